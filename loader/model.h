@@ -1,0 +1,41 @@
+// A model on disk, opened: its architecture, where its weights lie, its tokenizer and chat template.
+// Weights are read later, by positioned reads; opening reads headers only.
+#pragma once
+
+#include "architecture.h"
+#include "chat_template.h"
+#include "tokenizer/tokenizer.h"
+
+#include <filesystem>
+#include <memory>
+#include <span>
+
+namespace scoria {
+
+class TensorSource {
+  public:
+    virtual ~TensorSource() = default;
+    /// Reads `out.size()` bytes of `tensor` from byte `first` of its data. Thread-safe. Errors: bad_file.
+    virtual void read(const TensorView& tensor, uint64_t first, std::span<std::byte> out) const = 0;
+};
+
+struct Model {
+    std::filesystem::path path;
+    std::string name;                           // for people: general.name, else the file's stem
+    Architecture architecture;
+    Weights weights;
+    std::vector<TensorView> unused;             // tensors of the file that no role claims
+    std::shared_ptr<const TensorSource> tensors;
+    std::shared_ptr<const Tokenizer> tokenizer; // null: the file has no vocabulary
+    ChatTemplate chat_template;                 // empty() if the file has none
+    std::string metadata_json;                  // the file's own metadata as a JSON object (long arrays cut), for `inspect`
+};
+
+/// Opens a GGUF file. Errors: bad_file (missing, truncated, lying: the message names the field),
+/// unsupported (tensor type or architecture, named).
+Model open_model(const std::filesystem::path& path);
+
+/// Only the vocabulary, for files that hold nothing else. Errors as above.
+std::shared_ptr<const Tokenizer> open_tokenizer(const std::filesystem::path& path);
+
+}  // namespace scoria

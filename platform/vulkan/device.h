@@ -1,0 +1,93 @@
+// A Vulkan device of our own: loader, instance, device, queues, allocator. Entry points live in
+// per-device tables, never in globals, so several devices (and the host's own Vulkan) coexist.
+#pragma once
+
+#include "caps.h"
+#include "fail.h"
+
+#ifndef VK_NO_PROTOTYPES
+#define VK_NO_PROTOTYPES
+#endif
+#include <volk.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+typedef struct VmaAllocator_T* VmaAllocator;
+
+namespace scoria::vk {
+
+struct DeviceOptions {
+    std::string select;        // "": best by type; an index of list_devices(); or part of a name, case-insensitive
+    std::string caps_profile;  // "": none; else path of a JSON profile that narrows the caps (tests/profiles)
+    bool validation = false;   // enable VK_LAYER_KHRONOS_validation (core + synchronisation); errors are counted
+    bool poison = false;       // tests: new buffers are filled with a pattern
+    uint32_t poison_word = 0x7FC0DEAD;
+};
+
+/// Every physical device, in the loader's order. `caps` of a device that cannot be queried is marked
+/// unusable with the reason. Errors: unsupported, when there is no Vulkan loader or no driver.
+struct ListedDevice {
+    Caps caps;
+    std::string unusable;   // empty if usable
+    bool chosen = false;    // what DeviceOptions{} would pick
+};
+std::vector<ListedDevice> list_devices();
+
+/// Memory of one heap as the driver reports it (VK_EXT_memory_budget where present, else the heap size).
+struct HeapState {
+    uint64_t size, budget, usage;
+    uint64_t ours;          // bytes our allocator holds there
+    bool device_local;
+};
+
+enum class QueueKind : uint8_t { compute, transfer };
+
+class Commands;
+
+class Device {
+  public:
+    explicit Device(const DeviceOptions& options = {});
+    ~Device();
+    Device(const Device&) = delete;
+    Device& operator=(const Device&) = delete;
+
+    const Caps& caps() const;
+    const VolkDeviceTable& fn() const;
+    VkDevice handle() const;
+    VmaAllocator allocator() const;
+    const DeviceOptions& options() const;
+    std::vector<HeapState> heaps() const;
+    uint32_t queue_family(QueueKind kind) const;
+    bool has_transfer_queue() const;             // a queue of a family other than compute's
+
+    /// Submits in order on one queue; returns the timeline value that is reached when all are done.
+    /// `wait` (a value of either queue's timeline) holds the submission back until then. Thread-safe.
+    struct Ticket {
+        QueueKind queue = QueueKind::compute;
+        uint64_t value = 0;
+    };
+    Ticket submit(std::span<const VkCommandBuffer> commands, QueueKind queue = QueueKind::compute,
+                  std::optional<Ticket> wait = std::nullopt);
+    /// Waits on the host. Errors: device_lost; timeout, when `limit` passes (the work goes on).
+    void wait(Ticket ticket, std::chrono::nanoseconds limit = std::chrono::seconds(60));
+    bool done(Ticket ticket);
+
+    uint64_t validation_errors() const;          // messages of severity error since creation
+    std::vector<std::string> validation_messages() const;  // the first 100 of them
+
+    struct Impl;
+    Impl& impl() const { return *impl_; }        // for platform/vulkan only
+
+  private:
+    std::unique_ptr<Impl> impl_;
+};
+
+/// Throws Error naming the call and the VkResult (device_lost, out_of_device_memory, ... or failed).
+void check(VkResult result, const char* call);
+
+}  // namespace scoria::vk

@@ -1,0 +1,47 @@
+// Buffers on the device, through VMA. Every allocation is checked against min(maxStorageBufferRange,
+// maxMemoryAllocationSize, heap); callers shard by Caps::max_binding, so a larger request is a bug.
+#pragma once
+
+#include "device.h"
+
+#include <memory>
+#include <span>
+
+namespace scoria::vk {
+
+enum class MemoryUse : uint8_t {
+    device,    // device-local; host-visible too where memory is unified (see Buffer::mapped)
+    staging,   // host-visible, write-combined: the host writes, the device copies
+    readback,  // host-visible, cached: the device writes, the host reads
+};
+
+/// A byte range of a buffer. Does not own it.
+struct View {
+    VkBuffer buffer = VK_NULL_HANDLE;
+    uint64_t offset = 0;
+    uint64_t size = 0;
+    View slice(uint64_t first, uint64_t bytes) const { return {buffer, offset + first, bytes}; }
+};
+
+class Buffer {
+  public:
+    Buffer() = default;
+    /// Errors: out_of_device_memory (with the bytes asked for and the heap's budget).
+    Buffer(Device& device, uint64_t bytes, MemoryUse use);
+    ~Buffer();
+    Buffer(Buffer&&) noexcept;
+    Buffer& operator=(Buffer&&) noexcept;
+
+    View view() const;
+    View view(uint64_t offset, uint64_t bytes) const { return view().slice(offset, bytes); }
+    uint64_t size() const;
+    /// Host address, or empty if the memory is not host-visible. Coherent: no flush is needed.
+    std::span<std::byte> mapped() const;
+    explicit operator bool() const { return impl_ != nullptr; }
+
+  private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace scoria::vk

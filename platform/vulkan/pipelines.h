@@ -1,0 +1,58 @@
+// Compute pipelines, created on first use and kept for the life of the device, through a persistent
+// VkPipelineCache whose file is validated (header, vendor, device, driver UUID, checksum) before use.
+#pragma once
+
+#include "device.h"
+#include "shader_module.h"
+
+#include <initializer_list>
+#include <memory>
+#include <vector>
+
+namespace scoria::vk {
+
+/// Value of one specialization constant. 4 bytes; floats travel as their bits.
+struct Constant {
+    uint32_t id;
+    uint32_t value;
+    bool operator==(const Constant&) const = default;
+};
+
+/// Conventions of every shader in shaders/: constant 0 is the workgroup size, 1 the logical subgroup size.
+inline constexpr uint32_t constant_workgroup = 0;
+inline constexpr uint32_t constant_subgroup = 1;
+
+struct Pipeline {
+    VkPipeline handle = VK_NULL_HANDLE;
+    VkPipelineLayout layout = VK_NULL_HANDLE;        // shared by all pipelines of as many bindings
+    VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
+    const ShaderModule* module = nullptr;
+};
+
+class Pipelines {
+  public:
+    explicit Pipelines(Device& device);
+    ~Pipelines();
+    Pipelines(const Pipelines&) = delete;
+    Pipelines& operator=(const Pipelines&) = delete;
+
+    /// The pipeline of `module` with these constants; created at the first call. Thread-safe.
+    /// Errors: unsupported when the module needs what the device's caps lack, or when a constant is
+    /// not declared by the module, or when it has more bindings or push bytes than the device allows.
+    /// A native-subgroup module is created with required subgroup size = the value of constant 1
+    /// where caps.subgroup_size_control holds.
+    const Pipeline& get(const ShaderModule& module, std::span<const Constant> constants);
+    const Pipeline& get(const ShaderModule& module, std::initializer_list<Constant> constants) {
+        return get(module, std::span(constants.begin(), constants.size()));
+    }
+
+    size_t created() const;          // pipelines so far
+    double seconds_compiling() const;
+    void save_cache() const noexcept; // writes the cache file atomically; failure is logged once, never thrown
+
+  private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace scoria::vk
