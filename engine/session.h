@@ -1,0 +1,135 @@
+// The engine as C++ callers use it: an Engine holds a model on a device, a Session one conversation.
+// One Session is used by one thread at a time; sessions of one Engine take turns on its queue.
+#pragma once
+
+#include "model.h"
+#include "op.h"
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace scoria {
+
+struct EngineOptions {
+    vk::DeviceOptions device;
+    Precision precision = Precision::balanced;
+    std::optional<KvType> kv;              // unset: f32 if strict, else f16
+    uint32_t context = 0;                  // 0: the smallest of the model's maximum, what fits, and 8192
+    uint32_t prompt_chunk = 0;             // tokens per prompt submission; 0: 512
+    bool fusion = true;
+    bool replay = true;                    // record decode once and replay it; false records every step
+    double submission_budget_ms = 0;       // 0: 50 on hardware, 1000 on CPU drivers
+    uint64_t shuffle_seed = 0;             // tests: see RecorderOptions
+    bool omit_barriers = false;            // tests: see RecorderOptions
+    bool profile = false;                  // timestamps per dispatch
+    std::function<void(uint64_t done, uint64_t total)> progress;  // bytes of weights uploaded
+};
+
+/// Where the bytes go, computed before any weight is read.
+struct MemoryPlan {
+    uint64_t weights = 0, kv = 0, scratch = 0, staging = 0;  // bytes of device allocations (staging: host-visible)
+    uint32_t context = 0;                                    // positions the KV cache holds
+    uint64_t heap_size = 0, heap_budget = 0;                 // of the heap that holds them
+    uint64_t device_total() const { return weights + kv + scratch + staging; }
+    bool fits() const { return device_total() <= heap_budget; }
+};
+
+struct SamplingOptions {
+    float temperature = 0;        // 0: greedy
+    uint32_t top_k = 40;          // 0: off
+    float top_p = 0.95f;          // 1: off
+    float min_p = 0.05f;          // 0: off
+    float repetition_penalty = 1; // 1: off; divides positive and multiplies negative logits (Keskar et al. 2019)
+    uint32_t repetition_window = 64;
+    uint64_t seed = 0;
+};
+
+enum class StopReason : uint8_t { end_of_generation, token_limit, context_full, cancelled };
+
+struct GenerateOptions {
+    SamplingOptions sampling;
+    uint32_t max_tokens = 0;                        // 0: until the model ends or the context is full
+    bool ignore_end = false;                        // end-of-generation tokens are not special
+    std::function<bool(TokenId)> on_token;          // false stops (cancelled); called on the caller's thread
+    const std::atomic<bool>* cancel = nullptr;
+};
+
+struct GenerateResult {
+    std::vector<TokenId> tokens;                    // the end-of-generation token, if reached, is last
+    StopReason reason = StopReason::token_limit;
+    double seconds = 0;
+};
+
+/// What a plain forward pass returns; row-major.
+struct ForwardResult {
+    uint32_t tokens = 0, vocab = 0, hidden_size = 0;
+    std::vector<float> logits;                      // [tokens, vocab]
+    std::vector<float> last_hidden;                 // [tokens, hidden] after the final norm
+    std::vector<std::vector<float>> hidden;         // [layers + 1][tokens, hidden]; empty unless asked for
+};
+
+struct StepStats {
+    uint32_t dispatches = 0, barriers = 0;          // of one decode step
+    double dispatches_per_layer = 0;
+    double submit_cpu_us = 0;                       // thread CPU time of the submitting thread per replayed step, median
+    uint32_t pipelines = 0;
+    double pipeline_seconds = 0;
+    uint64_t weight_bytes_per_token = 0;            // read by one decode step
+    std::vector<vk::DispatchTime> profile;          // of the last step, if EngineOptions::profile
+};
+
+class Engine {
+  public:
+    /// Plans, refuses what cannot fit (out_of_device_memory, with the plan) and uploads the weights.
+    Engine(std::shared_ptr<const Model> model, const EngineOptions& options);
+    ~Engine();
+    const Model& model() const;
+    const EngineOptions& options() const;
+    const MemoryPlan& memory_plan() const;
+    vk::Device& device();
+    vk::Pipelines& pipelines();
+
+    struct Impl;
+    Impl& impl() { return *impl_; }
+
+  private:
+    std::unique_ptr<Impl> impl_;
+};
+
+/// The plan alone: opens the device, reads no weight.
+MemoryPlan plan_memory(const Model& model, const EngineOptions& options);
+
+class Session {
+  public:
+    explicit Session(Engine& engine);
+    ~Session();
+
+    /// Appends tokens and computes their keys, values and the logits of the last one.
+    /// Errors: bad_argument (an id outside the vocabulary), context_full (nothing is appended),
+    /// device_lost, cancelled (tokens computed so far stay).
+    void append(std::span<const TokenId> ids, const std::atomic<bool>* cancel = nullptr);
+    /// Samples and appends tokens until something stops it. Needs at least one token appended before.
+    /// Errors as above, and non_finite.
+    GenerateResult generate(const GenerateOptions& options);
+    /// Logits [vocab] of the last appended token.
+    std::vector<float> logits();
+    /// Appends tokens and returns logits of all of them, [tokens, vocab].
+    ForwardResult forward(std::span<const TokenId> ids, bool hidden_states);
+
+    /// Forgets everything from position `length` on.
+    void truncate(uint32_t length);
+    std::span<const TokenId> tokens() const;     // all appended and generated tokens
+    uint32_t capacity() const;                   // positions
+    StepStats stats() const;                     // of the last decode step
+
+    struct Impl;
+
+  private:
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace scoria
