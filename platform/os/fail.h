@@ -39,9 +39,8 @@ class Error : public std::runtime_error {
 namespace detail {
 inline void append(std::string& out, std::string_view part) { out += part; }
 inline void append(std::string& out, char part) { out += part; }
-inline void append(std::string& out, bool part) { out += part ? "true" : "false"; }
 template <class T>
-    requires(std::integral<T> || std::floating_point<T>)
+    requires(std::integral<T> || std::floating_point<T>)  // bool excluded: string literals would convert to it
 void append(std::string& out, T part) {
     char text[64];
     const auto end = std::to_chars(text, text + sizeof text, part);

@@ -1,0 +1,130 @@
+// From the graph to kernels: fuses ops by a table of patterns, groups the weights that one kernel reads
+// together, and places every tensor in one arena by lifetime. Pure functions, testable without a GPU;
+// barriers are derived later, by the recorder, from the byte ranges that result.
+#pragma once
+
+#include "graph.h"
+
+#include <span>
+#include <string_view>
+
+namespace scoria {
+
+/// Weights that one kernel reads as one matrix of equal type and columns: rows one after the other, or
+/// interleaved (row i of part p becomes row i * parts + p). Uploaded so, see weights.h.
+struct WeightGroup {
+    std::vector<WeightRef> parts;
+    bool interleaved = false;
+    TensorType type = TensorType::f32;
+    uint32_t rows = 0, cols = 0;
+    bool operator==(const WeightGroup&) const = default;
+};
+
+/// Vectors that one kernel reads as one float32 vector: concatenated; an absent part counts `zeros` zeros.
+struct VectorGroup {
+    struct Part {
+        std::optional<WeightRef> weight;
+        uint32_t size = 0;
+        bool operator==(const Part&) const = default;
+    };
+    std::vector<Part> parts;
+    bool operator==(const VectorGroup&) const = default;
+};
+
+using GroupId = uint32_t;      // index into Plan::weight_groups
+using VectorId = uint32_t;     // index into Plan::vector_groups
+
+/// Kernel calls. Tensor ids are the graph's.
+namespace kernel {
+
+struct Embed {
+    TensorId out;
+    GroupId table;
+};
+struct Norm {
+    TensorId x, out;
+    VectorId weight;
+    float epsilon;
+    uint32_t group;
+};
+/// out = x W^T (+ bias) (+ residual), or act(gate) * up of interleaved rows. `out` may span the
+/// adjacent columns of several graph tensors (q, k, v): it is the first of them and `cols` their sum.
+struct Linear {
+    TensorId x, out;
+    uint32_t cols;
+    GroupId weight;
+    std::optional<VectorId> bias;
+    std::optional<TensorId> residual;
+    std::optional<Activation> glu;
+};
+/// Per head: optional norm, rotation; q in place, k and v into the cache. q, k and v are adjacent columns.
+struct RopeCache {
+    TensorId q, k, v;          // inputs
+    TensorId rotated;          // q after it, same place as q
+    uint32_t layer;
+    std::optional<VectorId> q_norm, k_norm;
+    float epsilon;
+    scoria::Attention shape;
+};
+struct Attention {
+    TensorId q, out;
+    uint32_t layer;
+    scoria::Attention shape;
+};
+struct Glu {
+    TensorId gate, up, out;
+    Activation activation;
+};
+struct Add {
+    TensorId a, b, out;
+};
+struct Select {
+    TensorId x, out;
+};
+
+}  // namespace kernel
+
+using Kernel = std::variant<kernel::Embed, kernel::Norm, kernel::Linear, kernel::RopeCache, kernel::Attention,
+                            kernel::Glu, kernel::Add, kernel::Select>;
+
+struct PlannedKernel {
+    Kernel kernel;
+    std::string_view fusion;           // name of the pattern that made it
+    int32_t layer = -1;                // -1: not of a layer
+    std::vector<TensorId> results;     // graph tensors whose value stands in memory after it
+};
+
+/// Where a graph tensor lives: columns [first, first + its cols) of a storage.
+struct Placement {
+    uint32_t storage = UINT32_MAX;     // UINT32_MAX: fused away, never in memory
+    uint32_t first = 0;
+};
+
+/// Memory of one or several graph tensors: [rows of its kind, cols] floats, live over kernels [begin, end].
+struct Storage {
+    RowKind rows;
+    uint32_t cols;
+    uint32_t begin = 0, end = 0;
+};
+
+struct Plan {
+    std::vector<PlannedKernel> kernels;
+    std::vector<WeightGroup> weight_groups;
+    std::vector<VectorGroup> vector_groups;
+    std::vector<Placement> placements; // by graph tensor
+    std::vector<Storage> storages;
+};
+
+/// Errors: unsupported, when an op has no kernel for what it is asked (named).
+Plan make_plan(const Graph& graph, const Architecture& architecture, const Weights& weights, bool fusion);
+
+struct Arena {
+    std::vector<uint64_t> offsets;     // bytes, by storage
+    uint64_t bytes = 0;
+};
+
+/// Offsets such that storages that live at the same time do not overlap: largest first, lowest gap that
+/// fits. `alignment` in bytes; logits-like storages count `outputs` rows, all others `tokens`.
+Arena place(std::span<const Storage> storages, uint32_t tokens, uint32_t outputs, uint64_t alignment);
+
+}  // namespace scoria
