@@ -1,0 +1,70 @@
+// A logical group of SG_SIZE lanes inside a workgroup, from one source: real subgroups under
+// -DNATIVE_SUBGROUP, else emulated in shared memory (capability Shader only; DESIGN.md "Subgroups").
+// The workgroup size is constant 0 and a multiple of SG_SIZE, constant 1, a power of two.
+// Every sg_ operation is reached by all invocations of the workgroup (emulation uses barriers) and its
+// result is the same, bit for bit, in all lanes of the group.
+#ifndef SCORIA_SUBGROUP_GLSL
+#define SCORIA_SUBGROUP_GLSL
+
+layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+layout(constant_id = 1) const uint SG_SIZE = 32;
+
+#define SG_COUNT (gl_WorkGroupSize.x / SG_SIZE)
+
+#ifdef NATIVE_SUBGROUP
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_KHR_shader_subgroup_ballot : require
+
+uint sg_lane() { return gl_SubgroupInvocationID; }
+uint sg_index() { return gl_SubgroupID; }
+float sg_add(float value) { return subgroupAdd(value); }
+uint sg_add(uint value) { return subgroupAdd(value); }
+float sg_max(float value) { return subgroupMax(value); }
+uint sg_max(uint value) { return subgroupMax(value); }
+// `lane` is the same in the whole group. Needs caps.subgroup_ballot (the module declares it only if used).
+float sg_broadcast(float value, uint lane) { return subgroupBroadcast(value, lane); }
+uint sg_broadcast(uint value, uint lane) { return subgroupBroadcast(value, lane); }
+
+#else
+
+shared uint sg_scratch[gl_WorkGroupSize.x];
+
+uint sg_lane() { return gl_LocalInvocationID.x % SG_SIZE; }
+uint sg_index() { return gl_LocalInvocationID.x / SG_SIZE; }
+
+// Two barriers and SG_SIZE reads of one address per group (a broadcast on GPUs): cheaper than a tree of
+// log2(SG_SIZE) barriers on CPU drivers, where each barrier is a coroutine switch.
+void sg_share(uint bits) {
+    barrier();
+    sg_scratch[gl_LocalInvocationID.x] = bits;
+    barrier();
+}
+
+#define SG_REDUCE(name, type, to_bits, from_bits, combine)                  \
+    type name(type value) {                                                 \
+        sg_share(to_bits(value));                                           \
+        const uint base = sg_index() * SG_SIZE;                             \
+        type total = from_bits(sg_scratch[base]);                           \
+        for (uint lane = 1; lane < SG_SIZE; ++lane) {                       \
+            const type other = from_bits(sg_scratch[base + lane]);          \
+            total = combine;                                                \
+        }                                                                   \
+        return total;                                                       \
+    }
+
+SG_REDUCE(sg_add, float, floatBitsToUint, uintBitsToFloat, total + other)
+SG_REDUCE(sg_add, uint, uint, uint, total + other)
+SG_REDUCE(sg_max, float, floatBitsToUint, uintBitsToFloat, max(total, other))
+SG_REDUCE(sg_max, uint, uint, uint, max(total, other))
+
+uint sg_broadcast(uint value, uint lane) {
+    sg_share(value);
+    return sg_scratch[sg_index() * SG_SIZE + lane];
+}
+float sg_broadcast(float value, uint lane) {
+    return uintBitsToFloat(sg_broadcast(floatBitsToUint(value), lane));
+}
+
+#endif
+#endif
