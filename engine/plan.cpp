@@ -118,7 +118,7 @@ Plan Planner::run() {
 }
 
 int32_t Planner::layer_at(size_t i) const {
-    if (at<op::Add>(i) || at<op::Select>(i)) return layer_;
+    if (at<op::Add>(i)) return layer_;
     for (; i < graph_.ops.size(); ++i) {
         if (const auto* norm = at<op::Norm>(i)) return norm->weight.layer;
         if (const auto* linear = at<op::Linear>(i)) return linear->weight.layer;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "model.h"
-#include "op.h"
+#include "ops/op.h"
 
 #include <atomic>
 #include <functional>
@@ -103,6 +103,11 @@ class Engine {
 /// The plan alone: opens the device, reads no weight.
 MemoryPlan plan_memory(const Model& model, const EngineOptions& options);
 
+struct PlannedKernel;
+struct TensorId;
+using TraceFetch = std::function<std::vector<float>(const TensorId&)>;
+using TraceObserver = std::function<void(const PlannedKernel&, const TraceFetch&)>;
+
 class Session {
   public:
     explicit Session(Engine& engine);
@@ -119,6 +124,9 @@ class Session {
     std::vector<float> logits();
     /// Appends tokens and returns logits of all of them, [tokens, vocab].
     ForwardResult forward(std::span<const TokenId> ids, bool hidden_states);
+    /// Appends tokens, kernel by kernel, and shows the observer every kernel with a way to fetch the
+    /// values [rows, cols] of its results (PlannedKernel::results). Slow: for `validate -m`.
+    void trace(std::span<const TokenId> ids, const TraceObserver& observer);
 
     /// Forgets everything from position `length` on.
     void truncate(uint32_t length);

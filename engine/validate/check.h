@@ -3,7 +3,7 @@
 // and the benchmark.
 #pragma once
 
-#include "op.h"
+#include "ops/op.h"
 
 #include <functional>
 #include <span>

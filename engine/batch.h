@@ -1,0 +1,63 @@
+// Records the kernels of a plan for one batch of tokens: binds each kernel's tensors to the arena, picks
+// its variant and lets the op record it.
+#pragma once
+
+#include "device_model.h"
+#include "kv_cache.h"
+#include "ops/op.h"
+#include "plan.h"
+
+namespace scoria {
+
+/// Words of the step buffer (shaders/step.h) for up to `tokens` tokens, `outputs` outputs and one sequence
+/// of `blocks` cache blocks.
+struct StepLayout {
+    uint32_t tokens = 0, outputs = 0, blocks = 0;
+    uint32_t outputs_word() const;
+    uint32_t table_word() const { return outputs_word() + outputs; }
+    uint32_t words() const { return table_word() + blocks; }
+};
+
+/// Buffers that a session computes in.
+struct Workspace {
+    StepLayout layout;
+    vk::Buffer step;
+    vk::Buffer arena;
+    Arena placement;           // by storage of the plan; the logits' storage is not in it
+    vk::Buffer logits;         // [outputs, vocab]
+    vk::Buffer partials;       // split attention's partial results; empty if never split
+    uint64_t bytes() const { return step.size() + arena.size() + logits.size() + partials.size(); }
+};
+
+/// A batch: `tokens` rows of the workspace, of which `outputs` get logits.
+class Batch {
+  public:
+    Batch(const DeviceModel& model, const KvCache& cache, const Workspace& workspace, Precision precision,
+          uint32_t tokens, uint32_t outputs)
+        : model_(model), cache_(cache), workspace_(workspace), precision_(precision), tokens_(tokens), outputs_(outputs) {}
+
+    /// Records kernel `index` of the plan.
+    void record(vk::Recorder& recorder, size_t index) const;
+    /// Predicted cost of kernel `index`: multiply-adds plus bytes of weights and cache read.
+    double cost(size_t index, uint32_t positions) const;
+    /// Where a tensor of the graph stands. Undefined for tensors that were fused away.
+    Matrix matrix(TensorId tensor) const;
+
+  private:
+    void record(OpContext& context, const kernel::Embed& k) const;
+    void record(OpContext& context, const kernel::Norm& k) const;
+    void record(OpContext& context, const kernel::Linear& k) const;
+    void record(OpContext& context, const kernel::RopeCache& k) const;
+    void record(OpContext& context, const kernel::Attention& k) const;
+    void record(OpContext& context, const kernel::Glu& k) const;
+    void record(OpContext& context, const kernel::Add& k) const;
+    void record(OpContext& context, const kernel::Select& k) const;
+
+    const DeviceModel& model_;
+    const KvCache& cache_;
+    const Workspace& workspace_;
+    Precision precision_;
+    uint32_t tokens_, outputs_;
+};
+
+}  // namespace scoria

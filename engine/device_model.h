@@ -1,0 +1,46 @@
+// A model's weights on the device, shared by all sessions: matrices repacked and sharded, vectors as
+// float32, the rotary tables. Read by positioned reads, chunk by chunk, straight into the staging ring
+// (or into device memory itself where the host can see it).
+#pragma once
+
+#include "model.h"
+#include "ops/op.h"
+#include "plan.h"
+
+#include <functional>
+
+namespace scoria {
+
+class DeviceModel {
+  public:
+    /// Uploads everything `plan` reads. `positions`: how far the rotary tables reach.
+    /// Errors: bad_file (a read fails), out_of_device_memory, device_lost.
+    DeviceModel(vk::Device& device, vk::Pipelines& pipelines, const Model& model, const Graph& graph, const Plan& plan,
+                uint32_t positions, const std::function<void(uint64_t, uint64_t)>& progress);
+
+    const Architecture& architecture() const { return architecture_; }
+    const Graph& graph() const { return graph_; }
+    const Plan& plan() const { return plan_; }
+    const DeviceWeight& weight(GroupId id) const { return weights_[id]; }
+    const vk::View& vector(VectorId id) const { return vectors_[id]; }
+    const vk::View& rope_tables() const { return rope_; }
+    uint64_t bytes() const { return bytes_; }
+
+    /// Device bytes the weights, vectors and tables of a plan take, and of the staging ring.
+    static uint64_t bytes(const Plan& plan, const Architecture& architecture, const vk::Caps& caps, uint32_t positions);
+    static uint64_t staging_bytes(const vk::Caps& caps);
+
+  private:
+    void upload_vectors(vk::Device& device, vk::Pipelines& pipelines, const Model& model);
+
+    const Architecture& architecture_;
+    const Graph& graph_;
+    const Plan& plan_;
+    std::vector<vk::Buffer> buffers_;
+    std::vector<DeviceWeight> weights_;
+    std::vector<vk::View> vectors_;
+    vk::View rope_;
+    uint64_t bytes_ = 0;
+};
+
+}  // namespace scoria

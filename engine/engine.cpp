@@ -1,0 +1,131 @@
+// The engine: opens the device, plans, refuses what cannot fit, uploads.
+#include "engine.h"
+
+#include "fail.h"
+#include "kv_cache.h"
+#include "ops/sample.h"
+
+#include <algorithm>
+
+namespace scoria {
+namespace {
+
+constexpr uint32_t default_context = 8192, default_chunk = 512;
+
+/// Placement of the arena without the logits, which have a buffer of their own.
+Arena place_arena(const Graph& graph, const Plan& plan, uint32_t tokens, const vk::Caps& caps) {
+    std::vector<Storage> storages = plan.storages;
+    storages[plan.placements[graph.logits.index].storage].cols = 0;
+    return place(storages, tokens, max_outputs, caps.storage_alignment);
+}
+
+/// The heap that weights go to. Drivers report nonsense at times: a budget of 0 or above the heap's size
+/// counts as the size.
+vk::HeapState main_heap(const vk::Device& device) {
+    vk::HeapState best{};
+    for (const vk::HeapState& heap : device.heaps()) {
+        const bool better = heap.device_local != best.device_local ? heap.device_local : heap.size > best.size;
+        if (best.size == 0 || better) best = heap;
+    }
+    if (best.budget == 0 || best.budget > best.size) best.budget = best.size;
+    return best;
+}
+
+struct Planned {
+    StepLayout layout;
+    Arena placement;
+    MemoryPlan memory;
+};
+
+Planned plan_for(const Model& model, const Graph& graph, const Plan& plan, const vk::Device& device,
+                 const EngineOptions& options, KvType kv) {
+    const Architecture& architecture = model.architecture;
+    const vk::Caps& caps = device.caps();
+    if (options.context > architecture.context)
+        fail(Status::bad_argument, "context", "expected at most ", architecture.context,
+             " positions, which the model was trained for, got ", options.context);
+    const vk::HeapState heap = main_heap(device);
+
+    Planned planned;
+    MemoryPlan& memory = planned.memory;
+    memory.heap_size = heap.size;
+    memory.heap_budget = heap.budget;
+    memory.context = options.context ? options.context : std::min(architecture.context, default_context);
+    planned.layout.tokens = std::min(options.prompt_chunk ? options.prompt_chunk : default_chunk, memory.context);
+    planned.placement = place_arena(graph, plan, planned.layout.tokens, caps);
+    while (planned.placement.bytes > caps.max_binding && planned.layout.tokens > 1) {
+        planned.layout.tokens /= 2;
+        planned.placement = place_arena(graph, plan, planned.layout.tokens, caps);
+    }
+    planned.layout.outputs = max_outputs;
+
+    memory.weights = DeviceModel::bytes(plan, architecture, caps, memory.context);
+    memory.staging = DeviceModel::staging_bytes(caps);
+    const auto size_for = [&](uint32_t positions) {
+        memory.context = positions;
+        planned.layout.blocks = (positions + kv_block_tokens - 1) / kv_block_tokens;
+        memory.kv = KvCache::bytes(architecture, kv, positions);
+        memory.scratch = planned.placement.bytes + 4ull * architecture.vocab + 4ull * planned.layout.words() +
+                         sampler_bytes(architecture.vocab);
+    };
+    size_for(memory.context);
+    while (!options.context && !memory.fits() && memory.context > kv_block_tokens)
+        size_for(std::max(kv_block_tokens, memory.context / 2));
+    return planned;
+}
+
+std::string in_mib(uint64_t bytes) { return cat(bytes >> 20, " MiB"); }
+
+}  // namespace
+
+Engine::Impl::Impl(std::shared_ptr<const Model> model_, const EngineOptions& options_)
+    : model(std::move(model_)),
+      options(options_),
+      device(options.device),
+      pipelines(device),
+      graph(build_graph(model->architecture)),
+      plan(make_plan(graph, model->architecture, model->weights, options.fusion)),
+      pacer((options.submission_budget_ms > 0 ? options.submission_budget_ms : device.caps().is_cpu() ? 1000.0 : 50.0) /
+            1000) {
+    Planned planned = plan_for(*model, graph, plan, device, options, kv_type());
+    layout = planned.layout;
+    placement = std::move(planned.placement);
+    memory = planned.memory;
+}
+
+vk::RecorderOptions Engine::Impl::recorder_options(bool simultaneous_use) const {
+    return {simultaneous_use, options.profile, options.shuffle_seed, options.omit_barriers};
+}
+
+KvType Engine::Impl::kv_type() const {
+    return options.kv.value_or(options.precision == Precision::strict ? KvType::f32 : KvType::f16);
+}
+
+Engine::Engine(std::shared_ptr<const Model> model, const EngineOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(model), options)) {
+    const MemoryPlan& memory = impl_->memory;
+    if (!memory.fits())
+        fail(Status::out_of_device_memory, "memory", "expected at most ", in_mib(memory.heap_budget),
+             " (what the driver offers), got a plan of ", in_mib(memory.device_total()), ": weights ",
+             in_mib(memory.weights), ", KV cache ", in_mib(memory.kv), " for ", memory.context, " positions, scratch ",
+             in_mib(memory.scratch), ", staging ", in_mib(memory.staging));
+    impl_->weights.emplace(impl_->device, impl_->pipelines, *impl_->model, impl_->graph, impl_->plan, memory.context,
+                           options.progress);
+}
+
+Engine::~Engine() {
+    if (impl_) impl_->pipelines.save_cache();
+}
+
+const Model& Engine::model() const { return *impl_->model; }
+const EngineOptions& Engine::options() const { return impl_->options; }
+const MemoryPlan& Engine::memory_plan() const { return impl_->memory; }
+vk::Device& Engine::device() { return impl_->device; }
+vk::Pipelines& Engine::pipelines() { return impl_->pipelines; }
+
+MemoryPlan plan_memory(const Model& model, const EngineOptions& options) {
+    const std::shared_ptr<const Model> borrowed(&model, [](const Model*) {});
+    return Engine::Impl(borrowed, options).memory;
+}
+
+}  // namespace scoria

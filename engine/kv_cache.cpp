@@ -1,0 +1,36 @@
+// See kv_cache.h.
+#include "kv_cache.h"
+
+#include "ops/kv_layout.h"
+
+#include <algorithm>
+
+namespace scoria {
+namespace {
+uint32_t blocks_for(uint32_t positions) { return (positions + kv_block_tokens - 1) / kv_block_tokens; }
+}  // namespace
+
+KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType type, uint32_t positions)
+    : blocks_(blocks_for(positions)) {
+    for (const Layer& layer : architecture.layers) {
+        const Attention& a = layer.attention;
+        DeviceKv kv{type, a.kv_heads, a.head_dim, {}};
+        const uint64_t block_bytes = kv_block_bytes(type, a.kv_heads, a.head_dim);
+        const uint32_t most = uint32_t(std::max<uint64_t>(1, device.caps().max_binding / block_bytes));
+        for (uint32_t first = 0; first < blocks_; first += most) {
+            const uint32_t count = std::min(most, blocks_ - first);
+            buffers_.emplace_back(device, count * block_bytes, vk::MemoryUse::device);
+            kv.shards.push_back({buffers_.back().view(), first, count});
+        }
+        layers_.push_back(std::move(kv));
+    }
+}
+
+uint64_t KvCache::bytes(const Architecture& architecture, KvType type, uint32_t positions) {
+    uint64_t total = 0;
+    for (const Layer& layer : architecture.layers)
+        total += blocks_for(positions) * kv_block_bytes(type, layer.attention.kv_heads, layer.attention.head_dim);
+    return total;
+}
+
+}  // namespace scoria

@@ -1,0 +1,29 @@
+// See scheduler.h.
+#include "scheduler.h"
+
+#include <algorithm>
+
+namespace scoria {
+
+std::vector<size_t> Pacer::cut(std::span<const double> costs) const {
+    std::vector<size_t> ends;
+    double run = 0;
+    for (size_t i = 0; i < costs.size(); ++i) {
+        if (run > 0 && (run + costs[i]) * seconds_per_cost_ > budget_) {
+            ends.push_back(i);
+            run = 0;
+        }
+        run += costs[i];
+    }
+    if (!costs.empty()) ends.push_back(costs.size());
+    return ends;
+}
+
+void Pacer::learn(double cost, double seconds) {
+    longest_ = std::max(longest_, seconds);
+    if (cost <= 0) return;
+    const double seen = seconds / cost;
+    seconds_per_cost_ = seen > seconds_per_cost_ ? seen : 0.9 * seconds_per_cost_ + 0.1 * seen;
+}
+
+}  // namespace scoria

@@ -1,0 +1,36 @@
+// Keeps submissions short. Operating systems reset a GPU whose submission runs too long (2 s on Windows,
+// and on some Linux drivers), so work is cut where its predicted time reaches a budget; predictions
+// follow what earlier submissions were seen to take.
+#pragma once
+
+#include <cstddef>
+
+#include <span>
+#include <vector>
+
+namespace scoria {
+
+/// Predicts GPU time from abstract cost (multiply-adds plus bytes; only ratios matter).
+class Pacer {
+  public:
+    /// `budget` in seconds of GPU time per submission.
+    explicit Pacer(double budget) : budget_(budget) {}
+
+    /// Cuts consecutive costs into runs predicted to stay under the budget; a single item that exceeds
+    /// it is a run of its own. Returns the end index of every run.
+    std::vector<size_t> cut(std::span<const double> costs) const;
+    /// Whether one item is predicted to exceed the budget alone.
+    bool too_long(double cost) const { return cost * seconds_per_cost_ > budget_; }
+    /// Learns from a finished submission. Faster than predicted moves the estimate slowly, slower at once.
+    void learn(double cost, double seconds);
+
+    double budget() const { return budget_; }
+    double longest() const { return longest_; }  // seconds of the longest submission seen
+
+  private:
+    double budget_;
+    double seconds_per_cost_ = 1e-11;            // before anything was measured: 100 G multiply-adds a second
+    double longest_ = 0;
+};
+
+}  // namespace scoria
