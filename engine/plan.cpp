@@ -273,8 +273,8 @@ size_t Planner::embed(size_t i) {
 size_t Planner::norm(size_t i) {
     const auto* op = at<op::Norm>(i);
     if (!op) return 0;
-    // A head norm works in place: q, k and v must stay side by side.
-    if (op->group != cols(op->x)) alias(op->out, op->x);
+    // What stands beside others (q, k, v) is normed in place and stays there.
+    if (plan_.storages[plan_.placements[op->x.index].storage].cols != cols(op->x)) alias(op->out, op->x);
     emit(kernel::Norm{op->x, op->out, vector_of(op->weight, op->group), op->epsilon, op->group}, {op->x}, {op->out});
     return 1;
 }

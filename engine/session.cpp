@@ -1,0 +1,297 @@
+// One conversation on the device: prompts run in chunks whose submissions the pacer cuts. Generation is in
+// generate.cpp.
+#include "session.h"
+
+#include "fail.h"
+#include "session_impl.h"
+#include "step.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+
+namespace scoria {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr uint64_t update_limit = 65536;      // bytes, vkCmdUpdateBuffer
+constexpr uint32_t forward_chunk = max_outputs;
+
+}  // namespace
+
+Session::Impl::Impl(Engine::Impl& owner)
+    : engine(owner), cache(owner.device, owner.model->architecture, owner.kv_type(), owner.memory.context) {
+    const auto device_buffer = [&](uint64_t bytes) { return vk::Buffer(engine.device, bytes, vk::MemoryUse::device); };
+    workspace.layout = engine.layout;
+    workspace.placement = engine.placement;
+    workspace.step = device_buffer(4ull * workspace.layout.words());
+    workspace.arena = device_buffer(workspace.placement.bytes);
+    workspace.logits = device_buffer(4ull * engine.model->architecture.vocab);
+    sampler = device_buffer(sampler_bytes(engine.model->architecture.vocab));
+    results = vk::Buffer(engine.device, 8ull * result_slots, vk::MemoryUse::readback);
+
+    // One sequence owns all blocks, in order.
+    std::vector<uint32_t> table(workspace.layout.blocks);
+    for (uint32_t i = 0; i < table.size(); ++i) table[i] = i;
+    vk::Recorder recorder(engine.device, engine.pipelines);
+    recorder.fill(workspace.step.view(), 0);
+    write_words(recorder, workspace.layout.table_word(), table);
+    const vk::Commands commands = recorder.finish();
+    engine.device.wait(submit(commands));
+}
+
+size_t Session::Impl::body_kernels() const {
+    const auto& kernels = engine.plan.kernels;
+    const auto on_outputs = [&](const PlannedKernel& k) {
+        return engine.graph.tensors[k.results.front().index].rows == RowKind::outputs;
+    };
+    return size_t(std::ranges::find_if(kernels, on_outputs) - kernels.begin());
+}
+
+void Session::Impl::write_words(vk::Recorder& recorder, uint32_t word, std::span<const uint32_t> words) const {
+    for (size_t done = 0; done < words.size();) {
+        const std::span<const uint32_t> part = words.subspan(done, std::min<size_t>(words.size() - done, update_limit / 4));
+        recorder.update(workspace.step.view(4 * (word + done), part.size_bytes()), std::as_bytes(part));
+        done += part.size();
+    }
+}
+
+void Session::Impl::write_step(vk::Recorder& recorder, std::span<const TokenId> ids, uint32_t position,
+                               const Rows& outputs) const {
+    std::vector<uint32_t> words(STEP_TOKENS + ids.size() * STEP_TOKEN_WORDS, 0);
+    words[STEP_TOKEN_COUNT] = uint32_t(ids.size());
+    words[STEP_OUTPUT_COUNT] = uint32_t(outputs.size());
+    for (size_t t = 0; t < ids.size(); ++t) {
+        uint32_t* token = &words[STEP_TOKENS + t * STEP_TOKEN_WORDS];
+        token[STEP_TOKEN_ID] = uint32_t(ids[t]);
+        token[STEP_TOKEN_POSITION] = position + uint32_t(t);
+        token[STEP_TOKEN_TABLE] = workspace.layout.table_word();
+    }
+    write_words(recorder, 0, words);
+    if (!outputs.empty()) write_words(recorder, workspace.layout.outputs_word(), outputs);
+}
+
+/// Runs one batch: `ids` from `position` on, logits of the rows `outputs`. Submissions follow the pacer;
+/// two are in flight at most, so each one's time can be seen from the host.
+void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, const Rows& outputs,
+                              const Capture& capture) {
+    const Batch work = batch(uint32_t(ids.size()), uint32_t(outputs.size()));
+    const size_t count = outputs.empty() ? body_kernels() : engine.plan.kernels.size();
+    std::vector<double> costs(count);
+    for (size_t i = 0; i < count; ++i) costs[i] = work.cost(i, position + uint32_t(ids.size()));
+
+    struct InFlight {
+        vk::Commands commands;
+        vk::Device::Ticket ticket;
+        double cost;
+        bool first_run;  // creates pipelines: its time says nothing
+    };
+    std::deque<InFlight> in_flight;
+    Clock::time_point idle_since = Clock::now();
+    const auto finish_one = [&] {
+        engine.device.wait(in_flight.front().ticket);
+        const double seconds = std::chrono::duration<double>(Clock::now() - idle_since).count();
+        if (!in_flight.front().first_run) engine.pacer.learn(in_flight.front().cost, seconds);
+        idle_since = Clock::now();
+        in_flight.pop_front();
+    };
+
+    size_t begin = 0;
+    for (const size_t end : engine.pacer.cut(costs)) {
+        const size_t pipelines = engine.pipelines.created();
+        vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options());
+        if (begin == 0) write_step(recorder, ids, position, outputs);
+        double cost = 0;
+        for (size_t i = begin; i < end; ++i) {
+            work.record(recorder, i);
+            if (capture) capture(recorder, i);
+            cost += costs[i];
+        }
+        if (capture) recorder.make_host_visible();
+        vk::Commands commands = recorder.finish();
+        if (in_flight.empty()) idle_since = Clock::now();
+        const vk::Device::Ticket ticket = submit(commands);
+        in_flight.push_back({std::move(commands), ticket, cost, engine.pipelines.created() != pipelines});
+        if (in_flight.size() == 2) finish_one();
+        begin = end;
+    }
+    while (!in_flight.empty()) finish_one();
+}
+
+void Session::Impl::check_ids(std::span<const TokenId> ids) const {
+    const uint32_t vocab = engine.model->architecture.vocab;
+    for (const TokenId id : ids)
+        if (id < 0 || uint32_t(id) >= vocab)
+            fail(Status::bad_argument, "tokens", "expected ids from 0 to ", vocab - 1, ", got ", id);
+    if (tokens.size() + ids.size() > engine.memory.context)
+        fail(Status::context_full, "context", "expected at most ", engine.memory.context - tokens.size(),
+             " more tokens in a context of ", engine.memory.context, ", got ", ids.size());
+}
+
+void Session::Impl::reserve_logits(uint32_t rows) {
+    const uint64_t bytes = 4ull * engine.model->architecture.vocab * rows;
+    if (workspace.logits.size() >= bytes) return;
+    workspace.logits = vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
+    decode_recorded = false;  // it was bound to the old buffer
+}
+
+void Session::Impl::compute_pending(const std::atomic<bool>* cancel) {
+    if (computed == tokens.size() && !logits_ready) --computed;
+    while (computed < tokens.size()) {
+        if (cancel && *cancel) fail(Status::cancelled, "session", "cancelled after ", computed, " tokens");
+        const uint32_t count = std::min<uint32_t>(workspace.layout.tokens, uint32_t(tokens.size()) - computed);
+        const bool last = computed + count == tokens.size();
+        logits_ready = false;
+        run_chunk(std::span(tokens).subspan(computed, count), computed, last ? Rows{count - 1} : Rows{});
+        computed += count;
+        logits_ready = last;
+    }
+}
+
+std::vector<float> Session::Impl::read_floats(const vk::View& view, size_t count) {
+    vk::Buffer readback(engine.device, 4 * count, vk::MemoryUse::readback);
+    vk::Recorder recorder(engine.device, engine.pipelines);
+    recorder.copy(view.slice(0, 4 * count), readback.view());
+    recorder.make_host_visible();
+    const vk::Commands commands = recorder.finish();
+    engine.device.wait(submit(commands));
+    const auto* floats = reinterpret_cast<const float*>(readback.mapped().data());
+    return {floats, floats + count};
+}
+
+vk::Device::Ticket Session::Impl::submit(const vk::Commands& commands) {
+    const VkCommandBuffer handle = commands.handle();
+    return engine.device.submit({&handle, 1});
+}
+
+Session::Session(Engine& engine) : impl_(std::make_unique<Impl>(engine.impl())) {}
+Session::~Session() = default;
+
+void Session::append(std::span<const TokenId> ids, const std::atomic<bool>* cancel) {
+    impl_->check_ids(ids);
+    impl_->tokens.insert(impl_->tokens.end(), ids.begin(), ids.end());
+    try {
+        impl_->compute_pending(cancel);
+    } catch (...) {
+        impl_->tokens.resize(impl_->computed);
+        throw;
+    }
+}
+
+std::vector<float> Session::logits() {
+    if (impl_->tokens.empty()) fail(Status::bad_argument, "logits", "expected at least one appended token, got none");
+    impl_->compute_pending(nullptr);
+    return impl_->read_floats(impl_->workspace.logits.view(), impl_->engine.model->architecture.vocab);
+}
+
+ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states) {
+    Impl& s = *impl_;
+    s.check_ids(ids);
+    if (s.computed < s.tokens.size()) s.compute_pending(nullptr);
+    const Architecture& architecture = s.engine.model->architecture;
+    ForwardResult result{uint32_t(ids.size()), architecture.vocab, architecture.hidden, {}, {}, {}};
+    if (hidden_states) result.hidden.resize(s.engine.graph.hidden.size());
+    s.reserve_logits(forward_chunk);
+
+    for (size_t done = 0; done < ids.size();) {
+        const std::span<const TokenId> part = ids.subspan(done, std::min<size_t>({ids.size() - done, forward_chunk,
+                                                                                  s.workspace.layout.tokens}));
+        Impl::Rows rows(part.size());
+        for (uint32_t t = 0; t < rows.size(); ++t) rows[t] = t;
+        const Batch work = s.batch(uint32_t(part.size()), uint32_t(part.size()));
+        // Kernels overwrite their inputs, so results are copied out as soon as they stand.
+        std::vector<std::pair<vk::Buffer, std::vector<float>*>> copies;
+        const auto capture = [&](vk::Recorder& recorder, size_t index) {
+            for (const TensorId t : s.engine.plan.kernels[index].results) {
+                std::vector<float>* target = t == s.engine.graph.logits       ? &result.logits
+                                             : t == s.engine.graph.last_hidden ? &result.last_hidden
+                                                                               : nullptr;
+                if (const auto at = std::ranges::find(s.engine.graph.hidden, t); hidden_states && at != s.engine.graph.hidden.end())
+                    target = &result.hidden[size_t(at - s.engine.graph.hidden.begin())];
+                if (!target) continue;
+                const Matrix m = work.matrix(t);
+                const uint64_t bytes = 4ull * m.rows * m.cols;
+                copies.emplace_back(vk::Buffer(s.engine.device, bytes, vk::MemoryUse::readback), target);
+                recorder.copy(m.view.slice(4ull * m.first, bytes), copies.back().first.view());
+            }
+        };
+        s.logits_ready = false;
+        s.run_chunk(part, uint32_t(s.tokens.size()), rows, capture);
+        for (const auto& [buffer, target] : copies) {
+            const auto* floats = reinterpret_cast<const float*>(buffer.mapped().data());
+            target->insert(target->end(), floats, floats + buffer.size() / 4);
+        }
+        s.tokens.insert(s.tokens.end(), part.begin(), part.end());
+        s.computed = uint32_t(s.tokens.size());
+        done += part.size();
+    }
+    return result;
+}
+
+void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer) {
+    Impl& s = *impl_;
+    s.check_ids(ids);
+    if (ids.size() > std::min(forward_chunk, s.workspace.layout.tokens))
+        fail(Status::bad_argument, "trace", "expected at most ", forward_chunk, " tokens, got ", ids.size());
+    if (s.computed < s.tokens.size()) s.compute_pending(nullptr);
+    s.reserve_logits(uint32_t(ids.size()));
+    Impl::Rows rows(ids.size());
+    for (uint32_t t = 0; t < rows.size(); ++t) rows[t] = t;
+    const Batch work = s.batch(uint32_t(ids.size()), uint32_t(ids.size()));
+    const TraceFetch fetch = [&](const TensorId& tensor) {
+        const Matrix m = work.matrix(tensor);
+        std::vector<float> all = s.read_floats(m.view, m.view.size / 4), packed;
+        for (uint32_t r = 0; r < m.rows; ++r) {
+            const auto row = all.begin() + m.first + std::ptrdiff_t(r) * m.stride;
+            packed.insert(packed.end(), row, row + m.cols);
+        }
+        return packed;
+    };
+    for (size_t i = 0; i < s.engine.plan.kernels.size(); ++i) {
+        vk::Recorder recorder(s.engine.device, s.engine.pipelines, s.engine.recorder_options());
+        if (i == 0) s.write_step(recorder, ids, uint32_t(s.tokens.size()), rows);
+        work.record(recorder, i);
+        const vk::Commands commands = recorder.finish();
+        s.engine.device.wait(s.submit(commands));
+        observer(s.engine.plan.kernels[i], fetch);
+    }
+    s.tokens.insert(s.tokens.end(), ids.begin(), ids.end());
+    s.computed = uint32_t(s.tokens.size());
+    s.logits_ready = false;
+}
+
+void Session::truncate(uint32_t length) {
+    Impl& s = *impl_;
+    if (length >= s.tokens.size()) return;
+    s.tokens.resize(length);
+    s.computed = std::min(s.computed, length);
+    s.logits_ready = false;
+}
+
+std::span<const TokenId> Session::tokens() const { return impl_->tokens; }
+uint32_t Session::capacity() const { return impl_->engine.memory.context; }
+
+StepStats Session::stats() const {
+    const Impl& s = *impl_;
+    StepStats stats;
+    stats.pipelines = uint32_t(s.engine.pipelines.created());
+    stats.pipeline_seconds = s.engine.pipelines.seconds_compiling();
+    for (const PlannedKernel& planned : s.engine.plan.kernels)
+        if (const auto* linear = std::get_if<kernel::Linear>(&planned.kernel))
+            for (const DeviceWeight::Shard& shard : s.engine.weights->weight(linear->weight).shards)
+                stats.weight_bytes_per_token += shard.view.size;
+    if (!s.decode_recorded) return stats;
+    stats.dispatches = s.decode.stats().dispatches;
+    stats.barriers = s.decode.stats().barriers;
+    stats.dispatches_per_layer = double(s.decode_layer_dispatches) / double(s.engine.model->architecture.layers.size());
+    if (!s.submit_us.empty()) {
+        std::vector<double> sorted = s.submit_us;
+        std::ranges::nth_element(sorted, sorted.begin() + std::ptrdiff_t(sorted.size() / 2));
+        stats.submit_cpu_us = sorted[sorted.size() / 2];
+    }
+    if (s.engine.options.profile) stats.profile = s.decode.times();
+    return stats;
+}
+
+}  // namespace scoria

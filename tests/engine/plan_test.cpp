@@ -1,0 +1,143 @@
+// The plan: which patterns fuse, where tensors stand, what lives at the same time.
+#include "plan.h"
+
+#include "scheduler.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+using namespace scoria;
+
+namespace {
+
+Architecture small_llama(uint32_t layers, bool qk_norm = false) {
+    Architecture a;
+    a.family = "llama";
+    a.vocab = 50, a.hidden = 24, a.context = 64;
+    a.norm_epsilon = 1e-5f;
+    a.tied_embeddings = true;
+    Layer layer;
+    layer.attention = {.heads = 3, .kv_heads = 1, .head_dim = 8, .scale = 1, .window = 0, .qk_norm = qk_norm};
+    layer.feed_forward.size = 40;
+    a.layers.assign(layers, layer);
+    return a;
+}
+
+/// Weights of the shapes the graph asks for, all of one type but the listed ones.
+Weights weights_for(const Graph& graph, const std::map<Role, TensorType>& types = {}) {
+    Weights weights;
+    const auto add = [&](const WeightRef& ref, uint32_t rows, uint32_t cols) {
+        const auto type = types.find(ref.role);
+        weights[ref] = {"", type == types.end() ? TensorType::f32 : type->second, rows, cols, 0, 0};
+    };
+    for (const Op& op : graph.ops) {
+        if (const auto* l = std::get_if<op::Linear>(&op))
+            add(l->weight, graph.tensors[l->out.index].cols, graph.tensors[l->x.index].cols);
+        else if (const auto* n = std::get_if<op::Norm>(&op))
+            add(n->weight, 1, n->group);
+    }
+    return weights;
+}
+
+Plan plan_of(const Architecture& a, bool fusion, const std::map<Role, TensorType>& types = {}) {
+    const Graph graph = build_graph(a);
+    return make_plan(graph, a, weights_for(graph, types), fusion);
+}
+
+size_t kernels_of_layer(const Plan& plan, int32_t layer) {
+    return size_t(std::ranges::count(plan.kernels, layer, &PlannedKernel::layer));
+}
+
+}  // namespace
+
+TEST_CASE("fusion: kernels per layer") {
+    struct Row {
+        const char* what;
+        bool qk_norm, fusion;
+        std::map<Role, TensorType> types;
+        size_t kernels;
+    };
+    const Row rows[] = {
+        {"fused", false, true, {}, 8},
+        {"fused, head norms", true, true, {}, 8},
+        {"v of another type: q, k, v apart", false, true, {{Role::v, TensorType::q8_0}}, 10},
+        {"up of another type: gate, up, glu apart", false, true, {{Role::up, TensorType::q8_0}}, 10},
+        {"unfused", false, false, {}, 14},
+        {"unfused, head norms", true, false, {}, 16},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.what);
+        const Plan plan = plan_of(small_llama(3, row.qk_norm), row.fusion, row.types);
+        for (int32_t layer = 0; layer < 3; ++layer) CHECK(kernels_of_layer(plan, layer) == row.kernels);
+    }
+}
+
+TEST_CASE("q, k and v stand side by side, fused or not") {
+    for (const bool fusion : {true, false})
+        for (const bool qk_norm : {true, false}) {
+            const Plan plan = plan_of(small_llama(2, qk_norm), fusion);
+            for (const PlannedKernel& planned : plan.kernels) {
+                const auto* rope = std::get_if<kernel::RopeCache>(&planned.kernel);
+                if (!rope) continue;
+                const Placement &q = plan.placements[rope->q.index], &k = plan.placements[rope->k.index],
+                                &v = plan.placements[rope->v.index];
+                CHECK(q.storage == k.storage);
+                CHECK(q.storage == v.storage);
+                CHECK(k.first == q.first + 24);
+                CHECK(v.first == k.first + 8);
+                CHECK(plan.placements[rope->rotated.index].storage == q.storage);
+            }
+        }
+}
+
+TEST_CASE("tied embeddings are one weight group") {
+    const Plan plan = plan_of(small_llama(1), true);
+    const auto* embed = std::get_if<kernel::Embed>(&plan.kernels.front().kernel);
+    const auto* logits = std::get_if<kernel::Linear>(&plan.kernels.back().kernel);
+    REQUIRE(embed);
+    REQUIRE(logits);
+    CHECK(embed->table == logits->weight);
+}
+
+TEST_CASE("arena: what lives at the same time does not overlap, and memory is reused") {
+    std::mt19937 random(7);
+    for (int round = 0; round < 50; ++round) {
+        std::vector<Storage> storages(30);
+        uint64_t sum = 0;
+        for (Storage& s : storages) {
+            s = {random() % 4 ? RowKind::tokens : RowKind::outputs, uint32_t(1 + random() % 300), uint32_t(random() % 40), 0};
+            s.end = s.begin + uint32_t(random() % 5);
+            sum += 4ull * s.cols * (s.rows == RowKind::tokens ? 9 : 2);
+        }
+        const Arena arena = place(storages, 9, 2, 64);
+        const auto last = [&](size_t i) {
+            return arena.offsets[i] + 4ull * storages[i].cols * (storages[i].rows == RowKind::tokens ? 9 : 2);
+        };
+        for (size_t i = 0; i < storages.size(); ++i) {
+            CHECK(arena.offsets[i] % 64 == 0);
+            CHECK(last(i) <= arena.bytes);
+            for (size_t j = 0; j < i; ++j) {
+                const bool together = storages[i].begin <= storages[j].end && storages[j].begin <= storages[i].end;
+                const bool overlap = arena.offsets[i] < last(j) && arena.offsets[j] < last(i);
+                CHECK_FALSE((together && overlap));
+            }
+        }
+        CHECK(arena.bytes < sum);
+    }
+}
+
+TEST_CASE("pacer: runs stay under the budget, and it learns at once that it was too hopeful") {
+    Pacer pacer(0.05);
+    pacer.learn(1e6, 0.01);  // 1e-8 s per cost
+    const std::vector<double> costs{2e6, 2e6, 2e6, 9e6, 1e6, 1e6};
+    CHECK(pacer.cut(costs) == std::vector<size_t>{2, 3, 4, 6});
+    CHECK(pacer.too_long(9e6));
+    CHECK_FALSE(pacer.too_long(4e6));
+    pacer.learn(1e6, 0.02);
+    CHECK(pacer.cut(costs) == std::vector<size_t>{1, 2, 3, 4, 6});
+    CHECK(pacer.longest() == doctest::Approx(0.02));
+    CHECK(pacer.cut({}).empty());
+}
