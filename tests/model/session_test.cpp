@@ -1,0 +1,201 @@
+// The session on the device of SCORIA_DEVICE under SCORIA_CAPS: what must not depend on how the work is
+// cut, recorded, shuffled or poisoned; and what bad input meets.
+#include "session.h"
+
+#include "fail.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <memory>
+
+using namespace scoria;
+
+namespace {
+
+std::string environment(const char* name) {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+}
+
+std::filesystem::path fixture(const std::string& name) {
+    const std::string root = environment("SCORIA_FIXTURES");
+    return std::filesystem::path(root.empty() ? SCORIA_SOURCE_DIR "/../shared/fixtures" : root) / name;
+}
+
+EngineOptions strict() {
+    EngineOptions options;
+    options.device.select = environment("SCORIA_DEVICE");
+    options.device.caps_profile = environment("SCORIA_CAPS");
+    options.device.validation = environment("SCORIA_VALIDATION") == "1";
+    options.precision = Precision::strict;
+    return options;
+}
+
+std::shared_ptr<const Model> tiny() {
+    static const auto model = std::make_shared<const Model>(open_model(fixture("gguf/llama3.gguf")));
+    return model;
+}
+
+std::vector<TokenId> some_ids(size_t count) {
+    std::vector<TokenId> ids(count);
+    for (size_t i = 0; i < count; ++i) ids[i] = TokenId(3 + (i * 37 + i * i) % 250);
+    return ids;
+}
+
+struct Outcome {
+    std::vector<float> logits;
+    std::vector<TokenId> tokens;
+    bool operator==(const Outcome&) const = default;
+};
+
+/// Prompt of `prompt` tokens, appended in parts, then 12 tokens.
+Outcome outcome(const EngineOptions& options, size_t prompt = 50, size_t part = 1000, SamplingOptions sampling = {}) {
+    Engine engine(tiny(), options);
+    Session session(engine);
+    const std::vector<TokenId> ids = some_ids(prompt);
+    for (size_t done = 0; done < ids.size(); done += part)
+        session.append(std::span(ids).subspan(done, std::min(part, ids.size() - done)));
+    Outcome result{session.logits(), {}};
+    GenerateOptions generate{.sampling = sampling, .max_tokens = 12, .ignore_end = true, .on_token = {}};
+    result.tokens = session.generate(generate).tokens;
+    CHECK(engine.device().validation_errors() == 0);
+    return result;
+}
+
+double largest_difference(const Outcome& a, const Outcome& b) {
+    double largest = 0;
+    for (size_t i = 0; i < a.logits.size(); ++i) largest = std::max(largest, double(std::abs(a.logits[i] - b.logits[i])));
+    return largest;
+}
+
+Status status_of(const std::function<void()>& call) {
+    try {
+        call();
+    } catch (const Error& error) {
+        MESSAGE(error.what());
+        return error.status();
+    }
+    return Status::ok;
+}
+
+}  // namespace
+
+TEST_CASE("bits do not depend on shuffled barrier groups, poison, or replay") {
+    const Outcome plain = outcome(strict());
+    struct Row {
+        const char* what;
+        EngineOptions options;
+    };
+    std::vector<Row> rows{{"again", strict()}, {"re-recorded decode", strict()}};
+    rows[1].options.replay = false;
+    for (const uint64_t seed : {1u, 2u, 3u}) rows.push_back({"shuffled", strict()}), rows.back().options.shuffle_seed = seed;
+    for (const uint32_t word : {0x7FC0DEADu, 0xFF800000u}) {
+        rows.push_back({"poisoned", strict()});
+        rows.back().options.device.poison = true;
+        rows.back().options.device.poison_word = word;
+    }
+    for (const Row& row : rows) {
+        CAPTURE(row.what);
+        CHECK(outcome(row.options) == plain);
+    }
+}
+
+TEST_CASE("the result does not depend on how the prompt is cut or ops are fused") {
+    const Outcome whole = outcome(strict());
+    const auto near_whole = [&](const Outcome& other) {
+        CHECK(largest_difference(whole, other) < 1e-4);
+        CHECK(other.tokens == whole.tokens);
+    };
+    for (const size_t part : {1, 3, 9, 33}) near_whole(outcome(strict(), 50, part));
+    EngineOptions chunked = strict();
+    chunked.prompt_chunk = 7;
+    near_whole(outcome(chunked));
+    EngineOptions unfused = strict();
+    unfused.fusion = false;
+    near_whole(outcome(unfused));
+    EngineOptions hurried = strict();
+    hurried.submission_budget_ms = 1e-6;  // every kernel its own submission
+    CHECK(outcome(hurried) == whole);
+}
+
+TEST_CASE("truncate forgets") {
+    Engine engine(tiny(), strict());
+    Session session(engine);
+    const auto ids = some_ids(40);
+    session.append(ids);
+    session.generate({.sampling = {}, .max_tokens = 5, .ignore_end = true, .on_token = {}});
+    CHECK(session.tokens().size() == 45);
+    session.truncate(20);
+    session.append(std::span(ids).subspan(20));
+    const std::vector<float> again = session.logits();
+    Session fresh(engine);
+    fresh.append(ids);
+    const std::vector<float> expected = fresh.logits();
+    for (size_t i = 0; i < expected.size(); ++i) CHECK(again[i] == doctest::Approx(expected[i]).epsilon(1e-4));
+}
+
+TEST_CASE("sampling: one seed one answer, another seed another") {
+    SamplingOptions hot{.temperature = 1.5f, .top_k = 0, .top_p = 1, .min_p = 0, .seed = 1};
+    const Outcome first = outcome(strict(), 20, 1000, hot);
+    CHECK(outcome(strict(), 20, 1000, hot) == first);
+    hot.seed = 2;
+    CHECK(outcome(strict(), 20, 1000, hot).tokens != first.tokens);
+}
+
+TEST_CASE("bad input meets a status and loses nothing") {
+    EngineOptions options = strict();
+    options.context = 64;
+    Engine engine(tiny(), options);
+    Session session(engine);
+    CHECK(status_of([&] { session.generate({}); }) == Status::bad_argument);
+    session.append(some_ids(10));
+    const std::vector<float> before = session.logits();
+    CHECK(status_of([&] { session.append(std::vector<TokenId>{5, -1}); }) == Status::bad_argument);
+    CHECK(status_of([&] { session.append(std::vector<TokenId>{1 << 20}); }) == Status::bad_argument);
+    CHECK(status_of([&] { session.append(some_ids(55)); }) == Status::context_full);
+    const std::atomic<bool> cancel{true};
+    CHECK(status_of([&] { session.append(some_ids(3), &cancel); }) == Status::cancelled);
+    CHECK(session.tokens().size() == 10);
+    CHECK(session.logits() == before);
+    const GenerateResult full = session.generate({.sampling = {}, .max_tokens = 0, .ignore_end = true, .on_token = {}});
+    CHECK(full.reason == StopReason::context_full);
+    CHECK(session.tokens().size() == 64);
+    options.context = 1u << 30;
+    CHECK(status_of([&] { Engine too_long(tiny(), options); }) == Status::bad_argument);
+}
+
+TEST_CASE("a callback or a flag stops generation") {
+    Engine engine(tiny(), strict());
+    Session session(engine);
+    session.append(some_ids(5));
+    int seen = 0;
+    const auto third = [&](TokenId) { return ++seen < 3; };
+    const GenerateResult stopped = session.generate({.sampling = {}, .max_tokens = 20, .ignore_end = true, .on_token = third});
+    CHECK(stopped.reason == StopReason::cancelled);
+    CHECK(stopped.tokens.size() == 3);
+}
+
+TEST_CASE("weights that hold NaN give a status, never a wild index") {
+    const auto source = fixture("gguf/llama3.gguf");
+    const auto broken = std::filesystem::temp_directory_path() / "scoria_nan.gguf";
+    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+        std::filesystem::copy_file(source, broken, std::filesystem::copy_options::overwrite_existing);
+        const TensorView norm = tiny()->weights.at({Role::output_norm});
+        {
+            std::fstream file(broken, std::ios::in | std::ios::out | std::ios::binary);
+            file.seekp(std::streamoff(norm.offset));
+            for (uint32_t i = 0; i < norm.cols; ++i) file.write(reinterpret_cast<const char*>(&bad), sizeof bad);
+        }
+        const auto model = std::make_shared<const Model>(open_model(broken));
+        Engine engine(model, strict());
+        Session session(engine);
+        session.append(some_ids(5));
+        const Status status =
+            status_of([&] { session.generate({.sampling = {}, .max_tokens = 4, .ignore_end = true, .on_token = {}}); });
+        CHECK((status == Status::non_finite || (status == Status::ok && std::isinf(bad))));
+    }
+    std::filesystem::remove(broken);
+}
