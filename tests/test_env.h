@@ -1,0 +1,23 @@
+// Where tests find their inputs. ctest and tools/test.sh set the variables; by hand the defaults do.
+#pragma once
+
+#include <cstdlib>
+#include <string>
+
+namespace scoria::test {
+
+inline std::string variable(const char* name, const std::string& otherwise = "") {
+    const char* value = std::getenv(name);
+    return value && *value ? value : otherwise;
+}
+
+/// The folder of goldens and broken files: $SCORIA_FIXTURES, else ../shared/fixtures beside the checkout.
+inline std::string fixtures() { return variable("SCORIA_FIXTURES", SCORIA_DEFAULT_FIXTURES); }
+/// The GGUF of the default model, or "" where it was not fetched.
+inline std::string default_model() { return variable("SCORIA_MODEL"); }
+/// The profile that narrows the device's caps, or "".
+inline std::string caps_profile() { return variable("SCORIA_CAPS"); }
+/// True in the deep tier: all cases instead of the telling few.
+inline bool deep() { return !variable("SCORIA_DEEP").empty(); }
+
+}  // namespace scoria::test
