@@ -34,6 +34,7 @@ struct Caps {
     uint32_t subgroup_size = 1, subgroup_min = 1, subgroup_max = 1;
     bool subgroup_arithmetic = false, subgroup_shuffle = false, subgroup_ballot = false;  // in compute
     bool subgroup_size_control = false;            // size can be required in compute, full subgroups too
+    uint32_t max_required_subgroups = 0;           // per workgroup, where a size is required
     bool native_subgroups() const {                // DESIGN.md "Subgroups"
         return subgroup_arithmetic && subgroup_size >= 4 && (subgroup_min == subgroup_max || subgroup_size_control);
     }
@@ -56,8 +57,9 @@ struct Caps {
 };
 
 /// `caps` narrowed by a JSON object whose keys are the member names above (see tests/profiles).
-/// Errors: bad_file for malformed JSON, an unknown key, or a value that would widen a limit
-/// (equal or wider values are taken as they are on the device, silently, so one profile fits all devices).
+/// Limits, features, float controls and timestamp_bits can be narrowed; wider values stay as they are on
+/// the device, silently, so that one profile fits all devices; a key that starts with '_' is a comment.
+/// Errors: bad_file for malformed JSON, an unknown key, or a value of the wrong type or out of range.
 Caps narrowed(const Caps& caps, const std::string& json_text, const std::string& where);
 
 /// All members as a JSON object, for `scoria devices --json` and reports.

@@ -24,6 +24,7 @@ namespace scoria::vk {
 struct DeviceOptions {
     std::string select;        // "": best by type; an index of list_devices(); or part of a name, case-insensitive
     std::string caps_profile;  // "": none; else path of a JSON profile that narrows the caps (tests/profiles)
+    std::string cache_folder;  // "": pipelines are not kept on disk; programs pass scoria::cache_folder()
     bool validation = false;   // enable VK_LAYER_KHRONOS_validation (core + synchronisation); errors are counted
     bool poison = false;       // tests: new buffers are filled with a pattern
     uint32_t poison_word = 0x7FC0DEAD;
@@ -35,6 +36,7 @@ struct ListedDevice {
     Caps caps;
     std::string unusable;   // empty if usable
     bool chosen = false;    // what DeviceOptions{} would pick
+    std::optional<size_t> same_as;  // an earlier entry that is the same GPU under another driver
 };
 std::vector<ListedDevice> list_devices();
 

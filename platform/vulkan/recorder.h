@@ -13,6 +13,7 @@
 namespace scoria::vk {
 
 struct RecorderOptions {
+    QueueKind queue = QueueKind::compute; // where the commands will be submitted; transfer records no dispatch
     bool simultaneous_use = false; // the command buffer may be submitted again while it is in flight
     bool timestamps = false;       // one pair per dispatch, read by Profiler
     uint64_t shuffle_seed = 0;     // != 0: shuffles the dispatches inside every barrier-free group (tests)
@@ -21,7 +22,7 @@ struct RecorderOptions {
 
 struct RecorderStats {
     uint32_t dispatches = 0;
-    uint32_t barriers = 0;
+    uint32_t barriers = 0;   // derived from hazards; the one that opens every command buffer is not counted
 };
 
 /// A recorded command buffer with everything it owns (descriptor sets, query pool). Movable; must

@@ -1,0 +1,145 @@
+// One table of the members of Caps serves both the narrowing by profiles and the JSON report.
+#include "caps.h"
+#include "fail.h"
+
+#include <algorithm>
+#include <bit>
+#include <nlohmann/json.hpp>
+
+namespace scoria::vk {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+enum class Narrows : uint8_t { down, up };  // alignment: larger is poorer
+
+// visit(name, member, Narrows) for every member that a profile may narrow.
+template <class CapsRef, class Visitor> void visit_narrowable(CapsRef& caps, Visitor visit) {
+#define SCORIA_CAP(member) visit(#member, caps.member, Narrows::down)
+    SCORIA_CAP(max_storage_range);
+    SCORIA_CAP(max_allocation);
+    SCORIA_CAP(max_binding);
+    SCORIA_CAP(max_storage_buffers);
+    SCORIA_CAP(max_invocations);
+    SCORIA_CAP(max_workgroup_x);
+    SCORIA_CAP(max_groups);
+    SCORIA_CAP(shared_memory);
+    SCORIA_CAP(push_constants);
+    visit("storage_alignment", caps.storage_alignment, Narrows::up);
+    SCORIA_CAP(subgroup_arithmetic);
+    SCORIA_CAP(subgroup_shuffle);
+    SCORIA_CAP(subgroup_ballot);
+    SCORIA_CAP(subgroup_size_control);
+    SCORIA_CAP(float16);
+    SCORIA_CAP(storage16);
+    SCORIA_CAP(int8);
+    SCORIA_CAP(storage8);
+    SCORIA_CAP(int16);
+    SCORIA_CAP(int_dot);
+    SCORIA_CAP(vulkan_memory_model);
+    SCORIA_CAP(bfloat16);
+    SCORIA_CAP(memory_budget);
+    SCORIA_CAP(pipeline_statistics);
+    SCORIA_CAP(unified_memory);
+    SCORIA_CAP(denorm_preserve_f32);
+    SCORIA_CAP(denorm_preserve_f16);
+    SCORIA_CAP(rte_f16);
+    SCORIA_CAP(inf_nan_preserve_f32);
+    SCORIA_CAP(timestamp_bits);
+#undef SCORIA_CAP
+}
+
+template <class Number> void narrow_number(const Json& value, Number& member, Narrows way, const std::string& where) {
+    // A limit of 0 would describe a device that can do nothing; 0 timestamp bits means there are none.
+    const bool may_be_zero = where.ends_with("timestamp_bits");
+    if (!value.is_number_unsigned() || (value == 0u && !may_be_zero))
+        fail(Status::bad_file, where, "expected a positive whole number, got ", value.dump());
+    const uint64_t wanted = value.get<uint64_t>();
+    if (way == Narrows::up) {
+        if (!std::has_single_bit(wanted) || wanted > 1u << 16)
+            fail(Status::bad_file, where, "expected a power of two of at most 65536, got ", wanted);
+        member = std::max(member, Number(wanted));
+    } else if (wanted < member) {
+        member = Number(wanted);
+    }
+}
+
+void narrow(const Json& value, uint32_t& member, Narrows way, const std::string& where) {
+    narrow_number(value, member, way, where);
+}
+void narrow(const Json& value, uint64_t& member, Narrows way, const std::string& where) {
+    narrow_number(value, member, way, where);
+}
+void narrow(const Json& value, bool& member, Narrows, const std::string& where) {
+    if (!value.is_boolean()) fail(Status::bad_file, where, "expected true or false, got ", value.dump());
+    member = member && value.get<bool>();
+}
+
+const char* type_name(DeviceType type) {
+    switch (type) {
+        case DeviceType::integrated: return "integrated";
+        case DeviceType::discrete: return "discrete";
+        case DeviceType::virtual_gpu: return "virtual";
+        case DeviceType::cpu: return "cpu";
+        case DeviceType::other: break;
+    }
+    return "other";
+}
+
+std::string hex(const std::array<uint8_t, 16>& bytes) {
+    std::string text;
+    for (const uint8_t byte : bytes) {
+        text += "0123456789abcdef"[byte >> 4];
+        text += "0123456789abcdef"[byte & 15];
+    }
+    return text;
+}
+
+std::string version(uint32_t packed) {  // VK_VERSION_MAJOR and so on, without Vulkan's headers
+    return cat((packed >> 22) & 0x7F, ".", (packed >> 12) & 0x3FF, ".", packed & 0xFFF);
+}
+
+}  // namespace
+
+Caps narrowed(const Caps& caps, const std::string& json_text, const std::string& where) {
+    const Json profile = Json::parse(json_text, nullptr, false);
+    if (!profile.is_object()) fail(Status::bad_file, where, "expected a JSON object of limits and features");
+    Caps result = caps;
+    for (const auto& [key, value] : profile.items()) {
+        if (key.starts_with('_')) continue;
+        bool known = false;
+        visit_narrowable(result, [&, &name = key, &wanted = value](const char* member_name, auto& member, Narrows way) {
+            if (name != member_name) return;
+            known = true;
+            narrow(wanted, member, way, cat(where, ": ", name));
+        });
+        if (!known) fail(Status::bad_file, where, "expected the name of a limit or feature, got \"", key, "\"");
+    }
+    result.max_binding = std::min({result.max_binding, result.max_storage_range, result.max_allocation});
+    return result;
+}
+
+std::string to_json(const Caps& caps) {
+    Json out = {{"name", caps.name},
+                {"type", type_name(caps.type)},
+                {"driver_name", caps.driver_name},
+                {"driver_info", caps.driver_info},
+                {"vendor_id", caps.vendor_id},
+                {"device_id", caps.device_id},
+                {"driver_id", caps.driver_id},
+                {"driver_version", caps.driver_version},
+                {"api_version", version(caps.api_version)},
+                {"pipeline_cache_uuid", hex(caps.pipeline_cache_uuid)},
+                {"device_uuid", hex(caps.device_uuid)},
+                {"driver_uuid", hex(caps.driver_uuid)},
+                {"subgroup_size", caps.subgroup_size},
+                {"subgroup_min", caps.subgroup_min},
+                {"subgroup_max", caps.subgroup_max},
+                {"max_required_subgroups", caps.max_required_subgroups},
+                {"timeline_semaphore", caps.timeline_semaphore},
+                {"timestamp_period", caps.timestamp_period}};
+    visit_narrowable(caps, [&](const char* name, const auto& member, Narrows) { out[name] = member; });
+    return out.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace scoria::vk

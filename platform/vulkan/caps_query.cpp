@@ -1,0 +1,206 @@
+// Physical device -> Caps. Extension structs are chained only where the extension is listed; core 1.2
+// structs only on devices of that version.
+#include "caps_query.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+namespace scoria::vk {
+namespace {
+
+std::set<std::string> device_extensions(const Instance& instance, VkPhysicalDevice device) {
+    uint32_t count = 0;
+    const auto enumerate = instance.fn().EnumerateDeviceExtensionProperties;
+    check(enumerate(device, nullptr, &count, nullptr), "vkEnumerateDeviceExtensionProperties");
+    std::vector<VkExtensionProperties> found(count);
+    check(enumerate(device, nullptr, &count, found.data()), "vkEnumerateDeviceExtensionProperties");
+    std::set<std::string> names;
+    for (const auto& extension : found) names.insert(extension.extensionName);
+    return names;
+}
+
+template <class Head, class Next> void chain(Head& head, Next& next) {
+    next.pNext = head.pNext;
+    head.pNext = &next;
+}
+
+DeviceType device_type(VkPhysicalDeviceType type) {
+    switch (type) {
+        case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return DeviceType::integrated;
+        case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return DeviceType::discrete;
+        case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: return DeviceType::virtual_gpu;
+        case VK_PHYSICAL_DEVICE_TYPE_CPU: return DeviceType::cpu;
+        default: return DeviceType::other;
+    }
+}
+
+void read_properties(const Instance& instance, VkPhysicalDevice device, const std::set<std::string>& extensions, Caps& caps) {
+    VkPhysicalDeviceProperties2 base = vk_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
+    VkPhysicalDeviceVulkan11Properties v11 = vk_struct<VkPhysicalDeviceVulkan11Properties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES);
+    VkPhysicalDeviceVulkan12Properties v12 = vk_struct<VkPhysicalDeviceVulkan12Properties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES);
+    VkPhysicalDeviceSubgroupSizeControlPropertiesEXT sizes = vk_struct<VkPhysicalDeviceSubgroupSizeControlPropertiesEXT>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT);
+    VkPhysicalDeviceShaderIntegerDotProductPropertiesKHR dot = vk_struct<VkPhysicalDeviceShaderIntegerDotProductPropertiesKHR>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES_KHR);
+    const bool has_sizes = extensions.contains(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
+    chain(base, v11);
+    chain(base, v12);
+    if (has_sizes) chain(base, sizes);
+    if (extensions.contains(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)) chain(base, dot);
+    instance.fn().GetPhysicalDeviceProperties2(device, &base);
+
+    const VkPhysicalDeviceLimits& limits = base.properties.limits;
+    caps.driver_name = v12.driverName;
+    caps.driver_info = v12.driverInfo;
+    caps.driver_id = uint32_t(v12.driverID);
+    std::ranges::copy(base.properties.pipelineCacheUUID, caps.pipeline_cache_uuid.begin());
+    std::ranges::copy(v11.deviceUUID, caps.device_uuid.begin());
+    std::ranges::copy(v11.driverUUID, caps.driver_uuid.begin());
+    caps.max_storage_range = limits.maxStorageBufferRange;
+    caps.max_allocation = v11.maxMemoryAllocationSize;
+    caps.max_storage_buffers = std::min(limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers);
+    caps.max_invocations = limits.maxComputeWorkGroupInvocations;
+    caps.max_workgroup_x = limits.maxComputeWorkGroupSize[0];
+    caps.max_groups = std::min(limits.maxComputeWorkGroupCount[0], limits.maxComputeWorkGroupCount[1]);
+    caps.shared_memory = limits.maxComputeSharedMemorySize;
+    caps.push_constants = limits.maxPushConstantsSize;
+    caps.storage_alignment = uint32_t(limits.minStorageBufferOffsetAlignment);
+    caps.timestamp_period = limits.timestampPeriod;
+
+    const auto operations = v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT ? v11.subgroupSupportedOperations : 0;
+    caps.subgroup_size = v11.subgroupSize;
+    caps.subgroup_min = has_sizes ? sizes.minSubgroupSize : v11.subgroupSize;
+    caps.subgroup_max = has_sizes ? sizes.maxSubgroupSize : v11.subgroupSize;
+    caps.max_required_subgroups = has_sizes ? sizes.maxComputeWorkgroupSubgroups : 0;
+    caps.subgroup_arithmetic = operations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
+    caps.subgroup_shuffle = operations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
+    caps.subgroup_ballot = operations & VK_SUBGROUP_FEATURE_BALLOT_BIT;
+    caps.subgroup_size_control = has_sizes && sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT;
+    caps.int_dot = dot.integerDotProduct4x8BitPackedSignedAccelerated;
+
+    caps.denorm_preserve_f32 = v12.shaderDenormPreserveFloat32;
+    caps.denorm_preserve_f16 = v12.shaderDenormPreserveFloat16;
+    caps.rte_f16 = v12.shaderRoundingModeRTEFloat16;
+    caps.inf_nan_preserve_f32 = v12.shaderSignedZeroInfNanPreserveFloat32;
+}
+
+void read_features(const Instance& instance, VkPhysicalDevice device, const std::set<std::string>& extensions, Caps& caps) {
+    VkPhysicalDeviceFeatures2 base = vk_struct<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
+    VkPhysicalDeviceVulkan11Features v11 = vk_struct<VkPhysicalDeviceVulkan11Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
+    VkPhysicalDeviceVulkan12Features v12 = vk_struct<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
+    VkPhysicalDeviceSubgroupSizeControlFeaturesEXT sizes = vk_struct<VkPhysicalDeviceSubgroupSizeControlFeaturesEXT>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT);
+    VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR dot = vk_struct<VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR);
+    VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics = vk_struct<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR);
+    chain(base, v11);
+    chain(base, v12);
+    if (extensions.contains(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME)) chain(base, sizes);
+    if (extensions.contains(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)) chain(base, dot);
+    if (extensions.contains(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME)) chain(base, statistics);
+#ifdef VK_KHR_shader_bfloat16
+    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat = vk_struct<VkPhysicalDeviceShaderBfloat16FeaturesKHR>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR);
+    if (extensions.contains(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME)) chain(base, bfloat);
+#endif
+    instance.fn().GetPhysicalDeviceFeatures2(device, &base);
+
+    caps.float16 = v12.shaderFloat16;
+    caps.storage16 = v11.storageBuffer16BitAccess;
+    caps.int8 = v12.shaderInt8;
+    caps.storage8 = v12.storageBuffer8BitAccess;
+    caps.int16 = base.features.shaderInt16;
+    caps.int_dot = caps.int_dot && dot.shaderIntegerDotProduct;
+    caps.vulkan_memory_model = v12.vulkanMemoryModel && v12.vulkanMemoryModelDeviceScope;
+    caps.timeline_semaphore = v12.timelineSemaphore;
+    caps.subgroup_size_control = caps.subgroup_size_control && sizes.subgroupSizeControl && sizes.computeFullSubgroups;
+    caps.memory_budget = extensions.contains(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+    caps.pipeline_statistics = statistics.pipelineExecutableInfo;
+#ifdef VK_KHR_shader_bfloat16
+    caps.bfloat16 = bfloat.shaderBFloat16Type;
+#endif
+}
+
+void read_memory(const Instance& instance, VkPhysicalDevice device, Caps& caps) {
+    VkPhysicalDeviceMemoryProperties2 properties = vk_struct<VkPhysicalDeviceMemoryProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2);
+    instance.fn().GetPhysicalDeviceMemoryProperties2(device, &properties);
+    const VkPhysicalDeviceMemoryProperties& memory = properties.memoryProperties;
+    constexpr VkMemoryPropertyFlags in_place = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT |
+                                               VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+    uint64_t largest = 0;
+    bool unified = memory.memoryHeapCount > 0;
+    for (uint32_t heap = 0; heap < memory.memoryHeapCount; ++heap) {
+        largest = std::max<uint64_t>(largest, memory.memoryHeaps[heap].size);
+        if (!(memory.memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)) continue;
+        bool visible = false;
+        for (uint32_t type = 0; type < memory.memoryTypeCount; ++type)
+            visible |= memory.memoryTypes[type].heapIndex == heap &&
+                       (memory.memoryTypes[type].propertyFlags & in_place) == in_place;
+        unified &= visible;
+    }
+    caps.unified_memory = unified;
+    caps.max_binding = std::min(caps.max_storage_range, caps.max_allocation);
+    if (largest) caps.max_binding = std::min(caps.max_binding, largest);  // drivers that only compile have no heap
+}
+
+std::string reason_unusable(const Caps& caps, const QueueFamilies& queues) {
+    if (queues.compute == UINT32_MAX) return "it has no queue for compute";
+    if (!caps.timeline_semaphore) return "it has no timeline semaphores";
+    if (caps.max_storage_buffers < 8) return cat("expected 8 storage buffers per stage, got ", caps.max_storage_buffers);
+    if (caps.max_invocations < 128) return cat("expected workgroups of 128, got ", caps.max_invocations);
+    if (caps.push_constants < 128) return cat("expected 128 bytes of push constants, got ", caps.push_constants);
+    return "";
+}
+
+}  // namespace
+
+QueueFamilies query_queues(const Instance& instance, VkPhysicalDevice device) {
+    uint32_t count = 0;
+    instance.fn().GetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
+    std::vector<VkQueueFamilyProperties> families(count);
+    instance.fn().GetPhysicalDeviceQueueFamilyProperties(device, &count, families.data());
+    QueueFamilies found;
+    // A family that also draws is the one drivers tune most; a compute-only one serves where there is none.
+    for (const VkQueueFlags flags : {VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT, VK_QUEUE_COMPUTE_BIT | 0})
+        for (uint32_t i = 0; i < count && found.compute == UINT32_MAX; ++i)
+            if ((families[i].queueFlags & VkQueueFlags(flags)) == VkQueueFlags(flags)) found.compute = i;
+    if (found.compute == UINT32_MAX) return found;
+    found.transfer = found.compute;
+    found.timestamp_bits = families[found.compute].timestampValidBits;
+    for (uint32_t i = 0; i < count; ++i) {  // a family that only transfers is a copy engine
+        const VkQueueFlags flags = families[i].queueFlags;
+        if (flags & VK_QUEUE_TRANSFER_BIT && !(flags & (VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT))) {
+            found.transfer = i;
+            break;
+        }
+    }
+    return found;
+}
+
+ListedDevice query_device(const Instance& instance, VkPhysicalDevice device) {
+    ListedDevice listed;
+    Caps& caps = listed.caps;
+    try {
+        VkPhysicalDeviceProperties2 base = vk_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
+        instance.fn().GetPhysicalDeviceProperties2(device, &base);
+        caps.name = base.properties.deviceName;
+        caps.vendor_id = base.properties.vendorID;
+        caps.device_id = base.properties.deviceID;
+        caps.driver_version = base.properties.driverVersion;
+        caps.api_version = base.properties.apiVersion;
+        caps.type = device_type(base.properties.deviceType);
+        if (caps.api_version < VK_API_VERSION_1_2) {
+            listed.unusable = cat("expected Vulkan 1.2 or later, got ", VK_API_VERSION_MAJOR(caps.api_version), ".",
+                                  VK_API_VERSION_MINOR(caps.api_version));
+            return listed;
+        }
+        const std::set<std::string> extensions = device_extensions(instance, device);
+        const QueueFamilies queues = query_queues(instance, device);
+        read_properties(instance, device, extensions, caps);
+        read_features(instance, device, extensions, caps);
+        read_memory(instance, device, caps);
+        caps.timestamp_bits = queues.timestamp_bits;
+        listed.unusable = reason_unusable(caps, queues);
+    } catch (const Error& error) {
+        listed.unusable = error.what();
+    }
+    return listed;
+}
+
+}  // namespace scoria::vk

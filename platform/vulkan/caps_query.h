@@ -1,0 +1,28 @@
+// Reads a physical device into Caps.
+#pragma once
+
+#include "loader.h"
+
+namespace scoria::vk {
+
+/// A device as list_devices() shows it. Never throws for a poor device: the reason is in `unusable`.
+ListedDevice query_device(const Instance& instance, VkPhysicalDevice device);
+
+/// The queue families to use. `transfer` equals `compute` where no other family transfers.
+struct QueueFamilies {
+    uint32_t compute = UINT32_MAX, transfer = UINT32_MAX;
+    uint32_t timestamp_bits = 0;   // of the compute family
+};
+QueueFamilies query_queues(const Instance& instance, VkPhysicalDevice device);
+
+/// Index of the device that `select` asks for (DeviceOptions::select). Pure.
+/// Errors: unsupported (nothing usable), bad_argument (no such device).
+size_t choose_device(const std::vector<ListedDevice>& devices, const std::string& select);
+
+/// All devices of an instance, with duplicates and the default choice marked.
+std::vector<ListedDevice> list_devices(const Instance& instance, const std::vector<VkPhysicalDevice>& devices);
+
+/// Sets ListedDevice::same_as where an earlier entry is the same GPU under another driver. Pure.
+void mark_duplicates(std::vector<ListedDevice>& devices);
+
+}  // namespace scoria::vk

@@ -1,0 +1,125 @@
+// Descriptor sets, timestamps and the command buffer itself.
+#include "commands_impl.h"
+
+#include <algorithm>
+
+namespace scoria::vk {
+namespace {
+
+constexpr uint32_t sets_per_pool = 64, descriptors_per_pool = 256;
+constexpr uint32_t pairs_per_pool = 128;
+
+}  // namespace
+
+Commands::Impl::Impl(Device& on, QueueKind kind) : device(on), queue(kind) {
+    pool = device.impl().take_command_pool(queue);
+    auto info = vk_struct<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
+    info.commandPool = pool;
+    info.commandBufferCount = 1;
+    const VkResult result = device.fn().vkAllocateCommandBuffers(device.handle(), &info, &handle);
+    if (result != VK_SUCCESS) device.impl().give_command_pool(queue, pool);
+    check(result, "vkAllocateCommandBuffers");
+}
+
+Commands::Impl::~Impl() {
+    const VolkDeviceTable& fn = device.fn();
+    for (const VkDescriptorPool each : descriptor_pools_) fn.vkDestroyDescriptorPool(device.handle(), each, nullptr);
+    for (const VkQueryPool each : query_pools_) fn.vkDestroyQueryPool(device.handle(), each, nullptr);
+    fn.vkFreeCommandBuffers(device.handle(), pool, 1, &handle);
+    device.impl().give_command_pool(queue, pool);
+}
+
+VkDescriptorSet Commands::Impl::descriptor_set(VkDescriptorSetLayout layout, std::span<const View> views) {
+    const VolkDeviceTable& fn = device.fn();
+    const auto count = uint32_t(views.size());
+    if (sets_left_ == 0 || descriptors_left_ < count) {
+        const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, std::max(descriptors_per_pool, count)};
+        auto info = vk_struct<VkDescriptorPoolCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO);
+        info.maxSets = sets_per_pool;
+        info.poolSizeCount = 1;
+        info.pPoolSizes = &size;
+        VkDescriptorPool made = VK_NULL_HANDLE;
+        descriptor_pools_.reserve(descriptor_pools_.size() + 1);
+        check(fn.vkCreateDescriptorPool(device.handle(), &info, nullptr, &made), "vkCreateDescriptorPool");
+        descriptor_pools_.push_back(made);
+        sets_left_ = info.maxSets;
+        descriptors_left_ = size.descriptorCount;
+    }
+    auto info = vk_struct<VkDescriptorSetAllocateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO);
+    info.descriptorPool = descriptor_pools_.back();
+    info.descriptorSetCount = 1;
+    info.pSetLayouts = &layout;
+    VkDescriptorSet set = VK_NULL_HANDLE;
+    check(fn.vkAllocateDescriptorSets(device.handle(), &info, &set), "vkAllocateDescriptorSets");
+    --sets_left_;
+    descriptors_left_ -= count;
+
+    std::vector<VkDescriptorBufferInfo> buffers(count);
+    std::vector<VkWriteDescriptorSet> writes(count);
+    for (uint32_t i = 0; i < count; ++i) {
+        buffers[i] = {views[i].buffer, views[i].offset, views[i].size};
+        writes[i] = vk_struct<VkWriteDescriptorSet>(VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET);
+        writes[i].dstSet = set;
+        writes[i].dstBinding = i;
+        writes[i].descriptorCount = 1;
+        writes[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+        writes[i].pBufferInfo = &buffers[i];
+    }
+    fn.vkUpdateDescriptorSets(device.handle(), count, writes.data(), 0, nullptr);
+    return set;
+}
+
+uint32_t Commands::Impl::timestamp_pair(std::string_view label) {
+    const auto pair = uint32_t(labels_.size());
+    if (pair % pairs_per_pool == 0) {
+        auto info = vk_struct<VkQueryPoolCreateInfo>(VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO);
+        info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+        info.queryCount = 2 * pairs_per_pool;
+        VkQueryPool made = VK_NULL_HANDLE;
+        query_pools_.reserve(query_pools_.size() + 1);
+        check(device.fn().vkCreateQueryPool(device.handle(), &info, nullptr, &made), "vkCreateQueryPool");
+        query_pools_.push_back(made);
+        device.fn().vkCmdResetQueryPool(handle, made, 0, info.queryCount);
+    }
+    labels_.push_back(label);
+    return pair;
+}
+
+void Commands::Impl::write_timestamp(uint32_t pair, bool end) {
+    // The compute stage on both sides: the start waits for earlier dispatches to end, as the dispatch may.
+    device.fn().vkCmdWriteTimestamp(handle, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, query_pools_[pair / pairs_per_pool],
+                                    pair % pairs_per_pool * 2 + (end ? 1 : 0));
+}
+
+std::vector<DispatchTime> Commands::Impl::times() const {
+    const uint32_t bits = device.caps().timestamp_bits;
+    const uint64_t mask = bits >= 64 ? ~0ull : (1ull << bits) - 1;
+    std::vector<DispatchTime> result;
+    std::vector<uint64_t> ticks(2 * pairs_per_pool);
+    for (size_t first = 0; first < labels_.size(); first += pairs_per_pool) {
+        const size_t pairs = std::min<size_t>(pairs_per_pool, labels_.size() - first);
+        const VkResult got = device.fn().vkGetQueryPoolResults(
+            device.handle(), query_pools_[first / pairs_per_pool], 0, uint32_t(2 * pairs), pairs * 16, ticks.data(), 8,
+            VK_QUERY_RESULT_64_BIT);
+        if (got == VK_NOT_READY) return {};  // never submitted, or not finished
+        check(got, "vkGetQueryPoolResults");
+        for (size_t i = 0; i < pairs; ++i) {
+            const uint64_t elapsed = (ticks[2 * i + 1] - ticks[2 * i]) & mask;  // right across a wrap, too
+            result.push_back({labels_[first + i], double(elapsed) * double(device.caps().timestamp_period) / 1000});
+        }
+    }
+    return result;
+}
+
+Commands::Commands() = default;
+Commands::Commands(Commands&&) noexcept = default;
+Commands& Commands::operator=(Commands&&) noexcept = default;
+Commands::~Commands() = default;
+VkCommandBuffer Commands::handle() const { return impl_ ? impl_->handle : VK_NULL_HANDLE; }
+const RecorderStats& Commands::stats() const {
+    static constexpr RecorderStats none{};
+    return impl_ ? impl_->stats : none;
+}
+std::vector<DispatchTime> Commands::times() const { return impl_ ? impl_->times() : std::vector<DispatchTime>{}; }
+
+}  // namespace scoria::vk

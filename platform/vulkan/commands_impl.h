@@ -1,0 +1,36 @@
+// What a recorded command buffer owns, shared by the recorder that fills it and Commands that keeps it.
+#pragma once
+
+#include "device_impl.h"
+#include "recorder.h"
+
+namespace scoria::vk {
+
+struct Commands::Impl {
+    Device& device;
+    QueueKind queue;
+    VkCommandPool pool = VK_NULL_HANDLE;
+    VkCommandBuffer handle = VK_NULL_HANDLE;
+    RecorderStats stats;
+
+    Impl(Device& on, QueueKind kind);
+    ~Impl();
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
+
+    /// A set of `layout` whose storage buffers are `views`, from pools that grow in chunks.
+    VkDescriptorSet descriptor_set(VkDescriptorSetLayout layout, std::span<const View> views);
+
+    /// Index of a fresh pair of timestamps; query pools grow in chunks, each reset where it is first used.
+    uint32_t timestamp_pair(std::string_view label);
+    void write_timestamp(uint32_t pair, bool end);
+    std::vector<DispatchTime> times() const;
+
+  private:
+    std::vector<VkDescriptorPool> descriptor_pools_;
+    uint32_t sets_left_ = 0, descriptors_left_ = 0;  // in the last pool
+    std::vector<VkQueryPool> query_pools_;
+    std::vector<std::string_view> labels_;           // by pair
+};
+
+}  // namespace scoria::vk

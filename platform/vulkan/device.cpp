@@ -1,0 +1,286 @@
+// Creation of the device with exactly the features of its caps, its queues and timelines, submission.
+#include "device.h"
+#include "device_impl.h"
+#include "file.h"
+#include "vma.h"
+
+#include <algorithm>
+
+namespace scoria::vk {
+namespace {
+
+// The features of (narrowed) Caps as the chain of VkDeviceCreateInfo. Not copied: links point inside.
+struct FeatureChain {
+    VkPhysicalDeviceFeatures2 base = vk_struct<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
+    VkPhysicalDeviceVulkan11Features v11 = vk_struct<VkPhysicalDeviceVulkan11Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
+    VkPhysicalDeviceVulkan12Features v12 = vk_struct<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
+    VkPhysicalDeviceSubgroupSizeControlFeaturesEXT sizes = vk_struct<VkPhysicalDeviceSubgroupSizeControlFeaturesEXT>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT);
+    VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR dot = vk_struct<VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR);
+    VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics = vk_struct<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR);
+#ifdef VK_KHR_shader_bfloat16
+    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat = vk_struct<VkPhysicalDeviceShaderBfloat16FeaturesKHR>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR);
+#endif
+    std::vector<const char*> extensions;
+
+    explicit FeatureChain(const Caps& caps) {
+        base.pNext = &v11;
+        v11.pNext = &v12;
+        tail = &v12.pNext;
+        base.features.shaderInt16 = caps.int16;
+        v11.storageBuffer16BitAccess = caps.storage16;
+        v12.shaderFloat16 = caps.float16;
+        v12.shaderInt8 = caps.int8;
+        v12.storageBuffer8BitAccess = caps.storage8;
+        v12.timelineSemaphore = VK_TRUE;
+        v12.vulkanMemoryModel = v12.vulkanMemoryModelDeviceScope = caps.vulkan_memory_model;
+        sizes.subgroupSizeControl = sizes.computeFullSubgroups = VK_TRUE;
+        dot.shaderIntegerDotProduct = VK_TRUE;
+        statistics.pipelineExecutableInfo = VK_TRUE;
+        if (caps.subgroup_size_control) append(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME, sizes);
+        if (caps.int_dot) append(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, dot);
+        if (caps.pipeline_statistics) append(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME, statistics);
+        if (caps.memory_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+#ifdef VK_KHR_shader_bfloat16
+        bfloat.shaderBFloat16Type = VK_TRUE;
+        if (caps.bfloat16) append(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME, bfloat);
+#endif
+    }
+    FeatureChain(const FeatureChain&) = delete;
+
+  private:
+    template <class Features> void append(const char* extension, Features& features) {
+        extensions.push_back(extension);
+        *tail = &features;
+        tail = &features.pNext;
+    }
+    void** tail;
+};
+
+}  // namespace
+
+Device::Impl::Impl(const DeviceOptions& wanted) : options(wanted), instance(wanted.validation) {
+    const std::vector<VkPhysicalDevice> all = instance.physical_devices();
+    const std::vector<ListedDevice> listed = list_devices(instance, all);
+    const size_t index = choose_device(listed, options.select);
+    physical = all[index];
+    caps = listed[index].caps;
+    if (!options.caps_profile.empty()) caps = narrowed(caps, read_file(options.caps_profile, 1 << 20), options.caps_profile);
+    try {
+        create_device(query_queues(instance, physical));
+        create_allocator();
+    } catch (...) {
+        release();
+        throw;
+    }
+}
+
+Device::Impl::~Impl() {
+    if (fn.vkDeviceWaitIdle) fn.vkDeviceWaitIdle(device);  // a lost device returns at once
+    release();
+}
+
+void Device::Impl::release() noexcept {
+    if (vma) vmaDestroyAllocator(vma);
+    if (!fn.vkDestroyDevice) return;
+    for (Queue& queue : queues) {
+        for (const VkCommandPool pool : queue.spare_pools) fn.vkDestroyCommandPool(device, pool, nullptr);
+        fn.vkDestroySemaphore(device, queue.timeline, nullptr);
+    }
+    fn.vkDestroyDevice(device, nullptr);
+}
+
+void Device::Impl::create_device(const QueueFamilies& families) {
+    has_transfer = families.transfer != families.compute;
+    queues[0].family = families.compute;
+    queues[1].family = families.transfer;
+    const float priority = 1;
+    VkDeviceQueueCreateInfo queue_infos[2];
+    for (size_t i = 0; i < 2; ++i) {
+        queue_infos[i] = vk_struct<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
+        queue_infos[i].queueFamilyIndex = queues[i].family;
+        queue_infos[i].queueCount = 1;
+        queue_infos[i].pQueuePriorities = &priority;
+    }
+    const FeatureChain features(caps);
+    VkDeviceCreateInfo info = vk_struct<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO);
+    info.pNext = &features.base;
+    info.queueCreateInfoCount = has_transfer ? 2 : 1;
+    info.pQueueCreateInfos = queue_infos;
+    info.enabledExtensionCount = uint32_t(features.extensions.size());
+    info.ppEnabledExtensionNames = features.extensions.data();
+    check(instance.fn().CreateDevice(physical, &info, nullptr, &device), "vkCreateDevice");
+    load_device_table(fn, device, instance.get_device_proc());
+
+    VkSemaphoreTypeCreateInfo type = vk_struct<VkSemaphoreTypeCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
+    type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+    const VkSemaphoreCreateInfo semaphore{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type, 0};
+    for (size_t i = 0; i < info.queueCreateInfoCount; ++i) {
+        fn.vkGetDeviceQueue(device, queues[i].family, 0, &queues[i].handle);
+        check(fn.vkCreateSemaphore(device, &semaphore, nullptr, &queues[i].timeline), "vkCreateSemaphore");
+    }
+}
+
+void Device::Impl::create_allocator() {
+    VmaVulkanFunctions functions{};
+    functions.vkGetInstanceProcAddr = instance.get_instance_proc();
+    functions.vkGetDeviceProcAddr = instance.get_device_proc();
+    VmaAllocatorCreateInfo info{};
+    if (caps.memory_budget) info.flags = VMA_ALLOCATOR_CREATE_EXT_MEMORY_BUDGET_BIT;
+    info.physicalDevice = physical;
+    info.device = device;
+    info.instance = instance.handle();
+    info.vulkanApiVersion = VK_API_VERSION_1_2;
+    info.pVulkanFunctions = &functions;
+    // Blocks hold the small buffers; large ones are dedicated (gpu_memory.cpp).
+    info.preferredLargeHeapBlockSize = std::min<uint64_t>(64ull << 20, caps.max_allocation);
+    check(vmaCreateAllocator(&info, &vma), "vmaCreateAllocator");
+}
+
+VkCommandPool Device::Impl::take_command_pool(QueueKind kind) {
+    Queue& from = queue(kind);
+    {
+        const std::lock_guard lock(from.mutex);
+        if (!from.spare_pools.empty()) {
+            const VkCommandPool pool = from.spare_pools.back();
+            from.spare_pools.pop_back();
+            return pool;
+        }
+    }
+    VkCommandPoolCreateInfo info = vk_struct<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
+    info.queueFamilyIndex = from.family;
+    VkCommandPool pool = VK_NULL_HANDLE;
+    check(fn.vkCreateCommandPool(device, &info, nullptr, &pool), "vkCreateCommandPool");
+    return pool;
+}
+
+void Device::Impl::give_command_pool(QueueKind kind, VkCommandPool pool) noexcept {
+    constexpr size_t kept = 8;
+    Queue& to = queue(kind);
+    const std::lock_guard lock(to.mutex);
+    if (to.spare_pools.size() < kept && fn.vkResetCommandPool(device, pool, 0) == VK_SUCCESS) {
+        try {
+            to.spare_pools.push_back(pool);
+            return;
+        } catch (const std::bad_alloc&) {
+        }
+    }
+    fn.vkDestroyCommandPool(device, pool, nullptr);
+}
+
+Device::Device(const DeviceOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+Device::~Device() = default;
+const Caps& Device::caps() const { return impl_->caps; }
+const VolkDeviceTable& Device::fn() const { return impl_->fn; }
+VkDevice Device::handle() const { return impl_->device; }
+VmaAllocator Device::allocator() const { return impl_->vma; }
+const DeviceOptions& Device::options() const { return impl_->options; }
+uint32_t Device::queue_family(QueueKind kind) const { return impl_->queue(kind).family; }
+bool Device::has_transfer_queue() const { return impl_->has_transfer; }
+
+std::vector<HeapState> Device::heaps() const {
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = vk_struct<VkPhysicalDeviceMemoryBudgetPropertiesEXT>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
+    VkPhysicalDeviceMemoryProperties2 memory = vk_struct<VkPhysicalDeviceMemoryProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2);
+    if (impl_->caps.memory_budget) memory.pNext = &budget;
+    impl_->instance.fn().GetPhysicalDeviceMemoryProperties2(impl_->physical, &memory);
+    VmaBudget ours[VK_MAX_MEMORY_HEAPS]{};
+    vmaGetHeapBudgets(impl_->vma, ours);
+    std::vector<HeapState> states;
+    for (uint32_t i = 0; i < memory.memoryProperties.memoryHeapCount; ++i) {
+        const VkMemoryHeap& heap = memory.memoryProperties.memoryHeaps[i];
+        HeapState state{heap.size, heap.size, ours[i].statistics.blockBytes, ours[i].statistics.blockBytes,
+                        (heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0};
+        if (impl_->caps.memory_budget) {
+            // Drivers have reported 0 and more than the heap holds.
+            if (budget.heapBudget[i]) state.budget = std::min<uint64_t>(budget.heapBudget[i], heap.size);
+            state.usage = std::max<uint64_t>(budget.heapUsage[i], state.ours);
+        }
+        states.push_back(state);
+    }
+    return states;
+}
+
+Device::Ticket Device::submit(std::span<const VkCommandBuffer> commands, QueueKind kind, std::optional<Ticket> wait) {
+    Queue& queue = impl_->queue(kind);
+    VkSemaphore wait_semaphore = VK_NULL_HANDLE;
+    uint64_t wait_value = 0;
+    if (wait) {
+        Queue& other = impl_->queue(wait->queue);
+        if (&other != &queue) {  // one queue runs its submissions in order
+            wait_semaphore = other.timeline;
+            wait_value = wait->value;
+        }
+    }
+    const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
+    const std::lock_guard lock(queue.mutex);
+    const uint64_t value = queue.submitted + 1;
+    VkTimelineSemaphoreSubmitInfo timeline = vk_struct<VkTimelineSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
+    timeline.waitSemaphoreValueCount = wait_semaphore ? 1 : 0;
+    timeline.pWaitSemaphoreValues = &wait_value;
+    timeline.signalSemaphoreValueCount = 1;
+    timeline.pSignalSemaphoreValues = &value;
+    VkSubmitInfo info = vk_struct<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
+    info.pNext = &timeline;
+    info.waitSemaphoreCount = wait_semaphore ? 1 : 0;
+    info.pWaitSemaphores = &wait_semaphore;
+    info.pWaitDstStageMask = &stage;
+    info.commandBufferCount = uint32_t(commands.size());
+    info.pCommandBuffers = commands.data();
+    info.signalSemaphoreCount = 1;
+    info.pSignalSemaphores = &queue.timeline;
+    check(impl_->fn.vkQueueSubmit(queue.handle, 1, &info, VK_NULL_HANDLE), "vkQueueSubmit");
+    queue.submitted = value;
+    return {impl_->has_transfer ? kind : QueueKind::compute, value};
+}
+
+void Device::wait(Ticket ticket, std::chrono::nanoseconds limit) {
+    VkSemaphoreWaitInfo info = vk_struct<VkSemaphoreWaitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
+    info.semaphoreCount = 1;
+    info.pSemaphores = &impl_->queue(ticket.queue).timeline;
+    info.pValues = &ticket.value;
+    const VkResult result = impl_->fn.vkWaitSemaphores(impl_->device, &info, uint64_t(limit.count()));
+    if (result == VK_TIMEOUT)
+        fail(Status::timeout, "vulkan", "the device has not finished after ",
+             std::chrono::duration_cast<std::chrono::milliseconds>(limit).count(), " ms");
+    check(result, "vkWaitSemaphores");
+}
+
+bool Device::done(Ticket ticket) {
+    uint64_t value = 0;
+    check(impl_->fn.vkGetSemaphoreCounterValue(impl_->device, impl_->queue(ticket.queue).timeline, &value),
+          "vkGetSemaphoreCounterValue");
+    return value >= ticket.value;
+}
+
+uint64_t Device::validation_errors() const {
+    ValidationLog& log = impl_->instance.validation_log();
+    const std::lock_guard lock(log.mutex);
+    return log.errors;
+}
+
+std::vector<std::string> Device::validation_messages() const {
+    ValidationLog& log = impl_->instance.validation_log();
+    const std::lock_guard lock(log.mutex);
+    return log.messages;
+}
+
+void run_once(Device& device, const std::function<void(VkCommandBuffer)>& record) {
+    Device::Impl& impl = device.impl();
+    struct Pool {
+        Device::Impl& impl;
+        VkCommandPool handle;
+        ~Pool() { impl.give_command_pool(QueueKind::compute, handle); }
+    } const pool{impl, impl.take_command_pool(QueueKind::compute)};
+    VkCommandBufferAllocateInfo allocate = vk_struct<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
+    allocate.commandPool = pool.handle;
+    allocate.commandBufferCount = 1;
+    VkCommandBuffer commands = VK_NULL_HANDLE;
+    check(impl.fn.vkAllocateCommandBuffers(impl.device, &allocate, &commands), "vkAllocateCommandBuffers");
+    VkCommandBufferBeginInfo begin = vk_struct<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
+    begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+    check(impl.fn.vkBeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer");
+    record(commands);
+    check(impl.fn.vkEndCommandBuffer(commands), "vkEndCommandBuffer");
+    device.wait(device.submit(std::span(&commands, 1)), internal_wait_limit);
+}
+
+}  // namespace scoria::vk

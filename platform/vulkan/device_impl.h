@@ -1,0 +1,52 @@
+// The inside of Device, for platform/vulkan only.
+#pragma once
+
+#include "caps_query.h"
+#include "loader.h"
+
+#include <array>
+#include <functional>
+#include <mutex>
+
+namespace scoria::vk {
+
+/// Time after which any wait inside the platform gives up.
+inline constexpr std::chrono::seconds internal_wait_limit{60};
+
+struct Queue {
+    uint32_t family = 0;
+    VkQueue handle = VK_NULL_HANDLE;
+    VkSemaphore timeline = VK_NULL_HANDLE;
+    uint64_t submitted = 0;                  // guarded by `mutex`, as the queue is
+    std::mutex mutex;
+    std::vector<VkCommandPool> spare_pools;  // reset, for the next Recorder; guarded by `mutex`
+};
+
+struct Device::Impl {
+    DeviceOptions options;
+    Instance instance;
+    VkPhysicalDevice physical = VK_NULL_HANDLE;
+    Caps caps;
+    VkDevice device = VK_NULL_HANDLE;
+    VolkDeviceTable fn{};
+    VmaAllocator vma = nullptr;
+    std::array<Queue, 2> queues;             // by QueueKind
+    bool has_transfer = false;
+
+    explicit Impl(const DeviceOptions& wanted);
+    ~Impl();
+    Queue& queue(QueueKind kind) { return queues[has_transfer ? size_t(kind) : 0]; }
+
+    VkCommandPool take_command_pool(QueueKind kind);
+    void give_command_pool(QueueKind kind, VkCommandPool pool) noexcept;
+
+  private:
+    void create_device(const QueueFamilies& families);
+    void create_allocator();
+    void release() noexcept;
+};
+
+/// Records with `record`, submits to the compute queue and waits.
+void run_once(Device& device, const std::function<void(VkCommandBuffer)>& record);
+
+}  // namespace scoria::vk

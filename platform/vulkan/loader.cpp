@@ -1,0 +1,162 @@
+// dlopen of the loader, instance creation, and the messenger that counts validation errors.
+#include "loader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <dlfcn.h>
+
+namespace scoria::vk {
+namespace {
+
+constexpr const char* validation_layer = "VK_LAYER_KHRONOS_validation";
+constexpr size_t kept_messages = 100;
+
+PFN_vkGetInstanceProcAddr open_loader() {
+    // Never unloaded: drivers leave threads and thread-local destructors behind.
+    void* library = ::dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!library)
+        fail(Status::unsupported, "vulkan",
+             "no Vulkan loader (libvulkan.so.1) found: install your GPU's driver, or libvulkan1 and "
+             "mesa-vulkan-drivers (Debian, Ubuntu), vulkan-loader (Fedora), vulkan-icd-loader (Arch)");
+    const auto get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(::dlsym(library, "vkGetInstanceProcAddr"));
+    if (!get) fail(Status::unsupported, "vulkan", "libvulkan.so.1 has no vkGetInstanceProcAddr: it is not a Vulkan loader");
+    return get;
+}
+
+template <class Function> Function global(PFN_vkGetInstanceProcAddr get, const char* name) {
+    return reinterpret_cast<Function>(get(VK_NULL_HANDLE, name));
+}
+
+bool has_layer(PFN_vkGetInstanceProcAddr get, const char* name) {
+    const auto enumerate =
+        global<PFN_vkEnumerateInstanceLayerProperties>(get, "vkEnumerateInstanceLayerProperties");
+    uint32_t count = 0;
+    check(enumerate(&count, nullptr), "vkEnumerateInstanceLayerProperties");
+    std::vector<VkLayerProperties> layers(count);
+    check(enumerate(&count, layers.data()), "vkEnumerateInstanceLayerProperties");
+    return std::ranges::any_of(layers, [&](const auto& layer) { return !std::strcmp(layer.layerName, name); });
+}
+
+bool has_extension(PFN_vkGetInstanceProcAddr get, const char* layer, const char* name) {
+    const auto enumerate =
+        global<PFN_vkEnumerateInstanceExtensionProperties>(get, "vkEnumerateInstanceExtensionProperties");
+    uint32_t count = 0;
+    check(enumerate(layer, &count, nullptr), "vkEnumerateInstanceExtensionProperties");
+    std::vector<VkExtensionProperties> found(count);
+    check(enumerate(layer, &count, found.data()), "vkEnumerateInstanceExtensionProperties");
+    return std::ranges::any_of(found, [&](const auto& extension) { return !std::strcmp(extension.extensionName, name); });
+}
+
+VkBool32 VKAPI_PTR on_message(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT,
+                              const VkDebugUtilsMessengerCallbackDataEXT* data, void* user) {
+    auto& log = *static_cast<ValidationLog*>(user);
+    const std::lock_guard lock(log.mutex);
+    ++log.errors;
+    if (log.messages.size() < kept_messages) log.messages.emplace_back(data->pMessage ? data->pMessage : "");
+    return VK_FALSE;
+}
+
+// Everything that validation chains to VkInstanceCreateInfo; the addresses stay valid while it lives.
+struct ValidationChain {
+    VkValidationFeatureEnableEXT enabled[1] = {VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
+    VkValidationFeaturesEXT features{VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT, nullptr, 1, enabled, 0, nullptr};
+    VkDebugUtilsMessengerCreateInfoEXT messenger = vk_struct<VkDebugUtilsMessengerCreateInfoEXT>(VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT);
+#ifdef VK_EXT_layer_settings  // headers of 1.3.272 and later: without the heuristic newer layers see no hazard between dispatches
+    VkBool32 yes = VK_TRUE;
+    VkLayerSettingEXT settings[2] = {
+        {validation_layer, "validate_sync", VK_LAYER_SETTING_TYPE_BOOL32_EXT, 1, &yes},
+        {validation_layer, "syncval_shader_accesses_heuristic", VK_LAYER_SETTING_TYPE_BOOL32_EXT, 1, &yes}};
+    VkLayerSettingsCreateInfoEXT layer{VK_STRUCTURE_TYPE_LAYER_SETTINGS_CREATE_INFO_EXT, nullptr, 2, settings};
+#endif
+    std::vector<const char*> extensions;
+
+    const void* link(PFN_vkGetInstanceProcAddr get, ValidationLog& log) {
+        messenger.messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+        messenger.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT;
+        messenger.pfnUserCallback = on_message;
+        messenger.pUserData = &log;
+        extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
+        const void* head = &messenger;
+        if (has_extension(get, validation_layer, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME)) {
+            extensions.push_back(VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME);
+            features.pNext = std::exchange(head, &features);
+        }
+#ifdef VK_EXT_layer_settings
+        if (has_extension(get, validation_layer, VK_EXT_LAYER_SETTINGS_EXTENSION_NAME)) {
+            extensions.push_back(VK_EXT_LAYER_SETTINGS_EXTENSION_NAME);
+            layer.pNext = std::exchange(head, &layer);
+        }
+#endif
+        return head;
+    }
+};
+
+VkInstance create_instance(PFN_vkGetInstanceProcAddr get, const ValidationChain& validation, const void* chain) {
+    VkApplicationInfo application = vk_struct<VkApplicationInfo>(VK_STRUCTURE_TYPE_APPLICATION_INFO);
+    application.pEngineName = "scoria";
+    application.apiVersion = VK_API_VERSION_1_2;
+    VkInstanceCreateInfo info = vk_struct<VkInstanceCreateInfo>(VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO);
+    info.pNext = chain;
+    info.pApplicationInfo = &application;
+    info.enabledLayerCount = chain ? 1 : 0;
+    info.ppEnabledLayerNames = &validation_layer;
+    info.enabledExtensionCount = uint32_t(validation.extensions.size());
+    info.ppEnabledExtensionNames = validation.extensions.data();
+    VkInstance instance = VK_NULL_HANDLE;
+    const VkResult result = global<PFN_vkCreateInstance>(get, "vkCreateInstance")(&info, nullptr, &instance);
+    if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
+        fail(Status::unsupported, "vulkan", "no Vulkan driver found: install your GPU's driver, or mesa-vulkan-drivers");
+    check(result, "vkCreateInstance");
+    return instance;
+}
+
+}  // namespace
+
+Instance::Instance(bool validation) : get_instance_proc_(open_loader()) {
+    const auto version = global<PFN_vkEnumerateInstanceVersion>(get_instance_proc_, "vkEnumerateInstanceVersion");
+    uint32_t loader_version = VK_API_VERSION_1_0;
+    if (version) check(version(&loader_version), "vkEnumerateInstanceVersion");
+    if (loader_version < VK_API_VERSION_1_2)
+        fail(Status::unsupported, "vulkan", "expected a Vulkan loader of version 1.2 or later, got 1.",
+             VK_API_VERSION_MINOR(loader_version));
+    if (validation && !has_layer(get_instance_proc_, validation_layer))
+        fail(Status::unsupported, "vulkan", validation_layer, " not found: install vulkan-validationlayers");
+
+    ValidationChain setup;
+    const void* chain = validation ? setup.link(get_instance_proc_, *log_) : nullptr;
+    handle_ = create_instance(get_instance_proc_, setup, chain);
+#define SCORIA_LOAD(name) fn_.name = reinterpret_cast<PFN_vk##name>(get_instance_proc_(handle_, "vk" #name));
+    SCORIA_INSTANCE_FUNCTIONS(SCORIA_LOAD)
+#undef SCORIA_LOAD
+    get_device_proc_ =
+        reinterpret_cast<PFN_vkGetDeviceProcAddr>(get_instance_proc_(handle_, "vkGetDeviceProcAddr"));
+    if (!validation) return;
+    const VkResult result =
+        fn_.CreateDebugUtilsMessengerEXT(handle_, &setup.messenger, nullptr, &messenger_);
+    if (result != VK_SUCCESS) fn_.DestroyInstance(handle_, nullptr);
+    check(result, "vkCreateDebugUtilsMessengerEXT");
+}
+
+Instance::~Instance() {
+    if (messenger_) fn_.DestroyDebugUtilsMessengerEXT(handle_, messenger_, nullptr);
+    fn_.DestroyInstance(handle_, nullptr);
+}
+
+std::vector<VkPhysicalDevice> Instance::physical_devices() const {
+    uint32_t count = 0;
+    std::vector<VkPhysicalDevice> devices;
+    VkResult result = VK_INCOMPLETE;
+    while (result == VK_INCOMPLETE) {  // a device may appear between the two calls
+        result = fn_.EnumeratePhysicalDevices(handle_, &count, nullptr);
+        if (result == VK_ERROR_INITIALIZATION_FAILED) break;  // every driver failed to start: no device
+        check(result, "vkEnumeratePhysicalDevices");
+        devices.resize(count);
+        result = fn_.EnumeratePhysicalDevices(handle_, &count, devices.data());
+    }
+    if (result == VK_ERROR_INITIALIZATION_FAILED) count = 0;
+    else check(result, "vkEnumeratePhysicalDevices");
+    devices.resize(count);
+    return devices;
+}
+
+}  // namespace scoria::vk

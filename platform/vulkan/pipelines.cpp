@@ -1,0 +1,250 @@
+// Creation of compute pipelines: every use of a module is checked against its reflected interface and
+// the device's caps first, in release builds too.
+#include "pipelines.h"
+#include "device_impl.h"
+#include "file.h"
+#include "log.h"
+#include "pipeline_cache.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+
+namespace scoria::vk {
+namespace {
+
+struct Need {
+    ModuleNeeds bit;
+    const char* name;
+    bool (*met)(const Caps&);
+};
+constexpr Need needs_table[] = {
+    {ModuleNeeds::subgroup_basic, "native subgroups", [](const Caps& c) { return c.native_subgroups(); }},
+    {ModuleNeeds::subgroup_arithmetic, "subgroup_arithmetic", [](const Caps& c) { return c.subgroup_arithmetic; }},
+    {ModuleNeeds::subgroup_shuffle, "subgroup_shuffle", [](const Caps& c) { return c.subgroup_shuffle; }},
+    {ModuleNeeds::subgroup_ballot, "subgroup_ballot", [](const Caps& c) { return c.subgroup_ballot; }},
+    {ModuleNeeds::float16, "float16", [](const Caps& c) { return c.float16; }},
+    {ModuleNeeds::storage16, "storage16", [](const Caps& c) { return c.storage16; }},
+    {ModuleNeeds::int8, "int8", [](const Caps& c) { return c.int8; }},
+    {ModuleNeeds::storage8, "storage8", [](const Caps& c) { return c.storage8; }},
+    {ModuleNeeds::int_dot, "int_dot", [](const Caps& c) { return c.int_dot; }},
+    {ModuleNeeds::cooperative_matrix, "cooperative matrices", [](const Caps&) { return false; }},
+    {ModuleNeeds::bfloat16, "bfloat16", [](const Caps& c) { return c.bfloat16; }},
+    {ModuleNeeds::vulkan_memory_model, "vulkan_memory_model", [](const Caps& c) { return c.vulkan_memory_model; }},
+    {ModuleNeeds::int16, "int16", [](const Caps& c) { return c.int16; }},
+    {ModuleNeeds::unknown, "a capability that Scoria does not know", [](const Caps&) { return false; }},
+};
+
+std::optional<uint32_t> value_of(std::span<const Constant> constants, uint32_t id) {
+    const auto found = std::ranges::find(constants, id, &Constant::id);
+    return found == constants.end() ? std::nullopt : std::optional(found->value);
+}
+
+void check_module(const ShaderModule& module, std::span<const Constant> constants, const Caps& caps) {
+    const std::string where = cat("shader ", module.name);
+    for (const Need& need : needs_table)
+        if (has(module.needs, need.bit) && !need.met(caps))
+            fail(Status::unsupported, where, "it needs ", need.name, ", which \"", caps.name, "\" lacks");
+    if (module.bindings.size() > caps.max_storage_buffers)
+        fail(Status::unsupported, where, "expected at most ", caps.max_storage_buffers, " bindings, got ", module.bindings.size());
+    if (module.push_size > caps.push_constants)
+        fail(Status::unsupported, where, "expected at most ", caps.push_constants, " bytes of push constants, got ",
+             module.push_size);
+    for (const Constant& constant : constants)
+        if (std::ranges::find(module.constant_ids, constant.id) == module.constant_ids.end())
+            fail(Status::unsupported, where, "expected a specialization constant that it declares, got id ", constant.id);
+    const uint32_t most = std::min(caps.max_invocations, caps.max_workgroup_x);
+    const uint32_t workgroup = value_of(constants, constant_workgroup).value_or(1);
+    if (workgroup < 1 || workgroup > most)
+        fail(Status::unsupported, where, "expected a workgroup of 1 to ", most, ", got ", workgroup);
+}
+
+// How a module is created. `size` 0 leaves it to the device, which then has only one.
+struct Subgroup {
+    bool full = false;
+    uint32_t size = 0;
+};
+
+Subgroup check_subgroup(const ShaderModule& module, std::span<const Constant> constants, const Caps& caps) {
+    const std::string where = cat("shader ", module.name);
+    const std::optional<uint32_t> wanted = value_of(constants, constant_subgroup);
+    if (!has(module.needs, ModuleNeeds::subgroup_basic)) return {};
+    if (!wanted) fail(Status::unsupported, where, "expected the subgroup size as constant ", constant_subgroup);
+    const uint32_t size = *wanted;
+    if (size < caps.subgroup_min || size > caps.subgroup_max || (size & (size - 1)) != 0)
+        fail(Status::unsupported, where, "expected a subgroup of ", caps.subgroup_min, " to ", caps.subgroup_max, ", got ", size);
+    const uint32_t workgroup = value_of(constants, constant_workgroup).value_or(1);
+    if (workgroup % size != 0)
+        fail(Status::unsupported, where, "expected a workgroup of whole subgroups of ", size, ", got ", workgroup);
+    if (caps.subgroup_min == caps.subgroup_max) return {caps.subgroup_size_control, 0};
+    if (workgroup / size > caps.max_required_subgroups)
+        fail(Status::unsupported, where, "expected at most ", caps.max_required_subgroups, " subgroups per workgroup, got ",
+             workgroup / size);
+    return {true, size};
+}
+
+}  // namespace
+
+struct Pipelines::Impl {
+    using Key = std::pair<const ShaderModule*, std::vector<std::pair<uint32_t, uint32_t>>>;
+    struct Layout {
+        VkDescriptorSetLayout set = VK_NULL_HANDLE;
+        VkPipelineLayout pipeline = VK_NULL_HANDLE;
+    };
+
+    Device& device;
+    const VolkDeviceTable& fn;
+    VkPipelineCache cache = VK_NULL_HANDLE;
+    mutable std::mutex mutex;              // guards all below; a pipeline is compiled under it
+    std::map<Key, Pipeline> pipelines;     // nodes do not move: references stay valid
+    std::map<size_t, Layout> layouts;      // by bindings
+    double seconds = 0;
+
+    explicit Impl(Device& on) : device(on), fn(on.fn()) { open_cache(); }
+    ~Impl() {
+        for (const auto& [key, pipeline] : pipelines) fn.vkDestroyPipeline(device.handle(), pipeline.handle, nullptr);
+        for (const auto& [bindings, layout] : layouts) {
+            fn.vkDestroyPipelineLayout(device.handle(), layout.pipeline, nullptr);
+            fn.vkDestroyDescriptorSetLayout(device.handle(), layout.set, nullptr);
+        }
+        fn.vkDestroyPipelineCache(device.handle(), cache, nullptr);
+    }
+
+    std::string cache_path() const {
+        const std::string& folder = device.options().cache_folder;
+        return folder.empty() ? "" : folder + "/" + pipeline_cache_name(device.caps());
+    }
+    void open_cache();
+    void save_cache() const;
+    const Layout& layout(size_t bindings);
+    VkShaderModule shader(const ShaderModule& module);
+    VkPipeline compile(const ShaderModule& module, std::span<const Constant> constants, Subgroup subgroup, VkPipelineLayout layout);
+};
+
+void Pipelines::Impl::open_cache() {
+    std::vector<std::byte> blob;
+    if (const std::string path = cache_path(); !path.empty()) {
+        try {
+            const std::string file = read_file(path, 256ull << 20);
+            std::string why;
+            blob = unwrap_pipeline_cache(device.caps(), std::as_bytes(std::span(file)), why);
+            if (!why.empty()) log_once(cat("pipeline cache ", path, " is ignored: ", why));
+        } catch (const Error&) {
+            // no cache yet
+        }
+    }
+    auto info = vk_struct<VkPipelineCacheCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO);
+    info.initialDataSize = blob.size();
+    info.pInitialData = blob.data();
+    check(fn.vkCreatePipelineCache(device.handle(), &info, nullptr, &cache), "vkCreatePipelineCache");
+}
+
+void Pipelines::Impl::save_cache() const {
+    const std::string path = cache_path();
+    if (path.empty()) return;
+    const std::lock_guard lock(mutex);
+    size_t bytes = 0;
+    check(fn.vkGetPipelineCacheData(device.handle(), cache, &bytes, nullptr), "vkGetPipelineCacheData");
+    std::vector<std::byte> blob(bytes);
+    check(fn.vkGetPipelineCacheData(device.handle(), cache, &bytes, blob.data()), "vkGetPipelineCacheData");
+    blob.resize(bytes);
+    make_folders(device.options().cache_folder);
+    write_file_atomic(path, wrap_pipeline_cache(device.caps(), blob));
+}
+
+// Layouts promise the device's whole push-constant range, so that they depend on the bindings alone.
+const Pipelines::Impl::Layout& Pipelines::Impl::layout(size_t bindings) {
+    Layout& made = layouts[bindings];
+    if (made.pipeline) return made;
+    std::vector<VkDescriptorSetLayoutBinding> slots(bindings);
+    for (size_t i = 0; i < bindings; ++i)
+        slots[i] = {uint32_t(i), VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
+    auto set = vk_struct<VkDescriptorSetLayoutCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO);
+    set.bindingCount = uint32_t(bindings);
+    set.pBindings = slots.data();
+    if (!made.set)
+        check(fn.vkCreateDescriptorSetLayout(device.handle(), &set, nullptr, &made.set), "vkCreateDescriptorSetLayout");
+    const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, device.caps().push_constants / 4 * 4};
+    auto info = vk_struct<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
+    info.setLayoutCount = 1;
+    info.pSetLayouts = &made.set;
+    info.pushConstantRangeCount = 1;
+    info.pPushConstantRanges = &range;
+    check(fn.vkCreatePipelineLayout(device.handle(), &info, nullptr, &made.pipeline), "vkCreatePipelineLayout");
+    return made;
+}
+
+VkShaderModule Pipelines::Impl::shader(const ShaderModule& module) {
+    auto info = vk_struct<VkShaderModuleCreateInfo>(VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
+    info.codeSize = module.words.size_bytes();
+    info.pCode = module.words.data();
+    VkShaderModule made = VK_NULL_HANDLE;
+    check(fn.vkCreateShaderModule(device.handle(), &info, nullptr, &made), "vkCreateShaderModule");
+    return made;
+}
+
+VkPipeline Pipelines::Impl::compile(const ShaderModule& module, std::span<const Constant> constants, Subgroup subgroup,
+                                    VkPipelineLayout layout) {
+    std::vector<VkSpecializationMapEntry> entries;
+    std::vector<uint32_t> values;
+    for (const Constant& constant : constants) {
+        entries.push_back({constant.id, uint32_t(values.size() * 4), 4});
+        values.push_back(constant.value);
+    }
+    const VkSpecializationInfo specialization{uint32_t(entries.size()), entries.data(), values.size() * 4, values.data()};
+    auto required = vk_struct<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT>(
+        VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT);
+    required.requiredSubgroupSize = subgroup.size;
+
+    auto info = vk_struct<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
+    info.layout = layout;
+    info.stage = vk_struct<VkPipelineShaderStageCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO);
+    info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+    info.stage.pName = "main";
+    info.stage.pSpecializationInfo = &specialization;
+    if (subgroup.size) info.stage.pNext = &required;
+    if (subgroup.full) info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
+    info.stage.module = shader(module);
+    VkPipeline pipeline = VK_NULL_HANDLE;
+    const auto start = std::chrono::steady_clock::now();
+    const VkResult result = fn.vkCreateComputePipelines(device.handle(), cache, 1, &info, nullptr, &pipeline);
+    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    fn.vkDestroyShaderModule(device.handle(), info.stage.module, nullptr);
+    if (result != VK_SUCCESS) check(result, cat("vkCreateComputePipelines(", module.name, ")").c_str());
+    return pipeline;
+}
+
+Pipelines::Pipelines(Device& device) : impl_(std::make_unique<Impl>(device)) {}
+Pipelines::~Pipelines() = default;
+
+const Pipeline& Pipelines::get(const ShaderModule& module, std::span<const Constant> constants) {
+    Impl::Key key{&module, {}};
+    for (const Constant& constant : constants) key.second.emplace_back(constant.id, constant.value);
+    std::ranges::sort(key.second);
+    const std::lock_guard lock(impl_->mutex);
+    if (const auto found = impl_->pipelines.find(key); found != impl_->pipelines.end()) return found->second;
+    const Caps& caps = impl_->device.caps();
+    check_module(module, constants, caps);
+    const Subgroup subgroup = check_subgroup(module, constants, caps);
+    const Impl::Layout& layout = impl_->layout(module.bindings.size());
+    const VkPipeline handle = impl_->compile(module, constants, subgroup, layout.pipeline);
+    return impl_->pipelines.emplace(std::move(key), Pipeline{handle, layout.pipeline, layout.set, &module}).first->second;
+}
+
+size_t Pipelines::created() const {
+    const std::lock_guard lock(impl_->mutex);
+    return impl_->pipelines.size();
+}
+
+double Pipelines::seconds_compiling() const {
+    const std::lock_guard lock(impl_->mutex);
+    return impl_->seconds;
+}
+
+void Pipelines::save_cache() const noexcept try {
+    impl_->save_cache();
+} catch (const std::exception& error) {
+    log_once(error.what());
+}
+
+}  // namespace scoria::vk
