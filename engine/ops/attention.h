@@ -1,0 +1,38 @@
+// out[t] = softmax(q[t] . K^T * scale) V over the keys of the paged cache that token t may see, per head;
+// positions and block tables come from the step buffer, so one recording serves every length.
+// Online softmax in float32 (Milakov & Gimelshein 2018); where the cache is split over workgroups or shards,
+// partial results (m, l, o) are merged by a second kernel.
+#pragma once
+
+#include "architecture.h"
+#include "kernel_variant.h"
+
+namespace scoria {
+
+struct AttentionArgs {
+    Matrix q, out;          // [tokens, heads * head_dim]
+    vk::View step;
+    const DeviceKv* kv;
+    vk::View partials;      // attention_partial_bytes; ignored if that is 0
+    uint32_t heads;
+    float scale;
+    uint32_t window;        // 0: all earlier keys
+};
+
+struct AttentionShape {
+    uint32_t tokens, heads, kv_heads, head_dim;
+    uint32_t context;       // most keys a token can see: the cache's positions, or the window
+    uint32_t shards = 1;    // of the cache
+};
+
+struct AttentionVariant : KernelVariant {
+    uint32_t queries;       // rows of one kv head per logical group
+    uint32_t splits;        // parts of the cache per shard
+};
+
+std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const AttentionShape& shape);
+/// Scratch the variant needs; 0 if it writes results directly.
+uint64_t attention_partial_bytes(const AttentionVariant& variant, const AttentionShape& shape);
+void record_attention(OpContext& context, const AttentionArgs& args, const AttentionVariant& variant);
+
+}  // namespace scoria
