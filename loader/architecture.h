@@ -11,8 +11,8 @@
 
 namespace scoria {
 
-enum class NormKind : uint8_t { rms };                       // x / sqrt(mean(x^2) + eps) * w  (Zhang & Sennrich 2019)
-enum class Activation : uint8_t { silu };                    // x * sigmoid(x)
+enum class NormKind : uint8_t { rms };     // x / sqrt(mean(x^2) + eps) * w  (Zhang & Sennrich 2019)
+enum class Activation : uint8_t { silu };  // x * sigmoid(x)
 
 /// Which two elements of a head one rotation turns (Su et al. 2021).
 enum class RopePairs : uint8_t {
@@ -24,22 +24,22 @@ enum class RopePairs : uint8_t {
 /// frequencies and a magnitude, so the loader computes both and nothing later knows which it was.
 struct Rope {
     RopePairs pairs = RopePairs::halves;
-    uint32_t width = 0;                           // leading elements of each head that rotate; even
-    std::vector<double> inverse_frequencies;      // [width/2], radians per position
-    double magnitude = 1;                         // multiplies cos and sin
+    uint32_t width = 0;                       // leading elements of each head that rotate; even
+    std::vector<double> inverse_frequencies;  // [width/2], radians per position
+    double magnitude = 1;                     // multiplies cos and sin
 };
 
 struct Attention {
     uint32_t heads = 0, kv_heads = 0, head_dim = 0;
-    float scale = 1;                              // multiplies q.k
-    uint32_t window = 0;                          // 0: all earlier keys; else query i sees keys > i - window
+    float scale = 1;      // multiplies q.k
+    uint32_t window = 0;  // 0: all earlier keys; else query i sees keys > i - window
     bool q_bias = false, k_bias = false, v_bias = false, o_bias = false;
-    bool qk_norm = false;                         // RMS norm of each q and k head before rotation, weights [head_dim]
+    bool qk_norm = false;  // RMS norm of each q and k head before rotation, weights [head_dim]
 };
 
 struct FeedForward {
-    uint32_t size = 0;                            // columns between up and down
-    Activation activation = Activation::silu;     // down(act(gate x) * up x)
+    uint32_t size = 0;                         // columns between up and down
+    Activation activation = Activation::silu;  // down(act(gate x) * up x)
 };
 
 struct Layer {
@@ -52,7 +52,7 @@ struct Architecture {
     uint32_t vocab = 0, hidden = 0, context = 0;  // context: the positions it was trained for
     NormKind norm = NormKind::rms;
     float norm_epsilon = 0;
-    bool tied_embeddings = false;                 // logits = token_embedding . x
+    bool tied_embeddings = false;  // logits = token_embedding . x
     Rope rope;
     std::vector<Layer> layers;
 };
@@ -63,30 +63,46 @@ enum class Role : uint8_t {
     output_norm,      // [hidden]
     output,           // [vocab, hidden]; absent if tied
     attention_norm,   // [hidden]
-    q, k, v,          // [heads * head_dim, hidden], [kv_heads * head_dim, hidden] twice
-    o,                // [hidden, heads * head_dim]
-    q_bias, k_bias, v_bias, o_bias,
-    q_norm, k_norm,   // [head_dim]
-    feed_forward_norm,// [hidden]
-    gate, up,         // [size, hidden]
-    down,             // [hidden, size]
+    q,
+    k,
+    v,  // [heads * head_dim, hidden], [kv_heads * head_dim, hidden] twice
+    o,  // [hidden, heads * head_dim]
+    q_bias,
+    k_bias,
+    v_bias,
+    o_bias,
+    q_norm,
+    k_norm,             // [head_dim]
+    feed_forward_norm,  // [hidden]
+    gate,
+    up,    // [size, hidden]
+    down,  // [hidden, size]
 };
 const char* role_name(Role role);
 
 struct WeightRef {
     Role role;
-    int32_t layer = -1;                           // -1: not of a layer
+    int32_t layer = -1;  // -1: not of a layer
     auto operator<=>(const WeightRef&) const = default;
 };
 
 /// GGUF's numbering, so that a file's value is the enum's. Values not listed are rejected by name.
-enum class TensorType : uint32_t { f32 = 0, f16 = 1, q4_0 = 2, q4_1 = 3, q5_0 = 6, q5_1 = 7, q8_0 = 8, bf16 = 30 };
+enum class TensorType : uint32_t {
+    f32 = 0,
+    f16 = 1,
+    q4_0 = 2,
+    q4_1 = 3,
+    q5_0 = 6,
+    q5_1 = 7,
+    q8_0 = 8,
+    bf16 = 30
+};
 
 struct TensorTypeInfo {
     TensorType type;
-    const char* name;        // "Q4_1"
-    uint32_t block;          // weights per block
-    uint32_t block_bytes;    // bytes per block in a file
+    const char* name;      // "Q4_1"
+    uint32_t block;        // weights per block
+    uint32_t block_bytes;  // bytes per block in a file
 };
 /// Row of the table of supported types, or nullptr.
 const TensorTypeInfo* tensor_type_info(uint32_t gguf_type);
@@ -94,11 +110,11 @@ const TensorTypeInfo& tensor_type_info(TensorType type);
 
 /// Where one weight lies in its file. Rows are contiguous; cols is a multiple of the type's block.
 struct TensorView {
-    std::string name;        // as in the file
+    std::string name;  // as in the file
     TensorType type = TensorType::f32;
     uint32_t rows = 0, cols = 0;
-    uint32_t file = 0;       // index into TensorSource's files
-    uint64_t offset = 0;     // bytes from the start of that file
+    uint32_t file = 0;    // index into TensorSource's files
+    uint64_t offset = 0;  // bytes from the start of that file
     uint64_t row_bytes() const;
     uint64_t bytes() const { return row_bytes() * rows; }
 };

@@ -11,7 +11,7 @@
 namespace scoria {
 
 struct Message {
-    std::string role;     // "system", "user", "assistant"
+    std::string role;  // "system", "user", "assistant"
     std::string content;
 };
 

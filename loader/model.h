@@ -21,14 +21,15 @@ class TensorSource {
 
 struct Model {
     std::filesystem::path path;
-    std::string name;                           // for people: general.name, else the file's stem
+    std::string name;  // for people: general.name, else the file's stem
     Architecture architecture;
     Weights weights;
-    std::vector<TensorView> unused;             // tensors of the file that no role claims
+    std::vector<TensorView> unused;  // tensors of the file that no role claims
     std::shared_ptr<const TensorSource> tensors;
-    std::shared_ptr<const Tokenizer> tokenizer; // null: the file has no vocabulary
-    ChatTemplate chat_template;                 // empty() if the file has none
-    std::string metadata_json;                  // the file's own metadata as a JSON object (long arrays cut), for `inspect`
+    std::shared_ptr<const Tokenizer> tokenizer;  // null: no vocabulary, or one of a kind not supported yet
+    std::string tokenizer_problem;               // why tokenizer is null, for people
+    ChatTemplate chat_template;                  // empty() if the file has none
+    std::string metadata_json;  // the file's own metadata as a JSON object (long arrays cut), for `inspect`
 };
 
 /// Opens a GGUF file. Errors: bad_file (missing, truncated, lying: the message names the field),

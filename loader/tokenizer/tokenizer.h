@@ -24,19 +24,20 @@ class Tokenizer {
     /// Bytes of one token; not always whole UTF-8 sequences. Special tokens are empty unless `special`.
     virtual std::string piece(TokenId id, bool special) const = 0;
     virtual std::string decode(std::span<const TokenId> ids, bool special) const = 0;
-    virtual uint32_t size() const = 0;                    // tokens in the vocabulary
-    virtual TokenId bos() const = 0;                      // -1: none
+    virtual uint32_t size() const = 0;  // tokens in the vocabulary
+    virtual TokenId bos() const = 0;    // -1: none
     virtual TokenId eos() const = 0;
     virtual bool adds_bos() const = 0;
-    virtual bool ends_generation(TokenId id) const = 0;   // EOS, EOT, <|im_end|> and their kin
-    virtual std::string_view kind() const = 0;            // "gpt2 (smollm)"
+    virtual bool ends_generation(TokenId id) const = 0;  // EOS, EOT, <|im_end|> and their kin
+    virtual std::string_view kind() const = 0;           // "gpt2 (smollm)"
 };
 
 /// Turns a stream of tokens into text without ever emitting half a UTF-8 sequence. Bytes that can
 /// never become valid are replaced by U+FFFD.
 class StreamDecoder {
   public:
-    explicit StreamDecoder(const Tokenizer& tokenizer, bool special = false) : tokenizer_(&tokenizer), special_(special) {}
+    explicit StreamDecoder(const Tokenizer& tokenizer, bool special = false)
+        : tokenizer_(&tokenizer), special_(special) {}
     std::string push(TokenId id);  // the text that became complete
     std::string finish();          // what was held back, as U+FFFD
 

@@ -1,0 +1,68 @@
+// The header of a GGUF file, versions 2 and 3: metadata and tensor table. A file is untrusted: every
+// count is capped and compared with the bytes that are left before anything is allocated for it.
+// Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+#pragma once
+
+#include "architecture.h"
+#include "file.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace scoria {
+
+/// Elements of one array value; arrays of arrays are refused (no published file has one).
+using GgufArray =
+    std::variant<std::vector<uint64_t>, std::vector<int64_t>, std::vector<double>, std::vector<std::string>>;
+/// Integers and floats of every width are widened; `bool` elements of arrays become 0 and 1.
+using GgufValue = std::variant<bool, uint64_t, int64_t, double, std::string, GgufArray>;
+
+struct GgufTensor {
+    std::string name;
+    std::vector<uint64_t> dimensions;  // 1 to 4, all at least 1, fastest first
+    uint32_t type = 0;                 // GGUF's number; may be one that this build cannot read
+    uint64_t offset = 0;               // bytes from the start of the file
+};
+
+/// Metadata with typed access. A getter is empty if the key is absent and throws bad_file, naming the
+/// key, if the value has another type.
+class GgufMetadata {
+  public:
+    std::optional<uint64_t> integer(std::string_view key) const;  // not negative, any width
+    std::optional<double> number(std::string_view key) const;     // float or integer
+    std::optional<bool> boolean(std::string_view key) const;
+    const std::string* text(std::string_view key) const;  // null if absent
+    const std::vector<std::string>* texts(std::string_view key) const;
+    std::optional<std::vector<int64_t>> integers(std::string_view key) const;
+    std::optional<std::vector<double>> numbers(std::string_view key) const;
+    bool has(std::string_view key) const { return values_.find(key) != values_.end(); }
+    /// A JSON object; of arrays the first few elements and the count.
+    std::string json() const;
+
+  private:
+    friend class GgufReader;
+    template <class T> const T* find(std::string_view key, const char* expected) const;
+    std::map<std::string, GgufValue, std::less<>> values_;
+};
+
+struct Gguf {
+    uint32_t version = 0;
+    GgufMetadata metadata;
+    std::vector<GgufTensor> tensors;  // in the file's order; those of known types lie inside the file
+};
+
+/// Reads the header by positioned reads. Errors: bad_file, naming the field; unsupported for a big-endian
+/// file and for another version.
+Gguf read_gguf(const File& file);
+
+/// "Q4_K", also for types that this build cannot read; "type 77" for unknown numbers.
+std::string gguf_type_name(uint32_t type);
+
+/// The tensor as rows of contiguous weights. Errors: unsupported, naming tensor and type.
+TensorView tensor_view(const GgufTensor& tensor);
+
+}  // namespace scoria
