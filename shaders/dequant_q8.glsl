@@ -1,0 +1,8 @@
+// q8_0: d q with q a signed byte; word i holds elements 4i to 4i + 3.
+
+vec4 q8_codes(uint cell, uint slot, uint k) {
+    const int q = int(weight_word(cell * 8 + k / 4, slot));
+    return vec4(ivec4(q << 24, q << 16, q << 8, q) >> 24);
+}
+
+Affine q8_0_affine(uint cell, uint slot) { return Affine(weight_half(cell, slot), 0.0, 0.0); }

@@ -1,0 +1,21 @@
+// Push constants of embed.comp. Specialization constants: 0 workgroup size, 2 weight type.
+#ifndef SCORIA_EMBED_PUSH_H
+#define SCORIA_EMBED_PUSH_H
+
+#ifdef __cplusplus
+namespace scoria {
+using uint = uint32_t;
+#endif
+
+struct EmbedPush {
+    uint first_row, rows, cols;    // rows first_row.. of the table are in this shard
+    uint vocab;                    // rows of the whole table
+    uint tokens;
+    uint high_plane, scale_plane;  // words
+    uint out_first, out_stride;    // words
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

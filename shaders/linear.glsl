@@ -1,0 +1,45 @@
+// Bindings and epilogue of the linear kernels: out[t][row] = act(W x[t] + bias)[row] + residual[t][row].
+// Without a bias or a residual, any buffer of at least one word stands in for it.
+#include "linear.push.h"
+
+layout(push_constant) uniform Push { LinearPush push; };
+layout(set = 0, binding = 0) readonly buffer Weights { uint weight_words[]; };
+layout(set = 0, binding = 1) readonly buffer X { float x[]; };
+layout(set = 0, binding = 2) readonly buffer Bias { float bias[]; };
+// May be the memory of `out`: each invocation reads an element before it writes the same one.
+layout(set = 0, binding = 3) readonly buffer Residual { float residual[]; };
+layout(set = 0, binding = 4) writeonly buffer Out { float out_values[]; };
+
+#define WEIGHT_HIGH_PLANE push.high_plane
+#define WEIGHT_SCALE_PLANE push.scale_plane
+#include "dequant.glsl"
+#include "numerics.glsl"
+
+// Column k of x[token]; zero past the end, where float rows are padded to whole blocks.
+float load_x(uint token, uint k) {
+    const uint row = push.x_first + token * push.x_stride;
+    if (!WEIGHT_PLAIN) return x[row + k];
+    return k < push.cols ? x[row + min(k, push.cols - 1)] : 0.0;
+}
+
+float load_bias(uint row) {
+    const bool has = (push.flags & LINEAR_BIAS) != 0 && row < push.rows;
+    const float value = bias[has ? push.bias_first + row : 0];
+    return has ? value : 0.0;
+}
+
+// Rows 2 * pair and 2 * pair + 1 of W x[token] + bias, stored if `store`. Loads are
+// unconditional and selected after: a branch per value costs CPU drivers as much code as the product.
+void store_pair(uint token, uint pair, vec2 value, bool store) {
+    const bool glu = (push.flags & LINEAR_GLU) != 0;
+    const bool add = store && (push.flags & LINEAR_RESIDUAL) != 0;
+    const uint row = glu ? pair : 2 * pair;
+    const bool second = store && !glu && row + 1 < push.rows;
+    if (glu) value.x = silu(value.x) * value.y;
+    const uint from = push.residual_first + token * push.residual_stride + row;
+    const float a = residual[add ? from : 0], b = residual[add && second ? from + 1 : 0];
+    value += vec2(add ? a : 0.0, add ? b : 0.0);
+    const uint to = push.out_first + token * push.out_stride + row;
+    if (store) out_values[to] = value.x;
+    if (second) out_values[to + 1] = value.y;
+}

@@ -1,0 +1,36 @@
+// Push constants and specialization constants of the linear kernels (linear_vec.comp, linear_tile.comp).
+#ifndef SCORIA_LINEAR_PUSH_H
+#define SCORIA_LINEAR_PUSH_H
+
+// 0 workgroup size, 1 subgroup size, 2 weight type (dequant.glsl)
+#define LINEAR_TOKENS 3  // linear_vec: tokens per lane
+#define LINEAR_PAIRS 4   // linear_vec: pairs of rows per lane
+#define LINEAR_PARTS 5   // linear_vec: subgroups of a workgroup that share out the columns
+
+#define LINEAR_BIAS 1u      // out += bias[row]
+#define LINEAR_RESIDUAL 2u  // out += residual; may be `out` itself
+#define LINEAR_GLU 4u       // rows 2i, 2i + 1 of the weight are gate i and up i: out[i] = silu(gate) * up
+
+#define LINEAR_TILE_ROWS 64  // linear_tile: of one workgroup
+#define LINEAR_TILE_TOKENS 64
+#define LINEAR_TILE_WORKGROUP 128
+
+#ifdef __cplusplus
+namespace scoria {
+using uint = uint32_t;
+#endif
+
+struct LinearPush {
+    uint rows, cols, tokens;               // rows: of this shard
+    uint flags;                            // LINEAR_BIAS, ...
+    uint high_plane, scale_plane;          // words
+    uint x_first, x_stride;                // words, as in Matrix
+    uint out_first, out_stride;            // first: of this shard's first row
+    uint residual_first, residual_stride;  // likewise
+    uint bias_first;                       // likewise
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif
