@@ -81,7 +81,8 @@ class Builder {
         k = rope("k rotated", k, shape.kv_heads, shape.head_dim);
         const TensorId heads = tensor("attention heads", q_cols);
         graph_.ops.push_back(op::Attention{q, k, v, heads, static_cast<uint32_t>(layer_), shape});
-        return linear("attention out", heads, architecture_.hidden, Role::o, bias(shape.o_bias, Role::o_bias));
+        return linear("attention out", heads, architecture_.hidden, Role::o,
+                      bias(shape.o_bias, Role::o_bias));
     }
 
     TensorId gated_feed_forward(const FeedForward& shape, TensorId x) {

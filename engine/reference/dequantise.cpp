@@ -69,14 +69,22 @@ float half_to_float(uint16_t bits) {
 
 void dequantise(TensorType type, std::span<const std::byte> blocks, std::span<float> out) {
     switch (type) {
-        case TensorType::f32: return unpack<f32, 1>(blocks, 4, out);
-        case TensorType::f16: return unpack<f16, 1>(blocks, 2, out);
-        case TensorType::bf16: return unpack<bf16, 1>(blocks, 2, out);
-        case TensorType::q4_0: return unpack<q4_0>(blocks, 18, out);
-        case TensorType::q4_1: return unpack<q4_1>(blocks, 20, out);
-        case TensorType::q5_0: return unpack<q5_0>(blocks, 22, out);
-        case TensorType::q5_1: return unpack<q5_1>(blocks, 24, out);
-        case TensorType::q8_0: return unpack<q8_0>(blocks, 34, out);
+    case TensorType::f32:
+        return unpack<f32, 1>(blocks, 4, out);
+    case TensorType::f16:
+        return unpack<f16, 1>(blocks, 2, out);
+    case TensorType::bf16:
+        return unpack<bf16, 1>(blocks, 2, out);
+    case TensorType::q4_0:
+        return unpack<q4_0>(blocks, 18, out);
+    case TensorType::q4_1:
+        return unpack<q4_1>(blocks, 20, out);
+    case TensorType::q5_0:
+        return unpack<q5_0>(blocks, 22, out);
+    case TensorType::q5_1:
+        return unpack<q5_1>(blocks, 24, out);
+    case TensorType::q8_0:
+        return unpack<q8_0>(blocks, 34, out);
     }
 }
 

@@ -16,7 +16,8 @@ struct Rows {
 };
 
 /// x: [tokens, cols]; out: [tokens, rows]; bias: [rows] or empty. Each row of W is read once.
-inline void linear(std::span<const double> x, const Rows& weight, std::span<const double> bias, std::span<double> out) {
+inline void linear(std::span<const double> x, const Rows& weight, std::span<const double> bias,
+                   std::span<double> out) {
     const size_t cols = weight.cols, rows = weight.rows, tokens = x.size() / cols;
     std::vector<double> row(cols);
     for (size_t r = 0; r < rows; ++r) {

@@ -1,0 +1,55 @@
+// Runs the graph op by op in double precision on one thread, with a contiguous cache: the specification
+// that the Vulkan executor is compared with.
+#pragma once
+
+#include "graph.h"
+#include "model.h"
+
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace scoria::reference {
+
+/// What one call computed; row-major.
+struct Result {
+    uint32_t tokens = 0, outputs = 0;         // outputs: rows of logits and last_hidden
+    std::vector<double> logits;               // [outputs, vocab]
+    std::vector<double> last_hidden;          // [outputs, hidden], after the final norm
+    std::vector<std::vector<double>> hidden;  // [layers + 1][tokens, hidden]
+};
+
+enum class Outputs : uint8_t { all, last };  // tokens whose logits are wanted
+
+class Executor {
+  public:
+    /// Sees every op's output, in graph order.
+    using Observer = std::function<void(const Graph&, const Op&, std::span<const double> output)>;
+
+    /// `model` must outlive the executor. Not thread-safe.
+    explicit Executor(const Model& model);
+
+    /// Appends ids to the sequence. Errors: bad_argument (no ids, or one outside the vocabulary; nothing is
+    /// appended), bad_file (a weight is missing, has the wrong shape, or cannot be read).
+    Result forward(std::span<const TokenId> ids, Outputs outputs = Outputs::all,
+                   const Observer& observer = {});
+    /// Index of the largest logit after the last appended token, appended in turn, `count` times.
+    std::vector<TokenId> greedy(std::span<const TokenId> prompt, uint32_t count);
+    /// Forgets the sequence.
+    void reset();
+    size_t length() const { return length_; }
+    const Graph& graph() const { return graph_; }
+
+  private:
+    struct LayerCache {
+        std::vector<double> keys, values;  // [length, kv_heads * head_dim]
+    };
+    struct Step;  // the tensors of one call
+
+    const Model& model_;
+    Graph graph_;
+    std::vector<LayerCache> cache_;
+    size_t length_ = 0;
+};
+
+}  // namespace scoria::reference
