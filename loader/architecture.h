@@ -59,24 +59,24 @@ struct Architecture {
 
 /// What a weight is for. Shapes [rows, cols] with y = W x; vectors are [1, cols].
 enum class Role : uint8_t {
-    token_embedding,  // [vocab, hidden]
-    output_norm,      // [hidden]
-    output,           // [vocab, hidden]; absent if tied
-    attention_norm,   // [hidden]
-    q,
-    k,
-    v,  // [heads * head_dim, hidden], [kv_heads * head_dim, hidden] twice
-    o,  // [hidden, heads * head_dim]
-    q_bias,
-    k_bias,
-    v_bias,
-    o_bias,
-    q_norm,
+    token_embedding,    // [vocab, hidden]
+    output_norm,        // [hidden]
+    output,             // [vocab, hidden]; absent if tied
+    attention_norm,     // [hidden]
+    q,                  // [heads * head_dim, hidden]
+    k,                  // [kv_heads * head_dim, hidden]
+    v,                  // [kv_heads * head_dim, hidden]
+    o,                  // [hidden, heads * head_dim]
+    q_bias,             // [heads * head_dim]
+    k_bias,             // [kv_heads * head_dim]
+    v_bias,             // [kv_heads * head_dim]
+    o_bias,             // [hidden]
+    q_norm,             // [head_dim]
     k_norm,             // [head_dim]
     feed_forward_norm,  // [hidden]
-    gate,
-    up,    // [size, hidden]
-    down,  // [hidden, size]
+    gate,               // [size, hidden]
+    up,                 // [size, hidden]
+    down,               // [hidden, size]
 };
 const char* role_name(Role role);
 
