@@ -1,0 +1,107 @@
+// Common flags, and the loading that all verbs share.
+#include "common.h"
+
+#include "console.h"
+#include "io.h"
+#include "models.h"
+
+#include <CLI/CLI.hpp>
+
+namespace scoria::cli {
+namespace {
+
+constexpr std::pair<const char*, Precision> precisions[] = {
+    {"strict", Precision::strict}, {"balanced", Precision::balanced}, {"fast", Precision::fast}};
+
+}  // namespace
+
+void add_common_flags(CLI::App& app, Common& common) {
+    const char* group = "Common options";
+    const auto add = [&](const char* name, auto& value, const char* help) {
+        return app.add_option(name, value, help)->group(group);
+    };
+    add("-m,--model", common.model, "GGUF file or name of a pulled model (default: smollm2)");
+    add("--device", common.device, "index from `scoria devices`, or part of a name (default: the best)");
+    add("--caps", common.caps, "JSON profile that narrows what the device can do")->check(CLI::ExistingFile);
+    add("--precision", common.precision, "strict (f32), balanced (f16 operands) or fast (default: balanced)")
+        ->check(CLI::IsMember({"strict", "balanced", "fast"}));
+    add("--kv", common.kv, "type of the key/value cache: f32 or f16 (default: f32 if strict, else f16)")
+        ->check(CLI::IsMember({"f32", "f16"}));
+    add("--ctx", common.context, "positions of context (default: the least of the model's, what fits, and 8192)");
+    const auto flag = [&](const char* name, bool& value, const char* help) {
+        app.add_flag(name, value, help)->group(group);
+    };
+    flag("--deterministic", common.deterministic, "one variant, split and tile per op for all batch sizes");
+    flag("--no-fusion", common.no_fusion, "run every op of the graph by itself");
+    flag("--validation", common.validation, "enable the Khronos validation layer; its errors are failures");
+    flag("--json", common.json, "report as JSON");
+    flag("--verbose", common.verbose, "say more on stderr");
+}
+
+vk::DeviceOptions device_options(const Common& common) {
+    vk::DeviceOptions options;
+    options.select = common.device;
+    options.caps_profile = common.caps;
+    options.validation = common.validation;
+    return options;
+}
+
+EngineOptions engine_options(const Common& common) {
+    EngineOptions options;
+    options.device = device_options(common);
+    for (const auto& [name, precision] : precisions)
+        if (common.precision == name) options.precision = precision;
+    if (!common.kv.empty()) options.kv = common.kv == "f32" ? KvType::f32 : KvType::f16;
+    options.context = common.context;
+    options.fusion = !common.no_fusion;
+    return options;
+}
+
+const char* precision_name(Precision precision) {
+    for (const auto& [name, value] : precisions)
+        if (value == precision) return name;
+    return "?";
+}
+
+const char* kv_name(KvType type) { return type == KvType::f32 ? "f32" : "f16"; }
+
+std::shared_ptr<const Model> load_model(const Common& common) {
+    return std::make_shared<const Model>(open_model(resolve_model(common.model)));
+}
+
+std::shared_ptr<const Tokenizer> load_tokenizer(const Common& common) {
+    const std::filesystem::path path = resolve_model(common.model);
+    std::shared_ptr<const Tokenizer> tokenizer = open_tokenizer(path);
+    if (!tokenizer) fail(Status::unsupported, path.string(), "expected a vocabulary, got none");
+    return tokenizer;
+}
+
+const Tokenizer& tokenizer_of(const Model& model) {
+    if (!model.tokenizer) fail(Status::unsupported, model.path.string(), "expected a vocabulary, got none");
+    return *model.tokenizer;
+}
+
+std::unique_ptr<Engine> load_engine(std::shared_ptr<const Model> model, const EngineOptions& options,
+                                    const Common& common) {
+    EngineOptions with_progress = options;
+    Progress progress("loading");
+    with_progress.progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
+    auto engine = std::make_unique<Engine>(std::move(model), with_progress);
+    if (common.verbose || is_terminal(stderr)) progress.finish();
+    const vk::Caps& caps = engine->device().caps();
+    // A CPU driver is never used silently.
+    if (common.verbose || is_terminal(stderr) || caps.is_cpu())
+        note(engine->model().name, " on ", caps.name, caps.is_cpu() ? " (a CPU driver: no GPU is used)" : "",
+             ", precision ", precision_name(options.precision), ", context ", engine->memory_plan().context);
+    return engine;
+}
+
+int finish(const vk::Device& device) {
+    const uint64_t errors = device.validation_errors();
+    if (errors == 0) return 0;
+    for (const std::string& message : device.validation_messages()) note(message);
+    note("scoria: expected silent validation layers, got ", errors, " errors");
+    return 1;
+}
+
+}  // namespace scoria::cli

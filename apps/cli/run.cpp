@@ -1,0 +1,108 @@
+// run: one prompt, one answer, streamed.
+#include "common.h"
+#include "generation.h"
+#include "io.h"
+#include "verbs.h"
+
+#include "console.h"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+
+namespace scoria::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+struct RunOptions {
+    std::string text, file, system;
+    bool raw = false;
+    GenerationFlags generation;
+};
+
+struct Timing {
+    double load = 0, prompt = 0;  // seconds
+    size_t prompt_tokens = 0;
+};
+
+std::vector<TokenId> prompt_ids(const Model& model, const RunOptions& options) {
+    const std::string text = prompt_text("run", options.text, options.file);
+    const Tokenizer& tokenizer = tokenizer_of(model);
+    // Raw text is text: what spells a special token there is no special token.
+    if (options.raw) return tokenizer.encode(text, {.add_special = true, .parse_special = false});
+    if (model.chat_template.empty())
+        fail(Status::unsupported, "run", "expected a chat template in the model, got none (--raw continues a text)");
+    std::vector<Message> messages;
+    if (!options.system.empty()) messages.push_back({"system", options.system});
+    messages.push_back({"user", text});
+    // The template writes BOS itself where it wants one.
+    return tokenizer.encode(model.chat_template.render(messages), {.add_special = false, .parse_special = true});
+}
+
+// Times are the caller's: load to engine ready, prompt to its last logits.
+void report(const Answer& answer, const Timing& timing, const Common& common, const EngineOptions& engine) {
+    const double per_second = answer.result.seconds > 0 ? double(answer.result.tokens.size()) / answer.result.seconds : 0;
+    const double prompt_per_second = timing.prompt > 0 ? double(timing.prompt_tokens) / timing.prompt : 0;
+    if (common.json)
+        print(nlohmann::json{{"text", answer.text},
+                             {"ids", answer.result.tokens},
+                             {"stop", stop_name(answer.result.reason)},
+                             {"seed", answer.seed},
+                             {"precision", precision_name(engine.precision)},
+                             {"prompt_tokens", timing.prompt_tokens},
+                             {"load_seconds", timing.load},
+                             {"prompt_seconds", timing.prompt},
+                             {"first_token_seconds", timing.load + timing.prompt + answer.first_token_seconds},
+                             {"prompt_tokens_per_second", prompt_per_second},
+                             {"tokens_per_second", per_second}}
+                  .dump(1, ' ', false, nlohmann::json::error_handler_t::replace),
+              '\n');
+    if (common.verbose)
+        note("load ", fixed(timing.load, 2), " s, prompt ", timing.prompt_tokens, " tokens at ",
+             fixed(prompt_per_second, 1), " tok/s, answer ", answer.result.tokens.size(), " tokens at ",
+             fixed(per_second, 1), " tok/s, first token after ",
+             fixed(timing.load + timing.prompt + answer.first_token_seconds, 2), " s, stop: ",
+             stop_name(answer.result.reason), ", seed ", answer.seed);
+}
+
+int run(const RunOptions& options, const Common& common) {
+    const auto start = Clock::now();
+    const std::shared_ptr<const Model> model = load_model(common);
+    const std::vector<TokenId> ids = prompt_ids(*model, options);
+    if (ids.empty()) fail(Status::bad_argument, "run", "expected a prompt, got an empty text");
+    const EngineOptions engine_flags = engine_options(common);
+    const std::unique_ptr<Engine> engine = load_engine(model, engine_flags, common);
+    Session session(*engine);
+    Timing timing{.load = seconds_since(start), .prompt_tokens = ids.size()};
+
+    const std::atomic<bool>& interrupted = install_interrupt_flag();
+    const auto prompt_start = Clock::now();
+    session.append(ids, &interrupted);
+    timing.prompt = seconds_since(prompt_start);
+    const Answer answer = stream_answer(session, *model->tokenizer, options.generation, interrupted, !common.json);
+    if (!common.json && !answer.text.ends_with('\n')) write_out("\n");
+    note_stop(answer, session);
+    report(answer, timing, common, engine_flags);
+    if (answer.result.reason == StopReason::cancelled && answer.result.tokens.empty())
+        throw Error(Status::cancelled, "[run] interrupted before the first token");
+    return finish(engine->device());
+}
+
+}  // namespace
+
+Action define_run(CLI::App& app, const Common& common) {
+    auto options = std::make_shared<RunOptions>();
+    app.add_option("-p,--prompt", options->text, "the prompt (-: stdin)");
+    app.add_option("-f,--file", options->file, "a file with the prompt");
+    app.add_option("--system", options->system, "the system message (default: the template's own)");
+    app.add_flag("--raw", options->raw, "continue the text itself, without the chat template");
+    add_generation_flags(app, options->generation);
+    app.footer("Ctrl-C ends the answer with what is there (exit code 0; 130 if there is nothing yet).");
+    return [options, &common] { return run(*options, common); };
+}
+
+}  // namespace scoria::cli
