@@ -16,7 +16,7 @@ bool is_terminal(std::FILE* stream);
 class Progress {
   public:
     explicit Progress(std::string label, std::FILE* stream = stderr);
-    void update(uint64_t done, uint64_t total);   // bytes
+    void update(uint64_t done, uint64_t total);  // bytes
     void finish();
 
   private:

@@ -35,7 +35,10 @@ void write_all(int descriptor, std::span<const std::byte> bytes, const std::stri
 
 }  // namespace
 
-File::File(const std::string& path) : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {  // a pipe without a writer would wait for ever
+File::File(const std::string& path)
+    : path_(path),
+      descriptor_(::open(path.c_str(),
+                         O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {  // a pipe without a writer would wait for ever
     if (descriptor_ < 0) fail(Status::bad_file, path, "cannot be opened: ", system_reason());
     struct stat info {};
     const bool known = ::fstat(descriptor_, &info) == 0;
@@ -62,10 +65,11 @@ File& File::operator=(File&& other) noexcept {
 
 void File::read(uint64_t offset, std::span<std::byte> out) const {
     if (offset > size_ || out.size() > size_ - offset)
-        fail(Status::bad_file, path_, "expected ", out.size(), " bytes at offset ", offset, ", got a file of ", size_,
-             " bytes");
+        fail(Status::bad_file, path_, "expected ", out.size(), " bytes at offset ", offset,
+             ", got a file of ", size_, " bytes");
     while (!out.empty()) {
-        const ssize_t got = ::pread(descriptor_, out.data(), std::min<size_t>(out.size(), 1u << 30), off_t(offset));
+        const ssize_t got =
+            ::pread(descriptor_, out.data(), std::min<size_t>(out.size(), 1u << 30), off_t(offset));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) fail(Status::bad_file, path_, "cannot be read: ", system_reason());
         if (got == 0) fail(Status::bad_file, path_, "shrank while it was read, at byte ", offset);
@@ -76,7 +80,8 @@ void File::read(uint64_t offset, std::span<std::byte> out) const {
 
 std::string read_file(const std::string& path, uint64_t limit) {
     const File file(path);
-    if (file.size() > limit) fail(Status::bad_file, path, "expected at most ", limit, " bytes, got ", file.size());
+    if (file.size() > limit)
+        fail(Status::bad_file, path, "expected at most ", limit, " bytes, got ", file.size());
     std::string text(size_t(file.size()), '\0');
     file.read(0, std::as_writable_bytes(std::span(text)));
     return text;

@@ -19,7 +19,7 @@ class File {
     File& operator=(File&& other) noexcept;
 
     const std::string& path() const { return path_; }
-    uint64_t size() const { return size_; }   // bytes, when it was opened
+    uint64_t size() const { return size_; }  // bytes, when it was opened
 
     /// Fills `out` from byte `offset`. Errors: bad_file when the range is not all inside the file.
     void read(uint64_t offset, std::span<std::byte> out) const;

@@ -49,7 +49,8 @@ template <class CapsRef, class Visitor> void visit_narrowable(CapsRef& caps, Vis
 #undef SCORIA_CAP
 }
 
-template <class Number> void narrow_number(const Json& value, Number& member, Narrows way, const std::string& where) {
+template <class Number>
+void narrow_number(const Json& value, Number& member, Narrows way, const std::string& where) {
     // A limit of 0 would describe a device that can do nothing; 0 timestamp bits means there are none.
     const bool may_be_zero = where.ends_with("timestamp_bits");
     if (!value.is_number_unsigned() || (value == 0u && !may_be_zero))
@@ -77,11 +78,16 @@ void narrow(const Json& value, bool& member, Narrows, const std::string& where) 
 
 const char* type_name(DeviceType type) {
     switch (type) {
-        case DeviceType::integrated: return "integrated";
-        case DeviceType::discrete: return "discrete";
-        case DeviceType::virtual_gpu: return "virtual";
-        case DeviceType::cpu: return "cpu";
-        case DeviceType::other: break;
+    case DeviceType::integrated:
+        return "integrated";
+    case DeviceType::discrete:
+        return "discrete";
+    case DeviceType::virtual_gpu:
+        return "virtual";
+    case DeviceType::cpu:
+        return "cpu";
+    case DeviceType::other:
+        break;
     }
     return "other";
 }
@@ -108,12 +114,14 @@ Caps narrowed(const Caps& caps, const std::string& json_text, const std::string&
     for (const auto& [key, value] : profile.items()) {
         if (key.starts_with('_')) continue;
         bool known = false;
-        visit_narrowable(result, [&, &name = key, &wanted = value](const char* member_name, auto& member, Narrows way) {
-            if (name != member_name) return;
-            known = true;
-            narrow(wanted, member, way, cat(where, ": ", name));
-        });
-        if (!known) fail(Status::bad_file, where, "expected the name of a limit or feature, got \"", key, "\"");
+        visit_narrowable(
+            result, [&, &name = key, &wanted = value](const char* member_name, auto& member, Narrows way) {
+                if (name != member_name) return;
+                known = true;
+                narrow(wanted, member, way, cat(where, ": ", name));
+            });
+        if (!known)
+            fail(Status::bad_file, where, "expected the name of a limit or feature, got \"", key, "\"");
     }
     result.max_binding = std::min({result.max_binding, result.max_storage_range, result.max_allocation});
     return result;

@@ -19,41 +19,43 @@ struct Caps {
     bool is_cpu() const { return type == DeviceType::cpu; }
 
     // limits; bytes where not said
-    uint64_t max_storage_range = 128ull << 20;     // maxStorageBufferRange
-    uint64_t max_allocation = 1ull << 30;          // maxMemoryAllocationSize
-    uint64_t max_binding = 128ull << 20;           // min of the two and of the largest heap: the shard size
-    uint32_t max_storage_buffers = 8;              // per stage
-    uint32_t max_invocations = 128;                // per workgroup
+    uint64_t max_storage_range = 128ull << 20;  // maxStorageBufferRange
+    uint64_t max_allocation = 1ull << 30;       // maxMemoryAllocationSize
+    uint64_t max_binding = 128ull << 20;        // min of the two and of the largest heap: the shard size
+    uint32_t max_storage_buffers = 8;           // per stage
+    uint32_t max_invocations = 128;             // per workgroup
     uint32_t max_workgroup_x = 128;
-    uint32_t max_groups = 65535;                   // per dimension (the least of x and y)
+    uint32_t max_groups = 65535;  // per dimension (the least of x and y)
     uint32_t shared_memory = 16384;
     uint32_t push_constants = 128;
-    uint32_t storage_alignment = 256;              // minStorageBufferOffsetAlignment
+    uint32_t storage_alignment = 256;  // minStorageBufferOffsetAlignment
 
     // subgroups
     uint32_t subgroup_size = 1, subgroup_min = 1, subgroup_max = 1;
     bool subgroup_arithmetic = false, subgroup_shuffle = false, subgroup_ballot = false;  // in compute
-    bool subgroup_size_control = false;            // size can be required in compute, full subgroups too
-    uint32_t max_required_subgroups = 0;           // per workgroup, where a size is required
-    bool native_subgroups() const {                // DESIGN.md "Subgroups"
-        return subgroup_arithmetic && subgroup_size >= 4 && (subgroup_min == subgroup_max || subgroup_size_control);
+    bool subgroup_size_control = false;   // size can be required in compute, full subgroups too
+    uint32_t max_required_subgroups = 0;  // per workgroup, where a size is required
+    bool native_subgroups() const {       // DESIGN.md "Subgroups"
+        return subgroup_arithmetic && subgroup_size >= 4 &&
+               (subgroup_min == subgroup_max || subgroup_size_control);
     }
 
     // features, each enabled at device creation if true here
     bool float16 = false, storage16 = false, int8 = false, storage8 = false, int16 = false;
-    bool int_dot = false;                          // accelerated 4x8-bit packed dot products
+    bool int_dot = false;  // accelerated 4x8-bit packed dot products
     bool vulkan_memory_model = false;
     bool bfloat16 = false;
     bool timeline_semaphore = true;
     bool memory_budget = false, pipeline_statistics = false;
-    bool unified_memory = false;                   // every device-local heap type is host-visible
+    bool unified_memory = false;  // every device-local heap type is host-visible
 
     // float controls (shader*Float32 / Float16)
-    bool denorm_preserve_f32 = false, denorm_preserve_f16 = false, rte_f16 = false, inf_nan_preserve_f32 = false;
+    bool denorm_preserve_f32 = false, denorm_preserve_f16 = false, rte_f16 = false,
+         inf_nan_preserve_f32 = false;
 
     // time
-    float timestamp_period = 1;                    // nanoseconds per tick
-    uint32_t timestamp_bits = 0;                   // 0: no timestamps on the compute queue
+    float timestamp_period = 1;   // nanoseconds per tick
+    uint32_t timestamp_bits = 0;  // 0: no timestamps on the compute queue
 };
 
 /// `caps` narrowed by a JSON object whose keys are the member names above (see tests/profiles).

@@ -27,20 +27,33 @@ template <class Head, class Next> void chain(Head& head, Next& next) {
 
 DeviceType device_type(VkPhysicalDeviceType type) {
     switch (type) {
-        case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return DeviceType::integrated;
-        case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return DeviceType::discrete;
-        case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: return DeviceType::virtual_gpu;
-        case VK_PHYSICAL_DEVICE_TYPE_CPU: return DeviceType::cpu;
-        default: return DeviceType::other;
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+        return DeviceType::integrated;
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+        return DeviceType::discrete;
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+        return DeviceType::virtual_gpu;
+    case VK_PHYSICAL_DEVICE_TYPE_CPU:
+        return DeviceType::cpu;
+    default:
+        return DeviceType::other;
     }
 }
 
-void read_properties(const Instance& instance, VkPhysicalDevice device, const std::set<std::string>& extensions, Caps& caps) {
-    VkPhysicalDeviceProperties2 base = vk_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
-    VkPhysicalDeviceVulkan11Properties v11 = vk_struct<VkPhysicalDeviceVulkan11Properties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES);
-    VkPhysicalDeviceVulkan12Properties v12 = vk_struct<VkPhysicalDeviceVulkan12Properties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES);
-    VkPhysicalDeviceSubgroupSizeControlPropertiesEXT sizes = vk_struct<VkPhysicalDeviceSubgroupSizeControlPropertiesEXT>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT);
-    VkPhysicalDeviceShaderIntegerDotProductPropertiesKHR dot = vk_struct<VkPhysicalDeviceShaderIntegerDotProductPropertiesKHR>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES_KHR);
+void read_properties(const Instance& instance, VkPhysicalDevice device,
+                     const std::set<std::string>& extensions, Caps& caps) {
+    VkPhysicalDeviceProperties2 base =
+        vk_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
+    VkPhysicalDeviceVulkan11Properties v11 = vk_struct<VkPhysicalDeviceVulkan11Properties>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES);
+    VkPhysicalDeviceVulkan12Properties v12 = vk_struct<VkPhysicalDeviceVulkan12Properties>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES);
+    VkPhysicalDeviceSubgroupSizeControlPropertiesEXT sizes =
+        vk_struct<VkPhysicalDeviceSubgroupSizeControlPropertiesEXT>(
+            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT);
+    VkPhysicalDeviceShaderIntegerDotProductPropertiesKHR dot =
+        vk_struct<VkPhysicalDeviceShaderIntegerDotProductPropertiesKHR>(
+            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES_KHR);
     const bool has_sizes = extensions.contains(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
     chain(base, v11);
     chain(base, v12);
@@ -57,7 +70,8 @@ void read_properties(const Instance& instance, VkPhysicalDevice device, const st
     std::ranges::copy(v11.driverUUID, caps.driver_uuid.begin());
     caps.max_storage_range = limits.maxStorageBufferRange;
     caps.max_allocation = v11.maxMemoryAllocationSize;
-    caps.max_storage_buffers = std::min(limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers);
+    caps.max_storage_buffers =
+        std::min(limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers);
     caps.max_invocations = limits.maxComputeWorkGroupInvocations;
     caps.max_workgroup_x = limits.maxComputeWorkGroupSize[0];
     caps.max_groups = std::min(limits.maxComputeWorkGroupCount[0], limits.maxComputeWorkGroupCount[1]);
@@ -66,7 +80,8 @@ void read_properties(const Instance& instance, VkPhysicalDevice device, const st
     caps.storage_alignment = uint32_t(limits.minStorageBufferOffsetAlignment);
     caps.timestamp_period = limits.timestampPeriod;
 
-    const auto operations = v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT ? v11.subgroupSupportedOperations : 0;
+    const auto operations =
+        v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT ? v11.subgroupSupportedOperations : 0;
     caps.subgroup_size = v11.subgroupSize;
     caps.subgroup_min = has_sizes ? sizes.minSubgroupSize : v11.subgroupSize;
     caps.subgroup_max = has_sizes ? sizes.maxSubgroupSize : v11.subgroupSize;
@@ -83,20 +98,31 @@ void read_properties(const Instance& instance, VkPhysicalDevice device, const st
     caps.inf_nan_preserve_f32 = v12.shaderSignedZeroInfNanPreserveFloat32;
 }
 
-void read_features(const Instance& instance, VkPhysicalDevice device, const std::set<std::string>& extensions, Caps& caps) {
-    VkPhysicalDeviceFeatures2 base = vk_struct<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
-    VkPhysicalDeviceVulkan11Features v11 = vk_struct<VkPhysicalDeviceVulkan11Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
-    VkPhysicalDeviceVulkan12Features v12 = vk_struct<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
-    VkPhysicalDeviceSubgroupSizeControlFeaturesEXT sizes = vk_struct<VkPhysicalDeviceSubgroupSizeControlFeaturesEXT>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT);
-    VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR dot = vk_struct<VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR);
-    VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics = vk_struct<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR);
+void read_features(const Instance& instance, VkPhysicalDevice device, const std::set<std::string>& extensions,
+                   Caps& caps) {
+    VkPhysicalDeviceFeatures2 base =
+        vk_struct<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
+    VkPhysicalDeviceVulkan11Features v11 =
+        vk_struct<VkPhysicalDeviceVulkan11Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
+    VkPhysicalDeviceVulkan12Features v12 =
+        vk_struct<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
+    VkPhysicalDeviceSubgroupSizeControlFeaturesEXT sizes =
+        vk_struct<VkPhysicalDeviceSubgroupSizeControlFeaturesEXT>(
+            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT);
+    VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR dot =
+        vk_struct<VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR>(
+            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR);
+    VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics =
+        vk_struct<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(
+            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR);
     chain(base, v11);
     chain(base, v12);
     if (extensions.contains(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME)) chain(base, sizes);
     if (extensions.contains(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)) chain(base, dot);
     if (extensions.contains(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME)) chain(base, statistics);
 #ifdef VK_KHR_shader_bfloat16
-    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat = vk_struct<VkPhysicalDeviceShaderBfloat16FeaturesKHR>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR);
+    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat = vk_struct<VkPhysicalDeviceShaderBfloat16FeaturesKHR>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR);
     if (extensions.contains(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME)) chain(base, bfloat);
 #endif
     instance.fn().GetPhysicalDeviceFeatures2(device, &base);
@@ -109,7 +135,8 @@ void read_features(const Instance& instance, VkPhysicalDevice device, const std:
     caps.int_dot = caps.int_dot && dot.shaderIntegerDotProduct;
     caps.vulkan_memory_model = v12.vulkanMemoryModel && v12.vulkanMemoryModelDeviceScope;
     caps.timeline_semaphore = v12.timelineSemaphore;
-    caps.subgroup_size_control = caps.subgroup_size_control && sizes.subgroupSizeControl && sizes.computeFullSubgroups;
+    caps.subgroup_size_control =
+        caps.subgroup_size_control && sizes.subgroupSizeControl && sizes.computeFullSubgroups;
     caps.memory_budget = extensions.contains(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     caps.pipeline_statistics = statistics.pipelineExecutableInfo;
 #ifdef VK_KHR_shader_bfloat16
@@ -118,11 +145,13 @@ void read_features(const Instance& instance, VkPhysicalDevice device, const std:
 }
 
 void read_memory(const Instance& instance, VkPhysicalDevice device, Caps& caps) {
-    VkPhysicalDeviceMemoryProperties2 properties = vk_struct<VkPhysicalDeviceMemoryProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2);
+    VkPhysicalDeviceMemoryProperties2 properties =
+        vk_struct<VkPhysicalDeviceMemoryProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2);
     instance.fn().GetPhysicalDeviceMemoryProperties2(device, &properties);
     const VkPhysicalDeviceMemoryProperties& memory = properties.memoryProperties;
     constexpr VkMemoryPropertyFlags in_place = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT |
-                                               VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+                                               VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
+                                               VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
     uint64_t largest = 0;
     bool unified = memory.memoryHeapCount > 0;
     for (uint32_t heap = 0; heap < memory.memoryHeapCount; ++heap) {
@@ -136,15 +165,18 @@ void read_memory(const Instance& instance, VkPhysicalDevice device, Caps& caps) 
     }
     caps.unified_memory = unified;
     caps.max_binding = std::min(caps.max_storage_range, caps.max_allocation);
-    if (largest) caps.max_binding = std::min(caps.max_binding, largest);  // drivers that only compile have no heap
+    if (largest)
+        caps.max_binding = std::min(caps.max_binding, largest);  // drivers that only compile have no heap
 }
 
 std::string reason_unusable(const Caps& caps, const QueueFamilies& queues) {
     if (queues.compute == UINT32_MAX) return "it has no queue for compute";
     if (!caps.timeline_semaphore) return "it has no timeline semaphores";
-    if (caps.max_storage_buffers < 8) return cat("expected 8 storage buffers per stage, got ", caps.max_storage_buffers);
+    if (caps.max_storage_buffers < 8)
+        return cat("expected 8 storage buffers per stage, got ", caps.max_storage_buffers);
     if (caps.max_invocations < 128) return cat("expected workgroups of 128, got ", caps.max_invocations);
-    if (caps.push_constants < 128) return cat("expected 128 bytes of push constants, got ", caps.push_constants);
+    if (caps.push_constants < 128)
+        return cat("expected 128 bytes of push constants, got ", caps.push_constants);
     return "";
 }
 
@@ -177,7 +209,8 @@ ListedDevice query_device(const Instance& instance, VkPhysicalDevice device) {
     ListedDevice listed;
     Caps& caps = listed.caps;
     try {
-        VkPhysicalDeviceProperties2 base = vk_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
+        VkPhysicalDeviceProperties2 base =
+            vk_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
         instance.fn().GetPhysicalDeviceProperties2(device, &base);
         caps.name = base.properties.deviceName;
         caps.vendor_id = base.properties.vendorID;
@@ -186,8 +219,9 @@ ListedDevice query_device(const Instance& instance, VkPhysicalDevice device) {
         caps.api_version = base.properties.apiVersion;
         caps.type = device_type(base.properties.deviceType);
         if (caps.api_version < VK_API_VERSION_1_2) {
-            listed.unusable = cat("expected Vulkan 1.2 or later, got ", VK_API_VERSION_MAJOR(caps.api_version), ".",
-                                  VK_API_VERSION_MINOR(caps.api_version));
+            listed.unusable =
+                cat("expected Vulkan 1.2 or later, got ", VK_API_VERSION_MAJOR(caps.api_version), ".",
+                    VK_API_VERSION_MINOR(caps.api_version));
             return listed;
         }
         const std::set<std::string> extensions = device_extensions(instance, device);

@@ -11,7 +11,7 @@ ListedDevice query_device(const Instance& instance, VkPhysicalDevice device);
 /// The queue families to use. `transfer` equals `compute` where no other family transfers.
 struct QueueFamilies {
     uint32_t compute = UINT32_MAX, transfer = UINT32_MAX;
-    uint32_t timestamp_bits = 0;   // of the compute family
+    uint32_t timestamp_bits = 0;  // of the compute family
 };
 QueueFamilies query_queues(const Instance& instance, VkPhysicalDevice device);
 
@@ -20,7 +20,8 @@ QueueFamilies query_queues(const Instance& instance, VkPhysicalDevice device);
 size_t choose_device(const std::vector<ListedDevice>& devices, const std::string& select);
 
 /// All devices of an instance, with duplicates and the default choice marked.
-std::vector<ListedDevice> list_devices(const Instance& instance, const std::vector<VkPhysicalDevice>& devices);
+std::vector<ListedDevice> list_devices(const Instance& instance,
+                                       const std::vector<VkPhysicalDevice>& devices);
 
 /// Sets ListedDevice::same_as where an earlier entry is the same GPU under another driver. Pure.
 void mark_duplicates(std::vector<ListedDevice>& devices);

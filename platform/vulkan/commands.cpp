@@ -23,7 +23,8 @@ Commands::Impl::Impl(Device& on, QueueKind kind) : device(on), queue(kind) {
 
 Commands::Impl::~Impl() {
     const VolkDeviceTable& fn = device.fn();
-    for (const VkDescriptorPool each : descriptor_pools_) fn.vkDestroyDescriptorPool(device.handle(), each, nullptr);
+    for (const VkDescriptorPool each : descriptor_pools_)
+        fn.vkDestroyDescriptorPool(device.handle(), each, nullptr);
     for (const VkQueryPool each : query_pools_) fn.vkDestroyQueryPool(device.handle(), each, nullptr);
     fn.vkFreeCommandBuffers(device.handle(), pool, 1, &handle);
     device.impl().give_command_pool(queue, pool);
@@ -33,7 +34,8 @@ VkDescriptorSet Commands::Impl::descriptor_set(VkDescriptorSetLayout layout, std
     const VolkDeviceTable& fn = device.fn();
     const auto count = uint32_t(views.size());
     if (sets_left_ == 0 || descriptors_left_ < count) {
-        const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, std::max(descriptors_per_pool, count)};
+        const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                        std::max(descriptors_per_pool, count)};
         auto info = vk_struct<VkDescriptorPoolCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO);
         info.maxSets = sets_per_pool;
         info.poolSizeCount = 1;
@@ -87,7 +89,8 @@ uint32_t Commands::Impl::timestamp_pair(std::string_view label) {
 
 void Commands::Impl::write_timestamp(uint32_t pair, bool end) {
     // The compute stage on both sides: the start waits for earlier dispatches to end, as the dispatch may.
-    device.fn().vkCmdWriteTimestamp(handle, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, query_pools_[pair / pairs_per_pool],
+    device.fn().vkCmdWriteTimestamp(handle, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                                    query_pools_[pair / pairs_per_pool],
                                     pair % pairs_per_pool * 2 + (end ? 1 : 0));
 }
 
@@ -99,13 +102,14 @@ std::vector<DispatchTime> Commands::Impl::times() const {
     for (size_t first = 0; first < labels_.size(); first += pairs_per_pool) {
         const size_t pairs = std::min<size_t>(pairs_per_pool, labels_.size() - first);
         const VkResult got = device.fn().vkGetQueryPoolResults(
-            device.handle(), query_pools_[first / pairs_per_pool], 0, uint32_t(2 * pairs), pairs * 16, ticks.data(), 8,
-            VK_QUERY_RESULT_64_BIT);
+            device.handle(), query_pools_[first / pairs_per_pool], 0, uint32_t(2 * pairs), pairs * 16,
+            ticks.data(), 8, VK_QUERY_RESULT_64_BIT);
         if (got == VK_NOT_READY) return {};  // never submitted, or not finished
         check(got, "vkGetQueryPoolResults");
         for (size_t i = 0; i < pairs; ++i) {
             const uint64_t elapsed = (ticks[2 * i + 1] - ticks[2 * i]) & mask;  // right across a wrap, too
-            result.push_back({labels_[first + i], double(elapsed) * double(device.caps().timestamp_period) / 1000});
+            result.push_back(
+                {labels_[first + i], double(elapsed) * double(device.caps().timestamp_period) / 1000});
         }
     }
     return result;
@@ -120,6 +124,8 @@ const RecorderStats& Commands::stats() const {
     static constexpr RecorderStats none{};
     return impl_ ? impl_->stats : none;
 }
-std::vector<DispatchTime> Commands::times() const { return impl_ ? impl_->times() : std::vector<DispatchTime>{}; }
+std::vector<DispatchTime> Commands::times() const {
+    return impl_ ? impl_->times() : std::vector<DispatchTime>{};
+}
 
 }  // namespace scoria::vk

@@ -30,7 +30,7 @@ struct Commands::Impl {
     std::vector<VkDescriptorPool> descriptor_pools_;
     uint32_t sets_left_ = 0, descriptors_left_ = 0;  // in the last pool
     std::vector<VkQueryPool> query_pools_;
-    std::vector<std::string_view> labels_;           // by pair
+    std::vector<std::string_view> labels_;  // by pair
 };
 
 }  // namespace scoria::vk

@@ -11,14 +11,24 @@ namespace {
 
 // The features of (narrowed) Caps as the chain of VkDeviceCreateInfo. Not copied: links point inside.
 struct FeatureChain {
-    VkPhysicalDeviceFeatures2 base = vk_struct<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
-    VkPhysicalDeviceVulkan11Features v11 = vk_struct<VkPhysicalDeviceVulkan11Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
-    VkPhysicalDeviceVulkan12Features v12 = vk_struct<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
-    VkPhysicalDeviceSubgroupSizeControlFeaturesEXT sizes = vk_struct<VkPhysicalDeviceSubgroupSizeControlFeaturesEXT>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT);
-    VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR dot = vk_struct<VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR);
-    VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics = vk_struct<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR);
+    VkPhysicalDeviceFeatures2 base =
+        vk_struct<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
+    VkPhysicalDeviceVulkan11Features v11 =
+        vk_struct<VkPhysicalDeviceVulkan11Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
+    VkPhysicalDeviceVulkan12Features v12 =
+        vk_struct<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
+    VkPhysicalDeviceSubgroupSizeControlFeaturesEXT sizes =
+        vk_struct<VkPhysicalDeviceSubgroupSizeControlFeaturesEXT>(
+            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT);
+    VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR dot =
+        vk_struct<VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR>(
+            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR);
+    VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics =
+        vk_struct<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(
+            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR);
 #ifdef VK_KHR_shader_bfloat16
-    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat = vk_struct<VkPhysicalDeviceShaderBfloat16FeaturesKHR>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR);
+    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat = vk_struct<VkPhysicalDeviceShaderBfloat16FeaturesKHR>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR);
 #endif
     std::vector<const char*> extensions;
 
@@ -38,7 +48,8 @@ struct FeatureChain {
         statistics.pipelineExecutableInfo = VK_TRUE;
         if (caps.subgroup_size_control) append(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME, sizes);
         if (caps.int_dot) append(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, dot);
-        if (caps.pipeline_statistics) append(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME, statistics);
+        if (caps.pipeline_statistics)
+            append(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME, statistics);
         if (caps.memory_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
 #ifdef VK_KHR_shader_bfloat16
         bfloat.shaderBFloat16Type = VK_TRUE;
@@ -64,7 +75,8 @@ Device::Impl::Impl(const DeviceOptions& wanted) : options(wanted), instance(want
     const size_t index = choose_device(listed, options.select);
     physical = all[index];
     caps = listed[index].caps;
-    if (!options.caps_profile.empty()) caps = narrowed(caps, read_file(options.caps_profile, 1 << 20), options.caps_profile);
+    if (!options.caps_profile.empty())
+        caps = narrowed(caps, read_file(options.caps_profile, 1 << 20), options.caps_profile);
     try {
         create_device(query_queues(instance, physical));
         create_allocator();
@@ -111,7 +123,8 @@ void Device::Impl::create_device(const QueueFamilies& families) {
     check(instance.fn().CreateDevice(physical, &info, nullptr, &device), "vkCreateDevice");
     load_device_table(fn, device, instance.get_device_proc());
 
-    VkSemaphoreTypeCreateInfo type = vk_struct<VkSemaphoreTypeCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
+    VkSemaphoreTypeCreateInfo type =
+        vk_struct<VkSemaphoreTypeCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
     type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
     const VkSemaphoreCreateInfo semaphore{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type, 0};
     for (size_t i = 0; i < info.queueCreateInfoCount; ++i) {
@@ -146,7 +159,8 @@ VkCommandPool Device::Impl::take_command_pool(QueueKind kind) {
             return pool;
         }
     }
-    VkCommandPoolCreateInfo info = vk_struct<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
+    VkCommandPoolCreateInfo info =
+        vk_struct<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
     info.queueFamilyIndex = from.family;
     VkCommandPool pool = VK_NULL_HANDLE;
     check(fn.vkCreateCommandPool(device, &info, nullptr, &pool), "vkCreateCommandPool");
@@ -178,8 +192,10 @@ uint32_t Device::queue_family(QueueKind kind) const { return impl_->queue(kind).
 bool Device::has_transfer_queue() const { return impl_->has_transfer; }
 
 std::vector<HeapState> Device::heaps() const {
-    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = vk_struct<VkPhysicalDeviceMemoryBudgetPropertiesEXT>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
-    VkPhysicalDeviceMemoryProperties2 memory = vk_struct<VkPhysicalDeviceMemoryProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2);
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = vk_struct<VkPhysicalDeviceMemoryBudgetPropertiesEXT>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
+    VkPhysicalDeviceMemoryProperties2 memory =
+        vk_struct<VkPhysicalDeviceMemoryProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2);
     if (impl_->caps.memory_budget) memory.pNext = &budget;
     impl_->instance.fn().GetPhysicalDeviceMemoryProperties2(impl_->physical, &memory);
     VmaBudget ours[VK_MAX_MEMORY_HEAPS]{};
@@ -199,7 +215,8 @@ std::vector<HeapState> Device::heaps() const {
     return states;
 }
 
-Device::Ticket Device::submit(std::span<const VkCommandBuffer> commands, QueueKind kind, std::optional<Ticket> wait) {
+Device::Ticket Device::submit(std::span<const VkCommandBuffer> commands, QueueKind kind,
+                              std::optional<Ticket> wait) {
     Queue& queue = impl_->queue(kind);
     VkSemaphore wait_semaphore = VK_NULL_HANDLE;
     uint64_t wait_value = 0;
@@ -213,7 +230,8 @@ Device::Ticket Device::submit(std::span<const VkCommandBuffer> commands, QueueKi
     const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
     const std::lock_guard lock(queue.mutex);
     const uint64_t value = queue.submitted + 1;
-    VkTimelineSemaphoreSubmitInfo timeline = vk_struct<VkTimelineSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
+    VkTimelineSemaphoreSubmitInfo timeline =
+        vk_struct<VkTimelineSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
     timeline.waitSemaphoreValueCount = wait_semaphore ? 1 : 0;
     timeline.pWaitSemaphoreValues = &wait_value;
     timeline.signalSemaphoreValueCount = 1;
@@ -270,12 +288,14 @@ void run_once(Device& device, const std::function<void(VkCommandBuffer)>& record
         VkCommandPool handle;
         ~Pool() { impl.give_command_pool(QueueKind::compute, handle); }
     } const pool{impl, impl.take_command_pool(QueueKind::compute)};
-    VkCommandBufferAllocateInfo allocate = vk_struct<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
+    VkCommandBufferAllocateInfo allocate =
+        vk_struct<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
     allocate.commandPool = pool.handle;
     allocate.commandBufferCount = 1;
     VkCommandBuffer commands = VK_NULL_HANDLE;
     check(impl.fn.vkAllocateCommandBuffers(impl.device, &allocate, &commands), "vkAllocateCommandBuffers");
-    VkCommandBufferBeginInfo begin = vk_struct<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
+    VkCommandBufferBeginInfo begin =
+        vk_struct<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
     begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
     check(impl.fn.vkBeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer");
     record(commands);

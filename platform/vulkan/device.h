@@ -22,11 +22,12 @@ typedef struct VmaAllocator_T* VmaAllocator;
 namespace scoria::vk {
 
 struct DeviceOptions {
-    std::string select;        // "": best by type; an index of list_devices(); or part of a name, case-insensitive
+    std::string select;  // "": best by type; an index of list_devices(); or part of a name, case-insensitive
     std::string caps_profile;  // "": none; else path of a JSON profile that narrows the caps (tests/profiles)
     std::string cache_folder;  // "": pipelines are not kept on disk; programs pass scoria::cache_folder()
-    bool validation = false;   // enable VK_LAYER_KHRONOS_validation (core + synchronisation); errors are counted
-    bool poison = false;       // tests: new buffers are filled with a pattern
+    bool validation =
+        false;            // enable VK_LAYER_KHRONOS_validation (core + synchronisation); errors are counted
+    bool poison = false;  // tests: new buffers are filled with a pattern
     uint32_t poison_word = 0x7FC0DEAD;
 };
 
@@ -34,8 +35,8 @@ struct DeviceOptions {
 /// unusable with the reason. Errors: unsupported, when there is no Vulkan loader or no driver.
 struct ListedDevice {
     Caps caps;
-    std::string unusable;   // empty if usable
-    bool chosen = false;    // what DeviceOptions{} would pick
+    std::string unusable;           // empty if usable
+    bool chosen = false;            // what DeviceOptions{} would pick
     std::optional<size_t> same_as;  // an earlier entry that is the same GPU under another driver
 };
 std::vector<ListedDevice> list_devices();
@@ -43,7 +44,7 @@ std::vector<ListedDevice> list_devices();
 /// Memory of one heap as the driver reports it (VK_EXT_memory_budget where present, else the heap size).
 struct HeapState {
     uint64_t size, budget, usage;
-    uint64_t ours;          // bytes our allocator holds there
+    uint64_t ours;  // bytes our allocator holds there
     bool device_local;
 };
 
@@ -65,7 +66,7 @@ class Device {
     const DeviceOptions& options() const;
     std::vector<HeapState> heaps() const;
     uint32_t queue_family(QueueKind kind) const;
-    bool has_transfer_queue() const;             // a queue of a family other than compute's
+    bool has_transfer_queue() const;  // a queue of a family other than compute's
 
     /// Submits in order on one queue; returns the timeline value that is reached when all are done.
     /// `wait` (a value of either queue's timeline) holds the submission back until then. Thread-safe.
@@ -79,11 +80,11 @@ class Device {
     void wait(Ticket ticket, std::chrono::nanoseconds limit = std::chrono::seconds(60));
     bool done(Ticket ticket);
 
-    uint64_t validation_errors() const;          // messages of severity error since creation
+    uint64_t validation_errors() const;                    // messages of severity error since creation
     std::vector<std::string> validation_messages() const;  // the first 100 of them
 
     struct Impl;
-    Impl& impl() const { return *impl_; }        // for platform/vulkan only
+    Impl& impl() const { return *impl_; }  // for platform/vulkan only
 
   private:
     std::unique_ptr<Impl> impl_;

@@ -17,7 +17,7 @@ struct Queue {
     uint32_t family = 0;
     VkQueue handle = VK_NULL_HANDLE;
     VkSemaphore timeline = VK_NULL_HANDLE;
-    uint64_t submitted = 0;                  // guarded by `mutex`, as the queue is
+    uint64_t submitted = 0;  // guarded by `mutex`, as the queue is
     std::mutex mutex;
     std::vector<VkCommandPool> spare_pools;  // reset, for the next Recorder; guarded by `mutex`
 };
@@ -30,7 +30,7 @@ struct Device::Impl {
     VkDevice device = VK_NULL_HANDLE;
     VolkDeviceTable fn{};
     VmaAllocator vma = nullptr;
-    std::array<Queue, 2> queues;             // by QueueKind
+    std::array<Queue, 2> queues;  // by QueueKind
     bool has_transfer = false;
 
     explicit Impl(const DeviceOptions& wanted);

@@ -16,36 +16,40 @@ VmaAllocationCreateInfo memory_for(MemoryUse use, const Caps& caps, uint64_t byt
     if (bytes >= dedicated_from) info.flags = VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT;
     constexpr VkMemoryPropertyFlags coherent = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
     switch (use) {
-        case MemoryUse::device:
-            info.usage = VMA_MEMORY_USAGE_AUTO_PREFER_DEVICE;
-            if (caps.unified_memory) {
-                info.flags |= VMA_ALLOCATION_CREATE_HOST_ACCESS_SEQUENTIAL_WRITE_BIT | VMA_ALLOCATION_CREATE_MAPPED_BIT;
-                info.requiredFlags = coherent | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
-            }
-            break;
-        case MemoryUse::staging:
-            info.usage = VMA_MEMORY_USAGE_AUTO_PREFER_HOST;
-            info.flags |= VMA_ALLOCATION_CREATE_HOST_ACCESS_SEQUENTIAL_WRITE_BIT | VMA_ALLOCATION_CREATE_MAPPED_BIT;
-            info.requiredFlags = coherent;
-            break;
-        case MemoryUse::readback:
-            info.usage = VMA_MEMORY_USAGE_AUTO_PREFER_HOST;
-            info.flags |= VMA_ALLOCATION_CREATE_HOST_ACCESS_RANDOM_BIT | VMA_ALLOCATION_CREATE_MAPPED_BIT;
-            info.requiredFlags = coherent;
-            break;
+    case MemoryUse::device:
+        info.usage = VMA_MEMORY_USAGE_AUTO_PREFER_DEVICE;
+        if (caps.unified_memory) {
+            info.flags |=
+                VMA_ALLOCATION_CREATE_HOST_ACCESS_SEQUENTIAL_WRITE_BIT | VMA_ALLOCATION_CREATE_MAPPED_BIT;
+            info.requiredFlags = coherent | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+        }
+        break;
+    case MemoryUse::staging:
+        info.usage = VMA_MEMORY_USAGE_AUTO_PREFER_HOST;
+        info.flags |=
+            VMA_ALLOCATION_CREATE_HOST_ACCESS_SEQUENTIAL_WRITE_BIT | VMA_ALLOCATION_CREATE_MAPPED_BIT;
+        info.requiredFlags = coherent;
+        break;
+    case MemoryUse::readback:
+        info.usage = VMA_MEMORY_USAGE_AUTO_PREFER_HOST;
+        info.flags |= VMA_ALLOCATION_CREATE_HOST_ACCESS_RANDOM_BIT | VMA_ALLOCATION_CREATE_MAPPED_BIT;
+        info.requiredFlags = coherent;
+        break;
     }
     return info;
 }
 
 [[noreturn]] void fail_allocation(const Device& device, VkResult result, uint64_t bytes, MemoryUse use) {
-    if (result == VK_ERROR_DEVICE_LOST || result == VK_ERROR_FEATURE_NOT_PRESENT) check(result, "vmaCreateBuffer");
+    if (result == VK_ERROR_DEVICE_LOST || result == VK_ERROR_FEATURE_NOT_PRESENT)
+        check(result, "vmaCreateBuffer");
     const bool local = use == MemoryUse::device;
     std::string heaps;
     for (const HeapState& heap : device.heaps())
         if (heap.device_local == local || device.caps().unified_memory)
             heaps += cat(heaps.empty() ? "" : "; ", heap.usage, " of ", heap.budget, " bytes in use");
-    fail(result == VK_ERROR_OUT_OF_HOST_MEMORY ? Status::out_of_host_memory : Status::out_of_device_memory, "memory",
-         "cannot allocate ", bytes, " bytes of ", local ? "device" : "host-visible", " memory (", heaps, ")");
+    fail(result == VK_ERROR_OUT_OF_HOST_MEMORY ? Status::out_of_host_memory : Status::out_of_device_memory,
+         "memory", "cannot allocate ", bytes, " bytes of ", local ? "device" : "host-visible", " memory (",
+         heaps, ")");
 }
 
 }  // namespace
@@ -60,11 +64,14 @@ struct Buffer::Impl {
     Impl(Device& on, uint64_t bytes, MemoryUse use) : device(on), size(bytes) {
         const Caps& caps = on.caps();
         if (bytes == 0 || bytes > caps.max_binding)
-            fail(Status::unsupported, "memory", "expected a buffer of 1 to ", caps.max_binding, " bytes, got ", bytes);
-        const uint32_t families[2] = {on.queue_family(QueueKind::compute), on.queue_family(QueueKind::transfer)};
+            fail(Status::unsupported, "memory", "expected a buffer of 1 to ", caps.max_binding,
+                 " bytes, got ", bytes);
+        const uint32_t families[2] = {on.queue_family(QueueKind::compute),
+                                      on.queue_family(QueueKind::transfer)};
         VkBufferCreateInfo info = vk_struct<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
         info.size = (bytes + 3) / 4 * 4;  // fills and copies of whole words
-        info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+        info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                     VK_BUFFER_USAGE_TRANSFER_DST_BIT;
         // Two families share buffers without ownership transfers.
         info.sharingMode = on.has_transfer_queue() ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE;
         info.queueFamilyIndexCount = on.has_transfer_queue() ? 2 : 0;
@@ -74,7 +81,8 @@ struct Buffer::Impl {
         VkResult result = vmaCreateBuffer(on.allocator(), &info, &memory, &handle, &allocation, &placed);
         if (result == VK_ERROR_FEATURE_NOT_PRESENT && use == MemoryUse::readback) {
             // Cached and coherent memory is common but not promised; write-combined is.
-            memory.flags ^= VMA_ALLOCATION_CREATE_HOST_ACCESS_RANDOM_BIT | VMA_ALLOCATION_CREATE_HOST_ACCESS_SEQUENTIAL_WRITE_BIT;
+            memory.flags ^= VMA_ALLOCATION_CREATE_HOST_ACCESS_RANDOM_BIT |
+                            VMA_ALLOCATION_CREATE_HOST_ACCESS_SEQUENTIAL_WRITE_BIT;
             result = vmaCreateBuffer(on.allocator(), &info, &memory, &handle, &allocation, &placed);
         }
         if (result != VK_SUCCESS) fail_allocation(on, result, bytes, use);
@@ -87,7 +95,8 @@ struct Buffer::Impl {
     void poison() {
         const uint32_t word = device.options().poison_word;
         if (mapped) {
-            for (uint64_t i = 0; i < size; i += 4) std::memcpy(mapped + i, &word, std::min<uint64_t>(4, size - i));
+            for (uint64_t i = 0; i < size; i += 4)
+                std::memcpy(mapped + i, &word, std::min<uint64_t>(4, size - i));
         } else {
             run_once(device, [&](VkCommandBuffer commands) {
                 device.fn().vkCmdFillBuffer(commands, handle, 0, VK_WHOLE_SIZE, word);
@@ -96,7 +105,8 @@ struct Buffer::Impl {
     }
 };
 
-Buffer::Buffer(Device& device, uint64_t bytes, MemoryUse use) : impl_(std::make_unique<Impl>(device, bytes, use)) {
+Buffer::Buffer(Device& device, uint64_t bytes, MemoryUse use)
+    : impl_(std::make_unique<Impl>(device, bytes, use)) {
     if (device.options().poison) impl_->poison();
 }
 Buffer::~Buffer() = default;

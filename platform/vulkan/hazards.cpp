@@ -34,7 +34,8 @@ Grid fold_grid(uint64_t count, uint32_t limit) {
     if (count <= limit) return {uint32_t(count), 1, 1};
     // Rows as equal as possible: the last row is the only one with idle workgroups.
     const uint64_t layers = divide_up(divide_up(count, limit), limit);
-    if (layers > limit) fail(Status::unsupported, "dispatch", "expected at most ", limit, "^3 workgroups, got ", count);
+    if (layers > limit)
+        fail(Status::unsupported, "dispatch", "expected at most ", limit, "^3 workgroups, got ", count);
     const uint64_t rows = divide_up(divide_up(count, layers), limit);
     const uint64_t columns = divide_up(count, layers * rows);
     return {uint32_t(columns), uint32_t(rows), uint32_t(layers)};

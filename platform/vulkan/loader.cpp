@@ -19,7 +19,9 @@ PFN_vkGetInstanceProcAddr open_loader() {
              "no Vulkan loader (libvulkan.so.1) found: install your GPU's driver, or libvulkan1 and "
              "mesa-vulkan-drivers (Debian, Ubuntu), vulkan-loader (Fedora), vulkan-icd-loader (Arch)");
     const auto get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(::dlsym(library, "vkGetInstanceProcAddr"));
-    if (!get) fail(Status::unsupported, "vulkan", "libvulkan.so.1 has no vkGetInstanceProcAddr: it is not a Vulkan loader");
+    if (!get)
+        fail(Status::unsupported, "vulkan",
+             "libvulkan.so.1 has no vkGetInstanceProcAddr: it is not a Vulkan loader");
     return get;
 }
 
@@ -34,7 +36,8 @@ bool has_layer(PFN_vkGetInstanceProcAddr get, const char* name) {
     check(enumerate(&count, nullptr), "vkEnumerateInstanceLayerProperties");
     std::vector<VkLayerProperties> layers(count);
     check(enumerate(&count, layers.data()), "vkEnumerateInstanceLayerProperties");
-    return std::ranges::any_of(layers, [&](const auto& layer) { return !std::strcmp(layer.layerName, name); });
+    return std::ranges::any_of(layers,
+                               [&](const auto& layer) { return !std::strcmp(layer.layerName, name); });
 }
 
 bool has_extension(PFN_vkGetInstanceProcAddr get, const char* layer, const char* name) {
@@ -44,7 +47,8 @@ bool has_extension(PFN_vkGetInstanceProcAddr get, const char* layer, const char*
     check(enumerate(layer, &count, nullptr), "vkEnumerateInstanceExtensionProperties");
     std::vector<VkExtensionProperties> found(count);
     check(enumerate(layer, &count, found.data()), "vkEnumerateInstanceExtensionProperties");
-    return std::ranges::any_of(found, [&](const auto& extension) { return !std::strcmp(extension.extensionName, name); });
+    return std::ranges::any_of(
+        found, [&](const auto& extension) { return !std::strcmp(extension.extensionName, name); });
 }
 
 VkBool32 VKAPI_PTR on_message(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT,
@@ -59,14 +63,18 @@ VkBool32 VKAPI_PTR on_message(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUti
 // Everything that validation chains to VkInstanceCreateInfo; the addresses stay valid while it lives.
 struct ValidationChain {
     VkValidationFeatureEnableEXT enabled[1] = {VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
-    VkValidationFeaturesEXT features{VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT, nullptr, 1, enabled, 0, nullptr};
-    VkDebugUtilsMessengerCreateInfoEXT messenger = vk_struct<VkDebugUtilsMessengerCreateInfoEXT>(VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT);
-#ifdef VK_EXT_layer_settings  // headers of 1.3.272 and later: without the heuristic newer layers see no hazard between dispatches
+    VkValidationFeaturesEXT features{
+        VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT, nullptr, 1, enabled, 0, nullptr};
+    VkDebugUtilsMessengerCreateInfoEXT messenger = vk_struct<VkDebugUtilsMessengerCreateInfoEXT>(
+        VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT);
+#ifdef VK_EXT_layer_settings  // headers of 1.3.272 and later: without the heuristic newer layers see no
+                              // hazard between dispatches
     VkBool32 yes = VK_TRUE;
     VkLayerSettingEXT settings[2] = {
         {validation_layer, "validate_sync", VK_LAYER_SETTING_TYPE_BOOL32_EXT, 1, &yes},
         {validation_layer, "syncval_shader_accesses_heuristic", VK_LAYER_SETTING_TYPE_BOOL32_EXT, 1, &yes}};
-    VkLayerSettingsCreateInfoEXT layer{VK_STRUCTURE_TYPE_LAYER_SETTINGS_CREATE_INFO_EXT, nullptr, 2, settings};
+    VkLayerSettingsCreateInfoEXT layer{VK_STRUCTURE_TYPE_LAYER_SETTINGS_CREATE_INFO_EXT, nullptr, 2,
+                                       settings};
 #endif
     std::vector<const char*> extensions;
 
@@ -91,7 +99,8 @@ struct ValidationChain {
     }
 };
 
-VkInstance create_instance(PFN_vkGetInstanceProcAddr get, const ValidationChain& validation, const void* chain) {
+VkInstance create_instance(PFN_vkGetInstanceProcAddr get, const ValidationChain& validation,
+                           const void* chain) {
     VkApplicationInfo application = vk_struct<VkApplicationInfo>(VK_STRUCTURE_TYPE_APPLICATION_INFO);
     application.pEngineName = "scoria";
     application.apiVersion = VK_API_VERSION_1_2;
@@ -105,7 +114,8 @@ VkInstance create_instance(PFN_vkGetInstanceProcAddr get, const ValidationChain&
     VkInstance instance = VK_NULL_HANDLE;
     const VkResult result = global<PFN_vkCreateInstance>(get, "vkCreateInstance")(&info, nullptr, &instance);
     if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
-        fail(Status::unsupported, "vulkan", "no Vulkan driver found: install your GPU's driver, or mesa-vulkan-drivers");
+        fail(Status::unsupported, "vulkan",
+             "no Vulkan driver found: install your GPU's driver, or mesa-vulkan-drivers");
     check(result, "vkCreateInstance");
     return instance;
 }
@@ -113,7 +123,8 @@ VkInstance create_instance(PFN_vkGetInstanceProcAddr get, const ValidationChain&
 }  // namespace
 
 Instance::Instance(bool validation) : get_instance_proc_(open_loader()) {
-    const auto version = global<PFN_vkEnumerateInstanceVersion>(get_instance_proc_, "vkEnumerateInstanceVersion");
+    const auto version =
+        global<PFN_vkEnumerateInstanceVersion>(get_instance_proc_, "vkEnumerateInstanceVersion");
     uint32_t loader_version = VK_API_VERSION_1_0;
     if (version) check(version(&loader_version), "vkEnumerateInstanceVersion");
     if (loader_version < VK_API_VERSION_1_2)
@@ -131,8 +142,7 @@ Instance::Instance(bool validation) : get_instance_proc_(open_loader()) {
     get_device_proc_ =
         reinterpret_cast<PFN_vkGetDeviceProcAddr>(get_instance_proc_(handle_, "vkGetDeviceProcAddr"));
     if (!validation) return;
-    const VkResult result =
-        fn_.CreateDebugUtilsMessengerEXT(handle_, &setup.messenger, nullptr, &messenger_);
+    const VkResult result = fn_.CreateDebugUtilsMessengerEXT(handle_, &setup.messenger, nullptr, &messenger_);
     if (result != VK_SUCCESS) fn_.DestroyInstance(handle_, nullptr);
     check(result, "vkCreateDebugUtilsMessengerEXT");
 }
@@ -153,8 +163,10 @@ std::vector<VkPhysicalDevice> Instance::physical_devices() const {
         devices.resize(count);
         result = fn_.EnumeratePhysicalDevices(handle_, &count, devices.data());
     }
-    if (result == VK_ERROR_INITIALIZATION_FAILED) count = 0;
-    else check(result, "vkEnumeratePhysicalDevices");
+    if (result == VK_ERROR_INITIALIZATION_FAILED)
+        count = 0;
+    else
+        check(result, "vkEnumeratePhysicalDevices");
     devices.resize(count);
     return devices;
 }

@@ -14,9 +14,9 @@ constexpr uint32_t file_version = 1;
 
 struct FileHeader {
     uint32_t magic = file_magic, version = file_version;
-    uint64_t key = 0;        // of device and driver
-    uint64_t bytes = 0;      // of the blob
-    uint64_t checksum = 0;   // of the blob
+    uint64_t key = 0;       // of device and driver
+    uint64_t bytes = 0;     // of the blob
+    uint64_t checksum = 0;  // of the blob
 };
 
 // VkPipelineCacheHeaderVersionOne, as the specification lays it out in bytes.
@@ -33,7 +33,8 @@ uint64_t fnv1a(std::span<const std::byte> bytes, uint64_t hash = 0xCBF29CE484222
 }
 
 uint64_t key_of(const Caps& caps) {
-    const uint32_t numbers[] = {caps.vendor_id, caps.device_id, caps.driver_id, caps.driver_version, caps.api_version};
+    const uint32_t numbers[] = {caps.vendor_id, caps.device_id, caps.driver_id, caps.driver_version,
+                                caps.api_version};
     uint64_t hash = fnv1a(std::as_bytes(std::span(numbers)));
     for (const auto* uuid : {&caps.pipeline_cache_uuid, &caps.device_uuid, &caps.driver_uuid})
         hash = fnv1a(std::as_bytes(std::span(*uuid)), hash);
@@ -59,7 +60,8 @@ std::vector<std::byte> wrap_pipeline_cache(const Caps& caps, std::span<const std
     return file;
 }
 
-std::vector<std::byte> unwrap_pipeline_cache(const Caps& caps, std::span<const std::byte> file, std::string& why) {
+std::vector<std::byte> unwrap_pipeline_cache(const Caps& caps, std::span<const std::byte> file,
+                                             std::string& why) {
     FileHeader header;
     DriverHeader driver;
     const auto refuse = [&](std::string reason) {
@@ -69,12 +71,14 @@ std::vector<std::byte> unwrap_pipeline_cache(const Caps& caps, std::span<const s
     if (file.size() < sizeof header + sizeof driver) return refuse("it is too short");
     std::memcpy(&header, file.data(), sizeof header);
     const std::span<const std::byte> blob = file.subspan(sizeof header);
-    if (header.magic != file_magic || header.version != file_version) return refuse("it is of another format");
+    if (header.magic != file_magic || header.version != file_version)
+        return refuse("it is of another format");
     if (header.key != key_of(caps)) return refuse("it is of another device or driver");
     if (header.bytes != blob.size() || header.checksum != fnv1a(blob)) return refuse("it is damaged");
     std::memcpy(&driver, blob.data(), sizeof driver);
     if (driver.length < sizeof driver || driver.length > blob.size() || driver.version != 1 ||
-        driver.vendor_id != caps.vendor_id || driver.device_id != caps.device_id || driver.uuid != caps.pipeline_cache_uuid)
+        driver.vendor_id != caps.vendor_id || driver.device_id != caps.device_id ||
+        driver.uuid != caps.pipeline_cache_uuid)
         return refuse("the driver's header inside it does not fit this device");
     return {blob.begin(), blob.end()};
 }

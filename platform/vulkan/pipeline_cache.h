@@ -18,6 +18,7 @@ std::vector<std::byte> wrap_pipeline_cache(const Caps& caps, std::span<const std
 
 /// The blob inside `file`; empty, with the reason in `why`, if it is damaged or of another device or
 /// driver. Drivers have crashed on blobs that are not theirs, so nothing doubtful reaches them.
-std::vector<std::byte> unwrap_pipeline_cache(const Caps& caps, std::span<const std::byte> file, std::string& why);
+std::vector<std::byte> unwrap_pipeline_cache(const Caps& caps, std::span<const std::byte> file,
+                                             std::string& why);
 
 }  // namespace scoria::vk

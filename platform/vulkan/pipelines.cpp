@@ -20,7 +20,8 @@ struct Need {
 };
 constexpr Need needs_table[] = {
     {ModuleNeeds::subgroup_basic, "native subgroups", [](const Caps& c) { return c.native_subgroups(); }},
-    {ModuleNeeds::subgroup_arithmetic, "subgroup_arithmetic", [](const Caps& c) { return c.subgroup_arithmetic; }},
+    {ModuleNeeds::subgroup_arithmetic, "subgroup_arithmetic",
+     [](const Caps& c) { return c.subgroup_arithmetic; }},
     {ModuleNeeds::subgroup_shuffle, "subgroup_shuffle", [](const Caps& c) { return c.subgroup_shuffle; }},
     {ModuleNeeds::subgroup_ballot, "subgroup_ballot", [](const Caps& c) { return c.subgroup_ballot; }},
     {ModuleNeeds::float16, "float16", [](const Caps& c) { return c.float16; }},
@@ -30,7 +31,8 @@ constexpr Need needs_table[] = {
     {ModuleNeeds::int_dot, "int_dot", [](const Caps& c) { return c.int_dot; }},
     {ModuleNeeds::cooperative_matrix, "cooperative matrices", [](const Caps&) { return false; }},
     {ModuleNeeds::bfloat16, "bfloat16", [](const Caps& c) { return c.bfloat16; }},
-    {ModuleNeeds::vulkan_memory_model, "vulkan_memory_model", [](const Caps& c) { return c.vulkan_memory_model; }},
+    {ModuleNeeds::vulkan_memory_model, "vulkan_memory_model",
+     [](const Caps& c) { return c.vulkan_memory_model; }},
     {ModuleNeeds::int16, "int16", [](const Caps& c) { return c.int16; }},
     {ModuleNeeds::unknown, "a capability that Scoria does not know", [](const Caps&) { return false; }},
 };
@@ -46,13 +48,15 @@ void check_module(const ShaderModule& module, std::span<const Constant> constant
         if (has(module.needs, need.bit) && !need.met(caps))
             fail(Status::unsupported, where, "it needs ", need.name, ", which \"", caps.name, "\" lacks");
     if (module.bindings.size() > caps.max_storage_buffers)
-        fail(Status::unsupported, where, "expected at most ", caps.max_storage_buffers, " bindings, got ", module.bindings.size());
+        fail(Status::unsupported, where, "expected at most ", caps.max_storage_buffers, " bindings, got ",
+             module.bindings.size());
     if (module.push_size > caps.push_constants)
-        fail(Status::unsupported, where, "expected at most ", caps.push_constants, " bytes of push constants, got ",
-             module.push_size);
+        fail(Status::unsupported, where, "expected at most ", caps.push_constants,
+             " bytes of push constants, got ", module.push_size);
     for (const Constant& constant : constants)
         if (std::ranges::find(module.constant_ids, constant.id) == module.constant_ids.end())
-            fail(Status::unsupported, where, "expected a specialization constant that it declares, got id ", constant.id);
+            fail(Status::unsupported, where, "expected a specialization constant that it declares, got id ",
+                 constant.id);
     const uint32_t most = std::min(caps.max_invocations, caps.max_workgroup_x);
     const uint32_t workgroup = value_of(constants, constant_workgroup).value_or(1);
     if (workgroup < 1 || workgroup > most)
@@ -69,17 +73,20 @@ Subgroup check_subgroup(const ShaderModule& module, std::span<const Constant> co
     const std::string where = cat("shader ", module.name);
     const std::optional<uint32_t> wanted = value_of(constants, constant_subgroup);
     if (!has(module.needs, ModuleNeeds::subgroup_basic)) return {};
-    if (!wanted) fail(Status::unsupported, where, "expected the subgroup size as constant ", constant_subgroup);
+    if (!wanted)
+        fail(Status::unsupported, where, "expected the subgroup size as constant ", constant_subgroup);
     const uint32_t size = *wanted;
     if (size < caps.subgroup_min || size > caps.subgroup_max || (size & (size - 1)) != 0)
-        fail(Status::unsupported, where, "expected a subgroup of ", caps.subgroup_min, " to ", caps.subgroup_max, ", got ", size);
+        fail(Status::unsupported, where, "expected a subgroup of ", caps.subgroup_min, " to ",
+             caps.subgroup_max, ", got ", size);
     const uint32_t workgroup = value_of(constants, constant_workgroup).value_or(1);
     if (workgroup % size != 0)
-        fail(Status::unsupported, where, "expected a workgroup of whole subgroups of ", size, ", got ", workgroup);
+        fail(Status::unsupported, where, "expected a workgroup of whole subgroups of ", size, ", got ",
+             workgroup);
     if (caps.subgroup_min == caps.subgroup_max) return {caps.subgroup_size_control, 0};
     if (workgroup / size > caps.max_required_subgroups)
-        fail(Status::unsupported, where, "expected at most ", caps.max_required_subgroups, " subgroups per workgroup, got ",
-             workgroup / size);
+        fail(Status::unsupported, where, "expected at most ", caps.max_required_subgroups,
+             " subgroups per workgroup, got ", workgroup / size);
     return {true, size};
 }
 
@@ -95,14 +102,15 @@ struct Pipelines::Impl {
     Device& device;
     const VolkDeviceTable& fn;
     VkPipelineCache cache = VK_NULL_HANDLE;
-    mutable std::mutex mutex;              // guards all below; a pipeline is compiled under it
-    std::map<Key, Pipeline> pipelines;     // nodes do not move: references stay valid
-    std::map<size_t, Layout> layouts;      // by bindings
+    mutable std::mutex mutex;           // guards all below; a pipeline is compiled under it
+    std::map<Key, Pipeline> pipelines;  // nodes do not move: references stay valid
+    std::map<size_t, Layout> layouts;   // by bindings
     double seconds = 0;
 
     explicit Impl(Device& on) : device(on), fn(on.fn()) { open_cache(); }
     ~Impl() {
-        for (const auto& [key, pipeline] : pipelines) fn.vkDestroyPipeline(device.handle(), pipeline.handle, nullptr);
+        for (const auto& [key, pipeline] : pipelines)
+            fn.vkDestroyPipeline(device.handle(), pipeline.handle, nullptr);
         for (const auto& [bindings, layout] : layouts) {
             fn.vkDestroyPipelineLayout(device.handle(), layout.pipeline, nullptr);
             fn.vkDestroyDescriptorSetLayout(device.handle(), layout.set, nullptr);
@@ -118,7 +126,8 @@ struct Pipelines::Impl {
     void save_cache() const;
     const Layout& layout(size_t bindings);
     VkShaderModule shader(const ShaderModule& module);
-    VkPipeline compile(const ShaderModule& module, std::span<const Constant> constants, Subgroup subgroup, VkPipelineLayout layout);
+    VkPipeline compile(const ShaderModule& module, std::span<const Constant> constants, Subgroup subgroup,
+                       VkPipelineLayout layout);
 };
 
 void Pipelines::Impl::open_cache() {
@@ -159,18 +168,21 @@ const Pipelines::Impl::Layout& Pipelines::Impl::layout(size_t bindings) {
     std::vector<VkDescriptorSetLayoutBinding> slots(bindings);
     for (size_t i = 0; i < bindings; ++i)
         slots[i] = {uint32_t(i), VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
-    auto set = vk_struct<VkDescriptorSetLayoutCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO);
+    auto set =
+        vk_struct<VkDescriptorSetLayoutCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO);
     set.bindingCount = uint32_t(bindings);
     set.pBindings = slots.data();
     if (!made.set)
-        check(fn.vkCreateDescriptorSetLayout(device.handle(), &set, nullptr, &made.set), "vkCreateDescriptorSetLayout");
+        check(fn.vkCreateDescriptorSetLayout(device.handle(), &set, nullptr, &made.set),
+              "vkCreateDescriptorSetLayout");
     const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, device.caps().push_constants / 4 * 4};
     auto info = vk_struct<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
     info.setLayoutCount = 1;
     info.pSetLayouts = &made.set;
     info.pushConstantRangeCount = 1;
     info.pPushConstantRanges = &range;
-    check(fn.vkCreatePipelineLayout(device.handle(), &info, nullptr, &made.pipeline), "vkCreatePipelineLayout");
+    check(fn.vkCreatePipelineLayout(device.handle(), &info, nullptr, &made.pipeline),
+          "vkCreatePipelineLayout");
     return made;
 }
 
@@ -183,22 +195,24 @@ VkShaderModule Pipelines::Impl::shader(const ShaderModule& module) {
     return made;
 }
 
-VkPipeline Pipelines::Impl::compile(const ShaderModule& module, std::span<const Constant> constants, Subgroup subgroup,
-                                    VkPipelineLayout layout) {
+VkPipeline Pipelines::Impl::compile(const ShaderModule& module, std::span<const Constant> constants,
+                                    Subgroup subgroup, VkPipelineLayout layout) {
     std::vector<VkSpecializationMapEntry> entries;
     std::vector<uint32_t> values;
     for (const Constant& constant : constants) {
         entries.push_back({constant.id, uint32_t(values.size() * 4), 4});
         values.push_back(constant.value);
     }
-    const VkSpecializationInfo specialization{uint32_t(entries.size()), entries.data(), values.size() * 4, values.data()};
+    const VkSpecializationInfo specialization{uint32_t(entries.size()), entries.data(), values.size() * 4,
+                                              values.data()};
     auto required = vk_struct<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT>(
         VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT);
     required.requiredSubgroupSize = subgroup.size;
 
     auto info = vk_struct<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
     info.layout = layout;
-    info.stage = vk_struct<VkPipelineShaderStageCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO);
+    info.stage =
+        vk_struct<VkPipelineShaderStageCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO);
     info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
     info.stage.pName = "main";
     info.stage.pSpecializationInfo = &specialization;
@@ -228,7 +242,8 @@ const Pipeline& Pipelines::get(const ShaderModule& module, std::span<const Const
     const Subgroup subgroup = check_subgroup(module, constants, caps);
     const Impl::Layout& layout = impl_->layout(module.bindings.size());
     const VkPipeline handle = impl_->compile(module, constants, subgroup, layout.pipeline);
-    return impl_->pipelines.emplace(std::move(key), Pipeline{handle, layout.pipeline, layout.set, &module}).first->second;
+    return impl_->pipelines.emplace(std::move(key), Pipeline{handle, layout.pipeline, layout.set, &module})
+        .first->second;
 }
 
 size_t Pipelines::created() const {
@@ -241,9 +256,7 @@ double Pipelines::seconds_compiling() const {
     return impl_->seconds;
 }
 
-void Pipelines::save_cache() const noexcept try {
-    impl_->save_cache();
-} catch (const std::exception& error) {
+void Pipelines::save_cache() const noexcept try { impl_->save_cache(); } catch (const std::exception& error) {
     log_once(error.what());
 }
 

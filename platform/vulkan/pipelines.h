@@ -24,7 +24,7 @@ inline constexpr uint32_t constant_subgroup = 1;
 
 struct Pipeline {
     VkPipeline handle = VK_NULL_HANDLE;
-    VkPipelineLayout layout = VK_NULL_HANDLE;        // shared by all pipelines of as many bindings
+    VkPipelineLayout layout = VK_NULL_HANDLE;  // shared by all pipelines of as many bindings
     VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
     const ShaderModule* module = nullptr;
 };
@@ -46,9 +46,10 @@ class Pipelines {
         return get(module, std::span(constants.begin(), constants.size()));
     }
 
-    size_t created() const;          // pipelines so far
+    size_t created() const;  // pipelines so far
     double seconds_compiling() const;
-    void save_cache() const noexcept; // writes the cache file atomically; failure is logged once, never thrown
+    void
+    save_cache() const noexcept;  // writes the cache file atomically; failure is logged once, never thrown
 
   private:
     struct Impl;

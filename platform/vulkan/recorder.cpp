@@ -19,9 +19,9 @@ struct Operation {
     VkDescriptorSet set = VK_NULL_HANDLE;
     Grid grid{};
     std::string_view label{};
-    std::vector<std::byte> bytes{};      // push constants, or the bytes of an update
+    std::vector<std::byte> bytes{};  // push constants, or the bytes of an update
     View from{}, to{};
-    uint32_t word = 0;                   // fill
+    uint32_t word = 0;  // fill
 };
 
 RangeAccess range(const View& view, Access access) {
@@ -30,8 +30,8 @@ RangeAccess range(const View& view, Access access) {
 
 void check_transfer(const View& view, const char* what) {
     if (!view.buffer || view.size == 0 || view.offset % 4 != 0 || view.size % 4 != 0)
-        fail(Status::bad_argument, what, "expected a range of whole 4-byte words of a buffer, got offset ", view.offset,
-             " and ", view.size, " bytes");
+        fail(Status::bad_argument, what, "expected a range of whole 4-byte words of a buffer, got offset ",
+             view.offset, " and ", view.size, " bytes");
 }
 
 }  // namespace
@@ -51,8 +51,9 @@ struct Recorder::Impl {
     const Pipeline* bound = nullptr;
 
     Impl(Device& on, Pipelines& from, const RecorderOptions& wanted)
-        : pipelines(from), options(wanted), commands(std::make_unique<Commands::Impl>(on, wanted.queue)), device(on),
-          fn(on.fn()), timestamps(wanted.timestamps && on.caps().timestamp_bits > 0), random(wanted.shuffle_seed) {
+        : pipelines(from), options(wanted), commands(std::make_unique<Commands::Impl>(on, wanted.queue)),
+          device(on), fn(on.fn()), timestamps(wanted.timestamps && on.caps().timestamp_bits > 0),
+          random(wanted.shuffle_seed) {
         stages = VK_PIPELINE_STAGE_TRANSFER_BIT;
         writes = VK_ACCESS_TRANSFER_WRITE_BIT;
         reads_and_writes = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
@@ -97,18 +98,20 @@ struct Recorder::Impl {
         const VkCommandBuffer handle = commands->handle;
         const View &from = operation.from, &to = operation.to;
         switch (operation.kind) {
-            case Operation::Kind::dispatch: write_dispatch(operation); break;
-            case Operation::Kind::copy: {
-                const VkBufferCopy region{from.offset, to.offset, to.size};
-                fn.vkCmdCopyBuffer(handle, from.buffer, to.buffer, 1, &region);
-                break;
-            }
-            case Operation::Kind::update:
-                fn.vkCmdUpdateBuffer(handle, to.buffer, to.offset, to.size, operation.bytes.data());
-                break;
-            case Operation::Kind::fill:
-                fn.vkCmdFillBuffer(handle, to.buffer, to.offset, to.size, operation.word);
-                break;
+        case Operation::Kind::dispatch:
+            write_dispatch(operation);
+            break;
+        case Operation::Kind::copy: {
+            const VkBufferCopy region{from.offset, to.offset, to.size};
+            fn.vkCmdCopyBuffer(handle, from.buffer, to.buffer, 1, &region);
+            break;
+        }
+        case Operation::Kind::update:
+            fn.vkCmdUpdateBuffer(handle, to.buffer, to.offset, to.size, operation.bytes.data());
+            break;
+        case Operation::Kind::fill:
+            fn.vkCmdFillBuffer(handle, to.buffer, to.offset, to.size, operation.word);
+            break;
         }
     }
 
@@ -117,10 +120,11 @@ struct Recorder::Impl {
         const Pipeline& pipeline = *operation.pipeline;
         if (bound != &pipeline) fn.vkCmdBindPipeline(handle, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.handle);
         bound = &pipeline;
-        fn.vkCmdBindDescriptorSets(handle, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.layout, 0, 1, &operation.set, 0, nullptr);
+        fn.vkCmdBindDescriptorSets(handle, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.layout, 0, 1,
+                                   &operation.set, 0, nullptr);
         if (!operation.bytes.empty())
-            fn.vkCmdPushConstants(handle, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, uint32_t(operation.bytes.size()),
-                                  operation.bytes.data());
+            fn.vkCmdPushConstants(handle, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                                  uint32_t(operation.bytes.size()), operation.bytes.data());
         const uint32_t pair = timestamps ? commands->timestamp_pair(operation.label) : 0;
         if (timestamps) commands->write_timestamp(pair, false);
         fn.vkCmdDispatch(handle, operation.grid.x, operation.grid.y, operation.grid.z);
@@ -133,17 +137,21 @@ struct Recorder::Impl {
         if (device.has_transfer_queue() && options.queue == QueueKind::transfer)
             fail(Status::bad_argument, where, "expected a recorder of the compute queue");
         if (views.size() != module.bindings.size())
-            fail(Status::bad_argument, where, "expected ", module.bindings.size(), " bindings, got ", views.size());
+            fail(Status::bad_argument, where, "expected ", module.bindings.size(), " bindings, got ",
+                 views.size());
         if (push_bytes != module.push_size)
-            fail(Status::bad_argument, where, "expected ", module.push_size, " bytes of push constants, got ", push_bytes);
+            fail(Status::bad_argument, where, "expected ", module.push_size, " bytes of push constants, got ",
+                 push_bytes);
         for (size_t i = 0; i < views.size(); ++i) {
-            if (!views[i].buffer || views[i].size == 0) fail(Status::bad_argument, where, "binding ", i, " is empty");
+            if (!views[i].buffer || views[i].size == 0)
+                fail(Status::bad_argument, where, "binding ", i, " is empty");
             if (views[i].offset % caps.storage_alignment != 0)
-                fail(Status::bad_argument, where, "binding ", i, ": expected an offset that is a multiple of ",
-                     caps.storage_alignment, ", got ", views[i].offset);
+                fail(Status::bad_argument, where, "binding ", i,
+                     ": expected an offset that is a multiple of ", caps.storage_alignment, ", got ",
+                     views[i].offset);
             if (views[i].size > caps.max_storage_range)
-                fail(Status::bad_argument, where, "binding ", i, ": expected at most ", caps.max_storage_range, " bytes, got ",
-                     views[i].size);
+                fail(Status::bad_argument, where, "binding ", i, ": expected at most ",
+                     caps.max_storage_range, " bytes, got ", views[i].size);
         }
     }
 };
@@ -155,8 +163,8 @@ Device& Recorder::device() const { return impl_->device; }
 Pipelines& Recorder::pipelines() const { return impl_->pipelines; }
 const RecorderStats& Recorder::stats() const { return impl_->commands->stats; }
 
-void Recorder::dispatch(const Pipeline& pipeline, std::span<const View> views, std::span<const std::byte> push,
-                        uint64_t groups, std::string_view label) {
+void Recorder::dispatch(const Pipeline& pipeline, std::span<const View> views,
+                        std::span<const std::byte> push, uint64_t groups, std::string_view label) {
     const ShaderModule& module = *pipeline.module;
     impl_->check_dispatch(module, views, push.size());
     if (groups == 0) return;
@@ -174,8 +182,10 @@ void Recorder::dispatch(const Pipeline& pipeline, std::span<const View> views, s
 }
 
 void Recorder::copy(const View& from, const View& to) {
-    if (from.size != to.size) fail(Status::bad_argument, "copy", "expected equal sizes, got ", from.size, " and ", to.size);
-    if (!from.buffer || !to.buffer || to.size == 0) fail(Status::bad_argument, "copy", "expected two ranges of buffers");
+    if (from.size != to.size)
+        fail(Status::bad_argument, "copy", "expected equal sizes, got ", from.size, " and ", to.size);
+    if (!from.buffer || !to.buffer || to.size == 0)
+        fail(Status::bad_argument, "copy", "expected two ranges of buffers");
     Operation operation;
     operation.kind = Operation::Kind::copy;
     operation.from = from;
@@ -186,7 +196,8 @@ void Recorder::copy(const View& from, const View& to) {
 void Recorder::update(const View& to, std::span<const std::byte> bytes) {
     check_transfer(to, "update");
     if (bytes.size() != to.size || bytes.size() > 65536)
-        fail(Status::bad_argument, "update", "expected ", to.size, " bytes, at most 65536, got ", bytes.size());
+        fail(Status::bad_argument, "update", "expected ", to.size, " bytes, at most 65536, got ",
+             bytes.size());
     Operation operation;
     operation.kind = Operation::Kind::update;
     operation.to = to;
@@ -206,7 +217,8 @@ void Recorder::fill(const View& to, uint32_t word) {
 void Recorder::make_host_visible() {
     impl_->flush();
     impl_->hazards.clear();  // the barrier orders later operations of the device, too
-    impl_->barrier(impl_->stages | VK_PIPELINE_STAGE_HOST_BIT, impl_->reads_and_writes | VK_ACCESS_HOST_READ_BIT);
+    impl_->barrier(impl_->stages | VK_PIPELINE_STAGE_HOST_BIT,
+                   impl_->reads_and_writes | VK_ACCESS_HOST_READ_BIT);
 }
 
 Commands Recorder::finish() {

@@ -13,16 +13,17 @@
 namespace scoria::vk {
 
 struct RecorderOptions {
-    QueueKind queue = QueueKind::compute; // where the commands will be submitted; transfer records no dispatch
-    bool simultaneous_use = false; // the command buffer may be submitted again while it is in flight
-    bool timestamps = false;       // one pair per dispatch, read by Profiler
-    uint64_t shuffle_seed = 0;     // != 0: shuffles the dispatches inside every barrier-free group (tests)
-    bool omit_barriers = false;    // tests only: proves that the validation layer speaks
+    QueueKind queue =
+        QueueKind::compute;         // where the commands will be submitted; transfer records no dispatch
+    bool simultaneous_use = false;  // the command buffer may be submitted again while it is in flight
+    bool timestamps = false;        // one pair per dispatch, read by Profiler
+    uint64_t shuffle_seed = 0;      // != 0: shuffles the dispatches inside every barrier-free group (tests)
+    bool omit_barriers = false;     // tests only: proves that the validation layer speaks
 };
 
 struct RecorderStats {
     uint32_t dispatches = 0;
-    uint32_t barriers = 0;   // derived from hazards; the one that opens every command buffer is not counted
+    uint32_t barriers = 0;  // derived from hazards; the one that opens every command buffer is not counted
 };
 
 /// A recorded command buffer with everything it owns (descriptor sets, query pool). Movable; must
@@ -51,8 +52,8 @@ class Recorder {
                  std::as_bytes(std::span<const Push, 1>(&push, 1)), groups, label);
     }
 
-    void copy(const View& from, const View& to);                             // sizes equal
-    void update(const View& to, std::span<const std::byte> bytes);           // at most 65,536 bytes, 4-byte multiple
+    void copy(const View& from, const View& to);                    // sizes equal
+    void update(const View& to, std::span<const std::byte> bytes);  // at most 65,536 bytes, 4-byte multiple
     void fill(const View& to, uint32_t word);
 
     /// Makes every write so far visible to the host (before the submission's signal).

@@ -10,11 +10,16 @@ namespace {
 
 int rank(const ListedDevice& device) {  // lower is better
     switch (device.caps.type) {
-        case DeviceType::discrete: return 0;
-        case DeviceType::integrated: return 1;
-        case DeviceType::virtual_gpu: return 2;
-        case DeviceType::cpu: return 3;
-        case DeviceType::other: break;
+    case DeviceType::discrete:
+        return 0;
+    case DeviceType::integrated:
+        return 1;
+    case DeviceType::virtual_gpu:
+        return 2;
+    case DeviceType::cpu:
+        return 3;
+    case DeviceType::other:
+        break;
     }
     return 4;
 }
@@ -42,28 +47,34 @@ size_t choose_device(const std::vector<ListedDevice>& devices, const std::string
     const auto [end, error] = std::from_chars(select.data(), select.data() + select.size(), index);
     if (!select.empty() && error == std::errc{} && end == select.data() + select.size()) {
         if (index >= devices.size())
-            fail(Status::bad_argument, "device", "expected an index below ", devices.size(), ", got ", select, "; there are: ",
-                 names(devices));
+            fail(Status::bad_argument, "device", "expected an index below ", devices.size(), ", got ", select,
+                 "; there are: ", names(devices));
         if (!devices[index].unusable.empty())
-            fail(Status::unsupported, "device", "\"", devices[index].caps.name, "\" cannot be used: ", devices[index].unusable);
+            fail(Status::unsupported, "device", "\"", devices[index].caps.name,
+                 "\" cannot be used: ", devices[index].unusable);
         return index;
     }
     std::optional<size_t> best;
     const ListedDevice* refused = nullptr;
     for (size_t i = 0; i < devices.size(); ++i) {
         if (!contains_ignoring_case(devices[i].caps.name, select)) continue;
-        if (!devices[i].unusable.empty()) refused = &devices[i];
-        else if (!best || rank(devices[i]) < rank(devices[*best])) best = i;
+        if (!devices[i].unusable.empty())
+            refused = &devices[i];
+        else if (!best || rank(devices[i]) < rank(devices[*best]))
+            best = i;
     }
     if (best) return *best;
     if (refused)
-        fail(Status::unsupported, "device", "\"", refused->caps.name, "\" cannot be used: ", refused->unusable);
-    fail(Status::bad_argument, "device", "expected an index or a part of a name, got \"", select, "\"; there are: ",
-         names(devices));
+        fail(Status::unsupported, "device", "\"", refused->caps.name,
+             "\" cannot be used: ", refused->unusable);
+    fail(Status::bad_argument, "device", "expected an index or a part of a name, got \"", select,
+         "\"; there are: ", names(devices));
 }
 
 void mark_duplicates(std::vector<ListedDevice>& devices) {
-    const auto known = [](const Caps& caps) { return std::ranges::any_of(caps.device_uuid, [](uint8_t b) { return b; }); };
+    const auto known = [](const Caps& caps) {
+        return std::ranges::any_of(caps.device_uuid, [](uint8_t b) { return b; });
+    };
     for (size_t i = 0; i < devices.size(); ++i)
         for (size_t earlier = 0; earlier < i && !devices[i].same_as; ++earlier)
             if (devices[earlier].unusable.empty() && known(devices[i].caps) &&
@@ -71,7 +82,8 @@ void mark_duplicates(std::vector<ListedDevice>& devices) {
                 devices[i].same_as = earlier;
 }
 
-std::vector<ListedDevice> list_devices(const Instance& instance, const std::vector<VkPhysicalDevice>& devices) {
+std::vector<ListedDevice> list_devices(const Instance& instance,
+                                       const std::vector<VkPhysicalDevice>& devices) {
     std::vector<ListedDevice> listed;
     for (const VkPhysicalDevice device : devices) listed.push_back(query_device(instance, device));
     mark_duplicates(listed);

@@ -34,11 +34,11 @@ constexpr ModuleNeeds operator|(ModuleNeeds a, ModuleNeeds b) {
 constexpr bool has(ModuleNeeds set, ModuleNeeds one) { return (uint32_t(set) & uint32_t(one)) != 0; }
 
 struct ShaderModule {
-    std::string_view name;                  // file stem of the variant, e.g. "linear_vec_sg"
-    std::span<const uint32_t> words;        // SPIR-V
-    std::span<const Access> bindings;       // storage buffers of set 0, in binding order
-    uint32_t push_size;                     // bytes
-    std::span<const uint32_t> constant_ids; // specialization constants it declares
+    std::string_view name;                   // file stem of the variant, e.g. "linear_vec_sg"
+    std::span<const uint32_t> words;         // SPIR-V
+    std::span<const Access> bindings;        // storage buffers of set 0, in binding order
+    uint32_t push_size;                      // bytes
+    std::span<const uint32_t> constant_ids;  // specialization constants it declares
     ModuleNeeds needs;
 };
 

@@ -1,0 +1,145 @@
+// Files, paths, logs and progress.
+#include "console.h"
+#include "expect.h"
+#include "file.h"
+#include "log.h"
+#include "paths.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+using namespace scoria;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct TemporaryFolder {
+    std::string path = fs::temp_directory_path().string() + "/scoria_test_" + std::to_string(::getpid());
+    TemporaryFolder() { make_folders(path); }
+    ~TemporaryFolder() { fs::remove_all(path); }
+};
+
+void write(const std::string& path, std::string_view text) {
+    write_file_atomic(path, std::as_bytes(std::span(text)));
+}
+
+}  // namespace
+
+TEST_CASE("reads stay inside the file") {
+    const TemporaryFolder folder;
+    const std::string path = folder.path + "/ten";
+    write(path, "0123456789");
+    const File file(path);
+    CHECK(file.size() == 10);
+    struct Case {
+        uint64_t offset;
+        size_t bytes;
+        const char* text;  // nullptr: an error
+    };
+    const Case cases[] = {{0, 10, "0123456789"},
+                          {3, 2, "34"},
+                          {10, 0, ""},
+                          {9, 1, "9"},
+                          {9, 2, nullptr},
+                          {11, 0, nullptr},
+                          {UINT64_MAX, 1, nullptr},
+                          {UINT64_MAX - 4, 8, nullptr}};
+    for (const Case& each : cases) {
+        CAPTURE(each.offset);
+        std::string out(each.bytes, '?');
+        const auto read = [&] { file.read(each.offset, std::as_writable_bytes(std::span(out))); };
+        if (!each.text) {
+            expect_error(Status::bad_file, "got a file of 10 bytes", read);
+            continue;
+        }
+        read();
+        CHECK(out == each.text);
+    }
+}
+
+TEST_CASE("a file that shrinks after it was opened is an error") {
+    const TemporaryFolder folder;
+    const std::string path = folder.path + "/shrinks";
+    write(path, "0123456789");
+    const File file(path);
+    fs::resize_file(path, 4);
+    std::byte bytes[10];
+    expect_error(Status::bad_file, "shrank", [&] { file.read(0, bytes); });
+}
+
+TEST_CASE("what is no readable file is refused") {
+    const TemporaryFolder folder;
+    expect_error(Status::bad_file, "cannot be opened", [&] { File(folder.path + "/missing"); });
+    expect_error(Status::bad_file, "regular file", [&] { File(folder.path + "/"); });
+    write(folder.path + "/long", "12345");
+    expect_error(Status::bad_file, "at most 4 bytes, got 5", [&] { read_file(folder.path + "/long", 4); });
+    expect_error(Status::failed, "cannot be created", [&] { write(folder.path + "/no/folder", "x"); });
+}
+
+TEST_CASE("files are replaced whole and leave no temporary behind") {
+    const TemporaryFolder folder;
+    write(folder.path + "/file", "old");
+    write(folder.path + "/file", "new text");
+    CHECK(read_file(folder.path + "/file") == "new text");
+    fs::create_directory(folder.path + "/taken");
+    expect_error(Status::failed, "cannot be replaced", [&] { write(folder.path + "/taken", "x"); });
+    size_t entries = 0;
+    for (const auto& entry : fs::directory_iterator(folder.path)) entries += entry.exists();
+    CHECK(entries == 2);
+}
+
+TEST_CASE("the cache folder follows XDG and ignores relative values") {
+    const char* const names[] = {"XDG_CACHE_HOME", "HOME"};
+    std::string saved[2];
+    for (int i = 0; i < 2; ++i) saved[i] = std::getenv(names[i]) ? std::getenv(names[i]) : "";
+    struct Case {
+        const char *xdg, *home, *expected;
+    };
+    const Case cases[] = {{"/c", "/h", "/c/scoria"},
+                          {"", "/h", "/h/.cache/scoria"},
+                          {"rel", "/h", "/h/.cache/scoria"},
+                          {"", "", ""}};
+    for (const Case& each : cases) {
+        ::setenv(names[0], each.xdg, 1);
+        ::setenv(names[1], each.home, 1);
+        CHECK(cache_folder() == each.expected);
+    }
+    for (int i = 0; i < 2; ++i)
+        saved[i].empty() ? ::unsetenv(names[i]) : ::setenv(names[i], saved[i].c_str(), 1);
+}
+
+TEST_CASE("the log is silent without a sink and says a line once") {
+    log("nobody hears this");
+    std::string heard;
+    set_log([](std::string_view line, void* to) { static_cast<std::string*>(to)->append(line).append("|"); },
+            &heard);
+    log_once("a");
+    log_once("a");
+    log_once("b");
+    log("a");
+    set_log(nullptr);
+    log("c");
+    CHECK(heard == "a|b|a|");
+}
+
+TEST_CASE("progress into a pipe is one final line") {
+    const TemporaryFolder folder;
+    std::FILE* stream = std::fopen((folder.path + "/progress").c_str(), "w");
+    REQUIRE(stream);
+    Progress progress("Loading", stream);
+    for (uint64_t done = 0; done <= 2'900'000'000; done += 100'000'000) progress.update(done, 2'900'000'000);
+    progress.finish();
+    std::fclose(stream);
+    CHECK(read_file(folder.path + "/progress") == "Loading 100%  2.9 GB of 2.9 GB\n");
+}
+
+TEST_CASE("bytes are printed in decimal units") {
+    CHECK(bytes_text(0) == "0 B");
+    CHECK(bytes_text(999) == "999 B");
+    CHECK(bytes_text(1000) == "1.0 kB");
+    CHECK(bytes_text(128ull << 20) == "134 MB");
+    CHECK(bytes_text(999'999) == "1.0 MB");
+    CHECK(bytes_text(98'000'000) == "98.0 MB");
+}
