@@ -4,6 +4,7 @@
 
 #include "device_model.h"
 #include "kv_cache.h"
+#include "ops/attention.h"
 #include "ops/op.h"
 #include "plan.h"
 
@@ -23,23 +24,24 @@ struct Workspace {
     StepLayout layout;
     vk::Buffer step;
     vk::Buffer arena;
-    Arena placement;           // by storage of the plan; the logits' storage is not in it
-    vk::Buffer logits;         // [outputs, vocab]
-    vk::Buffer partials;       // split attention's partial results; empty if never split
-    uint64_t bytes() const { return step.size() + arena.size() + logits.size() + partials.size(); }
+    Arena placement;      // by storage of the plan; the logits' storage is not in it
+    vk::Buffer logits;    // [outputs, vocab]
+    vk::Buffer partials;  // split attention's partial results; empty if never split
 };
 
 /// A batch: `tokens` rows of the workspace, of which `outputs` get logits.
 class Batch {
   public:
-    Batch(const DeviceModel& model, const KvCache& cache, const Workspace& workspace, Precision precision,
-          uint32_t tokens, uint32_t outputs)
-        : model_(model), cache_(cache), workspace_(workspace), precision_(precision), tokens_(tokens), outputs_(outputs) {}
+    Batch(const DeviceModel& model, const KvCache& cache, const Workspace& workspace, uint32_t tokens,
+          uint32_t outputs)
+        : model_(model), cache_(cache), workspace_(workspace), tokens_(tokens), outputs_(outputs) {}
 
     /// Records kernel `index` of the plan.
     void record(vk::Recorder& recorder, size_t index) const;
     /// Predicted cost of kernel `index`: multiply-adds plus bytes of weights and cache read.
     double cost(size_t index, uint32_t positions) const;
+    /// What Workspace::partials must hold for this batch.
+    uint64_t partial_bytes(const vk::Caps& caps) const;
     /// Where a tensor of the graph stands. Undefined for tensors that were fused away.
     Matrix matrix(TensorId tensor) const;
 
@@ -52,11 +54,11 @@ class Batch {
     void record(OpContext& context, const kernel::Glu& k) const;
     void record(OpContext& context, const kernel::Add& k) const;
     void record(OpContext& context, const kernel::Select& k) const;
+    AttentionShape attention_shape(const kernel::Attention& k) const;
 
     const DeviceModel& model_;
     const KvCache& cache_;
     const Workspace& workspace_;
-    Precision precision_;
     uint32_t tokens_, outputs_;
 };
 

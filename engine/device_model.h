@@ -11,12 +11,15 @@
 
 namespace scoria {
 
+class Uploader;
+
 class DeviceModel {
   public:
     /// Uploads everything `plan` reads. `positions`: how far the rotary tables reach.
     /// Errors: bad_file (a read fails), out_of_device_memory, device_lost.
-    DeviceModel(vk::Device& device, vk::Pipelines& pipelines, const Model& model, const Graph& graph, const Plan& plan,
-                uint32_t positions, const std::function<void(uint64_t, uint64_t)>& progress);
+    DeviceModel(vk::Device& device, vk::Pipelines& pipelines, const Model& model, const Graph& graph,
+                const Plan& plan, uint32_t positions,
+                const std::function<void(uint64_t, uint64_t)>& progress);
 
     const Architecture& architecture() const { return architecture_; }
     const Graph& graph() const { return graph_; }
@@ -27,11 +30,12 @@ class DeviceModel {
     uint64_t bytes() const { return bytes_; }
 
     /// Device bytes the weights, vectors and tables of a plan take, and of the staging ring.
-    static uint64_t bytes(const Plan& plan, const Architecture& architecture, const vk::Caps& caps, uint32_t positions);
+    static uint64_t bytes(const Plan& plan, const Architecture& architecture, const vk::Caps& caps,
+                          uint32_t positions);
     static uint64_t staging_bytes(const vk::Caps& caps);
 
   private:
-    void upload_vectors(vk::Device& device, vk::Pipelines& pipelines, const Model& model);
+    void upload_vectors(vk::Device& device, Uploader& uploader, const Model& model, uint32_t positions);
 
     const Architecture& architecture_;
     const Graph& graph_;

@@ -24,7 +24,8 @@ Arena place_arena(const Graph& graph, const Plan& plan, uint32_t tokens, const v
 vk::HeapState main_heap(const vk::Device& device) {
     vk::HeapState best{};
     for (const vk::HeapState& heap : device.heaps()) {
-        const bool better = heap.device_local != best.device_local ? heap.device_local : heap.size > best.size;
+        const bool better =
+            heap.device_local != best.device_local ? heap.device_local : heap.size > best.size;
         if (best.size == 0 || better) best = heap;
     }
     if (best.budget == 0 || best.budget > best.size) best.budget = best.size;
@@ -51,7 +52,8 @@ Planned plan_for(const Model& model, const Graph& graph, const Plan& plan, const
     memory.heap_size = heap.size;
     memory.heap_budget = heap.budget;
     memory.context = options.context ? options.context : std::min(architecture.context, default_context);
-    planned.layout.tokens = std::min(options.prompt_chunk ? options.prompt_chunk : default_chunk, memory.context);
+    planned.layout.tokens =
+        std::min(options.prompt_chunk ? options.prompt_chunk : default_chunk, memory.context);
     planned.placement = place_arena(graph, plan, planned.layout.tokens, caps);
     while (planned.placement.bytes > caps.max_binding && planned.layout.tokens > 1) {
         planned.layout.tokens /= 2;
@@ -79,13 +81,12 @@ std::string in_mib(uint64_t bytes) { return cat(bytes >> 20, " MiB"); }
 }  // namespace
 
 Engine::Impl::Impl(std::shared_ptr<const Model> model_, const EngineOptions& options_)
-    : model(std::move(model_)),
-      options(options_),
-      device(options.device),
-      pipelines(device),
+    : model(std::move(model_)), options(options_), device(options.device), pipelines(device),
       graph(build_graph(model->architecture)),
       plan(make_plan(graph, model->architecture, model->weights, options.fusion)),
-      pacer((options.submission_budget_ms > 0 ? options.submission_budget_ms : device.caps().is_cpu() ? 1000.0 : 50.0) /
+      pacer((options.submission_budget_ms > 0 ? options.submission_budget_ms
+             : device.caps().is_cpu()         ? 1000.0
+                                              : 50.0) /
             1000) {
     Planned planned = plan_for(*model, graph, plan, device, options, kv_type());
     layout = planned.layout;
@@ -94,7 +95,10 @@ Engine::Impl::Impl(std::shared_ptr<const Model> model_, const EngineOptions& opt
 }
 
 vk::RecorderOptions Engine::Impl::recorder_options(bool simultaneous_use) const {
-    return {simultaneous_use, options.profile, options.shuffle_seed, options.omit_barriers};
+    return {.simultaneous_use = simultaneous_use,
+            .timestamps = options.profile,
+            .shuffle_seed = options.shuffle_seed,
+            .omit_barriers = options.omit_barriers};
 }
 
 KvType Engine::Impl::kv_type() const {
@@ -107,10 +111,10 @@ Engine::Engine(std::shared_ptr<const Model> model, const EngineOptions& options)
     if (!memory.fits())
         fail(Status::out_of_device_memory, "memory", "expected at most ", in_mib(memory.heap_budget),
              " (what the driver offers), got a plan of ", in_mib(memory.device_total()), ": weights ",
-             in_mib(memory.weights), ", KV cache ", in_mib(memory.kv), " for ", memory.context, " positions, scratch ",
-             in_mib(memory.scratch), ", staging ", in_mib(memory.staging));
-    impl_->weights.emplace(impl_->device, impl_->pipelines, *impl_->model, impl_->graph, impl_->plan, memory.context,
-                           options.progress);
+             in_mib(memory.weights), ", KV cache ", in_mib(memory.kv), " for ", memory.context,
+             " positions, scratch ", in_mib(memory.scratch), ", staging ", in_mib(memory.staging));
+    impl_->weights.emplace(impl_->device, impl_->pipelines, *impl_->model, impl_->graph, impl_->plan,
+                           memory.context, options.progress);
 }
 
 Engine::~Engine() {

@@ -28,7 +28,7 @@ struct Engine::Impl {
     vk::Pipelines pipelines;
     Graph graph;
     Plan plan;
-    StepLayout layout;          // of every session's workspace
+    StepLayout layout;  // of every session's workspace
     Arena placement;
     MemoryPlan memory;
     std::optional<DeviceModel> weights;

@@ -23,7 +23,8 @@ double thread_cpu_us() {
 class Generation {
   public:
     Generation(Session::Impl& session, const GenerateOptions& options)
-        : s_(session), options_(options), first_(session.computed) {}
+        : s_(session), options_(options), greedy_(options.sampling.temperature == 0),
+          first_(session.computed) {}
 
     GenerateResult run();
 
@@ -37,7 +38,8 @@ class Generation {
 
     Session::Impl& s_;
     const GenerateOptions& options_;
-    const uint32_t first_;                    // positions in the cache before the first decode step
+    const bool greedy_;
+    const uint32_t first_;  // positions in the cache before the first decode step
     uint32_t decodes_ = 0;
     vk::Commands prompt_sample_;
     std::deque<vk::Device::Ticket> in_flight_;
@@ -49,9 +51,11 @@ void Generation::sample_prompt() {
     vk::Recorder recorder(s_.engine.device, s_.engine.pipelines, s_.engine.recorder_options());
     const uint32_t last = first_ - 1;
     s_.write_step(recorder, std::span(s_.tokens).subspan(last, 1), last, {0});
-    write_sampler(recorder, s_.sampler.view(), options_.sampling, s_.tokens);
-    OpContext context{recorder, s_.engine.device.caps()};
-    record_sample(context, s_.sample_args());
+    const std::span<const uint32_t> ids(reinterpret_cast<const uint32_t*>(s_.tokens.data()),
+                                        s_.tokens.size());
+    const std::vector<uint32_t> state = sampler_state(options_.sampling, ids);
+    recorder.update(s_.sampler.view(0, 4 * state.size()), std::as_bytes(std::span(state)));
+    s_.sample(recorder, greedy_);
     recorder.make_host_visible();
     prompt_sample_ = recorder.finish();
     in_flight_.push_back(s_.submit(prompt_sample_));
@@ -62,7 +66,7 @@ void Generation::fill_pipeline() {
     const size_t depth = s_.engine.device.caps().is_cpu() || options.profile || !options.replay ? 1 : 2;
     while (in_flight_.size() < depth && first_ + decodes_ < s_.engine.memory.context &&
            (options_.max_tokens == 0 || result_.tokens.size() + in_flight_.size() < options_.max_tokens)) {
-        in_flight_.push_back(s_.submit_decode());
+        in_flight_.push_back(s_.submit_decode(greedy_));
         ++decodes_;
     }
 }
@@ -71,7 +75,8 @@ std::optional<StopReason> Generation::why_stop(TokenId token) const {
     const Tokenizer* vocabulary = s_.engine.model->tokenizer.get();
     if (options_.on_token && !options_.on_token(token)) return StopReason::cancelled;
     if (options_.cancel && *options_.cancel) return StopReason::cancelled;
-    if (!options_.ignore_end && vocabulary && vocabulary->ends_generation(token)) return StopReason::end_of_generation;
+    if (!options_.ignore_end && vocabulary && vocabulary->ends_generation(token))
+        return StopReason::end_of_generation;
     if (options_.max_tokens && result_.tokens.size() >= options_.max_tokens) return StopReason::token_limit;
     if (s_.tokens.size() >= s_.engine.memory.context) return StopReason::context_full;
     return std::nullopt;
@@ -120,29 +125,40 @@ GenerateResult Generation::run() {
 
 }  // namespace
 
-SampleArgs Session::Impl::sample_args() const {
-    return {workspace.logits.view(0, 4ull * engine.model->architecture.vocab), engine.model->architecture.vocab,
-            workspace.step.view(), sampler.view(), results.view(), result_slots};
+void Session::Impl::sample(vk::Recorder& recorder, bool greedy) const {
+    OpContext context{recorder, engine.device.caps()};
+    const uint32_t vocab = engine.model->architecture.vocab;
+    const SampleArgs args{.logits = {workspace.logits.view(0, 4ull * vocab), 1, vocab, vocab, 0},
+                          .sampler = sampler.view(),
+                          .scratch = sample_scratch.view(),
+                          .step = workspace.step.view(),
+                          .results = results.view(),
+                          .result_slots = result_slots,
+                          .from_slot = 0,
+                          .to_slot = 0,
+                          .greedy = greedy};
+    record_sample(context, args, sample_variants(context.caps).front());
 }
 
-void Session::Impl::record_decode() {
+void Session::Impl::record_decode(bool greedy) {
+    reserve_partials(1);
     vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options(true));
     const Batch work = batch(1, 1);
     decode_layer_dispatches = 0;
     for (size_t i = 0; i < engine.plan.kernels.size(); ++i) {
         const uint32_t before = recorder.stats().dispatches;
         work.record(recorder, i);
-        if (engine.plan.kernels[i].layer >= 0) decode_layer_dispatches += recorder.stats().dispatches - before;
+        if (engine.plan.kernels[i].layer >= 0)
+            decode_layer_dispatches += recorder.stats().dispatches - before;
     }
-    OpContext context{recorder, engine.device.caps()};
-    record_sample(context, sample_args());
+    sample(recorder, greedy);
     recorder.make_host_visible();
     decode = recorder.finish();
-    decode_recorded = true;
+    decode_recorded = greedy;
 }
 
-vk::Device::Ticket Session::Impl::submit_decode() {
-    if (!decode_recorded || !engine.options.replay) record_decode();
+vk::Device::Ticket Session::Impl::submit_decode(bool greedy) {
+    if (decode_recorded != greedy || !engine.options.replay) record_decode(greedy);
     const double start = thread_cpu_us();
     const vk::Device::Ticket ticket = submit(decode);
     submit_us.push_back(thread_cpu_us() - start);
@@ -151,7 +167,8 @@ vk::Device::Ticket Session::Impl::submit_decode() {
 
 GenerateResult Session::generate(const GenerateOptions& options) {
     Impl& s = *impl_;
-    if (s.tokens.empty()) fail(Status::bad_argument, "generate", "expected at least one token appended before, got none");
+    if (s.tokens.empty())
+        fail(Status::bad_argument, "generate", "expected at least one token appended before, got none");
     if (s.tokens.size() >= s.engine.memory.context) return {{}, StopReason::context_full, 0};
     s.compute_pending(options.cancel);
     return Generation(s, options).run();

@@ -29,7 +29,8 @@ KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType ty
 uint64_t KvCache::bytes(const Architecture& architecture, KvType type, uint32_t positions) {
     uint64_t total = 0;
     for (const Layer& layer : architecture.layers)
-        total += blocks_for(positions) * kv_block_bytes(type, layer.attention.kv_heads, layer.attention.head_dim);
+        total +=
+            blocks_for(positions) * kv_block_bytes(type, layer.attention.kv_heads, layer.attention.head_dim);
     return total;
 }
 

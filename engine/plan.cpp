@@ -24,8 +24,8 @@ class Planner {
     using Pattern = size_t (Planner::*)(size_t);
     struct Row {
         std::string_view name;
-        bool fuses;                    // left out without fusion
-        Pattern match;                 // ops taken at a position, 0 if it does not match
+        bool fuses;     // left out without fusion
+        Pattern match;  // ops taken at a position, 0 if it does not match
     };
     static const Row table[];
 
@@ -52,11 +52,13 @@ class Planner {
     const TensorView& view(const WeightRef& ref) const {
         const auto found = weights_.find(ref);
         if (found == weights_.end())
-            fail(Status::bad_file, "plan", "expected weight ", role_name(ref.role), " of layer ", ref.layer, ", got none");
+            fail(Status::bad_file, "plan", "expected weight ", role_name(ref.role), " of layer ", ref.layer,
+                 ", got none");
         return found->second;
     }
     bool same_type(std::initializer_list<WeightRef> refs) const {
-        return std::ranges::all_of(refs, [&](const WeightRef& r) { return view(r).type == view(*refs.begin()).type; });
+        return std::ranges::all_of(
+            refs, [&](const WeightRef& r) { return view(r).type == view(*refs.begin()).type; });
     }
 
     /// The layer of the first weight at or after position i; the ops of a layer end with a weight of it
@@ -76,7 +78,6 @@ class Planner {
     void touch(TensorId t);
     void emit(Kernel kernel, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> results);
     bool last_use(TensorId t, size_t after) const;
-
 
     const Graph& graph_;
     const Architecture& architecture_;
@@ -166,7 +167,8 @@ void Planner::touch(TensorId t) {
     storage.end = std::max(storage.end, uint32_t(plan_.kernels.size()));
 }
 
-void Planner::emit(Kernel kernel, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> results) {
+void Planner::emit(Kernel kernel, std::initializer_list<TensorId> reads,
+                   std::initializer_list<TensorId> results) {
     for (const TensorId t : reads) touch(t);
     for (const TensorId t : results) {
         define({t});
@@ -181,11 +183,16 @@ bool Planner::last_use(TensorId t, size_t after) const {
         return std::visit(
             [t](const auto& o) {
                 using T = std::decay_t<decltype(o)>;
-                if constexpr (std::is_same_v<T, op::Embed>) return false;
-                else if constexpr (std::is_same_v<T, op::Attention>) return o.q == t || o.k == t || o.v == t;
-                else if constexpr (std::is_same_v<T, op::Glu>) return o.gate == t || o.up == t;
-                else if constexpr (std::is_same_v<T, op::Add>) return o.a == t || o.b == t;
-                else return o.x == t;
+                if constexpr (std::is_same_v<T, op::Embed>)
+                    return false;
+                else if constexpr (std::is_same_v<T, op::Attention>)
+                    return o.q == t || o.k == t || o.v == t;
+                else if constexpr (std::is_same_v<T, op::Glu>)
+                    return o.gate == t || o.up == t;
+                else if constexpr (std::is_same_v<T, op::Add>)
+                    return o.a == t || o.b == t;
+                else
+                    return o.x == t;
             },
             op);
     };
@@ -208,8 +215,13 @@ size_t Planner::qkv_linear(size_t i) {
     if (q->bias || k->bias || v->bias)
         bias = vector_group({{{q->bias, cols(q->out)}, {k->bias, cols(k->out)}, {v->bias, cols(v->out)}}});
     define({q->out, k->out, v->out});
-    const kernel::Linear fused{q->x, q->out, cols(q->out) + cols(k->out) + cols(v->out),
-                               weight_group({q->weight, k->weight, v->weight}), bias, {}, {}};
+    const kernel::Linear fused{q->x,
+                               q->out,
+                               cols(q->out) + cols(k->out) + cols(v->out),
+                               weight_group({q->weight, k->weight, v->weight}),
+                               bias,
+                               {},
+                               {}};
     emit(fused, {q->x}, {q->out, k->out, v->out});
     return 3;
 }
@@ -244,9 +256,11 @@ size_t Planner::linear_glu(size_t i) {
     const auto *gate = at<op::Linear>(i), *up = at<op::Linear>(i + 1);
     const auto* glu = at<op::Glu>(i + 2);
     if (!gate || !up || !glu || gate->bias || up->bias || !(gate->x == up->x)) return 0;
-    if (!(glu->gate == gate->out) || !(glu->up == up->out) || !same_type({gate->weight, up->weight})) return 0;
-    const kernel::Linear fused{gate->x, glu->out, cols(glu->out), weight_group({gate->weight, up->weight}, true),
-                               {},      {},       glu->activation};
+    if (!(glu->gate == gate->out) || !(glu->up == up->out) || !same_type({gate->weight, up->weight}))
+        return 0;
+    const kernel::Linear fused{
+        gate->x, glu->out, cols(glu->out), weight_group({gate->weight, up->weight}, true),
+        {},      {},       glu->activation};
     emit(fused, {gate->x}, {glu->out});
     return 3;
 }
@@ -258,8 +272,9 @@ size_t Planner::linear_add(size_t i) {
     std::optional<VectorId> bias;
     if (linear->bias) bias = vector_of(*linear->bias, cols(linear->out));
     alias(add->out, add->a);
-    emit(kernel::Linear{linear->x, add->out, cols(add->out), weight_group({linear->weight}), bias, add->a, {}},
-         {linear->x, add->a}, {add->out});
+    emit(
+        kernel::Linear{linear->x, add->out, cols(add->out), weight_group({linear->weight}), bias, add->a, {}},
+        {linear->x, add->a}, {add->out});
     return 2;
 }
 
@@ -275,7 +290,8 @@ size_t Planner::norm(size_t i) {
     if (!op) return 0;
     // What stands beside others (q, k, v) is normed in place and stays there.
     if (plan_.storages[plan_.placements[op->x.index].storage].cols != cols(op->x)) alias(op->out, op->x);
-    emit(kernel::Norm{op->x, op->out, vector_of(op->weight, op->group), op->epsilon, op->group}, {op->x}, {op->out});
+    emit(kernel::Norm{op->x, op->out, vector_of(op->weight, op->group), op->epsilon, op->group}, {op->x},
+         {op->out});
     return 1;
 }
 
@@ -286,7 +302,8 @@ size_t Planner::linear(size_t i) {
     if (k && v && op->x == k->x && op->x == v->x && attention_after(i)) define({op->out, k->out, v->out});
     std::optional<VectorId> bias;
     if (op->bias) bias = vector_of(*op->bias, cols(op->out));
-    emit(kernel::Linear{op->x, op->out, cols(op->out), weight_group({op->weight}), bias, {}, {}}, {op->x}, {op->out});
+    emit(kernel::Linear{op->x, op->out, cols(op->out), weight_group({op->weight}), bias, {}, {}}, {op->x},
+         {op->out});
     return 1;
 }
 
@@ -324,7 +341,8 @@ Arena place(std::span<const Storage> storages, uint32_t tokens, uint32_t outputs
     };
     std::vector<uint32_t> order(storages.size());
     std::iota(order.begin(), order.end(), 0u);
-    std::ranges::stable_sort(order, [&](uint32_t a, uint32_t b) { return bytes(storages[a]) > bytes(storages[b]); });
+    std::ranges::stable_sort(order,
+                             [&](uint32_t a, uint32_t b) { return bytes(storages[a]) > bytes(storages[b]); });
 
     Arena arena;
     arena.offsets.resize(storages.size());

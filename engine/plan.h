@@ -31,8 +31,8 @@ struct VectorGroup {
     bool operator==(const VectorGroup&) const = default;
 };
 
-using GroupId = uint32_t;      // index into Plan::weight_groups
-using VectorId = uint32_t;     // index into Plan::vector_groups
+using GroupId = uint32_t;   // index into Plan::weight_groups
+using VectorId = uint32_t;  // index into Plan::vector_groups
 
 /// Kernel calls. Tensor ids are the graph's.
 namespace kernel {
@@ -59,8 +59,8 @@ struct Linear {
 };
 /// Per head: optional norm, rotation; q in place, k and v into the cache. q, k and v are adjacent columns.
 struct RopeCache {
-    TensorId q, k, v;          // inputs
-    TensorId rotated;          // q after it, same place as q
+    TensorId q, k, v;  // inputs
+    TensorId rotated;  // q after it, same place as q
     uint32_t layer;
     std::optional<VectorId> q_norm, k_norm;
     float epsilon;
@@ -89,14 +89,14 @@ using Kernel = std::variant<kernel::Embed, kernel::Norm, kernel::Linear, kernel:
 
 struct PlannedKernel {
     Kernel kernel;
-    std::string_view fusion;           // name of the pattern that made it
-    int32_t layer = -1;                // -1: not of a layer
-    std::vector<TensorId> results;     // graph tensors whose value stands in memory after it
+    std::string_view fusion;        // name of the pattern that made it
+    int32_t layer = -1;             // -1: not of a layer
+    std::vector<TensorId> results;  // graph tensors whose value stands in memory after it
 };
 
 /// Where a graph tensor lives: columns [first, first + its cols) of a storage.
 struct Placement {
-    uint32_t storage = UINT32_MAX;     // UINT32_MAX: fused away, never in memory
+    uint32_t storage = UINT32_MAX;  // UINT32_MAX: fused away, never in memory
     uint32_t first = 0;
 };
 
@@ -111,7 +111,7 @@ struct Plan {
     std::vector<PlannedKernel> kernels;
     std::vector<WeightGroup> weight_groups;
     std::vector<VectorGroup> vector_groups;
-    std::vector<Placement> placements; // by graph tensor
+    std::vector<Placement> placements;  // by graph tensor
     std::vector<Storage> storages;
 };
 
@@ -119,7 +119,7 @@ struct Plan {
 Plan make_plan(const Graph& graph, const Architecture& architecture, const Weights& weights, bool fusion);
 
 struct Arena {
-    std::vector<uint64_t> offsets;     // bytes, by storage
+    std::vector<uint64_t> offsets;  // bytes, by storage
     uint64_t bytes = 0;
 };
 

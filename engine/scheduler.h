@@ -29,7 +29,7 @@ class Pacer {
 
   private:
     double budget_;
-    double seconds_per_cost_ = 1e-11;            // before anything was measured: 100 G multiply-adds a second
+    double seconds_per_cost_ = 1e-11;  // before anything was measured: 100 G multiply-adds a second
     double longest_ = 0;
 };
 

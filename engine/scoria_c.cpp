@@ -74,7 +74,8 @@ scoria_status scoria_engine_create(const scoria_engine_options* given, scoria_en
     return guarded([&] {
         require(engine != nullptr, "a place for the engine");
         *engine = nullptr;
-        const auto options = versioned(given, {sizeof(scoria_engine_options), nullptr, nullptr, 0, 1, nullptr, nullptr});
+        const auto options =
+            versioned(given, {sizeof(scoria_engine_options), nullptr, nullptr, 0, 1, nullptr, nullptr});
         require(options.model_path != nullptr, "a model_path");
         require(options.precision <= 2, "a precision from 0 to 2");
         EngineOptions engine_options;
@@ -82,7 +83,9 @@ scoria_status scoria_engine_create(const scoria_engine_options* given, scoria_en
         engine_options.context = options.context;
         engine_options.precision = Precision(options.precision);
         if (options.progress)
-            engine_options.progress = [&](uint64_t done, uint64_t total) { options.progress(options.user, done, total); };
+            engine_options.progress = [&](uint64_t done, uint64_t total) {
+                options.progress(options.user, done, total);
+            };
         const auto model = std::make_shared<const Model>(open_model(options.model_path));
         *engine = new scoria_engine{model, Engine(model, engine_options)};
     });
@@ -90,10 +93,11 @@ scoria_status scoria_engine_create(const scoria_engine_options* given, scoria_en
 
 void scoria_engine_destroy(scoria_engine* engine) { delete engine; }
 
-scoria_status scoria_tokenize(const scoria_engine* engine, const char* text, size_t bytes, int special, int32_t* ids,
-                              size_t capacity, size_t* count) {
+scoria_status scoria_tokenize(const scoria_engine* engine, const char* text, size_t bytes, int special,
+                              int32_t* ids, size_t capacity, size_t* count) {
     return guarded([&] {
-        require(engine && count && (text || !bytes) && (ids || !capacity), "an engine, a text, and a place for ids and count");
+        require(engine && count && (text || !bytes) && (ids || !capacity),
+                "an engine, a text, and a place for ids and count");
         const EncodeOptions options{special != 0, special != 0};
         const std::vector<TokenId> all = tokenizer_of(*engine->model).encode({text, bytes}, options);
         std::copy_n(all.begin(), std::min(capacity, all.size()), ids);
@@ -101,10 +105,11 @@ scoria_status scoria_tokenize(const scoria_engine* engine, const char* text, siz
     });
 }
 
-scoria_status scoria_chat_prompt(const scoria_engine* engine, const char* user_message, char* text, size_t capacity,
-                                 size_t* length) {
+scoria_status scoria_chat_prompt(const scoria_engine* engine, const char* user_message, char* text,
+                                 size_t capacity, size_t* length) {
     return guarded([&] {
-        require(engine && user_message && length && (text || !capacity), "an engine, a message, and a place for the text");
+        require(engine && user_message && length && (text || !capacity),
+                "an engine, a message, and a place for the text");
         const Message message{"user", user_message};
         const std::string prompt = engine->model->chat_template.render({&message, 1});
         if (prompt.size() < capacity) std::memcpy(text, prompt.c_str(), prompt.size() + 1);
@@ -137,12 +142,15 @@ scoria_status scoria_session_truncate(scoria_session* session, size_t length) {
     });
 }
 
-size_t scoria_session_length(const scoria_session* session) { return session ? session->session.tokens().size() : 0; }
+size_t scoria_session_length(const scoria_session* session) {
+    return session ? session->session.tokens().size() : 0;
+}
 
 scoria_status scoria_session_generate(scoria_session* session, const scoria_generate_options* given) {
     return guarded([&] {
         require(session != nullptr, "a session");
-        const auto options = versioned(given, {sizeof(scoria_generate_options), 0, 0, 40, 0.95f, 0.05f, 1, 0, nullptr, nullptr});
+        const auto options = versioned(
+            given, {sizeof(scoria_generate_options), 0, 0, 40, 0.95f, 0.05f, 1, 0, nullptr, nullptr});
         session->cancel = false;
         GenerateOptions generate;
         generate.sampling = {.temperature = options.temperature,

@@ -15,20 +15,23 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr uint64_t update_limit = 65536;      // bytes, vkCmdUpdateBuffer
+constexpr uint64_t update_limit = 65536;  // bytes, vkCmdUpdateBuffer
 constexpr uint32_t forward_chunk = max_outputs;
 
 }  // namespace
 
 Session::Impl::Impl(Engine::Impl& owner)
     : engine(owner), cache(owner.device, owner.model->architecture, owner.kv_type(), owner.memory.context) {
-    const auto device_buffer = [&](uint64_t bytes) { return vk::Buffer(engine.device, bytes, vk::MemoryUse::device); };
+    const auto device_buffer = [&](uint64_t bytes) {
+        return vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
+    };
     workspace.layout = engine.layout;
     workspace.placement = engine.placement;
     workspace.step = device_buffer(4ull * workspace.layout.words());
     workspace.arena = device_buffer(workspace.placement.bytes);
     workspace.logits = device_buffer(4ull * engine.model->architecture.vocab);
-    sampler = device_buffer(sampler_bytes(engine.model->architecture.vocab));
+    sampler = device_buffer(4ull * sampler_words());
+    sample_scratch = device_buffer(sample_scratch_bytes(engine.model->architecture.vocab));
     results = vk::Buffer(engine.device, 8ull * result_slots, vk::MemoryUse::readback);
 
     // One sequence owns all blocks, in order.
@@ -49,9 +52,11 @@ size_t Session::Impl::body_kernels() const {
     return size_t(std::ranges::find_if(kernels, on_outputs) - kernels.begin());
 }
 
-void Session::Impl::write_words(vk::Recorder& recorder, uint32_t word, std::span<const uint32_t> words) const {
+void Session::Impl::write_words(vk::Recorder& recorder, uint32_t word,
+                                std::span<const uint32_t> words) const {
     for (size_t done = 0; done < words.size();) {
-        const std::span<const uint32_t> part = words.subspan(done, std::min<size_t>(words.size() - done, update_limit / 4));
+        const std::span<const uint32_t> part =
+            words.subspan(done, std::min<size_t>(words.size() - done, update_limit / 4));
         recorder.update(workspace.step.view(4 * (word + done), part.size_bytes()), std::as_bytes(part));
         done += part.size();
     }
@@ -76,6 +81,7 @@ void Session::Impl::write_step(vk::Recorder& recorder, std::span<const TokenId> 
 /// two are in flight at most, so each one's time can be seen from the host.
 void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, const Rows& outputs,
                               const Capture& capture) {
+    reserve_partials(uint32_t(ids.size()));
     const Batch work = batch(uint32_t(ids.size()), uint32_t(outputs.size()));
     const size_t count = outputs.empty() ? body_kernels() : engine.plan.kernels.size();
     std::vector<double> costs(count);
@@ -133,14 +139,22 @@ void Session::Impl::reserve_logits(uint32_t rows) {
     const uint64_t bytes = 4ull * engine.model->architecture.vocab * rows;
     if (workspace.logits.size() >= bytes) return;
     workspace.logits = vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
-    decode_recorded = false;  // it was bound to the old buffer
+    invalidate_decode();
+}
+
+void Session::Impl::reserve_partials(uint32_t token_count) {
+    const uint64_t bytes = batch(token_count, 0).partial_bytes(engine.device.caps());
+    if (workspace.partials.size() >= bytes) return;
+    workspace.partials = vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
+    invalidate_decode();
 }
 
 void Session::Impl::compute_pending(const std::atomic<bool>* cancel) {
     if (computed == tokens.size() && !logits_ready) --computed;
     while (computed < tokens.size()) {
         if (cancel && *cancel) fail(Status::cancelled, "session", "cancelled after ", computed, " tokens");
-        const uint32_t count = std::min<uint32_t>(workspace.layout.tokens, uint32_t(tokens.size()) - computed);
+        const uint32_t count =
+            std::min<uint32_t>(workspace.layout.tokens, uint32_t(tokens.size()) - computed);
         const bool last = computed + count == tokens.size();
         logits_ready = false;
         run_chunk(std::span(tokens).subspan(computed, count), computed, last ? Rows{count - 1} : Rows{});
@@ -180,7 +194,8 @@ void Session::append(std::span<const TokenId> ids, const std::atomic<bool>* canc
 }
 
 std::vector<float> Session::logits() {
-    if (impl_->tokens.empty()) fail(Status::bad_argument, "logits", "expected at least one appended token, got none");
+    if (impl_->tokens.empty())
+        fail(Status::bad_argument, "logits", "expected at least one appended token, got none");
     impl_->compute_pending(nullptr);
     return impl_->read_floats(impl_->workspace.logits.view(), impl_->engine.model->architecture.vocab);
 }
@@ -195,8 +210,8 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states)
     s.reserve_logits(forward_chunk);
 
     for (size_t done = 0; done < ids.size();) {
-        const std::span<const TokenId> part = ids.subspan(done, std::min<size_t>({ids.size() - done, forward_chunk,
-                                                                                  s.workspace.layout.tokens}));
+        const std::span<const TokenId> part = ids.subspan(
+            done, std::min<size_t>({ids.size() - done, forward_chunk, s.workspace.layout.tokens}));
         Impl::Rows rows(part.size());
         for (uint32_t t = 0; t < rows.size(); ++t) rows[t] = t;
         const Batch work = s.batch(uint32_t(part.size()), uint32_t(part.size()));
@@ -204,10 +219,11 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states)
         std::vector<std::pair<vk::Buffer, std::vector<float>*>> copies;
         const auto capture = [&](vk::Recorder& recorder, size_t index) {
             for (const TensorId t : s.engine.plan.kernels[index].results) {
-                std::vector<float>* target = t == s.engine.graph.logits       ? &result.logits
+                std::vector<float>* target = t == s.engine.graph.logits        ? &result.logits
                                              : t == s.engine.graph.last_hidden ? &result.last_hidden
                                                                                : nullptr;
-                if (const auto at = std::ranges::find(s.engine.graph.hidden, t); hidden_states && at != s.engine.graph.hidden.end())
+                if (const auto at = std::ranges::find(s.engine.graph.hidden, t);
+                    hidden_states && at != s.engine.graph.hidden.end())
                     target = &result.hidden[size_t(at - s.engine.graph.hidden.begin())];
                 if (!target) continue;
                 const Matrix m = work.matrix(t);
@@ -236,6 +252,7 @@ void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer)
         fail(Status::bad_argument, "trace", "expected at most ", forward_chunk, " tokens, got ", ids.size());
     if (s.computed < s.tokens.size()) s.compute_pending(nullptr);
     s.reserve_logits(uint32_t(ids.size()));
+    s.reserve_partials(uint32_t(ids.size()));
     Impl::Rows rows(ids.size());
     for (uint32_t t = 0; t < rows.size(); ++t) rows[t] = t;
     const Batch work = s.batch(uint32_t(ids.size()), uint32_t(ids.size()));
@@ -284,7 +301,8 @@ StepStats Session::stats() const {
     if (!s.decode_recorded) return stats;
     stats.dispatches = s.decode.stats().dispatches;
     stats.barriers = s.decode.stats().barriers;
-    stats.dispatches_per_layer = double(s.decode_layer_dispatches) / double(s.engine.model->architecture.layers.size());
+    stats.dispatches_per_layer =
+        double(s.decode_layer_dispatches) / double(s.engine.model->architecture.layers.size());
     if (!s.submit_us.empty()) {
         std::vector<double> sorted = s.submit_us;
         std::ranges::nth_element(sorted, sorted.begin() + std::ptrdiff_t(sorted.size() / 2));

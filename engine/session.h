@@ -17,33 +17,35 @@ namespace scoria {
 struct EngineOptions {
     vk::DeviceOptions device;
     Precision precision = Precision::balanced;
-    std::optional<KvType> kv;              // unset: f32 if strict, else f16
-    uint32_t context = 0;                  // 0: the smallest of the model's maximum, what fits, and 8192
-    uint32_t prompt_chunk = 0;             // tokens per prompt submission; 0: 512
+    std::optional<KvType> kv;   // unset: f32 if strict, else f16
+    uint32_t context = 0;       // 0: the smallest of the model's maximum, what fits, and 8192
+    uint32_t prompt_chunk = 0;  // tokens per prompt submission; 0: 512
     bool fusion = true;
-    bool replay = true;                    // record decode once and replay it; false records every step
-    double submission_budget_ms = 0;       // 0: 50 on hardware, 1000 on CPU drivers
-    uint64_t shuffle_seed = 0;             // tests: see RecorderOptions
-    bool omit_barriers = false;            // tests: see RecorderOptions
-    bool profile = false;                  // timestamps per dispatch
+    bool replay = true;               // record decode once and replay it; false records every step
+    double submission_budget_ms = 0;  // 0: 50 on hardware, 1000 on CPU drivers
+    uint64_t shuffle_seed = 0;        // tests: see RecorderOptions
+    bool omit_barriers = false;       // tests: see RecorderOptions
+    bool profile = false;             // timestamps per dispatch
     std::function<void(uint64_t done, uint64_t total)> progress;  // bytes of weights uploaded
 };
 
 /// Where the bytes go, computed before any weight is read.
 struct MemoryPlan {
-    uint64_t weights = 0, kv = 0, scratch = 0, staging = 0;  // bytes of device allocations (staging: host-visible)
-    uint32_t context = 0;                                    // positions the KV cache holds
-    uint64_t heap_size = 0, heap_budget = 0;                 // of the heap that holds them
+    uint64_t weights = 0, kv = 0, scratch = 0,
+             staging = 0;                     // bytes of device allocations (staging: host-visible)
+    uint32_t context = 0;                     // positions the KV cache holds
+    uint64_t heap_size = 0, heap_budget = 0;  // of the heap that holds them
     uint64_t device_total() const { return weights + kv + scratch + staging; }
     bool fits() const { return device_total() <= heap_budget; }
 };
 
 struct SamplingOptions {
-    float temperature = 0;        // 0: greedy
-    uint32_t top_k = 40;          // 0: off
-    float top_p = 0.95f;          // 1: off
-    float min_p = 0.05f;          // 0: off
-    float repetition_penalty = 1; // 1: off; divides positive and multiplies negative logits (Keskar et al. 2019)
+    float temperature = 0;  // 0: greedy
+    uint32_t top_k = 40;    // 0: off
+    float top_p = 0.95f;    // 1: off
+    float min_p = 0.05f;    // 0: off
+    float repetition_penalty =
+        1;  // 1: off; divides positive and multiplies negative logits (Keskar et al. 2019)
     uint32_t repetition_window = 64;
     uint64_t seed = 0;
 };
@@ -52,14 +54,14 @@ enum class StopReason : uint8_t { end_of_generation, token_limit, context_full, 
 
 struct GenerateOptions {
     SamplingOptions sampling;
-    uint32_t max_tokens = 0;                        // 0: until the model ends or the context is full
-    bool ignore_end = false;                        // end-of-generation tokens are not special
-    std::function<bool(TokenId)> on_token;          // false stops (cancelled); called on the caller's thread
+    uint32_t max_tokens = 0;                // 0: until the model ends or the context is full
+    bool ignore_end = false;                // end-of-generation tokens are not special
+    std::function<bool(TokenId)> on_token;  // false stops (cancelled); called on the caller's thread
     const std::atomic<bool>* cancel = nullptr;
 };
 
 struct GenerateResult {
-    std::vector<TokenId> tokens;                    // the end-of-generation token, if reached, is last
+    std::vector<TokenId> tokens;  // the end-of-generation token, if reached, is last
     StopReason reason = StopReason::token_limit;
     double seconds = 0;
 };
@@ -67,19 +69,19 @@ struct GenerateResult {
 /// What a plain forward pass returns; row-major.
 struct ForwardResult {
     uint32_t tokens = 0, vocab = 0, hidden_size = 0;
-    std::vector<float> logits;                      // [tokens, vocab]
-    std::vector<float> last_hidden;                 // [tokens, hidden] after the final norm
-    std::vector<std::vector<float>> hidden;         // [layers + 1][tokens, hidden]; empty unless asked for
+    std::vector<float> logits;               // [tokens, vocab]
+    std::vector<float> last_hidden;          // [tokens, hidden] after the final norm
+    std::vector<std::vector<float>> hidden;  // [layers + 1][tokens, hidden]; empty unless asked for
 };
 
 struct StepStats {
-    uint32_t dispatches = 0, barriers = 0;          // of one decode step
+    uint32_t dispatches = 0, barriers = 0;  // of one decode step
     double dispatches_per_layer = 0;
-    double submit_cpu_us = 0;                       // thread CPU time of the submitting thread per replayed step, median
+    double submit_cpu_us = 0;  // thread CPU time of the submitting thread per replayed step, median
     uint32_t pipelines = 0;
     double pipeline_seconds = 0;
-    uint64_t weight_bytes_per_token = 0;            // read by one decode step
-    std::vector<vk::DispatchTime> profile;          // of the last step, if EngineOptions::profile
+    uint64_t weight_bytes_per_token = 0;    // read by one decode step
+    std::vector<vk::DispatchTime> profile;  // of the last step, if EngineOptions::profile
 };
 
 class Engine {
@@ -130,9 +132,9 @@ class Session {
 
     /// Forgets everything from position `length` on.
     void truncate(uint32_t length);
-    std::span<const TokenId> tokens() const;     // all appended and generated tokens
-    uint32_t capacity() const;                   // positions
-    StepStats stats() const;                     // of the last decode step
+    std::span<const TokenId> tokens() const;  // all appended and generated tokens
+    uint32_t capacity() const;                // positions
+    StepStats stats() const;                  // of the last decode step
 
     struct Impl;
 

@@ -18,35 +18,41 @@ struct Session::Impl {
     using Capture = std::function<void(vk::Recorder&, size_t kernel)>;
 
     Batch batch(uint32_t token_count, uint32_t outputs) const {
-        return Batch(*engine.weights, cache, workspace, engine.options.precision, token_count, outputs);
+        return Batch(*engine.weights, cache, workspace, token_count, outputs);
     }
     /// Kernels that a batch without outputs needs: all before the first that works on output rows.
     size_t body_kernels() const;
     void write_words(vk::Recorder& recorder, uint32_t word, std::span<const uint32_t> words) const;
-    void write_step(vk::Recorder& recorder, std::span<const TokenId> ids, uint32_t position, const Rows& outputs) const;
-    void run_chunk(std::span<const TokenId> ids, uint32_t position, const Rows& outputs, const Capture& capture = {});
+    void write_step(vk::Recorder& recorder, std::span<const TokenId> ids, uint32_t position,
+                    const Rows& outputs) const;
+    void run_chunk(std::span<const TokenId> ids, uint32_t position, const Rows& outputs,
+                   const Capture& capture = {});
     void check_ids(std::span<const TokenId> ids) const;
     void reserve_logits(uint32_t rows);
+    /// Attention's partial results for a batch of `token_count` tokens; call before recording it.
+    void reserve_partials(uint32_t token_count);
     /// Computes keys and values of all tokens, and the logits of the last.
     void compute_pending(const std::atomic<bool>* cancel);
     std::vector<float> read_floats(const vk::View& view, size_t count);
     vk::Device::Ticket submit(const vk::Commands& commands);
-    vk::Device::Ticket submit_decode();
-    void record_decode();
-    SampleArgs sample_args() const;
+    vk::Device::Ticket submit_decode(bool greedy);
+    void record_decode(bool greedy);
+    /// Samples the logits of token 0 of the step buffer and puts the next token in its place.
+    void sample(vk::Recorder& recorder, bool greedy) const;
+    void invalidate_decode() { decode_recorded.reset(); }
 
     Engine::Impl& engine;
     KvCache cache;
     Workspace workspace;
-    vk::Buffer sampler;
-    vk::Buffer results;           // ring of sampled {token, status}
+    vk::Buffer sampler, sample_scratch;
+    vk::Buffer results;  // ring of sampled {token, status}
     vk::Commands decode;
-    bool decode_recorded = false;
+    std::optional<bool> decode_recorded;  // the `greedy` it was recorded for
     uint32_t decode_layer_dispatches = 0;
     std::vector<TokenId> tokens;
-    uint32_t computed = 0;        // tokens whose keys and values are in the cache
-    bool logits_ready = false;    // row 0 of the logits is of tokens[computed - 1]
-    std::vector<double> submit_us; // thread CPU time of each replayed step's submission
+    uint32_t computed = 0;          // tokens whose keys and values are in the cache
+    bool logits_ready = false;      // row 0 of the logits is of tokens[computed - 1]
+    std::vector<double> submit_us;  // thread CPU time of each replayed step's submission
 };
 
 }  // namespace scoria

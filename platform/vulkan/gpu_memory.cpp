@@ -109,6 +109,7 @@ Buffer::Buffer(Device& device, uint64_t bytes, MemoryUse use)
     : impl_(std::make_unique<Impl>(device, bytes, use)) {
     if (device.options().poison) impl_->poison();
 }
+Buffer::Buffer() = default;
 Buffer::~Buffer() = default;
 Buffer::Buffer(Buffer&&) noexcept = default;
 Buffer& Buffer::operator=(Buffer&&) noexcept = default;

@@ -25,7 +25,7 @@ struct View {
 
 class Buffer {
   public:
-    Buffer() = default;
+    Buffer();
     /// Errors: out_of_device_memory (with the bytes asked for and the heap's budget).
     Buffer(Device& device, uint64_t bytes, MemoryUse use);
     ~Buffer();

@@ -108,7 +108,8 @@ TEST_CASE("arena: what lives at the same time does not overlap, and memory is re
         std::vector<Storage> storages(30);
         uint64_t sum = 0;
         for (Storage& s : storages) {
-            s = {random() % 4 ? RowKind::tokens : RowKind::outputs, uint32_t(1 + random() % 300), uint32_t(random() % 40), 0};
+            s = {random() % 4 ? RowKind::tokens : RowKind::outputs, uint32_t(1 + random() % 300),
+                 uint32_t(random() % 40), 0};
             s.end = s.begin + uint32_t(random() % 5);
             sum += 4ull * s.cols * (s.rows == RowKind::tokens ? 9 : 2);
         }
@@ -120,7 +121,8 @@ TEST_CASE("arena: what lives at the same time does not overlap, and memory is re
             CHECK(arena.offsets[i] % 64 == 0);
             CHECK(last(i) <= arena.bytes);
             for (size_t j = 0; j < i; ++j) {
-                const bool together = storages[i].begin <= storages[j].end && storages[j].begin <= storages[i].end;
+                const bool together =
+                    storages[i].begin <= storages[j].end && storages[j].begin <= storages[i].end;
                 const bool overlap = arena.offsets[i] < last(j) && arena.offsets[j] < last(i);
                 CHECK_FALSE((together && overlap));
             }

@@ -52,7 +52,8 @@ struct Outcome {
 };
 
 /// Prompt of `prompt` tokens, appended in parts, then 12 tokens.
-Outcome outcome(const EngineOptions& options, size_t prompt = 50, size_t part = 1000, SamplingOptions sampling = {}) {
+Outcome outcome(const EngineOptions& options, size_t prompt = 50, size_t part = 1000,
+                SamplingOptions sampling = {}) {
     Engine engine(tiny(), options);
     Session session(engine);
     const std::vector<TokenId> ids = some_ids(prompt);
@@ -67,7 +68,8 @@ Outcome outcome(const EngineOptions& options, size_t prompt = 50, size_t part = 
 
 double largest_difference(const Outcome& a, const Outcome& b) {
     double largest = 0;
-    for (size_t i = 0; i < a.logits.size(); ++i) largest = std::max(largest, double(std::abs(a.logits[i] - b.logits[i])));
+    for (size_t i = 0; i < a.logits.size(); ++i)
+        largest = std::max(largest, double(std::abs(a.logits[i] - b.logits[i])));
     return largest;
 }
 
@@ -91,7 +93,8 @@ TEST_CASE("bits do not depend on shuffled barrier groups, poison, or replay") {
     };
     std::vector<Row> rows{{"again", strict()}, {"re-recorded decode", strict()}};
     rows[1].options.replay = false;
-    for (const uint64_t seed : {1u, 2u, 3u}) rows.push_back({"shuffled", strict()}), rows.back().options.shuffle_seed = seed;
+    for (const uint64_t seed : {1u, 2u, 3u})
+        rows.push_back({"shuffled", strict()}), rows.back().options.shuffle_seed = seed;
     for (const uint32_t word : {0x7FC0DEADu, 0xFF800000u}) {
         rows.push_back({"poisoned", strict()});
         rows.back().options.device.poison = true;
@@ -134,7 +137,8 @@ TEST_CASE("truncate forgets") {
     Session fresh(engine);
     fresh.append(ids);
     const std::vector<float> expected = fresh.logits();
-    for (size_t i = 0; i < expected.size(); ++i) CHECK(again[i] == doctest::Approx(expected[i]).epsilon(1e-4));
+    for (size_t i = 0; i < expected.size(); ++i)
+        CHECK(again[i] == doctest::Approx(expected[i]).epsilon(1e-4));
 }
 
 TEST_CASE("sampling: one seed one answer, another seed another") {
@@ -160,7 +164,8 @@ TEST_CASE("bad input meets a status and loses nothing") {
     CHECK(status_of([&] { session.append(some_ids(3), &cancel); }) == Status::cancelled);
     CHECK(session.tokens().size() == 10);
     CHECK(session.logits() == before);
-    const GenerateResult full = session.generate({.sampling = {}, .max_tokens = 0, .ignore_end = true, .on_token = {}});
+    const GenerateResult full =
+        session.generate({.sampling = {}, .max_tokens = 0, .ignore_end = true, .on_token = {}});
     CHECK(full.reason == StopReason::context_full);
     CHECK(session.tokens().size() == 64);
     options.context = 1u << 30;
@@ -173,7 +178,8 @@ TEST_CASE("a callback or a flag stops generation") {
     session.append(some_ids(5));
     int seen = 0;
     const auto third = [&](TokenId) { return ++seen < 3; };
-    const GenerateResult stopped = session.generate({.sampling = {}, .max_tokens = 20, .ignore_end = true, .on_token = third});
+    const GenerateResult stopped =
+        session.generate({.sampling = {}, .max_tokens = 20, .ignore_end = true, .on_token = third});
     CHECK(stopped.reason == StopReason::cancelled);
     CHECK(stopped.tokens.size() == 3);
 }
@@ -181,20 +187,22 @@ TEST_CASE("a callback or a flag stops generation") {
 TEST_CASE("weights that hold NaN give a status, never a wild index") {
     const auto source = fixture("gguf/llama3.gguf");
     const auto broken = std::filesystem::temp_directory_path() / "scoria_nan.gguf";
-    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    for (const float bad :
+         {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
         std::filesystem::copy_file(source, broken, std::filesystem::copy_options::overwrite_existing);
         const TensorView norm = tiny()->weights.at({Role::output_norm});
         {
             std::fstream file(broken, std::ios::in | std::ios::out | std::ios::binary);
             file.seekp(std::streamoff(norm.offset));
-            for (uint32_t i = 0; i < norm.cols; ++i) file.write(reinterpret_cast<const char*>(&bad), sizeof bad);
+            for (uint32_t i = 0; i < norm.cols; ++i)
+                file.write(reinterpret_cast<const char*>(&bad), sizeof bad);
         }
         const auto model = std::make_shared<const Model>(open_model(broken));
         Engine engine(model, strict());
         Session session(engine);
         session.append(some_ids(5));
-        const Status status =
-            status_of([&] { session.generate({.sampling = {}, .max_tokens = 4, .ignore_end = true, .on_token = {}}); });
+        const Status status = status_of(
+            [&] { session.generate({.sampling = {}, .max_tokens = 4, .ignore_end = true, .on_token = {}}); });
         CHECK((status == Status::non_finite || (status == Status::ok && std::isinf(bad))));
     }
     std::filesystem::remove(broken);

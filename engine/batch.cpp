@@ -1,0 +1,131 @@
+// See batch.h.
+#include "batch.h"
+
+#include "ops/attention.h"
+#include "ops/elementwise.h"
+#include "ops/embed.h"
+#include "ops/linear.h"
+#include "ops/rms_norm.h"
+#include "ops/rope.h"
+#include "ops/select.h"
+#include "step.h"
+
+#include <algorithm>
+
+namespace scoria {
+
+uint32_t StepLayout::outputs_word() const { return STEP_TOKENS + tokens * STEP_TOKEN_WORDS; }
+
+Matrix Batch::matrix(TensorId tensor) const {
+    const GraphTensor& info = model_.graph().tensors[tensor.index];
+    const Placement& place = model_.plan().placements[tensor.index];
+    const Storage& storage = model_.plan().storages[place.storage];
+    const uint32_t rows = storage.rows == RowKind::outputs ? outputs_ : tokens_;
+    const uint64_t bytes = 4ull * rows * storage.cols;
+    const vk::View view = tensor == model_.graph().logits
+                              ? workspace_.logits.view(0, bytes)
+                              : workspace_.arena.view(workspace_.placement.offsets[place.storage], bytes);
+    return {view, rows, info.cols, storage.cols, place.first};
+}
+
+void Batch::record(vk::Recorder& recorder, size_t index) const {
+    OpContext context{recorder, recorder.device().caps()};
+    std::visit([&](const auto& k) { record(context, k); }, model_.plan().kernels[index].kernel);
+}
+
+void Batch::record(OpContext& context, const kernel::Embed& k) const {
+    record_embed(context, {model_.weight(k.table), workspace_.step.view(), matrix(k.out)},
+                 embed_variants(context.caps).front());
+}
+
+void Batch::record(OpContext& context, const kernel::Norm& k) const {
+    record_rms_norm(context, {matrix(k.x), matrix(k.out), model_.vector(k.weight), k.epsilon, k.group},
+                    rms_norm_variants(context.caps).front());
+}
+
+void Batch::record(OpContext& context, const kernel::Linear& k) const {
+    const DeviceWeight& weight = model_.weight(k.weight);
+    Matrix out = matrix(k.out), residual;
+    out.cols = k.cols;
+    LinearArgs args{.x = matrix(k.x), .out = out, .weight = weight, .glu = k.glu.has_value()};
+    if (k.bias) args.bias = &model_.vector(*k.bias);
+    if (k.residual) residual = matrix(*k.residual), args.residual = &residual;
+    const LinearShape shape{out.rows, weight.rows, weight.cols, weight.type};
+    record_linear(context, args, linear_variants(context.caps, shape).front());
+}
+
+void Batch::record(OpContext& context, const kernel::RopeCache& k) const {
+    Matrix qkv = matrix(k.q);
+    qkv.cols = (k.shape.heads + 2 * k.shape.kv_heads) * k.shape.head_dim;
+    const Rope& rope = model_.architecture().rope;
+    RopeCacheArgs args{qkv,
+                       k.shape.heads,
+                       rope.pairs,
+                       rope.width,
+                       model_.rope_tables(),
+                       {},
+                       {},
+                       k.epsilon,
+                       workspace_.step.view(),
+                       &cache_.layer(k.layer)};
+    if (k.q_norm) args.q_norm = model_.vector(*k.q_norm);
+    if (k.k_norm) args.k_norm = model_.vector(*k.k_norm);
+    record_rope_cache(context, args, rope_cache_variants(context.caps).front());
+}
+
+AttentionShape Batch::attention_shape(const kernel::Attention& k) const {
+    const uint32_t context =
+        k.shape.window ? std::min(k.shape.window, cache_.positions()) : cache_.positions();
+    return {tokens_,          k.shape.heads, k.shape.kv_heads,
+            k.shape.head_dim, context,       uint32_t(cache_.layer(k.layer).shards.size())};
+}
+
+void Batch::record(OpContext& context, const kernel::Attention& k) const {
+    const AttentionVariant variant = attention_variants(context.caps, attention_shape(k)).front();
+    record_attention(context,
+                     {matrix(k.q), matrix(k.out), workspace_.step.view(), &cache_.layer(k.layer),
+                      workspace_.partials ? workspace_.partials.view() : vk::View{}, k.shape.heads,
+                      k.shape.scale, k.shape.window},
+                     variant);
+}
+
+void Batch::record(OpContext& context, const kernel::Glu& k) const {
+    record_glu(context, {matrix(k.gate), matrix(k.up), matrix(k.out), k.activation},
+               glu_variants(context.caps).front());
+}
+
+void Batch::record(OpContext& context, const kernel::Add& k) const {
+    record_add(context, {matrix(k.a), matrix(k.b), matrix(k.out)}, add_variants(context.caps).front());
+}
+
+void Batch::record(OpContext& context, const kernel::Select& k) const {
+    record_select(context,
+                  {matrix(k.x), matrix(k.out), workspace_.step.view(), workspace_.layout.outputs_word()},
+                  select_variants(context.caps).front());
+}
+
+uint64_t Batch::partial_bytes(const vk::Caps& caps) const {
+    uint64_t most = 0;
+    for (const PlannedKernel& planned : model_.plan().kernels)
+        if (const auto* k = std::get_if<kernel::Attention>(&planned.kernel)) {
+            const AttentionShape shape = attention_shape(*k);
+            most = std::max(most, attention_partial_bytes(attention_variants(caps, shape).front(), shape));
+        }
+    return most;
+}
+
+double Batch::cost(size_t index, uint32_t positions) const {
+    const Kernel& kernel = model_.plan().kernels[index].kernel;
+    if (const auto* k = std::get_if<kernel::Linear>(&kernel)) {
+        const DeviceWeight& weight = model_.weight(k->weight);
+        const double rows = matrix(k->out).rows;
+        return double(weight.rows) * weight.cols * (1 + rows);
+    }
+    if (const auto* k = std::get_if<kernel::Attention>(&kernel)) {
+        const double keys = k->shape.window ? std::min(k->shape.window, positions) : positions;
+        return 2.0 * tokens_ * keys * k->shape.heads * k->shape.head_dim;
+    }
+    return 0;  // memory-bound and small beside these
+}
+
+}  // namespace scoria

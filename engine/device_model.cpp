@@ -1,0 +1,227 @@
+// See device_model.h.
+#include "device_model.h"
+
+#include "fail.h"
+#include "ops/rope.h"
+#include "ops/weight_layout.h"
+#include "reference/dequantise.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+namespace scoria {
+namespace {
+
+constexpr uint64_t staging_slot_bytes = 16ull << 20;
+constexpr uint32_t staging_slots = 2;
+
+uint64_t aligned(uint64_t bytes, const vk::Caps& caps) {
+    return (bytes + caps.storage_alignment - 1) / caps.storage_alignment * caps.storage_alignment;
+}
+
+/// Most rows, in whole row groups, whose layout fits `limit`; at least one group.
+uint32_t rows_within(TensorType type, uint32_t rows, uint32_t cols, uint64_t limit) {
+    if (layout_bytes(type, rows, cols) <= limit) return rows;
+    // Planes are padded to 64 bytes each, hence the margin of one group.
+    const uint64_t group_bytes = layout_bytes(type, weight_group_rows, cols);
+    const uint64_t groups = limit / group_bytes;
+    return uint32_t(std::max<uint64_t>(groups > 1 ? groups - 1 : 1, 1)) * weight_group_rows;
+}
+
+std::vector<DeviceWeight::Shard> shards_of(const WeightGroup& group, uint64_t limit) {
+    std::vector<DeviceWeight::Shard> shards;
+    const uint32_t most = rows_within(group.type, group.rows, group.cols, limit);
+    for (uint32_t first = 0; first < group.rows; first += most)
+        shards.push_back({{}, first, std::min(most, group.rows - first)});
+    return shards;
+}
+
+struct Progress {
+    const std::function<void(uint64_t, uint64_t)>& report;
+    uint64_t done, total;
+    void add(uint64_t bytes) {
+        done += bytes;
+        if (report) report(done, total);
+    }
+};
+
+}  // namespace
+
+/// Moves bytes to the device: in place where the host sees device memory, else through a ring of staging
+/// buffers whose copies run, on the transfer queue if there is one, while the next piece is read.
+class Uploader {
+  public:
+    Uploader(vk::Device& device, vk::Pipelines& pipelines) : device_(device), pipelines_(pipelines) {}
+    ~Uploader() {
+        try {
+            finish();
+        } catch (const Error&) {  // the device is lost: nothing runs any more
+        }
+    }
+
+    void write(const vk::Buffer& to, uint64_t first, std::span<const std::byte> bytes) {
+        const PlaneCopy whole{0, first, bytes.size()};
+        write(to, {&whole, 1}, bytes);
+    }
+    /// Copies the listed pieces of `bytes`.
+    void write(const vk::Buffer& to, std::span<const PlaneCopy> pieces, std::span<const std::byte> bytes) {
+        if (const std::span<std::byte> mapped = to.mapped(); !mapped.empty()) {
+            for (const PlaneCopy& piece : pieces)
+                std::memcpy(&mapped[piece.to], &bytes[piece.from], piece.bytes);
+            return;
+        }
+        Slot& slot = free_slot(bytes.size());
+        std::memcpy(slot.buffer.mapped().data(), bytes.data(), bytes.size());
+        vk::Recorder recorder(device_, pipelines_, {.queue = queue()});
+        for (const PlaneCopy& piece : pieces)
+            recorder.copy(slot.buffer.view(piece.from, piece.bytes), to.view(piece.to, piece.bytes));
+        slot.commands = recorder.finish();
+        const VkCommandBuffer handle = slot.commands.handle();
+        slot.ticket = device_.submit({&handle, 1}, queue());
+    }
+    void finish() {
+        for (Slot& slot : slots_) settle(slot);
+    }
+
+  private:
+    struct Slot {
+        vk::Buffer buffer;
+        vk::Commands commands;
+        std::optional<vk::Device::Ticket> ticket;
+    };
+    vk::QueueKind queue() const {
+        return device_.has_transfer_queue() ? vk::QueueKind::transfer : vk::QueueKind::compute;
+    }
+    void settle(Slot& slot) {
+        if (const auto ticket = std::exchange(slot.ticket, std::nullopt)) device_.wait(*ticket);
+    }
+    Slot& free_slot(uint64_t bytes) {
+        next_ = (next_ + 1) % staging_slots;
+        Slot& slot = slots_[next_];
+        settle(slot);
+        if (slot.buffer.size() < bytes)
+            slot.buffer = vk::Buffer(device_, std::max(bytes, staging_slot_bytes), vk::MemoryUse::staging);
+        return slot;
+    }
+
+    vk::Device& device_;
+    vk::Pipelines& pipelines_;
+    std::array<Slot, staging_slots> slots_;
+    size_t next_ = 0;
+};
+
+namespace {
+
+/// Reads the rows of `group` that a shard holds, piece by piece, and uploads them in the device's layout.
+/// Rows [first, last) of a concatenated group come from consecutive parts; an interleaved one takes every
+/// n-th row from each of its n parts.
+void upload_shard(Uploader& uploader, const Model& model, const WeightGroup& group,
+                  const DeviceWeight::Shard& shard, const vk::Buffer& buffer, Progress& progress) {
+    const uint32_t most = rows_within(group.type, shard.rows, group.cols, staging_slot_bytes);
+    std::vector<std::byte> file_rows, planes;
+    for (uint32_t piece = 0; piece < shard.rows; piece += most) {
+        const uint32_t rows = std::min(most, shard.rows - piece);
+        const uint32_t first = shard.first_row + piece, last = first + rows;  // of the group
+        planes.assign(layout_bytes(group.type, rows, group.cols), std::byte{0});
+        uint32_t base = 0;  // first group row of the part
+        const uint32_t parts = uint32_t(group.parts.size());
+        for (uint32_t p = 0; p < parts; ++p) {
+            const TensorView& tensor = model.weights.at(group.parts[p]);
+            const uint32_t step = group.interleaved ? parts : 1;
+            // Rows [from, to) of the part lie in the piece.
+            const uint32_t from = group.interleaved ? (first - p + parts - 1) / parts
+                                                    : std::clamp(first, base, base + tensor.rows) - base;
+            const uint32_t to = group.interleaved ? (last - p + parts - 1) / parts
+                                                  : std::clamp(last, base, base + tensor.rows) - base;
+            if (from < to) {
+                file_rows.resize((to - from) * tensor.row_bytes());
+                model.tensors->read(tensor, from * tensor.row_bytes(), file_rows);
+                const uint32_t target = group.interleaved ? from * parts + p - first : base + from - first;
+                repack(group.type, rows, group.cols, file_rows, target, step, planes);
+                progress.add(file_rows.size());
+            }
+            base += tensor.rows;
+        }
+        uploader.write(buffer, plane_copies(group.type, shard.rows, group.cols, piece, rows), planes);
+    }
+}
+
+}  // namespace
+
+DeviceModel::DeviceModel(vk::Device& device, vk::Pipelines& pipelines, const Model& model, const Graph& graph,
+                         const Plan& plan, uint32_t positions,
+                         const std::function<void(uint64_t, uint64_t)>& progress)
+    : architecture_(model.architecture), graph_(graph), plan_(plan) {
+    Uploader uploader(device, pipelines);
+    Progress report{progress, 0, 0};
+    for (const WeightGroup& group : plan.weight_groups)
+        for (const WeightRef& part : group.parts) report.total += model.weights.at(part).bytes();
+    for (const WeightGroup& group : plan.weight_groups) {
+        DeviceWeight weight{group.type, group.rows, group.cols, shards_of(group, device.caps().max_binding)};
+        for (DeviceWeight::Shard& shard : weight.shards) {
+            buffers_.emplace_back(device, layout_bytes(group.type, shard.rows, group.cols),
+                                  vk::MemoryUse::device);
+            shard.view = buffers_.back().view();
+            upload_shard(uploader, model, group, shard, buffers_.back(), report);
+        }
+        weights_.push_back(std::move(weight));
+    }
+    upload_vectors(device, uploader, model, positions);
+    uploader.finish();
+    for (const vk::Buffer& buffer : buffers_) bytes_ += buffer.size();
+}
+
+/// Norm weights and biases as float32, and the rotary tables, in one buffer.
+void DeviceModel::upload_vectors(vk::Device& device, Uploader& uploader, const Model& model,
+                                 uint32_t positions) {
+    std::vector<float> all;
+    const auto align = [&] { all.resize(aligned(4 * all.size(), device.caps()) / 4); };
+    std::vector<std::pair<size_t, size_t>> places;  // first float, count
+    for (const VectorGroup& group : plan_.vector_groups) {
+        const size_t first = all.size();
+        for (const VectorGroup::Part& part : group.parts) {
+            std::vector<float> values(part.size, 0.0f);
+            if (part.weight) {
+                const TensorView& tensor = model.weights.at(*part.weight);
+                std::vector<std::byte> bytes(tensor.bytes());
+                model.tensors->read(tensor, 0, bytes);
+                reference::dequantise(tensor.type, bytes, values);
+            }
+            all.insert(all.end(), values.begin(), values.end());
+        }
+        places.emplace_back(first, all.size() - first);
+        align();
+    }
+    const std::vector<float> tables = scoria::rope_tables(architecture_.rope, positions);
+    places.emplace_back(all.size(), tables.size());
+    all.insert(all.end(), tables.begin(), tables.end());
+    align();
+
+    buffers_.emplace_back(device, 4 * all.size(), vk::MemoryUse::device);
+    uploader.write(buffers_.back(), 0, std::as_bytes(std::span<const float>(all)));
+    for (const auto& [first, count] : places) vectors_.push_back(buffers_.back().view(4 * first, 4 * count));
+    rope_ = vectors_.back();
+    vectors_.pop_back();
+}
+
+uint64_t DeviceModel::bytes(const Plan& plan, const Architecture& architecture, const vk::Caps& caps,
+                            uint32_t positions) {
+    uint64_t total = 0;
+    for (const WeightGroup& group : plan.weight_groups)
+        for (const DeviceWeight::Shard& shard : shards_of(group, caps.max_binding))
+            total += layout_bytes(group.type, shard.rows, group.cols);
+    for (const VectorGroup& group : plan.vector_groups) {
+        uint64_t words = 0;
+        for (const VectorGroup::Part& part : group.parts) words += part.size;
+        total += aligned(4 * words, caps);
+    }
+    return total + aligned(4 * rope_table_floats(architecture.rope, positions), caps);
+}
+
+uint64_t DeviceModel::staging_bytes(const vk::Caps& caps) {
+    return caps.unified_memory ? 0 : staging_slots * staging_slot_bytes;
+}
+
+}  // namespace scoria
