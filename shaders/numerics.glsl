@@ -7,6 +7,14 @@
 bool is_nan(float value) { return (floatBitsToUint(value) & 0x7FFFFFFFu) > 0x7F800000u; }
 bool is_finite(float value) { return (floatBitsToUint(value) & 0x7F800000u) != 0x7F800000u; }
 
+// An unsigned word in the order of the floats; both zeros are equal, NaN comes before all.
+uint sort_key(float value) {
+    const uint bits = value == 0.0 ? 0 : floatBitsToUint(value);
+    if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return 0;
+    return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+}
+float from_sort_key(uint key) { return uintBitsToFloat((key & 0x80000000u) != 0 ? key & 0x7FFFFFFFu : ~key); }
+
 // Below -87.3 e^x leaves the normal floats: a zero there is within every bound.
 float exp_safe(float value) { return value < -87.0 ? 0.0 : exp(min(value, 88.0)); }
 

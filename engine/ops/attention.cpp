@@ -1,0 +1,82 @@
+// See attention.h.
+#include "attention.h"
+
+#include "attention.push.h"
+
+#include <algorithm>
+
+namespace scoria {
+namespace {
+
+// A split shorter than this costs more to merge than it saves; GPUs hide latency with at most some
+// hundred groups of work.
+constexpr uint32_t least_split_keys = 256, most_splits = 32, enough_groups = 256;
+
+uint32_t splits_for(const vk::Caps& caps, const AttentionShape& shape, uint32_t queries) {
+    if (caps.is_cpu()) return 1;
+    const uint64_t groups = groups_for(uint64_t(shape.tokens) * shape.heads / shape.kv_heads, queries) * shape.kv_heads;
+    const uint64_t wanted = std::min<uint64_t>(groups_for(enough_groups, groups), shape.context / least_split_keys);
+    return uint32_t(std::clamp<uint64_t>(wanted, 1, most_splits));
+}
+
+}  // namespace
+
+std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const AttentionShape& shape) {
+    std::vector<AttentionVariant> variants;
+    const uint64_t rows = uint64_t(shape.tokens) * (shape.heads / shape.kv_heads);
+    for (const KernelVariant& base :
+         subgroup_variants(caps, Shader::attention_vec_sg, Shader::attention_vec, 64, true)) {
+        const uint32_t queries = rows == 1 ? 1 : rows == 2 ? 2 : 4;
+        variants.push_back({base, queries, splits_for(caps, shape, queries)});
+    }
+    return variants;
+}
+
+uint64_t attention_partial_bytes(const AttentionVariant& variant, const AttentionShape& shape) {
+    const uint64_t parts = uint64_t(variant.splits) * shape.shards;
+    return parts == 1 ? 0 : 4 * parts * shape.tokens * shape.heads * (shape.head_dim + 2);
+}
+
+void record_attention(OpContext& context, const AttentionArgs& args, const AttentionVariant& variant) {
+    const DeviceKv& kv = *args.kv;
+    vk::Recorder& recorder = context.recorder;
+    AttentionPush push{};
+    push.tokens = args.q.rows;
+    push.heads = args.heads;
+    push.kv_heads = kv.kv_heads;
+    push.q_first = args.q.first;
+    push.q_stride = args.q.stride;
+    push.out_first = args.out.first;
+    push.out_stride = args.out.stride;
+    push.splits = variant.splits;
+    push.parts = variant.splits * uint32_t(kv.shards.size());
+    push.window = args.window;
+    push.scale = args.scale;
+    const bool direct = push.parts == 1;
+
+    const vk::Pipeline& pipeline = recorder.pipelines().get(
+        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
+                                        {vk::constant_subgroup, variant.subgroup},
+                                        {ATTENTION_KV_F16, kv.type == KvType::f16},
+                                        {ATTENTION_HEAD_DIM, kv.head_dim},
+                                        {ATTENTION_QUERIES, variant.queries}});
+    const uint64_t rows = uint64_t(push.tokens) * (push.heads / push.kv_heads);
+    const uint64_t items = groups_for(rows, variant.queries) * push.kv_heads * variant.splits;
+    for (const DeviceKv::Shard& shard : kv.shards) {
+        push.first_block = shard.first_block;
+        push.blocks = shard.blocks;
+        push.first_part = uint32_t(&shard - kv.shards.data()) * variant.splits;
+        recorder.dispatch(pipeline, {args.q.view, args.step, shard.view, direct ? args.out.view : args.partials}, push,
+                          groups_for(items, variant.workgroup / variant.subgroup), "attention");
+    }
+    if (direct) return;
+    const AttentionMergePush merge{push.tokens, push.heads,     kv.head_dim,
+                                   push.parts,  push.out_first, push.out_stride};
+    const uint32_t workgroup = std::min(64u, context.caps.max_invocations);
+    recorder.dispatch(
+        recorder.pipelines().get(shader_module(Shader::attention_merge), {{vk::constant_workgroup, workgroup}}),
+        {args.partials, args.step, args.out.view}, merge,
+        groups_for(uint64_t(push.tokens) * push.heads * kv.head_dim, workgroup), "attention_merge");
+}
+
+}  // namespace scoria

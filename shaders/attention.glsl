@@ -1,0 +1,76 @@
+// What the attention kernels share: rows, the keys each row sees, the cache, results.
+//
+// The queries of one kv head form rows: row = token * group + head within its group of heads / kv_heads,
+// so that a kernel that takes several rows reads keys and values once for all of them, be they heads of
+// one token (decode) or neighbouring tokens (prompt).
+#ifndef SCORIA_ATTENTION_GLSL
+#define SCORIA_ATTENTION_GLSL
+#include "numerics.glsl"
+#include "grid.glsl"
+#include "kv_cache.glsl"
+#include "step.h"
+#include "attention.push.h"
+
+layout(constant_id = ATTENTION_KV_F16) const bool KV_F16 = true;
+layout(constant_id = ATTENTION_HEAD_DIM) const uint HEAD_DIM = 64;
+layout(constant_id = ATTENTION_QUERIES) const uint QUERIES = 4;
+
+layout(binding = 0) readonly buffer Q { float q[]; };
+layout(binding = 1) readonly buffer Step { uint step_words[]; };
+layout(binding = 2) readonly buffer Kv { uint kv[]; };
+layout(binding = 3) writeonly buffer Out { float result[]; };  // out, or partial results
+layout(push_constant) uniform Push { AttentionPush push; };
+
+const uint PAIRS = HEAD_DIM / 2;  // of dims; a word each in an f16 cache
+const uint HEAD_WORDS = KV_F16 ? PAIRS : HEAD_DIM;
+// Below every score, but finite: exp(lowest - lowest) is 1, not NaN.
+const float LOWEST = -1e30;
+#define MASKED uintBitsToFloat(0xFF800000u)  // -Inf: e^(MASKED - m) is 0
+
+struct Row {
+    uint token, head;
+    uint table;        // word of the step buffer
+    uint low, count;   // sees keys low .. low + count - 1; none if the row does not exist
+};
+
+Row row_at(uint row, uint kv_head) {
+    const uint group = push.heads / push.kv_heads;
+    Row r;
+    r.token = row / group;
+    r.head = kv_head * group + row % group;
+    const bool exists = r.token < push.tokens && r.token < step_words[STEP_TOKEN_COUNT];
+    if (!exists) r.token = 0;  // so that all addresses are good
+    const uint slot = STEP_TOKENS + r.token * STEP_TOKEN_WORDS;
+    const uint position = step_words[slot + STEP_TOKEN_POSITION];
+    r.table = step_words[slot + STEP_TOKEN_TABLE];
+    r.low = push.window != 0 && position >= push.window ? position - push.window + 1 : 0;
+    r.count = exists ? position - r.low + 1 : 0;
+    return r;
+}
+uint query_word(Row r) { return push.q_first + r.token * push.q_stride + r.head * HEAD_DIM; }
+
+// Block of this shard that holds `key`, or at least push.blocks if it is another shard's.
+uint block_of(uint table, uint key) {
+    const uint entry = min(table + key / KV_BLOCK_TOKENS, step_words.length() - 1);
+    return step_words[entry] - push.first_block;
+}
+
+// Dims 2 pair and 2 pair + 1 of a key or a value, from kv_keys or kv_values.
+vec2 load_key(uint keys, uint in_block, uint pair) {
+    if (KV_F16) return unpack_half2(kv[keys + pair * KV_BLOCK_TOKENS + in_block]);
+    const uint word = keys + 2 * pair * KV_BLOCK_TOKENS + in_block;
+    return uintBitsToFloat(uvec2(kv[word], kv[word + KV_BLOCK_TOKENS]));
+}
+vec2 load_value(uint values, uint in_block, uint pair) {
+    if (KV_F16) return unpack_half2(kv[values + in_block * PAIRS + pair]);
+    const uint word = values + in_block * HEAD_DIM + 2 * pair;
+    return uintBitsToFloat(uvec2(kv[word], kv[word + 1]));
+}
+
+// Partial result of a row: o [HEAD_DIM] not divided by l, then m, l.
+uint partial_word(Row r, uint part) {
+    return (((push.first_part + part) * push.tokens + r.token) * push.heads + r.head) * (HEAD_DIM + 2);
+}
+uint out_word(Row r) { return push.out_first + r.token * push.out_stride + r.head * HEAD_DIM; }
+
+#endif

@@ -1,0 +1,34 @@
+// Push constants and specialization constants of the attention kernels.
+#ifndef SCORIA_ATTENTION_PUSH_H
+#define SCORIA_ATTENTION_PUSH_H
+
+// 0 workgroup size, 1 logical subgroup size
+#define ATTENTION_KV_F16 2    // the cache holds f16 pairs, else f32
+#define ATTENTION_HEAD_DIM 3
+#define ATTENTION_QUERIES 4   // rows of one kv head that a group (vec) or a workgroup (tile) takes
+
+#ifdef __cplusplus
+namespace scoria {
+using uint = uint32_t;
+#endif
+
+struct AttentionPush {
+    uint tokens, heads, kv_heads;
+    uint q_first, q_stride;      // words, as in Matrix
+    uint out_first, out_stride;  // likewise
+    uint first_block, blocks;    // physical blocks of this shard
+    uint splits;                 // parts of the cache in this dispatch
+    uint first_part, parts;      // this dispatch's partial results among all; parts == 1: writes `out` itself
+    uint window;                 // 0: all earlier keys
+    float scale;
+};
+
+struct AttentionMergePush {
+    uint tokens, heads, head_dim, parts;
+    uint out_first, out_stride;
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

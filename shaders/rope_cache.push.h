@@ -1,0 +1,28 @@
+// Push constants and specialization constants of rope_cache.comp.
+#ifndef SCORIA_ROPE_CACHE_PUSH_H
+#define SCORIA_ROPE_CACHE_PUSH_H
+
+// 0 workgroup size, 1 logical subgroup size
+#define ROPE_KV_F16 2       // the cache holds f16 pairs, else f32
+#define ROPE_INTERLEAVED 3  // pairs are (2i, 2i + 1), else (i, i + width / 2)
+#define ROPE_QK_NORM 4      // RMS norm of each q and k head before rotation
+
+#ifdef __cplusplus
+namespace scoria {
+using uint = uint32_t;
+#endif
+
+struct RopeCachePush {
+    uint tokens, heads, kv_heads, head_dim;
+    uint width;                  // leading dims of a head that rotate
+    uint qkv_first, qkv_stride;  // words, as in Matrix
+    uint coarse_rows;            // of the angle table
+    uint first_block, blocks;    // physical blocks of this shard
+    uint rotate_q;               // once per token, though every shard has a dispatch
+    float epsilon;
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

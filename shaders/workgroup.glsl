@@ -1,0 +1,35 @@
+// Reductions over a whole workgroup. All invocations reach them; every one gets the result.
+// With one logical group per workgroup, native, they use no shared memory and no barrier.
+#ifndef SCORIA_WORKGROUP_GLSL
+#define SCORIA_WORKGROUP_GLSL
+#include "subgroup.glsl"
+
+shared uint wg_scratch[SG_COUNT];
+
+uint wg_lane() { return sg_index() * SG_SIZE + sg_lane(); }
+
+void wg_share(uint bits) {
+    barrier();
+    if (sg_lane() == 0) wg_scratch[sg_index()] = bits;
+    barrier();
+}
+
+float wg_add(float value) {
+    value = sg_add(value);
+    if (SG_COUNT == 1) return value;
+    wg_share(floatBitsToUint(value));
+    float total = 0.0;
+    for (uint i = 0; i < SG_COUNT; ++i) total += uintBitsToFloat(wg_scratch[i]);
+    return total;
+}
+
+uint wg_max(uint value) {
+    value = sg_max(value);
+    if (SG_COUNT == 1) return value;
+    wg_share(value);
+    uint most = 0;
+    for (uint i = 0; i < SG_COUNT; ++i) most = max(most, wg_scratch[i]);
+    return most;
+}
+
+#endif
