@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+"""Compares Scoria with llama.cpp's Vulkan backend: same driver, same model, alternating in one run.
+
+    tools/bench/compare_peer.py --model M.gguf [--peer-bin FOLDER] [--rounds 3] [--check]
+
+Prints a markdown block for RESULTS.md. Machines are shared and clocks drift, so what counts is the ratio
+inside one round; both programs run in every round and the one that goes first changes.
+VK_DRIVER_FILES selects the driver of both, as usual.
+
+The peer is the llama.cpp inside the PyPI source package llama-cpp-python, pinned by checksum, built by its
+own CMake with GGML_VULKAN=ON and fully optimised; --peer-bin takes a folder with a llama-bench and a
+llama-simple built elsewhere. Building needs pip, cmake, ninja, glslc and a C++ compiler.
+"""
+
+import argparse
+import datetime
+import hashlib
+import json
+import os
+import pathlib
+import platform
+import re
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+
+PACKAGE = "llama-cpp-python"
+VERSION = "0.3.36"
+SHA256 = "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+TIMEOUT_S = 1800  # the peer compiles single shaders for a minute on a CPU driver
+
+# Ratios asked for on a CPU driver: (row, unit, what it says, times better than the peer).
+ROWS = [
+    ("decode", "tok/s", "decode, {n} tokens from an empty cache", 4),
+    ("prompt", "tok/s", "prompt, {p} tokens", 2),
+    ("cold", "s", "first token, every shader cache empty", 10),
+    ("warm", "s", "first token, shader caches filled by one run", 3),
+]
+
+
+def stop(text):
+    sys.exit(f"[compare_peer] {text}")
+
+
+def say(*words):
+    print("[compare_peer]", *words, file=sys.stderr, flush=True)
+
+
+def run(command, env=None, **options):
+    """Runs a command; its standard output as text, or a stop that shows the end of what it said."""
+    done = subprocess.run([str(c) for c in command], env=env, text=True, capture_output=True,
+                          timeout=TIMEOUT_S, **options)
+    if done.returncode != 0:
+        stop(f"expected success of {shlex.join(map(str, command))}, got exit code {done.returncode}:\n"
+             + (done.stdout + done.stderr)[-2000:])
+    return done.stdout
+
+
+# --- the peer, from PyPI ---------------------------------------------------------------------------------
+
+def vulkan_headers(work):
+    """CMake options for headers new enough for the peer; Debian 12's are not, trixie's are unpacked aside."""
+    system = pathlib.Path("/usr/include/vulkan/vulkan_core.h")
+    if system.exists() and "VK_VERSION_1_4" in system.read_text():
+        return []
+    root = work / "headers"
+    if not root.exists():
+        root.mkdir()
+        run(["apt-get", "download", "libvulkan-dev/trixie", "spirv-headers/trixie"], cwd=root)
+        for package in root.glob("*.deb"):
+            run(["dpkg", "-x", package, root])
+    return [f"-DVulkan_INCLUDE_DIR={root}/usr/include",
+            f"-DSPIRV-Headers_DIR={root}/usr/share/cmake/SPIRV-Headers"]
+
+
+def cpu_options():
+    """The instruction sets of this CPU by hand: the peer's native build stops with an illegal instruction
+    on some virtual machines. AVX2, FMA and F16C are its default."""
+    flags = set(re.search(r"^flags\s*:(.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.M)[1].split())
+    options = {"AVX512": {"avx512f", "avx512cd", "avx512vl", "avx512dq", "avx512bw"},
+               "AVX512_VBMI": {"avx512vbmi"}, "AVX512_VNNI": {"avx512_vnni"}, "AVX512_BF16": {"avx512_bf16"}}
+    return ["-DGGML_NATIVE=OFF"] + [f"-DGGML_{option}=ON" for option, needs in options.items() if needs <= flags]
+
+
+def build_peer(work, jobs):
+    for tool in ("cmake", "ninja", "glslc", "c++"):
+        if not shutil.which(tool):
+            stop(f"expected {tool} on the path to build the peer, got none")
+    work.mkdir(parents=True, exist_ok=True)
+    archives = list(work.glob("*.tar.gz"))
+    if not archives:
+        say("downloading", PACKAGE, VERSION)
+        run([sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", PACKAGE,
+             f"{PACKAGE}=={VERSION}", "-d", work])
+        archives = list(work.glob("*.tar.gz"))
+    found = hashlib.sha256(archives[0].read_bytes()).hexdigest()
+    if found != SHA256:
+        stop(f"expected {archives[0].name} with SHA-256 {SHA256}, got {found}")
+    with tarfile.open(archives[0]) as archive:
+        folder = work / archive.getnames()[0].split("/")[0]
+        if not folder.exists():
+            archive.extractall(work)
+    say("building the peer, several minutes:", work / "build")
+    run(["cmake", "-S", folder / "vendor/llama.cpp", "-B", work / "build", "-GNinja",
+         "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_SHARED_LIBS=OFF", "-DGGML_VULKAN=ON", "-DLLAMA_CURL=OFF",
+         "-DLLAMA_BUILD_TESTS=OFF", "-DLLAMA_BUILD_SERVER=OFF", *cpu_options(), *vulkan_headers(work)])
+    run(["cmake", "--build", work / "build", "-j", str(jobs), "--target", "llama-bench", "llama-simple"])
+    return work / "build/bin"
+
+
+# --- the two programs ------------------------------------------------------------------------------------
+
+class Program:
+    """One of the two, with shader caches of its own: `fresh` empties every one of them."""
+
+    def __init__(self, name, bench, first, environment):
+        self.name, self.bench_command, self.first_command = name, bench, first
+        self.environment = environment
+        self.caches = None
+
+    def fresh(self):
+        self.caches = tempfile.TemporaryDirectory(prefix="scoria-bench-")
+
+    def env(self):
+        folder = self.caches.name
+        return os.environ | self.environment | {
+            "XDG_CACHE_HOME": folder, "MESA_SHADER_CACHE_DIR": folder, "__GL_SHADER_DISK_CACHE_PATH": folder}
+
+    def first_token(self):
+        """Seconds from the start of the process to the first byte that it streams, and all of its text."""
+        with tempfile.TemporaryFile() as errors:
+            start = time.monotonic()
+            process = subprocess.Popen(self.first_command, env=self.env(), stdout=subprocess.PIPE,
+                                       stderr=errors)
+            text = os.read(process.stdout.fileno(), 1)
+            seconds = time.monotonic() - start
+            text += process.stdout.read()
+            if process.wait() != 0 or not text:
+                errors.seek(0)
+                stop(f"expected a first token from {shlex.join(self.first_command)}, got exit code "
+                     f"{process.returncode}:\n" + errors.read().decode(errors="replace")[-2000:])
+        return seconds, text.decode(errors="replace")
+
+    def bench(self):
+        return json.loads(run(self.bench_command, env=self.env()))
+
+
+def scoria_rates(report, args):
+    rows = {row["test"]: row["tokens_per_second"] for row in report["rows"]}
+    return {"prompt": rows[f"pp{args.prompt_tokens}"], "decode": rows[f"tg{args.decode_tokens}"]}
+
+
+def peer_rates(report, args):
+    rows = {(row["n_prompt"], row["n_gen"]): row["avg_ts"] for row in report}
+    return {"prompt": rows[args.prompt_tokens, 0], "decode": rows[0, args.decode_tokens]}
+
+
+def programs(args, peer_bin):
+    sizes = ["-p", str(args.prompt_tokens), "-n", str(args.decode_tokens)]
+    ours = Program("Scoria",
+                   [args.scoria, "bench", "-m", args.model, *sizes, "-r", "1", "--json", *args.scoria_args],
+                   [args.scoria, "run", "-m", args.model, "--raw", "-p", args.text, "-n", "1", "--temp", "0",
+                    *args.scoria_args], {})
+    # llama-simple streams its first bytes, prompt included, when the first token is there. The peer skips CPU
+    # drivers unless a device is named.
+    peer = Program("llama.cpp",
+                   [f"{peer_bin}/llama-bench", "-m", args.model, *sizes, "-ngl", "99", "-r", "1", "-o", "json"],
+                   [f"{peer_bin}/llama-simple", "-m", args.model, "-ngl", "99", "-n", "1", args.text],
+                   {"GGML_VK_VISIBLE_DEVICES": str(args.peer_device)})
+    return ours, peer
+
+
+def measure(program, rates, args):
+    """One program in one round: cold, then warm, then the rates, with the caches that the cold run filled."""
+    program.fresh()
+    figures = {}
+    figures["cold"], program.text = program.first_token()
+    figures["warm"], _ = program.first_token()
+    report = program.bench()
+    figures |= rates(report, args)
+    program.report = report
+    say(program.name, {key: round(value, 3) for key, value in figures.items()})
+    return figures
+
+
+# --- the report ------------------------------------------------------------------------------------------
+
+def machine():
+    model = re.search(r"^model name\s*:\s*(.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.M)
+    return f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores"
+
+
+def ratio(row, unit, ours, peer):
+    return ours[row] / peer[row] if unit == "tok/s" else peer[row] / ours[row]
+
+
+def table(rounds, args):
+    """Markdown lines, and whether every ratio reached what is asked for."""
+    lines = [f"| | Scoria | llama.cpp | times better: median ({len(rounds)} rounds: min to max) | asked for |",
+             "|---|---|---|---|---|"]
+    reached = True
+    for row, unit, text, wanted in ROWS:
+        ratios = [ratio(row, unit, ours, peer) for ours, peer in rounds]
+        ours, peer = (statistics.median(r[i][row] for r in rounds) for i in (0, 1))
+        middle = statistics.median(ratios)
+        reached = reached and middle >= wanted
+        lines.append(f"| {text.format(n=args.decode_tokens, p=args.prompt_tokens)} | {ours:.2f} {unit} "
+                     f"| {peer:.2f} {unit} | {middle:.2f} ({min(ratios):.2f} to {max(ratios):.2f}) | {wanted} |")
+    return lines, reached
+
+
+def report(rounds, load, ours, peer, args):
+    """Prints the block for RESULTS.md; true if every ratio reached what is asked for."""
+    lines, reached = table(rounds, args)
+    said = ours.report
+    peer_text = peer.text.replace(args.text, "", 1).strip()
+    print(f"### {datetime.date.today()}, {said['device']}, {said['driver']}\n")
+    print(f"{machine()}; load before each round {', '.join(f'{x:.1f}' for x in load)}; model "
+          f"{os.path.basename(args.model)}; Scoria --precision {said['precision']}; peer {PACKAGE} {VERSION}. "
+          f"First token of {args.text!r}: Scoria {ours.text.strip()!r}, llama.cpp {peer_text!r}.\n")
+    print("\n".join(lines))
+    step = said["step"]
+    print(f"\nScoria's decode step: {step['dispatches']} dispatches ({step['dispatches_per_layer']:.2f} per "
+          f"layer), {step['barriers']} barriers, {step['submit_cpu_us']:.0f} us of CPU to submit; "
+          f"{said['pipelines']} pipelines.")
+    shown = [os.path.basename(word) if word.startswith("/") else word for word in sys.argv[1:]]
+    print(f"Command: `tools/bench/compare_peer.py {shlex.join(shown)}`")
+    return reached
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--model", required=True, help="a GGUF file")
+    add("--scoria", default=str(REPOSITORY / "build/release/scoria"), help="the program")
+    add("--scoria-args", type=shlex.split, default=[], help="more flags for it: --scoria-args='--precision fast'")
+    add("--peer-bin", help="folder of a peer already built; default: built from PyPI")
+    add("--peer-work", type=pathlib.Path, default=REPOSITORY / ".cache/peer", help="where it is built")
+    add("--peer-device", type=int, default=0, help="the peer's number of the device")
+    add("--rounds", type=int, default=3)
+    add("--prompt-tokens", type=int, default=128)
+    add("--decode-tokens", type=int, default=32)
+    add("--text", default="The capital of France is", help="the prompt of the first-token runs")
+    add("--jobs", type=int, default=os.cpu_count(), help="of the peer's build")
+    add("--check", action="store_true", help="exit code 1 if a ratio is below what is asked for")
+    args = parser.parse_args()
+    for file in (args.model, args.scoria):
+        if not os.path.isfile(file):
+            stop(f"expected a file, got {file}")
+    return args
+
+
+def main():
+    args = arguments()
+    pair = programs(args, args.peer_bin or build_peer(args.peer_work.resolve(), args.jobs))
+    rates = (scoria_rates, peer_rates)
+    with open(args.model, "rb") as file:  # into the page cache, for whichever goes first
+        while file.read(1 << 24):
+            pass
+    rounds, load = [], []
+    for number in range(args.rounds):
+        load.append(os.getloadavg()[0])
+        figures = [None, None]
+        for i in ((0, 1) if number % 2 == 0 else (1, 0)):
+            figures[i] = measure(pair[i], rates[i], args)
+        rounds.append(figures)
+    if not report(rounds, load, *pair, args) and args.check:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
