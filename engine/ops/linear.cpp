@@ -1,0 +1,95 @@
+// See linear.h; the kernels are shaders/linear_vec.comp and linear_tile.comp.
+#include "linear.h"
+
+#include "fail.h"
+#include "linear.push.h"
+#include "weight_layout.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+
+namespace scoria {
+namespace {
+
+LinearVariant vec(const vk::Caps& caps, bool native, uint32_t lane_tokens, uint32_t lane_pairs, uint32_t parts) {
+    // Without real subgroups a logical one is only a way to count lanes: as many as a row group has pairs.
+    const uint32_t subgroup = native ? caps.subgroup_size : 8;
+    // On a CPU driver a workgroup is a call, and lanes past a subgroup are a loop in it.
+    const uint32_t wanted = caps.is_cpu() ? 2 * std::max(8u, subgroup) : 64;
+    const uint32_t most = std::min(caps.max_invocations, caps.max_workgroup_x);
+    const uint32_t workgroup = std::max(std::min(wanted, most) / (subgroup * parts), 1u) * subgroup * parts;
+    const uint32_t rows = workgroup / parts * 2 * lane_pairs;
+    return {native ? Shader::linear_vec_sg : Shader::linear_vec, workgroup, lane_tokens, rows, subgroup, lane_tokens,
+            lane_pairs, parts,
+            cat(native ? "vec_sg" : "vec", subgroup, " tokens ", lane_tokens, " pairs ", lane_pairs, " parts ", parts)};
+}
+
+bool fits(const vk::Caps& caps, const LinearVariant& variant) {
+    const uint32_t sums = variant.parts > 1 ? variant.workgroup * 2 * variant.lane_pairs * variant.lane_tokens : 0;
+    return variant.workgroup <= std::min(caps.max_invocations, caps.max_workgroup_x) && 4 * sums <= caps.shared_memory;
+}
+
+}  // namespace
+
+std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearShape& shape) {
+    const bool native = caps.native_subgroups() && caps.subgroup_ballot;
+    // A CPU driver pays for each pipeline with up to a second of compiling: one token, or four at a time.
+    const uint32_t few = caps.is_cpu() ? 4 : std::min(std::bit_ceil(shape.tokens), 8u);
+    const uint32_t lane_tokens = shape.tokens == 1 ? 1 : few;
+    // A GPU wants thousands of subgroups; few rows make them by sharing out the columns.
+    const uint32_t parts = !caps.is_cpu() && shape.rows < 16384 && shape.cols >= 256 ? 2 : 1;
+
+    const LinearVariant tile{.shader = Shader::linear_tile, .workgroup = LINEAR_TILE_WORKGROUP,
+                             .tokens = LINEAR_TILE_TOKENS, .rows = LINEAR_TILE_ROWS, .name = "tile 64x64"};
+    std::vector<LinearVariant> variants;
+    const auto add = [&](const LinearVariant& variant) {
+        const auto same = [&](const LinearVariant& other) { return other.name == variant.name; };
+        if (fits(caps, variant) && std::ranges::none_of(variants, same)) variants.push_back(variant);
+    };
+    if (!caps.is_cpu() && shape.tokens > 8) add(tile);
+    if (native) add(vec(caps, true, lane_tokens, 1, parts));
+    add(vec(caps, false, lane_tokens, 1, parts));
+    add(vec(caps, native, lane_tokens, 1, 3 - parts));
+    add(vec(caps, native, 2, 2, 1));
+    add(tile);
+    assert(!variants.empty());
+    return variants;
+}
+
+void record_linear(OpContext& context, const LinearArgs& args, const LinearVariant& variant) {
+    const DeviceWeight& weight = args.weight;
+    assert(args.x.cols == weight.cols && args.out.cols == (args.glu ? weight.rows / 2 : weight.rows));
+    const vk::Constant constants[] = {{vk::constant_workgroup, variant.workgroup},
+                                      {2, uint32_t(weight.type)},
+                                      {vk::constant_subgroup, variant.subgroup},
+                                      {LINEAR_TOKENS, variant.lane_tokens},
+                                      {LINEAR_PAIRS, variant.lane_pairs},
+                                      {LINEAR_PARTS, variant.parts}};
+    const bool tile = variant.shader == Shader::linear_tile;
+    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
+        shader_module(variant.shader), tile ? std::span(constants).subspan(1, 1) : std::span(constants));
+
+    const uint32_t tokens = args.out.rows;
+    const uint64_t token_tiles = (uint64_t(tokens) + variant.tokens - 1) / variant.tokens;
+    const Matrix& residual = args.residual ? *args.residual : args.x;
+    for (const DeviceWeight::Shard& shard : weight.shards) {
+        assert(!args.glu || shard.first_row % 2 == 0);
+        const WeightPlanes planes = weight_planes(weight.type, shard.rows, weight.cols);
+        const uint32_t out_row = args.glu ? shard.first_row / 2 : shard.first_row;
+        const LinearPush push{
+            .rows = shard.rows, .cols = weight.cols, .tokens = tokens,
+            .flags = (args.bias ? LINEAR_BIAS : 0) | (args.residual ? LINEAR_RESIDUAL : 0) | (args.glu ? LINEAR_GLU : 0),
+            .high_plane = uint32_t(planes.high / 4), .scale_plane = uint32_t(planes.scales / 4),
+            .x_first = args.x.first, .x_stride = args.x.stride,
+            .out_first = args.out.first + out_row, .out_stride = args.out.stride,
+            .residual_first = residual.first + out_row, .residual_stride = residual.stride,
+            .bias_first = shard.first_row};
+        const uint64_t row_tiles = (uint64_t(shard.rows) + variant.rows - 1) / variant.rows;
+        context.recorder.dispatch(
+            pipeline, {shard.view, args.x.view, args.bias ? *args.bias : args.x.view, residual.view, args.out.view},
+            push, row_tiles * token_tiles, args.glu ? "linear glu" : "linear");
+    }
+}
+
+}  // namespace scoria

@@ -1,0 +1,153 @@
+// Checks of linear: every weight type and variant against the double-precision product.
+#include "ops/linear.h"
+#include "reference/elementwise.h"
+#include "weight_check.h"
+
+#include <cmath>
+
+namespace scoria::validate {
+namespace {
+
+struct Case {
+    uint32_t tokens, rows, cols;
+    bool bias = false, residual = false, in_place = false, glu = false, strided = false;
+    uint32_t shard_rows = 0;
+    Tier tier = Tier::quick;
+};
+
+constexpr Case cases[] = {
+    {1, 1, 32},
+    {1, 576, 576, true, true},
+    {1, 77, 1536, true, true, true, false, true, 20},
+    {1, 96, 256, true, false, false, true, true, 34},
+    {3, 49, 96, true, true, false, false, true},
+    {5, 64, 320, false, false, false, true},
+    {70, 130, 160, true, true, true, false, true, 64},
+    {67, 98, 64, true, false, false, true, false, 50},
+    {300, 4096, 32},  // 76,800 groups at one token and 16 rows each: the grid folds
+    {1, 70000, 64, false, false, false, false, false, 0, Tier::full},
+    {128, 1536, 576, false, true, true, false, false, 0, Tier::full},
+    {8, 576, 1536, true, true, false, false, false, 0, Tier::full},
+};
+// Float rows may end anywhere.
+constexpr Case float_cases[] = {{1, 9, 1}, {2, 33, 45, true, true, false, false, true}, {67, 65, 577}};
+
+constexpr TensorType types[] = {TensorType::f32,  TensorType::f16,  TensorType::bf16, TensorType::q4_0,
+                                TensorType::q4_1, TensorType::q5_0, TensorType::q5_1, TensorType::q8_0};
+
+/// Sums of `cols` products of random sign, rounded at every step, err by about sqrt(cols) * 2^-24 of their
+/// size (the partial sums grow as a random walk). Codes of 4 and 5 bits are multiplied as values in [1, 2)
+/// (dequant.glsl), which cancels up to two bits and a half; GLU multiplies two sums. Each bound leaves as
+/// much room as the largest of thousands of such errors needs: 6 standard deviations for an element.
+Bounds bounds_for(const Case& c, TensorType type) {
+    const bool shifted = type != TensorType::f32 && type != TensorType::f16 && type != TensorType::bf16 &&
+                         type != TensorType::q8_0;
+    const double error = std::sqrt(double(c.cols) + 32) * std::exp2(-24) * (shifted ? 6 : 1) * (c.glu ? 2 : 1);
+    return {error * error, 2 * error, 6 * error};
+}
+
+std::string shape_of(const Case& c, TensorType type) {
+    return cat(tensor_type_info(type).name, " rows ", c.rows, " cols ", c.cols, " tokens ", c.tokens,
+               c.bias ? " bias" : "", c.residual ? c.in_place ? " residual in place" : " residual" : "",
+               c.glu ? " glu" : "", c.strided ? " strided" : "", c.shard_rows ? " sharded" : "");
+}
+
+/// A float matrix with gaps that hold NaN where `strided`.
+struct Placed {
+    std::vector<float> words;
+    uint32_t first, stride;
+    Matrix matrix(const vk::Buffer& buffer, uint32_t rows, uint32_t cols) const {
+        return {buffer.view(), rows, cols, stride, first};
+    }
+};
+Placed place(std::span<const float> values, uint32_t cols, bool strided) {
+    const uint32_t first = strided ? 5 : 0, stride = cols + (strided ? 3 : 0);
+    Placed placed{{}, first, stride};
+    placed.words.assign(first + values.size() / cols * stride, std::nanf(""));
+    for (size_t i = 0; i < values.size(); ++i) placed.words[first + i / cols * stride + i % cols] = values[i];
+    return placed;
+}
+
+struct Inputs {
+    std::vector<float> x, bias, residual;
+    std::vector<double> expected;  // [tokens, out columns]
+    uint32_t out_cols;
+};
+
+Inputs inputs_for(const Case& c, const CheckWeight& weight, uint64_t seed) {
+    Inputs in{random_floats(size_t(c.tokens) * c.cols, seed + 1), random_floats(c.rows, seed + 2), {}, {}, c.glu ? c.rows / 2 : c.rows};
+    const size_t outputs = size_t(c.tokens) * in.out_cols;
+    in.residual = random_floats(outputs, seed + 3);
+    const std::vector<double> x(in.x.begin(), in.x.end());
+    std::vector<double> bias;
+    if (c.bias) bias.assign(in.bias.begin(), in.bias.end());
+    std::vector<double> product(size_t(c.tokens) * c.rows);
+    reference::linear(x, weight.reference(), bias, product);
+    in.expected = product;
+    if (c.glu) {
+        in.expected.resize(outputs);
+        for (size_t i = 0; i < outputs; ++i)
+            in.expected[i] = reference::activate(product[2 * i], Activation::silu) * product[2 * i + 1];
+    }
+    if (c.residual)
+        for (size_t i = 0; i < outputs; ++i) in.expected[i] += in.residual[i];
+    return in;
+}
+
+void run_case(CheckContext& context, const Case& c, TensorType type, size_t most_variants) {
+    const uint64_t seed = context.seed + c.rows + c.cols;
+    const CheckWeight weight = check_weight(context, type, c.rows, c.cols, random_blocks(type, c.rows, c.cols, seed), c.shard_rows);
+    const Inputs in = inputs_for(c, weight, seed);
+    const Placed x = place(in.x, c.cols, c.strided), residual = place(in.residual, in.out_cols, c.strided);
+    const vk::Buffer x_buffer = context.buffer_of<float>(x.words), bias_buffer = context.buffer_of<float>(in.bias);
+    const vk::Buffer residual_buffer = context.buffer_of<float>(residual.words);
+    const vk::View bias = bias_buffer.view();
+    const Matrix residual_matrix = residual.matrix(residual_buffer, c.tokens, in.out_cols);
+
+    const auto variants = linear_variants(context.caps(), {c.tokens, c.rows, c.cols, type});
+    for (size_t i = 0; i < std::min(most_variants, variants.size()); ++i) {
+        const LinearVariant& variant = variants[i];
+        CheckContext::Output output = context.output(uint32_t(residual.words.size()));
+        Matrix out = output.matrix(c.tokens, in.out_cols);
+        out.stride = residual.stride;
+        out.first += residual.first;
+        LinearArgs args{.x = x.matrix(x_buffer, c.tokens, c.cols), .out = out, .weight = weight.device,
+                        .bias = c.bias ? &bias : nullptr, .residual = c.residual ? &residual_matrix : nullptr, .glu = c.glu};
+        if (c.in_place) args.residual = &args.out;
+        context.run([&](OpContext& op) {
+            if (c.in_place)
+                op.recorder.copy(residual_buffer.view(0, 4 * residual.words.size()),
+                                 output.buffer.view(4ull * output.first, 4 * residual.words.size()));
+            record_linear(op, args, variant);
+        });
+        std::string sentinel;
+        const std::vector<float> words = context.download(output, sentinel);
+        std::vector<float> actual(in.expected.size());
+        for (size_t k = 0; k < actual.size(); ++k)
+            actual[k] = words[residual.first + k / in.out_cols * residual.stride + k % in.out_cols];
+        for (size_t w = 0; w < words.size() && sentinel.empty(); ++w) {
+            const bool gap = w < residual.first || (w - residual.first) % residual.stride >= in.out_cols;
+            if (gap && !std::isnan(words[w])) sentinel = cat("word ", w, " between rows was overwritten");
+        }
+        context.compare("linear", variant.name, shape_of(c, type), in.expected, actual, in.out_cols,
+                        bounds_for(c, type), sentinel);
+    }
+}
+
+}  // namespace
+
+void check_linear(CheckContext& context) {
+    const bool full = context.tier == Tier::full;
+    for (const TensorType type : types) {
+        // Every new pair of type and variant costs a CPU driver a compile of up to a second: in the quick tier
+        // all variants run on one type, the default ones on all types.
+        const bool thorough = full || type == TensorType::q4_1;
+        for (const Case& c : cases)
+            if (full || (c.tier == Tier::quick && (thorough || c.rows < 100)))
+                run_case(context, c, type, thorough ? SIZE_MAX : 1);
+        if (tensor_type_info(type).block == 1)
+            for (const Case& c : float_cases) run_case(context, c, type, thorough ? SIZE_MAX : 1);
+    }
+}
+
+}  // namespace scoria::validate
