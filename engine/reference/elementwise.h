@@ -1,16 +1,28 @@
-// Reference: elementwise ops in double precision.
+// Ops on one element at a time. Outputs may be an input's memory.
 #pragma once
 
 #include "architecture.h"
 
+#include <cmath>
+#include <cstddef>
 #include <span>
 
 namespace scoria::reference {
 
-double activate(Activation activation, double x);
+inline double activate(double x, Activation activation) {
+    switch (activation) {
+        case Activation::silu: return x / (1 + std::exp(-x));
+    }
+    return x;
+}
+
 /// out = act(gate) * up
-void glu(std::span<const double> gate, std::span<const double> up, Activation activation, std::span<double> out);
-/// out = a + b
-void add(std::span<const double> a, std::span<const double> b, std::span<double> out);
+inline void glu(std::span<const double> gate, std::span<const double> up, Activation activation, std::span<double> out) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = activate(gate[i], activation) * up[i];
+}
+
+inline void add(std::span<const double> a, std::span<const double> b, std::span<double> out) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = a[i] + b[i];
+}
 
 }  // namespace scoria::reference

@@ -1,13 +1,35 @@
-// Reference: rotary positions in double precision (Su et al. 2021, eq. 34).
+// Rotary positions (Su et al. 2021, eq. 34): pair i of a head turns by position * inverse_frequencies[i].
 #pragma once
 
 #include "architecture.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <span>
 
 namespace scoria::reference {
 
-/// Rotates every head_dim consecutive elements of x, in place, as a token at `position`.
-void rope(std::span<double> x, uint32_t head_dim, const Rope& rope, uint64_t position);
+/// x, out: [tokens, heads * head_dim]; row t stands at position first + t. Elements of a head past
+/// rope.width stay as they are. x and out may be the same memory.
+inline void rope(std::span<const double> x, size_t heads, size_t head_dim, const Rope& rope, size_t first,
+                 std::span<double> out) {
+    std::copy(x.begin(), x.end(), out.begin());
+    const size_t pairs = rope.width / 2, tokens = x.size() / (heads * head_dim);
+    const bool halves = rope.pairs == RopePairs::halves;
+    for (size_t t = 0; t < tokens; ++t)
+        for (size_t i = 0; i < pairs; ++i) {
+            const double angle = static_cast<double>(first + t) * rope.inverse_frequencies[i];
+            const double cosine = std::cos(angle) * rope.magnitude, sine = std::sin(angle) * rope.magnitude;
+            for (size_t head = 0; head < heads; ++head) {
+                double* const values = &out[(t * heads + head) * head_dim];
+                double& a = values[halves ? i : 2 * i];
+                double& b = values[halves ? i + pairs : 2 * i + 1];
+                const double turned = a * cosine - b * sine;
+                b = b * cosine + a * sine;
+                a = turned;
+            }
+        }
+}
 
 }  // namespace scoria::reference
