@@ -11,13 +11,15 @@ namespace scoria::reference {
 
 inline double activate(double x, Activation activation) {
     switch (activation) {
-        case Activation::silu: return x / (1 + std::exp(-x));
+    case Activation::silu:
+        return x / (1 + std::exp(-x));
     }
     return x;
 }
 
 /// out = act(gate) * up
-inline void glu(std::span<const double> gate, std::span<const double> up, Activation activation, std::span<double> out) {
+inline void glu(std::span<const double> gate, std::span<const double> up, Activation activation,
+                std::span<double> out) {
     for (size_t i = 0; i < out.size(); ++i) out[i] = activate(gate[i], activation) * up[i];
 }
 

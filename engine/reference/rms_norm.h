@@ -8,7 +8,8 @@
 namespace scoria::reference {
 
 /// x, out: any number of groups, one after the other; may be the same memory.
-inline void rms_norm(std::span<const double> x, std::span<const double> weight, double epsilon, std::span<double> out) {
+inline void rms_norm(std::span<const double> x, std::span<const double> weight, double epsilon,
+                     std::span<double> out) {
     const size_t group = weight.size();
     for (size_t first = 0; first < x.size(); first += group) {
         double squares = 0;
