@@ -1,6 +1,7 @@
 #include "tokenizer/byte_bpe.h"
 
 #include "fail.h"
+#include "tokenizer/nfc.h"
 #include "tokenizer/utf8.h"
 
 #include <queue>
@@ -101,6 +102,8 @@ void ByteBpe::read_merges() {
 }
 
 void ByteBpe::encode_text(std::string_view text, std::vector<TokenId>& out) const {
+    std::string composed;
+    if (pre_kind_.nfc) text = composed = utf8::nfc(text);
     // Words recur: their tokens are looked up in what was already written. Per call, so that no lock is
     // needed.
     struct Range {

@@ -78,9 +78,12 @@ Vocabulary read_vocabulary(const GgufMetadata& metadata) {
         if (id >= 0) ends.insert(id);
     }
     for (size_t i = 0; i < tokens->size(); ++i) {
-        if (std::ranges::find(end_spellings, std::string_view((*tokens)[i])) != std::end(end_spellings)) {
-            ends.insert(static_cast<TokenId>(i));
-        }
+        if (std::ranges::find(end_spellings, std::string_view((*tokens)[i])) == std::end(end_spellings))
+            continue;
+        ends.insert(static_cast<TokenId>(i));
+        // Some converters call such a token normal; llama.cpp, whose ids the fixtures hold, overrides that
+        // too.
+        if (vocabulary.types[i] == TokenType::normal) vocabulary.types[i] = TokenType::control;
     }
     vocabulary.ends.assign(ends.begin(), ends.end());
     return vocabulary;

@@ -1,9 +1,9 @@
 #include "gguf_builder.h"
 
 #include "fail.h"
-#include "file.h"
 
 #include <atomic>
+#include <fstream>
 
 namespace scoria::test {
 namespace {
@@ -114,7 +114,7 @@ TemporaryFile::TemporaryFile(const std::string& bytes, const std::string& extens
     const auto folder = std::filesystem::temp_directory_path();
     path_ =
         (folder / cat("scoria-test-", static_cast<int64_t>(::getpid()), "-", serial++, extension)).string();
-    write_file_atomic(path_, std::as_bytes(std::span(bytes)));
+    std::ofstream(path_, std::ios::binary) << bytes;
 }
 
 }  // namespace scoria::test

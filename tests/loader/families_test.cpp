@@ -1,0 +1,160 @@
+// The architectures that the files of each family become.
+#include "gguf_builder.h"
+#include "model.h"
+#include "test_env.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+using namespace scoria;
+using namespace scoria::test;
+
+namespace {
+
+constexpr RopePairs interleaved = RopePairs::interleaved, halves = RopePairs::halves;
+
+double frequency(const Architecture& architecture, size_t i) {
+    return architecture.rope.inverse_frequencies.at(i);
+}
+
+}  // namespace
+
+TEST_CASE("fixtures of every family") {
+    struct Case {
+        const char* file;
+        uint32_t hidden, layers, heads, kv_heads, head_dim, feed_forward;
+        RopePairs pairs;
+        double base, linear;
+        bool tied, biases, qk_norm;
+    };
+    // From `config.json` of models/ and the shapes in the files.
+    const Case cases[] = {
+        {"llama1", 64, 2, 4, 4, 16, 112, interleaved, 1e4, 1, false, false, false},
+        {"llama3.2-tied", 64, 2, 4, 2, 16, 112, interleaved, 5e5, 0, true, false, false},
+        {"llama3", 64, 2, 4, 2, 16, 112, interleaved, 5e5, 0, false, false, false},
+        {"llama-linear-scaling", 64, 2, 4, 2, 16, 112, interleaved, 1e4, 4, false, false, false},
+        {"deepseek-67b", 64, 3, 4, 2, 16, 80, interleaved, 1e4, 1, false, false, false},
+        {"smollm2", 72, 2, 6, 2, 12, 112, interleaved, 1e5, 1, true, false, false},
+        {"mistral", 64, 2, 4, 2, 24, 112, interleaved, 1e4, 1, false, false, false},
+        {"qwen2", 64, 2, 4, 2, 16, 112, halves, 1e4, 1, false, true, false},
+        {"qwen3", 64, 2, 4, 2, 24, 112, halves, 1e4, 1, false, false, true},
+    };
+    for (const Case& c : cases) {
+        CAPTURE(c.file);
+        const Model model = open_model(fixtures() + "/gguf/" + c.file + ".gguf");
+        const Architecture& a = model.architecture;
+        CHECK(a.vocab == 256);
+        CHECK(a.context == 192);
+        CHECK(a.hidden == c.hidden);
+        CHECK(a.norm_epsilon == 0.02f);
+        CHECK(a.tied_embeddings == c.tied);
+        CHECK(a.rope.pairs == c.pairs);
+        CHECK(a.rope.width == c.head_dim);
+        CHECK(a.rope.magnitude == 1);
+        REQUIRE(a.layers.size() == c.layers);
+        for (const Layer& layer : a.layers) {
+            CHECK(layer.attention.heads == c.heads);
+            CHECK(layer.attention.kv_heads == c.kv_heads);
+            CHECK(layer.attention.head_dim == c.head_dim);
+            CHECK(layer.attention.scale == doctest::Approx(1 / std::sqrt(c.head_dim)).epsilon(1e-7));
+            CHECK(layer.attention.window == 0);
+            CHECK(layer.attention.q_bias == c.biases);
+            CHECK(layer.attention.k_bias == c.biases);
+            CHECK(layer.attention.v_bias == c.biases);
+            CHECK_FALSE(layer.attention.o_bias);
+            CHECK(layer.attention.qk_norm == c.qk_norm);
+            CHECK(layer.feed_forward.size == c.feed_forward);
+        }
+        REQUIRE(a.rope.inverse_frequencies.size() == c.head_dim / 2);
+        for (size_t i = 0; c.linear != 0 && i < a.rope.inverse_frequencies.size(); ++i) {
+            CHECK(frequency(a, i) ==
+                  doctest::Approx(std::pow(c.base, -2.0 * double(i) / c.head_dim) / c.linear).epsilon(1e-14));
+        }
+        CHECK(model.unused.empty());
+        CHECK(model.weights.at({Role::down, 1}).rows == c.hidden);
+        CHECK(model.weights.at({Role::down, 1}).cols == c.feed_forward);
+    }
+}
+
+TEST_CASE("Llama-3 scaling comes from the divisors in the file") {
+    // llama3's config.json: factor 8, low 1, high 4, original context 64; the formula is of "The Llama 3 Herd
+    // of Models" as Hugging Face's modeling_rope_utils states it. The file holds float32.
+    const Model model = open_model(fixtures() + "/gguf/llama3.gguf");
+    const double factor = 8, low = 1, high = 4, original = 64;
+    for (size_t i = 0; i < 8; ++i) {
+        CAPTURE(i);
+        const double plain = std::pow(5e5, -2.0 * double(i) / 16),
+                     wavelength = 2 * 3.14159265358979323846 / plain;
+        const double blend = (original / wavelength - low) / (high - low);
+        const double expected = wavelength < original / high  ? plain
+                                : wavelength > original / low ? plain / factor
+                                                              : (1 - blend) * plain / factor + blend * plain;
+        CHECK(frequency(model.architecture, i) == doctest::Approx(expected).epsilon(1e-6));
+    }
+}
+
+TEST_CASE("keys with a default, and optional tensors") {
+    GgufFile file = tiny_llama();
+    file.metadata.erase("llama.rope.freq_base");
+    file.metadata.erase("llama.attention.head_count_kv");
+    file.add("blk.0.attn_k.weight", {8, 8});
+    file.add("blk.0.attn_v.weight", {8, 8});
+    file.add("blk.0.attn_output.bias", {8});
+    file.add("extra", {3, 5});
+    file.metadata["llama.attention.sliding_window"] = 24u;
+    file.metadata["llama.rope.dimension_count"] = 2u;
+    file.metadata["general.name"] = "tiny";
+    const TemporaryFile on_disk(file.bytes());
+    const Model model = open_model(on_disk.path());
+    const Architecture& a = model.architecture;
+    CHECK(model.name == "tiny");
+    CHECK(a.tied_embeddings);
+    CHECK(a.layers[0].attention.kv_heads == 2);
+    CHECK(a.layers[0].attention.head_dim == 4);
+    CHECK(a.layers[0].attention.o_bias);
+    CHECK_FALSE(a.layers[0].attention.q_bias);
+    CHECK(a.layers[0].attention.window == 24);
+    CHECK(a.rope.width == 2);
+    CHECK(a.rope.inverse_frequencies == std::vector<double>{1});
+    REQUIRE(model.unused.size() == 1);
+    CHECK(model.unused[0].name == "extra");
+    CHECK(model.tokenizer == nullptr);
+    CHECK(model.chat_template.empty());
+    CHECK(model.metadata_json.find("\"llama.embedding_length\": 8") != std::string::npos);
+}
+
+TEST_CASE("tensor types") {
+    struct Case {
+        uint32_t type;
+        const char* name;
+        uint64_t row_bytes;  // of 64 weights
+    };
+    const Case cases[] = {{0, "F32", 256}, {1, "F16", 128}, {30, "BF16", 128}, {2, "Q4_0", 36},
+                          {3, "Q4_1", 40}, {6, "Q5_0", 44}, {7, "Q5_1", 48},   {8, "Q8_0", 68}};
+    for (const Case& c : cases) {
+        REQUIRE(tensor_type_info(c.type) != nullptr);
+        CHECK(std::string(tensor_type_info(c.type)->name) == c.name);
+        TensorView view;
+        view.type = tensor_type_info(c.type)->type;
+        view.rows = 3;
+        view.cols = 64;
+        CHECK(view.row_bytes() == c.row_bytes);
+        CHECK(view.bytes() == 3 * c.row_bytes);
+    }
+    for (const uint32_t other : {4u, 5u, 9u, 12u, 31u, 1000u}) CHECK(tensor_type_info(other) == nullptr);
+}
+
+TEST_CASE("the default model") {
+    if (default_model().empty()) {
+        MESSAGE("left out: SCORIA_MODEL names no model");
+        return;
+    }
+    const Model model = open_model(default_model());
+    CHECK(model.architecture.hidden == 576);
+    CHECK(model.architecture.layers.size() == 30);
+    CHECK(model.weights.at({Role::token_embedding, -1}).type == TensorType::q8_0);
+    CHECK(model.weights.at({Role::q, 29}).type == TensorType::q4_1);
+    CHECK(model.architecture.tied_embeddings);
+    CHECK(model.tokenizer->kind() == "gpt2 (smollm)");
+}

@@ -1,0 +1,217 @@
+// Tokenizers against the ids of the reference implementations, case by case.
+#include "tokenizer/tokenizer.h"
+
+#include "fail.h"
+#include "file.h"
+#include "gguf_builder.h"
+#include "model.h"
+#include "test_env.h"
+#include "tokenizer/nfc.h"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+
+using namespace scoria;
+using namespace scoria::test;
+using nlohmann::json;
+
+namespace {
+
+/// The text of a case: `name`, or `name`_hex where it is not UTF-8.
+std::string text_of(const json& entry, const std::string& name) {
+    if (entry.contains(name)) return entry[name];
+    const std::string hex = entry.at(name + "_hex");
+    std::string bytes;
+    for (size_t i = 0; i < hex.size(); i += 2)
+        bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+    return bytes;
+}
+
+bool has_text(const json& entry, const std::string& name) {
+    return entry.contains(name) || entry.contains(name + "_hex");
+}
+
+std::string stream(const Tokenizer& tokenizer, std::span<const TokenId> ids) {
+    StreamDecoder decoder(tokenizer, true);
+    std::string text;
+    for (const TokenId id : ids) text += decoder.push(id);
+    return text + decoder.finish();
+}
+
+std::shared_ptr<const Tokenizer> letters() {
+    GgufFile file;
+    add_vocabulary(file, {"a", "b", "c", "ab", "abc", "<s>", "<u>", "\xC3\xA2"},
+                   {"a b", "ab c"});  // U+00E2 spells byte E2
+    file.metadata["tokenizer.ggml.token_type"] = std::vector<int32_t>{1, 1, 1, 1, 1, 3, 4, 1};
+    file.metadata["tokenizer.ggml.bos_token_id"] = 5u;
+    file.metadata["tokenizer.ggml.eos_token_id"] = 5u;
+    file.metadata["tokenizer.ggml.add_bos_token"] = true;
+    file.metadata["tokenizer.ggml.add_eos_token"] = true;
+    return open_tokenizer(TemporaryFile(file.bytes()).path());
+}
+
+}  // namespace
+
+TEST_CASE("published vocabularies give the reference's ids and bytes") {
+    for (const std::string name : {"gpt-2", "llama-bpe", "qwen2", "falcon"}) {
+        CAPTURE(name);
+        const auto tokenizer = open_tokenizer(fixtures() + "/tokenizers/" + name + ".gguf");
+        const json fixture = json::parse(read_file(fixtures() + "/tokenizers/" + name + ".json"));
+        const json& meta = fixture["meta"];
+        CHECK(tokenizer->size() == meta["n_vocab"]);
+        CHECK(tokenizer->bos() == meta["bos"]);
+        CHECK(tokenizer->eos() == meta["eos"]);
+        CHECK(tokenizer->adds_bos() == meta["add_bos"]);
+        std::vector<TokenId> ends;
+        for (TokenId id = 0; id < static_cast<TokenId>(tokenizer->size()); ++id) {
+            if (tokenizer->ends_generation(id)) ends.push_back(id);
+        }
+        CHECK(ends == meta["eog"].get<std::vector<TokenId>>());
+        for (const json& pair : fixture["pieces_hex"]) {
+            const TokenId id = pair[0];
+            CAPTURE(id);
+            CHECK(tokenizer->piece(id, true) == text_of({{"piece_hex", pair[1]}}, "piece"));
+        }
+        for (const json& entry : fixture["cases"]) {
+            const std::string text = text_of(entry, "text");
+            CAPTURE(text);
+            // Where two references disagree the original tokenizer is right: it composes (NFC), the other
+            // does not.
+            const auto plain = entry.value("ids_hf", entry["ids_plain"]).get<std::vector<TokenId>>();
+            CHECK(tokenizer->encode(text, {.add_special = false, .parse_special = false}) == plain);
+            const auto special = entry["ids_special"].get<std::vector<TokenId>>();
+            if (!entry.contains("ids_hf")) CHECK(tokenizer->encode(text) == special);
+            // `joined` is what the token bytes give where the reference then removes spaces, which loses
+            // text.
+            const auto ids = entry["ids_plain"].get<std::vector<TokenId>>();
+            const std::string bytes = text_of(entry, has_text(entry, "joined") ? "joined" : "detok");
+            CHECK(tokenizer->decode(ids, true) == bytes);
+            if (has_text(entry, "joined")) continue;
+            CHECK(tokenizer->decode(special, true) == text_of(entry, "detok_special"));
+            CHECK(tokenizer->decode(special, false) == text_of(entry, "detok_skip_special"));
+        }
+    }
+}
+
+TEST_CASE("the default model gives the golden's ids") {
+    if (default_model().empty()) {
+        MESSAGE("left out: SCORIA_MODEL names no model");
+        return;
+    }
+    const Model model = open_model(default_model());
+    const json golden = json::parse(read_file(fixtures() + "/smollm2/golden.json"));
+    for (const TokenId id : golden["eog_token_ids"]) CHECK(model.tokenizer->ends_generation(id));
+    for (const json& prompt : golden["prompts"]) {
+        const std::string text = prompt.value("rendered", prompt["text"]);
+        CAPTURE(text);
+        CHECK(model.tokenizer->encode(text) == prompt["ids"].get<std::vector<TokenId>>());
+        const auto greedy = prompt["greedy"].get<std::vector<TokenId>>();
+        CHECK(model.tokenizer->decode(greedy, false) == prompt["greedy_text"]);
+    }
+    const std::string alice = read_file(fixtures() + "/text/alice.txt");
+    CHECK(model.tokenizer->decode(model.tokenizer->encode(alice), true) == alice);
+}
+
+TEST_CASE("normalization form C") {
+    // Checked once against Python's unicodedata over every character and 100,000 random sequences.
+    const std::pair<std::string, std::string> cases[] = {
+        {"plain", "plain"},
+        {"e\u0301", "\u00E9"},
+        {"\u2126\u212B", "\u03A9\u00C5"},                // singletons
+        {"s\u0307\u0323", "\u1E69"},                     // reordered, then composed twice
+        {"a\u0315\u0300", "\u00E0\u0315"},               // a higher class does not block a lower one
+        {"a\u0305\u0301", "a\u0305\u0301"},              // an equal one does
+        {"\u0958", "\u0915\u093C"},                      // excluded from composition
+        {"\u1112\u1161\u11AB \uD55C", "\uD55C \uD55C"},  // Hangul, by arithmetic
+        {"\u0301e", "\u0301e"},
+        {"", ""},
+    };
+    for (const auto& [text, composed] : cases) CHECK(utf8::nfc(text) == composed);
+}
+
+TEST_CASE("merges, special tokens and both ends") {
+    const auto tokenizer = letters();
+    struct Case {
+        const char* text;
+        EncodeOptions options;
+        std::vector<TokenId> ids;
+    };
+    const Case cases[] = {
+        {"abcab", {false, false}, {4, 3}},    {"abcab", {true, false}, {5, 4, 3, 5}},
+        {"", {true, true}, {5, 5}},           {"a<s>b", {false, true}, {0, 5, 1}},
+        {"a<s>b", {false, false}, {0, 1}},     // '<', 's' and '>' are no tokens here
+        {"a<u>b", {false, false}, {0, 6, 1}},  // user-defined: always
+        {"zab", {false, false}, {3}},
+    };
+    for (const Case& c : cases) {
+        CAPTURE(c.text);
+        CHECK(tokenizer->encode(c.text, c.options) == c.ids);
+    }
+    CHECK(tokenizer->piece(5, false) == "");
+    CHECK(tokenizer->piece(5, true) == "<s>");
+    CHECK(tokenizer->piece(6, false) == "<u>");
+    CHECK(tokenizer->piece(7, false) == "\xE2");
+    CHECK(tokenizer->ends_generation(5));
+    CHECK_FALSE(tokenizer->ends_generation(0));
+    for (const TokenId bad : {-1, 8}) CHECK_THROWS_AS(tokenizer->piece(bad, true), Error);
+}
+
+TEST_CASE("a stream never shows half a character") {
+    struct Bytes final : Tokenizer {  // token n is the byte n
+        std::vector<TokenId> encode(std::string_view, const EncodeOptions&) const override { return {}; }
+        std::string piece(TokenId id, bool) const override { return std::string(1, static_cast<char>(id)); }
+        std::string decode(std::span<const TokenId>, bool) const override { return {}; }
+        uint32_t size() const override { return 256; }
+        TokenId bos() const override { return -1; }
+        TokenId eos() const override { return -1; }
+        bool adds_bos() const override { return false; }
+        bool ends_generation(TokenId) const override { return false; }
+        std::string_view kind() const override { return "bytes"; }
+    } const bytes;
+    struct Case {
+        std::string bytes, text;
+    };
+    const std::string bad = "\xEF\xBF\xBD";
+    const Case cases[] = {
+        {"plain", "plain"},
+        {"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80", "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80"},
+        {"a\xE2\x82", "a" + bad},         // cut at the end
+        {"a\xE2\x82z", "a" + bad + "z"},  // cut in the middle: one mark for the whole part
+        {"\x80\xFF", bad + bad},
+        {"\xC0\xAF", bad + bad},                      // overlong
+        {"\xED\xA0\x80", bad + bad + bad},            // surrogate
+        {"\xF4\x90\x80\x80", bad + bad + bad + bad},  // above U+10FFFF
+        {"\xF0\x9F\x98\xF0\x9F\x98\x80", bad + "\xF0\x9F\x98\x80"},
+    };
+    for (const Case& c : cases) {
+        StreamDecoder decoder(bytes);
+        std::string text;
+        for (const char byte : c.bytes) {
+            const std::string shown = decoder.push(static_cast<uint8_t>(byte));
+            for (const char first : shown.substr(0, 1)) CHECK((static_cast<uint8_t>(first) & 0xC0) != 0x80);
+            text += shown;
+        }
+        CHECK(text + decoder.finish() == c.text);
+        CHECK(decoder.finish() == "");
+    }
+}
+
+TEST_CASE("text that is not UTF-8, and text made to be slow") {
+    const auto tokenizer = open_tokenizer(fixtures() + "/tokenizers/gpt-2.gguf");
+    const auto broken = tokenizer->encode("a\xFF\xE2\x82", {});
+    CHECK(tokenizer->decode(broken, true) == "a\xEF\xBF\xBD\xEF\xBF\xBD");
+    CHECK(stream(*tokenizer, broken) == "a\xEF\xBF\xBD\xEF\xBF\xBD");
+
+    std::string mixed;
+    for (int i = 0; i < 250000; ++i) mixed += static_cast<char>('a' + i * i % 26);
+    for (const std::string& text : {std::string(1 << 20, 'a'), std::string(1 << 20, ' '),
+                                    std::string(1 << 20, '<'), std::string(1 << 19, '\n') + "x", mixed}) {
+        const auto start = std::chrono::steady_clock::now();
+        const auto ids = tokenizer->encode(text, {});
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+        CHECK(tokenizer->decode(ids, true) == text);
+        CHECK_MESSAGE(took.count() < 20, "a quadratic search would take minutes");
+    }
+}
