@@ -29,6 +29,14 @@ struct CheckResult {
     std::string detail;              // of a failure: first bad element, expected, actual; NaN; sentinel hit
 };
 
+/// Outputs start as this NaN: an element that holds it was never written.
+inline constexpr uint32_t unwritten_word = 0x7FC0BEEF;
+
+/// Compares, row by row of `cols`; a sentinel error fails the result as it stands.
+CheckResult compare_values(std::string op, std::string variant, std::string shape, std::span<const double> expected,
+                           std::span<const float> actual, uint32_t cols, const Bounds& bounds,
+                           std::string sentinel_error = {});
+
 /// What a check runs on. `upload` and `download` move float tensors; buffers made here carry sentinels
 /// before and after the output, checked by `download`.
 class CheckContext {

@@ -1,0 +1,39 @@
+// Proof of a whole model: every tensor of the graph that the Vulkan executor
+// keeps, compared with the reference executor's, so that the first op that
+// diverges has a name.
+#pragma once
+
+#include "check.h"
+#include "graph.h"
+#include "session.h"
+
+#include <functional>
+#include <optional>
+
+namespace scoria::validate {
+
+/// Values [rows, cols] of a tensor; empty where it is never in memory (fused
+/// away).
+using FetchTensor = std::function<std::vector<float>(TensorId)>;
+
+struct ModelCheck {
+  std::vector<CheckResult>
+      ops; // in graph order; op "linear", variant "layer 3 q", shape "5 x 576"
+  std::optional<size_t> first_diverging; // index into ops
+  size_t fused_away = 0;                 // tensors that had no value to compare
+  bool passed() const { return !first_diverging; }
+};
+
+/// Bounds for tensors anywhere in a model: errors of earlier ops are part of
+/// them.
+Bounds model_bounds(Precision precision);
+
+/// Runs the reference over `ids`, from an empty sequence, and compares.
+ModelCheck check_model(const Model &model, std::span<const TokenId> ids,
+                       const FetchTensor &fetch, const Bounds &bounds);
+
+/// The same with a fresh session of `engine`, under the bounds of its
+/// precision. Errors: as Session::trace.
+ModelCheck check_model(Engine &engine, std::span<const TokenId> ids);
+
+} // namespace scoria::validate
