@@ -92,7 +92,7 @@ private_glslang() {
     say "unpacking a newer glslang into $tools"
     work=$(mktemp -d)
     (cd "$work" && for package in glslang-tools spirv-tools libc6 libstdc++6 libgcc-s1; do
-        apt-get -q download $package/trixie
+        apt-get -q -o APT::Sandbox::User=root download $package/trixie
     done) >&2
     rm -rf $tools
     mkdir -p $tools/root $tools/bin
