@@ -1,6 +1,5 @@
 // Checks of linear: every weight type and variant against the double-precision product.
 #include "ops/linear.h"
-#include "reference/elementwise.h"
 #include "weight_check.h"
 
 #include <cmath>
@@ -16,7 +15,7 @@ struct Case {
 };
 
 constexpr Case cases[] = {
-    {1, 1, 32},
+    {40, 1, 32},
     {1, 576, 576, true, true},
     {1, 77, 1536, true, true, true, false, true, 20},
     {1, 96, 256, true, false, false, true, true, 34},
@@ -87,7 +86,7 @@ Inputs inputs_for(const Case& c, const CheckWeight& weight, uint64_t seed) {
     if (c.glu) {
         in.expected.resize(outputs);
         for (size_t i = 0; i < outputs; ++i)
-            in.expected[i] = reference::activate(product[2 * i], Activation::silu) * product[2 * i + 1];
+            in.expected[i] = product[2 * i] / (1 + std::exp(-product[2 * i])) * product[2 * i + 1];
     }
     if (c.residual)
         for (size_t i = 0; i < outputs; ++i) in.expected[i] += in.residual[i];
@@ -129,8 +128,9 @@ void run_case(CheckContext& context, const Case& c, TensorType type, size_t most
             const bool gap = w < residual.first || (w - residual.first) % residual.stride >= in.out_cols;
             if (gap && !std::isnan(words[w])) sentinel = cat("word ", w, " between rows was overwritten");
         }
-        context.compare("linear", variant.name, shape_of(c, type), in.expected, actual, in.out_cols,
-                        bounds_for(c, type), sentinel);
+        // One output alone may be as near zero as it likes: fewer than 16 are judged together with the other tokens'.
+        const uint32_t judged = in.out_cols < 16 ? uint32_t(actual.size()) : in.out_cols;
+        context.compare("linear", variant.name, shape_of(c, type), in.expected, actual, judged, bounds_for(c, type), sentinel);
     }
 }
 
