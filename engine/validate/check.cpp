@@ -1,0 +1,104 @@
+// See check.h.
+#include "check.h"
+
+#include "fail.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+namespace scoria::validate {
+namespace {
+
+constexpr uint32_t sentinel = 0x7FA5A5A5;   // a NaN that no kernel makes
+constexpr uint32_t fence = 64;              // sentinels before and after an output, words
+
+/// splitmix64 (Steele et al. 2014): the standard library's distributions differ between platforms.
+uint64_t next(uint64_t& state) {
+    uint64_t z = state += 0x9E3779B97F4A7C15;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+    return z ^ (z >> 31);
+}
+double uniform(uint64_t& state) { return (double(next(state) >> 11) + 0.5) * 0x1p-53; }
+
+}  // namespace
+
+std::vector<float> random_floats(size_t count, uint64_t seed, float sigma) {
+    std::vector<float> values(count);
+    uint64_t state = seed;
+    for (float& value : values) {  // Box & Muller 1958
+        const double radius = std::sqrt(-2 * std::log(uniform(state)));
+        value = float(double(sigma) * radius * std::cos(2 * std::numbers::pi * uniform(state)));
+    }
+    return values;
+}
+
+CheckContext::CheckContext(vk::Device& device_, vk::Pipelines& pipelines_, Tier tier_, uint64_t seed_)
+    : device(device_), pipelines(pipelines_), tier(tier_), seed(seed_) {}
+
+vk::Buffer CheckContext::buffer(std::span<const std::byte> contents) {
+    // Kernels read words: an odd tail is padded, an empty buffer holds one.
+    const uint64_t bytes = std::max<uint64_t>(4, (contents.size() + 3) / 4 * 4);
+    vk::Buffer result(device, bytes, vk::MemoryUse::device);
+    vk::Buffer staging(device, bytes, vk::MemoryUse::staging);
+    std::ranges::copy(contents, staging.mapped().begin());
+    vk::Recorder recorder(device, pipelines);
+    recorder.copy(staging.view(), result.view());
+    const vk::Commands commands = recorder.finish();
+    device.wait(device.submit(std::array{commands.handle()}));
+    return result;
+}
+
+CheckContext::Output CheckContext::output(uint32_t words) {
+    std::vector<uint32_t> contents(words + 2 * fence, sentinel);
+    std::fill_n(contents.begin() + fence, words, unwritten_word);
+    return {buffer_of<uint32_t>(contents), fence, words};
+}
+
+void CheckContext::run(const std::function<void(OpContext&)>& record) {
+    vk::Recorder recorder(device, pipelines);
+    OpContext context{recorder, caps()};
+    record(context);
+    const vk::Commands commands = recorder.finish();
+    device.wait(device.submit(std::array{commands.handle()}));
+}
+
+std::vector<std::byte> CheckContext::download(const vk::View& view) {
+    const vk::Buffer readback(device, view.size, vk::MemoryUse::readback);
+    vk::Recorder recorder(device, pipelines);
+    recorder.copy(view, readback.view());
+    recorder.make_host_visible();
+    const vk::Commands commands = recorder.finish();
+    device.wait(device.submit(std::array{commands.handle()}));
+    const auto mapped = readback.mapped().first(view.size);
+    return {mapped.begin(), mapped.end()};
+}
+
+std::vector<float> CheckContext::download(const Output& output, std::string& sentinel_error) {
+    const std::vector<std::byte> bytes = download(output.buffer.view());
+    std::vector<uint32_t> words(bytes.size() / 4);
+    std::memcpy(words.data(), bytes.data(), words.size() * 4);
+    for (size_t i = 0; i < words.size(); ++i) {
+        const bool outside = i < output.first || i >= output.first + output.words;
+        if (outside && words[i] != sentinel) {
+            sentinel_error = cat("word ", int64_t(i) - output.first, " of an output of ", output.words, " was overwritten");
+            break;
+        }
+    }
+    std::vector<float> values(output.words);
+    std::memcpy(values.data(), words.data() + output.first, 4ull * output.words);
+    return values;
+}
+
+void CheckContext::compare(std::string op, std::string variant, std::string shape, std::span<const double> expected,
+                           std::span<const float> actual, uint32_t cols, const Bounds& bounds,
+                           std::string sentinel_error) {
+    results_.push_back(compare_values(std::move(op), std::move(variant), std::move(shape), expected, actual, cols,
+                                      bounds, std::move(sentinel_error)));
+}
+
+}  // namespace scoria::validate

@@ -1,0 +1,35 @@
+// Small things that the checks of several ops need.
+#pragma once
+
+#include "check.h"
+
+#include <cmath>
+
+namespace scoria::validate {
+
+inline constexpr double unit_roundoff = 0x1p-24;       // of float32
+inline constexpr double half_unit_roundoff = 0x1p-11;  // of float16
+
+inline std::vector<double> doubles(std::span<const float> values) { return {values.begin(), values.end()}; }
+
+/// Bounds for results whose rounding errors are about `units` unit roundoffs of the row's scale each:
+/// errors of elements are independent, so the worst one of a row is taken as eight times the typical one.
+inline Bounds bounds_of(double units, double roundoff = unit_roundoff) {
+    const double typical = units * roundoff;
+    return {typical * typical, 2 * typical, 8 * typical};
+}
+
+/// Runs `record` on every variant of a case and compares its output.
+template <class Variants, class Record>
+void run_variants(CheckContext& context, const char* op, const std::string& shape, const Variants& variants,
+                  std::span<const double> expected, uint32_t cols, const Bounds& bounds, const Record& record) {
+    for (const auto& variant : variants) {
+        const CheckContext::Output output = context.output(uint32_t(expected.size()));
+        context.run([&](OpContext& ops) { record(ops, output.matrix(uint32_t(expected.size() / cols), cols), variant); });
+        std::string sentinel_error;
+        const std::vector<float> actual = context.download(output, sentinel_error);
+        context.compare(op, variant.name, shape, expected, actual, cols, bounds, sentinel_error);
+    }
+}
+
+}  // namespace scoria::validate

@@ -1,0 +1,14 @@
+// The table of checks: every op that has kernels.
+#include "checks.h"
+
+namespace scoria::validate {
+
+std::span<const OpCheck> op_checks() {
+    static constexpr OpCheck table[] = {
+        {"embed", check_embed},         {"rms_norm", check_rms_norm}, {"linear", check_linear},
+        {"glu", check_glu},             {"add", check_add},           {"select", check_select},
+    };
+    return table;
+}
+
+}  // namespace scoria::validate
