@@ -11,58 +11,52 @@
 namespace scoria::validate {
 
 Bounds model_bounds(Precision precision) {
-  // NMSE: a float32 PyTorch run stays below 3.1e-5 standard deviations per
-  // logit, so 1e-9, and ten times that is allowed; 16-bit activations
-  // reach 8.1e-5 and 8-bit ones are about as coarse as bfloat16, 0.0038
-  // (fixtures/MODELS.md, "Tolerances", with its advice as the bound). One row
-  // may be 4 times worse than all together, since rows differ in scale, and one
-  // element 8 times worse than its row: beyond 8 standard deviations an error
-  // is not one of rounding.
-  const double nmse = precision == Precision::strict     ? 1e-8
-                      : precision == Precision::balanced ? 5e-4
-                                                         : 1e-2;
-  const double row = 4 * std::sqrt(nmse);
-  return {nmse, row, 8 * row};
+    // NMSE: a float32 PyTorch run stays below 3.1e-5 standard deviations per
+    // logit, so 1e-9, and ten times that is allowed; 16-bit activations
+    // reach 8.1e-5 and 8-bit ones are about as coarse as bfloat16, 0.0038
+    // (fixtures/MODELS.md, "Tolerances", with its advice as the bound). One row
+    // may be 4 times worse than all together, since rows differ in scale, and one
+    // element 8 times worse than its row: beyond 8 standard deviations an error
+    // is not one of rounding.
+    const double nmse = precision == Precision::strict     ? 1e-8
+                        : precision == Precision::balanced ? 5e-4
+                                                           : 1e-2;
+    const double row = 4 * std::sqrt(nmse);
+    return {nmse, row, 8 * row};
 }
 
-ModelCheck check_model(const Model &model, std::span<const TokenId> ids,
-                       const FetchTensor &fetch, const Bounds &bounds) {
-  ModelCheck check;
-  const auto observer = [&](const Graph &graph, const Op &op,
-                            std::span<const double> expected) {
-    const TensorId id = output_of(op);
-    const std::vector<float> actual = fetch(id);
-    if (actual.empty()) {
-      ++check.fused_away;
-      return;
-    }
-    const GraphTensor &tensor = graph.tensors[id.index];
-    const std::string kind = describe(graph, op);
-    check.ops.push_back(
-        compare_values(kind.substr(0, kind.find(' ')), tensor.name,
-                       cat(expected.size() / tensor.cols, " x ", tensor.cols),
-                       expected, actual, tensor.cols, bounds));
-    if (!check.ops.back().passed && !check.first_diverging)
-      check.first_diverging = check.ops.size() - 1;
-  };
-  reference::Executor(model).forward(ids, reference::Outputs::all, observer);
-  return check;
+ModelCheck check_model(const Model& model, std::span<const TokenId> ids, const FetchTensor& fetch,
+                       const Bounds& bounds) {
+    ModelCheck check;
+    const auto observer = [&](const Graph& graph, const Op& op, std::span<const double> expected) {
+        const TensorId id = output_of(op);
+        const std::vector<float> actual = fetch(id);
+        if (actual.empty()) {
+            ++check.fused_away;
+            return;
+        }
+        const GraphTensor& tensor = graph.tensors[id.index];
+        const std::string kind = describe(graph, op);
+        check.ops.push_back(compare_values(kind.substr(0, kind.find(' ')), tensor.name,
+                                           cat(expected.size() / tensor.cols, " x ", tensor.cols), expected,
+                                           actual, tensor.cols, bounds));
+        if (!check.ops.back().passed && !check.first_diverging) check.first_diverging = check.ops.size() - 1;
+    };
+    reference::Executor(model).forward(ids, reference::Outputs::all, observer);
+    return check;
 }
 
-ModelCheck check_model(Engine &engine, std::span<const TokenId> ids) {
-  std::map<TensorId, std::vector<float>>
-      kept; // fetched at once: later kernels reuse the memory
-  Session session(engine);
-  session.trace(ids, [&](const PlannedKernel &kernel, const TraceFetch &fetch) {
-    for (const TensorId &tensor : kernel.results)
-      kept[tensor] = fetch(tensor);
-  });
-  const auto fetch = [&](TensorId tensor) {
-    const auto found = kept.find(tensor);
-    return found == kept.end() ? std::vector<float>{} : found->second;
-  };
-  return check_model(engine.model(), ids, fetch,
-                     model_bounds(engine.options().precision));
+ModelCheck check_model(Engine& engine, std::span<const TokenId> ids) {
+    std::map<TensorId, std::vector<float>> kept;  // fetched at once: later kernels reuse the memory
+    Session session(engine);
+    session.trace(ids, [&](const PlannedKernel& kernel, const TraceFetch& fetch) {
+        for (const TensorId& tensor : kernel.results) kept[tensor] = fetch(tensor);
+    });
+    const auto fetch = [&](TensorId tensor) {
+        const auto found = kept.find(tensor);
+        return found == kept.end() ? std::vector<float>{} : found->second;
+    };
+    return check_model(engine.model(), ids, fetch, model_bounds(engine.options().precision));
 }
 
-} // namespace scoria::validate
+}  // namespace scoria::validate

@@ -23,194 +23,177 @@ namespace {
 constexpr double strict_error = 2e-3;
 
 GenerateOptions greedy(size_t count) {
-  GenerateOptions options;
-  options.max_tokens = static_cast<uint32_t>(count);
-  options.ignore_end = true;
-  return options;
+    GenerateOptions options;
+    options.max_tokens = static_cast<uint32_t>(count);
+    options.ignore_end = true;
+    return options;
 }
 
 /// Bounds of one precision class on a whole model (DESIGN.md, "Numbers").
 struct Class {
-  const char *name;
-  Precision precision;
-  double nmse;       // of the last prompt position's logits, mean removed
-  double perplexity; // relative
+    const char* name;
+    Precision precision;
+    double nmse;        // of the last prompt position's logits, mean removed
+    double perplexity;  // relative
 };
-constexpr Class classes[] = {
+const Class classes[] = {
     {"strict", Precision::strict, 1e-6, 0.005},
     {"balanced", Precision::balanced, 1e-4, 0.005},
 };
 
 /// Top-2 gaps of each greedy step, by prompt.
 std::map<std::string, std::vector<double>> recorded_gaps() {
-  std::ifstream file(fixtures() + "/smollm2/golden.json");
-  std::map<std::string, std::vector<double>> gaps;
-  for (const auto &prompt : nlohmann::json::parse(file).at("prompts"))
-    gaps[prompt.at("name")] = prompt.at("gaps").get<std::vector<double>>();
-  return gaps;
+    std::ifstream file(fixtures() + "/smollm2/golden.json");
+    std::map<std::string, std::vector<double>> gaps;
+    for (const auto& prompt : nlohmann::json::parse(file).at("prompts"))
+        gaps[prompt.at("name")] = prompt.at("gaps").get<std::vector<double>>();
+    return gaps;
 }
 
 /// Largest |error| about the means: what could have turned a token at a gap of
 /// up to twice it.
-double largest_shift(const std::vector<float> &expected,
-                     const std::vector<float> &actual) {
-  const double shift = mean(actual) - mean(expected);
-  double largest = 0;
-  for (size_t i = 0; i < expected.size(); ++i)
-    largest = std::max(
-        largest, std::abs(double(actual[i]) - double(expected[i]) - shift));
-  return largest;
+double largest_shift(const std::vector<float>& expected, const std::vector<float>& actual) {
+    const double shift = mean(actual) - mean(expected);
+    double largest = 0;
+    for (size_t i = 0; i < expected.size(); ++i)
+        largest = std::max(largest, std::abs(double(actual[i]) - double(expected[i]) - shift));
+    return largest;
 }
 
 /// Mean of -log softmax(logits)[id] over rows.
-double mean_nll(Session &session, std::span<const TokenId> ids,
-                uint32_t vocab) {
-  constexpr size_t piece = 128; // rows of logits held at once
-  double total = 0;
-  for (size_t first = 0; first + 1 < ids.size(); first += piece) {
-    const auto part =
-        ids.subspan(first, std::min(piece, ids.size() - 1 - first));
-    const ForwardResult result = session.forward(part, false);
-    for (size_t t = 0; t < part.size(); ++t) {
-      const auto row = std::span(result.logits).subspan(t * vocab, vocab);
-      const double largest = double(*std::max_element(row.begin(), row.end()));
-      double sum = 0;
-      for (const float logit : row)
-        sum += std::exp(double(logit) - largest);
-      total += std::log(sum) + largest -
-               double(row[static_cast<size_t>(ids[first + t + 1])]);
+double mean_nll(Session& session, std::span<const TokenId> ids, uint32_t vocab) {
+    constexpr size_t piece = 128;  // rows of logits held at once
+    double total = 0;
+    for (size_t first = 0; first + 1 < ids.size(); first += piece) {
+        const auto part = ids.subspan(first, std::min(piece, ids.size() - 1 - first));
+        const ForwardResult result = session.forward(part, false);
+        for (size_t t = 0; t < part.size(); ++t) {
+            const auto row = std::span(result.logits).subspan(t * vocab, vocab);
+            const double largest = double(*std::max_element(row.begin(), row.end()));
+            double sum = 0;
+            for (const float logit : row) sum += std::exp(double(logit) - largest);
+            total += std::log(sum) + largest - double(row[static_cast<size_t>(ids[first + t + 1])]);
+        }
     }
-  }
-  return total / double(ids.size() - 1);
+    return total / double(ids.size() - 1);
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("vulkan: tiny models reproduce their goldens") {
-  for (const ModelFixture &fixture : model_fixtures) {
-    Engine engine(std::make_shared<const Model>(open_fixture(fixture)),
-                  engine_options(Precision::strict));
-    const Safetensors golden(fixtures() + "/" + fixture.golden);
-    double worst = 0;
-    for (const std::string name : golden_cases) {
-      CAPTURE(fixture.name);
-      CAPTURE(name);
-      const std::vector<TokenId> ids = read_ids(golden, name + ".input_ids");
-      Session session(engine);
-      const ForwardResult result = session.forward(ids, true);
-      const double error =
-          largest_error(golden.read<float>(name + ".logits"), result.logits);
-      CHECK(error <= strict_error);
-      worst = std::max(worst, error);
-      for (size_t i = 0; i < result.hidden.size(); ++i) {
-        const std::string key = cat(name, ".hidden.", i);
-        CAPTURE(key);
-        if (golden.has(key))
-          CHECK(largest_error(golden.read<float>(key), result.hidden[i]) <=
-                strict_error);
-      }
-      const std::vector<TokenId> expected = read_ids(golden, name + ".greedy");
-      Session fresh(engine);
-      fresh.append(ids);
-      CHECK(fresh.generate(greedy(expected.size())).tokens == expected);
+    for (const ModelFixture& fixture : model_fixtures) {
+        Engine engine(std::make_shared<const Model>(open_fixture(fixture)),
+                      engine_options(Precision::strict));
+        const Safetensors golden(fixtures() + "/" + fixture.golden);
+        double worst = 0;
+        for (const std::string name : golden_cases) {
+            CAPTURE(fixture.name);
+            CAPTURE(name);
+            const std::vector<TokenId> ids = read_ids(golden, name + ".input_ids");
+            Session session(engine);
+            const ForwardResult result = session.forward(ids, true);
+            const double error = largest_error(golden.read<float>(name + ".logits"), result.logits);
+            CHECK(error <= strict_error);
+            worst = std::max(worst, error);
+            for (size_t i = 0; i < result.hidden.size(); ++i) {
+                const std::string key = cat(name, ".hidden.", i);
+                CAPTURE(key);
+                if (golden.has(key))
+                    CHECK(largest_error(golden.read<float>(key), result.hidden[i]) <= strict_error);
+            }
+            const std::vector<TokenId> expected = read_ids(golden, name + ".greedy");
+            Session fresh(engine);
+            fresh.append(ids);
+            CHECK(fresh.generate(greedy(expected.size())).tokens == expected);
+        }
+        MESSAGE(fixture.name << ": logits " << worst << " standard deviations");
+        CHECK(engine.device().validation_errors() == 0);
     }
-    MESSAGE(fixture.name << ": logits " << worst << " standard deviations");
-    CHECK(engine.device().validation_errors() == 0);
-  }
 }
 
-TEST_CASE("vulkan: every tensor of a tiny model matches the reference, fused "
-          "and not") {
-  for (const char *const name :
-       {"gguf/llama3.gguf", "gguf/qwen2.gguf", "gguf/qwen3.gguf"}) {
-    const auto model =
-        std::make_shared<const Model>(open_model(fixtures() + "/" + name));
-    for (const bool fusion : {true, false}) {
-      EngineOptions options = engine_options(Precision::strict);
-      options.fusion = fusion;
-      Engine engine(model, options);
-      const validate::ModelCheck check = validate::check_model(
-          engine,
-          std::vector<TokenId>{3, 50, 7, 200, 9, 11, 100, 33, 4, 8, 21});
-      CAPTURE(name);
-      CAPTURE(fusion);
-      CHECK(check.passed());
-      if (check.first_diverging) {
-        const validate::CheckResult &first = check.ops[*check.first_diverging];
-        MESSAGE(first.op << " -> " << first.variant << ": NMSE " << first.nmse
-                         << ", " << first.detail);
-      }
-      CHECK(check.ops.size() > model->architecture.layers.size() * 4);
+TEST_CASE("vulkan: every tensor matches the reference, fused and not") {
+    const std::vector<TokenId> ids{3, 50, 7, 200, 9, 11, 100, 33, 4, 8, 21};
+    std::vector<std::string> paths;
+    for (const char* const name : {"llama3", "qwen2", "qwen3"})
+        paths.push_back(fixtures() + "/gguf/" + name + ".gguf");
+    if (const std::string real = real_model_or_message(); !real.empty()) paths.push_back(real);
+    for (const std::string& path : paths) {
+        const auto model = std::make_shared<const Model>(open_model(path));
+        for (const Class& row : classes)
+            for (const bool fusion : {true, false}) {
+                CAPTURE(path);
+                CAPTURE(row.name);
+                CAPTURE(fusion);
+                EngineOptions options = engine_options(row.precision);
+                options.fusion = fusion;
+                Engine engine(model, options);
+                const validate::ModelCheck check = validate::check_model(engine, ids);
+                CHECK(check.passed());
+                if (check.first_diverging) {
+                    const validate::CheckResult& first = check.ops[*check.first_diverging];
+                    MESSAGE(first.op << " -> " << first.variant << ": NMSE " << first.nmse << ", "
+                                     << first.detail);
+                }
+                CHECK(check.ops.size() > model->architecture.layers.size() * 4);
+                CHECK(engine.device().validation_errors() == 0);
+            }
     }
-  }
 }
 
 TEST_CASE("vulkan: SmolLM2 continues as recorded") {
-  const std::string path = real_model_or_message();
-  if (path.empty())
-    return;
-  const auto model = std::make_shared<const Model>(open_model(path));
-  const Safetensors golden(fixtures() + "/smollm2/golden.safetensors");
-  const auto gaps = recorded_gaps();
-  for (const Class &row : classes) {
-    Engine engine(model, engine_options(row.precision));
-    for (const RealPrompt &prompt : real_prompts) {
-      if (!prompt.quick && !deep())
-        continue;
-      CAPTURE(row.name);
-      CAPTURE(prompt.name);
-      Session session(engine);
-      session.append(read_ids(golden, prompt.name + ".ids"));
-      const std::vector<float> expected_logits =
-          golden.read<float>(prompt.name + ".last_logits");
-      const std::vector<float> logits = session.logits();
-      const double nmse = nmse_mean_removed(expected_logits, logits);
-      MESSAGE(row.name << " " << prompt.name << ": logits NMSE " << nmse);
-      CHECK(nmse < row.nmse);
+    const std::string path = real_model_or_message();
+    if (path.empty()) return;
+    const auto model = std::make_shared<const Model>(open_model(path));
+    const Safetensors golden(fixtures() + "/smollm2/golden.safetensors");
+    const auto gaps = recorded_gaps();
+    for (const Class& row : classes) {
+        Engine engine(model, engine_options(row.precision));
+        for (const RealPrompt& prompt : real_prompts) {
+            if (!prompt.quick && !deep()) continue;
+            CAPTURE(row.name);
+            CAPTURE(prompt.name);
+            Session session(engine);
+            session.append(read_ids(golden, prompt.name + ".ids"));
+            const std::vector<float> expected_logits = golden.read<float>(prompt.name + ".last_logits");
+            const std::vector<float> logits = session.logits();
+            const double nmse = nmse_mean_removed(expected_logits, logits);
+            MESSAGE(row.name << " " << prompt.name << ": logits NMSE " << nmse);
+            CHECK(nmse < row.nmse);
 
-      std::vector<TokenId> expected = read_ids(golden, prompt.name + ".greedy");
-      if (!deep())
-        expected.resize(std::min<size_t>(expected.size(), quick_greedy_tokens));
-      const std::vector<TokenId> actual =
-          session.generate(greedy(expected.size())).tokens;
-      REQUIRE(actual.size() == expected.size());
-      if (row.precision == Precision::strict) {
-        CHECK(actual == expected);
-        continue;
-      }
-      const auto differing =
-          std::mismatch(expected.begin(), expected.end(), actual.begin()).first;
-      if (differing == expected.end())
-        continue;
-      const double gap =
-          gaps.at(prompt.name)
-              .at(static_cast<size_t>(differing - expected.begin()));
-      CHECK(gap <= 2 * largest_shift(expected_logits, logits));
+            std::vector<TokenId> expected = read_ids(golden, prompt.name + ".greedy");
+            if (!deep()) expected.resize(std::min<size_t>(expected.size(), quick_greedy_tokens));
+            const std::vector<TokenId> actual = session.generate(greedy(expected.size())).tokens;
+            REQUIRE(actual.size() == expected.size());
+            if (row.precision == Precision::strict) {
+                CHECK(actual == expected);
+                continue;
+            }
+            const auto differing = std::mismatch(expected.begin(), expected.end(), actual.begin()).first;
+            if (differing == expected.end()) continue;
+            const double gap = gaps.at(prompt.name).at(static_cast<size_t>(differing - expected.begin()));
+            CHECK(gap <= 2 * largest_shift(expected_logits, logits));
+        }
+        CHECK(engine.device().validation_errors() == 0);
     }
-    CHECK(engine.device().validation_errors() == 0);
-  }
 }
 
 TEST_CASE("vulkan: SmolLM2's perplexity") {
-  const std::string path = real_model_or_message();
-  if (path.empty())
-    return;
-  const auto model = std::make_shared<const Model>(open_model(path));
-  const Safetensors golden(fixtures() + "/smollm2/golden.safetensors");
-  std::vector<float> expected = golden.read<float>("perplexity.nll");
-  if (!deep())
-    expected.resize(128);
-  std::vector<TokenId> ids = read_ids(golden, "perplexity.ids");
-  ids.resize(expected.size() + 1);
-  for (const Class &row : classes) {
-    Engine engine(model, engine_options(row.precision));
-    Session session(engine);
-    const double ratio = std::exp(
-        mean_nll(session, ids, model->architecture.vocab) - mean(expected));
-    CAPTURE(row.name);
-    MESSAGE(row.name << ": perplexity " << ratio << " of the recorded, over "
-                     << expected.size() << " tokens");
-    CHECK(std::abs(ratio - 1) <= row.perplexity);
-    CHECK(engine.device().validation_errors() == 0);
-  }
+    const std::string path = real_model_or_message();
+    if (path.empty()) return;
+    const auto model = std::make_shared<const Model>(open_model(path));
+    const Safetensors golden(fixtures() + "/smollm2/golden.safetensors");
+    std::vector<float> expected = golden.read<float>("perplexity.nll");
+    if (!deep()) expected.resize(128);
+    std::vector<TokenId> ids = read_ids(golden, "perplexity.ids");
+    ids.resize(expected.size() + 1);
+    for (const Class& row : classes) {
+        Engine engine(model, engine_options(row.precision));
+        Session session(engine);
+        const double ratio = std::exp(mean_nll(session, ids, model->architecture.vocab) - mean(expected));
+        CAPTURE(row.name);
+        MESSAGE(row.name << ": perplexity " << ratio << " of the recorded, over " << expected.size()
+                         << " tokens");
+        CHECK(std::abs(ratio - 1) <= row.perplexity);
+        CHECK(engine.device().validation_errors() == 0);
+    }
 }
