@@ -37,8 +37,7 @@ std::string TextTable::text() const {
         out += text + '\n';
     };
     line(header_);
-    for (const std::vector<std::string>& row : rows_)
-        line(row);
+    for (const std::vector<std::string>& row : rows_) line(row);
     return out;
 }
 

@@ -1,5 +1,6 @@
 // dlopen of the loader, instance creation, and the messenger that counts validation errors.
 #include "loader.h"
+#include "log.h"
 
 #include <algorithm>
 #include <cstring>
@@ -53,10 +54,12 @@ bool has_extension(PFN_vkGetInstanceProcAddr get, const char* layer, const char*
 
 VkBool32 VKAPI_PTR on_message(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT,
                               const VkDebugUtilsMessengerCallbackDataEXT* data, void* user) {
-    auto& log = *static_cast<ValidationLog*>(user);
-    const std::lock_guard lock(log.mutex);
-    ++log.errors;
-    if (log.messages.size() < kept_messages) log.messages.emplace_back(data->pMessage ? data->pMessage : "");
+    const char* text = data->pMessage ? data->pMessage : "";
+    scoria::log(text);  // heard even where the device is being destroyed
+    auto& kept = *static_cast<ValidationLog*>(user);
+    const std::lock_guard lock(kept.mutex);
+    ++kept.errors;
+    if (kept.messages.size() < kept_messages) kept.messages.emplace_back(text);
     return VK_FALSE;
 }
 
