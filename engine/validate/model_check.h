@@ -17,11 +17,10 @@ namespace scoria::validate {
 using FetchTensor = std::function<std::vector<float>(TensorId)>;
 
 struct ModelCheck {
-  std::vector<CheckResult>
-      ops; // in graph order; op "linear", variant "layer 3 q", shape "5 x 576"
-  std::optional<size_t> first_diverging; // index into ops
-  size_t fused_away = 0;                 // tensors that had no value to compare
-  bool passed() const { return !first_diverging; }
+    std::vector<CheckResult> ops;  // in graph order; op "linear", variant "layer 3 q", shape "5 x 576"
+    std::optional<size_t> first_diverging;  // index into ops
+    size_t fused_away = 0;                  // tensors that had no value to compare
+    bool passed() const { return !first_diverging; }
 };
 
 /// Bounds for tensors anywhere in a model: errors of earlier ops are part of
@@ -29,11 +28,11 @@ struct ModelCheck {
 Bounds model_bounds(Precision precision);
 
 /// Runs the reference over `ids`, from an empty sequence, and compares.
-ModelCheck check_model(const Model &model, std::span<const TokenId> ids,
-                       const FetchTensor &fetch, const Bounds &bounds);
+ModelCheck check_model(const Model& model, std::span<const TokenId> ids, const FetchTensor& fetch,
+                       const Bounds& bounds);
 
 /// The same with a fresh session of `engine`, under the bounds of its
 /// precision. Errors: as Session::trace.
-ModelCheck check_model(Engine &engine, std::span<const TokenId> ids);
+ModelCheck check_model(Engine& engine, std::span<const TokenId> ids);
 
-} // namespace scoria::validate
+}  // namespace scoria::validate

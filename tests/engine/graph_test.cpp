@@ -11,159 +11,127 @@ using namespace scoria;
 namespace {
 
 Architecture one_layer() {
-  Architecture a;
-  a.family = "llama";
-  a.vocab = 50, a.hidden = 24;
-  a.norm_epsilon = 1e-5f;
-  Layer layer;
-  layer.attention = {
-      .heads = 4, .kv_heads = 2, .head_dim = 8, .scale = 1, .window = 0};
-  layer.feed_forward.size = 40;
-  a.layers = {layer};
-  return a;
+    Architecture a;
+    a.family = "llama";
+    a.vocab = 50, a.hidden = 24;
+    a.norm_epsilon = 1e-5f;
+    Layer layer;
+    layer.attention = {.heads = 4, .kv_heads = 2, .head_dim = 8, .scale = 1, .window = 0};
+    layer.feed_forward.size = 40;
+    a.layers = {layer};
+    return a;
 }
 
-std::vector<std::string> described(const Graph &graph) {
-  std::vector<std::string> lines;
-  for (const Op &op : graph.ops)
-    lines.push_back(describe(graph, op));
-  return lines;
+std::vector<std::string> described(const Graph& graph) {
+    std::vector<std::string> lines;
+    for (const Op& op : graph.ops) lines.push_back(describe(graph, op));
+    return lines;
 }
 
-std::vector<TensorId> inputs_of(const Op &op) {
-  struct {
-    std::vector<TensorId> operator()(const op::Embed &) const { return {}; }
-    std::vector<TensorId> operator()(const op::Norm &o) const { return {o.x}; }
-    std::vector<TensorId> operator()(const op::Linear &o) const {
-      return {o.x};
-    }
-    std::vector<TensorId> operator()(const op::Rope &o) const { return {o.x}; }
-    std::vector<TensorId> operator()(const op::Attention &o) const {
-      return {o.q, o.k, o.v};
-    }
-    std::vector<TensorId> operator()(const op::Glu &o) const {
-      return {o.gate, o.up};
-    }
-    std::vector<TensorId> operator()(const op::Add &o) const {
-      return {o.a, o.b};
-    }
-    std::vector<TensorId> operator()(const op::Select &o) const {
-      return {o.x};
-    }
-  } inputs;
-  return std::visit(inputs, op);
+std::vector<TensorId> inputs_of(const Op& op) {
+    struct {
+        std::vector<TensorId> operator()(const op::Embed&) const { return {}; }
+        std::vector<TensorId> operator()(const op::Norm& o) const { return {o.x}; }
+        std::vector<TensorId> operator()(const op::Linear& o) const { return {o.x}; }
+        std::vector<TensorId> operator()(const op::Rope& o) const { return {o.x}; }
+        std::vector<TensorId> operator()(const op::Attention& o) const { return {o.q, o.k, o.v}; }
+        std::vector<TensorId> operator()(const op::Glu& o) const { return {o.gate, o.up}; }
+        std::vector<TensorId> operator()(const op::Add& o) const { return {o.a, o.b}; }
+        std::vector<TensorId> operator()(const op::Select& o) const { return {o.x}; }
+    } inputs;
+    return std::visit(inputs, op);
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("graph: a llama block, op by op") {
-  const Graph graph = build_graph(one_layer());
-  CHECK(described(graph) == std::vector<std::string>{
-                                "embed -> embedding",
-                                "norm -> layer 0 attention norm",
-                                "linear -> layer 0 q",
-                                "linear -> layer 0 k",
-                                "linear -> layer 0 v",
-                                "rope -> layer 0 q rotated",
-                                "rope -> layer 0 k rotated",
-                                "attention -> layer 0 attention heads",
-                                "linear -> layer 0 attention out",
-                                "add -> layer 0 attention residual",
-                                "norm -> layer 0 feed-forward norm",
-                                "linear -> layer 0 gate",
-                                "linear -> layer 0 up",
-                                "glu -> layer 0 gated",
-                                "linear -> layer 0 feed-forward out",
-                                "add -> layer 0 feed-forward residual",
-                                "select -> selected",
-                                "norm -> output norm",
-                                "linear -> logits",
-                            });
-  REQUIRE(graph.hidden.size() == 2);
-  CHECK(graph.tensors[graph.hidden[0].index].name == "embedding");
-  CHECK(graph.tensors[graph.hidden[1].index].name ==
-        "layer 0 feed-forward residual");
-  CHECK(graph.tensors[graph.last_hidden.index].name == "output norm");
-  CHECK(graph.tensors[graph.logits.index].cols == 50);
+    const Graph graph = build_graph(one_layer());
+    CHECK(described(graph) == std::vector<std::string>{
+                                  "embed -> embedding",
+                                  "norm -> layer 0 attention norm",
+                                  "linear -> layer 0 q",
+                                  "linear -> layer 0 k",
+                                  "linear -> layer 0 v",
+                                  "rope -> layer 0 q rotated",
+                                  "rope -> layer 0 k rotated",
+                                  "attention -> layer 0 attention heads",
+                                  "linear -> layer 0 attention out",
+                                  "add -> layer 0 attention residual",
+                                  "norm -> layer 0 feed-forward norm",
+                                  "linear -> layer 0 gate",
+                                  "linear -> layer 0 up",
+                                  "glu -> layer 0 gated",
+                                  "linear -> layer 0 feed-forward out",
+                                  "add -> layer 0 feed-forward residual",
+                                  "select -> selected",
+                                  "norm -> output norm",
+                                  "linear -> logits",
+                              });
+    REQUIRE(graph.hidden.size() == 2);
+    CHECK(graph.tensors[graph.hidden[0].index].name == "embedding");
+    CHECK(graph.tensors[graph.hidden[1].index].name == "layer 0 feed-forward residual");
+    CHECK(graph.tensors[graph.last_hidden.index].name == "output norm");
+    CHECK(graph.tensors[graph.logits.index].cols == 50);
 }
 
 TEST_CASE("graph: switches of the architecture") {
-  struct Row {
-    const char *what;
-    void (*change)(Architecture &);
-    WeightRef weight; // read by some op only if changed
-  };
-  const Row rows[] = {
-      {"q bias",
-       [](Architecture &a) { a.layers[0].attention.q_bias = true; },
-       {Role::q_bias, 0}},
-      {"k bias",
-       [](Architecture &a) { a.layers[0].attention.k_bias = true; },
-       {Role::k_bias, 0}},
-      {"v bias",
-       [](Architecture &a) { a.layers[0].attention.v_bias = true; },
-       {Role::v_bias, 0}},
-      {"o bias",
-       [](Architecture &a) { a.layers[0].attention.o_bias = true; },
-       {Role::o_bias, 0}},
-      {"q norm",
-       [](Architecture &a) { a.layers[0].attention.qk_norm = true; },
-       {Role::q_norm, 0}},
-      {"k norm",
-       [](Architecture &a) { a.layers[0].attention.qk_norm = true; },
-       {Role::k_norm, 0}},
-      {"untied",
-       [](Architecture &a) { a.tied_embeddings = false; },
-       {Role::output, -1}},
-  };
-  const auto weights = [](const Graph &graph) {
-    std::set<WeightRef> all;
-    for (const Op &op : graph.ops) {
-      if (const auto *embed = std::get_if<op::Embed>(&op))
-        all.insert(embed->table);
-      if (const auto *norm = std::get_if<op::Norm>(&op))
-        all.insert(norm->weight);
-      if (const auto *linear = std::get_if<op::Linear>(&op)) {
-        all.insert(linear->weight);
-        if (linear->bias)
-          all.insert(*linear->bias);
-      }
+    struct Row {
+        const char* what;
+        void (*change)(Architecture&);
+        WeightRef weight;  // read by some op only if changed
+    };
+    const Row rows[] = {
+        {"q bias", [](Architecture& a) { a.layers[0].attention.q_bias = true; }, {Role::q_bias, 0}},
+        {"k bias", [](Architecture& a) { a.layers[0].attention.k_bias = true; }, {Role::k_bias, 0}},
+        {"v bias", [](Architecture& a) { a.layers[0].attention.v_bias = true; }, {Role::v_bias, 0}},
+        {"o bias", [](Architecture& a) { a.layers[0].attention.o_bias = true; }, {Role::o_bias, 0}},
+        {"q norm", [](Architecture& a) { a.layers[0].attention.qk_norm = true; }, {Role::q_norm, 0}},
+        {"k norm", [](Architecture& a) { a.layers[0].attention.qk_norm = true; }, {Role::k_norm, 0}},
+        {"untied", [](Architecture& a) { a.tied_embeddings = false; }, {Role::output, -1}},
+    };
+    const auto weights = [](const Graph& graph) {
+        std::set<WeightRef> all;
+        for (const Op& op : graph.ops) {
+            if (const auto* embed = std::get_if<op::Embed>(&op)) all.insert(embed->table);
+            if (const auto* norm = std::get_if<op::Norm>(&op)) all.insert(norm->weight);
+            if (const auto* linear = std::get_if<op::Linear>(&op)) {
+                all.insert(linear->weight);
+                if (linear->bias) all.insert(*linear->bias);
+            }
+        }
+        return all;
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.what);
+        Architecture a = one_layer();
+        a.tied_embeddings = true;
+        CHECK_FALSE(weights(build_graph(a)).contains(row.weight));
+        row.change(a);
+        CHECK(weights(build_graph(a)).contains(row.weight));
     }
-    return all;
-  };
-  for (const Row &row : rows) {
-    CAPTURE(row.what);
-    Architecture a = one_layer();
-    a.tied_embeddings = true;
-    CHECK_FALSE(weights(build_graph(a)).contains(row.weight));
-    row.change(a);
-    CHECK(weights(build_graph(a)).contains(row.weight));
-  }
 }
 
 TEST_CASE("graph: tensors are made once, before they are read, in shapes that "
           "agree") {
-  Architecture a = one_layer();
-  a.layers[0].attention.qk_norm = true;
-  a.layers.push_back(one_layer().layers[0]);
-  const Graph graph = build_graph(a);
-  std::set<TensorId> made;
-  for (const Op &op : graph.ops) {
-    CAPTURE(describe(graph, op));
-    for (const TensorId input : inputs_of(op))
-      CHECK(made.contains(input));
-    CHECK(made.insert(output_of(op)).second);
-    const uint32_t cols = graph.tensors[output_of(op).index].cols;
-    if (const auto *norm = std::get_if<op::Norm>(&op)) {
-      CHECK(graph.tensors[norm->x.index].cols == cols);
-      CHECK(cols % norm->group == 0);
+    Architecture a = one_layer();
+    a.layers[0].attention.qk_norm = true;
+    a.layers.push_back(one_layer().layers[0]);
+    const Graph graph = build_graph(a);
+    std::set<TensorId> made;
+    for (const Op& op : graph.ops) {
+        CAPTURE(describe(graph, op));
+        for (const TensorId input : inputs_of(op)) CHECK(made.contains(input));
+        CHECK(made.insert(output_of(op)).second);
+        const uint32_t cols = graph.tensors[output_of(op).index].cols;
+        if (const auto* norm = std::get_if<op::Norm>(&op)) {
+            CHECK(graph.tensors[norm->x.index].cols == cols);
+            CHECK(cols % norm->group == 0);
+        }
+        if (const auto* rope = std::get_if<op::Rope>(&op)) CHECK(cols == rope->heads * rope->head_dim);
+        if (const auto* add = std::get_if<op::Add>(&op)) {
+            CHECK(graph.tensors[add->a.index].cols == cols);
+            CHECK(graph.tensors[add->b.index].cols == cols);
+        }
     }
-    if (const auto *rope = std::get_if<op::Rope>(&op))
-      CHECK(cols == rope->heads * rope->head_dim);
-    if (const auto *add = std::get_if<op::Add>(&op)) {
-      CHECK(graph.tensors[add->a.index].cols == cols);
-      CHECK(graph.tensors[add->b.index].cols == cols);
-    }
-  }
-  CHECK(made.size() == graph.tensors.size());
+    CHECK(made.size() == graph.tensors.size());
 }

@@ -8,12 +8,12 @@
 namespace scoria::test {
 
 inline EngineOptions engine_options(Precision precision) {
-  EngineOptions options;
-  options.device.select = variable("SCORIA_DEVICE");
-  options.device.caps_profile = caps_profile();
-  options.device.validation = variable("SCORIA_VALIDATION") == "1";
-  options.precision = precision;
-  return options;
+    EngineOptions options;
+    options.device.select = variable("SCORIA_DEVICE");
+    options.device.caps_profile = caps_profile();
+    options.device.validation = variable("SCORIA_VALIDATION") == "1";
+    options.precision = precision;
+    return options;
 }
 
-} // namespace scoria::test
+}  // namespace scoria::test
