@@ -4,8 +4,11 @@
 // neighbouring pairs, and subgroups are independent, or PARTS of them share out the columns where rows
 // are few. Lanes lie across rows, so that a weight is loaded and unpacked once for all tokens, nothing
 // is reduced across lanes, and x is the same in the whole subgroup: with native subgroups each lane
-// loads a part of a block of x and broadcasts it (on CPU drivers a load is a gather or a checked branch
-// and costs several multiply-adds); without, every lane loads all of it. No barrier if PARTS is 1.
+// loads one of the eight columns of a chunk and broadcasts it (on CPU drivers a load is a gather or a
+// checked branch and costs several multiply-adds); without, every lane loads all. No barrier if PARTS is 1.
+//
+// -DCOMPACT is for CPU drivers: the loops over chunks and results stay loops, which there run as fast and
+// compile two to five times as fast, and a cold start waits for that; GPUs would spill the results indexed.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -13,41 +16,36 @@
 #include "grid.glsl"
 #include "linear.glsl"
 
+#ifdef COMPACT
+#define UNROLL_ON_GPU [[dont_unroll]]
+#else
+#define UNROLL_ON_GPU [[unroll]]
+#endif
+#if defined(COMPACT) || !defined(NATIVE_SUBGROUP)
+#define UNROLL_CHUNKS [[dont_unroll]]
+#else
+#define UNROLL_CHUNKS [[unroll]]
+#endif
+
 layout(constant_id = LINEAR_TOKENS) const uint TOKENS = 1;
 layout(constant_id = LINEAR_PAIRS) const uint PAIRS = 1;
 layout(constant_id = LINEAR_PARTS) const uint PARTS = 1;
 
 const uint SUMS = 2 * PAIRS * TOKENS;  // [pair][even, odd][token]
 
-#ifdef NATIVE_SUBGROUP
-// Columns k with k % SG_SIZE == lane of the block, [token][k / SG_SIZE].
-const uint X_LOADS = SG_SIZE < WEIGHT_BLOCK ? WEIGHT_BLOCK / SG_SIZE : 1;
-float x_lane[TOKENS * X_LOADS];
-#endif
+// Column i of the eight of a chunk (dequant.glsl): 4 * chunk + 0..3, 16 + 4 * chunk + 0..3.
+uint chunk_column(uint chunk, uint i) { return 4 * chunk + i % 4 + i / 4 * 16; }
 
-void load_block(uint token0, uint block) {
+const uint X_LOADS = SG_SIZE < 8 ? 8 / SG_SIZE : 1;
+void load_chunk(uint token, uint block, uint chunk, out float values[8]) {
 #ifdef NATIVE_SUBGROUP
-    [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
-        const uint token = min(token0 + t, push.tokens - 1);
-        [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
-            const uint k = i * SG_SIZE + sg_lane();
-            x_lane[t * X_LOADS + i] = k < WEIGHT_BLOCK ? load_x(token, block * WEIGHT_BLOCK + k) : 0.0;
-        }
+    [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
+        const float mine = load_x(token, block * WEIGHT_BLOCK + chunk_column(chunk, (i * SG_SIZE + sg_lane()) % 8));
+        [[unroll]] for (uint j = 0; j < 8 / X_LOADS; ++j) values[i * SG_SIZE + j] = sg_broadcast(mine, j);
     }
-#endif
-}
-
-// Columns k to k + 3 of the block.
-vec4 block_x(uint token0, uint t, uint block, uint k) {
-    vec4 values;
-    [[unroll]] for (uint j = 0; j < 4; ++j) {
-#ifdef NATIVE_SUBGROUP
-        values[j] = sg_broadcast(x_lane[t * X_LOADS + (k + j) / SG_SIZE], (k + j) % SG_SIZE);
 #else
-        values[j] = load_x(min(token0 + t, push.tokens - 1), block * WEIGHT_BLOCK + k + j);
+    [[unroll]] for (uint i = 0; i < 8; ++i) values[i] = load_x(token, block * WEIGHT_BLOCK + chunk_column(chunk, i));
 #endif
-    }
-    return values;
 }
 
 shared float part_sums[PARTS > 1 ? gl_WorkGroupSize.x * SUMS : 1];
@@ -61,6 +59,39 @@ void join_parts(inout float sums[SUMS]) {
         if (sg_index() % PARTS != 0) return;
         const uint other = (sg_index() + part) * SG_SIZE + sg_lane();
         [[unroll]] for (uint i = 0; i < SUMS; ++i) sums[i] += part_sums[i * gl_WorkGroupSize.x + other];
+    }
+}
+
+// Adds block `block` of rows `slots` of `cells` (row groups), [pair][even, odd], times x to the sums.
+void add_block(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIRS], uint token0, uint block) {
+    float block_sums[SUMS], x_sums[TOKENS];
+    [[unroll]] for (uint i = 0; i < SUMS; ++i) block_sums[i] = 0.0;
+    [[unroll]] for (uint t = 0; t < TOKENS; ++t) x_sums[t] = 0.0;
+    UNROLL_CHUNKS for (uint chunk = 0; chunk < 4; ++chunk) {
+        vec4 lo[2 * PAIRS], hi[2 * PAIRS];
+        [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
+            weight_codes(cells[r / 2] + block, slots[r / 2] + r % 2 * WEIGHT_GROUP_PAIRS, chunk, lo[r], hi[r]);
+        }
+        [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
+            float values[8];
+            load_chunk(min(token0 + t, push.tokens - 1), block, chunk, values);
+            [[unroll]] for (uint j = 0; j < 8; ++j) {
+                if (WEIGHT_SHIFTED) x_sums[t] += values[j];
+                [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
+                    const uint i = r * TOKENS + t;
+                    block_sums[i] = fma(j < 4 ? lo[r][j] : hi[r][j - 4], values[j], block_sums[i]);
+                }
+            }
+        }
+    }
+    [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
+        const Affine affine = weight_affine(cells[r / 2] + block, slots[r / 2] + r % 2 * WEIGHT_GROUP_PAIRS);
+        const float shift = affine.offset - affine.scale * affine.zero;
+        [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
+            const uint i = r * TOKENS + t;
+            sums[i] = WEIGHT_PLAIN ? sums[i] + block_sums[i] : fma(affine.scale, block_sums[i], sums[i]);
+            if (WEIGHT_SHIFTED) sums[i] = fma(shift, x_sums[t], sums[i]);
+        }
     }
 }
 
@@ -87,52 +118,16 @@ void main() {
     }
 
     for (uint block = sg_index() % PARTS; block < blocks; block += PARTS) {
-        load_block(token0, block);
-        float block_sums[SUMS], x_sums[TOKENS];
-        [[unroll]] for (uint i = 0; i < SUMS; ++i) block_sums[i] = 0.0;
-        [[unroll]] for (uint t = 0; t < TOKENS; ++t) x_sums[t] = 0.0;
-
-        [[unroll]] for (uint chunk = 0; chunk < 4; ++chunk) {
-            vec4 x_lo[TOKENS], x_hi[TOKENS];
-            [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
-                x_lo[t] = block_x(token0, t, block, 4 * chunk);
-                x_hi[t] = block_x(token0, t, block, 4 * chunk + 16);
-                if (WEIGHT_SHIFTED) x_sums[t] += dot(x_lo[t] + x_hi[t], vec4(1.0));
-            }
-            [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
-                vec4 lo, hi;
-                weight_codes(cells[r / 2] + block, slots[r / 2] + r % 2 * WEIGHT_GROUP_PAIRS, chunk, lo, hi);
-                [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
-                    [[unroll]] for (uint j = 0; j < 4; ++j) {
-                        block_sums[r * TOKENS + t] = fma(lo[j], x_lo[t][j], block_sums[r * TOKENS + t]);
-                        block_sums[r * TOKENS + t] = fma(hi[j], x_hi[t][j], block_sums[r * TOKENS + t]);
-                    }
-                }
-            }
-        }
-        [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
-            const Affine affine =
-                weight_affine(cells[r / 2] + block, slots[r / 2] + r % 2 * WEIGHT_GROUP_PAIRS);
-            const float shift = affine.offset - affine.scale * affine.zero;
-            [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
-                const uint i = r * TOKENS + t;
-                if (WEIGHT_PLAIN) {
-                    sums[i] += block_sums[i];
-                } else {
-                    sums[i] = fma(affine.scale, block_sums[i], sums[i]);
-                    if (WEIGHT_SHIFTED) sums[i] = fma(shift, x_sums[t], sums[i]);
-                }
-            }
-        }
+        add_block(sums, cells, slots, token0, block);
     }
 
     if (PARTS > 1) {
         join_parts(sums);
         if (sg_index() % PARTS != 0) return;
     }
-    [[unroll]] for (uint p = 0; p < PAIRS; ++p) {
+    UNROLL_ON_GPU for (uint p = 0; p < PAIRS; ++p) {
         const uint pair = first_pair + p * SG_SIZE;
-        [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
+        UNROLL_ON_GPU for (uint t = 0; t < TOKENS; ++t) {
             const uint i = 2 * p * TOKENS + t;
             const bool store = pair < pairs && token0 + t < push.tokens;
             store_pair(token0 + t, pair, vec2(sums[i], sums[i + TOKENS]), store);

@@ -4,6 +4,7 @@
 #include "fail.h"
 #include "linear.push.h"
 #include "weight_layout.h"
+#include "weight_planes.h"
 
 #include <algorithm>
 #include <bit>
@@ -12,17 +13,17 @@
 namespace scoria {
 namespace {
 
-LinearVariant vec(const vk::Caps& caps, bool native, uint32_t lane_tokens, uint32_t lane_pairs, uint32_t parts) {
+LinearVariant vec(const vk::Caps& caps, Shader shader, uint32_t lane_tokens, uint32_t lane_pairs, uint32_t parts) {
     // Without real subgroups a logical one is only a way to count lanes: as many as a row group has pairs.
-    const uint32_t subgroup = native ? caps.subgroup_size : 8;
+    const uint32_t subgroup = shader == Shader::linear_vec ? WEIGHT_GROUP_PAIRS : caps.subgroup_size;
     // On a CPU driver a workgroup is a call, and lanes past a subgroup are a loop in it.
-    const uint32_t wanted = caps.is_cpu() ? 2 * std::max(8u, subgroup) : 64;
-    const uint32_t most = std::min(caps.max_invocations, caps.max_workgroup_x);
-    const uint32_t workgroup = std::max(std::min(wanted, most) / (subgroup * parts), 1u) * subgroup * parts;
+    const uint32_t wanted = caps.is_cpu() ? 2 * std::max<uint32_t>(WEIGHT_GROUP_PAIRS, subgroup) : 64;
+    const uint32_t most = std::min({wanted, caps.max_invocations, caps.max_workgroup_x});
+    const uint32_t workgroup = std::max(most / (subgroup * parts), 1u) * subgroup * parts;
     const uint32_t rows = workgroup / parts * 2 * lane_pairs;
-    return {native ? Shader::linear_vec_sg : Shader::linear_vec, workgroup, lane_tokens, rows, subgroup, lane_tokens,
-            lane_pairs, parts,
-            cat(native ? "vec_sg" : "vec", subgroup, " tokens ", lane_tokens, " pairs ", lane_pairs, " parts ", parts)};
+    const char* name = shader == Shader::linear_vec ? "vec" : shader == Shader::linear_vec_sg ? "vec_sg" : "vec_sg_compact";
+    return {shader, workgroup, lane_tokens, rows, subgroup, lane_tokens, lane_pairs, parts,
+            cat(name, subgroup, " tokens ", lane_tokens, " pairs ", lane_pairs, " parts ", parts)};
 }
 
 bool fits(const vk::Caps& caps, const LinearVariant& variant) {
@@ -34,9 +35,12 @@ bool fits(const vk::Caps& caps, const LinearVariant& variant) {
 
 std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearShape& shape) {
     const bool native = caps.native_subgroups() && caps.subgroup_ballot;
-    // A CPU driver pays for each pipeline with up to a second of compiling: one token, or four at a time.
+    const Shader best = !native ? Shader::linear_vec : caps.is_cpu() ? Shader::linear_vec_sg_compact : Shader::linear_vec_sg;
+    // A CPU driver pays for each pipeline with a fifth of a second of compiling: one token, or four at a time.
     const uint32_t few = caps.is_cpu() ? 4 : std::min(std::bit_ceil(shape.tokens), 8u);
     const uint32_t lane_tokens = shape.tokens == 1 ? 1 : few;
+    // Two pairs share each load of x; a GPU rather has more subgroups.
+    const uint32_t lane_pairs = best == Shader::linear_vec_sg_compact && shape.tokens > 1 ? 2 : 1;
     // A GPU wants thousands of subgroups; few rows make them by sharing out the columns.
     const uint32_t parts = !caps.is_cpu() && shape.rows < 16384 && shape.cols >= 256 ? 2 : 1;
 
@@ -48,10 +52,10 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
         if (fits(caps, variant) && std::ranges::none_of(variants, same)) variants.push_back(variant);
     };
     if (!caps.is_cpu() && shape.tokens > 8) add(tile);
-    if (native) add(vec(caps, true, lane_tokens, 1, parts));
-    add(vec(caps, false, lane_tokens, 1, parts));
-    add(vec(caps, native, lane_tokens, 1, 3 - parts));
-    add(vec(caps, native, 2, 2, 1));
+    add(vec(caps, best, lane_tokens, lane_pairs, parts));
+    if (native) add(vec(caps, Shader::linear_vec_sg, lane_tokens, 1, 3 - parts));
+    add(vec(caps, Shader::linear_vec, lane_tokens, 1, parts));
+    add(vec(caps, best, 2, 2, 1));
     add(tile);
     assert(!variants.empty());
     return variants;
