@@ -1,10 +1,9 @@
 #include "tokenizer/byte_bpe.h"
 
 #include "fail.h"
+#include "tokenizer/merging.h"
 #include "tokenizer/nfc.h"
 #include "tokenizer/utf8.h"
-
-#include <queue>
 
 namespace scoria {
 namespace {
@@ -128,55 +127,21 @@ void ByteBpe::encode_piece(std::string_view piece, std::vector<TokenId>& out) co
         const auto found = tokens_by_bytes_.find(piece);
         if (found != tokens_by_bytes_.end()) return out.push_back(found->second);
     }
-    // Symbols in a doubly linked list; a heap of possible merges, best rank first, then leftmost. An entry is
-    // stale if one of its symbols has changed since: n log n whatever the input.
-    struct Symbol {
-        TokenId id;
-        int32_t previous, next;
-    };
-    struct Candidate {
-        uint32_t rank;
-        int32_t left, right;
-        TokenId left_id, right_id, result;
-        bool operator>(const Candidate& other) const {
-            return rank != other.rank ? rank > other.rank : left > other.left;
-        }
-    };
     std::vector<Symbol> symbols;
     symbols.reserve(piece.size());
     for (const char byte : piece) {
         const TokenId id = byte_tokens_[static_cast<uint8_t>(byte)];
         if (id < 0) continue;  // as the reference does with a byte that its training never saw
         const int32_t index = static_cast<int32_t>(symbols.size());
-        symbols.push_back({id, index - 1, index + 1});
+        symbols.push_back({id, static_cast<uint32_t>(index), 1, index - 1, index + 1});
     }
     if (symbols.empty()) return;
     symbols.back().next = -1;
-
-    std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates;
-    const auto consider = [&](int32_t left, int32_t right) {
-        if (left < 0 || right < 0) return;
-        const TokenId left_id = symbols[static_cast<size_t>(left)].id,
-                      right_id = symbols[static_cast<size_t>(right)].id;
-        const auto found = merges_.find(merge_key(left_id, right_id));
-        if (found != merges_.end())
-            candidates.push({found->second.rank, left, right, left_id, right_id, found->second.result});
-    };
-    for (size_t i = 1; i < symbols.size(); ++i)
-        consider(static_cast<int32_t>(i) - 1, static_cast<int32_t>(i));
-    while (!candidates.empty()) {
-        const Candidate best = candidates.top();
-        candidates.pop();
-        Symbol& left = symbols[static_cast<size_t>(best.left)];
-        Symbol& right = symbols[static_cast<size_t>(best.right)];
-        if (left.id != best.left_id || right.id != best.right_id || left.next != best.right) continue;
-        left.id = best.result;
-        left.next = right.next;
-        right.id = -1;
-        if (left.next >= 0) symbols[static_cast<size_t>(left.next)].previous = best.left;
-        consider(left.previous, best.left);
-        consider(best.left, left.next);
-    }
+    merge_symbols(symbols, [&](const Symbol& left, const Symbol& right) -> std::optional<FoundMerge> {
+        const auto found = merges_.find(merge_key(left.id, right.id));
+        if (found == merges_.end()) return std::nullopt;
+        return FoundMerge{static_cast<double>(found->second.rank), found->second.result};
+    });
     for (int32_t i = 0; i >= 0; i = symbols[static_cast<size_t>(i)].next)
         out.push_back(symbols[static_cast<size_t>(i)].id);
 }

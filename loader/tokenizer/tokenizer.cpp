@@ -3,13 +3,15 @@
 
 #include "fail.h"
 #include "tokenizer/byte_bpe.h"
+#include "tokenizer/spm_bpe.h"
 #include "tokenizer/utf8.h"
 
 namespace scoria {
 
 std::shared_ptr<const Tokenizer> make_tokenizer(Vocabulary vocabulary) {
     if (vocabulary.model == "gpt2") return std::make_shared<ByteBpe>(std::move(vocabulary));
-    fail(Status::unsupported, "gguf", "tokenizer.ggml.model: expected gpt2, got ", vocabulary.model);
+    if (vocabulary.model == "llama") return std::make_shared<SpmBpe>(std::move(vocabulary));
+    fail(Status::unsupported, "gguf", "tokenizer.ggml.model: expected gpt2 or llama, got ", vocabulary.model);
 }
 
 std::string StreamDecoder::push(TokenId id) {

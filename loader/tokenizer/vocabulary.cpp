@@ -4,6 +4,7 @@
 #include "tokenizer/utf8.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace scoria {
@@ -63,6 +64,11 @@ Vocabulary read_vocabulary(const GgufMetadata& metadata) {
     if (!vocabulary.scores.empty() && vocabulary.scores.size() != tokens->size()) {
         fail(Status::bad_file, "gguf", "tokenizer.ggml.scores: expected ", tokens->size(), " values, got ",
              vocabulary.scores.size());
+    }
+
+    for (const double score : vocabulary.scores) {
+        if (std::isnan(score))
+            fail(Status::bad_file, "gguf", "tokenizer.ggml.scores: expected numbers, got a NaN");
     }
 
     vocabulary.bos = token_id(metadata, "bos", tokens->size());

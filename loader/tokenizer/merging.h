@@ -1,0 +1,63 @@
+// Greedy merging of neighbouring symbols, best first, as both kinds of byte-pair encoding do it.
+#pragma once
+
+#include "tokenizer/tokenizer.h"
+
+#include <functional>
+#include <optional>
+#include <queue>
+#include <vector>
+
+namespace scoria {
+
+/// A stretch of the text that is one token so far; a doubly linked list inside a vector.
+struct Symbol {
+    TokenId id;              // -1: the stretch is no token
+    uint32_t first, size;    // bytes of the text; of a symbol merged into its left neighbour nothing is valid
+    int32_t previous, next;  // -1: none
+};
+
+struct FoundMerge {
+    double cost;  // the lowest is merged first, of equals the leftmost
+    TokenId result;
+};
+
+/// Merges until `find(left, right)`, which returns an optional FoundMerge, knows no pair. Symbol 0 stays the
+/// first of the list. A heap of candidates, of which stale ones are skipped: n log n whatever the text.
+template <class Find> void merge_symbols(std::vector<Symbol>& symbols, const Find& find) {
+    struct Candidate {
+        double cost;
+        int32_t left, right;
+        uint32_t left_size, right_size;  // symbols only grow, so a size tells whether one has changed
+        TokenId result;
+        bool operator>(const Candidate& other) const {
+            return cost != other.cost ? cost > other.cost : left > other.left;
+        }
+    };
+    std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates;
+    const auto at = [&](int32_t index) -> Symbol& { return symbols[static_cast<size_t>(index)]; };
+    const auto consider = [&](int32_t left, int32_t right) {
+        if (left < 0 || right < 0) return;
+        const std::optional<FoundMerge> found = find(at(left), at(right));
+        if (found) candidates.push({found->cost, left, right, at(left).size, at(right).size, found->result});
+    };
+    for (size_t i = 1; i < symbols.size(); ++i)
+        consider(static_cast<int32_t>(i) - 1, static_cast<int32_t>(i));
+    while (!candidates.empty()) {
+        const Candidate best = candidates.top();
+        candidates.pop();
+        Symbol& left = at(best.left);
+        Symbol& right = at(best.right);
+        if (left.next != best.right || left.size != best.left_size || right.size != best.right_size) continue;
+        left.id = best.result;
+        left.size += right.size;
+        left.next = right.next;
+        right.size = 0;
+        right.next = -1;
+        if (left.next >= 0) at(left.next).previous = best.left;
+        consider(left.previous, best.left);
+        consider(best.left, left.next);
+    }
+}
+
+}  // namespace scoria
