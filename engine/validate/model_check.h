@@ -1,6 +1,5 @@
-// Proof of a whole model: every tensor of the graph that the Vulkan executor
-// keeps, compared with the reference executor's, so that the first op that
-// diverges has a name.
+// Proof of a whole model: every tensor of the graph that the Vulkan executor keeps, compared with the
+// reference executor's, so that the first op that diverges has a name.
 #pragma once
 
 #include "check.h"
@@ -12,8 +11,7 @@
 
 namespace scoria::validate {
 
-/// Values [rows, cols] of a tensor; empty where it is never in memory (fused
-/// away).
+/// Values [rows, cols] of a tensor; empty where it is never in memory (fused away).
 using FetchTensor = std::function<std::vector<float>(TensorId)>;
 
 struct ModelCheck {
@@ -23,16 +21,14 @@ struct ModelCheck {
     bool passed() const { return !first_diverging; }
 };
 
-/// Bounds for tensors anywhere in a model: errors of earlier ops are part of
-/// them.
+/// Bounds for tensors anywhere in a model: errors of earlier ops are part of them.
 Bounds model_bounds(Precision precision);
 
 /// Runs the reference over `ids`, from an empty sequence, and compares.
 ModelCheck check_model(const Model& model, std::span<const TokenId> ids, const FetchTensor& fetch,
                        const Bounds& bounds);
 
-/// The same with a fresh session of `engine`, under the bounds of its
-/// precision. Errors: as Session::trace.
+/// The same with a fresh session of `engine`, under the bounds of its precision. Errors: as Session::trace.
 ModelCheck check_model(Engine& engine, std::span<const TokenId> ids);
 
 }  // namespace scoria::validate
