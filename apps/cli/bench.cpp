@@ -18,7 +18,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 struct BenchOptions {
     uint32_t prompt = 512, generate = 128, depth = 0, repetitions = 3;
@@ -28,8 +30,8 @@ struct BenchOptions {
 struct Row {
     std::string test;
     uint32_t tokens = 0;
-    std::vector<double> seconds{};         // per repetition
-    uint64_t bytes_per_token = 0;        // weights read; 0: not said, since a prompt chunk reads them once
+    std::vector<double> seconds{};  // per repetition
+    uint64_t bytes_per_token = 0;   // weights read; 0: not said, since a prompt chunk reads them once
     double mean() const {
         double sum = 0;
         for (const double s : seconds) sum += tokens / s;
@@ -54,9 +56,11 @@ class Bench {
   public:
     Bench(Engine& engine, const BenchOptions& options)
         : session_(engine), options_(options), vocab_(engine.model().architecture.vocab) {
-        const uint64_t needed = uint64_t{options.depth} + std::max<uint64_t>(options.prompt, uint64_t{options.generate} + 1);
+        const uint64_t needed =
+            uint64_t{options.depth} + std::max<uint64_t>(options.prompt, uint64_t{options.generate} + 1);
         if (needed > session_.capacity())
-            fail(Status::context_full, "bench", "expected at most ", session_.capacity(), " positions (--ctx), got ", needed);
+            fail(Status::context_full, "bench", "expected at most ", session_.capacity(),
+                 " positions (--ctx), got ", needed);
     }
 
     /// Seconds from now to the first token after the prompt.
@@ -110,7 +114,8 @@ class Bench {
 
 struct Report {
     std::vector<Row> rows;
-    double cold_first_token = 0, warm_first_token = 0, load = 0;  // seconds; cold counts from the start of the verb
+    double cold_first_token = 0, warm_first_token = 0,
+           load = 0;  // seconds; cold counts from the start of the verb
     StepStats step;
 };
 
@@ -123,11 +128,13 @@ std::vector<std::pair<std::string, std::pair<uint32_t, double>>> profile_rows(co
         microseconds += time.microseconds;
     }
     std::vector<std::pair<std::string, std::pair<uint32_t, double>>> rows(sums.begin(), sums.end());
-    std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.second.second > b.second.second; });
+    std::sort(rows.begin(), rows.end(),
+              [](const auto& a, const auto& b) { return a.second.second > b.second.second; });
     return rows;
 }
 
-nlohmann::json report_json(const Report& report, Engine& engine, const EngineOptions& flags, const BenchOptions& options) {
+nlohmann::json report_json(const Report& report, Engine& engine, const EngineOptions& flags,
+                           const BenchOptions& options) {
     nlohmann::json rows = nlohmann::json::array(), profile = nlohmann::json::array();
     for (const Row& row : report.rows) {
         nlohmann::json json = {{"test", row.test},
@@ -177,9 +184,9 @@ std::string report_text(const Report& report) {
 }
 
 void note_step(const StepStats& step) {
-    note("decode step: ", step.dispatches, " dispatches (", fixed(step.dispatches_per_layer, 2), " per layer), ",
-         step.barriers, " barriers, submit ", fixed(step.submit_cpu_us, 1), " us of CPU, reads ",
-         fixed(double(step.weight_bytes_per_token) / 1e6, 1), " MB of weights");
+    note("decode step: ", step.dispatches, " dispatches (", fixed(step.dispatches_per_layer, 2),
+         " per layer), ", step.barriers, " barriers, submit ", fixed(step.submit_cpu_us, 1),
+         " us of CPU, reads ", fixed(double(step.weight_bytes_per_token) / 1e6, 1), " MB of weights");
     note("pipelines: ", step.pipelines, " created, ", fixed(step.pipeline_seconds, 2), " s compiling");
 }
 
@@ -202,7 +209,8 @@ int bench(const BenchOptions& options, const Common& common) {
         print(report_json(report, *engine, flags, options).dump(1), '\n');
     else
         print(report_text(report));
-    if (options.profile && report.step.profile.empty()) note("scoria: this device has no timestamps: no profile");
+    if (options.profile && report.step.profile.empty())
+        note("scoria: this device has no timestamps: no profile");
     if (common.verbose) note_step(report.step);
     return finish(engine->device());
 }
@@ -214,7 +222,8 @@ Action define_bench(CLI::App& app, const Common& common) {
     app.add_option("-p,--prompt", options->prompt, "tokens of the prompt test; 0: none (default: 512)");
     app.add_option("-n,--tokens", options->generate, "tokens of the generation test; 0: none (default: 128)");
     app.add_option("-d,--depth", options->depth, "tokens in the cache before each test (default: 0)");
-    app.add_option("-r,--repetitions", options->repetitions, "measured rounds, after one that is not (default: 3)")
+    app.add_option("-r,--repetitions", options->repetitions,
+                   "measured rounds, after one that is not (default: 3)")
         ->check(CLI::Range(1u, 1000u));
     app.add_flag("--profile", options->profile, "time of every dispatch of a decode step");
     app.footer("JSON: {\"rows\": [{\"test\": \"pp512\", \"tokens_per_second\": ...}, ...], ...}");

@@ -81,9 +81,10 @@ class Conversation {
     // Keeps the longest common prefix of cache and history, but computes the last token anew: its logits
     // are what the answer starts from.
     void append_history(const std::atomic<bool>& cancel) {
-        const std::vector<TokenId> ids =
-            model_.tokenizer->encode(model_.chat_template.render(messages_), {.add_special = false, .parse_special = true});
-        if (ids.empty()) fail(Status::failed, "chat", "expected the template to render something, got nothing");
+        const std::vector<TokenId> ids = model_.tokenizer->encode(
+            model_.chat_template.render(messages_), {.add_special = false, .parse_special = true});
+        if (ids.empty())
+            fail(Status::failed, "chat", "expected the template to render something, got nothing");
         const std::span<const TokenId> held = session_.tokens();
         const auto differs = std::mismatch(held.begin(), held.end(), ids.begin(), ids.end()).second;
         const size_t keep = std::min<size_t>(differs - ids.begin(), ids.size() - 1);
@@ -107,7 +108,8 @@ int chat(const ChatOptions& options, const Common& common) {
     const std::shared_ptr<const Model> model = load_model(common);
     (void)tokenizer_of(*model);
     if (model->chat_template.empty())
-        fail(Status::unsupported, "chat", "expected a chat template in the model, got none (`scoria run --raw` continues a text)");
+        fail(Status::unsupported, "chat",
+             "expected a chat template in the model, got none (`scoria run --raw` continues a text)");
     const std::unique_ptr<Engine> engine = load_engine(model, engine_options(common), common);
     Conversation conversation(*engine, options.generation, options.system);
     const bool terminal = is_terminal(stdin) && is_terminal(stderr);

@@ -27,7 +27,8 @@ void add_common_flags(CLI::App& app, Common& common) {
         ->check(CLI::IsMember({"strict", "balanced", "fast"}));
     add("--kv", common.kv, "type of the key/value cache: f32 or f16 (default: f32 if strict, else f16)")
         ->check(CLI::IsMember({"f32", "f16"}));
-    add("--ctx", common.context, "positions of context (default: the least of the model's, what fits, and 8192)");
+    add("--ctx", common.context,
+        "positions of context (default: the least of the model's, what fits, and 8192)");
     const auto flag = [&](const char* name, bool& value, const char* help) {
         app.add_flag(name, value, help)->group(group);
     };
@@ -47,6 +48,9 @@ vk::DeviceOptions device_options(const Common& common) {
 }
 
 EngineOptions engine_options(const Common& common) {
+    // The engine does not pin variants yet, and a promise of equal bits must not be made without it.
+    if (common.deterministic)
+        fail(Status::unsupported, "--deterministic", "expected another build, got one without it");
     EngineOptions options;
     options.device = device_options(common);
     for (const auto& [name, precision] : precisions)

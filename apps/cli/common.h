@@ -14,11 +14,11 @@ class App;
 namespace scoria::cli {
 
 struct Common {
-    std::string model;                   // path of a GGUF or a pulled name; empty: smollm2
-    std::string device;                  // index or part of a name
-    std::string caps;                    // path of a profile
+    std::string model;   // path of a GGUF or a pulled name; empty: smollm2
+    std::string device;  // index or part of a name
+    std::string caps;    // path of a profile
     std::string precision = "balanced";
-    std::string kv;                      // "f32", "f16", empty: by precision
+    std::string kv;  // "f32", "f16", empty: by precision
     uint32_t context = 0;
     bool json = false, verbose = false, deterministic = false, no_fusion = false, validation = false;
 };
@@ -34,7 +34,8 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const Common& common);
 const Tokenizer& tokenizer_of(const Model& model);
 
 /// Uploads the weights with a progress bar, and says on stderr which device runs them.
-std::unique_ptr<Engine> load_engine(std::shared_ptr<const Model> model, const EngineOptions& options, const Common& common);
+std::unique_ptr<Engine> load_engine(std::shared_ptr<const Model> model, const EngineOptions& options,
+                                    const Common& common);
 
 /// Exit code after work on `device`: 1, with the messages on stderr, if validation layers objected.
 int finish(const vk::Device& device);

@@ -13,17 +13,23 @@ namespace {
 
 const char* type_name(vk::DeviceType type) {
     switch (type) {
-        case vk::DeviceType::integrated: return "integrated";
-        case vk::DeviceType::discrete: return "discrete";
-        case vk::DeviceType::virtual_gpu: return "virtual";
-        case vk::DeviceType::cpu: return "CPU";
-        case vk::DeviceType::other: break;
+    case vk::DeviceType::integrated:
+        return "integrated";
+    case vk::DeviceType::discrete:
+        return "discrete";
+    case vk::DeviceType::virtual_gpu:
+        return "virtual";
+    case vk::DeviceType::cpu:
+        return "CPU";
+    case vk::DeviceType::other:
+        break;
     }
     return "other";
 }
 
 std::string api_text(uint32_t version) {
-    return cat(VK_API_VERSION_MAJOR(version), '.', VK_API_VERSION_MINOR(version), '.', VK_API_VERSION_PATCH(version));
+    return cat(VK_API_VERSION_MAJOR(version), '.', VK_API_VERSION_MINOR(version), '.',
+               VK_API_VERSION_PATCH(version));
 }
 
 std::string subgroup_text(const vk::Caps& caps) {
@@ -35,8 +41,9 @@ std::string feature_text(const vk::Caps& caps) {
     std::string text;
     for (const auto& [present, name] :
          {std::pair(caps.native_subgroups(), "subgroups"), std::pair(caps.float16, "f16"),
-          std::pair(caps.storage16, "storage16"), std::pair(caps.int8, "int8"), std::pair(caps.int_dot, "dot8"),
-          std::pair(caps.bfloat16, "bf16"), std::pair(caps.unified_memory, "unified")})
+          std::pair(caps.storage16, "storage16"), std::pair(caps.int8, "int8"),
+          std::pair(caps.int_dot, "dot8"), std::pair(caps.bfloat16, "bf16"),
+          std::pair(caps.unified_memory, "unified")})
         if (present) text += cat(text.empty() ? "" : " ", name);
     return text;
 }
@@ -46,8 +53,8 @@ const vk::ListedDevice* shown_instead(const std::vector<vk::ListedDevice>& devic
     const vk::Caps& caps = devices[index].caps;
     for (size_t other = 0; other < devices.size(); ++other) {
         const vk::Caps& twin = devices[other].caps;
-        const bool same_gpu = !caps.is_cpu() && twin.vendor_id == caps.vendor_id && twin.device_id == caps.device_id &&
-                              twin.driver_id != caps.driver_id;
+        const bool same_gpu = !caps.is_cpu() && twin.vendor_id == caps.vendor_id &&
+                              twin.device_id == caps.device_id && twin.driver_id != caps.driver_id;
         const bool preferred = devices[other].chosen || (other < index && !devices[index].chosen);
         if (same_gpu && preferred && devices[other].unusable.empty()) return &devices[other];
     }
@@ -62,11 +69,13 @@ std::string devices_table(const std::vector<vk::ListedDevice>& devices) {
         if (!devices[i].unusable.empty()) {
             notes += cat(i, ": ", caps.name, " cannot be used: ", devices[i].unusable, '\n');
         } else if (const vk::ListedDevice* twin = shown_instead(devices, i)) {
-            notes += cat(i, ": ", twin->caps.name, " again, under ", caps.driver_name, " (--device ", i, ")\n");
+            notes +=
+                cat(i, ": ", twin->caps.name, " again, under ", caps.driver_name, " (--device ", i, ")\n");
         } else {
             table.add({cat(i, devices[i].chosen ? "*" : ""), caps.name, type_name(caps.type),
-                       cat(caps.driver_name, ' ', caps.driver_info), api_text(caps.api_version), subgroup_text(caps),
-                       bytes_text(caps.max_binding), bytes_text(caps.shared_memory), feature_text(caps)});
+                       cat(caps.driver_name, ' ', caps.driver_info), api_text(caps.api_version),
+                       subgroup_text(caps), bytes_text(caps.max_binding), bytes_text(caps.shared_memory),
+                       feature_text(caps)});
         }
     }
     return (table.empty() ? "" : table.text()) + notes + "* is used unless --device says otherwise\n";
@@ -83,10 +92,10 @@ std::string devices_json(const std::vector<vk::ListedDevice>& devices) {
 }
 
 nlohmann::json plan_json(const MemoryPlan& plan) {
-    return {{"weights", plan.weights},     {"kv", plan.kv},
-            {"scratch", plan.scratch},     {"staging", plan.staging},
+    return {{"weights", plan.weights},      {"kv", plan.kv},
+            {"scratch", plan.scratch},      {"staging", plan.staging},
             {"total", plan.device_total()}, {"context", plan.context},
-            {"heap_size", plan.heap_size}, {"heap_budget", plan.heap_budget},
+            {"heap_size", plan.heap_size},  {"heap_budget", plan.heap_budget},
             {"fits", plan.fits()}};
 }
 
@@ -109,15 +118,16 @@ Action define_plan(CLI::App&, const Common& common) {
         } else {
             TextTable table({"part", "size", "bytes"});
             for (const auto& [name, bytes] :
-                 {std::pair("weights", plan.weights), std::pair("KV cache", plan.kv), std::pair("scratch", plan.scratch),
-                  std::pair("staging", plan.staging), std::pair("total", plan.device_total()),
-                  std::pair("heap", plan.heap_size), std::pair("free of it", plan.heap_budget)})
+                 {std::pair("weights", plan.weights), std::pair("KV cache", plan.kv),
+                  std::pair("scratch", plan.scratch), std::pair("staging", plan.staging),
+                  std::pair("total", plan.device_total()), std::pair("heap", plan.heap_size),
+                  std::pair("free of it", plan.heap_budget)})
                 table.add({name, bytes_text(bytes), cat(bytes)});
             print(model->name, ", context ", plan.context, '\n', table.text());
         }
         if (plan.fits()) return 0;
-        note("scoria: [plan] expected at most ", bytes_text(plan.heap_budget), ", got ", bytes_text(plan.device_total()),
-             ": it does not fit (--ctx makes the KV cache smaller)");
+        note("scoria: [plan] expected at most ", bytes_text(plan.heap_budget), ", got ",
+             bytes_text(plan.device_total()), ": it does not fit (--ctx makes the KV cache smaller)");
         return 1;
     };
 }

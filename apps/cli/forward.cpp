@@ -2,8 +2,9 @@
 #include "common.h"
 #include "io.h"
 #include "messages.h"
-#include "safetensors_file.h"
 #include "verbs.h"
+
+#include "safetensors.h"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -26,7 +27,7 @@ std::vector<TokenId> input_ids(const ForwardOptions& options) {
     if (!options.ids.empty()) return parse_ids("forward", options.ids);
     const std::string name = options.test_case.empty() ? "input_ids" : options.test_case + ".input_ids";
     std::vector<TokenId> ids;
-    for (const int64_t id : read_integers(options.inputs, name)) {
+    for (const int64_t id : Safetensors(options.inputs).read<int64_t>(name)) {
         if (id < 0 || id > std::numeric_limits<TokenId>::max())
             fail(Status::bad_file, options.inputs, "expected token ids in ", name, ", got ", id);
         ids.push_back(TokenId(id));
@@ -34,16 +35,14 @@ std::vector<TokenId> input_ids(const ForwardOptions& options) {
     return ids;
 }
 
-std::vector<OutputTensor> output_tensors(const ForwardResult& result, const std::vector<int64_t>& greedy) {
-    const auto tensor = [&](std::string name, const std::vector<float>& values, uint64_t cols) {
-        return OutputTensor{std::move(name), "F32", {result.tokens, cols}, std::as_bytes(std::span(values))};
-    };
-    std::vector<OutputTensor> tensors = {tensor("logits", result.logits, result.vocab),
-                                         tensor("last_hidden_state", result.last_hidden, result.hidden_size)};
+std::vector<NamedArray> output_arrays(const ForwardResult& result, const std::vector<int64_t>& greedy) {
+    const std::vector<uint64_t> hidden_shape = {result.tokens, result.hidden_size};
+    std::vector<NamedArray> arrays = {{"logits", {result.tokens, result.vocab}, result.logits},
+                                      {"last_hidden_state", hidden_shape, result.last_hidden}};
     for (size_t i = 0; i < result.hidden.size(); ++i)
-        tensors.push_back(tensor(cat("hidden.", i), result.hidden[i], result.hidden_size));
-    if (!greedy.empty()) tensors.push_back({"greedy", "I64", {greedy.size()}, std::as_bytes(std::span(greedy))});
-    return tensors;
+        arrays.emplace_back(cat("hidden.", i), hidden_shape, result.hidden[i]);
+    if (!greedy.empty()) arrays.emplace_back("greedy", std::vector<uint64_t>{greedy.size()}, greedy);
+    return arrays;
 }
 
 int forward(const ForwardOptions& options, const Common& common) {
@@ -65,7 +64,7 @@ int forward(const ForwardOptions& options, const Common& common) {
                  generated.tokens.size(), ": the context of ", session.capacity(), " is full");
         greedy.assign(generated.tokens.begin(), generated.tokens.end());
     }
-    write_safetensors(options.output, output_tensors(result, greedy));
+    write_safetensors(options.output, output_arrays(result, greedy));
 
     const auto last = result.logits.end() - result.vocab;
     const auto best = std::max_element(last, result.logits.end()) - last;
@@ -79,7 +78,8 @@ int forward(const ForwardOptions& options, const Common& common) {
                   .dump(),
               '\n');
     else
-        print(result.tokens, " tokens, vocabulary ", result.vocab, ", next token ", best, " -> ", options.output, '\n');
+        print(result.tokens, " tokens, vocabulary ", result.vocab, ", next token ", best, " -> ",
+              options.output, '\n');
     return finish(engine->device());
 }
 
@@ -88,10 +88,13 @@ int forward(const ForwardOptions& options, const Common& common) {
 Action define_forward(CLI::App& app, const Common& common) {
     auto options = std::make_shared<ForwardOptions>();
     app.add_option("--ids", options->ids, "token ids, e.g. 1,2,3");
-    app.add_option("--inputs", options->inputs, "a safetensors file with input_ids")->check(CLI::ExistingFile);
+    app.add_option("--inputs", options->inputs, "a safetensors file with input_ids")
+        ->check(CLI::ExistingFile);
     app.add_option("--case", options->test_case, "prefix of the names in --inputs: NAME.input_ids");
-    app.add_flag("--hidden", options->hidden, "also write hidden.<i>, the residual stream before and after each layer");
-    app.add_option("--greedy", options->greedy, "also write N greedily chosen tokens; end-of-generation ids are not special");
+    app.add_flag("--hidden", options->hidden,
+                 "also write hidden.<i>, the residual stream before and after each layer");
+    app.add_option("--greedy", options->greedy,
+                   "also write N greedily chosen tokens; end-of-generation ids are not special");
     app.add_option("-o,--output", options->output, "safetensors file to write")->required();
     return [options, &common] { return forward(*options, common); };
 }

@@ -28,16 +28,22 @@ CLI::Validator finite_in(double least, double most) {
 
 void add_generation_flags(CLI::App& app, GenerationFlags& flags) {
     SamplingOptions& sampling = flags.sampling;
-    app.add_option("-n,--tokens", flags.max_tokens, "most tokens to generate (default: until the model ends)");
-    app.add_option("--temp", sampling.temperature, "temperature; 0 is greedy (default: 0.7)")->check(finite_in(0, 100));
+    app.add_option("-n,--tokens", flags.max_tokens,
+                   "most tokens to generate (default: until the model ends)");
+    app.add_option("--temp", sampling.temperature, "temperature; 0 is greedy (default: 0.7)")
+        ->check(finite_in(0, 100));
     app.add_option("--top-k", sampling.top_k, "keep the K likeliest tokens; 0: off (default: 40)");
-    app.add_option("--top-p", sampling.top_p, "keep the likeliest tokens of this mass; 1: off (default: 0.95)")
+    app.add_option("--top-p", sampling.top_p,
+                   "keep the likeliest tokens of this mass; 1: off (default: 0.95)")
         ->check(finite_in(0, 1));
-    app.add_option("--min-p", sampling.min_p, "keep tokens this likely beside the best; 0: off (default: 0.05)")
+    app.add_option("--min-p", sampling.min_p,
+                   "keep tokens this likely beside the best; 0: off (default: 0.05)")
         ->check(finite_in(0, 1));
-    app.add_option("--repeat-penalty", sampling.repetition_penalty, "weakens tokens seen lately; 1: off (default: 1)")
+    app.add_option("--repeat-penalty", sampling.repetition_penalty,
+                   "weakens tokens seen lately; 1: off (default: 1)")
         ->check(finite_in(0.01, 100));
-    app.add_option("--repeat-window", sampling.repetition_window, "how many tokens back that looks (default: 64)");
+    app.add_option("--repeat-window", sampling.repetition_window,
+                   "how many tokens back that looks (default: 64)");
     app.add_option_function<uint64_t>(
         "--seed",
         [&flags](uint64_t seed) {
@@ -90,10 +96,14 @@ void note_stop(const Answer& answer, const Session& session) {
 
 const char* stop_name(StopReason reason) {
     switch (reason) {
-        case StopReason::end_of_generation: return "end";
-        case StopReason::token_limit: return "length";
-        case StopReason::context_full: return "context";
-        case StopReason::cancelled: return "cancelled";
+    case StopReason::end_of_generation:
+        return "end";
+    case StopReason::token_limit:
+        return "length";
+    case StopReason::context_full:
+        return "context";
+    case StopReason::cancelled:
+        return "cancelled";
     }
     return "?";
 }

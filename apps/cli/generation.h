@@ -15,7 +15,7 @@ namespace scoria::cli {
 struct GenerationFlags {
     uint32_t max_tokens = 0;  // 0: until the model ends or the context is full
     SamplingOptions sampling{.temperature = 0.7f};
-    bool seeded = false;      // --seed was given
+    bool seeded = false;  // --seed was given
 };
 
 /// Registers -n, --temp, --top-k, --top-p, --min-p, --repeat-penalty, --repeat-window and --seed.

@@ -10,19 +10,23 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 namespace scoria::cli {
 namespace {
 
 struct TensorRow {
     const TensorView* view;
+    int32_t layer;     // -1: not of a layer
     std::string role;  // empty: no role claims it
 };
 
 std::vector<TensorRow> tensor_rows(const Model& model) {
     std::vector<TensorRow> rows;
-    for (const auto& [ref, view] : model.weights)
-        rows.push_back({&view, ref.layer < 0 ? std::string(role_name(ref.role)) : cat(ref.layer, ' ', role_name(ref.role))});
-    for (const TensorView& view : model.unused) rows.push_back({&view, {}});
+    for (const auto& [ref, view] : model.weights) rows.push_back({&view, ref.layer, role_name(ref.role)});
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const TensorRow& a, const TensorRow& b) { return a.layer < b.layer; });
+    for (const TensorView& view : model.unused) rows.push_back({&view, -1, {}});
     return rows;
 }
 
@@ -48,10 +52,14 @@ uint64_t kv_bytes(const Architecture& architecture, KvType type) {
 
 nlohmann::json layer_json(const Layer& layer) {
     const Attention& attention = layer.attention;
-    return {{"heads", attention.heads},         {"kv_heads", attention.kv_heads},
-            {"head_dim", attention.head_dim},   {"scale", attention.scale},
-            {"window", attention.window},       {"qkv_bias", {attention.q_bias, attention.k_bias, attention.v_bias}},
-            {"o_bias", attention.o_bias},       {"qk_norm", attention.qk_norm},
+    return {{"heads", attention.heads},
+            {"kv_heads", attention.kv_heads},
+            {"head_dim", attention.head_dim},
+            {"scale", attention.scale},
+            {"window", attention.window},
+            {"qkv_bias", {attention.q_bias, attention.k_bias, attention.v_bias}},
+            {"o_bias", attention.o_bias},
+            {"qk_norm", attention.qk_norm},
             {"feed_forward", layer.feed_forward.size}};
 }
 
@@ -62,13 +70,16 @@ nlohmann::json model_json(const Model& model) {
     for (const TensorRow& row : tensor_rows(model))
         tensors.push_back({{"name", row.view->name},
                            {"role", row.role},
+                           {"layer", row.layer},
                            {"type", tensor_type_info(row.view->type).name},
                            {"shape", {row.view->rows, row.view->cols}},
                            {"bytes", row.view->bytes()}});
     nlohmann::json tokenizer;
     if (model.tokenizer)
-        tokenizer = {{"kind", model.tokenizer->kind()}, {"tokens", model.tokenizer->size()},
-                     {"bos", model.tokenizer->bos()},   {"eos", model.tokenizer->eos()},
+        tokenizer = {{"kind", model.tokenizer->kind()},
+                     {"tokens", model.tokenizer->size()},
+                     {"bos", model.tokenizer->bos()},
+                     {"eos", model.tokenizer->eos()},
                      {"adds_bos", model.tokenizer->adds_bos()}};
     return {{"name", model.name},
             {"path", model.path.string()},
@@ -104,9 +115,10 @@ std::string layers_table(const std::vector<Layer>& layers) {
         if (attention.q_bias || attention.k_bias || attention.v_bias) extras += " qkv-bias";
         if (attention.o_bias) extras += " o-bias";
         if (attention.qk_norm) extras += " qk-norm";
-        table.add({first == last ? cat(first) : cat(first, '-', last), cat(attention.heads), cat(attention.kv_heads),
-                   cat(attention.head_dim), attention.window ? cat(attention.window) : "-",
-                   cat(layers[first].feed_forward.size), extras.empty() ? "" : extras.substr(1)});
+        table.add({first == last ? cat(first) : cat(first, '-', last), cat(attention.heads),
+                   cat(attention.kv_heads), cat(attention.head_dim),
+                   attention.window ? cat(attention.window) : "-", cat(layers[first].feed_forward.size),
+                   extras.empty() ? "" : extras.substr(1)});
         first = last + 1;
     }
     return table.text();
@@ -115,14 +127,15 @@ std::string layers_table(const std::vector<Layer>& layers) {
 std::string model_text(const Model& model) {
     const Architecture& architecture = model.architecture;
     std::string out = cat(model.name, "  (", model.path.string(), ")\n", "family ", architecture.family, ", ",
-                          architecture.layers.size(), " layers, hidden ", architecture.hidden, ", vocabulary ",
-                          architecture.vocab, ", context ", architecture.context,
+                          architecture.layers.size(), " layers, hidden ", architecture.hidden,
+                          ", vocabulary ", architecture.vocab, ", context ", architecture.context,
                           architecture.tied_embeddings ? ", tied embeddings" : "", "\n\n");
     out += layers_table(architecture.layers) + "\n";
     TextTable tensors({"tensor", "role", "type", "rows", "cols", "bytes"});
     for (const TensorRow& row : tensor_rows(model))
-        tensors.add({row.view->name, row.role.empty() ? "(unused)" : row.role, tensor_type_info(row.view->type).name,
-                     cat(row.view->rows), cat(row.view->cols), cat(row.view->bytes())});
+        tensors.add({row.view->name, row.role.empty() ? "(unused)" : row.role,
+                     tensor_type_info(row.view->type).name, cat(row.view->rows), cat(row.view->cols),
+                     cat(row.view->bytes())});
     out += tensors.text() + "\n";
     if (model.tokenizer)
         out += cat("tokenizer ", model.tokenizer->kind(), ", ", model.tokenizer->size(), " tokens, bos ",
@@ -130,8 +143,9 @@ std::string model_text(const Model& model) {
     else
         out += "no tokenizer\n";
     out += cat(model.chat_template.empty() ? "no chat template" : "chat template in the file", '\n',
-               fixed(double(parameters(model)) / 1e6, 1), " million parameters, weights ", bytes_text(weight_bytes(model)),
-               ", KV cache per position ", bytes_text(kv_bytes(architecture, KvType::f16)), " (f16) or ",
+               fixed(double(parameters(model)) / 1e6, 1), " million parameters, weights ",
+               bytes_text(weight_bytes(model)), ", KV cache per position ",
+               bytes_text(kv_bytes(architecture, KvType::f16)), " (f16) or ",
                bytes_text(kv_bytes(architecture, KvType::f32)), " (f32)\n");
     return out;
 }
@@ -143,8 +157,9 @@ Action define_inspect(CLI::App& app, const Common& common) {
     app.add_option("MODEL", *name, "GGUF file or name of a pulled model (as -m)");
     return [name, &common] {
         const Model model = open_model(resolve_model(name->empty() ? common.model : *name));
-        print(common.json ? model_json(model).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
-                          : model_text(model));
+        print(common.json
+                  ? model_json(model).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
+                  : model_text(model));
         return 0;
     };
 }

@@ -13,31 +13,24 @@
 namespace scoria::cli {
 
 void write_out(std::string_view text) {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
-        return;
-    if (errno == EPIPE)
-        throw ClosedPipe();
+    if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+    if (errno == EPIPE) throw ClosedPipe();
     fail(Status::failed, "stdout", "expected to write ", text.size(), " bytes, got: ", std::strerror(errno));
 }
 
 // Nothing can be reported when stderr itself fails.
-void write_note(std::string_view text) {
-    (void)std::fwrite(text.data(), 1, text.size(), stderr);
-}
+void write_note(std::string_view text) { (void)std::fwrite(text.data(), 1, text.size(), stderr); }
 
 std::string read_text(const std::string& path) {
-    if (path == "-")
-        return std::string(std::istreambuf_iterator<char>(std::cin), {});
+    if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
     return read_file(path);
 }
 
 std::string prompt_text(std::string_view verb, const std::string& text, const std::string& file) {
     if (!text.empty() && !file.empty())
         fail(Status::bad_argument, verb, "expected one of -p TEXT and -f FILE, got both");
-    if (!file.empty())
-        return read_text(file);
-    if (!text.empty() && text != "-")
-        return text;
+    if (!file.empty()) return read_text(file);
+    if (!text.empty() && text != "-") return text;
     if (text.empty() && isatty(STDIN_FILENO))
         fail(Status::bad_argument, verb, "expected -p TEXT, -f FILE or text on stdin, got none");
     return read_text("-");

@@ -26,7 +26,7 @@ std::string read_text(const std::string& path);
 /// Errors: bad_argument when there is no text to be had.
 std::string prompt_text(std::string_view verb, const std::string& text, const std::string& file);
 
-std::string fixed(double value, int digits);      // 12.30
-std::string scientific(double value);             // 1.2e-07
+std::string fixed(double value, int digits);  // 12.30
+std::string scientific(double value);         // 1.2e-07
 
 }  // namespace scoria::cli

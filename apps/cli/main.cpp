@@ -55,16 +55,18 @@ int run(int argc, char** argv) {
         return app.exit(error) == 0 ? 0 : exit_usage;
     }
     for (const auto& [sub, action] : actions)
-        if (sub->parsed())
-            return action();
+        if (sub->parsed()) return action();
     return exit_usage;
 }
 
 int exit_code(Status status) {
     switch (status) {
-        case Status::bad_argument: return exit_usage;
-        case Status::cancelled: return exit_interrupted;
-        default: return exit_failed;
+    case Status::bad_argument:
+        return exit_usage;
+    case Status::cancelled:
+        return exit_interrupted;
+    default:
+        return exit_failed;
     }
 }
 

@@ -30,10 +30,12 @@ std::vector<Message> parse_messages(std::string_view where, const std::string& j
     try {
         nlohmann::json root = nlohmann::json::parse(json);
         if (root.is_object()) root = nlohmann::json(root.at("messages"));
-        if (!root.is_array()) fail(Status::bad_file, where, "expected an array of messages, got ", root.type_name());
+        if (!root.is_array())
+            fail(Status::bad_file, where, "expected an array of messages, got ", root.type_name());
         std::vector<Message> messages;
         for (const nlohmann::json& message : root)
-            messages.push_back({message.at("role").get<std::string>(), message.at("content").get<std::string>()});
+            messages.push_back(
+                {message.at("role").get<std::string>(), message.at("content").get<std::string>()});
         return messages;
     } catch (const nlohmann::json::exception& error) {
         fail(Status::bad_file, where, "expected messages with a role and a content, got: ", error.what());

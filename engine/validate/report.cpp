@@ -34,9 +34,10 @@ double share(const CheckResult& result, const Measure& measure) {
 
 void add_measures(std::vector<std::string>& row, std::span<const CheckResult* const> results) {
     for (const Measure& measure : measures) {
-        const CheckResult* worst = *std::max_element(results.begin(), results.end(), [&](const auto* a, const auto* b) {
-            return share(*a, measure) < share(*b, measure);
-        });
+        const CheckResult* worst =
+            *std::max_element(results.begin(), results.end(), [&](const auto* a, const auto* b) {
+                return share(*a, measure) < share(*b, measure);
+            });
         row.push_back(scientific(worst->*measure.value));
         row.push_back(scientific(worst->bounds.*measure.bound));
     }
@@ -62,8 +63,10 @@ std::string report_table(std::span<const CheckResult> results, bool every_case) 
     TextTable table({"op", "variant", every_case ? "case" : "cases", "NMSE", "bound", "worst row", "bound",
                      "worst element", "bound", "verdict"});
     for (const auto& group : groups) {
-        const auto failed = std::count_if(group.begin(), group.end(), [](const auto* result) { return !result->passed; });
-        std::vector<std::string> row = {group[0]->op, group[0]->variant, every_case ? group[0]->shape : cat(group.size())};
+        const auto failed =
+            std::count_if(group.begin(), group.end(), [](const auto* result) { return !result->passed; });
+        std::vector<std::string> row = {group[0]->op, group[0]->variant,
+                                        every_case ? group[0]->shape : cat(group.size())};
         add_measures(row, group);
         row.push_back(failed == 0 ? "ok" : every_case ? "FAILED" : cat(failed, " FAILED"));
         table.add(std::move(row));
@@ -75,9 +78,9 @@ std::string failure_text(std::span<const CheckResult> results) {
     std::string text;
     for (const CheckResult& result : results)
         if (!result.passed)
-            text += cat(result.op, ' ', result.variant, " (", result.shape, "): NMSE ", scientific(result.nmse), ", row ",
-                        scientific(result.worst_row), ", element ", scientific(result.worst_element), "; ", result.detail,
-                        '\n');
+            text += cat(result.op, ' ', result.variant, " (", result.shape, "): NMSE ",
+                        scientific(result.nmse), ", row ", scientific(result.worst_row), ", element ",
+                        scientific(result.worst_element), "; ", result.detail, '\n');
     return text;
 }
 
@@ -99,11 +102,13 @@ nlohmann::json report_json(std::span<const CheckResult> results) {
                         {"passed", result.passed},
                         {"detail", result.detail}});
     }
-    return {{"passed", failed == 0}, {"cases", results.size()}, {"failed", failed}, {"results", std::move(rows)}};
+    return {
+        {"passed", failed == 0}, {"cases", results.size()}, {"failed", failed}, {"results", std::move(rows)}};
 }
 
 bool all_passed(std::span<const CheckResult> results) {
-    return std::all_of(results.begin(), results.end(), [](const CheckResult& result) { return result.passed; });
+    return std::all_of(results.begin(), results.end(),
+                       [](const CheckResult& result) { return result.passed; });
 }
 
 }  // namespace scoria::validate
