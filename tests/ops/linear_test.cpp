@@ -1,0 +1,172 @@
+// Weight planes, dequantisation bit for bit against the fixtures, and the choice of linear kernels.
+#include "fail.h"
+#include "ops/embed.h"
+#include "ops/linear.h"
+#include "ops/weight_layout.h"
+#include "reference/dequantise.h"
+#include "safetensors.h"
+#include "step.h"
+#include "test_env.h"
+#include "validate/weight_check.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+using namespace scoria;
+
+namespace {
+
+constexpr TensorType types[] = {TensorType::f32,  TensorType::f16,  TensorType::bf16, TensorType::q4_0,
+                                TensorType::q4_1, TensorType::q5_0, TensorType::q5_1, TensorType::q8_0};
+
+/// Rows of a fixture: bytes as in a file and the values they stand for.
+struct Rows {
+    std::string name;
+    TensorType type;
+    uint32_t rows, cols;
+    std::vector<std::byte> bytes;
+    std::vector<float> values;
+};
+std::vector<Rows> fixture_rows(TensorType type) {
+    const TensorTypeInfo& info = tensor_type_info(type);
+    const Safetensors file(test::fixtures() + "/quants/" + info.name + ".safetensors");
+    std::vector<Rows> all;
+    for (const std::string prefix : {"", "edge_"}) {
+        const std::vector<uint8_t> raw = file.read<uint8_t>(prefix + "raw");
+        const auto& shape = file.array(prefix + "deq").shape;
+        const auto bytes = std::as_bytes(std::span(raw));
+        all.push_back({cat(info.name, " ", prefix, "raw"), type, uint32_t(shape[0]), uint32_t(shape[1]),
+                       {bytes.begin(), bytes.end()}, file.read<float>(prefix + "deq")});
+    }
+    return all;
+}
+
+/// Equal bits; a subnormal may be a zero of the same sign where `flushes`.
+void check_bits(const Rows& rows, std::span<const float> actual, bool flushes) {
+    size_t wrong = 0, first = 0;
+    for (size_t i = 0; i < rows.values.size(); ++i) {
+        const uint32_t want = std::bit_cast<uint32_t>(rows.values[i]), got = std::bit_cast<uint32_t>(actual[i]);
+        const bool zero = flushes && std::fpclassify(rows.values[i]) == FP_SUBNORMAL && got == (want & 0x80000000u);
+        // A NaN may lose its payload: Vulkan promises none.
+        const bool nan = std::isnan(rows.values[i]) && std::isnan(actual[i]);
+        if (want != got && !zero && !nan && wrong++ == 0) first = i;
+    }
+    CHECK_MESSAGE(wrong == 0, cat(rows.name, ": ", wrong, " values differ, first ", first, ": expected ",
+                                  rows.values[first], ", got ", actual[first]));
+}
+
+vk::Caps gpu() {
+    vk::Caps caps;
+    caps.type = vk::DeviceType::discrete;
+    caps.subgroup_size = caps.subgroup_min = caps.subgroup_max = 32;
+    caps.subgroup_arithmetic = caps.subgroup_ballot = true;
+    return caps;
+}
+
+}  // namespace
+
+TEST_SUITE("linear") {
+    TEST_CASE("repack and its inverse keep every bit") {
+        for (const TensorType type : types)
+            for (const Rows& rows : fixture_rows(type)) {
+                CAPTURE(rows.name);
+                // Interleaved with a copy of itself, in planes with rows to spare.
+                const uint32_t total = 2 * rows.rows + 1;
+                std::vector<std::byte> planes(layout_bytes(type, total, rows.cols), std::byte{0x5A});
+                for (const uint32_t part : {0u, 1u}) repack(type, total, rows.cols, rows.bytes, part, 2, planes);
+                for (const uint32_t part : {0u, 1u}) {
+                    std::vector<std::byte> back(rows.bytes.size());
+                    unpack(type, total, rows.cols, planes, part, 2, back);
+                    CHECK(back == rows.bytes);
+                }
+            }
+    }
+
+    TEST_CASE("a shard uploaded in pieces is the shard repacked at once") {
+        constexpr uint32_t rows = 41, cols = 96;
+        for (const TensorType type : types) {
+            CAPTURE(tensor_type_info(type).name);
+            const std::vector<std::byte> file = validate::random_blocks(type, rows, cols, 1);
+            const size_t row_bytes = file.size() / rows;
+            std::vector<std::byte> whole(layout_bytes(type, rows, cols)), pieces(whole.size());
+            repack(type, rows, cols, file, 0, 1, whole);
+            for (uint32_t first = 0; first < rows; first += weight_group_rows) {
+                const uint32_t count = std::min(weight_group_rows, rows - first);
+                std::vector<std::byte> piece(layout_bytes(type, count, cols));
+                repack(type, count, cols, std::span(file).subspan(first * row_bytes, count * row_bytes), 0, 1, piece);
+                for (const PlaneCopy& copy : plane_copies(type, rows, cols, first, count)) {
+                    REQUIRE(copy.from + copy.bytes <= piece.size());
+                    REQUIRE(copy.to + copy.bytes <= pieces.size());
+                    std::memcpy(&pieces[copy.to], &piece[copy.from], copy.bytes);
+                }
+            }
+            CHECK(pieces == whole);
+        }
+    }
+
+    TEST_CASE("reference dequantisation is the fixture's, bit for bit") {
+        for (const TensorType type : types)
+            for (const Rows& rows : fixture_rows(type)) {
+                std::vector<float> values(rows.values.size());
+                reference::dequantise(type, rows.bytes, values);
+                check_bits(rows, values, false);
+            }
+    }
+
+    TEST_CASE("dequantisation on the device is the fixture's, bit for bit") {
+        vk::DeviceOptions options;
+        options.select = test::variable("SCORIA_DEVICE");
+        options.caps_profile = test::caps_profile();
+        vk::Device device(options);
+        vk::Pipelines pipelines(device);
+        validate::CheckContext context(device, pipelines, validate::Tier::quick, 1);
+        for (const TensorType type : types)
+            for (const Rows& rows : fixture_rows(type)) {
+                const auto table = validate::check_weight(context, type, rows.rows, rows.cols, rows.bytes, 2);
+                std::vector<uint32_t> step(STEP_TOKENS + rows.rows * STEP_TOKEN_WORDS);
+                for (uint32_t t = 0; t < rows.rows; ++t) step[STEP_TOKENS + t * STEP_TOKEN_WORDS + STEP_TOKEN_ID] = t;
+                const vk::Buffer step_buffer = context.buffer_of<uint32_t>(step);
+                const auto output = context.output(rows.rows * rows.cols);
+                context.run([&](OpContext& op) {
+                    record_embed(op, {table.device, step_buffer.view(), output.matrix(rows.rows, rows.cols)},
+                                 embed_variants(op.caps).front());
+                });
+                std::string sentinel;
+                check_bits(rows, context.download(output, sentinel),
+                           !(device.caps().denorm_preserve_f32 && device.caps().denorm_preserve_f16));
+                CHECK(sentinel.empty());
+            }
+    }
+
+    TEST_CASE("the default kernel suits the device") {
+        vk::Caps cpu = gpu();
+        cpu.type = vk::DeviceType::cpu;
+        cpu.subgroup_size = cpu.subgroup_min = cpu.subgroup_max = 8;
+        vk::Caps floor = gpu();
+        floor.subgroup_arithmetic = floor.subgroup_ballot = false;
+        const struct {
+            vk::Caps caps;
+            uint32_t tokens;
+            Shader expected;
+        } cases[] = {
+            {gpu(), 1, Shader::linear_vec_sg},         {gpu(), 8, Shader::linear_vec_sg},
+            {gpu(), 9, Shader::linear_tile},           {cpu, 1, Shader::linear_vec_sg_compact},
+            {cpu, 128, Shader::linear_vec_sg_compact}, {floor, 1, Shader::linear_vec},
+            {floor, 9, Shader::linear_tile},
+        };
+        for (const auto& c : cases) {
+            const auto variants = linear_variants(c.caps, {c.tokens, 576, 576, TensorType::q4_1});
+            REQUIRE_FALSE(variants.empty());
+            CHECK(variants.front().shader == c.expected);
+            for (const LinearVariant& variant : variants) {
+                CAPTURE(variant.name);
+                CHECK(variant.workgroup <= c.caps.max_invocations);
+                if (!c.caps.subgroup_ballot) CHECK(variant.shader != Shader::linear_vec_sg);
+            }
+        }
+    }
+}
