@@ -9,6 +9,13 @@
 #include "attention.glsl"
 
 const uint STEP_KEYS = SG_SIZE < KV_BLOCK_TOKENS ? SG_SIZE : KV_BLOCK_TOKENS;
+// Broadcasts from constant lanes are cheap shuffles; emulation has none, and 32 copies would only take compile time.
+#ifdef NATIVE_SUBGROUP
+#define UNROLL [[unroll]]
+#else
+#define UNROLL
+#endif
+
 const uint CHUNKS = (PAIRS + SG_SIZE - 1) / SG_SIZE;
 
 #ifndef NATIVE_SUBGROUP
@@ -48,7 +55,7 @@ void score(Row rows[QUERIES], uint keys, uint in_block) {
             q_lane[i] = own < PAIRS ? vec2(q[word], q[word + 1]) : vec2(0.0);
         }
 #endif
-        [[unroll]] for (uint j = 0; j < SG_SIZE; ++j) {
+        UNROLL for (uint j = 0; j < SG_SIZE; ++j) {
             const uint pair = c * SG_SIZE + j;
             const vec2 k = load_key(keys, in_block, min(pair, PAIRS - 1));
             [[unroll]] for (uint i = 0; i < QUERIES; ++i) {

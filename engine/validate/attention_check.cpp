@@ -1,0 +1,103 @@
+// Cases of attention.
+#include "cache_tools.h"
+#include "checks.h"
+#include "fail.h"
+#include "ops/attention.h"
+#include "reference/attention.h"
+
+#include <algorithm>
+
+namespace scoria::validate {
+namespace {
+
+struct Case {
+    uint32_t tokens, first;           // of the first sequence: positions first ..
+    uint32_t heads, kv_heads, head_dim;
+    KvType type;
+    uint32_t window = 0, shards = 1;
+    uint32_t sequences = 1;           // sequence i is i * 7 positions further
+    float sigma = 1;                  // of q: large ones saturate the softmax
+    bool deep = false;
+};
+constexpr KvType f32 = KvType::f32, f16 = KvType::f16;
+constexpr Case cases[] = {
+    {1, 0, 1, 1, 4, f32},           {1, 199, 9, 3, 64, f16},        {1, 200, 9, 3, 64, f32},
+    {5, 30, 9, 3, 64, f16},         {40, 0, 4, 2, 16, f32},         {33, 31, 4, 2, 12, f16},
+    {3, 100, 6, 1, 20, f32, 16},    {70, 10, 4, 4, 32, f16, 33},    {2, 300, 8, 2, 128, f16, 0, 3},
+    {1, 600, 3, 3, 256, f32, 0, 2}, {130, 0, 9, 3, 64, f16},        {2, 40, 3, 1, 64, f16, 0, 1, 5},
+    {1, 90, 4, 4, 64, f16, 0, 2, 3, 30}, {200, 64, 9, 3, 64, f16, 100, 2},
+    {1, 4095, 32, 8, 128, f16, 0, 1, 1, 1, true}, {512, 512, 9, 3, 64, f16, 0, 1, 1, 1, true},
+};
+
+std::string shape_of(const Case& c, uint32_t splits) {
+    return cat("tokens ", c.tokens, " at ", c.first, " heads ", c.heads, "/", c.kv_heads, " dim ", c.head_dim,
+               c.type == f16 ? " f16" : " f32", " window ", c.window, " shards ", c.shards, " sequences ", c.sequences,
+               " sigma ", c.sigma, " splits ", splits);
+}
+
+/// Keys and values as the cache holds them, for positions [0, end).
+std::vector<double> fill(HostCache& cache, const CheckSequence& s, bool value, uint64_t seed) {
+    const uint32_t end = s.first + s.tokens, cols = cache.kv_heads * cache.head_dim;
+    const std::vector<float> random = random_floats(size_t(end) * cols, seed);
+    std::vector<double> held;
+    for (uint32_t p = 0; p < end; ++p)
+        for (uint32_t i = 0; i < cols; ++i) {
+            cache.set(s.table, value, p, i, random[size_t(p) * cols + i]);
+            held.push_back(double(cache.get(s.table, value, p, i)));
+        }
+    return held;
+}
+
+/// A score sums head_dim products and its error is absolute under exp, so it grows with the score; the weighted
+/// sum adds sqrt(keys) roundings. exp itself is good to 3 + 2 |x| units (Vulkan's table of precisions).
+Bounds bounds_for(const Case& c) {
+    const double score = 1 + 4 * double(c.sigma);
+    return bounds_of(4 * (4 + std::sqrt(double(c.head_dim)) + std::sqrt(double(c.first + c.tokens))) * score);
+}
+
+void run_case(CheckContext& context, const Case& c) {
+    const Attention shape{.heads = c.heads, .kv_heads = c.kv_heads, .head_dim = c.head_dim,
+                          .scale = 1 / std::sqrt(float(c.head_dim)), .window = c.window};
+    const uint32_t longest = c.first + c.tokens + 7 * (c.sequences - 1), cols = c.heads * c.head_dim;
+    HostCache host(c.type, c.kv_heads, c.head_dim, longest, c.sequences, context.seed);
+    std::vector<CheckSequence> sequences;
+    std::vector<double> expected;
+    const uint32_t tokens = c.tokens * c.sequences;
+    const std::vector<float> q = random_floats(size_t(tokens) * cols, context.seed + 1, c.sigma);
+    const std::vector<double> q_values = doubles(q);
+    for (uint32_t i = 0; i < c.sequences; ++i) {
+        sequences.push_back({c.first + 7 * i, c.tokens, host.own(longest)});
+        const std::vector<double> keys = fill(host, sequences.back(), false, context.seed + 10 + i);
+        const std::vector<double> values = fill(host, sequences.back(), true, context.seed + 90 + i);
+        std::vector<double> out(size_t(c.tokens) * cols);
+        reference::attention(std::span(q_values).subspan(i * out.size(), out.size()), keys, values,
+                             sequences.back().first, shape, out);
+        expected.insert(expected.end(), out.begin(), out.end());
+    }
+    const CheckCache cache(context, host, c.shards);
+    const vk::Buffer q_buffer = context.buffer_of<float>(q);
+    const vk::Buffer step = context.buffer_of<uint32_t>(step_words(sequences));
+
+    const AttentionShape sizes{tokens, c.heads, c.kv_heads, c.head_dim, longest, c.shards};
+    for (AttentionVariant variant : attention_variants(context.caps(), sizes)) {
+        for (const uint32_t splits : {variant.splits, 3u}) {
+            variant.splits = splits;
+            const vk::Buffer partials(context.device, std::max<uint64_t>(4, attention_partial_bytes(variant, sizes)),
+                                      vk::MemoryUse::device);
+            run_variants(context, "attention", shape_of(c, splits), std::vector{variant}, expected, cols, bounds_for(c),
+                         [&](OpContext& ops, const Matrix& out, const AttentionVariant& v) {
+                             record_attention(ops, {{q_buffer.view(), tokens, cols, cols, 0}, out, step.view(), &cache.device,
+                                                    partials.view(), c.heads, shape.scale, c.window}, v);
+                         });
+        }
+    }
+}
+
+}  // namespace
+
+void check_attention(CheckContext& context) {
+    for (const Case& c : cases)
+        if (!c.deep || context.tier == Tier::full) run_case(context, c);
+}
+
+}  // namespace scoria::validate

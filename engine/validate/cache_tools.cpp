@@ -1,0 +1,120 @@
+// See cache_tools.h.
+#include "cache_tools.h"
+
+#include "step.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <numeric>
+
+namespace scoria::validate {
+
+uint16_t half_of(float value) {
+    const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+    const double size = std::min(std::abs(double(value)), 65504.0);
+    int exponent = 0;
+    std::frexp(size, &exponent);
+    exponent = std::max(exponent, -13);                    // below 2^-14 halves are subnormal
+    // nearbyint rounds to nearest even; 2^(exponent - 11) is the spacing of halves here.
+    double steps = std::nearbyint(std::ldexp(size, 11 - exponent));
+    if (steps == 2048) {
+        steps = 1024;
+        ++exponent;
+    }
+    if (steps < 1024) return uint16_t(sign | uint16_t(steps));
+    return uint16_t(sign | (exponent + 14) << 10 | (uint16_t(steps) - 1024));
+}
+
+float float_of(uint16_t half) {
+    const int exponent = half >> 10 & 31, fraction = half & 1023;
+    double size = exponent ? std::ldexp(1024 + fraction, exponent - 25) : std::ldexp(fraction, -24);
+    if (exponent == 31) size = fraction ? NAN : INFINITY;
+    return float(half & 0x8000 ? -size : size);
+}
+
+HostCache::HostCache(KvType type_, uint32_t kv_heads_, uint32_t head_dim_, uint32_t positions, uint32_t sequences,
+                     uint64_t seed)
+    : type(type_), kv_heads(kv_heads_), head_dim(head_dim_) {
+    const uint32_t owned = sequences * ((positions + kv_block_tokens - 1) / kv_block_tokens);
+    blocks = owned + owned / 2 + 1;
+    words.assign(size_t(blocks) * kv_block_words(type, kv_heads, head_dim), 0x7FC0DEAD);
+    if (type == KvType::f16) std::ranges::fill(words, 0x7E007E00u);
+    free.resize(blocks);
+    std::iota(free.begin(), free.end(), 0u);
+    const std::vector<float> order = random_floats(blocks, seed);
+    std::ranges::sort(free, [&](uint32_t a, uint32_t b) { return order[a] < order[b]; });
+}
+
+std::vector<uint32_t> HostCache::own(uint32_t positions) {
+    const auto count = std::ptrdiff_t((positions + kv_block_tokens - 1) / kv_block_tokens);
+    std::vector<uint32_t> table(free.end() - count, free.end());
+    free.resize(free.size() - size_t(count));
+    return table;
+}
+
+std::pair<size_t, bool> HostCache::place(const std::vector<uint32_t>& table, bool value, uint32_t position,
+                                         uint32_t column) const {
+    const uint32_t block = table[position / kv_block_tokens], token = position % kv_block_tokens;
+    const uint32_t head = column / head_dim, dim = column % head_dim;
+    const uint32_t packed = type == KvType::f16 ? 2 : 1, width = head_dim / packed;
+    const size_t head_first = size_t(block) * kv_block_words(type, kv_heads, head_dim) +
+                              size_t(value ? kv_heads + head : head) * kv_block_tokens * width;
+    const uint32_t in_head = value ? token * width + dim / packed : dim / packed * kv_block_tokens + token;
+    return {head_first + in_head, dim % packed != 0};
+}
+
+float HostCache::get(const std::vector<uint32_t>& table, bool value, uint32_t position, uint32_t column) const {
+    const auto [word, upper] = place(table, value, position, column);
+    if (type == KvType::f32) return std::bit_cast<float>(words[word]);
+    return float_of(uint16_t(upper ? words[word] >> 16 : words[word]));
+}
+
+void HostCache::set(const std::vector<uint32_t>& table, bool value, uint32_t position, uint32_t column, float to) {
+    const auto [word, upper] = place(table, value, position, column);
+    if (type == KvType::f32)
+        words[word] = std::bit_cast<uint32_t>(to);
+    else if (upper)
+        words[word] = (words[word] & 0xFFFFu) | uint32_t(half_of(to)) << 16;
+    else
+        words[word] = (words[word] & 0xFFFF0000u) | half_of(to);
+}
+
+CheckCache::CheckCache(CheckContext& context, const HostCache& host, uint32_t shards)
+    : device{host.type, host.kv_heads, host.head_dim, {}} {
+    const uint32_t block_words = kv_block_words(host.type, host.kv_heads, host.head_dim);
+    const uint32_t each = (host.blocks + shards - 1) / shards;
+    for (uint32_t first = 0; first < host.blocks; first += each) {
+        const uint32_t count = std::min(each, host.blocks - first);
+        buffers.push_back(context.buffer_of(
+            std::span<const uint32_t>(host.words).subspan(size_t(first) * block_words, size_t(count) * block_words)));
+        device.shards.push_back({buffers.back().view(), first, count});
+    }
+}
+
+void CheckCache::download(CheckContext& context, HostCache& host) const {
+    size_t word = 0;
+    for (const vk::Buffer& buffer : buffers) {
+        const std::vector<std::byte> bytes = context.download(buffer.view());
+        std::memcpy(host.words.data() + word, bytes.data(), bytes.size());
+        word += bytes.size() / 4;
+    }
+}
+
+std::vector<uint32_t> step_words(std::span<const CheckSequence> sequences) {
+    uint32_t tokens = 0;
+    for (const CheckSequence& s : sequences) tokens += s.tokens;
+    std::vector<uint32_t> words(STEP_TOKENS + tokens * STEP_TOKEN_WORDS);
+    words[STEP_TOKEN_COUNT] = tokens;
+    uint32_t slot = STEP_TOKENS;
+    for (const CheckSequence& s : sequences) {
+        for (uint32_t i = 0; i < s.tokens; ++i, slot += STEP_TOKEN_WORDS) {
+            words[slot + STEP_TOKEN_POSITION] = s.first + i;
+            words[slot + STEP_TOKEN_TABLE] = uint32_t(words.size());
+        }
+        words.insert(words.end(), s.table.begin(), s.table.end());
+    }
+    return words;
+}
+
+}  // namespace scoria::validate

@@ -1,0 +1,49 @@
+// A paged cache for checks: made on the host from the layout's description (ops/kv_layout.h) and not with the
+// kernels' code, blocks in shuffled order, blocks that nobody owns full of NaN.
+#pragma once
+
+#include "check_tools.h"
+#include "ops/kv_layout.h"
+
+namespace scoria::validate {
+
+/// float -> half, to nearest even, clamped to +-65504; and back.
+uint16_t half_of(float value);
+float float_of(uint16_t half);
+
+/// One sequence's keys or values are [positions, kv_heads * head_dim].
+struct HostCache {
+    KvType type;
+    uint32_t kv_heads, head_dim, blocks;
+    std::vector<uint32_t> words;      // all blocks, one after the other
+    std::vector<uint32_t> free;       // block ids not owned yet, shuffled
+
+    /// Owns enough blocks for `positions` of each of `sequences`, and half as many nobody owns.
+    HostCache(KvType type, uint32_t kv_heads, uint32_t head_dim, uint32_t positions, uint32_t sequences, uint64_t seed);
+    /// Block table of a new sequence of `positions`.
+    std::vector<uint32_t> own(uint32_t positions);
+    float get(const std::vector<uint32_t>& table, bool value, uint32_t position, uint32_t column) const;
+    void set(const std::vector<uint32_t>& table, bool value, uint32_t position, uint32_t column, float to);
+
+  private:
+    /// Word, and whether the upper half of it.
+    std::pair<size_t, bool> place(const std::vector<uint32_t>& table, bool value, uint32_t position, uint32_t column) const;
+};
+
+/// The cache on the device in `shards` buffers.
+struct CheckCache {
+    std::vector<vk::Buffer> buffers;
+    DeviceKv device;
+    CheckCache(CheckContext& context, const HostCache& host, uint32_t shards);
+    void download(CheckContext& context, HostCache& host) const;
+};
+
+/// Tokens of one sequence in a batch.
+struct CheckSequence {
+    uint32_t first, tokens;           // positions first .. first + tokens - 1
+    std::vector<uint32_t> table;
+};
+/// The step buffer (shaders/step.h) of a batch of sequences.
+std::vector<uint32_t> step_words(std::span<const CheckSequence> sequences);
+
+}  // namespace scoria::validate
