@@ -8,6 +8,7 @@ std::span<const OpCheck> op_checks() {
         {"embed", check_embed},         {"rms_norm", check_rms_norm}, {"linear", check_linear},
         {"rope_cache", check_rope_cache}, {"attention", check_attention},
         {"glu", check_glu},             {"add", check_add},           {"select", check_select},
+        {"sample", check_sample},
     };
     return table;
 }
