@@ -103,23 +103,11 @@ void ByteBpe::read_merges() {
 void ByteBpe::encode_text(std::string_view text, std::vector<TokenId>& out) const {
     std::string composed;
     if (pre_kind_.nfc) text = composed = utf8::nfc(text);
-    // Words recur: their tokens are looked up in what was already written. Per call, so that no lock is
-    // needed.
-    struct Range {
-        size_t first, count;
+    SeenWords seen;
+    const auto encode_new = [this](std::string_view word, std::vector<TokenId>& ids) {
+        encode_piece(word, ids);
     };
-    std::unordered_map<std::string_view, Range> seen;
-    constexpr size_t most_seen = 1 << 16;
-    pre_tokenizer_.split(text, [&](std::string_view piece) {
-        if (const auto found = seen.find(piece); found != seen.end()) {
-            const Range range = found->second;
-            for (size_t i = 0; i < range.count; ++i) out.push_back(out[range.first + i]);
-            return;
-        }
-        const size_t first = out.size();
-        encode_piece(piece, out);
-        if (seen.size() < most_seen) seen.emplace(piece, Range{first, out.size() - first});
-    });
+    pre_tokenizer_.split(text, [&](std::string_view piece) { seen.append(piece, out, encode_new); });
 }
 
 void ByteBpe::encode_piece(std::string_view piece, std::vector<TokenId>& out) const {

@@ -1,4 +1,5 @@
-// Greedy merging of neighbouring symbols, best first, as both kinds of byte-pair encoding do it.
+// What both kinds of byte-pair encoding do: greedy merging of neighbouring symbols, best first, and a memory
+// of the words of one text.
 #pragma once
 
 #include "tokenizer/tokenizer.h"
@@ -6,6 +7,8 @@
 #include <functional>
 #include <optional>
 #include <queue>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace scoria {
@@ -59,5 +62,30 @@ template <class Find> void merge_symbols(std::vector<Symbol>& symbols, const Fin
         consider(best.left, left.next);
     }
 }
+
+/// Words recur: their tokens are copied from what the text has already given. One per call of encode(), so
+/// that no lock is needed.
+class SeenWords {
+  public:
+    /// Appends the tokens of `word`, by `encode(word, out)` the first time. `word` must outlive this object.
+    template <class Encode>
+    void append(std::string_view word, std::vector<TokenId>& out, const Encode& encode) {
+        if (const auto found = ranges_.find(word); found != ranges_.end()) {
+            const Range range = found->second;
+            for (size_t i = 0; i < range.count; ++i) out.push_back(out[range.first + i]);
+            return;
+        }
+        const size_t first = out.size();
+        encode(word, out);
+        if (ranges_.size() < most_words) ranges_.emplace(word, Range{first, out.size() - first});
+    }
+
+  private:
+    struct Range {
+        size_t first, count;
+    };
+    static constexpr size_t most_words = 1 << 16;
+    std::unordered_map<std::string_view, Range> ranges_;
+};
 
 }  // namespace scoria

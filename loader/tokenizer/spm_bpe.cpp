@@ -4,6 +4,7 @@
 #include "tokenizer/merging.h"
 #include "tokenizer/utf8.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace scoria {
@@ -18,6 +19,13 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
         out += to;
     }
     return out += text;
+}
+
+/// Bytes of the space marks that `text` begins with.
+size_t leading_marks(std::string_view text) {
+    size_t bytes = 0;
+    while (text.substr(bytes).starts_with(space_mark)) bytes += space_mark.size();
+    return bytes;
 }
 
 /// The byte that "<0x0A>" spells.
@@ -48,6 +56,7 @@ SpmBpe::SpmBpe(Vocabulary vocabulary) : VocabularyTokenizer(std::move(vocabulary
         } else if (!vocabulary_.is_special(id)) {
             tokens_by_text_.try_emplace(token, id);
             longest_ = std::max(longest_, token.size());
+            words_merge_ |= token.find(space_mark, leading_marks(token)) != token.npos;
             if (vocabulary_.types[i] != TokenType::user_defined)
                 pieces_[i] = replace_all(token, space_mark, " ");
         }
@@ -59,14 +68,28 @@ void SpmBpe::encode_text(std::string_view text, std::vector<TokenId>& out) const
     marked += replace_all(text, " ", space_mark);
     if (marked.size() > UINT32_MAX / 2)
         fail(Status::bad_argument, "tokenizer", "expected less than 2 GiB of text");
+    if (words_merge_) return encode_word(marked, out);
 
+    // No token holds a mark behind anything else, so no merge crosses from a character to a mark.
+    SeenWords seen;
+    const auto encode_new = [this](std::string_view word, std::vector<TokenId>& ids) {
+        encode_word(word, ids);
+    };
+    for (std::string_view rest = marked; !rest.empty();) {
+        const size_t end = std::min(rest.find(space_mark, leading_marks(rest)), rest.size());
+        seen.append(rest.substr(0, end), out, encode_new);
+        rest.remove_prefix(end);
+    }
+}
+
+void SpmBpe::encode_word(std::string_view marked, std::vector<TokenId>& out) const {
     const auto token_of = [&](uint32_t first, uint32_t size) {
-        const auto found = tokens_by_text_.find(std::string_view(marked).substr(first, size));
+        const auto found = tokens_by_text_.find(marked.substr(first, size));
         return found == tokens_by_text_.end() ? -1 : found->second;
     };
     std::vector<Symbol> symbols;
     for (uint32_t first = 0; first < marked.size();) {
-        const uint32_t size = utf8::step(std::string_view(marked).substr(first)).bytes;
+        const uint32_t size = utf8::step(marked.substr(first)).bytes;
         const int32_t index = static_cast<int32_t>(symbols.size());
         symbols.push_back({token_of(first, size), first, size, index - 1, index + 1});
         first += size;
@@ -85,7 +108,7 @@ void SpmBpe::encode_text(std::string_view text, std::vector<TokenId>& out) const
             out.push_back(symbol.id);
             continue;
         }
-        for (const char byte : std::string_view(marked).substr(symbol.first, symbol.size)) {
+        for (const char byte : marked.substr(symbol.first, symbol.size)) {
             const TokenId id = byte_tokens_[static_cast<uint8_t>(byte)];
             if (id >= 0)
                 out.push_back(id);

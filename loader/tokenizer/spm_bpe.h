@@ -21,9 +21,12 @@ class SpmBpe final : public VocabularyTokenizer {
     void encode_text(std::string_view text, std::vector<TokenId>& out) const override;
 
   private:
+    void encode_word(std::string_view marked, std::vector<TokenId>& out) const;
+
     std::unordered_map<std::string_view, TokenId> tokens_by_text_;  // views into vocabulary_.tokens
     std::array<TokenId, 256> byte_tokens_;                          // -1: the vocabulary lacks this byte
     size_t longest_ = 0;                                            // bytes of a token
+    bool words_merge_ = false;  // a token has a space mark behind another character
 };
 
 }  // namespace scoria
