@@ -17,6 +17,13 @@ void put_text(std::string& out, const std::string& text) {
     out += text;
 }
 
+template <class T> void put_numbers(std::string& out, uint32_t type, const std::vector<T>& numbers) {
+    put(out, uint32_t{9});
+    put(out, type);
+    put(out, uint64_t{numbers.size()});
+    for (const T one : numbers) put(out, one);
+}
+
 void put_value(std::string& out, const GgufPart& part) {
     enum : uint32_t { u32 = 4, i32 = 5, f32 = 6, boolean = 7, string = 8, array = 9 };
     if (const auto* number = std::get_if<uint32_t>(&part)) {
@@ -36,12 +43,10 @@ void put_value(std::string& out, const GgufPart& part) {
         put(out, uint32_t{string});
         put(out, uint64_t{texts->size()});
         for (const std::string& one : *texts) put_text(out, one);
+    } else if (const auto* reals = std::get_if<std::vector<float>>(&part)) {
+        put_numbers(out, f32, *reals);
     } else {
-        const auto& numbers = std::get<std::vector<int32_t>>(part);
-        put(out, uint32_t{array});
-        put(out, uint32_t{i32});
-        put(out, uint64_t{numbers.size()});
-        for (const int32_t one : numbers) put(out, one);
+        put_numbers(out, i32, std::get<std::vector<int32_t>>(part));
     }
 }
 

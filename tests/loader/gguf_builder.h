@@ -13,8 +13,8 @@
 
 namespace scoria::test {
 
-using GgufPart =
-    std::variant<uint32_t, float, bool, std::string, std::vector<std::string>, std::vector<int32_t>>;
+using GgufPart = std::variant<uint32_t, float, bool, std::string, std::vector<std::string>,
+                              std::vector<int32_t>, std::vector<float>>;
 
 struct GgufFile {
     struct Tensor {

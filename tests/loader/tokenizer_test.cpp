@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
+#include <cmath>
 
 using namespace scoria;
 using namespace scoria::test;
@@ -160,6 +161,41 @@ TEST_CASE("merges, special tokens and both ends") {
     CHECK(tokenizer->ends_generation(5));
     CHECK_FALSE(tokenizer->ends_generation(0));
     for (const TokenId bad : {-1, 8}) CHECK_THROWS_AS(tokenizer->piece(bad, true), Error);
+}
+
+TEST_CASE("SentencePiece merges by score, falls back to bytes, and across spaces if a token does") {
+    struct Case {
+        const char* text;
+        std::vector<TokenId> ids;
+    };
+    GgufFile file;
+    file.metadata = {
+        {"tokenizer.ggml.model", "llama"},
+        {"tokenizer.ggml.tokens",
+         std::vector<std::string>{"<unk>", "\u2581", "a", "b", "ab", "ba", "<0xC3>", "a\u2581"}},
+        {"tokenizer.ggml.token_type", std::vector<int32_t>{2, 1, 1, 1, 1, 1, 6, 1}},
+        {"tokenizer.ggml.scores", std::vector<float>{0, -1, -2, -3, -5, -4, 0, -1}},
+        {"tokenizer.ggml.unknown_token_id", 0u},
+        {"tokenizer.ggml.add_bos_token", false},
+        {"tokenizer.ggml.add_space_prefix", false},
+    };
+    const Case crossing[] = {
+        {"aba", {2, 5}},  // "ba" scores above "ab"
+        {"abab", {2, 5, 3}},
+        {"b a b", {3, 1, 7, 3}},  // "a" joins the space behind it
+        {"\u00E9", {6, 0}},       // bytes C3 A9, of which the vocabulary has one
+        {"", {}},
+    };
+    const auto tokenizer = open_tokenizer(TemporaryFile(file.bytes()).path());
+    for (const Case& c : crossing) {
+        CAPTURE(c.text);
+        CHECK(tokenizer->encode(c.text) == c.ids);
+    }
+    CHECK(tokenizer->piece(6, false) == "\xC3");
+    file.metadata["tokenizer.ggml.scores"] = std::vector<float>(8, std::nanf(""));
+    CHECK_THROWS_AS(open_tokenizer(TemporaryFile(file.bytes()).path()), Error);
+    file.metadata.erase("tokenizer.ggml.scores");
+    CHECK_THROWS_AS(open_tokenizer(TemporaryFile(file.bytes()).path()), Error);
 }
 
 TEST_CASE("a stream never shows half a character") {
