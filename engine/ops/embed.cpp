@@ -17,13 +17,19 @@ void record_embed(OpContext& context, const EmbedArgs& args, const KernelVariant
     const DeviceWeight& table = args.table;
     assert(args.out.cols == table.cols);
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup}, {2, uint32_t(table.type)}});
+        shader_module(variant.shader),
+        {{vk::constant_workgroup, variant.workgroup}, {2, uint32_t(table.type)}});
     const uint64_t blocks = (uint64_t(table.cols) + 31) / 32;  // of four lanes each
     for (const DeviceWeight::Shard& shard : table.shards) {
         const WeightPlanes planes = weight_planes(table.type, shard.rows, table.cols);
-        const EmbedPush push{.first_row = shard.first_row, .rows = shard.rows, .cols = table.cols, .vocab = table.rows,
-                             .tokens = args.out.rows, .high_plane = uint32_t(planes.high / 4),
-                             .scale_plane = uint32_t(planes.scales / 4), .out_first = args.out.first,
+        const EmbedPush push{.first_row = shard.first_row,
+                             .rows = shard.rows,
+                             .cols = table.cols,
+                             .vocab = table.rows,
+                             .tokens = args.out.rows,
+                             .high_plane = uint32_t(planes.high / 4),
+                             .scale_plane = uint32_t(planes.scales / 4),
+                             .out_first = args.out.first,
                              .out_stride = args.out.stride};
         context.recorder.dispatch(pipeline, {shard.view, args.step, args.out.view}, push,
                                   groups_for(args.out.rows * blocks * 4, variant.workgroup), "embed");

@@ -1,4 +1,5 @@
-// out[t] = table[id(t)], ids from the step buffer (shaders/step.h); an id past the table counts as its last row.
+// out[t] = table[id(t)], ids from the step buffer (shaders/step.h); an id past the table counts as its last
+// row.
 #pragma once
 
 #include "kernel_variant.h"
@@ -8,7 +9,7 @@ namespace scoria {
 struct EmbedArgs {
     const DeviceWeight& table;  // [vocab, cols]
     vk::View step;
-    Matrix out;                 // [tokens, cols]
+    Matrix out;  // [tokens, cols]
 };
 
 std::vector<KernelVariant> embed_variants(const vk::Caps& caps);

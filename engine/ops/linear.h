@@ -9,11 +9,11 @@
 namespace scoria {
 
 struct LinearArgs {
-    Matrix x, out;                        // [tokens, cols], [tokens, rows] (GLU: [tokens, rows / 2])
+    Matrix x, out;  // [tokens, cols], [tokens, rows] (GLU: [tokens, rows / 2])
     const DeviceWeight& weight;
-    const vk::View* bias = nullptr;       // [rows] float32
-    const Matrix* residual = nullptr;     // shape of out, added last; may be out itself
-    bool glu = false;                     // shards start at even rows then
+    const vk::View* bias = nullptr;    // [rows] float32
+    const Matrix* residual = nullptr;  // shape of out, added last; may be out itself
+    bool glu = false;                  // shards start at even rows then
 };
 
 struct LinearShape {
@@ -23,11 +23,12 @@ struct LinearShape {
 
 struct LinearVariant {
     Shader shader;
-    uint32_t workgroup;      // invocations
-    uint32_t tokens, rows;   // computed by one workgroup
-    // linear_vec alone: lanes of a logical subgroup, tokens and row pairs of a lane, subgroups sharing the columns
+    uint32_t workgroup;     // invocations
+    uint32_t tokens, rows;  // computed by one workgroup
+    // linear_vec alone: lanes of a logical subgroup, tokens and row pairs of a lane, subgroups sharing the
+    // columns
     uint32_t subgroup = 0, lane_tokens = 0, lane_pairs = 0, parts = 0;
-    std::string name;        // for reports
+    std::string name;  // for reports
 };
 
 /// The variants valid on a device for a shape, default first. Pure. All compute in float32, so all are

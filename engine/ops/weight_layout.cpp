@@ -19,9 +19,9 @@ struct BlockParts {
     uint32_t quant_bytes;
 };
 constexpr BlockParts block_parts[] = {
-    {TensorType::f32, 0, 0, 128},  {TensorType::f16, 0, 0, 64},   {TensorType::bf16, 0, 0, 64},
-    {TensorType::q4_0, 2, 0, 16},  {TensorType::q4_1, 4, 0, 16},  {TensorType::q5_0, 2, 4, 16},
-    {TensorType::q5_1, 4, 4, 16},  {TensorType::q8_0, 2, 0, 32},
+    {TensorType::f32, 0, 0, 128}, {TensorType::f16, 0, 0, 64},  {TensorType::bf16, 0, 0, 64},
+    {TensorType::q4_0, 2, 0, 16}, {TensorType::q4_1, 4, 0, 16}, {TensorType::q5_0, 2, 4, 16},
+    {TensorType::q5_1, 4, 4, 16}, {TensorType::q8_0, 2, 0, 32},
 };
 
 const BlockParts& parts_of(TensorType type) {
@@ -37,22 +37,26 @@ uint64_t groups_of(uint32_t rows) { return (uint64_t(rows) + group_rows - 1) / g
 uint32_t blocks_of(uint32_t cols) { return (cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK; }
 uint64_t aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
+constexpr std::integral_constant<size_t, 2> half{};  // sizes as types: a copy is then one load and one store
+constexpr std::integral_constant<size_t, 4> word{};
+
 /// Calls move(byte in the row as in the file, byte in the planes, bytes) for every part of one row.
 template <class Move>
-void each_part(const BlockParts& parts, const WeightPlanes& planes, uint32_t row, uint32_t cols, Move&& move) {
+void each_part(const BlockParts& parts, const WeightPlanes& planes, uint32_t row, uint32_t cols,
+               Move&& move) {
     const uint32_t in_group = row % group_rows;
     const uint32_t slot = in_group % 2 * WEIGHT_GROUP_PAIRS + in_group / 2;
     const uint64_t first_cell = uint64_t(row / group_rows) * blocks_of(cols);
     uint64_t at = 0;
     for (uint64_t cell = first_cell; cell < first_cell + blocks_of(cols); ++cell) {
-        if (parts.scale_bytes == 4) move(at, planes.scales + (cell * group_rows + slot) * 4, 4);
-        if (parts.scale_bytes == 2) move(at, planes.scales + (cell * group_rows + in_group) * 2, 2);
+        if (parts.scale_bytes == 4) move(at, planes.scales + (cell * group_rows + slot) * 4, word);
+        if (parts.scale_bytes == 2) move(at, planes.scales + (cell * group_rows + in_group) * 2, half);
         at += parts.scale_bytes;
-        if (parts.high_bytes) move(at, planes.high + (cell * group_rows + slot) * 4, 4);
+        if (parts.high_bytes) move(at, planes.high + (cell * group_rows + slot) * 4, word);
         at += parts.high_bytes;
         const uint32_t words = parts.quant_bytes / 4;
-        for (uint32_t word = 0; word < words; ++word, at += 4)
-            move(at, planes.quants + ((cell * words + word) * group_rows + slot) * 4, 4);
+        for (uint32_t w = 0; w < words; ++w, at += 4)
+            move(at, planes.quants + ((cell * words + w) * group_rows + slot) * 4, word);
     }
 }
 
@@ -74,8 +78,8 @@ WeightPlanes weight_planes(TensorType type, uint32_t rows, uint32_t cols) {
     return planes;
 }
 
-void repack(TensorType type, uint32_t rows, uint32_t cols, std::span<const std::byte> from, uint32_t first_row,
-            uint32_t step, std::span<std::byte> to) {
+void repack(TensorType type, uint32_t rows, uint32_t cols, std::span<const std::byte> from,
+            uint32_t first_row, uint32_t step, std::span<std::byte> to) {
     const BlockParts& parts = parts_of(type);
     const WeightPlanes planes = weight_planes(type, rows, cols);
     const uint64_t row_size = row_bytes(parts, cols);
@@ -83,23 +87,29 @@ void repack(TensorType type, uint32_t rows, uint32_t cols, std::span<const std::
     uint32_t row = first_row;
     for (uint64_t first = 0; first < from.size(); first += row_size, row += step) {
         assert(row < rows);
-        each_part(parts, planes, row, cols, [&](uint64_t at, uint64_t place, uint64_t size) {
-            uint32_t word = 0;  // padding of a float row's last block is zero
-            if (at < row_size) std::memcpy(&word, from.data() + first + at, std::min(size, row_size - at));
-            std::memcpy(to.data() + place, &word, size);
+        each_part(parts, planes, row, cols, [&](uint64_t at, uint64_t place, auto size) {
+            std::byte* const target = to.data() + place;
+            if (at + size <= row_size) {
+                std::memcpy(target, from.data() + first + at, size);
+            } else {  // the last block of a float row, padded with zeros
+                std::memset(target, 0, size);
+                if (at < row_size) std::memcpy(target, from.data() + first + at, row_size - at);
+            }
         });
     }
 }
 
-void unpack(TensorType type, uint32_t rows, uint32_t cols, std::span<const std::byte> from, uint32_t first_row,
-            uint32_t step, std::span<std::byte> to) {
+void unpack(TensorType type, uint32_t rows, uint32_t cols, std::span<const std::byte> from,
+            uint32_t first_row, uint32_t step, std::span<std::byte> to) {
     const BlockParts& parts = parts_of(type);
     const WeightPlanes planes = weight_planes(type, rows, cols);
     const uint64_t row_size = row_bytes(parts, cols);
     uint32_t row = first_row;
     for (uint64_t first = 0; first < to.size(); first += row_size, row += step)
-        each_part(parts, planes, row, cols, [&](uint64_t at, uint64_t place, uint64_t size) {
-            if (at < row_size) std::memcpy(to.data() + first + at, from.data() + place, std::min(size, row_size - at));
+        each_part(parts, planes, row, cols, [&](uint64_t at, uint64_t place, auto size) {
+            if (at < row_size)
+                std::memcpy(to.data() + first + at, from.data() + place,
+                            std::min<uint64_t>(size, row_size - at));
         });
 }
 

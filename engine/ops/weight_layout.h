@@ -30,12 +30,12 @@ inline uint64_t layout_bytes(TensorType type, uint32_t rows, uint32_t cols) {
 /// of `rows` rows: step 1 for plain and concatenated matrices, 2 for interleaved gate and up (first_row 0
 /// and 1). Rows never written keep their bytes; they affect only outputs that are never stored.
 /// Writes of 4 bytes each: `to` should be cached memory.
-void repack(TensorType type, uint32_t rows, uint32_t cols, std::span<const std::byte> from, uint32_t first_row,
-            uint32_t step, std::span<std::byte> to);
+void repack(TensorType type, uint32_t rows, uint32_t cols, std::span<const std::byte> from,
+            uint32_t first_row, uint32_t step, std::span<std::byte> to);
 
 /// The inverse, for tests.
-void unpack(TensorType type, uint32_t rows, uint32_t cols, std::span<const std::byte> from, uint32_t first_row,
-            uint32_t step, std::span<std::byte> to);
+void unpack(TensorType type, uint32_t rows, uint32_t cols, std::span<const std::byte> from,
+            uint32_t first_row, uint32_t step, std::span<std::byte> to);
 
 /// A shard in pieces: rows [first_row, first_row + rows) of a shard, repacked on their own as the planes
 /// of `rows` rows, go to these places. first_row is a multiple of weight_group_rows; so is `rows`, unless

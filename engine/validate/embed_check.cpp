@@ -15,8 +15,8 @@ struct Case {
     uint32_t vocab, cols, shard_rows;
 };
 constexpr Case cases[] = {
-    {TensorType::f32, 50, 45, 0},   {TensorType::f16, 50, 45, 16},   {TensorType::bf16, 50, 45, 0},
-    {TensorType::q4_0, 50, 96, 18}, {TensorType::q4_1, 50, 96, 0},   {TensorType::q5_0, 50, 96, 0},
+    {TensorType::f32, 50, 45, 0},   {TensorType::f16, 50, 45, 16},    {TensorType::bf16, 50, 45, 0},
+    {TensorType::q4_0, 50, 96, 18}, {TensorType::q4_1, 50, 96, 0},    {TensorType::q5_0, 50, 96, 0},
     {TensorType::q5_1, 50, 96, 16}, {TensorType::q8_0, 700, 576, 64},
 };
 constexpr uint32_t ids[] = {0, 49, 17, 17, 33, 4000000000u, 48};  // one past the vocabulary: its last row
@@ -25,14 +25,16 @@ constexpr uint32_t ids[] = {0, 49, 17, 17, 33, 4000000000u, 48};  // one past th
 
 void check_embed(CheckContext& context) {
     for (const Case& c : cases) {
-        const CheckWeight table = check_weight(context, c.type, c.vocab, c.cols,
-                                               random_blocks(c.type, c.vocab, c.cols, context.seed), c.shard_rows);
+        const CheckWeight table =
+            check_weight(context, c.type, c.vocab, c.cols,
+                         random_blocks(c.type, c.vocab, c.cols, context.seed), c.shard_rows);
         constexpr uint32_t tokens = std::size(ids);
         std::vector<uint32_t> step(STEP_TOKENS + tokens * STEP_TOKEN_WORDS);
         std::vector<double> expected(tokens * c.cols);
         for (uint32_t t = 0; t < tokens; ++t) {
             step[STEP_TOKENS + t * STEP_TOKEN_WORDS + STEP_TOKEN_ID] = ids[t];
-            table.reference().row(std::min(ids[t], c.vocab - 1), std::span(expected).subspan(t * c.cols, c.cols));
+            table.reference().row(std::min(ids[t], c.vocab - 1),
+                                  std::span(expected).subspan(t * c.cols, c.cols));
         }
         const vk::Buffer step_buffer = context.buffer_of<uint32_t>(step);
         for (const KernelVariant& variant : embed_variants(context.caps())) {
@@ -44,12 +46,15 @@ void check_embed(CheckContext& context) {
             const std::vector<float> actual = context.download(output, error);
             for (size_t i = 0; i < actual.size() && error.empty(); ++i) {
                 const float wanted = float(expected[i]);
-                const bool flushed = std::fpclassify(wanted) == FP_SUBNORMAL && !context.caps().denorm_preserve_f32 &&
-                                     actual[i] == 0 && std::signbit(actual[i]) == std::signbit(wanted);
+                const bool flushed = std::fpclassify(wanted) == FP_SUBNORMAL &&
+                                     !context.caps().denorm_preserve_f32 && actual[i] == 0 &&
+                                     std::signbit(actual[i]) == std::signbit(wanted);
                 if (std::bit_cast<uint32_t>(actual[i]) != std::bit_cast<uint32_t>(wanted) && !flushed)
-                    error = cat("row ", i / c.cols, " column ", i % c.cols, ": expected the bits of ", wanted, ", got ", actual[i]);
+                    error = cat("row ", i / c.cols, " column ", i % c.cols, ": expected the bits of ", wanted,
+                                ", got ", actual[i]);
             }
-            context.compare("embed", variant.name, cat(tensor_type_info(c.type).name, " vocab ", c.vocab, " cols ", c.cols),
+            context.compare("embed", variant.name,
+                            cat(tensor_type_info(c.type).name, " vocab ", c.vocab, " cols ", c.cols),
                             expected, actual, c.cols, {0, 0, 0}, error);
         }
     }

@@ -41,7 +41,8 @@ constexpr TensorType types[] = {TensorType::f32,  TensorType::f16,  TensorType::
 Bounds bounds_for(const Case& c, TensorType type) {
     const bool shifted = type != TensorType::f32 && type != TensorType::f16 && type != TensorType::bf16 &&
                          type != TensorType::q8_0;
-    const double error = std::sqrt(double(c.cols) + 32) * std::exp2(-24) * (shifted ? 6 : 1) * (c.glu ? 2 : 1);
+    const double error =
+        std::sqrt(double(c.cols) + 32) * std::exp2(-24) * (shifted ? 6 : 1) * (c.glu ? 2 : 1);
     return {error * error, 2 * error, 6 * error};
 }
 
@@ -74,7 +75,11 @@ struct Inputs {
 };
 
 Inputs inputs_for(const Case& c, const CheckWeight& weight, uint64_t seed) {
-    Inputs in{random_floats(size_t(c.tokens) * c.cols, seed + 1), random_floats(c.rows, seed + 2), {}, {}, c.glu ? c.rows / 2 : c.rows};
+    Inputs in{random_floats(size_t(c.tokens) * c.cols, seed + 1),
+              random_floats(c.rows, seed + 2),
+              {},
+              {},
+              c.glu ? c.rows / 2 : c.rows};
     const size_t outputs = size_t(c.tokens) * in.out_cols;
     in.residual = random_floats(outputs, seed + 3);
     const std::vector<double> x(in.x.begin(), in.x.end());
@@ -95,10 +100,12 @@ Inputs inputs_for(const Case& c, const CheckWeight& weight, uint64_t seed) {
 
 void run_case(CheckContext& context, const Case& c, TensorType type, size_t most_variants) {
     const uint64_t seed = context.seed + c.rows + c.cols;
-    const CheckWeight weight = check_weight(context, type, c.rows, c.cols, random_blocks(type, c.rows, c.cols, seed), c.shard_rows);
+    const CheckWeight weight =
+        check_weight(context, type, c.rows, c.cols, random_blocks(type, c.rows, c.cols, seed), c.shard_rows);
     const Inputs in = inputs_for(c, weight, seed);
     const Placed x = place(in.x, c.cols, c.strided), residual = place(in.residual, in.out_cols, c.strided);
-    const vk::Buffer x_buffer = context.buffer_of<float>(x.words), bias_buffer = context.buffer_of<float>(in.bias);
+    const vk::Buffer x_buffer = context.buffer_of<float>(x.words),
+                     bias_buffer = context.buffer_of<float>(in.bias);
     const vk::Buffer residual_buffer = context.buffer_of<float>(residual.words);
     const vk::View bias = bias_buffer.view();
     const Matrix residual_matrix = residual.matrix(residual_buffer, c.tokens, in.out_cols);
@@ -110,8 +117,12 @@ void run_case(CheckContext& context, const Case& c, TensorType type, size_t most
         Matrix out = output.matrix(c.tokens, in.out_cols);
         out.stride = residual.stride;
         out.first += residual.first;
-        LinearArgs args{.x = x.matrix(x_buffer, c.tokens, c.cols), .out = out, .weight = weight.device,
-                        .bias = c.bias ? &bias : nullptr, .residual = c.residual ? &residual_matrix : nullptr, .glu = c.glu};
+        LinearArgs args{.x = x.matrix(x_buffer, c.tokens, c.cols),
+                        .out = out,
+                        .weight = weight.device,
+                        .bias = c.bias ? &bias : nullptr,
+                        .residual = c.residual ? &residual_matrix : nullptr,
+                        .glu = c.glu};
         if (c.in_place) args.residual = &args.out;
         context.run([&](OpContext& op) {
             if (c.in_place)
@@ -128,9 +139,11 @@ void run_case(CheckContext& context, const Case& c, TensorType type, size_t most
             const bool gap = w < residual.first || (w - residual.first) % residual.stride >= in.out_cols;
             if (gap && !std::isnan(words[w])) sentinel = cat("word ", w, " between rows was overwritten");
         }
-        // One output alone may be as near zero as it likes: fewer than 16 are judged together with the other tokens'.
+        // One output alone may be as near zero as it likes: fewer than 16 are judged together with the other
+        // tokens'.
         const uint32_t judged = in.out_cols < 16 ? uint32_t(actual.size()) : in.out_cols;
-        context.compare("linear", variant.name, shape_of(c, type), in.expected, actual, judged, bounds_for(c, type), sentinel);
+        context.compare("linear", variant.name, shape_of(c, type), in.expected, actual, judged,
+                        bounds_for(c, type), sentinel);
     }
 }
 
@@ -139,8 +152,8 @@ void run_case(CheckContext& context, const Case& c, TensorType type, size_t most
 void check_linear(CheckContext& context) {
     const bool full = context.tier == Tier::full;
     for (const TensorType type : types) {
-        // Every new pair of type and variant costs a CPU driver a compile of up to a second: in the quick tier
-        // all variants run on one type, the default ones on all types.
+        // Every new pair of type and variant costs a CPU driver a compile of up to a second: in the quick
+        // tier all variants run on one type, the default ones on all types.
         const bool thorough = full || type == TensorType::q4_1;
         for (const Case& c : cases)
             if (full || (c.tier == Tier::quick && (thorough || c.rows < 100)))

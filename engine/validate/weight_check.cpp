@@ -37,7 +37,8 @@ CheckWeight check_weight(CheckContext& context, TensorType type, uint32_t rows, 
         const uint32_t count = std::min(most, rows - first);
         // Rows past the end hold NaN: nothing may depend on them.
         std::vector<std::byte> planes(layout_bytes(type, count, cols), std::byte{0xFF});
-        repack(type, count, cols, std::span(weight.file).subspan(first * row_bytes, count * row_bytes), 0, 1, planes);
+        repack(type, count, cols, std::span(weight.file).subspan(first * row_bytes, count * row_bytes), 0, 1,
+               planes);
         weight.buffers.push_back(context.buffer(planes));
         weight.device.shards.push_back({weight.buffers.back().view(), first, count});
     }
@@ -49,7 +50,8 @@ std::vector<std::byte> random_blocks(TensorType type, uint32_t rows, uint32_t co
     std::vector<std::byte> file(rows * file_row_bytes(type, cols));
     for (std::byte& byte : file) byte = std::byte(random());
     const TensorTypeInfo& info = tensor_type_info(type);
-    // Scales near 2^exponent as halves, both signs: a value of type q is about a quarter of its range times d.
+    // Scales near 2^exponent as halves, both signs: a value of type q is about a quarter of its range times
+    // d.
     const auto half = [&](double target) {
         const int exponent = std::clamp(int(std::lround(std::log2(target))) + 15, 1, 30);
         return uint16_t((random() & 0x8000u) | uint32_t(exponent) << 10 | (random() & 0x3FFu));
@@ -58,10 +60,15 @@ std::vector<std::byte> random_blocks(TensorType type, uint32_t rows, uint32_t co
     const bool five = type == TensorType::q5_0 || type == TensorType::q5_1;
     const double range = type == TensorType::q8_0 ? 256 : five ? 32 : 16;
     for (size_t at = 0; at < file.size(); at += info.block_bytes) {
-        const auto put = [&](size_t offset, auto value) { std::memcpy(&file[at + offset], &value, sizeof value); };
-        if (type == TensorType::f32) put(0, float(sigma * (double(random()) / 2147483648.0 - 1)));
-        else if (type == TensorType::bf16) put(0, uint16_t((half(sigma) & 0x8000u) | (0x3C00u + random() % 0x180u)));
-        else put(0, half(type == TensorType::f16 ? sigma : 4 * sigma / range));
+        const auto put = [&](size_t offset, auto value) {
+            std::memcpy(&file[at + offset], &value, sizeof value);
+        };
+        if (type == TensorType::f32)
+            put(0, float(sigma * (double(random()) / 2147483648.0 - 1)));
+        else if (type == TensorType::bf16)
+            put(0, uint16_t((half(sigma) & 0x8000u) | (0x3C00u + random() % 0x180u)));
+        else
+            put(0, half(type == TensorType::f16 ? sigma : 4 * sigma / range));
         if (type == TensorType::q4_1 || type == TensorType::q5_1) put(2, half(sigma));
     }
     return file;

@@ -9,10 +9,10 @@ namespace scoria::validate {
 struct CheckWeight {
     TensorType type;
     uint32_t rows, cols;
-    std::vector<std::byte> file;       // rows as in a file
+    std::vector<std::byte> file;  // rows as in a file
     std::vector<vk::Buffer> buffers;
     DeviceWeight device;
-    reference::Rows reference() const; // valid as long as this is
+    reference::Rows reference() const;  // valid as long as this is
 };
 
 /// `file`: rows of blocks; shards of at most `shard_rows` rows (0: one shard).

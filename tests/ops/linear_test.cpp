@@ -39,8 +39,12 @@ std::vector<Rows> fixture_rows(TensorType type) {
         const std::vector<uint8_t> raw = file.read<uint8_t>(prefix + "raw");
         const auto& shape = file.array(prefix + "deq").shape;
         const auto bytes = std::as_bytes(std::span(raw));
-        all.push_back({cat(info.name, " ", prefix, "raw"), type, uint32_t(shape[0]), uint32_t(shape[1]),
-                       {bytes.begin(), bytes.end()}, file.read<float>(prefix + "deq")});
+        all.push_back({cat(info.name, " ", prefix, "raw"),
+                       type,
+                       uint32_t(shape[0]),
+                       uint32_t(shape[1]),
+                       {bytes.begin(), bytes.end()},
+                       file.read<float>(prefix + "deq")});
     }
     return all;
 }
@@ -49,8 +53,10 @@ std::vector<Rows> fixture_rows(TensorType type) {
 void check_bits(const Rows& rows, std::span<const float> actual, bool flushes) {
     size_t wrong = 0, first = 0;
     for (size_t i = 0; i < rows.values.size(); ++i) {
-        const uint32_t want = std::bit_cast<uint32_t>(rows.values[i]), got = std::bit_cast<uint32_t>(actual[i]);
-        const bool zero = flushes && std::fpclassify(rows.values[i]) == FP_SUBNORMAL && got == (want & 0x80000000u);
+        const uint32_t want = std::bit_cast<uint32_t>(rows.values[i]),
+                       got = std::bit_cast<uint32_t>(actual[i]);
+        const bool zero =
+            flushes && std::fpclassify(rows.values[i]) == FP_SUBNORMAL && got == (want & 0x80000000u);
         // A NaN may lose its payload: Vulkan promises none.
         const bool nan = std::isnan(rows.values[i]) && std::isnan(actual[i]);
         if (want != got && !zero && !nan && wrong++ == 0) first = i;
@@ -77,7 +83,8 @@ TEST_SUITE("linear") {
                 // Interleaved with a copy of itself, in planes with rows to spare.
                 const uint32_t total = 2 * rows.rows + 1;
                 std::vector<std::byte> planes(layout_bytes(type, total, rows.cols), std::byte{0x5A});
-                for (const uint32_t part : {0u, 1u}) repack(type, total, rows.cols, rows.bytes, part, 2, planes);
+                for (const uint32_t part : {0u, 1u})
+                    repack(type, total, rows.cols, rows.bytes, part, 2, planes);
                 for (const uint32_t part : {0u, 1u}) {
                     std::vector<std::byte> back(rows.bytes.size());
                     unpack(type, total, rows.cols, planes, part, 2, back);
@@ -97,7 +104,8 @@ TEST_SUITE("linear") {
             for (uint32_t first = 0; first < rows; first += weight_group_rows) {
                 const uint32_t count = std::min(weight_group_rows, rows - first);
                 std::vector<std::byte> piece(layout_bytes(type, count, cols));
-                repack(type, count, cols, std::span(file).subspan(first * row_bytes, count * row_bytes), 0, 1, piece);
+                repack(type, count, cols, std::span(file).subspan(first * row_bytes, count * row_bytes), 0, 1,
+                       piece);
                 for (const PlaneCopy& copy : plane_copies(type, rows, cols, first, count)) {
                     REQUIRE(copy.from + copy.bytes <= piece.size());
                     REQUIRE(copy.to + copy.bytes <= pieces.size());
@@ -128,7 +136,8 @@ TEST_SUITE("linear") {
             for (const Rows& rows : fixture_rows(type)) {
                 const auto table = validate::check_weight(context, type, rows.rows, rows.cols, rows.bytes, 2);
                 std::vector<uint32_t> step(STEP_TOKENS + rows.rows * STEP_TOKEN_WORDS);
-                for (uint32_t t = 0; t < rows.rows; ++t) step[STEP_TOKENS + t * STEP_TOKEN_WORDS + STEP_TOKEN_ID] = t;
+                for (uint32_t t = 0; t < rows.rows; ++t)
+                    step[STEP_TOKENS + t * STEP_TOKEN_WORDS + STEP_TOKEN_ID] = t;
                 const vk::Buffer step_buffer = context.buffer_of<uint32_t>(step);
                 const auto output = context.output(rows.rows * rows.cols);
                 context.run([&](OpContext& op) {
