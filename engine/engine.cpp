@@ -76,6 +76,15 @@ Planned plan_for(const Model& model, const Graph& graph, const Plan& plan, const
     return planned;
 }
 
+/// Before anything was measured, a slow device of its kind: 100 G multiply-adds a second for hardware, one
+/// for a CPU driver (SwiftShader does 0.2, lavapipe 7 on two cores).
+Pacer pacer_for(const EngineOptions& options, const vk::Caps& caps) {
+    const double budget_ms = options.submission_budget_ms > 0 ? options.submission_budget_ms
+                             : caps.is_cpu()                  ? 1000
+                                                              : 50;
+    return Pacer(budget_ms / 1000, caps.is_cpu() ? 1e-9 : 1e-11);
+}
+
 std::string in_mib(uint64_t bytes) { return cat(bytes >> 20, " MiB"); }
 
 }  // namespace
@@ -84,10 +93,7 @@ Engine::Impl::Impl(std::shared_ptr<const Model> model_, const EngineOptions& opt
     : model(std::move(model_)), options(options_), device(options.device), pipelines(device),
       graph(build_graph(model->architecture)),
       plan(make_plan(graph, model->architecture, model->weights, options.fusion)),
-      pacer((options.submission_budget_ms > 0 ? options.submission_budget_ms
-             : device.caps().is_cpu()         ? 1000.0
-                                              : 50.0) /
-            1000) {
+      pacer(pacer_for(options, device.caps())) {
     Planned planned = plan_for(*model, graph, plan, device, options, kv_type());
     layout = planned.layout;
     placement = std::move(planned.placement);

@@ -13,8 +13,9 @@ namespace scoria {
 /// Predicts GPU time from abstract cost (multiply-adds plus bytes; only ratios matter).
 class Pacer {
   public:
-    /// `budget` in seconds of GPU time per submission.
-    explicit Pacer(double budget) : budget_(budget) {}
+    /// `budget` in seconds of GPU time per submission; `first_guess` in seconds per cost, until something
+    /// was measured.
+    Pacer(double budget, double first_guess) : budget_(budget), seconds_per_cost_(first_guess) {}
 
     /// Cuts consecutive costs into runs predicted to stay under the budget; a single item that exceeds
     /// it is a run of its own. Returns the end index of every run.
@@ -29,7 +30,7 @@ class Pacer {
 
   private:
     double budget_;
-    double seconds_per_cost_ = 1e-11;  // before anything was measured: 100 G multiply-adds a second
+    double seconds_per_cost_;
     double longest_ = 0;
 };
 

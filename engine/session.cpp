@@ -103,26 +103,31 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
         in_flight.pop_front();
     };
 
-    size_t begin = 0;
-    for (const size_t end : engine.pacer.cut(costs)) {
-        const size_t pipelines = engine.pipelines.created();
-        vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options());
-        if (begin == 0) write_step(recorder, ids, position, outputs);
-        double cost = 0;
-        for (size_t i = begin; i < end; ++i) {
-            work.record(recorder, i);
-            if (capture) capture(recorder, i);
-            cost += costs[i];
+    try {
+        size_t begin = 0;
+        for (const size_t end : engine.pacer.cut(costs)) {
+            const size_t pipelines = engine.pipelines.created();
+            vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options());
+            if (begin == 0) write_step(recorder, ids, position, outputs);
+            double cost = 0;
+            for (size_t i = begin; i < end; ++i) {
+                work.record(recorder, i);
+                if (capture) capture(recorder, i);
+                cost += costs[i];
+            }
+            if (capture) recorder.make_host_visible();
+            vk::Commands commands = recorder.finish();
+            if (in_flight.empty()) idle_since = Clock::now();
+            const vk::Device::Ticket ticket = submit(commands);
+            in_flight.push_back({std::move(commands), ticket, cost, engine.pipelines.created() != pipelines});
+            if (in_flight.size() == 2) finish_one();
+            begin = end;
         }
-        if (capture) recorder.make_host_visible();
-        vk::Commands commands = recorder.finish();
-        if (in_flight.empty()) idle_since = Clock::now();
-        const vk::Device::Ticket ticket = submit(commands);
-        in_flight.push_back({std::move(commands), ticket, cost, engine.pipelines.created() != pipelines});
-        if (in_flight.size() == 2) finish_one();
-        begin = end;
+        while (!in_flight.empty()) finish_one();
+    } catch (...) {
+        for (InFlight& running : in_flight) abandoned.push_back(std::move(running.commands));
+        throw;
     }
-    while (!in_flight.empty()) finish_one();
 }
 
 void Session::Impl::check_ids(std::span<const TokenId> ids) const {
@@ -176,7 +181,15 @@ std::vector<float> Session::Impl::read_floats(const vk::View& view, size_t count
 
 vk::Device::Ticket Session::Impl::submit(const vk::Commands& commands) {
     const VkCommandBuffer handle = commands.handle();
-    return engine.device.submit({&handle, 1});
+    return last_submitted = engine.device.submit({&handle, 1});
+}
+
+/// Work that a failed call left behind (a time-out, say) may still run on these buffers.
+Session::Impl::~Impl() {
+    try {
+        engine.device.wait(last_submitted, std::chrono::minutes(10));
+    } catch (const Error&) {  // lost or hung: nothing more can be done for it
+    }
 }
 
 Session::Session(Engine& engine) : impl_(std::make_unique<Impl>(engine.impl())) {}

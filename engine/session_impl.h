@@ -12,6 +12,7 @@ inline constexpr uint32_t result_slots = 64;
 
 struct Session::Impl {
     explicit Impl(Engine::Impl& owner);
+    ~Impl();
 
     using Rows = std::vector<uint32_t>;
     /// Called after each kernel is recorded, to add copies of its results.
@@ -47,6 +48,8 @@ struct Session::Impl {
     vk::Buffer sampler, sample_scratch;
     vk::Buffer results;  // ring of sampled {token, status}
     vk::Commands decode;
+    std::vector<vk::Commands> abandoned;  // of calls that failed while they ran
+    vk::Device::Ticket last_submitted;
     std::optional<bool> decode_recorded;  // the `greedy` it was recorded for
     uint32_t decode_layer_dispatches = 0;
     std::vector<TokenId> tokens;

@@ -145,7 +145,7 @@ void Device::Impl::create_allocator() {
     info.vulkanApiVersion = VK_API_VERSION_1_2;
     info.pVulkanFunctions = &functions;
     // Blocks hold the small buffers; large ones are dedicated (gpu_memory.cpp).
-    info.preferredLargeHeapBlockSize = std::min<uint64_t>(64ull << 20, caps.max_allocation);
+    info.preferredLargeHeapBlockSize = std::min<uint64_t>(16ull << 20, caps.max_allocation);
     check(vmaCreateAllocator(&info, &vma), "vmaCreateAllocator");
 }
 

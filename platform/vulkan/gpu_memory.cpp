@@ -9,7 +9,7 @@
 namespace scoria::vk {
 namespace {
 
-constexpr uint64_t dedicated_from = 16ull << 20;  // bytes; below it buffers share blocks
+constexpr uint64_t dedicated_from = 4ull << 20;  // bytes; below it buffers share blocks
 
 VmaAllocationCreateInfo memory_for(MemoryUse use, const Caps& caps, uint64_t bytes) {
     VmaAllocationCreateInfo info{};

@@ -132,7 +132,7 @@ TEST_CASE("arena: what lives at the same time does not overlap, and memory is re
 }
 
 TEST_CASE("pacer: runs stay under the budget, and it learns at once that it was too hopeful") {
-    Pacer pacer(0.05);
+    Pacer pacer(0.05, 1e-11);
     pacer.learn(1e6, 0.01);  // 1e-8 s per cost
     const std::vector<double> costs{2e6, 2e6, 2e6, 9e6, 1e6, 1e6};
     CHECK(pacer.cut(costs) == std::vector<size_t>{2, 3, 4, 6});
