@@ -14,8 +14,10 @@ constexpr uint32_t least_split_keys = 256, most_splits = 32, enough_groups = 256
 
 uint32_t splits_for(const vk::Caps& caps, const AttentionShape& shape, uint32_t queries) {
     if (caps.is_cpu()) return 1;
-    const uint64_t groups = groups_for(uint64_t(shape.tokens) * shape.heads / shape.kv_heads, queries) * shape.kv_heads;
-    const uint64_t wanted = std::min<uint64_t>(groups_for(enough_groups, groups), shape.context / least_split_keys);
+    const uint64_t groups =
+        groups_for(uint64_t(shape.tokens) * shape.heads / shape.kv_heads, queries) * shape.kv_heads;
+    const uint64_t wanted =
+        std::min<uint64_t>(groups_for(enough_groups, groups), shape.context / least_split_keys);
     return uint32_t(std::clamp<uint64_t>(wanted, 1, most_splits));
 }
 
@@ -54,29 +56,31 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
     push.scale = args.scale;
     const bool direct = push.parts == 1;
 
-    const vk::Pipeline& pipeline = recorder.pipelines().get(
-        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
-                                        {vk::constant_subgroup, variant.subgroup},
-                                        {ATTENTION_KV_F16, kv.type == KvType::f16},
-                                        {ATTENTION_HEAD_DIM, kv.head_dim},
-                                        {ATTENTION_QUERIES, variant.queries}});
+    const vk::Pipeline& pipeline =
+        recorder.pipelines().get(shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
+                                                                 {vk::constant_subgroup, variant.subgroup},
+                                                                 {ATTENTION_KV_F16, kv.type == KvType::f16},
+                                                                 {ATTENTION_HEAD_DIM, kv.head_dim},
+                                                                 {ATTENTION_QUERIES, variant.queries}});
     const uint64_t rows = uint64_t(push.tokens) * (push.heads / push.kv_heads);
     const uint64_t items = groups_for(rows, variant.queries) * push.kv_heads * variant.splits;
     for (const DeviceKv::Shard& shard : kv.shards) {
         push.first_block = shard.first_block;
         push.blocks = shard.blocks;
         push.first_part = uint32_t(&shard - kv.shards.data()) * variant.splits;
-        recorder.dispatch(pipeline, {args.q.view, args.step, shard.view, direct ? args.out.view : args.partials}, push,
+        recorder.dispatch(pipeline,
+                          {args.q.view, args.step, shard.view, direct ? args.out.view : args.partials}, push,
                           groups_for(items, variant.workgroup / variant.subgroup), "attention");
     }
     if (direct) return;
     const AttentionMergePush merge{push.tokens, push.heads,     kv.head_dim,
                                    push.parts,  push.out_first, push.out_stride};
     const uint32_t workgroup = std::min(64u, context.caps.max_invocations);
-    recorder.dispatch(
-        recorder.pipelines().get(shader_module(Shader::attention_merge), {{vk::constant_workgroup, workgroup}}),
-        {args.partials, args.step, args.out.view}, merge,
-        groups_for(uint64_t(push.tokens) * push.heads * kv.head_dim, workgroup), "attention_merge");
+    recorder.dispatch(recorder.pipelines().get(shader_module(Shader::attention_merge),
+                                               {{vk::constant_workgroup, workgroup}}),
+                      {args.partials, args.step, args.out.view}, merge,
+                      groups_for(uint64_t(push.tokens) * push.heads * kv.head_dim, workgroup),
+                      "attention_merge");
 }
 
 }  // namespace scoria

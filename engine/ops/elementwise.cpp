@@ -12,13 +12,15 @@ std::vector<KernelVariant> variants_of(const vk::Caps& caps, Shader shader) {
     return {{"plain", shader, std::min({128u, caps.max_invocations, caps.max_workgroup_x}), 1}};
 }
 
-void record(OpContext& context, const Matrix& a, const Matrix& b, const Matrix& out, const KernelVariant& variant,
-            std::string_view label) {
-    const ElementwisePush push{out.rows, out.cols, a.first, a.stride, b.first, b.stride, out.first, out.stride};
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(shader_module(variant.shader),
-                                                                    {{vk::constant_workgroup, variant.workgroup}});
-    context.recorder.dispatch(pipeline, {a.view, b.view, out.view}, push,
-                              groups_for(uint64_t(out.rows) * out.cols, variant.workgroup * ELEMENTS_PER_LANE), label);
+void record(OpContext& context, const Matrix& a, const Matrix& b, const Matrix& out,
+            const KernelVariant& variant, std::string_view label) {
+    const ElementwisePush push{out.rows, out.cols, a.first,   a.stride,
+                               b.first,  b.stride, out.first, out.stride};
+    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
+        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup}});
+    context.recorder.dispatch(
+        pipeline, {a.view, b.view, out.view}, push,
+        groups_for(uint64_t(out.rows) * out.cols, variant.workgroup * ELEMENTS_PER_LANE), label);
 }
 
 }  // namespace

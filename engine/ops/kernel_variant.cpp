@@ -5,12 +5,13 @@
 
 namespace scoria {
 
-std::vector<KernelVariant> subgroup_variants(const vk::Caps& caps, Shader native, Shader emulated, uint32_t workgroup,
-                                             bool ballot) {
+std::vector<KernelVariant> subgroup_variants(const vk::Caps& caps, Shader native, Shader emulated,
+                                             uint32_t workgroup, bool ballot) {
     const uint32_t most = std::min(caps.max_invocations, caps.max_workgroup_x);
     std::vector<KernelVariant> variants;
     if (caps.native_subgroups() && caps.subgroup_size <= most && (!ballot || caps.subgroup_ballot)) {
-        const uint32_t subgroups = caps.is_cpu() ? 1 : std::max(1u, std::min(workgroup, most) / caps.subgroup_size);
+        const uint32_t subgroups =
+            caps.is_cpu() ? 1 : std::max(1u, std::min(workgroup, most) / caps.subgroup_size);
         variants.push_back({"subgroup", native, subgroups * caps.subgroup_size, caps.subgroup_size});
     }
     // One group of 32: where subgroups are emulated, barriers within one group are the cost.

@@ -10,8 +10,8 @@ std::vector<KernelVariant> rms_norm_variants(const vk::Caps& caps) {
 }
 
 void record_rms_norm(OpContext& context, const RmsNormArgs& args, const KernelVariant& variant) {
-    const RmsNormPush push{args.x.rows,    args.x.cols / args.group, args.group,      args.x.first,
-                           args.x.stride,  args.out.first,           args.out.stride, args.epsilon};
+    const RmsNormPush push{args.x.rows,   args.x.cols / args.group, args.group,      args.x.first,
+                           args.x.stride, args.out.first,           args.out.stride, args.epsilon};
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
         shader_module(variant.shader),
         {{vk::constant_workgroup, variant.workgroup}, {vk::constant_subgroup, variant.subgroup}});

@@ -9,7 +9,9 @@ namespace scoria {
 namespace {
 
 constexpr uint32_t fine_positions = 256;
-uint32_t coarse_rows(uint32_t context) { return std::max(1u, (context + fine_positions - 1) / fine_positions); }
+uint32_t coarse_rows(uint32_t context) {
+    return std::max(1u, (context + fine_positions - 1) / fine_positions);
+}
 
 }  // namespace
 
@@ -63,7 +65,8 @@ void record_rope_cache(OpContext& context, const RopeCacheArgs& args, const Kern
         context.recorder.dispatch(pipeline,
                                   {args.qkv.view, args.tables, args.q_norm.value_or(args.tables),
                                    args.k_norm.value_or(args.tables), args.step, shard.view},
-                                  push, groups_for(items, variant.workgroup / variant.subgroup), "rope_cache");
+                                  push, groups_for(items, variant.workgroup / variant.subgroup),
+                                  "rope_cache");
     }
 }
 

@@ -59,25 +59,29 @@ uint64_t sampler_bytes(uint32_t vocab) { return sample_scratch_bytes(vocab) + 4u
 
 std::vector<KernelVariant> sample_variants(const vk::Caps& caps) {
     // Emulation uses a workgroup of several groups here: the second stage is one workgroup.
-    std::vector<KernelVariant> variants = subgroup_variants(caps, Shader::sample_scan_sg, Shader::sample_scan, 256);
-    if (!caps.is_cpu()) variants.back().workgroup = std::min({128u, caps.max_invocations, caps.max_workgroup_x});
+    std::vector<KernelVariant> variants =
+        subgroup_variants(caps, Shader::sample_scan_sg, Shader::sample_scan, 256);
+    if (!caps.is_cpu())
+        variants.back().workgroup = std::min({128u, caps.max_invocations, caps.max_workgroup_x});
     return variants;
 }
 
 void record_sample(OpContext& context, const SampleArgs& args, const KernelVariant& variant) {
     if (args.logits.cols == 0 || args.logits.cols > most_vocab)
-        fail(Status::unsupported, "sample", "expected a vocabulary of 1 to ", most_vocab, " tokens, got ", args.logits.cols);
+        fail(Status::unsupported, "sample", "expected a vocabulary of 1 to ", most_vocab, " tokens, got ",
+             args.logits.cols);
     const bool native = variant.shader == Shader::sample_scan_sg;
-    const SamplePush push{args.logits.cols,  blocks_of(args.logits.cols), args.logits.first,
-                          args.result_slots, args.from_slot,              args.to_slot};
+    const SamplePush push{args.logits.cols,  blocks_of(args.logits.cols),
+                          args.logits.first, args.result_slots,
+                          args.from_slot,    args.to_slot};
     vk::Pipelines& pipelines = context.recorder.pipelines();
     const auto pipeline = [&](Shader shader) -> const vk::Pipeline& {
         return pipelines.get(shader_module(shader), {{vk::constant_workgroup, variant.workgroup},
                                                      {vk::constant_subgroup, variant.subgroup},
                                                      {SAMPLE_GREEDY, args.greedy}});
     };
-    context.recorder.dispatch(pipeline(variant.shader), {args.logits.view, args.sampler, args.scratch}, push, push.blocks,
-                              "sample_scan");
+    context.recorder.dispatch(pipeline(variant.shader), {args.logits.view, args.sampler, args.scratch}, push,
+                              push.blocks, "sample_scan");
     context.recorder.dispatch(pipeline(native ? Shader::sample_pick_sg : Shader::sample_pick),
                               {args.sampler, args.scratch, args.step, args.results}, push, 1, "sample_pick");
 }

@@ -27,7 +27,8 @@ std::vector<double> penalised(std::span<const double> logits, const SamplingOpti
 }
 
 /// Softmax over the listed tokens; an infinite logit takes all.
-std::vector<double> softmax(std::span<const double> values, std::span<const uint32_t> tokens, double temperature) {
+std::vector<double> softmax(std::span<const double> values, std::span<const uint32_t> tokens,
+                            double temperature) {
     std::vector<double> result;
     double sum = 0;
     for (const uint32_t token : tokens) {
@@ -77,8 +78,8 @@ std::vector<double> token_probabilities(std::span<const double> logits, const Sa
     return probabilities;
 }
 
-uint32_t sample(std::span<const double> logits, const SamplingOptions& options, std::span<const uint32_t> recent,
-                uint32_t position) {
+uint32_t sample(std::span<const double> logits, const SamplingOptions& options,
+                std::span<const uint32_t> recent, uint32_t position) {
     const std::vector<double> probabilities = token_probabilities(logits, options, recent);
     const auto words = philox({position, 0, 0, 0}, {uint32_t(options.seed), uint32_t(options.seed >> 32)});
     double left = std::ldexp(double(words[0]), -32);

@@ -11,16 +11,17 @@ namespace scoria::validate {
 namespace {
 
 struct Case {
-    uint32_t tokens, first;           // of the first sequence: positions first ..
+    uint32_t tokens, first;  // of the first sequence: positions first ..
     uint32_t heads, kv_heads, head_dim;
     KvType type;
     uint32_t window = 0, shards = 1;
-    uint32_t sequences = 1;           // sequence i is i * 7 positions further
-    float sigma = 1;                  // of q: large ones saturate the softmax
+    uint32_t sequences = 1;  // sequence i is i * 7 positions further
+    float sigma = 1;         // of q: large ones saturate the softmax
     bool deep = false;
 };
 constexpr KvType f32 = KvType::f32, f16 = KvType::f16;
-// A pipeline per (head_dim, type, variant) takes seconds to compile on CPU drivers, so the quick cases share a few.
+// A pipeline per (head_dim, type, variant) takes seconds to compile on CPU drivers, so the quick cases share
+// a few.
 constexpr Case cases[] = {
     {1, 0, 1, 1, 4, f32},
     {1, 199, 9, 3, 64, f16},
@@ -46,8 +47,8 @@ constexpr Case cases[] = {
 
 std::string shape_of(const Case& c, uint32_t splits) {
     return cat("tokens ", c.tokens, " at ", c.first, " heads ", c.heads, "/", c.kv_heads, " dim ", c.head_dim,
-               c.type == f16 ? " f16" : " f32", " window ", c.window, " shards ", c.shards, " sequences ", c.sequences,
-               " sigma ", c.sigma, " splits ", splits);
+               c.type == f16 ? " f16" : " f32", " window ", c.window, " shards ", c.shards, " sequences ",
+               c.sequences, " sigma ", c.sigma, " splits ", splits);
 }
 
 /// Keys and values as the cache holds them, for positions [0, end).
@@ -63,16 +64,20 @@ std::vector<double> fill(HostCache& cache, const CheckSequence& s, bool value, u
     return held;
 }
 
-/// A score sums head_dim products and its error is absolute under exp, so it grows with the score; the weighted
-/// sum adds sqrt(keys) roundings. exp itself is good to 3 + 2 |x| units (Vulkan's table of precisions).
+/// A score sums head_dim products and its error is absolute under exp, so it grows with the score; the
+/// weighted sum adds sqrt(keys) roundings. exp itself is good to 3 + 2 |x| units (Vulkan's table of
+/// precisions).
 Bounds bounds_for(const Case& c) {
     const double score = 1 + 4 * double(c.sigma);
     return bounds_of(4 * (4 + std::sqrt(double(c.head_dim)) + std::sqrt(double(c.first + c.tokens))) * score);
 }
 
 void run_case(CheckContext& context, const Case& c) {
-    const Attention shape{.heads = c.heads, .kv_heads = c.kv_heads, .head_dim = c.head_dim,
-                          .scale = 1 / std::sqrt(float(c.head_dim)), .window = c.window};
+    const Attention shape{.heads = c.heads,
+                          .kv_heads = c.kv_heads,
+                          .head_dim = c.head_dim,
+                          .scale = 1 / std::sqrt(float(c.head_dim)),
+                          .window = c.window};
     const uint32_t longest = c.first + c.tokens + 7 * (c.sequences - 1), cols = c.heads * c.head_dim;
     HostCache host(c.type, c.kv_heads, c.head_dim, longest, c.sequences, context.seed);
     std::vector<CheckSequence> sequences;
@@ -97,12 +102,21 @@ void run_case(CheckContext& context, const Case& c) {
     for (AttentionVariant variant : attention_variants(context.caps(), sizes)) {
         for (const uint32_t splits : {variant.splits, 3u}) {
             variant.splits = splits;
-            const vk::Buffer partials(context.device, std::max<uint64_t>(4, attention_partial_bytes(variant, sizes)),
+            const vk::Buffer partials(context.device,
+                                      std::max<uint64_t>(4, attention_partial_bytes(variant, sizes)),
                                       vk::MemoryUse::device);
-            run_variants(context, "attention", shape_of(c, splits), std::vector{variant}, expected, cols, bounds_for(c),
-                         [&](OpContext& ops, const Matrix& out, const AttentionVariant& v) {
-                             record_attention(ops, {{q_buffer.view(), tokens, cols, cols, 0}, out, step.view(), &cache.device,
-                                                    partials.view(), c.heads, shape.scale, c.window}, v);
+            run_variants(context, "attention", shape_of(c, splits), std::vector{variant}, expected, cols,
+                         bounds_for(c), [&](OpContext& ops, const Matrix& out, const AttentionVariant& v) {
+                             record_attention(ops,
+                                              {{q_buffer.view(), tokens, cols, cols, 0},
+                                               out,
+                                               step.view(),
+                                               &cache.device,
+                                               partials.view(),
+                                               c.heads,
+                                               shape.scale,
+                                               c.window},
+                                              v);
                          });
         }
     }

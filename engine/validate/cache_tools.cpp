@@ -15,7 +15,7 @@ uint16_t half_of(float value) {
     const double size = std::min(std::abs(double(value)), 65504.0);
     int exponent = 0;
     std::frexp(size, &exponent);
-    exponent = std::max(exponent, -13);                    // below 2^-14 halves are subnormal
+    exponent = std::max(exponent, -13);  // below 2^-14 halves are subnormal
     // nearbyint rounds to nearest even; 2^(exponent - 11) is the spacing of halves here.
     double steps = std::nearbyint(std::ldexp(size, 11 - exponent));
     if (steps == 2048) {
@@ -33,8 +33,8 @@ float float_of(uint16_t half) {
     return float(half & 0x8000 ? -size : size);
 }
 
-HostCache::HostCache(KvType type_, uint32_t kv_heads_, uint32_t head_dim_, uint32_t positions, uint32_t sequences,
-                     uint64_t seed)
+HostCache::HostCache(KvType type_, uint32_t kv_heads_, uint32_t head_dim_, uint32_t positions,
+                     uint32_t sequences, uint64_t seed)
     : type(type_), kv_heads(kv_heads_), head_dim(head_dim_) {
     const uint32_t owned = sequences * ((positions + kv_block_tokens - 1) / kv_block_tokens);
     blocks = owned + owned / 2 + 1;
@@ -64,13 +64,15 @@ std::pair<size_t, bool> HostCache::place(const std::vector<uint32_t>& table, boo
     return {head_first + in_head, dim % packed != 0};
 }
 
-float HostCache::get(const std::vector<uint32_t>& table, bool value, uint32_t position, uint32_t column) const {
+float HostCache::get(const std::vector<uint32_t>& table, bool value, uint32_t position,
+                     uint32_t column) const {
     const auto [word, upper] = place(table, value, position, column);
     if (type == KvType::f32) return std::bit_cast<float>(words[word]);
     return float_of(uint16_t(upper ? words[word] >> 16 : words[word]));
 }
 
-void HostCache::set(const std::vector<uint32_t>& table, bool value, uint32_t position, uint32_t column, float to) {
+void HostCache::set(const std::vector<uint32_t>& table, bool value, uint32_t position, uint32_t column,
+                    float to) {
     const auto [word, upper] = place(table, value, position, column);
     if (type == KvType::f32)
         words[word] = std::bit_cast<uint32_t>(to);
@@ -86,8 +88,9 @@ CheckCache::CheckCache(CheckContext& context, const HostCache& host, uint32_t sh
     const uint32_t each = (host.blocks + shards - 1) / shards;
     for (uint32_t first = 0; first < host.blocks; first += each) {
         const uint32_t count = std::min(each, host.blocks - first);
-        buffers.push_back(context.buffer_of(
-            std::span<const uint32_t>(host.words).subspan(size_t(first) * block_words, size_t(count) * block_words)));
+        buffers.push_back(
+            context.buffer_of(std::span<const uint32_t>(host.words)
+                                  .subspan(size_t(first) * block_words, size_t(count) * block_words)));
         device.shards.push_back({buffers.back().view(), first, count});
     }
 }

@@ -13,8 +13,8 @@
 namespace scoria::validate {
 namespace {
 
-constexpr uint32_t sentinel = 0x7FA5A5A5;   // a NaN that no kernel makes
-constexpr uint32_t fence = 64;              // sentinels before and after an output, words
+constexpr uint32_t sentinel = 0x7FA5A5A5;  // a NaN that no kernel makes
+constexpr uint32_t fence = 64;             // sentinels before and after an output, words
 
 /// splitmix64 (Steele et al. 2014): the standard library's distributions differ between platforms.
 uint64_t next(uint64_t& state) {
@@ -85,7 +85,8 @@ std::vector<float> CheckContext::download(const Output& output, std::string& sen
     for (size_t i = 0; i < words.size(); ++i) {
         const bool outside = i < output.first || i >= output.first + output.words;
         if (outside && words[i] != sentinel) {
-            sentinel_error = cat("word ", int64_t(i) - output.first, " of an output of ", output.words, " was overwritten");
+            sentinel_error = cat("word ", int64_t(i) - output.first, " of an output of ", output.words,
+                                 " was overwritten");
             break;
         }
     }
@@ -94,11 +95,11 @@ std::vector<float> CheckContext::download(const Output& output, std::string& sen
     return values;
 }
 
-void CheckContext::compare(std::string op, std::string variant, std::string shape, std::span<const double> expected,
-                           std::span<const float> actual, uint32_t cols, const Bounds& bounds,
-                           std::string sentinel_error) {
-    results_.push_back(compare_values(std::move(op), std::move(variant), std::move(shape), expected, actual, cols,
-                                      bounds, std::move(sentinel_error)));
+void CheckContext::compare(std::string op, std::string variant, std::string shape,
+                           std::span<const double> expected, std::span<const float> actual, uint32_t cols,
+                           const Bounds& bounds, std::string sentinel_error) {
+    results_.push_back(compare_values(std::move(op), std::move(variant), std::move(shape), expected, actual,
+                                      cols, bounds, std::move(sentinel_error)));
 }
 
 }  // namespace scoria::validate

@@ -5,9 +5,14 @@ namespace scoria::validate {
 
 std::span<const OpCheck> op_checks() {
     static constexpr OpCheck table[] = {
-        {"embed", check_embed},         {"rms_norm", check_rms_norm}, {"linear", check_linear},
-        {"rope_cache", check_rope_cache}, {"attention", check_attention},
-        {"glu", check_glu},             {"add", check_add},           {"select", check_select},
+        {"embed", check_embed},
+        {"rms_norm", check_rms_norm},
+        {"linear", check_linear},
+        {"rope_cache", check_rope_cache},
+        {"attention", check_attention},
+        {"glu", check_glu},
+        {"add", check_add},
+        {"select", check_select},
         {"sample", check_sample},
     };
     return table;

@@ -1,6 +1,6 @@
 // Cases of glu, add and select.
-#include "checks.h"
 #include "check_tools.h"
+#include "checks.h"
 #include "fail.h"
 #include "ops/elementwise.h"
 #include "ops/select.h"
@@ -50,9 +50,10 @@ void check_glu(CheckContext& context) {
         const Pair in(context, c);
         std::vector<double> expected(in.a_values.size());
         reference::glu(in.a_values, in.b_values, Activation::silu, expected);
-        // e^x may be off by 3 + 2 |x| units (Vulkan's table of precisions), which matters while e^-x is not small.
-        run_variants(context, "glu", shape_of(c), glu_variants(context.caps()), expected, c.cols, bounds_of(16),
-                     [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
+        // e^x may be off by 3 + 2 |x| units (Vulkan's table of precisions), which matters while e^-x is not
+        // small.
+        run_variants(context, "glu", shape_of(c), glu_variants(context.caps()), expected, c.cols,
+                     bounds_of(16), [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
                          record_glu(ops, {in.a, in.b, out, Activation::silu}, variant);
                      });
     }
@@ -65,8 +66,8 @@ void check_add(CheckContext& context) {
         const Pair in(context, c);
         std::vector<double> expected(in.a_values.size());
         reference::add(in.a_values, in.b_values, expected);
-        run_variants(context, "add", shape_of(c), add_variants(context.caps()), expected, c.cols, bounds_of(1),
-                     [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
+        run_variants(context, "add", shape_of(c), add_variants(context.caps()), expected, c.cols,
+                     bounds_of(1), [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
                          record_add(ops, {in.a, in.b, out}, variant);
                      });
     }
@@ -84,12 +85,15 @@ void check_select(CheckContext& context) {
         const vk::Buffer step_buffer = context.buffer_of<uint32_t>(step);
         std::vector<double> expected;
         for (const uint32_t row : list)
-            for (uint32_t i = 0; i < cols; ++i) expected.push_back(double(x[std::min(row, rows - 1) * cols + i]));
-        run_variants(context, "select", cat("outputs ", list.size()), select_variants(context.caps()), expected, cols,
-                     Bounds{0, 0, 0}, [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
-                         record_select(ops, {{buffer.view(), rows, cols, cols, 0}, out, step_buffer.view(), outputs_word},
-                                       variant);
-                     });
+            for (uint32_t i = 0; i < cols; ++i)
+                expected.push_back(double(x[std::min(row, rows - 1) * cols + i]));
+        run_variants(
+            context, "select", cat("outputs ", list.size()), select_variants(context.caps()), expected, cols,
+            Bounds{0, 0, 0}, [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
+                record_select(ops,
+                              {{buffer.view(), rows, cols, cols, 0}, out, step_buffer.view(), outputs_word},
+                              variant);
+            });
     }
 }
 

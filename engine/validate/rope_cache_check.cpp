@@ -17,7 +17,7 @@ struct Case {
     RopePairs pairs;
     KvType type;
     bool norm = false;
-    uint32_t shards = 1, extra = 0;   // extra: columns of a row that are not q | k | v
+    uint32_t shards = 1, extra = 0;  // extra: columns of a row that are not q | k | v
 };
 constexpr RopePairs halves = RopePairs::halves, interleaved = RopePairs::interleaved;
 constexpr KvType f32 = KvType::f32, f16 = KvType::f16;
@@ -35,26 +35,32 @@ constexpr Case cases[] = {
 };
 
 std::string shape_of(const Case& c) {
-    return cat("tokens ", c.tokens, " at ", c.first, " heads ", c.heads, "/", c.kv_heads, " dim ", c.head_dim, " width ",
-               c.width, c.pairs == halves ? " halves" : " interleaved", c.type == f16 ? " f16" : " f32",
-               c.norm ? " normed" : "", " shards ", c.shards);
+    return cat("tokens ", c.tokens, " at ", c.first, " heads ", c.heads, "/", c.kv_heads, " dim ", c.head_dim,
+               " width ", c.width, c.pairs == halves ? " halves" : " interleaved",
+               c.type == f16 ? " f16" : " f32", c.norm ? " normed" : "", " shards ", c.shards);
 }
 
 Rope rope_of(const Case& c) {
     Rope rope{c.pairs, c.width, {}, 1.25};
-    for (uint32_t i = 0; i < c.width / 2; ++i) rope.inverse_frequencies.push_back(std::pow(10000.0, -2.0 * i / c.width));
+    for (uint32_t i = 0; i < c.width / 2; ++i)
+        rope.inverse_frequencies.push_back(std::pow(10000.0, -2.0 * i / c.width));
     return rope;
 }
 
 struct Inputs {
     std::vector<float> qkv, q_norm, k_norm;
-    std::vector<double> q, k, v;      // expected
+    std::vector<double> q, k, v;  // expected
 };
 
 Inputs inputs_of(const Case& c, uint64_t seed, float epsilon) {
-    const uint32_t q_cols = c.heads * c.head_dim, kv_cols = c.kv_heads * c.head_dim, stride = q_cols + 2 * kv_cols + c.extra;
-    Inputs in{random_floats(size_t(c.tokens) * stride, seed), random_floats(c.head_dim, seed + 1),
-              random_floats(c.head_dim, seed + 2), {}, {}, {}};
+    const uint32_t q_cols = c.heads * c.head_dim, kv_cols = c.kv_heads * c.head_dim,
+                   stride = q_cols + 2 * kv_cols + c.extra;
+    Inputs in{random_floats(size_t(c.tokens) * stride, seed),
+              random_floats(c.head_dim, seed + 1),
+              random_floats(c.head_dim, seed + 2),
+              {},
+              {},
+              {}};
     for (uint32_t t = 0; t < c.tokens; ++t) {
         const auto row = in.qkv.begin() + std::ptrdiff_t(size_t(t) * stride);
         in.q.insert(in.q.end(), row, row + q_cols);
@@ -75,7 +81,8 @@ Inputs inputs_of(const Case& c, uint64_t seed, float epsilon) {
 std::string untouched(const Case& c, std::span<const float> before, std::span<const float> after) {
     const size_t q_cols = c.heads * c.head_dim, stride = before.size() / c.tokens;
     for (size_t i = 0; i < before.size(); ++i)
-        if (i % stride >= q_cols && before[i] != after[i]) return cat("column ", i % stride, " of row ", i / stride, " changed");
+        if (i % stride >= q_cols && before[i] != after[i])
+            return cat("column ", i % stride, " of row ", i / stride, " changed");
     return {};
 }
 
@@ -84,7 +91,8 @@ std::string strays(const HostCache& before, const HostCache& after) {
     const uint32_t block_words = kv_block_words(before.type, before.kv_heads, before.head_dim);
     for (size_t i = 0; i < before.words.size(); ++i) {
         const bool owned = std::ranges::find(before.free, uint32_t(i / block_words)) == before.free.end();
-        if (!owned && before.words[i] != after.words[i]) return cat("word ", i, " of the cache was overwritten");
+        if (!owned && before.words[i] != after.words[i])
+            return cat("word ", i, " of the cache was overwritten");
     }
     return {};
 }
@@ -97,17 +105,27 @@ void run_case(CheckContext& context, const Case& c) {
     const CheckSequence sequence{c.first, c.tokens, empty.own(end)};
     const vk::Buffer step = context.buffer_of<uint32_t>(step_words(std::span(&sequence, 1)));
     const vk::Buffer tables = context.buffer_of<float>(rope_tables(rope_of(c), end));
-    const vk::Buffer q_norm = context.buffer_of<float>(in.q_norm), k_norm = context.buffer_of<float>(in.k_norm);
+    const vk::Buffer q_norm = context.buffer_of<float>(in.q_norm),
+                     k_norm = context.buffer_of<float>(in.k_norm);
 
     // Table and angle addition round 4 times, the norm as rms_norm does; f16 adds half a unit of its own.
     const double units = 6 + (c.norm ? std::sqrt(double(c.head_dim)) : 0);
-    const Bounds bounds = bounds_of(units), cached = c.type == f16 ? bounds_of(1, half_unit_roundoff) : bounds;
+    const Bounds bounds = bounds_of(units),
+                 cached = c.type == f16 ? bounds_of(1, half_unit_roundoff) : bounds;
     for (const KernelVariant& variant : rope_cache_variants(context.caps())) {
         const vk::Buffer qkv = context.buffer_of<float>(in.qkv);
         const CheckCache cache(context, empty, c.shards);
         const uint32_t stride = uint32_t(in.qkv.size() / c.tokens);
-        RopeCacheArgs args{{qkv.view(), c.tokens, q_cols + 2 * kv_cols, stride, 0}, c.heads, c.pairs, c.width,
-                           tables.view(), {}, {}, epsilon, step.view(), &cache.device};
+        RopeCacheArgs args{{qkv.view(), c.tokens, q_cols + 2 * kv_cols, stride, 0},
+                           c.heads,
+                           c.pairs,
+                           c.width,
+                           tables.view(),
+                           {},
+                           {},
+                           epsilon,
+                           step.view(),
+                           &cache.device};
         if (c.norm) {
             args.q_norm = q_norm.view();
             args.k_norm = k_norm.view();
@@ -128,9 +146,10 @@ void run_case(CheckContext& context, const Case& c) {
         for (const bool value : {false, true}) {
             std::vector<float> actual;
             for (uint32_t p = c.first; p < end; ++p)
-                for (uint32_t i = 0; i < kv_cols; ++i) actual.push_back(after.get(sequence.table, value, p, i));
-            context.compare("rope_cache", variant.name, shape_of(c) + (value ? " v" : " k"), value ? in.v : in.k, actual,
-                            c.head_dim, cached, strays(empty, after));
+                for (uint32_t i = 0; i < kv_cols; ++i)
+                    actual.push_back(after.get(sequence.table, value, p, i));
+            context.compare("rope_cache", variant.name, shape_of(c) + (value ? " v" : " k"),
+                            value ? in.v : in.k, actual, c.head_dim, cached, strays(empty, after));
         }
     }
 }

@@ -36,9 +36,10 @@ void run(const char* op, void (*check)(validate::CheckContext&)) {
     check(context);
     CHECK_FALSE(context.results().empty());
     for (const validate::CheckResult& r : context.results())
-        CHECK_MESSAGE(r.passed, cat(r.op, " ", r.variant, ", ", r.shape, ": nmse ", r.nmse, " (", r.bounds.nmse,
-                                    "), worst row ", r.worst_row, " (", r.bounds.worst_row, "), worst element ",
-                                    r.worst_element, " (", r.bounds.worst_element, "): ", r.detail));
+        CHECK_MESSAGE(r.passed,
+                      cat(r.op, " ", r.variant, ", ", r.shape, ": nmse ", r.nmse, " (", r.bounds.nmse,
+                          "), worst row ", r.worst_row, " (", r.bounds.worst_row, "), worst element ",
+                          r.worst_element, " (", r.bounds.worst_element, "): ", r.detail));
     for (const std::string& message : machine().device.validation_messages()) FAIL_CHECK(message);
     CHECK(machine().device.validation_errors() == 0);
 }
