@@ -83,7 +83,7 @@ std::optional<StopReason> Generation::why_stop(TokenId token) const {
 }
 
 bool Generation::take_result() {
-    s_.engine.device.wait(in_flight_.front());
+    s_.wait(in_flight_.front());
     in_flight_.pop_front();
     const auto* words = reinterpret_cast<const uint32_t*>(s_.results.mapped().data()) +
                         2 * (result_.tokens.size() % result_slots);
@@ -101,7 +101,7 @@ bool Generation::take_result() {
 /// Waits for what is still in flight and says what the cache holds now. A step submitted after the last
 /// token kept has computed that token, or one beyond it, which the next append overwrites.
 void Generation::settle() {
-    for (const vk::Device::Ticket& ticket : in_flight_) s_.engine.device.wait(ticket);
+    for (const vk::Device::Ticket& ticket : in_flight_) s_.wait(ticket);
     in_flight_.clear();
     const uint32_t reached = first_ + decodes_, kept = uint32_t(s_.tokens.size());
     s_.computed = std::min(reached, kept);

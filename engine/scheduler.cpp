@@ -23,7 +23,7 @@ void Pacer::learn(double cost, double seconds) {
     longest_ = std::max(longest_, seconds);
     if (cost <= 0) return;
     const double seen = seconds / cost;
-    seconds_per_cost_ = seen > seconds_per_cost_ ? seen : 0.9 * seconds_per_cost_ + 0.1 * seen;
+    seconds_per_cost_ = seen > seconds_per_cost_ ? seen : 0.5 * (seconds_per_cost_ + seen);
 }
 
 }  // namespace scoria

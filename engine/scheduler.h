@@ -22,7 +22,7 @@ class Pacer {
     std::vector<size_t> cut(std::span<const double> costs) const;
     /// Whether one item is predicted to exceed the budget alone.
     bool too_long(double cost) const { return cost * seconds_per_cost_ > budget_; }
-    /// Learns from a finished submission. Faster than predicted moves the estimate slowly, slower at once.
+    /// Learns from a finished submission. Slower than predicted moves the estimate at once, faster half way.
     void learn(double cost, double seconds);
 
     double budget() const { return budget_; }

@@ -41,7 +41,7 @@ Session::Impl::Impl(Engine::Impl& owner)
     recorder.fill(workspace.step.view(), 0);
     write_words(recorder, workspace.layout.table_word(), table);
     const vk::Commands commands = recorder.finish();
-    engine.device.wait(submit(commands));
+    wait(submit(commands));
 }
 
 size_t Session::Impl::body_kernels() const {
@@ -96,7 +96,7 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
     std::deque<InFlight> in_flight;
     Clock::time_point idle_since = Clock::now();
     const auto finish_one = [&] {
-        engine.device.wait(in_flight.front().ticket);
+        wait(in_flight.front().ticket);
         const double seconds = std::chrono::duration<double>(Clock::now() - idle_since).count();
         if (!in_flight.front().first_run) engine.pacer.learn(in_flight.front().cost, seconds);
         idle_since = Clock::now();
@@ -174,7 +174,7 @@ std::vector<float> Session::Impl::read_floats(const vk::View& view, size_t count
     recorder.copy(view.slice(0, 4 * count), readback.view());
     recorder.make_host_visible();
     const vk::Commands commands = recorder.finish();
-    engine.device.wait(submit(commands));
+    wait(submit(commands));
     const auto* floats = reinterpret_cast<const float*>(readback.mapped().data());
     return {floats, floats + count};
 }
@@ -283,7 +283,7 @@ void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer)
         if (i == 0) s.write_step(recorder, ids, uint32_t(s.tokens.size()), rows);
         work.record(recorder, i);
         const vk::Commands commands = recorder.finish();
-        s.engine.device.wait(s.submit(commands));
+        s.wait(s.submit(commands));
         observer(s.engine.plan.kernels[i], fetch);
     }
     s.tokens.insert(s.tokens.end(), ids.begin(), ids.end());

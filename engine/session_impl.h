@@ -36,6 +36,10 @@ struct Session::Impl {
     void compute_pending(const std::atomic<bool>* cancel);
     std::vector<float> read_floats(const vk::View& view, size_t count);
     vk::Device::Ticket submit(const vk::Commands& commands);
+    /// Errors: timeout after a minute, ten on a CPU driver, whose machine may be busy otherwise.
+    void wait(vk::Device::Ticket ticket) const {
+        engine.device.wait(ticket, std::chrono::minutes(engine.device.caps().is_cpu() ? 10 : 1));
+    }
     vk::Device::Ticket submit_decode(bool greedy);
     void record_decode(bool greedy);
     /// Samples the logits of token 0 of the step buffer and puts the next token in its place.
