@@ -24,7 +24,7 @@ enum class RowKind : uint8_t {
 };
 
 struct GraphTensor {
-    std::string name;   // "layer 3 q", for reports
+    std::string name;  // "layer 3 q", for reports
     RowKind rows;
     uint32_t cols;
 };
@@ -78,14 +78,15 @@ struct Select {
 
 }  // namespace op
 
-using Op = std::variant<op::Embed, op::Norm, op::Linear, op::Rope, op::Attention, op::Glu, op::Add, op::Select>;
+using Op =
+    std::variant<op::Embed, op::Norm, op::Linear, op::Rope, op::Attention, op::Glu, op::Add, op::Select>;
 
 struct Graph {
     std::vector<GraphTensor> tensors;
     std::vector<Op> ops;
-    std::vector<TensorId> hidden;   // [layers + 1]: residual stream before the first layer and after each
-    TensorId last_hidden;           // after the final norm, output rows
-    TensorId logits;                // [outputs, vocab]
+    std::vector<TensorId> hidden;  // [layers + 1]: residual stream before the first layer and after each
+    TensorId last_hidden;          // after the final norm, output rows
+    TensorId logits;               // [outputs, vocab]
 };
 
 Graph build_graph(const Architecture& architecture);

@@ -61,8 +61,8 @@ SCORIA_API void scoria_engine_destroy(scoria_engine* engine); /* NULL is ignored
 
 /* Token ids of `text`, at most `capacity` of them; *count is how many there are. Special tokens in the
  * text are parsed if `special`, which also adds the model's BOS. */
-SCORIA_API scoria_status scoria_tokenize(const scoria_engine* engine, const char* text, size_t bytes, int special,
-                                         int32_t* ids, size_t capacity, size_t* count);
+SCORIA_API scoria_status scoria_tokenize(const scoria_engine* engine, const char* text, size_t bytes,
+                                         int special, int32_t* ids, size_t capacity, size_t* count);
 /* The prompt of one user message through the model's chat template, NUL-terminated if it fits;
  * *length is its length without the NUL. */
 SCORIA_API scoria_status scoria_chat_prompt(const scoria_engine* engine, const char* user_message, char* text,
@@ -77,12 +77,12 @@ SCORIA_API scoria_status scoria_session_truncate(scoria_session* session, size_t
 SCORIA_API size_t scoria_session_length(const scoria_session* session);
 
 typedef struct scoria_generate_options {
-    size_t size;          /* sizeof(scoria_generate_options) */
-    uint32_t max_tokens;  /* 0: until the model ends or the context is full */
-    float temperature;    /* 0: greedy */
-    uint32_t top_k;       /* 0: off */
-    float top_p;          /* 1: off */
-    float min_p;          /* 0: off */
+    size_t size;              /* sizeof(scoria_generate_options) */
+    uint32_t max_tokens;      /* 0: until the model ends or the context is full */
+    float temperature;        /* 0: greedy */
+    uint32_t top_k;           /* 0: off */
+    float top_p;              /* 1: off */
+    float min_p;              /* 0: off */
     float repetition_penalty; /* 1: off */
     uint64_t seed;
     /* One token and the UTF-8 text that became complete with it (`bytes` may be 0); 0 stops. */
@@ -91,7 +91,8 @@ typedef struct scoria_generate_options {
 } scoria_generate_options;
 
 /* Samples and appends tokens. SCORIA_CANCELLED if stopped by on_token or scoria_session_cancel. */
-SCORIA_API scoria_status scoria_session_generate(scoria_session* session, const scoria_generate_options* options);
+SCORIA_API scoria_status scoria_session_generate(scoria_session* session,
+                                                 const scoria_generate_options* options);
 /* Stops a running append or generate soon; callable from any thread. */
 SCORIA_API void scoria_session_cancel(scoria_session* session);
 

@@ -3,9 +3,9 @@
 #define SCORIA_ATTENTION_PUSH_H
 
 // 0 workgroup size, 1 logical subgroup size
-#define ATTENTION_KV_F16 2    // the cache holds f16 pairs, else f32
+#define ATTENTION_KV_F16 2  // the cache holds f16 pairs, else f32
 #define ATTENTION_HEAD_DIM 3
-#define ATTENTION_QUERIES 4   // rows of one kv head that a group (vec) or a workgroup (tile) takes
+#define ATTENTION_QUERIES 4  // rows of one kv head that a group (vec) or a workgroup (tile) takes
 
 #ifdef __cplusplus
 namespace scoria {

@@ -18,7 +18,7 @@ struct ElementwisePush {
 };
 
 struct SelectPush {
-    uint rows, cols;             // rows of out
+    uint rows, cols;  // rows of out
     uint x_rows;
     uint x_first, x_stride;      // words, as in Matrix
     uint out_first, out_stride;  // likewise

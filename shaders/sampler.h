@@ -10,16 +10,16 @@
 #define SAMPLER_WINDOW 5       // of the penalty, at most SAMPLER_RING
 #define SAMPLER_SEED_LOW 6
 #define SAMPLER_SEED_HIGH 7
-#define SAMPLER_PUSHED 8       // tokens ever pushed; token i is in slot i % SAMPLER_RING
+#define SAMPLER_PUSHED 8  // tokens ever pushed; token i is in slot i % SAMPLER_RING
 #define SAMPLER_TOKENS 16
 #define SAMPLER_RING 256
 
 // Scratch: per block of the scan {key, index, non-finite}, then, unless greedy, a key per logit.
 #define SAMPLE_PARTIAL_WORDS 4
-#define SAMPLE_BLOCK 2048      // logits of one workgroup of the scan
+#define SAMPLE_BLOCK 2048  // logits of one workgroup of the scan
 
 // 0 workgroup size, 1 logical subgroup size
-#define SAMPLE_GREEDY 2        // takes the largest; keys are not stored
+#define SAMPLE_GREEDY 2  // takes the largest; keys are not stored
 
 #ifdef __cplusplus
 namespace scoria {

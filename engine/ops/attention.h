@@ -10,24 +10,24 @@
 namespace scoria {
 
 struct AttentionArgs {
-    Matrix q, out;          // [tokens, heads * head_dim]
+    Matrix q, out;  // [tokens, heads * head_dim]
     vk::View step;
     const DeviceKv* kv;
-    vk::View partials;      // attention_partial_bytes; ignored if that is 0
+    vk::View partials;  // attention_partial_bytes; ignored if that is 0
     uint32_t heads;
     float scale;
-    uint32_t window;        // 0: all earlier keys
+    uint32_t window;  // 0: all earlier keys
 };
 
 struct AttentionShape {
     uint32_t tokens, heads, kv_heads, head_dim;
-    uint32_t context;       // most keys a token can see: the cache's positions, or the window
-    uint32_t shards = 1;    // of the cache
+    uint32_t context;     // most keys a token can see: the cache's positions, or the window
+    uint32_t shards = 1;  // of the cache
 };
 
 struct AttentionVariant : KernelVariant {
-    uint32_t queries;       // rows of one kv head per logical group
-    uint32_t splits;        // parts of the cache per shard
+    uint32_t queries;  // rows of one kv head per logical group
+    uint32_t splits;   // parts of the cache per shard
 };
 
 std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const AttentionShape& shape);

@@ -7,17 +7,17 @@
 namespace scoria {
 
 struct KernelVariant {
-    const char* name;       // for reports
+    const char* name;  // for reports
     Shader shader;
-    uint32_t workgroup;     // invocations
-    uint32_t subgroup;      // lanes of a logical group
+    uint32_t workgroup;  // invocations
+    uint32_t subgroup;   // lanes of a logical group
 };
 
 /// The variants of a kernel that exists with native and with emulated subgroups, default first. `workgroup`:
 /// invocations wanted on a GPU; CPU drivers get one subgroup (their barriers cost), and neither exceeds
 /// the device's limits.
-std::vector<KernelVariant> subgroup_variants(const vk::Caps& caps, Shader native, Shader emulated, uint32_t workgroup,
-                                             bool ballot = false);
+std::vector<KernelVariant> subgroup_variants(const vk::Caps& caps, Shader native, Shader emulated,
+                                             uint32_t workgroup, bool ballot = false);
 
 /// Workgroups for `items` of which each takes `each`.
 constexpr uint64_t groups_for(uint64_t items, uint64_t each) { return (items + each - 1) / each; }

@@ -23,10 +23,12 @@ enum class Precision : uint8_t {
 struct Matrix {
     vk::View view;
     uint32_t rows = 0, cols = 0;
-    uint32_t stride = 0;   // words between rows
-    uint32_t first = 0;    // words before element (0, 0)
+    uint32_t stride = 0;  // words between rows
+    uint32_t first = 0;   // words before element (0, 0)
     Matrix columns(uint32_t from, uint32_t count) const { return {view, rows, count, stride, first + from}; }
-    Matrix row_range(uint32_t from, uint32_t count) const { return {view, count, cols, stride, first + from * stride}; }
+    Matrix row_range(uint32_t from, uint32_t count) const {
+        return {view, count, cols, stride, first + from * stride};
+    }
 };
 
 /// A weight matrix on the device, sharded by rows so that no binding exceeds caps.max_binding. The bytes

@@ -7,10 +7,10 @@
 namespace scoria {
 
 struct RmsNormArgs {
-    Matrix x, out;          // [rows, cols] each; may be the same
-    vk::View weight;        // [group] float32
+    Matrix x, out;    // [rows, cols] each; may be the same
+    vk::View weight;  // [group] float32
     float epsilon;
-    uint32_t group;         // divides cols; cols: whole rows
+    uint32_t group;  // divides cols; cols: whole rows
 };
 
 std::vector<KernelVariant> rms_norm_variants(const vk::Caps& caps);

@@ -5,7 +5,8 @@
 //   1. repetition penalty: a logit of a token in the last `window` ones is divided by it if positive, else
 //      multiplied (Keskar et al. 2019)
 //   2. top-k: the k largest; ties at the end go to the lowest index
-//   3. top-p: of those, softmax at temperature 1, the fewest largest whose sum reaches p (Holtzman et al. 2020)
+//   3. top-p: of those, softmax at temperature 1, the fewest largest whose sum reaches p (Holtzman et al.
+//   2020)
 //   4. min-p: of those, the ones with probability >= min_p times the largest (Nguyen et al. 2024)
 //   5. temperature: a draw from the softmax of what is left, divided by the temperature
 // Temperature 0 takes the largest after step 1; ties go to the lowest index. NaN counts as the smallest.
@@ -19,7 +20,7 @@
 
 namespace scoria {
 
-struct SamplingOptions;     // session.h
+struct SamplingOptions;  // session.h
 
 /// Words of a sequence's sampler buffer.
 uint32_t sampler_words();
@@ -33,15 +34,15 @@ uint64_t sample_scratch_bytes(uint32_t vocab);
 uint64_t sampler_bytes(uint32_t vocab);
 
 struct SampleArgs {
-    Matrix logits;          // [1, vocab]
-    vk::View sampler;       // sampler_state
+    Matrix logits;     // [1, vocab]
+    vk::View sampler;  // sampler_state
     vk::View scratch;
     vk::View step;
-    vk::View results;       // [result_slots] of {token, status bits}; slot = the step's counter % result_slots
+    vk::View results;  // [result_slots] of {token, status bits}; slot = the step's counter % result_slots
     uint32_t result_slots;
-    uint32_t from_slot;     // token of the step buffer whose logits these are
-    uint32_t to_slot;       // gets the new token's id, position + 1, the same table and sampler
-    bool greedy;            // temperature is 0; a pipeline of its own, small and sooner compiled
+    uint32_t from_slot;  // token of the step buffer whose logits these are
+    uint32_t to_slot;    // gets the new token's id, position + 1, the same table and sampler
+    bool greedy;         // temperature is 0; a pipeline of its own, small and sooner compiled
 };
 
 std::vector<KernelVariant> sample_variants(const vk::Caps& caps);

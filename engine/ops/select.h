@@ -6,8 +6,8 @@
 namespace scoria {
 
 struct SelectArgs {
-    Matrix x;               // [tokens, cols]; a listed row past its end reads the last one
-    Matrix out;             // [outputs, cols]; rows past the step's output count are left as they are
+    Matrix x;    // [tokens, cols]; a listed row past its end reads the last one
+    Matrix out;  // [outputs, cols]; rows past the step's output count are left as they are
     vk::View step;
     uint32_t outputs_word;  // of the step buffer, where the list starts
 };

@@ -20,7 +20,7 @@ std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint3
 std::vector<double> token_probabilities(std::span<const double> logits, const SamplingOptions& options,
                                         std::span<const uint32_t> recent);
 /// The token that follows position `position`; 0 if no probability is above 0.
-uint32_t sample(std::span<const double> logits, const SamplingOptions& options, std::span<const uint32_t> recent,
-                uint32_t position);
+uint32_t sample(std::span<const double> logits, const SamplingOptions& options,
+                std::span<const uint32_t> recent, uint32_t position);
 
 }  // namespace scoria::reference

@@ -15,11 +15,12 @@ float float_of(uint16_t half);
 struct HostCache {
     KvType type;
     uint32_t kv_heads, head_dim, blocks;
-    std::vector<uint32_t> words;      // all blocks, one after the other
-    std::vector<uint32_t> free;       // block ids not owned yet, shuffled
+    std::vector<uint32_t> words;  // all blocks, one after the other
+    std::vector<uint32_t> free;   // block ids not owned yet, shuffled
 
     /// Owns enough blocks for `positions` of each of `sequences`, and half as many nobody owns.
-    HostCache(KvType type, uint32_t kv_heads, uint32_t head_dim, uint32_t positions, uint32_t sequences, uint64_t seed);
+    HostCache(KvType type, uint32_t kv_heads, uint32_t head_dim, uint32_t positions, uint32_t sequences,
+              uint64_t seed);
     /// Block table of a new sequence of `positions`.
     std::vector<uint32_t> own(uint32_t positions);
     float get(const std::vector<uint32_t>& table, bool value, uint32_t position, uint32_t column) const;
@@ -27,7 +28,8 @@ struct HostCache {
 
   private:
     /// Word, and whether the upper half of it.
-    std::pair<size_t, bool> place(const std::vector<uint32_t>& table, bool value, uint32_t position, uint32_t column) const;
+    std::pair<size_t, bool> place(const std::vector<uint32_t>& table, bool value, uint32_t position,
+                                  uint32_t column) const;
 };
 
 /// The cache on the device in `shards` buffers.
@@ -40,7 +42,7 @@ struct CheckCache {
 
 /// Tokens of one sequence in a batch.
 struct CheckSequence {
-    uint32_t first, tokens;           // positions first .. first + tokens - 1
+    uint32_t first, tokens;  // positions first .. first + tokens - 1
     std::vector<uint32_t> table;
 };
 /// The step buffer (shaders/step.h) of a batch of sequences.

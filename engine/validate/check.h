@@ -26,16 +26,16 @@ struct CheckResult {
     double nmse = 0, worst_row = 0, worst_element = 0;
     Bounds bounds{};
     bool passed = false;
-    std::string detail;              // of a failure: first bad element, expected, actual; NaN; sentinel hit
+    std::string detail;  // of a failure: first bad element, expected, actual; NaN; sentinel hit
 };
 
 /// Outputs start as this NaN: an element that holds it was never written.
 inline constexpr uint32_t unwritten_word = 0x7FC0BEEF;
 
 /// Compares, row by row of `cols`; a sentinel error fails the result as it stands.
-CheckResult compare_values(std::string op, std::string variant, std::string shape, std::span<const double> expected,
-                           std::span<const float> actual, uint32_t cols, const Bounds& bounds,
-                           std::string sentinel_error = {});
+CheckResult compare_values(std::string op, std::string variant, std::string shape,
+                           std::span<const double> expected, std::span<const float> actual, uint32_t cols,
+                           const Bounds& bounds, std::string sentinel_error = {});
 
 /// What a check runs on. `upload` and `download` move float tensors; buffers made here carry sentinels
 /// before and after the output, checked by `download`.
@@ -48,12 +48,14 @@ class CheckContext {
     const uint64_t seed;
 
     const vk::Caps& caps() const { return device.caps(); }
-    vk::Buffer buffer(std::span<const std::byte> contents);          // device memory with these bytes
-    template <class T> vk::Buffer buffer_of(std::span<const T> values) { return buffer(std::as_bytes(values)); }
+    vk::Buffer buffer(std::span<const std::byte> contents);  // device memory with these bytes
+    template <class T> vk::Buffer buffer_of(std::span<const T> values) {
+        return buffer(std::as_bytes(values));
+    }
     /// An output of `words` floats between sentinels; every word starts as a NaN pattern.
     struct Output {
         vk::Buffer buffer;
-        uint32_t first = 0;          // word where the output starts
+        uint32_t first = 0;  // word where the output starts
         uint32_t words = 0;
         Matrix matrix(uint32_t rows, uint32_t cols) const { return {buffer.view(), rows, cols, cols, first}; }
     };
@@ -66,7 +68,8 @@ class CheckContext {
 
     /// Compares, row by row of `cols`, and appends to results().
     void compare(std::string op, std::string variant, std::string shape, std::span<const double> expected,
-                 std::span<const float> actual, uint32_t cols, const Bounds& bounds, std::string sentinel_error = {});
+                 std::span<const float> actual, uint32_t cols, const Bounds& bounds,
+                 std::string sentinel_error = {});
     std::vector<CheckResult>& results() { return results_; }
 
   private:

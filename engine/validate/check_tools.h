@@ -22,10 +22,13 @@ inline Bounds bounds_of(double units, double roundoff = unit_roundoff) {
 /// Runs `record` on every variant of a case and compares its output.
 template <class Variants, class Record>
 void run_variants(CheckContext& context, const char* op, const std::string& shape, const Variants& variants,
-                  std::span<const double> expected, uint32_t cols, const Bounds& bounds, const Record& record) {
+                  std::span<const double> expected, uint32_t cols, const Bounds& bounds,
+                  const Record& record) {
     for (const auto& variant : variants) {
         const CheckContext::Output output = context.output(uint32_t(expected.size()));
-        context.run([&](OpContext& ops) { record(ops, output.matrix(uint32_t(expected.size() / cols), cols), variant); });
+        context.run([&](OpContext& ops) {
+            record(ops, output.matrix(uint32_t(expected.size() / cols), cols), variant);
+        });
         std::string sentinel_error;
         const std::vector<float> actual = context.download(output, sentinel_error);
         context.compare(op, variant.name, shape, expected, actual, cols, bounds, sentinel_error);

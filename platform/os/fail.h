@@ -14,16 +14,16 @@ namespace scoria {
 
 enum class Status : uint32_t {
     ok,
-    failed,                // anything that fits no narrower name
-    bad_argument,          // a flag, a value or a call the caller could have known to be wrong
-    bad_file,              // a file that is missing, truncated or lies
-    unsupported,           // valid, but not something this build or device can do
+    failed,        // anything that fits no narrower name
+    bad_argument,  // a flag, a value or a call the caller could have known to be wrong
+    bad_file,      // a file that is missing, truncated or lies
+    unsupported,   // valid, but not something this build or device can do
     out_of_host_memory,
     out_of_device_memory,
     device_lost,
     cancelled,
     context_full,
-    non_finite,            // logits hold no finite number
+    non_finite,  // logits hold no finite number
     timeout,
 };
 
@@ -40,8 +40,8 @@ namespace detail {
 inline void append(std::string& out, std::string_view part) { out += part; }
 inline void append(std::string& out, char part) { out += part; }
 template <class T>
-    requires(std::integral<T> || std::floating_point<T>)  // bool excluded: string literals would convert to it
-void append(std::string& out, T part) {
+requires(std::integral<T> || std::floating_point<T>)  // bool excluded: string literals would convert to it
+    void append(std::string& out, T part) {
     char text[64];
     const auto end = std::to_chars(text, text + sizeof text, part);
     out.append(text, end.ptr);

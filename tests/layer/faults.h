@@ -14,15 +14,34 @@
 namespace scoria_layer {
 
 // Device functions of Vulkan 1.2 that return a VkResult and that Scoria or its allocator calls.
-#define SCORIA_FAILABLE(X)                                                                                   \
-    X(AllocateMemory)                                                                                        \
-    X(MapMemory)                                                                                             \
-    X(BindBufferMemory) X(BindBufferMemory2) X(CreateBuffer) X(CreateSemaphore) X(CreateCommandPool)         \
-        X(ResetCommandPool) X(AllocateCommandBuffers) X(BeginCommandBuffer) X(EndCommandBuffer)              \
-            X(CreateDescriptorPool) X(AllocateDescriptorSets) X(CreateDescriptorSetLayout)                   \
-                X(CreatePipelineLayout) X(CreateShaderModule) X(CreatePipelineCache) X(GetPipelineCacheData) \
-                    X(CreateComputePipelines) X(CreateQueryPool) X(GetQueryPoolResults) X(QueueSubmit)       \
-                        X(WaitSemaphores) X(GetSemaphoreCounterValue) X(DeviceWaitIdle)
+// clang-format off
+#define SCORIA_FAILABLE(X) \
+    X(AllocateMemory) \
+    X(MapMemory) \
+    X(BindBufferMemory) \
+    X(BindBufferMemory2) \
+    X(CreateBuffer) \
+    X(CreateSemaphore) \
+    X(CreateCommandPool) \
+    X(ResetCommandPool) \
+    X(AllocateCommandBuffers) \
+    X(BeginCommandBuffer) \
+    X(EndCommandBuffer) \
+    X(CreateDescriptorPool) \
+    X(AllocateDescriptorSets) \
+    X(CreateDescriptorSetLayout) \
+    X(CreatePipelineLayout) \
+    X(CreateShaderModule) \
+    X(CreatePipelineCache) \
+    X(GetPipelineCacheData) \
+    X(CreateComputePipelines) \
+    X(CreateQueryPool) \
+    X(GetQueryPoolResults) \
+    X(QueueSubmit) \
+    X(WaitSemaphores) \
+    X(GetSemaphoreCounterValue) \
+    X(DeviceWaitIdle)
+// clang-format on
 
 enum class Failable : size_t {
 #define X(name) name,
