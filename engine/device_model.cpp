@@ -21,15 +21,6 @@ uint64_t aligned(uint64_t bytes, const vk::Caps& caps) {
     return (bytes + caps.storage_alignment - 1) / caps.storage_alignment * caps.storage_alignment;
 }
 
-/// Most rows, in whole row groups, whose layout fits `limit`; at least one group.
-uint32_t rows_within(TensorType type, uint32_t rows, uint32_t cols, uint64_t limit) {
-    if (layout_bytes(type, rows, cols) <= limit) return rows;
-    // Planes are padded to 64 bytes each, hence the margin of one group.
-    const uint64_t group_bytes = layout_bytes(type, weight_group_rows, cols);
-    const uint64_t groups = limit / group_bytes;
-    return uint32_t(std::max<uint64_t>(groups > 1 ? groups - 1 : 1, 1)) * weight_group_rows;
-}
-
 std::vector<DeviceWeight::Shard> shards_of(const WeightGroup& group, uint64_t limit) {
     std::vector<DeviceWeight::Shard> shards;
     const uint32_t most = rows_within(group.type, group.rows, group.cols, limit);

@@ -1,3 +1,12 @@
 // The main of every test program: doctest's own, compiled once.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
-#include <doctest/doctest.h>
+#define DOCTEST_CONFIG_IMPLEMENT
+#include "test_env.h"
+
+#include <cstdio>
+
+int main(int argc, char** argv) {
+    if (!scoria::test::have_fixtures())
+        std::printf("[fixtures] %s is not there: tests against goldens are skipped\n",
+                    scoria::test::fixtures().c_str());
+    return doctest::Context(argc, argv).run();
+}

@@ -1,7 +1,10 @@
 // Where tests find their inputs. ctest and tools/test.sh set the variables; by hand the defaults do.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 namespace scoria::test {
@@ -13,6 +16,9 @@ inline std::string variable(const char* name, const std::string& otherwise = "")
 
 /// The folder of goldens and broken files: $SCORIA_FIXTURES, else ../shared/fixtures beside the checkout.
 inline std::string fixtures() { return variable("SCORIA_FIXTURES", SCORIA_DEFAULT_FIXTURES); }
+/// For the tests that read them: they are skipped, and the program says so, where the folder is not there.
+inline bool have_fixtures() { return std::filesystem::is_directory(fixtures()); }
+inline doctest::skip needs_fixtures() { return doctest::skip(!have_fixtures()); }
 /// The GGUF of the default model, or "" where it was not fetched.
 inline std::string default_model() { return variable("SCORIA_MODEL"); }
 /// The profile that narrows the device's caps, or "".

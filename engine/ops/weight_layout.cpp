@@ -78,6 +78,14 @@ WeightPlanes weight_planes(TensorType type, uint32_t rows, uint32_t cols) {
     return planes;
 }
 
+uint32_t rows_within(TensorType type, uint32_t rows, uint32_t cols, uint64_t limit) {
+    if (layout_bytes(type, rows, cols) <= limit) return rows;
+    // Planes are padded to 64 bytes each, hence the margin of one group.
+    const uint64_t group_bytes = layout_bytes(type, weight_group_rows, cols);
+    const uint64_t groups = limit / group_bytes;
+    return uint32_t(std::max<uint64_t>(groups > 1 ? groups - 1 : 1, 1)) * weight_group_rows;
+}
+
 void repack(TensorType type, uint32_t rows, uint32_t cols, std::span<const std::byte> from,
             uint32_t first_row, uint32_t step, std::span<std::byte> to) {
     const BlockParts& parts = parts_of(type);

@@ -26,6 +26,9 @@ inline uint64_t layout_bytes(TensorType type, uint32_t rows, uint32_t cols) {
     return weight_planes(type, rows, cols).bytes;
 }
 
+/// Most rows, in whole row groups, whose layout fits `limit` bytes; at least one group.
+uint32_t rows_within(TensorType type, uint32_t rows, uint32_t cols, uint64_t limit);
+
 /// Writes whole rows as they are in the file to rows first_row, first_row + step, ... of `to`, the planes
 /// of `rows` rows: step 1 for plain and concatenated matrices, 2 for interleaved gate and up (first_row 0
 /// and 1). Rows never written keep their bytes; they affect only outputs that are never stored.

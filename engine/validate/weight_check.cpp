@@ -32,7 +32,7 @@ CheckWeight check_weight(CheckContext& context, TensorType type, uint32_t rows, 
                          std::vector<std::byte> file, uint32_t shard_rows) {
     CheckWeight weight{type, rows, cols, std::move(file), {}, {type, rows, cols, {}}};
     const uint64_t row_bytes = file_row_bytes(type, cols);
-    const uint32_t most = shard_rows ? shard_rows : rows;
+    const uint32_t most = shard_rows ? shard_rows : rows_within(type, rows, cols, context.caps().max_binding);
     for (uint32_t first = 0; first < rows; first += most) {
         const uint32_t count = std::min(most, rows - first);
         // Rows past the end hold NaN: nothing may depend on them.

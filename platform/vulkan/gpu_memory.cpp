@@ -63,8 +63,8 @@ struct Buffer::Impl {
 
     Impl(Device& on, uint64_t bytes, MemoryUse use) : device(on), size(bytes) {
         const Caps& caps = on.caps();
-        if (bytes == 0 || bytes > caps.max_binding)
-            fail(Status::unsupported, "memory", "expected a buffer of 1 to ", caps.max_binding,
+        if (bytes == 0 || bytes > caps.max_allocation)
+            fail(Status::unsupported, "memory", "expected a buffer of 1 to ", caps.max_allocation,
                  " bytes, got ", bytes);
         const uint32_t families[2] = {on.queue_family(QueueKind::compute),
                                       on.queue_family(QueueKind::transfer)};

@@ -1,5 +1,6 @@
-// Buffers on the device, through VMA. Every allocation is checked against min(maxStorageBufferRange,
-// maxMemoryAllocationSize, heap); callers shard by Caps::max_binding, so a larger request is a bug.
+// Buffers on the device, through VMA. Every allocation is checked against maxMemoryAllocationSize
+// and the heap, and every binding when it is recorded; callers shard by Caps::max_binding, so a larger
+// binding is a bug.
 #pragma once
 
 #include "device.h"

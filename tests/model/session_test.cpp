@@ -3,6 +3,7 @@
 #include "session.h"
 
 #include "fail.h"
+#include "support/device.h"
 
 #include <doctest/doctest.h>
 
@@ -13,30 +14,14 @@
 #include <memory>
 
 using namespace scoria;
+using namespace scoria::test;
 
 namespace {
 
-std::string environment(const char* name) {
-    const char* value = std::getenv(name);
-    return value ? value : "";
-}
-
-std::filesystem::path fixture(const std::string& name) {
-    const std::string root = environment("SCORIA_FIXTURES");
-    return std::filesystem::path(root.empty() ? SCORIA_SOURCE_DIR "/../shared/fixtures" : root) / name;
-}
-
-EngineOptions strict() {
-    EngineOptions options;
-    options.device.select = environment("SCORIA_DEVICE");
-    options.device.caps_profile = environment("SCORIA_CAPS");
-    options.device.validation = environment("SCORIA_VALIDATION") == "1";
-    options.precision = Precision::strict;
-    return options;
-}
+EngineOptions strict() { return engine_options(Precision::strict); }
 
 std::shared_ptr<const Model> tiny() {
-    static const auto model = std::make_shared<const Model>(open_model(fixture("gguf/llama3.gguf")));
+    static const auto model = std::make_shared<const Model>(open_model(fixtures() + "/gguf/llama3.gguf"));
     return model;
 }
 
@@ -78,7 +63,7 @@ Status status_of(const std::function<void()>& call) {
     try {
         call();
     } catch (const Error& error) {
-        MESSAGE(error.what());
+        MESSAGE(std::string(error.what()));
         return error.status();
     }
     return Status::ok;
@@ -186,7 +171,7 @@ TEST_CASE("a callback or a flag stops generation") {
 }
 
 TEST_CASE("weights that hold NaN give a status, never a wild index") {
-    const auto source = fixture("gguf/llama3.gguf");
+    const auto source = fixtures() + "/gguf/llama3.gguf";
     const auto broken = std::filesystem::temp_directory_path() / "scoria_nan.gguf";
     for (const float bad :
          {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {

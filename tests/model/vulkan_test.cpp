@@ -31,7 +31,7 @@ GenerateOptions greedy(size_t count) {
 
 /// Bounds of one precision class on a whole model (DESIGN.md, "Numbers").
 struct Class {
-    const char* name;
+    std::string name;
     Precision precision;
     double nmse;        // of the last prompt position's logits, mean removed
     double perplexity;  // relative

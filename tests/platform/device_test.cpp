@@ -270,7 +270,7 @@ TEST_CASE("uses that break a limit or an interface are refused") {
     expect_error(Status::bad_argument, "update",
                  [&] { recorder.update(x.view(0, 8), std::as_bytes(std::span("abc"))); });
     expect_error(Status::unsupported, "expected a buffer of 1 to",
-                 [&] { Buffer(on.device, caps.max_binding + 1, MemoryUse::device); });
+                 [&] { Buffer(on.device, caps.max_allocation + 1, MemoryUse::device); });
     expect_error(Status::unsupported, "got 0", [&] { Buffer(on.device, 0, MemoryUse::device); });
     expect_error(Status::timeout, "has not finished after 1 ms", [&] {
         on.device.wait({QueueKind::compute, 1000}, std::chrono::milliseconds(1));
