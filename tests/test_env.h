@@ -26,4 +26,7 @@ inline std::string caps_profile() { return variable("SCORIA_CAPS"); }
 /// True in the deep tier: all cases instead of the telling few.
 inline bool deep() { return !variable("SCORIA_DEEP").empty(); }
 
+/// True on the slowest driver (SCORIA_FLOOR, ignored in the deep tier): the strict class alone.
+inline bool floor_tier() { return !variable("SCORIA_FLOOR").empty() && !deep(); }
+
 }  // namespace scoria::test

@@ -65,7 +65,7 @@ TEST_CASE("every verb explains itself") {
     check({{"--version"}, 0, "scoria 0.", ""});
 }
 
-TEST_CASE("wrong usage ends with 2") {
+TEST_CASE("wrong usage ends with 2" * needs_fixtures()) {
     const Case cases[] = {
         {{}, 2, "", "subcommand"},
         {{"conjure"}, 2, "", "conjure"},
@@ -92,7 +92,7 @@ TEST_CASE("wrong usage ends with 2") {
     for (const Case& c : cases) check(c);
 }
 
-TEST_CASE("models that are not there or lie end with 1") {
+TEST_CASE("models that are not there or lie end with 1" * needs_fixtures()) {
     const ScratchFolder cache;
     const std::map<std::string, std::string> empty_cache = {{"XDG_CACHE_HOME", cache.path()}};
     check({{"run", "-p", "x"}, 1, "", "run `scoria pull smollm2`", empty_cache});
@@ -124,7 +124,7 @@ TEST_CASE("models that are not there or lie end with 1") {
     }
 }
 
-TEST_CASE("the model's text side") {
+TEST_CASE("the model's text side" * needs_fixtures()) {
     const std::string gpt2 = fixtures() + "/tokenizers/gpt-2.gguf";
     const json golden = json::parse(file_text(fixtures() + "/tokenizers/gpt-2.json"))["cases"][0];
     const std::string ids = golden["ids_plain"].dump();
@@ -186,7 +186,7 @@ TEST_CASE("pull leaves the cache whole whatever happens") {
     CHECK(!fs::exists(model));
 }
 
-TEST_CASE("no device") {
+TEST_CASE("no device" * needs_fixtures()) {
     const std::map<std::string, std::string> none = {{"VK_DRIVER_FILES", no_driver},
                                                      {"VK_ICD_FILENAMES", no_driver}};
     for (const std::vector<std::string>& arguments : {std::vector<std::string>{"devices"},
@@ -197,7 +197,7 @@ TEST_CASE("no device") {
     check({{"plan", "-m", tiny, "--device", "no such device"}, 2, "", "no such device"});
 }
 
-TEST_CASE("nobody reads stdout, or it is full") {
+TEST_CASE("nobody reads stdout, or it is full" * needs_fixtures()) {
     const Outcome closed = run_scoria({"inspect", tiny}, {.closed_output = true});
     CHECK(closed.code == 1);
     CHECK(closed.err == "");

@@ -39,7 +39,7 @@ void write_poisoned_model(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("devices and plan report as JSON") {
+TEST_CASE("devices and plan report as JSON" * needs_fixtures()) {
     const Outcome devices = run_scoria({"devices", "--json"});
     REQUIRE(devices.code == 0);
     const json list = json::parse(devices.out);
@@ -53,7 +53,7 @@ TEST_CASE("devices and plan report as JSON") {
     CHECK(bytes["context"] == 64);
 }
 
-TEST_CASE("forward writes what the golden holds") {
+TEST_CASE("forward writes what the golden holds" * needs_fixtures()) {
     const ScratchFolder folder;
     const std::string output = folder.path("out.safetensors");
     const Outcome outcome = run_scoria(strict({"forward", "-m", tiny, "--inputs", golden, "--case", "short",
@@ -79,7 +79,7 @@ TEST_CASE("forward writes what the golden holds") {
     CHECK(actual.array("last_hidden_state").shape == std::vector<uint64_t>{7, 64});
 }
 
-TEST_CASE("what a model cannot do ends with a reason") {
+TEST_CASE("what a model cannot do ends with a reason" * needs_fixtures()) {
     const ScratchFolder folder;
     const std::string output = folder.path("out.safetensors");
     std::string many = "1";
@@ -99,7 +99,7 @@ TEST_CASE("what a model cannot do ends with a reason") {
     CHECK(nan.err.find("finite") != std::string::npos);
 }
 
-TEST_CASE("a seed gives the same answer, a limit ends it") {
+TEST_CASE("a seed gives the same answer, a limit ends it" * needs_fixtures()) {
     const std::vector<std::string> arguments = {"run", "-m", tiny,     "--raw", "-p",    "x",
                                                 "-n",  "8",  "--seed", "7",     "--json"};
     const Outcome first = run_scoria(arguments), second = run_scoria(arguments);
@@ -111,7 +111,7 @@ TEST_CASE("a seed gives the same answer, a limit ends it") {
     CHECK(answer["seed"] == 7);
 }
 
-TEST_CASE("bench reports rows") {
+TEST_CASE("bench reports rows" * needs_fixtures()) {
     const Outcome outcome = run_scoria({"bench", "-m", tiny, "-p", "16", "-n", "8", "-r", "2", "--json"});
     CAPTURE(outcome.err);
     REQUIRE(outcome.code == 0);

@@ -10,7 +10,7 @@
 
 using namespace scoria;
 
-TEST_CASE("dequantise: every tensor type gives the recorded bits") {
+TEST_CASE("dequantise: every tensor type gives the recorded bits" * test::needs_fixtures()) {
     for (const char* const name : {"F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"}) {
         CAPTURE(name);
         const Safetensors file(test::fixtures() + "/quants/" + name + ".safetensors");

@@ -32,7 +32,7 @@ Values reference_values(const Model& model) {
 
 }  // namespace
 
-TEST_CASE("check_model names the first tensor that diverges") {
+TEST_CASE("check_model names the first tensor that diverges" * test::needs_fixtures()) {
     const Model model = open_model(test::fixtures() + "/gguf/llama3.gguf");
     const Graph graph = build_graph(model.architecture);
     struct Row {

@@ -34,7 +34,7 @@ bool is_plain(const json& entry) {
 
 }  // namespace
 
-TEST_CASE("recognised templates render as the reference does; the others are refused") {
+TEST_CASE("recognised templates render as the reference does; the others are refused" * needs_fixtures()) {
     size_t rendered = 0;
     for (const auto& file : std::filesystem::directory_iterator(fixtures() + "/templates")) {
         if (file.path().extension() != ".jinja") continue;
@@ -56,7 +56,7 @@ TEST_CASE("recognised templates render as the reference does; the others are ref
     CHECK(rendered > 10);
 }
 
-TEST_CASE("the golden's conversations") {
+TEST_CASE("the golden's conversations" * needs_fixtures()) {
     const std::string source = read_file(fixtures() + "/templates/HuggingFaceTB-SmolLM2-135M-Instruct.jinja");
     const json golden = json::parse(read_file(fixtures() + "/smollm2/golden.json"));
     size_t rendered = 0;
@@ -68,7 +68,7 @@ TEST_CASE("the golden's conversations") {
     CHECK(rendered > 0);
 }
 
-TEST_CASE("a template that only looks like ChatML is refused") {
+TEST_CASE("a template that only looks like ChatML is refused" * needs_fixtures()) {
     std::string source = read_file(fixtures() + "/templates/HuggingFaceTB-SmolLM2-135M-Instruct.jinja");
     const size_t name = source.find("SmolLM");
     REQUIRE(name != source.npos);

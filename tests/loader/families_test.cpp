@@ -20,7 +20,7 @@ double frequency(const Architecture& architecture, size_t i) {
 
 }  // namespace
 
-TEST_CASE("fixtures of every family") {
+TEST_CASE("fixtures of every family" * needs_fixtures()) {
     struct Case {
         const char* file;
         uint32_t hidden, layers, heads, kv_heads, head_dim, feed_forward;
@@ -77,7 +77,7 @@ TEST_CASE("fixtures of every family") {
     }
 }
 
-TEST_CASE("Llama-3 scaling comes from the divisors in the file") {
+TEST_CASE("Llama-3 scaling comes from the divisors in the file" * needs_fixtures()) {
     // llama3's config.json: factor 8, low 1, high 4, original context 64; the formula is of "The Llama 3 Herd
     // of Models" as Hugging Face's modeling_rope_utils states it. The file holds float32.
     const Model model = open_model(fixtures() + "/gguf/llama3.gguf");

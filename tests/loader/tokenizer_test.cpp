@@ -55,7 +55,7 @@ std::shared_ptr<const Tokenizer> letters() {
 
 }  // namespace
 
-TEST_CASE("published vocabularies give the reference's ids and bytes") {
+TEST_CASE("published vocabularies give the reference's ids and bytes" * needs_fixtures()) {
     for (const std::string name : {"gpt-2", "llama-bpe", "qwen2", "falcon", "llama-spm"}) {
         CAPTURE(name);
         const auto tokenizer = open_tokenizer(fixtures() + "/tokenizers/" + name + ".gguf");
@@ -100,7 +100,7 @@ TEST_CASE("published vocabularies give the reference's ids and bytes") {
     }
 }
 
-TEST_CASE("the default model gives the golden's ids") {
+TEST_CASE("the default model gives the golden's ids" * needs_fixtures()) {
     if (default_model().empty()) {
         MESSAGE("left out: SCORIA_MODEL names no model");
         return;
@@ -238,7 +238,7 @@ TEST_CASE("a stream never shows half a character") {
     }
 }
 
-TEST_CASE("text that is not UTF-8, and text made to be slow") {
+TEST_CASE("text that is not UTF-8, and text made to be slow" * needs_fixtures()) {
     const auto tokenizer = open_tokenizer(fixtures() + "/tokenizers/gpt-2.gguf");
     const auto broken = tokenizer->encode("a\xFF\xE2\x82", {});
     CHECK(tokenizer->decode(broken, true) == "a\xEF\xBF\xBD\xEF\xBF\xBD");

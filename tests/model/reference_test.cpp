@@ -9,7 +9,7 @@
 using namespace scoria;
 using namespace scoria::test;
 
-TEST_CASE("reference: tiny models reproduce their goldens") {
+TEST_CASE("reference: tiny models reproduce their goldens" * needs_fixtures()) {
     for (const ModelFixture& fixture : model_fixtures) {
         const Model model = open_fixture(fixture);
         const Safetensors golden(fixtures() + "/" + fixture.golden);
@@ -40,7 +40,7 @@ TEST_CASE("reference: tiny models reproduce their goldens") {
     }
 }
 
-TEST_CASE("reference: a sequence cut into calls gives the same bits") {
+TEST_CASE("reference: a sequence cut into calls gives the same bits" * needs_fixtures()) {
     const Model model = open_model(fixtures() + "/gguf/qwen3.gguf");
     const Safetensors golden(fixtures() + "/models/qwen3/golden.safetensors");
     const std::vector<TokenId> ids = read_ids(golden, "long.input_ids");
@@ -52,7 +52,7 @@ TEST_CASE("reference: a sequence cut into calls gives the same bits") {
     CHECK(cut.length() == ids.size());
 }
 
-TEST_CASE("reference: ids that cannot be looked up are refused") {
+TEST_CASE("reference: ids that cannot be looked up are refused" * needs_fixtures()) {
     const Model model = open_model(fixtures() + "/gguf/llama1.gguf");
     reference::Executor executor(model);
     for (const std::vector<TokenId>& ids : {std::vector<TokenId>{}, {-1}, {3, 256}}) {
@@ -61,7 +61,7 @@ TEST_CASE("reference: ids that cannot be looked up are refused") {
     }
 }
 
-TEST_CASE("reference: SmolLM2 continues as recorded") {
+TEST_CASE("reference: SmolLM2 continues as recorded" * needs_fixtures()) {
     const std::string path = real_model_or_message();
     if (path.empty()) return;
     const Model model = open_model(path);

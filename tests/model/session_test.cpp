@@ -71,7 +71,7 @@ Status status_of(const std::function<void()>& call) {
 
 }  // namespace
 
-TEST_CASE("bits do not depend on shuffled barrier groups, poison, or replay") {
+TEST_CASE("bits do not depend on shuffled barrier groups, poison, or replay" * needs_fixtures()) {
     const Outcome plain = outcome(strict());
     struct Row {
         const char* what;
@@ -92,7 +92,7 @@ TEST_CASE("bits do not depend on shuffled barrier groups, poison, or replay") {
     }
 }
 
-TEST_CASE("the result does not depend on how the prompt is cut or ops are fused") {
+TEST_CASE("the result does not depend on how the prompt is cut or ops are fused" * needs_fixtures()) {
     const Outcome whole = outcome(strict());
     const auto near_whole = [&](const Outcome& other) {
         CHECK(largest_difference(whole, other) < 1e-4);
@@ -110,7 +110,7 @@ TEST_CASE("the result does not depend on how the prompt is cut or ops are fused"
     CHECK(outcome(hurried) == whole);
 }
 
-TEST_CASE("truncate forgets") {
+TEST_CASE("truncate forgets" * needs_fixtures()) {
     Engine engine(tiny(), strict());
     Session session(engine);
     const auto ids = some_ids(40);
@@ -127,7 +127,7 @@ TEST_CASE("truncate forgets") {
         CHECK(again[i] == doctest::Approx(expected[i]).epsilon(1e-4));
 }
 
-TEST_CASE("sampling: one seed one answer, another seed another") {
+TEST_CASE("sampling: one seed one answer, another seed another" * needs_fixtures()) {
     SamplingOptions hot{.temperature = 1.5f, .top_k = 0, .top_p = 1, .min_p = 0, .seed = 1};
     const Outcome first = outcome(strict(), 20, 1000, hot);
     CHECK(outcome(strict(), 20, 1000, hot) == first);
@@ -135,7 +135,7 @@ TEST_CASE("sampling: one seed one answer, another seed another") {
     CHECK(outcome(strict(), 20, 1000, hot).tokens != first.tokens);
 }
 
-TEST_CASE("bad input meets a status and loses nothing") {
+TEST_CASE("bad input meets a status and loses nothing" * needs_fixtures()) {
     EngineOptions options = strict();
     options.context = 64;
     Engine engine(tiny(), options);
@@ -158,7 +158,7 @@ TEST_CASE("bad input meets a status and loses nothing") {
     CHECK(status_of([&] { Engine too_long(tiny(), options); }) == Status::bad_argument);
 }
 
-TEST_CASE("a callback or a flag stops generation") {
+TEST_CASE("a callback or a flag stops generation" * needs_fixtures()) {
     Engine engine(tiny(), strict());
     Session session(engine);
     session.append(some_ids(5));
@@ -170,7 +170,7 @@ TEST_CASE("a callback or a flag stops generation") {
     CHECK(stopped.tokens.size() == 3);
 }
 
-TEST_CASE("weights that hold NaN give a status, never a wild index") {
+TEST_CASE("weights that hold NaN give a status, never a wild index" * needs_fixtures()) {
     const auto source = fixtures() + "/gguf/llama3.gguf";
     const auto broken = std::filesystem::temp_directory_path() / "scoria_nan.gguf";
     for (const float bad :

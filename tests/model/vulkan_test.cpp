@@ -12,6 +12,7 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <span>
 
 using namespace scoria;
 using namespace scoria::test;
@@ -40,6 +41,13 @@ const Class classes[] = {
     {"strict", Precision::strict, 1e-6, 0.005},
     {"balanced", Precision::balanced, 1e-4, 0.005},
 };
+
+/// Without the others, the floor tier says so.
+std::span<const Class> classes_here() {
+    if (!floor_tier()) return classes;
+    MESSAGE("SCORIA_FLOOR: the strict class alone");
+    return std::span(classes).first(1);
+}
 
 /// Top-2 gaps of each greedy step, by prompt.
 std::map<std::string, std::vector<double>> recorded_gaps() {
@@ -80,7 +88,7 @@ double mean_nll(Session& session, std::span<const TokenId> ids, uint32_t vocab) 
 
 }  // namespace
 
-TEST_CASE("vulkan: tiny models reproduce their goldens") {
+TEST_CASE("vulkan: tiny models reproduce their goldens" * needs_fixtures()) {
     for (const ModelFixture& fixture : model_fixtures) {
         Engine engine(std::make_shared<const Model>(open_fixture(fixture)),
                       engine_options(Precision::strict));
@@ -111,7 +119,7 @@ TEST_CASE("vulkan: tiny models reproduce their goldens") {
     }
 }
 
-TEST_CASE("vulkan: every tensor matches the reference, fused and not") {
+TEST_CASE("vulkan: every tensor matches the reference, fused and not" * needs_fixtures()) {
     const std::vector<TokenId> ids{3, 50, 7, 200, 9, 11, 100, 33, 4, 8, 21};
     std::vector<std::string> paths;
     for (const char* const name : {"llama3", "qwen2", "qwen3"})
@@ -119,7 +127,7 @@ TEST_CASE("vulkan: every tensor matches the reference, fused and not") {
     if (const std::string real = real_model_or_message(); !real.empty()) paths.push_back(real);
     for (const std::string& path : paths) {
         const auto model = std::make_shared<const Model>(open_model(path));
-        for (const Class& row : classes)
+        for (const Class& row : classes_here())
             for (const bool fusion : {true, false}) {
                 CAPTURE(path);
                 CAPTURE(row.name);
@@ -140,13 +148,13 @@ TEST_CASE("vulkan: every tensor matches the reference, fused and not") {
     }
 }
 
-TEST_CASE("vulkan: SmolLM2 continues as recorded") {
+TEST_CASE("vulkan: SmolLM2 continues as recorded" * needs_fixtures()) {
     const std::string path = real_model_or_message();
     if (path.empty()) return;
     const auto model = std::make_shared<const Model>(open_model(path));
     const Safetensors golden(fixtures() + "/smollm2/golden.safetensors");
     const auto gaps = recorded_gaps();
-    for (const Class& row : classes) {
+    for (const Class& row : classes_here()) {
         Engine engine(model, engine_options(row.precision));
         for (const RealPrompt& prompt : real_prompts) {
             if (!prompt.quick && !deep()) continue;
@@ -177,7 +185,7 @@ TEST_CASE("vulkan: SmolLM2 continues as recorded") {
     }
 }
 
-TEST_CASE("vulkan: SmolLM2's perplexity") {
+TEST_CASE("vulkan: SmolLM2's perplexity" * doctest::skip(floor_tier() || !have_fixtures())) {
     const std::string path = real_model_or_message();
     if (path.empty()) return;
     const auto model = std::make_shared<const Model>(open_model(path));
@@ -186,7 +194,7 @@ TEST_CASE("vulkan: SmolLM2's perplexity") {
     if (!deep()) expected.resize(128);
     std::vector<TokenId> ids = read_ids(golden, "perplexity.ids");
     ids.resize(expected.size() + 1);
-    for (const Class& row : classes) {
+    for (const Class& row : classes_here()) {
         Engine engine(model, engine_options(row.precision));
         Session session(engine);
         const double ratio = std::exp(mean_nll(session, ids, model->architecture.vocab) - mean(expected));

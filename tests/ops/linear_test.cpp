@@ -76,7 +76,7 @@ vk::Caps gpu() {
 }  // namespace
 
 TEST_SUITE("linear") {
-    TEST_CASE("repack and its inverse keep every bit") {
+    TEST_CASE("repack and its inverse keep every bit" * test::needs_fixtures()) {
         for (const TensorType type : types)
             for (const Rows& rows : fixture_rows(type)) {
                 CAPTURE(rows.name);
@@ -116,7 +116,7 @@ TEST_SUITE("linear") {
         }
     }
 
-    TEST_CASE("reference dequantisation is the fixture's, bit for bit") {
+    TEST_CASE("reference dequantisation is the fixture's, bit for bit" * test::needs_fixtures()) {
         for (const TensorType type : types)
             for (const Rows& rows : fixture_rows(type)) {
                 std::vector<float> values(rows.values.size());
@@ -125,7 +125,7 @@ TEST_SUITE("linear") {
             }
     }
 
-    TEST_CASE("dequantisation on the device is the fixture's, bit for bit") {
+    TEST_CASE("dequantisation on the device is the fixture's, bit for bit" * test::needs_fixtures()) {
         vk::DeviceOptions options;
         options.select = test::variable("SCORIA_DEVICE");
         options.caps_profile = test::caps_profile();
