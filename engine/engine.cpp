@@ -59,7 +59,8 @@ Planned plan_for(const Model& model, const Graph& graph, const Plan& plan, const
         planned.layout.tokens /= 2;
         planned.placement = place_arena(graph, plan, planned.layout.tokens, caps);
     }
-    planned.layout.outputs = max_outputs;
+    const uint64_t logits_rows = caps.max_binding / (4ull * architecture.vocab);
+    planned.layout.outputs = uint32_t(std::clamp<uint64_t>(logits_rows, 1, max_outputs));
 
     memory.weights = DeviceModel::bytes(plan, architecture, caps, memory.context);
     memory.staging = DeviceModel::staging_bytes(caps);

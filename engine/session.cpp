@@ -16,7 +16,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t update_limit = 65536;  // bytes, vkCmdUpdateBuffer
-constexpr uint32_t forward_chunk = max_outputs;
 
 }  // namespace
 
@@ -220,11 +219,11 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states)
     const Architecture& architecture = s.engine.model->architecture;
     ForwardResult result{uint32_t(ids.size()), architecture.vocab, architecture.hidden, {}, {}, {}};
     if (hidden_states) result.hidden.resize(s.engine.graph.hidden.size());
-    s.reserve_logits(forward_chunk);
+    const uint32_t chunk = s.forward_chunk();
+    s.reserve_logits(std::min(chunk, uint32_t(ids.size())));
 
     for (size_t done = 0; done < ids.size();) {
-        const std::span<const TokenId> part = ids.subspan(
-            done, std::min<size_t>({ids.size() - done, forward_chunk, s.workspace.layout.tokens}));
+        const std::span<const TokenId> part = ids.subspan(done, std::min<size_t>(ids.size() - done, chunk));
         Impl::Rows rows(part.size());
         for (uint32_t t = 0; t < rows.size(); ++t) rows[t] = t;
         const Batch work = s.batch(uint32_t(part.size()), uint32_t(part.size()));
@@ -261,8 +260,9 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states)
 void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer) {
     Impl& s = *impl_;
     s.check_ids(ids);
-    if (ids.size() > std::min(forward_chunk, s.workspace.layout.tokens))
-        fail(Status::bad_argument, "trace", "expected at most ", forward_chunk, " tokens, got ", ids.size());
+    if (ids.size() > s.forward_chunk())
+        fail(Status::bad_argument, "trace", "expected at most ", s.forward_chunk(), " tokens, got ",
+             ids.size());
     if (s.computed < s.tokens.size()) s.compute_pending(nullptr);
     s.reserve_logits(uint32_t(ids.size()));
     s.reserve_partials(uint32_t(ids.size()));

@@ -21,6 +21,8 @@ struct Session::Impl {
     Batch batch(uint32_t token_count, uint32_t outputs) const {
         return Batch(*engine.weights, cache, workspace, token_count, outputs);
     }
+    /// Tokens of a batch whose logits are all wanted.
+    uint32_t forward_chunk() const { return std::min(workspace.layout.outputs, workspace.layout.tokens); }
     /// Kernels that a batch without outputs needs: all before the first that works on output rows.
     size_t body_kernels() const;
     void write_words(vk::Recorder& recorder, uint32_t word, std::span<const uint32_t> words) const;

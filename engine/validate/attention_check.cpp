@@ -98,7 +98,8 @@ void run_case(CheckContext& context, const Case& c) {
     const vk::Buffer q_buffer = context.buffer_of<float>(q);
     const vk::Buffer step = context.buffer_of<uint32_t>(step_words(sequences));
 
-    const AttentionShape sizes{tokens, c.heads, c.kv_heads, c.head_dim, longest, c.shards};
+    const AttentionShape sizes{tokens,     c.heads, c.kv_heads,
+                               c.head_dim, longest, uint32_t(cache.device.shards.size())};
     for (AttentionVariant variant : attention_variants(context.caps(), sizes)) {
         for (const uint32_t splits : {variant.splits, 3u}) {
             variant.splits = splits;

@@ -85,7 +85,8 @@ void HostCache::set(const std::vector<uint32_t>& table, bool value, uint32_t pos
 CheckCache::CheckCache(CheckContext& context, const HostCache& host, uint32_t shards)
     : device{host.type, host.kv_heads, host.head_dim, {}} {
     const uint32_t block_words = kv_block_words(host.type, host.kv_heads, host.head_dim);
-    const uint32_t each = (host.blocks + shards - 1) / shards;
+    const uint32_t most = uint32_t(std::max<uint64_t>(1, context.caps().max_binding / (4ull * block_words)));
+    const uint32_t each = std::min(most, (host.blocks + shards - 1) / shards);
     for (uint32_t first = 0; first < host.blocks; first += each) {
         const uint32_t count = std::min(each, host.blocks - first);
         buffers.push_back(

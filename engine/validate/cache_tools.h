@@ -32,7 +32,7 @@ struct HostCache {
                                   uint32_t column) const;
 };
 
-/// The cache on the device in `shards` buffers.
+/// The cache on the device in `shards` buffers, or as many as its bindings need.
 struct CheckCache {
     std::vector<vk::Buffer> buffers;
     DeviceKv device;
