@@ -50,7 +50,7 @@ void Batch::record(OpContext& context, const kernel::Linear& k) const {
     LinearArgs args{.x = matrix(k.x), .out = out, .weight = weight, .glu = k.glu.has_value()};
     if (k.bias) args.bias = &model_.vector(*k.bias);
     if (k.residual) residual = matrix(*k.residual), args.residual = &residual;
-    const LinearShape shape{out.rows, weight.rows, weight.cols, weight.type};
+    const LinearShape shape{workspace_.pinned ? 1 : out.rows, weight.rows, weight.cols, weight.type};
     record_linear(context, args, linear_variants(context.caps, shape).front());
 }
 
@@ -80,13 +80,20 @@ AttentionShape Batch::attention_shape(const kernel::Attention& k) const {
             k.shape.head_dim, context,       uint32_t(cache_.layer(k.layer).shards.size())};
 }
 
+AttentionVariant Batch::attention_variant(const vk::Caps& caps, const kernel::Attention& k) const {
+    AttentionShape shape = attention_shape(k);
+    if (workspace_.pinned) shape.tokens = 1;
+    AttentionVariant variant = attention_variants(caps, shape).front();
+    if (workspace_.pinned) variant.splits = 1;  // where a split ends depends on the tokens beside it
+    return variant;
+}
+
 void Batch::record(OpContext& context, const kernel::Attention& k) const {
-    const AttentionVariant variant = attention_variants(context.caps, attention_shape(k)).front();
     record_attention(context,
                      {matrix(k.q), matrix(k.out), workspace_.step.view(), &cache_.layer(k.layer),
                       workspace_.partials ? workspace_.partials.view() : vk::View{}, k.shape.heads,
                       k.shape.scale, k.shape.window},
-                     variant);
+                     attention_variant(context.caps, k));
 }
 
 void Batch::record(OpContext& context, const kernel::Glu& k) const {
@@ -108,8 +115,8 @@ uint64_t Batch::partial_bytes(const vk::Caps& caps) const {
     uint64_t most = 0;
     for (const PlannedKernel& planned : model_.plan().kernels)
         if (const auto* k = std::get_if<kernel::Attention>(&planned.kernel)) {
-            const AttentionShape shape = attention_shape(*k);
-            most = std::max(most, attention_partial_bytes(attention_variants(caps, shape).front(), shape));
+            const AttentionVariant variant = attention_variant(caps, *k);
+            most = std::max(most, attention_partial_bytes(variant, attention_shape(*k)));
         }
     return most;
 }

@@ -27,6 +27,8 @@ struct Workspace {
     Arena placement;      // by storage of the plan; the logits' storage is not in it
     vk::Buffer logits;    // [outputs, vocab]
     vk::Buffer partials;  // split attention's partial results; empty if never split
+    bool pinned =
+        false;  // every batch size runs the variants of one token: equal bits however tokens are batched
 };
 
 /// A batch: `tokens` rows of the workspace, of which `outputs` get logits.
@@ -55,6 +57,7 @@ class Batch {
     void record(OpContext& context, const kernel::Add& k) const;
     void record(OpContext& context, const kernel::Select& k) const;
     AttentionShape attention_shape(const kernel::Attention& k) const;
+    AttentionVariant attention_variant(const vk::Caps& caps, const kernel::Attention& k) const;
 
     const DeviceModel& model_;
     const KvCache& cache_;

@@ -26,6 +26,7 @@ Session::Impl::Impl(Engine::Impl& owner)
     };
     workspace.layout = engine.layout;
     workspace.placement = engine.placement;
+    workspace.pinned = engine.options.deterministic;
     workspace.step = device_buffer(4ull * workspace.layout.words());
     workspace.arena = device_buffer(workspace.placement.bytes);
     workspace.logits = device_buffer(4ull * engine.model->architecture.vocab);

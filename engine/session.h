@@ -21,6 +21,7 @@ struct EngineOptions {
     uint32_t context = 0;       // 0: the smallest of the model's maximum, what fits, and 8192
     uint32_t prompt_chunk = 0;  // tokens per prompt submission; 0: 512
     bool fusion = true;
+    bool deterministic = false;       // one variant per op for all batch sizes: equal bits, slower prompts
     bool replay = true;               // record decode once and replay it; false records every step
     double submission_budget_ms = 0;  // 0: 50 on hardware, 1000 on CPU drivers
     uint64_t shuffle_seed = 0;        // tests: see RecorderOptions

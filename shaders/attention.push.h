@@ -5,7 +5,9 @@
 // 0 workgroup size, 1 logical subgroup size
 #define ATTENTION_KV_F16 2  // the cache holds f16 pairs, else f32
 #define ATTENTION_HEAD_DIM 3
-#define ATTENTION_QUERIES 4  // rows of one kv head that a group (vec) or a workgroup (tile) takes
+#define ATTENTION_QUERIES 4     // vec: rows of one kv head that a group takes
+#define ATTENTION_TILE_ROWS 64  // tile: of a workgroup
+#define ATTENTION_TILE_WORKGROUP 128
 
 #ifdef __cplusplus
 namespace scoria {

@@ -32,7 +32,8 @@ void add_common_flags(CLI::App& app, Common& common) {
     const auto flag = [&](const char* name, bool& value, const char* help) {
         app.add_flag(name, value, help)->group(group);
     };
-    flag("--deterministic", common.deterministic, "one variant, split and tile per op for all batch sizes");
+    flag("--deterministic", common.deterministic,
+         "equal bits however tokens are batched; prompts are slower");
     flag("--no-fusion", common.no_fusion, "run every op of the graph by itself");
     flag("--validation", common.validation, "enable the Khronos validation layer; its errors are failures");
     flag("--json", common.json, "report as JSON");
@@ -48,9 +49,6 @@ vk::DeviceOptions device_options(const Common& common) {
 }
 
 EngineOptions engine_options(const Common& common) {
-    // The engine does not pin variants yet, and a promise of equal bits must not be made without it.
-    if (common.deterministic)
-        fail(Status::unsupported, "--deterministic", "expected another build, got one without it");
     EngineOptions options;
     options.device = device_options(common);
     for (const auto& [name, precision] : precisions)
@@ -58,6 +56,7 @@ EngineOptions engine_options(const Common& common) {
     if (!common.kv.empty()) options.kv = common.kv == "f32" ? KvType::f32 : KvType::f16;
     options.context = common.context;
     options.fusion = !common.no_fusion;
+    options.deterministic = common.deterministic;
     return options;
 }
 

@@ -26,11 +26,18 @@ uint32_t splits_for(const vk::Caps& caps, const AttentionShape& shape, uint32_t 
 std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const AttentionShape& shape) {
     std::vector<AttentionVariant> variants;
     const uint64_t rows = uint64_t(shape.tokens) * (shape.heads / shape.kv_heads);
+    const AttentionVariant tile{
+        {"tile", Shader::attention_tile, ATTENTION_TILE_WORKGROUP, ATTENTION_TILE_WORKGROUP},
+        ATTENTION_TILE_ROWS,
+        splits_for(caps, shape, ATTENTION_TILE_ROWS)};
+    const bool many = rows >= ATTENTION_TILE_ROWS;
+    if (many && !caps.is_cpu()) variants.push_back(tile);
     for (const KernelVariant& base :
          subgroup_variants(caps, Shader::attention_vec_sg, Shader::attention_vec, 64, true)) {
         const uint32_t queries = rows == 1 ? 1 : rows == 2 ? 2 : 4;
         variants.push_back({base, queries, splits_for(caps, shape, queries)});
     }
+    if (many && caps.is_cpu()) variants.push_back(tile);
     return variants;
 }
 
@@ -56,12 +63,13 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
     push.scale = args.scale;
     const bool direct = push.parts == 1;
 
-    const vk::Pipeline& pipeline =
-        recorder.pipelines().get(shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
-                                                                 {vk::constant_subgroup, variant.subgroup},
-                                                                 {ATTENTION_KV_F16, kv.type == KvType::f16},
-                                                                 {ATTENTION_HEAD_DIM, kv.head_dim},
-                                                                 {ATTENTION_QUERIES, variant.queries}});
+    std::vector<vk::Constant> constants{{ATTENTION_KV_F16, kv.type == KvType::f16},
+                                        {ATTENTION_HEAD_DIM, kv.head_dim}};
+    if (variant.shader != Shader::attention_tile)
+        constants.insert(constants.end(), {{vk::constant_workgroup, variant.workgroup},
+                                           {vk::constant_subgroup, variant.subgroup},
+                                           {ATTENTION_QUERIES, variant.queries}});
+    const vk::Pipeline& pipeline = recorder.pipelines().get(shader_module(variant.shader), constants);
     const uint64_t rows = uint64_t(push.tokens) * (push.heads / push.kv_heads);
     const uint64_t items = groups_for(rows, variant.queries) * push.kv_heads * variant.splits;
     for (const DeviceKv::Shard& shard : kv.shards) {

@@ -26,7 +26,7 @@ struct AttentionShape {
 };
 
 struct AttentionVariant : KernelVariant {
-    uint32_t queries;  // rows of one kv head per logical group
+    uint32_t queries;  // rows of one kv head per logical group, or per workgroup of the tile
     uint32_t splits;   // parts of the cache per shard
 };
 

@@ -110,6 +110,15 @@ TEST_CASE("the result does not depend on how the prompt is cut or ops are fused"
     CHECK(outcome(hurried) == whole);
 }
 
+TEST_CASE("deterministic: equal bits however the prompt is batched" * needs_fixtures()) {
+    EngineOptions pinned = strict();
+    pinned.deterministic = true;
+    const Outcome whole = outcome(pinned);
+    for (const size_t part : {1, 3, 9, 33}) CHECK(outcome(pinned, 50, part) == whole);
+    pinned.prompt_chunk = 7;
+    CHECK(outcome(pinned) == whole);
+}
+
 TEST_CASE("truncate forgets" * needs_fixtures()) {
     Engine engine(tiny(), strict());
     Session session(engine);

@@ -1,0 +1,203 @@
+// Attention for prompts on GPUs: a workgroup of 128 takes 64 rows of one kv head through the keys that any
+// of them sees, or a split of those, a block of 32 at a time (the tiling of FlashAttention-2, Dao 2023, in
+// fp32 without matrix units). Scores and values pass through shared memory in chunks of 32 dims; a lane
+// holds 4 rows x 4 keys of the scores and 4 rows x 4 dims of each chunk of the result.
+//
+// 16 KiB of shared memory: rows 1, a tile of queries that the weights then overwrite 8.5, keys or values
+// 4.5, reductions 2.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "attention.glsl"
+
+layout(local_size_x = ATTENTION_TILE_WORKGROUP) in;
+
+const uint ROWS = ATTENTION_TILE_ROWS, KEYS = KV_BLOCK_TOKENS, DIMS = 32;
+const uint LANE_ROWS = 4, LANE_KEYS = 4;  // also the dims of a lane
+const uint KEY_LANES = KEYS / LANE_KEYS;  // 8 lanes across keys or dims, 16 across rows
+const uint ROW_PITCH = ROWS + 4, KEY_PITCH = KEYS + 4;  // vec4 alignment, neighbouring lines on other banks
+const uint CHUNKS = (HEAD_DIM + DIMS - 1) / DIMS;
+
+shared uint row_query[ROWS], row_table[ROWS], row_low[ROWS], row_count[ROWS];  // Row, and where its query is
+shared float row_tile[DIMS * ROW_PITCH];  // [dim][row] of q, then [key][row] of the weights
+shared float key_tile[DIMS * KEY_PITCH];  // [dim][key] of K, then [key][dim] of V
+shared float partial[ROWS * KEY_LANES];
+
+float total[CHUNKS * LANE_ROWS * LANE_KEYS];  // o: [chunk][row][dim]
+float most[LANE_ROWS], sum[LANE_ROWS];        // m, l: the same in all lanes of a row
+
+uint key_lane() { return gl_LocalInvocationID.x % KEY_LANES; }
+uint first_row() { return gl_LocalInvocationID.x / KEY_LANES * LANE_ROWS; }
+
+// Neighbouring lanes take neighbouring dims of a row: in memory a row's dims lie side by side.
+void load_queries(uint chunk) {
+    const uint dim = chunk * DIMS + gl_LocalInvocationID.x % DIMS;
+    for (uint r = gl_LocalInvocationID.x / DIMS; r < ROWS; r += ATTENTION_TILE_WORKGROUP / DIMS) {
+        const float value = q[row_query[r] + min(dim, HEAD_DIM - 1)];
+        row_tile[gl_LocalInvocationID.x % DIMS * ROW_PITCH + r] = dim < HEAD_DIM ? value : 0.0;
+    }
+}
+
+// Keys lie side by side in memory, and so do their lanes.
+void load_keys(uint keys, uint chunk) {
+    const uint key = gl_LocalInvocationID.x % KEYS;
+    for (uint i = gl_LocalInvocationID.x / KEYS; i < DIMS / 2; i += ATTENTION_TILE_WORKGROUP / KEYS) {
+        const uint pair = chunk * DIMS / 2 + i;
+        const vec2 k = load_key(keys, key, min(pair, PAIRS - 1));
+        key_tile[2 * i * KEY_PITCH + key] = pair < PAIRS ? k.x : 0.0;
+        key_tile[(2 * i + 1) * KEY_PITCH + key] = pair < PAIRS ? k.y : 0.0;
+    }
+}
+
+// Values past `count` may never have been written.
+void load_values(uint values, uint chunk, uint count) {
+    const uint i = gl_LocalInvocationID.x % (DIMS / 2), pair = min(chunk * DIMS / 2 + i, PAIRS - 1);
+    for (uint key = gl_LocalInvocationID.x / (DIMS / 2); key < KEYS; key += ATTENTION_TILE_WORKGROUP / (DIMS / 2)) {
+        const vec2 v = load_value(values, min(key, count - 1), pair);
+        key_tile[key * KEY_PITCH + 2 * i] = key < count ? v.x : 0.0;
+        key_tile[key * KEY_PITCH + 2 * i + 1] = key < count ? v.y : 0.0;
+    }
+}
+
+// sums[row][column] += row_tile[step][row] * key_tile[step][column] over all steps
+void multiply(inout float sums[LANE_ROWS * LANE_KEYS], uint steps) {
+    for (uint step = 0; step < steps; ++step) {
+        float a[LANE_ROWS], b[LANE_KEYS];
+        [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) a[i] = row_tile[step * ROW_PITCH + first_row() + i];
+        [[unroll]] for (uint j = 0; j < LANE_KEYS; ++j) b[j] = key_tile[step * KEY_PITCH + key_lane() * LANE_KEYS + j];
+        [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
+            [[unroll]] for (uint j = 0; j < LANE_KEYS; ++j)
+                sums[i * LANE_KEYS + j] = fma(a[i], b[j], sums[i * LANE_KEYS + j]);
+        }
+    }
+}
+
+void share(float values[LANE_ROWS]) {
+    barrier();
+    [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) partial[(first_row() + i) * KEY_LANES + key_lane()] = values[i];
+    barrier();
+}
+
+// Scores of the rows run.x .. run.y - 1 become weights in row_tile, all others 0; m, l and o are brought up to date (Milakov &
+// Gimelshein 2018, alg. 3).
+void soften(float scores[LANE_ROWS * LANE_KEYS], uvec2 run, uint key0) {
+    float values[LANE_ROWS];
+    [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
+        const uint row = first_row() + i;
+        values[i] = MASKED;
+        [[unroll]] for (uint j = 0; j < LANE_KEYS; ++j) {
+            const uint key = key0 + key_lane() * LANE_KEYS + j;
+            const bool seen = key - row_low[row] < row_count[row] && row >= run.x && row < run.y;
+            scores[i * LANE_KEYS + j] = seen ? scores[i * LANE_KEYS + j] * push.scale : MASKED;
+            values[i] = max(values[i], scores[i * LANE_KEYS + j]);
+        }
+    }
+    share(values);
+    [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
+        float now = most[i];
+        [[unroll]] for (uint lane = 0; lane < KEY_LANES; ++lane)
+            now = max(now, partial[(first_row() + i) * KEY_LANES + lane]);
+        const float shrink = exp_safe(most[i] - now);
+        most[i] = now;
+        sum[i] *= shrink;
+        values[i] = 0.0;
+        [[unroll]] for (uint j = 0; j < LANE_KEYS; ++j) {
+            const float weight = exp_safe(scores[i * LANE_KEYS + j] - now);
+            row_tile[(key_lane() * LANE_KEYS + j) * ROW_PITCH + first_row() + i] = weight;
+            values[i] += weight;
+        }
+        [[unroll]] for (uint c = 0; c < CHUNKS; ++c) {
+            [[unroll]] for (uint j = 0; j < LANE_KEYS; ++j) total[(c * LANE_ROWS + i) * LANE_KEYS + j] *= shrink;
+        }
+    }
+    share(values);
+    [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
+        [[unroll]] for (uint lane = 0; lane < KEY_LANES; ++lane)
+            sum[i] += partial[(first_row() + i) * KEY_LANES + lane];
+    }
+}
+
+// One block of keys, `count` of them written, for rows run.x .. run.y - 1.
+void attend(uvec2 run, uint kv_head, uint block, uint key0, uint count) {
+    float scores[LANE_ROWS * LANE_KEYS];
+    [[unroll]] for (uint i = 0; i < LANE_ROWS * LANE_KEYS; ++i) scores[i] = 0.0;
+    for (uint c = 0; c < CHUNKS; ++c) {
+        barrier();
+        load_queries(c);
+        load_keys(kv_keys(block, kv_head, push.kv_heads, HEAD_WORDS), c);
+        barrier();
+        multiply(scores, DIMS);
+    }
+    soften(scores, run, key0);
+    [[unroll]] for (uint c = 0; c < CHUNKS; ++c) {
+        barrier();
+        load_values(kv_values(block, kv_head, push.kv_heads, HEAD_WORDS), c, count);
+        barrier();
+        float part[LANE_ROWS * LANE_KEYS];
+        [[unroll]] for (uint i = 0; i < LANE_ROWS * LANE_KEYS; ++i) part[i] = total[c * LANE_ROWS * LANE_KEYS + i];
+        multiply(part, KEYS);
+        [[unroll]] for (uint i = 0; i < LANE_ROWS * LANE_KEYS; ++i) total[c * LANE_ROWS * LANE_KEYS + i] = part[i];
+    }
+}
+
+void write(uint row0, uint kv_head, uint part) {
+    [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
+        const Row row = row_at(row0 + first_row() + i, kv_head);
+        if (row.count == 0) continue;
+        const bool final = push.parts == 1;
+        const uint to = final ? out_word(row) : partial_word(row, part);
+        [[unroll]] for (uint c = 0; c < CHUNKS; ++c) {
+            [[unroll]] for (uint j = 0; j < LANE_KEYS; ++j) {
+                const uint dim = c * DIMS + key_lane() * LANE_KEYS + j;
+                const float o = total[(c * LANE_ROWS + i) * LANE_KEYS + j];
+                if (dim < HEAD_DIM) result[to + dim] = final ? o / sum[i] : o;
+            }
+        }
+        if (!final && key_lane() == 0) {
+            result[to + HEAD_DIM] = most[i];
+            result[to + HEAD_DIM + 1] = sum[i];
+        }
+    }
+}
+
+void main() {
+    const uint tiles = (push.tokens * (push.heads / push.kv_heads) + ROWS - 1) / ROWS;
+    const uint part = group_index() % push.splits, tile = group_index() / push.splits / push.kv_heads;
+    const uint kv_head = group_index() / push.splits % push.kv_heads;
+    if (tile >= tiles) return;
+    const uint row0 = tile * ROWS;
+    for (uint r = gl_LocalInvocationID.x; r < ROWS; r += ATTENTION_TILE_WORKGROUP) {
+        const Row row = row_at(row0 + r, kv_head);
+        row_query[r] = query_word(row);
+        row_table[r] = row.table;
+        row_low[r] = row.low;
+        row_count[r] = row.count;
+    }
+    [[unroll]] for (uint i = 0; i < CHUNKS * LANE_ROWS * LANE_KEYS; ++i) total[i] = 0.0;
+    [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
+        most[i] = LOWEST;
+        sum[i] = 0.0;
+    }
+    barrier();
+    // One pass per sequence: rows of others see nothing meanwhile.
+    for (uint start = 0; start < ROWS;) {
+        const uint table = row_table[start];
+        uint low = 0xFFFFFFFFu, end = 0, next = start;
+        for (; next < ROWS && (row_table[next] == table || row_count[next] == 0); ++next) {
+            if (row_count[next] == 0) continue;
+            low = min(low, row_low[next]);
+            end = max(end, row_low[next] + row_count[next]);
+        }
+        const uvec2 run = uvec2(start, next);
+        start = next;
+        const uint first = end == 0 ? 0 : low / KEYS;
+        const uint steps = end == 0 ? 0 : (end + KEYS - 1) / KEYS - first;
+        const uint each = (steps + push.splits - 1) / push.splits;
+        const uint from = first + min(part * each, steps), to = first + min(part * each + each, steps);
+        for (uint step = from; step < to; ++step) {
+            const uint block = block_of(table, step * KEYS);
+            if (block < push.blocks) attend(run, kv_head, block, step * KEYS, min(KEYS, end - step * KEYS));
+        }
+    }
+    write(row0, kv_head, part);
+}
