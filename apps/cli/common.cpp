@@ -23,7 +23,9 @@ void add_common_flags(CLI::App& app, Common& common) {
     add("-m,--model", common.model, "GGUF file or name of a pulled model (default: smollm2)");
     add("--device", common.device, "index from `scoria devices`, or part of a name (default: the best)");
     add("--caps", common.caps, "JSON profile that narrows what the device can do")->check(CLI::ExistingFile);
-    add("--precision", common.precision, "strict (f32), balanced (f16 operands) or fast (default: balanced)")
+    add("--precision", common.precision,
+        "the least exact arithmetic allowed: strict (f32), balanced (f16) or fast (8-bit activations, of "
+        "which there are none yet); default: balanced")
         ->check(CLI::IsMember({"strict", "balanced", "fast"}));
     add("--kv", common.kv, "type of the key/value cache: f32 or f16 (default: f32 if strict, else f16)")
         ->check(CLI::IsMember({"f32", "f16"}));

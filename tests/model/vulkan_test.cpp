@@ -185,6 +185,22 @@ TEST_CASE("vulkan: SmolLM2 continues as recorded" * needs_fixtures()) {
     }
 }
 
+TEST_CASE("vulkan: SmolLM2 takes the memory that was planned" * needs_fixtures()) {
+    const std::string path = real_model_or_message();
+    if (path.empty()) return;
+    Engine engine(std::make_shared<const Model>(open_model(path)), engine_options(Precision::balanced));
+    Session session(engine);
+    session.append(std::vector<TokenId>{1, 2, 3});
+    session.generate(greedy(2));
+    double ours = 0;
+    for (const vk::HeapState& heap : engine.device().heaps()) ours += double(heap.ours);
+    const double planned = double(engine.memory_plan().device_total());
+    CAPTURE(ours);
+    CAPTURE(planned);
+    CHECK(ours <= 1.1 * planned);
+    CHECK(ours >= 0.9 * (planned - double(engine.memory_plan().staging)));  // which loading gives back
+}
+
 TEST_CASE("vulkan: SmolLM2's perplexity" * doctest::skip(floor_tier() || !have_fixtures())) {
     const std::string path = real_model_or_message();
     if (path.empty()) return;
