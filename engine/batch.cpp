@@ -22,7 +22,8 @@ Matrix Batch::matrix(TensorId tensor) const {
     const Storage& storage = model_.plan().storages[place.storage];
     const uint32_t rows = storage.rows == RowKind::outputs ? outputs_ : tokens_;
     const uint64_t bytes = 4ull * rows * storage.cols;
-    const vk::View view = tensor == model_.graph().logits
+    const Placement& logits = model_.plan().placements[model_.graph().logits.index];
+    const vk::View view = place.storage == logits.storage
                               ? workspace_.logits.view(0, bytes)
                               : workspace_.arena.view(workspace_.placement.offsets[place.storage], bytes);
     return {view, rows, info.cols, storage.cols, place.first};
@@ -103,6 +104,10 @@ void Batch::record(OpContext& context, const kernel::Glu& k) const {
 
 void Batch::record(OpContext& context, const kernel::Add& k) const {
     record_add(context, {matrix(k.a), matrix(k.b), matrix(k.out)}, add_variants(context.caps).front());
+}
+
+void Batch::record(OpContext& context, const kernel::SoftCap& k) const {
+    record_soft_cap(context, {matrix(k.x), matrix(k.out), k.cap}, soft_cap_variants(context.caps).front());
 }
 
 void Batch::record(OpContext& context, const kernel::Select& k) const {

@@ -55,6 +55,7 @@ class Batch {
     void record(OpContext& context, const kernel::Attention& k) const;
     void record(OpContext& context, const kernel::Glu& k) const;
     void record(OpContext& context, const kernel::Add& k) const;
+    void record(OpContext& context, const kernel::SoftCap& k) const;
     void record(OpContext& context, const kernel::Select& k) const;
     AttentionShape attention_shape(const kernel::Attention& k) const;
     AttentionVariant attention_variant(const vk::Caps& caps, const kernel::Attention& k) const;

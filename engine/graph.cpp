@@ -99,6 +99,10 @@ class Builder {
         graph_.last_hidden = norm("output norm", selected, Role::output_norm, architecture_.hidden);
         graph_.logits = linear("logits", graph_.last_hidden, architecture_.vocab,
                                architecture_.tied_embeddings ? Role::token_embedding : Role::output);
+        if (architecture_.logit_soft_cap == 0) return;
+        const TensorId capped = tensor("logits capped", architecture_.vocab, RowKind::outputs);
+        graph_.ops.push_back(op::SoftCap{graph_.logits, capped, architecture_.logit_soft_cap});
+        graph_.logits = capped;
     }
 
     const Architecture& architecture_;
@@ -113,6 +117,7 @@ const char* kind_name(const op::Rope&) { return "rope"; }
 const char* kind_name(const op::Attention&) { return "attention"; }
 const char* kind_name(const op::Glu&) { return "glu"; }
 const char* kind_name(const op::Add&) { return "add"; }
+const char* kind_name(const op::SoftCap&) { return "soft cap"; }
 const char* kind_name(const op::Select&) { return "select"; }
 
 }  // namespace

@@ -71,6 +71,11 @@ struct Glu {
 struct Add {
     TensorId a, b, out;
 };
+/// out = cap * tanh(x / cap)
+struct SoftCap {
+    TensorId x, out;
+    float cap;
+};
 /// out = the rows of x whose logits are wanted
 struct Select {
     TensorId x, out;
@@ -78,8 +83,8 @@ struct Select {
 
 }  // namespace op
 
-using Op =
-    std::variant<op::Embed, op::Norm, op::Linear, op::Rope, op::Attention, op::Glu, op::Add, op::Select>;
+using Op = std::variant<op::Embed, op::Norm, op::Linear, op::Rope, op::Attention, op::Glu, op::Add,
+                        op::SoftCap, op::Select>;
 
 struct Graph {
     std::vector<GraphTensor> tensors;

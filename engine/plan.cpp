@@ -43,6 +43,7 @@ class Planner {
     size_t linear(size_t i);
     size_t glu(size_t i);
     size_t add(size_t i);
+    size_t soft_cap(size_t i);
     size_t select(size_t i);
 
     size_t emit_rope_attention(size_t i, const op::Norm* q_norm, const op::Norm* k_norm);
@@ -99,6 +100,7 @@ const Planner::Row Planner::table[] = {
     {"linear", false, &Planner::linear},
     {"glu", false, &Planner::glu},
     {"add", false, &Planner::add},
+    {"soft cap", false, &Planner::soft_cap},
     {"select", false, &Planner::select},
 };
 
@@ -318,6 +320,14 @@ size_t Planner::add(size_t i) {
     const auto* op = at<op::Add>(i);
     if (!op) return 0;
     emit(kernel::Add{op->a, op->b, op->out}, {op->a, op->b}, {op->out});
+    return 1;
+}
+
+size_t Planner::soft_cap(size_t i) {
+    const auto* op = at<op::SoftCap>(i);
+    if (!op) return 0;
+    alias(op->out, op->x);
+    emit(kernel::SoftCap{op->x, op->out, op->cap}, {op->x}, {op->out});
     return 1;
 }
 

@@ -78,6 +78,10 @@ struct Glu {
 struct Add {
     TensorId a, b, out;
 };
+struct SoftCap {  // in place
+    TensorId x, out;
+    float cap;
+};
 struct Select {
     TensorId x, out;
 };
@@ -85,7 +89,7 @@ struct Select {
 }  // namespace kernel
 
 using Kernel = std::variant<kernel::Embed, kernel::Norm, kernel::Linear, kernel::RopeCache, kernel::Attention,
-                            kernel::Glu, kernel::Add, kernel::Select>;
+                            kernel::Glu, kernel::Add, kernel::SoftCap, kernel::Select>;
 
 struct PlannedKernel {
     Kernel kernel;

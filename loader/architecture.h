@@ -53,6 +53,7 @@ struct Architecture {
     NormKind norm = NormKind::rms;
     float norm_epsilon = 0;
     bool tied_embeddings = false;  // logits = token_embedding . x
+    float logit_soft_cap = 0;      // c of logits = c tanh(logits / c); 0: none
     Rope rope;
     std::vector<Layer> layers;
 };

@@ -72,17 +72,11 @@ constexpr Family families[] = {
 // Keys that change the result and that no enum stands for yet: refused, since ignoring one is a silent wrong
 // answer.
 constexpr const char* refused_keys[] = {
-    "attention.scale",
-    "attention.clamp_kqv",
-    "attention.max_alibi_bias",
-    "attention.sliding_window_pattern",
-    "attn_logit_softcapping",
-    "final_logit_softcapping",
-    "logit_scale",
-    "embedding_scale",
-    "residual_scale",
-    "rope.scaling.attn_factor",
-    "expert_count",
+    "attention.scale",          "attention.clamp_kqv",
+    "attention.max_alibi_bias", "attention.sliding_window_pattern",
+    "attn_logit_softcapping",   "logit_scale",
+    "embedding_scale",          "residual_scale",
+    "rope.scaling.attn_factor", "expert_count",
 };
 
 const Family& find_family(const GgufMetadata& metadata) {
@@ -117,15 +111,15 @@ class Keys {
         return static_cast<uint32_t>(chosen);
     }
 
-    /// A finite number above 0.
+    /// A finite number above 0; `fallback`, whatever it is, where the file has none.
     double positive(std::string_view key, std::optional<double> fallback = {}) const {
         const std::optional<double> value = metadata_.number(name(key));
-        if (!value && !fallback) fail(Status::bad_file, "gguf", name(key), " is missing");
-        const double chosen = value ? *value : *fallback;
-        if (!std::isfinite(chosen) || chosen <= 0) {
-            fail(Status::bad_file, "gguf", name(key), ": expected a finite number above 0, got ", chosen);
+        if (!value && fallback) return *fallback;
+        if (!value) fail(Status::bad_file, "gguf", name(key), " is missing");
+        if (!std::isfinite(*value) || *value <= 0) {
+            fail(Status::bad_file, "gguf", name(key), ": expected a finite number above 0, got ", *value);
         }
-        return chosen;
+        return *value;
     }
 
     void refuse_unknown() const {
@@ -317,6 +311,7 @@ ReadModel read_architecture(const Gguf& gguf, const TensorSource& tensors) {
     if (architecture.norm_epsilon <= 0) {
         fail(Status::bad_file, "gguf", keys.name("attention.layer_norm_rms_epsilon"), ": it is 0 as a float");
     }
+    architecture.logit_soft_cap = static_cast<float>(keys.positive("final_logit_softcapping", 0.0));
     Layer layer;
     layer.attention = read_attention(keys, architecture.hidden);
     layer.feed_forward.size = keys.size("feed_forward_length", most_size);

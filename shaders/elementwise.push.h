@@ -1,4 +1,5 @@
-// Push constants of the kernels that compute each element alone: glu.comp, add.comp, select.comp.
+// Push constants of the kernels that compute each element alone: glu.comp, add.comp, soft_cap.comp,
+// select.comp.
 #ifndef SCORIA_ELEMENTWISE_PUSH_H
 #define SCORIA_ELEMENTWISE_PUSH_H
 
@@ -15,6 +16,13 @@ struct ElementwisePush {
     uint a_first, a_stride;      // words, as in Matrix
     uint b_first, b_stride;      // likewise
     uint out_first, out_stride;  // likewise
+};
+
+struct SoftCapPush {
+    uint rows, cols;
+    uint x_first, x_stride;      // words, as in Matrix
+    uint out_first, out_stride;  // likewise
+    float cap;
 };
 
 struct SelectPush {

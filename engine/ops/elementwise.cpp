@@ -35,4 +35,17 @@ void record_add(OpContext& context, const AddArgs& args, const KernelVariant& va
     record(context, args.a, args.b, args.out, variant, "add");
 }
 
+std::vector<KernelVariant> soft_cap_variants(const vk::Caps& caps) {
+    return variants_of(caps, Shader::soft_cap);
+}
+void record_soft_cap(OpContext& context, const SoftCapArgs& args, const KernelVariant& variant) {
+    const auto& [x, out, cap] = args;
+    const SoftCapPush push{out.rows, out.cols, x.first, x.stride, out.first, out.stride, cap};
+    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
+        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup}});
+    context.recorder.dispatch(
+        pipeline, {x.view, out.view}, push,
+        groups_for(uint64_t(out.rows) * out.cols, variant.workgroup * ELEMENTS_PER_LANE), "soft_cap");
+}
+
 }  // namespace scoria

@@ -27,4 +27,9 @@ inline void add(std::span<const double> a, std::span<const double> b, std::span<
     for (size_t i = 0; i < out.size(); ++i) out[i] = a[i] + b[i];
 }
 
+/// out = cap * tanh(x / cap)
+inline void soft_cap(std::span<const double> x, double cap, std::span<double> out) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = cap * std::tanh(x[i] / cap);
+}
+
 }  // namespace scoria::reference

@@ -80,6 +80,7 @@ struct Executor::Step {
     }
     void run(const op::Glu& op) { glu(in(op.gate), in(op.up), op.activation, out(op.out)); }
     void run(const op::Add& op) { add(in(op.a), in(op.b), out(op.out)); }
+    void run(const op::SoftCap& op) { soft_cap(in(op.x), double{op.cap}, out(op.out)); }
     void run(const op::Select& op) {
         const Values& x = in(op.x);
         Values& selected = out(op.out);

@@ -12,6 +12,7 @@ std::span<const OpCheck> op_checks() {
         {"attention", check_attention},
         {"glu", check_glu},
         {"add", check_add},
+        {"soft_cap", check_soft_cap},
         {"select", check_select},
         {"sample", check_sample},
     };

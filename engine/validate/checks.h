@@ -12,6 +12,7 @@ void check_rope_cache(CheckContext& context);
 void check_attention(CheckContext& context);
 void check_glu(CheckContext& context);
 void check_add(CheckContext& context);
+void check_soft_cap(CheckContext& context);
 void check_select(CheckContext& context);
 void check_sample(CheckContext& context);
 

@@ -1,4 +1,4 @@
-// Cases of glu, add and select.
+// Cases of glu, add, soft_cap and select.
 #include "check_tools.h"
 #include "checks.h"
 #include "fail.h"
@@ -71,6 +71,20 @@ void check_add(CheckContext& context) {
                          record_add(ops, {in.a, in.b, out}, variant);
                      });
     }
+}
+
+void check_soft_cap(CheckContext& context) {
+    for (const float cap : {30.0f, 1.5f})
+        for (const Case& c : cases) {
+            const Pair in(context, c);
+            std::vector<double> expected(in.a_values.size());
+            reference::soft_cap(in.a_values, double(cap), expected);
+            run_variants(context, "soft_cap", cat(shape_of(c), " cap ", cap),
+                         soft_cap_variants(context.caps()), expected, c.cols, bounds_of(16),
+                         [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
+                             record_soft_cap(ops, {in.a, out, cap}, variant);
+                         });
+        }
 }
 
 void check_select(CheckContext& context) {

@@ -37,6 +37,7 @@ std::vector<TensorId> inputs_of(const Op& op) {
         std::vector<TensorId> operator()(const op::Attention& o) const { return {o.q, o.k, o.v}; }
         std::vector<TensorId> operator()(const op::Glu& o) const { return {o.gate, o.up}; }
         std::vector<TensorId> operator()(const op::Add& o) const { return {o.a, o.b}; }
+        std::vector<TensorId> operator()(const op::SoftCap& o) const { return {o.x}; }
         std::vector<TensorId> operator()(const op::Select& o) const { return {o.x}; }
     } inputs;
     return std::visit(inputs, op);

@@ -104,6 +104,7 @@ TEST_CASE("keys with a default, and optional tensors") {
     file.add("extra", {3, 5});
     file.metadata["llama.attention.sliding_window"] = 24u;
     file.metadata["llama.rope.dimension_count"] = 2u;
+    file.metadata["llama.final_logit_softcapping"] = 30.0f;
     file.metadata["general.name"] = "tiny";
     const TemporaryFile on_disk(file.bytes());
     const Model model = open_model(on_disk.path());
@@ -115,6 +116,7 @@ TEST_CASE("keys with a default, and optional tensors") {
     CHECK(a.layers[0].attention.o_bias);
     CHECK_FALSE(a.layers[0].attention.q_bias);
     CHECK(a.layers[0].attention.window == 24);
+    CHECK(a.logit_soft_cap == 30.0f);
     CHECK(a.rope.width == 2);
     CHECK(a.rope.inverse_frequencies == std::vector<double>{1});
     REQUIRE(model.unused.size() == 1);

@@ -89,7 +89,7 @@ TEST_CASE("a damaged field is named") {
         {"linear without factor", set("llama.rope.scaling.type", "linear"), "rope.scaling.factor is missing"},
         {"experts", set("llama.expert_count", 8u), "llama.expert_count"},
         {"no experts", set("llama.expert_count", 0u), ""},
-        {"soft cap", set("llama.final_logit_softcapping", 30.0f), "final_logit_softcapping"},
+        {"soft cap", set("llama.attn_logit_softcapping", 30.0f), "attn_logit_softcapping"},
         {"bidirectional", set("llama.attention.causal", false), "attention.causal"},
         {"shape",
          [](GgufFile& file) {

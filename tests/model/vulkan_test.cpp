@@ -126,7 +126,10 @@ TEST_CASE("vulkan: every tensor matches the reference, fused and not" * needs_fi
         paths.push_back(fixtures() + "/gguf/" + name + ".gguf");
     if (const std::string real = real_model_or_message(); !real.empty()) paths.push_back(real);
     for (const std::string& path : paths) {
-        const auto model = std::make_shared<const Model>(open_model(path));
+        Model opened = open_model(path);
+        if (&path == &paths.front())
+            opened.architecture.logit_soft_cap = 1.5f;  // no file of this family has one
+        const auto model = std::make_shared<const Model>(std::move(opened));
         for (const Class& row : classes_here())
             for (const bool fusion : {true, false}) {
                 CAPTURE(path);
