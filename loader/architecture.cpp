@@ -1,21 +1,39 @@
 // Tables of tensor types and role names.
 #include "architecture.h"
 
-#include <array>
-
 namespace scoria {
 namespace {
 
-constexpr std::array<TensorTypeInfo, 8> types = {{
+constexpr TensorTypeInfo types[] = {
     {TensorType::f32, "F32", 1, 4},
     {TensorType::f16, "F16", 1, 2},
     {TensorType::bf16, "BF16", 1, 2},
-    {TensorType::q4_0, "Q4_0", 32, 18},  // f16 scale, 16 bytes of nibbles
-    {TensorType::q4_1, "Q4_1", 32, 20},  // f16 scale and minimum, 16 bytes of nibbles
-    {TensorType::q5_0, "Q5_0", 32, 22},  // f16 scale, 4 bytes of fifth bits, 16 bytes of nibbles
-    {TensorType::q5_1, "Q5_1", 32, 24},  // f16 scale and minimum, 4 bytes of fifth bits, 16 bytes of nibbles
-    {TensorType::q8_0, "Q8_0", 32, 34},  // f16 scale, 32 signed bytes
-}};
+    {TensorType::q4_0, "Q4_0", 32, 18},         // f16 scale, 16 bytes of nibbles
+    {TensorType::q4_1, "Q4_1", 32, 20},         // f16 scale and minimum, 16 bytes of nibbles
+    {TensorType::q5_0, "Q5_0", 32, 22},         // f16 scale, 4 bytes of fifth bits, 16 bytes of nibbles
+    {TensorType::q5_1, "Q5_1", 32, 24},         // f16 scale and minimum, fifth bits, nibbles
+    {TensorType::q8_0, "Q8_0", 32, 34},         // f16 scale, 32 signed bytes
+    {TensorType::q2_k, "Q2_K", 256, 84},        // 16 scales and minima of 4 bits, codes, f16 scales of these
+    {TensorType::q3_k, "Q3_K", 256, 110},       // third bits, codes, 16 scales of 6 bits, f16 scale
+    {TensorType::q4_k, "Q4_K", 256, 144},       // f16 scales of 8 scales and minima of 6 bits, nibbles
+    {TensorType::q5_k, "Q5_K", 256, 176},       // the same, fifth bits, nibbles
+    {TensorType::q6_k, "Q6_K", 256, 210},       // nibbles, two high bits, 16 scales of 8 bits, f16 scale
+    {TensorType::iq2_xxs, "IQ2_XXS", 256, 66},  // IQ: f16 scale, indices into a grid of points, signs, scales
+    {TensorType::iq2_xs, "IQ2_XS", 256, 74},
+    {TensorType::iq2_s, "IQ2_S", 256, 82},
+    {TensorType::iq3_xxs, "IQ3_XXS", 256, 98},
+    {TensorType::iq3_s, "IQ3_S", 256, 110},
+    {TensorType::iq1_s, "IQ1_S", 256, 50},
+    {TensorType::iq1_m, "IQ1_M", 256, 56},
+    {TensorType::iq4_nl, "IQ4_NL", 32, 18},    // f16 scale, nibbles that index 16 values
+    {TensorType::iq4_xs, "IQ4_XS", 256, 136},  // f16 scale, 8 scales of 6 bits, such nibbles
+    {TensorType::tq1_0, "TQ1_0", 256, 54},     // base-3 digits, f16 scale
+    {TensorType::tq2_0, "TQ2_0", 256, 66},     // two-bit codes, f16 scale
+    {TensorType::mxfp4, "MXFP4", 32, 17},      // 8-bit exponent, E2M1 nibbles
+    {TensorType::nvfp4, "NVFP4", 64, 36},      // 4 E4M3 scales, E2M1 nibbles
+    {TensorType::q1_0, "Q1_0", 128, 18},       // f16 scale, signs
+    {TensorType::q2_0, "Q2_0", 64, 18},        // f16 scale, two-bit codes
+};
 
 }  // namespace
 
@@ -25,6 +43,8 @@ const TensorTypeInfo* tensor_type_info(uint32_t gguf_type) {
     }
     return nullptr;
 }
+
+std::span<const TensorTypeInfo> tensor_types() { return types; }
 
 const TensorTypeInfo& tensor_type_info(TensorType type) {
     return *tensor_type_info(static_cast<uint32_t>(type));

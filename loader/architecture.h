@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -96,7 +97,27 @@ enum class TensorType : uint32_t {
     q5_0 = 6,
     q5_1 = 7,
     q8_0 = 8,
-    bf16 = 30
+    q2_k = 10,
+    q3_k = 11,
+    q4_k = 12,
+    q5_k = 13,
+    q6_k = 14,
+    iq2_xxs = 16,
+    iq2_xs = 17,
+    iq3_xxs = 18,
+    iq1_s = 19,
+    iq4_nl = 20,
+    iq3_s = 21,
+    iq2_s = 22,
+    iq4_xs = 23,
+    iq1_m = 29,
+    bf16 = 30,
+    tq1_0 = 34,
+    tq2_0 = 35,
+    mxfp4 = 39,
+    nvfp4 = 40,
+    q1_0 = 41,
+    q2_0 = 42,
 };
 
 struct TensorTypeInfo {
@@ -108,6 +129,7 @@ struct TensorTypeInfo {
 /// Row of the table of supported types, or nullptr.
 const TensorTypeInfo* tensor_type_info(uint32_t gguf_type);
 const TensorTypeInfo& tensor_type_info(TensorType type);
+std::span<const TensorTypeInfo> tensor_types();
 
 /// Where one weight lies in its file. Rows are contiguous; cols is a multiple of the type's block.
 struct TensorView {

@@ -32,7 +32,7 @@ constexpr const char* type_names[] = {
     "F32",   "F16",    "Q4_0",  "Q4_1",  "Q4_2",  "Q4_3",    "Q5_0",   "Q5_1",    "Q8_0",  "Q8_1",   "Q2_K",
     "Q3_K",  "Q4_K",   "Q5_K",  "Q6_K",  "Q8_K",  "IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL", "IQ3_S",
     "IQ2_S", "IQ4_XS", "I8",    "I16",   "I32",   "I64",     "F64",    "IQ1_M",   "BF16",  nullptr,  nullptr,
-    nullptr, "TQ1_0",  "TQ2_0", nullptr, nullptr, nullptr,   "MXFP4",  "NVFP4"};
+    nullptr, "TQ1_0",  "TQ2_0", nullptr, nullptr, nullptr,   "MXFP4",  "NVFP4",   "Q1_0",  "Q2_0"};
 
 const char* kind_of(const GgufValue& value) {
     constexpr const char* names[] = {"a bool", "an integer", "an integer", "a float", "a string", "an array"};

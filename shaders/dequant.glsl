@@ -1,12 +1,12 @@
 // Weights of one shard as floats. The includer declares `readonly buffer { uint weight_words[]; }` and
-// WEIGHT_HIGH_PLANE and WEIGHT_SCALE_PLANE, the first words of those planes (weight_planes.h).
+// WEIGHT_SIDE_PLANE and WEIGHT_TABLE_PLANE, the first words of those planes (weight_planes.h).
 //
-// A weight is scale * (code - zero) + offset: `code` is what the bits give most cheaply, and the rest is
-// the same for a block, so that kernels multiply codes and apply scale and offset once per block:
+// A weight is scale * (code - zero) + offset: `code` is what the bits give most cheaply, and the rest is the
+// same for 32 columns (16 where WEIGHT_HALVES), so that kernels multiply codes and apply the rest once:
 //   sum w x = scale * sum code x + (offset - scale * zero) * sum x.
 // Evaluated as written it is the file's value bit for bit: code - zero and its product with scale are exact.
 //
-// A type is one file of these functions and one line in each table below.
+// A type is a pair of functions in one of these files and one line in each table below.
 #include "weight_planes.h"
 
 layout(constant_id = 2) const uint WEIGHT_TYPE = WEIGHT_F32;
@@ -16,62 +16,120 @@ struct Affine {
 };
 
 uint weight_word(uint word, uint slot) { return weight_words[word * WEIGHT_GROUP_ROWS + slot]; }
-uint weight_high(uint cell, uint slot) {
-    return weight_words[WEIGHT_HIGH_PLANE + cell * WEIGHT_GROUP_ROWS + slot];
-}
-vec2 weight_halves(uint cell, uint slot) {
-    return unpackHalf2x16(weight_words[WEIGHT_SCALE_PLANE + cell * WEIGHT_GROUP_ROWS + slot]);
-}
-// Slots 0-7 are the even rows: slots i and i + 8 share a word.
-float weight_half(uint cell, uint slot) {
-    const vec2 pair = unpackHalf2x16(
-        weight_words[WEIGHT_SCALE_PLANE + cell * WEIGHT_GROUP_PAIRS + slot % WEIGHT_GROUP_PAIRS]);
+uint weight_table(uint word) { return weight_words[WEIGHT_TABLE_PLANE + word]; }
+// Slots i and i + 8 are rows 2i and 2i + 1, which share a word.
+float weight_half(uint unit, uint slot) {
+    const uint word = unit * WEIGHT_GROUP_PAIRS + slot % WEIGHT_GROUP_PAIRS;
+    const vec2 pair = unpackHalf2x16(weight_words[WEIGHT_SIDE_PLANE + word]);
     return slot < WEIGHT_GROUP_PAIRS ? pair.x : pair.y;
 }
+uint weight_byte(uint unit, uint slot) {
+    const uint row = slot % WEIGHT_GROUP_PAIRS * 2 + slot / WEIGHT_GROUP_PAIRS;
+    return weight_words[WEIGHT_SIDE_PLANE + unit * (WEIGHT_GROUP_ROWS / 4) + row / 4] >> (8 * (row % 4)) & 0xFFu;
+}
 
+#include "dequant_bits.glsl"
 #include "dequant_float.glsl"
+#include "dequant_fp4.glsl"
+#include "dequant_iq1.glsl"
+#include "dequant_iq2.glsl"
+#include "dequant_iq4.glsl"
+#include "dequant_k.glsl"
 #include "dequant_q4.glsl"
 #include "dequant_q5.glsl"
 #include "dequant_q8.glsl"
+#include "dequant_small.glsl"
 
-// Whether codes are the values themselves, and whether `offset - scale * zero` is not always zero.
+// Whether codes are the values themselves.
 const bool WEIGHT_PLAIN = WEIGHT_TYPE == WEIGHT_F32 || WEIGHT_TYPE == WEIGHT_F16 || WEIGHT_TYPE == WEIGHT_BF16;
-const bool WEIGHT_SHIFTED = !WEIGHT_PLAIN && WEIGHT_TYPE != WEIGHT_Q8_0;
+// Whether a scale is that of 16 columns, chunks 0-1 or 2-3 of a cell.
+const bool WEIGHT_HALVES = WEIGHT_TYPE == WEIGHT_Q2_K || WEIGHT_TYPE == WEIGHT_Q3_K || WEIGHT_TYPE == WEIGHT_Q6_K ||
+                           WEIGHT_TYPE == WEIGHT_NVFP4 || WEIGHT_TYPE == WEIGHT_IQ2_XS ||
+                           WEIGHT_TYPE == WEIGHT_IQ2_S || WEIGHT_TYPE == WEIGHT_IQ1_M;
+// Whether values have an offset, and whether `offset - scale * zero` is not always zero.
+const bool WEIGHT_OFFSET = WEIGHT_TYPE == WEIGHT_Q4_1 || WEIGHT_TYPE == WEIGHT_Q5_1 || WEIGHT_TYPE == WEIGHT_Q2_K ||
+                           WEIGHT_TYPE == WEIGHT_Q4_K || WEIGHT_TYPE == WEIGHT_Q5_K;
+const bool WEIGHT_SHIFTED = WEIGHT_OFFSET || WEIGHT_TYPE == WEIGHT_Q4_0 || WEIGHT_TYPE == WEIGHT_Q5_0 ||
+                            WEIGHT_TYPE == WEIGHT_Q3_K || WEIGHT_TYPE == WEIGHT_Q6_K ||
+                            WEIGHT_TYPE == WEIGHT_TQ2_0 || WEIGHT_TYPE == WEIGHT_Q2_0;
 
-// Codes of columns 4 * chunk + 0..3 (lo) and 16 + 4 * chunk + 0..3 (hi) of a block; chunk is 0 to 3.
+// Codes of columns 8 * chunk + 0..3 (lo) and + 4..7 (hi) of a cell; chunk is 0 to 3.
 void weight_codes(uint cell, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
-    if (WEIGHT_TYPE == WEIGHT_Q4_0 || WEIGHT_TYPE == WEIGHT_Q4_1) {
-        q4_codes(cell, slot, chunk, lo, hi);
-    } else if (WEIGHT_TYPE == WEIGHT_Q5_0 || WEIGHT_TYPE == WEIGHT_Q5_1) {
-        q5_codes(cell, slot, chunk, lo, hi);
-    } else if (WEIGHT_TYPE == WEIGHT_Q8_0) {
-        lo = q8_codes(cell, slot, 4 * chunk);
-        hi = q8_codes(cell, slot, 4 * chunk + 16);
-    } else if (WEIGHT_TYPE == WEIGHT_F16) {
-        lo = f16_codes(cell, slot, 4 * chunk);
-        hi = f16_codes(cell, slot, 4 * chunk + 16);
-    } else if (WEIGHT_TYPE == WEIGHT_BF16) {
-        lo = bf16_codes(cell, slot, 4 * chunk);
-        hi = bf16_codes(cell, slot, 4 * chunk + 16);
-    } else {
-        lo = f32_codes(cell, slot, 4 * chunk);
-        hi = f32_codes(cell, slot, 4 * chunk + 16);
+    const uint k = 8 * chunk;
+    switch (WEIGHT_TYPE) {
+    case WEIGHT_Q4_0: q4_0_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_Q4_1: q4_1_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_Q5_0: q5_0_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_Q5_1: q5_1_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_Q2_K: q2_k_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_Q3_K: q3_k_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_Q4_K: q4_k_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_Q5_K: q5_k_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_Q6_K: q6_k_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_IQ4_NL: iq4_nl_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_IQ4_XS: iq4_xs_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_MXFP4: mxfp4_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_NVFP4: nvfp4_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_IQ2_XXS: iq2_xxs_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_IQ2_XS: iq2_xs_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_IQ2_S: iq2_s_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_IQ3_XXS: iq3_xxs_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_IQ3_S: iq3_s_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_IQ1_S: iq1_s_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_IQ1_M: iq1_m_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_TQ2_0:
+    case WEIGHT_Q2_0: tq2_0_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_Q1_0: q1_0_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_TQ1_0: lo = tq1_0_codes(cell, slot, k), hi = tq1_0_codes(cell, slot, k + 4); break;
+    case WEIGHT_Q8_0: lo = q8_codes(cell, slot, k), hi = q8_codes(cell, slot, k + 4); break;
+    case WEIGHT_F16: lo = f16_codes(cell, slot, k), hi = f16_codes(cell, slot, k + 4); break;
+    case WEIGHT_BF16: lo = bf16_codes(cell, slot, k), hi = bf16_codes(cell, slot, k + 4); break;
+    default: lo = f32_codes(cell, slot, k), hi = f32_codes(cell, slot, k + 4);
     }
 }
 
-Affine weight_affine(uint cell, uint slot) {
-    if (WEIGHT_TYPE == WEIGHT_Q4_0) return q4_0_affine(cell, slot);
-    if (WEIGHT_TYPE == WEIGHT_Q4_1) return q4_1_affine(cell, slot);
-    if (WEIGHT_TYPE == WEIGHT_Q5_0) return q5_0_affine(cell, slot);
-    if (WEIGHT_TYPE == WEIGHT_Q5_1) return q5_1_affine(cell, slot);
-    if (WEIGHT_TYPE == WEIGHT_Q8_0) return q8_0_affine(cell, slot);
-    return Affine(1.0, 0.0, 0.0);
+// Of the columns around `chunk` that share it.
+Affine weight_affine(uint cell, uint slot, uint chunk) {
+    switch (WEIGHT_TYPE) {
+    case WEIGHT_Q4_0: return q4_0_affine(cell, slot);
+    case WEIGHT_Q4_1: return q4_1_affine(cell, slot);
+    case WEIGHT_Q5_0: return q5_0_affine(cell, slot);
+    case WEIGHT_Q5_1: return q5_1_affine(cell, slot);
+    case WEIGHT_Q8_0: return q8_0_affine(cell, slot);
+    case WEIGHT_Q2_K: return q2_k_affine(cell, slot, chunk);
+    case WEIGHT_Q3_K: return q3_k_affine(cell, slot, chunk);
+    case WEIGHT_Q4_K: return six_bit_affine(cell / 8 * 36, slot, cell % 8, 16.0);
+    case WEIGHT_Q5_K: return six_bit_affine(cell / 8 * 44, slot, cell % 8, 32.0);
+    case WEIGHT_Q6_K: return q6_k_affine(cell, slot, chunk);
+    case WEIGHT_IQ4_NL: return iq4_nl_affine(cell, slot);
+    case WEIGHT_IQ4_XS: return iq4_xs_affine(cell, slot);
+    case WEIGHT_MXFP4: return mxfp4_affine(cell, slot);
+    case WEIGHT_NVFP4: return nvfp4_affine(cell, slot, chunk);
+    case WEIGHT_IQ2_XXS: return iq2_xxs_affine(cell, slot);
+    case WEIGHT_IQ2_XS: return iq2_affine(cell, slot, chunk, cell / 8 * 18 + 16);
+    case WEIGHT_IQ2_S: return iq2_affine(cell, slot, chunk, cell / 8 * 20 + 18);
+    case WEIGHT_IQ3_XXS: return iq3_xxs_affine(cell, slot);
+    case WEIGHT_IQ3_S: return iq3_s_affine(cell, slot);
+    case WEIGHT_IQ1_S: return iq1_s_affine(cell, slot);
+    case WEIGHT_IQ1_M: return iq1_m_affine(cell, slot, chunk);
+    case WEIGHT_TQ1_0: return tq1_0_affine(cell, slot);
+    case WEIGHT_TQ2_0: return tq2_0_affine(cell, slot);
+    case WEIGHT_Q1_0: return q1_0_affine(cell, slot);
+    case WEIGHT_Q2_0: return q2_0_affine(cell, slot);
+    default: return Affine(1.0, 0.0, 0.0);
+    }
+}
+
+// What sums of codes are multiplied by.
+float weight_scale(Affine affine) {
+    return WEIGHT_TYPE == WEIGHT_MXFP4 ? affine.scale * affine.offset : affine.scale;
 }
 
 // The file's values, bit for bit.
 precise vec4 weight_values(vec4 codes, Affine affine) {
     if (WEIGHT_PLAIN) return codes;
     precise vec4 product = affine.scale * (codes - affine.zero);
-    if (WEIGHT_TYPE == WEIGHT_Q4_1 || WEIGHT_TYPE == WEIGHT_Q5_1) product += affine.offset;
+    if (WEIGHT_OFFSET) product += affine.offset;
+    if (WEIGHT_TYPE == WEIGHT_MXFP4) product *= affine.offset;
     return product;
 }

@@ -1,4 +1,4 @@
-// q8_0: d q with q a signed byte; word i holds elements 4i to 4i + 3.
+// q8_0: d q with q a signed byte; unit: 8 words of 4 columns, side d.
 
 vec4 q8_codes(uint cell, uint slot, uint k) {
     const int q = int(weight_word(cell * 8 + k / 4, slot));

@@ -12,8 +12,8 @@ layout(set = 0, binding = 0) readonly buffer Weights { uint weight_words[]; };
 layout(set = 0, binding = 1) readonly buffer Step { uint step_words[]; };
 layout(set = 0, binding = 2) writeonly buffer Out { float out_values[]; };
 
-#define WEIGHT_HIGH_PLANE push.high_plane
-#define WEIGHT_SCALE_PLANE push.scale_plane
+#define WEIGHT_SIDE_PLANE push.side_plane
+#define WEIGHT_TABLE_PLANE push.table_plane
 #include "dequant.glsl"
 
 void main() {
@@ -30,14 +30,14 @@ void main() {
     const uint slot = row % 2 * WEIGHT_GROUP_PAIRS + row % WEIGHT_GROUP_ROWS / 2;
     vec4 lo, hi;
     weight_codes(cell, slot, chunk, lo, hi);
-    const Affine affine = weight_affine(cell, slot);
+    const Affine affine = weight_affine(cell, slot, chunk);
     lo = weight_values(lo, affine);
     hi = weight_values(hi, affine);
 
     const uint first = push.out_first + token * push.out_stride;
     for (uint j = 0; j < 4; ++j) {
-        const uint k = block * WEIGHT_BLOCK + 4 * chunk + j;
+        const uint k = block * WEIGHT_BLOCK + 8 * chunk + j;
         if (k < push.cols) out_values[first + k] = lo[j];
-        if (k + 16 < push.cols) out_values[first + k + 16] = hi[j];
+        if (k + 4 < push.cols) out_values[first + k + 4] = hi[j];
     }
 }

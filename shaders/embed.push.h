@@ -11,7 +11,7 @@ struct EmbedPush {
     uint first_row, rows, cols;  // rows first_row.. of the table are in this shard
     uint vocab;                  // rows of the whole table
     uint tokens;
-    uint high_plane, scale_plane;  // words
+    uint side_plane, table_plane;  // words
     uint out_first, out_stride;    // words
 };
 

@@ -10,8 +10,8 @@ layout(set = 0, binding = 2) readonly buffer Bias { float bias[]; };
 layout(set = 0, binding = 3) readonly buffer Residual { float residual[]; };
 layout(set = 0, binding = 4) writeonly buffer Out { float out_values[]; };
 
-#define WEIGHT_HIGH_PLANE push.high_plane
-#define WEIGHT_SCALE_PLANE push.scale_plane
+#define WEIGHT_SIDE_PLANE push.side_plane
+#define WEIGHT_TABLE_PLANE push.table_plane
 #include "dequant.glsl"
 #include "numerics.glsl"
 

@@ -23,7 +23,7 @@ using uint = uint32_t;
 struct LinearPush {
     uint rows, cols, tokens;               // rows: of this shard
     uint flags;                            // LINEAR_BIAS, ...
-    uint high_plane, scale_plane;          // words
+    uint side_plane, table_plane;          // words
     uint x_first, x_stride;                // words, as in Matrix
     uint out_first, out_stride;            // first: of this shard's first row
     uint residual_first, residual_stride;  // likewise

@@ -11,7 +11,7 @@
 
 layout(local_size_x = LINEAR_TILE_WORKGROUP) in;
 
-const uint STEP = 16;                            // columns 8h..8h+7 and 16+8h..16+8h+7 of a block, h 0 or 1
+const uint STEP = 16;                            // columns, two chunks
 const uint PITCH = LINEAR_TILE_ROWS + 4;         // keeps vec4 alignment; neighbouring columns on other banks
 const uint LANE_ROWS = 8, LANE_TOKENS = 4;
 const uint ROW_LANES = LINEAR_TILE_ROWS / LANE_ROWS;  // 8 lanes across rows, 16 across tokens
@@ -26,20 +26,21 @@ void load_w(uint row0, uint half_block, uint blocks) {
     const uint cell = row / WEIGHT_GROUP_ROWS * blocks + half_block / 2;
     const uint slot = row % 2 * WEIGHT_GROUP_PAIRS + row % WEIGHT_GROUP_ROWS / 2;
     vec4 lo, hi;
-    weight_codes(cell, slot, half_block % 2 * 2 + part, lo, hi);
-    const Affine affine = weight_affine(cell, slot);
+    const uint chunk = half_block % 2 * 2 + part;
+    weight_codes(cell, slot, chunk, lo, hi);
+    const Affine affine = weight_affine(cell, slot, chunk);
     lo = weight_values(lo, affine);
     hi = weight_values(hi, affine);
     [[unroll]] for (uint j = 0; j < 4; ++j) {
-        w_tile[(4 * part + j) * PITCH + tile_row] = lo[j];
-        w_tile[(8 + 4 * part + j) * PITCH + tile_row] = hi[j];
+        w_tile[(8 * part + j) * PITCH + tile_row] = lo[j];
+        w_tile[(8 * part + 4 + j) * PITCH + tile_row] = hi[j];
     }
 }
 
 // 64 tokens x 16 columns: neighbouring lanes take neighbouring columns.
 void load_x_tile(uint token0, uint half_block) {
     const uint column = gl_LocalInvocationID.x % STEP;
-    const uint k = half_block / 2 * WEIGHT_BLOCK + half_block % 2 * 8 + column % 8 + column / 8 * 16;
+    const uint k = half_block * STEP + column;
     for (uint t = gl_LocalInvocationID.x / STEP; t < LINEAR_TILE_TOKENS; t += LINEAR_TILE_WORKGROUP / STEP) {
         x_tile[column * PITCH + t] = load_x(min(token0 + t, push.tokens - 1), k);
     }

@@ -33,18 +33,19 @@ layout(constant_id = LINEAR_PARTS) const uint PARTS = 1;
 
 const uint SUMS = 2 * PAIRS * TOKENS;  // [pair][even, odd][token]
 
-// Column i of the eight of a chunk (dequant.glsl): 4 * chunk + 0..3, 16 + 4 * chunk + 0..3.
-uint chunk_column(uint chunk, uint i) { return 4 * chunk + i % 4 + i / 4 * 16; }
+// Chunks of 8 columns that share a scale.
+const uint SPAN = WEIGHT_HALVES ? 2 : 4;
 
 const uint X_LOADS = SG_SIZE < 8 ? 8 / SG_SIZE : 1;
-void load_chunk(uint token, uint block, uint chunk, out float values[8]) {
+// x of the chunk that starts at column k.
+void load_chunk(uint token, uint k, out float values[8]) {
 #ifdef NATIVE_SUBGROUP
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
-        const float mine = load_x(token, block * WEIGHT_BLOCK + chunk_column(chunk, (i * SG_SIZE + sg_lane()) % 8));
+        const float mine = load_x(token, k + (i * SG_SIZE + sg_lane()) % 8);
         [[unroll]] for (uint j = 0; j < 8 / X_LOADS; ++j) values[i * SG_SIZE + j] = sg_broadcast(mine, j);
     }
 #else
-    [[unroll]] for (uint i = 0; i < 8; ++i) values[i] = load_x(token, block * WEIGHT_BLOCK + chunk_column(chunk, i));
+    [[unroll]] for (uint i = 0; i < 8; ++i) values[i] = load_x(token, k + i);
 #endif
 }
 
@@ -62,34 +63,35 @@ void join_parts(inout float sums[SUMS]) {
     }
 }
 
-// Adds block `block` of rows `slots` of `cells` (row groups), [pair][even, odd], times x to the sums.
-void add_block(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIRS], uint token0, uint block) {
-    float block_sums[SUMS], x_sums[TOKENS];
-    [[unroll]] for (uint i = 0; i < SUMS; ++i) block_sums[i] = 0.0;
+// Adds span `span` of rows `slots` of `cells` (row groups), [pair][even, odd], times x to the sums.
+void add_span(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIRS], uint token0, uint span) {
+    const uint block = span * SPAN / 4, first = span * SPAN % 4;
+    float span_sums[SUMS], x_sums[TOKENS];
+    [[unroll]] for (uint i = 0; i < SUMS; ++i) span_sums[i] = 0.0;
     [[unroll]] for (uint t = 0; t < TOKENS; ++t) x_sums[t] = 0.0;
-    UNROLL_CHUNKS for (uint chunk = 0; chunk < 4; ++chunk) {
+    UNROLL_CHUNKS for (uint c = 0; c < SPAN; ++c) {
         vec4 lo[2 * PAIRS], hi[2 * PAIRS];
         [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
-            weight_codes(cells[r / 2] + block, slots[r / 2] + r % 2 * WEIGHT_GROUP_PAIRS, chunk, lo[r], hi[r]);
+            weight_codes(cells[r / 2] + block, slots[r / 2] + r % 2 * WEIGHT_GROUP_PAIRS, first + c, lo[r], hi[r]);
         }
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
             float values[8];
-            load_chunk(min(token0 + t, push.tokens - 1), block, chunk, values);
+            load_chunk(min(token0 + t, push.tokens - 1), 8 * (span * SPAN + c), values);
             [[unroll]] for (uint j = 0; j < 8; ++j) {
                 if (WEIGHT_SHIFTED) x_sums[t] += values[j];
                 [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
                     const uint i = r * TOKENS + t;
-                    block_sums[i] = fma(j < 4 ? lo[r][j] : hi[r][j - 4], values[j], block_sums[i]);
+                    span_sums[i] = fma(j < 4 ? lo[r][j] : hi[r][j - 4], values[j], span_sums[i]);
                 }
             }
         }
     }
     [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
-        const Affine affine = weight_affine(cells[r / 2] + block, slots[r / 2] + r % 2 * WEIGHT_GROUP_PAIRS);
-        const float shift = affine.offset - affine.scale * affine.zero;
+        const Affine affine = weight_affine(cells[r / 2] + block, slots[r / 2] + r % 2 * WEIGHT_GROUP_PAIRS, first);
+        const float scale = weight_scale(affine), shift = affine.offset - affine.scale * affine.zero;
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
             const uint i = r * TOKENS + t;
-            sums[i] = WEIGHT_PLAIN ? sums[i] + block_sums[i] : fma(affine.scale, block_sums[i], sums[i]);
+            sums[i] = WEIGHT_PLAIN ? sums[i] + span_sums[i] : fma(scale, span_sums[i], sums[i]);
             if (WEIGHT_SHIFTED) sums[i] = fma(shift, x_sums[t], sums[i]);
         }
     }
@@ -117,8 +119,8 @@ void main() {
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) sums[r * TOKENS + t] = start;
     }
 
-    for (uint block = sg_index() % PARTS; block < blocks; block += PARTS) {
-        add_block(sums, cells, slots, token0, block);
+    for (uint span = sg_index() % PARTS; span < blocks * (4 / SPAN); span += PARTS) {
+        add_span(sums, cells, slots, token0, span);
     }
 
     if (PARTS > 1) {

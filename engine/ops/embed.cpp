@@ -27,8 +27,8 @@ void record_embed(OpContext& context, const EmbedArgs& args, const KernelVariant
                              .cols = table.cols,
                              .vocab = table.rows,
                              .tokens = args.out.rows,
-                             .high_plane = uint32_t(planes.high / 4),
-                             .scale_plane = uint32_t(planes.scales / 4),
+                             .side_plane = uint32_t(planes.side / 4),
+                             .table_plane = uint32_t(planes.table / 4),
                              .out_first = args.out.first,
                              .out_stride = args.out.stride};
         context.recorder.dispatch(pipeline, {shard.view, args.step, args.out.view}, push,

@@ -102,8 +102,8 @@ void record_linear(OpContext& context, const LinearArgs& args, const LinearVaria
                               .tokens = tokens,
                               .flags = (args.bias ? LINEAR_BIAS : 0) | (args.residual ? LINEAR_RESIDUAL : 0) |
                                        (args.glu ? LINEAR_GLU : 0),
-                              .high_plane = uint32_t(planes.high / 4),
-                              .scale_plane = uint32_t(planes.scales / 4),
+                              .side_plane = uint32_t(planes.side / 4),
+                              .table_plane = uint32_t(planes.table / 4),
                               .x_first = args.x.first,
                               .x_stride = args.x.stride,
                               .out_first = args.out.first + out_row,

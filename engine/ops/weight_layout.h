@@ -1,6 +1,6 @@
 // Weights from file blocks to the planes of shaders/weight_planes.h and back.
 //
-// File blocks are odd-sized (18, 20, 22, 24, 34 bytes) and would force unaligned loads. They are
+// File blocks are odd-sized (17, 18, 20, 22, 34, 110, 210 bytes) and would force unaligned loads. They are
 // repacked on the host, in the pass over bytes just read that fills the staging buffer anyway: a repack
 // on the device would need the file's bytes there too, and one more pipeline per type at every cold start.
 #pragma once
@@ -18,15 +18,15 @@ inline constexpr uint32_t weight_group_rows = 16;
 
 /// Bytes from the start of a shard to each plane, and in all.
 struct WeightPlanes {
-    uint64_t quants = 0, high = 0, scales = 0, bytes = 0;
+    uint64_t side = 0, table = 0, bytes = 0;  // words come first
 };
 /// Of `rows` rows; rows are padded to weight_group_rows, columns to 32. Planes start at multiples of 64.
 WeightPlanes weight_planes(TensorType type, uint32_t rows, uint32_t cols);
 inline uint64_t layout_bytes(TensorType type, uint32_t rows, uint32_t cols) {
     return weight_planes(type, rows, cols).bytes;
 }
-
-/// Most rows, in whole row groups, whose layout fits `limit` bytes; at least one group.
+/// Most rows, in whole groups unless all `rows` fit, whose planes take at most `limit` bytes; at least one
+/// group.
 uint32_t rows_within(TensorType type, uint32_t rows, uint32_t cols, uint64_t limit);
 
 /// Writes whole rows as they are in the file to rows first_row, first_row + step, ... of `to`, the planes

@@ -2,6 +2,7 @@
 #include "ops/linear.h"
 #include "weight_check.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace scoria::validate {
@@ -31,16 +32,16 @@ constexpr Case cases[] = {
 // Float rows may end anywhere.
 constexpr Case float_cases[] = {{1, 9, 1}, {2, 33, 45, true, true, false, false, true}, {67, 65, 577}};
 
-constexpr TensorType types[] = {TensorType::f32,  TensorType::f16,  TensorType::bf16, TensorType::q4_0,
-                                TensorType::q4_1, TensorType::q5_0, TensorType::q5_1, TensorType::q8_0};
-
 /// Sums of `cols` products of random sign, rounded at every step, err by about sqrt(cols) * 2^-24 of their
-/// size (the partial sums grow as a random walk). Codes of 4 and 5 bits are multiplied as values in [1, 2)
-/// (dequant.glsl), which cancels up to two bits and a half; GLU multiplies two sums. Each bound leaves as
-/// much room as the largest of thousands of such errors needs: 6 standard deviations for an element.
+/// size (the partial sums grow as a random walk). Codes of 2 to 6 bits are multiplied as values in [1, 2)
+/// (dequant_bits.glsl), which cancels up to two bits and a half; GLU multiplies two sums. Each bound leaves
+/// as much room as the largest of thousands of such errors needs: 6 standard deviations for an element.
 Bounds bounds_for(const Case& c, TensorType type) {
-    const bool shifted = type != TensorType::f32 && type != TensorType::f16 && type != TensorType::bf16 &&
-                         type != TensorType::q8_0;
+    constexpr TensorType shifted_types[] = {TensorType::q4_0,  TensorType::q4_1, TensorType::q5_0,
+                                            TensorType::q5_1,  TensorType::q2_k, TensorType::q3_k,
+                                            TensorType::q4_k,  TensorType::q5_k, TensorType::q6_k,
+                                            TensorType::tq2_0, TensorType::q2_0};
+    const bool shifted = std::ranges::find(shifted_types, type) != std::end(shifted_types);
     const double error =
         std::sqrt(double(c.cols) + 32) * std::exp2(-24) * (shifted ? 6 : 1) * (c.glu ? 2 : 1);
     return {error * error, 2 * error, 6 * error};
@@ -99,6 +100,8 @@ Inputs inputs_for(const Case& c, const CheckWeight& weight, uint64_t seed) {
 }
 
 void run_case(CheckContext& context, Case c, TensorType type, size_t most_variants) {
+    const uint32_t block = tensor_type_info(type).block;
+    c.cols = (c.cols + block - 1) / block * block;
     // As the engine does, fewer tokens at a time where a binding would not hold them.
     while (c.tokens > 1 &&
            4ull * (c.tokens + 2) * (std::max(c.rows, c.cols) + 3) > context.caps().max_binding)
@@ -155,14 +158,15 @@ void run_case(CheckContext& context, Case c, TensorType type, size_t most_varian
 
 void check_linear(CheckContext& context) {
     const bool full = context.tier == Tier::full;
-    for (const TensorType type : types) {
+    for (const TensorTypeInfo& info : tensor_types()) {
+        const TensorType type = info.type;
         // Every new pair of type and variant costs a CPU driver a compile of up to a second: in the quick
         // tier all variants run on one type, the default ones on all types.
         const bool thorough = full || type == TensorType::q4_1;
         for (const Case& c : cases)
             if (full || (c.tier == Tier::quick && (thorough || c.rows < 100)))
                 run_case(context, c, type, thorough ? SIZE_MAX : 1);
-        if (tensor_type_info(type).block == 1)
+        if (info.block == 1)
             for (const Case& c : float_cases) run_case(context, c, type, thorough ? SIZE_MAX : 1);
     }
 }

@@ -17,6 +17,24 @@ uint64_t file_row_bytes(TensorType type, uint32_t cols) {
     return uint64_t(cols) / info.block * info.block_bytes;
 }
 
+/// Where the scale of a block lies, which is a half, and the typical size of a value where it is 1; likewise
+/// the scale of the minima, where there is one, in the next half.
+struct HalfScales {
+    TensorType type;
+    size_t at;
+    double size, minimum_size = 0;
+};
+constexpr HalfScales half_scales[] = {
+    {TensorType::f16, 0, 1},        {TensorType::q4_0, 0, 4},      {TensorType::q4_1, 0, 4, 1},
+    {TensorType::q5_0, 0, 8},       {TensorType::q5_1, 0, 8, 1},   {TensorType::q8_0, 0, 64},
+    {TensorType::q2_k, 80, 16, 8},  {TensorType::q3_k, 108, 40},   {TensorType::q4_k, 0, 320, 36},
+    {TensorType::q5_k, 0, 640, 36}, {TensorType::q6_k, 208, 1300}, {TensorType::iq2_xxs, 0, 50},
+    {TensorType::iq2_xs, 0, 50},    {TensorType::iq2_s, 0, 50},    {TensorType::iq3_xxs, 0, 140},
+    {TensorType::iq3_s, 0, 130},    {TensorType::iq1_s, 0, 6},     {TensorType::iq4_nl, 0, 60},
+    {TensorType::iq4_xs, 0, 1100},  {TensorType::tq1_0, 52, 1},    {TensorType::tq2_0, 64, 1},
+    {TensorType::q1_0, 0, 1},       {TensorType::q2_0, 0, 1},
+};
+
 }  // namespace
 
 reference::Rows CheckWeight::reference() const {
@@ -49,27 +67,35 @@ std::vector<std::byte> random_blocks(TensorType type, uint32_t rows, uint32_t co
     std::mt19937 random(uint32_t(seed * 2654435761u + uint32_t(type)));
     std::vector<std::byte> file(rows * file_row_bytes(type, cols));
     for (std::byte& byte : file) byte = std::byte(random());
-    const TensorTypeInfo& info = tensor_type_info(type);
-    // Scales near 2^exponent as halves, both signs: a value of type q is about a quarter of its range times
-    // d.
+    // Near 2^exponent as halves, both signs.
     const auto half = [&](double target) {
         const int exponent = std::clamp(int(std::lround(std::log2(target))) + 15, 1, 30);
         return uint16_t((random() & 0x8000u) | uint32_t(exponent) << 10 | (random() & 0x3FFu));
     };
     const double sigma = 1 / std::sqrt(double(cols));
-    const bool five = type == TensorType::q5_0 || type == TensorType::q5_1;
-    const double range = type == TensorType::q8_0 ? 256 : five ? 32 : 16;
-    for (size_t at = 0; at < file.size(); at += info.block_bytes) {
+    const auto scales = std::ranges::find(half_scales, type, &HalfScales::type);
+    const uint32_t block_bytes = tensor_type_info(type).block_bytes;
+    for (size_t at = 0; at < file.size(); at += block_bytes) {
         const auto put = [&](size_t offset, auto value) {
             std::memcpy(&file[at + offset], &value, sizeof value);
         };
-        if (type == TensorType::f32)
+        if (scales != std::end(half_scales)) {
+            put(scales->at, half(sigma / scales->size));
+            if (scales->minimum_size != 0) put(scales->at + 2, half(sigma / scales->minimum_size));
+        } else if (type == TensorType::f32) {
             put(0, float(sigma * (double(random()) / 2147483648.0 - 1)));
-        else if (type == TensorType::bf16)
+        } else if (type == TensorType::bf16) {
             put(0, uint16_t((half(sigma) & 0x8000u) | (0x3C00u + random() % 0x180u)));
-        else
-            put(0, half(type == TensorType::f16 ? sigma : 4 * sigma / range));
-        if (type == TensorType::q4_1 || type == TensorType::q5_1) put(2, half(sigma));
+        } else if (type == TensorType::mxfp4) {
+            put(0, uint8_t(std::lround(std::log2(sigma / 5)) + 127 + random() % 2));
+        } else if (type == TensorType::nvfp4) {
+            for (uint32_t sub = 0; sub < 4; ++sub)
+                put(sub, uint8_t(random() % 0x30u));  // 2^-9 to 1, and zero
+        } else if (type == TensorType::iq1_m) {
+            const uint16_t d = half(sigma / 6);  // a nibble of it above 12 bits of scales
+            for (uint32_t part = 0; part < 4; ++part)
+                put(48 + 2 * part, uint16_t((random() & 0xFFFu) | (d >> (4 * part) & 15u) << 12));
+        }
     }
     return file;
 }

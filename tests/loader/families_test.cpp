@@ -130,21 +130,28 @@ TEST_CASE("tensor types") {
     struct Case {
         uint32_t type;
         const char* name;
-        uint64_t row_bytes;  // of 64 weights
+        uint64_t row_bytes;  // of 256 weights
     };
-    const Case cases[] = {{0, "F32", 256}, {1, "F16", 128}, {30, "BF16", 128}, {2, "Q4_0", 36},
-                          {3, "Q4_1", 40}, {6, "Q5_0", 44}, {7, "Q5_1", 48},   {8, "Q8_0", 68}};
+    const Case cases[] = {
+        {0, "F32", 1024},    {1, "F16", 512},   {30, "BF16", 512},   {2, "Q4_0", 144},    {3, "Q4_1", 160},
+        {6, "Q5_0", 176},    {7, "Q5_1", 192},  {8, "Q8_0", 272},    {10, "Q2_K", 84},    {11, "Q3_K", 110},
+        {12, "Q4_K", 144},   {13, "Q5_K", 176}, {14, "Q6_K", 210},   {16, "IQ2_XXS", 66}, {17, "IQ2_XS", 74},
+        {18, "IQ3_XXS", 98}, {19, "IQ1_S", 50}, {20, "IQ4_NL", 144}, {21, "IQ3_S", 110},  {22, "IQ2_S", 82},
+        {23, "IQ4_XS", 136}, {29, "IQ1_M", 56}, {34, "TQ1_0", 54},   {35, "TQ2_0", 66},   {39, "MXFP4", 136},
+        {40, "NVFP4", 144},  {41, "Q1_0", 36},  {42, "Q2_0", 72},
+    };
+    CHECK(tensor_types().size() == std::size(cases));
     for (const Case& c : cases) {
         REQUIRE(tensor_type_info(c.type) != nullptr);
         CHECK(std::string(tensor_type_info(c.type)->name) == c.name);
         TensorView view;
         view.type = tensor_type_info(c.type)->type;
         view.rows = 3;
-        view.cols = 64;
+        view.cols = 256;
         CHECK(view.row_bytes() == c.row_bytes);
         CHECK(view.bytes() == 3 * c.row_bytes);
     }
-    for (const uint32_t other : {4u, 5u, 9u, 12u, 31u, 1000u}) CHECK(tensor_type_info(other) == nullptr);
+    for (const uint32_t other : {4u, 5u, 9u, 15u, 24u, 31u, 1000u}) CHECK(tensor_type_info(other) == nullptr);
 }
 
 TEST_CASE("the default model") {

@@ -106,8 +106,8 @@ TEST_CASE("a damaged field is named") {
              file.add("extra", {1, 1, 1, 1, 1});
          },
          "tensor extra: expected 1 to 4 dimensions, got 5"},
-        {"type unsupported", [](GgufFile& file) { file.tensors["blk.0.ffn_up.weight"].type = 12; },
-         "tensor blk.0.ffn_up.weight: type Q4_K is not supported"},
+        {"type unsupported", [](GgufFile& file) { file.tensors["blk.0.ffn_up.weight"].type = 15; },
+         "tensor blk.0.ffn_up.weight: type Q8_K is not supported"},
         {"type unknown", [](GgufFile& file) { file.tensors["blk.0.ffn_up.weight"].type = 99; },
          "type 99 is not supported"},
         {"partial block", [](GgufFile& file) { file.tensors["blk.0.ffn_up.weight"].type = 2; },

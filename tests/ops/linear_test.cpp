@@ -20,9 +20,6 @@ using namespace scoria;
 
 namespace {
 
-constexpr TensorType types[] = {TensorType::f32,  TensorType::f16,  TensorType::bf16, TensorType::q4_0,
-                                TensorType::q4_1, TensorType::q5_0, TensorType::q5_1, TensorType::q8_0};
-
 /// Rows of a fixture: bytes as in a file and the values they stand for.
 struct Rows {
     std::string name;
@@ -31,8 +28,7 @@ struct Rows {
     std::vector<std::byte> bytes;
     std::vector<float> values;
 };
-std::vector<Rows> fixture_rows(TensorType type) {
-    const TensorTypeInfo& info = tensor_type_info(type);
+std::vector<Rows> fixture_rows(const TensorTypeInfo& info) {
     const Safetensors file(test::fixtures() + "/quants/" + info.name + ".safetensors");
     std::vector<Rows> all;
     for (const std::string prefix : {"", "edge_"}) {
@@ -40,7 +36,7 @@ std::vector<Rows> fixture_rows(TensorType type) {
         const auto& shape = file.array(prefix + "deq").shape;
         const auto bytes = std::as_bytes(std::span(raw));
         all.push_back({cat(info.name, " ", prefix, "raw"),
-                       type,
+                       info.type,
                        uint32_t(shape[0]),
                        uint32_t(shape[1]),
                        {bytes.begin(), bytes.end()},
@@ -77,9 +73,10 @@ vk::Caps gpu() {
 
 TEST_SUITE("linear") {
     TEST_CASE("repack and its inverse keep every bit" * test::needs_fixtures()) {
-        for (const TensorType type : types)
-            for (const Rows& rows : fixture_rows(type)) {
+        for (const TensorTypeInfo& info : tensor_types())
+            for (const Rows& rows : fixture_rows(info)) {
                 CAPTURE(rows.name);
+                const TensorType type = info.type;
                 // Interleaved with a copy of itself, in planes with rows to spare.
                 const uint32_t total = 2 * rows.rows + 1;
                 std::vector<std::byte> planes(layout_bytes(type, total, rows.cols), std::byte{0x5A});
@@ -94,9 +91,11 @@ TEST_SUITE("linear") {
     }
 
     TEST_CASE("a shard uploaded in pieces is the shard repacked at once") {
-        constexpr uint32_t rows = 41, cols = 96;
-        for (const TensorType type : types) {
-            CAPTURE(tensor_type_info(type).name);
+        constexpr uint32_t rows = 41;
+        for (const TensorTypeInfo& info : tensor_types()) {
+            CAPTURE(info.name);
+            const TensorType type = info.type;
+            const uint32_t cols = 2 * std::max(info.block, 48u);
             const std::vector<std::byte> file = validate::random_blocks(type, rows, cols, 1);
             const size_t row_bytes = file.size() / rows;
             std::vector<std::byte> whole(layout_bytes(type, rows, cols)), pieces(whole.size());
@@ -117,10 +116,10 @@ TEST_SUITE("linear") {
     }
 
     TEST_CASE("reference dequantisation is the fixture's, bit for bit" * test::needs_fixtures()) {
-        for (const TensorType type : types)
-            for (const Rows& rows : fixture_rows(type)) {
+        for (const TensorTypeInfo& info : tensor_types())
+            for (const Rows& rows : fixture_rows(info)) {
                 std::vector<float> values(rows.values.size());
-                reference::dequantise(type, rows.bytes, values);
+                reference::dequantise(info.type, rows.bytes, values);
                 check_bits(rows, values, false);
             }
     }
@@ -132,9 +131,10 @@ TEST_SUITE("linear") {
         vk::Device device(options);
         vk::Pipelines pipelines(device);
         validate::CheckContext context(device, pipelines, validate::Tier::quick, 1);
-        for (const TensorType type : types)
-            for (const Rows& rows : fixture_rows(type)) {
-                const auto table = validate::check_weight(context, type, rows.rows, rows.cols, rows.bytes, 2);
+        for (const TensorTypeInfo& info : tensor_types())
+            for (const Rows& rows : fixture_rows(info)) {
+                const auto table =
+                    validate::check_weight(context, info.type, rows.rows, rows.cols, rows.bytes, 2);
                 std::vector<uint32_t> step(STEP_TOKENS + rows.rows * STEP_TOKEN_WORDS);
                 for (uint32_t t = 0; t < rows.rows; ++t)
                     step[STEP_TOKENS + t * STEP_TOKEN_WORDS + STEP_TOKEN_ID] = t;

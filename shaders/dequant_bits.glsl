@@ -1,0 +1,54 @@
+// Codes from bits without a conversion: bits set as the top mantissa bits of 1.0 make 1 + q / 2^bits
+// exactly, by one shift and one and-or where a conversion would take a shift, an and and a convert.
+//
+// A chunk of 8 columns lies in the bytes of a word: columns 0-3 in the low field of bytes 0-3, columns 4-7
+// in the next field. Single bits lie in column order.
+
+// The low `width` bits of each byte of q, moved to bit `bit`, which is at least 16.
+uvec4 byte_fields(uint q, uint bit, uint width) {
+    return uvec4(q << bit, q << (bit - 8), q << (bit - 16), q >> (24 - bit)) & (((1u << width) - 1u) << bit);
+}
+// Bits 0 to 3 of h, moved to bit `bit`.
+uvec4 single_bits(uint h, uint bit) {
+    return uvec4(h << bit, h << (bit - 1), h << (bit - 2), h << (bit - 3)) & (1u << bit);
+}
+vec4 one_plus(uvec4 mantissa) { return uintBitsToFloat(mantissa | 0x3F800000u); }
+
+// 1 + q / 4 of chunk `chunk`; a word holds two chunks, in the low and the high nibbles of its bytes.
+void two_bit_codes(uint q, uint chunk, out vec4 lo, out vec4 hi) {
+    q >>= 4 * (chunk % 2);
+    lo = one_plus(byte_fields(q, 21, 2));
+    hi = one_plus(byte_fields(q >> 2, 21, 2));
+}
+// 1 + q / 8: two low bits as above, the high ones in a word of 32 columns.
+void three_bit_codes(uint q, uint high, uint chunk, out vec4 lo, out vec4 hi) {
+    q >>= 4 * (chunk % 2);
+    high >>= 8 * chunk;
+    lo = one_plus(byte_fields(q, 20, 2) | single_bits(high, 22));
+    hi = one_plus(byte_fields(q >> 2, 20, 2) | single_bits(high >> 4, 22));
+}
+// 1 + q / 16.
+void four_bit_codes(uint q, out vec4 lo, out vec4 hi) {
+    lo = one_plus(byte_fields(q, 19, 4));
+    hi = one_plus(byte_fields(q >> 4, 19, 4));
+}
+// 1 + q / 32: the fifth bits in a word of 32 columns.
+void five_bit_codes(uint q, uint high, uint chunk, out vec4 lo, out vec4 hi) {
+    high >>= 8 * chunk;
+    lo = one_plus(byte_fields(q, 18, 4) | single_bits(high, 22));
+    hi = one_plus(byte_fields(q >> 4, 18, 4) | single_bits(high >> 4, 22));
+}
+// 1 + q / 64: the two high bits as in two_bit_codes.
+void six_bit_codes(uint q, uint high, uint chunk, out vec4 lo, out vec4 hi) {
+    high >>= 4 * (chunk % 2);
+    lo = one_plus(byte_fields(q, 17, 4) | byte_fields(high, 21, 2));
+    hi = one_plus(byte_fields(q >> 4, 17, 4) | byte_fields(high >> 2, 21, 2));
+}
+
+// Bytes as numbers, 0 to 255.
+vec4 bytes_of(uint word) { return vec4(ivec4(uvec4(word, word >> 8, word >> 16, word >> 24) & 0xFFu)); }
+// Negated where the bit of `signs` is set: bit i is that of column i.
+vec4 with_signs(vec4 sizes, uint signs) {
+    return uintBitsToFloat(floatBitsToUint(sizes) ^ single_bits(signs, 31));
+}
+uint byte_of(uint word, uint i) { return word >> (8 * i) & 0xFFu; }

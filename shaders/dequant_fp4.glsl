@@ -1,0 +1,33 @@
+// Nibbles that are E2M1 floats, here doubled: 0 1 2 3 4 6 8 12 and their negatives (-0 is 0).
+//   mxfp4  2^(e - 128) v(q)   unit of 32: 4 words of codes, side the byte e  (OCP Microscaling 1.0)
+//   nvfp4  s v(q) / 2         unit of 64: a word of E4M3 scales s of 16 columns each, 8 of codes
+
+vec4 fp4_values(uint q) {
+    const uvec4 i = uvec4(q, q >> 8, q >> 16, q >> 24);
+    const ivec4 size = ivec4(uvec4(0xC8643210u) >> (4u * (i & 7u)) & 15u);
+    return vec4(mix(size, -size, notEqual(i & 8u, uvec4(0))));
+}
+void fp4_codes(uint q, out vec4 lo, out vec4 hi) {
+    lo = fp4_values(q);
+    hi = fp4_values(q >> 4);
+}
+void mxfp4_codes(uint cell, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
+    fp4_codes(weight_word(cell * 4 + chunk, slot), lo, hi);
+}
+void nvfp4_codes(uint cell, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
+    fp4_codes(weight_word(cell / 2 * 9 + 1 + cell % 2 * 4 + chunk, slot), lo, hi);
+}
+
+// The scales of e = 0 and 1 are subnormal, the values they make are mostly not: so a normal scale and,
+// as the offset, what is still to be multiplied (weight_values).
+Affine mxfp4_affine(uint cell, uint slot) {
+    const uint e = weight_byte(cell, slot);
+    return Affine(uintBitsToFloat((max(e, 2u) - 1u) << 23), 0.0, e < 2u ? 0.25 * float(e + 1u) : 1.0);
+}
+Affine nvfp4_affine(uint cell, uint slot, uint chunk) {
+    const uint s = byte_of(weight_word(cell / 2 * 9, slot), cell % 2 * 2 + chunk / 2);
+    const uint exponent = s >> 3 & 15u, fraction = s & 7u;
+    const float normal = uintBitsToFloat((exponent + 119u) << 23 | fraction << 20);  // 2^(exponent - 8) (1 + fraction / 8)
+    const float scale = exponent == 0u ? float(fraction) / 1024.0 : normal;
+    return Affine(s == 0x7Fu ? 0.0 : scale, 0.0, 0.0);  // NaN counts as zero
+}
