@@ -128,6 +128,9 @@ float weight_scale(Affine affine) {
 // The file's values, bit for bit.
 precise vec4 weight_values(vec4 codes, Affine affine) {
     if (WEIGHT_PLAIN) return codes;
+    if (WEIGHT_TYPE == WEIGHT_MXFP4 || WEIGHT_TYPE == WEIGHT_NVFP4) {
+        codes = mix(codes, vec4(0.0), equal(codes, vec4(0.0)));  // a code of -0 stands for 0
+    }
     precise vec4 product = affine.scale * (codes - affine.zero);
     if (WEIGHT_OFFSET) product += affine.offset;
     if (WEIGHT_TYPE == WEIGHT_MXFP4) product *= affine.offset;

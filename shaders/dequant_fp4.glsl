@@ -1,11 +1,13 @@
-// Nibbles that are E2M1 floats, here doubled: 0 1 2 3 4 6 8 12 and their negatives (-0 is 0).
+// Nibbles that are E2M1 floats, here doubled: 0 1 2 3 4 6 8 12 and their negatives (-0 is 0: weight_values).
 //   mxfp4  2^(e - 128) v(q)   unit of 32: 4 words of codes, side the byte e  (OCP Microscaling 1.0)
 //   nvfp4  s v(q) / 2         unit of 64: a word of E4M3 scales s of 16 columns each, 8 of codes
 
+// The low three bits, added to those of 1.0 from the top mantissa bit on, make h = 2^e (1 + m / 2): the value
+// but for e = 0, where m is wanted. 2 h - 2 is that, and no less than h elsewhere.
 vec4 fp4_values(uint q) {
-    const uvec4 i = uvec4(q, q >> 8, q >> 16, q >> 24);
-    const ivec4 size = ivec4(uvec4(0xC8643210u) >> (4u * (i & 7u)) & 15u);
-    return vec4(mix(size, -size, notEqual(i & 8u, uvec4(0))));
+    const vec4 h = uintBitsToFloat(byte_fields(q, 22, 3) + 0x3F800000u);
+    const uvec4 signs = uvec4(q << 28, q << 20, q << 12, q << 4) & 0x80000000u;
+    return uintBitsToFloat(floatBitsToUint(min(h, 2.0 * h - 2.0)) | signs);
 }
 void fp4_codes(uint q, out vec4 lo, out vec4 hi) {
     lo = fp4_values(q);
