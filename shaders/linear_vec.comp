@@ -35,6 +35,7 @@ const uint SUMS = 2 * PAIRS * TOKENS;  // [pair][even, odd][token]
 
 // Chunks of 8 columns that share a scale.
 const uint SPAN = WEIGHT_HALVES ? 2 : 4;
+const uint STEP = WEIGHT_HALVES ? 2 : 1;  // two chunks share words there
 
 const uint X_LOADS = SG_SIZE < 8 ? 8 / SG_SIZE : 1;
 // x of the chunk that starts at column k.
@@ -63,31 +64,40 @@ void join_parts(inout float sums[SUMS]) {
     }
 }
 
-// Adds span `span` of rows `slots` of `cells` (row groups), [pair][even, odd], times x to the sums.
-void add_span(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIRS], uint token0, uint span) {
-    const uint block = span * SPAN / 4, first = span * SPAN % 4;
-    float span_sums[SUMS], x_sums[TOKENS];
-    [[unroll]] for (uint i = 0; i < SUMS; ++i) span_sums[i] = 0.0;
-    [[unroll]] for (uint t = 0; t < TOKENS; ++t) x_sums[t] = 0.0;
-    UNROLL_CHUNKS for (uint c = 0; c < SPAN; ++c) {
-        vec4 lo[2 * PAIRS], hi[2 * PAIRS];
-        [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
-            weight_codes(cells[r / 2] + block, slots[r / 2] + r % 2 * WEIGHT_GROUP_PAIRS, first + c, lo[r], hi[r]);
-        }
-        [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
-            float values[8];
-            load_chunk(min(token0 + t, push.tokens - 1), 8 * (span * SPAN + c), values);
-            [[unroll]] for (uint j = 0; j < 8; ++j) {
-                if (WEIGHT_SHIFTED) x_sums[t] += values[j];
-                [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
-                    const uint i = r * TOKENS + t;
-                    span_sums[i] = fma(j < 4 ? lo[r][j] : hi[r][j - 4], values[j], span_sums[i]);
-                }
+// Adds chunk `chunk` of rows `slots` of `cells`, [pair][even, odd], times x to the sums, and x to its own.
+void add_chunk(inout float sums[SUMS], inout float x_sums[TOKENS], uint cells[PAIRS], uint slots[PAIRS], uint token0,
+               uint chunk) {
+    vec4 lo[2 * PAIRS], hi[2 * PAIRS];
+    [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
+        const uint slot = slots[r / 2] + r % 2 * WEIGHT_GROUP_PAIRS;
+        weight_codes(cells[r / 2] + chunk / 4, slot, chunk % 4, lo[r], hi[r]);
+    }
+    [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
+        float values[8];
+        load_chunk(min(token0 + t, push.tokens - 1), 8 * chunk, values);
+        [[unroll]] for (uint j = 0; j < 8; ++j) {
+            if (WEIGHT_SHIFTED) x_sums[t] += values[j];
+            [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
+                const uint i = r * TOKENS + t;
+                sums[i] = fma(j < 4 ? lo[r][j] : hi[r][j - 4], values[j], sums[i]);
             }
         }
     }
+}
+
+// Adds span `span` (SPAN chunks).
+void add_span(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIRS], uint token0, uint span) {
+    float span_sums[SUMS], x_sums[TOKENS];
+    [[unroll]] for (uint i = 0; i < SUMS; ++i) span_sums[i] = 0.0;
+    [[unroll]] for (uint t = 0; t < TOKENS; ++t) x_sums[t] = 0.0;
+    UNROLL_CHUNKS for (uint c = 0; c < SPAN; c += STEP) {
+        [[unroll]] for (uint i = 0; i < STEP; ++i) {
+            add_chunk(span_sums, x_sums, cells, slots, token0, span * SPAN + c + i);
+        }
+    }
     [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
-        const Affine affine = weight_affine(cells[r / 2] + block, slots[r / 2] + r % 2 * WEIGHT_GROUP_PAIRS, first);
+        const uint slot = slots[r / 2] + r % 2 * WEIGHT_GROUP_PAIRS;
+        const Affine affine = weight_affine(cells[r / 2] + span * SPAN / 4, slot, span * SPAN % 4);
         const float scale = weight_scale(affine), shift = affine.offset - affine.scale * affine.zero;
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
             const uint i = r * TOKENS + t;

@@ -5,12 +5,14 @@
 #include "verbs.h"
 
 #include "console.h"
+#include "gguf.h"
 #include "text_table.h"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <optional>
 
 namespace scoria::cli {
 namespace {
@@ -150,16 +152,57 @@ std::string model_text(const Model& model) {
     return out;
 }
 
+/// The header of a GGUF file that holds no model, such as tensors or a vocabulary alone; nothing if it holds
+/// (part of) one.
+std::optional<Gguf> header_without_model(const std::string& path) {
+    try {
+        Gguf header = read_gguf(File(path));
+        const auto embeds = [](const GgufTensor& tensor) { return tensor.name == "token_embd.weight"; };
+        if (std::ranges::none_of(header.tensors, embeds)) return header;
+    } catch (const Error&) {  // the caller has a better one
+    }
+    return {};
+}
+
+std::string header_report(const Gguf& header, const std::string& reason, bool json) {
+    nlohmann::json tensors = nlohmann::json::array();
+    TextTable table({"tensor", "type", "dimensions", "bytes"});
+    for (const GgufTensor& tensor : header.tensors) {
+        const bool known = tensor_type_info(tensor.type) != nullptr;
+        const uint64_t bytes = known ? tensor_view(tensor).bytes() : 0;
+        tensors.push_back({{"name", tensor.name},
+                           {"type", gguf_type_name(tensor.type)},
+                           {"dimensions", tensor.dimensions},
+                           {"bytes", known ? nlohmann::json(bytes) : nlohmann::json()}});
+        std::string dimensions;
+        for (const uint64_t size : tensor.dimensions)
+            dimensions += cat(dimensions.empty() ? "" : " x ", size);
+        table.add({tensor.name, gguf_type_name(tensor.type), dimensions, known ? cat(bytes) : "?"});
+    }
+    if (!json) return cat("No model: ", reason, "\n\n", table.text());
+    const nlohmann::json report = {{"no_model", reason},
+                                   {"tensors", tensors},
+                                   {"metadata", nlohmann::json::parse(header.metadata.json())}};
+    return report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
 }  // namespace
 
 Action define_inspect(CLI::App& app, const Common& common) {
     auto name = std::make_shared<std::string>();
     app.add_option("MODEL", *name, "GGUF file or name of a pulled model (as -m)");
     return [name, &common] {
-        const Model model = open_model(resolve_model(name->empty() ? common.model : *name));
-        print(common.json
-                  ? model_json(model).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
-                  : model_text(model));
+        const std::string path = resolve_model(name->empty() ? common.model : *name);
+        try {
+            const Model model = open_model(path);
+            print(common.json
+                      ? model_json(model).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
+                      : model_text(model));
+        } catch (const Error& error) {
+            const std::optional<Gguf> header = header_without_model(path);
+            if (!header) throw;
+            print(header_report(*header, error.what(), common.json));
+        }
         return 0;
     };
 }

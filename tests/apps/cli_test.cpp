@@ -99,7 +99,6 @@ TEST_CASE("models that are not there or lie end with 1" * needs_fixtures()) {
     check({{"run", "-p", "x", "-m", "/nonexistent.gguf"}, 1, "", "/nonexistent.gguf"});
     check({{"inspect", fixtures() + "/gguf"}, 1, "", "gguf"});
     check({{"inspect", fixtures() + "/gguf/bloom.gguf"}, 1, "", "bloom"});
-    check({{"inspect", fixtures() + "/quants/all_types.gguf"}, 1, "", "token_embd"});
     check({{"tokenize", "-m", fixtures() + "/tokenizers/gpt-2.gguf", "-f", "/nonexistent.txt"},
            1,
            "",
@@ -142,6 +141,13 @@ TEST_CASE("the model's text side" * needs_fixtures()) {
     CHECK(model["architecture"]["family"] == "llama");
     CHECK(model["architecture"]["layers"].size() == 2);
     CHECK(run_scoria({"inspect", tiny}).out.find("blk.1.ffn_down.weight") != std::string::npos);
+
+    // Tensors and no model: the header alone.
+    const std::string tensors = fixtures() + "/quants/all_types.gguf";
+    const json header = json::parse(run_scoria({"inspect", tensors, "--json"}).out);
+    CHECK(header["tensors"].size() == 28);
+    CHECK(header["no_model"].get<std::string>().find("token_embd") != std::string::npos);
+    CHECK(run_scoria({"inspect", tensors}).out.find("t.IQ2_XXS") != std::string::npos);
 }
 
 TEST_CASE("pull leaves the cache whole whatever happens") {
