@@ -403,7 +403,7 @@ TensorView tensor_view(const GgufTensor& tensor) {
              ": expected rows and columns below 2^32, got [", rows, ", ", cols, "]");
     }
     return {tensor.name, info->type,   static_cast<uint32_t>(rows), static_cast<uint32_t>(cols),
-            0,           tensor.offset};
+            tensor.file, tensor.offset};
 }
 
 }  // namespace scoria

@@ -26,6 +26,7 @@ struct GgufTensor {
     std::vector<uint64_t> dimensions;  // 1 to 4, all at least 1, fastest first
     uint32_t type = 0;                 // GGUF's number; may be one that this build cannot read
     uint64_t offset = 0;               // bytes from the start of the file
+    uint32_t file = 0;                 // of a model in several (gguf_split.h)
 };
 
 /// Metadata with typed access. A getter is empty if the key is absent and throws bad_file, naming the

@@ -1,9 +1,9 @@
-// Puts the parts of an opened GGUF file together.
+// Puts the parts of an opened model together.
 #include "model.h"
 
 #include "fail.h"
 #include "families.h"
-#include "gguf.h"
+#include "gguf_split.h"
 #include "tokenizer/vocabulary.h"
 
 #include <utility>
@@ -13,20 +13,19 @@ namespace {
 
 class FileTensors final : public TensorSource {
   public:
-    explicit FileTensors(File file) : file_(std::move(file)) {}
-    const File& file() const { return file_; }
+    explicit FileTensors(std::vector<File> files) : files_(std::move(files)) {}
 
     void read(const TensorView& tensor, uint64_t first, std::span<std::byte> out) const override {
         const uint64_t bytes = tensor.bytes();
-        if (tensor.file != 0 || first > bytes || out.size() > bytes - first) {
+        if (tensor.file >= files_.size() || first > bytes || out.size() > bytes - first) {
             fail(Status::bad_argument, "tensor", tensor.name, ": expected a range inside ", bytes,
                  " bytes, got ", out.size(), " at ", first);
         }
-        file_.read(tensor.offset + first, out);
+        files_[tensor.file].read(tensor.offset + first, out);
     }
 
   private:
-    File file_;
+    std::vector<File> files_;
 };
 
 ChatTemplate read_chat_template(const GgufMetadata& metadata, const Tokenizer* tokenizer) {
@@ -42,12 +41,9 @@ ChatTemplate read_chat_template(const GgufMetadata& metadata, const Tokenizer* t
 }  // namespace
 
 Model open_model(const std::filesystem::path& path) {
-    const auto tensors = std::make_shared<const FileTensors>(File(path.string()));
-    const Gguf gguf = read_gguf(tensors->file());
-    if (gguf.metadata.integer("split.count").value_or(1) > 1) {
-        fail(Status::unsupported, "gguf", "split.count: expected a model in one file, got ",
-             *gguf.metadata.integer("split.count"));
-    }
+    GgufFiles opened = open_gguf_files(path);
+    const Gguf gguf = std::move(opened.gguf);
+    const auto tensors = std::make_shared<const FileTensors>(std::move(opened.files));
     ReadModel read = read_architecture(gguf, *tensors);
 
     Model model;
@@ -71,8 +67,7 @@ Model open_model(const std::filesystem::path& path) {
 }
 
 std::shared_ptr<const Tokenizer> open_tokenizer(const std::filesystem::path& path) {
-    const File file(path.string());
-    return make_tokenizer(read_vocabulary(read_gguf(file).metadata));
+    return make_tokenizer(read_vocabulary(open_gguf_files(path).gguf.metadata));
 }
 
 }  // namespace scoria

@@ -32,7 +32,7 @@ struct Model {
     std::string metadata_json;  // the file's own metadata as a JSON object (long arrays cut), for `inspect`
 };
 
-/// Opens a GGUF file. Errors: bad_file (missing, truncated, lying: the message names the field),
+/// Opens a GGUF file, or all files of a split model given any of them. Errors: bad_file (missing, truncated, lying: the message names the field),
 /// unsupported (tensor type or architecture, named).
 Model open_model(const std::filesystem::path& path);
 
