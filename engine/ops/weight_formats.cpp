@@ -38,6 +38,13 @@ template <Way way> void nibbles_of_64(uint32_t* file, uint32_t* unit, size_t apa
     for (size_t chunk = 0; chunk < 4; ++chunk) nibbles<way>(file, 2 * chunk, unit, chunk, apart + chunk);
 }
 
+/// Exchanges the bits of b under `mask` with those of a that are `distance` higher.
+constexpr void swap_bits(uint32_t& a, uint32_t& b, int distance, uint32_t mask) {
+    const uint32_t moved = (a >> distance ^ b) & mask;
+    a ^= moved << distance;
+    b ^= moved;
+}
+
 /// 2-bit codes of 256 columns: bytes of a file hold columns i, i + 32, i + 64 and i + 96; a word of a unit
 /// holds 16 neighbours, column i of four in byte i. A transposition of 4 x 4 codes in each byte.
 template <Way way> void quarters(uint32_t* file, uint32_t* unit) {
@@ -46,11 +53,13 @@ template <Way way> void quarters(uint32_t* file, uint32_t* unit) {
             uint32_t* const by_byte = file + 8 * half + 4 * part;
             uint32_t* const by_block =
                 unit + 8 * half + part;  // of the first of four blocks, two words apart
-            uint32_t from[4], to[4] = {};
-            for (size_t i = 0; i < 4; ++i) from[i] = way == Way::pack ? by_byte[i] : by_block[2 * i];
-            for (size_t i = 0; i < 4; ++i)
-                for (size_t j = 0; j < 4; ++j) to[i] |= (from[j] >> (2 * i) & 0x03030303) << (2 * j);
-            for (size_t i = 0; i < 4; ++i) (way == Way::pack ? by_block[2 * i] : by_byte[i]) = to[i];
+            uint32_t w[4];
+            for (size_t i = 0; i < 4; ++i) w[i] = way == Way::pack ? by_byte[i] : by_block[2 * i];
+            swap_bits(w[0], w[1], 2, 0x33333333);  // within squares of 2 x 2
+            swap_bits(w[2], w[3], 2, 0x33333333);
+            swap_bits(w[0], w[2], 4, 0x0F0F0F0F);  // of squares
+            swap_bits(w[1], w[3], 4, 0x0F0F0F0F);
+            for (size_t i = 0; i < 4; ++i) (way == Way::pack ? by_block[2 * i] : by_byte[i]) = w[i];
         }
 }
 /// The same within a word of 16 columns in order; doing it twice undoes it.
@@ -59,8 +68,8 @@ constexpr uint32_t transpose_quarters(uint32_t word) {
         const uint32_t moved = (word >> distance ^ word) & mask;
         word ^= moved ^ moved << distance;
     };
-    swap(0x00CC00CC, 6);   // within 2 x 2 squares of codes
-    swap(0x0000F0F0, 12);  // of squares
+    swap(0x00CC00CC, 6);
+    swap(0x0000F0F0, 12);
     return word;
 }
 
