@@ -70,9 +70,4 @@ Model open_model(const std::filesystem::path& path) {
     return model;
 }
 
-std::shared_ptr<const Tokenizer> open_tokenizer(const std::filesystem::path& path) {
-    const File file(path.string());
-    return make_tokenizer(read_vocabulary(read_gguf(file).metadata));
-}
-
 }  // namespace scoria

@@ -47,18 +47,24 @@ Tokens run_step(DecodeByteCharacters, const Tokens& tokens) {
     return {utf8::valid(bytes)};
 }
 
-Tokens run_step(DecodeByteFallback, const Tokens& tokens) {
+Tokens run_step(const DecodeByteFallback& step, const Tokens& tokens) {
     Tokens out;
     std::string bytes;
     const auto flush = [&] {
         if (bytes.empty()) return;
-        if (utf8::is_valid(bytes)) {
-            out.push_back(bytes);
-        } else {
-            std::string marks;
-            for (size_t i = 0; i < bytes.size(); ++i) utf8::append(marks, utf8::replacement);
-            out.push_back(std::move(marks));
+        const bool valid = utf8::is_valid(bytes);
+        std::string text;
+        for (std::string_view rest = bytes; !rest.empty();) {
+            const utf8::Step next = utf8::step(rest);
+            const bool kept = next.kind == utf8::Step::Kind::valid && (valid || !step.whole_runs);
+            const size_t taken = kept ? next.bytes : 1;
+            if (kept)
+                text += rest.substr(0, taken);
+            else
+                utf8::append(text, utf8::replacement);
+            rest.remove_prefix(taken);
         }
+        out.push_back(std::move(text));
         bytes.clear();
     };
     for (const std::string& token : tokens) {
@@ -94,6 +100,20 @@ Tokens run_step(const DecodeStrip& step, Tokens tokens) {
 Tokens run_step(const DecodeMetaspace& step, Tokens tokens) {
     for (size_t i = 0; i < tokens.size(); ++i)
         tokens[i] = replace_all(tokens[i], step.mark, i == 0 && step.prefixed ? "" : " ");
+    return tokens;
+}
+
+Tokens run_step(const DecodeSpaceMarks& step, Tokens tokens) {
+    bool leading = step.drop_first;
+    for (std::string& token : tokens) {
+        if (leading && token.starts_with(space_mark)) {
+            token.erase(0, space_mark.size());
+            leading = step.drop_leading && token.empty();
+        } else if (!token.empty()) {
+            leading = false;
+        }
+        token = replace_all(token, space_mark, " ");
+    }
     return tokens;
 }
 
@@ -147,8 +167,6 @@ Tokens run_step(DropFirstSpace, Tokens tokens) {
     return tokens;
 }
 
-Tokens run_step(RepairUtf8, const Tokens& tokens) { return {utf8::valid(joined(tokens))}; }
-
 }  // namespace
 
 std::string decode(const std::vector<DecoderStep>& steps, std::vector<std::string> tokens) {
@@ -170,6 +188,8 @@ std::string decode_piece(const std::vector<DecoderStep>& steps, std::string toke
             token.insert(0, 1, ' ');
         } else if (const auto* metaspace = std::get_if<DecodeMetaspace>(&step)) {
             token = run_step(DecodeMetaspace{metaspace->mark, false}, Tokens{token})[0];
+        } else if (std::holds_alternative<DecodeSpaceMarks>(step)) {
+            token = replace_all(token, space_mark, " ");
         } else if (const auto* suffix = std::get_if<DecodeSuffix>(&step)) {
             token = replace_all(token, suffix->suffix, " ");
         } else if (const auto* pieces = std::get_if<DecodeWordPiece>(&step)) {

@@ -11,9 +11,12 @@
 namespace scoria {
 
 struct DecodeByteCharacters {};  // GPT-2's characters to bytes; what is not UTF-8 becomes U+FFFD
-struct DecodeByteFallback {};    // "<0x0A>" to a byte; runs that are not UTF-8 become U+FFFD, one a byte
-struct Fuse {};                  // all become one
-struct JoinWithSpaces {};        // tokenizer.json without a decoder
+struct DecodeByteFallback {      // "<0x0A>" to a byte
+    bool whole_runs =
+        true;  // a run that is not UTF-8 becomes U+FFFD for each byte, not for its bad bytes only
+};
+struct Fuse {};            // all become one
+struct JoinWithSpaces {};  // tokenizer.json without a decoder
 struct DecodeReplace {
     Pattern pattern;
     std::string content;
@@ -25,6 +28,11 @@ struct DecodeStrip {  // up to so many of the character on each side
 struct DecodeMetaspace {
     std::string mark;
     bool prefixed = true;  // the first token's marks are the prefix
+};
+/// SentencePiece's own: a mark in front is the prefix, and where extra spaces are removed there are no
+/// others.
+struct DecodeSpaceMarks {
+    bool drop_first = true, drop_leading = true;
 };
 struct DecodeWordPiece {
     std::string prefix = "##";
@@ -39,11 +47,10 @@ struct DecodeCtc {
 };
 struct TidySpaces {};      // llama.cpp's clean-up: none before punctuation and contractions
 struct DropFirstSpace {};  // of the first token, the prefix that encoding puts there
-struct RepairUtf8 {};      // maximal ill-formed parts become U+FFFD
 
 using DecoderStep = std::variant<DecodeByteCharacters, DecodeByteFallback, Fuse, JoinWithSpaces,
-                                 DecodeReplace, DecodeStrip, DecodeMetaspace, DecodeWordPiece, DecodeSuffix,
-                                 DecodeCtc, TidySpaces, DropFirstSpace, RepairUtf8>;
+                                 DecodeReplace, DecodeStrip, DecodeMetaspace, DecodeSpaceMarks,
+                                 DecodeWordPiece, DecodeSuffix, DecodeCtc, TidySpaces, DropFirstSpace>;
 
 std::string decode(const std::vector<DecoderStep>& steps, std::vector<std::string> tokens);
 
