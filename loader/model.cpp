@@ -66,8 +66,4 @@ Model open_model(const std::filesystem::path& path) {
     return model;
 }
 
-std::shared_ptr<const Tokenizer> open_tokenizer(const std::filesystem::path& path) {
-    return make_tokenizer(read_vocabulary(open_gguf_files(path).gguf.metadata));
-}
-
 }  // namespace scoria

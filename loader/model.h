@@ -36,7 +36,8 @@ struct Model {
 /// unsupported (tensor type or architecture, named).
 Model open_model(const std::filesystem::path& path);
 
-/// Only the vocabulary, for files that hold nothing else. Errors as above.
+/// Only the tokenizer, from a GGUF file, tokenizer.json, SentencePiece's tokenizer.model, BERT's vocab.txt
+/// (by their extensions; tokenizer_config.json beside them counts) or a folder with one. Errors as above.
 std::shared_ptr<const Tokenizer> open_tokenizer(const std::filesystem::path& path);
 
 }  // namespace scoria

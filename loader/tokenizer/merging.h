@@ -67,9 +67,10 @@ template <class Find> void merge_symbols(std::vector<Symbol>& symbols, const Fin
 /// that no lock is needed.
 class SeenWords {
   public:
-    /// Appends the tokens of `word`, by `encode(word, out)` the first time. `word` must outlive this object.
+    /// Appends the tokens of `word`, by `encode(word, out)` the first time.
     template <class Encode>
     void append(std::string_view word, std::vector<TokenId>& out, const Encode& encode) {
+        if (word.size() > most_bytes) return encode(word, out);
         if (const auto found = ranges_.find(word); found != ranges_.end()) {
             const Range range = found->second;
             for (size_t i = 0; i < range.count; ++i) out.push_back(out[range.first + i]);
@@ -84,8 +85,11 @@ class SeenWords {
     struct Range {
         size_t first, count;
     };
-    static constexpr size_t most_words = 1 << 16;
-    std::unordered_map<std::string_view, Range> ranges_;
+    struct Hash : std::hash<std::string_view> {
+        using is_transparent = void;
+    };
+    static constexpr size_t most_words = 1 << 16, most_bytes = 64;
+    std::unordered_map<std::string, Range, Hash, std::equal_to<>> ranges_;
 };
 
 }  // namespace scoria

@@ -1,115 +1,201 @@
 #include "tokenizer/pre_tokenizer.h"
 
 #include "fail.h"
+#include "tokenizer/byte_characters.h"
+#include "tokenizer/utf8.h"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
+#include <span>
 
 namespace scoria {
+
+const std::string_view gpt2_expression =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
 namespace {
 
-// White_Space of Unicode. PCRE2's own \s also takes U+180E, which Unicode removed and the tokenizers never
-// had.
-#define WS R"(\x09-\x0d\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})"
-// Runs of white space; the last one before a word stays with the word.
-#define WS_RUNS "[" WS "]+(?![^" WS "])|[" WS "]+"
+using Steps = std::span<const PreTokenizerStep>;
 
-// Radford et al. 2019, encoder.py of GPT-2.
-constexpr std::string_view gpt2 =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^)" WS R"(\p{L}\p{N}]+|)" WS_RUNS;
+struct Piece {
+    std::string_view text;
+    bool first;  // begins where the whole text does
+};
+using Emit = std::function<void(const Piece&)>;
 
-#define CONTRACTIONS "'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD]"
-#define LETTERS R"([^\r\n\p{L}\p{N}]?\p{L}+)"
-#define SYMBOLS " ?[^" WS R"(\p{L}\p{N}]+[\r\n]*)"
-#define LINE_ENDS "[" WS R"(]*[\r\n]+)"
-// As tokenizer.json of Llama 3 and of Qwen2: they differ in how many digits go together.
-constexpr std::string_view llama3 =
-    CONTRACTIONS "|" LETTERS R"(|\p{N}{1,3}|)" SYMBOLS "|" LINE_ENDS "|" WS_RUNS;
-constexpr std::string_view qwen2 = CONTRACTIONS "|" LETTERS R"(|\p{N}|)" SYMBOLS "|" LINE_ENDS "|" WS_RUNS;
+/// Puts matches and what lies between them together into pieces. Parts come in order and cover the text.
+class Joiner {
+  public:
+    Joiner(const Piece& whole, Matches matches, const Emit& emit)
+        : whole_(whole), matches_(matches), emit_(emit) {}
+    ~Joiner() = default;
 
-const PreTokenizerKind kinds[] = {
-    {.name = "gpt-2", .expressions = {gpt2}},
-    {.name = "smollm", .expressions = {R"(\p{N})", gpt2}},
-    {.name = "falcon", .expressions = {R"([\p{P}$+<=>^~|`]+)", gpt2, "[0-9][0-9][0-9]"}},
-    {.name = "llama-bpe", .expressions = {llama3}, .adds_bos = true, .whole_words = true},
-    {.name = "qwen2", .expressions = {qwen2}, .nfc = true},
+    void part(size_t first, size_t end, bool is_match) {
+        switch (matches_) {
+        case Matches::removed:
+            if (!is_match) give({first, end});
+            return;
+        case Matches::isolated:
+            return give({first, end});
+        case Matches::merged_with_previous:
+            if (is_match && !held_is_match_ && holds_) {
+                held_.second = end;
+                held_is_match_ = true;
+                return;
+            }
+            break;
+        case Matches::merged_with_next:
+            if (!is_match && held_is_match_ && holds_) {
+                held_.second = end;
+                held_is_match_ = false;
+                return;
+            }
+            break;
+        case Matches::contiguous:
+            if (is_match == held_is_match_ && holds_) {
+                held_.second = end;
+                return;
+            }
+            break;
+        }
+        finish();
+        held_ = {first, end};
+        held_is_match_ = is_match;
+        holds_ = true;
+    }
+    void finish() {
+        if (holds_) give(held_);
+        holds_ = false;
+    }
+
+  private:
+    void give(std::pair<size_t, size_t> range) const {
+        if (range.first < range.second)
+            emit_({whole_.text.substr(range.first, range.second - range.first),
+                   whole_.first && range.first == 0});
+    }
+    const Piece& whole_;
+    Matches matches_;
+    const Emit& emit_;
+    std::pair<size_t, size_t> held_{0, 0};
+    bool holds_ = false, held_is_match_ = false;
 };
 
-// A match works inside one piece; these bound a pathological one without touching any real text.
-constexpr uint32_t most_match_steps = 100'000'000;
-constexpr size_t jit_stack_start = 32 << 10, jit_stack_most = 8 << 20;
+void split(const Split& step, const Piece& piece, const Emit& emit) {
+    Joiner joiner(piece, step.matches, emit);
+    size_t done = 0;
+    const auto match = [&](size_t first, size_t end) {
+        if (first > done) joiner.part(done, first, step.inverted);
+        joiner.part(first, end, !step.inverted);
+        done = end;
+    };
+    if (step.pattern.regex) {
+        RegexSearch search(*step.pattern.regex, piece.text);
+        while (const auto range = search.next()) match(range->first, range->second);
+    } else {
+        const std::string& text = step.pattern.text;
+        for (size_t found; (found = piece.text.find(text, done)) != piece.text.npos;)
+            match(found, found + text.size());
+    }
+    if (done < piece.text.size()) joiner.part(done, piece.text.size(), step.inverted);
+    joiner.finish();
+}
 
-template <auto free_function> struct Freed {
-    template <class T> void operator()(T* object) const { free_function(object); }
-};
-using Code = std::unique_ptr<pcre2_code, Freed<pcre2_code_free>>;
-using MatchData = std::unique_ptr<pcre2_match_data, Freed<pcre2_match_data_free>>;
-using MatchContext = std::unique_ptr<pcre2_match_context, Freed<pcre2_match_context_free>>;
-using JitStack = std::unique_ptr<pcre2_jit_stack, Freed<pcre2_jit_stack_free>>;
+void split(const SplitCharacters& step, const Piece& piece, const Emit& emit) {
+    Joiner joiner(piece, step.matches, emit);
+    size_t done = 0;
+    for (size_t i = 0; i < piece.text.size();) {
+        const utf8::Step next = utf8::step(piece.text.substr(i));
+        const size_t end = i + next.bytes;
+        if (step.member(next.code)) {
+            if (i > done) joiner.part(done, i, false);
+            joiner.part(i, end, true);
+            done = end;
+        }
+        i = end;
+    }
+    if (done < piece.text.size()) joiner.part(done, piece.text.size(), false);
+    joiner.finish();
+}
 
-std::string message(int error) {
-    PCRE2_UCHAR text[256];
-    pcre2_get_error_message(error, text, sizeof text);
-    return reinterpret_cast<const char*>(text);
+void split(const GroupDigits& step, const Piece& piece, const Emit& emit) {
+    static const Regex runs(R"(\d+)"), runs_at_word_ends(R"(\d++\b)"), digit(R"(\d)");
+    Joiner joiner(piece, Matches::isolated, emit);
+    size_t done = 0;
+    const auto until = [&](size_t end) {
+        joiner.part(done, end, false);
+        done = end;
+    };
+    RegexSearch search(step.word_end ? runs_at_word_ends : runs, piece.text);
+    while (const auto run = search.next()) {
+        std::vector<size_t> starts;
+        const std::string_view digits = piece.text.substr(run->first, run->second - run->first);
+        for (size_t i = 0; i < digits.size(); i += utf8::step(digits.substr(i)).bytes)
+            starts.push_back(run->first + i);
+        for (size_t i = 0; i < starts.size(); ++i) {
+            if ((starts.size() - i) % 3 == 0 || (i == 0 && step.isolated)) until(starts[i]);
+        }
+        if (step.isolated) until(run->second);
+    }
+    until(piece.text.size());
+}
+
+void split(const Metaspace& step, const Piece& piece, const Emit& emit) {
+    std::string text = replace_all(piece.text, " ", step.mark);
+    const bool prefixed =
+        step.prefix == Metaspace::Prefix::always || (step.prefix == Metaspace::Prefix::first && piece.first);
+    if (prefixed && !text.starts_with(step.mark)) text.insert(0, step.mark);
+    if (!step.split) return emit({text, piece.first});
+    split(Split{{step.mark, {}}, Matches::merged_with_next, false}, {text, piece.first}, emit);
+}
+
+void split(const PrefixSpace&, const Piece& piece, const Emit& emit) {
+    if (piece.text.starts_with(' ')) return emit(piece);
+    emit({" " + std::string(piece.text), piece.first});
+}
+
+void split(const FixedLength& step, const Piece& piece, const Emit& emit) {
+    size_t start = 0, characters = 0;
+    for (size_t i = 0; i < piece.text.size();) {
+        i += utf8::step(piece.text.substr(i)).bytes;
+        if (++characters < step.characters && i < piece.text.size()) continue;
+        emit({piece.text.substr(start, i - start), piece.first && start == 0});
+        start = i;
+        characters = 0;
+    }
+}
+
+void split(const SplitMarkedWords&, const Piece& piece, const Emit& emit) {
+    for (size_t start = 0; start < piece.text.size();) {
+        size_t word = start;
+        while (piece.text.substr(word).starts_with(space_mark)) word += space_mark.size();
+        const size_t end = std::min(piece.text.find(space_mark, word), piece.text.size());
+        emit({piece.text.substr(start, end - start), piece.first && start == 0});
+        start = end;
+    }
+}
+
+void split(const SpellBytes&, const Piece& piece, const Emit& emit) {
+    emit({to_byte_characters(piece.text), piece.first});
+}
+
+void run(Steps steps, const Piece& piece, const PieceSink& sink) {
+    if (piece.text.empty()) return;
+    if (steps.empty()) return sink(piece.text);
+    const Emit next = [&](const Piece& part) { run(steps.subspan(1), part, sink); };
+    std::visit([&](const auto& step) { split(step, piece, next); }, steps[0]);
 }
 
 }  // namespace
 
-const PreTokenizerKind* pre_tokenizer_kind(std::string_view name) {
-    for (const PreTokenizerKind& kind : kinds) {
-        if (kind.name == name) return &kind;
-    }
-    return nullptr;
+void pre_tokenize(const std::vector<PreTokenizerStep>& steps, std::string_view text, bool first,
+                  const PieceSink& piece) {
+    run(steps, {text, first}, piece);
 }
 
-struct PreTokenizer::Expression {
-    Code code;
-
-    explicit Expression(std::string_view pattern) {
-        int error = 0;
-        PCRE2_SIZE where = 0;
-        code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
-                                 PCRE2_UTF | PCRE2_UCP, &error, &where, nullptr));
-        if (!code)
-            fail(Status::failed, "pre-tokenizer", "expression does not compile at ", where, ": ",
-                 message(error));
-        pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // where there is no JIT, matching interprets
-    }
-};
-
-PreTokenizer::PreTokenizer(const PreTokenizerKind& kind) {
-    for (const std::string_view pattern : kind.expressions)
-        expressions_.push_back(std::make_unique<Expression>(pattern));
-}
-
-PreTokenizer::~PreTokenizer() = default;
-
-void PreTokenizer::split(std::string_view text, const std::function<void(std::string_view)>& piece) const {
-    const MatchContext context(pcre2_match_context_create(nullptr));
-    const MatchData match(pcre2_match_data_create(1, nullptr));
-    const JitStack stack(pcre2_jit_stack_create(jit_stack_start, jit_stack_most, nullptr));
-    if (!context || !match || !stack) throw std::bad_alloc();
-    pcre2_set_match_limit(context.get(), most_match_steps);
-    pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
-
-    const auto split_with = [&](const auto& self, size_t index, std::string_view part) -> void {
-        if (index == expressions_.size()) return piece(part);
-        size_t done = 0;
-        while (done < part.size()) {
-            const int result = pcre2_match(expressions_[index]->code.get(),
-                                           reinterpret_cast<PCRE2_SPTR>(part.data()), part.size(), done,
-                                           PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, match.get(), context.get());
-            if (result == PCRE2_ERROR_NOMATCH) break;
-            if (result < 0) fail(Status::failed, "pre-tokenizer", "cannot split the text: ", message(result));
-            const PCRE2_SIZE* range = pcre2_get_ovector_pointer(match.get());
-            const size_t first = range[0], end = range[1];
-            if (first > done) self(self, index + 1, part.substr(done, first - done));
-            self(self, index + 1, part.substr(first, end - first));
-            done = end;
-        }
-        if (done < part.size()) self(self, index + 1, part.substr(done));
-    };
-    split_with(split_with, 0, text);
+PreTokenizerStep split_by(std::string_view expression, Matches matches, bool inverted) {
+    const bool isolated = matches == Matches::isolated && !inverted;
+    if (isolated && expression == R"(\d{1,3}(?=(?:\d{3})*\b))") return GroupDigits{true, true};
+    if (isolated && expression == R"((?=(\d{3})+(?!\d)))") return GroupDigits{false, false};
+    return Split{{{}, Regex(expression)}, matches, inverted};
 }
 
 }  // namespace scoria

@@ -1,18 +1,9 @@
-// The choice of tokenizer by kind, and the decoder of token streams.
+// The decoder of token streams.
 #include "tokenizer/tokenizer.h"
 
-#include "fail.h"
-#include "tokenizer/byte_bpe.h"
-#include "tokenizer/spm_bpe.h"
 #include "tokenizer/utf8.h"
 
 namespace scoria {
-
-std::shared_ptr<const Tokenizer> make_tokenizer(Vocabulary vocabulary) {
-    if (vocabulary.model == "gpt2") return std::make_shared<ByteBpe>(std::move(vocabulary));
-    if (vocabulary.model == "llama") return std::make_shared<SpmBpe>(std::move(vocabulary));
-    fail(Status::unsupported, "gguf", "tokenizer.ggml.model: expected gpt2 or llama, got ", vocabulary.model);
-}
 
 std::string StreamDecoder::push(TokenId id) {
     held_ += tokenizer_->piece(id, special_);

@@ -17,10 +17,18 @@ struct EncodeOptions {
     bool parse_special = true;  // text that spells a special token becomes that token
 };
 
+/// Two texts in one sequence, as cross-encoders take them.
+struct EncodedPair {
+    std::vector<TokenId> ids;
+    std::vector<uint32_t> types;  // one per token: 0 in the first text, as a rule 1 in the second
+};
+
 class Tokenizer {
   public:
     virtual ~Tokenizer() = default;
     virtual std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options = {}) const = 0;
+    virtual EncodedPair encode_pair(std::string_view first, std::string_view second,
+                                    const EncodeOptions& options = {}) const;
     /// Bytes of one token; not always whole UTF-8 sequences. Special tokens are empty unless `special`.
     virtual std::string piece(TokenId id, bool special) const = 0;
     virtual std::string decode(std::span<const TokenId> ids, bool special) const = 0;

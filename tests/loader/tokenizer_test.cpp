@@ -6,7 +6,7 @@
 #include "gguf_builder.h"
 #include "model.h"
 #include "test_env.h"
-#include "tokenizer/nfc.h"
+#include "tokenizer/unicode.h"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -56,7 +56,8 @@ std::shared_ptr<const Tokenizer> letters() {
 }  // namespace
 
 TEST_CASE("published vocabularies give the reference's ids and bytes" * needs_fixtures()) {
-    for (const std::string name : {"gpt-2", "llama-bpe", "qwen2", "falcon", "llama-spm"}) {
+    for (const std::string name :
+         {"gpt-2", "llama-bpe", "qwen2", "falcon", "deepseek-llm", "llama-spm", "phi-3", "bert-bge"}) {
         CAPTURE(name);
         const auto tokenizer = open_tokenizer(fixtures() + "/tokenizers/" + name + ".gguf");
         const json fixture = json::parse(read_file(fixtures() + "/tokenizers/" + name + ".json"));
