@@ -4,7 +4,8 @@
 //   q2_0   d (q - 1)    unit of 64: 4 words of two-bit codes, side d
 //   q1_0   +-d          unit of 128: 4 words of one-bit codes in column order, side d
 
-// Digit n of every byte: the byte is ceil(256 / 243 of the number), so its n-th multiple by 3 overflows it.
+// Digit n of every byte. A byte is five digits as a fraction of 256, rounded up: each multiplication by 3 moves
+// the next digit above the byte.
 vec4 ternary_digits(uint q, uint n) {
     const uint power = n == 0u ? 1u : n == 1u ? 3u : n == 2u ? 9u : n == 3u ? 27u : 81u;
     const uvec4 rest = uvec4(q, q >> 8, q >> 16, q >> 24) * power & 0xFFu;
