@@ -71,6 +71,7 @@ for code in codes:
     lower.append([code, code, 1, distance])
 table("LowerRun lower_runs[]", ["{0x%X, 0x%X, %d, %d}," % tuple(r) for r in lower])
 classes("marks_nonspacing", lambda c, k: k == "Mn")
+classes("marks", lambda c, k: k[0] == "M")
 classes("others", lambda c, k: k in ("Cc", "Cf", "Co"))
 classes("punctuation", lambda c, k: k[0] == "P")
 classes("numbers", lambda c, k: k[0] == "N")

@@ -162,7 +162,7 @@ void ScoreBpe::encode_between(std::string_view text, std::vector<TokenId>& out) 
         if (bytes > spellings_.longest()) return std::nullopt;
         const std::string_view joined = text.substr(left.first, bytes);
         const TokenId id = spellings_.id(joined);
-        if (id < 0) return std::nullopt;
+        if (id < 0 || (bytes == 6 && spelled_byte(joined))) return std::nullopt;  // bytes are no text
         if (unused_[static_cast<size_t>(id)]) joints[joined] = left.size;
         return FoundMerge{-static_cast<double>(scores_[static_cast<size_t>(id)]), id};
     });

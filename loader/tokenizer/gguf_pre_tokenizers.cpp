@@ -84,10 +84,12 @@ const GgufPreTokenizer table[] = {
      // Possessive where nothing else could match: a long word must not fill the stack.
      .expressions = {CONTRACTIONS R"(|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*+(?: \p{L}\p{M}*+)*+)++|\p{N})"
                                   R"(| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+)"}},
+    // The makers' \s*[\r\n]+ looks at the whole of a long run again from each part of it, in vain where a
+    // part has been taken: then there was no line end ahead.
     {.names = {"jais-2"},
      .expressions = {CONTRACTIONS
                      "|" LETTERS R"(|\p{N}{1,3}|)" SYMBOLS
-                     R"(|\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S))"
+                     R"(|(?<![^\S\r\n])\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S))"
                      R"(|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1})"}},
     {.names = {"deepseek-llm"},
      .expressions = {R"([\r\n])", deepseek_letters, "\\s?[!-/:-~！-／：-～‘-‟　-。]+", R"(\s+$)",
@@ -101,15 +103,17 @@ const GgufPreTokenizer table[] = {
                      ASCII_WORD "|" MARKED_LETTERS MARKED R"(|[\r\n]|\s+(?!\S)|\s+)", R"(\p{N})"}},
     {.names = {"afmoe"},
      .expressions = {R"(\d{1,3}(?=(?:\d{3})*\b))",
-                     "[一-鿿㐀-䶿豈-﫿぀-ゟ゠-ヿ･-ﾟ⼀-⿟เ-๿຀-໿ក-៿က-႟ꩠ-ꩿꧠ-꧿가-힯ᄀ-"
+                     "[一-鿿㐀-䶿豈-﫿぀-ゟ゠-ヿ･-ﾟ⼀-⿟เ-๿຀-໿ក-៿က-႟ꩠ-ꩿꧠ-꧿가-"
+                     "힯ᄀ-"
                      "ᇿ]"
                      "+",
                      DEEPSEEK3}},
     {.names = {"youtu"},
-     .expressions = {"[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥぀-ゟ゠-"
-                     "ヿ]"
-                     "+",
-                     CASED(CONTRACTIONS "?") R"(|\p{N}|)" CASED_SYMBOLS TAIL},
+     .expressions =
+         {"[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥぀-ゟ゠-"
+          "ヿ]"
+          "+",
+          CASED(CONTRACTIONS "?") R"(|\p{N}|)" CASED_SYMBOLS TAIL},
      .whole_words = true},
     {.names = {"poro-chat", "bloom", "gpt3-finnish"}, .expressions = {SPACED_WORD}},
     {.names = {"viking"}, .expressions = {SPACED_WORD, R"(\p{N})"}},
@@ -139,6 +143,12 @@ const GgufPreTokenizer* gguf_pre_tokenizer(std::string_view name) {
         if (std::ranges::find(row.names, name) != row.names.end()) return &row;
     }
     return nullptr;
+}
+
+std::vector<std::string_view> gguf_pre_tokenizer_names() {
+    std::vector<std::string_view> names;
+    for (const GgufPreTokenizer& row : table) names.push_back(row.names.front());
+    return names;
 }
 
 }  // namespace scoria

@@ -21,4 +21,7 @@ struct GgufPreTokenizer {
 /// Row of the table, or null.
 const GgufPreTokenizer* gguf_pre_tokenizer(std::string_view name);
 
+/// One name of each row.
+std::vector<std::string_view> gguf_pre_tokenizer_names();
+
 }  // namespace scoria

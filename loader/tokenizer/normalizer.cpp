@@ -27,11 +27,13 @@ std::string run_step(Lowercase, std::string_view text) {
         text, [](char32_t code, std::string_view, std::string& out) { utf8::append_lower(out, code); });
 }
 
-std::string run_step(StripAccents, std::string_view text) {
+template <bool (*removed)(char32_t)> std::string without(std::string_view text) {
     return map_characters(text, [](char32_t code, std::string_view character, std::string& out) {
-        if (!utf8::is_nonspacing_mark(code)) out += character;
+        if (!removed(code)) out += character;
     });
 }
+
+std::string run_step(StripAccents, std::string_view text) { return without<utf8::is_mark>(text); }
 
 std::string run_step(ByteCharacters, std::string_view text) { return to_byte_characters(text); }
 
@@ -139,7 +141,7 @@ std::string run_step(const BertRules& rules, std::string_view text) {
                 cleaned += character;
             }
         });
-    if (rules.strip_accents) out = run_step(StripAccents(), utf8::normal_form(out, NormalForm::nfd));
+    if (rules.strip_accents) out = without<utf8::is_nonspacing_mark>(utf8::normal_form(out, NormalForm::nfd));
     return rules.lowercase ? run_step(Lowercase(), out) : out;
 }
 

@@ -39,7 +39,7 @@ class Charsmap {
 };
 
 struct Lowercase {};
-struct StripAccents {};    // removes nonspacing marks; a decomposition goes before
+struct StripAccents {};    // removes marks; a decomposition goes before
 struct ByteCharacters {};  // every byte as GPT-2's character for it
 struct Nmt {};             // the clean-up of SentencePiece's nmt rules
 struct StripSpaces {

@@ -86,6 +86,7 @@ class Unigram final : public TokenModel {
     struct Options {
         TokenId unknown = -1;  // -1: characters that are no token are dropped
         bool byte_fallback = false;
+        bool bytes_are_text = false;   // a text that spells a byte token becomes it
         bool single_precision = true;  // SentencePiece's sums; tokenizer.json's are double
     };
     /// Log probabilities; `user_defined` tokens count by their length instead.

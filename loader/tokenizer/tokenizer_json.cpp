@@ -112,6 +112,7 @@ void read_unigram(const json& model, Pipeline& p) {
              unknown);
     const Unigram::Options options{.unknown = unknown == none ? -1 : static_cast<TokenId>(unknown),
                                    .byte_fallback = field(model, "byte_fallback", false),
+                                   .bytes_are_text = true,
                                    .single_precision = false};
     p.model = std::make_unique<Unigram>(p.tokens, std::move(scores), std::vector<bool>(p.tokens.size()),
                                         least, options);
@@ -154,6 +155,8 @@ void read_added_tokens(const json& root, Pipeline& p) {
         token.id = id.get<TokenId>();
         p.hidden.resize(p.tokens.size());
         p.hidden[static_cast<size_t>(token.id)] = token.special;
+        // The library decodes such a token to what it looks for.
+        if (token.normalized) p.tokens[static_cast<size_t>(token.id)] = normalize(p.normalizer, token.text);
         p.added.push_back(std::move(token));
     }
 }

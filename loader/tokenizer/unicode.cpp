@@ -158,6 +158,7 @@ bool is_punctuation(char32_t code) {
 }
 
 bool is_number(char32_t code) { return code < 0x80 ? code >= '0' && code <= '9' : contains(numbers, code); }
+bool is_mark(char32_t code) { return code >= 0x300 && contains(marks, code); }
 bool is_nonspacing_mark(char32_t code) { return code >= 0x300 && contains(marks_nonspacing, code); }
 bool is_other(char32_t code) { return contains(others, code); }
 

@@ -17,6 +17,7 @@ inline std::string nfc(std::string_view text) { return normal_form(text, NormalF
 bool is_space(char32_t code);            // White_Space
 bool is_punctuation(char32_t code);      // General_Category P, and the symbols of ASCII
 bool is_number(char32_t code);           // General_Category N
+bool is_mark(char32_t code);             // General_Category M
 bool is_nonspacing_mark(char32_t code);  // General_Category Mn
 bool is_other(char32_t code);            // General_Category Cc, Cf, Co
 

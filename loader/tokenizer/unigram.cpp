@@ -19,7 +19,7 @@ Unigram::Unigram(std::vector<std::string> tokens, std::vector<double> scores,
     std::vector<std::pair<std::string_view, TokenId>> entries;
     for (size_t i = 0; i < scores_.size(); ++i) {
         const std::string& token = spellings_.tokens()[i];
-        if (!utf8::is_valid(token)) continue;
+        if (!utf8::is_valid(token) || (!options_.bytes_are_text && spelled_byte(token))) continue;
         entries.push_back({token, static_cast<TokenId>(i)});
         // So that a user-defined token beats any other way to write it (unigram_model.cc).
         if (user_defined[i]) scores_[i] = static_cast<double>(token.size()) * best - 0.1;

@@ -131,6 +131,15 @@ TEST_CASE("the model's text side" * needs_fixtures()) {
     CHECK(run_scoria({"detokenize", "-m", gpt2, "--ids", ids}).out == golden["text"]);
     CHECK(run_scoria({"detokenize", "-m", gpt2}, {.input = ids}).out == golden["text"]);
 
+    // A folder or one of its files does as well as a GGUF file.
+    const std::string bert = fixtures() + "/hf_tokenizers/bert-wordpiece";
+    const json bert_case = json::parse(file_text(bert + "/cases.json"))["cases"][16];
+    for (const std::string& path : {bert, bert + "/tokenizer.json"})
+        check({{"tokenize", "--special", "-m", path, "-p", bert_case["text"]},
+               0,
+               bert_case["ids"].dump() + "\n",
+               ""});
+
     const std::string name = fixtures() + "/templates/HuggingFaceTB-SmolLM2-135M-Instruct";
     const json rendered = json::parse(file_text(name + ".json"))[0];
     CHECK(run_scoria({"template", "--template", name + ".jinja", "--messages", "-"},

@@ -3,12 +3,17 @@
 #include "file.h"
 #include "model.h"
 #include "test_env.h"
+#include "tokenizer/gguf_pre_tokenizers.h"
 #include "tokenizer/sources.h"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <unistd.h>
 
 using namespace scoria;
 using namespace scoria::test;
@@ -62,4 +67,174 @@ TEST_CASE("tokenizer.model gives the ids and texts of SentencePiece") {
             CHECK(tokenizer->decode(ids, false) == entry["decoded"]);
         }
     }
+}
+
+namespace {
+
+std::string json_with(const std::string& parts) {
+    return R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "<u>": 3}, "merges": ["a b"]})" +
+           parts + "}";
+}
+
+std::string problem_of(const std::function<void()>& read) {
+    try {
+        read();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "none";
+}
+
+}  // namespace
+
+TEST_CASE("tokenizer.json that lies or asks for what is not there is refused by name") {
+    const auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+    const std::pair<std::string, std::string> cases[] = {
+        {"", "tokenizer.json"},
+        {"[]", "expected an object"},
+        {"{}", "model is missing"},
+        {std::string(1 << 20, '['), "levels of nesting"},
+        {json_with(R"(, "x": )" + nested(100)), "levels of nesting"},
+        {json_with(R"(, "normalizer": {"type": "Odd"})"), "does not support Odd"},
+        {json_with(R"(, "pre_tokenizer": {"type": "UnicodeScripts"})"), "does not support UnicodeScripts"},
+        {json_with(R"(, "decoder": {"type": "Odd"})"), "does not support Odd"},
+        {json_with(R"(, "post_processor": {"type": "Odd"})"), "does not support Odd"},
+        {json_with(R"(, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "("}})"), "cannot run \"(\""},
+        {json_with(R"(, "pre_tokenizer": {"type": "Split", "pattern": {"String": ""}})"), "got none"},
+        {json_with(R"(, "normalizer": {"type": "Precompiled", "precompiled_charsmap": "////fwAA"})"),
+         "expected a table"},
+        {json_with(R"(, "added_tokens": [{"id": 4000000000, "content": "x"}])"), "expected an id below"},
+        {json_with(R"(, "added_tokens": [{"id": -1, "content": "x"}])"), "expected an id below"},
+        {R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}})", "got \"a b\" at 0"},
+        {R"({"model": {"type": "BPE", "vocab": {"a": 99999999}, "merges": []}})", "expected an id below"},
+        {R"({"model": {"type": "Odd"}})", "does not support Odd"},
+        {R"({"model": {"type": "Unigram", "vocab": [["a", 0]], "unk_id": 1}})", "model.unk_id"},
+    };
+    for (const auto& [text, expected] : cases) {
+        const std::string problem = problem_of([&, file = text] { read_tokenizer_json(file); });
+        CHECK_MESSAGE(problem.find(expected) != problem.npos, problem);
+    }
+    CHECK(make_tokenizer(read_tokenizer_json(json_with("")), "test")->encode("abab") == Ids{2, 2});
+}
+
+TEST_CASE("a SentencePiece model that lies is refused by name") {
+    const std::string whole = read_file(folder("spm-bpe-byte-fallback") + "/tokenizer.model");
+    const std::pair<std::string, std::string> cases[] = {
+        {"", "expected a vocabulary"},
+        {"\x0A\xFF\xFF\xFF\xFF\x7F"
+         "abc",
+         "bytes, got 3"},  // a length past the end
+        {std::string("\x0A\x02\x0A\x7F", 4), "expected 127 bytes, got 0"},
+        {std::string(12, '\xFF'), "at most 10 bytes"},
+        {"\x0B", "known wire type, got 3"},
+        {"\x08\x01", "expected wire type 2, got 0"},
+        {whole.substr(0, whole.size() / 2), "tokenizer.model"},
+        {"\x0A\x03\x0A\x01"
+         "a",
+         "one of type unknown"},
+        {"\x0A\x05\x0A\x01"
+         "a\x18\x09",
+         "expected 1 to 6, got 9"},
+        {"\x0A\x05\x0A\x01"
+         "a\x18\x02\x12\x02\x18\x03",
+         "model_type"},
+    };
+    for (const auto& [bytes, expected] : cases) {
+        const std::string problem = problem_of([&, file = bytes] { read_sentencepiece(file); });
+        CHECK_MESSAGE(problem.find(expected) != problem.npos, problem);
+    }
+}
+
+TEST_CASE("a folder, its tokenizer_config.json and vocab.txt") {
+    const std::filesystem::path path =
+        std::filesystem::temp_directory_path() / ("scoria-vocab-" + std::to_string(getpid()));
+    std::filesystem::create_directory(path);
+    const auto write = [&](const char* name, const std::string& text) {
+        std::ofstream(path / name, std::ios::binary) << text;
+    };
+    CHECK(problem_of([&] { open_tokenizer(path); }).find("tokenizer.json") != std::string::npos);
+    write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nhe\n##llo\r\nCafe\ncafe\n!\n");
+    CHECK(open_tokenizer(path)->encode("Hello Café!") == Ids{2, 4, 5, 7, 8, 3});
+    const EncodedPair pair = open_tokenizer(path)->encode_pair("he", "!");
+    CHECK(pair.ids == Ids{2, 4, 3, 8, 3});
+    CHECK(pair.types == std::vector<uint32_t>{0, 0, 0, 1, 1});
+    write("tokenizer_config.json", R"({"do_lower_case": false})");
+    CHECK(open_tokenizer(path)->encode("hello Cafe!") == Ids{2, 4, 5, 6, 8, 3});
+    write("tokenizer.json", json_with(""));
+    write("tokenizer_config.json",
+          R"({"bos_token": {"content": "<u>"}, "eos_token": "ab", "add_bos_token": true})");
+    CHECK(open_tokenizer(path)->encode("ab") == Ids{3, 2});
+    CHECK(open_tokenizer(path)->adds_bos());
+    CHECK(open_tokenizer(path)->ends_generation(2));
+    std::filesystem::remove_all(path);
+}
+
+TEST_CASE("added tokens take spaces, keep to words and compare normalized text") {
+    const auto tokenizer = make_tokenizer(read_tokenizer_json(R"({
+        "normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1, "?": 2}, "unk_token": "?"},
+        "added_tokens": [
+            {"id": 3, "content": "<m>", "lstrip": true, "normalized": false, "special": true},
+            {"id": 4, "content": "<r>", "rstrip": true, "normalized": false},
+            {"id": 5, "content": "zed", "single_word": true, "normalized": true}]})"),
+                                          "test");
+    struct Case {
+        const char* text;
+        Ids ids, unparsed;
+    };
+    const Case cases[] = {
+        {"A  <m> b", {0, 3, 1}, {0, 2, 1}},
+        {"a<r>  b", {0, 4, 1}, {0, 4, 1}},
+        {"ZED a", {5, 0}, {5, 0}},
+        {"azed zeds", {2, 2}, {2, 2}},
+        {"<M>", {2}, {2}},
+        {"", {}, {}},
+    };
+    for (const Case& c : cases) {
+        CAPTURE(c.text);
+        CHECK(tokenizer->encode(c.text) == c.ids);
+        CHECK(tokenizer->encode(c.text, {.parse_special = false}) == c.unparsed);
+    }
+    CHECK(tokenizer->decode(Ids{0, 3, 1}, false) == "a b");
+    CHECK(tokenizer->decode(Ids{0, 3, 1}, true) == "a <m> b");
+}
+
+TEST_CASE("no text takes more than n log n") {
+    std::vector<std::string> texts = {std::string(1 << 20, 'a'), std::string(1 << 20, ' ') + "x",
+                                      std::string(1 << 20, '7'), std::string(1 << 20, '\n'), ""};
+    for (int i = 0; i < 100000; ++i) texts.back() += "\u4e2d\u0301A\u3000 ";
+    texts.push_back(std::string(1 << 20, '\xFF'));
+    const auto check = [&](const Tokenizer& tokenizer, const std::string& name) {
+        for (const std::string& text : texts) {
+            const auto start = std::chrono::steady_clock::now();
+            tokenizer.encode(text);
+            const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+            CHECK_MESSAGE(took.count() < 20, name);
+        }
+    };
+    for (const std::string name : {"llama2-style", "llama3-style", "t5-unigram", "bert-wordpiece"})
+        check(*open_tokenizer(folder(name)), name);
+    for (const std::string name : {"spm-bpe", "spm-unigram"})
+        check(*open_tokenizer(folder(name) + "/tokenizer.model"), name);
+    // Every expression of the table; an expression that is not linear is stopped.
+    for (const std::string_view name : gguf_pre_tokenizer_names()) {
+        std::vector<PreTokenizerStep> steps;
+        for (const std::string_view expression : gguf_pre_tokenizer(name)->expressions)
+            steps.emplace_back(split_by(expression));
+        for (const std::string& text : texts) {
+            if (text[0] == '\xFF') continue;
+            const auto start = std::chrono::steady_clock::now();
+            size_t bytes = 0;
+            pre_tokenize(steps, text, true, [&](std::string_view piece) { bytes += piece.size(); });
+            const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+            CHECK(bytes == text.size());
+            CHECK_MESSAGE(took.count() < 5, name);
+        }
+    }
+    const std::vector<PreTokenizerStep> slow = [] {
+        std::vector<PreTokenizerStep> steps;
+        steps.emplace_back(split_by("(?:a+)+$(?<!a)|a"));
+        return steps;
+    }();
+    CHECK_THROWS_AS(pre_tokenize(slow, std::string(1 << 16, 'a'), true, [](std::string_view) {}), Error);
 }
