@@ -139,10 +139,16 @@ std::vector<TokenId> VocabularyTokenizer::encode(std::string_view text, const En
     std::vector<TokenId> out;
     if (options.add_special && vocabulary_.add_bos.value_or(false) && vocabulary_.bos >= 0)
         out.push_back(vocabulary_.bos);
-    const SpellingTrie& spellings = options.parse_special ? special_ : always_;
     size_t start = 0;
+    auto literal = options.literal.begin();
     for (size_t i = 0; i < text.size();) {
-        const auto [id, length] = spellings.match(text.substr(i));
+        while (literal != options.literal.end() && literal->end <= i) ++literal;
+        const size_t trusted_end =
+            literal == options.literal.end() ? text.size() : std::max(literal->begin, i);
+        const bool trusted = i < trusted_end && options.parse_special;
+        auto [id, length] =
+            trusted ? special_.match(text.substr(i, trusted_end - i)) : always_.match(text.substr(i));
+        if (id < 0 && trusted) std::tie(id, length) = always_.match(text.substr(i));
         if (id < 0) {
             ++i;
             continue;
