@@ -200,7 +200,10 @@ class PercentArguments {
     }
     void finish() const {
         const bool unused = is_tuple() ? used_ < values_.list().items.size() : used_ == 0;
-        if (unused && !named_ && !values_.is(Kind::dict))
+        // What can be indexed may name its values, so none of them need be used.
+        const bool indexable =
+            values_.is(Kind::dict) || values_.is(Kind::list) || values_.is(Kind::undefined);
+        if (unused && !named_ && (is_tuple() || !indexable))
             runtime_.fail("expected as many values as formats, got too many");
     }
 

@@ -75,7 +75,10 @@ Value real_arithmetic(Runtime& runtime, Operator op, double left, double right) 
         if (right == 0) runtime.fail("expected a divisor other than 0, got 0");
         if (op == Operator::divide) return left / right;
         double rest = std::fmod(left, right);
-        if (rest != 0 && (rest < 0) != (right < 0)) rest += right;
+        if (rest == 0)
+            rest = std::copysign(0.0, right);
+        else if ((rest < 0) != (right < 0))
+            rest += right;
         if (op == Operator::modulo) return rest;
         return std::floor((left - rest) / right + 0.5);
     }
@@ -290,9 +293,8 @@ Integer slice_bound(Runtime& runtime, const Value* bound, Integer length, bool b
 Value slice(Runtime& runtime, const Value& value, const Value* from, const Value* to, const Value* step) {
     require_defined(runtime, value, value);
     const bool is_text = value.is(Kind::string);
-    // Jinja answers an undefined value for what Python refuses to slice.
     if (!is_text && (!value.is(Kind::list) || value.list().is_view()))
-        return runtime.undefined("an undefined slice of ", type_name(value));
+        runtime.fail("expected a str or a list to slice, got ", type_name(value));
     const auto length = static_cast<Integer>(is_text ? length_of(value.str()) : value.list().items.size());
     Integer stride = 1;
     if (step != nullptr && !step->is(Kind::none)) {

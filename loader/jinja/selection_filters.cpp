@@ -15,7 +15,9 @@ std::string take_name(Runtime& runtime, Arguments& given, std::string_view what)
     return name;
 }
 
+// What is false (None, 0, an empty string) counts as empty here.
 Value map(Runtime& runtime, const Value& self, Bound& arguments) {
+    if (!is_true(self)) return runtime.iterator({});
     Arguments given = std::move(arguments.all());
     std::vector<Value> out;
     const auto add = [&](Value value) {
@@ -37,6 +39,7 @@ Value map(Runtime& runtime, const Value& self, Bound& arguments) {
 /// select, reject, selectattr and rejectattr: by a test of the items or of an attribute of theirs.
 template <bool wanted, bool by_attribute>
 Value choose(Runtime& runtime, const Value& self, Bound& arguments) {
+    if (!is_true(self)) return runtime.iterator({});
     Arguments given = std::move(arguments.all());
     std::optional<Value> path;
     if (by_attribute) {

@@ -18,7 +18,8 @@ template <Comparison op> Value compared(Runtime& runtime, const Value& self, Bou
 
 Value defined(Runtime&, const Value& self, Bound&) { return !self.is(Kind::undefined); }
 Value is_callable(Runtime&, const Value& self, Bound&) {
-    return self.is(Kind::object) && self.object().callable();
+    // An undefined value has the methods of all others, which fail when they are called.
+    return self.is(Kind::undefined) || (self.is(Kind::object) && self.object().callable());
 }
 Value truth(Runtime&, const Value& self, Bound&) { return self.is(Kind::boolean) && self.boolean(); }
 Value falsehood(Runtime&, const Value& self, Bound&) { return self.is(Kind::boolean) && !self.boolean(); }

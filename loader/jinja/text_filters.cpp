@@ -94,6 +94,7 @@ Text indention(Runtime& runtime, const Bound& arguments, size_t place, int64_t o
 }
 
 Value indent(Runtime& runtime, const Value& self, Bound& arguments) {
+    if (!self.is(Kind::string)) runtime.fail("expected a str for 'indent', got ", type_name(self));
     const Text by = indention(runtime, arguments, 0, 4);
     const bool first = arguments.flag(1, false), blank = arguments.flag(2, false);
     Text text = soft(runtime, self);
@@ -116,7 +117,10 @@ Value replace_filter(Runtime& runtime, const Value& self, Bound& arguments) {
 }
 
 Value truncate(Runtime& runtime, const Value& self, Bound& arguments) {
-    const Value whole = runtime.text(soft(runtime, self));
+    if (self.is(Kind::list) && static_cast<int64_t>(self.list().items.size()) <= arguments.integer(0, 255))
+        return self;
+    if (!self.is(Kind::string)) runtime.fail("expected a str for 'truncate', got ", type_name(self));
+    const Value& whole = self;
     const int64_t length = arguments.integer(0, 255),
                   leeway = arguments.given(3) ? arguments.integer(3, 5) : 5;
     const Text end = arguments.text(2, "...");
@@ -135,6 +139,8 @@ Value truncate(Runtime& runtime, const Value& self, Bound& arguments) {
 }
 
 Value url_encode(Runtime& runtime, const Value& self, Bound&) {
+    if (!self.is(Kind::string) && !self.is_number())
+        runtime.fail("expected a str for 'urlencode', got ", type_name(self));
     const Text text = soft(runtime, self);
     std::string out;
     runtime.reserve(3 * text.size());

@@ -123,6 +123,7 @@ TEST_CASE("filters and methods") {
         {"'%s-%5.2f-%05d-%x' | format('a', 2.5, 42, 255) ~ '{1}{0:>4}{b.x:,}'.format(1, 'a', b={'x': 1234})",
          "a- 2.50-00042-ffa   11,234"},
         {"('<b>' | safe) + '<' ~ ('<' | e)", "<b>&lt;&amp;lt;"},
+        {"[n | map('upper') | list, '%s' | format(a) ~ 'x' % a, -3 % 1.5]", "[[], '[1, 2, 3]x', 0.0]"},
         {"range(5)[1:3] | list ~ (range(9, 0, -4) | list) ~ dict(a=1) ~ namespace(a=2).a",
          "[1, 2][9, 5, 1]{'a': 1}2"},
         {"strftime_now('%Y-%m-%d %H:%M:%S %A %d %b %Y %-d %j %p')",
