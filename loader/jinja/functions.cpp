@@ -45,7 +45,7 @@ std::vector<std::pair<Value, Value>> named_items(Runtime& runtime, Arguments& gi
                 std::vector<Value> both = runtime.items(pair);
                 if (both.size() != 2)
                     runtime.fail("expected pairs of key and value, got ", both.size(), " values");
-                runtime.reserve(items.size() * sizeof(items[0]) / 16);
+                if (items.size() == items.capacity()) runtime.reserve(2 * items.size() * sizeof(items[0]));
                 items.emplace_back(std::move(both[0]), std::move(both[1]));
                 return true;
             });

@@ -13,7 +13,7 @@ struct Limits {
     uint64_t steps = 50'000'000;     // a node evaluated, 64 bytes copied, an item visited: seconds at most
     uint64_t memory = 256ull << 20;  // bytes of all values alive
     uint64_t output = 64ull << 20;   // bytes rendered
-    unsigned depth = 400;            // nested evaluations, some 400 bytes of stack each
+    unsigned depth = 400;            // nested evaluations, about 1 KiB of stack each
 };
 constexpr unsigned max_value_depth = 200;  // of lists in lists
 

@@ -101,14 +101,13 @@ std::vector<Text> split_space(Runtime& runtime, const Text& text, int64_t most, 
     };
     std::vector<Text> parts;
     for (pass(true); begin < end; pass(true)) {
-        runtime.reserve((parts.size() + 1) * sizeof(Text) / 16);
         if (most-- == 0) {
             parts.push_back(text.slice(begin, end));
             break;
         }
         const size_t near = from_right ? end : begin;
         pass(false);
-        parts.push_back(from_right ? text.slice(end, near) : text.slice(near, begin));
+        push(runtime, parts, from_right ? text.slice(end, near) : text.slice(near, begin));
     }
     return parts;
 }
@@ -130,14 +129,14 @@ std::vector<Text> split_by(Runtime& runtime, const Text& text, const Text& by, i
     std::vector<size_t> found;
     for (size_t at = 0; (at = search(runtime, text.bytes(), by.bytes(), at)) != std::string::npos;
          at += by.size())
-        found.push_back(at);
+        push(runtime, found, at);
     if (from_right) {  // overlapping separators are counted from the end
         found.clear();
         for (size_t end = text.size();
              end >= by.size() && (most < 0 || static_cast<int64_t>(found.size()) < most);) {
             const size_t at = search_back(runtime, std::string_view(text.bytes()).substr(0, end), by.bytes());
             if (at == std::string::npos) break;
-            found.push_back(end = at);
+            push(runtime, found, end = at);
         }
         std::ranges::reverse(found);
     }

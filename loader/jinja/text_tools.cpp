@@ -33,8 +33,7 @@ std::vector<Text> split_lines(Runtime& runtime, const Text& text, bool keep_ends
         const char32_t code = next_code(text.bytes(), at);
         if (!ends_line(code)) continue;
         if (code == '\r' && at < text.size() && text.bytes()[at] == '\n') ++at;
-        runtime.reserve((lines.size() + 1) * sizeof(Text) / 16);
-        lines.push_back(text.slice(begin, keep_ends ? at : end));
+        push(runtime, lines, text.slice(begin, keep_ends ? at : end));
         begin = at;
     }
     if (begin < text.size()) lines.push_back(text.slice(begin, text.size()));

@@ -5,6 +5,12 @@
 
 namespace scoria::jinja {
 
+/// Appends within the limits of memory.
+template <class T> void push(Runtime& runtime, std::vector<T>& to, T item) {
+    if (to.size() == to.capacity()) runtime.reserve(2 * (to.size() + 1) * sizeof(T));
+    to.push_back(std::move(item));
+}
+
 /// Without characters of `set` (null: whitespace) at its ends.
 Text strip(const Text& text, const Text* set, bool left, bool right);
 std::vector<Text> split_lines(Runtime& runtime, const Text& text, bool keep_ends);
