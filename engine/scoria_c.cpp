@@ -111,7 +111,7 @@ scoria_status scoria_chat_prompt(const scoria_engine* engine, const char* user_m
         require(engine && user_message && length && (text || !capacity),
                 "an engine, a message, and a place for the text");
         const Message message{"user", user_message};
-        const std::string prompt = engine->model->chat_template.render({&message, 1});
+        const std::string prompt = engine->model->chat_template.render({&message, 1}).text;
         if (prompt.size() < capacity) std::memcpy(text, prompt.c_str(), prompt.size() + 1);
         *length = prompt.size();
     });

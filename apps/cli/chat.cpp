@@ -2,6 +2,7 @@
 #include "common.h"
 #include "generation.h"
 #include "io.h"
+#include "messages.h"
 #include "verbs.h"
 
 #include "console.h"
@@ -81,8 +82,8 @@ class Conversation {
     // Keeps the longest common prefix of cache and history, but computes the last token anew: its logits
     // are what the answer starts from.
     void append_history(const std::atomic<bool>& cancel) {
-        const std::vector<TokenId> ids = model_.tokenizer->encode(
-            model_.chat_template.render(messages_), {.add_special = false, .parse_special = true});
+        const std::vector<TokenId> ids =
+            encode_prompt(*model_.tokenizer, model_.chat_template.render(messages_));
         if (ids.empty())
             fail(Status::failed, "chat", "expected the template to render something, got nothing");
         const std::span<const TokenId> held = session_.tokens();

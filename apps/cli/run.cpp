@@ -2,6 +2,7 @@
 #include "common.h"
 #include "generation.h"
 #include "io.h"
+#include "messages.h"
 #include "verbs.h"
 
 #include "console.h"
@@ -42,9 +43,7 @@ std::vector<TokenId> prompt_ids(const Model& model, const RunOptions& options) {
     std::vector<Message> messages;
     if (!options.system.empty()) messages.push_back({"system", options.system});
     messages.push_back({"user", text});
-    // The template writes BOS itself where it wants one.
-    return tokenizer.encode(model.chat_template.render(messages),
-                            {.add_special = false, .parse_special = true});
+    return encode_prompt(tokenizer, model.chat_template.render(messages));
 }
 
 // Times are the caller's: load to engine ready, prompt to its last logits.

@@ -54,23 +54,43 @@ Action define_detokenize(CLI::App& app, const Common& common) {
 
 Action define_template(CLI::App& app, const Common& common) {
     struct Options {
-        std::string file, messages;
+        std::string file, messages, tools, variables, now, bos, eos;
         bool no_generation_prompt = false;
     };
     auto options = std::make_shared<Options>();
     app.add_option("--template", options->file, "a file with a chat template, instead of the model's");
-    app.add_option("--messages", options->messages,
-                   "JSON file: [{\"role\": ..., \"content\": ...}, ...] (-: stdin)")
+    app.add_option(
+           "--messages", options->messages,
+           "JSON file: [{\"role\": ..., \"content\": ...}, ...], or an object with \"messages\" and, if "
+           "wanted, \"tools\", \"documents\" and \"variables\" (-: stdin)")
         ->required();
+    app.add_option("--tools", options->tools, "JSON file: an array of tools");
+    app.add_option("--variables", options->variables,
+                   "JSON: more variables, e.g. {\"enable_thinking\": false}");
+    app.add_option("--now", options->now, "the time that the template sees, e.g. 2026-03-14T09:26:53");
+    app.add_option("--bos", options->bos, "the text of the BOS token, with --template");
+    app.add_option("--eos", options->eos, "the text of the EOS token, with --template");
     app.add_flag("--no-generation-prompt", options->no_generation_prompt,
                  "do not open the assistant's answer");
     return [options, &common] {
-        const std::vector<Message> messages = parse_messages(options->messages, read_text(options->messages));
-        const ChatTemplate chat = options->file.empty() ? load_model(common)->chat_template
-                                                        : ChatTemplate(read_text(options->file));
+        scoria::Conversation conversation =
+            parse_conversation(options->messages, read_text(options->messages));
+        if (!options->tools.empty())
+            conversation.tools = parse_json(options->tools, read_text(options->tools));
+        if (!options->variables.empty()) {
+            const nlohmann::ordered_json more = parse_json("--variables", options->variables);
+            if (!more.is_object())
+                fail(Status::bad_argument, "--variables", "expected a JSON object, got ", more.type_name());
+            conversation.variables.update(more);
+        }
+        if (!options->now.empty()) conversation.now = parse_time("--now", options->now);
+        conversation.add_generation_prompt = !options->no_generation_prompt;
+        const ChatTemplate chat = options->file.empty()
+                                      ? load_model(common)->chat_template
+                                      : ChatTemplate(read_text(options->file), options->bos, options->eos);
         if (chat.empty())
             fail(Status::unsupported, "template", "expected a chat template in the model, got none");
-        print(chat.render(messages, !options->no_generation_prompt));
+        print(chat.render(conversation).text);
         return 0;
     };
 }

@@ -4,6 +4,7 @@
 #include "tokenizer/utf8.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace scoria {
 namespace {
@@ -65,20 +66,32 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const std::vector<Norma
     normalized_ = {Trie(normalized), normalized.empty()};
 }
 
-void AddedTokens::find(std::string_view text, bool normalized, bool parse_special, const OnText& on_text,
+void AddedTokens::find(std::string_view text, bool normalized, bool parse_special,
+                       std::span<const TextRange> literal, const OnText& on_text,
                        const OnToken& on_token) const {
     const Set& set = normalized ? normalized_ : raw_;
     size_t done = 0;
     for (size_t i = 0; !set.empty && i < text.size();) {
-        const auto [index, bytes] = set.trie.longest(text.substr(i));
+        while (!literal.empty() && literal.front().end <= i) literal = literal.subspan(1);
+        // What begins in trusted text may not reach into literal text to spell something longer.
+        const size_t trusted_end = literal.empty() ? text.size() : std::max(literal.front().begin, i);
+        bool trusted = parse_special && i < trusted_end;
+        auto [index, bytes] = set.trie.longest(text.substr(i, trusted ? trusted_end - i : text.npos));
+        if (index < 0 && trusted && trusted_end < text.size()) {
+            std::tie(index, bytes) = set.trie.longest(text.substr(i));
+            trusted = false;
+        }
         if (index < 0) {
             ++i;
             continue;
         }
         const AddedToken& token = tokens_[static_cast<size_t>(index)];
         size_t first = i, end = i + bytes;
+        if (token.special && !trusted) {
+            i = parse_special ? i + 1 : end;
+            continue;
+        }
         i = end;
-        if (token.special && !parse_special) continue;
         if (token.single_word && ((first > 0 && is_word(last_character(text.substr(0, first)))) ||
                                   (end < text.size() && is_word(utf8::step(text.substr(end)).code))))
             continue;

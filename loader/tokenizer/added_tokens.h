@@ -4,7 +4,10 @@
 #include "tokenizer/normalizer.h"
 #include "tokenizer/trie.h"
 
+#include "text_range.h"
+
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,9 +33,10 @@ class AddedTokens {
     using OnText = std::function<void(std::string_view text)>;
     using OnToken = std::function<void(TokenId id)>;
     /// Calls in order for the stretches of `text` (valid UTF-8) and the tokens between them: the leftmost,
-    /// and of those the longest. `normalized`: the text is.
-    void find(std::string_view text, bool normalized, bool parse_special, const OnText& on_text,
-              const OnToken& on_token) const;
+    /// and of those the longest. `normalized`: the text is. Special tokens are found if parse_special, and
+    /// only outside the ranges `literal`.
+    void find(std::string_view text, bool normalized, bool parse_special, std::span<const TextRange> literal,
+              const OnText& on_text, const OnToken& on_token) const;
     bool any(bool normalized) const { return !(normalized ? normalized_ : raw_).empty; }
 
   private:

@@ -128,14 +128,20 @@ class PipelineTokenizer final : public Tokenizer {
         const auto on_token = [&](TokenId id) { out.push_back(id); };
         const auto on_raw = [&](std::string_view stretch) {
             const bool first = stretch.data() == text.data();
+            const size_t begin = static_cast<size_t>(stretch.data() - text.data());
+            const bool trusted =
+                !added_.any(true) || std::ranges::none_of(options.literal, [&](const TextRange& range) {
+                    return range.begin < begin + stretch.size() && begin < range.end;
+                });
             std::string changed;
             if (!p_.normalizer.empty()) stretch = changed = normalize(p_.normalizer, stretch);
             const auto on_normal = [&](std::string_view part) {
                 pre_tokenize(p_.pre_tokenizer, part, first && part.data() == stretch.data(), on_piece);
             };
-            added_.find(stretch, true, options.parse_special, on_normal, on_token);
+            // Normalization moves bytes: where any of these were literal, all are.
+            added_.find(stretch, true, options.parse_special && trusted, {}, on_normal, on_token);
         };
-        added_.find(text, false, options.parse_special, on_raw, on_token);
+        added_.find(text, false, options.parse_special, options.literal, on_raw, on_token);
     }
 
     Pipeline p_;

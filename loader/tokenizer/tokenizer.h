@@ -1,6 +1,8 @@
 // Text to token ids and back. One interface for all kinds; immutable after loading, so thread-safe.
 #pragma once
 
+#include "text_range.h"
+
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -15,6 +17,9 @@ using TokenId = int32_t;
 struct EncodeOptions {
     bool add_special = true;    // BOS / EOS as the vocabulary says
     bool parse_special = true;  // text that spells a special token becomes that token
+    // Sorted ranges of the text that were not written by whoever may write control tokens: what spells one
+    // there, wholly or in part, is text. Valid UTF-8 only: ranges count the bytes that are given.
+    std::span<const TextRange> literal{};
 };
 
 /// Two texts in one sequence, as cross-encoders take them.

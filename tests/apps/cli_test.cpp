@@ -146,6 +146,40 @@ TEST_CASE("the model's text side" * needs_fixtures()) {
                      {.input = rendered["messages"].dump()})
               .out == rendered["rendered"]);
 
+    const std::string mistral = fixtures() + "/templates/Mistral-Small-3.2-24B-Instruct-2506";
+    const std::string tools_template =
+        "{{ bos_token }}{{ strftime_now('%d %b') }}{{ tools | tojson }}{{ x }}{{ messages | length }}";
+    const ScratchFolder folder;
+    write_text(folder.path("t.jinja"), tools_template);
+    write_text(folder.path("tools.json"), R"([{"type": "function", "function": {"name": "f"}}])");
+    CHECK(run_scoria({"template", "--template", folder.path("t.jinja"), "--messages", "-", "--tools",
+                      folder.path("tools.json"), "--variables", R"({"x": 5})", "--now", "2026-03-14T09:26:53",
+                      "--bos", "<s>"},
+                     {.input = R"({"messages": []})"})
+              .out == R"(<s>14 Mar[{"type": "function", "function": {"name": "f"}}]50)");
+    const Case refused[] = {
+        {{"template", "--template", folder.path("t.jinja"), "--messages", "-", "--now", "noon"},
+         2,
+         "",
+         "'noon'",
+         {},
+         "[]"},
+        {{"template", "--template", folder.path("t.jinja"), "--messages", "-", "--variables", "[1]"},
+         2,
+         "",
+         "object",
+         {},
+         "[]"},
+        {{"template", "--template", folder.path("t.jinja"), "--messages", "-"}, 1, "", "messages", {}, "{}"},
+        {{"template", "--template", mistral + ".jinja", "--messages", "-"},
+         1,
+         "",
+         "[template] line ",
+         {},
+         R"([{"role": "critic", "content": "no"}])"},
+    };
+    for (const Case& c : refused) check(c);
+
     const json model = json::parse(run_scoria({"inspect", tiny, "--json"}).out);
     CHECK(model["architecture"]["family"] == "llama");
     CHECK(model["architecture"]["layers"].size() == 2);
