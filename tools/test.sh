@@ -37,7 +37,7 @@ fetch_model() { SCORIA_MODEL=$(build/test/scoria pull smollm2); }
 # only where no driver is in the process.
 sanitize() {
     cmake --preset asan
-    cmake --build --preset asan --target test_loader fuzz_gguf fuzz_jinja fuzz_safetensors
+    cmake --build --preset asan --target test_loader fuzz_gguf fuzz_jinja fuzz_safetensors fuzz_sentencepiece fuzz_tokenizer_json
     ctest --preset asan -R '^(loader|fuzz)'
     [ -n "$deep" ] || return 0
     cmake --build --preset asan
