@@ -29,7 +29,8 @@ Affine mxfp4_affine(uint cell, uint slot) {
 Affine nvfp4_affine(uint cell, uint slot, uint chunk) {
     const uint s = byte_of(weight_word(cell / 2 * 9, slot), cell % 2 * 2 + chunk / 2);
     const uint exponent = s >> 3 & 15u, fraction = s & 7u;
-    const float normal = uintBitsToFloat((exponent + 119u) << 23 | fraction << 20);  // 2^(exponent - 8) (1 + fraction / 8)
+    // 2^(exponent - 8) (1 + fraction / 8)
+    const float normal = uintBitsToFloat((exponent + 119u) << 23 | fraction << 20);
     const float scale = exponent == 0u ? float(fraction) / 1024.0 : normal;
     return Affine(s == 0x7Fu ? 0.0 : scale, 0.0, 0.0);  // NaN counts as zero
 }
