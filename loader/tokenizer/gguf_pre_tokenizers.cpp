@@ -102,12 +102,13 @@ const GgufPreTokenizer table[] = {
      .expressions = {R"(\p{N}{1,3})", KANA_HAN,
                      ASCII_WORD "|" MARKED_LETTERS MARKED R"(|[\r\n]|\s+(?!\S)|\s+)", R"(\p{N})"}},
     {.names = {"afmoe"},
-     .expressions = {R"(\d{1,3}(?=(?:\d{3})*\b))",
-                     "[一-鿿㐀-䶿豈-﫿぀-ゟ゠-ヿ･-ﾟ⼀-⿟เ-๿຀-໿ក-៿က-႟ꩠ-ꩿꧠ-꧿가-"
-                     "힯ᄀ-"
-                     "ᇿ]"
-                     "+",
-                     DEEPSEEK3}},
+     .expressions =
+         {R"(\d{1,3}(?=(?:\d{3})*\b))",
+          "[一-鿿㐀-䶿豈-﫿぀-ゟ゠-ヿ･-ﾟ⼀-⿟เ-๿຀-໿ក-៿က-႟ꩠ-ꩿꧠ-꧿가-"
+          "힯ᄀ-"
+          "ᇿ]"
+          "+",
+          DEEPSEEK3}},
     {.names = {"youtu"},
      .expressions =
          {"[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥぀-ゟ゠-"
