@@ -3,7 +3,7 @@
 
 #include "fail.h"
 #include "file.h"
-#include "gguf.h"
+#include "gguf_split.h"
 #include "tokenizer/json.h"
 #include "tokenizer/sources.h"
 #include "tokenizer/vocabulary.h"
@@ -40,7 +40,7 @@ std::shared_ptr<const Tokenizer> open_tokenizer(const fs::path& path) {
     const std::string extension = path.extension().string();
     const bool known = extension == ".json" || extension == ".model" || extension == ".txt";
     if (!known || is_gguf(path))
-        return make_tokenizer(read_vocabulary(read_gguf(File(path.string())).metadata));
+        return make_tokenizer(read_vocabulary(open_gguf_files(path).gguf.metadata));
 
     const std::string bytes = read_file(path.string(), most_bytes);
     const fs::path beside = path.parent_path() / "tokenizer_config.json";
