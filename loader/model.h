@@ -32,8 +32,8 @@ struct Model {
     std::string metadata_json;  // the file's own metadata as a JSON object (long arrays cut), for `inspect`
 };
 
-/// Opens a GGUF file, or all files of a split model given any of them. Errors: bad_file (missing, truncated, lying: the message names the field),
-/// unsupported (tensor type or architecture, named).
+/// Opens a GGUF file, or all files of a split model given any of them. Errors: bad_file (missing, truncated,
+/// lying: the message names the field), unsupported (tensor type or architecture, named).
 Model open_model(const std::filesystem::path& path);
 
 /// Only the tokenizer, from a GGUF file, tokenizer.json, SentencePiece's tokenizer.model, BERT's vocab.txt

@@ -2,8 +2,8 @@
 // kernels. One shard is one buffer of up to three planes, each an array of words:
 //
 //   words   [row groups][units][words of a unit][16 rows]   packed values, and scales in whole words
-//   side    [row groups][units][16 rows]                    what is left of a block: a half or a byte, rows in order
-//   table   as the type says (engine/quant_grids.h)         the points that an IQ code stands for
+//   side    [row groups][units][16 rows]                    what is left of a block: a half or a byte, rows
+//   in order table   as the type says (engine/quant_grids.h)         the points that an IQ code stands for
 //
 // A unit is one block of the file (32, 64, 128 or 256 columns of one row; 32 of a float type), repacked so
 // that a word holds whole chunks of 8 columns. Kernels count cells: 32 columns of a row group, whatever the
