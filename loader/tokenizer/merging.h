@@ -37,15 +37,18 @@ template <class Find> void merge_symbols(std::vector<Symbol>& symbols, const Fin
             return cost != other.cost ? cost > other.cost : left > other.left;
         }
     };
-    std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates;
+    std::vector<Candidate> first;  // made a heap at once, in linear time
     const auto at = [&](int32_t index) -> Symbol& { return symbols[static_cast<size_t>(index)]; };
-    const auto consider = [&](int32_t left, int32_t right) {
+    const auto consider = [&](int32_t left, int32_t right, auto&& take) {
         if (left < 0 || right < 0) return;
         const std::optional<FoundMerge> found = find(at(left), at(right));
-        if (found) candidates.push({found->cost, left, right, at(left).size, at(right).size, found->result});
+        if (found) take(Candidate{found->cost, left, right, at(left).size, at(right).size, found->result});
     };
     for (size_t i = 1; i < symbols.size(); ++i)
-        consider(static_cast<int32_t>(i) - 1, static_cast<int32_t>(i));
+        consider(static_cast<int32_t>(i) - 1, static_cast<int32_t>(i),
+                 [&](const Candidate& candidate) { first.push_back(candidate); });
+    std::priority_queue candidates(std::greater<Candidate>{}, std::move(first));
+    const auto push = [&](const Candidate& candidate) { candidates.push(candidate); };
     while (!candidates.empty()) {
         const Candidate best = candidates.top();
         candidates.pop();
@@ -58,8 +61,8 @@ template <class Find> void merge_symbols(std::vector<Symbol>& symbols, const Fin
         right.size = 0;
         right.next = -1;
         if (left.next >= 0) at(left.next).previous = best.left;
-        consider(left.previous, best.left);
-        consider(best.left, left.next);
+        consider(left.previous, best.left, push);
+        consider(best.left, left.next, push);
     }
 }
 
