@@ -26,7 +26,10 @@ inline std::string caps_profile() { return variable("SCORIA_CAPS"); }
 /// True in the deep tier: all cases instead of the telling few.
 inline bool deep() { return !variable("SCORIA_DEEP").empty(); }
 
-/// True on the slowest driver (SCORIA_FLOOR, ignored in the deep tier): the strict class alone.
+/// True on the slowest driver (SCORIA_FLOOR, ignored in the deep tier): goldens in the strict class, bad
+/// input.
 inline bool floor_tier() { return !variable("SCORIA_FLOOR").empty() && !deep(); }
+/// For tests that read goldens and compile the pipelines of many engines.
+inline doctest::skip needs_fixtures_and_time() { return doctest::skip(floor_tier() || !have_fixtures()); }
 
 }  // namespace scoria::test

@@ -73,7 +73,7 @@ void check(const GgufFile& file) {
 
 }  // namespace
 
-TEST_CASE("vulkan: models of quantised weights agree with the reference") {
+TEST_CASE("vulkan: models of quantised weights agree with the reference" * doctest::skip(floor_tier())) {
     using enum TensorType;
     SUBCASE("mixes as files have them") {
         const Mix mixes[] = {{q4_k, q4_k, q6_k, q4_k, q4_k, q4_k, q6_k},

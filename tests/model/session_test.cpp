@@ -71,7 +71,7 @@ Status status_of(const std::function<void()>& call) {
 
 }  // namespace
 
-TEST_CASE("bits do not depend on shuffled barrier groups, poison, or replay" * needs_fixtures()) {
+TEST_CASE("bits do not depend on shuffled barrier groups, poison, or replay" * needs_fixtures_and_time()) {
     const Outcome plain = outcome(strict());
     struct Row {
         const char* what;
@@ -92,7 +92,8 @@ TEST_CASE("bits do not depend on shuffled barrier groups, poison, or replay" * n
     }
 }
 
-TEST_CASE("the result does not depend on how the prompt is cut or ops are fused" * needs_fixtures()) {
+TEST_CASE("the result does not depend on how the prompt is cut or ops are fused" *
+          needs_fixtures_and_time()) {
     const Outcome whole = outcome(strict());
     const auto near_whole = [&](const Outcome& other) {
         CHECK(largest_difference(whole, other) < 1e-4);
@@ -110,7 +111,7 @@ TEST_CASE("the result does not depend on how the prompt is cut or ops are fused"
     CHECK(outcome(hurried) == whole);
 }
 
-TEST_CASE("deterministic: equal bits however the prompt is batched" * needs_fixtures()) {
+TEST_CASE("deterministic: equal bits however the prompt is batched" * needs_fixtures_and_time()) {
     EngineOptions pinned = strict();
     pinned.deterministic = true;
     const Outcome whole = outcome(pinned);
@@ -136,7 +137,7 @@ TEST_CASE("truncate forgets" * needs_fixtures()) {
         CHECK(again[i] == doctest::Approx(expected[i]).epsilon(1e-4));
 }
 
-TEST_CASE("sampling: one seed one answer, another seed another" * needs_fixtures()) {
+TEST_CASE("sampling: one seed one answer, another seed another" * needs_fixtures_and_time()) {
     SamplingOptions hot{.temperature = 1.5f, .top_k = 0, .top_p = 1, .min_p = 0, .seed = 1};
     const Outcome first = outcome(strict(), 20, 1000, hot);
     CHECK(outcome(strict(), 20, 1000, hot) == first);
@@ -167,7 +168,7 @@ TEST_CASE("bad input meets a status and loses nothing" * needs_fixtures()) {
     CHECK(status_of([&] { Engine too_long(tiny(), options); }) == Status::bad_argument);
 }
 
-TEST_CASE("a callback or a flag stops generation" * needs_fixtures()) {
+TEST_CASE("a callback or a flag stops generation" * needs_fixtures_and_time()) {
     Engine engine(tiny(), strict());
     Session session(engine);
     session.append(some_ids(5));

@@ -119,7 +119,7 @@ TEST_CASE("vulkan: tiny models reproduce their goldens" * needs_fixtures()) {
     }
 }
 
-TEST_CASE("vulkan: every tensor matches the reference, fused and not" * needs_fixtures()) {
+TEST_CASE("vulkan: every tensor matches the reference, fused and not" * needs_fixtures_and_time()) {
     const std::vector<TokenId> ids{3, 50, 7, 200, 9, 11, 100, 33, 4, 8, 21};
     std::vector<std::string> paths;
     for (const char* const name : {"llama3", "qwen2", "qwen3"})
@@ -188,7 +188,7 @@ TEST_CASE("vulkan: SmolLM2 continues as recorded" * needs_fixtures()) {
     }
 }
 
-TEST_CASE("vulkan: SmolLM2 takes the memory that was planned" * needs_fixtures()) {
+TEST_CASE("vulkan: SmolLM2 takes the memory that was planned" * needs_fixtures_and_time()) {
     const std::string path = real_model_or_message();
     if (path.empty()) return;
     Engine engine(std::make_shared<const Model>(open_model(path)), engine_options(Precision::balanced));
@@ -204,7 +204,7 @@ TEST_CASE("vulkan: SmolLM2 takes the memory that was planned" * needs_fixtures()
     CHECK(ours >= 0.9 * (planned - double(engine.memory_plan().staging)));  // which loading gives back
 }
 
-TEST_CASE("vulkan: SmolLM2's perplexity" * doctest::skip(floor_tier() || !have_fixtures())) {
+TEST_CASE("vulkan: SmolLM2's perplexity" * needs_fixtures_and_time()) {
     const std::string path = real_model_or_message();
     if (path.empty()) return;
     const auto model = std::make_shared<const Model>(open_model(path));
