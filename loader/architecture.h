@@ -1,19 +1,50 @@
-// What a model is: enums and sizes, one Layer per layer, and the roles of its weights. Everything the
-// graph builder reads is on this page; it holds no file names and no family names. A value exists only
-// once a fixture fails without it.
+// What a model is: enums and sizes, one Layer per layer. Everything the graph builder reads is on this page;
+// it holds no file names and no family names. A value exists only once a fixture fails without it.
 #pragma once
 
-#include <compare>
+#include "tensors.h"
+
 #include <cstdint>
-#include <map>
-#include <span>
 #include <string>
 #include <vector>
 
 namespace scoria {
 
-enum class NormKind : uint8_t { rms };     // x / sqrt(mean(x^2) + eps) * w  (Zhang & Sennrich 2019)
-enum class Activation : uint8_t { silu };  // x * sigmoid(x)
+enum class NormKind : uint8_t {
+    rms,    // x / sqrt(mean(x^2) + eps) * w  (Zhang & Sennrich 2019)
+    layer,  // (x - mean) / sqrt(variance + eps) * w + b  (Ba et al. 2016)
+};
+
+struct Norm {
+    NormKind kind = NormKind::rms;
+    float epsilon = 0;
+    bool weight = true, bias = false;  // has w, has b
+};
+
+/// Where the norms of a block stand, f being attention or feed-forward.
+enum class NormPlacement : uint8_t {
+    pre,         // x + f(norm(x))
+    post,        // post_norm(x + f(x))
+    sandwich,    // x + post_norm(f(norm(x)))
+    output,      // x + post_norm(f(x))
+    parallel,    // x + attention(norm(x)) + feed_forward(norm(x)), one norm
+    parallel_2,  // likewise, feed_forward with a norm of its own
+};
+
+enum class Activation : uint8_t {
+    identity,      // gated: bilinear
+    silu,          // x sigmoid(x)
+    gelu,          // x Phi(x), by erf (Hendrycks & Gimpel 2016)
+    gelu_tanh,     // 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+    gelu_quick,    // x sigmoid(1.702 x)
+    relu,          // max(x, 0)
+    relu_squared,  // max(x, 0)^2
+    sigmoid,
+    elu,       // x, or e^x - 1 below 0
+    selu,      // 1.0507 (x, or 1.67326 (e^x - 1) below 0)
+    softplus,  // ln(1 + e^x)
+    tanh,
+};
 
 /// Which two elements of a head one rotation turns (Su et al. 2021).
 enum class RopePairs : uint8_t {
@@ -21,26 +52,90 @@ enum class RopePairs : uint8_t {
     halves,       // (i, i + width/2)
 };
 
-/// Rotary positions. Every published scaling (linear, Llama-3, YaRN, LongRoPE) is a choice of
-/// frequencies and a magnitude, so the loader computes both and nothing later knows which it was.
+/// Rotary positions. Every published scaling (linear, Llama-3, YaRN) is a choice of frequencies and a
+/// magnitude, so the loader computes both and nothing later knows which it was. Two depend on the length T
+/// of the sequence, for all of its positions: they hold the rule.
 struct Rope {
     RopePairs pairs = RopePairs::halves;
     uint32_t width = 0;                       // leading elements of each head that rotate; even
     std::vector<double> inverse_frequencies;  // [width/2], radians per position
     double magnitude = 1;                     // multiplies cos and sin
+    uint32_t short_length = 0;                // 0: one regime; else a rule applies where T > short_length
+    std::vector<double> long_inverse_frequencies;  // LongRoPE (Ding et al. 2024): these instead
+    double ntk_base = 0, ntk_factor = 1;  // dynamic NTK, if long_inverse_frequencies is empty: frequencies of
+                                          // ntk_base (ntk_factor T / short_length - ntk_factor + 1)^(w/(w-2))
+};
+
+/// What is added to the score of query i and key j; weights in Role::position_bias.
+enum class PositionBias : uint8_t {
+    none,
+    linear,  // slope[head] (j - i), slopes [heads] (ALiBi, Press et al. 2022)
+    table,   // table[head][min(i - j, span - 1)], [heads, span] (T5 and LaMDA buckets, expanded by distance)
+};
+
+/// Keys j that query i sees, beside j <= i (and the window).
+enum class Mask : uint8_t {
+    causal,
+    strided,        // (i - j) mod stride == 0 (Child et al. 2019)
+    fixed_block,    // j / stride == i / stride
+    fixed_summary,  // j mod stride >= stride - summary, or j == i
+    strided_union,  // i - j <= stride or strided
+    fixed_union,    // fixed_block or fixed_summary
+    local_block,    // j >= i / stride * stride - summary (Image Transformer, Parmar et al. 2018)
+};
+
+/// Norm of q and k heads.
+struct QkNorm {
+    enum class Group : uint8_t { none, head, projection } group = Group::none;  // what one norm spans
+    Norm norm;
+    bool own_weights = false;  // per head: each head has weights of its own, [heads * head_dim]
+    bool after_rope = false;
 };
 
 struct Attention {
     uint32_t heads = 0, kv_heads = 0, head_dim = 0;
     float scale = 1;      // multiplies q.k
+    float soft_cap = 0;   // c of score = c tanh(score / c); 0: none
+    float clip = 0;       // q, k and v are clamped to [-clip, clip] after their bias; 0: not
     uint32_t window = 0;  // 0: all earlier keys; else query i sees keys > i - window
+    Mask mask = Mask::causal;
+    uint32_t stride = 0, summary = 0;  // of the mask
     bool q_bias = false, k_bias = false, v_bias = false, o_bias = false;
-    bool qk_norm = false;  // RMS norm of each q and k head before rotation, weights [head_dim]
+    QkNorm qk_norm;
+    int32_t rope = 0;  // index into Architecture::ropes; -1: no rotation
+    PositionBias bias = PositionBias::none;
+    uint32_t bias_span = 0;  // columns of a table
+    bool sinks = false;      // one more score per head in the softmax's sum, Role::sinks
+    int32_t kv_layer = -1;   // the layer whose keys and values it reads (Brandon et al. 2024); -1: its own
+};
+
+/// Which experts a token goes to, and how much of each (Role::router makes a score per expert).
+struct Routing {
+    uint32_t experts = 0, used = 0;  // 0 experts: none
+    uint32_t size = 0;               // columns of an expert
+    enum class Score : uint8_t {
+        softmax,         // over all experts, before the choice
+        softmax_chosen,  // over the chosen
+        sigmoid,
+    } score = Score::softmax;
+    bool renormalise = false;              // weights divided by their sum
+    float scale = 1;                       // multiplies weights
+    bool router_bias = false;              // added to the router's output
+    bool choice_bias = false;              // Role::router_choice_bias counts in the choice, not in the weight
+    uint32_t groups = 1, groups_used = 1;  // experts are chosen inside the best groups
+    bool group_by_top2 = false;            // a group counts as the sum of its two best, else as its best
+    bool bias = false;                     // expert linears have biases
+    float clamp = 0, gate_slope = 1;  // > 0: (clamp(up) + 1) g sigmoid(gate_slope g), g = min(gate, clamp)
+    uint32_t shared_size = 0;         // columns of the expert that all tokens pass; 0: none
+    bool shared_gate = false;         // times sigmoid(shared_expert_gate x)
 };
 
 struct FeedForward {
-    uint32_t size = 0;                         // columns between up and down
-    Activation activation = Activation::silu;  // down(act(gate x) * up x)
+    uint32_t size = 0;  // columns between up and down; 0: experts only
+    Activation activation = Activation::silu;
+    bool gated = true;  // down(act(gate x) * up x), else down(act(up x))
+    bool gate_bias = false, up_bias = false, down_bias = false;
+    Routing routing;
 };
 
 struct Layer {
@@ -51,97 +146,20 @@ struct Layer {
 struct Architecture {
     std::string family;                           // for people: "llama", "qwen3"
     uint32_t vocab = 0, hidden = 0, context = 0;  // context: the positions it was trained for
-    NormKind norm = NormKind::rms;
-    float norm_epsilon = 0;
+    Norm norm;                                    // of the blocks, the embedding and the output
+    NormPlacement placement = NormPlacement::pre;
+    uint32_t positions = 0;     // rows of Role::position_embedding, which is added; 0: none
+    uint32_t embedding = 0;     // columns of the token table where not `hidden` (embedding_in, embedding_out)
+    float embedding_scale = 1;  // multiplies token embeddings
+    bool embedding_norm = false;  // after positions are added
+    float residual_scale = 1;     // multiplies what a block adds to the stream
+    bool output_norm = true;
+    bool output_bias = false;
     bool tied_embeddings = false;  // logits = token_embedding . x
-    float logit_soft_cap = 0;      // c of logits = c tanh(logits / c); 0: none
-    Rope rope;
+    float logit_scale = 1;         // multiplies logits
+    float logit_soft_cap = 0;      // c of logits = c tanh(logits / c), after the scale; 0: none
+    std::vector<Rope> ropes;
     std::vector<Layer> layers;
 };
-
-/// What a weight is for. Shapes [rows, cols] with y = W x; vectors are [1, cols].
-enum class Role : uint8_t {
-    token_embedding,    // [vocab, hidden]
-    output_norm,        // [hidden]
-    output,             // [vocab, hidden]; absent if tied
-    attention_norm,     // [hidden]
-    q,                  // [heads * head_dim, hidden]
-    k,                  // [kv_heads * head_dim, hidden]
-    v,                  // [kv_heads * head_dim, hidden]
-    o,                  // [hidden, heads * head_dim]
-    q_bias,             // [heads * head_dim]
-    k_bias,             // [kv_heads * head_dim]
-    v_bias,             // [kv_heads * head_dim]
-    o_bias,             // [hidden]
-    q_norm,             // [head_dim]
-    k_norm,             // [head_dim]
-    feed_forward_norm,  // [hidden]
-    gate,               // [size, hidden]
-    up,                 // [size, hidden]
-    down,               // [hidden, size]
-};
-const char* role_name(Role role);
-
-struct WeightRef {
-    Role role;
-    int32_t layer = -1;  // -1: not of a layer
-    auto operator<=>(const WeightRef&) const = default;
-};
-
-/// GGUF's numbering, so that a file's value is the enum's. Values not listed are rejected by name.
-enum class TensorType : uint32_t {
-    f32 = 0,
-    f16 = 1,
-    q4_0 = 2,
-    q4_1 = 3,
-    q5_0 = 6,
-    q5_1 = 7,
-    q8_0 = 8,
-    q2_k = 10,
-    q3_k = 11,
-    q4_k = 12,
-    q5_k = 13,
-    q6_k = 14,
-    iq2_xxs = 16,
-    iq2_xs = 17,
-    iq3_xxs = 18,
-    iq1_s = 19,
-    iq4_nl = 20,
-    iq3_s = 21,
-    iq2_s = 22,
-    iq4_xs = 23,
-    iq1_m = 29,
-    bf16 = 30,
-    tq1_0 = 34,
-    tq2_0 = 35,
-    mxfp4 = 39,
-    nvfp4 = 40,
-    q1_0 = 41,
-    q2_0 = 42,
-};
-
-struct TensorTypeInfo {
-    TensorType type;
-    const char* name;      // "Q4_1"
-    uint32_t block;        // weights per block
-    uint32_t block_bytes;  // bytes per block in a file
-};
-/// Row of the table of supported types, or nullptr.
-const TensorTypeInfo* tensor_type_info(uint32_t gguf_type);
-const TensorTypeInfo& tensor_type_info(TensorType type);
-std::span<const TensorTypeInfo> tensor_types();
-
-/// Where one weight lies in its file. Rows are contiguous; cols is a multiple of the type's block.
-struct TensorView {
-    std::string name;  // as in the file
-    TensorType type = TensorType::f32;
-    uint32_t rows = 0, cols = 0;
-    uint32_t file = 0;    // index into TensorSource's files
-    uint64_t offset = 0;  // bytes from the start of that file
-    uint64_t row_bytes() const;
-    uint64_t bytes() const { return row_bytes() * rows; }
-};
-
-using Weights = std::map<WeightRef, TensorView>;
 
 }  // namespace scoria

@@ -14,7 +14,7 @@ Architecture one_layer() {
     Architecture a;
     a.family = "llama";
     a.vocab = 50, a.hidden = 24;
-    a.norm_epsilon = 1e-5f;
+    a.norm.epsilon = 1e-5f;
     Layer layer;
     layer.attention = {.heads = 4, .kv_heads = 2, .head_dim = 8, .scale = 1, .window = 0};
     layer.feed_forward.size = 40;
@@ -86,8 +86,8 @@ TEST_CASE("graph: switches of the architecture") {
         {"k bias", [](Architecture& a) { a.layers[0].attention.k_bias = true; }, {Role::k_bias, 0}},
         {"v bias", [](Architecture& a) { a.layers[0].attention.v_bias = true; }, {Role::v_bias, 0}},
         {"o bias", [](Architecture& a) { a.layers[0].attention.o_bias = true; }, {Role::o_bias, 0}},
-        {"q norm", [](Architecture& a) { a.layers[0].attention.qk_norm = true; }, {Role::q_norm, 0}},
-        {"k norm", [](Architecture& a) { a.layers[0].attention.qk_norm = true; }, {Role::k_norm, 0}},
+        {"q norm", [](Architecture& a) { a.layers[0].attention.qk_norm.group = QkNorm::Group::head; }, {Role::q_norm, 0}},
+        {"k norm", [](Architecture& a) { a.layers[0].attention.qk_norm.group = QkNorm::Group::head; }, {Role::k_norm, 0}},
         {"untied", [](Architecture& a) { a.tied_embeddings = false; }, {Role::output, -1}},
     };
     const auto weights = [](const Graph& graph) {
@@ -115,7 +115,7 @@ TEST_CASE("graph: switches of the architecture") {
 TEST_CASE("graph: tensors are made once, before they are read, in shapes that "
           "agree") {
     Architecture a = one_layer();
-    a.layers[0].attention.qk_norm = true;
+    a.layers[0].attention.qk_norm.group = QkNorm::Group::head;
     a.layers.push_back(one_layer().layers[0]);
     const Graph graph = build_graph(a);
     std::set<TensorId> made;

@@ -17,7 +17,7 @@ Architecture small_llama(uint32_t layers, bool qk_norm = false) {
     Architecture a;
     a.family = "llama";
     a.vocab = 50, a.hidden = 24, a.context = 64;
-    a.norm_epsilon = 1e-5f;
+    a.norm.epsilon = 1e-5f;
     a.tied_embeddings = true;
     Layer layer;
     layer.attention = {.heads = 3, .kv_heads = 1, .head_dim = 8, .scale = 1, .window = 0, .qk_norm = qk_norm};

@@ -1,5 +1,7 @@
-// Tables of tensor types and role names.
-#include "architecture.h"
+// Tables of tensor types and roles.
+#include "tensors.h"
+
+#include <iterator>
 
 namespace scoria {
 namespace {
@@ -35,6 +37,61 @@ constexpr TensorTypeInfo types[] = {
     {TensorType::q2_0, "Q2_0", 64, 18},        // f16 scale, two-bit codes
 };
 
+constexpr const char* role_names[] = {
+    "token_embedding",
+    "position_embedding",
+    "embedding_in",
+    "embedding_norm",
+    "embedding_norm_bias",
+    "embedding_out",
+    "output_norm",
+    "output_norm_bias",
+    "output",
+    "output_bias",
+    "attention_norm",
+    "attention_norm_bias",
+    "q",
+    "k",
+    "v",
+    "o",
+    "q_bias",
+    "k_bias",
+    "v_bias",
+    "o_bias",
+    "q_norm",
+    "k_norm",
+    "q_norm_bias",
+    "k_norm_bias",
+    "position_bias",
+    "sinks",
+    "attention_post_norm",
+    "attention_post_norm_bias",
+    "feed_forward_norm",
+    "feed_forward_norm_bias",
+    "gate",
+    "gate_bias",
+    "up",
+    "up_bias",
+    "down",
+    "down_bias",
+    "feed_forward_post_norm",
+    "feed_forward_post_norm_bias",
+    "router",
+    "router_bias",
+    "router_choice_bias",
+    "expert_gate",
+    "expert_gate_bias",
+    "expert_up",
+    "expert_up_bias",
+    "expert_down",
+    "expert_down_bias",
+    "shared_gate",
+    "shared_up",
+    "shared_down",
+    "shared_expert_gate",
+};
+static_assert(std::size(role_names) == static_cast<size_t>(Role::shared_expert_gate) + 1);
+
 }  // namespace
 
 const TensorTypeInfo* tensor_type_info(uint32_t gguf_type) {
@@ -55,46 +112,6 @@ uint64_t TensorView::row_bytes() const {
     return uint64_t{cols} / info.block * info.block_bytes;
 }
 
-const char* role_name(Role role) {
-    switch (role) {
-    case Role::token_embedding:
-        return "token_embedding";
-    case Role::output_norm:
-        return "output_norm";
-    case Role::output:
-        return "output";
-    case Role::attention_norm:
-        return "attention_norm";
-    case Role::q:
-        return "q";
-    case Role::k:
-        return "k";
-    case Role::v:
-        return "v";
-    case Role::o:
-        return "o";
-    case Role::q_bias:
-        return "q_bias";
-    case Role::k_bias:
-        return "k_bias";
-    case Role::v_bias:
-        return "v_bias";
-    case Role::o_bias:
-        return "o_bias";
-    case Role::q_norm:
-        return "q_norm";
-    case Role::k_norm:
-        return "k_norm";
-    case Role::feed_forward_norm:
-        return "feed_forward_norm";
-    case Role::gate:
-        return "gate";
-    case Role::up:
-        return "up";
-    case Role::down:
-        return "down";
-    }
-    return "?";
-}
+const char* role_name(Role role) { return role_names[static_cast<size_t>(role)]; }
 
 }  // namespace scoria

@@ -1,0 +1,131 @@
+// The weights of a model: what each is for (its role), its type, and where it lies in a file.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+
+namespace scoria {
+
+/// What a weight is for. Shapes [rows, cols] with y = W x; vectors are [1, cols]. Experts stand one after the
+/// other along the rows.
+enum class Role : uint8_t {
+    token_embedding,      // [vocab, hidden or embedding]
+    position_embedding,   // [positions, hidden]
+    embedding_in,         // [hidden, embedding]
+    embedding_norm,       // [hidden]
+    embedding_norm_bias,  // [hidden]
+    embedding_out,        // [embedding, hidden]
+    output_norm,          // [hidden]
+    output_norm_bias,     // [hidden]
+    output,               // [vocab, hidden or embedding]; absent if tied
+    output_bias,          // [vocab]
+    attention_norm,       // [hidden]
+    attention_norm_bias,  // [hidden]
+    q,                    // [heads * head_dim, hidden]
+    k,                    // [kv_heads * head_dim, hidden]
+    v,                    // [kv_heads * head_dim, hidden]
+    o,                    // [hidden, heads * head_dim]
+    q_bias,               // [heads * head_dim]
+    k_bias,               // [kv_heads * head_dim]
+    v_bias,               // [kv_heads * head_dim]
+    o_bias,               // [hidden]
+    q_norm,         // [head_dim], or [heads * head_dim] with weights of their own or over the projection
+    k_norm,         // likewise
+    q_norm_bias,    // as q_norm
+    k_norm_bias,    // as k_norm
+    position_bias,  // [heads] slopes, or [heads, span]; of layer 0 for all layers if they share it
+    sinks,          // [heads]
+    attention_post_norm,          // [hidden]
+    attention_post_norm_bias,     // [hidden]
+    feed_forward_norm,            // [hidden]
+    feed_forward_norm_bias,       // [hidden]
+    gate,                         // [size, hidden]
+    gate_bias,                    // [size]
+    up,                           // [size, hidden]
+    up_bias,                      // [size]
+    down,                         // [hidden, size]
+    down_bias,                    // [hidden]
+    feed_forward_post_norm,       // [hidden]
+    feed_forward_post_norm_bias,  // [hidden]
+    router,                       // [experts, hidden]
+    router_bias,                  // [experts]
+    router_choice_bias,           // [experts]
+    expert_gate,                  // [experts * size, hidden]
+    expert_gate_bias,             // [experts * size]
+    expert_up,                    // [experts * size, hidden]
+    expert_up_bias,               // [experts * size]
+    expert_down,                  // [experts * hidden, size]
+    expert_down_bias,             // [experts * hidden]
+    shared_gate,                  // [shared_size, hidden]
+    shared_up,                    // [shared_size, hidden]
+    shared_down,                  // [hidden, shared_size]
+    shared_expert_gate,           // [1, hidden]
+};
+const char* role_name(Role role);
+
+struct WeightRef {
+    Role role;
+    int32_t layer = -1;  // -1: not of a layer
+    auto operator<=>(const WeightRef&) const = default;
+};
+
+/// GGUF's numbering, so that a file's value is the enum's. Values not listed are rejected by name.
+enum class TensorType : uint32_t {
+    f32 = 0,
+    f16 = 1,
+    q4_0 = 2,
+    q4_1 = 3,
+    q5_0 = 6,
+    q5_1 = 7,
+    q8_0 = 8,
+    q2_k = 10,
+    q3_k = 11,
+    q4_k = 12,
+    q5_k = 13,
+    q6_k = 14,
+    iq2_xxs = 16,
+    iq2_xs = 17,
+    iq3_xxs = 18,
+    iq1_s = 19,
+    iq4_nl = 20,
+    iq3_s = 21,
+    iq2_s = 22,
+    iq4_xs = 23,
+    iq1_m = 29,
+    bf16 = 30,
+    tq1_0 = 34,
+    tq2_0 = 35,
+    mxfp4 = 39,
+    nvfp4 = 40,
+    q1_0 = 41,
+    q2_0 = 42,
+};
+
+struct TensorTypeInfo {
+    TensorType type;
+    const char* name;      // "Q4_1"
+    uint32_t block;        // weights per block
+    uint32_t block_bytes;  // bytes per block in a file
+};
+/// Row of the table of supported types, or nullptr.
+const TensorTypeInfo* tensor_type_info(uint32_t gguf_type);
+const TensorTypeInfo& tensor_type_info(TensorType type);
+std::span<const TensorTypeInfo> tensor_types();
+
+/// Where one weight lies in its file. Rows are contiguous; cols is a multiple of the type's block.
+struct TensorView {
+    std::string name;  // as in the file
+    TensorType type = TensorType::f32;
+    uint32_t rows = 0, cols = 0;
+    uint32_t file = 0;    // index into TensorSource's files
+    uint64_t offset = 0;  // bytes from the start of that file
+    uint64_t row_bytes() const;
+    uint64_t bytes() const { return row_bytes() * rows; }
+};
+
+using Weights = std::map<WeightRef, TensorView>;
+
+}  // namespace scoria
