@@ -66,6 +66,9 @@ struct Rope {
                                           // ntk_base (ntk_factor T / short_length - ntk_factor + 1)^(w/(w-2))
 };
 
+/// The frequencies of a sequence of `length` positions.
+std::vector<double> rope_frequencies(const Rope& rope, uint64_t length);
+
 /// What is added to the score of query i and key j; weights in Role::position_bias.
 enum class PositionBias : uint8_t {
     none,

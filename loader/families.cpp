@@ -180,7 +180,8 @@ Rope read_rope(const Keys& keys, RopePairs pairs, uint32_t head_dim, const GgufT
     Rope rope{.pairs = pairs,
               .width = keys.size("rope.dimension_count", head_dim, head_dim),
               .inverse_frequencies = {},
-              .magnitude = 1};
+              .magnitude = 1,
+              .long_inverse_frequencies = {}};
     if (rope.width % 2 != 0) {
         fail(Status::bad_file, "gguf", keys.name("rope.dimension_count"), ": expected an even number, got ",
              rope.width);
@@ -307,16 +308,16 @@ ReadModel read_architecture(const Gguf& gguf, const TensorSource& tensors) {
     architecture.vocab = read_vocab(gguf);
     architecture.hidden = keys.size("embedding_length", most_size);
     architecture.context = keys.size("context_length", most_size);
-    architecture.norm_epsilon = static_cast<float>(keys.positive("attention.layer_norm_rms_epsilon"));
-    if (architecture.norm_epsilon <= 0) {
+    architecture.norm.epsilon = static_cast<float>(keys.positive("attention.layer_norm_rms_epsilon"));
+    if (architecture.norm.epsilon <= 0) {
         fail(Status::bad_file, "gguf", keys.name("attention.layer_norm_rms_epsilon"), ": it is 0 as a float");
     }
     architecture.logit_soft_cap = static_cast<float>(keys.positive("final_logit_softcapping", 0.0));
     Layer layer;
     layer.attention = read_attention(keys, architecture.hidden);
     layer.feed_forward.size = keys.size("feed_forward_length", most_size);
-    architecture.rope =
-        read_rope(keys, family.pairs, layer.attention.head_dim, shelf.take("rope_freqs.weight"), tensors);
+    architecture.ropes = {
+        read_rope(keys, family.pairs, layer.attention.head_dim, shelf.take("rope_freqs.weight"), tensors)};
     architecture.layers.assign(keys.size("block_count", most_layers), layer);
 
     for (const std::span<const RoleRow> rows : {std::span<const RoleRow>(decoder_rows), family.more}) {
@@ -335,7 +336,7 @@ ReadModel read_architecture(const Gguf& gguf, const TensorSource& tensors) {
         attention.k_bias = has(Role::k_bias);
         attention.v_bias = has(Role::v_bias);
         attention.o_bias = has(Role::o_bias);
-        attention.qk_norm = has(Role::q_norm);
+        if (has(Role::q_norm)) attention.qk_norm = {QkNorm::Group::head, architecture.norm, false, false};
     }
     model.unused = shelf.rest();
     return model;

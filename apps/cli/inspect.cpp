@@ -61,7 +61,7 @@ nlohmann::json layer_json(const Layer& layer) {
             {"window", attention.window},
             {"qkv_bias", {attention.q_bias, attention.k_bias, attention.v_bias}},
             {"o_bias", attention.o_bias},
-            {"qk_norm", attention.qk_norm},
+            {"qk_norm", attention.qk_norm.group != QkNorm::Group::none},
             {"feed_forward", layer.feed_forward.size}};
 }
 
@@ -90,9 +90,9 @@ nlohmann::json model_json(const Model& model) {
               {"vocab", architecture.vocab},
               {"hidden", architecture.hidden},
               {"context", architecture.context},
-              {"norm_epsilon", architecture.norm_epsilon},
+              {"norm_epsilon", architecture.norm.epsilon},
               {"tied_embeddings", architecture.tied_embeddings},
-              {"rope_width", architecture.rope.width},
+              {"rope_width", architecture.ropes.empty() ? 0 : architecture.ropes[0].width},
               {"layers", layers}}},
             {"parameters", parameters(model)},
             {"weight_bytes", weight_bytes(model)},
@@ -116,7 +116,7 @@ std::string layers_table(const std::vector<Layer>& layers) {
         std::string extras;
         if (attention.q_bias || attention.k_bias || attention.v_bias) extras += " qkv-bias";
         if (attention.o_bias) extras += " o-bias";
-        if (attention.qk_norm) extras += " qk-norm";
+        if (attention.qk_norm.group != QkNorm::Group::none) extras += " qk-norm";
         table.add({first == last ? cat(first) : cat(first, '-', last), cat(attention.heads),
                    cat(attention.kv_heads), cat(attention.head_dim),
                    attention.window ? cat(attention.window) : "-", cat(layers[first].feed_forward.size),
