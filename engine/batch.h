@@ -24,8 +24,8 @@ struct Workspace {
     StepLayout layout;
     vk::Buffer step;
     vk::Buffer arena;
-    Arena placement;      // by storage of the plan; the logits' storage is not in it
-    vk::Buffer logits;    // [outputs, vocab]
+    Arena placement;    // by storage of the plan; the logits' storage is not in it
+    vk::Buffer logits;  // [outputs, vocab]
     /// Rotary tables by rope where they depend on the sequence's length; else empty: the model's serve.
     std::vector<vk::Buffer> ropes;
     vk::Buffer partials;  // split attention's partial results; empty if never split

@@ -211,7 +211,8 @@ uint64_t DeviceModel::bytes(const Plan& plan, const Architecture& architecture, 
         for (const VectorGroup::Part& part : group.parts) words += part.size;
         total += aligned(4 * words, caps);
     }
-    for (const Rope& rope : architecture.ropes) total += aligned(4 * rope_table_floats(rope, positions), caps);
+    for (const Rope& rope : architecture.ropes)
+        total += aligned(4 * rope_table_floats(rope, positions), caps);
     return total;
 }
 

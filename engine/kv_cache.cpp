@@ -34,8 +34,8 @@ uint64_t KvCache::bytes(const Architecture& architecture, KvType type, uint32_t 
     uint64_t total = 0;
     for (const Layer& layer : architecture.layers)
         if (layer.attention.kv_layer < 0)
-            total +=
-                blocks_for(positions) * kv_block_bytes(type, layer.attention.kv_heads, layer.attention.head_dim);
+            total += blocks_for(positions) *
+                     kv_block_bytes(type, layer.attention.kv_heads, layer.attention.head_dim);
     return total;
 }
 
