@@ -19,6 +19,7 @@ struct Norm {
     NormKind kind = NormKind::rms;
     float epsilon = 0;
     bool weight = true, bias = false;  // has w, has b
+    bool operator==(const Norm&) const = default;
 };
 
 /// Where the norms of a block stand, f being attention or feed-forward.
@@ -64,6 +65,7 @@ struct Rope {
     std::vector<double> long_inverse_frequencies;  // LongRoPE (Ding et al. 2024): these instead
     double ntk_base = 0, ntk_factor = 1;  // dynamic NTK, if long_inverse_frequencies is empty: frequencies of
                                           // ntk_base (ntk_factor T / short_length - ntk_factor + 1)^(w/(w-2))
+    bool operator==(const Rope&) const = default;
 };
 
 /// The frequencies of a sequence of `length` positions.
@@ -93,6 +95,7 @@ struct QkNorm {
     Norm norm;
     bool own_weights = false;  // per head: each head has weights of its own, [heads * head_dim]
     bool after_rope = false;
+    bool operator==(const QkNorm&) const = default;
 };
 
 struct Attention {
@@ -110,6 +113,7 @@ struct Attention {
     uint32_t bias_span = 0;  // columns of a table
     bool sinks = false;      // one more score per head in the softmax's sum, Role::sinks
     int32_t kv_layer = -1;   // the layer whose keys and values it reads (Brandon et al. 2024); -1: its own
+    bool operator==(const Attention&) const = default;
 };
 
 /// Which experts a token goes to, and how much of each (Role::router makes a score per expert).
@@ -131,6 +135,7 @@ struct Routing {
     float clamp = 0, gate_slope = 1;  // > 0: (clamp(up) + 1) g sigmoid(gate_slope g), g = min(gate, clamp)
     uint32_t shared_size = 0;         // columns of the expert that all tokens pass; 0: none
     bool shared_gate = false;         // times sigmoid(shared_expert_gate x)
+    bool operator==(const Routing&) const = default;
 };
 
 struct FeedForward {
@@ -139,11 +144,13 @@ struct FeedForward {
     bool gated = true;  // down(act(gate x) * up x), else down(act(up x))
     bool gate_bias = false, up_bias = false, down_bias = false;
     Routing routing;
+    bool operator==(const FeedForward&) const = default;
 };
 
 struct Layer {
     Attention attention;
     FeedForward feed_forward;
+    bool operator==(const Layer&) const = default;
 };
 
 struct Architecture {
@@ -157,12 +164,14 @@ struct Architecture {
     bool embedding_norm = false;  // after positions are added
     float residual_scale = 1;     // multiplies what a block adds to the stream
     bool output_norm = true;
+    uint32_t outputs = 0;  // rows of Role::output, so logits, where not `vocab` (ImageGPT); 0: vocab
     bool output_bias = false;
     bool tied_embeddings = false;  // logits = token_embedding . x
     float logit_scale = 1;         // multiplies logits
     float logit_soft_cap = 0;      // c of logits = c tanh(logits / c), after the scale; 0: none
     std::vector<Rope> ropes;
     std::vector<Layer> layers;
+    bool operator==(const Architecture&) const = default;
 };
 
 }  // namespace scoria

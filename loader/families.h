@@ -1,25 +1,103 @@
-// Model families as data: how the metadata keys and tensor names of a GGUF file become an Architecture
-// and the roles of its weights. A new family of the same shape is one row of the table in families.cpp.
+// Model families as data. A row says what a family computes where its file does not, which tensors hold its
+// weights, and leaves to `adjust` what no other family has. A new family of a known shape is one row of the
+// tables in hf_families.cpp (Hugging Face folders) or gguf_families.cpp.
 #pragma once
 
-#include "architecture.h"
-#include "gguf.h"
+#include "binding.h"
+#include "settings.h"
 
-#include <vector>
+#include <array>
+#include <span>
 
 namespace scoria {
 
-struct ReadModel {
-    Architecture architecture;
-    Weights weights;
-    std::vector<TensorView> unused;
+/// Whether a linear has a bias.
+struct Bias {
+    enum class When : uint8_t { never, always, flag, present } when = When::never;
+    const char* key = nullptr;  // of the flag
+    bool otherwise = false;     // where the file has no such flag
+};
+inline constexpr Bias biased{Bias::When::always};
+inline constexpr Bias if_present{Bias::When::present};  // if the tensor is there
+constexpr Bias by_flag(const char* key, bool otherwise) { return {Bias::When::flag, key, otherwise}; }
+
+/// Which layers have the window, if the file names no types of layers.
+struct WindowRule {
+    enum class Layers : uint8_t { none, all, not_every, from } layers = Layers::none;
+    uint32_t every = 0;          // not_every: every n-th layer sees all
+    const char* flag = nullptr;  // the window counts only if this is true
 };
 
-class TensorSource;
+/// A model while it is read; a family's row may change what is described, beyond the fields of Family.
+struct Reading {
+    const Settings& settings;
+    const Catalog& catalog;
+    Architecture& architecture;  // ropes and layers are there; which rope a layer has, biases, ties are not
+    Synthesised& synthesised;
+};
+using Adjust = void (*)(Reading& reading);
 
-/// `tensors` is asked only for small tensors that hold hyperparameters (frequencies). Errors: unsupported,
-/// naming the architecture, the key or the tensor type; bad_file, naming the key or the tensor, when a size
-/// is missing, out of range or contradicts a shape.
-ReadModel read_architecture(const Gguf& gguf, const TensorSource& tensors);
+struct Family {
+    const char* name;                                   // model_type or general.architecture
+    std::array<std::span<const TensorRow>, 4> tensors;  // of a role in several, the first that the file has
+    const char* prefix = "";                            // some files leave it out of all names
+    uint32_t context = 0;                               // where the file names none; 0: it must
+
+    NormKind norm = NormKind::rms;
+    bool norm_weight = true, norm_bias = false;
+    double epsilon = 0;  // 0: the file's
+    NormPlacement placement = NormPlacement::pre;
+    bool output_norm = true;
+
+    Bias qkv_bias = {}, o_bias = {};
+    QkNorm::Group qk_norm = QkNorm::Group::none;
+    bool qk_norm_after_rope = false;
+    bool clips = false;  // has Field::clip
+
+    bool rope = true;
+    RopePairs pairs = RopePairs::halves;
+    double rope_base = 10000,
+           local_rope_base = 0;  // where the file names none; local > 0: windowed layers differ
+    double rotary = 1;           // share of a head that rotates, where the file names none
+    bool full_layers_rotate = true;
+    uint32_t no_rope_every = 0;  // every n-th layer does not rotate, where the file does not say
+
+    WindowRule window = {};
+
+    Activation activation = Activation::silu;  // where the file names none
+    bool gated = true;
+    bool gelu_is_tanh = false;         // "gelu" means the tanh form
+    uint32_t feed_forward_factor = 0;  // size = hidden times this, where the file has none
+    Bias feed_forward_bias = {};
+    const Routing* routing = nullptr;  // may have experts, of this kind
+
+    bool positions = false;  // learned
+    bool embedding_norm = false, root_embedding_scale = false;
+    Bias output_bias = {};
+
+    Adjust adjust = nullptr;
+};
+
+constexpr uint64_t most_layers = 4096;  // caps that keep every later product far below 2^64
+constexpr uint64_t most_size = 1 << 28;
+
+/// The row of that name. Errors: unsupported, naming all families and the nearest.
+const Family& find_family(std::span<const Family> families, const std::string& name, const std::string& where,
+                          std::string_view key);
+
+/// All that the settings say, but positions (ropes), biases and ties.
+Architecture describe(const Family& family, const Settings& settings);
+
+/// Sets every layer's Attention::rope: which of `ropes` by its window, -1 where it does not rotate.
+void assign_ropes(const Family& family, const Settings& settings, Architecture& architecture);
+
+/// Sets the bias fields by the family's rules.
+void set_biases(const Family& family, const Settings& settings, const Catalog& catalog,
+                Architecture& architecture);
+
+/// Press et al. 2022, section 3: 2^(-8 h / n), h from 1; between powers of two every second one of the next.
+std::vector<float> alibi_slopes(uint32_t heads);
+/// Gives every layer ALiBi instead of rotation; slopes times `scale`.
+void use_alibi(Reading& reading, double scale = 1);
 
 }  // namespace scoria

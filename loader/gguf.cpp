@@ -383,6 +383,23 @@ std::string GgufMetadata::json() const {
     return object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+nlohmann::json GgufMetadata::section(std::string_view prefix) const {
+    nlohmann::json object = nlohmann::json::object();
+    for (auto at = values_.lower_bound(prefix); at != values_.end() && at->first.starts_with(prefix); ++at) {
+        nlohmann::json& slot = object[at->first.substr(prefix.size())];
+        const auto put = [&](const auto& one) { slot = one; };
+        if (const auto* array = std::get_if<GgufArray>(&at->second))
+            std::visit(put, *array);
+        else
+            std::visit(
+                [&](const auto& one) {
+                    if constexpr (!std::is_same_v<std::decay_t<decltype(one)>, GgufArray>) put(one);
+                },
+                at->second);
+    }
+    return object;
+}
+
 std::string gguf_type_name(uint32_t type) {
     if (type < std::size(type_names) && type_names[type] != nullptr) return type_names[type];
     return cat("type ", type);

@@ -6,6 +6,8 @@
 #include "architecture.h"
 #include "file.h"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <map>
 #include <optional>
 #include <string>
@@ -43,6 +45,8 @@ class GgufMetadata {
     bool has(std::string_view key) const { return values_.find(key) != values_.end(); }
     /// A JSON object; of arrays the first few elements and the count.
     std::string json() const;
+    /// The keys that begin with `prefix`, without it, as a JSON object with whole arrays.
+    nlohmann::json section(std::string_view prefix) const;
 
   private:
     friend class GgufReader;

@@ -2,31 +2,15 @@
 #include "model.h"
 
 #include "fail.h"
-#include "families.h"
+#include "gguf_families.h"
 #include "gguf_split.h"
+#include "hf_folder.h"
 #include "tokenizer/vocabulary.h"
 
 #include <utility>
 
 namespace scoria {
 namespace {
-
-class FileTensors final : public TensorSource {
-  public:
-    explicit FileTensors(std::vector<File> files) : files_(std::move(files)) {}
-
-    void read(const TensorView& tensor, uint64_t first, std::span<std::byte> out) const override {
-        const uint64_t bytes = tensor.bytes();
-        if (tensor.file >= files_.size() || first > bytes || out.size() > bytes - first) {
-            fail(Status::bad_argument, "tensor", tensor.name, ": expected a range inside ", bytes,
-                 " bytes, got ", out.size(), " at ", first);
-        }
-        files_[tensor.file].read(tensor.offset + first, out);
-    }
-
-  private:
-    std::vector<File> files_;
-};
 
 ChatTemplate read_chat_template(const GgufMetadata& metadata, const Tokenizer* tokenizer) {
     const std::string* source = metadata.text("tokenizer.chat_template");
@@ -41,17 +25,19 @@ ChatTemplate read_chat_template(const GgufMetadata& metadata, const Tokenizer* t
 }  // namespace
 
 Model open_model(const std::filesystem::path& path) {
+    if (is_hugging_face_model(path)) return open_hugging_face_model(path);
     GgufFiles opened = open_gguf_files(path);
     const Gguf gguf = std::move(opened.gguf);
-    const auto tensors = std::make_shared<const FileTensors>(std::move(opened.files));
+    const auto tensors = std::make_shared<GatheredTensors>(std::move(opened.files));
     ReadModel read = read_architecture(gguf, *tensors);
+    tensors->set_recipes(std::move(read.bound.recipes));
 
     Model model;
     model.path = path;
     const std::string* name = gguf.metadata.text("general.name");
     model.name = name != nullptr ? *name : path.stem().string();
     model.architecture = std::move(read.architecture);
-    model.weights = std::move(read.weights);
+    model.weights = std::move(read.bound.weights);
     model.unused = std::move(read.unused);
     model.tensors = tensors;
     try {

@@ -21,7 +21,7 @@ class TensorSource {
 
 struct Model {
     std::filesystem::path path;
-    std::string name;  // for people: general.name, else the file's stem
+    std::string name;  // for people: general.name, else the file's stem or the folder's name
     Architecture architecture;
     Weights weights;
     std::vector<TensorView> unused;  // tensors of the file that no role claims
@@ -32,8 +32,9 @@ struct Model {
     std::string metadata_json;  // the file's own metadata as a JSON object (long arrays cut), for `inspect`
 };
 
-/// Opens a GGUF file, or all files of a split model given any of them. Errors: bad_file (missing, truncated,
-/// lying: the message names the field), unsupported (tensor type or architecture, named).
+/// Opens a GGUF file, or all files of a split model given any of them; or a Hugging Face folder, also by the
+/// path of its config.json (or another .json of that form beside the weights). Errors: bad_file (missing,
+/// truncated, lying: the message names the field), unsupported (tensor type or architecture, named).
 Model open_model(const std::filesystem::path& path);
 
 /// Only the tokenizer, from a GGUF file, tokenizer.json, SentencePiece's tokenizer.model, BERT's vocab.txt

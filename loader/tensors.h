@@ -115,13 +115,16 @@ const TensorTypeInfo* tensor_type_info(uint32_t gguf_type);
 const TensorTypeInfo& tensor_type_info(TensorType type);
 std::span<const TensorTypeInfo> tensor_types();
 
-/// Where one weight lies in its file. Rows are contiguous; cols is a multiple of the type's block.
+/// One weight: where it lies in its file, or how it is made of that. Rows are contiguous; cols is a multiple
+/// of the type's block.
 struct TensorView {
     std::string name;  // as in the file
     TensorType type = TensorType::f32;
     uint32_t rows = 0, cols = 0;
     uint32_t file = 0;    // index into TensorSource's files
     uint64_t offset = 0;  // bytes from the start of that file
+    int32_t recipe =
+        -1;  // index into the source's recipes (gather.h) that make it; -1: it is the file's bytes
     uint64_t row_bytes() const;
     uint64_t bytes() const { return row_bytes() * rows; }
 };

@@ -15,7 +15,7 @@ namespace {
 constexpr RopePairs interleaved = RopePairs::interleaved, halves = RopePairs::halves;
 
 double frequency(const Architecture& architecture, size_t i) {
-    return architecture.rope.inverse_frequencies.at(i);
+    return architecture.ropes.at(0).inverse_frequencies.at(i);
 }
 
 }  // namespace
@@ -47,11 +47,12 @@ TEST_CASE("fixtures of every family" * needs_fixtures()) {
         CHECK(a.vocab == 256);
         CHECK(a.context == 192);
         CHECK(a.hidden == c.hidden);
-        CHECK(a.norm_epsilon == 0.02f);
+        CHECK(a.norm.epsilon == 0.02f);
         CHECK(a.tied_embeddings == c.tied);
-        CHECK(a.rope.pairs == c.pairs);
-        CHECK(a.rope.width == c.head_dim);
-        CHECK(a.rope.magnitude == 1);
+        REQUIRE(a.ropes.size() == 1);
+        CHECK(a.ropes[0].pairs == c.pairs);
+        CHECK(a.ropes[0].width == c.head_dim);
+        CHECK(a.ropes[0].magnitude == 1);
         REQUIRE(a.layers.size() == c.layers);
         for (const Layer& layer : a.layers) {
             CHECK(layer.attention.heads == c.heads);
@@ -63,11 +64,12 @@ TEST_CASE("fixtures of every family" * needs_fixtures()) {
             CHECK(layer.attention.k_bias == c.biases);
             CHECK(layer.attention.v_bias == c.biases);
             CHECK_FALSE(layer.attention.o_bias);
-            CHECK(layer.attention.qk_norm == c.qk_norm);
+            CHECK((layer.attention.qk_norm.group == QkNorm::Group::head) == c.qk_norm);
+            CHECK(layer.attention.rope == 0);
             CHECK(layer.feed_forward.size == c.feed_forward);
         }
-        REQUIRE(a.rope.inverse_frequencies.size() == c.head_dim / 2);
-        for (size_t i = 0; c.linear != 0 && i < a.rope.inverse_frequencies.size(); ++i) {
+        REQUIRE(a.ropes[0].inverse_frequencies.size() == c.head_dim / 2);
+        for (size_t i = 0; c.linear != 0 && i < a.ropes[0].inverse_frequencies.size(); ++i) {
             CHECK(frequency(a, i) ==
                   doctest::Approx(std::pow(c.base, -2.0 * double(i) / c.head_dim) / c.linear).epsilon(1e-14));
         }
@@ -96,7 +98,7 @@ TEST_CASE("Llama-3 scaling comes from the divisors in the file" * needs_fixtures
 
 TEST_CASE("keys with a default, and optional tensors") {
     GgufFile file = tiny_llama();
-    file.metadata.erase("llama.rope.freq_base");
+    file.metadata.erase("llama.ropes[0].freq_base");
     file.metadata.erase("llama.attention.head_count_kv");
     file.add("blk.0.attn_k.weight", {8, 8});
     file.add("blk.0.attn_v.weight", {8, 8});
@@ -117,8 +119,8 @@ TEST_CASE("keys with a default, and optional tensors") {
     CHECK_FALSE(a.layers[0].attention.q_bias);
     CHECK(a.layers[0].attention.window == 24);
     CHECK(a.logit_soft_cap == 30.0f);
-    CHECK(a.rope.width == 2);
-    CHECK(a.rope.inverse_frequencies == std::vector<double>{1});
+    CHECK(a.ropes[0].width == 2);
+    CHECK(a.ropes[0].inverse_frequencies == std::vector<double>{1});
     REQUIRE(model.unused.size() == 1);
     CHECK(model.unused[0].name == "extra");
     CHECK(model.tokenizer == nullptr);

@@ -1,0 +1,325 @@
+// See binding.h.
+#include "binding.h"
+
+#include "fail.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace scoria {
+namespace {
+
+std::string shape_text(std::span<const uint64_t> shape) {
+    std::string text = "[";
+    for (const uint64_t size : shape) text += cat(text.size() > 1 ? ", " : "", size);
+    return text + "]";
+}
+
+/// A role's shape in the terms of Layout, with vectors as rows of one column, and where q, k and v begin.
+struct Frame {
+    uint64_t rows, cols, groups;
+    bool vector;
+    Role role;
+    const Attention& attention;
+
+    uint64_t group_rows() const { return rows / groups; }
+    std::vector<uint64_t> shape(std::vector<uint64_t> sizes) const {  // the last size is `cols`
+        if (vector) sizes.pop_back();
+        return sizes;
+    }
+};
+
+struct Laid {
+    std::vector<uint64_t> expected;  // shape of a stored tensor
+    std::vector<Strip> strips;
+};
+
+Strip strip(uint64_t first, uint64_t row_stride, uint64_t col_stride, uint64_t rows) {
+    Strip made;
+    made.first = first;
+    made.row_stride = row_stride;
+    made.col_stride = col_stride;
+    made.rows = static_cast<uint32_t>(rows);
+    return made;
+}
+
+bool second_half(Role role) {
+    return role == Role::up || role == Role::expert_up || role == Role::up_bias ||
+           role == Role::expert_up_bias;
+}
+
+Laid lay_qkv(const Frame& f, Layout layout) {
+    const uint64_t d = f.attention.head_dim, kv = f.attention.kv_heads, heads = f.attention.heads;
+    const uint64_t total = (heads + 2 * kv) * d, per_group = layout == Layout::qkv_grouped ? kv : 1;
+    const uint64_t queries = heads * d / per_group, keys = kv * d / per_group;
+    const bool is_q = f.role == Role::q || f.role == Role::q_bias;
+    const bool is_k = f.role == Role::k || f.role == Role::k_bias;
+    const uint64_t first = is_q ? 0 : is_k ? queries : queries + keys;
+    if (layout == Layout::qkv_transposed && !f.vector)
+        return {{f.cols, total}, {strip(first, 1, total, f.rows)}};
+    Laid laid{f.shape({total, f.cols}), {}};
+    for (uint64_t g = 0; g < per_group; ++g)
+        laid.strips.push_back(
+            strip((g * (queries + 2 * keys) + first) * f.cols, f.cols, 1, is_q ? queries : keys));
+    return laid;
+}
+
+Laid lay_experts(const Frame& f, Layout layout) {
+    const uint64_t n = f.group_rows(), half = second_half(f.role) ? 1 : 0;
+    Laid laid;
+    if (layout == Layout::experts_transposed)
+        laid.expected = {f.groups, f.cols, n};
+    else if (layout == Layout::experts_gate_up)
+        laid.expected = f.shape({f.groups, 2 * n, f.cols});
+    else
+        laid.expected = f.vector ? std::vector<uint64_t>{f.groups, 2 * n}
+                                 : std::vector<uint64_t>{f.groups, f.cols, 2 * n};
+    for (uint64_t e = 0; e < f.groups; ++e) {
+        if (layout == Layout::experts_transposed)
+            laid.strips.push_back(strip(e * n * f.cols, 1, n, n));
+        else if (layout == Layout::experts_gate_up)
+            laid.strips.push_back(strip((2 * e + half) * n * f.cols, f.cols, 1, n));
+        else
+            laid.strips.push_back(strip(e * 2 * n * f.cols + half, 2, 2 * n, n));
+    }
+    return laid;
+}
+
+Laid lay(const Frame& f, Layout layout) {
+    switch (layout) {
+    case Layout::after_two:
+        return {f.shape({f.rows + 2, f.cols}), {strip(2 * f.cols, f.cols, 1, f.rows)}};
+    case Layout::transposed:
+        return {{f.cols, f.rows}, {strip(0, 1, f.rows, f.rows)}};
+    case Layout::qkv:
+    case Layout::qkv_transposed:
+    case Layout::qkv_grouped:
+        return lay_qkv(f, layout);
+    case Layout::gate_up:
+        return {f.shape({2 * f.rows, f.cols}),
+                {strip(second_half(f.role) ? f.rows * f.cols : 0, f.cols, 1, f.rows)}};
+    case Layout::per_expert:
+        return {f.shape({f.group_rows(), f.cols}), {strip(0, f.cols, 1, f.group_rows())}};
+    case Layout::experts_transposed:
+    case Layout::experts_gate_up:
+    case Layout::experts_gate_up_columns:
+        return lay_experts(f, layout);
+    case Layout::as_is:
+    case Layout::plus_one:
+    case Layout::buckets:
+        break;
+    }
+    return {f.shape({f.rows, f.cols}), {strip(0, f.cols, 1, f.rows)}};
+}
+
+/// T5's buckets of distances from 0 up (Raffel et al. 2020, appendix code): half of them one distance each,
+/// the others logarithmic up to `most`.
+uint32_t bucket_of(uint32_t distance, uint32_t buckets, uint32_t most) {
+    const uint32_t exact = buckets / 2;
+    if (distance < exact) return distance;
+    const double share = std::log(double(distance) / exact) / std::log(double(most) / exact);
+    return std::min(buckets - 1, exact + static_cast<uint32_t>(share * (buckets - exact)));
+}
+
+class Binder {
+  public:
+    Binder(const Architecture& architecture, std::span<const std::span<const TensorRow>> rows,
+           Catalog& catalog, const TensorSource& source)
+        : architecture_(architecture), rows_(rows), catalog_(catalog), source_(source) {}
+
+    BoundWeights take(Synthesised synthesised) {
+        for (const RoleRule& rule : role_rules()) {
+            const size_t count = rule.of_layer ? architecture_.layers.size() : 1;
+            for (size_t i = 0; i < count; ++i) {
+                const Layer& layer = rule.of_layer ? architecture_.layers[i] : no_layer_;
+                const RoleShape shape = rule.shape(architecture_, layer, i);
+                if (shape.rows == 0) continue;
+                const WeightRef ref{rule.role, rule.of_layer ? static_cast<int32_t>(i) : -1};
+                const auto made = synthesised.find(ref);
+                if (made != synthesised.end())
+                    add_values(ref, shape, role_name(ref.role), std::move(made->second));
+                else
+                    add_stored(ref, shape, layer.attention);
+            }
+        }
+        return std::move(bound_);
+    }
+
+  private:
+    void add_stored(WeightRef ref, const RoleShape& shape, const Attention& attention) {
+        const TensorRow* row = nullptr;
+        for (const std::span<const TensorRow> rows : rows_)
+            for (const TensorRow& each : rows) {
+                if (each.role != ref.role) continue;
+                if (row == nullptr) row = &each;  // the one whose absence is told
+                if (catalog_.find(tensor_name(each.name, ref.layer)) == nullptr) continue;
+                return add_row(ref, shape, attention, each);
+            }
+        if (row == nullptr)
+            fail(Status::unsupported, catalog_.format(), "family ", architecture_.family,
+                 " has no tensor for the role ", role_name(ref.role));
+        fail(Status::bad_file, catalog_.format(), "tensor ", tensor_name(row->name, ref.layer),
+             " is missing");
+    }
+
+    void add_row(WeightRef ref, const RoleShape& shape, const Attention& attention, const TensorRow& row) {
+        if (row.layout == Layout::buckets) return add_buckets(ref, shape, row);
+        const Frame frame = shape.vector
+                                ? Frame{shape.cols, 1, shape.groups, true, ref.role, attention}
+                                : Frame{shape.rows, shape.cols, shape.groups, false, ref.role, attention};
+        const Laid laid = lay(frame, row.layout);
+        const uint32_t tensors = row.layout == Layout::per_expert ? shape.groups : 1;
+        Recipe recipe;
+        TensorView view;
+        for (uint32_t expert = 0; expert < tensors; ++expert) {
+            const StoredTensor& tensor =
+                take(tensor_name(row.name, ref.layer, expert), laid, frame, row.layout);
+            if (expert == 0) {
+                view = {tensor.name, tensor.type, shape.rows, shape.cols, tensor.file, tensor.offset};
+                recipe.stored = tensor.type;
+                recipe.decode = tensor.decode;
+            } else if (tensor.type != recipe.stored || tensor.decode != recipe.decode) {
+                fail(Status::unsupported, catalog_.format(), "tensor ", tensor.name,
+                     ": expected the type of ", view.name);
+            }
+            for (Strip each : laid.strips) {
+                each.file = tensor.file;
+                each.offset = tensor.offset;
+                recipe.strips.push_back(each);
+            }
+        }
+        recipe.cols = static_cast<uint32_t>(frame.cols);
+        recipe.add = row.layout == Layout::plus_one ? 1.0f : 0.0f;
+        const bool blocks = tensor_type_info(recipe.stored).block > 1;
+        // Vectors are small and enter sums, so they are F32; matrices keep the file's precision.
+        view.type = recipe.type = (shape.vector || recipe.add != 0) && !blocks ? TensorType::f32 : view.type;
+        check_blocks(view, recipe, blocks);
+        const bool plain =
+            (row.layout == Layout::as_is) && recipe.type == recipe.stored && recipe.decode == Decode::none;
+        if (!plain) view.recipe = add_recipe(std::move(recipe));
+        bound_.weights[ref] = std::move(view);
+    }
+
+    void check_blocks(const TensorView& view, const Recipe& recipe, bool blocks) const {
+        if (!blocks) return;
+        bool whole = recipe.add == 0;
+        const uint32_t block = tensor_type_info(recipe.stored).block;
+        for (const Strip& each : recipe.strips)
+            whole = whole && each.col_stride == 1 && each.first % block == 0 && each.row_stride % block == 0;
+        if (!whole || (recipe.cols % block != 0 && view.rows != 1))
+            fail(Status::unsupported, catalog_.format(), "tensor ", view.name, ": type ",
+                 tensor_type_info(recipe.stored).name, " cannot be rearranged as this family needs");
+    }
+
+    const StoredTensor& take(const std::string& name, const Laid& laid, const Frame& frame, Layout layout) {
+        const StoredTensor* tensor = catalog_.take(name);
+        if (tensor == nullptr) fail(Status::bad_file, catalog_.format(), "tensor ", name, " is missing");
+        const auto is = [&](const std::vector<uint64_t>& shape) { return tensor->shape == shape; };
+        bool fits = is(laid.expected);
+        if (layout == Layout::as_is || layout == Layout::plus_one) {
+            fits = fits || is(frame.shape({frame.groups, frame.group_rows(), frame.cols}));
+            fits = fits || (frame.vector && is({1, frame.rows}));
+        }
+        if (!fits)
+            fail(Status::bad_file, catalog_.format(), "tensor ", name, ": expected ",
+                 shape_text(laid.expected), ", got ", shape_text(tensor->shape));
+        return *tensor;
+    }
+
+    void add_buckets(WeightRef ref, const RoleShape& shape, const TensorRow& row) {
+        const std::string name = tensor_name(row.name, ref.layer);
+        const StoredTensor& tensor = *catalog_.take(name);
+        const uint32_t buckets = tensor.shape.empty() ? 0 : static_cast<uint32_t>(tensor.shape[0]);
+        const uint32_t most = shape.cols - 1;
+        if (tensor.shape.size() != 2 || tensor.shape[1] != shape.rows || buckets / 2 >= most || buckets < 2 ||
+            tensor.type != TensorType::f32 || tensor.decode != Decode::none)
+            fail(Status::bad_file, catalog_.format(), "tensor ", name, ": expected F32 [buckets, ",
+                 shape.rows, "], got ", shape_text(tensor.shape));
+        std::vector<float> stored(size_t{buckets} * shape.rows), table(size_t{shape.rows} * shape.cols);
+        const TensorView view{name, TensorType::f32, buckets, shape.rows, tensor.file, tensor.offset};
+        source_.read(view, 0, std::as_writable_bytes(std::span(stored)));
+        for (size_t head = 0; head < shape.rows; ++head)
+            for (uint32_t distance = 0; distance < shape.cols; ++distance)
+                table[head * shape.cols + distance] =
+                    stored[bucket_of(distance, buckets, most) * size_t{shape.rows} + head];
+        add_values(ref, shape, name, std::move(table));
+    }
+
+    void add_values(WeightRef ref, const RoleShape& shape, std::string name, std::vector<float> values) {
+        TensorView view{std::move(name), TensorType::f32, shape.rows, shape.cols};
+        Recipe recipe;
+        recipe.cols = shape.cols;
+        recipe.values = std::move(values);
+        view.recipe = add_recipe(std::move(recipe));
+        bound_.weights[ref] = std::move(view);
+    }
+
+    int32_t add_recipe(Recipe recipe) {
+        bound_.recipes.push_back(std::move(recipe));
+        return static_cast<int32_t>(bound_.recipes.size() - 1);
+    }
+
+    const Architecture& architecture_;
+    std::span<const std::span<const TensorRow>> rows_;
+    Catalog& catalog_;
+    const TensorSource& source_;
+    const Layer no_layer_;
+    BoundWeights bound_;
+};
+
+}  // namespace
+
+std::string tensor_name(std::string_view pattern, int32_t layer, uint32_t expert) {
+    std::string name;
+    for (const char c : pattern) {
+        if (c == '#')
+            name += cat(layer);
+        else if (c == '@')
+            name += cat(expert);
+        else
+            name += c;
+    }
+    return name;
+}
+
+Catalog::Catalog(std::string format, std::vector<StoredTensor> tensors) : format_(std::move(format)) {
+    for (StoredTensor& tensor : tensors) tensors_.emplace(tensor.name, std::move(tensor));
+}
+
+void Catalog::set_prefix(std::string prefix) {
+    const auto has_it = [&](const auto& entry) { return entry.first.starts_with(prefix); };
+    if (!prefix.empty() && std::ranges::none_of(tensors_, has_it)) prefix_ = std::move(prefix);
+}
+
+const StoredTensor* Catalog::find(const std::string& name) const {
+    const bool cut = !prefix_.empty() && name.starts_with(prefix_);
+    const auto found = tensors_.find(cut ? name.substr(prefix_.size()) : name);
+    return found == tensors_.end() ? nullptr : &found->second;
+}
+
+const StoredTensor* Catalog::take(const std::string& name) {
+    const StoredTensor* tensor = find(name);
+    if (tensor != nullptr) taken_.insert(tensor->name);
+    return tensor;
+}
+
+std::vector<TensorView> Catalog::rest() const {
+    std::vector<TensorView> views;
+    for (const auto& [name, tensor] : tensors_) {
+        if (taken_.contains(name)) continue;
+        uint64_t weights = 1;
+        for (const uint64_t size : tensor.shape) weights *= size;
+        const uint64_t cols = tensor.shape.empty() ? 1 : tensor.shape.back();
+        const uint64_t rows = cols == 0 ? 0 : weights / cols;
+        views.push_back({name, tensor.type, static_cast<uint32_t>(rows), static_cast<uint32_t>(cols),
+                         tensor.file, tensor.offset});
+    }
+    return views;
+}
+
+BoundWeights bind_weights(const Architecture& architecture, std::span<const std::span<const TensorRow>> rows,
+                          Synthesised synthesised, Catalog& catalog, const TensorSource& source) {
+    return Binder(architecture, rows, catalog, source).take(std::move(synthesised));
+}
+
+}  // namespace scoria

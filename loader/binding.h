@@ -1,0 +1,75 @@
+// From the tensors of a file to the weights of an Architecture: a family names the tensor of each role and
+// how its rows lie there; shapes are those of role_shapes.h.
+#pragma once
+
+#include "gather.h"
+#include "role_shapes.h"
+
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace scoria {
+
+/// How the rows of a role lie in the stored tensor. R and C are the role's rows and columns, E experts, n =
+/// R/E.
+enum class Layout : uint8_t {
+    as_is,                    // [R, C], or [groups, R / groups, C]
+    plus_one,                 // the same; the norm multiplies by 1 + the stored weight
+    after_two,                // [2 + R, C], rows from the third on (OPT's positions)
+    transposed,               // [C, R] (Conv1D)
+    qkv,                      // all of q, then k, then v
+    qkv_transposed,           // the same, as columns
+    qkv_grouped,              // per key/value head: its q heads, k, v
+    gate_up,                  // all of gate, then up
+    per_expert,               // one tensor [n, C] per expert; '@' in the name is its number
+    experts_transposed,       // [E, C, n]
+    experts_gate_up,          // [E, 2n, C]: per expert gate, then up
+    experts_gate_up_columns,  // [E, C, 2n]: per expert gate in even columns, up in odd ones
+    buckets,                  // [buckets, R]: relative-position buckets, to be expanded by distance
+};
+
+/// The name of a role's tensor, '#' standing for the layer. Rows of the same role are alternatives.
+struct TensorRow {
+    Role role;
+    const char* name;
+    Layout layout = Layout::as_is;
+};
+
+/// The tensors of a file by name; remembers which were taken.
+class Catalog {
+  public:
+    /// `format` opens messages. Names are also looked up without `prefix` if no tensor has it.
+    Catalog(std::string format, std::vector<StoredTensor> tensors);
+    void set_prefix(std::string prefix);
+    const std::string& format() const { return format_; }
+    const StoredTensor* find(const std::string& name) const;
+    const StoredTensor* take(const std::string& name);
+    std::vector<TensorView> rest() const;
+
+  private:
+    std::string format_, prefix_;
+    std::map<std::string, StoredTensor> tensors_;
+    std::set<std::string> taken_;
+};
+
+/// Weights that no file holds, by role: ALiBi's slopes, sinusoidal positions, zero sinks.
+using Synthesised = std::map<WeightRef, std::vector<float>>;
+
+struct BoundWeights {
+    Weights weights;
+    std::vector<Recipe> recipes;
+};
+
+/// "model.layers.3.mlp.up.weight" of "model.layers.#.mlp.up.weight".
+std::string tensor_name(std::string_view pattern, int32_t layer, uint32_t expert = 0);
+
+/// Finds every weight that the architecture has. `source` reads the tables that are expanded. Errors:
+/// bad_file for a tensor that is missing or of another shape (name, expected, got); unsupported for a type
+/// that cannot be laid out so.
+BoundWeights bind_weights(const Architecture& architecture, std::span<const std::span<const TensorRow>> rows,
+                          Synthesised synthesised, Catalog& catalog, const TensorSource& source);
+
+}  // namespace scoria

@@ -1,0 +1,168 @@
+// See gather.h.
+#include "gather.h"
+
+#include "fail.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace scoria {
+namespace {
+
+template <class T> T load(const std::byte* from) {
+    T value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+}
+
+/// An IEEE-like float of `bits` exponent and mantissa bits below a sign. `finite`: the largest exponent holds
+/// numbers, and only all ones is NaN (E4M3, Micikevicius et al. 2022).
+float small_float(uint32_t bits, int exponent_bits, int mantissa_bits, bool finite) {
+    const uint32_t mantissa = bits & ((1u << mantissa_bits) - 1);
+    const uint32_t most = (1u << exponent_bits) - 1, exponent = bits >> mantissa_bits & most;
+    const float sign = bits >> (exponent_bits + mantissa_bits) & 1 ? -1.0f : 1.0f;
+    const int bias = int(most >> 1);
+    if (exponent == most && (!finite || mantissa == (1u << mantissa_bits) - 1))
+        return mantissa == 0 ? sign * std::numeric_limits<float>::infinity()
+                             : std::numeric_limits<float>::quiet_NaN();
+    if (exponent == 0) return sign * std::ldexp(float(mantissa), 1 - bias - mantissa_bits);
+    return sign * std::ldexp(float(mantissa | 1u << mantissa_bits), int(exponent) - bias - mantissa_bits);
+}
+
+float decoded(TensorType type, Decode decode, const std::byte* from) {
+    switch (decode) {
+    case Decode::none:
+        break;
+    case Decode::f64:
+        return static_cast<float>(load<double>(from));
+    case Decode::f8_e4m3:
+        return small_float(load<uint8_t>(from), 4, 3, true);
+    case Decode::f8_e5m2:
+        return small_float(load<uint8_t>(from), 5, 2, false);
+    case Decode::i8:
+        return load<int8_t>(from);
+    case Decode::u8:
+        return load<uint8_t>(from);
+    case Decode::i16:
+        return load<int16_t>(from);
+    case Decode::u16:
+        return load<uint16_t>(from);
+    case Decode::i32:
+        return static_cast<float>(load<int32_t>(from));
+    case Decode::u32:
+        return static_cast<float>(load<uint32_t>(from));
+    case Decode::i64:
+        return static_cast<float>(load<int64_t>(from));
+    case Decode::u64:
+        return static_cast<float>(load<uint64_t>(from));
+    }
+    if (type == TensorType::f32) return load<float>(from);
+    if (type == TensorType::bf16) return std::bit_cast<float>(uint32_t{load<uint16_t>(from)} << 16);
+    return small_float(load<uint16_t>(from), 5, 10, false);  // F16, the only other one that is converted
+}
+
+/// Writes `value` as F32, or as BF16, which holds every eight-bit float.
+void encode(TensorType type, float value, std::byte* to) {
+    if (type == TensorType::f32) {
+        std::memcpy(to, &value, sizeof value);
+    } else {
+        const auto bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
+        std::memcpy(to, &bits, sizeof bits);
+    }
+}
+
+constexpr uint64_t element_bytes[] = {0, 8, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8};  // by Decode
+static_assert(std::size(element_bytes) == static_cast<size_t>(Decode::u64) + 1);
+
+}  // namespace
+
+uint64_t stored_bytes(TensorType type, Decode decode, uint64_t weights) {
+    if (decode != Decode::none) return weights * element_bytes[static_cast<size_t>(decode)];
+    const TensorTypeInfo& info = tensor_type_info(type);
+    return weights / info.block * info.block_bytes;
+}
+
+void GatheredTensors::gather_strip(const Recipe& recipe, const Strip& strip, uint32_t first, uint32_t rows,
+                                   std::span<std::byte> out) const {
+    const auto bytes_of = [&](uint64_t weights) {
+        return stored_bytes(recipe.stored, recipe.decode, weights);
+    };
+    const uint64_t cols = recipe.cols, weights = rows * cols, start = strip.first + first * strip.row_stride;
+    const File& file = files_[strip.file];
+    const bool convert = recipe.decode != Decode::none || recipe.add != 0 || recipe.type != recipe.stored;
+    std::vector<std::byte> raw(convert ? bytes_of(weights) : 0);
+    const std::span<std::byte> to = convert ? std::span(raw) : out;
+
+    if (strip.col_stride == 1 && strip.row_stride == cols) {
+        file.read(strip.offset + bytes_of(start), to);
+    } else if (strip.col_stride == 1 && cols > 1) {
+        for (uint32_t r = 0; r < rows; ++r)
+            file.read(strip.offset + bytes_of(start + r * strip.row_stride),
+                      to.subspan(bytes_of(r * cols), bytes_of(cols)));
+    } else {  // never a type of blocks
+        const uint64_t element = bytes_of(1), high = (rows - 1) * strip.row_stride + 1;
+        // One read of everything in between, if that costs less than a read per column.
+        constexpr uint64_t worth_a_read = 16 << 10, most = 64 << 20;
+        const uint64_t whole = element * (high + (cols - 1) * strip.col_stride);
+        const bool at_once = whole <= most && whole <= cols * worth_a_read;
+        std::vector<std::byte> piece(at_once ? whole : element * high);
+        for (uint64_t c = 0; c < cols; ++c) {
+            if (!at_once || c == 0) file.read(strip.offset + element * (start + c * strip.col_stride), piece);
+            const std::byte* column = piece.data() + (at_once ? element * c * strip.col_stride : 0);
+            for (uint64_t r = 0; r < rows; ++r)
+                std::memcpy(to.data() + element * (r * cols + c), column + element * r * strip.row_stride,
+                            element);
+        }
+    }
+    if (!convert) return;
+    const uint64_t element = bytes_of(1), result = stored_bytes(recipe.type, Decode::none, 1);
+    for (uint64_t i = 0; i < weights; ++i)
+        encode(recipe.type, decoded(recipe.stored, recipe.decode, raw.data() + i * element) + recipe.add,
+               out.data() + i * result);
+}
+
+void GatheredTensors::gather(const Recipe& recipe, uint64_t first, std::span<std::byte> out) const {
+    if (!recipe.values.empty()) {
+        const auto bytes = std::as_bytes(std::span(recipe.values));
+        std::memcpy(out.data(), bytes.data() + first, out.size());
+        return;
+    }
+    const uint64_t row_bytes = stored_bytes(recipe.type, Decode::none, recipe.cols);
+    const uint64_t from = first / row_bytes, to = (first + out.size() + row_bytes - 1) / row_bytes;
+    const uint64_t skip = first - from * row_bytes;
+    std::vector<std::byte> whole;  // rows that are cut by the range
+    std::span<std::byte> rows = out;
+    if (skip != 0 || out.size() != (to - from) * row_bytes) {
+        whole.resize((to - from) * row_bytes);
+        rows = whole;
+    }
+    uint64_t base = 0;  // first row of the strip
+    for (const Strip& strip : recipe.strips) {
+        const uint64_t low = std::clamp(from, base, base + strip.rows),
+                       high = std::clamp(to, base, base + strip.rows);
+        if (low < high)
+            gather_strip(recipe, strip, uint32_t(low - base), uint32_t(high - low),
+                         rows.subspan((low - from) * row_bytes, (high - low) * row_bytes));
+        base += strip.rows;
+    }
+    if (!whole.empty()) std::memcpy(out.data(), whole.data() + skip, out.size());
+}
+
+void GatheredTensors::read(const TensorView& tensor, uint64_t first, std::span<std::byte> out) const {
+    const uint64_t bytes = tensor.bytes();
+    if (tensor.file >= files_.size() || first > bytes || out.size() > bytes - first ||
+        (tensor.recipe >= 0 && size_t(tensor.recipe) >= recipes_.size())) {
+        fail(Status::bad_argument, "tensor", tensor.name, ": expected a range inside ", bytes, " bytes, got ",
+             out.size(), " at ", first);
+    }
+    if (out.empty()) return;
+    if (tensor.recipe < 0)
+        files_[tensor.file].read(tensor.offset + first, out);
+    else
+        gather(recipes_[size_t(tensor.recipe)], first, out);
+}
+
+}  // namespace scoria

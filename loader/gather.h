@@ -1,0 +1,66 @@
+// Weights that a file does not hold as the graph wants them: rows of a fused tensor, a transposed matrix,
+// experts from a file each, numbers in a type no device reads, norms stored less one. They are gathered when
+// they are read, so no model is copied.
+#pragma once
+
+#include "file.h"
+#include "model.h"
+#include "tensors.h"
+
+#include <string>
+#include <vector>
+
+namespace scoria {
+
+/// How a file spells numbers that no TensorType stands for.
+enum class Decode : uint8_t { none, f64, f8_e4m3, f8_e5m2, i8, u8, i16, u16, i32, u32, i64, u64 };
+
+/// A tensor as its file describes it.
+struct StoredTensor {
+    std::string name;
+    TensorType type = TensorType::f32;  // as it is read: F32 or BF16 if it is decoded
+    Decode decode = Decode::none;
+    std::vector<uint64_t> shape;  // slowest first; empty for one number
+    uint32_t file = 0;
+    uint64_t offset = 0;  // bytes from the start of that file
+};
+
+/// Rows of one stored tensor. Element (r, c) is its element first + r * row_stride + c * col_stride.
+struct Strip {
+    uint64_t first = 0, row_stride = 0, col_stride = 1;
+    uint32_t rows = 0;
+    uint32_t file = 0;
+    uint64_t offset = 0;  // of the stored tensor
+};
+
+/// Strips one after the other, all stored alike; or values that no file holds.
+struct Recipe {
+    uint32_t cols = 0;  // of a strip; a vector is gathered as rows of one column
+    TensorType stored = TensorType::f32;
+    Decode decode = Decode::none;
+    TensorType type = TensorType::f32;  // of the result
+    float add = 0;
+    std::vector<Strip> strips;
+    std::vector<float> values;  // if not empty: the result, F32
+};
+
+/// Bytes of `weights` weights, a multiple of the type's block.
+uint64_t stored_bytes(TensorType type, Decode decode, uint64_t weights);
+
+/// The tensors of some files, as they are or by recipe. Ranges that do not begin and end at rows cost a copy.
+class GatheredTensors final : public TensorSource {
+  public:
+    explicit GatheredTensors(std::vector<File> files) : files_(std::move(files)) {}
+    void set_recipes(std::vector<Recipe> recipes) { recipes_ = std::move(recipes); }
+    void read(const TensorView& tensor, uint64_t first, std::span<std::byte> out) const override;
+
+  private:
+    void gather(const Recipe& recipe, uint64_t first, std::span<std::byte> out) const;
+    void gather_strip(const Recipe& recipe, const Strip& strip, uint32_t first, uint32_t rows,
+                      std::span<std::byte> out) const;
+
+    std::vector<File> files_;
+    std::vector<Recipe> recipes_;
+};
+
+}  // namespace scoria

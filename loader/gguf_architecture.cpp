@@ -1,0 +1,172 @@
+// From a GGUF file's metadata to an Architecture: see gguf_families.h.
+#include "gguf_families.h"
+
+#include "fail.h"
+#include "rope_scaling.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace scoria {
+namespace {
+
+// Keys that change no result, or whose effect is in the tensors' shapes.
+bool is_harmless_key(std::string_view name) {
+    constexpr std::string_view names[] = {"vocab_size",
+                                          "tensor_data_layout",
+                                          "attention.value_length",
+                                          "attention.causal",
+                                          "expert_shared_count",
+                                          "use_parallel_residual",
+                                          "rope.scaling.finetuned",
+                                          "attention.group_norm_groups"};
+    return std::ranges::find(names, name) != std::end(names);
+}
+
+/// A vector of divisors, `expected` of them. Empty if the file has none.
+std::vector<double> read_divisors(Catalog& catalog, const char* name, uint32_t expected,
+                                  const TensorSource& tensors) {
+    const StoredTensor* tensor = catalog.take(name);
+    if (tensor == nullptr) return {};
+    if (tensor->type != TensorType::f32 || tensor->shape != std::vector<uint64_t>{expected})
+        fail(Status::bad_file, "gguf", "tensor ", name, ": expected F32 [", expected, "], got ",
+             tensor_type_info(tensor->type).name, " [", tensor->shape.front(), ", ...]");
+    std::vector<float> values(expected);
+    tensors.read({name, TensorType::f32, 1, expected, tensor->file, tensor->offset}, 0,
+                 std::as_writable_bytes(std::span(values)));
+    for (uint32_t i = 0; i < expected; ++i)
+        if (!std::isfinite(values[i]) || values[i] <= 0)
+            fail(Status::bad_file, "gguf", "tensor ", name, ": expected finite numbers above 0, got ",
+                 values[i], " at ", i);
+    return {values.begin(), values.end()};
+}
+
+/// Scaling by type; Llama-3's and LongRoPE's are tensors of divisors.
+void read_scaling(const Settings& keys, RopeSettings& rope) {
+    const std::string type =
+        keys.text("rope.scaling.type", keys.has("rope.scale_linear") ? "linear" : "none");
+    if (type == "linear") {
+        rope.scaling = RopeScaling::linear;  // rope.scale_linear: the key of older files
+        rope.factor = keys.has("rope.scale_linear") ? keys.positive("rope.scale_linear")
+                                                    : keys.positive("rope.scaling.factor");
+    } else if (type == "yarn") {
+        rope.scaling = RopeScaling::yarn;
+        rope.factor = keys.positive("rope.scaling.factor");
+        rope.original_length = keys.size("rope.scaling.original_context_length", most_size);
+        rope.beta_fast = keys.positive("rope.scaling.yarn_beta_fast", rope.beta_fast);
+        rope.beta_slow = keys.positive("rope.scaling.yarn_beta_slow", rope.beta_slow);
+    } else if (type == "longrope") {
+        keys.understood("rope.scaling.factor");
+    } else if (type != "none") {
+        fail(Status::unsupported, keys.where(), keys.full_name("rope.scaling.type"),
+             ": expected none, linear, yarn or longrope, got ", type);
+    }
+}
+
+std::vector<Rope> read_ropes(const Family& family, const Settings& keys, const Architecture& architecture,
+                             Catalog& catalog, const TensorSource& tensors) {
+    if (!family.rope) return {};
+    const uint32_t head_dim = architecture.layers.front().attention.head_dim;
+    RopeSettings rope;
+    rope.pairs = family.pairs;
+    rope.width = keys.size("rope.dimension_count", head_dim, static_cast<uint64_t>(head_dim * family.rotary));
+    if (rope.width % 2 != 0)
+        fail(Status::bad_file, "gguf", keys.full_name("rope.dimension_count"),
+             ": expected an even number, got ", rope.width);
+    rope.base = keys.positive("rope.freq_base", family.rope_base);
+    rope.length = architecture.context;
+    const RopeSettings unscaled = rope;
+    read_scaling(keys, rope);
+    rope.short_divisors = read_divisors(catalog, "rope_freqs.weight", rope.width / 2, tensors);
+    const auto short_factors = read_divisors(catalog, "rope_factors_short.weight", rope.width / 2, tensors);
+    const auto long_factors = read_divisors(catalog, "rope_factors_long.weight", rope.width / 2, tensors);
+    if (!long_factors.empty()) {
+        rope.scaling = RopeScaling::longrope;
+        rope.short_divisors = short_factors;
+        rope.long_divisors = long_factors;
+        rope.original_length = keys.size("rope.scaling.original_context_length", most_size);
+    }
+    std::vector<Rope> ropes;
+    if (keys.has("rope.scaling.attn_factor")) rope.magnitude = keys.positive("rope.scaling.attn_factor");
+    ropes.push_back(make_rope(rope, "gguf"));
+    if (family.local_rope_base > 0) {
+        RopeSettings local = unscaled;
+        local.base = keys.positive("rope.freq_base_swa", family.local_rope_base);
+        ropes.push_back(make_rope(local, "gguf"));
+    }
+    return ropes;
+}
+
+/// Vocabulary by the embedding's rows, which a token list must match.
+uint32_t read_vocab(const Gguf& gguf, const Catalog& catalog) {
+    const StoredTensor* embedding = catalog.find("token_embd.weight");
+    if (embedding == nullptr) fail(Status::bad_file, "gguf", "tensor token_embd.weight is missing");
+    const uint64_t vocab = embedding->shape.size() == 2 ? embedding->shape[0] : 0;
+    if (vocab == 0 || vocab > most_size)
+        fail(Status::bad_file, "gguf", "tensor token_embd.weight: expected 1 to ", most_size, " rows, got ",
+             vocab);
+    const std::vector<std::string>* tokens = gguf.metadata.texts("tokenizer.ggml.tokens");
+    if (tokens != nullptr && tokens->size() != vocab)
+        fail(Status::bad_file, "gguf", "tokenizer.ggml.tokens: expected ", vocab, " tokens, got ",
+             tokens->size());
+    return static_cast<uint32_t>(vocab);
+}
+
+Catalog catalog_of(const Gguf& gguf) {
+    std::vector<StoredTensor> tensors;
+    for (const GgufTensor& tensor : gguf.tensors) {
+        const TensorView view = tensor_view(tensor);  // refuses types that this build cannot read
+        tensors.push_back({tensor.name,
+                           view.type,
+                           Decode::none,
+                           {tensor.dimensions.rbegin(), tensor.dimensions.rend()},
+                           tensor.file,
+                           tensor.offset});
+    }
+    return Catalog("gguf", std::move(tensors));
+}
+
+void check_value_length(const Settings& keys, const Attention& attention) {
+    const uint32_t length = keys.size("attention.value_length", 1 << 12, attention.head_dim);
+    if (length != attention.head_dim)
+        fail(Status::unsupported, "gguf", keys.full_name("attention.value_length"), ": expected ",
+             attention.head_dim, ", got ", length);
+    if (!keys.flag("attention.causal", true))
+        fail(Status::unsupported, "gguf", keys.full_name("attention.causal"), ": expected true");
+}
+
+}  // namespace
+
+ReadModel read_architecture(const Gguf& gguf, const TensorSource& tensors) {
+    const std::string* name = gguf.metadata.text("general.architecture");
+    if (name == nullptr) fail(Status::bad_file, "gguf", "general.architecture is missing");
+    const Family& family = find_family(gguf_families(), *name, "gguf", "general.architecture");
+    const std::string prefix = *name + ".";
+    const Settings keys(Settings::Format::gguf, "gguf", prefix, gguf.metadata.section(prefix));
+    Catalog catalog = catalog_of(gguf);
+
+    ReadModel model;
+    Architecture& architecture = model.architecture;
+    const uint32_t vocab = read_vocab(gguf, catalog);
+    architecture = describe(family, keys);
+    architecture.vocab = vocab;
+    architecture.context = keys.size(Field::context, most_size);
+    if (family.positions) architecture.positions = architecture.context;
+    if (keys.has("final_logit_softcapping"))
+        architecture.logit_soft_cap = static_cast<float>(keys.positive("final_logit_softcapping"));
+    check_value_length(keys, architecture.layers.front().attention);
+    architecture.ropes = read_ropes(family, keys, architecture, catalog, tensors);
+
+    Synthesised synthesised;
+    Reading reading{keys, catalog, architecture, synthesised};
+    if (family.adjust != nullptr) family.adjust(reading);
+    assign_ropes(family, keys, architecture);
+    set_biases(family, keys, catalog, architecture);
+    architecture.tied_embeddings = catalog.find("output.weight") == nullptr;
+    keys.refuse_unknown(is_harmless_key);
+    model.bound = bind_weights(architecture, family.tensors, std::move(synthesised), catalog, tensors);
+    model.unused = catalog.rest();
+    return model;
+}
+
+}  // namespace scoria

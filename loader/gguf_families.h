@@ -1,0 +1,22 @@
+// GGUF files: the families by general.architecture, and how metadata becomes an Architecture.
+#pragma once
+
+#include "families.h"
+#include "gguf.h"
+
+namespace scoria {
+
+struct ReadModel {
+    Architecture architecture;
+    BoundWeights bound;
+    std::vector<TensorView> unused;
+};
+
+std::span<const Family> gguf_families();
+
+/// `tensors` is asked only for small tensors that hold hyperparameters (frequencies). Errors: unsupported,
+/// naming the architecture, the key or the tensor type; bad_file, naming the key or the tensor, when a size
+/// is missing, out of range or contradicts a shape.
+ReadModel read_architecture(const Gguf& gguf, const TensorSource& tensors);
+
+}  // namespace scoria

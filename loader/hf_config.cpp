@@ -1,0 +1,173 @@
+// The parts of config.json that all Hugging Face families share: rotary positions under their newer and older
+// names, and the fields that change no result.
+#include "hf_families.h"
+
+#include "fail.h"
+#include "rope_scaling.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace scoria {
+namespace {
+
+RopeScaling read_scaling(const Settings& rope, const Settings& config) {
+    struct Row {
+        const char* name;
+        RopeScaling scaling;
+    };
+    constexpr Row rows[] = {{"default", RopeScaling::none},    {"linear", RopeScaling::linear},
+                            {"dynamic", RopeScaling::dynamic}, {"llama3", RopeScaling::llama3},
+                            {"yarn", RopeScaling::yarn},       {"longrope", RopeScaling::longrope},
+                            {"su", RopeScaling::longrope}};
+    const std::string older = rope.text("type", "default"), name = rope.text("rope_type", older);
+    std::string known;
+    for (const Row& row : rows) {
+        if (name == row.name) return row.scaling;
+        known += cat(known.empty() ? "" : ", ", row.name);
+    }
+    fail(Status::unsupported, config.where(), rope.full_name("rope_type"), ": expected one of ", known,
+         ", got ", name);
+}
+
+/// Leading elements of a head that rotate.
+uint32_t read_width(const Family& family, const Settings& rope, const Settings& config, uint32_t head_dim) {
+    if (config.has("rotary_dim")) return config.size("rotary_dim", head_dim);
+    double share = family.rotary;
+    for (const char* name : {"rotary_pct", "partial_rotary_factor"}) share = config.positive(name, share);
+    share = rope.positive("partial_rotary_factor", share);
+    if (share > 1) rope.wrong("partial_rotary_factor", "at most 1");
+    return static_cast<uint32_t>(head_dim * share);
+}
+
+/// `rope`: the newer rope_parameters or the older rope_scaling.
+Rope read_rope(const Family& family, const Settings& rope, const Settings& config, uint32_t head_dim,
+               double base) {
+    RopeSettings settings;
+    settings.scaling = read_scaling(rope, config);
+    const bool swap = config.flag("rope_interleaved", family.pairs == RopePairs::interleaved);
+    settings.pairs = swap ? RopePairs::interleaved : RopePairs::halves;
+    settings.width = read_width(family, rope, config, head_dim);
+    settings.base = rope.positive("rope_theta", base);
+    settings.length = config.size(Field::context, most_size, family.context);
+    const char* original = "original_max_position_embeddings";
+    settings.original_length =
+        rope.size(original, most_size, config.size(original, most_size, settings.length));
+    const bool by_ratio = settings.scaling == RopeScaling::none || settings.scaling == RopeScaling::longrope;
+    if (!by_ratio)
+        settings.factor = rope.positive("factor");
+    else
+        rope.understood("factor");  // LongRoPE's magnitude follows from the two lengths
+    if (settings.scaling == RopeScaling::llama3) {
+        settings.low_factor = rope.positive("low_freq_factor");
+        settings.high_factor = rope.positive("high_freq_factor");
+    }
+    // The references read these for the scaling that has them and ignore them for the others.
+    settings.beta_fast = rope.positive("beta_fast", settings.beta_fast);
+    settings.beta_slow = rope.positive("beta_slow", settings.beta_slow);
+    settings.truncate = rope.flag("truncate", true);
+    for (auto [name, value] :
+         {std::pair("mscale", &settings.mscale), {"mscale_all_dim", &settings.mscale_all}})
+        if (const nlohmann::json* given = rope.find(name); given != nullptr && *given != 0)
+            *value = rope.positive(name);
+    if (rope.has("attention_factor")) settings.magnitude = rope.positive("attention_factor");
+    if (rope.has("alpha")) settings.alpha = rope.positive("alpha");
+    settings.short_divisors = rope.numbers("short_factor");
+    settings.long_divisors = rope.numbers("long_factor");
+    rope.refuse_unknown([](std::string_view) { return false; });
+    return make_rope(settings, config.where());
+}
+
+bool is_by_layer_type(const nlohmann::json* parameters) {
+    return parameters != nullptr && parameters->is_object() && parameters->contains("full_attention");
+}
+
+}  // namespace
+
+std::vector<Rope> read_hugging_face_ropes(const Family& family, const Settings& config,
+                                          const Architecture& architecture) {
+    if (!family.rope) return {};
+    const uint32_t head_dim = architecture.layers.front().attention.head_dim;
+    const double base =
+        config.positive(config.has("rotary_emb_base") ? "rotary_emb_base" : "rope_theta", family.rope_base);
+    if (is_by_layer_type(config.find("rope_parameters"))) {
+        const Settings all = config.section("rope_parameters");
+        const double local = family.local_rope_base > 0 ? family.local_rope_base : base;
+        std::vector<Rope> ropes = {
+            read_rope(family, all.section("full_attention"), config, head_dim, base),
+            read_rope(family, all.section("sliding_attention"), config, head_dim, local)};
+        all.refuse_unknown([](std::string_view) { return false; });
+        return ropes;
+    }
+    const char* name = config.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
+    std::vector<Rope> ropes = {read_rope(family, config.section(name), config, head_dim, base)};
+    if (family.local_rope_base > 0) {
+        const Settings unscaled(config.format(), config.where(), "", nlohmann::json::object());
+        ropes.push_back(read_rope(family, unscaled, config, head_dim,
+                                  config.positive("rope_local_base_freq", family.local_rope_base)));
+    }
+    return ropes;
+}
+
+bool is_harmless_field(std::string_view name) {
+    constexpr std::string_view names[] = {
+        "_name_or_path",
+        "adapter",
+        "architectures",
+        "attn_implementation",
+        "auto_map",
+        "cache_implementation",
+        "chunk_size_feed_forward",
+        "classifier_dropout",
+        "dtype",
+        "eod_token_id",
+        "eos_token",
+        "head_type",
+        "id2label",
+        "im_end_id",
+        "im_start_id",
+        "init_device",
+        "init_std",
+        "initializer_factor",
+        "initializer_range",
+        "is_decoder",
+        "is_encoder_decoder",
+        "label2id",
+        "language_model",
+        "layerdrop",
+        "max_length",
+        "mask_token_id",
+        "model_type",
+        "n_ctx",
+        "n_special",
+        "output_attentions",
+        "output_hidden_states",
+        "output_router_logits",
+        "pad_id",
+        "predict_special_tokens",
+        "prefix",
+        "pretraining_tp",
+        "problem_type",
+        "reorder_and_upcast_attn",
+        "return_dict",
+        "router_aux_loss_coef",
+        "router_jitter_noise",
+        "summary_activation",
+        "summary_proj_to_labels",
+        "summary_type",
+        "summary_use_proj",
+        "task_specific_params",
+        "tokenizer_class",
+        "torch_dtype",
+        "transformers_version",
+        "transformers.js_config",
+        "use_cache",
+        "embedding_fraction",
+        "model_max_length",
+    };
+    for (const std::string_view ending : {"_token_id", "dropout", "_pdrop", "_dropout_prob"})
+        if (name.ends_with(ending)) return true;
+    return name.find("dropout") != name.npos || std::ranges::find(names, name) != std::end(names);
+}
+
+}  // namespace scoria

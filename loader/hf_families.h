@@ -1,0 +1,25 @@
+// Hugging Face folders: the families by model_type, and how config.json becomes an Architecture.
+#pragma once
+
+#include "families.h"
+
+namespace scoria {
+
+std::span<const Family> hugging_face_families();
+
+/// The rotary positions that config.json tells, under its newer names (rope_parameters) or older ones
+/// (rope_theta, rope_scaling): none, one, or one for full layers and one for windowed ones.
+std::vector<Rope> read_hugging_face_ropes(const Family& family, const Settings& settings,
+                                          const Architecture& architecture);
+
+/// Fields of config.json that change no result.
+bool is_harmless_field(std::string_view name);
+
+// Tensor names that families share; hf_tensors.cpp.
+namespace hf {
+extern const std::span<const TensorRow> frame, frame_plus_one, attention, qk_norms, hunyuan_qk_norms,
+    fused_qkv, gated, fused_gate_up, starcoder2, phi, glm4, gemma2, olmo2, mixtral, experts, hunyuan_moe,
+    gpt_oss, gpt2, gpt1, gpt_neo, gptj, bloom_like, gpt_neox, opt, mpt, own;
+}  // namespace hf
+
+}  // namespace scoria

@@ -1,0 +1,219 @@
+// See hf_folder.h.
+#include "hf_folder.h"
+
+#include "fail.h"
+#include "hf_families.h"
+#include "safetensors.h"
+#include "tokenizer/json.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace scoria {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t most_json_bytes = 64 << 20;  // the index of the largest model published is a few MB
+constexpr const char* index_name = "model.safetensors.index.json";
+
+struct ElementType {
+    std::string_view name;
+    TensorType type;  // as it is read
+    Decode decode;
+};
+constexpr ElementType element_types[] = {
+    {"F32", TensorType::f32, Decode::none},
+    {"F16", TensorType::f16, Decode::none},
+    {"BF16", TensorType::bf16, Decode::none},
+    {"F64", TensorType::f32, Decode::f64},
+    {"F8_E4M3", TensorType::bf16, Decode::f8_e4m3},
+    {"F8_E5M2", TensorType::bf16, Decode::f8_e5m2},
+    {"I8", TensorType::f32, Decode::i8},
+    {"U8", TensorType::f32, Decode::u8},
+    {"BOOL", TensorType::f32, Decode::u8},
+    {"I16", TensorType::f32, Decode::i16},
+    {"U16", TensorType::f32, Decode::u16},
+    {"I32", TensorType::f32, Decode::i32},
+    {"U32", TensorType::f32, Decode::u32},
+    {"I64", TensorType::f32, Decode::i64},
+    {"U64", TensorType::f32, Decode::u64},
+};
+
+struct Shards {
+    std::vector<File> files;
+    std::vector<StoredTensor> tensors;
+};
+
+/// `is_listed`: whether the index says that this shard has the tensor.
+template <class Listed> void add_shard(Shards& shards, const fs::path& path, const Listed& is_listed) {
+    const Safetensors arrays(path.string());
+    const auto file = static_cast<uint32_t>(shards.files.size());
+    shards.files.emplace_back(path.string());
+    for (const auto& [name, array] : arrays.arrays()) {
+        if (!is_listed(name))
+            fail(Status::bad_file, index_name, "weight_map: ", path.filename().string(), " holds ", name,
+                 ", and the map does not say so");
+        const auto type = std::ranges::find(element_types, array.type, &ElementType::name);
+        if (type == std::end(element_types))
+            fail(Status::unsupported, "safetensors", name, ": element type ", array.type,
+                 " is not supported");
+        for (const uint64_t size : array.shape)
+            if (size > std::numeric_limits<uint32_t>::max())
+                fail(Status::unsupported, "safetensors", name, ": expected sizes below 2^32, got ", size);
+        shards.tensors.push_back({name, type->type, type->decode, array.shape, file, array.offset});
+    }
+}
+
+/// The shards of an index, {"weight_map": {tensor: file name}}.
+Shards open_shards(const fs::path& folder) {
+    const nlohmann::json index =
+        parse_json(read_file((folder / index_name).string(), most_json_bytes), index_name);
+    const nlohmann::json& map = json_member(index, "weight_map", index_name);
+    if (!map.is_object() || map.empty()) fail(Status::bad_file, index_name, "weight_map: expected an object");
+    std::map<std::string, std::set<std::string, std::less<>>> names;  // of tensors, by file
+    for (const auto& [tensor, file] : map.items()) {
+        const std::string name = file.is_string() ? file.get<std::string>() : "";
+        if (name.empty() || name != fs::path(name).filename().string() || name.starts_with('.'))
+            fail(Status::bad_file, index_name, "weight_map: ", tensor,
+                 ": expected the name of a file in this folder, got ", file.dump().substr(0, 80));
+        names[name].insert(tensor);
+    }
+    Shards shards;
+    for (const auto& [name, tensors] : names) {
+        if (!fs::exists(folder / name)) fail(Status::bad_file, index_name, "shard ", name, " is missing");
+        const size_t before = shards.tensors.size();
+        add_shard(shards, folder / name, [&](const std::string& tensor) { return tensors.contains(tensor); });
+        if (shards.tensors.size() - before == tensors.size()) continue;
+        for (const std::string& tensor : tensors)
+            if (std::ranges::find(shards.tensors, tensor, &StoredTensor::name) == shards.tensors.end())
+                fail(Status::bad_file, index_name, "weight_map: expected ", tensor, " in ", name,
+                     ", got a file without it");
+    }
+    return shards;
+}
+
+Shards open_tensors(const fs::path& folder) {
+    if (fs::exists(folder / "model.safetensors")) {
+        Shards shards;
+        add_shard(shards, folder / "model.safetensors", [](const std::string&) { return true; });
+        return shards;
+    }
+    if (fs::exists(folder / index_name)) return open_shards(folder);
+    fail(Status::bad_file, folder.string(), "expected model.safetensors or ", index_name, ", got neither");
+}
+
+struct ConfiguredModel {
+    Architecture architecture;
+    BoundWeights bound;
+};
+
+ConfiguredModel read_model(const Settings& config, Catalog& catalog, const TensorSource& tensors) {
+    const Family& family =
+        find_family(hugging_face_families(), config.text("model_type"), config.where(), "model_type");
+    config.refuse(std::array{"quantization_config", "compression_config", "use_bidirectional_attention"});
+    catalog.set_prefix(family.prefix);
+    ConfiguredModel model{describe(family, config), {}};
+    Architecture& architecture = model.architecture;
+    architecture.vocab = config.size(Field::vocab, most_size);
+    architecture.context =
+        config.size(Field::context, most_size,
+                    family.context ? std::optional<uint64_t>(family.context) : std::optional<uint64_t>());
+    if (family.positions) architecture.positions = architecture.context;
+    architecture.ropes = read_hugging_face_ropes(family, config, architecture);
+
+    Synthesised synthesised;
+    Reading reading{config, catalog, architecture, synthesised};
+    if (family.adjust != nullptr) family.adjust(reading);
+    assign_ropes(family, config, architecture);
+    set_biases(family, config, catalog, architecture);
+    bool has_output = false;
+    for (const std::span<const TensorRow> rows : family.tensors)
+        for (const TensorRow& row : rows)
+            has_output = has_output || (row.role == Role::output && catalog.find(row.name) != nullptr);
+    architecture.tied_embeddings = config.flag("tie_word_embeddings", !has_output);
+    config.refuse_unknown(is_harmless_field);
+    model.bound = bind_weights(architecture, family.tensors, std::move(synthesised), catalog, tensors);
+    return model;
+}
+
+/// tokenizer_config.json's chat_template: a text, or a list of {name, template}, of which "default" is meant.
+std::string template_of(const nlohmann::json& config) {
+    const auto found = config.find("chat_template");
+    if (found == config.end()) return {};
+    if (found->is_string()) return found->get<std::string>();
+    if (!found->is_array()) return {};
+    for (const nlohmann::json& each : *found)
+        if (each.is_object() && each.value("name", nlohmann::json()) == "default" &&
+            each.value("template", nlohmann::json()).is_string())
+            return each.at("template").get<std::string>();
+    return {};
+}
+
+ChatTemplate read_chat_template(const fs::path& folder, const Tokenizer* tokenizer) {
+    std::string source;
+    if (fs::exists(folder / "tokenizer_config.json"))
+        source =
+            template_of(parse_json(read_file((folder / "tokenizer_config.json").string(), most_json_bytes),
+                                   "tokenizer_config.json"));
+    if (fs::exists(folder / "chat_template.jinja"))
+        source = read_file((folder / "chat_template.jinja").string(), most_json_bytes);
+    if (source.empty()) return {};
+    const auto text = [&](TokenId id) {
+        return tokenizer == nullptr || id < 0 ? std::string() : tokenizer->piece(id, true);
+    };
+    return ChatTemplate(source, tokenizer ? text(tokenizer->bos()) : "",
+                        tokenizer ? text(tokenizer->eos()) : "");
+}
+
+void read_tokenizer(Model& model, const fs::path& folder) {
+    const auto has = [&](const char* name) { return fs::exists(folder / name); };
+    if (!has("tokenizer.json") && !has("tokenizer.model") && !has("spiece.model") && !has("vocab.txt")) {
+        model.tokenizer_problem = "the folder has no tokenizer";
+        return;
+    }
+    try {
+        model.tokenizer = open_tokenizer(folder);
+    } catch (const Error& error) {  // as for GGUF: it still runs on token ids
+        if (error.status() != Status::unsupported) throw;
+        model.tokenizer_problem = error.what();
+    }
+}
+
+}  // namespace
+
+bool is_hugging_face_model(const fs::path& path) {
+    std::error_code ignored;
+    return path.extension() == ".json" || fs::is_directory(path, ignored);
+}
+
+Model open_hugging_face_model(const fs::path& path) {
+    std::error_code ignored;
+    const bool is_folder = fs::is_directory(path, ignored);
+    const fs::path folder = is_folder ? path : path.parent_path(),
+                   config_path = is_folder ? path / "config.json" : path;
+    const std::string config_name = config_path.filename().string();
+    const nlohmann::json json = parse_json(read_file(config_path.string(), most_json_bytes), config_name);
+    const Settings config(Settings::Format::hugging_face, config_name, "", json);
+
+    Shards shards = open_tensors(folder.empty() ? fs::path(".") : folder);
+    Catalog catalog("safetensors", std::move(shards.tensors));
+    const auto tensors = std::make_shared<GatheredTensors>(std::move(shards.files));
+    ConfiguredModel read = read_model(config, catalog, *tensors);
+    tensors->set_recipes(std::move(read.bound.recipes));
+
+    Model model;
+    model.path = path;
+    const fs::path named = fs::absolute(folder.empty() ? fs::path(".") : folder).lexically_normal();
+    model.name = named.has_filename() ? named.filename().string() : named.parent_path().filename().string();
+    model.architecture = std::move(read.architecture);
+    model.weights = std::move(read.bound.weights);
+    model.unused = catalog.rest();
+    model.tensors = tensors;
+    read_tokenizer(model, folder);
+    model.chat_template = read_chat_template(folder, model.tokenizer.get());
+    model.metadata_json = json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+    return model;
+}
+
+}  // namespace scoria

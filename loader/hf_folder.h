@@ -1,0 +1,15 @@
+// A Hugging Face folder: config.json (or a file of that form), model.safetensors or the shards that
+// model.safetensors.index.json lists, and the tokenizer's files, which may be missing.
+#pragma once
+
+#include "model.h"
+
+namespace scoria {
+
+/// True for a folder, and for a path that ends in .json.
+bool is_hugging_face_model(const std::filesystem::path& path);
+
+/// `path`: the folder, or its config. Errors: as open_model.
+Model open_hugging_face_model(const std::filesystem::path& path);
+
+}  // namespace scoria

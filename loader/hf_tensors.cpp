@@ -1,0 +1,356 @@
+// Tensor names of Hugging Face models, in parts that families combine.
+#include "hf_families.h"
+
+namespace scoria::hf {
+namespace {
+
+using enum Layout;
+
+// Llama's names, which most later models took over.
+#define LAYER "model.layers.#."
+constexpr TensorRow frame_rows[] = {
+    {Role::token_embedding, "model.embed_tokens.weight"},
+    {Role::output_norm, "model.norm.weight"},
+    {Role::output_norm_bias, "model.norm.bias"},
+    {Role::output, "lm_head.weight"},
+    {Role::output_bias, "lm_head.bias"},
+    {Role::attention_norm, LAYER "input_layernorm.weight"},
+    {Role::attention_norm_bias, LAYER "input_layernorm.bias"},
+    {Role::feed_forward_norm, LAYER "post_attention_layernorm.weight"},
+    {Role::feed_forward_norm_bias, LAYER "post_attention_layernorm.bias"},
+};
+constexpr TensorRow frame_plus_one_rows[] = {
+    {Role::output_norm, "model.norm.weight", plus_one},
+    {Role::attention_norm, LAYER "input_layernorm.weight", plus_one},
+    {Role::feed_forward_norm, LAYER "post_attention_layernorm.weight", plus_one},
+};
+constexpr TensorRow attention_rows[] = {
+    {Role::q, LAYER "self_attn.q_proj.weight"},    {Role::k, LAYER "self_attn.k_proj.weight"},
+    {Role::v, LAYER "self_attn.v_proj.weight"},    {Role::o, LAYER "self_attn.o_proj.weight"},
+    {Role::q_bias, LAYER "self_attn.q_proj.bias"}, {Role::k_bias, LAYER "self_attn.k_proj.bias"},
+    {Role::v_bias, LAYER "self_attn.v_proj.bias"}, {Role::o_bias, LAYER "self_attn.o_proj.bias"},
+};
+constexpr TensorRow qk_norm_rows[] = {
+    {Role::q_norm, LAYER "self_attn.q_norm.weight"},
+    {Role::k_norm, LAYER "self_attn.k_norm.weight"},
+};
+constexpr TensorRow hunyuan_qk_norm_rows[] = {
+    {Role::q_norm, LAYER "self_attn.query_layernorm.weight"},
+    {Role::k_norm, LAYER "self_attn.key_layernorm.weight"},
+};
+constexpr TensorRow fused_qkv_rows[] = {
+    {Role::q, LAYER "self_attn.qkv_proj.weight", qkv},
+    {Role::k, LAYER "self_attn.qkv_proj.weight", qkv},
+    {Role::v, LAYER "self_attn.qkv_proj.weight", qkv},
+};
+constexpr TensorRow gated_rows[] = {
+    {Role::gate, LAYER "mlp.gate_proj.weight"}, {Role::up, LAYER "mlp.up_proj.weight"},
+    {Role::down, LAYER "mlp.down_proj.weight"}, {Role::gate_bias, LAYER "mlp.gate_proj.bias"},
+    {Role::up_bias, LAYER "mlp.up_proj.bias"},  {Role::down_bias, LAYER "mlp.down_proj.bias"},
+};
+constexpr TensorRow fused_gate_up_rows[] = {
+    {Role::gate, LAYER "mlp.gate_up_proj.weight", gate_up},
+    {Role::up, LAYER "mlp.gate_up_proj.weight", gate_up},
+    {Role::down, LAYER "mlp.down_proj.weight"},
+};
+constexpr TensorRow starcoder2_rows[] = {
+    {Role::up, LAYER "mlp.c_fc.weight"},
+    {Role::up_bias, LAYER "mlp.c_fc.bias"},
+    {Role::down, LAYER "mlp.c_proj.weight"},
+    {Role::down_bias, LAYER "mlp.c_proj.bias"},
+};
+constexpr TensorRow phi_rows[] = {
+    {Role::output_norm, "model.final_layernorm.weight"},
+    {Role::output_norm_bias, "model.final_layernorm.bias"},
+    {Role::o, LAYER "self_attn.dense.weight"},
+    {Role::o_bias, LAYER "self_attn.dense.bias"},
+    {Role::up, LAYER "mlp.fc1.weight"},
+    {Role::up_bias, LAYER "mlp.fc1.bias"},
+    {Role::down, LAYER "mlp.fc2.weight"},
+    {Role::down_bias, LAYER "mlp.fc2.bias"},
+};
+constexpr TensorRow glm4_rows[] = {
+    {Role::attention_post_norm, LAYER "post_self_attn_layernorm.weight"},
+    {Role::feed_forward_post_norm, LAYER "post_mlp_layernorm.weight"},
+};
+constexpr TensorRow gemma2_rows[] = {
+    {Role::attention_post_norm, LAYER "post_attention_layernorm.weight", plus_one},
+    {Role::feed_forward_norm, LAYER "pre_feedforward_layernorm.weight", plus_one},
+    {Role::feed_forward_post_norm, LAYER "post_feedforward_layernorm.weight", plus_one},
+    {Role::q_norm, LAYER "self_attn.q_norm.weight", plus_one},
+    {Role::k_norm, LAYER "self_attn.k_norm.weight", plus_one},
+    {Role::output_norm, "model.norm.weight", plus_one},
+    {Role::attention_norm, LAYER "input_layernorm.weight", plus_one},
+};
+constexpr TensorRow olmo2_rows[] = {
+    {Role::attention_post_norm, LAYER "post_attention_layernorm.weight"},
+    {Role::feed_forward_post_norm, LAYER "post_feedforward_layernorm.weight"},
+};
+
+// Mixtures of experts: a tensor per expert, or all in one as newer files have them.
+constexpr TensorRow mixtral_rows[] = {
+    {Role::router, LAYER "block_sparse_moe.gate.weight"},
+    {Role::expert_gate, LAYER "block_sparse_moe.experts.@.w1.weight", per_expert},
+    {Role::expert_down, LAYER "block_sparse_moe.experts.@.w2.weight", per_expert},
+    {Role::expert_up, LAYER "block_sparse_moe.experts.@.w3.weight", per_expert},
+};
+constexpr TensorRow expert_rows[] = {
+    {Role::router, LAYER "mlp.gate.weight"},
+    {Role::expert_gate, LAYER "mlp.experts.@.gate_proj.weight", per_expert},
+    {Role::expert_up, LAYER "mlp.experts.@.up_proj.weight", per_expert},
+    {Role::expert_down, LAYER "mlp.experts.@.down_proj.weight", per_expert},
+    {Role::expert_gate, LAYER "mlp.experts.gate_up_proj", experts_gate_up},
+    {Role::expert_up, LAYER "mlp.experts.gate_up_proj", experts_gate_up},
+    {Role::expert_down, LAYER "mlp.experts.down_proj"},
+    {Role::shared_gate, LAYER "mlp.shared_expert.gate_proj.weight"},
+    {Role::shared_up, LAYER "mlp.shared_expert.up_proj.weight"},
+    {Role::shared_down, LAYER "mlp.shared_expert.down_proj.weight"},
+    {Role::shared_expert_gate, LAYER "mlp.shared_expert_gate.weight"},
+};
+constexpr TensorRow hunyuan_moe_rows[] = {
+    {Role::router, LAYER "mlp.gate.wg.weight"},
+    {Role::shared_gate, LAYER "mlp.shared_mlp.gate_proj.weight"},
+    {Role::shared_up, LAYER "mlp.shared_mlp.up_proj.weight"},
+    {Role::shared_down, LAYER "mlp.shared_mlp.down_proj.weight"},
+};
+constexpr TensorRow gpt_oss_rows[] = {
+    {Role::sinks, LAYER "self_attn.sinks"},
+    {Role::router, LAYER "mlp.router.weight"},
+    {Role::router_bias, LAYER "mlp.router.bias"},
+    {Role::expert_gate, LAYER "mlp.experts.gate_up_proj", experts_gate_up_columns},
+    {Role::expert_gate_bias, LAYER "mlp.experts.gate_up_proj_bias", experts_gate_up_columns},
+    {Role::expert_up, LAYER "mlp.experts.gate_up_proj", experts_gate_up_columns},
+    {Role::expert_up_bias, LAYER "mlp.experts.gate_up_proj_bias", experts_gate_up_columns},
+    {Role::expert_down, LAYER "mlp.experts.down_proj", experts_transposed},
+    {Role::expert_down_bias, LAYER "mlp.experts.down_proj_bias"},
+};
+#undef LAYER
+
+// GPT-2 and what was named after it.
+#define LAYER "transformer.h.#."
+constexpr TensorRow gpt2_rows[] = {
+    {Role::token_embedding, "transformer.wte.weight"},
+    {Role::position_embedding, "transformer.wpe.weight"},
+    {Role::output_norm, "transformer.ln_f.weight"},
+    {Role::output_norm_bias, "transformer.ln_f.bias"},
+    {Role::output, "lm_head.weight"},
+    {Role::output_bias, "lm_head.bias"},
+    {Role::attention_norm, LAYER "ln_1.weight"},
+    {Role::attention_norm_bias, LAYER "ln_1.bias"},
+    {Role::q, LAYER "attn.c_attn.weight", qkv_transposed},
+    {Role::k, LAYER "attn.c_attn.weight", qkv_transposed},
+    {Role::v, LAYER "attn.c_attn.weight", qkv_transposed},
+    {Role::q_bias, LAYER "attn.c_attn.bias", qkv},
+    {Role::k_bias, LAYER "attn.c_attn.bias", qkv},
+    {Role::v_bias, LAYER "attn.c_attn.bias", qkv},
+    {Role::o, LAYER "attn.c_proj.weight", transposed},
+    {Role::o_bias, LAYER "attn.c_proj.bias"},
+    {Role::feed_forward_norm, LAYER "ln_2.weight"},
+    {Role::feed_forward_norm_bias, LAYER "ln_2.bias"},
+    {Role::up, LAYER "mlp.c_fc.weight", transposed},
+    {Role::up_bias, LAYER "mlp.c_fc.bias"},
+    {Role::down, LAYER "mlp.c_proj.weight", transposed},
+    {Role::down_bias, LAYER "mlp.c_proj.bias"},
+};
+constexpr TensorRow gpt1_rows[] = {
+    {Role::token_embedding, "transformer.tokens_embed.weight"},
+    {Role::position_embedding, "transformer.positions_embed.weight"},
+    {Role::attention_post_norm, LAYER "ln_1.weight"},
+    {Role::attention_post_norm_bias, LAYER "ln_1.bias"},
+    {Role::feed_forward_post_norm, LAYER "ln_2.weight"},
+    {Role::feed_forward_post_norm_bias, LAYER "ln_2.bias"},
+};
+constexpr TensorRow gpt_neo_rows[] = {
+    {Role::q, LAYER "attn.attention.q_proj.weight"},
+    {Role::k, LAYER "attn.attention.k_proj.weight"},
+    {Role::v, LAYER "attn.attention.v_proj.weight"},
+    {Role::o, LAYER "attn.attention.out_proj.weight"},
+    {Role::o_bias, LAYER "attn.attention.out_proj.bias"},
+    {Role::up, LAYER "mlp.c_fc.weight"},
+    {Role::down, LAYER "mlp.c_proj.weight"},
+};
+constexpr TensorRow gptj_rows[] = {
+    {Role::q, LAYER "attn.q_proj.weight"},   {Role::k, LAYER "attn.k_proj.weight"},
+    {Role::v, LAYER "attn.v_proj.weight"},   {Role::o, LAYER "attn.out_proj.weight"},
+    {Role::up, LAYER "mlp.fc_in.weight"},    {Role::up_bias, LAYER "mlp.fc_in.bias"},
+    {Role::down, LAYER "mlp.fc_out.weight"}, {Role::down_bias, LAYER "mlp.fc_out.bias"},
+};
+// BLOOM and Falcon.
+constexpr TensorRow bloom_like_rows[] = {
+    {Role::token_embedding, "transformer.word_embeddings.weight"},
+    {Role::embedding_norm, "transformer.word_embeddings_layernorm.weight"},
+    {Role::embedding_norm_bias, "transformer.word_embeddings_layernorm.bias"},
+    {Role::output_norm, "transformer.ln_f.weight"},
+    {Role::output_norm_bias, "transformer.ln_f.bias"},
+    {Role::output, "lm_head.weight"},
+    {Role::attention_norm, LAYER "input_layernorm.weight"},
+    {Role::attention_norm_bias, LAYER "input_layernorm.bias"},
+    {Role::attention_norm, LAYER "ln_attn.weight"},
+    {Role::attention_norm_bias, LAYER "ln_attn.bias"},
+    {Role::q, LAYER "self_attention.query_key_value.weight", qkv_grouped},
+    {Role::k, LAYER "self_attention.query_key_value.weight", qkv_grouped},
+    {Role::v, LAYER "self_attention.query_key_value.weight", qkv_grouped},
+    {Role::q_bias, LAYER "self_attention.query_key_value.bias", qkv_grouped},
+    {Role::k_bias, LAYER "self_attention.query_key_value.bias", qkv_grouped},
+    {Role::v_bias, LAYER "self_attention.query_key_value.bias", qkv_grouped},
+    {Role::o, LAYER "self_attention.dense.weight"},
+    {Role::o_bias, LAYER "self_attention.dense.bias"},
+    {Role::feed_forward_norm, LAYER "post_attention_layernorm.weight"},
+    {Role::feed_forward_norm_bias, LAYER "post_attention_layernorm.bias"},
+    {Role::feed_forward_norm, LAYER "ln_mlp.weight"},
+    {Role::feed_forward_norm_bias, LAYER "ln_mlp.bias"},
+    {Role::up, LAYER "mlp.dense_h_to_4h.weight"},
+    {Role::up_bias, LAYER "mlp.dense_h_to_4h.bias"},
+    {Role::down, LAYER "mlp.dense_4h_to_h.weight"},
+    {Role::down_bias, LAYER "mlp.dense_4h_to_h.bias"},
+};
+#undef LAYER
+
+#define LAYER "gpt_neox.layers.#."
+constexpr TensorRow gpt_neox_rows[] = {
+    {Role::token_embedding, "gpt_neox.embed_in.weight"},
+    {Role::output_norm, "gpt_neox.final_layer_norm.weight"},
+    {Role::output_norm_bias, "gpt_neox.final_layer_norm.bias"},
+    {Role::output, "embed_out.weight"},
+    {Role::attention_norm, LAYER "input_layernorm.weight"},
+    {Role::attention_norm_bias, LAYER "input_layernorm.bias"},
+    {Role::q, LAYER "attention.query_key_value.weight", qkv_grouped},
+    {Role::k, LAYER "attention.query_key_value.weight", qkv_grouped},
+    {Role::v, LAYER "attention.query_key_value.weight", qkv_grouped},
+    {Role::q_bias, LAYER "attention.query_key_value.bias", qkv_grouped},
+    {Role::k_bias, LAYER "attention.query_key_value.bias", qkv_grouped},
+    {Role::v_bias, LAYER "attention.query_key_value.bias", qkv_grouped},
+    {Role::o, LAYER "attention.dense.weight"},
+    {Role::o_bias, LAYER "attention.dense.bias"},
+    {Role::feed_forward_norm, LAYER "post_attention_layernorm.weight"},
+    {Role::feed_forward_norm_bias, LAYER "post_attention_layernorm.bias"},
+    {Role::up, LAYER "mlp.dense_h_to_4h.weight"},
+    {Role::up_bias, LAYER "mlp.dense_h_to_4h.bias"},
+    {Role::down, LAYER "mlp.dense_4h_to_h.weight"},
+    {Role::down_bias, LAYER "mlp.dense_4h_to_h.bias"},
+};
+#undef LAYER
+
+// Which norm of a pair is used depends on do_layer_norm_before.
+#define LAYER "model.decoder.layers.#."
+constexpr TensorRow opt_rows[] = {
+    {Role::token_embedding, "model.decoder.embed_tokens.weight"},
+    {Role::position_embedding, "model.decoder.embed_positions.weight", after_two},
+    {Role::embedding_in, "model.decoder.project_in.weight"},
+    {Role::embedding_out, "model.decoder.project_out.weight"},
+    {Role::output_norm, "model.decoder.final_layer_norm.weight"},
+    {Role::output_norm_bias, "model.decoder.final_layer_norm.bias"},
+    {Role::output, "lm_head.weight"},
+    {Role::attention_norm, LAYER "self_attn_layer_norm.weight"},
+    {Role::attention_norm_bias, LAYER "self_attn_layer_norm.bias"},
+    {Role::attention_post_norm, LAYER "self_attn_layer_norm.weight"},
+    {Role::attention_post_norm_bias, LAYER "self_attn_layer_norm.bias"},
+    {Role::q, LAYER "self_attn.q_proj.weight"},
+    {Role::k, LAYER "self_attn.k_proj.weight"},
+    {Role::v, LAYER "self_attn.v_proj.weight"},
+    {Role::o, LAYER "self_attn.out_proj.weight"},
+    {Role::q_bias, LAYER "self_attn.q_proj.bias"},
+    {Role::k_bias, LAYER "self_attn.k_proj.bias"},
+    {Role::v_bias, LAYER "self_attn.v_proj.bias"},
+    {Role::o_bias, LAYER "self_attn.out_proj.bias"},
+    {Role::feed_forward_norm, LAYER "final_layer_norm.weight"},
+    {Role::feed_forward_norm_bias, LAYER "final_layer_norm.bias"},
+    {Role::feed_forward_post_norm, LAYER "final_layer_norm.weight"},
+    {Role::feed_forward_post_norm_bias, LAYER "final_layer_norm.bias"},
+    {Role::up, LAYER "fc1.weight"},
+    {Role::up_bias, LAYER "fc1.bias"},
+    {Role::down, LAYER "fc2.weight"},
+    {Role::down_bias, LAYER "fc2.bias"},
+};
+#undef LAYER
+
+#define LAYER "transformer.blocks.#."
+constexpr TensorRow mpt_rows[] = {
+    {Role::token_embedding, "transformer.wte.weight"},
+    {Role::output_norm, "transformer.norm_f.weight"},
+    {Role::output, "lm_head.weight"},
+    {Role::attention_norm, LAYER "norm_1.weight"},
+    {Role::q, LAYER "attn.Wqkv.weight", qkv},
+    {Role::k, LAYER "attn.Wqkv.weight", qkv},
+    {Role::v, LAYER "attn.Wqkv.weight", qkv},
+    {Role::o, LAYER "attn.out_proj.weight"},
+    {Role::feed_forward_norm, LAYER "norm_2.weight"},
+    {Role::up, LAYER "ffn.up_proj.weight"},
+    {Role::down, LAYER "ffn.down_proj.weight"},
+};
+#undef LAYER
+
+// The fixtures' own references, models that no Hugging Face class stands for.
+#define LAYER "layers.#."
+constexpr TensorRow own_rows[] = {
+    {Role::token_embedding, "embed.weight"},
+    {Role::position_embedding, "pos_embed.weight"},
+    {Role::output_norm, "final_norm.weight"},
+    {Role::output_norm_bias, "final_norm.bias"},
+    {Role::output, "lm_head.weight"},
+    {Role::attention_norm, LAYER "attn_norm.weight"},
+    {Role::attention_norm_bias, LAYER "attn_norm.bias"},
+    {Role::attention_norm, LAYER "norm.weight"},
+    {Role::attention_post_norm, LAYER "attn_norm.weight"},
+    {Role::attention_post_norm_bias, LAYER "attn_norm.bias"},
+    {Role::q, LAYER "attn.q.weight"},
+    {Role::k, LAYER "attn.k.weight"},
+    {Role::v, LAYER "attn.v.weight"},
+    {Role::o, LAYER "attn.o.weight"},
+    {Role::q_bias, LAYER "attn.q.bias"},
+    {Role::k_bias, LAYER "attn.k.bias"},
+    {Role::v_bias, LAYER "attn.v.bias"},
+    {Role::o_bias, LAYER "attn.o.bias"},
+    {Role::q_norm, LAYER "attn.q_norm.weight"},
+    {Role::k_norm, LAYER "attn.k_norm.weight"},
+    {Role::position_bias, "rel_bias.weight", buckets},
+    {Role::feed_forward_norm, LAYER "mlp_norm.weight"},
+    {Role::feed_forward_norm_bias, LAYER "mlp_norm.bias"},
+    {Role::feed_forward_post_norm, LAYER "mlp_norm.weight"},
+    {Role::feed_forward_post_norm_bias, LAYER "mlp_norm.bias"},
+    {Role::gate, LAYER "mlp.gate.weight"},
+    {Role::up, LAYER "mlp.up.weight"},
+    {Role::up_bias, LAYER "mlp.up.bias"},
+    {Role::down, LAYER "mlp.down.weight"},
+    {Role::down_bias, LAYER "mlp.down.bias"},
+    {Role::router, LAYER "moe.router.weight"},
+    {Role::expert_gate, LAYER "moe.experts.@.gate.weight", per_expert},
+    {Role::expert_up, LAYER "moe.experts.@.up.weight", per_expert},
+    {Role::expert_down, LAYER "moe.experts.@.down.weight", per_expert},
+    {Role::shared_gate, LAYER "moe.shared.gate.weight"},
+    {Role::shared_up, LAYER "moe.shared.up.weight"},
+    {Role::shared_down, LAYER "moe.shared.down.weight"},
+};
+#undef LAYER
+
+}  // namespace
+
+using Rows = std::span<const TensorRow>;
+const Rows frame = frame_rows;
+const Rows frame_plus_one = frame_plus_one_rows;
+const Rows attention = attention_rows;
+const Rows qk_norms = qk_norm_rows;
+const Rows hunyuan_qk_norms = hunyuan_qk_norm_rows;
+const Rows fused_qkv = fused_qkv_rows;
+const Rows gated = gated_rows;
+const Rows fused_gate_up = fused_gate_up_rows;
+const Rows starcoder2 = starcoder2_rows;
+const Rows phi = phi_rows;
+const Rows glm4 = glm4_rows;
+const Rows gemma2 = gemma2_rows;
+const Rows olmo2 = olmo2_rows;
+const Rows mixtral = mixtral_rows;
+const Rows experts = expert_rows;
+const Rows hunyuan_moe = hunyuan_moe_rows;
+const Rows gpt_oss = gpt_oss_rows;
+const Rows gpt2 = gpt2_rows;
+const Rows gpt1 = gpt1_rows;
+const Rows gpt_neo = gpt_neo_rows;
+const Rows gptj = gptj_rows;
+const Rows bloom_like = bloom_like_rows;
+const Rows gpt_neox = gpt_neox_rows;
+const Rows opt = opt_rows;
+const Rows mpt = mpt_rows;
+const Rows own = own_rows;
+
+}  // namespace scoria::hf

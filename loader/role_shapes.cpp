@@ -1,0 +1,128 @@
+// See role_shapes.h.
+#include "role_shapes.h"
+
+#include <iterator>
+
+namespace scoria {
+namespace {
+
+using A = Architecture;
+using L = Layer;
+
+RoleShape matrix(uint32_t rows, uint32_t cols, uint32_t groups = 1) {
+    if (rows == 0 || cols == 0) return {};
+    return {rows, cols, groups, false};
+}
+RoleShape vector(bool wanted, uint32_t cols, uint32_t groups = 1) {
+    if (!wanted || cols == 0) return {};
+    return {1, cols, groups, true};
+}
+
+uint32_t embedding(const A& a) { return a.embedding != 0 ? a.embedding : a.hidden; }
+uint32_t queries(const L& l) { return l.attention.heads * l.attention.head_dim; }
+bool own_keys(const L& l) { return l.attention.kv_layer < 0; }
+uint32_t keys(const L& l) { return own_keys(l) ? l.attention.kv_heads * l.attention.head_dim : 0; }
+uint32_t dense(const L& l) { return l.feed_forward.size; }
+const Routing& routing(const L& l) { return l.feed_forward.routing; }
+uint32_t expert_rows(const L& l) { return routing(l).experts * routing(l).size; }
+
+bool has_pre_norm(const A& a) {
+    return a.placement != NormPlacement::post && a.placement != NormPlacement::output;
+}
+bool has_feed_forward_norm(const A& a) { return has_pre_norm(a) && a.placement != NormPlacement::parallel; }
+bool has_post_norm(const A& a) { return !has_pre_norm(a) || a.placement == NormPlacement::sandwich; }
+
+RoleShape qk_norm(const Attention& attention, uint32_t heads, bool wanted) {
+    const bool per_head = attention.qk_norm.group == QkNorm::Group::head && !attention.qk_norm.own_weights;
+    if (attention.qk_norm.group == QkNorm::Group::none || !wanted) return {};
+    return vector(true, per_head ? attention.head_dim : heads * attention.head_dim, per_head ? 1 : heads);
+}
+RoleShape q_norm(const L& l, bool wanted) { return qk_norm(l.attention, l.attention.heads, wanted); }
+RoleShape k_norm(const L& l, bool wanted) {
+    return qk_norm(l.attention, l.attention.kv_heads, wanted && own_keys(l));
+}
+
+RoleShape position_bias(const A& a, const L& l, size_t index) {
+    const Attention& attention = l.attention;
+    if (attention.bias == PositionBias::linear) return vector(index == 0, attention.heads);
+    const bool table = attention.bias == PositionBias::table && index == 0 && !a.layers.empty();
+    return table ? matrix(attention.heads, attention.bias_span) : RoleShape{};
+}
+
+#define SCORIA_SHAPE(expression) \
+    [](const A& a, const L& l, size_t i) -> RoleShape { return (void)a, (void)l, (void)i, expression; }
+
+constexpr RoleRule rules[] = {
+    {Role::token_embedding, false, SCORIA_SHAPE(matrix(a.vocab, embedding(a)))},
+    {Role::position_embedding, false, SCORIA_SHAPE(matrix(a.positions, a.hidden))},
+    {Role::embedding_in, false, SCORIA_SHAPE(matrix(a.embedding ? a.hidden : 0, a.embedding))},
+    {Role::embedding_norm, false, SCORIA_SHAPE(vector(a.embedding_norm&& a.norm.weight, a.hidden))},
+    {Role::embedding_norm_bias, false, SCORIA_SHAPE(vector(a.embedding_norm&& a.norm.bias, a.hidden))},
+    {Role::embedding_out, false, SCORIA_SHAPE(matrix(a.embedding, a.hidden))},
+    {Role::output_norm, false, SCORIA_SHAPE(vector(a.output_norm&& a.norm.weight, a.hidden))},
+    {Role::output_norm_bias, false, SCORIA_SHAPE(vector(a.output_norm&& a.norm.bias, a.hidden))},
+    {Role::output, false,
+     SCORIA_SHAPE(matrix(a.tied_embeddings ? 0
+                         : a.outputs       ? a.outputs
+                                           : a.vocab,
+                         embedding(a)))},
+    {Role::output_bias, false, SCORIA_SHAPE(vector(a.output_bias, a.outputs ? a.outputs : a.vocab))},
+    {Role::attention_norm, true, SCORIA_SHAPE(vector(has_pre_norm(a) && a.norm.weight, a.hidden))},
+    {Role::attention_norm_bias, true, SCORIA_SHAPE(vector(has_pre_norm(a) && a.norm.bias, a.hidden))},
+    {Role::q, true, SCORIA_SHAPE(matrix(queries(l), a.hidden))},
+    {Role::k, true, SCORIA_SHAPE(matrix(keys(l), a.hidden))},
+    {Role::v, true, SCORIA_SHAPE(matrix(keys(l), a.hidden))},
+    {Role::o, true, SCORIA_SHAPE(matrix(a.hidden, queries(l)))},
+    {Role::q_bias, true, SCORIA_SHAPE(vector(l.attention.q_bias, queries(l)))},
+    {Role::k_bias, true, SCORIA_SHAPE(vector(l.attention.k_bias, keys(l)))},
+    {Role::v_bias, true, SCORIA_SHAPE(vector(l.attention.v_bias, keys(l)))},
+    {Role::o_bias, true, SCORIA_SHAPE(vector(l.attention.o_bias, a.hidden))},
+    {Role::q_norm, true, SCORIA_SHAPE(q_norm(l, l.attention.qk_norm.norm.weight))},
+    {Role::k_norm, true, SCORIA_SHAPE(k_norm(l, l.attention.qk_norm.norm.weight))},
+    {Role::q_norm_bias, true, SCORIA_SHAPE(q_norm(l, l.attention.qk_norm.norm.bias))},
+    {Role::k_norm_bias, true, SCORIA_SHAPE(k_norm(l, l.attention.qk_norm.norm.bias))},
+    {Role::position_bias, true, SCORIA_SHAPE(position_bias(a, l, i))},
+    {Role::sinks, true, SCORIA_SHAPE(vector(l.attention.sinks, l.attention.heads))},
+    {Role::attention_post_norm, true, SCORIA_SHAPE(vector(has_post_norm(a) && a.norm.weight, a.hidden))},
+    {Role::attention_post_norm_bias, true, SCORIA_SHAPE(vector(has_post_norm(a) && a.norm.bias, a.hidden))},
+    {Role::feed_forward_norm, true,
+     SCORIA_SHAPE(vector(has_feed_forward_norm(a) && a.norm.weight, a.hidden))},
+    {Role::feed_forward_norm_bias, true,
+     SCORIA_SHAPE(vector(has_feed_forward_norm(a) && a.norm.bias, a.hidden))},
+    {Role::gate, true, SCORIA_SHAPE(matrix(l.feed_forward.gated ? dense(l) : 0, a.hidden))},
+    {Role::gate_bias, true, SCORIA_SHAPE(vector(l.feed_forward.gate_bias, dense(l)))},
+    {Role::up, true, SCORIA_SHAPE(matrix(dense(l), a.hidden))},
+    {Role::up_bias, true, SCORIA_SHAPE(vector(l.feed_forward.up_bias, dense(l)))},
+    {Role::down, true, SCORIA_SHAPE(matrix(a.hidden, dense(l)))},
+    {Role::down_bias, true, SCORIA_SHAPE(vector(l.feed_forward.down_bias, a.hidden))},
+    {Role::feed_forward_post_norm, true, SCORIA_SHAPE(vector(has_post_norm(a) && a.norm.weight, a.hidden))},
+    {Role::feed_forward_post_norm_bias, true,
+     SCORIA_SHAPE(vector(has_post_norm(a) && a.norm.bias, a.hidden))},
+    {Role::router, true, SCORIA_SHAPE(matrix(routing(l).experts, a.hidden))},
+    {Role::router_bias, true, SCORIA_SHAPE(vector(routing(l).router_bias, routing(l).experts))},
+    {Role::router_choice_bias, true, SCORIA_SHAPE(vector(routing(l).choice_bias, routing(l).experts))},
+    {Role::expert_gate, true,
+     SCORIA_SHAPE(matrix(l.feed_forward.gated ? expert_rows(l) : 0, a.hidden, routing(l).experts))},
+    {Role::expert_gate_bias, true,
+     SCORIA_SHAPE(vector(routing(l).bias&& l.feed_forward.gated, expert_rows(l), routing(l).experts))},
+    {Role::expert_up, true, SCORIA_SHAPE(matrix(expert_rows(l), a.hidden, routing(l).experts))},
+    {Role::expert_up_bias, true, SCORIA_SHAPE(vector(routing(l).bias, expert_rows(l), routing(l).experts))},
+    {Role::expert_down, true,
+     SCORIA_SHAPE(matrix(routing(l).experts* a.hidden, routing(l).size, routing(l).experts))},
+    {Role::expert_down_bias, true,
+     SCORIA_SHAPE(vector(routing(l).bias, routing(l).experts* a.hidden, routing(l).experts))},
+    {Role::shared_gate, true,
+     SCORIA_SHAPE(matrix(l.feed_forward.gated ? routing(l).shared_size : 0, a.hidden))},
+    {Role::shared_up, true, SCORIA_SHAPE(matrix(routing(l).shared_size, a.hidden))},
+    {Role::shared_down, true,
+     SCORIA_SHAPE(matrix(routing(l).shared_size ? a.hidden : 0, routing(l).shared_size))},
+    {Role::shared_expert_gate, true, SCORIA_SHAPE(vector(routing(l).shared_gate, a.hidden))},
+};
+#undef SCORIA_SHAPE
+static_assert(std::size(rules) == static_cast<size_t>(Role::shared_expert_gate) + 1);
+
+}  // namespace
+
+std::span<const RoleRule> role_rules() { return rules; }
+
+}  // namespace scoria

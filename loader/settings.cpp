@@ -1,0 +1,172 @@
+// See settings.h.
+#include "settings.h"
+
+#include "fail.h"
+
+#include <array>
+#include <cmath>
+
+namespace scoria {
+namespace {
+
+struct FieldNames {
+    Field field;
+    const char* gguf;
+    std::array<const char*, 6> hugging_face;  // the commonest first
+};
+
+constexpr FieldNames field_names[] = {
+    {Field::vocab, "vocab_size", {"vocab_size"}},
+    {Field::hidden, "embedding_length", {"hidden_size", "n_embd", "d_model"}},
+    {Field::layers, "block_count", {"num_hidden_layers", "n_layer", "num_layers", "n_layers"}},
+    {Field::heads, "attention.head_count", {"num_attention_heads", "n_head", "num_heads", "n_heads"}},
+    {Field::kv_heads, "attention.head_count_kv", {"num_key_value_heads"}},
+    {Field::head_dim, "attention.key_length", {"head_dim", "attention_head_dim"}},
+    {Field::context,
+     "context_length",
+     {"max_position_embeddings", "n_positions", "max_seq_len", "seq_length"}},
+    {Field::feed_forward,
+     "feed_forward_length",
+     {"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"}},
+    {Field::epsilon,
+     "attention.layer_norm_rms_epsilon",
+     {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "norm_epsilon"}},
+    {Field::experts, "expert_count", {"num_experts", "num_local_experts"}},
+    {Field::experts_used,
+     "expert_used_count",
+     {"num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk"}},
+    {Field::expert_size, "expert_feed_forward_length", {"moe_intermediate_size"}},
+    {Field::shared_size,
+     "expert_shared_feed_forward_length",
+     {"shared_expert_intermediate_size", "shared_intermediate_size"}},
+    {Field::window, "attention.sliding_window", {"sliding_window", "window_size", "window"}},
+    {Field::activation,
+     "activation",
+     {"hidden_act", "hidden_activation", "activation_function", "activation", "afn"}},
+    {Field::clip, "attention.clamp_kqv", {"clip_qkv"}},
+};
+
+bool is_off(const nlohmann::json& value) {
+    return value.is_null() || value == false || value == 0 ||
+           ((value.is_structured() || value.is_string()) && value.empty());
+}
+
+}  // namespace
+
+const char* Settings::name_of(Field field) const {
+    const FieldNames& names = field_names[static_cast<size_t>(field)];
+    if (format_ == Format::gguf) {  // the one key that GGUF spells two ways
+        const char* layer_norm = "attention.layer_norm_epsilon";
+        return field == Field::epsilon && values_.contains(layer_norm) ? layer_norm : names.gguf;
+    }
+    const char* chosen = nullptr;
+    for (const char* name : names.hugging_face) {
+        if (name == nullptr || !values_.contains(name)) continue;
+        asked_.emplace(name);
+        if (chosen == nullptr && !values_.at(name).is_null()) chosen = name;
+    }
+    return chosen != nullptr ? chosen : names.hugging_face[0];
+}
+
+void Settings::wrong(std::string_view name, std::string_view expected) const {
+    const auto found = values_.find(name);
+    const std::string got = found == values_.end() ? "nothing"
+                            : found->is_string()   ? "a string"
+                                                   : found->dump().substr(0, 80);
+    fail(Status::bad_file, where_, full_name(name), ": expected ", expected, ", got ", got);
+}
+
+const nlohmann::json* Settings::find(std::string_view name) const {
+    asked_.emplace(name);
+    const auto found = values_.find(name);
+    return found == values_.end() || found->is_null() ? nullptr : &*found;
+}
+
+uint32_t Settings::size(std::string_view name, uint64_t most, std::optional<uint64_t> fallback,
+                        uint64_t least) const {
+    const nlohmann::json* value = find(name);
+    if (value == nullptr && !fallback) fail(Status::bad_file, where_, full_name(name), " is missing");
+    if (value != nullptr && !value->is_number_unsigned()) {
+        const bool negative = value->is_number_integer() && value->get<int64_t>() < 0;
+        if (!value->is_number_integer() || negative)
+            wrong(name, value->is_number_integer() ? cat(least, " to ", most) : "an integer");
+    }
+    const uint64_t chosen = value ? value->get<uint64_t>() : *fallback;
+    if (chosen < least || chosen > most)
+        fail(Status::bad_file, where_, full_name(name), ": expected ", least, " to ", most, ", got ", chosen);
+    return static_cast<uint32_t>(chosen);
+}
+
+double Settings::positive(std::string_view name, std::optional<double> fallback) const {
+    const nlohmann::json* value = find(name);
+    if (value == nullptr && fallback) return *fallback;
+    if (value == nullptr) fail(Status::bad_file, where_, full_name(name), " is missing");
+    if (!value->is_number()) wrong(name, "a number");
+    const double number = value->get<double>();
+    if (!std::isfinite(number) || number <= 0)
+        fail(Status::bad_file, where_, full_name(name), ": expected a finite number above 0, got ", number);
+    return number;
+}
+
+bool Settings::flag(std::string_view name, bool otherwise) const {
+    const nlohmann::json* value = find(name);
+    if (value == nullptr) return otherwise;
+    if (!value->is_boolean()) wrong(name, "true or false");
+    return value->get<bool>();
+}
+
+std::string Settings::text(std::string_view name, std::string otherwise) const {
+    const nlohmann::json* value = find(name);
+    if (value == nullptr) return otherwise;
+    if (!value->is_string()) wrong(name, "a string");
+    return value->get<std::string>();
+}
+
+std::vector<double> Settings::numbers(std::string_view name) const {
+    const nlohmann::json* value = find(name);
+    std::vector<double> all;
+    if (value == nullptr) return all;
+    if (!value->is_array()) wrong(name, "a list of numbers");
+    for (const nlohmann::json& each : *value) {
+        if (!each.is_number() && !each.is_boolean()) wrong(name, "a list of numbers");
+        all.push_back(each.is_boolean() ? double(each.get<bool>()) : each.get<double>());
+    }
+    return all;
+}
+
+std::vector<std::string> Settings::texts(std::string_view name) const {
+    const nlohmann::json* value = find(name);
+    std::vector<std::string> all;
+    if (value == nullptr) return all;
+    if (!value->is_array()) wrong(name, "a list of strings");
+    for (const nlohmann::json& each : *value) {
+        if (!each.is_string()) wrong(name, "a list of strings");
+        all.push_back(each.get<std::string>());
+    }
+    return all;
+}
+
+Settings Settings::section(std::string_view name) const {
+    const nlohmann::json* value = find(name);
+    if (value != nullptr && !value->is_object()) wrong(name, "an object");
+    return Settings(format_, where_, full_name(name) + ".",
+                    value != nullptr ? *value : nlohmann::json::object());
+}
+
+void Settings::refuse(std::span<const char* const> names) const {
+    for (const char* name : names) {
+        const nlohmann::json* value = find(name);
+        if (value != nullptr && !is_off(*value))
+            fail(Status::unsupported, where_, full_name(name), ": this build cannot honour it");
+    }
+}
+
+void Settings::refuse_unknown(bool (*harmless)(std::string_view)) const {
+    for (const auto& [name, value] : values_.items()) {
+        if (asked_.contains(name) || is_off(value) || harmless(name)) continue;
+        fail(Status::unsupported, where_, full_name(name),
+             ": this build does not know it and cannot honour it, got ", value.dump().substr(0, 80));
+    }
+}
+
+}  // namespace scoria
