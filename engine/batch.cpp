@@ -4,8 +4,9 @@
 #include "ops/attention.h"
 #include "ops/elementwise.h"
 #include "ops/embed.h"
+#include "ops/experts.h"
 #include "ops/linear.h"
-#include "ops/rms_norm.h"
+#include "ops/norm.h"
 #include "ops/rope.h"
 #include "ops/select.h"
 #include "step.h"
@@ -35,20 +36,29 @@ void Batch::record(vk::Recorder& recorder, size_t index) const {
 }
 
 void Batch::record(OpContext& context, const kernel::Embed& k) const {
-    record_embed(context, {model_.weight(k.table), workspace_.step.view(), matrix(k.out)},
+    record_embed(context, {model_.weight(k.table), workspace_.step.view(), matrix(k.out), k.by, k.scale},
                  embed_variants(context.caps).front());
 }
 
 void Batch::record(OpContext& context, const kernel::Norm& k) const {
-    record_rms_norm(context, {matrix(k.x), matrix(k.out), model_.vector(k.weight), k.epsilon, k.group},
-                    rms_norm_variants(context.caps).front());
+    record_norm(context,
+                {matrix(k.x), matrix(k.out), k.kind, vector(k.weight), vector(k.bias), k.epsilon, k.group,
+                 k.own_weights},
+                norm_variants(context.caps).front());
 }
 
 void Batch::record(OpContext& context, const kernel::Linear& k) const {
     const DeviceWeight& weight = model_.weight(k.weight);
     Matrix out = matrix(k.out), residual;
     out.cols = k.cols;
-    LinearArgs args{.x = matrix(k.x), .out = out, .weight = weight, .glu = k.glu.has_value()};
+    LinearArgs args{.x = matrix(k.x),
+                    .out = out,
+                    .weight = weight,
+                    .glu = k.glu,
+                    .activate = k.activation && !k.glu,
+                    .activation =
+                        k.activation.value_or(model_.architecture().layers[0].feed_forward.activation),
+                    .scale = k.scale};
     if (k.bias) args.bias = &model_.vector(*k.bias);
     if (k.residual) residual = matrix(*k.residual), args.residual = &residual;
     const LinearShape shape{workspace_.pinned ? 1 : out.rows, weight.rows, weight.cols, weight.type};
@@ -57,20 +67,26 @@ void Batch::record(OpContext& context, const kernel::Linear& k) const {
 
 void Batch::record(OpContext& context, const kernel::RopeCache& k) const {
     Matrix qkv = matrix(k.q);
-    qkv.cols = (k.shape.heads + 2 * k.shape.kv_heads) * k.shape.head_dim;
-    const Rope& rope = model_.architecture().rope;
-    RopeCacheArgs args{qkv,
-                       k.shape.heads,
-                       rope.pairs,
-                       rope.width,
-                       model_.rope_tables(),
-                       {},
-                       {},
-                       k.epsilon,
-                       workspace_.step.view(),
-                       &cache_.layer(k.layer)};
-    if (k.q_norm) args.q_norm = model_.vector(*k.q_norm);
-    if (k.k_norm) args.k_norm = model_.vector(*k.k_norm);
+    qkv.cols = (k.shape.heads + (k.with_kv ? 2 * k.shape.kv_heads : 0)) * k.shape.head_dim;
+    RopeCacheArgs args{.qkv = qkv,
+                       .heads = k.shape.heads,
+                       .with_kv = k.with_kv,
+                       .pairs = RopePairs::halves,
+                       .width = 0,
+                       .tables = workspace_.step.view(),
+                       .q_norm = vector(k.q_norm),
+                       .k_norm = vector(k.k_norm),
+                       .norm_after = k.norm_after,
+                       .epsilon = k.epsilon,
+                       .step = workspace_.step.view(),
+                       .kv = &cache_.layer(k.layer)};
+    if (k.shape.rope >= 0) {
+        const Rope& rope = model_.architecture().ropes[size_t(k.shape.rope)];
+        args.pairs = rope.pairs;
+        args.width = rope.width;
+        args.tables = workspace_.ropes.empty() ? model_.rope_tables(uint32_t(k.shape.rope))
+                                               : workspace_.ropes[size_t(k.shape.rope)].view();
+    }
     record_rope_cache(context, args, rope_cache_variants(context.caps).front());
 }
 
@@ -92,28 +108,52 @@ AttentionVariant Batch::attention_variant(const vk::Caps& caps, const kernel::At
 void Batch::record(OpContext& context, const kernel::Attention& k) const {
     record_attention(context,
                      {matrix(k.q), matrix(k.out), workspace_.step.view(), &cache_.layer(k.layer),
-                      workspace_.partials ? workspace_.partials.view() : vk::View{}, k.shape.heads,
-                      k.shape.scale, k.shape.window},
+                      workspace_.partials ? workspace_.partials.view() : vk::View{}, k.shape, vector(k.bias),
+                      vector(k.sinks)},
                      attention_variant(context.caps, k));
 }
 
 void Batch::record(OpContext& context, const kernel::Glu& k) const {
-    record_glu(context, {matrix(k.gate), matrix(k.up), matrix(k.out), k.activation},
-               glu_variants(context.caps).front());
+    record_glu(context, {matrix(k.gate), matrix(k.up), matrix(k.out), k.activation, k.clamp, k.slope},
+               binary_variants(context.caps).front());
 }
 
 void Batch::record(OpContext& context, const kernel::Add& k) const {
-    record_add(context, {matrix(k.a), matrix(k.b), matrix(k.out)}, add_variants(context.caps).front());
+    record_add(context, {matrix(k.a), matrix(k.b), matrix(k.out), k.scale},
+               binary_variants(context.caps).front());
 }
 
-void Batch::record(OpContext& context, const kernel::SoftCap& k) const {
-    record_soft_cap(context, {matrix(k.x), matrix(k.out), k.cap}, soft_cap_variants(context.caps).front());
+void Batch::record(OpContext& context, const kernel::Map& k) const {
+    record_map(context, {matrix(k.x), matrix(k.out), k.kind, k.value, k.activation},
+               map_variants(context.caps).front());
 }
 
 void Batch::record(OpContext& context, const kernel::Select& k) const {
     record_select(context,
                   {matrix(k.x), matrix(k.out), workspace_.step.view(), workspace_.layout.outputs_word()},
                   select_variants(context.caps).front());
+}
+
+void Batch::record(OpContext& context, const kernel::Route& k) const {
+    record_route(context, {matrix(k.scores), matrix(k.out), k.routing, vector(k.choice_bias)},
+                 route_variants(context.caps).front());
+}
+
+void Batch::record(OpContext& context, const kernel::ExpertLinear& k) const {
+    const DeviceWeight& weight = model_.weight(k.weight);
+    record_expert_linear(context,
+                         {matrix(k.x), matrix(k.routes), matrix(k.out), weight, vector(k.bias), k.experts,
+                          k.used, k.glu.has_value(), k.glu.value_or(Activation::silu)},
+                         expert_linear_variants(context.caps).front());
+}
+
+void Batch::record(OpContext& context, const kernel::ExpertSum& k) const {
+    record_expert_sum(context, {matrix(k.x), matrix(k.routes), matrix(k.out), k.used},
+                      expert_sum_variants(context.caps).front());
+}
+
+void Batch::record(OpContext& context, const kernel::Gate& k) const {
+    record_gate(context, {matrix(k.x), matrix(k.gate), matrix(k.out)}, binary_variants(context.caps).front());
 }
 
 uint64_t Batch::partial_bytes(const vk::Caps& caps) const {
@@ -132,6 +172,10 @@ double Batch::cost(size_t index, uint32_t positions) const {
         const DeviceWeight& weight = model_.weight(k->weight);
         const double rows = matrix(k->out).rows;
         return double(weight.rows) * weight.cols * (1 + rows);
+    }
+    if (const auto* k = std::get_if<kernel::ExpertLinear>(&kernel)) {
+        const DeviceWeight& weight = model_.weight(k->weight);
+        return 2.0 * weight.rows / k->experts * weight.cols * tokens_ * k->used;  // each reads its expert
     }
     if (const auto* k = std::get_if<kernel::Attention>(&kernel)) {
         const double keys = k->shape.window ? std::min(k->shape.window, positions) : positions;

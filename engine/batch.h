@@ -24,8 +24,10 @@ struct Workspace {
     StepLayout layout;
     vk::Buffer step;
     vk::Buffer arena;
-    Arena placement;      // by storage of the plan; the logits' storage is not in it
-    vk::Buffer logits;    // [outputs, vocab]
+    Arena placement;    // by storage of the plan; the logits' storage is not in it
+    vk::Buffer logits;  // [outputs, vocab]
+    /// Rotary tables by rope where they depend on the sequence's length; else empty: the model's serve.
+    std::vector<vk::Buffer> ropes;
     vk::Buffer partials;  // split attention's partial results; empty if never split
     bool pinned =
         false;  // every batch size runs the variants of one token: equal bits however tokens are batched
@@ -55,8 +57,15 @@ class Batch {
     void record(OpContext& context, const kernel::Attention& k) const;
     void record(OpContext& context, const kernel::Glu& k) const;
     void record(OpContext& context, const kernel::Add& k) const;
-    void record(OpContext& context, const kernel::SoftCap& k) const;
+    void record(OpContext& context, const kernel::Map& k) const;
     void record(OpContext& context, const kernel::Select& k) const;
+    void record(OpContext& context, const kernel::Route& k) const;
+    void record(OpContext& context, const kernel::ExpertLinear& k) const;
+    void record(OpContext& context, const kernel::ExpertSum& k) const;
+    void record(OpContext& context, const kernel::Gate& k) const;
+    std::optional<vk::View> vector(std::optional<VectorId> id) const {
+        return id ? std::optional(model_.vector(*id)) : std::nullopt;
+    }
     AttentionShape attention_shape(const kernel::Attention& k) const;
     AttentionVariant attention_variant(const vk::Caps& caps, const kernel::Attention& k) const;
 

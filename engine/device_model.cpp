@@ -185,16 +185,19 @@ void DeviceModel::upload_vectors(vk::Device& device, Uploader& uploader, const M
         places.emplace_back(first, all.size() - first);
         align();
     }
-    const std::vector<float> tables = scoria::rope_tables(architecture_.rope, positions);
-    places.emplace_back(all.size(), tables.size());
-    all.insert(all.end(), tables.begin(), tables.end());
-    align();
+    for (const Rope& rope : architecture_.ropes) {
+        const std::vector<float> tables = scoria::rope_tables(rope, positions);
+        places.emplace_back(all.size(), tables.size());
+        all.insert(all.end(), tables.begin(), tables.end());
+        align();
+    }
+    if (all.empty()) return;
 
     buffers_.emplace_back(device, 4 * all.size(), vk::MemoryUse::device);
     uploader.write(buffers_.back(), 0, std::as_bytes(std::span<const float>(all)));
     for (const auto& [first, count] : places) vectors_.push_back(buffers_.back().view(4 * first, 4 * count));
-    rope_ = vectors_.back();
-    vectors_.pop_back();
+    ropes_.assign(vectors_.end() - std::ptrdiff_t(architecture_.ropes.size()), vectors_.end());
+    vectors_.resize(plan_.vector_groups.size());
 }
 
 uint64_t DeviceModel::bytes(const Plan& plan, const Architecture& architecture, const vk::Caps& caps,
@@ -208,7 +211,9 @@ uint64_t DeviceModel::bytes(const Plan& plan, const Architecture& architecture, 
         for (const VectorGroup::Part& part : group.parts) words += part.size;
         total += aligned(4 * words, caps);
     }
-    return total + aligned(4 * rope_table_floats(architecture.rope, positions), caps);
+    for (const Rope& rope : architecture.ropes)
+        total += aligned(4 * rope_table_floats(rope, positions), caps);
+    return total;
 }
 
 uint64_t DeviceModel::staging_bytes(const vk::Caps& caps) {

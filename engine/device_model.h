@@ -26,7 +26,8 @@ class DeviceModel {
     const Plan& plan() const { return plan_; }
     const DeviceWeight& weight(GroupId id) const { return weights_[id]; }
     const vk::View& vector(VectorId id) const { return vectors_[id]; }
-    const vk::View& rope_tables() const { return rope_; }
+    /// Of Architecture::ropes[index]; such that depend on the sequence's length are for a short one.
+    const vk::View& rope_tables(uint32_t index) const { return ropes_[index]; }
     uint64_t bytes() const { return bytes_; }
 
     /// Device bytes the weights, vectors and tables of a plan take, and of the staging ring.
@@ -43,7 +44,7 @@ class DeviceModel {
     std::vector<vk::Buffer> buffers_;
     std::vector<DeviceWeight> weights_;
     std::vector<vk::View> vectors_;
-    vk::View rope_;
+    std::vector<vk::View> ropes_;
     uint64_t bytes_ = 0;
 };
 

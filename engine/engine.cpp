@@ -45,6 +45,10 @@ Planned plan_for(const Model& model, const Graph& graph, const Plan& plan, const
     if (options.context > architecture.context)
         fail(Status::bad_argument, "context", "expected at most ", architecture.context,
              " positions, which the model was trained for, got ", options.context);
+    const uint32_t table = architecture.positions;
+    if (table && options.context > table)
+        fail(Status::bad_argument, "context", "expected at most ", table,
+             " positions, which the model's position table holds, got ", options.context);
     const vk::HeapState heap = main_heap(device);
 
     Planned planned;
@@ -52,6 +56,7 @@ Planned plan_for(const Model& model, const Graph& graph, const Plan& plan, const
     memory.heap_size = heap.size;
     memory.heap_budget = heap.budget;
     memory.context = options.context ? options.context : std::min(architecture.context, default_context);
+    if (table) memory.context = std::min(memory.context, table);
     planned.layout.tokens =
         std::min(options.prompt_chunk ? options.prompt_chunk : default_chunk, memory.context);
     planned.placement = place_arena(graph, plan, planned.layout.tokens, caps);

@@ -170,8 +170,24 @@ GenerateResult Session::generate(const GenerateOptions& options) {
     if (s.tokens.empty())
         fail(Status::bad_argument, "generate", "expected at least one token appended before, got none");
     if (s.tokens.size() >= s.engine.memory.context) return {{}, StopReason::context_full, 0};
-    s.compute_pending(options.cancel);
-    return Generation(s, options).run();
+    if (s.workspace.ropes.empty()) {
+        s.compute_pending(options.cancel);
+        return Generation(s, options).run();
+    }
+    // Rotations that depend on the length: runs of tokens between their changes.
+    GenerateResult all;
+    GenerateOptions part = options;
+    do {
+        s.compute_pending(options.cancel);
+        const uint32_t left = options.max_tokens ? options.max_tokens - uint32_t(all.tokens.size()) : 0;
+        part.max_tokens = s.tokens_before_change(left);
+        const GenerateResult run = Generation(s, part).run();
+        all.tokens.insert(all.tokens.end(), run.tokens.begin(), run.tokens.end());
+        all.reason = run.reason;
+        all.seconds += run.seconds;
+    } while (all.reason == StopReason::token_limit &&
+             (options.max_tokens == 0 || all.tokens.size() < options.max_tokens));
+    return all;
 }
 
 }  // namespace scoria

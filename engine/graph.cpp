@@ -1,5 +1,5 @@
-// Builds the graph of pre-norm decoders. Attention kinds and feed-forward kinds are one small function
-// each, from the normed residual stream to the value added to it; a block joins them.
+// Builds the graph of decoders. Attention kinds and feed-forward kinds are one small function each, from the
+// (normed) residual stream to the value added to it; a block joins them.
 #include "graph.h"
 
 #include "fail.h"
@@ -7,13 +7,26 @@
 namespace scoria {
 namespace {
 
+/// Roles of one norm and its bias.
+struct NormRoles {
+    const char* name;
+    Role weight, bias;
+};
+constexpr NormRoles embedding_norm{"embedding norm", Role::embedding_norm, Role::embedding_norm_bias},
+    attention_norm{"attention norm", Role::attention_norm, Role::attention_norm_bias},
+    attention_post_norm{"attention post-norm", Role::attention_post_norm, Role::attention_post_norm_bias},
+    feed_forward_norm{"feed-forward norm", Role::feed_forward_norm, Role::feed_forward_norm_bias},
+    feed_forward_post_norm{"feed-forward post-norm", Role::feed_forward_post_norm,
+                           Role::feed_forward_post_norm_bias},
+    output_norm{"output norm", Role::output_norm, Role::output_norm_bias},
+    q_norm{"q normed", Role::q_norm, Role::q_norm_bias}, k_norm{"k normed", Role::k_norm, Role::k_norm_bias};
+
 class Builder {
   public:
     explicit Builder(const Architecture& architecture) : architecture_(architecture) {}
 
     Graph build() {
-        TensorId stream = tensor("embedding", architecture_.hidden);
-        graph_.ops.push_back(op::Embed{stream, {Role::token_embedding}});
+        TensorId stream = embedding();
         graph_.hidden.push_back(stream);
         for (layer_ = 0; layer_ < static_cast<int32_t>(architecture_.layers.size()); ++layer_) {
             stream = block(architecture_.layers[static_cast<size_t>(layer_)], stream);
@@ -30,79 +43,181 @@ class Builder {
         graph_.tensors.push_back({layer_ < 0 ? name : cat("layer ", layer_, " ", name), rows, cols});
         return id;
     }
+    /// A tensor shaped as `like`.
+    TensorId tensor_like(const std::string& name, TensorId like) {
+        return tensor(name, at(like).cols, at(like).rows);
+    }
+    template <class T> TensorId emit(const T& op) {
+        graph_.ops.push_back(op);
+        graph_.layers.push_back(layer_);
+        return op.out;
+    }
     /// The weight of `role` in the layer being built; outside the layers, the model's own.
     WeightRef weight(Role role) const { return {role, layer_}; }
-    std::optional<WeightRef> bias(bool present, Role role) const {
+    std::optional<WeightRef> optional(bool present, Role role) const {
         return present ? std::optional(weight(role)) : std::nullopt;
     }
     const GraphTensor& at(TensorId id) const { return graph_.tensors[id.index]; }
 
-    TensorId norm(const std::string& name, TensorId x, Role role, uint32_t group) {
-        const TensorId out = tensor(name, at(x).cols, at(x).rows);
-        graph_.ops.push_back(
-            op::Norm{x, out, weight(role), architecture_.norm, architecture_.norm_epsilon, group});
-        return out;
+    TensorId norm(const Norm& kind, const NormRoles& roles, TensorId x, uint32_t group, uint32_t weights) {
+        return emit(op::Norm{x, tensor_like(roles.name, x), optional(kind.weight, roles.weight),
+                             optional(kind.bias, roles.bias), kind.kind, kind.epsilon, group, weights});
+    }
+    TensorId norm(const NormRoles& roles, TensorId x) {
+        return norm(architecture_.norm, roles, x, at(x).cols, at(x).cols);
     }
     TensorId linear(const std::string& name, TensorId x, uint32_t cols, Role role,
                     std::optional<WeightRef> added = std::nullopt) {
-        const TensorId out = tensor(name, cols, at(x).rows);
-        graph_.ops.push_back(op::Linear{x, out, weight(role), added});
-        return out;
+        return emit(op::Linear{x, tensor(name, cols, at(x).rows), weight(role), added});
     }
-    TensorId rope(const std::string& name, TensorId x, uint32_t heads, uint32_t head_dim) {
-        const TensorId out = tensor(name, at(x).cols);
-        graph_.ops.push_back(op::Rope{x, out, heads, head_dim});
-        return out;
+    TensorId map(const std::string& name, TensorId x, MapKind kind, float value,
+                 Activation activation = Activation::identity) {
+        return emit(op::Map{x, tensor_like(name, x), kind, value, activation});
     }
-    TensorId add(const std::string& name, TensorId a, TensorId b) {
-        const TensorId out = tensor(name, at(a).cols);
-        graph_.ops.push_back(op::Add{a, b, out});
-        return out;
+    TensorId rope(const std::string& name, TensorId x, const Attention& shape, uint32_t heads) {
+        if (shape.rope < 0) return x;
+        return emit(op::Rope{x, tensor_like(name, x), heads, shape.head_dim, uint32_t(shape.rope)});
+    }
+    TensorId add(const std::string& name, TensorId a, TensorId b, float scale = 1) {
+        return emit(op::Add{a, b, tensor_like(name, a), scale});
+    }
+
+    TensorId embedding() {
+        const uint32_t cols = architecture_.embedding ? architecture_.embedding : architecture_.hidden;
+        TensorId x = emit(op::Embed{tensor("embedding", cols),
+                                    {Role::token_embedding},
+                                    EmbedBy::token,
+                                    architecture_.embedding_scale});
+        if (architecture_.embedding) x = linear("embedding in", x, architecture_.hidden, Role::embedding_in);
+        if (architecture_.positions) {
+            const TensorId positions =
+                emit(op::Embed{tensor_like("positions", x), {Role::position_embedding}, EmbedBy::position});
+            x = add("embedding with positions", x, positions);
+        }
+        return architecture_.embedding_norm ? norm(embedding_norm, x) : x;
     }
 
     TensorId block(const Layer& layer, TensorId stream) {
-        const uint32_t hidden = architecture_.hidden;
-        const TensorId x = norm("attention norm", stream, Role::attention_norm, hidden);
-        stream = add("attention residual", stream, grouped_query_attention(layer.attention, x));
-        const TensorId y = norm("feed-forward norm", stream, Role::feed_forward_norm, hidden);
-        return add("feed-forward residual", stream, gated_feed_forward(layer.feed_forward, y));
-    }
-
-    TensorId grouped_query_attention(const Attention& shape, TensorId x) {
-        const uint32_t q_cols = shape.heads * shape.head_dim, kv_cols = shape.kv_heads * shape.head_dim;
-        TensorId q = linear("q", x, q_cols, Role::q, bias(shape.q_bias, Role::q_bias));
-        TensorId k = linear("k", x, kv_cols, Role::k, bias(shape.k_bias, Role::k_bias));
-        const TensorId v = linear("v", x, kv_cols, Role::v, bias(shape.v_bias, Role::v_bias));
-        if (shape.qk_norm) {
-            q = norm("q normed", q, Role::q_norm, shape.head_dim);
-            k = norm("k normed", k, Role::k_norm, shape.head_dim);
+        const NormPlacement placement = architecture_.placement;
+        const float scale = architecture_.residual_scale;
+        if (placement == NormPlacement::parallel || placement == NormPlacement::parallel_2) {
+            const TensorId x = norm(attention_norm, stream);
+            const TensorId y = placement == NormPlacement::parallel ? x : norm(feed_forward_norm, stream);
+            stream = add("attention residual", stream, attention(layer.attention, x), scale);
+            return add("feed-forward residual", stream, feed_forward(layer.feed_forward, y), scale);
         }
-        q = rope("q rotated", q, shape.heads, shape.head_dim);
-        k = rope("k rotated", k, shape.kv_heads, shape.head_dim);
-        const TensorId heads = tensor("attention heads", q_cols);
-        graph_.ops.push_back(op::Attention{q, k, v, heads, static_cast<uint32_t>(layer_), shape});
-        return linear("attention out", heads, architecture_.hidden, Role::o,
-                      bias(shape.o_bias, Role::o_bias));
+        const bool pre = placement == NormPlacement::pre || placement == NormPlacement::sandwich;
+        const bool post = placement == NormPlacement::sandwich || placement == NormPlacement::output;
+        TensorId x = attention(layer.attention, pre ? norm(attention_norm, stream) : stream);
+        if (post) x = norm(attention_post_norm, x);
+        stream = add("attention residual", stream, x, scale);
+        if (placement == NormPlacement::post) stream = norm(attention_post_norm, stream);
+        x = feed_forward(layer.feed_forward, pre ? norm(feed_forward_norm, stream) : stream);
+        if (post) x = norm(feed_forward_post_norm, x);
+        stream = add("feed-forward residual", stream, x, scale);
+        if (placement == NormPlacement::post) stream = norm(feed_forward_post_norm, stream);
+        return stream;
     }
 
-    TensorId gated_feed_forward(const FeedForward& shape, TensorId x) {
-        const TensorId gate = linear("gate", x, shape.size, Role::gate);
-        const TensorId up = linear("up", x, shape.size, Role::up);
-        const TensorId gated = tensor("gated", shape.size);
-        graph_.ops.push_back(op::Glu{gate, up, gated, shape.activation});
-        return linear("feed-forward out", gated, architecture_.hidden, Role::down);
+    TensorId qk_normed(const QkNorm& kind, const NormRoles& roles, TensorId x, uint32_t head_dim) {
+        const uint32_t cols = at(x).cols;
+        const uint32_t group = kind.group == QkNorm::Group::head ? head_dim : cols;
+        return norm(kind.norm, roles, x, group, kind.own_weights ? cols : group);
+    }
+
+    /// q, k and v may each be followed by a clamp, a norm and a rotation; plan.cpp knows this order.
+    TensorId attention(const Attention& shape, TensorId x) {
+        const uint32_t q_cols = shape.heads * shape.head_dim, kv_cols = shape.kv_heads * shape.head_dim;
+        const bool own_kv = shape.kv_layer < 0;
+        TensorId q = linear("q", x, q_cols, Role::q, optional(shape.q_bias, Role::q_bias));
+        std::optional<TensorId> k, v;
+        if (own_kv) {
+            k = linear("k", x, kv_cols, Role::k, optional(shape.k_bias, Role::k_bias));
+            v = linear("v", x, kv_cols, Role::v, optional(shape.v_bias, Role::v_bias));
+        }
+        if (shape.clip > 0) {
+            q = map("q clamped", q, MapKind::clamp, shape.clip);
+            if (own_kv) k = map("k clamped", *k, MapKind::clamp, shape.clip);
+            if (own_kv) v = map("v clamped", *v, MapKind::clamp, shape.clip);
+        }
+        const auto normed = [&](bool here) {
+            if (shape.qk_norm.group == QkNorm::Group::none || !here) return;
+            q = qk_normed(shape.qk_norm, q_norm, q, shape.head_dim);
+            if (own_kv) k = qk_normed(shape.qk_norm, k_norm, *k, shape.head_dim);
+        };
+        normed(!shape.qk_norm.after_rope);
+        q = rope("q rotated", q, shape, shape.heads);
+        if (own_kv) k = rope("k rotated", *k, shape, shape.kv_heads);
+        normed(shape.qk_norm.after_rope);
+        const TensorId heads =
+            emit(op::Attention{q, k, v, tensor("attention heads", q_cols), uint32_t(layer_), shape,
+                               optional(shape.bias != PositionBias::none, Role::position_bias),
+                               optional(shape.sinks, Role::sinks)});
+        return linear("attention out", heads, architecture_.hidden, Role::o,
+                      optional(shape.o_bias, Role::o_bias));
+    }
+
+    TensorId feed_forward(const FeedForward& shape, TensorId x) {
+        if (shape.routing.experts) return routed_feed_forward(shape, x);
+        std::optional<TensorId> gate;
+        if (shape.gated)
+            gate = linear("gate", x, shape.size, Role::gate, optional(shape.gate_bias, Role::gate_bias));
+        const TensorId up = linear("up", x, shape.size, Role::up, optional(shape.up_bias, Role::up_bias));
+        const TensorId inner = gate ? emit(op::Glu{*gate, up, tensor("gated", shape.size), shape.activation})
+                                    : map("activated", up, MapKind::activate, 0, shape.activation);
+        return linear("feed-forward out", inner, architecture_.hidden, Role::down,
+                      optional(shape.down_bias, Role::down_bias));
+    }
+
+    /// Mixture of experts (Shazeer et al. 2017): the chosen ones, and one that all tokens pass if there is.
+    TensorId routed_feed_forward(const FeedForward& shape, TensorId x) {
+        const Routing& routing = shape.routing;
+        const TensorId scores = linear("router", x, routing.experts, Role::router,
+                                       optional(routing.router_bias, Role::router_bias));
+        const TensorId routes = emit(op::Route{scores, tensor("routes", 2 * routing.used), routing,
+                                               optional(routing.choice_bias, Role::router_choice_bias)});
+        const auto experts = [&](const char* name, TensorId in, uint32_t cols, Role role, Role bias) {
+            return emit(op::ExpertLinear{in, routes, tensor(name, routing.used * cols), weight(role),
+                                         optional(routing.bias, bias), routing.experts, routing.used});
+        };
+        const TensorId gate =
+            experts("expert gate", x, routing.size, Role::expert_gate, Role::expert_gate_bias);
+        const TensorId up = experts("expert up", x, routing.size, Role::expert_up, Role::expert_up_bias);
+        const TensorId gated = emit(op::Glu{gate, up, tensor_like("expert gated", gate), shape.activation,
+                                            routing.clamp, routing.gate_slope});
+        const TensorId down =
+            experts("expert out", gated, architecture_.hidden, Role::expert_down, Role::expert_down_bias);
+        TensorId sum =
+            emit(op::ExpertSum{down, routes, tensor("experts", architecture_.hidden), routing.used});
+        return routing.shared_size ? add("experts and shared", sum, shared_expert(shape, x)) : sum;
+    }
+
+    TensorId shared_expert(const FeedForward& shape, TensorId x) {
+        const Routing& routing = shape.routing;
+        const TensorId gate = linear("shared gate", x, routing.shared_size, Role::shared_gate);
+        const TensorId up = linear("shared up", x, routing.shared_size, Role::shared_up);
+        const TensorId gated =
+            emit(op::Glu{gate, up, tensor("shared gated", routing.shared_size), shape.activation});
+        const TensorId down = linear("shared out", gated, architecture_.hidden, Role::shared_down);
+        if (!routing.shared_gate) return down;
+        const TensorId share = linear("shared expert gate", x, 1, Role::shared_expert_gate);
+        return emit(op::Gate{down, share, tensor_like("shared gated out", down)});
     }
 
     void head(TensorId stream) {
-        const TensorId selected = tensor("selected", architecture_.hidden, RowKind::outputs);
-        graph_.ops.push_back(op::Select{stream, selected});
-        graph_.last_hidden = norm("output norm", selected, Role::output_norm, architecture_.hidden);
-        graph_.logits = linear("logits", graph_.last_hidden, architecture_.vocab,
-                               architecture_.tied_embeddings ? Role::token_embedding : Role::output);
-        if (architecture_.logit_soft_cap == 0) return;
-        const TensorId capped = tensor("logits capped", architecture_.vocab, RowKind::outputs);
-        graph_.ops.push_back(op::SoftCap{graph_.logits, capped, architecture_.logit_soft_cap});
-        graph_.logits = capped;
+        TensorId x = emit(op::Select{stream, tensor("selected", architecture_.hidden, RowKind::outputs)});
+        if (architecture_.output_norm) x = norm(output_norm, x);
+        graph_.last_hidden = x;
+        if (architecture_.embedding)
+            x = linear("embedding out", x, architecture_.embedding, Role::embedding_out);
+        x = linear("logits", x, architecture_.vocab,
+                   architecture_.tied_embeddings ? Role::token_embedding : Role::output,
+                   optional(architecture_.output_bias, Role::output_bias));
+        if (architecture_.logit_scale != 1)
+            x = map("logits scaled", x, MapKind::scale, architecture_.logit_scale);
+        if (architecture_.logit_soft_cap != 0)
+            x = map("logits capped", x, MapKind::soft_cap, architecture_.logit_soft_cap);
+        graph_.logits = x;
     }
 
     const Architecture& architecture_;
@@ -113,12 +228,32 @@ class Builder {
 const char* kind_name(const op::Embed&) { return "embed"; }
 const char* kind_name(const op::Norm&) { return "norm"; }
 const char* kind_name(const op::Linear&) { return "linear"; }
+const char* kind_name(const op::Map& op) {
+    constexpr const char* names[] = {"scale", "clamp", "soft cap", "activate"};
+    return names[static_cast<size_t>(op.kind)];
+}
 const char* kind_name(const op::Rope&) { return "rope"; }
 const char* kind_name(const op::Attention&) { return "attention"; }
 const char* kind_name(const op::Glu&) { return "glu"; }
 const char* kind_name(const op::Add&) { return "add"; }
-const char* kind_name(const op::SoftCap&) { return "soft cap"; }
 const char* kind_name(const op::Select&) { return "select"; }
+const char* kind_name(const op::Route&) { return "route"; }
+const char* kind_name(const op::ExpertLinear&) { return "expert linear"; }
+const char* kind_name(const op::ExpertSum&) { return "expert sum"; }
+const char* kind_name(const op::Gate&) { return "gate"; }
+
+struct Inputs {
+    using Ids = std::vector<TensorId>;
+    Ids operator()(const op::Embed&) const { return {}; }
+    Ids operator()(const op::Attention& o) const { return o.k ? Ids{o.q, *o.k, *o.v} : Ids{o.q}; }
+    Ids operator()(const op::Glu& o) const { return {o.gate, o.up}; }
+    Ids operator()(const op::Add& o) const { return {o.a, o.b}; }
+    Ids operator()(const op::Route& o) const { return {o.scores}; }
+    Ids operator()(const op::ExpertLinear& o) const { return {o.x, o.routes}; }
+    Ids operator()(const op::ExpertSum& o) const { return {o.x, o.routes}; }
+    Ids operator()(const op::Gate& o) const { return {o.x, o.gate}; }
+    template <class Unary> Ids operator()(const Unary& o) const { return {o.x}; }
+};
 
 }  // namespace
 
@@ -127,6 +262,8 @@ Graph build_graph(const Architecture& architecture) { return Builder(architectur
 TensorId output_of(const Op& op) {
     return std::visit([](const auto& each) { return each.out; }, op);
 }
+
+std::vector<TensorId> inputs_of(const Op& op) { return std::visit(Inputs{}, op); }
 
 std::string describe(const Graph& graph, const Op& op) {
     const char* kind = std::visit([](const auto& each) { return kind_name(each); }, op);

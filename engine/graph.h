@@ -29,20 +29,31 @@ struct GraphTensor {
     uint32_t cols;
 };
 
+enum class EmbedBy : uint8_t { token, position };
+enum class MapKind : uint8_t {
+    scale,     // value * x
+    clamp,     // to [-value, value]
+    soft_cap,  // value * tanh(x / value)  (Bello et al. 2016)
+    activate,  // activation(x)
+};
+
 namespace op {
 
-/// out[t] = table[token_ids[t]]
+/// out[t] = scale * table[token id or position of t]
 struct Embed {
     TensorId out;
     WeightRef table;
+    EmbedBy by = EmbedBy::token;
+    float scale = 1;
 };
-/// Normalises each row, or each group of `group` columns of it (group == cols: the whole row).
+/// Normalises each row, or each group of `group` columns of it (group == cols: the whole row). Weight and
+/// bias hold `weights` values: `group`, or one per column.
 struct Norm {
     TensorId x, out;
-    WeightRef weight;
+    std::optional<WeightRef> weight, bias;
     NormKind kind;
     float epsilon;
-    uint32_t group;
+    uint32_t group, weights;
 };
 /// out = x W^T + bias
 struct Linear {
@@ -50,45 +61,75 @@ struct Linear {
     WeightRef weight;
     std::optional<WeightRef> bias;
 };
-/// Rotates each head of x by the row's position (Architecture::rope).
+/// Each element alone.
+struct Map {
+    TensorId x, out;
+    MapKind kind;
+    float value = 0;
+    Activation activation = Activation::identity;
+};
+/// Rotates each head of x by the row's position (Architecture::ropes[rope]).
 struct Rope {
     TensorId x, out;
-    uint32_t heads, head_dim;
+    uint32_t heads, head_dim, rope;
 };
-/// Appends k, v to the cache of `layer`, then out[t] = softmax(q[t] . K^T * scale) V over the keys that
-/// t may see, per head; kv head = head / (heads / kv_heads).
+/// Appends k, v to the cache of `layer` (unless it reads another layer's), then out[t] = softmax(score) V
+/// over the keys that t may see, per head; kv head = head / (heads / kv_heads).
 struct Attention {
-    TensorId q, k, v, out;
+    TensorId q;
+    std::optional<TensorId> k, v;
+    TensorId out;
     uint32_t layer;
     scoria::Attention shape;
+    std::optional<WeightRef> bias, sinks;
 };
-/// out = act(gate) * up
+/// out = act(gate) * up; with a clamp c: (clamp(up, c) + 1) g sigmoid(slope g), g = min(gate, c).
 struct Glu {
     TensorId gate, up, out;
     Activation activation;
+    float clamp = 0, slope = 1;
 };
-/// out = a + b
+/// out = a + scale * b
 struct Add {
     TensorId a, b, out;
-};
-/// out = cap * tanh(x / cap)
-struct SoftCap {
-    TensorId x, out;
-    float cap;
+    float scale = 1;
 };
 /// out = the rows of x whose logits are wanted
 struct Select {
     TensorId x, out;
 };
+/// out[t] = the ids of the chosen experts (whole numbers), then their weights, [2 * used].
+struct Route {
+    TensorId scores, out;
+    Routing routing;
+    std::optional<WeightRef> choice_bias;
+};
+/// out[t][s] = W[expert s of t] x[t] + bias, or of x[t][s] where x has a part per chosen expert.
+struct ExpertLinear {
+    TensorId x, routes, out;
+    WeightRef weight;
+    std::optional<WeightRef> bias;
+    uint32_t experts, used;
+};
+/// out[t] = sum over s of weight[t][s] * x[t][s]
+struct ExpertSum {
+    TensorId x, routes, out;
+    uint32_t used;
+};
+/// out[t] = sigmoid(gate[t]) * x[t], gate being one column
+struct Gate {
+    TensorId x, gate, out;
+};
 
 }  // namespace op
 
-using Op = std::variant<op::Embed, op::Norm, op::Linear, op::Rope, op::Attention, op::Glu, op::Add,
-                        op::SoftCap, op::Select>;
+using Op = std::variant<op::Embed, op::Norm, op::Linear, op::Map, op::Rope, op::Attention, op::Glu, op::Add,
+                        op::Select, op::Route, op::ExpertLinear, op::ExpertSum, op::Gate>;
 
 struct Graph {
     std::vector<GraphTensor> tensors;
     std::vector<Op> ops;
+    std::vector<int32_t> layers;   // of each op; -1: of none
     std::vector<TensorId> hidden;  // [layers + 1]: residual stream before the first layer and after each
     TensorId last_hidden;          // after the final norm, output rows
     TensorId logits;               // [outputs, vocab]
@@ -99,5 +140,6 @@ Graph build_graph(const Architecture& architecture);
 /// Name of an op's kind and of the tensor it makes: "linear -> layer 3 q".
 std::string describe(const Graph& graph, const Op& op);
 TensorId output_of(const Op& op);
+std::vector<TensorId> inputs_of(const Op& op);
 
 }  // namespace scoria

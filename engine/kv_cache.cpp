@@ -15,6 +15,10 @@ KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType ty
     for (const Layer& layer : architecture.layers) {
         const Attention& a = layer.attention;
         DeviceKv kv{type, a.kv_heads, a.head_dim, {}};
+        if (a.kv_layer >= 0) {  // reads another layer's
+            layers_.push_back(std::move(kv));
+            continue;
+        }
         const uint64_t block_bytes = kv_block_bytes(type, a.kv_heads, a.head_dim);
         const uint32_t most = uint32_t(std::max<uint64_t>(1, device.caps().max_binding / block_bytes));
         for (uint32_t first = 0; first < blocks_; first += most) {
@@ -29,8 +33,9 @@ KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType ty
 uint64_t KvCache::bytes(const Architecture& architecture, KvType type, uint32_t positions) {
     uint64_t total = 0;
     for (const Layer& layer : architecture.layers)
-        total +=
-            blocks_for(positions) * kv_block_bytes(type, layer.attention.kv_heads, layer.attention.head_dim);
+        if (layer.attention.kv_layer < 0)
+            total += blocks_for(positions) *
+                     kv_block_bytes(type, layer.attention.kv_heads, layer.attention.head_dim);
     return total;
 }
 

@@ -6,6 +6,7 @@
 #include "fail.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 namespace scoria {
@@ -16,6 +17,9 @@ class Planner {
     Planner(const Graph& graph, const Architecture& architecture, const Weights& weights, bool fusion)
         : graph_(graph), architecture_(architecture), weights_(weights), fusion_(fusion) {
         plan_.placements.resize(graph.tensors.size());
+        last_reader_.resize(graph.tensors.size());
+        for (size_t i = 0; i < graph.ops.size(); ++i)
+            for (const TensorId t : inputs_of(graph.ops[i])) last_reader_[t.index] = i;
     }
 
     Plan run();
@@ -37,18 +41,23 @@ class Planner {
     size_t norm_rope_attention(size_t i);
     size_t rope_attention(size_t i);
     size_t linear_glu(size_t i);
+    size_t linear_activate(size_t i);
     size_t linear_add(size_t i);
     size_t embed(size_t i);
     size_t norm(size_t i);
     size_t linear(size_t i);
-    size_t glu(size_t i);
-    size_t add(size_t i);
-    size_t soft_cap(size_t i);
-    size_t select(size_t i);
+    size_t map(size_t i);
+    size_t route(size_t i);
+    size_t expert_glu(size_t i);
+    size_t expert_linear(size_t i);
+    /// An op that is its own kernel.
+    template <class T> size_t as_is(size_t i);
 
     size_t emit_rope_attention(size_t i, const op::Norm* q_norm, const op::Norm* k_norm);
-    /// The Attention whose q, k, v come from these three Linear outputs by norms and rotations, or null.
-    const op::Attention* attention_after(size_t i) const;
+    /// Norms that the kernel which rotates can apply: RMS over heads, weights shared by them; else 0 taken.
+    size_t head_norms(size_t i, const op::Norm*& q_norm, const op::Norm*& k_norm) const;
+    /// Whether the three Linear from i on make the q, k and v of an Attention.
+    bool makes_qkv(size_t i) const;
 
     const TensorView& view(const WeightRef& ref) const {
         const auto found = weights_.find(ref);
@@ -62,13 +71,12 @@ class Planner {
             refs, [&](const WeightRef& r) { return view(r).type == view(*refs.begin()).type; });
     }
 
-    /// The layer of the first weight at or after position i; the ops of a layer end with a weight of it
-    /// or with the add that follows.
-    int32_t layer_at(size_t i) const;
-
     GroupId weight_group(std::vector<WeightRef> parts, bool interleaved = false);
     VectorId vector_group(VectorGroup group);
     VectorId vector_of(const WeightRef& ref, uint32_t size) { return vector_group({{{ref, size}}}); }
+    std::optional<VectorId> vector_of(const std::optional<WeightRef>& ref, uint32_t size) {
+        return ref ? std::optional(vector_of(*ref, size)) : std::nullopt;
+    }
 
     uint32_t cols(TensorId t) const { return graph_.tensors[t.index].cols; }
     /// Gives tensors a storage of their own, side by side.
@@ -77,13 +85,23 @@ class Planner {
     void alias(TensorId t, TensorId of) { plan_.placements[t.index] = plan_.placements[of.index]; }
     bool placed(TensorId t) const { return plan_.placements[t.index].storage != UINT32_MAX; }
     void touch(TensorId t);
-    void emit(Kernel kernel, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> results);
-    bool last_use(TensorId t, size_t after) const;
+    void emit(Kernel kernel, std::span<const TensorId> reads, std::span<const TensorId> results);
+    void emit(Kernel kernel, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> results) {
+        emit(std::move(kernel), std::span(reads.begin(), reads.size()),
+             std::span(results.begin(), results.size()));
+    }
+    /// Whether other tensors stand in the same rows: then `t` is worked on in place.
+    bool has_neighbours(TensorId t) const {
+        return plan_.storages[plan_.placements[t.index].storage].cols != cols(t);
+    }
+    /// Whether no op after position `after` reads t: then its memory may be overwritten in place.
+    bool last_use(TensorId t, size_t after) const { return last_reader_[t.index] <= after; }
 
     const Graph& graph_;
     const Architecture& architecture_;
     const Weights& weights_;
     const bool fusion_;
+    std::vector<size_t> last_reader_;  // op, by tensor
     Plan plan_;
     std::string_view pattern_;
     int32_t layer_ = -1;
@@ -94,20 +112,26 @@ const Planner::Row Planner::table[] = {
     {"norm+rope+cache", true, &Planner::norm_rope_attention},
     {"rope+cache", false, &Planner::rope_attention},  // the cache is written nowhere else
     {"gate+up+glu", true, &Planner::linear_glu},
+    {"experts' gate+up+glu", true, &Planner::expert_glu},
+    {"linear+activation", true, &Planner::linear_activate},
     {"linear+add", true, &Planner::linear_add},
     {"embed", false, &Planner::embed},
     {"norm", false, &Planner::norm},
     {"linear", false, &Planner::linear},
-    {"glu", false, &Planner::glu},
-    {"add", false, &Planner::add},
-    {"soft cap", false, &Planner::soft_cap},
-    {"select", false, &Planner::select},
+    {"map", false, &Planner::map},
+    {"route", false, &Planner::route},
+    {"expert linear", false, &Planner::expert_linear},
+    {"glu", false, &Planner::as_is<op::Glu>},
+    {"add", false, &Planner::as_is<op::Add>},
+    {"select", false, &Planner::as_is<op::Select>},
+    {"expert sum", false, &Planner::as_is<op::ExpertSum>},
+    {"gate", false, &Planner::as_is<op::Gate>},
 };
 
 Plan Planner::run() {
     for (size_t i = 0; i < graph_.ops.size();) {
         size_t taken = 0;
-        layer_ = layer_at(i);
+        layer_ = graph_.layers[i];
         for (const Row& row : table) {
             if (row.fuses && !fusion_) continue;
             pattern_ = row.name;
@@ -118,16 +142,6 @@ Plan Planner::run() {
         i += taken;
     }
     return std::move(plan_);
-}
-
-int32_t Planner::layer_at(size_t i) const {
-    if (at<op::Add>(i)) return layer_;
-    for (; i < graph_.ops.size(); ++i) {
-        if (const auto* norm = at<op::Norm>(i)) return norm->weight.layer;
-        if (const auto* linear = at<op::Linear>(i)) return linear->weight.layer;
-        if (at<op::Embed>(i)) return -1;
-    }
-    return -1;
 }
 
 GroupId Planner::weight_group(std::vector<WeightRef> parts, bool interleaved) {
@@ -169,172 +183,249 @@ void Planner::touch(TensorId t) {
     storage.end = std::max(storage.end, uint32_t(plan_.kernels.size()));
 }
 
-void Planner::emit(Kernel kernel, std::initializer_list<TensorId> reads,
-                   std::initializer_list<TensorId> results) {
+void Planner::emit(Kernel kernel, std::span<const TensorId> reads, std::span<const TensorId> results) {
     for (const TensorId t : reads) touch(t);
     for (const TensorId t : results) {
         define({t});
         touch(t);
     }
-    plan_.kernels.push_back({std::move(kernel), pattern_, layer_, results});
-}
-
-/// Whether no op after position `after` reads t: then its memory may be overwritten in place.
-bool Planner::last_use(TensorId t, size_t after) const {
-    const auto reads = [t](const Op& op) {
-        return std::visit(
-            [t](const auto& o) {
-                using T = std::decay_t<decltype(o)>;
-                if constexpr (std::is_same_v<T, op::Embed>)
-                    return false;
-                else if constexpr (std::is_same_v<T, op::Attention>)
-                    return o.q == t || o.k == t || o.v == t;
-                else if constexpr (std::is_same_v<T, op::Glu>)
-                    return o.gate == t || o.up == t;
-                else if constexpr (std::is_same_v<T, op::Add>)
-                    return o.a == t || o.b == t;
-                else
-                    return o.x == t;
-            },
-            op);
-    };
-    return std::none_of(graph_.ops.begin() + std::ptrdiff_t(after) + 1, graph_.ops.end(), reads);
+    plan_.kernels.push_back({std::move(kernel), pattern_, layer_, {results.begin(), results.end()}});
 }
 
 /// linear q, linear k, linear v of one input. Their outputs are side by side whether or not they are
 /// fused, because rope_attention wants them so.
-const op::Attention* Planner::attention_after(size_t i) const {
-    for (size_t j = i; j < std::min(i + 8, graph_.ops.size()); ++j)
-        if (const auto* attention = at<op::Attention>(j)) return attention;
-    return nullptr;
+bool Planner::makes_qkv(size_t i) const {
+    const auto *q = at<op::Linear>(i), *k = at<op::Linear>(i + 1), *v = at<op::Linear>(i + 2);
+    if (!q || !k || !v || !(q->x == k->x) || !(q->x == v->x)) return false;
+    for (size_t j = i + 3; j < graph_.ops.size(); ++j) {
+        if (const auto* attention = at<op::Attention>(j)) return attention->k.has_value();
+        if (!at<op::Map>(j) && !at<op::Norm>(j) && !at<op::Rope>(j)) return false;
+    }
+    return false;
 }
 
 size_t Planner::qkv_linear(size_t i) {
+    if (!makes_qkv(i)) return 0;
     const auto *q = at<op::Linear>(i), *k = at<op::Linear>(i + 1), *v = at<op::Linear>(i + 2);
-    if (!q || !k || !v || !(q->x == k->x) || !(q->x == v->x) || !attention_after(i)) return 0;
     if (!same_type({q->weight, k->weight, v->weight})) return 0;
     std::optional<VectorId> bias;
     if (q->bias || k->bias || v->bias)
         bias = vector_group({{{q->bias, cols(q->out)}, {k->bias, cols(k->out)}, {v->bias, cols(v->out)}}});
     define({q->out, k->out, v->out});
-    const kernel::Linear fused{q->x,
-                               q->out,
-                               cols(q->out) + cols(k->out) + cols(v->out),
-                               weight_group({q->weight, k->weight, v->weight}),
-                               bias,
-                               {},
-                               {}};
+    kernel::Linear fused{q->x,
+                         q->out,
+                         cols(q->out) + cols(k->out) + cols(v->out),
+                         weight_group({q->weight, k->weight, v->weight}),
+                         bias,
+                         {},
+                         {}};
     emit(fused, {q->x}, {q->out, k->out, v->out});
     return 3;
 }
 
-size_t Planner::norm_rope_attention(size_t i) {
+size_t Planner::head_norms(size_t i, const op::Norm*& q_norm, const op::Norm*& k_norm) const {
+    const auto fits = [&](const op::Norm* norm) {
+        return norm && norm->kind == NormKind::rms && norm->weight && !norm->bias &&
+               norm->weights == norm->group &&
+               (norm->weight->role == Role::q_norm || norm->weight->role == Role::k_norm);
+    };
     const auto *q = at<op::Norm>(i), *k = at<op::Norm>(i + 1);
-    if (!q || !k || !at<op::Rope>(i + 2) || !at<op::Rope>(i + 3) || !at<op::Attention>(i + 4)) return 0;
-    return 2 + emit_rope_attention(i + 2, q, k);
+    if (!fits(q) || q->weight->role != Role::q_norm) return 0;
+    q_norm = q;
+    if (!fits(k)) return 1;
+    k_norm = k;
+    return 2;
+}
+
+size_t Planner::norm_rope_attention(size_t i) {
+    const op::Norm *q = nullptr, *k = nullptr;
+    const size_t norms = head_norms(i, q, k);
+    if (!norms) return 0;
+    const size_t taken = emit_rope_attention(i + norms, q, k);
+    return taken ? norms + taken : 0;
 }
 
 size_t Planner::rope_attention(size_t i) { return emit_rope_attention(i, nullptr, nullptr); }
 
+/// [rope q, rope k] [norm q, norm k] attention, of which any may lack but the last.
 size_t Planner::emit_rope_attention(size_t i, const op::Norm* q_norm, const op::Norm* k_norm) {
-    const auto *rope_q = at<op::Rope>(i), *rope_k = at<op::Rope>(i + 1);
-    const auto* attention = at<op::Attention>(i + 2);
-    if (!rope_q || !rope_k || !attention) return 0;
-    const TensorId q = q_norm ? q_norm->x : rope_q->x, k = k_norm ? k_norm->x : rope_k->x, v = attention->v;
-    kernel::RopeCache rope{q, k, v, rope_q->out, attention->layer, {}, {}, 0, attention->shape};
+    size_t at_op = i;
+    const auto* rope_q = at<op::Rope>(at_op);
+    if (rope_q) at_op += at<op::Rope>(at_op + 1) ? 2 : 1;
+    const bool norm_before = q_norm != nullptr;
+    if (!norm_before) at_op += head_norms(at_op, q_norm, k_norm);
+    const auto* attention = at<op::Attention>(at_op);
+    if (!attention || (q_norm && q_norm->group != attention->shape.head_dim)) return 0;
+
+    const bool with_kv = attention->k.has_value();
+    const TensorId q = norm_before ? q_norm->x : rope_q ? rope_q->x : q_norm ? q_norm->x : attention->q;
+    const uint32_t dim = attention->shape.head_dim,
+                   cache = with_kv ? attention->layer : uint32_t(attention->shape.kv_layer);
+    kernel::RopeCache rope{.q = q,
+                           .with_kv = with_kv,
+                           .rotated = attention->q,
+                           .layer = cache,
+                           .q_norm = {},
+                           .k_norm = {},
+                           .norm_after = !norm_before,
+                           .epsilon = 0,
+                           .shape = attention->shape};
     if (q_norm) {
-        rope.q_norm = vector_of(q_norm->weight, attention->shape.head_dim);
-        rope.k_norm = vector_of(k_norm->weight, attention->shape.head_dim);
+        rope.q_norm = vector_of(*q_norm->weight, dim);
+        rope.k_norm = k_norm ? vector_of(*k_norm->weight, dim) : rope.q_norm;
         rope.epsilon = q_norm->epsilon;
     }
-    alias(rope_q->out, q);
-    emit(rope, {q, k, v}, {rope_q->out});
-    emit(kernel::Attention{rope_q->out, attention->out, attention->layer, attention->shape}, {rope_q->out},
-         {attention->out});
-    return 3;
+    alias(attention->q, q);
+    emit(rope, {q}, {attention->q});
+    kernel::Attention kernel{.q = attention->q,
+                             .out = attention->out,
+                             .layer = cache,
+                             .shape = attention->shape,
+                             .bias = {},
+                             .sinks = {}};
+    const uint32_t span = attention->shape.bias == PositionBias::table ? attention->shape.bias_span : 1;
+    kernel.bias = vector_of(attention->bias, attention->shape.heads * span);
+    kernel.sinks = vector_of(attention->sinks, attention->shape.heads);
+    emit(kernel, {attention->q}, {attention->out});
+    return at_op + 1 - i;
 }
 
 size_t Planner::linear_glu(size_t i) {
     const auto *gate = at<op::Linear>(i), *up = at<op::Linear>(i + 1);
     const auto* glu = at<op::Glu>(i + 2);
-    if (!gate || !up || !glu || gate->bias || up->bias || !(gate->x == up->x)) return 0;
+    if (!gate || !up || !glu || gate->bias || up->bias || glu->clamp > 0 || !(gate->x == up->x)) return 0;
     if (!(glu->gate == gate->out) || !(glu->up == up->out) || !same_type({gate->weight, up->weight}))
         return 0;
-    const kernel::Linear fused{
-        gate->x, glu->out, cols(glu->out), weight_group({gate->weight, up->weight}, true),
-        {},      {},       glu->activation};
-    emit(fused, {gate->x}, {glu->out});
+    emit(kernel::Linear{gate->x,
+                        glu->out,
+                        cols(glu->out),
+                        weight_group({gate->weight, up->weight}, true),
+                        {},
+                        {},
+                        glu->activation,
+                        true},
+         {gate->x}, {glu->out});
     return 3;
+}
+
+size_t Planner::expert_glu(size_t i) {
+    const auto *gate = at<op::ExpertLinear>(i), *up = at<op::ExpertLinear>(i + 1);
+    const auto* glu = at<op::Glu>(i + 2);
+    if (!gate || !up || !glu || gate->bias || up->bias || glu->clamp > 0 || !(gate->x == up->x)) return 0;
+    if (!(glu->gate == gate->out) || !(glu->up == up->out) || !same_type({gate->weight, up->weight}))
+        return 0;
+    emit(kernel::ExpertLinear{gate->x,
+                              gate->routes,
+                              glu->out,
+                              weight_group({gate->weight, up->weight}, true),
+                              {},
+                              gate->experts,
+                              gate->used,
+                              glu->activation},
+         {gate->x, gate->routes}, {glu->out});
+    return 3;
+}
+
+size_t Planner::linear_activate(size_t i) {
+    const auto* linear = at<op::Linear>(i);
+    const auto* map = at<op::Map>(i + 1);
+    if (!linear || !map || map->kind != MapKind::activate || !(map->x == linear->out)) return 0;
+    emit(kernel::Linear{linear->x,
+                        map->out,
+                        cols(map->out),
+                        weight_group({linear->weight}),
+                        vector_of(linear->bias, cols(linear->out)),
+                        {},
+                        map->activation},
+         {linear->x}, {map->out});
+    return 2;
 }
 
 size_t Planner::linear_add(size_t i) {
     const auto* linear = at<op::Linear>(i);
     const auto* add = at<op::Add>(i + 1);
     if (!linear || !add || !(add->b == linear->out) || !placed(add->a) || !last_use(add->a, i + 1)) return 0;
-    std::optional<VectorId> bias;
-    if (linear->bias) bias = vector_of(*linear->bias, cols(linear->out));
     alias(add->out, add->a);
-    emit(
-        kernel::Linear{linear->x, add->out, cols(add->out), weight_group({linear->weight}), bias, add->a, {}},
-        {linear->x, add->a}, {add->out});
+    emit(kernel::Linear{linear->x,
+                        add->out,
+                        cols(add->out),
+                        weight_group({linear->weight}),
+                        vector_of(linear->bias, cols(linear->out)),
+                        add->a,
+                        {},
+                        false,
+                        add->scale},
+         {linear->x, add->a}, {add->out});
     return 2;
 }
 
 size_t Planner::embed(size_t i) {
     const auto* op = at<op::Embed>(i);
     if (!op) return 0;
-    emit(kernel::Embed{op->out, weight_group({op->table})}, {}, {op->out});
+    emit(kernel::Embed{op->out, weight_group({op->table}), op->by, op->scale}, {}, {op->out});
     return 1;
 }
 
 size_t Planner::norm(size_t i) {
     const auto* op = at<op::Norm>(i);
     if (!op) return 0;
-    // What stands beside others (q, k, v) is normed in place and stays there.
-    if (plan_.storages[plan_.placements[op->x.index].storage].cols != cols(op->x)) alias(op->out, op->x);
-    emit(kernel::Norm{op->x, op->out, vector_of(op->weight, op->group), op->epsilon, op->group}, {op->x},
-         {op->out});
+    if (has_neighbours(op->x)) alias(op->out, op->x);
+    emit(kernel::Norm{op->x, op->out, vector_of(op->weight, op->weights), vector_of(op->bias, op->weights),
+                      op->kind, op->epsilon, op->group, op->weights != op->group},
+         {op->x}, {op->out});
     return 1;
 }
 
 size_t Planner::linear(size_t i) {
     const auto* op = at<op::Linear>(i);
     if (!op) return 0;
-    const auto *k = at<op::Linear>(i + 1), *v = at<op::Linear>(i + 2);
-    if (k && v && op->x == k->x && op->x == v->x && attention_after(i)) define({op->out, k->out, v->out});
-    std::optional<VectorId> bias;
-    if (op->bias) bias = vector_of(*op->bias, cols(op->out));
-    emit(kernel::Linear{op->x, op->out, cols(op->out), weight_group({op->weight}), bias, {}, {}}, {op->x},
-         {op->out});
+    if (makes_qkv(i)) define({op->out, at<op::Linear>(i + 1)->out, at<op::Linear>(i + 2)->out});
+    emit(kernel::Linear{op->x,
+                        op->out,
+                        cols(op->out),
+                        weight_group({op->weight}),
+                        vector_of(op->bias, cols(op->out)),
+                        {},
+                        {}},
+         {op->x}, {op->out});
     return 1;
 }
 
-size_t Planner::glu(size_t i) {
-    const auto* op = at<op::Glu>(i);
-    if (!op) return 0;
-    emit(kernel::Glu{op->gate, op->up, op->out, op->activation}, {op->gate, op->up}, {op->out});
-    return 1;
-}
-
-size_t Planner::add(size_t i) {
-    const auto* op = at<op::Add>(i);
-    if (!op) return 0;
-    emit(kernel::Add{op->a, op->b, op->out}, {op->a, op->b}, {op->out});
-    return 1;
-}
-
-size_t Planner::soft_cap(size_t i) {
-    const auto* op = at<op::SoftCap>(i);
+size_t Planner::map(size_t i) {
+    const auto* op = at<op::Map>(i);
     if (!op) return 0;
     alias(op->out, op->x);
-    emit(kernel::SoftCap{op->x, op->out, op->cap}, {op->x}, {op->out});
+    emit(*op, {op->x}, {op->out});
     return 1;
 }
 
-size_t Planner::select(size_t i) {
-    const auto* op = at<op::Select>(i);
+size_t Planner::route(size_t i) {
+    const auto* op = at<op::Route>(i);
     if (!op) return 0;
-    emit(kernel::Select{op->x, op->out}, {op->x}, {op->out});
+    emit(kernel::Route{op->scores, op->out, op->routing, vector_of(op->choice_bias, op->routing.experts)},
+         {op->scores}, {op->out});
+    return 1;
+}
+
+size_t Planner::expert_linear(size_t i) {
+    const auto* op = at<op::ExpertLinear>(i);
+    if (!op) return 0;
+    emit(kernel::ExpertLinear{op->x,
+                              op->routes,
+                              op->out,
+                              weight_group({op->weight}),
+                              vector_of(op->bias, cols(op->out) / op->used * op->experts),
+                              op->experts,
+                              op->used,
+                              {}},
+         {op->x, op->routes}, {op->out});
+    return 1;
+}
+
+template <class T> size_t Planner::as_is(size_t i) {
+    const auto* op = at<T>(i);
+    if (!op) return 0;
+    emit(*op, inputs_of(graph_.ops[i]), std::array{op->out});
     return 1;
 }
 

@@ -40,14 +40,18 @@ namespace kernel {
 struct Embed {
     TensorId out;
     GroupId table;
+    EmbedBy by;
+    float scale;
 };
 struct Norm {
     TensorId x, out;
-    VectorId weight;
+    std::optional<VectorId> weight, bias;
+    NormKind kind;
     float epsilon;
     uint32_t group;
+    bool own_weights;
 };
-/// out = x W^T (+ bias) (+ residual), or act(gate) * up of interleaved rows. `out` may span the
+/// out = scale * act(x W^T (+ bias)) (+ residual), or act(gate) * up of interleaved rows. `out` may span the
 /// adjacent columns of several graph tensors (q, k, v): it is the first of them and `cols` their sum.
 struct Linear {
     TensorId x, out;
@@ -55,41 +59,49 @@ struct Linear {
     GroupId weight;
     std::optional<VectorId> bias;
     std::optional<TensorId> residual;
-    std::optional<Activation> glu;
+    std::optional<Activation> activation;  // none: identity
+    bool glu = false;
+    float scale = 1;
 };
-/// Per head: optional norm, rotation; q in place, k and v into the cache. q, k and v are adjacent columns.
+/// Per head: optional norm, optional rotation; q in place, k and v (unless it has none) into the cache. q, k
+/// and v are adjacent columns.
 struct RopeCache {
-    TensorId q, k, v;  // inputs
+    TensorId q;  // inputs: q, and k and v beside it if with_kv
+    bool with_kv;
     TensorId rotated;  // q after it, same place as q
-    uint32_t layer;
+    uint32_t layer;    // whose cache is written
     std::optional<VectorId> q_norm, k_norm;
+    bool norm_after;
     float epsilon;
     scoria::Attention shape;
 };
 struct Attention {
     TensorId q, out;
-    uint32_t layer;
+    uint32_t layer;  // whose cache is read
     scoria::Attention shape;
+    std::optional<VectorId> bias, sinks;
 };
-struct Glu {
-    TensorId gate, up, out;
-    Activation activation;
+/// One expert's matrix after the other; `out` [tokens, used * cols], gate and up interleaved as in Linear.
+struct ExpertLinear {
+    TensorId x, routes, out;
+    GroupId weight;
+    std::optional<VectorId> bias;
+    uint32_t experts, used;
+    std::optional<Activation> glu;
 };
-struct Add {
-    TensorId a, b, out;
+struct Route {
+    TensorId scores, out;
+    Routing routing;
+    std::optional<VectorId> choice_bias;
 };
-struct SoftCap {  // in place
-    TensorId x, out;
-    float cap;
-};
-struct Select {
-    TensorId x, out;
-};
+// These are the graph's.
+using op::Add, op::ExpertSum, op::Gate, op::Glu, op::Map, op::Select;
 
 }  // namespace kernel
 
 using Kernel = std::variant<kernel::Embed, kernel::Norm, kernel::Linear, kernel::RopeCache, kernel::Attention,
-                            kernel::Glu, kernel::Add, kernel::SoftCap, kernel::Select>;
+                            kernel::Glu, kernel::Add, kernel::Map, kernel::Select, kernel::Route,
+                            kernel::ExpertLinear, kernel::ExpertSum, kernel::Gate>;
 
 struct PlannedKernel {
     Kernel kernel;

@@ -3,6 +3,7 @@
 #include "session.h"
 
 #include "fail.h"
+#include "ops/rope.h"
 #include "session_impl.h"
 #include "step.h"
 
@@ -31,6 +32,11 @@ Session::Impl::Impl(Engine::Impl& owner)
     workspace.arena = device_buffer(workspace.placement.bytes);
     workspace.logits = device_buffer(4ull * engine.model->architecture.vocab);
     sampler = device_buffer(4ull * sampler_words());
+    const std::vector<Rope>& ropes = engine.model->architecture.ropes;
+    if (std::ranges::any_of(ropes, [](const Rope& rope) { return rope.short_length != 0; }))
+        for (const Rope& rope : ropes)
+            workspace.ropes.push_back(device_buffer(4 * rope_table_floats(rope, engine.memory.context)));
+    upload_rotations();
     sample_scratch = device_buffer(sample_scratch_bytes(engine.model->architecture.vocab));
     results = vk::Buffer(engine.device, 8ull * result_slots, vk::MemoryUse::readback);
 
@@ -154,7 +160,50 @@ void Session::Impl::reserve_partials(uint32_t token_count) {
     invalidate_decode();
 }
 
+bool Session::Impl::rotations_change(uint64_t length) const {
+    return std::ranges::any_of(engine.model->architecture.ropes, [&](const Rope& rope) {
+        return rope.short_length != 0 &&
+               rope_frequencies(rope, length) != rope_frequencies(rope, rotated_length);
+    });
+}
+
+void Session::Impl::set_rotations(uint64_t length) {
+    const bool change = rotations_change(length);
+    rotated_length = length;
+    if (!change) return;
+    upload_rotations();
+    computed = 0;
+    logits_ready = false;
+}
+
+void Session::Impl::upload_rotations() {
+    for (size_t i = 0; i < workspace.ropes.size(); ++i) {
+        const std::vector<float> table =
+            rope_tables(engine.model->architecture.ropes[i], engine.memory.context, rotated_length);
+        const vk::Buffer staging(engine.device, 4 * table.size(), vk::MemoryUse::staging);
+        std::ranges::copy(std::as_bytes(std::span(table)), staging.mapped().begin());
+        vk::Recorder recorder(engine.device, engine.pipelines);
+        recorder.copy(staging.view(), workspace.ropes[i].view());
+        const vk::Commands commands = recorder.finish();
+        wait(submit(commands));
+    }
+}
+
+uint32_t Session::Impl::tokens_before_change(uint32_t limit) const {
+    if (workspace.ropes.empty()) return limit;
+    uint32_t count = 1;
+    while ((limit == 0 || count < limit) && tokens.size() + count <= engine.memory.context &&
+           !rotations_change(tokens.size() + count))
+        ++count;
+    return count;
+}
+
 void Session::Impl::compute_pending(const std::atomic<bool>* cancel) {
+    set_rotations(tokens.size());
+    compute_rest(cancel);
+}
+
+void Session::Impl::compute_rest(const std::atomic<bool>* cancel) {
     if (computed == tokens.size() && !logits_ready) --computed;
     while (computed < tokens.size()) {
         if (cancel && *cancel) fail(Status::cancelled, "session", "cancelled after ", computed, " tokens");
@@ -216,7 +265,8 @@ std::vector<float> Session::logits() {
 ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states) {
     Impl& s = *impl_;
     s.check_ids(ids);
-    if (s.computed < s.tokens.size()) s.compute_pending(nullptr);
+    s.set_rotations(s.tokens.size() + ids.size());
+    if (s.computed < s.tokens.size()) s.compute_rest(nullptr);
     const Architecture& architecture = s.engine.model->architecture;
     ForwardResult result{uint32_t(ids.size()), architecture.vocab, architecture.hidden, {}, {}, {}};
     if (hidden_states) result.hidden.resize(s.engine.graph.hidden.size());

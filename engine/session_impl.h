@@ -36,6 +36,15 @@ struct Session::Impl {
     void reserve_partials(uint32_t token_count);
     /// Computes keys and values of all tokens, and the logits of the last.
     void compute_pending(const std::atomic<bool>* cancel);
+    /// The same with the rotations as they are.
+    void compute_rest(const std::atomic<bool>* cancel);
+    void upload_rotations();
+    /// Where rotations depend on the sequence's length: whether they are others at `length` positions.
+    bool rotations_change(uint64_t length) const;
+    /// Makes the rotary tables those of `length` positions; if that changes them, cached keys are no more.
+    void set_rotations(uint64_t length);
+    /// Tokens that can be sampled one after the other before rotations change; at most `limit`.
+    uint32_t tokens_before_change(uint32_t limit) const;
     std::vector<float> read_floats(const vk::View& view, size_t count);
     vk::Device::Ticket submit(const vk::Commands& commands);
     /// Errors: timeout after a minute, ten on a CPU driver, whose machine may be busy otherwise.
@@ -59,6 +68,7 @@ struct Session::Impl {
     std::optional<bool> decode_recorded;  // the `greedy` it was recorded for
     uint32_t decode_layer_dispatches = 0;
     std::vector<TokenId> tokens;
+    uint64_t rotated_length = 0;    // what rotations are for
     uint32_t computed = 0;          // tokens whose keys and values are in the cache
     bool logits_ready = false;      // row 0 of the logits is of tokens[computed - 1]
     std::vector<double> submit_us;  // thread CPU time of each replayed step's submission

@@ -68,6 +68,9 @@ struct Rope {
     bool operator==(const Rope&) const = default;
 };
 
+/// The frequencies of a sequence of `length` positions.
+std::vector<double> rope_frequencies(const Rope& rope, uint64_t length);
+
 /// What is added to the score of query i and key j; weights in Role::position_bias.
 enum class PositionBias : uint8_t {
     none,

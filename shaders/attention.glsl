@@ -14,11 +14,27 @@
 layout(constant_id = ATTENTION_KV_F16) const bool KV_F16 = true;
 layout(constant_id = ATTENTION_HEAD_DIM) const uint HEAD_DIM = 64;
 layout(constant_id = ATTENTION_QUERIES) const uint QUERIES = 4;
+layout(constant_id = ATTENTION_MASK) const uint MASK = 0;
+layout(constant_id = ATTENTION_BIAS) const uint BIAS = 0;
+layout(constant_id = ATTENTION_SOFT_CAP) const bool SOFT_CAP = false;
+layout(constant_id = ATTENTION_SINKS) const bool SINKS = false;
+
+#define MASK_CAUSAL 0
+#define MASK_STRIDED 1
+#define MASK_FIXED_BLOCK 2
+#define MASK_FIXED_SUMMARY 3
+#define MASK_STRIDED_UNION 4
+#define MASK_FIXED_UNION 5
+#define MASK_LOCAL_BLOCK 6
+#define BIAS_LINEAR 1
+#define BIAS_TABLE 2
 
 layout(binding = 0) readonly buffer Q { float q[]; };
 layout(binding = 1) readonly buffer Step { uint step_words[]; };
 layout(binding = 2) readonly buffer Kv { uint kv[]; };
 layout(binding = 3) writeonly buffer Out { float result[]; };  // out, or partial results
+layout(binding = 4) readonly buffer Bias { float bias[]; };    // [heads] slopes, or [heads][bias_span]
+layout(binding = 5) readonly buffer Sinks { float sinks[]; };  // [heads]
 layout(push_constant) uniform Push { AttentionPush push; };
 
 const uint PAIRS = HEAD_DIM / 2;  // of dims; a word each in an f16 cache
@@ -44,9 +60,40 @@ Row row_at(uint row, uint kv_head) {
     const uint position = step_words[slot + STEP_TOKEN_POSITION];
     r.table = step_words[slot + STEP_TOKEN_TABLE];
     r.low = push.window != 0 && position >= push.window ? position - push.window + 1 : 0;
+    if (MASK == MASK_FIXED_BLOCK) r.low = max(r.low, position / push.stride * push.stride);
+    if (MASK == MASK_LOCAL_BLOCK) {
+        const uint block = position / push.stride * push.stride;
+        r.low = max(r.low, block - min(block, push.summary));
+    }
     r.count = exists ? position - r.low + 1 : 0;
     return r;
 }
+// Whether a query at `position` sees `key`, which lies between its low and itself.
+bool visible(uint position, uint key) {
+    const bool strided = MASK == MASK_STRIDED || MASK == MASK_STRIDED_UNION;
+    const bool fixed_sets = MASK == MASK_FIXED_SUMMARY || MASK == MASK_FIXED_UNION;
+    if (!strided && !fixed_sets) return true;
+    const uint distance = position - key;
+    if (strided) return distance % push.stride == 0 || (MASK == MASK_STRIDED_UNION && distance <= push.stride);
+    return key % push.stride >= push.stride - push.summary || distance == 0 ||
+           (MASK == MASK_FIXED_UNION && key / push.stride == position / push.stride);
+}
+
+// The score that softmax takes, from the product q.k.
+float score_of(float product, uint head, uint position, uint key) {
+    float score = product * push.scale;
+    if (SOFT_CAP) score = push.soft_cap * tanh_safe(score / push.soft_cap);
+    if (BIAS == BIAS_LINEAR) score -= bias[head] * float(position - key);
+    if (BIAS == BIAS_TABLE) score += bias[head * push.bias_span + min(position - key, push.bias_span - 1)];
+    return score;
+}
+
+// m and l before any key: a sink counts once among the parts of the cache.
+float start_most(Row r, uint part) {
+    return SINKS && push.first_part + part == 0 ? max(sinks[r.head], LOWEST) : LOWEST;
+}
+float start_sum(uint part) { return SINKS && push.first_part + part == 0 ? 1.0 : 0.0; }
+
 uint query_word(Row r) { return push.q_first + r.token * push.q_stride + r.head * HEAD_DIM; }
 
 // Block of this shard that holds `key`, or at least push.blocks if it is another shard's.

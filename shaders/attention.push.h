@@ -5,7 +5,11 @@
 // 0 workgroup size, 1 logical subgroup size
 #define ATTENTION_KV_F16 2  // the cache holds f16 pairs, else f32
 #define ATTENTION_HEAD_DIM 3
-#define ATTENTION_QUERIES 4     // vec: rows of one kv head that a group takes
+#define ATTENTION_QUERIES 4   // vec: rows of one kv head that a group takes
+#define ATTENTION_MASK 5      // the enum Mask (loader/architecture.h)
+#define ATTENTION_BIAS 6      // the enum PositionBias
+#define ATTENTION_SOFT_CAP 7  // scores are capped
+#define ATTENTION_SINKS 8     // a score per head joins the sum
 #define ATTENTION_TILE_ROWS 64  // tile: of a workgroup
 #define ATTENTION_TILE_WORKGROUP 128
 
@@ -22,7 +26,9 @@ struct AttentionPush {
     uint splits;                 // parts of the cache in this dispatch
     uint first_part, parts;      // this dispatch's partial results among all; parts == 1: writes `out` itself
     uint window;                 // 0: all earlier keys
-    float scale;
+    uint stride, summary;        // of the mask
+    uint bias_span;              // columns of a table of biases
+    float scale, soft_cap;
 };
 
 struct AttentionMergePush {

@@ -80,15 +80,18 @@ void share(float values[LANE_ROWS]) {
 
 // Scores of the rows run.x .. run.y - 1 become weights in row_tile, all others 0; m, l and o are brought up to date (Milakov &
 // Gimelshein 2018, alg. 3).
-void soften(float scores[LANE_ROWS * LANE_KEYS], uvec2 run, uint key0) {
+void soften(float scores[LANE_ROWS * LANE_KEYS], uvec2 run, uint row0, uint kv_head, uint key0) {
+    const uint group = push.heads / push.kv_heads;
     float values[LANE_ROWS];
     [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
         const uint row = first_row() + i;
         values[i] = MASKED;
         [[unroll]] for (uint j = 0; j < LANE_KEYS; ++j) {
             const uint key = key0 + key_lane() * LANE_KEYS + j;
-            const bool seen = key - row_low[row] < row_count[row] && row >= run.x && row < run.y;
-            scores[i * LANE_KEYS + j] = seen ? scores[i * LANE_KEYS + j] * push.scale : MASKED;
+            const uint position = row_low[row] + row_count[row] - 1, head = kv_head * group + (row0 + row) % group;
+            const bool seen = key - row_low[row] < row_count[row] && row >= run.x && row < run.y && visible(position, key);
+            const float score = score_of(scores[i * LANE_KEYS + j], head, position, key);
+            scores[i * LANE_KEYS + j] = seen ? score : MASKED;
             values[i] = max(values[i], scores[i * LANE_KEYS + j]);
         }
     }
@@ -118,7 +121,7 @@ void soften(float scores[LANE_ROWS * LANE_KEYS], uvec2 run, uint key0) {
 }
 
 // One block of keys, `count` of them written, for rows run.x .. run.y - 1.
-void attend(uvec2 run, uint kv_head, uint block, uint key0, uint count) {
+void attend(uvec2 run, uint row0, uint kv_head, uint block, uint key0, uint count) {
     float scores[LANE_ROWS * LANE_KEYS];
     [[unroll]] for (uint i = 0; i < LANE_ROWS * LANE_KEYS; ++i) scores[i] = 0.0;
     for (uint c = 0; c < CHUNKS; ++c) {
@@ -128,7 +131,7 @@ void attend(uvec2 run, uint kv_head, uint block, uint key0, uint count) {
         barrier();
         multiply(scores, DIMS);
     }
-    soften(scores, run, key0);
+    soften(scores, run, row0, kv_head, key0);
     [[unroll]] for (uint c = 0; c < CHUNKS; ++c) {
         barrier();
         load_values(kv_values(block, kv_head, push.kv_heads, HEAD_WORDS), c, count);
@@ -175,8 +178,8 @@ void main() {
     }
     [[unroll]] for (uint i = 0; i < CHUNKS * LANE_ROWS * LANE_KEYS; ++i) total[i] = 0.0;
     [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
-        most[i] = LOWEST;
-        sum[i] = 0.0;
+        most[i] = start_most(row_at(row0 + first_row() + i, kv_head), part);
+        sum[i] = start_sum(part);
     }
     barrier();
     // One pass per sequence: rows of others see nothing meanwhile.
@@ -196,7 +199,7 @@ void main() {
         const uint from = first + min(part * each, steps), to = first + min(part * each + each, steps);
         for (uint step = from; step < to; ++step) {
             const uint block = block_of(table, step * KEYS);
-            if (block < push.blocks) attend(run, kv_head, block, step * KEYS, min(KEYS, end - step * KEYS));
+            if (block < push.blocks) attend(run, row0, kv_head, block, step * KEYS, min(KEYS, end - step * KEYS));
         }
     }
     write(row0, kv_head, part);

@@ -74,8 +74,9 @@ void score(Row rows[QUERIES], uint keys, uint in_block) {
 // Scores become e^(score - m), with m, l and o brought up to date (Milakov & Gimelshein 2018, alg. 3).
 void soften(Row rows[QUERIES], uint key, bool valid) {
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
-        const bool seen = valid && key - rows[i].low < rows[i].count;
-        const float value = seen ? weight[i] * push.scale : MASKED;
+        const uint position = rows[i].low + rows[i].count - 1;
+        const bool seen = valid && key - rows[i].low < rows[i].count && visible(position, key);
+        const float value = seen ? score_of(weight[i], rows[i].head, position, key) : MASKED;
         const float now = max(most[i], sg_max(value));
         const float shrink = exp_safe(most[i] - now);
         most[i] = now;
@@ -155,8 +156,8 @@ void main() {
     Row rows[QUERIES];
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
         rows[i] = row_at(tile * QUERIES + i, kv_head);
-        most[i] = LOWEST;
-        sum[i] = 0.0;
+        most[i] = start_most(rows[i], part);
+        sum[i] = sg_lane() == 0 ? start_sum(part) : 0.0;
         [[unroll]] for (uint c = 0; c < CHUNKS; ++c) total[i * CHUNKS + c] = vec2(0.0);
     }
     // One pass per sequence: rows of others see nothing meanwhile.

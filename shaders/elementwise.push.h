@@ -1,28 +1,43 @@
-// Push constants of the kernels that compute each element alone: glu.comp, add.comp, soft_cap.comp,
-// select.comp.
+// Push constants and specialization constants of the kernels that compute each element alone: binary.comp,
+// map.comp, select.comp.
 #ifndef SCORIA_ELEMENTWISE_PUSH_H
 #define SCORIA_ELEMENTWISE_PUSH_H
 
 // 0 workgroup size
+#define ELEMENTWISE_KIND 1        // BINARY_... or MAP_...
+#define ELEMENTWISE_ACTIVATION 2  // numerics.glsl
+
 #define ELEMENTS_PER_LANE 4
+
+#define BINARY_ADD 0
+#define BINARY_GLU 1
+#define BINARY_GLU_CLAMPED 2
+#define BINARY_GATE 3
+
+// As the enum MapKind (engine/graph.h).
+#define MAP_SCALE 0
+#define MAP_CLAMP 1
+#define MAP_SOFT_CAP 2
+#define MAP_ACTIVATE 3
 
 #ifdef __cplusplus
 namespace scoria {
 using uint = uint32_t;
 #endif
 
-struct ElementwisePush {
+struct BinaryPush {
     uint rows, cols;
     uint a_first, a_stride;      // words, as in Matrix
     uint b_first, b_stride;      // likewise
     uint out_first, out_stride;  // likewise
+    float value, slope;
 };
 
-struct SoftCapPush {
+struct MapPush {
     uint rows, cols;
     uint x_first, x_stride;      // words, as in Matrix
     uint out_first, out_stride;  // likewise
-    float cap;
+    float value;
 };
 
 struct SelectPush {

@@ -1,4 +1,5 @@
-// out[t] = row id(t) of the table [vocab, cols], as floats; ids come from the step buffer. One lane makes
+// out[t] = scale * row i(t) of the table [rows, cols], as floats; i(t), the token's id or its position, comes from the
+// step buffer. One lane makes
 // eight values. A table in several shards takes one dispatch each, which writes the rows it holds.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -21,7 +22,7 @@ void main() {
     const uint item = group_index() * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
     const uint token = item / (4 * blocks);
     if (token >= push.tokens) return;
-    const uint id = step_words[STEP_TOKENS + token * STEP_TOKEN_WORDS + STEP_TOKEN_ID];
+    const uint id = step_words[STEP_TOKENS + token * STEP_TOKEN_WORDS + push.step_word];
     const uint row = min(id, push.vocab - 1) - push.first_row;  // wraps below the shard
     if (row >= push.rows) return;
 
@@ -37,7 +38,7 @@ void main() {
     const uint first = push.out_first + token * push.out_stride;
     for (uint j = 0; j < 4; ++j) {
         const uint k = block * WEIGHT_BLOCK + 8 * chunk + j;
-        if (k < push.cols) out_values[first + k] = lo[j];
-        if (k + 4 < push.cols) out_values[first + k + 4] = hi[j];
+        if (k < push.cols) out_values[first + k] = push.scale * lo[j];
+        if (k + 4 < push.cols) out_values[first + k + 4] = push.scale * hi[j];
     }
 }

@@ -13,6 +13,8 @@ struct EmbedPush {
     uint tokens;
     uint side_plane, table_plane;  // words
     uint out_first, out_stride;    // words
+    uint step_word;                // of a token: STEP_TOKEN_ID or STEP_TOKEN_POSITION
+    float scale;
 };
 
 #ifdef __cplusplus

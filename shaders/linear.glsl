@@ -1,7 +1,8 @@
-// Bindings and epilogue of the linear kernels: out[t][row] = act(W x[t] + bias)[row] + residual[t][row].
+// Bindings and epilogue of the linear kernels: out[t][row] = scale act(W x[t] + bias)[row] + residual[t][row].
 // Without a bias or a residual, any buffer of at least one word stands in for it.
 #include "linear.push.h"
 
+layout(constant_id = LINEAR_ACTIVATION) const uint ACTIVATION = 1;
 layout(push_constant) uniform Push { LinearPush push; };
 layout(set = 0, binding = 0) readonly buffer Weights { uint weight_words[]; };
 layout(set = 0, binding = 1) readonly buffer X { float x[]; };
@@ -35,7 +36,10 @@ void store_pair(uint token, uint pair, vec2 value, bool store) {
     const bool add = store && (push.flags & LINEAR_RESIDUAL) != 0;
     const uint row = glu ? pair : 2 * pair;
     const bool second = store && !glu && row + 1 < push.rows;
-    if (glu) value.x = silu(value.x) * value.y;
+    if (glu) value.x = activated(value.x, ACTIVATION) * value.y;
+    if ((push.flags & LINEAR_ACTIVATE) != 0)
+        value = vec2(activated(value.x, ACTIVATION), activated(value.y, ACTIVATION));
+    value *= push.scale;
     const uint from = push.residual_first + token * push.residual_stride + row;
     const float a = residual[add ? from : 0], b = residual[add && second ? from + 1 : 0];
     value += vec2(add ? a : 0.0, add ? b : 0.0);

@@ -6,10 +6,12 @@
 #define LINEAR_TOKENS 3  // linear_vec: tokens per lane
 #define LINEAR_PAIRS 4   // linear_vec: pairs of rows per lane
 #define LINEAR_PARTS 5   // linear_vec: subgroups of a workgroup that share out the columns
+#define LINEAR_ACTIVATION 6  // numerics.glsl; used with LINEAR_GLU or LINEAR_ACTIVATE alone
 
 #define LINEAR_BIAS 1u      // out += bias[row]
 #define LINEAR_RESIDUAL 2u  // out += residual; may be `out` itself
-#define LINEAR_GLU 4u       // rows 2i, 2i + 1 of the weight are gate i and up i: out[i] = silu(gate) * up
+#define LINEAR_GLU 4u       // rows 2i, 2i + 1 of the weight are gate i and up i: out[i] = act(gate) * up
+#define LINEAR_ACTIVATE 8u  // out = act(W x + bias)
 
 #define LINEAR_TILE_ROWS 64  // linear_tile: of one workgroup
 #define LINEAR_TILE_TOKENS 64
@@ -28,6 +30,7 @@ struct LinearPush {
     uint out_first, out_stride;            // first: of this shard's first row
     uint residual_first, residual_stride;  // likewise
     uint bias_first;                       // likewise
+    float scale;                           // of what is added to the residual
 };
 
 #ifdef __cplusplus

@@ -31,6 +31,67 @@ float tanh_safe(float value) {
                       : (value < 0.0 ? -large : large);
 }
 
+// e^x - 1 = 2 t / (1 - t) with t = tanh(x / 2), which near zero does not cancel. For x <= 0.
+float expm1_safe(float value) {
+    const float t = tanh_safe(0.5 * value);
+    return 2.0 * t / (1.0 - t);
+}
+
+// erfc(z) e^(z^2) for z in [0, 9]: t times a polynomial in t = 1 / (1 + z / 2), by Chebyshev interpolation; relative
+// error 8e-8.
+float erfc_scaled(float z) {
+    const float t = 1.0 / (1.0 + 0.5 * z);
+    const float u = (t - 0.59090909) * 2.4444444;
+    const float terms[11] = float[](0.577977061, 0.323939562, 0.0986550376, 0.00521798152, -0.00576798571,
+                                    -0.000505988719, 0.000533203536, -4.27940631e-06, -5.49879624e-05,
+                                    6.48844252e-06, 3.91562662e-06);
+    float sum = terms[10];
+    for (int i = 9; i >= 0; --i) sum = fma(sum, u, terms[i]);
+    return t * sum;
+}
+
+// x Phi(x) = x erfc(-x / sqrt 2) / 2, the smaller tail computed, so that nothing cancels.
+float gelu(float value) {
+    const float z = min(abs(value) * 0.70710678, 9.0);
+    const float tail = 0.5 * exp_safe(-z * z) * erfc_scaled(z);
+    return value * (value < 0.0 ? tail : 1.0 - tail);
+}
+
+// Values of the enum Activation (loader/architecture.h).
+#define ACTIVATION_IDENTITY 0
+#define ACTIVATION_SILU 1
+#define ACTIVATION_GELU 2
+#define ACTIVATION_GELU_TANH 3
+#define ACTIVATION_GELU_QUICK 4
+#define ACTIVATION_RELU 5
+#define ACTIVATION_RELU_SQUARED 6
+#define ACTIVATION_SIGMOID 7
+#define ACTIVATION_ELU 8
+#define ACTIVATION_SELU 9
+#define ACTIVATION_SOFTPLUS 10
+#define ACTIVATION_TANH 11
+
+float activated(float value, uint activation) {
+    switch (activation) {
+    case ACTIVATION_SILU: return silu(value);
+    case ACTIVATION_GELU: return gelu(value);
+    // 0.5 (1 + tanh(y)) = sigmoid(2 y)
+    case ACTIVATION_GELU_TANH: return value * sigmoid(1.59576912 * (value + 0.044715 * value * value * value));
+    case ACTIVATION_GELU_QUICK: return value * sigmoid(1.702 * value);
+    case ACTIVATION_RELU: return max(value, 0.0);
+    case ACTIVATION_RELU_SQUARED: return max(value, 0.0) * max(value, 0.0);
+    case ACTIVATION_SIGMOID: return sigmoid(value);
+    case ACTIVATION_ELU: return value > 0.0 ? value : expm1_safe(value);
+    case ACTIVATION_SELU: return 1.05070099 * (value > 0.0 ? value : 1.67326324 * expm1_safe(value));
+    case ACTIVATION_SOFTPLUS: {
+        const float e = exp_safe(-abs(value));
+        return max(value, 0.0) + (e < 0.01 ? e * (1.0 - e * (0.5 - e / 3.0)) : log(1.0 + e));
+    }
+    case ACTIVATION_TANH: return tanh_safe(value);
+    default: return value;
+    }
+}
+
 // float -> half, to nearest even; beyond +-65504 (Inf too) clamps to it; NaN stays NaN.
 uint half_bits(float value) {
     const uint bits = floatBitsToUint(value);

@@ -1,5 +1,5 @@
-// Per (token, head) of rows q | k | v: optional RMS norm of q and k heads, rotation by the token's position
-// (Su et al. 2021, eq. 34); q is written in place, k and v into the token's slot of the paged cache.
+// Per (token, head) of rows q | k | v, or q alone: optional RMS norm of q and k heads before or after rotation by the
+// token's position (Su et al. 2021, eq. 34); q is written in place, k and v into the token's slot of the paged cache.
 // One logical group per (token, head); a lane owns pairs of dims. A q pair is what rotates together, so
 // that writing in place harms nobody; a k or v pair is (2i, 2i + 1), one word of an f16 cache.
 #version 460
@@ -13,7 +13,7 @@
 
 layout(constant_id = ROPE_KV_F16) const bool KV_F16 = true;
 layout(constant_id = ROPE_INTERLEAVED) const bool INTERLEAVED = false;
-layout(constant_id = ROPE_QK_NORM) const bool QK_NORM = false;
+layout(constant_id = ROPE_QK_NORM) const uint QK_NORM = ROPE_NORM_NONE;
 
 layout(binding = 0) buffer Qkv { float qkv[]; };
 layout(binding = 1) readonly buffer Tables { vec2 angles[]; };  // (cos, sin)
@@ -32,10 +32,11 @@ struct Head {
     uint coarse, fine;  // rows of the table
 };
 
-float normed(Head head, uint dim) {
+float norm_weight(Head head, uint dim) { return head.is_key ? k_norm[dim] : q_norm[dim]; }
+
+float unrotated(Head head, uint dim) {
     const float value = qkv[head.from + dim];
-    if (!QK_NORM) return value;
-    return value * head.scale * (head.is_key ? k_norm[dim] : q_norm[dim]);
+    return QK_NORM == ROPE_NORM_BEFORE ? value * head.scale * norm_weight(head, dim) : value;
 }
 
 // The angle of `pair` at the head's position: coarse + fine.
@@ -44,14 +45,19 @@ vec2 angle(Head head, uint pair) {
     return vec2(a.x * b.x - a.y * b.y, a.y * b.x + a.x * b.y);
 }
 
-float rotated(Head head, uint dim) {
-    if (dim >= push.width) return normed(head, dim);
+float turned(Head head, uint dim) {
+    if (dim >= push.width) return unrotated(head, dim);
     const uint half_width = push.width / 2;
     const uint pair = INTERLEAVED ? dim / 2 : dim % half_width;
     const bool second = INTERLEAVED ? dim % 2 == 1 : dim >= half_width;
     const uint other = INTERLEAVED ? dim ^ 1u : (second ? dim - half_width : dim + half_width);
     const vec2 turn = angle(head, pair);
-    return normed(head, dim) * turn.x + normed(head, other) * (second ? turn.y : -turn.y);
+    return unrotated(head, dim) * turn.x + unrotated(head, other) * (second ? turn.y : -turn.y);
+}
+
+float rotated(Head head, uint dim) {
+    const float value = turned(head, dim);
+    return QK_NORM == ROPE_NORM_AFTER ? value * head.scale * norm_weight(head, dim) : value;
 }
 
 void write_query(Head head) {
@@ -81,7 +87,7 @@ void main() {
     head.scale = 1.0;
     head.coarse = min(position / FINE_POSITIONS, push.coarse_rows - 1) * (push.width / 2);
     head.fine = (push.coarse_rows + position % FINE_POSITIONS) * (push.width / 2);
-    if (QK_NORM) {  // reached by all: the sum may hold barriers
+    if (QK_NORM != ROPE_NORM_NONE) {  // reached by all: the sum may hold barriers
         float sum = 0.0;
         for (uint dim = sg_lane(); exists && dim < push.head_dim; dim += SG_SIZE)
             sum += qkv[head.from + dim] * qkv[head.from + dim];

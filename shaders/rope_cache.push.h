@@ -5,7 +5,11 @@
 // 0 workgroup size, 1 logical subgroup size
 #define ROPE_KV_F16 2       // the cache holds f16 pairs, else f32
 #define ROPE_INTERLEAVED 3  // pairs are (2i, 2i + 1), else (i, i + width / 2)
-#define ROPE_QK_NORM 4      // RMS norm of each q and k head before rotation
+#define ROPE_QK_NORM 4      // RMS norm of each q and k head: ROPE_NORM_...
+
+#define ROPE_NORM_NONE 0
+#define ROPE_NORM_BEFORE 1  // before rotation
+#define ROPE_NORM_AFTER 2   // after; the scale is the same, since a rotation keeps lengths
 
 #ifdef __cplusplus
 namespace scoria {

@@ -51,7 +51,7 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
     vk::Recorder& recorder = context.recorder;
     AttentionPush push{};
     push.tokens = args.q.rows;
-    push.heads = args.heads;
+    push.heads = args.shape.heads;
     push.kv_heads = kv.kv_heads;
     push.q_first = args.q.first;
     push.q_stride = args.q.stride;
@@ -59,12 +59,18 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
     push.out_stride = args.out.stride;
     push.splits = variant.splits;
     push.parts = variant.splits * uint32_t(kv.shards.size());
-    push.window = args.window;
-    push.scale = args.scale;
+    push.window = args.shape.window;
+    push.stride = args.shape.stride;
+    push.summary = args.shape.summary;
+    push.bias_span = args.shape.bias_span;
+    push.scale = args.shape.scale;
+    push.soft_cap = args.shape.soft_cap;
     const bool direct = push.parts == 1;
 
-    std::vector<vk::Constant> constants{{ATTENTION_KV_F16, kv.type == KvType::f16},
-                                        {ATTENTION_HEAD_DIM, kv.head_dim}};
+    std::vector<vk::Constant> constants{
+        {ATTENTION_KV_F16, kv.type == KvType::f16},    {ATTENTION_HEAD_DIM, kv.head_dim},
+        {ATTENTION_MASK, uint32_t(args.shape.mask)},   {ATTENTION_BIAS, uint32_t(args.shape.bias)},
+        {ATTENTION_SOFT_CAP, args.shape.soft_cap > 0}, {ATTENTION_SINKS, args.sinks.has_value()}};
     if (variant.shader != Shader::attention_tile)
         constants.insert(constants.end(), {{vk::constant_workgroup, variant.workgroup},
                                            {vk::constant_subgroup, variant.subgroup},
@@ -72,13 +78,15 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
     const vk::Pipeline& pipeline = recorder.pipelines().get(shader_module(variant.shader), constants);
     const uint64_t rows = uint64_t(push.tokens) * (push.heads / push.kv_heads);
     const uint64_t items = groups_for(rows, variant.queries) * push.kv_heads * variant.splits;
+    const vk::View& none = args.step;
     for (const DeviceKv::Shard& shard : kv.shards) {
         push.first_block = shard.first_block;
         push.blocks = shard.blocks;
         push.first_part = uint32_t(&shard - kv.shards.data()) * variant.splits;
         recorder.dispatch(pipeline,
-                          {args.q.view, args.step, shard.view, direct ? args.out.view : args.partials}, push,
-                          groups_for(items, variant.workgroup / variant.subgroup), "attention");
+                          {args.q.view, args.step, shard.view, direct ? args.out.view : args.partials,
+                           args.bias.value_or(none), args.sinks.value_or(none)},
+                          push, groups_for(items, variant.workgroup / variant.subgroup), "attention");
     }
     if (direct) return;
     const AttentionMergePush merge{push.tokens, push.heads,     kv.head_dim,

@@ -14,9 +14,8 @@ struct AttentionArgs {
     vk::View step;
     const DeviceKv* kv;
     vk::View partials;  // attention_partial_bytes; ignored if that is 0
-    uint32_t heads;
-    float scale;
-    uint32_t window;  // 0: all earlier keys
+    const Attention& shape;
+    std::optional<vk::View> bias, sinks;  // float32: slopes [heads] or table [heads, bias_span]; [heads]
 };
 
 struct AttentionShape {

@@ -8,44 +8,66 @@
 namespace scoria {
 namespace {
 
+static_assert(uint32_t(MapKind::scale) == MAP_SCALE && uint32_t(MapKind::clamp) == MAP_CLAMP &&
+              uint32_t(MapKind::soft_cap) == MAP_SOFT_CAP && uint32_t(MapKind::activate) == MAP_ACTIVATE);
+
 std::vector<KernelVariant> variants_of(const vk::Caps& caps, Shader shader) {
     return {{"plain", shader, std::min({128u, caps.max_invocations, caps.max_workgroup_x}), 1}};
 }
 
-void record(OpContext& context, const Matrix& a, const Matrix& b, const Matrix& out,
+const vk::Pipeline& pipeline_for(OpContext& context, const KernelVariant& variant, uint32_t kind,
+                                 Activation activation) {
+    return context.recorder.pipelines().get(shader_module(variant.shader),
+                                            {{vk::constant_workgroup, variant.workgroup},
+                                             {ELEMENTWISE_KIND, kind},
+                                             {ELEMENTWISE_ACTIVATION, uint32_t(activation)}});
+}
+
+uint64_t workgroups(const Matrix& out, const KernelVariant& variant) {
+    return groups_for(uint64_t(out.rows) * out.cols, variant.workgroup * ELEMENTS_PER_LANE);
+}
+
+struct Binary {
+    uint32_t kind;
+    float value = 1, slope = 1;
+    Activation activation = Activation::silu;
+};
+
+void record(OpContext& context, const Matrix& a, const Matrix& b, const Matrix& out, const Binary& binary,
             const KernelVariant& variant, std::string_view label) {
-    const ElementwisePush push{out.rows, out.cols, a.first,   a.stride,
-                               b.first,  b.stride, out.first, out.stride};
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup}});
-    context.recorder.dispatch(
-        pipeline, {a.view, b.view, out.view}, push,
-        groups_for(uint64_t(out.rows) * out.cols, variant.workgroup * ELEMENTS_PER_LANE), label);
+    const BinaryPush push{out.rows, out.cols,  a.first,    a.stride,     b.first,
+                          b.stride, out.first, out.stride, binary.value, binary.slope};
+    const vk::Pipeline& pipeline = pipeline_for(context, variant, binary.kind, binary.activation);
+    context.recorder.dispatch(pipeline, {a.view, b.view, out.view}, push, workgroups(out, variant), label);
 }
 
 }  // namespace
 
-std::vector<KernelVariant> glu_variants(const vk::Caps& caps) { return variants_of(caps, Shader::glu); }
+std::vector<KernelVariant> binary_variants(const vk::Caps& caps) { return variants_of(caps, Shader::binary); }
+
 void record_glu(OpContext& context, const GluArgs& args, const KernelVariant& variant) {
-    record(context, args.gate, args.up, args.out, variant, "glu");
+    const Binary binary{.kind = uint32_t(args.clamp > 0 ? BINARY_GLU_CLAMPED : BINARY_GLU),
+                        .value = args.clamp,
+                        .slope = args.slope,
+                        .activation = args.activation};
+    record(context, args.gate, args.up, args.out, binary, variant, "glu");
 }
 
-std::vector<KernelVariant> add_variants(const vk::Caps& caps) { return variants_of(caps, Shader::add); }
 void record_add(OpContext& context, const AddArgs& args, const KernelVariant& variant) {
-    record(context, args.a, args.b, args.out, variant, "add");
+    record(context, args.a, args.b, args.out, {.kind = BINARY_ADD, .value = args.scale}, variant, "add");
 }
 
-std::vector<KernelVariant> soft_cap_variants(const vk::Caps& caps) {
-    return variants_of(caps, Shader::soft_cap);
+void record_gate(OpContext& context, const GateArgs& args, const KernelVariant& variant) {
+    record(context, args.x, args.gate, args.out, {.kind = BINARY_GATE}, variant, "gate");
 }
-void record_soft_cap(OpContext& context, const SoftCapArgs& args, const KernelVariant& variant) {
-    const auto& [x, out, cap] = args;
-    const SoftCapPush push{out.rows, out.cols, x.first, x.stride, out.first, out.stride, cap};
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup}});
-    context.recorder.dispatch(
-        pipeline, {x.view, out.view}, push,
-        groups_for(uint64_t(out.rows) * out.cols, variant.workgroup * ELEMENTS_PER_LANE), "soft_cap");
+
+std::vector<KernelVariant> map_variants(const vk::Caps& caps) { return variants_of(caps, Shader::map); }
+
+void record_map(OpContext& context, const MapArgs& args, const KernelVariant& variant) {
+    const auto& [x, out, kind, value, activation] = args;
+    const MapPush push{out.rows, out.cols, x.first, x.stride, out.first, out.stride, value};
+    const vk::Pipeline& pipeline = pipeline_for(context, variant, uint32_t(kind), activation);
+    context.recorder.dispatch(pipeline, {x.view, out.view}, push, workgroups(out, variant), "map");
 }
 
 }  // namespace scoria

@@ -1,32 +1,39 @@
 // Kernels that compute each element alone.
 #pragma once
 
-#include "architecture.h"
+#include "graph.h"
 #include "kernel_variant.h"
 
 namespace scoria {
 
-/// out = act(gate) * up; equal shapes.
+/// out = act(gate) * up, or clamped as op::Glu says; equal shapes; out may be gate or up.
 struct GluArgs {
     Matrix gate, up, out;
     Activation activation = Activation::silu;
+    float clamp = 0, slope = 1;
 };
-/// out = a + b; equal shapes; out may be a or b.
+/// out = a + scale * b; equal shapes; out may be a or b.
 struct AddArgs {
     Matrix a, b, out;
+    float scale = 1;
 };
-
-/// out = cap * tanh(x / cap), which bounds logits smoothly (Bello et al. 2016); out may be x.
-struct SoftCapArgs {
+/// out[t] = sigmoid(gate[t]) * x[t], gate being one column; out may be x.
+struct GateArgs {
+    Matrix x, gate, out;
+};
+/// out = f(x) as MapKind says; out may be x.
+struct MapArgs {
     Matrix x, out;
-    float cap;
+    MapKind kind;
+    float value = 0;
+    Activation activation = Activation::identity;
 };
 
-std::vector<KernelVariant> glu_variants(const vk::Caps& caps);
+std::vector<KernelVariant> binary_variants(const vk::Caps& caps);
 void record_glu(OpContext& context, const GluArgs& args, const KernelVariant& variant);
-std::vector<KernelVariant> add_variants(const vk::Caps& caps);
 void record_add(OpContext& context, const AddArgs& args, const KernelVariant& variant);
-std::vector<KernelVariant> soft_cap_variants(const vk::Caps& caps);
-void record_soft_cap(OpContext& context, const SoftCapArgs& args, const KernelVariant& variant);
+void record_gate(OpContext& context, const GateArgs& args, const KernelVariant& variant);
+std::vector<KernelVariant> map_variants(const vk::Caps& caps);
+void record_map(OpContext& context, const MapArgs& args, const KernelVariant& variant);
 
 }  // namespace scoria

@@ -2,6 +2,7 @@
 #include "embed.h"
 
 #include "embed.push.h"
+#include "step.h"
 #include "weight_layout.h"
 
 #include <algorithm>
@@ -30,7 +31,9 @@ void record_embed(OpContext& context, const EmbedArgs& args, const KernelVariant
                              .side_plane = uint32_t(planes.side / 4),
                              .table_plane = uint32_t(planes.table / 4),
                              .out_first = args.out.first,
-                             .out_stride = args.out.stride};
+                             .out_stride = args.out.stride,
+                             .step_word = uint32_t(args.by == EmbedBy::token ? STEP_TOKEN_ID : STEP_TOKEN_POSITION),
+                             .scale = args.scale};
         context.recorder.dispatch(pipeline, {shard.view, args.step, args.out.view}, push,
                                   groups_for(args.out.rows * blocks * 4, variant.workgroup), "embed");
     }

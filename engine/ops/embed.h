@@ -1,7 +1,8 @@
-// out[t] = table[id(t)], ids from the step buffer (shaders/step.h); an id past the table counts as its last
-// row.
+// out[t] = scale * table[i(t)], i being the token's id or its position, from the step buffer
+// (shaders/step.h); an index past the table counts as its last row.
 #pragma once
 
+#include "graph.h"
 #include "kernel_variant.h"
 
 namespace scoria {
@@ -10,6 +11,8 @@ struct EmbedArgs {
     const DeviceWeight& table;  // [vocab, cols]
     vk::View step;
     Matrix out;  // [tokens, cols]
+    EmbedBy by = EmbedBy::token;
+    float scale = 1;
 };
 
 std::vector<KernelVariant> embed_variants(const vk::Caps& caps);

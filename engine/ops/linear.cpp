@@ -82,13 +82,19 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
 void record_linear(OpContext& context, const LinearArgs& args, const LinearVariant& variant) {
     const DeviceWeight& weight = args.weight;
     assert(args.x.cols == weight.cols && args.out.cols == (args.glu ? weight.rows / 2 : weight.rows));
-    const vk::Constant constants[] = {
-        {vk::constant_workgroup, variant.workgroup}, {2, uint32_t(weight.type)},
-        {vk::constant_subgroup, variant.subgroup},   {LINEAR_TOKENS, variant.lane_tokens},
-        {LINEAR_PAIRS, variant.lane_pairs},          {LINEAR_PARTS, variant.parts}};
+    const vk::Constant constants[] = {{vk::constant_workgroup, variant.workgroup},
+                                      {2, uint32_t(weight.type)},
+                                      {vk::constant_subgroup, variant.subgroup},
+                                      {LINEAR_TOKENS, variant.lane_tokens},
+                                      {LINEAR_PAIRS, variant.lane_pairs},
+                                      {LINEAR_PARTS, variant.parts},
+                                      {LINEAR_ACTIVATION, uint32_t(args.activation)}};
+    const vk::Constant tile_constants[] = {{2, uint32_t(weight.type)},
+                                           {LINEAR_ACTIVATION, uint32_t(args.activation)}};
     const bool tile = variant.shader == Shader::linear_tile;
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader), tile ? std::span(constants).subspan(1, 1) : std::span(constants));
+        shader_module(variant.shader),
+        tile ? std::span<const vk::Constant>(tile_constants) : std::span<const vk::Constant>(constants));
 
     const uint32_t tokens = args.out.rows;
     const uint64_t token_tiles = (uint64_t(tokens) + variant.tokens - 1) / variant.tokens;
@@ -101,7 +107,7 @@ void record_linear(OpContext& context, const LinearArgs& args, const LinearVaria
                               .cols = weight.cols,
                               .tokens = tokens,
                               .flags = (args.bias ? LINEAR_BIAS : 0) | (args.residual ? LINEAR_RESIDUAL : 0) |
-                                       (args.glu ? LINEAR_GLU : 0),
+                                       (args.glu ? LINEAR_GLU : 0) | (args.activate ? LINEAR_ACTIVATE : 0),
                               .side_plane = uint32_t(planes.side / 4),
                               .table_plane = uint32_t(planes.table / 4),
                               .x_first = args.x.first,
@@ -110,7 +116,8 @@ void record_linear(OpContext& context, const LinearArgs& args, const LinearVaria
                               .out_stride = args.out.stride,
                               .residual_first = residual.first + out_row,
                               .residual_stride = residual.stride,
-                              .bias_first = shard.first_row};
+                              .bias_first = shard.first_row,
+                              .scale = args.scale};
         const uint64_t row_tiles = (uint64_t(shard.rows) + variant.rows - 1) / variant.rows;
         context.recorder.dispatch(
             pipeline,

@@ -1,4 +1,4 @@
-// out = x W^T (+ bias) (+ residual), or silu(gate) * up where the rows of W interleave gate and up.
+// out = scale act(x W^T (+ bias)) (+ residual), or act(gate) * up where the rows of W interleave gate and up.
 #pragma once
 
 #include "op.h"
@@ -14,6 +14,10 @@ struct LinearArgs {
     const vk::View* bias = nullptr;    // [rows] float32
     const Matrix* residual = nullptr;  // shape of out, added last; may be out itself
     bool glu = false;                  // shards start at even rows then
+    bool activate = false;
+    /// Better the model's one also where it is not applied: all its linears share pipelines then.
+    Activation activation = Activation::silu;
+    float scale = 1;
 };
 
 struct LinearShape {

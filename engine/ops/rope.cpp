@@ -19,12 +19,13 @@ uint64_t rope_table_floats(const Rope& rope, uint32_t context) {
     return uint64_t(coarse_rows(context) + fine_positions) * rope.width;
 }
 
-std::vector<float> rope_tables(const Rope& rope, uint32_t context) {
+std::vector<float> rope_tables(const Rope& rope, uint32_t context, uint64_t length) {
+    const std::vector<double> frequencies = rope_frequencies(rope, length);
     std::vector<float> table;
     table.reserve(rope_table_floats(rope, context));
     const auto append = [&](double position, double magnitude) {
         for (uint32_t i = 0; i < rope.width / 2; ++i) {
-            const double angle = position * rope.inverse_frequencies[i];
+            const double angle = position * frequencies[i];
             table.push_back(float(magnitude * std::cos(angle)));
             table.push_back(float(magnitude * std::sin(angle)));
         }
@@ -44,24 +45,28 @@ void record_rope_cache(OpContext& context, const RopeCacheArgs& args, const Kern
     RopeCachePush push{};
     push.tokens = args.qkv.rows;
     push.heads = args.heads;
-    push.kv_heads = kv.kv_heads;
+    push.kv_heads = args.with_kv ? kv.kv_heads : 0;
     push.head_dim = kv.head_dim;
     push.width = args.width;
     push.qkv_first = args.qkv.first;
     push.qkv_stride = args.qkv.stride;
     push.coarse_rows = uint32_t(args.tables.size / row_bytes) - fine_positions;
     push.epsilon = args.epsilon;
+    const uint32_t norm = !args.q_norm      ? ROPE_NORM_NONE
+                          : args.norm_after ? ROPE_NORM_AFTER
+                                            : ROPE_NORM_BEFORE;
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
         shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
                                         {vk::constant_subgroup, variant.subgroup},
                                         {ROPE_KV_F16, kv.type == KvType::f16},
                                         {ROPE_INTERLEAVED, args.pairs == RopePairs::interleaved},
-                                        {ROPE_QK_NORM, args.q_norm.has_value()}});
+                                        {ROPE_QK_NORM, norm}});
     const uint64_t items = uint64_t(push.tokens) * (push.heads + 2 * push.kv_heads);
     for (const DeviceKv::Shard& shard : kv.shards) {
         push.first_block = shard.first_block;
         push.blocks = shard.blocks;
         push.rotate_q = &shard == kv.shards.data();
+        if (!push.rotate_q && !args.with_kv) break;
         context.recorder.dispatch(pipeline,
                                   {args.qkv.view, args.tables, args.q_norm.value_or(args.tables),
                                    args.k_norm.value_or(args.tables), args.step, shard.view},

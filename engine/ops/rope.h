@@ -10,17 +10,20 @@ namespace scoria {
 /// cos and sin of every angle as float32 pairs, computed in double: coarse [ceil(context / 256)][width / 2]
 /// for positions 256 i (times the magnitude), then fine [256][width / 2]; the kernel joins them by angle
 /// addition. GPU sin and cos are good to 2^-11 at best (DESIGN.md "Numbers").
-std::vector<float> rope_tables(const Rope& rope, uint32_t context);
+/// `length` chooses the frequencies of a rope that depends on the sequence's length.
+std::vector<float> rope_tables(const Rope& rope, uint32_t context, uint64_t length = 0);
 /// Floats that rope_tables returns.
 uint64_t rope_table_floats(const Rope& rope, uint32_t context);
 
 struct RopeCacheArgs {
-    Matrix qkv;      // [tokens, (heads + 2 kv_heads) * head_dim]: q | k | v
+    Matrix qkv;      // [tokens, (heads + 2 kv_heads) * head_dim]: q | k | v, or q alone
     uint32_t heads;  // kv_heads and head_dim are the cache's
+    bool with_kv = true;
     RopePairs pairs;
-    uint32_t width;  // rotated leading elements of a head
+    uint32_t width;  // rotated leading elements of a head; 0: none
     vk::View tables;
-    std::optional<vk::View> q_norm, k_norm;  // [head_dim] each, both or none: RMS norm of each head before
+    std::optional<vk::View> q_norm, k_norm;  // [head_dim]: RMS norm of each head
+    bool norm_after = false;                 // after rotation, whose magnitude is 1 then
     float epsilon = 0;
     vk::View step;
     const DeviceKv* kv;

@@ -1,5 +1,5 @@
-// Grouped-query causal attention over a contiguous cache: out[t] = softmax(q[t] . K^T * scale) V, per head
-// (Vaswani et al. 2017, eq. 1; Ainslie et al. 2023).
+// Grouped-query attention over a contiguous cache: out[t] = softmax(score) V, per head (Vaswani et al. 2017,
+// eq. 1; Ainslie et al. 2023), with the masks, biases, caps and sinks of scoria::Attention.
 #pragma once
 
 #include "architecture.h"
@@ -12,34 +12,69 @@
 
 namespace scoria::reference {
 
+/// Whether the query at position i sees key j.
+inline bool sees(const scoria::Attention& shape, size_t i, size_t j) {
+    if (j > i || (shape.window && i - j >= shape.window)) return false;
+    const size_t stride = shape.stride;
+    const auto strided = [&] { return (i - j) % stride == 0; };
+    const auto in_block = [&] { return i / stride == j / stride; };
+    const auto in_summary = [&] { return j % stride >= stride - shape.summary || j == i; };
+    switch (shape.mask) {
+    case Mask::causal:
+        return true;
+    case Mask::strided:
+        return strided();
+    case Mask::fixed_block:
+        return in_block();
+    case Mask::fixed_summary:
+        return in_summary();
+    case Mask::strided_union:
+        return i - j <= stride || strided();
+    case Mask::fixed_union:
+        return in_block() || in_summary();
+    case Mask::local_block:
+        return j + shape.summary >= i / stride * stride;
+    }
+    return false;
+}
+
 /// q, out: [tokens, heads * head_dim], row t at position first + t. keys, values: [first + tokens,
-/// kv_heads * head_dim], all positions so far. With a window, position i sees keys j > i - window.
+/// kv_heads * head_dim], all positions so far. bias: slopes [heads], or [heads, span]; sinks: [heads] or
+/// empty.
 inline void attention(std::span<const double> q, std::span<const double> keys, std::span<const double> values,
-                      size_t first, const scoria::Attention& shape, std::span<double> out) {
+                      size_t first, const scoria::Attention& shape, std::span<const double> bias,
+                      std::span<const double> sinks, std::span<double> out) {
     const size_t dim = shape.head_dim, q_cols = shape.heads * dim, kv_cols = shape.kv_heads * dim;
+    const double cap = static_cast<double>(shape.soft_cap);
     std::fill(out.begin(), out.end(), 0.0);
-    std::vector<double> weights;
-    for (size_t t = 0; t < q.size() / q_cols; ++t) {
-        const size_t end = first + t + 1, begin = shape.window && end > shape.window ? end - shape.window : 0;
+    std::vector<std::pair<size_t, double>> scores;  // key, score
+    for (size_t t = 0; t < q.size() / q_cols; ++t)
         for (size_t head = 0; head < shape.heads; ++head) {
-            const size_t kv_first = head / (shape.heads / shape.kv_heads) * dim;
+            const size_t i = first + t, kv_first = head / (shape.heads / shape.kv_heads) * dim;
             const auto query = q.subspan(t * q_cols + head * dim, dim);
-            weights.assign(end - begin, 0);
-            for (size_t j = begin; j < end; ++j) {
+            scores.clear();
+            for (size_t j = 0; j <= i; ++j) {
+                if (!sees(shape, i, j)) continue;
                 const auto key = keys.subspan(j * kv_cols + kv_first, dim);
-                for (size_t i = 0; i < dim; ++i) weights[j - begin] += query[i] * key[i];
-                weights[j - begin] *= static_cast<double>(shape.scale);
+                double score = 0;
+                for (size_t d = 0; d < dim; ++d) score += query[d] * key[d];
+                score *= static_cast<double>(shape.scale);
+                if (cap > 0) score = cap * std::tanh(score / cap);
+                if (shape.bias == PositionBias::linear) score -= bias[head] * static_cast<double>(i - j);
+                if (shape.bias == PositionBias::table)
+                    score += bias[head * shape.bias_span + std::min<size_t>(i - j, shape.bias_span - 1)];
+                scores.emplace_back(j, score);
             }
-            const double largest = *std::max_element(weights.begin(), weights.end());
-            double sum = 0;
-            for (double& weight : weights) sum += weight = std::exp(weight - largest);
+            double most = sinks.empty() ? scores.front().second : sinks[head];
+            for (const auto& [j, score] : scores) most = std::max(most, score);
+            double sum = sinks.empty() ? 0 : std::exp(sinks[head] - most);
+            for (auto& [j, score] : scores) sum += score = std::exp(score - most);
             const auto result = out.subspan(t * q_cols + head * dim, dim);
-            for (size_t j = begin; j < end; ++j) {
+            for (const auto& [j, weight] : scores) {
                 const auto value = values.subspan(j * kv_cols + kv_first, dim);
-                for (size_t i = 0; i < dim; ++i) result[i] += weights[j - begin] / sum * value[i];
+                for (size_t d = 0; d < dim; ++d) result[d] += weight / sum * value[d];
             }
         }
-    }
 }
 
 }  // namespace scoria::reference

@@ -3,33 +3,83 @@
 
 #include "architecture.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numbers>
 #include <span>
 
 namespace scoria::reference {
 
+/// Formulas and sources: Activation.
 inline double activate(double x, Activation activation) {
     switch (activation) {
+    case Activation::identity:
+        return x;
     case Activation::silu:
         return x / (1 + std::exp(-x));
+    case Activation::gelu:
+        return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
+    case Activation::gelu_tanh:
+        return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+    case Activation::gelu_quick:
+        return x / (1 + std::exp(-1.702 * x));
+    case Activation::relu:
+        return std::max(x, 0.0);
+    case Activation::relu_squared:
+        return std::max(x, 0.0) * std::max(x, 0.0);
+    case Activation::sigmoid:
+        return 1 / (1 + std::exp(-x));
+    case Activation::elu:
+        return x > 0 ? x : std::expm1(x);
+    case Activation::selu:  // Klambauer et al. 2017
+        return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * std::expm1(x));
+    case Activation::softplus:
+        return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+    case Activation::tanh:
+        return std::tanh(x);
     }
     return x;
 }
 
-/// out = act(gate) * up
-inline void glu(std::span<const double> gate, std::span<const double> up, Activation activation,
-                std::span<double> out) {
-    for (size_t i = 0; i < out.size(); ++i) out[i] = activate(gate[i], activation) * up[i];
+/// out = act(gate) * up; with a clamp c: (clamp(up, c) + 1) g sigmoid(slope g), g = min(gate, c).
+inline void glu(std::span<const double> gate, std::span<const double> up, Activation activation, double clamp,
+                double slope, std::span<double> out) {
+    for (size_t i = 0; i < out.size(); ++i) {
+        if (clamp > 0) {
+            const double g = std::min(gate[i], clamp);
+            out[i] = (std::clamp(up[i], -clamp, clamp) + 1) * g / (1 + std::exp(-slope * g));
+        } else {
+            out[i] = activate(gate[i], activation) * up[i];
+        }
+    }
 }
 
-inline void add(std::span<const double> a, std::span<const double> b, std::span<double> out) {
-    for (size_t i = 0; i < out.size(); ++i) out[i] = a[i] + b[i];
+inline void add(std::span<const double> a, std::span<const double> b, double scale, std::span<double> out) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = a[i] + scale * b[i];
+}
+
+inline void scale(std::span<const double> x, double factor, std::span<double> out) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = factor * x[i];
+}
+
+inline void clamp(std::span<const double> x, double limit, std::span<double> out) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = std::clamp(x[i], -limit, limit);
 }
 
 /// out = cap * tanh(x / cap)
 inline void soft_cap(std::span<const double> x, double cap, std::span<double> out) {
     for (size_t i = 0; i < out.size(); ++i) out[i] = cap * std::tanh(x[i] / cap);
+}
+
+inline void activate(std::span<const double> x, Activation activation, std::span<double> out) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = activate(x[i], activation);
+}
+
+/// out[t] = sigmoid(gate[t]) * x[t]; x, out: [gate.size(), cols]
+inline void gate(std::span<const double> x, std::span<const double> gate, std::span<double> out) {
+    const size_t cols = x.size() / gate.size();
+    for (size_t i = 0; i < x.size(); ++i) out[i] = x[i] / (1 + std::exp(-gate[i / cols]));
 }
 
 }  // namespace scoria::reference

@@ -4,13 +4,15 @@
 #include "attention.h"
 #include "elementwise.h"
 #include "embed.h"
+#include "experts.h"
 #include "fail.h"
 #include "linear.h"
-#include "rms_norm.h"
+#include "norm.h"
 #include "rope.h"
 #include "weights.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace scoria::reference {
 
@@ -31,15 +33,19 @@ struct Executor::Step {
     }
     uint32_t cols(TensorId id) const { return executor.graph_.tensors[id.index].cols; }
 
-    const TensorView& view(WeightRef ref, uint32_t rows, uint32_t cols) const {
+    static std::string name(WeightRef ref) {
+        return cat("weight ", role_name(ref.role), ref.layer < 0 ? "" : cat(" of layer ", ref.layer));
+    }
+    const TensorView& view(WeightRef ref) const {
         const auto found = executor.model_.weights.find(ref);
-        const std::string where =
-            cat("weight ", role_name(ref.role), ref.layer < 0 ? "" : cat(" of layer ", ref.layer));
         if (found == executor.model_.weights.end())
-            fail(Status::bad_file, where, "expected a tensor, got none");
-        const TensorView& tensor = found->second;
+            fail(Status::bad_file, name(ref), "expected a tensor, got none");
+        return found->second;
+    }
+    const TensorView& view(WeightRef ref, uint32_t rows, uint32_t cols) const {
+        const TensorView& tensor = view(ref);
         if (tensor.rows != rows || tensor.cols != cols)
-            fail(Status::bad_file, where, "expected [", rows, ", ", cols, "], got [", tensor.rows, ", ",
+            fail(Status::bad_file, name(ref), "expected [", rows, ", ", cols, "], got [", tensor.rows, ", ",
                  tensor.cols, "]");
         return tensor;
     }
@@ -50,37 +56,80 @@ struct Executor::Step {
         return values_of(*executor.model_.tensors, view(ref, 1, size));
     }
 
+    Values vector(const std::optional<WeightRef>& ref, uint32_t size) const {
+        return ref ? vector(*ref, size) : Values{};
+    }
+
     void run(const op::Embed& op) {
-        embed(ids, matrix(op.table, executor.model_.architecture.vocab, cols(op.out)), out(op.out));
+        std::vector<TokenId> rows(ids.begin(), ids.end());
+        if (op.by == EmbedBy::position)
+            std::iota(rows.begin(), rows.end(), static_cast<TokenId>(executor.length_));
+        const Architecture& a = executor.model_.architecture;
+        embed(rows, matrix(op.table, op.by == EmbedBy::token ? a.vocab : a.positions, cols(op.out)),
+              out(op.out));
+        scale(in(op.out), double{op.scale}, out(op.out));
     }
     void run(const op::Norm& op) {
-        switch (op.kind) {
-        case NormKind::rms:
-            return rms_norm(in(op.x), vector(op.weight, op.group), double{op.epsilon}, out(op.out));
-        }
+        norm(in(op.x), op.kind, op.group, vector(op.weight, op.weights), vector(op.bias, op.weights),
+             double{op.epsilon}, out(op.out));
     }
     void run(const op::Linear& op) {
         const uint32_t rows = cols(op.out);
-        const Values bias = op.bias ? vector(*op.bias, rows) : Values{};
-        linear(in(op.x), matrix(op.weight, rows, cols(op.x)), bias, out(op.out));
+        linear(in(op.x), matrix(op.weight, rows, cols(op.x)), vector(op.bias, rows), out(op.out));
+    }
+    void run(const op::Map& op) {
+        const double value = double{op.value};
+        switch (op.kind) {
+        case MapKind::scale:
+            return scale(in(op.x), value, out(op.out));
+        case MapKind::clamp:
+            return clamp(in(op.x), value, out(op.out));
+        case MapKind::soft_cap:
+            return soft_cap(in(op.x), value, out(op.out));
+        case MapKind::activate:
+            return activate(in(op.x), op.activation, out(op.out));
+        }
     }
     void run(const op::Rope& op) {
-        rope(in(op.x), op.heads, op.head_dim, executor.model_.architecture.rope, executor.length_,
+        rope(in(op.x), op.heads, op.head_dim, executor.model_.architecture.ropes[op.rope], executor.length_,
              out(op.out));
     }
     void run(const op::Attention& op) {
-        LayerCache& cache = executor.cache_[op.layer];
-        append(cache.keys, in(op.k), cols(op.k));
-        append(cache.values, in(op.v), cols(op.v));
-        attention(in(op.q), cache.keys, cache.values, executor.length_, op.shape, out(op.out));
+        LayerCache& cache = executor.cache_[op.k ? op.layer : uint32_t(op.shape.kv_layer)];
+        if (op.k) append(cache.keys, in(*op.k), cols(*op.k));
+        if (op.v) append(cache.values, in(*op.v), cols(*op.v));
+        const uint32_t heads = op.shape.heads;
+        Values bias;
+        if (op.shape.bias == PositionBias::linear) bias = vector(op.bias, heads);
+        if (op.shape.bias == PositionBias::table)
+            bias = values_of(*executor.model_.tensors, view(*op.bias, heads, op.shape.bias_span));
+        attention(in(op.q), cache.keys, cache.values, executor.length_, op.shape, bias,
+                  vector(op.sinks, heads), out(op.out));
     }
     void append(Values& cached, const Values& rows, uint32_t cols) const {
         cached.resize(executor.length_ * cols);  // drops what a call that failed half-way left behind
         cached.insert(cached.end(), rows.begin(), rows.end());
     }
-    void run(const op::Glu& op) { glu(in(op.gate), in(op.up), op.activation, out(op.out)); }
-    void run(const op::Add& op) { add(in(op.a), in(op.b), out(op.out)); }
-    void run(const op::SoftCap& op) { soft_cap(in(op.x), double{op.cap}, out(op.out)); }
+    void run(const op::Glu& op) {
+        glu(in(op.gate), in(op.up), op.activation, double{op.clamp}, double{op.slope}, out(op.out));
+    }
+    void run(const op::Add& op) { add(in(op.a), in(op.b), double{op.scale}, out(op.out)); }
+    void run(const op::Route& op) {
+        const Values& scores = in(op.scores);
+        const Values choice = vector(op.choice_bias, op.routing.experts);
+        Values& routes = out(op.out);
+        for (size_t t = 0; t < ids.size(); ++t)
+            route(std::span(scores).subspan(t * op.routing.experts, op.routing.experts), op.routing, choice,
+                  std::span(routes).subspan(t * 2 * op.routing.used, 2 * op.routing.used));
+    }
+    void run(const op::ExpertLinear& op) {
+        const uint32_t rows = cols(op.out) / op.used * op.experts;
+        const uint32_t in_cols = cols(op.x) == view(op.weight).cols ? cols(op.x) : cols(op.x) / op.used;
+        expert_linear(in(op.x), in(op.routes), matrix(op.weight, rows, in_cols), vector(op.bias, rows),
+                      op.experts, op.used, out(op.out));
+    }
+    void run(const op::ExpertSum& op) { expert_sum(in(op.x), in(op.routes), op.used, out(op.out)); }
+    void run(const op::Gate& op) { gate(in(op.x), in(op.gate), out(op.out)); }
     void run(const op::Select& op) {
         const Values& x = in(op.x);
         Values& selected = out(op.out);
@@ -91,13 +140,49 @@ struct Executor::Step {
 Executor::Executor(const Model& model)
     : model_(model), graph_(build_graph(model.architecture)), cache_(model.architecture.layers.size()) {}
 
+bool Executor::rotations_change(uint64_t length) const {
+    return length_ > 0 && std::ranges::any_of(model_.architecture.ropes, [&](const Rope& rope) {
+               return rope_frequencies(rope, length_) != rope_frequencies(rope, length);
+           });
+}
+
 Result Executor::forward(std::span<const TokenId> ids, Outputs outputs, const Observer& observer) {
     if (ids.empty()) fail(Status::bad_argument, "forward", "expected at least one token id, got none");
     for (const TokenId id : ids)
         if (id < 0 || static_cast<uint32_t>(id) >= model_.architecture.vocab)
             fail(Status::bad_argument, "forward", "expected token ids below ", model_.architecture.vocab,
                  ", got ", id);
+    const bool positions_end = model_.architecture.positions != 0;
+    if (positions_end && ids_.size() + ids.size() > model_.architecture.positions)
+        fail(Status::context_full, "forward", "expected at most ", model_.architecture.positions,
+             " positions, got ", ids_.size() + ids.size());
 
+    if (rotations_change(ids_.size() + ids.size())) {  // all keys are rotated anew
+        cache_.assign(cache_.size(), {});
+        length_ = 0;
+        std::vector<TokenId> all = ids_;
+        all.insert(all.end(), ids.begin(), ids.end());
+        Result result = run(all, outputs, observer);
+        ids_ = std::move(all);
+        const auto keep_last = [&](std::vector<double>& values, size_t rows) {
+            values.erase(values.begin(),
+                         values.end() - static_cast<std::ptrdiff_t>(values.size() / rows * ids.size()));
+        };
+        for (std::vector<double>& hidden : result.hidden) keep_last(hidden, ids_.size());
+        if (outputs == Outputs::all) {
+            keep_last(result.logits, ids_.size());
+            keep_last(result.last_hidden, ids_.size());
+            result.outputs = static_cast<uint32_t>(ids.size());
+        }
+        result.tokens = static_cast<uint32_t>(ids.size());
+        return result;
+    }
+    Result result = run(ids, outputs, observer);
+    ids_.insert(ids_.end(), ids.begin(), ids.end());
+    return result;
+}
+
+Result Executor::run(std::span<const TokenId> ids, Outputs outputs, const Observer& observer) {
     Step step{*this, ids, outputs == Outputs::all ? ids.size() : 1,
               std::vector<Values>(graph_.tensors.size())};
     for (const Op& op : graph_.ops) {
@@ -127,6 +212,7 @@ std::vector<TokenId> Executor::greedy(std::span<const TokenId> prompt, uint32_t 
 
 void Executor::reset() {
     cache_.assign(cache_.size(), {});
+    ids_.clear();
     length_ = 0;
 }
 

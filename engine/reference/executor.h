@@ -37,10 +37,14 @@ class Executor {
     std::vector<TokenId> greedy(std::span<const TokenId> prompt, uint32_t count);
     /// Forgets the sequence.
     void reset();
-    size_t length() const { return length_; }
+    size_t length() const { return ids_.size(); }
     const Graph& graph() const { return graph_; }
 
   private:
+    Result run(std::span<const TokenId> ids, Outputs outputs, const Observer& observer);
+    /// Whether appending to `length` positions changes the frequencies that cached keys were rotated by.
+    bool rotations_change(uint64_t length) const;
+
     struct LayerCache {
         std::vector<double> keys, values;  // [length, kv_heads * head_dim]
     };
@@ -49,7 +53,8 @@ class Executor {
     const Model& model_;
     Graph graph_;
     std::vector<LayerCache> cache_;
-    size_t length_ = 0;
+    std::vector<TokenId> ids_;  // of the sequence
+    size_t length_ = 0;         // positions in the cache
 };
 
 }  // namespace scoria::reference

@@ -10,16 +10,17 @@
 
 namespace scoria::reference {
 
-/// x, out: [tokens, heads * head_dim]; row t stands at position first + t. Elements of a head past
-/// rope.width stay as they are. x and out may be the same memory.
+/// x, out: [tokens, heads * head_dim]; row t stands at position first + t of a sequence that ends there.
+/// Elements of a head past rope.width stay as they are. x and out may be the same memory.
 inline void rope(std::span<const double> x, size_t heads, size_t head_dim, const Rope& rope, size_t first,
                  std::span<double> out) {
     std::copy(x.begin(), x.end(), out.begin());
     const size_t pairs = rope.width / 2, tokens = x.size() / (heads * head_dim);
     const bool halves = rope.pairs == RopePairs::halves;
+    const std::vector<double> frequencies = rope_frequencies(rope, first + tokens);
     for (size_t t = 0; t < tokens; ++t)
         for (size_t i = 0; i < pairs; ++i) {
-            const double angle = static_cast<double>(first + t) * rope.inverse_frequencies[i];
+            const double angle = static_cast<double>(first + t) * frequencies[i];
             const double cosine = std::cos(angle) * rope.magnitude, sine = std::sin(angle) * rope.magnitude;
             for (size_t head = 0; head < heads; ++head) {
                 double* const values = &out[(t * heads + head) * head_dim];

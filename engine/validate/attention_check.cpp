@@ -18,8 +18,22 @@ struct Case {
     uint32_t sequences = 1;  // sequence i is i * 7 positions further
     float sigma = 1;         // of q: large ones saturate the softmax
     bool deep = false;
+    Mask mask = Mask::causal;
+    uint32_t stride = 0, summary = 0;
+    PositionBias bias = PositionBias::none;
+    float soft_cap = 0;
+    bool sinks = false;
 };
 constexpr KvType f32 = KvType::f32, f16 = KvType::f16;
+constexpr uint32_t bias_span = 20;
+
+/// A case of masks and terms of the score.
+constexpr Case special(uint32_t tokens, uint32_t first, Mask mask, uint32_t stride, uint32_t summary,
+                       PositionBias bias, float soft_cap, bool sinks, uint32_t shards = 1) {
+    return {tokens, first, 4,    2,      12,      f32,  0,        shards, 1,
+            1,      false, mask, stride, summary, bias, soft_cap, sinks};
+}
+constexpr PositionBias no_bias = PositionBias::none;
 // A pipeline per (head_dim, type, variant) takes seconds to compile on CPU drivers, so the quick cases share
 // a few.
 constexpr Case cases[] = {
@@ -43,12 +57,22 @@ constexpr Case cases[] = {
     {200, 64, 9, 3, 64, f16, 100, 2, 1, 1, true},
     {1, 4095, 32, 8, 128, f16, 0, 1, 1, 1, true},
     {512, 512, 9, 3, 64, f16, 0, 1, 1, 1, true},
+    special(40, 30, Mask::causal, 0, 0, no_bias, 0, true, 2),
+    special(40, 30, Mask::causal, 0, 0, PositionBias::linear, 2, false),
+    special(3, 90, Mask::causal, 0, 0, PositionBias::table, 0, false),
+    special(40, 30, Mask::strided, 7, 0, no_bias, 0, false),
+    special(40, 30, Mask::fixed_block, 16, 0, no_bias, 0, false),
+    special(40, 30, Mask::fixed_summary, 16, 3, no_bias, 0, false),
+    special(40, 30, Mask::strided_union, 7, 0, no_bias, 0, false),
+    special(40, 30, Mask::fixed_union, 16, 3, no_bias, 0, false),
+    special(40, 30, Mask::local_block, 16, 5, no_bias, 0, false),
 };
 
 std::string shape_of(const Case& c, uint32_t splits) {
     return cat("tokens ", c.tokens, " at ", c.first, " heads ", c.heads, "/", c.kv_heads, " dim ", c.head_dim,
                c.type == f16 ? " f16" : " f32", " window ", c.window, " shards ", c.shards, " sequences ",
-               c.sequences, " sigma ", c.sigma, " splits ", splits);
+               c.sequences, " sigma ", c.sigma, " splits ", splits, " mask ", int(c.mask), " bias ",
+               int(c.bias), " cap ", c.soft_cap, c.sinks ? " sinks" : "");
 }
 
 /// Keys and values as the cache holds them, for positions [0, end).
@@ -77,7 +101,19 @@ void run_case(CheckContext& context, const Case& c) {
                           .kv_heads = c.kv_heads,
                           .head_dim = c.head_dim,
                           .scale = 1 / std::sqrt(float(c.head_dim)),
-                          .window = c.window};
+                          .soft_cap = c.soft_cap,
+                          .window = c.window,
+                          .mask = c.mask,
+                          .stride = c.stride,
+                          .summary = c.summary,
+                          .qk_norm = {},
+                          .bias = c.bias,
+                          .bias_span = bias_span,
+                          .sinks = c.sinks};
+    const std::vector<float> bias = random_floats(c.heads * bias_span, context.seed + 7),
+                             sinks = random_floats(c.heads, context.seed + 8);
+    const vk::Buffer bias_buffer = context.buffer_of<float>(bias),
+                     sinks_buffer = context.buffer_of<float>(sinks);
     const uint32_t longest = c.first + c.tokens + 7 * (c.sequences - 1), cols = c.heads * c.head_dim;
     HostCache host(c.type, c.kv_heads, c.head_dim, longest, c.sequences, context.seed);
     std::vector<CheckSequence> sequences;
@@ -91,7 +127,8 @@ void run_case(CheckContext& context, const Case& c) {
         const std::vector<double> values = fill(host, sequences.back(), true, context.seed + 90 + i);
         std::vector<double> out(size_t(c.tokens) * cols);
         reference::attention(std::span(q_values).subspan(i * out.size(), out.size()), keys, values,
-                             sequences.back().first, shape, out);
+                             sequences.back().first, shape, doubles(bias),
+                             c.sinks ? doubles(sinks) : std::vector<double>{}, out);
         expected.insert(expected.end(), out.begin(), out.end());
     }
     const CheckCache cache(context, host, c.shards);
@@ -108,16 +145,17 @@ void run_case(CheckContext& context, const Case& c) {
                                       vk::MemoryUse::device);
             run_variants(context, "attention", shape_of(c, splits), std::vector{variant}, expected, cols,
                          bounds_for(c), [&](OpContext& ops, const Matrix& out, const AttentionVariant& v) {
-                             record_attention(ops,
-                                              {{q_buffer.view(), tokens, cols, cols, 0},
-                                               out,
-                                               step.view(),
-                                               &cache.device,
-                                               partials.view(),
-                                               c.heads,
-                                               shape.scale,
-                                               c.window},
-                                              v);
+                             record_attention(
+                                 ops,
+                                 {{q_buffer.view(), tokens, cols, cols, 0},
+                                  out,
+                                  step.view(),
+                                  &cache.device,
+                                  partials.view(),
+                                  shape,
+                                  c.bias == no_bias ? std::nullopt : std::optional(bias_buffer.view()),
+                                  c.sinks ? std::optional(sinks_buffer.view()) : std::nullopt},
+                                 v);
                          });
         }
     }

@@ -6,13 +6,15 @@ namespace scoria::validate {
 std::span<const OpCheck> op_checks() {
     static constexpr OpCheck table[] = {
         {"embed", check_embed},
-        {"rms_norm", check_rms_norm},
+        {"norm", check_norm},
         {"linear", check_linear},
         {"rope_cache", check_rope_cache},
         {"attention", check_attention},
         {"glu", check_glu},
         {"add", check_add},
-        {"soft_cap", check_soft_cap},
+        {"gate", check_gate},
+        {"map", check_map},
+        {"experts", check_experts},
         {"select", check_select},
         {"sample", check_sample},
     };

@@ -7,12 +7,14 @@ namespace scoria::validate {
 
 void check_linear(CheckContext& context);
 void check_embed(CheckContext& context);
-void check_rms_norm(CheckContext& context);
+void check_norm(CheckContext& context);
 void check_rope_cache(CheckContext& context);
 void check_attention(CheckContext& context);
 void check_glu(CheckContext& context);
 void check_add(CheckContext& context);
-void check_soft_cap(CheckContext& context);
+void check_gate(CheckContext& context);
+void check_map(CheckContext& context);
+void check_experts(CheckContext& context);
 void check_select(CheckContext& context);
 void check_sample(CheckContext& context);
 

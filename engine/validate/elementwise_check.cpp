@@ -1,4 +1,4 @@
-// Cases of glu, add, soft_cap and select.
+// Cases of glu, add, gate, map and select.
 #include "check_tools.h"
 #include "checks.h"
 #include "fail.h"
@@ -45,16 +45,54 @@ struct Pair {
 
 }  // namespace
 
+namespace {
+
+constexpr struct {
+    Activation activation;
+    const char* name;
+} activations[] = {
+    {Activation::identity, "identity"},
+    {Activation::silu, "silu"},
+    {Activation::gelu, "gelu"},
+    {Activation::gelu_tanh, "gelu_tanh"},
+    {Activation::gelu_quick, "gelu_quick"},
+    {Activation::relu, "relu"},
+    {Activation::relu_squared, "relu^2"},
+    {Activation::sigmoid, "sigmoid"},
+    {Activation::elu, "elu"},
+    {Activation::selu, "selu"},
+    {Activation::softplus, "softplus"},
+    {Activation::tanh, "tanh"},
+};
+// e^x may be off by 3 + 2 |x| units (Vulkan's table of precisions), which matters while e^-x is not small.
+// Arguments of an activation go through at most one product before.
+constexpr double exp_units = 16;
+
+}  // namespace
+
 void check_glu(CheckContext& context) {
+    for (const auto& [activation, name] : activations)
+        for (const Case& c : cases) {
+            if (activation != Activation::silu && &c != &cases[0] && context.tier == Tier::quick) continue;
+            const Pair in(context, c);
+            std::vector<double> expected(in.a_values.size());
+            reference::glu(in.a_values, in.b_values, activation, 0, 1, expected);
+            run_variants(
+                context, "glu", cat(name, " ", shape_of(c)), binary_variants(context.caps()), expected,
+                c.cols, bounds_of(exp_units),
+                [&, chosen = activation](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
+                    record_glu(ops, {in.a, in.b, out, chosen}, variant);
+                });
+        }
     for (const Case& c : cases) {
+        constexpr float clamp = 2, slope = 1.702f;
         const Pair in(context, c);
         std::vector<double> expected(in.a_values.size());
-        reference::glu(in.a_values, in.b_values, Activation::silu, expected);
-        // e^x may be off by 3 + 2 |x| units (Vulkan's table of precisions), which matters while e^-x is not
-        // small.
-        run_variants(context, "glu", shape_of(c), glu_variants(context.caps()), expected, c.cols,
-                     bounds_of(16), [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
-                         record_glu(ops, {in.a, in.b, out, Activation::silu}, variant);
+        reference::glu(in.a_values, in.b_values, Activation::silu, double(clamp), double(slope), expected);
+        run_variants(context, "glu", cat("clamped ", shape_of(c)), binary_variants(context.caps()), expected,
+                     c.cols, bounds_of(exp_units),
+                     [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
+                         record_glu(ops, {in.a, in.b, out, Activation::silu, clamp, slope}, variant);
                      });
     }
 }
@@ -62,29 +100,64 @@ void check_glu(CheckContext& context) {
 void check_add(CheckContext& context) {
     std::vector<Case> all(std::begin(cases), std::end(cases));
     if (context.tier == Tier::full) all.push_back(large);
-    for (const Case& c : all) {
+    for (const float scale : {1.0f, 0.22f})
+        for (const Case& c : all) {
+            const Pair in(context, c);
+            std::vector<double> expected(in.a_values.size());
+            reference::add(in.a_values, in.b_values, double(scale), expected);
+            run_variants(context, "add", cat(shape_of(c), " scale ", scale), binary_variants(context.caps()),
+                         expected, c.cols, bounds_of(2),
+                         [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
+                             record_add(ops, {in.a, in.b, out, scale}, variant);
+                         });
+        }
+}
+
+void check_gate(CheckContext& context) {
+    for (const Case& c : cases) {
+        if (c.sigma > 50) continue;  // a gate below e^-87 makes a whole row underflow
         const Pair in(context, c);
-        std::vector<double> expected(in.a_values.size());
-        reference::add(in.a_values, in.b_values, expected);
-        run_variants(context, "add", shape_of(c), add_variants(context.caps()), expected, c.cols,
-                     bounds_of(1), [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
-                         record_add(ops, {in.a, in.b, out}, variant);
+        const Matrix gate = in.b.columns(0, 1);
+        std::vector<double> gates, expected(in.a_values.size());
+        for (uint32_t r = 0; r < c.rows; ++r) gates.push_back(in.b_values[size_t(r) * c.cols]);
+        reference::gate(in.a_values, gates, expected);
+        run_variants(context, "gate", shape_of(c), binary_variants(context.caps()), expected, c.cols,
+                     bounds_of(exp_units),
+                     [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
+                         record_gate(ops, {in.a, gate, out}, variant);
                      });
     }
 }
 
-void check_soft_cap(CheckContext& context) {
-    for (const float cap : {30.0f, 1.5f})
+void check_map(CheckContext& context) {
+    const auto check = [&](const std::string& name, MapKind kind, float value, Activation activation,
+                           const auto& reference) {
         for (const Case& c : cases) {
+            if (kind == MapKind::activate && &c != &cases[0] && context.tier == Tier::quick) continue;
             const Pair in(context, c);
             std::vector<double> expected(in.a_values.size());
-            reference::soft_cap(in.a_values, double(cap), expected);
-            run_variants(context, "soft_cap", cat(shape_of(c), " cap ", cap),
-                         soft_cap_variants(context.caps()), expected, c.cols, bounds_of(16),
+            reference(in.a_values, expected);
+            run_variants(context, "map", cat(name, " ", shape_of(c)), map_variants(context.caps()), expected,
+                         c.cols, bounds_of(exp_units),
                          [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
-                             record_soft_cap(ops, {in.a, out, cap}, variant);
+                             record_map(ops, {in.a, out, kind, value, activation}, variant);
                          });
         }
+    };
+    for (const float value : {30.0f, 1.5f}) {
+        const double exact = double(value);
+        check(cat("soft cap ", value), MapKind::soft_cap, value, {},
+              [=](const auto& x, auto& out) { reference::soft_cap(x, exact, out); });
+        check(cat("scale ", value), MapKind::scale, value, {},
+              [=](const auto& x, auto& out) { reference::scale(x, exact, out); });
+        check(cat("clamp ", value), MapKind::clamp, value, {},
+              [=](const auto& x, auto& out) { reference::clamp(x, exact, out); });
+    }
+    for (const auto& each : activations) {
+        const Activation activation = each.activation;
+        check(each.name, MapKind::activate, 0, activation,
+              [=](const auto& x, auto& out) { reference::activate(x, activation, out); });
+    }
 }
 
 void check_select(CheckContext& context) {

@@ -31,18 +31,25 @@ void check_embed(CheckContext& context) {
             check_weight(context, c.type, c.vocab, c.cols,
                          random_blocks(c.type, c.vocab, c.cols, context.seed), c.shard_rows);
         constexpr uint32_t tokens = std::size(ids);
+        const bool by_position = info.type == TensorType::f32;
+        const float scale = info.type == TensorType::f16 ? 8 : 1;  // a power of two: exact
         std::vector<uint32_t> step(STEP_TOKENS + tokens * STEP_TOKEN_WORDS);
         std::vector<double> expected(tokens * c.cols);
         for (uint32_t t = 0; t < tokens; ++t) {
-            step[STEP_TOKENS + t * STEP_TOKEN_WORDS + STEP_TOKEN_ID] = ids[t];
+            step[STEP_TOKENS + t * STEP_TOKEN_WORDS + (by_position ? STEP_TOKEN_POSITION : STEP_TOKEN_ID)] =
+                ids[t];
             table.reference().row(std::min(ids[t], c.vocab - 1),
                                   std::span(expected).subspan(t * c.cols, c.cols));
+            for (double& value : std::span(expected).subspan(t * c.cols, c.cols)) value *= double(scale);
         }
         const vk::Buffer step_buffer = context.buffer_of<uint32_t>(step);
         for (const KernelVariant& variant : embed_variants(context.caps())) {
             const CheckContext::Output output = context.output(tokens * c.cols);
             context.run([&](OpContext& op) {
-                record_embed(op, {table.device, step_buffer.view(), output.matrix(tokens, c.cols)}, variant);
+                record_embed(op,
+                             {table.device, step_buffer.view(), output.matrix(tokens, c.cols),
+                              by_position ? EmbedBy::position : EmbedBy::token, scale},
+                             variant);
             });
             std::string error;
             const std::vector<float> actual = context.download(output, error);

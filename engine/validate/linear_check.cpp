@@ -13,6 +13,7 @@ struct Case {
     bool bias = false, residual = false, in_place = false, glu = false, strided = false;
     uint32_t shard_rows = 0;
     Tier tier = Tier::quick;
+    bool activate = false;  // also scales
 };
 
 constexpr Case cases[] = {
@@ -24,6 +25,8 @@ constexpr Case cases[] = {
     {5, 64, 320, false, false, false, true},
     {70, 130, 160, true, true, true, false, true, 64},
     {67, 98, 64, true, false, false, true, false, 50},
+    {1, 64, 96, true, true, false, false, false, 0, Tier::quick, true},
+    {70, 64, 96, true, false, false, false, false, 0, Tier::quick, true},
     {300, 4096, 32},  // 76,800 groups at one token and 16 rows each: the grid folds
     {1, 70000, 64, false, false, false, false, false, 0, Tier::full},
     {128, 1536, 576, false, true, true, false, false, 0, Tier::full},
@@ -43,15 +46,18 @@ Bounds bounds_for(const Case& c, TensorType type) {
                                             TensorType::tq2_0, TensorType::q2_0};
     const bool shifted = std::ranges::find(shifted_types, type) != std::end(shifted_types);
     const double error =
-        std::sqrt(double(c.cols) + 32) * std::exp2(-24) * (shifted ? 6 : 1) * (c.glu ? 2 : 1);
+        std::sqrt(double(c.cols) + 32) * std::exp2(-24) * (shifted ? 6 : 1) * (c.glu || c.activate ? 2 : 1);
     return {error * error, 2 * error, 6 * error};
 }
 
 std::string shape_of(const Case& c, TensorType type) {
     return cat(tensor_type_info(type).name, " rows ", c.rows, " cols ", c.cols, " tokens ", c.tokens,
                c.bias ? " bias" : "", c.residual ? c.in_place ? " residual in place" : " residual" : "",
-               c.glu ? " glu" : "", c.strided ? " strided" : "", c.shard_rows ? " sharded" : "");
+               c.glu ? " glu" : "", c.activate ? " activated" : "", c.strided ? " strided" : "",
+               c.shard_rows ? " sharded" : "");
 }
+
+float scale_of(const Case& c) { return c.activate ? 0.7f : 1; }
 
 /// A float matrix with gaps that hold NaN where `strided`.
 struct Placed {
@@ -94,6 +100,8 @@ Inputs inputs_for(const Case& c, const CheckWeight& weight, uint64_t seed) {
         for (size_t i = 0; i < outputs; ++i)
             in.expected[i] = product[2 * i] / (1 + std::exp(-product[2 * i])) * product[2 * i + 1];
     }
+    if (c.activate)
+        for (double& value : in.expected) value *= double(scale_of(c)) / (1 + std::exp(-value));
     if (c.residual)
         for (size_t i = 0; i < outputs; ++i) in.expected[i] += in.residual[i];
     return in;
@@ -129,7 +137,9 @@ void run_case(CheckContext& context, Case c, TensorType type, size_t most_varian
                         .weight = weight.device,
                         .bias = c.bias ? &bias : nullptr,
                         .residual = c.residual ? &residual_matrix : nullptr,
-                        .glu = c.glu};
+                        .glu = c.glu,
+                        .activate = c.activate,
+                        .scale = scale_of(c)};
         if (c.in_place) args.residual = &args.out;
         context.run([&](OpContext& op) {
             if (c.in_place)

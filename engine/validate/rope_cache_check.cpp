@@ -3,7 +3,7 @@
 #include "checks.h"
 #include "fail.h"
 #include "ops/rope.h"
-#include "reference/rms_norm.h"
+#include "reference/norm.h"
 #include "reference/rope.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct Case {
     uint32_t heads, kv_heads, head_dim, width;
     RopePairs pairs;
     KvType type;
-    bool norm = false;
+    enum Norm { none, before, after } norm = none;
     uint32_t shards = 1, extra = 0;  // extra: columns of a row that are not q | k | v
 };
 constexpr RopePairs halves = RopePairs::halves, interleaved = RopePairs::interleaved;
@@ -25,23 +25,33 @@ constexpr Case cases[] = {
     {1, 0, 1, 1, 4, 4, halves, f32},
     {1, 5, 9, 3, 64, 64, interleaved, f16},
     {3, 255, 9, 3, 64, 64, halves, f32},
-    {40, 250, 4, 2, 16, 16, interleaved, f32, false, 3},
-    {33, 31, 4, 2, 12, 10, halves, f16, false, 1, 7},
+    {40, 250, 4, 2, 16, 16, interleaved, f32, Case::none, 3},
+    {33, 31, 4, 2, 12, 10, halves, f16, Case::none, 1, 7},
     {7, 3, 4, 1, 20, 6, interleaved, f16},
-    {5, 1000, 3, 1, 128, 128, halves, f16, true},
-    {2, 60, 4, 2, 16, 8, interleaved, f32, true, 2},
+    {5, 1000, 3, 1, 128, 128, halves, f16, Case::before},
+    {2, 60, 4, 2, 16, 8, interleaved, f32, Case::before, 2},
     {2, 32766, 2, 2, 64, 64, halves, f32},
     {1, 32767, 2, 1, 128, 32, interleaved, f16},
+    {3, 20, 4, 2, 16, 16, halves, f32, Case::after},
+    {3, 20, 4, 2, 16, 0, halves, f32},
 };
 
 std::string shape_of(const Case& c) {
     return cat("tokens ", c.tokens, " at ", c.first, " heads ", c.heads, "/", c.kv_heads, " dim ", c.head_dim,
                " width ", c.width, c.pairs == halves ? " halves" : " interleaved",
-               c.type == f16 ? " f16" : " f32", c.norm ? " normed" : "", " shards ", c.shards);
+               c.type == f16 ? " f16" : " f32",
+               c.norm == Case::before ? " normed"
+               : c.norm               ? " normed after"
+                                      : "",
+               " shards ", c.shards);
 }
 
 Rope rope_of(const Case& c) {
-    Rope rope{c.pairs, c.width, {}, 1.25};
+    Rope rope{.pairs = c.pairs,
+              .width = c.width,
+              .inverse_frequencies = {},
+              .magnitude = c.norm ? 1 : 1.25,
+              .long_inverse_frequencies = {}};
     for (uint32_t i = 0; i < c.width / 2; ++i)
         rope.inverse_frequencies.push_back(std::pow(10000.0, -2.0 * i / c.width));
     return rope;
@@ -67,13 +77,16 @@ Inputs inputs_of(const Case& c, uint64_t seed, float epsilon) {
         in.k.insert(in.k.end(), row + q_cols, row + q_cols + kv_cols);
         in.v.insert(in.v.end(), row + q_cols + kv_cols, row + q_cols + 2 * kv_cols);
     }
-    if (c.norm) {
-        reference::rms_norm(in.q, doubles(in.q_norm), double(epsilon), in.q);
-        reference::rms_norm(in.k, doubles(in.k_norm), double(epsilon), in.k);
-    }
+    const auto normed = [&](bool here) {
+        if (!here) return;
+        reference::norm(in.q, NormKind::rms, c.head_dim, doubles(in.q_norm), {}, double(epsilon), in.q);
+        reference::norm(in.k, NormKind::rms, c.head_dim, doubles(in.k_norm), {}, double(epsilon), in.k);
+    };
+    normed(c.norm == Case::before);
     const Rope rope = rope_of(c);
     reference::rope(in.q, c.heads, c.head_dim, rope, c.first, in.q);
     reference::rope(in.k, c.kv_heads, c.head_dim, rope, c.first, in.k);
+    normed(c.norm == Case::after);
     return in;
 }
 
@@ -104,11 +117,12 @@ void run_case(CheckContext& context, const Case& c) {
     HostCache empty(c.type, c.kv_heads, c.head_dim, end, 1, context.seed);
     const CheckSequence sequence{c.first, c.tokens, empty.own(end)};
     const vk::Buffer step = context.buffer_of<uint32_t>(step_words(std::span(&sequence, 1)));
-    const vk::Buffer tables = context.buffer_of<float>(rope_tables(rope_of(c), end));
+    const vk::Buffer tables =
+        context.buffer_of<float>(c.width ? rope_tables(rope_of(c), end) : std::vector<float>{0});
     const vk::Buffer q_norm = context.buffer_of<float>(in.q_norm),
                      k_norm = context.buffer_of<float>(in.k_norm);
 
-    // Table and angle addition round 4 times, the norm as rms_norm does; f16 adds half a unit of its own.
+    // Table and angle addition round 4 times, the norm as norm does; f16 adds half a unit of its own.
     const double units = 6 + (c.norm ? std::sqrt(double(c.head_dim)) : 0);
     const Bounds bounds = bounds_of(units),
                  cached = c.type == f16 ? bounds_of(1, half_unit_roundoff) : bounds;
@@ -116,16 +130,17 @@ void run_case(CheckContext& context, const Case& c) {
         const vk::Buffer qkv = context.buffer_of<float>(in.qkv);
         const CheckCache cache(context, empty, c.shards);
         const uint32_t stride = uint32_t(in.qkv.size() / c.tokens);
-        RopeCacheArgs args{{qkv.view(), c.tokens, q_cols + 2 * kv_cols, stride, 0},
-                           c.heads,
-                           c.pairs,
-                           c.width,
-                           tables.view(),
-                           {},
-                           {},
-                           epsilon,
-                           step.view(),
-                           &cache.device};
+        RopeCacheArgs args{.qkv = {qkv.view(), c.tokens, q_cols + 2 * kv_cols, stride, 0},
+                           .heads = c.heads,
+                           .pairs = c.pairs,
+                           .width = c.width,
+                           .tables = c.width ? tables.view() : step.view(),
+                           .q_norm = {},
+                           .k_norm = {},
+                           .norm_after = c.norm == Case::after,
+                           .epsilon = epsilon,
+                           .step = step.view(),
+                           .kv = &cache.device};
         if (c.norm) {
             args.q_norm = q_norm.view();
             args.k_norm = k_norm.view();

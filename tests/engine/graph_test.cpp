@@ -16,7 +16,7 @@ Architecture one_layer() {
     a.vocab = 50, a.hidden = 24;
     a.norm.epsilon = 1e-5f;
     Layer layer;
-    layer.attention = {.heads = 4, .kv_heads = 2, .head_dim = 8, .scale = 1, .window = 0};
+    layer.attention = {.heads = 4, .kv_heads = 2, .head_dim = 8, .scale = 1, .window = 0, .qk_norm = {}};
     layer.feed_forward.size = 40;
     a.layers = {layer};
     return a;
@@ -26,21 +26,6 @@ std::vector<std::string> described(const Graph& graph) {
     std::vector<std::string> lines;
     for (const Op& op : graph.ops) lines.push_back(describe(graph, op));
     return lines;
-}
-
-std::vector<TensorId> inputs_of(const Op& op) {
-    struct {
-        std::vector<TensorId> operator()(const op::Embed&) const { return {}; }
-        std::vector<TensorId> operator()(const op::Norm& o) const { return {o.x}; }
-        std::vector<TensorId> operator()(const op::Linear& o) const { return {o.x}; }
-        std::vector<TensorId> operator()(const op::Rope& o) const { return {o.x}; }
-        std::vector<TensorId> operator()(const op::Attention& o) const { return {o.q, o.k, o.v}; }
-        std::vector<TensorId> operator()(const op::Glu& o) const { return {o.gate, o.up}; }
-        std::vector<TensorId> operator()(const op::Add& o) const { return {o.a, o.b}; }
-        std::vector<TensorId> operator()(const op::SoftCap& o) const { return {o.x}; }
-        std::vector<TensorId> operator()(const op::Select& o) const { return {o.x}; }
-    } inputs;
-    return std::visit(inputs, op);
 }
 
 }  // namespace
@@ -86,15 +71,19 @@ TEST_CASE("graph: switches of the architecture") {
         {"k bias", [](Architecture& a) { a.layers[0].attention.k_bias = true; }, {Role::k_bias, 0}},
         {"v bias", [](Architecture& a) { a.layers[0].attention.v_bias = true; }, {Role::v_bias, 0}},
         {"o bias", [](Architecture& a) { a.layers[0].attention.o_bias = true; }, {Role::o_bias, 0}},
-        {"q norm", [](Architecture& a) { a.layers[0].attention.qk_norm.group = QkNorm::Group::head; }, {Role::q_norm, 0}},
-        {"k norm", [](Architecture& a) { a.layers[0].attention.qk_norm.group = QkNorm::Group::head; }, {Role::k_norm, 0}},
+        {"q norm",
+         [](Architecture& a) { a.layers[0].attention.qk_norm.group = QkNorm::Group::head; },
+         {Role::q_norm, 0}},
+        {"k norm",
+         [](Architecture& a) { a.layers[0].attention.qk_norm.group = QkNorm::Group::head; },
+         {Role::k_norm, 0}},
         {"untied", [](Architecture& a) { a.tied_embeddings = false; }, {Role::output, -1}},
     };
     const auto weights = [](const Graph& graph) {
         std::set<WeightRef> all;
         for (const Op& op : graph.ops) {
             if (const auto* embed = std::get_if<op::Embed>(&op)) all.insert(embed->table);
-            if (const auto* norm = std::get_if<op::Norm>(&op)) all.insert(norm->weight);
+            if (const auto* norm = std::get_if<op::Norm>(&op)) all.insert(*norm->weight);
             if (const auto* linear = std::get_if<op::Linear>(&op)) {
                 all.insert(linear->weight);
                 if (linear->bias) all.insert(*linear->bias);

@@ -20,7 +20,9 @@ Architecture small_llama(uint32_t layers, bool qk_norm = false) {
     a.norm.epsilon = 1e-5f;
     a.tied_embeddings = true;
     Layer layer;
-    layer.attention = {.heads = 3, .kv_heads = 1, .head_dim = 8, .scale = 1, .window = 0, .qk_norm = qk_norm};
+    layer.attention = {.heads = 3, .kv_heads = 1, .head_dim = 8, .scale = 1, .qk_norm = {}};
+    if (qk_norm) layer.attention.qk_norm.group = QkNorm::Group::head;
+    a.ropes.resize(1);
     layer.feed_forward.size = 40;
     a.layers.assign(layers, layer);
     return a;
@@ -37,7 +39,7 @@ Weights weights_for(const Graph& graph, const std::map<Role, TensorType>& types 
         if (const auto* l = std::get_if<op::Linear>(&op))
             add(l->weight, graph.tensors[l->out.index].cols, graph.tensors[l->x.index].cols);
         else if (const auto* n = std::get_if<op::Norm>(&op))
-            add(n->weight, 1, n->group);
+            add(*n->weight, 1, n->weights);
     }
     return weights;
 }
@@ -78,18 +80,24 @@ TEST_CASE("fusion: kernels per layer") {
 TEST_CASE("q, k and v stand side by side, fused or not") {
     for (const bool fusion : {true, false})
         for (const bool qk_norm : {true, false}) {
+            const Graph graph = build_graph(small_llama(2, qk_norm));
             const Plan plan = plan_of(small_llama(2, qk_norm), fusion);
-            for (const PlannedKernel& planned : plan.kernels) {
-                const auto* rope = std::get_if<kernel::RopeCache>(&planned.kernel);
-                if (!rope) continue;
-                const Placement &q = plan.placements[rope->q.index], &k = plan.placements[rope->k.index],
-                                &v = plan.placements[rope->v.index];
-                CHECK(q.storage == k.storage);
-                CHECK(q.storage == v.storage);
-                CHECK(k.first == q.first + 24);
-                CHECK(v.first == k.first + 8);
-                CHECK(plan.placements[rope->rotated.index].storage == q.storage);
-            }
+            const auto place_of = [&](Role role) {
+                for (const Op& op : graph.ops)
+                    if (const auto* linear = std::get_if<op::Linear>(&op);
+                        linear && linear->weight.role == role)
+                        return plan.placements[linear->out.index];
+                return Placement{};
+            };
+            const Placement q = place_of(Role::q), k = place_of(Role::k), v = place_of(Role::v);
+            CHECK(q.storage == k.storage);
+            CHECK(q.storage == v.storage);
+            CHECK(k.first == q.first + 24);
+            CHECK(v.first == k.first + 8);
+            for (const PlannedKernel& planned : plan.kernels)
+                if (const auto* rope = std::get_if<kernel::RopeCache>(&planned.kernel))
+                    CHECK(plan.placements[rope->rotated.index].storage ==
+                          plan.placements[rope->q.index].storage);
         }
 }
 

@@ -1,0 +1,39 @@
+// Mixture of experts (Shazeer et al. 2017): the choice, the experts' linears, the weighted sum. No host round
+// trip: expert ids stay on the device.
+#pragma once
+
+#include "kernel_variant.h"
+
+namespace scoria {
+
+/// out[t] = ids of the chosen experts as floats, then their weights.
+struct RouteArgs {
+    Matrix scores, out;  // [tokens, experts], [tokens, 2 * used]
+    const Routing& routing;
+    std::optional<vk::View> choice_bias;  // [experts]
+};
+
+struct ExpertLinearArgs {
+    Matrix x, routes, out;  // x: [tokens, cols] or [tokens, used * cols]; out: [tokens, used * rows]
+    const DeviceWeight&
+        weight;  // [experts * rows, cols]; rows interleave gate and up if glu, which halves out's
+    std::optional<vk::View> bias;  // [experts * rows]
+    uint32_t experts, used;
+    bool glu = false;
+    Activation activation = Activation::silu;  // of glu
+};
+
+/// out[t] = sum over s of weight[t][s] * x[t][s]
+struct ExpertSumArgs {
+    Matrix x, routes, out;  // [tokens, used * cols], [tokens, 2 * used], [tokens, cols]
+    uint32_t used;
+};
+
+std::vector<KernelVariant> route_variants(const vk::Caps& caps);
+void record_route(OpContext& context, const RouteArgs& args, const KernelVariant& variant);
+std::vector<KernelVariant> expert_linear_variants(const vk::Caps& caps);
+void record_expert_linear(OpContext& context, const ExpertLinearArgs& args, const KernelVariant& variant);
+std::vector<KernelVariant> expert_sum_variants(const vk::Caps& caps);
+void record_expert_sum(OpContext& context, const ExpertSumArgs& args, const KernelVariant& variant);
+
+}  // namespace scoria

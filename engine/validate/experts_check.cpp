@@ -1,0 +1,157 @@
+// Cases of route, expert_linear and expert_sum.
+#include "check_tools.h"
+#include "checks.h"
+#include "fail.h"
+#include "ops/experts.h"
+#include "reference/elementwise.h"
+#include "reference/experts.h"
+#include "weight_check.h"
+
+namespace scoria::validate {
+namespace {
+
+using Score = Routing::Score;
+
+struct RouteCase {
+    uint32_t tokens, experts, used;
+    Score score;
+    bool renormalise = false, choice_bias = false;
+    uint32_t groups = 1, groups_used = 1;
+    bool top2 = false;
+};
+constexpr RouteCase route_cases[] = {
+    {1, 8, 2, Score::softmax, true},
+    {70, 60, 4, Score::softmax},
+    {3, 32, 4, Score::softmax_chosen},
+    {5, 160, 6, Score::softmax, false, false, 8, 3},
+    {5, 256, 8, Score::sigmoid, true, true, 8, 4, true},
+    {2, 4, 4, Score::sigmoid},
+    {2, 1, 1, Score::softmax},
+};
+
+void check_route(CheckContext& context, const RouteCase& c) {
+    const Routing routing{.experts = c.experts,
+                          .used = c.used,
+                          .score = c.score,
+                          .renormalise = c.renormalise,
+                          .scale = 2.5f,
+                          .choice_bias = c.choice_bias,
+                          .groups = c.groups,
+                          .groups_used = c.groups_used,
+                          .group_by_top2 = c.top2};
+    const std::vector<float> scores = random_floats(size_t(c.tokens) * c.experts, context.seed),
+                             choice = random_floats(c.experts, context.seed + 1, 0.3f);
+    std::vector<double> expected(size_t(c.tokens) * 2 * c.used);
+    for (uint32_t t = 0; t < c.tokens; ++t)
+        reference::route(doubles(std::span(scores).subspan(t * c.experts, c.experts)), routing,
+                         c.choice_bias ? doubles(choice) : std::vector<double>{},
+                         std::span(expected).subspan(t * 2 * c.used, 2 * c.used));
+    const vk::Buffer scores_buffer = context.buffer_of<float>(scores),
+                     choice_buffer = context.buffer_of<float>(choice);
+    // Judged by slot: ids are exact or wrong by at least one.
+    run_variants(context, "route",
+                 cat("tokens ", c.tokens, " experts ", c.experts, " used ", c.used, " score ", int(c.score),
+                     " groups ", c.groups_used, "/", c.groups),
+                 route_variants(context.caps()), expected, 2 * c.used, bounds_of(24),
+                 [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
+                     record_route(ops,
+                                  {{scores_buffer.view(), c.tokens, c.experts, c.experts, 0},
+                                   out,
+                                   routing,
+                                   c.choice_bias ? std::optional(choice_buffer.view()) : std::nullopt},
+                                  variant);
+                 });
+}
+
+struct LinearCase {
+    TensorType type;
+    uint32_t tokens, experts, used, rows, cols;
+    bool per_slot = false, bias = false, glu = false;
+    uint32_t shard_rows = 0;
+};
+constexpr LinearCase linear_cases[] = {
+    {TensorType::f32, 1, 4, 2, 33, 45, false, true},
+    {TensorType::q4_1, 7, 8, 2, 64, 96, false, false, true, 80},
+    {TensorType::q8_0, 5, 3, 3, 48, 64, true, true, false, 50},
+    {TensorType::q6_k, 2, 5, 1, 16, 256, true},
+};
+
+/// Routes with ids in range and one past it, which counts as the last; weights of either sign.
+std::vector<float> routes_for(uint32_t tokens, uint32_t experts, uint32_t used, uint64_t seed) {
+    std::vector<float> routes = random_floats(size_t(tokens) * 2 * used, seed);
+    for (uint32_t t = 0; t < tokens; ++t)
+        for (uint32_t s = 0; s < used; ++s)
+            routes[t * 2 * used + s] =
+                t + 1 == tokens && s == 0 ? 1e9f : float((t * 5 + s * 3 + 1) % experts);
+    return routes;
+}
+
+void check_expert_linear(CheckContext& context, const LinearCase& c) {
+    const uint32_t rows = c.rows * c.experts, out_cols = c.glu ? c.rows / 2 : c.rows;
+    const CheckWeight weight = check_weight(context, c.type, rows, c.cols,
+                                            random_blocks(c.type, rows, c.cols, context.seed), c.shard_rows);
+    const uint32_t x_cols = c.per_slot ? c.used * c.cols : c.cols;
+    const std::vector<float> x = random_floats(size_t(c.tokens) * x_cols, context.seed + 1),
+                             bias = random_floats(rows, context.seed + 2),
+                             routes = routes_for(c.tokens, c.experts, c.used, context.seed + 3);
+    std::vector<double> known = doubles(routes), product(size_t(c.tokens) * c.used * c.rows);
+    for (double& value : known) value = std::min(value, double(c.experts - 1));
+    reference::expert_linear(doubles(x), known, weight.reference(),
+                             c.bias ? doubles(bias) : std::vector<double>{}, c.experts, c.used, product);
+    std::vector<double> expected = product;
+    if (c.glu) {
+        expected.resize(product.size() / 2);
+        for (size_t i = 0; i < expected.size(); ++i)
+            expected[i] = reference::activate(product[2 * i], Activation::gelu_tanh) * product[2 * i + 1];
+    }
+    const vk::Buffer x_buffer = context.buffer_of<float>(x), bias_buffer = context.buffer_of<float>(bias),
+                     routes_buffer = context.buffer_of<float>(routes);
+    const double units = 6 * std::sqrt(double(c.cols) + 32) * (c.glu ? 2 : 1);  // as linear's
+    run_variants(context, "expert_linear",
+                 cat(tensor_type_info(c.type).name, " tokens ", c.tokens, " experts ", c.used, "/", c.experts,
+                     " rows ", c.rows, " cols ", c.cols, c.per_slot ? " per slot" : "", c.bias ? " bias" : "",
+                     c.glu ? " glu" : "", c.shard_rows ? " sharded" : ""),
+                 expert_linear_variants(context.caps()), expected, c.used * out_cols, bounds_of(units),
+                 [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
+                     record_expert_linear(ops,
+                                          {{x_buffer.view(), c.tokens, x_cols, x_cols, 0},
+                                           {routes_buffer.view(), c.tokens, 2 * c.used, 2 * c.used, 0},
+                                           out,
+                                           weight.device,
+                                           c.bias ? std::optional(bias_buffer.view()) : std::nullopt,
+                                           c.experts,
+                                           c.used,
+                                           c.glu,
+                                           Activation::gelu_tanh},
+                                          variant);
+                 });
+}
+
+void check_expert_sum(CheckContext& context) {
+    constexpr uint32_t tokens = 5, used = 3, cols = 37;
+    const std::vector<float> x = random_floats(tokens * used * cols, context.seed),
+                             routes = routes_for(tokens, 4, used, context.seed + 1);
+    std::vector<double> expected(tokens * cols);
+    reference::expert_sum(doubles(x), doubles(routes), used, expected);
+    const vk::Buffer x_buffer = context.buffer_of<float>(x), routes_buffer = context.buffer_of<float>(routes);
+    run_variants(context, "expert_sum", cat("tokens ", tokens, " used ", used, " cols ", cols),
+                 expert_sum_variants(context.caps()), expected, cols, bounds_of(4),
+                 [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
+                     record_expert_sum(ops,
+                                       {{x_buffer.view(), tokens, used * cols, used * cols, 0},
+                                        {routes_buffer.view(), tokens, 2 * used, 2 * used, 0},
+                                        out,
+                                        used},
+                                       variant);
+                 });
+}
+
+}  // namespace
+
+void check_experts(CheckContext& context) {
+    for (const RouteCase& c : route_cases) check_route(context, c);
+    for (const LinearCase& c : linear_cases) check_expert_linear(context, c);
+    check_expert_sum(context);
+}
+
+}  // namespace scoria::validate

@@ -1,0 +1,85 @@
+// Cases of norm.
+#include "check_tools.h"
+#include "checks.h"
+#include "fail.h"
+#include "ops/norm.h"
+#include "reference/norm.h"
+
+namespace scoria::validate {
+namespace {
+
+constexpr NormKind rms = NormKind::rms, layer = NormKind::layer;
+enum Parameters { none, weight_only, weight_and_bias };
+
+struct Case {
+    uint32_t rows, cols, group;
+    float sigma;  // of x
+    NormKind kind = rms;
+    Parameters parameters = weight_only;
+    bool own_weights = false;
+    uint32_t extra = 0;  // columns of x's rows that are not part of it
+};
+constexpr Case cases[] = {
+    {1, 576, 576, 1},
+    {3, 1, 1, 1},
+    {7, 37, 37, 1, rms, weight_only, false, 5},
+    {128, 576, 576, 1},
+    {5, 96, 12, 1, rms, weight_only, false, 3},
+    {2, 4096, 4096, 1},
+    {2, 64, 64, 1e-6f},
+    {2, 64, 64, 1e15f},
+    {70000, 4, 4, 1},
+    {3, 576, 576, 1, layer, weight_and_bias},
+    {7, 37, 37, 100, layer, weight_only, false, 5},
+    {2, 96, 96, 1, layer, none},
+    {5, 96, 12, 1, layer, weight_and_bias, true, 3},
+    {4, 64, 16, 1, rms, weight_and_bias, true},
+};
+
+}  // namespace
+
+void check_norm(CheckContext& context) {
+    constexpr float epsilon = 1e-5f;
+    for (const Case& c : cases) {
+        const uint32_t stride = c.cols + c.extra, weights = c.own_weights ? c.cols : c.group;
+        const std::vector<float> x = random_floats(size_t(c.rows) * stride + c.extra, context.seed, c.sigma);
+        const std::vector<float> weight = random_floats(weights, context.seed + 1),
+                                 bias = random_floats(weights, context.seed + 2);
+        std::vector<double> used, expected(size_t(c.rows) * c.cols);
+        for (uint32_t r = 0; r < c.rows; ++r)
+            for (uint32_t i = 0; i < c.cols; ++i) used.push_back(double(x[c.extra + r * stride + i]));
+        const std::vector<double> no_values;
+        reference::norm(used, c.kind, c.group, c.parameters == none ? no_values : doubles(weight),
+                        c.parameters == weight_and_bias ? doubles(bias) : no_values, double(epsilon),
+                        expected);
+
+        const vk::Buffer x_buffer = context.buffer_of<float>(x),
+                         weight_buffer = context.buffer_of<float>(weight),
+                         bias_buffer = context.buffer_of<float>(bias);
+        const Matrix x_matrix{x_buffer.view(), c.rows, c.cols, stride, c.extra};
+        NormArgs args{.x = x_matrix,
+                      .out = {},
+                      .kind = c.kind,
+                      .weight = {},
+                      .bias = {},
+                      .epsilon = epsilon,
+                      .group = c.group,
+                      .own_weights = c.own_weights};
+        if (c.parameters != none) args.weight = weight_buffer.view();
+        if (c.parameters == weight_and_bias) args.bias = bias_buffer.view();
+        // The sum of squares, and of values: sqrt(group) roundings of random sign; then root, division and
+        // two products.
+        run_variants(context, "norm",
+                     cat(c.kind == rms ? "rms" : "layer", " rows ", c.rows, " cols ", c.cols, " group ",
+                         c.group, " sigma ", c.sigma, c.parameters == none ? " plain" : "",
+                         c.parameters == weight_and_bias ? " bias" : "", c.own_weights ? " own weights" : ""),
+                     norm_variants(context.caps()), expected, c.cols,
+                     bounds_of(4 + 2 * std::sqrt(double(c.group))),
+                     [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
+                         args.out = out;
+                         record_norm(ops, args, variant);
+                     });
+    }
+}
+
+}  // namespace scoria::validate

@@ -1,0 +1,20 @@
+// Length-dependent rotary frequencies.
+#include "architecture.h"
+
+#include <cmath>
+
+namespace scoria {
+
+std::vector<double> rope_frequencies(const Rope& rope, uint64_t length) {
+    if (rope.short_length == 0 || length <= rope.short_length) return rope.inverse_frequencies;
+    if (!rope.long_inverse_frequencies.empty()) return rope.long_inverse_frequencies;
+    const double width = rope.width;
+    const double stretch =
+        rope.ntk_factor * static_cast<double>(length) / rope.short_length - (rope.ntk_factor - 1);
+    const double base = rope.ntk_base * std::pow(stretch, width / (width - 2));
+    std::vector<double> frequencies;
+    for (uint32_t i = 0; i < rope.width / 2; ++i) frequencies.push_back(std::pow(base, -2.0 * i / width));
+    return frequencies;
+}
+
+}  // namespace scoria

@@ -1,0 +1,22 @@
+// out[t] = sum over the chosen experts s of weight[t][s] * x[t][s]. One lane per element.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "grid.glsl"
+#include "experts.push.h"
+
+layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) readonly buffer Routes { float routes[]; };
+layout(binding = 2) writeonly buffer Out { float result[]; };
+layout(push_constant) uniform Push { ExpertSumPush push; };
+
+void main() {
+    const uint element = group_index() * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
+    const uint token = element / push.cols, column = element % push.cols;
+    if (token >= push.tokens) return;
+    const uint from = push.x_first + token * push.x_stride + column;
+    const uint weights = push.routes_first + token * push.routes_stride + push.used;
+    float sum = 0.0;
+    for (uint s = 0; s < push.used; ++s) sum += routes[weights + s] * x[from + s * push.cols];
+    result[push.out_first + token * push.out_stride + column] = sum;
+}

@@ -1,0 +1,58 @@
+// Push constants and specialization constants of the kernels of mixtures of experts: route.comp,
+// linear_expert.comp, expert_sum.comp.
+#ifndef SCORIA_EXPERTS_PUSH_H
+#define SCORIA_EXPERTS_PUSH_H
+
+// 0 workgroup size; linear_expert: 2 weight type (dequant.glsl)
+#define EXPERT_ACTIVATION 3  // linear_expert: numerics.glsl; with EXPERT_GLU alone
+
+#define EXPERT_BIAS 1u
+#define EXPERT_GLU 2u       // rows 2i, 2i + 1 are gate i and up i: out[i] = act(gate) * up
+#define EXPERT_PER_SLOT 4u  // x has a part per chosen expert
+
+// The enum Routing::Score (loader/architecture.h).
+#define ROUTE_SOFTMAX 0
+#define ROUTE_SOFTMAX_CHOSEN 1
+#define ROUTE_SIGMOID 2
+
+#define ROUTE_RENORMALISE 1u
+#define ROUTE_TOP2 2u         // a group counts as the sum of its two best, else as its best
+#define ROUTE_CHOICE_BIAS 4u
+
+#ifdef __cplusplus
+namespace scoria {
+using uint = uint32_t;
+#endif
+
+struct RoutePush {
+    uint tokens, experts, used;
+    uint score;  // ROUTE_SOFTMAX, ...
+    uint flags;
+    uint groups, groups_used;  // at most 32
+    uint x_first, x_stride;    // words, as in Matrix
+    uint out_first, out_stride;
+    float scale;
+};
+
+struct ExpertLinearPush {
+    uint tokens, experts, used;
+    uint rows, cols;               // of one expert
+    uint first_row, shard_rows;    // of all experts' rows, those in this shard
+    uint flags;                    // EXPERT_...
+    uint side_plane, table_plane;  // words
+    uint x_first, x_stride;        // words, as in Matrix
+    uint routes_first, routes_stride;
+    uint out_first, out_stride;
+};
+
+struct ExpertSumPush {
+    uint tokens, used, cols;
+    uint x_first, x_stride;  // words, as in Matrix
+    uint routes_first, routes_stride;
+    uint out_first, out_stride;
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

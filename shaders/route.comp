@@ -1,0 +1,101 @@
+// Chooses experts: out[t] = ids of the best `used` by falling score (lower id first among equals), then their weights.
+// One lane per token: experts are tens to hundreds, and reading them again is cheaper than sharing lists.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "grid.glsl"
+#include "numerics.glsl"
+#include "experts.push.h"
+
+layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+layout(binding = 0) readonly buffer Scores { float scores[]; };
+layout(binding = 1) readonly buffer Choice { float choice_bias[]; };
+layout(binding = 2) buffer Out { float result[]; };
+layout(push_constant) uniform Push { RoutePush push; };
+
+const float LOWEST = -3e38;
+const uint NONE = 0xFFFFFFFFu;
+
+float most, total;  // of the softmax over all experts
+
+float weight_of(uint first, uint expert) {
+    const float score = scores[first + expert];
+    if (push.score == ROUTE_SOFTMAX) return exp_safe(score - most) / total;
+    return push.score == ROUTE_SIGMOID ? sigmoid(score) : score;
+}
+
+// What experts are chosen by. NaN counts as the lowest.
+float key_of(uint first, uint expert) {
+    const float key = weight_of(first, expert) + ((push.flags & ROUTE_CHOICE_BIAS) != 0 ? choice_bias[expert] : 0.0);
+    return is_nan(key) ? LOWEST : max(key, LOWEST);
+}
+
+// The groups whose bits are set are open.
+uint open_groups(uint first) {
+    if (push.groups_used >= push.groups) return 0xFFFFFFFFu;
+    const uint members = push.experts / push.groups;
+    uint open = 0;
+    for (uint n = 0; n < push.groups_used; ++n) {
+        float best_key = LOWEST;
+        uint best = NONE;
+        for (uint g = 0; g < push.groups; ++g) {
+            if ((open & (1u << g)) != 0) continue;
+            float top = LOWEST, second = LOWEST;
+            for (uint e = g * members; e < (g + 1) * members; ++e) {
+                const float key = key_of(first, e);
+                second = max(second, min(top, key));
+                top = max(top, key);
+            }
+            const float key = (push.flags & ROUTE_TOP2) != 0 ? top + second : top;
+            if (best == NONE || key > best_key) {
+                best = g;
+                best_key = key;
+            }
+        }
+        open |= 1u << min(best, 31u);
+    }
+    return open;
+}
+
+// The expert of an open group that comes after `last` by falling key.
+uint next_best(uint first, uint open, uint last) {
+    const uint members = push.experts / push.groups;
+    const float last_key = last == NONE ? 0.0 : key_of(first, last);
+    float best_key = LOWEST;
+    uint best = NONE;
+    for (uint e = 0; e < push.experts; ++e) {
+        if ((open >> min(e / members, 31u) & 1u) == 0) continue;
+        const float key = key_of(first, e);
+        const bool after = last == NONE || key < last_key || (key == last_key && e > last);
+        if (after && (best == NONE || key > best_key)) {
+            best = e;
+            best_key = key;
+        }
+    }
+    return best;
+}
+
+void main() {
+    const uint token = group_index() * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
+    if (token >= push.tokens) return;
+    const uint first = push.x_first + token * push.x_stride, to = push.out_first + token * push.out_stride;
+    most = LOWEST;
+    for (uint e = 0; e < push.experts; ++e) most = max(most, scores[first + e]);
+    total = 0.0;
+    for (uint e = 0; e < push.experts; ++e) total += exp_safe(scores[first + e] - most);
+
+    const uint open = open_groups(first);
+    float sum = 0.0;
+    uint last = NONE;
+    for (uint slot = 0; slot < push.used; ++slot) {
+        last = next_best(first, open, last);
+        const uint expert = min(last, push.experts - 1);
+        float weight = weight_of(first, expert);
+        if (push.score == ROUTE_SOFTMAX_CHOSEN) weight = exp_safe(weight - most);
+        sum += weight;
+        result[to + slot] = float(expert);
+        result[to + push.used + slot] = weight;
+    }
+    const bool divide = push.score == ROUTE_SOFTMAX_CHOSEN || (push.flags & ROUTE_RENORMALISE) != 0;
+    const float scale = divide ? push.scale / sum : push.scale;
+    for (uint slot = 0; slot < push.used; ++slot) result[to + push.used + slot] *= scale;
+}
