@@ -142,7 +142,7 @@ void read_windows(const Family& family, const Settings& settings, Architecture& 
     const uint32_t first =
         rule.layers == WindowRule::Layers::from ? settings.size("max_window_layers", most_layers, 0, 0) : 0;
     uint32_t every = rule.every;
-    for (const char* name : {"sliding_window_pattern", "_sliding_window_pattern"})
+    for (const char* name : {"sliding_window_pattern", "_sliding_window_pattern", "layer_switch"})
         if (rule.layers == WindowRule::Layers::not_every) every = settings.size(name, most_layers, every);
 
     const bool counts =

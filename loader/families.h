@@ -39,7 +39,7 @@ using Adjust = void (*)(Reading& reading);
 
 struct Family {
     const char* name;                                   // model_type or general.architecture
-    std::array<std::span<const TensorRow>, 4> tensors;  // of a role in several, the first that the file has
+    std::array<std::span<const TensorRow>, 5> tensors;  // of a role in several, the first that the file has
     const char* prefix = "";                            // some files leave it out of all names
     uint32_t context = 0;                               // where the file names none; 0: it must
 

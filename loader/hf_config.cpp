@@ -111,6 +111,19 @@ std::vector<Rope> read_hugging_face_ropes(const Family& family, const Settings& 
 
 bool is_harmless_field(std::string_view name) {
     constexpr std::string_view names[] = {
+        "attention_softmax_in_fp32",
+        "masked_softmax_fusion",
+        "skip_bias_add",
+        "offset_alibi",
+        "verbose",
+        "slow_but_exact",
+        "initial_context_length",
+        "order_of_interleaved_layers",
+        "use_embedding_sharing",
+        "use_gated_activation",
+        "use_parallel_block",
+        "use_parallel_embedding",
+        "position_embedding_type",
         "_name_or_path",
         "adapter",
         "architectures",

@@ -1,5 +1,5 @@
-// The families of Hugging Face folders, one row each. What they compute: the papers, and transformers'
-// modeling files of the same names.
+// The Llama line and Gemma's and Cohere's: one row per family. What they compute: the papers, and
+// transformers' modeling files of the same names.
 #include "hf_families.h"
 
 #include "fail.h"
@@ -11,28 +11,8 @@ namespace {
 
 using Layers = WindowRule::Layers;
 
-constexpr Routing softmax_experts{};
-constexpr Routing renormalised_experts{.renormalise = true};
-constexpr Routing shared_gate_experts{.shared_gate = true};
-constexpr Routing gpt_oss_experts{.score = Routing::Score::softmax_chosen,
-                                  .router_bias = true,
-                                  .bias = true,
-                                  .clamp = 7,
-                                  .gate_slope = 1.702f};
-
 float number(const Settings& settings, const char* name, double otherwise) {
     return static_cast<float>(settings.positive(name, otherwise));
-}
-
-void set_scale(Architecture& architecture, double scale) {
-    for (Layer& layer : architecture.layers) layer.attention.scale = static_cast<float>(scale);
-}
-
-/// A field that has one value which this build computes.
-void expect_flag(const Settings& settings, const char* name, bool expected, bool otherwise) {
-    if (settings.flag(name, otherwise) != expected)
-        fail(Status::unsupported, settings.where(), settings.full_name(name), ": expected ",
-             expected ? "true" : "false", ", got ", expected ? "false" : "true");
 }
 
 void adjust_granite(Reading& r) {
@@ -42,24 +22,45 @@ void adjust_granite(Reading& r) {
     set_scale(r.architecture, r.settings.positive("attention_multiplier", 1.0));
 }
 
-/// "Attention is off by one" (Miller 2023): a sink of score 0, so exp(0) = 1 in the sum.
-void adjust_softmax1(Reading& r) {
-    expect_flag(r.settings, "softmax_plus_one", true, true);
-    for (size_t i = 0; i < r.architecture.layers.size(); ++i) {
-        Attention& attention = r.architecture.layers[i].attention;
-        attention.sinks = true;
-        r.synthesised[{Role::sinks, static_cast<int32_t>(i)}].assign(attention.heads, 0.0f);
-    }
-}
-
 void adjust_smollm3(Reading& r) {
     if (!r.settings.has("layer_types")) expect_flag(r.settings, "use_sliding_window", false, false);
 }
 
+void adjust_stablelm(Reading& r) {
+    expect_flag(r.settings, "qk_layernorm", false, false);
+    if (r.settings.flag("use_parallel_residual", false)) r.architecture.placement = NormPlacement::parallel;
+}
+
+/// Soft caps that are null are off; those left out are the class's own.
+void adjust_gemma2(Reading& r) {
+    const auto cap = [&](const char* name, double otherwise) {
+        return r.settings.is_null(name) ? 0.0f : number(r.settings, name, otherwise);
+    };
+    r.architecture.logit_soft_cap = cap("final_logit_softcapping", 30);
+    for (Layer& layer : r.architecture.layers) layer.attention.soft_cap = cap("attn_logit_softcapping", 50);
+    set_scale(r.architecture, 1 / std::sqrt(r.settings.positive("query_pre_attn_scalar", 256.0)));
+}
+
+void adjust_gemma3(Reading& r) {
+    r.architecture.logit_soft_cap = number(r.settings, "final_logit_softcapping", 0);
+    for (Layer& layer : r.architecture.layers)
+        layer.attention.soft_cap = number(r.settings, "attn_logit_softcapping", 0);
+    set_scale(r.architecture, 1 / std::sqrt(r.settings.positive("query_pre_attn_scalar", 256.0)));
+}
+
+/// Command R+ norms its q and k heads, each with weights of its own.
+void adjust_cohere(Reading& r) {
+    r.architecture.logit_scale = number(r.settings, "logit_scale", 0.0625);
+    if (!r.settings.flag("use_qk_norm", false)) return;
+    for (Layer& layer : r.architecture.layers) {
+        layer.attention.qk_norm.group = QkNorm::Group::head;
+        layer.attention.qk_norm.own_weights = true;
+    }
+}
+
 }  // namespace
 
-std::span<const Family> hugging_face_families() {
-    const Bias attention_bias = by_flag("attention_bias", false), mlp_bias = by_flag("mlp_bias", false);
+std::span<const Family> llama_families() {
     static const Family families[] = {
         {.name = "llama",
          .tensors = {hf::frame, hf::attention, hf::gated},
@@ -92,7 +93,6 @@ std::span<const Family> hugging_face_families() {
          .o_bias = attention_bias,
          .feed_forward_bias = mlp_bias,
          .adjust = adjust_granite},
-        {.name = "softmax1", .tensors = {hf::own}, .adjust = adjust_softmax1},
         {.name = "phi3",
          .tensors = {hf::fused_qkv, hf::fused_gate_up, hf::frame, hf::attention},
          .window = {Layers::all}},
@@ -102,8 +102,127 @@ std::span<const Family> hugging_face_families() {
          .o_bias = attention_bias,
          .qk_norm = QkNorm::Group::head,
          .qk_norm_after_rope = true},
+        {.name = "stablelm",
+         .tensors = {hf::frame, hf::attention, hf::gated},
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .qkv_bias = by_flag("use_qkv_bias", false),
+         .rotary = 0.25,
+         .adjust = adjust_stablelm},
+        {.name = "starcoder2",
+         .tensors = {hf::starcoder2, hf::frame, hf::attention},
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .qkv_bias = by_flag("use_bias", true),
+         .o_bias = by_flag("use_bias", true),
+         .window = {Layers::all},
+         .activation = Activation::gelu_tanh,
+         .gated = false,
+         .feed_forward_bias = by_flag("use_bias", true)},
+        {.name = "nemotron",
+         .tensors = {hf::frame_plus_one, hf::frame, hf::attention, hf::gated},
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .rotary = 0.5,
+         .activation = Activation::relu_squared,
+         .gated = false,
+         .feed_forward_bias = mlp_bias},
+        {.name = "olmo",
+         .tensors = {hf::frame, hf::attention, hf::gated},
+         .norm = NormKind::layer,
+         .norm_weight = false,
+         .epsilon = 1e-5,
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .clips = true},
+        {.name = "olmo2",
+         .tensors = {hf::olmo2, hf::frame, hf::attention, hf::gated, hf::qk_norms},
+         .placement = NormPlacement::output,
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .qk_norm = QkNorm::Group::projection},
+        {.name = "glm4",
+         .tensors = {hf::glm4, hf::fused_gate_up, hf::frame, hf::attention},
+         .placement = NormPlacement::sandwich,
+         .qkv_bias = attention_bias,
+         .pairs = RopePairs::interleaved,
+         .rotary = 0.5},
+        {.name = "gemma",
+         .tensors = {hf::frame_plus_one, hf::frame, hf::attention, hf::gated},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .activation = Activation::gelu_tanh,
+         .gelu_is_tanh = true,
+         .root_embedding_scale = true},
+        {.name = "gemma2",
+         .tensors = {hf::gemma2, hf::frame, hf::attention, hf::gated},
+         .placement = NormPlacement::sandwich,
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .window = {Layers::not_every, 2},
+         .activation = Activation::gelu_tanh,
+         .root_embedding_scale = true,
+         .adjust = adjust_gemma2},
+        {.name = "gemma3_text",
+         .tensors = {hf::gemma2, hf::frame, hf::attention, hf::gated},
+         .placement = NormPlacement::sandwich,
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .qk_norm = QkNorm::Group::head,
+         .rope_base = 1e6,
+         .local_rope_base = 1e4,
+         .window = {Layers::not_every, 6},
+         .activation = Activation::gelu_tanh,
+         .root_embedding_scale = true,
+         .adjust = adjust_gemma3},
+        {.name = "cohere",
+         .tensors = {hf::frame, hf::attention, hf::gated, hf::qk_norms},
+         .norm = NormKind::layer,
+         .placement = NormPlacement::parallel,
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .pairs = RopePairs::interleaved,
+         .adjust = adjust_cohere},
+        {.name = "cohere2",
+         .tensors = {hf::frame, hf::attention, hf::gated, hf::qk_norms},
+         .norm = NormKind::layer,
+         .placement = NormPlacement::parallel,
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .pairs = RopePairs::interleaved,
+         .full_layers_rotate = false,
+         .window = {Layers::not_every, 4},
+         .adjust = adjust_cohere},
     };
     return families;
+}
+
+std::span<const Family> hugging_face_families() {
+    static const std::vector<Family> families = [] {
+        std::vector<Family> all;
+        for (const auto part : {llama_families(), gpt_families(), expert_families(), own_families()})
+            all.insert(all.end(), part.begin(), part.end());
+        return all;
+    }();
+    return families;
+}
+
+void set_scale(Architecture& architecture, double scale) {
+    for (Layer& layer : architecture.layers) layer.attention.scale = static_cast<float>(scale);
+}
+
+void expect_flag(const Settings& settings, const char* name, bool expected, bool otherwise) {
+    if (settings.flag(name, otherwise) != expected)
+        fail(Status::unsupported, settings.where(), settings.full_name(name), ": expected ",
+             expected ? "true" : "false", ", got ", expected ? "false" : "true");
+}
+
+void expect_text(const Settings& settings, const char* name, const char* expected) {
+    if (settings.text(name, expected) != expected)
+        fail(Status::unsupported, settings.where(), settings.full_name(name), ": expected ", expected,
+             ", got ", settings.text(name));
 }
 
 }  // namespace scoria

@@ -6,6 +6,19 @@
 namespace scoria {
 
 std::span<const Family> hugging_face_families();
+// Its parts.
+std::span<const Family> llama_families();   // pre-norm, RMS, SwiGLU, RoPE, and what grew from it
+std::span<const Family> gpt_families();     // learned positions, ALiBi, parallel blocks
+std::span<const Family> expert_families();  // mixtures of experts
+std::span<const Family> own_families();     // the fixtures' own references
+
+// Helpers of rows.
+void set_scale(Architecture& architecture, double scale);
+/// Errors: unsupported, where a field has not the one value that this build computes.
+void expect_flag(const Settings& settings, const char* name, bool expected, bool otherwise);
+void expect_text(const Settings& settings, const char* name, const char* expected);
+inline constexpr Bias attention_bias = by_flag("attention_bias", false),
+                      mlp_bias = by_flag("mlp_bias", false);
 
 /// The rotary positions that config.json tells, under its newer names (rope_parameters) or older ones
 /// (rope_theta, rope_scaling): none, one, or one for full layers and one for windowed ones.

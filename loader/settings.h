@@ -48,6 +48,7 @@ class Settings {
     /// The value, or null if it is absent or null. Marks the name as understood, as all getters do.
     const nlohmann::json* find(std::string_view name) const;
     bool has(std::string_view name) const { return find(name) != nullptr; }
+    bool is_null(std::string_view name) const { return values_.contains(name) && !has(name); }
     bool has(Field field) const { return has(name_of(field)); }
     /// Names that are understood and need no value.
     void understood(std::string_view name) const { asked_.emplace(name); }

@@ -48,27 +48,112 @@ uint64_t parameters(const Model& model) {
 uint64_t kv_bytes(const Architecture& architecture, KvType type) {
     uint64_t values = 0;
     for (const Layer& layer : architecture.layers)
-        values += uint64_t{2} * layer.attention.kv_heads * layer.attention.head_dim;
+        if (layer.attention.kv_layer < 0)
+            values += uint64_t{2} * layer.attention.kv_heads * layer.attention.head_dim;
     return values * (type == KvType::f32 ? 4 : 2);
 }
 
-nlohmann::json layer_json(const Layer& layer) {
-    const Attention& attention = layer.attention;
+constexpr const char* norm_names[] = {"RMS", "layer"};
+constexpr const char* placement_names[] = {"pre",    "post",     "sandwich",
+                                           "output", "parallel", "parallel, two norms"};
+constexpr const char* activation_names[] = {"identity", "silu",    "gelu", "gelu-tanh", "gelu-quick", "relu",
+                                            "relu^2",   "sigmoid", "elu",  "selu",      "softplus",   "tanh"};
+constexpr const char* mask_names[] = {"causal",        "strided",     "fixed block", "fixed summary",
+                                      "strided union", "fixed union", "local block"};
+constexpr const char* qk_norm_names[] = {"none", "head", "projection"};
+constexpr const char* bias_names[] = {"none", "linear (ALiBi)", "table"};
+constexpr const char* score_names[] = {"softmax", "softmax of chosen", "sigmoid"};
+
+template <class T, size_t n> const char* name_of(const char* const (&names)[n], T value) {
+    return names[static_cast<size_t>(value)];
+}
+
+nlohmann::json attention_json(const Attention& attention) {
     return {{"heads", attention.heads},
             {"kv_heads", attention.kv_heads},
             {"head_dim", attention.head_dim},
             {"scale", attention.scale},
+            {"soft_cap", attention.soft_cap},
+            {"clip", attention.clip},
             {"window", attention.window},
+            {"mask", name_of(mask_names, attention.mask)},
+            {"stride", attention.stride},
+            {"summary", attention.summary},
             {"qkv_bias", {attention.q_bias, attention.k_bias, attention.v_bias}},
             {"o_bias", attention.o_bias},
-            {"qk_norm", attention.qk_norm.group != QkNorm::Group::none},
-            {"feed_forward", layer.feed_forward.size}};
+            {"qk_norm", name_of(qk_norm_names, attention.qk_norm.group)},
+            {"qk_norm_after_rope", attention.qk_norm.after_rope},
+            {"rope", attention.rope},
+            {"position_bias", name_of(bias_names, attention.bias)},
+            {"sinks", attention.sinks},
+            {"kv_layer", attention.kv_layer}};
+}
+
+nlohmann::json layer_json(const Layer& layer) {
+    const FeedForward& feed_forward = layer.feed_forward;
+    const Routing& routing = feed_forward.routing;
+    nlohmann::json json = attention_json(layer.attention);
+    json["feed_forward"] = feed_forward.size;
+    json["activation"] = name_of(activation_names, feed_forward.activation);
+    json["gated"] = feed_forward.gated;
+    json["feed_forward_bias"] = {feed_forward.gate_bias, feed_forward.up_bias, feed_forward.down_bias};
+    if (routing.experts == 0) return json;
+    json["experts"] = {{"count", routing.experts},
+                       {"used", routing.used},
+                       {"size", routing.size},
+                       {"score", name_of(score_names, routing.score)},
+                       {"renormalise", routing.renormalise},
+                       {"scale", routing.scale},
+                       {"groups", {routing.groups_used, routing.groups}},
+                       {"bias", routing.bias},
+                       {"clamp", routing.clamp},
+                       {"shared_size", routing.shared_size},
+                       {"shared_gate", routing.shared_gate}};
+    return json;
+}
+
+nlohmann::json rope_json(const Rope& rope) {
+    return {{"pairs", rope.pairs == RopePairs::halves ? "halves" : "interleaved"},
+            {"width", rope.width},
+            {"magnitude", rope.magnitude},
+            {"short_length", rope.short_length},
+            {"inverse_frequencies", rope.inverse_frequencies},
+            {"long_inverse_frequencies", rope.long_inverse_frequencies},
+            {"ntk_base", rope.ntk_base},
+            {"ntk_factor", rope.ntk_factor}};
+}
+
+nlohmann::json architecture_json(const Architecture& architecture) {
+    nlohmann::json layers = nlohmann::json::array(), ropes = nlohmann::json::array();
+    for (const Layer& layer : architecture.layers) layers.push_back(layer_json(layer));
+    for (const Rope& rope : architecture.ropes) ropes.push_back(rope_json(rope));
+    return {{"family", architecture.family},
+            {"vocab", architecture.vocab},
+            {"outputs", architecture.outputs != 0 ? architecture.outputs : architecture.vocab},
+            {"hidden", architecture.hidden},
+            {"context", architecture.context},
+            {"norm", name_of(norm_names, architecture.norm.kind)},
+            {"norm_weight", architecture.norm.weight},
+            {"norm_bias", architecture.norm.bias},
+            {"norm_epsilon", architecture.norm.epsilon},
+            {"placement", name_of(placement_names, architecture.placement)},
+            {"positions", architecture.positions},
+            {"embedding", architecture.embedding != 0 ? architecture.embedding : architecture.hidden},
+            {"embedding_scale", architecture.embedding_scale},
+            {"embedding_norm", architecture.embedding_norm},
+            {"residual_scale", architecture.residual_scale},
+            {"output_norm", architecture.output_norm},
+            {"output_bias", architecture.output_bias},
+            {"tied_embeddings", architecture.tied_embeddings},
+            {"logit_scale", architecture.logit_scale},
+            {"logit_soft_cap", architecture.logit_soft_cap},
+            {"ropes", ropes},
+            {"layers", layers}};
 }
 
 nlohmann::json model_json(const Model& model) {
     const Architecture& architecture = model.architecture;
-    nlohmann::json layers = nlohmann::json::array(), tensors = nlohmann::json::array();
-    for (const Layer& layer : architecture.layers) layers.push_back(layer_json(layer));
+    nlohmann::json tensors = nlohmann::json::array();
     for (const TensorRow& row : tensor_rows(model))
         tensors.push_back({{"name", row.view->name},
                            {"role", row.role},
@@ -85,15 +170,7 @@ nlohmann::json model_json(const Model& model) {
                      {"adds_bos", model.tokenizer->adds_bos()}};
     return {{"name", model.name},
             {"path", model.path.string()},
-            {"architecture",
-             {{"family", architecture.family},
-              {"vocab", architecture.vocab},
-              {"hidden", architecture.hidden},
-              {"context", architecture.context},
-              {"norm_epsilon", architecture.norm.epsilon},
-              {"tied_embeddings", architecture.tied_embeddings},
-              {"rope_width", architecture.ropes.empty() ? 0 : architecture.ropes[0].width},
-              {"layers", layers}}},
+            {"architecture", architecture_json(architecture)},
             {"parameters", parameters(model)},
             {"weight_bytes", weight_bytes(model)},
             {"kv_bytes_per_position",
@@ -104,26 +181,99 @@ nlohmann::json model_json(const Model& model) {
             {"metadata", nlohmann::json::parse(model.metadata_json)}};
 }
 
+// "rope", "window 24", "stride 8": what tells one layer's attention from another's.
+std::string positions_text(const Architecture& architecture, const Attention& attention) {
+    std::string text;
+    if (attention.rope >= 0)
+        text = architecture.ropes.size() > 1 ? cat("rope ", attention.rope) : std::string("rope");
+    if (attention.bias != PositionBias::none) text = name_of(bias_names, attention.bias);
+    return text.empty() ? "none" : text;
+}
+
+std::string mask_text(const Attention& attention) {
+    std::string text = attention.window != 0 ? cat("window ", attention.window)
+                                             : std::string(name_of(mask_names, attention.mask));
+    if (attention.stride != 0) text += cat(" ", attention.stride);
+    if (attention.summary != 0) text += cat(" + ", attention.summary);
+    return text;
+}
+
+std::string feed_forward_text(const FeedForward& feed_forward) {
+    const Routing& routing = feed_forward.routing;
+    std::string text =
+        cat(feed_forward.gated ? "gated " : "", name_of(activation_names, feed_forward.activation));
+    if (routing.experts == 0) return cat(feed_forward.size, " ", text);
+    text = cat(routing.used, " of ", routing.experts, " experts, ", routing.size, " ", text);
+    return routing.shared_size != 0 ? cat(text, ", shared ", routing.shared_size) : text;
+}
+
+std::string extras_text(const Layer& layer) {
+    const Attention& attention = layer.attention;
+    const FeedForward& feed_forward = layer.feed_forward;
+    std::string extras;
+    const auto add = [&](bool there, const std::string& what) {
+        if (there) extras += cat(extras.empty() ? "" : " ", what);
+    };
+    add(attention.q_bias || attention.k_bias || attention.v_bias, "qkv-bias");
+    add(attention.o_bias, "o-bias");
+    add(feed_forward.up_bias || feed_forward.down_bias || feed_forward.routing.bias, "ff-bias");
+    add(attention.qk_norm.group != QkNorm::Group::none,
+        cat("qk-norm-", name_of(qk_norm_names, attention.qk_norm.group)));
+    add(attention.soft_cap != 0, cat("soft-cap-", attention.soft_cap));
+    add(attention.clip != 0, cat("clip-", attention.clip));
+    add(attention.sinks, "sinks");
+    add(attention.kv_layer >= 0, cat("kv-of-", attention.kv_layer));
+    return extras;
+}
+
 // Layers that are alike are one line: "0-29".
-std::string layers_table(const std::vector<Layer>& layers) {
-    TextTable table({"layers", "heads", "kv heads", "head dim", "window", "feed-forward", "extras"});
+std::string layers_table(const Architecture& architecture) {
+    const std::vector<Layer>& layers = architecture.layers;
+    TextTable table(
+        {"layers", "heads", "kv heads", "head dim", "positions", "mask", "feed-forward", "extras"});
     size_t first = 0;
     while (first < layers.size()) {
-        const nlohmann::json description = layer_json(layers[first]);
         size_t last = first;
-        while (last + 1 < layers.size() && layer_json(layers[last + 1]) == description) ++last;
+        while (last + 1 < layers.size() && layers[last + 1] == layers[first]) ++last;
         const Attention& attention = layers[first].attention;
-        std::string extras;
-        if (attention.q_bias || attention.k_bias || attention.v_bias) extras += " qkv-bias";
-        if (attention.o_bias) extras += " o-bias";
-        if (attention.qk_norm.group != QkNorm::Group::none) extras += " qk-norm";
         table.add({first == last ? cat(first) : cat(first, '-', last), cat(attention.heads),
-                   cat(attention.kv_heads), cat(attention.head_dim),
-                   attention.window ? cat(attention.window) : "-", cat(layers[first].feed_forward.size),
-                   extras.empty() ? "" : extras.substr(1)});
+                   cat(attention.kv_heads), cat(attention.head_dim), positions_text(architecture, attention),
+                   mask_text(attention), feed_forward_text(layers[first].feed_forward),
+                   extras_text(layers[first])});
         first = last + 1;
     }
     return table.text();
+}
+
+std::string norm_text(const Architecture& architecture) {
+    const Norm& norm = architecture.norm;
+    return cat("norms: ", name_of(norm_names, norm.kind), norm.weight ? "" : " without weights",
+               norm.bias ? " with bias" : "", ", epsilon ", norm.epsilon, ", placed ",
+               name_of(placement_names, architecture.placement),
+               architecture.embedding_norm ? ", also after the embedding" : "",
+               architecture.output_norm ? "" : ", none at the output", "\n");
+}
+
+std::string scales_text(const Architecture& architecture) {
+    std::string text;
+    const auto add = [&](bool there, const std::string& what) {
+        if (there) text += cat(text.empty() ? "" : ", ", what);
+    };
+    add(architecture.positions != 0, cat(architecture.positions, " position embeddings"));
+    add(architecture.embedding != 0, cat("token table of ", architecture.embedding, " columns"));
+    add(architecture.embedding_scale != 1, cat("embeddings x ", architecture.embedding_scale));
+    add(architecture.residual_scale != 1, cat("residuals x ", architecture.residual_scale));
+    add(architecture.logit_scale != 1, cat("logits x ", architecture.logit_scale));
+    add(architecture.logit_soft_cap != 0, cat("logit soft cap ", architecture.logit_soft_cap));
+    add(architecture.output_bias, "output bias");
+    for (size_t i = 0; i < architecture.ropes.size(); ++i) {
+        const Rope& rope = architecture.ropes[i];
+        add(true, cat("rope ", i, " on ", rope.width, " elements by ",
+                      rope.pairs == RopePairs::halves ? "halves" : "neighbours"));
+        add(rope.magnitude != 1, cat("its magnitude ", fixed(rope.magnitude, 4)));
+        add(rope.short_length != 0, cat("other frequencies beyond ", rope.short_length, " positions"));
+    }
+    return text.empty() ? text : text + "\n";
 }
 
 std::string model_text(const Model& model) {
@@ -131,8 +281,8 @@ std::string model_text(const Model& model) {
     std::string out = cat(model.name, "  (", model.path.string(), ")\n", "family ", architecture.family, ", ",
                           architecture.layers.size(), " layers, hidden ", architecture.hidden,
                           ", vocabulary ", architecture.vocab, ", context ", architecture.context,
-                          architecture.tied_embeddings ? ", tied embeddings" : "", "\n\n");
-    out += layers_table(architecture.layers) + "\n";
+                          architecture.tied_embeddings ? ", tied embeddings" : "", "\n");
+    out += norm_text(architecture) + scales_text(architecture) + "\n" + layers_table(architecture) + "\n";
     TextTable tensors({"tensor", "role", "type", "rows", "cols", "bytes"});
     for (const TensorRow& row : tensor_rows(model))
         tensors.add({row.view->name, row.role.empty() ? "(unused)" : row.role,
@@ -190,7 +340,7 @@ std::string header_report(const Gguf& header, const std::string& reason, bool js
 
 Action define_inspect(CLI::App& app, const Common& common) {
     auto name = std::make_shared<std::string>();
-    app.add_option("MODEL", *name, "GGUF file or name of a pulled model (as -m)");
+    app.add_option("MODEL", *name, "GGUF file, Hugging Face folder or name of a pulled model (as -m)");
     return [name, &common] {
         const std::string path = resolve_model(name->empty() ? common.model : *name);
         try {

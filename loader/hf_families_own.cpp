@@ -1,0 +1,172 @@
+// Models that no Hugging Face class stands for, in the form of the fixtures' own references: one row per
+// family.
+#include "hf_families.h"
+
+#include "fail.h"
+
+#include <cmath>
+
+namespace scoria {
+namespace {
+
+using Layers = WindowRule::Layers;
+
+constexpr Routing softmax_experts{};
+
+/// "Attention is off by one" (Miller 2023): a sink of score 0, so exp(0) = 1 in the sum.
+void adjust_softmax1(Reading& r) {
+    expect_flag(r.settings, "softmax_plus_one", true, true);
+    for (size_t i = 0; i < r.architecture.layers.size(); ++i) {
+        Attention& attention = r.architecture.layers[i].attention;
+        attention.sinks = true;
+        r.synthesised[{Role::sinks, static_cast<int32_t>(i)}].assign(attention.heads, 0.0f);
+    }
+}
+
+void adjust_palm(Reading& r) {
+    r.architecture.logit_scale = static_cast<float>(r.settings.positive("logit_scale", 1.0));
+}
+
+/// T5's buckets (Raffel et al. 2020), one table for all layers.
+void adjust_lamda(Reading& r) {
+    const char* name = "relative_attention_num_buckets";
+    const uint32_t buckets = r.settings.size(name, 1 << 16);
+    const uint32_t most = r.settings.size("relative_attention_max_distance", 1 << 24);
+    const StoredTensor* table = r.catalog.find("rel_bias.weight");
+    if (table != nullptr && !table->shape.empty() && table->shape[0] != buckets)
+        r.settings.wrong(name, cat(table->shape[0], " as in rel_bias.weight"));
+    for (Layer& layer : r.architecture.layers) {
+        layer.attention.bias = PositionBias::table;
+        layer.attention.bias_span = most + 1;
+        layer.attention.scale =
+            static_cast<float>(r.settings.positive("attention_scale", double{layer.attention.scale}));
+    }
+}
+
+void adjust_gpt3(Reading& r) { expect_text(r.settings, "attention_pattern", "dense_banded"); }
+
+/// Child et al. 2019, section 4: two sets of keys, one per layer in turn or both at once.
+void adjust_sparse(Reading& r) {
+    const std::string pattern = r.settings.text("attention_pattern");
+    const std::string factorization = r.settings.text("factorization", "interleaved");
+    const bool strided = pattern == "strided", merged = factorization == "merged";
+    if (!strided && pattern != "fixed") r.settings.wrong("attention_pattern", "strided or fixed");
+    if (!merged && factorization != "interleaved") r.settings.wrong("factorization", "interleaved or merged");
+    const uint32_t stride = r.settings.size("stride", most_size);
+    const uint32_t summary = strided ? 0 : r.settings.size("summary_size", stride);
+    for (size_t i = 0; i < r.architecture.layers.size(); ++i) {
+        Attention& attention = r.architecture.layers[i].attention;
+        attention.stride = stride;
+        attention.summary = summary;
+        const bool first = i % 2 == 0;
+        if (merged)
+            attention.mask = strided ? Mask::strided_union : Mask::fixed_union;
+        else if (strided)
+            attention.mask = first ? Mask::causal : Mask::strided;
+        else
+            attention.mask = first ? Mask::fixed_block : Mask::fixed_summary;
+        if (attention.mask != Mask::causal) continue;
+        attention.window = stride + 1;  // i - j <= stride
+        attention.stride = 0;
+    }
+}
+
+/// Brandon et al. 2024: of every `cla_share_factor` layers the first has keys and values, the others read
+/// them.
+void adjust_hunyuan_large(Reading& r) {
+    const uint32_t share = r.settings.size("cla_share_factor", most_layers, 1);
+    const bool normed = r.settings.flag("use_qk_norm", true);
+    for (size_t i = 0; i < r.architecture.layers.size(); ++i) {
+        Attention& attention = r.architecture.layers[i].attention;
+        if (i % share != 0) attention.kv_layer = static_cast<int32_t>(i - i % share);
+        if (!normed) attention.qk_norm.group = QkNorm::Group::none;
+    }
+}
+
+/// Rows of pixels: [PE(t / row_length) | PE(t mod row_length)], each of half the width with sine and cosine
+/// by turns (Vaswani et al. 2017, section 3.5).
+void adjust_image_transformer(Reading& r) {
+    Architecture& architecture = r.architecture;
+    const uint32_t row_length = r.settings.size("row_length", most_size);
+    const uint32_t width = architecture.hidden / 2;
+    if (architecture.hidden % 4 != 0) r.settings.wrong("hidden_size", "a multiple of 4");
+    if (uint64_t{architecture.context} * architecture.hidden > most_size)
+        r.settings.wrong("max_position_embeddings", "a table of at most 2^28 numbers");
+    architecture.positions = architecture.context;
+    std::vector<float>& table = r.synthesised[{Role::position_embedding, -1}];
+    table.reserve(size_t{architecture.context} * architecture.hidden);
+    for (uint32_t t = 0; t < architecture.context; ++t)
+        for (const uint32_t place : {t / row_length, t % row_length})
+            for (uint32_t k = 0; k < width; ++k) {
+                const double angle = place * std::pow(10000.0, -2.0 * (k / 2) / width);
+                table.push_back(static_cast<float>(k % 2 == 0 ? std::sin(angle) : std::cos(angle)));
+            }
+    for (Layer& layer : architecture.layers) {
+        layer.attention.mask = Mask::local_block;
+        layer.attention.stride = r.settings.size("query_block_length", most_size);
+        layer.attention.summary = r.settings.size("memory_block_length", most_size, {}, 0);
+    }
+}
+
+}  // namespace
+
+std::span<const Family> own_families() {
+    static const Family families[] = {
+        {.name = "softmax1", .tensors = {hf::own}, .adjust = adjust_softmax1},
+        {.name = "palm",
+         .tensors = {hf::own},
+         .norm = NormKind::layer,
+         .placement = NormPlacement::parallel,
+         .pairs = RopePairs::interleaved,
+         .adjust = adjust_palm},
+        {.name = "lamda",
+         .tensors = {hf::own},
+         .rope = false,
+         .activation = Activation::gelu_tanh,
+         .adjust = adjust_lamda},
+        {.name = "gpt3",
+         .tensors = {hf::own},
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .qkv_bias = biased,
+         .o_bias = biased,
+         .rope = false,
+         .window = {Layers::all},
+         .activation = Activation::gelu_tanh,
+         .gated = false,
+         .feed_forward_bias = biased,
+         .positions = true,
+         .adjust = adjust_gpt3},
+        {.name = "sparse-transformer",
+         .tensors = {hf::own},
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .qkv_bias = biased,
+         .o_bias = biased,
+         .rope = false,
+         .activation = Activation::gelu_tanh,
+         .gated = false,
+         .feed_forward_bias = biased,
+         .positions = true,
+         .adjust = adjust_sparse},
+        {.name = "image-transformer",
+         .tensors = {hf::own},
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .placement = NormPlacement::post,
+         .output_norm = false,
+         .rope = false,
+         .activation = Activation::relu,
+         .gated = false,
+         .adjust = adjust_image_transformer},
+        {.name = "hunyuan-large",
+         .tensors = {hf::own},
+         .qk_norm = QkNorm::Group::head,
+         .qk_norm_after_rope = true,
+         .routing = &softmax_experts,
+         .adjust = adjust_hunyuan_large},
+    };
+    return families;
+}
+
+}  // namespace scoria
