@@ -64,7 +64,7 @@ Planned plan_for(const Model& model, const Graph& graph, const Plan& plan, const
         planned.layout.tokens /= 2;
         planned.placement = place_arena(graph, plan, planned.layout.tokens, caps);
     }
-    const uint64_t logits_rows = caps.max_binding / (4ull * architecture.vocab);
+    const uint64_t logits_rows = caps.max_binding / (4ull * architecture.logits());
     planned.layout.outputs = uint32_t(std::clamp<uint64_t>(logits_rows, 1, max_outputs));
 
     memory.weights = DeviceModel::bytes(plan, architecture, caps, memory.context);
@@ -73,8 +73,8 @@ Planned plan_for(const Model& model, const Graph& graph, const Plan& plan, const
         memory.context = positions;
         planned.layout.blocks = (positions + kv_block_tokens - 1) / kv_block_tokens;
         memory.kv = KvCache::bytes(architecture, kv, positions);
-        memory.scratch = planned.placement.bytes + 4ull * architecture.vocab + 4ull * planned.layout.words() +
-                         sampler_bytes(architecture.vocab);
+        memory.scratch = planned.placement.bytes + 4ull * architecture.logits() +
+                         4ull * planned.layout.words() + sampler_bytes(architecture.logits());
     };
     size_for(memory.context);
     while (!options.context && !memory.fits() && memory.context > kv_block_tokens)

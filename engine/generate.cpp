@@ -127,7 +127,7 @@ GenerateResult Generation::run() {
 
 void Session::Impl::sample(vk::Recorder& recorder, bool greedy) const {
     OpContext context{recorder, engine.device.caps()};
-    const uint32_t vocab = engine.model->architecture.vocab;
+    const uint32_t vocab = engine.model->architecture.logits();
     const SampleArgs args{.logits = {workspace.logits.view(0, 4ull * vocab), 1, vocab, vocab, 0},
                           .sampler = sampler.view(),
                           .scratch = sample_scratch.view(),

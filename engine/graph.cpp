@@ -149,10 +149,11 @@ class Builder {
         q = rope("q rotated", q, shape, shape.heads);
         if (own_kv) k = rope("k rotated", *k, shape, shape.kv_heads);
         normed(shape.qk_norm.after_rope);
-        const TensorId heads =
-            emit(op::Attention{q, k, v, tensor("attention heads", q_cols), uint32_t(layer_), shape,
-                               optional(shape.bias != PositionBias::none, Role::position_bias),
-                               optional(shape.sinks, Role::sinks)});
+        const TensorId heads = emit(
+            op::Attention{q, k, v, tensor("attention heads", q_cols), uint32_t(layer_), shape,
+                          shape.bias == PositionBias::none ? std::nullopt
+                                                           : std::optional(WeightRef{Role::position_bias, 0}),
+                          optional(shape.sinks, Role::sinks)});
         return linear("attention out", heads, architecture_.hidden, Role::o,
                       optional(shape.o_bias, Role::o_bias));
     }
@@ -210,7 +211,7 @@ class Builder {
         graph_.last_hidden = x;
         if (architecture_.embedding)
             x = linear("embedding out", x, architecture_.embedding, Role::embedding_out);
-        x = linear("logits", x, architecture_.vocab,
+        x = linear("logits", x, architecture_.logits(),
                    architecture_.tied_embeddings ? Role::token_embedding : Role::output,
                    optional(architecture_.output_bias, Role::output_bias));
         if (architecture_.logit_scale != 1)

@@ -30,14 +30,14 @@ Session::Impl::Impl(Engine::Impl& owner)
     workspace.pinned = engine.options.deterministic;
     workspace.step = device_buffer(4ull * workspace.layout.words());
     workspace.arena = device_buffer(workspace.placement.bytes);
-    workspace.logits = device_buffer(4ull * engine.model->architecture.vocab);
+    workspace.logits = device_buffer(4ull * engine.model->architecture.logits());
     sampler = device_buffer(4ull * sampler_words());
     const std::vector<Rope>& ropes = engine.model->architecture.ropes;
     if (std::ranges::any_of(ropes, [](const Rope& rope) { return rope.short_length != 0; }))
         for (const Rope& rope : ropes)
             workspace.ropes.push_back(device_buffer(4 * rope_table_floats(rope, engine.memory.context)));
     upload_rotations();
-    sample_scratch = device_buffer(sample_scratch_bytes(engine.model->architecture.vocab));
+    sample_scratch = device_buffer(sample_scratch_bytes(engine.model->architecture.logits()));
     results = vk::Buffer(engine.device, 8ull * result_slots, vk::MemoryUse::readback);
 
     // One sequence owns all blocks, in order.
@@ -147,7 +147,7 @@ void Session::Impl::check_ids(std::span<const TokenId> ids) const {
 }
 
 void Session::Impl::reserve_logits(uint32_t rows) {
-    const uint64_t bytes = 4ull * engine.model->architecture.vocab * rows;
+    const uint64_t bytes = 4ull * engine.model->architecture.logits() * rows;
     if (workspace.logits.size() >= bytes) return;
     workspace.logits = vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
     invalidate_decode();
@@ -259,7 +259,7 @@ std::vector<float> Session::logits() {
     if (impl_->tokens.empty())
         fail(Status::bad_argument, "logits", "expected at least one appended token, got none");
     impl_->compute_pending(nullptr);
-    return impl_->read_floats(impl_->workspace.logits.view(), impl_->engine.model->architecture.vocab);
+    return impl_->read_floats(impl_->workspace.logits.view(), impl_->engine.model->architecture.logits());
 }
 
 ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states) {
@@ -268,7 +268,7 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states)
     s.set_rotations(s.tokens.size() + ids.size());
     if (s.computed < s.tokens.size()) s.compute_rest(nullptr);
     const Architecture& architecture = s.engine.model->architecture;
-    ForwardResult result{uint32_t(ids.size()), architecture.vocab, architecture.hidden, {}, {}, {}};
+    ForwardResult result{uint32_t(ids.size()), architecture.logits(), architecture.hidden, {}, {}, {}};
     if (hidden_states) result.hidden.resize(s.engine.graph.hidden.size());
     const uint32_t chunk = s.forward_chunk();
     s.reserve_logits(std::min(chunk, uint32_t(ids.size())));

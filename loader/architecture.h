@@ -165,6 +165,7 @@ struct Architecture {
     float residual_scale = 1;     // multiplies what a block adds to the stream
     bool output_norm = true;
     uint32_t outputs = 0;  // rows of Role::output, so logits, where not `vocab` (ImageGPT); 0: vocab
+    uint32_t logits() const { return outputs ? outputs : vocab; }
     bool output_bias = false;
     bool tied_embeddings = false;  // logits = token_embedding . x
     float logit_scale = 1;         // multiplies logits

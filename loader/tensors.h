@@ -36,7 +36,7 @@ enum class Role : uint8_t {
     k_norm,         // likewise
     q_norm_bias,    // as q_norm
     k_norm_bias,    // as k_norm
-    position_bias,  // [heads] slopes, or [heads, span]; of layer 0 for all layers if they share it
+    position_bias,  // [heads] slopes, or [heads, span]; of layer 0, shared by all
     sinks,          // [heads]
     attention_post_norm,          // [hidden]
     attention_post_norm_bias,     // [hidden]
