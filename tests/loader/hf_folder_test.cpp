@@ -1,40 +1,13 @@
 // Hugging Face folders: every decoder fixture under both forms of config.json, and folders that lie.
 #include "fail.h"
 #include "model.h"
-#include "role_shapes.h"
 #include "test_env.h"
+#include "weight_check.h"
 
 #include <doctest/doctest.h>
 
 using namespace scoria;
 using namespace scoria::test;
-
-namespace {
-
-/// Each weight that the architecture has is there, in its shape, and can be read to its end.
-void check_weights(const Model& model) {
-    size_t wanted = 0;
-    for (const RoleRule& rule : role_rules()) {
-        const size_t count = rule.of_layer ? model.architecture.layers.size() : 1;
-        for (size_t i = 0; i < count; ++i) {
-            const RoleShape shape = rule.shape(model.architecture, model.architecture.layers[i], i);
-            if (shape.rows == 0) continue;
-            ++wanted;
-            const WeightRef ref{rule.role, rule.of_layer ? static_cast<int32_t>(i) : -1};
-            CAPTURE(role_name(ref.role));
-            CAPTURE(ref.layer);
-            const auto found = model.weights.find(ref);
-            REQUIRE(found != model.weights.end());
-            CHECK(found->second.rows == shape.rows);
-            CHECK(found->second.cols == shape.cols);
-            std::vector<std::byte> bytes(found->second.bytes());
-            model.tensors->read(found->second, 0, bytes);
-        }
-    }
-    CHECK(model.weights.size() == wanted);
-}
-
-}  // namespace
 
 TEST_CASE("decoder fixtures open alike from both forms of config" * needs_fixtures()) {
     const char* names[] = {
