@@ -1,0 +1,85 @@
+// Every model of fixtures/models that opens, from its folder, on both executors. $SCORIA_ONLY=NAME runs one.
+#include "fail.h"
+#include "reference/executor.h"
+#include "support/compare.h"
+#include "support/device.h"
+#include "support/golden.h"
+
+#include <set>
+
+using namespace scoria;
+using namespace scoria::test;
+
+namespace {
+
+constexpr double strict_error = 2e-3;     // fixtures/MODELS.md, "Tolerances"
+constexpr double reference_error = 1e-5;  // of the goldens themselves, rounded to float32
+
+const char* const decoders[] = {
+    "llama1",    "llama2",        "llama3",        "llama3.2-tied", "llama-linear-scaling", "llama-dynamic-ntk",
+    "llama-yarn", "yi",           "deepseek-67b",  "smollm2",       "smollm3",              "mistral",
+    "qwen2",     "qwen2.5-tied",  "qwen3",         "granite",       "softmax1",             "phi3",
+    "phi3-longrope", "phi4",      "hunyuan-dense",
+};
+
+std::vector<std::string> chosen() {
+    const std::string only = variable("SCORIA_ONLY");
+    if (!only.empty()) return {only};
+    return {std::begin(decoders), std::end(decoders)};
+}
+
+/// One result against the golden of a case.
+template <class Result>
+void check_result(const Safetensors& golden, const std::string& name, const Result& result, double bound) {
+    const double error = largest_error(golden.read<float>(name + ".logits"), result.logits);
+    CHECK(error <= bound);
+    for (size_t i = 0; i < result.hidden.size(); ++i) {
+        const std::string key = cat(name, ".hidden.", i);
+        CAPTURE(key);
+        CHECK(largest_error(golden.read<float>(key), result.hidden[i]) <= bound);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("reference: decoders from their folders reproduce their goldens" * needs_fixtures()) {
+    for (const std::string& family : chosen()) {
+        CAPTURE(family);
+        const std::string folder = fixtures() + "/models/" + family;
+        const Model model = open_model(folder);
+        const Safetensors golden(folder + "/golden.safetensors");
+        for (const std::string name : golden_cases) {
+            CAPTURE(name);
+            const std::vector<TokenId> ids = read_ids(golden, name + ".input_ids");
+            reference::Executor executor(model);
+            check_result(golden, name, executor.forward(ids), reference_error);
+            if (name != "short") continue;
+            executor.reset();
+            const std::vector<TokenId> expected = read_ids(golden, name + ".greedy");
+            CHECK(executor.greedy(ids, uint32_t(expected.size())) == expected);
+        }
+    }
+}
+
+TEST_CASE("vulkan: decoders from their folders reproduce their goldens" * needs_fixtures()) {
+    for (const std::string& family : chosen()) {
+        CAPTURE(family);
+        const std::string folder = fixtures() + "/models/" + family;
+        Engine engine(std::make_shared<const Model>(open_model(folder)), engine_options(Precision::strict));
+        const Safetensors golden(folder + "/golden.safetensors");
+        for (const std::string name : golden_cases) {
+            CAPTURE(name);
+            const std::vector<TokenId> ids = read_ids(golden, name + ".input_ids");
+            Session session(engine);
+            check_result(golden, name, session.forward(ids, true), strict_error);
+            const std::vector<TokenId> expected = read_ids(golden, name + ".greedy");
+            Session fresh(engine);
+            fresh.append(ids);
+            GenerateOptions options;
+            options.max_tokens = uint32_t(expected.size());
+            options.ignore_end = true;
+            CHECK(fresh.generate(options).tokens == expected);
+        }
+        CHECK(engine.device().validation_errors() == 0);
+    }
+}
