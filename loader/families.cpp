@@ -262,6 +262,10 @@ void set_biases(const Family& family, const Settings& settings, const Catalog& c
     }
 }
 
+void set_scale(Architecture& architecture, double scale) {
+    for (Layer& layer : architecture.layers) layer.attention.scale = static_cast<float>(scale);
+}
+
 std::vector<float> alibi_slopes(uint32_t heads) {
     uint32_t power = 1;
     while (power * 2 <= heads) power *= 2;

@@ -95,6 +95,8 @@ void assign_ropes(const Family& family, const Settings& settings, Architecture& 
 void set_biases(const Family& family, const Settings& settings, const Catalog& catalog,
                 Architecture& architecture);
 
+void set_scale(Architecture& architecture, double scale);
+
 /// Press et al. 2022, section 3: 2^(-8 h / n), h from 1; between powers of two every second one of the next.
 std::vector<float> alibi_slopes(uint32_t heads);
 /// Gives every layer ALiBi instead of rotation; slopes times `scale`.

@@ -17,7 +17,6 @@ bool is_harmless_key(std::string_view name) {
                                           "attention.value_length",
                                           "attention.causal",
                                           "expert_shared_count",
-                                          "use_parallel_residual",
                                           "rope.scaling.finetuned",
                                           "attention.group_norm_groups"};
     return std::ranges::find(names, name) != std::end(names);
@@ -87,8 +86,11 @@ std::vector<Rope> read_ropes(const Family& family, const Settings& keys, const A
         rope.original_length = keys.size("rope.scaling.original_context_length", most_size);
     }
     std::vector<Rope> ropes;
-    if (keys.has("rope.scaling.attn_factor")) rope.magnitude = keys.positive("rope.scaling.attn_factor");
     ropes.push_back(make_rope(rope, "gguf"));
+    // For LongRoPE the converter writes the whole magnitude, else a factor of it.
+    if (const char* key = "rope.scaling.attn_factor"; keys.has(key))
+        ropes[0].magnitude =
+            keys.positive(key) * (rope.scaling == RopeScaling::longrope ? 1 : ropes[0].magnitude);
     if (family.local_rope_base > 0) {
         RopeSettings local = unscaled;
         local.base = keys.positive("rope.freq_base_swa", family.local_rope_base);

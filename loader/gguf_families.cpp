@@ -49,20 +49,303 @@ constexpr TensorRow common[] = {
     {Role::down_bias, LAYER "ffn_down.bias"},
     {Role::feed_forward_post_norm, LAYER "post_ffw_norm.weight"},
 };
+constexpr TensorRow experts[] = {
+    {Role::router, LAYER "ffn_gate_inp.weight"},
+    {Role::router_bias, LAYER "ffn_gate_inp.bias"},
+    {Role::expert_gate, LAYER "ffn_gate_exps.weight"},
+    {Role::expert_gate_bias, LAYER "ffn_gate_exps.bias"},
+    {Role::expert_up, LAYER "ffn_up_exps.weight"},
+    {Role::expert_up_bias, LAYER "ffn_up_exps.bias"},
+    {Role::expert_down, LAYER "ffn_down_exps.weight"},
+    {Role::expert_down_bias, LAYER "ffn_down_exps.bias"},
+    {Role::expert_gate, LAYER "ffn_gate.@.weight", per_expert},  // older files
+    {Role::expert_up, LAYER "ffn_up.@.weight", per_expert},
+    {Role::expert_down, LAYER "ffn_down.@.weight", per_expert},
+    {Role::shared_gate, LAYER "ffn_gate_shexp.weight"},
+    {Role::shared_up, LAYER "ffn_up_shexp.weight"},
+    {Role::shared_down, LAYER "ffn_down_shexp.weight"},
+    {Role::shared_expert_gate, LAYER "ffn_gate_inp_shexp.weight"},
+};
+constexpr TensorRow gpt_oss[] = {
+    {Role::feed_forward_norm, LAYER "post_attention_norm.weight"},
+    {Role::sinks, LAYER "attn_sinks.weight"},
+};
+constexpr TensorRow fused_gate_up[] = {
+    {Role::gate, LAYER "ffn_up.weight", gate_up},
+    {Role::up, LAYER "ffn_up.weight", gate_up},
+};
+constexpr TensorRow falcon_40b[] = {
+    // of 7B and 2, attn_norm is the only norm
+    {Role::attention_norm, LAYER "attn_norm_2.weight"},
+    {Role::attention_norm_bias, LAYER "attn_norm_2.bias"},
+    {Role::feed_forward_norm, LAYER "attn_norm.weight"},
+    {Role::feed_forward_norm_bias, LAYER "attn_norm.bias"},
+};
 #undef LAYER
+
+constexpr Routing softmax_experts{};
+constexpr Routing renormalised_experts{.renormalise = true};
+constexpr Routing gated_shared_experts{.shared_gate = true};
+constexpr Routing gpt_oss_experts{.score = Routing::Score::softmax_chosen,
+                                  .router_bias = true,
+                                  .bias = true,
+                                  .clamp = 7,
+                                  .gate_slope = 1.702f};
+
+float number(const Settings& keys, const char* name, double otherwise) {
+    return static_cast<float>(keys.positive(name, otherwise));
+}
+
+void adjust_alibi(Reading& r) {
+    if (r.settings.positive("attention.max_alibi_bias", 8.0) != 8)
+        r.settings.wrong("attention.max_alibi_bias", "8");
+    use_alibi(r);
+}
+
+void adjust_falcon(Reading& r) {
+    if (r.catalog.find("blk.0.attn_norm_2.weight") != nullptr)
+        r.architecture.placement = NormPlacement::parallel_2;
+}
+
+void adjust_command_r(Reading& r) {
+    r.architecture.logit_scale = number(r.settings, "logit_scale", 0.0625);
+    if (r.catalog.find("blk.0.attn_q_norm.weight") == nullptr) return;
+    for (Layer& layer : r.architecture.layers) {  // Command R+
+        layer.attention.qk_norm.group = QkNorm::Group::head;
+        layer.attention.qk_norm.own_weights = true;
+    }
+}
+
+void adjust_granite(Reading& r) {
+    r.architecture.embedding_scale = number(r.settings, "embedding_scale", 1);
+    r.architecture.residual_scale = number(r.settings, "residual_scale", 1);
+    r.architecture.logit_scale = static_cast<float>(1 / r.settings.positive("logit_scale", 1.0));
+    const Attention& attention = r.architecture.layers.front().attention;
+    set_scale(r.architecture, r.settings.positive("attention.scale", double{attention.scale}));
+}
+
+void adjust_gemma2(Reading& r) {
+    for (Layer& layer : r.architecture.layers)
+        layer.attention.soft_cap = number(r.settings, "attn_logit_softcapping", 0);
+    // The file does not hold query_pre_attn_scalar: the head's width, but for the 27B models.
+    const size_t layers = r.architecture.layers.size();
+    const uint32_t heads = r.architecture.layers.front().attention.heads;
+    if (layers == 46 || layers == 62)
+        set_scale(r.architecture, 1 / std::sqrt(double(r.architecture.hidden) / heads));
+}
+
+void adjust_parallel(Reading& r) {
+    const bool parallel =
+        r.settings.flag("use_parallel_residual", r.architecture.placement != NormPlacement::pre);
+    if (!parallel) r.architecture.placement = NormPlacement::pre;
+}
+
+void adjust_stablelm(Reading& r) {
+    if (r.settings.flag("use_parallel_residual", false)) r.architecture.placement = NormPlacement::parallel;
+}
+
+void adjust_gpt_oss(Reading& r) {
+    for (Layer& layer : r.architecture.layers) layer.attention.sinks = true;
+}
 
 }  // namespace
 
 std::span<const Family> gguf_families() {
     static const Family families[] = {
         {.name = "llama",  // Mistral, Mixtral and SmolLM2 as well; the converter permutes rows of q and k
+         .tensors = {common, experts},
+         .qkv_bias = if_present,
+         .o_bias = if_present,
+         .pairs = RopePairs::interleaved,
+         .window = {Layers::all},
+         .feed_forward_bias = if_present,
+         .routing = &renormalised_experts},
+        {.name = "qwen2", .tensors = {common}, .qkv_bias = biased, .window = {Layers::all}},
+        {.name = "qwen2moe",
+         .tensors = {common, experts},
+         .qkv_bias = biased,
+         .routing = &gated_shared_experts},
+        {.name = "qwen3",
+         .tensors = {common},
+         .qkv_bias = if_present,
+         .qk_norm = QkNorm::Group::head,
+         .window = {Layers::all}},
+        {.name = "qwen3moe",
+         .tensors = {common, experts},
+         .qkv_bias = if_present,
+         .qk_norm = QkNorm::Group::head,
+         .routing = &renormalised_experts},
+        {.name = "smollm3",  // a descendant of llama's converter
          .tensors = {common},
          .qkv_bias = if_present,
          .o_bias = if_present,
          .pairs = RopePairs::interleaved,
-         .window = {Layers::all}},
-        {.name = "qwen2", .tensors = {common}, .qkv_bias = biased, .window = {Layers::all}},
-        {.name = "qwen3", .tensors = {common}, .qk_norm = QkNorm::Group::head, .window = {Layers::all}},
+         .no_rope_every = 4},
+        {.name = "granite",  // likewise
+         .tensors = {common},
+         .qkv_bias = if_present,
+         .o_bias = if_present,
+         .pairs = RopePairs::interleaved,
+         .feed_forward_bias = if_present,
+         .adjust = adjust_granite},
+        {.name = "phi3", .tensors = {fused_gate_up, common}, .window = {Layers::all}},
+        {.name = "glm4",
+         .tensors = {fused_gate_up, common},
+         .placement = NormPlacement::sandwich,
+         .qkv_bias = if_present,
+         .pairs = RopePairs::interleaved},
+        {.name = "hunyuan-dense",
+         .tensors = {common},
+         .qk_norm = QkNorm::Group::head,
+         .qk_norm_after_rope = true},
+        {.name = "hunyuan-moe",
+         .tensors = {common, experts},
+         .qk_norm = QkNorm::Group::head,
+         .qk_norm_after_rope = true,
+         .routing = &renormalised_experts},
+        {.name = "gemma",  // the converter adds 1 to the norms of all Gemmas
+         .tensors = {common},
+         .activation = Activation::gelu_tanh,
+         .root_embedding_scale = true},
+        {.name = "gemma2",
+         .tensors = {common},
+         .placement = NormPlacement::sandwich,
+         .window = {Layers::not_every, 2},
+         .activation = Activation::gelu_tanh,
+         .root_embedding_scale = true,
+         .adjust = adjust_gemma2},
+        {.name = "gemma3",
+         .tensors = {common},
+         .placement = NormPlacement::sandwich,
+         .qk_norm = QkNorm::Group::head,
+         .rope_base = 1e6,
+         .local_rope_base = 1e4,
+         .window = {Layers::not_every, 6},
+         .activation = Activation::gelu_tanh,
+         .root_embedding_scale = true,
+         .adjust = adjust_gemma2},
+        {.name = "command-r",
+         .tensors = {common},
+         .norm = NormKind::layer,
+         .placement = NormPlacement::parallel,
+         .pairs = RopePairs::interleaved,
+         .adjust = adjust_command_r},
+        {.name = "cohere2",
+         .tensors = {common},
+         .norm = NormKind::layer,
+         .placement = NormPlacement::parallel,
+         .pairs = RopePairs::interleaved,
+         .full_layers_rotate = false,
+         .window = {Layers::not_every, 4},
+         .adjust = adjust_command_r},
+        {.name = "olmo",  // q and k permuted as for llama
+         .tensors = {common},
+         .norm = NormKind::layer,
+         .norm_weight = false,
+         .clips = true,
+         .pairs = RopePairs::interleaved},
+        {.name = "olmo2",
+         .tensors = {common},
+         .placement = NormPlacement::output,
+         .qk_norm = QkNorm::Group::projection},
+        {.name = "olmoe",
+         .tensors = {common, experts},
+         .qk_norm = QkNorm::Group::projection,
+         .clips = true,
+         .routing = &softmax_experts},
+        {.name = "gpt-oss",
+         .tensors = {gpt_oss, common, experts},
+         .qkv_bias = biased,
+         .o_bias = biased,
+         .window = {Layers::not_every, 2},
+         .routing = &gpt_oss_experts,
+         .adjust = adjust_gpt_oss},
+        {.name = "gpt2",
+         .tensors = {common},
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .qkv_bias = biased,
+         .o_bias = biased,
+         .rope = false,
+         .activation = Activation::gelu_tanh,
+         .gated = false,
+         .feed_forward_bias = biased,
+         .positions = true},
+        {.name = "gptneox",
+         .tensors = {common},
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .placement = NormPlacement::parallel_2,
+         .qkv_bias = if_present,
+         .o_bias = if_present,
+         .activation = Activation::gelu,
+         .gated = false,
+         .feed_forward_bias = biased,
+         .adjust = adjust_parallel},
+        {.name = "bloom",
+         .tensors = {common},
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .qkv_bias = biased,
+         .o_bias = biased,
+         .rope = false,
+         .activation = Activation::gelu_tanh,
+         .gated = false,
+         .feed_forward_bias = biased,
+         .embedding_norm = true,
+         .adjust = adjust_alibi},
+        {.name = "mpt",
+         .tensors = {common},
+         .norm = NormKind::layer,
+         .clips = true,
+         .rope = false,
+         .activation = Activation::gelu,
+         .gated = false,
+         .adjust = adjust_alibi},
+        {.name = "falcon",
+         .tensors = {falcon_40b, common},
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .placement = NormPlacement::parallel,
+         .activation = Activation::gelu,
+         .gated = false,
+         .adjust = adjust_falcon},
+        {.name = "phi2",
+         .tensors = {common},
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .placement = NormPlacement::parallel,
+         .qkv_bias = biased,
+         .o_bias = biased,
+         .activation = Activation::gelu_tanh,
+         .gated = false,
+         .feed_forward_bias = biased,
+         .output_bias = biased},
+        {.name = "starcoder2",
+         .tensors = {common},
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .qkv_bias = if_present,
+         .o_bias = if_present,
+         .window = {Layers::all},
+         .activation = Activation::gelu_tanh,
+         .gated = false,
+         .feed_forward_bias = if_present},
+        {.name = "stablelm",
+         .tensors = {common},
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .qkv_bias = if_present,
+         .adjust = adjust_stablelm},
+        {.name = "nemotron",  // the converter adds 1 to the norms
+         .tensors = {common},
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .qkv_bias = if_present,
+         .o_bias = if_present,
+         .activation = Activation::relu_squared,
+         .gated = false,
+         .feed_forward_bias = if_present},
     };
     return families;
 }

@@ -209,10 +209,6 @@ std::span<const Family> hugging_face_families() {
     return families;
 }
 
-void set_scale(Architecture& architecture, double scale) {
-    for (Layer& layer : architecture.layers) layer.attention.scale = static_cast<float>(scale);
-}
-
 void expect_flag(const Settings& settings, const char* name, bool expected, bool otherwise) {
     if (settings.flag(name, otherwise) != expected)
         fail(Status::unsupported, settings.where(), settings.full_name(name), ": expected ",

@@ -13,7 +13,6 @@ std::span<const Family> expert_families();  // mixtures of experts
 std::span<const Family> own_families();     // the fixtures' own references
 
 // Helpers of rows.
-void set_scale(Architecture& architecture, double scale);
 /// Errors: unsupported, where a field has not the one value that this build computes.
 void expect_flag(const Settings& settings, const char* name, bool expected, bool otherwise);
 void expect_text(const Settings& settings, const char* name, const char* expected);

@@ -2,6 +2,7 @@
 #include "gguf_builder.h"
 #include "model.h"
 #include "test_env.h"
+#include "weight_check.h"
 
 #include <doctest/doctest.h>
 
@@ -168,4 +169,73 @@ TEST_CASE("the default model") {
     CHECK(model.weights.at({Role::q, 29}).type == TensorType::q4_1);
     CHECK(model.architecture.tied_embeddings);
     CHECK(model.tokenizer->kind() == "gpt2 (smollm)");
+}
+
+TEST_CASE("GGUF fixtures of decoders have every weight, and the architecture of their folders" *
+          needs_fixtures()) {
+    struct Case {
+        const char* file;
+        bool permuted;  // the converter made halves of pairs into neighbours
+    };
+    const Case cases[] = {
+        {"llama1", true},
+        {"llama3.2-tied", true},
+        {"llama-linear-scaling", true},
+        {"deepseek-67b", true},
+        {"smollm2", true},
+        {"qwen2", false},
+        {"qwen3", false},
+        {"mixtral", true},
+        {"qwen2-moe", false},
+        {"smollm3", true},
+        {"phi4", false},
+        {"hunyuan-moe", false},
+        {"gemma", false},
+        {"cohere", false},
+        {"olmo", true},
+        {"olmo2", false},
+        {"gpt2", false},
+        {"bloom", false},
+        {"falcon-7b-style", false},
+        {"falcon2-11b-style", false},
+        {"phi", false},
+    };
+    for (const Case& c : cases) {
+        CAPTURE(c.file);
+        const Model model = open_model(fixtures() + "/gguf/" + c.file + ".gguf");
+        check_weights(model);
+        CHECK(model.unused.empty());
+        Architecture folder = open_model(fixtures() + "/models/" + c.file).architecture;
+        if (c.permuted)
+            for (Rope& rope : folder.ropes) rope.pairs = interleaved;
+        folder.family = model.architecture.family;
+        folder.context = model.architecture.context;  // some converters write another
+        for (size_t i = 0; i < folder.ropes.size(); ++i) {
+            CHECK(folder.ropes[i].magnitude == doctest::Approx(model.architecture.ropes.at(i).magnitude));
+            const auto close = [&](auto& ours, const auto& its) {
+                REQUIRE(ours.size() == its.size());
+                for (size_t k = 0; k < ours.size(); ++k)
+                    CHECK(ours[k] == doctest::Approx(its[k]).epsilon(1e-6));
+                ours = its;
+            };
+            folder.ropes[i].magnitude = model.architecture.ropes[i].magnitude;  // F32 in the file
+            close(folder.ropes[i].inverse_frequencies, model.architecture.ropes[i].inverse_frequencies);
+            close(folder.ropes[i].long_inverse_frequencies,
+                  model.architecture.ropes[i].long_inverse_frequencies);
+        }
+        CHECK(folder == model.architecture);
+        const Model other = open_model(fixtures() + "/models/" + c.file);
+        for (const auto& [ref, view] : other.weights) {
+            CAPTURE(role_name(ref.role));
+            CAPTURE(ref.layer);
+            if (c.permuted && (ref.role == Role::q || ref.role == Role::k)) continue;
+            CHECK(floats_of(model, ref) == floats_of(other, ref));
+        }
+    }
+    for (const char* overridden : {"gemma3-text", "gpt-oss", "mistral", "starcoder2", "llama3"}) {
+        CAPTURE(overridden);
+        const Model model = open_model(fixtures() + "/gguf/" + overridden + ".gguf");
+        check_weights(model);
+        CHECK(model.unused.empty());
+    }
 }

@@ -88,7 +88,7 @@ TEST_CASE("a damaged field is named") {
         {"unknown scaling", set("llama.rope.scaling.type", "spiral"),
          "rope.scaling.type: expected none, linear, yarn or longrope, got spiral"},
         {"linear without factor", set("llama.rope.scaling.type", "linear"), "rope.scaling.factor is missing"},
-        {"experts", set("llama.expert_count", 8u), "llama.expert_count"},
+        {"experts", set("llama.expert_count", 8u), "llama.expert_used_count is missing"},
         {"no experts", set("llama.expert_count", 0u), ""},
         {"unknown key", set("llama.attention.colour", "blue"),
          "llama.attention.colour: this build does not know it"},

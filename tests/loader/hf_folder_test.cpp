@@ -1,40 +1,16 @@
 // Hugging Face folders: every decoder fixture under both forms of config.json, and folders that lie.
 #include "fail.h"
+#include "hf_builder.h"
 #include "model.h"
-#include "role_shapes.h"
 #include "test_env.h"
+#include "weight_check.h"
 
 #include <doctest/doctest.h>
 
+#include <functional>
+
 using namespace scoria;
 using namespace scoria::test;
-
-namespace {
-
-/// Each weight that the architecture has is there, in its shape, and can be read to its end.
-void check_weights(const Model& model) {
-    size_t wanted = 0;
-    for (const RoleRule& rule : role_rules()) {
-        const size_t count = rule.of_layer ? model.architecture.layers.size() : 1;
-        for (size_t i = 0; i < count; ++i) {
-            const RoleShape shape = rule.shape(model.architecture, model.architecture.layers[i], i);
-            if (shape.rows == 0) continue;
-            ++wanted;
-            const WeightRef ref{rule.role, rule.of_layer ? static_cast<int32_t>(i) : -1};
-            CAPTURE(role_name(ref.role));
-            CAPTURE(ref.layer);
-            const auto found = model.weights.find(ref);
-            REQUIRE(found != model.weights.end());
-            CHECK(found->second.rows == shape.rows);
-            CHECK(found->second.cols == shape.cols);
-            std::vector<std::byte> bytes(found->second.bytes());
-            model.tensors->read(found->second, 0, bytes);
-        }
-    }
-    CHECK(model.weights.size() == wanted);
-}
-
-}  // namespace
 
 TEST_CASE("decoder fixtures open alike from both forms of config" * needs_fixtures()) {
     const char* names[] = {
@@ -110,4 +86,165 @@ TEST_CASE("decoder fixtures open alike from both forms of config" * needs_fixtur
         if (!std::filesystem::exists(legacy)) continue;
         CHECK(open_model(legacy).architecture == model.architecture);
     }
+}
+
+namespace {
+
+std::string error_of(const HfFolder& folder) {
+    const TemporaryFolder on_disk(folder);
+    try {
+        open_model(on_disk.path());
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "";
+}
+
+/// Two shards and their index.
+void split(HfFolder& folder) {
+    std::map<std::string, HfFolder::Tensor> first, second;
+    nlohmann::json map;
+    for (const auto& [name, tensor] : folder.tensors) {
+        const bool early = first.size() < 5;
+        (early ? first : second)[name] = tensor;
+        map[name] = early ? "a.safetensors" : "b.safetensors";
+    }
+    folder.files["a.safetensors"] = safetensors_bytes(first);
+    folder.files["b.safetensors"] = safetensors_bytes(second);
+    folder.files["model.safetensors.index.json"] = nlohmann::json{{"weight_map", map}}.dump();
+}
+
+void change_index(HfFolder& folder, const std::function<void(nlohmann::json& map)>& change) {
+    split(folder);
+    std::string& text = folder.files["model.safetensors.index.json"];
+    nlohmann::json index = nlohmann::json::parse(text);
+    change(index["weight_map"]);
+    text = index.dump();
+}
+
+}  // namespace
+
+TEST_CASE("a folder that lies is refused, and says where") {
+    struct Case {
+        const char* name;
+        std::function<void(HfFolder&)> damage;
+        const char* expected;  // part of the message; "": it opens
+    };
+    const auto set = [](const char* key, nlohmann::json value) {
+        return [=](HfFolder& folder) { folder.config[key] = value; };
+    };
+    const auto erase = [](const char* key) { return [=](HfFolder& folder) { folder.config.erase(key); }; };
+    const auto scaling = [](nlohmann::json value) {
+        return [=](HfFolder& folder) { folder.config["rope_scaling"] = value; };
+    };
+    const std::string up = "model.layers.0.mlp.up_proj.weight";
+    const Case cases[] = {
+        {"nothing", [](HfFolder&) {}, ""},
+        {"no JSON", [](HfFolder& folder) { folder.files["config.json"] = "{"; }, "[config.json]"},
+        {"no family", erase("model_type"), "model_type: expected one of"},
+        {"unknown family", set("model_type", "mistrall"), "got mistrall (nearest: mistral)"},
+        {"size missing", erase("hidden_size"), "[config.json] hidden_size is missing"},
+        {"size of another type", set("hidden_size", "8"), "hidden_size: expected an integer, got a string"},
+        {"negative size", set("vocab_size", -1), "vocab_size: expected 1 to"},
+        {"size 0", set("num_hidden_layers", 0), "num_hidden_layers: expected 1 to 4096, got 0"},
+        {"heads do not divide", set("num_attention_heads", 3),
+         "num_attention_heads: expected a divisor of 8"},
+        {"kv heads do not divide", set("num_key_value_heads", 3), "expected a divisor of 2 heads, got 3"},
+        {"epsilon", set("rms_norm_eps", 0.0), "rms_norm_eps: expected a finite number above 0"},
+        {"vocabulary and table", set("vocab_size", 17),
+         "tensor model.embed_tokens.weight: expected [17, 8], got [16, 8]"},
+        {"layers and tensors", set("num_hidden_layers", 2),
+         "tensor model.layers.1.input_layernorm.weight is missing"},
+        {"bias promised", set("attention_bias", true),
+         "tensor model.layers.0.self_attn.q_proj.bias is missing"},
+        {"output promised", set("tie_word_embeddings", false), "tensor lm_head.weight is missing"},
+        {"ties left out", erase("tie_word_embeddings"), ""},
+        {"activation", set("hidden_act", "mish"), "hidden_act: expected one of silu"},
+        {"quantised", set("quantization_config", {{"bits", 4}}),
+         "quantization_config: this build cannot honour it"},
+        {"unknown field", set("sparkle", 3), "[config.json] sparkle: this build does not know it"},
+        {"unknown field that is off", set("sparkle", false), ""},
+        {"scaling unknown", scaling({{"rope_type", "spiral"}, {"factor", 2}}),
+         "rope_scaling.rope_type: expected one of default, linear"},
+        {"scaling without factor", scaling({{"type", "linear"}}), "rope_scaling.factor is missing"},
+        {"scaling with more", scaling({{"type", "linear"}, {"factor", 2.0}, {"twist", 1}}),
+         "rope_scaling.twist: this build does not know it"},
+        {"divisors of another width",
+         scaling({{"type", "longrope"}, {"long_factor", {1.0}}, {"short_factor", {1.0, 1.0}}}),
+         "rotary factors: expected 2 numbers, got 1"},
+        {"types of layers", set("layer_types", {"full_attention", "full_attention"}),
+         "layer_types: expected 1 types, got 2"},
+        {"type of a layer", set("layer_types", {"diagonal_attention"}),
+         "layer_types: expected sliding_attention or full_attention, got diagonal_attention"},
+        {"window without size", set("layer_types", {"sliding_attention"}), "layer 0 has a window"},
+        {"tensor missing", [&](HfFolder& folder) { folder.tensors.erase(up); },
+         "tensor model.layers.0.mlp.up_proj.weight is missing"},
+        {"tensor misshapen",
+         [&](HfFolder& folder) {
+             folder.add(up, {8, 12});
+         },
+         "up_proj.weight: expected [12, 8], got [8, 12]"},
+        {"vector misshapen",
+         [](HfFolder& folder) {
+             folder.add("model.norm.weight", {2, 4});
+         },
+         "model.norm.weight: expected [8], got [2, 4]"},
+        {"no weights", [](HfFolder& folder) { folder.files["pytorch_model.safetensors.txt"] = ""; },
+         "expected model.safetensors or model.safetensors.index.json, got neither"},
+        {"shards", split, ""},
+        {"shard missing",
+         [](HfFolder& folder) {
+             split(folder);
+             folder.files.erase("b.safetensors");
+         },
+         "shard b.safetensors is missing"},
+        {"shard elsewhere",
+         [&](HfFolder& folder) { change_index(folder, [&](auto& map) { map[up] = "../b.safetensors"; }); },
+         "expected the name of a file in this folder, got \"../b.safetensors\""},
+        {"index names another shard",
+         [&](HfFolder& folder) { change_index(folder, [&](auto& map) { map[up] = "b.safetensors"; }); },
+         "a.safetensors holds model.layers.0.mlp.up_proj.weight, and the map does not say so"},
+        {"index names what no shard has",
+         [](HfFolder& folder) { change_index(folder, [](auto& map) { map["ghost"] = "a.safetensors"; }); },
+         "expected ghost in a.safetensors, got a file without it"},
+        {"index leaves one out",
+         [&](HfFolder& folder) { change_index(folder, [&](auto& map) { map.erase(up); }); },
+         "holds model.layers.0.mlp.up_proj.weight, and the map does not say so"},
+    };
+    for (const Case& c : cases) {
+        CAPTURE(c.name);
+        HfFolder folder = tiny_hf_llama();
+        c.damage(folder);
+        const std::string error = error_of(folder);
+        if (*c.expected == 0)
+            CHECK(error == "");
+        else
+            CHECK_MESSAGE(error.find(c.expected) != error.npos, error);
+    }
+}
+
+TEST_CASE("shards read as one file, and what no role claims is listed") {
+    HfFolder folder = tiny_hf_llama();
+    folder.add("model.layers.0.self_attn.rotary_emb.inv_freq", {2});
+    const TemporaryFolder whole(folder);
+    split(folder);
+    const TemporaryFolder shards(folder);
+    const Model one = open_model(whole.path()), two = open_model(shards.path());
+    CHECK(one.architecture == two.architecture);
+    for (const auto& [ref, view] : one.weights) CHECK(floats_of(one, ref) == floats_of(two, ref));
+    REQUIRE(two.unused.size() == 1);
+    CHECK(two.unused[0].name == "model.layers.0.self_attn.rotary_emb.inv_freq");
+    CHECK(two.tokenizer == nullptr);
+    CHECK(two.tokenizer_problem == "the folder has no tokenizer");
+}
+
+TEST_CASE("a folder's chat template") {
+    HfFolder folder = tiny_hf_llama();
+    folder.files["tokenizer_config.json"] = R"({"chat_template": "plain"})";
+    CHECK(open_model(TemporaryFolder(folder).path()).chat_template.source() == "plain");
+    folder.files["tokenizer_config.json"] =
+        R"({"chat_template": [{"name": "tool", "template": "t"}, {"name": "default", "template": "d"}]})";
+    CHECK(open_model(TemporaryFolder(folder).path()).chat_template.source() == "d");
+    folder.files["chat_template.jinja"] = "file";
+    CHECK(open_model(TemporaryFolder(folder).path()).chat_template.source() == "file");
 }

@@ -1,0 +1,74 @@
+#include "hf_builder.h"
+
+#include "fail.h"
+
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <unistd.h>
+
+namespace scoria::test {
+
+void HfFolder::add(const std::string& name, std::vector<uint64_t> shape, float first) {
+    uint64_t elements = 1;
+    for (const uint64_t size : shape) elements *= size;
+    std::vector<float> values(elements);
+    for (float& value : values) value = first++;
+    tensors[name] = {
+        "F32", std::move(shape),
+        std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float))};
+}
+
+HfFolder tiny_hf_llama() {
+    HfFolder folder;
+    folder.config = {{"model_type", "llama"},      {"vocab_size", 16},
+                     {"hidden_size", 8},           {"num_hidden_layers", 1},
+                     {"num_attention_heads", 2},   {"num_key_value_heads", 1},
+                     {"intermediate_size", 12},    {"max_position_embeddings", 32},
+                     {"rms_norm_eps", 1e-5},       {"hidden_act", "silu"},
+                     {"tie_word_embeddings", true}};
+    folder.add("model.embed_tokens.weight", {16, 8});
+    folder.add("model.norm.weight", {8});
+    const std::string layer = "model.layers.0.";
+    for (const char* name : {"input_layernorm.weight", "post_attention_layernorm.weight"})
+        folder.add(layer + name, {8});
+    folder.add(layer + "self_attn.q_proj.weight", {8, 8});
+    folder.add(layer + "self_attn.k_proj.weight", {4, 8});
+    folder.add(layer + "self_attn.v_proj.weight", {4, 8});
+    folder.add(layer + "self_attn.o_proj.weight", {8, 8});
+    folder.add(layer + "mlp.gate_proj.weight", {12, 8});
+    folder.add(layer + "mlp.up_proj.weight", {12, 8});
+    folder.add(layer + "mlp.down_proj.weight", {8, 12});
+    return folder;
+}
+
+std::string safetensors_bytes(const std::map<std::string, HfFolder::Tensor>& tensors) {
+    nlohmann::json header = nlohmann::json::object();
+    std::string data;
+    for (const auto& [name, tensor] : tensors) {
+        const size_t begin = data.size();
+        data += tensor.bytes;
+        header[name] = {
+            {"dtype", tensor.type}, {"shape", tensor.shape}, {"data_offsets", {begin, data.size()}}};
+    }
+    const std::string text = header.dump();
+    const uint64_t length = text.size();
+    return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text + data;
+}
+
+TemporaryFolder::TemporaryFolder(const HfFolder& folder) {
+    static std::atomic<int> serial = 0;
+    path_ = std::filesystem::temp_directory_path() /
+            cat("scoria-folder-", static_cast<int64_t>(::getpid()), "-", serial++);
+    std::filesystem::create_directories(path_);
+    const auto write = [&](const std::string& name, const std::string& bytes) {
+        std::ofstream(path_ / name, std::ios::binary) << bytes;
+    };
+    if (!folder.files.contains("config.json")) write("config.json", folder.config.dump());
+    for (const auto& [name, bytes] : folder.files) write(name, bytes);
+    const bool has_weights = std::ranges::any_of(
+        folder.files, [](const auto& file) { return file.first.find("safetensors") != std::string::npos; });
+    if (!has_weights) write("model.safetensors", safetensors_bytes(folder.tensors));
+}
+
+}  // namespace scoria::test
