@@ -118,19 +118,32 @@ void write_iq4_nl(Floats x, Floats weights, std::byte* out) {
         put_nibble(out + 2, i, static_cast<int>(nearest_iq4(x[i] * inverse)));
 }
 
+/// What the error of a weight is multiplied by.
+enum class Weighting {
+    none,        // the writer looks at nothing but x
+    importance,  // importance; with it, by_size as well
+    by_size,     // importance * sqrt(mean(x^2) + x^2)
+};
 struct Writer {
     TensorType type;
     BlockWriter write;
-    bool weighted;  // looks at weights
+    Weighting weighting;
 };
 constexpr Writer writers[] = {
-    {TensorType::f32, write_f32, false},   {TensorType::f16, write_f16, false},
-    {TensorType::bf16, write_bf16, false}, {TensorType::q4_0, write_q4_0, true},
-    {TensorType::q4_1, write_q4_1, true},  {TensorType::q5_0, write_q5_0, true},
-    {TensorType::q5_1, write_q5_1, true},  {TensorType::q8_0, write_q8_0, false},
-    {TensorType::q2_k, write_q2_k, true},  {TensorType::q3_k, write_q3_k, true},
-    {TensorType::q4_k, write_q4_k, true},  {TensorType::q5_k, write_q5_k, true},
-    {TensorType::q6_k, write_q6_k, true},  {TensorType::iq4_nl, write_iq4_nl, true},
+    {TensorType::f32, write_f32, Weighting::none},
+    {TensorType::f16, write_f16, Weighting::none},
+    {TensorType::bf16, write_bf16, Weighting::none},
+    {TensorType::q8_0, write_q8_0, Weighting::none},
+    {TensorType::q4_0, write_q4_0, Weighting::importance},
+    {TensorType::q4_1, write_q4_1, Weighting::importance},
+    {TensorType::q5_0, write_q5_0, Weighting::importance},
+    {TensorType::q5_1, write_q5_1, Weighting::importance},
+    {TensorType::iq4_nl, write_iq4_nl, Weighting::by_size},
+    {TensorType::q2_k, write_q2_k, Weighting::by_size},
+    {TensorType::q3_k, write_q3_k, Weighting::by_size},
+    {TensorType::q4_k, write_q4_k, Weighting::by_size},
+    {TensorType::q5_k, write_q5_k, Weighting::by_size},
+    {TensorType::q6_k, write_q6_k, Weighting::by_size},
 };
 
 /// How much the error of each weight of a block counts, see quantise.h; at most 1, so that sums are finite.
@@ -139,7 +152,7 @@ void block_weights(Floats x, Floats importance, std::span<float> out) {
     float squares = 0, most = 0;
     for (const float value : x) squares += value * value;
     const float mean = squares / static_cast<float>(x.size());
-    for (size_t i = 0; i < x.size(); ++i) {
+    for (size_t i = 0; i < out.size(); ++i) {
         out[i] = std::sqrt(mean + x[i] * x[i]) * (importance.empty() ? 1 : importance[i]);
         most = std::max(most, out[i]);
     }
@@ -169,9 +182,11 @@ void quantise_row(TensorType type, Floats row, Floats importance, std::span<std:
     float weights[most_block];
     for (size_t i = 0, block = 0; i < row.size(); i += info.block, ++block) {
         const Floats x = row.subspan(i, info.block);
-        const std::span<float> used(weights, writer->weighted ? info.block : 0);
-        if (writer->weighted)
+        const std::span<float> used(weights, writer->weighting != Weighting::none ? info.block : 0);
+        if (writer->weighting == Weighting::by_size || !importance.empty())
             block_weights(x, importance.empty() ? importance : importance.subspan(i, info.block), used);
+        else
+            std::fill(used.begin(), used.end(), 1.0f);
         writer->write(x, used, out.data() + block * info.block_bytes);
     }
 }

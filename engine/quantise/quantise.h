@@ -1,10 +1,11 @@
 // Rows of float32 weights to the blocks of a GGUF type: the inverse of reference/dequantise.h, as near as the
-// type allows. Scales minimise the squared error of a block's weights (scale_search.h), each weighted by
+// type allows. Scales minimise the squared error of a block's weights (scale_search.h). Each counts by
 //   importance * sqrt(mean(x^2) + x^2)
 // since a large weight meets the activations for which it became large; importance is 1, or measured (the
-// mean square of the activation of a column, loader/importance.h). A scale shared by scales (the K types) is
-// fitted after them, then each in turn again at its true, rounded value.
-// Q8_0 takes the largest weight of a block as 127, and the float types round to nearest even.
+// mean square of the activation of a column, loader/importance.h). Without importance all weights of Q4_0,
+// Q4_1, Q5_0 and Q5_1 count alike: the perplexity of SmolLM2 is 2 % lower in Q4_0 so. A scale shared by
+// scales (the K types) is fitted after them, then each in turn again at its true, rounded value. Q8_0 takes
+// the largest weight of a block as 127, and the float types round to nearest even.
 #pragma once
 
 #include "architecture.h"

@@ -2,18 +2,21 @@
 """Compares `scoria quantize` with llama.cpp's quantize: the same source, each type, one engine for both results.
 
     tools/bench/compare_quantize.py --model F32.gguf --text TEXT --peer-quantize llama-quantize
-        [--peer-run llama-simple] [--scoria build/release/scoria] [--tokens 2000] [--types Q8_0 Q4_K_M ...]
+        [--peer-perplexity llama-perplexity] [--peer-run llama-simple] [--scoria build/release/scoria]
+        [--tokens 2048] [--types Q8_0 Q4_K_M ...]
 
-Prints a markdown block for RESULTS.md: perplexity of the first tokens of TEXT under `scoria perplexity`, of the
-source and of both files of each type. --peer-run makes the peer generate four tokens from each of our files, which
+Prints a markdown block for RESULTS.md: perplexity of the first tokens of TEXT, of the source and of both files of
+each type, under `scoria perplexity` or, with --peer-perplexity, under the peer's on its CPU back end (windows of
+512, of which the second halves count). --peer-run makes the peer generate four tokens from each of our files, which
 must succeed. The source should be F32 or BF16; files are made in a temporary folder, two at a time.
-VK_DRIVER_FILES selects the driver, as usual. Exit code 1 if a type is worse than the peer's by more than 1 %.
+VK_DRIVER_FILES selects Scoria's driver, as usual. Exit code 1 if a type is worse than the peer's by more than 1 %.
 """
 
 import argparse
 import datetime
 import json
 import pathlib
+import re
 import shlex
 import struct
 import subprocess
@@ -30,13 +33,13 @@ def say(*words):
     print("[compare_quantize]", *words, file=sys.stderr, flush=True)
 
 
-def run(*command):
+def run(*command, stderr=False):
     command = [str(part) for part in command]
     done = subprocess.run(command, text=True, capture_output=True)
     if done.returncode != 0:
         sys.exit(f"[compare_quantize] expected success of {shlex.join(command)}, got exit code {done.returncode}:\n"
                  + (done.stdout + done.stderr)[-2000:])
-    return done.stdout
+    return done.stdout + done.stderr if stderr else done.stdout
 
 
 def tensor_types(path):
@@ -78,13 +81,19 @@ def main():
     parser.add_argument("--model", required=True, help="source, F32 or BF16")
     parser.add_argument("--text", required=True)
     parser.add_argument("--peer-quantize", required=True)
+    parser.add_argument("--peer-perplexity")
     parser.add_argument("--peer-run")
     parser.add_argument("--scoria", default=REPOSITORY / "build/release/scoria")
-    parser.add_argument("--tokens", type=int, default=2000)
+    parser.add_argument("--tokens", type=int, default=2048)
     parser.add_argument("--types", nargs="+", default=TYPES)
     options = parser.parse_args()
 
     def perplexity(model):
+        if options.peer_perplexity:
+            out = run(options.peer_perplexity, "-m", model, "-f", options.text, "-c", 512, "--chunks",
+                      max(options.tokens // 512, 1), "-ngl", 0, stderr=True)
+            found = re.search(r"Final estimate: PPL = ([0-9.]+) \+/- ([0-9.]+)", out)
+            return float(found[1]), float(found[2])
         out = json.loads(run(options.scoria, "perplexity", "-m", model, "-f", options.text, "-n", options.tokens,
                              "--json", "--precision", "strict"))
         return out["perplexity"], out["perplexity_error"]
@@ -100,7 +109,7 @@ def main():
             run(options.scoria, "quantize", options.model, ours, "--type", kind)
             mine, _ = perplexity(ours)
             if options.peer_run:
-                run(options.peer_run, "-m", ours, "-n", "4", "Alice was")
+                run(options.peer_run, "-m", ours, "-ngl", 0, "-n", 4, "Alice was")
             if kind in NOT_OF_THE_PEER:
                 print(f"| {kind} | {ours.stat().st_size} | | {mine:.3f} | | |", flush=True)
                 continue
