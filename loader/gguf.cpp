@@ -273,9 +273,11 @@ Gguf GgufReader::read() {
     for (uint64_t i = 0; i < pairs; ++i) {
         const std::string key = string("metadata key", most_name_bytes);
         const ValueType type = value_type(key);
+        const uint64_t start = position_;
         if (!result.metadata.values_.emplace(key, value(type, key)).second) {
             fail(Status::bad_file, "gguf", key, ": expected once, got twice");
         }
+        result.entries.push_back({key, static_cast<uint32_t>(type), start, position_ - start});
     }
     const uint64_t alignment = result.metadata.integer("general.alignment").value_or(32);
     if (!std::has_single_bit(alignment) || alignment > (1 << 20)) {

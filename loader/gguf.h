@@ -54,9 +54,17 @@ class GgufMetadata {
     std::map<std::string, GgufValue, std::less<>> values_;
 };
 
+/// Where the bytes of one value lie, so that it can be copied as it is, its width included.
+struct GgufEntry {
+    std::string key;
+    uint32_t type = 0;               // GGUF's number of the value's type
+    uint64_t offset = 0, bytes = 0;  // in the file; an array's element type and count belong to it
+};
+
 struct Gguf {
     uint32_t version = 0;
     GgufMetadata metadata;
+    std::vector<GgufEntry> entries;   // of the metadata, in the file's order
     std::vector<GgufTensor> tensors;  // in the file's order; those of known types lie inside the file
 };
 

@@ -34,6 +34,7 @@ constexpr Verb verbs[] = {
     {"template", "messages rendered by the model's chat template", define_template},
     {"forward", "logits and hidden states of a token sequence, as safetensors", define_forward},
     {"perplexity", "how well a model predicts a text", define_perplexity},
+    {"quantize", "rewrite a model in another type: smaller, or for exchange", define_quantize},
     {"bench", "tokens per second of prompt and generation", define_bench},
     {"validate", "compare every kernel on this device with the double-precision reference", define_validate},
 };

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
@@ -101,6 +102,48 @@ void write_file_atomic(const std::string& path, std::span<const std::byte> bytes
         ::unlink(temporary.c_str());
         throw;
     }
+}
+
+NewFile::NewFile(std::string path, uint64_t bytes) : path_(std::move(path)), partial_(path_ + ".partial") {
+    Descriptor opened{::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644)};
+    if (opened.value < 0) fail(Status::failed, path_, "cannot be created: ", system_reason());
+    // The lock proves that no other process writes it; comparing the files, that none has just renamed it.
+    struct stat ours {
+    }, named{};
+    if (::flock(opened.value, LOCK_EX | LOCK_NB) != 0 || ::fstat(opened.value, &ours) != 0 ||
+        ::stat(partial_.c_str(), &named) != 0 || ours.st_ino != named.st_ino || ours.st_dev != named.st_dev)
+        fail(Status::failed, path_, "is being written by another process");
+    int error = ::ftruncate(opened.value, 0) == 0 ? 0 : errno;
+    if (error == 0 && bytes != 0) error = ::posix_fallocate(opened.value, 0, off_t(bytes));
+    if (error != 0) {
+        ::unlink(partial_.c_str());
+        fail(Status::failed, path_, bytes,
+             " bytes cannot be reserved: ", std::generic_category().message(error));
+    }
+    descriptor_ = std::exchange(opened.value, -1);
+}
+
+NewFile::~NewFile() {
+    if (descriptor_ < 0) return;
+    ::unlink(partial_.c_str());
+    ::close(descriptor_);
+}
+
+void NewFile::write(uint64_t offset, std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+        const ssize_t wrote = ::pwrite(descriptor_, bytes.data(), bytes.size(), off_t(offset));
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote <= 0) fail(Status::failed, path_, "cannot be written: ", system_reason());
+        bytes = bytes.subspan(size_t(wrote));
+        offset += uint64_t(wrote);
+    }
+}
+
+void NewFile::commit() {
+    if (::fsync(descriptor_) != 0) fail(Status::failed, path_, "cannot be synced: ", system_reason());
+    if (::rename(partial_.c_str(), path_.c_str()) != 0)
+        fail(Status::failed, path_, "cannot be replaced: ", system_reason());
+    ::close(std::exchange(descriptor_, -1));
 }
 
 void make_folders(const std::string& path) {

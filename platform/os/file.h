@@ -37,6 +37,28 @@ std::string read_file(const std::string& path, uint64_t limit = 1ull << 30);
 /// Errors: failed, with the reason of the system.
 void write_file_atomic(const std::string& path, std::span<const std::byte> bytes);
 
+/// A large file that appears under its name only when it is whole. Bytes go to `path`.partial, which the
+/// next writer of the same path takes over if a killed one left it behind.
+class NewFile {
+  public:
+    /// Reserves the disk space at once. Errors: failed (no permission, disk full, another process is writing
+    /// the same path).
+    NewFile(std::string path, uint64_t bytes);
+    /// Without commit() nothing is left.
+    ~NewFile();
+    NewFile(const NewFile&) = delete;
+    NewFile& operator=(const NewFile&) = delete;
+
+    /// Thread-safe for ranges that do not overlap. Errors: failed.
+    void write(uint64_t offset, std::span<const std::byte> bytes);
+    /// Syncs and renames. Errors: failed.
+    void commit();
+
+  private:
+    std::string path_, partial_;
+    int descriptor_ = -1;
+};
+
 /// Makes a folder and its parents. Errors: failed.
 void make_folders(const std::string& path);
 

@@ -1,0 +1,198 @@
+// tokenizer.json under GGUF's keys: byte-level BPE ("gpt2", whose splitting GGUF knows by name) and BPE over
+// text with byte fallback ("llama", which joins by scores; the rank of a merge gives the same order).
+#include "conversion_folder.h"
+
+#include "fail.h"
+#include "file.h"
+#include "model.h"
+#include "tokenizer/gguf_pre_tokenizers.h"
+#include "tokenizer/json.h"
+#include "tokenizer/vocabulary.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace scoria {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+/// Appends the steps of a pre-tokenizer or normalizer, sequences flattened.
+void flatten(const json& step, const char* list, std::vector<json>& out) {
+    if (!step.is_object()) return;
+    if (!step.contains(list)) return out.push_back(step);
+    for (const json& part : step[list]) flatten(part, list, out);
+}
+
+std::string kind_of(const json& step) { return json_field(step, "type", std::string(), "tokenizer.json"); }
+
+/// GGUF's name for how a byte-level tokenizer splits text. Errors: unsupported, with the expressions.
+std::string_view pre_tokenizer_name(const json& file, const std::string& where) {
+    const std::string_view gpt2 = gguf_pre_tokenizer("gpt-2")->expressions.front();
+    std::vector<json> steps, normalizers;
+    flatten(file.value("pre_tokenizer", json()), "pretokenizers", steps);
+    flatten(file.value("normalizer", json()), "normalizers", normalizers);
+    std::vector<std::string> expressions;
+    for (const json& step : steps) {
+        const std::string kind = kind_of(step);
+        if (kind == "Split" && step.contains("pattern") && step["pattern"].contains("Regex") &&
+            step["pattern"]["Regex"].is_string())
+            expressions.push_back(step["pattern"]["Regex"]);
+        else if (kind == "Digits" && json_field(step, "individual_digits", false, where))
+            expressions.push_back(R"(\p{N})");
+        else if (kind == "ByteLevel" && json_field(step, "use_regex", true, where))
+            expressions.emplace_back(gpt2);
+        else if (kind != "ByteLevel")
+            fail(Status::unsupported, where, "pre_tokenizer ", kind, " has no name in GGUF");
+    }
+    const bool nfc = normalizers.size() == 1 && kind_of(normalizers.front()) == "NFC";
+    if (!normalizers.empty() && !nfc)
+        fail(Status::unsupported, where, "normalizer ", kind_of(normalizers.front()), " has no name in GGUF");
+    const bool whole_words = json_field(json_member(file, "model", where), "ignore_merges", false, where);
+    for (const std::string_view name : gguf_pre_tokenizer_names()) {
+        const GgufPreTokenizer& row = *gguf_pre_tokenizer(name);
+        if (!row.plain && !row.adds_sep && row.nfc == nfc && row.whole_words == whole_words &&
+            std::ranges::equal(row.expressions, expressions))
+            return name;
+    }
+    std::string all;
+    for (const std::string& expression : expressions) all += " " + expression;
+    fail(Status::unsupported, where, "GGUF has no name for the pre_tokenizer", all);
+}
+
+/// Whether a text begins as if a space stood before it.
+bool adds_space(const json& file, const std::string& where) {
+    std::vector<json> steps;
+    flatten(file.value("normalizer", json()), "normalizers", steps);
+    flatten(file.value("pre_tokenizer", json()), "pretokenizers", steps);
+    return std::ranges::any_of(steps, [&](const json& step) {
+        const bool mark = kind_of(step) == "Metaspace" && json_field(step, "add_prefix_space", true, where) &&
+                          json_field(step, "prepend_scheme", std::string("always"), where) != "never";
+        return mark || kind_of(step) == "Prepend";
+    });
+}
+
+struct Tokens {
+    std::vector<std::string> texts;
+    std::vector<int32_t> types;
+};
+
+Tokens read_tokens(const json& file, uint32_t vocab, const std::string& where) {
+    Tokens tokens;
+    for (uint32_t i = 0; i < vocab; ++i) tokens.texts.push_back(cat("[PAD", i, "]"));
+    tokens.types.assign(vocab, static_cast<int32_t>(TokenType::unused));
+    const auto put = [&](uint64_t id, const std::string& text, TokenType type) {
+        if (id >= vocab)
+            fail(Status::bad_file, where, text, ": expected an id below vocab_size ", vocab, ", got ", id);
+        tokens.texts[id] = text;
+        tokens.types[id] = static_cast<int32_t>(type);
+    };
+    const json& model = json_member(file, "model", where);
+    const json& table = json_member(model, "vocab", where);
+    if (!table.is_object()) fail(Status::unsupported, where, "vocab: expected an object");
+    for (const auto& [text, id] : table.items()) {
+        if (!id.is_number_unsigned()) fail(Status::bad_file, where, text, ": expected an id");
+        const bool byte = text.size() == 6 && text.starts_with("<0x") && text.back() == '>';
+        put(id, text, byte ? TokenType::byte : TokenType::normal);
+    }
+    for (const json& added : file.value("added_tokens", json::array())) {
+        const std::string text = json_field(added, "content", std::string(), where);
+        const bool special = json_field(added, "special", false, where);
+        put(json_field(added, "id", uint32_t{UINT32_MAX}, where), text,
+            special ? TokenType::control : TokenType::user_defined);
+    }
+    if (const std::string unknown = json_field(model, "unk_token", std::string(), where);
+        table.contains(unknown))
+        put(table[unknown], unknown, TokenType::unknown);
+    return tokens;
+}
+
+/// "left right", best first; files spell a pair as one string or as two.
+std::vector<std::string> read_merges(const json& model, const std::string& where) {
+    std::vector<std::string> merges;
+    for (const json& merge : json_member(model, "merges", where)) {
+        if (merge.is_string())
+            merges.push_back(merge);
+        else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string())
+            merges.push_back(merge[0].get<std::string>() + " " + merge[1].get<std::string>());
+        else
+            fail(Status::bad_file, where, "merges: expected pairs");
+    }
+    return merges;
+}
+
+/// SentencePiece joins the pair whose result has the highest score: minus the rank of the first merge that
+/// makes it. Pieces that no merge makes come last.
+std::vector<float> scores_of(const Tokens& tokens, const std::vector<std::string>& merges) {
+    std::map<std::string, float> ranks;
+    for (size_t i = 0; i < merges.size(); ++i) {
+        std::string joined = merges[i];
+        joined.erase(joined.find(' '), 1);
+        ranks.emplace(std::move(joined), -static_cast<float>(i));
+    }
+    std::vector<float> scores;
+    for (const std::string& text : tokens.texts) {
+        const auto found = ranks.find(text);
+        scores.push_back(found != ranks.end() ? found->second : -static_cast<float>(merges.size()));
+    }
+    return scores;
+}
+
+void set_id(GgufWriter& out, const char* key, TokenId id) {
+    if (id >= 0) out.set(key, static_cast<uint32_t>(id));
+}
+
+/// Of tokenizer_config.json or a file of its own.
+std::optional<std::string> read_template(const fs::path& folder) {
+    if (fs::exists(folder / "chat_template.jinja"))
+        return read_file((folder / "chat_template.jinja").string(), 1 << 24);
+    const fs::path path = folder / "tokenizer_config.json";
+    if (!fs::exists(path)) return std::nullopt;
+    const json config = parse_json(read_file(path.string(), 1 << 26), path.string());
+    const auto found = config.find("chat_template");
+    if (found == config.end() || !found->is_string()) return std::nullopt;
+    return found->get<std::string>();
+}
+
+}  // namespace
+
+void add_folder_vocabulary(const fs::path& folder, uint32_t vocab, GgufWriter& out) {
+    const fs::path path = folder / "tokenizer.json";
+    if (!fs::exists(path)) {
+        if (fs::exists(folder / "tokenizer.model"))
+            fail(Status::unsupported, folder.string(),
+                 "expected tokenizer.json; tokenizer.model alone is not converted");
+        return;
+    }
+    const std::string where = path.string();
+    const json file = parse_json(read_file(where, 1 << 28), where);
+    const json& model = json_member(file, "model", where);
+    if (json_field(model, "type", std::string("BPE"), where) != "BPE")
+        fail(Status::unsupported, where, "model: expected BPE, got ", model["type"].dump());
+    const Tokens tokens = read_tokens(file, vocab, where);
+    const std::vector<std::string> merges = read_merges(model, where);
+    const std::shared_ptr<const Tokenizer> tokenizer = open_tokenizer(folder);
+    if (json_field(model, "byte_fallback", false, where)) {
+        out.set("tokenizer.ggml.model", "llama");
+        out.set("tokenizer.ggml.pre", "default");
+        out.set("tokenizer.ggml.scores", scores_of(tokens, merges));
+        out.set("tokenizer.ggml.add_space_prefix", adds_space(file, where));
+    } else {
+        out.set("tokenizer.ggml.model", "gpt2");
+        out.set("tokenizer.ggml.pre", pre_tokenizer_name(file, where));
+        out.set("tokenizer.ggml.merges", merges);
+    }
+    out.set("tokenizer.ggml.tokens", tokens.texts);
+    out.set("tokenizer.ggml.token_type", tokens.types);
+    set_id(out, "tokenizer.ggml.bos_token_id", tokenizer->bos());
+    set_id(out, "tokenizer.ggml.eos_token_id", tokenizer->eos());
+    const auto unknown = std::ranges::find(tokens.types, static_cast<int32_t>(TokenType::unknown));
+    if (unknown != tokens.types.end())
+        out.set("tokenizer.ggml.unknown_token_id", static_cast<uint32_t>(unknown - tokens.types.begin()));
+    out.set("tokenizer.ggml.add_bos_token", tokenizer->adds_bos());
+    if (const std::optional<std::string> chat = read_template(folder))
+        out.set("tokenizer.chat_template", *chat);
+}
+
+}  // namespace scoria

@@ -1,0 +1,114 @@
+// quantize as its users meet it: every type loads and runs, and what is refused leaves everything as it was.
+#include "program.h"
+#include "test_env.h"
+
+#include "safetensors.h"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+namespace fs = std::filesystem;
+using namespace scoria;
+using namespace scoria::test;
+
+namespace {
+
+const std::string tiny = fixtures() + "/gguf/llama3.gguf";  // rows of 64 and 112 weights
+
+std::vector<float> logits_of(const std::string& model, const ScratchFolder& folder) {
+    const std::string out = folder.path("logits.safetensors");
+    const Outcome outcome =
+        run_scoria({"forward", "-m", model, "--ids", "1,17,99,5,42,7", "-o", out, "--precision", "strict"});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return Safetensors(out).read<float>("logits");
+}
+
+}  // namespace
+
+TEST_CASE("quantize: every type loads and runs" * needs_fixtures()) {
+    const ScratchFolder folder;
+    const std::vector<float> expected = logits_of(tiny, folder);
+    struct Case {
+        const char* type;
+        double bound;  // of the root mean square of the logits' error over that of the logits
+    };
+    // Six times the relative error of gaussian weights in the type that rows of 64 get: this net multiplies
+    // it by 3.4 to 5.5.
+    constexpr Case cases[] = {{"F32", 1e-6},  {"f16", 2e-3},   {"BF16", 2e-2},   {"Q8_0", 0.032},
+                              {"INT8", 0.04}, {"Q6_K", 0.032}, {"Q5_K", 0.22},   {"Q5_K_S", 0.22},
+                              {"Q5_1", 0.22}, {"Q5_0", 0.26},  {"Q4_K", 0.26},   {"Q4_K_S", 0.26},
+                              {"Q4_1", 0.44}, {"Q4_0", 0.5},   {"IQ4_NL", 0.45}, {"Q3_K_M", 0.45},
+                              {"Q2_K", 0.5}};
+    for (const Case& c : cases) {
+        CAPTURE(std::string(c.type));
+        const std::string out = folder.path("out.gguf");
+        const Outcome outcome = run_scoria({"quantize", tiny, out, "--type", c.type, "--force", "--json"});
+        CAPTURE(outcome.err);
+        REQUIRE(outcome.code == 0);
+        const nlohmann::json report = nlohmann::json::parse(outcome.out);
+        CHECK(report["bytes"] == fs::file_size(out));
+        const std::vector<float> logits = logits_of(out, folder);
+        REQUIRE(logits.size() == expected.size());
+        double error = 0, total = 0;
+        for (size_t i = 0; i < logits.size(); ++i) {
+            error += std::pow(double{logits[i]} - expected[i], 2);
+            total += std::pow(double{expected[i]}, 2);
+        }
+        CHECK(std::sqrt(error / total) <= c.bound);
+    }
+}
+
+TEST_CASE("quantize: a Hugging Face folder" * needs_fixtures()) {
+    const ScratchFolder folder;
+    const std::string out = folder.path("out.gguf");
+    const Outcome outcome = run_scoria({"quantize", fixtures() + "/models/qwen3", out, "--type", "F32"});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    CHECK(logits_of(out, folder) == logits_of(fixtures() + "/gguf/qwen3.gguf", folder));
+    const Outcome refused =
+        run_scoria({"quantize", fixtures() + "/models/falcon-7b-style", out + "2", "--type", "F32"});
+    CHECK(refused.code == 1);
+    CHECK(refused.err.find("model_type") != std::string::npos);
+}
+
+TEST_CASE("quantize: refusals change nothing" * needs_fixtures()) {
+    const ScratchFolder folder;
+    const std::string copy = folder.path("model.gguf"), other = folder.path("other.gguf");
+    fs::copy_file(tiny, copy);
+    std::ofstream(other) << "mine";
+    fs::create_hard_link(copy, folder.path("link.gguf"));
+    struct Case {
+        std::vector<std::string> arguments;
+        int code;
+        std::string expected;
+    };
+    const Case cases[] = {
+        {{copy, other, "--type", "Q8_0"}, 2, "--force"},
+        {{copy, copy, "--type", "Q8_0", "--force"}, 2, "expected another file"},
+        {{copy, folder.path("link.gguf"), "--type", "Q8_0", "--force"}, 2, "expected another file"},
+        {{copy, folder.path("new.gguf"), "--type", "Q9_X"}, 2, "Q4_K_M"},
+        {{copy, folder.path("new.gguf")}, 2, "--type"},
+        {{folder.path("none.gguf"), folder.path("new.gguf"), "--type", "Q8_0"}, 1, "none.gguf"},
+        {{copy, folder.path("no/new.gguf"), "--type", "Q8_0"}, 1, "cannot be created"},
+        {{copy, folder.path("new.gguf"), "--type", "Q8_0", "--imatrix", other}, 1, "other.gguf"},
+        {{other, folder.path("new.gguf"), "--type", "Q8_0"}, 1, ""},
+        {{copy, folder.path("new.gguf"), "--type", "Q8_0", "--threads", "-1"}, 2, "--threads"},
+    };
+    for (const Case& c : cases) {
+        std::vector<std::string> arguments = {"quantize"};
+        arguments.insert(arguments.end(), c.arguments.begin(), c.arguments.end());
+        const Outcome outcome = run_scoria(arguments);
+        CAPTURE(outcome.err);
+        CHECK(outcome.code == c.code);
+        CHECK(outcome.err.find(c.expected) != std::string::npos);
+        CHECK(outcome.out.empty());
+        CHECK(fs::file_size(copy) == fs::file_size(tiny));
+        CHECK(fs::file_size(other) == 4);
+        CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 3);
+    }
+}
