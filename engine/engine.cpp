@@ -13,10 +13,11 @@ namespace {
 constexpr uint32_t default_context = 8192, default_chunk = 512;
 
 /// Placement of the arena without the logits, which have a buffer of their own.
-Arena place_arena(const Graph& graph, const Plan& plan, uint32_t tokens, const vk::Caps& caps) {
+Arena place_arena(const Graph& graph, const Plan& plan, uint32_t tokens, uint32_t outputs,
+                  const vk::Caps& caps) {
     std::vector<Storage> storages = plan.storages;
     storages[plan.placements[graph.logits.index].storage].cols = 0;
-    return place(storages, tokens, max_outputs, caps.storage_alignment);
+    return place(storages, tokens, outputs, caps.storage_alignment);
 }
 
 /// The heap that weights go to. Drivers report nonsense at times: a budget of 0 or above the heap's size
@@ -57,15 +58,23 @@ Planned plan_for(const Model& model, const Graph& graph, const Plan& plan, const
     memory.heap_budget = heap.budget;
     memory.context = options.context ? options.context : std::min(architecture.context, default_context);
     if (table) memory.context = std::min(memory.context, table);
+    const bool whole = architecture.bidirectional();  // sequences cannot be cut
     planned.layout.tokens =
-        std::min(options.prompt_chunk ? options.prompt_chunk : default_chunk, memory.context);
-    planned.placement = place_arena(graph, plan, planned.layout.tokens, caps);
+        whole ? memory.context
+              : std::min(options.prompt_chunk ? options.prompt_chunk : default_chunk, memory.context);
+    const auto place_it = [&] {
+        return place_arena(graph, plan, planned.layout.tokens, whole ? planned.layout.tokens : max_outputs,
+                           caps);
+    };
+    planned.placement = place_it();
     while (planned.placement.bytes > caps.max_binding && planned.layout.tokens > 1) {
         planned.layout.tokens /= 2;
-        planned.placement = place_arena(graph, plan, planned.layout.tokens, caps);
+        planned.placement = place_it();
     }
+    if (whole) memory.context = planned.layout.tokens;
     const uint64_t logits_rows = caps.max_binding / (4ull * architecture.logits());
-    planned.layout.outputs = uint32_t(std::clamp<uint64_t>(logits_rows, 1, max_outputs));
+    planned.layout.outputs =
+        uint32_t(std::clamp<uint64_t>(logits_rows, 1, whole ? planned.layout.tokens : max_outputs));
 
     memory.weights = DeviceModel::bytes(plan, architecture, caps, memory.context);
     memory.staging = DeviceModel::staging_bytes(caps);

@@ -167,6 +167,7 @@ vk::Device::Ticket Session::Impl::submit_decode(bool greedy) {
 
 GenerateResult Session::generate(const GenerateOptions& options) {
     Impl& s = *impl_;
+    s.needs_decoder("generate");
     if (s.tokens.empty())
         fail(Status::bad_argument, "generate", "expected at least one token appended before, got none");
     if (s.tokens.size() >= s.engine.memory.context) return {{}, StopReason::context_full, 0};

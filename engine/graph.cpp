@@ -18,6 +18,7 @@ constexpr NormRoles embedding_norm{"embedding norm", Role::embedding_norm, Role:
     feed_forward_norm{"feed-forward norm", Role::feed_forward_norm, Role::feed_forward_norm_bias},
     feed_forward_post_norm{"feed-forward post-norm", Role::feed_forward_post_norm,
                            Role::feed_forward_post_norm_bias},
+    head_norm{"head norm", Role::head_norm, Role::head_norm_bias},
     output_norm{"output norm", Role::output_norm, Role::output_norm_bias},
     q_norm{"q normed", Role::q_norm, Role::q_norm_bias}, k_norm{"k normed", Role::k_norm, Role::k_norm_bias};
 
@@ -94,6 +95,11 @@ class Builder {
                 emit(op::Embed{tensor_like("positions", x), {Role::position_embedding}, EmbedBy::position});
             x = add("embedding with positions", x, positions);
         }
+        if (architecture_.token_types) {
+            const TensorId types = emit(
+                op::Embed{tensor_like("token types", x), {Role::token_type_embedding}, EmbedBy::token_type});
+            x = add("embedding with token types", x, types);
+        }
         return architecture_.embedding_norm ? norm(embedding_norm, x) : x;
     }
 
@@ -108,7 +114,8 @@ class Builder {
         }
         const bool pre = placement == NormPlacement::pre || placement == NormPlacement::sandwich;
         const bool post = placement == NormPlacement::sandwich || placement == NormPlacement::output;
-        TensorId x = attention(layer.attention, pre ? norm(attention_norm, stream) : stream);
+        TensorId x =
+            attention(layer.attention, pre && layer.attention_norm ? norm(attention_norm, stream) : stream);
         if (post) x = norm(attention_post_norm, x);
         stream = add("attention residual", stream, x, scale);
         if (placement == NormPlacement::post) stream = norm(attention_post_norm, stream);
@@ -208,7 +215,14 @@ class Builder {
     void head(TensorId stream) {
         TensorId x = emit(op::Select{stream, tensor("selected", architecture_.hidden, RowKind::outputs)});
         if (architecture_.output_norm) x = norm(output_norm, x);
-        graph_.last_hidden = x;
+        graph_.last_hidden = graph_.logits = x;
+        if (!architecture_.has_head) return;
+        if (architecture_.head_transform) {
+            x = linear("head", x, architecture_.hidden, Role::head,
+                       optional(architecture_.head_bias, Role::head_bias));
+            x = map("head activated", x, MapKind::activate, 0, architecture_.head_activation);
+            x = norm(head_norm, x);
+        }
         if (architecture_.embedding)
             x = linear("embedding out", x, architecture_.embedding, Role::embedding_out);
         x = linear("logits", x, architecture_.logits(),

@@ -29,7 +29,7 @@ struct GraphTensor {
     uint32_t cols;
 };
 
-enum class EmbedBy : uint8_t { token, position };
+enum class EmbedBy : uint8_t { token, position, token_type };
 enum class MapKind : uint8_t {
     scale,     // value * x
     clamp,     // to [-value, value]
@@ -39,7 +39,7 @@ enum class MapKind : uint8_t {
 
 namespace op {
 
-/// out[t] = scale * table[token id or position of t]
+/// out[t] = scale * table[token id, position or token type of t]
 struct Embed {
     TensorId out;
     WeightRef table;

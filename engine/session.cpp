@@ -69,7 +69,7 @@ void Session::Impl::write_words(vk::Recorder& recorder, uint32_t word,
 }
 
 void Session::Impl::write_step(vk::Recorder& recorder, std::span<const TokenId> ids, uint32_t position,
-                               const Rows& outputs) const {
+                               const Rows& outputs, std::span<const TokenId> token_types) const {
     std::vector<uint32_t> words(STEP_TOKENS + ids.size() * STEP_TOKEN_WORDS, 0);
     words[STEP_TOKEN_COUNT] = uint32_t(ids.size());
     words[STEP_OUTPUT_COUNT] = uint32_t(outputs.size());
@@ -78,6 +78,7 @@ void Session::Impl::write_step(vk::Recorder& recorder, std::span<const TokenId> 
         token[STEP_TOKEN_ID] = uint32_t(ids[t]);
         token[STEP_TOKEN_POSITION] = position + uint32_t(t);
         token[STEP_TOKEN_TABLE] = workspace.layout.table_word();
+        if (!token_types.empty()) token[STEP_TOKEN_TYPE] = uint32_t(token_types[t]);
     }
     write_words(recorder, 0, words);
     if (!outputs.empty()) write_words(recorder, workspace.layout.outputs_word(), outputs);
@@ -86,7 +87,7 @@ void Session::Impl::write_step(vk::Recorder& recorder, std::span<const TokenId> 
 /// Runs one batch: `ids` from `position` on, logits of the rows `outputs`. Submissions follow the pacer;
 /// two are in flight at most, so each one's time can be seen from the host.
 void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, const Rows& outputs,
-                              const Capture& capture) {
+                              const Capture& capture, std::span<const TokenId> token_types) {
     reserve_partials(uint32_t(ids.size()));
     const Batch work = batch(uint32_t(ids.size()), uint32_t(outputs.size()));
     const size_t count = outputs.empty() ? body_kernels() : engine.plan.kernels.size();
@@ -114,7 +115,7 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
         for (const size_t end : engine.pacer.cut(costs)) {
             const size_t pipelines = engine.pipelines.created();
             vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options());
-            if (begin == 0) write_step(recorder, ids, position, outputs);
+            if (begin == 0) write_step(recorder, ids, position, outputs, token_types);
             double cost = 0;
             for (size_t i = begin; i < end; ++i) {
                 work.record(recorder, i);
@@ -245,6 +246,7 @@ Session::Session(Engine& engine) : impl_(std::make_unique<Impl>(engine.impl())) 
 Session::~Session() = default;
 
 void Session::append(std::span<const TokenId> ids, const std::atomic<bool>* cancel) {
+    impl_->needs_decoder("append");
     impl_->check_ids(ids);
     impl_->tokens.insert(impl_->tokens.end(), ids.begin(), ids.end());
     try {
@@ -262,9 +264,35 @@ std::vector<float> Session::logits() {
     return impl_->read_floats(impl_->workspace.logits.view(), impl_->engine.model->architecture.logits());
 }
 
-ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states) {
+void Session::Impl::needs_decoder(const char* what) const {
+    if (engine.model->architecture.bidirectional())
+        fail(Status::unsupported, what, "expected a decoder, got an encoder (",
+             engine.model->architecture.family, "), which generates nothing");
+}
+
+void Session::Impl::check_forward(std::span<const TokenId> ids, std::span<const TokenId> token_types) {
+    const Architecture& architecture = engine.model->architecture;
+    if (architecture.bidirectional()) {
+        tokens.clear();
+        computed = 0;
+        if (ids.size() > forward_chunk())
+            fail(Status::context_full, "forward", "expected at most ", forward_chunk(), " tokens, got ",
+                 ids.size());
+    }
+    check_ids(ids);
+    if (!token_types.empty() && token_types.size() != ids.size())
+        fail(Status::bad_argument, "forward", "expected ", ids.size(), " token types, got ",
+             token_types.size());
+    for (const TokenId type : token_types)
+        if (type < 0 || uint32_t(type) >= architecture.token_types)
+            fail(Status::bad_argument, "forward", "expected token types below ", architecture.token_types,
+                 ", got ", type);
+}
+
+ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states,
+                               std::span<const TokenId> token_types) {
     Impl& s = *impl_;
-    s.check_ids(ids);
+    s.check_forward(ids, token_types);
     s.set_rotations(s.tokens.size() + ids.size());
     if (s.computed < s.tokens.size()) s.compute_rest(nullptr);
     const Architecture& architecture = s.engine.model->architecture;
@@ -296,7 +324,8 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states)
             }
         };
         s.logits_ready = false;
-        s.run_chunk(part, uint32_t(s.tokens.size()), rows, capture);
+        s.run_chunk(part, uint32_t(s.tokens.size()), rows, capture,
+                    token_types.empty() ? token_types : token_types.subspan(done, part.size()));
         for (const auto& [buffer, target] : copies) {
             const auto* floats = reinterpret_cast<const float*>(buffer.mapped().data());
             target->insert(target->end(), floats, floats + buffer.size() / 4);
@@ -305,6 +334,7 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states)
         s.computed = uint32_t(s.tokens.size());
         done += part.size();
     }
+    if (!architecture.has_head) result.last_hidden = result.logits;
     return result;
 }
 

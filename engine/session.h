@@ -126,7 +126,10 @@ class Session {
     /// Logits [vocab] of the last appended token.
     std::vector<float> logits();
     /// Appends tokens and returns logits of all of them, [tokens, vocab].
-    ForwardResult forward(std::span<const TokenId> ids, bool hidden_states);
+    /// An encoder begins anew with each call, and all ids must fit in a batch; token_types: one per id, or
+    /// none: all 0.
+    ForwardResult forward(std::span<const TokenId> ids, bool hidden_states,
+                          std::span<const TokenId> token_types = {});
     /// Appends tokens, kernel by kernel, and shows the observer every kernel with a way to fetch the
     /// values [rows, cols] of its results (PlannedKernel::results). Slow: for `validate -m`.
     void trace(std::span<const TokenId> ids, const TraceObserver& observer);

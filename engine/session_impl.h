@@ -23,13 +23,17 @@ struct Session::Impl {
     }
     /// Tokens of a batch whose logits are all wanted.
     uint32_t forward_chunk() const { return std::min(workspace.layout.outputs, workspace.layout.tokens); }
+    /// What forward() checks before it computes anything.
+    void check_forward(std::span<const TokenId> ids, std::span<const TokenId> token_types);
+    /// Errors: unsupported, for an encoder, which `what` makes no sense of.
+    void needs_decoder(const char* what) const;
     /// Kernels that a batch without outputs needs: all before the first that works on output rows.
     size_t body_kernels() const;
     void write_words(vk::Recorder& recorder, uint32_t word, std::span<const uint32_t> words) const;
     void write_step(vk::Recorder& recorder, std::span<const TokenId> ids, uint32_t position,
-                    const Rows& outputs) const;
+                    const Rows& outputs, std::span<const TokenId> token_types = {}) const;
     void run_chunk(std::span<const TokenId> ids, uint32_t position, const Rows& outputs,
-                   const Capture& capture = {});
+                   const Capture& capture = {}, std::span<const TokenId> token_types = {});
     void check_ids(std::span<const TokenId> ids) const;
     void reserve_logits(uint32_t rows);
     /// Attention's partial results for a batch of `token_count` tokens; call before recording it.

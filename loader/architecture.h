@@ -87,6 +87,7 @@ enum class Mask : uint8_t {
     strided_union,  // i - j <= stride or strided
     fixed_union,    // fixed_block or fixed_summary
     local_block,    // j >= i / stride * stride - summary (Image Transformer, Parmar et al. 2018)
+    bidirectional,  // all keys; with a window, those with |i - j| < window
 };
 
 /// Norm of q and k heads.
@@ -148,6 +149,7 @@ struct FeedForward {
 };
 
 struct Layer {
+    bool attention_norm = true;  // false: without the norm before attention (ModernBERT's first layer)
     Attention attention;
     FeedForward feed_forward;
     bool operator==(const Layer&) const = default;
@@ -161,11 +163,18 @@ struct Architecture {
     uint32_t positions = 0;     // rows of Role::position_embedding, which is added; 0: none
     uint32_t embedding = 0;     // columns of the token table where not `hidden` (embedding_in, embedding_out)
     float embedding_scale = 1;  // multiplies token embeddings
-    bool embedding_norm = false;  // after positions are added
+    uint32_t token_types = 0;   // rows of Role::token_type_embedding, which is added too; 0: none
+    bool embedding_norm = false;  // after positions and types are added
     float residual_scale = 1;     // multiplies what a block adds to the stream
     bool output_norm = true;
     uint32_t outputs = 0;  // rows of Role::output, so logits, where not `vocab` (ImageGPT); 0: vocab
-    uint32_t logits() const { return outputs ? outputs : vocab; }
+    uint32_t logits() const { return !has_head ? hidden : outputs ? outputs : vocab; }
+    /// An encoder: a sequence is computed at once, and nothing is generated.
+    bool bidirectional() const { return !layers.empty() && layers[0].attention.mask == Mask::bidirectional; }
+    bool has_head = true;         // false: no logits, the result is the last hidden state
+    bool head_transform = false;  // logits of norm(activation(W x + b)), Role::head (masked language models)
+    bool head_bias = false;
+    Activation head_activation = Activation::gelu;
     bool output_bias = false;
     bool tied_embeddings = false;  // logits = token_embedding . x
     float logit_scale = 1;         // multiplies logits

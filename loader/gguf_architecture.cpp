@@ -12,13 +12,9 @@ namespace {
 
 // Keys that change no result, or whose effect is in the tensors' shapes.
 bool is_harmless_key(std::string_view name) {
-    constexpr std::string_view names[] = {"vocab_size",
-                                          "tensor_data_layout",
-                                          "attention.value_length",
-                                          "attention.causal",
-                                          "expert_shared_count",
-                                          "rope.scaling.finetuned",
-                                          "attention.group_norm_groups"};
+    constexpr std::string_view names[] = {
+        "vocab_size",          "tensor_data_layout",     "attention.value_length",     "attention.causal",
+        "expert_shared_count", "rope.scaling.finetuned", "attention.group_norm_groups"};
     return std::ranges::find(names, name) != std::end(names);
 }
 

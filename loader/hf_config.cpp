@@ -88,8 +88,10 @@ std::vector<Rope> read_hugging_face_ropes(const Family& family, const Settings& 
                                           const Architecture& architecture) {
     if (!family.rope) return {};
     const uint32_t head_dim = architecture.layers.front().attention.head_dim;
-    const double base =
-        config.positive(config.has("rotary_emb_base") ? "rotary_emb_base" : "rope_theta", family.rope_base);
+    const double base = config.positive(config.has("rotary_emb_base")     ? "rotary_emb_base"
+                                        : config.has("global_rope_theta") ? "global_rope_theta"
+                                                                          : "rope_theta",
+                                        family.rope_base);
     if (is_by_layer_type(config.find("rope_parameters"))) {
         const Settings all = config.section("rope_parameters");
         const double local = family.local_rope_base > 0 ? family.local_rope_base : base;
@@ -103,8 +105,10 @@ std::vector<Rope> read_hugging_face_ropes(const Family& family, const Settings& 
     std::vector<Rope> ropes = {read_rope(family, config.section(name), config, head_dim, base)};
     if (family.local_rope_base > 0) {
         const Settings unscaled(config.format(), config.where(), "", nlohmann::json::object());
-        ropes.push_back(read_rope(family, unscaled, config, head_dim,
-                                  config.positive("rope_local_base_freq", family.local_rope_base)));
+        ropes.push_back(read_rope(
+            family, unscaled, config, head_dim,
+            config.positive(config.has("local_rope_theta") ? "local_rope_theta" : "rope_local_base_freq",
+                            family.local_rope_base)));
     }
     return ropes;
 }

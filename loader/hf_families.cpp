@@ -202,7 +202,8 @@ std::span<const Family> llama_families() {
 std::span<const Family> hugging_face_families() {
     static const std::vector<Family> families = [] {
         std::vector<Family> all;
-        for (const auto part : {llama_families(), gpt_families(), expert_families(), own_families()})
+        for (const auto part :
+             {llama_families(), gpt_families(), expert_families(), encoder_families(), own_families()})
             all.insert(all.end(), part.begin(), part.end());
         return all;
     }();

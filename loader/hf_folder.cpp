@@ -216,6 +216,7 @@ Model open_hugging_face_model(const fs::path& path) {
     model.tensors = tensors;
     read_tokenizer(model, folder);
     model.chat_template = read_chat_template(folder, model.tokenizer.get());
+    model.pooling = read_pooling(folder, model.architecture.bidirectional() ? Pooling::mean : Pooling::last);
     model.metadata_json = json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
     return model;
 }

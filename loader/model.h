@@ -4,6 +4,7 @@
 
 #include "architecture.h"
 #include "chat_template.h"
+#include "pooling.h"
 #include "tokenizer/tokenizer.h"
 
 #include <filesystem>
@@ -28,6 +29,7 @@ struct Model {
     std::shared_ptr<const TensorSource> tensors;
     std::shared_ptr<const Tokenizer> tokenizer;  // null: no vocabulary, or one of a kind not supported yet
     std::string tokenizer_problem;               // why tokenizer is null, for people
+    Pooling pooling = Pooling::mean;             // of embeddings
     ChatTemplate chat_template;                  // empty() if the file has none
     std::string metadata_json;  // the file's own metadata as a JSON object (long arrays cut), for `inspect`
 };

@@ -55,20 +55,27 @@ RoleShape position_bias(const A& a, const L& l, size_t index) {
 constexpr RoleRule rules[] = {
     {Role::token_embedding, false, SCORIA_SHAPE(matrix(a.vocab, embedding(a)))},
     {Role::position_embedding, false, SCORIA_SHAPE(matrix(a.positions, a.hidden))},
+    {Role::token_type_embedding, false, SCORIA_SHAPE(matrix(a.token_types, a.hidden))},
     {Role::embedding_in, false, SCORIA_SHAPE(matrix(a.embedding ? a.hidden : 0, a.embedding))},
     {Role::embedding_norm, false, SCORIA_SHAPE(vector(a.embedding_norm&& a.norm.weight, a.hidden))},
     {Role::embedding_norm_bias, false, SCORIA_SHAPE(vector(a.embedding_norm&& a.norm.bias, a.hidden))},
     {Role::embedding_out, false, SCORIA_SHAPE(matrix(a.embedding, a.hidden))},
     {Role::output_norm, false, SCORIA_SHAPE(vector(a.output_norm&& a.norm.weight, a.hidden))},
     {Role::output_norm_bias, false, SCORIA_SHAPE(vector(a.output_norm&& a.norm.bias, a.hidden))},
+    {Role::head, false, SCORIA_SHAPE(matrix(a.head_transform ? a.hidden : 0, a.hidden))},
+    {Role::head_bias, false, SCORIA_SHAPE(vector(a.head_bias, a.hidden))},
+    {Role::head_norm, false, SCORIA_SHAPE(vector(a.head_transform&& a.norm.weight, a.hidden))},
+    {Role::head_norm_bias, false, SCORIA_SHAPE(vector(a.head_transform&& a.norm.bias, a.hidden))},
     {Role::output, false,
-     SCORIA_SHAPE(matrix(a.tied_embeddings ? 0
-                         : a.outputs       ? a.outputs
-                                           : a.vocab,
+     SCORIA_SHAPE(matrix(a.tied_embeddings || !a.has_head ? 0
+                         : a.outputs                      ? a.outputs
+                                                          : a.vocab,
                          embedding(a)))},
     {Role::output_bias, false, SCORIA_SHAPE(vector(a.output_bias, a.outputs ? a.outputs : a.vocab))},
-    {Role::attention_norm, true, SCORIA_SHAPE(vector(has_pre_norm(a) && a.norm.weight, a.hidden))},
-    {Role::attention_norm_bias, true, SCORIA_SHAPE(vector(has_pre_norm(a) && a.norm.bias, a.hidden))},
+    {Role::attention_norm, true,
+     SCORIA_SHAPE(vector(has_pre_norm(a) && l.attention_norm && a.norm.weight, a.hidden))},
+    {Role::attention_norm_bias, true,
+     SCORIA_SHAPE(vector(has_pre_norm(a) && l.attention_norm && a.norm.bias, a.hidden))},
     {Role::q, true, SCORIA_SHAPE(matrix(queries(l), a.hidden))},
     {Role::k, true, SCORIA_SHAPE(matrix(keys(l), a.hidden))},
     {Role::v, true, SCORIA_SHAPE(matrix(keys(l), a.hidden))},

@@ -26,6 +26,7 @@ layout(constant_id = ATTENTION_SINKS) const bool SINKS = false;
 #define MASK_STRIDED_UNION 4
 #define MASK_FIXED_UNION 5
 #define MASK_LOCAL_BLOCK 6
+#define MASK_BIDIRECTIONAL 7
 #define BIAS_LINEAR 1
 #define BIAS_TABLE 2
 
@@ -44,7 +45,7 @@ const float LOWEST = -1e30;
 #define MASKED uintBitsToFloat(0xFF800000u)  // -Inf: e^(MASKED - m) is 0
 
 struct Row {
-    uint token, head;
+    uint token, head, position;
     uint table;        // word of the step buffer
     uint low, count;   // sees keys low .. low + count - 1; none if the row does not exist
 };
@@ -58,6 +59,7 @@ Row row_at(uint row, uint kv_head) {
     if (!exists) r.token = 0;  // so that all addresses are good
     const uint slot = STEP_TOKENS + r.token * STEP_TOKEN_WORDS;
     const uint position = step_words[slot + STEP_TOKEN_POSITION];
+    r.position = position;
     r.table = step_words[slot + STEP_TOKEN_TABLE];
     r.low = push.window != 0 && position >= push.window ? position - push.window + 1 : 0;
     if (MASK == MASK_FIXED_BLOCK) r.low = max(r.low, position / push.stride * push.stride);
@@ -65,7 +67,12 @@ Row row_at(uint row, uint kv_head) {
         const uint block = position / push.stride * push.stride;
         r.low = max(r.low, block - min(block, push.summary));
     }
-    r.count = exists ? position - r.low + 1 : 0;
+    uint end = position + 1;
+    if (MASK == MASK_BIDIRECTIONAL) {  // one sequence from position 0 on
+        end = step_words[STEP_TOKEN_COUNT];
+        if (push.window != 0) end = min(end, position + push.window);
+    }
+    r.count = exists ? end - r.low : 0;
     return r;
 }
 // Whether a query at `position` sees `key`, which lies between its low and itself.

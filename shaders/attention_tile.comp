@@ -18,7 +18,7 @@ const uint KEY_LANES = KEYS / LANE_KEYS;  // 8 lanes across keys or dims, 16 acr
 const uint ROW_PITCH = ROWS + 4, KEY_PITCH = KEYS + 4;  // vec4 alignment, neighbouring lines on other banks
 const uint CHUNKS = (HEAD_DIM + DIMS - 1) / DIMS;
 
-shared uint row_query[ROWS], row_table[ROWS], row_low[ROWS], row_count[ROWS];  // Row, and where its query is
+shared uint row_position[ROWS], row_table[ROWS], row_low[ROWS], row_count[ROWS];  // Row, and where its query is
 shared float row_tile[DIMS * ROW_PITCH];  // [dim][row] of q, then [key][row] of the weights
 shared float key_tile[DIMS * KEY_PITCH];  // [dim][key] of K, then [key][dim] of V
 shared float partial[ROWS * KEY_LANES];
@@ -30,10 +30,11 @@ uint key_lane() { return gl_LocalInvocationID.x % KEY_LANES; }
 uint first_row() { return gl_LocalInvocationID.x / KEY_LANES * LANE_ROWS; }
 
 // Neighbouring lanes take neighbouring dims of a row: in memory a row's dims lie side by side.
-void load_queries(uint chunk) {
-    const uint dim = chunk * DIMS + gl_LocalInvocationID.x % DIMS;
+void load_queries(uint row0, uint kv_head, uint chunk) {
+    const uint dim = chunk * DIMS + gl_LocalInvocationID.x % DIMS, group = push.heads / push.kv_heads;
     for (uint r = gl_LocalInvocationID.x / DIMS; r < ROWS; r += ATTENTION_TILE_WORKGROUP / DIMS) {
-        const float value = q[row_query[r] + min(dim, HEAD_DIM - 1)];
+        const uint token = min((row0 + r) / group, push.tokens - 1), head = kv_head * group + (row0 + r) % group;
+        const float value = q[push.q_first + token * push.q_stride + head * HEAD_DIM + min(dim, HEAD_DIM - 1)];
         row_tile[gl_LocalInvocationID.x % DIMS * ROW_PITCH + r] = dim < HEAD_DIM ? value : 0.0;
     }
 }
@@ -88,7 +89,7 @@ void soften(float scores[LANE_ROWS * LANE_KEYS], uvec2 run, uint row0, uint kv_h
         values[i] = MASKED;
         [[unroll]] for (uint j = 0; j < LANE_KEYS; ++j) {
             const uint key = key0 + key_lane() * LANE_KEYS + j;
-            const uint position = row_low[row] + row_count[row] - 1, head = kv_head * group + (row0 + row) % group;
+            const uint position = row_position[row], head = kv_head * group + (row0 + row) % group;
             const bool seen = key - row_low[row] < row_count[row] && row >= run.x && row < run.y && visible(position, key);
             const float score = score_of(scores[i * LANE_KEYS + j], head, position, key);
             scores[i * LANE_KEYS + j] = seen ? score : MASKED;
@@ -126,7 +127,7 @@ void attend(uvec2 run, uint row0, uint kv_head, uint block, uint key0, uint coun
     [[unroll]] for (uint i = 0; i < LANE_ROWS * LANE_KEYS; ++i) scores[i] = 0.0;
     for (uint c = 0; c < CHUNKS; ++c) {
         barrier();
-        load_queries(c);
+        load_queries(row0, kv_head, c);
         load_keys(kv_keys(block, kv_head, push.kv_heads, HEAD_WORDS), c);
         barrier();
         multiply(scores, DIMS);
@@ -171,7 +172,7 @@ void main() {
     const uint row0 = tile * ROWS;
     for (uint r = gl_LocalInvocationID.x; r < ROWS; r += ATTENTION_TILE_WORKGROUP) {
         const Row row = row_at(row0 + r, kv_head);
-        row_query[r] = query_word(row);
+        row_position[r] = row.position;
         row_table[r] = row.table;
         row_low[r] = row.low;
         row_count[r] = row.count;

@@ -74,9 +74,8 @@ void score(Row rows[QUERIES], uint keys, uint in_block) {
 // Scores become e^(score - m), with m, l and o brought up to date (Milakov & Gimelshein 2018, alg. 3).
 void soften(Row rows[QUERIES], uint key, bool valid) {
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
-        const uint position = rows[i].low + rows[i].count - 1;
-        const bool seen = valid && key - rows[i].low < rows[i].count && visible(position, key);
-        const float value = seen ? score_of(weight[i], rows[i].head, position, key) : MASKED;
+        const bool seen = valid && key - rows[i].low < rows[i].count && visible(rows[i].position, key);
+        const float value = seen ? score_of(weight[i], rows[i].head, rows[i].position, key) : MASKED;
         const float now = max(most[i], sg_max(value));
         const float shrink = exp_safe(most[i] - now);
         most[i] = now;

@@ -22,6 +22,7 @@
 #define STEP_TOKEN_POSITION 1
 #define STEP_TOKEN_TABLE 2
 #define STEP_TOKEN_SAMPLER 3
+#define STEP_TOKEN_TYPE 3  // of encoders, which sample nothing
 
 #define STEP_STATUS_NON_FINITE 1u
 

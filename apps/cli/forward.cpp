@@ -21,12 +21,11 @@ struct ForwardOptions {
     bool hidden = false;
 };
 
-std::vector<TokenId> input_ids(const ForwardOptions& options) {
-    if (options.ids.empty() == options.inputs.empty())
-        fail(Status::bad_argument, "forward", "expected one of --ids and --inputs");
-    if (!options.ids.empty()) return parse_ids("forward", options.ids);
-    const std::string name = options.test_case.empty() ? "input_ids" : options.test_case + ".input_ids";
+/// Integers of --inputs by the fixtures' names; none if there is no such array and it is `optional`.
+std::vector<TokenId> read_input(const ForwardOptions& options, const std::string& array, bool optional) {
+    const std::string name = options.test_case.empty() ? array : cat(options.test_case, ".", array);
     std::vector<TokenId> ids;
+    if (optional && (options.inputs.empty() || !Safetensors(options.inputs).has(name))) return ids;
     for (const int64_t id : Safetensors(options.inputs).read<int64_t>(name)) {
         if (id < 0 || id > std::numeric_limits<TokenId>::max())
             fail(Status::bad_file, options.inputs, "expected token ids in ", name, ", got ", id);
@@ -35,10 +34,18 @@ std::vector<TokenId> input_ids(const ForwardOptions& options) {
     return ids;
 }
 
-std::vector<NamedArray> output_arrays(const ForwardResult& result, const std::vector<int64_t>& greedy) {
+std::vector<TokenId> input_ids(const ForwardOptions& options) {
+    if (options.ids.empty() == options.inputs.empty())
+        fail(Status::bad_argument, "forward", "expected one of --ids and --inputs");
+    return options.ids.empty() ? read_input(options, "input_ids", false) : parse_ids("forward", options.ids);
+}
+
+std::vector<NamedArray> output_arrays(const ForwardResult& result, const std::vector<int64_t>& greedy,
+                                      bool has_head) {
     const std::vector<uint64_t> hidden_shape = {result.tokens, result.hidden_size};
-    std::vector<NamedArray> arrays = {{"logits", {result.tokens, result.vocab}, result.logits},
-                                      {"last_hidden_state", hidden_shape, result.last_hidden}};
+    std::vector<NamedArray> arrays = {{"last_hidden_state", hidden_shape, result.last_hidden}};
+    if (has_head)
+        arrays.emplace_back("logits", std::vector<uint64_t>{result.tokens, result.vocab}, result.logits);
     for (size_t i = 0; i < result.hidden.size(); ++i)
         arrays.emplace_back(cat("hidden.", i), hidden_shape, result.hidden[i]);
     if (!greedy.empty()) arrays.emplace_back("greedy", std::vector<uint64_t>{greedy.size()}, greedy);
@@ -52,7 +59,8 @@ int forward(const ForwardOptions& options, const Common& common) {
     const std::shared_ptr<const Model> model = load_model(common);
     const std::unique_ptr<Engine> engine = load_engine(model, engine_flags, common);
     Session session(*engine);
-    const ForwardResult result = session.forward(ids, options.hidden);
+    const ForwardResult result =
+        session.forward(ids, options.hidden, read_input(options, "token_type_ids", true));
     std::vector<int64_t> greedy;
     if (options.greedy > 0) {
         GenerateOptions generate;
@@ -64,7 +72,7 @@ int forward(const ForwardOptions& options, const Common& common) {
                  generated.tokens.size(), ": the context of ", session.capacity(), " is full");
         greedy.assign(generated.tokens.begin(), generated.tokens.end());
     }
-    write_safetensors(options.output, output_arrays(result, greedy));
+    write_safetensors(options.output, output_arrays(result, greedy, model->architecture.has_head));
 
     const auto last = result.logits.end() - result.vocab;
     const auto best = std::max_element(last, result.logits.end()) - last;

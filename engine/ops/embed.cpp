@@ -10,6 +10,13 @@
 
 namespace scoria {
 
+namespace {
+uint32_t step_word(EmbedBy by) {
+    constexpr uint32_t words[] = {STEP_TOKEN_ID, STEP_TOKEN_POSITION, STEP_TOKEN_TYPE};
+    return words[size_t(by)];
+}
+}  // namespace
+
 std::vector<KernelVariant> embed_variants(const vk::Caps& caps) {
     return {{"plain", Shader::embed, std::min({64u, caps.max_invocations, caps.max_workgroup_x}), 1}};
 }
@@ -32,7 +39,7 @@ void record_embed(OpContext& context, const EmbedArgs& args, const KernelVariant
                              .table_plane = uint32_t(planes.table / 4),
                              .out_first = args.out.first,
                              .out_stride = args.out.stride,
-                             .step_word = uint32_t(args.by == EmbedBy::token ? STEP_TOKEN_ID : STEP_TOKEN_POSITION),
+                             .step_word = step_word(args.by),
                              .scale = args.scale};
         context.recorder.dispatch(pipeline, {shard.view, args.step, args.out.view}, push,
                                   groups_for(args.out.rows * blocks * 4, variant.workgroup), "embed");

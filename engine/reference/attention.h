@@ -14,13 +14,15 @@ namespace scoria::reference {
 
 /// Whether the query at position i sees key j.
 inline bool sees(const scoria::Attention& shape, size_t i, size_t j) {
-    if (j > i || (shape.window && i - j >= shape.window)) return false;
+    if (j > i && shape.mask != Mask::bidirectional) return false;
+    if (shape.window && (i > j ? i - j : j - i) >= shape.window) return false;
     const size_t stride = shape.stride;
     const auto strided = [&] { return (i - j) % stride == 0; };
     const auto in_block = [&] { return i / stride == j / stride; };
     const auto in_summary = [&] { return j % stride >= stride - shape.summary || j == i; };
     switch (shape.mask) {
     case Mask::causal:
+    case Mask::bidirectional:
         return true;
     case Mask::strided:
         return strided();
@@ -53,7 +55,7 @@ inline void attention(std::span<const double> q, std::span<const double> keys, s
             const size_t i = first + t, kv_first = head / (shape.heads / shape.kv_heads) * dim;
             const auto query = q.subspan(t * q_cols + head * dim, dim);
             scores.clear();
-            for (size_t j = 0; j <= i; ++j) {
+            for (size_t j = 0; j < keys.size() / kv_cols; ++j) {
                 if (!sees(shape, i, j)) continue;
                 const auto key = keys.subspan(j * kv_cols + kv_first, dim);
                 double score = 0;

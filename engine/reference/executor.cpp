@@ -20,7 +20,7 @@ using Values = std::vector<double>;
 
 struct Executor::Step {
     Executor& executor;
-    std::span<const TokenId> ids;
+    std::span<const TokenId> ids, token_types;
     size_t outputs;
     std::vector<Values> tensors;
 
@@ -64,9 +64,15 @@ struct Executor::Step {
         std::vector<TokenId> rows(ids.begin(), ids.end());
         if (op.by == EmbedBy::position)
             std::iota(rows.begin(), rows.end(), static_cast<TokenId>(executor.length_));
+        if (op.by == EmbedBy::token_type) {
+            rows.assign(ids.size(), 0);
+            std::ranges::copy(token_types, rows.begin());
+        }
         const Architecture& a = executor.model_.architecture;
-        embed(rows, matrix(op.table, op.by == EmbedBy::token ? a.vocab : a.positions, cols(op.out)),
-              out(op.out));
+        const uint32_t table = op.by == EmbedBy::token      ? a.vocab
+                               : op.by == EmbedBy::position ? a.positions
+                                                            : a.token_types;
+        embed(rows, matrix(op.table, table, cols(op.out)), out(op.out));
         scale(in(op.out), double{op.scale}, out(op.out));
     }
     void run(const op::Norm& op) {
@@ -146,12 +152,21 @@ bool Executor::rotations_change(uint64_t length) const {
            });
 }
 
-Result Executor::forward(std::span<const TokenId> ids, Outputs outputs, const Observer& observer) {
+Result Executor::forward(std::span<const TokenId> ids, Outputs outputs, const Observer& observer,
+                         std::span<const TokenId> token_types) {
+    if (model_.architecture.bidirectional()) reset();
     if (ids.empty()) fail(Status::bad_argument, "forward", "expected at least one token id, got none");
     for (const TokenId id : ids)
         if (id < 0 || static_cast<uint32_t>(id) >= model_.architecture.vocab)
             fail(Status::bad_argument, "forward", "expected token ids below ", model_.architecture.vocab,
                  ", got ", id);
+    for (const TokenId type : token_types)
+        if (type < 0 || static_cast<uint32_t>(type) >= model_.architecture.token_types)
+            fail(Status::bad_argument, "forward", "expected token types below ",
+                 model_.architecture.token_types, ", got ", type);
+    if (!token_types.empty() && token_types.size() != ids.size())
+        fail(Status::bad_argument, "forward", "expected ", ids.size(), " token types, got ",
+             token_types.size());
     const bool positions_end = model_.architecture.positions != 0;
     if (positions_end && ids_.size() + ids.size() > model_.architecture.positions)
         fail(Status::context_full, "forward", "expected at most ", model_.architecture.positions,
@@ -177,13 +192,14 @@ Result Executor::forward(std::span<const TokenId> ids, Outputs outputs, const Ob
         result.tokens = static_cast<uint32_t>(ids.size());
         return result;
     }
-    Result result = run(ids, outputs, observer);
+    Result result = run(ids, outputs, observer, token_types);
     ids_.insert(ids_.end(), ids.begin(), ids.end());
     return result;
 }
 
-Result Executor::run(std::span<const TokenId> ids, Outputs outputs, const Observer& observer) {
-    Step step{*this, ids, outputs == Outputs::all ? ids.size() : 1,
+Result Executor::run(std::span<const TokenId> ids, Outputs outputs, const Observer& observer,
+                     std::span<const TokenId> token_types) {
+    Step step{*this, ids, token_types, outputs == Outputs::all ? ids.size() : 1,
               std::vector<Values>(graph_.tensors.size())};
     for (const Op& op : graph_.ops) {
         std::visit([&](const auto& each) { step.run(each); }, op);
@@ -192,8 +208,8 @@ Result Executor::run(std::span<const TokenId> ids, Outputs outputs, const Observ
     length_ += ids.size();
 
     Result result{static_cast<uint32_t>(ids.size()), static_cast<uint32_t>(step.outputs), {}, {}, {}};
+    result.last_hidden = step.tensors[graph_.last_hidden.index];
     result.logits = std::move(step.tensors[graph_.logits.index]);
-    result.last_hidden = std::move(step.tensors[graph_.last_hidden.index]);
     for (const TensorId id : graph_.hidden) result.hidden.push_back(std::move(step.tensors[id.index]));
     return result;
 }

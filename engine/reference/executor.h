@@ -31,8 +31,9 @@ class Executor {
 
     /// Appends ids to the sequence. Errors: bad_argument (no ids, or one outside the vocabulary; nothing is
     /// appended), bad_file (a weight is missing, has the wrong shape, or cannot be read).
+    /// An encoder begins anew with each call; token_types: one per id, or none: all 0.
     Result forward(std::span<const TokenId> ids, Outputs outputs = Outputs::all,
-                   const Observer& observer = {});
+                   const Observer& observer = {}, std::span<const TokenId> token_types = {});
     /// Index of the largest logit after the last appended token, appended in turn, `count` times.
     std::vector<TokenId> greedy(std::span<const TokenId> prompt, uint32_t count);
     /// Forgets the sequence.
@@ -41,7 +42,8 @@ class Executor {
     const Graph& graph() const { return graph_; }
 
   private:
-    Result run(std::span<const TokenId> ids, Outputs outputs, const Observer& observer);
+    Result run(std::span<const TokenId> ids, Outputs outputs, const Observer& observer,
+               std::span<const TokenId> token_types = {});
     /// Whether appending to `length` positions changes the frequencies that cached keys were rotated by.
     bool rotations_change(uint64_t length) const;
 

@@ -66,6 +66,8 @@ constexpr Case cases[] = {
     special(40, 30, Mask::strided_union, 7, 0, no_bias, 0, false),
     special(40, 30, Mask::fixed_union, 16, 3, no_bias, 0, false),
     special(40, 30, Mask::local_block, 16, 5, no_bias, 0, false),
+    special(70, 0, Mask::bidirectional, 0, 0, no_bias, 0, false),
+    {50, 0, 4, 2, 12, f32, 13, 1, 1, 1, false, Mask::bidirectional},
 };
 
 std::string shape_of(const Case& c, uint32_t splits) {

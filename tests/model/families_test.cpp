@@ -15,17 +15,73 @@ namespace {
 constexpr double strict_error = 2e-3;     // fixtures/MODELS.md, "Tolerances"
 constexpr double reference_error = 1e-5;  // of the goldens themselves, rounded to float32
 
-const char* const decoders[] = {
-    "llama1",    "llama2",        "llama3",        "llama3.2-tied", "llama-linear-scaling", "llama-dynamic-ntk",
-    "llama-yarn", "yi",           "deepseek-67b",  "smollm2",       "smollm3",              "mistral",
-    "qwen2",     "qwen2.5-tied",  "qwen3",         "granite",       "softmax1",             "phi3",
-    "phi3-longrope", "phi4",      "hunyuan-dense",
-};
+const char* const decoders[] = {"llama1",
+                                "llama2",
+                                "llama3",
+                                "llama3.2-tied",
+                                "llama-linear-scaling",
+                                "llama-dynamic-ntk",
+                                "llama-yarn",
+                                "yi",
+                                "deepseek-67b",
+                                "smollm2",
+                                "smollm3",
+                                "mistral",
+                                "qwen2",
+                                "qwen2.5-tied",
+                                "qwen3",
+                                "granite",
+                                "softmax1",
+                                "phi3",
+                                "phi3-longrope",
+                                "phi4",
+                                "hunyuan-dense",
+                                "gpt1",
+                                "gpt2",
+                                "gpt3",
+                                "gpt-neo",
+                                "gpt-j",
+                                "gpt-neox",
+                                "opt",
+                                "opt-350m-style",
+                                "bloom",
+                                "falcon-7b-style",
+                                "falcon2-11b-style",
+                                "falcon-rw-style",
+                                "mpt",
+                                "imagegpt",
+                                "starcoder2",
+                                "stablelm",
+                                "phi",
+                                "palm",
+                                "lamda",
+                                "nemotron",
+                                "olmo",
+                                "olmo2",
+                                "glm4",
+                                "gemma",
+                                "gemma2",
+                                "gemma3-text",
+                                "cohere",
+                                "cohere-plus",
+                                "cohere2",
+                                "mixtral",
+                                "qwen2-moe",
+                                "qwen3-moe",
+                                "olmoe",
+                                "gpt-oss",
+                                "hunyuan-moe",
+                                "hunyuan-large",
+                                "sparse-strided",
+                                "sparse-fixed",
+                                "image-transformer"};
 
-std::vector<std::string> chosen() {
+const char* const encoders[] = {"bert", "roberta", "modernbert"};
+
+std::vector<std::string> chosen(std::span<const char* const> all) {
     const std::string only = variable("SCORIA_ONLY");
     if (!only.empty()) return {only};
-    return {std::begin(decoders), std::end(decoders)};
+    return {all.begin(), all.end()};
 }
 
 /// One result against the golden of a case.
@@ -43,7 +99,7 @@ void check_result(const Safetensors& golden, const std::string& name, const Resu
 }  // namespace
 
 TEST_CASE("reference: decoders from their folders reproduce their goldens" * needs_fixtures()) {
-    for (const std::string& family : chosen()) {
+    for (const std::string& family : chosen(decoders)) {
         CAPTURE(family);
         const std::string folder = fixtures() + "/models/" + family;
         const Model model = open_model(folder);
@@ -61,8 +117,8 @@ TEST_CASE("reference: decoders from their folders reproduce their goldens" * nee
     }
 }
 
-TEST_CASE("vulkan: decoders from their folders reproduce their goldens" * needs_fixtures()) {
-    for (const std::string& family : chosen()) {
+TEST_CASE("vulkan: decoders from their folders reproduce their goldens" * needs_fixtures_and_time()) {
+    for (const std::string& family : chosen(decoders)) {
         CAPTURE(family);
         const std::string folder = fixtures() + "/models/" + family;
         Engine engine(std::make_shared<const Model>(open_model(folder)), engine_options(Precision::strict));
@@ -80,6 +136,34 @@ TEST_CASE("vulkan: decoders from their folders reproduce their goldens" * needs_
             options.ignore_end = true;
             CHECK(fresh.generate(options).tokens == expected);
         }
+        CHECK(engine.device().validation_errors() == 0);
+    }
+}
+
+TEST_CASE("encoders from their folders reproduce their goldens" * needs_fixtures_and_time()) {
+    for (const std::string& family : chosen(encoders)) {
+        CAPTURE(family);
+        const std::string folder = fixtures() + "/models/" + family;
+        const auto model = std::make_shared<const Model>(open_model(folder));
+        Engine engine(model, engine_options(Precision::strict));
+        Session session(engine);
+        reference::Executor executor(*model);
+        const Safetensors golden(folder + "/golden.safetensors");
+        for (const std::string name : {"short", "long", "pair"}) {
+            CAPTURE(name);
+            if (!golden.has(name + ".input_ids")) continue;
+            const std::vector<TokenId> ids = read_ids(golden, name + ".input_ids");
+            std::vector<TokenId> types;
+            if (golden.has(name + ".token_type_ids")) types = read_ids(golden, name + ".token_type_ids");
+            check_result(golden, name, executor.forward(ids, reference::Outputs::all, {}, types),
+                         reference_error);
+            const ForwardResult result = session.forward(ids, true, types);
+            check_result(golden, name, result, strict_error);
+            CHECK(largest_error(golden.read<float>(name + ".last_hidden_state"), result.last_hidden) <=
+                  strict_error);
+        }
+        CHECK_THROWS_WITH_AS(session.append(std::vector<TokenId>{3}), doctest::Contains("expected a decoder"),
+                             Error);
         CHECK(engine.device().validation_errors() == 0);
     }
 }

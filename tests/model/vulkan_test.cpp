@@ -89,12 +89,15 @@ double mean_nll(Session& session, std::span<const TokenId> ids, uint32_t vocab) 
 }  // namespace
 
 TEST_CASE("vulkan: tiny models reproduce their goldens" * needs_fixtures()) {
-    for (const ModelFixture& fixture : model_fixtures) {
+    const std::span<const ModelFixture> all = model_fixtures;
+    if (floor_tier()) MESSAGE("SCORIA_FLOOR: one model, the short case, 4 greedy tokens");
+    for (const ModelFixture& fixture : floor_tier() ? all.last(1) : all) {
         Engine engine(std::make_shared<const Model>(open_fixture(fixture)),
                       engine_options(Precision::strict));
         const Safetensors golden(fixtures() + "/" + fixture.golden);
         double worst = 0;
         for (const std::string name : golden_cases) {
+            if (floor_tier() && name != "short") continue;
             CAPTURE(fixture.name);
             CAPTURE(name);
             const std::vector<TokenId> ids = read_ids(golden, name + ".input_ids");
@@ -109,7 +112,8 @@ TEST_CASE("vulkan: tiny models reproduce their goldens" * needs_fixtures()) {
                 if (golden.has(key))
                     CHECK(largest_error(golden.read<float>(key), result.hidden[i]) <= strict_error);
             }
-            const std::vector<TokenId> expected = read_ids(golden, name + ".greedy");
+            std::vector<TokenId> expected = read_ids(golden, name + ".greedy");
+            if (floor_tier()) expected.resize(4);
             Session fresh(engine);
             fresh.append(ids);
             CHECK(fresh.generate(greedy(expected.size())).tokens == expected);

@@ -1,0 +1,85 @@
+// embed: sentence embeddings, one line per text.
+#include "common.h"
+#include "io.h"
+#include "messages.h"
+#include "verbs.h"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <sstream>
+
+namespace scoria::cli {
+namespace {
+
+struct EmbedOptions {
+    std::vector<std::string> texts;
+    std::string file, pooling;
+    bool raw = false, truncate = false;
+};
+
+std::vector<std::string> texts_of(const EmbedOptions& options) {
+    std::vector<std::string> texts = options.texts;
+    if (!options.file.empty()) {
+        std::istringstream lines(prompt_text("embed", "", options.file));
+        for (std::string line; std::getline(lines, line);) texts.push_back(line);
+    }
+    if (texts.empty())
+        fail(Status::bad_argument, "embed", "expected -p TEXT or -f FILE with a text per line");
+    return texts;
+}
+
+int embed(const EmbedOptions& options, const Common& common) {
+    const std::vector<std::string> texts = texts_of(options);
+    const std::shared_ptr<const Model> model = load_model(common);
+    const Tokenizer& tokenizer = tokenizer_of(*model);
+    Pooling pooling = model->pooling;
+    if (options.pooling == "mean") pooling = Pooling::mean;
+    if (options.pooling == "first") pooling = Pooling::first;
+    if (options.pooling == "last") pooling = Pooling::last;
+    const std::unique_ptr<Engine> engine = load_engine(model, engine_options(common), common);
+    Session session(*engine);
+    nlohmann::json all = nlohmann::json::array();
+    for (const std::string& text : texts) {
+        std::vector<TokenId> ids = tokenizer.encode(text, {.add_special = true, .parse_special = false});
+        if (ids.empty())
+            fail(Status::bad_argument, "embed", "expected a text with at least one token, got '", text, "'");
+        if (options.truncate && ids.size() > session.capacity()) {
+            const TokenId end = ids.back();
+            ids.resize(session.capacity());
+            ids.back() = end;
+        }
+        session.truncate(0);
+        const ForwardResult result = session.forward(ids, false);
+        const std::vector<float> vector =
+            pooled(result.last_hidden, result.hidden_size, pooling, !options.raw);
+        if (common.json)
+            all.push_back(vector);
+        else
+            print(nlohmann::json(vector).dump(), '\n');
+    }
+    if (common.json)
+        print(nlohmann::json{{"model", model->name},
+                             {"size", model->architecture.hidden},
+                             {"normalised", !options.raw},
+                             {"embeddings", all}}
+                  .dump(),
+              '\n');
+    return finish(engine->device());
+}
+
+}  // namespace
+
+Action define_embed(CLI::App& app, const Common& common) {
+    auto options = std::make_shared<EmbedOptions>();
+    app.add_option("-p,--prompt", options->texts, "a text; may be given several times");
+    app.add_option("-f,--file", options->file, "a file with one text per line (-: stdin)");
+    app.add_option("--pooling", options->pooling, "mean, first or last token; else as the model says")
+        ->check(CLI::IsMember({"mean", "first", "last"}));
+    app.add_flag("--raw", options->raw, "do not scale embeddings to length 1");
+    app.add_flag("--truncate", options->truncate,
+                 "cut texts that are longer than the context, else refuse them");
+    return [options, &common] { return embed(*options, common); };
+}
+
+}  // namespace scoria::cli

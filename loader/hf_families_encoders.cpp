@@ -1,0 +1,210 @@
+// Encoders: BERT and its kin, with or without the head of a masked language model. One row per family.
+#include "hf_families.h"
+
+#include "fail.h"
+
+namespace scoria {
+namespace {
+
+using enum Layout;
+
+#define LAYER "bert.encoder.layer.#."
+constexpr TensorRow bert_rows[] = {
+    {Role::token_embedding, "bert.embeddings.word_embeddings.weight"},
+    {Role::position_embedding, "bert.embeddings.position_embeddings.weight"},
+    {Role::token_type_embedding, "bert.embeddings.token_type_embeddings.weight"},
+    {Role::embedding_norm, "bert.embeddings.LayerNorm.weight"},
+    {Role::embedding_norm_bias, "bert.embeddings.LayerNorm.bias"},
+    {Role::q, LAYER "attention.self.query.weight"},
+    {Role::q_bias, LAYER "attention.self.query.bias"},
+    {Role::k, LAYER "attention.self.key.weight"},
+    {Role::k_bias, LAYER "attention.self.key.bias"},
+    {Role::v, LAYER "attention.self.value.weight"},
+    {Role::v_bias, LAYER "attention.self.value.bias"},
+    {Role::o, LAYER "attention.output.dense.weight"},
+    {Role::o_bias, LAYER "attention.output.dense.bias"},
+    {Role::attention_post_norm, LAYER "attention.output.LayerNorm.weight"},
+    {Role::attention_post_norm_bias, LAYER "attention.output.LayerNorm.bias"},
+    {Role::up, LAYER "intermediate.dense.weight"},
+    {Role::up_bias, LAYER "intermediate.dense.bias"},
+    {Role::down, LAYER "output.dense.weight"},
+    {Role::down_bias, LAYER "output.dense.bias"},
+    {Role::feed_forward_post_norm, LAYER "output.LayerNorm.weight"},
+    {Role::feed_forward_post_norm_bias, LAYER "output.LayerNorm.bias"},
+    {Role::head, "cls.predictions.transform.dense.weight"},
+    {Role::head_bias, "cls.predictions.transform.dense.bias"},
+    {Role::head_norm, "cls.predictions.transform.LayerNorm.weight"},
+    {Role::head_norm_bias, "cls.predictions.transform.LayerNorm.bias"},
+    {Role::output, "cls.predictions.decoder.weight"},
+    {Role::output_bias, "cls.predictions.bias"},
+};
+#undef LAYER
+
+#define LAYER "roberta.encoder.layer.#."
+constexpr TensorRow roberta_rows[] = {
+    {Role::token_embedding, "roberta.embeddings.word_embeddings.weight"},
+    {Role::position_embedding, "roberta.embeddings.position_embeddings.weight", after_two},
+    {Role::token_type_embedding, "roberta.embeddings.token_type_embeddings.weight"},
+    {Role::embedding_norm, "roberta.embeddings.LayerNorm.weight"},
+    {Role::embedding_norm_bias, "roberta.embeddings.LayerNorm.bias"},
+    {Role::q, LAYER "attention.self.query.weight"},
+    {Role::q_bias, LAYER "attention.self.query.bias"},
+    {Role::k, LAYER "attention.self.key.weight"},
+    {Role::k_bias, LAYER "attention.self.key.bias"},
+    {Role::v, LAYER "attention.self.value.weight"},
+    {Role::v_bias, LAYER "attention.self.value.bias"},
+    {Role::o, LAYER "attention.output.dense.weight"},
+    {Role::o_bias, LAYER "attention.output.dense.bias"},
+    {Role::attention_post_norm, LAYER "attention.output.LayerNorm.weight"},
+    {Role::attention_post_norm_bias, LAYER "attention.output.LayerNorm.bias"},
+    {Role::up, LAYER "intermediate.dense.weight"},
+    {Role::up_bias, LAYER "intermediate.dense.bias"},
+    {Role::down, LAYER "output.dense.weight"},
+    {Role::down_bias, LAYER "output.dense.bias"},
+    {Role::feed_forward_post_norm, LAYER "output.LayerNorm.weight"},
+    {Role::feed_forward_post_norm_bias, LAYER "output.LayerNorm.bias"},
+    {Role::head, "lm_head.dense.weight"},
+    {Role::head_bias, "lm_head.dense.bias"},
+    {Role::head_norm, "lm_head.layer_norm.weight"},
+    {Role::head_norm_bias, "lm_head.layer_norm.bias"},
+    {Role::output, "lm_head.decoder.weight"},
+    {Role::output_bias, "lm_head.bias"},
+};
+#undef LAYER
+
+#define LAYER "model.layers.#."
+constexpr TensorRow modernbert_rows[] = {
+    {Role::token_embedding, "model.embeddings.tok_embeddings.weight"},
+    {Role::embedding_norm, "model.embeddings.norm.weight"},
+    {Role::embedding_norm_bias, "model.embeddings.norm.bias"},
+    {Role::attention_norm, LAYER "attn_norm.weight"},
+    {Role::attention_norm_bias, LAYER "attn_norm.bias"},
+    {Role::q, LAYER "attn.Wqkv.weight", qkv},
+    {Role::k, LAYER "attn.Wqkv.weight", qkv},
+    {Role::v, LAYER "attn.Wqkv.weight", qkv},
+    {Role::o, LAYER "attn.Wo.weight"},
+    {Role::feed_forward_norm, LAYER "mlp_norm.weight"},
+    {Role::feed_forward_norm_bias, LAYER "mlp_norm.bias"},
+    {Role::gate, LAYER "mlp.Wi.weight", gate_up},
+    {Role::up, LAYER "mlp.Wi.weight", gate_up},
+    {Role::down, LAYER "mlp.Wo.weight"},
+    {Role::output_norm, "model.final_norm.weight"},
+    {Role::output_norm_bias, "model.final_norm.bias"},
+    {Role::head, "head.dense.weight"},
+    {Role::head_norm, "head.norm.weight"},
+    {Role::head_norm_bias, "head.norm.bias"},
+    {Role::output, "decoder.weight"},
+    {Role::output_bias, "decoder.bias"},
+};
+#undef LAYER
+
+/// Every token sees all others; `head` is the tensor that only a masked language model has.
+void make_encoder(Reading& r, const char* head, bool head_bias) {
+    Architecture& architecture = r.architecture;
+    for (Layer& layer : architecture.layers) layer.attention.mask = Mask::bidirectional;
+    architecture.has_head = architecture.head_transform = r.catalog.find(head) != nullptr;
+    architecture.head_bias = architecture.has_head && head_bias;
+    architecture.head_activation = architecture.layers.front().feed_forward.activation;
+    expect_flag(r.settings, "is_decoder", false, false);
+    expect_flag(r.settings, "add_cross_attention", false, false);
+}
+
+void adjust_bert(Reading& r) {
+    make_encoder(r, "cls.predictions.transform.dense.weight", true);
+    r.architecture.token_types = r.settings.size("type_vocab_size", most_size, 2);
+    expect_text(r.settings, "position_embedding_type", "absolute");
+}
+
+/// Positions are counted from pad_token_id + 1 on.
+void adjust_roberta(Reading& r) {
+    make_encoder(r, "lm_head.dense.weight", true);
+    r.architecture.token_types = r.settings.size("type_vocab_size", most_size, 1);
+    expect_text(r.settings, "position_embedding_type", "absolute");
+    if (r.settings.size("pad_token_id", most_size, 1, 0) != 1)
+        fail(Status::unsupported, r.settings.where(), "pad_token_id: expected 1");
+    if (r.architecture.context < 3) r.settings.wrong("max_position_embeddings", "at least 3");
+    r.architecture.positions = r.architecture.context -= 2;
+}
+
+/// local_attention counts both sides. The first layer's norm is the embedding's.
+void adjust_modernbert(Reading& r) {
+    make_encoder(r, "head.dense.weight", false);
+    Architecture& architecture = r.architecture;
+    expect_text(r.settings, "position_embedding_type", "absolute");
+    for (const char* name : {"attention_bias", "mlp_bias", "classifier_bias"})
+        expect_flag(r.settings, name, false, false);
+    architecture.norm.bias = r.settings.flag("norm_bias", false);
+    architecture.head_activation = Activation::gelu;
+    expect_text(r.settings, "classifier_activation", "gelu");
+    for (const char* ignored :
+         {"classifier_pooling", "deterministic_flash_attn", "initializer_cutoff_factor", "sparse_prediction",
+          "sparse_pred_ignore_index", "decoder_bias", "norm_epsilon", "reference_compile",
+          "repad_logits_with_grad", "embedding_dropout"})
+        r.settings.understood(ignored);
+    const uint32_t local = r.settings.size("local_attention", most_size, 128),
+                   every = r.settings.size("global_attn_every_n_layers", most_layers, 3);
+    const bool listed = r.settings.has("layer_types");
+    for (size_t i = 0; i < architecture.layers.size(); ++i) {
+        uint32_t& window = architecture.layers[i].attention.window;
+        if (listed ? window != 0 : i % every != 0)
+            window = local / 2 + 1;
+        else
+            window = 0;
+    }
+    architecture.layers.front().attention_norm = false;
+}
+
+}  // namespace
+
+std::span<const Family> encoder_families() {
+    static const Family families[] = {
+        {.name = "bert",
+         .tensors = {bert_rows},
+         .prefix = "bert.",
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .placement = NormPlacement::post,
+         .output_norm = false,
+         .qkv_bias = biased,
+         .o_bias = biased,
+         .rope = false,
+         .activation = Activation::gelu,
+         .gated = false,
+         .feed_forward_bias = biased,
+         .positions = true,
+         .embedding_norm = true,
+         .output_bias = if_present,
+         .adjust = adjust_bert},
+        {.name = "roberta",
+         .tensors = {roberta_rows},
+         .prefix = "roberta.",
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .placement = NormPlacement::post,
+         .output_norm = false,
+         .qkv_bias = biased,
+         .o_bias = biased,
+         .rope = false,
+         .activation = Activation::gelu,
+         .gated = false,
+         .feed_forward_bias = biased,
+         .positions = true,
+         .embedding_norm = true,
+         .output_bias = if_present,
+         .adjust = adjust_roberta},
+        {.name = "modernbert",
+         .tensors = {modernbert_rows},
+         .prefix = "model.",
+         .norm = NormKind::layer,
+         .rope_base = 160000,
+         .local_rope_base = 10000,
+         .window = {WindowRule::Layers::all},
+         .activation = Activation::gelu,
+         .embedding_norm = true,
+         .output_bias = if_present,
+         .adjust = adjust_modernbert},
+    };
+    return families;
+}
+
+}  // namespace scoria
