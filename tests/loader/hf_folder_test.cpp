@@ -167,6 +167,8 @@ TEST_CASE("a folder that lies is refused, and says where") {
          "quantization_config: this build cannot honour it"},
         {"unknown field", set("sparkle", 3), "[config.json] sparkle: this build does not know it"},
         {"unknown field that is off", set("sparkle", false), ""},
+        {"usual value", set("mlp_type", "default"), ""},
+        {"unusual value", set("mlp_type", "sparse"), "mlp_type: this build does not know it"},
         {"scaling unknown", scaling({{"rope_type", "spiral"}, {"factor", 2}}),
          "rope_scaling.rope_type: expected one of default, linear"},
         {"scaling without factor", scaling({{"type", "linear"}}), "rope_scaling.factor is missing"},
