@@ -124,7 +124,7 @@ uint32_t bucket_of(uint32_t distance, uint32_t buckets, uint32_t most) {
 class Binder {
   public:
     Binder(const Architecture& architecture, std::span<const std::span<const TensorRow>> rows,
-           Catalog& catalog, const TensorSource& source)
+           Catalog& catalog, const GatheredTensors& source)
         : architecture_(architecture), rows_(rows), catalog_(catalog), source_(source) {}
 
     BoundWeights take(Synthesised synthesised) {
@@ -232,12 +232,11 @@ class Binder {
         const uint32_t buckets = tensor.shape.empty() ? 0 : static_cast<uint32_t>(tensor.shape[0]);
         const uint32_t most = shape.cols - 1;
         if (tensor.shape.size() != 2 || tensor.shape[1] != shape.rows || buckets / 2 >= most || buckets < 2 ||
-            tensor.type != TensorType::f32 || tensor.decode != Decode::none)
-            fail(Status::bad_file, catalog_.format(), "tensor ", name, ": expected F32 [buckets, ",
-                 shape.rows, "], got ", shape_text(tensor.shape));
-        std::vector<float> stored(size_t{buckets} * shape.rows), table(size_t{shape.rows} * shape.cols);
-        const TensorView view{name, TensorType::f32, buckets, shape.rows, tensor.file, tensor.offset};
-        source_.read(view, 0, std::as_writable_bytes(std::span(stored)));
+            tensor_type_info(tensor.type).block != 1)
+            fail(Status::bad_file, catalog_.format(), "tensor ", name, ": expected [buckets, ", shape.rows,
+                 "], got ", shape_text(tensor.shape));
+        const std::vector<float> stored = source_.floats(tensor);
+        std::vector<float> table(size_t{shape.rows} * shape.cols);
         for (size_t head = 0; head < shape.rows; ++head)
             for (uint32_t distance = 0; distance < shape.cols; ++distance)
                 table[head * shape.cols + distance] =
@@ -262,7 +261,7 @@ class Binder {
     const Architecture& architecture_;
     std::span<const std::span<const TensorRow>> rows_;
     Catalog& catalog_;
-    const TensorSource& source_;
+    const GatheredTensors& source_;
     const Layer no_layer_;
     BoundWeights bound_;
 };
@@ -318,7 +317,7 @@ std::vector<TensorView> Catalog::rest() const {
 }
 
 BoundWeights bind_weights(const Architecture& architecture, std::span<const std::span<const TensorRow>> rows,
-                          Synthesised synthesised, Catalog& catalog, const TensorSource& source) {
+                          Synthesised synthesised, Catalog& catalog, const GatheredTensors& source) {
     return Binder(architecture, rows, catalog, source).take(std::move(synthesised));
 }
 

@@ -24,7 +24,7 @@ enum class Layout : uint8_t {
     qkv_transposed,           // the same, as columns
     qkv_grouped,              // per key/value head: its q heads, k, v
     gate_up,                  // all of gate, then up
-    per_expert,               // one tensor [n, C] per expert; '@' in the name is its number
+    per_expert,               // one tensor [n, C] per expert, or head; '@' in the name is its number
     experts_transposed,       // [E, C, n]
     experts_gate_up,          // [E, 2n, C]: per expert gate, then up
     experts_gate_up_columns,  // [E, C, 2n]: per expert gate in even columns, up in odd ones
@@ -70,6 +70,6 @@ std::string tensor_name(std::string_view pattern, int32_t layer, uint32_t expert
 /// bad_file for a tensor that is missing or of another shape (name, expected, got); unsupported for a type
 /// that cannot be laid out so.
 BoundWeights bind_weights(const Architecture& architecture, std::span<const std::span<const TensorRow>> rows,
-                          Synthesised synthesised, Catalog& catalog, const TensorSource& source);
+                          Synthesised synthesised, Catalog& catalog, const GatheredTensors& source);
 
 }  // namespace scoria

@@ -149,7 +149,8 @@ void read_windows(const Family& family, const Settings& settings, Architecture& 
         rule.layers != WindowRule::Layers::none && (rule.flag == nullptr || settings.flag(rule.flag, false));
     const char* field = settings.name_of(Field::window);
     const uint32_t window = counts ? settings.size(field, most_size, 0, 0) : 0;
-    if (rule.flag != nullptr) settings.understood(field);
+    if (rule.flag != nullptr)
+        for (const char* name : {field, "max_window_layers"}) settings.understood(name);
     for (size_t i = 0; i < layers; ++i) {
         bool windowed = rule.layers == WindowRule::Layers::not_every ? (i + 1) % every != 0 : i >= first;
         if (!types.empty()) windowed = is_windowed_type(settings, key, types[i]);

@@ -151,6 +151,23 @@ void GatheredTensors::gather(const Recipe& recipe, uint64_t first, std::span<std
     if (!whole.empty()) std::memcpy(out.data(), whole.data() + skip, out.size());
 }
 
+std::vector<float> GatheredTensors::floats(const StoredTensor& tensor) const {
+    uint64_t elements = 1;
+    for (const uint64_t size : tensor.shape) elements *= size;
+    std::vector<float> values(elements);
+    Recipe recipe;
+    recipe.cols = 1;
+    recipe.stored = tensor.type;
+    recipe.decode = tensor.decode;
+    Strip strip;
+    strip.row_stride = 1;
+    strip.rows = static_cast<uint32_t>(elements);
+    strip.file = tensor.file;
+    strip.offset = tensor.offset;
+    gather_strip(recipe, strip, 0, strip.rows, std::as_writable_bytes(std::span(values)));
+    return values;
+}
+
 void GatheredTensors::read(const TensorView& tensor, uint64_t first, std::span<std::byte> out) const {
     const uint64_t bytes = tensor.bytes();
     if (tensor.file >= files_.size() || first > bytes || out.size() > bytes - first ||

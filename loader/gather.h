@@ -53,6 +53,8 @@ class GatheredTensors final : public TensorSource {
     explicit GatheredTensors(std::vector<File> files) : files_(std::move(files)) {}
     void set_recipes(std::vector<Recipe> recipes) { recipes_ = std::move(recipes); }
     void read(const TensorView& tensor, uint64_t first, std::span<std::byte> out) const override;
+    /// All elements of a tensor that is not of blocks.
+    std::vector<float> floats(const StoredTensor& tensor) const;
 
   private:
     void gather(const Recipe& recipe, uint64_t first, std::span<std::byte> out) const;

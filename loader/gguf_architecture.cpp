@@ -11,7 +11,7 @@ namespace scoria {
 namespace {
 
 // Keys that change no result, or whose effect is in the tensors' shapes.
-bool is_harmless_key(std::string_view name) {
+bool is_harmless_key(std::string_view name, const nlohmann::json&) {
     constexpr std::string_view names[] = {
         "vocab_size",          "tensor_data_layout",     "attention.value_length",     "attention.causal",
         "expert_shared_count", "rope.scaling.finetuned", "attention.group_norm_groups"};
@@ -20,15 +20,13 @@ bool is_harmless_key(std::string_view name) {
 
 /// A vector of divisors, `expected` of them. Empty if the file has none.
 std::vector<double> read_divisors(Catalog& catalog, const char* name, uint32_t expected,
-                                  const TensorSource& tensors) {
+                                  const GatheredTensors& tensors) {
     const StoredTensor* tensor = catalog.take(name);
     if (tensor == nullptr) return {};
     if (tensor->type != TensorType::f32 || tensor->shape != std::vector<uint64_t>{expected})
         fail(Status::bad_file, "gguf", "tensor ", name, ": expected F32 [", expected, "], got ",
              tensor_type_info(tensor->type).name, " [", tensor->shape.front(), ", ...]");
-    std::vector<float> values(expected);
-    tensors.read({name, TensorType::f32, 1, expected, tensor->file, tensor->offset}, 0,
-                 std::as_writable_bytes(std::span(values)));
+    const std::vector<float> values = tensors.floats(*tensor);
     for (uint32_t i = 0; i < expected; ++i)
         if (!std::isfinite(values[i]) || values[i] <= 0)
             fail(Status::bad_file, "gguf", "tensor ", name, ": expected finite numbers above 0, got ",
@@ -59,7 +57,7 @@ void read_scaling(const Settings& keys, RopeSettings& rope) {
 }
 
 std::vector<Rope> read_ropes(const Family& family, const Settings& keys, const Architecture& architecture,
-                             Catalog& catalog, const TensorSource& tensors) {
+                             Catalog& catalog, const GatheredTensors& tensors) {
     if (!family.rope) return {};
     const uint32_t head_dim = architecture.layers.front().attention.head_dim;
     RopeSettings rope;
@@ -135,7 +133,7 @@ void check_value_length(const Settings& keys, const Attention& attention) {
 
 }  // namespace
 
-ReadModel read_architecture(const Gguf& gguf, const TensorSource& tensors) {
+ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors) {
     const std::string* name = gguf.metadata.text("general.architecture");
     if (name == nullptr) fail(Status::bad_file, "gguf", "general.architecture is missing");
     const Family& family = find_family(gguf_families(), *name, "gguf", "general.architecture");

@@ -17,6 +17,6 @@ std::span<const Family> gguf_families();
 /// `tensors` is asked only for small tensors that hold hyperparameters (frequencies). Errors: unsupported,
 /// naming the architecture, the key or the tensor type; bad_file, naming the key or the tensor, when a size
 /// is missing, out of range or contradicts a shape.
-ReadModel read_architecture(const Gguf& gguf, const TensorSource& tensors);
+ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors);
 
 }  // namespace scoria

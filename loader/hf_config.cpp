@@ -74,7 +74,7 @@ Rope read_rope(const Family& family, const Settings& rope, const Settings& confi
     if (rope.has("alpha")) settings.alpha = rope.positive("alpha");
     settings.short_divisors = rope.numbers("short_factor");
     settings.long_divisors = rope.numbers("long_factor");
-    rope.refuse_unknown([](std::string_view) { return false; });
+    rope.refuse_unknown([](std::string_view, const nlohmann::json&) { return false; });
     return make_rope(settings, config.where());
 }
 
@@ -98,7 +98,8 @@ std::vector<Rope> read_hugging_face_ropes(const Family& family, const Settings& 
         std::vector<Rope> ropes = {
             read_rope(family, all.section("full_attention"), config, head_dim, base),
             read_rope(family, all.section("sliding_attention"), config, head_dim, local)};
-        all.refuse_unknown([](std::string_view) { return false; });
+        config.understood("rope_local_base_freq");
+        all.refuse_unknown([](std::string_view, const nlohmann::json&) { return false; });
         return ropes;
     }
     const char* name = config.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
@@ -113,76 +114,88 @@ std::vector<Rope> read_hugging_face_ropes(const Family& family, const Settings& 
     return ropes;
 }
 
-bool is_harmless_field(std::string_view name) {
-    constexpr std::string_view names[] = {
-        "attention_softmax_in_fp32",
-        "masked_softmax_fusion",
-        "skip_bias_add",
-        "offset_alibi",
-        "verbose",
-        "slow_but_exact",
-        "initial_context_length",
-        "order_of_interleaved_layers",
-        "use_embedding_sharing",
-        "use_gated_activation",
-        "use_parallel_block",
-        "use_parallel_embedding",
-        "position_embedding_type",
-        "_name_or_path",
-        "adapter",
-        "architectures",
-        "attn_implementation",
-        "auto_map",
-        "cache_implementation",
-        "chunk_size_feed_forward",
-        "classifier_dropout",
-        "dtype",
-        "eod_token_id",
-        "eos_token",
-        "head_type",
-        "id2label",
-        "im_end_id",
-        "im_start_id",
-        "init_device",
-        "init_std",
-        "initializer_factor",
-        "initializer_range",
-        "is_decoder",
-        "is_encoder_decoder",
-        "label2id",
-        "language_model",
-        "layerdrop",
-        "max_length",
-        "mask_token_id",
-        "model_type",
-        "n_ctx",
-        "n_special",
-        "output_attentions",
-        "output_hidden_states",
-        "output_router_logits",
-        "pad_id",
-        "predict_special_tokens",
-        "prefix",
-        "pretraining_tp",
-        "problem_type",
-        "reorder_and_upcast_attn",
-        "return_dict",
-        "router_aux_loss_coef",
-        "router_jitter_noise",
-        "summary_activation",
-        "summary_proj_to_labels",
-        "summary_type",
-        "summary_use_proj",
-        "task_specific_params",
-        "tokenizer_class",
-        "torch_dtype",
-        "transformers_version",
-        "transformers.js_config",
-        "use_cache",
-        "embedding_fraction",
-        "model_max_length",
+bool is_harmless_field(std::string_view name, const nlohmann::json& value) {
+    constexpr std::string_view names[] = {"_name_or_path",
+                                          "adapter",
+                                          "add_bos_token",
+                                          "architectures",
+                                          "attention_softmax_in_fp32",
+                                          "attn_implementation",
+                                          "auto_map",
+                                          "cache_implementation",
+                                          "chunk_size_feed_forward",
+                                          "classifier_dropout",
+                                          "dtype",
+                                          "embedding_fraction",
+                                          "eod_token_id",
+                                          "gradient_checkpointing",
+                                          "head_type",
+                                          "id2label",
+                                          "im_end_id",
+                                          "im_start_id",
+                                          "init_config",
+                                          "init_device",
+                                          "init_std",
+                                          "initial_context_length",
+                                          "initializer_factor",
+                                          "initializer_range",
+                                          "is_decoder",
+                                          "is_encoder_decoder",
+                                          "is_llama_config",
+                                          "label2id",
+                                          "language_model",
+                                          "layerdrop",
+                                          "mask_token_id",
+                                          "masked_softmax_fusion",
+                                          "max_length",
+                                          "max_sequence_length",
+                                          "model_max_length",
+                                          "model_type",
+                                          "n_ctx",
+                                          "n_special",
+                                          "offset_alibi",
+                                          "order_of_interleaved_layers",
+                                          "output_attentions",
+                                          "output_hidden_states",
+                                          "output_router_logits",
+                                          "pad_id",
+                                          "position_embedding_type",
+                                          "predict_special_tokens",
+                                          "prefix",
+                                          "pretraining_tp",
+                                          "problem_type",
+                                          "reorder_and_upcast_attn",
+                                          "return_dict",
+                                          "router_aux_loss_coef",
+                                          "router_jitter_noise",
+                                          "skip_bias_add",
+                                          "summary_activation",
+                                          "summary_proj_to_labels",
+                                          "summary_type",
+                                          "summary_use_proj",
+                                          "task_specific_params",
+                                          "tokenizer_class",
+                                          "tokenizer_name",
+                                          "torch_dtype",
+                                          "transformers.js_config",
+                                          "transformers_version",
+                                          "use_cache",
+                                          "use_embedding_sharing",
+                                          "use_gated_activation",
+                                          "use_parallel_block",
+                                          "use_parallel_embedding",
+                                          "verbose"};
+    struct Usual {
+        std::string_view name;
+        const char* value;  // JSON
     };
-    for (const std::string_view ending : {"_token_id", "dropout", "_pdrop", "_dropout_prob"})
+    constexpr Usual usual[] = {
+        {"mlp_type", "\"default\""},    {"norm_type", "\"layer_norm\""},    {"rotary", "true"},
+        {"scale_attn_weights", "true"}, {"use_parallel_embedding", "true"},
+    };
+    for (const Usual& field : usual)
+        if (field.name == name) return value.dump() == field.value;
+    for (const std::string_view ending : {"_token_id", "_pdrop"})
         if (name.ends_with(ending)) return true;
     return name.find("dropout") != name.npos || std::ranges::find(names, name) != std::end(names);
 }

@@ -27,7 +27,13 @@ void adjust_smollm3(Reading& r) {
 }
 
 void adjust_stablelm(Reading& r) {
-    expect_flag(r.settings, "qk_layernorm", false, false);
+    if (r.settings.flag("qk_layernorm", false))
+        for (Layer& layer : r.architecture.layers) {
+            QkNorm& qk_norm = layer.attention.qk_norm;
+            qk_norm.group = QkNorm::Group::head;
+            qk_norm.own_weights = true;
+            qk_norm.norm.bias = false;
+        }
     if (r.settings.flag("use_parallel_residual", false)) r.architecture.placement = NormPlacement::parallel;
 }
 
@@ -103,7 +109,7 @@ std::span<const Family> llama_families() {
          .qk_norm = QkNorm::Group::head,
          .qk_norm_after_rope = true},
         {.name = "stablelm",
-         .tensors = {hf::frame, hf::attention, hf::gated},
+         .tensors = {hf::frame, hf::attention, hf::gated, hf::stablelm_qk_norms},
          .norm = NormKind::layer,
          .norm_bias = true,
          .qkv_bias = by_flag("use_qkv_bias", false),

@@ -25,14 +25,14 @@ inline constexpr Bias attention_bias = by_flag("attention_bias", false),
 std::vector<Rope> read_hugging_face_ropes(const Family& family, const Settings& settings,
                                           const Architecture& architecture);
 
-/// Fields of config.json that change no result.
-bool is_harmless_field(std::string_view name);
+/// Fields of config.json that change no result, or not with this value.
+bool is_harmless_field(std::string_view name, const nlohmann::json& value);
 
 // Tensor names that families share; hf_tensors.cpp.
 namespace hf {
 extern const std::span<const TensorRow> frame, frame_plus_one, attention, qk_norms, hunyuan_qk_norms,
-    fused_qkv, gated, fused_gate_up, starcoder2, phi, glm4, gemma2, olmo2, mixtral, experts, hunyuan_moe,
-    gpt_oss, gpt2, gpt1, gpt_neo, gptj, bloom_like, gpt_neox, opt, mpt, own;
+    stablelm_qk_norms, fused_qkv, gated, fused_gate_up, starcoder2, phi, glm4, gemma2, olmo2, mixtral,
+    experts, hunyuan_moe, gpt_oss, gpt2, gpt1, gpt_neo, gptj, bloom_like, gpt_neox, opt, mpt, own;
 }  // namespace hf
 
 }  // namespace scoria

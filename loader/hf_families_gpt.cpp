@@ -110,7 +110,10 @@ void adjust_mpt(Reading& r) {
     use_alibi(r);
 }
 
-void adjust_phi(Reading& r) { expect_flag(r.settings, "qk_layernorm", false, false); }
+void adjust_phi(Reading& r) {
+    if (!r.settings.flag("qk_layernorm", false)) return;
+    for (Layer& layer : r.architecture.layers) layer.attention.qk_norm.group = QkNorm::Group::head;
+}
 
 }  // namespace
 

@@ -12,6 +12,7 @@ namespace {
 using Layers = WindowRule::Layers;
 
 constexpr Routing softmax_experts{};
+constexpr uint64_t most_table = 1 << 26;  // numbers that are made, not read
 
 /// "Attention is off by one" (Miller 2023): a sink of score 0, so exp(0) = 1 in the sum.
 void adjust_softmax1(Reading& r) {
@@ -35,6 +36,8 @@ void adjust_lamda(Reading& r) {
     const StoredTensor* table = r.catalog.find("rel_bias.weight");
     if (table != nullptr && !table->shape.empty() && table->shape[0] != buckets)
         r.settings.wrong(name, cat(table->shape[0], " as in rel_bias.weight"));
+    if (uint64_t{most} * r.architecture.layers.front().attention.heads > most_table)
+        r.settings.wrong("relative_attention_max_distance", "a table of at most 2^26 numbers");
     for (Layer& layer : r.architecture.layers) {
         layer.attention.bias = PositionBias::table;
         layer.attention.bias_span = most + 1;
@@ -90,8 +93,8 @@ void adjust_image_transformer(Reading& r) {
     const uint32_t row_length = r.settings.size("row_length", most_size);
     const uint32_t width = architecture.hidden / 2;
     if (architecture.hidden % 4 != 0) r.settings.wrong("hidden_size", "a multiple of 4");
-    if (uint64_t{architecture.context} * architecture.hidden > most_size)
-        r.settings.wrong("max_position_embeddings", "a table of at most 2^28 numbers");
+    if (uint64_t{architecture.context} * architecture.hidden > most_table)
+        r.settings.wrong("max_position_embeddings", "a table of at most 2^26 numbers");
     architecture.positions = architecture.context;
     std::vector<float>& table = r.synthesised[{Role::position_embedding, -1}];
     table.reserve(size_t{architecture.context} * architecture.hidden);

@@ -108,7 +108,7 @@ struct ConfiguredModel {
     BoundWeights bound;
 };
 
-ConfiguredModel read_model(const Settings& config, Catalog& catalog, const TensorSource& tensors) {
+ConfiguredModel read_model(const Settings& config, Catalog& catalog, const GatheredTensors& tensors) {
     const Family& family =
         find_family(hugging_face_families(), config.text("model_type"), config.where(), "model_type");
     config.refuse(std::array{"quantization_config", "compression_config", "use_bidirectional_attention"});

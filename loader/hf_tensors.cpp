@@ -38,6 +38,10 @@ constexpr TensorRow hunyuan_qk_norm_rows[] = {
     {Role::q_norm, LAYER "self_attn.query_layernorm.weight"},
     {Role::k_norm, LAYER "self_attn.key_layernorm.weight"},
 };
+constexpr TensorRow stablelm_qk_norm_rows[] = {
+    {Role::q_norm, LAYER "self_attn.q_layernorm.norms.@.weight", per_expert},
+    {Role::k_norm, LAYER "self_attn.k_layernorm.norms.@.weight", per_expert},
+};
 constexpr TensorRow fused_qkv_rows[] = {
     {Role::q, LAYER "self_attn.qkv_proj.weight", qkv},
     {Role::k, LAYER "self_attn.qkv_proj.weight", qkv},
@@ -64,6 +68,10 @@ constexpr TensorRow phi_rows[] = {
     {Role::output_norm_bias, "model.final_layernorm.bias"},
     {Role::o, LAYER "self_attn.dense.weight"},
     {Role::o_bias, LAYER "self_attn.dense.bias"},
+    {Role::q_norm, LAYER "self_attn.q_layernorm.weight"},
+    {Role::q_norm_bias, LAYER "self_attn.q_layernorm.bias"},
+    {Role::k_norm, LAYER "self_attn.k_layernorm.weight"},
+    {Role::k_norm_bias, LAYER "self_attn.k_layernorm.bias"},
     {Role::up, LAYER "mlp.fc1.weight"},
     {Role::up_bias, LAYER "mlp.fc1.bias"},
     {Role::down, LAYER "mlp.fc2.weight"},
@@ -330,6 +338,7 @@ const Rows frame = frame_rows;
 const Rows frame_plus_one = frame_plus_one_rows;
 const Rows attention = attention_rows;
 const Rows qk_norms = qk_norm_rows;
+const Rows stablelm_qk_norms = stablelm_qk_norm_rows;
 const Rows hunyuan_qk_norms = hunyuan_qk_norm_rows;
 const Rows fused_qkv = fused_qkv_rows;
 const Rows gated = gated_rows;

@@ -17,7 +17,7 @@ struct FieldNames {
 
 constexpr FieldNames field_names[] = {
     {Field::vocab, "vocab_size", {"vocab_size"}},
-    {Field::hidden, "embedding_length", {"hidden_size", "n_embd", "d_model"}},
+    {Field::hidden, "embedding_length", {"hidden_size", "n_embd", "d_model", "n_embed"}},
     {Field::layers, "block_count", {"num_hidden_layers", "n_layer", "num_layers", "n_layers"}},
     {Field::heads, "attention.head_count", {"num_attention_heads", "n_head", "num_heads", "n_heads"}},
     {Field::kv_heads, "attention.head_count_kv", {"num_key_value_heads"}},
@@ -163,9 +163,9 @@ void Settings::refuse(std::span<const char* const> names) const {
     }
 }
 
-void Settings::refuse_unknown(bool (*harmless)(std::string_view)) const {
+void Settings::refuse_unknown(bool (*harmless)(std::string_view, const nlohmann::json&)) const {
     for (const auto& [name, value] : values_.items()) {
-        if (asked_.contains(name) || is_off(value) || harmless(name)) continue;
+        if (asked_.contains(name) || is_off(value) || harmless(name, value)) continue;
         fail(Status::unsupported, where_, full_name(name),
              ": this build does not know it and cannot honour it, got ", value.dump().substr(0, 80));
     }

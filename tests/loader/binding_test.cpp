@@ -41,7 +41,7 @@ Architecture small() {
 
 /// The weights with `ref` bound from `tensors` by `row` and every other made up.
 BoundWeights bind_one(const Architecture& architecture, WeightRef ref, const TensorRow& row, Catalog& catalog,
-                      const TensorSource& source) {
+                      const GatheredTensors& source) {
     Synthesised others;
     for (const RoleRule& rule : role_rules())
         for (size_t i = 0; i < (rule.of_layer ? architecture.layers.size() : 1); ++i) {

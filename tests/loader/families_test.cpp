@@ -1,4 +1,5 @@
 // The architectures that the files of each family become.
+#include "families.h"
 #include "gguf_builder.h"
 #include "model.h"
 #include "test_env.h"
@@ -238,4 +239,18 @@ TEST_CASE("GGUF fixtures of decoders have every weight, and the architecture of 
         check_weights(model);
         CHECK(model.unused.empty());
     }
+}
+
+TEST_CASE("ALiBi's slopes") {
+    // Press et al. 2022, section 3, and the authors' code between powers of two: n = 8 gives 1/2, 1/4, ...
+    const auto powers = [](std::vector<double> exponents) {
+        std::vector<float> slopes;
+        for (const double exponent : exponents) slopes.push_back(float(std::exp2(exponent)));
+        return slopes;
+    };
+    CHECK(alibi_slopes(8) == powers({-1, -2, -3, -4, -5, -6, -7, -8}));
+    CHECK(alibi_slopes(6) == powers({-2, -4, -6, -8, -1, -3}));
+    CHECK(alibi_slopes(1) == powers({-8}));
+    CHECK(alibi_slopes(12).size() == 12);
+    CHECK(alibi_slopes(12)[11] == float(std::exp2(-3.5)));
 }

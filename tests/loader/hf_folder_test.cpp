@@ -1,5 +1,6 @@
 // Hugging Face folders: every decoder fixture under both forms of config.json, and folders that lie.
 #include "fail.h"
+#include "file.h"
 #include "hf_builder.h"
 #include "model.h"
 #include "test_env.h"
@@ -7,7 +8,9 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
 #include <functional>
+#include <set>
 
 using namespace scoria;
 using namespace scoria::test;
@@ -164,6 +167,8 @@ TEST_CASE("a folder that lies is refused, and says where") {
          "quantization_config: this build cannot honour it"},
         {"unknown field", set("sparkle", 3), "[config.json] sparkle: this build does not know it"},
         {"unknown field that is off", set("sparkle", false), ""},
+        {"usual value", set("mlp_type", "default"), ""},
+        {"unusual value", set("mlp_type", "sparse"), "mlp_type: this build does not know it"},
         {"scaling unknown", scaling({{"rope_type", "spiral"}, {"factor", 2}}),
          "rope_scaling.rope_type: expected one of default, linear"},
         {"scaling without factor", scaling({{"type", "linear"}}), "rope_scaling.factor is missing"},
@@ -247,4 +252,55 @@ TEST_CASE("a folder's chat template") {
     CHECK(open_model(TemporaryFolder(folder).path()).chat_template.source() == "d");
     folder.files["chat_template.jinja"] = "file";
     CHECK(open_model(TemporaryFolder(folder).path()).chat_template.source() == "file");
+}
+
+TEST_CASE("every field of every fixture's config may lie" * needs_fixtures()) {
+    const nlohmann::json lies[] = {-1,
+                                   0,
+                                   1,
+                                   7,
+                                   1e300,
+                                   4294967295u,
+                                   1ull << 60,
+                                   "x",
+                                   true,
+                                   0.3,
+                                   {},
+                                   false,
+                                   nlohmann::json::array(),
+                                   nlohmann::json::object(),
+                                   nlohmann::json::array({1, "a", nullptr})};
+    // Rows of the table that have code of their own; all fixtures in the deep tier.
+    const std::set<std::string> quick = {
+        "lamda",       "mpt",           "gpt-neo",           "image-transformer",
+        "gemma3-text", "hunyuan-large", "falcon2-11b-style", "phi4"};
+    size_t opened = 0, refused = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(fixtures() + "/models")) {
+        const std::string name = entry.path().filename().string();
+        if (!deep() && !quick.contains(name)) continue;
+        HfFolder lying;
+        lying.config = nlohmann::json::parse(read_file((entry.path() / "config.json").string()));
+        lying.files["x.safetensors"] = "";
+        const TemporaryFolder folder(lying);
+        std::filesystem::create_symlink(entry.path() / "model.safetensors",
+                                        folder.path() / "model.safetensors");
+        for (const auto& field : lying.config.items())
+            for (const nlohmann::json& lie : lies) {
+                CAPTURE(name);
+                CAPTURE(field.key());
+                CAPTURE(lie.dump());
+                nlohmann::json config = lying.config;
+                config[field.key()] = lie;
+                const std::string path = (folder.path() / "config.json").string();
+                std::ofstream(path) << config.dump();
+                try {  // must return, and cleanly under the sanitizers
+                    check_weights(open_model(path));
+                    ++opened;
+                } catch (const Error&) {
+                    ++refused;
+                }
+            }
+    }
+    CHECK(opened != 0);
+    CHECK(refused > opened / 4);
 }
