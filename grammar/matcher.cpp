@@ -10,7 +10,7 @@ namespace scoria::grammar {
 namespace {
 
 constexpr size_t most_positions = 1 << 15;  // of one state
-constexpr size_t most_work = 1 << 26;       // positions looked at within one walk: seconds
+constexpr size_t most_work = 1 << 24;       // positions looked at within one walk: a second
 constexpr size_t most_stored = 64 << 20;    // words, within one walk
 constexpr size_t trimmed_from = 2 << 20;    // words
 constexpr uint32_t most_calls = 10'000;     // deeper nesting is not allowed
