@@ -148,6 +148,16 @@ const MemoryPlan& Engine::memory_plan() const { return impl_->memory; }
 vk::Device& Engine::device() { return impl_->device; }
 vk::Pipelines& Engine::pipelines() { return impl_->pipelines; }
 
+std::shared_ptr<const grammar::TokenTrie> Engine::Impl::token_trie() {
+    std::call_once(trie_made_, [&] {
+        std::vector<std::string> pieces(model->architecture.logits());
+        const uint32_t known = std::min(model->tokenizer->size(), model->architecture.logits());
+        for (uint32_t id = 0; id < known; ++id) pieces[id] = model->tokenizer->piece(TokenId(id), false);
+        trie_ = std::make_shared<const grammar::TokenTrie>(pieces);
+    });
+    return trie_;
+}
+
 MemoryPlan plan_memory(const Model& model, const EngineOptions& options) {
     const std::shared_ptr<const Model> borrowed(&model, [](const Model*) {});
     return Engine::Impl(borrowed, options).memory;

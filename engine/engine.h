@@ -2,6 +2,7 @@
 #pragma once
 
 #include "batch.h"
+#include "constraint.h"
 #include "device_model.h"
 #include "graph.h"
 #include "pipelines.h"
@@ -9,6 +10,7 @@
 #include "scheduler.h"
 #include "session.h"
 
+#include <mutex>
 #include <optional>
 
 namespace scoria {
@@ -33,6 +35,13 @@ struct Engine::Impl {
     MemoryPlan memory;
     std::optional<DeviceModel> weights;
     Pacer pacer;
+
+    /// The vocabulary as grammars want it, made when first asked for. Thread-safe.
+    std::shared_ptr<const grammar::TokenTrie> token_trie();
+
+  private:
+    std::once_flag trie_made_;
+    std::shared_ptr<const grammar::TokenTrie> trie_;
 };
 
 }  // namespace scoria

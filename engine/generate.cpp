@@ -1,9 +1,12 @@
 // Generation: decode is recorded once and replayed; each step reads, on the device, the token that the
 // step before sampled, so the host only collects results. On hardware one more step is submitted before
-// a result is read.
+// a result is read; where a grammar or DRY says what may come next, each step waits for the token before it.
+#include "dry.h"
 #include "fail.h"
+#include "sampler.h"
 #include "session_impl.h"
 #include "step.h"
+#include "text_stream.h"
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +15,8 @@
 
 namespace scoria {
 namespace {
+
+constexpr size_t update_limit = 65536;  // bytes, vkCmdUpdateBuffer
 
 double thread_cpu_us() {
     timespec now{};
@@ -23,24 +28,64 @@ double thread_cpu_us() {
 class Generation {
   public:
     Generation(Session::Impl& session, const GenerateOptions& options)
-        : s_(session), options_(options), greedy_(options.sampling.temperature == 0),
-          first_(session.computed) {}
+        : s_(session), options_(options), kind_{options.sampling.temperature == 0, {}} {
+        if (options.logprobs && *options.logprobs > SAMPLE_TOP_LIMIT)
+            fail(Status::bad_argument, "sampling", "expected at most ", SAMPLE_TOP_LIMIT,
+                 " log-probabilities per token, got ", *options.logprobs);
+        if (options.logprobs)
+            kind_.logprobs = std::min(*options.logprobs, session.engine.model->architecture.logits());
+        const Tokenizer* tokenizer = session.engine.model->tokenizer.get();
+        const bool with_text = !options.stop.empty() || options.on_text;
+        if ((with_text || options.output_grammar) && !tokenizer)
+            fail(Status::bad_argument, "generate", "expected a model with a vocabulary, got none");
+        if (with_text) text_.emplace(*tokenizer, options.stop);
+        if (options.sampling.dry_multiplier > 0)
+            dry_.emplace(options.sampling, tokenizer, session.engine.model->architecture.vocab);
+        if (!options.output_grammar) return;
+        std::vector<uint32_t> ends;
+        for (uint32_t id = 0; id < std::min(tokenizer->size(), session.engine.model->architecture.logits());
+             ++id)
+            if (tokenizer->ends_generation(TokenId(id))) ends.push_back(id);
+        constraint_.emplace(options.output_grammar, session.engine.token_trie(), std::move(ends));
+    }
 
-    GenerateResult run();
+    /// Tokens that may still come; 0: no limit.
+    uint32_t left() const {
+        return options_.max_tokens ? options_.max_tokens - uint32_t(result_.tokens.size()) : 0;
+    }
+    /// Goes on for `limit` tokens (0: no limit) from the logits that are ready. Whether there is more to do.
+    /// Mirostat begins anew.
+    bool run(uint32_t limit);
+    GenerateResult finish();
 
   private:
     void sample_prompt();
     void fill_pipeline();
     /// Reads the oldest result; false when it was the last one wanted.
     bool take_result();
-    std::optional<StopReason> why_stop(TokenId token) const;
+    /// What the host knows of the next token: the grammar's mask and DRY's penalties.
+    void write_step_state(vk::Recorder& recorder);
+    void take_logprobs(TokenId token, size_t slot);
+    /// Shows the caller the token; says why it is the last one, if it is.
+    std::optional<StopReason> why_stop(TokenId token);
+    void show_text(TokenId token, std::string_view text) {
+        if (options_.on_text && !options_.on_text(token, text)) refused_ = true;
+    }
     void settle();
 
     Session::Impl& s_;
     const GenerateOptions& options_;
-    const bool greedy_;
-    const uint32_t first_;  // positions in the cache before the first decode step
-    uint32_t decodes_ = 0;
+    SampleKind kind_;
+    std::optional<TextStream> text_;
+    std::optional<grammar::Constraint> constraint_;
+    std::optional<Dry> dry_;
+    vk::Commands step_update_;  // what the host tells the sampler before the step in flight
+    bool refused_ = false;      // a callback said false
+    // Of this run:
+    uint32_t first_ = 0;    // positions in the cache before the first decode step
+    uint32_t decodes_ = 0;  // steps submitted
+    size_t begun_ = 0;      // tokens of the result before it
+    size_t most_ = 0;       // tokens of the result after it; 0: no limit
     vk::Commands prompt_sample_;
     std::deque<vk::Device::Ticket> in_flight_;
     GenerateResult result_;
@@ -53,46 +98,85 @@ void Generation::sample_prompt() {
     s_.write_step(recorder, std::span(s_.tokens).subspan(last, 1), last, {0});
     const std::span<const uint32_t> ids(reinterpret_cast<const uint32_t*>(s_.tokens.data()),
                                         s_.tokens.size());
-    const std::vector<uint32_t> state = sampler_state(options_.sampling, ids);
+    std::vector<uint32_t> state =
+        sampler_state(options_.sampling, ids, s_.engine.model->architecture.logits());
+    if (constraint_) state[SAMPLER_MASKED] = 1;
     recorder.update(s_.sampler.view(0, 4 * state.size()), std::as_bytes(std::span(state)));
-    s_.sample(recorder, greedy_);
+    write_step_state(recorder);
+    s_.sample(recorder, kind_);
     recorder.make_host_visible();
     prompt_sample_ = recorder.finish();
     in_flight_.push_back(s_.submit(prompt_sample_));
 }
 
+void Generation::write_step_state(vk::Recorder& recorder) {
+    const auto write = [&](uint32_t word, std::span<const uint32_t> words) {
+        for (size_t done = 0; done < words.size();) {
+            const auto part = words.subspan(done, std::min(words.size() - done, update_limit / 4));
+            recorder.update(s_.sampler.view(4 * (word + done), part.size_bytes()), std::as_bytes(part));
+            done += part.size();
+        }
+    };
+    if (constraint_) write(SAMPLER_MASK, constraint_->mask());
+    if (!dry_) return;
+    const std::vector<uint32_t> words = bias_words(options_.sampling, dry_->penalties(s_.tokens));
+    const uint32_t count = uint32_t(words.size() / 2);
+    write(SAMPLER_BIAS_COUNT, {&count, 1});
+    write(SAMPLER_BIASES, words);
+}
+
 void Generation::fill_pipeline() {
     const EngineOptions& options = s_.engine.options;
-    const size_t depth = s_.engine.device.caps().is_cpu() || options.profile || !options.replay ? 1 : 2;
+    const bool one_by_one =
+        constraint_ || dry_ || s_.engine.device.caps().is_cpu() || options.profile || !options.replay;
+    const size_t depth = one_by_one ? 1 : 2;
     while (in_flight_.size() < depth && first_ + decodes_ < s_.engine.memory.context &&
-           (options_.max_tokens == 0 || result_.tokens.size() + in_flight_.size() < options_.max_tokens)) {
-        in_flight_.push_back(s_.submit_decode(greedy_));
+           (most_ == 0 || result_.tokens.size() + in_flight_.size() < most_)) {
+        if (constraint_ || dry_) {
+            vk::Recorder recorder(s_.engine.device, s_.engine.pipelines, s_.engine.recorder_options());
+            write_step_state(recorder);
+            step_update_ = recorder.finish();
+            s_.submit(step_update_);
+        }
+        in_flight_.push_back(s_.submit_decode(kind_));
         ++decodes_;
     }
 }
 
-std::optional<StopReason> Generation::why_stop(TokenId token) const {
+std::optional<StopReason> Generation::why_stop(TokenId token) {
     const Tokenizer* vocabulary = s_.engine.model->tokenizer.get();
-    if (options_.on_token && !options_.on_token(token)) return StopReason::cancelled;
+    const bool ends = !options_.ignore_end && vocabulary && vocabulary->ends_generation(token);
+    if (options_.on_token && !options_.on_token(token)) refused_ = true;
+    if (text_ && !refused_) show_text(token, ends ? "" : text_->push(token));
+    if (refused_) return StopReason::cancelled;
     if (options_.cancel && *options_.cancel) return StopReason::cancelled;
-    if (!options_.ignore_end && vocabulary && vocabulary->ends_generation(token))
-        return StopReason::end_of_generation;
-    if (options_.max_tokens && result_.tokens.size() >= options_.max_tokens) return StopReason::token_limit;
+    if (ends || (constraint_ && constraint_->complete())) return StopReason::end_of_generation;
+    if (text_ && text_->stopped()) return StopReason::stop_string;
+    if (most_ && result_.tokens.size() >= most_) return StopReason::token_limit;
     if (s_.tokens.size() >= s_.engine.memory.context) return StopReason::context_full;
     return std::nullopt;
+}
+
+void Generation::take_logprobs(TokenId token, size_t slot) {
+    const auto* words = reinterpret_cast<const uint32_t*>(s_.top.mapped().data());
+    result_.logprobs.push_back(
+        read_top({words + slot * SAMPLE_TOP_WORDS, SAMPLE_TOP_WORDS}, token, *kind_.logprobs));
+    if (options_.on_logprobs) options_.on_logprobs(result_.logprobs.back());
 }
 
 bool Generation::take_result() {
     s_.wait(in_flight_.front());
     in_flight_.pop_front();
-    const auto* words = reinterpret_cast<const uint32_t*>(s_.results.mapped().data()) +
-                        2 * (result_.tokens.size() % result_slots);
+    const size_t slot = (result_.tokens.size() - begun_) % result_slots;
+    const auto* words = reinterpret_cast<const uint32_t*>(s_.results.mapped().data()) + 2 * slot;
     if (words[1] & STEP_STATUS_NON_FINITE)
         fail(Status::non_finite, "sampler", "expected finite logits after position ", s_.tokens.size() - 1,
              ", got none that is");
     const TokenId token = TokenId(words[0]);
     s_.tokens.push_back(token);
     result_.tokens.push_back(token);
+    if (constraint_) constraint_->accept(uint32_t(token));
+    if (kind_.logprobs) take_logprobs(token, slot);
     const std::optional<StopReason> reason = why_stop(token);
     if (reason) result_.reason = *reason;
     return !reason;
@@ -108,8 +192,12 @@ void Generation::settle() {
     s_.logits_ready = reached == kept;
 }
 
-GenerateResult Generation::run() {
+bool Generation::run(uint32_t limit) {
     const auto start = std::chrono::steady_clock::now();
+    first_ = s_.computed;
+    decodes_ = 0;
+    begun_ = result_.tokens.size();
+    most_ = limit ? begun_ + limit : 0;
     try {
         sample_prompt();
         do fill_pipeline();
@@ -119,13 +207,19 @@ GenerateResult Generation::run() {
         throw;
     }
     settle();
-    result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    result_.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return result_.reason == StopReason::token_limit && (options_.max_tokens == 0 || left() > 0);
+}
+
+GenerateResult Generation::finish() {
+    if (text_ && !refused_)
+        if (const std::string rest = text_->finish(); !rest.empty()) show_text(-1, rest);
     return std::move(result_);
 }
 
 }  // namespace
 
-void Session::Impl::sample(vk::Recorder& recorder, bool greedy) const {
+void Session::Impl::sample(vk::Recorder& recorder, const SampleKind& kind) const {
     OpContext context{recorder, engine.device.caps()};
     const uint32_t vocab = engine.model->architecture.logits();
     const SampleArgs args{.logits = {workspace.logits.view(0, 4ull * vocab), 1, vocab, vocab, 0},
@@ -136,11 +230,16 @@ void Session::Impl::sample(vk::Recorder& recorder, bool greedy) const {
                           .result_slots = result_slots,
                           .from_slot = 0,
                           .to_slot = 0,
-                          .greedy = greedy};
-    record_sample(context, args, sample_variants(context.caps).front());
+                          .greedy = kind.greedy};
+    const KernelVariant variant = sample_variants(context.caps).front();
+    record_sample(context, args, variant);
+    if (kind.logprobs)
+        record_sample_top(context,
+                          {args.logits, args.step, top.view(), result_slots, args.to_slot, *kind.logprobs},
+                          variant);
 }
 
-void Session::Impl::record_decode(bool greedy) {
+void Session::Impl::record_decode(const SampleKind& kind) {
     reserve_partials(1);
     vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options(true));
     const Batch work = batch(1, 1);
@@ -151,14 +250,14 @@ void Session::Impl::record_decode(bool greedy) {
         if (engine.plan.kernels[i].layer >= 0)
             decode_layer_dispatches += recorder.stats().dispatches - before;
     }
-    sample(recorder, greedy);
+    sample(recorder, kind);
     recorder.make_host_visible();
     decode = recorder.finish();
-    decode_recorded = greedy;
+    decode_recorded = kind;
 }
 
-vk::Device::Ticket Session::Impl::submit_decode(bool greedy) {
-    if (decode_recorded != greedy || !engine.options.replay) record_decode(greedy);
+vk::Device::Ticket Session::Impl::submit_decode(const SampleKind& kind) {
+    if (decode_recorded != kind || !engine.options.replay) record_decode(kind);
     const double start = thread_cpu_us();
     const vk::Device::Ticket ticket = submit(decode);
     submit_us.push_back(thread_cpu_us() - start);
@@ -171,24 +270,14 @@ GenerateResult Session::generate(const GenerateOptions& options) {
     if (s.tokens.empty())
         fail(Status::bad_argument, "generate", "expected at least one token appended before, got none");
     if (s.tokens.size() >= s.engine.memory.context) return {{}, StopReason::context_full, 0};
-    if (s.workspace.ropes.empty()) {
-        s.compute_pending(options.cancel);
-        return Generation(s, options).run();
-    }
-    // Rotations that depend on the length: runs of tokens between their changes.
-    GenerateResult all;
-    GenerateOptions part = options;
+    if (options.logprobs && !s.top)
+        s.top = vk::Buffer(s.engine.device, 4ull * SAMPLE_TOP_WORDS * result_slots, vk::MemoryUse::readback);
+    Generation generation(s, options);
+    // Where rotations depend on the length: runs of tokens between their changes.
     do {
         s.compute_pending(options.cancel);
-        const uint32_t left = options.max_tokens ? options.max_tokens - uint32_t(all.tokens.size()) : 0;
-        part.max_tokens = s.tokens_before_change(left);
-        const GenerateResult run = Generation(s, part).run();
-        all.tokens.insert(all.tokens.end(), run.tokens.begin(), run.tokens.end());
-        all.reason = run.reason;
-        all.seconds += run.seconds;
-    } while (all.reason == StopReason::token_limit &&
-             (options.max_tokens == 0 || all.tokens.size() < options.max_tokens));
-    return all;
+    } while (generation.run(s.tokens_before_change(generation.left())));
+    return generation.finish();
 }
 
 }  // namespace scoria

@@ -76,6 +76,12 @@ SCORIA_API scoria_status scoria_session_append(scoria_session* session, const in
 SCORIA_API scoria_status scoria_session_truncate(scoria_session* session, size_t length);
 SCORIA_API size_t scoria_session_length(const scoria_session* session);
 
+typedef struct scoria_logit_bias {
+    int32_t token;
+    float bias; /* added to the token's logit; -INFINITY bans it */
+} scoria_logit_bias;
+
+/* Members that `size` does not reach have the defaults of the program's flags. */
 typedef struct scoria_generate_options {
     size_t size;              /* sizeof(scoria_generate_options) */
     uint32_t max_tokens;      /* 0: until the model ends or the context is full */
@@ -85,9 +91,36 @@ typedef struct scoria_generate_options {
     float min_p;              /* 0: off */
     float repetition_penalty; /* 1: off */
     uint64_t seed;
-    /* One token and the UTF-8 text that became complete with it (`bytes` may be 0); 0 stops. */
+    /* One token and the UTF-8 text that is certain with it (`bytes` may be 0); 0 stops. At the end what was
+     * held back, if anything, comes with id -1. */
     int (*on_token)(void* user, int32_t id, const char* text, size_t bytes);
     void* user;
+    uint32_t repetition_window; /* tokens back that the three penalties look, at most 256 */
+    float frequency_penalty;    /* 0: off; per time the token was seen */
+    float presence_penalty;     /* 0: off; if it was seen at all */
+    float typical_p;            /* 1: off */
+    float xtc_probability;      /* 0: off */
+    float xtc_threshold;
+    float mirostat_tau; /* bits of surprise aimed at; 0: off. On, no other filter is */
+    float mirostat_eta;
+    const scoria_logit_bias* logit_bias; /* one per token at most; may be NULL */
+    size_t logit_bias_count;
+    const char* const* stop; /* texts that end the answer and are left out of it; may be NULL */
+    size_t stop_count;
+    /* Before on_token: natural logarithms of the model's own probabilities, of the token and of the
+     * `logprobs` likeliest (at most 64). May be NULL. */
+    void (*on_logprobs)(void* user, int32_t id, float logprob, const int32_t* best_ids,
+                        const float* best_logprobs, size_t count);
+    uint32_t logprobs;
+    /* Text that the answer must be one of the words of: a GBNF grammar, or a JSON schema. Not both. */
+    const char* grammar;     /* may be NULL */
+    const char* json_schema; /* may be NULL */
+    float dry_multiplier;    /* 0: off */
+    float dry_base;
+    uint32_t dry_allowed_length;
+    uint32_t dry_range;             /* tokens back; 0: all */
+    const char* const* dry_breakers; /* NULL: newline, colon, quote, asterisk */
+    size_t dry_breaker_count;
 } scoria_generate_options;
 
 /* Samples and appends tokens. SCORIA_CANCELLED if stopped by on_token or scoria_session_cancel. */

@@ -2,6 +2,7 @@
 #include "scoria.h"
 
 #include "fail.h"
+#include "json_schema.h"
 #include "session.h"
 
 #include <algorithm>
@@ -149,8 +150,20 @@ size_t scoria_session_length(const scoria_session* session) {
 scoria_status scoria_session_generate(scoria_session* session, const scoria_generate_options* given) {
     return guarded([&] {
         require(session != nullptr, "a session");
-        const auto options = versioned(
-            given, {sizeof(scoria_generate_options), 0, 0, 40, 0.95f, 0.05f, 1, 0, nullptr, nullptr});
+        const SamplingOptions defaults;
+        const auto options = versioned(given, {.size = sizeof(scoria_generate_options),
+                                               .top_k = defaults.top_k,
+                                               .top_p = defaults.top_p,
+                                               .min_p = defaults.min_p,
+                                               .repetition_penalty = defaults.repetition_penalty,
+                                               .repetition_window = defaults.repetition_window,
+                                               .typical_p = defaults.typical_p,
+                                               .xtc_threshold = defaults.xtc_threshold,
+                                               .mirostat_eta = defaults.mirostat_eta,
+                                               .dry_base = defaults.dry_base,
+                                               .dry_allowed_length = defaults.dry_allowed_length});
+        require(options.logit_bias || !options.logit_bias_count, "logit_bias for its count");
+        require(options.stop || !options.stop_count, "stop for its count");
         session->cancel = false;
         GenerateOptions generate;
         generate.sampling = {.temperature = options.temperature,
@@ -158,15 +171,58 @@ scoria_status scoria_session_generate(scoria_session* session, const scoria_gene
                              .top_p = options.top_p,
                              .min_p = options.min_p,
                              .repetition_penalty = options.repetition_penalty,
+                             .repetition_window = options.repetition_window,
+                             .frequency_penalty = options.frequency_penalty,
+                             .presence_penalty = options.presence_penalty,
+                             .logit_bias = {},
+                             .typical_p = options.typical_p,
+                             .xtc_probability = options.xtc_probability,
+                             .xtc_threshold = options.xtc_threshold,
+                             .mirostat_tau = options.mirostat_tau,
+                             .mirostat_eta = options.mirostat_eta,
+                             .dry_multiplier = options.dry_multiplier,
+                             .dry_base = options.dry_base,
+                             .dry_allowed_length = options.dry_allowed_length,
+                             .dry_range = options.dry_range,
                              .seed = options.seed};
+        if (options.dry_breakers) generate.sampling.dry_breakers.clear();
+        for (size_t i = 0; options.dry_breakers && i < options.dry_breaker_count; ++i) {
+            require(options.dry_breakers[i] != nullptr, "a text for every DRY breaker");
+            generate.sampling.dry_breakers.emplace_back(options.dry_breakers[i]);
+        }
+        for (size_t i = 0; i < options.logit_bias_count; ++i)
+            generate.sampling.logit_bias.push_back({options.logit_bias[i].token, options.logit_bias[i].bias});
+        for (size_t i = 0; i < options.stop_count; ++i) {
+            require(options.stop[i] != nullptr, "a text for every stop");
+            generate.stop.emplace_back(options.stop[i]);
+        }
         generate.max_tokens = options.max_tokens;
         generate.cancel = &session->cancel;
-        StreamDecoder decoder(tokenizer_of(*session->owner.model));
+        (void)tokenizer_of(*session->owner.model);
         if (options.on_token)
-            generate.on_token = [&](TokenId id) {
-                const std::string text = decoder.push(id);
+            generate.on_text = [&](TokenId id, std::string_view text) {
                 return options.on_token(options.user, id, text.data(), text.size()) != 0;
             };
+        require(!options.grammar || !options.json_schema, "a grammar or a json_schema, not both");
+        if (options.grammar)
+            generate.output_grammar =
+                std::make_shared<const grammar::Program>(grammar::parse_gbnf(options.grammar));
+        if (options.json_schema)
+            generate.output_grammar =
+                std::make_shared<const grammar::Program>(grammar::json_schema_grammar(options.json_schema));
+        if (options.on_logprobs) {
+            generate.logprobs = options.logprobs;
+            generate.on_logprobs = [&](const TokenLogprobs& token) {
+                std::vector<int32_t> ids;
+                std::vector<float> logprobs;
+                for (const auto& [id, logprob] : token.best) {
+                    ids.push_back(id);
+                    logprobs.push_back(logprob);
+                }
+                options.on_logprobs(options.user, token.token, token.logprob, ids.data(), logprobs.data(),
+                                    ids.size());
+            };
+        }
         if (session->session.generate(generate).reason == StopReason::cancelled)
             fail(Status::cancelled, "generate", "cancelled by the caller");
     });

@@ -31,7 +31,7 @@ Session::Impl::Impl(Engine::Impl& owner)
     workspace.step = device_buffer(4ull * workspace.layout.words());
     workspace.arena = device_buffer(workspace.placement.bytes);
     workspace.logits = device_buffer(4ull * engine.model->architecture.logits());
-    sampler = device_buffer(4ull * sampler_words());
+    sampler = device_buffer(4ull * sampler_words(engine.model->architecture.logits()));
     const std::vector<Rope>& ropes = engine.model->architecture.ropes;
     if (std::ranges::any_of(ropes, [](const Rope& rope) { return rope.short_length != 0; }))
         for (const Rope& rope : ropes)

@@ -4,12 +4,16 @@
 
 #include "model.h"
 #include "ops/op.h"
+#include "program.h"
 
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace scoria {
@@ -40,6 +44,12 @@ struct MemoryPlan {
     bool fits() const { return device_total() <= heap_budget; }
 };
 
+struct LogitBias {
+    TokenId token = 0;
+    float bias = 0;  // -infinity bans the token
+};
+
+/// What each means, and in what order they work: ops/sample.h.
 struct SamplingOptions {
     float temperature = 0;  // 0: greedy
     uint32_t top_k = 40;    // 0: off
@@ -47,11 +57,34 @@ struct SamplingOptions {
     float min_p = 0.05f;    // 0: off
     float repetition_penalty =
         1;  // 1: off; divides positive and multiplies negative logits (Keskar et al. 2019)
-    uint32_t repetition_window = 64;
+    uint32_t repetition_window = 64;    // tokens back that this penalty and the next two look
+    float frequency_penalty = 0;        // taken from a logit for each time its token was seen
+    float presence_penalty = 0;         // taken once if its token was seen
+    std::vector<LogitBias> logit_bias;  // added to logits; at most one per token
+    float typical_p = 1;                // 1: off; locally typical sampling
+    float xtc_probability = 0;          // 0: off; how often the top choices are excluded
+    float xtc_threshold = 0.1f;         // the probability that makes a token a top choice
+    float mirostat_tau = 0;             // bits of surprise aimed at; 0: off. On, no other filter is
+    float mirostat_eta = 0.1f;          // mirostat's learning rate
+    // DRY ("don't repeat yourself"), see dry.h. Each step then waits for the host.
+    float dry_multiplier = 0;  // 0: off
+    float dry_base = 1.75f;
+    uint32_t dry_allowed_length = 2;  // repetitions up to this long cost nothing
+    uint32_t dry_range = 0;           // tokens back that it looks; 0: all
+    std::vector<std::string> dry_breakers = {"\n", ":", "\"",
+                                             "*"};  // a token that holds one ends a repetition
     uint64_t seed = 0;
 };
 
-enum class StopReason : uint8_t { end_of_generation, token_limit, context_full, cancelled };
+enum class StopReason : uint8_t { end_of_generation, token_limit, context_full, cancelled, stop_string };
+
+/// Natural logarithms of probabilities under the model's own distribution: softmax of the logits as they
+/// are, at temperature 1.
+struct TokenLogprobs {
+    TokenId token = -1;
+    float logprob = 0;
+    std::vector<std::pair<TokenId, float>> best;  // by falling probability, then by id
+};
 
 struct GenerateOptions {
     SamplingOptions sampling;
@@ -59,12 +92,22 @@ struct GenerateOptions {
     bool ignore_end = false;                // end-of-generation tokens are not special
     std::function<bool(TokenId)> on_token;  // false stops (cancelled); called on the caller's thread
     const std::atomic<bool>* cancel = nullptr;
+    std::vector<std::string> stop;  // texts that end the answer and are left out of its text
+    // After each token the text that is certain now: whole UTF-8, no part of a stop text, often empty. At
+    // the end, with id -1, what was held back. False stops.
+    std::function<bool(TokenId, std::string_view text)> on_text;
+    // The answer's text is one of this grammar's, unless it is cut off (token_limit and the like). Each step
+    // then waits for the host. Where nothing can follow, the answer ends without an ending token.
+    std::shared_ptr<const grammar::Program> output_grammar;
+    std::optional<uint32_t> logprobs;  // log-probabilities: of each token, and of so many best (at most 64)
+    std::function<void(const TokenLogprobs&)> on_logprobs;  // before on_token
 };
 
 struct GenerateResult {
     std::vector<TokenId> tokens;  // the end-of-generation token, if reached, is last
     StopReason reason = StopReason::token_limit;
     double seconds = 0;
+    std::vector<TokenLogprobs> logprobs;  // one per token, if asked for
 };
 
 /// What a plain forward pass returns; row-major.

@@ -10,6 +10,13 @@ namespace scoria {
 
 inline constexpr uint32_t result_slots = 64;
 
+/// What a recorded sampling does beyond what the sampler buffer says.
+struct SampleKind {
+    bool greedy = false;
+    std::optional<uint32_t> logprobs = std::nullopt;  // how many of the likeliest
+    bool operator==(const SampleKind&) const = default;
+};
+
 struct Session::Impl {
     explicit Impl(Engine::Impl& owner);
     ~Impl();
@@ -55,10 +62,10 @@ struct Session::Impl {
     void wait(vk::Device::Ticket ticket) const {
         engine.device.wait(ticket, std::chrono::minutes(engine.device.caps().is_cpu() ? 10 : 1));
     }
-    vk::Device::Ticket submit_decode(bool greedy);
-    void record_decode(bool greedy);
+    vk::Device::Ticket submit_decode(const SampleKind& kind);
+    void record_decode(const SampleKind& kind);
     /// Samples the logits of token 0 of the step buffer and puts the next token in its place.
-    void sample(vk::Recorder& recorder, bool greedy) const;
+    void sample(vk::Recorder& recorder, const SampleKind& kind) const;
     void invalidate_decode() { decode_recorded.reset(); }
 
     Engine::Impl& engine;
@@ -66,10 +73,11 @@ struct Session::Impl {
     Workspace workspace;
     vk::Buffer sampler, sample_scratch;
     vk::Buffer results;  // ring of sampled {token, status}
+    vk::Buffer top;      // ring of what log-probabilities are made of; empty until asked for
     vk::Commands decode;
     std::vector<vk::Commands> abandoned;  // of calls that failed while they ran
     vk::Device::Ticket last_submitted;
-    std::optional<bool> decode_recorded;  // the `greedy` it was recorded for
+    std::optional<SampleKind> decode_recorded;
     uint32_t decode_layer_dispatches = 0;
     std::vector<TokenId> tokens;
     uint64_t rotated_length = 0;    // what rotations are for

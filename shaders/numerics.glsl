@@ -18,6 +18,8 @@ float from_sort_key(uint key) { return uintBitsToFloat((key & 0x80000000u) != 0 
 // Below -87.3 e^x leaves the normal floats: a zero there is within every bound.
 float exp_safe(float value) { return value < -87.0 ? 0.0 : exp(min(value, 88.0)); }
 
+float log_positive(float value) { return log(max(value, 1.17549435e-38)); }
+
 float sigmoid(float value) { return 1.0 / (1.0 + exp_safe(-value)); }
 float silu(float value) { return value * sigmoid(value); }
 

@@ -1,5 +1,6 @@
-// First stage of sampling: repetition penalty, then the largest logit of each block of SAMPLE_BLOCK, with a
-// flag for NaN and Inf. Logits become keys, unsigned words in the same order (NaN first). One workgroup per block.
+// First stage of sampling: penalties, biases and the mask, then the largest logit of each block of SAMPLE_BLOCK,
+// with a flag for NaN and Inf. Logits become keys, unsigned words in the same order (NaN first). One workgroup per
+// block.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "workgroup.glsl"
@@ -14,24 +15,55 @@ layout(binding = 1) readonly buffer Sampler { uint sampler_words[]; };
 layout(binding = 2) writeonly buffer Scratch { uint scratch[]; };
 layout(push_constant) uniform Push { SamplePush push; };
 
-bool is_recent(uint token) {
+float setting(uint word) { return uintBitsToFloat(sampler_words[word]); }
+
+// How often the token stands in the window.
+uint recent_count(uint token) {
     const uint pushed = sampler_words[SAMPLER_PUSHED];
     const uint window = min(min(sampler_words[SAMPLER_WINDOW], SAMPLER_RING), pushed);
+    uint count = 0;
     for (uint i = 1; i <= window; ++i)
-        if (sampler_words[SAMPLER_TOKENS + (pushed - i) % SAMPLER_RING] == token) return true;
-    return false;
+        if (sampler_words[SAMPLER_TOKENS + (pushed - i) % SAMPLER_RING] == token) ++count;
+    return count;
+}
+
+float bias_of(uint token) {
+    uint first = 0, end = min(sampler_words[SAMPLER_BIAS_COUNT], SAMPLER_BIAS_LIMIT);
+    while (first < end) {
+        const uint middle = (first + end) / 2, found = sampler_words[SAMPLER_BIASES + 2 * middle];
+        if (found == token) return setting(SAMPLER_BIASES + 2 * middle + 1);
+        if (found < token) first = middle + 1;
+        else end = middle;
+    }
+    return 0.0;
+}
+
+bool allowed(uint token) {
+    return sampler_words[SAMPLER_MASKED] == 0 || ((sampler_words[SAMPLER_MASK + token / 32] >> (token % 32)) & 1u) != 0;
+}
+
+float penalised(float value, uint token) {
+    const uint count = recent_count(token);
+    if (count == 0) return value;
+    const float penalty = setting(SAMPLER_PENALTY);
+    value = value > 0.0 ? value / penalty : value * penalty;
+    return value - setting(SAMPLER_FREQUENCY) * float(count) - setting(SAMPLER_PRESENCE);
 }
 
 void main() {
     const uint block = group_index();
     if (block >= push.blocks) return;
-    const float penalty = uintBitsToFloat(sampler_words[SAMPLER_PENALTY]);
+    const bool penalises =
+        setting(SAMPLER_PENALTY) != 1.0 || setting(SAMPLER_FREQUENCY) != 0.0 || setting(SAMPLER_PRESENCE) != 0.0;
+    const bool biased = sampler_words[SAMPLER_BIAS_COUNT] != 0;
     const uint end = min((block + 1) * SAMPLE_BLOCK, push.vocab);
     uint best = 0, best_index = 0xFFFFFFFFu, bad = 0;
     for (uint i = block * SAMPLE_BLOCK + wg_lane(); i < end; i += gl_WorkGroupSize.x) {
         float value = logits[push.logits_first + i];
         if (is_nan(value) || floatBitsToUint(value) == 0x7F800000u) bad = 1;
-        if (penalty != 1.0 && is_recent(i)) value = value > 0.0 ? value / penalty : value * penalty;
+        if (penalises) value = penalised(value, i);
+        if (biased) value += bias_of(i);
+        if (!allowed(i)) value = uintBitsToFloat(0xFF800000u);
         const uint key = sort_key(value);
         if (key > best || best_index == 0xFFFFFFFFu) {
             best = key;

@@ -37,8 +37,8 @@ fetch_model() { SCORIA_MODEL=$(build/test/scoria pull smollm2); }
 # only where no driver is in the process.
 sanitize() {
     cmake --preset asan
-    cmake --build --preset asan --target test_loader fuzz_gguf fuzz_jinja fuzz_safetensors fuzz_sentencepiece fuzz_tokenizer_json
-    ctest --preset asan -R '^(loader|fuzz)'
+    cmake --build --preset asan --target test_loader test_grammar fuzz_gguf fuzz_grammar fuzz_jinja fuzz_json_schema fuzz_safetensors fuzz_sentencepiece fuzz_tokenizer_json
+    ctest --preset asan -R '^(loader|grammar|fuzz)'
     [ -n "$deep" ] || return 0
     cmake --build --preset asan
     ASAN_OPTIONS=detect_leaks=0 ctest --preset asan -R '^(platform|layer|engine|apps)'

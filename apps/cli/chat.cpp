@@ -64,7 +64,7 @@ class Conversation {
         messages_.push_back({"user", text});
         try {
             append_history(interrupted);
-            const Answer answer = stream_answer(session_, *model_.tokenizer, flags_, interrupted, true);
+            const Answer answer = stream_answer(session_, flags_, interrupted, true);
             write_out("\n");
             note_stop(answer, session_);
             messages_.push_back({"assistant", answer.text});
@@ -135,7 +135,10 @@ Action define_chat(CLI::App& app, const Common& common) {
     app.add_option("--system", options->system, "the system message (default: the template's own)");
     add_generation_flags(app, options->generation);
     app.footer(help_text);
-    return [options, &common] { return chat(*options, common); };
+    return [options, &common] {
+        compile_grammar(options->generation);
+        return chat(*options, common);
+    };
 }
 
 }  // namespace scoria::cli

@@ -2,6 +2,7 @@
 #include "generation.h"
 
 #include "io.h"
+#include "json_schema.h"
 
 #include <CLI/CLI.hpp>
 
@@ -24,6 +25,60 @@ CLI::Validator finite_in(double least, double most) {
     return CLI::Validator(check, "");
 }
 
+/// "ID=VALUE"; -inf bans.
+LogitBias parse_bias(const std::string& text) {
+    LogitBias bias;
+    const size_t equals = text.find('=');
+    const bool valid = equals != std::string::npos &&
+                       CLI::detail::lexical_cast(text.substr(0, equals), bias.token) &&
+                       CLI::detail::lexical_cast(text.substr(equals + 1), bias.bias);
+    if (!valid) throw CLI::ValidationError("--logit-bias", cat("expected ID=VALUE, got '", text, "'"));
+    return bias;
+}
+
+void add_rarer_flags(CLI::App& app, SamplingOptions& sampling) {
+    app.add_option("--frequency-penalty", sampling.frequency_penalty,
+                   "weakens tokens each time they were seen lately (default: 0)")
+        ->check(finite_in(-100, 100));
+    app.add_option("--presence-penalty", sampling.presence_penalty,
+                   "weakens tokens seen lately at all (default: 0)")
+        ->check(finite_in(-100, 100));
+    app.add_option_function<std::vector<std::string>>(
+           "--logit-bias",
+           [&sampling](const std::vector<std::string>& given) {
+               for (const std::string& each : given) sampling.logit_bias.push_back(parse_bias(each));
+           },
+           "ID=VALUE: adds to a token's logit; -inf bans it; may be repeated")
+        ->expected(1)
+        ->take_all();
+    app.add_option("--typical", sampling.typical_p,
+                   "keep the tokens of this mass whose surprise is most typical; 1: off (default: 1)")
+        ->check(finite_in(0, 1));
+    app.add_option("--xtc-probability", sampling.xtc_probability,
+                   "how often all top choices but the last are excluded; 0: off (default: 0)")
+        ->check(finite_in(0, 1));
+    app.add_option("--xtc-threshold", sampling.xtc_threshold,
+                   "the probability that makes a top choice (default: 0.1)")
+        ->check(finite_in(0, 1));
+    app.add_option("--dry-multiplier", sampling.dry_multiplier,
+                   "weakens tokens that make repetitions longer; 0: off (default: 0)")
+        ->check(finite_in(0, 100));
+    app.add_option("--dry-base", sampling.dry_base, "its growth per token repeated (default: 1.75)")
+        ->check(finite_in(1, 100));
+    app.add_option("--dry-allowed-length", sampling.dry_allowed_length,
+                   "repetitions up to this long cost nothing (default: 2)");
+    app.add_option("--dry-range", sampling.dry_range, "how many tokens back it looks; 0: all (default: 0)");
+    app.add_option("--dry-breaker", sampling.dry_breakers,
+                   "text that ends a repetition; may be repeated (default: newline, colon, quote, asterisk)")
+        ->expected(1)
+        ->take_all();
+    app.add_option("--mirostat-tau", sampling.mirostat_tau,
+                   "mirostat 2 instead of the filters: bits of surprise aimed at; 0: off (default: 0)")
+        ->check(finite_in(0, 100));
+    app.add_option("--mirostat-eta", sampling.mirostat_eta, "its learning rate (default: 0.1)")
+        ->check(finite_in(0, 1));
+}
+
 }  // namespace
 
 void add_generation_flags(CLI::App& app, GenerationFlags& flags) {
@@ -43,7 +98,15 @@ void add_generation_flags(CLI::App& app, GenerationFlags& flags) {
                    "weakens tokens seen lately; 1: off (default: 1)")
         ->check(finite_in(0.01, 100));
     app.add_option("--repeat-window", sampling.repetition_window,
-                   "how many tokens back that looks (default: 64)");
+                   "how many tokens back the penalties look (default: 64)");
+    add_rarer_flags(app, sampling);
+    CLI::Option* grammar =
+        app.add_option("--grammar", flags.grammar_file, "the answer is one of this GBNF file's words");
+    app.add_option("--json-schema", flags.json_schema, "the answer is JSON of this schema (a file, or {...})")
+        ->excludes(grammar);
+    app.add_option("--stop", flags.stop, "ends the answer at this text; may be repeated")
+        ->expected(1)
+        ->take_all();
     app.add_option_function<uint64_t>(
         "--seed",
         [&flags](uint64_t seed) {
@@ -53,16 +116,22 @@ void add_generation_flags(CLI::App& app, GenerationFlags& flags) {
         "seed of the sampler (default: another one each time)");
 }
 
-Answer stream_answer(Session& session, const Tokenizer& tokenizer, const GenerationFlags& flags,
-                     const std::atomic<bool>& cancel, bool stream) {
+void compile_grammar(GenerationFlags& flags) {
+    const auto compile = [&](const grammar::Grammar& rules) {
+        flags.output_grammar = std::make_shared<const grammar::Program>(rules);
+    };
+    if (!flags.grammar_file.empty()) compile(grammar::parse_gbnf(read_text(flags.grammar_file)));
+    if (flags.json_schema.empty()) return;
+    const size_t first = flags.json_schema.find_first_not_of(" \t\r\n");
+    const bool is_text = first != std::string::npos && flags.json_schema[first] == '{';
+    compile(grammar::json_schema_grammar(is_text ? flags.json_schema : read_text(flags.json_schema)));
+}
+
+Answer stream_answer(Session& session, const GenerationFlags& flags, const std::atomic<bool>& cancel,
+                     bool stream) {
     using Clock = std::chrono::steady_clock;
     Answer answer;
     answer.seed = flags.seeded ? flags.sampling.seed : std::random_device()();
-    StreamDecoder decoder(tokenizer);
-    const auto emit = [&](const std::string& text) {
-        answer.text += text;
-        if (stream && !text.empty()) write_out(text);
-    };
     const auto start = Clock::now();
     std::exception_ptr write_error;
     GenerateOptions options;
@@ -70,13 +139,16 @@ Answer stream_answer(Session& session, const Tokenizer& tokenizer, const Generat
     options.sampling.seed = answer.seed;
     options.max_tokens = flags.max_tokens;
     options.cancel = &cancel;
-    options.on_token = [&](TokenId id) {
+    options.stop = flags.stop;
+    options.output_grammar = flags.output_grammar;
+    options.logprobs = flags.logprobs;
+    options.on_text = [&](TokenId, std::string_view text) {
         if (answer.first_token_seconds == 0)
             answer.first_token_seconds = std::chrono::duration<double>(Clock::now() - start).count();
-        if (tokenizer.ends_generation(id)) return true;
+        answer.text += text;
         // The engine is asked to stop rather than unwound through.
         try {
-            emit(decoder.push(id));
+            if (stream && !text.empty()) write_out(text);
         } catch (...) {
             write_error = std::current_exception();
             return false;
@@ -85,7 +157,6 @@ Answer stream_answer(Session& session, const Tokenizer& tokenizer, const Generat
     };
     answer.result = session.generate(options);
     if (write_error) std::rethrow_exception(write_error);
-    emit(decoder.finish());
     return answer;
 }
 
@@ -104,6 +175,8 @@ const char* stop_name(StopReason reason) {
         return "context";
     case StopReason::cancelled:
         return "cancelled";
+    case StopReason::stop_string:
+        return "stop";
     }
     return "?";
 }

@@ -4,7 +4,10 @@
 #include "session.h"
 
 #include <atomic>
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -16,10 +19,18 @@ struct GenerationFlags {
     uint32_t max_tokens = 0;  // 0: until the model ends or the context is full
     SamplingOptions sampling{.temperature = 0.7f};
     bool seeded = false;  // --seed was given
+    std::vector<std::string> stop;
+    std::optional<uint32_t> logprobs;
+    std::string grammar_file;
+    std::string json_schema;  // a file, or the text itself, which begins with a brace
+    std::shared_ptr<const grammar::Program> output_grammar;  // of these two
 };
 
-/// Registers -n, --temp, --top-k, --top-p, --min-p, --repeat-penalty, --repeat-window and --seed.
+/// Registers -n, --temp and everything else that says how tokens are chosen and where an answer ends.
 void add_generation_flags(CLI::App& app, GenerationFlags& flags);
+
+/// Reads and compiles what the grammar flags name; to be called once, before the model is loaded.
+void compile_grammar(GenerationFlags& flags);
 
 struct Answer {
     std::string text;
@@ -28,10 +39,11 @@ struct Answer {
     uint64_t seed = 0;
 };
 
-/// Generates after what `session` holds; writes text to stdout as it becomes whole UTF-8, if `stream`.
-/// Throws ClosedPipe once stdout is closed. Cancelling ends the answer; it is no error.
-Answer stream_answer(Session& session, const Tokenizer& tokenizer, const GenerationFlags& flags,
-                     const std::atomic<bool>& cancel, bool stream);
+/// Generates after what `session` holds, whose model has a vocabulary; writes text to stdout as it becomes
+/// whole UTF-8, if `stream`. Throws ClosedPipe once stdout is closed. Cancelling ends the answer; it is no
+/// error.
+Answer stream_answer(Session& session, const GenerationFlags& flags, const std::atomic<bool>& cancel,
+                     bool stream);
 
 /// Says on stderr why an answer ended, when the reader could not know.
 void note_stop(const Answer& answer, const Session& session);

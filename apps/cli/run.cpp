@@ -46,26 +46,41 @@ std::vector<TokenId> prompt_ids(const Model& model, const RunOptions& options) {
     return encode_prompt(tokenizer, model.chat_template.render(messages));
 }
 
+nlohmann::json logprobs_json(const Answer& answer, const Tokenizer& tokenizer) {
+    nlohmann::json rows = nlohmann::json::array();
+    const auto row = [&](TokenId id, float logprob) {
+        return nlohmann::json{{"id", id}, {"text", tokenizer.piece(id, true)}, {"logprob", logprob}};
+    };
+    for (const TokenLogprobs& token : answer.result.logprobs) {
+        rows.push_back(row(token.token, token.logprob));
+        rows.back()["best"] = nlohmann::json::array();
+        for (const auto& [id, logprob] : token.best) rows.back()["best"].push_back(row(id, logprob));
+    }
+    return rows;
+}
+
 // Times are the caller's: load to engine ready, prompt to its last logits.
-void report(const Answer& answer, const Timing& timing, const Common& common, const EngineOptions& engine) {
+void report(const Answer& answer, const Timing& timing, const Common& common, const Engine& engine) {
     const double per_second =
         answer.result.seconds > 0 ? double(answer.result.tokens.size()) / answer.result.seconds : 0;
     const double prompt_per_second = timing.prompt > 0 ? double(timing.prompt_tokens) / timing.prompt : 0;
-    if (common.json)
-        print(
-            nlohmann::json{{"text", answer.text},
-                           {"ids", answer.result.tokens},
-                           {"stop", stop_name(answer.result.reason)},
-                           {"seed", answer.seed},
-                           {"precision", precision_name(engine.precision)},
-                           {"prompt_tokens", timing.prompt_tokens},
-                           {"load_seconds", timing.load},
-                           {"prompt_seconds", timing.prompt},
-                           {"first_token_seconds", timing.load + timing.prompt + answer.first_token_seconds},
-                           {"prompt_tokens_per_second", prompt_per_second},
-                           {"tokens_per_second", per_second}}
-                .dump(1, ' ', false, nlohmann::json::error_handler_t::replace),
-            '\n');
+    if (common.json) {
+        nlohmann::json report{
+            {"text", answer.text},
+            {"ids", answer.result.tokens},
+            {"stop", stop_name(answer.result.reason)},
+            {"seed", answer.seed},
+            {"precision", precision_name(engine.options().precision)},
+            {"prompt_tokens", timing.prompt_tokens},
+            {"load_seconds", timing.load},
+            {"prompt_seconds", timing.prompt},
+            {"first_token_seconds", timing.load + timing.prompt + answer.first_token_seconds},
+            {"prompt_tokens_per_second", prompt_per_second},
+            {"tokens_per_second", per_second}};
+        if (!answer.result.logprobs.empty())
+            report["logprobs"] = logprobs_json(answer, *engine.model().tokenizer);
+        print(report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace), '\n');
+    }
     if (common.verbose)
         note("load ", fixed(timing.load, 2), " s, prompt ", timing.prompt_tokens, " tokens at ",
              fixed(prompt_per_second, 1), " tok/s, answer ", answer.result.tokens.size(), " tokens at ",
@@ -76,6 +91,8 @@ void report(const Answer& answer, const Timing& timing, const Common& common, co
 
 int run(const RunOptions& options, const Common& common) {
     const auto start = Clock::now();
+    if (options.generation.logprobs && !common.json)
+        fail(Status::bad_argument, "run", "expected --json beside --logprobs, got none");
     const std::shared_ptr<const Model> model = load_model(common);
     const std::vector<TokenId> ids = prompt_ids(*model, options);
     if (ids.empty()) fail(Status::bad_argument, "run", "expected a prompt, got an empty text");
@@ -88,11 +105,10 @@ int run(const RunOptions& options, const Common& common) {
     const auto prompt_start = Clock::now();
     session.append(ids, &interrupted);
     timing.prompt = seconds_since(prompt_start);
-    const Answer answer =
-        stream_answer(session, *model->tokenizer, options.generation, interrupted, !common.json);
+    const Answer answer = stream_answer(session, options.generation, interrupted, !common.json);
     if (!common.json && !answer.text.ends_with('\n')) write_out("\n");
     note_stop(answer, session);
-    report(answer, timing, common, engine_flags);
+    report(answer, timing, common, *engine);
     if (answer.result.reason == StopReason::cancelled && answer.result.tokens.empty())
         throw Error(Status::cancelled, "[run] interrupted before the first token");
     return finish(engine->device());
@@ -107,8 +123,14 @@ Action define_run(CLI::App& app, const Common& common) {
     app.add_option("--system", options->system, "the system message (default: the template's own)");
     app.add_flag("--raw", options->raw, "continue the text itself, without the chat template");
     add_generation_flags(app, options->generation);
+    app.add_option("--logprobs", options->generation.logprobs,
+                   "with --json: log-probabilities of each token and of the N likeliest (at most 64)")
+        ->check(CLI::Range(0, 64));
     app.footer("Ctrl-C ends the answer with what is there (exit code 0; 130 if there is nothing yet).");
-    return [options, &common] { return run(*options, common); };
+    return [options, &common] {
+        compile_grammar(options->generation);
+        return run(*options, common);
+    };
 }
 
 }  // namespace scoria::cli

@@ -12,7 +12,8 @@
 namespace scoria {
 namespace {
 
-constexpr uint32_t most_vocab = 1u << 24;  // sample_pick.comp searches indices of 24 bits
+constexpr uint32_t most_biases = SAMPLER_BIAS_LIMIT / 2;  // a half is for what steps add
+constexpr uint32_t most_vocab = 1u << 24;                 // sample_pick.comp searches indices of 24 bits
 
 uint32_t blocks_of(uint32_t vocab) { return uint32_t(groups_for(vocab, SAMPLE_BLOCK)); }
 
@@ -29,21 +30,93 @@ void check_options(const SamplingOptions& o) {
     if (o.repetition_window > SAMPLER_RING)
         fail(Status::bad_argument, "sampling", "expected a repetition window of at most ", SAMPLER_RING,
              " tokens, got ", o.repetition_window);
+    // Beyond these a float32 logit has no bits left to differ in.
+    expect(std::abs(o.frequency_penalty) <= 100, "frequency penalty", "in [-100, 100]", o.frequency_penalty);
+    expect(std::abs(o.presence_penalty) <= 100, "presence penalty", "in [-100, 100]", o.presence_penalty);
+    expect(o.typical_p > 0 && o.typical_p <= 1, "typical-p", "in (0, 1]", o.typical_p);
+    expect(o.xtc_probability >= 0 && o.xtc_probability <= 1, "XTC probability", "in [0, 1]",
+           o.xtc_probability);
+    expect(o.xtc_threshold > 0 && o.xtc_threshold <= 1, "XTC threshold", "in (0, 1]", o.xtc_threshold);
+    expect(o.mirostat_tau >= 0 && o.mirostat_tau <= 100, "mirostat tau", "in [0, 100]", o.mirostat_tau);
+    expect(o.dry_multiplier >= 0 && o.dry_multiplier <= 100, "DRY multiplier", "in [0, 100]",
+           o.dry_multiplier);
+    expect(o.dry_base >= 1 && o.dry_base <= 100, "DRY base", "in [1, 100]", o.dry_base);
+    expect(o.mirostat_eta >= 0 && o.mirostat_eta <= 1, "mirostat eta", "in [0, 1]", o.mirostat_eta);
+}
+
+/// The biases by token.
+std::vector<LogitBias> checked_biases(const SamplingOptions& options, uint32_t vocab) {
+    std::vector<LogitBias> biases = options.logit_bias;
+    if (biases.size() > most_biases)
+        fail(Status::bad_argument, "sampling", "expected at most ", most_biases, " logit biases, got ",
+             biases.size());
+    for (const LogitBias& each : biases) {
+        if (each.token < 0 || uint32_t(each.token) >= vocab)
+            fail(Status::bad_argument, "sampling", "expected a logit bias of a token from 0 to ", vocab - 1,
+                 ", got ", each.token);
+        expect(each.bias < INFINITY, "logit bias", "of a number or -inf", each.bias);
+    }
+    std::ranges::sort(biases, {}, &LogitBias::token);
+    const auto twice = std::ranges::adjacent_find(biases, {}, &LogitBias::token);
+    if (twice != biases.end())
+        fail(Status::bad_argument, "sampling", "expected one logit bias for token ", twice->token,
+             ", got two");
+    return biases;
+}
+
+std::vector<uint32_t> pairs_of(std::span<const LogitBias> biases) {
+    std::vector<uint32_t> words;
+    for (const LogitBias& each : biases)
+        words.insert(words.end(), {uint32_t(each.token), std::bit_cast<uint32_t>(each.bias)});
+    return words;
 }
 
 }  // namespace
 
-uint32_t sampler_words() { return SAMPLER_TOKENS + SAMPLER_RING; }
+std::vector<uint32_t> bias_words(const SamplingOptions& options, std::span<const LogitBias> others) {
+    std::vector<LogitBias> all(others.begin(), others.end());
+    const size_t room = SAMPLER_BIAS_LIMIT - options.logit_bias.size();
+    if (all.size() > room) {
+        std::ranges::nth_element(all, all.begin() + std::ptrdiff_t(room), {},
+                                 [](const LogitBias& each) { return -std::abs(each.bias); });
+        all.resize(room);
+    }
+    all.insert(all.end(), options.logit_bias.begin(), options.logit_bias.end());
+    std::ranges::sort(all, {}, &LogitBias::token);
+    std::vector<LogitBias> sums;
+    for (const LogitBias& each : all) {
+        if (!sums.empty() && sums.back().token == each.token)
+            sums.back().bias += each.bias;
+        else
+            sums.push_back(each);
+    }
+    return pairs_of(sums);
+}
 
-std::vector<uint32_t> sampler_state(const SamplingOptions& options, std::span<const uint32_t> recent) {
+uint32_t sampler_words(uint32_t vocab) { return SAMPLER_MASK + (vocab + 31) / 32; }
+
+std::vector<uint32_t> sampler_state(const SamplingOptions& options, std::span<const uint32_t> recent,
+                                    uint32_t vocab) {
     check_options(options);
-    std::vector<uint32_t> words(sampler_words());
-    words[SAMPLER_TEMPERATURE] = std::bit_cast<uint32_t>(options.temperature);
+    const std::vector<LogitBias> biases = checked_biases(options, vocab);
+    std::vector<uint32_t> words(SAMPLER_BIASES + 2 * biases.size());
+    const auto set = [&](uint32_t word, float value) { words[word] = std::bit_cast<uint32_t>(value); };
+    set(SAMPLER_TEMPERATURE, options.temperature);
     words[SAMPLER_TOP_K] = options.top_k;
-    words[SAMPLER_TOP_P] = std::bit_cast<uint32_t>(options.top_p);
-    words[SAMPLER_LOG_MIN_P] = std::bit_cast<uint32_t>(std::log(options.min_p));
-    words[SAMPLER_PENALTY] = std::bit_cast<uint32_t>(options.repetition_penalty);
+    set(SAMPLER_TOP_P, options.top_p);
+    set(SAMPLER_LOG_MIN_P, std::log(options.min_p));
+    set(SAMPLER_PENALTY, options.repetition_penalty);
     words[SAMPLER_WINDOW] = options.repetition_window;
+    set(SAMPLER_FREQUENCY, options.frequency_penalty);
+    set(SAMPLER_PRESENCE, options.presence_penalty);
+    set(SAMPLER_TYPICAL, options.typical_p);
+    set(SAMPLER_XTC_THRESHOLD, options.xtc_threshold);
+    set(SAMPLER_XTC_PROBABILITY, options.xtc_probability);
+    set(SAMPLER_MIROSTAT_TAU, options.mirostat_tau);
+    set(SAMPLER_MIROSTAT_ETA, options.mirostat_eta);
+    set(SAMPLER_MIROSTAT_MU, 2 * options.mirostat_tau);
+    words[SAMPLER_BIAS_COUNT] = uint32_t(biases.size());
+    std::ranges::copy(pairs_of(biases), words.begin() + SAMPLER_BIASES);
     words[SAMPLER_SEED_LOW] = uint32_t(options.seed);
     words[SAMPLER_SEED_HIGH] = uint32_t(options.seed >> 32);
     if (recent.size() > SAMPLER_RING) recent = recent.last(SAMPLER_RING);
@@ -55,7 +128,7 @@ std::vector<uint32_t> sampler_state(const SamplingOptions& options, std::span<co
 uint64_t sample_scratch_bytes(uint32_t vocab) {
     return 4 * (uint64_t(blocks_of(vocab)) * SAMPLE_PARTIAL_WORDS + vocab);
 }
-uint64_t sampler_bytes(uint32_t vocab) { return sample_scratch_bytes(vocab) + 4ull * sampler_words(); }
+uint64_t sampler_bytes(uint32_t vocab) { return sample_scratch_bytes(vocab) + 4ull * sampler_words(vocab); }
 
 std::vector<KernelVariant> sample_variants(const vk::Caps& caps) {
     // Emulation uses a workgroup of several groups here: the second stage is one workgroup.
@@ -84,6 +157,27 @@ void record_sample(OpContext& context, const SampleArgs& args, const KernelVaria
                               push.blocks, "sample_scan");
     context.recorder.dispatch(pipeline(native ? Shader::sample_pick_sg : Shader::sample_pick),
                               {args.sampler, args.scratch, args.step, args.results}, push, 1, "sample_pick");
+}
+
+void record_sample_top(OpContext& context, const SampleTopArgs& args, const KernelVariant& variant) {
+    const uint32_t vocab = args.logits.cols;
+    const SampleTopPush push{vocab, args.logits.first, args.result_slots, args.slot,
+                             std::min({args.count, uint32_t(SAMPLE_TOP_LIMIT), vocab})};
+    const bool native = variant.shader == Shader::sample_scan_sg;
+    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
+        shader_module(native ? Shader::sample_top_sg : Shader::sample_top),
+        {{vk::constant_workgroup, variant.workgroup}, {vk::constant_subgroup, variant.subgroup}});
+    context.recorder.dispatch(pipeline, {args.logits.view, args.step, args.top}, push, 1, "sample_top");
+}
+
+TokenLogprobs read_top(std::span<const uint32_t> words, TokenId chosen, uint32_t count) {
+    const auto number = [&](size_t word) { return double(std::bit_cast<float>(words[word])); };
+    const double log_sum = number(0) + std::log(number(1));
+    TokenLogprobs result{chosen, float(number(2) - log_sum), {}};
+    for (size_t i = 0; i < count; ++i)
+        result.best.emplace_back(TokenId(words[SAMPLE_TOP_PAIRS + 2 * i]),
+                                 float(number(SAMPLE_TOP_PAIRS + 2 * i + 1) - log_sum));
+    return result;
 }
 
 }  // namespace scoria

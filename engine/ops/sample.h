@@ -2,31 +2,50 @@
 // without the host. Two dispatches: a scan of the logits by many workgroups, a choice by one.
 //
 // Semantics, in this order (reference/sample.h says the same in double):
-//   1. repetition penalty: a logit of a token in the last `window` ones is divided by it if positive, else
-//      multiplied (Keskar et al. 2019)
-//   2. top-k: the k largest; ties at the end go to the lowest index
-//   3. top-p: of those, softmax at temperature 1, the fewest largest whose sum reaches p (Holtzman et al.
-//   2020)
-//   4. min-p: of those, the ones with probability >= min_p times the largest (Nguyen et al. 2024)
-//   5. temperature: a draw from the softmax of what is left, divided by the temperature
-// Temperature 0 takes the largest after step 1; ties go to the lowest index. NaN counts as the smallest.
-// The draw is a function of (seed, position) alone: Philox4x32-10 (Salmon et al. 2011), so that a replay
-// from a session's tokens repeats it.
+//   1. penalties, for a token that stands `count` > 0 times in the last `window` ones: its logit is divided
+//      by the repetition penalty if positive, else multiplied (Keskar et al. 2019); then it loses the
+//      frequency penalty times count and the presence penalty (OpenAI's API)
+//   2. logit biases are added, DRY's penalties (../dry.h) among them; tokens that the mask leaves out get
+//   -infinity
+//   3. top-k: the k largest; ties at the end go to the lowest index
+//   4. typical-p: of those, softmax at temperature 1, the fewest whose sum reaches p, nearest first by the
+//      distance of -ln probability from the entropy (Meister et al. 2022)
+//   5. top-p: of those, softmax at temperature 1, the fewest largest whose sum reaches p (Holtzman et al.
+//      2020)
+//   6. min-p: of those, the ones with probability >= min_p times the largest (Nguyen et al. 2024)
+//   7. XTC ("exclude top choices"), with its probability: of the tokens whose probability among what is left
+//      reaches the threshold, all but the least likely go
+//   8. temperature: a draw from the softmax of what is left, divided by the temperature
+// Mirostat 2 (Basu et al. 2021) takes the place of 3 to 7: it keeps tokens whose surprise -log2 p, after
+// temperature, is at most mu (the largest logit always), and then mu -= eta (surprise of the draw - tau),
+// from mu = 2 tau on. As in the paper, that surprise is of the distribution before the cut.
+// Temperature 0 takes the largest after step 2; ties go to the lowest index. NaN counts as the smallest.
+// The draw is a function of (seed, position) and the options alone, but for mirostat's mu: Philox4x32-10
+// (Salmon et al. 2011), word 0 for the draw and 1 for XTC, so that a replay from a session's tokens repeats
+// it.
 #pragma once
 
 #include "kernel_variant.h"
+#include "tokenizer/tokenizer.h"
 
 #include <span>
 
 namespace scoria {
 
 struct SamplingOptions;  // session.h
+struct TokenLogprobs;
+struct LogitBias;
 
-/// Words of a sequence's sampler buffer.
-uint32_t sampler_words();
-/// Its contents: options and the last tokens so far (all, or the last repetition_window; order matters).
-/// Errors: bad_argument for values out of range.
-std::vector<uint32_t> sampler_state(const SamplingOptions& options, std::span<const uint32_t> recent);
+/// Words of a sequence's sampler buffer: the state below, then a bit per token.
+uint32_t sampler_words(uint32_t vocab);
+/// Its state: options and the last tokens so far (all, or the last repetition_window; order matters). It
+/// leaves the mask off. Errors: bad_argument for values out of range.
+std::vector<uint32_t> sampler_state(const SamplingOptions& options, std::span<const uint32_t> recent,
+                                    uint32_t vocab);
+
+/// The biases of the options and others, added up: words from SAMPLER_BIASES on. Of too many of the others
+/// the strongest stay.
+std::vector<uint32_t> bias_words(const SamplingOptions& options, std::span<const LogitBias> others);
 
 /// Bytes of the scratch buffer, for every variant.
 uint64_t sample_scratch_bytes(uint32_t vocab);
@@ -45,7 +64,20 @@ struct SampleArgs {
     bool greedy;         // temperature is 0; a pipeline of its own, small and sooner compiled
 };
 
+/// Log-probabilities of the token just chosen and of the likeliest, from logits that are still as they were.
+struct SampleTopArgs {
+    Matrix logits;  // [1, vocab]
+    vk::View step;
+    vk::View top;  // [result_slots, SAMPLE_TOP_WORDS]; slots as of the results
+    uint32_t result_slots;
+    uint32_t slot;   // token of the step buffer that was chosen
+    uint32_t count;  // at most SAMPLE_TOP_LIMIT
+};
+
 std::vector<KernelVariant> sample_variants(const vk::Caps& caps);
 void record_sample(OpContext& context, const SampleArgs& args, const KernelVariant& variant);
+void record_sample_top(OpContext& context, const SampleTopArgs& args, const KernelVariant& variant);
+/// What one slot of `top` says.
+TokenLogprobs read_top(std::span<const uint32_t> words, TokenId chosen, uint32_t count);
 
 }  // namespace scoria

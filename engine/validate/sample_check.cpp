@@ -8,7 +8,9 @@
 #include "session.h"
 #include "step.h"
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace scoria::validate {
 namespace {
@@ -21,9 +23,20 @@ struct Drawn {
     std::vector<uint32_t> step, sampler;
 };
 
+/// The sampler buffer; `allowed` as the mask unless it is empty.
+std::vector<uint32_t> sampler_contents(const SamplingOptions& options, std::span<const uint32_t> recent,
+                                       uint32_t vocab, std::span<const uint32_t> allowed) {
+    std::vector<uint32_t> words = sampler_state(options, recent, vocab);
+    words.resize(sampler_words(vocab));
+    words[SAMPLER_MASKED] = !allowed.empty();
+    for (const uint32_t token : allowed) words[SAMPLER_MASK + token / 32] |= 1u << token % 32;
+    return words;
+}
+
 /// `count` chained draws from the same logits; the first from slot from_slot, the rest from to_slot.
 Drawn draw(CheckContext& context, const KernelVariant& variant, std::span<const float> logits,
-           const SamplingOptions& options, std::span<const uint32_t> recent, uint32_t count) {
+           const SamplingOptions& options, std::span<const uint32_t> recent, uint32_t count,
+           std::span<const uint32_t> allowed = {}) {
     const uint32_t vocab = uint32_t(logits.size());
     std::vector<uint32_t> words(STEP_TOKENS + 3 * STEP_TOKEN_WORDS);
     words[STEP_INDEX] = slots - 1;  // the ring wraps
@@ -31,7 +44,7 @@ Drawn draw(CheckContext& context, const KernelVariant& variant, std::span<const 
     words[STEP_TOKENS + from_slot * STEP_TOKEN_WORDS + STEP_TOKEN_TABLE] = 77;
     const vk::Buffer step = context.buffer_of<uint32_t>(words),
                      logits_buffer = context.buffer_of<float>(logits);
-    const vk::Buffer sampler = context.buffer_of<uint32_t>(sampler_state(options, recent));
+    const vk::Buffer sampler = context.buffer_of<uint32_t>(sampler_contents(options, recent, vocab, allowed));
     const vk::Buffer scratch(context.device, sample_scratch_bytes(vocab), vk::MemoryUse::device);
     const vk::Buffer results(context.device, 8 * slots, vk::MemoryUse::device);
     context.run([&](OpContext& ops) {
@@ -68,33 +81,54 @@ struct Greedy {
     uint32_t vocab;
     std::vector<std::pair<uint32_t, float>> set;  // over random logits
     float fill;                                   // 0: random
-    float penalty;
+    SamplingOptions options;
     uint32_t expected;
     bool bad;
+    std::vector<uint32_t> allowed{};  // empty: all
 };
 
 void check_greedy(CheckContext& context) {
     const Greedy cases[] = {
-        {"one token", 1, {}, 0, 1, 0, false},
-        {"ties", 5000, {{4999, 50.0f}, {2047, 50.0f}, {2048, 50.0f}}, 0, 1, 2047, false},
-        {"zeros of both signs", 100, {{7, -0.0f}, {9, 0.0f}}, -1, 1, 7, false},
-        {"last of many", 49152, {{49151, 50.0f}}, 0, 1, 49151, false},
-        {"some NaN", 300, {{3, nan}, {200, 50.0f}}, 0, 1, 200, true},
-        {"all NaN", 3000, {}, nan, 1, 0, true},
-        {"all -Inf", 70, {}, -inf, 1, 0, true},
-        {"Inf", 3000, {{2999, inf}, {5, nan}}, 0, 1, 2999, true},
-        {"penalty", 3000, {{11, 50.0f}, {2500, 30.0f}}, 0, 2, 2500, false},
-        {"penalty of negatives", 100, {{11, -1.0f}, {50, -1.5f}}, -9, 2, 50, false},
+        {"one token", 1, {}, 0, {}, 0, false},
+        {"ties", 5000, {{4999, 50.0f}, {2047, 50.0f}, {2048, 50.0f}}, 0, {}, 2047, false},
+        {"zeros of both signs", 100, {{7, -0.0f}, {9, 0.0f}}, -1, {}, 7, false},
+        {"last of many", 49152, {{49151, 50.0f}}, 0, {}, 49151, false},
+        {"some NaN", 300, {{3, nan}, {200, 50.0f}}, 0, {}, 200, true},
+        {"all NaN", 3000, {}, nan, {}, 0, true},
+        {"all -Inf", 70, {}, -inf, {}, 0, true},
+        {"Inf", 3000, {{2999, inf}, {5, nan}}, 0, {}, 2999, true},
+        {"penalty", 3000, {{11, 50.0f}, {2500, 30.0f}}, 0, {.repetition_penalty = 2}, 2500, false},
+        {"penalty of negatives", 100, {{11, -1.0f}, {50, -1.5f}}, -9, {.repetition_penalty = 2}, 50, false},
+        // 11 and 1 were seen once, 2 twice.
+        {"presence", 3000, {{2, 50.0f}, {11, 49.5f}, {7, 48.6f}}, 0, {.presence_penalty = 1}, 2, false},
+        {"frequency", 3000, {{2, 50.0f}, {11, 49.5f}, {7, 48.6f}}, 0, {.frequency_penalty = 1}, 7, false},
+        {"both",
+         3000,
+         {{2, 50.0f}, {11, 49.5f}, {7, 40.0f}},
+         0,
+         {.frequency_penalty = 1, .presence_penalty = 0.5f},
+         11,
+         false},
+        {"out of the window",
+         3000,
+         {{1, 50.0f}, {7, 49.0f}},
+         0,
+         {.repetition_window = 3, .frequency_penalty = 9},
+         1,
+         false},
+        {"bias", 5000, {{7, 50.0f}}, 0, {.logit_bias = {{4999, 90.0f}, {3, -1.0f}, {7, -3.0f}}}, 4999, false},
+        {"ban", 5000, {{7, 50.0f}, {8, 40.0f}}, 0, {.logit_bias = {{7, -inf}}}, 8, false},
+        {"only token banned", 1, {}, 0, {.logit_bias = {{0, -inf}}}, 0, true},
+        {"mask", 5000, {{7, 50.0f}, {4097, 40.0f}}, 0, {}, 4097, false, {4097, 64, 63}},
+        {"mask of few", 70, {}, -9, {}, 69, false, {69}},
     };
     for (const Greedy& c : cases) {
         std::vector<float> logits =
             c.fill != 0 ? std::vector(c.vocab, c.fill) : random_floats(c.vocab, context.seed);
         for (const auto& [token, value] : c.set) logits[token] = value;
-        SamplingOptions options;
-        options.repetition_penalty = c.penalty;
-        const std::vector<uint32_t> recent{1, 11, 2};
+        const std::vector<uint32_t> recent{1, 2, 11, 2};
         for (const KernelVariant& variant : sample_variants(context.caps())) {
-            const Drawn drawn = draw(context, variant, logits, options, recent, 1);
+            const Drawn drawn = draw(context, variant, logits, c.options, recent, 1, c.allowed);
             const uint32_t* slot = &drawn.step[STEP_TOKENS + to_slot * STEP_TOKEN_WORDS];
             const uint32_t status = c.bad ? STEP_STATUS_NON_FINITE : 0;
             const std::vector<double> expected{double(c.expected),
@@ -104,7 +138,7 @@ void check_greedy(CheckContext& context) {
                                                double(c.expected),
                                                first_position + 1,
                                                77,
-                                               4,
+                                               5,
                                                double(c.expected)};
             const std::vector<float> actual{float(drawn.tokens[0]),
                                             float(drawn.status[0]),
@@ -114,7 +148,7 @@ void check_greedy(CheckContext& context) {
                                             float(slot[STEP_TOKEN_POSITION]),
                                             float(slot[STEP_TOKEN_TABLE]),
                                             float(drawn.sampler[SAMPLER_PUSHED]),
-                                            float(drawn.sampler[SAMPLER_TOKENS + 3])};
+                                            float(drawn.sampler[SAMPLER_TOKENS + 4])};
             context.compare("sample", variant.name, cat("greedy, ", c.name), expected, actual,
                             uint32_t(expected.size()), Bounds{0, 0, 0});
         }
@@ -204,6 +238,42 @@ void check_draws(CheckContext& context) {
              o.repetition_window = 64;
              o.top_k = 20;
          })},
+        {200, 60, 2, with([](O o) {
+             o.frequency_penalty = 0.7f;
+             o.presence_penalty = -0.2f;
+             o.repetition_window = 16;
+         })},
+        {500, many, 2, with([](O o) {
+             o.typical_p = 0.4f;
+             o.temperature = 2;
+         })},
+        {300, many, 5, with([](O o) { o.typical_p = 0.5f; })},  // the likeliest goes
+        {3000, many, 3, with([](O o) {
+             o.top_k = 100;
+             o.typical_p = 0.7f;
+             o.top_p = 0.8f;
+             o.min_p = 0.1f;
+         })},
+        {300, many, 0, with([](O o) { o.typical_p = 0.5f; })},  // all equal
+        {500, many, 3, with([](O o) {
+             o.xtc_probability = 1;
+             o.xtc_threshold = 0.05f;
+         })},
+        {300, many, 3, with([](O o) {
+             o.top_k = 30;
+             o.xtc_probability = 1;
+             o.xtc_threshold = 0.01f;
+         }),
+         1},  // ties
+        {300, 200, 3, with([](O o) {
+             o.xtc_probability = 0.5f;
+             o.xtc_threshold = 0.1f;
+         })},
+        {2000, 60, 3, with([](O o) {
+             o.mirostat_tau = 2;
+             o.mirostat_eta = 0.2f;
+             o.temperature = 1.2f;
+         })},
     };
     for (const Draws& c : cases) {
         std::vector<float> logits = random_floats(c.vocab, context.seed + 5, c.sigma);
@@ -213,18 +283,23 @@ void check_draws(CheckContext& context) {
         const std::string shape =
             cat("vocab ", c.vocab, " draws ", c.count, " temperature ", c.options.temperature, " top-k ",
                 c.options.top_k, " top-p ", c.options.top_p, " min-p ", c.options.min_p, " penalty ",
-                c.options.repetition_penalty);
+                c.options.repetition_penalty, " typical ", c.options.typical_p, " xtc ",
+                c.options.xtc_probability, " mirostat ", c.options.mirostat_tau);
+        // What a draw does not change stays one distribution.
+        const bool changes = c.options.repetition_window > 0 || c.options.mirostat_tau > 0 ||
+                             (c.options.xtc_probability > 0 && c.options.xtc_probability < 1);
         for (const KernelVariant& variant : sample_variants(context.caps())) {
             const Drawn drawn = draw(context, variant, logits, c.options, {}, c.count);
             std::vector<uint32_t> recent;
             uint32_t different = 0;
+            double mu = 2 * double(c.options.mirostat_tau);
             for (uint32_t i = 0; i < c.count; ++i) {
                 different +=
-                    reference::sample(values, c.options, recent, first_position + i) != drawn.tokens[i];
-                if (c.options.repetition_penalty != 1) recent.push_back(drawn.tokens[i]);
+                    reference::sample(values, c.options, recent, first_position + i, mu) != drawn.tokens[i];
+                recent.push_back(drawn.tokens[i]);
             }
             std::string detail;
-            if (c.options.repetition_penalty == 1)
+            if (!changes)
                 detail = misfit(reference::token_probabilities(values, c.options, {}), drawn.tokens);
             // Masses are rounded to 2^-31 of the largest, so a draw beside a border may fall on its other
             // side.
@@ -235,11 +310,65 @@ void check_draws(CheckContext& context) {
     }
 }
 
+/// Ids exactly; log-probabilities to what float sums of `vocab` terms allow.
+void check_top(CheckContext& context) {
+    struct Case {
+        uint32_t vocab, count;
+        float sigma;
+    };
+    for (const Case& c :
+         {Case{1, 1, 1}, Case{50, 50, 3}, Case{5000, 20, 3}, Case{49152, 64, 2}, Case{300, 0, 9}}) {
+        std::vector<float> logits = random_floats(c.vocab, context.seed + 9, c.sigma);
+        if (c.vocab > 40) logits[40] = logits[7];  // a tie
+        const uint32_t chosen = c.vocab / 3;
+        std::vector<uint32_t> order(c.vocab);
+        std::iota(order.begin(), order.end(), 0u);
+        std::ranges::stable_sort(order, [&](uint32_t a, uint32_t b) { return logits[a] > logits[b]; });
+        const double largest = logits[order[0]];
+        double sum = 0;
+        for (const float value : logits) sum += std::exp(double(value) - largest);
+        const auto own = [&](uint32_t i) { return double(logits[i]) - largest - std::log(sum); };
+        std::vector<double> ids, logprobs{own(chosen)};
+        for (uint32_t i = 0; i < c.count; ++i) {
+            ids.push_back(order[i]);
+            logprobs.push_back(own(order[i]));
+        }
+        std::vector<uint32_t> step(STEP_TOKENS + STEP_TOKEN_WORDS);
+        step[STEP_INDEX] = 3;
+        step[STEP_TOKENS + STEP_TOKEN_ID] = chosen;
+        const vk::Buffer logits_buffer = context.buffer_of<float>(logits),
+                         step_buffer = context.buffer_of<uint32_t>(step);
+        const vk::Buffer top(context.device, 4 * 2 * SAMPLE_TOP_WORDS, vk::MemoryUse::device);
+        for (const KernelVariant& variant : sample_variants(context.caps())) {
+            context.run([&](OpContext& ops) {
+                const Matrix m{logits_buffer.view(), 1, c.vocab, c.vocab, 0};
+                record_sample_top(ops, {m, step_buffer.view(), top.view(), 2, 0, c.count}, variant);
+            });
+            const std::vector<std::byte> bytes = context.download(top.view());
+            std::vector<uint32_t> words(bytes.size() / 4);
+            std::memcpy(words.data(), bytes.data(), bytes.size());
+            const TokenLogprobs found =
+                read_top(std::span(words).first(SAMPLE_TOP_WORDS), TokenId(chosen), c.count);
+            std::vector<float> found_ids, found_logprobs{found.logprob};
+            for (const auto& [id, logprob] : found.best) {
+                found_ids.push_back(float(id));
+                found_logprobs.push_back(logprob);
+            }
+            const std::string shape = cat("log-probabilities, vocab ", c.vocab, " best ", c.count);
+            if (c.count > 0)
+                context.compare("sample", variant.name, shape, ids, found_ids, c.count, Bounds{0, 0, 0});
+            context.compare("sample", variant.name, shape, logprobs, found_logprobs, c.count + 1,
+                            bounds_of(std::sqrt(double(c.vocab)) + 8));
+        }
+    }
+}
+
 }  // namespace
 
 void check_sample(CheckContext& context) {
     check_greedy(context);
     check_draws(context);
+    check_top(context);
 }
 
 }  // namespace scoria::validate

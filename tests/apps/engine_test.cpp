@@ -134,6 +134,53 @@ TEST_CASE("the real model: an answer, stopped by Ctrl-C, and one whose reader le
     CHECK(closed.code == 1);
 }
 
+TEST_CASE("the real model: an answer ends before a stop text that tokens share" *
+          doctest::skip(default_model().empty())) {
+    const auto ask = [&](const std::vector<std::string>& more) {
+        std::vector<std::string> arguments = strict(
+            {"run", "-m", default_model(), "--temp", "0", "--json", "-p", "What is the capital of France?"});
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        const Outcome outcome = run_scoria(arguments);
+        CAPTURE(outcome.err);
+        REQUIRE(outcome.code == 0);
+        return json::parse(outcome.out);
+    };
+    const json stopped = ask({"--stop", "never", "--stop", "ital o", "--logprobs", "1"});
+    CHECK(stopped["text"] == "The cap");
+    CHECK(stopped["stop"] == "stop");
+    REQUIRE(stopped["logprobs"].size() == stopped["ids"].size());
+    CHECK(stopped["logprobs"][1]["text"] == " capital");
+    CHECK(stopped["logprobs"][1]["logprob"] == stopped["logprobs"][1]["best"][0]["logprob"]);
+    const json paris = json::parse(run_scoria({"tokenize", "-m", default_model(), "-p", " Paris"}).out);
+    const std::string text = ask({"--logit-bias", paris[0].dump() + "=-inf", "-n", "10"})["text"];
+    CHECK(text.starts_with("The capital of France is"));
+    CHECK(text.find(" Paris") == std::string::npos);
+}
+
+TEST_CASE("the real model: hot answers are still JSON of the schema" *
+          doctest::skip(default_model().empty())) {
+    const char* schema = R"({"type": "object", "properties": {"name": {"type": "string", "minLength": 1,
+        "maxLength": 12}, "age": {"type": "integer", "minimum": 1, "maximum": 99}, "mood": {"enum": ["good", "bad"]}},
+        "required": ["name", "age", "mood"]})";
+    for (const char* seed : {"1", "2", "3"}) {
+        const Outcome outcome = run_scoria({"run", "-m", default_model(), "-p", "Describe a person.",
+                                            "--temp", "1.5", "--min-p", "0", "--top-p", "1", "--top-k", "0",
+                                            "--seed", seed, "--json-schema", schema, "--json"});
+        CAPTURE(outcome.err);
+        REQUIRE(outcome.code == 0);
+        const json answer = json::parse(outcome.out);
+        CHECK(answer["stop"] == "end");
+        const std::string text = answer["text"];
+        CAPTURE(text);
+        const json person = json::parse(text, nullptr, false);
+        REQUIRE(person.is_object());
+        CHECK(person.size() == 3);
+        CHECK(person["name"].is_string());
+        CHECK((person["age"] >= 1 && person["age"] <= 99));
+        CHECK((person["mood"] == "good" || person["mood"] == "bad"));
+    }
+}
+
 TEST_CASE("a conversation keeps going after commands" * doctest::skip(default_model().empty())) {
     const Outcome outcome = run_scoria(
         strict({"chat", "-m", default_model(), "--temp", "0", "-n", "8"}),

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <limits>
 #include <memory>
+#include <regex>
 
 using namespace scoria;
 using namespace scoria::test;
@@ -143,6 +144,188 @@ TEST_CASE("sampling: one seed one answer, another seed another" * needs_fixtures
     CHECK(outcome(strict(), 20, 1000, hot) == first);
     hot.seed = 2;
     CHECK(outcome(strict(), 20, 1000, hot).tokens != first.tokens);
+}
+
+TEST_CASE("log-probabilities are the model's own, and biases choose beside them" * needs_fixtures()) {
+    Engine engine(tiny(), strict());
+    Session session(engine);
+    session.append(some_ids(9));
+    const std::vector<float> logits = session.logits();
+    double sum = 0;
+    for (const float value : logits) sum += std::exp(double(value));
+    std::vector<TokenLogprobs> shown;
+    GenerateOptions options{.max_tokens = 3, .ignore_end = true, .on_token = {}};
+    options.logprobs = 4;
+    options.on_logprobs = [&](const TokenLogprobs& token) { shown.push_back(token); };
+    const GenerateResult plain = session.generate(options);
+    REQUIRE(plain.logprobs.size() == 3);
+    CHECK(shown.size() == 3);
+    const TokenLogprobs first = plain.logprobs[0];
+    REQUIRE(first.best.size() == 4);
+    CHECK(first.token == plain.tokens[0]);
+    CHECK(first.best[0] == std::pair(first.token, first.logprob));
+    for (const auto& [id, logprob] : first.best)
+        CHECK(logprob == doctest::Approx(double(logits[size_t(id)]) - std::log(sum)).epsilon(1e-5));
+
+    // Without the best one the second is chosen; the probabilities stay those of the model.
+    session.truncate(9);
+    options.sampling.logit_bias = {{first.token, -INFINITY}};
+    options.max_tokens = 1;
+    const GenerateResult banned = session.generate(options);
+    CHECK(banned.tokens[0] == first.best[1].first);
+    CHECK(banned.logprobs[0].best == first.best);
+    CHECK(banned.logprobs[0].logprob == first.best[1].second);
+}
+
+namespace {
+
+/// Token i is the byte i; 0 ends an answer.
+struct Bytes : Tokenizer {
+    std::vector<TokenId> encode(std::string_view, const EncodeOptions&) const override { return {}; }
+    std::string piece(TokenId id, bool) const override { return id == 0 ? "" : std::string(1, char(id)); }
+    std::string decode(std::span<const TokenId>, bool) const override { return {}; }
+    uint32_t size() const override { return 256; }
+    TokenId bos() const override { return -1; }
+    TokenId eos() const override { return 0; }
+    bool adds_bos() const override { return false; }
+    bool ends_generation(TokenId id) const override { return id == 0; }
+    std::string_view kind() const override { return "bytes"; }
+};
+
+struct Spoken {
+    std::string text;
+    GenerateResult result;
+};
+
+Spoken spoken(Session& session, GenerateOptions options) {
+    session.truncate(0);
+    session.append(some_ids(9));
+    Spoken spoken;
+    options.on_text = [&](TokenId, std::string_view text) {
+        spoken.text += text;
+        return true;
+    };
+    spoken.result = session.generate(options);
+    return spoken;
+}
+
+}  // namespace
+
+TEST_CASE("a grammar holds at any temperature, greedy too, and ends the answer" * needs_fixtures()) {
+    auto model = std::make_shared<Model>(open_model(fixtures() + "/gguf/llama3.gguf"));
+    model->tokenizer = std::make_shared<Bytes>();
+    Engine engine(model, strict());
+    Session session(engine);
+    const auto grammar_of = [](const char* text) {
+        return std::make_shared<const grammar::Program>(grammar::parse_gbnf(text));
+    };
+    for (const float temperature : {0.0f, 1.5f}) {
+        CAPTURE(temperature);
+        GenerateOptions options;
+        options.sampling = {.temperature = temperature, .seed = 3};
+        options.output_grammar = grammar_of("root ::= [0-9]{3} [a-f]{2} \"é\"");
+        const Spoken fixed = spoken(session, options);
+        CAPTURE(fixed.text);
+        CHECK(std::regex_match(fixed.text, std::regex("[0-9]{3}[a-f]{2}é")));
+        CHECK(fixed.result.reason == StopReason::end_of_generation);
+        CHECK(fixed.result.tokens.size() == 7);
+        CHECK(spoken(session, options).text == fixed.text);
+
+        // With a longer way on the model may end or not; penalties choose within the grammar.
+        options.output_grammar = grammar_of("root ::= [ab]+");
+        options.max_tokens = 20;
+        options.sampling.presence_penalty = 100;
+        options.sampling.repetition_window = 20;
+        const Spoken open = spoken(session, options);
+        CHECK(open.text.find_first_not_of("ab") == std::string::npos);
+        CHECK(open.text.size() >= 1);
+        if (open.text.size() > 1) CHECK(open.text[0] != open.text[1]);
+    }
+    GenerateOptions lost;
+    lost.output_grammar = grammar_of("root ::= \"\\x00\"");  // the byte that is no text here
+    CHECK(status_of([&] { spoken(session, lost); }) == Status::failed);
+}
+
+TEST_CASE("stop texts, and DRY against loops" * needs_fixtures()) {
+    auto model = std::make_shared<Model>(open_model(fixtures() + "/gguf/llama3.gguf"));
+    model->tokenizer = std::make_shared<Bytes>();
+    Engine engine(model, strict());
+    Session session(engine);
+    GenerateOptions options;
+    options.max_tokens = 40;
+    // Greedy and with two letters only, a small model runs in circles.
+    options.output_grammar =
+        std::make_shared<const grammar::Program>(grammar::parse_gbnf("root ::= [ab]{40}"));
+    const std::string circles = spoken(session, options).text;
+    REQUIRE(circles.size() == 40);
+    options.sampling.dry_multiplier = 100;
+    options.sampling.dry_allowed_length = 5;
+    const std::string dry = spoken(session, options).text;
+    CHECK(dry != circles);
+    CHECK(spoken(session, options).text == dry);
+    const auto repeats = [](const std::string& text) {  // of six letters
+        size_t count = 0;
+        for (size_t i = 0; i + 6 <= text.size(); ++i) count += text.find(text.substr(i, 6)) < i;
+        return count;
+    };
+    CAPTURE(circles);
+    CAPTURE(dry);
+    CHECK(repeats(dry) < repeats(circles) / 2);
+
+    options.stop = {circles.substr(3, 3)};
+    options.sampling.dry_multiplier = 0;
+    const Spoken stopped = spoken(session, options);
+    CHECK(stopped.text == circles.substr(0, circles.find(options.stop[0])));
+    CHECK(stopped.result.reason == StopReason::stop_string);
+}
+
+TEST_CASE("sampling values out of range are refused by name" * needs_fixtures()) {
+    Engine engine(tiny(), strict());
+    Session session(engine);
+    session.append(some_ids(5));
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    struct Row {
+        SamplingOptions sampling;
+        const char* named;
+    };
+    const Row rows[] = {
+        {{.temperature = nan}, "temperature"},
+        {{.top_p = 0}, "top-p"},
+        {{.min_p = -0.1f}, "min-p"},
+        {{.repetition_penalty = 0}, "repetition penalty"},
+        {{.repetition_window = 257}, "window"},
+        {{.frequency_penalty = nan}, "frequency penalty"},
+        {{.presence_penalty = INFINITY}, "presence penalty"},
+        {{.logit_bias = {{1 << 20, 1}}}, "logit bias"},
+        {{.logit_bias = {{-1, 1}}}, "logit bias"},
+        {{.logit_bias = {{1, nan}}}, "logit bias"},
+        {{.logit_bias = {{1, INFINITY}}}, "logit bias"},
+        {{.logit_bias = {{1, 2}, {1, 3}}}, "token 1"},
+        {{.typical_p = 0}, "typical-p"},
+        {{.xtc_probability = 1.5f}, "XTC probability"},
+        {{.xtc_threshold = 0}, "XTC threshold"},
+        {{.mirostat_tau = -1}, "mirostat tau"},
+        {{.mirostat_eta = nan}, "mirostat eta"},
+        {{.dry_multiplier = -1}, "DRY multiplier"},
+        {{.dry_base = 0.5f}, "DRY base"},
+        {{.dry_multiplier = 1, .dry_breakers = {""}}, "DRY breakers"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.named);
+        GenerateOptions options;
+        options.sampling = row.sampling;
+        options.max_tokens = 1;
+        std::string text;
+        try {
+            session.generate(options);
+        } catch (const Error& error) {
+            text = error.what();
+            CHECK(error.status() == Status::bad_argument);
+        }
+        CHECK(text.find("[sampling] expected ") == 0);
+        CHECK(text.find(row.named) != std::string::npos);
+    }
+    CHECK(session.tokens().size() == 5);
 }
 
 TEST_CASE("bad input meets a status and loses nothing" * needs_fixtures()) {

@@ -1,0 +1,54 @@
+// Which tokens of a vocabulary may come next in an answer that a grammar constrains.
+#pragma once
+
+#include "matcher.h"
+
+namespace scoria::grammar {
+
+/// The bytes of all tokens as a tree of shared prefixes; immutable, for all answers of a model.
+class TokenTrie {
+  public:
+    /// Token i is pieces[i]; tokens without bytes are never allowed.
+    explicit TokenTrie(std::span<const std::string> pieces);
+    size_t vocab() const { return pieces_.size(); }
+    const std::string& piece(uint32_t token) const { return pieces_[token]; }
+    /// Sets the bits of all tokens that may follow `state`.
+    void allow(Matcher& matcher, Matcher::State state, std::vector<uint32_t>& mask) const;
+
+  private:
+    struct Node {
+        uint8_t byte;
+        uint32_t depth;        // bytes of its prefix
+        uint32_t after;        // the first node that is not below it
+        uint32_t first_token;  // of order_: its tokens are [first_token, the next node's)
+    };
+    std::vector<std::string> pieces_;
+    std::vector<uint32_t> order_;  // tokens by their bytes
+    std::vector<Node> nodes_;      // depth first, without the root; a closing one
+    uint32_t depth_ = 0;
+};
+
+/// The grammar's state within one answer. For one thread.
+class Constraint {
+  public:
+    /// `ends`: the tokens that end an answer.
+    Constraint(std::shared_ptr<const Program> program, std::shared_ptr<const TokenTrie> trie,
+               std::vector<uint32_t> ends);
+    /// A bit per token, 1: allowed. Ending tokens are where the grammar can end, and nowhere else.
+    /// Errors: failed, when the vocabulary has no token that fits; bad_argument as Matcher.
+    const std::vector<uint32_t>& mask();
+    /// Takes a token that the mask allowed. Errors: bad_argument, when it did not.
+    void accept(uint32_t token);
+    /// Nothing but an ending token can follow.
+    bool complete() const { return ended_ || (matcher_.accepts(state_) && !matcher_.continues(state_)); }
+
+  private:
+    std::shared_ptr<const TokenTrie> trie_;
+    std::vector<uint32_t> ends_;
+    Matcher matcher_;
+    Matcher::State state_;
+    bool ended_ = false;
+    std::unordered_map<Matcher::State, std::vector<uint32_t>> masks_;  // of states seen
+};
+
+}  // namespace scoria::grammar

@@ -1,0 +1,46 @@
+// The likeliest tokens by the logits themselves (no penalty, bias or mask): `count` of them by falling logit, then
+// by index, and what turns logits into log-probabilities. One workgroup, one pass over the logits per token.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "workgroup.glsl"
+#include "numerics.glsl"
+#include "step.h"
+#include "sampler.h"
+
+layout(binding = 0) readonly buffer Logits { float logits[]; };
+layout(binding = 1) readonly buffer Step { uint step_words[]; };
+layout(binding = 2) writeonly buffer Top { uint top_words[]; };
+layout(push_constant) uniform Push { SampleTopPush push; };
+
+float logit(uint i) { return logits[push.logits_first + i]; }
+
+void main() {
+    // The step's counter has already moved on.
+    const uint first = (step_words[STEP_INDEX] - 1) % push.result_slots * SAMPLE_TOP_WORDS;
+    const uint chosen = min(step_words[STEP_TOKENS + push.slot * STEP_TOKEN_WORDS + STEP_TOKEN_ID], push.vocab - 1);
+    uint key = 0xFFFFFFFFu, index = 0;
+    float largest = 0.0;
+    for (uint n = 0; n < push.count || n == 0; ++n) {
+        uint best = 0, best_index = push.vocab - 1;
+        for (uint i = wg_lane(); i < push.vocab; i += gl_WorkGroupSize.x) {
+            const uint now = sort_key(logit(i));
+            if (now > key || (now == key && i <= index) || now <= best) continue;
+            best = now;
+            best_index = i;
+        }
+        key = wg_max(best);
+        index = ~wg_max(best == key ? ~best_index : 0);
+        if (n == 0) largest = from_sort_key(key);
+        if (wg_lane() != 0 || n >= push.count) continue;
+        top_words[first + SAMPLE_TOP_PAIRS + 2 * n] = index;
+        top_words[first + SAMPLE_TOP_PAIRS + 2 * n + 1] = floatBitsToUint(logit(index));
+    }
+    float sum = 0.0;
+    for (uint i = wg_lane(); i < push.vocab; i += gl_WorkGroupSize.x) sum += exp_safe(logit(i) - largest);
+    sum = wg_add(sum);
+    if (wg_lane() != 0) return;
+    top_words[first] = floatBitsToUint(largest);
+    top_words[first + 1] = floatBitsToUint(sum);
+    top_words[first + 2] = floatBitsToUint(logit(chosen));
+    top_words[first + 3] = 0;
+}

@@ -1,0 +1,294 @@
+// JSON schemas: what their grammars let through, against tables and a validator of its own; what is refused.
+#include "constraint.h"
+#include "json_schema.h"
+#include "json_text.h"
+
+#include "fail.h"
+
+#include <doctest/doctest.h>
+
+#include <random>
+#include <regex>
+
+using namespace scoria;
+using namespace scoria::grammar;
+
+namespace {
+
+std::shared_ptr<const Program> compiled(std::string_view schema) {
+    return std::make_shared<const Program>(json_schema_grammar(schema));
+}
+
+bool accepts(Matcher& matcher, std::string_view text) {
+    Matcher::State state = matcher.start();
+    for (const char byte : text) state = matcher.next(state, static_cast<uint8_t>(byte));
+    return matcher.accepts(state);
+}
+
+/// JSON Schema as the specification says it, for the keywords that are supported.
+bool valid(const Json& root, const Json& schema, const Json& value) {
+    if (schema.is_boolean()) return schema.get<bool>();
+    const auto holds = [&](const Json& each) { return valid(root, each, value); };
+    if (schema.contains("$ref") &&
+        !holds(root.at(Json::json_pointer(schema["$ref"].get<std::string>().substr(1)))))
+        return false;
+    if (schema.contains("allOf") && !std::ranges::all_of(schema["allOf"], holds)) return false;
+    if (schema.contains("anyOf") && std::ranges::none_of(schema["anyOf"], holds)) return false;
+    if (schema.contains("oneOf") && std::ranges::count_if(schema["oneOf"], holds) != 1) return false;
+    if (schema.contains("const") && schema["const"] != value) return false;
+    if (schema.contains("enum") && std::ranges::find(schema["enum"], value) == schema["enum"].end())
+        return false;
+    if (schema.contains("type") && !has_type(value, types_of(schema, "#"))) return false;
+    if (value.is_object()) {
+        for (const Json& name : schema.value("required", Json::array()))
+            if (!value.contains(name.get<std::string>())) return false;
+        const Json properties = schema.value("properties", Json::object());
+        const Json rest = schema.value("additionalProperties", Json(true));
+        for (const auto& [name, each] : value.items())
+            if (!valid(root, properties.contains(name) ? properties[name] : rest, each)) return false;
+    }
+    if (value.is_array()) {
+        if (value.size() < schema.value("minItems", 0u) || value.size() > schema.value("maxItems", 1u << 30))
+            return false;
+        const Json prefix = schema.value("prefixItems", Json::array());
+        const Json items = schema.value("items", Json(true));
+        for (size_t i = 0; i < value.size(); ++i)
+            if (!valid(root, i < prefix.size() ? prefix[i] : items, value[i])) return false;
+    }
+    if (value.is_string()) {
+        const std::string text = value;
+        const auto length = size_t(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+        if (length < schema.value("minLength", 0u) || length > schema.value("maxLength", 1u << 30))
+            return false;
+        if (schema.contains("pattern") &&
+            !std::regex_search(text, std::regex(schema["pattern"].get<std::string>())))
+            return false;
+    }
+    if (value.is_number()) {
+        const double number = value;
+        if (number < schema.value("minimum", -1e300) || number > schema.value("maximum", 1e300)) return false;
+        if (number <= schema.value("exclusiveMinimum", -1e300) ||
+            number >= schema.value("exclusiveMaximum", 1e300))
+            return false;
+    }
+    return true;
+}
+
+/// A random text of the grammar, or "" when it grew too long.
+std::string random_text(const std::shared_ptr<const Program>& program,
+                        const std::shared_ptr<const TokenTrie>& trie, std::mt19937& random) {
+    Constraint constraint(program, trie, {0});
+    std::string text;
+    for (int step = 0; step < 400; ++step) {
+        const std::vector<uint32_t>& mask = constraint.mask();
+        if ((mask[0] & 1) && (constraint.complete() || random() % 2 == 0)) return text;
+        std::vector<uint32_t> allowed;
+        for (uint32_t token = 1; token < trie->vocab(); ++token)
+            if (mask[token / 32] >> token % 32 & 1) allowed.push_back(token);
+        // Closing characters come first in the vocabulary: they are preferred, so that texts end.
+        const uint32_t token = random() % 3 == 0 ? allowed[0] : allowed[random() % allowed.size()];
+        constraint.accept(token);
+        text += trie->piece(token);
+    }
+    return "";
+}
+
+const std::vector<const char*> schemas{
+    R"({"type": "object", "properties": {"name": {"type": "string", "maxLength": 5},
+        "age": {"type": "integer", "minimum": 0, "maximum": 120}, "tags": {"type": "array",
+        "items": {"enum": ["a", "b", 3, null, {"x": [1]}]}, "minItems": 1, "maxItems": 3}}, "required": ["name", "tags"]})",
+    R"({"type": ["string", "null", "boolean"], "minLength": 2, "maxLength": 3})",
+    R"({"$ref": "#/$defs/tree", "$defs": {"tree": {"type": "object", "properties": {"v": {"type": "number"},
+        "left": {"$ref": "#/$defs/tree"}, "right": {"anyOf": [{"$ref": "#/$defs/tree"}, {"type": "null"}]}},
+        "required": ["v"], "additionalProperties": false}}})",
+    R"({"type": "array", "prefixItems": [{"const": "x"}, {"type": "integer"}], "items": {"type": "boolean"},
+        "minItems": 1, "maxItems": 4})",
+    R"({"type": "array", "prefixItems": [{"type": "null"}], "items": false})",
+    R"({"type": "object", "properties": {"ab": {"type": "null"}, "a\"": {"type": "null"}},
+        "additionalProperties": {"type": "integer"}})",
+    R"({"type": "object", "additionalProperties": {"type": "string", "maxLength": 1}, "required": ["k"]})",
+    R"({"allOf": [{"type": "object", "properties": {"a": {"type": "integer", "minimum": 3}}, "required": ["a"]},
+        {"properties": {"a": {"maximum": 5}, "b": {"type": "null"}}, "required": ["b"]}]})",
+    R"({"oneOf": [{"type": "object", "properties": {"kind": {"const": "dot"}, "x": {"type": "integer"}}, "required": ["kind"]},
+        {"type": "object", "properties": {"kind": {"enum": ["line", "arc"]}}, "required": ["kind"]}, {"type": "null"}]})",
+    R"({"oneOf": [{"type": "object", "properties": {"a": {"type": "null"}}, "required": ["a"]},
+        {"type": "object", "properties": {"b": {"type": "null"}}, "required": ["b"]}]})",
+    R"({"type": "string", "pattern": "^[A-Z]{2}-\\d{1,3}(\\.[a-f\"\\n]+)?$"})",
+    R"({"type": "string", "pattern": "b|^\\w+$"})",
+    R"({"type": "integer", "exclusiveMinimum": -120, "maximum": 1005})",
+    R"({"minimum": 0.5, "exclusiveMaximum": 17, "type": "integer"})",
+    R"({"properties": {"n": {"const": 1.5}}, "required": ["n"]})",
+    R"({"items": {"type": "string", "maxLength": 0}, "maxItems": 2})",
+    R"({"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
+        "properties": {"a": {"type": "boolean"}, "b": {"type": "boolean"}}})",
+    R"({"type": "object", "properties": {}, "additionalProperties": false})",
+    R"({"type": "number"})",
+    R"({})",
+};
+
+}  // namespace
+
+TEST_CASE("what a schema's grammar writes is JSON of the schema") {
+    std::vector<std::string> pieces{"",    "\"", "}", "]", "0", "null", "}}",
+                                    "\"}", "],", ",", ":", "{", "[",    "true"};
+    for (const char* each :
+         {"1", "2", "5", "9", "-", ".", "e", "E",  "+",  "a", "b", "k", "name", "é",    "😀",    "\\",
+          "u", "d", "D", "8", "c", "n", " ", "\n", "\t", "A", "Z", "x", "\"x",  "\xC3", "\xA9", "x\","})
+        pieces.push_back(each);
+    for (int byte = 0; byte < 256; ++byte) pieces.push_back(std::string(1, char(byte)));
+    const auto trie = std::make_shared<const TokenTrie>(pieces);
+    std::mt19937 random(1);
+    for (const char* schema : schemas) {
+        CAPTURE(schema);
+        const auto program = compiled(schema);
+        const Json root = Json::parse(schema);
+        int ended = 0;
+        for (int round = 0; round < 60; ++round) {
+            const std::string text = random_text(program, trie, random);
+            if (text.empty()) continue;
+            ++ended;
+            CAPTURE(text);
+            Json value;
+            REQUIRE_NOTHROW(value = Json::parse(text));
+            CHECK(valid(root, root, value));
+        }
+        CHECK(ended > 10);
+    }
+}
+
+TEST_CASE("a schema's grammar lets through what people write") {
+    struct Row {
+        const char* schema;
+        std::vector<std::string> yes, no;
+    };
+    const Row rows[] = {
+        {R"({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "required": ["a"]})",
+         {R"({"a": 1})", R"({"a":1,"b":"x"})", "{\n  \"a\": 1,\n  \"b\": \"\"\n}"},
+         {"{}", R"({"b":"x","a":1})", R"({"a":1,"c":2})", R"({"a":1,})", R"({"a":01})"}},
+        {R"({"type": "integer", "minimum": 7, "maximum": 123})",
+         {"7", "9", "10", "99", "100", "119", "123"},
+         {"6", "07", "124", "-7", "200", "1000", "7.0", ""}},
+        {R"({"type": "integer", "minimum": -12, "maximum": -3})",
+         {"-3", "-9", "-10", "-12"},
+         {"-2", "-13", "3", "0"}},
+        {R"({"type": "integer", "minimum": 9223372036854})",
+         {"9223372036854", "9999999999999999"},
+         {"9223372036853"}},
+        {R"({"type": "number"})",
+         {"0", "-0.5", "1e10", "12.25E-3"},
+         {".5", "1.", "01", "1e400", "+1", "NaN"}},
+        {R"({"type": "string"})",
+         {R"("")", R"("a\"\\\/\n\u00e9")", R"("\ud83d\ude00")", "\"😀\""},
+         {R"("\ud83d")", R"("\ude00")", R"("\x41")", "\"\n\"", R"("a)", "a"}},
+        {R"({"type": "string", "minLength": 2, "maxLength": 2})",
+         {R"("é😀")", R"("\ud83d\ude00x")"},
+         {R"("a")", R"("abc")"}},
+        {R"({"type": "string", "format": "date"})",
+         {R"("2024-02-28")", R"("1999-12-31")"},
+         {R"("2024-02-30")", R"("2024-13-01")", R"("2024-1-1")", R"("2024-04-31")"}},
+        {R"({"type": "string", "format": "date-time"})",
+         {R"("2024-02-28T23:59:59.5Z")", R"("2024-02-28T00:00:00+02:30")"},
+         {R"("2024-02-28")", R"("2024-02-28T24:00:00Z")"}},
+        {R"({"type": "string", "format": "time"})", {R"("23:59:00Z")"}, {R"("23:60:00Z")"}},
+        {R"({"type": "string", "format": "uuid"})",
+         {R"("01234567-89ab-cdef-0123-456789abcdef")"},
+         {R"("0123")"}},
+        {R"({"type": "string", "pattern": "^a.c$"})", {R"("abc")", R"("a\"c")"}, {R"("ac")", R"("xabc")"}},
+        {R"({"type": "string", "pattern": "b"})", {R"("b")", R"("abc")"}, {R"("ac")"}},
+        {R"({"properties": {"ab": {"type": "null"}}, "additionalProperties": {"type": "integer"}})",
+         {R"({"ab": null, "a": 1, "abc": 2, "": 3})", "{}"},
+         {R"({"ab": 1})", R"({"a": null})", R"({"\u0061b": 1})"}},
+        {"true", {"[1, {\"a\": null}]", "\"x\""}, {"[", "nul"}},
+        {R"({"enum": ["a b", 1.5, null, [1, {"k": "v"}]]})",
+         {"\"a b\"", "1.5", "null", R"([1,{"k":"v"}])"},
+         {"1", "a"}},
+        {R"({"type": "integer", "enum": [1, "a", 2]})", {"1", "2"}, {"\"a\""}},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.schema);
+        Matcher matcher(compiled(row.schema));
+        for (const std::string& text : row.yes) CHECK_MESSAGE(accepts(matcher, text), text);
+        for (const std::string& text : row.no) CHECK_MESSAGE(!accepts(matcher, text), text);
+    }
+}
+
+TEST_CASE("ranges of integers hold exactly their integers") {
+    std::mt19937 random(3);
+    for (int round = 0; round < 60; ++round) {
+        const int64_t a = int64_t(random() % 2600) - 1300, b = int64_t(random() % 2600) - 1300;
+        const int64_t least = std::min(a, b), most = std::max(a, b);
+        Grammar grammar;
+        grammar.rules.push_back({"root", json_integers(least, most)});
+        Matcher matcher(std::make_shared<const Program>(grammar));
+        for (int64_t i = -1500; i <= 1500; ++i)
+            if (accepts(matcher, std::to_string(i)) != (i >= least && i <= most))
+                FAIL_CHECK(i << " in [" << least << ", " << most << "]");
+    }
+}
+
+TEST_CASE("schemas that cannot be kept are refused by keyword and place") {
+    struct Row {
+        std::string schema, named;
+    };
+    const Row rows[] = {
+        {"", "JSON"},
+        {"{", "JSON"},
+        {"3", "schema"},
+        {R"({"type": "strin"})", "strin"},
+        {R"({"type": []})", "type"},
+        {R"({"type": "string", "colour": 1})", "colour"},
+        {R"({"not": {"type": "null"}})", "not"},
+        {R"({"if": {}, "then": {}})", "if"},
+        {R"({"type": "object", "patternProperties": {}})", "patternProperties"},
+        {R"({"type": "object", "properties": {"a": {"type": "array", "uniqueItems": true}}})", "uniqueItems"},
+        {R"({"type": "object", "properties": {"a": {"type": "array", "contains": {}}}})", "#/properties/a"},
+        {R"({"type": "number", "minimum": 1})", "minimum"},
+        {R"({"type": "integer", "multipleOf": 2})", "multipleOf"},
+        {R"({"type": "integer", "minimum": 5, "maximum": 4})", "bounds"},
+        {R"({"type": "integer", "minimum": "5"})", "minimum"},
+        {R"({"type": "string", "minLength": -1})", "minLength"},
+        {R"({"type": "string", "minLength": 2, "maxLength": 1})", "bounds"},
+        {R"({"type": "string", "format": "email"})", "email"},
+        {R"({"type": "string", "pattern": "a", "maxLength": 3})", "maxLength"},
+        {R"({"type": "string", "pattern": "(?=a)b"})", "pattern"},
+        {R"({"type": "string", "pattern": "\\bword"})", "pattern"},
+        {R"({"type": "string", "pattern": "(a)\\1"})", "pattern"},
+        {R"({"type": "string", "pattern": "a^b"})", "pattern"},
+        {R"({"type": "string", "pattern": "(a"})", "')'"},
+        {R"({"type": "string", "pattern": 3})", "pattern"},
+        {R"({"$ref": "other.json"})", "outside"},
+        {R"({"$ref": "#/$defs/no"})", "#/$defs/no"},
+        {R"({"$ref": "#"})", "come to an end"},
+        {R"({"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "null"}]}}, "$ref": "#/$defs/a"})",
+         "left recursion"},
+        {R"({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]})", "can end"},
+        {R"({"type": "object", "properties": {}, "required": ["a"], "additionalProperties": false})",
+         "\"a\""},
+        {R"({"type": "object", "properties": 3})", "properties"},
+        {R"({"enum": []})", "enum"},
+        {R"({"type": "string", "enum": [1]})", "enum"},
+        {R"({"enum": [1], "minimum": 0})", "minimum"},
+        {R"({"oneOf": [{"type": "integer"}, {"type": "number"}]})", "oneOf"},
+        {R"({"oneOf": [{"type": "object"}, {"type": "object", "properties": {"a": {}}}]})", "oneOf"},
+        {R"({"allOf": [{"type": "string"}, {"type": "integer"}]})", "allOf"},
+        {R"({"allOf": [{"pattern": "a"}, {"pattern": "b"}]})", "pattern"},
+        {R"({"anyOf": [false]})", "satisfies"},
+        {"false", "satisfies"},
+        {R"({"type": "array", "items": [{}]})", "prefixItems"},
+        {R"({"type": "array", "minItems": 3, "maxItems": 2})", "bounds"},
+        {R"({"type": "array", "items": false, "minItems": 1})", "bounds"},
+        {R"({"properties": {"a": {"$id": "x"}}})", "$id"},
+        {std::string(300, '['), "nested"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.schema);
+        std::string text;
+        try {
+            (void)compiled(row.schema);
+        } catch (const Error& error) {
+            text = error.what();
+        }
+        CAPTURE(text);
+        CHECK(text.find(row.named) != std::string::npos);
+    }
+}
