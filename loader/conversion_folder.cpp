@@ -13,6 +13,7 @@
 #include <cstring>
 #include <functional>
 #include <numbers>
+#include <set>
 
 namespace scoria {
 namespace {
@@ -23,11 +24,12 @@ using nlohmann::json;
 struct Family {
     const char *model_type, *architecture;
     bool paired_rows;  // rotates (2i, 2i+1)
+    bool head_norms;   // of q and k
 };
-constexpr Family families[] = {{"llama", "llama", true},
-                               {"mistral", "llama", true},
-                               {"qwen2", "qwen2", false},
-                               {"qwen3", "qwen3", false}};
+constexpr Family families[] = {{"llama", "llama", true, false},
+                               {"mistral", "llama", true, false},
+                               {"qwen2", "qwen2", false, false},
+                               {"qwen3", "qwen3", false, true}};
 
 struct Name {
     const char *theirs, *ours;
@@ -153,6 +155,7 @@ class FolderSource final : public ConversionSource {
     uint32_t head_dim_ = 0;
     std::vector<File> files_;
     std::map<std::string, std::pair<size_t, SafetensorsArray>> arrays_;
+    std::set<std::string> claimed_;
     std::vector<Place> places_;
 };
 
@@ -177,16 +180,23 @@ FolderSource::FolderSource(const fs::path& folder) : folder_(folder), config_(fo
              config_.rope_type());
     }
     const bool tied = config_.flag("tie_word_embeddings");
+    if (tied) arrays_.erase("lm_head.weight");  // a copy, in some files
     for (const Name& name : names)
         if (!tied || std::string_view(name.ours) != "output.weight") add(name.theirs, name.ours, false, true);
     for (uint64_t layer = 0; layer < facts_.layers; ++layer)
         for (const Name& name : layer_names) {
             const std::string_view ours = name.ours;
-            const bool optional =
-                ours.ends_with("bias") || ours.ends_with("q_norm.weight") || ours.ends_with("k_norm.weight");
+            const bool head_norm = ours == "attn_q_norm.weight" || ours == "attn_k_norm.weight";
+            if (head_norm && !family_->head_norms) continue;
             add(cat("model.layers.", layer, ".", name.theirs), cat("blk.", layer, ".", ours), name.rotated,
-                !optional);
+                !ours.ends_with("bias"));
         }
+    // A weight that GGUF has no place for would be missed in every answer. Frequencies follow from the
+    // config.
+    for (const auto& [name, place] : arrays_)
+        if (!claimed_.contains(name) && !name.ends_with("rotary_emb.inv_freq"))
+            fail(Status::unsupported, folder.string(), "the tensor ", name, " has no place in the GGUF of a ",
+                 model_type);
 }
 
 void FolderSource::open_files() {
@@ -221,6 +231,7 @@ void FolderSource::add(const std::string& theirs, const std::string& ours, bool 
     if (pair_rows != 0 && (pair_rows % 2 != 0 || array.shape[0] % pair_rows != 0))
         fail(Status::bad_file, folder_.string(), theirs, ": expected rows for heads of an even ", pair_rows,
              ", got ", array.shape[0]);
+    claimed_.insert(theirs);
     places_.push_back({file, array.offset, pair_rows, {}});
     tensors_.push_back(std::move(tensor));
 }

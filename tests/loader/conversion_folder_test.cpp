@@ -84,6 +84,49 @@ TEST_CASE("conversion: folders of the Llama line give the fixtures' GGUF" * need
     }
 }
 
+TEST_CASE("conversion: folders that GGUF would not say all of" * needs_fixtures()) {
+    struct Case {
+        const char* name;
+        const char* from;  // in config.json
+        const char* to;
+        const char* expected;
+    };
+    const Case cases[] = {
+        {"qwen3", "\"vocab_size\"", "\"vocab_size\"", "no error"},
+        {"qwen3", "\"qwen3\"", "\"llama\"", "self_attn.k_norm.weight"},  // GGUF's llama has no such norms
+        {"qwen3", "\"qwen3\"", "\"qwen9\"", "model_type"},
+        {"llama1", "\"default\"", "\"yarn\"", "rope_type"},
+        {"llama1", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3",
+         "model.layers.2.input_layernorm.weight"},
+        {"llama1", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1", "model.layers.1."},
+        {"llama1", "\"head_dim\": 16", "\"head_dim\": 15", "q_proj.weight"},
+        {"llama1", "\"head_dim\": 16", "\"head_dim\": -1", "head_dim"},
+        {"llama1", "\"rms_norm_eps\": 0.02", "\"rms_norm_eps\": \"x\"", "rms_norm_eps"},
+    };
+    const fs::path folder = fs::temp_directory_path() / ("scoria-folder-" + std::to_string(getpid()));
+    for (const Case& c : cases) {
+        CAPTURE(std::string(c.to));
+        const fs::path from = fixtures() + "/models/" + c.name;
+        fs::create_directories(folder);
+        fs::copy_file(from / "model.safetensors", folder / "model.safetensors",
+                      fs::copy_options::overwrite_existing);
+        std::string config = read_file((from / "config.json").string());
+        REQUIRE(config.find(c.from) != std::string::npos);
+        config.replace(config.find(c.from), std::strlen(c.from), c.to);
+        std::ofstream(folder / "config.json") << config;
+        std::string message = "no error";
+        try {
+            GgufWriter writer;
+            open_conversion_folder(folder)->metadata(writer);
+        } catch (const Error& error) {
+            message = error.what();
+        }
+        fs::remove_all(folder);
+        CAPTURE(message);
+        CHECK(message.find(c.expected) != std::string::npos);
+    }
+}
+
 TEST_CASE("conversion: tokenizer.json gives the same ids as GGUF metadata" * needs_fixtures()) {
     for (const char* name :
          {"gpt2-style", "llama3-style", "qwen2-style", "llama2-style", "mistral-metaspace-style"}) {
