@@ -58,7 +58,7 @@ Planned plan_for(const Model& model, const Graph& graph, const Plan& plan, const
     memory.heap_budget = heap.budget;
     memory.context = options.context ? options.context : std::min(architecture.context, default_context);
     if (table) memory.context = std::min(memory.context, table);
-    const bool whole = architecture.bidirectional();  // sequences cannot be cut
+    const bool whole = architecture.sees_ahead();  // sequences cannot be cut
     planned.layout.tokens =
         whole ? memory.context
               : std::min(options.prompt_chunk ? options.prompt_chunk : default_chunk, memory.context);

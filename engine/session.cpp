@@ -73,6 +73,7 @@ void Session::Impl::write_step(vk::Recorder& recorder, std::span<const TokenId> 
     std::vector<uint32_t> words(STEP_TOKENS + ids.size() * STEP_TOKEN_WORDS, 0);
     words[STEP_TOKEN_COUNT] = uint32_t(ids.size());
     words[STEP_OUTPUT_COUNT] = uint32_t(outputs.size());
+    words[STEP_PREFIX] = prefix;
     for (size_t t = 0; t < ids.size(); ++t) {
         uint32_t* token = &words[STEP_TOKENS + t * STEP_TOKEN_WORDS];
         token[STEP_TOKEN_ID] = uint32_t(ids[t]);
@@ -88,6 +89,9 @@ void Session::Impl::write_step(vk::Recorder& recorder, std::span<const TokenId> 
 /// two are in flight at most, so each one's time can be seen from the host.
 void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, const Rows& outputs,
                               const Capture& capture, std::span<const TokenId> token_types) {
+    if (position < prefix && position + ids.size() < prefix)
+        fail(Status::bad_argument, "prefix", "expected all its ", prefix, " tokens in one batch, got ",
+             ids.size(), " from position ", position, " on");
     reserve_partials(uint32_t(ids.size()));
     const Batch work = batch(uint32_t(ids.size()), uint32_t(outputs.size()));
     const size_t count = outputs.empty() ? body_kernels() : engine.plan.kernels.size();
@@ -370,6 +374,17 @@ void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer)
     s.tokens.insert(s.tokens.end(), ids.begin(), ids.end());
     s.computed = uint32_t(s.tokens.size());
     s.logits_ready = false;
+}
+
+void Session::set_prefix(uint32_t length) {
+    Impl& s = *impl_;
+    const Architecture& architecture = s.engine.model->architecture;
+    if (!architecture.sees_ahead() || architecture.bidirectional())
+        fail(Status::unsupported, "prefix", "expected a prefix language model, got ", architecture.family);
+    if (!s.tokens.empty() || length > s.workspace.layout.tokens)
+        fail(Status::bad_argument, "prefix", "expected at most ", s.workspace.layout.tokens,
+             " tokens before any is appended, got ", length, " after ", s.tokens.size());
+    s.prefix = length;
 }
 
 void Session::truncate(uint32_t length) {

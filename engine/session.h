@@ -177,6 +177,9 @@ class Session {
     /// values [rows, cols] of its results (PlannedKernel::results). Slow: for `validate -m`.
     void trace(std::span<const TokenId> ids, const TraceObserver& observer);
 
+    /// The first `length` tokens of the sequence will see each other (prefix language models alone). Call it
+    /// before tokens are appended; the prefix must come with one call. Errors: bad_argument, unsupported.
+    void set_prefix(uint32_t length);
     /// Forgets everything from position `length` on.
     void truncate(uint32_t length);
     std::span<const TokenId> tokens() const;  // all appended and generated tokens

@@ -80,6 +80,7 @@ struct Session::Impl {
     std::optional<SampleKind> decode_recorded;
     uint32_t decode_layer_dispatches = 0;
     std::vector<TokenId> tokens;
+    uint32_t prefix = 0;            // tokens that see each other
     uint64_t rotated_length = 0;    // what rotations are for
     uint32_t computed = 0;          // tokens whose keys and values are in the cache
     bool logits_ready = false;      // row 0 of the logits is of tokens[computed - 1]

@@ -88,6 +88,7 @@ enum class Mask : uint8_t {
     fixed_union,    // fixed_block or fixed_summary
     local_block,    // j >= i / stride * stride - summary (Image Transformer, Parmar et al. 2018)
     bidirectional,  // all keys; with a window, those with |i - j| < window
+    prefix,         // also keys inside the prefix that comes with the sequence (Raffel et al. 2020)
 };
 
 /// Norm of q and k heads.
@@ -169,7 +170,11 @@ struct Architecture {
     bool output_norm = true;
     uint32_t outputs = 0;  // rows of Role::output, so logits, where not `vocab` (ImageGPT); 0: vocab
     uint32_t logits() const { return !has_head ? hidden : outputs ? outputs : vocab; }
-    /// An encoder: a sequence is computed at once, and nothing is generated.
+    /// A sequence, or its prefix, is computed at once.
+    bool sees_ahead() const {
+        return bidirectional() || (!layers.empty() && layers[0].attention.mask == Mask::prefix);
+    }
+    /// An encoder: nothing is generated.
     bool bidirectional() const { return !layers.empty() && layers[0].attention.mask == Mask::bidirectional; }
     bool has_head = true;         // false: no logits, the result is the last hidden state
     bool head_transform = false;  // logits of norm(activation(W x + b)), Role::head (masked language models)

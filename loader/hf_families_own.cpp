@@ -24,6 +24,10 @@ void adjust_softmax1(Reading& r) {
     }
 }
 
+void adjust_prefix_lm(Reading& r) {
+    for (Layer& layer : r.architecture.layers) layer.attention.mask = Mask::prefix;
+}
+
 void adjust_palm(Reading& r) {
     r.architecture.logit_scale = static_cast<float>(r.settings.positive("logit_scale", 1.0));
 }
@@ -116,6 +120,7 @@ void adjust_image_transformer(Reading& r) {
 std::span<const Family> own_families() {
     static const Family families[] = {
         {.name = "softmax1", .tensors = {hf::own}, .adjust = adjust_softmax1},
+        {.name = "prefix-lm", .tensors = {hf::own}, .adjust = adjust_prefix_lm},
         {.name = "palm",
          .tensors = {hf::own},
          .norm = NormKind::layer,

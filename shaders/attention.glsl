@@ -27,6 +27,7 @@ layout(constant_id = ATTENTION_SINKS) const bool SINKS = false;
 #define MASK_FIXED_UNION 5
 #define MASK_LOCAL_BLOCK 6
 #define MASK_BIDIRECTIONAL 7
+#define MASK_PREFIX 8
 #define BIAS_LINEAR 1
 #define BIAS_TABLE 2
 
@@ -72,6 +73,7 @@ Row row_at(uint row, uint kv_head) {
         end = step_words[STEP_TOKEN_COUNT];
         if (push.window != 0) end = min(end, position + push.window);
     }
+    if (MASK == MASK_PREFIX) end = max(end, step_words[STEP_PREFIX]);
     r.count = exists ? end - r.low : 0;
     return r;
 }

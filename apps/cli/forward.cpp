@@ -59,6 +59,8 @@ int forward(const ForwardOptions& options, const Common& common) {
     const std::shared_ptr<const Model> model = load_model(common);
     const std::unique_ptr<Engine> engine = load_engine(model, engine_flags, common);
     Session session(*engine);
+    if (const std::vector<TokenId> prefix = read_input(options, "prefix_length", true); !prefix.empty())
+        session.set_prefix(uint32_t(prefix.front()));
     const ForwardResult result =
         session.forward(ids, options.hidden, read_input(options, "token_type_ids", true));
     std::vector<int64_t> greedy;

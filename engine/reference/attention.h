@@ -13,7 +13,8 @@
 namespace scoria::reference {
 
 /// Whether the query at position i sees key j.
-inline bool sees(const scoria::Attention& shape, size_t i, size_t j) {
+inline bool sees(const scoria::Attention& shape, size_t prefix, size_t i, size_t j) {
+    if (shape.mask == Mask::prefix) return j <= i || j < prefix;
     if (j > i && shape.mask != Mask::bidirectional) return false;
     if (shape.window && (i > j ? i - j : j - i) >= shape.window) return false;
     const size_t stride = shape.stride;
@@ -23,6 +24,7 @@ inline bool sees(const scoria::Attention& shape, size_t i, size_t j) {
     switch (shape.mask) {
     case Mask::causal:
     case Mask::bidirectional:
+    case Mask::prefix:
         return true;
     case Mask::strided:
         return strided();
@@ -44,8 +46,8 @@ inline bool sees(const scoria::Attention& shape, size_t i, size_t j) {
 /// kv_heads * head_dim], all positions so far. bias: slopes [heads], or [heads, span]; sinks: [heads] or
 /// empty.
 inline void attention(std::span<const double> q, std::span<const double> keys, std::span<const double> values,
-                      size_t first, const scoria::Attention& shape, std::span<const double> bias,
-                      std::span<const double> sinks, std::span<double> out) {
+                      size_t first, const scoria::Attention& shape, size_t prefix,
+                      std::span<const double> bias, std::span<const double> sinks, std::span<double> out) {
     const size_t dim = shape.head_dim, q_cols = shape.heads * dim, kv_cols = shape.kv_heads * dim;
     const double cap = static_cast<double>(shape.soft_cap);
     std::fill(out.begin(), out.end(), 0.0);
@@ -56,7 +58,7 @@ inline void attention(std::span<const double> q, std::span<const double> keys, s
             const auto query = q.subspan(t * q_cols + head * dim, dim);
             scores.clear();
             for (size_t j = 0; j < keys.size() / kv_cols; ++j) {
-                if (!sees(shape, i, j)) continue;
+                if (!sees(shape, prefix, i, j)) continue;
                 const auto key = keys.subspan(j * kv_cols + kv_first, dim);
                 double score = 0;
                 for (size_t d = 0; d < dim; ++d) score += query[d] * key[d];

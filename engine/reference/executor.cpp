@@ -109,7 +109,7 @@ struct Executor::Step {
         if (op.shape.bias == PositionBias::linear) bias = vector(op.bias, heads);
         if (op.shape.bias == PositionBias::table)
             bias = values_of(*executor.model_.tensors, view(*op.bias, heads, op.shape.bias_span));
-        attention(in(op.q), cache.keys, cache.values, executor.length_, op.shape, bias,
+        attention(in(op.q), cache.keys, cache.values, executor.length_, op.shape, executor.prefix_, bias,
                   vector(op.sinks, heads), out(op.out));
     }
     void append(Values& cached, const Values& rows, uint32_t cols) const {

@@ -36,6 +36,8 @@ class Executor {
                    const Observer& observer = {}, std::span<const TokenId> token_types = {});
     /// Index of the largest logit after the last appended token, appended in turn, `count` times.
     std::vector<TokenId> greedy(std::span<const TokenId> prompt, uint32_t count);
+    /// As Session::set_prefix; reset() forgets it not.
+    void set_prefix(size_t length) { prefix_ = length; }
     /// Forgets the sequence.
     void reset();
     size_t length() const { return ids_.size(); }
@@ -56,7 +58,8 @@ class Executor {
     Graph graph_;
     std::vector<LayerCache> cache_;
     std::vector<TokenId> ids_;  // of the sequence
-    size_t length_ = 0;         // positions in the cache
+    size_t prefix_ = 0;
+    size_t length_ = 0;  // positions in the cache
 };
 
 }  // namespace scoria::reference

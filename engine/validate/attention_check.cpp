@@ -129,7 +129,7 @@ void run_case(CheckContext& context, const Case& c) {
         const std::vector<double> values = fill(host, sequences.back(), true, context.seed + 90 + i);
         std::vector<double> out(size_t(c.tokens) * cols);
         reference::attention(std::span(q_values).subspan(i * out.size(), out.size()), keys, values,
-                             sequences.back().first, shape, doubles(bias),
+                             sequences.back().first, shape, 0, doubles(bias),
                              c.sinks ? doubles(sinks) : std::vector<double>{}, out);
         expected.insert(expected.end(), out.begin(), out.end());
     }

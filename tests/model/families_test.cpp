@@ -15,6 +15,12 @@ namespace {
 constexpr double strict_error = 2e-3;     // fixtures/MODELS.md, "Tolerances"
 constexpr double reference_error = 1e-5;  // of the goldens themselves, rounded to float32
 
+/// Every family at one subgroup size; the others run the ops' tables, and a few models, at theirs.
+doctest::skip needs_families() {
+    const bool few = !variable("SCORIA_FEW_MODELS").empty() && !deep();
+    return doctest::skip(few || floor_tier() || !have_fixtures());
+}
+
 const char* const decoders[] = {"llama1",
                                 "llama2",
                                 "llama3",
@@ -74,7 +80,8 @@ const char* const decoders[] = {"llama1",
                                 "hunyuan-large",
                                 "sparse-strided",
                                 "sparse-fixed",
-                                "image-transformer"};
+                                "image-transformer",
+                                "prefix-lm"};
 
 const char* const encoders[] = {"bert", "roberta", "modernbert"};
 
@@ -82,6 +89,11 @@ std::vector<std::string> chosen(std::span<const char* const> all) {
     const std::string only = variable("SCORIA_ONLY");
     if (!only.empty()) return {only};
     return {all.begin(), all.end()};
+}
+
+std::vector<TokenId> prefix_of(const Safetensors& golden, const std::string& name) {
+    const std::string key = name + ".prefix_length";
+    return golden.has(key) ? read_ids(golden, key) : std::vector<TokenId>{};
 }
 
 /// One result against the golden of a case.
@@ -107,7 +119,9 @@ TEST_CASE("reference: decoders from their folders reproduce their goldens" * nee
         for (const std::string name : golden_cases) {
             CAPTURE(name);
             const std::vector<TokenId> ids = read_ids(golden, name + ".input_ids");
+            const std::vector<TokenId> prefix = prefix_of(golden, name);
             reference::Executor executor(model);
+            if (!prefix.empty()) executor.set_prefix(size_t(prefix[0]));
             check_result(golden, name, executor.forward(ids), reference_error);
             if (name != "short") continue;
             executor.reset();
@@ -117,7 +131,7 @@ TEST_CASE("reference: decoders from their folders reproduce their goldens" * nee
     }
 }
 
-TEST_CASE("vulkan: decoders from their folders reproduce their goldens" * needs_fixtures_and_time()) {
+TEST_CASE("vulkan: decoders from their folders reproduce their goldens" * needs_families()) {
     for (const std::string& family : chosen(decoders)) {
         CAPTURE(family);
         const std::string folder = fixtures() + "/models/" + family;
@@ -126,10 +140,13 @@ TEST_CASE("vulkan: decoders from their folders reproduce their goldens" * needs_
         for (const std::string name : golden_cases) {
             CAPTURE(name);
             const std::vector<TokenId> ids = read_ids(golden, name + ".input_ids");
+            const std::vector<TokenId> prefix = prefix_of(golden, name);
             Session session(engine);
+            if (!prefix.empty()) session.set_prefix(uint32_t(prefix[0]));
             check_result(golden, name, session.forward(ids, true), strict_error);
             const std::vector<TokenId> expected = read_ids(golden, name + ".greedy");
             Session fresh(engine);
+            if (!prefix.empty()) fresh.set_prefix(uint32_t(prefix[0]));
             fresh.append(ids);
             GenerateOptions options;
             options.max_tokens = uint32_t(expected.size());
@@ -140,7 +157,7 @@ TEST_CASE("vulkan: decoders from their folders reproduce their goldens" * needs_
     }
 }
 
-TEST_CASE("encoders from their folders reproduce their goldens" * needs_fixtures_and_time()) {
+TEST_CASE("encoders from their folders reproduce their goldens" * needs_families()) {
     for (const std::string& family : chosen(encoders)) {
         CAPTURE(family);
         const std::string folder = fixtures() + "/models/" + family;
