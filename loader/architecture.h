@@ -100,6 +100,18 @@ struct QkNorm {
     bool operator==(const QkNorm&) const = default;
 };
 
+/// Multi-head latent attention (DeepSeek-V2, 2024, section 2.1) in its absorbed form. A position keeps c and
+/// r: c = RMS norm of the first kv_rank rows of latent_kv x, r = the other rope_dim rows rotated, for all
+/// heads. Of a q head the first rope_dim elements rotate; with t the others and A, B the head's latent_k,
+/// latent_v: score = scale (A t . c + rotated . r), the head's result is B (sum of c by softmax).
+struct Latent {
+    uint32_t kv_rank = 0;                  // 0: ordinary attention
+    uint32_t q_rank = 0;                   // q is made of the RMS norm of latent_q x; 0: of x
+    uint32_t rope_dim = 0, value_dim = 0;  // per head
+    float epsilon = 0;                     // of both norms
+    bool operator==(const Latent&) const = default;
+};
+
 struct Attention {
     uint32_t heads = 0, kv_heads = 0, head_dim = 0;
     float scale = 1;      // multiplies q.k
@@ -114,7 +126,8 @@ struct Attention {
     PositionBias bias = PositionBias::none;
     uint32_t bias_span = 0;  // columns of a table
     bool sinks = false;      // one more score per head in the softmax's sum, Role::sinks
-    int32_t kv_layer = -1;   // the layer whose keys and values it reads (Brandon et al. 2024); -1: its own
+    Latent latent;
+    int32_t kv_layer = -1;  // the layer whose keys and values it reads (Brandon et al. 2024); -1: its own
     bool operator==(const Attention&) const = default;
 };
 

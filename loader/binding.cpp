@@ -85,8 +85,31 @@ Laid lay_experts(const Frame& f, Layout layout) {
     return laid;
 }
 
+/// DeepSeek's q_b_proj and kv_b_proj, heads one after the other.
+Laid lay_latent(const Frame& f, Layout layout) {
+    const Latent& latent = f.attention.latent;
+    const uint64_t heads = f.attention.heads, head = f.attention.head_dim, rope = latent.rope_dim;
+    const uint64_t fixed = head - rope, rank = latent.kv_rank, pair = fixed + latent.value_dim;
+    Laid laid{layout == Layout::q_rope_last ? std::vector<uint64_t>{f.rows, f.cols}
+                                            : std::vector<uint64_t>{heads * pair, rank},
+              {}};
+    for (uint64_t h = 0; h < heads; ++h)
+        if (layout == Layout::q_rope_last) {
+            laid.strips.push_back(strip((h * head + fixed) * f.cols, f.cols, 1, rope));
+            laid.strips.push_back(strip(h * head * f.cols, f.cols, 1, fixed));
+        } else if (f.role == Role::latent_k) {  // absorbed: the transpose of the head's rows
+            laid.strips.push_back(strip(h * pair * rank, 1, rank, rank));
+        } else {
+            laid.strips.push_back(strip((h * pair + fixed) * rank, rank, 1, latent.value_dim));
+        }
+    return laid;
+}
+
 Laid lay(const Frame& f, Layout layout) {
     switch (layout) {
+    case Layout::q_rope_last:
+    case Layout::latent_kv_b:
+        return lay_latent(f, layout);
     case Layout::after_two:
         return {f.shape({f.rows + 2, f.cols}), {strip(2 * f.cols, f.cols, 1, f.rows)}};
     case Layout::transposed:

@@ -28,6 +28,8 @@ enum class Layout : uint8_t {
     experts_transposed,       // [E, C, n]
     experts_gate_up,          // [E, 2n, C]: per expert gate, then up
     experts_gate_up_columns,  // [E, C, 2n]: per expert gate in even columns, up in odd ones
+    q_rope_last,              // [R, C], the rotating elements of a head after its others (DeepSeek)
+    latent_kv_b,              // per head: rows of its keys, then of its values; [.., kv_rank]
     buckets,                  // [buckets, R]: relative-position buckets, to be expanded by distance
 };
 

@@ -267,6 +267,23 @@ void set_scale(Architecture& architecture, double scale) {
     for (Layer& layer : architecture.layers) layer.attention.scale = static_cast<float>(scale);
 }
 
+void use_latent(Architecture& architecture, const Latent& latent, uint32_t head_dim) {
+    for (Layer& layer : architecture.layers) {
+        Attention& attention = layer.attention;
+        attention.latent = latent;
+        attention.head_dim = head_dim;
+        attention.kv_heads = 1;
+        attention.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(head_dim)));
+    }
+}
+
+void make_first_dense(Architecture& architecture, uint32_t count, uint32_t size) {
+    for (size_t i = 0; i < std::min<size_t>(count, architecture.layers.size()); ++i) {
+        architecture.layers[i].feed_forward.routing = {};
+        architecture.layers[i].feed_forward.size = size;
+    }
+}
+
 std::vector<float> alibi_slopes(uint32_t heads) {
     uint32_t power = 1;
     while (power * 2 <= heads) power *= 2;

@@ -96,6 +96,10 @@ void set_biases(const Family& family, const Settings& settings, const Catalog& c
                 Architecture& architecture);
 
 void set_scale(Architecture& architecture, double scale);
+/// Makes every layer's attention latent, with heads of `head_dim` elements.
+void use_latent(Architecture& architecture, const Latent& latent, uint32_t head_dim);
+/// The first `count` layers get a feed-forward of `size` columns instead of experts.
+void make_first_dense(Architecture& architecture, uint32_t count, uint32_t size);
 
 /// Press et al. 2022, section 3: 2^(-8 h / n), h from 1; between powers of two every second one of the next.
 std::vector<float> alibi_slopes(uint32_t heads);

@@ -124,7 +124,7 @@ Catalog catalog_of(const Gguf& gguf) {
 
 void check_value_length(const Settings& keys, const Attention& attention) {
     const uint32_t length = keys.size("attention.value_length", 1 << 12, attention.head_dim);
-    if (length != attention.head_dim)
+    if (length != attention.head_dim && !keys.has("attention.kv_lora_rank"))
         fail(Status::unsupported, "gguf", keys.full_name("attention.value_length"), ": expected ",
              attention.head_dim, ", got ", length);
     if (!keys.flag("attention.causal", true))

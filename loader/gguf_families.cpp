@@ -2,6 +2,7 @@
 // converter does to the weights.
 #include "gguf_families.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace scoria {
@@ -69,6 +70,19 @@ constexpr TensorRow experts[] = {
 constexpr TensorRow gpt_oss[] = {
     {Role::feed_forward_norm, LAYER "post_attention_norm.weight"},
     {Role::sinks, LAYER "attn_sinks.weight"},
+};
+constexpr TensorRow deepseek[] = {
+    {Role::latent_q, LAYER "attn_q_a.weight"},
+    {Role::latent_q_norm, LAYER "attn_q_a_norm.weight"},
+    {Role::q, LAYER "attn_q_b.weight", q_rope_last},
+    {Role::q, LAYER "attn_q.weight", q_rope_last},
+    {Role::latent_kv, LAYER "attn_kv_a_mqa.weight"},
+    {Role::latent_kv_norm, LAYER "attn_kv_a_norm.weight"},
+    {Role::latent_k, LAYER "attn_k_b.weight"},
+    {Role::latent_v, LAYER "attn_v_b.weight"},
+    {Role::latent_k, LAYER "attn_kv_b.weight", latent_kv_b},  // older files
+    {Role::latent_v, LAYER "attn_kv_b.weight", latent_kv_b},
+    {Role::router_choice_bias, LAYER "exp_probs_b.bias"},
 };
 constexpr TensorRow fused_gate_up[] = {
     {Role::gate, LAYER "ffn_up.weight", gate_up},
@@ -142,6 +156,47 @@ void adjust_parallel(Reading& r) {
 
 void adjust_stablelm(Reading& r) {
     if (r.settings.flag("use_parallel_residual", false)) r.architecture.placement = NormPlacement::parallel;
+}
+
+void adjust_deepseek2(Reading& r) {
+    const Settings& keys = r.settings;
+    Architecture& architecture = r.architecture;
+    Latent latent;
+    latent.kv_rank = keys.size("attention.kv_lora_rank", 1 << 16);
+    if (keys.has("attention.q_lora_rank")) latent.q_rank = keys.size("attention.q_lora_rank", 1 << 16);
+    latent.rope_dim = architecture.ropes.front().width;
+    latent.value_dim = keys.size("attention.value_length_mla", 1 << 12);
+    latent.epsilon = architecture.norm.epsilon;
+    const uint32_t head_dim = keys.size("attention.key_length_mla", 1 << 12, {}, latent.rope_dim + 1);
+    use_latent(architecture, latent, head_dim);
+    // yarn_log_multiplier = 0.1 mscale_all_dim; the magnitude of rotations is 1, as mscale is taken to be
+    // equal.
+    if (const char* key = "rope.scaling.yarn_log_multiplier"; keys.has(key)) {
+        const double factor = 1 + keys.positive(key) * std::log(keys.positive("rope.scaling.factor"));
+        set_scale(architecture, factor * factor / std::sqrt(double(head_dim)));
+        architecture.ropes.front().magnitude = 1;
+    }
+    const uint32_t gating = keys.size("expert_gating_func", 2, 1);  // 1: softmax, 2: sigmoid
+    const uint32_t shared = keys.size("expert_shared_count", 1 << 10, 0, 0);
+    for (Layer& layer : architecture.layers) {
+        Routing& routing = layer.feed_forward.routing;
+        routing.score = gating == 2 ? Routing::Score::sigmoid : Routing::Score::softmax;
+        routing.group_by_top2 = gating == 2;
+        routing.scale = number(keys, "expert_weights_scale", 1);
+        routing.renormalise = keys.flag("expert_weights_norm", false);
+        routing.groups = keys.size("expert_group_count", std::max(1u, routing.experts), 1);
+        routing.groups_used = keys.size("expert_group_used_count", routing.groups, 1);
+        if (routing.experts % routing.groups != 0)
+            keys.wrong("expert_group_count", "a divisor of expert_count");
+        if (uint64_t{shared} * routing.size > most_size)
+            keys.wrong("expert_shared_count", "fewer than 2^28 columns");
+        routing.shared_size = shared * routing.size;
+    }
+    make_first_dense(architecture, keys.size("leading_dense_block_count", most_layers, 0, 0),
+                     keys.size(Field::feed_forward, most_size));
+    for (size_t i = 0; i < architecture.layers.size(); ++i)
+        architecture.layers[i].feed_forward.routing.choice_bias =
+            r.catalog.find(tensor_name("blk.#.exp_probs_b.bias", static_cast<int32_t>(i))) != nullptr;
 }
 
 void adjust_gpt_oss(Reading& r) {
@@ -260,6 +315,11 @@ std::span<const Family> gguf_families() {
          .window = {Layers::not_every, 2},
          .routing = &gpt_oss_experts,
          .adjust = adjust_gpt_oss},
+        {.name = "deepseek2",
+         .tensors = {deepseek, common, experts},
+         .pairs = RopePairs::interleaved,
+         .routing = &softmax_experts,
+         .adjust = adjust_deepseek2},
         {.name = "gpt2",
          .tensors = {common},
          .norm = NormKind::layer,

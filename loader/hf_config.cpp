@@ -33,6 +33,7 @@ RopeScaling read_scaling(const Settings& rope, const Settings& config) {
 /// Leading elements of a head that rotate.
 uint32_t read_width(const Family& family, const Settings& rope, const Settings& config, uint32_t head_dim) {
     if (config.has("rotary_dim")) return config.size("rotary_dim", head_dim);
+    if (config.has("qk_rope_head_dim")) return config.size("qk_rope_head_dim", 1 << 12);
     double share = family.rotary;
     for (const char* name : {"rotary_pct", "partial_rotary_factor"}) share = config.positive(name, share);
     share = rope.positive("partial_rotary_factor", share);
@@ -45,7 +46,8 @@ Rope read_rope(const Family& family, const Settings& rope, const Settings& confi
                double base) {
     RopeSettings settings;
     settings.scaling = read_scaling(rope, config);
-    const bool swap = config.flag("rope_interleaved", family.pairs == RopePairs::interleaved);
+    const char* pairs = config.has("rope_interleave") ? "rope_interleave" : "rope_interleaved";
+    const bool swap = config.flag(pairs, family.pairs == RopePairs::interleaved);
     settings.pairs = swap ? RopePairs::interleaved : RopePairs::halves;
     settings.width = read_width(family, rope, config, head_dim);
     settings.base = rope.positive("rope_theta", base);
@@ -119,6 +121,10 @@ bool is_harmless_field(std::string_view name, const nlohmann::json& value) {
                                           "adapter",
                                           "add_bos_token",
                                           "architectures",
+                                          "aux_loss_alpha",
+                                          "ep_size",
+                                          "seq_aux",
+                                          "num_nextn_predict_layers",
                                           "attention_softmax_in_fp32",
                                           "attn_implementation",
                                           "auto_map",
@@ -190,8 +196,8 @@ bool is_harmless_field(std::string_view name, const nlohmann::json& value) {
         const char* value;  // JSON
     };
     constexpr Usual usual[] = {
-        {"mlp_type", "\"default\""},    {"norm_type", "\"layer_norm\""},    {"rotary", "true"},
-        {"scale_attn_weights", "true"}, {"use_parallel_embedding", "true"},
+        {"mlp_type", "\"default\""}, {"norm_type", "\"layer_norm\""}, {"rotary", "true"},
+        {"moe_layer_freq", "1"},     {"scale_attn_weights", "true"},  {"use_parallel_embedding", "true"},
     };
     for (const Usual& field : usual)
         if (field.name == name) return value.dump() == field.value;

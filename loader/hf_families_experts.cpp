@@ -1,6 +1,11 @@
 // Mixtures of experts: one row per family.
 #include "hf_families.h"
 
+#include "fail.h"
+
+#include <algorithm>
+#include <cmath>
+
 namespace scoria {
 namespace {
 
@@ -15,6 +20,9 @@ constexpr Routing gpt_oss_experts{.score = Routing::Score::softmax_chosen,
                                   .clamp = 7,
                                   .gate_slope = 1.702f};
 
+constexpr Routing deepseek_v3_experts{
+    .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
+
 void adjust_gpt_oss(Reading& r) {
     for (Layer& layer : r.architecture.layers) {
         Routing& routing = layer.feed_forward.routing;
@@ -28,6 +36,67 @@ void adjust_gpt_oss(Reading& r) {
 void adjust_hunyuan_moe(Reading& r) {
     for (Layer& layer : r.architecture.layers)
         layer.feed_forward.routing.shared_size = layer.feed_forward.routing.size;
+}
+
+/// What both versions have: latent attention, and YaRN's factor in the scale of scores (yarn_get_mscale).
+void adjust_deepseek(Reading& r) {
+    const Settings& s = r.settings;
+    const uint32_t heads = r.architecture.layers.front().attention.heads;
+    Latent latent;
+    latent.kv_rank = s.size("kv_lora_rank", 1 << 16);
+    if (s.has("q_lora_rank")) latent.q_rank = s.size("q_lora_rank", 1 << 16);
+    latent.rope_dim = s.size("qk_rope_head_dim", 1 << 12);
+    latent.value_dim = s.size("v_head_dim", 1 << 12);
+    latent.epsilon = 1e-6f;  // whatever rms_norm_eps is
+    if (uint64_t{heads} * std::max(latent.kv_rank, latent.value_dim) > most_size)
+        s.wrong("kv_lora_rank", "fewer than 2^28 rows for all heads");
+    const uint32_t fixed = s.size("qk_nope_head_dim", 1 << 12);
+    use_latent(r.architecture, latent, fixed + latent.rope_dim);
+    s.understood("qk_head_dim");
+    expect_flag(s, "attention_bias", false, false);
+
+    const Settings rope = s.section(s.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
+    if (rope.has("mscale_all_dim") && *rope.find("mscale_all_dim") != 0 && rope.positive("factor") > 1) {
+        const double magnitude =
+            0.1 * rope.positive("mscale_all_dim") * std::log(rope.positive("factor")) + 1;
+        set_scale(r.architecture, magnitude * magnitude / std::sqrt(double(fixed + latent.rope_dim)));
+    }
+    for (Layer& layer : r.architecture.layers) {
+        Routing& routing = layer.feed_forward.routing;
+        routing.scale = static_cast<float>(s.positive("routed_scaling_factor", 1.0));
+        const uint64_t shared = uint64_t{s.size("n_shared_experts", 1 << 10, 0, 0)} * routing.size;
+        if (shared > most_size) s.wrong("n_shared_experts", "fewer than 2^28 columns");
+        routing.shared_size = static_cast<uint32_t>(shared);
+        routing.groups = s.size("n_group", routing.experts, 1);
+        routing.groups_used = s.size("topk_group", routing.groups, 1);
+        if (routing.experts % routing.groups != 0) s.wrong("n_group", "a divisor of the number of experts");
+    }
+}
+
+void finish_deepseek(Reading& r) {
+    const uint32_t size = r.settings.size(Field::feed_forward, most_size);
+    make_first_dense(r.architecture, r.settings.size("first_k_dense_replace", most_layers, 0, 0), size);
+}
+
+void adjust_deepseek_v2(Reading& r) {
+    adjust_deepseek(r);
+    expect_text(r.settings, "scoring_func", "softmax");
+    const std::string method = r.settings.text("topk_method", "greedy");
+    if (method != "greedy" && method != "group_limited_greedy")
+        r.settings.wrong("topk_method", "greedy or group_limited_greedy");
+    for (Layer& layer : r.architecture.layers) {
+        Routing& routing = layer.feed_forward.routing;
+        routing.renormalise = false;  // whatever norm_topk_prob is, as the reference
+        if (method == "greedy") routing.groups = routing.groups_used = 1;
+    }
+    finish_deepseek(r);
+}
+
+void adjust_deepseek_v3(Reading& r) {
+    adjust_deepseek(r);
+    expect_text(r.settings, "scoring_func", "sigmoid");
+    expect_text(r.settings, "topk_method", "noaux_tc");
+    finish_deepseek(r);
 }
 
 }  // namespace
@@ -66,6 +135,16 @@ std::span<const Family> expert_families() {
          .window = {Layers::not_every, 2},
          .routing = &gpt_oss_experts,
          .adjust = adjust_gpt_oss},
+        {.name = "deepseek_v2",
+         .tensors = {hf::deepseek, hf::experts, hf::frame, hf::attention, hf::gated},
+         .pairs = RopePairs::interleaved,
+         .routing = &softmax_experts,
+         .adjust = adjust_deepseek_v2},
+        {.name = "deepseek_v3",
+         .tensors = {hf::deepseek, hf::experts, hf::frame, hf::attention, hf::gated},
+         .pairs = RopePairs::interleaved,
+         .routing = &deepseek_v3_experts,
+         .adjust = adjust_deepseek_v3},
         {.name = "hunyuan_v1_moe",
          .tensors = {hf::hunyuan_moe, hf::experts, hf::frame, hf::attention, hf::hunyuan_qk_norms},
          .qkv_bias = attention_bias,

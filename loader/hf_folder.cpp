@@ -123,8 +123,9 @@ ConfiguredModel read_model(const Settings& config, Catalog& catalog, const Gathe
     architecture.ropes = read_hugging_face_ropes(family, config, architecture);
     for (const Rope& rope : architecture.ropes)  // dynamic NTK is made to go on past the length of training
         if (rope.ntk_base > 0)
-            architecture.context =
-                std::max(architecture.context, static_cast<uint32_t>(rope.short_length * rope.ntk_factor));
+            architecture.context = std::max(
+                architecture.context,
+                static_cast<uint32_t>(std::min(double(most_size), rope.short_length * rope.ntk_factor)));
 
     Synthesised synthesised;
     Reading reading{config, catalog, architecture, synthesised};

@@ -121,6 +121,20 @@ constexpr TensorRow hunyuan_moe_rows[] = {
     {Role::shared_up, LAYER "mlp.shared_mlp.up_proj.weight"},
     {Role::shared_down, LAYER "mlp.shared_mlp.down_proj.weight"},
 };
+constexpr TensorRow deepseek_rows[] = {
+    {Role::latent_q, LAYER "self_attn.q_a_proj.weight"},
+    {Role::latent_q_norm, LAYER "self_attn.q_a_layernorm.weight"},
+    {Role::q, LAYER "self_attn.q_b_proj.weight", q_rope_last},
+    {Role::q, LAYER "self_attn.q_proj.weight", q_rope_last},
+    {Role::latent_kv, LAYER "self_attn.kv_a_proj_with_mqa.weight"},
+    {Role::latent_kv_norm, LAYER "self_attn.kv_a_layernorm.weight"},
+    {Role::latent_k, LAYER "self_attn.kv_b_proj.weight", latent_kv_b},
+    {Role::latent_v, LAYER "self_attn.kv_b_proj.weight", latent_kv_b},
+    {Role::router_choice_bias, LAYER "mlp.gate.e_score_correction_bias"},
+    {Role::shared_gate, LAYER "mlp.shared_experts.gate_proj.weight"},
+    {Role::shared_up, LAYER "mlp.shared_experts.up_proj.weight"},
+    {Role::shared_down, LAYER "mlp.shared_experts.down_proj.weight"},
+};
 constexpr TensorRow gpt_oss_rows[] = {
     {Role::sinks, LAYER "self_attn.sinks"},
     {Role::router, LAYER "mlp.router.weight"},
@@ -351,6 +365,7 @@ const Rows olmo2 = olmo2_rows;
 const Rows mixtral = mixtral_rows;
 const Rows experts = expert_rows;
 const Rows hunyuan_moe = hunyuan_moe_rows;
+const Rows deepseek = deepseek_rows;
 const Rows gpt_oss = gpt_oss_rows;
 const Rows gpt2 = gpt2_rows;
 const Rows gpt1 = gpt1_rows;

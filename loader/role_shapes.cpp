@@ -21,7 +21,10 @@ RoleShape vector(bool wanted, uint32_t cols, uint32_t groups = 1) {
 uint32_t embedding(const A& a) { return a.embedding != 0 ? a.embedding : a.hidden; }
 uint32_t queries(const L& l) { return l.attention.heads * l.attention.head_dim; }
 bool own_keys(const L& l) { return l.attention.kv_layer < 0; }
-uint32_t keys(const L& l) { return own_keys(l) ? l.attention.kv_heads * l.attention.head_dim : 0; }
+const Latent& latent(const L& l) { return l.attention.latent; }
+uint32_t keys(const L& l) {
+    return own_keys(l) && latent(l).kv_rank == 0 ? l.attention.kv_heads * l.attention.head_dim : 0;
+}
 uint32_t dense(const L& l) { return l.feed_forward.size; }
 const Routing& routing(const L& l) { return l.feed_forward.routing; }
 uint32_t expert_rows(const L& l) { return routing(l).experts * routing(l).size; }
@@ -76,10 +79,11 @@ constexpr RoleRule rules[] = {
      SCORIA_SHAPE(vector(has_pre_norm(a) && l.attention_norm && a.norm.weight, a.hidden))},
     {Role::attention_norm_bias, true,
      SCORIA_SHAPE(vector(has_pre_norm(a) && l.attention_norm && a.norm.bias, a.hidden))},
-    {Role::q, true, SCORIA_SHAPE(matrix(queries(l), a.hidden))},
+    {Role::q, true, SCORIA_SHAPE(matrix(queries(l), latent(l).q_rank ? latent(l).q_rank : a.hidden))},
     {Role::k, true, SCORIA_SHAPE(matrix(keys(l), a.hidden))},
     {Role::v, true, SCORIA_SHAPE(matrix(keys(l), a.hidden))},
-    {Role::o, true, SCORIA_SHAPE(matrix(a.hidden, queries(l)))},
+    {Role::o, true,
+     SCORIA_SHAPE(matrix(a.hidden, latent(l).kv_rank ? l.attention.heads* latent(l).value_dim : queries(l)))},
     {Role::q_bias, true, SCORIA_SHAPE(vector(l.attention.q_bias, queries(l)))},
     {Role::k_bias, true, SCORIA_SHAPE(vector(l.attention.k_bias, keys(l)))},
     {Role::v_bias, true, SCORIA_SHAPE(vector(l.attention.v_bias, keys(l)))},
@@ -124,9 +128,19 @@ constexpr RoleRule rules[] = {
     {Role::shared_down, true,
      SCORIA_SHAPE(matrix(routing(l).shared_size ? a.hidden : 0, routing(l).shared_size))},
     {Role::shared_expert_gate, true, SCORIA_SHAPE(vector(routing(l).shared_gate, a.hidden))},
+    {Role::latent_q, true, SCORIA_SHAPE(matrix(latent(l).q_rank, a.hidden))},
+    {Role::latent_q_norm, true, SCORIA_SHAPE(vector(true, latent(l).q_rank))},
+    {Role::latent_kv, true,
+     SCORIA_SHAPE(matrix(latent(l).kv_rank ? latent(l).kv_rank + latent(l).rope_dim : 0, a.hidden))},
+    {Role::latent_kv_norm, true, SCORIA_SHAPE(vector(true, latent(l).kv_rank))},
+    {Role::latent_k, true,
+     SCORIA_SHAPE(matrix(l.attention.heads* latent(l).kv_rank, l.attention.head_dim - latent(l).rope_dim,
+                         l.attention.heads))},
+    {Role::latent_v, true,
+     SCORIA_SHAPE(matrix(l.attention.heads* latent(l).value_dim, latent(l).kv_rank, l.attention.heads))},
 };
 #undef SCORIA_SHAPE
-static_assert(std::size(rules) == static_cast<size_t>(Role::shared_expert_gate) + 1);
+static_assert(std::size(rules) == static_cast<size_t>(Role::latent_v) + 1);
 
 }  // namespace
 

@@ -31,7 +31,7 @@ constexpr FieldNames field_names[] = {
     {Field::epsilon,
      "attention.layer_norm_rms_epsilon",
      {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "norm_epsilon"}},
-    {Field::experts, "expert_count", {"num_experts", "num_local_experts"}},
+    {Field::experts, "expert_count", {"num_experts", "num_local_experts", "n_routed_experts"}},
     {Field::experts_used,
      "expert_used_count",
      {"num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk"}},

@@ -94,8 +94,14 @@ constexpr const char* role_names[] = {
     "shared_up",
     "shared_down",
     "shared_expert_gate",
+    "latent_q",
+    "latent_q_norm",
+    "latent_kv",
+    "latent_kv_norm",
+    "latent_k",
+    "latent_v",
 };
-static_assert(std::size(role_names) == static_cast<size_t>(Role::shared_expert_gate) + 1);
+static_assert(std::size(role_names) == static_cast<size_t>(Role::latent_v) + 1);
 
 }  // namespace
 

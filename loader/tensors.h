@@ -68,6 +68,12 @@ enum class Role : uint8_t {
     shared_up,                    // [shared_size, hidden]
     shared_down,                  // [hidden, shared_size]
     shared_expert_gate,           // [1, hidden]
+    latent_q,                     // [q_rank, hidden]; then q is [heads * head_dim, q_rank]
+    latent_q_norm,                // [q_rank]
+    latent_kv,                    // [kv_rank + rope_dim, hidden]
+    latent_kv_norm,               // [kv_rank]
+    latent_k,                     // [heads * kv_rank, head_dim - rope_dim]
+    latent_v,                     // [heads * value_dim, kv_rank]; then o is [hidden, heads * value_dim]
 };
 const char* role_name(Role role);
 

@@ -48,7 +48,9 @@ uint64_t parameters(const Model& model) {
 uint64_t kv_bytes(const Architecture& architecture, KvType type) {
     uint64_t values = 0;
     for (const Layer& layer : architecture.layers)
-        if (layer.attention.kv_layer < 0)
+        if (layer.attention.latent.kv_rank != 0)
+            values += layer.attention.latent.kv_rank + layer.attention.latent.rope_dim;
+        else if (layer.attention.kv_layer < 0)
             values += uint64_t{2} * layer.attention.kv_heads * layer.attention.head_dim;
     return values * (type == KvType::f32 ? 4 : 2);
 }
@@ -86,6 +88,11 @@ nlohmann::json attention_json(const Attention& attention) {
             {"rope", attention.rope},
             {"position_bias", name_of(bias_names, attention.bias)},
             {"sinks", attention.sinks},
+            {"latent",
+             {{"kv_rank", attention.latent.kv_rank},
+              {"q_rank", attention.latent.q_rank},
+              {"rope_dim", attention.latent.rope_dim},
+              {"value_dim", attention.latent.value_dim}}},
             {"kv_layer", attention.kv_layer}};
 }
 
@@ -222,6 +229,7 @@ std::string extras_text(const Layer& layer) {
     add(attention.soft_cap != 0, cat("soft-cap-", attention.soft_cap));
     add(attention.clip != 0, cat("clip-", attention.clip));
     add(attention.sinks, "sinks");
+    add(attention.latent.kv_rank != 0, cat("latent-", attention.latent.kv_rank));
     add(attention.kv_layer >= 0, cat("kv-of-", attention.kv_layer));
     return extras;
 }

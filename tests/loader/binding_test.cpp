@@ -39,6 +39,16 @@ Architecture small() {
     return a;
 }
 
+/// The same with latent attention: of 4 elements of a head 3 rotate.
+Architecture small_latent() {
+    Architecture a = small();
+    for (Layer& layer : a.layers) {
+        layer.attention.latent = {.kv_rank = 5, .q_rank = 0, .rope_dim = 3, .value_dim = 2, .epsilon = 1};
+        layer.attention.bias = PositionBias::none;
+    }
+    return a;
+}
+
 /// The weights with `ref` bound from `tensors` by `row` and every other made up.
 BoundWeights bind_one(const Architecture& architecture, WeightRef ref, const TensorRow& row, Catalog& catalog,
                       const GatheredTensors& source) {
@@ -171,13 +181,28 @@ TEST_CASE("layouts of stored tensors") {
          [&](size_t r, size_t c) {
              return (r / expert_size * hidden + c) * 2 * expert_size + r % expert_size * 2 + 1;
          }},
+        {"a head's rotating elements first",
+         Role::q,
+         q_rope_last,
+         {heads * d, hidden},
+         [&](size_t r, size_t c) { return (r / d * d + (r % d + d - 3) % d) * hidden + c; }},
+        {"keys of the latent, transposed per head",
+         Role::latent_k,
+         latent_kv_b,
+         {heads * (1 + 2), 5},
+         [](size_t r, size_t c) { return (r / 5 * 3 + c) * 5 + r % 5; }},
+        {"values of the latent",
+         Role::latent_v,
+         latent_kv_b,
+         {heads * (1 + 2), 5},
+         [](size_t r, size_t c) { return (r / 2 * 3 + 1 + r % 2) * 5 + c; }},
         {"up bias at odd places",
          Role::expert_up_bias,
          experts_gate_up_columns,
          {experts, 2 * expert_size},
          [](size_t, size_t c) { return 2 * c + 1; }},
     };
-    const Architecture architecture = small();
+    const Architecture ordinary = small(), latent = small_latent();
     for (const Case& c : cases) {
         CAPTURE(c.name);
         HfFolder folder;
@@ -191,6 +216,8 @@ TEST_CASE("layouts of stored tensors") {
         const Safetensors arrays((on_disk.path() / "model.safetensors").string());
         for (const auto& [name, array] : arrays.arrays())
             tensors.push_back({name, TensorType::f32, Decode::none, array.shape, 0, array.offset});
+        const bool is_latent = c.layout == q_rope_last || c.layout == latent_kv_b;
+        const Architecture& architecture = is_latent ? latent : ordinary;
         Catalog catalog("test", tensors);
         GatheredTensors source(std::move(files));
 

@@ -233,7 +233,8 @@ TEST_CASE("GGUF fixtures of decoders have every weight, and the architecture of 
             CHECK(floats_of(model, ref) == floats_of(other, ref));
         }
     }
-    for (const char* overridden : {"gemma3-text", "gpt-oss", "mistral", "starcoder2", "llama3"}) {
+    for (const char* overridden :
+         {"deepseek-v3", "gemma3-text", "gpt-oss", "mistral", "starcoder2", "llama3"}) {
         CAPTURE(overridden);
         const Model model = open_model(fixtures() + "/gguf/" + overridden + ".gguf");
         check_weights(model);

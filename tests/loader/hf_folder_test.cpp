@@ -77,6 +77,9 @@ TEST_CASE("decoder fixtures open alike from both forms of config" * needs_fixtur
         "sparse-strided",
         "sparse-fixed",
         "image-transformer",
+        "deepseek-v2",
+        "deepseek-v2-lite",
+        "deepseek-v3",
     };
     for (const char* name : names) {
         CAPTURE(name);
