@@ -118,7 +118,7 @@ typedef struct scoria_generate_options {
     float dry_multiplier;    /* 0: off */
     float dry_base;
     uint32_t dry_allowed_length;
-    uint32_t dry_range;             /* tokens back; 0: all */
+    uint32_t dry_range;              /* tokens back; 0: all */
     const char* const* dry_breakers; /* NULL: newline, colon, quote, asterisk */
     size_t dry_breaker_count;
 } scoria_generate_options;

@@ -17,6 +17,10 @@ namespace {
 constexpr uint32_t most_rules = 100'000;
 constexpr size_t most_alternatives = 256;  // of a oneOf: they are compared in pairs
 
+bool has_fraction(const Json& value) {
+    return value.is_number_float() && value.get<double>() != std::floor(value.get<double>());
+}
+
 Expr quoted(Expr inside) { return sequence({text("\""), std::move(inside), text("\"")}); }
 
 class Builder {
@@ -225,8 +229,14 @@ Expr Builder::integer(const Json& schema, const std::string& where) {
 }
 
 Expr Builder::number(const Json& schema, const std::string& where) {
-    for (const char* keyword : {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
-        if (schema.contains(keyword)) refuse_keyword(where, keyword, "of numbers that are not integers");
+    for (const char* keyword : {"exclusiveMinimum", "exclusiveMaximum"})
+        if (schema.contains(keyword)) refuse_keyword(where, keyword, "of numbers that need not be integers");
+    for (const char* keyword : {"minimum", "maximum"})
+        if (const auto at = schema.find(keyword); at != schema.end() && has_fraction(*at))
+            refuse_keyword(where, keyword, "that is no integer");
+    const auto least = bound(schema, "minimum", true, where), most = bound(schema, "maximum", false, where);
+    if (least && most && *least > *most) refuse_schema(where, "a number within the bounds");
+    if (least || most) return json_numbers(least, most);
     // Short enough to be a finite double wherever it is read.
     return shared("number", [] {
         const Expr digit = characters({{'0', '9'}});

@@ -99,6 +99,14 @@ Expr naturals(uint64_t least, uint64_t most) {
     return choice(std::move(all));
 }
 
+uint64_t size_of(int64_t value) { return value < 0 ? 0 - uint64_t(value) : uint64_t(value); }
+
+std::pair<int64_t, int64_t> closed(std::optional<int64_t> least, std::optional<int64_t> most) {
+    constexpr int64_t large = 9'999'999'999'999'999;
+    return {least.value_or(std::min(-large, most.value_or(-large))),
+            most.value_or(std::max(large, least.value_or(large)))};
+}
+
 }  // namespace
 
 Expr json_characters(const CodeSet& set) {
@@ -152,13 +160,23 @@ std::optional<Expr> json_format(std::string_view format) {
 }
 
 Expr json_integers(std::optional<int64_t> least, std::optional<int64_t> most) {
-    constexpr int64_t large = 9'999'999'999'999'999;
-    const int64_t low = least.value_or(std::min(-large, most.value_or(-large)));
-    const int64_t high = most.value_or(std::max(large, least.value_or(large)));
-    const auto size = [](int64_t value) { return value < 0 ? 0 - uint64_t(value) : uint64_t(value); };
+    const auto [low, high] = closed(least, most);
     std::vector<Expr> all;
-    if (low < 0) all.push_back(sequence({text("-"), naturals(high < 0 ? size(high) : 1, size(low))}));
+    if (low < 0) all.push_back(sequence({text("-"), naturals(high < 0 ? size_of(high) : 1, size_of(low))}));
     if (high >= 0) all.push_back(naturals(low < 0 ? 0 : uint64_t(low), uint64_t(high)));
+    return choice(std::move(all));
+}
+
+Expr json_numbers(std::optional<int64_t> least, std::optional<int64_t> most) {
+    const auto [low, high] = closed(least, most);
+    // A fraction moves a number away from zero: the last whole number before the bound takes none.
+    const Expr fraction = sequence({text("."), digits(1, 16)});
+    std::vector<Expr> all{json_integers(low, high)};
+    const uint64_t nearest = high < 0 ? size_of(high) : 0;
+    if (low < 0 && nearest < size_of(low))
+        all.push_back(sequence({text("-"), naturals(nearest, size_of(low) - 1), fraction}));
+    if (high > 0 && low < high)
+        all.push_back(sequence({naturals(low < 0 ? 0 : uint64_t(low), uint64_t(high) - 1), fraction}));
     return choice(std::move(all));
 }
 

@@ -27,5 +27,7 @@ std::optional<Expr> json_format(std::string_view format);
 /// Decimal integers of [least, most], without leading zeros; a side that is not there is open, but has at
 /// most 16 digits.
 Expr json_integers(std::optional<int64_t> least, std::optional<int64_t> most);
+/// Decimal numbers of [least, most], at least one of which is there, with a fraction or without.
+Expr json_numbers(std::optional<int64_t> least, std::optional<int64_t> most);
 
 }  // namespace scoria::grammar

@@ -123,6 +123,8 @@ const std::vector<const char*> schemas{
         "properties": {"a": {"type": "boolean"}, "b": {"type": "boolean"}}})",
     R"({"type": "object", "properties": {}, "additionalProperties": false})",
     R"({"type": "number"})",
+    R"({"type": "number", "minimum": 0, "maximum": 1})",
+    R"({"type": ["number", "null"], "maximum": -3})",
     R"({})",
 };
 
@@ -212,6 +214,24 @@ TEST_CASE("a schema's grammar lets through what people write") {
     }
 }
 
+TEST_CASE("ranges of numbers hold their numbers, fractions too") {
+    std::mt19937 random(4);
+    for (int round = 0; round < 60; ++round) {
+        const int64_t a = int64_t(random() % 60) - 30, b = int64_t(random() % 60) - 30;
+        const int64_t least = std::min(a, b), most = std::max(a, b);
+        Grammar grammar;
+        grammar.rules.push_back({"root", json_numbers(least, most)});
+        Matcher matcher(std::make_shared<const Program>(grammar));
+        for (int tenths = -400; tenths <= 400; ++tenths) {
+            const int size = std::abs(tenths);
+            std::string text = cat(tenths < 0 ? "-" : "", size / 10);
+            if (size % 10 != 0) text += cat(".", size % 10);
+            if (accepts(matcher, text) != (tenths >= 10 * least && tenths <= 10 * most))
+                FAIL_CHECK(text << " in [" << least << ", " << most << "]");
+        }
+    }
+}
+
 TEST_CASE("ranges of integers hold exactly their integers") {
     std::mt19937 random(3);
     for (int round = 0; round < 60; ++round) {
@@ -242,7 +262,8 @@ TEST_CASE("schemas that cannot be kept are refused by keyword and place") {
         {R"({"type": "object", "patternProperties": {}})", "patternProperties"},
         {R"({"type": "object", "properties": {"a": {"type": "array", "uniqueItems": true}}})", "uniqueItems"},
         {R"({"type": "object", "properties": {"a": {"type": "array", "contains": {}}}})", "#/properties/a"},
-        {R"({"type": "number", "minimum": 1})", "minimum"},
+        {R"({"type": "number", "minimum": 1.5})", "minimum"},
+        {R"({"type": "number", "exclusiveMaximum": 1})", "exclusiveMaximum"},
         {R"({"type": "integer", "multipleOf": 2})", "multipleOf"},
         {R"({"type": "integer", "minimum": 5, "maximum": 4})", "bounds"},
         {R"({"type": "integer", "minimum": "5"})", "minimum"},

@@ -146,7 +146,8 @@ TEST_CASE("sampling: one seed one answer, another seed another" * needs_fixtures
     CHECK(outcome(strict(), 20, 1000, hot).tokens != first.tokens);
 }
 
-TEST_CASE("log-probabilities are the model's own, and biases choose beside them" * needs_fixtures()) {
+TEST_CASE("log-probabilities are the model's own, and biases choose beside them" *
+          needs_fixtures_and_time()) {
     Engine engine(tiny(), strict());
     Session session(engine);
     session.append(some_ids(9));
@@ -211,7 +212,7 @@ Spoken spoken(Session& session, GenerateOptions options) {
 
 }  // namespace
 
-TEST_CASE("a grammar holds at any temperature, greedy too, and ends the answer" * needs_fixtures()) {
+TEST_CASE("a grammar holds at any temperature, greedy too, and ends the answer" * needs_fixtures_and_time()) {
     auto model = std::make_shared<Model>(open_model(fixtures() + "/gguf/llama3.gguf"));
     model->tokenizer = std::make_shared<Bytes>();
     Engine engine(model, strict());
@@ -246,7 +247,7 @@ TEST_CASE("a grammar holds at any temperature, greedy too, and ends the answer" 
     CHECK(status_of([&] { spoken(session, lost); }) == Status::failed);
 }
 
-TEST_CASE("stop texts, and DRY against loops" * needs_fixtures()) {
+TEST_CASE("stop texts, and DRY against loops" * needs_fixtures_and_time()) {
     auto model = std::make_shared<Model>(open_model(fixtures() + "/gguf/llama3.gguf"));
     model->tokenizer = std::make_shared<Bytes>();
     Engine engine(model, strict());
