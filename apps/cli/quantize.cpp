@@ -28,15 +28,19 @@ std::string recipe_names() {
     return names;
 }
 
+std::string tensors(uint32_t count) { return cat("scoria: ", count, count == 1 ? " tensor" : " tensors"); }
+
 void report(const ConvertReport& done, const QuantizeOptions& options, const Recipe& recipe, bool json) {
     const double bits = 8 * double(done.weight_bytes) / double(done.weights);
     if (done.fallbacks > 0)
-        note("scoria: ", done.fallbacks, " tensors have rows that ", recipe.name,
-             " does not divide: they got the next type that fits");
+        note(tensors(done.fallbacks), " with rows that are no multiple of ", recipe.name,
+             "'s blocks got the next type that fits");
     if (done.requantised > 0)
-        note("scoria: ", done.requantised,
-             " tensors were quantised before; from the original weights the result would be better");
-    if (done.unmeasured > 0) note("scoria: ", done.unmeasured, " tensors are not in the importance matrix");
+        note(tensors(done.requantised),
+             " had been quantised before; from the original weights the result would be better");
+    if (done.unmeasured > 0)
+        note(tensors(done.unmeasured),
+             " not in the importance matrix, quantised without (embeddings never are in one)");
     if (json) {
         print(nlohmann::json{{"file", options.out},
                              {"type", recipe.name},
