@@ -41,9 +41,10 @@ void Batch::record(OpContext& context, const kernel::Embed& k) const {
 }
 
 void Batch::record(OpContext& context, const kernel::Norm& k) const {
+    const Matrix out = matrix(k.out);
     record_norm(context,
-                {matrix(k.x), matrix(k.out), k.kind, vector(k.weight), vector(k.bias), k.epsilon, k.group,
-                 k.own_weights},
+                {matrix(k.x).columns(0, out.cols), out, k.kind, vector(k.weight), vector(k.bias), k.epsilon,
+                 k.group, k.own_weights},
                 norm_variants(context.caps).front());
 }
 
@@ -150,6 +151,16 @@ void Batch::record(OpContext& context, const kernel::ExpertLinear& k) const {
 void Batch::record(OpContext& context, const kernel::ExpertSum& k) const {
     record_expert_sum(context, {matrix(k.x), matrix(k.routes), matrix(k.out), k.used},
                       expert_sum_variants(context.caps).front());
+}
+
+void Batch::record(OpContext& context, const kernel::HeadLinear& k) const {
+    record_head_linear(context, {matrix(k.x), matrix(k.out), model_.weight(k.weight), k.heads, k.first},
+                       expert_linear_variants(context.caps).front());
+}
+
+void Batch::record(OpContext& context, const kernel::Pack& k) const {
+    record_pack(context, {matrix(k.a), matrix(k.b), matrix(k.out), k.heads, k.from_a, k.from_b},
+                pack_variants(context.caps).front());
 }
 
 void Batch::record(OpContext& context, const kernel::Gate& k) const {

@@ -62,6 +62,8 @@ class Batch {
     void record(OpContext& context, const kernel::Route& k) const;
     void record(OpContext& context, const kernel::ExpertLinear& k) const;
     void record(OpContext& context, const kernel::ExpertSum& k) const;
+    void record(OpContext& context, const kernel::HeadLinear& k) const;
+    void record(OpContext& context, const kernel::Pack& k) const;
     void record(OpContext& context, const kernel::Gate& k) const;
     std::optional<vk::View> vector(std::optional<VectorId> id) const {
         return id ? std::optional(model_.vector(*id)) : std::nullopt;

@@ -20,6 +20,7 @@ constexpr NormRoles embedding_norm{"embedding norm", Role::embedding_norm, Role:
                            Role::feed_forward_post_norm_bias},
     head_norm{"head norm", Role::head_norm, Role::head_norm_bias},
     output_norm{"output norm", Role::output_norm, Role::output_norm_bias},
+    latent_q_norm{"latent q normed", Role::latent_q_norm, Role::latent_q_norm},
     q_norm{"q normed", Role::q_norm, Role::q_norm_bias}, k_norm{"k normed", Role::k_norm, Role::k_norm_bias};
 
 class Builder {
@@ -134,6 +135,7 @@ class Builder {
 
     /// q, k and v may each be followed by a clamp, a norm and a rotation; plan.cpp knows this order.
     TensorId attention(const Attention& shape, TensorId x) {
+        if (shape.latent.kv_rank) return latent_attention(shape, x);
         const uint32_t q_cols = shape.heads * shape.head_dim, kv_cols = shape.kv_heads * shape.head_dim;
         const bool own_kv = shape.kv_layer < 0;
         TensorId q = linear("q", x, q_cols, Role::q, optional(shape.q_bias, Role::q_bias));
@@ -162,6 +164,45 @@ class Builder {
                                                            : std::optional(WeightRef{Role::position_bias, 0}),
                           optional(shape.sinks, Role::sinks)});
         return linear("attention out", heads, architecture_.hidden, Role::o,
+                      optional(shape.o_bias, Role::o_bias));
+    }
+
+    /// Attention over what is cached in common for all heads (struct Latent), which is one key/value head.
+    TensorId latent_attention(const Attention& shape, TensorId x) {
+        const Latent& latent = shape.latent;
+        const Attention common = kernel_attention(shape);
+        const Norm rms{NormKind::rms, latent.epsilon};
+        TensorId q = x;
+        if (latent.q_rank) {
+            q = linear("latent q", x, latent.q_rank, Role::latent_q);
+            q = norm(rms, latent_q_norm, q, latent.q_rank, latent.q_rank);
+        }
+        q = linear("q", q, shape.heads * shape.head_dim, Role::q);
+        const TensorId absorbed = emit(op::HeadLinear{q, tensor("q absorbed", shape.heads * latent.kv_rank),
+                                                      weight(Role::latent_k), shape.heads, latent.rope_dim});
+        const TensorId kv = linear("latent kv", x, latent.kv_rank + latent.rope_dim, Role::latent_kv);
+        const TensorId c =
+            emit(op::Norm{kv, tensor("latent kv normed", latent.kv_rank), weight(Role::latent_kv_norm),
+                          std::nullopt, rms.kind, rms.epsilon, latent.kv_rank, latent.kv_rank});
+        const auto pack = [&](const char* name, TensorId a, TensorId b, uint32_t heads, uint32_t first) {
+            return emit(op::Pack{a,
+                                 b,
+                                 tensor(name, heads * common.head_dim),
+                                 heads,
+                                 {first, latent.rope_dim},
+                                 {0, latent.kv_rank}});
+        };
+        q = pack("q packed", q, absorbed, shape.heads, 0);
+        TensorId k = pack("k packed", kv, c, 1, latent.kv_rank);
+        const TensorId v = pack("v packed", kv, c, 1, latent.kv_rank);
+        q = rope("q rotated", q, common, shape.heads);
+        k = rope("k rotated", k, common, 1);
+        const TensorId heads =
+            emit(op::Attention{q, k, v, tensor("attention heads", shape.heads * common.head_dim),
+                               uint32_t(layer_), common, std::nullopt, std::nullopt});
+        const TensorId values = emit(op::HeadLinear{heads, tensor("values", shape.heads * latent.value_dim),
+                                                    weight(Role::latent_v), shape.heads, latent.rope_dim});
+        return linear("attention out", values, architecture_.hidden, Role::o,
                       optional(shape.o_bias, Role::o_bias));
     }
 
@@ -255,6 +296,8 @@ const char* kind_name(const op::Select&) { return "select"; }
 const char* kind_name(const op::Route&) { return "route"; }
 const char* kind_name(const op::ExpertLinear&) { return "expert linear"; }
 const char* kind_name(const op::ExpertSum&) { return "expert sum"; }
+const char* kind_name(const op::HeadLinear&) { return "head linear"; }
+const char* kind_name(const op::Pack&) { return "pack"; }
 const char* kind_name(const op::Gate&) { return "gate"; }
 
 struct Inputs {
@@ -266,6 +309,7 @@ struct Inputs {
     Ids operator()(const op::Route& o) const { return {o.scores}; }
     Ids operator()(const op::ExpertLinear& o) const { return {o.x, o.routes}; }
     Ids operator()(const op::ExpertSum& o) const { return {o.x, o.routes}; }
+    Ids operator()(const op::Pack& o) const { return {o.a, o.b}; }
     Ids operator()(const op::Gate& o) const { return {o.x, o.gate}; }
     template <class Unary> Ids operator()(const Unary& o) const { return {o.x}; }
 };

@@ -46,7 +46,8 @@ struct Embed {
     EmbedBy by = EmbedBy::token;
     float scale = 1;
 };
-/// Normalises each row, or each group of `group` columns of it (group == cols: the whole row). Weight and
+/// Normalises each row, or each group of `group` columns of it (group == cols: the whole row); out may have
+/// fewer columns than x, whose others are left out. Weight and
 /// bias hold `weights` values: `group`, or one per column.
 struct Norm {
     TensorId x, out;
@@ -116,6 +117,23 @@ struct ExpertSum {
     TensorId x, routes, out;
     uint32_t used;
 };
+/// out[t][h] = W[h] x[t][h], of every head's columns those from `first` on; the heads' matrices stand one
+/// after the other.
+struct HeadLinear {
+    TensorId x, out;
+    WeightRef weight;
+    uint32_t heads, first;
+};
+/// A run of columns of every head: `count` from `first` on.
+struct HeadColumns {
+    uint32_t first = 0, count = 0;
+};
+/// out[t][h] = columns of a[t][h], then of b[t][h].
+struct Pack {
+    TensorId a, b, out;
+    uint32_t heads;
+    HeadColumns from_a, from_b;
+};
 /// out[t] = sigmoid(gate[t]) * x[t], gate being one column
 struct Gate {
     TensorId x, gate, out;
@@ -123,8 +141,9 @@ struct Gate {
 
 }  // namespace op
 
-using Op = std::variant<op::Embed, op::Norm, op::Linear, op::Map, op::Rope, op::Attention, op::Glu, op::Add,
-                        op::Select, op::Route, op::ExpertLinear, op::ExpertSum, op::Gate>;
+using Op =
+    std::variant<op::Embed, op::Norm, op::Linear, op::Map, op::Rope, op::Attention, op::Glu, op::Add,
+                 op::Select, op::Route, op::ExpertLinear, op::ExpertSum, op::HeadLinear, op::Pack, op::Gate>;
 
 struct Graph {
     std::vector<GraphTensor> tensors;

@@ -50,6 +50,8 @@ class Planner {
     size_t route(size_t i);
     size_t expert_glu(size_t i);
     size_t expert_linear(size_t i);
+    size_t head_linear(size_t i);
+    size_t pack(size_t i);
     /// An op that is its own kernel.
     template <class T> size_t as_is(size_t i);
 
@@ -121,6 +123,8 @@ const Planner::Row Planner::table[] = {
     {"map", false, &Planner::map},
     {"route", false, &Planner::route},
     {"expert linear", false, &Planner::expert_linear},
+    {"head linear", false, &Planner::head_linear},
+    {"pack", false, &Planner::pack},
     {"glu", false, &Planner::as_is<op::Glu>},
     {"add", false, &Planner::as_is<op::Add>},
     {"select", false, &Planner::as_is<op::Select>},
@@ -420,6 +424,21 @@ size_t Planner::expert_linear(size_t i) {
                               {}},
          {op->x, op->routes}, {op->out});
     return 1;
+}
+
+size_t Planner::head_linear(size_t i) {
+    const auto* op = at<op::HeadLinear>(i);
+    if (!op) return 0;
+    emit(kernel::HeadLinear{op->x, op->out, weight_group({op->weight}), op->heads, op->first}, {op->x},
+         {op->out});
+    return 1;
+}
+
+/// Three in a row make q, k and v, which stand side by side.
+size_t Planner::pack(size_t i) {
+    const auto *op = at<op::Pack>(i), *k = at<op::Pack>(i + 1), *v = at<op::Pack>(i + 2);
+    if (op && k && v) define({op->out, k->out, v->out});
+    return as_is<op::Pack>(i);
 }
 
 template <class T> size_t Planner::as_is(size_t i) {

@@ -89,19 +89,25 @@ struct ExpertLinear {
     uint32_t experts, used;
     std::optional<Activation> glu;
 };
+struct HeadLinear {
+    TensorId x, out;
+    GroupId weight;
+    uint32_t heads, first;
+};
 struct Route {
     TensorId scores, out;
     Routing routing;
     std::optional<VectorId> choice_bias;
 };
 // These are the graph's.
-using op::Add, op::ExpertSum, op::Gate, op::Glu, op::Map, op::Select;
+using op::Add, op::Pack, op::ExpertSum, op::Gate, op::Glu, op::Map, op::Select;
 
 }  // namespace kernel
 
-using Kernel = std::variant<kernel::Embed, kernel::Norm, kernel::Linear, kernel::RopeCache, kernel::Attention,
-                            kernel::Glu, kernel::Add, kernel::Map, kernel::Select, kernel::Route,
-                            kernel::ExpertLinear, kernel::ExpertSum, kernel::Gate>;
+using Kernel =
+    std::variant<kernel::Embed, kernel::Norm, kernel::Linear, kernel::RopeCache, kernel::Attention,
+                 kernel::Glu, kernel::Add, kernel::Map, kernel::Select, kernel::Route, kernel::ExpertLinear,
+                 kernel::ExpertSum, kernel::HeadLinear, kernel::Pack, kernel::Gate>;
 
 struct PlannedKernel {
     Kernel kernel;

@@ -162,6 +162,15 @@ struct FeedForward {
     bool operator==(const FeedForward&) const = default;
 };
 
+/// What attention kernels see, and what is cached of a position: of latent attention one head of r and c, as
+/// key and as value.
+inline Attention kernel_attention(Attention attention) {
+    if (attention.latent.kv_rank == 0) return attention;
+    attention.kv_heads = 1;
+    attention.head_dim = attention.latent.rope_dim + attention.latent.kv_rank;
+    return attention;
+}
+
 struct Layer {
     bool attention_norm = true;  // false: without the norm before attention (ModernBERT's first layer)
     Attention attention;

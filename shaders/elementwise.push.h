@@ -1,5 +1,5 @@
 // Push constants and specialization constants of the kernels that compute each element alone: binary.comp,
-// map.comp, select.comp.
+// map.comp, select.comp, pack.comp.
 #ifndef SCORIA_ELEMENTWISE_PUSH_H
 #define SCORIA_ELEMENTWISE_PUSH_H
 
@@ -38,6 +38,15 @@ struct MapPush {
     uint x_first, x_stride;      // words, as in Matrix
     uint out_first, out_stride;  // likewise
     float value;
+};
+
+struct PackPush {
+    uint rows, heads;
+    uint a_count, b_count;   // columns of each head of out that come from each
+    uint a_head, b_head;     // words between heads
+    uint a_first, a_stride;  // words, as in Matrix
+    uint b_first, b_stride;  // likewise
+    uint out_first, out_stride;
 };
 
 struct SelectPush {

@@ -9,6 +9,7 @@
 #define EXPERT_BIAS 1u
 #define EXPERT_GLU 2u       // rows 2i, 2i + 1 are gate i and up i: out[i] = act(gate) * up
 #define EXPERT_PER_SLOT 4u  // x has a part per chosen expert
+#define EXPERT_IS_SLOT 8u   // no routes: slot s goes to expert s, as heads do
 
 // The enum Routing::Score (loader/architecture.h).
 #define ROUTE_SOFTMAX 0
@@ -16,7 +17,7 @@
 #define ROUTE_SIGMOID 2
 
 #define ROUTE_RENORMALISE 1u
-#define ROUTE_TOP2 2u         // a group counts as the sum of its two best, else as its best
+#define ROUTE_TOP2 2u  // a group counts as the sum of its two best, else as its best
 #define ROUTE_CHOICE_BIAS 4u
 
 #ifdef __cplusplus
@@ -43,6 +44,7 @@ struct ExpertLinearPush {
     uint x_first, x_stride;        // words, as in Matrix
     uint routes_first, routes_stride;
     uint out_first, out_stride;
+    uint slot_stride;  // words between the parts of x, if EXPERT_PER_SLOT
 };
 
 struct ExpertSumPush {

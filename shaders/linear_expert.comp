@@ -49,9 +49,12 @@ void main() {
     const uint pair = group_index() % tiles * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
     const uint token = item / push.used, slot = item % push.used;
     if (token >= push.tokens || pair >= pairs) return;
-    const float id = routes[push.routes_first + token * push.routes_stride + slot];
-    const uint expert = id > 0.0 ? min(uint(min(id, 65535.0)), push.experts - 1) : 0;
-    const uint from = push.x_first + token * push.x_stride + ((push.flags & EXPERT_PER_SLOT) != 0 ? slot * push.cols : 0);
+    uint expert = slot;
+    if ((push.flags & EXPERT_IS_SLOT) == 0) {
+        const float id = routes[push.routes_first + token * push.routes_stride + slot];
+        expert = id > 0.0 ? min(uint(min(id, 65535.0)), push.experts - 1) : 0;
+    }
+    const uint from = push.x_first + token * push.x_stride + ((push.flags & EXPERT_PER_SLOT) != 0 ? slot * push.slot_stride : 0);
 
     vec2 values = vec2(0.0);
     bvec2 mine;

@@ -70,4 +70,26 @@ void record_map(OpContext& context, const MapArgs& args, const KernelVariant& va
     context.recorder.dispatch(pipeline, {x.view, out.view}, push, workgroups(out, variant), "map");
 }
 
+std::vector<KernelVariant> pack_variants(const vk::Caps& caps) { return variants_of(caps, Shader::pack); }
+
+void record_pack(OpContext& context, const PackArgs& args, const KernelVariant& variant) {
+    const auto& [a, b, out, heads, from_a, from_b] = args;
+    const PackPush push{.rows = out.rows,
+                        .heads = heads,
+                        .a_count = from_a.count,
+                        .b_count = from_b.count,
+                        .a_head = a.cols / heads,
+                        .b_head = b.cols / heads,
+                        .a_first = a.first + from_a.first,
+                        .a_stride = a.stride,
+                        .b_first = b.first + from_b.first,
+                        .b_stride = b.stride,
+                        .out_first = out.first,
+                        .out_stride = out.stride};
+    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
+        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup}});
+    context.recorder.dispatch(pipeline, {a.view, b.view, out.view}, push,
+                              groups_for(uint64_t(out.rows) * out.cols, variant.workgroup), "pack");
+}
+
 }  // namespace scoria

@@ -29,11 +29,20 @@ struct MapArgs {
     Activation activation = Activation::identity;
 };
 
+/// out[t][h] = columns of a[t][h], then of b[t][h].
+struct PackArgs {
+    Matrix a, b, out;
+    uint32_t heads;
+    op::HeadColumns from_a, from_b;
+};
+
 std::vector<KernelVariant> binary_variants(const vk::Caps& caps);
 void record_glu(OpContext& context, const GluArgs& args, const KernelVariant& variant);
 void record_add(OpContext& context, const AddArgs& args, const KernelVariant& variant);
 void record_gate(OpContext& context, const GateArgs& args, const KernelVariant& variant);
 std::vector<KernelVariant> map_variants(const vk::Caps& caps);
 void record_map(OpContext& context, const MapArgs& args, const KernelVariant& variant);
+std::vector<KernelVariant> pack_variants(const vk::Caps& caps);
+void record_pack(OpContext& context, const PackArgs& args, const KernelVariant& variant);
 
 }  // namespace scoria

@@ -23,6 +23,13 @@ struct ExpertLinearArgs {
     Activation activation = Activation::silu;  // of glu
 };
 
+/// out[t][h] = W[h] times the columns of x[t][h] from `first` on.
+struct HeadLinearArgs {
+    Matrix x, out;               // [tokens, heads * any], [tokens, heads * rows]
+    const DeviceWeight& weight;  // [heads * rows, cols]
+    uint32_t heads, first;
+};
+
 /// out[t] = sum over s of weight[t][s] * x[t][s]
 struct ExpertSumArgs {
     Matrix x, routes, out;  // [tokens, used * cols], [tokens, 2 * used], [tokens, cols]
@@ -33,6 +40,7 @@ std::vector<KernelVariant> route_variants(const vk::Caps& caps);
 void record_route(OpContext& context, const RouteArgs& args, const KernelVariant& variant);
 std::vector<KernelVariant> expert_linear_variants(const vk::Caps& caps);
 void record_expert_linear(OpContext& context, const ExpertLinearArgs& args, const KernelVariant& variant);
+void record_head_linear(OpContext& context, const HeadLinearArgs& args, const KernelVariant& variant);
 std::vector<KernelVariant> expert_sum_variants(const vk::Caps& caps);
 void record_expert_sum(OpContext& context, const ExpertSumArgs& args, const KernelVariant& variant);
 

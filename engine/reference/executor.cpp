@@ -76,8 +76,8 @@ struct Executor::Step {
         scale(in(op.out), double{op.scale}, out(op.out));
     }
     void run(const op::Norm& op) {
-        norm(in(op.x), op.kind, op.group, vector(op.weight, op.weights), vector(op.bias, op.weights),
-             double{op.epsilon}, out(op.out));
+        norm(leading(in(op.x), cols(op.x), cols(op.out)), op.kind, op.group, vector(op.weight, op.weights),
+             vector(op.bias, op.weights), double{op.epsilon}, out(op.out));
     }
     void run(const op::Linear& op) {
         const uint32_t rows = cols(op.out);
@@ -135,6 +135,34 @@ struct Executor::Step {
                       op.experts, op.used, out(op.out));
     }
     void run(const op::ExpertSum& op) { expert_sum(in(op.x), in(op.routes), op.used, out(op.out)); }
+    /// The first `count` of every `cols` values.
+    static Values leading(const Values& x, size_t cols, size_t count) {
+        if (count == cols) return x;
+        Values values;
+        for (size_t first = 0; first < x.size(); first += cols)
+            values.insert(values.end(), x.begin() + std::ptrdiff_t(first),
+                          x.begin() + std::ptrdiff_t(first + count));
+        return values;
+    }
+    void run(const op::HeadLinear& op) {
+        const TensorView& weight = view(op.weight);
+        head_linear(in(op.x), ids.size(), matrix(op.weight, cols(op.out), weight.cols), op.heads, op.first,
+                    out(op.out));
+    }
+    void run(const op::Pack& op) {
+        Values& packed = out(op.out);
+        packed.clear();
+        const auto take = [&](TensorId from, const op::HeadColumns& columns, size_t head_of_all) {
+            const auto first =
+                in(from).begin() + std::ptrdiff_t(head_of_all * cols(from) / op.heads + columns.first);
+            packed.insert(packed.end(), first, first + columns.count);
+        };
+        // A narrower input may have columns that belong to no head: heads are 1 then.
+        for (size_t i = 0; i < ids.size() * op.heads; ++i) {
+            take(op.a, op.from_a, i);
+            take(op.b, op.from_b, i);
+        }
+    }
     void run(const op::Gate& op) { gate(in(op.x), in(op.gate), out(op.out)); }
     void run(const op::Select& op) {
         const Values& x = in(op.x);

@@ -83,6 +83,16 @@ inline void expert_linear(std::span<const double> x, std::span<const double> rou
         }
 }
 
+/// x: [tokens, heads * any], of whose heads columns from `first` on are read; out: [tokens, heads * rows].
+inline void head_linear(std::span<const double> x, size_t tokens, const Rows& weight, uint32_t heads,
+                        size_t first, std::span<double> out) {
+    const size_t stride = x.size() / tokens / heads, rows = weight.rows / heads;
+    for (size_t t = 0; t < tokens; ++t)
+        for (uint32_t h = 0; h < heads; ++h)
+            linear(x.subspan((t * heads + h) * stride + first, weight.cols), expert_rows(weight, heads, h),
+                   {}, out.subspan((t * heads + h) * rows, rows));
+}
+
 /// x: [tokens, used * cols]; out: [tokens, cols].
 inline void expert_sum(std::span<const double> x, std::span<const double> routes, uint32_t used,
                        std::span<double> out) {

@@ -14,6 +14,7 @@ std::span<const OpCheck> op_checks() {
         {"add", check_add},
         {"gate", check_gate},
         {"map", check_map},
+        {"pack", check_pack},
         {"experts", check_experts},
         {"select", check_select},
         {"sample", check_sample},

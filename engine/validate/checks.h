@@ -13,6 +13,7 @@ void check_attention(CheckContext& context);
 void check_glu(CheckContext& context);
 void check_add(CheckContext& context);
 void check_gate(CheckContext& context);
+void check_pack(CheckContext& context);
 void check_map(CheckContext& context);
 void check_experts(CheckContext& context);
 void check_select(CheckContext& context);

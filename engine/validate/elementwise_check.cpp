@@ -113,6 +113,33 @@ void check_add(CheckContext& context) {
         }
 }
 
+void check_pack(CheckContext& context) {
+    constexpr uint32_t rows = 5, heads = 3, a_cols = 10, b_cols = 7;
+    constexpr op::HeadColumns from_a{4, 6}, from_b{0, 7};
+    const std::vector<float> a = random_floats(rows * heads * a_cols, context.seed),
+                             b = random_floats(rows * heads * b_cols, context.seed + 1);
+    std::vector<double> expected;
+    for (uint32_t i = 0; i < rows * heads; ++i) {
+        for (uint32_t c = 0; c < from_a.count; ++c)
+            expected.push_back(double(a[i * a_cols + from_a.first + c]));
+        for (uint32_t c = 0; c < from_b.count; ++c)
+            expected.push_back(double(b[i * b_cols + from_b.first + c]));
+    }
+    const vk::Buffer a_buffer = context.buffer_of<float>(a), b_buffer = context.buffer_of<float>(b);
+    run_variants(context, "pack", cat("rows ", rows, " heads ", heads), pack_variants(context.caps()),
+                 expected, heads * (from_a.count + from_b.count), Bounds{0, 0, 0},
+                 [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
+                     record_pack(ops,
+                                 {{a_buffer.view(), rows, heads * a_cols, heads * a_cols, 0},
+                                  {b_buffer.view(), rows, heads * b_cols, heads * b_cols, 0},
+                                  out,
+                                  heads,
+                                  from_a,
+                                  from_b},
+                                 variant);
+                 });
+}
+
 void check_gate(CheckContext& context) {
     for (const Case& c : cases) {
         if (c.sigma > 50) continue;  // a gate below e^-87 makes a whole row underflow

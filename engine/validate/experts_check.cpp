@@ -127,6 +127,28 @@ void check_expert_linear(CheckContext& context, const LinearCase& c) {
                  });
 }
 
+void check_head_linear(CheckContext& context) {
+    constexpr uint32_t tokens = 3, heads = 4, rows = 20, cols = 32, first = 6, stride = 45;
+    const CheckWeight weight =
+        check_weight(context, TensorType::f32, heads * rows, cols,
+                     random_blocks(TensorType::f32, heads * rows, cols, context.seed), 32);
+    const std::vector<float> x = random_floats(tokens * heads * stride, context.seed + 1);
+    std::vector<double> expected(tokens * heads * rows);
+    reference::head_linear(doubles(x), tokens, weight.reference(), heads, first, expected);
+    const vk::Buffer x_buffer = context.buffer_of<float>(x);
+    run_variants(context, "head_linear", cat("tokens ", tokens, " heads ", heads),
+                 expert_linear_variants(context.caps()), expected, heads * rows, bounds_of(6 * 8),
+                 [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
+                     record_head_linear(ops,
+                                        {{x_buffer.view(), tokens, heads * stride, heads * stride, 0},
+                                         out,
+                                         weight.device,
+                                         heads,
+                                         first},
+                                        variant);
+                 });
+}
+
 void check_expert_sum(CheckContext& context) {
     constexpr uint32_t tokens = 5, used = 3, cols = 37;
     const std::vector<float> x = random_floats(tokens * used * cols, context.seed),
@@ -151,6 +173,7 @@ void check_expert_sum(CheckContext& context) {
 void check_experts(CheckContext& context) {
     for (const RouteCase& c : route_cases) check_route(context, c);
     for (const LinearCase& c : linear_cases) check_expert_linear(context, c);
+    check_head_linear(context);
     check_expert_sum(context);
 }
 

@@ -81,7 +81,10 @@ const char* const decoders[] = {"llama1",
                                 "sparse-strided",
                                 "sparse-fixed",
                                 "image-transformer",
-                                "prefix-lm"};
+                                "prefix-lm",
+                                "deepseek-v2",
+                                "deepseek-v2-lite",
+                                "deepseek-v3"};
 
 const char* const encoders[] = {"bert", "roberta", "modernbert"};
 
