@@ -5,11 +5,11 @@
 // 0 workgroup size, 1 logical subgroup size
 #define ATTENTION_KV_F16 2  // the cache holds f16 pairs, else f32
 #define ATTENTION_HEAD_DIM 3
-#define ATTENTION_QUERIES 4   // vec: rows of one kv head that a group takes
-#define ATTENTION_MASK 5      // the enum Mask (loader/architecture.h)
-#define ATTENTION_BIAS 6      // the enum PositionBias
-#define ATTENTION_SOFT_CAP 7  // scores are capped
-#define ATTENTION_SINKS 8     // a score per head joins the sum
+#define ATTENTION_QUERIES 4     // vec: rows of one kv head that a group takes
+#define ATTENTION_MASK 5        // the enum Mask (loader/architecture.h)
+#define ATTENTION_BIAS 6        // the enum PositionBias
+#define ATTENTION_SOFT_CAP 7    // scores are capped
+#define ATTENTION_SINKS 8       // a score per head joins the sum
 #define ATTENTION_TILE_ROWS 64  // tile: of a workgroup
 #define ATTENTION_TILE_WORKGROUP 128
 

@@ -3,9 +3,9 @@
 #define SCORIA_LINEAR_PUSH_H
 
 // 0 workgroup size, 1 subgroup size, 2 weight type (dequant.glsl)
-#define LINEAR_TOKENS 3  // linear_vec: tokens per lane
-#define LINEAR_PAIRS 4   // linear_vec: pairs of rows per lane
-#define LINEAR_PARTS 5   // linear_vec: subgroups of a workgroup that share out the columns
+#define LINEAR_TOKENS 3      // linear_vec: tokens per lane
+#define LINEAR_PAIRS 4       // linear_vec: pairs of rows per lane
+#define LINEAR_PARTS 5       // linear_vec: subgroups of a workgroup that share out the columns
 #define LINEAR_ACTIVATION 6  // numerics.glsl; used with LINEAR_GLU or LINEAR_ACTIVATE alone
 
 #define LINEAR_BIAS 1u      // out += bias[row]
