@@ -199,12 +199,12 @@ TEST_CASE("the model's text side" * needs_fixtures()) {
     CHECK(model["architecture"]["layers"].size() == 2);
     CHECK(run_scoria({"inspect", tiny}).out.find("blk.1.ffn_down.weight") != std::string::npos);
 
-    const std::string folder = fixtures() + "/models/gemma3-text";
-    const json gemma = json::parse(run_scoria({"inspect", folder, "--json"}).out);
+    const std::string gemma_folder = fixtures() + "/models/gemma3-text";
+    const json gemma = json::parse(run_scoria({"inspect", gemma_folder, "--json"}).out);
     CHECK(gemma["architecture"]["placement"] == "sandwich");
     CHECK(gemma["architecture"]["ropes"].size() == 2);
     CHECK(gemma["architecture"]["layers"][0]["window"] == 24);
-    const std::string table = run_scoria({"inspect", folder}).out;
+    const std::string table = run_scoria({"inspect", gemma_folder}).out;
     for (const char* part : {"rope 1", "window 24", "gated gelu-tanh", "qk-norm-head", "placed sandwich"})
         CHECK(table.find(part) != std::string::npos);
 
