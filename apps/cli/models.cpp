@@ -2,6 +2,7 @@
 #include "models.h"
 
 #include "fail.h"
+#include "hub.h"
 #include "paths.h"
 
 namespace scoria::cli {
@@ -26,12 +27,14 @@ const KnownModel* find_model(std::string_view name) {
     return nullptr;
 }
 
-fs::path model_folder(const KnownModel& model) {
+fs::path models_folder() {
     const std::string cache = cache_folder();
     if (cache.empty())
         fail(Status::failed, "cache", "expected XDG_CACHE_HOME or HOME to be an absolute path, got neither");
-    return fs::path(cache) / "models" / model.name;
+    return fs::path(cache) / "models";
 }
+
+fs::path model_folder(const KnownModel& model) { return models_folder() / model.name; }
 
 fs::path model_file(const KnownModel& model) { return model_folder(model) / fs::path(model.file).filename(); }
 
@@ -39,6 +42,11 @@ fs::path resolve_model(const std::string& name) {
     std::error_code ignored;
     if (!name.empty() && fs::exists(name, ignored)) return name;
     const KnownModel* model = find_model(name.empty() ? default_model : name);
+    if (const auto remote = model == nullptr ? parse_remote(name) : std::nullopt) {
+        if (const std::optional<fs::path> found = find_remote(*remote)) return *found;
+        fail(Status::bad_file, "model", "expected a file, a folder or a pulled model, got no '", name,
+             "': run `scoria pull ", name, '`');
+    }
     if (model == nullptr)
         fail(Status::bad_file, "model", "expected a GGUF file or the name of a pulled model, got '", name,
              "' (`scoria list` shows the names)");

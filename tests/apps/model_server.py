@@ -1,0 +1,102 @@
+"""A model server that misbehaves by path, for the tests of `scoria pull`.
+
+usage: model_server.py FOLDER      prints "PORT PID", then serves FOLDER/<file> under
+  /ok/<file>       whole, ranges, an ETag
+  /drop/<file>     the same, but every connection ends after a third of the file
+  /forget/<file>   drops once; after that it ignores ranges and sends all
+  /change/<file>   drops once; after that it has another ETag, so ranges are refused
+  /short/<file>    promises more bytes than it has
+  /corrupt/<file>  one byte is wrong
+  /gated/<file>    only with "Authorization: Bearer secret"
+  /away/<file>     status 503
+and as a hub: /api/models/org/<repo>/revision/main lists FOLDER/<repo>, /org/<repo>/resolve/<commit>/<file> serves it.
+A repository called liar lists wrong checksums; one called climber lists a path that leaves its folder.
+"""
+import hashlib
+import http.server
+import json
+import os
+import pathlib
+import re
+import sys
+
+folder = pathlib.Path(sys.argv[1])
+seen = set()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, status, body=b"", **headers):
+        self.send_response(status)
+        for name, value in {"Content-Length": len(body), **headers}.items():
+            self.send_header(name.replace("_", "-"), str(value))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def cut(self, status, body, after, **headers):
+        self.send_response(status)
+        for name, value in {"Content-Length": len(body), **headers}.items():
+            self.send_header(name.replace("_", "-"), str(value))
+        self.end_headers()
+        self.wfile.write(body[:after])
+        self.close_connection = True
+
+    def file(self, mode, path):
+        body = path.read_bytes()
+        etag = '"1"'
+        first = mode + path.name not in seen
+        seen.add(mode + path.name)
+        if mode == "change" and not first:
+            etag = '"2"'
+        wanted = re.match(r"bytes=(\d+)-$", self.headers.get("Range", ""))
+        same = self.headers.get("If-Range", etag) == etag
+        start = int(wanted[1]) if wanted and same and mode != "forget" else 0
+        if mode == "short":
+            return self.cut(200, body + b"more", len(body), ETag=etag)
+        if start >= len(body):
+            return self.answer(416, Content_Range=f"bytes */{len(body)}")
+        part = body[start:]
+        headers = {"ETag": etag}
+        if start:
+            headers["Content_Range"] = f"bytes {start}-{len(body) - 1}/{len(body)}"
+        status = 206 if start else 200
+        if mode == "drop" or (first and mode in ("forget", "change")):
+            return self.cut(status, part, len(body) // 3 + 1, **headers)
+        if mode == "corrupt":
+            part = part[:-1] + bytes([part[-1] ^ 1])
+        return self.answer(status, part, **headers)
+
+    def listing(self, repository):
+        siblings = []
+        for path in sorted((folder / repository).rglob("*")):
+            if path.is_file():
+                digest = hashlib.sha256(b"lie" if repository == "liar" else path.read_bytes()).hexdigest()
+                siblings.append({"rfilename": str(path.relative_to(folder / repository)),
+                                 "size": path.stat().st_size, "lfs": {"sha256": digest}})
+        if repository == "climber":
+            siblings.append({"rfilename": "../../escaped.gguf", "size": 1})
+        self.answer(200, json.dumps({"sha": "abc123", "siblings": siblings}).encode())
+
+    def do_GET(self):
+        path = self.path.split("?")[0].strip("/").split("/")
+        if path[:3] == ["api", "models", "org"]:
+            return self.listing(path[3])
+        if path[0] == "org" and path[2:4] == ["resolve", "abc123"]:
+            return self.file("ok", folder / path[1] / "/".join(path[4:]))
+        mode, target = path[0], folder / path[-1]
+        if mode == "away":
+            return self.answer(503)
+        if not target.is_file():
+            return self.answer(404)
+        if mode == "gated" and self.headers.get("Authorization") != "Bearer secret":
+            return self.answer(401)
+        self.file(mode, target)
+
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_address[1], os.getpid(), flush=True)
+server.serve_forever()

@@ -1,0 +1,179 @@
+// pull over HTTP, against a server that drops connections, lies and corrupts (model_server.py).
+#include "program.h"
+#include "test_env.h"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+using namespace scoria::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+void write_text(const std::string& path, const std::string& text) {
+    fs::create_directories(fs::path(path).parent_path());
+    std::ofstream(path, std::ios::binary) << text;
+}
+std::string text_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class Server {
+  public:
+    explicit Server(const std::string& folder)
+        : pipe_(popen(("exec python3 " SCORIA_SOURCE_DIR "/tests/apps/model_server.py " + folder).c_str(),
+                      "r")) {
+        REQUIRE(std::fscanf(pipe_, "%d %d", &port_, &pid_) == 2);
+    }
+    ~Server() {
+        kill(pid_, SIGTERM);
+        pclose(pipe_);
+    }
+    std::string url(const std::string& path) const {
+        return "http://127.0.0.1:" + std::to_string(port_) + "/" + path;
+    }
+
+  private:
+    std::FILE* pipe_;
+    int port_ = 0, pid_ = 0;
+};
+
+struct Machine {
+    ScratchFolder folder;
+    std::string cache = folder.path("cache");
+    std::string bytes;
+    Server server;
+
+    Machine() : bytes(make_files(folder)), server(folder.path("served")) {}
+    static std::string make_files(const ScratchFolder& folder) {
+        std::mt19937 random(3);
+        std::string bytes(400'000, 0);
+        for (char& c : bytes) c = char(random());
+        write_text(folder.path("served/model.gguf"), bytes);
+        return bytes;
+    }
+    Outcome run(std::vector<std::string> arguments, std::map<std::string, std::string> more = {}) const {
+        more.try_emplace("XDG_CACHE_HOME", cache);
+        more.try_emplace("HF_ENDPOINT", server.url(""));
+        more.try_emplace("no_proxy", "127.0.0.1");
+        return run_scoria(arguments, {.environment = more});
+    }
+    Outcome pull(const std::string& path, std::vector<std::string> more = {}) const {
+        more.insert(more.begin(), {"pull", server.url(path)});
+        return run(more);
+    }
+};
+
+constexpr const char* wrong_digest = "0000000000000000000000000000000000000000000000000000000000000000";
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace
+
+TEST_CASE("pull: what a server does wrong is survived or said") {
+    const Machine machine;
+    struct Row {
+        const char* path;
+        int code;
+        const char* says;  // on stderr
+    };
+    const Row rows[] = {
+        {"ok/model.gguf", 0, ""},
+        {"drop/model.gguf", 0, "trying again"},
+        {"forget/model.gguf", 0, "trying"},
+        {"change/model.gguf", 0, "trying again"},
+        {"short/model.gguf", 1, "no byte more"},
+        {"missing/nothing.gguf", 1, "404"},
+        {"gated/model.gguf", 1, "HF_TOKEN"},
+        {"away/model.gguf", 1, "attempts"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.path);
+        const Outcome outcome = machine.pull(row.path);
+        CAPTURE(outcome.err);
+        CHECK(outcome.code == row.code);
+        CHECK(outcome.err.find(row.says) != std::string::npos);
+        if (row.code == 0) CHECK(text_of(first_line(outcome.out)) == machine.bytes);
+    }
+    CHECK(machine.run({"pull", machine.server.url("gated/model.gguf")}, {{"HF_TOKEN", "secret"}}).code == 0);
+    CHECK(machine.run({"pull", machine.server.url("gated/x.gguf")}, {{"HF_TOKEN", "secret"}}).code == 1);
+    CHECK(machine.pull("corrupt/model.gguf", {"--sha256", wrong_digest}).err.find("SHA-256") !=
+          std::string::npos);
+    CHECK(machine.run({"pull", "ftp://127.0.0.1/x.gguf"}).code == 2);
+    CHECK(machine.run({"pull", "http://127.0.0.1:1/x.gguf"}).code == 1);
+}
+
+TEST_CASE("pull: an interrupted pull goes on where it ended") {
+    const Machine machine;
+    const Outcome broken = machine.pull("short/model.gguf");  // all bytes, and then it waits for more
+    REQUIRE(broken.code == 1);
+    std::string partial;
+    for (const auto& entry : fs::recursive_directory_iterator(machine.cache))
+        if (entry.path().extension() == ".partial") partial = entry.path();
+    REQUIRE(!partial.empty());
+    fs::resize_file(partial, 250'000);
+    const fs::path folder = fs::path(partial).parent_path();
+    std::string moved = folder.string();
+    moved.replace(moved.rfind("short"), 5, "ok");
+    fs::rename(folder, moved);
+    const Outcome outcome = machine.pull("ok/model.gguf");
+    CHECK(outcome.code == 0);
+    CHECK(text_of(first_line(outcome.out)) == machine.bytes);
+    CHECK(!fs::exists(fs::path(moved) / "model.gguf.partial"));
+}
+
+TEST_CASE("pull: models of a hub" * needs_fixtures()) {
+    const Machine machine;
+    const std::string served = machine.folder.path("served/");
+    for (const char* repository : {"one", "liar", "climber"}) {
+        fs::create_directories(served + repository);
+        fs::copy_file(fixtures() + "/gguf/llama1.gguf", served + repository + "/llama1.gguf");
+    }
+    for (const char* name : {"a", "b"}) {
+        fs::create_directories(served + "two");
+        fs::copy_file(fixtures() + "/gguf/llama1.gguf", served + "two/" + name + ".gguf");
+    }
+    fs::create_directories(served + "folder");
+    for (const char* name : {"config.json", "model.safetensors", "golden.json"})
+        fs::copy_file(fixtures() + "/models/llama1/" + name, served + "folder/" + name);
+    fs::create_directories(served + "empty");
+
+    const Outcome one = machine.run({"pull", "org/one"});
+    CAPTURE(one.err);
+    REQUIRE(one.code == 0);
+    CHECK(text_of(first_line(one.out)) == text_of(served + "one/llama1.gguf"));
+    CHECK(machine.run({"inspect", "org/one"}).code == 0);
+    CHECK(machine.run({"list"}).out.find("org/one") != std::string::npos);
+    CHECK(machine.run({"pull", "org/one", "--offline"}).code == 0);
+    CHECK(machine.run({"rm", "org/one"}).code == 0);
+    CHECK(machine.run({"pull", "org/one", "--offline"}).code == 1);
+    CHECK(machine.run({"inspect", "org/one"}).code == 1);
+
+    const Outcome folder = machine.run({"pull", "org/folder"});
+    CHECK(folder.code == 0);
+    CHECK(!fs::exists(fs::path(first_line(folder.out)) / "golden.json"));  // not the loader's business
+    CHECK(machine.run({"inspect", "org/folder"}).code == 0);
+
+    const Outcome two = machine.run({"pull", "org/two"});
+    CHECK(two.code == 2);
+    CHECK(two.err.find("org/two:b.gguf") != std::string::npos);
+    CHECK(machine.run({"pull", "org/two:b.gguf"}).code == 0);
+    CHECK(machine.run({"inspect", "org/two:b.gguf"}).code == 0);
+    CHECK(machine.run({"pull", "org/two:c.gguf"}).code == 2);
+
+    const Outcome liar = machine.run({"pull", "org/liar"});
+    CHECK(liar.code == 1);
+    CHECK(liar.err.find("SHA-256") != std::string::npos);
+    CHECK(machine.run({"inspect", "org/liar"}).code == 1);
+    CHECK(machine.run({"pull", "org/climber"}).code == 0);
+    CHECK(!fs::exists(machine.cache + "/scoria/models/hub/escaped.gguf"));
+    CHECK(machine.run({"pull", "org/empty"}).code == 1);
+    CHECK(machine.run({"pull", "org/../x"}).code == 2);
+    CHECK(machine.run({"pull", "org/one"}, {{"HF_ENDPOINT", ""}}).code == 2);
+}
