@@ -197,7 +197,8 @@ std::optional<RemoteName> parse_remote(const std::string& name) {
     }
     const size_t colon = name.find(':');
     const std::string repository = name.substr(0, colon);
-    if (std::ranges::count(repository, '/') != 1) return std::nullopt;
+    const bool is_path = name.starts_with('/') || name.starts_with('.') || name.starts_with('~');
+    if (is_path || std::ranges::count(repository, '/') != 1) return std::nullopt;
     RemoteName remote{repository, colon == name.npos ? "" : name.substr(colon + 1), ""};
     if (!is_safe(repository) || (colon != name.npos && !is_safe(remote.file)))
         fail(Status::bad_argument, "pull", "expected org/repo or org/repo:file, got ", name);
