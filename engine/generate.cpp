@@ -16,8 +16,6 @@
 namespace scoria {
 namespace {
 
-constexpr size_t update_limit = 65536;  // bytes, vkCmdUpdateBuffer
-
 double thread_cpu_us() {
     timespec now{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -111,11 +109,7 @@ void Generation::sample_prompt() {
 
 void Generation::write_step_state(vk::Recorder& recorder) {
     const auto write = [&](uint32_t word, std::span<const uint32_t> words) {
-        for (size_t done = 0; done < words.size();) {
-            const auto part = words.subspan(done, std::min(words.size() - done, update_limit / 4));
-            recorder.update(s_.sampler.view(4 * (word + done), part.size_bytes()), std::as_bytes(part));
-            done += part.size();
-        }
+        Session::Impl::write_words(recorder, s_.sampler, word, words);
     };
     if (constraint_) write(SAMPLER_MASK, constraint_->mask());
     if (!dry_) return;

@@ -40,6 +40,8 @@ class Planner {
     size_t qkv_linear(size_t i);
     size_t norm_rope_attention(size_t i);
     size_t rope_attention(size_t i);
+    /// The Glu of two linears T (gate, up) that one kernel can compute, or null.
+    template <class T> const op::Glu* glu_of(size_t i) const;
     size_t linear_glu(size_t i);
     size_t linear_activate(size_t i);
     size_t linear_add(size_t i);
@@ -294,12 +296,18 @@ size_t Planner::emit_rope_attention(size_t i, const op::Norm* q_norm, const op::
     return at_op + 1 - i;
 }
 
-size_t Planner::linear_glu(size_t i) {
-    const auto *gate = at<op::Linear>(i), *up = at<op::Linear>(i + 1);
+template <class T> const op::Glu* Planner::glu_of(size_t i) const {
+    const auto *gate = at<T>(i), *up = at<T>(i + 1);
     const auto* glu = at<op::Glu>(i + 2);
-    if (!gate || !up || !glu || gate->bias || up->bias || glu->clamp > 0 || !(gate->x == up->x)) return 0;
-    if (!(glu->gate == gate->out) || !(glu->up == up->out) || !same_type({gate->weight, up->weight}))
-        return 0;
+    const bool plain = gate && up && glu && !gate->bias && !up->bias && !(glu->clamp > 0) && gate->x == up->x;
+    const bool matches = plain && glu->gate == gate->out && glu->up == up->out;
+    return matches && same_type({gate->weight, up->weight}) ? glu : nullptr;
+}
+
+size_t Planner::linear_glu(size_t i) {
+    const auto* glu = glu_of<op::Linear>(i);
+    if (!glu) return 0;
+    const auto *gate = at<op::Linear>(i), *up = at<op::Linear>(i + 1);
     emit(kernel::Linear{gate->x,
                         glu->out,
                         cols(glu->out),
@@ -313,11 +321,9 @@ size_t Planner::linear_glu(size_t i) {
 }
 
 size_t Planner::expert_glu(size_t i) {
+    const auto* glu = glu_of<op::ExpertLinear>(i);
+    if (!glu) return 0;
     const auto *gate = at<op::ExpertLinear>(i), *up = at<op::ExpertLinear>(i + 1);
-    const auto* glu = at<op::Glu>(i + 2);
-    if (!gate || !up || !glu || gate->bias || up->bias || glu->clamp > 0 || !(gate->x == up->x)) return 0;
-    if (!(glu->gate == gate->out) || !(glu->up == up->out) || !same_type({gate->weight, up->weight}))
-        return 0;
     emit(kernel::ExpertLinear{gate->x,
                               gate->routes,
                               glu->out,

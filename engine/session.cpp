@@ -45,7 +45,7 @@ Session::Impl::Impl(Engine::Impl& owner)
     for (uint32_t i = 0; i < table.size(); ++i) table[i] = i;
     vk::Recorder recorder(engine.device, engine.pipelines);
     recorder.fill(workspace.step.view(), 0);
-    write_words(recorder, workspace.layout.table_word(), table);
+    write_words(recorder, workspace.step, workspace.layout.table_word(), table);
     const vk::Commands commands = recorder.finish();
     wait(submit(commands));
 }
@@ -58,12 +58,12 @@ size_t Session::Impl::body_kernels() const {
     return size_t(std::ranges::find_if(kernels, on_outputs) - kernels.begin());
 }
 
-void Session::Impl::write_words(vk::Recorder& recorder, uint32_t word,
-                                std::span<const uint32_t> words) const {
+void Session::Impl::write_words(vk::Recorder& recorder, const vk::Buffer& buffer, uint32_t word,
+                                std::span<const uint32_t> words) {
     for (size_t done = 0; done < words.size();) {
         const std::span<const uint32_t> part =
             words.subspan(done, std::min<size_t>(words.size() - done, update_limit / 4));
-        recorder.update(workspace.step.view(4 * (word + done), part.size_bytes()), std::as_bytes(part));
+        recorder.update(buffer.view(4 * (word + done), part.size_bytes()), std::as_bytes(part));
         done += part.size();
     }
 }
@@ -81,8 +81,8 @@ void Session::Impl::write_step(vk::Recorder& recorder, std::span<const TokenId> 
         token[STEP_TOKEN_TABLE] = workspace.layout.table_word();
         if (!token_types.empty()) token[STEP_TOKEN_TYPE] = uint32_t(token_types[t]);
     }
-    write_words(recorder, 0, words);
-    if (!outputs.empty()) write_words(recorder, workspace.layout.outputs_word(), outputs);
+    write_words(recorder, workspace.step, 0, words);
+    if (!outputs.empty()) write_words(recorder, workspace.step, workspace.layout.outputs_word(), outputs);
 }
 
 /// Runs one batch: `ids` from `position` on, logits of the rows `outputs`. Submissions follow the pacer;

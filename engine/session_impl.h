@@ -36,7 +36,9 @@ struct Session::Impl {
     void needs_decoder(const char* what) const;
     /// Kernels that a batch without outputs needs: all before the first that works on output rows.
     size_t body_kernels() const;
-    void write_words(vk::Recorder& recorder, uint32_t word, std::span<const uint32_t> words) const;
+    /// Records writes of `words` from `word` of `buffer` on, in pieces that vkCmdUpdateBuffer takes.
+    static void write_words(vk::Recorder& recorder, const vk::Buffer& buffer, uint32_t word,
+                            std::span<const uint32_t> words);
     void write_step(vk::Recorder& recorder, std::span<const TokenId> ids, uint32_t position,
                     const Rows& outputs, std::span<const TokenId> token_types = {}) const;
     void run_chunk(std::span<const TokenId> ids, uint32_t position, const Rows& outputs,

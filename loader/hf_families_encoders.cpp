@@ -8,29 +8,33 @@ namespace {
 
 using enum Layout;
 
-#define LAYER "bert.encoder.layer.#."
+// What BERT and RoBERTa have in common under names of their own.
+#define BERT_ROWS(MODEL, POSITIONS)                                                                 \
+    {Role::token_embedding, MODEL ".embeddings.word_embeddings.weight"},                            \
+        {Role::position_embedding, MODEL ".embeddings.position_embeddings.weight", POSITIONS},      \
+        {Role::token_type_embedding, MODEL ".embeddings.token_type_embeddings.weight"},             \
+        {Role::embedding_norm, MODEL ".embeddings.LayerNorm.weight"},                               \
+        {Role::embedding_norm_bias, MODEL ".embeddings.LayerNorm.bias"},                            \
+        {Role::q, MODEL ".encoder.layer.#.attention.self.query.weight"},                            \
+        {Role::q_bias, MODEL ".encoder.layer.#.attention.self.query.bias"},                         \
+        {Role::k, MODEL ".encoder.layer.#.attention.self.key.weight"},                              \
+        {Role::k_bias, MODEL ".encoder.layer.#.attention.self.key.bias"},                           \
+        {Role::v, MODEL ".encoder.layer.#.attention.self.value.weight"},                            \
+        {Role::v_bias, MODEL ".encoder.layer.#.attention.self.value.bias"},                         \
+        {Role::o, MODEL ".encoder.layer.#.attention.output.dense.weight"},                          \
+        {Role::o_bias, MODEL ".encoder.layer.#.attention.output.dense.bias"},                       \
+        {Role::attention_post_norm, MODEL ".encoder.layer.#.attention.output.LayerNorm.weight"},    \
+        {Role::attention_post_norm_bias, MODEL ".encoder.layer.#.attention.output.LayerNorm.bias"}, \
+        {Role::up, MODEL ".encoder.layer.#.intermediate.dense.weight"},                             \
+        {Role::up_bias, MODEL ".encoder.layer.#.intermediate.dense.bias"},                          \
+        {Role::down, MODEL ".encoder.layer.#.output.dense.weight"},                                 \
+        {Role::down_bias, MODEL ".encoder.layer.#.output.dense.bias"},                              \
+        {Role::feed_forward_post_norm, MODEL ".encoder.layer.#.output.LayerNorm.weight"}, {         \
+        Role::feed_forward_post_norm_bias, MODEL ".encoder.layer.#.output.LayerNorm.bias"           \
+    }
+
 constexpr TensorRow bert_rows[] = {
-    {Role::token_embedding, "bert.embeddings.word_embeddings.weight"},
-    {Role::position_embedding, "bert.embeddings.position_embeddings.weight"},
-    {Role::token_type_embedding, "bert.embeddings.token_type_embeddings.weight"},
-    {Role::embedding_norm, "bert.embeddings.LayerNorm.weight"},
-    {Role::embedding_norm_bias, "bert.embeddings.LayerNorm.bias"},
-    {Role::q, LAYER "attention.self.query.weight"},
-    {Role::q_bias, LAYER "attention.self.query.bias"},
-    {Role::k, LAYER "attention.self.key.weight"},
-    {Role::k_bias, LAYER "attention.self.key.bias"},
-    {Role::v, LAYER "attention.self.value.weight"},
-    {Role::v_bias, LAYER "attention.self.value.bias"},
-    {Role::o, LAYER "attention.output.dense.weight"},
-    {Role::o_bias, LAYER "attention.output.dense.bias"},
-    {Role::attention_post_norm, LAYER "attention.output.LayerNorm.weight"},
-    {Role::attention_post_norm_bias, LAYER "attention.output.LayerNorm.bias"},
-    {Role::up, LAYER "intermediate.dense.weight"},
-    {Role::up_bias, LAYER "intermediate.dense.bias"},
-    {Role::down, LAYER "output.dense.weight"},
-    {Role::down_bias, LAYER "output.dense.bias"},
-    {Role::feed_forward_post_norm, LAYER "output.LayerNorm.weight"},
-    {Role::feed_forward_post_norm_bias, LAYER "output.LayerNorm.bias"},
+    BERT_ROWS("bert", as_is),
     {Role::head, "cls.predictions.transform.dense.weight"},
     {Role::head_bias, "cls.predictions.transform.dense.bias"},
     {Role::head_norm, "cls.predictions.transform.LayerNorm.weight"},
@@ -38,31 +42,8 @@ constexpr TensorRow bert_rows[] = {
     {Role::output, "cls.predictions.decoder.weight"},
     {Role::output_bias, "cls.predictions.bias"},
 };
-#undef LAYER
-
-#define LAYER "roberta.encoder.layer.#."
 constexpr TensorRow roberta_rows[] = {
-    {Role::token_embedding, "roberta.embeddings.word_embeddings.weight"},
-    {Role::position_embedding, "roberta.embeddings.position_embeddings.weight", after_two},
-    {Role::token_type_embedding, "roberta.embeddings.token_type_embeddings.weight"},
-    {Role::embedding_norm, "roberta.embeddings.LayerNorm.weight"},
-    {Role::embedding_norm_bias, "roberta.embeddings.LayerNorm.bias"},
-    {Role::q, LAYER "attention.self.query.weight"},
-    {Role::q_bias, LAYER "attention.self.query.bias"},
-    {Role::k, LAYER "attention.self.key.weight"},
-    {Role::k_bias, LAYER "attention.self.key.bias"},
-    {Role::v, LAYER "attention.self.value.weight"},
-    {Role::v_bias, LAYER "attention.self.value.bias"},
-    {Role::o, LAYER "attention.output.dense.weight"},
-    {Role::o_bias, LAYER "attention.output.dense.bias"},
-    {Role::attention_post_norm, LAYER "attention.output.LayerNorm.weight"},
-    {Role::attention_post_norm_bias, LAYER "attention.output.LayerNorm.bias"},
-    {Role::up, LAYER "intermediate.dense.weight"},
-    {Role::up_bias, LAYER "intermediate.dense.bias"},
-    {Role::down, LAYER "output.dense.weight"},
-    {Role::down_bias, LAYER "output.dense.bias"},
-    {Role::feed_forward_post_norm, LAYER "output.LayerNorm.weight"},
-    {Role::feed_forward_post_norm_bias, LAYER "output.LayerNorm.bias"},
+    BERT_ROWS("roberta", after_two),
     {Role::head, "lm_head.dense.weight"},
     {Role::head_bias, "lm_head.dense.bias"},
     {Role::head_norm, "lm_head.layer_norm.weight"},
@@ -70,7 +51,7 @@ constexpr TensorRow roberta_rows[] = {
     {Role::output, "lm_head.decoder.weight"},
     {Role::output_bias, "lm_head.bias"},
 };
-#undef LAYER
+#undef BERT_ROWS
 
 #define LAYER "model.layers.#."
 constexpr TensorRow modernbert_rows[] = {
@@ -154,44 +135,32 @@ void adjust_modernbert(Reading& r) {
     architecture.layers.front().attention_norm = false;
 }
 
+Family bert_like(const char* name, std::span<const TensorRow> rows, const char* prefix, Adjust adjust) {
+    return {.name = name,
+            .tensors = {rows},
+            .prefix = prefix,
+            .norm = NormKind::layer,
+            .norm_bias = true,
+            .placement = NormPlacement::post,
+            .output_norm = false,
+            .qkv_bias = biased,
+            .o_bias = biased,
+            .rope = false,
+            .activation = Activation::gelu,
+            .gated = false,
+            .feed_forward_bias = biased,
+            .positions = true,
+            .embedding_norm = true,
+            .output_bias = if_present,
+            .adjust = adjust};
+}
+
 }  // namespace
 
 std::span<const Family> encoder_families() {
     static const Family families[] = {
-        {.name = "bert",
-         .tensors = {bert_rows},
-         .prefix = "bert.",
-         .norm = NormKind::layer,
-         .norm_bias = true,
-         .placement = NormPlacement::post,
-         .output_norm = false,
-         .qkv_bias = biased,
-         .o_bias = biased,
-         .rope = false,
-         .activation = Activation::gelu,
-         .gated = false,
-         .feed_forward_bias = biased,
-         .positions = true,
-         .embedding_norm = true,
-         .output_bias = if_present,
-         .adjust = adjust_bert},
-        {.name = "roberta",
-         .tensors = {roberta_rows},
-         .prefix = "roberta.",
-         .norm = NormKind::layer,
-         .norm_bias = true,
-         .placement = NormPlacement::post,
-         .output_norm = false,
-         .qkv_bias = biased,
-         .o_bias = biased,
-         .rope = false,
-         .activation = Activation::gelu,
-         .gated = false,
-         .feed_forward_bias = biased,
-         .positions = true,
-         .embedding_norm = true,
-         .output_bias = if_present,
-         .adjust = adjust_roberta},
+        bert_like("bert", bert_rows, "bert.", adjust_bert),
+        bert_like("roberta", roberta_rows, "roberta.", adjust_roberta),
         {.name = "modernbert",
          .tensors = {modernbert_rows},
          .prefix = "model.",

@@ -103,7 +103,7 @@ float start_most(Row r, uint part) {
 }
 float start_sum(uint part) { return SINKS && push.first_part + part == 0 ? 1.0 : 0.0; }
 
-uint query_word(Row r) { return push.q_first + r.token * push.q_stride + r.head * HEAD_DIM; }
+uint query_word(uint token, uint head) { return push.q_first + token * push.q_stride + head * HEAD_DIM; }
 
 // Block of this shard that holds `key`, or at least push.blocks if it is another shard's.
 uint block_of(uint table, uint key) {

@@ -34,7 +34,7 @@ void load_queries(uint row0, uint kv_head, uint chunk) {
     const uint dim = chunk * DIMS + gl_LocalInvocationID.x % DIMS, group = push.heads / push.kv_heads;
     for (uint r = gl_LocalInvocationID.x / DIMS; r < ROWS; r += ATTENTION_TILE_WORKGROUP / DIMS) {
         const uint token = min((row0 + r) / group, push.tokens - 1), head = kv_head * group + (row0 + r) % group;
-        const float value = q[push.q_first + token * push.q_stride + head * HEAD_DIM + min(dim, HEAD_DIM - 1)];
+        const float value = q[query_word(token, head) + min(dim, HEAD_DIM - 1)];
         row_tile[gl_LocalInvocationID.x % DIMS * ROW_PITCH + r] = dim < HEAD_DIM ? value : 0.0;
     }
 }

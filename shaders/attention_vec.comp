@@ -51,7 +51,7 @@ void score(Row rows[QUERIES], uint keys, uint in_block) {
         vec2 q_lane[QUERIES];
         const uint own = c * SG_SIZE + sg_lane();
         [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
-            const uint word = query_word(rows[i]) + 2 * min(own, PAIRS - 1);
+            const uint word = query_word(rows[i].token, rows[i].head) + 2 * min(own, PAIRS - 1);
             q_lane[i] = own < PAIRS ? vec2(q[word], q[word + 1]) : vec2(0.0);
         }
 #endif
@@ -62,7 +62,7 @@ void score(Row rows[QUERIES], uint keys, uint in_block) {
 #ifdef NATIVE_SUBGROUP
                 const vec2 x = vec2(sg_broadcast(q_lane[i].x, j), sg_broadcast(q_lane[i].y, j));
 #else
-                const uint word = query_word(rows[i]) + 2 * min(pair, PAIRS - 1);
+                const uint word = query_word(rows[i].token, rows[i].head) + 2 * min(pair, PAIRS - 1);
                 const vec2 x = pair < PAIRS ? vec2(q[word], q[word + 1]) : vec2(0.0);
 #endif
                 weight[i] += x.x * k.x + x.y * k.y;

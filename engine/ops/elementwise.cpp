@@ -3,17 +3,11 @@
 
 #include "elementwise.push.h"
 
-#include <algorithm>
-
 namespace scoria {
 namespace {
 
 static_assert(uint32_t(MapKind::scale) == MAP_SCALE && uint32_t(MapKind::clamp) == MAP_CLAMP &&
               uint32_t(MapKind::soft_cap) == MAP_SOFT_CAP && uint32_t(MapKind::activate) == MAP_ACTIVATE);
-
-std::vector<KernelVariant> variants_of(const vk::Caps& caps, Shader shader) {
-    return {{"plain", shader, std::min({128u, caps.max_invocations, caps.max_workgroup_x}), 1}};
-}
 
 const vk::Pipeline& pipeline_for(OpContext& context, const KernelVariant& variant, uint32_t kind,
                                  Activation activation) {
@@ -43,7 +37,9 @@ void record(OpContext& context, const Matrix& a, const Matrix& b, const Matrix& 
 
 }  // namespace
 
-std::vector<KernelVariant> binary_variants(const vk::Caps& caps) { return variants_of(caps, Shader::binary); }
+std::vector<KernelVariant> binary_variants(const vk::Caps& caps) {
+    return plain_variants(caps, Shader::binary, 128);
+}
 
 void record_glu(OpContext& context, const GluArgs& args, const KernelVariant& variant) {
     const Binary binary{.kind = uint32_t(args.clamp > 0 ? BINARY_GLU_CLAMPED : BINARY_GLU),
@@ -61,7 +57,9 @@ void record_gate(OpContext& context, const GateArgs& args, const KernelVariant& 
     record(context, args.x, args.gate, args.out, {.kind = BINARY_GATE}, variant, "gate");
 }
 
-std::vector<KernelVariant> map_variants(const vk::Caps& caps) { return variants_of(caps, Shader::map); }
+std::vector<KernelVariant> map_variants(const vk::Caps& caps) {
+    return plain_variants(caps, Shader::map, 128);
+}
 
 void record_map(OpContext& context, const MapArgs& args, const KernelVariant& variant) {
     const auto& [x, out, kind, value, activation] = args;
@@ -70,7 +68,9 @@ void record_map(OpContext& context, const MapArgs& args, const KernelVariant& va
     context.recorder.dispatch(pipeline, {x.view, out.view}, push, workgroups(out, variant), "map");
 }
 
-std::vector<KernelVariant> pack_variants(const vk::Caps& caps) { return variants_of(caps, Shader::pack); }
+std::vector<KernelVariant> pack_variants(const vk::Caps& caps) {
+    return plain_variants(caps, Shader::pack, 128);
+}
 
 void record_pack(OpContext& context, const PackArgs& args, const KernelVariant& variant) {
     const auto& [a, b, out, heads, from_a, from_b] = args;

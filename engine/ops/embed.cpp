@@ -5,7 +5,6 @@
 #include "step.h"
 #include "weight_layout.h"
 
-#include <algorithm>
 #include <cassert>
 
 namespace scoria {
@@ -18,7 +17,7 @@ uint32_t step_word(EmbedBy by) {
 }  // namespace
 
 std::vector<KernelVariant> embed_variants(const vk::Caps& caps) {
-    return {{"plain", Shader::embed, std::min({64u, caps.max_invocations, caps.max_workgroup_x}), 1}};
+    return plain_variants(caps, Shader::embed, 64);
 }
 
 void record_embed(OpContext& context, const EmbedArgs& args, const KernelVariant& variant) {

@@ -4,18 +4,10 @@
 #include "experts.push.h"
 #include "weight_layout.h"
 
-#include <algorithm>
-
 namespace scoria {
-namespace {
-
-std::vector<KernelVariant> plain(const vk::Caps& caps, Shader shader) {
-    return {{"plain", shader, std::min({64u, caps.max_invocations, caps.max_workgroup_x}), 1}};
+std::vector<KernelVariant> route_variants(const vk::Caps& caps) {
+    return plain_variants(caps, Shader::route, 64);
 }
-
-}  // namespace
-
-std::vector<KernelVariant> route_variants(const vk::Caps& caps) { return plain(caps, Shader::route); }
 
 void record_route(OpContext& context, const RouteArgs& args, const KernelVariant& variant) {
     const Routing& routing = args.routing;
@@ -41,7 +33,7 @@ void record_route(OpContext& context, const RouteArgs& args, const KernelVariant
 }
 
 std::vector<KernelVariant> expert_linear_variants(const vk::Caps& caps) {
-    return plain(caps, Shader::linear_expert);
+    return plain_variants(caps, Shader::linear_expert, 64);
 }
 
 namespace {
@@ -103,7 +95,7 @@ void record_head_linear(OpContext& context, const HeadLinearArgs& args, const Ke
 }
 
 std::vector<KernelVariant> expert_sum_variants(const vk::Caps& caps) {
-    return plain(caps, Shader::expert_sum);
+    return plain_variants(caps, Shader::expert_sum, 64);
 }
 
 void record_expert_sum(OpContext& context, const ExpertSumArgs& args, const KernelVariant& variant) {

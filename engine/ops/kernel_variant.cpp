@@ -19,4 +19,8 @@ std::vector<KernelVariant> subgroup_variants(const vk::Caps& caps, Shader native
     return variants;
 }
 
+std::vector<KernelVariant> plain_variants(const vk::Caps& caps, Shader shader, uint32_t workgroup) {
+    return {{"plain", shader, std::min({workgroup, caps.max_invocations, caps.max_workgroup_x}), 1}};
+}
+
 }  // namespace scoria

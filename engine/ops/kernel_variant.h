@@ -19,6 +19,9 @@ struct KernelVariant {
 std::vector<KernelVariant> subgroup_variants(const vk::Caps& caps, Shader native, Shader emulated,
                                              uint32_t workgroup, bool ballot = false);
 
+/// The one variant of a kernel without subgroups; `workgroup` as above.
+std::vector<KernelVariant> plain_variants(const vk::Caps& caps, Shader shader, uint32_t workgroup);
+
 /// Workgroups for `items` of which each takes `each`.
 constexpr uint64_t groups_for(uint64_t items, uint64_t each) { return (items + each - 1) / each; }
 

@@ -3,12 +3,10 @@
 
 #include "elementwise.push.h"
 
-#include <algorithm>
-
 namespace scoria {
 
 std::vector<KernelVariant> select_variants(const vk::Caps& caps) {
-    return {{"plain", Shader::select, std::min({128u, caps.max_invocations, caps.max_workgroup_x}), 1}};
+    return plain_variants(caps, Shader::select, 128);
 }
 
 void record_select(OpContext& context, const SelectArgs& args, const KernelVariant& variant) {

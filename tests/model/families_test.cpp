@@ -3,9 +3,8 @@
 #include "reference/executor.h"
 #include "support/compare.h"
 #include "support/device.h"
+#include "support/families.h"
 #include "support/golden.h"
-
-#include <set>
 
 using namespace scoria;
 using namespace scoria::test;
@@ -20,71 +19,6 @@ doctest::skip needs_families() {
     const bool few = !variable("SCORIA_FEW_MODELS").empty() && !deep();
     return doctest::skip(few || floor_tier() || !have_fixtures());
 }
-
-const char* const decoders[] = {"llama1",
-                                "llama2",
-                                "llama3",
-                                "llama3.2-tied",
-                                "llama-linear-scaling",
-                                "llama-dynamic-ntk",
-                                "llama-yarn",
-                                "yi",
-                                "deepseek-67b",
-                                "smollm2",
-                                "smollm3",
-                                "mistral",
-                                "qwen2",
-                                "qwen2.5-tied",
-                                "qwen3",
-                                "granite",
-                                "softmax1",
-                                "phi3",
-                                "phi3-longrope",
-                                "phi4",
-                                "hunyuan-dense",
-                                "gpt1",
-                                "gpt2",
-                                "gpt3",
-                                "gpt-neo",
-                                "gpt-j",
-                                "gpt-neox",
-                                "opt",
-                                "opt-350m-style",
-                                "bloom",
-                                "falcon-7b-style",
-                                "falcon2-11b-style",
-                                "falcon-rw-style",
-                                "mpt",
-                                "imagegpt",
-                                "starcoder2",
-                                "stablelm",
-                                "phi",
-                                "palm",
-                                "lamda",
-                                "nemotron",
-                                "olmo",
-                                "olmo2",
-                                "glm4",
-                                "gemma",
-                                "gemma2",
-                                "gemma3-text",
-                                "cohere",
-                                "cohere-plus",
-                                "cohere2",
-                                "mixtral",
-                                "qwen2-moe",
-                                "qwen3-moe",
-                                "olmoe",
-                                "gpt-oss",
-                                "hunyuan-moe",
-                                "hunyuan-large",
-                                "sparse-strided",
-                                "sparse-fixed",
-                                "image-transformer",
-                                "prefix-lm",
-                                "deepseek-v2",
-                                "deepseek-v2-lite",
-                                "deepseek-v3"};
 
 const char* const encoders[] = {"bert", "roberta", "modernbert"};
 
@@ -114,7 +48,7 @@ void check_result(const Safetensors& golden, const std::string& name, const Resu
 }  // namespace
 
 TEST_CASE("reference: decoders from their folders reproduce their goldens" * needs_fixtures()) {
-    for (const std::string& family : chosen(decoders)) {
+    for (const std::string& family : chosen(decoder_fixtures)) {
         CAPTURE(family);
         const std::string folder = fixtures() + "/models/" + family;
         const Model model = open_model(folder);
@@ -135,7 +69,7 @@ TEST_CASE("reference: decoders from their folders reproduce their goldens" * nee
 }
 
 TEST_CASE("vulkan: decoders from their folders reproduce their goldens" * needs_families()) {
-    for (const std::string& family : chosen(decoders)) {
+    for (const std::string& family : chosen(decoder_fixtures)) {
         CAPTURE(family);
         const std::string folder = fixtures() + "/models/" + family;
         Engine engine(std::make_shared<const Model>(open_model(folder)), engine_options(Precision::strict));
