@@ -58,10 +58,15 @@ Planned plan_for(const Model& model, const Graph& graph, const Plan& plan, const
     memory.heap_budget = heap.budget;
     memory.context = options.context ? options.context : std::min(architecture.context, default_context);
     if (table) memory.context = std::min(memory.context, table);
-    const bool whole = architecture.sees_ahead();  // sequences cannot be cut
+    const bool encodes = !architecture.encoder.empty();
+    if (encodes)
+        memory.source =
+            std::min(architecture.encoder[0].context, options.context ? options.context : default_context);
+    const bool whole = architecture.sees_ahead() && !encodes;  // sequences cannot be cut
     planned.layout.tokens =
-        whole ? memory.context
-              : std::min(options.prompt_chunk ? options.prompt_chunk : default_chunk, memory.context);
+        whole     ? memory.context
+        : encodes ? memory.source
+                  : std::min(options.prompt_chunk ? options.prompt_chunk : default_chunk, memory.context);
     const auto place_it = [&] {
         return place_arena(graph, plan, planned.layout.tokens, whole ? planned.layout.tokens : max_outputs,
                            caps);
@@ -72,6 +77,7 @@ Planned plan_for(const Model& model, const Graph& graph, const Plan& plan, const
         planned.placement = place_it();
     }
     if (whole) memory.context = planned.layout.tokens;
+    if (encodes) memory.source = planned.layout.tokens;
     const uint64_t logits_rows = caps.max_binding / (4ull * architecture.logits());
     planned.layout.outputs =
         uint32_t(std::clamp<uint64_t>(logits_rows, 1, whole ? planned.layout.tokens : max_outputs));
@@ -80,8 +86,9 @@ Planned plan_for(const Model& model, const Graph& graph, const Plan& plan, const
     memory.staging = DeviceModel::staging_bytes(caps);
     const auto size_for = [&](uint32_t positions) {
         memory.context = positions;
-        planned.layout.blocks = (positions + kv_block_tokens - 1) / kv_block_tokens;
-        memory.kv = KvCache::bytes(architecture, kv, positions);
+        const uint32_t cached = std::max(positions, memory.source);
+        planned.layout.blocks = (cached + kv_block_tokens - 1) / kv_block_tokens;
+        memory.kv = KvCache::bytes(architecture, kv, cached);
         memory.scratch = planned.placement.bytes + 4ull * architecture.logits() +
                          4ull * planned.layout.words() + sampler_bytes(architecture.logits());
     };

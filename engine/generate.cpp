@@ -238,7 +238,7 @@ void Session::Impl::record_decode(const SampleKind& kind) {
     vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options(true));
     const Batch work = batch(1, 1);
     decode_layer_dispatches = 0;
-    for (size_t i = 0; i < engine.plan.kernels.size(); ++i) {
+    for (size_t i = engine.plan.encoder_kernels; i < engine.plan.kernels.size(); ++i) {
         const uint32_t before = recorder.stats().dispatches;
         work.record(recorder, i);
         if (engine.plan.kernels[i].layer >= 0)

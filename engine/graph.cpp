@@ -1,5 +1,5 @@
-// Builds the graph of decoders. Attention kinds and feed-forward kinds are one small function each, from the
-// (normed) residual stream to the value added to it; a block joins them.
+// Builds the graph of one stack of layers, or of two. Attention kinds and feed-forward kinds are one small
+// function each, from the (normed) residual stream to the value added to it; a block joins them.
 #include "graph.h"
 
 #include "fail.h"
@@ -20,29 +20,61 @@ constexpr NormRoles embedding_norm{"embedding norm", Role::embedding_norm, Role:
                            Role::feed_forward_post_norm_bias},
     head_norm{"head norm", Role::head_norm, Role::head_norm_bias},
     output_norm{"output norm", Role::output_norm, Role::output_norm_bias},
+    cross_norm{"cross norm", Role::cross_norm, Role::cross_norm_bias},
     latent_q_norm{"latent q normed", Role::latent_q_norm, Role::latent_q_norm},
     q_norm{"q normed", Role::q_norm, Role::q_norm_bias}, k_norm{"k normed", Role::k_norm, Role::k_norm_bias};
 
 class Builder {
   public:
-    explicit Builder(const Architecture& architecture) : architecture_(architecture) {}
+    explicit Builder(const Architecture& model) : model_(model), stack_(&model) {}
 
     Graph build() {
-        TensorId stream = embedding();
-        graph_.hidden.push_back(stream);
-        for (layer_ = 0; layer_ < static_cast<int32_t>(architecture_.layers.size()); ++layer_) {
-            stream = block(architecture_.layers[static_cast<size_t>(layer_)], stream);
-            graph_.hidden.push_back(stream);
-        }
-        layer_ = -1;
-        head(stream);
+        if (!model_.encoder.empty()) encoder();
+        head(layers(graph_.hidden));
         return std::move(graph_);
     }
 
   private:
+    const Architecture& stack() const { return *stack_; }
+    bool in_encoder() const { return stack_ != &model_; }
+
+    /// The residual stream after the last layer of the stack.
+    TensorId layers(std::vector<TensorId>& hidden) {
+        TensorId stream = embedding();
+        hidden.push_back(stream);
+        for (layer_ = 0; layer_ < static_cast<int32_t>(stack().layers.size()); ++layer_) {
+            stream = block(stack().layers[static_cast<size_t>(layer_)], stream);
+            hidden.push_back(stream);
+        }
+        layer_ = -1;
+        return stream;
+    }
+
+    /// The encoder, and the keys and values of its output that the decoder's layers will see.
+    void encoder() {
+        stack_ = &model_.encoder.front();
+        TensorId x = layers(graph_.encoder_hidden);
+        if (stack().output_norm) x = norm(output_norm, x);
+        graph_.encoder_last_hidden = x;
+        stack_ = &model_;
+        for (layer_ = 0; layer_ < static_cast<int32_t>(model_.layers.size()); ++layer_) {
+            const Attention& shape = model_.layers[static_cast<size_t>(layer_)].cross;
+            const uint32_t cols = shape.kv_heads * shape.head_dim;
+            const TensorId k =
+                linear("cross k", x, cols, Role::cross_k, optional(shape.k_bias, Role::cross_k_bias));
+            const TensorId v =
+                linear("cross v", x, cols, Role::cross_v, optional(shape.v_bias, Role::cross_v_bias));
+            emit(
+                op::Store{k, v, tensor("cross k stored", cols), cross_slot(model_, uint32_t(layer_)), shape});
+        }
+        layer_ = -1;
+        graph_.encoder_ops = graph_.ops.size();
+    }
+
     TensorId tensor(const std::string& name, uint32_t cols, RowKind rows = RowKind::tokens) {
         const TensorId id{static_cast<uint32_t>(graph_.tensors.size())};
-        graph_.tensors.push_back({layer_ < 0 ? name : cat("layer ", layer_, " ", name), rows, cols});
+        std::string full = layer_ < 0 ? name : cat("layer ", layer_, " ", name);
+        graph_.tensors.push_back({in_encoder() ? "encoder " + full : std::move(full), rows, cols});
         return id;
     }
     /// A tensor shaped as `like`.
@@ -55,7 +87,7 @@ class Builder {
         return op.out;
     }
     /// The weight of `role` in the layer being built; outside the layers, the model's own.
-    WeightRef weight(Role role) const { return {role, layer_}; }
+    WeightRef weight(Role role) const { return {role, layer_, in_encoder()}; }
     std::optional<WeightRef> optional(bool present, Role role) const {
         return present ? std::optional(weight(role)) : std::nullopt;
     }
@@ -66,7 +98,7 @@ class Builder {
                              optional(kind.bias, roles.bias), kind.kind, kind.epsilon, group, weights});
     }
     TensorId norm(const NormRoles& roles, TensorId x) {
-        return norm(architecture_.norm, roles, x, at(x).cols, at(x).cols);
+        return norm(stack().norm, roles, x, at(x).cols, at(x).cols);
     }
     TensorId linear(const std::string& name, TensorId x, uint32_t cols, Role role,
                     std::optional<WeightRef> added = std::nullopt) {
@@ -85,28 +117,28 @@ class Builder {
     }
 
     TensorId embedding() {
-        const uint32_t cols = architecture_.embedding ? architecture_.embedding : architecture_.hidden;
+        const uint32_t cols = stack().embedding ? stack().embedding : stack().hidden;
         TensorId x = emit(op::Embed{tensor("embedding", cols),
-                                    {Role::token_embedding},
+                                    {Role::token_embedding, -1, in_encoder() && stack().vocab != 0},
                                     EmbedBy::token,
-                                    architecture_.embedding_scale});
-        if (architecture_.embedding) x = linear("embedding in", x, architecture_.hidden, Role::embedding_in);
-        if (architecture_.positions) {
-            const TensorId positions =
-                emit(op::Embed{tensor_like("positions", x), {Role::position_embedding}, EmbedBy::position});
+                                    stack().embedding_scale});
+        if (stack().embedding) x = linear("embedding in", x, stack().hidden, Role::embedding_in);
+        if (stack().positions) {
+            const TensorId positions = emit(
+                op::Embed{tensor_like("positions", x), weight(Role::position_embedding), EmbedBy::position});
             x = add("embedding with positions", x, positions);
         }
-        if (architecture_.token_types) {
-            const TensorId types = emit(
-                op::Embed{tensor_like("token types", x), {Role::token_type_embedding}, EmbedBy::token_type});
+        if (stack().token_types) {
+            const TensorId types = emit(op::Embed{tensor_like("token types", x),
+                                                  weight(Role::token_type_embedding), EmbedBy::token_type});
             x = add("embedding with token types", x, types);
         }
-        return architecture_.embedding_norm ? norm(embedding_norm, x) : x;
+        return stack().embedding_norm ? norm(embedding_norm, x) : x;
     }
 
     TensorId block(const Layer& layer, TensorId stream) {
-        const NormPlacement placement = architecture_.placement;
-        const float scale = architecture_.residual_scale;
+        const NormPlacement placement = stack().placement;
+        const float scale = stack().residual_scale;
         if (placement == NormPlacement::parallel || placement == NormPlacement::parallel_2) {
             const TensorId x = norm(attention_norm, stream);
             const TensorId y = placement == NormPlacement::parallel ? x : norm(feed_forward_norm, stream);
@@ -120,6 +152,11 @@ class Builder {
         if (post) x = norm(attention_post_norm, x);
         stream = add("attention residual", stream, x, scale);
         if (placement == NormPlacement::post) stream = norm(attention_post_norm, stream);
+        if (layer.cross.heads) {
+            x = cross_attention(layer.cross, pre ? norm(cross_norm, stream) : stream);
+            stream = add("cross residual", stream, x, scale);
+            if (!pre) stream = norm(cross_norm, stream);
+        }
         x = feed_forward(layer.feed_forward, pre ? norm(feed_forward_norm, stream) : stream);
         if (post) x = norm(feed_forward_post_norm, x);
         stream = add("feed-forward residual", stream, x, scale);
@@ -158,13 +195,31 @@ class Builder {
         q = rope("q rotated", q, shape, shape.heads);
         if (own_kv) k = rope("k rotated", *k, shape, shape.kv_heads);
         normed(shape.qk_norm.after_rope);
-        const TensorId heads = emit(
-            op::Attention{q, k, v, tensor("attention heads", q_cols), uint32_t(layer_), shape,
-                          shape.bias == PositionBias::none ? std::nullopt
-                                                           : std::optional(WeightRef{Role::position_bias, 0}),
-                          optional(shape.sinks, Role::sinks)});
-        return linear("attention out", heads, architecture_.hidden, Role::o,
-                      optional(shape.o_bias, Role::o_bias));
+        const TensorId heads = emit(op::Attention{
+            q, k, v, tensor("attention heads", q_cols), slot(), shape,
+            shape.bias == PositionBias::none ? std::nullopt
+                                             : std::optional(WeightRef{Role::position_bias, 0, in_encoder()}),
+            optional(shape.sinks, Role::sinks)});
+        return linear("attention out", heads, stack().hidden, Role::o, optional(shape.o_bias, Role::o_bias));
+    }
+
+    /// Where the layer's keys and values are cached.
+    uint32_t slot() const {
+        return in_encoder() || model_.bidirectional() ? encoder_slot(model_) : uint32_t(layer_);
+    }
+
+    /// Attention to the encoder's output, whose keys and values stand in the cache.
+    TensorId cross_attention(const Attention& cross, TensorId x) {
+        Attention shape = cross;
+        shape.kv_layer = static_cast<int32_t>(cross_slot(model_, uint32_t(layer_)));
+        const uint32_t cols = shape.heads * shape.head_dim;
+        const TensorId q =
+            linear("cross q", x, cols, Role::cross_q, optional(shape.q_bias, Role::cross_q_bias));
+        const TensorId heads =
+            emit(op::Attention{q, std::nullopt, std::nullopt, tensor("cross heads", cols),
+                               uint32_t(shape.kv_layer), shape, std::nullopt, std::nullopt});
+        return linear("cross out", heads, stack().hidden, Role::cross_o,
+                      optional(shape.o_bias, Role::cross_o_bias));
     }
 
     /// Attention over what is cached in common for all heads (struct Latent), which is one key/value head.
@@ -198,12 +253,11 @@ class Builder {
         q = rope("q rotated", q, common, shape.heads);
         k = rope("k rotated", k, common, 1);
         const TensorId heads =
-            emit(op::Attention{q, k, v, tensor("attention heads", shape.heads * common.head_dim),
-                               uint32_t(layer_), common, std::nullopt, std::nullopt});
+            emit(op::Attention{q, k, v, tensor("attention heads", shape.heads * common.head_dim), slot(),
+                               common, std::nullopt, std::nullopt});
         const TensorId values = emit(op::HeadLinear{heads, tensor("values", shape.heads * latent.value_dim),
                                                     weight(Role::latent_v), shape.heads, latent.rope_dim});
-        return linear("attention out", values, architecture_.hidden, Role::o,
-                      optional(shape.o_bias, Role::o_bias));
+        return linear("attention out", values, stack().hidden, Role::o, optional(shape.o_bias, Role::o_bias));
     }
 
     TensorId feed_forward(const FeedForward& shape, TensorId x) {
@@ -214,7 +268,7 @@ class Builder {
         const TensorId up = linear("up", x, shape.size, Role::up, optional(shape.up_bias, Role::up_bias));
         const TensorId inner = gate ? emit(op::Glu{*gate, up, tensor("gated", shape.size), shape.activation})
                                     : map("activated", up, MapKind::activate, 0, shape.activation);
-        return linear("feed-forward out", inner, architecture_.hidden, Role::down,
+        return linear("feed-forward out", inner, stack().hidden, Role::down,
                       optional(shape.down_bias, Role::down_bias));
     }
 
@@ -235,9 +289,8 @@ class Builder {
         const TensorId gated = emit(op::Glu{gate, up, tensor_like("expert gated", gate), shape.activation,
                                             routing.clamp, routing.gate_slope});
         const TensorId down =
-            experts("expert out", gated, architecture_.hidden, Role::expert_down, Role::expert_down_bias);
-        TensorId sum =
-            emit(op::ExpertSum{down, routes, tensor("experts", architecture_.hidden), routing.used});
+            experts("expert out", gated, stack().hidden, Role::expert_down, Role::expert_down_bias);
+        TensorId sum = emit(op::ExpertSum{down, routes, tensor("experts", stack().hidden), routing.used});
         return routing.shared_size ? add("experts and shared", sum, shared_expert(shape, x)) : sum;
     }
 
@@ -247,36 +300,34 @@ class Builder {
         const TensorId up = linear("shared up", x, routing.shared_size, Role::shared_up);
         const TensorId gated =
             emit(op::Glu{gate, up, tensor("shared gated", routing.shared_size), shape.activation});
-        const TensorId down = linear("shared out", gated, architecture_.hidden, Role::shared_down);
+        const TensorId down = linear("shared out", gated, stack().hidden, Role::shared_down);
         if (!routing.shared_gate) return down;
         const TensorId share = linear("shared expert gate", x, 1, Role::shared_expert_gate);
         return emit(op::Gate{down, share, tensor_like("shared gated out", down)});
     }
 
     void head(TensorId stream) {
-        TensorId x = emit(op::Select{stream, tensor("selected", architecture_.hidden, RowKind::outputs)});
-        if (architecture_.output_norm) x = norm(output_norm, x);
+        TensorId x = emit(op::Select{stream, tensor("selected", stack().hidden, RowKind::outputs)});
+        if (stack().output_norm) x = norm(output_norm, x);
         graph_.last_hidden = graph_.logits = x;
-        if (!architecture_.has_head) return;
-        if (architecture_.head_transform) {
-            x = linear("head", x, architecture_.hidden, Role::head,
-                       optional(architecture_.head_bias, Role::head_bias));
-            x = map("head activated", x, MapKind::activate, 0, architecture_.head_activation);
+        if (!stack().has_head) return;
+        if (stack().head_transform) {
+            x = linear("head", x, stack().hidden, Role::head, optional(stack().head_bias, Role::head_bias));
+            x = map("head activated", x, MapKind::activate, 0, stack().head_activation);
             x = norm(head_norm, x);
         }
-        if (architecture_.embedding)
-            x = linear("embedding out", x, architecture_.embedding, Role::embedding_out);
-        x = linear("logits", x, architecture_.logits(),
-                   architecture_.tied_embeddings ? Role::token_embedding : Role::output,
-                   optional(architecture_.output_bias, Role::output_bias));
-        if (architecture_.logit_scale != 1)
-            x = map("logits scaled", x, MapKind::scale, architecture_.logit_scale);
-        if (architecture_.logit_soft_cap != 0)
-            x = map("logits capped", x, MapKind::soft_cap, architecture_.logit_soft_cap);
+        if (stack().embedding) x = linear("embedding out", x, stack().embedding, Role::embedding_out);
+        x = linear("logits", x, stack().logits(),
+                   stack().tied_embeddings ? Role::token_embedding : Role::output,
+                   optional(stack().output_bias, Role::output_bias));
+        if (stack().logit_scale != 1) x = map("logits scaled", x, MapKind::scale, stack().logit_scale);
+        if (stack().logit_soft_cap != 0)
+            x = map("logits capped", x, MapKind::soft_cap, stack().logit_soft_cap);
         graph_.logits = x;
     }
 
-    const Architecture& architecture_;
+    const Architecture& model_;
+    const Architecture* stack_;  // what is being built: the model, or its encoder
     Graph graph_;
     int32_t layer_ = -1;
 };
@@ -299,6 +350,7 @@ const char* kind_name(const op::ExpertSum&) { return "expert sum"; }
 const char* kind_name(const op::HeadLinear&) { return "head linear"; }
 const char* kind_name(const op::Pack&) { return "pack"; }
 const char* kind_name(const op::Gate&) { return "gate"; }
+const char* kind_name(const op::Store&) { return "store"; }
 
 struct Inputs {
     using Ids = std::vector<TensorId>;
@@ -311,6 +363,7 @@ struct Inputs {
     Ids operator()(const op::ExpertSum& o) const { return {o.x, o.routes}; }
     Ids operator()(const op::Pack& o) const { return {o.a, o.b}; }
     Ids operator()(const op::Gate& o) const { return {o.x, o.gate}; }
+    Ids operator()(const op::Store& o) const { return {o.k, o.v}; }
     template <class Unary> Ids operator()(const Unary& o) const { return {o.x}; }
 };
 

@@ -74,7 +74,7 @@ struct Rope {
     TensorId x, out;
     uint32_t heads, head_dim, rope;
 };
-/// Appends k, v to the cache of `layer` (unless it reads another layer's), then out[t] = softmax(score) V
+/// Appends k, v to the cache slot `layer` (unless it reads another's), then out[t] = softmax(score) V
 /// over the keys that t may see, per head; kv head = head / (heads / kv_heads).
 struct Attention {
     TensorId q;
@@ -83,6 +83,12 @@ struct Attention {
     uint32_t layer;
     scoria::Attention shape;
     std::optional<WeightRef> bias, sinks;
+};
+/// Puts k, v of all tokens into the cache slot `layer`; out is k.
+struct Store {
+    TensorId k, v, out;
+    uint32_t layer;
+    scoria::Attention shape;
 };
 /// out = act(gate) * up; with a clamp c: (clamp(up, c) + 1) g sigmoid(slope g), g = min(gate, c).
 struct Glu {
@@ -141,9 +147,9 @@ struct Gate {
 
 }  // namespace op
 
-using Op =
-    std::variant<op::Embed, op::Norm, op::Linear, op::Map, op::Rope, op::Attention, op::Glu, op::Add,
-                 op::Select, op::Route, op::ExpertLinear, op::ExpertSum, op::HeadLinear, op::Pack, op::Gate>;
+using Op = std::variant<op::Embed, op::Norm, op::Linear, op::Map, op::Rope, op::Attention, op::Glu, op::Add,
+                        op::Select, op::Route, op::ExpertLinear, op::ExpertSum, op::HeadLinear, op::Pack,
+                        op::Gate, op::Store>;
 
 struct Graph {
     std::vector<GraphTensor> tensors;
@@ -152,6 +158,10 @@ struct Graph {
     std::vector<TensorId> hidden;  // [layers + 1]: residual stream before the first layer and after each
     TensorId last_hidden;          // after the final norm, output rows
     TensorId logits;               // [outputs, vocab]
+    // Of encoder-decoders; the encoder's ops come first and are run once per source.
+    size_t encoder_ops = 0;
+    std::vector<TensorId> encoder_hidden;
+    TensorId encoder_last_hidden;
 };
 
 Graph build_graph(const Architecture& architecture);

@@ -12,8 +12,7 @@ uint32_t blocks_for(uint32_t positions) { return (positions + kv_block_tokens - 
 
 KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType type, uint32_t positions)
     : blocks_(blocks_for(positions)) {
-    for (const Layer& layer : architecture.layers) {
-        const Attention a = kernel_attention(layer.attention);
+    for (const Attention& a : cache_slots(architecture)) {
         DeviceKv kv{type, a.kv_heads, a.head_dim, {}};
         if (a.kv_layer >= 0) {  // reads another layer's
             layers_.push_back(std::move(kv));
@@ -32,10 +31,8 @@ KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType ty
 
 uint64_t KvCache::bytes(const Architecture& architecture, KvType type, uint32_t positions) {
     uint64_t total = 0;
-    for (const Layer& layer : architecture.layers) {
-        const Attention a = kernel_attention(layer.attention);
+    for (const Attention& a : cache_slots(architecture))
         if (a.kv_layer < 0) total += blocks_for(positions) * kv_block_bytes(type, a.kv_heads, a.head_dim);
-    }
     return total;
 }
 

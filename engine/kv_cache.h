@@ -1,5 +1,6 @@
-// The paged key-value cache of one session: per layer a pool of blocks of kv_block_tokens positions,
-// sharded at the device's binding limit. Which blocks a sequence owns is its block table's business.
+// The paged key-value cache of one session: per slot (cache_slots: the layers, mostly) a pool of blocks of
+// kv_block_tokens positions, sharded at the device's binding limit. Which blocks a sequence owns is its block
+// table's business.
 #pragma once
 
 #include "architecture.h"
@@ -9,7 +10,7 @@ namespace scoria {
 
 class KvCache {
   public:
-    /// Room for `positions` positions in every layer. Errors: out_of_device_memory.
+    /// Room for `positions` positions in every slot. Errors: out_of_device_memory.
     KvCache(vk::Device& device, const Architecture& architecture, KvType type, uint32_t positions);
 
     const DeviceKv& layer(uint32_t index) const { return layers_[index]; }

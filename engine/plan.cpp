@@ -40,6 +40,7 @@ class Planner {
     size_t qkv_linear(size_t i);
     size_t norm_rope_attention(size_t i);
     size_t rope_attention(size_t i);
+    size_t kv_store(size_t i);
     /// The Glu of two linears T (gate, up) that one kernel can compute, or null.
     template <class T> const op::Glu* glu_of(size_t i) const;
     size_t linear_glu(size_t i);
@@ -115,6 +116,7 @@ const Planner::Row Planner::table[] = {
     {"q+k+v", true, &Planner::qkv_linear},
     {"norm+rope+cache", true, &Planner::norm_rope_attention},
     {"rope+cache", false, &Planner::rope_attention},  // the cache is written nowhere else
+    {"k+v+cache", false, &Planner::kv_store},
     {"gate+up+glu", true, &Planner::linear_glu},
     {"experts' gate+up+glu", true, &Planner::expert_glu},
     {"linear+activation", true, &Planner::linear_activate},
@@ -138,6 +140,7 @@ Plan Planner::run() {
     for (size_t i = 0; i < graph_.ops.size();) {
         size_t taken = 0;
         layer_ = graph_.layers[i];
+        if (i == graph_.encoder_ops) plan_.encoder_kernels = plan_.kernels.size();
         for (const Row& row : table) {
             if (row.fuses && !fusion_) continue;
             pattern_ = row.name;
@@ -282,18 +285,53 @@ size_t Planner::emit_rope_attention(size_t i, const op::Norm* q_norm, const op::
         rope.epsilon = q_norm->epsilon;
     }
     alias(attention->q, q);
-    emit(rope, {q}, {attention->q});
+    if (with_kv || rope_q || q_norm) emit(rope, {q}, {attention->q});
     kernel::Attention kernel{.q = attention->q,
                              .out = attention->out,
                              .layer = cache,
                              .shape = attention->shape,
                              .bias = {},
                              .sinks = {}};
-    const uint32_t span = attention->shape.bias == PositionBias::table ? attention->shape.bias_span : 1;
-    kernel.bias = vector_of(attention->bias, attention->shape.heads * span);
+    kernel.bias = vector_of(attention->bias, attention->shape.heads * attention->shape.bias_cols());
     kernel.sinks = vector_of(attention->sinks, attention->shape.heads);
     emit(kernel, {attention->q}, {attention->out});
     return at_op + 1 - i;
+}
+
+/// linear k, linear v of one input, both into the cache.
+size_t Planner::kv_store(size_t i) {
+    const auto *k = at<op::Linear>(i), *v = at<op::Linear>(i + 1);
+    const auto* store = at<op::Store>(i + 2);
+    if (!store) return 0;
+    define({k->out, v->out});
+    if (fusion_ && same_type({k->weight, v->weight})) {
+        std::optional<VectorId> bias;
+        if (k->bias || v->bias) bias = vector_group({{{k->bias, cols(k->out)}, {v->bias, cols(v->out)}}});
+        emit(kernel::Linear{k->x,
+                            k->out,
+                            cols(k->out) + cols(v->out),
+                            weight_group({k->weight, v->weight}),
+                            bias,
+                            {},
+                            {}},
+             {k->x}, {k->out, v->out});
+    } else {
+        linear(i);
+        linear(i + 1);
+    }
+    alias(store->out, k->out);
+    kernel::RopeCache cache{.q = k->out,
+                            .with_kv = true,
+                            .rotated = store->out,
+                            .layer = store->layer,
+                            .q_norm = {},
+                            .k_norm = {},
+                            .norm_after = false,
+                            .epsilon = 0,
+                            .shape = store->shape};
+    cache.shape.heads = 0;
+    emit(cache, {k->out, v->out}, {store->out});
+    return 3;
 }
 
 template <class T> const op::Glu* Planner::glu_of(size_t i) const {

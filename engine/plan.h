@@ -64,7 +64,7 @@ struct Linear {
     float scale = 1;
 };
 /// Per head: optional norm, optional rotation; q in place, k and v (unless it has none) into the cache. q, k
-/// and v are adjacent columns.
+/// and v are adjacent columns. No heads: k and v alone.
 struct RopeCache {
     TensorId q;  // inputs: q, and k and v beside it if with_kv
     bool with_kv;
@@ -131,6 +131,7 @@ struct Storage {
 
 struct Plan {
     std::vector<PlannedKernel> kernels;
+    size_t encoder_kernels = 0;  // of these, how many first ones are the encoder's
     std::vector<WeightGroup> weight_groups;
     std::vector<VectorGroup> vector_groups;
     std::vector<Placement> placements;  // by graph tensor

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <map>
 
 namespace scoria {
 namespace {
@@ -18,10 +19,49 @@ using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t update_limit = 65536;  // bytes, vkCmdUpdateBuffer
 
+void check_range(std::span<const TokenId> ids, uint32_t vocab) {
+    for (const TokenId id : ids)
+        if (id < 0 || uint32_t(id) >= vocab)
+            fail(Status::bad_argument, "tokens", "expected ids from 0 to ", vocab - 1, ", got ", id);
+}
+
+/// Copies graph tensors of a batch to the host as soon as they stand: later kernels overwrite them.
+class ResultCopies {
+  public:
+    ResultCopies(const Engine::Impl& engine, const Batch& batch) : engine_(engine), batch_(batch) {}
+    void want(TensorId tensor, std::vector<float>& target) { targets_.emplace(tensor, &target); }
+    void record(vk::Recorder& recorder, size_t kernel) {
+        for (const TensorId t : engine_.plan.kernels[kernel].results) {
+            const auto [first, last] = targets_.equal_range(t);
+            if (first == last) continue;
+            const Matrix m = batch_.matrix(t);
+            const uint64_t bytes = 4ull * m.rows * m.cols;
+            buffers_.emplace_back(vk::Buffer(recorder.device(), bytes, vk::MemoryUse::readback), t);
+            recorder.copy(m.view.slice(4ull * m.first, bytes), buffers_.back().first.view());
+        }
+    }
+    /// Appends what was copied to the targets; the batch has run.
+    void collect() {
+        for (const auto& [buffer, tensor] : buffers_) {
+            const auto* floats = reinterpret_cast<const float*>(buffer.mapped().data());
+            const auto [first, last] = targets_.equal_range(tensor);
+            for (auto target = first; target != last; ++target)
+                target->second->insert(target->second->end(), floats, floats + buffer.size() / 4);
+        }
+    }
+
+  private:
+    const Engine::Impl& engine_;
+    const Batch& batch_;
+    std::multimap<TensorId, std::vector<float>*> targets_;
+    std::vector<std::pair<vk::Buffer, TensorId>> buffers_;
+};
+
 }  // namespace
 
 Session::Impl::Impl(Engine::Impl& owner)
-    : engine(owner), cache(owner.device, owner.model->architecture, owner.kv_type(), owner.memory.context) {
+    : engine(owner), cache(owner.device, owner.model->architecture, owner.kv_type(),
+                           std::max(owner.memory.context, owner.memory.source)) {
     const auto device_buffer = [&](uint64_t bytes) {
         return vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
     };
@@ -55,7 +95,8 @@ size_t Session::Impl::body_kernels() const {
     const auto on_outputs = [&](const PlannedKernel& k) {
         return engine.graph.tensors[k.results.front().index].rows == RowKind::outputs;
     };
-    return size_t(std::ranges::find_if(kernels, on_outputs) - kernels.begin());
+    const auto first = kernels.begin() + std::ptrdiff_t(engine.plan.encoder_kernels);
+    return size_t(std::find_if(first, kernels.end(), on_outputs) - kernels.begin());
 }
 
 void Session::Impl::write_words(vk::Recorder& recorder, const vk::Buffer& buffer, uint32_t word,
@@ -74,6 +115,7 @@ void Session::Impl::write_step(vk::Recorder& recorder, std::span<const TokenId> 
     words[STEP_TOKEN_COUNT] = uint32_t(ids.size());
     words[STEP_OUTPUT_COUNT] = uint32_t(outputs.size());
     words[STEP_PREFIX] = prefix;
+    words[STEP_SOURCE] = source;
     for (size_t t = 0; t < ids.size(); ++t) {
         uint32_t* token = &words[STEP_TOKENS + t * STEP_TOKEN_WORDS];
         token[STEP_TOKEN_ID] = uint32_t(ids[t]);
@@ -88,15 +130,19 @@ void Session::Impl::write_step(vk::Recorder& recorder, std::span<const TokenId> 
 /// Runs one batch: `ids` from `position` on, logits of the rows `outputs`. Submissions follow the pacer;
 /// two are in flight at most, so each one's time can be seen from the host.
 void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, const Rows& outputs,
-                              const Capture& capture, std::span<const TokenId> token_types) {
+                              const Capture& capture, std::span<const TokenId> token_types, Stage stage) {
     if (position < prefix && position + ids.size() < prefix)
         fail(Status::bad_argument, "prefix", "expected all its ", prefix, " tokens in one batch, got ",
              ids.size(), " from position ", position, " on");
     reserve_partials(uint32_t(ids.size()));
     const Batch work = batch(uint32_t(ids.size()), uint32_t(outputs.size()));
-    const size_t count = outputs.empty() ? body_kernels() : engine.plan.kernels.size();
-    std::vector<double> costs(count);
-    for (size_t i = 0; i < count; ++i) costs[i] = work.cost(i, position + uint32_t(ids.size()));
+    const size_t first = stage == Stage::encoder ? 0 : engine.plan.encoder_kernels;
+    const size_t end_of_all = stage == Stage::encoder ? engine.plan.encoder_kernels
+                              : outputs.empty()       ? body_kernels()
+                                                      : engine.plan.kernels.size();
+    std::vector<double> costs(end_of_all - first);
+    for (size_t i = 0; i < costs.size(); ++i)
+        costs[i] = work.cost(first + i, std::max(source, position + uint32_t(ids.size())));
 
     struct InFlight {
         vk::Commands commands;
@@ -122,8 +168,8 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
             if (begin == 0) write_step(recorder, ids, position, outputs, token_types);
             double cost = 0;
             for (size_t i = begin; i < end; ++i) {
-                work.record(recorder, i);
-                if (capture) capture(recorder, i);
+                work.record(recorder, first + i);
+                if (capture) capture(recorder, first + i);
                 cost += costs[i];
             }
             if (capture) recorder.make_host_visible();
@@ -142,10 +188,7 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
 }
 
 void Session::Impl::check_ids(std::span<const TokenId> ids) const {
-    const uint32_t vocab = engine.model->architecture.vocab;
-    for (const TokenId id : ids)
-        if (id < 0 || uint32_t(id) >= vocab)
-            fail(Status::bad_argument, "tokens", "expected ids from 0 to ", vocab - 1, ", got ", id);
+    check_range(ids, engine.model->architecture.vocab);
     if (tokens.size() + ids.size() > engine.memory.context)
         fail(Status::context_full, "context", "expected at most ", engine.memory.context - tokens.size(),
              " more tokens in a context of ", engine.memory.context, ", got ", ids.size());
@@ -272,10 +315,13 @@ void Session::Impl::needs_decoder(const char* what) const {
     if (engine.model->architecture.bidirectional())
         fail(Status::unsupported, what, "expected a decoder, got an encoder (",
              engine.model->architecture.family, "), which generates nothing");
+    if (engine.plan.encoder_kernels != 0 && source == 0)
+        fail(Status::bad_argument, what, "expected a source for the encoder first, got none");
 }
 
 void Session::Impl::check_forward(std::span<const TokenId> ids, std::span<const TokenId> token_types) {
     const Architecture& architecture = engine.model->architecture;
+    if (!architecture.encoder.empty()) needs_decoder("forward");
     if (architecture.bidirectional()) {
         tokens.clear();
         computed = 0;
@@ -310,40 +356,53 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states,
         Impl::Rows rows(part.size());
         for (uint32_t t = 0; t < rows.size(); ++t) rows[t] = t;
         const Batch work = s.batch(uint32_t(part.size()), uint32_t(part.size()));
-        // Kernels overwrite their inputs, so results are copied out as soon as they stand.
-        std::vector<std::pair<vk::Buffer, std::vector<float>*>> copies;
-        const auto capture = [&](vk::Recorder& recorder, size_t index) {
-            for (const TensorId t : s.engine.plan.kernels[index].results) {
-                std::vector<float>* target = t == s.engine.graph.logits        ? &result.logits
-                                             : t == s.engine.graph.last_hidden ? &result.last_hidden
-                                                                               : nullptr;
-                if (const auto at = std::ranges::find(s.engine.graph.hidden, t);
-                    hidden_states && at != s.engine.graph.hidden.end())
-                    target = &result.hidden[size_t(at - s.engine.graph.hidden.begin())];
-                if (!target) continue;
-                const Matrix m = work.matrix(t);
-                const uint64_t bytes = 4ull * m.rows * m.cols;
-                copies.emplace_back(vk::Buffer(s.engine.device, bytes, vk::MemoryUse::readback), target);
-                recorder.copy(m.view.slice(4ull * m.first, bytes), copies.back().first.view());
-            }
-        };
+        ResultCopies copies(s.engine, work);
+        for (size_t i = 0; i < result.hidden.size(); ++i)
+            copies.want(s.engine.graph.hidden[i], result.hidden[i]);
+        copies.want(s.engine.graph.last_hidden, result.last_hidden);
+        copies.want(s.engine.graph.logits, result.logits);
         s.logits_ready = false;
-        s.run_chunk(part, uint32_t(s.tokens.size()), rows, capture,
-                    token_types.empty() ? token_types : token_types.subspan(done, part.size()));
-        for (const auto& [buffer, target] : copies) {
-            const auto* floats = reinterpret_cast<const float*>(buffer.mapped().data());
-            target->insert(target->end(), floats, floats + buffer.size() / 4);
-        }
+        s.run_chunk(
+            part, uint32_t(s.tokens.size()), rows,
+            [&](vk::Recorder& recorder, size_t kernel) { copies.record(recorder, kernel); },
+            token_types.empty() ? token_types : token_types.subspan(done, part.size()));
+        copies.collect();
         s.tokens.insert(s.tokens.end(), part.begin(), part.end());
         s.computed = uint32_t(s.tokens.size());
         done += part.size();
     }
-    if (!architecture.has_head) result.last_hidden = result.logits;
+    return result;
+}
+
+ForwardResult Session::encode(std::span<const TokenId> ids, bool hidden_states) {
+    Impl& s = *impl_;
+    const Architecture& architecture = s.engine.model->architecture;
+    if (architecture.encoder.empty())
+        fail(Status::unsupported, "encode", "expected an encoder-decoder, got ", architecture.family);
+    check_range(ids, architecture.vocab);
+    if (ids.empty() || ids.size() > s.engine.memory.source)
+        fail(ids.empty() ? Status::bad_argument : Status::context_full, "encode", "expected 1 to ",
+             s.engine.memory.source, " tokens, got ", ids.size());
+    truncate(0);
+    s.source = 0;
+    ForwardResult result{uint32_t(ids.size()), 0, architecture.hidden, {}, {}, {}};
+    if (hidden_states) result.hidden.resize(s.engine.graph.encoder_hidden.size());
+    const Batch work = s.batch(uint32_t(ids.size()), 0);
+    ResultCopies copies(s.engine, work);
+    for (size_t i = 0; i < result.hidden.size(); ++i)
+        copies.want(s.engine.graph.encoder_hidden[i], result.hidden[i]);
+    copies.want(s.engine.graph.encoder_last_hidden, result.last_hidden);
+    s.run_chunk(
+        ids, 0, {}, [&](vk::Recorder& recorder, size_t kernel) { copies.record(recorder, kernel); }, {},
+        Impl::Stage::encoder);
+    copies.collect();
+    s.source = uint32_t(ids.size());
     return result;
 }
 
 void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer) {
     Impl& s = *impl_;
+    if (s.engine.plan.encoder_kernels != 0) s.needs_decoder("trace");
     s.check_ids(ids);
     if (ids.size() > s.forward_chunk())
         fail(Status::bad_argument, "trace", "expected at most ", s.forward_chunk(), " tokens, got ",
@@ -363,9 +422,10 @@ void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer)
         }
         return packed;
     };
-    for (size_t i = 0; i < s.engine.plan.kernels.size(); ++i) {
+    const size_t first = s.engine.plan.encoder_kernels;
+    for (size_t i = first; i < s.engine.plan.kernels.size(); ++i) {
         vk::Recorder recorder(s.engine.device, s.engine.pipelines, s.engine.recorder_options());
-        if (i == 0) s.write_step(recorder, ids, uint32_t(s.tokens.size()), rows);
+        if (i == first) s.write_step(recorder, ids, uint32_t(s.tokens.size()), rows);
         work.record(recorder, i);
         const vk::Commands commands = recorder.finish();
         s.wait(s.submit(commands));
@@ -379,7 +439,7 @@ void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer)
 void Session::set_prefix(uint32_t length) {
     Impl& s = *impl_;
     const Architecture& architecture = s.engine.model->architecture;
-    if (!architecture.sees_ahead() || architecture.bidirectional())
+    if (architecture.layers[0].attention.mask != Mask::prefix)
         fail(Status::unsupported, "prefix", "expected a prefix language model, got ", architecture.family);
     if (!s.tokens.empty() || length > s.workspace.layout.tokens)
         fail(Status::bad_argument, "prefix", "expected at most ", s.workspace.layout.tokens,

@@ -39,6 +39,7 @@ struct MemoryPlan {
     uint64_t weights = 0, kv = 0, scratch = 0,
              staging = 0;                     // bytes of device allocations (staging: host-visible)
     uint32_t context = 0;                     // positions the KV cache holds
+    uint32_t source = 0;                      // tokens that the encoder takes; 0: there is none
     uint64_t heap_size = 0, heap_budget = 0;  // of the heap that holds them
     uint64_t device_total() const { return weights + kv + scratch + staging; }
     bool fits() const { return device_total() <= heap_budget; }
@@ -163,6 +164,10 @@ class Session {
     /// Errors: bad_argument (an id outside the vocabulary), context_full (nothing is appended),
     /// device_lost, cancelled (tokens computed so far stay).
     void append(std::span<const TokenId> ids, const std::atomic<bool>* cancel = nullptr);
+    /// Encoder-decoders: runs the encoder over all of `ids` and caches what the decoder sees of them; begins
+    /// the decoder's sequence anew. last_hidden and hidden (if asked for) of the result are the encoder's.
+    /// Errors: as append; unsupported, for other models.
+    ForwardResult encode(std::span<const TokenId> ids, bool hidden_states = false);
     /// Samples and appends tokens until something stops it. Needs at least one token appended before.
     /// Errors as above, and non_finite.
     GenerateResult generate(const GenerateOptions& options);

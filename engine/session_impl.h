@@ -32,17 +32,21 @@ struct Session::Impl {
     uint32_t forward_chunk() const { return std::min(workspace.layout.outputs, workspace.layout.tokens); }
     /// What forward() checks before it computes anything.
     void check_forward(std::span<const TokenId> ids, std::span<const TokenId> token_types);
-    /// Errors: unsupported, for an encoder, which `what` makes no sense of.
+    /// Errors: unsupported, for an encoder, which `what` makes no sense of; bad_argument, for a decoder
+    /// without the source that it needs.
     void needs_decoder(const char* what) const;
     /// Kernels that a batch without outputs needs: all before the first that works on output rows.
     size_t body_kernels() const;
+    /// Which kernels run: the encoder's, or all others.
+    enum class Stage : uint8_t { encoder, decoder };
     /// Records writes of `words` from `word` of `buffer` on, in pieces that vkCmdUpdateBuffer takes.
     static void write_words(vk::Recorder& recorder, const vk::Buffer& buffer, uint32_t word,
                             std::span<const uint32_t> words);
     void write_step(vk::Recorder& recorder, std::span<const TokenId> ids, uint32_t position,
                     const Rows& outputs, std::span<const TokenId> token_types = {}) const;
     void run_chunk(std::span<const TokenId> ids, uint32_t position, const Rows& outputs,
-                   const Capture& capture = {}, std::span<const TokenId> token_types = {});
+                   const Capture& capture = {}, std::span<const TokenId> token_types = {},
+                   Stage stage = Stage::decoder);
     void check_ids(std::span<const TokenId> ids) const;
     void reserve_logits(uint32_t rows);
     /// Attention's partial results for a batch of `token_count` tokens; call before recording it.
@@ -83,6 +87,7 @@ struct Session::Impl {
     uint32_t decode_layer_dispatches = 0;
     std::vector<TokenId> tokens;
     uint32_t prefix = 0;            // tokens that see each other
+    uint32_t source = 0;            // tokens that the encoder saw
     uint64_t rotated_length = 0;    // what rotations are for
     uint32_t computed = 0;          // tokens whose keys and values are in the cache
     bool logits_ready = false;      // row 0 of the logits is of tokens[computed - 1]

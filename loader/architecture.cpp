@@ -1,4 +1,4 @@
-// Length-dependent rotary frequencies.
+// What follows from an Architecture: length-dependent rotary frequencies, the cache's slots.
 #include "architecture.h"
 
 #include <cmath>
@@ -15,6 +15,23 @@ std::vector<double> rope_frequencies(const Rope& rope, uint64_t length) {
     std::vector<double> frequencies;
     for (uint32_t i = 0; i < rope.width / 2; ++i) frequencies.push_back(std::pow(base, -2.0 * i / width));
     return frequencies;
+}
+
+std::vector<Attention> cache_slots(const Architecture& architecture) {
+    std::vector<Attention> slots;
+    const auto add = [&](const Attention& attention) { slots.push_back(kernel_attention(attention)); };
+    if (architecture.bidirectional()) {
+        add(architecture.layers.front().attention);
+        return slots;
+    }
+    for (const Layer& layer : architecture.layers) add(layer.attention);
+    if (architecture.encoder.empty()) return slots;
+    for (const Layer& layer : architecture.layers) {
+        add(layer.cross);
+        slots.back().kv_layer = -1;
+    }
+    add(architecture.encoder.front().layers.front().attention);
+    return slots;
 }
 
 }  // namespace scoria

@@ -76,6 +76,8 @@ enum class PositionBias : uint8_t {
     none,
     linear,  // slope[head] (j - i), slopes [heads] (ALiBi, Press et al. 2022)
     table,   // table[head][min(i - j, span - 1)], [heads, span] (T5 and LaMDA buckets, expanded by distance)
+    table_both,  // table[head][span - 1 + clamp(j - i, 1 - span, span - 1)], [heads, 2 span - 1]: T5's
+                 // encoder
 };
 
 /// Keys j that query i sees, beside j <= i (and the window).
@@ -89,6 +91,7 @@ enum class Mask : uint8_t {
     local_block,    // j >= i / stride * stride - summary (Image Transformer, Parmar et al. 2018)
     bidirectional,  // all keys; with a window, those with |i - j| < window
     prefix,         // also keys inside the prefix that comes with the sequence (Raffel et al. 2020)
+    source,         // all keys of the encoder's sequence: cross-attention
 };
 
 /// Norm of q and k heads.
@@ -124,10 +127,16 @@ struct Attention {
     QkNorm qk_norm;
     int32_t rope = 0;  // index into Architecture::ropes; -1: no rotation
     PositionBias bias = PositionBias::none;
-    uint32_t bias_span = 0;  // columns of a table
-    bool sinks = false;      // one more score per head in the softmax's sum, Role::sinks
+    uint32_t bias_span = 0;  // distances that a table tells apart
+    uint32_t bias_cols() const {
+        return bias == PositionBias::table        ? bias_span
+               : bias == PositionBias::table_both ? 2 * bias_span - 1
+                                                  : 1;
+    }
+    bool sinks = false;  // one more score per head in the softmax's sum, Role::sinks
     Latent latent;
-    int32_t kv_layer = -1;  // the layer whose keys and values it reads (Brandon et al. 2024); -1: its own
+    int32_t kv_layer = -1;  // the layer (cache slot) whose keys and values it reads (Brandon et al. 2024);
+                            // -1: its own
     bool operator==(const Attention&) const = default;
 };
 
@@ -174,6 +183,7 @@ inline Attention kernel_attention(Attention attention) {
 struct Layer {
     bool attention_norm = true;  // false: without the norm before attention (ModernBERT's first layer)
     Attention attention;
+    Attention cross;  // to the encoder's output, between the two others; 0 heads: none
     FeedForward feed_forward;
     bool operator==(const Layer&) const = default;
 };
@@ -192,9 +202,10 @@ struct Architecture {
     bool output_norm = true;
     uint32_t outputs = 0;  // rows of Role::output, so logits, where not `vocab` (ImageGPT); 0: vocab
     uint32_t logits() const { return !has_head ? hidden : outputs ? outputs : vocab; }
-    /// A sequence, or its prefix, is computed at once.
+    /// A sequence, its source, or its prefix, is computed at once.
     bool sees_ahead() const {
-        return bidirectional() || (!layers.empty() && layers[0].attention.mask == Mask::prefix);
+        return bidirectional() || !encoder.empty() ||
+               (!layers.empty() && layers[0].attention.mask == Mask::prefix);
     }
     /// An encoder: nothing is generated.
     bool bidirectional() const { return !layers.empty() && layers[0].attention.mask == Mask::bidirectional; }
@@ -208,7 +219,21 @@ struct Architecture {
     float logit_soft_cap = 0;      // c of logits = c tanh(logits / c), after the scale; 0: none
     std::vector<Rope> ropes;
     std::vector<Layer> layers;
+    // Encoder-decoders: one more stack, whose output the layers' `cross` sees. It has no head, and the
+    // decoder's token embedding (vocab is 0).
+    std::vector<Architecture> encoder;
+    uint32_t decoder_start = 0;  // the token that the decoder's sequence begins with
     bool operator==(const Architecture&) const = default;
 };
+
+/// What is cached, by slot: the layers' keys and values, then those of their cross-attention; at last the
+/// encoder's, whose layers take turns in one slot. An encoder alone has that one only.
+std::vector<Attention> cache_slots(const Architecture& architecture);
+inline uint32_t cross_slot(const Architecture& architecture, uint32_t layer) {
+    return uint32_t(architecture.layers.size()) + layer;
+}
+inline uint32_t encoder_slot(const Architecture& architecture) {
+    return architecture.bidirectional() ? 0 : 2 * uint32_t(architecture.layers.size());
+}
 
 }  // namespace scoria

@@ -147,17 +147,18 @@ uint32_t bucket_of(uint32_t distance, uint32_t buckets, uint32_t most) {
 class Binder {
   public:
     Binder(const Architecture& architecture, std::span<const std::span<const TensorRow>> rows,
-           Catalog& catalog, const GatheredTensors& source)
-        : architecture_(architecture), rows_(rows), catalog_(catalog), source_(source) {}
+           Catalog& catalog, const GatheredTensors& source, BoundWeights& bound)
+        : architecture_(architecture), rows_(rows), catalog_(catalog), source_(source), bound_(bound) {}
 
-    BoundWeights take(Synthesised synthesised) {
+    /// The weights of one stack; `encoder` says which.
+    void take(Synthesised& synthesised, bool encoder) {
         for (const RoleRule& rule : role_rules()) {
             const size_t count = rule.of_layer ? architecture_.layers.size() : 1;
             for (size_t i = 0; i < count; ++i) {
                 const Layer& layer = rule.of_layer ? architecture_.layers[i] : no_layer_;
                 const RoleShape shape = rule.shape(architecture_, layer, i);
                 if (shape.rows == 0) continue;
-                const WeightRef ref{rule.role, rule.of_layer ? static_cast<int32_t>(i) : -1};
+                const WeightRef ref{rule.role, rule.of_layer ? static_cast<int32_t>(i) : -1, encoder};
                 const auto made = synthesised.find(ref);
                 if (made != synthesised.end())
                     add_values(ref, shape, role_name(ref.role), std::move(made->second));
@@ -165,7 +166,6 @@ class Binder {
                     add_stored(ref, shape, layer.attention);
             }
         }
-        return std::move(bound_);
     }
 
   private:
@@ -186,7 +186,8 @@ class Binder {
     }
 
     void add_row(WeightRef ref, const RoleShape& shape, const Attention& attention, const TensorRow& row) {
-        if (row.layout == Layout::buckets) return add_buckets(ref, shape, row);
+        if (row.layout == Layout::buckets)
+            return add_buckets(ref, shape, row, attention.bias == PositionBias::table_both);
         const Frame frame = shape.vector
                                 ? Frame{shape.cols, 1, shape.groups, true, ref.role, attention}
                                 : Frame{shape.rows, shape.cols, shape.groups, false, ref.role, attention};
@@ -249,21 +250,24 @@ class Binder {
         return *tensor;
     }
 
-    void add_buckets(WeightRef ref, const RoleShape& shape, const TensorRow& row) {
+    void add_buckets(WeightRef ref, const RoleShape& shape, const TensorRow& row, bool both) {
         const std::string name = tensor_name(row.name, ref.layer);
         const StoredTensor& tensor = *catalog_.take(name);
         const uint32_t buckets = tensor.shape.empty() ? 0 : static_cast<uint32_t>(tensor.shape[0]);
-        const uint32_t most = shape.cols - 1;
-        if (tensor.shape.size() != 2 || tensor.shape[1] != shape.rows || buckets / 2 >= most || buckets < 2 ||
+        const uint32_t most = (shape.cols - 1) / (both ? 2 : 1), usable = both ? buckets / 2 : buckets;
+        if (tensor.shape.size() != 2 || tensor.shape[1] != shape.rows || usable / 2 >= most || usable < 2 ||
             tensor_type_info(tensor.type).block != 1)
             fail(Status::bad_file, catalog_.format(), "tensor ", name, ": expected [buckets, ", shape.rows,
                  "], got ", shape_text(tensor.shape));
         const std::vector<float> stored = source_.floats(tensor);
         std::vector<float> table(size_t{shape.rows} * shape.cols);
         for (size_t head = 0; head < shape.rows; ++head)
-            for (uint32_t distance = 0; distance < shape.cols; ++distance)
-                table[head * shape.cols + distance] =
-                    stored[bucket_of(distance, buckets, most) * size_t{shape.rows} + head];
+            for (uint32_t col = 0; col < shape.cols; ++col) {
+                const bool ahead = both && col > most;  // the key is after the query
+                const uint32_t distance = !both ? col : ahead ? col - most : most - col;
+                const uint32_t bucket = bucket_of(distance, usable, most) + (ahead ? usable : 0);
+                table[head * shape.cols + col] = stored[bucket * size_t{shape.rows} + head];
+            }
         add_values(ref, shape, name, std::move(table));
     }
 
@@ -286,7 +290,7 @@ class Binder {
     Catalog& catalog_;
     const GatheredTensors& source_;
     const Layer no_layer_;
-    BoundWeights bound_;
+    BoundWeights& bound_;
 };
 
 }  // namespace
@@ -340,8 +344,13 @@ std::vector<TensorView> Catalog::rest() const {
 }
 
 BoundWeights bind_weights(const Architecture& architecture, std::span<const std::span<const TensorRow>> rows,
-                          Synthesised synthesised, Catalog& catalog, const GatheredTensors& source) {
-    return Binder(architecture, rows, catalog, source).take(std::move(synthesised));
+                          std::span<const std::span<const TensorRow>> encoder_rows, Synthesised synthesised,
+                          Catalog& catalog, const GatheredTensors& source) {
+    BoundWeights bound;
+    Binder(architecture, rows, catalog, source, bound).take(synthesised, false);
+    for (const Architecture& encoder : architecture.encoder)
+        Binder(encoder, encoder_rows, catalog, source, bound).take(synthesised, true);
+    return bound;
 }
 
 }  // namespace scoria

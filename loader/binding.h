@@ -30,7 +30,8 @@ enum class Layout : uint8_t {
     experts_gate_up_columns,  // [E, C, 2n]: per expert gate in even columns, up in odd ones
     q_rope_last,              // [R, C], the rotating elements of a head after its others (DeepSeek)
     latent_kv_b,              // per head: rows of its keys, then of its values; [.., kv_rank]
-    buckets,                  // [buckets, R]: relative-position buckets, to be expanded by distance
+    buckets,                  // [buckets, R]: relative-position buckets, to be expanded by distance; of both
+                              // directions, half of them each
 };
 
 /// The name of a role's tensor, '#' standing for the layer. Rows of the same role are alternatives.
@@ -68,10 +69,11 @@ struct BoundWeights {
 /// "model.layers.3.mlp.up.weight" of "model.layers.#.mlp.up.weight".
 std::string tensor_name(std::string_view pattern, int32_t layer, uint32_t expert = 0);
 
-/// Finds every weight that the architecture has. `source` reads the tables that are expanded. Errors:
-/// bad_file for a tensor that is missing or of another shape (name, expected, got); unsupported for a type
-/// that cannot be laid out so.
+/// Finds every weight that the architecture has, those of its encoder by rows of their own. `source` reads
+/// the tables that are expanded. Errors: bad_file for a tensor that is missing or of another shape (name,
+/// expected, got); unsupported for a type that cannot be laid out so.
 BoundWeights bind_weights(const Architecture& architecture, std::span<const std::span<const TensorRow>> rows,
-                          Synthesised synthesised, Catalog& catalog, const GatheredTensors& source);
+                          std::span<const std::span<const TensorRow>> encoder_rows, Synthesised synthesised,
+                          Catalog& catalog, const GatheredTensors& source);
 
 }  // namespace scoria

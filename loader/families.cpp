@@ -56,12 +56,7 @@ Activation read_activation(const Family& family, const Settings& settings) {
     const std::string name = settings.text(field);
     if (name.empty()) return family.activation;
     if (family.gelu_is_tanh && name == "gelu") return Activation::gelu_tanh;
-    const auto known = std::ranges::find(activation_names, name, &ActivationName::name);
-    if (known != std::end(activation_names)) return known->activation;
-    std::string all;
-    for (const ActivationName& each : activation_names) all += cat(all.empty() ? "" : ", ", each.name);
-    fail(Status::unsupported, settings.where(), settings.full_name(field), ": expected one of ", all,
-         ", got ", name);
+    return activation_named(settings, field, name);
 }
 
 Norm read_norm(const Family& family, const Settings& settings) {
@@ -177,6 +172,15 @@ bool bias_by(const Bias& bias, const Settings& settings, bool present) {
 
 }  // namespace
 
+Activation activation_named(const Settings& settings, const char* field, const std::string& name) {
+    const auto known = std::ranges::find(activation_names, name, &ActivationName::name);
+    if (known != std::end(activation_names)) return known->activation;
+    std::string all;
+    for (const ActivationName& each : activation_names) all += cat(all.empty() ? "" : ", ", each.name);
+    fail(Status::unsupported, settings.where(), settings.full_name(field), ": expected one of ", all,
+         ", got ", name);
+}
+
 const Family& find_family(std::span<const Family> families, const std::string& name, const std::string& where,
                           std::string_view key) {
     const Family* nearest = nullptr;
@@ -235,32 +239,76 @@ void assign_ropes(const Family& family, const Settings& settings, Architecture& 
                              (!listed.empty() ? listed[i] != 0 : every == 0 || (i + 1) % every != 0);
         attention.rope = !rotates ? -1 : attention.window != 0 && architecture.ropes.size() > 1 ? 1 : 0;
     }
+    for (Architecture& encoder : architecture.encoder) assign_ropes(family, settings, encoder);
 }
 
 void set_biases(const Family& family, const Settings& settings, const Catalog& catalog,
                 Architecture& architecture) {
-    const auto present = [&](Role role, int32_t layer) {
-        for (const std::span<const TensorRow> rows : family.tensors)
-            for (const TensorRow& row : rows)
-                if (row.role == role && catalog.find(tensor_name(row.name, layer)) != nullptr) return true;
-        return false;
-    };
-    architecture.output_bias = bias_by(family.output_bias, settings, present(Role::output_bias, -1));
-    for (size_t i = 0; i < architecture.layers.size(); ++i) {
-        const auto bias = [&](const Bias& rule, Role role) {
-            return bias_by(rule, settings, present(role, static_cast<int32_t>(i)));
+    const auto set = [&](std::span<const std::span<const TensorRow>> tensors, Architecture& stack) {
+        const auto bias = [&](const Bias& rule, Role role, int32_t layer) {
+            bool present = false;
+            for (const std::span<const TensorRow> rows : tensors)
+                for (const TensorRow& row : rows)
+                    present = present || (row.role == role && catalog.find(tensor_name(row.name, layer)));
+            return bias_by(rule, settings, present);
         };
-        Attention& attention = architecture.layers[i].attention;
-        attention.q_bias = bias(family.qkv_bias, Role::q_bias);
-        attention.k_bias = bias(family.qkv_bias, Role::k_bias);
-        attention.v_bias = bias(family.qkv_bias, Role::v_bias);
-        attention.o_bias = bias(family.o_bias, Role::o_bias);
-        FeedForward& feed_forward = architecture.layers[i].feed_forward;
-        if (feed_forward.size == 0) continue;
-        feed_forward.gate_bias = feed_forward.gated && bias(family.feed_forward_bias, Role::gate_bias);
-        feed_forward.up_bias = bias(family.feed_forward_bias, Role::up_bias);
-        feed_forward.down_bias = bias(family.feed_forward_bias, Role::down_bias);
+        stack.output_bias = stack.has_head && bias(family.output_bias, Role::output_bias, -1);
+        for (int32_t i = 0; i < static_cast<int32_t>(stack.layers.size()); ++i) {
+            Layer& layer = stack.layers[static_cast<size_t>(i)];
+            layer.attention.q_bias = bias(family.qkv_bias, Role::q_bias, i);
+            layer.attention.k_bias = bias(family.qkv_bias, Role::k_bias, i);
+            layer.attention.v_bias = bias(family.qkv_bias, Role::v_bias, i);
+            layer.attention.o_bias = bias(family.o_bias, Role::o_bias, i);
+            layer.cross.q_bias = bias(family.qkv_bias, Role::cross_q_bias, i);
+            layer.cross.k_bias = bias(family.qkv_bias, Role::cross_k_bias, i);
+            layer.cross.v_bias = bias(family.qkv_bias, Role::cross_v_bias, i);
+            layer.cross.o_bias = layer.cross.heads != 0 && bias(family.o_bias, Role::cross_o_bias, i);
+            FeedForward& feed_forward = layer.feed_forward;
+            if (feed_forward.size == 0) continue;
+            feed_forward.gate_bias = feed_forward.gated && bias(family.feed_forward_bias, Role::gate_bias, i);
+            feed_forward.up_bias = bias(family.feed_forward_bias, Role::up_bias, i);
+            feed_forward.down_bias = bias(family.feed_forward_bias, Role::down_bias, i);
+        }
+    };
+    set(family.tensors, architecture);
+    for (Architecture& encoder : architecture.encoder) set(family.encoder_tensors, encoder);
+}
+
+void add_encoder(Architecture& architecture, uint32_t decoder_layers) {
+    Architecture encoder = architecture;
+    encoder.vocab = 0;
+    encoder.has_head = false;
+    for (Layer& layer : encoder.layers) layer.attention.mask = Mask::bidirectional;
+    architecture.layers.resize(1);
+    Layer& layer = architecture.layers[0];
+    layer.cross = layer.attention;
+    layer.cross.mask = Mask::source;
+    layer.cross.rope = -1;
+    architecture.layers.resize(decoder_layers, Layer(layer));
+    architecture.encoder = {std::move(encoder)};
+}
+
+void use_buckets(Architecture& architecture, uint32_t most_distance, bool both) {
+    for (Layer& layer : architecture.layers) {
+        layer.attention.bias = both ? PositionBias::table_both : PositionBias::table;
+        layer.attention.bias_span = most_distance + 1;
     }
+}
+
+std::vector<float> sinusoids(const Settings& settings, uint32_t positions, uint32_t hidden, bool by_turns) {
+    if (uint64_t{positions} * hidden > most_table)
+        settings.wrong(settings.name_of(Field::context), "a table of at most 2^26 numbers");
+    std::vector<float> table;
+    table.reserve(size_t{positions} * hidden);
+    const uint32_t sines = (hidden + 1) / 2;
+    for (uint32_t t = 0; t < positions; ++t)
+        for (uint32_t k = 0; k < hidden; ++k) {
+            const uint32_t pair = by_turns ? k / 2 : k % sines;
+            const double angle = t * std::pow(10000.0, -2.0 * pair / hidden);
+            table.push_back(
+                static_cast<float>((by_turns ? k % 2 == 0 : k < sines) ? std::sin(angle) : std::cos(angle)));
+        }
+    return table;
 }
 
 void set_scale(Architecture& architecture, double scale) {

@@ -40,8 +40,9 @@ using Adjust = void (*)(Reading& reading);
 struct Family {
     const char* name;                                   // model_type or general.architecture
     std::array<std::span<const TensorRow>, 5> tensors;  // of a role in several, the first that the file has
-    const char* prefix = "";                            // some files leave it out of all names
-    uint32_t context = 0;                               // where the file names none; 0: it must
+    std::array<std::span<const TensorRow>, 1> encoder_tensors = {};  // of an encoder-decoder's encoder
+    const char* prefix = "";                                         // some files leave it out of all names
+    uint32_t context = 0;                                            // where the file names none; 0: it must
 
     NormKind norm = NormKind::rms;
     bool norm_weight = true, norm_bias = false;
@@ -74,6 +75,7 @@ struct Family {
     bool positions = false;  // learned
     bool embedding_norm = false, root_embedding_scale = false;
     Bias output_bias = {};
+    bool output_unties = false;  // an output tensor counts whatever tie_word_embeddings says
 
     Adjust adjust = nullptr;
 };
@@ -87,6 +89,15 @@ const Family& find_family(std::span<const Family> families, const std::string& n
 
 /// All that the settings say, but positions (ropes), biases and ties.
 Architecture describe(const Family& family, const Settings& settings);
+
+/// The activation of that name. Errors: unsupported, naming all.
+Activation activation_named(const Settings& settings, const char* field, const std::string& name);
+
+/// What was read as one stack becomes the encoder, which sees all of its sequence, and a decoder of
+/// `decoder_layers` such layers with cross-attention.
+void add_encoder(Architecture& architecture, uint32_t decoder_layers);
+/// T5's buckets (Raffel et al. 2020) in every layer, one table for all; of both directions in encoders.
+void use_buckets(Architecture& architecture, uint32_t most_distance, bool both);
 
 /// Sets every layer's Attention::rope: which of `ropes` by its window, -1 where it does not rotate.
 void assign_ropes(const Family& family, const Settings& settings, Architecture& architecture);
@@ -105,5 +116,10 @@ void make_first_dense(Architecture& architecture, uint32_t count, uint32_t size)
 std::vector<float> alibi_slopes(uint32_t heads);
 /// Gives every layer ALiBi instead of rotation; slopes times `scale`.
 void use_alibi(Reading& reading, double scale = 1);
+
+constexpr uint64_t most_table = 1 << 26;  // numbers that are made, not read
+/// Sine and cosine of positions (Vaswani et al. 2017, section 3.5), [positions, hidden]: by turns, or all
+/// sines first. Errors: bad_file, for a table of more than most_table numbers.
+std::vector<float> sinusoids(const Settings& settings, uint32_t positions, uint32_t hidden, bool by_turns);
 
 }  // namespace scoria

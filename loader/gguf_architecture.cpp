@@ -160,7 +160,8 @@ ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors) {
     set_biases(family, keys, catalog, architecture);
     architecture.tied_embeddings = catalog.find("output.weight") == nullptr;
     keys.refuse_unknown(is_harmless_key);
-    model.bound = bind_weights(architecture, family.tensors, std::move(synthesised), catalog, tensors);
+    model.bound = bind_weights(architecture, family.tensors, family.encoder_tensors, std::move(synthesised),
+                               catalog, tensors);
     model.unused = catalog.rest();
     return model;
 }

@@ -208,8 +208,8 @@ std::span<const Family> llama_families() {
 std::span<const Family> hugging_face_families() {
     static const std::vector<Family> families = [] {
         std::vector<Family> all;
-        for (const auto part :
-             {llama_families(), gpt_families(), expert_families(), encoder_families(), own_families()})
+        for (const auto part : {llama_families(), gpt_families(), expert_families(), encoder_families(),
+                                encoder_decoder_families(), own_families()})
             all.insert(all.end(), part.begin(), part.end());
         return all;
     }();

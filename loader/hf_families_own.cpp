@@ -12,7 +12,6 @@ namespace {
 using Layers = WindowRule::Layers;
 
 constexpr Routing softmax_experts{};
-constexpr uint64_t most_table = 1 << 26;  // numbers that are made, not read
 
 /// "Attention is off by one" (Miller 2023): a sink of score 0, so exp(0) = 1 in the sum.
 void adjust_softmax1(Reading& r) {
@@ -42,12 +41,9 @@ void adjust_lamda(Reading& r) {
         r.settings.wrong(name, cat(table->shape[0], " as in rel_bias.weight"));
     if (uint64_t{most} * r.architecture.layers.front().attention.heads > most_table)
         r.settings.wrong("relative_attention_max_distance", "a table of at most 2^26 numbers");
-    for (Layer& layer : r.architecture.layers) {
-        layer.attention.bias = PositionBias::table;
-        layer.attention.bias_span = most + 1;
-        layer.attention.scale =
-            static_cast<float>(r.settings.positive("attention_scale", double{layer.attention.scale}));
-    }
+    use_buckets(r.architecture, most, false);
+    set_scale(r.architecture,
+              r.settings.positive("attention_scale", double{r.architecture.layers[0].attention.scale}));
 }
 
 void adjust_gpt3(Reading& r) { expect_text(r.settings, "attention_pattern", "dense_banded"); }

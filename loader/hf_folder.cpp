@@ -137,8 +137,10 @@ ConfiguredModel read_model(const Settings& config, Catalog& catalog, const Gathe
         for (const TensorRow& row : rows)
             has_output = has_output || (row.role == Role::output && catalog.find(row.name) != nullptr);
     architecture.tied_embeddings = config.flag("tie_word_embeddings", !has_output);
+    if (family.output_unties && has_output) architecture.tied_embeddings = false;
     config.refuse_unknown(is_harmless_field);
-    model.bound = bind_weights(architecture, family.tensors, std::move(synthesised), catalog, tensors);
+    model.bound = bind_weights(architecture, family.tensors, family.encoder_tensors, std::move(synthesised),
+                               catalog, tensors);
     return model;
 }
 

@@ -25,6 +25,8 @@ const Latent& latent(const L& l) { return l.attention.latent; }
 uint32_t keys(const L& l) {
     return own_keys(l) && latent(l).kv_rank == 0 ? l.attention.kv_heads * l.attention.head_dim : 0;
 }
+uint32_t cross_queries(const L& l) { return l.cross.heads * l.cross.head_dim; }
+uint32_t cross_keys(const L& l) { return l.cross.kv_heads * l.cross.head_dim; }
 uint32_t dense(const L& l) { return l.feed_forward.size; }
 const Routing& routing(const L& l) { return l.feed_forward.routing; }
 uint32_t expert_rows(const L& l) { return routing(l).experts * routing(l).size; }
@@ -48,8 +50,8 @@ RoleShape k_norm(const L& l, bool wanted) {
 RoleShape position_bias(const A& a, const L& l, size_t index) {
     const Attention& attention = l.attention;
     if (attention.bias == PositionBias::linear) return vector(index == 0, attention.heads);
-    const bool table = attention.bias == PositionBias::table && index == 0 && !a.layers.empty();
-    return table ? matrix(attention.heads, attention.bias_span) : RoleShape{};
+    const bool table = attention.bias != PositionBias::none && index == 0 && !a.layers.empty();
+    return table ? matrix(attention.heads, attention.bias_cols()) : RoleShape{};
 }
 
 #define SCORIA_SHAPE(expression) \
@@ -138,9 +140,19 @@ constexpr RoleRule rules[] = {
                          l.attention.heads))},
     {Role::latent_v, true,
      SCORIA_SHAPE(matrix(l.attention.heads* latent(l).value_dim, latent(l).kv_rank, l.attention.heads))},
+    {Role::cross_norm, true, SCORIA_SHAPE(vector(l.cross.heads != 0 && a.norm.weight, a.hidden))},
+    {Role::cross_norm_bias, true, SCORIA_SHAPE(vector(l.cross.heads != 0 && a.norm.bias, a.hidden))},
+    {Role::cross_q, true, SCORIA_SHAPE(matrix(cross_queries(l), a.hidden))},
+    {Role::cross_k, true, SCORIA_SHAPE(matrix(cross_keys(l), a.hidden))},
+    {Role::cross_v, true, SCORIA_SHAPE(matrix(cross_keys(l), a.hidden))},
+    {Role::cross_o, true, SCORIA_SHAPE(matrix(l.cross.heads ? a.hidden : 0, cross_queries(l)))},
+    {Role::cross_q_bias, true, SCORIA_SHAPE(vector(l.cross.q_bias, cross_queries(l)))},
+    {Role::cross_k_bias, true, SCORIA_SHAPE(vector(l.cross.k_bias, cross_keys(l)))},
+    {Role::cross_v_bias, true, SCORIA_SHAPE(vector(l.cross.v_bias, cross_keys(l)))},
+    {Role::cross_o_bias, true, SCORIA_SHAPE(vector(l.cross.o_bias, a.hidden))},
 };
 #undef SCORIA_SHAPE
-static_assert(std::size(rules) == static_cast<size_t>(Role::latent_v) + 1);
+static_assert(std::size(rules) == static_cast<size_t>(Role::cross_o_bias) + 1);
 
 }  // namespace
 

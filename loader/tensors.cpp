@@ -100,8 +100,18 @@ constexpr const char* role_names[] = {
     "latent_kv_norm",
     "latent_k",
     "latent_v",
+    "cross_norm",
+    "cross_norm_bias",
+    "cross_q",
+    "cross_k",
+    "cross_v",
+    "cross_o",
+    "cross_q_bias",
+    "cross_k_bias",
+    "cross_v_bias",
+    "cross_o_bias",
 };
-static_assert(std::size(role_names) == static_cast<size_t>(Role::latent_v) + 1);
+static_assert(std::size(role_names) == static_cast<size_t>(Role::cross_o_bias) + 1);
 
 }  // namespace
 

@@ -74,12 +74,23 @@ enum class Role : uint8_t {
     latent_kv_norm,               // [kv_rank]
     latent_k,                     // [heads * kv_rank, head_dim - rope_dim]
     latent_v,                     // [heads * value_dim, kv_rank]; then o is [hidden, heads * value_dim]
+    cross_norm,                   // [hidden]; before cross-attention, or after it (post)
+    cross_norm_bias,              // [hidden]
+    cross_q,                      // as q, k, v, o
+    cross_k,
+    cross_v,
+    cross_o,
+    cross_q_bias,
+    cross_k_bias,
+    cross_v_bias,
+    cross_o_bias,
 };
 const char* role_name(Role role);
 
 struct WeightRef {
     Role role;
-    int32_t layer = -1;  // -1: not of a layer
+    int32_t layer = -1;    // -1: not of a layer
+    bool encoder = false;  // of Architecture::encoder
     auto operator<=>(const WeightRef&) const = default;
 };
 

@@ -28,8 +28,10 @@ layout(constant_id = ATTENTION_SINKS) const bool SINKS = false;
 #define MASK_LOCAL_BLOCK 6
 #define MASK_BIDIRECTIONAL 7
 #define MASK_PREFIX 8
+#define MASK_SOURCE 9
 #define BIAS_LINEAR 1
 #define BIAS_TABLE 2
+#define BIAS_TABLE_BOTH 3
 
 layout(binding = 0) readonly buffer Q { float q[]; };
 layout(binding = 1) readonly buffer Step { uint step_words[]; };
@@ -74,6 +76,7 @@ Row row_at(uint row, uint kv_head) {
         if (push.window != 0) end = min(end, position + push.window);
     }
     if (MASK == MASK_PREFIX) end = max(end, step_words[STEP_PREFIX]);
+    if (MASK == MASK_SOURCE) end = step_words[STEP_SOURCE];
     r.count = exists ? end - r.low : 0;
     return r;
 }
@@ -94,6 +97,10 @@ float score_of(float product, uint head, uint position, uint key) {
     if (SOFT_CAP) score = push.soft_cap * tanh_safe(score / push.soft_cap);
     if (BIAS == BIAS_LINEAR) score -= bias[head] * float(position - key);
     if (BIAS == BIAS_TABLE) score += bias[head * push.bias_span + min(position - key, push.bias_span - 1)];
+    if (BIAS == BIAS_TABLE_BOTH) {
+        const int most = int(push.bias_span) - 1, distance = clamp(int(key) - int(position), -most, most);
+        score += bias[head * uint(2 * most + 1) + uint(most + distance)];
+    }
     return score;
 }
 

@@ -27,7 +27,7 @@ struct AttentionPush {
     uint first_part, parts;      // this dispatch's partial results among all; parts == 1: writes `out` itself
     uint window;                 // 0: all earlier keys
     uint stride, summary;        // of the mask
-    uint bias_span;              // columns of a table of biases
+    uint bias_span;              // distances in a table of biases
     float scale, soft_cap;
 };
 

@@ -6,6 +6,7 @@
 //   word 2                    status bits, set by the device (STEP_STATUS_*), cleared by the host
 //   word 3                    step: counts sampled tokens since the host last wrote (result ring slot)
 //   word 4                    tokens of the prefix that see each other; 0 but for prefix language models
+//   word 5                    tokens of the encoder's sequence, which cross-attention sees
 //   STEP_TOKENS + 4 t ...     per token: id, position, table, sampler slot
 //                             `table` is the word of this buffer where the block table of the token's
 //                             sequence starts; entry p / kv_block_tokens is a physical block id
@@ -18,6 +19,7 @@
 #define STEP_STATUS 2
 #define STEP_INDEX 3
 #define STEP_PREFIX 4
+#define STEP_SOURCE 5
 #define STEP_TOKENS 16
 #define STEP_TOKEN_WORDS 4
 #define STEP_TOKEN_ID 0

@@ -14,6 +14,7 @@ namespace scoria::reference {
 
 /// Whether the query at position i sees key j.
 inline bool sees(const scoria::Attention& shape, size_t prefix, size_t i, size_t j) {
+    if (shape.mask == Mask::source) return true;
     if (shape.mask == Mask::prefix) return j <= i || j < prefix;
     if (j > i && shape.mask != Mask::bidirectional) return false;
     if (shape.window && (i > j ? i - j : j - i) >= shape.window) return false;
@@ -25,6 +26,7 @@ inline bool sees(const scoria::Attention& shape, size_t prefix, size_t i, size_t
     case Mask::causal:
     case Mask::bidirectional:
     case Mask::prefix:
+    case Mask::source:
         return true;
     case Mask::strided:
         return strided();
@@ -43,7 +45,7 @@ inline bool sees(const scoria::Attention& shape, size_t prefix, size_t i, size_t
 }
 
 /// q, out: [tokens, heads * head_dim], row t at position first + t. keys, values: [first + tokens,
-/// kv_heads * head_dim], all positions so far. bias: slopes [heads], or [heads, span]; sinks: [heads] or
+/// kv_heads * head_dim], all positions so far. bias: slopes [heads], or [heads, bias_cols]; sinks: [heads] or
 /// empty.
 inline void attention(std::span<const double> q, std::span<const double> keys, std::span<const double> values,
                       size_t first, const scoria::Attention& shape, size_t prefix,
@@ -67,6 +69,12 @@ inline void attention(std::span<const double> q, std::span<const double> keys, s
                 if (shape.bias == PositionBias::linear) score -= bias[head] * static_cast<double>(i - j);
                 if (shape.bias == PositionBias::table)
                     score += bias[head * shape.bias_span + std::min<size_t>(i - j, shape.bias_span - 1)];
+                if (shape.bias == PositionBias::table_both) {
+                    const auto most = static_cast<ptrdiff_t>(shape.bias_span) - 1;
+                    const auto distance =
+                        std::clamp(static_cast<ptrdiff_t>(j) - static_cast<ptrdiff_t>(i), -most, most);
+                    score += bias[head * shape.bias_cols() + static_cast<size_t>(most + distance)];
+                }
                 scores.emplace_back(j, score);
             }
             double most = sinks.empty() ? scores.front().second : sinks[head];

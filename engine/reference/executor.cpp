@@ -20,8 +20,9 @@ using Values = std::vector<double>;
 
 struct Executor::Step {
     Executor& executor;
+    const Architecture& stack;  // the model, or its encoder
     std::span<const TokenId> ids, token_types;
-    size_t outputs;
+    size_t first, outputs;  // first: position of ids[0]
     std::vector<Values> tensors;
 
     const Values& in(TensorId id) const { return tensors[id.index]; }
@@ -34,7 +35,8 @@ struct Executor::Step {
     uint32_t cols(TensorId id) const { return executor.graph_.tensors[id.index].cols; }
 
     static std::string name(WeightRef ref) {
-        return cat("weight ", role_name(ref.role), ref.layer < 0 ? "" : cat(" of layer ", ref.layer));
+        return cat("weight ", role_name(ref.role), ref.layer < 0 ? "" : cat(" of layer ", ref.layer),
+                   ref.encoder ? " of the encoder" : "");
     }
     const TensorView& view(WeightRef ref) const {
         const auto found = executor.model_.weights.find(ref);
@@ -60,18 +62,22 @@ struct Executor::Step {
         return ref ? vector(*ref, size) : Values{};
     }
 
+    void run_op(const Op& op, const Observer& observer) {
+        std::visit([&](const auto& each) { run(each); }, op);
+        if (observer) observer(executor.graph_, op, in(output_of(op)));
+    }
+
     void run(const op::Embed& op) {
         std::vector<TokenId> rows(ids.begin(), ids.end());
-        if (op.by == EmbedBy::position)
-            std::iota(rows.begin(), rows.end(), static_cast<TokenId>(executor.length_));
+        if (op.by == EmbedBy::position) std::iota(rows.begin(), rows.end(), static_cast<TokenId>(first));
         if (op.by == EmbedBy::token_type) {
             rows.assign(ids.size(), 0);
             std::ranges::copy(token_types, rows.begin());
         }
-        const Architecture& a = executor.model_.architecture;
-        const uint32_t table = op.by == EmbedBy::token      ? a.vocab
-                               : op.by == EmbedBy::position ? a.positions
-                                                            : a.token_types;
+        const Architecture& model = executor.model_.architecture;
+        const uint32_t table = op.by == EmbedBy::token      ? (op.table.encoder ? stack : model).vocab
+                               : op.by == EmbedBy::position ? stack.positions
+                                                            : stack.token_types;
         embed(rows, matrix(op.table, table, cols(op.out)), out(op.out));
         scale(in(op.out), double{op.scale}, out(op.out));
     }
@@ -97,7 +103,7 @@ struct Executor::Step {
         }
     }
     void run(const op::Rope& op) {
-        rope(in(op.x), op.heads, op.head_dim, executor.model_.architecture.ropes[op.rope], executor.length_,
+        rope(in(op.x), op.heads, op.head_dim, executor.model_.architecture.ropes[op.rope], first,
              out(op.out));
     }
     void run(const op::Attention& op) {
@@ -107,13 +113,13 @@ struct Executor::Step {
         const uint32_t heads = op.shape.heads;
         Values bias;
         if (op.shape.bias == PositionBias::linear) bias = vector(op.bias, heads);
-        if (op.shape.bias == PositionBias::table)
-            bias = values_of(*executor.model_.tensors, view(*op.bias, heads, op.shape.bias_span));
-        attention(in(op.q), cache.keys, cache.values, executor.length_, op.shape, executor.prefix_, bias,
+        if (op.shape.bias == PositionBias::table || op.shape.bias == PositionBias::table_both)
+            bias = values_of(*executor.model_.tensors, view(*op.bias, heads, op.shape.bias_cols()));
+        attention(in(op.q), cache.keys, cache.values, first, op.shape, executor.prefix_, bias,
                   vector(op.sinks, heads), out(op.out));
     }
     void append(Values& cached, const Values& rows, uint32_t cols) const {
-        cached.resize(executor.length_ * cols);  // drops what a call that failed half-way left behind
+        cached.resize(first * cols);  // drops what a call that failed half-way left behind
         cached.insert(cached.end(), rows.begin(), rows.end());
     }
     void run(const op::Glu& op) {
@@ -139,9 +145,9 @@ struct Executor::Step {
     static Values leading(const Values& x, size_t cols, size_t count) {
         if (count == cols) return x;
         Values values;
-        for (size_t first = 0; first < x.size(); first += cols)
-            values.insert(values.end(), x.begin() + std::ptrdiff_t(first),
-                          x.begin() + std::ptrdiff_t(first + count));
+        for (size_t begin = 0; begin < x.size(); begin += cols)
+            values.insert(values.end(), x.begin() + std::ptrdiff_t(begin),
+                          x.begin() + std::ptrdiff_t(begin + count));
         return values;
     }
     void run(const op::HeadLinear& op) {
@@ -153,9 +159,9 @@ struct Executor::Step {
         Values& packed = out(op.out);
         packed.clear();
         const auto take = [&](TensorId from, const op::HeadColumns& columns, size_t head_of_all) {
-            const auto first =
+            const auto begin =
                 in(from).begin() + std::ptrdiff_t(head_of_all * cols(from) / op.heads + columns.first);
-            packed.insert(packed.end(), first, first + columns.count);
+            packed.insert(packed.end(), begin, begin + columns.count);
         };
         // A narrower input may have columns that belong to no head: heads are 1 then.
         for (size_t i = 0; i < ids.size() * op.heads; ++i) {
@@ -164,6 +170,11 @@ struct Executor::Step {
         }
     }
     void run(const op::Gate& op) { gate(in(op.x), in(op.gate), out(op.out)); }
+    void run(const op::Store& op) {
+        LayerCache& cache = executor.cache_[op.layer];
+        cache.keys = out(op.out) = in(op.k);
+        cache.values = in(op.v);
+    }
     void run(const op::Select& op) {
         const Values& x = in(op.x);
         Values& selected = out(op.out);
@@ -172,7 +183,8 @@ struct Executor::Step {
 };
 
 Executor::Executor(const Model& model)
-    : model_(model), graph_(build_graph(model.architecture)), cache_(model.architecture.layers.size()) {}
+    : model_(model), graph_(build_graph(model.architecture)), cache_(cache_slots(model.architecture).size()) {
+}
 
 bool Executor::rotations_change(uint64_t length) const {
     return length_ > 0 && std::ranges::any_of(model_.architecture.ropes, [&](const Rope& rope) {
@@ -180,14 +192,37 @@ bool Executor::rotations_change(uint64_t length) const {
            });
 }
 
-Result Executor::forward(std::span<const TokenId> ids, Outputs outputs, const Observer& observer,
-                         std::span<const TokenId> token_types) {
-    if (model_.architecture.bidirectional()) reset();
+void Executor::check_ids(std::span<const TokenId> ids) const {
     if (ids.empty()) fail(Status::bad_argument, "forward", "expected at least one token id, got none");
     for (const TokenId id : ids)
         if (id < 0 || static_cast<uint32_t>(id) >= model_.architecture.vocab)
             fail(Status::bad_argument, "forward", "expected token ids below ", model_.architecture.vocab,
                  ", got ", id);
+}
+
+Result Executor::encode(std::span<const TokenId> ids, const Observer& observer) {
+    const std::vector<Architecture>& encoder = model_.architecture.encoder;
+    if (encoder.empty())
+        fail(Status::unsupported, "encode", "expected an encoder-decoder, got ", model_.architecture.family);
+    check_ids(ids);
+    if (encoder[0].positions != 0 && ids.size() > encoder[0].positions)
+        fail(Status::context_full, "encode", "expected at most ", encoder[0].positions, " positions, got ",
+             ids.size());
+    reset();
+    Step step{*this, encoder[0], ids, {}, 0, ids.size(), std::vector<Values>(graph_.tensors.size())};
+    for (size_t i = 0; i < graph_.encoder_ops; ++i) step.run_op(graph_.ops[i], observer);
+    const auto tokens = static_cast<uint32_t>(ids.size());
+    Result result{tokens, tokens, {}, step.in(graph_.encoder_last_hidden), {}};
+    for (const TensorId id : graph_.encoder_hidden) result.hidden.push_back(step.in(id));
+    return result;
+}
+
+Result Executor::forward(std::span<const TokenId> ids, Outputs outputs, const Observer& observer,
+                         std::span<const TokenId> token_types) {
+    if (model_.architecture.bidirectional()) reset();
+    if (!model_.architecture.encoder.empty() && cache_.back().keys.empty())
+        fail(Status::bad_argument, "forward", "expected a source for the encoder first, got none");
+    check_ids(ids);
     for (const TokenId type : token_types)
         if (type < 0 || static_cast<uint32_t>(type) >= model_.architecture.token_types)
             fail(Status::bad_argument, "forward", "expected token types below ",
@@ -227,12 +262,14 @@ Result Executor::forward(std::span<const TokenId> ids, Outputs outputs, const Ob
 
 Result Executor::run(std::span<const TokenId> ids, Outputs outputs, const Observer& observer,
                      std::span<const TokenId> token_types) {
-    Step step{*this, ids, token_types, outputs == Outputs::all ? ids.size() : 1,
+    Step step{*this,
+              model_.architecture,
+              ids,
+              token_types,
+              length_,
+              outputs == Outputs::all ? ids.size() : 1,
               std::vector<Values>(graph_.tensors.size())};
-    for (const Op& op : graph_.ops) {
-        std::visit([&](const auto& each) { step.run(each); }, op);
-        if (observer) observer(graph_, op, step.in(output_of(op)));
-    }
+    for (size_t i = graph_.encoder_ops; i < graph_.ops.size(); ++i) step.run_op(graph_.ops[i], observer);
     length_ += ids.size();
 
     Result result{static_cast<uint32_t>(ids.size()), static_cast<uint32_t>(step.outputs), {}, {}, {}};

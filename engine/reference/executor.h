@@ -34,6 +34,9 @@ class Executor {
     /// An encoder begins anew with each call; token_types: one per id, or none: all 0.
     Result forward(std::span<const TokenId> ids, Outputs outputs = Outputs::all,
                    const Observer& observer = {}, std::span<const TokenId> token_types = {});
+    /// Encoder-decoders: what the decoder will see; begins its sequence anew. last_hidden and hidden of the
+    /// result are the encoder's. Errors: as forward; unsupported, for other models.
+    Result encode(std::span<const TokenId> ids, const Observer& observer = {});
     /// Index of the largest logit after the last appended token, appended in turn, `count` times.
     std::vector<TokenId> greedy(std::span<const TokenId> prompt, uint32_t count);
     /// As Session::set_prefix; reset() forgets it not.
@@ -44,6 +47,7 @@ class Executor {
     const Graph& graph() const { return graph_; }
 
   private:
+    void check_ids(std::span<const TokenId> ids) const;
     Result run(std::span<const TokenId> ids, Outputs outputs, const Observer& observer,
                std::span<const TokenId> token_types = {});
     /// Whether appending to `length` positions changes the frequencies that cached keys were rotated by.
@@ -56,8 +60,8 @@ class Executor {
 
     const Model& model_;
     Graph graph_;
-    std::vector<LayerCache> cache_;
-    std::vector<TokenId> ids_;  // of the sequence
+    std::vector<LayerCache> cache_;  // by slot (cache_slots)
+    std::vector<TokenId> ids_;       // of the sequence
     size_t prefix_ = 0;
     size_t length_ = 0;  // positions in the cache
 };

@@ -1,0 +1,236 @@
+// Encoder-decoders: T5 and BART's line, the original Transformer. One row per family; `describe` reads the
+// encoder's sizes, and `adjust` makes two stacks of the one.
+#include "hf_families.h"
+
+#include "fail.h"
+
+#include <cmath>
+
+namespace scoria {
+namespace {
+
+using enum Layout;
+
+// T5's sublayers of a block: 0 self-attention, then cross-attention in the decoder, then feed-forward.
+#define T5_ATTENTION_ROWS(STACK)                                                                     \
+    {Role::q, STACK ".block.#.layer.0.SelfAttention.q.weight"},                                      \
+        {Role::k, STACK ".block.#.layer.0.SelfAttention.k.weight"},                                  \
+        {Role::v, STACK ".block.#.layer.0.SelfAttention.v.weight"},                                  \
+        {Role::o, STACK ".block.#.layer.0.SelfAttention.o.weight"},                                  \
+        {Role::attention_norm, STACK ".block.#.layer.0.layer_norm.weight"},                          \
+        {Role::position_bias, STACK ".block.#.layer.0.SelfAttention.relative_attention_bias.weight", \
+         buckets},                                                                                   \
+    {                                                                                                \
+        Role::output_norm, STACK ".final_layer_norm.weight"                                          \
+    }
+#define T5_FEED_FORWARD_ROWS(LAYER)                                                                       \
+    {Role::feed_forward_norm, LAYER ".layer_norm.weight"},                                                \
+        {Role::gate, LAYER ".DenseReluDense.wi_0.weight"}, {Role::up, LAYER ".DenseReluDense.wi.weight"}, \
+        {Role::up, LAYER ".DenseReluDense.wi_1.weight"}, {                                                \
+        Role::down, LAYER ".DenseReluDense.wo.weight"                                                     \
+    }
+#define CROSS "decoder.block.#.layer.1."
+constexpr TensorRow t5_rows[] = {
+    {Role::token_embedding, "shared.weight"},
+    T5_ATTENTION_ROWS("decoder"),
+    T5_FEED_FORWARD_ROWS("decoder.block.#.layer.2"),
+    {Role::cross_norm, CROSS "layer_norm.weight"},
+    {Role::cross_q, CROSS "EncDecAttention.q.weight"},
+    {Role::cross_k, CROSS "EncDecAttention.k.weight"},
+    {Role::cross_v, CROSS "EncDecAttention.v.weight"},
+    {Role::cross_o, CROSS "EncDecAttention.o.weight"},
+    {Role::output, "lm_head.weight"},
+};
+constexpr TensorRow t5_encoder_rows[] = {
+    T5_ATTENTION_ROWS("encoder"),
+    T5_FEED_FORWARD_ROWS("encoder.block.#.layer.1"),
+};
+#undef CROSS
+#undef T5_FEED_FORWARD_ROWS
+#undef T5_ATTENTION_ROWS
+
+#define BART_STACK_ROWS(STACK)                                                                     \
+    {Role::position_embedding, STACK ".embed_positions.weight", after_two},                        \
+        {Role::embedding_norm, STACK ".layernorm_embedding.weight"},                               \
+        {Role::embedding_norm_bias, STACK ".layernorm_embedding.bias"},                            \
+        {Role::q, STACK ".layers.#.self_attn.q_proj.weight"},                                      \
+        {Role::q_bias, STACK ".layers.#.self_attn.q_proj.bias"},                                   \
+        {Role::k, STACK ".layers.#.self_attn.k_proj.weight"},                                      \
+        {Role::k_bias, STACK ".layers.#.self_attn.k_proj.bias"},                                   \
+        {Role::v, STACK ".layers.#.self_attn.v_proj.weight"},                                      \
+        {Role::v_bias, STACK ".layers.#.self_attn.v_proj.bias"},                                   \
+        {Role::o, STACK ".layers.#.self_attn.out_proj.weight"},                                    \
+        {Role::o_bias, STACK ".layers.#.self_attn.out_proj.bias"},                                 \
+        {Role::attention_post_norm, STACK ".layers.#.self_attn_layer_norm.weight"},                \
+        {Role::attention_post_norm_bias, STACK ".layers.#.self_attn_layer_norm.bias"},             \
+        {Role::up, STACK ".layers.#.fc1.weight"}, {Role::up_bias, STACK ".layers.#.fc1.bias"},     \
+        {Role::down, STACK ".layers.#.fc2.weight"}, {Role::down_bias, STACK ".layers.#.fc2.bias"}, \
+        {Role::feed_forward_post_norm, STACK ".layers.#.final_layer_norm.weight"}, {               \
+        Role::feed_forward_post_norm_bias, STACK ".layers.#.final_layer_norm.bias"                 \
+    }
+#define CROSS "model.decoder.layers.#.encoder_attn"
+constexpr TensorRow bart_rows[] = {
+    {Role::token_embedding, "model.shared.weight"}, {Role::output, "lm_head.weight"},
+    {Role::output_bias, "final_logits_bias"},       BART_STACK_ROWS("model.decoder"),
+    {Role::cross_q, CROSS ".q_proj.weight"},        {Role::cross_q_bias, CROSS ".q_proj.bias"},
+    {Role::cross_k, CROSS ".k_proj.weight"},        {Role::cross_k_bias, CROSS ".k_proj.bias"},
+    {Role::cross_v, CROSS ".v_proj.weight"},        {Role::cross_v_bias, CROSS ".v_proj.bias"},
+    {Role::cross_o, CROSS ".out_proj.weight"},      {Role::cross_o_bias, CROSS ".out_proj.bias"},
+    {Role::cross_norm, CROSS "_layer_norm.weight"}, {Role::cross_norm_bias, CROSS "_layer_norm.bias"},
+};
+constexpr TensorRow bart_encoder_rows[] = {BART_STACK_ROWS("model.encoder")};
+#undef CROSS
+#undef BART_STACK_ROWS
+
+#define ORIGINAL_STACK_ROWS(STACK)                                                                           \
+    {Role::q, STACK ".layers.#.attn.q.weight"}, {Role::k, STACK ".layers.#.attn.k.weight"},                  \
+        {Role::v, STACK ".layers.#.attn.v.weight"}, {Role::o, STACK ".layers.#.attn.o.weight"},              \
+        {Role::attention_post_norm, STACK ".layers.#.attn_norm.weight"},                                     \
+        {Role::attention_post_norm_bias, STACK ".layers.#.attn_norm.bias"},                                  \
+        {Role::up, STACK ".layers.#.mlp.up.weight"}, {Role::up_bias, STACK ".layers.#.mlp.up.bias"},         \
+        {Role::down, STACK ".layers.#.mlp.down.weight"}, {Role::down_bias, STACK ".layers.#.mlp.down.bias"}, \
+        {Role::feed_forward_post_norm, STACK ".layers.#.mlp_norm.weight"}, {                                 \
+        Role::feed_forward_post_norm_bias, STACK ".layers.#.mlp_norm.bias"                                   \
+    }
+constexpr TensorRow original_rows[] = {
+    {Role::token_embedding, "embed.weight"},
+    {Role::output, "lm_head.weight"},
+    ORIGINAL_STACK_ROWS("decoder"),
+    {Role::cross_q, "decoder.layers.#.cross.q.weight"},
+    {Role::cross_k, "decoder.layers.#.cross.k.weight"},
+    {Role::cross_v, "decoder.layers.#.cross.v.weight"},
+    {Role::cross_o, "decoder.layers.#.cross.o.weight"},
+    {Role::cross_norm, "decoder.layers.#.cross_norm.weight"},
+    {Role::cross_norm_bias, "decoder.layers.#.cross_norm.bias"},
+};
+constexpr TensorRow original_encoder_rows[] = {ORIGINAL_STACK_ROWS("encoder")};
+#undef ORIGINAL_STACK_ROWS
+
+/// "relu", or "gated-gelu", whose GELU is the tanh form. Raffel et al. 2020; Shazeer 2020 for v1.1.
+void adjust_t5(Reading& r) {
+    Architecture& architecture = r.architecture;
+    const Settings& settings = r.settings;
+    const char* field = "feed_forward_proj";
+    const std::string projection = settings.text(field, "relu"), gated = "gated-";
+    for (Layer& layer : architecture.layers) {
+        layer.feed_forward.gated = projection.starts_with(gated);
+        layer.feed_forward.activation =
+            projection == "gated-gelu"
+                ? Activation::gelu_tanh
+                : activation_named(settings, field,
+                                   layer.feed_forward.gated ? projection.substr(gated.size()) : projection);
+    }
+    for (const char* derived : {"dense_act_fn", "is_gated_act"}) settings.understood(derived);
+    set_scale(architecture, 1);
+    const uint32_t encoder_layers = static_cast<uint32_t>(architecture.layers.size());
+    add_encoder(architecture, settings.size("num_decoder_layers", most_layers, encoder_layers));
+    const char* most_name = "relative_attention_max_distance";
+    const uint32_t most = settings.size(most_name, 1 << 20, 128);
+    if (uint64_t{most} * architecture.layers.front().attention.heads > most_table)
+        settings.wrong(most_name, "a table of at most 2^26 numbers");
+    settings.understood("relative_attention_num_buckets");  // the tensors say
+    use_buckets(architecture, most, false);
+    use_buckets(architecture.encoder[0], most, true);
+    const bool tied = settings.flag("tie_word_embeddings", true);
+    if (settings.flag("scale_decoder_outputs", tied && architecture.family == "t5"))
+        architecture.logit_scale =
+            static_cast<float>(1 / std::sqrt(static_cast<double>(architecture.hidden)));
+    architecture.decoder_start = settings.size("decoder_start_token_id", most_size, 0, 0);
+}
+
+/// Sizes that BART's line tells of the two stacks apart.
+void make_bart_stacks(Reading& r) {
+    Architecture& architecture = r.architecture;
+    const Settings& settings = r.settings;
+    if (settings.flag("scale_embedding", false))
+        architecture.embedding_scale = std::sqrt(static_cast<float>(architecture.hidden));
+    const Attention& read = architecture.layers.front().attention;
+    if (settings.size("decoder_attention_heads", 1 << 16, read.heads) != read.heads)
+        settings.wrong("decoder_attention_heads", cat(read.heads, " as the encoder has"));
+    const uint32_t size =
+        settings.size("decoder_ffn_dim", most_size, architecture.layers.front().feed_forward.size);
+    add_encoder(architecture, settings.size("decoder_layers", most_layers, architecture.layers.size()));
+    for (Layer& layer : architecture.layers) layer.feed_forward.size = size;
+    architecture.decoder_start = settings.size("decoder_start_token_id", most_size, 2, 0);
+    for (const char* length : {"max_length", "min_length", "num_beams"}) settings.understood(length);
+}
+
+void adjust_bart(Reading& r) {
+    expect_flag(r.settings, "normalize_before", false, false);
+    expect_flag(r.settings, "add_final_layer_norm", false, false);
+    make_bart_stacks(r);
+}
+
+/// Its positions are computed: all sines of a row, then all cosines (Junczys-Dowmunt et al. 2018).
+void adjust_marian(Reading& r) {
+    expect_flag(r.settings, "share_encoder_decoder_embeddings", true, true);
+    r.settings.understood("decoder_vocab_size");
+    expect_flag(r.settings, "static_position_embeddings", true, true);
+    make_bart_stacks(r);
+    const std::vector<float> table =
+        sinusoids(r.settings, r.architecture.positions, r.architecture.hidden, false);
+    for (const bool encoder : {false, true}) r.synthesised[{Role::position_embedding, -1, encoder}] = table;
+}
+
+/// Vaswani et al. 2017.
+void adjust_original(Reading& r) {
+    Architecture& architecture = r.architecture;
+    const double root = std::sqrt(static_cast<double>(architecture.hidden));
+    architecture.embedding_scale = static_cast<float>(r.settings.positive("embed_scale", root));
+    add_encoder(architecture, r.settings.size("num_decoder_layers", most_layers, architecture.layers.size()));
+    const std::vector<float> table = sinusoids(r.settings, architecture.positions, architecture.hidden, true);
+    for (const bool encoder : {false, true}) r.synthesised[{Role::position_embedding, -1, encoder}] = table;
+    architecture.decoder_start = r.settings.size("decoder_start_token_id", most_size, {}, 0);
+}
+
+constexpr uint32_t no_limit = 1 << 20;  // relative positions go on
+
+Family t5_like(const char* name) {
+    return {.name = name,
+            .tensors = {t5_rows},
+            .encoder_tensors = {t5_encoder_rows},
+            .context = no_limit,
+            .rope = false,
+            .output_unties = true,
+            .adjust = adjust_t5};
+}
+
+Family post_norm(const char* name, std::span<const TensorRow> rows, std::span<const TensorRow> encoder_rows,
+                 Activation activation, Adjust adjust) {
+    return {.name = name,
+            .tensors = {rows},
+            .encoder_tensors = {encoder_rows},
+            .norm = NormKind::layer,
+            .norm_bias = true,
+            .epsilon = 1e-5,
+            .placement = NormPlacement::post,
+            .output_norm = false,
+            .qkv_bias = biased,
+            .o_bias = biased,
+            .rope = false,
+            .activation = activation,
+            .gated = false,
+            .feed_forward_bias = biased,
+            .positions = true,
+            .output_bias = if_present,
+            .adjust = adjust};
+}
+
+}  // namespace
+
+std::span<const Family> encoder_decoder_families() {
+    static const auto families = [] {
+        Family bart = post_norm("bart", bart_rows, bart_encoder_rows, Activation::gelu, adjust_bart);
+        bart.embedding_norm = true;
+        bart.prefix = "model.";
+        Family marian = post_norm("marian", bart_rows, bart_encoder_rows, Activation::gelu, adjust_marian);
+        Family original = post_norm("transformer-original", original_rows, original_encoder_rows,
+                                    Activation::relu, adjust_original);
+        original.qkv_bias = original.o_bias = {};
+        original.epsilon = 0;
+        return std::array{t5_like("t5"), t5_like("mt5"), bart, marian, original};
+    }();
+    return families;
+}
+
+}  // namespace scoria
