@@ -73,6 +73,10 @@ SCORIA_API void scoria_session_destroy(scoria_session* session); /* NULL is igno
 
 /* Appends tokens and computes them. On failure nothing is appended beyond what was computed. */
 SCORIA_API scoria_status scoria_session_append(scoria_session* session, const int32_t* ids, size_t count);
+/* Encoder-decoders: runs the encoder over the ids and begins the decoder's sequence anew; append its start
+ * token next (scoria_decoder_start). */
+SCORIA_API scoria_status scoria_session_encode(scoria_session* session, const int32_t* ids, size_t count);
+SCORIA_API scoria_status scoria_decoder_start(const scoria_engine* engine, int32_t* id);
 SCORIA_API scoria_status scoria_session_truncate(scoria_session* session, size_t length);
 SCORIA_API size_t scoria_session_length(const scoria_session* session);
 

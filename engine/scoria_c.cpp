@@ -136,6 +136,23 @@ scoria_status scoria_session_append(scoria_session* session, const int32_t* ids,
     });
 }
 
+scoria_status scoria_session_encode(scoria_session* session, const int32_t* ids, size_t count) {
+    return guarded([&] {
+        require(session && (ids || !count), "a session and ids");
+        session->session.encode({ids, count});
+    });
+}
+
+scoria_status scoria_decoder_start(const scoria_engine* engine, int32_t* id) {
+    return guarded([&] {
+        require(engine && id, "an engine and a place for the id");
+        const Architecture& architecture = engine->engine.model().architecture;
+        if (architecture.encoder.empty())
+            fail(Status::unsupported, "c", "expected an encoder-decoder, got ", architecture.family);
+        *id = TokenId(architecture.decoder_start);
+    });
+}
+
 scoria_status scoria_session_truncate(scoria_session* session, size_t length) {
     return guarded([&] {
         require(session != nullptr, "a session");

@@ -402,7 +402,8 @@ ForwardResult Session::encode(std::span<const TokenId> ids, bool hidden_states) 
 
 void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer) {
     Impl& s = *impl_;
-    if (s.engine.plan.encoder_kernels != 0) s.needs_decoder("trace");
+    const Plan& plan = s.engine.plan;
+    if (plan.encoder_kernels != 0) truncate(0);
     s.check_ids(ids);
     if (ids.size() > s.forward_chunk())
         fail(Status::bad_argument, "trace", "expected at most ", s.forward_chunk(), " tokens, got ",
@@ -422,14 +423,14 @@ void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer)
         }
         return packed;
     };
-    const size_t first = s.engine.plan.encoder_kernels;
-    for (size_t i = first; i < s.engine.plan.kernels.size(); ++i) {
+    if (plan.encoder_kernels != 0) s.source = uint32_t(ids.size());
+    for (size_t i = 0; i < plan.kernels.size(); ++i) {
         vk::Recorder recorder(s.engine.device, s.engine.pipelines, s.engine.recorder_options());
-        if (i == first) s.write_step(recorder, ids, uint32_t(s.tokens.size()), rows);
+        if (i == 0) s.write_step(recorder, ids, uint32_t(s.tokens.size()), rows);
         work.record(recorder, i);
         const vk::Commands commands = recorder.finish();
         s.wait(s.submit(commands));
-        observer(s.engine.plan.kernels[i], fetch);
+        observer(plan.kernels[i], fetch);
     }
     s.tokens.insert(s.tokens.end(), ids.begin(), ids.end());
     s.computed = uint32_t(s.tokens.size());
@@ -463,7 +464,8 @@ StepStats Session::stats() const {
     StepStats stats;
     stats.pipelines = uint32_t(s.engine.pipelines.created());
     stats.pipeline_seconds = s.engine.pipelines.seconds_compiling();
-    for (const PlannedKernel& planned : s.engine.plan.kernels)
+    for (const PlannedKernel& planned :
+         std::span(s.engine.plan.kernels).subspan(s.engine.plan.encoder_kernels))
         if (const auto* linear = std::get_if<kernel::Linear>(&planned.kernel))
             for (const DeviceWeight::Shard& shard : s.engine.weights->weight(linear->weight).shards)
                 stats.weight_bytes_per_token += shard.view.size;

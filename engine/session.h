@@ -179,7 +179,8 @@ class Session {
     ForwardResult forward(std::span<const TokenId> ids, bool hidden_states,
                           std::span<const TokenId> token_types = {});
     /// Appends tokens, kernel by kernel, and shows the observer every kernel with a way to fetch the
-    /// values [rows, cols] of its results (PlannedKernel::results). Slow: for `validate -m`.
+    /// values [rows, cols] of its results (PlannedKernel::results). Slow: for `validate -m`. Of an
+    /// encoder-decoder the ids are the encoder's too, and the sequence begins anew.
     void trace(std::span<const TokenId> ids, const TraceObserver& observer);
 
     /// The first `length` tokens of the sequence will see each other (prefix language models alone). Call it

@@ -127,8 +127,12 @@ void check_value_length(const Settings& keys, const Attention& attention) {
     if (length != attention.head_dim && !keys.has("attention.kv_lora_rank"))
         fail(Status::unsupported, "gguf", keys.full_name("attention.value_length"), ": expected ",
              attention.head_dim, ", got ", length);
-    if (!keys.flag("attention.causal", true))
-        fail(Status::unsupported, "gguf", keys.full_name("attention.causal"), ": expected true");
+}
+
+Pooling read_pooling(const Settings& keys) {
+    constexpr Pooling kinds[] = {Pooling::mean, Pooling::mean, Pooling::first, Pooling::last};  // 0: none
+    const bool causal = keys.flag("attention.causal", true);
+    return kinds[keys.size("pooling_type", std::size(kinds) - 1, causal ? 3 : 1, 0)];
 }
 
 }  // namespace
@@ -151,11 +155,14 @@ ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors) {
     if (keys.has("final_logit_softcapping"))
         architecture.logit_soft_cap = static_cast<float>(keys.positive("final_logit_softcapping"));
     check_value_length(keys, architecture.layers.front().attention);
+    model.pooling = read_pooling(keys);
     architecture.ropes = read_ropes(family, keys, architecture, catalog, tensors);
 
     Synthesised synthesised;
     Reading reading{keys, catalog, architecture, synthesised};
     if (family.adjust != nullptr) family.adjust(reading);
+    if (!keys.flag("attention.causal", true) && !architecture.bidirectional())
+        fail(Status::unsupported, "gguf", keys.full_name("attention.causal"), ": expected true");
     assign_ropes(family, keys, architecture);
     set_biases(family, keys, catalog, architecture);
     architecture.tied_embeddings = catalog.find("output.weight") == nullptr;

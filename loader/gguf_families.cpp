@@ -12,7 +12,7 @@ using enum Layout;
 using Layers = WindowRule::Layers;
 
 #define LAYER "blk.#."
-constexpr TensorRow common[] = {
+constexpr TensorRow common_rows[] = {
     {Role::token_embedding, "token_embd.weight"},
     {Role::position_embedding, "position_embd.weight"},
     {Role::embedding_norm, "token_embd_norm.weight"},
@@ -84,7 +84,7 @@ constexpr TensorRow deepseek[] = {
     {Role::latent_v, LAYER "attn_kv_b.weight", latent_kv_b},
     {Role::router_choice_bias, LAYER "exp_probs_b.bias"},
 };
-constexpr TensorRow fused_gate_up[] = {
+constexpr TensorRow fused_gate_up_rows[] = {
     {Role::gate, LAYER "ffn_up.weight", gate_up},
     {Role::up, LAYER "ffn_up.weight", gate_up},
 };
@@ -203,9 +203,23 @@ void adjust_gpt_oss(Reading& r) {
     for (Layer& layer : r.architecture.layers) layer.attention.sinks = true;
 }
 
+using gguf::common, gguf::fused_gate_up;
+
 }  // namespace
 
+const std::span<const TensorRow> gguf::common = common_rows, gguf::fused_gate_up = fused_gate_up_rows;
+
 std::span<const Family> gguf_families() {
+    static const std::vector<Family> families = [] {
+        std::vector<Family> all;
+        for (const auto part : {gguf_decoder_families(), gguf_encoder_families()})
+            all.insert(all.end(), part.begin(), part.end());
+        return all;
+    }();
+    return families;
+}
+
+std::span<const Family> gguf_decoder_families() {
     static const Family families[] = {
         {.name = "llama",  // Mistral, Mixtral and SmolLM2 as well; the converter permutes rows of q and k
          .tensors = {common, experts},

@@ -3,16 +3,26 @@
 
 #include "families.h"
 #include "gguf.h"
+#include "pooling.h"
 
 namespace scoria {
 
 struct ReadModel {
     Architecture architecture;
+    Pooling pooling = Pooling::mean;
     BoundWeights bound;
     std::vector<TensorView> unused;
 };
 
 std::span<const Family> gguf_families();
+// Its parts.
+std::span<const Family> gguf_decoder_families();
+std::span<const Family> gguf_encoder_families();
+
+// Tensor names that families share.
+namespace gguf {
+extern const std::span<const TensorRow> common, fused_gate_up;
+}
 
 /// `tensors` is asked only for small tensors that hold hyperparameters (frequencies). Errors: unsupported,
 /// naming the architecture, the key or the tensor type; bad_file, naming the key or the tensor, when a size

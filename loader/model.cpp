@@ -37,6 +37,7 @@ Model open_model(const std::filesystem::path& path) {
     const std::string* name = gguf.metadata.text("general.name");
     model.name = name != nullptr ? *name : path.stem().string();
     model.architecture = std::move(read.architecture);
+    model.pooling = read.pooling;
     model.weights = std::move(read.bound.weights);
     model.unused = std::move(read.unused);
     model.tensors = tensors;

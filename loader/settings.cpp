@@ -61,9 +61,11 @@ bool is_off(const nlohmann::json& value) {
 
 const char* Settings::name_of(Field field) const {
     const FieldNames& names = field_names[static_cast<size_t>(field)];
-    if (format_ == Format::gguf) {  // the one key that GGUF spells two ways
+    if (format_ == Format::gguf) {  // the one key that GGUF spells two ways, in some files both
         const char* layer_norm = "attention.layer_norm_epsilon";
-        return field == Field::epsilon && values_.contains(layer_norm) ? layer_norm : names.gguf;
+        if (field != Field::epsilon || !values_.contains(layer_norm)) return names.gguf;
+        asked_.emplace(names.gguf);
+        return layer_norm;
     }
     const char* chosen = nullptr;
     for (const char* name : names.hugging_face) {

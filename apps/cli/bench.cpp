@@ -55,7 +55,8 @@ std::vector<TokenId> some_ids(uint32_t count, uint32_t vocab) {
 class Bench {
   public:
     Bench(Engine& engine, const BenchOptions& options)
-        : session_(engine), options_(options), vocab_(engine.model().architecture.vocab) {
+        : session_(engine), options_(options), vocab_(engine.model().architecture.vocab),
+          encodes_(!engine.model().architecture.encoder.empty()) {
         const uint64_t needed =
             uint64_t{options.depth} + std::max<uint64_t>(options.prompt, uint64_t{options.generate} + 1);
         if (needed > session_.capacity())
@@ -67,14 +68,14 @@ class Bench {
     double first_token() {
         const auto start = Clock::now();
         session_.truncate(0);
-        session_.append(some_ids(std::max(options_.prompt, 1u), vocab_));
+        take_prompt(std::max(options_.prompt, 1u));
         generate(1);
         return seconds_since(start);
     }
 
     Row prompt() {
         Row row{.test = cat("pp", options_.prompt), .tokens = options_.prompt};
-        measure(row, options_.depth, [&] { session_.append(some_ids(options_.prompt, vocab_)); });
+        measure(row, options_.depth, [&] { take_prompt(options_.prompt); });
         return row;
     }
 
@@ -88,6 +89,11 @@ class Bench {
     StepStats stats() const { return session_.stats(); }
 
   private:
+    /// An encoder-decoder's prompt is the encoder's.
+    void take_prompt(uint32_t tokens) {
+        if (encodes_) session_.encode(some_ids(tokens, vocab_));
+        session_.append(some_ids(encodes_ ? 1 : tokens, vocab_));
+    }
     void generate(uint32_t tokens) {
         GenerateOptions options;
         options.max_tokens = tokens;
@@ -100,6 +106,7 @@ class Bench {
     template <class Work> void measure(Row& row, uint32_t depth, const Work& work) {
         for (uint32_t round = 0; round <= options_.repetitions; ++round) {
             session_.truncate(0);
+            if (encodes_) session_.encode(some_ids(std::max(options_.prompt, 1u), vocab_));
             if (depth > 0) session_.append(some_ids(depth, vocab_));
             const auto start = Clock::now();
             work();
@@ -110,6 +117,7 @@ class Bench {
     Session session_;
     const BenchOptions& options_;
     uint32_t vocab_;
+    bool encodes_;
 };
 
 struct Report {

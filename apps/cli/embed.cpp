@@ -50,7 +50,8 @@ int embed(const EmbedOptions& options, const Common& common) {
             ids.back() = end;
         }
         session.truncate(0);
-        const ForwardResult result = session.forward(ids, false);
+        const bool encodes = !model->architecture.encoder.empty();
+        const ForwardResult result = encodes ? session.encode(ids) : session.forward(ids, false);
         const std::vector<float> vector =
             pooled(result.last_hidden, result.hidden_size, pooling, !options.raw);
         if (common.json)

@@ -11,12 +11,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 namespace scoria::cli {
 namespace {
 
 struct ForwardOptions {
-    std::string ids, inputs, test_case, output;
+    std::string ids, encoder_ids, inputs, test_case, output;
     uint32_t greedy = 0;
     bool hidden = false;
 };
@@ -34,33 +35,57 @@ std::vector<TokenId> read_input(const ForwardOptions& options, const std::string
     return ids;
 }
 
-std::vector<TokenId> input_ids(const ForwardOptions& options) {
+std::vector<TokenId> input_ids(const ForwardOptions& options, const char* array) {
     if (options.ids.empty() == options.inputs.empty())
         fail(Status::bad_argument, "forward", "expected one of --ids and --inputs");
-    return options.ids.empty() ? read_input(options, "input_ids", false) : parse_ids("forward", options.ids);
+    return options.ids.empty() ? read_input(options, array, false) : parse_ids("forward", options.ids);
 }
 
-std::vector<NamedArray> output_arrays(const ForwardResult& result, const std::vector<int64_t>& greedy,
-                                      bool has_head) {
-    const std::vector<uint64_t> hidden_shape = {result.tokens, result.hidden_size};
-    std::vector<NamedArray> arrays = {{"last_hidden_state", hidden_shape, result.last_hidden}};
+/// What an encoder-decoder's encoder sees.
+std::vector<TokenId> source_ids(const ForwardOptions& options) {
+    if (options.encoder_ids.empty() == options.inputs.empty())
+        fail(Status::bad_argument, "forward",
+             "expected --encoder-ids beside --ids, or --inputs, for an encoder-decoder");
+    return options.inputs.empty() ? parse_ids("forward", options.encoder_ids)
+                                  : read_input(options, "encoder_input_ids", false);
+}
+
+void add_states(std::vector<NamedArray>& arrays, const ForwardResult& result, const char* prefix) {
+    const std::vector<uint64_t> shape = {result.tokens, result.hidden_size};
+    arrays.emplace_back(cat(prefix, "last_hidden_state"), shape, result.last_hidden);
+    for (size_t i = 0; i < result.hidden.size(); ++i)
+        arrays.emplace_back(cat(prefix, "hidden.", i), shape, result.hidden[i]);
+}
+
+std::vector<NamedArray> output_arrays(const ForwardResult& result,
+                                      const std::optional<ForwardResult>& encoder,
+                                      const std::vector<int64_t>& greedy, bool has_head) {
+    std::vector<NamedArray> arrays;
+    if (encoder) add_states(arrays, *encoder, "encoder_");
+    add_states(arrays, result, "");
     if (has_head)
         arrays.emplace_back("logits", std::vector<uint64_t>{result.tokens, result.vocab}, result.logits);
-    for (size_t i = 0; i < result.hidden.size(); ++i)
-        arrays.emplace_back(cat("hidden.", i), hidden_shape, result.hidden[i]);
     if (!greedy.empty()) arrays.emplace_back("greedy", std::vector<uint64_t>{greedy.size()}, greedy);
     return arrays;
 }
 
 int forward(const ForwardOptions& options, const Common& common) {
-    const std::vector<TokenId> ids = input_ids(options);
-    if (ids.empty()) fail(Status::bad_argument, "forward", "expected at least one token, got none");
     EngineOptions engine_flags = engine_options(common);
     const std::shared_ptr<const Model> model = load_model(common);
+    const bool encodes = !model->architecture.encoder.empty();
+    const std::vector<TokenId> ids = input_ids(options, encodes ? "decoder_input_ids" : "input_ids");
+    if (ids.empty()) fail(Status::bad_argument, "forward", "expected at least one token, got none");
+    std::optional<std::vector<TokenId>> source;
+    if (encodes) source = source_ids(options);
+    if (!encodes && !options.encoder_ids.empty())
+        fail(Status::bad_argument, "forward", "expected an encoder-decoder beside --encoder-ids, got ",
+             model->architecture.family);
     const std::unique_ptr<Engine> engine = load_engine(model, engine_flags, common);
     Session session(*engine);
     if (const std::vector<TokenId> prefix = read_input(options, "prefix_length", true); !prefix.empty())
         session.set_prefix(uint32_t(prefix.front()));
+    std::optional<ForwardResult> encoder;
+    if (source) encoder = session.encode(*source, options.hidden);
     const ForwardResult result =
         session.forward(ids, options.hidden, read_input(options, "token_type_ids", true));
     std::vector<int64_t> greedy;
@@ -74,7 +99,7 @@ int forward(const ForwardOptions& options, const Common& common) {
                  generated.tokens.size(), ": the context of ", session.capacity(), " is full");
         greedy.assign(generated.tokens.begin(), generated.tokens.end());
     }
-    write_safetensors(options.output, output_arrays(result, greedy, model->architecture.has_head));
+    write_safetensors(options.output, output_arrays(result, encoder, greedy, model->architecture.has_head));
 
     const auto last = result.logits.end() - result.vocab;
     const auto best = std::max_element(last, result.logits.end()) - last;
@@ -98,7 +123,10 @@ int forward(const ForwardOptions& options, const Common& common) {
 Action define_forward(CLI::App& app, const Common& common) {
     auto options = std::make_shared<ForwardOptions>();
     app.add_option("--ids", options->ids, "token ids, e.g. 1,2,3");
-    app.add_option("--inputs", options->inputs, "a safetensors file with input_ids")
+    app.add_option("--encoder-ids", options->encoder_ids,
+                   "of an encoder-decoder: what the encoder sees; --ids are the decoder's");
+    app.add_option("--inputs", options->inputs,
+                   "a safetensors file with input_ids, or encoder_input_ids and decoder_input_ids")
         ->check(CLI::ExistingFile);
     app.add_option("--case", options->test_case, "prefix of the names in --inputs: NAME.input_ids");
     app.add_flag("--hidden", options->hidden,

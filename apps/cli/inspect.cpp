@@ -25,7 +25,8 @@ struct TensorRow {
 
 std::vector<TensorRow> tensor_rows(const Model& model) {
     std::vector<TensorRow> rows;
-    for (const auto& [ref, view] : model.weights) rows.push_back({&view, ref.layer, role_name(ref.role)});
+    for (const auto& [ref, view] : model.weights)
+        rows.push_back({&view, ref.layer, cat(ref.encoder ? "encoder " : "", role_name(ref.role))});
     std::stable_sort(rows.begin(), rows.end(),
                      [](const TensorRow& a, const TensorRow& b) { return a.layer < b.layer; });
     for (const TensorView& view : model.unused) rows.push_back({&view, -1, {}});
@@ -44,14 +45,11 @@ uint64_t parameters(const Model& model) {
     return count;
 }
 
-/// Bytes of keys and values per position, all layers.
+/// Bytes of keys and values per position, all slots of the cache.
 uint64_t kv_bytes(const Architecture& architecture, KvType type) {
     uint64_t values = 0;
-    for (const Layer& layer : architecture.layers)
-        if (layer.attention.latent.kv_rank != 0)
-            values += layer.attention.latent.kv_rank + layer.attention.latent.rope_dim;
-        else if (layer.attention.kv_layer < 0)
-            values += uint64_t{2} * layer.attention.kv_heads * layer.attention.head_dim;
+    for (const Attention& slot : cache_slots(architecture))
+        if (slot.kv_layer < 0) values += uint64_t{2} * slot.kv_heads * slot.head_dim;
     return values * (type == KvType::f32 ? 4 : 2);
 }
 
@@ -61,9 +59,10 @@ constexpr const char* placement_names[] = {"pre",    "post",     "sandwich",
 constexpr const char* activation_names[] = {"identity", "silu",    "gelu", "gelu-tanh", "gelu-quick", "relu",
                                             "relu^2",   "sigmoid", "elu",  "selu",      "softplus",   "tanh"};
 constexpr const char* mask_names[] = {"causal",        "strided",     "fixed block", "fixed summary",
-                                      "strided union", "fixed union", "local block"};
+                                      "strided union", "fixed union", "local block", "bidirectional",
+                                      "prefix",        "source"};
 constexpr const char* qk_norm_names[] = {"none", "head", "projection"};
-constexpr const char* bias_names[] = {"none", "linear (ALiBi)", "table"};
+constexpr const char* bias_names[] = {"none", "linear (ALiBi)", "table", "table, both directions"};
 constexpr const char* score_names[] = {"softmax", "softmax of chosen", "sigmoid"};
 
 template <class T, size_t n> const char* name_of(const char* const (&names)[n], T value) {
@@ -132,9 +131,15 @@ nlohmann::json rope_json(const Rope& rope) {
 
 nlohmann::json architecture_json(const Architecture& architecture) {
     nlohmann::json layers = nlohmann::json::array(), ropes = nlohmann::json::array();
-    for (const Layer& layer : architecture.layers) layers.push_back(layer_json(layer));
+    for (const Layer& layer : architecture.layers) {
+        layers.push_back(layer_json(layer));
+        if (layer.cross.heads != 0) layers.back()["cross"] = attention_json(layer.cross);
+    }
     for (const Rope& rope : architecture.ropes) ropes.push_back(rope_json(rope));
+    nlohmann::json encoder;  // null: none
+    for (const Architecture& stack : architecture.encoder) encoder = architecture_json(stack);
     return {{"family", architecture.family},
+            {"encoder", encoder},
             {"vocab", architecture.vocab},
             {"outputs", architecture.outputs != 0 ? architecture.outputs : architecture.vocab},
             {"hidden", architecture.hidden},
@@ -198,8 +203,9 @@ std::string positions_text(const Architecture& architecture, const Attention& at
 }
 
 std::string mask_text(const Attention& attention) {
-    std::string text = attention.window != 0 ? cat("window ", attention.window)
-                                             : std::string(name_of(mask_names, attention.mask));
+    std::string text = name_of(mask_names, attention.mask);
+    if (attention.window != 0)
+        text = cat(attention.mask == Mask::causal ? "" : text + " ", "window ", attention.window);
     if (attention.stride != 0) text += cat(" ", attention.stride);
     if (attention.summary != 0) text += cat(" + ", attention.summary);
     return text;
@@ -231,25 +237,31 @@ std::string extras_text(const Layer& layer) {
     add(attention.sinks, "sinks");
     add(attention.latent.kv_rank != 0, cat("latent-", attention.latent.kv_rank));
     add(attention.kv_layer >= 0, cat("kv-of-", attention.kv_layer));
+    add(layer.cross.heads != 0, "cross-attention");
     return extras;
 }
 
 // Layers that are alike are one line: "0-29".
-std::string layers_table(const Architecture& architecture) {
+void add_layers(TextTable& table, const Architecture& architecture, const std::string& stack) {
     const std::vector<Layer>& layers = architecture.layers;
-    TextTable table(
-        {"layers", "heads", "kv heads", "head dim", "positions", "mask", "feed-forward", "extras"});
     size_t first = 0;
     while (first < layers.size()) {
         size_t last = first;
         while (last + 1 < layers.size() && layers[last + 1] == layers[first]) ++last;
         const Attention& attention = layers[first].attention;
-        table.add({first == last ? cat(first) : cat(first, '-', last), cat(attention.heads),
+        table.add({stack + (first == last ? cat(first) : cat(first, '-', last)), cat(attention.heads),
                    cat(attention.kv_heads), cat(attention.head_dim), positions_text(architecture, attention),
                    mask_text(attention), feed_forward_text(layers[first].feed_forward),
                    extras_text(layers[first])});
         first = last + 1;
     }
+}
+
+std::string layers_table(const Architecture& architecture) {
+    TextTable table(
+        {"layers", "heads", "kv heads", "head dim", "positions", "mask", "feed-forward", "extras"});
+    for (const Architecture& encoder : architecture.encoder) add_layers(table, encoder, "encoder ");
+    add_layers(table, architecture, "");
     return table.text();
 }
 

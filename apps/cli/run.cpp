@@ -36,7 +36,8 @@ std::vector<TokenId> prompt_ids(const Model& model, const RunOptions& options) {
     const std::string text = prompt_text("run", options.text, options.file);
     const Tokenizer& tokenizer = tokenizer_of(model);
     // Raw text is text: what spells a special token there is no special token.
-    if (options.raw) return tokenizer.encode(text, {.add_special = true, .parse_special = false});
+    if (options.raw || !model.architecture.encoder.empty())
+        return tokenizer.encode(text, {.add_special = true, .parse_special = false});
     if (model.chat_template.empty())
         fail(Status::unsupported, "run",
              "expected a chat template in the model, got none (--raw continues a text)");
@@ -103,7 +104,12 @@ int run(const RunOptions& options, const Common& common) {
 
     const std::atomic<bool>& interrupted = install_interrupt_flag();
     const auto prompt_start = Clock::now();
-    session.append(ids, &interrupted);
+    if (!model->architecture.encoder.empty()) {  // the prompt is the encoder's
+        session.encode(ids);
+        session.append(std::vector<TokenId>{TokenId(model->architecture.decoder_start)}, &interrupted);
+    } else {
+        session.append(ids, &interrupted);
+    }
     timing.prompt = seconds_since(prompt_start);
     const Answer answer = stream_answer(session, options.generation, interrupted, !common.json);
     if (!common.json && !answer.text.ends_with('\n')) write_out("\n");

@@ -4,6 +4,7 @@
 #include "fail.h"
 #include "ops/attention.h"
 #include "reference/attention.h"
+#include "step.h"
 
 #include <algorithm>
 
@@ -23,6 +24,9 @@ struct Case {
     PositionBias bias = PositionBias::none;
     float soft_cap = 0;
     bool sinks = false;
+    uint32_t source = 0;  // keys of Mask::source, whatever the tokens' positions
+
+    uint32_t keys() const { return mask == Mask::source ? source : first + tokens; }
 };
 constexpr KvType f32 = KvType::f32, f16 = KvType::f16;
 constexpr uint32_t bias_span = 20;
@@ -68,18 +72,21 @@ constexpr Case cases[] = {
     special(40, 30, Mask::local_block, 16, 5, no_bias, 0, false),
     special(70, 0, Mask::bidirectional, 0, 0, no_bias, 0, false),
     {50, 0, 4, 2, 12, f32, 13, 1, 1, 1, false, Mask::bidirectional},
+    special(45, 0, Mask::bidirectional, 0, 0, PositionBias::table_both, 0, false),
+    {5, 30, 4, 2, 12, f32, 0, 1, 1, 1, false, Mask::source, 0, 0, no_bias, 0, false, 61},
+    {33, 0, 4, 2, 12, f32, 0, 2, 1, 1, false, Mask::source, 0, 0, no_bias, 0, false, 20},
 };
 
 std::string shape_of(const Case& c, uint32_t splits) {
     return cat("tokens ", c.tokens, " at ", c.first, " heads ", c.heads, "/", c.kv_heads, " dim ", c.head_dim,
                c.type == f16 ? " f16" : " f32", " window ", c.window, " shards ", c.shards, " sequences ",
                c.sequences, " sigma ", c.sigma, " splits ", splits, " mask ", int(c.mask), " bias ",
-               int(c.bias), " cap ", c.soft_cap, c.sinks ? " sinks" : "");
+               int(c.bias), " cap ", c.soft_cap, c.sinks ? " sinks" : "", " keys ", c.keys());
 }
 
 /// Keys and values as the cache holds them, for positions [0, end).
-std::vector<double> fill(HostCache& cache, const CheckSequence& s, bool value, uint64_t seed) {
-    const uint32_t end = s.first + s.tokens, cols = cache.kv_heads * cache.head_dim;
+std::vector<double> fill(HostCache& cache, const CheckSequence& s, uint32_t end, bool value, uint64_t seed) {
+    const uint32_t cols = cache.kv_heads * cache.head_dim;
     const std::vector<float> random = random_floats(size_t(end) * cols, seed);
     std::vector<double> held;
     for (uint32_t p = 0; p < end; ++p)
@@ -95,7 +102,7 @@ std::vector<double> fill(HostCache& cache, const CheckSequence& s, bool value, u
 /// precisions).
 Bounds bounds_for(const Case& c) {
     const double score = 1 + 4 * double(c.sigma);
-    return bounds_of(4 * (4 + std::sqrt(double(c.head_dim)) + std::sqrt(double(c.first + c.tokens))) * score);
+    return bounds_of(4 * (4 + std::sqrt(double(c.head_dim)) + std::sqrt(double(c.keys()))) * score);
 }
 
 void run_case(CheckContext& context, const Case& c) {
@@ -112,11 +119,12 @@ void run_case(CheckContext& context, const Case& c) {
                           .bias = c.bias,
                           .bias_span = bias_span,
                           .sinks = c.sinks};
-    const std::vector<float> bias = random_floats(c.heads * bias_span, context.seed + 7),
+    const std::vector<float> bias = random_floats(c.heads * shape.bias_cols(), context.seed + 7),
                              sinks = random_floats(c.heads, context.seed + 8);
     const vk::Buffer bias_buffer = context.buffer_of<float>(bias),
                      sinks_buffer = context.buffer_of<float>(sinks);
-    const uint32_t longest = c.first + c.tokens + 7 * (c.sequences - 1), cols = c.heads * c.head_dim;
+    const uint32_t longest = std::max(c.first + c.tokens, c.keys()) + 7 * (c.sequences - 1),
+                   cols = c.heads * c.head_dim;
     HostCache host(c.type, c.kv_heads, c.head_dim, longest, c.sequences, context.seed);
     std::vector<CheckSequence> sequences;
     std::vector<double> expected;
@@ -125,8 +133,10 @@ void run_case(CheckContext& context, const Case& c) {
     const std::vector<double> q_values = doubles(q);
     for (uint32_t i = 0; i < c.sequences; ++i) {
         sequences.push_back({c.first + 7 * i, c.tokens, host.own(longest)});
-        const std::vector<double> keys = fill(host, sequences.back(), false, context.seed + 10 + i);
-        const std::vector<double> values = fill(host, sequences.back(), true, context.seed + 90 + i);
+        const std::vector<double> keys =
+            fill(host, sequences.back(), c.keys() + 7 * i, false, context.seed + 10 + i);
+        const std::vector<double> values =
+            fill(host, sequences.back(), c.keys() + 7 * i, true, context.seed + 90 + i);
         std::vector<double> out(size_t(c.tokens) * cols);
         reference::attention(std::span(q_values).subspan(i * out.size(), out.size()), keys, values,
                              sequences.back().first, shape, 0, doubles(bias),
@@ -135,13 +145,15 @@ void run_case(CheckContext& context, const Case& c) {
     }
     const CheckCache cache(context, host, c.shards);
     const vk::Buffer q_buffer = context.buffer_of<float>(q);
-    const vk::Buffer step = context.buffer_of<uint32_t>(step_words(sequences));
+    std::vector<uint32_t> words = step_words(sequences);
+    words[STEP_SOURCE] = c.source;
+    const vk::Buffer step = context.buffer_of<uint32_t>(words);
 
     const AttentionShape sizes{tokens,     c.heads, c.kv_heads,
                                c.head_dim, longest, uint32_t(cache.device.shards.size())};
     std::vector<AttentionVariant> variants = attention_variants(context.caps(), sizes);
     // What is special is common code: quickly, each on the default variant, and sinks with biases on all.
-    const bool special = c.mask != Mask::causal || c.bias == PositionBias::table;
+    const bool special = c.mask != Mask::causal || c.bias >= PositionBias::table;
     if (special && context.tier == Tier::quick) variants.resize(1);
     for (AttentionVariant variant : variants) {
         for (const uint32_t splits : {variant.splits, 3u}) {

@@ -41,7 +41,9 @@ ModelCheck check_model(const Model& model, std::span<const TokenId> ids, const F
                                            actual, tensor.cols, bounds));
         if (!check.ops.back().passed && !check.first_diverging) check.first_diverging = check.ops.size() - 1;
     };
-    reference::Executor(model).forward(ids, reference::Outputs::all, observer);
+    reference::Executor executor(model);
+    if (!model.architecture.encoder.empty()) executor.encode(ids, observer);
+    executor.forward(ids, reference::Outputs::all, observer);
     return check;
 }
 
