@@ -94,8 +94,13 @@ void Batch::record(OpContext& context, const kernel::RopeCache& k) const {
 AttentionShape Batch::attention_shape(const kernel::Attention& k) const {
     const uint32_t context =
         k.shape.window ? std::min(k.shape.window, cache_.positions()) : cache_.positions();
-    return {tokens_,          k.shape.heads, k.shape.kv_heads,
-            k.shape.head_dim, context,       uint32_t(cache_.layer(k.layer).shards.size())};
+    return {tokens_,
+            k.shape.heads,
+            k.shape.kv_heads,
+            k.shape.head_dim,
+            context,
+            uint32_t(cache_.layer(k.layer).shards.size()),
+            k.shape.distance_values};
 }
 
 AttentionVariant Batch::attention_variant(const vk::Caps& caps, const kernel::Attention& k) const {
@@ -110,7 +115,8 @@ void Batch::record(OpContext& context, const kernel::Attention& k) const {
     record_attention(context,
                      {matrix(k.q), matrix(k.out), workspace_.step.view(), &cache_.layer(k.layer),
                       workspace_.partials ? workspace_.partials.view() : vk::View{}, k.shape, vector(k.bias),
-                      vector(k.sinks)},
+                      vector(k.sinks), k.distances ? std::optional(matrix(*k.distances)) : std::nullopt,
+                      vector(k.distance_values)},
                      attention_variant(context.caps, k));
 }
 

@@ -175,6 +175,13 @@ class Builder {
         if (shape.latent.kv_rank) return latent_attention(shape, x);
         const uint32_t q_cols = shape.heads * shape.head_dim, kv_cols = shape.kv_heads * shape.head_dim;
         const bool own_kv = shape.kv_layer < 0;
+        std::optional<TensorId> distances;
+        if (shape.bias == PositionBias::by_query) {
+            const TensorId query = linear("q of distances", x, q_cols, Role::q,
+                                          optional(shape.distance_q_bias, Role::distance_q_bias));
+            distances = emit(op::HeadLinear{query, tensor("distances", shape.heads * shape.bias_span),
+                                            weight(Role::distance_k), shape.heads, 0});
+        }
         TensorId q = linear("q", x, q_cols, Role::q, optional(shape.q_bias, Role::q_bias));
         std::optional<TensorId> k, v;
         if (own_kv) {
@@ -195,11 +202,13 @@ class Builder {
         q = rope("q rotated", q, shape, shape.heads);
         if (own_kv) k = rope("k rotated", *k, shape, shape.kv_heads);
         normed(shape.qk_norm.after_rope);
-        const TensorId heads = emit(op::Attention{
-            q, k, v, tensor("attention heads", q_cols), slot(), shape,
-            shape.bias == PositionBias::none ? std::nullopt
-                                             : std::optional(WeightRef{Role::position_bias, 0, in_encoder()}),
-            optional(shape.sinks, Role::sinks)});
+        op::Attention attention{q, k, v, tensor("attention heads", q_cols), slot(), shape};
+        if (shape.bias != PositionBias::none && !distances)
+            attention.bias = WeightRef{Role::position_bias, 0, in_encoder()};
+        attention.sinks = optional(shape.sinks, Role::sinks);
+        attention.distances = distances;
+        attention.distance_values = optional(shape.distance_values, Role::distance_v);
+        const TensorId heads = emit(attention);
         return linear("attention out", heads, stack().hidden, Role::o, optional(shape.o_bias, Role::o_bias));
     }
 
@@ -215,9 +224,8 @@ class Builder {
         const uint32_t cols = shape.heads * shape.head_dim;
         const TensorId q =
             linear("cross q", x, cols, Role::cross_q, optional(shape.q_bias, Role::cross_q_bias));
-        const TensorId heads =
-            emit(op::Attention{q, std::nullopt, std::nullopt, tensor("cross heads", cols),
-                               uint32_t(shape.kv_layer), shape, std::nullopt, std::nullopt});
+        const TensorId heads = emit(op::Attention{q, std::nullopt, std::nullopt, tensor("cross heads", cols),
+                                                  uint32_t(shape.kv_layer), shape});
         return linear("cross out", heads, stack().hidden, Role::cross_o,
                       optional(shape.o_bias, Role::cross_o_bias));
     }
@@ -252,9 +260,8 @@ class Builder {
         const TensorId v = pack("v packed", kv, c, 1, latent.kv_rank);
         q = rope("q rotated", q, common, shape.heads);
         k = rope("k rotated", k, common, 1);
-        const TensorId heads =
-            emit(op::Attention{q, k, v, tensor("attention heads", shape.heads * common.head_dim), slot(),
-                               common, std::nullopt, std::nullopt});
+        const TensorId heads = emit(
+            op::Attention{q, k, v, tensor("attention heads", shape.heads * common.head_dim), slot(), common});
         const TensorId values = emit(op::HeadLinear{heads, tensor("values", shape.heads * latent.value_dim),
                                                     weight(Role::latent_v), shape.heads, latent.rope_dim});
         return linear("attention out", values, stack().hidden, Role::o, optional(shape.o_bias, Role::o_bias));
@@ -355,7 +362,11 @@ const char* kind_name(const op::Store&) { return "store"; }
 struct Inputs {
     using Ids = std::vector<TensorId>;
     Ids operator()(const op::Embed&) const { return {}; }
-    Ids operator()(const op::Attention& o) const { return o.k ? Ids{o.q, *o.k, *o.v} : Ids{o.q}; }
+    Ids operator()(const op::Attention& o) const {
+        Ids ids = o.k ? Ids{o.q, *o.k, *o.v} : Ids{o.q};
+        if (o.distances) ids.push_back(*o.distances);
+        return ids;
+    }
     Ids operator()(const op::Glu& o) const { return {o.gate, o.up}; }
     Ids operator()(const op::Add& o) const { return {o.a, o.b}; }
     Ids operator()(const op::Route& o) const { return {o.scores}; }

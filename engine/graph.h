@@ -83,6 +83,8 @@ struct Attention {
     uint32_t layer;
     scoria::Attention shape;
     std::optional<WeightRef> bias, sinks;
+    std::optional<TensorId> distances;         // by_query: [heads * span]
+    std::optional<WeightRef> distance_values;  // [span, head_dim]
 };
 /// Puts k, v of all tokens into the cache slot `layer`; out is k.
 struct Store {

@@ -291,10 +291,16 @@ size_t Planner::emit_rope_attention(size_t i, const op::Norm* q_norm, const op::
                              .layer = cache,
                              .shape = attention->shape,
                              .bias = {},
-                             .sinks = {}};
+                             .sinks = {},
+                             .distance_values = {},
+                             .distances = attention->distances};
     kernel.bias = vector_of(attention->bias, attention->shape.heads * attention->shape.bias_cols());
     kernel.sinks = vector_of(attention->sinks, attention->shape.heads);
-    emit(kernel, {attention->q}, {attention->out});
+    kernel.distance_values =
+        vector_of(attention->distance_values, attention->shape.bias_span * attention->shape.head_dim);
+    std::vector<TensorId> reads{attention->q};
+    if (attention->distances) reads.push_back(*attention->distances);
+    emit(kernel, reads, std::array{attention->out});
     return at_op + 1 - i;
 }
 

@@ -79,7 +79,8 @@ struct Attention {
     TensorId q, out;
     uint32_t layer;  // whose cache is read
     scoria::Attention shape;
-    std::optional<VectorId> bias, sinks;
+    std::optional<VectorId> bias, sinks, distance_values;
+    std::optional<TensorId> distances;
 };
 /// One expert's matrix after the other; `out` [tokens, used * cols], gate and up interleaved as in Linear.
 struct ExpertLinear {

@@ -78,6 +78,8 @@ enum class PositionBias : uint8_t {
     table,   // table[head][min(i - j, span - 1)], [heads, span] (T5 and LaMDA buckets, expanded by distance)
     table_both,  // table[head][span - 1 + clamp(j - i, 1 - span, span - 1)], [heads, 2 span - 1]: T5's
                  // encoder
+    by_query,    // (W q + c) . d[min(i - j, span - 1)], before the scale, d per head: Role::distance_k, c:
+               // distance_q_bias (Transformer-XL, Dai et al. 2019, section 3.3; Shaw et al. 2018, eq. 4)
 };
 
 /// Keys j that query i sees, beside j <= i (and the window).
@@ -127,7 +129,10 @@ struct Attention {
     QkNorm qk_norm;
     int32_t rope = 0;  // index into Architecture::ropes; -1: no rotation
     PositionBias bias = PositionBias::none;
-    uint32_t bias_span = 0;  // distances that a table tells apart
+    uint32_t bias_span = 0;        // distances that a table, or by_query, tells apart
+    bool distance_q_bias = false;  // by_query's c
+    bool distance_values =
+        false;  // values get Role::distance_v[min(i - j, span - 1)] (Shaw et al. 2018, eq. 3)
     uint32_t bias_cols() const {
         return bias == PositionBias::table        ? bias_span
                : bias == PositionBias::table_both ? 2 * bias_span - 1

@@ -2,9 +2,9 @@
 #include "binding.h"
 
 #include "fail.h"
+#include "position_tables.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace scoria {
 namespace {
@@ -127,21 +127,10 @@ Laid lay(const Frame& f, Layout layout) {
     case Layout::experts_gate_up:
     case Layout::experts_gate_up_columns:
         return lay_experts(f, layout);
-    case Layout::as_is:
-    case Layout::plus_one:
-    case Layout::buckets:
+    default:
         break;
     }
     return {f.shape({f.rows, f.cols}), {strip(0, f.cols, 1, f.rows)}};
-}
-
-/// T5's buckets of distances from 0 up (Raffel et al. 2020, appendix code): half of them one distance each,
-/// the others logarithmic up to `most`.
-uint32_t bucket_of(uint32_t distance, uint32_t buckets, uint32_t most) {
-    const uint32_t exact = buckets / 2;
-    if (distance < exact) return distance;
-    const double share = std::log(double(distance) / exact) / std::log(double(most) / exact);
-    return std::min(buckets - 1, exact + static_cast<uint32_t>(share * (buckets - exact)));
 }
 
 class Binder {
@@ -186,8 +175,7 @@ class Binder {
     }
 
     void add_row(WeightRef ref, const RoleShape& shape, const Attention& attention, const TensorRow& row) {
-        if (row.layout == Layout::buckets)
-            return add_buckets(ref, shape, row, attention.bias == PositionBias::table_both);
+        if (row.layout >= Layout::buckets) return add_made(ref, shape, row, attention);
         const Frame frame = shape.vector
                                 ? Frame{shape.cols, 1, shape.groups, true, ref.role, attention}
                                 : Frame{shape.rows, shape.cols, shape.groups, false, ref.role, attention};
@@ -250,25 +238,37 @@ class Binder {
         return *tensor;
     }
 
-    void add_buckets(WeightRef ref, const RoleShape& shape, const TensorRow& row, bool both) {
+    /// A table that is computed from the stored one (position_tables.h).
+    void add_made(WeightRef ref, const RoleShape& shape, const TensorRow& row, const Attention& attention) {
         const std::string name = tensor_name(row.name, ref.layer);
         const StoredTensor& tensor = *catalog_.take(name);
-        const uint32_t buckets = tensor.shape.empty() ? 0 : static_cast<uint32_t>(tensor.shape[0]);
-        const uint32_t most = (shape.cols - 1) / (both ? 2 : 1), usable = both ? buckets / 2 : buckets;
-        if (tensor.shape.size() != 2 || tensor.shape[1] != shape.rows || usable / 2 >= most || usable < 2 ||
-            tensor_type_info(tensor.type).block != 1)
-            fail(Status::bad_file, catalog_.format(), "tensor ", name, ": expected [buckets, ", shape.rows,
-                 "], got ", shape_text(tensor.shape));
-        const std::vector<float> stored = source_.floats(tensor);
-        std::vector<float> table(size_t{shape.rows} * shape.cols);
-        for (size_t head = 0; head < shape.rows; ++head)
-            for (uint32_t col = 0; col < shape.cols; ++col) {
-                const bool ahead = both && col > most;  // the key is after the query
-                const uint32_t distance = !both ? col : ahead ? col - most : most - col;
-                const uint32_t bucket = bucket_of(distance, usable, most) + (ahead ? usable : 0);
-                table[head * shape.cols + col] = stored[bucket * size_t{shape.rows} + head];
-            }
-        add_values(ref, shape, name, std::move(table));
+        const bool matrix = tensor.shape.size() == 2 && tensor_type_info(tensor.type).block == 1;
+        const uint64_t rows = matrix ? tensor.shape[0] : 0, cols = matrix ? tensor.shape[1] : 0;
+        const auto expect = [&](bool fits, const auto&... shape_parts) {
+            if (!fits)
+                fail(Status::bad_file, catalog_.format(), "tensor ", name, ": expected [", shape_parts...,
+                     "], got ", shape_text(tensor.shape));
+        };
+        const uint32_t heads = attention.heads, span = attention.bias_span;
+        const uint64_t offsets = 2 * uint64_t{span} - 1;
+        const bool both = attention.bias == PositionBias::table_both;
+        switch (row.layout) {
+        case Layout::buckets: {
+            const uint64_t usable = both ? rows / 2 : rows;
+            expect(cols == heads && usable >= 2 && usable / 2 < span - 1, "buckets, ", heads);
+            return add_values(ref, shape, name,
+                              expand_buckets(source_.floats(tensor), heads, span - 1, both));
+        }
+        case Layout::distance_projection:
+            expect(rows == uint64_t{heads} * attention.head_dim && cols == architecture_.hidden,
+                   heads * attention.head_dim, ", ", architecture_.hidden);
+            return add_values(ref, shape, name,
+                              distance_keys(source_.floats(tensor), heads, span, architecture_.hidden));
+        default:
+            expect(rows == offsets && cols == attention.head_dim, offsets, ", ", attention.head_dim);
+            return add_values(ref, shape, name,
+                              clipped_rows(source_.floats(tensor), span, shape.rows / span));
+        }
     }
 
     void add_values(WeightRef ref, const RoleShape& shape, std::string name, std::vector<float> values) {

@@ -30,8 +30,11 @@ enum class Layout : uint8_t {
     experts_gate_up_columns,  // [E, C, 2n]: per expert gate in even columns, up in odd ones
     q_rope_last,              // [R, C], the rotating elements of a head after its others (DeepSeek)
     latent_kv_b,              // per head: rows of its keys, then of its values; [.., kv_rank]
-    buckets,                  // [buckets, R]: relative-position buckets, to be expanded by distance; of both
-                              // directions, half of them each
+    // From here on the weight is computed from the tensor: position_tables.h.
+    buckets,              // [buckets, R]: relative-position buckets, to be expanded by distance; of both
+                          // directions, half of them each
+    distance_projection,  // [heads * head_dim, hidden]: of sinusoids of the distance
+    clipped_offsets,      // [2 span - 1, head_dim]: rows by key minus query
 };
 
 /// The name of a role's tensor, '#' standing for the layer. Rows of the same role are alternatives.

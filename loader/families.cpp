@@ -295,20 +295,8 @@ void use_buckets(Architecture& architecture, uint32_t most_distance, bool both) 
     }
 }
 
-std::vector<float> sinusoids(const Settings& settings, uint32_t positions, uint32_t hidden, bool by_turns) {
-    if (uint64_t{positions} * hidden > most_table)
-        settings.wrong(settings.name_of(Field::context), "a table of at most 2^26 numbers");
-    std::vector<float> table;
-    table.reserve(size_t{positions} * hidden);
-    const uint32_t sines = (hidden + 1) / 2;
-    for (uint32_t t = 0; t < positions; ++t)
-        for (uint32_t k = 0; k < hidden; ++k) {
-            const uint32_t pair = by_turns ? k / 2 : k % sines;
-            const double angle = t * std::pow(10000.0, -2.0 * pair / hidden);
-            table.push_back(
-                static_cast<float>((by_turns ? k % 2 == 0 : k < sines) ? std::sin(angle) : std::cos(angle)));
-        }
-    return table;
+void check_table(const Settings& settings, const char* name, uint64_t rows, uint64_t cols) {
+    if (rows * cols > most_table) settings.wrong(name, "a table of at most 2^26 numbers");
 }
 
 void set_scale(Architecture& architecture, double scale) {

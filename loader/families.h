@@ -4,6 +4,7 @@
 #pragma once
 
 #include "binding.h"
+#include "position_tables.h"
 #include "settings.h"
 
 #include <array>
@@ -117,9 +118,7 @@ std::vector<float> alibi_slopes(uint32_t heads);
 /// Gives every layer ALiBi instead of rotation; slopes times `scale`.
 void use_alibi(Reading& reading, double scale = 1);
 
-constexpr uint64_t most_table = 1 << 26;  // numbers that are made, not read
-/// Sine and cosine of positions (Vaswani et al. 2017, section 3.5), [positions, hidden]: by turns, or all
-/// sines first. Errors: bad_file, for a table of more than most_table numbers.
-std::vector<float> sinusoids(const Settings& settings, uint32_t positions, uint32_t hidden, bool by_turns);
+/// Errors: bad_file, for a made table that the field `name` makes larger than most_table.
+void check_table(const Settings& settings, const char* name, uint64_t rows, uint64_t cols);
 
 }  // namespace scoria

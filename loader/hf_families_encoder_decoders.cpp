@@ -126,8 +126,7 @@ void adjust_t5(Reading& r) {
     add_encoder(architecture, settings.size("num_decoder_layers", most_layers, encoder_layers));
     const char* most_name = "relative_attention_max_distance";
     const uint32_t most = settings.size(most_name, 1 << 20, 128);
-    if (uint64_t{most} * architecture.layers.front().attention.heads > most_table)
-        settings.wrong(most_name, "a table of at most 2^26 numbers");
+    check_table(settings, most_name, most, architecture.layers.front().attention.heads);
     settings.understood("relative_attention_num_buckets");  // the tensors say
     use_buckets(architecture, most, false);
     use_buckets(architecture.encoder[0], most, true);
@@ -167,8 +166,8 @@ void adjust_marian(Reading& r) {
     r.settings.understood("decoder_vocab_size");
     expect_flag(r.settings, "static_position_embeddings", true, true);
     make_bart_stacks(r);
-    const std::vector<float> table =
-        sinusoids(r.settings, r.architecture.positions, r.architecture.hidden, false);
+    check_table(r.settings, "max_position_embeddings", r.architecture.positions, r.architecture.hidden);
+    const std::vector<float> table = sinusoids(r.architecture.positions, r.architecture.hidden, false);
     for (const bool encoder : {false, true}) r.synthesised[{Role::position_embedding, -1, encoder}] = table;
 }
 
@@ -178,7 +177,8 @@ void adjust_original(Reading& r) {
     const double root = std::sqrt(static_cast<double>(architecture.hidden));
     architecture.embedding_scale = static_cast<float>(r.settings.positive("embed_scale", root));
     add_encoder(architecture, r.settings.size("num_decoder_layers", most_layers, architecture.layers.size()));
-    const std::vector<float> table = sinusoids(r.settings, architecture.positions, architecture.hidden, true);
+    check_table(r.settings, "max_position_embeddings", architecture.positions, architecture.hidden);
+    const std::vector<float> table = sinusoids(architecture.positions, architecture.hidden, true);
     for (const bool encoder : {false, true}) r.synthesised[{Role::position_embedding, -1, encoder}] = table;
     architecture.decoder_start = r.settings.size("decoder_start_token_id", most_size, {}, 0);
 }

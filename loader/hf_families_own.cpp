@@ -39,8 +39,8 @@ void adjust_lamda(Reading& r) {
     const StoredTensor* table = r.catalog.find("rel_bias.weight");
     if (table != nullptr && !table->shape.empty() && table->shape[0] != buckets)
         r.settings.wrong(name, cat(table->shape[0], " as in rel_bias.weight"));
-    if (uint64_t{most} * r.architecture.layers.front().attention.heads > most_table)
-        r.settings.wrong("relative_attention_max_distance", "a table of at most 2^26 numbers");
+    check_table(r.settings, "relative_attention_max_distance", most,
+                r.architecture.layers.front().attention.heads);
     use_buckets(r.architecture, most, false);
     set_scale(r.architecture,
               r.settings.positive("attention_scale", double{r.architecture.layers[0].attention.scale}));
@@ -93,21 +93,61 @@ void adjust_image_transformer(Reading& r) {
     const uint32_t row_length = r.settings.size("row_length", most_size);
     const uint32_t width = architecture.hidden / 2;
     if (architecture.hidden % 4 != 0) r.settings.wrong("hidden_size", "a multiple of 4");
-    if (uint64_t{architecture.context} * architecture.hidden > most_table)
-        r.settings.wrong("max_position_embeddings", "a table of at most 2^26 numbers");
+    check_table(r.settings, "max_position_embeddings", architecture.context, architecture.hidden);
     architecture.positions = architecture.context;
+    const uint32_t rows = (architecture.context - 1) / row_length + 1;
+    const std::vector<float> places = sinusoids(std::max(rows, row_length), width, true);
     std::vector<float>& table = r.synthesised[{Role::position_embedding, -1}];
     table.reserve(size_t{architecture.context} * architecture.hidden);
     for (uint32_t t = 0; t < architecture.context; ++t)
-        for (const uint32_t place : {t / row_length, t % row_length})
-            for (uint32_t k = 0; k < width; ++k) {
-                const double angle = place * std::pow(10000.0, -2.0 * (k / 2) / width);
-                table.push_back(static_cast<float>(k % 2 == 0 ? std::sin(angle) : std::cos(angle)));
-            }
+        for (const uint32_t place : {t / row_length, t % row_length}) {
+            const auto row = places.begin() + std::ptrdiff_t(size_t{place} * width);
+            table.insert(table.end(), row, row + width);
+        }
     for (Layer& layer : architecture.layers) {
         layer.attention.mask = Mask::local_block;
         layer.attention.stride = r.settings.size("query_block_length", most_size);
         layer.attention.summary = r.settings.size("memory_block_length", most_size, {}, 0);
+    }
+}
+
+/// Transformer-XL's attention (Dai et al. 2019, section 3.3): q has a bias of its own for content (u) and for
+/// distances (v), of which `span` may occur.
+void use_distances(Architecture& architecture, uint32_t span) {
+    for (Layer& layer : architecture.layers) {
+        layer.attention.bias = PositionBias::by_query;
+        layer.attention.bias_span = span;
+        layer.attention.distance_q_bias = true;
+    }
+}
+
+void adjust_gopher(Reading& r) {
+    check_table(r.settings, "max_position_embeddings", r.architecture.context, r.architecture.hidden);
+    use_distances(r.architecture, r.architecture.context);
+}
+
+/// A segment sees itself and the memory before it, whose rows are those that were cached.
+void adjust_transformer_xl(Reading& r) {
+    Architecture& architecture = r.architecture;
+    architecture.embedding_scale = static_cast<float>(r.settings.positive("embed_scale", 1.0));
+    const uint32_t segment = r.settings.size("segment_length", most_size),
+                   memory = r.settings.size("memory_length", most_size, {}, 0);
+    check_table(r.settings, "segment_length", uint64_t{segment} + memory, architecture.hidden);
+    for (Layer& layer : architecture.layers) {
+        layer.attention.mask = Mask::local_block;
+        layer.attention.stride = segment;
+        layer.attention.summary = memory;
+    }
+    use_distances(architecture, segment + memory);
+}
+
+/// Shaw et al. 2018: offsets up to K have a key and a value of their own.
+void adjust_shaw(Reading& r) {
+    const uint32_t most = r.settings.size("max_relative_position", 1 << 20);
+    for (Layer& layer : r.architecture.layers) {
+        layer.attention.bias = PositionBias::by_query;
+        layer.attention.bias_span = most + 1;
+        layer.attention.distance_values = true;
     }
 }
 
@@ -163,6 +203,34 @@ std::span<const Family> own_families() {
          .activation = Activation::relu,
          .gated = false,
          .adjust = adjust_image_transformer},
+        {.name = "gopher",
+         .tensors = {hf::own},
+         .qkv_bias = if_present,
+         .rope = false,
+         .activation = Activation::gelu,
+         .gated = false,
+         .adjust = adjust_gopher},
+        {.name = "transformer-xl",
+         .tensors = {hf::own},
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .placement = NormPlacement::post,
+         .output_norm = false,
+         .qkv_bias = if_present,
+         .rope = false,
+         .activation = Activation::relu,
+         .gated = false,
+         .feed_forward_bias = biased,
+         .output_bias = biased,
+         .adjust = adjust_transformer_xl},
+        {.name = "shaw-relative",
+         .tensors = {hf::own},
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .rope = false,
+         .activation = Activation::relu,
+         .gated = false,
+         .adjust = adjust_shaw},
         {.name = "hunyuan-large",
          .tensors = {hf::own},
          .qk_norm = QkNorm::Group::head,

@@ -50,7 +50,9 @@ RoleShape k_norm(const L& l, bool wanted) {
 RoleShape position_bias(const A& a, const L& l, size_t index) {
     const Attention& attention = l.attention;
     if (attention.bias == PositionBias::linear) return vector(index == 0, attention.heads);
-    const bool table = attention.bias != PositionBias::none && index == 0 && !a.layers.empty();
+    const bool table =
+        (attention.bias == PositionBias::table || attention.bias == PositionBias::table_both) && index == 0 &&
+        !a.layers.empty();
     return table ? matrix(attention.heads, attention.bias_cols()) : RoleShape{};
 }
 
@@ -86,7 +88,7 @@ constexpr RoleRule rules[] = {
     {Role::v, true, SCORIA_SHAPE(matrix(keys(l), a.hidden))},
     {Role::o, true,
      SCORIA_SHAPE(matrix(a.hidden, latent(l).kv_rank ? l.attention.heads* latent(l).value_dim : queries(l)))},
-    {Role::q_bias, true, SCORIA_SHAPE(vector(l.attention.q_bias, queries(l)))},
+    {Role::q_bias, true, SCORIA_SHAPE(vector(l.attention.q_bias, queries(l), l.attention.heads))},
     {Role::k_bias, true, SCORIA_SHAPE(vector(l.attention.k_bias, keys(l)))},
     {Role::v_bias, true, SCORIA_SHAPE(vector(l.attention.v_bias, keys(l)))},
     {Role::o_bias, true, SCORIA_SHAPE(vector(l.attention.o_bias, a.hidden))},
@@ -150,9 +152,17 @@ constexpr RoleRule rules[] = {
     {Role::cross_k_bias, true, SCORIA_SHAPE(vector(l.cross.k_bias, cross_keys(l)))},
     {Role::cross_v_bias, true, SCORIA_SHAPE(vector(l.cross.v_bias, cross_keys(l)))},
     {Role::cross_o_bias, true, SCORIA_SHAPE(vector(l.cross.o_bias, a.hidden))},
+    {Role::distance_q_bias, true,
+     SCORIA_SHAPE(vector(l.attention.distance_q_bias, queries(l), l.attention.heads))},
+    {Role::distance_k, true,
+     SCORIA_SHAPE(
+         matrix(l.attention.bias == PositionBias::by_query ? l.attention.heads * l.attention.bias_span : 0,
+                l.attention.head_dim))},
+    {Role::distance_v, true,
+     SCORIA_SHAPE(matrix(l.attention.distance_values ? l.attention.bias_span : 0, l.attention.head_dim))},
 };
 #undef SCORIA_SHAPE
-static_assert(std::size(rules) == static_cast<size_t>(Role::cross_o_bias) + 1);
+static_assert(std::size(rules) == static_cast<size_t>(Role::distance_v) + 1);
 
 }  // namespace
 

@@ -110,8 +110,11 @@ constexpr const char* role_names[] = {
     "cross_k_bias",
     "cross_v_bias",
     "cross_o_bias",
+    "distance_q_bias",
+    "distance_k",
+    "distance_v",
 };
-static_assert(std::size(role_names) == static_cast<size_t>(Role::cross_o_bias) + 1);
+static_assert(std::size(role_names) == static_cast<size_t>(Role::distance_v) + 1);
 
 }  // namespace
 

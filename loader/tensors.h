@@ -84,6 +84,9 @@ enum class Role : uint8_t {
     cross_k_bias,
     cross_v_bias,
     cross_o_bias,
+    distance_q_bias,  // [heads * head_dim]
+    distance_k,       // [heads * span, head_dim]
+    distance_v,       // [span, head_dim]
 };
 const char* role_name(Role role);
 

@@ -18,6 +18,7 @@ layout(constant_id = ATTENTION_MASK) const uint MASK = 0;
 layout(constant_id = ATTENTION_BIAS) const uint BIAS = 0;
 layout(constant_id = ATTENTION_SOFT_CAP) const bool SOFT_CAP = false;
 layout(constant_id = ATTENTION_SINKS) const bool SINKS = false;
+layout(constant_id = ATTENTION_VALUES) const bool DISTANCE_VALUES = false;
 
 #define MASK_CAUSAL 0
 #define MASK_STRIDED 1
@@ -32,13 +33,15 @@ layout(constant_id = ATTENTION_SINKS) const bool SINKS = false;
 #define BIAS_LINEAR 1
 #define BIAS_TABLE 2
 #define BIAS_TABLE_BOTH 3
+#define BIAS_BY_QUERY 4
 
 layout(binding = 0) readonly buffer Q { float q[]; };
 layout(binding = 1) readonly buffer Step { uint step_words[]; };
 layout(binding = 2) readonly buffer Kv { uint kv[]; };
 layout(binding = 3) writeonly buffer Out { float result[]; };  // out, or partial results
-layout(binding = 4) readonly buffer Bias { float bias[]; };    // [heads] slopes, or [heads][bias_span]
+layout(binding = 4) readonly buffer Bias { float bias[]; };    // slopes, a table, or products by query
 layout(binding = 5) readonly buffer Sinks { float sinks[]; };  // [heads]
+layout(binding = 6) readonly buffer Values { float distance_values[]; };  // [bias_span][HEAD_DIM]
 layout(push_constant) uniform Push { AttentionPush push; };
 
 const uint PAIRS = HEAD_DIM / 2;  // of dims; a word each in an f16 cache
@@ -92,14 +95,17 @@ bool visible(uint position, uint key) {
 }
 
 // The score that softmax takes, from the product q.k.
-float score_of(float product, uint head, uint position, uint key) {
+float score_of(float product, uint token, uint head, uint position, uint key) {
+    const uint distance = min(position - key, push.bias_span - 1);
+    if (BIAS == BIAS_BY_QUERY)
+        product += bias[push.bias_first + token * push.bias_stride + head * push.bias_span + distance];
     float score = product * push.scale;
     if (SOFT_CAP) score = push.soft_cap * tanh_safe(score / push.soft_cap);
     if (BIAS == BIAS_LINEAR) score -= bias[head] * float(position - key);
-    if (BIAS == BIAS_TABLE) score += bias[head * push.bias_span + min(position - key, push.bias_span - 1)];
+    if (BIAS == BIAS_TABLE) score += bias[head * push.bias_span + distance];
     if (BIAS == BIAS_TABLE_BOTH) {
-        const int most = int(push.bias_span) - 1, distance = clamp(int(key) - int(position), -most, most);
-        score += bias[head * uint(2 * most + 1) + uint(most + distance)];
+        const int most = int(push.bias_span) - 1, ahead = clamp(int(key) - int(position), -most, most);
+        score += bias[head * uint(2 * most + 1) + uint(most + ahead)];
     }
     return score;
 }
@@ -128,6 +134,12 @@ vec2 load_value(uint values, uint in_block, uint pair) {
     if (KV_F16) return unpack_half2(kv[values + in_block * PAIRS + pair]);
     const uint word = values + in_block * HEAD_DIM + 2 * pair;
     return uintBitsToFloat(uvec2(kv[word], kv[word + 1]));
+}
+
+// What the distance adds to the value of `key` (Shaw et al. 2018, eq. 3).
+vec2 distance_value(uint position, uint key, uint pair) {
+    const uint word = min(position - key, push.bias_span - 1) * HEAD_DIM + 2 * pair;
+    return vec2(distance_values[word], distance_values[word + 1]);
 }
 
 // Partial result of a row: o [HEAD_DIM] not divided by l, then m, l.

@@ -10,6 +10,7 @@
 #define ATTENTION_BIAS 6        // the enum PositionBias
 #define ATTENTION_SOFT_CAP 7    // scores are capped
 #define ATTENTION_SINKS 8       // a score per head joins the sum
+#define ATTENTION_VALUES 9      // distances add to values
 #define ATTENTION_TILE_ROWS 64  // tile: of a workgroup
 #define ATTENTION_TILE_WORKGROUP 128
 
@@ -28,6 +29,7 @@ struct AttentionPush {
     uint window;                 // 0: all earlier keys
     uint stride, summary;        // of the mask
     uint bias_span;              // distances in a table of biases
+    uint bias_first, bias_stride;  // words, as in Matrix, of products by query
     float scale, soft_cap;
 };
 

@@ -91,7 +91,8 @@ void soften(float scores[LANE_ROWS * LANE_KEYS], uvec2 run, uint row0, uint kv_h
             const uint key = key0 + key_lane() * LANE_KEYS + j;
             const uint position = row_position[row], head = kv_head * group + (row0 + row) % group;
             const bool seen = key - row_low[row] < row_count[row] && row >= run.x && row < run.y && visible(position, key);
-            const float score = score_of(scores[i * LANE_KEYS + j], head, position, key);
+            const uint token = min((row0 + row) / group, push.tokens - 1);
+            const float score = score_of(scores[i * LANE_KEYS + j], token, head, position, key);
             scores[i * LANE_KEYS + j] = seen ? score : MASKED;
             values[i] = max(values[i], scores[i * LANE_KEYS + j]);
         }

@@ -75,7 +75,7 @@ void score(Row rows[QUERIES], uint keys, uint in_block) {
 void soften(Row rows[QUERIES], uint key, bool valid) {
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
         const bool seen = valid && key - rows[i].low < rows[i].count && visible(rows[i].position, key);
-        const float value = seen ? score_of(weight[i], rows[i].head, rows[i].position, key) : MASKED;
+        const float value = seen ? score_of(weight[i], rows[i].token, rows[i].head, rows[i].position, key) : MASKED;
         const float now = max(most[i], sg_max(value));
         const float shrink = exp_safe(most[i] - now);
         most[i] = now;
@@ -86,14 +86,20 @@ void soften(Row rows[QUERIES], uint key, bool valid) {
 }
 
 // o += weights * values of the first `count` keys of the step; later ones may never have been written.
-void accumulate(uint values, uint in_block, uint count) {
+void accumulate(Row rows[QUERIES], uint values, uint key0, uint count) {
+    const uint in_block = key0 % KV_BLOCK_TOKENS;
     for (uint j = 0; j < count; ++j) {
         vec2 v[CHUNKS];
         [[unroll]] for (uint c = 0; c < CHUNKS; ++c)
             v[c] = load_value(values, in_block + j, min(c * SG_SIZE + sg_lane(), PAIRS - 1));
         [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
             const float w = weight_of(i, j);
-            [[unroll]] for (uint c = 0; c < CHUNKS; ++c) total[i * CHUNKS + c] += w * v[c];
+            [[unroll]] for (uint c = 0; c < CHUNKS; ++c) {
+                vec2 value = v[c];
+                if (DISTANCE_VALUES)
+                    value += distance_value(rows[i].position, key0 + j, min(c * SG_SIZE + sg_lane(), PAIRS - 1));
+                total[i * CHUNKS + c] += w * value;
+            }
         }
     }
 }
@@ -120,7 +126,7 @@ void attend(Row rows[QUERIES], uint kv_head, uint part) {
         score(rows, kv_keys(block, kv_head, push.kv_heads, HEAD_WORDS), in_block + min(sg_lane(), STEP_KEYS - 1));
         soften(rows, key0 + sg_lane(), valid);
         share_weights();
-        accumulate(kv_values(block, kv_head, push.kv_heads, HEAD_WORDS), in_block, min(STEP_KEYS, end - key0));
+        accumulate(rows, kv_values(block, kv_head, push.kv_heads, HEAD_WORDS), key0, min(STEP_KEYS, end - key0));
     }
 }
 

@@ -62,7 +62,8 @@ constexpr const char* mask_names[] = {"causal",        "strided",     "fixed blo
                                       "strided union", "fixed union", "local block", "bidirectional",
                                       "prefix",        "source"};
 constexpr const char* qk_norm_names[] = {"none", "head", "projection"};
-constexpr const char* bias_names[] = {"none", "linear (ALiBi)", "table", "table, both directions"};
+constexpr const char* bias_names[] = {"none", "linear (ALiBi)", "table", "table, both directions",
+                                      "by query and distance"};
 constexpr const char* score_names[] = {"softmax", "softmax of chosen", "sigmoid"};
 
 template <class T, size_t n> const char* name_of(const char* const (&names)[n], T value) {

@@ -30,7 +30,8 @@ std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const Att
         {"tile", Shader::attention_tile, ATTENTION_TILE_WORKGROUP, ATTENTION_TILE_WORKGROUP},
         ATTENTION_TILE_ROWS,
         splits_for(caps, shape, ATTENTION_TILE_ROWS)};
-    const bool many = rows >= ATTENTION_TILE_ROWS;
+    // The tile multiplies weights with values that all its rows share.
+    const bool many = rows >= ATTENTION_TILE_ROWS && !shape.distance_values;
     if (many && !caps.is_cpu()) variants.push_back(tile);
     for (const KernelVariant& base :
          subgroup_variants(caps, Shader::attention_vec_sg, Shader::attention_vec, 64, true)) {
@@ -65,12 +66,17 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
     push.bias_span = args.shape.bias_span;
     push.scale = args.shape.scale;
     push.soft_cap = args.shape.soft_cap;
+    if (args.distances) {
+        push.bias_first = args.distances->first;
+        push.bias_stride = args.distances->stride;
+    }
     const bool direct = push.parts == 1;
 
     std::vector<vk::Constant> constants{
-        {ATTENTION_KV_F16, kv.type == KvType::f16},    {ATTENTION_HEAD_DIM, kv.head_dim},
-        {ATTENTION_MASK, uint32_t(args.shape.mask)},   {ATTENTION_BIAS, uint32_t(args.shape.bias)},
-        {ATTENTION_SOFT_CAP, args.shape.soft_cap > 0}, {ATTENTION_SINKS, args.sinks.has_value()}};
+        {ATTENTION_KV_F16, kv.type == KvType::f16},          {ATTENTION_HEAD_DIM, kv.head_dim},
+        {ATTENTION_MASK, uint32_t(args.shape.mask)},         {ATTENTION_BIAS, uint32_t(args.shape.bias)},
+        {ATTENTION_SOFT_CAP, args.shape.soft_cap > 0},       {ATTENTION_SINKS, args.sinks.has_value()},
+        {ATTENTION_VALUES, args.distance_values.has_value()}};
     if (variant.shader != Shader::attention_tile)
         constants.insert(constants.end(), {{vk::constant_workgroup, variant.workgroup},
                                            {vk::constant_subgroup, variant.subgroup},
@@ -79,13 +85,14 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
     const uint64_t rows = uint64_t(push.tokens) * (push.heads / push.kv_heads);
     const uint64_t items = groups_for(rows, variant.queries) * push.kv_heads * variant.splits;
     const vk::View& none = args.step;
+    const vk::View& bias = args.distances ? args.distances->view : args.bias ? *args.bias : none;
     for (const DeviceKv::Shard& shard : kv.shards) {
         push.first_block = shard.first_block;
         push.blocks = shard.blocks;
         push.first_part = uint32_t(&shard - kv.shards.data()) * variant.splits;
         recorder.dispatch(pipeline,
-                          {args.q.view, args.step, shard.view, direct ? args.out.view : args.partials,
-                           args.bias.value_or(none), args.sinks.value_or(none)},
+                          {args.q.view, args.step, shard.view, direct ? args.out.view : args.partials, bias,
+                           args.sinks.value_or(none), args.distance_values.value_or(none)},
                           push, groups_for(items, variant.workgroup / variant.subgroup), "attention");
     }
     if (direct) return;

@@ -15,13 +15,16 @@ struct AttentionArgs {
     const DeviceKv* kv;
     vk::View partials;  // attention_partial_bytes; ignored if that is 0
     const Attention& shape;
-    std::optional<vk::View> bias, sinks;  // float32: slopes [heads] or table [heads, bias_span]; [heads]
+    std::optional<vk::View> bias, sinks;   // float32: slopes [heads] or a table [heads, bias_cols]; [heads]
+    std::optional<Matrix> distances = {};  // [tokens, heads * bias_span]: what by_query adds to q.k
+    std::optional<vk::View> distance_values = {};  // [bias_span, head_dim]
 };
 
 struct AttentionShape {
     uint32_t tokens, heads, kv_heads, head_dim;
     uint32_t context;     // most keys a token can see: the cache's positions, or the window
     uint32_t shards = 1;  // of the cache
+    bool distance_values = false;
 };
 
 struct AttentionVariant : KernelVariant {

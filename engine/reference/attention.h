@@ -46,10 +46,11 @@ inline bool sees(const scoria::Attention& shape, size_t prefix, size_t i, size_t
 
 /// q, out: [tokens, heads * head_dim], row t at position first + t. keys, values: [first + tokens,
 /// kv_heads * head_dim], all positions so far. bias: slopes [heads], or [heads, bias_cols]; sinks: [heads] or
-/// empty.
+/// empty. distances: [tokens, heads * span] or empty, distance_values: [span, head_dim] or empty.
 inline void attention(std::span<const double> q, std::span<const double> keys, std::span<const double> values,
                       size_t first, const scoria::Attention& shape, size_t prefix,
-                      std::span<const double> bias, std::span<const double> sinks, std::span<double> out) {
+                      std::span<const double> bias, std::span<const double> sinks, std::span<double> out,
+                      std::span<const double> distances = {}, std::span<const double> distance_values = {}) {
     const size_t dim = shape.head_dim, q_cols = shape.heads * dim, kv_cols = shape.kv_heads * dim;
     const double cap = static_cast<double>(shape.soft_cap);
     std::fill(out.begin(), out.end(), 0.0);
@@ -64,16 +65,19 @@ inline void attention(std::span<const double> q, std::span<const double> keys, s
                 const auto key = keys.subspan(j * kv_cols + kv_first, dim);
                 double score = 0;
                 for (size_t d = 0; d < dim; ++d) score += query[d] * key[d];
+                const size_t distance =
+                    std::min<size_t>(i - j, shape.bias_span - 1);  // j <= i wherever it counts
+                if (!distances.empty())
+                    score += distances[(t * shape.heads + head) * shape.bias_span + distance];
                 score *= static_cast<double>(shape.scale);
                 if (cap > 0) score = cap * std::tanh(score / cap);
                 if (shape.bias == PositionBias::linear) score -= bias[head] * static_cast<double>(i - j);
-                if (shape.bias == PositionBias::table)
-                    score += bias[head * shape.bias_span + std::min<size_t>(i - j, shape.bias_span - 1)];
+                if (shape.bias == PositionBias::table) score += bias[head * shape.bias_span + distance];
                 if (shape.bias == PositionBias::table_both) {
                     const auto most = static_cast<ptrdiff_t>(shape.bias_span) - 1;
-                    const auto distance =
+                    const auto ahead =
                         std::clamp(static_cast<ptrdiff_t>(j) - static_cast<ptrdiff_t>(i), -most, most);
-                    score += bias[head * shape.bias_cols() + static_cast<size_t>(most + distance)];
+                    score += bias[head * shape.bias_cols() + static_cast<size_t>(most + ahead)];
                 }
                 scores.emplace_back(j, score);
             }
@@ -85,6 +89,9 @@ inline void attention(std::span<const double> q, std::span<const double> keys, s
             for (const auto& [j, weight] : scores) {
                 const auto value = values.subspan(j * kv_cols + kv_first, dim);
                 for (size_t d = 0; d < dim; ++d) result[d] += weight / sum * value[d];
+                if (distance_values.empty()) continue;
+                const size_t row = std::min<size_t>(i - j, shape.bias_span - 1) * dim;
+                for (size_t d = 0; d < dim; ++d) result[d] += weight / sum * distance_values[row + d];
             }
         }
 }

@@ -116,7 +116,11 @@ struct Executor::Step {
         if (op.shape.bias == PositionBias::table || op.shape.bias == PositionBias::table_both)
             bias = values_of(*executor.model_.tensors, view(*op.bias, heads, op.shape.bias_cols()));
         attention(in(op.q), cache.keys, cache.values, first, op.shape, executor.prefix_, bias,
-                  vector(op.sinks, heads), out(op.out));
+                  vector(op.sinks, heads), out(op.out), op.distances ? in(*op.distances) : Values{},
+                  op.distance_values
+                      ? values_of(*executor.model_.tensors,
+                                  view(*op.distance_values, op.shape.bias_span, op.shape.head_dim))
+                      : Values{});
     }
     void append(Values& cached, const Values& rows, uint32_t cols) const {
         cached.resize(first * cols);  // drops what a call that failed half-way left behind

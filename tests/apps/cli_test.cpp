@@ -112,7 +112,6 @@ TEST_CASE("models that are not there or lie end with 1" * needs_fixtures()) {
     check({{"run", "-p", "x"}, 1, "", "run `scoria pull smollm2`", empty_cache});
     check({{"run", "-p", "x", "-m", "/nonexistent.gguf"}, 1, "", "/nonexistent.gguf"});
     check({{"inspect", fixtures() + "/gguf"}, 1, "", "gguf"});
-    check({{"inspect", fixtures() + "/gguf/bert.gguf"}, 1, "", "bert"});
     check({{"tokenize", "-m", fixtures() + "/tokenizers/gpt-2.gguf", "-f", "/nonexistent.txt"},
            1,
            "",

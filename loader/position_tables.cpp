@@ -1,0 +1,79 @@
+// See position_tables.h.
+#include "position_tables.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace scoria {
+namespace {
+
+/// Half of the buckets one distance each, the others logarithmic up to `most`.
+uint32_t bucket_of(uint32_t distance, uint32_t buckets, uint32_t most) {
+    const uint32_t exact = buckets / 2;
+    if (distance < exact) return distance;
+    const double share = std::log(double(distance) / exact) / std::log(double(most) / exact);
+    return std::min(buckets - 1, exact + static_cast<uint32_t>(share * (buckets - exact)));
+}
+
+std::vector<double> sinusoid_row(uint32_t position, uint32_t width, bool by_turns) {
+    std::vector<double> row(width);
+    const uint32_t sines = (width + 1) / 2;
+    for (uint32_t k = 0; k < width; ++k) {
+        const double angle = position * std::pow(10000.0, -2.0 * (by_turns ? k / 2 : k % sines) / width);
+        row[k] = (by_turns ? k % 2 == 0 : k < sines) ? std::sin(angle) : std::cos(angle);
+    }
+    return row;
+}
+
+}  // namespace
+
+std::vector<float> expand_buckets(std::span<const float> buckets, uint32_t heads, uint32_t most, bool both) {
+    const auto count = static_cast<uint32_t>(buckets.size() / heads), usable = both ? count / 2 : count;
+    const uint32_t cols = both ? 2 * most + 1 : most + 1;
+    std::vector<float> table(size_t{heads} * cols);
+    for (size_t head = 0; head < heads; ++head)
+        for (uint32_t col = 0; col < cols; ++col) {
+            const bool ahead = both && col > most;  // the key is after the query
+            const uint32_t distance = !both ? col : ahead ? col - most : most - col;
+            const uint32_t bucket = bucket_of(distance, usable, most) + (ahead ? usable : 0);
+            table[head * cols + col] = buckets[bucket * size_t{heads} + head];
+        }
+    return table;
+}
+
+std::vector<float> sinusoids(uint32_t positions, uint32_t width, bool by_turns) {
+    std::vector<float> table;
+    table.reserve(size_t{positions} * width);
+    for (uint32_t t = 0; t < positions; ++t)
+        for (const double value : sinusoid_row(t, width, by_turns))
+            table.push_back(static_cast<float>(value));
+    return table;
+}
+
+std::vector<float> distance_keys(std::span<const float> r, uint32_t heads, uint32_t span, uint32_t hidden) {
+    const size_t head_dim = r.size() / hidden / heads;
+    std::vector<float> keys(r.size() / hidden * span);
+    for (uint32_t n = 0; n < span; ++n) {
+        const std::vector<double> row = sinusoid_row(n, hidden, false);
+        for (size_t i = 0; i < heads * head_dim; ++i) {
+            double sum = 0;
+            for (size_t k = 0; k < hidden; ++k) sum += static_cast<double>(r[i * hidden + k]) * row[k];
+            const size_t head = i / head_dim;
+            keys[(head * span + n) * head_dim + i % head_dim] = static_cast<float>(sum);
+        }
+    }
+    return keys;
+}
+
+std::vector<float> clipped_rows(std::span<const float> table, uint32_t span, uint32_t heads) {
+    const size_t dim = table.size() / (2 * size_t{span} - 1);
+    std::vector<float> rows;
+    for (uint32_t head = 0; head < heads; ++head)
+        for (size_t n = 0; n < span; ++n) {
+            const auto row = table.begin() + static_cast<ptrdiff_t>((span - 1 - n) * dim);
+            rows.insert(rows.end(), row, row + static_cast<ptrdiff_t>(dim));
+        }
+    return rows;
+}
+
+}  // namespace scoria
