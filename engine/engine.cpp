@@ -133,6 +133,11 @@ KvType Engine::Impl::kv_type() const {
     return options.kv.value_or(options.precision == Precision::strict ? KvType::f32 : KvType::f16);
 }
 
+bool Engine::Impl::knows_global_tokens() const {
+    const Architecture& a = model->architecture;
+    return (a.encoder.empty() ? a : a.encoder[0]).layers[0].attention.global_tokens;
+}
+
 Engine::Engine(std::shared_ptr<const Model> model, const EngineOptions& options)
     : impl_(std::make_unique<Impl>(std::move(model), options)) {
     const MemoryPlan& memory = impl_->memory;

@@ -23,6 +23,7 @@ struct Engine::Impl {
 
     vk::RecorderOptions recorder_options(bool simultaneous_use = false) const;
     KvType kv_type() const;
+    bool knows_global_tokens() const;
 
     std::shared_ptr<const Model> model;
     EngineOptions options;

@@ -208,8 +208,27 @@ class Builder {
         attention.sinks = optional(shape.sinks, Role::sinks);
         attention.distances = distances;
         attention.distance_values = optional(shape.distance_values, Role::distance_v);
-        const TensorId heads = emit(attention);
+        TensorId heads = emit(attention);
+        if (shape.global_tokens) heads = global_attention(shape, x, heads);
         return linear("attention out", heads, stack().hidden, Role::o, optional(shape.o_bias, Role::o_bias));
+    }
+
+    /// The rows of global tokens, which see all keys by projections of their own (Longformer); `local` has
+    /// the others. Its keys and values are no longer needed.
+    TensorId global_attention(const Attention& local_shape, TensorId x, TensorId local) {
+        Attention shape = local_shape;
+        shape.mask = Mask::global_rows;
+        shape.window = 0;
+        const uint32_t q_cols = shape.heads * shape.head_dim, kv_cols = shape.kv_heads * shape.head_dim;
+        const TensorId q =
+            linear("global q", x, q_cols, Role::global_q, optional(shape.q_bias, Role::global_q_bias));
+        const TensorId k =
+            linear("global k", x, kv_cols, Role::global_k, optional(shape.k_bias, Role::global_k_bias));
+        const TensorId v =
+            linear("global v", x, kv_cols, Role::global_v, optional(shape.v_bias, Role::global_v_bias));
+        op::Attention attention{q, k, v, tensor("attention heads with global", q_cols), slot(), shape};
+        attention.base = local;
+        return emit(attention);
     }
 
     /// Where the layer's keys and values are cached.
@@ -365,6 +384,7 @@ struct Inputs {
     Ids operator()(const op::Attention& o) const {
         Ids ids = o.k ? Ids{o.q, *o.k, *o.v} : Ids{o.q};
         if (o.distances) ids.push_back(*o.distances);
+        if (o.base) ids.push_back(*o.base);
         return ids;
     }
     Ids operator()(const op::Glu& o) const { return {o.gate, o.up}; }

@@ -84,6 +84,7 @@ struct Attention {
     scoria::Attention shape;
     std::optional<WeightRef> bias, sinks;
     std::optional<TensorId> distances;         // by_query: [heads * span]
+    std::optional<TensorId> base;              // global_rows: what all other rows keep
     std::optional<WeightRef> distance_values;  // [span, head_dim]
 };
 /// Puts k, v of all tokens into the cache slot `layer`; out is k.

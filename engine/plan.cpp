@@ -300,6 +300,10 @@ size_t Planner::emit_rope_attention(size_t i, const op::Norm* q_norm, const op::
         vector_of(attention->distance_values, attention->shape.bias_span * attention->shape.head_dim);
     std::vector<TensorId> reads{attention->q};
     if (attention->distances) reads.push_back(*attention->distances);
+    if (attention->base) {
+        alias(attention->out, *attention->base);
+        reads.push_back(*attention->base);
+    }
     emit(kernel, reads, std::array{attention->out});
     return at_op + 1 - i;
 }

@@ -3,6 +3,7 @@
 #include "session.h"
 
 #include "fail.h"
+#include "ops/compress.h"
 #include "ops/rope.h"
 #include "session_impl.h"
 #include "step.h"
@@ -110,31 +111,64 @@ void Session::Impl::write_words(vk::Recorder& recorder, const vk::Buffer& buffer
 }
 
 void Session::Impl::write_step(vk::Recorder& recorder, std::span<const TokenId> ids, uint32_t position,
-                               const Rows& outputs, std::span<const TokenId> token_types) const {
+                               const Rows& outputs, std::span<const uint32_t> types) const {
     std::vector<uint32_t> words(STEP_TOKENS + ids.size() * STEP_TOKEN_WORDS, 0);
     words[STEP_TOKEN_COUNT] = uint32_t(ids.size());
     words[STEP_OUTPUT_COUNT] = uint32_t(outputs.size());
     words[STEP_PREFIX] = prefix;
     words[STEP_SOURCE] = source;
+    if (const CompressedMemory& memory = engine.model->architecture.memory; memory.segment)
+        words[STEP_LOW] = compressed_window(memory, position / memory.segment).low;
     for (size_t t = 0; t < ids.size(); ++t) {
         uint32_t* token = &words[STEP_TOKENS + t * STEP_TOKEN_WORDS];
         token[STEP_TOKEN_ID] = uint32_t(ids[t]);
         token[STEP_TOKEN_POSITION] = position + uint32_t(t);
         token[STEP_TOKEN_TABLE] = workspace.layout.table_word();
-        if (!token_types.empty()) token[STEP_TOKEN_TYPE] = uint32_t(token_types[t]);
+        if (types.empty()) continue;
+        token[STEP_TOKEN_TYPE] = types[t];
+        if (types[t] & STEP_TOKEN_GLOBAL) ++words[STEP_GLOBALS];
     }
     write_words(recorder, workspace.step, 0, words);
     if (!outputs.empty()) write_words(recorder, workspace.step, workspace.layout.outputs_word(), outputs);
 }
 
+uint32_t Session::Impl::tokens_of_segment(uint32_t position, size_t limit) const {
+    const uint32_t length = engine.model->architecture.memory.segment;
+    return uint32_t(length ? std::min<size_t>(limit, length - position % length) : limit);
+}
+
+void Session::Impl::enter_segment(uint32_t position) {
+    const CompressedMemory& memory = engine.model->architecture.memory;
+    if (memory.segment == 0 || position / memory.segment == segment) return;
+    const uint32_t next = position / memory.segment;
+    vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options());
+    OpContext context{recorder, recorder.device().caps()};
+    for (uint32_t layer = 0; layer < engine.model->architecture.layers.size(); ++layer)
+        record_compress(context,
+                        {workspace.step.view(), workspace.layout.table_word(), &cache.layer(layer),
+                         compressed_window(memory, segment), compressed_window(memory, next), memory.rate},
+                        compress_variants(context.caps).front());
+    const vk::Commands commands = recorder.finish();
+    wait(submit(commands));
+    segment = next;
+}
+
+void Session::Impl::forget_later_segments() {
+    const uint32_t length = engine.model->architecture.memory.segment;
+    if (length == 0 || segment <= computed / length) return;
+    segment = 0;  // positions before the memory hold averages now
+    computed = 0;
+}
+
 /// Runs one batch: `ids` from `position` on, logits of the rows `outputs`. Submissions follow the pacer;
 /// two are in flight at most, so each one's time can be seen from the host.
 void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, const Rows& outputs,
-                              const Capture& capture, std::span<const TokenId> token_types, Stage stage) {
+                              const Capture& capture, std::span<const uint32_t> types, Stage stage) {
     if (position < prefix && position + ids.size() < prefix)
         fail(Status::bad_argument, "prefix", "expected all its ", prefix, " tokens in one batch, got ",
              ids.size(), " from position ", position, " on");
     reserve_partials(uint32_t(ids.size()));
+    enter_segment(position);
     const Batch work = batch(uint32_t(ids.size()), uint32_t(outputs.size()));
     const size_t first = stage == Stage::encoder ? 0 : engine.plan.encoder_kernels;
     const size_t end_of_all = stage == Stage::encoder ? engine.plan.encoder_kernels
@@ -165,7 +199,7 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
         for (const size_t end : engine.pacer.cut(costs)) {
             const size_t pipelines = engine.pipelines.created();
             vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options());
-            if (begin == 0) write_step(recorder, ids, position, outputs, token_types);
+            if (begin == 0) write_step(recorder, ids, position, outputs, types);
             double cost = 0;
             for (size_t i = begin; i < end; ++i) {
                 work.record(recorder, first + i);
@@ -238,6 +272,11 @@ void Session::Impl::upload_rotations() {
 }
 
 uint32_t Session::Impl::tokens_before_change(uint32_t limit) const {
+    if (const uint32_t length = engine.model->architecture.memory.segment) {
+        // The last token sampled is computed later, so it may be of the next segment.
+        const uint32_t last = uint32_t(tokens.size()) - 1, most = length - last % length;
+        return limit ? std::min(limit, most) : most;
+    }
     if (workspace.ropes.empty()) return limit;
     uint32_t count = 1;
     while ((limit == 0 || count < limit) && tokens.size() + count <= engine.memory.context &&
@@ -253,10 +292,11 @@ void Session::Impl::compute_pending(const std::atomic<bool>* cancel) {
 
 void Session::Impl::compute_rest(const std::atomic<bool>* cancel) {
     if (computed == tokens.size() && !logits_ready) --computed;
+    forget_later_segments();
     while (computed < tokens.size()) {
         if (cancel && *cancel) fail(Status::cancelled, "session", "cancelled after ", computed, " tokens");
         const uint32_t count =
-            std::min<uint32_t>(workspace.layout.tokens, uint32_t(tokens.size()) - computed);
+            tokens_of_segment(computed, std::min<size_t>(workspace.layout.tokens, tokens.size() - computed));
         const bool last = computed + count == tokens.size();
         logits_ready = false;
         run_chunk(std::span(tokens).subspan(computed, count), computed, last ? Rows{count - 1} : Rows{});
@@ -339,10 +379,27 @@ void Session::Impl::check_forward(std::span<const TokenId> ids, std::span<const 
                  ", got ", type);
 }
 
+std::vector<uint32_t> Session::Impl::type_words(size_t ids, std::span<const TokenId> token_types,
+                                                std::span<const TokenId> global) const {
+    if (!global.empty() && !engine.knows_global_tokens())
+        fail(Status::unsupported, "forward", "expected a model with global tokens, got ",
+             engine.model->architecture.family);
+    if (!global.empty() && global.size() != ids)
+        fail(Status::bad_argument, "forward", "expected ", ids, " marks of global tokens, got ",
+             global.size());
+    if (token_types.empty() && global.empty()) return {};
+    std::vector<uint32_t> words(ids, 0);
+    for (size_t t = 0; t < token_types.size(); ++t) words[t] = uint32_t(token_types[t]);
+    for (size_t t = 0; t < global.size(); ++t)
+        if (global[t] != 0) words[t] |= STEP_TOKEN_GLOBAL;
+    return words;
+}
+
 ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states,
-                               std::span<const TokenId> token_types) {
+                               std::span<const TokenId> token_types, std::span<const TokenId> global) {
     Impl& s = *impl_;
     s.check_forward(ids, token_types);
+    const std::vector<uint32_t> types = s.type_words(ids.size(), token_types, global);
     s.set_rotations(s.tokens.size() + ids.size());
     if (s.computed < s.tokens.size()) s.compute_rest(nullptr);
     const Architecture& architecture = s.engine.model->architecture;
@@ -352,7 +409,8 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states,
     s.reserve_logits(std::min(chunk, uint32_t(ids.size())));
 
     for (size_t done = 0; done < ids.size();) {
-        const std::span<const TokenId> part = ids.subspan(done, std::min<size_t>(ids.size() - done, chunk));
+        const std::span<const TokenId> part = ids.subspan(
+            done, s.tokens_of_segment(uint32_t(s.tokens.size()), std::min<size_t>(ids.size() - done, chunk)));
         Impl::Rows rows(part.size());
         for (uint32_t t = 0; t < rows.size(); ++t) rows[t] = t;
         const Batch work = s.batch(uint32_t(part.size()), uint32_t(part.size()));
@@ -365,7 +423,7 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states,
         s.run_chunk(
             part, uint32_t(s.tokens.size()), rows,
             [&](vk::Recorder& recorder, size_t kernel) { copies.record(recorder, kernel); },
-            token_types.empty() ? token_types : token_types.subspan(done, part.size()));
+            types.empty() ? std::span<const uint32_t>() : std::span(types).subspan(done, part.size()));
         copies.collect();
         s.tokens.insert(s.tokens.end(), part.begin(), part.end());
         s.computed = uint32_t(s.tokens.size());
@@ -374,7 +432,8 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states,
     return result;
 }
 
-ForwardResult Session::encode(std::span<const TokenId> ids, bool hidden_states) {
+ForwardResult Session::encode(std::span<const TokenId> ids, bool hidden_states,
+                              std::span<const TokenId> global) {
     Impl& s = *impl_;
     const Architecture& architecture = s.engine.model->architecture;
     if (architecture.encoder.empty())
@@ -383,6 +442,7 @@ ForwardResult Session::encode(std::span<const TokenId> ids, bool hidden_states) 
     if (ids.empty() || ids.size() > s.engine.memory.source)
         fail(ids.empty() ? Status::bad_argument : Status::context_full, "encode", "expected 1 to ",
              s.engine.memory.source, " tokens, got ", ids.size());
+    const std::vector<uint32_t> types = s.type_words(ids.size(), {}, global);
     truncate(0);
     s.source = 0;
     ForwardResult result{uint32_t(ids.size()), 0, architecture.hidden, {}, {}, {}};
@@ -393,7 +453,7 @@ ForwardResult Session::encode(std::span<const TokenId> ids, bool hidden_states) 
         copies.want(s.engine.graph.encoder_hidden[i], result.hidden[i]);
     copies.want(s.engine.graph.encoder_last_hidden, result.last_hidden);
     s.run_chunk(
-        ids, 0, {}, [&](vk::Recorder& recorder, size_t kernel) { copies.record(recorder, kernel); }, {},
+        ids, 0, {}, [&](vk::Recorder& recorder, size_t kernel) { copies.record(recorder, kernel); }, types,
         Impl::Stage::encoder);
     copies.collect();
     s.source = uint32_t(ids.size());
@@ -405,9 +465,9 @@ void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer)
     const Plan& plan = s.engine.plan;
     if (plan.encoder_kernels != 0) truncate(0);
     s.check_ids(ids);
-    if (ids.size() > s.forward_chunk())
-        fail(Status::bad_argument, "trace", "expected at most ", s.forward_chunk(), " tokens, got ",
-             ids.size());
+    const uint32_t most = s.tokens_of_segment(uint32_t(s.tokens.size()), s.forward_chunk());
+    if (ids.size() > most)
+        fail(Status::bad_argument, "trace", "expected at most ", most, " tokens, got ", ids.size());
     if (s.computed < s.tokens.size()) s.compute_pending(nullptr);
     s.reserve_logits(uint32_t(ids.size()));
     s.reserve_partials(uint32_t(ids.size()));
@@ -453,6 +513,7 @@ void Session::truncate(uint32_t length) {
     if (length >= s.tokens.size()) return;
     s.tokens.resize(length);
     s.computed = std::min(s.computed, length);
+    s.forget_later_segments();
     s.logits_ready = false;
 }
 

@@ -167,7 +167,9 @@ class Session {
     /// Encoder-decoders: runs the encoder over all of `ids` and caches what the decoder sees of them; begins
     /// the decoder's sequence anew. last_hidden and hidden (if asked for) of the result are the encoder's.
     /// Errors: as append; unsupported, for other models.
-    ForwardResult encode(std::span<const TokenId> ids, bool hidden_states = false);
+    /// global: one per id, other than 0 for a global token (Longformer, LED); or none.
+    ForwardResult encode(std::span<const TokenId> ids, bool hidden_states = false,
+                         std::span<const TokenId> global = {});
     /// Samples and appends tokens until something stops it. Needs at least one token appended before.
     /// Errors as above, and non_finite.
     GenerateResult generate(const GenerateOptions& options);
@@ -175,9 +177,9 @@ class Session {
     std::vector<float> logits();
     /// Appends tokens and returns logits of all of them, [tokens, vocab].
     /// An encoder begins anew with each call, and all ids must fit in a batch; token_types: one per id, or
-    /// none: all 0.
+    /// none: all 0; global: as for encode.
     ForwardResult forward(std::span<const TokenId> ids, bool hidden_states,
-                          std::span<const TokenId> token_types = {});
+                          std::span<const TokenId> token_types = {}, std::span<const TokenId> global = {});
     /// Appends tokens, kernel by kernel, and shows the observer every kernel with a way to fetch the
     /// values [rows, cols] of its results (PlannedKernel::results). Slow: for `validate -m`. Of an
     /// encoder-decoder the ids are the encoder's too, and the sequence begins anew.

@@ -32,6 +32,10 @@ struct Session::Impl {
     uint32_t forward_chunk() const { return std::min(workspace.layout.outputs, workspace.layout.tokens); }
     /// What forward() checks before it computes anything.
     void check_forward(std::span<const TokenId> ids, std::span<const TokenId> token_types);
+    /// The words STEP_TOKEN_TYPE of a whole encoder sequence; empty: all 0. Errors: bad_argument,
+    /// unsupported.
+    std::vector<uint32_t> type_words(size_t ids, std::span<const TokenId> token_types,
+                                     std::span<const TokenId> global) const;
     /// Errors: unsupported, for an encoder, which `what` makes no sense of; bad_argument, for a decoder
     /// without the source that it needs.
     void needs_decoder(const char* what) const;
@@ -43,10 +47,16 @@ struct Session::Impl {
     static void write_words(vk::Recorder& recorder, const vk::Buffer& buffer, uint32_t word,
                             std::span<const uint32_t> words);
     void write_step(vk::Recorder& recorder, std::span<const TokenId> ids, uint32_t position,
-                    const Rows& outputs, std::span<const TokenId> token_types = {}) const;
+                    const Rows& outputs, std::span<const uint32_t> types = {}) const;
     void run_chunk(std::span<const TokenId> ids, uint32_t position, const Rows& outputs,
-                   const Capture& capture = {}, std::span<const TokenId> token_types = {},
+                   const Capture& capture = {}, std::span<const uint32_t> types = {},
                    Stage stage = Stage::decoder);
+    /// Tokens from `position` on that one batch may take, at most `limit`: a segment's.
+    uint32_t tokens_of_segment(uint32_t position, size_t limit) const;
+    /// Compresses the memory for the segment that `position` is in.
+    void enter_segment(uint32_t position);
+    /// Begins anew where the cache holds averages in place of what comes before the next token.
+    void forget_later_segments();
     void check_ids(std::span<const TokenId> ids) const;
     void reserve_logits(uint32_t rows);
     /// Attention's partial results for a batch of `token_count` tokens; call before recording it.
@@ -88,6 +98,7 @@ struct Session::Impl {
     std::vector<TokenId> tokens;
     uint32_t prefix = 0;            // tokens that see each other
     uint32_t source = 0;            // tokens that the encoder saw
+    uint32_t segment = 0;           // that the compressed memory stands at
     uint64_t rotated_length = 0;    // what rotations are for
     uint32_t computed = 0;          // tokens whose keys and values are in the cache
     bool logits_ready = false;      // row 0 of the logits is of tokens[computed - 1]

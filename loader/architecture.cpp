@@ -1,6 +1,7 @@
 // What follows from an Architecture: length-dependent rotary frequencies, the cache's slots.
 #include "architecture.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace scoria {
@@ -15,6 +16,18 @@ std::vector<double> rope_frequencies(const Rope& rope, uint64_t length) {
     std::vector<double> frequencies;
     for (uint32_t i = 0; i < rope.width / 2; ++i) frequencies.push_back(std::pow(base, -2.0 * i / width));
     return frequencies;
+}
+
+CompressedWindow compressed_window(const CompressedMemory& memory, uint32_t index) {
+    CompressedWindow window;
+    uint32_t slots = 0;
+    for (uint32_t i = 1; i <= index; ++i) {
+        const uint32_t start = i * memory.segment, kept = start - std::min(start, memory.memory);
+        slots = std::min(memory.slots, slots + (kept - window.memory) / memory.rate);
+        window.memory = kept;
+    }
+    window.low = window.memory - slots;
+    return window;
 }
 
 std::vector<Attention> cache_slots(const Architecture& architecture) {

@@ -79,7 +79,7 @@ enum class PositionBias : uint8_t {
     table_both,  // table[head][span - 1 + clamp(j - i, 1 - span, span - 1)], [heads, 2 span - 1]: T5's
                  // encoder
     by_query,    // (W q + c) . d[min(i - j, span - 1)], before the scale, d per head: Role::distance_k, c:
-               // distance_q_bias (Transformer-XL, Dai et al. 2019, section 3.3; Shaw et al. 2018, eq. 4)
+                 // distance_q_bias (Transformer-XL, Dai et al. 2019, section 3.3; Shaw et al. 2018, eq. 4)
 };
 
 /// Keys j that query i sees, beside j <= i (and the window).
@@ -94,6 +94,9 @@ enum class Mask : uint8_t {
     bidirectional,  // all keys; with a window, those with |i - j| < window
     prefix,         // also keys inside the prefix that comes with the sequence (Raffel et al. 2020)
     source,         // all keys of the encoder's sequence: cross-attention
+    global_keys,    // |i - j| < window, and global tokens (Longformer, Beltagy et al. 2020)
+    global_rows,    // all keys; only the rows of global tokens are computed
+    compressed,     // j >= compressed_window(..).low (struct CompressedMemory)
 };
 
 /// Norm of q and k heads.
@@ -138,7 +141,8 @@ struct Attention {
                : bias == PositionBias::table_both ? 2 * bias_span - 1
                                                   : 1;
     }
-    bool sinks = false;  // one more score per head in the softmax's sum, Role::sinks
+    bool sinks = false;          // one more score per head in the softmax's sum, Role::sinks
+    bool global_tokens = false;  // their rows have projections of their own, Role::global_q ... (global_keys)
     Latent latent;
     int32_t kv_layer = -1;  // the layer (cache slot) whose keys and values it reads (Brandon et al. 2024);
                             // -1: its own
@@ -193,6 +197,21 @@ struct Layer {
     bool operator==(const Layer&) const = default;
 };
 
+/// The Compressive Transformer's memory (Rae et al. 2020) by mean pooling. A segment sees itself and `memory`
+/// positions before it; when it ends, those that leave are averaged by `rate` of them (a rest is dropped),
+/// and the last `slots` averages are seen as if they stood right before the memory. Keys and values are
+/// linear in what was averaged, so they can be averaged themselves, in the cache.
+struct CompressedMemory {
+    uint32_t segment = 0, memory = 0, slots = 0, rate = 1;  // 0 segment: none
+    bool operator==(const CompressedMemory&) const = default;
+};
+/// What segment `index` sees before itself, all segments before it being whole: positions from `memory` on,
+/// and `low` .. `memory` - 1, which hold averages.
+struct CompressedWindow {
+    uint32_t low = 0, memory = 0;
+};
+CompressedWindow compressed_window(const CompressedMemory& memory, uint32_t index);
+
 struct Architecture {
     std::string family;                           // for people: "llama", "qwen3"
     uint32_t vocab = 0, hidden = 0, context = 0;  // context: the positions it was trained for
@@ -213,7 +232,10 @@ struct Architecture {
                (!layers.empty() && layers[0].attention.mask == Mask::prefix);
     }
     /// An encoder: nothing is generated.
-    bool bidirectional() const { return !layers.empty() && layers[0].attention.mask == Mask::bidirectional; }
+    bool bidirectional() const {
+        return !layers.empty() && (layers[0].attention.mask == Mask::bidirectional ||
+                                   layers[0].attention.mask == Mask::global_keys);
+    }
     bool has_head = true;         // false: no logits, the result is the last hidden state
     bool head_transform = false;  // logits of norm(activation(W x + b)), Role::head (masked language models)
     bool head_bias = false;
@@ -224,6 +246,7 @@ struct Architecture {
     float logit_soft_cap = 0;      // c of logits = c tanh(logits / c), after the scale; 0: none
     std::vector<Rope> ropes;
     std::vector<Layer> layers;
+    CompressedMemory memory;
     // Encoder-decoders: one more stack, whose output the layers' `cross` sees. It has no head, and the
     // decoder's token embedding (vocab is 0).
     std::vector<Architecture> encoder;

@@ -49,18 +49,11 @@ constexpr TensorRow t5_encoder_rows[] = {
 #undef T5_FEED_FORWARD_ROWS
 #undef T5_ATTENTION_ROWS
 
-#define BART_STACK_ROWS(STACK)                                                                     \
-    {Role::position_embedding, STACK ".embed_positions.weight", after_two},                        \
+// A stack: the frame, then its attention under the names of its kind.
+#define BART_FRAME_ROWS(STACK, POSITIONS)                                                          \
+    {Role::position_embedding, STACK ".embed_positions.weight", POSITIONS},                        \
         {Role::embedding_norm, STACK ".layernorm_embedding.weight"},                               \
         {Role::embedding_norm_bias, STACK ".layernorm_embedding.bias"},                            \
-        {Role::q, STACK ".layers.#.self_attn.q_proj.weight"},                                      \
-        {Role::q_bias, STACK ".layers.#.self_attn.q_proj.bias"},                                   \
-        {Role::k, STACK ".layers.#.self_attn.k_proj.weight"},                                      \
-        {Role::k_bias, STACK ".layers.#.self_attn.k_proj.bias"},                                   \
-        {Role::v, STACK ".layers.#.self_attn.v_proj.weight"},                                      \
-        {Role::v_bias, STACK ".layers.#.self_attn.v_proj.bias"},                                   \
-        {Role::o, STACK ".layers.#.self_attn.out_proj.weight"},                                    \
-        {Role::o_bias, STACK ".layers.#.self_attn.out_proj.bias"},                                 \
         {Role::attention_post_norm, STACK ".layers.#.self_attn_layer_norm.weight"},                \
         {Role::attention_post_norm_bias, STACK ".layers.#.self_attn_layer_norm.bias"},             \
         {Role::up, STACK ".layers.#.fc1.weight"}, {Role::up_bias, STACK ".layers.#.fc1.bias"},     \
@@ -68,19 +61,47 @@ constexpr TensorRow t5_encoder_rows[] = {
         {Role::feed_forward_post_norm, STACK ".layers.#.final_layer_norm.weight"}, {               \
         Role::feed_forward_post_norm_bias, STACK ".layers.#.final_layer_norm.bias"                 \
     }
-#define CROSS "model.decoder.layers.#.encoder_attn"
-constexpr TensorRow bart_rows[] = {
-    {Role::token_embedding, "model.shared.weight"}, {Role::output, "lm_head.weight"},
-    {Role::output_bias, "final_logits_bias"},       BART_STACK_ROWS("model.decoder"),
-    {Role::cross_q, CROSS ".q_proj.weight"},        {Role::cross_q_bias, CROSS ".q_proj.bias"},
-    {Role::cross_k, CROSS ".k_proj.weight"},        {Role::cross_k_bias, CROSS ".k_proj.bias"},
-    {Role::cross_v, CROSS ".v_proj.weight"},        {Role::cross_v_bias, CROSS ".v_proj.bias"},
-    {Role::cross_o, CROSS ".out_proj.weight"},      {Role::cross_o_bias, CROSS ".out_proj.bias"},
-    {Role::cross_norm, CROSS "_layer_norm.weight"}, {Role::cross_norm_bias, CROSS "_layer_norm.bias"},
+#define BART_ATTENTION_ROWS(PREFIX, NAMES)                                                       \
+    {Role::PREFIX##q, NAMES ".q_proj.weight"}, {Role::PREFIX##q_bias, NAMES ".q_proj.bias"},     \
+        {Role::PREFIX##k, NAMES ".k_proj.weight"}, {Role::PREFIX##k_bias, NAMES ".k_proj.bias"}, \
+        {Role::PREFIX##v, NAMES ".v_proj.weight"}, {Role::PREFIX##v_bias, NAMES ".v_proj.bias"}, \
+        {Role::PREFIX##o, NAMES ".out_proj.weight"}, {                                           \
+        Role::PREFIX##o_bias, NAMES ".out_proj.bias"                                             \
+    }
+#define BART_DECODER_ROWS(MODEL, POSITIONS)                                                     \
+    {Role::token_embedding, MODEL ".shared.weight"}, {Role::output, "lm_head.weight"},          \
+        {Role::output_bias, "final_logits_bias"}, BART_FRAME_ROWS(MODEL ".decoder", POSITIONS), \
+        BART_ATTENTION_ROWS(, MODEL ".decoder.layers.#.self_attn"),                             \
+        BART_ATTENTION_ROWS(cross_, MODEL ".decoder.layers.#.encoder_attn"),                    \
+        {Role::cross_norm, MODEL ".decoder.layers.#.encoder_attn_layer_norm.weight"}, {         \
+        Role::cross_norm_bias, MODEL ".decoder.layers.#.encoder_attn_layer_norm.bias"           \
+    }
+constexpr TensorRow bart_rows[] = {BART_DECODER_ROWS("model", after_two)};
+constexpr TensorRow bart_encoder_rows[] = {BART_FRAME_ROWS("model.encoder", after_two),
+                                           BART_ATTENTION_ROWS(, "model.encoder.layers.#.self_attn")};
+constexpr TensorRow led_rows[] = {BART_DECODER_ROWS("led", as_is)};
+#define SELF "led.encoder.layers.#.self_attn.longformer_self_attn."
+constexpr TensorRow led_encoder_rows[] = {
+    BART_FRAME_ROWS("led.encoder", as_is),
+    {Role::q, SELF "query.weight"},
+    {Role::q_bias, SELF "query.bias"},
+    {Role::k, SELF "key.weight"},
+    {Role::k_bias, SELF "key.bias"},
+    {Role::v, SELF "value.weight"},
+    {Role::v_bias, SELF "value.bias"},
+    {Role::global_q, SELF "query_global.weight"},
+    {Role::global_q_bias, SELF "query_global.bias"},
+    {Role::global_k, SELF "key_global.weight"},
+    {Role::global_k_bias, SELF "key_global.bias"},
+    {Role::global_v, SELF "value_global.weight"},
+    {Role::global_v_bias, SELF "value_global.bias"},
+    {Role::o, "led.encoder.layers.#.self_attn.output.weight"},
+    {Role::o_bias, "led.encoder.layers.#.self_attn.output.bias"},
 };
-constexpr TensorRow bart_encoder_rows[] = {BART_STACK_ROWS("model.encoder")};
-#undef CROSS
-#undef BART_STACK_ROWS
+#undef SELF
+#undef BART_DECODER_ROWS
+#undef BART_ATTENTION_ROWS
+#undef BART_FRAME_ROWS
 
 #define ORIGINAL_STACK_ROWS(STACK)                                                                           \
     {Role::q, STACK ".layers.#.attn.q.weight"}, {Role::k, STACK ".layers.#.attn.k.weight"},                  \
@@ -160,6 +181,14 @@ void adjust_bart(Reading& r) {
     make_bart_stacks(r);
 }
 
+/// BART with Longformer's encoder (Beltagy et al. 2020, section 7).
+void adjust_led(Reading& r) {
+    make_bart_stacks(r);
+    Architecture& encoder = r.architecture.encoder[0];
+    use_global_tokens(r.settings, encoder);
+    encoder.context = encoder.positions = r.settings.size("max_encoder_position_embeddings", most_size);
+}
+
 /// Its positions are computed: all sines of a row, then all cosines (Junczys-Dowmunt et al. 2018).
 void adjust_marian(Reading& r) {
     expect_flag(r.settings, "share_encoder_decoder_embeddings", true, true);
@@ -223,12 +252,15 @@ std::span<const Family> encoder_decoder_families() {
         Family bart = post_norm("bart", bart_rows, bart_encoder_rows, Activation::gelu, adjust_bart);
         bart.embedding_norm = true;
         bart.prefix = "model.";
+        Family led = post_norm("led", led_rows, led_encoder_rows, Activation::gelu, adjust_led);
+        led.embedding_norm = true;
+        led.prefix = "led.";
         Family marian = post_norm("marian", bart_rows, bart_encoder_rows, Activation::gelu, adjust_marian);
         Family original = post_norm("transformer-original", original_rows, original_encoder_rows,
                                     Activation::relu, adjust_original);
         original.qkv_bias = original.o_bias = {};
         original.epsilon = 0;
-        return std::array{t5_like("t5"), t5_like("mt5"), bart, marian, original};
+        return std::array{t5_like("t5"), t5_like("mt5"), bart, led, marian, original};
     }();
     return families;
 }

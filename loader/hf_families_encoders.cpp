@@ -51,6 +51,23 @@ constexpr TensorRow roberta_rows[] = {
     {Role::output, "lm_head.decoder.weight"},
     {Role::output_bias, "lm_head.bias"},
 };
+#define SELF "longformer.encoder.layer.#.attention.self."
+constexpr TensorRow longformer_rows[] = {
+    BERT_ROWS("longformer", after_two),
+    {Role::global_q, SELF "query_global.weight"},
+    {Role::global_q_bias, SELF "query_global.bias"},
+    {Role::global_k, SELF "key_global.weight"},
+    {Role::global_k_bias, SELF "key_global.bias"},
+    {Role::global_v, SELF "value_global.weight"},
+    {Role::global_v_bias, SELF "value_global.bias"},
+    {Role::head, "lm_head.dense.weight"},
+    {Role::head_bias, "lm_head.dense.bias"},
+    {Role::head_norm, "lm_head.layer_norm.weight"},
+    {Role::head_norm_bias, "lm_head.layer_norm.bias"},
+    {Role::output, "lm_head.decoder.weight"},
+    {Role::output_bias, "lm_head.bias"},
+};
+#undef SELF
 #undef BERT_ROWS
 
 #define LAYER "model.layers.#."
@@ -107,6 +124,13 @@ void adjust_roberta(Reading& r) {
     r.architecture.positions = r.architecture.context -= 2;
 }
 
+/// Beltagy et al. 2020. attention_window, one for all layers or a list, counts both sides.
+void adjust_longformer(Reading& r) {
+    adjust_roberta(r);
+    use_global_tokens(r.settings, r.architecture);
+    r.settings.understood("onnx_export");
+}
+
 /// local_attention counts both sides. The first layer's norm is the embedding's.
 void adjust_modernbert(Reading& r) {
     make_encoder(r, "head.dense.weight", false);
@@ -157,10 +181,28 @@ Family bert_like(const char* name, std::span<const TensorRow> rows, const char* 
 
 }  // namespace
 
+void use_global_tokens(const Settings& settings, Architecture& encoder) {
+    const char* name = "attention_window";
+    const nlohmann::json* given = settings.find(name);
+    const bool listed = given != nullptr && given->is_array();
+    const std::vector<double> windows = listed ? settings.numbers(name) : std::vector<double>{};
+    if (listed && windows.size() != encoder.layers.size())
+        settings.wrong(name, cat(encoder.layers.size(), " numbers"));
+    for (size_t i = 0; i < encoder.layers.size(); ++i) {
+        const double both = listed ? windows[i] : settings.size(name, most_size, 512);
+        if (!(both >= 2 && both <= double(most_size))) settings.wrong(name, "windows from 2 to 2^28");
+        Attention& attention = encoder.layers[i].attention;
+        attention.mask = Mask::global_keys;
+        attention.window = static_cast<uint32_t>(both) / 2 + 1;
+        attention.global_tokens = true;
+    }
+}
+
 std::span<const Family> encoder_families() {
     static const Family families[] = {
         bert_like("bert", bert_rows, "bert.", adjust_bert),
         bert_like("roberta", roberta_rows, "roberta.", adjust_roberta),
+        bert_like("longformer", longformer_rows, "longformer.", adjust_longformer),
         {.name = "modernbert",
          .tensors = {modernbert_rows},
          .prefix = "model.",

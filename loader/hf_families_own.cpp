@@ -141,6 +141,21 @@ void adjust_transformer_xl(Reading& r) {
     use_distances(architecture, segment + memory);
 }
 
+/// Rae et al. 2020.
+void adjust_compressive(Reading& r) {
+    Architecture& architecture = r.architecture;
+    architecture.embedding_scale = static_cast<float>(r.settings.positive("embed_scale", 1.0));
+    CompressedMemory& memory = architecture.memory;
+    memory.segment = r.settings.size("segment_length", most_size);
+    memory.memory = r.settings.size("memory_length", most_size, {}, 0);
+    memory.slots = r.settings.size("compressed_memory_length", most_size, {}, 0);
+    memory.rate = r.settings.size("compression_rate", most_size);
+    const uint64_t span = uint64_t{memory.segment} + memory.memory + memory.slots;
+    check_table(r.settings, "segment_length", span, architecture.hidden);
+    for (Layer& layer : architecture.layers) layer.attention.mask = Mask::compressed;
+    use_distances(architecture, static_cast<uint32_t>(span));
+}
+
 /// Shaw et al. 2018: offsets up to K have a key and a value of their own.
 void adjust_shaw(Reading& r) {
     const uint32_t most = r.settings.size("max_relative_position", 1 << 20);
@@ -149,6 +164,22 @@ void adjust_shaw(Reading& r) {
         layer.attention.bias_span = most + 1;
         layer.attention.distance_values = true;
     }
+}
+
+Family transformer_xl_like(const char* name, Adjust adjust) {
+    return {.name = name,
+            .tensors = {hf::own},
+            .norm = NormKind::layer,
+            .norm_bias = true,
+            .placement = NormPlacement::post,
+            .output_norm = false,
+            .qkv_bias = if_present,
+            .rope = false,
+            .activation = Activation::relu,
+            .gated = false,
+            .feed_forward_bias = biased,
+            .output_bias = biased,
+            .adjust = adjust};
 }
 
 }  // namespace
@@ -210,19 +241,8 @@ std::span<const Family> own_families() {
          .activation = Activation::gelu,
          .gated = false,
          .adjust = adjust_gopher},
-        {.name = "transformer-xl",
-         .tensors = {hf::own},
-         .norm = NormKind::layer,
-         .norm_bias = true,
-         .placement = NormPlacement::post,
-         .output_norm = false,
-         .qkv_bias = if_present,
-         .rope = false,
-         .activation = Activation::relu,
-         .gated = false,
-         .feed_forward_bias = biased,
-         .output_bias = biased,
-         .adjust = adjust_transformer_xl},
+        transformer_xl_like("transformer-xl", adjust_transformer_xl),
+        transformer_xl_like("compressive-transformer", adjust_compressive),
         {.name = "shaw-relative",
          .tensors = {hf::own},
          .norm = NormKind::layer,

@@ -27,6 +27,7 @@ uint32_t keys(const L& l) {
 }
 uint32_t cross_queries(const L& l) { return l.cross.heads * l.cross.head_dim; }
 uint32_t cross_keys(const L& l) { return l.cross.kv_heads * l.cross.head_dim; }
+bool global(const L& l) { return l.attention.global_tokens; }
 uint32_t dense(const L& l) { return l.feed_forward.size; }
 const Routing& routing(const L& l) { return l.feed_forward.routing; }
 uint32_t expert_rows(const L& l) { return routing(l).experts * routing(l).size; }
@@ -160,9 +161,15 @@ constexpr RoleRule rules[] = {
                 l.attention.head_dim))},
     {Role::distance_v, true,
      SCORIA_SHAPE(matrix(l.attention.distance_values ? l.attention.bias_span : 0, l.attention.head_dim))},
+    {Role::global_q, true, SCORIA_SHAPE(matrix(global(l) ? queries(l) : 0, a.hidden))},
+    {Role::global_k, true, SCORIA_SHAPE(matrix(global(l) ? keys(l) : 0, a.hidden))},
+    {Role::global_v, true, SCORIA_SHAPE(matrix(global(l) ? keys(l) : 0, a.hidden))},
+    {Role::global_q_bias, true, SCORIA_SHAPE(vector(global(l) && l.attention.q_bias, queries(l)))},
+    {Role::global_k_bias, true, SCORIA_SHAPE(vector(global(l) && l.attention.k_bias, keys(l)))},
+    {Role::global_v_bias, true, SCORIA_SHAPE(vector(global(l) && l.attention.v_bias, keys(l)))},
 };
 #undef SCORIA_SHAPE
-static_assert(std::size(rules) == static_cast<size_t>(Role::distance_v) + 1);
+static_assert(std::size(rules) == static_cast<size_t>(Role::global_v_bias) + 1);
 
 }  // namespace
 

@@ -113,8 +113,14 @@ constexpr const char* role_names[] = {
     "distance_q_bias",
     "distance_k",
     "distance_v",
+    "global_q",
+    "global_k",
+    "global_v",
+    "global_q_bias",
+    "global_k_bias",
+    "global_v_bias",
 };
-static_assert(std::size(role_names) == static_cast<size_t>(Role::distance_v) + 1);
+static_assert(std::size(role_names) == static_cast<size_t>(Role::global_v_bias) + 1);
 
 }  // namespace
 

@@ -87,6 +87,12 @@ enum class Role : uint8_t {
     distance_q_bias,  // [heads * head_dim]
     distance_k,       // [heads * span, head_dim]
     distance_v,       // [span, head_dim]
+    global_q,         // as q, k, v, for global tokens
+    global_k,
+    global_v,
+    global_q_bias,
+    global_k_bias,
+    global_v_bias,
 };
 const char* role_name(Role role);
 

@@ -20,16 +20,6 @@ layout(constant_id = ATTENTION_SOFT_CAP) const bool SOFT_CAP = false;
 layout(constant_id = ATTENTION_SINKS) const bool SINKS = false;
 layout(constant_id = ATTENTION_VALUES) const bool DISTANCE_VALUES = false;
 
-#define MASK_CAUSAL 0
-#define MASK_STRIDED 1
-#define MASK_FIXED_BLOCK 2
-#define MASK_FIXED_SUMMARY 3
-#define MASK_STRIDED_UNION 4
-#define MASK_FIXED_UNION 5
-#define MASK_LOCAL_BLOCK 6
-#define MASK_BIDIRECTIONAL 7
-#define MASK_PREFIX 8
-#define MASK_SOURCE 9
 #define BIAS_LINEAR 1
 #define BIAS_TABLE 2
 #define BIAS_TABLE_BOTH 3
@@ -56,12 +46,18 @@ struct Row {
     uint low, count;   // sees keys low .. low + count - 1; none if the row does not exist
 };
 
+// Where a batch is one sequence from position 0 on, a position is a token's number.
+bool is_global(uint token) {
+    return (step_words[STEP_TOKENS + token * STEP_TOKEN_WORDS + STEP_TOKEN_TYPE] & STEP_TOKEN_GLOBAL) != 0;
+}
+
 Row row_at(uint row, uint kv_head) {
     const uint group = push.heads / push.kv_heads;
     Row r;
     r.token = row / group;
     r.head = kv_head * group + row % group;
-    const bool exists = r.token < push.tokens && r.token < step_words[STEP_TOKEN_COUNT];
+    bool exists = r.token < push.tokens && r.token < step_words[STEP_TOKEN_COUNT];
+    if (MASK == MASK_GLOBAL_ROWS) exists = exists && is_global(r.token);
     if (!exists) r.token = 0;  // so that all addresses are good
     const uint slot = STEP_TOKENS + r.token * STEP_TOKEN_WORDS;
     const uint position = step_words[slot + STEP_TOKEN_POSITION];
@@ -74,17 +70,23 @@ Row row_at(uint row, uint kv_head) {
         r.low = max(r.low, block - min(block, push.summary));
     }
     uint end = position + 1;
-    if (MASK == MASK_BIDIRECTIONAL) {  // one sequence from position 0 on
+    if (MASK == MASK_BIDIRECTIONAL || MASK == MASK_GLOBAL_KEYS || MASK == MASK_GLOBAL_ROWS) {
         end = step_words[STEP_TOKEN_COUNT];
-        if (push.window != 0) end = min(end, position + push.window);
+        if (MASK == MASK_GLOBAL_KEYS && step_words[STEP_GLOBALS] != 0)
+            r.low = 0;
+        else if (push.window != 0)
+            end = min(end, position + push.window);
     }
+    if (MASK == MASK_COMPRESSED) r.low = step_words[STEP_LOW];
     if (MASK == MASK_PREFIX) end = max(end, step_words[STEP_PREFIX]);
     if (MASK == MASK_SOURCE) end = step_words[STEP_SOURCE];
     r.count = exists ? end - r.low : 0;
     return r;
 }
-// Whether a query at `position` sees `key`, which lies between its low and itself.
+// Whether a query at `position` sees `key`, which lies within its range.
 bool visible(uint position, uint key) {
+    if (MASK == MASK_GLOBAL_KEYS)
+        return max(position, key) - min(position, key) < push.window || is_global(key);
     const bool strided = MASK == MASK_STRIDED || MASK == MASK_STRIDED_UNION;
     const bool fixed_sets = MASK == MASK_FIXED_SUMMARY || MASK == MASK_FIXED_UNION;
     if (!strided && !fixed_sets) return true;

@@ -14,6 +14,21 @@
 #define ATTENTION_TILE_ROWS 64  // tile: of a workgroup
 #define ATTENTION_TILE_WORKGROUP 128
 
+// The enum Mask (loader/architecture.h).
+#define MASK_CAUSAL 0
+#define MASK_STRIDED 1
+#define MASK_FIXED_BLOCK 2
+#define MASK_FIXED_SUMMARY 3
+#define MASK_STRIDED_UNION 4
+#define MASK_FIXED_UNION 5
+#define MASK_LOCAL_BLOCK 6
+#define MASK_BIDIRECTIONAL 7
+#define MASK_PREFIX 8
+#define MASK_SOURCE 9
+#define MASK_GLOBAL_KEYS 10
+#define MASK_GLOBAL_ROWS 11
+#define MASK_COMPRESSED 12
+
 #ifdef __cplusplus
 namespace scoria {
 using uint = uint32_t;

@@ -11,6 +11,7 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(binding = 0) readonly buffer Partials { float partials[]; };
 layout(binding = 1) readonly buffer Step { uint step_words[]; };
 layout(binding = 2) writeonly buffer Out { float result[]; };
+layout(constant_id = ATTENTION_MASK) const uint MASK = 0;
 layout(push_constant) uniform Push { AttentionMergePush push; };
 
 void main() {
@@ -18,6 +19,8 @@ void main() {
     const uint dim = element % push.head_dim, head = element / push.head_dim % push.heads;
     const uint token = element / push.head_dim / push.heads;
     if (token >= min(push.tokens, step_words[STEP_TOKEN_COUNT])) return;
+    const uint type = step_words[STEP_TOKENS + token * STEP_TOKEN_WORDS + STEP_TOKEN_TYPE];
+    if (MASK == MASK_GLOBAL_ROWS && (type & STEP_TOKEN_GLOBAL) == 0) return;
     const uint words = push.head_dim + 2;
     const uint first = (token * push.heads + head) * words, between = push.tokens * push.heads * words;
     float m = partials[first + push.head_dim];

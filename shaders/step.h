@@ -7,6 +7,8 @@
 //   word 3                    step: counts sampled tokens since the host last wrote (result ring slot)
 //   word 4                    tokens of the prefix that see each other; 0 but for prefix language models
 //   word 5                    tokens of the encoder's sequence, which cross-attention sees
+//   word 6                    how many tokens are global; masks that know such are of one whole sequence
+//   word 7                    the first position that a compressed memory holds
 //   STEP_TOKENS + 4 t ...     per token: id, position, table, sampler slot
 //                             `table` is the word of this buffer where the block table of the token's
 //                             sequence starts; entry p / kv_block_tokens is a physical block id
@@ -20,13 +22,16 @@
 #define STEP_INDEX 3
 #define STEP_PREFIX 4
 #define STEP_SOURCE 5
+#define STEP_GLOBALS 6
+#define STEP_LOW 7
 #define STEP_TOKENS 16
 #define STEP_TOKEN_WORDS 4
 #define STEP_TOKEN_ID 0
 #define STEP_TOKEN_POSITION 1
 #define STEP_TOKEN_TABLE 2
 #define STEP_TOKEN_SAMPLER 3
-#define STEP_TOKEN_TYPE 3  // of encoders, which sample nothing
+#define STEP_TOKEN_TYPE 3              // of encoders, which sample nothing
+#define STEP_TOKEN_GLOBAL 0x80000000u  // set in it: a global token
 
 #define STEP_STATUS_NON_FINITE 1u
 

@@ -85,9 +85,11 @@ int forward(const ForwardOptions& options, const Common& common) {
     if (const std::vector<TokenId> prefix = read_input(options, "prefix_length", true); !prefix.empty())
         session.set_prefix(uint32_t(prefix.front()));
     std::optional<ForwardResult> encoder;
-    if (source) encoder = session.encode(*source, options.hidden);
+    const std::vector<TokenId> global = read_input(options, "global_attention_mask", true);
+    if (source) encoder = session.encode(*source, options.hidden, global);
     const ForwardResult result =
-        session.forward(ids, options.hidden, read_input(options, "token_type_ids", true));
+        session.forward(ids, options.hidden, read_input(options, "token_type_ids", true),
+                        source ? std::vector<TokenId>{} : global);
     std::vector<int64_t> greedy;
     if (options.greedy > 0) {
         GenerateOptions generate;

@@ -58,9 +58,19 @@ constexpr const char* placement_names[] = {"pre",    "post",     "sandwich",
                                            "output", "parallel", "parallel, two norms"};
 constexpr const char* activation_names[] = {"identity", "silu",    "gelu", "gelu-tanh", "gelu-quick", "relu",
                                             "relu^2",   "sigmoid", "elu",  "selu",      "softplus",   "tanh"};
-constexpr const char* mask_names[] = {"causal",        "strided",     "fixed block", "fixed summary",
-                                      "strided union", "fixed union", "local block", "bidirectional",
-                                      "prefix",        "source"};
+constexpr const char* mask_names[] = {"causal",
+                                      "strided",
+                                      "fixed block",
+                                      "fixed summary",
+                                      "strided union",
+                                      "fixed union",
+                                      "local block",
+                                      "bidirectional",
+                                      "prefix",
+                                      "source",
+                                      "window and global tokens",
+                                      "global rows",
+                                      "compressed memory"};
 constexpr const char* qk_norm_names[] = {"none", "head", "projection"};
 constexpr const char* bias_names[] = {"none", "linear (ALiBi)", "table", "table, both directions",
                                       "by query and distance"};
@@ -236,6 +246,8 @@ std::string extras_text(const Layer& layer) {
     add(attention.soft_cap != 0, cat("soft-cap-", attention.soft_cap));
     add(attention.clip != 0, cat("clip-", attention.clip));
     add(attention.sinks, "sinks");
+    add(attention.global_tokens, "global-projections");
+    add(attention.distance_values, "distance-values");
     add(attention.latent.kv_rank != 0, cat("latent-", attention.latent.kv_rank));
     add(attention.kv_layer >= 0, cat("kv-of-", attention.kv_layer));
     add(layer.cross.heads != 0, "cross-attention");

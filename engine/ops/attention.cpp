@@ -99,8 +99,9 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
     const AttentionMergePush merge{push.tokens, push.heads,     kv.head_dim,
                                    push.parts,  push.out_first, push.out_stride};
     const uint32_t workgroup = std::min(64u, context.caps.max_invocations);
-    recorder.dispatch(recorder.pipelines().get(shader_module(Shader::attention_merge),
-                                               {{vk::constant_workgroup, workgroup}}),
+    recorder.dispatch(recorder.pipelines().get(
+                          shader_module(Shader::attention_merge),
+                          {{vk::constant_workgroup, workgroup}, {ATTENTION_MASK, uint32_t(args.shape.mask)}}),
                       {args.partials, args.step, args.out.view}, merge,
                       groups_for(uint64_t(push.tokens) * push.heads * kv.head_dim, workgroup),
                       "attention_merge");

@@ -12,12 +12,30 @@
 
 namespace scoria::reference {
 
+/// What attention reads, row-major. Tables are empty where the shape has no use for them.
+struct AttentionInputs {
+    std::span<const double> q;             // [tokens, heads * head_dim]; row t stands at position first + t
+    std::span<const double> keys, values;  // [positions, kv_heads * head_dim]: all of the cache
+    size_t first = 0;
+    size_t prefix = 0;                             // tokens that see each other
+    size_t low = 0;                                // first position of a compressed memory
+    std::span<const uint8_t> global = {};          // by position: a global token
+    std::span<const double> bias = {};             // slopes [heads], or [heads, bias_cols]
+    std::span<const double> sinks = {};            // [heads]
+    std::span<const double> distances = {};        // [tokens, heads * span]
+    std::span<const double> distance_values = {};  // [span, head_dim]
+
+    bool is_global(size_t position) const { return position < global.size() && global[position] != 0; }
+};
+
 /// Whether the query at position i sees key j.
-inline bool sees(const scoria::Attention& shape, size_t prefix, size_t i, size_t j) {
-    if (shape.mask == Mask::source) return true;
-    if (shape.mask == Mask::prefix) return j <= i || j < prefix;
+inline bool sees(const scoria::Attention& shape, const AttentionInputs& in, size_t i, size_t j) {
+    const size_t apart = i > j ? i - j : j - i;
+    if (shape.mask == Mask::source || shape.mask == Mask::global_rows) return true;
+    if (shape.mask == Mask::global_keys) return apart < shape.window || in.is_global(j);
+    if (shape.mask == Mask::prefix) return j <= i || j < in.prefix;
     if (j > i && shape.mask != Mask::bidirectional) return false;
-    if (shape.window && (i > j ? i - j : j - i) >= shape.window) return false;
+    if (shape.window && apart >= shape.window) return false;
     const size_t stride = shape.stride;
     const auto strided = [&] { return (i - j) % stride == 0; };
     const auto in_block = [&] { return i / stride == j / stride; };
@@ -27,7 +45,11 @@ inline bool sees(const scoria::Attention& shape, size_t prefix, size_t i, size_t
     case Mask::bidirectional:
     case Mask::prefix:
     case Mask::source:
+    case Mask::global_keys:
+    case Mask::global_rows:
         return true;
+    case Mask::compressed:
+        return j >= in.low;
     case Mask::strided:
         return strided();
     case Mask::fixed_block:
@@ -44,54 +66,50 @@ inline bool sees(const scoria::Attention& shape, size_t prefix, size_t i, size_t
     return false;
 }
 
-/// q, out: [tokens, heads * head_dim], row t at position first + t. keys, values: [first + tokens,
-/// kv_heads * head_dim], all positions so far. bias: slopes [heads], or [heads, bias_cols]; sinks: [heads] or
-/// empty. distances: [tokens, heads * span] or empty, distance_values: [span, head_dim] or empty.
-inline void attention(std::span<const double> q, std::span<const double> keys, std::span<const double> values,
-                      size_t first, const scoria::Attention& shape, size_t prefix,
-                      std::span<const double> bias, std::span<const double> sinks, std::span<double> out,
-                      std::span<const double> distances = {}, std::span<const double> distance_values = {}) {
+/// out: [tokens, heads * head_dim]; of global_rows the other rows stay as they are.
+inline void attention(const scoria::Attention& shape, const AttentionInputs& in, std::span<double> out) {
     const size_t dim = shape.head_dim, q_cols = shape.heads * dim, kv_cols = shape.kv_heads * dim;
     const double cap = static_cast<double>(shape.soft_cap);
-    std::fill(out.begin(), out.end(), 0.0);
     std::vector<std::pair<size_t, double>> scores;  // key, score
-    for (size_t t = 0; t < q.size() / q_cols; ++t)
+    for (size_t t = 0; t < in.q.size() / q_cols; ++t)
         for (size_t head = 0; head < shape.heads; ++head) {
-            const size_t i = first + t, kv_first = head / (shape.heads / shape.kv_heads) * dim;
-            const auto query = q.subspan(t * q_cols + head * dim, dim);
+            const size_t i = in.first + t, kv_first = head / (shape.heads / shape.kv_heads) * dim;
+            if (shape.mask == Mask::global_rows && !in.is_global(i)) continue;
+            const auto query = in.q.subspan(t * q_cols + head * dim, dim);
             scores.clear();
-            for (size_t j = 0; j < keys.size() / kv_cols; ++j) {
-                if (!sees(shape, prefix, i, j)) continue;
-                const auto key = keys.subspan(j * kv_cols + kv_first, dim);
+            for (size_t j = 0; j < in.keys.size() / kv_cols; ++j) {
+                if (!sees(shape, in, i, j)) continue;
+                const auto key = in.keys.subspan(j * kv_cols + kv_first, dim);
                 double score = 0;
                 for (size_t d = 0; d < dim; ++d) score += query[d] * key[d];
                 const size_t distance =
                     std::min<size_t>(i - j, shape.bias_span - 1);  // j <= i wherever it counts
-                if (!distances.empty())
-                    score += distances[(t * shape.heads + head) * shape.bias_span + distance];
+                if (!in.distances.empty())
+                    score += in.distances[(t * shape.heads + head) * shape.bias_span + distance];
                 score *= static_cast<double>(shape.scale);
                 if (cap > 0) score = cap * std::tanh(score / cap);
-                if (shape.bias == PositionBias::linear) score -= bias[head] * static_cast<double>(i - j);
-                if (shape.bias == PositionBias::table) score += bias[head * shape.bias_span + distance];
+                if (shape.bias == PositionBias::linear) score -= in.bias[head] * static_cast<double>(i - j);
+                if (shape.bias == PositionBias::table) score += in.bias[head * shape.bias_span + distance];
                 if (shape.bias == PositionBias::table_both) {
                     const auto most = static_cast<ptrdiff_t>(shape.bias_span) - 1;
                     const auto ahead =
                         std::clamp(static_cast<ptrdiff_t>(j) - static_cast<ptrdiff_t>(i), -most, most);
-                    score += bias[head * shape.bias_cols() + static_cast<size_t>(most + ahead)];
+                    score += in.bias[head * shape.bias_cols() + static_cast<size_t>(most + ahead)];
                 }
                 scores.emplace_back(j, score);
             }
-            double most = sinks.empty() ? scores.front().second : sinks[head];
+            double most = in.sinks.empty() ? scores.front().second : in.sinks[head];
             for (const auto& [j, score] : scores) most = std::max(most, score);
-            double sum = sinks.empty() ? 0 : std::exp(sinks[head] - most);
+            double sum = in.sinks.empty() ? 0 : std::exp(in.sinks[head] - most);
             for (auto& [j, score] : scores) sum += score = std::exp(score - most);
             const auto result = out.subspan(t * q_cols + head * dim, dim);
+            std::fill(result.begin(), result.end(), 0.0);
             for (const auto& [j, weight] : scores) {
-                const auto value = values.subspan(j * kv_cols + kv_first, dim);
+                const auto value = in.values.subspan(j * kv_cols + kv_first, dim);
                 for (size_t d = 0; d < dim; ++d) result[d] += weight / sum * value[d];
-                if (distance_values.empty()) continue;
+                if (in.distance_values.empty()) continue;
                 const size_t row = std::min<size_t>(i - j, shape.bias_span - 1) * dim;
-                for (size_t d = 0; d < dim; ++d) result[d] += weight / sum * distance_values[row + d];
+                for (size_t d = 0; d < dim; ++d) result[d] += weight / sum * in.distance_values[row + d];
             }
         }
 }

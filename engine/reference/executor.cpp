@@ -2,6 +2,7 @@
 #include "executor.h"
 
 #include "attention.h"
+#include "compress.h"
 #include "elementwise.h"
 #include "embed.h"
 #include "experts.h"
@@ -110,17 +111,29 @@ struct Executor::Step {
         LayerCache& cache = executor.cache_[op.k ? op.layer : uint32_t(op.shape.kv_layer)];
         if (op.k) append(cache.keys, in(*op.k), cols(*op.k));
         if (op.v) append(cache.values, in(*op.v), cols(*op.v));
-        const uint32_t heads = op.shape.heads;
-        Values bias;
+        const uint32_t heads = op.shape.heads, span = op.shape.bias_span;
+        Values bias, distance_values;
         if (op.shape.bias == PositionBias::linear) bias = vector(op.bias, heads);
         if (op.shape.bias == PositionBias::table || op.shape.bias == PositionBias::table_both)
             bias = values_of(*executor.model_.tensors, view(*op.bias, heads, op.shape.bias_cols()));
-        attention(in(op.q), cache.keys, cache.values, first, op.shape, executor.prefix_, bias,
-                  vector(op.sinks, heads), out(op.out), op.distances ? in(*op.distances) : Values{},
-                  op.distance_values
-                      ? values_of(*executor.model_.tensors,
-                                  view(*op.distance_values, op.shape.bias_span, op.shape.head_dim))
-                      : Values{});
+        if (op.distance_values)
+            distance_values =
+                values_of(*executor.model_.tensors, view(*op.distance_values, span, op.shape.head_dim));
+        const Values sinks = vector(op.sinks, heads);
+        if (op.base) out(op.out) = in(*op.base);
+        attention(op.shape,
+                  {.q = in(op.q),
+                   .keys = cache.keys,
+                   .values = cache.values,
+                   .first = first,
+                   .prefix = executor.prefix_,
+                   .low = executor.window().low,
+                   .global = executor.global_,
+                   .bias = bias,
+                   .sinks = sinks,
+                   .distances = op.distances ? std::span(in(*op.distances)) : std::span<const double>(),
+                   .distance_values = distance_values},
+                  out(op.out));
     }
     void append(Values& cached, const Values& rows, uint32_t cols) const {
         cached.resize(first * cols);  // drops what a call that failed half-way left behind
@@ -259,9 +272,49 @@ Result Executor::forward(std::span<const TokenId> ids, Outputs outputs, const Ob
         result.tokens = static_cast<uint32_t>(ids.size());
         return result;
     }
-    Result result = run(ids, outputs, observer, token_types);
+    Result result = model_.architecture.memory.segment != 0 ? run_segments(ids, outputs, observer)
+                                                            : run(ids, outputs, observer, token_types);
     ids_.insert(ids_.end(), ids.begin(), ids.end());
     return result;
+}
+
+CompressedWindow Executor::window() const {
+    const CompressedMemory& memory = model_.architecture.memory;
+    if (memory.segment == 0) return {};
+    return compressed_window(memory, static_cast<uint32_t>(length_ / memory.segment));
+}
+
+Result Executor::run_segments(std::span<const TokenId> ids, Outputs outputs, const Observer& observer) {
+    const CompressedMemory& memory = model_.architecture.memory;
+    Result all;
+    all.hidden.resize(graph_.hidden.size());
+    for (size_t done = 0; done < ids.size();) {
+        const auto segment = static_cast<uint32_t>(length_ / memory.segment);
+        if (segment != segment_) {
+            for (size_t i = 0; i < cache_.size(); ++i) {
+                const Attention& shape = model_.architecture.layers[i].attention;
+                for (std::vector<double>* rows : {&cache_[i].keys, &cache_[i].values})
+                    compress(*rows, size_t{shape.kv_heads} * shape.head_dim,
+                             compressed_window(memory, segment_), compressed_window(memory, segment),
+                             memory.rate);
+            }
+            segment_ = segment;
+        }
+        const size_t count = std::min(ids.size() - done, memory.segment - length_ % memory.segment);
+        Result part = run(ids.subspan(done, count), outputs, observer);
+        done += count;
+        const bool kept = outputs == Outputs::all || done == ids.size();
+        const auto append = [](std::vector<double>& to, const std::vector<double>& from) {
+            to.insert(to.end(), from.begin(), from.end());
+        };
+        for (size_t i = 0; i < all.hidden.size(); ++i) append(all.hidden[i], part.hidden[i]);
+        if (!kept) continue;
+        append(all.logits, part.logits);
+        append(all.last_hidden, part.last_hidden);
+        all.outputs += part.outputs;
+    }
+    all.tokens = static_cast<uint32_t>(ids.size());
+    return all;
 }
 
 Result Executor::run(std::span<const TokenId> ids, Outputs outputs, const Observer& observer,
@@ -299,6 +352,7 @@ void Executor::reset() {
     cache_.assign(cache_.size(), {});
     ids_.clear();
     length_ = 0;
+    segment_ = 0;
 }
 
 }  // namespace scoria::reference

@@ -37,6 +37,8 @@ class Executor {
     /// Encoder-decoders: what the decoder will see; begins its sequence anew. last_hidden and hidden of the
     /// result are the encoder's. Errors: as forward; unsupported, for other models.
     Result encode(std::span<const TokenId> ids, const Observer& observer = {});
+    /// Which tokens of the following encoder passes are global (Longformer), by position; empty: none.
+    void set_global(std::vector<uint8_t> global) { global_ = std::move(global); }
     /// Index of the largest logit after the last appended token, appended in turn, `count` times.
     std::vector<TokenId> greedy(std::span<const TokenId> prompt, uint32_t count);
     /// As Session::set_prefix; reset() forgets it not.
@@ -47,7 +49,10 @@ class Executor {
     const Graph& graph() const { return graph_; }
 
   private:
+    CompressedWindow window() const;  // of the segment that the next token is in
     void check_ids(std::span<const TokenId> ids) const;
+    /// forward, cut where segments end.
+    Result run_segments(std::span<const TokenId> ids, Outputs outputs, const Observer& observer);
     Result run(std::span<const TokenId> ids, Outputs outputs, const Observer& observer,
                std::span<const TokenId> token_types = {});
     /// Whether appending to `length` positions changes the frequencies that cached keys were rotated by.
@@ -63,7 +68,9 @@ class Executor {
     std::vector<LayerCache> cache_;  // by slot (cache_slots)
     std::vector<TokenId> ids_;       // of the sequence
     size_t prefix_ = 0;
-    size_t length_ = 0;  // positions in the cache
+    std::vector<uint8_t> global_;
+    size_t length_ = 0;     // positions in the cache
+    uint32_t segment_ = 0;  // that the compressed memory stands at
 };
 
 }  // namespace scoria::reference

@@ -25,6 +25,8 @@ struct Case {
     float soft_cap = 0;
     bool sinks = false;
     uint32_t source = 0;  // keys of Mask::source, whatever the tokens' positions
+    uint32_t low = 0;     // of Mask::compressed
+    bool values = false;  // of distances
 
     uint32_t keys() const { return mask == Mask::source ? source : first + tokens; }
 };
@@ -75,13 +77,20 @@ constexpr Case cases[] = {
     special(45, 0, Mask::bidirectional, 0, 0, PositionBias::table_both, 0, false),
     {5, 30, 4, 2, 12, f32, 0, 1, 1, 1, false, Mask::source, 0, 0, no_bias, 0, false, 61},
     {33, 0, 4, 2, 12, f32, 0, 2, 1, 1, false, Mask::source, 0, 0, no_bias, 0, false, 20},
+    special(40, 30, Mask::local_block, 16, 5, PositionBias::by_query, 0, false),
+    {40, 30,    4, 2, 12,  f32, 0, 1, 2, 1, false, Mask::causal, 0, 0, PositionBias::by_query,
+     0,  false, 0, 0, true},
+    {40, 30, 4, 2, 12, f32, 0, 1, 1, 1, false, Mask::compressed, 0, 0, PositionBias::by_query, 0, false, 0,
+     17},
+    {50, 0, 4, 2, 12, f32, 9, 1, 1, 1, false, Mask::global_keys},
 };
 
 std::string shape_of(const Case& c, uint32_t splits) {
     return cat("tokens ", c.tokens, " at ", c.first, " heads ", c.heads, "/", c.kv_heads, " dim ", c.head_dim,
                c.type == f16 ? " f16" : " f32", " window ", c.window, " shards ", c.shards, " sequences ",
                c.sequences, " sigma ", c.sigma, " splits ", splits, " mask ", int(c.mask), " bias ",
-               int(c.bias), " cap ", c.soft_cap, c.sinks ? " sinks" : "", " keys ", c.keys());
+               int(c.bias), " cap ", c.soft_cap, c.sinks ? " sinks" : "", " keys ", c.keys(),
+               c.values ? " values" : "");
 }
 
 /// Keys and values as the cache holds them, for positions [0, end).
@@ -118,9 +127,22 @@ void run_case(CheckContext& context, const Case& c) {
                           .qk_norm = {},
                           .bias = c.bias,
                           .bias_span = bias_span,
+                          .distance_values = c.values,
                           .sinks = c.sinks};
     const std::vector<float> bias = random_floats(c.heads * shape.bias_cols(), context.seed + 7),
                              sinks = random_floats(c.heads, context.seed + 8);
+    const uint32_t distance_cols = c.heads * bias_span;
+    const std::vector<float> distances =
+        random_floats(size_t(c.tokens) * c.sequences * distance_cols, context.seed + 9);
+    const std::vector<float> distance_table = random_floats(bias_span * c.head_dim, context.seed + 11);
+    const std::vector<double> bias_values = doubles(bias),
+                              sink_values = c.sinks ? doubles(sinks) : std::vector<double>{},
+                              distance_values = c.values ? doubles(distance_table) : std::vector<double>{};
+    std::vector<uint8_t> marks(c.mask >= Mask::global_keys ? c.tokens : 0);
+    for (const uint32_t i : {0u, 37u})
+        if (i < marks.size()) marks[i] = 1;
+    const vk::Buffer distances_buffer = context.buffer_of<float>(distances),
+                     distance_table_buffer = context.buffer_of<float>(distance_table);
     const vk::Buffer bias_buffer = context.buffer_of<float>(bias),
                      sinks_buffer = context.buffer_of<float>(sinks);
     const uint32_t longest = std::max(c.first + c.tokens, c.keys()) + 7 * (c.sequences - 1),
@@ -138,19 +160,37 @@ void run_case(CheckContext& context, const Case& c) {
         const std::vector<double> values =
             fill(host, sequences.back(), c.keys() + 7 * i, true, context.seed + 90 + i);
         std::vector<double> out(size_t(c.tokens) * cols);
-        reference::attention(std::span(q_values).subspan(i * out.size(), out.size()), keys, values,
-                             sequences.back().first, shape, 0, doubles(bias),
-                             c.sinks ? doubles(sinks) : std::vector<double>{}, out);
+        const std::vector<double> distance_rows =
+            c.bias == PositionBias::by_query ? doubles(std::span(distances).subspan(
+                                                   i * c.tokens * distance_cols, c.tokens * distance_cols))
+                                             : std::vector<double>{};
+        reference::attention(shape,
+                             {.q = std::span(q_values).subspan(i * out.size(), out.size()),
+                              .keys = keys,
+                              .values = values,
+                              .first = sequences.back().first,
+                              .low = c.low,
+                              .global = marks,
+                              .bias = bias_values,
+                              .sinks = sink_values,
+                              .distances = distance_rows,
+                              .distance_values = distance_values},
+                             out);
         expected.insert(expected.end(), out.begin(), out.end());
     }
     const CheckCache cache(context, host, c.shards);
     const vk::Buffer q_buffer = context.buffer_of<float>(q);
     std::vector<uint32_t> words = step_words(sequences);
     words[STEP_SOURCE] = c.source;
+    words[STEP_LOW] = c.low;
+    for (size_t t = 0; t < marks.size(); ++t) {
+        words[STEP_TOKENS + t * STEP_TOKEN_WORDS + STEP_TOKEN_TYPE] = marks[t] ? STEP_TOKEN_GLOBAL : 0;
+        words[STEP_GLOBALS] += marks[t];
+    }
     const vk::Buffer step = context.buffer_of<uint32_t>(words);
 
-    const AttentionShape sizes{tokens,     c.heads, c.kv_heads,
-                               c.head_dim, longest, uint32_t(cache.device.shards.size())};
+    const AttentionShape sizes{
+        tokens, c.heads, c.kv_heads, c.head_dim, longest, uint32_t(cache.device.shards.size()), c.values};
     std::vector<AttentionVariant> variants = attention_variants(context.caps(), sizes);
     // What is special is common code: quickly, each on the default variant, and sinks with biases on all.
     const bool special = c.mask != Mask::causal || c.bias >= PositionBias::table;
@@ -172,7 +212,12 @@ void run_case(CheckContext& context, const Case& c) {
                                   partials.view(),
                                   shape,
                                   c.bias == no_bias ? std::nullopt : std::optional(bias_buffer.view()),
-                                  c.sinks ? std::optional(sinks_buffer.view()) : std::nullopt},
+                                  c.sinks ? std::optional(sinks_buffer.view()) : std::nullopt,
+                                  c.bias == PositionBias::by_query
+                                      ? std::optional(Matrix{distances_buffer.view(), tokens, distance_cols,
+                                                             distance_cols, 0})
+                                      : std::nullopt,
+                                  c.values ? std::optional(distance_table_buffer.view()) : std::nullopt},
                                  v);
                          });
         }

@@ -20,8 +20,9 @@ doctest::skip needs_families() {
     return doctest::skip(few || floor_tier() || !have_fixtures());
 }
 
-const char* const encoders[] = {"bert", "roberta", "modernbert"};
-const char* const encoder_decoders[] = {"t5", "t5-v1.1", "mt5", "bart", "marian", "transformer-original"};
+const char* const encoders[] = {"bert", "roberta", "modernbert", "longformer"};
+const char* const encoder_decoders[] = {
+    "t5", "t5-v1.1", "mt5", "bart", "marian", "led", "transformer-original"};
 
 std::vector<std::string> chosen(std::span<const char* const> all) {
     const std::string only = variable("SCORIA_ONLY");
@@ -29,8 +30,7 @@ std::vector<std::string> chosen(std::span<const char* const> all) {
     return {all.begin(), all.end()};
 }
 
-std::vector<TokenId> prefix_of(const Safetensors& golden, const std::string& name) {
-    const std::string key = name + ".prefix_length";
+std::vector<TokenId> optional_ids(const Safetensors& golden, const std::string& key) {
     return golden.has(key) ? read_ids(golden, key) : std::vector<TokenId>{};
 }
 
@@ -65,13 +65,16 @@ void check_encoder_decoder(const std::shared_ptr<const Model>& model, const Safe
     Session session(engine);
     reference::Executor executor(*model);
     CHECK_THROWS_WITH_AS(session.append(std::vector<TokenId>{3}), doctest::Contains("a source"), Error);
-    for (const std::string name : golden_cases) {
+    for (const std::string name : {"short", "long", "long_global"}) {
         CAPTURE(name);
+        if (!golden.has(name + ".encoder_input_ids")) continue;
+        const std::vector<TokenId> global = optional_ids(golden, name + ".global_attention_mask");
+        executor.set_global({global.begin(), global.end()});
         const std::vector<TokenId> source = read_ids(golden, name + ".encoder_input_ids"),
                                    ids = read_ids(golden, name + ".decoder_input_ids");
         check_encoder(golden, name, executor.encode(source), bound);
         check_result(golden, name, executor.forward(ids), bound);
-        check_encoder(golden, name, session.encode(source, true), strict_error);
+        check_encoder(golden, name, session.encode(source, true, global), strict_error);
         check_result(golden, name, session.forward(ids, true), strict_error);
         if (!golden.has(name + ".greedy")) continue;  // GGUF's own goldens
         const std::vector<TokenId> greedy = read_ids(golden, name + ".greedy");
@@ -99,7 +102,7 @@ TEST_CASE("reference: decoders from their folders reproduce their goldens" * nee
         for (const std::string name : golden_cases) {
             CAPTURE(name);
             const std::vector<TokenId> ids = read_ids(golden, name + ".input_ids");
-            const std::vector<TokenId> prefix = prefix_of(golden, name);
+            const std::vector<TokenId> prefix = optional_ids(golden, name + ".prefix_length");
             reference::Executor executor(model);
             if (!prefix.empty()) executor.set_prefix(size_t(prefix[0]));
             check_result(golden, name, executor.forward(ids), reference_error);
@@ -120,7 +123,7 @@ TEST_CASE("vulkan: decoders from their folders reproduce their goldens" * needs_
         for (const std::string name : golden_cases) {
             CAPTURE(name);
             const std::vector<TokenId> ids = read_ids(golden, name + ".input_ids");
-            const std::vector<TokenId> prefix = prefix_of(golden, name);
+            const std::vector<TokenId> prefix = optional_ids(golden, name + ".prefix_length");
             Session session(engine);
             if (!prefix.empty()) session.set_prefix(uint32_t(prefix[0]));
             check_result(golden, name, session.forward(ids, true), strict_error);
@@ -146,15 +149,16 @@ TEST_CASE("encoders from their folders reproduce their goldens" * needs_families
         Session session(engine);
         reference::Executor executor(*model);
         const Safetensors golden(folder + "/golden.safetensors");
-        for (const std::string name : {"short", "long", "pair"}) {
+        for (const std::string name : {"short", "long", "pair", "long_global"}) {
             CAPTURE(name);
             if (!golden.has(name + ".input_ids")) continue;
+            const std::vector<TokenId> global = optional_ids(golden, name + ".global_attention_mask");
+            executor.set_global({global.begin(), global.end()});
             const std::vector<TokenId> ids = read_ids(golden, name + ".input_ids");
-            std::vector<TokenId> types;
-            if (golden.has(name + ".token_type_ids")) types = read_ids(golden, name + ".token_type_ids");
+            const std::vector<TokenId> types = optional_ids(golden, name + ".token_type_ids");
             check_result(golden, name, executor.forward(ids, reference::Outputs::all, {}, types),
                          reference_error);
-            const ForwardResult result = session.forward(ids, true, types);
+            const ForwardResult result = session.forward(ids, true, types, global);
             check_result(golden, name, result, strict_error);
             CHECK(largest_error(golden.read<float>(name + ".last_hidden_state"), result.last_hidden) <=
                   strict_error);
@@ -218,8 +222,7 @@ TEST_CASE("GGUF files of encoders and encoder-decoders reproduce their goldens" 
         for (const std::string name : {"short", "long", "pair"}) {
             CAPTURE(name);
             if (!golden.has(name + ".input_ids")) continue;
-            std::vector<TokenId> types;
-            if (golden.has(name + ".token_type_ids")) types = read_ids(golden, name + ".token_type_ids");
+            const std::vector<TokenId> types = optional_ids(golden, name + ".token_type_ids");
             const ForwardResult result = session.forward(read_ids(golden, name + ".input_ids"), false, types);
             CHECK(largest_error(golden.read<float>(name + ".last_hidden_state"), result.last_hidden) <=
                   strict_error);

@@ -67,6 +67,7 @@ inline constexpr const char* decoder_fixtures[] = {
     "prefix-lm",
     "gopher",
     "transformer-xl",
+    "compressive-transformer",
     "shaw-relative",
     "deepseek-v2",
     "deepseek-v2-lite",
