@@ -105,6 +105,16 @@ void CheckCache::download(CheckContext& context, HostCache& host) const {
     }
 }
 
+std::string stray_writes(const HostCache& before, const HostCache& after) {
+    const uint32_t block_words = kv_block_words(before.type, before.kv_heads, before.head_dim);
+    for (size_t i = 0; i < before.words.size(); ++i) {
+        const bool owned = std::ranges::find(before.free, uint32_t(i / block_words)) == before.free.end();
+        if (!owned && before.words[i] != after.words[i])
+            return cat("word ", i, " of the cache was overwritten");
+    }
+    return {};
+}
+
 std::vector<uint32_t> step_words(std::span<const CheckSequence> sequences) {
     uint32_t tokens = 0;
     for (const CheckSequence& s : sequences) tokens += s.tokens;

@@ -40,6 +40,9 @@ struct CheckCache {
     void download(CheckContext& context, HostCache& host) const;
 };
 
+/// Says which word of a block that no sequence owns was overwritten, if one was.
+std::string stray_writes(const HostCache& before, const HostCache& after);
+
 /// Tokens of one sequence in a batch.
 struct CheckSequence {
     uint32_t first, tokens;  // positions first .. first + tokens - 1

@@ -10,6 +10,7 @@ std::span<const OpCheck> op_checks() {
         {"linear", check_linear},
         {"rope_cache", check_rope_cache},
         {"attention", check_attention},
+        {"compress", check_compress},
         {"glu", check_glu},
         {"add", check_add},
         {"gate", check_gate},

@@ -34,6 +34,7 @@ constexpr Case cases[] = {
     {1, 32767, 2, 1, 128, 32, interleaved, f16},
     {3, 20, 4, 2, 16, 16, halves, f32, Case::after},
     {3, 20, 4, 2, 16, 0, halves, f32},
+    {5, 28, 0, 2, 16, 0, halves, f32},
 };
 
 std::string shape_of(const Case& c) {
@@ -84,7 +85,7 @@ Inputs inputs_of(const Case& c, uint64_t seed, float epsilon) {
     };
     normed(c.norm == Case::before);
     const Rope rope = rope_of(c);
-    reference::rope(in.q, c.heads, c.head_dim, rope, c.first, in.q);
+    if (c.heads) reference::rope(in.q, c.heads, c.head_dim, rope, c.first, in.q);
     reference::rope(in.k, c.kv_heads, c.head_dim, rope, c.first, in.k);
     normed(c.norm == Case::after);
     return in;
@@ -96,17 +97,6 @@ std::string untouched(const Case& c, std::span<const float> before, std::span<co
     for (size_t i = 0; i < before.size(); ++i)
         if (i % stride >= q_cols && before[i] != after[i])
             return cat("column ", i % stride, " of row ", i / stride, " changed");
-    return {};
-}
-
-/// Blocks that the sequence does not own keep their pattern.
-std::string strays(const HostCache& before, const HostCache& after) {
-    const uint32_t block_words = kv_block_words(before.type, before.kv_heads, before.head_dim);
-    for (size_t i = 0; i < before.words.size(); ++i) {
-        const bool owned = std::ranges::find(before.free, uint32_t(i / block_words)) == before.free.end();
-        if (!owned && before.words[i] != after.words[i])
-            return cat("word ", i, " of the cache was overwritten");
-    }
     return {};
 }
 
@@ -153,8 +143,9 @@ void run_case(CheckContext& context, const Case& c) {
         for (uint32_t t = 0; t < c.tokens; ++t)
             q.insert(q.end(), rows.begin() + std::ptrdiff_t(size_t(t) * stride),
                      rows.begin() + std::ptrdiff_t(size_t(t) * stride + q_cols));
-        context.compare("rope_cache", variant.name, shape_of(c) + " q", in.q, q, c.head_dim, bounds,
-                        untouched(c, in.qkv, rows));
+        if (c.heads)
+            context.compare("rope_cache", variant.name, shape_of(c) + " q", in.q, q, c.head_dim, bounds,
+                            untouched(c, in.qkv, rows));
 
         HostCache after = empty;
         cache.download(context, after);
@@ -164,7 +155,7 @@ void run_case(CheckContext& context, const Case& c) {
                 for (uint32_t i = 0; i < kv_cols; ++i)
                     actual.push_back(after.get(sequence.table, value, p, i));
             context.compare("rope_cache", variant.name, shape_of(c) + (value ? " v" : " k"),
-                            value ? in.v : in.k, actual, c.head_dim, cached, strays(empty, after));
+                            value ? in.v : in.k, actual, c.head_dim, cached, stray_writes(empty, after));
         }
     }
 }
