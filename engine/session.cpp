@@ -330,6 +330,7 @@ Session::Impl::~Impl() {
 }
 
 Session::Session(Engine& engine) : impl_(std::make_unique<Impl>(engine.impl())) {}
+Session::Session(Session&& other) noexcept = default;
 Session::~Session() = default;
 
 void Session::append(std::span<const TokenId> ids, const std::atomic<bool>* cancel) {

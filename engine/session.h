@@ -158,6 +158,7 @@ using TraceObserver = std::function<void(const PlannedKernel&, const TraceFetch&
 class Session {
   public:
     explicit Session(Engine& engine);
+    Session(Session&& other) noexcept;
     ~Session();
 
     /// Appends tokens and computes their keys, values and the logits of the last one.

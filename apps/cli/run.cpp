@@ -1,4 +1,5 @@
 // run: one prompt, one answer, streamed.
+#include "beam_search.h"
 #include "common.h"
 #include "generation.h"
 #include "io.h"
@@ -24,6 +25,9 @@ double seconds_since(Clock::time_point start) {
 struct RunOptions {
     std::string text, file, system;
     bool raw = false;
+    uint32_t beams = 1;
+    float length_penalty = 1;
+    std::string early_stopping = "no";
     GenerationFlags generation;
 };
 
@@ -61,7 +65,8 @@ nlohmann::json logprobs_json(const Answer& answer, const Tokenizer& tokenizer) {
 }
 
 // Times are the caller's: load to engine ready, prompt to its last logits.
-void report(const Answer& answer, const Timing& timing, const Common& common, const Engine& engine) {
+void report(const Answer& answer, const std::vector<Beam>& beams, const Timing& timing, const Common& common,
+            const Engine& engine) {
     const double per_second =
         answer.result.seconds > 0 ? double(answer.result.tokens.size()) / answer.result.seconds : 0;
     const double prompt_per_second = timing.prompt > 0 ? double(timing.prompt_tokens) / timing.prompt : 0;
@@ -78,6 +83,9 @@ void report(const Answer& answer, const Timing& timing, const Common& common, co
             {"first_token_seconds", timing.load + timing.prompt + answer.first_token_seconds},
             {"prompt_tokens_per_second", prompt_per_second},
             {"tokens_per_second", per_second}};
+        for (const Beam& beam : beams)
+            report["beams"].push_back(
+                {{"ids", beam.tokens}, {"score", beam.score}, {"logprob", beam.log_probability}});
         if (!answer.result.logprobs.empty())
             report["logprobs"] = logprobs_json(answer, *engine.model().tokenizer);
         print(report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace), '\n');
@@ -88,6 +96,32 @@ void report(const Answer& answer, const Timing& timing, const Common& common, co
              fixed(per_second, 1), " tok/s, first token after ",
              fixed(timing.load + timing.prompt + answer.first_token_seconds, 2),
              " s, stop: ", stop_name(answer.result.reason), ", seed ", answer.seed);
+}
+
+/// The answer by beam search; other answers only show in `all`.
+Answer beam_answer(Engine& engine, std::span<const TokenId> source, std::span<const TokenId> prompt,
+                   const RunOptions& options, const std::atomic<bool>& interrupted, std::vector<Beam>& all) {
+    const Model& model = engine.model();
+    BeamOptions search{.width = options.beams, .length_penalty = options.length_penalty};
+    search.stop = options.early_stopping == "yes"     ? BeamOptions::Stop::enough
+                  : options.early_stopping == "never" ? BeamOptions::Stop::never
+                                                      : BeamOptions::Stop::hopeless;
+    const uint32_t room =
+        engine.memory_plan().context - std::min(engine.memory_plan().context, uint32_t(prompt.size()));
+    search.max_tokens = options.generation.max_tokens ? std::min(options.generation.max_tokens, room) : room;
+    const uint32_t known = std::min(model.tokenizer->size(), model.architecture.logits());
+    for (uint32_t id = 0; id < known; ++id)
+        if (model.tokenizer->ends_generation(TokenId(id))) search.ends.push_back(TokenId(id));
+    const auto start = Clock::now();
+    all = beam_search(engine, source, prompt, search, &interrupted);
+    Answer answer;
+    answer.result.seconds = seconds_since(start);
+    answer.result.tokens = all.front().tokens;
+    const bool ended = model.tokenizer->ends_generation(answer.result.tokens.back());
+    answer.result.reason = ended ? StopReason::end_of_generation : StopReason::token_limit;
+    const std::span<const TokenId> tokens(answer.result.tokens);
+    answer.text = model.tokenizer->decode(tokens.first(tokens.size() - (ended ? 1 : 0)), false);
+    return answer;
 }
 
 int run(const RunOptions& options, const Common& common) {
@@ -104,17 +138,23 @@ int run(const RunOptions& options, const Common& common) {
 
     const std::atomic<bool>& interrupted = install_interrupt_flag();
     const auto prompt_start = Clock::now();
-    if (!model->architecture.encoder.empty()) {  // the prompt is the encoder's
-        session.encode(ids);
-        session.append(std::vector<TokenId>{TokenId(model->architecture.decoder_start)}, &interrupted);
+    const bool encodes = !model->architecture.encoder.empty();  // then the prompt is the encoder's
+    const std::vector<TokenId> prompt =
+        encodes ? std::vector<TokenId>{TokenId(model->architecture.decoder_start)} : ids;
+    std::vector<Beam> beams;
+    Answer answer;
+    if (options.beams > 1) {
+        answer = beam_answer(*engine, ids, prompt, options, interrupted, beams);
+        if (!common.json) write_out(answer.text);
     } else {
-        session.append(ids, &interrupted);
+        if (encodes) session.encode(ids);
+        session.append(prompt, &interrupted);
+        timing.prompt = seconds_since(prompt_start);
+        answer = stream_answer(session, options.generation, interrupted, !common.json);
     }
-    timing.prompt = seconds_since(prompt_start);
-    const Answer answer = stream_answer(session, options.generation, interrupted, !common.json);
     if (!common.json && !answer.text.ends_with('\n')) write_out("\n");
     note_stop(answer, session);
-    report(answer, timing, common, *engine);
+    report(answer, beams, timing, common, *engine);
     if (answer.result.reason == StopReason::cancelled && answer.result.tokens.empty())
         throw Error(Status::cancelled, "[run] interrupted before the first token");
     return finish(engine->device());
@@ -129,6 +169,15 @@ Action define_run(CLI::App& app, const Common& common) {
     app.add_option("--system", options->system, "the system message (default: the template's own)");
     app.add_flag("--raw", options->raw, "continue the text itself, without the chat template");
     add_generation_flags(app, options->generation);
+    app.add_option("--beams", options->beams, "beam search of this width in place of sampling (default: 1)")
+        ->check(CLI::Range(1, 64));
+    app.add_option("--length-penalty", options->length_penalty,
+                   "of beams: scores are divided by length to this power (default: 1)")
+        ->check(CLI::Range(-10.0, 10.0));
+    app.add_option("--early-stopping", options->early_stopping,
+                   "of beams: yes, no (when no beam can become better at its length) or never (at any "
+                   "length); default: no")
+        ->check(CLI::IsMember({"yes", "no", "never"}));
     app.add_option("--logprobs", options->generation.logprobs,
                    "with --json: log-probabilities of each token and of the N likeliest (at most 64)")
         ->check(CLI::Range(0, 64));

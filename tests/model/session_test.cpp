@@ -2,8 +2,10 @@
 // cut, recorded, shuffled or poisoned; and what bad input meets.
 #include "session.h"
 
+#include "beam_search.h"
 #include "fail.h"
 #include "support/device.h"
+#include "support/golden.h"
 
 #include <doctest/doctest.h>
 
@@ -386,4 +388,34 @@ TEST_CASE("weights that hold NaN give a status, never a wild index" * needs_fixt
         CHECK((status == Status::non_finite || (status == Status::ok && std::isinf(bad))));
     }
     std::filesystem::remove(broken);
+}
+
+TEST_CASE("vulkan: beams of an encoder-decoder" * needs_fixtures()) {
+    const std::string folder = fixtures() + "/models/marian";
+    Engine engine(std::make_shared<const Model>(open_model(folder)), engine_options(Precision::strict));
+    const Safetensors golden(folder + "/golden.safetensors");
+    const std::vector<TokenId> source = read_ids(golden, "short.encoder_input_ids"),
+                               prompt = read_ids(golden, "short.decoder_input_ids"),
+                               greedy = read_ids(golden, "short.greedy");
+    const auto beams = [&](uint32_t width) {
+        return beam_search(engine, source, prompt, {.width = width, .max_tokens = 12, .ends = {}});
+    };
+    CHECK(std::ranges::equal(beams(1).front().tokens, std::span(greedy).first(12)));
+    const std::vector<Beam> found = beams(3);
+    REQUIRE(found.size() == 3);
+    CHECK(found.front().log_probability >= beams(1).front().log_probability);
+    for (const Beam& beam : found) {  // each beam's sum is what the model says of its tokens
+        Session session(engine);
+        session.encode(source);
+        session.append(prompt);
+        double sum = 0;
+        for (const TokenId token : beam.tokens) {
+            const std::vector<float> logits = session.logits();
+            double total = 0;
+            for (const float x : logits) total += std::exp(double(x));
+            sum += double(logits[size_t(token)]) - std::log(total);
+            session.append({&token, 1});
+        }
+        CHECK(beam.log_probability == doctest::Approx(sum).epsilon(1e-4));
+    }
 }
