@@ -1,4 +1,4 @@
-// What a Session owns; for session.cpp and generate.cpp only.
+// What a Session owns; for session.cpp, generate.cpp and forward.cpp only.
 #pragma once
 
 #include "batch.h"
@@ -57,6 +57,9 @@ struct Session::Impl {
     void enter_segment(uint32_t position);
     /// Begins anew where the cache holds averages in place of what comes before the next token.
     void forget_later_segments();
+    /// Errors: bad_argument.
+    void check_vocabulary(std::span<const TokenId> ids) const;
+    /// The same, and context_full.
     void check_ids(std::span<const TokenId> ids) const;
     void reserve_logits(uint32_t rows);
     /// Attention's partial results for a batch of `token_count` tokens; call before recording it.

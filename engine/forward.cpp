@@ -1,0 +1,186 @@
+// Plain forward passes: all logits and hidden states of given tokens, the encoder's pass, and a pass kernel
+// by kernel.
+#include "fail.h"
+#include "session.h"
+#include "session_impl.h"
+#include "step.h"
+
+#include <algorithm>
+#include <map>
+
+namespace scoria {
+namespace {
+
+/// Copies graph tensors of a batch to the host as soon as they stand: later kernels overwrite them.
+class ResultCopies {
+  public:
+    ResultCopies(const Engine::Impl& engine, const Batch& batch) : engine_(engine), batch_(batch) {}
+    void want(TensorId tensor, std::vector<float>& target) { targets_.emplace(tensor, &target); }
+    void record(vk::Recorder& recorder, size_t kernel) {
+        for (const TensorId t : engine_.plan.kernels[kernel].results) {
+            const auto [first, last] = targets_.equal_range(t);
+            if (first == last) continue;
+            const Matrix m = batch_.matrix(t);
+            const uint64_t bytes = 4ull * m.rows * m.cols;
+            buffers_.emplace_back(vk::Buffer(recorder.device(), bytes, vk::MemoryUse::readback), t);
+            recorder.copy(m.view.slice(4ull * m.first, bytes), buffers_.back().first.view());
+        }
+    }
+    /// Appends what was copied to the targets; the batch has run.
+    void collect() {
+        for (const auto& [buffer, tensor] : buffers_) {
+            const auto* floats = reinterpret_cast<const float*>(buffer.mapped().data());
+            const auto [first, last] = targets_.equal_range(tensor);
+            for (auto target = first; target != last; ++target)
+                target->second->insert(target->second->end(), floats, floats + buffer.size() / 4);
+        }
+    }
+
+  private:
+    const Engine::Impl& engine_;
+    const Batch& batch_;
+    std::multimap<TensorId, std::vector<float>*> targets_;
+    std::vector<std::pair<vk::Buffer, TensorId>> buffers_;
+};
+
+}  // namespace
+
+void Session::Impl::check_forward(std::span<const TokenId> ids, std::span<const TokenId> token_types) {
+    const Architecture& architecture = engine.model->architecture;
+    if (!architecture.encoder.empty()) needs_decoder("forward");
+    if (architecture.bidirectional()) {
+        tokens.clear();
+        computed = 0;
+        if (ids.size() > forward_chunk())
+            fail(Status::context_full, "forward", "expected at most ", forward_chunk(), " tokens, got ",
+                 ids.size());
+    }
+    check_ids(ids);
+    if (!token_types.empty() && token_types.size() != ids.size())
+        fail(Status::bad_argument, "forward", "expected ", ids.size(), " token types, got ",
+             token_types.size());
+    for (const TokenId type : token_types)
+        if (type < 0 || uint32_t(type) >= architecture.token_types)
+            fail(Status::bad_argument, "forward", "expected token types below ", architecture.token_types,
+                 ", got ", type);
+}
+
+std::vector<uint32_t> Session::Impl::type_words(size_t ids, std::span<const TokenId> token_types,
+                                                std::span<const TokenId> global) const {
+    if (!global.empty() && !engine.knows_global_tokens())
+        fail(Status::unsupported, "forward", "expected a model with global tokens, got ",
+             engine.model->architecture.family);
+    if (!global.empty() && global.size() != ids)
+        fail(Status::bad_argument, "forward", "expected ", ids, " marks of global tokens, got ",
+             global.size());
+    if (token_types.empty() && global.empty()) return {};
+    std::vector<uint32_t> words(ids, 0);
+    for (size_t t = 0; t < token_types.size(); ++t) words[t] = uint32_t(token_types[t]);
+    for (size_t t = 0; t < global.size(); ++t)
+        if (global[t] != 0) words[t] |= STEP_TOKEN_GLOBAL;
+    return words;
+}
+
+ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states,
+                               std::span<const TokenId> token_types, std::span<const TokenId> global) {
+    Impl& s = *impl_;
+    s.check_forward(ids, token_types);
+    const std::vector<uint32_t> types = s.type_words(ids.size(), token_types, global);
+    s.set_rotations(s.tokens.size() + ids.size());
+    if (s.computed < s.tokens.size()) s.compute_rest(nullptr);
+    const Architecture& architecture = s.engine.model->architecture;
+    ForwardResult result{uint32_t(ids.size()), architecture.logits(), architecture.hidden, {}, {}, {}};
+    if (hidden_states) result.hidden.resize(s.engine.graph.hidden.size());
+    const uint32_t chunk = s.forward_chunk();
+    s.reserve_logits(std::min(chunk, uint32_t(ids.size())));
+
+    for (size_t done = 0; done < ids.size();) {
+        const std::span<const TokenId> part = ids.subspan(
+            done, s.tokens_of_segment(uint32_t(s.tokens.size()), std::min<size_t>(ids.size() - done, chunk)));
+        Impl::Rows rows(part.size());
+        for (uint32_t t = 0; t < rows.size(); ++t) rows[t] = t;
+        const Batch work = s.batch(uint32_t(part.size()), uint32_t(part.size()));
+        ResultCopies copies(s.engine, work);
+        for (size_t i = 0; i < result.hidden.size(); ++i)
+            copies.want(s.engine.graph.hidden[i], result.hidden[i]);
+        copies.want(s.engine.graph.last_hidden, result.last_hidden);
+        copies.want(s.engine.graph.logits, result.logits);
+        s.logits_ready = false;
+        s.run_chunk(
+            part, uint32_t(s.tokens.size()), rows,
+            [&](vk::Recorder& recorder, size_t kernel) { copies.record(recorder, kernel); },
+            types.empty() ? std::span<const uint32_t>() : std::span(types).subspan(done, part.size()));
+        copies.collect();
+        s.tokens.insert(s.tokens.end(), part.begin(), part.end());
+        s.computed = uint32_t(s.tokens.size());
+        done += part.size();
+    }
+    return result;
+}
+
+ForwardResult Session::encode(std::span<const TokenId> ids, bool hidden_states,
+                              std::span<const TokenId> global) {
+    Impl& s = *impl_;
+    const Architecture& architecture = s.engine.model->architecture;
+    if (architecture.encoder.empty())
+        fail(Status::unsupported, "encode", "expected an encoder-decoder, got ", architecture.family);
+    s.check_vocabulary(ids);
+    if (ids.empty() || ids.size() > s.engine.memory.source)
+        fail(ids.empty() ? Status::bad_argument : Status::context_full, "encode", "expected 1 to ",
+             s.engine.memory.source, " tokens, got ", ids.size());
+    const std::vector<uint32_t> types = s.type_words(ids.size(), {}, global);
+    truncate(0);
+    s.source = 0;
+    ForwardResult result{uint32_t(ids.size()), 0, architecture.hidden, {}, {}, {}};
+    if (hidden_states) result.hidden.resize(s.engine.graph.encoder_hidden.size());
+    const Batch work = s.batch(uint32_t(ids.size()), 0);
+    ResultCopies copies(s.engine, work);
+    for (size_t i = 0; i < result.hidden.size(); ++i)
+        copies.want(s.engine.graph.encoder_hidden[i], result.hidden[i]);
+    copies.want(s.engine.graph.encoder_last_hidden, result.last_hidden);
+    s.run_chunk(
+        ids, 0, {}, [&](vk::Recorder& recorder, size_t kernel) { copies.record(recorder, kernel); }, types,
+        Impl::Stage::encoder);
+    copies.collect();
+    s.source = uint32_t(ids.size());
+    return result;
+}
+
+void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer) {
+    Impl& s = *impl_;
+    const Plan& plan = s.engine.plan;
+    if (plan.encoder_kernels != 0) truncate(0);
+    s.check_ids(ids);
+    const uint32_t most = s.tokens_of_segment(uint32_t(s.tokens.size()), s.forward_chunk());
+    if (ids.size() > most)
+        fail(Status::bad_argument, "trace", "expected at most ", most, " tokens, got ", ids.size());
+    if (s.computed < s.tokens.size()) s.compute_pending(nullptr);
+    s.reserve_logits(uint32_t(ids.size()));
+    s.reserve_partials(uint32_t(ids.size()));
+    Impl::Rows rows(ids.size());
+    for (uint32_t t = 0; t < rows.size(); ++t) rows[t] = t;
+    const Batch work = s.batch(uint32_t(ids.size()), uint32_t(ids.size()));
+    const TraceFetch fetch = [&](const TensorId& tensor) {
+        const Matrix m = work.matrix(tensor);
+        std::vector<float> all = s.read_floats(m.view, m.view.size / 4), packed;
+        for (uint32_t r = 0; r < m.rows; ++r) {
+            const auto row = all.begin() + m.first + std::ptrdiff_t(r) * m.stride;
+            packed.insert(packed.end(), row, row + m.cols);
+        }
+        return packed;
+    };
+    if (plan.encoder_kernels != 0) s.source = uint32_t(ids.size());
+    for (size_t i = 0; i < plan.kernels.size(); ++i) {
+        vk::Recorder recorder(s.engine.device, s.engine.pipelines, s.engine.recorder_options());
+        if (i == 0) s.write_step(recorder, ids, uint32_t(s.tokens.size()), rows);
+        work.record(recorder, i);
+        const vk::Commands commands = recorder.finish();
+        s.wait(s.submit(commands));
+        observer(plan.kernels[i], fetch);
+    }
+    s.tokens.insert(s.tokens.end(), ids.begin(), ids.end());
+    s.computed = uint32_t(s.tokens.size());
+    s.logits_ready = false;
+}
+
+}  // namespace scoria
