@@ -36,6 +36,7 @@ constexpr Verb verbs[] = {
     {"forward", "logits and hidden states of a token sequence, as safetensors", define_forward},
     {"perplexity", "how well a model predicts a text", define_perplexity},
     {"quantize", "rewrite a model in another type: smaller, or for exchange", define_quantize},
+    {"convert", "rewrite a model with fewer key/value heads", define_convert},
     {"bench", "tokens per second of prompt and generation", define_bench},
     {"validate", "compare every kernel on this device with the double-precision reference", define_validate},
 };

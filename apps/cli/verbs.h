@@ -35,6 +35,7 @@ Action define_template(CLI::App& app, const Common& common);
 Action define_embed(CLI::App& app, const Common& common);
 Action define_forward(CLI::App& app, const Common& common);
 Action define_perplexity(CLI::App& app, const Common& common);
+Action define_convert(CLI::App& app, const Common& common);
 Action define_bench(CLI::App& app, const Common& common);
 Action define_quantize(CLI::App& app, const Common& common);
 Action define_validate(CLI::App& app, const Common& common);

@@ -60,7 +60,7 @@ void write_text(const std::string& path, const std::string& text) {
 TEST_CASE("every verb explains itself") {
     for (const char* verb :
          {"devices", "pull", "list", "rm", "run", "chat", "inspect", "plan", "tokenize", "detokenize",
-          "template", "forward", "perplexity", "bench", "quantize", "validate"})
+          "template", "forward", "perplexity", "bench", "quantize", "convert", "validate"})
         check({{verb, "--help"}, 0, std::string("Usage: scoria ") + verb, ""});
     check({{"--help"}, 0, "Subcommands:", ""});
     check({{"--version"}, 0, "scoria 0.", ""});

@@ -112,3 +112,46 @@ TEST_CASE("quantize: refusals change nothing" * needs_fixtures()) {
         CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 3);
     }
 }
+
+TEST_CASE("convert: pooled heads are the mean of those they replace" * needs_fixtures()) {
+    const ScratchFolder folder;
+    const std::string model = fixtures() + "/models/llama1", once = folder.path("once"),
+                      twice = folder.path("twice");
+    const auto convert = [](const std::string& in, const std::string& out, const char* heads) {
+        return run_scoria({"convert", in, out, "--gqa", heads});
+    };
+    const Outcome outcome = convert(model, once, "2");
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    const Safetensors before(model + "/model.safetensors"), after(once + "/model.safetensors");
+    for (const std::string name :
+         {"model.layers.1.self_attn.k_proj.weight", "model.layers.0.self_attn.v_proj.weight"}) {
+        const std::vector<float> from = before.read<float>(name), to = after.read<float>(name);
+        REQUIRE(to.size() * 2 == from.size());
+        const size_t head = from.size() / 4;  // four heads become two
+        for (size_t i = 0; i < to.size(); ++i) {
+            const size_t first = i / head * 2 * head + i % head;
+            CHECK(to[i] == doctest::Approx((double{from[first]} + from[first + head]) / 2));
+        }
+    }
+    CHECK(after.read<float>("lm_head.weight") == before.read<float>("lm_head.weight"));
+    CHECK(!logits_of(once, folder).empty());
+
+    CHECK(convert(once, twice, "2").code == 0);  // nothing to pool
+    CHECK(logits_of(twice, folder) == logits_of(once, folder));
+
+    struct Refusal {
+        std::string in, out;
+        const char *heads, *why;
+    };
+    for (const Refusal& c :
+         {Refusal{model, once, "2", "exists"}, Refusal{model, folder.path("a"), "3", "divisor of 4"},
+          Refusal{fixtures() + "/models/phi3", folder.path("b"), "1", "qkv_proj"},
+          Refusal{fixtures() + "/models/t5", folder.path("c"), "2", "plain attention"},
+          Refusal{tiny, folder.path("d"), "1", "folder"}}) {
+        const Outcome refused = convert(c.in, c.out, c.heads);
+        CHECK((refused.code == 1 || refused.code == 2));
+        CHECK(refused.err.find(c.why) != std::string::npos);
+        if (c.out != once) CHECK(!fs::exists(c.out));
+    }
+}

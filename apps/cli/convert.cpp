@@ -1,0 +1,39 @@
+// convert: a model rewritten with another structure.
+#include "common.h"
+#include "io.h"
+#include "models.h"
+#include "verbs.h"
+
+#include "console.h"
+#include "quantise/pool_heads.h"
+
+#include <CLI/CLI.hpp>
+
+namespace scoria::cli {
+
+Action define_convert(CLI::App& app, const Common&) {
+    struct Options {
+        std::string in, out;
+        uint32_t kv_heads = 0;
+    };
+    auto options = std::make_shared<Options>();
+    app.add_option("in", options->in, "a Hugging Face folder")->required();
+    app.add_option("out", options->out, "the folder to write")->required();
+    app.add_option("--gqa", options->kv_heads, "key/value heads: each the mean of those it replaces")
+        ->required()
+        ->check(CLI::Range(1u, 1u << 16));
+    app.footer("The model needs training after this to be as good as it was (Ainslie et al. 2023).");
+    return [options] {
+        const std::atomic<bool>& interrupted = install_interrupt_flag();
+        Progress progress("converting");
+        pool_heads(options->in, options->out, options->kv_heads, [&](uint64_t done, uint64_t total) {
+            progress.update(done, total);
+            return !interrupted;
+        });
+        progress.finish();
+        print(options->out, ": ", options->kv_heads, " key/value heads\n");
+        return 0;
+    };
+}
+
+}  // namespace scoria::cli
