@@ -44,6 +44,13 @@ sanitize() {
     ASAN_OPTIONS=detect_leaks=0 ctest --preset asan -R '^(platform|layer|engine|apps)'
 }
 
+# Everything of ours that starts threads, or is called from several.
+threads() {
+    cmake --preset tsan
+    cmake --build --preset tsan --target test_platform test_engine test_apps
+    TSAN_OPTIONS=suppressions=$PWD/tests/tsan.supp ctest --preset tsan -R '^(platform|engine|apps)\.lavapipe$'
+}
+
 tidy() {
     if ! command -v clang-tidy-14 >/dev/null; then
         echo "[test] no clang-tidy-14 here: not checked"
@@ -63,5 +70,6 @@ stage build build
 stage model fetch_model
 export SCORIA_MODEL
 stage asan sanitize
+[ -z "$deep" ] || stage tsan threads
 [ -z "$deep" ] || stage tidy tidy
 stage tests run_tests
