@@ -48,7 +48,7 @@ sanitize() {
 threads() {
     cmake --preset tsan
     cmake --build --preset tsan --target test_platform test_engine test_apps
-    TSAN_OPTIONS=suppressions=$PWD/tests/tsan.supp ctest --preset tsan -R '^(platform|engine|apps)\.lavapipe$'
+    ctest --preset tsan -R '^(platform|engine|apps)\.lavapipe$'
 }
 
 tidy() {
