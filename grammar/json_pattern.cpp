@@ -8,7 +8,7 @@
 namespace scoria::grammar {
 namespace {
 
-const CodeSet digit{{'0', '9'}};
+const CodeSet decimal{{'0', '9'}};
 const CodeSet word{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
 // ECMA 262's white space and line ends.
 const CodeSet space{{0x09, 0x0D},     {0x20, 0x20},     {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
@@ -152,7 +152,7 @@ class Pattern {
         switch (letter) {
         case 'd':
         case 'D':
-            return set(digit, letter == 'D');
+            return set(decimal, letter == 'D');
         case 'w':
         case 'W':
             return set(word, letter == 'W');

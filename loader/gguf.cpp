@@ -35,8 +35,8 @@ constexpr const char* type_names[] = {
     nullptr, "TQ1_0",  "TQ2_0", nullptr, nullptr, nullptr,   "MXFP4",  "NVFP4",   "Q1_0",  "Q2_0"};
 
 const char* kind_of(const GgufValue& value) {
-    constexpr const char* names[] = {"a bool", "an integer", "an integer", "a float", "a string", "an array"};
-    return names[value.index()];
+    constexpr const char* kinds[] = {"a bool", "an integer", "an integer", "a float", "a string", "an array"};
+    return kinds[value.index()];
 }
 
 }  // namespace

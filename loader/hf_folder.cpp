@@ -194,7 +194,7 @@ bool is_hugging_face_model(const fs::path& path) {
     return path.extension() == ".json" || fs::is_directory(path, ignored);
 }
 
-Model open_hugging_face_model(const fs::path& path) {
+Model open_hugging_face_model(const fs::path& path, Reads reads) {
     std::error_code ignored;
     const bool is_folder = fs::is_directory(path, ignored);
     const fs::path folder = is_folder ? path : path.parent_path(),
@@ -205,6 +205,8 @@ Model open_hugging_face_model(const fs::path& path) {
 
     Shards shards = open_tensors(folder.empty() ? fs::path(".") : folder);
     Catalog catalog("safetensors", std::move(shards.tensors));
+    if (reads == Reads::mapped)
+        for (File& file : shards.files) file.map();
     const auto tensors = std::make_shared<GatheredTensors>(std::move(shards.files));
     ConfiguredModel read = read_model(config, catalog, *tensors);
     tensors->set_recipes(std::move(read.bound.recipes));

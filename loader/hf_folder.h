@@ -10,6 +10,6 @@ namespace scoria {
 bool is_hugging_face_model(const std::filesystem::path& path);
 
 /// `path`: the folder, or its config. Errors: as open_model.
-Model open_hugging_face_model(const std::filesystem::path& path);
+Model open_hugging_face_model(const std::filesystem::path& path, Reads reads);
 
 }  // namespace scoria

@@ -24,9 +24,11 @@ ChatTemplate read_chat_template(const GgufMetadata& metadata, const Tokenizer* t
 
 }  // namespace
 
-Model open_model(const std::filesystem::path& path) {
-    if (is_hugging_face_model(path)) return open_hugging_face_model(path);
+Model open_model(const std::filesystem::path& path, Reads reads) {
+    if (is_hugging_face_model(path)) return open_hugging_face_model(path, reads);
     GgufFiles opened = open_gguf_files(path);
+    if (reads == Reads::mapped)
+        for (File& file : opened.files) file.map();
     const Gguf gguf = std::move(opened.gguf);
     const auto tensors = std::make_shared<GatheredTensors>(std::move(opened.files));
     ReadModel read = read_architecture(gguf, *tensors);

@@ -1,9 +1,10 @@
 // A model on disk, opened: its architecture, where its weights lie, its tokenizer and chat template.
-// Weights are read later, by positioned reads; opening reads headers only.
+// Weights are read later, by positioned reads unless a memory map is asked for; opening reads headers only.
 #pragma once
 
 #include "architecture.h"
 #include "chat_template.h"
+#include "file.h"
 #include "pooling.h"
 #include "tokenizer/tokenizer.h"
 
@@ -37,7 +38,8 @@ struct Model {
 /// Opens a GGUF file, or all files of a split model given any of them; or a Hugging Face folder, also by the
 /// path of its config.json (or another .json of that form beside the weights). Errors: bad_file (missing,
 /// truncated, lying: the message names the field), unsupported (tensor type or architecture, named).
-Model open_model(const std::filesystem::path& path);
+/// With Reads::mapped a file that shrinks while the model is in use ends the process (File::map).
+Model open_model(const std::filesystem::path& path, Reads reads = Reads::positioned);
 
 /// Only the tokenizer, from a GGUF file, tokenizer.json, SentencePiece's tokenizer.model, BERT's vocab.txt
 /// (by their extensions; tokenizer_config.json beside them counts) or a folder with one. Errors as above.

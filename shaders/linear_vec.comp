@@ -37,17 +37,24 @@ const uint SUMS = 2 * PAIRS * TOKENS;  // [pair][even, odd][token]
 const uint SPAN = WEIGHT_HALVES ? 2 : 4;
 const uint STEP = WEIGHT_HALVES ? 2 : 1;  // two chunks share words there
 
-const uint X_LOADS = SG_SIZE < 8 ? 8 / SG_SIZE : 1;
-// x of the chunk that starts at column k.
-void load_chunk(uint token, uint k, out float values[8]) {
+// x of the chunk that starts at column k. Written without loops: SwiftShader unrolls none, and an array or a vector
+// that a loop indexes lives in memory there, which is several times slower.
+void load_chunk(uint token, uint k, out vec4 lo, out vec4 hi) {
 #ifdef NATIVE_SUBGROUP
-    [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
-        const float mine = load_x(token, k + (i * SG_SIZE + sg_lane()) % 8);
-        [[unroll]] for (uint j = 0; j < 8 / X_LOADS; ++j) values[i * SG_SIZE + j] = sg_broadcast(mine, j);
-    }
+    const float a = load_x(token, k + sg_lane() % 8);
+    const float b = SG_SIZE < 8 ? load_x(token, k + 4 + sg_lane() % 4) : a;
+    lo = vec4(sg_broadcast(a, 0), sg_broadcast(a, 1), sg_broadcast(a, 2), sg_broadcast(a, 3));
+    hi = vec4(sg_broadcast(b, 4 % SG_SIZE), sg_broadcast(b, 5 % SG_SIZE), sg_broadcast(b, 6 % SG_SIZE),
+              sg_broadcast(b, 7 % SG_SIZE));
 #else
-    [[unroll]] for (uint i = 0; i < 8; ++i) values[i] = load_x(token, k + i);
+    lo = vec4(load_x(token, k), load_x(token, k + 1), load_x(token, k + 2), load_x(token, k + 3));
+    hi = vec4(load_x(token, k + 4), load_x(token, k + 5), load_x(token, k + 6), load_x(token, k + 7));
 #endif
+}
+
+// sum + a.x b.x + ..., one product after the other.
+float add_products(vec4 a, vec4 b, float sum) {
+    return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum))));
 }
 
 shared float part_sums[PARTS > 1 ? gl_WorkGroupSize.x * SUMS : 1];
@@ -73,14 +80,12 @@ void add_chunk(inout float sums[SUMS], inout float x_sums[TOKENS], uint cells[PA
         weight_codes(cells[r / 2] + chunk / 4, slot, chunk % 4, lo[r], hi[r]);
     }
     [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
-        float values[8];
-        load_chunk(min(token0 + t, push.tokens - 1), 8 * chunk, values);
-        [[unroll]] for (uint j = 0; j < 8; ++j) {
-            if (WEIGHT_SHIFTED) x_sums[t] += values[j];
-            [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
-                const uint i = r * TOKENS + t;
-                sums[i] = fma(j < 4 ? lo[r][j] : hi[r][j - 4], values[j], sums[i]);
-            }
+        vec4 x_lo, x_hi;
+        load_chunk(min(token0 + t, push.tokens - 1), 8 * chunk, x_lo, x_hi);
+        if (WEIGHT_SHIFTED) x_sums[t] = add_products(vec4(1.0), x_hi, add_products(vec4(1.0), x_lo, x_sums[t]));
+        [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
+            const uint i = r * TOKENS + t;
+            sums[i] = add_products(hi[r], x_hi, add_products(lo[r], x_lo, sums[i]));
         }
     }
 }

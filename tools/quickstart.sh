@@ -8,7 +8,7 @@ question=${1:-Why is the sky blue?}
 tools/setup.sh --run-only
 {
     # Without tests, and with whatever variants this machine's compiler can compile.
-    cmake --preset release -DSCORIA_BUILD_TESTS=OFF -DSCORIA_REQUIRE_ALL_SHADERS=OFF
+    cmake --preset release -DSCORIA_BUILD_TESTS=OFF -DSCORIA_REQUIRE_ALL_SHADERS=OFF -DCMAKE_UNITY_BUILD=ON
     cmake --build --preset release --target scoria
 } >&2
 build/release/scoria pull smollm2 >&2

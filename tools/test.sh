@@ -26,11 +26,11 @@ format() {
 }
 
 build() {
-    cmake --preset test
-    cmake --build --preset test
+    cmake --preset ci
+    cmake --build --preset ci
 }
 
-fetch_model() { SCORIA_MODEL=$(build/test/scoria pull smollm2); }
+fetch_model() { SCORIA_MODEL=$(build/ci/scoria pull smollm2); }
 
 # Hostile bytes under the address and undefined-behaviour sanitizers: the loader's tests and the fuzz
 # targets over their seeds; deep, every test that is not arithmetic alone. Drivers leak, so leaks count
@@ -44,15 +44,25 @@ sanitize() {
     ASAN_OPTIONS=detect_leaks=0 ctest --preset asan -R '^(platform|layer|engine|apps)'
 }
 
+# Everything of ours that starts threads, or is called from several.
+threads() {
+    cmake --preset tsan
+    cmake --build --preset tsan --target test_platform test_engine test_apps
+    ctest --preset tsan -R '^(platform|engine|apps)\.lavapipe$'
+}
+
 tidy() {
     if ! command -v clang-tidy-14 >/dev/null; then
         echo "[test] no clang-tidy-14 here: not checked"
         return
     fi
+    # File by file, unlike the unity build: this also finds an include that only a neighbour has.
+    cmake --preset test
+    cmake --build --preset test --target scoria_shaders
     git ls-files '*.cpp' | grep -v '^tests/' | xargs -P 2 -n 4 clang-tidy-14 -p build/test --quiet --warnings-as-errors='*'
 }
 
-run_tests() { ctest --preset test -j 2; }
+run_tests() { ctest --preset ci -j 2; }
 
 stage setup tools/setup.sh --test
 stage format format
@@ -60,5 +70,6 @@ stage build build
 stage model fetch_model
 export SCORIA_MODEL
 stage asan sanitize
+[ -z "$deep" ] || stage tsan threads
 [ -z "$deep" ] || stage tidy tidy
 stage tests run_tests

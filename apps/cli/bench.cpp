@@ -1,4 +1,5 @@
 // bench: prompt and generation speed, cold and warm first token, and what a decode step costs.
+#include "clock.h"
 #include "common.h"
 #include "io.h"
 #include "verbs.h"
@@ -9,18 +10,11 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <map>
 
 namespace scoria::cli {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 struct BenchOptions {
     uint32_t prompt = 512, generate = 128, depth = 0, repetitions = 3;

@@ -38,6 +38,8 @@ void add_common_flags(CLI::App& app, Common& common) {
          "equal bits however tokens are batched; prompts are slower");
     flag("--no-fusion", common.no_fusion, "run every op of the graph by itself");
     flag("--validation", common.validation, "enable the Khronos validation layer; its errors are failures");
+    flag("--mmap", common.mmap,
+         "read weights from a memory map; a file that shrinks meanwhile ends the program (SIGBUS)");
     flag("--json", common.json, "report as JSON");
     flag("--verbose", common.verbose, "say more on stderr");
 }
@@ -71,7 +73,8 @@ const char* precision_name(Precision precision) {
 const char* kv_name(KvType type) { return type == KvType::f32 ? "f32" : "f16"; }
 
 std::shared_ptr<const Model> load_model(const Common& common) {
-    return std::make_shared<const Model>(open_model(resolve_model(common.model)));
+    return std::make_shared<const Model>(
+        open_model(resolve_model(common.model), common.mmap ? Reads::mapped : Reads::positioned));
 }
 
 std::shared_ptr<const Tokenizer> load_tokenizer(const Common& common) {

@@ -21,6 +21,7 @@ struct Common {
     std::string kv;  // "f32", "f16", empty: by precision
     uint32_t context = 0;
     bool json = false, verbose = false, deterministic = false, no_fusion = false, validation = false;
+    bool mmap = false;
 };
 
 void add_common_flags(CLI::App& app, Common& common);

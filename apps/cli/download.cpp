@@ -27,7 +27,7 @@ constexpr int most_failures = 5;      // in a row, without a byte of progress
 constexpr long stalled_seconds = 60;  // without a byte, a connection counts as lost
 constexpr auto first_pause = std::chrono::milliseconds(200);
 
-struct Answer {
+struct Reply {
     long status = 0;
     std::string etag;
     std::optional<uint64_t> first, total;  // of Content-Range; or of Content-Length alone, total
@@ -36,7 +36,7 @@ struct Answer {
 /// One request. `on_body` gets the parts of a body of status 200 or 206; false ends it.
 class Request {
   public:
-    using Body = std::function<bool(const Answer&, std::string_view)>;
+    using Body = std::function<bool(const Reply&, std::string_view)>;
 
     Request(const Remote& remote, uint64_t from, const std::string& etag, Body on_body)
         : curl_(curl_easy_init(), curl_easy_cleanup), on_body_(std::move(on_body)) {
@@ -74,7 +74,7 @@ class Request {
         curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &answer_.status);
         return code;
     }
-    const Answer& answer() const { return answer_; }
+    const Reply& answer() const { return answer_; }
     std::string error(CURLcode code) const { return error_[0] ? error_ : curl_easy_strerror(code); }
 
   private:
@@ -122,7 +122,7 @@ class Request {
     std::unique_ptr<CURL, void (*)(CURL*)> curl_;
     std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers_{nullptr, curl_slist_free_all};
     Body on_body_;
-    Answer answer_;
+    Reply answer_;
     char error_[CURL_ERROR_SIZE] = {};
 };
 
@@ -156,7 +156,7 @@ class Partial {
     const std::string& path() const { return path_; }
 
     /// The first bytes of a body: from byte 0, unless they go on where the file ends.
-    void begin(const Answer& answer) {
+    void begin(const Reply& answer) {
         if (answer.status == 206 && answer.first == size_) return;
         if (answer.status == 206)
             fail(Status::failed, "pull", "expected bytes from ", size_,
@@ -204,7 +204,7 @@ bool go_on(const Remote& remote, Partial& partial, Progress& progress) {
     bool begun = false;
     std::exception_ptr problem;  // C callbacks pass no exceptions
     std::optional<uint64_t> total = remote.bytes;
-    const auto body = [&](const Answer& answer, std::string_view bytes) {
+    const auto body = [&](const Reply& answer, std::string_view bytes) {
         try {
             if (!begun) partial.begin(answer);
             begun = true;
@@ -276,7 +276,7 @@ std::string fetch_text(const Remote& remote, uint64_t limit) {
     for (int failures = 0;; ++failures) {
         check_interrupt();
         std::string text;
-        Request request(remote, 0, "", [&](const Answer&, std::string_view bytes) {
+        Request request(remote, 0, "", [&](const Reply&, std::string_view bytes) {
             text += bytes;
             return text.size() <= limit;
         });

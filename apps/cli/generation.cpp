@@ -1,5 +1,6 @@
 // Sampling flags and the streamed answer.
 #include "generation.h"
+#include "clock.h"
 
 #include "io.h"
 #include "json_schema.h"
@@ -129,7 +130,6 @@ void compile_grammar(GenerationFlags& flags) {
 
 Answer stream_answer(Session& session, const GenerationFlags& flags, const std::atomic<bool>& cancel,
                      bool stream) {
-    using Clock = std::chrono::steady_clock;
     Answer answer;
     answer.seed = flags.seeded ? flags.sampling.seed : std::random_device()();
     const auto start = Clock::now();
@@ -143,8 +143,7 @@ Answer stream_answer(Session& session, const GenerationFlags& flags, const std::
     options.output_grammar = flags.output_grammar;
     options.logprobs = flags.logprobs;
     options.on_text = [&](TokenId, std::string_view text) {
-        if (answer.first_token_seconds == 0)
-            answer.first_token_seconds = std::chrono::duration<double>(Clock::now() - start).count();
+        if (answer.first_token_seconds == 0) answer.first_token_seconds = seconds_since(start);
         answer.text += text;
         // The engine is asked to stop rather than unwound through.
         try {

@@ -1,5 +1,6 @@
 // run: one prompt, one answer, streamed.
 #include "beam_search.h"
+#include "clock.h"
 #include "common.h"
 #include "generation.h"
 #include "io.h"
@@ -11,16 +12,8 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <chrono>
-
 namespace scoria::cli {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 struct RunOptions {
     std::string text, file, system;

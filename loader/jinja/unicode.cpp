@@ -99,7 +99,7 @@ char32_t next_code(std::string_view text, size_t& at) {
 char32_t previous_code(std::string_view text, size_t& at) {
     do {
         --at;
-    } while (at > 0 && (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80);
+    } while (at > 0 && utf8::continues(text[at]));
     size_t end = at;
     return next_code(text, end);
 }

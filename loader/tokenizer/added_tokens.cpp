@@ -12,11 +12,9 @@ namespace {
 // A spelling is compared at every position of a text, so its length bounds that work.
 constexpr size_t most_spelling_bytes = 1024;
 
-bool continues(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
-
 char32_t last_character(std::string_view text) {
     size_t last = text.size() - 1;
-    while (last > 0 && continues(text[last])) --last;
+    while (last > 0 && utf8::continues(text[last])) --last;
     return utf8::step(text.substr(last)).code;
 }
 
@@ -32,7 +30,7 @@ bool is_word(char32_t code) {
 size_t spaces_before(std::string_view text, size_t end, size_t least) {
     while (end > least && utf8::is_space(last_character(text.substr(0, end)))) {
         do --end;
-        while (end > least && continues(text[end]));
+        while (end > least && utf8::continues(text[end]));
     }
     return end;
 }

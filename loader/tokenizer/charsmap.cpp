@@ -15,7 +15,6 @@ constexpr size_t most_matches = 32;  // of one search in SentencePiece: longer o
 uint32_t offset(uint32_t unit) { return (unit >> 10) << ((unit & (1u << 9)) >> 6); }
 uint32_t label(uint32_t unit) { return unit & ((1u << 31) | 0xFF); }
 bool has_leaf(uint32_t unit) { return (unit >> 8 & 1) != 0; }
-bool continues(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
 uint32_t value(uint32_t unit) { return unit & ((1u << 31) - 1); }
 
 }  // namespace
@@ -50,8 +49,8 @@ Charsmap::Found Charsmap::find(std::string_view text, bool longest) const {
         if (!has_leaf(unit)) continue;
         if (node >= units_.size()) break;
         const uint32_t first = value(units_[node]);
-        if (first >= replacements_.size() || continues(replacements_[first])) break;
-        if (i + 1 < text.size() && continues(text[i + 1])) continue;  // never a part of a character
+        if (first >= replacements_.size() || utf8::continues(replacements_[first])) break;
+        if (i + 1 < text.size() && utf8::continues(text[i + 1])) continue;  // never a part of a character
         found = {std::string_view(replacements_.data() + first), i + 1};
         if (!longest || ++matches == most_matches) break;
     }

@@ -57,7 +57,7 @@ std::string run_step(const StripSpaces& sides, std::string_view text) {
     }
     while (sides.right && first < end) {
         size_t last = end - 1;
-        while (last > first && (static_cast<uint8_t>(text[last]) & 0xC0) == 0x80) --last;
+        while (last > first && utf8::continues(text[last])) --last;
         if (!utf8::is_space(utf8::step(text.substr(last)).code)) break;
         end = last;
     }

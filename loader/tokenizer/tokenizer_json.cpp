@@ -54,8 +54,8 @@ std::vector<RankBpe::Merge> read_merges(const json& model) {
     for (const json& merge : list) {
         if (merge.is_string()) {
             const std::string_view text = merge.get_ref<const std::string&>();
-            const size_t space = text.find(' ');
-            merges.push_back({text.substr(0, space), space == text.npos ? "" : text.substr(space + 1)});
+            const size_t gap = text.find(' ');
+            merges.push_back({text.substr(0, gap), gap == text.npos ? "" : text.substr(gap + 1)});
         } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
             merges.push_back(
                 {merge[0].get_ref<const std::string&>(), merge[1].get_ref<const std::string&>()});

@@ -23,4 +23,7 @@ void append(std::string& out, char32_t code);
 std::string valid(std::string_view text);
 bool is_valid(std::string_view text);
 
+/// A byte inside a sequence, not its first.
+inline bool continues(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
+
 }  // namespace scoria::utf8

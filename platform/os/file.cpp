@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
@@ -51,23 +52,37 @@ File::File(const std::string& path)
 }
 
 File::~File() {
+    if (mapped_ != nullptr) ::munmap(const_cast<std::byte*>(mapped_), size_t(size_));
     if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 File::File(File&& other) noexcept
-    : path_(std::move(other.path_)), size_(other.size_), descriptor_(std::exchange(other.descriptor_, -1)) {}
+    : path_(std::move(other.path_)), size_(other.size_), descriptor_(std::exchange(other.descriptor_, -1)),
+      mapped_(std::exchange(other.mapped_, nullptr)) {}
 
 File& File::operator=(File&& other) noexcept {
     std::swap(path_, other.path_);
     std::swap(size_, other.size_);
     std::swap(descriptor_, other.descriptor_);
+    std::swap(mapped_, other.mapped_);
     return *this;
+}
+
+void File::map() {
+    if (mapped_ != nullptr || size_ == 0) return;
+    void* const at = ::mmap(nullptr, size_t(size_), PROT_READ, MAP_SHARED, descriptor_, 0);
+    if (at == MAP_FAILED) fail(Status::failed, path_, "cannot be mapped: ", system_reason());
+    mapped_ = static_cast<const std::byte*>(at);
 }
 
 void File::read(uint64_t offset, std::span<std::byte> out) const {
     if (offset > size_ || out.size() > size_ - offset)
         fail(Status::bad_file, path_, "expected ", out.size(), " bytes at offset ", offset,
              ", got a file of ", size_, " bytes");
+    if (mapped_ != nullptr && !out.empty()) {
+        std::memcpy(out.data(), mapped_ + offset, out.size());
+        return;
+    }
     while (!out.empty()) {
         const ssize_t got =
             ::pread(descriptor_, out.data(), std::min<size_t>(out.size(), 1u << 30), off_t(offset));

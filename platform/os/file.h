@@ -1,4 +1,5 @@
-// Files by positioned reads, so that a file which shrinks is an Error and never a SIGBUS.
+// Files by positioned reads, so that a file which shrinks is an Error and never a SIGBUS; or mapped, on
+// request.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +22,10 @@ class File {
     const std::string& path() const { return path_; }
     uint64_t size() const { return size_; }  // bytes, when it was opened
 
+    /// From now on reads copy from a memory map: no system call each, but a file that shrinks, or a disk that
+    /// fails, ends the process with SIGBUS. Before any read in another thread. Errors: failed.
+    void map();
+
     /// Fills `out` from byte `offset`. Errors: bad_file when the range is not all inside the file.
     void read(uint64_t offset, std::span<std::byte> out) const;
 
@@ -28,7 +33,11 @@ class File {
     std::string path_;
     uint64_t size_ = 0;
     int descriptor_ = -1;
+    const std::byte* mapped_ = nullptr;  // size_ bytes
 };
+
+/// How the data of a model's tensors is read.
+enum class Reads : uint8_t { positioned, mapped };
 
 /// The whole file. Errors: bad_file (also when it is longer than `limit` bytes).
 std::string read_file(const std::string& path, uint64_t limit = 1ull << 30);

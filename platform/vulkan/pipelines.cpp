@@ -3,6 +3,7 @@
 #include "pipelines.h"
 #include "device_impl.h"
 #include "file.h"
+#include "fold_switches.h"
 #include "log.h"
 #include "pipeline_cache.h"
 
@@ -125,7 +126,7 @@ struct Pipelines::Impl {
     void open_cache();
     void save_cache() const;
     const Layout& layout(size_t bindings);
-    VkShaderModule shader(const ShaderModule& module);
+    VkShaderModule shader(std::span<const uint32_t> words);
     VkPipeline compile(const ShaderModule& module, std::span<const Constant> constants, Subgroup subgroup,
                        VkPipelineLayout layout);
 };
@@ -186,10 +187,10 @@ const Pipelines::Impl::Layout& Pipelines::Impl::layout(size_t bindings) {
     return made;
 }
 
-VkShaderModule Pipelines::Impl::shader(const ShaderModule& module) {
+VkShaderModule Pipelines::Impl::shader(std::span<const uint32_t> words) {
     auto info = vk_struct<VkShaderModuleCreateInfo>(VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
-    info.codeSize = module.words.size_bytes();
-    info.pCode = module.words.data();
+    info.codeSize = words.size_bytes();
+    info.pCode = words.data();
     VkShaderModule made = VK_NULL_HANDLE;
     check(fn.vkCreateShaderModule(device.handle(), &info, nullptr, &made), "vkCreateShaderModule");
     return made;
@@ -218,7 +219,7 @@ VkPipeline Pipelines::Impl::compile(const ShaderModule& module, std::span<const 
     info.stage.pSpecializationInfo = &specialization;
     if (subgroup.size) info.stage.pNext = &required;
     if (subgroup.full) info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
-    info.stage.module = shader(module);
+    info.stage.module = shader(fold_switches(module.words, constants));
     VkPipeline pipeline = VK_NULL_HANDLE;
     const auto start = std::chrono::steady_clock::now();
     const VkResult result = fn.vkCreateComputePipelines(device.handle(), cache, 1, &info, nullptr, &pipeline);

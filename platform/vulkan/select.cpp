@@ -29,7 +29,7 @@ bool contains_ignoring_case(const std::string& text, const std::string& part) {
     return part.empty() || !std::ranges::search(text, part, same).empty();
 }
 
-std::string names(const std::vector<ListedDevice>& devices) {
+std::string listed_names(const std::vector<ListedDevice>& devices) {
     std::string text;
     for (size_t i = 0; i < devices.size(); ++i)
         text += cat(i ? ", " : "", i, " \"", devices[i].caps.name, "\"",
@@ -48,7 +48,7 @@ size_t choose_device(const std::vector<ListedDevice>& devices, const std::string
     if (!select.empty() && error == std::errc{} && end == select.data() + select.size()) {
         if (index >= devices.size())
             fail(Status::bad_argument, "device", "expected an index below ", devices.size(), ", got ", select,
-                 "; there are: ", names(devices));
+                 "; there are: ", listed_names(devices));
         if (!devices[index].unusable.empty())
             fail(Status::unsupported, "device", "\"", devices[index].caps.name,
                  "\" cannot be used: ", devices[index].unusable);
@@ -68,7 +68,7 @@ size_t choose_device(const std::vector<ListedDevice>& devices, const std::string
         fail(Status::unsupported, "device", "\"", refused->caps.name,
              "\" cannot be used: ", refused->unusable);
     fail(Status::bad_argument, "device", "expected an index or a part of a name, got \"", select,
-         "\"; there are: ", names(devices));
+         "\"; there are: ", listed_names(devices));
 }
 
 void mark_duplicates(std::vector<ListedDevice>& devices) {

@@ -1,5 +1,7 @@
 // The verbs that run a model, on the device that the environment selects.
 #include "program.h"
+
+#include "file.h"
 #include "test_env.h"
 
 #include "safetensors.h"
@@ -77,6 +79,17 @@ TEST_CASE("forward writes what the golden holds" * needs_fixtures()) {
         CHECK(error <= 1e-6 * scale);  // the bound of the strict class
     }
     CHECK(actual.array("last_hidden_state").shape == std::vector<uint64_t>{7, 64});
+}
+
+TEST_CASE("weights from a memory map give the same bits" * needs_fixtures()) {
+    const ScratchFolder folder;
+    const std::string plain = folder.path("plain"), mapped = folder.path("mapped");
+    for (const std::string& model : {tiny, fixtures() + "/models/llama1"}) {
+        CAPTURE(model);
+        CHECK(run_scoria({"forward", "-m", model, "--ids", "1,2,3", "-o", plain}).code == 0);
+        CHECK(run_scoria({"forward", "-m", model, "--ids", "1,2,3", "-o", mapped, "--mmap"}).code == 0);
+        CHECK(read_file(plain) == read_file(mapped));
+    }
 }
 
 TEST_CASE("what a model cannot do ends with a reason" * needs_fixtures()) {

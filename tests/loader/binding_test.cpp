@@ -60,7 +60,7 @@ BoundWeights bind_one(const Architecture& architecture, WeightRef ref, const Ten
             if (shape.rows != 0 && other != ref) others[other].resize(size_t{shape.rows} * shape.cols);
         }
     const std::span<const TensorRow> rows(&row, 1);
-    return bind_weights(architecture, std::span(&rows, 1), std::move(others), catalog, source);
+    return bind_weights(architecture, std::span(&rows, 1), {}, std::move(others), catalog, source);
 }
 
 std::vector<float> gather(const TensorSource& source, const TensorView& view) {

@@ -8,10 +8,6 @@
 namespace scoria::test {
 namespace {
 
-template <class T> void put(std::string& out, T value) {
-    out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
 void put_text(std::string& out, const std::string& text) {
     put(out, uint64_t{text.size()});
     out += text;

@@ -31,6 +31,11 @@ struct GgufFile {
     std::string bytes() const;
 };
 
+/// The bytes of a number as files store it.
+template <class T> void put(std::string& out, T value) {
+    out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
 /// A llama of one layer: 16 tokens, hidden 8, 2 heads, 1 key/value head, feed-forward 12; no vocabulary.
 GgufFile tiny_llama();
 /// Adds a byte-level vocabulary: one token per byte-spelling in `tokens`, with these merges.

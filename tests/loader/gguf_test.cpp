@@ -209,14 +209,17 @@ TEST_CASE("tensor data is read where the table says, and not past its end") {
     GgufFile file = tiny_llama();
     file.add("output.weight", {8, 16}, 3.25f);
     const TemporaryFile on_disk(file.bytes());
-    const Model model = open_model(on_disk.path());
-    CHECK_FALSE(model.architecture.tied_embeddings);
-    const TensorView& view = model.weights.at({Role::output, -1});
-    std::vector<float> values(8);
-    model.tensors->read(view, view.bytes() - 32, std::as_writable_bytes(std::span(values)));
-    CHECK(values == std::vector<float>(8, 3.25f));
-    CHECK_THROWS_AS(model.tensors->read(view, view.bytes() - 28, std::as_writable_bytes(std::span(values))),
-                    Error);
-    CHECK_THROWS_AS(model.tensors->read(view, ~uint64_t{0}, std::as_writable_bytes(std::span(values))),
-                    Error);
+    for (const Reads reads : {Reads::positioned, Reads::mapped}) {
+        const Model model = open_model(on_disk.path(), reads);
+        CHECK_FALSE(model.architecture.tied_embeddings);
+        const TensorView& view = model.weights.at({Role::output, -1});
+        std::vector<float> values(8);
+        const auto read = [&](uint64_t first) {
+            model.tensors->read(view, first, std::as_writable_bytes(std::span(values)));
+        };
+        read(view.bytes() - 32);
+        CHECK(values == std::vector<float>(8, 3.25f));
+        CHECK_THROWS_AS(read(view.bytes() - 28), Error);
+        CHECK_THROWS_AS(read(~uint64_t{0}), Error);
+    }
 }

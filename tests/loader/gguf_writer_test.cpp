@@ -19,10 +19,6 @@ std::string text_of(const std::vector<std::byte>& bytes) {
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
-template <class T> void put(std::string& out, T value) {
-    out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
 }  // namespace
 
 TEST_CASE("gguf writer: what is written is read") {

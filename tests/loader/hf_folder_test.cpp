@@ -175,7 +175,11 @@ TEST_CASE("shards read as one file, and what no role claims is listed") {
     const TemporaryFolder shards(folder);
     const Model one = open_model(whole.path()), two = open_model(shards.path());
     CHECK(one.architecture == two.architecture);
-    for (const auto& [ref, view] : one.weights) CHECK(floats_of(one, ref) == floats_of(two, ref));
+    const Model mapped = open_model(shards.path(), Reads::mapped);
+    for (const auto& [ref, view] : one.weights) {
+        CHECK(floats_of(one, ref) == floats_of(two, ref));
+        CHECK(floats_of(one, ref) == floats_of(mapped, ref));
+    }
     REQUIRE(two.unused.size() == 1);
     CHECK(two.unused[0].name == "model.layers.0.self_attn.rotary_emb.inv_freq");
     CHECK(two.tokenizer == nullptr);

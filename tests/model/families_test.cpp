@@ -11,7 +11,6 @@ using namespace scoria::test;
 
 namespace {
 
-constexpr double strict_error = 2e-3;     // fixtures/MODELS.md, "Tolerances"
 constexpr double reference_error = 1e-5;  // of the goldens themselves, rounded to float32
 
 /// Every family at one subgroup size; the others run the ops' tables, and a few models, at theirs.

@@ -19,10 +19,6 @@ using namespace scoria::test;
 
 namespace {
 
-// fixtures/MODELS.md, "Tolerances": of a float32 path, in standard deviations
-// of the logits.
-constexpr double strict_error = 2e-3;
-
 GenerateOptions greedy(size_t count) {
     GenerateOptions options;
     options.max_tokens = static_cast<uint32_t>(count);

@@ -25,6 +25,12 @@ void write(const std::string& path, std::string_view text) {
     write_file_atomic(path, std::as_bytes(std::span(text)));
 }
 
+/// Also of files whose size the system does not tell.
+std::string read_text(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
 }  // namespace
 
 TEST_CASE("reads stay inside the file") {
@@ -33,6 +39,10 @@ TEST_CASE("reads stay inside the file") {
     write(path, "0123456789");
     const File file(path);
     CHECK(file.size() == 10);
+    File to_map(path);
+    to_map.map();
+    const File mapped(std::move(to_map));
+    CHECK(read_text("/proc/self/maps").find(path) != std::string::npos);
     struct Case {
         uint64_t offset;
         size_t bytes;
@@ -47,16 +57,35 @@ TEST_CASE("reads stay inside the file") {
                           {UINT64_MAX, 1, nullptr},
                           {UINT64_MAX - 4, 8, nullptr}};
     for (const Case& each : cases) {
-        CAPTURE(each.offset);
-        std::string out(each.bytes, '?');
-        const auto read = [&] { file.read(each.offset, std::as_writable_bytes(std::span(out))); };
-        if (!each.text) {
-            expect_error(Status::bad_file, "got a file of 10 bytes", read);
-            continue;
+        for (const File* from : {&file, &mapped}) {
+            CAPTURE(each.offset);
+            CAPTURE((from == &mapped));
+            std::string out(each.bytes, '?');
+            const auto read = [&] { from->read(each.offset, std::as_writable_bytes(std::span(out))); };
+            if (!each.text) {
+                expect_error(Status::bad_file, "got a file of 10 bytes", read);
+                continue;
+            }
+            read();
+            CHECK(out == each.text);
         }
-        read();
-        CHECK(out == each.text);
     }
+}
+
+TEST_CASE("an empty file can be mapped, and a map ends with its file") {
+    const TemporaryFolder folder;
+    const std::string empty = folder.path + "/empty", full = folder.path + "/full";
+    write(empty, "");
+    write(full, "12345");
+    {
+        File file(empty), other(full);
+        file.map();
+        other.map();
+        other.map();
+        file.read(0, {});
+        CHECK(read_text("/proc/self/maps").find(full) != std::string::npos);
+    }
+    CHECK(read_text("/proc/self/maps").find(full) == std::string::npos);
 }
 
 TEST_CASE("a file that shrinks after it was opened is an error") {

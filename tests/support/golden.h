@@ -13,6 +13,9 @@
 
 namespace scoria::test {
 
+/// fixtures/MODELS.md, "Tolerances": of a float32 path, in standard deviations of the logits.
+constexpr double strict_error = 2e-3;
+
 struct ModelFixture {
     std::string name, gguf, golden;  // the files under fixtures
     uint32_t window = 0;             // overrides every layer's, which GGUF cannot say for this family
