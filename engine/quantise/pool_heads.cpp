@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t copy_bytes = 8 << 20;
-constexpr const char* where = "convert";
+constexpr uint64_t pooler_chunk = 8 << 20;
+constexpr const char* pooling_where = "convert";
 
 /// Names of the tensors whose rows are heads of keys or values. Errors: unsupported.
 std::set<std::string> pooled_tensors(const Model& model) {
@@ -32,8 +32,8 @@ std::set<std::string> pooled_tensors(const Model& model) {
     }
     for (const std::string& name : names)
         if (others.contains(name))
-            fail(Status::unsupported, where, "expected keys and values in tensors of their own, got ", name,
-                 " with others");
+            fail(Status::unsupported, pooling_where, "expected keys and values in tensors of their own, got ",
+                 name, " with others");
     return names;
 }
 
@@ -44,10 +44,10 @@ void check_model(const Model& model, uint32_t kv_heads) {
         const bool several =
             attention.qk_norm.group == QkNorm::Group::projection || attention.qk_norm.own_weights;
         if (!architecture.encoder.empty() || attention.latent.kv_rank != 0 || several)
-            fail(Status::unsupported, where, "expected plain attention of a decoder, got ",
+            fail(Status::unsupported, pooling_where, "expected plain attention of a decoder, got ",
                  architecture.family);
         if (kv_heads == 0 || attention.kv_heads % kv_heads != 0)
-            fail(Status::bad_argument, where, "expected a divisor of ", attention.kv_heads,
+            fail(Status::bad_argument, pooling_where, "expected a divisor of ", attention.kv_heads,
                  " key/value heads, got ", kv_heads);
     }
 }
@@ -60,7 +60,7 @@ std::vector<std::byte> pooled(const SafetensorsArray& array, const std::string& 
     const auto type =
         std::ranges::find(types, array.type, [](const auto& each) { return std::string(each.first); });
     if (type == std::end(types))
-        fail(Status::unsupported, where, name, ": expected F32, F16 or BF16, got ", array.type);
+        fail(Status::unsupported, pooling_where, name, ": expected F32, F16 or BF16, got ", array.type);
     std::vector<float> values(array.elements());
     reference::dequantise(type->second, bytes, values);
     const size_t head = head_dim * (array.elements() / array.shape[0]);  // numbers of a head
@@ -75,40 +75,40 @@ std::vector<std::byte> pooled(const SafetensorsArray& array, const std::string& 
     return out;
 }
 
-struct Part {
+struct PooledPart {
     const SafetensorsArray* array;
     std::string name;
     bool pooled;
     uint64_t bytes;  // as written
 };
 
-class Writer {
+class HeadPooler {
   public:
-    Writer(const Model& model, std::set<std::string> names, uint32_t kv_heads, uint64_t total,
-           const std::function<bool(uint64_t, uint64_t)>& progress)
+    HeadPooler(const Model& model, std::set<std::string> names, uint32_t kv_heads, uint64_t total,
+               const std::function<bool(uint64_t, uint64_t)>& progress)
         : attention_(model.architecture.layers.front().attention), names_(std::move(names)),
           group_(attention_.kv_heads / kv_heads), total_(total), progress_(progress) {}
 
     void write(const fs::path& from, const fs::path& to) {
         const Safetensors stored(from.string());
-        std::vector<Part> parts;
+        std::vector<PooledPart> parts;
         for (const auto& [name, array] : stored.arrays()) {
             const bool pools = names_.contains(name);
             if (pools && (array.shape.empty() ||
                           array.shape[0] != uint64_t{attention_.kv_heads} * attention_.head_dim))
-                fail(Status::unsupported, where, name, ": expected ",
+                fail(Status::unsupported, pooling_where, name, ": expected ",
                      attention_.kv_heads * attention_.head_dim, " rows, got another shape");
             parts.push_back({&array, name, pools, array.bytes / (pools ? group_ : 1)});
         }
-        std::ranges::sort(parts, {}, [](const Part& part) { return part.array->offset; });
+        std::ranges::sort(parts, {}, [](const PooledPart& part) { return part.array->offset; });
         const std::string header = header_of(parts);
         uint64_t place = header.size();
-        for (const Part& part : parts) place += part.bytes;
+        for (const PooledPart& part : parts) place += part.bytes;
         NewFile file(to.string(), place);
         file.write(0, std::as_bytes(std::span(header)));
         place = header.size();
         const File source(from.string());
-        for (const Part& part : parts) {
+        for (const PooledPart& part : parts) {
             copy(source, part, file, place);
             place += part.bytes;
         }
@@ -116,11 +116,11 @@ class Writer {
     }
 
   private:
-    std::string header_of(const std::vector<Part>& parts) const {
+    std::string header_of(const std::vector<PooledPart>& parts) const {
         nlohmann::ordered_json header;
         header["__metadata__"] = {{"format", "pt"}};
         uint64_t first = 0;
-        for (const Part& part : parts) {
+        for (const PooledPart& part : parts) {
             std::vector<uint64_t> shape = part.array->shape;
             if (part.pooled) shape[0] /= group_;
             header[part.name] = {
@@ -135,8 +135,8 @@ class Writer {
         return prefix + text;
     }
 
-    void copy(const File& from, const Part& part, NewFile& to, uint64_t place) {
-        const uint64_t step = part.pooled ? part.array->bytes : copy_bytes;  // a pooled tensor at once
+    void copy(const File& from, const PooledPart& part, NewFile& to, uint64_t place) {
+        const uint64_t step = part.pooled ? part.array->bytes : pooler_chunk;  // a pooled tensor at once
         for (uint64_t done = 0; done < part.array->bytes;) {
             buffer_.resize(std::min(step, part.array->bytes - done));
             from.read(part.array->offset + done, buffer_);
@@ -147,7 +147,7 @@ class Writer {
             done += buffer_.size();
             done_ += buffer_.size();
             if (progress_ && !progress_(done_, total_))
-                fail(Status::cancelled, where, "cancelled after ", done_, " of ", total_, " bytes");
+                fail(Status::cancelled, pooling_where, "cancelled after ", done_, " of ", total_, " bytes");
         }
     }
 
@@ -165,8 +165,9 @@ class Writer {
 void pool_heads(const fs::path& in, const fs::path& out, uint32_t kv_heads,
                 const std::function<bool(uint64_t done, uint64_t total)>& progress) {
     if (!fs::is_directory(in) || !fs::exists(in / "config.json"))
-        fail(Status::unsupported, where, "expected a Hugging Face folder, got ", in.string());
-    if (fs::exists(out)) fail(Status::bad_argument, where, out.string(), " exists: expected a new name");
+        fail(Status::unsupported, pooling_where, "expected a Hugging Face folder, got ", in.string());
+    if (fs::exists(out))
+        fail(Status::bad_argument, pooling_where, out.string(), " exists: expected a new name");
     const Model model = open_model(in);
     check_model(model, kv_heads);
     nlohmann::ordered_json config = nlohmann::ordered_json::parse(read_file((in / "config.json").string()));
@@ -176,7 +177,7 @@ void pool_heads(const fs::path& in, const fs::path& out, uint32_t kv_heads,
     uint64_t total = 0;
     for (const fs::directory_entry& entry : fs::directory_iterator(in))
         if (entry.path().extension() == ".safetensors") total += entry.file_size();
-    Writer writer(model, pooled_tensors(model), kv_heads, total, progress);
+    HeadPooler writer(model, pooled_tensors(model), kv_heads, total, progress);
     const fs::path partial = out.string() + ".partial";
     fs::remove_all(partial);
     make_folders(partial.string());
@@ -193,7 +194,7 @@ void pool_heads(const fs::path& in, const fs::path& out, uint32_t kv_heads,
         fs::rename(partial, out);
     } catch (const fs::filesystem_error& error) {
         fs::remove_all(partial);
-        fail(Status::failed, where, error.what());
+        fail(Status::failed, pooling_where, error.what());
     } catch (...) {
         fs::remove_all(partial);
         throw;
