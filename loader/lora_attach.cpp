@@ -51,13 +51,18 @@ struct Naming {
 };
 
 void add_family(Naming& naming, const Family& family) {
-    for (const std::span<const TensorRow> rows : family.tensors)
-        for (const TensorRow& row : rows) {
-            const auto same = [&](const TensorRow* other) {
-                return other->role == row.role && std::string_view(other->name) == row.name;
-            };
-            if (std::ranges::none_of(naming.rows, same)) naming.rows.push_back(&row);
-        }
+    const auto add = [](std::vector<const TensorRow*>& all,
+                        std::span<const std::span<const TensorRow>> tables) {
+        for (const std::span<const TensorRow> rows : tables)
+            for (const TensorRow& row : rows) {
+                const auto same = [&](const TensorRow* other) {
+                    return other->role == row.role && std::string_view(other->name) == row.name;
+                };
+                if (std::ranges::none_of(all, same)) all.push_back(&row);
+            }
+    };
+    add(naming.rows, family.tensors);
+    add(naming.encoder_rows, family.encoder_tensors);
     naming.prefix = family.prefix;
     naming.pairs = family.pairs;
 }
@@ -179,7 +184,7 @@ class Attacher {
     }
 
     void add(const WeightRef& ref, const TensorView& base) {
-        for (const TensorRow* row : naming_.rows) {
+        for (const TensorRow* row : ref.encoder ? naming_.encoder_rows : naming_.rows) {
             if (row->role != ref.role) continue;
             std::string name = tensor_name(row->name, ref.layer);
             if (leaves_prefix_out_ && name.starts_with(naming_.prefix)) name.erase(0, naming_.prefix.size());
@@ -194,8 +199,8 @@ class Attacher {
         const std::optional<Layout> b_layout = layout_of_b(layout);
         if (!b_layout) wrong(Status::unsupported, pair.a, "a linear layer", role_name(ref.role));
         const uint32_t rank = pair.rank();
-        const Attention none,
-            &attention = ref.layer < 0 ? none : model_.architecture.layers[size_t(ref.layer)].attention;
+        const Architecture& stack = ref.encoder ? model_.architecture.encoder[0] : model_.architecture;
+        const Attention attention = ref.layer < 0 ? Attention() : stack.layers[size_t(ref.layer)].attention;
         const Laid laid = lay_matrix(ref.role, base.rows, rank, *b_layout, attention);
         const std::vector<uint64_t> expected_a{rank, base.cols};
         if (pair.a.shape != expected_a)

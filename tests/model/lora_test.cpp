@@ -60,6 +60,11 @@ const Row rows[] = {
      {"q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "o_proj"}},
     {"tied logits", "llama3.2-tied", "llama3.2-tied", {"lm_head"}},
     {"an encoder", "bert", nullptr, {"query", "value", "intermediate.dense"}},
+    {"an encoder-decoder", "t5", "t5", {"q", "k", "v", "o", "wi", "wo"}},
+    {"cross-attention, v alone",
+     "bart",
+     nullptr,
+     {"encoder_attn.v_proj", "encoder.layers.0.self_attn.q_proj"}},
 };
 
 struct Matrix {
@@ -183,13 +188,17 @@ Model with(Model model, const fs::path& adapter, double scale = 1) {
     return with(std::move(model), {&choice, 1});
 }
 
+/// Of an encoder-decoder the ids are the encoder's too.
 std::vector<double> logits(const Model& model, std::span<const TokenId> ids) {
-    return reference::Executor(model).forward(ids).logits;
+    reference::Executor executor(model);
+    if (!model.architecture.encoder.empty()) executor.encode(ids);
+    return executor.forward(ids).logits;
 }
 
 std::string folder_of(const Row& row) { return cat(fixtures(), "/models/", row.folder); }
 std::vector<TokenId> ids_of(const Row& row) {
-    return read_ids(Safetensors(folder_of(row) + "/golden.safetensors"), "short.input_ids");
+    const Safetensors golden(folder_of(row) + "/golden.safetensors");
+    return read_ids(golden, golden.has("short.input_ids") ? "short.input_ids" : "short.decoder_input_ids");
 }
 
 /// The same numbers under GGUF's names; `permuted`: with rows of q and k of each head as the converter of
@@ -314,10 +323,14 @@ TEST_CASE("vulkan: an adapter is the model with its product merged" * needs_fixt
             const validate::ModelCheck check = validate::check_model(engine, ids);
             CHECK(check.passed());
             if (check.first_diverging) MESSAGE(check.ops[*check.first_diverging].variant);
-            CHECK(largest_error(expected, Session(engine).forward(ids, false).logits) <= strict_error);
+            const bool encodes = !model->architecture.encoder.empty();
+            Session whole(engine);
+            if (encodes) whole.encode(ids, false);
+            CHECK(largest_error(expected, whole.forward(ids, false).logits) <= strict_error);
             CHECK(engine.device().validation_errors() == 0);
             if (model->architecture.bidirectional()) continue;
             Session session(engine);  // one token at a time, as when an answer is made
+            if (encodes) session.encode(ids, false);
             for (const TokenId id : ids) session.append(std::span(&id, 1));
             const std::span<const double> last = std::span(expected).last(model->architecture.logits());
             CHECK(largest_error(last, session.logits()) <= strict_error);
