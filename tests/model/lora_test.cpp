@@ -61,6 +61,7 @@ const Row rows[] = {
     {"tied logits", "llama3.2-tied", "llama3.2-tied", {"lm_head"}},
     {"an encoder", "bert", nullptr, {"query", "value", "intermediate.dense"}},
     {"an encoder-decoder", "t5", "t5", {"q", "k", "v", "o", "wi", "wo"}},
+    {"positions by query, which has q twice", "gopher", nullptr, {"q", "k"}},
     {"cross-attention, v alone",
      "bart",
      nullptr,
