@@ -250,12 +250,15 @@ class Builder {
         shape.mask = Mask::global_rows;
         shape.window = 0;
         const uint32_t q_cols = shape.heads * shape.head_dim, kv_cols = shape.kv_heads * shape.head_dim;
-        const TensorId q =
-            linear("global q", x, q_cols, Role::global_q, optional(shape.q_bias, Role::global_q_bias));
-        const TensorId k =
-            linear("global k", x, kv_cols, Role::global_k, optional(shape.k_bias, Role::global_k_bias));
-        const TensorId v =
-            linear("global v", x, kv_cols, Role::global_v, optional(shape.v_bias, Role::global_v_bias));
+        TensorId q =
+            bare_linear("global q", x, q_cols, Role::global_q, optional(shape.q_bias, Role::global_q_bias));
+        TensorId k =
+            bare_linear("global k", x, kv_cols, Role::global_k, optional(shape.k_bias, Role::global_k_bias));
+        TensorId v =
+            bare_linear("global v", x, kv_cols, Role::global_v, optional(shape.v_bias, Role::global_v_bias));
+        q = adapted(q, x, Role::global_q);
+        k = adapted(k, x, Role::global_k);
+        v = adapted(v, x, Role::global_v);
         op::Attention attention{q, k, v, tensor("attention heads with global", q_cols), slot(), shape};
         attention.base = local;
         return emit(attention);

@@ -61,6 +61,7 @@ const Row rows[] = {
     {"tied logits", "llama3.2-tied", "llama3.2-tied", {"lm_head"}},
     {"an encoder", "bert", nullptr, {"query", "value", "intermediate.dense"}},
     {"an encoder-decoder", "t5", "t5", {"q", "k", "v", "o", "wi", "wo"}},
+    {"global tokens", "longformer", nullptr, {"query_global", "value_global"}},
     {"positions by query, which has q twice", "gopher", nullptr, {"q", "k"}},
     {"cross-attention, v alone",
      "bart",
@@ -189,10 +190,19 @@ Model with(Model model, const fs::path& adapter, double scale = 1) {
     return with(std::move(model), {&choice, 1});
 }
 
+/// The first token, of models that have global ones.
+std::vector<TokenId> global_tokens(const Model& model, std::span<const TokenId> ids) {
+    std::vector<TokenId> global;
+    if (model.architecture.layers[0].attention.global_tokens) global.resize(ids.size()), global[0] = 1;
+    return global;
+}
+
 /// Of an encoder-decoder the ids are the encoder's too.
 std::vector<double> logits(const Model& model, std::span<const TokenId> ids) {
     reference::Executor executor(model);
     if (!model.architecture.encoder.empty()) executor.encode(ids);
+    const std::vector<TokenId> global = global_tokens(model, ids);
+    executor.set_global({global.begin(), global.end()});
     return executor.forward(ids).logits;
 }
 
@@ -327,7 +337,8 @@ TEST_CASE("vulkan: an adapter is the model with its product merged" * needs_fixt
             const bool encodes = !model->architecture.encoder.empty();
             Session whole(engine);
             if (encodes) whole.encode(ids, false);
-            CHECK(largest_error(expected, whole.forward(ids, false).logits) <= strict_error);
+            CHECK(largest_error(expected, whole.forward(ids, false, {}, global_tokens(*model, ids)).logits) <=
+                  strict_error);
             CHECK(engine.device().validation_errors() == 0);
             if (model->architecture.bidirectional()) continue;
             Session session(engine);  // one token at a time, as when an answer is made
