@@ -4,6 +4,8 @@
 
 #include "fail.h"
 
+#include <set>
+
 namespace scoria {
 namespace {
 
@@ -31,6 +33,10 @@ class Builder {
     Graph build() {
         if (!model_.encoder.empty()) encoder();
         head(layers(graph_.hidden));
+        for (const auto& [ref, rank] : model_.adapters)
+            if (!adapted_.contains(ref))
+                fail(Status::unsupported, "lora", "expected an adapter of a linear layer, got one of ",
+                     role_name(ref.role), ref.layer < 0 ? "" : cat(" of layer ", ref.layer));
         return std::move(graph_);
     }
 
@@ -60,10 +66,12 @@ class Builder {
         for (layer_ = 0; layer_ < static_cast<int32_t>(model_.layers.size()); ++layer_) {
             const Attention& shape = model_.layers[static_cast<size_t>(layer_)].cross;
             const uint32_t cols = shape.kv_heads * shape.head_dim;
-            const TensorId k =
-                linear("cross k", x, cols, Role::cross_k, optional(shape.k_bias, Role::cross_k_bias));
-            const TensorId v =
-                linear("cross v", x, cols, Role::cross_v, optional(shape.v_bias, Role::cross_v_bias));
+            TensorId k =
+                bare_linear("cross k", x, cols, Role::cross_k, optional(shape.k_bias, Role::cross_k_bias));
+            TensorId v =
+                bare_linear("cross v", x, cols, Role::cross_v, optional(shape.v_bias, Role::cross_v_bias));
+            k = adapted(k, x, Role::cross_k);
+            v = adapted(v, x, Role::cross_v);
             emit(
                 op::Store{k, v, tensor("cross k stored", cols), cross_slot(model_, uint32_t(layer_)), shape});
         }
@@ -100,9 +108,27 @@ class Builder {
     TensorId norm(const NormRoles& roles, TensorId x) {
         return norm(stack().norm, roles, x, at(x).cols, at(x).cols);
     }
+    TensorId bare_linear(const std::string& name, TensorId x, uint32_t cols, Role role,
+                         std::optional<WeightRef> added = std::nullopt) {
+        return emit(op::Linear{x, tensor(name, cols, at(x).rows), weight(role), added});
+    }
     TensorId linear(const std::string& name, TensorId x, uint32_t cols, Role role,
                     std::optional<WeightRef> added = std::nullopt) {
-        return emit(op::Linear{x, tensor(name, cols, at(x).rows), weight(role), added});
+        return adapted(bare_linear(name, x, cols, role, added), x, role);
+    }
+    /// y of x plus what the adapters of the weight add to it, if it has any.
+    TensorId adapted(TensorId y, TensorId x, Role role) {
+        const auto found = model_.adapters.find(weight(role));
+        if (found == model_.adapters.end()) return y;
+        adapted_.insert(found->first);
+        WeightRef a = found->first, b = a;
+        a.part = WeightPart::a, b.part = WeightPart::b;
+        const auto part = [&](const char* name, TensorId in, uint32_t cols, const WeightRef& ref) {
+            const TensorId out = tensor(cat(role_name(role), name), cols, at(in).rows);
+            return emit(op::Linear{in, out, ref, std::nullopt});
+        };
+        const TensorId update = part(" adapter B", part(" adapter A", x, found->second, a), at(y).cols, b);
+        return add(cat(role_name(role), " adapted"), y, update);
     }
     TensorId map(const std::string& name, TensorId x, MapKind kind, float value,
                  Activation activation = Activation::identity) {
@@ -170,7 +196,8 @@ class Builder {
         return norm(kind.norm, roles, x, group, kind.own_weights ? cols : group);
     }
 
-    /// q, k and v may each be followed by a clamp, a norm and a rotation; plan.cpp knows this order.
+    /// q, k and v may each be followed by adapters, a clamp, a norm and a rotation; plan.cpp knows this
+    /// order.
     TensorId attention(const Attention& shape, TensorId x) {
         if (shape.latent.kv_rank) return latent_attention(shape, x);
         const uint32_t q_cols = shape.heads * shape.head_dim, kv_cols = shape.kv_heads * shape.head_dim;
@@ -182,12 +209,15 @@ class Builder {
             distances = emit(op::HeadLinear{query, tensor("distances", shape.heads * shape.bias_span),
                                             weight(Role::distance_k), shape.heads, 0});
         }
-        TensorId q = linear("q", x, q_cols, Role::q, optional(shape.q_bias, Role::q_bias));
+        TensorId q = bare_linear("q", x, q_cols, Role::q, optional(shape.q_bias, Role::q_bias));
         std::optional<TensorId> k, v;
         if (own_kv) {
-            k = linear("k", x, kv_cols, Role::k, optional(shape.k_bias, Role::k_bias));
-            v = linear("v", x, kv_cols, Role::v, optional(shape.v_bias, Role::v_bias));
+            k = bare_linear("k", x, kv_cols, Role::k, optional(shape.k_bias, Role::k_bias));
+            v = bare_linear("v", x, kv_cols, Role::v, optional(shape.v_bias, Role::v_bias));
         }
+        q = adapted(q, x, Role::q);
+        if (own_kv) k = adapted(*k, x, Role::k);
+        if (own_kv) v = adapted(*v, x, Role::v);
         if (shape.clip > 0) {
             q = map("q clamped", q, MapKind::clamp, shape.clip);
             if (own_kv) k = map("k clamped", *k, MapKind::clamp, shape.clip);
@@ -220,12 +250,15 @@ class Builder {
         shape.mask = Mask::global_rows;
         shape.window = 0;
         const uint32_t q_cols = shape.heads * shape.head_dim, kv_cols = shape.kv_heads * shape.head_dim;
-        const TensorId q =
-            linear("global q", x, q_cols, Role::global_q, optional(shape.q_bias, Role::global_q_bias));
-        const TensorId k =
-            linear("global k", x, kv_cols, Role::global_k, optional(shape.k_bias, Role::global_k_bias));
-        const TensorId v =
-            linear("global v", x, kv_cols, Role::global_v, optional(shape.v_bias, Role::global_v_bias));
+        TensorId q =
+            bare_linear("global q", x, q_cols, Role::global_q, optional(shape.q_bias, Role::global_q_bias));
+        TensorId k =
+            bare_linear("global k", x, kv_cols, Role::global_k, optional(shape.k_bias, Role::global_k_bias));
+        TensorId v =
+            bare_linear("global v", x, kv_cols, Role::global_v, optional(shape.v_bias, Role::global_v_bias));
+        q = adapted(q, x, Role::global_q);
+        k = adapted(k, x, Role::global_k);
+        v = adapted(v, x, Role::global_v);
         op::Attention attention{q, k, v, tensor("attention heads with global", q_cols), slot(), shape};
         attention.base = local;
         return emit(attention);
@@ -343,9 +376,10 @@ class Builder {
             x = norm(head_norm, x);
         }
         if (stack().embedding) x = linear("embedding out", x, stack().embedding, Role::embedding_out);
-        x = linear("logits", x, stack().logits(),
-                   stack().tied_embeddings ? Role::token_embedding : Role::output,
-                   optional(stack().output_bias, Role::output_bias));
+        x = adapted(bare_linear("logits", x, stack().logits(),
+                                stack().tied_embeddings ? Role::token_embedding : Role::output,
+                                optional(stack().output_bias, Role::output_bias)),
+                    x, Role::output);
         if (stack().logit_scale != 1) x = map("logits scaled", x, MapKind::scale, stack().logit_scale);
         if (stack().logit_soft_cap != 0)
             x = map("logits capped", x, MapKind::soft_cap, stack().logit_soft_cap);
@@ -356,6 +390,7 @@ class Builder {
     const Architecture* stack_;  // what is being built: the model, or its encoder
     Graph graph_;
     int32_t layer_ = -1;
+    std::set<WeightRef> adapted_;  // of Architecture::adapters
 };
 
 const char* kind_name(const op::Embed&) { return "embed"; }

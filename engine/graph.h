@@ -167,6 +167,7 @@ struct Graph {
     TensorId encoder_last_hidden;
 };
 
+/// Errors: unsupported, for an adapter of a weight that is no linear layer.
 Graph build_graph(const Architecture& architecture);
 
 /// Name of an op's kind and of the tensor it makes: "linear -> layer 3 q".

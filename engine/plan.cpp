@@ -40,7 +40,8 @@ class Planner {
     size_t qkv_linear(size_t i);
     size_t norm_rope_attention(size_t i);
     size_t rope_attention(size_t i);
-    size_t kv_store(size_t i);
+    size_t kv_linear(size_t i);
+    size_t store(size_t i);
     /// The Glu of two linears T (gate, up) that one kernel can compute, or null.
     template <class T> const op::Glu* glu_of(size_t i) const;
     size_t linear_glu(size_t i);
@@ -55,6 +56,7 @@ class Planner {
     size_t expert_linear(size_t i);
     size_t head_linear(size_t i);
     size_t pack(size_t i);
+    size_t add(size_t i);
     /// An op that is its own kernel.
     template <class T> size_t as_is(size_t i);
 
@@ -63,6 +65,8 @@ class Planner {
     size_t head_norms(size_t i, const op::Norm*& q_norm, const op::Norm*& k_norm) const;
     /// Whether the three Linear from i on make the q, k and v of an Attention.
     bool makes_qkv(size_t i) const;
+    /// The first op from i on that is not of adapters, which come right behind q, k and v.
+    size_t past_adapters(size_t i) const;
 
     const TensorView& view(const WeightRef& ref) const {
         const auto found = weights_.find(ref);
@@ -116,7 +120,8 @@ const Planner::Row Planner::table[] = {
     {"q+k+v", true, &Planner::qkv_linear},
     {"norm+rope+cache", true, &Planner::norm_rope_attention},
     {"rope+cache", false, &Planner::rope_attention},  // the cache is written nowhere else
-    {"k+v+cache", false, &Planner::kv_store},
+    {"k+v", false, &Planner::kv_linear},
+    {"cache", false, &Planner::store},
     {"gate+up+glu", true, &Planner::linear_glu},
     {"experts' gate+up+glu", true, &Planner::expert_glu},
     {"linear+activation", true, &Planner::linear_activate},
@@ -130,7 +135,7 @@ const Planner::Row Planner::table[] = {
     {"head linear", false, &Planner::head_linear},
     {"pack", false, &Planner::pack},
     {"glu", false, &Planner::as_is<op::Glu>},
-    {"add", false, &Planner::as_is<op::Add>},
+    {"add", false, &Planner::add},
     {"select", false, &Planner::as_is<op::Select>},
     {"expert sum", false, &Planner::as_is<op::ExpertSum>},
     {"gate", false, &Planner::as_is<op::Gate>},
@@ -201,12 +206,20 @@ void Planner::emit(Kernel kernel, std::span<const TensorId> reads, std::span<con
     plan_.kernels.push_back({std::move(kernel), pattern_, layer_, {results.begin(), results.end()}});
 }
 
+size_t Planner::past_adapters(size_t i) const {
+    const auto of_adapter = [&](const op::Linear* linear) {
+        return linear && linear->weight.part != WeightPart::base;
+    };
+    while (at<op::Add>(i) || of_adapter(at<op::Linear>(i))) ++i;
+    return i;
+}
+
 /// linear q, linear k, linear v of one input. Their outputs are side by side whether or not they are
 /// fused, because rope_attention wants them so.
 bool Planner::makes_qkv(size_t i) const {
     const auto *q = at<op::Linear>(i), *k = at<op::Linear>(i + 1), *v = at<op::Linear>(i + 2);
     if (!q || !k || !v || !(q->x == k->x) || !(q->x == v->x)) return false;
-    for (size_t j = i + 3; j < graph_.ops.size(); ++j) {
+    for (size_t j = past_adapters(i + 3); j < graph_.ops.size(); ++j) {
         if (const auto* attention = at<op::Attention>(j)) return attention->k.has_value();
         if (!at<op::Map>(j) && !at<op::Norm>(j) && !at<op::Rope>(j)) return false;
     }
@@ -308,11 +321,10 @@ size_t Planner::emit_rope_attention(size_t i, const op::Norm* q_norm, const op::
     return at_op + 1 - i;
 }
 
-/// linear k, linear v of one input, both into the cache.
-size_t Planner::kv_store(size_t i) {
+/// linear k, linear v of one input, both for the cache: side by side.
+size_t Planner::kv_linear(size_t i) {
     const auto *k = at<op::Linear>(i), *v = at<op::Linear>(i + 1);
-    const auto* store = at<op::Store>(i + 2);
-    if (!store) return 0;
+    if (!k || !v || !(k->x == v->x) || !at<op::Store>(past_adapters(i + 2))) return 0;
     define({k->out, v->out});
     if (fusion_ && same_type({k->weight, v->weight})) {
         std::optional<VectorId> bias;
@@ -329,8 +341,14 @@ size_t Planner::kv_store(size_t i) {
         linear(i);
         linear(i + 1);
     }
-    alias(store->out, k->out);
-    kernel::RopeCache cache{.q = k->out,
+    return 2;
+}
+
+size_t Planner::store(size_t i) {
+    const auto* store = at<op::Store>(i);
+    if (!store) return 0;
+    alias(store->out, store->k);
+    kernel::RopeCache cache{.q = store->k,
                             .with_kv = true,
                             .rotated = store->out,
                             .layer = store->layer,
@@ -340,8 +358,8 @@ size_t Planner::kv_store(size_t i) {
                             .epsilon = 0,
                             .shape = store->shape};
     cache.shape.heads = 0;
-    emit(cache, {k->out, v->out}, {store->out});
-    return 3;
+    emit(cache, {store->k, store->v}, {store->out});
+    return 1;
 }
 
 template <class T> const op::Glu* Planner::glu_of(size_t i) const {
@@ -493,6 +511,13 @@ size_t Planner::pack(size_t i) {
     const auto *op = at<op::Pack>(i), *k = at<op::Pack>(i + 1), *v = at<op::Pack>(i + 2);
     if (op && k && v) define({op->out, k->out, v->out});
     return as_is<op::Pack>(i);
+}
+
+/// q, k and v stay side by side when adapters add to them.
+size_t Planner::add(size_t i) {
+    const auto* op = at<op::Add>(i);
+    if (op && has_neighbours(op->a)) alias(op->out, op->a);
+    return as_is<op::Add>(i);
 }
 
 template <class T> size_t Planner::as_is(size_t i) {

@@ -44,6 +44,11 @@ typedef struct scoria_session scoria_session; /* one conversation */
 SCORIA_API const char* scoria_last_error(void);
 SCORIA_API const char* scoria_version(void); /* "0.1.0" */
 
+typedef struct scoria_adapter {
+    const char* path; /* a LoRA adapter: PEFT folder or GGUF file */
+    float scale;      /* times the file's own */
+} scoria_adapter;
+
 typedef struct scoria_engine_options {
     size_t size;            /* sizeof(scoria_engine_options) */
     const char* model_path; /* GGUF file */
@@ -53,6 +58,8 @@ typedef struct scoria_engine_options {
     /* Bytes of weights uploaded so far; called on the calling thread. May be NULL. */
     void (*progress)(void* user, uint64_t done, uint64_t total);
     void* user;
+    const scoria_adapter* adapters; /* added to the model at run time; may be NULL */
+    size_t adapter_count;
 } scoria_engine_options;
 
 /* Opens the model, plans memory, uploads. On failure *engine is NULL. */

@@ -3,6 +3,7 @@
 
 #include "fail.h"
 #include "json_schema.h"
+#include "lora.h"
 #include "session.h"
 
 #include <algorithm>
@@ -75,8 +76,7 @@ scoria_status scoria_engine_create(const scoria_engine_options* given, scoria_en
     return guarded([&] {
         require(engine != nullptr, "a place for the engine");
         *engine = nullptr;
-        const auto options =
-            versioned(given, {sizeof(scoria_engine_options), nullptr, nullptr, 0, 1, nullptr, nullptr});
+        const auto options = versioned(given, {.size = sizeof(scoria_engine_options), .precision = 1});
         require(options.model_path != nullptr, "a model_path");
         require(options.precision <= 2, "a precision from 0 to 2");
         EngineOptions engine_options;
@@ -87,7 +87,13 @@ scoria_status scoria_engine_create(const scoria_engine_options* given, scoria_en
             engine_options.progress = [&](uint64_t done, uint64_t total) {
                 options.progress(options.user, done, total);
             };
-        const auto model = std::make_shared<const Model>(open_model(options.model_path));
+        const auto model = std::make_shared<Model>(open_model(options.model_path));
+        std::vector<AdapterChoice> adapters;
+        for (size_t i = 0; options.adapters && i < options.adapter_count; ++i) {
+            require(options.adapters[i].path != nullptr, "a path for every adapter");
+            adapters.push_back({options.adapters[i].path, double{options.adapters[i].scale}});
+        }
+        attach_adapters(*model, adapters);
         *engine = new scoria_engine{model, Engine(model, engine_options)};
     });
 }

@@ -5,6 +5,7 @@
 #include "tensors.h"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -250,7 +251,8 @@ struct Architecture {
     // Encoder-decoders: one more stack, whose output the layers' `cross` sees. It has no head, and the
     // decoder's token embedding (vocab is 0).
     std::vector<Architecture> encoder;
-    uint32_t decoder_start = 0;  // the token that the decoder's sequence begins with
+    uint32_t decoder_start = 0;              // the token that the decoder's sequence begins with
+    std::map<WeightRef, uint32_t> adapters;  // rank of what is added to a linear, by its weight (lora.h)
     bool operator==(const Architecture&) const = default;
 };
 

@@ -9,12 +9,6 @@
 namespace scoria {
 namespace {
 
-std::string shape_text(std::span<const uint64_t> shape) {
-    std::string text = "[";
-    for (const uint64_t size : shape) text += cat(text.size() > 1 ? ", " : "", size);
-    return text + "]";
-}
-
 /// A role's shape in the terms of Layout, with vectors as rows of one column, and where q, k and v begin.
 struct Frame {
     uint64_t rows, cols, groups;
@@ -27,11 +21,6 @@ struct Frame {
         if (vector) sizes.pop_back();
         return sizes;
     }
-};
-
-struct Laid {
-    std::vector<uint64_t> expected;  // shape of a stored tensor
-    std::vector<Strip> strips;
 };
 
 Strip strip(uint64_t first, uint64_t row_stride, uint64_t col_stride, uint64_t rows) {
@@ -294,6 +283,16 @@ class Binder {
 };
 
 }  // namespace
+
+std::string shape_text(std::span<const uint64_t> shape) {
+    std::string text = "[";
+    for (const uint64_t size : shape) text += cat(text.size() > 1 ? ", " : "", size);
+    return text + "]";
+}
+
+Laid lay_matrix(Role role, uint64_t rows, uint64_t cols, Layout layout, const Attention& attention) {
+    return lay({rows, cols, 1, false, role, attention}, layout);
+}
 
 std::string tensor_name(std::string_view pattern, int32_t layer, uint32_t expert) {
     std::string name;

@@ -69,6 +69,17 @@ struct BoundWeights {
     std::vector<Recipe> recipes;
 };
 
+struct Laid {
+    std::vector<uint64_t> expected;  // shape of the stored tensor
+    std::vector<Strip> strips;       // without file and offset
+};
+
+/// How a role's matrix [rows, cols] lies in a stored one.
+Laid lay_matrix(Role role, uint64_t rows, uint64_t cols, Layout layout, const Attention& attention);
+
+/// "[2, 3]"
+std::string shape_text(std::span<const uint64_t> shape);
+
 /// "model.layers.3.mlp.up.weight" of "model.layers.#.mlp.up.weight".
 std::string tensor_name(std::string_view pattern, int32_t layer, uint32_t expert = 0);
 

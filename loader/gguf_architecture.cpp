@@ -108,20 +108,6 @@ uint32_t read_vocab(const Gguf& gguf, const Catalog& catalog) {
     return static_cast<uint32_t>(vocab);
 }
 
-Catalog catalog_of(const Gguf& gguf) {
-    std::vector<StoredTensor> tensors;
-    for (const GgufTensor& tensor : gguf.tensors) {
-        const TensorView view = tensor_view(tensor);  // refuses types that this build cannot read
-        tensors.push_back({tensor.name,
-                           view.type,
-                           Decode::none,
-                           {tensor.dimensions.rbegin(), tensor.dimensions.rend()},
-                           tensor.file,
-                           tensor.offset});
-    }
-    return Catalog("gguf", std::move(tensors));
-}
-
 void check_value_length(const Settings& keys, const Attention& attention) {
     const uint32_t length = keys.size("attention.value_length", 1 << 12, attention.head_dim);
     if (length != attention.head_dim && !keys.has("attention.kv_lora_rank"))
@@ -137,13 +123,25 @@ Pooling read_pooling(const Settings& keys) {
 
 }  // namespace
 
+std::vector<StoredTensor> stored_tensors(const Gguf& gguf) {
+    std::vector<StoredTensor> tensors;
+    for (const GgufTensor& tensor : gguf.tensors)
+        tensors.push_back({tensor.name,
+                           tensor_view(tensor).type,
+                           Decode::none,
+                           {tensor.dimensions.rbegin(), tensor.dimensions.rend()},
+                           tensor.file,
+                           tensor.offset});
+    return tensors;
+}
+
 ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors) {
     const std::string* name = gguf.metadata.text("general.architecture");
     if (name == nullptr) fail(Status::bad_file, "gguf", "general.architecture is missing");
     const Family& family = find_family(gguf_families(), *name, "gguf", "general.architecture");
     const std::string prefix = *name + ".";
     const Settings keys(Settings::Format::gguf, "gguf", prefix, gguf.metadata.section(prefix));
-    Catalog catalog = catalog_of(gguf);
+    Catalog catalog("gguf", stored_tensors(gguf));
 
     ReadModel model;
     Architecture& architecture = model.architecture;

@@ -24,6 +24,9 @@ namespace gguf {
 extern const std::span<const TensorRow> common, fused_gate_up;
 }
 
+/// The file's tensors. Errors: unsupported, for a type that this build cannot read.
+std::vector<StoredTensor> stored_tensors(const Gguf& gguf);
+
 /// `tensors` is asked only for small tensors that hold hyperparameters (frequencies). Errors: unsupported,
 /// naming the architecture, the key or the tensor type; bad_file, naming the key or the tensor, when a size
 /// is missing, out of range or contradicts a shape.

@@ -3,7 +3,6 @@
 
 #include "fail.h"
 #include "hf_families.h"
-#include "safetensors.h"
 #include "tokenizer/json.h"
 
 #include <algorithm>
@@ -54,14 +53,7 @@ template <class Listed> void add_shard(Shards& shards, const fs::path& path, con
         if (!is_listed(name))
             fail(Status::bad_file, index_name, "weight_map: ", path.filename().string(), " holds ", name,
                  ", and the map does not say so");
-        const auto type = std::ranges::find(element_types, array.type, &ElementType::name);
-        if (type == std::end(element_types))
-            fail(Status::unsupported, "safetensors", name, ": element type ", array.type,
-                 " is not supported");
-        for (const uint64_t size : array.shape)
-            if (size > std::numeric_limits<uint32_t>::max())
-                fail(Status::unsupported, "safetensors", name, ": expected sizes below 2^32, got ", size);
-        shards.tensors.push_back({name, type->type, type->decode, array.shape, file, array.offset});
+        shards.tensors.push_back(stored_tensor(name, array, file));
     }
 }
 
@@ -188,6 +180,16 @@ void read_tokenizer(Model& model, const fs::path& folder) {
 }
 
 }  // namespace
+
+StoredTensor stored_tensor(const std::string& name, const SafetensorsArray& array, uint32_t file) {
+    const auto type = std::ranges::find(element_types, array.type, &ElementType::name);
+    if (type == std::end(element_types))
+        fail(Status::unsupported, "safetensors", name, ": element type ", array.type, " is not supported");
+    for (const uint64_t size : array.shape)
+        if (size > std::numeric_limits<uint32_t>::max())
+            fail(Status::unsupported, "safetensors", name, ": expected sizes below 2^32, got ", size);
+    return {name, type->type, type->decode, array.shape, file, array.offset};
+}
 
 bool is_hugging_face_model(const fs::path& path) {
     std::error_code ignored;

@@ -2,9 +2,15 @@
 // model.safetensors.index.json lists, and the tokenizer's files, which may be missing.
 #pragma once
 
+#include "gather.h"
 #include "model.h"
+#include "safetensors.h"
 
 namespace scoria {
+
+/// An array of a safetensors file that is number `file` of some. Errors: unsupported, for its element type
+/// or size, with its name.
+StoredTensor stored_tensor(const std::string& name, const SafetensorsArray& array, uint32_t file);
 
 /// True for a folder, and for a path that ends in .json.
 bool is_hugging_face_model(const std::filesystem::path& path);

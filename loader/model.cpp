@@ -5,6 +5,7 @@
 #include "gguf_families.h"
 #include "gguf_split.h"
 #include "hf_folder.h"
+#include "lora.h"
 #include "tokenizer/vocabulary.h"
 
 #include <utility>
@@ -25,11 +26,18 @@ ChatTemplate read_chat_template(const GgufMetadata& metadata, const Tokenizer* t
 }  // namespace
 
 Model open_model(const std::filesystem::path& path, Reads reads) {
+    const auto check = [&](bool adapter) {
+        if (adapter)
+            fail(Status::bad_file, path.string(),
+                 "expected a model, got a LoRA adapter, which goes to --lora beside its model");
+    };
+    check(is_peft_adapter(path));
     if (is_hugging_face_model(path)) return open_hugging_face_model(path, reads);
     GgufFiles opened = open_gguf_files(path);
     if (reads == Reads::mapped)
         for (File& file : opened.files) file.map();
     const Gguf gguf = std::move(opened.gguf);
+    check(is_adapter(gguf));
     const auto tensors = std::make_shared<GatheredTensors>(std::move(opened.files));
     ReadModel read = read_architecture(gguf, *tensors);
     tensors->set_recipes(std::move(read.bound.recipes));

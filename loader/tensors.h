@@ -96,10 +96,18 @@ enum class Role : uint8_t {
 };
 const char* role_name(Role role);
 
+/// Of a weight W that adapters change (lora.h): y = W x + B (A x).
+enum class WeightPart : uint8_t {
+    base,  // W
+    a,     // [rank, columns of W]
+    b,     // [rows of W, rank]
+};
+
 struct WeightRef {
     Role role;
     int32_t layer = -1;    // -1: not of a layer
     bool encoder = false;  // of Architecture::encoder
+    WeightPart part = WeightPart::base;
     auto operator<=>(const WeightRef&) const = default;
 };
 

@@ -3,6 +3,7 @@
 
 #include "console.h"
 #include "io.h"
+#include "lora.h"
 #include "models.h"
 
 #include <CLI/CLI.hpp>
@@ -13,6 +14,16 @@ namespace {
 constexpr std::pair<const char*, Precision> precisions[] = {
     {"strict", Precision::strict}, {"balanced", Precision::balanced}, {"fast", Precision::fast}};
 
+/// A path may hold colons: the last one counts if a number follows it and no such file exists.
+AdapterChoice parse_adapter(const std::string& text) {
+    AdapterChoice choice{text, 1};
+    const size_t colon = text.rfind(':');
+    std::error_code ignored;
+    if (colon == std::string::npos || std::filesystem::exists(text, ignored)) return choice;
+    if (CLI::detail::lexical_cast(text.substr(colon + 1), choice.scale)) choice.path = text.substr(0, colon);
+    return choice;
+}
+
 }  // namespace
 
 void add_common_flags(CLI::App& app, Common& common) {
@@ -21,6 +32,10 @@ void add_common_flags(CLI::App& app, Common& common) {
         return app.add_option(name, value, help)->group(group);
     };
     add("-m,--model", common.model, "GGUF file or name of a pulled model (default: smollm2)");
+    add("--lora", common.adapters,
+        "PATH[:SCALE]: adds a LoRA adapter (PEFT folder or GGUF) at run time; may be repeated")
+        ->expected(1)
+        ->take_all();
     add("--device", common.device, "index from `scoria devices`, or part of a name (default: the best)");
     add("--caps", common.caps, "JSON profile that narrows what the device can do")->check(CLI::ExistingFile);
     add("--precision", common.precision,
@@ -73,8 +88,12 @@ const char* precision_name(Precision precision) {
 const char* kv_name(KvType type) { return type == KvType::f32 ? "f32" : "f16"; }
 
 std::shared_ptr<const Model> load_model(const Common& common) {
-    return std::make_shared<const Model>(
+    const auto model = std::make_shared<Model>(
         open_model(resolve_model(common.model), common.mmap ? Reads::mapped : Reads::positioned));
+    std::vector<AdapterChoice> adapters;
+    for (const std::string& text : common.adapters) adapters.push_back(parse_adapter(text));
+    attach_adapters(*model, adapters);
+    return model;
 }
 
 std::shared_ptr<const Tokenizer> load_tokenizer(const Common& common) {

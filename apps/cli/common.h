@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -14,9 +15,10 @@ class App;
 namespace scoria::cli {
 
 struct Common {
-    std::string model;   // path of a GGUF or a pulled name; empty: smollm2
-    std::string device;  // index or part of a name
-    std::string caps;    // path of a profile
+    std::string model;                  // path of a GGUF or a pulled name; empty: smollm2
+    std::vector<std::string> adapters;  // PATH or PATH:SCALE
+    std::string device;                 // index or part of a name
+    std::string caps;                   // path of a profile
     std::string precision = "balanced";
     std::string kv;  // "f32", "f16", empty: by precision
     uint32_t context = 0;
@@ -29,6 +31,7 @@ void add_common_flags(CLI::App& app, Common& common);
 vk::DeviceOptions device_options(const Common& common);
 EngineOptions engine_options(const Common& common);
 
+/// With its adapters.
 std::shared_ptr<const Model> load_model(const Common& common);
 /// Errors: unsupported, when the file has no vocabulary.
 std::shared_ptr<const Tokenizer> load_tokenizer(const Common& common);

@@ -6,6 +6,7 @@
 
 #include "console.h"
 #include "gguf.h"
+#include "lora.h"
 #include "text_table.h"
 
 #include <CLI/CLI.hpp>
@@ -25,8 +26,11 @@ struct TensorRow {
 
 std::vector<TensorRow> tensor_rows(const Model& model) {
     std::vector<TensorRow> rows;
+    constexpr const char* parts[] = {"", " adapter A", " adapter B"};
     for (const auto& [ref, view] : model.weights)
-        rows.push_back({&view, ref.layer, cat(ref.encoder ? "encoder " : "", role_name(ref.role))});
+        rows.push_back(
+            {&view, ref.layer,
+             cat(ref.encoder ? "encoder " : "", role_name(ref.role), parts[static_cast<size_t>(ref.part)])});
     std::stable_sort(rows.begin(), rows.end(),
                      [](const TensorRow& a, const TensorRow& b) { return a.layer < b.layer; });
     for (const TensorView& view : model.unused) rows.push_back({&view, -1, {}});
@@ -369,19 +373,62 @@ std::string header_report(const Gguf& header, const std::string& reason, bool js
     return report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+bool is_adapter(const std::string& path) {
+    if (is_peft_adapter(path)) return true;
+    try {
+        return !std::filesystem::is_directory(path) && scoria::is_adapter(read_gguf(File(path)));
+    } catch (const Error&) {  // the caller has a better one
+        return false;
+    }
+}
+
+std::string adapter_report(const Adapter& adapter, bool json) {
+    nlohmann::json pairs = nlohmann::json::array();
+    TextTable table({"weight", "rank", "scale", "rows", "cols", "type"});
+    uint64_t parameters = 0;
+    for (const auto& [name, pair] : adapter.pairs) {
+        const uint64_t rows = pair.b.shape[0], cols = pair.a.shape[1];
+        parameters += pair.rank() * (rows + cols);
+        const char* type = tensor_type_info(pair.a.type).name;
+        pairs.push_back({{"weight", name},
+                         {"rank", pair.rank()},
+                         {"scale", pair.scale},
+                         {"rows", rows},
+                         {"cols", cols},
+                         {"type", type}});
+        table.add({name, cat(pair.rank()), fixed(pair.scale, 4), cat(rows), cat(cols), type});
+    }
+    const char* format = adapter.format == Settings::Format::gguf ? "GGUF" : "PEFT";
+    if (!json)
+        return cat("LoRA adapter (", format, ") for ",
+                   adapter.base.empty() ? "a model unnamed" : adapter.base, ": ", adapter.pairs.size(),
+                   " weights, ", parameters, " parameters\n\n", table.text());
+    const nlohmann::json report = {
+        {"adapter", format}, {"base", adapter.base}, {"parameters", parameters}, {"weights", pairs}};
+    return report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
 }  // namespace
 
 Action define_inspect(CLI::App& app, const Common& common) {
     auto name = std::make_shared<std::string>();
-    app.add_option("MODEL", *name, "GGUF file, Hugging Face folder or name of a pulled model (as -m)");
+    app.add_option("MODEL", *name,
+                   "GGUF file, Hugging Face folder or name of a pulled model (as -m), or a LoRA adapter");
     return [name, &common] {
         const std::string path = resolve_model(name->empty() ? common.model : *name);
+        Common whose = common;
+        whose.model = path;
         try {
-            const Model model = open_model(path);
+            const std::shared_ptr<const Model> model = load_model(whose);
             print(common.json
-                      ? model_json(model).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
-                      : model_text(model));
+                      ? model_json(*model).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) +
+                            "\n"
+                      : model_text(*model));
         } catch (const Error& error) {
+            if (is_adapter(path)) {
+                print(adapter_report(open_adapter(path), common.json));
+                return 0;
+            }
             const std::optional<Gguf> header = header_without_model(path);
             if (!header) throw;
             print(header_report(*header, error.what(), common.json));

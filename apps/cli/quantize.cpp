@@ -105,7 +105,11 @@ Action define_quantize(CLI::App& app, const Common& common) {
         "get Q5_0 for Q4_K, Q5_1 for Q5_K, Q8_0 for Q6_K, Q4_0 for Q3_K and Q2_K.\n"
         "INT8 is int8 with one scale per row, stored as Q8_0 so that everything can read it.\n"
         "OUT appears when it is whole; until then OUT.partial grows beside it.");
-    return [options, &common] { return quantize(*options, common); };
+    return [options, &common] {
+        if (!common.adapters.empty())
+            fail(Status::unsupported, "quantize", "expected no --lora: adapters are not merged into files");
+        return quantize(*options, common);
+    };
 }
 
 }  // namespace scoria::cli

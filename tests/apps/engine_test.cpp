@@ -9,6 +9,8 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -110,6 +112,45 @@ TEST_CASE("what a model cannot do ends with a reason" * needs_fixtures()) {
     const Outcome nan = run_scoria({"run", "-m", poisoned, "--raw", "-p", "x", "-n", "4", "--temp", "0"});
     CHECK(nan.code == 1);
     CHECK(nan.err.find("finite") != std::string::npos);
+}
+
+TEST_CASE("forward with adapters" * needs_fixtures()) {
+    const ScratchFolder folder;
+    const std::string name = "base_model.model.model.layers.0.self_attn.q_proj.lora_";
+    std::vector<float> a(2 * 64), b(64 * 2);
+    for (size_t i = 0; i < a.size(); ++i) a[i] = float(i % 7) / 7 - 0.4f, b[i] = float(i % 5) / 5 - 0.4f;
+    const NamedArray arrays[] = {{name + "A.weight", {2, 64}, a}, {name + "B.weight", {64, 2}, b}};
+    write_safetensors(folder.path("adapter_model.safetensors"), arrays);
+    std::ofstream(folder.path("adapter_config.json")) << R"({"peft_type": "LORA", "r": 2, "lora_alpha": 4})";
+    const std::string adapter = folder.path();
+    const auto logits = [&](const std::vector<std::string>& adapters) {
+        const std::string output = folder.path("out.safetensors");
+        std::vector<std::string> arguments = strict({"forward", "-m", tiny, "--ids", "3,5,7", "-o", output});
+        for (const std::string& each : adapters) arguments.insert(arguments.end(), {"--lora", each});
+        const Outcome outcome = run_scoria(arguments);
+        CAPTURE(outcome.err);
+        REQUIRE(outcome.code == 0);
+        return Safetensors(output).read<float>("logits");
+    };
+    const auto apart = [](const std::vector<float>& x, const std::vector<float>& y) {
+        float most = 0;
+        for (size_t i = 0; i < x.size(); ++i) most = std::max(most, std::abs(x[i] - y[i]));
+        return most;
+    };
+    const std::vector<float> plain = logits({}), adapted = logits({adapter});
+    CHECK(apart(plain, adapted) > 1e-2f);
+    CHECK(apart(plain, logits({adapter + ":0"})) < 1e-5f);
+    CHECK(apart(adapted, logits({adapter + ":0.25", adapter + "/adapter_model.safetensors:.75"})) < 1e-4f);
+    const Outcome inspected = run_scoria({"inspect", adapter, "--json"});
+    REQUIRE(inspected.code == 0);
+    CHECK(json::parse(inspected.out)["weights"][0]["scale"] == 2);
+    const Outcome as_model = run_scoria({"forward", "-m", adapter, "--ids", "3", "-o", folder.path("x")});
+    CHECK(as_model.code == 1);
+    CHECK(as_model.err.find("got a LoRA adapter") != std::string::npos);
+    const Outcome missing = run_scoria({"plan", "-m", tiny, "--lora", folder.path("none") + ":2"});
+    CHECK(missing.code == 1);
+    CHECK(missing.err.find(folder.path("none") + "]") != std::string::npos);
+    CHECK(run_scoria({"quantize", tiny, folder.path("out.gguf"), "-t", "Q8_0", "--lora", adapter}).code == 1);
 }
 
 TEST_CASE("a seed gives the same answer, a limit ends it" * needs_fixtures()) {

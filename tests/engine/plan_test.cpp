@@ -61,6 +61,7 @@ TEST_CASE("fusion: kernels per layer") {
         bool qk_norm, fusion;
         std::map<Role, TensorType> types;
         size_t kernels;
+        std::vector<Role> adapted{};
     };
     const Row rows[] = {
         {"fused", false, true, {}, 8},
@@ -69,36 +70,56 @@ TEST_CASE("fusion: kernels per layer") {
         {"up of another type: gate, up, glu apart", false, true, {{Role::up, TensorType::q8_0}}, 10},
         {"unfused", false, false, {}, 14},
         {"unfused, head norms", true, false, {}, 16},
+        // A, and B with its addition.
+        {"adapters of q and v", false, true, {}, 12, {Role::q, Role::v}},
+        {"adapters of q and v, head norms", true, true, {}, 12, {Role::q, Role::v}},
+        // Residuals are added, and gates applied, after the adapters.
+        {"an adapter of o", false, true, {}, 11, {Role::o}},
+        {"an adapter of up", false, true, {}, 12, {Role::up}},
+        {"adapters of q and v, unfused", false, false, {}, 20, {Role::q, Role::v}},
     };
     for (const Row& row : rows) {
         CAPTURE(row.what);
-        const Plan plan = plan_of(small_llama(3, row.qk_norm), row.fusion, row.types);
+        Architecture model = small_llama(3, row.qk_norm);
+        for (const Role role : row.adapted)
+            for (int32_t layer = 0; layer < 3; ++layer) model.adapters[{role, layer}] = 4;
+        const Plan plan = plan_of(model, row.fusion, row.types);
         for (int32_t layer = 0; layer < 3; ++layer) CHECK(kernels_of_layer(plan, layer) == row.kernels);
     }
 }
 
-TEST_CASE("q, k and v stand side by side, fused or not") {
-    for (const bool fusion : {true, false})
-        for (const bool qk_norm : {true, false}) {
-            const Graph graph = build_graph(small_llama(2, qk_norm));
-            const Plan plan = plan_of(small_llama(2, qk_norm), fusion);
-            const auto place_of = [&](Role role) {
-                for (const Op& op : graph.ops)
-                    if (const auto* linear = std::get_if<op::Linear>(&op);
-                        linear && linear->weight.role == role)
-                        return plan.placements[linear->out.index];
-                return Placement{};
-            };
-            const Placement q = place_of(Role::q), k = place_of(Role::k), v = place_of(Role::v);
-            CHECK(q.storage == k.storage);
-            CHECK(q.storage == v.storage);
-            CHECK(k.first == q.first + 24);
-            CHECK(v.first == k.first + 8);
-            for (const PlannedKernel& planned : plan.kernels)
-                if (const auto* rope = std::get_if<kernel::RopeCache>(&planned.kernel))
-                    CHECK(plan.placements[rope->rotated.index].storage ==
-                          plan.placements[rope->q.index].storage);
-        }
+TEST_CASE("q, k and v stand side by side, fused or not, adapted or not") {
+    for (const int kind : {0, 1, 2, 3, 4, 5, 6, 7}) {
+        CAPTURE(kind);
+        const bool fusion = kind & 1, qk_norm = kind & 2, adapted = kind & 4;
+        Architecture model = small_llama(2, qk_norm);
+        if (adapted) model.adapters = {{{Role::q, 0}, 3}, {{Role::k, 0}, 3}, {{Role::v, 1}, 3}};
+        const Graph graph = build_graph(model);
+        const Plan plan = plan_of(model, fusion);
+        const auto place_of = [&](Role role) {
+            for (const Op& op : graph.ops)
+                if (const auto* linear = std::get_if<op::Linear>(&op); linear && linear->weight.role == role)
+                    return plan.placements[linear->out.index];
+            return Placement{};
+        };
+        const Placement q = place_of(Role::q), k = place_of(Role::k), v = place_of(Role::v);
+        CHECK(q.storage == k.storage);
+        CHECK(q.storage == v.storage);
+        CHECK(k.first == q.first + 24);
+        CHECK(v.first == k.first + 8);
+        const auto in_place = [&](TensorId out, TensorId in) {
+            const Placement& to = plan.placements[out.index];
+            const Placement& from = plan.placements[in.index];
+            CHECK((to.storage == from.storage && to.first == from.first));
+        };
+        for (const PlannedKernel& planned : plan.kernels)
+            if (const auto* rope = std::get_if<kernel::RopeCache>(&planned.kernel))
+                in_place(rope->rotated, rope->q);
+        for (const Op& op : graph.ops)
+            if (const auto* add = std::get_if<op::Add>(&op);
+                add && graph.tensors[add->out.index].name.ends_with("adapted"))
+                in_place(add->out, add->a);
+    }
 }
 
 TEST_CASE("tied embeddings are one weight group") {
