@@ -9,7 +9,7 @@ using namespace scoria;
 
 namespace {
 
-constexpr uint32_t vocab = 5;
+constexpr uint32_t word_count = 5;
 constexpr TokenId end_token = 4;
 
 /// Logits after a sequence: anything, but the same for the same sequence.
@@ -17,7 +17,7 @@ std::vector<float> logits_after(const std::vector<TokenId>& tokens) {
     uint32_t hash = 17;
     for (const TokenId token : tokens) hash = hash * 31 + uint32_t(token) + 7;
     std::vector<float> logits;
-    for (uint32_t id = 0; id < vocab; ++id) {
+    for (uint32_t id = 0; id < word_count; ++id) {
         hash = hash * 1664525 + 1013904223;
         logits.push_back(float(hash >> 8) / float(1 << 22));
     }
@@ -45,7 +45,7 @@ void enumerate(const Beam& beam, uint32_t left, float penalty, Beam& best) {
     const std::vector<float> logits = logits_after(beam.tokens);
     double sum = 0;
     for (const float x : logits) sum += std::exp(double(x));
-    for (uint32_t id = 0; id < vocab; ++id) {
+    for (uint32_t id = 0; id < word_count; ++id) {
         Beam next = beam;
         next.tokens.push_back(TokenId(id));
         next.log_probability += double(logits[id]) - std::log(sum);
