@@ -1,0 +1,164 @@
+// Patterns around attention: q, k and v side by side, their norms and rotations, what goes into the cache.
+#include "planner.h"
+
+#include <array>
+
+namespace scoria {
+
+size_t Planner::past_adapters(size_t i) const {
+    const auto of_adapter = [&](const op::Linear* linear) {
+        return linear && linear->weight.part != WeightPart::base;
+    };
+    while (at<op::Add>(i) || of_adapter(at<op::Linear>(i))) ++i;
+    return i;
+}
+
+/// linear q, linear k, linear v of one input. Their outputs are side by side whether or not they are
+/// fused, because rope_attention wants them so.
+bool Planner::makes_qkv(size_t i) const {
+    const auto *q = at<op::Linear>(i), *k = at<op::Linear>(i + 1), *v = at<op::Linear>(i + 2);
+    if (!q || !k || !v || !(q->x == k->x) || !(q->x == v->x)) return false;
+    for (size_t j = past_adapters(i + 3); j < graph_.ops.size(); ++j) {
+        if (const auto* attention = at<op::Attention>(j)) return attention->k.has_value();
+        if (!at<op::Map>(j) && !at<op::Norm>(j) && !at<op::Rope>(j)) return false;
+    }
+    return false;
+}
+
+size_t Planner::qkv_linear(size_t i) {
+    if (!makes_qkv(i)) return 0;
+    const auto *q = at<op::Linear>(i), *k = at<op::Linear>(i + 1), *v = at<op::Linear>(i + 2);
+    if (!same_type({q->weight, k->weight, v->weight})) return 0;
+    std::optional<VectorId> bias;
+    if (q->bias || k->bias || v->bias)
+        bias = vector_group({{{q->bias, cols(q->out)}, {k->bias, cols(k->out)}, {v->bias, cols(v->out)}}});
+    define({q->out, k->out, v->out});
+    kernel::Linear fused{q->x,
+                         q->out,
+                         cols(q->out) + cols(k->out) + cols(v->out),
+                         weight_group({q->weight, k->weight, v->weight}),
+                         bias,
+                         {},
+                         {}};
+    emit(fused, {q->x}, {q->out, k->out, v->out});
+    return 3;
+}
+
+size_t Planner::head_norms(size_t i, const op::Norm*& q_norm, const op::Norm*& k_norm) const {
+    const auto fits = [&](const op::Norm* norm) {
+        return norm && norm->kind == NormKind::rms && norm->weight && !norm->bias &&
+               norm->weights == norm->group &&
+               (norm->weight->role == Role::q_norm || norm->weight->role == Role::k_norm);
+    };
+    const auto *q = at<op::Norm>(i), *k = at<op::Norm>(i + 1);
+    if (!fits(q) || q->weight->role != Role::q_norm) return 0;
+    q_norm = q;
+    if (!fits(k)) return 1;
+    k_norm = k;
+    return 2;
+}
+
+size_t Planner::norm_rope_attention(size_t i) {
+    const op::Norm *q = nullptr, *k = nullptr;
+    const size_t norms = head_norms(i, q, k);
+    if (!norms) return 0;
+    const size_t taken = emit_rope_attention(i + norms, q, k);
+    return taken ? norms + taken : 0;
+}
+
+size_t Planner::rope_attention(size_t i) { return emit_rope_attention(i, nullptr, nullptr); }
+
+/// [rope q, rope k] [norm q, norm k] attention, of which any may lack but the last.
+size_t Planner::emit_rope_attention(size_t i, const op::Norm* q_norm, const op::Norm* k_norm) {
+    size_t at_op = i;
+    const auto* rope_q = at<op::Rope>(at_op);
+    if (rope_q) at_op += at<op::Rope>(at_op + 1) ? 2 : 1;
+    const bool norm_before = q_norm != nullptr;
+    if (!norm_before) at_op += head_norms(at_op, q_norm, k_norm);
+    const auto* attention = at<op::Attention>(at_op);
+    if (!attention || (q_norm && q_norm->group != attention->shape.head_dim)) return 0;
+
+    const bool with_kv = attention->k.has_value();
+    const TensorId q = norm_before ? q_norm->x : rope_q ? rope_q->x : q_norm ? q_norm->x : attention->q;
+    const uint32_t dim = attention->shape.head_dim,
+                   cache = with_kv ? attention->layer : uint32_t(attention->shape.kv_layer);
+    kernel::RopeCache rope{.q = q,
+                           .with_kv = with_kv,
+                           .rotated = attention->q,
+                           .layer = cache,
+                           .q_norm = {},
+                           .k_norm = {},
+                           .norm_after = !norm_before,
+                           .epsilon = 0,
+                           .shape = attention->shape};
+    if (q_norm) {
+        rope.q_norm = vector_of(*q_norm->weight, dim);
+        rope.k_norm = k_norm ? vector_of(*k_norm->weight, dim) : rope.q_norm;
+        rope.epsilon = q_norm->epsilon;
+    }
+    alias(attention->q, q);
+    if (with_kv || rope_q || q_norm) emit(rope, {q}, {attention->q});
+    kernel::Attention kernel{.q = attention->q,
+                             .out = attention->out,
+                             .layer = cache,
+                             .shape = attention->shape,
+                             .bias = {},
+                             .sinks = {},
+                             .distance_values = {},
+                             .distances = attention->distances};
+    kernel.bias = vector_of(attention->bias, attention->shape.heads * attention->shape.bias_cols());
+    kernel.sinks = vector_of(attention->sinks, attention->shape.heads);
+    kernel.distance_values =
+        vector_of(attention->distance_values, attention->shape.bias_span * attention->shape.head_dim);
+    std::vector<TensorId> reads{attention->q};
+    if (attention->distances) reads.push_back(*attention->distances);
+    if (attention->base) {
+        alias(attention->out, *attention->base);
+        reads.push_back(*attention->base);
+    }
+    emit(kernel, reads, std::array{attention->out});
+    return at_op + 1 - i;
+}
+
+/// linear k, linear v of one input, both for the cache: side by side.
+size_t Planner::kv_linear(size_t i) {
+    const auto *k = at<op::Linear>(i), *v = at<op::Linear>(i + 1);
+    if (!k || !v || !(k->x == v->x) || !at<op::Store>(past_adapters(i + 2))) return 0;
+    define({k->out, v->out});
+    if (fusion_ && same_type({k->weight, v->weight})) {
+        std::optional<VectorId> bias;
+        if (k->bias || v->bias) bias = vector_group({{{k->bias, cols(k->out)}, {v->bias, cols(v->out)}}});
+        emit(kernel::Linear{k->x,
+                            k->out,
+                            cols(k->out) + cols(v->out),
+                            weight_group({k->weight, v->weight}),
+                            bias,
+                            {},
+                            {}},
+             {k->x}, {k->out, v->out});
+    } else {
+        linear(i);
+        linear(i + 1);
+    }
+    return 2;
+}
+
+size_t Planner::store(size_t i) {
+    const auto* store = at<op::Store>(i);
+    if (!store) return 0;
+    alias(store->out, store->k);
+    kernel::RopeCache cache{.q = store->k,
+                            .with_kv = true,
+                            .rotated = store->out,
+                            .layer = store->layer,
+                            .q_norm = {},
+                            .k_norm = {},
+                            .norm_after = false,
+                            .epsilon = 0,
+                            .shape = store->shape};
+    cache.shape.heads = 0;
+    emit(cache, {store->k, store->v}, {store->out});
+    return 1;
+}
+
+}  // namespace scoria
