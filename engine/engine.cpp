@@ -11,6 +11,7 @@ namespace scoria {
 namespace {
 
 constexpr uint32_t default_context = 8192, default_chunk = 512;
+constexpr uint32_t default_source = 2048;  // an encoder takes all of its tokens at once
 
 /// Placement of the arena without the logits, which have a buffer of their own.
 Arena place_arena(const Graph& graph, const Plan& plan, uint32_t tokens, uint32_t outputs,
@@ -56,12 +57,11 @@ Planned plan_for(const Model& model, const Graph& graph, const Plan& plan, const
     MemoryPlan& memory = planned.memory;
     memory.heap_size = heap.size;
     memory.heap_budget = heap.budget;
-    memory.context = options.context ? options.context : std::min(architecture.context, default_context);
-    if (table) memory.context = std::min(memory.context, table);
     const bool encodes = !architecture.encoder.empty();
-    if (encodes)
-        memory.source =
-            std::min(architecture.encoder[0].context, options.context ? options.context : default_context);
+    const uint32_t wanted = options.context ? options.context : encodes ? default_source : default_context;
+    memory.context = std::min(architecture.context, wanted);
+    if (table) memory.context = std::min(memory.context, table);
+    if (encodes) memory.source = std::min(architecture.encoder[0].context, wanted);
     const bool whole = architecture.sees_ahead() && !encodes;  // sequences cannot be cut
     planned.layout.tokens =
         whole     ? memory.context

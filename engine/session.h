@@ -21,8 +21,9 @@ namespace scoria {
 struct EngineOptions {
     vk::DeviceOptions device;
     Precision precision = Precision::balanced;
-    std::optional<KvType> kv;   // unset: f32 if strict, else f16
-    uint32_t context = 0;       // 0: the smallest of the model's maximum, what fits, and 8192
+    std::optional<KvType> kv;  // unset: f32 if strict, else f16
+    uint32_t context = 0;  // 0: the smallest of the model's maximum, what fits, and 8192 (encoder-decoders:
+                           // 2048)
     uint32_t prompt_chunk = 0;  // tokens per prompt submission; 0: 512
     bool fusion = true;
     bool deterministic = false;       // one variant per op for all batch sizes: equal bits, slower prompts
