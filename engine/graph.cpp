@@ -196,8 +196,8 @@ class Builder {
         return norm(kind.norm, roles, x, group, kind.own_weights ? cols : group);
     }
 
-    /// q, k and v may each be followed by adapters, a clamp, a norm and a rotation; plan.cpp knows this
-    /// order.
+    /// q, k and v may each be followed by adapters, a clamp, a norm and a rotation; plan_attention.cpp knows
+    /// this order.
     TensorId attention(const Attention& shape, TensorId x) {
         if (shape.latent.kv_rank) return latent_attention(shape, x);
         const uint32_t q_cols = shape.heads * shape.head_dim, kv_cols = shape.kv_heads * shape.head_dim;
