@@ -126,7 +126,8 @@ int run(const RunOptions& options, const Common& common) {
     if (ids.empty()) fail(Status::bad_argument, "run", "expected a prompt, got an empty text");
     const EngineOptions engine_flags = engine_options(common);
     const std::unique_ptr<Engine> engine = load_engine(model, engine_flags, common);
-    Session session(*engine);
+    std::optional<Session> session;  // beams bring their own
+    if (options.beams == 1) session.emplace(*engine);
     Timing timing{.load = seconds_since(start), .prompt_tokens = ids.size()};
 
     const std::atomic<bool>& interrupted = install_interrupt_flag();
@@ -136,17 +137,17 @@ int run(const RunOptions& options, const Common& common) {
         encodes ? std::vector<TokenId>{TokenId(model->architecture.decoder_start)} : ids;
     std::vector<Beam> beams;
     Answer answer;
-    if (options.beams > 1) {
+    if (!session) {
         answer = beam_answer(*engine, ids, prompt, options, interrupted, beams);
         if (!common.json) write_out(answer.text);
     } else {
-        if (encodes) session.encode(ids);
-        session.append(prompt, &interrupted);
+        if (encodes) session->encode(ids);
+        session->append(prompt, &interrupted);
         timing.prompt = seconds_since(prompt_start);
-        answer = stream_answer(session, options.generation, interrupted, !common.json);
+        answer = stream_answer(*session, options.generation, interrupted, !common.json);
     }
     if (!common.json && !answer.text.ends_with('\n')) write_out("\n");
-    note_stop(answer, session);
+    if (session) note_stop(answer, *session);
     report(answer, beams, timing, common, *engine);
     if (answer.result.reason == StopReason::cancelled && answer.result.tokens.empty())
         throw Error(Status::cancelled, "[run] interrupted before the first token");
