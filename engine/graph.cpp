@@ -144,10 +144,8 @@ class Builder {
 
     TensorId embedding() {
         const uint32_t cols = stack().embedding ? stack().embedding : stack().hidden;
-        TensorId x = emit(op::Embed{tensor("embedding", cols),
-                                    {Role::token_embedding, -1, in_encoder() && stack().vocab != 0},
-                                    EmbedBy::token,
-                                    stack().embedding_scale});
+        TensorId x = emit(op::Embed{
+            tensor("embedding", cols), {Role::token_embedding}, EmbedBy::token, stack().embedding_scale});
         if (stack().embedding) x = linear("embedding in", x, stack().hidden, Role::embedding_in);
         if (stack().positions) {
             const TensorId positions = emit(

@@ -189,15 +189,21 @@ void adjust_led(Reading& r) {
     encoder.context = encoder.positions = r.settings.size("max_encoder_position_embeddings", most_size);
 }
 
+/// Both stacks add computed positions.
+void use_sinusoids(Reading& r, bool by_turns) {
+    const Architecture& architecture = r.architecture;
+    check_table(r.settings, "max_position_embeddings", architecture.positions, architecture.hidden);
+    const std::vector<float> table = sinusoids(architecture.positions, architecture.hidden, by_turns);
+    for (const bool encoder : {false, true}) r.synthesised[{Role::position_embedding, -1, encoder}] = table;
+}
+
 /// Its positions are computed: all sines of a row, then all cosines (Junczys-Dowmunt et al. 2018).
 void adjust_marian(Reading& r) {
     expect_flag(r.settings, "share_encoder_decoder_embeddings", true, true);
     r.settings.understood("decoder_vocab_size");
     expect_flag(r.settings, "static_position_embeddings", true, true);
     make_bart_stacks(r);
-    check_table(r.settings, "max_position_embeddings", r.architecture.positions, r.architecture.hidden);
-    const std::vector<float> table = sinusoids(r.architecture.positions, r.architecture.hidden, false);
-    for (const bool encoder : {false, true}) r.synthesised[{Role::position_embedding, -1, encoder}] = table;
+    use_sinusoids(r, false);
 }
 
 /// Vaswani et al. 2017.
@@ -206,9 +212,7 @@ void adjust_original(Reading& r) {
     const double root = std::sqrt(static_cast<double>(architecture.hidden));
     architecture.embedding_scale = static_cast<float>(r.settings.positive("embed_scale", root));
     add_encoder(architecture, r.settings.size("num_decoder_layers", most_layers, architecture.layers.size()));
-    check_table(r.settings, "max_position_embeddings", architecture.positions, architecture.hidden);
-    const std::vector<float> table = sinusoids(architecture.positions, architecture.hidden, true);
-    for (const bool encoder : {false, true}) r.synthesised[{Role::position_embedding, -1, encoder}] = table;
+    use_sinusoids(r, true);
     architecture.decoder_start = r.settings.size("decoder_start_token_id", most_size, {}, 0);
 }
 

@@ -35,6 +35,8 @@ using enum Layout;
 
 constexpr TensorRow bert_rows[] = {
     BERT_ROWS("bert", as_is),
+};
+constexpr TensorRow bert_head_rows[] = {
     {Role::head, "cls.predictions.transform.dense.weight"},
     {Role::head_bias, "cls.predictions.transform.dense.bias"},
     {Role::head_norm, "cls.predictions.transform.LayerNorm.weight"},
@@ -42,14 +44,14 @@ constexpr TensorRow bert_rows[] = {
     {Role::output, "cls.predictions.decoder.weight"},
     {Role::output_bias, "cls.predictions.bias"},
 };
+constexpr TensorRow lm_head_rows[] = {
+    // RoBERTa's, and Longformer's
+    {Role::head, "lm_head.dense.weight"},           {Role::head_bias, "lm_head.dense.bias"},
+    {Role::head_norm, "lm_head.layer_norm.weight"}, {Role::head_norm_bias, "lm_head.layer_norm.bias"},
+    {Role::output, "lm_head.decoder.weight"},       {Role::output_bias, "lm_head.bias"},
+};
 constexpr TensorRow roberta_rows[] = {
     BERT_ROWS("roberta", after_two),
-    {Role::head, "lm_head.dense.weight"},
-    {Role::head_bias, "lm_head.dense.bias"},
-    {Role::head_norm, "lm_head.layer_norm.weight"},
-    {Role::head_norm_bias, "lm_head.layer_norm.bias"},
-    {Role::output, "lm_head.decoder.weight"},
-    {Role::output_bias, "lm_head.bias"},
 };
 #define SELF "longformer.encoder.layer.#.attention.self."
 constexpr TensorRow longformer_rows[] = {
@@ -60,12 +62,6 @@ constexpr TensorRow longformer_rows[] = {
     {Role::global_k_bias, SELF "key_global.bias"},
     {Role::global_v, SELF "value_global.weight"},
     {Role::global_v_bias, SELF "value_global.bias"},
-    {Role::head, "lm_head.dense.weight"},
-    {Role::head_bias, "lm_head.dense.bias"},
-    {Role::head_norm, "lm_head.layer_norm.weight"},
-    {Role::head_norm_bias, "lm_head.layer_norm.bias"},
-    {Role::output, "lm_head.decoder.weight"},
-    {Role::output_bias, "lm_head.bias"},
 };
 #undef SELF
 #undef BERT_ROWS
@@ -159,9 +155,10 @@ void adjust_modernbert(Reading& r) {
     architecture.layers.front().attention_norm = false;
 }
 
-Family bert_like(const char* name, std::span<const TensorRow> rows, const char* prefix, Adjust adjust) {
+Family bert_like(const char* name, std::span<const TensorRow> rows, std::span<const TensorRow> head,
+                 const char* prefix, Adjust adjust) {
     return {.name = name,
-            .tensors = {rows},
+            .tensors = {rows, head},
             .prefix = prefix,
             .norm = NormKind::layer,
             .norm_bias = true,
@@ -200,9 +197,9 @@ void use_global_tokens(const Settings& settings, Architecture& encoder) {
 
 std::span<const Family> encoder_families() {
     static const Family families[] = {
-        bert_like("bert", bert_rows, "bert.", adjust_bert),
-        bert_like("roberta", roberta_rows, "roberta.", adjust_roberta),
-        bert_like("longformer", longformer_rows, "longformer.", adjust_longformer),
+        bert_like("bert", bert_rows, bert_head_rows, "bert.", adjust_bert),
+        bert_like("roberta", roberta_rows, lm_head_rows, "roberta.", adjust_roberta),
+        bert_like("longformer", longformer_rows, lm_head_rows, "longformer.", adjust_longformer),
         {.name = "modernbert",
          .tensors = {modernbert_rows},
          .prefix = "model.",

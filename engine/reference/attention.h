@@ -70,6 +70,10 @@ inline bool sees(const scoria::Attention& shape, const AttentionInputs& in, size
 inline void attention(const scoria::Attention& shape, const AttentionInputs& in, std::span<double> out) {
     const size_t dim = shape.head_dim, q_cols = shape.heads * dim, kv_cols = shape.kv_heads * dim;
     const double cap = static_cast<double>(shape.soft_cap);
+    // Of tables by distance; j <= i wherever it counts.
+    const auto distance_row = [&](size_t i, size_t j) {
+        return std::min<size_t>(i - j, shape.bias_span - 1);
+    };
     std::vector<std::pair<size_t, double>> scores;  // key, score
     for (size_t t = 0; t < in.q.size() / q_cols; ++t)
         for (size_t head = 0; head < shape.heads; ++head) {
@@ -82,8 +86,7 @@ inline void attention(const scoria::Attention& shape, const AttentionInputs& in,
                 const auto key = in.keys.subspan(j * kv_cols + kv_first, dim);
                 double score = 0;
                 for (size_t d = 0; d < dim; ++d) score += query[d] * key[d];
-                const size_t distance =
-                    std::min<size_t>(i - j, shape.bias_span - 1);  // j <= i wherever it counts
+                const size_t distance = distance_row(i, j);
                 if (!in.distances.empty())
                     score += in.distances[(t * shape.heads + head) * shape.bias_span + distance];
                 score *= static_cast<double>(shape.scale);
@@ -108,7 +111,7 @@ inline void attention(const scoria::Attention& shape, const AttentionInputs& in,
                 const auto value = in.values.subspan(j * kv_cols + kv_first, dim);
                 for (size_t d = 0; d < dim; ++d) result[d] += weight / sum * value[d];
                 if (in.distance_values.empty()) continue;
-                const size_t row = std::min<size_t>(i - j, shape.bias_span - 1) * dim;
+                const size_t row = distance_row(i, j) * dim;
                 for (size_t d = 0; d < dim; ++d) result[d] += weight / sum * in.distance_values[row + d];
             }
         }

@@ -75,8 +75,7 @@ struct Executor::Step {
             rows.assign(ids.size(), 0);
             std::ranges::copy(token_types, rows.begin());
         }
-        const Architecture& model = executor.model_.architecture;
-        const uint32_t table = op.by == EmbedBy::token      ? (op.table.encoder ? stack : model).vocab
+        const uint32_t table = op.by == EmbedBy::token      ? executor.model_.architecture.vocab
                                : op.by == EmbedBy::position ? stack.positions
                                                             : stack.token_types;
         embed(rows, matrix(op.table, table, cols(op.out)), out(op.out));
