@@ -62,8 +62,15 @@ void Batch::record(OpContext& context, const kernel::Linear& k) const {
                     .scale = k.scale};
     if (k.bias) args.bias = &model_.vector(*k.bias);
     if (k.residual) residual = matrix(*k.residual), args.residual = &residual;
-    const LinearShape shape{workspace_.pinned ? 1 : out.rows, weight.rows, weight.cols, weight.type};
-    record_linear(context, args, linear_variants(context.caps, shape).front());
+    if (workspace_.scratch) args.operands = workspace_.scratch.view();
+    record_linear(context, args, linear_variant(context.caps, k, out.rows));
+}
+
+LinearVariant Batch::linear_variant(const vk::Caps& caps, const kernel::Linear& k, uint32_t tokens) const {
+    const DeviceWeight& weight = model_.weight(k.weight);
+    return linear_variants(caps, {workspace_.pinned ? 1 : tokens, weight.rows, weight.cols, weight.type,
+                                  workspace_.precision})
+        .front();
 }
 
 void Batch::record(OpContext& context, const kernel::RopeCache& k) const {
@@ -114,7 +121,7 @@ AttentionVariant Batch::attention_variant(const vk::Caps& caps, const kernel::At
 void Batch::record(OpContext& context, const kernel::Attention& k) const {
     record_attention(context,
                      {matrix(k.q), matrix(k.out), workspace_.step.view(), &cache_.layer(k.layer),
-                      workspace_.partials ? workspace_.partials.view() : vk::View{}, k.shape, vector(k.bias),
+                      workspace_.scratch ? workspace_.scratch.view() : vk::View{}, k.shape, vector(k.bias),
                       vector(k.sinks), k.distances ? std::optional(matrix(*k.distances)) : std::nullopt,
                       vector(k.distance_values)},
                      attention_variant(context.caps, k));
@@ -173,13 +180,17 @@ void Batch::record(OpContext& context, const kernel::Gate& k) const {
     record_gate(context, {matrix(k.x), matrix(k.gate), matrix(k.out)}, binary_variants(context.caps).front());
 }
 
-uint64_t Batch::partial_bytes(const vk::Caps& caps) const {
+uint64_t Batch::scratch_bytes(const vk::Caps& caps) const {
     uint64_t most = 0;
-    for (const PlannedKernel& planned : model_.plan().kernels)
+    for (const PlannedKernel& planned : model_.plan().kernels) {
+        if (const auto* k = std::get_if<kernel::Linear>(&planned.kernel))
+            most = std::max(most, linear_operand_bytes(linear_variant(caps, *k, tokens_), tokens_,
+                                                       model_.weight(k->weight).cols));
         if (const auto* k = std::get_if<kernel::Attention>(&planned.kernel)) {
             const AttentionVariant variant = attention_variant(caps, *k);
             most = std::max(most, attention_partial_bytes(variant, attention_shape(*k)));
         }
+    }
     return most;
 }
 

@@ -5,6 +5,7 @@
 #include "device_model.h"
 #include "kv_cache.h"
 #include "ops/attention.h"
+#include "ops/linear.h"
 #include "ops/op.h"
 #include "plan.h"
 
@@ -28,7 +29,9 @@ struct Workspace {
     vk::Buffer logits;  // [outputs, vocab]
     /// Rotary tables by rope where they depend on the sequence's length; else empty: the model's serve.
     std::vector<vk::Buffer> ropes;
-    vk::Buffer partials;  // split attention's partial results; empty if never split
+    vk::Buffer
+        scratch;  // of one op: split attention's partial results, packed operands; empty if none needs it
+    Precision precision = Precision::strict;
     bool pinned =
         false;  // every batch size runs the variants of one token: equal bits however tokens are batched
 };
@@ -44,8 +47,8 @@ class Batch {
     void record(vk::Recorder& recorder, size_t index) const;
     /// Predicted cost of kernel `index`: multiply-adds plus bytes of weights and cache read.
     double cost(size_t index, uint32_t positions) const;
-    /// What Workspace::partials must hold for this batch.
-    uint64_t partial_bytes(const vk::Caps& caps) const;
+    /// What Workspace::scratch must hold for this batch.
+    uint64_t scratch_bytes(const vk::Caps& caps) const;
     /// Where a tensor of the graph stands. Undefined for tensors that were fused away.
     Matrix matrix(TensorId tensor) const;
 
@@ -70,6 +73,7 @@ class Batch {
     }
     AttentionShape attention_shape(const kernel::Attention& k) const;
     AttentionVariant attention_variant(const vk::Caps& caps, const kernel::Attention& k) const;
+    LinearVariant linear_variant(const vk::Caps& caps, const kernel::Linear& k, uint32_t tokens) const;
 
     const DeviceModel& model_;
     const KvCache& cache_;

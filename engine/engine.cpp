@@ -84,12 +84,21 @@ Planned plan_for(const Model& model, const Graph& graph, const Plan& plan, const
 
     memory.weights = DeviceModel::bytes(plan, architecture, caps, memory.context);
     memory.staging = DeviceModel::staging_bytes(caps);
+    uint64_t operands = 0;
+    for (const PlannedKernel& planned_kernel : plan.kernels)
+        if (const auto* k = std::get_if<kernel::Linear>(&planned_kernel.kernel)) {
+            const WeightGroup& weight = plan.weight_groups[k->weight];
+            const LinearShape shape{planned.layout.tokens, weight.rows, weight.cols, weight.type,
+                                    options.precision};
+            operands = std::max(operands, linear_operand_bytes(linear_variants(caps, shape).front(),
+                                                               shape.tokens, shape.cols));
+        }
     const auto size_for = [&](uint32_t positions) {
         memory.context = positions;
         const uint32_t cached = std::max(positions, memory.source);
         planned.layout.blocks = (cached + kv_block_tokens - 1) / kv_block_tokens;
         memory.kv = KvCache::bytes(architecture, kv, cached);
-        memory.scratch = planned.placement.bytes + 4ull * architecture.logits() +
+        memory.scratch = planned.placement.bytes + operands + 4ull * architecture.logits() +
                          4ull * planned.layout.words() + sampler_bytes(architecture.logits());
     };
     size_for(memory.context);

@@ -156,7 +156,7 @@ void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer)
         fail(Status::bad_argument, "trace", "expected at most ", most, " tokens, got ", ids.size());
     if (s.computed < s.tokens.size()) s.compute_pending(nullptr);
     s.reserve_logits(uint32_t(ids.size()));
-    s.reserve_partials(uint32_t(ids.size()));
+    s.reserve_scratch(uint32_t(ids.size()));
     Impl::Rows rows(ids.size());
     for (uint32_t t = 0; t < rows.size(); ++t) rows[t] = t;
     const Batch work = s.batch(uint32_t(ids.size()), uint32_t(ids.size()));

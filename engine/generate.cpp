@@ -234,7 +234,7 @@ void Session::Impl::sample(vk::Recorder& recorder, const SampleKind& kind) const
 }
 
 void Session::Impl::record_decode(const SampleKind& kind) {
-    reserve_partials(1);
+    reserve_scratch(1);
     vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options(true));
     const Batch work = batch(1, 1);
     decode_layer_dispatches = 0;

@@ -30,6 +30,7 @@ Session::Impl::Impl(Engine::Impl& owner)
     workspace.layout = engine.layout;
     workspace.placement = engine.placement;
     workspace.pinned = engine.options.deterministic;
+    workspace.precision = engine.options.precision;
     workspace.step = device_buffer(4ull * workspace.layout.words());
     workspace.arena = device_buffer(workspace.placement.bytes);
     workspace.logits = device_buffer(4ull * engine.model->architecture.logits());
@@ -128,7 +129,7 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
     if (position < prefix && position + ids.size() < prefix)
         fail(Status::bad_argument, "prefix", "expected all its ", prefix, " tokens in one batch, got ",
              ids.size(), " from position ", position, " on");
-    reserve_partials(uint32_t(ids.size()));
+    reserve_scratch(uint32_t(ids.size()));
     enter_segment(position);
     const Batch work = batch(uint32_t(ids.size()), uint32_t(outputs.size()));
     const size_t first = stage == Stage::encoder ? 0 : engine.plan.encoder_kernels;
@@ -203,10 +204,10 @@ void Session::Impl::reserve_logits(uint32_t rows) {
     invalidate_decode();
 }
 
-void Session::Impl::reserve_partials(uint32_t token_count) {
-    const uint64_t bytes = batch(token_count, 0).partial_bytes(engine.device.caps());
-    if (workspace.partials.size() >= bytes) return;
-    workspace.partials = vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
+void Session::Impl::reserve_scratch(uint32_t token_count) {
+    const uint64_t bytes = batch(token_count, 0).scratch_bytes(engine.device.caps());
+    if (workspace.scratch.size() >= bytes) return;
+    workspace.scratch = vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
     invalidate_decode();
 }
 

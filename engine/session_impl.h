@@ -62,8 +62,8 @@ struct Session::Impl {
     /// The same, and context_full.
     void check_ids(std::span<const TokenId> ids) const;
     void reserve_logits(uint32_t rows);
-    /// Attention's partial results for a batch of `token_count` tokens; call before recording it.
-    void reserve_partials(uint32_t token_count);
+    /// What single ops of a batch of `token_count` tokens keep for themselves; call before recording it.
+    void reserve_scratch(uint32_t token_count);
     /// Computes keys and values of all tokens, and the logits of the last.
     void compute_pending(const std::atomic<bool>* cancel);
     /// The same with the rotations as they are.

@@ -1,4 +1,5 @@
-// Push constants and specialization constants of the linear kernels (linear_vec.comp, linear_tile.comp).
+// Push constants and specialization constants of the linear kernels (linear_vec.comp, linear_tile.comp,
+// linear_coop.comp with linear_pack.comp).
 #ifndef SCORIA_LINEAR_PUSH_H
 #define SCORIA_LINEAR_PUSH_H
 
@@ -7,6 +8,15 @@
 #define LINEAR_PAIRS 4       // linear_vec: pairs of rows per lane
 #define LINEAR_PARTS 5       // linear_vec: subgroups of a workgroup that share out the columns
 #define LINEAR_ACTIVATION 6  // numerics.glsl; used with LINEAR_GLU or LINEAR_ACTIVATE alone
+
+// linear_coop: the matrix shape, and the tile of a workgroup and the part of it of a subgroup
+#define LINEAR_M 7
+#define LINEAR_N 8
+#define LINEAR_K 9
+#define LINEAR_COOP_ROWS 10
+#define LINEAR_COOP_TOKENS 11
+#define LINEAR_PART_ROWS 12
+#define LINEAR_PART_TOKENS 13
 
 #define LINEAR_BIAS 1u      // out += bias[row]
 #define LINEAR_RESIDUAL 2u  // out += residual; may be `out` itself
@@ -26,11 +36,16 @@ struct LinearPush {
     uint rows, cols, tokens;               // rows: of this shard
     uint flags;                            // LINEAR_BIAS, ...
     uint side_plane, table_plane;          // words
-    uint x_first, x_stride;                // words, as in Matrix
+    uint x_first, x_stride;                // words, as in Matrix; linear_coop: x_first of the tokens' powers
     uint out_first, out_stride;            // first: of this shard's first row
     uint residual_first, residual_stride;  // likewise
     uint bias_first;                       // likewise
     float scale;                           // of what is added to the residual
+};
+
+struct LinearPackPush {
+    uint tokens, cols, x_first, x_stride;
+    uint row_words;  // of a packed token: cols padded to whole blocks, two a word
 };
 
 #ifdef __cplusplus

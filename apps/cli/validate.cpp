@@ -1,5 +1,6 @@
 // validate: every kernel, every variant this device supports, against the double-precision reference.
 #include "common.h"
+#include "compile_report.h"
 #include "io.h"
 #include "messages.h"
 #include "verbs.h"
@@ -17,6 +18,7 @@ namespace {
 struct ValidateOptions {
     std::string op, tier = "quick", ids, text;
     uint64_t seed = 1;
+    bool compile_only = false;
 };
 
 std::string op_names() {
@@ -110,12 +112,15 @@ Action define_validate(CLI::App& app, const Common& common) {
     app.add_option("--op", options->op, "only this op");
     app.add_option("--tier", options->tier, "quick or full (default: quick)")
         ->check(CLI::IsMember({"quick", "full"}));
+    app.add_flag("--compile-only", options->compile_only,
+                 "only make the pipelines and report what the driver's compiler says of them");
     app.add_option("--seed", options->seed, "seed of the inputs (default: 1)");
     app.add_option("--ids", options->ids, "tokens for -m, e.g. 1,2,3 (default: seven)");
     app.add_option("-p,--prompt", options->text, "text for -m instead of --ids");
     app.footer("With -m the whole model runs on the device and in the reference, and every stored tensor is "
                "compared.");
     return [options, &common] {
+        if (options->compile_only) return compile_only(common, options->op);
         return common.model.empty() ? validate_ops(*options, common) : validate_model(*options, common);
     };
 }

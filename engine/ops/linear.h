@@ -18,11 +18,13 @@ struct LinearArgs {
     /// Better the model's one also where it is not applied: all its linears share pipelines then.
     Activation activation = Activation::silu;
     float scale = 1;
+    vk::View operands{};  // scratch of linear_operand_bytes()
 };
 
 struct LinearShape {
     uint32_t tokens, rows, cols;
     TensorType type;
+    Precision precision = Precision::strict;
 };
 
 struct LinearVariant {
@@ -32,14 +34,19 @@ struct LinearVariant {
     // linear_vec alone: lanes of a logical subgroup, tokens and row pairs of a lane, subgroups sharing the
     // columns
     uint32_t subgroup = 0, lane_tokens = 0, lane_pairs = 0, parts = 0;
-    std::string name;  // for reports
+    // linear_coop alone: of the workgroup's tile, what one subgroup computes
+    uint32_t part_rows = 0, part_tokens = 0;
+    std::string name;                                                     // for reports
+    bool half_operands() const { return shader == Shader::linear_coop; }  // else all is float32
 };
 
-/// The variants valid on a device for a shape, default first. Pure. All compute in float32, so all are
-/// valid in every precision class.
+/// The variants valid on a device for a shape and its precision class, default first. Pure.
 std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearShape& shape);
 
-/// Records one dispatch per shard.
+/// What LinearArgs::operands must hold: 0 if the variant needs none.
+uint64_t linear_operand_bytes(const LinearVariant& variant, uint32_t tokens, uint32_t cols);
+
+/// Records one dispatch per shard, after one that packs x where operands are halves.
 void record_linear(OpContext& context, const LinearArgs& args, const LinearVariant& variant);
 
 }  // namespace scoria

@@ -38,6 +38,7 @@ template <class CapsRef, class Visitor> void visit_narrowable(CapsRef& caps, Vis
     SCORIA_CAP(int_dot);
     SCORIA_CAP(vulkan_memory_model);
     SCORIA_CAP(bfloat16);
+    SCORIA_CAP(cooperative_matrix);
     SCORIA_CAP(memory_budget);
     SCORIA_CAP(pipeline_statistics);
     SCORIA_CAP(unified_memory);
@@ -144,6 +145,10 @@ std::string to_json(const Caps& caps) {
                 {"subgroup_min", caps.subgroup_min},
                 {"subgroup_max", caps.subgroup_max},
                 {"max_required_subgroups", caps.max_required_subgroups},
+                {"matrix_m", caps.matrix_m},
+                {"matrix_n", caps.matrix_n},
+                {"matrix_k", caps.matrix_k},
+                {"matrix_subgroup", caps.matrix_subgroup},
                 {"timeline_semaphore", caps.timeline_semaphore},
                 {"timestamp_period", caps.timestamp_period}};
     visit_narrowable(caps, [&](const char* name, const auto& member, Narrows) { out[name] = member; });

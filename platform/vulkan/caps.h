@@ -8,6 +8,8 @@
 
 namespace scoria::vk {
 
+inline constexpr uint32_t vendor_intel = 0x8086;  // VkPhysicalDeviceProperties::vendorID
+
 enum class DeviceType : uint8_t { other, integrated, discrete, virtual_gpu, cpu };
 
 struct Caps {
@@ -45,6 +47,9 @@ struct Caps {
     bool int_dot = false;  // accelerated 4x8-bit packed dot products
     bool vulkan_memory_model = false;
     bool bfloat16 = false;
+    bool cooperative_matrix =
+        false;  // with float16 operands and float32 sums, of this shape and subgroup size
+    uint32_t matrix_m = 0, matrix_n = 0, matrix_k = 0, matrix_subgroup = 0;
     bool timeline_semaphore = true;
     bool memory_budget = false, pipeline_statistics = false;
     bool unified_memory = false;  // every device-local heap type is host-visible

@@ -1,6 +1,7 @@
 // Physical device -> Caps. Extension structs are chained only where the extension is listed; core 1.2
 // structs only on devices of that version.
 #include "caps_query.h"
+#include "cooperative_matrix.h"
 
 #include <algorithm>
 #include <cstring>
@@ -98,6 +99,17 @@ void read_properties(const Instance& instance, VkPhysicalDevice device,
     caps.inf_nan_preserve_f32 = v12.shaderSignedZeroInfNanPreserveFloat32;
 }
 
+void read_matrix_shape(const Instance& instance, VkPhysicalDevice device, Caps& caps) {
+    const MatrixShape shape = query_matrix_shape(instance, device);
+    caps.matrix_m = shape.m;
+    caps.matrix_n = shape.n;
+    caps.matrix_k = shape.k;
+    // Intel's units take one column a lane, so only one of its subgroup sizes will do.
+    caps.matrix_subgroup = caps.vendor_id == vendor_intel ? shape.n : caps.subgroup_size;
+    caps.cooperative_matrix = shape.m > 0 && caps.native_subgroups() &&
+                              (caps.matrix_subgroup == caps.subgroup_size || caps.subgroup_size_control);
+}
+
 void read_features(const Instance& instance, VkPhysicalDevice device, const std::set<std::string>& extensions,
                    Caps& caps) {
     VkPhysicalDeviceFeatures2 base =
@@ -120,6 +132,9 @@ void read_features(const Instance& instance, VkPhysicalDevice device, const std:
     if (extensions.contains(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME)) chain(base, sizes);
     if (extensions.contains(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)) chain(base, dot);
     if (extensions.contains(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME)) chain(base, statistics);
+    auto matrix = vk_struct<VkPhysicalDeviceCooperativeMatrixFeaturesKHR>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR);
+    if (extensions.contains(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME)) chain(base, matrix);
 #ifdef VK_KHR_shader_bfloat16
     VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat = vk_struct<VkPhysicalDeviceShaderBfloat16FeaturesKHR>(
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR);
@@ -137,11 +152,16 @@ void read_features(const Instance& instance, VkPhysicalDevice device, const std:
     caps.timeline_semaphore = v12.timelineSemaphore;
     caps.subgroup_size_control =
         caps.subgroup_size_control && sizes.subgroupSizeControl && sizes.computeFullSubgroups;
+    // Its compilers run out of registers at the 32 lanes that Intel reports (tools/gates).
+    if (caps.vendor_id == vendor_intel && caps.subgroup_size_control)
+        caps.subgroup_size = std::clamp(16u, caps.subgroup_min, caps.subgroup_max);
     caps.memory_budget = extensions.contains(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     caps.pipeline_statistics = statistics.pipelineExecutableInfo;
 #ifdef VK_KHR_shader_bfloat16
     caps.bfloat16 = bfloat.shaderBFloat16Type;
 #endif
+    if (matrix.cooperativeMatrix && caps.float16 && caps.vulkan_memory_model)
+        read_matrix_shape(instance, device, caps);
 }
 
 void read_memory(const Instance& instance, VkPhysicalDevice device, Caps& caps) {

@@ -1,5 +1,6 @@
 // Creation of the device with exactly the features of its caps, its queues and timelines, submission.
 #include "device.h"
+#include "cooperative_matrix.h"
 #include "device_impl.h"
 #include "file.h"
 #include "vma.h"
@@ -26,6 +27,9 @@ struct FeatureChain {
     VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics =
         vk_struct<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(
             VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR);
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrix =
+        vk_struct<VkPhysicalDeviceCooperativeMatrixFeaturesKHR>(
+            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR);
 #ifdef VK_KHR_shader_bfloat16
     VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat = vk_struct<VkPhysicalDeviceShaderBfloat16FeaturesKHR>(
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR);
@@ -48,6 +52,8 @@ struct FeatureChain {
         statistics.pipelineExecutableInfo = VK_TRUE;
         if (caps.subgroup_size_control) append(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME, sizes);
         if (caps.int_dot) append(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, dot);
+        matrix.cooperativeMatrix = VK_TRUE;
+        if (caps.cooperative_matrix) append(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, matrix);
         if (caps.pipeline_statistics)
             append(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME, statistics);
         if (caps.memory_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);

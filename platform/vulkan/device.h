@@ -26,8 +26,9 @@ struct DeviceOptions {
     std::string caps_profile;  // "": none; else path of a JSON profile that narrows the caps (tests/profiles)
     std::string cache_folder;  // "": pipelines are not kept on disk; programs pass scoria::cache_folder()
     bool validation =
-        false;            // enable VK_LAYER_KHRONOS_validation (core + synchronisation); errors are counted
-    bool poison = false;  // tests: new buffers are filled with a pattern
+        false;  // enable VK_LAYER_KHRONOS_validation (core + synchronisation); errors are counted
+    bool capture_statistics = false;  // of pipelines (Pipelines::reports); slows their creation
+    bool poison = false;              // tests: new buffers are filled with a pattern
     uint32_t poison_word = 0x7FC0DEAD;
 };
 

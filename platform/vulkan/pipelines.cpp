@@ -30,7 +30,8 @@ constexpr Need needs_table[] = {
     {ModuleNeeds::int8, "int8", [](const Caps& c) { return c.int8; }},
     {ModuleNeeds::storage8, "storage8", [](const Caps& c) { return c.storage8; }},
     {ModuleNeeds::int_dot, "int_dot", [](const Caps& c) { return c.int_dot; }},
-    {ModuleNeeds::cooperative_matrix, "cooperative matrices", [](const Caps&) { return false; }},
+    {ModuleNeeds::cooperative_matrix, "cooperative matrices",
+     [](const Caps& c) { return c.cooperative_matrix; }},
     {ModuleNeeds::bfloat16, "bfloat16", [](const Caps& c) { return c.bfloat16; }},
     {ModuleNeeds::vulkan_memory_model, "vulkan_memory_model",
      [](const Caps& c) { return c.vulkan_memory_model; }},
@@ -129,6 +130,7 @@ struct Pipelines::Impl {
     VkShaderModule shader(std::span<const uint32_t> words);
     VkPipeline compile(const ShaderModule& module, std::span<const Constant> constants, Subgroup subgroup,
                        VkPipelineLayout layout);
+    void report(const Key& key, const Pipeline& pipeline, std::vector<PipelineReport>& reports) const;
 };
 
 void Pipelines::Impl::open_cache() {
@@ -219,6 +221,8 @@ VkPipeline Pipelines::Impl::compile(const ShaderModule& module, std::span<const 
     info.stage.pSpecializationInfo = &specialization;
     if (subgroup.size) info.stage.pNext = &required;
     if (subgroup.full) info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
+    if (device.options().capture_statistics && device.caps().pipeline_statistics)
+        info.flags |= VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
     info.stage.module = shader(fold_switches(module.words, constants));
     VkPipeline pipeline = VK_NULL_HANDLE;
     const auto start = std::chrono::steady_clock::now();
@@ -227,6 +231,52 @@ VkPipeline Pipelines::Impl::compile(const ShaderModule& module, std::span<const 
     fn.vkDestroyShaderModule(device.handle(), info.stage.module, nullptr);
     if (result != VK_SUCCESS) check(result, cat("vkCreateComputePipelines(", module.name, ")").c_str());
     return pipeline;
+}
+
+double number_of(const VkPipelineExecutableStatisticKHR& statistic) {
+    switch (statistic.format) {
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_BOOL32_KHR:
+        return statistic.value.b32;
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR:
+        return double(statistic.value.i64);
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_UINT64_KHR:
+        return double(statistic.value.u64);
+    default:
+        return statistic.value.f64;
+    }
+}
+
+void Pipelines::Impl::report(const Key& key, const Pipeline& pipeline,
+                             std::vector<PipelineReport>& reports) const {
+    auto about = vk_struct<VkPipelineInfoKHR>(VK_STRUCTURE_TYPE_PIPELINE_INFO_KHR);
+    about.pipeline = pipeline.handle;
+    uint32_t count = 0;
+    const auto executables_of = fn.vkGetPipelineExecutablePropertiesKHR;
+    check(executables_of(device.handle(), &about, &count, nullptr), "vkGetPipelineExecutablePropertiesKHR");
+    std::vector executables(count, vk_struct<VkPipelineExecutablePropertiesKHR>(
+                                       VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_PROPERTIES_KHR));
+    check(executables_of(device.handle(), &about, &count, executables.data()),
+          "vkGetPipelineExecutablePropertiesKHR");
+    for (uint32_t i = 0; i < count; ++i) {
+        PipelineReport& made = reports.emplace_back();
+        made.module = key.first->name;
+        for (const auto& [id, value] : key.second) made.constants.push_back({id, value});
+        made.executable = executables[i].name;
+        made.subgroup = executables[i].subgroupSize;
+        auto which = vk_struct<VkPipelineExecutableInfoKHR>(VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR);
+        which.pipeline = pipeline.handle;
+        which.executableIndex = i;
+        uint32_t number = 0;
+        const auto statistics_of = fn.vkGetPipelineExecutableStatisticsKHR;
+        check(statistics_of(device.handle(), &which, &number, nullptr),
+              "vkGetPipelineExecutableStatisticsKHR");
+        std::vector statistics(number, vk_struct<VkPipelineExecutableStatisticKHR>(
+                                           VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR));
+        check(statistics_of(device.handle(), &which, &number, statistics.data()),
+              "vkGetPipelineExecutableStatisticsKHR");
+        for (const auto& statistic : statistics)
+            made.statistics.emplace_back(statistic.name, number_of(statistic));
+    }
 }
 
 Pipelines::Pipelines(Device& device) : impl_(std::make_unique<Impl>(device)) {}
@@ -245,6 +295,15 @@ const Pipeline& Pipelines::get(const ShaderModule& module, std::span<const Const
     const VkPipeline handle = impl_->compile(module, constants, subgroup, layout.pipeline);
     return impl_->pipelines.emplace(std::move(key), Pipeline{handle, layout.pipeline, layout.set, &module})
         .first->second;
+}
+
+std::vector<PipelineReport> Pipelines::reports() const {
+    std::vector<PipelineReport> reports;
+    if (!impl_->device.options().capture_statistics || !impl_->device.caps().pipeline_statistics)
+        return reports;
+    const std::lock_guard lock(impl_->mutex);
+    for (const auto& [key, pipeline] : impl_->pipelines) impl_->report(key, pipeline, reports);
+    return reports;
 }
 
 size_t Pipelines::created() const {

@@ -7,6 +7,7 @@
 
 #include <initializer_list>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace scoria::vk {
@@ -29,6 +30,16 @@ struct Pipeline {
     const ShaderModule* module = nullptr;
 };
 
+/// What a driver's compiler says of one executable of a pipeline (VK_KHR_pipeline_executable_properties),
+/// under its own names: "VGPRs", "Spilled SGPRs", "Instruction Count" ...
+struct PipelineReport {
+    std::string module;
+    std::vector<Constant> constants;
+    std::string executable;  // as the driver calls it; some make several, by subgroup size
+    uint32_t subgroup = 0;
+    std::vector<std::pair<std::string, double>> statistics;
+};
+
 class Pipelines {
   public:
     explicit Pipelines(Device& device);
@@ -46,6 +57,8 @@ class Pipelines {
         return get(module, std::span(constants.begin(), constants.size()));
     }
 
+    /// Of all pipelines so far; empty without DeviceOptions::capture_statistics or caps.pipeline_statistics.
+    std::vector<PipelineReport> reports() const;
     size_t created() const;  // pipelines so far
     double seconds_compiling() const;
     void

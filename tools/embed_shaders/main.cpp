@@ -11,6 +11,7 @@
 #include <iostream>
 #include <iterator>
 #include <map>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -85,6 +86,36 @@ std::vector<uint32_t> read_words(const std::string& path) {
     return words;
 }
 
+// SPIRV-Cross of most distributions cannot parse cooperative matrices, and an interface holds none: the
+// module without function bodies, matrix types and what is made of them. Opcodes by number, as above.
+std::vector<uint32_t> interface_of(const std::vector<uint32_t>& words) {
+    constexpr uint32_t type_matrix = 4456, function = 54, type_array = 28, type_pointer = 32,
+                       type_function = 33;
+    // Constants name their type first, types themselves.
+    constexpr uint32_t constants[] = {43, 44, 46, 50, 51, 52};
+    std::set<uint32_t> dropped;  // ids
+    std::vector<uint32_t> kept(words.begin(), words.begin() + 5);
+    for (size_t at = 5; at < words.size();) {
+        const uint32_t count = words[at] >> 16, opcode = words[at] & 0xFFFF;
+        if (count == 0 || at + count > words.size()) throw std::runtime_error("malformed SPIR-V");
+        if (opcode == function) break;
+        const auto uses = [&](size_t first) {
+            return std::any_of(words.begin() + long(at + first), words.begin() + long(at + count),
+                               [&](uint32_t word) { return dropped.contains(word); });
+        };
+        const bool constant = std::ranges::find(constants, opcode) != std::end(constants);
+        if (opcode == type_matrix || (opcode == type_pointer && dropped.contains(words[at + 3])) ||
+            (opcode == type_array && dropped.contains(words[at + 2])) || (opcode == type_function && uses(2)))
+            dropped.insert(words[at + 1]);
+        else if (constant && dropped.contains(words[at + 1]))
+            dropped.insert(words[at + 2]);
+        else
+            kept.insert(kept.end(), words.begin() + long(at), words.begin() + long(at + count));
+        at += count;
+    }
+    return kept;
+}
+
 // Several blocks may share a binding (one buffer seen as words and as vectors): accesses add up.
 std::vector<Access> reflect_bindings(const spirv_cross::Compiler& compiler,
                                      const spirv_cross::ShaderResources& resources) {
@@ -128,7 +159,8 @@ ModuleNeeds reflect_needs(const spirv_cross::Compiler& compiler, ModuleNeeds all
 
 Module reflect(const std::string& name, const std::string& path, ModuleNeeds allowed) {
     Module module{.name = name, .words = read_words(path), .bindings = {}, .constant_ids = {}};
-    const spirv_cross::Compiler compiler(module.words);
+    const spirv_cross::Compiler compiler(
+        has(allowed, ModuleNeeds::cooperative_matrix) ? interface_of(module.words) : module.words);
     const spirv_cross::ShaderResources resources = compiler.get_shader_resources();
     if (!resources.uniform_buffers.empty() || !resources.storage_images.empty() ||
         !resources.sampled_images.empty() || !resources.separate_images.empty() ||

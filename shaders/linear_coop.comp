@@ -1,0 +1,146 @@
+// out = W x for many tokens on matrix units (VK_KHR_cooperative_matrix): float16 operands, float32 sums. x comes
+// from linear_pack.comp. A workgroup makes a tile of TILE_ROWS x TILE_TOKENS, going through the columns a block
+// (32) at a time; both operands pass through shared memory, W dequantised on the way. A subgroup holds
+// PART_ROWS x PART_TOKENS of the sums as matrices of M x N.
+//
+// Rows stand in the tile as in a row group (weight_planes.h): even ones first. The next block is loaded into
+// registers before the products of the current one, so that its latency hides behind them. Two barriers a block.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_cooperative_matrix : require
+#include "grid.glsl"
+#include "linear.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 1) const uint SG_SIZE = 32;
+layout(constant_id = LINEAR_M) const uint M = 16;
+layout(constant_id = LINEAR_N) const uint N = 16;
+layout(constant_id = LINEAR_K) const uint K = 16;
+layout(constant_id = LINEAR_COOP_ROWS) const uint TILE_ROWS = 64;
+layout(constant_id = LINEAR_COOP_TOKENS) const uint TILE_TOKENS = 64;
+layout(constant_id = LINEAR_PART_ROWS) const uint PART_ROWS = 32;
+layout(constant_id = LINEAR_PART_TOKENS) const uint PART_TOKENS = 32;
+
+layout(set = 0, binding = 1) readonly buffer Packed { uvec4 x_halves[]; };
+
+const uint GROUP = WEIGHT_GROUP_ROWS;
+const uint CHUNKS = WEIGHT_BLOCK / 8;      // of 8 columns: 16 bytes of halves
+const uint PITCH = CHUNKS + 1;             // uvec4s of a row in shared memory; odd, so rows lie on other banks
+const uint W_LOADS = TILE_ROWS * CHUNKS / gl_WorkGroupSize.x;
+const uint X_LOADS = TILE_TOKENS * CHUNKS / gl_WorkGroupSize.x;
+const uint PARTS_ACROSS = TILE_ROWS / PART_ROWS;  // subgroups side by side along the rows
+const uint ROW_MATRICES = PART_ROWS / M, TOKEN_MATRICES = PART_TOKENS / N;
+const uint STAGE = GROUP * N;  // floats of a row group's sums
+
+shared uvec4 w_tile[TILE_ROWS * PITCH];    // [slot][chunk]
+shared uvec4 x_tile[TILE_TOKENS * PITCH];  // [token][chunk]
+shared float stage[gl_WorkGroupSize.x / SG_SIZE * STAGE];
+
+uvec4 packed_halves(vec4 lo, vec4 hi) {
+    return uvec4(packFloat2x16(f16vec2(lo.xy)), packFloat2x16(f16vec2(lo.zw)), packFloat2x16(f16vec2(hi.xy)),
+                 packFloat2x16(f16vec2(hi.zw)));
+}
+
+// Load `i` of a lane takes one chunk of one row: sixteen neighbouring lanes take a group's rows.
+void w_place(uint i, out uint slot, out uint chunk, out uint group) {
+    const uint item = i * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
+    slot = item % GROUP;
+    chunk = item / GROUP % CHUNKS;
+    group = item / (GROUP * CHUNKS);
+}
+
+void load_block(uint row0, uint token0, uint block, uint blocks, out uvec4 w_next[W_LOADS],
+                out uvec4 x_next[X_LOADS]) {
+    [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
+        uint slot, chunk, group;
+        w_place(i, slot, chunk, group);
+        const uint cell = min(row0 / GROUP + group, (push.rows - 1) / GROUP) * blocks + block;
+        vec4 lo, hi;
+        weight_codes(cell, slot, chunk, lo, hi);
+        const Affine affine = weight_affine(cell, slot, chunk);
+        w_next[i] = packed_halves(weight_values(lo, affine), weight_values(hi, affine));
+    }
+    [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
+        const uint item = i * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
+        const uint token = min(token0 + item / CHUNKS, push.tokens - 1);
+        x_next[i] = x_halves[(token * blocks + block) * CHUNKS + item % CHUNKS];
+    }
+}
+
+void store_block(uvec4 w_next[W_LOADS], uvec4 x_next[X_LOADS]) {
+    [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
+        uint slot, chunk, group;
+        w_place(i, slot, chunk, group);
+        w_tile[(group * GROUP + slot) * PITCH + chunk] = w_next[i];
+    }
+    [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
+        const uint item = i * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
+        x_tile[item / CHUNKS * PITCH + item % CHUNKS] = x_next[i];
+    }
+}
+
+void main() {
+    const uint token_tiles = (push.tokens + TILE_TOKENS - 1) / TILE_TOKENS;
+    const uint row0 = group_index() / token_tiles * TILE_ROWS;
+    const uint token0 = group_index() % token_tiles * TILE_TOKENS;
+    if (row0 >= push.rows) return;
+    const uint blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
+    const uint part_row = gl_SubgroupID % PARTS_ACROSS * PART_ROWS;
+    const uint part_token = gl_SubgroupID / PARTS_ACROSS * PART_TOKENS;
+
+    coopmat<float, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator> sums[ROW_MATRICES * TOKEN_MATRICES];
+    [[unroll]] for (uint i = 0; i < ROW_MATRICES * TOKEN_MATRICES; ++i) {
+        sums[i] = coopmat<float, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator>(0.0);
+    }
+    uvec4 w_next[W_LOADS], x_next[X_LOADS];
+    load_block(row0, token0, 0, blocks, w_next, x_next);
+    for (uint block = 0; block < blocks; ++block) {
+        barrier();
+        store_block(w_next, x_next);
+        barrier();
+        load_block(row0, token0, min(block + 1, blocks - 1), blocks, w_next, x_next);
+        [[unroll]] for (uint k = 0; k < WEIGHT_BLOCK; k += K) {
+            coopmat<float16_t, gl_ScopeSubgroup, M, K, gl_MatrixUseA> w[ROW_MATRICES];
+            [[unroll]] for (uint m = 0; m < ROW_MATRICES; ++m) {
+                coopMatLoad(w[m], w_tile, (part_row + m * M) * PITCH + k / 8, PITCH, gl_CooperativeMatrixLayoutRowMajor);
+            }
+            [[unroll]] for (uint n = 0; n < TOKEN_MATRICES; ++n) {
+                coopmat<float16_t, gl_ScopeSubgroup, K, N, gl_MatrixUseB> x;
+                coopMatLoad(x, x_tile, (part_token + n * N) * PITCH + k / 8, PITCH,
+                            gl_CooperativeMatrixLayoutColumnMajor);
+                [[unroll]] for (uint m = 0; m < ROW_MATRICES; ++m) {
+                    sums[m * TOKEN_MATRICES + n] = coopMatMulAdd(w[m], x, sums[m * TOKEN_MATRICES + n]);
+                }
+            }
+        }
+    }
+
+    // A row group at a time through shared memory of the subgroup's own: [token][slot].
+    const uint mine = gl_SubgroupID * STAGE;
+    [[unroll]] for (uint g = 0; g < PART_ROWS / GROUP; ++g) {
+        [[unroll]] for (uint n = 0; n < TOKEN_MATRICES; ++n) {
+            [[unroll]] for (uint m = 0; m < GROUP / M; ++m) {
+                coopMatStore(sums[(g * (GROUP / M) + m) * TOKEN_MATRICES + n], stage, mine + m * M, GROUP,
+                             gl_CooperativeMatrixLayoutColumnMajor);
+            }
+            controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared,
+                           gl_SemanticsAcquireRelease);
+            [[unroll]] for (uint i = 0; i < WEIGHT_GROUP_PAIRS * N; i += SG_SIZE) {
+                const uint item = i + gl_SubgroupInvocationID;
+                const uint at = item / WEIGHT_GROUP_PAIRS, slot = item % WEIGHT_GROUP_PAIRS;
+                const uint token = token0 + part_token + n * N + at;
+                const uint row = row0 + part_row + g * GROUP + 2 * slot;
+                const float power = x[push.x_first + min(token, push.tokens - 1)];
+                const vec2 sum = vec2(stage[mine + at * GROUP + slot], stage[mine + at * GROUP + slot + WEIGHT_GROUP_PAIRS]);
+                store_pair(token, row / 2, vec2(load_bias(row), load_bias(row + 1)) + power * sum,
+                           row < push.rows && token < push.tokens);
+            }
+            controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared,
+                           gl_SemanticsAcquireRelease);
+        }
+    }
+}
