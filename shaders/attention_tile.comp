@@ -60,9 +60,10 @@ void load_values(uint values, uint chunk, uint count) {
     }
 }
 
-// sums[row][column] += row_tile[step][row] * key_tile[step][column] over all steps
-void multiply(inout float sums[LANE_ROWS * LANE_KEYS], uint steps) {
-    for (uint step = 0; step < steps; ++step) {
+// sums[row][column] += row_tile[step][row] * key_tile[step][column] over all 32 steps. Compilers that unroll it whole
+// load everything first and spill (tools/gates).
+void multiply(inout float sums[LANE_ROWS * LANE_KEYS]) {
+    [[dont_unroll]] for (uint step = 0; step < DIMS; ++step) {
         float a[LANE_ROWS], b[LANE_KEYS];
         [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) a[i] = row_tile[step * ROW_PITCH + first_row() + i];
         [[unroll]] for (uint j = 0; j < LANE_KEYS; ++j) b[j] = key_tile[step * KEY_PITCH + key_lane() * LANE_KEYS + j];
@@ -131,7 +132,7 @@ void attend(uvec2 run, uint row0, uint kv_head, uint block, uint key0, uint coun
         load_queries(row0, kv_head, c);
         load_keys(kv_keys(block, kv_head, push.kv_heads, HEAD_WORDS), c);
         barrier();
-        multiply(scores, DIMS);
+        multiply(scores);
     }
     soften(scores, run, row0, kv_head, key0);
     [[unroll]] for (uint c = 0; c < CHUNKS; ++c) {
@@ -140,7 +141,7 @@ void attend(uvec2 run, uint row0, uint kv_head, uint block, uint key0, uint coun
         barrier();
         float part[LANE_ROWS * LANE_KEYS];
         [[unroll]] for (uint i = 0; i < LANE_ROWS * LANE_KEYS; ++i) part[i] = total[c * LANE_ROWS * LANE_KEYS + i];
-        multiply(part, KEYS);
+        multiply(part);
         [[unroll]] for (uint i = 0; i < LANE_ROWS * LANE_KEYS; ++i) total[c * LANE_ROWS * LANE_KEYS + i] = part[i];
     }
 }

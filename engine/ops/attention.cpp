@@ -35,7 +35,8 @@ std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const Att
     if (many && !caps.is_cpu()) variants.push_back(tile);
     for (const KernelVariant& base :
          subgroup_variants(caps, Shader::attention_vec_sg, Shader::attention_vec, 64, true)) {
-        const uint32_t queries = rows == 1 ? 1 : rows == 2 ? 2 : 4;
+        const uint32_t most = caps.small_register_file() ? 2 : 4;
+        const uint32_t queries = uint32_t(std::min<uint64_t>(rows == 3 ? 4 : rows, most));
         variants.push_back({base, queries, splits_for(caps, shape, queries)});
     }
     if (many && caps.is_cpu()) variants.push_back(tile);

@@ -51,10 +51,6 @@ constexpr CoopTile coop_tiles[] = {{128, 128, 64, 64}, {128, 64, 32, 16}, {64, 6
 uint32_t lane_words(const vk::Caps& caps) {
     return caps.vendor_id == vk::vendor_intel ? 3 * caps.matrix_subgroup : 192;
 }
-bool small_register_file(const vk::Caps& caps) {
-    return caps.vendor_id == vk::vendor_intel && caps.subgroup_min < 16;
-}
-
 LinearVariant coop(const vk::Caps& caps, const CoopTile& tile) {
     const uint32_t subgroups = tile.rows / tile.part_rows * (tile.tokens / tile.part_tokens);
     return {.shader = Shader::linear_coop,
@@ -156,7 +152,7 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
                                         : Shader::linear_vec_sg;
     // A CPU driver pays for each pipeline with a fifth of a second of compiling: one token, or four at a
     // time.
-    const uint32_t most = caps.is_cpu() || small_register_file(caps) ? 4 : 8;
+    const uint32_t most = caps.is_cpu() || caps.small_register_file() ? 4 : 8;
     const uint32_t few = caps.is_cpu() ? most : std::min(std::bit_ceil(shape.tokens), most);
     const uint32_t lane_tokens = shape.tokens == 1 ? 1 : few;
     // Two pairs share each load of x; a GPU rather has more subgroups.

@@ -19,6 +19,8 @@ struct Caps {
     DeviceType type = DeviceType::other;
     std::array<uint8_t, 16> pipeline_cache_uuid{}, device_uuid{}, driver_uuid{};
     bool is_cpu() const { return type == DeviceType::cpu; }
+    /// 64 words a lane (Intel before Xe2): kernels that hold more there spill.
+    bool small_register_file() const { return vendor_id == vendor_intel && subgroup_min < 16; }
 
     // limits; bytes where not said
     uint64_t max_storage_range = 128ull << 20;  // maxStorageBufferRange
