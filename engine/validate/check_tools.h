@@ -25,13 +25,14 @@ void run_variants(CheckContext& context, const char* op, const std::string& shap
                   std::span<const double> expected, uint32_t cols, const Bounds& bounds,
                   const Record& record) {
     for (const auto& variant : variants) {
-        const CheckContext::Output output = context.output(uint32_t(expected.size()));
-        context.run([&](OpContext& ops) {
-            record(ops, output.matrix(uint32_t(expected.size() / cols), cols), variant);
-        });
-        std::string sentinel_error;
-        const std::vector<float> actual = context.download(output, sentinel_error);
-        context.compare(op, variant.name, shape, expected, actual, cols, bounds, sentinel_error);
+        std::string error;
+        const std::vector<float> actual = context.run_twice(
+            uint32_t(expected.size()),
+            [&](OpContext& ops, const CheckContext::Output& output) {
+                record(ops, output.matrix(uint32_t(expected.size() / cols), cols), variant);
+            },
+            error);
+        context.compare(op, variant.name, shape, expected, actual, cols, bounds, error);
     }
 }
 
