@@ -2,6 +2,7 @@
 #include "common.h"
 #include "io.h"
 #include "messages.h"
+#include "validate_shader.h"
 #include "verbs.h"
 
 #include "file.h"
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <tuple>
 
@@ -24,6 +26,7 @@ struct ValidateOptions {
     bool quick = false, full = false;
     double soak = 0;  // seconds
     uint64_t seed = 1;
+    ShaderOptions shader;
 };
 
 std::string op_names() {
@@ -99,6 +102,23 @@ validate::Run validate_device(const vk::DeviceOptions& device_options, const Val
     return run;
 }
 
+/// One run on the device that was asked for, or one on each.
+std::vector<validate::Run> on_devices(const Common& common,
+                                      const std::function<validate::Run(const vk::DeviceOptions&)>& run) {
+    if (common.device != "all") return {run(device_options(common))};
+    std::vector<validate::Run> runs;
+    const std::vector<vk::ListedDevice> devices = vk::list_devices();
+    for (size_t i = 0; i < devices.size(); ++i) {
+        vk::DeviceOptions one = device_options(common);
+        one.select = cat(i);
+        if (devices[i].unusable.empty())
+            runs.push_back(run(one));
+        else
+            note("left out: ", devices[i].caps.name, ": ", devices[i].unusable);
+    }
+    return runs;
+}
+
 /// Writes the reports that were asked for; returns the exit code.
 int report(std::span<const validate::Run> runs, nlohmann::ordered_json facts, const ValidateOptions& options,
            const Common& common) {
@@ -134,21 +154,16 @@ int validate_ops(const ValidateOptions& options, const Common& common) {
         }))
         fail(Status::bad_argument, "validate", "expected --op to be one of {", op_names(), "}, got '",
              options.op, "'");
-    std::vector<validate::Run> runs;
-    if (common.device == "all") {
-        const std::vector<vk::ListedDevice> devices = vk::list_devices();
-        for (size_t i = 0; i < devices.size(); ++i) {
-            vk::DeviceOptions one = device_options(common);
-            one.select = cat(i);
-            if (devices[i].unusable.empty())
-                runs.push_back(validate_device(one, options, common));
-            else
-                note("left out: ", devices[i].caps.name, ": ", devices[i].unusable);
-        }
-    } else {
-        runs.push_back(validate_device(device_options(common), options, common));
-    }
+    const std::vector<validate::Run> runs = on_devices(
+        common, [&](const vk::DeviceOptions& device) { return validate_device(device, options, common); });
     return report(runs, {{"tier", options.full ? "full" : "quick"}, {"seed", options.seed}}, options, common);
+}
+
+int validate_own(const ValidateOptions& options, const Common& common) {
+    const std::vector<validate::Run> runs = on_devices(common, [&](const vk::DeviceOptions& device) {
+        return validate_shader(options.shader, options.seed, !options.html.empty(), device);
+    });
+    return report(runs, {{"seed", options.seed}}, options, common);
 }
 
 std::vector<TokenId> check_ids(const Model& model, const ValidateOptions& options) {
@@ -191,12 +206,14 @@ Action define_validate(CLI::App& app, const Common& common) {
         ->default_str("-");
     app.add_option("--html", options->html, "writes the report as a page with tables and pictures of errors");
     app.add_option("--seed", options->seed, "seed of the inputs (default: 1)");
+    add_shader_flags(app, options->shader);
     app.add_option("--ids", options->ids, "tokens for -m, e.g. 1,2,3 (default: seven)");
     app.add_option("-p,--prompt", options->text, "text for -m instead of --ids");
     app.footer("--device all puts every device's results side by side. With -m the whole model runs on the "
                "device and in the reference, and every stored tensor is "
                "compared.");
     return [options, &common] {
+        if (!options->shader.shader.empty()) return validate_own(*options, common);
         return common.model.empty() ? validate_ops(*options, common) : validate_model(*options, common);
     };
 }
