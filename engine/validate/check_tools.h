@@ -2,7 +2,9 @@
 #pragma once
 
 #include "check.h"
+#include "ops/kernel_variant.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace scoria::validate {
@@ -17,6 +19,25 @@ inline std::vector<double> doubles(std::span<const float> values) { return {valu
 inline Bounds bounds_of(double units, double roundoff = unit_roundoff) {
     const double typical = units * roundoff;
     return {typical * typical, 2 * typical, 8 * typical};
+}
+
+/// The variants that `of` lists for this device and, on a CPU driver, where a workgroup is one subgroup,
+/// those that a GPU of the same features would get: what goes wrong between subgroups is seen there, too.
+inline std::vector<KernelVariant> proven_variants(const vk::Caps& caps,
+                                                  std::vector<KernelVariant> (*of)(const vk::Caps&)) {
+    std::vector<KernelVariant> variants = of(caps);
+    if (!caps.is_cpu()) return variants;
+    vk::Caps gpu = caps;
+    gpu.type = vk::DeviceType::discrete;
+    for (KernelVariant wide : of(gpu)) {
+        const auto same = [&](const KernelVariant& v) {
+            return v.shader == wide.shader && v.workgroup == wide.workgroup;
+        };
+        if (std::ranges::any_of(variants, same)) continue;
+        wide.name = "subgroups";
+        variants.push_back(wide);
+    }
+    return variants;
 }
 
 /// Runs `record` on every variant of a case and compares its output.

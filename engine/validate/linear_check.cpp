@@ -14,6 +14,7 @@ struct Case {
     uint32_t shard_rows = 0;
     Tier tier = Tier::quick;
     bool activate = false;  // also scales
+    bool nan = false;       // in token 1, which then is NaN, and no other
 };
 
 constexpr Case cases[] = {
@@ -27,6 +28,7 @@ constexpr Case cases[] = {
     {67, 98, 64, true, false, false, true, false, 50},
     {1, 64, 96, true, true, false, false, false, 0, Tier::quick, true},
     {70, 64, 96, true, false, false, false, false, 0, Tier::quick, true},
+    {5, 64, 96, true, true, false, false, false, 0, Tier::quick, false, true},
     {300, 4096, 32},  // 76,800 groups at one token and 16 rows each: the grid folds
     {1, 70000, 64, false, false, false, false, false, 0, Tier::full},
     {128, 1536, 576, false, true, true, false, false, 0, Tier::full},
@@ -54,7 +56,7 @@ std::string shape_of(const Case& c, TensorType type) {
     return cat(tensor_type_info(type).name, " rows ", c.rows, " cols ", c.cols, " tokens ", c.tokens,
                c.bias ? " bias" : "", c.residual ? c.in_place ? " residual in place" : " residual" : "",
                c.glu ? " glu" : "", c.activate ? " activated" : "", c.strided ? " strided" : "",
-               c.shard_rows ? " sharded" : "");
+               c.shard_rows ? " sharded" : "", c.nan ? " NaN" : "");
 }
 
 float scale_of(const Case& c) { return c.activate ? 0.7f : 1; }
@@ -87,6 +89,7 @@ Inputs inputs_for(const Case& c, const CheckWeight& weight, uint64_t seed) {
               {},
               {},
               c.glu ? c.rows / 2 : c.rows};
+    if (c.nan) in.x[c.cols + c.cols / 2] = std::nanf("");
     const size_t outputs = size_t(c.tokens) * in.out_cols;
     in.residual = random_floats(outputs, seed + 3);
     const std::vector<double> x(in.x.begin(), in.x.end());
