@@ -2,9 +2,11 @@
 #pragma once
 
 #include "check.h"
+#include "fail.h"
 #include "ops/kernel_variant.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace scoria::validate {
@@ -40,19 +42,29 @@ inline std::vector<KernelVariant> proven_variants(const vk::Caps& caps,
     return variants;
 }
 
-/// Runs `record` on every variant of a case and compares its output.
+/// Runs `record` on every variant of a case and compares its output, whose rows are neither aligned nor side
+/// by side: what lies between them must stay.
 template <class Variants, class Record>
 void run_variants(CheckContext& context, const char* op, const std::string& shape, const Variants& variants,
                   std::span<const double> expected, uint32_t cols, const Bounds& bounds,
                   const Record& record) {
     for (const auto& variant : variants) {
+        constexpr uint32_t before = 1, between = 3;
+        const uint32_t rows = uint32_t(expected.size() / cols), stride = cols + between;
         std::string error;
-        const std::vector<float> actual = context.run_twice(
-            uint32_t(expected.size()),
+        const std::vector<float> words = context.run_twice(
+            before + rows * stride,
             [&](OpContext& ops, const CheckContext::Output& output) {
-                record(ops, output.matrix(uint32_t(expected.size() / cols), cols), variant);
+                record(ops, Matrix{output.buffer.view(), rows, cols, stride, output.first + before}, variant);
             },
             error);
+        std::vector<float> actual;
+        for (uint32_t i = 0; i < words.size(); ++i) {
+            const bool inside = i >= before && (i - before) % stride < cols;
+            if (inside) actual.push_back(words[i]);
+            if (!inside && error.empty() && std::bit_cast<uint32_t>(words[i]) != unwritten_word)
+                error = cat("word ", i, " between rows of ", cols, " was overwritten");
+        }
         context.compare(op, variant.name, shape, expected, actual, cols, bounds, error);
     }
 }

@@ -288,14 +288,18 @@ void check_draws(CheckContext& context) {
         // What a draw does not change stays one distribution.
         const bool changes = c.options.repetition_window > 0 || c.options.mirostat_tau > 0 ||
                              (c.options.xtc_probability > 0 && c.options.xtc_probability < 1);
+        std::vector<uint32_t>
+            wanted;  // the reference's draws; the same for all variants if earlier ones do not count
         for (const KernelVariant& variant : proven_variants(context.caps(), sample_variants)) {
             const Drawn drawn = draw(context, variant, logits, c.options, {}, c.count);
             std::vector<uint32_t> recent;
             uint32_t different = 0;
             double mu = 2 * double(c.options.mirostat_tau);
             for (uint32_t i = 0; i < c.count; ++i) {
-                different +=
-                    reference::sample(values, c.options, recent, first_position + i, mu) != drawn.tokens[i];
+                if (c.options.repetition_window > 0 || c.options.mirostat_tau > 0) wanted.resize(i);
+                if (wanted.size() == i)
+                    wanted.push_back(reference::sample(values, c.options, recent, first_position + i, mu));
+                different += wanted[i] != drawn.tokens[i];
                 recent.push_back(drawn.tokens[i]);
             }
             std::string detail;
