@@ -18,7 +18,9 @@ float combined(float x, float y) {
     if (KIND == BINARY_ADD) return x + push.value * y;
     if (KIND == BINARY_GATE) return x * sigmoid(y);
     if (KIND == BINARY_GLU) return activated(x, ACTIVATION) * y;
-    const float gate = min(x, push.value);  // BINARY_GLU_CLAMPED
+    // BINARY_GLU_CLAMPED: the bounds must not hide NaN.
+    if (is_nan(x) || is_nan(y)) return x * y;
+    const float gate = min(x, push.value);
     return (clamp(y, -push.value, push.value) + 1.0) * gate * sigmoid(push.slope * gate);
 }
 

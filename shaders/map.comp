@@ -15,7 +15,8 @@ layout(push_constant) uniform Push { MapPush push; };
 
 float mapped(float value) {
     if (KIND == MAP_SCALE) return push.value * value;
-    if (KIND == MAP_CLAMP) return is_nan(value) ? value : clamp(value, -push.value, push.value);
+    if (KIND != MAP_SCALE && KIND != MAP_ACTIVATE && is_nan(value)) return value;  // a bound must not hide it
+    if (KIND == MAP_CLAMP) return clamp(value, -push.value, push.value);
     if (KIND == MAP_SOFT_CAP) return push.value * tanh_safe(value / push.value);
     return activated(value, ACTIVATION);
 }

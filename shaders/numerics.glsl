@@ -18,6 +18,13 @@ float from_sort_key(uint key) { return uintBitsToFloat((key & 0x80000000u) != 0 
 // Below -87.3 e^x leaves the normal floats: a zero there is within every bound.
 float exp_safe(float value) { return value < -87.0 ? 0.0 : exp(min(value, 88.0)); }
 
+// log(1 + e) for e in [0, 1] as 2 artanh(e / (2 + e)): 1 + e would lose the low bits of a small e.
+float log1p_safe(float e) {
+    const float s = e / (2.0 + e), t = s * s;
+    const float series = 1.0 / 7.0 + t * (1.0 / 9.0 + t * (1.0 / 11.0 + t * (1.0 / 13.0)));
+    return 2.0 * s * (1.0 + t * (1.0 / 3.0 + t * (1.0 / 5.0 + t * series)));
+}
+
 float log_positive(float value) { return log(max(value, 1.17549435e-38)); }
 
 float sigmoid(float value) { return 1.0 / (1.0 + exp_safe(-value)); }
@@ -85,10 +92,7 @@ float activated(float value, uint activation) {
     case ACTIVATION_SIGMOID: return sigmoid(value);
     case ACTIVATION_ELU: return value > 0.0 ? value : expm1_safe(value);
     case ACTIVATION_SELU: return 1.05070099 * (value > 0.0 ? value : 1.67326324 * expm1_safe(value));
-    case ACTIVATION_SOFTPLUS: {
-        const float e = exp_safe(-abs(value));
-        return max(value, 0.0) + (e < 0.01 ? e * (1.0 - e * (0.5 - e / 3.0)) : log(1.0 + e));
-    }
+    case ACTIVATION_SOFTPLUS: return max(value, 0.0) + log1p_safe(exp_safe(-abs(value)));
     case ACTIVATION_TANH: return tanh_safe(value);
     default: return value;
     }

@@ -55,7 +55,7 @@ void add_common_flags(CLI::App& app, Common& common) {
     flag("--validation", common.validation, "enable the Khronos validation layer; its errors are failures");
     flag("--mmap", common.mmap,
          "read weights from a memory map; a file that shrinks meanwhile ends the program (SIGBUS)");
-    flag("--json", common.json, "report as JSON");
+    if (!app.get_option_no_throw("--json")) flag("--json", common.json, "report as JSON");
     flag("--verbose", common.verbose, "say more on stderr");
 }
 

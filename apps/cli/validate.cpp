@@ -3,22 +3,32 @@
 #include "compile_report.h"
 #include "io.h"
 #include "messages.h"
+#include "validate_shader.h"
 #include "verbs.h"
 
+#include "file.h"
 #include "validate/model_check.h"
-#include "validate/report.h"
+#include "validate/report_html.h"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <tuple>
 
 namespace scoria::cli {
 namespace {
 
 struct ValidateOptions {
-    std::string op, tier = "quick", ids, text;
+    std::string op, ids, text, json, html;
+    bool quick = false, full = false;
+    double soak = 0;  // seconds
     uint64_t seed = 1;
     bool compile_only = false;
+    ShaderOptions shader;
 };
 
 std::string op_names() {
@@ -28,53 +38,134 @@ std::string op_names() {
     return names;
 }
 
-std::vector<validate::CheckResult> check_ops(vk::Device& device, const ValidateOptions& options,
-                                             const Common& common) {
-    vk::Pipelines pipelines(device);
-    const validate::Tier tier = options.tier == "full" ? validate::Tier::full : validate::Tier::quick;
-    validate::CheckContext context(device, pipelines, tier, options.seed);
-    bool found = false;
-    for (const validate::OpCheck& check : validate::op_checks()) {
-        if (!options.op.empty() && options.op != check.op) continue;
-        found = true;
-        if (common.verbose) note("checking ", check.op);
+/// What an op throws (a driver that cannot compile a kernel, say) is a result like any other. False when the
+/// device is lost, and with it all that would follow.
+bool run_check(validate::CheckContext& context, const validate::OpCheck& check) {
+    try {
         check.run(context);
+        return true;
+    } catch (const Error& error) {
+        context.results().push_back({.op = check.op, .variant = "-", .shape = "", .detail = error.what()});
+        return error.status() != Status::device_lost;
     }
-    if (!found)
-        fail(Status::bad_argument, "validate", "expected --op to be one of {", op_names(), "}, got '",
-             options.op, "'");
+}
+
+/// Of results of the same case the one that is nearest to its bound, or failed. What has the same name is
+/// told apart by its place among its like.
+void keep_worst(std::vector<validate::CheckResult>& kept, std::vector<validate::CheckResult>&& fresh) {
+    using Name = std::tuple<std::string, std::string, std::string>;
+    std::map<Name, std::vector<size_t>> places;
+    for (size_t i = 0; i < kept.size(); ++i)
+        places[{kept[i].op, kept[i].variant, kept[i].shape}].push_back(i);
+    std::map<Name, size_t> seen;
+    for (validate::CheckResult& result : fresh) {
+        const Name name{result.op, result.variant, result.shape};
+        const std::vector<size_t>& same = places[name];
+        const size_t place = seen[name]++;
+        if (place >= same.size())
+            kept.push_back(std::move(result));
+        else if (validate::CheckResult& before = kept[same[place]];
+                 before.passed && (!result.passed || result.share() > before.share()))
+            before = std::move(result);
+    }
+}
+
+validate::Run validate_device(const vk::DeviceOptions& device_options, const ValidateOptions& options,
+                              const Common& common) {
+    vk::Device device(device_options);
+    note("validating on ", device.caps().name, ", ", device.caps().driver_info);
+    vk::Pipelines pipelines(device);
+    const validate::Tier tier = options.full ? validate::Tier::full : validate::Tier::quick;
+    validate::Run run{validate::device_facts(device), {}};
+    const auto start = std::chrono::steady_clock::now();
+    const auto seconds = [&] {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    uint64_t rounds = 0;
+    bool alive = true;
+    do {
+        validate::CheckContext context(device, pipelines, tier, options.seed + rounds++);
+        context.keep_maps = !options.html.empty();
+        for (const validate::OpCheck& check : validate::op_checks()) {
+            if (!alive || (!options.op.empty() && options.op != check.op)) continue;
+            if (common.verbose) note("checking ", check.op);
+            alive = run_check(context, check);
+        }
+        keep_worst(run.results, std::move(context.results()));
+        if (options.soak > 0)
+            note("round ", rounds, ", ", fixed(seconds(), 0), " s: ", validate::count_failed(run.results),
+                 " failed");
+    } while (alive && seconds() < options.soak);
+    if (options.soak > 0) run.facts["rounds"] = rounds;
+    run.facts["seconds"] = std::round(seconds() * 10) / 10;
     pipelines.save_cache();
-    return std::move(context.results());
+    if (alive && finish(device) != 0 && validate::count_failed(run.results) == 0)
+        run.results.push_back({.op = "device", .variant = "-", .shape = "", .detail = "validation layer"});
+    return run;
 }
 
-/// Prints the report with `facts` of where it was made; returns the exit code.
-int report(std::span<const validate::CheckResult> results, const nlohmann::json& facts,
-           const Common& common) {
-    if (common.json) {
-        nlohmann::json json = validate::report_json(results);
-        json.update(facts);
-        print(json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace), '\n');
-    } else {
-        print(validate::report_table(results, common.verbose));
+/// One run on the device that was asked for, or one on each.
+std::vector<validate::Run> on_devices(const Common& common,
+                                      const std::function<validate::Run(const vk::DeviceOptions&)>& run) {
+    if (common.device != "all") return {run(device_options(common))};
+    std::vector<validate::Run> runs;
+    const std::vector<vk::ListedDevice> devices = vk::list_devices();
+    for (size_t i = 0; i < devices.size(); ++i) {
+        vk::DeviceOptions one = device_options(common);
+        one.select = cat(i);
+        if (devices[i].unusable.empty())
+            runs.push_back(run(one));
+        else
+            note("left out: ", devices[i].caps.name, ": ", devices[i].unusable);
     }
-    write_note(validate::failure_text(results));
-    note(results.size(), " cases, ",
-         std::count_if(results.begin(), results.end(), [](const auto& r) { return !r.passed; }), " failed");
-    return validate::all_passed(results) ? 0 : 1;
+    return runs;
 }
 
-nlohmann::json device_facts(const vk::Device& device) {
-    return {{"device", device.caps().name}, {"driver", device.caps().driver_info}};
+/// Writes the reports that were asked for; returns the exit code.
+int report(std::span<const validate::Run> runs, nlohmann::ordered_json facts, const ValidateOptions& options,
+           const Common& common) {
+    facts.update(validate::build_facts());
+    if (!options.json.empty()) {
+        const std::string json = validate::report_json(runs, facts)
+                                     .dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+        if (options.json == "-")
+            print(json, '\n');
+        else
+            write_file_atomic(options.json, std::as_bytes(std::span(json)));
+    }
+    if (!options.html.empty()) {
+        const std::string html = validate::report_html(runs, facts);
+        write_file_atomic(options.html, std::as_bytes(std::span(html)));
+    }
+    size_t cases = 0, failed = 0;
+    for (const validate::Run& run : runs) {
+        if (options.json != "-" && runs.size() == 1)
+            print(validate::report_table(run.results, common.verbose));
+        write_note(validate::failure_text(run.results));
+        cases += run.results.size();
+        failed += validate::count_failed(run.results);
+    }
+    if (options.json != "-" && runs.size() > 1) print(validate::comparison_table(runs));
+    note(cases, " cases, ", failed, " failed");
+    return failed == 0 ? 0 : 1;
 }
 
 int validate_ops(const ValidateOptions& options, const Common& common) {
-    vk::Device device(device_options(common));
-    note("validating on ", device.caps().name, ", ", device.caps().driver_info);
-    const std::vector<validate::CheckResult> results = check_ops(device, options, common);
-    nlohmann::json facts = device_facts(device);
-    facts["tier"] = options.tier;
-    const int code = report(results, facts, common);
-    return std::max(code, finish(device));
+    if (!options.op.empty() && std::ranges::none_of(validate::op_checks(), [&](const auto& check) {
+            return options.op == check.op;
+        }))
+        fail(Status::bad_argument, "validate", "expected --op to be one of {", op_names(), "}, got '",
+             options.op, "'");
+    const std::vector<validate::Run> runs = on_devices(
+        common, [&](const vk::DeviceOptions& device) { return validate_device(device, options, common); });
+    return report(runs, {{"tier", options.full ? "full" : "quick"}, {"seed", options.seed}}, options, common);
+}
+
+int validate_own(const ValidateOptions& options, const Common& common) {
+    const std::vector<validate::Run> runs = on_devices(common, [&](const vk::DeviceOptions& device) {
+        return validate_shader(options.shader, options.seed, !options.html.empty(), device);
+    });
+    return report(runs, {{"seed", options.seed}}, options, common);
 }
 
 std::vector<TokenId> check_ids(const Model& model, const ValidateOptions& options) {
@@ -92,15 +183,13 @@ int validate_model(const ValidateOptions& options, const Common& common) {
     const EngineOptions flags = engine_options(common);
     const std::unique_ptr<Engine> engine = load_engine(model, flags, common);
     const validate::ModelCheck check = validate::check_model(*engine, ids);
-    nlohmann::json facts = device_facts(engine->device());
-    facts["model"] = model->name;
-    facts["precision"] = precision_name(flags.precision);
-    facts["fused_away"] = check.fused_away;
-    const int code = report(check.ops, facts, common);
-    if (check.first_diverging) {
-        const validate::CheckResult& first = check.ops[*check.first_diverging];
-        note("scoria: the first tensor that diverges: ", first.op, " -> ", first.variant);
-    }
+    validate::Run run{validate::device_facts(engine->device()), check.ops};
+    run.facts["fused_away"] = check.fused_away;
+    if (check.first_diverging) run.facts["first_diverging"] = check.name_of_first();
+    const int code =
+        report(std::span(&run, 1), {{"model", model->name}, {"precision", precision_name(flags.precision)}},
+               options, common);
+    if (check.first_diverging) note("scoria: the first tensor that diverges: ", check.name_of_first());
     if (check.fused_away > 0) note(check.fused_away, " tensors are fused away (--no-fusion stores them)");
     return std::max(code, finish(engine->device()));
 }
@@ -110,17 +199,26 @@ int validate_model(const ValidateOptions& options, const Common& common) {
 Action define_validate(CLI::App& app, const Common& common) {
     auto options = std::make_shared<ValidateOptions>();
     app.add_option("--op", options->op, "only this op");
-    app.add_option("--tier", options->tier, "quick or full (default: quick)")
-        ->check(CLI::IsMember({"quick", "full"}));
+    CLI::Option* quick = app.add_flag("--quick", options->quick, "the telling cases, in seconds (default)");
+    app.add_flag("--full", options->full, "all cases, every type on every variant")->excludes(quick);
+    app.add_option("--soak", options->soak, "repeats with other inputs for so many seconds")
+        ->check(CLI::Range(0.0, 1e7));
+    app.add_option("--json", options->json, "writes the report as JSON to a file, or stdout without one")
+        ->expected(0, 1)
+        ->default_str("-");
+    app.add_option("--html", options->html, "writes the report as a page with tables and pictures of errors");
     app.add_flag("--compile-only", options->compile_only,
                  "only make the pipelines and report what the driver's compiler says of them");
     app.add_option("--seed", options->seed, "seed of the inputs (default: 1)");
+    add_shader_flags(app, options->shader);
     app.add_option("--ids", options->ids, "tokens for -m, e.g. 1,2,3 (default: seven)");
     app.add_option("-p,--prompt", options->text, "text for -m instead of --ids");
-    app.footer("With -m the whole model runs on the device and in the reference, and every stored tensor is "
+    app.footer("--device all puts every device's results side by side. With -m the whole model runs on the "
+               "device and in the reference, and every stored tensor is "
                "compared.");
     return [options, &common] {
         if (options->compile_only) return compile_only(common, options->op);
+        if (!options->shader.shader.empty()) return validate_own(*options, common);
         return common.model.empty() ? validate_ops(*options, common) : validate_model(*options, common);
     };
 }

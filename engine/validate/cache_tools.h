@@ -17,6 +17,8 @@ struct HostCache {
     uint32_t kv_heads, head_dim, blocks;
     std::vector<uint32_t> words;  // all blocks, one after the other
     std::vector<uint32_t> free;   // block ids not owned yet, shuffled
+    std::string stray;            // what a download found overwritten outside of the blocks
+    uint32_t nan_word() const { return type == KvType::f16 ? 0x7E007E00u : 0x7FC0DEADu; }
 
     /// Owns enough blocks for `positions` of each of `sequences`, and half as many nobody owns.
     HostCache(KvType type, uint32_t kv_heads, uint32_t head_dim, uint32_t positions, uint32_t sequences,

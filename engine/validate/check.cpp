@@ -38,7 +38,8 @@ std::vector<float> random_floats(size_t count, uint64_t seed, float sigma) {
 }
 
 CheckContext::CheckContext(vk::Device& device_, vk::Pipelines& pipelines_, Tier tier_, uint64_t seed_)
-    : device(device_), pipelines(pipelines_), tier(tier_), seed(seed_) {}
+    : device(device_), pipelines(pipelines_), tier(tier_), seed(seed_),
+      layer_errors_(device_.validation_errors()) {}
 
 vk::Buffer CheckContext::buffer(std::span<const std::byte> contents) {
     // Kernels read words: an odd tail is padded, an empty buffer holds one.
@@ -95,11 +96,57 @@ std::vector<float> CheckContext::download(const Output& output, std::string& sen
     return values;
 }
 
+std::vector<float> CheckContext::run_twice(uint32_t words,
+                                           const std::function<void(OpContext&, const Output&)>& record,
+                                           std::string& error) {
+    const auto once = [&](std::string& sentinel_error) {
+        const Output made = output(words);
+        run([&](OpContext& ops) { record(ops, made); });
+        return download(made, sentinel_error);
+    };
+    const std::vector<float> first = once(error);
+    if (!error.empty()) return first;
+    const std::vector<float> second = once(error);
+    for (size_t i = 0; i < first.size() && error.empty(); ++i)
+        if (std::bit_cast<uint32_t>(first[i]) != std::bit_cast<uint32_t>(second[i]))
+            error = cat("a second run differs: word ", i, " was ", first[i], ", now ", second[i]);
+    return first;
+}
+
+void CheckContext::keep_map(CheckResult& result, std::span<const double> expected,
+                            std::span<const float> actual, uint32_t cols) {
+    constexpr size_t most_failed_maps = 200;  // of 64 KiB
+    if (!keep_maps || expected.size() != actual.size()) return;
+    if (result.passed) {
+        const auto [worst, first] = worst_of_op_.try_emplace(result.op, results_.size());
+        if (!first) {
+            CheckResult& before = results_[worst->second];
+            if (before.share() >= result.share()) return;
+            before.map = nullptr;
+            worst->second = results_.size();
+        }
+    } else if (++failed_maps_ > most_failed_maps) {
+        return;
+    }
+    result.map = std::make_shared<const ErrorMap>(error_map(expected, actual, cols, result.bounds));
+}
+
 void CheckContext::compare(std::string op, std::string variant, std::string shape,
                            std::span<const double> expected, std::span<const float> actual, uint32_t cols,
                            const Bounds& bounds, std::string sentinel_error) {
-    results_.push_back(compare_values(std::move(op), std::move(variant), std::move(shape), expected, actual,
-                                      cols, bounds, std::move(sentinel_error)));
+    CheckResult result = compare_values(std::move(op), std::move(variant), std::move(shape), expected, actual,
+                                        cols, bounds, std::move(sentinel_error));
+    if (const uint64_t errors = device.validation_errors(); errors > layer_errors_) {
+        const std::vector<std::string> messages = device.validation_messages();
+        result.passed = false;
+        result.detail = cat("the validation layer objects ", errors - layer_errors_, " times",
+                            layer_errors_ < messages.size() ? ": " + messages[layer_errors_] : std::string(),
+                            result.detail.empty() ? "" : "; ", result.detail);
+        layer_errors_ = errors;
+    }
+    keep_map(result, expected, actual, cols);
+    results_.push_back(std::move(result));
+    if (on_result) on_result(results_.back());
 }
 
 }  // namespace scoria::validate

@@ -3,9 +3,13 @@
 // and the benchmark.
 #pragma once
 
+#include "error_map.h"
 #include "ops/op.h"
 
+#include <array>
 #include <functional>
+#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,14 +23,29 @@ enum class Tier : uint8_t { quick, full };  // quick: seconds, on lavapipe too
 /// caller's floor under that scale). Each op derives them from length and type and says how.
 struct Bounds {
     double nmse, worst_row, worst_element;
+    double floor = 0;  // least scale of a row: for sums that cancel, or underflow
 };
+
+/// How far elements lie from the float nearest to what was expected, in units of its last place: [0] counts
+/// equal ones, [k] those at most 2^(k-1) away, the last one those further.
+using UlpHistogram = std::array<uint32_t, 26>;
 
 struct CheckResult {
     std::string op, variant, shape;  // "linear", "vec_sg q4_1 4x8", "rows 1536 cols 576 tokens 3"
     double nmse = 0, worst_row = 0, worst_element = 0;
     Bounds bounds{};
     bool passed = false;
-    std::string detail;  // of a failure: first bad element, expected, actual; NaN; sentinel hit
+    size_t worst_row_at = 0;                      // the row of worst_row
+    size_t row_at = 0, col_at = 0;                // of worst_element, or of the first that cannot be compared
+    double expected_there = 0, actual_there = 0;  // what was wanted and found at [row_at, col_at]
+    UlpHistogram ulps{};
+    uint32_t incomparable = 0;  // elements finite on one side only, or never written
+    std::shared_ptr<const ErrorMap>
+        map;             // of failures and of the worst case per op, if the context keeps them
+    std::string detail;  // of a failure: first bad element, expected, actual; sentinel hit
+
+    /// The largest part of a bound that is used: above 1 in failures, infinite where an error has no measure.
+    double share() const;
 };
 
 /// Outputs start as this NaN: an element that holds it was never written.
@@ -36,6 +55,9 @@ inline constexpr uint32_t unwritten_word = 0x7FC0BEEF;
 CheckResult compare_values(std::string op, std::string variant, std::string shape,
                            std::span<const double> expected, std::span<const float> actual, uint32_t cols,
                            const Bounds& bounds, std::string sentinel_error = {});
+/// Where the errors lie, for a picture of them.
+ErrorMap error_map(std::span<const double> expected, std::span<const float> actual, uint32_t cols,
+                   const Bounds& bounds);
 
 /// What a check runs on. `upload` and `download` move float tensors; buffers made here carry sentinels
 /// before and after the output, checked by `download`.
@@ -46,6 +68,8 @@ class CheckContext {
     vk::Pipelines& pipelines;
     const Tier tier;
     const uint64_t seed;
+    bool keep_maps = false;                             // of errors, for reports with pictures
+    std::function<void(const CheckResult&)> on_result;  // called after each, if set; may throw to stop
 
     const vk::Caps& caps() const { return device.caps(); }
     vk::Buffer buffer(std::span<const std::byte> contents);  // device memory with these bytes
@@ -65,15 +89,25 @@ class CheckContext {
     std::vector<std::byte> download(const vk::View& view);
     /// The output's floats. `sentinel_error` names the first overwritten sentinel, if any.
     std::vector<float> download(const Output& output, std::string& sentinel_error);
+    /// What `record` writes into an output of `words`. It runs twice, each time into a fresh output: `error`
+    /// also says where the second run differs in a bit.
+    std::vector<float> run_twice(uint32_t words, const std::function<void(OpContext&, const Output&)>& record,
+                                 std::string& error);
 
-    /// Compares, row by row of `cols`, and appends to results().
+    /// Compares, row by row of `cols`, and appends to results(). What validation layers said since the last
+    /// result fails this one.
     void compare(std::string op, std::string variant, std::string shape, std::span<const double> expected,
                  std::span<const float> actual, uint32_t cols, const Bounds& bounds,
                  std::string sentinel_error = {});
     std::vector<CheckResult>& results() { return results_; }
 
   private:
+    void keep_map(CheckResult& result, std::span<const double> expected, std::span<const float> actual,
+                  uint32_t cols);
     std::vector<CheckResult> results_;
+    std::map<std::string, size_t> worst_of_op_;  // the passed result that holds the op's map
+    size_t failed_maps_ = 0;
+    uint64_t layer_errors_ = 0;  // seen so far
 };
 
 struct OpCheck {

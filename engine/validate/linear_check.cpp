@@ -14,6 +14,7 @@ struct Case {
     uint32_t shard_rows = 0;
     Tier tier = Tier::quick;
     bool activate = false;  // also scales
+    bool nan = false;       // in token 1, which then is NaN, and no other
 };
 
 constexpr Case cases[] = {
@@ -27,6 +28,7 @@ constexpr Case cases[] = {
     {67, 98, 64, true, false, false, true, false, 50},
     {1, 64, 96, true, true, false, false, false, 0, Tier::quick, true},
     {70, 64, 96, true, false, false, false, false, 0, Tier::quick, true},
+    {5, 64, 96, true, true, false, false, false, 0, Tier::quick, false, true},
     {300, 4096, 32},  // 76,800 groups at one token and 16 rows each: the grid folds
     {1, 70000, 64, false, false, false, false, false, 0, Tier::full},
     {128, 1536, 576, false, true, true, false, false, 0, Tier::full},
@@ -58,7 +60,7 @@ std::string shape_of(const Case& c, TensorType type) {
     return cat(tensor_type_info(type).name, " rows ", c.rows, " cols ", c.cols, " tokens ", c.tokens,
                c.bias ? " bias" : "", c.residual ? c.in_place ? " residual in place" : " residual" : "",
                c.glu ? " glu" : "", c.activate ? " activated" : "", c.strided ? " strided" : "",
-               c.shard_rows ? " sharded" : "");
+               c.shard_rows ? " sharded" : "", c.nan ? " NaN" : "");
 }
 
 float scale_of(const Case& c) { return c.activate ? 0.7f : 1; }
@@ -91,6 +93,7 @@ Inputs inputs_for(const Case& c, const CheckWeight& weight, uint64_t seed) {
               {},
               {},
               c.glu ? c.rows / 2 : c.rows};
+    if (c.nan) in.x[c.cols + c.cols / 2] = std::nanf("");
     const size_t outputs = size_t(c.tokens) * in.out_cols;
     in.residual = random_floats(outputs, seed + 3);
     const std::vector<double> x(in.x.begin(), in.x.end());
@@ -137,30 +140,30 @@ void run_case(CheckContext& context, Case c, TensorType type, size_t most_varian
         if (context.tier == Tier::quick && context.caps().is_cpu() && variant.half_operands() &&
             variant.rows > 32)
             continue;
-        CheckContext::Output output = context.output(uint32_t(residual.words.size()));
-        Matrix out = output.matrix(c.tokens, in.out_cols);
-        out.stride = residual.stride;
-        out.first += residual.first;
         const vk::Buffer operands = context.buffer_of<std::byte>(
             std::vector(linear_operand_bytes(variant, c.tokens, c.cols), std::byte{0x7D}));
-        LinearArgs args{.x = x.matrix(x_buffer, c.tokens, c.cols),
-                        .out = out,
-                        .weight = weight.device,
-                        .bias = c.bias ? &bias : nullptr,
-                        .residual = c.residual ? &residual_matrix : nullptr,
-                        .glu = c.glu,
-                        .activate = c.activate,
-                        .scale = scale_of(c),
-                        .operands = operands.view()};
-        if (c.in_place) args.residual = &args.out;
-        context.run([&](OpContext& op) {
-            if (c.in_place)
+        const auto record = [&](OpContext& op, const CheckContext::Output& output) {
+            Matrix out = output.matrix(c.tokens, in.out_cols);
+            out.stride = residual.stride;
+            out.first += residual.first;
+            LinearArgs args{.x = x.matrix(x_buffer, c.tokens, c.cols),
+                            .out = out,
+                            .weight = weight.device,
+                            .bias = c.bias ? &bias : nullptr,
+                            .residual = c.residual ? &residual_matrix : nullptr,
+                            .glu = c.glu,
+                            .activate = c.activate,
+                            .scale = scale_of(c),
+                            .operands = operands.view()};
+            if (c.in_place) {
+                args.residual = &args.out;
                 op.recorder.copy(residual_buffer.view(0, 4 * residual.words.size()),
                                  output.buffer.view(4ull * output.first, 4 * residual.words.size()));
+            }
             record_linear(op, args, variant);
-        });
+        };
         std::string sentinel;
-        const std::vector<float> words = context.download(output, sentinel);
+        const std::vector<float> words = context.run_twice(uint32_t(residual.words.size()), record, sentinel);
         std::vector<float> actual(in.expected.size());
         for (size_t k = 0; k < actual.size(); ++k)
             actual[k] = words[residual.first + k / in.out_cols * residual.stride + k % in.out_cols];

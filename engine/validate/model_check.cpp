@@ -24,9 +24,17 @@ Bounds model_bounds(Precision precision) {
     return {nmse, row, 8 * row};
 }
 
+std::string ModelCheck::name_of_first() const {
+    if (!first_diverging) return {};
+    const CheckResult& first = ops[*first_diverging];
+    return cat(first.op, " -> ", first.variant, ", tensor ", *first_diverging + 1, " of ", ops.size(),
+               ": NMSE ", first.nmse, " (bound ", first.bounds.nmse, "), ", first.detail);
+}
+
 ModelCheck check_model(const Model& model, std::span<const TokenId> ids, const FetchTensor& fetch,
                        const Bounds& bounds) {
     ModelCheck check;
+    size_t maps = 0;
     const auto observer = [&](const Graph& graph, const Op& op, std::span<const double> expected) {
         const TensorId id = output_of(op);
         const std::vector<float> actual = fetch(id);
@@ -39,7 +47,13 @@ ModelCheck check_model(const Model& model, std::span<const TokenId> ids, const F
         check.ops.push_back(compare_values(kind.substr(0, kind.find(' ')), tensor.name,
                                            cat(expected.size() / tensor.cols, " x ", tensor.cols), expected,
                                            actual, tensor.cols, bounds));
-        if (!check.ops.back().passed && !check.first_diverging) check.first_diverging = check.ops.size() - 1;
+        if (check.ops.back().passed) return;
+        if (!check.first_diverging) check.first_diverging = check.ops.size() - 1;
+        // Where later ops go wrong follows from the first; a few pictures tell how it spreads.
+        constexpr size_t most_maps = 24;
+        if (++maps <= most_maps && expected.size() == actual.size())
+            check.ops.back().map =
+                std::make_shared<const ErrorMap>(error_map(expected, actual, tensor.cols, bounds));
     };
     reference::Executor executor(model);
     if (!model.architecture.encoder.empty()) executor.encode(ids, observer);

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 
 namespace scoria::validate {
 
@@ -19,6 +20,8 @@ struct ModelCheck {
     std::optional<size_t> first_diverging;  // index into ops
     size_t fused_away = 0;                  // tensors that had no value to compare
     bool passed() const { return !first_diverging; }
+    /// "linear -> layer 3 q, tensor 41 of 300: NMSE 2.1e-02 (bound 2.0e-05)"; empty if none diverges.
+    std::string name_of_first() const;
 };
 
 /// Bounds for tensors anywhere in a model: errors of earlier ops are part of them.

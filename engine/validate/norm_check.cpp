@@ -3,6 +3,7 @@
 #include "checks.h"
 #include "fail.h"
 #include "ops/norm.h"
+#include "patterns.h"
 #include "reference/norm.h"
 
 namespace scoria::validate {
@@ -18,6 +19,8 @@ struct Case {
     Parameters parameters = weight_only;
     bool own_weights = false;
     uint32_t extra = 0;  // columns of x's rows that are not part of it
+    Pattern pattern = Pattern::normal;
+    bool nan = false;  // in row 1, which then is NaN, and no other
 };
 constexpr Case cases[] = {
     {1, 576, 576, 1},
@@ -34,6 +37,14 @@ constexpr Case cases[] = {
     {2, 96, 96, 1, layer, none},
     {5, 96, 12, 1, layer, weight_and_bias, true, 3},
     {4, 64, 16, 1, rms, weight_and_bias, true},
+    {3, 300, 300, 1, layer, weight_only, false, 0, Pattern::offset},
+    {3, 300, 300, 1, rms, weight_only, false, 0, Pattern::alternating},
+    {3, 576, 576, 1, rms, weight_only, false, 0, Pattern::spikes},
+    {3, 129, 129, 1, rms, weight_only, false, 0, Pattern::huge},
+    {3, 129, 129, 1, layer, weight_and_bias, false, 0, Pattern::tiny},
+    {2, 96, 96, 1, layer, weight_only, false, 0, Pattern::zeros},
+    {3, 100, 100, 1, rms, weight_only, false, 0, Pattern::normal, true},
+    {3, 100, 100, 1, layer, weight_only, false, 0, Pattern::normal, true},
 };
 
 }  // namespace
@@ -42,7 +53,9 @@ void check_norm(CheckContext& context) {
     constexpr float epsilon = 1e-5f;
     for (const Case& c : cases) {
         const uint32_t stride = c.cols + c.extra, weights = c.own_weights ? c.cols : c.group;
-        const std::vector<float> x = random_floats(size_t(c.rows) * stride + c.extra, context.seed, c.sigma);
+        std::vector<float> x = pattern_floats(c.pattern, size_t(c.rows) * stride + c.extra, context.seed);
+        for (float& value : x) value *= c.sigma;
+        if (c.nan) x[c.extra + stride + c.cols / 2] = NAN;
         const std::vector<float> weight = random_floats(weights, context.seed + 1),
                                  bias = random_floats(weights, context.seed + 2);
         std::vector<double> used, expected(size_t(c.rows) * c.cols);
@@ -68,13 +81,17 @@ void check_norm(CheckContext& context) {
         if (c.parameters != none) args.weight = weight_buffer.view();
         if (c.parameters == weight_and_bias) args.bias = bias_buffer.view();
         // The sum of squares, and of values: sqrt(group) roundings of random sign; then root, division and
-        // two products.
+        // two products. An offset of 1000 beside a deviation of 1 makes the mean's error 1000 times as large.
+        Bounds bounds =
+            bounds_of((4 + 2 * std::sqrt(double(c.group))) * (c.pattern == Pattern::offset ? 1000 : 1));
+        bounds.floor = 1e-35;  // what is smaller may be flushed to zero
         run_variants(context, "norm",
                      cat(c.kind == rms ? "rms" : "layer", " rows ", c.rows, " cols ", c.cols, " group ",
                          c.group, " sigma ", c.sigma, c.parameters == none ? " plain" : "",
-                         c.parameters == weight_and_bias ? " bias" : "", c.own_weights ? " own weights" : ""),
-                     norm_variants(context.caps()), expected, c.cols,
-                     bounds_of(4 + 2 * std::sqrt(double(c.group))),
+                         c.parameters == weight_and_bias ? " bias" : "", c.own_weights ? " own weights" : "",
+                         c.pattern == Pattern::normal ? "" : cat(" ", pattern_name(c.pattern)),
+                         c.nan ? " NaN" : ""),
+                     proven_variants(context.caps(), norm_variants), expected, c.cols, bounds,
                      [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
                          args.out = out;
                          record_norm(ops, args, variant);

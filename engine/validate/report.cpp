@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
+
+#include <sys/utsname.h>
 
 namespace scoria::validate {
 namespace {
@@ -49,29 +52,78 @@ nlohmann::json finite_or_text(double value) {
 
 }  // namespace
 
-std::string report_table(std::span<const CheckResult> results, bool every_case) {
-    // Groups keep the order in which they were first run.
-    std::vector<std::vector<const CheckResult*>> groups;
+size_t count_failed(std::span<const CheckResult> results) {
+    return size_t(std::ranges::count_if(results, [](const CheckResult& result) { return !result.passed; }));
+}
+
+size_t Group::failed() const {
+    return size_t(std::ranges::count_if(results, [](const CheckResult* result) { return !result->passed; }));
+}
+
+const CheckResult& Group::worst() const {
+    return **std::ranges::max_element(results, {}, [](const CheckResult* result) { return result->share(); });
+}
+
+std::vector<Group> group_results(std::span<const CheckResult> results) {
+    std::vector<Group> groups;
+    std::map<std::pair<std::string_view, std::string_view>, size_t> found;
     for (const CheckResult& result : results) {
-        const auto same = [&](const auto& group) {
-            return group[0]->op == result.op && group[0]->variant == result.variant;
-        };
-        auto group = every_case ? groups.end() : std::find_if(groups.begin(), groups.end(), same);
-        if (group == groups.end()) group = groups.insert(group, std::vector<const CheckResult*>{});
-        group->push_back(&result);
+        const auto [at, fresh] = found.try_emplace({result.op, result.variant}, groups.size());
+        if (fresh) groups.push_back({result.op, result.variant, {}});
+        groups[at->second].results.push_back(&result);
     }
+    return groups;
+}
+
+std::string percent(double share) {
+    if (!std::isfinite(share)) return "beyond";
+    return share < 1e4 ? cat(std::lround(100 * share), " %") : scientific(100 * share) + " %";
+}
+
+std::string report_table(std::span<const CheckResult> results, bool every_case) {
+    std::vector<Group> groups;
+    if (every_case)
+        for (const CheckResult& result : results) groups.push_back({result.op, result.variant, {&result}});
+    else
+        groups = group_results(results);
     TextTable table({"op", "variant", every_case ? "case" : "cases", "NMSE", "bound", "worst row", "bound",
                      "worst element", "bound", "verdict"});
-    for (const auto& group : groups) {
-        const auto failed =
-            std::count_if(group.begin(), group.end(), [](const auto* result) { return !result->passed; });
-        std::vector<std::string> row = {group[0]->op, group[0]->variant,
-                                        every_case ? group[0]->shape : cat(group.size())};
-        add_measures(row, group);
+    for (const Group& group : groups) {
+        std::vector<std::string> row = {group.op, group.variant,
+                                        every_case ? group.results[0]->shape : cat(group.results.size())};
+        add_measures(row, group.results);
+        const size_t failed = group.failed();
         row.push_back(failed == 0 ? "ok" : every_case ? "FAILED" : cat(failed, " FAILED"));
         table.add(std::move(row));
     }
     return table.text();
+}
+
+std::string comparison_table(std::span<const Run> runs) {
+    std::vector<std::string> header{"op", "variant"};
+    for (size_t i = 0; i < runs.size(); ++i) header.push_back(cat("#", i));
+    std::vector<std::pair<std::string, std::string>> order;
+    std::map<std::pair<std::string, std::string>, std::vector<std::string>> cells;
+    for (size_t i = 0; i < runs.size(); ++i)
+        for (const Group& group : group_results(runs[i].results)) {
+            auto& row = cells[{group.op, group.variant}];
+            if (row.empty()) order.emplace_back(group.op, group.variant);
+            row.resize(runs.size(), "-");
+            const size_t failed = group.failed();
+            row[i] = failed ? cat(failed, " of ", group.results.size(), " FAILED")
+                            : cat(group.results.size(), " ok, ", percent(group.worst().share()));
+        }
+    TextTable table(header);
+    for (const auto& key : order) {
+        std::vector<std::string> row{key.first, key.second};
+        row.insert(row.end(), cells[key].begin(), cells[key].end());
+        table.add(std::move(row));
+    }
+    std::string text;
+    for (size_t i = 0; i < runs.size(); ++i)
+        text += cat("#", i, " ", runs[i].facts.value("device", "?"), ", ", runs[i].facts.value("driver", "?"),
+                    "\n");
+    return text + table.text();
 }
 
 std::string failure_text(std::span<const CheckResult> results) {
@@ -84,31 +136,77 @@ std::string failure_text(std::span<const CheckResult> results) {
     return text;
 }
 
-nlohmann::json report_json(std::span<const CheckResult> results) {
-    nlohmann::json rows = nlohmann::json::array();
-    size_t failed = 0;
-    for (const CheckResult& result : results) {
-        failed += !result.passed;
-        rows.push_back({{"op", result.op},
-                        {"variant", result.variant},
-                        {"case", result.shape},
-                        {"nmse", finite_or_text(result.nmse)},
-                        {"worst_row", finite_or_text(result.worst_row)},
-                        {"worst_element", finite_or_text(result.worst_element)},
-                        {"bounds",
-                         {{"nmse", finite_or_text(result.bounds.nmse)},
-                          {"worst_row", finite_or_text(result.bounds.worst_row)},
-                          {"worst_element", finite_or_text(result.bounds.worst_element)}}},
-                        {"passed", result.passed},
-                        {"detail", result.detail}});
-    }
-    return {
-        {"passed", failed == 0}, {"cases", results.size()}, {"failed", failed}, {"results", std::move(rows)}};
+namespace {
+
+nlohmann::ordered_json result_json(const CheckResult& result) {
+    nlohmann::ordered_json ulps = nlohmann::ordered_json::array();
+    for (const uint32_t count : result.ulps) ulps.push_back(count);
+    while (!ulps.empty() && ulps.back() == 0) ulps.erase(ulps.size() - 1);
+    return {{"op", result.op},
+            {"variant", result.variant},
+            {"case", result.shape},
+            {"passed", result.passed},
+            {"nmse", finite_or_text(result.nmse)},
+            {"worst_row", finite_or_text(result.worst_row)},
+            {"worst_element", finite_or_text(result.worst_element)},
+            {"bounds",
+             {{"nmse", finite_or_text(result.bounds.nmse)},
+              {"worst_row", finite_or_text(result.bounds.worst_row)},
+              {"worst_element", finite_or_text(result.bounds.worst_element)},
+              {"floor", result.bounds.floor}}},
+            {"worst_row_at", result.worst_row_at},
+            {"worst_element_at", {result.row_at, result.col_at}},
+            {"expected_there", finite_or_text(result.expected_there)},
+            {"actual_there", finite_or_text(result.actual_there)},
+            {"ulps", std::move(ulps)},
+            {"incomparable", result.incomparable},
+            {"detail", result.detail}};
 }
 
-bool all_passed(std::span<const CheckResult> results) {
-    return std::all_of(results.begin(), results.end(),
-                       [](const CheckResult& result) { return result.passed; });
+}  // namespace
+
+nlohmann::ordered_json report_json(std::span<const Run> runs, const nlohmann::ordered_json& facts) {
+    size_t cases = 0, failed = 0;
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const Run& run : runs) {
+        const size_t failed_here = count_failed(run.results);
+        nlohmann::ordered_json one = run.facts;
+        one["passed"] = failed_here == 0;
+        one["cases"] = run.results.size();
+        one["failed"] = failed_here;
+        one["results"] = nlohmann::ordered_json::array();
+        for (const CheckResult& result : run.results) one["results"].push_back(result_json(result));
+        list.push_back(std::move(one));
+        cases += run.results.size();
+        failed += failed_here;
+    }
+    nlohmann::ordered_json json = {{"schema", report_schema}};
+    json.update(facts);
+    json.update({{"passed", failed == 0}, {"cases", cases}, {"failed", failed}, {"runs", std::move(list)}});
+    return json;
+}
+
+nlohmann::ordered_json build_facts() {
+    utsname system{};
+    uname(&system);
+    return {{"scoria", SCORIA_VERSION},
+            {"compiler", __VERSION__},
+            {"system", cat(std::string_view(system.sysname), ' ', std::string_view(system.release), ' ',
+                           std::string_view(system.machine))}};
+}
+
+nlohmann::ordered_json device_facts(const vk::Device& device) {
+    const vk::Caps& caps = device.caps();
+    const auto version = [](uint32_t v) { return cat(v >> 22, '.', v >> 12 & 1023, '.', v & 4095); };
+    return {{"device", caps.name},
+            {"driver", caps.driver_info.empty() ? caps.driver_name : caps.driver_info},
+            {"driver_name", caps.driver_name},
+            {"vulkan", version(caps.api_version)},
+            {"vendor_id", caps.vendor_id},
+            {"device_id", caps.device_id},
+            {"driver_version", caps.driver_version},
+            {"validation_layer", device.options().validation},
+            {"caps", nlohmann::ordered_json::parse(vk::to_json(caps))}};
 }
 
 }  // namespace scoria::validate

@@ -127,7 +127,7 @@ void check_greedy(CheckContext& context) {
             c.fill != 0 ? std::vector(c.vocab, c.fill) : random_floats(c.vocab, context.seed);
         for (const auto& [token, value] : c.set) logits[token] = value;
         const std::vector<uint32_t> recent{1, 2, 11, 2};
-        for (const KernelVariant& variant : sample_variants(context.caps())) {
+        for (const KernelVariant& variant : proven_variants(context.caps(), sample_variants)) {
             const Drawn drawn = draw(context, variant, logits, c.options, recent, 1, c.allowed);
             const uint32_t* slot = &drawn.step[STEP_TOKENS + to_slot * STEP_TOKEN_WORDS];
             const uint32_t status = c.bad ? STEP_STATUS_NON_FINITE : 0;
@@ -288,14 +288,18 @@ void check_draws(CheckContext& context) {
         // What a draw does not change stays one distribution.
         const bool changes = c.options.repetition_window > 0 || c.options.mirostat_tau > 0 ||
                              (c.options.xtc_probability > 0 && c.options.xtc_probability < 1);
-        for (const KernelVariant& variant : sample_variants(context.caps())) {
+        std::vector<uint32_t>
+            wanted;  // the reference's draws; the same for all variants if earlier ones do not count
+        for (const KernelVariant& variant : proven_variants(context.caps(), sample_variants)) {
             const Drawn drawn = draw(context, variant, logits, c.options, {}, c.count);
             std::vector<uint32_t> recent;
             uint32_t different = 0;
             double mu = 2 * double(c.options.mirostat_tau);
             for (uint32_t i = 0; i < c.count; ++i) {
-                different +=
-                    reference::sample(values, c.options, recent, first_position + i, mu) != drawn.tokens[i];
+                if (c.options.repetition_window > 0 || c.options.mirostat_tau > 0) wanted.resize(i);
+                if (wanted.size() == i)
+                    wanted.push_back(reference::sample(values, c.options, recent, first_position + i, mu));
+                different += wanted[i] != drawn.tokens[i];
                 recent.push_back(drawn.tokens[i]);
             }
             std::string detail;
@@ -339,7 +343,7 @@ void check_top(CheckContext& context) {
         const vk::Buffer logits_buffer = context.buffer_of<float>(logits),
                          step_buffer = context.buffer_of<uint32_t>(step);
         const vk::Buffer top(context.device, 4 * 2 * SAMPLE_TOP_WORDS, vk::MemoryUse::device);
-        for (const KernelVariant& variant : sample_variants(context.caps())) {
+        for (const KernelVariant& variant : proven_variants(context.caps(), sample_variants)) {
             context.run([&](OpContext& ops) {
                 const Matrix m{logits_buffer.view(), 1, c.vocab, c.vocab, 0};
                 record_sample_top(ops, {m, step_buffer.view(), top.view(), 2, 0, c.count}, variant);

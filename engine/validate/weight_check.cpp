@@ -87,7 +87,10 @@ std::vector<std::byte> random_blocks(TensorType type, uint32_t rows, uint32_t co
         } else if (type == TensorType::bf16) {
             put(0, uint16_t((half(sigma) & 0x8000u) | (0x3C00u + random() % 0x180u)));
         } else if (type == TensorType::mxfp4) {
-            put(0, uint8_t(std::lround(std::log2(sigma / 5)) + 127 + random() % 2));
+            // Now and then a scale that is a subnormal float.
+            const bool least = random() % 16 == 0;
+            put(0, uint8_t(least ? random() % 2
+                                 : uint32_t(std::lround(std::log2(sigma / 5))) + 127 + random() % 2));
         } else if (type == TensorType::nvfp4) {
             for (uint32_t sub = 0; sub < 4; ++sub)
                 put(sub, uint8_t(random() % 0x30u));  // 2^-9 to 1, and zero

@@ -59,6 +59,7 @@ void check_module(const ShaderModule& module, std::span<const Constant> constant
         if (std::ranges::find(module.constant_ids, constant.id) == module.constant_ids.end())
             fail(Status::unsupported, where, "expected a specialization constant that it declares, got id ",
                  constant.id);
+    if (!module.ours) return;
     const uint32_t most = std::min(caps.max_invocations, caps.max_workgroup_x);
     const uint32_t workgroup = value_of(constants, constant_workgroup).value_or(1);
     if (workgroup < 1 || workgroup > most)
@@ -74,7 +75,7 @@ struct Subgroup {
 Subgroup check_subgroup(const ShaderModule& module, std::span<const Constant> constants, const Caps& caps) {
     const std::string where = cat("shader ", module.name);
     const std::optional<uint32_t> wanted = value_of(constants, constant_subgroup);
-    if (!has(module.needs, ModuleNeeds::subgroup_basic)) return {};
+    if (!module.ours || !has(module.needs, ModuleNeeds::subgroup_basic)) return {};
     if (!wanted)
         fail(Status::unsupported, where, "expected the subgroup size as constant ", constant_subgroup);
     const uint32_t size = *wanted;

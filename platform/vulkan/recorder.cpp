@@ -165,16 +165,21 @@ const RecorderStats& Recorder::stats() const { return impl_->commands->stats; }
 
 void Recorder::dispatch(const Pipeline& pipeline, std::span<const View> views,
                         std::span<const std::byte> push, uint64_t groups, std::string_view label) {
+    if (groups == 0) return impl_->check_dispatch(*pipeline.module, views, push.size());
+    dispatch(pipeline, views, push, fold_grid(groups, impl_->device.caps().max_groups), label);
+}
+
+void Recorder::dispatch(const Pipeline& pipeline, std::span<const View> views,
+                        std::span<const std::byte> push, const Grid& grid, std::string_view label) {
     const ShaderModule& module = *pipeline.module;
     impl_->check_dispatch(module, views, push.size());
-    if (groups == 0) return;
     std::vector<RangeAccess> accesses;
     for (size_t i = 0; i < views.size(); ++i) accesses.push_back(range(views[i], module.bindings[i]));
     Operation operation;
     operation.kind = Operation::Kind::dispatch;
     operation.pipeline = &pipeline;
     operation.set = impl_->commands->descriptor_set(pipeline.set_layout, views);
-    operation.grid = fold_grid(groups, impl_->device.caps().max_groups);
+    operation.grid = grid;
     operation.label = label;
     operation.bytes.assign(push.begin(), push.end());
     impl_->add(std::move(operation), accesses);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "gpu_memory.h"
+#include "hazards.h"
 #include "pipelines.h"
 
 #include <cstddef>
@@ -44,6 +45,10 @@ class Recorder {
     /// byte range.
     void dispatch(const Pipeline& pipeline, std::span<const View> views, std::span<const std::byte> push,
                   uint64_t groups, std::string_view label);
+
+    /// The same over a grid as it stands, for shaders that take their place from gl_WorkGroupID.
+    void dispatch(const Pipeline& pipeline, std::span<const View> views, std::span<const std::byte> push,
+                  const Grid& grid, std::string_view label);
 
     template <class Push>
     void dispatch(const Pipeline& pipeline, std::initializer_list<View> views, const Push& push,

@@ -40,6 +40,7 @@ struct ShaderModule {
     uint32_t push_size;                      // bytes
     std::span<const uint32_t> constant_ids;  // specialization constants it declares
     ModuleNeeds needs;
+    bool ours = true;  // constants 0 and 1 are the workgroup and the subgroup size (pipelines.h)
 };
 
 }  // namespace scoria::vk

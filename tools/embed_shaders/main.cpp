@@ -1,9 +1,8 @@
 // Build tool: reflects compiled shaders and writes shaders.h (the enum) and shaders.cpp (compressed
 // SPIR-V beside the interface that SPIRV-Cross saw), so that C++ never repeats what a shader declares.
 //   embed_shaders VARIANTS.txt OUTPUT_DIR      a line per variant: name, path of the .spv or "-", needs
-#include "shader_module.h"
+#include "reflect.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -11,13 +10,11 @@
 #include <iostream>
 #include <iterator>
 #include <map>
-#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include <spirv_cross/spirv_cross.hpp>
 #include <zlib.h>
 
 namespace {
@@ -39,27 +36,6 @@ const std::map<std::string, ModuleNeeds> need_names = {
     {"bfloat16", ModuleNeeds::bfloat16},
     {"vulkan_memory_model", ModuleNeeds::vulkan_memory_model},
     {"int16", ModuleNeeds::int16},
-};
-
-// By number, from the SPIR-V specification's table of capabilities: headers of distributions lag.
-const std::map<uint32_t, ModuleNeeds> capability_needs = {
-    {1, ModuleNeeds::none},  // Shader
-    {9, ModuleNeeds::float16},
-    {22, ModuleNeeds::int16},
-    {39, ModuleNeeds::int8},
-    {61, ModuleNeeds::subgroup_basic},
-    {63, ModuleNeeds::subgroup_arithmetic},
-    {64, ModuleNeeds::subgroup_ballot},
-    {65, ModuleNeeds::subgroup_shuffle},
-    {4433, ModuleNeeds::storage16},  // StorageBuffer16BitAccess
-    {4448, ModuleNeeds::storage8},   // StorageBuffer8BitAccess
-    {5116, ModuleNeeds::bfloat16},   // BFloat16TypeKHR
-    {5345, ModuleNeeds::vulkan_memory_model},
-    {5346, ModuleNeeds::vulkan_memory_model},  // VulkanMemoryModelDeviceScope
-    {6017, ModuleNeeds::int_dot},              // DotProductInput4x8Bit
-    {6018, ModuleNeeds::int_dot},              // DotProductInput4x8BitPacked
-    {6019, ModuleNeeds::int_dot},              // DotProduct
-    {6022, ModuleNeeds::cooperative_matrix},
 };
 
 struct Module {
@@ -86,95 +62,28 @@ std::vector<uint32_t> read_words(const std::string& path) {
     return words;
 }
 
-// SPIRV-Cross of most distributions cannot parse cooperative matrices, and an interface holds none: the
-// module without function bodies, matrix types and what is made of them. Opcodes by number, as above.
-std::vector<uint32_t> interface_of(const std::vector<uint32_t>& words) {
-    constexpr uint32_t type_matrix = 4456, function = 54, type_array = 28, type_pointer = 32,
-                       type_function = 33;
-    // Constants name their type first, types themselves.
-    constexpr uint32_t constants[] = {43, 44, 46, 50, 51, 52};
-    std::set<uint32_t> dropped;  // ids
-    std::vector<uint32_t> kept(words.begin(), words.begin() + 5);
-    for (size_t at = 5; at < words.size();) {
-        const uint32_t count = words[at] >> 16, opcode = words[at] & 0xFFFF;
-        if (count == 0 || at + count > words.size()) throw std::runtime_error("malformed SPIR-V");
-        if (opcode == function) break;
-        const auto uses = [&](size_t first) {
-            return std::any_of(words.begin() + long(at + first), words.begin() + long(at + count),
-                               [&](uint32_t word) { return dropped.contains(word); });
-        };
-        const bool constant = std::ranges::find(constants, opcode) != std::end(constants);
-        if (opcode == type_matrix || (opcode == type_pointer && dropped.contains(words[at + 3])) ||
-            (opcode == type_array && dropped.contains(words[at + 2])) || (opcode == type_function && uses(2)))
-            dropped.insert(words[at + 1]);
-        else if (constant && dropped.contains(words[at + 1]))
-            dropped.insert(words[at + 2]);
-        else
-            kept.insert(kept.end(), words.begin() + long(at), words.begin() + long(at + count));
-        at += count;
-    }
-    return kept;
-}
-
-// Several blocks may share a binding (one buffer seen as words and as vectors): accesses add up.
-std::vector<Access> reflect_bindings(const spirv_cross::Compiler& compiler,
-                                     const spirv_cross::ShaderResources& resources) {
-    std::map<uint32_t, uint32_t> accesses;
-    for (const auto& buffer : resources.storage_buffers) {
-        const uint32_t set = compiler.get_decoration(buffer.id, spv::DecorationDescriptorSet);
-        if (set != 0) throw std::runtime_error("expected descriptor set 0, got " + std::to_string(set));
-        const spirv_cross::Bitset flags = compiler.get_buffer_block_flags(buffer.id);
-        const uint32_t access = (flags.get(spv::DecorationNonReadable) ? 0u : uint32_t(Access::read)) |
-                                (flags.get(spv::DecorationNonWritable) ? 0u : uint32_t(Access::write));
-        accesses[compiler.get_decoration(buffer.id, spv::DecorationBinding)] |= access;
-    }
-    std::vector<Access> bindings;
-    for (const auto& [binding, access] : accesses) {
-        if (binding != bindings.size())
-            throw std::runtime_error("expected bindings numbered from 0 without a gap, got binding " +
-                                     std::to_string(binding) + " after " + std::to_string(bindings.size()) +
-                                     " bindings");
-        bindings.push_back(Access(access));
-    }
-    return bindings;
-}
-
-ModuleNeeds reflect_needs(const spirv_cross::Compiler& compiler, ModuleNeeds allowed) {
-    ModuleNeeds needs = ModuleNeeds::none;
-    for (const auto capability : compiler.get_declared_capabilities()) {
-        const auto row = capability_needs.find(uint32_t(capability));
-        if (row == capability_needs.end())
-            throw std::runtime_error("declares SPIR-V capability " + std::to_string(capability) +
-                                     ", which no member of vk::ModuleNeeds covers");
-        needs = needs | row->second;
-    }
+void check_needs(const scoria::vk::Reflection& reflection, ModuleNeeds allowed) {
+    if (has(reflection.needs, ModuleNeeds::unknown))
+        throw std::runtime_error("declares SPIR-V capability " +
+                                 std::to_string(scoria::vk::unknown_capability(reflection.words)) +
+                                 ", which no member of vk::ModuleNeeds covers");
     // Every subgroup operation implies the basic ones, so a line need not list both.
     if (uint32_t(allowed) & 0xfu) allowed = allowed | ModuleNeeds::subgroup_basic;
     for (const auto& [name, need] : need_names)
-        if (has(needs, need) && !has(allowed, need))
+        if (has(reflection.needs, need) && !has(allowed, need))
             throw std::runtime_error("needs " + name + ": write NEEDS " + name +
                                      " on its line in shaders/CMakeLists.txt, or do without it");
-    return needs;
 }
 
 Module reflect(const std::string& name, const std::string& path, ModuleNeeds allowed) {
-    Module module{.name = name, .words = read_words(path), .bindings = {}, .constant_ids = {}};
-    const spirv_cross::Compiler compiler(
-        has(allowed, ModuleNeeds::cooperative_matrix) ? interface_of(module.words) : module.words);
-    const spirv_cross::ShaderResources resources = compiler.get_shader_resources();
-    if (!resources.uniform_buffers.empty() || !resources.storage_images.empty() ||
-        !resources.sampled_images.empty() || !resources.separate_images.empty() ||
-        !resources.separate_samplers.empty())
-        throw std::runtime_error(
-            "expected storage buffers only, got a uniform buffer, an image or a sampler");
-    module.bindings = reflect_bindings(compiler, resources);
-    for (const auto& push : resources.push_constant_buffers)
-        module.push_size = uint32_t(compiler.get_declared_struct_size(compiler.get_type(push.base_type_id)));
-    for (const auto& constant : compiler.get_specialization_constants())
-        module.constant_ids.push_back(constant.constant_id);
-    std::sort(module.constant_ids.begin(), module.constant_ids.end());
-    module.needs = reflect_needs(compiler, allowed);
-    return module;
+    scoria::vk::Reflection reflection = scoria::vk::reflect(read_words(path));
+    check_needs(reflection, allowed);
+    return {name,
+            std::move(reflection.words),
+            std::move(reflection.bindings),
+            reflection.push_size,
+            std::move(reflection.constant_ids),
+            reflection.needs};
 }
 
 std::vector<Module> read_variants(const std::string& path) {
@@ -224,7 +133,13 @@ std::string header(const std::vector<Module>& modules) {
            "/// The module of a variant, unpacked at the first call; lives as long as the process. "
            "Thread-safe.\n"
            "/// A variant that this build's compiler could not compile has no words and needs `unknown`.\n"
-           "const vk::ShaderModule& shader_module(Shader shader);\n\n}  // namespace scoria\n";
+           "const vk::ShaderModule& shader_module(Shader shader);\n\n"
+           "std::string_view shader_name(Shader shader);\n\n"
+           "/// Tests: another module, which must outlive the process's use of it, in the place of a "
+           "variant's.\n"
+           "/// Before that variant's first use.\n"
+           "void replace_shader_module(Shader shader, const vk::ShaderModule& module);\n\n"
+           "}  // namespace scoria\n";
 }
 
 // A module is unpacked into memory that is never freed: pipelines refer to it until the process ends, and
@@ -244,14 +159,28 @@ void unpack(const Packed& packed, vk::ShaderModule& module) {
               {packed.constants, packed.constant_count}, vk::ModuleNeeds(packed.needs)};
 }
 
+Slot& slot_of(Shader shader) {
+    static Slot slots[size_t(Shader::count) + 1];
+    assert(shader < Shader::count);
+    return slots[size_t(shader)];
+}
+
 }  // namespace
 
 const vk::ShaderModule& shader_module(Shader shader) {
-    static Slot slots[size_t(Shader::count) + 1];
-    assert(shader < Shader::count);
-    Slot& slot = slots[size_t(shader)];
+    Slot& slot = slot_of(shader);
     std::call_once(slot.once, [&] { unpack(table[size_t(shader)], slot.module); });
     return slot.module;
+}
+
+std::string_view shader_name(Shader shader) {
+    assert(shader < Shader::count);
+    return table[size_t(shader)].name;
+}
+
+void replace_shader_module(Shader shader, const vk::ShaderModule& module) {
+    Slot& slot = slot_of(shader);
+    std::call_once(slot.once, [&] { slot.module = module; });
 }
 
 }  // namespace scoria

@@ -1,0 +1,134 @@
+// See validate_shader.h.
+#include "validate_shader.h"
+
+#include "io.h"
+#include "process.h"
+
+#include "file.h"
+#include "validate/npy.h"
+#include "validate/own_shader.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstring>
+#include <filesystem>
+#include <unistd.h>
+
+namespace scoria::cli {
+namespace {
+
+/// A file that goes when this does.
+class TemporaryFile {
+  public:
+    TemporaryFile() : path_((std::filesystem::temp_directory_path() / "scoria-XXXXXX").string()) {
+        const int descriptor = mkstemp(path_.data());
+        if (descriptor < 0) fail(Status::failed, path_, "expected to be made, got: ", std::strerror(errno));
+        close(descriptor);
+    }
+    ~TemporaryFile() { unlink(path_.c_str()); }
+    TemporaryFile(const TemporaryFile&) = delete;
+    TemporaryFile& operator=(const TemporaryFile&) = delete;
+    const std::string& path() const { return path_; }
+
+  private:
+    std::string path_;
+};
+
+/// SPIR-V of a GLSL file by the first compiler on PATH.
+std::string compiled(const std::string& path) {
+    const TemporaryFile out;
+    const std::string folder = cat("-I", std::filesystem::absolute(path).parent_path().string());
+    const std::vector<std::string> compilers[] = {
+        {"glslang", "-V", "--target-env", "vulkan1.2", "--quiet", "-S", "comp", folder, "-o", out.path(),
+         path},
+        {"glslangValidator", "-V", "--target-env", "vulkan1.2", "--quiet", "-S", "comp", folder, "-o",
+         out.path(), path},
+        {"glslc", "--target-env=vulkan1.2", "-fshader-stage=compute", folder, "-o", out.path(), path},
+    };
+    for (const std::vector<std::string>& command : compilers) {
+        const std::optional<int> code = run_program(command);
+        if (!code) continue;
+        if (*code != 0)
+            fail(Status::failed, path, "expected ", command[0], " to compile it, got exit code ", *code);
+        return read_file(out.path());
+    }
+    fail(Status::failed, path,
+         "expected glslang, glslangValidator or glslc on PATH to compile it, got none; an .spv needs no "
+         "compiler");
+}
+
+std::vector<uint32_t> shader_words(const std::string& path) {
+    read_file(path);  // says what is wrong with the file before a compiler does
+    const std::string bytes = path.ends_with(".spv") ? read_file(path) : compiled(path);
+    if (bytes.size() % 4 != 0)
+        fail(Status::bad_file, path, "expected SPIR-V of whole words, got ", bytes.size(), " bytes");
+    std::vector<uint32_t> words(bytes.size() / 4);
+    std::memcpy(words.data(), bytes.data(), bytes.size());
+    return words;
+}
+
+/// `--manifest`, else the .json beside the shader, if there is one.
+validate::ShaderManifest manifest_for(const ShaderOptions& options) {
+    std::string path = options.manifest;
+    if (path.empty()) {
+        path = std::filesystem::path(options.shader).replace_extension(".json").string();
+        if (!std::filesystem::exists(path)) return {};
+    }
+    return validate::parse_manifest(read_file(path, 1 << 20), path);
+}
+
+validate::OwnData::Array read_array(const std::string& path) {
+    validate::NpyArray array = validate::read_npy(path);
+    return {std::move(array.shape), std::move(array.values)};
+}
+
+validate::OwnData own_data(const ShaderOptions& options) {
+    validate::OwnData data;
+    for (const std::string& input : options.inputs) {
+        const size_t equals = input.find('=');
+        if (equals == std::string::npos || equals == 0)
+            fail(Status::bad_argument, "--input", "expected NAME=FILE.npy, got '", input, "'");
+        data.inputs[input.substr(0, equals)] = read_array(input.substr(equals + 1));
+    }
+    if (!options.reference.empty()) data.expected = read_array(options.reference);
+    return data;
+}
+
+}  // namespace
+
+void add_shader_flags(CLI::App& app, ShaderOptions& options) {
+    std::string ops;
+    for (const validate::ShaderOp& op : validate::shader_ops()) ops += op.name + ", ";
+    CLI::Option* shader = app.add_option("--shader", options.shader,
+                                         "a compute shader of yours, GLSL or .spv, instead of ours");
+    CLI::Option* as = app.add_option("--as", options.as, "what it computes: " + ops + "custom");
+    shader->needs(as);
+    as->needs(shader);
+    app.add_option("--manifest", options.manifest,
+                   "JSON that says what names do not (default: the .json beside the shader)")
+        ->needs(shader);
+    app.add_option("--input", options.inputs, "NAME=FILE.npy: your own input; may be repeated")
+        ->needs(shader);
+    app.add_option("--reference", options.reference, "FILE.npy: what the output ought to be")->needs(shader);
+}
+
+validate::Run validate_shader(const ShaderOptions& options, uint64_t seed, bool keep_maps,
+                              const vk::DeviceOptions& device_options) {
+    const validate::ShaderManifest manifest = manifest_for(options);
+    const validate::ShaderOp op = validate::find_shader_op(options.as, manifest);
+    const validate::OwnData data = own_data(options);
+    const vk::Reflection shader = vk::reflect(shader_words(options.shader));
+    const std::string name = std::filesystem::path(options.shader).filename().string();
+    vk::Device device(device_options);
+    vk::Pipelines pipelines(device);
+    validate::CheckContext context(device, pipelines, validate::Tier::quick, seed);
+    context.keep_maps = keep_maps;
+    validate::check_shader(context, name, shader, op, manifest, data);
+    validate::Run run{validate::device_facts(device), std::move(context.results())};
+    run.facts["shader"] = options.shader;
+    run.facts["as"] = op.name;
+    run.facts["tolerance"] = manifest.tolerance;
+    return run;
+}
+
+}  // namespace scoria::cli

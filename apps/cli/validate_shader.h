@@ -1,0 +1,28 @@
+// validate --shader: somebody's own shader against the reference, or against their own data.
+#pragma once
+
+#include "common.h"
+
+#include "validate/report.h"
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace scoria::cli {
+
+struct ShaderOptions {
+    std::string shader, as, manifest, reference;
+    std::vector<std::string> inputs;  // NAME=FILE.npy
+};
+
+void add_shader_flags(CLI::App& app, ShaderOptions& options);
+
+/// Errors: bad_argument, bad_file; failed, when a .comp does not compile or there is no compiler.
+validate::Run validate_shader(const ShaderOptions& options, uint64_t seed, bool keep_maps,
+                              const vk::DeviceOptions& device_options);
+
+}  // namespace scoria::cli

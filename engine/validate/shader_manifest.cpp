@@ -1,0 +1,213 @@
+// The manifest of somebody's shader, its expressions, and names matched with tensors.
+#include "own_shader.h"
+
+#include "fail.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace scoria::validate {
+namespace {
+
+using nlohmann::json;
+
+/// Lower case, letters and digits only, without "buffer" or "buf" at the end.
+std::string plain_name(std::string_view name) {
+    std::string plain;
+    for (const char c : name)
+        if (std::isalnum(static_cast<unsigned char>(c)))
+            plain += char(std::tolower(static_cast<unsigned char>(c)));
+    for (const std::string_view suffix : {"buffer", "buf"})
+        if (plain.size() > suffix.size() && plain.ends_with(suffix))
+            plain.resize(plain.size() - suffix.size());
+    return plain;
+}
+
+std::string expression_of(const json& value, const std::string& where, const std::string& key) {
+    if (value.is_string()) return value.get<std::string>();
+    if (value.is_number()) return value.dump();
+    fail(Status::bad_file, where, key, ": expected a number or an expression, got ", value.dump());
+}
+
+std::map<std::string, std::string> expressions_of(const json& value, const std::string& where) {
+    std::map<std::string, std::string> all;
+    for (const auto& [key, each] : value.items()) all[key] = expression_of(each, where, key);
+    return all;
+}
+
+Parameters parameters_of(const json& value) { return value.get<Parameters>(); }
+
+/// "x": "rows cols"
+ShaderTensor tensor_of(const std::string& name, const std::string& shape) {
+    ShaderTensor tensor{name, {}, {}};
+    for (size_t at = 0; at < shape.size();) {
+        const size_t end = std::min(shape.find(' ', at), shape.size());
+        if (end > at) tensor.shape.push_back(shape.substr(at, end - at));
+        at = end + 1;
+    }
+    return tensor;
+}
+
+struct ManifestKey {
+    const char* name;
+    void (*read)(ShaderManifest&, const json&, const std::string& where);
+};
+constexpr ManifestKey manifest_keys[] = {
+    {"bindings", [](auto& m, const json& v, const auto&) { m.bindings = v.get<decltype(m.bindings)>(); }},
+    {"push", [](auto& m, const json& v, const auto& where) { m.push = expressions_of(v, where); }},
+    {"constants", [](auto& m, const json& v, const auto& where) { m.constants = expressions_of(v, where); }},
+    {"groups",
+     [](auto& m, const json& v, const auto& where) {
+         for (const json& side : v) m.groups.push_back(expression_of(side, where, "groups"));
+         if (m.groups.empty() || m.groups.size() > 3)
+             fail(Status::bad_file, where, "groups: expected one to three sides, got ", m.groups.size());
+     }},
+    {"cases",
+     [](auto& m, const json& v, const auto&) {
+         for (const json& one : v) m.cases.push_back(parameters_of(one));
+     }},
+    {"values", [](auto& m, const json& v, const auto&) { m.values = parameters_of(v); }},
+    {"tensors",
+     [](auto& m, const json& v, const auto&) {
+         for (const auto& [name, shape] : v.items()) m.tensors.push_back(tensor_of(name, shape));
+     }},
+    {"output",
+     [](auto& m, const json& v, const auto&) {
+         for (const auto& [name, shape] : v.items()) m.tensors.push_back(tensor_of(name, shape));
+     }},
+    {"tolerance", [](auto& m, const json& v, const auto&) { m.tolerance = v.get<double>(); }},
+};
+
+bool goes_by(const ShaderTensor& tensor, const std::string& name) {
+    const std::string plain = plain_name(name);
+    return plain == plain_name(tensor.name) ||
+           std::ranges::find(tensor.aliases, plain) != tensor.aliases.end();
+}
+
+std::string names_of(const std::vector<const ShaderTensor*>& tensors) {
+    std::string names;
+    for (const ShaderTensor* tensor : tensors) names += cat(names.empty() ? "" : ", ", tensor->name);
+    return names;
+}
+
+}  // namespace
+
+ShaderManifest parse_manifest(const std::string& text, const std::string& where) {
+    ShaderManifest manifest;
+    try {
+        // In this order, so that the output follows the inputs.
+        const json all = json::parse(text);
+        if (!all.is_object()) fail(Status::bad_file, where, "expected an object");
+        for (const auto& [name, value] : all.items())
+            if (std::ranges::find(manifest_keys, std::string_view(name), &ManifestKey::name) ==
+                std::end(manifest_keys))
+                fail(Status::bad_file, where, "expected a key of a manifest, got '", name, "'");
+        for (const ManifestKey& key : manifest_keys)
+            if (all.contains(key.name)) key.read(manifest, all[key.name], where);
+        for (const ShaderTensor& tensor : manifest.tensors)
+            if (tensor.shape.empty())
+                fail(Status::bad_file, where, tensor.name, ": expected a shape such as \"rows cols\"");
+        if (all.contains("tensors") != all.contains("output") ||
+            (all.contains("output") && all["output"].size() != 1))
+            fail(Status::bad_file, where, "expected \"tensors\" (the inputs) with one \"output\"");
+    } catch (const json::exception& error) {
+        fail(Status::bad_file, where, error.what());
+    }
+    return manifest;
+}
+
+double evaluate(const std::string& expression, const Parameters& parameters, const std::string& where) {
+    double value = 1;
+    char joined_by = '*';
+    for (size_t at = 0; at <= expression.size();) {
+        const size_t end = std::min(expression.find_first_of("*/", at), expression.size());
+        std::string term = expression.substr(at, end - at);
+        std::erase(term, ' ');
+        double number = 0;
+        const auto [rest, error] = std::from_chars(term.data(), term.data() + term.size(), number);
+        if (error != std::errc() || rest != term.data() + term.size()) {
+            const auto found = parameters.find(term);
+            if (found == parameters.end()) {
+                std::string names;
+                for (const auto& [name, known] : parameters) names += cat(names.empty() ? "" : ", ", name);
+                fail(Status::bad_argument, where, "expected numbers or {", names, "}, got '", term, "'");
+            }
+            number = found->second;
+        }
+        value = joined_by == '*' ? value * number : std::ceil(value / number);
+        joined_by = end < expression.size() ? expression[end] : '*';
+        at = end + 1;
+    }
+    if (!std::isfinite(value)) fail(Status::bad_argument, where, "expected a number, got '", expression, "'");
+    return value;
+}
+
+ShaderOp find_shader_op(const std::string& name, const ShaderManifest& manifest) {
+    std::string names;
+    for (const ShaderOp& op : shader_ops()) {
+        if (op.name == name) return op;
+        names += op.name + ", ";
+    }
+    if (name != "custom")
+        fail(Status::bad_argument, "--as", "expected one of {", names, "custom}, got '", name, "'");
+    if (manifest.tensors.size() < 2)
+        fail(Status::bad_argument, "--as custom", "expected a manifest with \"tensors\" and \"output\"");
+    ShaderOp op;
+    op.name = name;
+    op.inputs.assign(manifest.tensors.begin(), manifest.tensors.end() - 1);
+    op.output = manifest.tensors.back();
+    return op;
+}
+
+ShaderLayout match_bindings(const vk::Reflection& shader, const ShaderOp& op,
+                            const ShaderManifest& manifest) {
+    std::vector<const ShaderTensor*> left;
+    for (const ShaderTensor& input : op.inputs) left.push_back(&input);
+    left.push_back(&op.output);
+    ShaderLayout layout;
+    layout.tensors.resize(shader.bindings.size());
+    const auto take = [&](uint32_t binding, const ShaderTensor& tensor) {
+        layout.tensors[binding] = tensor.name;
+        std::erase(left, &tensor);
+    };
+    for (const auto& [name, binding] : manifest.bindings) {
+        const auto found =
+            std::ranges::find_if(left, [&](const ShaderTensor* tensor) { return tensor->name == name; });
+        if (found == left.end() || binding >= layout.tensors.size())
+            fail(Status::bad_argument, "manifest", "bindings: expected tensors of {", names_of(left),
+                 "} at bindings below ", layout.tensors.size(), ", got ", name, " at ", binding);
+        take(binding, **found);
+    }
+    // A binding seen as two types goes by the names of both.
+    for (uint32_t binding = 0; binding < layout.tensors.size(); ++binding) {
+        for (const vk::ReflectedBuffer& buffer : shader.buffers)
+            for (const std::string& name : buffer.names) {
+                if (buffer.binding != binding || !layout.tensors[binding].empty()) continue;
+                const auto found = std::ranges::find_if(
+                    left, [&](const ShaderTensor* tensor) { return goes_by(*tensor, name); });
+                if (found != left.end()) take(binding, **found);
+            }
+        if (!layout.tensors[binding].empty()) continue;
+        std::string names;
+        for (const vk::ReflectedBuffer& buffer : shader.buffers)
+            for (const std::string& name : buffer.names)
+                if (buffer.binding == binding) names += cat(names.empty() ? "'" : ", '", name, "'");
+        fail(Status::bad_argument, cat("binding ", binding), "expected a name of {", names_of(left),
+             "}, or \"bindings\" in a manifest, got ", names.empty() ? "no name" : names);
+    }
+    std::erase_if(left, [](const ShaderTensor* tensor) { return tensor->optional; });
+    if (left.size() == 1 && left[0] == &op.output && !layout.tensors.empty()) {
+        // No output of its own: the first input, if it may be written.
+        const auto first = std::ranges::find(layout.tensors, op.inputs[0].name);
+        layout.in_place = first != layout.tensors.end() &&
+                          (uint8_t(shader.bindings[size_t(first - layout.tensors.begin())]) &
+                           uint8_t(vk::Access::write)) != 0;
+        if (layout.in_place) left.clear();
+    }
+    if (!left.empty())
+        fail(Status::bad_argument, "shader", "expected a binding for each of {", names_of(left), "}");
+    return layout;
+}
+
+}  // namespace scoria::validate

@@ -1,0 +1,194 @@
+// See reflect.h.
+#include "reflect.h"
+
+#include "fail.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <spirv_cross/spirv_cross.hpp>
+
+namespace scoria::vk {
+namespace {
+
+// By number, from the SPIR-V specification's table of capabilities: headers of distributions lag.
+const std::map<uint32_t, ModuleNeeds> capability_needs = {
+    {1, ModuleNeeds::none},  // Shader
+    {9, ModuleNeeds::float16},
+    {22, ModuleNeeds::int16},
+    {39, ModuleNeeds::int8},
+    {61, ModuleNeeds::subgroup_basic},
+    {63, ModuleNeeds::subgroup_arithmetic},
+    {64, ModuleNeeds::subgroup_ballot},
+    {65, ModuleNeeds::subgroup_shuffle},
+    {4433, ModuleNeeds::storage16},  // StorageBuffer16BitAccess
+    {4448, ModuleNeeds::storage8},   // StorageBuffer8BitAccess
+    {5116, ModuleNeeds::bfloat16},   // BFloat16TypeKHR
+    {5345, ModuleNeeds::vulkan_memory_model},
+    {5346, ModuleNeeds::vulkan_memory_model},  // VulkanMemoryModelDeviceScope
+    {6017, ModuleNeeds::int_dot},              // DotProductInput4x8Bit
+    {6018, ModuleNeeds::int_dot},              // DotProductInput4x8BitPacked
+    {6019, ModuleNeeds::int_dot},              // DotProduct
+    {6022, ModuleNeeds::cooperative_matrix},
+};
+
+using Compiler = spirv_cross::Compiler;
+using Type = spirv_cross::SPIRType;
+
+std::pair<NumberKind, uint32_t> number_of(const Type& type) {
+    switch (type.basetype) {
+    case Type::Half:
+    case Type::Float:
+    case Type::Double:
+        return {NumberKind::float_number, type.width / 8};
+    case Type::SByte:
+    case Type::Short:
+    case Type::Int:
+    case Type::Int64:
+        return {NumberKind::signed_integer, type.width / 8};
+    case Type::UByte:
+    case Type::UShort:
+    case Type::UInt:
+    case Type::UInt64:
+    case Type::Boolean:
+        return {NumberKind::unsigned_integer, std::max(type.width / 8, 4u)};
+    default:
+        return {NumberKind::none, 0};
+    }
+}
+
+ReflectedBuffer reflect_buffer(const Compiler& compiler, const spirv_cross::Resource& resource) {
+    const Type& block = compiler.get_type(resource.base_type_id);
+    const uint32_t last = uint32_t(block.member_types.size()) - 1;
+    const auto [kind, bytes] = number_of(compiler.get_type(block.member_types[last]));
+    ReflectedBuffer buffer{
+        compiler.get_decoration(resource.id, spv::DecorationBinding), {}, kind, std::max(bytes, 1u)};
+    for (const std::string& name : {compiler.get_name(resource.id), compiler.get_name(resource.base_type_id),
+                                    compiler.get_member_name(resource.base_type_id, last)})
+        if (!name.empty()) buffer.names.push_back(name);
+    return buffer;
+}
+
+// SPIRV-Cross of most distributions cannot parse cooperative matrices, and an interface holds none: the
+// module without function bodies, matrix types and what is made of them; as it is, if it has none. Opcodes by
+// number, as above.
+std::vector<uint32_t> interface_of(const std::vector<uint32_t>& words) {
+    constexpr uint32_t type_matrix = 4456, function = 54, type_array = 28, type_pointer = 32,
+                       type_function = 33;
+    // Constants name their type first, types themselves.
+    constexpr uint32_t constants[] = {43, 44, 46, 50, 51, 52};
+    std::set<uint32_t> dropped;  // ids
+    std::vector<uint32_t> kept(words.begin(), words.begin() + 5);
+    for (size_t at = 5; at < words.size();) {
+        const uint32_t count = words[at] >> 16, opcode = words[at] & 0xFFFF;
+        if (count == 0 || at + count > words.size())
+            fail(Status::bad_file, "shader", "expected SPIR-V, got an instruction of ", count, " words");
+        if (opcode == function) break;
+        const auto uses = [&](size_t first) {
+            return std::any_of(words.begin() + long(at + first), words.begin() + long(at + count),
+                               [&](uint32_t word) { return dropped.contains(word); });
+        };
+        const bool constant = std::ranges::find(constants, opcode) != std::end(constants);
+        if (opcode == type_matrix || (opcode == type_pointer && dropped.contains(words[at + 3])) ||
+            (opcode == type_array && dropped.contains(words[at + 2])) || (opcode == type_function && uses(2)))
+            dropped.insert(words[at + 1]);
+        else if (constant && dropped.contains(words[at + 1]))
+            dropped.insert(words[at + 2]);
+        else
+            kept.insert(kept.end(), words.begin() + long(at), words.begin() + long(at + count));
+        at += count;
+    }
+    return dropped.empty() ? words : kept;
+}
+
+// Several blocks may share a binding (one buffer seen as words and as vectors): accesses add up.
+void reflect_bindings(const Compiler& compiler, const spirv_cross::ShaderResources& resources,
+                      Reflection& reflection) {
+    std::map<uint32_t, uint32_t> accesses;
+    for (const auto& buffer : resources.storage_buffers) {
+        const uint32_t set = compiler.get_decoration(buffer.id, spv::DecorationDescriptorSet);
+        if (set != 0) fail(Status::bad_file, "shader", "expected descriptor set 0, got ", set);
+        const spirv_cross::Bitset flags = compiler.get_buffer_block_flags(buffer.id);
+        const uint32_t access = (flags.get(spv::DecorationNonReadable) ? 0u : uint32_t(Access::read)) |
+                                (flags.get(spv::DecorationNonWritable) ? 0u : uint32_t(Access::write));
+        reflection.buffers.push_back(reflect_buffer(compiler, buffer));
+        accesses[reflection.buffers.back().binding] |= access;
+    }
+    for (const auto& [binding, access] : accesses) {
+        if (binding != reflection.bindings.size())
+            fail(Status::bad_file, "shader", "expected bindings numbered from 0 without a gap, got binding ",
+                 binding, " after ", reflection.bindings.size(), " bindings");
+        reflection.bindings.push_back(Access(access));
+    }
+}
+
+void reflect_numbers(const Compiler& compiler, const spirv_cross::ShaderResources& resources,
+                     Reflection& reflection) {
+    for (const auto& push : resources.push_constant_buffers) {
+        const Type& type = compiler.get_type(push.base_type_id);
+        reflection.push_size = uint32_t(compiler.get_declared_struct_size(type));
+        for (uint32_t i = 0; i < type.member_types.size(); ++i) {
+            const auto [kind, bytes] = number_of(compiler.get_type(type.member_types[i]));
+            reflection.push.push_back({compiler.get_member_name(push.base_type_id, i),
+                                       compiler.type_struct_member_offset(type, i), kind, bytes});
+        }
+    }
+    for (const auto& constant : compiler.get_specialization_constants()) {
+        const auto [kind, bytes] =
+            number_of(compiler.get_type(compiler.get_constant(constant.id).constant_type));
+        reflection.constants.push_back({compiler.get_name(constant.id), constant.constant_id, kind, bytes});
+        reflection.constant_ids.push_back(constant.constant_id);
+    }
+    std::ranges::sort(reflection.constant_ids);
+}
+
+void reflect_workgroup(const Compiler& compiler, Reflection& reflection) {
+    spirv_cross::SpecializationConstant sides[3];
+    compiler.get_work_group_size_specialization_constants(sides[0], sides[1], sides[2]);
+    for (uint32_t i = 0; i < 3; ++i) {
+        reflection.workgroup[i] = compiler.get_execution_mode_argument(spv::ExecutionModeLocalSize, i);
+        if (sides[i].id == 0) continue;
+        reflection.workgroup[i] = compiler.get_constant(sides[i].id).scalar();
+        reflection.workgroup_ids[i] = sides[i].constant_id;
+    }
+}
+
+}  // namespace
+
+uint32_t unknown_capability(const std::vector<uint32_t>& words) {
+    const Compiler compiler(interface_of(words));
+    for (const auto capability : compiler.get_declared_capabilities())
+        if (!capability_needs.contains(uint32_t(capability))) return uint32_t(capability);
+    return 0;
+}
+
+Reflection reflect(std::vector<uint32_t> words) {
+    constexpr uint32_t magic = 0x07230203;
+    if (words.size() < 5 || words[0] != magic)
+        fail(Status::bad_file, "shader", "expected SPIR-V in words of this machine's order");
+    Reflection reflection;
+    try {
+        const Compiler compiler(interface_of(words));
+        const spirv_cross::ShaderResources resources = compiler.get_shader_resources();
+        if (!resources.uniform_buffers.empty() || !resources.storage_images.empty() ||
+            !resources.sampled_images.empty() || !resources.separate_images.empty() ||
+            !resources.separate_samplers.empty())
+            fail(Status::bad_file, "shader",
+                 "expected storage buffers only, got a uniform buffer, an image or a sampler");
+        reflect_bindings(compiler, resources, reflection);
+        reflect_numbers(compiler, resources, reflection);
+        reflect_workgroup(compiler, reflection);
+        for (const auto capability : compiler.get_declared_capabilities()) {
+            const auto row = capability_needs.find(uint32_t(capability));
+            reflection.needs =
+                reflection.needs | (row == capability_needs.end() ? ModuleNeeds::unknown : row->second);
+        }
+    } catch (const spirv_cross::CompilerError& error) {
+        fail(Status::bad_file, "shader", "SPIRV-Cross cannot read it: ", error.what());
+    }
+    reflection.words = std::move(words);
+    return reflection;
+}
+
+}  // namespace scoria::vk
