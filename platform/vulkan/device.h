@@ -1,9 +1,10 @@
-// A Vulkan device of our own: loader, instance, device, queues, allocator. Entry points live in
+// A Vulkan device, of our own or a host's: loader, instance, device, queues, allocator. Entry points live in
 // per-device tables, never in globals, so several devices (and the host's own Vulkan) coexist.
 #pragma once
 
 #include "caps.h"
 #include "fail.h"
+#include "host_device.h"
 
 #ifndef VK_NO_PROTOTYPES
 #define VK_NO_PROTOTYPES
@@ -29,6 +30,7 @@ struct DeviceOptions {
         false;            // enable VK_LAYER_KHRONOS_validation (core + synchronisation); errors are counted
     bool poison = false;  // tests: new buffers are filled with a pattern
     uint32_t poison_word = 0x7FC0DEAD;
+    std::shared_ptr<const HostDevice> host;  // null: a device of our own, by `select`
 };
 
 /// Every physical device, in the loader's order. `caps` of a device that cannot be queried is marked
