@@ -14,7 +14,7 @@ static_assert(uint32_t(StopReason::stop_string) == SCORIA_STOP_TEXT);
 scoria_generate_options generate_defaults() {
     const SamplingOptions defaults;
     return {.size = sizeof(scoria_generate_options),
-            .temperature = defaults.temperature,
+            .temperature = 0.7f,  // as the program's --temp
             .top_k = defaults.top_k,
             .top_p = defaults.top_p,
             .min_p = defaults.min_p,

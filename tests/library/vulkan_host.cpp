@@ -81,7 +81,7 @@ struct VulkanHost::Messages {
 VulkanHost::VulkanHost(const Enabled& enabled)
     : fn_(std::make_unique<Functions>()), features_(std::make_unique<Features>()),
       messages_(std::make_unique<Messages>()) {
-    create_instance();
+    create_instance(enabled.validation);
     create_device(enabled);
     description_.size = sizeof description_;
     description_.get_instance_proc_addr = fn_->get;
@@ -98,7 +98,7 @@ VulkanHost::VulkanHost(const Enabled& enabled)
     description_.unlock_queue = [](void* user) { static_cast<VulkanHost*>(user)->queue_mutex_.unlock(); };
 }
 
-void VulkanHost::create_instance() {
+void VulkanHost::create_instance(bool validation) {
     void* library = ::dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     need(library, "no Vulkan loader");
     fn_->get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(::dlsym(library, "vkGetInstanceProcAddr"));
@@ -108,8 +108,9 @@ void VulkanHost::create_instance() {
     list(&count, nullptr);
     std::vector<VkLayerProperties> layers(count);
     list(&count, layers.data());
-    validated_ =
-        std::ranges::any_of(layers, [](const auto& l) { return !std::strcmp(l.layerName, layer_name); });
+    validated_ = validation && std::ranges::any_of(layers, [](const auto& l) {
+                     return !std::strcmp(l.layerName, layer_name);
+                 });
 
     auto messenger =
         made<VkDebugUtilsMessengerCreateInfoEXT>(VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT);

@@ -15,6 +15,7 @@ struct Enabled {
     bool timeline = true;
     bool as_own_structs = false;  // the features' own structs in place of Vulkan12Features
     bool everything = true;       // every feature that Scoria can use and the device has; else the minimum
+    bool validation = true;       // where it is installed
 };
 
 class VulkanHost {
@@ -37,7 +38,7 @@ class VulkanHost {
 
   private:
     struct Functions;
-    void create_instance();
+    void create_instance(bool validation);
     void create_device(const Enabled& enabled);
 
     std::unique_ptr<Functions> fn_;
