@@ -14,10 +14,11 @@ struct Fault {
     const char* function;
     const char* result;
     scoria_status status;
+    bool lasting = false;  // all later calls fail too: the allocator tries other kinds of memory
 };
 const Fault faults[] = {
-    {"vkAllocateMemory", "VK_ERROR_OUT_OF_DEVICE_MEMORY", SCORIA_OUT_OF_DEVICE_MEMORY},
-    {"vkMapMemory", "VK_ERROR_MEMORY_MAP_FAILED", SCORIA_OUT_OF_DEVICE_MEMORY},
+    {"vkAllocateMemory", "VK_ERROR_OUT_OF_DEVICE_MEMORY", SCORIA_OUT_OF_DEVICE_MEMORY, true},
+    {"vkMapMemory", "VK_ERROR_MEMORY_MAP_FAILED", SCORIA_OUT_OF_DEVICE_MEMORY, true},
     {"vkCreateBuffer", "VK_ERROR_OUT_OF_DEVICE_MEMORY", SCORIA_OUT_OF_DEVICE_MEMORY},
     {"vkCreateSemaphore", "VK_ERROR_OUT_OF_DEVICE_MEMORY", SCORIA_OUT_OF_DEVICE_MEMORY},
     {"vkCreateCommandPool", "VK_ERROR_OUT_OF_HOST_MEMORY", SCORIA_OUT_OF_HOST_MEMORY},
@@ -41,8 +42,8 @@ const Fault faults[] = {
 /// host.
 struct FailingLayers {
     FailingLayers(const Fault& fault, int call, bool validation) {
-        const std::string what =
-            std::string(fault.function) + ":" + std::to_string(call) + ":" + fault.result;
+        const std::string what = std::string(fault.function) + ":" + std::to_string(call) +
+                                 (fault.lasting ? "+:" : ":") + fault.result;
         ::setenv("VK_LAYER_PATH",
                  "/usr/local/share/vulkan/explicit_layer.d:/usr/share/vulkan/"
                  "explicit_layer.d:" SCORIA_LAYER_FOLDER,
