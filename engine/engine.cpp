@@ -51,7 +51,8 @@ Planned plan_for(const Model& model, const Graph& graph, const Plan& plan, const
     if (table && options.context > table)
         fail(Status::bad_argument, "context", "expected at most ", table,
              " positions, which the model's position table holds, got ", options.context);
-    const vk::HeapState heap = main_heap(device);
+    vk::HeapState heap = main_heap(device);
+    if (options.memory_budget) heap.budget = std::min(heap.budget, options.memory_budget);
 
     Planned planned;
     MemoryPlan& memory = planned.memory;
@@ -152,9 +153,11 @@ Engine::Engine(std::shared_ptr<const Model> model, const EngineOptions& options)
     const MemoryPlan& memory = impl_->memory;
     if (!memory.fits())
         fail(Status::out_of_device_memory, "memory", "expected at most ", in_mib(memory.heap_budget),
-             " (what the driver offers), got a plan of ", in_mib(memory.device_total()), ": weights ",
-             in_mib(memory.weights), ", KV cache ", in_mib(memory.kv), " for ", memory.context,
-             " positions, scratch ", in_mib(memory.scratch), ", staging ", in_mib(memory.staging));
+             impl_->options.memory_budget ? " (the least of what was set and the driver offers)"
+                                          : " (what the driver offers)",
+             ", got a plan of ", in_mib(memory.device_total()), ": weights ", in_mib(memory.weights),
+             ", KV cache ", in_mib(memory.kv), " for ", memory.context, " positions, scratch ",
+             in_mib(memory.scratch), ", staging ", in_mib(memory.staging));
     impl_->weights.emplace(impl_->device, impl_->pipelines, *impl_->model, impl_->graph, impl_->plan,
                            memory.context, options.progress);
 }

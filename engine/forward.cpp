@@ -175,7 +175,7 @@ void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer)
         if (i == 0) s.write_step(recorder, ids, uint32_t(s.tokens.size()), rows);
         work.record(recorder, i);
         const vk::Commands commands = recorder.finish();
-        s.wait(s.submit(commands));
+        s.run(commands);
         observer(plan.kernels[i], fetch);
     }
     s.tokens.insert(s.tokens.end(), ids.begin(), ids.end());

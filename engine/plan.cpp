@@ -7,7 +7,7 @@
 
 namespace scoria {
 
-const Planner::Row Planner::table[] = {
+constinit const Planner::Row Planner::table[] = {
     {"q+k+v", true, &Planner::qkv_linear},
     {"norm+rope+cache", true, &Planner::norm_rope_attention},
     {"rope+cache", false, &Planner::rope_attention},  // the cache is written nowhere else

@@ -6,6 +6,7 @@
 namespace scoria {
 
 std::vector<size_t> Pacer::cut(std::span<const double> costs) const {
+    const std::lock_guard lock(mutex_);
     std::vector<size_t> ends;
     double run = 0;
     for (size_t i = 0; i < costs.size(); ++i) {
@@ -19,7 +20,18 @@ std::vector<size_t> Pacer::cut(std::span<const double> costs) const {
     return ends;
 }
 
+bool Pacer::too_long(double cost) const {
+    const std::lock_guard lock(mutex_);
+    return cost * seconds_per_cost_ > budget_;
+}
+
+double Pacer::longest() const {
+    const std::lock_guard lock(mutex_);
+    return longest_;
+}
+
 void Pacer::learn(double cost, double seconds) {
+    const std::lock_guard lock(mutex_);
     longest_ = std::max(longest_, seconds);
     if (cost <= 0) return;
     const double seen = seconds / cost;

@@ -5,12 +5,13 @@
 
 #include <cstddef>
 
+#include <mutex>
 #include <span>
 #include <vector>
 
 namespace scoria {
 
-/// Predicts GPU time from abstract cost (multiply-adds plus bytes; only ratios matter).
+/// Predicts GPU time from abstract cost (multiply-adds plus bytes; only ratios matter). Thread-safe.
 class Pacer {
   public:
     /// `budget` in seconds of GPU time per submission; `first_guess` in seconds per cost, until something
@@ -21,15 +22,16 @@ class Pacer {
     /// it is a run of its own. Returns the end index of every run.
     std::vector<size_t> cut(std::span<const double> costs) const;
     /// Whether one item is predicted to exceed the budget alone.
-    bool too_long(double cost) const { return cost * seconds_per_cost_ > budget_; }
+    bool too_long(double cost) const;
     /// Learns from a finished submission. Slower than predicted moves the estimate at once, faster half way.
     void learn(double cost, double seconds);
 
     double budget() const { return budget_; }
-    double longest() const { return longest_; }  // seconds of the longest submission seen
+    double longest() const;  // seconds of the longest submission seen
 
   private:
-    double budget_;
+    const double budget_;
+    mutable std::mutex mutex_;  // guards what was learned
     double seconds_per_cost_;
     double longest_ = 0;
 };

@@ -1,8 +1,24 @@
-/* The C interface of libscoria. Opaque handles, status codes, versioned structs (set `size` first); no
- * exception, abort or output leaves the library, and it reads no environment of its own.
+/* The C interface of libscoria: opaque handles, status codes, versioned structs. scoria_vulkan.h adds what a
+ * host needs that brings its own VkDevice.
  *
- * Threads: different engines are independent. An engine may be shared by threads; a session is used by
- * one thread at a time, except scoria_session_cancel(), which any thread may call.
+ * What holds for every call:
+ * - It returns a status and never aborts, exits, throws, writes to stdout or stderr, or reads the environment
+ *   (the Vulkan loader and drivers do read theirs). scoria_last_error() tells in words what went wrong.
+ * - NULL, a handle that is destroyed, of the other kind or never was one, and a struct whose size cannot be
+ *   are SCORIA_BAD_ARGUMENT. NULL texts and arrays are allowed where their count is 0 or a comment says so.
+ * - Structs begin with `size`, which the caller sets to sizeof(the struct). Of an older one the library fills
+ *   in what is missing; of a newer one it accepts what is all 0 in the part it does not know.
+ * - Texts are UTF-8. A result text is written with a NUL if it fits into `capacity` bytes, else not at all;
+ *   *length is its length without the NUL in either case. Of a result array as many elements are written as
+ *   fit; *count is how many there are.
+ * - Options are read during the call only; nothing of the caller's is kept.
+ *
+ * Threads: every call may be made from every thread at any time. A session does one thing at a time: a second
+ * call on it, from another thread or from inside its own callbacks, is SCORIA_BUSY at once (but for
+ * scoria_session_cancel). Sessions of one engine run side by side and take turns on its queue.
+ *
+ * Callbacks run on the thread that made the call, must return in the end and must not throw; they may make
+ * any call. `user` is handed on untouched.
  *
  * Young: what is here stays source-compatible within 0.x only as far as CHANGELOG says. */
 #ifndef SCORIA_H
@@ -24,121 +40,298 @@ extern "C" {
 typedef enum scoria_status {
     SCORIA_OK = 0,
     SCORIA_FAILED = 1,
-    SCORIA_BAD_ARGUMENT = 2,
-    SCORIA_BAD_FILE = 3,
-    SCORIA_UNSUPPORTED = 4,
+    SCORIA_BAD_ARGUMENT = 2, /* the caller could have known */
+    SCORIA_BAD_FILE = 3,     /* missing, truncated, or it lies */
+    SCORIA_UNSUPPORTED = 4,  /* valid, but not something that this build or device can do */
     SCORIA_OUT_OF_HOST_MEMORY = 5,
     SCORIA_OUT_OF_DEVICE_MEMORY = 6,
-    SCORIA_DEVICE_LOST = 7,
+    SCORIA_DEVICE_LOST = 7, /* destroy the sessions and the engine, and create them anew */
     SCORIA_CANCELLED = 8,
     SCORIA_CONTEXT_FULL = 9,
-    SCORIA_NON_FINITE = 10,
-    SCORIA_TIMEOUT = 11
+    SCORIA_NON_FINITE = 10, /* the model computed no number */
+    SCORIA_TIMEOUT = 11,
+    SCORIA_BUSY = 12 /* in use: see Threads; an engine: by its sessions */
 } scoria_status;
 
 typedef struct scoria_engine scoria_engine;   /* a model on a device */
 typedef struct scoria_session scoria_session; /* one conversation */
+struct scoria_vulkan;                         /* scoria_vulkan.h */
 
-/* Text of what went wrong in the last call on this thread that did not return SCORIA_OK; never NULL,
- * valid until the thread's next call. */
+/* What went wrong in the last call on this thread that did not return SCORIA_OK: "[where] expected X, got Y".
+ * Never NULL; valid until such a call. */
 SCORIA_API const char* scoria_last_error(void);
-SCORIA_API const char* scoria_version(void); /* "0.1.0" */
+SCORIA_API const char* scoria_status_name(scoria_status status); /* "SCORIA_OK"; never NULL */
+SCORIA_API const char* scoria_version(void);                     /* "0.1.0" */
+
+/* Where the process's messages for people go (a slower path taken, a cache ignored); NULL: nowhere, as at the
+ * start. Lines come from any thread, one at a time; `line` is valid during the callback, and what the
+ * callback causes is not logged. When the call returns, the callback before is not called any more. Errors:
+ * busy, from inside a log callback. */
+typedef void (*scoria_log_callback)(void* user, const char* line);
+SCORIA_API scoria_status scoria_set_log(scoria_log_callback callback, void* user);
+
+/* --- devices ---------------------------------------------------------------------------------------------
+ */
+
+enum {
+    SCORIA_DEVICE_OTHER,
+    SCORIA_DEVICE_INTEGRATED,
+    SCORIA_DEVICE_DISCRETE,
+    SCORIA_DEVICE_VIRTUAL,
+    SCORIA_DEVICE_CPU
+};
+
+typedef struct scoria_device {
+    size_t size;
+    const char* name;
+    const char* driver;   /* name and version, for people */
+    const char* unusable; /* why it cannot be used; "" if it can */
+    uint32_t index;       /* for scoria_engine_options.device */
+    uint32_t type;        /* SCORIA_DEVICE_ ... */
+    uint32_t chosen;      /* 1: what device = NULL takes */
+    uint32_t api_version; /* as Vulkan packs it */
+    uint8_t uuid[16];     /* VkPhysicalDeviceIDProperties::deviceUUID */
+} scoria_device;
+
+/* Calls back for each device of the machine. `device` is valid during the callback. Errors: unsupported (no
+ * Vulkan loader, no driver). */
+SCORIA_API scoria_status scoria_list_devices(void (*on_device)(void* user, const scoria_device* device),
+                                             void* user);
+
+/* --- engines ---------------------------------------------------------------------------------------------
+ */
 
 typedef struct scoria_adapter {
-    const char* path; /* a LoRA adapter: PEFT folder or GGUF file */
-    float scale;      /* times the file's own */
+    const char* path;  /* a LoRA adapter: PEFT folder or GGUF file */
+    float scale;       /* times the file's own */
+    uint32_t reserved; /* 0 */
 } scoria_adapter;
 
+enum { SCORIA_STRICT, SCORIA_BALANCED, SCORIA_FAST }; /* f32; f16; 8-bit activations */
+enum { SCORIA_KV_BY_PRECISION, SCORIA_KV_F32, SCORIA_KV_F16 };
+
 typedef struct scoria_engine_options {
-    size_t size;            /* sizeof(scoria_engine_options) */
-    const char* model_path; /* GGUF file */
-    const char* device;     /* NULL: best; else an index or part of a name */
-    uint32_t context;       /* positions; 0: the least of the model's, what fits, and 8192 */
-    uint32_t precision;     /* 0 strict (f32), 1 balanced (f16), 2 fast (8-bit activations) */
-    /* Bytes of weights uploaded so far; called on the calling thread. May be NULL. */
-    void (*progress)(void* user, uint64_t done, uint64_t total);
-    void* user;
+    size_t size;
+    const char* model_path;         /* GGUF file or Hugging Face folder */
+    const char* device;             /* NULL: best; else an index or part of a name */
+    const char* cache_folder;       /* where compiled pipelines are kept; NULL: nowhere */
     const scoria_adapter* adapters; /* added to the model at run time; may be NULL */
     size_t adapter_count;
+    /* Bytes of weights uploaded so far; 0 stops (cancelled). May be NULL. */
+    int (*progress)(void* user, uint64_t done, uint64_t total);
+    void* user;
+    const struct scoria_vulkan* vulkan; /* NULL: a device of the library's own */
+    uint64_t memory_budget;             /* device bytes that the plan may take; 0: what the driver offers */
+    uint32_t context;                   /* positions; 0: the least of the model's, what fits, and 8192 */
+    uint32_t precision;                 /* SCORIA_BALANCED by default */
+    uint32_t kv;                        /* SCORIA_KV_ ... */
+    uint32_t prompt_chunk;              /* tokens of a prompt computed at a time; 0: 512 */
+    uint32_t deterministic;             /* 1: equal bits however tokens are batched; slower prompts */
+    /* 1: weights are read from a memory map. Faster, but a file that shrinks, or a disk that fails, ends the
+     * process with SIGBUS; 0 makes that an error. */
+    uint32_t mmap;
+    float submission_ms; /* aim for the GPU time of one submission, so that a renderer keeps its
+                          * frames; 0: 50, on CPU drivers 1000 */
+    uint32_t reserved;   /* 0 */
 } scoria_engine_options;
 
-/* Opens the model, plans memory, uploads. On failure *engine is NULL. */
+/* Sets `size` and every default of a struct of `size` bytes. */
+SCORIA_API scoria_status scoria_engine_options_init(scoria_engine_options* options, size_t size);
+
+/* Opens the model, plans memory, uploads. On failure *engine is NULL. Errors: bad_file, unsupported,
+ * out_of_device_memory (with the plan in words), out_of_host_memory, cancelled, device_lost. */
 SCORIA_API scoria_status scoria_engine_create(const scoria_engine_options* options, scoria_engine** engine);
-SCORIA_API void scoria_engine_destroy(scoria_engine* engine); /* NULL is ignored; sessions must be gone */
+/* Releases everything. NULL is fine. Errors: busy, while it has sessions or a call on it runs. */
+SCORIA_API scoria_status scoria_engine_destroy(scoria_engine* engine);
 
-/* Token ids of `text`, at most `capacity` of them; *count is how many there are. Special tokens in the
- * text are parsed if `special`, which also adds the model's BOS. */
-SCORIA_API scoria_status scoria_tokenize(const scoria_engine* engine, const char* text, size_t bytes,
-                                         int special, int32_t* ids, size_t capacity, size_t* count);
-/* The prompt of one user message through the model's chat template, NUL-terminated if it fits;
- * *length is its length without the NUL. */
-SCORIA_API scoria_status scoria_chat_prompt(const scoria_engine* engine, const char* user_message, char* text,
-                                            size_t capacity, size_t* length);
+typedef struct scoria_memory {
+    size_t size;
+    uint64_t weights, kv, scratch, staging; /* bytes of the plan; kv and scratch are each session's */
+    uint64_t heap_size, heap_budget;        /* of the heap that holds them; the budget as planned with */
+    uint64_t in_use;                        /* device and host-visible bytes allocated now; 0 in a plan */
+    uint32_t context;                       /* positions of a session */
+    uint32_t source;                        /* tokens that an encoder-decoder's encoder takes; else 0 */
+} scoria_memory;
 
+/* What an engine would take; reads no weights. Errors: as scoria_engine_create. */
+SCORIA_API scoria_status scoria_plan_memory(const scoria_engine_options* options, scoria_memory* memory);
+SCORIA_API scoria_status scoria_engine_memory(scoria_engine* engine, scoria_memory* memory);
+
+enum { SCORIA_DECODER, SCORIA_ENCODER, SCORIA_ENCODER_DECODER };
+
+typedef struct scoria_engine_info { /* texts live as long as the engine */
+    size_t size;
+    const char* model_name;
+    const char* family;
+    const char* tokenizer; /* kind, for people; "" if the model has none */
+    const char* device_name;
+    const char* driver_name;
+    uint32_t kind;   /* SCORIA_DECODER ... */
+    uint32_t vocab;  /* logits per token */
+    uint32_t hidden; /* size of an embedding */
+    uint32_t layers;
+    uint32_t context;
+    uint32_t has_chat_template;
+    int32_t bos, eos;      /* -1: none */
+    int32_t decoder_start; /* of encoder-decoders, else -1 */
+    uint32_t prompt_chunk; /* tokens computed at a time: append so many per call to show progress */
+} scoria_engine_info;
+
+SCORIA_API scoria_status scoria_engine_get_info(scoria_engine* engine, scoria_engine_info* info);
+
+/* --- text ------------------------------------------------------------------------------------------------
+ */
+
+enum {
+    SCORIA_ADD_SPECIAL = 1, /* BOS and EOS, as the vocabulary says */
+    SCORIA_PARSE_SPECIAL = 2
+}; /* text that spells a special token becomes it: not for strangers' text */
+
+SCORIA_API scoria_status scoria_tokenize(scoria_engine* engine, const char* text, size_t bytes,
+                                         uint32_t flags, int32_t* ids, size_t capacity, size_t* count);
+/* Special tokens are left out unless `special`. */
+SCORIA_API scoria_status scoria_detokenize(scoria_engine* engine, const int32_t* ids, size_t count,
+                                           int special, char* text, size_t capacity, size_t* length);
+
+typedef struct scoria_message {
+    const char* role; /* "system", "user", "assistant" */
+    const char* content;
+} scoria_message;
+
+typedef struct scoria_chat_options {
+    size_t size;
+    const scoria_message* messages;
+    size_t message_count;
+    /* Instead of messages, all that a template may ask for: a JSON array of messages, or an object with
+     * "messages" and where wanted "tools", "documents", "variables". May be NULL. */
+    const char* json;
+    uint32_t no_generation_prompt; /* 1: leave out the beginning of the answer */
+    uint32_t reserved;             /* 0 */
+} scoria_chat_options;
+
+/* A conversation through the model's chat template, as text, or as ids in which no message can spell a
+ * control token. Errors: unsupported (no template, or one that needs what this build has not), bad_file (the
+ * template or the JSON is not valid), failed (the template refuses the messages). */
+SCORIA_API scoria_status scoria_chat_text(scoria_engine* engine, const scoria_chat_options* options,
+                                          char* text, size_t capacity, size_t* length);
+SCORIA_API scoria_status scoria_chat_tokens(scoria_engine* engine, const scoria_chat_options* options,
+                                            int32_t* ids, size_t capacity, size_t* count);
+
+/* --- sessions --------------------------------------------------------------------------------------------
+ */
+
+/* Allocates the cache. Errors: out_of_device_memory, device_lost. */
 SCORIA_API scoria_status scoria_session_create(scoria_engine* engine, scoria_session** session);
-SCORIA_API void scoria_session_destroy(scoria_session* session); /* NULL is ignored */
+/* NULL is fine. Errors: busy, while a call on it runs. */
+SCORIA_API scoria_status scoria_session_destroy(scoria_session* session);
 
-/* Appends tokens and computes them. On failure nothing is appended beyond what was computed. */
+/* Stops the append, replace or generate that runs on the session, soon; without one it does nothing. Never
+ * busy, also inside callbacks. */
+SCORIA_API scoria_status scoria_session_cancel(scoria_session* session);
+
+/* Appends tokens and computes them. On failure what was computed stays. Errors: bad_argument (an id outside
+ * the vocabulary), context_full (nothing is appended), cancelled, device_lost. */
 SCORIA_API scoria_status scoria_session_append(scoria_session* session, const int32_t* ids, size_t count);
-/* Encoder-decoders: runs the encoder over the ids and begins the decoder's sequence anew; append its start
- * token next (scoria_decoder_start). */
-SCORIA_API scoria_status scoria_session_encode(scoria_session* session, const int32_t* ids, size_t count);
-SCORIA_API scoria_status scoria_decoder_start(const scoria_engine* engine, int32_t* id);
+/* Makes these ids the sequence: what it begins with already is kept, the rest is computed. */
+SCORIA_API scoria_status scoria_session_replace(scoria_session* session, const int32_t* ids, size_t count);
+/* Forgets everything from `length` on. */
 SCORIA_API scoria_status scoria_session_truncate(scoria_session* session, size_t length);
-SCORIA_API size_t scoria_session_length(const scoria_session* session);
+/* All appended and generated tokens. */
+SCORIA_API scoria_status scoria_session_tokens(scoria_session* session, int32_t* ids, size_t capacity,
+                                               size_t* count);
+/* Logits [vocab] of the last token. */
+SCORIA_API scoria_status scoria_session_logits(scoria_session* session, float* logits, size_t capacity,
+                                               size_t* count);
+/* Encoder-decoders: runs the encoder over the ids and begins the decoder's sequence anew; append
+ * scoria_engine_info.decoder_start next. */
+SCORIA_API scoria_status scoria_session_encode(scoria_session* session, const int32_t* ids, size_t count);
+
+enum { SCORIA_POOL_BY_MODEL, SCORIA_POOL_MEAN, SCORIA_POOL_FIRST, SCORIA_POOL_LAST };
+
+typedef struct scoria_embed_options {
+    size_t size;
+    uint32_t pooling; /* SCORIA_POOL_ ... */
+    uint32_t raw;     /* 1: not scaled to length 1 */
+} scoria_embed_options;
+
+/* The embedding [hidden] of a text's ids; its sequence is forgotten before and after. options may be NULL. */
+SCORIA_API scoria_status scoria_session_embed(scoria_session* session, const int32_t* ids, size_t count,
+                                              const scoria_embed_options* options, float* vector,
+                                              size_t capacity, size_t* size);
 
 typedef struct scoria_logit_bias {
     int32_t token;
     float bias; /* added to the token's logit; -INFINITY bans it */
 } scoria_logit_bias;
 
-/* Members that `size` does not reach have the defaults of the program's flags. */
+/* Members that `size` does not reach, and scoria_generate_options_init, have the defaults of the program's
+ * flags. */
 typedef struct scoria_generate_options {
-    size_t size;              /* sizeof(scoria_generate_options) */
-    uint32_t max_tokens;      /* 0: until the model ends or the context is full */
-    float temperature;        /* 0: greedy */
-    uint32_t top_k;           /* 0: off */
-    float top_p;              /* 1: off */
-    float min_p;              /* 0: off */
-    float repetition_penalty; /* 1: off */
-    uint64_t seed;
-    /* One token and the UTF-8 text that is certain with it (`bytes` may be 0); 0 stops. At the end what was
-     * held back, if anything, comes with id -1. */
+    size_t size;
+    /* One token and the UTF-8 text that is certain with it (`bytes` may be 0; a NUL follows); 0 stops. At the
+     * end what was held back, if anything, comes with id -1. May be NULL. */
     int (*on_token)(void* user, int32_t id, const char* text, size_t bytes);
-    void* user;
-    uint32_t repetition_window; /* tokens back that the three penalties look, at most 256 */
-    float frequency_penalty;    /* 0: off; per time the token was seen */
-    float presence_penalty;     /* 0: off; if it was seen at all */
-    float typical_p;            /* 1: off */
-    float xtc_probability;      /* 0: off */
-    float xtc_threshold;
-    float mirostat_tau; /* bits of surprise aimed at; 0: off. On, no other filter is */
-    float mirostat_eta;
-    const scoria_logit_bias* logit_bias; /* one per token at most; may be NULL */
-    size_t logit_bias_count;
-    const char* const* stop; /* texts that end the answer and are left out of it; may be NULL */
-    size_t stop_count;
     /* Before on_token: natural logarithms of the model's own probabilities, of the token and of the
      * `logprobs` likeliest (at most 64). May be NULL. */
     void (*on_logprobs)(void* user, int32_t id, float logprob, const int32_t* best_ids,
                         const float* best_logprobs, size_t count);
-    uint32_t logprobs;
-    /* Text that the answer must be one of the words of: a GBNF grammar, or a JSON schema. Not both. */
-    const char* grammar;     /* may be NULL */
-    const char* json_schema; /* may be NULL */
-    float dry_multiplier;    /* 0: off */
-    float dry_base;
-    uint32_t dry_allowed_length;
-    uint32_t dry_range;              /* tokens back; 0: all */
+    void* user;
+    const scoria_logit_bias* logit_bias; /* one per token at most */
+    size_t logit_bias_count;
+    const char* const* stop; /* texts that end the answer and are left out of it */
+    size_t stop_count;
+    /* Text that the answer must be one of the words of: a GBNF grammar, or a JSON schema. Not both; may be
+     * NULL. */
+    const char* grammar;
+    const char* json_schema;
     const char* const* dry_breakers; /* NULL: newline, colon, quote, asterisk */
     size_t dry_breaker_count;
+    uint64_t seed;
+    uint32_t max_tokens;        /* 0: until the model ends or the context is full */
+    uint32_t logprobs;          /* for on_logprobs */
+    float temperature;          /* 0: greedy */
+    uint32_t top_k;             /* 0: off */
+    float top_p;                /* 1: off */
+    float min_p;                /* 0: off */
+    float typical_p;            /* 1: off */
+    float repetition_penalty;   /* 1: off */
+    float frequency_penalty;    /* 0: off; per time the token was seen */
+    float presence_penalty;     /* 0: off; if it was seen at all */
+    uint32_t repetition_window; /* tokens back that the three penalties look, at most 256 */
+    float xtc_probability;      /* 0: off */
+    float xtc_threshold;
+    float mirostat_tau; /* bits of surprise aimed at; 0: off. On, no other filter is */
+    float mirostat_eta;
+    float dry_multiplier; /* 0: off */
+    float dry_base;
+    uint32_t dry_allowed_length;
+    uint32_t dry_range;  /* tokens back; 0: all */
+    uint32_t ignore_end; /* 1: tokens that end an answer are like others */
 } scoria_generate_options;
 
-/* Samples and appends tokens. SCORIA_CANCELLED if stopped by on_token or scoria_session_cancel. */
+SCORIA_API scoria_status scoria_generate_options_init(scoria_generate_options* options, size_t size);
+
+enum {
+    SCORIA_STOP_END,
+    SCORIA_STOP_TOKEN_LIMIT,
+    SCORIA_STOP_CONTEXT_FULL,
+    SCORIA_STOP_CANCELLED,
+    SCORIA_STOP_TEXT
+};
+
+typedef struct scoria_generate_result {
+    size_t size;
+    uint32_t stop;   /* SCORIA_STOP_ ...: why it ended */
+    uint32_t tokens; /* generated, the one that ended it among them */
+    double seconds;
+} scoria_generate_result;
+
+/* Samples and appends tokens; needs at least one token before. `result` may be NULL. Errors: cancelled, if
+ * on_token or scoria_session_cancel stopped it (what came stays, and result is filled); bad_argument (options
+ * out of range, no token before), device_lost, non_finite, timeout. */
 SCORIA_API scoria_status scoria_session_generate(scoria_session* session,
-                                                 const scoria_generate_options* options);
-/* Stops a running append or generate soon; callable from any thread. */
-SCORIA_API void scoria_session_cancel(scoria_session* session);
+                                                 const scoria_generate_options* options,
+                                                 scoria_generate_result* result);
 
 #ifdef __cplusplus
 }

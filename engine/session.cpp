@@ -50,7 +50,7 @@ Session::Impl::Impl(Engine::Impl& owner)
     recorder.fill(workspace.step.view(), 0);
     write_words(recorder, workspace.step, workspace.layout.table_word(), table);
     const vk::Commands commands = recorder.finish();
-    wait(submit(commands));
+    run(commands);
 }
 
 size_t Session::Impl::body_kernels() const {
@@ -111,7 +111,7 @@ void Session::Impl::enter_segment(uint32_t position) {
                          compressed_window(memory, segment), compressed_window(memory, next), memory.rate},
                         compress_variants(context.caps).front());
     const vk::Commands commands = recorder.finish();
-    wait(submit(commands));
+    run(commands);
     segment = next;
 }
 
@@ -236,7 +236,7 @@ void Session::Impl::upload_rotations() {
         vk::Recorder recorder(engine.device, engine.pipelines);
         recorder.copy(staging.view(), workspace.ropes[i].view());
         const vk::Commands commands = recorder.finish();
-        wait(submit(commands));
+        run(commands);
     }
 }
 
@@ -280,7 +280,7 @@ std::vector<float> Session::Impl::read_floats(const vk::View& view, size_t count
     recorder.copy(view.slice(0, 4 * count), readback.view());
     recorder.make_host_visible();
     const vk::Commands commands = recorder.finish();
-    wait(submit(commands));
+    run(commands);
     const auto* floats = reinterpret_cast<const float*>(readback.mapped().data());
     return {floats, floats + count};
 }
@@ -290,13 +290,24 @@ vk::Device::Ticket Session::Impl::submit(const vk::Commands& commands) {
     return last_submitted = engine.device.submit({&handle, 1});
 }
 
-/// Work that a failed call left behind (a time-out, say) may still run on these buffers.
-Session::Impl::~Impl() {
+void Session::Impl::run(const vk::Commands& commands) {
+    submit(commands);
+    try {
+        wait(last_submitted);
+    } catch (...) {
+        outlast();
+        throw;
+    }
+}
+
+void Session::Impl::outlast() noexcept {
     try {
         engine.device.wait(last_submitted, std::chrono::minutes(10));
     } catch (const Error&) {  // lost or hung: nothing more can be done for it
     }
 }
+
+Session::Impl::~Impl() { outlast(); }
 
 Session::Session(Engine& engine) : impl_(std::make_unique<Impl>(engine.impl())) {}
 Session::Session(Session&& other) noexcept = default;

@@ -29,6 +29,7 @@ struct EngineOptions {
     bool deterministic = false;       // one variant per op for all batch sizes: equal bits, slower prompts
     bool replay = true;               // record decode once and replay it; false records every step
     double submission_budget_ms = 0;  // 0: 50 on hardware, 1000 on CPU drivers
+    uint64_t memory_budget = 0;       // device bytes that the plan may take; 0: what the driver offers
     uint64_t shuffle_seed = 0;        // tests: see RecorderOptions
     bool omit_barriers = false;       // tests: see RecorderOptions
     bool profile = false;             // timestamps per dispatch

@@ -81,6 +81,10 @@ struct Session::Impl {
     void wait(vk::Device::Ticket ticket) const {
         engine.device.wait(ticket, std::chrono::minutes(engine.device.caps().is_cpu() ? 10 : 1));
     }
+    /// Submits and waits. When it throws, the commands do not run any more.
+    void run(const vk::Commands& commands);
+    /// Waits for work that a failed call left behind (a time-out, say): it runs on these buffers.
+    void outlast() noexcept;
     vk::Device::Ticket submit_decode(const SampleKind& kind);
     void record_decode(const SampleKind& kind);
     /// Samples the logits of token 0 of the step buffer and puts the next token in its place.

@@ -8,12 +8,15 @@
 namespace scoria::grammar {
 namespace {
 
-const CodeSet decimal{{'0', '9'}};
-const CodeSet word{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
+// Functions, since loading the library must run nothing.
+CodeSet decimal() { return {{'0', '9'}}; }
+CodeSet word() { return {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}; }
 // ECMA 262's white space and line ends.
-const CodeSet space{{0x09, 0x0D},     {0x20, 0x20},     {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
-                    {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
-const CodeSet line_ends{{0x0A, 0x0A}, {0x0D, 0x0D}, {0x2028, 0x2029}};
+CodeSet space() {
+    return {{0x09, 0x0D},     {0x20, 0x20},     {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
+            {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
+}
+CodeSet line_ends() { return {{0x0A, 0x0A}, {0x0D, 0x0D}, {0x2028, 0x2029}}; }
 
 class Pattern {
   public:
@@ -74,7 +77,7 @@ class Pattern {
             return json_characters(char_class());
         case '.':
             ++at_;
-            return json_characters(complement(line_ends));
+            return json_characters(complement(line_ends()));
         case '*':
         case '+':
         case '?':
@@ -152,13 +155,13 @@ class Pattern {
         switch (letter) {
         case 'd':
         case 'D':
-            return set(decimal, letter == 'D');
+            return set(decimal(), letter == 'D');
         case 'w':
         case 'W':
-            return set(word, letter == 'W');
+            return set(word(), letter == 'W');
         case 's':
         case 'S':
-            return set(space, letter == 'S');
+            return set(space(), letter == 'S');
         case 't':
             return one('\t');
         case 'n':

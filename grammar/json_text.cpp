@@ -8,7 +8,7 @@
 namespace scoria::grammar {
 namespace {
 
-const CodeSet special{{0, 0x1F}, {'"', '"'}, {'\\', '\\'}};  // wants an escape
+CodeSet special() { return {{0, 0x1F}, {'"', '"'}, {'\\', '\\'}}; }  // wants an escape
 
 Expr hex(CodeSet set) { return characters(united(std::move(set))); }
 Expr any_hex() { return hex({{'0', '9'}, {'a', 'f'}, {'A', 'F'}}); }
@@ -111,9 +111,9 @@ std::pair<int64_t, int64_t> closed(std::optional<int64_t> least, std::optional<i
 
 Expr json_characters(const CodeSet& set) {
     std::vector<Expr> all;
-    CodeSet plain = intersection(set, complement(special));
+    CodeSet plain = intersection(set, complement(special()));
     if (!plain.empty()) all.push_back(characters(std::move(plain)));
-    for (const CodeRange& range : intersection(set, special))
+    for (const CodeRange& range : intersection(set, special()))
         for (char32_t code = range.first; code <= range.last; ++code) all.push_back(text(escape_of(code)));
     return choice(std::move(all));
 }
@@ -132,7 +132,7 @@ Expr json_any_character() {
         letters.push_back({char32_t(letter), char32_t(letter)});
     const Expr escape =
         choice({characters(united(letters)), sequence({text("u"), choice({low_or_plain, pair})})});
-    return choice({characters(complement(special)), sequence({text("\\"), escape})});
+    return choice({characters(complement(special())), sequence({text("\\"), escape})});
 }
 
 Expr json_literal(std::string_view bytes) {

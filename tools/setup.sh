@@ -28,7 +28,8 @@ newer() { dpkg --compare-versions "$(dpkg-query -W -f='${Version}' "$1" 2>/dev/n
 packages=(g++ cmake ninja-build pkg-config git ca-certificates libvulkan-dev libvulkan-volk-dev
     libvulkan-memory-allocator-dev glslang-tools spirv-tools libspirv-cross-c-shared-dev zlib1g-dev
     nlohmann-json3-dev libcli11-dev libstb-dev libcurl4-openssl-dev libpcre2-dev mesa-vulkan-drivers python3-pip)
-[ "$mode" = --test ] && packages+=(doctest-dev vulkan-validationlayers libsentencepiece-dev)
+[ "$mode" = --test ] && packages+=(doctest-dev vulkan-validationlayers libsentencepiece-dev abigail-tools
+    dpkg-dev python3-dev python3-venv mesa-drm-shim)
 case $mode/$ID in
     --test/ubuntu) say "no SwiftShader on Ubuntu (its chromium is a snap): tests on it are left out" ;;
     --test/*) packages+=(chromium-common) ;;  # SwiftShader's library and json
@@ -64,7 +65,7 @@ if [ "$system" = "debian 12" ]; then
 fi
 wanted=()
 for package in "${packages[@]}"; do
-    if [ $package = mesa-vulkan-drivers ] && [ -n "$mesa_suffix" ]; then
+    if [[ $package = mesa-* ]] && [ -n "$mesa_suffix" ]; then
         newer $package 25 || wanted+=($package$mesa_suffix)
     elif ! installed $package; then
         wanted+=($package)

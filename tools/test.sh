@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sets up, builds with warnings as errors, and runs the tests. Ends with ctest's own closing lines.
-#   tools/test.sh [--deep]     --deep: all cases, the whole program under sanitizers, clang-tidy
+#   tools/test.sh [--deep]     --deep: all cases, the whole program under sanitizers, clang-tidy, Python
 set -euo pipefail
 cd "$(dirname "$0")/.."
 deep=
@@ -41,14 +41,14 @@ sanitize() {
     ctest --preset asan -R '^(loader|grammar|fuzz)'
     [ -n "$deep" ] || return 0
     cmake --build --preset asan
-    ASAN_OPTIONS=detect_leaks=0 ctest --preset asan -R '^(platform|layer|engine|apps)'
+    ASAN_OPTIONS=detect_leaks=0 ctest --preset asan -R '^(platform|layer|engine|apps|library)'
 }
 
 # Everything of ours that starts threads, or is called from several.
 threads() {
     cmake --preset tsan
-    cmake --build --preset tsan --target test_platform test_engine test_apps
-    ctest --preset tsan -R '^(platform|engine|apps)\.lavapipe$'
+    cmake --build --preset tsan --target test_platform test_engine test_apps test_library
+    ctest --preset tsan -R '^(platform|engine|apps|library)\.lavapipe$'
 }
 
 tidy() {
@@ -64,6 +64,17 @@ tidy() {
 
 run_tests() { ctest --preset ci -j 2; }
 
+# What is installed, as hosts meet it.
+package() { tools/package/test.sh build/ci "$SCORIA_MODEL"; }
+
+# The library alone, as releases have it; and the Python package, which pip builds from the source tree.
+bindings() {
+    cmake --preset library
+    cmake --build --preset library
+    tools/check_library.sh build/library/libscoria.so
+    tools/python/test.sh "$SCORIA_MODEL"
+}
+
 stage setup tools/setup.sh --test
 stage format format
 stage build build
@@ -72,4 +83,6 @@ export SCORIA_MODEL
 stage asan sanitize
 [ -z "$deep" ] || stage tsan threads
 [ -z "$deep" ] || stage tidy tidy
+stage package package
+[ -z "$deep" ] || stage bindings bindings
 stage tests run_tests

@@ -104,6 +104,6 @@ int guarded(int argc, char** argv) {
 int main(int argc, char** argv) {
     // A closed pipe is seen as a failed write, so that the device is released in order.
     std::signal(SIGPIPE, SIG_IGN);
-    scoria::set_log([](std::string_view line, void*) { scoria::cli::note("scoria: ", line); });
+    scoria::set_log([](std::string_view line) { scoria::cli::note("scoria: ", line); });
     return scoria::cli::guarded(argc, argv);
 }

@@ -1,4 +1,4 @@
-// Parsing of ids and conversations.
+// Parsing of ids, JSON and times.
 #include "messages.h"
 
 #include "fail.h"
@@ -35,41 +35,12 @@ nlohmann::ordered_json parse_json(std::string_view where, const std::string& tex
     }
 }
 
-scoria::Conversation parse_conversation(std::string_view where, const std::string& text) {
-    nlohmann::ordered_json root = parse_json(where, text);
-    scoria::Conversation out;
-    if (root.is_object()) {
-        if (!root.contains("messages"))
-            fail(Status::bad_file, where, "expected an object with messages, got none");
-        for (auto [key, value] : {std::pair("tools", &out.tools), std::pair("documents", &out.documents),
-                                  std::pair("variables", &out.variables)})
-            if (root.contains(key)) *value = root[key];
-        nlohmann::ordered_json messages = root["messages"];
-        root = std::move(messages);
-    }
-    if (!root.is_array())
-        fail(Status::bad_file, where, "expected an array of messages, got ", root.type_name());
-    for (const nlohmann::ordered_json& message : root)
-        if (!message.is_object() || !message.contains("role") || !message["role"].is_string())
-            fail(Status::bad_file, where, "expected messages with a role, got ",
-                 message.is_object() ? "one without" : message.type_name());
-    if (!out.variables.is_object())
-        fail(Status::bad_file, where, "expected variables as an object, got ", out.variables.type_name());
-    out.messages = std::move(root);
-    return out;
-}
-
 int64_t parse_time(std::string_view where, const std::string& text) {
     std::tm time{};
     const char* end = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &time);
     if (end == nullptr || *end != '\0')
         fail(Status::bad_argument, where, "expected a time such as 2026-03-14T09:26:53, got '", text, "'");
     return static_cast<int64_t>(timegm(&time));
-}
-
-std::vector<TokenId> encode_prompt(const Tokenizer& tokenizer, const ChatPrompt& prompt) {
-    return tokenizer.encode(prompt.text,
-                            {.add_special = false, .parse_special = true, .literal = prompt.input});
 }
 
 }  // namespace scoria::cli

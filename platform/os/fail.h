@@ -25,6 +25,7 @@ enum class Status : uint32_t {
     context_full,
     non_finite,  // logits hold no finite number
     timeout,
+    busy,  // the object is in use: by another thread, by what it is for, or from inside its own callback
 };
 
 class Error : public std::runtime_error {

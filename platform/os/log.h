@@ -1,16 +1,19 @@
 // Messages for humans (slower paths, ignored caches). The library is silent until a program sets a sink.
 #pragma once
 
+#include <functional>
 #include <string_view>
 
 namespace scoria {
 
-using LogSink = void (*)(std::string_view line, void* context);
+using LogSink = std::function<void(std::string_view line)>;
 
-/// Sets the process-wide sink (nullptr: silence). Called by programs, and by hosts through the C ABI.
-void set_log(LogSink sink, void* context = nullptr);
+/// Sets the process-wide sink (nullptr: silence). Called by programs, and by hosts through the C ABI. When it
+/// returns, the sink before is not called any more. Errors: busy, from inside a sink.
+void set_log(LogSink sink);
 
-/// Hands one line, without its end, to the sink. Thread-safe; never throws.
+/// Hands one line, without its end, to the sink. Thread-safe; never throws. What a sink itself would log is
+/// dropped.
 void log(std::string_view line) noexcept;
 
 /// As log(), but a line equal to an earlier one of this process is dropped.

@@ -10,6 +10,15 @@
 namespace scoria::vk {
 namespace {
 
+std::set<std::string> enabled_extensions(const HostDevice& host, uint32_t api_version) {
+    std::set<std::string> names(host.extensions.begin(), host.extensions.end());
+    if (api_version >= VK_API_VERSION_1_3) {  // of which these are part
+        names.insert(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
+        names.insert(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
+    }
+    return names;
+}
+
 std::set<std::string> device_extensions(const Instance& instance, VkPhysicalDevice device) {
     uint32_t count = 0;
     const auto enumerate = instance.fn().EnumerateDeviceExtensionProperties;
@@ -111,7 +120,7 @@ void read_matrix_shape(const Instance& instance, VkPhysicalDevice device, Caps& 
 }
 
 void read_features(const Instance& instance, VkPhysicalDevice device, const std::set<std::string>& extensions,
-                   Caps& caps) {
+                   const HostDevice* host, Caps& caps) {
     VkPhysicalDeviceFeatures2 base =
         vk_struct<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
     VkPhysicalDeviceVulkan11Features v11 =
@@ -140,7 +149,10 @@ void read_features(const Instance& instance, VkPhysicalDevice device, const std:
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR);
     if (extensions.contains(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME)) chain(base, bfloat);
 #endif
-    instance.fn().GetPhysicalDeviceFeatures2(device, &base);
+    if (host)
+        apply_features(host->features, base);
+    else
+        instance.fn().GetPhysicalDeviceFeatures2(device, &base);
 
     caps.float16 = v12.shaderFloat16;
     caps.storage16 = v11.storageBuffer16BitAccess;
@@ -191,7 +203,7 @@ void read_memory(const Instance& instance, VkPhysicalDevice device, Caps& caps) 
 
 std::string reason_unusable(const Caps& caps, const QueueFamilies& queues) {
     if (queues.compute == UINT32_MAX) return "it has no queue for compute";
-    if (!caps.timeline_semaphore) return "it has no timeline semaphores";
+    if (!caps.timeline_semaphore) return "expected the feature timelineSemaphore, got a device without it";
     if (caps.max_storage_buffers < 8)
         return cat("expected 8 storage buffers per stage, got ", caps.max_storage_buffers);
     if (caps.max_invocations < 128) return cat("expected workgroups of 128, got ", caps.max_invocations);
@@ -202,12 +214,18 @@ std::string reason_unusable(const Caps& caps, const QueueFamilies& queues) {
 
 }  // namespace
 
-QueueFamilies query_queues(const Instance& instance, VkPhysicalDevice device) {
+QueueFamilies query_queues(const Instance& instance, VkPhysicalDevice device, const HostDevice* host) {
     uint32_t count = 0;
     instance.fn().GetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
     std::vector<VkQueueFamilyProperties> families(count);
     instance.fn().GetPhysicalDeviceQueueFamilyProperties(device, &count, families.data());
     QueueFamilies found;
+    if (host) {
+        const uint32_t family = host->queue_family;
+        if (family < count && families[family].queueFlags & VK_QUEUE_COMPUTE_BIT)
+            found = {family, family, families[family].timestampValidBits};
+        return found;
+    }
     // A family that also draws is the one drivers tune most; a compute-only one serves where there is none.
     for (const VkQueueFlags flags : {VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT, VK_QUEUE_COMPUTE_BIT | 0})
         for (uint32_t i = 0; i < count && found.compute == UINT32_MAX; ++i)
@@ -225,7 +243,7 @@ QueueFamilies query_queues(const Instance& instance, VkPhysicalDevice device) {
     return found;
 }
 
-ListedDevice query_device(const Instance& instance, VkPhysicalDevice device) {
+ListedDevice query_device(const Instance& instance, VkPhysicalDevice device, const HostDevice* host) {
     ListedDevice listed;
     Caps& caps = listed.caps;
     try {
@@ -237,6 +255,7 @@ ListedDevice query_device(const Instance& instance, VkPhysicalDevice device) {
         caps.device_id = base.properties.deviceID;
         caps.driver_version = base.properties.driverVersion;
         caps.api_version = base.properties.apiVersion;
+        if (host) caps.api_version = std::min(caps.api_version, host->api_version);
         caps.type = device_type(base.properties.deviceType);
         if (caps.api_version < VK_API_VERSION_1_2) {
             listed.unusable =
@@ -244,10 +263,11 @@ ListedDevice query_device(const Instance& instance, VkPhysicalDevice device) {
                     VK_API_VERSION_MINOR(caps.api_version));
             return listed;
         }
-        const std::set<std::string> extensions = device_extensions(instance, device);
-        const QueueFamilies queues = query_queues(instance, device);
+        const std::set<std::string> extensions =
+            host ? enabled_extensions(*host, caps.api_version) : device_extensions(instance, device);
+        const QueueFamilies queues = query_queues(instance, device, host);
         read_properties(instance, device, extensions, caps);
-        read_features(instance, device, extensions, caps);
+        read_features(instance, device, extensions, host, caps);
         read_memory(instance, device, caps);
         caps.timestamp_bits = queues.timestamp_bits;
         listed.unusable = reason_unusable(caps, queues);

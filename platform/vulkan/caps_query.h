@@ -5,15 +5,18 @@
 
 namespace scoria::vk {
 
-/// A device as list_devices() shows it. Never throws for a poor device: the reason is in `unusable`.
-ListedDevice query_device(const Instance& instance, VkPhysicalDevice device);
+/// A device as list_devices() shows it; of a host's, what that enabled. Never throws for a poor device: the
+/// reason is in `unusable`.
+ListedDevice query_device(const Instance& instance, VkPhysicalDevice device,
+                          const HostDevice* host = nullptr);
 
 /// The queue families to use. `transfer` equals `compute` where no other family transfers.
 struct QueueFamilies {
     uint32_t compute = UINT32_MAX, transfer = UINT32_MAX;
     uint32_t timestamp_bits = 0;  // of the compute family
 };
-QueueFamilies query_queues(const Instance& instance, VkPhysicalDevice device);
+QueueFamilies query_queues(const Instance& instance, VkPhysicalDevice device,
+                           const HostDevice* host = nullptr);
 
 /// Index of the device that `select` asks for (DeviceOptions::select). Pure.
 /// Errors: unsupported (nothing usable), bad_argument (no such device).

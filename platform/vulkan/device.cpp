@@ -73,18 +73,27 @@ struct FeatureChain {
     void** tail;
 };
 
+struct HostQueueLock {
+    const HostDevice* host;
+    explicit HostQueueLock(const HostDevice* of) : host(of) {
+        if (host && host->lock) host->lock();
+    }
+    ~HostQueueLock() {
+        if (host && host->unlock) host->unlock();
+    }
+    HostQueueLock(const HostQueueLock&) = delete;
+};
+
 }  // namespace
 
-Device::Impl::Impl(const DeviceOptions& wanted) : options(wanted), instance(wanted.validation) {
-    const std::vector<VkPhysicalDevice> all = instance.physical_devices();
-    const std::vector<ListedDevice> listed = list_devices(instance, all);
-    const size_t index = choose_device(listed, options.select);
-    physical = all[index];
-    caps = listed[index].caps;
+Device::Impl::Impl(const DeviceOptions& wanted)
+    : options(wanted), instance(wanted.host ? Instance(*wanted.host) : Instance(wanted.validation)) {
+    options.host ? take_from_host() : choose_own();
     if (!options.caps_profile.empty())
         caps = narrowed(caps, read_file(options.caps_profile, 1 << 20), options.caps_profile);
     try {
-        create_device(query_queues(instance, physical));
+        if (!options.host) create_device(query_queues(instance, physical));
+        create_timelines();
         create_allocator();
     } catch (...) {
         release();
@@ -92,19 +101,48 @@ Device::Impl::Impl(const DeviceOptions& wanted) : options(wanted), instance(want
     }
 }
 
+void Device::Impl::choose_own() {
+    const std::vector<VkPhysicalDevice> all = instance.physical_devices();
+    const std::vector<ListedDevice> listed = list_devices(instance, all);
+    const size_t index = choose_device(listed, options.select);
+    physical = all[index];
+    caps = listed[index].caps;
+}
+
+void Device::Impl::take_from_host() {
+    const HostDevice& host = *options.host;
+    const ListedDevice listed = query_device(instance, host.physical, &host);
+    if (!listed.unusable.empty())
+        fail(Status::unsupported, "vulkan", "the host's device cannot be used: ", listed.unusable);
+    physical = host.physical;
+    caps = listed.caps;
+    device = host.device;
+    for (Queue& queue : queues) queue.family = host.queue_family;
+    queues[0].handle = host.queue;
+    load_device_table(fn, device, instance.get_device_proc());
+}
+
 Device::Impl::~Impl() {
-    if (fn.vkDeviceWaitIdle) fn.vkDeviceWaitIdle(device);  // a lost device returns at once
+    if (options.host) {  // whose own work is none of our business
+        VkSemaphoreWaitInfo info = vk_struct<VkSemaphoreWaitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
+        info.semaphoreCount = 1;
+        info.pSemaphores = &queues[0].timeline;
+        info.pValues = &queues[0].submitted;
+        fn.vkWaitSemaphores(device, &info, std::chrono::nanoseconds(internal_wait_limit).count());
+    } else if (fn.vkDeviceWaitIdle) {
+        fn.vkDeviceWaitIdle(device);  // a lost device returns at once
+    }
     release();
 }
 
 void Device::Impl::release() noexcept {
     if (vma) vmaDestroyAllocator(vma);
-    if (!fn.vkDestroyDevice) return;
+    if (!fn.vkDestroySemaphore) return;
     for (Queue& queue : queues) {
         for (const VkCommandPool pool : queue.spare_pools) fn.vkDestroyCommandPool(device, pool, nullptr);
         fn.vkDestroySemaphore(device, queue.timeline, nullptr);
     }
-    fn.vkDestroyDevice(device, nullptr);
+    if (!options.host) fn.vkDestroyDevice(device, nullptr);
 }
 
 void Device::Impl::create_device(const QueueFamilies& families) {
@@ -128,15 +166,18 @@ void Device::Impl::create_device(const QueueFamilies& families) {
     info.ppEnabledExtensionNames = features.extensions.data();
     check(instance.fn().CreateDevice(physical, &info, nullptr, &device), "vkCreateDevice");
     load_device_table(fn, device, instance.get_device_proc());
+    for (size_t i = 0; i < info.queueCreateInfoCount; ++i)
+        fn.vkGetDeviceQueue(device, queues[i].family, 0, &queues[i].handle);
+}
 
+void Device::Impl::create_timelines() {
     VkSemaphoreTypeCreateInfo type =
         vk_struct<VkSemaphoreTypeCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
     type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
     const VkSemaphoreCreateInfo semaphore{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type, 0};
-    for (size_t i = 0; i < info.queueCreateInfoCount; ++i) {
-        fn.vkGetDeviceQueue(device, queues[i].family, 0, &queues[i].handle);
-        check(fn.vkCreateSemaphore(device, &semaphore, nullptr, &queues[i].timeline), "vkCreateSemaphore");
-    }
+    for (Queue& queue : queues)
+        if (queue.handle)
+            check(fn.vkCreateSemaphore(device, &semaphore, nullptr, &queue.timeline), "vkCreateSemaphore");
 }
 
 void Device::Impl::create_allocator() {
@@ -235,6 +276,7 @@ Device::Ticket Device::submit(std::span<const VkCommandBuffer> commands, QueueKi
     }
     const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
     const std::lock_guard lock(queue.mutex);
+    const HostQueueLock host_lock(impl_->options.host.get());
     const uint64_t value = queue.submitted + 1;
     VkTimelineSemaphoreSubmitInfo timeline =
         vk_struct<VkTimelineSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);

@@ -1,9 +1,10 @@
-// A Vulkan device of our own: loader, instance, device, queues, allocator. Entry points live in
+// A Vulkan device, of our own or a host's: loader, instance, device, queues, allocator. Entry points live in
 // per-device tables, never in globals, so several devices (and the host's own Vulkan) coexist.
 #pragma once
 
 #include "caps.h"
 #include "fail.h"
+#include "host_device.h"
 
 #ifndef VK_NO_PROTOTYPES
 #define VK_NO_PROTOTYPES
@@ -30,6 +31,7 @@ struct DeviceOptions {
     bool capture_statistics = false;  // of pipelines (Pipelines::reports); slows their creation
     bool poison = false;              // tests: new buffers are filled with a pattern
     uint32_t poison_word = 0x7FC0DEAD;
+    std::shared_ptr<const HostDevice> host;  // null: a device of our own, by `select`
 };
 
 /// Every physical device, in the loader's order. `caps` of a device that cannot be queried is marked

@@ -41,7 +41,10 @@ struct Device::Impl {
     void give_command_pool(QueueKind kind, VkCommandPool pool) noexcept;
 
   private:
+    void choose_own();
+    void take_from_host();
     void create_device(const QueueFamilies& families);
+    void create_timelines();
     void create_allocator();
     void release() noexcept;
 };

@@ -125,7 +125,24 @@ VkInstance create_instance(PFN_vkGetInstanceProcAddr get, const ValidationChain&
 
 }  // namespace
 
-Instance::Instance(bool validation) : get_instance_proc_(open_loader()) {
+void Instance::load_functions() {
+#define SCORIA_LOAD(name) fn_.name = reinterpret_cast<PFN_vk##name>(get_instance_proc_(handle_, "vk" #name));
+    SCORIA_INSTANCE_FUNCTIONS(SCORIA_LOAD)
+#undef SCORIA_LOAD
+    get_device_proc_ =
+        reinterpret_cast<PFN_vkGetDeviceProcAddr>(get_instance_proc_(handle_, "vkGetDeviceProcAddr"));
+}
+
+Instance::Instance(const HostDevice& host)
+    : owned_(false), get_instance_proc_(host.get_instance_proc), handle_(host.instance) {
+    load_functions();
+    if (!fn_.GetPhysicalDeviceFeatures2 || !get_device_proc_)
+        fail(Status::unsupported, "vulkan",
+             "expected the entry points of Vulkan 1.1 from the host's "
+             "vkGetInstanceProcAddr, got none");
+}
+
+Instance::Instance(bool validation) : owned_(true), get_instance_proc_(open_loader()) {
     const auto version =
         global<PFN_vkEnumerateInstanceVersion>(get_instance_proc_, "vkEnumerateInstanceVersion");
     uint32_t loader_version = VK_API_VERSION_1_0;
@@ -139,11 +156,7 @@ Instance::Instance(bool validation) : get_instance_proc_(open_loader()) {
     ValidationChain setup;
     const void* chain = validation ? setup.link(get_instance_proc_, *log_) : nullptr;
     handle_ = create_instance(get_instance_proc_, setup, chain);
-#define SCORIA_LOAD(name) fn_.name = reinterpret_cast<PFN_vk##name>(get_instance_proc_(handle_, "vk" #name));
-    SCORIA_INSTANCE_FUNCTIONS(SCORIA_LOAD)
-#undef SCORIA_LOAD
-    get_device_proc_ =
-        reinterpret_cast<PFN_vkGetDeviceProcAddr>(get_instance_proc_(handle_, "vkGetDeviceProcAddr"));
+    load_functions();
     if (!validation) return;
     const VkResult result = fn_.CreateDebugUtilsMessengerEXT(handle_, &setup.messenger, nullptr, &messenger_);
     if (result != VK_SUCCESS) fn_.DestroyInstance(handle_, nullptr);
@@ -152,7 +165,7 @@ Instance::Instance(bool validation) : get_instance_proc_(open_loader()) {
 
 Instance::~Instance() {
     if (messenger_) fn_.DestroyDebugUtilsMessengerEXT(handle_, messenger_, nullptr);
-    fn_.DestroyInstance(handle_, nullptr);
+    if (owned_) fn_.DestroyInstance(handle_, nullptr);
 }
 
 std::vector<VkPhysicalDevice> Instance::physical_devices() const {

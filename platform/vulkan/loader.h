@@ -44,6 +44,8 @@ class Instance {
   public:
     /// Errors: unsupported (no loader, no driver, too old, no validation layer when asked for).
     explicit Instance(bool validation);
+    /// The host's, which stays its own. Errors: unsupported (an entry point that Scoria calls is missing).
+    explicit Instance(const HostDevice& host);
     ~Instance();
     Instance(const Instance&) = delete;
     Instance& operator=(const Instance&) = delete;
@@ -56,6 +58,9 @@ class Instance {
     std::vector<VkPhysicalDevice> physical_devices() const;
 
   private:
+    void load_functions();
+
+    const bool owned_;
     PFN_vkGetInstanceProcAddr get_instance_proc_ = nullptr;
     PFN_vkGetDeviceProcAddr get_device_proc_ = nullptr;
     VkInstance handle_ = VK_NULL_HANDLE;

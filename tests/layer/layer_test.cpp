@@ -257,8 +257,7 @@ TEST_CASE("every failed call is an error of its kind, leaks nothing, and the dev
     const bool validation = validation_installed();
     // Leaks are reported while the device is destroyed, when only the log can hear them.
     std::string heard, unreached;
-    set_log([](std::string_view line, void* to) { static_cast<std::string*>(to)->append(line).append("\n"); },
-            &heard);
+    set_log([&](std::string_view line) { heard.append(line).append("\n"); });
     for (const Case& each : cases) {
         size_t failures = 0;
         for (int call = 1; call <= 4; ++call) {

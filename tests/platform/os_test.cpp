@@ -142,8 +142,16 @@ TEST_CASE("the cache folder follows XDG and ignores relative values") {
 TEST_CASE("the log is silent without a sink and says a line once") {
     log("nobody hears this");
     std::string heard;
-    set_log([](std::string_view line, void* to) { static_cast<std::string*>(to)->append(line).append("|"); },
-            &heard);
+    Status inside = Status::ok;
+    set_log([&](std::string_view line) {
+        heard.append(line).append("|");
+        log("from inside the sink");
+        try {
+            set_log(nullptr);
+        } catch (const Error& error) {
+            inside = error.status();
+        }
+    });
     log_once("a");
     log_once("a");
     log_once("b");
@@ -151,6 +159,7 @@ TEST_CASE("the log is silent without a sink and says a line once") {
     set_log(nullptr);
     log("c");
     CHECK(heard == "a|b|a|");
+    CHECK(inside == Status::busy);
 }
 
 TEST_CASE("progress into a pipe is one final line") {

@@ -1,0 +1,126 @@
+// scoria_session_generate: the C options as C++ ones.
+#include "json_schema.h"
+#include "objects.h"
+
+using namespace scoria;
+using namespace scoria::c_api;
+
+namespace {
+
+static_assert(offsetof(scoria_generate_options, ignore_end) + 4 == sizeof(scoria_generate_options));
+static_assert(offsetof(scoria_generate_result, seconds) + 8 == sizeof(scoria_generate_result));
+static_assert(uint32_t(StopReason::stop_string) == SCORIA_STOP_TEXT);
+
+scoria_generate_options generate_defaults() {
+    const SamplingOptions defaults;
+    return {.size = sizeof(scoria_generate_options),
+            .temperature = 0.7f,  // as the program's --temp
+            .top_k = defaults.top_k,
+            .top_p = defaults.top_p,
+            .min_p = defaults.min_p,
+            .typical_p = defaults.typical_p,
+            .repetition_penalty = defaults.repetition_penalty,
+            .repetition_window = defaults.repetition_window,
+            .xtc_threshold = defaults.xtc_threshold,
+            .mirostat_eta = defaults.mirostat_eta,
+            .dry_base = defaults.dry_base,
+            .dry_allowed_length = defaults.dry_allowed_length};
+}
+
+std::vector<std::string> texts_of(const char* const* texts, size_t count, const char* what) {
+    require(texts || !count, what);
+    std::vector<std::string> result;
+    for (size_t i = 0; i < count; ++i) {
+        require(texts[i] != nullptr, what);
+        result.emplace_back(texts[i]);
+    }
+    return result;
+}
+
+SamplingOptions sampling_of(const scoria_generate_options& options) {
+    SamplingOptions sampling{.temperature = options.temperature,
+                             .top_k = options.top_k,
+                             .top_p = options.top_p,
+                             .min_p = options.min_p,
+                             .repetition_penalty = options.repetition_penalty,
+                             .repetition_window = options.repetition_window,
+                             .frequency_penalty = options.frequency_penalty,
+                             .presence_penalty = options.presence_penalty,
+                             .logit_bias = {},
+                             .typical_p = options.typical_p,
+                             .xtc_probability = options.xtc_probability,
+                             .xtc_threshold = options.xtc_threshold,
+                             .mirostat_tau = options.mirostat_tau,
+                             .mirostat_eta = options.mirostat_eta,
+                             .dry_multiplier = options.dry_multiplier,
+                             .dry_base = options.dry_base,
+                             .dry_allowed_length = options.dry_allowed_length,
+                             .dry_range = options.dry_range,
+                             .seed = options.seed};
+    require(options.logit_bias || !options.logit_bias_count, "logit_bias for its count");
+    for (size_t i = 0; i < options.logit_bias_count; ++i)
+        sampling.logit_bias.push_back({options.logit_bias[i].token, options.logit_bias[i].bias});
+    if (options.dry_breakers)
+        sampling.dry_breakers = texts_of(options.dry_breakers, options.dry_breaker_count, "DRY breakers");
+    return sampling;
+}
+
+std::shared_ptr<const grammar::Program> grammar_of(const scoria_generate_options& options) {
+    require(!options.grammar || !options.json_schema, "a grammar or a json_schema, not both");
+    if (options.grammar)
+        return std::make_shared<const grammar::Program>(grammar::parse_gbnf(options.grammar));
+    if (options.json_schema)
+        return std::make_shared<const grammar::Program>(grammar::json_schema_grammar(options.json_schema));
+    return nullptr;
+}
+
+void set_callbacks(GenerateOptions& generate, const scoria_generate_options& options) {
+    if (options.on_token)
+        generate.on_text = [&options](TokenId id, std::string_view text) {
+            return options.on_token(options.user, id, std::string(text).c_str(), text.size()) != 0;
+        };
+    if (!options.on_logprobs) return;
+    generate.logprobs = options.logprobs;
+    generate.on_logprobs = [&options](const TokenLogprobs& token) {
+        std::vector<int32_t> ids;
+        std::vector<float> logprobs;
+        for (const auto& [id, logprob] : token.best) {
+            ids.push_back(id);
+            logprobs.push_back(logprob);
+        }
+        options.on_logprobs(options.user, token.token, token.logprob, ids.data(), logprobs.data(),
+                            ids.size());
+    };
+}
+
+}  // namespace
+
+scoria_status scoria_generate_options_init(scoria_generate_options* options, size_t size) {
+    return guarded([&] { initialise(options, size, generate_defaults()); });
+}
+
+scoria_status scoria_session_generate(scoria_session* session, const scoria_generate_options* given,
+                                      scoria_generate_result* result) {
+    return guarded([&] {
+        const SessionUse use(session);
+        const scoria_generate_options options = versioned(given, generate_defaults());
+        if (result) check_size<scoria_generate_result>(result->size);
+        require(options.ignore_end <= 1, "an ignore_end of 0 or 1");
+        GenerateOptions generate;
+        generate.sampling = sampling_of(options);
+        generate.max_tokens = options.max_tokens;
+        generate.ignore_end = options.ignore_end;
+        generate.cancel = &use->cancel;
+        generate.stop = texts_of(options.stop, options.stop_count, "a text for every stop");
+        generate.output_grammar = grammar_of(options);
+        set_callbacks(generate, options);
+        const GenerateResult generated = use->session.generate(generate);
+        if (result)
+            fill(result, {.size = sizeof(scoria_generate_result),
+                          .stop = uint32_t(generated.reason),
+                          .tokens = uint32_t(generated.tokens.size()),
+                          .seconds = generated.seconds});
+        if (generated.reason == StopReason::cancelled)
+            fail(Status::cancelled, "generate", "cancelled by the caller");
+    });
+}

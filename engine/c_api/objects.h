@@ -1,0 +1,68 @@
+// What stands behind the handles of the C interface, and who may use it when.
+#pragma once
+
+#include "calls.h"
+#include "session.h"
+
+namespace scoria::c_api {
+
+struct EngineObject {
+    EngineObject(std::shared_ptr<const Model> of, const EngineOptions& options)
+        : model(std::move(of)), engine(model, options),
+          tokenizer_kind(model->tokenizer ? model->tokenizer->kind() : "") {}
+
+    std::shared_ptr<const Model> model;
+    Engine engine;
+    std::string tokenizer_kind;
+    std::atomic<int64_t> users{0};  // calls that run, and sessions; -1: destroyed
+};
+
+/// Keeps an engine from being destroyed. Errors: bad_argument.
+class EngineUse {
+  public:
+    explicit EngineUse(const scoria_engine* handle);
+    ~EngineUse() {
+        if (engine_) --engine_->users;
+    }
+    EngineUse(EngineUse&& other) noexcept : engine_(std::move(other.engine_)) {}
+    EngineObject* operator->() const { return engine_.get(); }
+    /// Errors: unsupported, where the model has none.
+    const Tokenizer& tokenizer() const;
+
+  private:
+    std::shared_ptr<EngineObject> engine_;
+};
+
+struct SessionObject {
+    explicit SessionObject(EngineUse of) : owner(std::move(of)), session(owner->engine) {}
+
+    EngineUse owner;  // outlives the session
+    Session session;
+    std::atomic<bool> cancel{false};
+    std::atomic<bool> busy{false};
+};
+
+/// The only use of a session while it lives. Errors: bad_argument, busy.
+class SessionUse {
+  public:
+    explicit SessionUse(const scoria_session* handle);
+    ~SessionUse() {
+        if (session_) session_->busy = false;
+    }
+    SessionUse(const SessionUse&) = delete;
+    SessionObject* operator->() const { return session_.get(); }
+    /// For good: nobody else can use what is about to be destroyed.
+    void keep() { session_.reset(); }
+
+  private:
+    std::shared_ptr<SessionObject> session_;
+};
+
+Handles<EngineObject>& engines();
+Handles<SessionObject>& sessions();
+/// A number for a new handle, of either kind. Never NULL, never twice.
+uintptr_t new_handle();
+
+std::span<const TokenId> ids_of(const int32_t* ids, size_t count);
+
+}  // namespace scoria::c_api

@@ -1,0 +1,116 @@
+// Sessions of the C interface.
+#include "objects.h"
+
+using namespace scoria;
+using namespace scoria::c_api;
+
+namespace {
+
+static_assert(offsetof(scoria_embed_options, raw) + 4 == sizeof(scoria_embed_options));
+
+void replace(SessionObject& object, std::span<const TokenId> ids) {
+    const std::span<const TokenId> held = object.session.tokens();
+    const auto differs = std::mismatch(held.begin(), held.end(), ids.begin(), ids.end()).second;
+    const size_t same = size_t(differs - ids.begin());
+    // The last token is computed anew: its logits are what generation starts from.
+    const size_t kept = std::min(same, ids.empty() ? 0 : ids.size() - 1);
+    object.session.truncate(uint32_t(kept));
+    if (!ids.empty()) object.session.append(ids.subspan(kept), &object.cancel);
+}
+
+std::vector<float> embedding(SessionObject& object, std::span<const TokenId> ids,
+                             const scoria_embed_options& options) {
+    const Model& model = *object.owner->model;
+    if (ids.empty()) fail(Status::bad_argument, "embed", "expected at least one token, got none");
+    constexpr Pooling poolings[] = {Pooling::mean, Pooling::first, Pooling::last};
+    const Pooling pooling =
+        options.pooling == SCORIA_POOL_BY_MODEL ? model.pooling : poolings[options.pooling - 1];
+    object.session.truncate(0);
+    const ForwardResult result =
+        model.architecture.encoder.empty() ? object.session.forward(ids, false) : object.session.encode(ids);
+    object.session.truncate(0);
+    return pooled(result.last_hidden, result.hidden_size, pooling, options.raw == 0);
+}
+
+}  // namespace
+
+scoria_status scoria_session_create(scoria_engine* engine, scoria_session** session) {
+    return guarded([&] {
+        if (session) *session = nullptr;
+        EngineUse use(engine);
+        require(session != nullptr, "a place for the session");
+        auto object = std::make_shared<SessionObject>(std::move(use));
+        *session = reinterpret_cast<scoria_session*>(sessions().add(std::move(object), new_handle()));
+    });
+}
+
+scoria_status scoria_session_destroy(scoria_session* session) {
+    return guarded([&] {
+        if (!session) return;
+        SessionUse use(session);
+        sessions().remove(session);
+        use.keep();
+    });
+}
+
+scoria_status scoria_session_cancel(scoria_session* session) {
+    return guarded([&] { sessions().find(session, "session")->cancel = true; });
+}
+
+scoria_status scoria_session_append(scoria_session* session, const int32_t* ids, size_t count) {
+    return guarded([&] {
+        const SessionUse use(session);
+        use->session.append(ids_of(ids, count), &use->cancel);
+    });
+}
+
+scoria_status scoria_session_replace(scoria_session* session, const int32_t* ids, size_t count) {
+    return guarded([&] {
+        const SessionUse use(session);
+        replace(*use.operator->(), ids_of(ids, count));
+    });
+}
+
+scoria_status scoria_session_truncate(scoria_session* session, size_t length) {
+    return guarded([&] {
+        const SessionUse use(session);
+        use->session.truncate(uint32_t(std::min<size_t>(length, UINT32_MAX)));
+    });
+}
+
+scoria_status scoria_session_tokens(scoria_session* session, int32_t* ids, size_t capacity, size_t* count) {
+    return guarded([&] {
+        const SessionUse use(session);
+        const std::span<const TokenId> all = use->session.tokens();
+        give_array(all.data(), all.size(), ids, capacity, count);
+    });
+}
+
+scoria_status scoria_session_logits(scoria_session* session, float* logits, size_t capacity, size_t* count) {
+    return guarded([&] {
+        const SessionUse use(session);
+        const std::vector<float> all = use->session.logits();
+        give_array(all.data(), all.size(), logits, capacity, count);
+    });
+}
+
+scoria_status scoria_session_encode(scoria_session* session, const int32_t* ids, size_t count) {
+    return guarded([&] {
+        const SessionUse use(session);
+        use->session.encode(ids_of(ids, count));
+    });
+}
+
+scoria_status scoria_session_embed(scoria_session* session, const int32_t* ids, size_t count,
+                                   const scoria_embed_options* given, float* vector, size_t capacity,
+                                   size_t* size) {
+    return guarded([&] {
+        const SessionUse use(session);
+        scoria_embed_options options{.size = sizeof(scoria_embed_options)};
+        if (given) options = versioned(given, options);
+        require(options.pooling <= SCORIA_POOL_LAST && options.raw <= 1,
+                "a pooling from 0 to 3, a raw of 0 or 1");
+        const std::vector<float> all = embedding(*use.operator->(), ids_of(ids, count), options);
+        give_array(all.data(), all.size(), vector, capacity, size);
+    });
+}

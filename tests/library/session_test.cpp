@@ -1,0 +1,297 @@
+// What hosts do with engines and sessions, from one thread and from many, and what is left when they go.
+#include "library.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <dlfcn.h>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+using namespace scoria::test;
+
+namespace {
+
+scoria_engine_info info_of(scoria_engine* engine) {
+    scoria_engine_info info{};
+    info.size = sizeof info;
+    REQUIRE_OK(scoria_engine_get_info(engine, &info));
+    return info;
+}
+
+std::vector<float> logits_of(scoria_session* session) {
+    size_t count = 0;
+    REQUIRE_OK(scoria_session_logits(session, nullptr, 0, &count));
+    std::vector<float> logits(count);
+    REQUIRE_OK(scoria_session_logits(session, logits.data(), logits.size(), &count));
+    return logits;
+}
+
+size_t open_files() {
+    size_t count = 0;
+    for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+    return count;
+}
+
+bool mapped(const char* file) {
+    std::ifstream maps("/proc/self/maps");
+    return std::string(std::istreambuf_iterator<char>(maps), {}).find(file) != std::string::npos;
+}
+
+/// Anonymous memory of the process, bytes.
+size_t resident() {
+    std::ifstream in("/proc/self/status");
+    for (std::string word; in >> word;)
+        if (word == "RssAnon:") {
+            size_t kib = 0;
+            in >> kib;
+            return kib * 1024;
+        }
+    return 0;
+}
+
+/// An adapter of rank 2 on the first query projection, as PEFT writes it.
+void write_adapter(const std::filesystem::path& folder) {
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder / "adapter_config.json") << R"({"peft_type": "LORA", "r": 2, "lora_alpha": 4})";
+    std::string header = R"({"base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight":)"
+                         R"({"dtype":"F32","shape":[2,64],"data_offsets":[0,512]},)"
+                         R"("base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight":)"
+                         R"({"dtype":"F32","shape":[64,2],"data_offsets":[512,1024]}})";
+    header.resize((header.size() + 7) / 8 * 8, ' ');
+    std::vector<float> values(256);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = float(i % 7) / 7 - 0.4f;
+    std::ofstream out(folder / "adapter_model.safetensors", std::ios::binary);
+    const uint64_t bytes = header.size();
+    out.write(reinterpret_cast<const char*>(&bytes), 8);
+    out << header;
+    out.write(reinterpret_cast<const char*>(values.data()), 1024);
+    REQUIRE(out.flush());
+}
+
+struct Scratch {
+    std::filesystem::path path;
+    Scratch() {
+        std::string pattern = (std::filesystem::temp_directory_path() / "scoria-library-XXXXXX").string();
+        REQUIRE(mkdtemp(pattern.data()));
+        path = pattern;
+    }
+    ~Scratch() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path, ignored);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("text to ids and back, results that do not fit" * needs_fixtures()) {
+    const Loaded loaded;
+    const std::string text = "a b";
+    int32_t ids[64];
+    size_t count = 0, again = 0, length = 0;
+    REQUIRE_OK(scoria_tokenize(loaded.engine, text.data(), text.size(), 0, ids, 64, &count));
+    REQUIRE(count > 0);
+    int32_t one[1] = {-7};
+    REQUIRE_OK(scoria_tokenize(loaded.engine, text.data(), text.size(), 0, one, 1, &again));
+    CHECK(again == count);
+    CHECK(one[0] == ids[0]);
+    char out[64] = "untouched";
+    REQUIRE_OK(scoria_detokenize(loaded.engine, ids, count, 0, out, 1, &length));
+    CHECK(std::string(out) == "untouched");
+    REQUIRE(length < sizeof out);
+    REQUIRE_OK(scoria_detokenize(loaded.engine, ids, count, 0, out, sizeof out, &length));
+    CHECK(std::string(out).find("a b") != std::string::npos);
+    REQUIRE_OK(scoria_tokenize(loaded.engine, text.data(), text.size(), SCORIA_ADD_SPECIAL, ids, 64, &again));
+    CHECK(again >= count);
+    CHECK(scoria_tokenize(loaded.engine, text.data(), text.size(), 4, ids, 64, &again) ==
+          SCORIA_BAD_ARGUMENT);
+    const scoria_engine_info info = info_of(loaded.engine);
+    CHECK(info.kind == SCORIA_DECODER);
+    CHECK(info.decoder_start == -1);
+    CHECK(logits_of((generated(loaded.session, some_prompt, 1), loaded.session)).size() == info.vocab);
+}
+
+TEST_CASE("replace keeps what the sequences share" * needs_fixtures()) {
+    const Loaded loaded;
+    const std::vector<int32_t> first = generated(loaded.session, some_prompt, 6);
+    CHECK(generated(loaded.session, some_prompt, 6) == first);
+    const std::vector<int32_t> other = {3, 40, 9};
+    const std::vector<int32_t> second = generated(loaded.session, other, 6);
+    CHECK(generated(Loaded().session, other, 6) == second);
+    REQUIRE_OK(scoria_session_replace(loaded.session, nullptr, 0));
+    size_t count = 1;
+    REQUIRE_OK(scoria_session_tokens(loaded.session, nullptr, 0, &count));
+    CHECK(count == 0);
+}
+
+TEST_CASE("embeddings have length 1, of encoders and decoders" * needs_fixtures()) {
+    for (const char* model : {"/gguf/bert.gguf", "/gguf/llama1.gguf", "/gguf/t5.gguf"}) {
+        CAPTURE(model);
+        const Loaded loaded(fixtures() + model);
+        std::vector<float> vector(info_of(loaded.engine).hidden);
+        size_t size = 0;
+        REQUIRE_OK(scoria_session_embed(loaded.session, some_prompt.data(), some_prompt.size(), nullptr,
+                                        vector.data(), vector.size(), &size));
+        REQUIRE(size == vector.size());
+        double sum = 0;
+        for (const float value : vector) sum += double{value} * double{value};
+        CHECK(std::abs(sum - 1) < 1e-5);
+        CHECK(scoria_session_embed(loaded.session, nullptr, 0, nullptr, nullptr, 0, &size) ==
+              SCORIA_BAD_ARGUMENT);
+    }
+}
+
+TEST_CASE("an encoder-decoder" * needs_fixtures()) {
+    const Loaded loaded(fixtures() + "/gguf/t5.gguf");
+    const scoria_engine_info info = info_of(loaded.engine);
+    CHECK(info.kind == SCORIA_ENCODER_DECODER);
+    CHECK(scoria_session_append(loaded.session, &info.decoder_start, 1) == SCORIA_BAD_ARGUMENT);
+    REQUIRE_OK(scoria_session_encode(loaded.session, some_prompt.data(), some_prompt.size()));
+    CHECK(generated(loaded.session, {info.decoder_start}, 4).size() == 5);
+}
+
+TEST_CASE("adapters change the answer, at scale 0 they do not" * needs_fixtures()) {
+    const Scratch scratch;
+    write_adapter(scratch.path / "adapter");
+    const std::string path = (scratch.path / "adapter").string();
+    const auto logits = [&](float scale, size_t count) {
+        const scoria_adapter adapter{path.c_str(), scale, 0};
+        scoria_engine_options options = engine_options(tiny_model());
+        options.adapters = &adapter;
+        options.adapter_count = count;
+        const Loaded loaded(options);
+        REQUIRE_OK(scoria_session_append(loaded.session, some_prompt.data(), some_prompt.size()));
+        return logits_of(loaded.session);
+    };
+    const auto apart = [](const std::vector<float>& a, const std::vector<float>& b) {
+        float most = 0;
+        for (size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
+        return most;
+    };
+    const std::vector<float> plain = logits(1, 0);
+    CHECK(apart(plain, logits(1, 1)) > 1e-3f);
+    CHECK(apart(plain, logits(0, 1)) < 1e-5f);
+    const scoria_adapter nameless{nullptr, 1, 0};
+    scoria_engine_options options = engine_options(tiny_model());
+    options.adapters = &nameless;
+    options.adapter_count = 1;
+    scoria_engine* engine = nullptr;
+    CHECK(scoria_engine_create(&options, &engine) == SCORIA_BAD_ARGUMENT);
+}
+
+TEST_CASE("a plan, a budget, a memory map" * needs_fixtures()) {
+    scoria_engine_options options = engine_options(tiny_model());
+    scoria_memory plan{};
+    plan.size = sizeof plan;
+    REQUIRE_OK(scoria_plan_memory(&options, &plan));
+    CHECK(plan.weights > 0);
+    CHECK(plan.in_use == 0);
+    options.memory_budget = plan.weights / 2;
+    scoria_engine* engine = nullptr;
+    CHECK(scoria_engine_create(&options, &engine) == SCORIA_OUT_OF_DEVICE_MEMORY);
+    CHECK(std::string(scoria_last_error()).find("weights") != std::string::npos);
+    options.memory_budget = plan.weights + plan.scratch + plan.staging + plan.kv / 2;
+    options.mmap = 1;
+    const Loaded loaded(options);
+    scoria_memory real{};
+    real.size = sizeof real;
+    REQUIRE_OK(scoria_engine_memory(loaded.engine, &real));
+    CHECK(real.context < plan.context);
+    CHECK(generated(loaded.session, some_prompt, 3).size() == some_prompt.size() + 3);
+}
+
+TEST_CASE("cancel from another thread" * needs_fixtures()) {
+    const Loaded loaded;
+    scoria_generate_options options = greedy(0);
+    std::atomic<uint32_t> seen{0};
+    options.user = &seen;
+    options.on_token = [](void* user, int32_t, const char*, size_t) {
+        ++*static_cast<std::atomic<uint32_t>*>(user);
+        return 1;
+    };
+    REQUIRE_OK(scoria_session_append(loaded.session, some_prompt.data(), some_prompt.size()));
+    std::jthread canceller([&] {
+        while (seen < 3) std::this_thread::yield();
+        CHECK(scoria_session_append(loaded.session, some_prompt.data(), 1) == SCORIA_BUSY);
+        CHECK(scoria_session_cancel(loaded.session) == SCORIA_OK);
+    });
+    scoria_generate_result result{};
+    result.size = sizeof result;
+    CHECK(scoria_session_generate(loaded.session, &options, &result) == SCORIA_CANCELLED);
+    canceller.join();
+    CHECK(result.stop == SCORIA_STOP_CANCELLED);
+    CHECK(result.tokens == seen);
+    CHECK(result.tokens < 100);
+    CHECK(generated(loaded.session, some_prompt, 3).size() == some_prompt.size() + 3);
+}
+
+TEST_CASE("eight threads, one engine, each a session, while others ask it things" * needs_fixtures()) {
+    const Loaded loaded;
+    const std::vector<int32_t> expected = generated(loaded.session, some_prompt, 16);
+    std::atomic<int> right{0};
+    {
+        std::vector<std::jthread> threads;
+        for (int t = 0; t < 8; ++t)
+            threads.emplace_back([&] {
+                scoria_session* session = nullptr;
+                if (scoria_session_create(loaded.engine, &session) != SCORIA_OK) return;
+                std::vector<int32_t> ids(some_prompt.size() + 16);
+                const scoria_generate_options options = greedy(16);
+                size_t count = 0, tokens = 0;
+                scoria_memory memory{};
+                memory.size = sizeof memory;
+                const bool fine =
+                    scoria_session_append(session, some_prompt.data(), some_prompt.size()) == SCORIA_OK &&
+                    scoria_session_generate(session, &options, nullptr) == SCORIA_OK &&
+                    scoria_session_tokens(session, ids.data(), ids.size(), &count) == SCORIA_OK &&
+                    scoria_tokenize(loaded.engine, "a", 1, 0, nullptr, 0, &tokens) == SCORIA_OK &&
+                    scoria_engine_memory(loaded.engine, &memory) == SCORIA_OK;
+                if (fine && ids == expected && scoria_session_destroy(session) == SCORIA_OK) ++right;
+            });
+    }
+    CHECK(right == 8);
+}
+
+TEST_CASE("loading, using and unloading again and again leaves nothing" * needs_fixtures()) {
+    const int cycles = deep() ? 1000 : 8, settled = cycles / 4;
+    size_t files = 0, bytes = 0;
+    for (int cycle = 0; cycle < cycles; ++cycle) {
+        if (cycle == settled) files = open_files(), bytes = resident();
+        const Loaded loaded;
+        (void)generated(loaded.session, some_prompt, 2);
+    }
+    CHECK(open_files() == files);
+    const double per_cycle = (double(resident()) - double(bytes)) / (cycles - settled);
+    MESSAGE(per_cycle << " bytes per cycle");
+    CHECK(per_cycle < 64 * 1024);
+}
+
+TEST_CASE("the library itself comes and goes" * needs_fixtures()) {
+    const Scratch scratch;  // a copy is a library of its own, whatever this program links
+    const std::string path = (scratch.path / "libscoria_copy.so").string();
+    std::filesystem::copy_file(SCORIA_LIBRARY, path);
+    size_t files = 0;
+    for (int cycle = 0; cycle < 3; ++cycle) {
+        void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+        REQUIRE_MESSAGE(library, ::dlerror());
+        const auto create =
+            reinterpret_cast<decltype(&scoria_engine_create)>(::dlsym(library, "scoria_engine_create"));
+        const auto destroy =
+            reinterpret_cast<decltype(&scoria_engine_destroy)>(::dlsym(library, "scoria_engine_destroy"));
+        const scoria_engine_options options = engine_options(tiny_model());
+        scoria_engine* engine = nullptr;
+        std::jthread([&] { CHECK(create(&options, &engine) == SCORIA_OK); }).join();
+        CHECK(destroy(engine) == SCORIA_OK);
+        REQUIRE(mapped("libscoria_copy.so"));
+        REQUIRE(::dlclose(library) == 0);
+        CHECK(!mapped("libscoria_copy.so"));
+        if (cycle == 0) files = open_files();
+    }
+    CHECK(open_files() == files);
+}
+
+extern "C" int scoria_c99_test(void);
+
+TEST_CASE("a C99 program") { CHECK(scoria_c99_test() == 0); }

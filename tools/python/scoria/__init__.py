@@ -1,0 +1,213 @@
+"""Transformer models on any GPU with a Vulkan driver.
+
+    engine = scoria.Engine("model.gguf")
+    session = engine.session()
+    session.append(engine.chat([{"role": "user", "content": "Hello"}]))
+    for token in session.generate(max_tokens=100):
+        print(token.text, end="", flush=True)
+
+Engines may be shared by threads; a session does one thing at a time. The GIL is released while the library works.
+"""
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from typing import Any, Callable, Iterable, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _scoria
+from ._scoria import Error, GenerateOptions
+
+__all__ = ["Engine", "Error", "GenerateOptions", "Session", "Stream", "Token", "devices", "__version__"]
+__version__: str = _scoria.version()
+
+Ids = Union[Sequence[int], npt.NDArray[Any]]
+_PRECISIONS = ("strict", "balanced", "fast")
+_CACHES = ("by precision", "f32", "f16")
+_POOLINGS = (None, "mean", "first", "last")
+
+
+def devices() -> list[dict[str, Any]]:
+    """The machine's Vulkan devices: index, name, driver, type, chosen, unusable (why; "" if it is not)."""
+    return _scoria.devices()
+
+
+def _one_of(name: str, value: Any, choices: Sequence[Any]) -> int:
+    if value not in choices:
+        raise ValueError(f"expected {name} to be one of {', '.join(map(str, choices))}, got {value!r}")
+    return choices.index(value)
+
+
+def _ids(ids: Ids) -> npt.NDArray[np.int32]:
+    return np.ascontiguousarray(ids, np.int32).reshape(-1)
+
+
+class Token(NamedTuple):
+    """A token and the text that is certain with it, often of several tokens or of none. id is -1 for what the
+    end sets free."""
+
+    id: int
+    text: str
+
+
+class Stream:
+    """Tokens as they are generated, for `for` and `async for`. The session is in use until it ends."""
+
+    def __init__(self, inner: _scoria.Stream) -> None:
+        self._inner = inner
+
+    def __iter__(self) -> Stream:
+        return self
+
+    def __next__(self) -> Token:
+        token = self._next()
+        if token is None:
+            raise StopIteration
+        return token
+
+    def __aiter__(self) -> Stream:
+        return self
+
+    async def __anext__(self) -> Token:
+        try:
+            token = await asyncio.to_thread(self._next)
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        if token is None:
+            raise StopAsyncIteration
+        return token
+
+    def _next(self) -> Optional[Token]:
+        token = self._inner.next()
+        return None if token is None else Token(token[0], token[1].decode("utf-8", "replace"))
+
+    def cancel(self) -> None:
+        """Ends the generation; tokens that wait can still be read. From any thread."""
+        self._inner.cancel()
+
+    @property
+    def stop_reason(self) -> Optional[str]:
+        """Why it ended: "end", "token_limit", "context_full", "cancelled" or "text"; None while it runs."""
+        return self._inner.stop_reason()
+
+
+class Engine:
+    """A model on a device."""
+
+    def __init__(
+        self,
+        model: Union[str, os.PathLike[str]],
+        *,
+        device: str = "",
+        context: int = 0,
+        precision: str = "balanced",
+        kv: str = "by precision",
+        adapters: Iterable[Tuple[str, float]] = (),
+        cache_folder: str = "",
+        memory_budget: int = 0,
+        prompt_chunk: int = 0,
+        submission_ms: float = 0,
+        deterministic: bool = False,
+        mmap: bool = False,
+        progress: Optional[Callable[[int, int], Optional[bool]]] = None,
+    ) -> None:
+        """Loads a GGUF file or a Hugging Face folder. What each option means is in scoria.h; `progress` gets
+        bytes done and in all, and stops the loading by returning False."""
+        a = _scoria.EngineArguments()
+        a.model, a.device, a.cache_folder = os.fspath(model), device, cache_folder
+        a.adapters, a.progress = list(adapters), progress
+        a.context, a.memory_budget, a.prompt_chunk = context, memory_budget, prompt_chunk
+        a.precision = _one_of("precision", precision, _PRECISIONS)
+        a.kv = _one_of("kv", kv, _CACHES)
+        a.submission_ms, a.deterministic, a.mmap = submission_ms, deterministic, mmap
+        self._inner = _scoria.Engine(a)
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """Names, sizes and special tokens of the model, and its device."""
+        return self._inner.info()
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes of weights, cache and scratch, of the heap, and in use now."""
+        return self._inner.memory()
+
+    def session(self) -> Session:
+        return Session(self)
+
+    def tokenize(self, text: str, *, add_special: bool = True, parse_special: bool = False) -> npt.NDArray[np.int32]:
+        return self._inner.tokenize(text, int(add_special) | int(parse_special) << 1)
+
+    def detokenize(self, ids: Ids, *, special: bool = False) -> str:
+        return self._inner.detokenize(_ids(ids), special).decode("utf-8", "replace")
+
+    def chat(
+        self,
+        messages: Union[Sequence[Mapping[str, Any]], Mapping[str, Any]],
+        *,
+        generation_prompt: bool = True,
+    ) -> npt.NDArray[np.int32]:
+        """A conversation as the model's ids. A mapping may hold tools, documents and variables beside messages."""
+        return self._inner.chat_tokens(json.dumps(messages), generation_prompt)
+
+    def embed(self, text: str, *, pooling: Optional[str] = None, normalise: bool = True) -> npt.NDArray[np.float32]:
+        """The embedding [hidden] of a text."""
+        return self.session().embed(self.tokenize(text), pooling=pooling, normalise=normalise)
+
+    def close(self) -> None:
+        """Releases the device now rather than with the object. Its sessions must be closed or gone."""
+        self._inner.close()
+
+
+class Session:
+    """One conversation: a sequence of tokens and what the model computed of it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._inner = _scoria.Session(engine._inner)
+
+    def append(self, ids: Ids) -> None:
+        self._inner.append(_ids(ids))
+
+    def replace(self, ids: Ids) -> None:
+        """Makes these ids the sequence, and keeps what was computed of what they share with the old one."""
+        self._inner.replace(_ids(ids))
+
+    def encode(self, ids: Ids) -> None:
+        """Encoder-decoders: the encoder's input; append info["decoder_start"] next."""
+        self._inner.encode(_ids(ids))
+
+    def truncate(self, length: int) -> None:
+        self._inner.truncate(length)
+
+    @property
+    def tokens(self) -> npt.NDArray[np.int32]:
+        return self._inner.tokens()
+
+    def logits(self) -> npt.NDArray[np.float32]:
+        """Logits [vocab] of the last token."""
+        return self._inner.logits()
+
+    def embed(self, ids: Ids, *, pooling: Optional[str] = None, normalise: bool = True) -> npt.NDArray[np.float32]:
+        """The embedding [hidden] of these ids; the sequence is forgotten."""
+        return self._inner.embed(_ids(ids), _one_of("pooling", pooling, _POOLINGS), normalise)
+
+    def generate(self, options: Optional[GenerateOptions] = None, **members: Any) -> Stream:
+        """Starts to sample tokens; `members` are set in the options (max_tokens=100, temperature=0.7, seed=1,
+        stop=["\\n"], json_schema="..."). Errors come with the tokens."""
+        options = options or GenerateOptions()
+        for name, value in members.items():
+            if not hasattr(GenerateOptions, name):
+                raise TypeError(f"expected a member of GenerateOptions, got {name!r}")
+            setattr(options, name, value)
+        return Stream(_scoria.Stream(self._inner, options))
+
+    def cancel(self) -> None:
+        """Stops the append, replace or generate that runs on the session. From any thread."""
+        self._inner.cancel()
+
+    def close(self) -> None:
+        self._inner.close()
