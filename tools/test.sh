@@ -67,6 +67,9 @@ run_tests() { ctest --preset ci -j 2; }
 # What is installed, as hosts meet it.
 package() { tools/package/test.sh build/ci "$SCORIA_MODEL"; }
 
+# The compilers of two of AMD's GPUs, on fake kernel devices: everything compiles, and nothing spills.
+gates() { tools/gates/compile_only.py --scoria build/ci/scoria --model "$SCORIA_MODEL" polaris10 navi31; }
+
 # The library alone, as releases have it; and the Python package, which pip builds from the source tree.
 bindings() {
     cmake --preset library
@@ -84,5 +87,6 @@ stage asan sanitize
 [ -z "$deep" ] || stage tsan threads
 [ -z "$deep" ] || stage tidy tidy
 stage package package
+stage gates gates
 [ -z "$deep" ] || stage bindings bindings
 stage tests run_tests
