@@ -3,7 +3,9 @@
 
 #include "fail.h"
 #include "kv_cache.h"
+#include "log.h"
 #include "ops/sample.h"
+#include "session_impl.h"
 
 #include <algorithm>
 
@@ -158,8 +160,26 @@ Engine::Engine(std::shared_ptr<const Model> model, const EngineOptions& options)
              ", got a plan of ", in_mib(memory.device_total()), ": weights ", in_mib(memory.weights),
              ", KV cache ", in_mib(memory.kv), " for ", memory.context, " positions, scratch ",
              in_mib(memory.scratch), ", staging ", in_mib(memory.staging));
-    impl_->weights.emplace(impl_->device, impl_->pipelines, *impl_->model, impl_->graph, impl_->plan,
-                           memory.context, options.progress);
+    impl_->upload(options.progress);
+}
+
+void Engine::Impl::upload(const std::function<void(uint64_t done, uint64_t total)>& progress) {
+    weights.emplace(device, pipelines, *model, graph, plan, memory.context, progress);
+}
+
+void Engine::Impl::recover(uint64_t seen) {
+    const std::unique_lock lock(in_use);
+    if (generation != seen) return;
+    log(cat("the device ", device.caps().name, " was lost; building all anew on it"));
+    {
+        const std::lock_guard guard(sessions_mutex);
+        for (Session::Impl* session : sessions) session->release();
+    }
+    weights.reset();
+    device.reopen([&] { pipelines.close(); });
+    pipelines.open();
+    upload({});
+    ++generation;
 }
 
 Engine::~Engine() {

@@ -4,6 +4,7 @@
 #include "batch.h"
 #include "constraint.h"
 #include "device_model.h"
+#include "fail.h"
 #include "graph.h"
 #include "pipelines.h"
 #include "plan.h"
@@ -12,6 +13,7 @@
 
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
 
 namespace scoria {
 
@@ -39,10 +41,51 @@ struct Engine::Impl {
 
     /// The vocabulary as grammars want it, made when first asked for. Thread-safe.
     std::shared_ptr<const grammar::TokenTrie> token_trie();
+    void upload(const std::function<void(uint64_t done, uint64_t total)>& progress);
+
+    /// Runs `work`, which computes on the device for a session. When the device is lost, all that stood on it
+    /// is built anew, and `work` runs again, or, if it cannot be `repeated`, throws device_lost this one
+    /// time. At most two losses are survived. Any number of threads.
+    template <class Work> auto survive(Work&& work, bool repeated = true) -> decltype(work());
+    /// Builds all anew unless another thread did since generation `seen`. Errors: device_lost.
+    void recover(uint64_t seen);
+
+    std::shared_mutex in_use;  // shared by all that computes, alone for recover()
+    uint64_t generation = 0;   // devices before this one; guarded by in_use
+    std::mutex sessions_mutex;
+    std::vector<Session::Impl*> sessions;  // alive; guarded by sessions_mutex
 
   private:
     std::once_flag trie_made_;
     std::shared_ptr<const grammar::TokenTrie> trie_;
 };
+
+/// Calls of survive() on this thread's stack: only the outermost may recover, since others hold the device.
+inline thread_local int survivals = 0;
+
+template <class Work> auto Engine::Impl::survive(Work&& work, bool repeated) -> decltype(work()) {
+    struct Depth {
+        Depth() { ++survivals; }
+        ~Depth() { --survivals; }
+    };
+    for (int losses = 0;; ++losses) {
+        uint64_t seen = 0;
+        try {
+            const Depth depth;
+            const std::shared_lock lock(in_use);
+            seen = generation;
+            if (!weights) fail(Status::device_lost, "vulkan", "the device was lost and did not come back");
+            return work();
+        } catch (const Error& error) {
+            const bool first = losses < 2 && survivals == 0 && options.recover && !options.device.host;
+            if (error.status() != Status::device_lost || !first) throw;
+            if (!repeated) {
+                recover(seen);
+                throw;
+            }
+        }
+        recover(seen);
+    }
+}
 
 }  // namespace scoria

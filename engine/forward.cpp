@@ -84,103 +84,121 @@ std::vector<uint32_t> Session::Impl::type_words(size_t ids, std::span<const Toke
 ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states,
                                std::span<const TokenId> token_types, std::span<const TokenId> global) {
     Impl& s = *impl_;
-    s.check_forward(ids, token_types);
-    const std::vector<uint32_t> types = s.type_words(ids.size(), token_types, global);
-    s.set_rotations(s.tokens.size() + ids.size());
-    if (s.computed < s.tokens.size()) s.compute_rest(nullptr);
-    const Architecture& architecture = s.engine.model->architecture;
-    ForwardResult result{uint32_t(ids.size()), architecture.logits(), architecture.hidden, {}, {}, {}};
-    if (hidden_states) result.hidden.resize(s.engine.graph.hidden.size());
-    const uint32_t chunk = s.forward_chunk();
-    s.reserve_logits(std::min(chunk, uint32_t(ids.size())));
+    return s.engine.survive(
+        [&]() -> ForwardResult {
+            s.ready();
+            s.check_forward(ids, token_types);
+            const std::vector<uint32_t> types = s.type_words(ids.size(), token_types, global);
+            s.set_rotations(s.tokens.size() + ids.size());
+            if (s.computed < s.tokens.size()) s.compute_rest(nullptr);
+            const Architecture& architecture = s.engine.model->architecture;
+            ForwardResult result{
+                uint32_t(ids.size()), architecture.logits(), architecture.hidden, {}, {}, {}};
+            if (hidden_states) result.hidden.resize(s.engine.graph.hidden.size());
+            const uint32_t chunk = s.forward_chunk();
+            s.reserve_logits(std::min(chunk, uint32_t(ids.size())));
 
-    for (size_t done = 0; done < ids.size();) {
-        const std::span<const TokenId> part = ids.subspan(
-            done, s.tokens_of_segment(uint32_t(s.tokens.size()), std::min<size_t>(ids.size() - done, chunk)));
-        Impl::Rows rows(part.size());
-        for (uint32_t t = 0; t < rows.size(); ++t) rows[t] = t;
-        const Batch work = s.batch(uint32_t(part.size()), uint32_t(part.size()));
-        ResultCopies copies(s.engine, work);
-        for (size_t i = 0; i < result.hidden.size(); ++i)
-            copies.want(s.engine.graph.hidden[i], result.hidden[i]);
-        copies.want(s.engine.graph.last_hidden, result.last_hidden);
-        copies.want(s.engine.graph.logits, result.logits);
-        s.logits_ready = false;
-        s.run_chunk(
-            part, uint32_t(s.tokens.size()), rows,
-            [&](vk::Recorder& recorder, size_t kernel) { copies.record(recorder, kernel); },
-            types.empty() ? std::span<const uint32_t>() : std::span(types).subspan(done, part.size()));
-        copies.collect();
-        s.tokens.insert(s.tokens.end(), part.begin(), part.end());
-        s.computed = uint32_t(s.tokens.size());
-        done += part.size();
-    }
-    return result;
+            for (size_t done = 0; done < ids.size();) {
+                const std::span<const TokenId> part =
+                    ids.subspan(done, s.tokens_of_segment(uint32_t(s.tokens.size()),
+                                                          std::min<size_t>(ids.size() - done, chunk)));
+                Impl::Rows rows(part.size());
+                for (uint32_t t = 0; t < rows.size(); ++t) rows[t] = t;
+                const Batch work = s.batch(uint32_t(part.size()), uint32_t(part.size()));
+                ResultCopies copies(s.engine, work);
+                for (size_t i = 0; i < result.hidden.size(); ++i)
+                    copies.want(s.engine.graph.hidden[i], result.hidden[i]);
+                copies.want(s.engine.graph.last_hidden, result.last_hidden);
+                copies.want(s.engine.graph.logits, result.logits);
+                s.logits_ready = false;
+                s.run_chunk(
+                    part, uint32_t(s.tokens.size()), rows,
+                    [&](vk::Recorder& recorder, size_t kernel) { copies.record(recorder, kernel); },
+                    types.empty() ? std::span<const uint32_t>()
+                                  : std::span(types).subspan(done, part.size()));
+                copies.collect();
+                s.tokens.insert(s.tokens.end(), part.begin(), part.end());
+                s.computed = uint32_t(s.tokens.size());
+                done += part.size();
+            }
+            return result;
+        },
+        false);
 }
 
 ForwardResult Session::encode(std::span<const TokenId> ids, bool hidden_states,
                               std::span<const TokenId> global) {
     Impl& s = *impl_;
-    const Architecture& architecture = s.engine.model->architecture;
-    if (architecture.encoder.empty())
-        fail(Status::unsupported, "encode", "expected an encoder-decoder, got ", architecture.family);
-    s.check_vocabulary(ids);
-    if (ids.empty() || ids.size() > s.engine.memory.source)
-        fail(ids.empty() ? Status::bad_argument : Status::context_full, "encode", "expected 1 to ",
-             s.engine.memory.source, " tokens, got ", ids.size());
-    const std::vector<uint32_t> types = s.type_words(ids.size(), {}, global);
-    truncate(0);
-    s.source = 0;
-    ForwardResult result{uint32_t(ids.size()), 0, architecture.hidden, {}, {}, {}};
-    if (hidden_states) result.hidden.resize(s.engine.graph.encoder_hidden.size());
-    const Batch work = s.batch(uint32_t(ids.size()), 0);
-    ResultCopies copies(s.engine, work);
-    for (size_t i = 0; i < result.hidden.size(); ++i)
-        copies.want(s.engine.graph.encoder_hidden[i], result.hidden[i]);
-    copies.want(s.engine.graph.encoder_last_hidden, result.last_hidden);
-    s.run_chunk(
-        ids, 0, {}, [&](vk::Recorder& recorder, size_t kernel) { copies.record(recorder, kernel); }, types,
-        Impl::Stage::encoder);
-    copies.collect();
-    s.source = uint32_t(ids.size());
-    return result;
+    return s.engine.survive(
+        [&]() -> ForwardResult {
+            s.ready();
+            const Architecture& architecture = s.engine.model->architecture;
+            if (architecture.encoder.empty())
+                fail(Status::unsupported, "encode", "expected an encoder-decoder, got ", architecture.family);
+            s.check_vocabulary(ids);
+            if (ids.empty() || ids.size() > s.engine.memory.source)
+                fail(ids.empty() ? Status::bad_argument : Status::context_full, "encode", "expected 1 to ",
+                     s.engine.memory.source, " tokens, got ", ids.size());
+            const std::vector<uint32_t> types = s.type_words(ids.size(), {}, global);
+            truncate(0);
+            s.source = 0;
+            ForwardResult result{uint32_t(ids.size()), 0, architecture.hidden, {}, {}, {}};
+            if (hidden_states) result.hidden.resize(s.engine.graph.encoder_hidden.size());
+            const Batch work = s.batch(uint32_t(ids.size()), 0);
+            ResultCopies copies(s.engine, work);
+            for (size_t i = 0; i < result.hidden.size(); ++i)
+                copies.want(s.engine.graph.encoder_hidden[i], result.hidden[i]);
+            copies.want(s.engine.graph.encoder_last_hidden, result.last_hidden);
+            s.run_chunk(
+                ids, 0, {}, [&](vk::Recorder& recorder, size_t kernel) { copies.record(recorder, kernel); },
+                types, Impl::Stage::encoder);
+            copies.collect();
+            s.source = uint32_t(ids.size());
+            return result;
+        },
+        false);
 }
 
 void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer) {
     Impl& s = *impl_;
-    const Plan& plan = s.engine.plan;
-    if (plan.encoder_kernels != 0) truncate(0);
-    s.check_ids(ids);
-    const uint32_t most = s.tokens_of_segment(uint32_t(s.tokens.size()), s.forward_chunk());
-    if (ids.size() > most)
-        fail(Status::bad_argument, "trace", "expected at most ", most, " tokens, got ", ids.size());
-    if (s.computed < s.tokens.size()) s.compute_pending(nullptr);
-    s.reserve_logits(uint32_t(ids.size()));
-    s.reserve_scratch(uint32_t(ids.size()));
-    Impl::Rows rows(ids.size());
-    for (uint32_t t = 0; t < rows.size(); ++t) rows[t] = t;
-    const Batch work = s.batch(uint32_t(ids.size()), uint32_t(ids.size()));
-    const TraceFetch fetch = [&](const TensorId& tensor) {
-        const Matrix m = work.matrix(tensor);
-        std::vector<float> all = s.read_floats(m.view, m.view.size / 4), packed;
-        for (uint32_t r = 0; r < m.rows; ++r) {
-            const auto row = all.begin() + m.first + std::ptrdiff_t(r) * m.stride;
-            packed.insert(packed.end(), row, row + m.cols);
-        }
-        return packed;
-    };
-    if (plan.encoder_kernels != 0) s.source = uint32_t(ids.size());
-    for (size_t i = 0; i < plan.kernels.size(); ++i) {
-        vk::Recorder recorder(s.engine.device, s.engine.pipelines, s.engine.recorder_options());
-        if (i == 0) s.write_step(recorder, ids, uint32_t(s.tokens.size()), rows);
-        work.record(recorder, i);
-        const vk::Commands commands = recorder.finish();
-        s.run(commands);
-        observer(plan.kernels[i], fetch);
-    }
-    s.tokens.insert(s.tokens.end(), ids.begin(), ids.end());
-    s.computed = uint32_t(s.tokens.size());
-    s.logits_ready = false;
+    return s.engine.survive(
+        [&]() -> void {
+            s.ready();
+            const Plan& plan = s.engine.plan;
+            if (plan.encoder_kernels != 0) truncate(0);
+            s.check_ids(ids);
+            const uint32_t most = s.tokens_of_segment(uint32_t(s.tokens.size()), s.forward_chunk());
+            if (ids.size() > most)
+                fail(Status::bad_argument, "trace", "expected at most ", most, " tokens, got ", ids.size());
+            if (s.computed < s.tokens.size()) s.compute_pending(nullptr);
+            s.reserve_logits(uint32_t(ids.size()));
+            s.reserve_scratch(uint32_t(ids.size()));
+            Impl::Rows rows(ids.size());
+            for (uint32_t t = 0; t < rows.size(); ++t) rows[t] = t;
+            const Batch work = s.batch(uint32_t(ids.size()), uint32_t(ids.size()));
+            const TraceFetch fetch = [&](const TensorId& tensor) {
+                const Matrix m = work.matrix(tensor);
+                std::vector<float> all = s.read_floats(m.view, m.view.size / 4), packed;
+                for (uint32_t r = 0; r < m.rows; ++r) {
+                    const auto row = all.begin() + m.first + std::ptrdiff_t(r) * m.stride;
+                    packed.insert(packed.end(), row, row + m.cols);
+                }
+                return packed;
+            };
+            if (plan.encoder_kernels != 0) s.source = uint32_t(ids.size());
+            for (size_t i = 0; i < plan.kernels.size(); ++i) {
+                vk::Recorder recorder(s.engine.device, s.engine.pipelines, s.engine.recorder_options());
+                if (i == 0) s.write_step(recorder, ids, uint32_t(s.tokens.size()), rows);
+                work.record(recorder, i);
+                const vk::Commands commands = recorder.finish();
+                s.run(commands);
+                observer(plan.kernels[i], fetch);
+            }
+            s.tokens.insert(s.tokens.end(), ids.begin(), ids.end());
+            s.computed = uint32_t(s.tokens.size());
+            s.logits_ready = false;
+        },
+        false);
 }
 
 }  // namespace scoria

@@ -54,6 +54,9 @@ class Generation {
     /// Goes on for `limit` tokens (0: no limit) from the logits that are ready. Whether there is more to do.
     /// Mirostat begins anew.
     bool run(uint32_t limit);
+    bool ended() const { return ended_; }
+    /// Forgets what was in flight on a device that is no more; run() then goes on after the last token read.
+    void abandon();
     GenerateResult finish();
 
   private:
@@ -87,6 +90,7 @@ class Generation {
     vk::Commands prompt_sample_;
     std::deque<vk::Device::Ticket> in_flight_;
     GenerateResult result_;
+    bool ended_ = false;  // with the last token
 };
 
 /// Samples from the logits of the prompt's last token; starts the step buffer and the sampler.
@@ -196,13 +200,20 @@ bool Generation::run(uint32_t limit) {
         sample_prompt();
         do fill_pipeline();
         while (take_result());
+        ended_ = result_.reason != StopReason::token_limit || (options_.max_tokens != 0 && left() == 0);
     } catch (...) {
         settle();
         throw;
     }
     settle();
     result_.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    return result_.reason == StopReason::token_limit && (options_.max_tokens == 0 || left() > 0);
+    return !ended_;
+}
+
+void Generation::abandon() {
+    in_flight_.clear();
+    prompt_sample_ = {};
+    step_update_ = {};
 }
 
 GenerateResult Generation::finish() {
@@ -264,13 +275,23 @@ GenerateResult Session::generate(const GenerateOptions& options) {
     if (s.tokens.empty())
         fail(Status::bad_argument, "generate", "expected at least one token appended before, got none");
     if (s.tokens.size() >= s.engine.memory.context) return {{}, StopReason::context_full, 0};
-    if (options.logprobs && !s.top)
-        s.top = vk::Buffer(s.engine.device, 4ull * SAMPLE_TOP_WORDS * result_slots, vk::MemoryUse::readback);
     Generation generation(s, options);
-    // Where rotations depend on the length: runs of tokens between their changes.
-    do {
-        s.compute_pending(options.cancel);
-    } while (generation.run(s.tokens_before_change(generation.left())));
+    s.engine.survive([&] {
+        if (generation.ended()) return;  // the device was lost after the last token
+        try {
+            s.ready();
+            if (options.logprobs && !s.top)
+                s.top = vk::Buffer(s.engine.device, 4ull * SAMPLE_TOP_WORDS * result_slots,
+                                   vk::MemoryUse::readback);
+            // Where rotations depend on the length: runs of tokens between their changes.
+            do {
+                s.compute_pending(options.cancel);
+            } while (generation.run(s.tokens_before_change(generation.left())));
+        } catch (const Error& error) {
+            if (error.status() == Status::device_lost) generation.abandon();
+            throw;
+        }
+    });
     return generation.finish();
 }
 

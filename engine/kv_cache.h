@@ -10,6 +10,7 @@ namespace scoria {
 
 class KvCache {
   public:
+    KvCache() = default;
     /// Room for `positions` positions in every slot. Errors: out_of_device_memory.
     KvCache(vk::Device& device, const Architecture& architecture, KvType type, uint32_t positions);
 

@@ -21,9 +21,16 @@ constexpr uint64_t update_limit = 65536;  // bytes, vkCmdUpdateBuffer
 
 }  // namespace
 
-Session::Impl::Impl(Engine::Impl& owner)
-    : engine(owner), cache(owner.device, owner.model->architecture, owner.kv_type(),
-                           std::max(owner.memory.context, owner.memory.source)) {
+Session::Impl::Impl(Engine::Impl& owner) : engine(owner) {
+    const std::lock_guard lock(engine.sessions_mutex);
+    engine.sessions.push_back(this);
+}
+
+void Session::Impl::ready() {
+    if (on_device) return;
+    release();  // what a failed attempt left
+    cache = KvCache(engine.device, engine.model->architecture, engine.kv_type(),
+                    std::max(engine.memory.context, engine.memory.source));
     const auto device_buffer = [&](uint64_t bytes) {
         return vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
     };
@@ -51,6 +58,24 @@ Session::Impl::Impl(Engine::Impl& owner)
     write_words(recorder, workspace.step, workspace.layout.table_word(), table);
     const vk::Commands commands = recorder.finish();
     run(commands);
+    on_device = true;
+}
+
+void Session::Impl::release() noexcept {
+    outlast();
+    on_device = false;
+    decode = {};
+    abandoned.clear();
+    decode_recorded.reset();
+    last_submitted = {};
+    cache = {};
+    workspace = {};
+    sampler = {};
+    sample_scratch = {};
+    results = {};
+    top = {};
+    computed = source = segment = 0;
+    logits_ready = false;
 }
 
 size_t Session::Impl::body_kernels() const {
@@ -307,29 +332,47 @@ void Session::Impl::outlast() noexcept {
     }
 }
 
-Session::Impl::~Impl() { outlast(); }
+Session::Impl::~Impl() {
+    const std::shared_lock in_use(engine.in_use);  // first: recover() finds every session that has buffers
+    release();
+    const std::lock_guard lock(engine.sessions_mutex);
+    std::erase(engine.sessions, this);
+}
 
-Session::Session(Engine& engine) : impl_(std::make_unique<Impl>(engine.impl())) {}
+Session::Session(Engine& engine) : impl_(std::make_unique<Impl>(engine.impl())) {
+    engine.impl().survive([&] { impl_->ready(); });
+}
 Session::Session(Session&& other) noexcept = default;
 Session::~Session() = default;
 
 void Session::append(std::span<const TokenId> ids, const std::atomic<bool>* cancel) {
     impl_->needs_decoder("append");
     impl_->check_ids(ids);
-    impl_->tokens.insert(impl_->tokens.end(), ids.begin(), ids.end());
-    try {
-        impl_->compute_pending(cancel);
-    } catch (...) {
-        impl_->tokens.resize(impl_->computed);
-        throw;
-    }
+    const size_t before = impl_->tokens.size();
+    impl_->engine.survive([&] {
+        impl_->ready();
+        impl_->tokens.insert(impl_->tokens.end(), ids.begin(), ids.end());
+        try {
+            impl_->compute_pending(cancel);
+        } catch (const Error& error) {
+            const bool lost = error.status() == Status::device_lost;
+            impl_->tokens.resize(lost ? before : std::max(before, size_t(impl_->computed)));
+            throw;
+        } catch (...) {
+            impl_->tokens.resize(std::max(before, size_t(impl_->computed)));
+            throw;
+        }
+    });
 }
 
 std::vector<float> Session::logits() {
     if (impl_->tokens.empty())
         fail(Status::bad_argument, "logits", "expected at least one appended token, got none");
-    impl_->compute_pending(nullptr);
-    return impl_->read_floats(impl_->workspace.logits.view(), impl_->engine.model->architecture.logits());
+    return impl_->engine.survive([&] {
+        impl_->ready();
+        impl_->compute_pending(nullptr);
+        return impl_->read_floats(impl_->workspace.logits.view(), impl_->engine.model->architecture.logits());
+    });
 }
 
 void Session::Impl::needs_decoder(const char* what) const {
@@ -345,8 +388,8 @@ void Session::set_prefix(uint32_t length) {
     const Architecture& architecture = s.engine.model->architecture;
     if (architecture.layers[0].attention.mask != Mask::prefix)
         fail(Status::unsupported, "prefix", "expected a prefix language model, got ", architecture.family);
-    if (!s.tokens.empty() || length > s.workspace.layout.tokens)
-        fail(Status::bad_argument, "prefix", "expected at most ", s.workspace.layout.tokens,
+    if (!s.tokens.empty() || length > s.engine.layout.tokens)
+        fail(Status::bad_argument, "prefix", "expected at most ", s.engine.layout.tokens,
              " tokens before any is appended, got ", length, " after ", s.tokens.size());
     s.prefix = length;
 }
@@ -366,6 +409,8 @@ uint32_t Session::capacity() const { return impl_->engine.memory.context; }
 StepStats Session::stats() const {
     const Impl& s = *impl_;
     StepStats stats;
+    const std::shared_lock lock(s.engine.in_use);
+    if (!s.engine.weights) return stats;
     stats.pipelines = uint32_t(s.engine.pipelines.created());
     stats.pipeline_seconds = s.engine.pipelines.seconds_compiling();
     for (const PlannedKernel& planned :

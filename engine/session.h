@@ -33,6 +33,7 @@ struct EngineOptions {
     uint64_t shuffle_seed = 0;        // tests: see RecorderOptions
     bool omit_barriers = false;       // tests: see RecorderOptions
     bool profile = false;             // timestamps per dispatch
+    bool recover = true;  // a lost device of our own is opened again, sessions replayed (engine/recovery.h)
     std::function<void(uint64_t done, uint64_t total)> progress;  // bytes of weights uploaded
 };
 

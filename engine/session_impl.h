@@ -20,6 +20,11 @@ struct SampleKind {
 struct Session::Impl {
     explicit Impl(Engine::Impl& owner);
     ~Impl();
+    /// Makes what a session has on the device, if it has nothing there. Call it inside
+    /// Engine::Impl::survive().
+    void ready();
+    /// Gives up all of it; keys and values are then of no token, the encoder's of none.
+    void release() noexcept;
 
     using Rows = std::vector<uint32_t>;
     /// Called after each kernel is recorded, to add copies of its results.
@@ -92,6 +97,7 @@ struct Session::Impl {
     void invalidate_decode() { decode_recorded.reset(); }
 
     Engine::Impl& engine;
+    bool on_device = false;  // the members down to `decode_recorded` stand
     KvCache cache;
     Workspace workspace;
     vk::Buffer sampler, sample_scratch;

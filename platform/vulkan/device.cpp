@@ -230,6 +230,23 @@ void Device::Impl::give_command_pool(QueueKind kind, VkCommandPool pool) noexcep
 
 Device::Device(const DeviceOptions& options) : impl_(std::make_unique<Impl>(options)) {}
 Device::~Device() = default;
+
+void Device::reopen(const std::function<void()>& before) {
+    if (impl_->options.host)
+        fail(Status::device_lost, "vulkan", "the host's device is lost: open on a new one");
+    std::unique_ptr<Impl> fresh;
+    try {
+        fresh = std::make_unique<Impl>(impl_->options);
+    } catch (const Error& error) {
+        fail(Status::device_lost, "vulkan", "the lost device cannot be opened again: ", error.what());
+    }
+    if (fresh->caps.device_uuid != impl_->caps.device_uuid)
+        fail(Status::device_lost, "vulkan", "expected \"", impl_->caps.name, "\" to come back, got \"",
+             fresh->caps.name, '"');
+    before();
+    impl_ = std::move(fresh);
+}
+
 const Caps& Device::caps() const { return impl_->caps; }
 const VolkDeviceTable& Device::fn() const { return impl_->fn; }
 VkDevice Device::handle() const { return impl_->device; }

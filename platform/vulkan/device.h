@@ -12,6 +12,7 @@
 #include <volk.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -59,6 +60,10 @@ class Device {
   public:
     explicit Device(const DeviceOptions& options = {});
     ~Device();
+    /// A new VkDevice in place of a lost one, of the same GPU. No Buffer and no Commands of the old one may
+    /// be left; `before` runs when the new one stands, and takes down what else is (pipelines). Errors:
+    /// device_lost, when the GPU does not come back or the device is a host's: all is then as before.
+    void reopen(const std::function<void()>& before);
     Device(const Device&) = delete;
     Device& operator=(const Device&) = delete;
 

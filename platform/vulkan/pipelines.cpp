@@ -280,10 +280,13 @@ void Pipelines::Impl::report(const Key& key, const Pipeline& pipeline,
     }
 }
 
-Pipelines::Pipelines(Device& device) : impl_(std::make_unique<Impl>(device)) {}
+Pipelines::Pipelines(Device& device) : device_(device) { open(); }
 Pipelines::~Pipelines() = default;
+void Pipelines::open() { impl_ = std::make_unique<Impl>(device_); }
+void Pipelines::close() { impl_.reset(); }
 
 const Pipeline& Pipelines::get(const ShaderModule& module, std::span<const Constant> constants) {
+    if (!impl_) fail(Status::device_lost, "vulkan", "the device was lost, and no pipelines can be made");
     Impl::Key key{&module, {}};
     for (const Constant& constant : constants) key.second.emplace_back(constant.id, constant.value);
     std::ranges::sort(key.second);
@@ -300,7 +303,7 @@ const Pipeline& Pipelines::get(const ShaderModule& module, std::span<const Const
 
 std::vector<PipelineReport> Pipelines::reports() const {
     std::vector<PipelineReport> reports;
-    if (!impl_->device.options().capture_statistics || !impl_->device.caps().pipeline_statistics)
+    if (!impl_ || !impl_->device.options().capture_statistics || !impl_->device.caps().pipeline_statistics)
         return reports;
     const std::lock_guard lock(impl_->mutex);
     for (const auto& [key, pipeline] : impl_->pipelines) impl_->report(key, pipeline, reports);
@@ -308,16 +311,20 @@ std::vector<PipelineReport> Pipelines::reports() const {
 }
 
 size_t Pipelines::created() const {
+    if (!impl_) return 0;
     const std::lock_guard lock(impl_->mutex);
     return impl_->pipelines.size();
 }
 
 double Pipelines::seconds_compiling() const {
+    if (!impl_) return 0;
     const std::lock_guard lock(impl_->mutex);
     return impl_->seconds;
 }
 
-void Pipelines::save_cache() const noexcept try { impl_->save_cache(); } catch (const std::exception& error) {
+void Pipelines::save_cache() const noexcept try {
+    if (impl_) impl_->save_cache();
+} catch (const std::exception& error) {
     log_once(error.what());
 }
 

@@ -46,6 +46,9 @@ class Pipelines {
     ~Pipelines();
     Pipelines(const Pipelines&) = delete;
     Pipelines& operator=(const Pipelines&) = delete;
+    /// Around Device::reopen(): all pipelines go; those wanted are made anew.
+    void close();
+    void open();
 
     /// The pipeline of `module` with these constants; created at the first call. Thread-safe.
     /// Errors: unsupported when the module needs what the device's caps lack, or when a constant is
@@ -66,6 +69,7 @@ class Pipelines {
 
   private:
     struct Impl;
+    Device& device_;
     std::unique_ptr<Impl> impl_;
 };
 

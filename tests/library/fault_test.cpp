@@ -1,10 +1,9 @@
 // Calls that fail on a host's device (our layer of tests/layer, below the validation layer): a status comes
 // back, nothing is left on the device, and unless it is lost the same engine then answers as ever.
 #define VK_NO_PROTOTYPES
+#include "failing_layers.h"
 #include "library.h"
 #include "vulkan_host.h"
-
-#include <cstdlib>
 
 using namespace scoria::test;
 
@@ -38,25 +37,10 @@ const Fault faults[] = {
     {"vkWaitSemaphores", "VK_TIMEOUT", SCORIA_TIMEOUT},
 };
 
-/// The layers and the failure, in the environment while this lives. Validation comes first: nearest to the
-/// host.
-struct FailingLayers {
-    FailingLayers(const Fault& fault, int call, bool validation) {
-        const std::string what = std::string(fault.function) + ":" + std::to_string(call) +
-                                 (fault.lasting ? "+:" : ":") + fault.result;
-        ::setenv("VK_LAYER_PATH",
-                 "/usr/local/share/vulkan/explicit_layer.d:/usr/share/vulkan/"
-                 "explicit_layer.d:" SCORIA_LAYER_FOLDER,
-                 1);
-        ::setenv("VK_INSTANCE_LAYERS",
-                 validation ? "VK_LAYER_KHRONOS_validation:VK_LAYER_SCORIA_test" : "VK_LAYER_SCORIA_test", 1);
-        ::setenv("SCORIA_LAYER_FAIL", what.c_str(), 1);
-    }
-    ~FailingLayers() {
-        for (const char* name : {"VK_LAYER_PATH", "VK_INSTANCE_LAYERS", "SCORIA_LAYER_FAIL"})
-            ::unsetenv(name);
-    }
-};
+std::string wish(const Fault& fault, int call) {
+    return std::string(fault.function) + ":" + std::to_string(call) + (fault.lasting ? "+:" : ":") +
+           fault.result;
+}
 
 /// Loads and generates; the first status that is not OK, and whether the same engine answers afterwards.
 scoria_status run_on(const VulkanHost& host, const std::vector<int32_t>& expected) {
@@ -100,7 +84,7 @@ TEST_CASE("calls that fail on a host's device" * needs_fixtures()) {
             CAPTURE(call);
             // Version 1.3.239 of the validation layer takes a submission that failed for one in flight.
             const bool validation = std::string(fault.function) != "vkQueueSubmit";
-            const FailingLayers layers(fault, call, validation);
+            const FailingLayers layers(wish(fault, call), validation);
             VulkanHost host({.everything = false, .validation = validation});
             const scoria_status status = run_on(host, expected);
             if (status != SCORIA_OK) ++reached;

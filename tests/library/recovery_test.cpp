@@ -1,0 +1,126 @@
+// A device of our own that is lost (our layer of tests/layer says so on the N-th call): the engine opens it
+// again, uploads the weights, replays the sessions, and the answer goes on as if nothing had happened.
+#include "failing_layers.h"
+#include "library.h"
+
+#include <atomic>
+#include <thread>
+
+using namespace scoria::test;
+
+namespace {
+
+std::atomic<int> losses{0};
+
+/// Counts recoveries, and lets the device that comes next live.
+void on_log(void*, const char* line) {
+    if (std::string(line).find("was lost") == std::string::npos) return;
+    ++losses;
+    FailingLayers::spare();
+}
+
+struct Answer {
+    std::vector<int32_t> ids;
+    std::string text_of_callbacks;  // what a host saw: each token once
+    bool operator==(const Answer&) const = default;
+};
+
+/// 12 tokens after the prompt and 6 more, drawn at random with a seed, under --deterministic.
+Answer answer_of(scoria_session* session) {
+    Answer answer;
+    scoria_generate_options options = greedy(12);
+    options.temperature = 0.9f;
+    options.seed = 11;
+    options.user = &answer;
+    options.on_token = [](void* user, int32_t id, const char*, size_t) {
+        static_cast<Answer*>(user)->text_of_callbacks += std::to_string(id) + " ";
+        return 1;
+    };
+    REQUIRE_OK(scoria_session_replace(session, some_prompt.data(), some_prompt.size()));
+    REQUIRE_OK(scoria_session_generate(session, &options, nullptr));
+    options.max_tokens = 6;
+    REQUIRE_OK(scoria_session_append(session, some_prompt.data(), some_prompt.size()));
+    REQUIRE_OK(scoria_session_generate(session, &options, nullptr));
+    answer.ids.resize(2 * some_prompt.size() + 18);
+    size_t count = 0;
+    REQUIRE_OK(scoria_session_tokens(session, answer.ids.data(), answer.ids.size(), &count));
+    REQUIRE(count == answer.ids.size());
+    return answer;
+}
+
+scoria_engine_options deterministic() {
+    scoria_engine_options options = engine_options(tiny_model());
+    options.deterministic = 1;
+    return options;
+}
+
+}  // namespace
+
+TEST_CASE("a lost device is opened again and answers go on" * needs_fixtures()) {
+    const Answer expected = answer_of(Loaded(deterministic()).session);
+    REQUIRE_OK(scoria_set_log(on_log, nullptr));
+    size_t recovered = 0;
+    for (const char* function : {"vkQueueSubmit", "vkWaitSemaphores"}) {
+        const int step = deep() ? 1 : 5;
+        for (int call = 1, untouched = 0; untouched < 2; call += step) {
+            CAPTURE(std::string(function));
+            CAPTURE(call);
+            const FailingLayers layers(
+                std::string(function) + ":" + std::to_string(call) + ":VK_ERROR_DEVICE_LOST", false);
+            const int before = losses;
+            const scoria_engine_options options = deterministic();
+            scoria_engine* engine = nullptr;
+            const scoria_status status = scoria_engine_create(&options, &engine);
+            if (status != SCORIA_OK) {  // lost while loading: nothing to go on with
+                CHECK(status == SCORIA_DEVICE_LOST);
+                continue;
+            }
+            scoria_session* session = nullptr;
+            REQUIRE_OK(scoria_session_create(engine, &session));
+            CHECK(answer_of(session) == expected);
+            CHECK(losses <= before + 1);
+            recovered += size_t(losses - before);
+            untouched += losses == before;
+            CHECK(scoria_session_destroy(session) == SCORIA_OK);
+            CHECK(scoria_engine_destroy(engine) == SCORIA_OK);
+        }
+    }
+    scoria_set_log(nullptr, nullptr);
+    MESSAGE(recovered << " losses survived");
+    CHECK(recovered >= (deep() ? 40 : 8));
+}
+
+TEST_CASE("sessions of several threads survive the loss of their device" * needs_fixtures()) {
+    const Answer expected = answer_of(Loaded(deterministic()).session);
+    REQUIRE_OK(scoria_set_log(on_log, nullptr));
+    {
+        const FailingLayers layers("vkQueueSubmit:60:VK_ERROR_DEVICE_LOST", false);
+        const int before = losses;
+        const Loaded loaded(deterministic());
+        std::vector<std::thread> threads;
+        std::vector<Answer> answers(3);
+        for (Answer& answer : answers)
+            threads.emplace_back([&] {
+                scoria_session* session = nullptr;
+                if (scoria_session_create(loaded.engine, &session) != SCORIA_OK) return;
+                answer = answer_of(session);
+                scoria_session_destroy(session);
+            });
+        for (std::thread& thread : threads) thread.join();
+        for (const Answer& answer : answers) CHECK(answer == expected);
+        CHECK(losses == before + 1);
+    }
+    scoria_set_log(nullptr, nullptr);
+}
+
+TEST_CASE("a device that is lost for good is a status, not a crash" * needs_fixtures()) {
+    const FailingLayers layers("vkQueueSubmit:40+:VK_ERROR_DEVICE_LOST", false);
+    const Loaded loaded(deterministic());
+    const scoria_generate_options options = greedy(200);
+    REQUIRE_OK(scoria_session_replace(loaded.session, some_prompt.data(), some_prompt.size()));
+    CHECK(scoria_session_generate(loaded.session, &options, nullptr) == SCORIA_DEVICE_LOST);
+    // What was said stays said.
+    size_t count = 0;
+    scoria_session_tokens(loaded.session, nullptr, 0, &count);
+    CHECK(count > some_prompt.size());
+}
