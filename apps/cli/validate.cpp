@@ -217,7 +217,11 @@ Action define_validate(CLI::App& app, const Common& common) {
                "device and in the reference, and every stored tensor is "
                "compared.");
     return [options, &common] {
-        if (options->compile_only) return compile_only(common, options->op);
+        if (options->compile_only) {
+            Common printing = common;
+            printing.json = !options->json.empty();
+            return compile_only(printing, options->op);
+        }
         if (!options->shader.shader.empty()) return validate_own(*options, common);
         return common.model.empty() ? validate_ops(*options, common) : validate_model(*options, common);
     };

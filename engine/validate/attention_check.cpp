@@ -17,7 +17,7 @@ struct Case {
     KvType type;
     uint32_t window = 0, shards = 1;
     uint32_t sequences = 1;  // sequence i is i * 7 positions further
-    float sigma = 1;         // of q: large ones saturate the softmax
+    float sigma = 1;         // of q: large ones saturate the softmax; below 0: every score is far below 0
     bool deep = false;
     Mask mask = Mask::causal;
     uint32_t stride = 0, summary = 0;
@@ -54,6 +54,8 @@ constexpr Case cases[] = {
     {130, 0, 9, 3, 64, f16},
     {2, 40, 4, 2, 12, f32, 0, 1, 5},
     {2, 90, 4, 2, 64, f16, 0, 2, 3, 30},
+    {1, 199, 9, 3, 64, f16, 0, 1, 1, -3},
+    {40, 0, 4, 2, 12, f32, 0, 1, 1, -3},
     {1, 200, 9, 3, 64, f32, 0, 1, 1, 1, true},
     {33, 31, 4, 2, 12, f16, 0, 1, 1, 1, true},
     {3, 100, 6, 1, 20, f32, 16, 1, 1, 1, true},
@@ -94,9 +96,12 @@ std::string shape_of(const Case& c, uint32_t splits) {
 }
 
 /// Keys and values as the cache holds them, for positions [0, end).
-std::vector<double> fill(HostCache& cache, const CheckSequence& s, uint32_t end, bool value, uint64_t seed) {
+std::vector<double> fill(HostCache& cache, const CheckSequence& s, uint32_t end, bool value, uint64_t seed,
+                         bool positive = false) {
     const uint32_t cols = cache.kv_heads * cache.head_dim;
-    const std::vector<float> random = random_floats(size_t(end) * cols, seed);
+    std::vector<float> random = random_floats(size_t(end) * cols, seed);
+    if (positive)
+        for (float& number : random) number = std::abs(number);
     std::vector<double> held;
     for (uint32_t p = 0; p < end; ++p)
         for (uint32_t i = 0; i < cols; ++i) {
@@ -110,7 +115,7 @@ std::vector<double> fill(HostCache& cache, const CheckSequence& s, uint32_t end,
 /// weighted sum adds sqrt(keys) roundings. exp itself is good to 3 + 2 |x| units (Vulkan's table of
 /// precisions).
 Bounds bounds_for(const Case& c) {
-    const double score = 1 + 4 * double(c.sigma);
+    const double score = 1 + 4 * std::abs(double(c.sigma));
     return bounds_of(4 * (4 + std::sqrt(double(c.head_dim)) + std::sqrt(double(c.keys()))) * score);
 }
 
@@ -151,12 +156,14 @@ void run_case(CheckContext& context, const Case& c) {
     std::vector<CheckSequence> sequences;
     std::vector<double> expected;
     const uint32_t tokens = c.tokens * c.sequences;
-    const std::vector<float> q = random_floats(size_t(tokens) * cols, context.seed + 1, c.sigma);
+    std::vector<float> q = random_floats(size_t(tokens) * cols, context.seed + 1, c.sigma);
+    if (c.sigma < 0)
+        for (float& number : q) number = -std::abs(number);
     const std::vector<double> q_values = doubles(q);
     for (uint32_t i = 0; i < c.sequences; ++i) {
         sequences.push_back({c.first + 7 * i, c.tokens, host.own(longest)});
         const std::vector<double> keys =
-            fill(host, sequences.back(), c.keys() + 7 * i, false, context.seed + 10 + i);
+            fill(host, sequences.back(), c.keys() + 7 * i, false, context.seed + 10 + i, c.sigma < 0);
         const std::vector<double> values =
             fill(host, sequences.back(), c.keys() + 7 * i, true, context.seed + 90 + i);
         std::vector<double> out(size_t(c.tokens) * cols);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <numbers>
@@ -13,8 +14,9 @@
 namespace scoria::validate {
 namespace {
 
-constexpr uint32_t sentinel = 0x7FA5A5A5;  // a NaN that no kernel makes
-constexpr uint32_t fence = 64;             // sentinels before and after an output, words
+constexpr uint32_t sentinel = 0x7FA5A5A5;            // a NaN that no kernel makes
+constexpr uint32_t fence = 64;                       // sentinels before and after an output, words
+constexpr auto patience = std::chrono::minutes(10);  // CPU drivers compile at the first dispatch
 
 /// splitmix64 (Steele et al. 2014): the standard library's distributions differ between platforms.
 uint64_t next(uint64_t& state) {
@@ -50,7 +52,7 @@ vk::Buffer CheckContext::buffer(std::span<const std::byte> contents) {
     vk::Recorder recorder(device, pipelines);
     recorder.copy(staging.view(), result.view());
     const vk::Commands commands = recorder.finish();
-    device.wait(device.submit(std::array{commands.handle()}));
+    device.wait(device.submit(std::array{commands.handle()}), patience);
     return result;
 }
 
@@ -65,7 +67,7 @@ void CheckContext::run(const std::function<void(OpContext&)>& record) {
     OpContext context{recorder, caps()};
     record(context);
     const vk::Commands commands = recorder.finish();
-    device.wait(device.submit(std::array{commands.handle()}));
+    device.wait(device.submit(std::array{commands.handle()}), patience);
 }
 
 std::vector<std::byte> CheckContext::download(const vk::View& view) {
@@ -74,7 +76,7 @@ std::vector<std::byte> CheckContext::download(const vk::View& view) {
     recorder.copy(view, readback.view());
     recorder.make_host_visible();
     const vk::Commands commands = recorder.finish();
-    device.wait(device.submit(std::array{commands.handle()}));
+    device.wait(device.submit(std::array{commands.handle()}), patience);
     const auto mapped = readback.mapped().first(view.size);
     return {mapped.begin(), mapped.end()};
 }

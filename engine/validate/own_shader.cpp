@@ -323,7 +323,7 @@ Prepared prepare_own(const ShaderRun& run, const ShaderOp& op, const OwnData& da
     Prepared prepared{manifest.values, {}, {}, {}};
     // What sizes do not tell (an epsilon) is as in the op's first case.
     for (const auto& [name, array] : data.inputs)
-        if (std::ranges::none_of(op.inputs, [&](const auto& tensor) { return tensor.name == name; }))
+        if (std::ranges::find(op.inputs, name, &ShaderTensor::name) == op.inputs.end())
             fail(Status::bad_argument, "--input", "expected an input of ", op.name, ", got '", name, "'");
     for (const ShaderTensor& tensor : op.inputs) {
         if (!run.takes(tensor.name)) continue;

@@ -172,8 +172,7 @@ ShaderLayout match_bindings(const vk::Reflection& shader, const ShaderOp& op,
         std::erase(left, &tensor);
     };
     for (const auto& [name, binding] : manifest.bindings) {
-        const auto found =
-            std::ranges::find_if(left, [&](const ShaderTensor* tensor) { return tensor->name == name; });
+        const auto found = std::ranges::find(left, name, &ShaderTensor::name);
         if (found == left.end() || binding >= layout.tensors.size())
             fail(Status::bad_argument, "manifest", "bindings: expected tensors of {", names_of(left),
                  "} at bindings below ", layout.tensors.size(), ", got ", name, " at ", binding);

@@ -65,11 +65,14 @@ def run_one(mutation, build, variants):
             made = subprocess.run(command, shell=True, capture_output=True, text=True)
             if made.returncode:
                 return "broken", f"{name} does not compile: {(made.stdout + made.stderr).strip()[-300:]}"
-        try:
-            ran = subprocess.run([build / "mutant", folder / "spv", *mutation["ops"]], capture_output=True,
-                                 text=True, timeout=SECONDS)
-        except subprocess.TimeoutExpired:
-            return "caught", f"no end after {SECONDS} s"
+        command = [build / "mutant", folder / "spv", *mutation["ops"]]
+        for _ in range(2):  # a crash counts if it comes again
+            try:
+                ran = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+            except subprocess.TimeoutExpired:
+                return "caught", f"no end after {SECONDS} s"
+            if ran.returncode >= 0:
+                break
         says = ran.stdout.strip() or ran.stderr.strip()
         if ran.returncode in (0, 1):
             return ("survived" if ran.returncode == 0 else "caught"), says.splitlines()[-1] if says else ""
