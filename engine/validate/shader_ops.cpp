@@ -32,7 +32,7 @@ ShaderTensor output_out(std::vector<std::string> shape) {
 ShaderTensor norm_weight(bool optional) {
     return {"weight", {"cols"}, {"weights", "w", "gamma", "scale", "g"}, optional};
 }
-const ShaderTensor norm_bias{"bias", {"cols"}, {"b", "beta"}, true};
+ShaderTensor norm_bias() { return {"bias", {"cols"}, {"b", "beta"}, true}; }
 
 std::vector<ShaderCase> norm_cases() {
     const auto sized = [](double rows, double cols, Pattern pattern = Pattern::normal) {
@@ -66,7 +66,7 @@ ShaderOp rms_norm_op() {
 ShaderOp layer_norm_op() {
     ShaderOp op = rms_norm_op();
     op.name = "layer_norm";
-    op.inputs.push_back(norm_bias);
+    op.inputs.push_back(norm_bias());
     // x = 1000 + N(0, 1): the mean's error of a few units of 1000 beside a deviation of 1.
     op.cases.push_back({{{"rows", 3}, {"cols", 300}, {"epsilon", 1e-5}}, Pattern::offset});
     op.reference = [](const P& p, const T& in, Values& out) {

@@ -381,12 +381,20 @@ NB_MODULE(_scoria, m) {
 
     nb::class_<EngineArguments> arguments(m, "EngineArguments");
     arguments.def(nb::init<>());
-#define MEMBER(name) arguments.def_rw(#name, &EngineArguments::name);
-    MEMBER(model)
-    MEMBER(device) MEMBER(cache_folder) MEMBER(adapters) MEMBER(memory_budget) MEMBER(context)
-        MEMBER(precision) MEMBER(kv) MEMBER(prompt_chunk) MEMBER(deterministic) MEMBER(mmap)
-            MEMBER(submission_ms)
-                arguments.def_rw("progress", &EngineArguments::progress, nb::for_setter(nb::arg().none()));
+#define MEMBER(name) arguments.def_rw(#name, &EngineArguments::name)
+    MEMBER(model);
+    MEMBER(device);
+    MEMBER(cache_folder);
+    MEMBER(adapters);
+    MEMBER(memory_budget);
+    MEMBER(context);
+    MEMBER(precision);
+    MEMBER(kv);
+    MEMBER(prompt_chunk);
+    MEMBER(deterministic);
+    MEMBER(mmap);
+    MEMBER(submission_ms);
+    arguments.def_rw("progress", &EngineArguments::progress, nb::for_setter(nb::arg().none()));
 #undef MEMBER
     nb::class_<Engine>(m, "Engine")
         .def(nb::init<const EngineArguments&>())
@@ -417,17 +425,31 @@ NB_MODULE(_scoria, m) {
         const auto [get, set] = member(at);
         options.def_prop_rw(name, get, set);
     };
-#define PLAIN(name) property(#name, &scoria_generate_options::name);
-    PLAIN(seed)
-    PLAIN(max_tokens) PLAIN(temperature) PLAIN(top_k) PLAIN(top_p) PLAIN(min_p) PLAIN(typical_p)
-        PLAIN(repetition_penalty) PLAIN(frequency_penalty) PLAIN(presence_penalty) PLAIN(repetition_window)
-            PLAIN(xtc_probability) PLAIN(xtc_threshold) PLAIN(mirostat_tau) PLAIN(mirostat_eta)
-                PLAIN(dry_multiplier) PLAIN(dry_base) PLAIN(dry_allowed_length) PLAIN(dry_range)
-                    PLAIN(ignore_end)
+#define PLAIN(name) property(#name, &scoria_generate_options::name)
+    PLAIN(seed);
+    PLAIN(max_tokens);
+    PLAIN(temperature);
+    PLAIN(top_k);
+    PLAIN(top_p);
+    PLAIN(min_p);
+    PLAIN(typical_p);
+    PLAIN(repetition_penalty);
+    PLAIN(frequency_penalty);
+    PLAIN(presence_penalty);
+    PLAIN(repetition_window);
+    PLAIN(xtc_probability);
+    PLAIN(xtc_threshold);
+    PLAIN(mirostat_tau);
+    PLAIN(mirostat_eta);
+    PLAIN(dry_multiplier);
+    PLAIN(dry_base);
+    PLAIN(dry_allowed_length);
+    PLAIN(dry_range);
+    PLAIN(ignore_end);
 #undef PLAIN
-                        nb::class_<Stream>(m, "Stream")
-                            .def(nb::init<std::shared_ptr<Session>, const GenerateOptions&>())
-                            .def("next", &Stream::next)
-                            .def("cancel", &Stream::cancel)
-                            .def("stop_reason", &Stream::stop_reason);
+    nb::class_<Stream>(m, "Stream")
+        .def(nb::init<std::shared_ptr<Session>, const GenerateOptions&>())
+        .def("next", &Stream::next)
+        .def("cancel", &Stream::cancel)
+        .def("stop_reason", &Stream::stop_reason);
 }
