@@ -1,5 +1,5 @@
 // Feature chains of a host, read by tables: which structs there are, and which members mean the same.
-#include "host_device.h"
+#include "cooperative_matrix.h"
 
 #include <cstring>
 
@@ -29,10 +29,8 @@ constexpr KnownStruct known_structs[] = {
      sizeof(VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR)},
     {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR,
      sizeof(VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR)},
-#ifdef VK_KHR_cooperative_matrix
     {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,
      sizeof(VkPhysicalDeviceCooperativeMatrixFeaturesKHR)},
-#endif
 #ifdef VK_KHR_shader_bfloat16
     {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR,
      sizeof(VkPhysicalDeviceShaderBfloat16FeaturesKHR)},

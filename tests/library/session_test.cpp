@@ -265,7 +265,9 @@ TEST_CASE("loading, using and unloading again and again leaves nothing" * needs_
     CHECK(open_files() == files);
     const double per_cycle = (double(resident()) - double(bytes)) / (cycles - settled);
     MESSAGE(per_cycle << " bytes per cycle");
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which keep what was freed
     CHECK(per_cycle < 64 * 1024);
+#endif
 }
 
 TEST_CASE("the library itself comes and goes" * needs_fixtures()) {

@@ -5,7 +5,9 @@ include(CMakePackageConfigHelpers)
 target_include_directories(scoria_shared INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/engine>
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 set_target_properties(scoria_shared PROPERTIES EXPORT_NAME scoria)
+# The names that find_package gives, for projects that add this folder.
 add_library(scoria::scoria ALIAS scoria_shared)
+add_library(scoria::scoria_static ALIAS scoria_engine)
 
 # All rooms, PCRE2 and zlib in one object whose symbols are its own but for scoria_*: a host may link its own
 # PCRE2, volk or allocator beside it.

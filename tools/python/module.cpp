@@ -24,6 +24,7 @@
 namespace nb = nanobind;
 using Ids = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Unlocked = nb::gil_scoped_release;
+using Named = nb::typed<nb::dict, nb::str, nb::object>;
 
 namespace {
 
@@ -113,11 +114,11 @@ struct Engine {
     Engine(const Engine&) = delete;
     void close() { check(scoria_engine_destroy(std::exchange(handle, nullptr))); }
 
-    nb::dict info() const {
+    Named info() const {
         scoria_engine_info info{};
         info.size = sizeof info;
         check(scoria_engine_get_info(handle, &info));
-        nb::dict d;
+        Named d;
         d["model_name"] = info.model_name;
         d["family"] = info.family;
         d["tokenizer"] = info.tokenizer;
@@ -136,11 +137,11 @@ struct Engine {
         d["prompt_chunk"] = info.prompt_chunk;
         return d;
     }
-    nb::dict memory() const {
+    nb::typed<nb::dict, nb::str, nb::int_> memory() const {
         scoria_memory memory{};
         memory.size = sizeof memory;
         check(scoria_engine_memory(handle, &memory));
-        nb::dict d;
+        nb::typed<nb::dict, nb::str, nb::int_> d;
         d["weights"] = memory.weights;
         d["kv"] = memory.kv;
         d["scratch"] = memory.scratch;
@@ -339,8 +340,8 @@ class Stream {
     std::thread worker_;  // last: it uses all of the above
 };
 
-nb::list devices() {
-    nb::list all;
+nb::typed<nb::list, Named> devices() {
+    nb::typed<nb::list, Named> all;
     const auto add = [](void* user, const scoria_device* device) {
         constexpr const char* types[] = {"other", "integrated", "discrete", "virtual", "cpu"};
         nb::dict d;
@@ -365,20 +366,14 @@ template <class Member> auto member(Member scoria_generate_options::*at) {
 }  // namespace
 
 NB_MODULE(_scoria, m) {
-    nb::object error = nb::module_::import_("builtins").attr("RuntimeError");
-    m.attr("Error") = error = nb::module_::import_("types").attr("new_class")(
-        "Error", nb::make_tuple(nb::module_::import_("builtins").attr("RuntimeError")));
-    error.attr("__module__") = "scoria";
-    error.attr("__doc__") = "What the library refused or failed at; `status` is the C interface's name for it.";
-    static PyObject* const error_type = error.inc_ref().ptr();
     nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
         try {
             std::rethrow_exception(thrown);
         } catch (const Failure& failure) {
-            nb::object value = nb::steal(PyObject_CallFunction(error_type, "s", failure.message.c_str()));
-            if (!value) return;
-            value.attr("status") = scoria_status_name(failure.status);
-            PyErr_SetObject(error_type, value.ptr());
+            const nb::object type = nb::module_::import_("scoria._error").attr("Error");
+            const nb::object error = type(failure.message);
+            error.attr("status") = scoria_status_name(failure.status);
+            PyErr_SetObject(type.ptr(), error.ptr());
         }
     });
     m.def("version", &scoria_version);
@@ -386,9 +381,19 @@ NB_MODULE(_scoria, m) {
 
     nb::class_<EngineArguments> arguments(m, "EngineArguments");
     arguments.def(nb::init<>());
-#define MEMBER(name) arguments.def_rw(#name, &EngineArguments::name);
-    MEMBER(model) MEMBER(device) MEMBER(cache_folder) MEMBER(adapters) MEMBER(memory_budget) MEMBER(context)
-    MEMBER(precision) MEMBER(kv) MEMBER(prompt_chunk) MEMBER(deterministic) MEMBER(mmap) MEMBER(submission_ms)
+#define MEMBER(name) arguments.def_rw(#name, &EngineArguments::name)
+    MEMBER(model);
+    MEMBER(device);
+    MEMBER(cache_folder);
+    MEMBER(adapters);
+    MEMBER(memory_budget);
+    MEMBER(context);
+    MEMBER(precision);
+    MEMBER(kv);
+    MEMBER(prompt_chunk);
+    MEMBER(deterministic);
+    MEMBER(mmap);
+    MEMBER(submission_ms);
     arguments.def_rw("progress", &EngineArguments::progress, nb::for_setter(nb::arg().none()));
 #undef MEMBER
     nb::class_<Engine>(m, "Engine")
@@ -420,11 +425,27 @@ NB_MODULE(_scoria, m) {
         const auto [get, set] = member(at);
         options.def_prop_rw(name, get, set);
     };
-#define PLAIN(name) property(#name, &scoria_generate_options::name);
-    PLAIN(seed) PLAIN(max_tokens) PLAIN(temperature) PLAIN(top_k) PLAIN(top_p) PLAIN(min_p) PLAIN(typical_p)
-    PLAIN(repetition_penalty) PLAIN(frequency_penalty) PLAIN(presence_penalty) PLAIN(repetition_window)
-    PLAIN(xtc_probability) PLAIN(xtc_threshold) PLAIN(mirostat_tau) PLAIN(mirostat_eta) PLAIN(dry_multiplier)
-    PLAIN(dry_base) PLAIN(dry_allowed_length) PLAIN(dry_range) PLAIN(ignore_end)
+#define PLAIN(name) property(#name, &scoria_generate_options::name)
+    PLAIN(seed);
+    PLAIN(max_tokens);
+    PLAIN(temperature);
+    PLAIN(top_k);
+    PLAIN(top_p);
+    PLAIN(min_p);
+    PLAIN(typical_p);
+    PLAIN(repetition_penalty);
+    PLAIN(frequency_penalty);
+    PLAIN(presence_penalty);
+    PLAIN(repetition_window);
+    PLAIN(xtc_probability);
+    PLAIN(xtc_threshold);
+    PLAIN(mirostat_tau);
+    PLAIN(mirostat_eta);
+    PLAIN(dry_multiplier);
+    PLAIN(dry_base);
+    PLAIN(dry_allowed_length);
+    PLAIN(dry_range);
+    PLAIN(ignore_end);
 #undef PLAIN
     nb::class_<Stream>(m, "Stream")
         .def(nb::init<std::shared_ptr<Session>, const GenerateOptions&>())

@@ -6,12 +6,14 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 model=$1 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-[ $# -lt 2 ] || export CMAKE_PREFIX_PATH=$2
+settings=(-C build-dir="$work/build")
+[ $# -lt 2 ] || settings+=(-C cmake.define.scoria_DIR="$(dirname "$(find "$2" -name scoria-config.cmake)")")
 export SCORIA_FIXTURES=${SCORIA_FIXTURES:-$here/../../../shared/fixtures}
 python3 -m venv "$work/venv"
-"$work/venv/bin/pip" install -q --disable-pip-version-check -C build-dir="$work/build" "$here" mypy
+"$work/venv/bin/pip" install -q --disable-pip-version-check "${settings[@]}" "$here" mypy
 cd "$work"  # away from the source, which is not the package
-"$work/venv/bin/mypy" --strict "$here/../examples/stream.py" "$(ls -d "$work"/venv/lib/python3*/site-packages/scoria/__init__.py)"
+"$work/venv/bin/mypy" --strict -p scoria
+"$work/venv/bin/mypy" --strict "$here/../examples/stream.py"
 if [ -d "$SCORIA_FIXTURES" ]; then
     cp "$here/test_scoria.py" .
     "$work/venv/bin/python" -m unittest -q test_scoria

@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _scoria
-from ._scoria import Error, GenerateOptions
+from ._error import Error
+from ._scoria import GenerateOptions
 
 __all__ = ["Engine", "Error", "GenerateOptions", "Session", "Stream", "Token", "devices", "__version__"]
 __version__: str = _scoria.version()
