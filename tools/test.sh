@@ -78,6 +78,13 @@ bindings() {
     tools/python/test.sh "$SCORIA_MODEL"
 }
 
+# Whether validation notices a shader that is wrong.
+mutations() {
+    cmake --preset test
+    cmake --build --preset test --target scoria mutant
+    tests/mutations/run.py build/test
+}
+
 stage setup tools/setup.sh --test
 stage format format
 stage build build
@@ -89,4 +96,5 @@ stage asan sanitize
 stage package package
 stage gates gates
 [ -z "$deep" ] || stage bindings bindings
+[ -z "$deep" ] || stage mutations mutations
 stage tests run_tests
