@@ -45,7 +45,7 @@ typedef enum scoria_status {
     SCORIA_UNSUPPORTED = 4,  /* valid, but not something that this build or device can do */
     SCORIA_OUT_OF_HOST_MEMORY = 5,
     SCORIA_OUT_OF_DEVICE_MEMORY = 6,
-    SCORIA_DEVICE_LOST = 7, /* destroy the sessions and the engine, and create them anew */
+    SCORIA_DEVICE_LOST = 7, /* call again; if it stays, destroy the sessions and the engine */
     SCORIA_CANCELLED = 8,
     SCORIA_CONTEXT_FULL = 9,
     SCORIA_NON_FINITE = 10, /* the model computed no number */

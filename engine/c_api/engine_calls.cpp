@@ -101,15 +101,14 @@ scoria_memory as_c(const MemoryPlan& plan, uint64_t in_use) {
 scoria_engine_info info_of(EngineObject& object) {
     const Model& model = *object.model;
     const Architecture& architecture = model.architecture;
-    const vk::Caps& caps = object.engine.device().caps();
     const bool pair = !architecture.encoder.empty();
     const Tokenizer* tokenizer = model.tokenizer.get();
     return {.size = sizeof(scoria_engine_info),
             .model_name = model.name.c_str(),
             .family = architecture.family.c_str(),
             .tokenizer = object.tokenizer_kind.c_str(),
-            .device_name = caps.name.c_str(),
-            .driver_name = caps.driver_name.c_str(),
+            .device_name = object.device_name.c_str(),
+            .driver_name = object.driver_name.c_str(),
             .kind = uint32_t(pair                           ? SCORIA_ENCODER_DECODER
                              : architecture.bidirectional() ? SCORIA_ENCODER
                                                             : SCORIA_DECODER),
@@ -185,6 +184,7 @@ scoria_status scoria_engine_memory(scoria_engine* engine, scoria_memory* memory)
     return guarded([&] {
         const EngineUse use(engine);
         uint64_t in_use = 0;
+        const std::shared_lock no_recovery(use->engine.impl().in_use);
         for (const vk::HeapState& heap : use->engine.device().heaps()) in_use += heap.ours;
         fill(memory, as_c(use->engine.memory_plan(), in_use));
     });

@@ -9,11 +9,13 @@ namespace scoria::c_api {
 struct EngineObject {
     EngineObject(std::shared_ptr<const Model> of, const EngineOptions& options)
         : model(std::move(of)), engine(model, options),
-          tokenizer_kind(model->tokenizer ? model->tokenizer->kind() : "") {}
+          tokenizer_kind(model->tokenizer ? model->tokenizer->kind() : ""),
+          device_name(engine.device().caps().name), driver_name(engine.device().caps().driver_name) {}
 
     std::shared_ptr<const Model> model;
     Engine engine;
-    std::string tokenizer_kind;
+    // Handed out as pointers; a device that was lost is another object afterwards.
+    std::string tokenizer_kind, device_name, driver_name;
     std::atomic<int64_t> users{0};  // calls that run, and sessions; -1: destroyed
 };
 
