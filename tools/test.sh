@@ -70,6 +70,17 @@ package() { tools/package/test.sh build/ci "$SCORIA_MODEL"; }
 # The compilers of two of AMD's GPUs, on fake kernel devices: everything compiles, and nothing spills.
 gates() { tools/gates/compile_only.py --scoria build/ci/scoria --model "$SCORIA_MODEL" polaris10 navi31; }
 
+# The newest Mesa, in a root folder of its own: matrix units on its CPU driver, and the compilers of all GPUs.
+newest() {
+    local root=$PWD/.cache/newest
+    tools/gates/make_root.sh "$root"
+    cp build/ci/scoria "$root/scoria"
+    cp "$SCORIA_MODEL" "$root/model.gguf"
+    chroot "$root" env VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json /scoria validate --op linear --full
+    tools/gates/compile_only.py --root "$root" --scoria /scoria --model /model.gguf
+    tools/gates/compile_only.py --root "$root" --scoria /scoria
+}
+
 # The library alone, as releases have it; and the Python package, which pip builds from the source tree.
 bindings() {
     cmake --preset library
@@ -96,5 +107,6 @@ stage asan sanitize
 stage package package
 stage gates gates
 [ -z "$deep" ] || stage bindings bindings
+[ -z "$deep" ] || stage newest newest
 [ -z "$deep" ] || stage mutations mutations
 stage tests run_tests
