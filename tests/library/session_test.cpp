@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <filesystem>
 #include <fstream>
+#include <malloc.h>
 #include <thread>
 
 using namespace scoria::test;
@@ -40,8 +41,9 @@ bool mapped(const char* file) {
     return std::string(std::istreambuf_iterator<char>(maps), {}).find(file) != std::string::npos;
 }
 
-/// Anonymous memory of the process, bytes.
+/// Anonymous memory of the process, bytes, without what the C library keeps for later.
 size_t resident() {
+    ::malloc_trim(0);
     std::ifstream in("/proc/self/status");
     for (std::string word; in >> word;)
         if (word == "RssAnon:") {
