@@ -120,7 +120,7 @@ MUTATIONS = [
            "score = push.soft_cap * tanh_safe(score / push.soft_cap)", "score = push.scale * push.soft_cap * tanh_safe(product / push.soft_cap)", "attention"),
     mutant("tile_stale_weights", "attention_tile.comp", "weights are read while queries are still there", "void share(float values[LANE_ROWS]) {\n    barrier();",
            "void share(float values[LANE_ROWS]) {", "attention",
-           why="not seen on lavapipe with subgroups of 4, 8 or 16 (without the second barrier too it is caught): its subgroups take turns, and only one that overtakes another would show it"),
+           why="not seen on lavapipe with subgroups of 4 or 8 (without the second barrier too it is caught); why is not known"),
     mutant("tile_values_unwritten", "attention_tile.comp", "values past the last key are used", "key < count ? v.x : 0.0", "v.x", "attention",
            why="equivalent: the address is clamped to the last key, whose value is finite, and the weight there is exactly 0"),
     mutant("tile_no_shrink", "attention_tile.comp", "the sum is not rescaled when the maximum grows", "sum[i] *= shrink;", "", "attention"),
