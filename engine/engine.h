@@ -47,6 +47,8 @@ struct Engine::Impl {
     /// is built anew, and `work` runs again, or, if it cannot be `repeated`, throws device_lost this one
     /// time. At most two losses are survived. Any number of threads.
     template <class Work> auto survive(Work&& work, bool repeated = true) -> decltype(work());
+    /// Held by what touches the device outside survive().
+    std::shared_lock<std::shared_mutex> use();
     /// Builds all anew unless another thread did since generation `seen`. Errors: device_lost.
     void recover(uint64_t seen);
 
@@ -60,25 +62,32 @@ struct Engine::Impl {
     std::shared_ptr<const grammar::TokenTrie> trie_;
 };
 
-/// Calls of survive() on this thread's stack: only the outermost may recover, since others hold the device.
-inline thread_local int survivals = 0;
+/// The engine that the innermost survive() on this thread's stack computes on: callbacks may call sessions
+/// again.
+inline thread_local const Engine::Impl* computing_on = nullptr;
+
+inline std::shared_lock<std::shared_mutex> Engine::Impl::use() {
+    return computing_on == this ? std::shared_lock<std::shared_mutex>() : std::shared_lock(in_use);
+}
 
 template <class Work> auto Engine::Impl::survive(Work&& work, bool repeated) -> decltype(work()) {
-    struct Depth {
-        Depth() { ++survivals; }
-        ~Depth() { --survivals; }
+    struct Computing {
+        const Impl* before = computing_on;
+        explicit Computing(const Impl* engine) { computing_on = engine; }
+        ~Computing() { computing_on = before; }
     };
     for (int losses = 0;; ++losses) {
         uint64_t seen = 0;
         try {
-            const Depth depth;
-            const std::shared_lock lock(in_use);
+            const auto lock = use();
+            const Computing computing(this);
             seen = generation;
             if (!weights) fail(Status::device_lost, "vulkan", "the device was lost and did not come back");
             return work();
         } catch (const Error& error) {
-            const bool first = losses < 2 && survivals == 0 && options.recover && !options.device.host;
-            if (error.status() != Status::device_lost || !first) throw;
+            // Inside a callback others' work holds the device: it is their call that recovers.
+            const bool may = losses < 2 && !computing_on && options.recover && !options.device.host;
+            if (error.status() != Status::device_lost || !may) throw;
             if (!repeated) {
                 recover(seen);
                 throw;

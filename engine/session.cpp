@@ -333,7 +333,7 @@ void Session::Impl::outlast() noexcept {
 }
 
 Session::Impl::~Impl() {
-    const std::shared_lock in_use(engine.in_use);  // first: recover() finds every session that has buffers
+    const auto in_use = engine.use();  // first: recover() finds every session that has buffers
     release();
     const std::lock_guard lock(engine.sessions_mutex);
     std::erase(engine.sessions, this);
@@ -409,7 +409,7 @@ uint32_t Session::capacity() const { return impl_->engine.memory.context; }
 StepStats Session::stats() const {
     const Impl& s = *impl_;
     StepStats stats;
-    const std::shared_lock lock(s.engine.in_use);
+    const auto lock = s.engine.use();
     if (!s.engine.weights) return stats;
     stats.pipelines = uint32_t(s.engine.pipelines.created());
     stats.pipeline_seconds = s.engine.pipelines.seconds_compiling();

@@ -184,7 +184,7 @@ scoria_status scoria_engine_memory(scoria_engine* engine, scoria_memory* memory)
     return guarded([&] {
         const EngineUse use(engine);
         uint64_t in_use = 0;
-        const std::shared_lock no_recovery(use->engine.impl().in_use);
+        const auto no_recovery = use->engine.impl().use();
         for (const vk::HeapState& heap : use->engine.device().heaps()) in_use += heap.ours;
         fill(memory, as_c(use->engine.memory_plan(), in_use));
     });
