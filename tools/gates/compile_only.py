@@ -83,6 +83,7 @@ def main():
     parser.add_argument("--scoria", required=True, help="the program, as seen from the root folder")
     parser.add_argument("--model", help="likewise")
     parser.add_argument("--root", default="")
+    parser.add_argument("--reports", help="folder that gets every GPU's report, GPU.json, for matrix.py")
     parser.add_argument("--verbose", action="store_true", help="list every executable")
     parser.add_argument("gpus", nargs="*", metavar="GPU", help=f"of {', '.join(GPUS)}; default: all")
     options = parser.parse_args()
@@ -99,6 +100,9 @@ def main():
             print(f"| {name} | not compiled: {report} | | | | | |")
             failed = failed or bool(options.gpus)
             continue
+        if options.reports:
+            with open(os.path.join(options.reports, f"{name}.json"), "w") as file:
+                json.dump(report, file)
         spills = spilling(report)
         unexplained = [e for e in spills if (name, e["module"]) not in EXPLAINED]
         registers = max((e.get("registers", 0) for e in report["executables"]), default=0)
