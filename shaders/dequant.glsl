@@ -129,7 +129,9 @@ float weight_scale(Affine affine) {
 precise vec4 weight_values(vec4 codes, Affine affine) {
     if (WEIGHT_PLAIN) return codes;
     if (WEIGHT_TYPE == WEIGHT_MXFP4 || WEIGHT_TYPE == WEIGHT_NVFP4) {
-        codes = mix(codes, vec4(0.0), equal(codes, vec4(0.0)));  // a code of -0 stands for 0
+        // A code of -0 stands for 0. On bits: compilers may take 0 and -0 for the same (Mesa 26 does).
+        const uvec4 bits = floatBitsToUint(codes);
+        codes = uintBitsToFloat(mix(bits, uvec4(0), equal(bits, uvec4(0x80000000u))));
     }
     precise vec4 product = affine.scale * (codes - affine.zero);
     if (WEIGHT_OFFSET) product += affine.offset;

@@ -1,22 +1,25 @@
 #!/usr/bin/env python3
 """The table of README: which kernels were proven on which driver, and which compiled for which GPU.
 
-    tools/gates/matrix.py NAME=REPORT.json...
+    tools/gates/matrix.py NAME=REPORT.json[,REPORT.json...]...
 
 REPORT.json is of `scoria validate --json REPORT.json` (a driver that runs) or of compile_only.py --reports (a GPU whose
-compiler ran). A row is an op; a cell counts the variants and the cases that passed, or says that all pipelines compiled.
+compiler ran; several share a column). A row is an op; a cell counts the variants and the cases that passed, or the GPUs
+for which all its pipelines compiled.
 Exit code 1 if anything failed.
 """
 
 import json
 import sys
+from pathlib import Path
 
 
-def column(report):
-    """Cells by op of one report, and whether all is well."""
-    if "runs" not in report:
-        return None, report["failures"]
+def column(reports):
+    """Cells by op of a run, or how many GPUs there are; and what failed, by op."""
+    if "runs" not in reports[0]:
+        return len(reports), {op: report["device"] for report in reports for op in report["failures"]}
     cells, failed = {}, {}
+    (report,) = reports
     for run in report["runs"]:
         for result in run["results"]:
             variants, passed = cells.setdefault(result["op"], (set(), []))
@@ -28,8 +31,8 @@ def column(report):
 
 
 def cell(cells, failed, op):
-    if cells is None:
-        return "FAILED" if op in failed else "compiles"
+    if isinstance(cells, int):
+        return f"FAILED on {failed[op]}" if op in failed else f"all {cells} compile"
     if op not in cells:
         return ""
     variants, passed = cells[op]
@@ -43,10 +46,9 @@ def main(arguments):
         sys.exit(__doc__)
     columns = {}
     for argument in arguments:
-        name, path = argument.split("=", 1)
-        with open(path) as file:
-            columns[name] = column(json.load(file))
-    ops = list(dict.fromkeys(op for cells, _ in columns.values() for op in cells or {}))
+        name, paths = argument.split("=", 1)
+        columns[name] = column([json.loads(Path(path).read_text()) for path in paths.split(",")])
+    ops = list(dict.fromkeys(op for cells, _ in columns.values() if isinstance(cells, dict) for op in cells))
     print("| op |" + "".join(f" {name} |" for name in columns))
     print("|---|" + "---|" * len(columns))
     for op in ops:
