@@ -15,6 +15,29 @@
 
 namespace scoria {
 
+namespace {
+
+LinearVariant linear_variant(const vk::Caps& caps, const WeightGroup& weight, uint32_t tokens,
+                             Precision precision, bool pinned) {
+    return linear_variants(caps, {pinned ? 1 : tokens, weight.rows, weight.cols, weight.type, precision})
+        .front();
+}
+
+}  // namespace
+
+uint64_t operand_bytes(const Plan& plan, const vk::Caps& caps, uint32_t tokens, Precision precision,
+                       bool pinned) {
+    uint64_t most = 0;
+    for (const PlannedKernel& planned : plan.kernels)
+        if (const auto* k = std::get_if<kernel::Linear>(&planned.kernel)) {
+            const WeightGroup& weight = plan.weight_groups[k->weight];
+            most =
+                std::max(most, linear_operand_bytes(linear_variant(caps, weight, tokens, precision, pinned),
+                                                    tokens, weight.cols));
+        }
+    return most;
+}
+
 uint32_t StepLayout::outputs_word() const { return STEP_TOKENS + tokens * STEP_TOKEN_WORDS; }
 
 Matrix Batch::matrix(TensorId tensor) const {
@@ -63,14 +86,9 @@ void Batch::record(OpContext& context, const kernel::Linear& k) const {
     if (k.bias) args.bias = &model_.vector(*k.bias);
     if (k.residual) residual = matrix(*k.residual), args.residual = &residual;
     if (workspace_.scratch) args.operands = workspace_.scratch.view();
-    record_linear(context, args, linear_variant(context.caps, k, out.rows));
-}
-
-LinearVariant Batch::linear_variant(const vk::Caps& caps, const kernel::Linear& k, uint32_t tokens) const {
-    const DeviceWeight& weight = model_.weight(k.weight);
-    return linear_variants(caps, {workspace_.pinned ? 1 : tokens, weight.rows, weight.cols, weight.type,
-                                  workspace_.precision})
-        .front();
+    record_linear(context, args,
+                  linear_variant(context.caps, model_.plan().weight_groups[k.weight], out.rows,
+                                 workspace_.precision, workspace_.pinned));
 }
 
 void Batch::record(OpContext& context, const kernel::RopeCache& k) const {
@@ -181,16 +199,12 @@ void Batch::record(OpContext& context, const kernel::Gate& k) const {
 }
 
 uint64_t Batch::scratch_bytes(const vk::Caps& caps) const {
-    uint64_t most = 0;
-    for (const PlannedKernel& planned : model_.plan().kernels) {
-        if (const auto* k = std::get_if<kernel::Linear>(&planned.kernel))
-            most = std::max(most, linear_operand_bytes(linear_variant(caps, *k, tokens_), tokens_,
-                                                       model_.weight(k->weight).cols));
+    uint64_t most = operand_bytes(model_.plan(), caps, tokens_, workspace_.precision, workspace_.pinned);
+    for (const PlannedKernel& planned : model_.plan().kernels)
         if (const auto* k = std::get_if<kernel::Attention>(&planned.kernel)) {
             const AttentionVariant variant = attention_variant(caps, *k);
             most = std::max(most, attention_partial_bytes(variant, attention_shape(*k)));
         }
-    }
     return most;
 }
 

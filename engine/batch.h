@@ -5,7 +5,6 @@
 #include "device_model.h"
 #include "kv_cache.h"
 #include "ops/attention.h"
-#include "ops/linear.h"
 #include "ops/op.h"
 #include "plan.h"
 
@@ -35,6 +34,10 @@ struct Workspace {
     bool pinned =
         false;  // every batch size runs the variants of one token: equal bits however tokens are batched
 };
+
+/// What the linears of a plan need as LinearArgs::operands in a batch of `tokens`; `pinned` as in Workspace.
+uint64_t operand_bytes(const Plan& plan, const vk::Caps& caps, uint32_t tokens, Precision precision,
+                       bool pinned);
 
 /// A batch: `tokens` rows of the workspace, of which `outputs` get logits.
 class Batch {
@@ -73,7 +76,6 @@ class Batch {
     }
     AttentionShape attention_shape(const kernel::Attention& k) const;
     AttentionVariant attention_variant(const vk::Caps& caps, const kernel::Attention& k) const;
-    LinearVariant linear_variant(const vk::Caps& caps, const kernel::Linear& k, uint32_t tokens) const;
 
     const DeviceModel& model_;
     const KvCache& cache_;

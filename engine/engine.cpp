@@ -87,15 +87,8 @@ Planned plan_for(const Model& model, const Graph& graph, const Plan& plan, const
 
     memory.weights = DeviceModel::bytes(plan, architecture, caps, memory.context);
     memory.staging = DeviceModel::staging_bytes(caps);
-    uint64_t operands = 0;
-    for (const PlannedKernel& planned_kernel : plan.kernels)
-        if (const auto* k = std::get_if<kernel::Linear>(&planned_kernel.kernel)) {
-            const WeightGroup& weight = plan.weight_groups[k->weight];
-            const LinearShape shape{planned.layout.tokens, weight.rows, weight.cols, weight.type,
-                                    options.precision};
-            operands = std::max(operands, linear_operand_bytes(linear_variants(caps, shape).front(),
-                                                               shape.tokens, shape.cols));
-        }
+    const uint64_t operands =
+        operand_bytes(plan, caps, planned.layout.tokens, options.precision, options.deterministic);
     const auto size_for = [&](uint32_t positions) {
         memory.context = positions;
         const uint32_t cached = std::max(positions, memory.source);

@@ -4,6 +4,7 @@
 #include "attention.push.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace scoria {
 namespace {
@@ -36,7 +37,7 @@ std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const Att
     for (const KernelVariant& base :
          subgroup_variants(caps, Shader::attention_vec_sg, Shader::attention_vec, 64, true)) {
         const uint32_t most = caps.small_register_file() ? 2 : 4;
-        const uint32_t queries = uint32_t(std::min<uint64_t>(rows == 3 ? 4 : rows, most));
+        const uint32_t queries = uint32_t(std::min<uint64_t>(std::bit_ceil(rows), most));
         variants.push_back({base, queries, splits_for(caps, shape, queries)});
     }
     if (many && caps.is_cpu()) variants.push_back(tile);

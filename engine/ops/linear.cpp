@@ -81,9 +81,7 @@ bool fits(const vk::Caps& caps, const LinearVariant& variant) {
 /// The cooperative-matrix variants, best first.
 std::vector<LinearVariant> coop_variants(const vk::Caps& caps, const LinearShape& shape) {
     std::vector<LinearVariant> variants;
-    if (!caps.cooperative_matrix || !caps.float16 || !caps.vulkan_memory_model ||
-        shape.precision == Precision::strict)
-        return variants;
+    if (!caps.cooperative_matrix || shape.precision == Precision::strict) return variants;
     for (const CoopTile& tile : coop_tiles) {
         const LinearVariant variant = coop(caps, tile);
         const uint32_t operands = (tile.rows + tile.tokens) * (WEIGHT_BLOCK / 2) / variant.workgroup;

@@ -124,6 +124,9 @@ Caps narrowed(const Caps& caps, const std::string& json_text, const std::string&
         if (!known)
             fail(Status::bad_file, where, "expected the name of a limit or feature, got \"", key, "\"");
     }
+    // Its kernels need all of these too.
+    result.cooperative_matrix = result.cooperative_matrix && result.float16 && result.vulkan_memory_model &&
+                                result.native_subgroups();
     result.max_binding = std::min({result.max_binding, result.max_storage_range, result.max_allocation});
     return result;
 }

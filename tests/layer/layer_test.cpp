@@ -4,11 +4,11 @@
 #include "log.h"
 #include "recorder.h"
 #include "scale_words.h"
-
-#include <cstdlib>
+#include "support/layers.h"
 
 using namespace scoria;
 using namespace scoria::vk;
+using scoria::test::Layers;
 
 namespace {
 
@@ -18,26 +18,6 @@ const ShaderModule scale{"scale", scale_words, scale_bindings, 8, scale_constant
 struct ScalePush {
     uint32_t count;
     float a;
-};
-
-// The layers and what ours shall do, in the environment while this lives. The validation layer comes first in
-// both variables: nearest to the program, so that it queries and calls through ours (see layer.cpp).
-struct Layers {
-    explicit Layers(const std::string& profile, const std::string& fail = "", bool validation = true) {
-        ::setenv("VK_LAYER_PATH",
-                 "/usr/local/share/vulkan/explicit_layer.d:/usr/share/vulkan/"
-                 "explicit_layer.d:" SCORIA_LAYER_FOLDER,
-                 1);
-        ::setenv("VK_INSTANCE_LAYERS",
-                 validation ? "VK_LAYER_KHRONOS_validation:VK_LAYER_SCORIA_test" : "VK_LAYER_SCORIA_test", 1);
-        ::setenv("SCORIA_LAYER_PROFILE", profile.c_str(), 1);
-        ::setenv("SCORIA_LAYER_FAIL", fail.c_str(), 1);
-    }
-    ~Layers() {
-        for (const char* name :
-             {"VK_LAYER_PATH", "VK_INSTANCE_LAYERS", "SCORIA_LAYER_PROFILE", "SCORIA_LAYER_FAIL"})
-            ::unsetenv(name);
-    }
 };
 
 std::string profile(const char* name) { return std::string(SCORIA_SOURCE_DIR "/tests/profiles/") + name; }

@@ -1,8 +1,8 @@
 // Calls that fail on a host's device (our layer of tests/layer, below the validation layer): a status comes
 // back, nothing is left on the device, and unless it is lost the same engine then answers as ever.
 #define VK_NO_PROTOTYPES
-#include "failing_layers.h"
 #include "library.h"
+#include "support/layers.h"
 #include "vulkan_host.h"
 
 using namespace scoria::test;
@@ -84,7 +84,7 @@ TEST_CASE("calls that fail on a host's device" * needs_fixtures()) {
             CAPTURE(call);
             // Version 1.3.239 of the validation layer takes a submission that failed for one in flight.
             const bool validation = std::string(fault.function) != "vkQueueSubmit";
-            const FailingLayers layers(wish(fault, call), validation);
+            const Layers layers("", wish(fault, call), validation);
             VulkanHost host({.everything = false, .validation = validation});
             const scoria_status status = run_on(host, expected);
             if (status != SCORIA_OK) ++reached;

@@ -1,7 +1,7 @@
 // A device of our own that is lost (our layer of tests/layer says so on the N-th call): the engine opens it
 // again, uploads the weights, replays the sessions, and the answer goes on as if nothing had happened.
-#include "failing_layers.h"
 #include "library.h"
+#include "support/layers.h"
 
 #include <atomic>
 #include <thread>
@@ -16,7 +16,7 @@ std::atomic<int> losses{0};
 void on_log(void*, const char* line) {
     if (std::string(line).find("was lost") == std::string::npos) return;
     ++losses;
-    FailingLayers::spare();
+    Layers::spare();
 }
 
 struct Answer {
@@ -65,8 +65,8 @@ TEST_CASE("a lost device is opened again and answers go on" * needs_fixtures()) 
         for (int call = 1, untouched = 0; untouched < 2; call += step) {
             CAPTURE(std::string(function));
             CAPTURE(call);
-            const FailingLayers layers(
-                std::string(function) + ":" + std::to_string(call) + ":VK_ERROR_DEVICE_LOST", false);
+            const Layers layers(
+                "", std::string(function) + ":" + std::to_string(call) + ":VK_ERROR_DEVICE_LOST", false);
             const int before = losses;
             const scoria_engine_options options = deterministic();
             scoria_engine* engine = nullptr;
@@ -94,7 +94,7 @@ TEST_CASE("sessions of several threads survive the loss of their device" * needs
     const Answer expected = answer_of(Loaded(deterministic()).session);
     REQUIRE_OK(scoria_set_log(on_log, nullptr));
     {
-        const FailingLayers layers("vkQueueSubmit:60:VK_ERROR_DEVICE_LOST", false);
+        const Layers layers("", "vkQueueSubmit:60:VK_ERROR_DEVICE_LOST", false);
         const int before = losses;
         const Loaded loaded(deterministic());
         std::vector<std::thread> threads;
@@ -114,7 +114,7 @@ TEST_CASE("sessions of several threads survive the loss of their device" * needs
 }
 
 TEST_CASE("a device that is lost for good is a status, not a crash" * needs_fixtures()) {
-    const FailingLayers layers("vkQueueSubmit:40+:VK_ERROR_DEVICE_LOST", false);
+    const Layers layers("", "vkQueueSubmit:40+:VK_ERROR_DEVICE_LOST", false);
     const Loaded loaded(deterministic());
     const scoria_generate_options options = greedy(200);
     REQUIRE_OK(scoria_session_replace(loaded.session, some_prompt.data(), some_prompt.size()));
