@@ -17,6 +17,9 @@ namespace scoria {
 
 namespace {
 
+/// A byte over the bus (PCIe 4 x16: 25 GB/s) beside one of device memory.
+constexpr double bus_cost = 16;
+
 LinearVariant linear_variant(const vk::Caps& caps, const WeightGroup& weight, uint32_t tokens,
                              Precision precision, bool pinned) {
     return linear_variants(caps, {pinned ? 1 : tokens, weight.rows, weight.cols, weight.type, precision})
@@ -53,8 +56,20 @@ Matrix Batch::matrix(TensorId tensor) const {
     return {view, rows, info.cols, storage.cols, place.first};
 }
 
-void Batch::record(vk::Recorder& recorder, size_t index) const {
+const DeviceWeight::Shard* Batch::next_on_host(size_t index) const {
+    const Plan& plan = model_.plan();
+    const size_t end = index < plan.encoder_kernels ? plan.encoder_kernels : plan.kernels.size();
+    for (size_t i = index + 1; i < end; ++i)
+        if (const auto* k = std::get_if<kernel::Linear>(&plan.kernels[i].kernel)) {
+            const DeviceWeight& weight = model_.weight(k->weight);
+            if (weight.on_host) return matrix(k->out).rows == 0 ? nullptr : &weight.shards.front();
+        }
+    return nullptr;
+}
+
+void Batch::record(vk::Recorder& recorder, size_t index) {
     OpContext context{recorder, recorder.device().caps()};
+    index_ = index;
     std::visit([&](const auto& k) { record(context, k); }, model_.plan().kernels[index].kernel);
 }
 
@@ -71,7 +86,7 @@ void Batch::record(OpContext& context, const kernel::Norm& k) const {
                 norm_variants(context.caps).front());
 }
 
-void Batch::record(OpContext& context, const kernel::Linear& k) const {
+void Batch::record(OpContext& context, const kernel::Linear& k) {
     const DeviceWeight& weight = model_.weight(k.weight);
     Matrix out = matrix(k.out), residual;
     out.cols = k.cols;
@@ -86,6 +101,7 @@ void Batch::record(OpContext& context, const kernel::Linear& k) const {
     if (k.bias) args.bias = &model_.vector(*k.bias);
     if (k.residual) residual = matrix(*k.residual), args.residual = &residual;
     if (workspace_.scratch) args.operands = workspace_.scratch.view();
+    if (weight.on_host) args.stream = &stream_, args.after = next_on_host(index_);
     record_linear(context, args,
                   linear_variant(context.caps, model_.plan().weight_groups[k.weight], out.rows,
                                  workspace_.precision, workspace_.pinned));
@@ -212,8 +228,8 @@ double Batch::cost(size_t index, uint32_t positions) const {
     const Kernel& kernel = model_.plan().kernels[index].kernel;
     if (const auto* k = std::get_if<kernel::Linear>(&kernel)) {
         const DeviceWeight& weight = model_.weight(k->weight);
-        const double rows = matrix(k->out).rows;
-        return double(weight.rows) * weight.cols * (1 + rows);
+        const double rows = matrix(k->out).rows, reads = weight.on_host ? bus_cost : 1;
+        return double(weight.rows) * weight.cols * (reads + rows);
     }
     if (const auto* k = std::get_if<kernel::ExpertLinear>(&kernel)) {
         const DeviceWeight& weight = model_.weight(k->weight);

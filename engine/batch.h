@@ -6,6 +6,7 @@
 #include "kv_cache.h"
 #include "ops/attention.h"
 #include "ops/op.h"
+#include "ops/weight_stream.h"
 #include "plan.h"
 
 namespace scoria {
@@ -28,6 +29,7 @@ struct Workspace {
     vk::Buffer logits;  // [outputs, vocab]
     /// Rotary tables by rope where they depend on the sequence's length; else empty: the model's serve.
     std::vector<vk::Buffer> ropes;
+    vk::Buffer slots;  // of weights that stand in host memory (weight_stream.h); empty if none does
     vk::Buffer
         scratch;  // of one op: split attention's partial results, packed operands; empty if none needs it
     Precision precision = Precision::strict;
@@ -44,10 +46,12 @@ class Batch {
   public:
     Batch(const DeviceModel& model, const KvCache& cache, const Workspace& workspace, uint32_t tokens,
           uint32_t outputs)
-        : model_(model), cache_(cache), workspace_(workspace), tokens_(tokens), outputs_(outputs) {}
+        : model_(model), cache_(cache), workspace_(workspace), tokens_(tokens), outputs_(outputs),
+          stream_(workspace.slots.view()) {}
 
-    /// Records kernel `index` of the plan.
-    void record(vk::Recorder& recorder, size_t index) const;
+    /// Records kernel `index` of the plan. In order, and on one queue: weights on the host are on their way
+    /// from one kernel to the next.
+    void record(vk::Recorder& recorder, size_t index);
     /// Predicted cost of kernel `index`: multiply-adds plus bytes of weights and cache read.
     double cost(size_t index, uint32_t positions) const;
     /// What Workspace::scratch must hold for this batch.
@@ -58,7 +62,7 @@ class Batch {
   private:
     void record(OpContext& context, const kernel::Embed& k) const;
     void record(OpContext& context, const kernel::Norm& k) const;
-    void record(OpContext& context, const kernel::Linear& k) const;
+    void record(OpContext& context, const kernel::Linear& k);
     void record(OpContext& context, const kernel::RopeCache& k) const;
     void record(OpContext& context, const kernel::Attention& k) const;
     void record(OpContext& context, const kernel::Glu& k) const;
@@ -74,6 +78,8 @@ class Batch {
     std::optional<vk::View> vector(std::optional<VectorId> id) const {
         return id ? std::optional(model_.vector(*id)) : std::nullopt;
     }
+    /// The shard that the next linear behind kernel `index` brings from the host, or null.
+    const DeviceWeight::Shard* next_on_host(size_t index) const;
     AttentionShape attention_shape(const kernel::Attention& k) const;
     AttentionVariant attention_variant(const vk::Caps& caps, const kernel::Attention& k) const;
 
@@ -81,6 +87,8 @@ class Batch {
     const KvCache& cache_;
     const Workspace& workspace_;
     uint32_t tokens_, outputs_;
+    WeightStream stream_;
+    size_t index_ = 0;  // of the kernel being recorded
 };
 
 }  // namespace scoria

@@ -21,14 +21,6 @@ uint64_t aligned(uint64_t bytes, const vk::Caps& caps) {
     return (bytes + caps.storage_alignment - 1) / caps.storage_alignment * caps.storage_alignment;
 }
 
-std::vector<DeviceWeight::Shard> shards_of(const WeightGroup& group, uint64_t limit) {
-    std::vector<DeviceWeight::Shard> shards;
-    const uint32_t most = rows_within(group.type, group.rows, group.cols, limit);
-    for (uint32_t first = 0; first < group.rows; first += most)
-        shards.push_back({{}, first, std::min(most, group.rows - first)});
-    return shards;
-}
-
 struct Progress {
     const std::function<void(uint64_t, uint64_t)>& report;
     uint64_t done, total;
@@ -142,18 +134,20 @@ void upload_shard(Uploader& uploader, const Model& model, const WeightGroup& gro
 }  // namespace
 
 DeviceModel::DeviceModel(vk::Device& device, vk::Pipelines& pipelines, const Model& model, const Graph& graph,
-                         const Plan& plan, uint32_t positions,
+                         const Plan& plan, const WeightPlaces& places, uint32_t positions,
                          const std::function<void(uint64_t, uint64_t)>& progress)
-    : architecture_(model.architecture), graph_(graph), plan_(plan) {
+    : architecture_(model.architecture), graph_(graph), plan_(plan), slots_bytes_(places.slots_bytes) {
     Uploader uploader(device, pipelines);
     Progress report{progress, 0, 0};
     for (const WeightGroup& group : plan.weight_groups)
         for (const WeightRef& part : group.parts) report.total += model.weights.at(part).bytes();
-    for (const WeightGroup& group : plan.weight_groups) {
-        DeviceWeight weight{group.type, group.rows, group.cols, shards_of(group, device.caps().max_binding)};
+    for (size_t i = 0; i < plan.weight_groups.size(); ++i) {
+        const WeightGroup& group = plan.weight_groups[i];
+        const auto& [on_host, shard_limit] = places.groups[i];
+        DeviceWeight weight{group.type, group.rows, group.cols, shards_of(group, shard_limit), on_host};
         for (DeviceWeight::Shard& shard : weight.shards) {
             buffers_.emplace_back(device, layout_bytes(group.type, shard.rows, group.cols),
-                                  vk::MemoryUse::device);
+                                  on_host ? vk::MemoryUse::staging : vk::MemoryUse::device);
             shard.view = buffers_.back().view();
             upload_shard(uploader, model, group, shard, buffers_.back(), report);
         }
@@ -161,7 +155,6 @@ DeviceModel::DeviceModel(vk::Device& device, vk::Pipelines& pipelines, const Mod
     }
     upload_vectors(device, uploader, model, positions);
     uploader.finish();
-    for (const vk::Buffer& buffer : buffers_) bytes_ += buffer.size();
 }
 
 /// Norm weights and biases as float32, and the rotary tables, in one buffer.
@@ -200,12 +193,9 @@ void DeviceModel::upload_vectors(vk::Device& device, Uploader& uploader, const M
     vectors_.resize(plan_.vector_groups.size());
 }
 
-uint64_t DeviceModel::bytes(const Plan& plan, const Architecture& architecture, const vk::Caps& caps,
-                            uint32_t positions) {
+uint64_t DeviceModel::vector_bytes(const Plan& plan, const Architecture& architecture, const vk::Caps& caps,
+                                   uint32_t positions) {
     uint64_t total = 0;
-    for (const WeightGroup& group : plan.weight_groups)
-        for (const DeviceWeight::Shard& shard : shards_of(group, caps.max_binding))
-            total += layout_bytes(group.type, shard.rows, group.cols);
     for (const VectorGroup& group : plan.vector_groups) {
         uint64_t words = 0;
         for (const VectorGroup::Part& part : group.parts) words += part.size;

@@ -6,6 +6,7 @@
 #include "model.h"
 #include "ops/op.h"
 #include "plan.h"
+#include "weight_places.h"
 
 #include <functional>
 
@@ -15,10 +16,10 @@ class Uploader;
 
 class DeviceModel {
   public:
-    /// Uploads everything `plan` reads. `positions`: how far the rotary tables reach.
+    /// Uploads everything `plan` reads to where `places` says. `positions`: how far the rotary tables reach.
     /// Errors: bad_file (a read fails), out_of_device_memory, device_lost.
     DeviceModel(vk::Device& device, vk::Pipelines& pipelines, const Model& model, const Graph& graph,
-                const Plan& plan, uint32_t positions,
+                const Plan& plan, const WeightPlaces& places, uint32_t positions,
                 const std::function<void(uint64_t, uint64_t)>& progress);
 
     const Architecture& architecture() const { return architecture_; }
@@ -28,11 +29,12 @@ class DeviceModel {
     const vk::View& vector(VectorId id) const { return vectors_[id]; }
     /// Of Architecture::ropes[index]; such that depend on the sequence's length are for a short one.
     const vk::View& rope_tables(uint32_t index) const { return ropes_[index]; }
-    uint64_t bytes() const { return bytes_; }
+    /// What a session needs as Workspace::slots.
+    uint64_t slots_bytes() const { return slots_bytes_; }
 
-    /// Device bytes the weights, vectors and tables of a plan take, and of the staging ring.
-    static uint64_t bytes(const Plan& plan, const Architecture& architecture, const vk::Caps& caps,
-                          uint32_t positions);
+    /// Device bytes that the vectors and rotary tables of a plan take, and of the staging ring.
+    static uint64_t vector_bytes(const Plan& plan, const Architecture& architecture, const vk::Caps& caps,
+                                 uint32_t positions);
     static uint64_t staging_bytes(const vk::Caps& caps);
 
   private:
@@ -45,7 +47,7 @@ class DeviceModel {
     std::vector<DeviceWeight> weights_;
     std::vector<vk::View> vectors_;
     std::vector<vk::View> ropes_;
-    uint64_t bytes_ = 0;
+    uint64_t slots_bytes_;
 };
 
 }  // namespace scoria

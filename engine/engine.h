@@ -25,6 +25,8 @@ struct Engine::Impl {
 
     vk::RecorderOptions recorder_options(bool simultaneous_use = false) const;
     KvType kv_type() const;
+    /// Makes `layout`, `placement`, `places` and `memory`, whether they fit or not. Errors: bad_argument.
+    void plan_memory();
     bool knows_global_tokens() const;
 
     std::shared_ptr<const Model> model;
@@ -36,6 +38,7 @@ struct Engine::Impl {
     StepLayout layout;  // of every session's workspace
     Arena placement;
     MemoryPlan memory;
+    WeightPlaces places;
     std::optional<DeviceModel> weights;
     Pacer pacer;
 

@@ -175,7 +175,7 @@ void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer)
             s.reserve_scratch(uint32_t(ids.size()));
             Impl::Rows rows(ids.size());
             for (uint32_t t = 0; t < rows.size(); ++t) rows[t] = t;
-            const Batch work = s.batch(uint32_t(ids.size()), uint32_t(ids.size()));
+            Batch work = s.batch(uint32_t(ids.size()), uint32_t(ids.size()));
             const TraceFetch fetch = [&](const TensorId& tensor) {
                 const Matrix m = work.matrix(tensor);
                 std::vector<float> all = s.read_floats(m.view, m.view.size / 4), packed;

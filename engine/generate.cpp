@@ -247,7 +247,7 @@ void Session::Impl::sample(vk::Recorder& recorder, const SampleKind& kind) const
 void Session::Impl::record_decode(const SampleKind& kind) {
     reserve_scratch(1);
     vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options(true));
-    const Batch work = batch(1, 1);
+    Batch work = batch(1, 1);
     decode_layer_dispatches = 0;
     for (size_t i = engine.plan.encoder_kernels; i < engine.plan.kernels.size(); ++i) {
         const uint32_t before = recorder.stats().dispatches;

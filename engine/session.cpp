@@ -41,6 +41,7 @@ void Session::Impl::ready() {
     workspace.step = device_buffer(4ull * workspace.layout.words());
     workspace.arena = device_buffer(workspace.placement.bytes);
     workspace.logits = device_buffer(4ull * engine.model->architecture.logits());
+    if (const uint64_t bytes = engine.weights->slots_bytes()) workspace.slots = device_buffer(bytes);
     sampler = device_buffer(4ull * sampler_words(engine.model->architecture.logits()));
     const std::vector<Rope>& ropes = engine.model->architecture.ropes;
     if (std::ranges::any_of(ropes, [](const Rope& rope) { return rope.short_length != 0; }))
@@ -156,7 +157,7 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
              ids.size(), " from position ", position, " on");
     reserve_scratch(uint32_t(ids.size()));
     enter_segment(position);
-    const Batch work = batch(uint32_t(ids.size()), uint32_t(outputs.size()));
+    Batch work = batch(uint32_t(ids.size()), uint32_t(outputs.size()));
     const size_t first = stage == Stage::encoder ? 0 : engine.plan.encoder_kernels;
     const size_t end_of_all = stage == Stage::encoder ? engine.plan.encoder_kernels
                               : outputs.empty()       ? body_kernels()

@@ -29,7 +29,8 @@ struct EngineOptions {
     bool deterministic = false;       // one variant per op for all batch sizes: equal bits, slower prompts
     bool replay = true;               // record decode once and replay it; false records every step
     double submission_budget_ms = 0;  // 0: 50 on hardware, 1000 on CPU drivers
-    uint64_t memory_budget = 0;       // device bytes that the plan may take; 0: what the driver offers
+    uint64_t memory_budget = 0;       // device bytes that the plan may take; 0: what the driver offers; what
+                                      // weights it does not hold stay in host memory
     uint64_t shuffle_seed = 0;        // tests: see RecorderOptions
     bool omit_barriers = false;       // tests: see RecorderOptions
     bool profile = false;             // timestamps per dispatch
@@ -39,13 +40,17 @@ struct EngineOptions {
 
 /// Where the bytes go, computed before any weight is read.
 struct MemoryPlan {
-    uint64_t weights = 0, kv = 0, scratch = 0,
-             staging = 0;                     // bytes of device allocations (staging: host-visible)
+    uint64_t weights = 0, kv = 0, scratch = 0;  // bytes of device memory
+    uint64_t host_weights = 0;                // bytes of host memory: weights that the device has no room for
+    uint64_t staging = 0;                     // bytes of host memory while weights are uploaded
     uint32_t context = 0;                     // positions the KV cache holds
+    uint32_t chunk = 0;                       // tokens of a prompt computed at a time
     uint32_t source = 0;                      // tokens that the encoder takes; 0: there is none
-    uint64_t heap_size = 0, heap_budget = 0;  // of the heap that holds them
-    uint64_t device_total() const { return weights + kv + scratch + staging; }
-    bool fits() const { return device_total() <= heap_budget; }
+    uint64_t heap_size = 0, heap_budget = 0;  // of the heap for device memory, as planned with
+    uint64_t host_budget = 0;                 // of what host memory the device sees
+    uint64_t device_total() const { return weights + kv + scratch; }
+    uint64_t host_total() const { return host_weights + staging; }
+    bool fits() const { return device_total() <= heap_budget && host_total() <= host_budget; }
 };
 
 struct LogitBias {

@@ -46,6 +46,10 @@ void add_common_flags(CLI::App& app, Common& common) {
         ->check(CLI::IsMember({"f32", "f16"}));
     add("--ctx", common.context,
         "positions of context (default: the least of the model's, what fits, and 8192)");
+    add("--gpu-memory", common.gpu_memory,
+        "device memory to use, such as 6G (default: what the driver offers); weights beyond it stay in host "
+        "memory")
+        ->transform(CLI::AsSizeValue(false));
     const auto flag = [&](const char* name, bool& value, const char* help) {
         app.add_flag(name, value, help)->group(group);
     };
@@ -74,6 +78,7 @@ EngineOptions engine_options(const Common& common) {
         if (common.precision == name) options.precision = precision;
     if (!common.kv.empty()) options.kv = common.kv == "f32" ? KvType::f32 : KvType::f16;
     options.context = common.context;
+    options.memory_budget = common.gpu_memory;
     options.fusion = !common.no_fusion;
     options.deterministic = common.deterministic;
     return options;

@@ -22,6 +22,7 @@ struct Common {
     std::string precision = "balanced";
     std::string kv;  // "f32", "f16", empty: by precision
     uint32_t context = 0;
+    uint64_t gpu_memory = 0;  // bytes; 0: what the driver offers
     bool json = false, verbose = false, deterministic = false, no_fusion = false, validation = false;
     bool mmap = false;
 };

@@ -92,10 +92,18 @@ std::string devices_json(const std::vector<vk::ListedDevice>& devices) {
 }
 
 nlohmann::json plan_json(const MemoryPlan& plan) {
-    return {{"weights", plan.weights},      {"kv", plan.kv},
-            {"scratch", plan.scratch},      {"staging", plan.staging},
-            {"total", plan.device_total()}, {"context", plan.context},
-            {"heap_size", plan.heap_size},  {"heap_budget", plan.heap_budget},
+    return {{"weights", plan.weights},
+            {"kv", plan.kv},
+            {"scratch", plan.scratch},
+            {"total", plan.device_total()},
+            {"heap_size", plan.heap_size},
+            {"heap_budget", plan.heap_budget},
+            {"host_weights", plan.host_weights},
+            {"staging", plan.staging},
+            {"host_total", plan.host_total()},
+            {"host_budget", plan.host_budget},
+            {"context", plan.context},
+            {"chunk", plan.chunk},
             {"fits", plan.fits()}};
 }
 
@@ -116,18 +124,27 @@ Action define_plan(CLI::App&, const Common& common) {
         if (common.json) {
             print(plan_json(plan).dump(1), '\n');
         } else {
-            TextTable table({"part", "size", "bytes"});
-            for (const auto& [name, bytes] :
-                 {std::pair("weights", plan.weights), std::pair("KV cache", plan.kv),
-                  std::pair("scratch", plan.scratch), std::pair("staging", plan.staging),
-                  std::pair("total", plan.device_total()), std::pair("heap", plan.heap_size),
-                  std::pair("free of it", plan.heap_budget)})
-                table.add({name, bytes_text(bytes), cat(bytes)});
-            print(model->name, ", context ", plan.context, '\n', table.text());
+            struct Row {
+                const char *memory, *part;
+                uint64_t bytes;
+            };
+            TextTable table({"memory", "part", "size", "bytes"});
+            for (const auto& [memory, part, bytes] : {Row{"device", "weights", plan.weights},
+                                                      {"", "KV cache", plan.kv},
+                                                      {"", "scratch", plan.scratch},
+                                                      {"", "total", plan.device_total()},
+                                                      {"", "may be used", plan.heap_budget},
+                                                      {"host", "weights, over the bus", plan.host_weights},
+                                                      {"", "staging, while loading", plan.staging},
+                                                      {"", "may be used", plan.host_budget}})
+                table.add({memory, part, bytes_text(bytes), cat(bytes)});
+            print(model->name, ", context ", plan.context, ", prompts by ", plan.chunk, " tokens\n",
+                  table.text());
         }
         if (plan.fits()) return 0;
-        note("scoria: [plan] expected at most ", bytes_text(plan.heap_budget), ", got ",
-             bytes_text(plan.device_total()), ": it does not fit (--ctx makes the KV cache smaller)");
+        note("scoria: [plan] expected at most ", bytes_text(plan.heap_budget), " of device memory and ",
+             bytes_text(plan.host_budget), " of the host's, got ", bytes_text(plan.device_total()), " and ",
+             bytes_text(plan.host_total()), ": it does not fit (--ctx makes the KV cache smaller)");
         return 1;
     };
 }

@@ -13,7 +13,7 @@ constexpr scoria_engine_options engine_defaults{.size = sizeof(scoria_engine_opt
                                                 .precision = SCORIA_BALANCED};
 static_assert(offsetof(scoria_engine_options, reserved) + 4 == sizeof(scoria_engine_options));
 static_assert(offsetof(scoria_engine_info, prompt_chunk) + 4 == sizeof(scoria_engine_info));
-static_assert(offsetof(scoria_memory, source) + 4 == sizeof(scoria_memory));
+static_assert(offsetof(scoria_memory, host_budget) + 8 == sizeof(scoria_memory));
 static_assert(offsetof(scoria_vulkan, queue_family) + 4 == sizeof(scoria_vulkan));
 static_assert(offsetof(scoria_device, uuid) + 16 == sizeof(scoria_device));
 
@@ -95,7 +95,9 @@ scoria_memory as_c(const MemoryPlan& plan, uint64_t in_use) {
             .heap_budget = plan.heap_budget,
             .in_use = in_use,
             .context = plan.context,
-            .source = plan.source};
+            .source = plan.source,
+            .host_weights = plan.host_weights,
+            .host_budget = plan.host_budget};
 }
 
 scoria_engine_info info_of(EngineObject& object) {

@@ -204,7 +204,8 @@ void record_linear(OpContext& context, const LinearArgs& args, const LinearVaria
         x_first = tokens * packed_row_words(weight.cols);
     }
     const Matrix& residual = args.residual ? *args.residual : args.x;
-    for (const DeviceWeight::Shard& shard : weight.shards) {
+    for (size_t i = 0; i < weight.shards.size(); ++i) {
+        const DeviceWeight::Shard& shard = weight.shards[i];
         assert(!args.glu || shard.first_row % 2 == 0);
         const WeightPlanes planes = weight_planes(weight.type, shard.rows, weight.cols);
         const uint32_t out_row = args.glu ? shard.first_row / 2 : shard.first_row;
@@ -224,9 +225,14 @@ void record_linear(OpContext& context, const LinearArgs& args, const LinearVaria
                               .bias_first = shard.first_row,
                               .scale = args.scale};
         const uint64_t row_tiles = (uint64_t(shard.rows) + variant.rows - 1) / variant.rows;
+        const vk::View rows = weight.on_host ? args.stream->fetch(context.recorder, shard) : shard.view;
         context.recorder.dispatch(pipeline,
-                                  {shard.view, x, args.bias ? *args.bias : x, residual.view, args.out.view},
-                                  push, row_tiles * token_tiles, args.glu ? "linear glu" : "linear");
+                                  {rows, x, args.bias ? *args.bias : x, residual.view, args.out.view}, push,
+                                  row_tiles * token_tiles, args.glu ? "linear glu" : "linear");
+        if (!weight.on_host) continue;
+        const bool last = i + 1 == weight.shards.size();
+        if (const DeviceWeight::Shard* next = last ? args.after : &weight.shards[i + 1])
+            args.stream->prefetch(context.recorder, *next);
     }
 }
 

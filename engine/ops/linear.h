@@ -3,6 +3,7 @@
 
 #include "op.h"
 #include "shaders.h"
+#include "weight_stream.h"
 
 #include <string>
 
@@ -19,6 +20,9 @@ struct LinearArgs {
     Activation activation = Activation::silu;
     float scale = 1;
     vk::View operands{};  // scratch of linear_operand_bytes()
+    /// For a weight on the host; `after`, if not null, is fetched next when this one is through.
+    WeightStream* stream = nullptr;
+    const DeviceWeight::Shard* after = nullptr;
 };
 
 struct LinearShape {

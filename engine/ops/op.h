@@ -41,6 +41,9 @@ struct DeviceWeight {
     TensorType type = TensorType::f32;
     uint32_t rows = 0, cols = 0;
     std::vector<Shard> shards;
+    /// Its shards stand in host memory, which the device reads over the bus: linears have each copied to the
+    /// device first (weight_stream.h); ops that read few of the rows read them where they are.
+    bool on_host = false;
 };
 
 enum class KvType : uint8_t { f32, f16 };

@@ -12,7 +12,7 @@ namespace scoria::vk {
 
 enum class MemoryUse : uint8_t {
     device,    // device-local; host-visible too where memory is unified (see Buffer::mapped)
-    staging,   // host-visible, write-combined: the host writes, the device copies
+    staging,   // host-visible, write-combined: the host writes, the device copies, or reads in place
     readback,  // host-visible, cached: the device writes, the host reads
 };
 

@@ -52,9 +52,12 @@ TEST_CASE("devices and plan report as JSON" * needs_fixtures()) {
     const Outcome plan = run_scoria({"plan", "-m", tiny, "--json", "--ctx", "64"});
     REQUIRE(plan.code == 0);
     const json bytes = json::parse(plan.out);
-    CHECK(bytes["total"] == bytes["weights"].get<uint64_t>() + bytes["kv"].get<uint64_t>() +
-                                bytes["scratch"].get<uint64_t>() + bytes["staging"].get<uint64_t>());
+    CHECK(bytes["total"] ==
+          bytes["weights"].get<uint64_t>() + bytes["kv"].get<uint64_t>() + bytes["scratch"].get<uint64_t>());
     CHECK(bytes["context"] == 64);
+    const Outcome little = run_scoria({"plan", "-m", tiny, "--json", "--ctx", "64", "--gpu-memory", "1K"});
+    CHECK(little.code == 1);
+    CHECK(json::parse(little.out)["heap_budget"] == 1024);
 }
 
 TEST_CASE("forward writes what the golden holds" * needs_fixtures()) {

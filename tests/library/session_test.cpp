@@ -190,17 +190,20 @@ TEST_CASE("a plan, a budget, a memory map" * needs_fixtures()) {
     REQUIRE_OK(scoria_plan_memory(&options, &plan));
     CHECK(plan.weights > 0);
     CHECK(plan.in_use == 0);
-    options.memory_budget = plan.weights / 2;
+    CHECK(plan.host_weights == 0);
+    options.memory_budget = 4096;
     scoria_engine* engine = nullptr;
     CHECK(scoria_engine_create(&options, &engine) == SCORIA_OUT_OF_DEVICE_MEMORY);
     CHECK(std::string(scoria_last_error()).find("weights") != std::string::npos);
-    options.memory_budget = plan.weights + plan.scratch + plan.staging + plan.kv / 2;
+    options.memory_budget = plan.weights / 2 + plan.scratch + plan.kv;
     options.mmap = 1;
     const Loaded loaded(options);
     scoria_memory real{};
     real.size = sizeof real;
     REQUIRE_OK(scoria_engine_memory(loaded.engine, &real));
-    CHECK(real.context < plan.context);
+    CHECK(real.context == plan.context);
+    CHECK(real.host_weights > 0);
+    CHECK(real.weights + real.kv + real.scratch <= options.memory_budget);
     CHECK(generated(loaded.session, some_prompt, 3).size() == some_prompt.size() + 3);
 }
 

@@ -151,6 +151,8 @@ struct Engine {
         d["in_use"] = memory.in_use;
         d["context"] = memory.context;
         d["source"] = memory.source;
+        d["host_weights"] = memory.host_weights;
+        d["host_budget"] = memory.host_budget;
         return d;
     }
     auto tokenize(const std::string& text, uint32_t flags) const {

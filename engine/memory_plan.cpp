@@ -1,0 +1,163 @@
+// Where the bytes of a model go on a device, before any weight is read.
+#include "engine.h"
+#include "fail.h"
+#include "kv_cache.h"
+#include "ops/sample.h"
+
+#include <algorithm>
+
+namespace scoria {
+namespace {
+
+constexpr uint32_t default_context = 8192, default_chunk = 512;
+constexpr uint32_t default_source = 2048;  // an encoder takes all of its tokens at once
+
+/// Placement of the arena without the logits, which have a buffer of their own.
+Arena place_arena(const Graph& graph, const Plan& plan, uint32_t tokens, uint32_t outputs,
+                  const vk::Caps& caps) {
+    std::vector<Storage> storages = plan.storages;
+    storages[plan.placements[graph.logits.index].storage].cols = 0;
+    return place(storages, tokens, outputs, caps.storage_alignment);
+}
+
+/// Drivers report nonsense at times: a budget of 0 or above the heap's size counts as the size.
+uint64_t budget_of(const vk::HeapState& heap) {
+    return heap.budget == 0 || heap.budget > heap.size ? heap.size : heap.budget;
+}
+
+/// The largest heap that is local to the device, or that is not; null if there is none such.
+const vk::HeapState* largest(std::span<const vk::HeapState> heaps, bool device_local) {
+    const vk::HeapState* best = nullptr;
+    for (const vk::HeapState& heap : heaps)
+        if (heap.device_local == device_local && (!best || heap.size > best->size)) best = &heap;
+    return best;
+}
+
+/// A default context is cut down to this before weights leave the device; then so is the prompt's chunk.
+constexpr uint32_t least_context = 2048, good_chunk = 128;
+constexpr uint32_t least_chunk = 32;
+
+/// Sizes a plan: as long a context and as many tokens at a time as fit, then as many weights on the device.
+class Planning {
+  public:
+    Planning(Engine::Impl& engine) : engine_(engine), architecture_(engine.model->architecture) {
+        set_budgets();
+        set_lengths();
+        size();
+        while (!memory_.fits() && shrink()) size();
+        engine.layout.blocks = (cached() + kv_block_tokens - 1) / kv_block_tokens;
+    }
+
+  private:
+    void set_budgets() {
+        const std::vector<vk::HeapState> heaps = engine_.device.heaps();
+        const vk::HeapState* local = largest(heaps, true);
+        const vk::HeapState* host = largest(heaps, false);
+        if (!local) std::swap(local, host);
+        if (!local) return;
+        const uint64_t free = budget_of(*local), limit = engine_.options.memory_budget;
+        memory_.heap_size = local->size;
+        memory_.heap_budget = limit ? std::min(limit, free) : free;
+        memory_.host_budget = host ? budget_of(*host) : 0;
+        if (!host) one_heap_ = free;
+    }
+    void set_lengths() {
+        const EngineOptions& options = engine_.options;
+        if (options.context > architecture_.context)
+            fail(Status::bad_argument, "context", "expected at most ", architecture_.context,
+                 " positions, which the model was trained for, got ", options.context);
+        const uint32_t table = architecture_.positions;
+        if (table && options.context > table)
+            fail(Status::bad_argument, "context", "expected at most ", table,
+                 " positions, which the model's position table holds, got ", options.context);
+        const uint32_t wanted = options.context ? options.context
+                                : encodes_      ? default_source
+                                                : default_context;
+        memory_.context = std::min(architecture_.context, wanted);
+        if (table) memory_.context = std::min(memory_.context, table);
+        if (encodes_) memory_.source = std::min(architecture_.encoder[0].context, wanted);
+        uint32_t& tokens = engine_.layout.tokens;
+        tokens = whole_ ? memory_.context
+                 : encodes_
+                     ? memory_.source
+                     : std::min(options.prompt_chunk ? options.prompt_chunk : default_chunk, memory_.context);
+        place_activations();
+        while (engine_.placement.bytes > caps_.max_binding && tokens > 1) {
+            tokens /= 2;
+            place_activations();
+        }
+        if (whole_) memory_.context = tokens;
+        if (encodes_) memory_.source = tokens;
+        const uint64_t logits_rows = caps_.max_binding / (4ull * architecture_.logits());
+        engine_.layout.outputs =
+            uint32_t(std::clamp<uint64_t>(logits_rows, 1, whole_ ? tokens : max_outputs));
+    }
+    void place_activations() {
+        const uint32_t tokens = engine_.layout.tokens;
+        engine_.placement =
+            place_arena(engine_.graph, engine_.plan, tokens, whole_ ? tokens : max_outputs, caps_);
+    }
+    uint32_t cached() const { return std::max(memory_.context, memory_.source); }
+
+    void size() {
+        const EngineOptions& options = engine_.options;
+        const uint32_t vocab = architecture_.logits();
+        StepLayout& layout = engine_.layout;
+        layout.blocks = (cached() + kv_block_tokens - 1) / kv_block_tokens;
+        memory_.chunk = layout.tokens;
+        memory_.staging = DeviceModel::staging_bytes(caps_);
+        memory_.kv = KvCache::bytes(architecture_, engine_.kv_type(), cached());
+        memory_.scratch =
+            engine_.placement.bytes + 4ull * vocab + 4ull * layout.words() + sampler_bytes(vocab) +
+            operand_bytes(engine_.plan, caps_, layout.tokens, options.precision, options.deterministic);
+        const uint64_t vectors =
+            DeviceModel::vector_bytes(engine_.plan, architecture_, caps_, memory_.context);
+        const uint64_t taken = vectors + memory_.kv + memory_.scratch;
+        const uint64_t room = memory_.heap_budget - std::min(memory_.heap_budget, taken);
+        // Within one heap there is nowhere to go, unless a part of it was set aside.
+        const bool elsewhere = !one_heap_ || memory_.heap_budget < *one_heap_;
+        const bool may_leave = elsewhere && (options.context || memory_.context <= least_context);
+        engine_.places = place_weights(engine_.plan, caps_, may_leave ? room : UINT64_MAX);
+        memory_.weights = engine_.places.device_bytes + vectors;
+        memory_.host_weights = engine_.places.host_bytes;
+        memory_.scratch += engine_.places.slots_bytes;
+        if (one_heap_) memory_.host_budget = *one_heap_ - std::min(*one_heap_, memory_.device_total());
+    }
+    /// Makes the context or the chunk shorter; false if neither may be.
+    bool shrink() {
+        uint32_t &context = memory_.context, &tokens = engine_.layout.tokens;
+        const bool any_context = !engine_.options.context, any_chunk = !whole_ && !encodes_;
+        if (any_context && context > least_context)
+            context = std::max(least_context, context / 2);
+        else if (any_chunk && tokens > good_chunk)
+            tokens = std::max(good_chunk, tokens / 2);
+        else if (any_context && context > kv_block_tokens)
+            context = std::max(kv_block_tokens, context / 2);
+        else if (any_chunk && tokens > least_chunk)
+            tokens = std::max(least_chunk, tokens / 2);
+        else
+            return false;
+        if (any_chunk) tokens = std::min(tokens, context);
+        place_activations();
+        return true;
+    }
+
+    Engine::Impl& engine_;
+    MemoryPlan& memory_ = engine_.memory;
+    const Architecture& architecture_;
+    const vk::Caps& caps_ = engine_.device.caps();
+    const bool encodes_ = !architecture_.encoder.empty();
+    const bool whole_ = architecture_.sees_ahead() && !encodes_;  // sequences cannot be cut
+    std::optional<uint64_t> one_heap_;  // what is free of it, where there is no other
+};
+
+}  // namespace
+
+void Engine::Impl::plan_memory() { Planning{*this}; }
+
+MemoryPlan plan_memory(const Model& model, const EngineOptions& options) {
+    const std::shared_ptr<const Model> borrowed(&model, [](const Model*) {});
+    return Engine::Impl(borrowed, options).memory;
+}
+
+}  // namespace scoria

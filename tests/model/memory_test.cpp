@@ -1,0 +1,121 @@
+// Models beyond the device's memory: what they answer does not depend on where their weights stand.
+#include "support/device.h"
+#include "support/golden.h"
+
+#include "fail.h"
+
+#include <array>
+#include <cstring>
+
+using namespace scoria;
+using namespace scoria::test;
+
+namespace {
+
+struct Answer {
+    MemoryPlan plan;
+    std::vector<float> logits;
+    std::vector<TokenId> tokens;
+};
+
+Answer answer(const std::shared_ptr<const Model>& model, const EngineOptions& options,
+              std::span<const TokenId> ids, uint32_t count) {
+    Engine engine(model, options);
+    Session session(engine);
+    if (model->architecture.encoder.empty()) {
+        session.append(ids);
+    } else {
+        session.encode(ids);
+        session.append(std::array{TokenId(model->architecture.decoder_start)});
+    }
+    Answer result{engine.memory_plan(), session.logits(), {}};
+    GenerateOptions generate;
+    generate.max_tokens = count;
+    generate.ignore_end = true;
+    result.tokens = session.generate(generate).tokens;
+    CHECK(engine.device().validation_errors() == 0);
+    return result;
+}
+
+/// The same bits, whichever weights stand on the host: `budget` must leave some there.
+void check_alike(const Answer& plenty, const Answer& little, uint64_t budget) {
+    CHECK(plenty.plan.host_weights == 0);
+    CHECK(little.plan.host_weights > 0);
+    CHECK(little.plan.device_total() <= budget);
+    CHECK(plenty.plan.chunk == little.plan.chunk);
+    CHECK(plenty.tokens == little.tokens);
+    REQUIRE(plenty.logits.size() == little.logits.size());
+    CHECK(std::memcmp(plenty.logits.data(), little.logits.data(), 4 * plenty.logits.size()) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("vulkan: SmolLM2 in 30 MB of device memory answers the same" * needs_fixtures()) {
+    const std::string path = real_model_or_message();
+    if (path.empty()) return;
+    const auto model = std::make_shared<const Model>(open_model(path));
+    const Safetensors golden(fixtures() + "/smollm2/golden.safetensors");
+    EngineOptions options = engine_options(Precision::strict);
+    options.context = 128;
+    options.prompt_chunk = 32;
+    const RealPrompt& prompt = real_prompts[0];
+    const std::vector<TokenId> ids = read_ids(golden, prompt.name + ".ids");
+    const uint32_t count = floor_tier() ? 2 : 8;
+    const Answer plenty = answer(model, options, ids, count);
+    const uint64_t table = model->weights.at({Role::token_embedding}).bytes();
+    options.memory_budget = 30'000'000;
+    CHECK(table > options.memory_budget);  // streamed by rows
+    for (const uint64_t seed : {0, 1, 2}) {
+        if (floor_tier() && seed) break;
+        options.shuffle_seed = seed;
+        check_alike(plenty, answer(model, options, ids, count), options.memory_budget);
+    }
+}
+
+TEST_CASE("vulkan: every kind of weight may stand on the host" * needs_fixtures_and_time()) {
+    const std::vector<TokenId> ids{3, 50, 7, 100, 9, 11, 90, 33, 4, 8, 21};
+    for (const char* const name :
+         {"llama3.2-tied", "gpt2", "mixtral", "deepseek-v2", "t5", "compressive-transformer"}) {
+        CAPTURE(name);
+        const auto model = std::make_shared<const Model>(open_model(fixtures() + "/models/" + name));
+        EngineOptions options = engine_options(Precision::strict);
+        options.context = 64;
+        options.prompt_chunk = 32;
+        const Answer plenty = answer(model, options, ids, 8);
+        for (const double left : {0.1, 0.3}) {
+            options.memory_budget = plenty.plan.device_total() - uint64_t(left * double(plenty.plan.weights));
+            CAPTURE(options.memory_budget);
+            check_alike(plenty, answer(model, options, ids, 8), options.memory_budget);
+        }
+    }
+}
+
+TEST_CASE("vulkan: a long context first, then weights leave the device" * needs_fixtures()) {
+    const std::string path = real_model_or_message();
+    if (path.empty()) return;
+    const Model model = open_model(path);
+    EngineOptions options = engine_options(Precision::balanced);
+    struct Row {
+        uint64_t megabytes;
+        uint32_t context;  // positions of 23 KB
+        bool host_weights;
+    };
+    for (const Row& row : {Row{400, 8192, false}, Row{250, 4096, false}, Row{160, 2048, false},
+                           Row{120, 2048, true}, Row{64, 2048, true}, Row{40, 1024, true}}) {
+        CAPTURE(row.megabytes);
+        options.memory_budget = row.megabytes * 1'000'000;
+        const MemoryPlan plan = plan_memory(model, options);
+        CHECK(plan.fits());
+        CHECK(plan.context == row.context);
+        CHECK((plan.host_weights > 0) == row.host_weights);
+        CHECK(plan.device_total() <= options.memory_budget);
+    }
+}
+
+TEST_CASE("vulkan: what fits nowhere is refused before weights are read" * needs_fixtures()) {
+    const auto model = std::make_shared<const Model>(open_fixture(model_fixtures[0]));
+    EngineOptions options = engine_options(Precision::strict);
+    options.memory_budget = 4096;
+    CHECK_FALSE(plan_memory(*model, options).fits());
+    CHECK_THROWS_WITH_AS(Engine(model, options), doctest::Contains("[memory] expected at most 4 KiB"), Error);
+}
