@@ -108,7 +108,7 @@ typedef struct scoria_adapter {
 } scoria_adapter;
 
 enum { SCORIA_STRICT, SCORIA_BALANCED, SCORIA_FAST }; /* f32; f16; 8-bit activations */
-enum { SCORIA_KV_BY_PRECISION, SCORIA_KV_F32, SCORIA_KV_F16 };
+enum { SCORIA_KV_BY_PRECISION, SCORIA_KV_F32, SCORIA_KV_F16, SCORIA_KV_BF16, SCORIA_KV_Q8_0, SCORIA_KV_Q4_0 };
 
 typedef struct scoria_engine_options {
     size_t size;

@@ -11,7 +11,6 @@
 #include "step.h"
 #include "attention.push.h"
 
-layout(constant_id = ATTENTION_KV_F16) const bool KV_F16 = true;
 layout(constant_id = ATTENTION_HEAD_DIM) const uint HEAD_DIM = 64;
 layout(constant_id = ATTENTION_QUERIES) const uint QUERIES = 4;
 layout(constant_id = ATTENTION_MASK) const uint MASK = 0;
@@ -34,8 +33,8 @@ layout(binding = 5) readonly buffer Sinks { float sinks[]; };  // [heads]
 layout(binding = 6) readonly buffer Values { float distance_values[]; };  // [bias_span][HEAD_DIM]
 layout(push_constant) uniform Push { AttentionPush push; };
 
-const uint PAIRS = HEAD_DIM / 2;  // of dims; a word each in an f16 cache
-const uint HEAD_WORDS = KV_F16 ? PAIRS : HEAD_DIM;
+const uint PAIRS = HEAD_DIM / 2;  // of dims; a word each in a cache of halves
+const uint HEAD_WORDS = KV_ROW_WORDS(HEAD_DIM);
 // Below every score, but finite: exp(lowest - lowest) is 1, not NaN.
 const float LOWEST = -1e30;
 #define MASKED uintBitsToFloat(0xFF800000u)  // -Inf: e^(MASKED - m) is 0
@@ -127,16 +126,16 @@ uint block_of(uint table, uint key) {
 }
 
 // Dims 2 pair and 2 pair + 1 of a key or a value, from kv_keys or kv_values.
-vec2 load_key(uint keys, uint in_block, uint pair) {
-    if (KV_F16) return unpack_half2(kv[keys + pair * KV_BLOCK_TOKENS + in_block]);
-    const uint word = keys + 2 * pair * KV_BLOCK_TOKENS + in_block;
-    return uintBitsToFloat(uvec2(kv[word], kv[word + KV_BLOCK_TOKENS]));
+vec2 load_pair(uint row, uint between, uint pair) {
+    if (KV_TYPE == KV_F32) return uintBitsToFloat(uvec2(kv[row + 2 * pair * between], kv[row + (2 * pair + 1) * between]));
+    if (KV_TYPE == KV_F16) return unpack_half2(kv[row + pair * between]);
+    if (KV_TYPE == KV_BF16) return unpack_bfloat2(kv[row + pair * between]);
+    const uint pairs = KV_PER_WORD / 2, group = 2 * pair / KV_GROUP;
+    const vec2 steps = kv_steps(kv[row + pair / pairs * between], pair % pairs);
+    return steps * unpack_half2(kv[row + (KV_NUMBER_WORDS(HEAD_DIM) + group / 2) * between])[group % 2];
 }
-vec2 load_value(uint values, uint in_block, uint pair) {
-    if (KV_F16) return unpack_half2(kv[values + in_block * PAIRS + pair]);
-    const uint word = values + in_block * HEAD_DIM + 2 * pair;
-    return uintBitsToFloat(uvec2(kv[word], kv[word + 1]));
-}
+vec2 load_key(uint keys, uint in_block, uint pair) { return load_pair(keys + in_block, KV_BLOCK_TOKENS, pair); }
+vec2 load_value(uint values, uint in_block, uint pair) { return load_pair(values + in_block * HEAD_WORDS, 1, pair); }
 
 // What the distance adds to the value of `key` (Shaw et al. 2018, eq. 3).
 vec2 distance_value(uint position, uint key, uint pair) {

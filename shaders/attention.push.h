@@ -2,8 +2,9 @@
 #ifndef SCORIA_ATTENTION_PUSH_H
 #define SCORIA_ATTENTION_PUSH_H
 
-// 0 workgroup size, 1 logical subgroup size
-#define ATTENTION_KV_F16 2  // the cache holds f16 pairs, else f32
+#include "kv_cache.h"
+
+// 0 workgroup size, 1 logical subgroup size, 2 KV_TYPE_CONSTANT
 #define ATTENTION_HEAD_DIM 3
 #define ATTENTION_QUERIES 4     // vec: rows of one kv head that a group takes
 #define ATTENTION_MASK 5        // the enum Mask (loader/architecture.h)

@@ -10,12 +10,11 @@
 #include "numerics.glsl"
 
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
-layout(constant_id = COMPRESS_KV_F16) const bool KV_F16 = true;
 layout(binding = 0) readonly buffer Step { uint step_words[]; };
 layout(binding = 1) buffer Kv { uint kv[]; };
 layout(push_constant) uniform Push { CompressPush push; };
 
-// A word of the cache: two dims of an f16 cache, or one.
+// A word of the cache: two dims of a cache of halves, or one.
 uint word_of(uint position, uint kv_head, uint column, bool is_value) {
     const uint entry = min(push.table + position / KV_BLOCK_TOKENS, step_words.length() - 1);
     const uint block = min(step_words[entry], push.blocks - 1), in_block = position % KV_BLOCK_TOKENS;
@@ -38,10 +37,14 @@ void main() {
         vec2 sum = vec2(0.0);
         for (uint i = 0; i < count; ++i) {
             const uint word = kv[word_of(from + i, kv_head, column, is_value)];
-            sum += KV_F16 ? unpack_half2(word) : vec2(uintBitsToFloat(word), 0.0);
+            sum += KV_TYPE == KV_F16    ? unpack_half2(word)
+                   : KV_TYPE == KV_BF16 ? unpack_bfloat2(word)
+                                        : vec2(uintBitsToFloat(word), 0.0);
         }
         sum /= float(count);
         kv[word_of(push.new_memory - 1 - back, kv_head, column, is_value)] =
-            KV_F16 ? pack_half2(sum) : floatBitsToUint(sum.x);
+            KV_TYPE == KV_F16    ? pack_half2(sum)
+            : KV_TYPE == KV_BF16 ? pack_bfloat2(sum)
+                                 : floatBitsToUint(sum.x);
     }
 }

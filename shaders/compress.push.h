@@ -2,8 +2,9 @@
 #ifndef SCORIA_COMPRESS_PUSH_H
 #define SCORIA_COMPRESS_PUSH_H
 
-// 0 workgroup size
-#define COMPRESS_KV_F16 2  // the cache holds f16 pairs, else f32
+#include "kv_cache.h"
+
+// 0 workgroup size, 2 KV_TYPE_CONSTANT: none that is quantised
 
 #ifdef __cplusplus
 namespace scoria {

@@ -1,16 +1,32 @@
-// Where things are in one shard of the paged cache; the layout is engine/ops/kv_layout.h's.
+// Where things are in one shard of the paged cache, and what they say; the layout is engine/ops/kv_layout.h's.
 #ifndef SCORIA_KV_CACHE_GLSL
 #define SCORIA_KV_CACHE_GLSL
+#include "kv_cache.h"
+#include "numerics.glsl"
 
-#define KV_BLOCK_TOKENS 32
+layout(constant_id = KV_TYPE_CONSTANT) const uint KV_TYPE = KV_F16;
+const bool KV_QUANTISED = KV_TYPE >= KV_Q8_0;
 
-// Word of K of (block of this shard, kv head): [head_dim / 2][tokens] of f16 pairs, or [head_dim][tokens].
-uint kv_keys(uint block, uint kv_head, uint kv_heads, uint head_words) {
-    return (block * 2 * kv_heads + kv_head) * KV_BLOCK_TOKENS * head_words;
+// A head of a position is a row of words: its numbers, then, where they are quantised, two scales a word.
+#define KV_PER_WORD (KV_TYPE == KV_F32 ? 1u : KV_TYPE <= KV_BF16 ? 2u : KV_TYPE == KV_Q8_0 ? 4u : 8u)
+#define KV_NUMBER_WORDS(dims) (((dims) + KV_PER_WORD - 1) / KV_PER_WORD)
+#define KV_ROW_WORDS(dims) (KV_NUMBER_WORDS(dims) + (KV_QUANTISED ? ((dims) + 2 * KV_GROUP - 1) / (2 * KV_GROUP) : 0))
+
+// Word of K of (block of this shard, kv head): [row_words][tokens].
+uint kv_keys(uint block, uint kv_head, uint kv_heads, uint row_words) {
+    return (block * 2 * kv_heads + kv_head) * KV_BLOCK_TOKENS * row_words;
 }
-// Word of V likewise: [tokens][head_dim / 2] of f16 pairs, or [tokens][head_dim].
-uint kv_values(uint block, uint kv_head, uint kv_heads, uint head_words) {
-    return kv_keys(block, kv_heads + kv_head, kv_heads, head_words);
+// Word of V likewise: [tokens][row_words].
+uint kv_values(uint block, uint kv_head, uint kv_heads, uint row_words) {
+    return kv_keys(block, kv_heads + kv_head, kv_heads, row_words);
+}
+
+vec2 unpack_bfloat2(uint word) { return uintBitsToFloat(uvec2(word << 16, word & 0xFFFF0000u)); }
+
+// Numbers 2 i and 2 i + 1 of a word of quantised ones; int8, or 4 bits that count from -8.
+vec2 kv_steps(uint word, uint i) {
+    if (KV_TYPE == KV_Q8_0) return vec2(ivec2(word << (24 - 16 * i), word << (16 - 16 * i)) >> 24);
+    return vec2(uvec2(word >> (8 * i), word >> (8 * i + 4)) & 15u) - 8.0;
 }
 
 #endif

@@ -121,4 +121,12 @@ uint half_bits(float value) {
 uint pack_half2(vec2 values) { return half_bits(values.x) | (half_bits(values.y) << 16); }
 vec2 unpack_half2(uint word) { return unpackHalf2x16(word); }
 
+// float -> bfloat16, to nearest even; NaN stays NaN, and what rounds past the largest becomes Inf.
+uint bfloat_bits(float value) {
+    const uint bits = floatBitsToUint(value);
+    if (is_nan(value)) return bits >> 16 | 0x40u;
+    return (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16;
+}
+uint pack_bfloat2(vec2 values) { return bfloat_bits(values.x) | bfloat_bits(values.y) << 16; }
+
 #endif

@@ -1,7 +1,8 @@
 // Per (token, head) of rows q | k | v, or q alone: optional RMS norm of q and k heads before or after rotation by the
 // token's position (Su et al. 2021, eq. 34); q is written in place, k and v into the token's slot of the paged cache.
 // One logical group per (token, head); a lane owns pairs of dims. A q pair is what rotates together, so
-// that writing in place harms nobody; a k or v pair is (2i, 2i + 1), one word of an f16 cache.
+// that writing in place harms nobody; a k or v pair is (2i, 2i + 1), one word of a cache of halves. Where the cache is
+// quantised, all lanes find the scale of a group of dims, and a lane owns a word of numbers.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "subgroup.glsl"
@@ -11,7 +12,6 @@
 #include "step.h"
 #include "rope_cache.push.h"
 
-layout(constant_id = ROPE_KV_F16) const bool KV_F16 = true;
 layout(constant_id = ROPE_INTERLEAVED) const bool INTERLEAVED = false;
 layout(constant_id = ROPE_QK_NORM) const uint QK_NORM = ROPE_NORM_NONE;
 
@@ -71,6 +71,70 @@ void write_query(Head head) {
     }
 }
 
+// Dim `dim` of what goes into the cache; 0 past the head.
+float cached(Head head, bool is_value, uint dim) {
+    if (dim >= push.head_dim) return 0.0;
+    return is_value ? qkv[head.from + dim] : rotated(head, dim);
+}
+
+// The scale of a group: 127 steps to its largest number, or -8 steps to the one furthest from 0. NaN if a number is
+// none, or infinite. Reached by all invocations.
+uint scale_bits(Head head, bool is_value, bool exists, uint group) {
+    float most = 0.0, least = 0.0;
+    bool finite = true;
+    for (uint i = sg_lane(); exists && i < KV_GROUP; i += SG_SIZE) {
+        const float value = cached(head, is_value, group * KV_GROUP + i);
+        finite = finite && is_finite(value);
+        most = max(most, is_finite(value) ? value : 0.0);
+        least = min(least, is_finite(value) ? value : 0.0);
+    }
+    most = sg_max(most);
+    least = -sg_max(-least);
+    if (sg_max(finite ? 0u : 1u) != 0) return 0x7E00u;
+    const float furthest = most > -least ? most : least;
+    return half_bits(KV_TYPE == KV_Q8_0 ? abs(furthest) / 127.0 : furthest / -8.0);
+}
+
+uint quantised_word(Head head, bool is_value, uint dim, float scale) {
+    const float per_step = scale == 0.0 ? 0.0 : 1.0 / scale;
+    uint word = 0;
+    for (uint i = 0; i < KV_PER_WORD; ++i) {
+        const float steps = floor(cached(head, is_value, dim + i) * per_step + 0.5);
+        word |= KV_TYPE == KV_Q8_0 ? (uint(int(clamp(steps, -127.0, 127.0))) & 255u) << (8 * i)
+                                   : uint(clamp(steps + 8.0, 0.0, 15.0)) << (4 * i);
+    }
+    return word;
+}
+
+// Reached by all invocations, also those of rows that do not exist.
+void write_quantised(Head head, bool is_value, bool exists, uint row, uint between) {
+    const uint words = KV_NUMBER_WORDS(push.head_dim), group_words = KV_GROUP / KV_PER_WORD;
+    uint scales = 0;
+    for (uint group = 0; group * KV_GROUP < push.head_dim; ++group) {
+        const uint bits = scale_bits(head, is_value, exists, group);
+        scales = group % 2 == 0 ? bits : scales | bits << 16;
+        if (!exists) continue;
+        const float scale = unpack_half2(bits).x;
+        for (uint i = sg_lane(); i < group_words; i += SG_SIZE)
+            if (group * group_words + i < words)
+                kv[row + (group * group_words + i) * between] =
+                    quantised_word(head, is_value, group * KV_GROUP + i * KV_PER_WORD, scale);
+        if (sg_lane() == 0) kv[row + (words + group / 2) * between] = scales;
+    }
+}
+
+void write_exact(Head head, bool is_value, uint row, uint between) {
+    for (uint pair = sg_lane(); pair < push.head_dim / 2; pair += SG_SIZE) {
+        const vec2 values = vec2(cached(head, is_value, 2 * pair), cached(head, is_value, 2 * pair + 1));
+        if (KV_TYPE == KV_F32) {
+            kv[row + 2 * pair * between] = floatBitsToUint(values.x);
+            kv[row + (2 * pair + 1) * between] = floatBitsToUint(values.y);
+        } else {
+            kv[row + pair * between] = KV_TYPE == KV_F16 ? pack_half2(values) : pack_bfloat2(values);
+        }
+    }
+}
+
 void main() {
     const uint heads = push.heads + 2 * push.kv_heads;
     const uint item = group_index() * SG_COUNT + sg_index();
@@ -93,35 +157,18 @@ void main() {
             sum += qkv[head.from + dim] * qkv[head.from + dim];
         head.scale = 1.0 / sqrt(sg_add(sum) / float(push.head_dim) + push.epsilon);
     }
-    if (!exists) return;
-    if (is_query) {
-        if (push.rotate_q != 0) write_query(head);
-        return;
-    }
+    if (exists && is_query && push.rotate_q != 0) write_query(head);
 
     const uint entry = step_words[slot + STEP_TOKEN_TABLE] + position / KV_BLOCK_TOKENS;
     const uint block = step_words[min(entry, step_words.length() - 1)] - push.first_block;
-    if (block >= push.blocks) return;  // another shard's
-    const uint in_block = position % KV_BLOCK_TOKENS;
-    const uint head_words = KV_F16 ? push.head_dim / 2 : push.head_dim;
-    const uint kv_head = (index - push.heads) % push.kv_heads;
-    uint to, step_between;             // word of the slot's first dim, words between its dims (pairs)
-    if (is_value) {
-        to = kv_values(block, kv_head, push.kv_heads, head_words) + in_block * head_words;
-        step_between = 1;
-    } else {
-        to = kv_keys(block, kv_head, push.kv_heads, head_words) + in_block;
-        step_between = KV_BLOCK_TOKENS;
-    }
-    for (uint pair = sg_lane(); pair < push.head_dim / 2; pair += SG_SIZE) {
-        vec2 values;
-        for (uint i = 0; i < 2; ++i)
-            values[i] = is_value ? qkv[head.from + 2 * pair + i] : rotated(head, 2 * pair + i);
-        if (KV_F16) {
-            kv[to + pair * step_between] = pack_half2(values);
-        } else {
-            kv[to + 2 * pair * step_between] = floatBitsToUint(values.x);
-            kv[to + (2 * pair + 1) * step_between] = floatBitsToUint(values.y);
-        }
-    }
+    const bool writes = exists && !is_query && block < push.blocks;  // else: another shard's
+    const uint in_block = position % KV_BLOCK_TOKENS, row_words = KV_ROW_WORDS(push.head_dim);
+    const uint kv_head = (index - push.heads) % max(push.kv_heads, 1);
+    const uint row = is_value ? kv_values(block, kv_head, push.kv_heads, row_words) + in_block * row_words
+                              : kv_keys(block, kv_head, push.kv_heads, row_words) + in_block;
+    const uint between = is_value ? 1 : KV_BLOCK_TOKENS;  // words of the row
+    if (KV_QUANTISED)
+        write_quantised(head, is_value, writes, row, between);
+    else if (writes)
+        write_exact(head, is_value, row, between);
 }

@@ -2,8 +2,9 @@
 #ifndef SCORIA_ROPE_CACHE_PUSH_H
 #define SCORIA_ROPE_CACHE_PUSH_H
 
-// 0 workgroup size, 1 logical subgroup size
-#define ROPE_KV_F16 2       // the cache holds f16 pairs, else f32
+#include "kv_cache.h"
+
+// 0 workgroup size, 1 logical subgroup size, 2 KV_TYPE_CONSTANT
 #define ROPE_INTERLEAVED 3  // pairs are (2i, 2i + 1), else (i, i + width / 2)
 #define ROPE_QK_NORM 4      // RMS norm of each q and k head: ROPE_NORM_...
 

@@ -42,8 +42,9 @@ void add_common_flags(CLI::App& app, Common& common) {
         "the least exact arithmetic allowed: strict (f32), balanced (f16) or fast (8-bit activations, of "
         "which there are none yet); default: balanced")
         ->check(CLI::IsMember({"strict", "balanced", "fast"}));
-    add("--kv", common.kv, "type of the key/value cache: f32 or f16 (default: f32 if strict, else f16)")
-        ->check(CLI::IsMember({"f32", "f16"}));
+    add("--kv", common.kv,
+        "type of the key/value cache: f32, f16, bf16, q8_0 or q4_0 (default: f32 if strict, else f16)")
+        ->check(CLI::IsMember(std::vector<std::string>(std::begin(kv_type_names), std::end(kv_type_names))));
     add("--ctx", common.context,
         "positions of context (default: the least of the model's, what fits, and 8192)");
     add("--gpu-memory", common.gpu_memory,
@@ -76,7 +77,8 @@ EngineOptions engine_options(const Common& common) {
     options.device = device_options(common);
     for (const auto& [name, precision] : precisions)
         if (common.precision == name) options.precision = precision;
-    if (!common.kv.empty()) options.kv = common.kv == "f32" ? KvType::f32 : KvType::f16;
+    for (size_t i = 0; i < std::size(kv_type_names); ++i)
+        if (common.kv == kv_type_names[i]) options.kv = KvType(i);
     options.context = common.context;
     options.memory_budget = common.gpu_memory;
     options.fusion = !common.no_fusion;
@@ -89,8 +91,6 @@ const char* precision_name(Precision precision) {
         if (value == precision) return name;
     return "?";
 }
-
-const char* kv_name(KvType type) { return type == KvType::f32 ? "f32" : "f16"; }
 
 std::shared_ptr<const Model> load_model(const Common& common) {
     const auto model = std::make_shared<Model>(

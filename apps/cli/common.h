@@ -20,7 +20,7 @@ struct Common {
     std::string device;                 // index or part of a name
     std::string caps;                   // path of a profile
     std::string precision = "balanced";
-    std::string kv;  // "f32", "f16", empty: by precision
+    std::string kv;  // of kv_type_names; empty: by precision
     uint32_t context = 0;
     uint64_t gpu_memory = 0;  // bytes; 0: what the driver offers
     bool json = false, verbose = false, deterministic = false, no_fusion = false, validation = false;
@@ -46,6 +46,5 @@ std::unique_ptr<Engine> load_engine(std::shared_ptr<const Model> model, const En
 int finish(const vk::Device& device);
 
 const char* precision_name(Precision precision);
-const char* kv_name(KvType type);
 
 }  // namespace scoria::cli

@@ -6,6 +6,7 @@
 
 #include "console.h"
 #include "gguf.h"
+#include "kv_cache.h"
 #include "lora.h"
 #include "text_table.h"
 
@@ -13,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 namespace scoria::cli {
@@ -49,12 +51,12 @@ uint64_t parameters(const Model& model) {
     return count;
 }
 
-/// Bytes of keys and values per position, all slots of the cache.
-uint64_t kv_bytes(const Architecture& architecture, KvType type) {
-    uint64_t values = 0;
-    for (const Attention& slot : cache_slots(architecture))
-        if (slot.kv_layer < 0) values += uint64_t{2} * slot.kv_heads * slot.head_dim;
-    return values * (type == KvType::f32 ? 4 : 2);
+/// Bytes of keys and values per position, by kv_type_names.
+std::map<std::string, uint64_t> kv_bytes(const Architecture& architecture) {
+    std::map<std::string, uint64_t> bytes;
+    for (size_t i = 0; i < std::size(kv_type_names); ++i)
+        bytes[kv_type_names[i]] = KvCache::bytes(architecture, KvType(i), kv_block_tokens) / kv_block_tokens;
+    return bytes;
 }
 
 constexpr const char* norm_names[] = {"RMS", "layer"};
@@ -200,8 +202,7 @@ nlohmann::json model_json(const Model& model) {
             {"architecture", architecture_json(architecture)},
             {"parameters", parameters(model)},
             {"weight_bytes", weight_bytes(model)},
-            {"kv_bytes_per_position",
-             {{"f32", kv_bytes(architecture, KvType::f32)}, {"f16", kv_bytes(architecture, KvType::f16)}}},
+            {"kv_bytes_per_position", kv_bytes(architecture)},
             {"tensors", tensors},
             {"tokenizer", tokenizer},
             {"chat_template", model.chat_template.source()},
@@ -331,11 +332,11 @@ std::string model_text(const Model& model) {
                    model.tokenizer->bos(), ", eos ", model.tokenizer->eos(), '\n');
     else
         out += "no tokenizer\n";
+    const auto kv = kv_bytes(architecture);
     out += cat(model.chat_template.empty() ? "no chat template" : "chat template in the file", '\n',
                fixed(double(parameters(model)) / 1e6, 1), " million parameters, weights ",
-               bytes_text(weight_bytes(model)), ", KV cache per position ",
-               bytes_text(kv_bytes(architecture, KvType::f16)), " (f16) or ",
-               bytes_text(kv_bytes(architecture, KvType::f32)), " (f32)\n");
+               bytes_text(weight_bytes(model)), ", KV cache per position ", bytes_text(kv.at("f16")),
+               " (f16), ", bytes_text(kv.at("q8_0")), " (q8_0)\n");
     return out;
 }
 

@@ -54,7 +54,7 @@ Wanted wanted(const scoria_engine_options* given) {
     const scoria_engine_options options = versioned(given, engine_defaults);
     require(options.model_path != nullptr, "a model_path");
     require(options.precision <= SCORIA_FAST, "a precision from 0 to 2");
-    require(options.kv <= SCORIA_KV_F16, "a kv from 0 to 2");
+    require(options.kv <= SCORIA_KV_Q4_0, "a kv from 0 to 5");
     require(options.mmap <= 1 && options.deterministic <= 1, "mmap and deterministic of 0 or 1");
     require(options.submission_ms >= 0 && options.submission_ms <= 1e6f, "submission_ms from 0 to 1000000");
     require(options.adapters || !options.adapter_count, "adapters for their count");
@@ -64,7 +64,7 @@ Wanted wanted(const scoria_engine_options* given) {
     if (options.device) to.device.select = options.device;
     if (options.cache_folder) to.device.cache_folder = options.cache_folder;
     to.precision = Precision(options.precision);
-    if (options.kv != SCORIA_KV_BY_PRECISION) to.kv = options.kv == SCORIA_KV_F32 ? KvType::f32 : KvType::f16;
+    if (options.kv != SCORIA_KV_BY_PRECISION) to.kv = KvType(options.kv - SCORIA_KV_F32);
     to.context = options.context;
     to.prompt_chunk = options.prompt_chunk;
     to.deterministic = options.deterministic;

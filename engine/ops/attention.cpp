@@ -9,6 +9,10 @@
 namespace scoria {
 namespace {
 
+static_assert(uint32_t(KvType::f32) == KV_F32 && uint32_t(KvType::f16) == KV_F16 &&
+              uint32_t(KvType::bf16) == KV_BF16 && uint32_t(KvType::q8_0) == KV_Q8_0 &&
+              uint32_t(KvType::q4_0) == KV_Q4_0 && KV_BLOCK_TOKENS == kv_block_tokens);
+
 // A split shorter than this costs more to merge than it saves; GPUs hide latency with at most some
 // hundred groups of work.
 constexpr uint32_t least_split_keys = 256, most_splits = 32, enough_groups = 256;
@@ -74,11 +78,13 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
     }
     const bool direct = push.parts == 1;
 
-    std::vector<vk::Constant> constants{
-        {ATTENTION_KV_F16, kv.type == KvType::f16},          {ATTENTION_HEAD_DIM, kv.head_dim},
-        {ATTENTION_MASK, uint32_t(args.shape.mask)},         {ATTENTION_BIAS, uint32_t(args.shape.bias)},
-        {ATTENTION_SOFT_CAP, args.shape.soft_cap > 0},       {ATTENTION_SINKS, args.sinks.has_value()},
-        {ATTENTION_VALUES, args.distance_values.has_value()}};
+    std::vector<vk::Constant> constants{{KV_TYPE_CONSTANT, uint32_t(kv.type)},
+                                        {ATTENTION_HEAD_DIM, kv.head_dim},
+                                        {ATTENTION_MASK, uint32_t(args.shape.mask)},
+                                        {ATTENTION_BIAS, uint32_t(args.shape.bias)},
+                                        {ATTENTION_SOFT_CAP, args.shape.soft_cap > 0},
+                                        {ATTENTION_SINKS, args.sinks.has_value()},
+                                        {ATTENTION_VALUES, args.distance_values.has_value()}};
     if (variant.shader != Shader::attention_tile)
         constants.insert(constants.end(), {{vk::constant_workgroup, variant.workgroup},
                                            {vk::constant_subgroup, variant.subgroup},

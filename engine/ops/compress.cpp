@@ -16,12 +16,15 @@ void record_compress(OpContext& context, const CompressArgs& args, const KernelV
     if (kv.shards.size() != 1)
         fail(Status::unsupported, "compress", "expected a cache in one buffer (a smaller --ctx), got ",
              kv.shards.size());
-    const bool f16 = kv.type == KvType::f16;
-    const uint32_t words = f16 ? kv.head_dim / 2 : kv.head_dim;
+    if (kv_quantised(kv.type))
+        fail(Status::unsupported, "compress",
+             "expected a cache of f32, f16 or bf16 (--kv), got a quantised one");
+    const uint32_t words = kv_row_words(kv.type, kv.head_dim);
     const CompressPush push{kv.kv_heads,        words,          args.table,        kv.shards[0].blocks,
                             args.before.memory, args.after.low, args.after.memory, args.rate};
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup}, {COMPRESS_KV_F16, f16}});
+        shader_module(variant.shader),
+        {{vk::constant_workgroup, variant.workgroup}, {KV_TYPE_CONSTANT, uint32_t(kv.type)}});
     context.recorder.dispatch(pipeline, {args.step, kv.shards[0].view}, push,
                               groups_for(uint64_t{2} * kv.kv_heads * words, variant.workgroup), "compress");
 }

@@ -46,7 +46,9 @@ struct DeviceWeight {
     bool on_host = false;
 };
 
-enum class KvType : uint8_t { f32, f16 };
+/// Quantised ones: int8 or 4 bits, and a half of a scale for every 32 dims of a head (kv_layout.h).
+enum class KvType : uint8_t { f32, f16, bf16, q8_0, q4_0 };
+inline constexpr const char* kv_type_names[] = {"f32", "f16", "bf16", "q8_0", "q4_0"};
 
 /// The paged cache of one layer, [blocks] of kv_block_tokens positions; layout in kv_layout.h.
 /// A physical block id of a block table lies in the shard whose range holds it.

@@ -58,7 +58,7 @@ void record_rope_cache(OpContext& context, const RopeCacheArgs& args, const Kern
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
         shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
                                         {vk::constant_subgroup, variant.subgroup},
-                                        {ROPE_KV_F16, kv.type == KvType::f16},
+                                        {KV_TYPE_CONSTANT, uint32_t(kv.type)},
                                         {ROPE_INTERLEAVED, args.pairs == RopePairs::interleaved},
                                         {ROPE_QK_NORM, norm}});
     const uint64_t items = uint64_t(push.tokens) * (push.heads + 2 * push.kv_heads);

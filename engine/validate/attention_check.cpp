@@ -30,7 +30,8 @@ struct Case {
 
     uint32_t keys() const { return mask == Mask::source ? source : first + tokens; }
 };
-constexpr KvType f32 = KvType::f32, f16 = KvType::f16;
+constexpr KvType f32 = KvType::f32, f16 = KvType::f16, bf16 = KvType::bf16, q8_0 = KvType::q8_0,
+                 q4_0 = KvType::q4_0;
 constexpr uint32_t bias_span = 20;
 
 /// A case of masks and terms of the score.
@@ -55,6 +56,16 @@ constexpr Case cases[] = {
     {2, 40, 4, 2, 12, f32, 0, 1, 5},
     {2, 90, 4, 2, 64, f16, 0, 2, 3, 30},
     {1, 199, 9, 3, 64, f16, 0, 1, 1, -3},
+    {1, 199, 9, 3, 64, q8_0},
+    {70, 31, 9, 3, 64, q8_0, 0, 2},
+    {1, 199, 9, 3, 64, q4_0, 0, 2},
+    {70, 31, 9, 3, 64, q4_0, 0, 2, 1, 1, true},
+    {40, 30, 4, 2, 12, bf16, 0, 1, 1, 1, true},
+    {5, 40, 4, 2, 12, q8_0, 0, 1, 2, 1, true},
+    {70, 10, 4, 2, 80, q8_0, 33, 1, 1, 1, true},
+    {70, 10, 4, 2, 100, q4_0, 33, 1, 1, 1, true},
+    {1, 300, 8, 2, 128, q4_0, 0, 3, 1, 1, true},
+    {70, 10, 4, 4, 32, bf16, 33, 1, 1, 1, true},
     {40, 0, 4, 2, 12, f32, 0, 1, 1, -3},
     {1, 200, 9, 3, 64, f32, 0, 1, 1, 1, true},
     {33, 31, 4, 2, 12, f16, 0, 1, 1, 1, true},
@@ -89,7 +100,7 @@ constexpr Case cases[] = {
 
 std::string shape_of(const Case& c, uint32_t splits) {
     return cat("tokens ", c.tokens, " at ", c.first, " heads ", c.heads, "/", c.kv_heads, " dim ", c.head_dim,
-               c.type == f16 ? " f16" : " f32", " window ", c.window, " shards ", c.shards, " sequences ",
+               " ", kv_type_names[size_t(c.type)], " window ", c.window, " shards ", c.shards, " sequences ",
                c.sequences, " sigma ", c.sigma, " splits ", splits, " mask ", int(c.mask), " bias ",
                int(c.bias), " cap ", c.soft_cap, c.sinks ? " sinks" : "", " keys ", c.keys(),
                c.values ? " values" : "");
@@ -103,11 +114,10 @@ std::vector<double> fill(HostCache& cache, const CheckSequence& s, uint32_t end,
     if (positive)
         for (float& number : random) number = std::abs(number);
     std::vector<double> held;
-    for (uint32_t p = 0; p < end; ++p)
-        for (uint32_t i = 0; i < cols; ++i) {
-            cache.set(s.table, value, p, i, random[size_t(p) * cols + i]);
-            held.push_back(double(cache.get(s.table, value, p, i)));
-        }
+    for (uint32_t p = 0; p < end; ++p) {
+        cache.set(s.table, value, p, std::span(random).subspan(size_t(p) * cols, cols));
+        for (uint32_t i = 0; i < cols; ++i) held.push_back(cache.get(s.table, value, p, i));
+    }
     return held;
 }
 

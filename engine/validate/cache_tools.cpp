@@ -52,33 +52,72 @@ std::vector<uint32_t> HostCache::own(uint32_t positions) {
     return table;
 }
 
-std::pair<size_t, bool> HostCache::place(const std::vector<uint32_t>& table, bool value, uint32_t position,
-                                         uint32_t column) const {
+HostCache::Field HostCache::field(const std::vector<uint32_t>& table, bool value, uint32_t position,
+                                  uint32_t head, uint32_t bits, uint32_t index) const {
     const uint32_t block = table[position / kv_block_tokens], token = position % kv_block_tokens;
-    const uint32_t head = column / head_dim, dim = column % head_dim;
-    const uint32_t packed = type == KvType::f16 ? 2 : 1, width = head_dim / packed;
+    const uint32_t width = kv_row_words(type, head_dim), word = index * bits / 32;
     const size_t head_first = size_t(block) * kv_block_words(type, kv_heads, head_dim) +
                               size_t(value ? kv_heads + head : head) * kv_block_tokens * width;
-    const uint32_t in_head = value ? token * width + dim / packed : dim / packed * kv_block_tokens + token;
-    return {head_first + in_head, dim % packed != 0};
+    return {head_first + (value ? token * width + word : word * kv_block_tokens + token), index * bits % 32,
+            uint32_t((1ull << bits) - 1)};
 }
 
-float HostCache::get(const std::vector<uint32_t>& table, bool value, uint32_t position,
-                     uint32_t column) const {
-    const auto [word, upper] = place(table, value, position, column);
-    if (type == KvType::f32) return std::bit_cast<float>(words[word]);
-    return float_of(uint16_t(upper ? words[word] >> 16 : words[word]));
+HostCache::Field HostCache::number(const std::vector<uint32_t>& table, bool value, uint32_t position,
+                                   uint32_t column) const {
+    return field(table, value, position, column / head_dim, 32 / kv_per_word(type), column % head_dim);
 }
 
-void HostCache::set(const std::vector<uint32_t>& table, bool value, uint32_t position, uint32_t column,
-                    float to) {
-    const auto [word, upper] = place(table, value, position, column);
-    if (type == KvType::f32)
-        words[word] = std::bit_cast<uint32_t>(to);
-    else if (upper)
-        words[word] = (words[word] & 0xFFFFu) | uint32_t(half_of(to)) << 16;
-    else
-        words[word] = (words[word] & 0xFFFF0000u) | half_of(to);
+HostCache::Field HostCache::scale(const std::vector<uint32_t>& table, bool value, uint32_t position,
+                                  uint32_t column) const {
+    const uint32_t first = 2 * kv_number_words(type, head_dim);
+    return field(table, value, position, column / head_dim, 16, first + column % head_dim / kv_group_dims);
+}
+
+double HostCache::step(const std::vector<uint32_t>& table, bool value, uint32_t position,
+                       uint32_t column) const {
+    return double(float_of(uint16_t(read(scale(table, value, position, column)))));
+}
+
+double HostCache::get(const std::vector<uint32_t>& table, bool value, uint32_t position,
+                      uint32_t column) const {
+    const uint32_t bits = read(number(table, value, position, column));
+    switch (type) {
+    case KvType::f32:
+        return double(std::bit_cast<float>(bits));
+    case KvType::f16:
+        return double(float_of(uint16_t(bits)));
+    case KvType::bf16:
+        return double(std::bit_cast<float>(bits << 16));
+    case KvType::q8_0:
+        return int8_t(bits) * step(table, value, position, column);
+    case KvType::q4_0:
+        return (int(bits) - 8) * step(table, value, position, column);
+    }
+    return NAN;
+}
+
+void HostCache::set(const std::vector<uint32_t>& table, bool value, uint32_t position,
+                    std::span<const float> to) {
+    for (uint32_t column = 0; column < to.size(); ++column) {
+        const Field where = number(table, value, position, column);
+        const uint32_t bits = std::bit_cast<uint32_t>(to[column]);
+        if (type == KvType::f32) write(where, bits);
+        if (type == KvType::f16) write(where, half_of(to[column]));
+        if (type == KvType::bf16) write(where, (bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+        if (!kv_quantised(type)) continue;
+        const uint32_t in_head = column % head_dim, in_group = in_head % kv_group_dims;
+        if (in_group == 0) {
+            const auto group = to.subspan(column, std::min(kv_group_dims, head_dim - in_head));
+            const float furthest =
+                *std::ranges::max_element(group, {}, [](float number) { return std::abs(number); });
+            write(scale(table, value, position, column),
+                  half_of(type == KvType::q8_0 ? std::abs(furthest) / 127 : furthest / -8));
+        }
+        const double one = step(table, value, position, column);
+        const double steps = one == 0 ? 0 : std::nearbyint(double(to[column]) / one);
+        write(where, uint32_t(int(type == KvType::q8_0 ? std::clamp(steps, -127.0, 127.0)
+                                                       : std::clamp(steps + 8, 0.0, 15.0))));
+    }
 }
 
 CheckCache::CheckCache(CheckContext& context, const HostCache& host, uint32_t shards)

@@ -18,20 +18,36 @@ struct HostCache {
     std::vector<uint32_t> words;  // all blocks, one after the other
     std::vector<uint32_t> free;   // block ids not owned yet, shuffled
     std::string stray;            // what a download found overwritten outside of the blocks
-    uint32_t nan_word() const { return type == KvType::f16 ? 0x7E007E00u : 0x7FC0DEADu; }
+    /// No number in any format; the scale of quantised rows, which makes NaN of all of theirs.
+    uint32_t nan_word() const {
+        return type == KvType::f32 || type == KvType::bf16 ? 0x7FC07FC1u : 0x7E007E01u;
+    }
 
     /// Owns enough blocks for `positions` of each of `sequences`, and half as many nobody owns.
     HostCache(KvType type, uint32_t kv_heads, uint32_t head_dim, uint32_t positions, uint32_t sequences,
               uint64_t seed);
     /// Block table of a new sequence of `positions`.
     std::vector<uint32_t> own(uint32_t positions);
-    float get(const std::vector<uint32_t>& table, bool value, uint32_t position, uint32_t column) const;
-    void set(const std::vector<uint32_t>& table, bool value, uint32_t position, uint32_t column, float to);
+    double get(const std::vector<uint32_t>& table, bool value, uint32_t position, uint32_t column) const;
+    /// Stores [kv_heads * head_dim] numbers, rounded as the format wants.
+    void set(const std::vector<uint32_t>& table, bool value, uint32_t position, std::span<const float> to);
+    /// Quantised ones: between neighbouring numbers; its sign is the stored one.
+    double step(const std::vector<uint32_t>& table, bool value, uint32_t position, uint32_t column) const;
 
   private:
-    /// Word, and whether the upper half of it.
-    std::pair<size_t, bool> place(const std::vector<uint32_t>& table, bool value, uint32_t position,
-                                  uint32_t column) const;
+    /// `bits` bits of the row of a head, the `index`-th such; bits divides 32.
+    struct Field {
+        size_t word;
+        uint32_t shift, mask;
+    };
+    Field field(const std::vector<uint32_t>& table, bool value, uint32_t position, uint32_t head,
+                uint32_t bits, uint32_t index) const;
+    Field number(const std::vector<uint32_t>& table, bool value, uint32_t position, uint32_t column) const;
+    Field scale(const std::vector<uint32_t>& table, bool value, uint32_t position, uint32_t column) const;
+    uint32_t read(const Field& f) const { return words[f.word] >> f.shift & f.mask; }
+    void write(const Field& f, uint32_t bits) {
+        words[f.word] = (words[f.word] & ~(f.mask << f.shift)) | (bits & f.mask) << f.shift;
+    }
 };
 
 /// The cache on the device in `shards` buffers, or as many as its bindings need.

@@ -11,8 +11,9 @@
 
 namespace scoria::validate {
 
-inline constexpr double unit_roundoff = 0x1p-24;       // of float32
-inline constexpr double half_unit_roundoff = 0x1p-11;  // of float16
+inline constexpr double unit_roundoff = 0x1p-24;        // of float32
+inline constexpr double half_unit_roundoff = 0x1p-11;   // of float16
+inline constexpr double bfloat_unit_roundoff = 0x1p-8;  // of bfloat16
 
 inline std::vector<double> doubles(std::span<const float> values) { return {values.begin(), values.end()}; }
 

@@ -7,6 +7,7 @@
 #include "reference/rope.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace scoria::validate {
 namespace {
@@ -20,7 +21,8 @@ struct Case {
     uint32_t shards = 1, extra = 0;  // extra: columns of a row that are not q | k | v
 };
 constexpr RopePairs halves = RopePairs::halves, interleaved = RopePairs::interleaved;
-constexpr KvType f32 = KvType::f32, f16 = KvType::f16;
+constexpr KvType f32 = KvType::f32, f16 = KvType::f16, bf16 = KvType::bf16, q8_0 = KvType::q8_0,
+                 q4_0 = KvType::q4_0;
 constexpr Case cases[] = {
     {1, 0, 1, 1, 4, 4, halves, f32},
     {1, 5, 9, 3, 64, 64, interleaved, f16},
@@ -35,12 +37,18 @@ constexpr Case cases[] = {
     {3, 20, 4, 2, 16, 16, halves, f32, Case::after},
     {3, 20, 4, 2, 16, 0, halves, f32},
     {5, 28, 0, 2, 16, 0, halves, f32},
+    {40, 250, 4, 2, 16, 16, interleaved, bf16, Case::none, 3},
+    {3, 255, 9, 3, 64, 64, halves, q8_0},
+    {40, 20, 4, 2, 12, 10, halves, q8_0, Case::none, 2, 7},
+    {3, 255, 9, 3, 64, 64, interleaved, q4_0},
+    {40, 20, 4, 2, 12, 10, interleaved, q4_0, Case::none, 2, 7},
+    {5, 1000, 3, 1, 100, 100, interleaved, q4_0, Case::before},
 };
 
 std::string shape_of(const Case& c) {
     return cat("tokens ", c.tokens, " at ", c.first, " heads ", c.heads, "/", c.kv_heads, " dim ", c.head_dim,
-               " width ", c.width, c.pairs == halves ? " halves" : " interleaved",
-               c.type == f16 ? " f16" : " f32",
+               " width ", c.width, c.pairs == halves ? " halves" : " interleaved", " ",
+               kv_type_names[size_t(c.type)],
                c.norm == Case::before ? " normed"
                : c.norm               ? " normed after"
                                       : "",
@@ -56,6 +64,16 @@ Rope rope_of(const Case& c) {
     for (uint32_t i = 0; i < c.width / 2; ++i)
         rope.inverse_frequencies.push_back(std::pow(10000.0, -2.0 * i / c.width));
     return rope;
+}
+
+double rounded_to_bfloat(double value) {
+    const uint32_t bits = std::bit_cast<uint32_t>(float(value));
+    return double(std::bit_cast<float>((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000u));
+}
+
+/// Steps up and down from 0 that a quantised type has.
+std::pair<double, double> levels(KvType type) {
+    return type == q8_0 ? std::pair{127.0, 127.0} : std::pair{7.0, 8.0};
 }
 
 struct Inputs {
@@ -94,9 +112,41 @@ Inputs inputs_of(const Case& c, uint64_t seed, float epsilon) {
     if (c.heads) reference::rope(in.q, c.heads, c.head_dim, rope, c.first, in.q);
     reference::rope(in.k, c.kv_heads, c.head_dim, rope, c.first, in.k);
     normed(c.norm == Case::after);
-    if (c.type == f16)  // a value is only rounded: exactly
-        for (double& value : in.v) value = double(float_of(half_of(float(value))));
+    for (double& value : in.v)
+        if (c.type == f16)  // a value is only rounded: exactly
+            value = double(float_of(half_of(float(value))));
+        else if (c.type == bf16)
+            value = rounded_to_bfloat(value);
+        else if (kv_quantised(c.type))  // the scale is a half
+            value = std::clamp(value, -65504 * levels(c.type).second, 65504 * levels(c.type).second);
     return in;
+}
+
+/// Quantised keys or values [tokens, kv_heads * head_dim] against their own scale: it is that of the furthest
+/// number of its group, and each number is at the nearest step that there is.
+std::string off_step(const Case& c, const HostCache& cache, const CheckSequence& s, bool value,
+                     std::span<const double> expected) {
+    const auto [top, bottom] = levels(c.type);
+    for (size_t i = 0; i < expected.size(); ++i) {
+        const uint32_t cols = c.kv_heads * c.head_dim, column = uint32_t(i % cols),
+                       in_head = column % c.head_dim;
+        const uint32_t position = c.first + uint32_t(i / cols), in_group = in_head % kv_group_dims;
+        const auto group =
+            expected.subspan(i - in_group, std::min(kv_group_dims, c.head_dim - in_head + in_group));
+        const double furthest = *std::ranges::max_element(group, {}, [](double x) { return std::abs(x); });
+        const double wanted = c.type == q8_0 ? std::abs(furthest) / top : -furthest / bottom;
+        const double step = cache.step(s.table, value, position, column);
+        if (std::abs(std::abs(step) - std::abs(wanted)) > 1.01 * half_unit_roundoff * std::abs(wanted) + 0x1p-25)
+            return cat("position ", position, " column ", column, ": expected a step of ", wanted, ", got ",
+                       step);
+        if (step == 0) continue;
+        const double steps = expected[i] / step, over = std::max(steps - top, -steps - bottom);
+        const double off = std::abs(cache.get(s.table, value, position, column) / step - steps);
+        if (off > std::max(0.5, over) + 0.01)
+            return cat("position ", position, " column ", column, ": expected ", steps, " steps, got one ",
+                       off, " away");
+    }
+    return {};
 }
 
 /// Nothing of q | k | v | extra changes but q.
@@ -122,8 +172,14 @@ void run_case(CheckContext& context, const Case& c) {
 
     // Table and angle addition round 4 times, the norm as norm does; f16 adds half a unit of its own.
     const double units = 6 + (c.norm ? std::sqrt(double(c.head_dim)) : 0);
-    const Bounds bounds = bounds_of(units),
-                 cached = c.type == f16 ? bounds_of(1, half_unit_roundoff) : bounds;
+    const Bounds bounds = bounds_of(units);
+    Bounds cached = c.type == f16    ? bounds_of(1, half_unit_roundoff)
+                    : c.type == bf16 ? bounds_of(1, bfloat_unit_roundoff)
+                                     : bounds;
+    if (kv_quantised(c.type)) {  // off_step() says more: a step, of the largest number there may be
+        const double error = std::sqrt(double(c.head_dim)) / levels(c.type).second;
+        cached = {error * error, error, error};
+    }
     const auto run = [&](const KernelVariant& variant) {
         const vk::Buffer qkv = context.buffer_of<float>(in.qkv);
         const CheckCache cache(context, empty, c.shards);
@@ -168,10 +224,13 @@ void run_case(CheckContext& context, const Case& c) {
             std::vector<float> actual;
             for (uint32_t p = c.first; p < end; ++p)
                 for (uint32_t i = 0; i < kv_cols; ++i)
-                    actual.push_back(after.get(sequence.table, value, p, i));
+                    actual.push_back(float(after.get(sequence.table, value, p, i)));
+            const bool quantised = kv_quantised(c.type);
+            std::string error = differs ? rerun : stray_writes(empty, after);
+            if (quantised && error.empty()) error = off_step(c, after, sequence, value, value ? in.v : in.k);
             context.compare("rope_cache", variant.name, shape_of(c) + (value ? " v" : " k"),
-                            value ? in.v : in.k, actual, c.head_dim, value ? Bounds{0, 0, 0} : cached,
-                            differs ? rerun : stray_writes(empty, after));
+                            value ? in.v : in.k, actual, c.head_dim,
+                            value && !quantised ? Bounds{0, 0, 0} : cached, error);
         }
     }
 }

@@ -27,7 +27,7 @@ __version__: str = _scoria.version()
 
 Ids = Union[Sequence[int], npt.NDArray[Any]]
 _PRECISIONS = ("strict", "balanced", "fast")
-_CACHES = ("by precision", "f32", "f16")
+_CACHES = ("by precision", "f32", "f16", "bf16", "q8_0", "q4_0")
 _POOLINGS = (None, "mean", "first", "last")
 
 
