@@ -1,4 +1,5 @@
 // Models beyond the device's memory: what they answer does not depend on where their weights stand.
+#include "support/compare.h"
 #include "support/device.h"
 #include "support/golden.h"
 
@@ -87,6 +88,38 @@ TEST_CASE("vulkan: every kind of weight may stand on the host" * needs_fixtures_
             CAPTURE(options.memory_budget);
             check_alike(plenty, answer(model, options, ids, 8), options.memory_budget);
         }
+    }
+}
+
+TEST_CASE("vulkan: what a smaller cache costs" * needs_fixtures_and_time()) {
+    const std::string path = real_model_or_message();
+    if (path.empty()) return;
+    const auto model = std::make_shared<const Model>(open_model(path));
+    const Safetensors golden(fixtures() + "/smollm2/golden.safetensors");
+    const RealPrompt& prompt = real_prompts[0];
+    const std::vector<TokenId> ids = read_ids(golden, prompt.name + ".ids");
+    const std::vector<float> expected = golden.read<float>(prompt.name + ".last_logits");
+    struct Row {
+        KvType type;
+        double nmse;  // a number is off by 2^-9, 1 / 254 and 1 / 16 of its scale at most
+    };
+    uint64_t bytes = UINT64_MAX;
+    for (const Row& row : {Row{KvType::bf16, 1e-4}, Row{KvType::q8_0, 1e-3}, Row{KvType::q4_0, 1e-1}}) {
+        const std::string name = kv_type_names[size_t(row.type)];
+        CAPTURE(name);
+        EngineOptions options = engine_options(Precision::balanced);
+        options.kv = row.type;
+        options.context = 128;
+        Engine engine(model, options);
+        Session session(engine);
+        session.append(ids);
+        const double nmse = nmse_mean_removed(expected, session.logits());
+        MESSAGE(name << ": logits NMSE " << nmse);
+        CHECK(nmse < row.nmse);
+        CHECK(nmse > row.nmse / 1000);  // it is this cache that was used
+        CHECK(engine.memory_plan().kv < bytes);
+        bytes = engine.memory_plan().kv;
+        CHECK(engine.device().validation_errors() == 0);
     }
 }
 
