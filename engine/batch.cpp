@@ -20,23 +20,16 @@ namespace {
 /// A byte over the bus (PCIe 4 x16: 25 GB/s) beside one of device memory.
 constexpr double bus_cost = 16;
 
-LinearVariant linear_variant(const vk::Caps& caps, const WeightGroup& weight, uint32_t tokens,
-                             Precision precision, bool pinned) {
-    return linear_variants(caps, {pinned ? 1 : tokens, weight.rows, weight.cols, weight.type, precision})
-        .front();
-}
-
 }  // namespace
 
-uint64_t operand_bytes(const Plan& plan, const vk::Caps& caps, uint32_t tokens, Precision precision,
-                       bool pinned) {
+uint64_t operand_bytes(const Plan& plan, const vk::Caps& caps, uint32_t tokens, const Choices& choices) {
     uint64_t most = 0;
     for (const PlannedKernel& planned : plan.kernels)
         if (const auto* k = std::get_if<kernel::Linear>(&planned.kernel)) {
             const WeightGroup& weight = plan.weight_groups[k->weight];
-            most =
-                std::max(most, linear_operand_bytes(linear_variant(caps, weight, tokens, precision, pinned),
-                                                    tokens, weight.cols));
+            const LinearVariant variant =
+                choices.linear(caps, {tokens, weight.rows, weight.cols, weight.type});
+            most = std::max(most, linear_operand_bytes(variant, tokens, weight.cols));
         }
     return most;
 }
@@ -75,7 +68,7 @@ void Batch::record(vk::Recorder& recorder, size_t index) {
 
 void Batch::record(OpContext& context, const kernel::Embed& k) const {
     record_embed(context, {model_.weight(k.table), workspace_.step.view(), matrix(k.out), k.by, k.scale},
-                 embed_variants(context.caps).front());
+                 choices().simple(context.caps, SimpleOp::embed, linear_of(model_.weight(k.table).type)));
 }
 
 void Batch::record(OpContext& context, const kernel::Norm& k) const {
@@ -83,7 +76,7 @@ void Batch::record(OpContext& context, const kernel::Norm& k) const {
     record_norm(context,
                 {matrix(k.x).columns(0, out.cols), out, k.kind, vector(k.weight), vector(k.bias), k.epsilon,
                  k.group, k.own_weights},
-                norm_variants(context.caps).front());
+                choices().simple(context.caps, SimpleOp::norm));
 }
 
 void Batch::record(OpContext& context, const kernel::Linear& k) {
@@ -103,8 +96,7 @@ void Batch::record(OpContext& context, const kernel::Linear& k) {
     if (workspace_.scratch) args.operands = workspace_.scratch.view();
     if (weight.on_host) args.stream = &stream_, args.after = next_on_host(index_);
     record_linear(context, args,
-                  linear_variant(context.caps, model_.plan().weight_groups[k.weight], out.rows,
-                                 workspace_.precision, workspace_.pinned));
+                  choices().linear(context.caps, {out.rows, weight.rows, weight.cols, weight.type}));
 }
 
 void Batch::record(OpContext& context, const kernel::RopeCache& k) const {
@@ -129,7 +121,7 @@ void Batch::record(OpContext& context, const kernel::RopeCache& k) const {
         args.tables = workspace_.ropes.empty() ? model_.rope_tables(uint32_t(k.shape.rope))
                                                : workspace_.ropes[size_t(k.shape.rope)].view();
     }
-    record_rope_cache(context, args, rope_cache_variants(context.caps).front());
+    record_rope_cache(context, args, choices().simple(context.caps, SimpleOp::rope_cache));
 }
 
 AttentionShape Batch::attention_shape(const kernel::Attention& k) const {
@@ -145,11 +137,7 @@ AttentionShape Batch::attention_shape(const kernel::Attention& k) const {
 }
 
 AttentionVariant Batch::attention_variant(const vk::Caps& caps, const kernel::Attention& k) const {
-    AttentionShape shape = attention_shape(k);
-    if (workspace_.pinned) shape.tokens = 1;
-    AttentionVariant variant = attention_variants(caps, shape).front();
-    if (workspace_.pinned) variant.splits = 1;  // where a split ends depends on the tokens beside it
-    return variant;
+    return choices().attention(caps, attention_shape(k), cache_.layer(k.layer).type);
 }
 
 void Batch::record(OpContext& context, const kernel::Attention& k) const {
@@ -163,28 +151,28 @@ void Batch::record(OpContext& context, const kernel::Attention& k) const {
 
 void Batch::record(OpContext& context, const kernel::Glu& k) const {
     record_glu(context, {matrix(k.gate), matrix(k.up), matrix(k.out), k.activation, k.clamp, k.slope},
-               binary_variants(context.caps).front());
+               choices().simple(context.caps, SimpleOp::glu));
 }
 
 void Batch::record(OpContext& context, const kernel::Add& k) const {
     record_add(context, {matrix(k.a), matrix(k.b), matrix(k.out), k.scale},
-               binary_variants(context.caps).front());
+               choices().simple(context.caps, SimpleOp::add));
 }
 
 void Batch::record(OpContext& context, const kernel::Map& k) const {
     record_map(context, {matrix(k.x), matrix(k.out), k.kind, k.value, k.activation},
-               map_variants(context.caps).front());
+               choices().simple(context.caps, SimpleOp::map));
 }
 
 void Batch::record(OpContext& context, const kernel::Select& k) const {
     record_select(context,
                   {matrix(k.x), matrix(k.out), workspace_.step.view(), workspace_.layout.outputs_word()},
-                  select_variants(context.caps).front());
+                  choices().simple(context.caps, SimpleOp::select));
 }
 
 void Batch::record(OpContext& context, const kernel::Route& k) const {
     record_route(context, {matrix(k.scores), matrix(k.out), k.routing, vector(k.choice_bias)},
-                 route_variants(context.caps).front());
+                 choices().simple(context.caps, SimpleOp::route));
 }
 
 void Batch::record(OpContext& context, const kernel::ExpertLinear& k) const {
@@ -192,30 +180,32 @@ void Batch::record(OpContext& context, const kernel::ExpertLinear& k) const {
     record_expert_linear(context,
                          {matrix(k.x), matrix(k.routes), matrix(k.out), weight, vector(k.bias), k.experts,
                           k.used, k.glu.has_value(), k.glu.value_or(Activation::silu)},
-                         expert_linear_variants(context.caps).front());
+                         choices().simple(context.caps, SimpleOp::expert_linear, linear_of(weight.type)));
 }
 
 void Batch::record(OpContext& context, const kernel::ExpertSum& k) const {
     record_expert_sum(context, {matrix(k.x), matrix(k.routes), matrix(k.out), k.used},
-                      expert_sum_variants(context.caps).front());
+                      choices().simple(context.caps, SimpleOp::expert_sum));
 }
 
 void Batch::record(OpContext& context, const kernel::HeadLinear& k) const {
-    record_head_linear(context, {matrix(k.x), matrix(k.out), model_.weight(k.weight), k.heads, k.first},
-                       expert_linear_variants(context.caps).front());
+    record_head_linear(
+        context, {matrix(k.x), matrix(k.out), model_.weight(k.weight), k.heads, k.first},
+        choices().simple(context.caps, SimpleOp::head_linear, linear_of(model_.weight(k.weight).type)));
 }
 
 void Batch::record(OpContext& context, const kernel::Pack& k) const {
     record_pack(context, {matrix(k.a), matrix(k.b), matrix(k.out), k.heads, k.from_a, k.from_b},
-                pack_variants(context.caps).front());
+                choices().simple(context.caps, SimpleOp::pack));
 }
 
 void Batch::record(OpContext& context, const kernel::Gate& k) const {
-    record_gate(context, {matrix(k.x), matrix(k.gate), matrix(k.out)}, binary_variants(context.caps).front());
+    record_gate(context, {matrix(k.x), matrix(k.gate), matrix(k.out)},
+                choices().simple(context.caps, SimpleOp::gate));
 }
 
 uint64_t Batch::scratch_bytes(const vk::Caps& caps) const {
-    uint64_t most = operand_bytes(model_.plan(), caps, tokens_, workspace_.precision, workspace_.pinned);
+    uint64_t most = operand_bytes(model_.plan(), caps, tokens_, choices());
     for (const PlannedKernel& planned : model_.plan().kernels)
         if (const auto* k = std::get_if<kernel::Attention>(&planned.kernel)) {
             const AttentionVariant variant = attention_variant(caps, *k);

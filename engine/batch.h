@@ -4,8 +4,7 @@
 
 #include "device_model.h"
 #include "kv_cache.h"
-#include "ops/attention.h"
-#include "ops/op.h"
+#include "ops/choices.h"
 #include "ops/weight_stream.h"
 #include "plan.h"
 
@@ -32,14 +31,11 @@ struct Workspace {
     vk::Buffer slots;  // of weights that stand in host memory (weight_stream.h); empty if none does
     vk::Buffer
         scratch;  // of one op: split attention's partial results, packed operands; empty if none needs it
-    Precision precision = Precision::strict;
-    bool pinned =
-        false;  // every batch size runs the variants of one token: equal bits however tokens are batched
+    const Choices* choices = nullptr;  // the engine's
 };
 
-/// What the linears of a plan need as LinearArgs::operands in a batch of `tokens`; `pinned` as in Workspace.
-uint64_t operand_bytes(const Plan& plan, const vk::Caps& caps, uint32_t tokens, Precision precision,
-                       bool pinned);
+/// What the linears of a plan need as LinearArgs::operands in a batch of `tokens`.
+uint64_t operand_bytes(const Plan& plan, const vk::Caps& caps, uint32_t tokens, const Choices& choices);
 
 /// A batch: `tokens` rows of the workspace, of which `outputs` get logits.
 class Batch {
@@ -75,6 +71,7 @@ class Batch {
     void record(OpContext& context, const kernel::HeadLinear& k) const;
     void record(OpContext& context, const kernel::Pack& k) const;
     void record(OpContext& context, const kernel::Gate& k) const;
+    const Choices& choices() const { return *workspace_.choices; }
     std::optional<vk::View> vector(std::optional<VectorId> id) const {
         return id ? std::optional(model_.vector(*id)) : std::nullopt;
     }

@@ -4,6 +4,7 @@
 #include "fail.h"
 #include "log.h"
 #include "session_impl.h"
+#include "verdicts.h"
 
 #include <algorithm>
 
@@ -30,7 +31,19 @@ Engine::Impl::Impl(std::shared_ptr<const Model> model_, const EngineOptions& opt
       graph(build_graph(model->architecture)),
       plan(make_plan(graph, model->architecture, model->weights, options.fusion)),
       pacer(pacer_for(options, device.caps())) {
+    choices.precision = options.precision;
+    choices.pinned = options.deterministic;
+    choices.quarantined = VerdictBook(options.device.cache_folder, device.caps()).verdicts().failed;
     plan_memory();
+    if (!choices.quarantined.empty()) uses();  // its error names the op that has no variant left
+    if (options.variants.empty()) return;
+    choices.forced = forced_variants(options.variants, uses(), device.caps().name);
+    plan_memory();  // which holds what linears keep for themselves
+}
+
+std::vector<VariantUse> Engine::Impl::uses() const {
+    return variant_uses(plan, graph, model->architecture, device.caps(), choices,
+                        {layout, std::max(memory.context, memory.source), kv_type()});
 }
 
 vk::RecorderOptions Engine::Impl::recorder_options(bool simultaneous_use) const {
@@ -51,6 +64,7 @@ bool Engine::Impl::knows_global_tokens() const {
 
 Engine::Engine(std::shared_ptr<const Model> model, const EngineOptions& options)
     : impl_(std::make_unique<Impl>(std::move(model), options)) {
+    impl_->self_test();
     const MemoryPlan& memory = impl_->memory;
     if (!memory.fits())
         fail(Status::out_of_device_memory, "memory", "expected at most ", size_text(memory.heap_budget),

@@ -10,6 +10,7 @@
 #include "plan.h"
 #include "scheduler.h"
 #include "session.h"
+#include "variant_uses.h"
 
 #include <mutex>
 #include <optional>
@@ -28,6 +29,8 @@ struct Engine::Impl {
     /// Makes `layout`, `placement`, `places` and `memory`, whether they fit or not. Errors: bad_argument.
     void plan_memory();
     bool knows_global_tokens() const;
+    /// The variants that this plan runs on this device.
+    std::vector<VariantUse> uses() const;
 
     std::shared_ptr<const Model> model;
     EngineOptions options;
@@ -35,6 +38,7 @@ struct Engine::Impl {
     vk::Pipelines pipelines;
     Graph graph;
     Plan plan;
+    Choices choices;
     StepLayout layout;  // of every session's workspace
     Arena placement;
     MemoryPlan memory;
@@ -44,6 +48,9 @@ struct Engine::Impl {
 
     /// The vocabulary as grammars want it, made when first asked for. Thread-safe.
     std::shared_ptr<const grammar::TokenTrie> token_trie();
+    /// Proves the variants in use, as the options say, and leaves out those that fail. Errors: unsupported,
+    /// when an op has no variant left; timeout, when the device hangs: the next start knows.
+    void self_test();
     void upload(const std::function<void(uint64_t done, uint64_t total)>& progress);
 
     /// Runs `work`, which computes on the device for a session. When the device is lost, all that stood on it

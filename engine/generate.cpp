@@ -236,7 +236,7 @@ void Session::Impl::sample(vk::Recorder& recorder, const SampleKind& kind) const
                           .from_slot = 0,
                           .to_slot = 0,
                           .greedy = kind.greedy};
-    const KernelVariant variant = sample_variants(context.caps).front();
+    const KernelVariant variant = engine.choices.simple(context.caps, SimpleOp::sample);
     record_sample(context, args, variant);
     if (kind.logprobs)
         record_sample_top(context,

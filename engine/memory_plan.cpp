@@ -107,9 +107,9 @@ class Planning {
         memory_.chunk = layout.tokens;
         memory_.staging = DeviceModel::staging_bytes(caps_);
         memory_.kv = KvCache::bytes(architecture_, engine_.kv_type(), cached());
-        memory_.scratch =
-            engine_.placement.bytes + 4ull * vocab + 4ull * layout.words() + sampler_bytes(vocab) +
-            operand_bytes(engine_.plan, caps_, layout.tokens, options.precision, options.deterministic);
+        memory_.scratch = engine_.placement.bytes + 4ull * vocab + 4ull * layout.words() +
+                          sampler_bytes(vocab) +
+                          operand_bytes(engine_.plan, caps_, layout.tokens, engine_.choices);
         const uint64_t vectors =
             DeviceModel::vector_bytes(engine_.plan, architecture_, caps_, memory_.context);
         const uint64_t taken = vectors + memory_.kv + memory_.scratch;

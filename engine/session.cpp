@@ -36,8 +36,7 @@ void Session::Impl::ready() {
     };
     workspace.layout = engine.layout;
     workspace.placement = engine.placement;
-    workspace.pinned = engine.options.deterministic;
-    workspace.precision = engine.options.precision;
+    workspace.choices = &engine.choices;
     workspace.step = device_buffer(4ull * workspace.layout.words());
     workspace.arena = device_buffer(workspace.placement.bytes);
     workspace.logits = device_buffer(4ull * engine.model->architecture.logits());
@@ -135,7 +134,7 @@ void Session::Impl::enter_segment(uint32_t position) {
         record_compress(context,
                         {workspace.step.view(), workspace.layout.table_word(), &cache.layer(layer),
                          compressed_window(memory, segment), compressed_window(memory, next), memory.rate},
-                        compress_variants(context.caps).front());
+                        engine.choices.simple(context.caps, SimpleOp::compress));
     const vk::Commands commands = recorder.finish();
     run(commands);
     segment = next;

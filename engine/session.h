@@ -18,6 +18,14 @@
 
 namespace scoria {
 
+/// When the variants that a model uses are proven on its device (self_test.cpp). Verdicts stored before count
+/// in any case, on a host's device too, where nothing is ever tested.
+enum class SelfTest : uint8_t {
+    automatic,  // at their first use on hardware, where there is a cache folder to remember it in
+    always,     // anew at this start, on CPU drivers too
+    never,
+};
+
 struct EngineOptions {
     vk::DeviceOptions device;
     Precision precision = Precision::balanced;
@@ -26,7 +34,9 @@ struct EngineOptions {
                            // 2048)
     uint32_t prompt_chunk = 0;  // tokens per prompt submission; 0: 512
     bool fusion = true;
-    bool deterministic = false;       // one variant per op for all batch sizes: equal bits, slower prompts
+    bool deterministic = false;         // one variant per op for all batch sizes: equal bits, slower prompts
+    std::vector<std::string> variants;  // "OP=NAME": forces that variant wherever it is valid (ops/choices.h)
+    SelfTest self_test = SelfTest::automatic;
     bool replay = true;               // record decode once and replay it; false records every step
     double submission_budget_ms = 0;  // 0: 50 on hardware, 1000 on CPU drivers
     uint64_t memory_budget = 0;       // device bytes that the plan may take; 0: what the driver offers; what

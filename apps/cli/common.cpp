@@ -5,6 +5,7 @@
 #include "io.h"
 #include "lora.h"
 #include "models.h"
+#include "paths.h"
 
 #include <CLI/CLI.hpp>
 
@@ -13,6 +14,9 @@ namespace {
 
 constexpr std::pair<const char*, Precision> precisions[] = {
     {"strict", Precision::strict}, {"balanced", Precision::balanced}, {"fast", Precision::fast}};
+
+constexpr std::pair<const char*, SelfTest> self_tests[] = {
+    {"auto", SelfTest::automatic}, {"always", SelfTest::always}, {"never", SelfTest::never}};
 
 /// A path may hold colons: the last one counts if a number follows it and no such file exists.
 AdapterChoice parse_adapter(const std::string& text) {
@@ -38,6 +42,15 @@ void add_common_flags(CLI::App& app, Common& common) {
         ->take_all();
     add("--device", common.device, "index from `scoria devices`, or part of a name (default: the best)");
     add("--caps", common.caps, "JSON profile that narrows what the device can do")->check(CLI::ExistingFile);
+    add("--variant", common.variants,
+        "OP=NAME: runs this variant of an op wherever it is valid (a wrong name lists all); may be repeated")
+        ->expected(1)
+        ->take_all();
+    add("--self-test", common.self_test,
+        "when kernels are proven on this device: auto (at first use on a GPU), always (anew, on CPU drivers "
+        "too) "
+        "or never; default: auto")
+        ->check(CLI::IsMember({"auto", "always", "never"}));
     add("--precision", common.precision,
         "the least exact arithmetic allowed: strict (f32), balanced (f16) or fast (8-bit activations, of "
         "which there are none yet); default: balanced")
@@ -75,12 +88,16 @@ vk::DeviceOptions device_options(const Common& common) {
 EngineOptions engine_options(const Common& common) {
     EngineOptions options;
     options.device = device_options(common);
+    options.device.cache_folder = cache_folder();
+    for (const auto& [name, self_test] : self_tests)
+        if (common.self_test == name) options.self_test = self_test;
     for (const auto& [name, precision] : precisions)
         if (common.precision == name) options.precision = precision;
     for (size_t i = 0; i < std::size(kv_type_names); ++i)
         if (common.kv == kv_type_names[i]) options.kv = KvType(i);
     options.context = common.context;
     options.memory_budget = common.gpu_memory;
+    options.variants = common.variants;
     options.fusion = !common.no_fusion;
     options.deterministic = common.deterministic;
     return options;

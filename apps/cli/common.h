@@ -17,9 +17,10 @@ namespace scoria::cli {
 struct Common {
     std::string model;                  // path of a GGUF or a pulled name; empty: smollm2
     std::vector<std::string> adapters;  // PATH or PATH:SCALE
+    std::vector<std::string> variants;  // OP=NAME
     std::string device;                 // index or part of a name
     std::string caps;                   // path of a profile
-    std::string precision = "balanced";
+    std::string precision = "balanced", self_test = "auto";
     std::string kv;  // of kv_type_names; empty: by precision
     uint32_t context = 0;
     uint64_t gpu_memory = 0;  // bytes; 0: what the driver offers

@@ -4,7 +4,11 @@
 #include "verbs.h"
 
 #include "console.h"
+#include "paths.h"
 #include "text_table.h"
+#include "verdicts.h"
+
+#include <CLI/CLI.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -81,12 +85,33 @@ std::string devices_table(const std::vector<vk::ListedDevice>& devices) {
     return (table.empty() ? "" : table.text()) + notes + "* is used unless --device says otherwise\n";
 }
 
+/// One line per device with verdicts, and one per quarantined variant.
+std::string verdicts_text() {
+    std::string text;
+    for (const StoredVerdicts& stored : stored_verdicts(cache_folder())) {
+        if (!stored.current) continue;
+        const auto& [passed, failed] = stored.verdicts;
+        text += cat("self-tests on ", stored.device, " (", stored.driver, "): ", passed.size(), " passed, ",
+                    failed.size(), " variants left out\n");
+        for (const auto& [variant, why] : failed) text += cat("  ", variant, ": ", why, '\n');
+    }
+    return text;
+}
+
+nlohmann::json verdicts_json(const vk::Caps& caps) {
+    for (const StoredVerdicts& stored : stored_verdicts(cache_folder()))
+        if (stored.current && stored.device == caps.name && stored.driver == caps.driver_info)
+            return {{"passed", stored.verdicts.passed}, {"quarantined", stored.verdicts.failed}};
+    return nullptr;
+}
+
 std::string devices_json(const std::vector<vk::ListedDevice>& devices) {
     nlohmann::json rows = nlohmann::json::array();
     for (size_t i = 0; i < devices.size(); ++i)
         rows.push_back({{"index", i},
                         {"chosen", devices[i].chosen},
                         {"unusable", devices[i].unusable},
+                        {"self_tests", verdicts_json(devices[i].caps)},
                         {"caps", nlohmann::json::parse(vk::to_json(devices[i].caps))}});
     return rows.dump(1) + "\n";
 }
@@ -109,10 +134,17 @@ nlohmann::json plan_json(const MemoryPlan& plan) {
 
 }  // namespace
 
-Action define_devices(CLI::App&, const Common& common) {
-    return [&common] {
+Action define_devices(CLI::App& app, const Common& common) {
+    auto forget = std::make_shared<bool>(false);
+    app.add_flag("--forget", *forget,
+                 "forget what self-tests found: quarantined variants get another chance");
+    return [forget, &common] {
+        if (*forget) {
+            note("forgot ", forget_verdicts(cache_folder()), " files of verdicts");
+            return 0;
+        }
         const std::vector<vk::ListedDevice> devices = vk::list_devices();
-        print(common.json ? devices_json(devices) : devices_table(devices));
+        print(common.json ? devices_json(devices) : devices_table(devices) + verdicts_text());
         return 0;
     };
 }

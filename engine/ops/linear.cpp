@@ -34,7 +34,8 @@ LinearVariant vec(const vk::Caps& caps, Shader shader, uint32_t lane_tokens, uin
             .lane_tokens = lane_tokens,
             .lane_pairs = lane_pairs,
             .parts = parts,
-            .name = cat(name, subgroup, " tokens ", lane_tokens, " pairs ", lane_pairs, " parts ", parts)};
+            .name =
+                cat(name, " ", subgroup, " tokens ", lane_tokens, " pairs ", lane_pairs, " parts ", parts)};
 }
 
 /// Tiles of linear_coop, large first: of a workgroup, and of a subgroup.

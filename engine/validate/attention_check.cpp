@@ -129,7 +129,8 @@ Bounds bounds_for(const Case& c) {
     return bounds_of(4 * (4 + std::sqrt(double(c.head_dim)) + std::sqrt(double(c.keys()))) * score);
 }
 
-void run_case(CheckContext& context, const Case& c) {
+/// Of `only`, if given, and of some of the tokens; else of all variants and tokens.
+void run_case(CheckContext& context, const Case& c, const AttentionVariant* only = nullptr) {
     const Attention shape{.heads = c.heads,
                           .kv_heads = c.kv_heads,
                           .head_dim = c.head_dim,
@@ -162,6 +163,7 @@ void run_case(CheckContext& context, const Case& c) {
                      sinks_buffer = context.buffer_of<float>(sinks);
     const uint32_t longest = std::max(c.first + c.tokens, c.keys()) + 7 * (c.sequences - 1),
                    cols = c.heads * c.head_dim;
+    const RowSample sample = only ? RowSample{c.tokens, sampled(c.tokens, 6)} : RowSample{};
     HostCache host(c.type, c.kv_heads, c.head_dim, longest, c.sequences, context.seed);
     std::vector<CheckSequence> sequences;
     std::vector<double> expected;
@@ -181,18 +183,30 @@ void run_case(CheckContext& context, const Case& c) {
             c.bias == PositionBias::by_query ? doubles(std::span(distances).subspan(
                                                    i * c.tokens * distance_cols, c.tokens * distance_cols))
                                              : std::vector<double>{};
-        reference::attention(shape,
-                             {.q = std::span(q_values).subspan(i * out.size(), out.size()),
-                              .keys = keys,
-                              .values = values,
-                              .first = sequences.back().first,
-                              .low = c.low,
-                              .global = marks,
-                              .bias = bias_values,
-                              .sinks = sink_values,
-                              .distances = distance_rows,
-                              .distance_values = distance_values},
-                             out);
+        const auto run = [&](uint32_t from, uint32_t count) {
+            const auto of = [&](std::span<const double> rows, size_t row_cols) {
+                return rows.empty() ? rows : rows.subspan(from * row_cols, count * row_cols);
+            };
+            reference::attention(shape,
+                                 {.q = of(std::span(q_values).subspan(i * out.size(), out.size()), cols),
+                                  .keys = keys,
+                                  .values = values,
+                                  .first = sequences.back().first + from,
+                                  .low = c.low,
+                                  .global = marks,
+                                  .bias = bias_values,
+                                  .sinks = sink_values,
+                                  .distances = of(distance_rows, distance_cols),
+                                  .distance_values = distance_values},
+                                 std::span(out).subspan(size_t(from) * cols, size_t(count) * cols));
+        };
+        if (!only) run(0, c.tokens);
+        for (const uint32_t token : sample.compared) {
+            run(token, 1);
+            const auto row = out.begin() + std::ptrdiff_t(token) * cols;
+            expected.insert(expected.end(), row, row + cols);
+        }
+        if (only) continue;
         expected.insert(expected.end(), out.begin(), out.end());
     }
     const CheckCache cache(context, host, c.shards);
@@ -212,31 +226,36 @@ void run_case(CheckContext& context, const Case& c) {
     // What is special is common code: quickly, each on the default variant, and sinks with biases on all.
     const bool special = c.mask != Mask::causal || c.bias >= PositionBias::table;
     if (special && context.tier == Tier::quick) variants.resize(1);
+    if (only) variants = {*only};
     for (AttentionVariant variant : variants) {
+        if (context.leaves_out("attention", variant.name)) continue;
         for (const uint32_t splits : {variant.splits, 3u}) {
+            if (only && splits != only->splits) continue;
             variant.splits = splits;
             const vk::Buffer partials(context.device,
                                       std::max<uint64_t>(4, attention_partial_bytes(variant, sizes)),
                                       vk::MemoryUse::device);
-            run_variants(context, "attention", shape_of(c, splits), std::vector{variant}, expected, cols,
-                         bounds_for(c), [&](OpContext& ops, const Matrix& out, const AttentionVariant& v) {
-                             record_attention(
-                                 ops,
-                                 {{q_buffer.view(), tokens, cols, cols, 0},
-                                  out,
-                                  step.view(),
-                                  &cache.device,
-                                  partials.view(),
-                                  shape,
-                                  c.bias == no_bias ? std::nullopt : std::optional(bias_buffer.view()),
-                                  c.sinks ? std::optional(sinks_buffer.view()) : std::nullopt,
-                                  c.bias == PositionBias::by_query
-                                      ? std::optional(Matrix{distances_buffer.view(), tokens, distance_cols,
-                                                             distance_cols, 0})
-                                      : std::nullopt,
-                                  c.values ? std::optional(distance_table_buffer.view()) : std::nullopt},
-                                 v);
-                         });
+            run_variants(
+                context, "attention", shape_of(c, splits), std::vector{variant}, expected, cols,
+                bounds_for(c),
+                [&](OpContext& ops, const Matrix& out, const AttentionVariant& v) {
+                    record_attention(ops,
+                                     {{q_buffer.view(), tokens, cols, cols, 0},
+                                      out,
+                                      step.view(),
+                                      &cache.device,
+                                      partials.view(),
+                                      shape,
+                                      c.bias == no_bias ? std::nullopt : std::optional(bias_buffer.view()),
+                                      c.sinks ? std::optional(sinks_buffer.view()) : std::nullopt,
+                                      c.bias == PositionBias::by_query
+                                          ? std::optional(Matrix{distances_buffer.view(), tokens,
+                                                                 distance_cols, distance_cols, 0})
+                                          : std::nullopt,
+                                      c.values ? std::optional(distance_table_buffer.view()) : std::nullopt},
+                                     v);
+                },
+                sample);
         }
     }
 }
@@ -246,6 +265,26 @@ void run_case(CheckContext& context, const Case& c) {
 void check_attention(CheckContext& context) {
     for (const Case& c : cases)
         if (!c.deep || context.tier == Tier::full) run_case(context, c);
+}
+
+void check_attention(CheckContext& context, const scoria::Attention& shape, KvType type, uint32_t tokens,
+                     uint32_t first, const AttentionVariant& variant) {
+    Case c{.tokens = tokens,
+           .first = first,
+           .heads = shape.heads,
+           .kv_heads = shape.kv_heads,
+           .head_dim = shape.head_dim,
+           .type = type};
+    c.window = shape.window;
+    c.mask = shape.mask;
+    c.stride = shape.stride;
+    c.summary = shape.summary;
+    c.bias = shape.bias;
+    c.soft_cap = shape.soft_cap;
+    c.sinks = shape.sinks;
+    c.values = shape.distance_values;
+    if (c.mask == Mask::source) c.source = std::max(tokens, 61u);
+    run_case(context, c, &variant);
 }
 
 }  // namespace scoria::validate

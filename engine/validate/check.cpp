@@ -14,9 +14,8 @@
 namespace scoria::validate {
 namespace {
 
-constexpr uint32_t sentinel = 0x7FA5A5A5;            // a NaN that no kernel makes
-constexpr uint32_t fence = 64;                       // sentinels before and after an output, words
-constexpr auto patience = std::chrono::minutes(10);  // CPU drivers compile at the first dispatch
+constexpr uint32_t sentinel = 0x7FA5A5A5;  // a NaN that no kernel makes
+constexpr uint32_t fence = 64;             // sentinels before and after an output, words
 
 /// splitmix64 (Steele et al. 2014): the standard library's distributions differ between platforms.
 uint64_t next(uint64_t& state) {

@@ -7,6 +7,7 @@
 #include "ops/op.h"
 
 #include <array>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -68,10 +69,16 @@ class CheckContext {
     vk::Pipelines& pipelines;
     const Tier tier;
     const uint64_t seed;
+    std::string only_op, only_variant;  // what alone runs, in self-tests; empty: all
+    std::chrono::nanoseconds patience =
+        std::chrono::minutes(10);                       // CPU drivers compile at the first dispatch
     bool keep_maps = false;                             // of errors, for reports with pictures
     std::function<void(const CheckResult&)> on_result;  // called after each, if set; may throw to stop
 
     const vk::Caps& caps() const { return device.caps(); }
+    bool leaves_out(std::string_view op, std::string_view variant) const {
+        return !only_op.empty() && (op != only_op || variant != only_variant);
+    }
     vk::Buffer buffer(std::span<const std::byte> contents);  // device memory with these bytes
     template <class T> vk::Buffer buffer_of(std::span<const T> values) {
         return buffer(std::as_bytes(values));

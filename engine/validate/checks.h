@@ -2,6 +2,9 @@
 #pragma once
 
 #include "check.h"
+#include "graph.h"
+#include "ops/attention.h"
+#include "ops/linear.h"
 
 namespace scoria::validate {
 
@@ -19,5 +22,35 @@ void check_map(CheckContext& context);
 void check_experts(CheckContext& context);
 void check_select(CheckContext& context);
 void check_sample(CheckContext& context);
+
+// One case each, of a model's shape: for self-tests (self_test.h). Of large outputs some are compared, and
+// every one must have been written.
+
+struct ModelLinear {
+    uint32_t tokens, rows, cols;
+    TensorType type;
+    bool bias, residual, glu, activate;
+    Activation activation;
+};
+void check_linear(CheckContext& context, const ModelLinear& shape, const LinearVariant& variant);
+/// `first`: the position of the first token.
+void check_attention(CheckContext& context, const scoria::Attention& shape, KvType type, uint32_t tokens,
+                     uint32_t first, const AttentionVariant& variant);
+void check_embed(CheckContext& context, TensorType type, uint32_t vocab, uint32_t cols);
+struct ModelNorm {
+    NormKind kind;
+    uint32_t rows, cols, group;
+    bool own_weights, weight, bias;
+};
+void check_norm(CheckContext& context, const ModelNorm& shape);
+struct ModelRope {
+    uint32_t tokens, heads, kv_heads, head_dim, width;  // width 0: no rotation
+    RopePairs pairs;
+    KvType type;
+    bool normed, norm_after;
+};
+void check_rope_cache(CheckContext& context, const ModelRope& shape);
+void check_glu(CheckContext& context, uint32_t rows, uint32_t cols, Activation activation);
+void check_add(CheckContext& context, uint32_t rows, uint32_t cols, float scale);
 
 }  // namespace scoria::validate

@@ -94,6 +94,26 @@ constexpr double exp_units = 16;
 
 }  // namespace
 
+namespace {
+
+void run_glu(CheckContext& context, const Case& c, Activation activation, const char* name) {
+    const Pair in(context, c);
+    std::vector<double> expected(in.a_values.size());
+    reference::glu(in.a_values, in.b_values, activation, 0, 1, expected);
+    run_variants(context, "glu", cat(name, " ", shape_of(c)), binary_variants(context.caps()), expected,
+                 c.cols, elementwise_bounds(exp_units),
+                 [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
+                     record_glu(ops, {in.a, in.b, out, activation}, variant);
+                 });
+}
+
+}  // namespace
+
+void check_glu(CheckContext& context, uint32_t rows, uint32_t cols, Activation activation) {
+    for (const auto& each : activations)
+        if (each.activation == activation) run_glu(context, {rows, cols, 1}, activation, each.name);
+}
+
 void check_glu(CheckContext& context) {
     for (const auto& [activation, name] : activations)
         for (const Case& c : cases) {
@@ -101,15 +121,7 @@ void check_glu(CheckContext& context) {
             const bool telling =
                 activation == Activation::silu || (activation == Activation::gelu && &c == &cases[0]);
             if (!telling && context.tier == Tier::quick) continue;
-            const Pair in(context, c);
-            std::vector<double> expected(in.a_values.size());
-            reference::glu(in.a_values, in.b_values, activation, 0, 1, expected);
-            run_variants(
-                context, "glu", cat(name, " ", shape_of(c)), binary_variants(context.caps()), expected,
-                c.cols, elementwise_bounds(exp_units),
-                [&, chosen = activation](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
-                    record_glu(ops, {in.a, in.b, out, chosen}, variant);
-                });
+            run_glu(context, c, activation, name);
         }
     for (const Case& c : cases) {
         constexpr float clamp = 2, slope = 1.702f;
@@ -124,20 +136,30 @@ void check_glu(CheckContext& context) {
     }
 }
 
+namespace {
+
+void run_add(CheckContext& context, const Case& c, float scale) {
+    const Pair in(context, c);
+    std::vector<double> expected(in.a_values.size());
+    reference::add(in.a_values, in.b_values, double(scale), expected);
+    run_variants(context, "add", cat(shape_of(c), " scale ", scale), binary_variants(context.caps()),
+                 expected, c.cols, elementwise_bounds(2),
+                 [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
+                     record_add(ops, {in.a, in.b, out, scale}, variant);
+                 });
+}
+
+}  // namespace
+
+void check_add(CheckContext& context, uint32_t rows, uint32_t cols, float scale) {
+    run_add(context, {rows, cols, 1}, scale);
+}
+
 void check_add(CheckContext& context) {
     std::vector<Case> all(std::begin(cases), std::end(cases));
     if (context.tier == Tier::full) all.push_back(large);
     for (const float scale : {1.0f, 0.22f})
-        for (const Case& c : all) {
-            const Pair in(context, c);
-            std::vector<double> expected(in.a_values.size());
-            reference::add(in.a_values, in.b_values, double(scale), expected);
-            run_variants(context, "add", cat(shape_of(c), " scale ", scale), binary_variants(context.caps()),
-                         expected, c.cols, elementwise_bounds(2),
-                         [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
-                             record_add(ops, {in.a, in.b, out, scale}, variant);
-                         });
-        }
+        for (const Case& c : all) run_add(context, c, scale);
 }
 
 void check_pack(CheckContext& context) {

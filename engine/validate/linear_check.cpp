@@ -1,5 +1,7 @@
 // Checks of linear: every weight type and variant against the double-precision product.
-#include "ops/linear.h"
+#include "check_tools.h"
+#include "checks.h"
+#include "reference/elementwise.h"
 #include "weight_check.h"
 
 #include <algorithm>
@@ -136,6 +138,7 @@ void run_case(CheckContext& context, Case c, TensorType type, size_t most_varian
         linear_variants(context.caps(), {c.tokens, c.rows, c.cols, type, Precision::balanced});
     for (size_t i = 0; i < std::min(most_variants, variants.size()); ++i) {
         const LinearVariant& variant = variants[i];
+        if (context.leaves_out("linear", variant.name)) continue;
         // A CPU driver compiles the large matrix tiles for minutes: the full tier proves them.
         if (context.tier == Tier::quick && context.caps().is_cpu() && variant.half_operands() &&
             variant.rows > 32)
@@ -195,6 +198,78 @@ void check_linear(CheckContext& context) {
         if (info.block == 1)
             for (const Case& c : float_cases) run_case(context, c, type, variants);
     }
+}
+
+void check_linear(CheckContext& context, const ModelLinear& m, const LinearVariant& variant) {
+    const uint64_t seed = context.seed + m.rows + m.cols;
+    const uint32_t out_cols = m.glu ? m.rows / 2 : m.rows, parts = m.glu ? 2 : 1;
+    const CheckWeight weight =
+        check_weight(context, m.type, m.rows, m.cols,
+                     random_blocks(m.type, std::min(m.rows, weight_period), m.cols, seed), 0);
+    const std::vector<float> x = repeated_floats(size_t(m.tokens) * m.cols, seed + 1),
+                             bias = random_floats(m.rows, seed + 2),
+                             residual = repeated_floats(size_t(m.tokens) * out_cols, seed + 3);
+    const vk::Buffer x_buffer = context.buffer_of<float>(x), bias_buffer = context.buffer_of<float>(bias),
+                     residual_buffer = context.buffer_of<float>(residual),
+                     operands(context.device,
+                              std::max<uint64_t>(4, linear_operand_bytes(variant, m.tokens, m.cols)),
+                              vk::MemoryUse::device);
+    const vk::View bias_view = bias_buffer.view();
+    const Matrix residual_matrix{residual_buffer.view(), m.tokens, out_cols, out_cols, 0};
+    std::string error;
+    const std::vector<float> words = context.run_twice(
+        m.tokens * out_cols,
+        [&](OpContext& op, const CheckContext::Output& output) {
+            record_linear(op,
+                          {.x = {x_buffer.view(), m.tokens, m.cols, m.cols, 0},
+                           .out = output.matrix(m.tokens, out_cols),
+                           .weight = weight.device,
+                           .bias = m.bias ? &bias_view : nullptr,
+                           .residual = m.residual ? &residual_matrix : nullptr,
+                           .glu = m.glu,
+                           .activate = m.activate,
+                           .activation = m.activation,
+                           .operands = operands.view()},
+                          variant);
+        },
+        error);
+    for (size_t i = 0; i < words.size() && error.empty(); ++i)
+        if (std::bit_cast<uint32_t>(words[i]) == unwritten_word)
+            error = cat("row ", i / out_cols, " column ", i % out_cols, " was not written");
+
+    // The sampled rows of x against the sampled rows of W alone.
+    const std::vector<uint32_t> at_tokens = sampled(m.tokens, 8),
+                                at_cols = sampled(out_cols, 64 / uint32_t(at_tokens.size()));
+    std::vector<double> few_x, few_bias, product(at_tokens.size() * at_cols.size() * parts), expected;
+    for (const uint32_t t : at_tokens)
+        few_x.insert(few_x.end(), x.begin() + std::ptrdiff_t(t) * m.cols,
+                     x.begin() + std::ptrdiff_t(t + 1) * m.cols);
+    const auto weight_row = [&](uint32_t i) { return at_cols[i / parts] * parts + i % parts; };
+    const reference::Rows all = weight.reference();
+    const reference::Rows few{uint32_t(at_cols.size()) * parts, m.cols,
+                              [&](uint32_t row, std::span<double> out) { all.row(weight_row(row), out); }};
+    for (uint32_t i = 0; m.bias && i < few.rows; ++i) few_bias.push_back(double(bias[weight_row(i)]));
+    reference::linear(few_x, few, few_bias, product);
+    std::vector<float> actual;
+    for (size_t t = 0; t < at_tokens.size(); ++t)
+        for (size_t c = 0; c < at_cols.size(); ++c) {
+            const double* sums = &product[t * few.rows + c * parts];
+            double value = sums[0];
+            if (m.glu || m.activate) value = reference::activate(value, m.activation);
+            if (m.glu) value *= sums[1];
+            const size_t at = size_t(at_tokens[t]) * out_cols + at_cols[c];
+            expected.push_back(value + (m.residual ? double(residual[at]) : 0));
+            actual.push_back(words[at]);
+        }
+    const Case c{.tokens = m.tokens,
+                 .rows = m.rows,
+                 .cols = m.cols,
+                 .bias = m.bias,
+                 .residual = m.residual,
+                 .glu = m.glu,
+                 .activate = m.activate};
+    context.compare("linear", variant.name, shape_of(c, m.type), expected, actual, uint32_t(actual.size()),
+                    bounds_for(c, m.type, variant.half_operands()), error);
 }
 
 }  // namespace scoria::validate

@@ -47,56 +47,64 @@ constexpr Case cases[] = {
     {3, 100, 100, 1, layer, weight_only, false, 0, Pattern::normal, true},
 };
 
+void run_case(CheckContext& context, const Case& c) {
+    constexpr float epsilon = 1e-5f;
+    const uint32_t stride = c.cols + c.extra, weights = c.own_weights ? c.cols : c.group;
+    std::vector<float> x = pattern_floats(c.pattern, size_t(c.rows) * stride + c.extra, context.seed);
+    for (float& value : x) value *= c.sigma;
+    if (c.nan) x[c.extra + stride + c.cols / 2] = NAN;
+    const std::vector<float> weight = random_floats(weights, context.seed + 1),
+                             bias = random_floats(weights, context.seed + 2);
+    std::vector<double> used, expected(size_t(c.rows) * c.cols);
+    for (uint32_t r = 0; r < c.rows; ++r)
+        for (uint32_t i = 0; i < c.cols; ++i) used.push_back(double(x[c.extra + r * stride + i]));
+    const std::vector<double> no_values;
+    reference::norm(used, c.kind, c.group, c.parameters == none ? no_values : doubles(weight),
+                    c.parameters == weight_and_bias ? doubles(bias) : no_values, double(epsilon), expected);
+
+    const vk::Buffer x_buffer = context.buffer_of<float>(x), weight_buffer = context.buffer_of<float>(weight),
+                     bias_buffer = context.buffer_of<float>(bias);
+    const Matrix x_matrix{x_buffer.view(), c.rows, c.cols, stride, c.extra};
+    NormArgs args{.x = x_matrix,
+                  .out = {},
+                  .kind = c.kind,
+                  .weight = {},
+                  .bias = {},
+                  .epsilon = epsilon,
+                  .group = c.group,
+                  .own_weights = c.own_weights};
+    if (c.parameters != none) args.weight = weight_buffer.view();
+    if (c.parameters == weight_and_bias) args.bias = bias_buffer.view();
+    // The sum of squares, and of values: sqrt(group) roundings of random sign; then root, division and
+    // two products. An offset of 1000 beside a deviation of 1 makes the mean's error 1000 times as large.
+    Bounds bounds =
+        bounds_of((4 + 2 * std::sqrt(double(c.group))) * (c.pattern == Pattern::offset ? 1000 : 1));
+    bounds.floor = 1e-35;  // what is smaller may be flushed to zero
+    run_variants(context, "norm",
+                 cat(c.kind == rms ? "rms" : "layer", " rows ", c.rows, " cols ", c.cols, " group ", c.group,
+                     " sigma ", c.sigma, c.parameters == none ? " plain" : "",
+                     c.parameters == weight_and_bias ? " bias" : "", c.own_weights ? " own weights" : "",
+                     c.pattern == Pattern::normal ? "" : cat(" ", pattern_name(c.pattern)),
+                     c.nan ? " NaN" : ""),
+                 proven_variants(context.caps(), norm_variants), expected, c.cols, bounds,
+                 [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
+                     args.out = out;
+                     record_norm(ops, args, variant);
+                 });
+}
+
 }  // namespace
 
 void check_norm(CheckContext& context) {
-    constexpr float epsilon = 1e-5f;
-    for (const Case& c : cases) {
-        const uint32_t stride = c.cols + c.extra, weights = c.own_weights ? c.cols : c.group;
-        std::vector<float> x = pattern_floats(c.pattern, size_t(c.rows) * stride + c.extra, context.seed);
-        for (float& value : x) value *= c.sigma;
-        if (c.nan) x[c.extra + stride + c.cols / 2] = NAN;
-        const std::vector<float> weight = random_floats(weights, context.seed + 1),
-                                 bias = random_floats(weights, context.seed + 2);
-        std::vector<double> used, expected(size_t(c.rows) * c.cols);
-        for (uint32_t r = 0; r < c.rows; ++r)
-            for (uint32_t i = 0; i < c.cols; ++i) used.push_back(double(x[c.extra + r * stride + i]));
-        const std::vector<double> no_values;
-        reference::norm(used, c.kind, c.group, c.parameters == none ? no_values : doubles(weight),
-                        c.parameters == weight_and_bias ? doubles(bias) : no_values, double(epsilon),
-                        expected);
+    for (const Case& c : cases) run_case(context, c);
+}
 
-        const vk::Buffer x_buffer = context.buffer_of<float>(x),
-                         weight_buffer = context.buffer_of<float>(weight),
-                         bias_buffer = context.buffer_of<float>(bias);
-        const Matrix x_matrix{x_buffer.view(), c.rows, c.cols, stride, c.extra};
-        NormArgs args{.x = x_matrix,
-                      .out = {},
-                      .kind = c.kind,
-                      .weight = {},
-                      .bias = {},
-                      .epsilon = epsilon,
-                      .group = c.group,
-                      .own_weights = c.own_weights};
-        if (c.parameters != none) args.weight = weight_buffer.view();
-        if (c.parameters == weight_and_bias) args.bias = bias_buffer.view();
-        // The sum of squares, and of values: sqrt(group) roundings of random sign; then root, division and
-        // two products. An offset of 1000 beside a deviation of 1 makes the mean's error 1000 times as large.
-        Bounds bounds =
-            bounds_of((4 + 2 * std::sqrt(double(c.group))) * (c.pattern == Pattern::offset ? 1000 : 1));
-        bounds.floor = 1e-35;  // what is smaller may be flushed to zero
-        run_variants(context, "norm",
-                     cat(c.kind == rms ? "rms" : "layer", " rows ", c.rows, " cols ", c.cols, " group ",
-                         c.group, " sigma ", c.sigma, c.parameters == none ? " plain" : "",
-                         c.parameters == weight_and_bias ? " bias" : "", c.own_weights ? " own weights" : "",
-                         c.pattern == Pattern::normal ? "" : cat(" ", pattern_name(c.pattern)),
-                         c.nan ? " NaN" : ""),
-                     proven_variants(context.caps(), norm_variants), expected, c.cols, bounds,
-                     [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
-                         args.out = out;
-                         record_norm(ops, args, variant);
-                     });
-    }
+void check_norm(CheckContext& context, const ModelNorm& shape) {
+    run_case(context, {shape.rows, shape.cols, shape.group, 1, shape.kind,
+                       shape.bias     ? weight_and_bias
+                       : shape.weight ? weight_only
+                                      : none,
+                       shape.own_weights});
 }
 
 }  // namespace scoria::validate

@@ -35,11 +35,44 @@ constexpr HalfScales half_scales[] = {
     {TensorType::q1_0, 0, 1},       {TensorType::q2_0, 0, 1},
 };
 
+/// Rows past the end hold NaN: nothing may depend on them.
+std::vector<std::byte> planes_of(const CheckWeight& weight, uint32_t first, uint32_t rows) {
+    const uint64_t row_bytes = file_row_bytes(weight.type, weight.cols);
+    std::vector<std::byte> planes(layout_bytes(weight.type, rows, weight.cols), std::byte{0xFF});
+    repack(weight.type, rows, weight.cols,
+           std::span(weight.file).subspan(first * row_bytes, rows * row_bytes), 0, 1, planes);
+    return planes;
+}
+
+/// The file's rows over and over, copied on the device: a vocabulary's worth of them takes no second.
+vk::Buffer repeated_shard(CheckContext& context, const CheckWeight& weight, uint32_t rows) {
+    vk::Buffer shard(context.device, layout_bytes(weight.type, rows, weight.cols), vk::MemoryUse::device);
+    const vk::Buffer whole = context.buffer(planes_of(weight, 0, std::min(rows, weight_period)));
+    const uint32_t rest = rows % weight_period;
+    const vk::Buffer last = rest ? context.buffer(planes_of(weight, 0, rest)) : vk::Buffer();
+    context.run([&](OpContext& ops) {
+        ops.recorder.fill(shard.view(), 0xFFFFFFFFu);
+        for (uint32_t first = 0; first < rows; first += weight_period) {
+            const uint32_t count = std::min(weight_period, rows - first);
+            const vk::Buffer& from = count == weight_period ? whole : last;
+            for (const PlaneCopy& copy : plane_copies(weight.type, rows, weight.cols, first, count))
+                ops.recorder.copy(from.view(copy.from, copy.bytes), shard.view(copy.to, copy.bytes));
+        }
+    });
+    return shard;
+}
+
 }  // namespace
 
 reference::Rows CheckWeight::reference() const {
     return {rows, cols, [this](uint32_t row, std::span<double> out) {
                 const uint64_t bytes = file_row_bytes(type, cols);
+                if (file.size() < rows * bytes)
+                    for (const DeviceWeight::Shard& shard : device.shards)
+                        if (row >= shard.first_row && row < shard.first_row + shard.rows) {
+                            row = (row - shard.first_row) % weight_period;
+                            break;
+                        }
                 std::vector<float> values(cols);
                 reference::dequantise(type, std::span(file).subspan(row * bytes, bytes), values);
                 std::ranges::copy(values, out.begin());
@@ -53,11 +86,10 @@ CheckWeight check_weight(CheckContext& context, TensorType type, uint32_t rows, 
     const uint32_t most = shard_rows ? shard_rows : rows_within(type, rows, cols, context.caps().max_binding);
     for (uint32_t first = 0; first < rows; first += most) {
         const uint32_t count = std::min(most, rows - first);
-        // Rows past the end hold NaN: nothing may depend on them.
-        std::vector<std::byte> planes(layout_bytes(type, count, cols), std::byte{0xFF});
-        repack(type, count, cols, std::span(weight.file).subspan(first * row_bytes, count * row_bytes), 0, 1,
-               planes);
-        weight.buffers.push_back(context.buffer(planes));
+        const uint64_t all_bytes = rows * row_bytes;
+        weight.buffers.push_back(weight.file.size() < all_bytes
+                                     ? repeated_shard(context, weight, count)
+                                     : context.buffer(planes_of(weight, first, count)));
         weight.device.shards.push_back({weight.buffers.back().view(), first, count});
     }
     return weight;

@@ -43,11 +43,13 @@ uint64_t key_of(const Caps& caps) {
 
 }  // namespace
 
-std::string pipeline_cache_name(const Caps& caps) {
-    std::string name = "pipelines-";
-    for (int shift = 60; shift >= 0; shift -= 4) name += "0123456789abcdef"[(key_of(caps) >> shift) & 15];
-    return name + ".bin";
+std::string device_key(const Caps& caps) {
+    std::string digits;
+    for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[(key_of(caps) >> shift) & 15];
+    return digits;
 }
+
+std::string pipeline_cache_name(const Caps& caps) { return "pipelines-" + device_key(caps) + ".bin"; }
 
 std::vector<std::byte> wrap_pipeline_cache(const Caps& caps, std::span<const std::byte> blob) {
     FileHeader header;

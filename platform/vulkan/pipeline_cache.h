@@ -10,6 +10,9 @@
 
 namespace scoria::vk {
 
+/// 16 hexadecimal digits that differ between devices, drivers and driver versions.
+std::string device_key(const Caps& caps);
+
 /// File name for these caps (no folder): differs between devices, drivers and driver versions.
 std::string pipeline_cache_name(const Caps& caps);
 

@@ -316,6 +316,14 @@ size_t Pipelines::created() const {
     return impl_->pipelines.size();
 }
 
+std::set<std::string_view> Pipelines::modules() const {
+    std::set<std::string_view> names;
+    if (!impl_) return names;
+    const std::lock_guard lock(impl_->mutex);
+    for (const auto& [key, pipeline] : impl_->pipelines) names.insert(key.first->name);
+    return names;
+}
+
 double Pipelines::seconds_compiling() const {
     if (!impl_) return 0;
     const std::lock_guard lock(impl_->mutex);

@@ -7,6 +7,7 @@
 
 #include <initializer_list>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,7 +63,8 @@ class Pipelines {
 
     /// Of all pipelines so far; empty without DeviceOptions::capture_statistics or caps.pipeline_statistics.
     std::vector<PipelineReport> reports() const;
-    size_t created() const;  // pipelines so far
+    size_t created() const;                      // pipelines so far
+    std::set<std::string_view> modules() const;  // of these
     double seconds_compiling() const;
     void
     save_cache() const noexcept;  // writes the cache file atomically; failure is logged once, never thrown

@@ -18,12 +18,13 @@ struct NamedResult {
     std::string_view name;
     VkResult result;
 };
-constexpr NamedResult results[] = {
+constexpr NamedResult results[] = {{"SIGKILL", end_process},
 #define X(name) {#name, name},
-    X(VK_TIMEOUT) X(VK_NOT_READY) X(VK_ERROR_OUT_OF_HOST_MEMORY) X(VK_ERROR_OUT_OF_DEVICE_MEMORY)
-        X(VK_ERROR_INITIALIZATION_FAILED) X(VK_ERROR_DEVICE_LOST) X(VK_ERROR_MEMORY_MAP_FAILED)
-            X(VK_ERROR_TOO_MANY_OBJECTS) X(VK_ERROR_FRAGMENTED_POOL) X(VK_ERROR_OUT_OF_POOL_MEMORY)
-                X(VK_ERROR_UNKNOWN)
+                                   X(VK_TIMEOUT) X(VK_NOT_READY) X(VK_ERROR_OUT_OF_HOST_MEMORY)
+                                       X(VK_ERROR_OUT_OF_DEVICE_MEMORY) X(VK_ERROR_INITIALIZATION_FAILED)
+                                           X(VK_ERROR_DEVICE_LOST) X(VK_ERROR_MEMORY_MAP_FAILED)
+                                               X(VK_ERROR_TOO_MANY_OBJECTS) X(VK_ERROR_FRAGMENTED_POOL)
+                                                   X(VK_ERROR_OUT_OF_POOL_MEMORY) X(VK_ERROR_UNKNOWN)
 #undef X
 };
 

@@ -1,6 +1,7 @@
 // Failures on demand: SCORIA_LAYER_FAIL="vkAllocateMemory:3:VK_ERROR_OUT_OF_DEVICE_MEMORY" makes the third
 // call of that function (counted from the creation of the device) return that result without running;
-// "3+" means the third and all later ones. Several are separated by commas.
+// "3+" means the third and all later ones. Several are separated by commas. SIGKILL in the place of a result
+// ends the process there, as a driver that crashes would.
 #pragma once
 
 #include <vulkan/vulkan.h>
@@ -42,6 +43,8 @@ namespace scoria_layer {
     X(GetSemaphoreCounterValue) \
     X(DeviceWaitIdle)
 // clang-format on
+
+inline constexpr VkResult end_process = VkResult(-0x7FFFFFFF);  // of SIGKILL
 
 enum class Failable : size_t {
 #define X(name) name,

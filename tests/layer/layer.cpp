@@ -9,6 +9,7 @@
 
 #include <vulkan/vk_layer.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -180,6 +181,7 @@ struct Wrapper<function, VkResult(VKAPI_PTR*)(Handle, Arguments...)> {
     static VkResult VKAPI_CALL call(Handle handle, Arguments... arguments) {
         DeviceState& state = device_of(handle);
         const VkResult failure = state.faults.next(function);
+        if (failure == end_process) std::raise(SIGKILL);
         if (failure != VK_SUCCESS) return failure;
         const auto next =
             reinterpret_cast<VkResult(VKAPI_PTR*)(Handle, Arguments...)>(state.next[size_t(function)]);

@@ -135,6 +135,8 @@ std::string header(const std::vector<Module>& modules) {
            "/// A variant that this build's compiler could not compile has no words and needs `unknown`.\n"
            "const vk::ShaderModule& shader_module(Shader shader);\n\n"
            "std::string_view shader_name(Shader shader);\n\n"
+           "/// Of the words of all modules of this build.\n"
+           "uint64_t shaders_digest();\n\n"
            "/// Tests: another module, which must outlive the process's use of it, in the place of a "
            "variant's.\n"
            "/// Before that variant's first use.\n"
@@ -211,6 +213,11 @@ std::string source(const std::vector<Module>& modules) {
               << uint32_t(module.needs) << "u},\n";
     }
     out << "\nconstexpr Packed table[] = {\n" << table.str() << "    {}};\n" << unpacking;
+    uint64_t digest = 0xCBF29CE484222325ull;  // FNV-1a (Fowler, Noll, Vo), by words
+    for (const Module& module : modules)
+        for (const uint32_t word : module.words) digest = (digest ^ word) * 0x100000001B3ull;
+    out << "\nnamespace scoria {\n\nuint64_t shaders_digest() { return " << digest
+        << "ull; }\n\n}  // namespace scoria\n";
     return out.str();
 }
 

@@ -1,0 +1,109 @@
+// See choices.h.
+#include "choices.h"
+
+#include "compress.h"
+#include "elementwise.h"
+#include "embed.h"
+#include "experts.h"
+#include "fail.h"
+#include "norm.h"
+#include "rope.h"
+#include "sample.h"
+#include "select.h"
+
+#include <optional>
+
+namespace scoria {
+namespace {
+
+struct SimpleRow {
+    SimpleOp op;
+    const char* name;
+    std::vector<KernelVariant> (*variants)(const vk::Caps&);
+};
+constexpr SimpleRow simple_rows[] = {
+    {SimpleOp::embed, "embed", embed_variants},
+    {SimpleOp::norm, "norm", norm_variants},
+    {SimpleOp::rope_cache, "rope_cache", rope_cache_variants},
+    {SimpleOp::glu, "glu", binary_variants},
+    {SimpleOp::add, "add", binary_variants},
+    {SimpleOp::gate, "gate", binary_variants},
+    {SimpleOp::map, "map", map_variants},
+    {SimpleOp::pack, "pack", pack_variants},
+    {SimpleOp::select, "select", select_variants},
+    {SimpleOp::route, "route", route_variants},
+    {SimpleOp::expert_linear, "expert_linear", expert_linear_variants},
+    {SimpleOp::expert_sum, "expert_sum", expert_sum_variants},
+    {SimpleOp::head_linear, "head_linear", expert_linear_variants},
+    {SimpleOp::compress, "compress", compress_variants},
+    {SimpleOp::sample, "sample", sample_variants},
+};
+constexpr bool in_order() {
+    for (size_t i = 0; i < std::size(simple_rows); ++i)
+        if (size_t(simple_rows[i].op) != i) return false;
+    return std::size(simple_rows) == size_t(SimpleOp::count);
+}
+static_assert(in_order());
+
+}  // namespace
+
+const char* op_name(SimpleOp op) { return simple_rows[size_t(op)].name; }
+std::vector<KernelVariant> simple_variants(const vk::Caps& caps, SimpleOp op) {
+    return simple_rows[size_t(op)].variants(caps);
+}
+
+std::string variant_key(std::string_view op, std::string_view variant, std::string_view of) {
+    return cat(op, "/", variant, of.empty() ? "" : " ", of);
+}
+std::string linear_of(TensorType type) { return std::string(tensor_type_info(type).name); }
+std::string attention_of(uint32_t head_dim, KvType type) {
+    return cat("dim ", head_dim, " ", kv_type_names[size_t(type)]);
+}
+
+bool names_variant(std::string_view wanted, std::string_view name) {
+    return name.starts_with(wanted) && (name.size() == wanted.size() || name[wanted.size()] == ' ');
+}
+
+size_t Choices::index_of(std::string_view op, std::string_view of,
+                         std::span<const std::string_view> names) const {
+    const auto wanted = forced.find(op);
+    std::optional<size_t> first;
+    for (size_t i = 0; i < names.size(); ++i) {
+        if (!quarantined.empty() && quarantined.contains(variant_key(op, names[i], of))) continue;
+        if (wanted == forced.end() || names_variant(wanted->second, names[i])) return i;
+        if (!first) first = i;
+    }
+    if (first) return *first;
+    std::string all;
+    for (const std::string_view name : names) all += cat(all.empty() ? "" : ", ", name);
+    fail(Status::unsupported, cat(op, of.empty() ? "" : " ", of),
+         "expected a variant that passes its self-test on this device, got failures of all: ", all);
+}
+
+std::vector<LinearVariant> Choices::linear_variants(const vk::Caps& caps, LinearShape shape) const {
+    if (pinned) shape.tokens = 1;
+    shape.precision = precision;
+    return scoria::linear_variants(caps, shape);
+}
+
+std::vector<AttentionVariant> Choices::attention_variants(const vk::Caps& caps, AttentionShape shape) const {
+    if (pinned) shape.tokens = 1;
+    std::vector<AttentionVariant> variants = scoria::attention_variants(caps, shape);
+    if (pinned)  // where a split ends depends on the tokens beside it
+        for (AttentionVariant& variant : variants) variant.splits = 1;
+    return variants;
+}
+
+LinearVariant Choices::linear(const vk::Caps& caps, const LinearShape& shape) const {
+    return choose("linear", linear_of(shape.type), linear_variants(caps, shape));
+}
+
+AttentionVariant Choices::attention(const vk::Caps& caps, const AttentionShape& shape, KvType type) const {
+    return choose("attention", attention_of(shape.head_dim, type), attention_variants(caps, shape));
+}
+
+KernelVariant Choices::simple(const vk::Caps& caps, SimpleOp op, std::string_view of) const {
+    return choose(op_name(op), of, simple_variants(caps, op));
+}
+
+}  // namespace scoria

@@ -1,0 +1,178 @@
+// The first-run self-test: the variants that a model uses on a device, each at the model's sizes, against the
+// double-precision reference on sampled outputs. It runs before weights are uploaded and on data of its own,
+// so that a driver that fails costs no loading.
+#include "self_test.h"
+
+#include "engine.h"
+#include "fail.h"
+#include "log.h"
+#include "validate/checks.h"
+#include "verdicts.h"
+
+#include <algorithm>
+
+namespace scoria {
+namespace {
+
+using validate::CheckContext;
+
+/// Runs the check of one use.
+class UseCheck {
+  public:
+    UseCheck(CheckContext& context, const Engine::Impl& engine, const VariantUse& use)
+        : context_(context), engine_(engine), use_(use) {}
+
+    void run() {
+        context_.only_op = use_.op;
+        context_.only_variant = use_.chosen;
+        if (use_.kernel < engine_.plan.kernels.size())
+            std::visit(*this, engine_.plan.kernels[use_.kernel].kernel);
+        else
+            table(use_.op);
+    }
+
+    void operator()(const kernel::Linear& k) {
+        const WeightGroup& weight = group(k.weight);
+        const bool activate = k.activation && !k.glu;
+        const Activation activation =
+            k.activation.value_or(engine_.model->architecture.layers[0].feed_forward.activation);
+        validate::check_linear(
+            context_,
+            {use_.tokens, weight.rows, weight.cols, weight.type, k.bias.has_value(), k.residual.has_value(),
+             k.glu, activate, activation},
+            engine_.choices.linear(context_.caps(), {use_.tokens, weight.rows, weight.cols, weight.type}));
+    }
+    void operator()(const kernel::Attention& k) {
+        if (k.shape.mask == Mask::global_rows) return table("attention");
+        // A sequence as long as tells, not as long as fits: the reference reads all of it.
+        constexpr uint32_t most_positions = 1024;
+        const uint32_t positions = std::max(engine_.memory.context, engine_.memory.source);
+        const uint32_t end = std::max(use_.tokens, std::min(positions, most_positions));
+        const uint32_t context = k.shape.window ? std::min(k.shape.window, positions) : positions;
+        validate::check_attention(
+            context_, k.shape, engine_.kv_type(), use_.tokens, use_.tokens == 1 ? end - 1 : 0,
+            engine_.choices.attention(context_.caps(),
+                                      {use_.tokens, k.shape.heads, k.shape.kv_heads, k.shape.head_dim,
+                                       context, 1, k.shape.distance_values},
+                                      engine_.kv_type()));
+    }
+    void operator()(const kernel::Embed& k) {
+        validate::check_embed(context_, group(k.table).type, group(k.table).rows, group(k.table).cols);
+    }
+    void operator()(const kernel::Norm& k) {
+        validate::check_norm(context_, {k.kind, use_.tokens, cols(k.out), k.group, k.own_weights,
+                                        k.weight.has_value(), k.bias.has_value()});
+    }
+    void operator()(const kernel::RopeCache& k) {
+        const std::vector<Rope>& ropes = engine_.model->architecture.ropes;
+        const Rope* rope = k.shape.rope >= 0 ? &ropes[size_t(k.shape.rope)] : nullptr;
+        validate::check_rope_cache(context_, {use_.tokens, k.shape.heads, k.shape.kv_heads, k.shape.head_dim,
+                                              rope ? rope->width : 0, rope ? rope->pairs : RopePairs::halves,
+                                              engine_.kv_type(), k.q_norm || k.k_norm, k.norm_after});
+    }
+    void operator()(const kernel::Glu& k) {
+        if (k.clamp != 0) return table("glu");
+        validate::check_glu(context_, use_.tokens, cols(k.out), k.activation);
+    }
+    void operator()(const kernel::Add& k) {
+        validate::check_add(context_, use_.tokens, cols(k.out), k.scale);
+    }
+    /// The rest is small, and general in its sizes: the op's table of cases serves.
+    template <class Kernel> void operator()(const Kernel&) {
+        constexpr std::string_view of_experts[] = {"route", "expert_linear", "expert_sum", "head_linear"};
+        table(std::ranges::find(of_experts, use_.op) != std::end(of_experts) ? "experts" : use_.op);
+    }
+
+  private:
+    const WeightGroup& group(GroupId id) const { return engine_.plan.weight_groups[id]; }
+    uint32_t cols(TensorId tensor) const { return engine_.graph.tensors[tensor.index].cols; }
+    void table(std::string_view op) {
+        for (const validate::OpCheck& check : validate::op_checks())
+            if (op == check.op) check.run(context_);
+    }
+
+    CheckContext& context_;
+    const Engine::Impl& engine_;
+    const VariantUse& use_;
+};
+
+/// Why the variant of a use cannot be trusted; empty if it can. Errors: timeout, after which nothing can run;
+/// out_of_device_memory, which says nothing of the variant.
+std::string fault_of(Engine::Impl& engine, const VariantUse& use) {
+    // A driver's watchdog ends what hangs sooner; CPU drivers have none, and compile at the first dispatch.
+    constexpr std::chrono::seconds hardware_patience(60);
+    try {
+        CheckContext context(engine.device, engine.pipelines, validate::Tier::quick, 1);
+        if (!engine.device.caps().is_cpu()) context.patience = hardware_patience;
+        context.on_result = [](const validate::CheckResult& result) {
+            if (!result.passed) fail(Status::failed, result.shape, result.detail);
+        };
+        UseCheck(context, engine, use).run();
+        if (context.results().empty())
+            log_once(cat("[self-test] no check knows ", use.key(), ": it runs untested"));
+        return {};
+    } catch (const Error& error) {
+        if (error.status() == Status::timeout || error.status() == Status::out_of_device_memory) throw;
+        if (error.status() == Status::device_lost) {
+            engine.device.reopen([&] { engine.pipelines.close(); });
+            engine.pipelines.open();
+        }
+        return error.what();
+    }
+}
+
+std::string test_name(const VariantUse& use) { return cat(use.key(), ", ", use.shape); }
+
+/// What runs now where `failed` did.
+std::string replacement(const std::vector<VariantUse>& uses, const VariantUse& failed) {
+    for (const VariantUse& use : uses)
+        if (use.kernel == failed.kernel && use.op == failed.op && use.tokens >= failed.tokens)
+            return use.chosen;
+    return "the next variant";
+}
+
+}  // namespace
+
+bool self_test_wanted(const EngineOptions& options, const vk::Caps& caps) {
+    if (options.device.host) return false;
+    if (options.self_test != SelfTest::automatic) return options.self_test == SelfTest::always;
+    // lavapipe compiles the kernels of SmolLM2 and runs them at its sizes for 4.5 s of processor time, more
+    // than the rest of the first start; and CPU drivers are what every build is tested on.
+    return !options.device.cache_folder.empty() && !caps.is_cpu();
+}
+
+void Engine::Impl::self_test() {
+    const vk::Caps& caps = device.caps();
+    if (!self_test_wanted(options, caps)) return;
+    VerdictBook book(options.device.cache_folder, caps);
+    if (options.self_test == SelfTest::always) book.forget_passed();
+    const auto untested = [&](const std::vector<VariantUse>& all) {
+        return std::ranges::find_if(
+            all, [&](const VariantUse& use) { return !book.verdicts().passed.contains(test_name(use)); });
+    };
+    std::vector<VariantUse> all = uses();
+    auto next = untested(all);
+    if (next == all.end() || !book.open_journal()) return;
+    log(cat("[self-test] first use of ", caps.name, " (driver ", caps.driver_info,
+            ") for these shapes: proving kernels"));
+    for (; next != all.end(); next = untested(all)) {
+        const VariantUse use = *next;
+        book.begin(use.key());
+        const std::string fault = fault_of(*this, use);
+        book.end();
+        if (fault.empty()) {
+            book.passed(test_name(use));
+            continue;
+        }
+        book.failed(use.key(), fault);
+        book.save();
+        choices.quarantined = book.verdicts().failed;
+        all = uses();
+        log(cat("[self-test] ", use.key(), " on ", caps.name, " (driver ", caps.driver_info, "): ", fault,
+                "; using ", replacement(all, use), " instead"));
+    }
+    book.save();
+    plan_memory();
+}
+
+}  // namespace scoria

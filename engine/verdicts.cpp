@@ -1,0 +1,153 @@
+// See verdicts.h. A book is verdicts-KEY.json, its journal verdicts-KEY.journal: one line, locked by the
+// process that tests, so that a test that still runs elsewhere is not taken for a crash.
+#include "verdicts.h"
+
+#include "fail.h"
+#include "file.h"
+#include "log.h"
+#include "pipeline_cache.h"
+#include "shaders.h"
+
+#include <nlohmann/json.hpp>
+
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/file.h>
+#include <unistd.h>
+
+namespace scoria {
+namespace {
+
+constexpr int format_version = 1;
+constexpr std::string_view stem = "verdicts-";
+
+std::string build_id() { return cat(SCORIA_VERSION, "-", shaders_digest()); }
+
+StoredVerdicts read_verdicts(const std::string& path) {
+    const auto json = nlohmann::json::parse(read_file(path, 16ull << 20));
+    if (json.at("format") != format_version) fail(Status::bad_file, path, "expected format ", format_version);
+    StoredVerdicts stored{json.at("device"), json.at("driver"), json.at("build"), false, {}};
+    stored.current = stored.build == build_id();
+    stored.verdicts.passed = json.at("passed").get<std::set<std::string, std::less<>>>();
+    stored.verdicts.failed = json.at("failed").get<std::map<std::string, std::string, std::less<>>>();
+    return stored;
+}
+
+struct ClosedFile {
+    int descriptor;
+    ~ClosedFile() { ::close(descriptor); }
+};
+
+}  // namespace
+
+VerdictBook::VerdictBook(std::string folder, const vk::Caps& caps)
+    : folder_(std::move(folder)), path_(cat(folder_, "/", stem, vk::device_key(caps), ".json")),
+      journal_(cat(folder_, "/", stem, vk::device_key(caps), ".journal")), device_(caps.name),
+      driver_(caps.driver_info.empty() ? caps.driver_name : caps.driver_info) {
+    if (folder_.empty()) return;
+    try {
+        if (std::filesystem::exists(path_))
+            if (StoredVerdicts stored = read_verdicts(path_); stored.current)
+                verdicts_ = std::move(stored.verdicts);
+    } catch (const std::exception& error) {
+        log_once(cat("[self-test] ", path_, " is ignored: ", error.what()));
+    }
+    settle_journal();
+}
+
+VerdictBook::~VerdictBook() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void VerdictBook::settle_journal() noexcept try {
+    const ClosedFile file{::open(journal_.c_str(), O_RDWR | O_CLOEXEC)};
+    if (file.descriptor < 0 || ::flock(file.descriptor, LOCK_EX | LOCK_NB) != 0) return;
+    char text[512];
+    const ssize_t size = ::read(file.descriptor, text, sizeof text);
+    const std::string_view all(text, size > 0 ? size_t(size) : 0);
+    const std::string variant(all.substr(0, all.find('\n')));
+    if (variant.empty() || variant.size() == all.size()) return;  // no whole line
+    failed(variant, "the process ended while it was tested");
+    log(cat("[self-test] ", variant, " on ", device_, " (driver ", driver_,
+            "): the process ended while it was tested at an earlier start; it is left out from now on "
+            "(`scoria devices --forget` gives it another chance)"));
+    save();
+    if (::ftruncate(file.descriptor, 0) != 0) log_once(cat("[self-test] ", journal_, " cannot be written"));
+} catch (const std::exception& error) {
+    log_once(cat("[self-test] ", error.what()));
+}
+
+bool VerdictBook::open_journal() noexcept try {
+    if (folder_.empty()) return true;
+    make_folders(folder_);
+    descriptor_ = ::open(journal_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (descriptor_ >= 0 && ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return true;
+    log_once(cat("[self-test] nothing is tested at this start: ", journal_,
+                 descriptor_ < 0 ? " cannot be written" : " is held by another process that tests"));
+    if (descriptor_ >= 0) ::close(descriptor_);
+    descriptor_ = -1;
+    return false;
+} catch (const std::exception& error) {
+    log_once(cat("[self-test] nothing is tested at this start: ", error.what()));
+    return false;
+}
+
+void VerdictBook::begin(std::string_view variant) noexcept {
+    if (descriptor_ < 0) return;
+    const std::string line = std::string(variant) + "\n";
+    const bool written = ::ftruncate(descriptor_, 0) == 0 &&
+                         ::pwrite(descriptor_, line.data(), line.size(), 0) == ssize_t(line.size()) &&
+                         ::fsync(descriptor_) == 0;
+    if (!written)
+        log_once(cat("[self-test] ", journal_, " cannot be written: a crash would not be remembered"));
+}
+
+void VerdictBook::end() noexcept {
+    if (descriptor_ >= 0 && ::ftruncate(descriptor_, 0) != 0)
+        log_once(cat("[self-test] ", journal_, " cannot be written"));
+}
+
+void VerdictBook::passed(const std::string& test) { verdicts_.passed.insert(test); }
+
+void VerdictBook::failed(const std::string& variant, const std::string& why) {
+    verdicts_.failed.insert_or_assign(variant, why);
+}
+
+void VerdictBook::save() noexcept try {
+    if (folder_.empty()) return;
+    const nlohmann::json json = {{"format", format_version},   {"device", device_},
+                                 {"driver", driver_},          {"build", build_id()},
+                                 {"passed", verdicts_.passed}, {"failed", verdicts_.failed}};
+    const std::string text = json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    make_folders(folder_);
+    write_file_atomic(path_, std::as_bytes(std::span(text)));
+} catch (const std::exception& error) {
+    log_once(cat("[self-test] verdicts are not kept: ", error.what()));
+}
+
+std::vector<StoredVerdicts> stored_verdicts(const std::string& folder) {
+    std::vector<StoredVerdicts> all;
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+        const std::string name = entry.path().filename().string();
+        if (!name.starts_with(stem) || !name.ends_with(".json")) continue;
+        try {
+            all.push_back(read_verdicts(entry.path().string()));
+        } catch (const std::exception&) {  // as good as not there
+        }
+    }
+    return all;
+}
+
+size_t forget_verdicts(const std::string& folder) {
+    size_t removed = 0;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+        if (!entry.path().filename().string().starts_with(stem)) continue;
+        removed += std::filesystem::remove(entry.path(), error);
+        if (error) fail(Status::failed, entry.path().string(), error.message());
+    }
+    return removed;
+}
+
+}  // namespace scoria

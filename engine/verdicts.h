@@ -1,0 +1,59 @@
+// What self-tests found on one device under one driver with one build: remembered in the cache folder, with a
+// journal beside it that names the test that runs. A test that is named there at the next start took the
+// process with it, and counts as failed.
+#pragma once
+
+#include "caps.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace scoria {
+
+struct Verdicts {
+    std::set<std::string, std::less<>> passed;               // tests, as self_test.cpp names them
+    std::map<std::string, std::string, std::less<>> failed;  // why, by variant_key
+};
+
+/// Files that cannot be read, are damaged or of another build count as none; what cannot be written is logged
+/// once. Nothing here ever fails a run.
+class VerdictBook {
+  public:
+    /// Reads; what an open journal names is failed from now on. An empty folder: nothing is kept.
+    VerdictBook(std::string folder, const vk::Caps& caps);
+    ~VerdictBook();
+    VerdictBook(const VerdictBook&) = delete;
+
+    const Verdicts& verdicts() const { return verdicts_; }
+    /// Before tests. False: another process tests this device now, or nothing can be written.
+    bool open_journal() noexcept;
+    /// Before each: on disk when this returns.
+    void begin(std::string_view variant) noexcept;
+    /// After each: nothing runs.
+    void end() noexcept;
+    void passed(const std::string& test);
+    void failed(const std::string& variant, const std::string& why);
+    void forget_passed() { verdicts_.passed.clear(); }
+    void save() noexcept;
+
+  private:
+    void settle_journal() noexcept;
+    std::string folder_, path_, journal_, device_, driver_;
+    Verdicts verdicts_;
+    int descriptor_ = -1;  // of the journal, locked
+};
+
+/// What is stored for a device: by this build, or by another and of no use.
+struct StoredVerdicts {
+    std::string device, driver, build;
+    bool current = false;
+    Verdicts verdicts;
+};
+std::vector<StoredVerdicts> stored_verdicts(const std::string& folder);
+/// Removes all; returns how many files. Errors: failed.
+size_t forget_verdicts(const std::string& folder);
+
+}  // namespace scoria
