@@ -75,8 +75,10 @@ void Batch::record(vk::Recorder& recorder, size_t index) {
 }
 
 void Batch::record(OpContext& context, const kernel::Embed& k) const {
-    record_embed(context, {model_.weight(k.table), workspace_.step.view(), matrix(k.out), k.by, k.scale, k.divide, k.period},
-                 embed_variants(context.caps).front());
+    record_embed(
+        context,
+        {model_.weight(k.table), workspace_.step.view(), matrix(k.out), k.by, k.scale, k.divide, k.period},
+        embed_variants(context.caps).front());
 }
 
 void Batch::record(OpContext& context, const kernel::Norm& k) const {
@@ -227,7 +229,8 @@ void Batch::record(OpContext& context, const kernel::Sort& k) const {
 void Batch::record(OpContext& context, const kernel::ChunkAttention& k) const {
     record_chunk_attention(context,
                            {matrix(k.q), matrix(k.k), matrix(k.v),
-                            k.sorted ? std::optional(matrix(*k.sorted)) : std::nullopt, matrix(k.out), k.shape},
+                            k.sorted ? std::optional(matrix(*k.sorted)) : std::nullopt, matrix(k.out),
+                            k.shape},
                            chunk_attention_variants(context.caps).front());
 }
 

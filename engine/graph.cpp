@@ -163,16 +163,15 @@ class Builder {
     }
 
     TensorId side_by_side(const std::string& name, TensorId a, TensorId b) {
-        return emit(op::Pack{a, b, tensor(name, at(a).cols + at(b).cols), 1, {0, at(a).cols}, {0, at(b).cols}});
+        return emit(
+            op::Pack{a, b, tensor(name, at(a).cols + at(b).cols), 1, {0, at(a).cols}, {0, at(b).cols}});
     }
 
     TensorId axial_positions(const Architecture::Axial& axial, TensorId x) {
         const auto axis = [&](const char* name, uint32_t cols, Role role, uint32_t divide, uint32_t period) {
-            return emit(
-                op::Embed{tensor(name, cols), weight(role), EmbedBy::position, 1, divide, period});
+            return emit(op::Embed{tensor(name, cols), weight(role), EmbedBy::position, 1, divide, period});
         };
-        const TensorId rows =
-            axis("axial rows", axial.width, Role::axial_rows, axial.cols, axial.rows);
+        const TensorId rows = axis("axial rows", axial.width, Role::axial_rows, axial.cols, axial.rows);
         const TensorId cols =
             axis("axial cols", stack().hidden - axial.width, Role::axial_cols, 1, axial.cols);
         return add("embedding with positions", x, side_by_side("positions", rows, cols));
@@ -180,8 +179,8 @@ class Builder {
 
     /// Returns the second stream; the first is first_stream_.
     TensorId reversible_block(const Layer& layer, TensorId second) {
-        first_stream_ =
-            add("attention residual", *first_stream_, attention(layer.attention, norm(attention_norm, second)));
+        first_stream_ = add("attention residual", *first_stream_,
+                            attention(layer.attention, norm(attention_norm, second)));
         return add("feed-forward residual", second,
                    feed_forward(layer.feed_forward, norm(feed_forward_norm, *first_stream_)));
     }
@@ -440,7 +439,7 @@ class Builder {
     Graph graph_;
     int32_t layer_ = -1;
     std::optional<TensorId> first_stream_;  // of two (Architecture::two_streams)
-    std::set<WeightRef> adapted_;  // of Architecture::adapters
+    std::set<WeightRef> adapted_;           // of Architecture::adapters
 };
 
 const char* kind_name(const op::Embed&) { return "embed"; }

@@ -149,16 +149,16 @@ struct Gate {
     TensorId x, gate, out;
 };
 
-/// out[t] = the bucket of every head of x[t] in every round, [heads * rounds], whole numbers: over the factors n of the
-/// number of buckets, the sum of argmax of [r | -r] times the factors before it, r being n / 2 columns of the head
-/// rotated (Andoni et al. 2015).
+/// out[t] = the bucket of every head of x[t] in every round, [heads * rounds], whole numbers: over the
+/// factors n of the number of buckets, the sum of argmax of [r | -r] times the factors before it, r being n /
+/// 2 columns of the head rotated (Andoni et al. 2015).
 struct Hash {
     TensorId x, out;
     WeightRef rotations;
     scoria::Attention shape;
 };
-/// Sorts each column of whole numbers, equal ones by row: out[i] = the rows that come i-th, [cols], then the places of
-/// row i, [cols].
+/// Sorts each column of whole numbers, equal ones by row: out[i] = the rows that come i-th, [cols], then the
+/// places of row i, [cols].
 struct Sort {
     TensorId x, out;
     uint32_t below;  // all numbers are

@@ -111,11 +111,10 @@ using op::Add, op::ChunkAttention, op::Sort, op::Pack, op::ExpertSum, op::Gate, 
 
 }  // namespace kernel
 
-using Kernel =
-    std::variant<kernel::Embed, kernel::Norm, kernel::Linear, kernel::RopeCache, kernel::Attention,
-                 kernel::Glu, kernel::Add, kernel::Map, kernel::Select, kernel::Route, kernel::ExpertLinear,
-                 kernel::ExpertSum, kernel::HeadLinear, kernel::Pack, kernel::Gate, kernel::Hash, kernel::Sort,
-                 kernel::ChunkAttention>;
+using Kernel = std::variant<kernel::Embed, kernel::Norm, kernel::Linear, kernel::RopeCache, kernel::Attention,
+                            kernel::Glu, kernel::Add, kernel::Map, kernel::Select, kernel::Route,
+                            kernel::ExpertLinear, kernel::ExpertSum, kernel::HeadLinear, kernel::Pack,
+                            kernel::Gate, kernel::Hash, kernel::Sort, kernel::ChunkAttention>;
 
 struct PlannedKernel {
     Kernel kernel;

@@ -121,16 +121,18 @@ struct Latent {
     bool operator==(const Latent&) const = default;
 };
 
-/// Reformer's attention (Kitaev et al. 2020): a list of positions is cut into chunks, and a query sees those of its own
-/// chunk and of the chunks around it, the list being a ring. What stands there twice counts twice. A sequence that no
-/// more than fills a chunk is one, and has none around it.
+/// Reformer's attention (Kitaev et al. 2020): a list of positions is cut into chunks, and a query sees those
+/// of its own chunk and of the chunks around it, the list being a ring. What stands there twice counts twice.
+/// A sequence that no more than fills a chunk is one, and has none around it.
 struct Chunks {
     uint32_t length = 0;             // positions of a chunk; 0: ordinary attention
     uint32_t before = 0, after = 0;  // chunks
-    // A sequence of more than `above` positions is padded to a multiple of `multiple`; nobody sees the padding.
+    // A sequence of more than `above` positions is padded to a multiple of `multiple`; nobody sees the
+    // padding.
     uint32_t multiple = 1, above = 0;
-    // By hash: the list holds the sequence once per round, sorted by bucket (op::Hash). Keys are the queries, normed,
-    // and the score of a position with itself is -1e5, so that it counts only where there is nothing else.
+    // By hash: the list holds the sequence once per round, sorted by bucket (op::Hash). Keys are the queries,
+    // normed, and the score of a position with itself is -1e5, so that it counts only where there is nothing
+    // else.
     uint32_t rounds = 0;            // 0: the list is the sequence
     std::vector<uint32_t> buckets;  // factors of the number of buckets, all even
     bool operator==(const Chunks&) const = default;
@@ -248,9 +250,9 @@ struct Architecture {
     uint32_t vocab = 0, hidden = 0, context = 0;  // context: the positions it was trained for
     Norm norm;                                    // of the blocks, the embedding and the output
     NormPlacement placement = NormPlacement::pre;
-    uint32_t positions = 0;     // rows of Role::position_embedding, which is added; 0: none
-    /// Position t adds row t / cols of Role::axial_rows, which is `width` wide, and beside it row t mod cols of
-    /// Role::axial_cols.
+    uint32_t positions = 0;  // rows of Role::position_embedding, which is added; 0: none
+    /// Position t adds row t / cols of Role::axial_rows, which is `width` wide, and beside it row t mod cols
+    /// of Role::axial_cols.
     struct Axial {
         uint32_t rows = 0, cols = 0, width = 0;  // 0 rows: none
         bool operator==(const Axial&) const = default;
@@ -260,8 +262,8 @@ struct Architecture {
     uint32_t token_types = 0;   // rows of Role::token_type_embedding, which is added too; 0: none
     bool embedding_norm = false;  // after positions and types are added
     float residual_scale = 1;     // multiplies what a block adds to the stream
-    bool two_streams = false;   // a += attention(norm(b)), b += feed_forward(norm(a)), the output being of [a | b]
-                                // (reversible layers, Gomez et al. 2017)
+    bool two_streams = false;  // a += attention(norm(b)), b += feed_forward(norm(a)), the output being of [a
+                               // | b] (reversible layers, Gomez et al. 2017)
     uint32_t output_width() const { return two_streams ? 2 * hidden : hidden; }
     bool output_norm = true;
     uint32_t outputs = 0;  // rows of Role::output, so logits, where not `vocab` (ImageGPT); 0: vocab
@@ -271,8 +273,8 @@ struct Architecture {
         return bidirectional() || !encoder.empty() || recomputes() ||
                (!layers.empty() && layers[0].attention.mask == Mask::prefix);
     }
-    /// A sequence is computed anew as a whole whenever it grows: nothing is cached, since what earlier positions see may
-    /// change.
+    /// A sequence is computed anew as a whole whenever it grows: nothing is cached, since what earlier
+    /// positions see may change.
     bool recomputes() const { return !layers.empty() && layers[0].attention.chunks.length != 0; }
     /// Positions that tables hold; 0: any number.
     uint64_t most_positions() const { return axial.rows ? uint64_t{axial.rows} * axial.cols : positions; }

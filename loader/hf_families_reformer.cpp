@@ -1,4 +1,5 @@
-// Reformer (Kitaev et al. 2020): attention in chunks, of positions or sorted by hash, between two reversible streams.
+// Reformer (Kitaev et al. 2020): attention in chunks, of positions or sorted by hash, between two reversible
+// streams.
 #include "hf_families.h"
 
 #include "fail.h"
@@ -37,7 +38,7 @@ constexpr TensorRow reformer_rows[] = {
     {Role::output_bias, "lm_head.decoder.bias"},  // lm_head.bias is in files, and is not added
 };
 
-constexpr uint32_t most_positions = 1 << 24;  // kernels keep positions and buckets as floats
+constexpr uint32_t most_positions = 1 << 24;                // kernels keep positions and buckets as floats
 constexpr uint32_t most_head_dim = 1024, most_factors = 4;  // shaders/chunk_attention.push.h
 constexpr uint32_t most_neighbours = 256, most_rounds = 256;
 
@@ -74,8 +75,7 @@ void read_positions(Reading& r) {
     if (uint64_t{widths[0]} + widths[1] != architecture.hidden)
         r.settings.wrong("axial_pos_embds_dim", cat("a sum of ", architecture.hidden));
     architecture.axial = {shape[0], shape[1], widths[0]};
-    architecture.context =
-        uint32_t(std::min<uint64_t>(architecture.context, architecture.most_positions()));
+    architecture.context = uint32_t(std::min<uint64_t>(architecture.context, architecture.most_positions()));
 }
 
 /// The factors of the number of buckets.
@@ -105,14 +105,14 @@ Chunks read_chunks(const Settings& settings, const std::string& kind) {
             .buckets = {}};
 }
 
-/// The reference draws new rotations with every call if there is no hash_seed; here they are those of seed 0, so that
-/// answers can be repeated.
+/// The reference draws new rotations with every call if there is no hash_seed; here they are those of seed 0,
+/// so that answers can be repeated.
 void make_rotations(Reading& r, const Attention& attention) {
     const Chunks& chunks = attention.chunks;
     const uint64_t rows = uint64_t{attention.heads} * attention.head_dim;
     check_table(r.settings, "num_hashes", rows, uint64_t{chunks.rounds} * chunks.rotated());
-    r.synthesised[{Role::hash_rotations}] = torch_normals(
-        r.settings.size("hash_seed", UINT32_MAX, 0, 0), rows * chunks.rounds * chunks.rotated());
+    r.synthesised[{Role::hash_rotations}] = torch_normals(r.settings.size("hash_seed", UINT32_MAX, 0, 0),
+                                                          rows * chunks.rounds * chunks.rotated());
 }
 
 void read_attention_layers(Reading& r) {
@@ -141,9 +141,9 @@ void read_attention_layers(Reading& r) {
         multiple = std::min<uint64_t>(std::lcm(multiple, uint64_t{attention.chunks.length}), UINT32_MAX);
         above = std::min(above, attention.chunks.length);
     }
-    if (multiple > most_positions ||
-        (r.architecture.context + multiple) * hashed.rounds > uint64_t{1} << 31)
-        settings.wrong("lsh_attn_chunk_length", "chunks, hashes and positions that multiply to less than 2^31");
+    if (multiple > most_positions || (r.architecture.context + multiple) * hashed.rounds > uint64_t{1} << 31)
+        settings.wrong("lsh_attn_chunk_length",
+                       "chunks, hashes and positions that multiply to less than 2^31");
     for (Layer& layer : layers) {
         layer.attention.chunks.multiple = static_cast<uint32_t>(multiple);
         layer.attention.chunks.above = above;

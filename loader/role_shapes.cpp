@@ -179,7 +179,8 @@ constexpr RoleRule rules[] = {
     {Role::global_k_bias, true, SCORIA_SHAPE(vector(global(l) && l.attention.k_bias, keys(l)))},
     {Role::global_v_bias, true, SCORIA_SHAPE(vector(global(l) && l.attention.v_bias, keys(l)))},
     {Role::axial_rows, false, SCORIA_SHAPE(matrix(a.axial.rows, a.axial.width, a.axial.rows))},
-    {Role::axial_cols, false, SCORIA_SHAPE(matrix(a.axial.cols, a.axial.rows ? a.hidden - a.axial.width : 0))},
+    {Role::axial_cols, false,
+     SCORIA_SHAPE(matrix(a.axial.cols, a.axial.rows ? a.hidden - a.axial.width : 0))},
     {Role::hash_rotations, false, SCORIA_SHAPE(hash_rotations(a))},
 };
 #undef SCORIA_SHAPE

@@ -1,5 +1,5 @@
-// Push constants of the kernels of attention in chunks: hash.comp, sort.comp, chunk_attention.comp. Specialization
-// constant 0: workgroup size.
+// Push constants of the kernels of attention in chunks: hash.comp, sort.comp, chunk_attention.comp.
+// Specialization constant 0: workgroup size.
 #ifndef SCORIA_CHUNK_ATTENTION_PUSH_H
 #define SCORIA_CHUNK_ATTENTION_PUSH_H
 
@@ -34,13 +34,13 @@ struct SortPush {
 
 struct ChunkAttentionPush {
     uint tokens, heads, head_dim;
-    uint padded;     // positions, padding included
-    uint chunk;      // positions; divides rounds * padded
-    uint before;     // chunks seen before the own one
-    uint window;     // chunks seen in all
-    uint rounds;     // at least 1
-    uint flags;      // CHUNK_...
-    uint sorted;     // 0: the list is the sequence
+    uint padded;  // positions, padding included
+    uint chunk;   // positions; divides rounds * padded
+    uint before;  // chunks seen before the own one
+    uint window;  // chunks seen in all
+    uint rounds;  // at least 1
+    uint flags;   // CHUNK_...
+    uint sorted;  // 0: the list is the sequence
     float scale;
     uint q_first, q_stride;
     uint k_first, k_stride;

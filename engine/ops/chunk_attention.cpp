@@ -58,8 +58,8 @@ std::vector<KernelVariant> sort_variants(const vk::Caps& caps) {
 
 void record_sort(OpContext& context, const SortArgs& args, const KernelVariant& variant) {
     const auto bits = uint32_t(std::bit_width(std::max(args.below, 2u) - 1));
-    const SortPush push{args.x.rows,   args.x.cols,    (bits + SORT_BITS - 1) / SORT_BITS,
-                        args.x.first,  args.x.stride,  args.out.first,
+    const SortPush push{args.x.rows,    args.x.cols,   (bits + SORT_BITS - 1) / SORT_BITS,
+                        args.x.first,   args.x.stride, args.out.first,
                         args.out.stride};
     context.recorder.dispatch(chunk_pipeline(context, variant), {args.x.view, args.out.view}, push, push.cols,
                               "sort");
@@ -69,7 +69,8 @@ std::vector<KernelVariant> chunk_attention_variants(const vk::Caps& caps) {
     return plain_variants(caps, Shader::chunk_attention, CHUNK_LANES);
 }
 
-void record_chunk_attention(OpContext& context, const ChunkAttentionArgs& args, const KernelVariant& variant) {
+void record_chunk_attention(OpContext& context, const ChunkAttentionArgs& args,
+                            const KernelVariant& variant) {
     const Attention& shape = args.shape;
     const ChunkRing ring = chunk_ring(shape.chunks, args.q.rows);
     if (shape.head_dim > variant.workgroup * CHUNK_PER_LANE)

@@ -1,4 +1,5 @@
-// Attention in chunks, and the hashing and sorting before it: struct Chunks, op::Hash, op::Sort, op::ChunkAttention.
+// Attention in chunks, and the hashing and sorting before it: struct Chunks, op::Hash, op::Sort,
+// op::ChunkAttention.
 #pragma once
 
 #include "kernel_variant.h"
@@ -23,7 +24,8 @@ struct ChunkAttentionArgs {
     const Attention& shape;
 };
 
-/// The list that a sequence makes: chunks of `chunk` positions, of which a query sees `window`, once per round.
+/// The list that a sequence makes: chunks of `chunk` positions, of which a query sees `window`, once per
+/// round.
 struct ChunkRing {
     uint32_t padded, chunk, before, window, rounds;
     bool sorted;

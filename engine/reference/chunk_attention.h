@@ -10,7 +10,8 @@
 
 namespace scoria::reference {
 
-/// x: [tokens, heads * head_dim], rotations: [heads, head_dim, rounds, rotated], out: [tokens, heads * rounds].
+/// x: [tokens, heads * head_dim], rotations: [heads, head_dim, rounds, rotated], out: [tokens, heads *
+/// rounds].
 inline void hash(std::span<const double> x, std::span<const double> rotations, const Attention& shape,
                  std::span<double> out) {
     const Chunks& chunks = shape.chunks;
@@ -27,8 +28,8 @@ inline void hash(std::span<const double> x, std::span<const double> rotations, c
                                     rotations[((head * dim + d) * rounds + round) * cols + first + column];
                 both[factor / 2 + column] = -both[column];
             }
-            out[i] += static_cast<double>(
-                product * static_cast<size_t>(std::ranges::max_element(both) - both.begin()));
+            out[i] += static_cast<double>(product *
+                                          static_cast<size_t>(std::ranges::max_element(both) - both.begin()));
             product *= factor;
             first += factor / 2;
         }

@@ -79,8 +79,8 @@ struct Executor::Step {
         if (op.period != 0)
             for (TokenId& row : rows)
                 row = static_cast<TokenId>(static_cast<uint32_t>(row) / op.divide % op.period);
-        const uint32_t table = op.period != 0          ? op.period
-                               : op.by == EmbedBy::token      ? executor.model_.architecture.vocab
+        const uint32_t table = op.period != 0               ? op.period
+                               : op.by == EmbedBy::token    ? executor.model_.architecture.vocab
                                : op.by == EmbedBy::position ? stack.positions
                                                             : stack.token_types;
         embed(rows, matrix(op.table, table, cols(op.out)), out(op.out));
@@ -264,7 +264,8 @@ Result Executor::forward(std::span<const TokenId> ids, Outputs outputs, const Ob
              token_types.size());
     const uint64_t most = model_.architecture.most_positions();
     if (most != 0 && ids_.size() + ids.size() > most)
-        fail(Status::context_full, "forward", "expected at most ", most, " positions, got ", ids_.size() + ids.size());
+        fail(Status::context_full, "forward", "expected at most ", most, " positions, got ",
+             ids_.size() + ids.size());
 
     if (computes_anew(ids_.size() + ids.size())) {
         cache_.assign(cache_.size(), {});

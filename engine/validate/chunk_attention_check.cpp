@@ -47,12 +47,10 @@ void check_hash(CheckContext& context, const HashCase& c) {
                      " buckets ", shape.chunks.bucket_count()),
                  hash_variants(context.caps()), expected, lists, {0, 0, 0},
                  [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
-                     record_hash(ops,
-                                 {{x_buffer.view(), c.tokens, cols, cols, 0},
-                                  out,
-                                  rotations_buffer.view(),
-                                  shape},
-                                 variant);
+                     record_hash(
+                         ops,
+                         {{x_buffer.view(), c.tokens, cols, cols, 0}, out, rotations_buffer.view(), shape},
+                         variant);
                  });
 }
 
@@ -88,7 +86,11 @@ struct ChunkCase {
 const ChunkCase chunk_cases[] = {
     {100, 2, 16, {.length = 8, .before = 1, .multiple = 8, .above = 8, .buckets = {}}},
     {100, 2, 16, {.length = 8, .before = 1, .multiple = 8, .above = 8, .rounds = 2, .buckets = {8}}},
-    {37, 3, 20, {.length = 4, .before = 2, .after = 1, .multiple = 12, .above = 4, .rounds = 3, .buckets = {4}}, false},
+    {37,
+     3,
+     20,
+     {.length = 4, .before = 2, .after = 1, .multiple = 12, .above = 4, .rounds = 3, .buckets = {4}},
+     false},
     {48, 1, 68, {.length = 12, .after = 2, .multiple = 24, .above = 12, .buckets = {}}, false},
     {7, 2, 16, {.length = 8, .before = 1, .multiple = 8, .above = 8, .rounds = 2, .buckets = {8}}},
     {10, 2, 16, {.length = 8, .before = 5, .multiple = 8, .above = 8, .buckets = {}}},  // past a whole turn
@@ -100,13 +102,13 @@ void check_chunks(CheckContext& context, const ChunkCase& c) {
     const Attention shape = attention_of(c.heads, c.head_dim, c.chunks, c.causal);
     const uint32_t cols = c.heads * c.head_dim, lists = c.heads * c.chunks.rounds;
     const size_t count = size_t(c.tokens) * cols;
-    const std::vector<float> q = random_floats(count, context.seed), k = random_floats(count, context.seed + 1),
+    const std::vector<float> q = random_floats(count, context.seed),
+                             k = random_floats(count, context.seed + 1),
                              v = random_floats(count, context.seed + 2);
     std::vector<double> sorted(2 * size_t(c.tokens) * lists), expected(count);
     if (lists)
-        reference::sort(
-            doubles(random_buckets(c.tokens, lists, c.chunks.bucket_count(), context.seed + 3)), lists,
-            sorted);
+        reference::sort(doubles(random_buckets(c.tokens, lists, c.chunks.bucket_count(), context.seed + 3)),
+                        lists, sorted);
     reference::chunk_attention(shape, doubles(q), doubles(k), doubles(v), sorted, expected);
     const std::vector<float> sorted_floats(sorted.begin(), sorted.end());
     const vk::Buffer q_buffer = context.buffer_of<float>(q), k_buffer = context.buffer_of<float>(k),
@@ -120,8 +122,8 @@ void check_chunks(CheckContext& context, const ChunkCase& c) {
     const double units = 64 * (4 + std::sqrt(double(c.head_dim)) + std::sqrt(seen));
     run_variants(context, "chunk_attention",
                  cat("tokens ", c.tokens, " heads ", c.heads, " dim ", c.head_dim, " chunks of ",
-                     c.chunks.length, " -", c.chunks.before, " +", c.chunks.after, " rounds ", c.chunks.rounds,
-                     c.causal ? "" : " both ways"),
+                     c.chunks.length, " -", c.chunks.before, " +", c.chunks.after, " rounds ",
+                     c.chunks.rounds, c.causal ? "" : " both ways"),
                  chunk_attention_variants(context.caps()), expected, cols, bounds_of(units),
                  [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
                      record_chunk_attention(

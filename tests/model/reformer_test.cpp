@@ -1,5 +1,5 @@
-// Reformer: rotations that are given, sequences that are computed anew as they grow, and settings that the fixture does
-// not have, for which the reference executor is the measure.
+// Reformer: rotations that are given, sequences that are computed anew as they grow, and settings that the
+// fixture does not have, for which the reference executor is the measure.
 #include "fail.h"
 #include "file.h"
 #include "hash_rotations.h"
@@ -74,7 +74,8 @@ TEST_CASE("reformer: the first stream" * needs_fixtures()) {
     size_t seen = 0;
     const auto observer = [&](const Graph& graph, const Op& op, std::span<const double> output) {
         for (const size_t layer : {size_t{0}, size_t{1}}) {
-            if (graph.tensors[output_of(op).index].name != cat("layer ", layer, " attention residual")) continue;
+            if (graph.tensors[output_of(op).index].name != cat("layer ", layer, " attention residual"))
+                continue;
             const std::vector<float> expected = golden.read<float>(cat("long.attn_stream.", layer + 1));
             CHECK(largest_error(expected, output) < 1e-5);
             ++seen;
@@ -98,7 +99,8 @@ TEST_CASE("reformer: a sequence that grows is computed anew" * needs_fixtures())
     parts.append(std::span(ids).subspan(60, 1));
     const ForwardResult rest = parts.forward(std::span(ids).subspan(61), true);
     const auto last_rows = [&](const std::vector<float>& values) {
-        return std::vector<float>(values.begin() + std::ptrdiff_t(values.size() / ids.size() * 61), values.end());
+        return std::vector<float>(values.begin() + std::ptrdiff_t(values.size() / ids.size() * 61),
+                                  values.end());
     };
     CHECK(rest.logits == last_rows(expected.logits));
     CHECK(rest.hidden[2] == last_rows(expected.hidden[2]));
@@ -114,7 +116,10 @@ TEST_CASE("reformer: a sequence that grows is computed anew" * needs_fixtures())
 
 TEST_CASE("reformer: settings that the fixture does not have" * needs_fixtures()) {
     const nlohmann::json rows[] = {
-        {{"num_buckets", {4, 6}}, {"num_hashes", 3}, {"lsh_attn_chunk_length", 4}, {"lsh_num_chunks_after", 1}},
+        {{"num_buckets", {4, 6}},
+         {"num_hashes", 3},
+         {"lsh_attn_chunk_length", 4},
+         {"lsh_num_chunks_after", 1}},
         {{"is_decoder", false}, {"lsh_num_chunks_before", 0}, {"local_num_chunks_after", 1}},
         {{"local_attn_chunk_length", 12}, {"local_num_chunks_before", 7}, {"hash_seed", nullptr}},
     };
