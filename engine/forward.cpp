@@ -131,7 +131,9 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states,
                 done += part.size();
             }
             for (std::vector<float>& hidden : result.hidden)
-                hidden.erase(hidden.begin(), hidden.begin() + std::ptrdiff_t(before * architecture.hidden));
+                if (!ids.empty())
+                    hidden.erase(hidden.begin(),
+                                 hidden.begin() + std::ptrdiff_t(before * architecture.hidden));
             return result;
         },
         false);
