@@ -31,15 +31,17 @@ void check_embed(CheckContext& context) {
             check_weight(context, c.type, c.vocab, c.cols,
                          random_blocks(c.type, c.vocab, c.cols, context.seed), c.shard_rows);
         constexpr uint32_t tokens = std::size(ids);
-        const bool by_position = info.type == TensorType::f32;
+        // One type is read by axes of positions.
+        const uint32_t divide = 3, period = info.type == TensorType::bf16 ? 7 : 0;
+        const bool by_position = info.type == TensorType::f32 || period != 0;
         const float scale = info.type == TensorType::f16 ? 8 : 1;  // a power of two: exact
         std::vector<uint32_t> step(STEP_TOKENS + tokens * STEP_TOKEN_WORDS);
         std::vector<double> expected(tokens * c.cols);
         for (uint32_t t = 0; t < tokens; ++t) {
             step[STEP_TOKENS + t * STEP_TOKEN_WORDS + (by_position ? STEP_TOKEN_POSITION : STEP_TOKEN_ID)] =
                 ids[t];
-            table.reference().row(std::min(ids[t], c.vocab - 1),
-                                  std::span(expected).subspan(t * c.cols, c.cols));
+            const uint32_t row = period != 0 ? ids[t] / divide % period : std::min(ids[t], c.vocab - 1);
+            table.reference().row(row, std::span(expected).subspan(t * c.cols, c.cols));
             for (double& value : std::span(expected).subspan(t * c.cols, c.cols)) value *= double(scale);
         }
         const vk::Buffer step_buffer = context.buffer_of<uint32_t>(step);
@@ -50,7 +52,7 @@ void check_embed(CheckContext& context) {
                 [&](OpContext& op, const CheckContext::Output& output) {
                     record_embed(op,
                                  {table.device, step_buffer.view(), output.matrix(tokens, c.cols),
-                                  by_position ? EmbedBy::position : EmbedBy::token, scale},
+                                  by_position ? EmbedBy::position : EmbedBy::token, scale, divide, period},
                                  variant);
                 },
                 error);
