@@ -40,7 +40,8 @@ void check_embed(CheckContext& context) {
         for (uint32_t t = 0; t < tokens; ++t) {
             step[STEP_TOKENS + t * STEP_TOKEN_WORDS + (by_position ? STEP_TOKEN_POSITION : STEP_TOKEN_ID)] =
                 ids[t];
-            const uint32_t row = period != 0 ? ids[t] / divide % period : std::min(ids[t], c.vocab - 1);
+            const uint32_t row =
+                period != 0 ? (ids[t] & ~STEP_TOKEN_GLOBAL) / divide % period : std::min(ids[t], c.vocab - 1);
             table.reference().row(row, std::span(expected).subspan(t * c.cols, c.cols));
             for (double& value : std::span(expected).subspan(t * c.cols, c.cols)) value *= double(scale);
         }
