@@ -2,6 +2,7 @@
 #include "batch.h"
 
 #include "ops/attention.h"
+#include "ops/chunk_attention.h"
 #include "ops/elementwise.h"
 #include "ops/embed.h"
 #include "ops/experts.h"
@@ -67,8 +68,9 @@ void Batch::record(vk::Recorder& recorder, size_t index) {
 }
 
 void Batch::record(OpContext& context, const kernel::Embed& k) const {
-    record_embed(context, {model_.weight(k.table), workspace_.step.view(), matrix(k.out), k.by, k.scale},
-                 choices().simple(context.caps, SimpleOp::embed, linear_of(model_.weight(k.table).type)));
+    const DeviceWeight& table = model_.weight(k.table);
+    record_embed(context, {table, workspace_.step.view(), matrix(k.out), k.by, k.scale, k.divide, k.period},
+                 choices().simple(context.caps, SimpleOp::embed, linear_of(table.type)));
 }
 
 void Batch::record(OpContext& context, const kernel::Norm& k) const {
@@ -204,6 +206,24 @@ void Batch::record(OpContext& context, const kernel::Gate& k) const {
                 choices().simple(context.caps, SimpleOp::gate));
 }
 
+void Batch::record(OpContext& context, const kernel::Hash& k) const {
+    record_hash(context, {matrix(k.x), matrix(k.out), model_.vector(k.rotations), k.shape},
+                choices().simple(context.caps, SimpleOp::hash));
+}
+
+void Batch::record(OpContext& context, const kernel::Sort& k) const {
+    record_sort(context, {matrix(k.x), matrix(k.out), k.below},
+                choices().simple(context.caps, SimpleOp::sort));
+}
+
+void Batch::record(OpContext& context, const kernel::ChunkAttention& k) const {
+    record_chunk_attention(context,
+                           {matrix(k.q), matrix(k.k), matrix(k.v),
+                            k.sorted ? std::optional(matrix(*k.sorted)) : std::nullopt, matrix(k.out),
+                            k.shape},
+                           choices().simple(context.caps, SimpleOp::chunk_attention));
+}
+
 uint64_t Batch::scratch_bytes(const vk::Caps& caps) const {
     uint64_t most = operand_bytes(model_.plan(), caps, tokens_, choices());
     for (const PlannedKernel& planned : model_.plan().kernels)
@@ -229,6 +249,13 @@ double Batch::cost(size_t index, uint32_t positions) const {
         const double keys = k->shape.window ? std::min(k->shape.window, positions) : positions;
         return 2.0 * tokens_ * keys * k->shape.heads * k->shape.head_dim;
     }
+    if (const auto* k = std::get_if<kernel::Hash>(&kernel)) {
+        const Chunks& chunks = k->shape.chunks;
+        return double(tokens_) * k->shape.heads * k->shape.head_dim * chunks.rounds * chunks.rotated();
+    }
+    if (const auto* k = std::get_if<kernel::ChunkAttention>(&kernel))
+        return 2.0 * tokens_ * double(chunk_ring(k->shape.chunks, tokens_).seen()) * k->shape.heads *
+               k->shape.head_dim;
     return 0;  // memory-bound and small beside these
 }
 

@@ -71,6 +71,9 @@ class Batch {
     void record(OpContext& context, const kernel::HeadLinear& k) const;
     void record(OpContext& context, const kernel::Pack& k) const;
     void record(OpContext& context, const kernel::Gate& k) const;
+    void record(OpContext& context, const kernel::Hash& k) const;
+    void record(OpContext& context, const kernel::Sort& k) const;
+    void record(OpContext& context, const kernel::ChunkAttention& k) const;
     const Choices& choices() const { return *workspace_.choices; }
     std::optional<vk::View> vector(std::optional<VectorId> id) const {
         return id ? std::optional(model_.vector(*id)) : std::nullopt;

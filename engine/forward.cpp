@@ -90,8 +90,15 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states,
             s.check_forward(ids, token_types);
             const std::vector<uint32_t> types = s.type_words(ids.size(), token_types, global);
             s.set_rotations(s.tokens.size() + ids.size());
-            if (s.computed < s.tokens.size()) s.compute_rest(nullptr);
             const Architecture& architecture = s.engine.model->architecture;
+            std::vector<TokenId> all;  // the batch, where the whole sequence is computed anew
+            const size_t before = architecture.recomputes() ? s.tokens.size() : 0;
+            if (architecture.recomputes()) {
+                all = s.tokens;
+                all.insert(all.end(), ids.begin(), ids.end());
+            } else if (s.computed < s.tokens.size()) {
+                s.compute_rest(nullptr);
+            }
             ForwardResult result{
                 uint32_t(ids.size()), architecture.logits(), architecture.hidden, {}, {}, {}};
             if (hidden_states) result.hidden.resize(s.engine.graph.hidden.size());
@@ -103,16 +110,18 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states,
                     ids.subspan(done, s.tokens_of_segment(uint32_t(s.tokens.size()),
                                                           std::min<size_t>(ids.size() - done, chunk)));
                 Impl::Rows rows(part.size());
-                for (uint32_t t = 0; t < rows.size(); ++t) rows[t] = t;
-                const Batch work = s.batch(uint32_t(part.size()), uint32_t(part.size()));
+                for (uint32_t t = 0; t < rows.size(); ++t)
+                    rows[t] = t + (all.empty() ? 0 : uint32_t(before + done));
+                const std::span<const TokenId> run = all.empty() ? part : all;
+                const Batch work = s.batch(uint32_t(run.size()), uint32_t(part.size()));
                 ResultCopies copies(s.engine, work);
-                for (size_t i = 0; i < result.hidden.size(); ++i)
+                for (size_t i = 0; i < result.hidden.size() && (all.empty() || done == 0); ++i)
                     copies.want(s.engine.graph.hidden[i], result.hidden[i]);
                 copies.want(s.engine.graph.last_hidden, result.last_hidden);
                 copies.want(s.engine.graph.logits, result.logits);
                 s.logits_ready = false;
                 s.run_chunk(
-                    part, uint32_t(s.tokens.size()), rows,
+                    run, all.empty() ? uint32_t(s.tokens.size()) : 0, rows,
                     [&](vk::Recorder& recorder, size_t kernel) { copies.record(recorder, kernel); },
                     types.empty() ? std::span<const uint32_t>()
                                   : std::span(types).subspan(done, part.size()));
@@ -121,6 +130,10 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states,
                 s.computed = uint32_t(s.tokens.size());
                 done += part.size();
             }
+            for (std::vector<float>& hidden : result.hidden)
+                if (!ids.empty())
+                    hidden.erase(hidden.begin(),
+                                 hidden.begin() + std::ptrdiff_t(before * architecture.hidden));
             return result;
         },
         false);
@@ -165,7 +178,7 @@ void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer)
         [&]() -> void {
             s.ready();
             const Plan& plan = s.engine.plan;
-            if (plan.encoder_kernels != 0) truncate(0);
+            if (plan.encoder_kernels != 0 || s.engine.model->architecture.recomputes()) truncate(0);
             s.check_ids(ids);
             const uint32_t most = s.tokens_of_segment(uint32_t(s.tokens.size()), s.forward_chunk());
             if (ids.size() > most)

@@ -47,13 +47,14 @@ class Builder {
     /// The residual stream after the last layer of the stack.
     TensorId layers(std::vector<TensorId>& hidden) {
         TensorId stream = embedding();
+        first_stream_ = stream;
         hidden.push_back(stream);
         for (layer_ = 0; layer_ < static_cast<int32_t>(stack().layers.size()); ++layer_) {
             stream = block(stack().layers[static_cast<size_t>(layer_)], stream);
             hidden.push_back(stream);
         }
         layer_ = -1;
-        return stream;
+        return stack().two_streams ? side_by_side("both streams", *first_stream_, stream) : stream;
     }
 
     /// The encoder, and the keys and values of its output that the decoder's layers will see.
@@ -152,6 +153,7 @@ class Builder {
                 op::Embed{tensor_like("positions", x), weight(Role::position_embedding), EmbedBy::position});
             x = add("embedding with positions", x, positions);
         }
+        if (const Architecture::Axial& axial = stack().axial; axial.rows) x = axial_positions(axial, x);
         if (stack().token_types) {
             const TensorId types = emit(op::Embed{tensor_like("token types", x),
                                                   weight(Role::token_type_embedding), EmbedBy::token_type});
@@ -160,7 +162,31 @@ class Builder {
         return stack().embedding_norm ? norm(embedding_norm, x) : x;
     }
 
+    TensorId side_by_side(const std::string& name, TensorId a, TensorId b) {
+        return emit(
+            op::Pack{a, b, tensor(name, at(a).cols + at(b).cols), 1, {0, at(a).cols}, {0, at(b).cols}});
+    }
+
+    TensorId axial_positions(const Architecture::Axial& axial, TensorId x) {
+        const auto axis = [&](const char* name, uint32_t cols, Role role, uint32_t divide, uint32_t period) {
+            return emit(op::Embed{tensor(name, cols), weight(role), EmbedBy::position, 1, divide, period});
+        };
+        const TensorId rows = axis("axial rows", axial.width, Role::axial_rows, axial.cols, axial.rows);
+        const TensorId cols =
+            axis("axial cols", stack().hidden - axial.width, Role::axial_cols, 1, axial.cols);
+        return add("embedding with positions", x, side_by_side("positions", rows, cols));
+    }
+
+    /// Returns the second stream; the first is first_stream_.
+    TensorId reversible_block(const Layer& layer, TensorId second) {
+        first_stream_ = add("attention residual", *first_stream_,
+                            attention(layer.attention, norm(attention_norm, second)));
+        return add("feed-forward residual", second,
+                   feed_forward(layer.feed_forward, norm(feed_forward_norm, *first_stream_)));
+    }
+
     TensorId block(const Layer& layer, TensorId stream) {
+        if (stack().two_streams) return reversible_block(layer, stream);
         const NormPlacement placement = stack().placement;
         const float scale = stack().residual_scale;
         if (placement == NormPlacement::parallel || placement == NormPlacement::parallel_2) {
@@ -198,6 +224,7 @@ class Builder {
     /// this order.
     TensorId attention(const Attention& shape, TensorId x) {
         if (shape.latent.kv_rank) return latent_attention(shape, x);
+        if (shape.chunks.length) return chunk_attention(shape, x);
         const uint32_t q_cols = shape.heads * shape.head_dim, kv_cols = shape.kv_heads * shape.head_dim;
         const bool own_kv = shape.kv_layer < 0;
         std::optional<TensorId> distances;
@@ -239,6 +266,29 @@ class Builder {
         TensorId heads = emit(attention);
         if (shape.global_tokens) heads = global_attention(shape, x, heads);
         return linear("attention out", heads, stack().hidden, Role::o, optional(shape.o_bias, Role::o_bias));
+    }
+
+    /// Keys are projected, or the queries normed (Kitaev et al. 2020, "Shared-QK").
+    TensorId chunk_attention(const Attention& shape, TensorId x) {
+        const Chunks& chunks = shape.chunks;
+        const uint32_t cols = shape.heads * shape.head_dim;
+        const TensorId q = linear("q", x, cols, Role::q);
+        std::optional<TensorId> sorted;
+        TensorId k = q;
+        if (chunks.rounds) {
+            const uint32_t lists = shape.heads * chunks.rounds;
+            k = emit(op::Norm{q, tensor("keys", cols), std::nullopt, std::nullopt, NormKind::rms, 1e-6f,
+                              shape.head_dim, shape.head_dim});
+            const TensorId buckets =
+                emit(op::Hash{q, tensor("buckets", lists), {Role::hash_rotations, -1, in_encoder()}, shape});
+            sorted = emit(op::Sort{buckets, tensor("sorted", 2 * lists), chunks.bucket_count()});
+        } else {
+            k = linear("k", x, cols, Role::k);
+        }
+        const TensorId v = linear("v", x, cols, Role::v);
+        const TensorId heads =
+            emit(op::ChunkAttention{q, k, v, sorted, tensor("attention heads", cols), shape});
+        return linear("attention out", heads, stack().hidden, Role::o);
     }
 
     /// The rows of global tokens, which see all keys by projections of their own (Longformer); `local` has
@@ -364,7 +414,7 @@ class Builder {
     }
 
     void head(TensorId stream) {
-        TensorId x = emit(op::Select{stream, tensor("selected", stack().hidden, RowKind::outputs)});
+        TensorId x = emit(op::Select{stream, tensor("selected", at(stream).cols, RowKind::outputs)});
         if (stack().output_norm) x = norm(output_norm, x);
         graph_.last_hidden = graph_.logits = x;
         if (!stack().has_head) return;
@@ -388,62 +438,12 @@ class Builder {
     const Architecture* stack_;  // what is being built: the model, or its encoder
     Graph graph_;
     int32_t layer_ = -1;
-    std::set<WeightRef> adapted_;  // of Architecture::adapters
-};
-
-const char* kind_name(const op::Embed&) { return "embed"; }
-const char* kind_name(const op::Norm&) { return "norm"; }
-const char* kind_name(const op::Linear&) { return "linear"; }
-const char* kind_name(const op::Map& op) {
-    constexpr const char* names[] = {"scale", "clamp", "soft cap", "activate"};
-    return names[static_cast<size_t>(op.kind)];
-}
-const char* kind_name(const op::Rope&) { return "rope"; }
-const char* kind_name(const op::Attention&) { return "attention"; }
-const char* kind_name(const op::Glu&) { return "glu"; }
-const char* kind_name(const op::Add&) { return "add"; }
-const char* kind_name(const op::Select&) { return "select"; }
-const char* kind_name(const op::Route&) { return "route"; }
-const char* kind_name(const op::ExpertLinear&) { return "expert linear"; }
-const char* kind_name(const op::ExpertSum&) { return "expert sum"; }
-const char* kind_name(const op::HeadLinear&) { return "head linear"; }
-const char* kind_name(const op::Pack&) { return "pack"; }
-const char* kind_name(const op::Gate&) { return "gate"; }
-const char* kind_name(const op::Store&) { return "store"; }
-
-struct Inputs {
-    using Ids = std::vector<TensorId>;
-    Ids operator()(const op::Embed&) const { return {}; }
-    Ids operator()(const op::Attention& o) const {
-        Ids ids = o.k ? Ids{o.q, *o.k, *o.v} : Ids{o.q};
-        if (o.distances) ids.push_back(*o.distances);
-        if (o.base) ids.push_back(*o.base);
-        return ids;
-    }
-    Ids operator()(const op::Glu& o) const { return {o.gate, o.up}; }
-    Ids operator()(const op::Add& o) const { return {o.a, o.b}; }
-    Ids operator()(const op::Route& o) const { return {o.scores}; }
-    Ids operator()(const op::ExpertLinear& o) const { return {o.x, o.routes}; }
-    Ids operator()(const op::ExpertSum& o) const { return {o.x, o.routes}; }
-    Ids operator()(const op::Pack& o) const { return {o.a, o.b}; }
-    Ids operator()(const op::Gate& o) const { return {o.x, o.gate}; }
-    Ids operator()(const op::Store& o) const { return {o.k, o.v}; }
-    template <class Unary> Ids operator()(const Unary& o) const { return {o.x}; }
+    std::optional<TensorId> first_stream_;  // of two (Architecture::two_streams)
+    std::set<WeightRef> adapted_;           // of Architecture::adapters
 };
 
 }  // namespace
 
 Graph build_graph(const Architecture& architecture) { return Builder(architecture).build(); }
-
-TensorId output_of(const Op& op) {
-    return std::visit([](const auto& each) { return each.out; }, op);
-}
-
-std::vector<TensorId> inputs_of(const Op& op) { return std::visit(Inputs{}, op); }
-
-std::string describe(const Graph& graph, const Op& op) {
-    const char* kind = std::visit([](const auto& each) { return kind_name(each); }, op);
-    return cat(kind, " -> ", graph.tensors[output_of(op).index].name);
-}
 
 }  // namespace scoria

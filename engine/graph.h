@@ -45,6 +45,7 @@ struct Embed {
     WeightRef table;
     EmbedBy by = EmbedBy::token;
     float scale = 1;
+    uint32_t divide = 1, period = 0;  // of period > 0: row position / divide mod period
 };
 /// Normalises each row, or each group of `group` columns of it (group == cols: the whole row); out may have
 /// fewer columns than x, whose others are left out. Weight and
@@ -148,11 +149,33 @@ struct Gate {
     TensorId x, gate, out;
 };
 
+/// out[t] = the bucket of every head of x[t] in every round, [heads * rounds], whole numbers: over the
+/// factors n of the number of buckets, the sum of argmax of [r | -r] times the factors before it, r being n /
+/// 2 columns of the head rotated (Andoni et al. 2015).
+struct Hash {
+    TensorId x, out;
+    WeightRef rotations;
+    scoria::Attention shape;
+};
+/// Sorts each column of whole numbers, equal ones by row: out[i] = the rows that come i-th, [cols], then the
+/// places of row i, [cols].
+struct Sort {
+    TensorId x, out;
+    uint32_t below;  // all numbers are
+};
+/// Attention as struct Chunks says, of a whole sequence; sorted: of the buckets.
+struct ChunkAttention {
+    TensorId q, k, v;
+    std::optional<TensorId> sorted;
+    TensorId out;
+    scoria::Attention shape;
+};
+
 }  // namespace op
 
 using Op = std::variant<op::Embed, op::Norm, op::Linear, op::Map, op::Rope, op::Attention, op::Glu, op::Add,
                         op::Select, op::Route, op::ExpertLinear, op::ExpertSum, op::HeadLinear, op::Pack,
-                        op::Gate, op::Store>;
+                        op::Gate, op::Store, op::Hash, op::Sort, op::ChunkAttention>;
 
 struct Graph {
     std::vector<GraphTensor> tensors;

@@ -66,7 +66,7 @@ class Planning {
         if (options.context > architecture_.context)
             fail(Status::bad_argument, "context", "expected at most ", architecture_.context,
                  " positions, which the model was trained for, got ", options.context);
-        const uint32_t table = architecture_.positions;
+        const auto table = uint32_t(std::min<uint64_t>(architecture_.most_positions(), UINT32_MAX));
         if (table && options.context > table)
             fail(Status::bad_argument, "context", "expected at most ", table,
                  " positions, which the model's position table holds, got ", options.context);

@@ -30,6 +30,9 @@ constinit const Planner::Row Planner::table[] = {
     {"select", false, &Planner::as_is<op::Select>},
     {"expert sum", false, &Planner::as_is<op::ExpertSum>},
     {"gate", false, &Planner::as_is<op::Gate>},
+    {"hash", false, &Planner::hash},
+    {"sort", false, &Planner::as_is<op::Sort>},
+    {"chunk attention", false, &Planner::as_is<op::ChunkAttention>},
 };
 
 Plan Planner::run() {
@@ -173,7 +176,8 @@ size_t Planner::linear_add(size_t i) {
 size_t Planner::embed(size_t i) {
     const auto* op = at<op::Embed>(i);
     if (!op) return 0;
-    emit(kernel::Embed{op->out, weight_group({op->table}), op->by, op->scale}, {}, {op->out});
+    emit(kernel::Embed{op->out, weight_group({op->table}), op->by, op->scale, op->divide, op->period}, {},
+         {op->out});
     return 1;
 }
 
@@ -246,6 +250,15 @@ size_t Planner::pack(size_t i) {
     const auto *op = at<op::Pack>(i), *k = at<op::Pack>(i + 1), *v = at<op::Pack>(i + 2);
     if (op && k && v) define({op->out, k->out, v->out});
     return as_is<op::Pack>(i);
+}
+
+size_t Planner::hash(size_t i) {
+    const auto* op = at<op::Hash>(i);
+    if (!op) return 0;
+    const Chunks& chunks = op->shape.chunks;
+    const uint32_t size = op->shape.heads * op->shape.head_dim * chunks.rounds * chunks.rotated();
+    emit(kernel::Hash{op->x, op->out, vector_of(op->rotations, size), op->shape}, {op->x}, {op->out});
+    return 1;
 }
 
 /// q, k and v stay side by side when adapters add to them.

@@ -42,6 +42,7 @@ struct Embed {
     GroupId table;
     EmbedBy by;
     float scale;
+    uint32_t divide = 1, period = 0;
 };
 struct Norm {
     TensorId x, out;
@@ -100,15 +101,20 @@ struct Route {
     Routing routing;
     std::optional<VectorId> choice_bias;
 };
+struct Hash {
+    TensorId x, out;
+    VectorId rotations;
+    scoria::Attention shape;
+};
 // These are the graph's.
-using op::Add, op::Pack, op::ExpertSum, op::Gate, op::Glu, op::Map, op::Select;
+using op::Add, op::ChunkAttention, op::Sort, op::Pack, op::ExpertSum, op::Gate, op::Glu, op::Map, op::Select;
 
 }  // namespace kernel
 
-using Kernel =
-    std::variant<kernel::Embed, kernel::Norm, kernel::Linear, kernel::RopeCache, kernel::Attention,
-                 kernel::Glu, kernel::Add, kernel::Map, kernel::Select, kernel::Route, kernel::ExpertLinear,
-                 kernel::ExpertSum, kernel::HeadLinear, kernel::Pack, kernel::Gate>;
+using Kernel = std::variant<kernel::Embed, kernel::Norm, kernel::Linear, kernel::RopeCache, kernel::Attention,
+                            kernel::Glu, kernel::Add, kernel::Map, kernel::Select, kernel::Route,
+                            kernel::ExpertLinear, kernel::ExpertSum, kernel::HeadLinear, kernel::Pack,
+                            kernel::Gate, kernel::Hash, kernel::Sort, kernel::ChunkAttention>;
 
 struct PlannedKernel {
     Kernel kernel;

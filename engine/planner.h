@@ -53,6 +53,7 @@ class Planner {
     size_t expert_linear(size_t i);
     size_t head_linear(size_t i);
     size_t pack(size_t i);
+    size_t hash(size_t i);
     size_t add(size_t i);
     /// An op that is its own kernel.
     template <class T> size_t as_is(size_t i);

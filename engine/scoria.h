@@ -123,11 +123,11 @@ typedef struct scoria_engine_options {
     const struct scoria_vulkan* vulkan; /* NULL: a device of the library's own */
     uint64_t memory_budget; /* device bytes that the plan may take; 0: what the driver offers. Weights beyond
                                it stay in host memory and cross the bus in every step */
-    uint32_t context;                   /* positions; 0: the least of the model's, what fits, and 8192 */
-    uint32_t precision;                 /* SCORIA_BALANCED by default */
-    uint32_t kv;                        /* SCORIA_KV_ ... */
-    uint32_t prompt_chunk;              /* tokens of a prompt computed at a time; 0: 512 */
-    uint32_t deterministic;             /* 1: equal bits however tokens are batched; slower prompts */
+    uint32_t context;       /* positions; 0: the least of the model's, what fits, and 8192 */
+    uint32_t precision;     /* SCORIA_BALANCED by default */
+    uint32_t kv;            /* SCORIA_KV_ ... */
+    uint32_t prompt_chunk;  /* tokens of a prompt computed at a time; 0: 512 */
+    uint32_t deterministic; /* 1: equal bits however tokens are batched; slower prompts */
     /* 1: weights are read from a memory map. Faster, but a file that shrinks, or a disk that fails, ends the
      * process with SIGBUS; 0 makes that an error. */
     uint32_t mmap;
@@ -147,14 +147,14 @@ SCORIA_API scoria_status scoria_engine_destroy(scoria_engine* engine);
 
 typedef struct scoria_memory {
     size_t size;
-    uint64_t weights, kv, scratch; /* device bytes of the plan; kv and scratch are each session's */
-    uint64_t staging;              /* bytes of host memory while weights are uploaded */
-    uint64_t heap_size, heap_budget;        /* of the heap that holds them; the budget as planned with */
-    uint64_t in_use;                        /* device and host-visible bytes allocated now; 0 in a plan */
-    uint32_t context;                       /* positions of a session */
-    uint32_t source;                        /* tokens that an encoder-decoder's encoder takes; else 0 */
-    uint64_t host_weights; /* bytes of host memory for weights that the device has no room for */
-    uint64_t host_budget;  /* bytes of host memory that the device can see, free as planned with */
+    uint64_t weights, kv, scratch;   /* device bytes of the plan; kv and scratch are each session's */
+    uint64_t staging;                /* bytes of host memory while weights are uploaded */
+    uint64_t heap_size, heap_budget; /* of the heap that holds them; the budget as planned with */
+    uint64_t in_use;                 /* device and host-visible bytes allocated now; 0 in a plan */
+    uint32_t context;                /* positions of a session */
+    uint32_t source;                 /* tokens that an encoder-decoder's encoder takes; else 0 */
+    uint64_t host_weights;           /* bytes of host memory for weights that the device has no room for */
+    uint64_t host_budget;            /* bytes of host memory that the device can see, free as planned with */
 } scoria_memory;
 
 /* What an engine would take; reads no weights. Errors: as scoria_engine_create. */

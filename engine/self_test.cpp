@@ -79,8 +79,12 @@ class UseCheck {
     }
     /// The rest is small, and general in its sizes: the op's table of cases serves.
     template <class Kernel> void operator()(const Kernel&) {
-        constexpr std::string_view of_experts[] = {"route", "expert_linear", "expert_sum", "head_linear"};
-        table(std::ranges::find(of_experts, use_.op) != std::end(of_experts) ? "experts" : use_.op);
+        constexpr std::pair<std::string_view, const char*> in_tables_of[] = {
+            {"route", "experts"},       {"expert_linear", "experts"}, {"expert_sum", "experts"},
+            {"head_linear", "experts"}, {"hash", "chunk_attention"},  {"sort", "chunk_attention"}};
+        for (const auto& [op, of] : in_tables_of)
+            if (use_.op == op) return table(of);
+        table(use_.op);
     }
 
   private:

@@ -271,6 +271,7 @@ uint32_t Session::Impl::tokens_before_change(uint32_t limit) const {
         const uint32_t last = uint32_t(tokens.size()) - 1, most = length - last % length;
         return limit ? std::min(limit, most) : most;
     }
+    if (engine.model->architecture.recomputes()) return 1;
     if (workspace.ropes.empty()) return limit;
     uint32_t count = 1;
     while ((limit == 0 || count < limit) && tokens.size() + count <= engine.memory.context &&
@@ -286,6 +287,7 @@ void Session::Impl::compute_pending(const std::atomic<bool>* cancel) {
 
 void Session::Impl::compute_rest(const std::atomic<bool>* cancel) {
     if (computed == tokens.size() && !logits_ready) --computed;
+    if (engine.model->architecture.recomputes() && computed < tokens.size()) computed = 0;
     forget_later_segments();
     while (computed < tokens.size()) {
         if (cancel && *cancel) fail(Status::cancelled, "session", "cancelled after ", computed, " tokens");

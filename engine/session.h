@@ -133,8 +133,10 @@ struct GenerateResult {
 struct ForwardResult {
     uint32_t tokens = 0, vocab = 0, hidden_size = 0;
     std::vector<float> logits;               // [tokens, vocab]
-    std::vector<float> last_hidden;          // [tokens, hidden] after the final norm
+    std::vector<float> last_hidden;          // [tokens, last_hidden_size()] after the final norm
     std::vector<std::vector<float>> hidden;  // [layers + 1][tokens, hidden]; empty unless asked for
+    /// hidden_size, or twice that where the model ends in two streams.
+    uint32_t last_hidden_size() const { return tokens ? uint32_t(last_hidden.size() / tokens) : 0; }
 };
 
 struct StepStats {

@@ -110,6 +110,16 @@ class Uses {
                    k.glu ? " glu" : ""),
                linear_of(weight.type));
     }
+    void operator()(size_t i, const kernel::Hash& k) {
+        simple(SimpleOp::hash, i, k.out, cat("heads ", k.shape.heads, " dim ", k.shape.head_dim));
+    }
+    void operator()(size_t i, const kernel::Sort& k) {
+        simple(SimpleOp::sort, i, k.out, cat("below ", k.below));
+    }
+    void operator()(size_t i, const kernel::ChunkAttention& k) {
+        simple(SimpleOp::chunk_attention, i, k.out,
+               cat("heads ", k.shape.heads, " dim ", k.shape.head_dim, k.sorted ? " sorted" : ""));
+    }
     void operator()(size_t i, const kernel::ExpertSum& k) {
         simple(SimpleOp::expert_sum, i, k.out, cat("used ", k.used));
     }

@@ -33,6 +33,7 @@ CompressedWindow compressed_window(const CompressedMemory& memory, uint32_t inde
 std::vector<Attention> cache_slots(const Architecture& architecture) {
     std::vector<Attention> slots;
     const auto add = [&](const Attention& attention) { slots.push_back(kernel_attention(attention)); };
+    if (architecture.recomputes()) return slots;
     if (architecture.bidirectional()) {
         add(architecture.layers.front().attention);
         return slots;

@@ -121,6 +121,37 @@ struct Latent {
     bool operator==(const Latent&) const = default;
 };
 
+/// Reformer's attention (Kitaev et al. 2020): a list of positions is cut into chunks, and a query sees those
+/// of its own chunk and of the chunks around it, the list being a ring. What stands there twice counts twice.
+/// A sequence that no more than fills a chunk is one, and has none around it.
+struct Chunks {
+    uint32_t length = 0;             // positions of a chunk; 0: ordinary attention
+    uint32_t before = 0, after = 0;  // chunks
+    // A sequence of more than `above` positions is padded to a multiple of `multiple`; nobody sees the
+    // padding.
+    uint32_t multiple = 1, above = 0;
+    // By hash: the list holds the sequence once per round, sorted by bucket (op::Hash). Keys are the queries,
+    // normed, and the score of a position with itself is -1e5, so that it counts only where there is nothing
+    // else.
+    uint32_t rounds = 0;            // 0: the list is the sequence
+    std::vector<uint32_t> buckets;  // factors of the number of buckets, all even
+    bool operator==(const Chunks&) const = default;
+    uint64_t padded(uint64_t tokens) const {
+        return tokens > above ? (tokens + multiple - 1) / multiple * multiple : tokens;
+    }
+    uint32_t bucket_count() const {
+        uint32_t count = 1;
+        for (const uint32_t factor : buckets) count *= factor;
+        return count;
+    }
+    /// Columns of Role::hash_rotations per round.
+    uint32_t rotated() const {
+        uint32_t columns = 0;
+        for (const uint32_t factor : buckets) columns += factor / 2;
+        return columns;
+    }
+};
+
 struct Attention {
     uint32_t heads = 0, kv_heads = 0, head_dim = 0;
     float scale = 1;      // multiplies q.k
@@ -145,6 +176,7 @@ struct Attention {
     bool sinks = false;          // one more score per head in the softmax's sum, Role::sinks
     bool global_tokens = false;  // their rows have projections of their own, Role::global_q ... (global_keys)
     Latent latent;
+    Chunks chunks = {};
     int32_t kv_layer = -1;  // the layer (cache slot) whose keys and values it reads (Brandon et al. 2024);
                             // -1: its own
     bool operator==(const Attention&) const = default;
@@ -218,20 +250,34 @@ struct Architecture {
     uint32_t vocab = 0, hidden = 0, context = 0;  // context: the positions it was trained for
     Norm norm;                                    // of the blocks, the embedding and the output
     NormPlacement placement = NormPlacement::pre;
-    uint32_t positions = 0;     // rows of Role::position_embedding, which is added; 0: none
+    uint32_t positions = 0;  // rows of Role::position_embedding, which is added; 0: none
+    /// Position t adds row t / cols of Role::axial_rows, which is `width` wide, and beside it row t mod cols
+    /// of Role::axial_cols.
+    struct Axial {
+        uint32_t rows = 0, cols = 0, width = 0;  // 0 rows: none
+        bool operator==(const Axial&) const = default;
+    } axial = {};
     uint32_t embedding = 0;     // columns of the token table where not `hidden` (embedding_in, embedding_out)
     float embedding_scale = 1;  // multiplies token embeddings
     uint32_t token_types = 0;   // rows of Role::token_type_embedding, which is added too; 0: none
     bool embedding_norm = false;  // after positions and types are added
     float residual_scale = 1;     // multiplies what a block adds to the stream
+    bool two_streams = false;  // a += attention(norm(b)), b += feed_forward(norm(a)), the output being of [a
+                               // | b] (reversible layers, Gomez et al. 2017)
+    uint32_t output_width() const { return two_streams ? 2 * hidden : hidden; }
     bool output_norm = true;
     uint32_t outputs = 0;  // rows of Role::output, so logits, where not `vocab` (ImageGPT); 0: vocab
-    uint32_t logits() const { return !has_head ? hidden : outputs ? outputs : vocab; }
+    uint32_t logits() const { return !has_head ? output_width() : outputs ? outputs : vocab; }
     /// A sequence, its source, or its prefix, is computed at once.
     bool sees_ahead() const {
-        return bidirectional() || !encoder.empty() ||
+        return bidirectional() || !encoder.empty() || recomputes() ||
                (!layers.empty() && layers[0].attention.mask == Mask::prefix);
     }
+    /// A sequence is computed anew as a whole whenever it grows: nothing is cached, since what earlier
+    /// positions see may change.
+    bool recomputes() const { return !layers.empty() && layers[0].attention.chunks.length != 0; }
+    /// Positions that tables hold; 0: any number.
+    uint64_t most_positions() const { return axial.rows ? uint64_t{axial.rows} * axial.cols : positions; }
     /// An encoder: nothing is generated.
     bool bidirectional() const {
         return !layers.empty() && (layers[0].attention.mask == Mask::bidirectional ||
@@ -257,7 +303,7 @@ struct Architecture {
 };
 
 /// What is cached, by slot: the layers' keys and values, then those of their cross-attention; at last the
-/// encoder's, whose layers take turns in one slot. An encoder alone has that one only.
+/// encoder's, whose layers take turns in one slot. An encoder alone has that one only, Reformer none.
 std::vector<Attention> cache_slots(const Architecture& architecture);
 inline uint32_t cross_slot(const Architecture& architecture, uint32_t layer) {
     return uint32_t(architecture.layers.size()) + layer;

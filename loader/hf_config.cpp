@@ -163,6 +163,7 @@ bool is_harmless_field(std::string_view name, const nlohmann::json& value) {
                                           "order_of_interleaved_layers",
                                           "output_attentions",
                                           "output_hidden_states",
+                                          "output_past",
                                           "output_router_logits",
                                           "pad_id",
                                           "position_embedding_type",

@@ -19,12 +19,15 @@ RoleShape vector(bool wanted, uint32_t cols, uint32_t groups = 1) {
 }
 
 uint32_t embedding(const A& a) { return a.embedding != 0 ? a.embedding : a.hidden; }
+uint32_t output(const A& a) { return a.embedding != 0 ? a.embedding : a.output_width(); }
 uint32_t queries(const L& l) { return l.attention.heads * l.attention.head_dim; }
 bool own_keys(const L& l) { return l.attention.kv_layer < 0; }
 const Latent& latent(const L& l) { return l.attention.latent; }
 uint32_t keys(const L& l) {
     return own_keys(l) && latent(l).kv_rank == 0 ? l.attention.kv_heads * l.attention.head_dim : 0;
 }
+/// Where keys are the queries, normed, they have no projection of their own.
+uint32_t projected_keys(const L& l) { return l.attention.chunks.rounds == 0 ? keys(l) : 0; }
 uint32_t cross_queries(const L& l) { return l.cross.heads * l.cross.head_dim; }
 uint32_t cross_keys(const L& l) { return l.cross.kv_heads * l.cross.head_dim; }
 bool global(const L& l) { return l.attention.global_tokens; }
@@ -57,6 +60,14 @@ RoleShape position_bias(const A& a, const L& l, size_t index) {
     return table ? matrix(attention.heads, attention.bias_cols()) : RoleShape{};
 }
 
+RoleShape hash_rotations(const A& a) {
+    for (const L& l : a.layers)
+        if (l.attention.chunks.rounds != 0)
+            return vector(true, l.attention.heads * l.attention.head_dim * l.attention.chunks.rounds *
+                                    l.attention.chunks.rotated());
+    return {};
+}
+
 #define SCORIA_SHAPE(expression) \
     [](const A& a, const L& l, size_t i) -> RoleShape { return (void)a, (void)l, (void)i, expression; }
 
@@ -68,8 +79,8 @@ constexpr RoleRule rules[] = {
     {Role::embedding_norm, false, SCORIA_SHAPE(vector(a.embedding_norm&& a.norm.weight, a.hidden))},
     {Role::embedding_norm_bias, false, SCORIA_SHAPE(vector(a.embedding_norm&& a.norm.bias, a.hidden))},
     {Role::embedding_out, false, SCORIA_SHAPE(matrix(a.embedding, a.hidden))},
-    {Role::output_norm, false, SCORIA_SHAPE(vector(a.output_norm&& a.norm.weight, a.hidden))},
-    {Role::output_norm_bias, false, SCORIA_SHAPE(vector(a.output_norm&& a.norm.bias, a.hidden))},
+    {Role::output_norm, false, SCORIA_SHAPE(vector(a.output_norm&& a.norm.weight, a.output_width()))},
+    {Role::output_norm_bias, false, SCORIA_SHAPE(vector(a.output_norm&& a.norm.bias, a.output_width()))},
     {Role::head, false, SCORIA_SHAPE(matrix(a.head_transform ? a.hidden : 0, a.hidden))},
     {Role::head_bias, false, SCORIA_SHAPE(vector(a.head_bias, a.hidden))},
     {Role::head_norm, false, SCORIA_SHAPE(vector(a.head_transform&& a.norm.weight, a.hidden))},
@@ -78,14 +89,14 @@ constexpr RoleRule rules[] = {
      SCORIA_SHAPE(matrix(a.tied_embeddings || !a.has_head ? 0
                          : a.outputs                      ? a.outputs
                                                           : a.vocab,
-                         embedding(a)))},
+                         output(a)))},
     {Role::output_bias, false, SCORIA_SHAPE(vector(a.output_bias, a.outputs ? a.outputs : a.vocab))},
     {Role::attention_norm, true,
      SCORIA_SHAPE(vector(has_pre_norm(a) && l.attention_norm && a.norm.weight, a.hidden))},
     {Role::attention_norm_bias, true,
      SCORIA_SHAPE(vector(has_pre_norm(a) && l.attention_norm && a.norm.bias, a.hidden))},
     {Role::q, true, SCORIA_SHAPE(matrix(queries(l), latent(l).q_rank ? latent(l).q_rank : a.hidden))},
-    {Role::k, true, SCORIA_SHAPE(matrix(keys(l), a.hidden))},
+    {Role::k, true, SCORIA_SHAPE(matrix(projected_keys(l), a.hidden))},
     {Role::v, true, SCORIA_SHAPE(matrix(keys(l), a.hidden))},
     {Role::o, true,
      SCORIA_SHAPE(matrix(a.hidden, latent(l).kv_rank ? l.attention.heads* latent(l).value_dim : queries(l)))},
@@ -167,9 +178,13 @@ constexpr RoleRule rules[] = {
     {Role::global_q_bias, true, SCORIA_SHAPE(vector(global(l) && l.attention.q_bias, queries(l)))},
     {Role::global_k_bias, true, SCORIA_SHAPE(vector(global(l) && l.attention.k_bias, keys(l)))},
     {Role::global_v_bias, true, SCORIA_SHAPE(vector(global(l) && l.attention.v_bias, keys(l)))},
+    {Role::axial_rows, false, SCORIA_SHAPE(matrix(a.axial.rows, a.axial.width, a.axial.rows))},
+    {Role::axial_cols, false,
+     SCORIA_SHAPE(matrix(a.axial.cols, a.axial.rows ? a.hidden - a.axial.width : 0))},
+    {Role::hash_rotations, false, SCORIA_SHAPE(hash_rotations(a))},
 };
 #undef SCORIA_SHAPE
-static_assert(std::size(rules) == static_cast<size_t>(Role::global_v_bias) + 1);
+static_assert(std::size(rules) == static_cast<size_t>(Role::hash_rotations) + 1);
 
 }  // namespace
 

@@ -12,7 +12,7 @@ namespace {
 struct FieldNames {
     Field field;
     const char* gguf;
-    std::array<const char*, 6> hugging_face;  // the commonest first
+    std::array<const char*, 7> hugging_face;  // the commonest first
 };
 
 constexpr FieldNames field_names[] = {
@@ -25,14 +25,17 @@ constexpr FieldNames field_names[] = {
      "attention.head_count",
      {"num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads"}},
     {Field::kv_heads, "attention.head_count_kv", {"num_key_value_heads"}},
-    {Field::head_dim, "attention.key_length", {"head_dim", "attention_head_dim", "d_kv"}},
+    {Field::head_dim,
+     "attention.key_length",
+     {"head_dim", "attention_head_dim", "d_kv", "attention_head_size"}},
     {Field::context,
      "context_length",
      {"max_position_embeddings", "n_positions", "max_seq_len", "seq_length",
       "max_decoder_position_embeddings"}},
     {Field::feed_forward,
      "feed_forward_length",
-     {"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "d_ff", "encoder_ffn_dim"}},
+     {"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "d_ff", "encoder_ffn_dim",
+      "feed_forward_size"}},
     {Field::epsilon,
      "attention.layer_norm_rms_epsilon",
      {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "norm_epsilon"}},

@@ -119,8 +119,11 @@ constexpr const char* role_names[] = {
     "global_q_bias",
     "global_k_bias",
     "global_v_bias",
+    "axial_rows",
+    "axial_cols",
+    "hash_rotations",
 };
-static_assert(std::size(role_names) == static_cast<size_t>(Role::global_v_bias) + 1);
+static_assert(std::size(role_names) == static_cast<size_t>(Role::hash_rotations) + 1);
 
 }  // namespace
 

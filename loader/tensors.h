@@ -93,6 +93,9 @@ enum class Role : uint8_t {
     global_q_bias,
     global_k_bias,
     global_v_bias,
+    axial_rows,      // [axial.rows, axial.width]
+    axial_cols,      // [axial.cols, hidden - axial.width]
+    hash_rotations,  // [heads, head_dim, rounds, Chunks::rotated()] as one vector, of all layers
 };
 const char* role_name(Role role);
 

@@ -22,7 +22,8 @@ void main() {
     const uint item = group_index() * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
     const uint token = item / (4 * blocks);
     if (token >= push.tokens) return;
-    const uint id = step_words[STEP_TOKENS + token * STEP_TOKEN_WORDS + push.step_word] & ~STEP_TOKEN_GLOBAL;
+    uint id = step_words[STEP_TOKENS + token * STEP_TOKEN_WORDS + push.step_word] & ~STEP_TOKEN_GLOBAL;
+    if (push.period != 0) id = id / max(push.divide, 1) % push.period;
     const uint row = min(id, push.vocab - 1) - push.first_row;  // wraps below the shard
     if (row >= push.rows) return;
 

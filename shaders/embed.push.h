@@ -15,6 +15,7 @@ struct EmbedPush {
     uint out_first, out_stride;    // words
     uint step_word;                // of a token: STEP_TOKEN_ID or STEP_TOKEN_POSITION
     float scale;
+    uint divide, period;  // of period > 0: the row is the word / divide mod period
 };
 
 #ifdef __cplusplus

@@ -53,7 +53,7 @@ int embed(const EmbedOptions& options, const Common& common) {
         const bool encodes = !model->architecture.encoder.empty();
         const ForwardResult result = encodes ? session.encode(ids) : session.forward(ids, false);
         const std::vector<float> vector =
-            pooled(result.last_hidden, result.hidden_size, pooling, !options.raw);
+            pooled(result.last_hidden, result.last_hidden_size(), pooling, !options.raw);
         if (common.json)
             all.push_back(vector);
         else
@@ -61,7 +61,7 @@ int embed(const EmbedOptions& options, const Common& common) {
     }
     if (common.json)
         print(nlohmann::json{{"model", model->name},
-                             {"size", model->architecture.hidden},
+                             {"size", model->architecture.output_width()},
                              {"normalised", !options.raw},
                              {"embeddings", all}}
                   .dump(),

@@ -4,6 +4,7 @@
 #include "messages.h"
 #include "verbs.h"
 
+#include "hash_rotations.h"
 #include "safetensors.h"
 
 #include <CLI/CLI.hpp>
@@ -51,8 +52,9 @@ std::vector<TokenId> source_ids(const ForwardOptions& options) {
 }
 
 void add_states(std::vector<NamedArray>& arrays, const ForwardResult& result, const char* prefix) {
-    const std::vector<uint64_t> shape = {result.tokens, result.hidden_size};
-    arrays.emplace_back(cat(prefix, "last_hidden_state"), shape, result.last_hidden);
+    const std::vector<uint64_t> shape = {result.tokens, result.hidden_size},
+                                last_shape = {result.tokens, result.last_hidden_size()};
+    arrays.emplace_back(cat(prefix, "last_hidden_state"), last_shape, result.last_hidden);
     for (size_t i = 0; i < result.hidden.size(); ++i)
         arrays.emplace_back(cat(prefix, "hidden.", i), shape, result.hidden[i]);
 }
@@ -69,9 +71,20 @@ std::vector<NamedArray> output_arrays(const ForwardResult& result,
     return arrays;
 }
 
+/// The model with the hash rotations of --inputs, if there are any; they are the same for all cases.
+std::shared_ptr<const Model> with_rotations(std::shared_ptr<const Model> model,
+                                            const ForwardOptions& options) {
+    const std::string name = "rotations";
+    if (options.inputs.empty() || !Safetensors(options.inputs).has(name)) return model;
+    const Safetensors inputs(options.inputs);
+    const auto changed = std::make_shared<Model>(*model);
+    set_rotations(*changed, inputs.array(name).shape, inputs.read<float>(name));
+    return changed;
+}
+
 int forward(const ForwardOptions& options, const Common& common) {
     EngineOptions engine_flags = engine_options(common);
-    const std::shared_ptr<const Model> model = load_model(common);
+    const std::shared_ptr<const Model> model = with_rotations(load_model(common), options);
     const bool encodes = !model->architecture.encoder.empty();
     const std::vector<TokenId> ids = input_ids(options, encodes ? "decoder_input_ids" : "input_ids");
     if (ids.empty()) fail(Status::bad_argument, "forward", "expected at least one token, got none");

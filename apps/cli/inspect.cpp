@@ -109,6 +109,12 @@ nlohmann::json attention_json(const Attention& attention) {
               {"q_rank", attention.latent.q_rank},
               {"rope_dim", attention.latent.rope_dim},
               {"value_dim", attention.latent.value_dim}}},
+            {"chunks",
+             {{"length", attention.chunks.length},
+              {"before", attention.chunks.before},
+              {"after", attention.chunks.after},
+              {"rounds", attention.chunks.rounds},
+              {"buckets", attention.chunks.buckets}}},
             {"kv_layer", attention.kv_layer}};
 }
 
@@ -167,6 +173,8 @@ nlohmann::json architecture_json(const Architecture& architecture) {
             {"norm_epsilon", architecture.norm.epsilon},
             {"placement", name_of(placement_names, architecture.placement)},
             {"positions", architecture.positions},
+            {"axial_positions", {architecture.axial.rows, architecture.axial.cols}},
+            {"two_streams", architecture.two_streams},
             {"embedding", architecture.embedding != 0 ? architecture.embedding : architecture.hidden},
             {"embedding_scale", architecture.embedding_scale},
             {"embedding_norm", architecture.embedding_norm},
@@ -224,6 +232,11 @@ std::string mask_text(const Attention& attention) {
         text = cat(attention.mask == Mask::causal ? "" : text + " ", "window ", attention.window);
     if (attention.stride != 0) text += cat(" ", attention.stride);
     if (attention.summary != 0) text += cat(" + ", attention.summary);
+    const Chunks& chunks = attention.chunks;
+    if (chunks.length != 0)
+        text += cat(", chunks of ", chunks.length, " and ", chunks.before, " + ", chunks.after, " around");
+    if (chunks.rounds != 0)
+        text += cat(", hashed ", chunks.rounds, " x to ", chunks.bucket_count(), " buckets");
     return text;
 }
 
@@ -298,6 +311,9 @@ std::string scales_text(const Architecture& architecture) {
         if (there) text += cat(text.empty() ? "" : ", ", what);
     };
     add(architecture.positions != 0, cat(architecture.positions, " position embeddings"));
+    add(architecture.axial.rows != 0,
+        cat(architecture.axial.rows, " x ", architecture.axial.cols, " axial position embeddings"));
+    add(architecture.two_streams, "two streams");
     add(architecture.embedding != 0, cat("token table of ", architecture.embedding, " columns"));
     add(architecture.embedding_scale != 1, cat("embeddings x ", architecture.embedding_scale));
     add(architecture.residual_scale != 1, cat("residuals x ", architecture.residual_scale));

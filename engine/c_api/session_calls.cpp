@@ -29,7 +29,7 @@ std::vector<float> embedding(SessionObject& object, std::span<const TokenId> ids
     const ForwardResult result =
         model.architecture.encoder.empty() ? object.session.forward(ids, false) : object.session.encode(ids);
     object.session.truncate(0);
-    return pooled(result.last_hidden, result.hidden_size, pooling, options.raw == 0);
+    return pooled(result.last_hidden, result.last_hidden_size(), pooling, options.raw == 0);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // See choices.h.
 #include "choices.h"
 
+#include "chunk_attention.h"
 #include "compress.h"
 #include "elementwise.h"
 #include "embed.h"
@@ -36,6 +37,9 @@ constexpr SimpleRow simple_rows[] = {
     {SimpleOp::expert_sum, "expert_sum", expert_sum_variants},
     {SimpleOp::head_linear, "head_linear", expert_linear_variants},
     {SimpleOp::compress, "compress", compress_variants},
+    {SimpleOp::hash, "hash", hash_variants},
+    {SimpleOp::sort, "sort", sort_variants},
+    {SimpleOp::chunk_attention, "chunk_attention", chunk_attention_variants},
     {SimpleOp::sample, "sample", sample_variants},
 };
 constexpr bool in_order() {

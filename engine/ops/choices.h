@@ -30,6 +30,9 @@ enum class SimpleOp : uint8_t {
     expert_sum,
     head_linear,
     compress,
+    hash,
+    sort,
+    chunk_attention,
     sample,
     count
 };

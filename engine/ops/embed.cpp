@@ -39,7 +39,9 @@ void record_embed(OpContext& context, const EmbedArgs& args, const KernelVariant
                              .out_first = args.out.first,
                              .out_stride = args.out.stride,
                              .step_word = step_word(args.by),
-                             .scale = args.scale};
+                             .scale = args.scale,
+                             .divide = args.divide,
+                             .period = args.period};
         context.recorder.dispatch(pipeline, {shard.view, args.step, args.out.view}, push,
                                   groups_for(args.out.rows * blocks * 4, variant.workgroup), "embed");
     }

@@ -13,6 +13,7 @@ struct EmbedArgs {
     Matrix out;  // [tokens, cols]
     EmbedBy by = EmbedBy::token;
     float scale = 1;
+    uint32_t divide = 1, period = 0;  // of period > 0: row position / divide mod period
 };
 
 std::vector<KernelVariant> embed_variants(const vk::Caps& caps);

@@ -2,6 +2,7 @@
 #include "executor.h"
 
 #include "attention.h"
+#include "chunk_attention.h"
 #include "compress.h"
 #include "elementwise.h"
 #include "embed.h"
@@ -75,7 +76,11 @@ struct Executor::Step {
             rows.assign(ids.size(), 0);
             std::ranges::copy(token_types, rows.begin());
         }
-        const uint32_t table = op.by == EmbedBy::token      ? executor.model_.architecture.vocab
+        if (op.period != 0)
+            for (TokenId& row : rows)
+                row = static_cast<TokenId>(static_cast<uint32_t>(row) / op.divide % op.period);
+        const uint32_t table = op.period != 0               ? op.period
+                               : op.by == EmbedBy::token    ? executor.model_.architecture.vocab
                                : op.by == EmbedBy::position ? stack.positions
                                                             : stack.token_types;
         embed(rows, matrix(op.table, table, cols(op.out)), out(op.out));
@@ -191,6 +196,16 @@ struct Executor::Step {
         cache.keys = out(op.out) = in(op.k);
         cache.values = in(op.v);
     }
+    void run(const op::Hash& op) {
+        const Chunks& chunks = op.shape.chunks;
+        const uint32_t size = op.shape.heads * op.shape.head_dim * chunks.rounds * chunks.rotated();
+        hash(in(op.x), vector(op.rotations, size), op.shape, out(op.out));
+    }
+    void run(const op::Sort& op) { sort(in(op.x), cols(op.x), out(op.out)); }
+    void run(const op::ChunkAttention& op) {
+        chunk_attention(op.shape, in(op.q), in(op.k), in(op.v),
+                        op.sorted ? std::span(in(*op.sorted)) : std::span<const double>(), out(op.out));
+    }
     void run(const op::Select& op) {
         const Values& x = in(op.x);
         Values& selected = out(op.out);
@@ -202,7 +217,8 @@ Executor::Executor(const Model& model)
     : model_(model), graph_(build_graph(model.architecture)), cache_(cache_slots(model.architecture).size()) {
 }
 
-bool Executor::rotations_change(uint64_t length) const {
+bool Executor::computes_anew(uint64_t length) const {
+    if (model_.architecture.recomputes()) return length_ > 0;
     return length_ > 0 && std::ranges::any_of(model_.architecture.ropes, [&](const Rope& rope) {
                return rope_frequencies(rope, length_) != rope_frequencies(rope, length);
            });
@@ -246,12 +262,12 @@ Result Executor::forward(std::span<const TokenId> ids, Outputs outputs, const Ob
     if (!token_types.empty() && token_types.size() != ids.size())
         fail(Status::bad_argument, "forward", "expected ", ids.size(), " token types, got ",
              token_types.size());
-    const bool positions_end = model_.architecture.positions != 0;
-    if (positions_end && ids_.size() + ids.size() > model_.architecture.positions)
-        fail(Status::context_full, "forward", "expected at most ", model_.architecture.positions,
-             " positions, got ", ids_.size() + ids.size());
+    const uint64_t most = model_.architecture.most_positions();
+    if (most != 0 && ids_.size() + ids.size() > most)
+        fail(Status::context_full, "forward", "expected at most ", most, " positions, got ",
+             ids_.size() + ids.size());
 
-    if (rotations_change(ids_.size() + ids.size())) {  // all keys are rotated anew
+    if (computes_anew(ids_.size() + ids.size())) {
         cache_.assign(cache_.size(), {});
         length_ = 0;
         std::vector<TokenId> all = ids_;

@@ -55,8 +55,9 @@ class Executor {
     Result run_segments(std::span<const TokenId> ids, Outputs outputs, const Observer& observer);
     Result run(std::span<const TokenId> ids, Outputs outputs, const Observer& observer,
                std::span<const TokenId> token_types = {});
-    /// Whether appending to `length` positions changes the frequencies that cached keys were rotated by.
-    bool rotations_change(uint64_t length) const;
+    /// Whether appending to `length` positions changes the frequencies that cached keys were rotated by, or
+    /// there is no cache.
+    bool computes_anew(uint64_t length) const;
 
     struct LayerCache {
         std::vector<double> keys, values;  // [length, kv_heads * head_dim]

@@ -11,6 +11,7 @@ std::span<const OpCheck> op_checks() {
         {"rope_cache", check_rope_cache},
         {"attention", check_attention},
         {"compress", check_compress},
+        {"chunk_attention", check_chunk_attention},
         {"glu", check_glu},
         {"add", check_add},
         {"gate", check_gate},

@@ -14,6 +14,7 @@ void check_norm(CheckContext& context);
 void check_rope_cache(CheckContext& context);
 void check_attention(CheckContext& context);
 void check_compress(CheckContext& context);
+void check_chunk_attention(CheckContext& context);
 void check_glu(CheckContext& context);
 void check_add(CheckContext& context);
 void check_gate(CheckContext& context);

@@ -29,14 +29,18 @@ void run_case(CheckContext& context, const Case& c, std::span<const uint32_t> id
         context, c.type, c.vocab, c.cols,
         random_blocks(c.type, std::min(c.vocab, weight_period), c.cols, context.seed), c.shard_rows);
     const uint32_t tokens = uint32_t(ids.size());
-    const bool by_position = c.type == TensorType::f32;
+    // One type is read by axes of positions.
+    const uint32_t divide = 3, period = c.type == TensorType::bf16 ? 7 : 0;
+    const bool by_position = c.type == TensorType::f32 || period != 0;
     const float scale = c.type == TensorType::f16 ? 8 : 1;  // a power of two: exact
     std::vector<uint32_t> step(STEP_TOKENS + tokens * STEP_TOKEN_WORDS);
     std::vector<double> expected(tokens * c.cols);
     for (uint32_t t = 0; t < tokens; ++t) {
         step[STEP_TOKENS + t * STEP_TOKEN_WORDS + (by_position ? STEP_TOKEN_POSITION : STEP_TOKEN_ID)] =
             ids[t];
-        table.reference().row(std::min(ids[t], c.vocab - 1), std::span(expected).subspan(t * c.cols, c.cols));
+        const uint32_t row =
+            period != 0 ? (ids[t] & ~STEP_TOKEN_GLOBAL) / divide % period : std::min(ids[t], c.vocab - 1);
+        table.reference().row(row, std::span(expected).subspan(t * c.cols, c.cols));
         for (double& value : std::span(expected).subspan(t * c.cols, c.cols)) value *= double(scale);
     }
     const vk::Buffer step_buffer = context.buffer_of<uint32_t>(step);
@@ -48,7 +52,7 @@ void run_case(CheckContext& context, const Case& c, std::span<const uint32_t> id
             [&](OpContext& op, const CheckContext::Output& output) {
                 record_embed(op,
                              {table.device, step_buffer.view(), output.matrix(tokens, c.cols),
-                              by_position ? EmbedBy::position : EmbedBy::token, scale},
+                              by_position ? EmbedBy::position : EmbedBy::token, scale, divide, period},
                              variant);
             },
             error);

@@ -64,6 +64,7 @@ inline constexpr const char* decoder_fixtures[] = {
     "sparse-strided",
     "sparse-fixed",
     "image-transformer",
+    "reformer",
     "prefix-lm",
     "gopher",
     "transformer-xl",
