@@ -176,15 +176,16 @@ void Chat::release() {
 
 void Chat::fail(scoria_status status, const char* what) {
     if (status == SCORIA_OK || status == SCORIA_CANCELLED) return;
-    const std::string text = what;
+    last_error_ = std::string(what) + (*advice(status) ? "\n\n" : "") + advice(status);
     change([&](ChatState& state) {
-        state.error = text + (*advice(status) ? "\n\n" : "") + advice(status);
+        state.error = last_error_;
         state.device_lost = state.device_lost || status == SCORIA_DEVICE_LOST;
     });
 }
 
 void Chat::do_load(const ModelOptions& wanted) {
     release();
+    last_error_.clear();
     change([&](ChatState& state) {
         state.phase = Phase::loading;
         state.model = {wanted.path};
@@ -212,7 +213,7 @@ void Chat::do_load(const ModelOptions& wanted) {
     session_ = session;
     scoria_engine_info info{sizeof info};
     if (status == SCORIA_OK) status = scoria_engine_get_info(engine_, &info);
-    fail(status, scoria_last_error());
+    fail(status, ("Cannot open " + wanted.path + "\n\n" + scoria_last_error()).c_str());
     if (status != SCORIA_OK) release();
     chunk_ = std::max(info.prompt_chunk, 1u);
     change([&](ChatState& state) {
@@ -304,6 +305,7 @@ scoria_status Chat::generate(const Sampling& sampling) {
 }
 
 void Chat::do_send(const std::string& text, const std::string& system, const Sampling& sampling) {
+    last_error_.clear();
     change([&](ChatState& state) {
         state.error.clear();
         state.messages.push_back({"user", text});
@@ -339,7 +341,7 @@ void Chat::write_log() {
     change([&](const ChatState& now) { state = now; });
     nlohmann::ordered_json json{{"phase", phase_name(state.phase)},
                                 {"model", state.model.path},
-                                {"error", state.error},
+                                {"error", last_error_},
                                 {"messages", nlohmann::ordered_json::array()}};
     for (const ChatMessage& m : state.messages) {
         json["messages"].push_back({{"role", m.role}, {"content", m.text}});

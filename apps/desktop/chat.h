@@ -112,6 +112,7 @@ class Chat {
     uint64_t job_ = 0;
     scoria_engine* engine_ = nullptr;
     uint32_t chunk_ = 1;
+    std::string last_error_;  // of the command that ran last
     std::thread worker_;
 };
 

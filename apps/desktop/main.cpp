@@ -113,8 +113,27 @@ class Program {
                 held_ = event;
                 return;
             }
-            if (!ui_.handle(event)) ImGui_ImplSDL2_ProcessEvent(&event);
+            if (!ui_.handle(event)) pass_on(event);
         }
+    }
+
+    void pass_on(SDL_Event event) const {
+#if IMGUI_VERSION_NUM < 18700  // it asks what is held now, which a quick Ctrl-V no longer is
+        const bool key = event.type == SDL_KEYDOWN || event.type == SDL_KEYUP;
+        const unsigned held = event.key.keysym.mod;
+        const bool enter = key && event.key.keysym.scancode == SDL_SCANCODE_RETURN;
+        if (enter && event.type == SDL_KEYUP) ImGui::GetIO().KeysDown[SDL_SCANCODE_SPACE] = false;
+        // Its buttons know the space bar only.
+        if (enter && event.type == SDL_KEYDOWN && ui_.in_dialog() && !ImGui::GetIO().WantTextInput)
+            event.key.keysym.scancode = SDL_SCANCODE_SPACE;
+#endif
+        ImGui_ImplSDL2_ProcessEvent(&event);
+#if IMGUI_VERSION_NUM < 18700
+        if (!key) return;
+        ImGui::GetIO().KeyCtrl = held & KMOD_CTRL;
+        ImGui::GetIO().KeyShift = held & KMOD_SHIFT;
+        ImGui::GetIO().KeyAlt = held & KMOD_ALT;
+#endif
     }
 
     /// ImGui before 1.87 sees only keys that are down when a frame begins: a key that was pressed since the

@@ -53,6 +53,7 @@ constexpr Color colors[] = {
     {ImGuiCol_CheckMark, 0.90f, 0.45f, 0.27f, 1},
     {ImGuiCol_PlotLines, 0.90f, 0.50f, 0.30f, 1},
     {ImGuiCol_PlotHistogram, 0.72f, 0.30f, 0.16f, 1},
+    {ImGuiCol_ModalWindowDimBg, 0, 0, 0, 0.55f},
     {ImGuiCol_NavHighlight, 0.95f, 0.65f, 0.45f, 1},
 };
 

@@ -35,6 +35,7 @@ class Ui {
     void give_back(const std::string& text);
     /// The model that the user chose, once; "" if none.
     std::string take_chosen() { return std::exchange(chosen_, {}); }
+    bool in_dialog() const { return blocked_; }  // or in a menu
     bool wants_quit() const { return quit_; }
 
   private:
