@@ -167,7 +167,9 @@ void Ui::draw_input(const ChatState& state) {
     constexpr ImGuiInputTextFlags flags =
         ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_CtrlEnterForNewLine;
     const float width = ImGui::GetContentRegionAvail().x - button - ImGui::GetStyle().ItemSpacing.x;
+    ImGui::PushID(input_id_);
     const bool entered = ImGui::InputTextMultiline("##input", &input_, ImVec2(width, height), flags);
+    ImGui::PopID();
     typing_ = ImGui::IsItemActive();
     focus_input_ = entered || (focus_input_ && !typing_);  // a new window takes a frame or two to take it
     if (entered && ready_) send();
@@ -217,7 +219,10 @@ void Ui::draw_message() {
 }
 
 void Ui::give_back(const std::string& text) {
-    if (input_.empty()) input_ = text;
+    if (!input_.empty()) return;
+    input_ = text;
+    ++input_id_;  // a field that is being typed in would not take it
+    focus_input_ = true;
 }
 
 void Ui::send() {

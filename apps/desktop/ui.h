@@ -58,6 +58,7 @@ class Ui {
     FilePicker picker_;
     std::deque<std::string> messages_;
     std::string input_, chosen_;
+    int input_id_ = 0;         // of the input field
     bool busy_ = false;        // loading, prompt or answer, as last drawn
     bool ready_ = false;       // a message can be sent
     bool typing_ = false;      // the input has the keyboard

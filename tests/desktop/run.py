@@ -196,7 +196,7 @@ def lost_device(args, display, folder, settings, expected):
     layer_folder = args.build / "tests/layer/manifest"
     with Window(args, display, folder, args.model, ["VK_LAYER_SCORIA_test"], settings=settings,
                 VK_ADD_LAYER_PATH=str(layer_folder),
-                SCORIA_LAYER_FAIL="vkWaitSemaphores:100:VK_ERROR_DEVICE_LOST") as window:
+                SCORIA_LAYER_FAIL="vkWaitSemaphores:300:VK_ERROR_DEVICE_LOST") as window:
         window.wait_phase("ready")
         window.type(LONG_ANSWER)
         window.keys("Return")
@@ -248,7 +248,7 @@ def main():
     settings = {"temperature": 0, "max_tokens": 200, "width": 1200, "height": 800}
     expected = answer_of_program(args, QUESTION)
     print(f"[desktop] expected: {expected}")
-    steps = [lambda *a: conversation(*a, expected), lambda *a: lost_device(*a, expected),
+    steps = [lambda *a: conversation(*a, expected), lambda *a: lost_device(*a[:-1], dict(settings, max_tokens=1000), expected),
              lambda *a: frames(*a[:-1], dict(settings, max_tokens=16))]
     for name, step in zip(["conversation", "lost_device", "frames"], steps):
         if args.only not in (None, name):
