@@ -37,7 +37,7 @@ VkSurfaceFormatKHR choose_format(const VulkanDevice& device) {
     return formats.front();
 }
 
-// Dear ImGui moved the render pass into its struct, and uploads fonts by itself, in later versions.
+// Later versions of Dear ImGui have the render pass in their struct.
 template <class Info> bool init_renderer(Info& info, VkRenderPass pass) {
     if constexpr (requires { info.RenderPass = pass; }) {
         info.RenderPass = pass;
@@ -45,18 +45,6 @@ template <class Info> bool init_renderer(Info& info, VkRenderPass pass) {
     } else {
         return ImGui_ImplVulkan_Init(&info, pass);
     }
-}
-
-template <class Commands> constexpr bool fonts_need_commands = requires(Commands commands) {
-    ImGui_ImplVulkan_CreateFontsTexture(commands);
-};
-
-template <class Commands> void record_fonts(Commands commands) {
-    if constexpr (fonts_need_commands<Commands>) ImGui_ImplVulkan_CreateFontsTexture(commands);
-}
-
-template <class Commands> void after_fonts(Commands) {
-    if constexpr (fonts_need_commands<Commands>) ImGui_ImplVulkan_DestroyFontUploadObjects();
 }
 
 }  // namespace
@@ -274,14 +262,16 @@ void VulkanWindow::stop_imgui() {
     if (ImGui::GetIO().BackendPlatformUserData) ImGui_ImplSDL2_Shutdown();
 }
 
+#if IMGUI_VERSION_NUM >= 19000  // which does it in its first new frame
+void VulkanWindow::upload_fonts() {}
+#else
 void VulkanWindow::upload_fonts() {
-    if (!fonts_need_commands<VkCommandBuffer>) return;
     const Frame& frame = frames_[0];  // nothing is in flight
     check(vkResetCommandPool(device_->handle(), frame.pool, 0), "vkResetCommandPool");
     VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
     begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
     check(vkBeginCommandBuffer(frame.commands, &begin), "vkBeginCommandBuffer");
-    record_fonts(frame.commands);
+    ImGui_ImplVulkan_CreateFontsTexture(frame.commands);
     check(vkEndCommandBuffer(frame.commands), "vkEndCommandBuffer");
     VkSubmitInfo submit{VK_STRUCTURE_TYPE_SUBMIT_INFO};
     submit.commandBufferCount = 1;
@@ -291,8 +281,9 @@ void VulkanWindow::upload_fonts() {
         check(vkQueueSubmit(device_->queue(), 1, &submit, VK_NULL_HANDLE), "vkQueueSubmit");
     }
     wait_idle();
-    after_fonts(frame.commands);
+    ImGui_ImplVulkan_DestroyFontUploadObjects();
 }
+#endif
 
 void VulkanWindow::new_frame() {
     int width = 1, height = 1, pixels = 1, rows = 1;

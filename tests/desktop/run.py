@@ -108,7 +108,8 @@ class Window:
         time.sleep(0.5)
 
     def paste(self, text):
-        subprocess.run(["xclip", "-selection", "clipboard"], env=self.environment, input=text, text=True, check=True)
+        subprocess.run(["xclip", "-selection", "clipboard"], env=self.environment, input=text, text=True, check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # it stays, to be asked for the text
         time.sleep(1)
         self.keys("ctrl+v")
 
