@@ -79,7 +79,8 @@ void VulkanWindow::create() {
     pool.pPoolSizes = &size;
     check(vkCreateDescriptorPool(device_->handle(), &pool, nullptr, &descriptors_), "vkCreateDescriptorPool");
     create_swapchain();
-    ui_scale_ = 0;  // new_frame starts ImGui's backends
+    ui_scale_ = 0;
+    follow_display();
 }
 
 void VulkanWindow::destroy() {
@@ -285,7 +286,8 @@ void VulkanWindow::upload_fonts() {
 }
 #endif
 
-void VulkanWindow::new_frame() {
+/// Starts ImGui's backends, and again when fonts of another size are needed.
+void VulkanWindow::follow_display() {
     int width = 1, height = 1, pixels = 1, rows = 1;
     SDL_GetWindowSize(window_, &width, &height);
     SDL_Vulkan_GetDrawableSize(window_, &pixels, &rows);
@@ -299,6 +301,10 @@ void VulkanWindow::new_frame() {
         apply_style(ui_scale_, pixel_ratio);
         start_imgui();
     }
+}
+
+void VulkanWindow::new_frame() {
+    follow_display();
     {
         const std::lock_guard lock(
             device_->queue_mutex());  // versions that upload fonts by themselves submit

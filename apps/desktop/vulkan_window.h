@@ -50,6 +50,7 @@ class VulkanWindow {
     void create_swapchain();
     void create_images();
     void destroy_images();
+    void follow_display();
     void start_imgui();
     void stop_imgui();
     void upload_fonts();
