@@ -129,7 +129,7 @@ class Window:
     def wait_phase(self, phase, seconds=120):
         return self.wait(f"the phase '{phase}'", lambda chat: chat["phase"] == phase, seconds)
 
-    def ask(self, question, seconds=240):
+    def ask(self, question, seconds=120):
         """The message that answers."""
         before = len(self.wait_phase("ready")["messages"])
         self.type(question)
