@@ -163,7 +163,10 @@ void Ui::draw_progress(const ChatState& state) {
 void Ui::draw_input(const ChatState& state) {
     const float button = 5 * ImGui::GetFontSize();
     const float height = 3 * ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().FramePadding.y;
-    if (focus_input_ && !blocked_) ImGui::SetKeyboardFocusHere();
+    if (focus_input_ && !blocked_ && --focus_frames_ < 0) {
+        ImGui::SetKeyboardFocusHere();
+        focus_frames_ = 4;  // the request takes up to three, and a second one would disturb it
+    }
     constexpr ImGuiInputTextFlags flags =
         ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_CtrlEnterForNewLine;
     const float width = ImGui::GetContentRegionAvail().x - button - ImGui::GetStyle().ItemSpacing.x;
@@ -171,7 +174,7 @@ void Ui::draw_input(const ChatState& state) {
     const bool entered = ImGui::InputTextMultiline("##input", &input_, ImVec2(width, height), flags);
     ImGui::PopID();
     typing_ = ImGui::IsItemActive();
-    focus_input_ = entered || (focus_input_ && !typing_);  // a new window takes a frame or two to take it
+    focus_input_ = entered || (focus_input_ && !typing_);
     if (entered && ready_) send();
     ImGui::SameLine();
     const bool stoppable = state.phase != Phase::ready && state.phase != Phase::empty;

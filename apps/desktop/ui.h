@@ -63,6 +63,7 @@ class Ui {
     bool ready_ = false;       // a message can be sent
     bool typing_ = false;      // the input has the keyboard
     bool focus_input_ = true;  // give it in the next frame
+    int focus_frames_ = 0;     // until it is asked for again
     bool blocked_ = false;     // a dialog is open
     bool quit_ = false;
 };

@@ -89,10 +89,9 @@ struct VulkanDevice::Features {
     void link(bool has_13, bool has_matrix) {
         base.pNext = &v11;
         v11.pNext = &v12;
-        void** end = &v12.pNext;
-        if (has_13) *end = &v13, end = &v13.pNext;
+        if (has_13) v12.pNext = &v13;
 #ifdef VK_KHR_cooperative_matrix
-        if (has_matrix) *end = &matrix;
+        if (has_matrix) (has_13 ? v13.pNext : v12.pNext) = &matrix;
 #else
         (void)has_matrix;
 #endif

@@ -246,7 +246,7 @@ def main():
     parser.add_argument("--results", type=pathlib.Path)
     parser.add_argument("--only", choices=["conversation", "lost_device", "frames"])
     args = parser.parse_args()
-    settings = {"temperature": 0, "max_tokens": 200, "width": 1200, "height": 800}
+    settings = {"temperature": 0, "max_tokens": 100, "width": 1200, "height": 800}
     expected = answer_of_program(args, QUESTION)
     print(f"[desktop] expected: {expected}")
     steps = [lambda *a: conversation(*a, expected), lambda *a: lost_device(*a[:-1], dict(settings, max_tokens=1000), expected),
