@@ -1,15 +1,23 @@
 #!/usr/bin/env bash
 # Installs what Scoria needs on Debian 12 or 13 and Ubuntu 24.04, as root or through sudo. Safe to run
 # again: what is there is left alone, and a complete machine takes a second.
-#   tools/setup.sh [--run-only | --test]     --run-only: build and run; --test (default): also the tests
+#   tools/setup.sh [--run-only | --test] [--desktop]
+# --run-only: build and run; --test (default): also the tests; --desktop: the chat window and its test, too
 set -euo pipefail
 cd "$(dirname "$0")/.."
-mode=${1:---test}
+mode=--test
+desktop=
 tools=.cache/tools
 
 say() { printf '[setup] %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
-case $mode in --run-only | --test) ;; *) die "expected --run-only or --test, got $mode" ;; esac
+for flag in "$@"; do
+    case $flag in
+        --run-only | --test) mode=$flag ;;
+        --desktop) desktop=1 ;;
+        *) die "expected --run-only, --test or --desktop, got $flag" ;;
+    esac
+done
 
 root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 apt_get() { root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" >&2; }
@@ -34,6 +42,8 @@ case $mode/$ID in
     --test/ubuntu) say "no SwiftShader on Ubuntu (its chromium is a snap): tests on it are left out" ;;
     --test/*) packages+=(chromium-common) ;;  # SwiftShader's library and json
 esac
+[ -z "$desktop" ] || packages+=(libimgui-dev libsdl2-dev fonts-dejavu-core)
+case $mode/$desktop in --test/1) packages+=(xvfb xdotool xclip imagemagick) ;; esac
 # Formatting differs between major versions, so the check runs where this one exists.
 [ "$mode/$system" = "--test/debian 12" ] && packages+=(clang-format-14 clang-tidy-14)
 

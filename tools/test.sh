@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Sets up, builds with warnings as errors, and runs the tests. Ends with ctest's own closing lines.
-#   tools/test.sh [--deep]     --deep: all cases, the whole program under sanitizers, clang-tidy, Python
+#   tools/test.sh [--deep]     --deep: all cases, the whole program under sanitizers, clang-tidy, Python,
+#                                the chat window
 set -euo pipefail
 cd "$(dirname "$0")/.."
 deep=
+desktop=OFF
 case ${1:-} in
     "") ;;
-    --deep) deep=1; export SCORIA_DEEP=1 ;;
+    --deep) deep=1; desktop=ON; export SCORIA_DEEP=1 ;;
     *) echo "[test] expected --deep or nothing, got $1" >&2; exit 2 ;;
 esac
 
@@ -26,7 +28,7 @@ format() {
 }
 
 build() {
-    cmake --preset ci
+    cmake --preset ci -DSCORIA_BUILD_DESKTOP=$desktop
     cmake --build --preset ci
 }
 
@@ -57,7 +59,7 @@ tidy() {
         return
     fi
     # File by file, unlike the unity build: this also finds an include that only a neighbour has.
-    cmake --preset test
+    cmake --preset test -DSCORIA_BUILD_DESKTOP=ON
     cmake --build --preset test --target scoria_shaders
     sed -i 's/ -fno-gnu-unique//' build/test/compile_commands.json  # GCC's alone
     git ls-files '*.cpp' | grep -vE '^(tests|tools/(python|examples))/' | xargs -P 2 -n 4 clang-tidy-14 -p build/test --quiet --warnings-as-errors='*'
@@ -90,6 +92,9 @@ bindings() {
     tools/python/test.sh "$SCORIA_MODEL"
 }
 
+# The chat window on a virtual screen, driven by keys.
+window() { tests/desktop/run.py build/ci "$SCORIA_MODEL"; }
+
 # Whether validation notices a shader that is wrong.
 mutations() {
     cmake --preset test
@@ -97,7 +102,7 @@ mutations() {
     tests/mutations/run.py build/test
 }
 
-stage setup tools/setup.sh --test
+stage setup tools/setup.sh --test ${deep:+--desktop}
 stage format format
 stage build build
 stage model fetch_model
@@ -108,6 +113,7 @@ stage asan sanitize
 stage package package
 stage gates gates
 [ -z "$deep" ] || stage bindings bindings
+[ -z "$deep" ] || stage desktop window
 [ -z "$deep" ] || stage newest newest
 [ -z "$deep" ] || stage mutations mutations
 stage tests run_tests

@@ -35,6 +35,11 @@ install(TARGETS scoria_shared EXPORT scoria LIBRARY DESTINATION ${CMAKE_INSTALL_
 if(TARGET scoria)
   install(TARGETS scoria RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+if(TARGET scoria_desktop) # an example: cmake --install BUILD --component desktop, and in no package
+  file(RELATIVE_PATH lib_from_bin "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
+  set_target_properties(scoria_desktop PROPERTIES INSTALL_RPATH "$ORIGIN/${lib_from_bin}")
+  install(TARGETS scoria_desktop RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT desktop EXCLUDE_FROM_ALL)
+endif()
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/scoria)
