@@ -86,6 +86,37 @@ TEST_CASE("forward writes what the golden holds" * needs_fixtures()) {
     CHECK(actual.array("last_hidden_state").shape == std::vector<uint64_t>{7, 64});
 }
 
+TEST_CASE("forward takes the rotations of its inputs" * needs_fixtures()) {
+    const ScratchFolder folder;
+    const std::string model = fixtures() + "/models/reformer", inputs = folder.path("in.safetensors"),
+                      output = folder.path("out.safetensors");
+    const Safetensors expected(model + "/golden.safetensors");
+    const std::vector<int64_t> ids = expected.read<int64_t>("long.input_ids");
+    std::vector<float> rotations = expected.read<float>("rotations");
+    const auto run = [&](std::vector<uint64_t> shape) {
+        write_safetensors(inputs, std::vector<NamedArray>{{"long.input_ids", {ids.size()}, ids},
+                                                          {"rotations", std::move(shape), rotations}});
+        return run_scoria(
+            strict({"forward", "-m", model, "--inputs", inputs, "--case", "long", "-o", output}));
+    };
+    const auto error = [&] {
+        const std::vector<float> got = Safetensors(output).read<float>("logits"),
+                                 want = expected.read<float>("long.logits");
+        REQUIRE(got.size() == want.size());
+        double most = 0;
+        for (size_t i = 0; i < want.size(); ++i) most = std::max(most, std::abs(double(got[i]) - want[i]));
+        return most;
+    };
+    REQUIRE(run({4, 16, 2, 4}).code == 0);
+    CHECK(error() < 1e-3);
+    std::ranges::reverse(rotations);
+    REQUIRE(run({4, 16, 2, 4}).code == 0);
+    CHECK(error() > 0.1);
+    const Outcome wrong = run({4, 16, 1, 8});
+    CHECK(wrong.code == 1);
+    CHECK(wrong.err.find("expected [4, 16, 2, 4]") != std::string::npos);
+}
+
 TEST_CASE("weights from a memory map give the same bits" * needs_fixtures()) {
     const ScratchFolder folder;
     const std::string plain = folder.path("plain"), mapped = folder.path("mapped");
