@@ -29,7 +29,7 @@ doctest::skip needs_time() {
 const ModelFixture& fixture() {
     return *std::ranges::find(model_fixtures, std::string("gguf/llama3.gguf"), &ModelFixture::gguf);
 }
-std::shared_ptr<const Model> tiny_llama() {
+std::shared_ptr<const Model> self_tested_model() {
     static const auto model = std::make_shared<const Model>(open_fixture(fixture()));
     return model;
 }
@@ -99,7 +99,7 @@ bool answers(Engine& engine) {
 }
 
 VariantUse use_of(const std::string& op) {
-    Engine engine(tiny_llama(), engine_options(Precision::strict));
+    Engine engine(self_tested_model(), engine_options(Precision::strict));
     const std::vector<VariantUse> uses = engine.impl().uses();
     return *std::ranges::find(uses, op, &VariantUse::op);
 }
@@ -114,11 +114,11 @@ TEST_CASE("vulkan: a variant that computes nonsense is quarantined and the answe
     Cache cache;
     const Broken broken(norm.shader);
     {
-        Engine untested(tiny_llama(), cache.options(SelfTest::never));
+        Engine untested(self_tested_model(), cache.options(SelfTest::never));
         CHECK(!answers(untested));
     }
     {
-        Engine engine(tiny_llama(), cache.options(SelfTest::always));
+        Engine engine(self_tested_model(), cache.options(SelfTest::always));
         CHECK(engine.impl().choices.quarantined.contains(norm.key()));
         CHECK(quarantined(engine) == 1);
         CHECK(answers(engine));
@@ -126,7 +126,7 @@ TEST_CASE("vulkan: a variant that computes nonsense is quarantined and the answe
     CHECK(cache.says("[self-test] norm/" + norm.chosen + " on "));
     CHECK(cache.says("; using " + norm.names[1] + " instead"));
     cache.logged.clear();
-    Engine later(tiny_llama(), cache.options(SelfTest::never));
+    Engine later(self_tested_model(), cache.options(SelfTest::never));
     CHECK(quarantined(later) == 1);
     CHECK(answers(later));
     CHECK(cache.logged.empty());
@@ -138,29 +138,29 @@ TEST_CASE("vulkan: a variant that computes nonsense is quarantined and the answe
     // Forced, it is still left out.
     EngineOptions options = cache.options(SelfTest::never);
     options.variants = {"norm=" + norm.chosen};
-    Engine forced(tiny_llama(), options);
+    Engine forced(self_tested_model(), options);
     CHECK(answers(forced));
 }
 
 TEST_CASE("vulkan: an op without a variant left is an error that names it" * needs_fixtures()) {
     Cache cache;
     const VariantUse select = use_of("select");
-    Engine engine(tiny_llama(), cache.options(SelfTest::never));
+    Engine engine(self_tested_model(), cache.options(SelfTest::never));
     {
         VerdictBook book(cache.folder.string(), engine.device().caps());
         book.failed(select.key(), "for the test");
         book.save();
     }
-    CHECK_THROWS_WITH_AS(Engine(tiny_llama(), cache.options(SelfTest::never)), doctest::Contains("[select]"),
+    CHECK_THROWS_WITH_AS(Engine(self_tested_model(), cache.options(SelfTest::never)), doctest::Contains("[select]"),
                          Error);
     CHECK(forget_verdicts(cache.folder.string()) == 1);
-    CHECK_NOTHROW(Engine(tiny_llama(), cache.options(SelfTest::never)));
+    CHECK_NOTHROW(Engine(self_tested_model(), cache.options(SelfTest::never)));
 }
 
 TEST_CASE("vulkan: stored verdicts may be damaged, stale, or of a crash" * needs_fixtures()) {
     Cache cache;
     const VariantUse embed = use_of("embed"), norm = use_of("norm");
-    Engine engine(tiny_llama(), cache.options(SelfTest::never));
+    Engine engine(self_tested_model(), cache.options(SelfTest::never));
     const vk::Caps& caps = engine.device().caps();
     const auto failed = [&] { return VerdictBook(cache.folder.string(), caps).verdicts().failed.size(); };
     const auto write = [](const fs::path& path, const std::string& text) { std::ofstream(path) << text; };
