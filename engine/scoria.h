@@ -114,8 +114,8 @@ typedef struct scoria_engine_options {
     size_t size;
     const char* model_path;         /* GGUF file or Hugging Face folder */
     const char* device;             /* NULL: best; else an index or part of a name */
-    /* Where compiled pipelines are kept, and which kernels proved wrong on this device: with a folder, a GPU of
-     * the library's own is tested at a model's first use, for seconds. NULL: nowhere, and nothing is. */
+    /* Where compiled pipelines are kept, and which kernels proved wrong on this device: with a folder, a GPU
+     * of the library's own is tested at a model's first use, for seconds. NULL: nowhere, and nothing is. */
     const char* cache_folder;
     const scoria_adapter* adapters; /* added to the model at run time; may be NULL */
     size_t adapter_count;
