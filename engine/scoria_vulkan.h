@@ -9,6 +9,7 @@
  *
  * The objects must live until scoria_engine_destroy has returned SCORIA_OK; then none of the library's own
  * objects is left on the device. After SCORIA_DEVICE_LOST destroy the sessions and the engine first, too.
+ * No self-test ever runs here; what one found before, on a device of the library's own, is heeded.
  * Memory: buffers of 4 MiB and more are one allocation each, smaller ones share blocks of up to 16 MiB. */
 #ifndef SCORIA_VULKAN_H
 #define SCORIA_VULKAN_H

@@ -100,7 +100,8 @@ std::string verdicts_text() {
 
 nlohmann::json verdicts_json(const vk::Caps& caps) {
     for (const StoredVerdicts& stored : stored_verdicts(cache_folder()))
-        if (stored.current && stored.device == caps.name && stored.driver == caps.driver_info)
+        if (stored.current && stored.device == caps.name &&
+            stored.driver == (caps.driver_info.empty() ? caps.driver_name : caps.driver_info))
             return {{"passed", stored.verdicts.passed}, {"quarantined", stored.verdicts.failed}};
     return nullptr;
 }

@@ -81,7 +81,8 @@ size_t Choices::index_of(std::string_view op, std::string_view of,
     std::string all;
     for (const std::string_view name : names) all += cat(all.empty() ? "" : ", ", name);
     fail(Status::unsupported, cat(op, of.empty() ? "" : " ", of),
-         "expected a variant that passes its self-test on this device, got failures of all: ", all);
+         "expected a variant that passes its self-test on this device, got failures of all: ", all,
+         " (`scoria devices --forget` gives them another chance)");
 }
 
 std::vector<LinearVariant> Choices::linear_variants(const vk::Caps& caps, LinearShape shape) const {

@@ -107,12 +107,17 @@ void check_forced(const Expected& expected, Precision precision, const Forced& f
     CHECK(engine.device().validation_errors() == 0);
 
     const std::set<std::string_view> ran = engine.pipelines().modules();
-    for (const auto& [op, name] : engine.impl().choices.forced)
+    for (const auto& [op, name] : engine.impl().choices.forced) {
+        bool used = false;
         for (const VariantUse& use : engine.impl().uses())
             if (use.op == op && names_variant(name, use.chosen)) {
                 CAPTURE(use.key());
                 CHECK(ran.contains(shader_name(use.shader)));
+                used = true;
             }
+        CAPTURE(op);
+        CHECK(used);
+    }
 }
 
 std::vector<VariantUse> uses_of(const Expected& expected, Precision precision) {
