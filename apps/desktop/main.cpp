@@ -52,6 +52,9 @@ struct Libraries {
         ImGui::CreateContext();
         ImGui::GetIO().IniFilename = nullptr;
         ImGui::GetIO().ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
+#if IMGUI_VERSION_NUM >= 18700  // else what was typed would come frames after the Enter that Ui takes
+        ImGui::GetIO().ConfigInputTrickleEventQueue = false;
+#endif
     }
     ~Libraries() {
         ImGui::DestroyContext();
@@ -105,10 +108,12 @@ class Program {
             got = SDL_WaitEventTimeout(&event, int(Milliseconds(next - now).count()) + 1);
         if (lively) std::this_thread::sleep_until(next);
         pressed_.clear();
+        clicked_ = false;
         for (got = got || SDL_PollEvent(&event); got; got = SDL_PollEvent(&event)) {
             lively_until_ = Clock::now() + std::chrono::milliseconds(500);
             if (event.type == SDL_QUIT) quit_ = true;
             if (event.type == SDL_KEYDOWN) pressed_.push_back(event.key.keysym.sym);
+            clicked_ = clicked_ || event.type == SDL_MOUSEBUTTONDOWN;
             if (released_too_soon(event)) {
                 held_ = event;
                 return;
@@ -136,9 +141,10 @@ class Program {
 #endif
     }
 
-    /// ImGui before 1.87 sees only keys that are down when a frame begins: a key that was pressed since the
-    /// last one is released in the next. Letters need not, since text comes in events of its own.
+    /// ImGui sees only what is down when a frame begins: a key or button that was pressed since the last one
+    /// is released in the next. Letters need not be, since text comes in events of its own.
     bool released_too_soon(const SDL_Event& event) const {
+        if (event.type == SDL_MOUSEBUTTONUP) return clicked_;
         const SDL_Keycode key = event.key.keysym.sym;
         const bool letter = key >= ' ' && key < 127 && !(event.key.keysym.mod & KMOD_CTRL);
         return event.type == SDL_KEYUP && std::ranges::find(pressed_, key) != pressed_.end() &&
@@ -231,6 +237,7 @@ class Program {
     std::string model_, remembered_;
     Clock::time_point last_present_, last_shown_ = Clock::now(), lively_until_, last_recovery_;
     std::vector<SDL_Keycode> pressed_;  // since the last frame
+    bool clicked_ = false;              // the same
     SDL_Event held_{};                  // for the next frame; of type 0: none
     bool quit_ = false;
 };

@@ -45,6 +45,14 @@ bool Ui::handle(const SDL_Event& event) {
     case SDLK_F2:
         settings_.show_controls = !settings_.show_controls;
         return true;
+    case SDLK_RETURN:
+    case SDLK_KP_ENTER: {
+        // Taken here, since versions of ImGui differ in what Enter does to a field that navigation has
+        // reached.
+        const bool sends = typing_ && !(event.key.keysym.mod & (KMOD_CTRL | KMOD_SHIFT | KMOD_ALT));
+        entered_ = entered_ || sends;
+        return sends;
+    }
     case SDLK_ESCAPE:
         // ImGui would take back what was typed.
         if (busy_) chat_.stop();
@@ -167,15 +175,14 @@ void Ui::draw_input(const ChatState& state) {
         ImGui::SetKeyboardFocusHere();
         focus_frames_ = 4;  // the request takes up to three, and a second one would disturb it
     }
-    constexpr ImGuiInputTextFlags flags =
-        ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_CtrlEnterForNewLine;
     const float width = ImGui::GetContentRegionAvail().x - button - ImGui::GetStyle().ItemSpacing.x;
     ImGui::PushID(input_id_);
-    const bool entered = ImGui::InputTextMultiline("##input", &input_, ImVec2(width, height), flags);
+    ImGui::InputTextMultiline("##input", &input_, ImVec2(width, height),
+                              ImGuiInputTextFlags_CtrlEnterForNewLine);
     ImGui::PopID();
     typing_ = ImGui::IsItemActive();
-    focus_input_ = entered || (focus_input_ && !typing_);
-    if (entered && ready_) send();
+    focus_input_ = focus_input_ && !typing_;
+    if (std::exchange(entered_, false) && ready_) send();
     ImGui::SameLine();
     const bool stoppable = state.phase != Phase::ready && state.phase != Phase::empty;
     ImGui::BeginDisabled(!stoppable && (!ready_ || input_.empty()));
@@ -222,19 +229,22 @@ void Ui::draw_message() {
 }
 
 void Ui::give_back(const std::string& text) {
-    if (!input_.empty()) return;
+    if (input_.empty()) set_input(text);
+}
+
+void Ui::set_input(const std::string& text) {
     input_ = text;
     ++input_id_;  // a field that is being typed in would not take it
     focus_input_ = true;
+    focus_frames_ = 0;
 }
 
 void Ui::send() {
     const size_t end = input_.find_last_not_of(" \t\n");
     if (end == std::string::npos) return;
     chat_.send(input_.substr(0, end + 1), settings_.system, settings_.sampling);
-    input_.clear();
+    set_input("");
     transcript_.scroll_to_end();
-    focus_input_ = true;
 }
 
 void Ui::new_chat() {

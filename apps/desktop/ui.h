@@ -50,6 +50,7 @@ class Ui {
     void draw_plots(const ChatState& state, const FrameTimes& times);
     void draw_message();
     void send();
+    void set_input(const std::string& text);
     void new_chat();
 
     Settings& settings_;
@@ -63,6 +64,7 @@ class Ui {
     bool ready_ = false;       // a message can be sent
     bool typing_ = false;      // the input has the keyboard
     bool focus_input_ = true;  // give it in the next frame
+    bool entered_ = false;     // Enter came since the last frame
     int focus_frames_ = 0;     // until it is asked for again
     bool blocked_ = false;     // a dialog is open
     bool quit_ = false;
