@@ -94,7 +94,7 @@ MUTATIONS = [
     mutant("side_rows", "dequant.glsl", "rows of a pair swap their scales", "? pair.x : pair.y;", "? pair.y : pair.x;", "embed", "linear"),
     mutant("mxfp4_exponent", "dequant_fp4.glsl", "the scale of mxfp4 is twice too large", "(max(e, 2u) - 1u) << 23", "max(e, 2u) << 23", "embed"),
     mutant("mxfp4_subnormal", "dequant_fp4.glsl", "subnormal scales of mxfp4 are lost", "e < 2u ? 0.25 * float(e + 1u) : 1.0", "1.0", "embed"),
-    mutant("fp4_negative_zero", "dequant.glsl", "-0 of a four-bit float stays -0", "codes = mix(codes, vec4(0.0), equal(codes, vec4(0.0)));", "", "embed"),
+    mutant("fp4_negative_zero", "dequant.glsl", "-0 of a four-bit float stays -0", "codes = uintBitsToFloat(mix(bits, uvec4(0), equal(bits, uvec4(0x80000000u))));", "", "embed"),
     mutant("ternary_digit", "dequant_small.glsl", "the last digit of tq1_0 is the first again", ": 81u;", ": 1u;", "embed"),
     mutant("bf16_low", "dequant_float.glsl", "odd columns of bf16 keep the bits of their neighbour", "a & 0xFFFF0000u", "a", "embed"),
     # embedding
@@ -106,8 +106,12 @@ MUTATIONS = [
     mutant("rope_fine", "rope_cache.comp", "positions from 256 on lose their fine part", "a.y * b.x + a.x * b.y", "a.y * b.x + a.y * b.y", "rope_cache"),
     mutant("rope_width", "rope_cache.comp", "dims past the width turn, too", "if (dim >= push.width) return unrotated(head, dim);", "", "rope_cache"),
     mutant("rope_norm_key", "rope_cache.comp", "keys are normed by the queries' weights", "head.is_key ? k_norm[dim] : q_norm[dim]", "q_norm[dim]", "rope_cache"),
-    mutant("cache_block", "rope_cache.comp", "a block of another shard is written", "if (block >= push.blocks) return;", "", "rope_cache"),
-    mutant("cache_half_pair", "rope_cache.comp", "dims of a pair swapped in an f16 cache", "pack_half2(values);", "pack_half2(values.yx);", "rope_cache"),
+    mutant("cache_block", "rope_cache.comp", "a block of another shard is written", "exists && !is_query && block < push.blocks;", "exists && !is_query;", "rope_cache"),
+    mutant("cache_half_pair", "rope_cache.comp", "dims of a pair swapped in an f16 cache", "pack_half2(values) :", "pack_half2(values.yx) :", "rope_cache"),
+    mutant("cache_steps_cut", "rope_cache.comp", "quantised numbers are cut, not rounded", "* per_step + 0.5);", "* per_step);", "rope_cache"),
+    mutant("cache_scale_sign", "rope_cache.comp", "four bits count from the wrong end", "furthest / -8.0", "furthest / 8.0", "rope_cache"),
+    mutant("cache_scale_group", "attention.glsl", "every group of a quantised head has the first one's scale", "* between])[group % 2]", "* between])[0]", "attention"),
+    mutant("cache_bfloat_cut", "numerics.glsl", "bfloats are cut, not rounded", "0x7FFFu + (bits >> 16 & 1u)", "0u", "rope_cache"),
     mutant("cache_value_place", "kv_cache.glsl", "values of the second kv head where keys of the next block are", "kv_heads + kv_head, kv_heads", "kv_heads + kv_head + 1, kv_heads", "rope_cache", "attention"),
     # attention
     mutant("mask_edge", "attention.glsl", "a token does not see itself", "uint end = position + 1;", "uint end = max(position, 1);", "attention"),
