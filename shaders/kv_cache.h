@@ -2,7 +2,8 @@
 #ifndef SCORIA_KV_CACHE_H
 #define SCORIA_KV_CACHE_H
 
-#define KV_TYPE_CONSTANT 2  // the specialization constant KV_TYPE, in every module that includes kv_cache.glsl
+#define KV_TYPE_CONSTANT \
+    2  // the specialization constant KV_TYPE, in every module that includes kv_cache.glsl
 
 // The enum KvType (engine/ops/op.h).
 #define KV_F32 0

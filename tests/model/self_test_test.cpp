@@ -151,8 +151,8 @@ TEST_CASE("vulkan: an op without a variant left is an error that names it" * nee
         book.failed(select.key(), "for the test");
         book.save();
     }
-    CHECK_THROWS_WITH_AS(Engine(self_tested_model(), cache.options(SelfTest::never)), doctest::Contains("[select]"),
-                         Error);
+    CHECK_THROWS_WITH_AS(Engine(self_tested_model(), cache.options(SelfTest::never)),
+                         doctest::Contains("[select]"), Error);
     CHECK(forget_verdicts(cache.folder.string()) == 1);
     CHECK_NOTHROW(Engine(self_tested_model(), cache.options(SelfTest::never)));
 }
