@@ -113,7 +113,7 @@ TEST_CASE("forward takes the rotations of its inputs" * needs_fixtures()) {
     REQUIRE(run({4, 16, 2, 4}).code == 0);
     CHECK(error() > 0.1);
     const Outcome wrong = run({4, 16, 1, 8});
-    CHECK(wrong.code == 1);
+    CHECK(wrong.code == 2);
     CHECK(wrong.err.find("expected [4, 16, 2, 4]") != std::string::npos);
 }
 
