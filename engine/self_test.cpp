@@ -44,13 +44,15 @@ class UseCheck {
     }
     void operator()(const kernel::Attention& k) {
         if (k.shape.mask == Mask::global_rows) return table("attention");
+        // Of masks that see ahead or count from a start, a sequence from its first token on.
         // A sequence as long as tells, not as long as fits: the reference reads all of it.
         constexpr uint32_t most_positions = 1024;
         const uint32_t positions = std::max(engine_.memory.context, engine_.memory.source);
         const uint32_t end = std::max(use_.tokens, std::min(positions, most_positions));
         const uint32_t context = k.shape.window ? std::min(k.shape.window, positions) : positions;
         validate::check_attention(
-            context_, k.shape, engine_.kv_type(), use_.tokens, use_.tokens == 1 ? end - 1 : 0,
+            context_, k.shape, engine_.kv_type(), use_.tokens,
+            use_.tokens == 1 && k.shape.mask == Mask::causal ? end - 1 : 0,
             engine_.choices.attention(context_.caps(),
                                       {use_.tokens, k.shape.heads, k.shape.kv_heads, k.shape.head_dim,
                                        context, 1, k.shape.distance_values},
