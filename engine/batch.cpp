@@ -123,7 +123,9 @@ void Batch::record(OpContext& context, const kernel::RopeCache& k) const {
         args.tables = workspace_.ropes.empty() ? model_.rope_tables(uint32_t(k.shape.rope))
                                                : workspace_.ropes[size_t(k.shape.rope)].view();
     }
-    record_rope_cache(context, args, choices().simple(context.caps, SimpleOp::rope_cache));
+    record_rope_cache(context, args,
+                      choices().simple(context.caps, SimpleOp::rope_cache,
+                                       kv_type_names[size_t(cache_.layer(k.layer).type)]));
 }
 
 AttentionShape Batch::attention_shape(const kernel::Attention& k) const {
@@ -243,7 +245,8 @@ double Batch::cost(size_t index, uint32_t positions) const {
     }
     if (const auto* k = std::get_if<kernel::ExpertLinear>(&kernel)) {
         const DeviceWeight& weight = model_.weight(k->weight);
-        return 2.0 * weight.rows / k->experts * weight.cols * tokens_ * k->used;  // each reads its expert
+        return (1 + (weight.on_host ? bus_cost : 1)) * weight.rows / k->experts * weight.cols * tokens_ *
+               k->used;  // each reads its expert
     }
     if (const auto* k = std::get_if<kernel::Attention>(&kernel)) {
         const double keys = k->shape.window ? std::min(k->shape.window, positions) : positions;

@@ -3,6 +3,7 @@
 
 #include "fail.h"
 #include "log.h"
+#include "ops/kv_layout.h"
 #include "session_impl.h"
 #include "verdicts.h"
 
@@ -31,6 +32,9 @@ Engine::Impl::Impl(std::shared_ptr<const Model> model_, const EngineOptions& opt
       graph(build_graph(model->architecture)),
       plan(make_plan(graph, model->architecture, model->weights, options.fusion)),
       pacer(pacer_for(options, device.caps())) {
+    if (model->architecture.memory.segment && kv_quantised(kv_type()))
+        fail(Status::unsupported, "kv", "expected f32, f16 or bf16 for a compressed memory, got ",
+             kv_type_names[size_t(kv_type())]);
     choices.precision = options.precision;
     choices.pinned = options.deterministic;
     choices.quarantined = VerdictBook(options.device.cache_folder, device.caps()).verdicts().failed;

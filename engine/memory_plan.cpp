@@ -2,6 +2,9 @@
 #include "engine.h"
 #include "fail.h"
 #include "kv_cache.h"
+#include "ops/attention.h"
+#include "ops/kv_layout.h"
+#include "ops/rope.h"
 #include "ops/sample.h"
 
 #include <algorithm>
@@ -20,9 +23,11 @@ Arena place_arena(const Graph& graph, const Plan& plan, uint32_t tokens, uint32_
     return place(storages, tokens, outputs, caps.storage_alignment);
 }
 
-/// Drivers report nonsense at times: a budget of 0 or above the heap's size counts as the size.
+/// What is left for us: a budget holds what the process has there already. Drivers report nonsense at times:
+/// a budget of 0 or above the heap's size counts as the size.
 uint64_t budget_of(const vk::HeapState& heap) {
-    return heap.budget == 0 || heap.budget > heap.size ? heap.size : heap.budget;
+    const uint64_t budget = heap.budget == 0 || heap.budget > heap.size ? heap.size : heap.budget;
+    return budget - std::min(budget, heap.usage);
 }
 
 /// The largest heap that is local to the device, or that is not; null if there is none such.
@@ -98,6 +103,36 @@ class Planning {
             place_arena(engine_.graph, engine_.plan, tokens, whole_ ? tokens : max_outputs, caps_);
     }
     uint32_t cached() const { return std::max(memory_.context, memory_.source); }
+    /// Rotary tables of a session's own, where they depend on the sequence's length.
+    uint64_t rope_bytes() const {
+        const std::vector<Rope>& ropes = architecture_.ropes;
+        if (std::ranges::none_of(ropes, [](const Rope& rope) { return rope.short_length != 0; })) return 0;
+        uint64_t bytes = 0;
+        for (const Rope& rope : ropes) bytes += 4ull * rope_table_floats(rope, memory_.context);
+        return bytes;
+    }
+    /// What split attention keeps for itself in a batch of `tokens`.
+    uint64_t partial_bytes(uint32_t tokens) const {
+        const KvType kv = engine_.kv_type();
+        const uint32_t blocks = engine_.layout.blocks, positions = blocks * kv_block_tokens;
+        uint64_t most = 0;
+        for (const PlannedKernel& planned : engine_.plan.kernels)
+            if (const auto* k = std::get_if<kernel::Attention>(&planned.kernel)) {
+                const Attention& a = k->shape;
+                const uint64_t in_shard =
+                    std::max<uint64_t>(1, caps_.max_binding / kv_block_bytes(kv, a.kv_heads, a.head_dim));
+                const AttentionShape shape{tokens,
+                                           a.heads,
+                                           a.kv_heads,
+                                           a.head_dim,
+                                           a.window ? std::min(a.window, positions) : positions,
+                                           uint32_t((blocks + in_shard - 1) / in_shard),
+                                           a.distance_values};
+                most = std::max(most,
+                                attention_partial_bytes(engine_.choices.attention(caps_, shape, kv), shape));
+            }
+        return most;
+    }
 
     void size() {
         const EngineOptions& options = engine_.options;
@@ -108,8 +143,9 @@ class Planning {
         memory_.staging = DeviceModel::staging_bytes(caps_);
         memory_.kv = KvCache::bytes(architecture_, engine_.kv_type(), cached());
         memory_.scratch = engine_.placement.bytes + 4ull * vocab + 4ull * layout.words() +
-                          sampler_bytes(vocab) +
-                          operand_bytes(engine_.plan, caps_, layout.tokens, engine_.choices);
+                          sampler_bytes(vocab) + rope_bytes() +
+                          std::max({operand_bytes(engine_.plan, caps_, layout.tokens, engine_.choices),
+                                    partial_bytes(1), partial_bytes(layout.tokens)});
         const uint64_t vectors =
             DeviceModel::vector_bytes(engine_.plan, architecture_, caps_, memory_.context);
         const uint64_t taken = vectors + memory_.kv + memory_.scratch;
@@ -137,7 +173,9 @@ class Planning {
             tokens = std::max(least_chunk, tokens / 2);
         else
             return false;
-        if (any_chunk) tokens = std::min(tokens, context);
+        if (encodes_) tokens = memory_.source = std::min(memory_.source, context);
+        tokens = std::min(tokens, context);
+        if (whole_) engine_.layout.outputs = std::min(engine_.layout.outputs, tokens);
         place_activations();
         return true;
     }

@@ -103,7 +103,7 @@ class UseCheck {
 };
 
 /// Why the variant of a use cannot be trusted; empty if it can. Errors: timeout, after which nothing can run;
-/// out_of_device_memory, which says nothing of the variant.
+/// out_of_device_memory and out_of_host_memory, which say nothing of the variant.
 std::string fault_of(Engine::Impl& engine, const VariantUse& use) {
     // A driver's watchdog ends what hangs sooner; CPU drivers have none, and compile at the first dispatch.
     constexpr std::chrono::seconds hardware_patience(60);
@@ -118,12 +118,16 @@ std::string fault_of(Engine::Impl& engine, const VariantUse& use) {
             log_once(cat("[self-test] no check knows ", use.key(), ": it runs untested"));
         return {};
     } catch (const Error& error) {
-        if (error.status() == Status::timeout || error.status() == Status::out_of_device_memory) throw;
+        if (error.status() == Status::timeout || error.status() == Status::out_of_device_memory ||
+            error.status() == Status::out_of_host_memory)
+            throw;
         if (error.status() == Status::device_lost) {
             engine.device.reopen([&] { engine.pipelines.close(); });
             engine.pipelines.open();
         }
         return error.what();
+    } catch (const std::bad_alloc&) {
+        fail(Status::out_of_host_memory, "self-test", "out of host memory");
     }
 }
 
@@ -163,12 +167,15 @@ void Engine::Impl::self_test() {
             ") for these shapes: proving kernels"));
     for (; next != all.end(); next = untested(all)) {
         const VariantUse use = *next;
+        if (options.progress) options.progress(0, memory.weights + memory.host_weights);  // it may cancel
         book.begin(use.key());
         std::string fault;
         try {
             fault = fault_of(*this, use);
         } catch (const Error& error) {
-            if (error.status() != Status::out_of_device_memory) throw;  // the journal stays open
+            const bool memory_lacks = error.status() == Status::out_of_device_memory ||
+                                      error.status() == Status::out_of_host_memory;
+            if (!memory_lacks) throw;  // the journal stays open
             log(cat("[self-test] not finished at this start: ", error.what()));
             book.end();
             break;

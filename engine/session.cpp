@@ -131,10 +131,11 @@ void Session::Impl::enter_segment(uint32_t position) {
     vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options());
     OpContext context{recorder, recorder.device().caps()};
     for (uint32_t layer = 0; layer < engine.model->architecture.layers.size(); ++layer)
-        record_compress(context,
-                        {workspace.step.view(), workspace.layout.table_word(), &cache.layer(layer),
-                         compressed_window(memory, segment), compressed_window(memory, next), memory.rate},
-                        engine.choices.simple(context.caps, SimpleOp::compress));
+        record_compress(
+            context,
+            {workspace.step.view(), workspace.layout.table_word(), &cache.layer(layer),
+             compressed_window(memory, segment), compressed_window(memory, next), memory.rate},
+            engine.choices.simple(context.caps, SimpleOp::compress, kv_type_names[size_t(engine.kv_type())]));
     const vk::Commands commands = recorder.finish();
     run(commands);
     segment = next;

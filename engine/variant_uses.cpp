@@ -31,9 +31,10 @@ template <class Variant> std::vector<std::string> names_of(const std::vector<Var
 
 class Uses {
   public:
-    Uses(const Plan& plan, const Graph& graph, const vk::Caps& caps, const Choices& choices,
-         const UseLimits& limits)
-        : plan_(plan), graph_(graph), caps_(caps), choices_(choices), limits_(limits) {}
+    Uses(const Plan& plan, const Graph& graph, const Architecture& architecture, const vk::Caps& caps,
+         const Choices& choices, const UseLimits& limits)
+        : plan_(plan), graph_(graph), architecture_(architecture), caps_(caps), choices_(choices),
+          limits_(limits) {}
 
     void simple(SimpleOp op, size_t kernel, TensorId out, const std::string& shape,
                 const std::string& of = {}) {
@@ -51,7 +52,8 @@ class Uses {
             add({"linear", linear_of(weight.type), names_of(choices_.linear_variants(caps_, shape)),
                  chosen.name, chosen.shader,
                  cat("rows ", weight.rows, " cols ", weight.cols, k.glu ? " glu" : "", k.bias ? " bias" : "",
-                     k.residual ? " residual" : "", k.activation && !k.glu ? " activated" : ""),
+                     k.residual ? " residual" : "",
+                     k.activation ? cat(" activation ", int(*k.activation)) : ""),
                  i, tokens});
         }
     }
@@ -86,10 +88,16 @@ class Uses {
     void operator()(size_t i, const kernel::RopeCache& k) {
         simple(SimpleOp::rope_cache, i, k.q,
                cat("heads ", k.shape.heads, "/", k.with_kv ? k.shape.kv_heads : 0, " dim ", k.shape.head_dim,
-                   " rope ", k.shape.rope, k.q_norm ? " normed" : ""));
+                   " rope ", k.shape.rope, k.q_norm ? " normed" : "", k.norm_after ? " after" : "",
+                   k.shape.rope < 0                                                       ? ""
+                   : architecture_.ropes[size_t(k.shape.rope)].pairs == RopePairs::halves ? " halves "
+                                                                                          : " interleaved ",
+                   k.shape.rope < 0 ? 0 : architecture_.ropes[size_t(k.shape.rope)].width),
+               kv_type_names[size_t(limits_.kv)]);
     }
     void operator()(size_t i, const kernel::Glu& k) {
-        simple(SimpleOp::glu, i, k.out, cat("activation ", int(k.activation)));
+        simple(SimpleOp::glu, i, k.out,
+               cat("activation ", int(k.activation), k.clamp != 0 ? " clamped" : ""));
     }
     void operator()(size_t i, const kernel::Add& k) { simple(SimpleOp::add, i, k.out, "sum"); }
     void operator()(size_t i, const kernel::Gate& k) { simple(SimpleOp::gate, i, k.out, "gate"); }
@@ -152,6 +160,7 @@ class Uses {
 
     const Plan& plan_;
     const Graph& graph_;
+    const Architecture& architecture_;
     const vk::Caps& caps_;
     const Choices& choices_;
     const UseLimits& limits_;
@@ -167,11 +176,12 @@ void list_once(std::string& list, std::string_view item) {
 
 std::vector<VariantUse> variant_uses(const Plan& plan, const Graph& graph, const Architecture& architecture,
                                      const vk::Caps& caps, const Choices& choices, const UseLimits& limits) {
-    Uses uses(plan, graph, caps, choices, limits);
+    Uses uses(plan, graph, architecture, caps, choices, limits);
     for (size_t i = 0; i < plan.kernels.size(); ++i)
         std::visit([&](const auto& k) { uses(i, k); }, plan.kernels[i].kernel);
     if (architecture.memory.segment)
-        uses.simple(SimpleOp::compress, plan.kernels.size(), graph.logits, "memory");
+        uses.simple(SimpleOp::compress, plan.kernels.size(), graph.logits, "memory",
+                    kv_type_names[size_t(limits.kv)]);
     if (!architecture.encoder.empty() || !architecture.sees_ahead())
         uses.simple(SimpleOp::sample, plan.kernels.size(), graph.logits, "greedy or not");
     std::vector<VariantUse> all = uses.take();

@@ -296,7 +296,7 @@ void use_buckets(Architecture& architecture, uint32_t most_distance, bool both) 
 }
 
 void check_table(const Settings& settings, const char* name, uint64_t rows, uint64_t cols) {
-    if (rows * cols > most_table) settings.wrong(name, "a table of at most 2^26 numbers");
+    if (cols != 0 && rows > most_table / cols) settings.wrong(name, "a table of at most 2^26 numbers");
 }
 
 void set_scale(Architecture& architecture, double scale) {

@@ -1,6 +1,6 @@
-// out[t] = scale * row i(t) of the table [rows, cols], as floats; i(t), the token's id or its position, comes from the
-// step buffer. One lane makes
-// eight values. A table in several shards takes one dispatch each, which writes the rows it holds.
+// out[t] = scale * row i(t) of the table [rows, cols], as floats; i(t), the token's id or its position, of tables by axis
+// position / divide mod period, comes from the step buffer. One lane makes eight values. A table in several shards
+// takes one dispatch each, which writes the rows it holds.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "embed.push.h"

@@ -134,8 +134,18 @@ std::unique_ptr<Engine> load_engine(std::shared_ptr<const Model> model, const En
                                     const Common& common) {
     EngineOptions with_progress = options;
     Progress progress("loading");
-    with_progress.progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
+    // A self-test that a signal ends would be taken for a crash of the driver at the next start.
+    const std::atomic<bool>& interrupted = install_interrupt_flag();
+    const auto check_interrupt = [&] {
+        if (interrupted) fail(Status::cancelled, "engine", "interrupted while it was made");
+    };
+    with_progress.progress = [&](uint64_t done, uint64_t total) {
+        check_interrupt();
+        progress.update(done, total);
+    };
     auto engine = std::make_unique<Engine>(std::move(model), with_progress);
+    remove_interrupt_flag();
+    check_interrupt();
     if (common.verbose || is_terminal(stderr)) progress.finish();
     const vk::Caps& caps = engine->device().caps();
     // A CPU driver is never used silently.

@@ -76,6 +76,10 @@ void record_chunk_attention(OpContext& context, const ChunkAttentionArgs& args,
     if (shape.head_dim > variant.workgroup * CHUNK_PER_LANE)
         fail(Status::unsupported, "chunk attention", "expected heads of at most ",
              variant.workgroup * CHUNK_PER_LANE, " elements, got ", shape.head_dim);
+    constexpr uint64_t most_seen = INT32_MAX;
+    if (ring.seen() > most_seen)
+        fail(Status::unsupported, "chunk attention", "expected at most ", most_seen,
+             " keys for a query, got ", ring.seen());
     const Matrix& sorted = args.sorted ? *args.sorted : args.q;
     const ChunkAttentionPush push{.tokens = args.q.rows,
                                   .heads = shape.heads,

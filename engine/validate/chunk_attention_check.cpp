@@ -22,12 +22,10 @@ struct HashCase {
     uint32_t tokens, heads, head_dim, rounds;
     std::vector<uint32_t> buckets;
 };
-const HashCase hash_cases[] = {
-    {7, 4, 16, 2, {8}},
-    {70, 1, 12, 1, {2}},
-    {33, 3, 64, 3, {6, 4}},
-    {5, 2, 5, 2, {2, 4, 6, 8}},
-};
+/// A function, since a library has no static initialisers.
+std::vector<HashCase> hash_cases() {
+    return {{7, 4, 16, 2, {8}}, {70, 1, 12, 1, {2}}, {33, 3, 64, 3, {6, 4}}, {5, 2, 5, 2, {2, 4, 6, 8}}};
+}
 
 void check_hash(CheckContext& context, const HashCase& c) {
     const Attention shape = attention_of(c.heads, c.head_dim, {.rounds = c.rounds, .buckets = c.buckets});
@@ -83,20 +81,25 @@ struct ChunkCase {
     Chunks chunks;
     bool causal = true;
 };
-const ChunkCase chunk_cases[] = {
-    {100, 2, 16, {.length = 8, .before = 1, .multiple = 8, .above = 8, .buckets = {}}},
-    {100, 2, 16, {.length = 8, .before = 1, .multiple = 8, .above = 8, .rounds = 2, .buckets = {8}}},
-    {37,
-     3,
-     20,
-     {.length = 4, .before = 2, .after = 1, .multiple = 12, .above = 4, .rounds = 3, .buckets = {4}},
-     false},
-    {48, 1, 68, {.length = 12, .after = 2, .multiple = 24, .above = 12, .buckets = {}}, false},
-    {7, 2, 16, {.length = 8, .before = 1, .multiple = 8, .above = 8, .rounds = 2, .buckets = {8}}},
-    {10, 2, 16, {.length = 8, .before = 5, .multiple = 8, .above = 8, .buckets = {}}},  // past a whole turn
-    {1, 1, 4, {.length = 1, .multiple = 1, .above = 1, .rounds = 1, .buckets = {2}}},
-    {130, 1, 130, {.length = 64, .before = 1, .multiple = 64, .above = 64, .rounds = 1, .buckets = {2}}},
-};
+std::vector<ChunkCase> chunk_cases() {
+    return {
+        {100, 2, 16, {.length = 8, .before = 1, .multiple = 8, .above = 8, .buckets = {}}},
+        {100, 2, 16, {.length = 8, .before = 1, .multiple = 8, .above = 8, .rounds = 2, .buckets = {8}}},
+        {37,
+         3,
+         20,
+         {.length = 4, .before = 2, .after = 1, .multiple = 12, .above = 4, .rounds = 3, .buckets = {4}},
+         false},
+        {48, 1, 68, {.length = 12, .after = 2, .multiple = 24, .above = 12, .buckets = {}}, false},
+        {7, 2, 16, {.length = 8, .before = 1, .multiple = 8, .above = 8, .rounds = 2, .buckets = {8}}},
+        {10,
+         2,
+         16,
+         {.length = 8, .before = 5, .multiple = 8, .above = 8, .buckets = {}}},  // past a whole turn
+        {1, 1, 4, {.length = 1, .multiple = 1, .above = 1, .rounds = 1, .buckets = {2}}},
+        {130, 1, 130, {.length = 64, .before = 1, .multiple = 64, .above = 64, .rounds = 1, .buckets = {2}}},
+    };
+}
 
 void check_chunks(CheckContext& context, const ChunkCase& c) {
     const Attention shape = attention_of(c.heads, c.head_dim, c.chunks, c.causal);
@@ -137,9 +140,9 @@ void check_chunks(CheckContext& context, const ChunkCase& c) {
 }  // namespace
 
 void check_chunk_attention(CheckContext& context) {
-    for (const HashCase& c : hash_cases) check_hash(context, c);
+    for (const HashCase& c : hash_cases()) check_hash(context, c);
     for (const SortCase& c : sort_cases) check_sort(context, c);
-    for (const ChunkCase& c : chunk_cases) check_chunks(context, c);
+    for (const ChunkCase& c : chunk_cases()) check_chunks(context, c);
 }
 
 }  // namespace scoria::validate

@@ -30,7 +30,7 @@ void run_case(CheckContext& context, const Case& c, std::span<const uint32_t> id
         random_blocks(c.type, std::min(c.vocab, weight_period), c.cols, context.seed), c.shard_rows);
     const uint32_t tokens = uint32_t(ids.size());
     // One type is read by axes of positions.
-    const uint32_t divide = 3, period = c.type == TensorType::bf16 ? 7 : 0;
+    const uint32_t divide = 3, period = c.type == TensorType::bf16 ? std::min(7u, c.vocab) : 0;
     const bool by_position = c.type == TensorType::f32 || period != 0;
     const float scale = c.type == TensorType::f16 ? 8 : 1;  // a power of two: exact
     std::vector<uint32_t> step(STEP_TOKENS + tokens * STEP_TOKEN_WORDS);

@@ -55,4 +55,6 @@ std::atomic<bool>& install_interrupt_flag() {
     return interrupted;
 }
 
+void remove_interrupt_flag() { std::signal(SIGINT, SIG_DFL); }
+
 }  // namespace scoria

@@ -33,5 +33,7 @@ std::string bytes_text(uint64_t bytes);
 
 /// Installs a SIGINT handler that sets the returned flag; a second Ctrl-C ends the process.
 std::atomic<bool>& install_interrupt_flag();
+/// Ctrl-C ends the process again.
+void remove_interrupt_flag();
 
 }  // namespace scoria
