@@ -5,6 +5,9 @@
 #include "support/layers.h"
 #include "vulkan_host.h"
 
+#include <algorithm>
+#include <string_view>
+
 using namespace scoria::test;
 
 namespace {
@@ -36,6 +39,36 @@ const Fault faults[] = {
     {"vkWaitSemaphores", "VK_ERROR_DEVICE_LOST", SCORIA_DEVICE_LOST},
     {"vkWaitSemaphores", "VK_TIMEOUT", SCORIA_TIMEOUT},
 };
+
+/// What any call may return.
+const Fault any_result[] = {
+    {"", "VK_ERROR_OUT_OF_HOST_MEMORY", SCORIA_OUT_OF_HOST_MEMORY, true},
+    {"", "VK_ERROR_OUT_OF_DEVICE_MEMORY", SCORIA_OUT_OF_DEVICE_MEMORY, true},
+    {"", "VK_ERROR_DEVICE_LOST", SCORIA_DEVICE_LOST, true},
+    {"", "VK_ERROR_UNKNOWN", SCORIA_FAILED, true},
+};
+
+/// The table; in the deep tier every function of it with every result, too.
+std::vector<Fault> faults_of_tier() {
+    std::vector<Fault> all(std::begin(faults), std::end(faults));
+    for (const Fault& fault : faults)
+        for (Fault more : any_result) {
+            more.function = fault.function;
+            const std::string_view name = fault.function;
+            // The allocator tries every kind of memory, and says in the end that there is none.
+            const bool allocates = name == "vkAllocateMemory" || name == "vkMapMemory" ||
+                                   (name == "vkCreateBuffer" && more.status == SCORIA_FAILED);
+            if (allocates) more.status = SCORIA_OUT_OF_DEVICE_MEMORY;
+            // Work that can never be waited for still runs: nothing can be freed then.
+            more.lasting = name != "vkWaitSemaphores";
+            const bool there = std::any_of(all.begin(), all.end(), [&](const Fault& other) {
+                return std::string_view(other.function) == more.function &&
+                       std::string_view(other.result) == more.result;
+            });
+            if (deep() && !there) all.push_back(more);
+        }
+    return all;
+}
 
 std::string wish(const Fault& fault, int call) {
     return std::string(fault.function) + ":" + std::to_string(call) + (fault.lasting ? "+:" : ":") +
@@ -74,10 +107,10 @@ scoria_status run_on(const VulkanHost& host, const std::vector<int32_t>& expecte
 }  // namespace
 
 TEST_CASE("calls that fail on a host's device" * needs_fixtures()) {
-    const std::vector<int32_t> expected = generated(Loaded().session, some_prompt, 3);
+    const std::vector<int32_t> expected = generated(Loaded().session, some_prompt, deep() ? 16 : 3);
     std::string unreached;
     size_t injected = 0;
-    for (const Fault& fault : faults) {
+    for (const Fault& fault : faults_of_tier()) {
         size_t reached = 0, missed = 0;
         // Deep: every call there is, with growing steps; the second one past the last ends it.
         for (int call = 1; deep() ? missed < 2 : call <= 4; call += deep() ? 1 + call / 24 : 3) {
