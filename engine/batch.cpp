@@ -23,18 +23,6 @@ constexpr double bus_cost = 16;
 
 }  // namespace
 
-uint64_t operand_bytes(const Plan& plan, const vk::Caps& caps, uint32_t tokens, const Choices& choices) {
-    uint64_t most = 0;
-    for (const PlannedKernel& planned : plan.kernels)
-        if (const auto* k = std::get_if<kernel::Linear>(&planned.kernel)) {
-            const WeightGroup& weight = plan.weight_groups[k->weight];
-            const LinearVariant variant =
-                choices.linear(caps, {tokens, weight.rows, weight.cols, weight.type});
-            most = std::max(most, linear_operand_bytes(variant, tokens, weight.cols));
-        }
-    return most;
-}
-
 uint32_t StepLayout::outputs_word() const { return STEP_TOKENS + tokens * STEP_TOKEN_WORDS; }
 
 Matrix Batch::matrix(TensorId tensor) const {
@@ -128,29 +116,16 @@ void Batch::record(OpContext& context, const kernel::RopeCache& k) const {
                                        kv_type_names[size_t(cache_.layer(k.layer).type)]));
 }
 
-AttentionShape Batch::attention_shape(const kernel::Attention& k) const {
-    const uint32_t context =
-        k.shape.window ? std::min(k.shape.window, cache_.positions()) : cache_.positions();
-    return {tokens_,
-            k.shape.heads,
-            k.shape.kv_heads,
-            k.shape.head_dim,
-            context,
-            uint32_t(cache_.layer(k.layer).shards.size()),
-            k.shape.distance_values};
-}
-
-AttentionVariant Batch::attention_variant(const vk::Caps& caps, const kernel::Attention& k) const {
-    return choices().attention(caps, attention_shape(k), cache_.layer(k.layer).type);
-}
-
 void Batch::record(OpContext& context, const kernel::Attention& k) const {
+    const DeviceKv& kv = cache_.layer(k.layer);
+    const AttentionShape shape =
+        attention_shape(k.shape, tokens_, cache_.positions(), uint32_t(kv.shards.size()));
     record_attention(context,
-                     {matrix(k.q), matrix(k.out), workspace_.step.view(), &cache_.layer(k.layer),
+                     {matrix(k.q), matrix(k.out), workspace_.step.view(), &kv,
                       workspace_.scratch ? workspace_.scratch.view() : vk::View{}, k.shape, vector(k.bias),
                       vector(k.sinks), k.distances ? std::optional(matrix(*k.distances)) : std::nullopt,
                       vector(k.distance_values)},
-                     attention_variant(context.caps, k));
+                     choices().attention(context.caps, shape, kv.type));
 }
 
 void Batch::record(OpContext& context, const kernel::Glu& k) const {
@@ -226,27 +201,17 @@ void Batch::record(OpContext& context, const kernel::ChunkAttention& k) const {
                            choices().simple(context.caps, SimpleOp::chunk_attention));
 }
 
-uint64_t Batch::scratch_bytes(const vk::Caps& caps) const {
-    uint64_t most = operand_bytes(model_.plan(), caps, tokens_, choices());
-    for (const PlannedKernel& planned : model_.plan().kernels)
-        if (const auto* k = std::get_if<kernel::Attention>(&planned.kernel)) {
-            const AttentionVariant variant = attention_variant(caps, *k);
-            most = std::max(most, attention_partial_bytes(variant, attention_shape(*k)));
-        }
-    return most;
-}
-
 double Batch::cost(size_t index, uint32_t positions) const {
     const Kernel& kernel = model_.plan().kernels[index].kernel;
+    const auto reads = [](const DeviceWeight& weight) { return weight.on_host ? bus_cost : 1; };
     if (const auto* k = std::get_if<kernel::Linear>(&kernel)) {
         const DeviceWeight& weight = model_.weight(k->weight);
-        const double rows = matrix(k->out).rows, reads = weight.on_host ? bus_cost : 1;
-        return double(weight.rows) * weight.cols * (reads + rows);
+        return double(weight.rows) * weight.cols * (reads(weight) + matrix(k->out).rows);
     }
     if (const auto* k = std::get_if<kernel::ExpertLinear>(&kernel)) {
         const DeviceWeight& weight = model_.weight(k->weight);
-        return (1 + (weight.on_host ? bus_cost : 1)) * weight.rows / k->experts * weight.cols * tokens_ *
-               k->used;  // each reads its expert
+        // Each token reads its experts.
+        return (reads(weight) + 1) * weight.rows / k->experts * weight.cols * tokens_ * k->used;
     }
     if (const auto* k = std::get_if<kernel::Attention>(&kernel)) {
         const double keys = k->shape.window ? std::min(k->shape.window, positions) : positions;

@@ -34,9 +34,6 @@ struct Workspace {
     const Choices* choices = nullptr;  // the engine's
 };
 
-/// What the linears of a plan need as LinearArgs::operands in a batch of `tokens`.
-uint64_t operand_bytes(const Plan& plan, const vk::Caps& caps, uint32_t tokens, const Choices& choices);
-
 /// A batch: `tokens` rows of the workspace, of which `outputs` get logits.
 class Batch {
   public:
@@ -50,8 +47,6 @@ class Batch {
     void record(vk::Recorder& recorder, size_t index);
     /// Predicted cost of kernel `index`: multiply-adds plus bytes of weights and cache read.
     double cost(size_t index, uint32_t positions) const;
-    /// What Workspace::scratch must hold for this batch.
-    uint64_t scratch_bytes(const vk::Caps& caps) const;
     /// Where a tensor of the graph stands. Undefined for tensors that were fused away.
     Matrix matrix(TensorId tensor) const;
 
@@ -80,8 +75,6 @@ class Batch {
     }
     /// The shard that the next linear behind kernel `index` brings from the host, or null.
     const DeviceWeight::Shard* next_on_host(size_t index) const;
-    AttentionShape attention_shape(const kernel::Attention& k) const;
-    AttentionVariant attention_variant(const vk::Caps& caps, const kernel::Attention& k) const;
 
     const DeviceModel& model_;
     const KvCache& cache_;

@@ -17,10 +17,6 @@ namespace {
 constexpr uint64_t staging_slot_bytes = 16ull << 20;
 constexpr uint32_t staging_slots = 2;
 
-uint64_t aligned(uint64_t bytes, const vk::Caps& caps) {
-    return (bytes + caps.storage_alignment - 1) / caps.storage_alignment * caps.storage_alignment;
-}
-
 struct Progress {
     const std::function<void(uint64_t, uint64_t)>& report;
     uint64_t done, total;
@@ -161,7 +157,7 @@ DeviceModel::DeviceModel(vk::Device& device, vk::Pipelines& pipelines, const Mod
 void DeviceModel::upload_vectors(vk::Device& device, Uploader& uploader, const Model& model,
                                  uint32_t positions) {
     std::vector<float> all;
-    const auto align = [&] { all.resize(aligned(4 * all.size(), device.caps()) / 4); };
+    const auto align = [&] { all.resize(device.caps().aligned(4 * all.size()) / 4); };
     std::vector<std::pair<size_t, size_t>> places;  // first float, count
     for (const VectorGroup& group : plan_.vector_groups) {
         const size_t first = all.size();
@@ -199,10 +195,9 @@ uint64_t DeviceModel::vector_bytes(const Plan& plan, const Architecture& archite
     for (const VectorGroup& group : plan.vector_groups) {
         uint64_t words = 0;
         for (const VectorGroup::Part& part : group.parts) words += part.size;
-        total += aligned(4 * words, caps);
+        total += caps.aligned(4 * words);
     }
-    for (const Rope& rope : architecture.ropes)
-        total += aligned(4 * rope_table_floats(rope, positions), caps);
+    for (const Rope& rope : architecture.ropes) total += caps.aligned(4 * rope_table_floats(rope, positions));
     return total;
 }
 

@@ -28,6 +28,9 @@ struct Engine::Impl {
     KvType kv_type() const;
     /// Makes `layout`, `placement`, `places` and `memory`, whether they fit or not. Errors: bad_argument.
     void plan_memory();
+    /// What single ops of a batch of `tokens` keep for themselves (Workspace::scratch): operands that linears
+    /// pack, partial results of split attention. After plan_memory().
+    uint64_t scratch_bytes(uint32_t tokens) const;
     bool knows_global_tokens() const;
     /// The variants that this plan runs on this device.
     std::vector<VariantUse> uses() const;

@@ -50,7 +50,6 @@ class Planning {
         set_lengths();
         size();
         while (!memory_.fits() && shrink()) size();
-        engine.layout.blocks = (cached() + kv_block_tokens - 1) / kv_block_tokens;
     }
 
   private:
@@ -105,47 +104,22 @@ class Planning {
     uint32_t cached() const { return std::max(memory_.context, memory_.source); }
     /// Rotary tables of a session's own, where they depend on the sequence's length.
     uint64_t rope_bytes() const {
-        const std::vector<Rope>& ropes = architecture_.ropes;
-        if (std::ranges::none_of(ropes, [](const Rope& rope) { return rope.short_length != 0; })) return 0;
+        if (!by_length(architecture_.ropes)) return 0;
         uint64_t bytes = 0;
-        for (const Rope& rope : ropes) bytes += 4ull * rope_table_floats(rope, memory_.context);
+        for (const Rope& rope : architecture_.ropes) bytes += 4ull * rope_table_floats(rope, memory_.context);
         return bytes;
     }
-    /// What split attention keeps for itself in a batch of `tokens`.
-    uint64_t partial_bytes(uint32_t tokens) const {
-        const KvType kv = engine_.kv_type();
-        const uint32_t blocks = engine_.layout.blocks, positions = blocks * kv_block_tokens;
-        uint64_t most = 0;
-        for (const PlannedKernel& planned : engine_.plan.kernels)
-            if (const auto* k = std::get_if<kernel::Attention>(&planned.kernel)) {
-                const Attention& a = k->shape;
-                const uint64_t in_shard =
-                    std::max<uint64_t>(1, caps_.max_binding / kv_block_bytes(kv, a.kv_heads, a.head_dim));
-                const AttentionShape shape{tokens,
-                                           a.heads,
-                                           a.kv_heads,
-                                           a.head_dim,
-                                           a.window ? std::min(a.window, positions) : positions,
-                                           uint32_t((blocks + in_shard - 1) / in_shard),
-                                           a.distance_values};
-                most = std::max(most,
-                                attention_partial_bytes(engine_.choices.attention(caps_, shape, kv), shape));
-            }
-        return most;
-    }
-
     void size() {
         const EngineOptions& options = engine_.options;
         const uint32_t vocab = architecture_.logits();
         StepLayout& layout = engine_.layout;
-        layout.blocks = (cached() + kv_block_tokens - 1) / kv_block_tokens;
+        layout.blocks = kv_blocks_for(cached());
         memory_.chunk = layout.tokens;
         memory_.staging = DeviceModel::staging_bytes(caps_);
         memory_.kv = KvCache::bytes(architecture_, engine_.kv_type(), cached());
         memory_.scratch = engine_.placement.bytes + 4ull * vocab + 4ull * layout.words() +
                           sampler_bytes(vocab) + rope_bytes() +
-                          std::max({operand_bytes(engine_.plan, caps_, layout.tokens, engine_.choices),
-                                    partial_bytes(1), partial_bytes(layout.tokens)});
+                          std::max(engine_.scratch_bytes(1), engine_.scratch_bytes(layout.tokens));
         const uint64_t vectors =
             DeviceModel::vector_bytes(engine_.plan, architecture_, caps_, memory_.context);
         const uint64_t taken = vectors + memory_.kv + memory_.scratch;
@@ -192,6 +166,26 @@ class Planning {
 }  // namespace
 
 void Engine::Impl::plan_memory() { Planning{*this}; }
+
+uint64_t Engine::Impl::scratch_bytes(uint32_t tokens) const {
+    const vk::Caps& caps = device.caps();
+    const KvType kv = kv_type();
+    uint64_t most = 0;
+    for (const PlannedKernel& planned : plan.kernels)
+        if (const auto* l = std::get_if<kernel::Linear>(&planned.kernel)) {
+            const WeightGroup& weight = plan.weight_groups[l->weight];
+            const LinearVariant variant =
+                choices.linear(caps, {tokens, weight.rows, weight.cols, weight.type});
+            most = std::max(most, linear_operand_bytes(variant, tokens, weight.cols));
+        } else if (const auto* a = std::get_if<kernel::Attention>(&planned.kernel)) {
+            const uint32_t in_shard =
+                kv_blocks_within(caps.max_binding, kv, a->shape.kv_heads, a->shape.head_dim);
+            const AttentionShape shape = attention_shape(a->shape, tokens, layout.blocks * kv_block_tokens,
+                                                         uint32_t(groups_for(layout.blocks, in_shard)));
+            most = std::max(most, attention_partial_bytes(choices.attention(caps, shape, kv), shape));
+        }
+    return most;
+}
 
 MemoryPlan plan_memory(const Model& model, const EngineOptions& options) {
     const std::shared_ptr<const Model> borrowed(&model, [](const Model*) {});

@@ -49,14 +49,11 @@ class UseCheck {
         constexpr uint32_t most_positions = 1024;
         const uint32_t positions = std::max(engine_.memory.context, engine_.memory.source);
         const uint32_t end = std::max(use_.tokens, std::min(positions, most_positions));
-        const uint32_t context = k.shape.window ? std::min(k.shape.window, positions) : positions;
-        validate::check_attention(
-            context_, k.shape, engine_.kv_type(), use_.tokens,
-            use_.tokens == 1 && k.shape.mask == Mask::causal ? end - 1 : 0,
-            engine_.choices.attention(context_.caps(),
-                                      {use_.tokens, k.shape.heads, k.shape.kv_heads, k.shape.head_dim,
-                                       context, 1, k.shape.distance_values},
-                                      engine_.kv_type()));
+        validate::check_attention(context_, k.shape, engine_.kv_type(), use_.tokens,
+                                  use_.tokens == 1 && k.shape.mask == Mask::causal ? end - 1 : 0,
+                                  engine_.choices.attention(context_.caps(),
+                                                            attention_shape(k.shape, use_.tokens, positions),
+                                                            engine_.kv_type()));
     }
     void operator()(const kernel::Embed& k) {
         validate::check_embed(context_, group(k.table).type, group(k.table).rows, group(k.table).cols);
@@ -155,14 +152,16 @@ void Engine::Impl::self_test() {
     const vk::Caps& caps = device.caps();
     if (!self_test_wanted(options, caps)) return;
     VerdictBook book(options.device.cache_folder, caps);
-    if (options.self_test == SelfTest::always) book.forget_passed();
     const auto untested = [&](const std::vector<VariantUse>& all) {
         return std::ranges::find_if(
             all, [&](const VariantUse& use) { return !book.verdicts().passed.contains(test_name(use)); });
     };
     std::vector<VariantUse> all = uses();
     auto next = untested(all);
-    if (next == all.end() || !book.open_journal()) return;
+    const bool again = options.self_test == SelfTest::always;
+    if ((next == all.end() && !again) || !book.open_journal()) return;
+    if (again) book.forget_passed();
+    next = untested(all);
     log(cat("[self-test] first use of ", caps.name, " (driver ", caps.driver_info,
             ") for these shapes: proving kernels"));
     for (; next != all.end(); next = untested(all)) {
@@ -188,12 +187,12 @@ void Engine::Impl::self_test() {
         book.failed(use.key(), fault);
         book.save();
         choices.quarantined = book.verdicts().failed;
+        plan_memory();  // which holds what variants keep for themselves
         all = uses();
         log(cat("[self-test] ", use.key(), " on ", caps.name, " (driver ", caps.driver_info, "): ", fault,
                 "; using ", replacement(all, use), " instead"));
     }
     book.save();
-    plan_memory();
 }
 
 }  // namespace scoria

@@ -43,7 +43,7 @@ void Session::Impl::ready() {
     if (const uint64_t bytes = engine.weights->slots_bytes()) workspace.slots = device_buffer(bytes);
     sampler = device_buffer(4ull * sampler_words(engine.model->architecture.logits()));
     const std::vector<Rope>& ropes = engine.model->architecture.ropes;
-    if (std::ranges::any_of(ropes, [](const Rope& rope) { return rope.short_length != 0; }))
+    if (by_length(ropes))
         for (const Rope& rope : ropes)
             workspace.ropes.push_back(device_buffer(4 * rope_table_floats(rope, engine.memory.context)));
     upload_rotations();
@@ -231,7 +231,7 @@ void Session::Impl::reserve_logits(uint32_t rows) {
 }
 
 void Session::Impl::reserve_scratch(uint32_t token_count) {
-    const uint64_t bytes = batch(token_count, 0).scratch_bytes(engine.device.caps());
+    const uint64_t bytes = engine.scratch_bytes(token_count);
     if (workspace.scratch.size() >= bytes) return;
     workspace.scratch = vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
     invalidate_decode();

@@ -58,12 +58,8 @@ class Uses {
         }
     }
     void operator()(size_t i, const kernel::Attention& k) {
-        const uint32_t context =
-            k.shape.window ? std::min(k.shape.window, limits_.positions) : limits_.positions;
         for (const uint32_t tokens : batch_sizes(rows(k.out))) {
-            const AttentionShape shape{
-                tokens, k.shape.heads,          k.shape.kv_heads, k.shape.head_dim, context,
-                1,      k.shape.distance_values};
+            const AttentionShape shape = attention_shape(k.shape, tokens, limits_.positions);
             const AttentionVariant chosen = choices_.attention(caps_, shape, limits_.kv);
             add({"attention", attention_of(k.shape.head_dim, limits_.kv),
                  names_of(choices_.attention_variants(caps_, shape)), chosen.name, chosen.shader,

@@ -23,7 +23,7 @@ constexpr std::string_view stem = "verdicts-";
 
 std::string build_id() { return cat(SCORIA_VERSION, "-", shaders_digest()); }
 
-StoredVerdicts read_verdicts(const std::string& path) {
+StoredVerdicts verdicts_in(const std::string& path) {
     const auto json = nlohmann::json::parse(read_file(path, 16ull << 20));
     if (json.at("format") != format_version) fail(Status::bad_file, path, "expected format ", format_version);
     StoredVerdicts stored{json.at("device"), json.at("driver"), json.at("build"), false, {}};
@@ -40,19 +40,24 @@ struct ClosedFile {
 
 }  // namespace
 
+std::string driver_version(const vk::Caps& caps) {
+    return caps.driver_info.empty() ? caps.driver_name : caps.driver_info;
+}
+
 VerdictBook::VerdictBook(std::string folder, const vk::Caps& caps)
     : folder_(std::move(folder)), path_(cat(folder_, "/", stem, vk::device_key(caps), ".json")),
       journal_(cat(folder_, "/", stem, vk::device_key(caps), ".journal")), device_(caps.name),
-      driver_(caps.driver_info.empty() ? caps.driver_name : caps.driver_info) {
+      driver_(driver_version(caps)) {
     if (folder_.empty()) return;
-    try {
-        if (std::filesystem::exists(path_))
-            if (StoredVerdicts stored = read_verdicts(path_); stored.current)
-                verdicts_ = std::move(stored.verdicts);
-    } catch (const std::exception& error) {
-        log_once(cat("[self-test] ", path_, " is ignored: ", error.what()));
-    }
+    read();
     settle_journal();
+}
+
+void VerdictBook::read() noexcept try {
+    if (!std::filesystem::exists(path_)) return;
+    if (StoredVerdicts stored = verdicts_in(path_); stored.current) verdicts_ = std::move(stored.verdicts);
+} catch (const std::exception& error) {
+    log_once(cat("[self-test] ", path_, " is ignored: ", error.what()));
 }
 
 VerdictBook::~VerdictBook() {
@@ -81,7 +86,10 @@ bool VerdictBook::open_journal() noexcept try {
     if (folder_.empty()) return true;
     make_folders(folder_);
     descriptor_ = ::open(journal_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (descriptor_ >= 0 && ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return true;
+    if (descriptor_ >= 0 && ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) {
+        read();
+        return true;
+    }
     log_once(cat("[self-test] nothing is tested at this start: ", journal_,
                  descriptor_ < 0 ? " cannot be written" : " is held by another process that tests"));
     if (descriptor_ >= 0) ::close(descriptor_);
@@ -132,7 +140,7 @@ std::vector<StoredVerdicts> stored_verdicts(const std::string& folder) {
         const std::string name = entry.path().filename().string();
         if (!name.starts_with(stem) || !name.ends_with(".json")) continue;
         try {
-            all.push_back(read_verdicts(entry.path().string()));
+            all.push_back(verdicts_in(entry.path().string()));
         } catch (const std::exception&) {  // as good as not there
         }
     }

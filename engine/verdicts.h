@@ -13,6 +13,9 @@
 
 namespace scoria {
 
+/// What tells versions of a driver apart.
+std::string driver_version(const vk::Caps& caps);
+
 struct Verdicts {
     std::set<std::string, std::less<>> passed;               // tests, as self_test.cpp names them
     std::map<std::string, std::string, std::less<>> failed;  // why, by variant_key
@@ -28,7 +31,8 @@ class VerdictBook {
     VerdictBook(const VerdictBook&) = delete;
 
     const Verdicts& verdicts() const { return verdicts_; }
-    /// Before tests. False: another process tests this device now, or nothing can be written.
+    /// Before tests: reads again what others found meanwhile. False: another process tests this device now,
+    /// or nothing can be written.
     bool open_journal() noexcept;
     /// Before each: on disk when this returns.
     void begin(std::string_view variant) noexcept;
@@ -40,6 +44,7 @@ class VerdictBook {
     void save() noexcept;
 
   private:
+    void read() noexcept;
     void settle_journal() noexcept;
     std::string folder_, path_, journal_, device_, driver_;
     Verdicts verdicts_;

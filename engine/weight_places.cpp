@@ -10,28 +10,27 @@ namespace scoria {
 namespace {
 
 /// How much of a weight on the host crosses the bus in a step of one token, least first.
-enum class Reading : uint8_t { few_rows, chosen_experts, whole };
-
-struct Reader {
-    Reading reading = Reading::few_rows;
-    bool streamed = false;  // by a linear, through the slots
-    bool stays = false;     // read again and again in one dispatch: it is never put on the host
+enum class Reading : uint8_t {
+    few_rows,
+    chosen_experts,
+    streamed,  // whole, by a linear, through the slots
+    repeated,  // again and again in one dispatch: it is never put on the host
 };
 
-std::vector<Reader> readers(const Plan& plan) {
-    std::vector<Reader> readers(plan.weight_groups.size());
-    for (const PlannedKernel& planned : plan.kernels) {
-        if (const auto* k = std::get_if<kernel::Linear>(&planned.kernel)) {
-            readers[k->weight].reading = Reading::whole;
-            readers[k->weight].streamed = true;
-        } else if (const auto* e = std::get_if<kernel::ExpertLinear>(&planned.kernel)) {
-            Reading& reading = readers[e->weight].reading;
-            reading = std::max(reading, Reading::chosen_experts);
-        } else if (const auto* h = std::get_if<kernel::HeadLinear>(&planned.kernel)) {
-            readers[h->weight].stays = true;
-        }
-    }
-    return readers;
+Reading reading_of(const kernel::Linear&) { return Reading::streamed; }
+Reading reading_of(const kernel::ExpertLinear&) { return Reading::chosen_experts; }
+Reading reading_of(const kernel::HeadLinear&) { return Reading::repeated; }
+
+std::vector<Reading> readings(const Plan& plan) {
+    std::vector<Reading> readings(plan.weight_groups.size());
+    for (const PlannedKernel& planned : plan.kernels)
+        std::visit(
+            [&](const auto& k) {
+                if constexpr (requires { reading_of(k); })
+                    readings[k.weight] = std::max(readings[k.weight], reading_of(k));
+            },
+            planned.kernel);
+    return readings;
 }
 
 uint64_t bytes_of(const WeightGroup& group, uint64_t limit) {
@@ -83,7 +82,7 @@ WeightPlaces place_weights(const Plan& plan, const vk::Caps& caps, uint64_t room
     WeightPlaces places;
     places.groups.assign(plan.weight_groups.size(), {false, caps.max_binding});
     const uint64_t short_shard = shard_limit(caps, room);
-    const std::vector<Reader> reads = readers(plan);
+    const std::vector<Reading> reads = readings(plan);
     std::vector<uint64_t> bytes;
     uint64_t slot = 0, total = 0;
     for (size_t i = 0; i < plan.weight_groups.size(); ++i) {
@@ -91,24 +90,26 @@ WeightPlaces place_weights(const Plan& plan, const vk::Caps& caps, uint64_t room
         bytes.push_back(bytes_of(group, caps.max_binding));
         total += bytes.back();
         const uint32_t rows = rows_within(group.type, group.rows, group.cols, short_shard);
-        if (reads[i].streamed) slot = std::max(slot, layout_bytes(group.type, rows, group.cols));
+        if (reads[i] == Reading::streamed) slot = std::max(slot, layout_bytes(group.type, rows, group.cols));
     }
-    slot = (slot + caps.storage_alignment - 1) / caps.storage_alignment * caps.storage_alignment;
+    slot = caps.aligned(slot);
     if (total > room) {
         uint64_t excess = total - room;
-        for (const Reading reading : {Reading::few_rows, Reading::chosen_experts, Reading::whole}) {
+        for (const Reading reading : {Reading::few_rows, Reading::chosen_experts, Reading::streamed}) {
             std::vector<size_t> groups;
             for (size_t i = 0; i < reads.size(); ++i)
-                if (reads[i].reading == reading && !reads[i].stays) groups.push_back(i);
-            if (reading == Reading::whole && excess > 0) excess += places.slots_bytes = 2 * slot;
+                if (reads[i] == reading) groups.push_back(i);
+            if (reading == Reading::streamed && excess > 0) excess += places.slots_bytes = 2 * slot;
             excess -= std::min(excess, spread(places, bytes, groups, excess));
         }
     }
     for (size_t i = 0; i < bytes.size(); ++i) {
         WeightPlaces::Place& place = places.groups[i];
-        if (place.on_host && reads[i].streamed) place.shard_limit = short_shard;
-        (place.on_host ? places.host_bytes : places.device_bytes) +=
-            bytes_of(plan.weight_groups[i], place.shard_limit);
+        if (place.on_host && reads[i] == Reading::streamed) {
+            place.shard_limit = short_shard;
+            bytes[i] = bytes_of(plan.weight_groups[i], short_shard);
+        }
+        (place.on_host ? places.host_bytes : places.device_bytes) += bytes[i];
     }
     return places;
 }

@@ -86,9 +86,9 @@ std::string devices_table(const std::vector<vk::ListedDevice>& devices) {
 }
 
 /// One line per device with verdicts, and one per quarantined variant.
-std::string verdicts_text() {
+std::string verdicts_text(const std::vector<StoredVerdicts>& all) {
     std::string text;
-    for (const StoredVerdicts& stored : stored_verdicts(cache_folder())) {
+    for (const StoredVerdicts& stored : all) {
         if (!stored.current) continue;
         const auto& [passed, failed] = stored.verdicts;
         text += cat("self-tests on ", stored.device, " (", stored.driver, "): ", passed.size(), " passed, ",
@@ -98,21 +98,21 @@ std::string verdicts_text() {
     return text;
 }
 
-nlohmann::json verdicts_json(const vk::Caps& caps) {
-    for (const StoredVerdicts& stored : stored_verdicts(cache_folder()))
-        if (stored.current && stored.device == caps.name &&
-            stored.driver == (caps.driver_info.empty() ? caps.driver_name : caps.driver_info))
+nlohmann::json verdicts_json(const std::vector<StoredVerdicts>& all, const vk::Caps& caps) {
+    for (const StoredVerdicts& stored : all)
+        if (stored.current && stored.device == caps.name && stored.driver == driver_version(caps))
             return {{"passed", stored.verdicts.passed}, {"quarantined", stored.verdicts.failed}};
     return nullptr;
 }
 
-std::string devices_json(const std::vector<vk::ListedDevice>& devices) {
+std::string devices_json(const std::vector<vk::ListedDevice>& devices,
+                         const std::vector<StoredVerdicts>& verdicts) {
     nlohmann::json rows = nlohmann::json::array();
     for (size_t i = 0; i < devices.size(); ++i)
         rows.push_back({{"index", i},
                         {"chosen", devices[i].chosen},
                         {"unusable", devices[i].unusable},
-                        {"self_tests", verdicts_json(devices[i].caps)},
+                        {"self_tests", verdicts_json(verdicts, devices[i].caps)},
                         {"caps", nlohmann::json::parse(vk::to_json(devices[i].caps))}});
     return rows.dump(1) + "\n";
 }
@@ -145,7 +145,9 @@ Action define_devices(CLI::App& app, const Common& common) {
             return 0;
         }
         const std::vector<vk::ListedDevice> devices = vk::list_devices();
-        print(common.json ? devices_json(devices) : devices_table(devices) + verdicts_text());
+        const std::vector<StoredVerdicts> verdicts = stored_verdicts(cache_folder());
+        print(common.json ? devices_json(devices, verdicts)
+                          : devices_table(devices) + verdicts_text(verdicts));
         return 0;
     };
 }

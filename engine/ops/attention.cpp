@@ -28,6 +28,13 @@ uint32_t splits_for(const vk::Caps& caps, const AttentionShape& shape, uint32_t 
 
 }  // namespace
 
+AttentionShape attention_shape(const Attention& attention, uint32_t tokens, uint32_t positions,
+                               uint32_t shards) {
+    const uint32_t context = attention.window ? std::min(attention.window, positions) : positions;
+    return {tokens,  attention.heads, attention.kv_heads,       attention.head_dim,
+            context, shards,          attention.distance_values};
+}
+
 std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const AttentionShape& shape) {
     std::vector<AttentionVariant> variants;
     const uint64_t rows = uint64_t(shape.tokens) * (shape.heads / shape.kv_heads);

@@ -32,6 +32,8 @@ struct AttentionVariant : KernelVariant {
     uint32_t splits;   // parts of the cache per shard
 };
 
+AttentionShape attention_shape(const Attention& attention, uint32_t tokens, uint32_t positions,
+                               uint32_t shards = 1);
 std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const AttentionShape& shape);
 /// Scratch the variant needs; 0 if it writes results directly.
 uint64_t attention_partial_bytes(const AttentionVariant& variant, const AttentionShape& shape);

@@ -9,6 +9,8 @@
 
 #include "op.h"
 
+#include <algorithm>
+
 namespace scoria {
 
 inline constexpr uint32_t kv_group_dims = 32;  // that share a scale
@@ -30,6 +32,15 @@ constexpr uint32_t kv_block_words(KvType type, uint32_t kv_heads, uint32_t head_
 }
 constexpr uint64_t kv_block_bytes(KvType type, uint32_t kv_heads, uint32_t head_dim) {
     return 4ull * kv_block_words(type, kv_heads, head_dim);
+}
+
+constexpr uint32_t kv_blocks_for(uint32_t positions) {
+    return (positions + kv_block_tokens - 1) / kv_block_tokens;
+}
+/// Blocks of one shard of at most `limit` bytes; one even if it is larger.
+constexpr uint32_t kv_blocks_within(uint64_t limit, KvType type, uint32_t kv_heads, uint32_t head_dim) {
+    const uint64_t blocks = limit / kv_block_bytes(type, kv_heads, head_dim);
+    return uint32_t(std::clamp<uint64_t>(blocks, 1, UINT32_MAX));
 }
 
 }  // namespace scoria

@@ -5,6 +5,9 @@
 #include "architecture.h"
 #include "kernel_variant.h"
 
+#include <algorithm>
+#include <span>
+
 namespace scoria {
 
 /// cos and sin of every angle as float32 pairs, computed in double: coarse [ceil(context / 256)][width / 2]
@@ -12,6 +15,10 @@ namespace scoria {
 /// addition. GPU sin and cos are good to 2^-11 at best (DESIGN.md "Numbers").
 /// `length` chooses the frequencies of a rope that depends on the sequence's length.
 std::vector<float> rope_tables(const Rope& rope, uint32_t context, uint64_t length = 0);
+/// Whether a session needs tables of its own, since rotations depend on its length.
+inline bool by_length(std::span<const Rope> ropes) {
+    return std::ranges::any_of(ropes, [](const Rope& rope) { return rope.short_length != 0; });
+}
 /// Floats that rope_tables returns.
 uint64_t rope_table_floats(const Rope& rope, uint32_t context);
 

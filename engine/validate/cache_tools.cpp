@@ -33,10 +33,15 @@ float float_of(uint16_t half) {
     return float(half & 0x8000 ? -size : size);
 }
 
+uint16_t bfloat_of(float value) {
+    const uint32_t bits = std::bit_cast<uint32_t>(value);
+    return uint16_t((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
 HostCache::HostCache(KvType type_, uint32_t kv_heads_, uint32_t head_dim_, uint32_t positions,
                      uint32_t sequences, uint64_t seed)
     : type(type_), kv_heads(kv_heads_), head_dim(head_dim_) {
-    const uint32_t owned = sequences * ((positions + kv_block_tokens - 1) / kv_block_tokens);
+    const uint32_t owned = sequences * kv_blocks_for(positions);
     blocks = owned + owned / 2 + 1;
     words.assign(size_t(blocks) * kv_block_words(type, kv_heads, head_dim), nan_word());
     free.resize(blocks);
@@ -46,7 +51,7 @@ HostCache::HostCache(KvType type_, uint32_t kv_heads_, uint32_t head_dim_, uint3
 }
 
 std::vector<uint32_t> HostCache::own(uint32_t positions) {
-    const auto count = std::ptrdiff_t((positions + kv_block_tokens - 1) / kv_block_tokens);
+    const auto count = std::ptrdiff_t(kv_blocks_for(positions));
     std::vector<uint32_t> table(free.end() - count, free.end());
     free.resize(free.size() - size_t(count));
     return table;
@@ -100,10 +105,9 @@ void HostCache::set(const std::vector<uint32_t>& table, bool value, uint32_t pos
                     std::span<const float> to) {
     for (uint32_t column = 0; column < to.size(); ++column) {
         const Field where = number(table, value, position, column);
-        const uint32_t bits = std::bit_cast<uint32_t>(to[column]);
-        if (type == KvType::f32) write(where, bits);
+        if (type == KvType::f32) write(where, std::bit_cast<uint32_t>(to[column]));
         if (type == KvType::f16) write(where, half_of(to[column]));
-        if (type == KvType::bf16) write(where, (bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+        if (type == KvType::bf16) write(where, bfloat_of(to[column]));
         if (!kv_quantised(type)) continue;
         const uint32_t in_head = column % head_dim, in_group = in_head % kv_group_dims;
         if (in_group == 0) {
@@ -123,7 +127,8 @@ void HostCache::set(const std::vector<uint32_t>& table, bool value, uint32_t pos
 CheckCache::CheckCache(CheckContext& context, const HostCache& host, uint32_t shards)
     : device{host.type, host.kv_heads, host.head_dim, {}} {
     const uint32_t block_words = kv_block_words(host.type, host.kv_heads, host.head_dim);
-    const uint32_t most = uint32_t(std::max<uint64_t>(1, context.caps().max_binding / (4ull * block_words)));
+    const uint32_t most =
+        kv_blocks_within(context.caps().max_binding, host.type, host.kv_heads, host.head_dim);
     const uint32_t each = std::min(most, (host.blocks + shards - 1) / shards);
     for (uint32_t first = 0; first < host.blocks; first += each) {
         const uint32_t count = std::min(each, host.blocks - first);

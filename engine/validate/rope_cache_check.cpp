@@ -66,11 +66,6 @@ Rope rope_of(const Case& c) {
     return rope;
 }
 
-double rounded_to_bfloat(double value) {
-    const uint32_t bits = std::bit_cast<uint32_t>(float(value));
-    return double(std::bit_cast<float>((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000u));
-}
-
 /// Steps up and down from 0 that a quantised type has.
 std::pair<double, double> levels(KvType type) {
     return type == q8_0 ? std::pair{127.0, 127.0} : std::pair{7.0, 8.0};
@@ -116,7 +111,7 @@ Inputs inputs_of(const Case& c, uint64_t seed, float epsilon) {
         if (c.type == f16)  // a value is only rounded: exactly
             value = double(float_of(half_of(float(value))));
         else if (c.type == bf16)
-            value = rounded_to_bfloat(value);
+            value = double(std::bit_cast<float>(uint32_t(bfloat_of(float(value))) << 16));
         else if (kv_quantised(c.type))  // the scale is a half
             value = std::clamp(value, -65504 * levels(c.type).second, 65504 * levels(c.type).second);
     return in;

@@ -33,6 +33,10 @@ struct Caps {
     uint32_t shared_memory = 16384;
     uint32_t push_constants = 128;
     uint32_t storage_alignment = 256;  // minStorageBufferOffsetAlignment
+    /// Rounded up to where the next view may begin.
+    uint64_t aligned(uint64_t bytes) const {
+        return (bytes + storage_alignment - 1) / storage_alignment * storage_alignment;
+    }
 
     // subgroups
     uint32_t subgroup_size = 1, subgroup_min = 1, subgroup_max = 1;
