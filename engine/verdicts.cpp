@@ -1,5 +1,6 @@
-// See verdicts.h. A book is verdicts-KEY.json, its journal verdicts-KEY.journal: one line, locked by the
-// process that tests, so that a test that still runs elsewhere is not taken for a crash.
+// See verdicts.h. A book is verdicts-KEY.json, its journal verdicts-KEY.journal: one line, the
+// build and the variant, locked by the process that tests, so that a test that still runs elsewhere is not
+// taken for a crash.
 #include "verdicts.h"
 
 #include "fail.h"
@@ -70,8 +71,10 @@ void VerdictBook::settle_journal() noexcept try {
     char text[512];
     const ssize_t size = ::read(file.descriptor, text, sizeof text);
     const std::string_view all(text, size > 0 ? size_t(size) : 0);
-    const std::string variant(all.substr(0, all.find('\n')));
-    if (variant.empty() || variant.size() == all.size()) return;  // no whole line
+    const std::string opening = build_id() + ' ';  // what another build did is no fault of this one
+    const bool whole = all.starts_with(opening) && all.ends_with('\n');
+    if (!whole) return;
+    const std::string variant(all.substr(opening.size(), all.size() - opening.size() - 1));
     failed(variant, "the process ended while it was tested");
     log(cat("[self-test] ", variant, " on ", device_, " (driver ", driver_,
             "): the process ended while it was tested at an earlier start; it is left out from now on "
@@ -102,7 +105,7 @@ bool VerdictBook::open_journal() noexcept try {
 
 void VerdictBook::begin(std::string_view variant) noexcept {
     if (descriptor_ < 0) return;
-    const std::string line = std::string(variant) + "\n";
+    const std::string line = cat(build_id(), ' ', variant, '\n');
     const bool written = ::ftruncate(descriptor_, 0) == 0 &&
                          ::pwrite(descriptor_, line.data(), line.size(), 0) == ssize_t(line.size()) &&
                          ::fsync(descriptor_) == 0;

@@ -6,8 +6,17 @@
 //   sum w x = scale * sum code x + (offset - scale * zero) * sum x.
 // Evaluated as written it is the file's value bit for bit: code - zero and its product with scale are exact.
 //
+// -DWEIGHT_INTS is for kernels that multiply integers: a code is q itself there, four columns a word, for the
+// types that weight_int_step knows.
+//
 // A type is a pair of functions in one of these files and one line in each table below.
 #include "weight_planes.h"
+
+#ifdef WEIGHT_INTS
+#define CODES uint
+#else
+#define CODES vec4
+#endif
 
 layout(constant_id = 2) const uint WEIGHT_TYPE = WEIGHT_F32;
 
@@ -29,16 +38,18 @@ uint weight_byte(uint unit, uint slot) {
 }
 
 #include "dequant_bits.glsl"
+#include "dequant_k.glsl"
+#include "dequant_q4.glsl"
+#include "dequant_q5.glsl"
+#include "dequant_q8.glsl"
+#ifndef WEIGHT_INTS
 #include "dequant_float.glsl"
 #include "dequant_fp4.glsl"
 #include "dequant_iq1.glsl"
 #include "dequant_iq2.glsl"
 #include "dequant_iq4.glsl"
-#include "dequant_k.glsl"
-#include "dequant_q4.glsl"
-#include "dequant_q5.glsl"
-#include "dequant_q8.glsl"
 #include "dequant_small.glsl"
+#endif
 
 // Whether codes are the values themselves.
 const bool WEIGHT_PLAIN = WEIGHT_TYPE == WEIGHT_F32 || WEIGHT_TYPE == WEIGHT_F16 || WEIGHT_TYPE == WEIGHT_BF16;
@@ -54,7 +65,7 @@ const bool WEIGHT_SHIFTED = WEIGHT_OFFSET || WEIGHT_TYPE == WEIGHT_Q4_0 || WEIGH
                             WEIGHT_TYPE == WEIGHT_TQ2_0 || WEIGHT_TYPE == WEIGHT_Q2_0;
 
 // Codes of columns 8 * chunk + 0..3 (lo) and + 4..7 (hi) of a cell; chunk is 0 to 3.
-void weight_codes(uint cell, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
+void weight_codes(uint cell, uint slot, uint chunk, out CODES lo, out CODES hi) {
     const uint k = 8 * chunk;
     switch (WEIGHT_TYPE) {
     case WEIGHT_Q4_0: q4_0_codes(cell, slot, chunk, lo, hi); break;
@@ -66,6 +77,9 @@ void weight_codes(uint cell, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
     case WEIGHT_Q4_K: q4_k_codes(cell, slot, chunk, lo, hi); break;
     case WEIGHT_Q5_K: q5_k_codes(cell, slot, chunk, lo, hi); break;
     case WEIGHT_Q6_K: q6_k_codes(cell, slot, chunk, lo, hi); break;
+#ifdef WEIGHT_INTS
+    default: lo = q8_codes(cell, slot, k), hi = q8_codes(cell, slot, k + 4);
+#else
     case WEIGHT_IQ4_NL: iq4_nl_codes(cell, slot, chunk, lo, hi); break;
     case WEIGHT_IQ4_XS: iq4_xs_codes(cell, slot, chunk, lo, hi); break;
     case WEIGHT_MXFP4: mxfp4_codes(cell, slot, chunk, lo, hi); break;
@@ -85,6 +99,7 @@ void weight_codes(uint cell, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
     case WEIGHT_F16: lo = f16_codes(cell, slot, k), hi = f16_codes(cell, slot, k + 4); break;
     case WEIGHT_BF16: lo = bf16_codes(cell, slot, k), hi = bf16_codes(cell, slot, k + 4); break;
     default: lo = f32_codes(cell, slot, k), hi = f32_codes(cell, slot, k + 4);
+#endif
     }
 }
 
@@ -101,6 +116,7 @@ Affine weight_affine(uint cell, uint slot, uint chunk) {
     case WEIGHT_Q4_K: return six_bit_affine(cell / 8 * 36, slot, cell % 8, 16.0);
     case WEIGHT_Q5_K: return six_bit_affine(cell / 8 * 44, slot, cell % 8, 32.0);
     case WEIGHT_Q6_K: return q6_k_affine(cell, slot, chunk);
+#ifndef WEIGHT_INTS
     case WEIGHT_IQ4_NL: return iq4_nl_affine(cell, slot);
     case WEIGHT_IQ4_XS: return iq4_xs_affine(cell, slot);
     case WEIGHT_MXFP4: return mxfp4_affine(cell, slot);
@@ -116,6 +132,7 @@ Affine weight_affine(uint cell, uint slot, uint chunk) {
     case WEIGHT_TQ2_0: return tq2_0_affine(cell, slot);
     case WEIGHT_Q1_0: return q1_0_affine(cell, slot);
     case WEIGHT_Q2_0: return q2_0_affine(cell, slot);
+#endif
     default: return Affine(1.0, 0.0, 0.0);
     }
 }
@@ -125,6 +142,29 @@ float weight_scale(Affine affine) {
     return WEIGHT_TYPE == WEIGHT_MXFP4 ? affine.scale * affine.offset : affine.scale;
 }
 
+#ifdef WEIGHT_INTS
+// How much an integer code counts in the float codes that Affine is for, which begin at 1 (at 0 for whole bytes).
+float weight_int_step() {
+    switch (WEIGHT_TYPE) {
+    case WEIGHT_Q2_K: return 1.0 / 4.0;
+    case WEIGHT_Q3_K: return 1.0 / 8.0;
+    case WEIGHT_Q4_0:
+    case WEIGHT_Q4_1:
+    case WEIGHT_Q4_K: return 1.0 / 16.0;
+    case WEIGHT_Q5_0:
+    case WEIGHT_Q5_1:
+    case WEIGHT_Q5_K: return 1.0 / 32.0;
+    case WEIGHT_Q6_K: return 1.0 / 64.0;
+    default: return 1.0;
+    }
+}
+// A weight is x code + y.
+vec2 weight_int_affine(uint cell, uint slot, uint chunk) {
+    const Affine affine = weight_affine(cell, slot, chunk);
+    const float first = WEIGHT_TYPE == WEIGHT_Q8_0 ? 0.0 : 1.0;
+    return vec2(affine.scale * weight_int_step(), affine.offset + affine.scale * (first - affine.zero));
+}
+#else
 // The file's values, bit for bit.
 precise vec4 weight_values(vec4 codes, Affine affine) {
     if (WEIGHT_PLAIN) return codes;
@@ -138,3 +178,4 @@ precise vec4 weight_values(vec4 codes, Affine affine) {
     if (WEIGHT_TYPE == WEIGHT_MXFP4) product *= affine.offset;
     return product;
 }
+#endif

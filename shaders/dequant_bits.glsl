@@ -45,6 +45,41 @@ void six_bit_codes(uint q, uint high, uint chunk, out vec4 lo, out vec4 hi) {
     hi = one_plus(byte_fields(q >> 4, 17, 4) | byte_fields(high >> 2, 21, 2));
 }
 
+#ifdef WEIGHT_INTS
+// The same as integers, a byte a column: q itself, columns 0-3 in lo and 4-7 in hi.
+
+// Bits 0 to 3 of h, one at the bottom of each byte.
+uint spread_bits(uint h) { return (h & 15u) * 0x00204081u & 0x01010101u; }
+
+void two_bit_codes(uint q, uint chunk, out uint lo, out uint hi) {
+    q >>= 4 * (chunk % 2);
+    lo = q & 0x03030303u;
+    hi = q >> 2 & 0x03030303u;
+}
+void three_bit_codes(uint q, uint high, uint chunk, out uint lo, out uint hi) {
+    two_bit_codes(q, chunk, lo, hi);
+    high >>= 8 * chunk;
+    lo |= spread_bits(high) << 2;
+    hi |= spread_bits(high >> 4) << 2;
+}
+void four_bit_codes(uint q, out uint lo, out uint hi) {
+    lo = q & 0x0F0F0F0Fu;
+    hi = q >> 4 & 0x0F0F0F0Fu;
+}
+void five_bit_codes(uint q, uint high, uint chunk, out uint lo, out uint hi) {
+    four_bit_codes(q, lo, hi);
+    high >>= 8 * chunk;
+    lo |= spread_bits(high) << 4;
+    hi |= spread_bits(high >> 4) << 4;
+}
+void six_bit_codes(uint q, uint high, uint chunk, out uint lo, out uint hi) {
+    four_bit_codes(q, lo, hi);
+    high >>= 4 * (chunk % 2);
+    lo |= (high & 0x03030303u) << 4;
+    hi |= (high >> 2 & 0x03030303u) << 4;
+}
+#endif
+
 // Bytes as numbers, 0 to 255.
 vec4 bytes_of(uint word) { return vec4(ivec4(uvec4(word, word >> 8, word >> 16, word >> 24) & 0xFFu)); }
 // Negated where the bit of `signs` is set: bit i is that of column i.

@@ -8,21 +8,21 @@
 //   q5_k  d s q - dmin m        d | dmin << 16, 3 of six-bit scales, 8 of fifth bits, 32 of low bits
 //   q6_k  d s (q - 32)          32 of low bits, 16 of high bits, 4 of scales (signed bytes); side d
 
-void q2_k_codes(uint cell, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
+void q2_k_codes(uint cell, uint slot, uint chunk, out CODES lo, out CODES hi) {
     two_bit_codes(weight_word(cell / 8 * 21 + 4 + cell % 8 * 2 + chunk / 2, slot), chunk, lo, hi);
 }
-void q3_k_codes(uint cell, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
+void q3_k_codes(uint cell, uint slot, uint chunk, out CODES lo, out CODES hi) {
     const uint first = cell / 8 * 27, i = cell % 8;
     three_bit_codes(weight_word(first + 8 + i * 2 + chunk / 2, slot), weight_word(first + i, slot), chunk, lo, hi);
 }
-void q4_k_codes(uint cell, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
+void q4_k_codes(uint cell, uint slot, uint chunk, out CODES lo, out CODES hi) {
     four_bit_codes(weight_word(cell / 8 * 36 + 4 + cell % 8 * 4 + chunk, slot), lo, hi);
 }
-void q5_k_codes(uint cell, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
+void q5_k_codes(uint cell, uint slot, uint chunk, out CODES lo, out CODES hi) {
     const uint first = cell / 8 * 44 + 4, i = cell % 8;
     five_bit_codes(weight_word(first + 8 + i * 4 + chunk, slot), weight_word(first + i, slot), chunk, lo, hi);
 }
-void q6_k_codes(uint cell, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
+void q6_k_codes(uint cell, uint slot, uint chunk, out CODES lo, out CODES hi) {
     const uint first = cell / 8 * 52, i = cell % 8;
     six_bit_codes(weight_word(first + i * 4 + chunk, slot), weight_word(first + 32 + i * 2 + chunk / 2, slot),
                   chunk, lo, hi);

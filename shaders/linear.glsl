@@ -11,6 +11,11 @@ layout(set = 0, binding = 2) readonly buffer Bias { float bias[]; };
 layout(set = 0, binding = 3) readonly buffer Residual { float residual[]; };
 layout(set = 0, binding = 4) writeonly buffer Out { float out_values[]; };
 
+#ifdef WEIGHT_INTS
+// The same memory, as linear_pack_int.comp makes it.
+layout(set = 0, binding = 1) readonly buffer Bytes { uint x_words[]; };
+#endif
+
 #define WEIGHT_SIDE_PLANE push.side_plane
 #define WEIGHT_TABLE_PLANE push.table_plane
 #include "dequant.glsl"
@@ -22,6 +27,16 @@ float load_x(uint token, uint k) {
     if (!WEIGHT_PLAIN) return x[row + k];
     return k < push.cols ? x[row + min(k, push.cols - 1)] : 0.0;
 }
+
+#ifdef WEIGHT_INTS
+// Word of the step of a block of x[token]; the next one holds the sums of its bytes.
+uint x_side(uint token, uint block, uint blocks) { return push.x_first + 2 * (token * blocks + block); }
+// Sum of the bytes that share a scale: of half `span` of a block, or of all of it.
+int bytes_sum(uint sums, uint span) {
+    const int first = int(sums << 16) >> 16, second = int(sums) >> 16;
+    return WEIGHT_HALVES ? span == 0 ? first : second : first + second;
+}
+#endif
 
 float load_bias(uint row) {
     const bool has = (push.flags & LINEAR_BIAS) != 0 && row < push.rows;

@@ -1,10 +1,10 @@
 // Push constants and specialization constants of the linear kernels (linear_vec.comp, linear_tile.comp,
-// linear_coop.comp with linear_pack.comp).
+// linear_tile_int.comp with linear_pack_int.comp, linear_coop.comp with linear_pack.comp).
 #ifndef SCORIA_LINEAR_PUSH_H
 #define SCORIA_LINEAR_PUSH_H
 
 // 0 workgroup size, 1 subgroup size, 2 weight type (dequant.glsl)
-#define LINEAR_TOKENS 3      // linear_vec: tokens per lane
+#define LINEAR_TOKENS 3      // linear_vec, linear_tile_int (2 or 4): tokens per lane
 #define LINEAR_PAIRS 4       // linear_vec: pairs of rows per lane
 #define LINEAR_PARTS 5       // linear_vec: subgroups of a workgroup that share out the columns
 #define LINEAR_ACTIVATION 6  // numerics.glsl; used with LINEAR_GLU or LINEAR_ACTIVATE alone
@@ -36,7 +36,7 @@ struct LinearPush {
     uint rows, cols, tokens;               // rows: of this shard
     uint flags;                            // LINEAR_BIAS, ...
     uint side_plane, table_plane;          // words
-    uint x_first, x_stride;                // words, as in Matrix; linear_coop: x_first of the tokens' powers
+    uint x_first, x_stride;                // words, as in Matrix; packed x: x_first of what stands behind it
     uint out_first, out_stride;            // first: of this shard's first row
     uint residual_first, residual_stride;  // likewise
     uint bias_first;                       // likewise
@@ -45,7 +45,7 @@ struct LinearPush {
 
 struct LinearPackPush {
     uint tokens, cols, x_first, x_stride;
-    uint row_words;  // of a packed token: cols padded to whole blocks, two a word
+    uint row_words;  // of a packed token: cols padded to whole blocks, two a word, or four
 };
 
 #ifdef __cplusplus

@@ -9,9 +9,17 @@
 //
 // -DCOMPACT is for CPU drivers: the loops over chunks and results stay loops, which there run as fast and
 // compile two to five times as fast, and a cold start waits for that; GPUs would spill the results indexed.
+//
+// -DWEIGHT_INTS multiplies integers: x comes as bytes from linear_pack_int.comp, four columns a word.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#ifdef WEIGHT_INTS
+#extension GL_EXT_integer_dot_product : require
+#define SUM int
+#else
+#define SUM float
+#endif
 #include "subgroup.glsl"
 #include "grid.glsl"
 #include "linear.glsl"
@@ -21,7 +29,7 @@
 #else
 #define UNROLL_ON_GPU [[unroll]]
 #endif
-#if defined(COMPACT) || !defined(NATIVE_SUBGROUP)
+#if defined(COMPACT) || !(defined(NATIVE_SUBGROUP) || defined(WEIGHT_INTS))
 #define UNROLL_CHUNKS [[dont_unroll]]
 #else
 #define UNROLL_CHUNKS [[unroll]]
@@ -39,8 +47,12 @@ const uint STEP = WEIGHT_HALVES ? 2 : 1;  // two chunks share words there
 
 // x of the chunk that starts at column k. Written without loops: SwiftShader unrolls none, and an array or a vector
 // that a loop indexes lives in memory there, which is several times slower.
-void load_chunk(uint token, uint k, out vec4 lo, out vec4 hi) {
-#ifdef NATIVE_SUBGROUP
+void load_chunk(uint token, uint k, out CODES lo, out CODES hi) {
+#ifdef WEIGHT_INTS
+    const uint first = (token * ((push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK) * WEIGHT_BLOCK + k) / 4;
+    lo = x_words[first];
+    hi = x_words[first + 1];
+#elif defined(NATIVE_SUBGROUP)
     const float a = load_x(token, k + sg_lane() % 8);
     const float b = SG_SIZE < 8 ? load_x(token, k + 4 + sg_lane() % 4) : a;
     lo = vec4(sg_broadcast(a, 0), sg_broadcast(a, 1), sg_broadcast(a, 2), sg_broadcast(a, 3));
@@ -53,9 +65,13 @@ void load_chunk(uint token, uint k, out vec4 lo, out vec4 hi) {
 }
 
 // sum + a.x b.x + ..., one product after the other.
+#ifdef WEIGHT_INTS
+int add_products(uint a, uint b, int sum) { return sum + dotPacked4x8EXT(int(a), int(b)); }
+#else
 float add_products(vec4 a, vec4 b, float sum) {
     return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum))));
 }
+#endif
 
 shared float part_sums[PARTS > 1 ? gl_WorkGroupSize.x * SUMS : 1];
 
@@ -72,17 +88,19 @@ void join_parts(inout float sums[SUMS]) {
 }
 
 // Adds chunk `chunk` of rows `slots` of `cells`, [pair][even, odd], times x to the sums, and x to its own.
-void add_chunk(inout float sums[SUMS], inout float x_sums[TOKENS], uint cells[PAIRS], uint slots[PAIRS], uint token0,
+void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], uint cells[PAIRS], uint slots[PAIRS], uint token0,
                uint chunk) {
-    vec4 lo[2 * PAIRS], hi[2 * PAIRS];
+    CODES lo[2 * PAIRS], hi[2 * PAIRS];
     [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
         const uint slot = slots[r / 2] + r % 2 * WEIGHT_GROUP_PAIRS;
         weight_codes(cells[r / 2] + chunk / 4, slot, chunk % 4, lo[r], hi[r]);
     }
     [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
-        vec4 x_lo, x_hi;
+        CODES x_lo, x_hi;
         load_chunk(min(token0 + t, push.tokens - 1), 8 * chunk, x_lo, x_hi);
+#ifndef WEIGHT_INTS
         if (WEIGHT_SHIFTED) x_sums[t] = add_products(vec4(1.0), x_hi, add_products(vec4(1.0), x_lo, x_sums[t]));
+#endif
         [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
             const uint i = r * TOKENS + t;
             sums[i] = add_products(hi[r], x_hi, add_products(lo[r], x_lo, sums[i]));
@@ -92,14 +110,33 @@ void add_chunk(inout float sums[SUMS], inout float x_sums[TOKENS], uint cells[PA
 
 // Adds span `span` (SPAN chunks).
 void add_span(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIRS], uint token0, uint span) {
-    float span_sums[SUMS], x_sums[TOKENS];
-    [[unroll]] for (uint i = 0; i < SUMS; ++i) span_sums[i] = 0.0;
+    SUM span_sums[SUMS];
+    float x_sums[TOKENS];
+    [[unroll]] for (uint i = 0; i < SUMS; ++i) span_sums[i] = SUM(0);
     [[unroll]] for (uint t = 0; t < TOKENS; ++t) x_sums[t] = 0.0;
     UNROLL_CHUNKS for (uint c = 0; c < SPAN; c += STEP) {
         [[unroll]] for (uint i = 0; i < STEP; ++i) {
             add_chunk(span_sums, x_sums, cells, slots, token0, span * SPAN + c + i);
         }
     }
+#ifdef WEIGHT_INTS
+    const uint block = span * SPAN / 4, blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
+    float steps[TOKENS];
+    [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
+        const uint side = x_side(min(token0 + t, push.tokens - 1), block, blocks);
+        steps[t] = x[side];
+        x_sums[t] = steps[t] * float(bytes_sum(x_words[side + 1], span * SPAN % 4 / 2));
+    }
+    [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
+        const uint slot = slots[r / 2] + r % 2 * WEIGHT_GROUP_PAIRS;
+        const vec2 affine = weight_int_affine(cells[r / 2] + block, slot, span * SPAN % 4);
+        [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
+            const uint i = r * TOKENS + t;
+            sums[i] = fma(affine.x * steps[t], float(span_sums[i]), sums[i]);
+            if (WEIGHT_SHIFTED) sums[i] = fma(affine.y, x_sums[t], sums[i]);
+        }
+    }
+#else
     [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
         const uint slot = slots[r / 2] + r % 2 * WEIGHT_GROUP_PAIRS;
         const Affine affine = weight_affine(cells[r / 2] + span * SPAN / 4, slot, span * SPAN % 4);
@@ -110,6 +147,7 @@ void add_span(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIRS], uint
             if (WEIGHT_SHIFTED) sums[i] = fma(shift, x_sums[t], sums[i]);
         }
     }
+#endif
 }
 
 void main() {

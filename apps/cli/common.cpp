@@ -52,8 +52,8 @@ void add_common_flags(CLI::App& app, Common& common) {
         "or never; default: auto")
         ->check(CLI::IsMember({"auto", "always", "never"}));
     add("--precision", common.precision,
-        "the least exact arithmetic allowed: strict (f32), balanced (f16) or fast (8-bit activations, of "
-        "which there are none yet); default: balanced")
+        "the least exact arithmetic allowed: strict (f32), balanced (f16) or fast (also 8-bit activations, "
+        "where the device has integer dot products); default: balanced")
         ->check(CLI::IsMember({"strict", "balanced", "fast"}));
     add("--kv", common.kv,
         "type of the key/value cache: f32, f16, bf16, q8_0 or q4_0 (default: f32 if strict, else f16)")

@@ -46,7 +46,7 @@ std::string feature_text(const vk::Caps& caps) {
     for (const auto& [present, name] :
          {std::pair(caps.native_subgroups(), "subgroups"), std::pair(caps.float16, "f16"),
           std::pair(caps.storage16, "storage16"), std::pair(caps.int8, "int8"),
-          std::pair(caps.int_dot, "dot8"), std::pair(caps.bfloat16, "bf16"),
+          std::pair(caps.int_dot_fast, "dot8"), std::pair(caps.bfloat16, "bf16"),
           std::pair(caps.unified_memory, "unified")})
         if (present) text += cat(text.empty() ? "" : " ", name);
     return text;

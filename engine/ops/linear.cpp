@@ -1,4 +1,5 @@
-// See linear.h; the kernels are shaders/linear_vec.comp, linear_tile.comp and linear_coop.comp.
+// See linear.h; the kernels are shaders/linear_vec.comp, linear_tile.comp, linear_tile_int.comp and
+// linear_coop.comp.
 #include "linear.h"
 
 #include "fail.h"
@@ -17,15 +18,14 @@ namespace {
 LinearVariant vec(const vk::Caps& caps, Shader shader, uint32_t lane_tokens, uint32_t lane_pairs,
                   uint32_t parts) {
     // Without real subgroups a logical one is only a way to count lanes: as many as a row group has pairs.
-    const uint32_t subgroup = shader == Shader::linear_vec ? WEIGHT_GROUP_PAIRS : caps.subgroup_size;
+    const bool real = shader == Shader::linear_vec_sg || shader == Shader::linear_vec_sg_compact;
+    const uint32_t subgroup = real ? caps.subgroup_size : WEIGHT_GROUP_PAIRS;
     // On a CPU driver a workgroup is a call, and lanes past a subgroup are a loop in it.
     const uint32_t wanted = caps.is_cpu() ? 2 * std::max<uint32_t>(WEIGHT_GROUP_PAIRS, subgroup) : 64;
     const uint32_t most = std::min({wanted, caps.max_invocations, caps.max_workgroup_x});
     const uint32_t workgroup = std::max(most / (subgroup * parts), 1u) * subgroup * parts;
     const uint32_t rows = workgroup / parts * 2 * lane_pairs;
-    const char* name = shader == Shader::linear_vec      ? "vec"
-                       : shader == Shader::linear_vec_sg ? "vec_sg"
-                                                         : "vec_sg_compact";
+    const std::string_view name = shader_name(shader).substr(std::string_view("linear_").size());
     return {.shader = shader,
             .workgroup = workgroup,
             .tokens = lane_tokens,
@@ -36,6 +36,31 @@ LinearVariant vec(const vk::Caps& caps, Shader shader, uint32_t lane_tokens, uin
             .parts = parts,
             .name =
                 cat(name, " ", subgroup, " tokens ", lane_tokens, " pairs ", lane_pairs, " parts ", parts)};
+}
+
+/// Whether this build's compiler knew what the shader needs.
+bool built(Shader shader) { return !shader_module(shader).words.empty(); }
+
+/// Types whose codes are small integers (weight_int_step of dequant.glsl).
+constexpr TensorType int_types[] = {TensorType::q4_0, TensorType::q4_1, TensorType::q5_0, TensorType::q5_1,
+                                    TensorType::q8_0, TensorType::q2_k, TensorType::q3_k, TensorType::q4_k,
+                                    TensorType::q5_k, TensorType::q6_k};
+
+bool multiplies_ints(const vk::Caps& caps, const LinearShape& shape) {
+    return caps.int_dot && shape.precision == Precision::fast && built(Shader::linear_tile_int) &&
+           std::ranges::find(int_types, shape.type) != std::end(int_types);
+}
+
+LinearVariant tile_int(const vk::Caps& caps) {
+    // Compilers of Intel's and of GPUs that lack the instruction spill at 4 (tools/gates).
+    const uint32_t lane_tokens = caps.int_dot_fast && caps.vendor_id != vk::vendor_intel ? 4 : 2;
+    const uint32_t tokens = LINEAR_TILE_TOKENS / 4 * lane_tokens;
+    return {.shader = Shader::linear_tile_int,
+            .workgroup = LINEAR_TILE_WORKGROUP,
+            .tokens = tokens,
+            .rows = LINEAR_TILE_ROWS,
+            .lane_tokens = lane_tokens,
+            .name = cat("tile_int ", LINEAR_TILE_ROWS, "x", tokens)};
 }
 
 /// Tiles of linear_coop, large first: of a workgroup, and of a subgroup.
@@ -82,7 +107,8 @@ bool fits(const vk::Caps& caps, const LinearVariant& variant) {
 /// The cooperative-matrix variants, best first.
 std::vector<LinearVariant> coop_variants(const vk::Caps& caps, const LinearShape& shape) {
     std::vector<LinearVariant> variants;
-    if (!caps.cooperative_matrix || shape.precision == Precision::strict) return variants;
+    if (!caps.cooperative_matrix || shape.precision == Precision::strict || !built(Shader::linear_coop))
+        return variants;
     for (const CoopTile& tile : coop_tiles) {
         const LinearVariant variant = coop(caps, tile);
         const uint32_t operands = (tile.rows + tile.tokens) * (WEIGHT_BLOCK / 2) / variant.workgroup;
@@ -108,6 +134,10 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
         constants.insert(constants.end(), more);
     };
     if (variant.shader == Shader::linear_tile) return constants;
+    if (variant.shader == Shader::linear_tile_int) {
+        add({{LINEAR_TOKENS, variant.lane_tokens}});
+        return constants;
+    }
     add({{vk::constant_workgroup, variant.workgroup}, {vk::constant_subgroup, variant.subgroup}});
     if (variant.shader == Shader::linear_coop)
         add({{LINEAR_M, caps.matrix_m},
@@ -124,22 +154,32 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
     return constants;
 }
 
-uint32_t packed_row_words(uint32_t cols) {
-    return (cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK * WEIGHT_BLOCK / 2;
+/// Of packed x: words a token, and words behind all of them that say how to unpack a token.
+struct PackedRow {
+    uint32_t words, side_words;
+};
+PackedRow packed_row(LinearVariant::Operands operands, uint32_t cols) {
+    const uint32_t blocks = (cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
+    if (operands == LinearVariant::Operands::halves) return {blocks * WEIGHT_BLOCK / 2, 1};
+    return {blocks * WEIGHT_BLOCK / 4, 2 * blocks};
 }
 
-void record_pack(OpContext& context, const Matrix& x, const vk::View& operands) {
-    const KernelVariant variant =
-        subgroup_variants(context.caps, Shader::linear_pack_sg, Shader::linear_pack, 128).front();
+void record_pack(OpContext& context, const Matrix& x, LinearVariant::Operands operands, const vk::View& to) {
+    const bool bytes = operands == LinearVariant::Operands::bytes;
     const LinearPackPush push{.tokens = x.rows,
                               .cols = x.cols,
                               .x_first = x.first,
                               .x_stride = x.stride,
-                              .row_words = packed_row_words(x.cols)};
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader),
-        {{vk::constant_workgroup, variant.workgroup}, {vk::constant_subgroup, variant.subgroup}});
-    context.recorder.dispatch(pipeline, {x.view, operands}, push, x.rows, "linear pack");
+                              .row_words = packed_row(operands, x.cols).words};
+    const KernelVariant variant =
+        bytes ? plain_variants(context.caps, Shader::linear_pack_int, 64).front()
+              : subgroup_variants(context.caps, Shader::linear_pack_sg, Shader::linear_pack, 128).front();
+    std::vector<vk::Constant> constants{{vk::constant_workgroup, variant.workgroup}};
+    if (!bytes) constants.push_back({vk::constant_subgroup, variant.subgroup});
+    const uint64_t blocks = push.row_words / (WEIGHT_BLOCK / 4);
+    const vk::Pipeline& pipeline = context.recorder.pipelines().get(shader_module(variant.shader), constants);
+    context.recorder.dispatch(pipeline, {x.view, to}, push,
+                              bytes ? groups_for(x.rows * blocks, variant.workgroup) : x.rows, "linear pack");
 }
 
 }  // namespace
@@ -170,22 +210,37 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
         if (fits(caps, variant) && std::ranges::none_of(variants, same)) variants.push_back(variant);
     };
     const std::vector<LinearVariant> matrix = coop_variants(caps, shape);
+    std::vector<LinearVariant> ints;
+    if (multiplies_ints(caps, shape))
+        ints = {vec(caps, Shader::linear_vec_int, lane_tokens, 1, parts), tile_int(caps)};
     if (!caps.is_cpu() && shape.tokens > 8) {
         std::ranges::for_each(matrix, add);
+        if (caps.int_dot_fast && !ints.empty()) add(ints.back());
         add(tile);
     }
+    // One token waits for its weights; that more are multiplied in its shadow is what bytes are for.
+    if (!caps.is_cpu() && caps.int_dot_fast && shape.tokens > 1 && !ints.empty()) add(ints.front());
     add(vec(caps, best, lane_tokens, lane_pairs, parts));
     if (native) add(vec(caps, Shader::linear_vec_sg, lane_tokens, 1, 3 - parts));
     add(vec(caps, Shader::linear_vec, lane_tokens, 1, parts));
     add(vec(caps, best, 2, 2, 1));
     add(tile);
     std::ranges::for_each(matrix, add);
+    std::ranges::for_each(ints, add);
     assert(!variants.empty());
     return variants;
 }
 
+LinearVariant::Operands LinearVariant::operands() const {
+    return shader == Shader::linear_coop                                           ? Operands::halves
+           : shader == Shader::linear_vec_int || shader == Shader::linear_tile_int ? Operands::bytes
+                                                                                   : Operands::floats;
+}
+
 uint64_t linear_operand_bytes(const LinearVariant& variant, uint32_t tokens, uint32_t cols) {
-    return variant.half_operands() ? 4ull * tokens * (packed_row_words(cols) + 1) : 0;
+    if (variant.operands() == LinearVariant::Operands::floats) return 0;
+    const PackedRow row = packed_row(variant.operands(), cols);
+    return 4ull * tokens * (row.words + row.side_words);
 }
 
 void record_linear(OpContext& context, const LinearArgs& args, const LinearVariant& variant) {
@@ -198,11 +253,11 @@ void record_linear(OpContext& context, const LinearArgs& args, const LinearVaria
     const uint64_t token_tiles = (uint64_t(tokens) + variant.tokens - 1) / variant.tokens;
     vk::View x = args.x.view;
     uint32_t x_first = args.x.first;
-    if (variant.half_operands()) {
+    if (variant.operands() != LinearVariant::Operands::floats) {
         assert(args.operands.size >= linear_operand_bytes(variant, tokens, weight.cols));
-        record_pack(context, args.x, args.operands);
+        record_pack(context, args.x, variant.operands(), args.operands);
         x = args.operands;
-        x_first = tokens * packed_row_words(weight.cols);
+        x_first = tokens * packed_row(variant.operands(), weight.cols).words;
     }
     const Matrix& residual = args.residual ? *args.residual : args.x;
     for (size_t i = 0; i < weight.shards.size(); ++i) {

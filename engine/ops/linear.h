@@ -35,13 +35,15 @@ struct LinearVariant {
     Shader shader;
     uint32_t workgroup;     // invocations
     uint32_t tokens, rows;  // computed by one workgroup
-    // linear_vec alone: lanes of a logical subgroup, tokens and row pairs of a lane, subgroups sharing the
-    // columns
+    // linear_vec alone: lanes of a logical subgroup, tokens (linear_tile_int too) and row pairs of a lane,
+    // subgroups sharing the columns
     uint32_t subgroup = 0, lane_tokens = 0, lane_pairs = 0, parts = 0;
     // linear_coop alone: of the workgroup's tile, what one subgroup computes
     uint32_t part_rows = 0, part_tokens = 0;
-    std::string name;                                                     // for reports
-    bool half_operands() const { return shader == Shader::linear_coop; }  // else all is float32
+    std::string name;  // for reports
+    /// What x is packed to before the kernel reads it.
+    enum class Operands : uint8_t { floats, halves, bytes };
+    Operands operands() const;
 };
 
 /// The variants valid on a device for a shape and its precision class, default first. Pure.
@@ -50,7 +52,7 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
 /// What LinearArgs::operands must hold: 0 if the variant needs none.
 uint64_t linear_operand_bytes(const LinearVariant& variant, uint32_t tokens, uint32_t cols);
 
-/// Records one dispatch per shard, after one that packs x where operands are halves.
+/// Records one dispatch per shard, after one that packs x where operands are not floats.
 void record_linear(OpContext& context, const LinearArgs& args, const LinearVariant& variant);
 
 }  // namespace scoria

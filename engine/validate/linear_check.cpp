@@ -3,9 +3,11 @@
 #include "checks.h"
 #include "reference/elementwise.h"
 #include "weight_check.h"
+#include "weight_planes.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace scoria::validate {
 namespace {
@@ -17,6 +19,7 @@ struct Case {
     Tier tier = Tier::quick;
     bool activate = false;  // also scales
     bool nan = false;       // in token 1, which then is NaN, and no other
+    bool ints = false;      // the tile of integer products too, of every type
 };
 
 constexpr Case cases[] = {
@@ -24,7 +27,7 @@ constexpr Case cases[] = {
     {1, 576, 576, true, true},
     {1, 77, 1536, true, true, true, false, true, 20},
     {1, 96, 256, true, false, false, true, true, 34},
-    {3, 49, 96, true, true, false, false, true},
+    {3, 49, 96, true, true, false, false, true, 0, Tier::quick, false, false, true},
     {5, 64, 320, false, false, false, true},
     {70, 130, 160, true, true, true, false, true, 64},
     {67, 98, 64, true, false, false, true, false, 50},
@@ -44,18 +47,55 @@ constexpr Case float_cases[] = {{1, 9, 1}, {2, 33, 45, true, true, false, false,
 /// (dequant_bits.glsl), which cancels up to two bits and a half; GLU multiplies two sums. Each bound leaves
 /// as much room as the largest of thousands of such errors needs: 6 standard deviations for an element.
 /// Halves round both operands by up to 2^-11 (drivers may round towards zero), which the signs of products
-/// make random.
-Bounds bounds_for(const Case& c, TensorType type, bool half_operands) {
+/// make random. What bytes round is no part of it: the reference multiplies the bytes (packed_x).
+Bounds bounds_for(const Case& c, TensorType type, LinearVariant::Operands operands) {
     constexpr TensorType shifted_types[] = {TensorType::q4_0,  TensorType::q4_1, TensorType::q5_0,
                                             TensorType::q5_1,  TensorType::q2_k, TensorType::q3_k,
                                             TensorType::q4_k,  TensorType::q5_k, TensorType::q6_k,
                                             TensorType::tq2_0, TensorType::q2_0};
     const bool shifted = std::ranges::find(shifted_types, type) != std::end(shifted_types);
+    const bool halves = operands == LinearVariant::Operands::halves;
     const double sums = std::sqrt(double(c.cols) + 32) * std::exp2(-24) * (shifted ? 6 : 1);
-    const double operands = half_operands ? std::sqrt(2) * std::exp2(-11) : 0;
-    const double error = (sums + operands) * (c.glu || c.activate ? 2 : 1);
+    const double rounding = halves ? std::sqrt(2) * std::exp2(-11) : 0;
+    const double error = (sums + rounding) * (c.glu || c.activate ? 2 : 1);
     // With few columns one product may be most of an element, and its rounding most of the error.
-    return {error * error, 2 * error, (half_operands ? 8 : 6) * error};
+    return {error * error, 2 * error, (halves ? 8 : 6) * error};
+}
+
+/// x [tokens, cols] as the device packed it, if the variant multiplies bytes, else x itself. `fault` says
+/// what is not the nearest byte, or not the sum of bytes.
+std::vector<double> packed_x(CheckContext& context, const LinearVariant& variant, const vk::Buffer& operands,
+                             std::span<const float> x, uint32_t cols, std::string& fault) {
+    std::vector<double> values(x.begin(), x.end());
+    if (variant.operands() != LinearVariant::Operands::bytes) return values;
+    const std::vector<std::byte> memory = context.download(operands.view());
+    const uint32_t blocks = (cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
+    std::string wrong;
+    const size_t tokens = x.size() / cols, sides = tokens * blocks * WEIGHT_BLOCK;
+    for (size_t block = 0; block < tokens * blocks; ++block) {
+        float step = 0;
+        int16_t given[2];
+        std::memcpy(&step, &memory[sides + 8 * block], sizeof step);
+        std::memcpy(given, &memory[sides + 8 * block + 4], sizeof given);
+        const size_t first = block / blocks * cols + block % blocks * WEIGHT_BLOCK;
+        const size_t count = std::min<size_t>(WEIGHT_BLOCK, cols - block % blocks * WEIGHT_BLOCK);
+        double largest = 0;
+        for (size_t i = first; i < first + count; ++i)
+            largest = std::isnan(x[i]) ? NAN : std::max(largest, std::abs(double(x[i])));
+        int sums[2] = {};
+        for (size_t i = 0; i < WEIGHT_BLOCK; ++i) {
+            const int byte = int8_t(memory[block * WEIGHT_BLOCK + i]);
+            sums[2 * i / WEIGHT_BLOCK] += byte;
+            if (i >= count) continue;
+            double& value = values[first + i];
+            const bool nearest = std::abs(value - byte * double(step)) <= largest / 127 * 0.5001;
+            if (std::isnan(largest) ? !std::isnan(step) : !nearest) wrong = cat("byte of x at ", first + i);
+            value = byte * double(step);
+        }
+        if (sums[0] != given[0] || sums[1] != given[1]) wrong = cat("sums of bytes of x at ", first);
+    }
+    if (!wrong.empty() && fault.empty()) fault = wrong + ": not as it should be";
+    return values;
 }
 
 std::string shape_of(const Case& c, TensorType type) {
@@ -85,38 +125,38 @@ Placed place(std::span<const float> values, uint32_t cols, bool strided) {
 
 struct Inputs {
     std::vector<float> x, bias, residual;
-    std::vector<double> expected;  // [tokens, out columns]
     uint32_t out_cols;
 };
 
-Inputs inputs_for(const Case& c, const CheckWeight& weight, uint64_t seed) {
+Inputs inputs_for(const Case& c, uint64_t seed) {
     Inputs in{random_floats(size_t(c.tokens) * c.cols, seed + 1),
               random_floats(c.rows, seed + 2),
               {},
-              {},
               c.glu ? c.rows / 2 : c.rows};
     if (c.nan) in.x[c.cols + c.cols / 2] = std::nanf("");
-    const size_t outputs = size_t(c.tokens) * in.out_cols;
-    in.residual = random_floats(outputs, seed + 3);
-    const std::vector<double> x(in.x.begin(), in.x.end());
-    std::vector<double> bias;
-    if (c.bias) bias.assign(in.bias.begin(), in.bias.end());
-    std::vector<double> product(size_t(c.tokens) * c.rows);
-    reference::linear(x, weight.reference(), bias, product);
-    in.expected = product;
-    if (c.glu) {
-        in.expected.resize(outputs);
-        for (size_t i = 0; i < outputs; ++i)
-            in.expected[i] = product[2 * i] / (1 + std::exp(-product[2 * i])) * product[2 * i + 1];
-    }
-    if (c.activate)
-        for (double& value : in.expected) value *= double(scale_of(c)) / (1 + std::exp(-value));
-    if (c.residual)
-        for (size_t i = 0; i < outputs; ++i) in.expected[i] += in.residual[i];
+    in.residual = random_floats(size_t(c.tokens) * in.out_cols, seed + 3);
     return in;
 }
 
-void run_case(CheckContext& context, Case c, TensorType type, size_t most_variants) {
+/// [tokens, out columns] of `x`.
+std::vector<double> expected_of(const Case& c, const CheckWeight& weight, const Inputs& in,
+                                std::span<const double> x) {
+    std::vector<double> bias, expected(size_t(c.tokens) * c.rows);
+    if (c.bias) bias.assign(in.bias.begin(), in.bias.end());
+    reference::linear(x, weight.reference(), bias, expected);
+    const size_t outputs = in.residual.size();
+    if (c.glu)
+        for (size_t i = 0; i < outputs; ++i)
+            expected[i] = expected[2 * i] / (1 + std::exp(-expected[2 * i])) * expected[2 * i + 1];
+    expected.resize(outputs);
+    if (c.activate)
+        for (double& value : expected) value *= double(scale_of(c)) / (1 + std::exp(-value));
+    if (c.residual)
+        for (size_t i = 0; i < outputs; ++i) expected[i] += double(in.residual[i]);
+    return expected;
+}
+
+void run_case(CheckContext& context, Case c, TensorType type, bool all_variants) {
     const uint32_t block = tensor_type_info(type).block;
     c.cols = (c.cols + block - 1) / block * block;
     // As the engine does, fewer tokens at a time where a binding would not hold them.
@@ -126,7 +166,9 @@ void run_case(CheckContext& context, Case c, TensorType type, size_t most_varian
     const uint64_t seed = context.seed + c.rows + c.cols;
     const CheckWeight weight =
         check_weight(context, type, c.rows, c.cols, random_blocks(type, c.rows, c.cols, seed), c.shard_rows);
-    const Inputs in = inputs_for(c, weight, seed);
+    const Inputs in = inputs_for(c, seed);
+    const std::vector<double> plain =
+        expected_of(c, weight, in, std::vector<double>(in.x.begin(), in.x.end()));
     const Placed x = place(in.x, c.cols, c.strided), residual = place(in.residual, in.out_cols, c.strided);
     const vk::Buffer x_buffer = context.buffer_of<float>(x.words),
                      bias_buffer = context.buffer_of<float>(in.bias);
@@ -134,14 +176,14 @@ void run_case(CheckContext& context, Case c, TensorType type, size_t most_varian
     const vk::View bias = bias_buffer.view();
     const Matrix residual_matrix = residual.matrix(residual_buffer, c.tokens, in.out_cols);
 
-    const auto variants =
-        linear_variants(context.caps(), {c.tokens, c.rows, c.cols, type, Precision::balanced});
-    for (size_t i = 0; i < std::min(most_variants, variants.size()); ++i) {
-        const LinearVariant& variant = variants[i];
-        if (context.leaves_out("linear", variant.name)) continue;
+    const auto variants = linear_variants(context.caps(), {c.tokens, c.rows, c.cols, type, Precision::fast});
+    for (const LinearVariant& variant : variants) {
+        const bool wanted = all_variants || &variant == &variants.front() ||
+                            (c.ints && variant.shader == Shader::linear_tile_int);
+        if (!wanted || context.leaves_out("linear", variant.name)) continue;
         // A CPU driver compiles the large matrix tiles for minutes: the full tier proves them.
-        if (context.tier == Tier::quick && context.caps().is_cpu() && variant.half_operands() &&
-            variant.rows > 32)
+        if (context.tier == Tier::quick && context.caps().is_cpu() &&
+            variant.operands() == LinearVariant::Operands::halves && variant.rows > 32)
             continue;
         const vk::Buffer operands = context.buffer_of<std::byte>(
             std::vector(linear_operand_bytes(variant, c.tokens, c.cols), std::byte{0x7D}));
@@ -167,7 +209,11 @@ void run_case(CheckContext& context, Case c, TensorType type, size_t most_varian
         };
         std::string sentinel;
         const std::vector<float> words = context.run_twice(uint32_t(residual.words.size()), record, sentinel);
-        std::vector<float> actual(in.expected.size());
+        const bool bytes = variant.operands() == LinearVariant::Operands::bytes;
+        const std::vector<double> expected =
+            bytes ? expected_of(c, weight, in, packed_x(context, variant, operands, in.x, c.cols, sentinel))
+                  : plain;
+        std::vector<float> actual(expected.size());
         for (size_t k = 0; k < actual.size(); ++k)
             actual[k] = words[residual.first + k / in.out_cols * residual.stride + k % in.out_cols];
         for (size_t w = 0; w < words.size() && sentinel.empty(); ++w) {
@@ -177,8 +223,8 @@ void run_case(CheckContext& context, Case c, TensorType type, size_t most_varian
         // One output alone may be as near zero as it likes: fewer than 16 are judged together with the other
         // tokens'.
         const uint32_t judged = in.out_cols < 16 ? uint32_t(actual.size()) : in.out_cols;
-        context.compare("linear", variant.name, shape_of(c, type), in.expected, actual, judged,
-                        bounds_for(c, type, variant.half_operands()), sentinel);
+        context.compare("linear", variant.name, shape_of(c, type), expected, actual, judged,
+                        bounds_for(c, type, variant.operands()), sentinel);
     }
 }
 
@@ -191,12 +237,12 @@ void check_linear(CheckContext& context) {
         // Every new pair of type and variant costs a CPU driver a compile of up to a second: in the quick
         // tier all variants run on a type of each span of scales, the default ones on all types.
         const bool thorough = full || type == TensorType::q4_1;
-        const size_t variants = thorough || type == TensorType::q6_k ? SIZE_MAX : 1;
+        const bool all = thorough || type == TensorType::q6_k;
         for (const Case& c : cases)
             if (full || (c.tier == Tier::quick && (thorough || c.rows < 100)))
-                run_case(context, c, type, variants);
+                run_case(context, c, type, all);
         if (info.block == 1)
-            for (const Case& c : float_cases) run_case(context, c, type, variants);
+            for (const Case& c : float_cases) run_case(context, c, type, all);
     }
 }
 
@@ -241,9 +287,10 @@ void check_linear(CheckContext& context, const ModelLinear& m, const LinearVaria
     const std::vector<uint32_t> at_tokens = sampled(m.tokens, 8),
                                 at_cols = sampled(out_cols, 64 / uint32_t(at_tokens.size()));
     std::vector<double> few_x, few_bias, product(at_tokens.size() * at_cols.size() * parts), expected;
+    const std::vector<double> all_x = packed_x(context, variant, operands, x, m.cols, error);
     for (const uint32_t t : at_tokens)
-        few_x.insert(few_x.end(), x.begin() + std::ptrdiff_t(t) * m.cols,
-                     x.begin() + std::ptrdiff_t(t + 1) * m.cols);
+        few_x.insert(few_x.end(), all_x.begin() + std::ptrdiff_t(t) * m.cols,
+                     all_x.begin() + std::ptrdiff_t(t + 1) * m.cols);
     const auto weight_row = [&](uint32_t i) { return at_cols[i / parts] * parts + i % parts; };
     const reference::Rows all = weight.reference();
     const reference::Rows few{uint32_t(at_cols.size()) * parts, m.cols,
@@ -269,7 +316,7 @@ void check_linear(CheckContext& context, const ModelLinear& m, const LinearVaria
                  .glu = m.glu,
                  .activate = m.activate};
     context.compare("linear", variant.name, shape_of(c, m.type), expected, actual, uint32_t(actual.size()),
-                    bounds_for(c, m.type, variant.half_operands()), error);
+                    bounds_for(c, m.type, variant.operands()), error);
 }
 
 }  // namespace scoria::validate

@@ -100,7 +100,7 @@ void read_properties(const Instance& instance, VkPhysicalDevice device,
     caps.subgroup_shuffle = operations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
     caps.subgroup_ballot = operations & VK_SUBGROUP_FEATURE_BALLOT_BIT;
     caps.subgroup_size_control = has_sizes && sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT;
-    caps.int_dot = dot.integerDotProduct4x8BitPackedSignedAccelerated;
+    caps.int_dot_fast = dot.integerDotProduct4x8BitPackedSignedAccelerated;
 
     caps.denorm_preserve_f32 = v12.shaderDenormPreserveFloat32;
     caps.denorm_preserve_f16 = v12.shaderDenormPreserveFloat16;
@@ -159,7 +159,8 @@ void read_features(const Instance& instance, VkPhysicalDevice device, const std:
     caps.int8 = v12.shaderInt8;
     caps.storage8 = v12.storageBuffer8BitAccess;
     caps.int16 = base.features.shaderInt16;
-    caps.int_dot = caps.int_dot && dot.shaderIntegerDotProduct;
+    caps.int_dot = dot.shaderIntegerDotProduct;
+    caps.int_dot_fast = caps.int_dot_fast && caps.int_dot;
     caps.vulkan_memory_model = v12.vulkanMemoryModel && v12.vulkanMemoryModelDeviceScope;
     caps.timeline_semaphore = v12.timelineSemaphore;
     caps.subgroup_size_control =

@@ -189,7 +189,13 @@ TEST_CASE("vulkan: stored verdicts may be damaged, stale, or of a crash" * needs
 
     write(journal, "half a li");
     CHECK(failed() == 1);
-    write(journal, embed.key() + "\n");
+    write(journal, "another-build " + embed.key() + "\n");
+    CHECK(failed() == 1);
+    {
+        VerdictBook book(cache.folder.string(), caps);
+        REQUIRE(book.open_journal());
+        book.begin(embed.key());
+    }
     const int other = ::open(journal.c_str(), O_RDWR);
     REQUIRE(::flock(other, LOCK_EX | LOCK_NB) == 0);
     CHECK(failed() == 1);  // another process tests it now

@@ -98,8 +98,9 @@ void check_forced(const Expected& expected, Precision precision, const Forced& f
     Session session(engine);
     const ForwardResult result = session.forward(expected.ids, false);
     if (precision == Precision::strict) CHECK(largest_error(expected.logits, result.logits) <= strict_error);
-    CHECK(nmse_mean_removed(expected.logits, result.logits) <=
-          (precision == Precision::strict ? 1e-6 : 1e-4));
+    CHECK(nmse_mean_removed(expected.logits, result.logits) <= (precision == Precision::strict     ? 1e-6
+                                                                : precision == Precision::balanced ? 1e-4
+                                                                                                   : 1e-2));
     GenerateOptions generate{.sampling = {}, .max_tokens = 4, .ignore_end = true, .on_token = {}};
     const std::vector<TokenId> tokens = session.generate(generate).tokens;
     if (precision == Precision::strict)
@@ -138,12 +139,13 @@ TEST_CASE("vulkan: every golden holds under every forced variant" * needs_varian
         const std::vector<Forced> strict = forced_sets(uses_of(expected, Precision::strict));
         CHECK(strict.size() > 1);  // emulated subgroups are everywhere
         for (const Forced& forced : strict) check_forced(expected, Precision::strict, forced);
-        // What the strict class may not run: products of halves.
-        for (const Forced& forced : forced_sets(uses_of(expected, Precision::balanced))) {
-            Forced half = forced;
-            std::erase_if(half, [](const std::string& each) { return !each.starts_with("linear=coop"); });
-            if (!half.empty()) check_forced(expected, Precision::balanced, half);
-        }
+        // What the strict class may not run: products of halves, and of bytes.
+        for (const Forced& forced : forced_sets(uses_of(expected, Precision::fast)))
+            for (const std::string& each : forced) {
+                const bool bytes = each.find("_int") != std::string::npos;
+                if (bytes || each.starts_with("linear=coop"))
+                    check_forced(expected, bytes ? Precision::fast : Precision::balanced, {each});
+            }
     }
 }
 

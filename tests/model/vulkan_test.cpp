@@ -32,24 +32,42 @@ struct Class {
     Precision precision;
     double nmse;        // of the last prompt position's logits, mean removed
     double perplexity;  // relative
+    std::vector<std::string> variants = {};
+    EngineOptions options() const {
+        EngineOptions options = engine_options(precision);
+        options.variants = variants;
+        return options;
+    }
 };
 const Class classes[] = {
     {"strict", Precision::strict, 1e-6, 0.005},
     {"balanced", Precision::balanced, 1e-4, 0.005},
+    // No CPU driver prefers them. Bytes are as coarse as bfloat16, whose advice of 1e-2 holds
+    // (model_check.cpp).
+    {"fast", Precision::fast, 1e-2, 0.01, {"linear=tile_int"}},
 };
 
 /// Without the others, the floor tier says so.
 std::span<const Class> classes_here() {
-    if (!floor_tier()) return classes;
+    if (!floor_tier()) return std::span(classes).first(2);
     MESSAGE("SCORIA_FLOOR: the strict class alone");
     return std::span(classes).first(1);
+}
+/// 8-bit activations too, where the device multiplies them.
+std::span<const Class> classes_with_bytes() {
+    if (floor_tier() || !variable("SCORIA_FEW_MODELS").empty()) return classes_here();
+    const vk::Device device(engine_options(Precision::fast).device);
+    if (device.caps().int_dot) return classes;
+    MESSAGE(device.caps().name << " has no integer dot products: no fast class");
+    return classes_here();
 }
 
 /// Top-2 gaps of each greedy step, by prompt.
 std::map<std::string, std::vector<double>> recorded_gaps() {
     std::ifstream file(fixtures() + "/smollm2/golden.json");
     std::map<std::string, std::vector<double>> gaps;
-    for (const auto& prompt : nlohmann::json::parse(file).at("prompts"))
+    const auto golden = nlohmann::json::parse(file);
+    for (const auto& prompt : golden.at("prompts"))
         gaps[prompt.at("name")] = prompt.at("gaps").get<std::vector<double>>();
     return gaps;
 }
@@ -157,8 +175,8 @@ TEST_CASE("vulkan: SmolLM2 continues as recorded" * needs_fixtures()) {
     const auto model = std::make_shared<const Model>(open_model(path));
     const Safetensors golden(fixtures() + "/smollm2/golden.safetensors");
     const auto gaps = recorded_gaps();
-    for (const Class& row : classes_here()) {
-        Engine engine(model, engine_options(row.precision));
+    for (const Class& row : classes_with_bytes()) {
+        Engine engine(model, row.options());
         for (const RealPrompt& prompt : real_prompts) {
             if (!prompt.quick && !deep()) continue;
             CAPTURE(row.name);
@@ -213,8 +231,8 @@ TEST_CASE("vulkan: SmolLM2's perplexity" * needs_fixtures_and_time()) {
     if (!deep()) expected.resize(128);
     std::vector<TokenId> ids = read_ids(golden, "perplexity.ids");
     ids.resize(expected.size() + 1);
-    for (const Class& row : classes_here()) {
-        Engine engine(model, engine_options(row.precision));
+    for (const Class& row : classes_with_bytes()) {
+        Engine engine(model, row.options());
         Session session(engine);
         const double ratio = std::exp(mean_nll(session, ids, model->architecture.vocab) - mean(expected));
         CAPTURE(row.name);

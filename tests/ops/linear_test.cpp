@@ -160,14 +160,20 @@ TEST_SUITE("linear") {
         const struct {
             vk::Caps caps;
             uint32_t tokens;
-            Shader expected;
+            Shader expected, expected_fast;
         } cases[] = {
-            {gpu(), 1, Shader::linear_vec_sg},         {gpu(), 8, Shader::linear_vec_sg},
-            {gpu(), 9, Shader::linear_tile},           {cpu, 1, Shader::linear_vec_sg_compact},
-            {cpu, 128, Shader::linear_vec_sg_compact}, {floor, 1, Shader::linear_vec},
-            {floor, 9, Shader::linear_tile},
+            {gpu(), 1, Shader::linear_vec_sg, Shader::linear_vec_sg},
+            {gpu(), 8, Shader::linear_vec_sg, Shader::linear_vec_int},
+            {gpu(), 9, Shader::linear_tile, Shader::linear_tile_int},
+            {cpu, 1, Shader::linear_vec_sg_compact, Shader::linear_vec_sg_compact},
+            {cpu, 128, Shader::linear_vec_sg_compact, Shader::linear_vec_sg_compact},
+            {floor, 1, Shader::linear_vec, Shader::linear_vec},
+            {floor, 9, Shader::linear_tile, Shader::linear_tile},
         };
-        for (const auto& c : cases) {
+        for (auto c : cases) {
+            c.caps.int_dot = c.caps.int_dot_fast = c.expected != c.expected_fast || c.caps.is_cpu();
+            const LinearShape fast{c.tokens, 576, 576, TensorType::q4_1, Precision::fast};
+            CHECK(linear_variants(c.caps, fast).front().shader == c.expected_fast);
             const auto variants = linear_variants(c.caps, {c.tokens, 576, 576, TensorType::q4_1});
             REQUIRE_FALSE(variants.empty());
             CHECK(variants.front().shader == c.expected);

@@ -36,6 +36,7 @@ GPUS |= {
 # (GPU, kernel): known to spill, and why it is the default all the same.
 TILE = "64 words a lane, or 128 halves: 4 rows x 64 dims of sums leave too few; a smaller tile wants a measurement there"
 EXPLAINED = {(gpu, "attention_tile"): TILE for gpu in ("hd530", "iris-xe", "arc-a770", "m1")}
+EXPLAINED["hd530", "linear_tile_int"] = "has no integer dot products in hardware, so never runs it unless forced"
 
 
 def find(root, *patterns):
