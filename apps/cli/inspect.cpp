@@ -1,5 +1,7 @@
 // inspect: what a model file holds. Reads headers only; needs no device.
 #include "common.h"
+#include "enum_names.h"
+#include "families_page.h"
 #include "io.h"
 #include "models.h"
 #include "verbs.h"
@@ -57,33 +59,6 @@ std::map<std::string, uint64_t> kv_bytes(const Architecture& architecture) {
     for (size_t i = 0; i < std::size(kv_type_names); ++i)
         bytes[kv_type_names[i]] = KvCache::bytes(architecture, KvType(i), kv_block_tokens) / kv_block_tokens;
     return bytes;
-}
-
-constexpr const char* norm_names[] = {"RMS", "layer"};
-constexpr const char* placement_names[] = {"pre",    "post",     "sandwich",
-                                           "output", "parallel", "parallel, two norms"};
-constexpr const char* activation_names[] = {"identity", "silu",    "gelu", "gelu-tanh", "gelu-quick", "relu",
-                                            "relu^2",   "sigmoid", "elu",  "selu",      "softplus",   "tanh"};
-constexpr const char* mask_names[] = {"causal",
-                                      "strided",
-                                      "fixed block",
-                                      "fixed summary",
-                                      "strided union",
-                                      "fixed union",
-                                      "local block",
-                                      "bidirectional",
-                                      "prefix",
-                                      "source",
-                                      "window and global tokens",
-                                      "global rows",
-                                      "compressed memory"};
-constexpr const char* qk_norm_names[] = {"none", "head", "projection"};
-constexpr const char* bias_names[] = {"none", "linear (ALiBi)", "table", "table, both directions",
-                                      "by query and distance"};
-constexpr const char* score_names[] = {"softmax", "softmax of chosen", "sigmoid"};
-
-template <class T, size_t n> const char* name_of(const char* const (&names)[n], T value) {
-    return names[static_cast<size_t>(value)];
 }
 
 nlohmann::json attention_json(const Attention& attention) {
@@ -431,7 +406,13 @@ Action define_inspect(CLI::App& app, const Common& common) {
     auto name = std::make_shared<std::string>();
     app.add_option("MODEL", *name,
                    "GGUF file, Hugging Face folder or name of a pulled model (as -m), or a LoRA adapter");
-    return [name, &common] {
+    auto families = std::make_shared<bool>(false);
+    app.add_flag("--families", *families, "which model families are known, and what each computes");
+    return [name, families, &common] {
+        if (*families) {
+            print(families_page());
+            return 0;
+        }
         const std::string path = resolve_model(name->empty() ? common.model : *name);
         Common whose = common;
         whose.model = path;

@@ -2,6 +2,7 @@
 #include "program.h"
 #include "test_env.h"
 
+#include "file.h"
 #include "safetensors.h"
 
 #include <doctest/doctest.h>
@@ -56,6 +57,12 @@ void write_text(const std::string& path, const std::string& text) {
 }
 
 }  // namespace
+
+TEST_CASE("the page of families is what the tables say") {
+    const Outcome outcome = run_scoria({"inspect", "--families"});
+    CHECK(outcome.code == 0);
+    CHECK(outcome.out == read_file(std::string(SCORIA_SOURCE_DIR) + "/engine/families.md", 1 << 20));
+}
 
 TEST_CASE("every verb explains itself") {
     for (const char* verb :
