@@ -1,130 +1,33 @@
-// See download.h. libcurl does TLS, proxies (https_proxy, no_proxy) and redirects.
+// See download.h. A file's first piece tells how long it is and whether its server sends pieces; the others
+// then come over several connections at once, and are appended in order: what is on disk is always the file's
+// beginning.
 #include "download.h"
 
 #include "console.h"
 #include "fail.h"
 #include "file.h"
+#include "http_request.h"
 #include "io.h"
 #include "models.h"
 
-#include <curl/curl.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstring>
-#include <functional>
-#include <memory>
+#include <mutex>
 #include <thread>
+#include <vector>
 
 namespace scoria::cli {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int most_failures = 5;      // in a row, without a byte of progress
-constexpr long stalled_seconds = 60;  // without a byte, a connection counts as lost
+constexpr int most_failures = 5;  // in a row, without a byte of progress
 constexpr auto first_pause = std::chrono::milliseconds(200);
-
-struct Reply {
-    long status = 0;
-    std::string etag;
-    std::optional<uint64_t> first, total;  // of Content-Range; or of Content-Length alone, total
-};
-
-/// One request. `on_body` gets the parts of a body of status 200 or 206; false ends it.
-class Request {
-  public:
-    using Body = std::function<bool(const Reply&, std::string_view)>;
-
-    Request(const Remote& remote, uint64_t from, const std::string& etag, Body on_body)
-        : curl_(curl_easy_init(), curl_easy_cleanup), on_body_(std::move(on_body)) {
-        if (!curl_) fail(Status::failed, "pull", "expected libcurl to start, got an error");
-        set(CURLOPT_URL, remote.url.c_str());
-        set(CURLOPT_PROTOCOLS_STR, "http,https");
-        set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-        set(CURLOPT_FOLLOWLOCATION, 1L);
-        set(CURLOPT_MAXREDIRS, 10L);
-        set(CURLOPT_USERAGENT, "scoria");
-        set(CURLOPT_NOSIGNAL, 1L);
-        set(CURLOPT_CONNECTTIMEOUT, 30L);
-        set(CURLOPT_LOW_SPEED_LIMIT, 1L);
-        set(CURLOPT_LOW_SPEED_TIME, stalled_seconds);
-        set(CURLOPT_ERRORBUFFER, error_);
-        if (!remote.token.empty()) {  // libcurl does not send it on to another host
-            set(CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
-            set(CURLOPT_XOAUTH2_BEARER, remote.token.c_str());
-        }
-        if (from > 0) {
-            set(CURLOPT_RANGE, cat(from, "-").c_str());
-            if (!etag.empty()) headers_.reset(curl_slist_append(nullptr, cat("If-Range: ", etag).c_str()));
-            if (headers_) set(CURLOPT_HTTPHEADER, headers_.get());
-        }
-        set(CURLOPT_HEADERFUNCTION, &Request::take_header);
-        set(CURLOPT_HEADERDATA, this);
-        set(CURLOPT_WRITEFUNCTION, &Request::take_body);
-        set(CURLOPT_WRITEDATA, this);
-        set(CURLOPT_NOPROGRESS, 0L);
-        set(CURLOPT_XFERINFOFUNCTION, &Request::interrupted);
-    }
-
-    CURLcode run() {
-        const CURLcode code = curl_easy_perform(curl_.get());
-        curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &answer_.status);
-        return code;
-    }
-    const Reply& answer() const { return answer_; }
-    std::string error(CURLcode code) const { return error_[0] ? error_ : curl_easy_strerror(code); }
-
-  private:
-    template <class T> void set(CURLoption option, T value) { curl_easy_setopt(curl_.get(), option, value); }
-
-    static size_t take_header(char* data, size_t size, size_t count, void* self) {
-        static_cast<Request*>(self)->header({data, size * count});
-        return size * count;
-    }
-    static size_t take_body(char* data, size_t size, size_t count, void* self) {
-        auto& request = *static_cast<Request*>(self);
-        curl_easy_getinfo(request.curl_.get(), CURLINFO_RESPONSE_CODE, &request.answer_.status);
-        const bool wanted = request.answer_.status == 200 || request.answer_.status == 206;
-        return !wanted || request.on_body_(request.answer_, {data, size * count}) ? size * count
-                                                                                  : CURL_WRITEFUNC_ERROR;
-    }
-    static int interrupted(void*, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-        return install_interrupt_flag() ? 1 : 0;
-    }
-
-    void header(std::string_view line) {
-        if (line.starts_with("HTTP/")) answer_ = {};  // of a redirect before
-        const size_t colon = line.find(':');
-        if (colon == line.npos) return;
-        std::string name(line.substr(0, colon));
-        std::ranges::transform(name, name.begin(),
-                               [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
-        std::string_view value = line.substr(colon + 1);
-        value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
-        value = value.substr(0, value.find_first_of("\r\n"));
-        if (name == "etag") answer_.etag = value;
-        if (name == "content-length" && !answer_.first) answer_.total = number(value);
-        if (name != "content-range" || !value.starts_with("bytes ")) return;
-        value.remove_prefix(6);
-        answer_.first = number(value);
-        const size_t slash = value.find('/');
-        answer_.total = slash == value.npos ? std::nullopt : number(value.substr(slash + 1));
-    }
-    static std::optional<uint64_t> number(std::string_view text) {
-        uint64_t value = 0;
-        const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-        return result.ec == std::errc() ? std::optional(value) : std::nullopt;
-    }
-
-    std::unique_ptr<CURL, void (*)(CURL*)> curl_;
-    std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers_{nullptr, curl_slist_free_all};
-    Body on_body_;
-    Reply answer_;
-    char error_[CURL_ERROR_SIZE] = {};
-};
+constexpr uint64_t least_piece = 64 << 10, largest_piece = 8 << 20;  // bytes; one per connection is in memory
+constexpr uint64_t wanted_pieces = 64;                               // of a file
 
 [[noreturn]] void refuse_status(const Remote& remote, long status) {
     const char* hint = status == 401 || status == 403 ? " (a gated model needs a token: HF_TOKEN)" : "";
@@ -198,23 +101,61 @@ class Partial {
     uint64_t size_ = 0;
 };
 
-/// One connection's worth. True when the file is complete; false when the connection was lost.
-bool go_on(const Remote& remote, Partial& partial, Progress& progress) {
-    if (remote.bytes && partial.size() > *remote.bytes) partial.restart();
+/// A status that no repetition changes.
+bool final_status(long status) { return status >= 400 && status < 500 && status != 408 && status != 429; }
+
+class Download {
+  public:
+    Download(const Remote& remote, Partial& partial, Progress& progress, uint32_t connections)
+        : remote_(remote), partial_(partial), progress_(progress), connections_(connections),
+          pieces_(connections > 1) {}
+
+    enum class Outcome : uint8_t { complete, more, lost };
+    /// One connection's worth, or all the pieces that are left. After `lost`, wait and try again.
+    Outcome go_on() { return total_ && pieces_ ? by_pieces() : by_one(); }
+
+  private:
+    Outcome by_one();
+    Outcome by_pieces();
+    bool fetch(const ByteRange& piece, std::string& bytes);
+    void work();
+    void say_lost(const Request& request, CURLcode code) const {
+        note("[pull] ", code == CURLE_OK ? cat("status ", request.answer().status) : request.error(code),
+             "; trying again");
+    }
+
+    const Remote& remote_;
+    Partial& partial_;
+    Progress& progress_;
+    const uint32_t connections_;
+    std::atomic<bool> pieces_;       // as far as is known, the server sends them
+    std::optional<uint64_t> total_;  // of a file of which a piece came
+
+    // by_pieces
+    std::mutex mutex_;
+    std::condition_variable appended_;
+    uint64_t piece_bytes_ = 0, next_ = 0;  // next_: where the next piece begins that nobody fetches
+    uint64_t received_ = 0;
+    std::atomic<bool> stop_ = false;
+    std::exception_ptr problem_;
+};
+
+Download::Outcome Download::by_one() {
+    if (remote_.bytes && partial_.size() > *remote_.bytes) partial_.restart();
     bool begun = false;
     std::exception_ptr problem;  // C callbacks pass no exceptions
-    std::optional<uint64_t> total = remote.bytes;
+    std::optional<uint64_t> total = remote_.bytes;
     const auto body = [&](const Reply& answer, std::string_view bytes) {
         try {
-            if (!begun) partial.begin(answer);
+            if (!begun) partial_.begin(answer);
             begun = true;
             if (!total) total = answer.total;
-            partial.append(bytes);
-            progress.update(partial.size(), total.value_or(0));
-            if (remote.bytes && partial.size() > *remote.bytes) {
-                partial.discard();
-                fail(Status::bad_file, "pull", "expected ", *remote.bytes, " bytes, got more from ",
-                     remote.url);
+            partial_.append(bytes);
+            progress_.update(partial_.size(), total.value_or(0));
+            if (remote_.bytes && partial_.size() > *remote_.bytes) {
+                partial_.discard();
+                fail(Status::bad_file, "pull", "expected ", *remote_.bytes, " bytes, got more from ",
+                     remote_.url);
             }
             return true;
         } catch (...) {
@@ -222,41 +163,131 @@ bool go_on(const Remote& remote, Partial& partial, Progress& progress) {
             return false;
         }
     };
-    Request request(remote, partial.size(), partial.etag(), body);
+    const uint64_t from = partial_.size();
+    Request request(remote_, {from, pieces_ ? from + least_piece : 0}, partial_.etag(), body);
     const CURLcode code = request.run();
     if (problem) std::rethrow_exception(problem);
     check_interrupt();
-    const long status = request.answer().status;
-    if (status == 416 && partial.size() > 0) {  // nothing is left of it, or it is another file now
-        if (remote.bytes.value_or(request.answer().total.value_or(0)) == partial.size()) return true;
-        partial.restart();
-        return false;
+    const Reply& answer = request.answer();
+    if (answer.status == 416) {  // nothing is left of it, or it is another file now, or an empty one
+        if (from > 0 && remote_.bytes.value_or(answer.total.value_or(0)) == from) return Outcome::complete;
+        if (from == 0 && !pieces_) refuse_status(remote_, answer.status);
+        pieces_ = pieces_ && from > 0;
+        partial_.restart();
+        return Outcome::lost;
     }
-    if (status >= 400 && status < 500 && status != 408 && status != 429) refuse_status(remote, status);
-    if (code == CURLE_OK && (status == 200 || status == 206)) {
-        if (!begun) partial.begin(request.answer());  // an empty body
-        return !remote.bytes || partial.size() >= *remote.bytes;
+    if (final_status(answer.status)) refuse_status(remote_, answer.status);
+    if (code == CURLE_OK && (answer.status == 200 || answer.status == 206)) {
+        if (!begun) partial_.begin(answer);  // an empty body
+        const bool piece = answer.status == 206 && pieces_;
+        if (piece) total_ = remote_.bytes ? remote_.bytes : answer.total;
+        if (piece && !total_) pieces_ = false;
+        if (piece ? total_ && partial_.size() >= *total_
+                  : !remote_.bytes || partial_.size() >= *remote_.bytes)
+            return Outcome::complete;
+        return piece ? Outcome::more : Outcome::lost;
     }
-    note("[pull] ", code == CURLE_OK ? cat("status ", status) : request.error(code), "; trying again");
+    say_lost(request, code);
+    return Outcome::lost;
+}
+
+/// False: stopped, or the server does not send pieces of this file any more.
+bool Download::fetch(const ByteRange& piece, std::string& bytes) {
+    for (int failures = 0; !stop_;) {
+        const size_t before = bytes.size();
+        Request request(
+            remote_, {piece.begin + before, piece.end}, partial_.etag(),
+            [&](const Reply& answer, std::string_view part) {
+                const bool expected = answer.status == 206 && answer.first == piece.begin + before &&
+                                      bytes.size() + part.size() <= piece.end - piece.begin;
+                if (!expected) return false;
+                bytes += part;
+                const std::lock_guard lock(mutex_);
+                received_ += part.size();
+                progress_.update(received_, *total_);
+                return true;
+            },
+            &stop_);
+        const CURLcode code = request.run();
+        if (bytes.size() == piece.end - piece.begin) return true;
+        if (stop_) return false;
+        check_interrupt();
+        const long status = request.answer().status;
+        if (status == 200 || status == 416 ||
+            (status == 206 && bytes.size() == before && code != CURLE_OK &&
+             request.answer().first != piece.begin + before)) {
+            pieces_ = false;
+            return false;
+        }
+        if (final_status(status)) refuse_status(remote_, status);
+        say_lost(request, code);
+        failures = bytes.size() > before ? 0 : failures + 1;
+        if (failures == most_failures)
+            fail(Status::failed, "pull", "expected ", remote_.url, ", got no byte more in ", most_failures,
+                 " attempts; the next pull goes on from what is there");
+        std::this_thread::sleep_for(first_pause * (1 << failures));
+    }
     return false;
+}
+
+void Download::work() {
+    try {
+        for (;;) {
+            ByteRange piece;
+            {
+                const std::lock_guard lock(mutex_);
+                if (stop_ || next_ == *total_) return;
+                piece = {next_, std::min(next_ + piece_bytes_, *total_)};
+                next_ = piece.end;
+            }
+            std::string bytes;
+            const bool whole = fetch(piece, bytes);
+            std::unique_lock lock(mutex_);
+            if (!whole) stop_ = true;
+            appended_.wait(lock, [&] { return stop_ || partial_.size() == piece.begin; });
+            // A piece whose turn it is counts even when others failed.
+            if (partial_.size() == piece.begin) partial_.append(bytes);
+            appended_.notify_all();
+            if (stop_) return;
+        }
+    } catch (...) {
+        const std::lock_guard lock(mutex_);
+        if (!problem_) problem_ = std::current_exception();
+        stop_ = true;
+        appended_.notify_all();
+    }
+}
+
+Download::Outcome Download::by_pieces() {
+    piece_bytes_ = std::clamp(*total_ / wanted_pieces, least_piece, largest_piece);
+    next_ = received_ = partial_.size();
+    stop_ = false;
+    std::vector<std::thread> threads;
+    for (uint32_t i = 0; i < connections_; ++i) threads.emplace_back([this] { work(); });
+    for (std::thread& thread : threads) thread.join();
+    if (problem_) std::rethrow_exception(std::exchange(problem_, nullptr));
+    check_interrupt();
+    return partial_.size() == *total_ ? Outcome::complete : Outcome::more;
 }
 
 }  // namespace
 
-void download(const Remote& remote, const fs::path& target, const std::string& label) {
+void download(const Remote& remote, const fs::path& target, const std::string& label, uint32_t connections) {
     fs::create_directories(target.parent_path());
     Partial partial(target);
     Progress progress(label);
+    Download work(remote, partial, progress, connections);
     uint64_t best = partial.size();  // progress is what no earlier attempt reached: a server may begin anew
     for (int failures = 0;;) {
         check_interrupt();
-        if (go_on(remote, partial, progress)) break;
+        const Download::Outcome outcome = work.go_on();
+        if (outcome == Download::Outcome::complete) break;
         failures = partial.size() > best ? 0 : failures + 1;
         best = std::max(best, partial.size());
         if (failures == most_failures)
             fail(Status::failed, "pull", "expected ", remote.url, ", got no byte more in ", most_failures,
                  " attempts; the next pull goes on from byte ", partial.size());
-        std::this_thread::sleep_for(first_pause * (1 << failures));
+        if (outcome == Download::Outcome::lost) std::this_thread::sleep_for(first_pause * (1 << failures));
     }
     progress.finish();
     partial.flush();
@@ -276,7 +307,7 @@ std::string fetch_text(const Remote& remote, uint64_t limit) {
     for (int failures = 0;; ++failures) {
         check_interrupt();
         std::string text;
-        Request request(remote, 0, "", [&](const Reply&, std::string_view bytes) {
+        Request request(remote, {}, "", [&](const Reply&, std::string_view bytes) {
             text += bytes;
             return text.size() <= limit;
         });

@@ -15,11 +15,12 @@ struct Remote {
     std::string sha256;             // lower-case hex, or empty
 };
 
-/// Writes `target`. Bytes go to `target`.partial, which a later call goes on from if the server still has the
-/// same file. Lost connections are taken up again while they make progress. Errors: failed (no connection, an
-/// answer other than 200, disk), bad_file (other length or checksum; nothing is kept then), cancelled
-/// (Ctrl-C; what came is kept).
-void download(const Remote& remote, const std::filesystem::path& target, const std::string& label);
+/// Writes `target`, over as many connections at once, if the server sends pieces of files. Bytes go to
+/// `target`.partial, which a later call goes on from if the server still has the same file. Lost connections
+/// are taken up again while they make progress. Errors: failed (no connection, an answer other than 200,
+/// disk), bad_file (other length or checksum; nothing is kept then), cancelled (Ctrl-C; what came is kept).
+void download(const Remote& remote, const std::filesystem::path& target, const std::string& label,
+              uint32_t connections);
 
 /// The body of a small answer. Errors: as download; bad_file if it is longer than `limit` bytes.
 std::string fetch_text(const Remote& remote, uint64_t limit);

@@ -177,7 +177,8 @@ fs::path pull_url(const RemoteName& name, const PullOptions& options) {
         fail(Status::failed, "pull", "expected ", name.url, " in the cache, got no ", target.string());
     const std::string hub = hub_of(options);
     const bool of_hub = !hub.empty() && name.url.starts_with(hub + "/");
-    download({name.url, of_hub ? environment("HF_TOKEN") : "", {}, options.sha256}, target, name.file);
+    download({name.url, of_hub ? environment("HF_TOKEN") : "", {}, options.sha256}, target, name.file,
+             options.connections);
     return target;
 }
 
@@ -237,7 +238,8 @@ fs::path pull_remote(const RemoteName& name, const PullOptions& options) {
         const bool there = !error && (!file.bytes || *file.bytes == size);
         if (there && (file.sha256.empty() || sha256_of(target) == file.sha256)) continue;
         const std::string url = cat(hub, '/', name.repository, "/resolve/", listing.commit, '/', file.path);
-        download({url, environment("HF_TOKEN"), file.bytes, file.sha256}, target, file.path);
+        download({url, environment("HF_TOKEN"), file.bytes, file.sha256}, target, file.path,
+                 options.connections);
     }
     if (const std::optional<fs::path> found = find_remote(name)) return *found;
     fail(Status::bad_file, "pull", "expected a model in ", folder.string(), ", got none");

@@ -21,6 +21,7 @@ std::optional<RemoteName> parse_remote(const std::string& name);
 struct PullOptions {
     std::string hub, revision = "main", sha256;
     bool offline = false;
+    uint32_t connections = 4;  // to one file
 };
 /// Fetches what is missing and returns the GGUF file or the Hugging Face folder. Errors: as download;
 /// bad_argument (no hub is named; the repository has several GGUF files: they are listed).

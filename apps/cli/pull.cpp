@@ -135,6 +135,8 @@ Action define_pull(CLI::App& app, const Common&) {
                    "the hub's address (default: $HF_ENDPOINT); $HF_TOKEN is sent to it alone");
     app.add_option("--revision", options->revision, "branch, tag or commit of a hub's repository");
     app.add_option("--sha256", options->sha256, "what a URL's file must have");
+    app.add_option("--connections", options->connections, "to fetch pieces of a file by (default: 4)")
+        ->check(CLI::Range(1, 16));
     app.add_flag("--offline", options->offline, "open no connection: only say where it is in the cache")
         ->envname("HF_HUB_OFFLINE");
     return [options] {

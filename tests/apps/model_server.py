@@ -2,7 +2,8 @@
 
 usage: model_server.py FOLDER      prints "PORT PID", then serves FOLDER/<file> under
   /ok/<file>       whole, ranges, an ETag
-  /drop/<file>     the same, but every connection ends after a third of the file
+  /drop/<file>     the same, but every piece is lost after a third of it when it is first asked for
+  /pairs/<file>    short pieces alone, and after the first only while another one is asked for too
   /forget/<file>   drops once; after that it ignores ranges and sends all
   /change/<file>   drops once; after that it has another ETag, so ranges are refused
   /short/<file>    promises more bytes than it has
@@ -19,9 +20,11 @@ import os
 import pathlib
 import re
 import sys
+import threading
 
 folder = pathlib.Path(sys.argv[1])
 seen = set()
+pair = threading.Barrier(2, timeout=10)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -52,20 +55,30 @@ class Handler(http.server.BaseHTTPRequestHandler):
         seen.add(mode + path.name)
         if mode == "change" and not first:
             etag = '"2"'
-        wanted = re.match(r"bytes=(\d+)-$", self.headers.get("Range", ""))
+        wanted = re.match(r"bytes=(\d+)-(\d*)$", self.headers.get("Range", ""))
         same = self.headers.get("If-Range", etag) == etag
         start = int(wanted[1]) if wanted and same and mode != "forget" else 0
         if mode == "short":
             return self.cut(200, body + b"more", len(body), ETag=etag)
         if start >= len(body):
             return self.answer(416, Content_Range=f"bytes */{len(body)}")
-        part = body[start:]
+        ranged = wanted and same and mode != "forget"
+        end = min(int(wanted[2]) + 1, len(body)) if ranged and wanted[2] else len(body)
+        part = body[start:end]
         headers = {"ETag": etag}
-        if start:
-            headers["Content_Range"] = f"bytes {start}-{len(body) - 1}/{len(body)}"
-        status = 206 if start else 200
-        if mode == "drop" or (first and mode in ("forget", "change")):
-            return self.cut(status, part, len(body) // 3 + 1, **headers)
+        if ranged:
+            headers["Content_Range"] = f"bytes {start}-{end - 1}/{len(body)}"
+        status = 206 if ranged else 200
+        if mode == "pairs":
+            if len(part) > 100_000:
+                return self.answer(400)
+            if start > 0:
+                pair.wait()
+        if mode == "drop" and (mode, start) not in seen and len(part) > 50_000:
+            seen.add((mode, start))
+            return self.cut(status, part, len(part) // 3 + 1, **headers)
+        if first and mode in ("forget", "change"):
+            return self.cut(status, part, len(part) // 3 + 1, **headers)
         if mode == "corrupt":
             part = part[:-1] + bytes([part[-1] ^ 1])
         return self.answer(status, part, **headers)

@@ -87,6 +87,7 @@ TEST_CASE("pull: what a server does wrong is survived or said") {
         {"ok/model.gguf", 0, ""},
         {"drop/model.gguf", 0, "trying again"},
         {"forget/model.gguf", 0, "trying"},
+        {"pairs/model.gguf", 0, ""},
         {"change/model.gguf", 0, "trying again"},
         {"short/model.gguf", 1, "no byte more"},
         {"missing/nothing.gguf", 1, "404"},
@@ -105,6 +106,11 @@ TEST_CASE("pull: what a server does wrong is survived or said") {
     CHECK(machine.run({"pull", machine.server.url("gated/x.gguf")}, {{"HF_TOKEN", "secret"}}).code == 1);
     CHECK(machine.pull("corrupt/model.gguf", {"--sha256", wrong_digest}).err.find("SHA-256") !=
           std::string::npos);
+    CHECK(machine.run({"rm", machine.server.url("drop/model.gguf")}).code == 0);
+    const Outcome alone = machine.pull("drop/model.gguf", {"--connections", "1"});
+    CHECK(alone.code == 0);
+    CHECK(text_of(first_line(alone.out)) == machine.bytes);
+    CHECK(machine.pull("ok/model.gguf", {"--connections", "0"}).code == 2);
     CHECK(machine.run({"pull", "ftp://127.0.0.1/x.gguf"}).code == 2);
     CHECK(machine.run({"pull", "http://127.0.0.1:1/x.gguf"}).code == 1);
 }
