@@ -5,10 +5,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 deep=
-desktop=OFF
+whole=OFF
 case ${1:-} in
     "") ;;
-    --deep) deep=1; desktop=ON; export SCORIA_DEEP=1 ;;
+    --deep) deep=1; whole=ON; export SCORIA_DEEP=1 ;;
     *) echo "[test] expected --deep or nothing, got $1" >&2; exit 2 ;;
 esac
 
@@ -28,7 +28,7 @@ format() {
 }
 
 build() {
-    cmake --preset ci -DSCORIA_BUILD_DESKTOP=$desktop
+    cmake --preset ci -DSCORIA_BUILD_DESKTOP=$whole -DSCORIA_DEEP_TESTS=$whole
     cmake --build --preset ci
 }
 

@@ -36,7 +36,6 @@ template <class CapsRef, class Visitor> void visit_narrowable(CapsRef& caps, Vis
     SCORIA_CAP(storage8);
     SCORIA_CAP(int16);
     SCORIA_CAP(int_dot);
-    SCORIA_CAP(int_dot_fast);
     SCORIA_CAP(vulkan_memory_model);
     SCORIA_CAP(bfloat16);
     SCORIA_CAP(cooperative_matrix);
@@ -78,20 +77,27 @@ void narrow(const Json& value, bool& member, Narrows, const std::string& where) 
     member = member && value.get<bool>();
 }
 
-const char* type_name(DeviceType type) {
-    switch (type) {
-    case DeviceType::integrated:
-        return "integrated";
-    case DeviceType::discrete:
-        return "discrete";
-    case DeviceType::virtual_gpu:
-        return "virtual";
-    case DeviceType::cpu:
-        return "cpu";
-    case DeviceType::other:
-        break;
+constexpr const char* type_names[] = {"other", "integrated", "discrete", "virtual", "cpu"};
+
+/// What kernels are chosen by and nothing else depends on is taken as it is, so that a CPU driver runs what a
+/// GPU would. False: `key` is no such member.
+bool imitate(const std::string& key, const Json& value, Caps& caps, const std::string& where) {
+    if (key == "type") {
+        const auto name = std::ranges::find(type_names, value.is_string() ? value.get<std::string>() : "");
+        if (name == std::end(type_names))
+            fail(Status::bad_file, where, "expected a type of device, got ", value.dump());
+        caps.type = DeviceType(name - std::begin(type_names));
+    } else if (key == "vendor_id") {
+        if (!value.is_number_unsigned())
+            fail(Status::bad_file, where, "expected a number, got ", value.dump());
+        caps.vendor_id = uint32_t(std::min<uint64_t>(value.get<uint64_t>(), UINT32_MAX));
+    } else if (key == "int_dot_fast") {
+        if (!value.is_boolean()) fail(Status::bad_file, where, "expected true or false, got ", value.dump());
+        caps.int_dot_fast = value.get<bool>();
+    } else {
+        return false;
     }
-    return "other";
+    return true;
 }
 
 std::string hex(const std::array<uint8_t, 16>& bytes) {
@@ -114,7 +120,7 @@ Caps narrowed(const Caps& caps, const std::string& json_text, const std::string&
     if (!profile.is_object()) fail(Status::bad_file, where, "expected a JSON object of limits and features");
     Caps result = caps;
     for (const auto& [key, value] : profile.items()) {
-        if (key.starts_with('_')) continue;
+        if (key.starts_with('_') || imitate(key, value, result, cat(where, ": ", key))) continue;
         bool known = false;
         visit_narrowable(
             result, [&, &name = key, &wanted = value](const char* member_name, auto& member, Narrows way) {
@@ -125,6 +131,7 @@ Caps narrowed(const Caps& caps, const std::string& json_text, const std::string&
         if (!known)
             fail(Status::bad_file, where, "expected the name of a limit or feature, got \"", key, "\"");
     }
+    result.int_dot_fast = result.int_dot_fast && result.int_dot;
     // Its kernels need all of these too.
     result.cooperative_matrix = result.cooperative_matrix && result.float16 && result.vulkan_memory_model &&
                                 result.native_subgroups();
@@ -134,7 +141,7 @@ Caps narrowed(const Caps& caps, const std::string& json_text, const std::string&
 
 std::string to_json(const Caps& caps) {
     Json out = {{"name", caps.name},
-                {"type", type_name(caps.type)},
+                {"type", type_names[size_t(caps.type)]},
                 {"driver_name", caps.driver_name},
                 {"driver_info", caps.driver_info},
                 {"vendor_id", caps.vendor_id},

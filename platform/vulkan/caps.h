@@ -73,6 +73,7 @@ struct Caps {
 /// `caps` narrowed by a JSON object whose keys are the member names above (see tests/profiles).
 /// Limits, features, float controls and timestamp_bits can be narrowed; wider values stay as they are on
 /// the device, silently, so that one profile fits all devices; a key that starts with '_' is a comment.
+/// type, vendor_id and int_dot_fast, by which kernels are chosen, are taken as they are.
 /// Errors: bad_file for malformed JSON, an unknown key, or a value of the wrong type or out of range.
 Caps narrowed(const Caps& caps, const std::string& json_text, const std::string& where);
 

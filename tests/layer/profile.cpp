@@ -39,6 +39,8 @@ constexpr const char* known_keys[] = {"max_storage_range",
                                       "rte_f16",
                                       "inf_nan_preserve_f32",
                                       "_heap_bytes"};
+// By which kernels are chosen: no limit of a device.
+constexpr const char* choice_keys[] = {"type", "vendor_id", "int_dot_fast"};
 
 }  // namespace
 
@@ -49,7 +51,7 @@ Profile::Profile(const std::string& path) {
     for (const auto& [key, value] : json.items()) {
         if (std::ranges::find(known_keys, key) != std::end(known_keys))
             values_[key] = value.is_boolean() ? value.get<bool>() : value.get<uint64_t>();
-        else if (!key.starts_with('_'))
+        else if (!key.starts_with('_') && std::ranges::find(choice_keys, key) == std::end(choice_keys))
             throw std::runtime_error(path + ": unknown key " + key);
     }
 }

@@ -62,6 +62,18 @@ TEST_CASE("a profile never widens") {
     CHECK(to_json(caps) == to_json(poor));
 }
 
+TEST_CASE("a profile says what kernels are chosen for") {
+    Caps cpu = rich();
+    cpu.type = DeviceType::cpu;
+    cpu.int_dot = true;
+    const Caps gpu =
+        narrowed(cpu, R"({"type": "discrete", "vendor_id": 32902, "int_dot_fast": true})", "gpu");
+    CHECK_FALSE(gpu.is_cpu());
+    CHECK(gpu.vendor_id == vendor_intel);
+    CHECK(gpu.int_dot_fast);
+    CHECK_FALSE(narrowed(cpu, R"({"int_dot_fast": true, "int_dot": false})", "gpu").int_dot_fast);
+}
+
 TEST_CASE("bad profiles are refused by key") {
     struct Case {
         const char *text, *part;
@@ -79,6 +91,10 @@ TEST_CASE("bad profiles are refused by key") {
         {R"({"max_invocations": 1.5})", "got 1.5"},
         {R"({"float16": 0})", "float16] expected true or false, got 0"},
         {R"({"storage_alignment": 48})", "power of two"},
+        {R"({"type": "toaster"})", "type of device, got \"toaster\""},
+        {R"({"type": 2})", "type of device, got 2"},
+        {R"({"vendor_id": "Intel"})", "vendor_id] expected a number"},
+        {R"({"int_dot_fast": 1})", "int_dot_fast] expected true or false"},
     };
     for (const Case& each : cases) {
         CAPTURE(each.text);
