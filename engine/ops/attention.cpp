@@ -73,6 +73,7 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
     push.out_stride = args.out.stride;
     push.splits = variant.splits;
     push.parts = variant.splits * uint32_t(kv.shards.size());
+    push.ring = kv.ring;
     push.window = args.shape.window;
     push.stride = args.shape.stride;
     push.summary = args.shape.summary;
@@ -86,6 +87,7 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
     const bool direct = push.parts == 1;
 
     std::vector<vk::Constant> constants{{KV_TYPE_CONSTANT, uint32_t(kv.type)},
+                                        {KV_PLANES_CONSTANT, kv.planes},
                                         {ATTENTION_HEAD_DIM, kv.head_dim},
                                         {ATTENTION_MASK, uint32_t(args.shape.mask)},
                                         {ATTENTION_BIAS, uint32_t(args.shape.bias)},
