@@ -6,6 +6,7 @@
 #include "engine.h"
 #include "fail.h"
 #include "log.h"
+#include "ops/kv_layout.h"
 #include "validate/checks.h"
 #include "verdicts.h"
 
