@@ -70,10 +70,10 @@ std::vector<KvPart> KvCache::parts(const Architecture& architecture, KvType type
     std::vector<KvPart> parts;
     for (size_t i = 0; i < slots.size(); ++i) {
         const Attention& a = slots[i];
-        const KvPart::Kind kind = blocks[i] == 0                              ? KvPart::Kind::shared
-                                  : a.latent.kv_rank                          ? KvPart::Kind::latent
+        const KvPart::Kind kind = blocks[i] == 0                                ? KvPart::Kind::shared
+                                  : a.latent.kv_rank                            ? KvPart::Kind::latent
                                   : blocks[i] < kv_blocks_for(length.positions) ? KvPart::Kind::window
-                                                                              : KvPart::Kind::full;
+                                                                                : KvPart::Kind::full;
         const uint32_t positions = blocks[i] * kv_block_tokens;
         auto part = std::ranges::find_if(
             parts, [&](const KvPart& p) { return p.kind == kind && p.positions == positions; });

@@ -32,8 +32,8 @@ class KvCache {
     const DeviceKv& layer(uint32_t index) const { return layers_[index]; }
     uint32_t blocks() const { return blocks_; }
     uint32_t positions() const { return blocks_ * kv_block_tokens; }
-    /// Whether a sequence of which `written` positions were computed can go on at `position`: what is seen from
-    /// there was not overwritten.
+    /// Whether a sequence of which `written` positions were computed can go on at `position`: what is seen
+    /// from there was not overwritten.
     bool holds(uint32_t position, uint32_t written) const;
 
     /// Blocks of every slot; 0: it reads another's.

@@ -29,8 +29,7 @@ Session::Impl::Impl(Engine::Impl& owner) : engine(owner) {
 void Session::Impl::ready() {
     if (on_device) return;
     release();  // what a failed attempt left
-    cache = KvCache(engine.device, engine.model->architecture, engine.kv_type(),
-                    engine.cache_length());
+    cache = KvCache(engine.device, engine.model->architecture, engine.kv_type(), engine.cache_length());
     const auto device_buffer = [&](uint64_t bytes) {
         return vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
     };

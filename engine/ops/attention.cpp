@@ -86,14 +86,11 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
     }
     const bool direct = push.parts == 1;
 
-    std::vector<vk::Constant> constants{{KV_TYPE_CONSTANT, uint32_t(kv.type)},
-                                        {KV_PLANES_CONSTANT, kv.planes},
-                                        {ATTENTION_HEAD_DIM, kv.head_dim},
-                                        {ATTENTION_MASK, uint32_t(args.shape.mask)},
-                                        {ATTENTION_BIAS, uint32_t(args.shape.bias)},
-                                        {ATTENTION_SOFT_CAP, args.shape.soft_cap > 0},
-                                        {ATTENTION_SINKS, args.sinks.has_value()},
-                                        {ATTENTION_VALUES, args.distance_values.has_value()}};
+    std::vector<vk::Constant> constants{
+        {KV_TYPE_CONSTANT, uint32_t(kv.type)},       {KV_PLANES_CONSTANT, kv.planes},
+        {ATTENTION_HEAD_DIM, kv.head_dim},           {ATTENTION_MASK, uint32_t(args.shape.mask)},
+        {ATTENTION_BIAS, uint32_t(args.shape.bias)}, {ATTENTION_SOFT_CAP, args.shape.soft_cap > 0},
+        {ATTENTION_SINKS, args.sinks.has_value()},   {ATTENTION_VALUES, args.distance_values.has_value()}};
     if (variant.shader != Shader::attention_tile)
         constants.insert(constants.end(), {{vk::constant_workgroup, variant.workgroup},
                                            {vk::constant_subgroup, variant.subgroup},

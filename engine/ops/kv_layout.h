@@ -49,8 +49,9 @@ constexpr uint32_t kv_blocks_for(uint32_t positions) {
 constexpr uint32_t kv_blocks_within(uint64_t limit, const KvRows& rows) {
     return uint32_t(std::clamp<uint64_t>(limit / rows.block_bytes(), 1, UINT32_MAX));
 }
-/// Blocks in which positions may wrap where a query sees `reach` positions back, itself among them, and `chunk`
-/// tokens are computed at a time: the last of them is written before the first one's queries look back.
+/// Blocks in which positions may wrap where a query sees `reach` positions back, itself among them, and
+/// `chunk` tokens are computed at a time: the last of them is written before the first one's queries look
+/// back.
 constexpr uint32_t kv_ring_blocks(uint32_t reach, uint32_t chunk) {
     return uint32_t((uint64_t{reach} - 1 + chunk + kv_block_tokens - 1) / kv_block_tokens);
 }

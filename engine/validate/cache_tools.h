@@ -17,9 +17,9 @@ uint16_t bfloat_of(float value);
 struct HostCache {
     KvType type;
     uint32_t kv_heads, head_dim, planes, blocks;  // planes 1: values are the keys
-    std::vector<uint32_t> words;  // all blocks, one after the other
-    std::vector<uint32_t> free;   // block ids not owned yet, shuffled
-    std::string stray;            // what a download found overwritten outside of the blocks
+    std::vector<uint32_t> words;                  // all blocks, one after the other
+    std::vector<uint32_t> free;                   // block ids not owned yet, shuffled
+    std::string stray;                            // what a download found overwritten outside of the blocks
     /// No number in any format; the scale of quantised rows, which makes NaN of all of theirs.
     uint32_t nan_word() const {
         return type == KvType::f32 || type == KvType::bf16 ? 0x7FC07FC1u : 0x7E007E01u;

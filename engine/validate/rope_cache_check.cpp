@@ -22,7 +22,9 @@ struct Case {
     uint32_t ring = UINT32_MAX;      // blocks after which positions wrap
     uint32_t planes = 2;             // 1: there is no v
 
-    uint32_t held() const { return uint32_t(std::min<uint64_t>(first + tokens, uint64_t{ring} * kv_block_tokens)); }
+    uint32_t held() const {
+        return uint32_t(std::min<uint64_t>(first + tokens, uint64_t{ring} * kv_block_tokens));
+    }
 };
 constexpr RopePairs halves = RopePairs::halves, interleaved = RopePairs::interleaved;
 constexpr KvType f32 = KvType::f32, f16 = KvType::f16, bf16 = KvType::bf16, q8_0 = KvType::q8_0,
@@ -63,7 +65,8 @@ std::string shape_of(const Case& c) {
                c.norm == Case::before ? " normed"
                : c.norm               ? " normed after"
                                       : "",
-               " shards ", c.shards, c.ring == UINT32_MAX ? "" : cat(" ring ", c.ring), c.planes == 1 ? " latent" : "");
+               " shards ", c.shards, c.ring == UINT32_MAX ? "" : cat(" ring ", c.ring),
+               c.planes == 1 ? " latent" : "");
 }
 
 Rope rope_of(const Case& c) {

@@ -1,5 +1,5 @@
-// Layers that look back no further than a window cache no more than that, in a ring of blocks: against goldens,
-// against an engine with room for everything, and over sequences many times as long as the window.
+// Layers that look back no further than a window cache no more than that, in a ring of blocks: against
+// goldens, against an engine with room for everything, and over sequences many times as long as the window.
 #include "beam_search.h"
 #include "fail.h"
 #include "reference/executor.h"
@@ -71,8 +71,8 @@ struct Outcome {
     bool operator==(const Outcome&) const = default;
 };
 
-/// A prompt, an answer, and what follows after cutting back by a little, by more than a ring still holds, and to
-/// nearly nothing.
+/// A prompt, an answer, and what follows after cutting back by a little, by more than a ring still holds, and
+/// to nearly nothing.
 Outcome outcome(const std::shared_ptr<const Model>& model, const EngineOptions& options) {
     Engine engine(model, options);
     Session session(engine);
@@ -131,7 +131,8 @@ TEST_CASE("vulkan: rings reproduce goldens" * needs_fixtures_and_time()) {
                                    greedy = read_ids(golden, "long.greedy");
         Engine engine(model, ring_options(128));
         Session session(engine);
-        CHECK(largest_error(golden.read<float>("long.logits"), session.forward(ids, false).logits) <= strict_error);
+        CHECK(largest_error(golden.read<float>("long.logits"), session.forward(ids, false).logits) <=
+              strict_error);
         Session fresh(engine);
         fresh.append(ids);
         GenerateOptions options;
