@@ -129,7 +129,7 @@ TEST_CASE("vulkan: rings reproduce goldens" * needs_fixtures_and_time()) {
         const Safetensors golden(fixtures() + "/models/" + row.family + "/golden.safetensors");
         const std::vector<TokenId> ids = read_ids(golden, "long.input_ids"),
                                    greedy = read_ids(golden, "long.greedy");
-        Engine engine(model, ring_options(128));
+        Engine engine(model, ring_options(model->architecture.context));
         Session session(engine);
         CHECK(largest_error(golden.read<float>("long.logits"), session.forward(ids, false).logits) <=
               strict_error);
@@ -182,7 +182,7 @@ TEST_CASE("vulkan: a long input in bounded memory" * needs_fixtures_and_time()) 
     double worst = 0;
     uint32_t samples = 0;
     for (uint32_t done = 0; done < length;) {
-        const uint32_t count = std::min(length - done, 701u);
+        const uint32_t count = std::min(length - done, 331u);
         const std::span<const TokenId> part = std::span(ids).subspan(done, count);
         session.append(part);
         const reference::Result expected = executor.forward(part, reference::Outputs::last);
@@ -194,6 +194,6 @@ TEST_CASE("vulkan: a long input in bounded memory" * needs_fixtures_and_time()) 
     CHECK(worst <= strict_error);
     double ours = 0;
     for (const vk::HeapState& heap : engine.device().heaps()) ours += double(heap.ours);
-    CHECK(ours <= 1.25 * double(plan.device_total()));
+    CHECK(ours <= double(plan.device_total() + (4 << 20)));  // all positions of 32,768 would be 25 MB more
     CHECK(engine.device().validation_errors() == 0);
 }
