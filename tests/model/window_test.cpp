@@ -90,6 +90,12 @@ Outcome outcome(const std::shared_ptr<const Model>& model, const EngineOptions& 
     go_on(120, 240);
     go_on(60, 61);
     go_on(3, 130);
+    // On both sides of the last position that 64 of them allow, 24 being seen.
+    for (uint32_t back = 38; back <= 45; ++back) {
+        const uint32_t kept = uint32_t(session.tokens().size()) - back;
+        go_on(kept, kept + 2);
+        go_on(kept + 2, kept + 45);
+    }
     const std::vector<Beam> beams =
         beam_search(engine, {}, std::span(ids).first(100), {.width = 3, .max_tokens = 8, .ends = {}});
     for (const Beam& beam : beams) result.tokens.push_back(beam.tokens);
