@@ -14,16 +14,16 @@ using namespace scoria::test;
 
 namespace {
 
-constexpr uint32_t chunk = 16;
+constexpr uint32_t ring_chunk = 16;
 
-std::shared_ptr<Model> fixture(const std::string& family) {
+std::shared_ptr<Model> ring_fixture(const std::string& family) {
     return std::make_shared<Model>(open_model(fixtures() + "/models/" + family));
 }
 
 EngineOptions ring_options(uint32_t context) {
     EngineOptions options = engine_options(Precision::strict);
     options.context = context;
-    options.prompt_chunk = chunk;
+    options.prompt_chunk = ring_chunk;
     options.device.poison = true;  // what was never written is NaN
     options.device.poison_word = 0x7FC0DEADu;
     return options;
@@ -44,12 +44,12 @@ std::string text_of(const std::vector<KvPart>& parts) {
     return text;
 }
 
-struct Row {
+struct RingRow {
     const char* family;
     const char* parts;  // of a cache of 128 positions: 24 seen and 16 at a time are 39, so 2 blocks
     bool deep = true;   // in which tier its goldens are computed
 };
-constexpr Row rows[] = {
+constexpr RingRow ring_rows[] = {
     {"mistral", "2 window 64", false},
     {"gemma3-text", "5 window 64, 1 full 128", false},
     {"gpt-oss", "1 window 64, 1 full 128", false},
@@ -65,19 +65,19 @@ constexpr Row rows[] = {
     {"prefix-lm", "2 full 128"},
 };
 
-struct Outcome {
+struct RingOutcome {
     std::vector<std::vector<float>> logits;
     std::vector<std::vector<TokenId>> tokens;
-    bool operator==(const Outcome&) const = default;
+    bool operator==(const RingOutcome&) const = default;
 };
 
 /// A prompt, an answer, and what follows after cutting back by a little, by more than a ring still holds, and
 /// to nearly nothing.
-Outcome outcome(const std::shared_ptr<const Model>& model, const EngineOptions& options) {
+RingOutcome ring_outcome(const std::shared_ptr<const Model>& model, const EngineOptions& options) {
     Engine engine(model, options);
     Session session(engine);
     const std::vector<TokenId> ids = window_ids(300, model->architecture.vocab);
-    Outcome result;
+    RingOutcome result;
     const auto go_on = [&](uint32_t kept, uint32_t until) {
         session.truncate(kept);
         session.append(std::span(ids).subspan(kept, until - kept));
@@ -106,9 +106,9 @@ Outcome outcome(const std::shared_ptr<const Model>& model, const EngineOptions& 
 }  // namespace
 
 TEST_CASE("a windowed layer's cache is planned for its window" * needs_fixtures()) {
-    for (const Row& row : rows) {
+    for (const RingRow& row : ring_rows) {
         CAPTURE(row.family);
-        const std::shared_ptr<Model> model = fixture(row.family);
+        const std::shared_ptr<Model> model = ring_fixture(row.family);
         const MemoryPlan plan = plan_memory(*model, ring_options(128));
         CHECK(text_of(plan.kv_parts) == row.parts);
         uint64_t bytes = 0;
@@ -128,10 +128,10 @@ TEST_CASE("a windowed layer's cache is planned for its window" * needs_fixtures(
 
 TEST_CASE("vulkan: rings reproduce goldens" * needs_fixtures_and_time()) {
     const bool few = !variable("SCORIA_FEW_MODELS").empty();
-    for (const Row& row : rows) {
-        if ((row.deep || (few && &row != rows)) && !deep()) continue;
+    for (const RingRow& row : ring_rows) {
+        if ((row.deep || (few && &row != ring_rows)) && !deep()) continue;
         CAPTURE(row.family);
-        const std::shared_ptr<const Model> model = fixture(row.family);
+        const std::shared_ptr<const Model> model = ring_fixture(row.family);
         if (model->architecture.sees_ahead()) continue;
         const Safetensors golden(fixtures() + "/models/" + row.family + "/golden.safetensors");
         const std::vector<TokenId> ids = read_ids(golden, "long.input_ids"),
@@ -155,7 +155,7 @@ TEST_CASE("vulkan: a ring answers as a whole cache does, bit for bit, however it
     for (const char* family : {"mistral", "gemma3-text"}) {
         CAPTURE(family);
         if (family != std::string("mistral") && !deep()) continue;
-        const std::shared_ptr<Model> model = fixture(family);
+        const std::shared_ptr<Model> model = ring_fixture(family);
         model->architecture.context = 320;
         for (const KvType type : {KvType::q8_0, KvType::f16, KvType::f32, KvType::bf16, KvType::q4_0}) {
             if (type != KvType::q8_0 && !deep()) continue;
@@ -165,17 +165,17 @@ TEST_CASE("vulkan: a ring answers as a whole cache does, bit for bit, however it
             options.deterministic = true;
             options.kv = type;
             CHECK(plan_memory(*model, options).kv_parts[0].positions == 64);
-            const Outcome ring = outcome(model, options);
+            const RingOutcome ring = ring_outcome(model, options);
             options.prompt_chunk = 320;
             CHECK(plan_memory(*model, options).kv_parts[0].kind == KvPart::Kind::full);
-            CHECK(ring == outcome(model, options));
+            CHECK(ring == ring_outcome(model, options));
         }
     }
 }
 
 TEST_CASE("vulkan: a long input in bounded memory" * needs_fixtures_and_time()) {
     const uint32_t length = deep() ? 32768 : 2048;
-    const std::shared_ptr<Model> model = fixture("mistral");
+    const std::shared_ptr<Model> model = ring_fixture("mistral");
     model->architecture.context = length;
     EngineOptions options = engine_options(Precision::strict);
     options.context = length;
