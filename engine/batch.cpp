@@ -91,7 +91,8 @@ void Batch::record(OpContext& context, const kernel::Linear& k) {
 
 void Batch::record(OpContext& context, const kernel::RopeCache& k) const {
     Matrix qkv = matrix(k.q);
-    qkv.cols = (k.shape.heads + (k.with_kv ? 2 * k.shape.kv_heads : 0)) * k.shape.head_dim;
+    qkv.cols = (k.shape.heads + (k.with_kv ? cache_.layer(k.layer).planes * k.shape.kv_heads : 0)) *
+               k.shape.head_dim;
     RopeCacheArgs args{.qkv = qkv,
                        .heads = k.shape.heads,
                        .with_kv = k.with_kv,

@@ -31,6 +31,8 @@ struct Engine::Impl {
     /// What single ops of a batch of `tokens` keep for themselves (Workspace::scratch): operands that linears
     /// pack, partial results of split attention. After plan_memory().
     uint64_t scratch_bytes(uint32_t tokens) const;
+    /// Of every session's cache.
+    KvLength cache_length() const { return {std::max(memory.context, memory.source), layout.tokens}; }
     bool knows_global_tokens() const;
     /// The variants that this plan runs on this device.
     std::vector<VariantUse> uses() const;

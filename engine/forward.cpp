@@ -199,6 +199,7 @@ void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer)
                 return packed;
             };
             if (plan.encoder_kernels != 0) s.source = uint32_t(ids.size());
+            s.writes(uint32_t(s.tokens.size()), ids.size());
             for (size_t i = 0; i < plan.kernels.size(); ++i) {
                 vk::Recorder recorder(s.engine.device, s.engine.pipelines, s.engine.recorder_options());
                 if (i == 0) s.write_step(recorder, ids, uint32_t(s.tokens.size()), rows);

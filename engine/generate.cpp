@@ -136,8 +136,8 @@ void Generation::fill_pipeline() {
             step_update_ = recorder.finish();
             s_.submit(step_update_);
         }
+        s_.writes(first_ + decodes_++, 1);
         in_flight_.push_back(s_.submit_decode(kind_));
-        ++decodes_;
     }
 }
 

@@ -357,11 +357,10 @@ class Builder {
         };
         q = pack("q packed", q, absorbed, shape.heads, 0);
         TensorId k = pack("k packed", kv, c, 1, latent.kv_rank);
-        const TensorId v = pack("v packed", kv, c, 1, latent.kv_rank);
         q = rope("q rotated", q, common, shape.heads);
         k = rope("k rotated", k, common, 1);
         const TensorId heads = emit(
-            op::Attention{q, k, v, tensor("attention heads", shape.heads * common.head_dim), slot(), common});
+            op::Attention{q, k, k, tensor("attention heads", shape.heads * common.head_dim), slot(), common});
         const TensorId values = emit(op::HeadLinear{heads, tensor("values", shape.heads * latent.value_dim),
                                                     weight(Role::latent_v), shape.heads, latent.rope_dim});
         return linear("attention out", values, stack().hidden, Role::o, optional(shape.o_bias, Role::o_bias));

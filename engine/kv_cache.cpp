@@ -6,30 +6,87 @@
 #include <algorithm>
 
 namespace scoria {
+namespace {
 
-KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType type, uint32_t positions)
-    : blocks_(kv_blocks_for(positions)) {
-    for (const Attention& a : cache_slots(architecture)) {
-        DeviceKv kv{type, a.kv_heads, a.head_dim, {}};
-        if (a.kv_layer >= 0) {  // reads another layer's
-            layers_.push_back(std::move(kv));
-            continue;
+/// The furthest that any slot which reads slot `index` looks back; 0: at everything.
+uint32_t reach_of(const std::vector<Attention>& slots, size_t index) {
+    uint32_t furthest = 0;
+    for (size_t i = 0; i < slots.size(); ++i) {
+        if (i != index && slots[i].kv_layer != int32_t(index)) continue;
+        const uint32_t reach = slots[i].reach();
+        if (reach == 0) return 0;
+        furthest = std::max(furthest, reach);
+    }
+    return furthest;
+}
+
+}  // namespace
+
+std::vector<uint32_t> KvCache::slot_blocks(const Architecture& architecture, KvLength length) {
+    const std::vector<Attention> slots = cache_slots(architecture);
+    const uint32_t all = kv_blocks_for(length.positions);
+    std::vector<uint32_t> blocks;
+    for (size_t i = 0; i < slots.size(); ++i) {
+        const uint32_t reach = reach_of(slots, i);
+        blocks.push_back(slots[i].kv_layer >= 0 ? 0
+                         : reach                ? std::min(all, kv_ring_blocks(reach, length.chunk))
+                                                : all);
+    }
+    return blocks;
+}
+
+KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType type, KvLength length)
+    : blocks_(kv_blocks_for(length.positions)) {
+    const std::vector<Attention> slots = cache_slots(architecture);
+    const std::vector<uint32_t> blocks = slot_blocks(architecture, length);
+    for (size_t i = 0; i < slots.size(); ++i) {
+        const Attention& a = slots[i];
+        const KvRows rows = kv_rows(type, a);
+        DeviceKv kv{type, a.kv_heads, a.head_dim, {}, UINT32_MAX, rows.planes};
+        if (blocks[i] != 0 && blocks[i] < blocks_) {
+            kv.ring = blocks[i];
+            rings_.push_back({blocks[i] * kv_block_tokens, reach_of(slots, i)});
         }
-        const uint64_t block_bytes = kv_block_bytes(type, a.kv_heads, a.head_dim);
-        const uint32_t most = kv_blocks_within(device.caps().max_binding, type, a.kv_heads, a.head_dim);
-        for (uint32_t first = 0; first < blocks_; first += most) {
-            const uint32_t count = std::min(most, blocks_ - first);
-            buffers_.emplace_back(device, count * block_bytes, vk::MemoryUse::device);
+        const uint32_t most = kv_blocks_within(device.caps().max_binding, rows);
+        for (uint32_t first = 0; first < blocks[i]; first += most) {
+            const uint32_t count = std::min(most, blocks[i] - first);
+            buffers_.emplace_back(device, count * rows.block_bytes(), vk::MemoryUse::device);
             kv.shards.push_back({buffers_.back().view(), first, count});
         }
         layers_.push_back(std::move(kv));
     }
 }
 
-uint64_t KvCache::bytes(const Architecture& architecture, KvType type, uint32_t positions) {
+bool KvCache::holds(uint32_t position, uint32_t written) const {
+    return std::ranges::all_of(rings_, [&](const Ring& ring) {
+        const uint32_t oldest = written - std::min(written, ring.positions);
+        return oldest <= position - std::min(position, ring.reach - 1);
+    });
+}
+
+std::vector<KvPart> KvCache::parts(const Architecture& architecture, KvType type, KvLength length) {
+    const std::vector<Attention> slots = cache_slots(architecture);
+    const std::vector<uint32_t> blocks = slot_blocks(architecture, length);
+    std::vector<KvPart> parts;
+    for (size_t i = 0; i < slots.size(); ++i) {
+        const Attention& a = slots[i];
+        const KvPart::Kind kind = blocks[i] == 0                                ? KvPart::Kind::shared
+                                  : a.latent.kv_rank                            ? KvPart::Kind::latent
+                                  : blocks[i] < kv_blocks_for(length.positions) ? KvPart::Kind::window
+                                                                                : KvPart::Kind::full;
+        const uint32_t positions = blocks[i] * kv_block_tokens;
+        auto part = std::ranges::find_if(
+            parts, [&](const KvPart& p) { return p.kind == kind && p.positions == positions; });
+        if (part == parts.end()) part = parts.insert(part, {kind, 0, positions, 0});
+        ++part->slots;
+        part->bytes += blocks[i] * kv_rows(type, a).block_bytes();
+    }
+    return parts;
+}
+
+uint64_t KvCache::bytes(const Architecture& architecture, KvType type, KvLength length) {
     uint64_t total = 0;
-    for (const Attention& a : cache_slots(architecture))
-        if (a.kv_layer < 0) total += kv_blocks_for(positions) * kv_block_bytes(type, a.kv_heads, a.head_dim);
+    for (const KvPart& part : parts(architecture, type, length)) total += part.bytes;
     return total;
 }
 

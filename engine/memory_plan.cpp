@@ -116,7 +116,8 @@ class Planning {
         layout.blocks = kv_blocks_for(cached());
         memory_.chunk = layout.tokens;
         memory_.staging = DeviceModel::staging_bytes(caps_);
-        memory_.kv = KvCache::bytes(architecture_, engine_.kv_type(), cached());
+        memory_.kv_parts = KvCache::parts(architecture_, engine_.kv_type(), engine_.cache_length());
+        memory_.kv = KvCache::bytes(architecture_, engine_.kv_type(), engine_.cache_length());
         memory_.scratch = engine_.placement.bytes + 4ull * vocab + 4ull * layout.words() +
                           sampler_bytes(vocab) + rope_bytes() +
                           std::max(engine_.scratch_bytes(1), engine_.scratch_bytes(layout.tokens));
@@ -170,6 +171,7 @@ void Engine::Impl::plan_memory() { Planning{*this}; }
 uint64_t Engine::Impl::scratch_bytes(uint32_t tokens) const {
     const vk::Caps& caps = device.caps();
     const KvType kv = kv_type();
+    const std::vector<uint32_t> slot_blocks = KvCache::slot_blocks(model->architecture, cache_length());
     uint64_t most = 0;
     for (const PlannedKernel& planned : plan.kernels)
         if (const auto* l = std::get_if<kernel::Linear>(&planned.kernel)) {
@@ -178,10 +180,10 @@ uint64_t Engine::Impl::scratch_bytes(uint32_t tokens) const {
                 choices.linear(caps, {tokens, weight.rows, weight.cols, weight.type});
             most = std::max(most, linear_operand_bytes(variant, tokens, weight.cols));
         } else if (const auto* a = std::get_if<kernel::Attention>(&planned.kernel)) {
-            const uint32_t in_shard =
-                kv_blocks_within(caps.max_binding, kv, a->shape.kv_heads, a->shape.head_dim);
-            const AttentionShape shape = attention_shape(a->shape, tokens, layout.blocks * kv_block_tokens,
-                                                         uint32_t(groups_for(layout.blocks, in_shard)));
+            const uint32_t in_shard = kv_blocks_within(caps.max_binding, kv_rows(kv, a->shape));
+            const AttentionShape shape =
+                attention_shape(a->shape, tokens, layout.blocks * kv_block_tokens,
+                                uint32_t(groups_for(slot_blocks[a->layer], in_shard)));
             most = std::max(most, attention_partial_bytes(choices.attention(caps, shape, kv), shape));
         }
     return most;

@@ -245,10 +245,10 @@ size_t Planner::head_linear(size_t i) {
     return 1;
 }
 
-/// Three in a row make q, k and v, which stand side by side.
+/// Two in a row make q and k, which stand side by side.
 size_t Planner::pack(size_t i) {
-    const auto *op = at<op::Pack>(i), *k = at<op::Pack>(i + 1), *v = at<op::Pack>(i + 2);
-    if (op && k && v) define({op->out, k->out, v->out});
+    const auto *op = at<op::Pack>(i), *k = at<op::Pack>(i + 1);
+    if (op && k) define({op->out, k->out});
     return as_is<op::Pack>(i);
 }
 

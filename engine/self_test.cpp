@@ -6,6 +6,7 @@
 #include "engine.h"
 #include "fail.h"
 #include "log.h"
+#include "ops/kv_layout.h"
 #include "validate/checks.h"
 #include "verdicts.h"
 
@@ -49,11 +50,12 @@ class UseCheck {
         constexpr uint32_t most_positions = 1024;
         const uint32_t positions = std::max(engine_.memory.context, engine_.memory.source);
         const uint32_t end = std::max(use_.tokens, std::min(positions, most_positions));
-        validate::check_attention(context_, k.shape, engine_.kv_type(), use_.tokens,
-                                  use_.tokens == 1 && k.shape.mask == Mask::causal ? end - 1 : 0,
-                                  engine_.choices.attention(context_.caps(),
-                                                            attention_shape(k.shape, use_.tokens, positions),
-                                                            engine_.kv_type()));
+        validate::check_attention(
+            context_,
+            {k.shape, engine_.kv_type(), use_.tokens,
+             use_.tokens == 1 && k.shape.mask == Mask::causal ? end - 1 : 0, wraps(k.layer)},
+            engine_.choices.attention(context_.caps(), attention_shape(k.shape, use_.tokens, positions),
+                                      engine_.kv_type()));
     }
     void operator()(const kernel::Embed& k) {
         validate::check_embed(context_, group(k.table).type, group(k.table).rows, group(k.table).cols);
@@ -67,7 +69,8 @@ class UseCheck {
         const Rope* rope = k.shape.rope >= 0 ? &ropes[size_t(k.shape.rope)] : nullptr;
         validate::check_rope_cache(context_, {use_.tokens, k.shape.heads, k.shape.kv_heads, k.shape.head_dim,
                                               rope ? rope->width : 0, rope ? rope->pairs : RopePairs::halves,
-                                              engine_.kv_type(), k.q_norm || k.k_norm, k.norm_after});
+                                              engine_.kv_type(), k.q_norm || k.k_norm, k.norm_after,
+                                              wraps(k.layer), k.shape.latent.kv_rank != 0});
     }
     void operator()(const kernel::Glu& k) {
         if (k.clamp != 0) return table("glu");
@@ -87,6 +90,12 @@ class UseCheck {
     }
 
   private:
+    /// Whether positions wrap in a slot of the cache.
+    bool wraps(uint32_t slot) const {
+        const KvLength length = engine_.cache_length();
+        return KvCache::slot_blocks(engine_.model->architecture, length)[slot] <
+               kv_blocks_for(length.positions);
+    }
     const WeightGroup& group(GroupId id) const { return engine_.plan.weight_groups[id]; }
     uint32_t cols(TensorId tensor) const { return engine_.graph.tensors[tensor.index].cols; }
     void table(std::string_view op) {

@@ -29,8 +29,7 @@ Session::Impl::Impl(Engine::Impl& owner) : engine(owner) {
 void Session::Impl::ready() {
     if (on_device) return;
     release();  // what a failed attempt left
-    cache = KvCache(engine.device, engine.model->architecture, engine.kv_type(),
-                    std::max(engine.memory.context, engine.memory.source));
+    cache = KvCache(engine.device, engine.model->architecture, engine.kv_type(), engine.cache_length());
     const auto device_buffer = [&](uint64_t bytes) {
         return vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
     };
@@ -74,7 +73,7 @@ void Session::Impl::release() noexcept {
     sample_scratch = {};
     results = {};
     top = {};
-    computed = source = segment = 0;
+    computed = written = source = segment = 0;
     logits_ready = false;
 }
 
@@ -141,10 +140,11 @@ void Session::Impl::enter_segment(uint32_t position) {
     segment = next;
 }
 
-void Session::Impl::forget_later_segments() {
+void Session::Impl::forget_overwritten() {
     const uint32_t length = engine.model->architecture.memory.segment;
-    if (length == 0 || segment <= computed / length) return;
-    segment = 0;  // positions before the memory hold averages now
+    const bool averaged = length != 0 && segment > computed / length;
+    if (!averaged && cache.holds(computed, written)) return;
+    segment = 0;
     computed = 0;
 }
 
@@ -157,6 +157,7 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
              ids.size(), " from position ", position, " on");
     reserve_scratch(uint32_t(ids.size()));
     enter_segment(position);
+    writes(position, ids.size());
     Batch work = batch(uint32_t(ids.size()), uint32_t(outputs.size()));
     const size_t first = stage == Stage::encoder ? 0 : engine.plan.encoder_kernels;
     const size_t end_of_all = stage == Stage::encoder ? engine.plan.encoder_kernels
@@ -289,7 +290,7 @@ void Session::Impl::compute_pending(const std::atomic<bool>* cancel) {
 void Session::Impl::compute_rest(const std::atomic<bool>* cancel) {
     if (computed == tokens.size() && !logits_ready) --computed;
     if (engine.model->architecture.recomputes() && computed < tokens.size()) computed = 0;
-    forget_later_segments();
+    forget_overwritten();
     while (computed < tokens.size()) {
         if (cancel && *cancel) fail(Status::cancelled, "session", "cancelled after ", computed, " tokens");
         const uint32_t count =
@@ -402,7 +403,7 @@ void Session::truncate(uint32_t length) {
     if (length >= s.tokens.size()) return;
     s.tokens.resize(length);
     s.computed = std::min(s.computed, length);
-    s.forget_later_segments();
+    s.forget_overwritten();
     s.logits_ready = false;
 }
 

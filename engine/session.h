@@ -2,8 +2,8 @@
 // One Session is used by one thread at a time; sessions of one Engine take turns on its queue.
 #pragma once
 
+#include "kv_cache.h"
 #include "model.h"
-#include "ops/op.h"
 #include "program.h"
 
 #include <atomic>
@@ -51,6 +51,7 @@ struct EngineOptions {
 /// Where the bytes go, computed before any weight is read.
 struct MemoryPlan {
     uint64_t weights = 0, kv = 0, scratch = 0;  // bytes of device memory
+    std::vector<KvPart> kv_parts;               // of `kv`, by kind of layer
     uint64_t host_weights = 0;                // bytes of host memory: weights that the device has no room for
     uint64_t staging = 0;                     // bytes of host memory while weights are uploaded
     uint32_t context = 0;                     // positions the KV cache holds

@@ -60,8 +60,12 @@ struct Session::Impl {
     uint32_t tokens_of_segment(uint32_t position, size_t limit) const;
     /// Compresses the memory for the segment that `position` is in.
     void enter_segment(uint32_t position);
-    /// Begins anew where the cache holds averages in place of what comes before the next token.
-    void forget_later_segments();
+    /// Begins anew where the cache holds averages, or later tokens, in place of what the next token sees.
+    void forget_overwritten();
+    /// To be called before `count` positions from `first` on are computed.
+    void writes(uint32_t first, size_t count) {
+        written = std::max(first == 0 ? 0 : written, first + uint32_t(count));
+    }
     /// Errors: bad_argument.
     void check_vocabulary(std::span<const TokenId> ids) const;
     /// The same, and context_full.
@@ -114,6 +118,7 @@ struct Session::Impl {
     uint32_t segment = 0;           // that the compressed memory stands at
     uint64_t rotated_length = 0;    // what rotations are for
     uint32_t computed = 0;          // tokens whose keys and values are in the cache
+    uint32_t written = 0;           // positions that were, since the sequence began; see KvCache::holds
     bool logits_ready = false;      // row 0 of the logits is of tokens[computed - 1]
     std::vector<double> submit_us;  // thread CPU time of each replayed step's submission
 };

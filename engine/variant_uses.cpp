@@ -68,7 +68,7 @@ class Uses {
                      int(k.shape.mask), " bias ", int(k.shape.bias),
                      k.shape.window ? cat(" window ", k.shape.window) : "",
                      k.shape.soft_cap > 0 ? " capped" : "", k.sinks ? " sinks" : "",
-                     k.shape.distance_values ? " values" : ""),
+                     k.shape.distance_values ? " values" : "", k.shape.latent.kv_rank ? " latent" : ""),
                  i, tokens});
         }
     }

@@ -18,6 +18,30 @@ std::vector<double> rope_frequencies(const Rope& rope, uint64_t length) {
     return frequencies;
 }
 
+uint32_t Attention::reach() const {
+    const auto within = [&](uint32_t positions) { return window ? std::min(window, positions) : positions; };
+    switch (mask) {
+    case Mask::causal:
+    case Mask::strided:
+    case Mask::fixed_summary:
+    case Mask::strided_union:
+    case Mask::fixed_union:
+        return window;
+    case Mask::fixed_block:
+        return within(stride);
+    case Mask::local_block:
+        return within(stride + summary);
+    case Mask::bidirectional:
+    case Mask::prefix:
+    case Mask::source:
+    case Mask::global_keys:
+    case Mask::global_rows:
+    case Mask::compressed:
+        return 0;
+    }
+    return 0;
+}
+
 CompressedWindow compressed_window(const CompressedMemory& memory, uint32_t index) {
     CompressedWindow window;
     uint32_t slots = 0;

@@ -179,6 +179,8 @@ struct Attention {
     Chunks chunks = {};
     int32_t kv_layer = -1;  // the layer (cache slot) whose keys and values it reads (Brandon et al. 2024);
                             // -1: its own
+    /// How many positions back a query may see, its own among them; 0: all of them, or ones ahead too.
+    uint32_t reach() const;
     bool operator==(const Attention&) const = default;
 };
 

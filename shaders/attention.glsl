@@ -121,7 +121,7 @@ uint query_word(uint token, uint head) { return push.q_first + token * push.q_st
 
 // Block of this shard that holds `key`, or at least push.blocks if it is another shard's.
 uint block_of(uint table, uint key) {
-    const uint entry = min(table + key / KV_BLOCK_TOKENS, step_words.length() - 1);
+    const uint entry = min(table + key / KV_BLOCK_TOKENS % push.ring, step_words.length() - 1);
     return step_words[entry] - push.first_block;
 }
 
@@ -135,7 +135,9 @@ vec2 load_pair(uint row, uint between, uint pair) {
     return steps * unpack_half2(kv[row + (KV_NUMBER_WORDS(HEAD_DIM) + group / 2) * between])[group % 2];
 }
 vec2 load_key(uint keys, uint in_block, uint pair) { return load_pair(keys + in_block, KV_BLOCK_TOKENS, pair); }
-vec2 load_value(uint values, uint in_block, uint pair) { return load_pair(values + in_block * HEAD_WORDS, 1, pair); }
+vec2 load_value(uint values, uint in_block, uint pair) {
+    return KV_PLANES == 2 ? load_pair(values + in_block * HEAD_WORDS, 1, pair) : load_key(values, in_block, pair);
+}
 
 // What the distance adds to the value of `key` (Shaw et al. 2018, eq. 3).
 vec2 distance_value(uint position, uint key, uint pair) {

@@ -40,6 +40,7 @@ struct AttentionPush {
     uint q_first, q_stride;      // words, as in Matrix
     uint out_first, out_stride;  // likewise
     uint first_block, blocks;    // physical blocks of this shard
+    uint ring;                   // block p / KV_BLOCK_TOKENS % ring of the table holds position p
     uint splits;                 // parts of the cache in this dispatch
     uint first_part, parts;      // this dispatch's partial results among all; parts == 1: writes `out` itself
     uint window;                 // 0: all earlier keys

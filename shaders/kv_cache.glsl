@@ -5,6 +5,7 @@
 #include "numerics.glsl"
 
 layout(constant_id = KV_TYPE_CONSTANT) const uint KV_TYPE = KV_F16;
+layout(constant_id = KV_PLANES_CONSTANT) const uint KV_PLANES = 2;
 const bool KV_QUANTISED = KV_TYPE >= KV_Q8_0;
 
 // A head of a position is a row of words: its numbers, then, where they are quantised, two scales a word.
@@ -14,11 +15,11 @@ const bool KV_QUANTISED = KV_TYPE >= KV_Q8_0;
 
 // Word of K of (block of this shard, kv head): [row_words][tokens].
 uint kv_keys(uint block, uint kv_head, uint kv_heads, uint row_words) {
-    return (block * 2 * kv_heads + kv_head) * KV_BLOCK_TOKENS * row_words;
+    return (block * KV_PLANES * kv_heads + kv_head) * KV_BLOCK_TOKENS * row_words;
 }
-// Word of V likewise: [tokens][row_words].
+// Word of V likewise: [tokens][row_words]; or of K, if that is the values too.
 uint kv_values(uint block, uint kv_head, uint kv_heads, uint row_words) {
-    return kv_keys(block, kv_heads + kv_head, kv_heads, row_words);
+    return kv_keys(block, KV_PLANES == 2 ? kv_heads + kv_head : kv_head, kv_heads, row_words);
 }
 
 vec2 unpack_bfloat2(uint word) { return uintBitsToFloat(uvec2(word << 16, word & 0xFFFF0000u)); }

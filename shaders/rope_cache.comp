@@ -136,7 +136,7 @@ void write_exact(Head head, bool is_value, uint row, uint between) {
 }
 
 void main() {
-    const uint heads = push.heads + 2 * push.kv_heads;
+    const uint heads = push.heads + KV_PLANES * push.kv_heads;
     const uint item = group_index() * SG_COUNT + sg_index();
     const uint token = item / heads, index = item % heads;
     const bool exists = token < push.tokens && token < step_words[STEP_TOKEN_COUNT];
@@ -159,7 +159,7 @@ void main() {
     }
     if (exists && is_query && push.rotate_q != 0) write_query(head);
 
-    const uint entry = step_words[slot + STEP_TOKEN_TABLE] + position / KV_BLOCK_TOKENS;
+    const uint entry = step_words[slot + STEP_TOKEN_TABLE] + position / KV_BLOCK_TOKENS % push.ring;
     const uint block = step_words[min(entry, step_words.length() - 1)] - push.first_block;
     const bool writes = exists && !is_query && block < push.blocks;  // else: another shard's
     const uint in_block = position % KV_BLOCK_TOKENS, row_words = KV_ROW_WORDS(push.head_dim);

@@ -23,6 +23,7 @@ struct RopeCachePush {
     uint qkv_first, qkv_stride;  // words, as in Matrix
     uint coarse_rows;            // of the angle table
     uint first_block, blocks;    // physical blocks of this shard
+    uint ring;                   // block p / KV_BLOCK_TOKENS % ring of the table holds position p
     uint rotate_q;               // once per token, though every shard has a dispatch
     float epsilon;
 };

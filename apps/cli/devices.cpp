@@ -118,8 +118,15 @@ std::string devices_json(const std::vector<vk::ListedDevice>& devices,
 }
 
 nlohmann::json plan_json(const MemoryPlan& plan) {
+    nlohmann::json parts = nlohmann::json::array();
+    for (const KvPart& part : plan.kv_parts)
+        parts.push_back({{"kind", kv_part_names[size_t(part.kind)]},
+                         {"caches", part.slots},
+                         {"positions", part.positions},
+                         {"bytes", part.bytes}});
     return {{"weights", plan.weights},
             {"kv", plan.kv},
+            {"kv_parts", parts},
             {"scratch", plan.scratch},
             {"total", plan.device_total()},
             {"heap_size", plan.heap_size},
@@ -131,6 +138,12 @@ nlohmann::json plan_json(const MemoryPlan& plan) {
             {"context", plan.context},
             {"chunk", plan.chunk},
             {"fits", plan.fits()}};
+}
+
+/// "  12 layers: window, 1056 positions each"
+std::string kv_text(const KvPart& part) {
+    return cat("  ", part.slots, part.slots == 1 ? " layer: " : " layers: ", kv_part_names[size_t(part.kind)],
+               part.positions ? cat(", ", part.positions, " positions") : "");
 }
 
 }  // namespace
@@ -163,16 +176,21 @@ Action define_plan(CLI::App&, const Common& common) {
                 const char *memory, *part;
                 uint64_t bytes;
             };
+            constexpr const char* kv_cache = "KV cache";
             TextTable table({"memory", "part", "size", "bytes"});
             for (const auto& [memory, part, bytes] : {Row{"device", "weights", plan.weights},
-                                                      {"", "KV cache", plan.kv},
+                                                      {"", kv_cache, plan.kv},
                                                       {"", "scratch", plan.scratch},
                                                       {"", "total", plan.device_total()},
                                                       {"", "may be used", plan.heap_budget},
                                                       {"host", "weights, over the bus", plan.host_weights},
                                                       {"", "staging, while loading", plan.staging},
-                                                      {"", "may be used", plan.host_budget}})
+                                                      {"", "may be used", plan.host_budget}}) {
                 table.add({memory, part, bytes_text(bytes), cat(bytes)});
+                if (part != kv_cache) continue;
+                for (const KvPart& kv : plan.kv_parts)
+                    table.add({"", kv_text(kv), bytes_text(kv.bytes), cat(kv.bytes)});
+            }
             print(model->name, ", context ", plan.context, ", prompts by ", plan.chunk, " tokens\n",
                   table.text());
         }

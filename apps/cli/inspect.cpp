@@ -57,7 +57,8 @@ uint64_t parameters(const Model& model) {
 std::map<std::string, uint64_t> kv_bytes(const Architecture& architecture) {
     std::map<std::string, uint64_t> bytes;
     for (size_t i = 0; i < std::size(kv_type_names); ++i)
-        bytes[kv_type_names[i]] = KvCache::bytes(architecture, KvType(i), kv_block_tokens) / kv_block_tokens;
+        bytes[kv_type_names[i]] =
+            KvCache::bytes(architecture, KvType(i), {kv_block_tokens, 1}) / kv_block_tokens;
     return bytes;
 }
 

@@ -73,6 +73,7 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
     push.out_stride = args.out.stride;
     push.splits = variant.splits;
     push.parts = variant.splits * uint32_t(kv.shards.size());
+    push.ring = kv.ring;
     push.window = args.shape.window;
     push.stride = args.shape.stride;
     push.summary = args.shape.summary;
@@ -85,13 +86,11 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
     }
     const bool direct = push.parts == 1;
 
-    std::vector<vk::Constant> constants{{KV_TYPE_CONSTANT, uint32_t(kv.type)},
-                                        {ATTENTION_HEAD_DIM, kv.head_dim},
-                                        {ATTENTION_MASK, uint32_t(args.shape.mask)},
-                                        {ATTENTION_BIAS, uint32_t(args.shape.bias)},
-                                        {ATTENTION_SOFT_CAP, args.shape.soft_cap > 0},
-                                        {ATTENTION_SINKS, args.sinks.has_value()},
-                                        {ATTENTION_VALUES, args.distance_values.has_value()}};
+    std::vector<vk::Constant> constants{
+        {KV_TYPE_CONSTANT, uint32_t(kv.type)},       {KV_PLANES_CONSTANT, kv.planes},
+        {ATTENTION_HEAD_DIM, kv.head_dim},           {ATTENTION_MASK, uint32_t(args.shape.mask)},
+        {ATTENTION_BIAS, uint32_t(args.shape.bias)}, {ATTENTION_SOFT_CAP, args.shape.soft_cap > 0},
+        {ATTENTION_SINKS, args.sinks.has_value()},   {ATTENTION_VALUES, args.distance_values.has_value()}};
     if (variant.shader != Shader::attention_tile)
         constants.insert(constants.end(), {{vk::constant_workgroup, variant.workgroup},
                                            {vk::constant_subgroup, variant.subgroup},

@@ -4,7 +4,8 @@
 //   f32   1 dim a word         f16, bf16   2           q8_0   4, int8          q4_0   8, counted from -8
 //   K [kv_heads][row_words][32 tokens]     V [kv_heads][32 tokens][row_words]
 // K is transposed so that lanes hold neighbouring keys (scores need no reduction across lanes), V is not so
-// that lanes hold neighbouring dims (the weighted sum needs none either).
+// that lanes hold neighbouring dims (the weighted sum needs none either). Latent attention's values are its
+// keys: there is no V.
 #pragma once
 
 #include "op.h"
@@ -27,20 +28,32 @@ constexpr uint32_t kv_row_words(KvType type, uint32_t head_dim) {
     const uint32_t scales = kv_quantised(type) ? (head_dim + kv_group_dims - 1) / kv_group_dims : 0;
     return kv_number_words(type, head_dim) + (scales + 1) / 2;
 }
-constexpr uint32_t kv_block_words(KvType type, uint32_t kv_heads, uint32_t head_dim) {
-    return 2 * kv_heads * kv_block_tokens * kv_row_words(type, head_dim);
-}
-constexpr uint64_t kv_block_bytes(KvType type, uint32_t kv_heads, uint32_t head_dim) {
-    return 4ull * kv_block_words(type, kv_heads, head_dim);
+/// K and V, or K alone where it is the values too.
+inline uint32_t kv_planes(const Attention& attention) { return attention.latent.kv_rank ? 1 : 2; }
+/// What a block holds per position.
+struct KvRows {
+    KvType type;
+    uint32_t kv_heads, head_dim, planes = 2;
+    constexpr uint32_t row_words() const { return kv_row_words(type, head_dim); }
+    constexpr uint32_t block_words() const { return planes * kv_heads * kv_block_tokens * row_words(); }
+    constexpr uint64_t block_bytes() const { return 4ull * block_words(); }
+};
+inline KvRows kv_rows(KvType type, const Attention& attention) {
+    return {type, attention.kv_heads, attention.head_dim, kv_planes(attention)};
 }
 
 constexpr uint32_t kv_blocks_for(uint32_t positions) {
     return (positions + kv_block_tokens - 1) / kv_block_tokens;
 }
 /// Blocks of one shard of at most `limit` bytes; one even if it is larger.
-constexpr uint32_t kv_blocks_within(uint64_t limit, KvType type, uint32_t kv_heads, uint32_t head_dim) {
-    const uint64_t blocks = limit / kv_block_bytes(type, kv_heads, head_dim);
-    return uint32_t(std::clamp<uint64_t>(blocks, 1, UINT32_MAX));
+constexpr uint32_t kv_blocks_within(uint64_t limit, const KvRows& rows) {
+    return uint32_t(std::clamp<uint64_t>(limit / rows.block_bytes(), 1, UINT32_MAX));
+}
+/// Blocks in which positions may wrap where a query sees `reach` positions back, itself among them, and
+/// `chunk` tokens are computed at a time: the last of them is written before the first one's queries look
+/// back.
+constexpr uint32_t kv_ring_blocks(uint32_t reach, uint32_t chunk) {
+    return uint32_t((uint64_t{reach} - 1 + chunk + kv_block_tokens - 1) / kv_block_tokens);
 }
 
 }  // namespace scoria

@@ -61,6 +61,10 @@ struct DeviceKv {
     KvType type = KvType::f16;
     uint32_t kv_heads = 0, head_dim = 0;
     std::vector<Shard> shards;
+    /// Entry p / kv_block_tokens % ring of a block table is the block of position p: a layer with a window
+    /// keeps no more positions than are seen (kv_cache.h). UINT32_MAX: all of them.
+    uint32_t ring = UINT32_MAX;
+    uint32_t planes = 2;  // 1: K alone, which is the values too
 };
 
 struct OpContext {

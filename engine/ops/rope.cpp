@@ -51,6 +51,7 @@ void record_rope_cache(OpContext& context, const RopeCacheArgs& args, const Kern
     push.qkv_first = args.qkv.first;
     push.qkv_stride = args.qkv.stride;
     push.coarse_rows = uint32_t(args.tables.size / row_bytes) - fine_positions;
+    push.ring = kv.ring;
     push.epsilon = args.epsilon;
     const uint32_t norm = !args.q_norm      ? ROPE_NORM_NONE
                           : args.norm_after ? ROPE_NORM_AFTER
@@ -59,9 +60,10 @@ void record_rope_cache(OpContext& context, const RopeCacheArgs& args, const Kern
         shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
                                         {vk::constant_subgroup, variant.subgroup},
                                         {KV_TYPE_CONSTANT, uint32_t(kv.type)},
+                                        {KV_PLANES_CONSTANT, kv.planes},
                                         {ROPE_INTERLEAVED, args.pairs == RopePairs::interleaved},
                                         {ROPE_QK_NORM, norm}});
-    const uint64_t items = uint64_t(push.tokens) * (push.heads + 2 * push.kv_heads);
+    const uint64_t items = uint64_t(push.tokens) * (push.heads + kv.planes * push.kv_heads);
     for (const DeviceKv::Shard& shard : kv.shards) {
         push.first_block = shard.first_block;
         push.blocks = shard.blocks;

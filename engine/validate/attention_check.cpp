@@ -27,9 +27,20 @@ struct Case {
     uint32_t source = 0;  // keys of Mask::source, whatever the tokens' positions
     uint32_t low = 0;     // of Mask::compressed
     bool values = false;  // of distances
+    bool wraps = false;   // positions, in as few blocks as may be
+    bool latent = false;  // values are the keys
 
     uint32_t keys() const { return mask == Mask::source ? source : first + tokens; }
 };
+constexpr Case latent(Case c) {
+    c.latent = true;
+    return c;
+}
+/// A case whose cache is a ring.
+constexpr Case wrapped(Case c) {
+    c.wraps = true;
+    return c;
+}
 constexpr KvType f32 = KvType::f32, f16 = KvType::f16, bf16 = KvType::bf16, q8_0 = KvType::q8_0,
                  q4_0 = KvType::q4_0;
 constexpr uint32_t bias_span = 20;
@@ -96,6 +107,21 @@ constexpr Case cases[] = {
     {40, 30, 4, 2, 12, f32, 0, 1, 1, 1, false, Mask::compressed, 0, 0, PositionBias::by_query, 0, false, 0,
      17},
     {50, 0, 4, 2, 12, f32, 9, 1, 1, 1, false, Mask::global_keys},
+    latent({1, 199, 9, 1, 80, f16, 0, 2}),
+    latent({70, 31, 6, 1, 20, f32}),
+    latent({5, 70, 6, 1, 80, q8_0, 0, 1, 2}),
+    latent({130, 20, 16, 1, 576, q4_0, 0, 1, 1, 1, true}),
+    // The blocks are just full: the first query's oldest key stands beside the last token's.
+    wrapped({64, 333, 4, 2, 12, f32, 33}),
+    wrapped({1, 500, 9, 3, 64, f16, 64}),
+    wrapped({63, 450, 9, 3, 64, f16, 66, 2}),
+    wrapped({2, 190, 4, 2, 64, f16, 31, 2, 3, 30}),
+    wrapped({1, 500, 9, 3, 64, q8_0, 96, 2}),
+    wrapped({1, 500, 9, 3, 64, q4_0, 64}),
+    wrapped({3, 300, 4, 2, 12, bf16, 30, 1, 1, 1, true}),
+    wrapped({512, 2000, 9, 3, 64, f16, 129, 1, 1, 1, true}),
+    wrapped(special(40, 330, Mask::fixed_block, 16, 0, no_bias, 0, false)),
+    wrapped(special(44, 330, Mask::local_block, 16, 5, no_bias, 0, true, 2)),
 };
 
 std::string shape_of(const Case& c, uint32_t splits) {
@@ -103,7 +129,7 @@ std::string shape_of(const Case& c, uint32_t splits) {
                " ", kv_type_names[size_t(c.type)], " window ", c.window, " shards ", c.shards, " sequences ",
                c.sequences, " sigma ", c.sigma, " splits ", splits, " mask ", int(c.mask), " bias ",
                int(c.bias), " cap ", c.soft_cap, c.sinks ? " sinks" : "", " keys ", c.keys(),
-               c.values ? " values" : "");
+               c.values ? " values" : "", c.wraps ? " ring" : "", c.latent ? " latent" : "");
 }
 
 /// Keys and values as the cache holds them, for positions [0, end).
@@ -164,7 +190,9 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
     const uint32_t longest = std::max(c.first + c.tokens, c.keys()) + 7 * (c.sequences - 1),
                    cols = c.heads * c.head_dim;
     const RowSample sample = only ? RowSample{c.tokens, sampled(c.tokens, 6)} : RowSample{};
-    HostCache host(c.type, c.kv_heads, c.head_dim, longest, c.sequences, context.seed);
+    const uint32_t ring = c.wraps ? kv_ring_blocks(shape.reach(), c.tokens) : UINT32_MAX,
+                   held = c.wraps ? ring * kv_block_tokens : longest;
+    HostCache host(c.type, c.kv_heads, c.head_dim, held, c.sequences, context.seed, c.latent ? 1 : 2);
     std::vector<CheckSequence> sequences;
     std::vector<double> expected;
     const uint32_t tokens = c.tokens * c.sequences;
@@ -173,11 +201,11 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
         for (float& number : q) number = -std::abs(number);
     const std::vector<double> q_values = doubles(q);
     for (uint32_t i = 0; i < c.sequences; ++i) {
-        sequences.push_back({c.first + 7 * i, c.tokens, host.own(longest)});
+        sequences.push_back({c.first + 7 * i, c.tokens, host.own(held)});
         const std::vector<double> keys =
             fill(host, sequences.back(), c.keys() + 7 * i, false, context.seed + 10 + i, c.sigma < 0);
         const std::vector<double> values =
-            fill(host, sequences.back(), c.keys() + 7 * i, true, context.seed + 90 + i);
+            c.latent ? keys : fill(host, sequences.back(), c.keys() + 7 * i, true, context.seed + 90 + i);
         std::vector<double> out(size_t(c.tokens) * cols);
         const std::vector<double> distance_rows =
             c.bias == PositionBias::by_query ? doubles(std::span(distances).subspan(
@@ -209,7 +237,7 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
         if (only) continue;
         expected.insert(expected.end(), out.begin(), out.end());
     }
-    const CheckCache cache(context, host, c.shards);
+    const CheckCache cache(context, host, c.shards, ring);
     const vk::Buffer q_buffer = context.buffer_of<float>(q);
     std::vector<uint32_t> words = step_words(sequences);
     words[STEP_SOURCE] = c.source;
@@ -267,14 +295,17 @@ void check_attention(CheckContext& context) {
         if (!c.deep || context.tier == Tier::full) run_case(context, c);
 }
 
-void check_attention(CheckContext& context, const scoria::Attention& shape, KvType type, uint32_t tokens,
-                     uint32_t first, const AttentionVariant& variant) {
-    Case c{.tokens = tokens,
-           .first = first,
+void check_attention(CheckContext& context, const ModelAttention& m, const AttentionVariant& variant) {
+    constexpr uint32_t most_window = 256;  // of a ring; it is no constant of the pipeline, and the reference
+                                           // reads all that was ever written
+    scoria::Attention shape = m.shape;
+    if (m.wraps && shape.window) shape.window = std::min(shape.window, most_window);
+    Case c{.tokens = m.tokens,
+           .first = m.first,
            .heads = shape.heads,
            .kv_heads = shape.kv_heads,
            .head_dim = shape.head_dim,
-           .type = type};
+           .type = m.type};
     c.window = shape.window;
     c.mask = shape.mask;
     c.stride = shape.stride;
@@ -283,7 +314,10 @@ void check_attention(CheckContext& context, const scoria::Attention& shape, KvTy
     c.soft_cap = shape.soft_cap;
     c.sinks = shape.sinks;
     c.values = shape.distance_values;
-    if (c.mask == Mask::source) c.source = std::max(tokens, 61u);
+    if (c.mask == Mask::source) c.source = std::max(m.tokens, 61u);
+    c.wraps = m.wraps;
+    c.latent = shape.latent.kv_rank != 0;
+    if (c.wraps) c.first += kv_ring_blocks(shape.reach(), c.tokens) * kv_block_tokens;
     run_case(context, c, &variant);
 }
 

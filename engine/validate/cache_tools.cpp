@@ -39,11 +39,11 @@ uint16_t bfloat_of(float value) {
 }
 
 HostCache::HostCache(KvType type_, uint32_t kv_heads_, uint32_t head_dim_, uint32_t positions,
-                     uint32_t sequences, uint64_t seed)
-    : type(type_), kv_heads(kv_heads_), head_dim(head_dim_) {
+                     uint32_t sequences, uint64_t seed, uint32_t planes_)
+    : type(type_), kv_heads(kv_heads_), head_dim(head_dim_), planes(planes_) {
     const uint32_t owned = sequences * kv_blocks_for(positions);
     blocks = owned + owned / 2 + 1;
-    words.assign(size_t(blocks) * kv_block_words(type, kv_heads, head_dim), nan_word());
+    words.assign(size_t(blocks) * block_words(), nan_word());
     free.resize(blocks);
     std::iota(free.begin(), free.end(), 0u);
     const std::vector<float> order = random_floats(blocks, seed);
@@ -59,10 +59,12 @@ std::vector<uint32_t> HostCache::own(uint32_t positions) {
 
 HostCache::Field HostCache::field(const std::vector<uint32_t>& table, bool value, uint32_t position,
                                   uint32_t head, uint32_t bits, uint32_t index) const {
-    const uint32_t block = table[position / kv_block_tokens], token = position % kv_block_tokens;
+    const uint32_t block = table[position / kv_block_tokens % table.size()],
+                   token = position % kv_block_tokens;
     const uint32_t width = kv_row_words(type, head_dim), word = index * bits / 32;
-    const size_t head_first = size_t(block) * kv_block_words(type, kv_heads, head_dim) +
-                              size_t(value ? kv_heads + head : head) * kv_block_tokens * width;
+    value = value && planes == 2;
+    const size_t head_first =
+        size_t(block) * block_words() + size_t(value ? kv_heads + head : head) * kv_block_tokens * width;
     return {head_first + (value ? token * width + word : word * kv_block_tokens + token), index * bits % 32,
             uint32_t((1ull << bits) - 1)};
 }
@@ -124,11 +126,11 @@ void HostCache::set(const std::vector<uint32_t>& table, bool value, uint32_t pos
     }
 }
 
-CheckCache::CheckCache(CheckContext& context, const HostCache& host, uint32_t shards)
-    : device{host.type, host.kv_heads, host.head_dim, {}} {
-    const uint32_t block_words = kv_block_words(host.type, host.kv_heads, host.head_dim);
+CheckCache::CheckCache(CheckContext& context, const HostCache& host, uint32_t shards, uint32_t ring)
+    : device{host.type, host.kv_heads, host.head_dim, {}, ring, host.planes} {
+    const uint32_t block_words = host.block_words();
     const uint32_t most =
-        kv_blocks_within(context.caps().max_binding, host.type, host.kv_heads, host.head_dim);
+        kv_blocks_within(context.caps().max_binding, {host.type, host.kv_heads, host.head_dim, host.planes});
     const uint32_t each = std::min(most, (host.blocks + shards - 1) / shards);
     for (uint32_t first = 0; first < host.blocks; first += each) {
         const uint32_t count = std::min(each, host.blocks - first);
@@ -143,7 +145,7 @@ CheckCache::CheckCache(CheckContext& context, const HostCache& host, uint32_t sh
 }
 
 void CheckCache::download(CheckContext& context, HostCache& host) const {
-    const uint32_t block_words = kv_block_words(host.type, host.kv_heads, host.head_dim);
+    const uint32_t block_words = host.block_words();
     for (size_t i = 0; i < buffers.size(); ++i) {
         const std::vector<std::byte> bytes = context.download(buffers[i].view());
         std::vector<uint32_t> words(bytes.size() / 4);
@@ -160,7 +162,7 @@ void CheckCache::download(CheckContext& context, HostCache& host) const {
 
 std::string stray_writes(const HostCache& before, const HostCache& after) {
     if (!after.stray.empty()) return after.stray;
-    const uint32_t block_words = kv_block_words(before.type, before.kv_heads, before.head_dim);
+    const uint32_t block_words = before.block_words();
     for (size_t i = 0; i < before.words.size(); ++i) {
         const bool owned = std::ranges::find(before.free, uint32_t(i / block_words)) == before.free.end();
         if (!owned && before.words[i] != after.words[i])

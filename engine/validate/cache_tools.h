@@ -16,10 +16,10 @@ uint16_t bfloat_of(float value);
 /// One sequence's keys or values are [positions, kv_heads * head_dim].
 struct HostCache {
     KvType type;
-    uint32_t kv_heads, head_dim, blocks;
-    std::vector<uint32_t> words;  // all blocks, one after the other
-    std::vector<uint32_t> free;   // block ids not owned yet, shuffled
-    std::string stray;            // what a download found overwritten outside of the blocks
+    uint32_t kv_heads, head_dim, planes, blocks;  // planes 1: values are the keys
+    std::vector<uint32_t> words;                  // all blocks, one after the other
+    std::vector<uint32_t> free;                   // block ids not owned yet, shuffled
+    std::string stray;                            // what a download found overwritten outside of the blocks
     /// No number in any format; the scale of quantised rows, which makes NaN of all of theirs.
     uint32_t nan_word() const {
         return type == KvType::f32 || type == KvType::bf16 ? 0x7FC07FC1u : 0x7E007E01u;
@@ -27,8 +27,9 @@ struct HostCache {
 
     /// Owns enough blocks for `positions` of each of `sequences`, and half as many nobody owns.
     HostCache(KvType type, uint32_t kv_heads, uint32_t head_dim, uint32_t positions, uint32_t sequences,
-              uint64_t seed);
-    /// Block table of a new sequence of `positions`.
+              uint64_t seed, uint32_t planes = 2);
+    uint32_t block_words() const { return KvRows{type, kv_heads, head_dim, planes}.block_words(); }
+    /// Block table of a new sequence of `positions`; further ones wrap.
     std::vector<uint32_t> own(uint32_t positions);
     double get(const std::vector<uint32_t>& table, bool value, uint32_t position, uint32_t column) const;
     /// Stores [kv_heads * head_dim] numbers, rounded as the format wants.
@@ -56,7 +57,7 @@ struct HostCache {
 struct CheckCache {
     std::vector<vk::Buffer> buffers;
     DeviceKv device;
-    CheckCache(CheckContext& context, const HostCache& host, uint32_t shards);
+    CheckCache(CheckContext& context, const HostCache& host, uint32_t shards, uint32_t ring = UINT32_MAX);
     void download(CheckContext& context, HostCache& host) const;
 };
 

@@ -34,9 +34,13 @@ struct ModelLinear {
     Activation activation;
 };
 void check_linear(CheckContext& context, const ModelLinear& shape, const LinearVariant& variant);
-/// `first`: the position of the first token.
-void check_attention(CheckContext& context, const scoria::Attention& shape, KvType type, uint32_t tokens,
-                     uint32_t first, const AttentionVariant& variant);
+struct ModelAttention {
+    const scoria::Attention& shape;
+    KvType type;
+    uint32_t tokens, first;  // first: the position of the first token
+    bool wraps;              // its cache is a ring, which the first token is past the end of then
+};
+void check_attention(CheckContext& context, const ModelAttention& shape, const AttentionVariant& variant);
 void check_embed(CheckContext& context, TensorType type, uint32_t vocab, uint32_t cols);
 struct ModelNorm {
     NormKind kind;
@@ -49,6 +53,7 @@ struct ModelRope {
     RopePairs pairs;
     KvType type;
     bool normed, norm_after;
+    bool wraps, latent;
 };
 void check_rope_cache(CheckContext& context, const ModelRope& shape);
 void check_glu(CheckContext& context, uint32_t rows, uint32_t cols, Activation activation);

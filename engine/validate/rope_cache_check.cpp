@@ -19,6 +19,12 @@ struct Case {
     KvType type;
     enum Norm { none, before, after } norm = none;
     uint32_t shards = 1, extra = 0;  // extra: columns of a row that are not q | k | v
+    uint32_t ring = UINT32_MAX;      // blocks after which positions wrap
+    uint32_t planes = 2;             // 1: there is no v
+
+    uint32_t held() const {
+        return uint32_t(std::min<uint64_t>(first + tokens, uint64_t{ring} * kv_block_tokens));
+    }
 };
 constexpr RopePairs halves = RopePairs::halves, interleaved = RopePairs::interleaved;
 constexpr KvType f32 = KvType::f32, f16 = KvType::f16, bf16 = KvType::bf16, q8_0 = KvType::q8_0,
@@ -43,6 +49,13 @@ constexpr Case cases[] = {
     {3, 255, 9, 3, 64, 64, interleaved, q4_0},
     {40, 20, 4, 2, 12, 10, interleaved, q4_0, Case::none, 2, 7},
     {5, 1000, 3, 1, 100, 100, interleaved, q4_0, Case::before},
+    {5, 30, 9, 1, 80, 16, interleaved, f16, Case::none, 2, 0, UINT32_MAX, 1},
+    {5, 30, 9, 1, 80, 16, interleaved, q8_0, Case::none, 2, 3, UINT32_MAX, 1},
+    {1, 999, 9, 3, 64, 64, interleaved, f16, Case::none, 1, 0, 3},
+    {64, 250, 4, 2, 16, 16, interleaved, f32, Case::none, 2, 0, 2},
+    {40, 250, 4, 2, 16, 16, interleaved, bf16, Case::none, 3, 0, 3},
+    {40, 90, 4, 2, 12, 10, halves, q8_0, Case::none, 2, 7, 2},
+    {40, 90, 4, 2, 12, 10, interleaved, q4_0, Case::none, 2, 7, 2},
 };
 
 std::string shape_of(const Case& c) {
@@ -52,7 +65,8 @@ std::string shape_of(const Case& c) {
                c.norm == Case::before ? " normed"
                : c.norm               ? " normed after"
                                       : "",
-               " shards ", c.shards);
+               " shards ", c.shards, c.ring == UINT32_MAX ? "" : cat(" ring ", c.ring),
+               c.planes == 1 ? " latent" : "");
 }
 
 Rope rope_of(const Case& c) {
@@ -78,7 +92,7 @@ struct Inputs {
 
 Inputs inputs_of(const Case& c, uint64_t seed, float epsilon) {
     const uint32_t q_cols = c.heads * c.head_dim, kv_cols = c.kv_heads * c.head_dim,
-                   stride = q_cols + 2 * kv_cols + c.extra;
+                   stride = q_cols + c.planes * kv_cols + c.extra;
     Inputs in{random_floats(size_t(c.tokens) * stride, seed),
               random_floats(c.head_dim, seed + 1),
               random_floats(c.head_dim, seed + 2),
@@ -87,7 +101,7 @@ Inputs inputs_of(const Case& c, uint64_t seed, float epsilon) {
               {}};
     // Values beyond the largest half are clamped, small ones are subnormal halves or round to zero.
     for (size_t i = 0; i < in.qkv.size(); ++i) {
-        if (i % stride < q_cols + kv_cols || i % stride >= q_cols + 2 * kv_cols) continue;
+        if (i % stride < q_cols + kv_cols || i % stride >= q_cols + c.planes * kv_cols) continue;
         constexpr float scales[] = {1, 1, 1e6f, 1e-6f, 1, -1e9f, 1e-12f};
         in.qkv[i] *= scales[i % 7];
     }
@@ -95,7 +109,7 @@ Inputs inputs_of(const Case& c, uint64_t seed, float epsilon) {
         const auto row = in.qkv.begin() + std::ptrdiff_t(size_t(t) * stride);
         in.q.insert(in.q.end(), row, row + q_cols);
         in.k.insert(in.k.end(), row + q_cols, row + q_cols + kv_cols);
-        in.v.insert(in.v.end(), row + q_cols + kv_cols, row + q_cols + 2 * kv_cols);
+        in.v.insert(in.v.end(), row + q_cols + kv_cols, row + q_cols + c.planes * kv_cols);
     }
     const auto normed = [&](bool here) {
         if (!here) return;
@@ -158,8 +172,8 @@ void run_case(CheckContext& context, const Case& c) {
     constexpr float epsilon = 1e-6f;
     const Inputs in = inputs_of(c, context.seed, epsilon);
     const uint32_t end = c.first + c.tokens, q_cols = c.heads * c.head_dim, kv_cols = c.kv_heads * c.head_dim;
-    HostCache empty(c.type, c.kv_heads, c.head_dim, end, 1, context.seed);
-    const CheckSequence sequence{c.first, c.tokens, empty.own(end)};
+    HostCache empty(c.type, c.kv_heads, c.head_dim, c.held(), 1, context.seed, c.planes);
+    const CheckSequence sequence{c.first, c.tokens, empty.own(c.held())};
     const vk::Buffer step = context.buffer_of<uint32_t>(step_words(std::span(&sequence, 1)));
     const vk::Buffer tables =
         context.buffer_of<float>(c.width ? rope_tables(rope_of(c), end) : std::vector<float>{0});
@@ -178,9 +192,9 @@ void run_case(CheckContext& context, const Case& c) {
     }
     const auto run = [&](const KernelVariant& variant) {
         const vk::Buffer qkv = context.buffer_of<float>(in.qkv);
-        const CheckCache cache(context, empty, c.shards);
+        const CheckCache cache(context, empty, c.shards, c.ring);
         const uint32_t stride = uint32_t(in.qkv.size() / c.tokens);
-        RopeCacheArgs args{.qkv = {qkv.view(), c.tokens, q_cols + 2 * kv_cols, stride, 0},
+        RopeCacheArgs args{.qkv = {qkv.view(), c.tokens, q_cols + c.planes * kv_cols, stride, 0},
                            .heads = c.heads,
                            .pairs = c.pairs,
                            .width = c.width,
@@ -218,6 +232,7 @@ void run_case(CheckContext& context, const Case& c) {
                             differs ? rerun : untouched(c, in.qkv, rows));
 
         for (const bool value : {false, true}) {
+            if (value && c.planes == 1) continue;
             std::vector<float> actual;
             for (uint32_t p = c.first; p < end; ++p)
                 for (uint32_t i = 0; i < kv_cols; ++i)
@@ -240,10 +255,11 @@ void check_rope_cache(CheckContext& context) {
 
 void check_rope_cache(CheckContext& context, const ModelRope& m) {
     constexpr uint32_t first = 250;  // tokens on both sides of a step of the coarse table
-    run_case(context, {m.tokens, first, m.heads, m.kv_heads, m.head_dim, m.width, m.pairs, m.type,
-                       m.norm_after ? Case::after
-                       : m.normed   ? Case::before
-                                    : Case::none});
+    Case c{m.tokens, first, m.heads, m.kv_heads, m.head_dim, m.width, m.pairs, m.type};
+    c.norm = m.norm_after ? Case::after : m.normed ? Case::before : Case::none;
+    c.planes = m.latent ? 1 : 2;
+    if (m.wraps) c.ring = kv_ring_blocks(1, m.tokens) + 1;
+    run_case(context, c);
 }
 
 }  // namespace scoria::validate
