@@ -240,6 +240,8 @@ std::vector<TokenId> Generation::guess() {
     if (length == 0) return {};
     std::vector<TokenId> guess;
     try {
+        s_.reserve_logits(length + 1);
+        s_.reserve_scratch(length + 1);
         guess = proposer_->propose(s_.tokens, length, options_.sampling);
     } catch (const Error& error) {
         log(cat("no more speculation in this answer: ", error.what()));
@@ -262,7 +264,6 @@ vk::Device::Ticket Generation::submit_guess(const std::vector<TokenId>& guess) {
     tokens.insert(tokens.end(), guess.begin(), guess.end());
     Session::Impl::Rows rows(count);
     for (uint32_t row = 0; row < count; ++row) rows[row] = row;
-    s_.reserve_logits(count);
 
     vk::Recorder before(s_.engine.device, s_.engine.pipelines, s_.engine.recorder_options());
     s_.write_step(before, std::span(tokens).last(count), uint32_t(s_.tokens.size()) - 1, rows);
@@ -306,6 +307,9 @@ bool Generation::take_guess(const std::vector<TokenId>& guess) {
     // The guess's keys and values stand as far as it came true, but the last token counts as not computed.
     s_.computed = uint32_t(before + guess.size());
     s_.rewind(uint32_t(s_.tokens.size()) - 1);
+    if (s_.computed + 1 != s_.tokens.size())
+        fail(Status::failed, "generate", "expected a cache that takes ", guess.size(), " tokens back, got one that ends at ",
+             s_.computed, " of ", s_.tokens.size());
     first_ = s_.computed;
     decodes_ = 0;
     return more;

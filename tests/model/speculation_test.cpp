@@ -43,14 +43,14 @@ std::shared_ptr<Model> small_model(const char* name = "gguf/llama3.gguf") {
 
 EngineOptions small_engine(bool deterministic = true) {
     EngineOptions options = engine_options(Precision::strict);
-    options.context = 256;
+    options.context = 160;
     options.deterministic = deterministic;
     return options;
 }
 
 std::vector<TokenId> prompt_of(size_t count) {
     std::vector<TokenId> ids(count);
-    for (size_t i = 0; i < count; ++i) ids[i] = TokenId(3 + (i * 37 + i * i) % 250);
+    for (size_t i = 0; i < count; ++i) ids[i] = TokenId(3 + (i * 37 + i * i) % 190);
     return ids;
 }
 
@@ -118,7 +118,7 @@ struct Way {
 std::vector<Way> ways() {
     std::vector<Way> rows(9);
     for (Way& row : rows) {
-        row.options.max_tokens = 40;
+        row.options.max_tokens = 28;
         row.options.ignore_end = true;
         row.options.sampling = {.temperature = 1, .top_k = 0, .top_p = 0.95f, .min_p = 0, .seed = 5};
     }
@@ -163,7 +163,7 @@ TEST_CASE("speculation: the ids of the seed, whatever is guessed and however tok
         CAPTURE(way.what);
         const Told plain = told(session, way.options);
         CHECK(plain.result.proposed == 0);
-        for (const size_t period : {0, 3, 5, 1}) {
+        for (const size_t period : {0, 3, 1}) {
             CAPTURE(period);
             Oracle oracle;
             oracle.all = plain.tokens;
@@ -235,13 +235,13 @@ TEST_CASE("speculation: an answer that stops within a guess" * needs_fixtures())
     GenerateOptions full;
     full.ignore_end = true;
     full.sampling = options.sampling;
-    oracle.all = told(session, full, 240).tokens;
-    REQUIRE(oracle.all.size() == 256);
-    CHECK(both(full, 240).result.reason == StopReason::context_full);
+    oracle.all = told(session, full, 144).tokens;
+    REQUIRE(oracle.all.size() == 160);
+    CHECK(both(full, 144).result.reason == StopReason::context_full);
     full.max_tokens = 7;
-    const Told seven = both(full, 240);
-    session.truncate(243);
-    session.append(std::span(seven.tokens).subspan(243));
+    const Told seven = both(full, 144);
+    session.truncate(147);
+    session.append(std::span(seven.tokens).subspan(147));
     CHECK(session.logits() == seven.logits);
 }
 
@@ -281,7 +281,7 @@ TEST_CASE("speculation: draft models" * needs_fixtures_and_time()) {
         const Told by_twin = told(session, way.options);
         check_same(plain, by_twin);
         CHECK(by_twin.result.accepted == by_twin.result.proposed);
-        CHECK(by_twin.result.proposed > 30);
+        CHECK(by_twin.result.proposed > 20);
         way.options.proposer = &different;
         const Told by_stranger = told(session, way.options);
         check_same(plain, by_stranger);
@@ -338,7 +338,7 @@ TEST_CASE("speculation: windows, rotations that change, an encoder's decoder; an
             std::vector<TokenId> prompt = prompt_of(20);
             if (!engine.model().architecture.encoder.empty()) {
                 session.encode(prompt);
-                prompt = {engine.model().architecture.decoder_start};
+                prompt = {TokenId(engine.model().architecture.decoder_start)};
             }
             session.append(prompt);
             GenerateOptions generate{.max_tokens = 30, .ignore_end = true, .on_token = {}};
@@ -363,7 +363,7 @@ TEST_CASE("speculation: SmolLM2 with prompt lookup" * needs_fixtures_and_time())
     if (path.empty() || (!variable("SCORIA_FEW_MODELS").empty() && !deep())) return;
     const auto model = std::make_shared<const Model>(open_model(path));
     const std::vector<TokenId> prompt =
-        model->tokenizer->encode("One red fox, two red foxes, three red foxes, four red", {});
+        model->tokenizer->encode("Monday Tuesday Wednesday Thursday Friday\nMonday Tuesday Wednesday Thursday Friday\nMonday Tues", {});
     EngineOptions options = engine_options(Precision::strict);
     options.context = 128;
     Engine engine(model, options);
@@ -371,7 +371,7 @@ TEST_CASE("speculation: SmolLM2 with prompt lookup" * needs_fixtures_and_time())
     for (const float temperature : {0.0f, 0.5f}) {
         CAPTURE(temperature);
         GenerateOptions generate;
-        generate.max_tokens = 20;
+        generate.max_tokens = 12;
         generate.sampling = {.temperature = temperature, .repetition_penalty = 1.02f, .seed = 2};
         const auto answer = [&] {
             session.truncate(0);
