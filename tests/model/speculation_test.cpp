@@ -159,7 +159,9 @@ TEST_CASE("speculation: the ids of the seed, whatever is guessed and however tok
           needs_fixtures_and_time()) {
     Engine engine(small_model(), small_engine());
     Session session(engine);
-    for (Way& way : ways()) {
+    std::vector<Way> rows = ways();
+    if (!variable("SCORIA_FEW_MODELS").empty() && !deep()) rows = {rows[2], rows[3], rows[7]};
+    for (Way& way : rows) {
         CAPTURE(way.what);
         const Told plain = told(session, way.options);
         CHECK(plain.result.proposed == 0);
@@ -363,7 +365,7 @@ TEST_CASE("speculation: SmolLM2 with prompt lookup" * needs_fixtures_and_time())
     if (path.empty() || (!variable("SCORIA_FEW_MODELS").empty() && !deep())) return;
     const auto model = std::make_shared<const Model>(open_model(path));
     const std::vector<TokenId> prompt =
-        model->tokenizer->encode("Monday Tuesday Wednesday Thursday Friday\nMonday Tuesday Wednesday Thursday Friday\nMonday Tues", {});
+        model->tokenizer->encode("one two three four five six seven, one two three four five six seven, one two", {});
     EngineOptions options = engine_options(Precision::strict);
     options.context = 128;
     Engine engine(model, options);
