@@ -5,8 +5,8 @@
 // where the guess was wrong.
 #include "dry.h"
 #include "fail.h"
-#include "sampler.h"
 #include "log.h"
+#include "sampler.h"
 #include "session_impl.h"
 #include "speculation.h"
 #include "step.h"
@@ -308,8 +308,8 @@ bool Generation::take_guess(const std::vector<TokenId>& guess) {
     s_.computed = uint32_t(before + guess.size());
     s_.rewind(uint32_t(s_.tokens.size()) - 1);
     if (s_.computed + 1 != s_.tokens.size())
-        fail(Status::failed, "generate", "expected a cache that takes ", guess.size(), " tokens back, got one that ends at ",
-             s_.computed, " of ", s_.tokens.size());
+        fail(Status::failed, "generate", "expected a cache that takes ", guess.size(),
+             " tokens back, got one that ends at ", s_.computed, " of ", s_.tokens.size());
     first_ = s_.computed;
     decodes_ = 0;
     return more;
@@ -365,16 +365,17 @@ GenerateResult Generation::finish() {
 void Session::Impl::sample(vk::Recorder& recorder, const SampleKind& kind, const SampleRow& at) const {
     OpContext context{recorder, engine.device.caps()};
     const uint32_t vocab = engine.model->architecture.logits(), first = at.row * vocab;
-    const SampleArgs args{.logits = {workspace.logits.view(0, 4ull * (first + vocab)), 1, vocab, vocab, first},
-                          .sampler = sampler.view(),
-                          .scratch = sample_scratch.view(),
-                          .step = workspace.step.view(),
-                          .results = results.view(),
-                          .result_slots = result_slots,
-                          .from_slot = at.row,
-                          .to_slot = at.to_slot,
-                          .greedy = kind.greedy,
-                          .guess = at.guess};
+    const SampleArgs args{
+        .logits = {workspace.logits.view(0, 4ull * (first + vocab)), 1, vocab, vocab, first},
+        .sampler = sampler.view(),
+        .scratch = sample_scratch.view(),
+        .step = workspace.step.view(),
+        .results = results.view(),
+        .result_slots = result_slots,
+        .from_slot = at.row,
+        .to_slot = at.to_slot,
+        .greedy = kind.greedy,
+        .guess = at.guess};
     const KernelVariant variant = engine.choices.simple(context.caps, SimpleOp::sample);
     record_sample(context, args, variant);
     if (kind.logprobs)

@@ -83,7 +83,8 @@ std::vector<TokenId> DraftModel::propose(std::span<const TokenId> tokens, uint32
 void GuessPace::learn(size_t tokens, size_t guessed, size_t right) {
     constexpr uint32_t most_failures = 8;
     // A right token makes up for a wrong guess, so guesses of one token go on where half of them are right.
-    failures_ = right ? failures_ - std::min(failures_, uint32_t(right)) : std::min(failures_ + 1, most_failures);
+    failures_ =
+        right ? failures_ - std::min(failures_, uint32_t(right)) : std::min(failures_ + 1, most_failures);
     resume_ = tokens + (right ? 0 : (1u << failures_) / 4);  // 0, 1, 2, 4, ... 64 tokens
     const uint32_t largest = std::bit_ceil(most_ + 1);
     batch_ = right == guessed ? std::min(2 * batch_, largest) : std::bit_ceil(uint32_t(right) + 2);

@@ -1,5 +1,5 @@
-// Speculation: guesses of what comes next, which one pass of the model over all of them proves (generate.cpp).
-// A guess changes how long an answer takes, never what it is.
+// Speculation: guesses of what comes next, which one pass of the model over all of them proves
+// (generate.cpp). A guess changes how long an answer takes, never what it is.
 //
 // A guess is right while it equals what the session's own sampler draws from the model's own logits. For a
 // guess x made for certain, speculative sampling (Leviathan et al. 2023, algorithm 1, q one-hot) keeps x with
@@ -52,8 +52,8 @@ class DraftModel final : public Proposer {
 };
 
 /// How long guesses are: batches double after one that was right throughout, else they fit what was right;
-/// after one that was wrong from the start the next one waits, longer where that is often so. All of it follows
-/// from tokens, nothing from measured time: a seed's answer is computed in the same batches again.
+/// after one that was wrong from the start the next one waits, longer where that is often so. All of it
+/// follows from tokens, nothing from measured time: a seed's answer is computed in the same batches again.
 class GuessPace {
   public:
     explicit GuessPace(uint32_t most) : most_(most) {}

@@ -83,8 +83,7 @@ class Bench {
             row.proposed += made.proposed;
             row.accepted += made.accepted;
         });
-        if (!options_.speculation.proposer)
-            row.bytes_per_token = session_.stats().weight_bytes_per_token;
+        if (!options_.speculation.proposer) row.bytes_per_token = session_.stats().weight_bytes_per_token;
         return row;
     }
 

@@ -124,7 +124,8 @@ scoria_status scoria_session_generate(scoria_session* session, const scoria_gene
         generate.stop = texts_of(options.stop, options.stop_count, "a text for every stop");
         generate.output_grammar = grammar_of(options);
         set_callbacks(generate, options);
-        require(options.lookup <= 1 && !(options.lookup && options.draft), "a draft or a lookup of 1, not both");
+        require(options.lookup <= 1 && !(options.lookup && options.draft),
+                "a draft or a lookup of 1, not both");
         PromptLookup lookup;
         if (options.lookup) generate.proposer = &lookup;
         if (options.draft) generate.proposer = &draft_of(use.object(), options.draft);

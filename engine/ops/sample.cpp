@@ -145,10 +145,9 @@ void record_sample(OpContext& context, const SampleArgs& args, const KernelVaria
         fail(Status::unsupported, "sample", "expected a vocabulary of 1 to ", most_vocab, " tokens, got ",
              args.logits.cols);
     const bool native = variant.shader == Shader::sample_scan_sg;
-    const SamplePush push{args.logits.cols,  blocks_of(args.logits.cols),
-                          args.logits.first, args.result_slots,
-                          args.from_slot,    args.to_slot,
-                          guess_word(args.guess)};
+    const SamplePush push{
+        args.logits.cols, blocks_of(args.logits.cols), args.logits.first, args.result_slots, args.from_slot,
+        args.to_slot,     guess_word(args.guess)};
     vk::Pipelines& pipelines = context.recorder.pipelines();
     const auto pipeline = [&](Shader shader) -> const vk::Pipeline& {
         return pipelines.get(shader_module(shader), {{vk::constant_workgroup, variant.workgroup},
@@ -163,7 +162,10 @@ void record_sample(OpContext& context, const SampleArgs& args, const KernelVaria
 
 void record_sample_top(OpContext& context, const SampleTopArgs& args, const KernelVariant& variant) {
     const uint32_t vocab = args.logits.cols;
-    const SampleTopPush push{vocab, args.logits.first, args.result_slots, args.slot,
+    const SampleTopPush push{vocab,
+                             args.logits.first,
+                             args.result_slots,
+                             args.slot,
                              std::min({args.count, uint32_t(SAMPLE_TOP_LIMIT), vocab}),
                              guess_word(args.guess)};
     const bool native = variant.shader == Shader::sample_scan_sg;

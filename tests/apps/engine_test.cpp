@@ -200,8 +200,9 @@ TEST_CASE("a seed gives the same answer, a limit ends it" * needs_fixtures()) {
 }
 
 TEST_CASE("guesses change no answer, and are counted" * needs_fixtures()) {
-    std::vector<std::string> arguments = {"run",    "-m", tiny,     "--raw",           "-p",    "xyxyxy", "-n", "30",
-                                          "--seed", "7",  "--json", "--deterministic", "--temp", "0.2"};
+    std::vector<std::string> arguments = {"run",    "-m", tiny,     "--raw", "-p",     "xyxyxy",
+                                          "-n",     "30", "--seed", "7",     "--json", "--deterministic",
+                                          "--temp", "0.2"};
     const auto answer = [](const std::vector<std::string>& all) {
         const Outcome outcome = run_scoria(all);
         CAPTURE(outcome.err);

@@ -51,8 +51,8 @@ TEST_CASE("prompt lookup: rows") {
         {{}, {}},
         {{1}, {}},
         {{1, 2, 3, 4}, {}},
-        {{1, 2, 3, 9, 2}, {}},                                  // one token alone is no match
-        {{1, 2, 3, 4, 9, 2, 3}, {4, 9, 2, 3, 4}},               // and then on from the beginning of the guess
+        {{1, 2, 3, 9, 2}, {}},                     // one token alone is no match
+        {{1, 2, 3, 4, 9, 2, 3}, {4, 9, 2, 3, 4}},  // and then on from the beginning of the guess
         {{1, 2, 3, 5, 6, 2, 3, 7, 8, 1, 2, 3}, {5, 6, 2, 3, 7}},  // three tokens alike, not the later two
         {{4, 4, 4}, {4, 4, 4, 4, 4}},
     };
@@ -67,7 +67,8 @@ TEST_CASE("guesses grow while they are right, fit what was right, and wait after
     };
     GuessPace pace(10);
     CHECK(pace.length(0) == 3);
-    const Row rows[] = {{3, 3, 7}, {7, 7, 10}, {10, 10, 10}, {10, 4, 7}, {7, 1, 3}, {3, 2, 3}, {3, 0, 1}, {1, 1, 3}};
+    const Row rows[] = {{3, 3, 7}, {7, 7, 10}, {10, 10, 10}, {10, 4, 7},
+                        {7, 1, 3}, {3, 2, 3},  {3, 0, 1},    {1, 1, 3}};
     for (const Row& row : rows) {
         pace.learn(100, row.guessed, row.right);
         CHECK(pace.length(100) == row.next);

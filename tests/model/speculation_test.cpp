@@ -229,8 +229,7 @@ TEST_CASE("speculation: an answer that stops within a guess" * needs_fixtures())
         const Told guessed = told(session, refused);
         CHECK(guessed.result.reason == StopReason::cancelled);
         CHECK(guessed.result.tokens.size() == size_t(last));
-        CHECK(std::ranges::equal(guessed.tokens,
-                                 std::span(whole.tokens).first(guessed.tokens.size())));
+        CHECK(std::ranges::equal(guessed.tokens, std::span(whole.tokens).first(guessed.tokens.size())));
     }
 
     // The end of the context, and a session that goes on after answers with guesses.
@@ -314,7 +313,7 @@ TEST_CASE("speculation: drafts of another vocabulary are refused by name") {
 }
 
 TEST_CASE("speculation: windows, rotations that change, an encoder's decoder; and what cannot go back" *
-          needs_fixtures()) {
+          needs_fixtures_and_time()) {
     struct Row {
         const char* name;
         bool guesses;
@@ -364,8 +363,8 @@ TEST_CASE("speculation: SmolLM2 with prompt lookup" * needs_fixtures_and_time())
     const std::string path = real_model_or_message();
     if (path.empty() || (!variable("SCORIA_FEW_MODELS").empty() && !deep())) return;
     const auto model = std::make_shared<const Model>(open_model(path));
-    const std::vector<TokenId> prompt =
-        model->tokenizer->encode("one two three four five six seven, one two three four five six seven, one two", {});
+    const std::vector<TokenId> prompt = model->tokenizer->encode(
+        "one two three four five six seven, one two three four five six seven, one two", {});
     EngineOptions options = engine_options(Precision::strict);
     options.context = 128;
     Engine engine(model, options);
