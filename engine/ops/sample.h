@@ -74,8 +74,8 @@ struct SampleTopArgs {
     vk::View step;
     vk::View top;  // [result_slots, SAMPLE_TOP_WORDS]; slots as of the results
     uint32_t result_slots;
-    uint32_t slot;   // token of the step buffer that was chosen
-    uint32_t count;  // at most SAMPLE_TOP_LIMIT
+    uint32_t slot;                                // token of the step buffer that was chosen
+    uint32_t count;                               // at most SAMPLE_TOP_LIMIT
     std::optional<TokenId> guess = std::nullopt;  // as that of the sampling before it
 };
 

@@ -209,7 +209,9 @@ TEST_CASE("a plan, a budget, a memory map" * needs_fixtures()) {
 
 TEST_CASE("guesses change no answer; a draft's engine stays in use by its session" * needs_fixtures()) {
     const Loaded loaded;
-    const std::vector<int32_t> expected = generated(loaded.session, some_prompt, 40);
+    std::vector<int32_t> prompt = some_prompt;  // twice, but for its end
+    prompt.insert(prompt.end(), some_prompt.begin(), some_prompt.end() - 1);
+    const std::vector<int32_t> expected = generated(loaded.session, prompt, 40);
     scoria_engine* draft = nullptr;
     const scoria_engine_options engine = engine_options(tiny_model());
     REQUIRE_OK(scoria_engine_create(&engine, &draft));
@@ -218,7 +220,7 @@ TEST_CASE("guesses change no answer; a draft's engine stays in use by its sessio
     drafted.draft = draft;
     drafted.draft_tokens = 3;
     for (const scoria_generate_options& options : {lookup, drafted, drafted}) {
-        REQUIRE_OK(scoria_session_replace(loaded.session, some_prompt.data(), some_prompt.size()));
+        REQUIRE_OK(scoria_session_replace(loaded.session, prompt.data(), prompt.size()));
         scoria_generate_result result{};
         result.size = sizeof result;
         REQUIRE_OK(scoria_session_generate(loaded.session, &options, &result));
@@ -227,7 +229,7 @@ TEST_CASE("guesses change no answer; a draft's engine stays in use by its sessio
         REQUIRE_OK(scoria_session_tokens(loaded.session, ids.data(), ids.size(), &count));
         CHECK(ids == expected);
         CHECK(result.proposed > 0);
-        CHECK(result.accepted > result.proposed / 2);
+        if (options.draft) CHECK(result.accepted > result.proposed / 2);
     }
     lookup.draft = draft;  // both
     CHECK(scoria_session_generate(loaded.session, &lookup, nullptr) == SCORIA_BAD_ARGUMENT);
