@@ -209,27 +209,30 @@ TEST_CASE("a plan, a budget, a memory map" * needs_fixtures()) {
 
 TEST_CASE("guesses change no answer; a draft's engine stays in use by its session" * needs_fixtures()) {
     const Loaded loaded;
-    std::vector<int32_t> prompt = some_prompt;  // twice, but for its end
-    prompt.insert(prompt.end(), some_prompt.begin(), some_prompt.end() - 1);
-    const std::vector<int32_t> expected = generated(loaded.session, prompt, 40);
+    const std::vector<int32_t> expected = generated(loaded.session, some_prompt, 40);
+    std::vector<int32_t> same = some_prompt;  // and then one token over and over
+    same.resize(expected.size(), 11);
+    const scoria_logit_bias always{11, 1000};
     scoria_engine* draft = nullptr;
     const scoria_engine_options engine = engine_options(tiny_model());
     REQUIRE_OK(scoria_engine_create(&engine, &draft));
     scoria_generate_options lookup = greedy(40), drafted = greedy(40);
     lookup.lookup = 1;
+    lookup.logit_bias = &always;
+    lookup.logit_bias_count = 1;
     drafted.draft = draft;
     drafted.draft_tokens = 3;
     for (const scoria_generate_options& options : {lookup, drafted, drafted}) {
-        REQUIRE_OK(scoria_session_replace(loaded.session, prompt.data(), prompt.size()));
+        REQUIRE_OK(scoria_session_replace(loaded.session, some_prompt.data(), some_prompt.size()));
         scoria_generate_result result{};
         result.size = sizeof result;
         REQUIRE_OK(scoria_session_generate(loaded.session, &options, &result));
         std::vector<int32_t> ids(expected.size());
         size_t count = 0;
         REQUIRE_OK(scoria_session_tokens(loaded.session, ids.data(), ids.size(), &count));
-        CHECK(ids == expected);
-        CHECK(result.proposed > 0);
-        if (options.draft) CHECK(result.accepted > result.proposed / 2);
+        CHECK(ids == (options.draft ? expected : same));
+        CHECK(result.proposed > 20);
+        CHECK(result.accepted > result.proposed / 2);
     }
     lookup.draft = draft;  // both
     CHECK(scoria_session_generate(loaded.session, &lookup, nullptr) == SCORIA_BAD_ARGUMENT);
