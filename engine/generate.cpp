@@ -1,10 +1,14 @@
 // Generation: decode is recorded once and replayed; each step reads, on the device, the token that the
 // step before sampled, so the host only collects results. On hardware one more step is submitted before
 // a result is read; where a grammar or DRY says what may come next, each step waits for the token before it.
+// A guess (speculation.h) makes one step of several tokens: their logits, and samplings in a row, which stop
+// where the guess was wrong.
 #include "dry.h"
 #include "fail.h"
+#include "log.h"
 #include "sampler.h"
 #include "session_impl.h"
+#include "speculation.h"
 #include "step.h"
 #include "text_stream.h"
 
@@ -39,6 +43,7 @@ class Generation {
         if (with_text) text_.emplace(*tokenizer, options.stop);
         if (options.sampling.dry_multiplier > 0)
             dry_.emplace(options.sampling, tokenizer, session.engine.model->architecture.vocab);
+        if (options.proposer) set_proposer();
         if (!options.output_grammar) return;
         std::vector<uint32_t> ends;
         for (uint32_t id = 0; id < std::min(tokenizer->size(), session.engine.model->architecture.logits());
@@ -60,12 +65,30 @@ class Generation {
     GenerateResult finish();
 
   private:
+    void set_proposer();
     void sample_prompt();
     void fill_pipeline();
+    /// Whether a guess may be made of what follows the tokens known.
+    bool guesses() const {
+        return proposer_ && pace_.length(s_.tokens.size()) > 0 && proposer_->promising(s_.tokens);
+    }
+    /// Tokens that may follow, none if there is no guess; with a grammar, fills `masks_`.
+    std::vector<TokenId> guess();
+    /// Computes the last token and a guess of what follows, samples after each as long as the guess comes
+    /// true, and takes what was sampled. false when the last of it was the last one wanted.
+    bool take_guess(const std::vector<TokenId>& guess);
+    vk::Device::Ticket submit_guess(const std::vector<TokenId>& guess);
     /// Reads the oldest result; false when it was the last one wanted.
     bool take_result();
-    /// What the host knows of the next token: the grammar's mask and DRY's penalties.
-    void write_step_state(vk::Recorder& recorder);
+    bool take_token();
+    /// What the host knows of the token after `before`: the grammar's mask and DRY's penalties.
+    void write_step_state(vk::Recorder& recorder, std::span<const TokenId> before,
+                          std::span<const uint32_t> mask);
+    void write_step_state(vk::Recorder& recorder) {
+        write_step_state(recorder, s_.tokens,
+                         constraint_ ? std::span<const uint32_t>(constraint_->mask())
+                                     : std::span<const uint32_t>());
+    }
     void take_logprobs(TokenId token, size_t slot);
     /// Shows the caller the token; says why it is the last one, if it is.
     std::optional<StopReason> why_stop(TokenId token);
@@ -82,10 +105,15 @@ class Generation {
     std::optional<Dry> dry_;
     vk::Commands step_update_;  // what the host tells the sampler before the step in flight
     bool refused_ = false;      // a callback said false
+    Proposer* proposer_ = nullptr;
+    GuessPace pace_{0};
+    std::vector<std::vector<uint32_t>> masks_;  // the grammar's, after each token of a guess
+    vk::Commands guess_samples_;
     // Of this run:
     uint32_t first_ = 0;    // positions in the cache before the first decode step
     uint32_t decodes_ = 0;  // steps submitted
-    size_t begun_ = 0;      // tokens of the result before it
+    size_t written_ = 0;    // tokens of the result when the step buffer was last written
+    bool stale_ = false;    // the step buffer does not begin with the last token
     size_t most_ = 0;       // tokens of the result after it; 0: no limit
     vk::Commands prompt_sample_;
     std::deque<vk::Device::Ticket> in_flight_;
@@ -98,6 +126,8 @@ void Generation::sample_prompt() {
     vk::Recorder recorder(s_.engine.device, s_.engine.pipelines, s_.engine.recorder_options());
     const uint32_t last = first_ - 1;
     s_.write_step(recorder, std::span(s_.tokens).subspan(last, 1), last, {0});
+    written_ = result_.tokens.size();
+    stale_ = false;
     const std::span<const uint32_t> ids(reinterpret_cast<const uint32_t*>(s_.tokens.data()),
                                         s_.tokens.size());
     std::vector<uint32_t> state =
@@ -111,13 +141,14 @@ void Generation::sample_prompt() {
     in_flight_.push_back(s_.submit(prompt_sample_));
 }
 
-void Generation::write_step_state(vk::Recorder& recorder) {
+void Generation::write_step_state(vk::Recorder& recorder, std::span<const TokenId> before,
+                                  std::span<const uint32_t> mask) {
     const auto write = [&](uint32_t word, std::span<const uint32_t> words) {
         Session::Impl::write_words(recorder, s_.sampler, word, words);
     };
-    if (constraint_) write(SAMPLER_MASK, constraint_->mask());
+    if (constraint_) write(SAMPLER_MASK, mask);
     if (!dry_) return;
-    const std::vector<uint32_t> words = bias_words(options_.sampling, dry_->penalties(s_.tokens));
+    const std::vector<uint32_t> words = bias_words(options_.sampling, dry_->penalties(before));
     const uint32_t count = uint32_t(words.size() / 2);
     write(SAMPLER_BIAS_COUNT, {&count, 1});
     write(SAMPLER_BIASES, words);
@@ -127,11 +158,16 @@ void Generation::fill_pipeline() {
     const EngineOptions& options = s_.engine.options;
     const bool one_by_one =
         constraint_ || dry_ || s_.engine.device.caps().is_cpu() || options.profile || !options.replay;
-    const size_t depth = one_by_one ? 1 : 2;
+    const size_t depth = one_by_one || guesses() ? 1 : 2;
     while (in_flight_.size() < depth && first_ + decodes_ < s_.engine.memory.context &&
            (most_ == 0 || result_.tokens.size() + in_flight_.size() < most_)) {
-        if (constraint_ || dry_) {
+        if (constraint_ || dry_ || stale_) {
             vk::Recorder recorder(s_.engine.device, s_.engine.pipelines, s_.engine.recorder_options());
+            if (stale_) {
+                s_.write_step(recorder, {&s_.tokens.back(), 1}, first_ + decodes_, {0});
+                written_ = result_.tokens.size();
+                stale_ = false;
+            }
             write_step_state(recorder);
             step_update_ = recorder.finish();
             s_.submit(step_update_);
@@ -165,7 +201,11 @@ void Generation::take_logprobs(TokenId token, size_t slot) {
 bool Generation::take_result() {
     s_.wait(in_flight_.front());
     in_flight_.pop_front();
-    const size_t slot = (result_.tokens.size() - begun_) % result_slots;
+    return take_token();
+}
+
+bool Generation::take_token() {
+    const size_t slot = (result_.tokens.size() - written_) % result_slots;
     const auto* words = reinterpret_cast<const uint32_t*>(s_.results.mapped().data()) + 2 * slot;
     if (words[1] & STEP_STATUS_NON_FINITE)
         fail(Status::non_finite, "sampler", "expected finite logits after position ", s_.tokens.size() - 1,
@@ -178,6 +218,102 @@ bool Generation::take_result() {
     const std::optional<StopReason> reason = why_stop(token);
     if (reason) result_.reason = *reason;
     return !reason;
+}
+
+void Generation::set_proposer() {
+    const Architecture& architecture = s_.engine.model->architecture;
+    if (architecture.memory.segment != 0 || architecture.recomputes()) {
+        log(cat("no speculation: ", architecture.family, " cannot take back a token that it has computed"));
+        return;
+    }
+    constexpr uint32_t longest_guess = 15;
+    const uint32_t wanted = options_.draft_tokens ? options_.draft_tokens : longest_guess;
+    proposer_ = options_.proposer;
+    pace_ = GuessPace(std::min(wanted, s_.longest_pass() - 1));
+}
+
+std::vector<TokenId> Generation::guess() {
+    if (!guesses()) return {};
+    const size_t room = s_.engine.memory.context - s_.tokens.size();  // tokens that may still come
+    const size_t wanted = most_ ? std::min(room, most_ - result_.tokens.size()) : room;
+    const uint32_t length = uint32_t(std::min<size_t>(pace_.length(s_.tokens.size()), wanted - 1));
+    if (length == 0) return {};
+    std::vector<TokenId> guess;
+    try {
+        s_.reserve_logits(length + 1);
+        s_.reserve_scratch(length + 1);
+        guess = proposer_->propose(s_.tokens, length, options_.sampling);
+    } catch (const Error& error) {
+        log(cat("no more speculation in this answer: ", error.what()));
+        proposer_ = nullptr;
+        return {};
+    }
+    const Architecture& architecture = s_.engine.model->architecture;
+    const uint32_t known = std::min(architecture.vocab, architecture.logits());
+    const auto end = std::ranges::find_if(guess, [&](TokenId id) { return id < 0 || uint32_t(id) >= known; });
+    guess.resize(std::min<size_t>(length, size_t(end - guess.begin())));
+    if (!constraint_) return guess;
+    masks_ = constraint_->masks_after(guess);
+    guess.resize(masks_.size());
+    return guess;
+}
+
+vk::Device::Ticket Generation::submit_guess(const std::vector<TokenId>& guess) {
+    const uint32_t count = uint32_t(guess.size()) + 1;
+    std::vector<TokenId> tokens = s_.tokens;
+    tokens.insert(tokens.end(), guess.begin(), guess.end());
+    Session::Impl::Rows rows(count);
+    for (uint32_t row = 0; row < count; ++row) rows[row] = row;
+
+    vk::Recorder before(s_.engine.device, s_.engine.pipelines, s_.engine.recorder_options());
+    s_.write_step(before, std::span(tokens).last(count), uint32_t(s_.tokens.size()) - 1, rows);
+    step_update_ = before.finish();
+    written_ = result_.tokens.size();
+    stale_ = true;
+    s_.submit(step_update_);
+    s_.writes(uint32_t(s_.tokens.size()) - 1, count);
+    s_.submit_pass(count);
+
+    vk::Recorder after(s_.engine.device, s_.engine.pipelines, s_.engine.recorder_options());
+    for (uint32_t row = 0; row < count; ++row) {
+        if (row == 0)
+            write_step_state(after);
+        else
+            write_step_state(after, std::span(tokens).first(s_.tokens.size() + row),
+                             constraint_ ? std::span<const uint32_t>(masks_[row - 1])
+                                         : std::span<const uint32_t>());
+        s_.sample(after, kind_,
+                  {row, row + 1, row == 0 ? std::nullopt : std::optional<TokenId>(guess[row - 1])});
+    }
+    after.make_host_visible();
+    guess_samples_ = after.finish();
+    return s_.submit(guess_samples_);
+}
+
+bool Generation::take_guess(const std::vector<TokenId>& guess) {
+    const size_t before = s_.tokens.size();
+    in_flight_.push_back(submit_guess(guess));
+    s_.wait(in_flight_.front());
+    in_flight_.pop_front();
+    size_t right = 0;
+    bool more = true, true_so_far = true;
+    for (size_t row = 0; more && true_so_far; ++row) {
+        more = take_token();
+        true_so_far = row < guess.size() && s_.tokens.back() == guess[row];
+        right += true_so_far;
+    }
+    result_.proposed += uint32_t(guess.size());
+    result_.accepted += uint32_t(right);
+    pace_.learn(s_.tokens.size(), guess.size(), right);
+    // The guess's keys and values stand as far as it came true, but the last token counts as not computed.
+    s_.computed = uint32_t(before + guess.size());
+    s_.rewind(uint32_t(s_.tokens.size()) - 1);
+    if (s_.computed + 1 != s_.tokens.size())
+        fail(Status::failed, "generate", "expected a cache that takes ", guess.size(),
+             " tokens back, got one that ends at ", s_.computed, " of ", s_.tokens.size());
+    first_ = s_.computed;
+    decodes_ = 0;
+    return more;
 }
 
 /// Waits for what is still in flight and says what the cache holds now. A step submitted after the last
@@ -194,12 +330,14 @@ bool Generation::run(uint32_t limit) {
     const auto start = std::chrono::steady_clock::now();
     first_ = s_.computed;
     decodes_ = 0;
-    begun_ = result_.tokens.size();
-    most_ = limit ? begun_ + limit : 0;
+    most_ = limit ? result_.tokens.size() + limit : 0;
     try {
         sample_prompt();
-        do fill_pipeline();
-        while (take_result());
+        for (bool more = true; more;) {
+            const std::vector<TokenId> next = in_flight_.empty() ? guess() : std::vector<TokenId>();
+            if (next.empty()) fill_pipeline();
+            more = next.empty() ? take_result() : take_guess(next);
+        }
         ended_ = result_.reason != StopReason::token_limit || (options_.max_tokens != 0 && left() == 0);
     } catch (...) {
         settle();
@@ -214,6 +352,7 @@ void Generation::abandon() {
     in_flight_.clear();
     prompt_sample_ = {};
     step_update_ = {};
+    guess_samples_ = {};
 }
 
 GenerateResult Generation::finish() {
@@ -224,24 +363,27 @@ GenerateResult Generation::finish() {
 
 }  // namespace
 
-void Session::Impl::sample(vk::Recorder& recorder, const SampleKind& kind) const {
+void Session::Impl::sample(vk::Recorder& recorder, const SampleKind& kind, const SampleRow& at) const {
     OpContext context{recorder, engine.device.caps()};
-    const uint32_t vocab = engine.model->architecture.logits();
-    const SampleArgs args{.logits = {workspace.logits.view(0, 4ull * vocab), 1, vocab, vocab, 0},
-                          .sampler = sampler.view(),
-                          .scratch = sample_scratch.view(),
-                          .step = workspace.step.view(),
-                          .results = results.view(),
-                          .result_slots = result_slots,
-                          .from_slot = 0,
-                          .to_slot = 0,
-                          .greedy = kind.greedy};
+    const uint32_t vocab = engine.model->architecture.logits(), first = at.row * vocab;
+    const SampleArgs args{
+        .logits = {workspace.logits.view(0, 4ull * (first + vocab)), 1, vocab, vocab, first},
+        .sampler = sampler.view(),
+        .scratch = sample_scratch.view(),
+        .step = workspace.step.view(),
+        .results = results.view(),
+        .result_slots = result_slots,
+        .from_slot = at.row,
+        .to_slot = at.to_slot,
+        .greedy = kind.greedy,
+        .guess = at.guess};
     const KernelVariant variant = engine.choices.simple(context.caps, SimpleOp::sample);
     record_sample(context, args, variant);
     if (kind.logprobs)
-        record_sample_top(context,
-                          {args.logits, args.step, top.view(), result_slots, args.to_slot, *kind.logprobs},
-                          variant);
+        record_sample_top(
+            context,
+            {args.logits, args.step, top.view(), result_slots, args.to_slot, *kind.logprobs, at.guess},
+            variant);
 }
 
 void Session::Impl::record_decode(const SampleKind& kind) {
@@ -259,6 +401,24 @@ void Session::Impl::record_decode(const SampleKind& kind) {
     recorder.make_host_visible();
     decode = recorder.finish();
     decode_recorded = kind;
+}
+
+uint32_t Session::Impl::longest_pass() const {
+    // The last of its samplings fills one more slot of the step buffer.
+    return std::min({engine.layout.outputs, std::max(engine.layout.tokens, 2u) - 1, result_slots});
+}
+
+vk::Device::Ticket Session::Impl::submit_pass(uint32_t count) {
+    reserve_scratch(count);
+    vk::Commands& pass = passes[count];
+    if (!pass.handle() || !engine.options.replay) {
+        vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options());
+        Batch work = batch(count, count);
+        for (size_t i = engine.plan.encoder_kernels; i < engine.plan.kernels.size(); ++i)
+            work.record(recorder, i);
+        pass = recorder.finish();
+    }
+    return submit(pass);
 }
 
 vk::Device::Ticket Session::Impl::submit_decode(const SampleKind& kind) {

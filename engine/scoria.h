@@ -313,6 +313,13 @@ typedef struct scoria_generate_options {
     uint32_t dry_allowed_length;
     uint32_t dry_range;  /* tokens back; 0: all */
     uint32_t ignore_end; /* 1: tokens that end an answer are like others */
+    /* Speculation: tokens are guessed and several computed at a time. The answer is the same one, sooner where
+     * guesses come true. A smaller model of the same vocabulary guesses, or how the text so far went on
+     * elsewhere (lookup); not both. The session keeps a session of its own on the draft's engine, until it is
+     * destroyed or given another draft. NULL and 0: none. */
+    scoria_engine* draft;
+    uint32_t lookup;       /* 1: by the text so far */
+    uint32_t draft_tokens; /* the longest guess; 0: 15 */
 } scoria_generate_options;
 
 SCORIA_API scoria_status scoria_generate_options_init(scoria_generate_options* options, size_t size);
@@ -330,11 +337,12 @@ typedef struct scoria_generate_result {
     uint32_t stop;   /* SCORIA_STOP_ ...: why it ended */
     uint32_t tokens; /* generated, the one that ended it among them */
     double seconds;
+    uint32_t proposed, accepted; /* tokens guessed, and those of them that came true */
 } scoria_generate_result;
 
 /* Samples and appends tokens; needs at least one token before. `result` may be NULL. Errors: cancelled, if
  * on_token or scoria_session_cancel stopped it (what came stays, and result is filled); bad_argument (options
- * out of range, no token before), device_lost, non_finite, timeout. */
+ * out of range, no token before, a draft of another vocabulary), device_lost, non_finite, timeout. */
 SCORIA_API scoria_status scoria_session_generate(scoria_session* session,
                                                  const scoria_generate_options* options,
                                                  scoria_generate_result* result);

@@ -64,6 +64,7 @@ void Session::Impl::release() noexcept {
     outlast();
     on_device = false;
     decode = {};
+    passes.clear();
     abandoned.clear();
     decode_recorded.reset();
     last_submitted = {};
@@ -402,9 +403,13 @@ void Session::truncate(uint32_t length) {
     Impl& s = *impl_;
     if (length >= s.tokens.size()) return;
     s.tokens.resize(length);
-    s.computed = std::min(s.computed, length);
-    s.forget_overwritten();
-    s.logits_ready = false;
+    s.rewind(length);
+}
+
+void Session::Impl::rewind(uint32_t length) {
+    computed = std::min(computed, length);
+    forget_overwritten();
+    logits_ready = false;
 }
 
 std::span<const TokenId> Session::tokens() const { return impl_->tokens; }

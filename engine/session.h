@@ -64,6 +64,8 @@ struct MemoryPlan {
     bool fits() const { return device_total() <= heap_budget && host_total() <= host_budget; }
 };
 
+class Proposer;  // speculation.h
+
 struct LogitBias {
     TokenId token = 0;
     float bias = 0;  // -infinity bans the token
@@ -121,6 +123,10 @@ struct GenerateOptions {
     std::shared_ptr<const grammar::Program> output_grammar;
     std::optional<uint32_t> logprobs;  // log-probabilities: of each token, and of so many best (at most 64)
     std::function<void(const TokenLogprobs&)> on_logprobs;  // before on_token
+    /// Speculation: guesses the tokens to come, which changes the time that they take and nothing else.
+    /// Models that cannot take a token back (compressed memories, Reformers) go without, and say so.
+    Proposer* proposer = nullptr;
+    uint32_t draft_tokens = 0;  // the longest guess; 0: 15. Shorter ones are made where few come true
 };
 
 struct GenerateResult {
@@ -128,6 +134,7 @@ struct GenerateResult {
     StopReason reason = StopReason::token_limit;
     double seconds = 0;
     std::vector<TokenLogprobs> logprobs;  // one per token, if asked for
+    uint32_t proposed = 0, accepted = 0;  // tokens guessed, and those of them that came true
 };
 
 /// What a plain forward pass returns; row-major.

@@ -6,6 +6,8 @@
 #include "ops/sample.h"
 #include "session.h"
 
+#include <map>
+
 namespace scoria {
 
 inline constexpr uint32_t result_slots = 64;
@@ -97,8 +99,24 @@ struct Session::Impl {
     vk::Device::Ticket submit_decode(const SampleKind& kind);
     void record_decode(const SampleKind& kind);
     /// Samples the logits of token 0 of the step buffer and puts the next token in its place.
-    void sample(vk::Recorder& recorder, const SampleKind& kind) const;
-    void invalidate_decode() { decode_recorded.reset(); }
+    void sample(vk::Recorder& recorder, const SampleKind& kind) const {
+        sample(recorder, kind, {.to_slot = 0});
+    }
+    /// Where one sampling reads and writes: logits of row `row`, which are of slot `row` of the step buffer.
+    struct SampleRow {
+        uint32_t row = 0, to_slot = 0;
+        std::optional<TokenId> guess = std::nullopt;  // SampleArgs::guess
+    };
+    void sample(vk::Recorder& recorder, const SampleKind& kind, const SampleRow& at) const;
+    /// Of the step buffer's `count` tokens, at most longest_pass(), the logits of all.
+    vk::Device::Ticket submit_pass(uint32_t count);
+    uint32_t longest_pass() const;
+    void invalidate_decode() {
+        decode_recorded.reset();
+        passes.clear();
+    }
+    /// Forgets keys and values from position `length` on: the only way back.
+    void rewind(uint32_t length);
 
     Engine::Impl& engine;
     bool on_device = false;  // the members down to `decode_recorded` stand
@@ -108,6 +126,7 @@ struct Session::Impl {
     vk::Buffer results;  // ring of sampled {token, status}
     vk::Buffer top;      // ring of what log-probabilities are made of; empty until asked for
     vk::Commands decode;
+    std::map<uint32_t, vk::Commands> passes;  // by count
     std::vector<vk::Commands> abandoned;  // of calls that failed while they ran
     vk::Device::Ticket last_submitted;
     std::optional<SampleKind> decode_recorded;

@@ -66,6 +66,10 @@ const std::vector<uint32_t>& Constraint::mask() {
     bool forgot = false;
     state_ = matcher_.trim(state_, forgot);
     if (forgot || masks_.size() * (trie_->vocab() / 32 + 1) > most_mask_words) masks_.clear();
+    return mask_of_state();
+}
+
+const std::vector<uint32_t>& Constraint::mask_of_state() {
     const auto [at, added] = masks_.try_emplace(state_);
     std::vector<uint32_t>& mask = at->second;
     if (!added) return mask;
@@ -91,6 +95,23 @@ void Constraint::accept(uint32_t token) {
             state_ = matcher_.next(state_, static_cast<uint8_t>(byte));
     if (wrong || state_ == Matcher::dead)
         fail(Status::bad_argument, "grammar", "expected a token that the grammar allows, got ", token);
+}
+
+std::vector<std::vector<uint32_t>> Constraint::masks_after(std::span<const int32_t> tokens) {
+    std::vector<std::vector<uint32_t>> masks;
+    mask();  // trims the matcher; from here on all states stay valid
+    const Matcher::State now = state_;
+    try {
+        for (const int32_t token : tokens) {
+            accept(uint32_t(token));
+            if (complete()) break;
+            masks.push_back(mask_of_state());
+        }
+    } catch (const Error&) {  // not allowed, or too much to look at ahead of time
+    }
+    state_ = now;
+    ended_ = false;
+    return masks;
 }
 
 }  // namespace scoria::grammar

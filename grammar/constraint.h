@@ -3,6 +3,8 @@
 
 #include "matcher.h"
 
+#include <span>
+
 namespace scoria::grammar {
 
 /// The bytes of all tokens as a tree of shared prefixes; immutable, for all answers of a model.
@@ -39,10 +41,15 @@ class Constraint {
     const std::vector<uint32_t>& mask();
     /// Takes a token that the mask allowed. Errors: bad_argument, when it did not.
     void accept(uint32_t token);
+    /// The masks that will hold after each of these tokens; they end before the first token that is not
+    /// allowed, completes the grammar or leads where none can follow.
+    std::vector<std::vector<uint32_t>> masks_after(std::span<const int32_t> tokens);
     /// Nothing but an ending token can follow.
     bool complete() const { return ended_ || (matcher_.accepts(state_) && !matcher_.continues(state_)); }
 
   private:
+    const std::vector<uint32_t>& mask_of_state();
+
     std::shared_ptr<const TokenTrie> trie_;
     std::vector<uint32_t> ends_;
     Matcher matcher_;

@@ -128,7 +128,14 @@ void finish(uint token, uint status, uint position, float mu) {
     sampler_words[SAMPLER_MIROSTAT_MU] = floatBitsToUint(mu);
 }
 
+// Of a chain of draws, slot i's counter is i: it stops at the first guess that did not come true.
+bool wanted() {
+    const uint id = step_words[STEP_TOKENS + push.from_slot * STEP_TOKEN_WORDS + STEP_TOKEN_ID];
+    return push.guess == SAMPLE_ALWAYS || (step_words[STEP_INDEX] == push.from_slot && id == push.guess);
+}
+
 void main() {
+    if (!wanted()) return;
     uint best = 0, index = 0xFFFFFFFFu, bad = 0;
     for (uint b = wg_lane(); b < push.blocks; b += gl_WorkGroupSize.x) {
         const uint key = scratch[b * SAMPLE_PARTIAL_WORDS];

@@ -15,6 +15,7 @@ layout(push_constant) uniform Push { SampleTopPush push; };
 float logit(uint i) { return logits[push.logits_first + i]; }
 
 void main() {
+    if (push.guess != SAMPLE_ALWAYS && step_words[STEP_INDEX] != push.slot) return;  // none was chosen
     // The step's counter has already moved on.
     const uint first = (step_words[STEP_INDEX] - 1) % push.result_slots * SAMPLE_TOP_WORDS;
     const uint chosen = min(step_words[STEP_TOKENS + push.slot * STEP_TOKEN_WORDS + STEP_TOKEN_ID], push.vocab - 1);

@@ -37,6 +37,8 @@
 #define SAMPLE_TOP_PAIRS 4
 #define SAMPLE_TOP_WORDS 132
 
+#define SAMPLE_ALWAYS 0xFFFFFFFFu  // as a guess: none
+
 // 0 workgroup size, 1 logical subgroup size
 #define SAMPLE_GREEDY 2  // takes the largest; keys are not stored
 
@@ -50,6 +52,7 @@ struct SamplePush {
     uint logits_first;
     uint result_slots;
     uint from_slot, to_slot;
+    uint guess;  // SAMPLE_ALWAYS, or the token that from_slot must have got: else these logits follow nothing
 };
 
 struct SampleTopPush {
@@ -57,6 +60,7 @@ struct SampleTopPush {
     uint result_slots;
     uint slot;   // token of the step buffer that was chosen
     uint count;  // at most SAMPLE_TOP_LIMIT and vocab
+    uint guess;  // as SamplePush
 };
 
 #ifdef __cplusplus

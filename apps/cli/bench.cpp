@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "common.h"
 #include "io.h"
+#include "proposers.h"
 #include "verbs.h"
 
 #include "text_table.h"
@@ -19,13 +20,15 @@ namespace {
 struct BenchOptions {
     uint32_t prompt = 512, generate = 128, depth = 0, repetitions = 3;
     bool profile = false;
+    SpeculationFlags speculation;
 };
 
 struct Row {
     std::string test;
     uint32_t tokens = 0;
     std::vector<double> seconds{};  // per repetition
-    uint64_t bytes_per_token = 0;   // weights read; 0: not said, since a prompt chunk reads them once
+    uint64_t bytes_per_token = 0;   // weights read; 0: not said, since a pass over several reads them once
+    uint32_t proposed = 0, accepted = 0;  // tokens guessed, of all rounds
     double mean() const {
         double sum = 0;
         for (const double s : seconds) sum += tokens / s;
@@ -75,8 +78,12 @@ class Bench {
 
     Row generation() {
         Row row{.test = cat("tg", options_.generate), .tokens = options_.generate};
-        measure(row, std::max(options_.depth, 1u), [&] { generate(options_.generate); });
-        row.bytes_per_token = session_.stats().weight_bytes_per_token;
+        measure(row, std::max(options_.depth, 1u), [&] {
+            const GenerateResult made = generate(options_.generate);
+            row.proposed += made.proposed;
+            row.accepted += made.accepted;
+        });
+        if (!options_.speculation.proposer) row.bytes_per_token = session_.stats().weight_bytes_per_token;
         return row;
     }
 
@@ -88,12 +95,15 @@ class Bench {
         if (encodes_) session_.encode(some_ids(tokens, vocab_));
         session_.append(some_ids(encodes_ ? 1 : tokens, vocab_));
     }
-    void generate(uint32_t tokens) {
+    GenerateResult generate(uint32_t tokens) {
         GenerateOptions options;
         options.max_tokens = tokens;
         options.ignore_end = true;
-        const size_t made = session_.generate(options).tokens.size();
-        if (made != tokens) fail(Status::failed, "bench", "expected ", tokens, " tokens, got ", made);
+        options_.speculation.apply(options);
+        GenerateResult made = session_.generate(options);
+        if (made.tokens.size() != tokens)
+            fail(Status::failed, "bench", "expected ", tokens, " tokens, got ", made.tokens.size());
+        return made;
     }
 
     // The first round compiles pipelines and is not counted.
@@ -145,6 +155,7 @@ nlohmann::json report_json(const Report& report, Engine& engine, const EngineOpt
                                {"repetitions", row.seconds.size()},
                                {"depth", options.depth}};
         if (row.bytes_per_token > 0) json["gb_per_second"] = row.gigabytes_per_second();
+        if (options.speculation.proposer) json["proposed"] = row.proposed, json["accepted"] = row.accepted;
         rows.push_back(std::move(json));
     }
     for (const auto& [label, sum] : profile_rows(report.step))
@@ -178,6 +189,8 @@ std::string report_text(const Report& report) {
     std::string out = table.text();
     out += cat("first token after ", fixed(report.cold_first_token, 2), " s from the start (loading ",
                fixed(report.load, 2), " s), ", fixed(report.warm_first_token, 3), " s when loaded\n");
+    for (const Row& row : report.rows)
+        if (row.proposed > 0) out += cat(row.test, ": ", speculation_text(row.proposed, row.accepted), "\n");
     if (report.step.profile.empty()) return out;
     TextTable profile({"dispatch", "count", "us"});
     for (const auto& [label, sum] : profile_rows(report.step))
@@ -192,12 +205,13 @@ void note_step(const StepStats& step) {
     note("pipelines: ", step.pipelines, " created, ", fixed(step.pipeline_seconds, 2), " s compiling");
 }
 
-int bench(const BenchOptions& options, const Common& common) {
+int bench(BenchOptions& options, const Common& common) {
     const auto start = Clock::now();
     const std::shared_ptr<const Model> model = load_model(common);
     EngineOptions flags = engine_options(common);
     flags.profile = options.profile;
     const std::unique_ptr<Engine> engine = load_engine(model, flags, common);
+    load_proposer(options.speculation, *engine, common);
     Report report;
     report.load = seconds_since(start);
     Bench bench(*engine, options);
@@ -228,6 +242,7 @@ Action define_bench(CLI::App& app, const Common& common) {
                    "measured rounds, after one that is not (default: 3)")
         ->check(CLI::Range(1u, 1000u));
     app.add_flag("--profile", options->profile, "time of every dispatch of a decode step");
+    add_speculation_flags(app, options->speculation);
     app.footer("JSON: {\"rows\": [{\"test\": \"pp512\", \"tokens_per_second\": ...}, ...], ...}");
     return [options, &common] { return bench(*options, common); };
 }

@@ -105,13 +105,14 @@ struct ChatOptions {
     GenerationFlags generation;
 };
 
-int chat(const ChatOptions& options, const Common& common) {
+int chat(ChatOptions& options, const Common& common) {
     const std::shared_ptr<const Model> model = load_model(common);
     (void)tokenizer_of(*model);
     if (model->chat_template.empty())
         fail(Status::unsupported, "chat",
              "expected a chat template in the model, got none (`scoria run --raw` continues a text)");
     const std::unique_ptr<Engine> engine = load_engine(model, engine_options(common), common);
+    load_proposer(options.generation.speculation, *engine, common);
     Conversation conversation(*engine, options.generation, options.system);
     const bool terminal = is_terminal(stdin) && is_terminal(stderr);
     if (terminal) write_note(help_text);

@@ -108,6 +108,7 @@ void add_generation_flags(CLI::App& app, GenerationFlags& flags) {
     app.add_option("--stop", flags.stop, "ends the answer at this text; may be repeated")
         ->expected(1)
         ->take_all();
+    add_speculation_flags(app, flags.speculation);
     app.add_option_function<uint64_t>(
         "--seed",
         [&flags](uint64_t seed) {
@@ -142,6 +143,7 @@ Answer stream_answer(Session& session, const GenerationFlags& flags, const std::
     options.stop = flags.stop;
     options.output_grammar = flags.output_grammar;
     options.logprobs = flags.logprobs;
+    flags.speculation.apply(options);
     options.on_text = [&](TokenId, std::string_view text) {
         if (answer.first_token_seconds == 0) answer.first_token_seconds = seconds_since(start);
         answer.text += text;

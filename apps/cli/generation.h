@@ -1,6 +1,7 @@
 // What `run` and `chat` share: sampling flags and an answer streamed to stdout.
 #pragma once
 
+#include "proposers.h"
 #include "session.h"
 
 #include <atomic>
@@ -24,6 +25,7 @@ struct GenerationFlags {
     std::string grammar_file;
     std::string json_schema;  // a file, or the text itself, which begins with a brace
     std::shared_ptr<const grammar::Program> output_grammar;  // of these two
+    SpeculationFlags speculation;
 };
 
 /// Registers -n, --temp and everything else that says how tokens are chosen and where an answer ends.

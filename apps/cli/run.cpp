@@ -75,7 +75,9 @@ void report(const Answer& answer, const std::vector<Beam>& beams, const Timing& 
             {"prompt_seconds", timing.prompt},
             {"first_token_seconds", timing.load + timing.prompt + answer.first_token_seconds},
             {"prompt_tokens_per_second", prompt_per_second},
-            {"tokens_per_second", per_second}};
+            {"tokens_per_second", per_second},
+            {"proposed", answer.result.proposed},
+            {"accepted", answer.result.accepted}};
         for (const Beam& beam : beams)
             report["beams"].push_back(
                 {{"ids", beam.tokens}, {"score", beam.score}, {"logprob", beam.log_probability}});
@@ -88,7 +90,10 @@ void report(const Answer& answer, const std::vector<Beam>& beams, const Timing& 
              fixed(prompt_per_second, 1), " tok/s, answer ", answer.result.tokens.size(), " tokens at ",
              fixed(per_second, 1), " tok/s, first token after ",
              fixed(timing.load + timing.prompt + answer.first_token_seconds, 2),
-             " s, stop: ", stop_name(answer.result.reason), ", seed ", answer.seed);
+             " s, stop: ", stop_name(answer.result.reason), ", seed ", answer.seed,
+             answer.result.proposed
+                 ? cat(", ", speculation_text(answer.result.proposed, answer.result.accepted))
+                 : "");
 }
 
 /// The answer by beam search; other answers only show in `all`.
@@ -117,17 +122,23 @@ Answer beam_answer(Engine& engine, std::span<const TokenId> source, std::span<co
     return answer;
 }
 
-int run(const RunOptions& options, const Common& common) {
+int run(RunOptions& options, const Common& common) {
     const auto start = Clock::now();
     if (options.generation.logprobs && !common.json)
         fail(Status::bad_argument, "run", "expected --json beside --logprobs, got none");
+    const SpeculationFlags& speculation = options.generation.speculation;
+    if (options.beams > 1 && (speculation.lookup || !speculation.draft.empty()))
+        fail(Status::bad_argument, "run", "expected --lookup or --draft without --beams, got both");
     const std::shared_ptr<const Model> model = load_model(common);
     const std::vector<TokenId> ids = prompt_ids(*model, options);
     if (ids.empty()) fail(Status::bad_argument, "run", "expected a prompt, got an empty text");
     const EngineOptions engine_flags = engine_options(common);
     const std::unique_ptr<Engine> engine = load_engine(model, engine_flags, common);
     std::optional<Session> session;  // beams bring their own
-    if (options.beams == 1) session.emplace(*engine);
+    if (options.beams == 1) {
+        session.emplace(*engine);
+        load_proposer(options.generation.speculation, *engine, common);
+    }
     Timing timing{.load = seconds_since(start), .prompt_tokens = ids.size()};
 
     const std::atomic<bool>& interrupted = install_interrupt_flag();

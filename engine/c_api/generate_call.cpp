@@ -7,8 +7,8 @@ using namespace scoria::c_api;
 
 namespace {
 
-static_assert(offsetof(scoria_generate_options, ignore_end) + 4 == sizeof(scoria_generate_options));
-static_assert(offsetof(scoria_generate_result, seconds) + 8 == sizeof(scoria_generate_result));
+static_assert(offsetof(scoria_generate_options, draft_tokens) + 4 == sizeof(scoria_generate_options));
+static_assert(offsetof(scoria_generate_result, accepted) + 4 == sizeof(scoria_generate_result));
 static_assert(uint32_t(StopReason::stop_string) == SCORIA_STOP_TEXT);
 
 scoria_generate_options generate_defaults() {
@@ -74,6 +74,16 @@ std::shared_ptr<const grammar::Program> grammar_of(const scoria_generate_options
     return nullptr;
 }
 
+/// The draft model of the session, made when it is first asked for.
+Proposer& draft_of(SessionObject& session, const scoria_engine* handle) {
+    if (session.draft_handle == handle && session.draft) return *session.draft;
+    session.draft.reset();
+    const auto use = std::make_shared<EngineUse>(handle);
+    session.draft.emplace(std::shared_ptr<Engine>(use, &(*use)->engine), *session.owner->model);
+    session.draft_handle = handle;
+    return *session.draft;
+}
+
 void set_callbacks(GenerateOptions& generate, const scoria_generate_options& options) {
     if (options.on_token)
         generate.on_text = [&options](TokenId id, std::string_view text) {
@@ -114,12 +124,20 @@ scoria_status scoria_session_generate(scoria_session* session, const scoria_gene
         generate.stop = texts_of(options.stop, options.stop_count, "a text for every stop");
         generate.output_grammar = grammar_of(options);
         set_callbacks(generate, options);
+        require(options.lookup <= 1 && !(options.lookup && options.draft),
+                "a draft or a lookup of 1, not both");
+        PromptLookup lookup;
+        if (options.lookup) generate.proposer = &lookup;
+        if (options.draft) generate.proposer = &draft_of(use.object(), options.draft);
+        generate.draft_tokens = options.draft_tokens;
         const GenerateResult generated = use->session.generate(generate);
         if (result)
             fill(result, {.size = sizeof(scoria_generate_result),
                           .stop = uint32_t(generated.reason),
                           .tokens = uint32_t(generated.tokens.size()),
-                          .seconds = generated.seconds});
+                          .seconds = generated.seconds,
+                          .proposed = generated.proposed,
+                          .accepted = generated.accepted});
         if (generated.reason == StopReason::cancelled)
             fail(Status::cancelled, "generate", "cancelled by the caller");
     });

@@ -3,6 +3,7 @@
 
 #include "calls.h"
 #include "session.h"
+#include "speculation.h"
 
 namespace scoria::c_api {
 
@@ -40,6 +41,8 @@ struct SessionObject {
 
     EngineUse owner;  // outlives the session
     Session session;
+    const scoria_engine* draft_handle = nullptr;  // what `draft` is of; never comes again (Handles)
+    std::optional<DraftModel> draft;
     std::atomic<bool> cancel{false};
     std::atomic<bool> busy{false};
 };
@@ -53,6 +56,7 @@ class SessionUse {
     }
     SessionUse(const SessionUse&) = delete;
     SessionObject* operator->() const { return session_.get(); }
+    SessionObject& object() const { return *session_; }
     /// For good: nobody else can use what is about to be destroyed.
     void keep() { session_.reset(); }
 

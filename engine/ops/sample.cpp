@@ -15,6 +15,7 @@ namespace {
 constexpr uint32_t most_biases = SAMPLER_BIAS_LIMIT / 2;  // a half is for what steps add
 constexpr uint32_t most_vocab = 1u << 24;                 // sample_pick.comp searches indices of 24 bits
 
+uint32_t guess_word(std::optional<TokenId> guess) { return guess ? uint32_t(*guess) : SAMPLE_ALWAYS; }
 uint32_t blocks_of(uint32_t vocab) { return uint32_t(groups_for(vocab, SAMPLE_BLOCK)); }
 
 void expect(bool holds, const char* name, const char* range, double got) {
@@ -144,9 +145,9 @@ void record_sample(OpContext& context, const SampleArgs& args, const KernelVaria
         fail(Status::unsupported, "sample", "expected a vocabulary of 1 to ", most_vocab, " tokens, got ",
              args.logits.cols);
     const bool native = variant.shader == Shader::sample_scan_sg;
-    const SamplePush push{args.logits.cols,  blocks_of(args.logits.cols),
-                          args.logits.first, args.result_slots,
-                          args.from_slot,    args.to_slot};
+    const SamplePush push{
+        args.logits.cols, blocks_of(args.logits.cols), args.logits.first, args.result_slots, args.from_slot,
+        args.to_slot,     guess_word(args.guess)};
     vk::Pipelines& pipelines = context.recorder.pipelines();
     const auto pipeline = [&](Shader shader) -> const vk::Pipeline& {
         return pipelines.get(shader_module(shader), {{vk::constant_workgroup, variant.workgroup},
@@ -161,8 +162,12 @@ void record_sample(OpContext& context, const SampleArgs& args, const KernelVaria
 
 void record_sample_top(OpContext& context, const SampleTopArgs& args, const KernelVariant& variant) {
     const uint32_t vocab = args.logits.cols;
-    const SampleTopPush push{vocab, args.logits.first, args.result_slots, args.slot,
-                             std::min({args.count, uint32_t(SAMPLE_TOP_LIMIT), vocab})};
+    const SampleTopPush push{vocab,
+                             args.logits.first,
+                             args.result_slots,
+                             args.slot,
+                             std::min({args.count, uint32_t(SAMPLE_TOP_LIMIT), vocab}),
+                             guess_word(args.guess)};
     const bool native = variant.shader == Shader::sample_scan_sg;
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
         shader_module(native ? Shader::sample_top_sg : Shader::sample_top),

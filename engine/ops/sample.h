@@ -28,6 +28,7 @@
 #include "kernel_variant.h"
 #include "tokenizer/tokenizer.h"
 
+#include <optional>
 #include <span>
 
 namespace scoria {
@@ -62,6 +63,9 @@ struct SampleArgs {
     uint32_t from_slot;  // token of the step buffer whose logits these are
     uint32_t to_slot;    // gets the new token's id, position + 1, the same table and sampler
     bool greedy;         // temperature is 0; a pipeline of its own, small and sooner compiled
+    /// Of a chain of draws from slot to slot, whose step begins with counter 0: nothing happens unless
+    /// from_slot got this token. None: always.
+    std::optional<TokenId> guess = std::nullopt;
 };
 
 /// Log-probabilities of the token just chosen and of the likeliest, from logits that are still as they were.
@@ -70,8 +74,9 @@ struct SampleTopArgs {
     vk::View step;
     vk::View top;  // [result_slots, SAMPLE_TOP_WORDS]; slots as of the results
     uint32_t result_slots;
-    uint32_t slot;   // token of the step buffer that was chosen
-    uint32_t count;  // at most SAMPLE_TOP_LIMIT
+    uint32_t slot;                                // token of the step buffer that was chosen
+    uint32_t count;                               // at most SAMPLE_TOP_LIMIT
+    std::optional<TokenId> guess = std::nullopt;  // as that of the sampling before it
 };
 
 std::vector<KernelVariant> sample_variants(const vk::Caps& caps);

@@ -199,6 +199,35 @@ TEST_CASE("a seed gives the same answer, a limit ends it" * needs_fixtures()) {
     CHECK(answer["seed"] == 7);
 }
 
+TEST_CASE("guesses change no answer, and are counted" * needs_fixtures()) {
+    std::vector<std::string> arguments = {"run",    "-m", tiny,     "--raw", "-p",     "xyxyxy",
+                                          "-n",     "30", "--seed", "7",     "--json", "--deterministic",
+                                          "--temp", "0.2"};
+    const auto answer = [](const std::vector<std::string>& all) {
+        const Outcome outcome = run_scoria(all);
+        CAPTURE(outcome.err);
+        REQUIRE(outcome.code == 0);
+        return json::parse(outcome.out);
+    };
+    const json plain = answer(arguments);
+    CHECK(plain["proposed"] == 0);
+    arguments.insert(arguments.end(), {"--draft", tiny});
+    const json drafted = answer(arguments);
+    CHECK(drafted["ids"] == plain["ids"]);
+    CHECK(drafted["proposed"] > 10);
+    CHECK(drafted["accepted"] == drafted["proposed"]);
+    const Outcome twice = run_scoria({"run", "-m", tiny, "--raw", "-p", "x", "--draft", tiny, "--lookup"});
+    CHECK(twice.code == 2);
+    const Outcome beams = run_scoria({"run", "-m", tiny, "--raw", "-p", "x", "--lookup", "--beams", "2"});
+    CHECK(beams.code == 2);
+    CHECK(beams.err.find("without --beams") != std::string::npos);
+    const Outcome bench = run_scoria({"bench", "-m", tiny, "-p", "0", "-n", "150", "-r", "1", "--lookup",
+                                      "--draft-tokens", "7", "--json"});
+    CAPTURE(bench.err);
+    REQUIRE(bench.code == 0);
+    CHECK(json::parse(bench.out)["rows"][0]["proposed"] > 0);
+}
+
 TEST_CASE("bench reports rows" * needs_fixtures()) {
     const Outcome outcome = run_scoria({"bench", "-m", tiny, "-p", "16", "-n", "8", "-r", "2", "--json"});
     CAPTURE(outcome.err);

@@ -275,8 +275,11 @@ TEST_CASE("the mask allows a token exactly if all its bytes can follow") {
         Constraint constraint(program, trie, {end});
         Matcher matcher(program);
         std::string text;
+        std::vector<int32_t> walk;
+        std::vector<std::vector<uint32_t>> masks;  // before each step
         for (int step = 0; step < 12 && !constraint.complete(); ++step) {
             const std::vector<uint32_t>& mask = constraint.mask();
+            masks.push_back(mask);
             std::vector<uint32_t> allowed;
             for (uint32_t token = 0; token < pieces.size(); ++token) {
                 const bool set = mask[token / 32] >> token % 32 & 1;
@@ -291,7 +294,15 @@ TEST_CASE("the mask allows a token exactly if all its bytes can follow") {
             const uint32_t token = allowed[random() % allowed.size()];
             constraint.accept(token);
             text += pieces[token];
+            walk.push_back(int32_t(token));
         }
+        if (!constraint.complete() && masks.size() == walk.size()) masks.push_back(constraint.mask());
+
+        Constraint ahead(program, trie, {end});
+        CHECK(ahead.masks_after(walk) == std::vector(masks.begin() + 1, masks.end()));
+        walk.insert(walk.begin(), int32_t(end));
+        CHECK(ahead.masks_after(walk).empty());
+        CHECK(ahead.mask() == masks[0]);  // it stands where it stood
     }
     Constraint constraint(program, trie, {end});
     CHECK(refusal([&] { constraint.accept(end); }) != "");

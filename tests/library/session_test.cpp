@@ -207,6 +207,44 @@ TEST_CASE("a plan, a budget, a memory map" * needs_fixtures()) {
     CHECK(generated(loaded.session, some_prompt, 3).size() == some_prompt.size() + 3);
 }
 
+TEST_CASE("guesses change no answer; a draft's engine stays in use by its session" * needs_fixtures()) {
+    const Loaded loaded;
+    const std::vector<int32_t> expected = generated(loaded.session, some_prompt, 40);
+    std::vector<int32_t> same = some_prompt;  // and then one token over and over
+    same.resize(expected.size(), 11);
+    const scoria_logit_bias always{11, 1000};
+    scoria_engine* draft = nullptr;
+    const scoria_engine_options engine = engine_options(tiny_model());
+    REQUIRE_OK(scoria_engine_create(&engine, &draft));
+    scoria_generate_options lookup = greedy(40), drafted = greedy(40);
+    lookup.lookup = 1;
+    lookup.logit_bias = &always;
+    lookup.logit_bias_count = 1;
+    drafted.draft = draft;
+    drafted.draft_tokens = 3;
+    for (const scoria_generate_options& options : {lookup, drafted, drafted}) {
+        REQUIRE_OK(scoria_session_replace(loaded.session, some_prompt.data(), some_prompt.size()));
+        scoria_generate_result result{};
+        result.size = sizeof result;
+        REQUIRE_OK(scoria_session_generate(loaded.session, &options, &result));
+        std::vector<int32_t> ids(expected.size());
+        size_t count = 0;
+        REQUIRE_OK(scoria_session_tokens(loaded.session, ids.data(), ids.size(), &count));
+        CHECK(ids == (options.draft ? expected : same));
+        CHECK(result.proposed > 20);
+        CHECK(result.accepted > result.proposed / 2);
+    }
+    lookup.draft = draft;  // both
+    CHECK(scoria_session_generate(loaded.session, &lookup, nullptr) == SCORIA_BAD_ARGUMENT);
+    CHECK(scoria_engine_destroy(draft) == SCORIA_BUSY);
+    scoria_session* other = nullptr;
+    REQUIRE_OK(scoria_session_create(draft, &other));
+    drafted.draft = reinterpret_cast<scoria_engine*>(other);
+    CHECK(scoria_session_generate(loaded.session, &drafted, nullptr) == SCORIA_BAD_ARGUMENT);
+    REQUIRE_OK(scoria_session_destroy(other));
+    CHECK(scoria_engine_destroy(draft) == SCORIA_OK);  // the failed call had given it back
+}
+
 TEST_CASE("cancel from another thread" * needs_fixtures()) {
     const Loaded loaded;
     scoria_generate_options options = greedy(0);

@@ -448,6 +448,8 @@ NB_MODULE(_scoria, m) {
     PLAIN(dry_allowed_length);
     PLAIN(dry_range);
     PLAIN(ignore_end);
+    PLAIN(lookup);
+    PLAIN(draft_tokens);
 #undef PLAIN
     nb::class_<Stream>(m, "Stream")
         .def(nb::init<std::shared_ptr<Session>, const GenerateOptions&>())

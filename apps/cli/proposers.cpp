@@ -1,0 +1,45 @@
+// See proposers.h.
+#include "proposers.h"
+
+#include "fail.h"
+
+#include <CLI/CLI.hpp>
+
+namespace scoria::cli {
+
+void add_speculation_flags(CLI::App& app, SpeculationFlags& flags) {
+    CLI::Option* lookup =
+        app.add_flag("--lookup", flags.lookup,
+                     "guess what comes next from how the text so far goes on elsewhere, and compute several "
+                     "tokens at a time: the same answer, sooner where it repeats its prompt");
+    app.add_option("--draft", flags.draft,
+                   "guess it by a smaller model of the same vocabulary (a file, folder or pulled name)")
+        ->excludes(lookup);
+    app.add_option("--draft-tokens", flags.draft_tokens, "the longest guess in tokens, 1 to 63 (default: 15)")
+        ->check(CLI::Range(1u, 63u));
+}
+
+void load_proposer(SpeculationFlags& flags, const Engine& engine, const Common& common) {
+    if (flags.lookup) flags.proposer = std::make_shared<PromptLookup>();
+    if (flags.draft.empty()) return;
+    Common of_draft = common;
+    of_draft.model = flags.draft;
+    of_draft.adapters.clear();
+    const std::shared_ptr<const Model> model = load_model(of_draft);
+    check_draft(*model, engine.model());
+    EngineOptions options = engine_options(of_draft);
+    const Architecture& architecture = model->architecture;
+    options.context = std::min(engine.memory_plan().context, architecture.context);
+    if (const uint64_t most = architecture.most_positions())
+        options.context = uint32_t(std::min<uint64_t>(options.context, most));
+    // What was set is for both.
+    const uint64_t taken = engine.memory_plan().device_total();
+    if (options.memory_budget) options.memory_budget -= std::min(options.memory_budget - 1, taken);
+    flags.proposer = std::make_shared<DraftModel>(load_engine(model, options, of_draft), engine.model());
+}
+
+std::string speculation_text(uint32_t proposed, uint32_t accepted) {
+    return cat(accepted, " of ", proposed, " guessed tokens came true");
+}
+
+}  // namespace scoria::cli

@@ -1,0 +1,29 @@
+// Flags of speculation (engine/speculation.h), and the draft model that they load.
+#pragma once
+
+#include "common.h"
+#include "speculation.h"
+
+namespace scoria::cli {
+
+struct SpeculationFlags {
+    bool lookup = false;
+    std::string draft;          // as -m; empty: none
+    uint32_t draft_tokens = 0;  // 0: the engine's default
+    std::shared_ptr<Proposer> proposer;
+
+    void apply(GenerateOptions& options) const {
+        options.proposer = proposer.get();
+        options.draft_tokens = draft_tokens;
+    }
+};
+
+void add_speculation_flags(CLI::App& app, SpeculationFlags& flags);
+
+/// Makes the proposer that the flags ask for, beside the engine of the model itself.
+void load_proposer(SpeculationFlags& flags, const Engine& engine, const Common& common);
+
+/// "12 of 40 guessed tokens came true".
+std::string speculation_text(uint32_t proposed, uint32_t accepted);
+
+}  // namespace scoria::cli
