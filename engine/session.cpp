@@ -408,6 +408,7 @@ void Session::truncate(uint32_t length) {
 
 std::span<const TokenId> Session::tokens() const { return impl_->tokens; }
 uint32_t Session::capacity() const { return impl_->engine.memory.context; }
+uint32_t Session::head_rows() const { return impl_->forward_chunk(); }
 
 StepStats Session::stats() const {
     const Impl& s = *impl_;

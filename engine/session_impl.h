@@ -35,6 +35,9 @@ struct Session::Impl {
     }
     /// Tokens of a batch whose logits are all wanted.
     uint32_t forward_chunk() const { return std::min(workspace.layout.outputs, workspace.layout.tokens); }
+    /// Kernels [first, end) for `ids` behind `tokens`, each in a submission of its own.
+    void trace(size_t first, size_t end, std::span<const TokenId> ids, bool outputs,
+               const TraceObserver& observer);
     /// What forward() checks before it computes anything.
     void check_forward(std::span<const TokenId> ids, std::span<const TokenId> token_types);
     /// The words STEP_TOKEN_TYPE of a whole encoder sequence; empty: all 0. Errors: bad_argument,
