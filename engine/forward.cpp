@@ -248,8 +248,9 @@ std::vector<float> Session::cached_keys(uint32_t slot, uint32_t positions) {
     const DeviceKv& kv = s.cache.layer(slot);
     const uint32_t block_words = kv_block_words(kv.type, kv.kv_heads, kv.head_dim);
     validate::HostCache host(kv.type, kv.kv_heads, kv.head_dim, positions, 1, 0);
-    const std::vector<uint32_t> drawn = host.own(positions);
-    std::vector<uint32_t> table(drawn.size());  // a session owns its blocks in order
+    const uint32_t held = kv.shards.back().first_block + kv.shards.back().blocks;
+    // A session owns its blocks in order.
+    std::vector<uint32_t> table(std::min(held, (positions + kv_block_tokens - 1) / kv_block_tokens));
     std::iota(table.begin(), table.end(), 0u);
     for (const DeviceKv::Shard& shard : kv.shards) {
         if (shard.first_block >= table.size()) break;

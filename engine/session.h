@@ -147,6 +147,7 @@ struct StepStats {
     double pipeline_seconds = 0;
     uint64_t weight_bytes_per_token = 0;    // read by one decode step
     std::vector<vk::DispatchTime> profile;  // of the last step, if EngineOptions::profile
+    std::vector<int32_t> profile_layers;    // of each of these dispatches; -1: of none
 };
 
 class Engine {

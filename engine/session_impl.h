@@ -110,7 +110,7 @@ struct Session::Impl {
     std::vector<vk::Commands> abandoned;  // of calls that failed while they ran
     vk::Device::Ticket last_submitted;
     std::optional<SampleKind> decode_recorded;
-    uint32_t decode_layer_dispatches = 0;
+    std::vector<int32_t> decode_layers;  // of each dispatch of `decode`; -1: of none
     std::vector<TokenId> tokens;
     uint32_t prefix = 0;            // tokens that see each other
     uint32_t source = 0;            // tokens that the encoder saw
