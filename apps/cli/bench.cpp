@@ -166,7 +166,36 @@ TensorType named_type(const std::string& name) {
     fail(Status::bad_argument, "bench", "expected --type to be one of {", names, "}, got '", name, "'");
 }
 
-/// One engine for each type of cache and size of chunk, and all rows on it.
+/// All rows on one engine.
+void add_rows(Bench& bench, const BenchOptions& options, const Engine& engine, std::vector<BenchRow>& rows) {
+    const EngineOptions& flags = engine.options();
+    const KvType kv = flags.kv.value_or(flags.precision == Precision::strict ? KvType::f32 : KvType::f16);
+    const auto add = [&](BenchRow row) {
+        row.kv = kv_type_names[size_t(kv)];
+        row.chunk = engine.memory_plan().chunk;
+        rows.push_back(std::move(row));
+    };
+    for (const uint32_t depth : options.depths) {
+        for (const uint32_t tokens : options.prompts)
+            if (tokens > 0) add(bench.prompt(tokens, depth));
+        for (const uint32_t tokens : options.generates)
+            if (tokens > 0) add(bench.generation(tokens, depth));
+    }
+}
+
+void write_files(const BenchOptions& options, const Report& report, const Engine& engine,
+                 const vk::Caps& caps) {
+    const std::string& model = engine.model().name;
+    if (!options.plots.empty()) {
+        plot_rows(options.plots, report.rows, cat(model, " on ", caps.name));
+        if (!report.step.profile.empty()) plot_layers(options.plots, report.step);
+    }
+    if (options.trace.empty()) return;
+    const std::string trace = chrome_trace(report.step, model);
+    write_file_atomic(options.trace, std::as_bytes(std::span(trace)));
+}
+
+/// One engine for each type of cache and size of chunk.
 int bench(const BenchOptions& options, const Common& common) {
     const auto start = Clock::now();
     const std::shared_ptr<const Model> model =
@@ -175,14 +204,13 @@ int bench(const BenchOptions& options, const Common& common) {
             : std::make_shared<const Model>(synthetic_model(options.synthetic, named_type(options.type)));
     Report report;
     std::unique_ptr<Engine> engine;
-    EngineOptions flags;
     int code = 0;
     for (const std::string& kv : options.kvs.empty() ? std::vector{common.kv} : options.kvs)
         for (const uint32_t chunk : options.chunks) {
-            engine.reset();
+            engine.reset();  // before the next one asks for memory
             Common each = common;
             each.kv = kv;
-            flags = engine_options(each);
+            EngineOptions flags = engine_options(each);
             flags.profile = options.profile;
             flags.prompt_chunk = chunk;
             engine = load_engine(model, flags, each);
@@ -194,36 +222,17 @@ int bench(const BenchOptions& options, const Common& common) {
                 report.cold_first_token = seconds_since(start);
                 report.warm_first_token = bench.first_token();
             }
-            const auto add = [&](BenchRow row) {
-                row.kv = kv_type_names[size_t(
-                    flags.kv.value_or(flags.precision == Precision::strict ? KvType::f32 : KvType::f16))];
-                row.chunk = engine->memory_plan().chunk;
-                report.rows.push_back(std::move(row));
-            };
-            for (const uint32_t depth : options.depths) {
-                for (const uint32_t tokens : options.prompts)
-                    if (tokens > 0) add(bench.prompt(tokens, depth));
-                for (const uint32_t tokens : options.generates)
-                    if (tokens > 0) add(bench.generation(tokens, depth));
-            }
+            add_rows(bench, options, *engine, report.rows);
             report.step = bench.stats();
             code = std::max(code, finish(engine->device()));
         }
-    const bool json = common.json || options.format == "json";
-    if (json)
-        print(report_json(report, *engine, flags).dump(1), '\n');
+    if (common.json || options.format == "json")
+        print(report_json(report, *engine, engine->options()).dump(1), '\n');
     else
         print(report_text(report, options.format));
     if (options.profile && report.step.profile.empty())
         note("scoria: this device has no timestamps: no profile");
-    if (!options.plots.empty()) {
-        plot_rows(options.plots, report.rows, cat(model->name, " on ", engine->device().caps().name));
-        if (!report.step.profile.empty()) plot_layers(options.plots, report.step);
-    }
-    if (!options.trace.empty()) {
-        const std::string trace = chrome_trace(report.step, model->name);
-        write_file_atomic(options.trace, std::as_bytes(std::span(trace)));
-    }
+    write_files(options, report, *engine, engine->device().caps());
     if (common.verbose) note_step(report.step);
     return code;
 }
