@@ -245,10 +245,11 @@ int bench_all_ops(const BenchOptions& options, const Common& common) {
     const vk::Caps& caps = device.caps();
     if (common.verbose || caps.is_cpu())
         note("ops on ", caps.name, caps.is_cpu() ? " (a CPU driver: no GPU is used)" : "");
-    const OpBenchReport report = bench_ops(device, pipelines, options.op, [&](const OpRate& rate) {
-        if (common.verbose)
-            note(rate.op, ' ', rate.variant, ", ", rate.shape, ": ", fixed(rate.microseconds, 1), " us");
-    });
+    const OpBenchReport report =
+        bench_ops(device, pipelines, {engine_options(common).precision, options.op}, [&](const OpRate& rate) {
+            if (common.verbose)
+                note(rate.op, ' ', rate.variant, ", ", rate.shape, ": ", fixed(rate.microseconds, 1), " us");
+        });
     pipelines.save_cache();
     if (common.json || options.format == "json") {
         nlohmann::json json = ops_json(report);

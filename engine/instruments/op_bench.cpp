@@ -23,9 +23,11 @@ constexpr OpSizes gpu_sizes{512, 4096, 14336, 128256, 32, 8, 128, 8192, 4096},
 
 }  // namespace
 
-OpTimer::OpTimer(vk::Device& device, vk::Pipelines& pipelines, std::function<void(const OpRate&)> on_rate)
+OpTimer::OpTimer(vk::Device& device, vk::Pipelines& pipelines, Precision precision,
+                 std::function<void(const OpRate&)> on_rate)
     : context_(device, pipelines, validate::Tier::quick, 1),
-      sizes_(device.caps().is_cpu() ? cpu_sizes : gpu_sizes), on_rate_(std::move(on_rate)) {}
+      sizes_(device.caps().is_cpu() ? cpu_sizes : gpu_sizes), precision_(precision),
+      on_rate_(std::move(on_rate)) {}
 
 Matrix OpTimer::matrix(uint32_t rows, uint32_t cols) {
     return {floats(validate::repeated_floats(size_t{rows} * cols, buffers_.size() + 1)), rows, cols, cols, 0};
@@ -129,7 +131,7 @@ void OpTimer::fastest_linear(Roofline& roof) {
         const DeviceWeight& w = weight(type, s.feed_forward, s.hidden);
         const Matrix x = matrix(s.tokens, s.hidden), out = matrix(s.tokens, s.feed_forward);
         std::vector<LinearVariant> variants =
-            linear_variants(caps(), {s.tokens, w.rows, w.cols, type, Precision::balanced});
+            linear_variants(caps(), {s.tokens, w.rows, w.cols, type, precision_});
         if (caps().is_cpu()) variants.resize(1);  // it compiles others for seconds
         for (const LinearVariant& each : variants) {
             const vk::View operands = room(linear_operand_bytes(each, s.tokens, w.cols));
@@ -182,8 +184,9 @@ Roofline OpTimer::roofline() {
     return roof;
 }
 
-OpBenchReport bench_ops(vk::Device& device, vk::Pipelines& pipelines, const std::string& only,
+OpBenchReport bench_ops(vk::Device& device, vk::Pipelines& pipelines, const OpBenchOptions& options,
                         const std::function<void(const OpRate&)>& on_rate) {
+    const std::string& only = options.only;
     std::string names;
     bool known = only.empty();
     for (const OpCase& each : op_cases()) {
@@ -192,7 +195,7 @@ OpBenchReport bench_ops(vk::Device& device, vk::Pipelines& pipelines, const std:
     }
     if (!known)
         fail(Status::bad_argument, "bench", "expected --op to be one of {", names, "}, got '", only, "'");
-    OpTimer timer(device, pipelines, on_rate);
+    OpTimer timer(device, pipelines, options.precision, on_rate);
     OpBenchReport report{timer.roofline(), {}, device.caps().timestamp_bits > 0};
     Roofline& roof = report.roof;
     for (const OpCase& each : op_cases()) {

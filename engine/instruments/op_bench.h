@@ -2,6 +2,7 @@
 // the sizes of a model, beside a roofline measured in the same run (Williams et al. 2009).
 #pragma once
 
+#include "ops/op.h"
 #include "pipelines.h"
 
 #include <algorithm>
@@ -42,9 +43,13 @@ struct OpBenchReport {
     bool timestamps = false;  // else times are the host's, of many dispatches
 };
 
-/// `only`: one op's name; empty: all. `on_rate` is called after each. Errors: bad_argument, for an unknown
-/// op.
-OpBenchReport bench_ops(vk::Device& device, vk::Pipelines& pipelines, const std::string& only,
+struct OpBenchOptions {
+    Precision precision = Precision::balanced;  // of linears
+    std::string only;                           // one op's name; empty: all
+};
+
+/// `on_rate` is called after each. Errors: bad_argument, for an unknown op.
+OpBenchReport bench_ops(vk::Device& device, vk::Pipelines& pipelines, const OpBenchOptions& options,
                         const std::function<void(const OpRate&)>& on_rate);
 
 }  // namespace scoria

@@ -19,7 +19,7 @@ namespace {
 
 uint64_t floats_of(const Matrix& m) { return uint64_t{m.rows} * m.cols; }
 std::string sizes_of(const Matrix& m) { return cat(m.rows, " x ", m.cols); }
-uint64_t file_bytes(const DeviceWeight& w, uint64_t rows) {
+uint64_t bytes_of_rows(const DeviceWeight& w, uint64_t rows) {
     const TensorTypeInfo& info = tensor_type_info(w.type);
     return rows * w.cols / info.block * info.block_bytes;
 }
@@ -43,7 +43,7 @@ void time_embed(OpTimer& t) {
     const Matrix out = t.matrix(s.tokens, s.hidden);
     const KernelVariant variant = t.variant(SimpleOp::embed);
     t.rate("embed", variant.name, cat("Q4_K ", sizes_of(out)),
-           file_bytes(table, s.tokens) + 4 * floats_of(out), floats_of(out), [&](OpContext& ops) {
+           bytes_of_rows(table, s.tokens) + 4 * floats_of(out), floats_of(out), [&](OpContext& ops) {
                record_embed(ops, {table, step, out}, variant);
            });
 }
@@ -64,11 +64,11 @@ void time_linear(OpTimer& t) {
         const DeviceWeight& w = t.weight(type, rows, s.hidden);
         const Matrix x = t.matrix(tokens, s.hidden), out = t.matrix(tokens, rows);
         const LinearVariant variant =
-            linear_variants(t.caps(), {tokens, rows, s.hidden, type, Precision::balanced}).front();
+            linear_variants(t.caps(), {tokens, rows, s.hidden, type, t.precision()}).front();
         const vk::View operands = t.room(linear_operand_bytes(variant, tokens, s.hidden));
         t.rate("linear", variant.name,
                cat(tensor_type_info(type).name, ' ', rows, " x ", s.hidden, ", ", tokens, " tokens"),
-               file_bytes(w, rows) + 4 * (floats_of(x) + floats_of(out)), 2 * floats_of(out) * s.hidden,
+               bytes_of_rows(w, rows) + 4 * (floats_of(x) + floats_of(out)), 2 * floats_of(out) * s.hidden,
                [&](OpContext& ops) {
                    record_linear(ops, {.x = x, .out = out, .weight = w, .operands = operands}, variant);
                });
@@ -264,7 +264,7 @@ void time_expert_linear(OpTimer& t) {
     t.rate(
         "expert_linear", variant.name,
         cat("Q4_K ", rows, " x ", s.hidden, ", ", bench_used, " of ", bench_experts, " experts"),
-        file_bytes(w, uint64_t{bench_used} * rows) + 4 * (floats_of(x) + floats_of(out)),
+        bytes_of_rows(w, uint64_t{bench_used} * rows) + 4 * (floats_of(x) + floats_of(out)),
         2 * floats_of(out) * s.hidden, [&](OpContext& ops) {
             record_expert_linear(ops, {x, routes, out, w, std::nullopt, bench_experts, bench_used}, variant);
         });
@@ -277,7 +277,7 @@ void time_head_linear(OpTimer& t) {
     const Matrix x = t.matrix(1, s.heads * s.head_dim), out = t.matrix(1, s.heads * rows);
     const KernelVariant variant = t.variant(SimpleOp::head_linear);
     t.rate("head_linear", variant.name, cat("BF16 ", s.heads, " heads of ", rows, " x ", s.head_dim),
-           file_bytes(w, w.rows) + 4 * (floats_of(x) + floats_of(out)), 2 * floats_of(out) * s.head_dim,
+           bytes_of_rows(w, w.rows) + 4 * (floats_of(x) + floats_of(out)), 2 * floats_of(out) * s.head_dim,
            [&](OpContext& ops) {
                record_head_linear(ops, {x, out, w, s.heads, 0}, variant);
            });

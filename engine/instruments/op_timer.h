@@ -15,10 +15,12 @@ struct OpSizes {
 
 class OpTimer {
   public:
-    OpTimer(vk::Device& device, vk::Pipelines& pipelines, std::function<void(const OpRate&)> on_rate);
+    OpTimer(vk::Device& device, vk::Pipelines& pipelines, Precision precision,
+            std::function<void(const OpRate&)> on_rate);
 
     const vk::Caps& caps() const { return context_.caps(); }
     const OpSizes& sizes() const { return sizes_; }
+    Precision precision() const { return precision_; }
     KernelVariant variant(SimpleOp op) const { return simple_variants(caps(), op).front(); }
 
     // Operands, which live until the next case.
@@ -53,6 +55,7 @@ class OpTimer {
 
     validate::CheckContext context_;
     OpSizes sizes_;
+    Precision precision_;
     std::function<void(const OpRate&)> on_rate_;
     std::vector<vk::Buffer> buffers_;
     std::vector<validate::CheckWeight> weights_;

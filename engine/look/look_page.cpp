@@ -38,7 +38,7 @@ img.chart { max-width: 100%; }
 </style></head><body>
 )";
 
-std::string number(double value) {
+std::string look_number(double value) {
     char text[32];
     std::snprintf(text, sizeof text, "%.4g", value);
     return text;
@@ -47,9 +47,9 @@ std::string number(double value) {
 /// Queries stand at the right end of their line, keys are written upwards.
 std::string labels(const char* id, const std::vector<TokenId>& tokens, const LookNames& names, bool upright) {
     std::string out = cat("<g id=\"", id, "\" font-size=\"",
-                          number(std::clamp(800.0 / double(tokens.size()), 6.0, 24.0)), "\">");
+                          look_number(std::clamp(800.0 / double(tokens.size()), 6.0, 24.0)), "\">");
     for (size_t i = 0; i < tokens.size(); ++i) {
-        const std::string at = number((double(i) + 0.5) * 1000 / double(tokens.size()));
+        const std::string at = look_number((double(i) + 0.5) * 1000 / double(tokens.size()));
         out += cat("<text dominant-baseline=\"central\" ",
                    upright ? cat("transform=\"translate(", at, " 194) rotate(-90)\"")
                            : cat("text-anchor=\"end\" x=\"194\" y=\"", at, "\""),
@@ -112,8 +112,8 @@ std::string norms_section(const Insight& insight) {
            "<th>max</th></tr></thead>\n";
     for (const StreamNorm& norm : insight.norms)
         out += cat("<tr><td>", norm.encoder ? "encoder " : "", norm.layer < 0 ? "embedding" : cat(norm.layer),
-                   "</td><td>", html_text(norm.what), "</td><td>", number(norm.mean), "</td><td>",
-                   number(norm.max), "</td></tr>\n");
+                   "</td><td>", html_text(norm.what), "</td><td>", look_number(norm.mean), "</td><td>",
+                   look_number(norm.max), "</td></tr>\n");
     return out + "</table></details>\n";
 }
 
@@ -132,9 +132,9 @@ std::string lens_section(const Insight& insight, const LookNames& names) {
             std::string title;
             for (const Candidate& candidate : position)
                 title += cat(title.empty() ? "" : ", ", html_text(names.token(candidate.token)), " ",
-                             number(100 * double(candidate.probability)), " %");
+                             look_number(100 * double(candidate.probability)), " %");
             out += cat("<td title=\"", title, "\" style=\"background:rgb(0 114 178/",
-                       number(0.8 * double(position.front().probability)), ")\">",
+                       look_number(0.8 * double(position.front().probability)), ")\">",
                        html_text(names.token(position.front().token)), "</td>");
         }
         out += "</tr>\n";
