@@ -19,14 +19,21 @@ namespace {
 using BenchClock = std::chrono::steady_clock;
 
 constexpr OpSizes gpu_sizes{512, 4096, 14336, 128256, 32, 8, 128, 8192, 4096},
-    cpu_sizes{64, 1024, 3584, 32768, 16, 4, 64, 1024, 4096};
+    small_sizes{64, 1024, 3584, 32768, 16, 4, 64, 1024, 4096};
+
+/// The large ones take up to 2 GB, small ones 0.2.
+const OpSizes& sizes_for(const vk::Device& device) {
+    uint64_t room = 0;
+    for (const vk::HeapState& heap : device.heaps())
+        if (heap.device_local && heap.budget > heap.usage) room = std::max(room, heap.budget - heap.usage);
+    return device.caps().is_cpu() || room < 4ull << 30 ? small_sizes : gpu_sizes;
+}
 
 }  // namespace
 
 OpTimer::OpTimer(vk::Device& device, vk::Pipelines& pipelines, Precision precision,
                  std::function<void(const OpRate&)> on_rate)
-    : context_(device, pipelines, validate::Tier::quick, 1),
-      sizes_(device.caps().is_cpu() ? cpu_sizes : gpu_sizes), precision_(precision),
+    : context_(device, pipelines, validate::Tier::quick, 1), sizes_(sizes_for(device)), precision_(precision),
       on_rate_(std::move(on_rate)) {}
 
 Matrix OpTimer::matrix(uint32_t rows, uint32_t cols) {

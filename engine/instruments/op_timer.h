@@ -7,7 +7,8 @@
 
 namespace scoria {
 
-/// Sizes of a model that fills the device for a while: Llama 3 8B, or on CPU drivers a quarter of its width.
+/// Sizes of a model that fills the device for a while: Llama 3 8B, or on CPU drivers and where memory is
+/// short a quarter of its width.
 struct OpSizes {
     uint32_t tokens, hidden, feed_forward, vocab, heads, kv_heads, head_dim, positions;
     uint32_t rows;  // of ops on elements: more than caches hold
