@@ -1,12 +1,16 @@
-// Plain forward passes: all logits and hidden states of given tokens, the encoder's pass, and a pass kernel
-// by kernel.
+// Plain forward passes: all logits and hidden states of given tokens, the encoder's pass, a pass kernel by
+// kernel, and what else shows the inside of a model: its keys, its head alone.
 #include "fail.h"
+#include "ops/kv_layout.h"
 #include "session.h"
 #include "session_impl.h"
 #include "step.h"
+#include "validate/cache_tools.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
+#include <numeric>
 
 namespace scoria {
 namespace {
@@ -172,47 +176,127 @@ ForwardResult Session::encode(std::span<const TokenId> ids, bool hidden_states,
         false);
 }
 
-void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer) {
+void Session::Impl::trace(size_t first, size_t end, std::span<const TokenId> ids, bool outputs,
+                          const TraceObserver& observer) {
+    Rows rows(outputs ? ids.size() : 0);
+    std::iota(rows.begin(), rows.end(), 0u);
+    reserve_scratch(uint32_t(ids.size()));
+    enter_segment(uint32_t(tokens.size()));
+    Batch work = batch(uint32_t(ids.size()), uint32_t(rows.size()));
+    const TraceFetch fetch = [&](const TensorId& tensor) {
+        const Matrix m = work.matrix(tensor);
+        std::vector<float> all = read_floats(m.view, m.view.size / 4), packed;
+        for (uint32_t r = 0; r < m.rows; ++r) {
+            const auto row = all.begin() + m.first + std::ptrdiff_t(r) * m.stride;
+            packed.insert(packed.end(), row, row + m.cols);
+        }
+        return packed;
+    };
+    for (size_t i = first; i < end; ++i) {
+        vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options());
+        if (i == first) write_step(recorder, ids, uint32_t(tokens.size()), rows);
+        work.record(recorder, i);
+        const vk::Commands commands = recorder.finish();
+        run(commands);
+        observer(engine.plan.kernels[i], fetch);
+    }
+}
+
+void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer,
+                    std::span<const TokenId> source) {
     Impl& s = *impl_;
     return s.engine.survive(
         [&]() -> void {
             s.ready();
-            const Plan& plan = s.engine.plan;
-            if (plan.encoder_kernels != 0 || s.engine.model->architecture.recomputes()) truncate(0);
+            const Architecture& architecture = s.engine.model->architecture;
+            const size_t encoder_kernels = s.engine.plan.encoder_kernels;
+            const bool whole = architecture.bidirectional() || architecture.recomputes();
+            if (encoder_kernels != 0 || whole) truncate(0);
             s.check_ids(ids);
-            const uint32_t most = s.tokens_of_segment(uint32_t(s.tokens.size()), s.forward_chunk());
-            if (ids.size() > most)
-                fail(Status::bad_argument, "trace", "expected at most ", most, " tokens, got ", ids.size());
-            if (s.computed < s.tokens.size()) s.compute_pending(nullptr);
-            s.reserve_logits(uint32_t(ids.size()));
-            s.reserve_scratch(uint32_t(ids.size()));
-            Impl::Rows rows(ids.size());
-            for (uint32_t t = 0; t < rows.size(); ++t) rows[t] = t;
-            Batch work = s.batch(uint32_t(ids.size()), uint32_t(ids.size()));
-            const TraceFetch fetch = [&](const TensorId& tensor) {
-                const Matrix m = work.matrix(tensor);
-                std::vector<float> all = s.read_floats(m.view, m.view.size / 4), packed;
-                for (uint32_t r = 0; r < m.rows; ++r) {
-                    const auto row = all.begin() + m.first + std::ptrdiff_t(r) * m.stride;
-                    packed.insert(packed.end(), row, row + m.cols);
-                }
-                return packed;
-            };
-            if (plan.encoder_kernels != 0) s.source = uint32_t(ids.size());
-            s.writes(uint32_t(s.tokens.size()), ids.size());
-            for (size_t i = 0; i < plan.kernels.size(); ++i) {
-                vk::Recorder recorder(s.engine.device, s.engine.pipelines, s.engine.recorder_options());
-                if (i == 0) s.write_step(recorder, ids, uint32_t(s.tokens.size()), rows);
-                work.record(recorder, i);
-                const vk::Commands commands = recorder.finish();
-                s.run(commands);
-                observer(plan.kernels[i], fetch);
-            }
-            s.tokens.insert(s.tokens.end(), ids.begin(), ids.end());
-            s.computed = uint32_t(s.tokens.size());
+            if (whole && ids.size() > s.forward_chunk())
+                fail(Status::bad_argument, "trace", "expected at most ", s.forward_chunk(), " tokens, got ",
+                     ids.size());
+            s.set_rotations(s.tokens.size() + ids.size());
+            if (s.computed < s.tokens.size()) s.compute_rest(nullptr);
+            s.reserve_logits(uint32_t(std::min<size_t>(s.forward_chunk(), ids.size())));
             s.logits_ready = false;
+            if (encoder_kernels != 0) {
+                const std::span<const TokenId> from = source.empty() ? ids : source;
+                s.check_vocabulary(from);
+                if (from.size() > s.engine.memory.source)
+                    fail(Status::context_full, "trace", "expected at most ", s.engine.memory.source,
+                         " tokens of the source, got ", from.size());
+                s.source = uint32_t(from.size());
+                s.trace(0, encoder_kernels, from, false, observer);
+            }
+            for (size_t done = 0; done < ids.size();) {
+                const uint32_t count = s.tokens_of_segment(
+                    uint32_t(s.tokens.size()), std::min<size_t>(ids.size() - done, s.forward_chunk()));
+                const std::span<const TokenId> part = ids.subspan(done, count);
+                s.writes(uint32_t(s.tokens.size()), count);
+                s.trace(encoder_kernels, s.engine.plan.kernels.size(), part, true, observer);
+                s.tokens.insert(s.tokens.end(), part.begin(), part.end());
+                s.computed = uint32_t(s.tokens.size());
+                done += count;
+            }
         },
         false);
+}
+
+std::vector<float> Session::cached_keys(uint32_t slot, uint32_t positions) {
+    Impl& s = *impl_;
+    const auto lock = s.engine.use();
+    const DeviceKv& kv = s.cache.layer(slot);
+    const uint32_t block_words = kv_block_words(kv.type, kv.kv_heads, kv.head_dim);
+    validate::HostCache host(kv.type, kv.kv_heads, kv.head_dim, positions, 1, 0);
+    const uint32_t held = kv.shards.back().first_block + kv.shards.back().blocks;
+    // A session owns its blocks in order.
+    std::vector<uint32_t> table(std::min(held, (positions + kv_block_tokens - 1) / kv_block_tokens));
+    std::iota(table.begin(), table.end(), 0u);
+    for (const DeviceKv::Shard& shard : kv.shards) {
+        if (shard.first_block >= table.size()) break;
+        const size_t blocks = std::min<size_t>(shard.blocks, table.size() - shard.first_block);
+        const std::vector<float> words = s.read_floats(shard.view, blocks * block_words);
+        std::memcpy(&host.words[size_t(shard.first_block) * block_words], words.data(), 4 * words.size());
+    }
+    std::vector<float> keys;
+    for (uint32_t position = 0; position < positions; ++position)
+        for (uint32_t column = 0; column < kv.kv_heads * kv.head_dim; ++column)
+            keys.push_back(float(host.get(table, false, position, column)));
+    return keys;
+}
+
+std::vector<float> Session::head(std::span<const float> stream) {
+    Impl& s = *impl_;
+    const Architecture& architecture = s.engine.model->architecture;
+    if (!architecture.has_head)
+        fail(Status::unsupported, "head", "expected a model with an output head, got ", architecture.family);
+    const uint32_t width = architecture.output_width(), rows = uint32_t(stream.size() / width);
+    if (stream.empty() || stream.size() % width != 0 || rows > s.forward_chunk())
+        fail(Status::bad_argument, "head", "expected 1 to ", s.forward_chunk(), " rows of ", width,
+             " values, got ", stream.size(), " values");
+    return s.engine.survive([&] {
+        s.ready();
+        s.reserve_logits(rows);
+        s.reserve_scratch(rows);
+        s.logits_ready = false;
+        const size_t first = s.body_kernels();
+        Batch work = s.batch(rows, rows);
+        const Matrix to = work.matrix(std::get<op::Select>(s.engine.plan.kernels[first].kernel).x);
+        const vk::Buffer staging(s.engine.device, to.view.size, vk::MemoryUse::staging);
+        for (uint32_t r = 0; r < rows; ++r)
+            std::memcpy(staging.mapped().data() + 4 * (to.first + size_t{r} * to.stride),
+                        &stream[size_t{r} * width], 4 * width);
+        Impl::Rows all(rows);
+        std::iota(all.begin(), all.end(), 0u);
+        vk::Recorder recorder(s.engine.device, s.engine.pipelines, s.engine.recorder_options());
+        s.write_step(recorder, std::vector<TokenId>(rows), uint32_t(s.tokens.size()), all);
+        recorder.copy(staging.view(), to.view);
+        for (size_t i = first; i < s.engine.plan.kernels.size(); ++i) work.record(recorder, i);
+        const vk::Commands commands = recorder.finish();
+        s.run(commands);
+        return s.read_floats(s.workspace.logits.view(), size_t{rows} * architecture.logits());
+    });
 }
 
 }  // namespace scoria

@@ -390,14 +390,13 @@ void Session::Impl::record_decode(const SampleKind& kind) {
     reserve_scratch(1);
     vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options(true));
     Batch work = batch(1, 1);
-    decode_layer_dispatches = 0;
+    decode_layers.clear();
     for (size_t i = engine.plan.encoder_kernels; i < engine.plan.kernels.size(); ++i) {
-        const uint32_t before = recorder.stats().dispatches;
         work.record(recorder, i);
-        if (engine.plan.kernels[i].layer >= 0)
-            decode_layer_dispatches += recorder.stats().dispatches - before;
+        decode_layers.resize(recorder.stats().dispatches, engine.plan.kernels[i].layer);
     }
     sample(recorder, kind);
+    decode_layers.resize(recorder.stats().dispatches, -1);
     recorder.make_host_visible();
     decode = recorder.finish();
     decode_recorded = kind;

@@ -414,6 +414,7 @@ void Session::Impl::rewind(uint32_t length) {
 
 std::span<const TokenId> Session::tokens() const { return impl_->tokens; }
 uint32_t Session::capacity() const { return impl_->engine.memory.context; }
+uint32_t Session::head_rows() const { return impl_->forward_chunk(); }
 
 StepStats Session::stats() const {
     const Impl& s = *impl_;
@@ -431,13 +432,17 @@ StepStats Session::stats() const {
     stats.dispatches = s.decode.stats().dispatches;
     stats.barriers = s.decode.stats().barriers;
     stats.dispatches_per_layer =
-        double(s.decode_layer_dispatches) / double(s.engine.model->architecture.layers.size());
+        double(std::ranges::count_if(s.decode_layers, [](int32_t layer) { return layer >= 0; })) /
+        double(s.engine.model->architecture.layers.size());
     if (!s.submit_us.empty()) {
         std::vector<double> sorted = s.submit_us;
         std::ranges::nth_element(sorted, sorted.begin() + std::ptrdiff_t(sorted.size() / 2));
         stats.submit_cpu_us = sorted[sorted.size() / 2];
     }
-    if (s.engine.options.profile) stats.profile = s.decode.times();
+    if (s.engine.options.profile) {
+        stats.profile = s.decode.times();
+        stats.profile_layers = s.decode_layers;
+    }
     return stats;
 }
 

@@ -155,6 +155,7 @@ struct StepStats {
     double pipeline_seconds = 0;
     uint64_t weight_bytes_per_token = 0;    // read by one decode step
     std::vector<vk::DispatchTime> profile;  // of the last step, if EngineOptions::profile
+    std::vector<int32_t> profile_layers;    // of each of these dispatches; -1: of none
 };
 
 class Engine {
@@ -210,9 +211,20 @@ class Session {
     ForwardResult forward(std::span<const TokenId> ids, bool hidden_states,
                           std::span<const TokenId> token_types = {}, std::span<const TokenId> global = {});
     /// Appends tokens, kernel by kernel, and shows the observer every kernel with a way to fetch the
-    /// values [rows, cols] of its results (PlannedKernel::results). Slow: for `validate -m`. Of an
-    /// encoder-decoder the ids are the encoder's too, and the sequence begins anew.
-    void trace(std::span<const TokenId> ids, const TraceObserver& observer);
+    /// values [rows, cols] of its results (PlannedKernel::results). Slow: for `validate -m` and `look`. More
+    /// than a batch are traced batch by batch, all kernels of one before the next; tokens() are then those of
+    /// the batches before. Of an encoder-decoder the encoder gets `source`, or if there is none the ids too,
+    /// and the sequence begins anew.
+    void trace(std::span<const TokenId> ids, const TraceObserver& observer,
+               std::span<const TokenId> source = {});
+    /// Keys [positions, kv_heads * head_dim] as slot `slot` of the cache (cache_slots) holds them; also
+    /// inside a trace's observer.
+    std::vector<float> cached_keys(uint32_t slot, uint32_t positions);
+    /// Logits [rows, vocab] of a residual stream [rows, output_width()], as if the last layer had left it:
+    /// the final norm and the head alone. Changes no token. Errors: unsupported, for a model without a head;
+    /// bad_argument, for no whole rows or more than a batch.
+    std::vector<float> head(std::span<const float> stream);
+    uint32_t head_rows() const;  // that head() takes at most
 
     /// The first `length` tokens of the sequence will see each other (prefix language models alone). Call it
     /// before tokens are appended; the prefix must come with one call. Errors: bad_argument, unsupported.

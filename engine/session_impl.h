@@ -37,6 +37,9 @@ struct Session::Impl {
     }
     /// Tokens of a batch whose logits are all wanted.
     uint32_t forward_chunk() const { return std::min(workspace.layout.outputs, workspace.layout.tokens); }
+    /// Kernels [first, end) for `ids` behind `tokens`, each in a submission of its own.
+    void trace(size_t first, size_t end, std::span<const TokenId> ids, bool outputs,
+               const TraceObserver& observer);
     /// What forward() checks before it computes anything.
     void check_forward(std::span<const TokenId> ids, std::span<const TokenId> token_types);
     /// The words STEP_TOKEN_TYPE of a whole encoder sequence; empty: all 0. Errors: bad_argument,
@@ -130,7 +133,7 @@ struct Session::Impl {
     std::vector<vk::Commands> abandoned;  // of calls that failed while they ran
     vk::Device::Ticket last_submitted;
     std::optional<SampleKind> decode_recorded;
-    uint32_t decode_layer_dispatches = 0;
+    std::vector<int32_t> decode_layers;  // of each dispatch of `decode`; -1: of none
     std::vector<TokenId> tokens;
     uint32_t prefix = 0;            // tokens that see each other
     uint32_t source = 0;            // tokens that the encoder saw

@@ -1,45 +1,33 @@
-// bench: prompt and generation speed, cold and warm first token, and what a decode step costs.
+// bench: prompt and generation speed, cold and warm first token, what a decode step costs; or each op alone.
+#include "bench_report.h"
 #include "clock.h"
 #include "common.h"
 #include "io.h"
 #include "proposers.h"
 #include "verbs.h"
 
+#include "file.h"
+#include "instruments/synthetic_model.h"
 #include "text_table.h"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 
 namespace scoria::cli {
 namespace {
 
 struct BenchOptions {
-    uint32_t prompt = 512, generate = 128, depth = 0, repetitions = 3;
-    bool profile = false;
+    std::vector<uint32_t> prompts{512}, generates{128}, depths{0}, chunks{0};
+    std::vector<std::string> kvs;  // empty: --kv
+    uint32_t repetitions = 3;
+    bool profile = false, ops = false;
+    std::string op;                              // of --ops alone
+    std::string synthetic, type = "q4_K";        // size and type of a model without a file
+    std::string format = "table", plots, trace;  // folder, file
     SpeculationFlags speculation;
-};
-
-struct Row {
-    std::string test;
-    uint32_t tokens = 0;
-    std::vector<double> seconds{};  // per repetition
-    uint64_t bytes_per_token = 0;   // weights read; 0: not said, since a pass over several reads them once
-    uint32_t proposed = 0, accepted = 0;  // tokens guessed, of all rounds
-    double mean() const {
-        double sum = 0;
-        for (const double s : seconds) sum += tokens / s;
-        return sum / double(seconds.size());
-    }
-    double deviation() const {
-        double sum = 0;
-        for (const double s : seconds) sum += (tokens / s - mean()) * (tokens / s - mean());
-        return seconds.size() < 2 ? 0 : std::sqrt(sum / double(seconds.size() - 1));
-    }
-    double gigabytes_per_second() const { return double(bytes_per_token) * mean() / 1e9; }
+    uint32_t longest_prompt() const { return *std::ranges::max_element(prompts); }
 };
 
 /// Ids spread over the vocabulary; speed does not depend on which.
@@ -55,7 +43,9 @@ class Bench {
         : session_(engine), options_(options), vocab_(engine.model().architecture.vocab),
           encodes_(!engine.model().architecture.encoder.empty()) {
         const uint64_t needed =
-            uint64_t{options.depth} + std::max<uint64_t>(options.prompt, uint64_t{options.generate} + 1);
+            uint64_t{*std::ranges::max_element(options.depths)} +
+            std::max<uint64_t>(options.longest_prompt(),
+                               uint64_t{*std::ranges::max_element(options.generates)} + 1);
         if (needed > session_.capacity())
             fail(Status::context_full, "bench", "expected at most ", session_.capacity(),
                  " positions (--ctx), got ", needed);
@@ -65,21 +55,21 @@ class Bench {
     double first_token() {
         const auto start = Clock::now();
         session_.truncate(0);
-        take_prompt(std::max(options_.prompt, 1u));
+        take_prompt(std::max(options_.prompts.front(), 1u));
         generate(1);
         return seconds_since(start);
     }
 
-    Row prompt() {
-        Row row{.test = cat("pp", options_.prompt), .tokens = options_.prompt};
-        measure(row, options_.depth, [&] { take_prompt(options_.prompt); });
+    BenchRow prompt(uint32_t tokens, uint32_t depth) {
+        BenchRow row{.test = cat("pp", tokens), .tokens = tokens, .depth = depth};
+        measure(row, depth, [&] { take_prompt(tokens); });
         return row;
     }
 
-    Row generation() {
-        Row row{.test = cat("tg", options_.generate), .tokens = options_.generate};
-        measure(row, std::max(options_.depth, 1u), [&] {
-            const GenerateResult made = generate(options_.generate);
+    BenchRow generation(uint32_t tokens, uint32_t depth) {
+        BenchRow row{.test = cat("tg", tokens), .tokens = tokens, .depth = depth};
+        measure(row, std::max(depth, 1u), [&] {
+            const GenerateResult made = generate(tokens);
             row.proposed += made.proposed;
             row.accepted += made.accepted;
         });
@@ -107,10 +97,10 @@ class Bench {
     }
 
     // The first round compiles pipelines and is not counted.
-    template <class Work> void measure(Row& row, uint32_t depth, const Work& work) {
+    template <class Work> void measure(BenchRow& row, uint32_t depth, const Work& work) {
         for (uint32_t round = 0; round <= options_.repetitions; ++round) {
             session_.truncate(0);
-            if (encodes_) session_.encode(some_ids(std::max(options_.prompt, 1u), vocab_));
+            if (encodes_) session_.encode(some_ids(std::max(options_.prompts.front(), 1u), vocab_));
             if (depth > 0) session_.append(some_ids(depth, vocab_));
             const auto start = Clock::now();
             work();
@@ -125,48 +115,24 @@ class Bench {
 };
 
 struct Report {
-    std::vector<Row> rows;
+    std::vector<BenchRow> rows;
     double cold_first_token = 0, warm_first_token = 0,
            load = 0;  // seconds; cold counts from the start of the verb
     StepStats step;
 };
 
-/// Time per label, most first.
-std::vector<std::pair<std::string, std::pair<uint32_t, double>>> profile_rows(const StepStats& step) {
-    std::map<std::string, std::pair<uint32_t, double>> sums;
-    for (const vk::DispatchTime& time : step.profile) {
-        auto& [count, microseconds] = sums[std::string(time.label)];
-        ++count;
-        microseconds += time.microseconds;
-    }
-    std::vector<std::pair<std::string, std::pair<uint32_t, double>>> rows(sums.begin(), sums.end());
-    std::sort(rows.begin(), rows.end(),
-              [](const auto& a, const auto& b) { return a.second.second > b.second.second; });
-    return rows;
-}
-
-nlohmann::json report_json(const Report& report, Engine& engine, const EngineOptions& flags,
-                           const BenchOptions& options) {
-    nlohmann::json rows = nlohmann::json::array(), profile = nlohmann::json::array();
-    for (const Row& row : report.rows) {
-        nlohmann::json json = {{"test", row.test},
-                               {"tokens_per_second", row.mean()},
-                               {"deviation", row.deviation()},
-                               {"repetitions", row.seconds.size()},
-                               {"depth", options.depth}};
-        if (row.bytes_per_token > 0) json["gb_per_second"] = row.gigabytes_per_second();
-        if (options.speculation.proposer) json["proposed"] = row.proposed, json["accepted"] = row.accepted;
-        rows.push_back(std::move(json));
-    }
-    for (const auto& [label, sum] : profile_rows(report.step))
-        profile.push_back({{"dispatch", label}, {"count", sum.first}, {"microseconds", sum.second}});
+nlohmann::json report_json(const Report& report, Engine& engine, const EngineOptions& flags) {
+    nlohmann::json profile = nlohmann::json::array();
+    for (const ProfileRow& row : profile_rows(report.step))
+        profile.push_back(
+            {{"dispatch", row.label}, {"count", row.count}, {"microseconds", row.microseconds}});
     const StepStats& step = report.step;
     return {{"model", engine.model().name},
             {"device", engine.device().caps().name},
             {"driver", engine.device().caps().driver_info},
             {"precision", precision_name(flags.precision)},
             {"context", engine.memory_plan().context},
-            {"rows", rows},
+            {"rows", rows_json(report.rows)},
             {"load_seconds", report.load},
             {"first_token_cold_seconds", report.cold_first_token},
             {"first_token_warm_seconds", report.warm_first_token},
@@ -181,20 +147,17 @@ nlohmann::json report_json(const Report& report, Engine& engine, const EngineOpt
             {"profile", profile}};
 }
 
-std::string report_text(const Report& report) {
-    TextTable table({"test", "tok/s", "+-", "GB/s"});
-    for (const Row& row : report.rows)
-        table.add({row.test, fixed(row.mean(), 2), fixed(row.deviation(), 2),
-                   row.bytes_per_token > 0 ? fixed(row.gigabytes_per_second(), 2) : "-"});
-    std::string out = table.text();
+std::string report_text(const Report& report, const std::string& format) {
+    std::string out = rows_text(report.rows, format);
+    if (format != "table") return out;
     out += cat("first token after ", fixed(report.cold_first_token, 2), " s from the start (loading ",
                fixed(report.load, 2), " s), ", fixed(report.warm_first_token, 3), " s when loaded\n");
-    for (const Row& row : report.rows)
+    for (const BenchRow& row : report.rows)
         if (row.proposed > 0) out += cat(row.test, ": ", speculation_text(row.proposed, row.accepted), "\n");
     if (report.step.profile.empty()) return out;
     TextTable profile({"dispatch", "count", "us"});
-    for (const auto& [label, sum] : profile_rows(report.step))
-        profile.add({label, cat(sum.first), fixed(sum.second, 1)});
+    for (const ProfileRow& row : profile_rows(report.step))
+        profile.add({row.label, cat(row.count), fixed(row.microseconds, 1)});
     return out + "\n" + profile.text();
 }
 
@@ -205,46 +168,158 @@ void note_step(const StepStats& step) {
     note("pipelines: ", step.pipelines, " created, ", fixed(step.pipeline_seconds, 2), " s compiling");
 }
 
+TensorType named_type(const std::string& name) {
+    std::string names;
+    for (const TensorTypeInfo& info : tensor_types()) {
+        if (CLI::detail::to_lower(name) == CLI::detail::to_lower(info.name)) return info.type;
+        names += cat(names.empty() ? "" : ", ", info.name);
+    }
+    fail(Status::bad_argument, "bench", "expected --type to be one of {", names, "}, got '", name, "'");
+}
+
+/// All rows on one engine.
+void add_rows(Bench& bench, const BenchOptions& options, const Engine& engine, std::vector<BenchRow>& rows) {
+    const EngineOptions& flags = engine.options();
+    const KvType kv = flags.kv.value_or(flags.precision == Precision::strict ? KvType::f32 : KvType::f16);
+    const auto add = [&](BenchRow row) {
+        row.kv = kv_type_names[size_t(kv)];
+        row.chunk = engine.memory_plan().chunk;
+        rows.push_back(std::move(row));
+    };
+    for (const uint32_t depth : options.depths) {
+        for (const uint32_t tokens : options.prompts)
+            if (tokens > 0) add(bench.prompt(tokens, depth));
+        for (const uint32_t tokens : options.generates)
+            if (tokens > 0) add(bench.generation(tokens, depth));
+    }
+}
+
+void write_files(const BenchOptions& options, const Report& report, const Engine& engine,
+                 const vk::Caps& caps) {
+    const std::string& model = engine.model().name;
+    if (!options.plots.empty()) {
+        plot_rows(options.plots, report.rows, cat(model, " on ", caps.name));
+        if (!report.step.profile.empty()) plot_layers(options.plots, report.step);
+    }
+    if (options.trace.empty()) return;
+    const std::string trace = chrome_trace(report.step, model);
+    write_file_atomic(options.trace, std::as_bytes(std::span(trace)));
+}
+
+/// One engine for each type of cache and size of chunk.
 int bench(BenchOptions& options, const Common& common) {
     const auto start = Clock::now();
-    const std::shared_ptr<const Model> model = load_model(common);
-    EngineOptions flags = engine_options(common);
-    flags.profile = options.profile;
-    const std::unique_ptr<Engine> engine = load_engine(model, flags, common);
-    load_proposer(options.speculation, *engine, common);
+    const std::shared_ptr<const Model> model =
+        options.synthetic.empty()
+            ? load_model(common)
+            : std::make_shared<const Model>(synthetic_model(options.synthetic, named_type(options.type)));
     Report report;
-    report.load = seconds_since(start);
-    Bench bench(*engine, options);
-    bench.first_token();
-    report.cold_first_token = seconds_since(start);
-    report.warm_first_token = bench.first_token();
-    if (options.prompt > 0) report.rows.push_back(bench.prompt());
-    if (options.generate > 0) report.rows.push_back(bench.generation());
-    report.step = bench.stats();
-    if (common.json)
-        print(report_json(report, *engine, flags, options).dump(1), '\n');
+    std::unique_ptr<Engine> engine;
+    int code = 0;
+    for (const std::string& kv : options.kvs.empty() ? std::vector{common.kv} : options.kvs)
+        for (const uint32_t chunk : options.chunks) {
+            engine.reset();  // before the next one asks for memory
+            Common each = common;
+            each.kv = kv;
+            EngineOptions flags = engine_options(each);
+            flags.profile = options.profile;
+            flags.prompt_chunk = chunk;
+            engine = load_engine(model, flags, each);
+            load_proposer(options.speculation, *engine, each);
+            const bool first = report.rows.empty();
+            if (first) report.load = seconds_since(start);
+            Bench bench(*engine, options);
+            bench.first_token();
+            if (first) {
+                report.cold_first_token = seconds_since(start);
+                report.warm_first_token = bench.first_token();
+            }
+            add_rows(bench, options, *engine, report.rows);
+            report.step = bench.stats();
+            code = std::max(code, finish(engine->device()));
+        }
+    if (common.json || options.format == "json")
+        print(report_json(report, *engine, engine->options()).dump(1), '\n');
     else
-        print(report_text(report));
+        print(report_text(report, options.format));
     if (options.profile && report.step.profile.empty())
         note("scoria: this device has no timestamps: no profile");
+    write_files(options, report, *engine, engine->device().caps());
     if (common.verbose) note_step(report.step);
-    return finish(engine->device());
+    return code;
+}
+
+int bench_all_ops(const BenchOptions& options, const Common& common) {
+    vk::DeviceOptions device_flags = device_options(common);
+    device_flags.cache_folder = engine_options(common).device.cache_folder;
+    vk::Device device(device_flags);
+    vk::Pipelines pipelines(device);
+    const vk::Caps& caps = device.caps();
+    if (common.verbose || caps.is_cpu())
+        note("ops on ", caps.name, caps.is_cpu() ? " (a CPU driver: no GPU is used)" : "");
+    const OpBenchReport report =
+        bench_ops(device, pipelines, {engine_options(common).precision, options.op}, [&](const OpRate& rate) {
+            if (common.verbose)
+                note(rate.op, ' ', rate.variant, ", ", rate.shape, ": ", fixed(rate.microseconds, 1), " us");
+        });
+    pipelines.save_cache();
+    if (common.json || options.format == "json") {
+        nlohmann::json json = ops_json(report);
+        json["device"] = caps.name;
+        json["driver"] = caps.driver_info;
+        print(json.dump(1), '\n');
+    } else {
+        print(ops_text(report, options.format));
+        if (options.format != "csv")
+            print("\nread ", fixed(report.roof.gigabytes_per_second, 2), " GB/s; matmul ",
+                  fixed(report.roof.gigaflops, 1), " GFLOP/s (", report.roof.fastest, "); empty dispatch ",
+                  fixed(report.roof.dispatch_us, 2), " us, behind a barrier ",
+                  fixed(report.roof.barrier_us, 2), " us\n");
+    }
+    if (!report.timestamps) note("scoria: this device has no timestamps: times are the host's");
+    if (!options.plots.empty()) plot_roofline(options.plots, report, caps.name);
+    return finish(device);
 }
 
 }  // namespace
 
 Action define_bench(CLI::App& app, const Common& common) {
     auto options = std::make_shared<BenchOptions>();
-    app.add_option("-p,--prompt", options->prompt, "tokens of the prompt test; 0: none (default: 512)");
-    app.add_option("-n,--tokens", options->generate, "tokens of the generation test; 0: none (default: 128)");
-    app.add_option("-d,--depth", options->depth, "tokens in the cache before each test (default: 0)");
+    const auto list = [&](const char* name, auto& values, const char* help) {
+        return app.add_option(name, values, help)->delimiter(',')->expected(1, -1);
+    };
+    list("-p,--prompt", options->prompts, "tokens of the prompt tests, e.g. 128,512; 0: none (default: 512)");
+    list("-n,--tokens", options->generates, "tokens of the generation tests; 0: none (default: 128)");
+    list("-d,--depth", options->depths, "tokens in the cache before each test (default: 0)");
+    list("--chunk", options->chunks, "tokens of a prompt computed at a time (default: 512)");
+    list("--kvs", options->kvs, "types of the cache, in place of --kv")
+        ->check(CLI::IsMember(std::vector<std::string>(std::begin(kv_type_names), std::end(kv_type_names))));
     app.add_option("-r,--repetitions", options->repetitions,
                    "measured rounds, after one that is not (default: 3)")
         ->check(CLI::Range(1u, 1000u));
+    app.add_option("--synthetic", options->synthetic,
+                   "no file but weights without meaning, made for a Llama of this size: " +
+                       synthetic_sizes());
+    app.add_option("--type", options->type, "type of synthetic weights (default: q4_K)");
+    app.add_option("--format", options->format, "table, markdown, csv or json (default: table)")
+        ->check(
+            CLI::IsMember(std::vector<std::string>(std::begin(report_formats), std::end(report_formats))));
+    app.add_option("--plot", options->plots,
+                   "a folder for pictures: speed by depth, time by layer (--profile), roofline (--ops)");
     app.add_flag("--profile", options->profile, "time of every dispatch of a decode step");
     add_speculation_flags(app, options->speculation);
+    app.add_option("--trace", options->trace,
+                   "writes that step for chrome://tracing or Perfetto to this file; implies --profile");
+    app.add_flag("--ops", options->ops,
+                 "no model: each op alone, beside the bandwidth and the matmul peak of this device");
+    app.add_option("--op", options->op, "with --ops: this one alone");
     app.footer("JSON: {\"rows\": [{\"test\": \"pp512\", \"tokens_per_second\": ...}, ...], ...}");
-    return [options, &common] { return bench(*options, common); };
+    return [options, &common] {
+        if (options->ops) return bench_all_ops(*options, common);
+        if (!options->op.empty()) fail(Status::bad_argument, "bench", "expected --ops beside --op, got none");
+        options->profile = options->profile || !options->trace.empty();
+        return bench(*options, common);
+    };
 }
 
 }  // namespace scoria::cli

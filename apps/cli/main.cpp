@@ -37,6 +37,7 @@ constexpr Verb verbs[] = {
     {"perplexity", "how well a model predicts a text", define_perplexity},
     {"quantize", "rewrite a model in another type: smaller, or for exchange", define_quantize},
     {"convert", "rewrite a model with fewer key/value heads", define_convert},
+    {"look", "inside a forward pass: attention maps, norms, logit lens", define_look},
     {"bench", "tokens per second of prompt and generation", define_bench},
     {"validate", "compare every kernel on this device with the double-precision reference", define_validate},
 };

@@ -28,6 +28,11 @@ struct AttentionInputs {
     bool is_global(size_t position) const { return position < global.size() && global[position] != 0; }
 };
 
+/// Row of tables by distance; j <= i wherever it counts.
+inline size_t distance_row(const scoria::Attention& shape, size_t i, size_t j) {
+    return std::min<size_t>(i - j, shape.bias_span - 1);
+}
+
 /// Whether the query at position i sees key j.
 inline bool sees(const scoria::Attention& shape, const AttentionInputs& in, size_t i, size_t j) {
     const size_t apart = i > j ? i - j : j - i;
@@ -66,53 +71,58 @@ inline bool sees(const scoria::Attention& shape, const AttentionInputs& in, size
     return false;
 }
 
+/// Softmax of a row's scores: keys that query `t` of the batch sees and their weights. With a sink they sum
+/// to less than 1.
+inline void attention_weights(const scoria::Attention& shape, const AttentionInputs& in, size_t t,
+                              size_t head, std::vector<std::pair<size_t, double>>& weights) {
+    const size_t dim = shape.head_dim, q_cols = shape.heads * dim, kv_cols = shape.kv_heads * dim;
+    const size_t i = in.first + t, kv_first = head / (shape.heads / shape.kv_heads) * dim;
+    const double cap = static_cast<double>(shape.soft_cap);
+    const auto query = in.q.subspan(t * q_cols + head * dim, dim);
+    weights.clear();
+    for (size_t j = 0; j < in.keys.size() / kv_cols; ++j) {
+        if (!sees(shape, in, i, j)) continue;
+        const auto key = in.keys.subspan(j * kv_cols + kv_first, dim);
+        double score = 0;
+        for (size_t d = 0; d < dim; ++d) score += query[d] * key[d];
+        const size_t distance = distance_row(shape, i, j);
+        if (!in.distances.empty())
+            score += in.distances[(t * shape.heads + head) * shape.bias_span + distance];
+        score *= static_cast<double>(shape.scale);
+        if (cap > 0) score = cap * std::tanh(score / cap);
+        if (shape.bias == PositionBias::linear) score -= in.bias[head] * static_cast<double>(i - j);
+        if (shape.bias == PositionBias::table) score += in.bias[head * shape.bias_span + distance];
+        if (shape.bias == PositionBias::table_both) {
+            const auto most = static_cast<ptrdiff_t>(shape.bias_span) - 1;
+            const auto ahead = std::clamp(static_cast<ptrdiff_t>(j) - static_cast<ptrdiff_t>(i), -most, most);
+            score += in.bias[head * shape.bias_cols() + static_cast<size_t>(most + ahead)];
+        }
+        weights.emplace_back(j, score);
+    }
+    double most = in.sinks.empty() ? weights.front().second : in.sinks[head];
+    for (const auto& [j, score] : weights) most = std::max(most, score);
+    double sum = in.sinks.empty() ? 0 : std::exp(in.sinks[head] - most);
+    for (auto& [j, weight] : weights) sum += weight = std::exp(weight - most);
+    for (auto& [j, weight] : weights) weight /= sum;
+}
+
 /// out: [tokens, heads * head_dim]; of global_rows the other rows stay as they are.
 inline void attention(const scoria::Attention& shape, const AttentionInputs& in, std::span<double> out) {
     const size_t dim = shape.head_dim, q_cols = shape.heads * dim, kv_cols = shape.kv_heads * dim;
-    const double cap = static_cast<double>(shape.soft_cap);
-    // Of tables by distance; j <= i wherever it counts.
-    const auto distance_row = [&](size_t i, size_t j) {
-        return std::min<size_t>(i - j, shape.bias_span - 1);
-    };
-    std::vector<std::pair<size_t, double>> scores;  // key, score
+    std::vector<std::pair<size_t, double>> weights;
     for (size_t t = 0; t < in.q.size() / q_cols; ++t)
         for (size_t head = 0; head < shape.heads; ++head) {
             const size_t i = in.first + t, kv_first = head / (shape.heads / shape.kv_heads) * dim;
             if (shape.mask == Mask::global_rows && !in.is_global(i)) continue;
-            const auto query = in.q.subspan(t * q_cols + head * dim, dim);
-            scores.clear();
-            for (size_t j = 0; j < in.keys.size() / kv_cols; ++j) {
-                if (!sees(shape, in, i, j)) continue;
-                const auto key = in.keys.subspan(j * kv_cols + kv_first, dim);
-                double score = 0;
-                for (size_t d = 0; d < dim; ++d) score += query[d] * key[d];
-                const size_t distance = distance_row(i, j);
-                if (!in.distances.empty())
-                    score += in.distances[(t * shape.heads + head) * shape.bias_span + distance];
-                score *= static_cast<double>(shape.scale);
-                if (cap > 0) score = cap * std::tanh(score / cap);
-                if (shape.bias == PositionBias::linear) score -= in.bias[head] * static_cast<double>(i - j);
-                if (shape.bias == PositionBias::table) score += in.bias[head * shape.bias_span + distance];
-                if (shape.bias == PositionBias::table_both) {
-                    const auto most = static_cast<ptrdiff_t>(shape.bias_span) - 1;
-                    const auto ahead =
-                        std::clamp(static_cast<ptrdiff_t>(j) - static_cast<ptrdiff_t>(i), -most, most);
-                    score += in.bias[head * shape.bias_cols() + static_cast<size_t>(most + ahead)];
-                }
-                scores.emplace_back(j, score);
-            }
-            double most = in.sinks.empty() ? scores.front().second : in.sinks[head];
-            for (const auto& [j, score] : scores) most = std::max(most, score);
-            double sum = in.sinks.empty() ? 0 : std::exp(in.sinks[head] - most);
-            for (auto& [j, score] : scores) sum += score = std::exp(score - most);
+            attention_weights(shape, in, t, head, weights);
             const auto result = out.subspan(t * q_cols + head * dim, dim);
             std::fill(result.begin(), result.end(), 0.0);
-            for (const auto& [j, weight] : scores) {
+            for (const auto& [j, weight] : weights) {
                 const auto value = in.values.subspan(j * kv_cols + kv_first, dim);
-                for (size_t d = 0; d < dim; ++d) result[d] += weight / sum * value[d];
+                for (size_t d = 0; d < dim; ++d) result[d] += weight * value[d];
                 if (in.distance_values.empty()) continue;
-                const size_t row = distance_row(i, j) * dim;
-                for (size_t d = 0; d < dim; ++d) result[d] += weight / sum * in.distance_values[row + d];
+                const size_t row = distance_row(shape, i, j) * dim;
+                for (size_t d = 0; d < dim; ++d) result[d] += weight * in.distance_values[row + d];
             }
         }
 }

@@ -2,22 +2,10 @@
 #include "error_map.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wconversion"
-#pragma GCC diagnostic ignored "-Wunused-function"
-#define STB_IMAGE_WRITE_IMPLEMENTATION
-#define STB_IMAGE_WRITE_STATIC
-#define STBI_WRITE_NO_STDIO
-#include <stb/stb_image_write.h>
-#pragma GCC diagnostic pop
 
 namespace scoria::validate {
 namespace {
-
-using Colour = std::array<uint8_t, 3>;
 
 struct Stop {
     uint8_t level;
@@ -37,11 +25,8 @@ Colour colour_of(uint8_t level) {
     const auto* upper = std::ranges::find_if(palette, [&](const Stop& stop) { return stop.level >= level; });
     if (upper->level == level) return upper->colour;
     const Stop& lower = upper[-1];
-    const double part = double(level - lower.level) / double(upper->level - lower.level);
-    Colour mixed;
-    for (size_t i = 0; i < 3; ++i)
-        mixed[i] = uint8_t(std::lround(lower.colour[i] + part * (upper->colour[i] - lower.colour[i])));
-    return mixed;
+    return mixed(lower.colour, upper->colour,
+                 double(level - lower.level) / double(upper->level - lower.level));
 }
 
 }  // namespace
@@ -64,19 +49,11 @@ uint8_t ErrorMap::level_of(double share) {
         std::clamp<double>(at_bound + 1 + octaves / 24 * (largest - at_bound - 1), at_bound + 1, largest));
 }
 
-std::string error_map_png(const ErrorMap& map) {
-    std::vector<uint8_t> pixels;
-    for (const uint8_t level : map.cells) {
-        const Colour colour = colour_of(level);
-        pixels.insert(pixels.end(), colour.begin(), colour.end());
-    }
-    std::string png;
-    const auto append = [](void* to, void* data, int size) {
-        static_cast<std::string*>(to)->append(static_cast<const char*>(data), size_t(size));
-    };
-    stbi_write_png_to_func(append, &png, int(map.cell_cols), int(map.cell_rows), 3, pixels.data(),
-                           int(map.cell_cols * 3));
-    return png;
+Picture error_map_picture(const ErrorMap& map) {
+    Picture picture(int(map.cell_cols), int(map.cell_rows), {});
+    for (size_t i = 0; i < map.cells.size(); ++i)
+        picture.rectangle(int(i % map.cell_cols), int(i / map.cell_cols), 1, 1, colour_of(map.cells[i]));
+    return picture;
 }
 
 }  // namespace scoria::validate

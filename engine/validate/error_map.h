@@ -1,9 +1,10 @@
 // Where the errors of a result lie: a small picture of its matrix, by how much of the bound each part uses.
 #pragma once
 
+#include "pictures/picture.h"
+
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace scoria::validate {
@@ -24,8 +25,8 @@ struct ErrorMap {
     static uint8_t level_of(double share);
 };
 
-/// The map as a PNG: exact is black, within the bound blue to white, beyond it yellow to red, not finite
+/// The map as a picture: exact is black, within the bound blue to white, beyond it yellow to red, not finite
 /// magenta, never written green.
-std::string error_map_png(const ErrorMap& map);
+Picture error_map_picture(const ErrorMap& map);
 
 }  // namespace scoria::validate

@@ -65,7 +65,10 @@ ModelCheck check_model(Engine& engine, std::span<const TokenId> ids) {
     std::map<TensorId, std::vector<float>> kept;  // fetched at once: later kernels reuse the memory
     Session session(engine);
     session.trace(ids, [&](const PlannedKernel& kernel, const TraceFetch& fetch) {
-        for (const TensorId& tensor : kernel.results) kept[tensor] = fetch(tensor);
+        for (const TensorId& tensor : kernel.results) {
+            const std::vector<float> values = fetch(tensor);
+            kept[tensor].insert(kept[tensor].end(), values.begin(), values.end());
+        }
     });
     const auto fetch = [&](TensorId tensor) {
         const auto found = kept.find(tensor);

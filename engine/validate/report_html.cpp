@@ -2,6 +2,7 @@
 #include "report_html.h"
 
 #include "fail.h"
+#include "pictures/picture.h"
 
 #include <algorithm>
 #include <cmath>
@@ -30,33 +31,6 @@ figcaption { padding: .3rem 0; overflow-wrap: anywhere; }
 pre { background: var(--soft); padding: .7rem; overflow-x: auto; }
 </style></head><body>
 )";
-
-std::string html_text(std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-        constexpr std::pair<char, const char*> special[] = {
-            {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}};
-        const auto* found = std::ranges::find(special, c, &std::pair<char, const char*>::first);
-        if (found != std::end(special))
-            out += found->second;
-        else
-            out += c;
-    }
-    return out;
-}
-
-std::string base64(std::string_view bytes) {  // RFC 4648
-    constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    std::string out;
-    for (size_t i = 0; i < bytes.size(); i += 3) {
-        uint32_t group = 0;
-        for (size_t k = 0; k < 3; ++k)
-            group = group << 8 | (i + k < bytes.size() ? uint8_t(bytes[i + k]) : 0u);
-        for (size_t k = 0; k < 4; ++k)
-            out += i + k <= bytes.size() ? digits[group >> (18 - 6 * k) & 63] : '=';
-    }
-    return out;
-}
 
 struct Cell {
     std::string html;  // escaped
@@ -204,12 +178,12 @@ std::string pictures(std::span<const Case> cases) {
         const ErrorMap& map = *result->map;
         // A picture of one row would be a hair.
         const size_t height = std::clamp<size_t>(512 * map.cell_rows / map.cell_cols, 24, 512);
-        out +=
-            cat("<figure><img alt=\"\" style=\"height:", height, "px\" src=\"data:image/png;base64,",
-                base64(error_map_png(map)), "\"><figcaption><span class=", result->passed ? "ok" : "bad", ">",
-                result->passed ? "ok" : "FAILED", "</span> ", html_text(result->op), " ",
-                html_text(result->variant), ", ", html_text(result->shape), ": ", map.rows, " x ", map.cols,
-                ", ", html_text(percent(result->share())), " of a bound</figcaption></figure>\n");
+        out += cat(
+            "<figure><img alt=\"\" style=\"height:", height, "px\" src=\"", data_uri(error_map_picture(map)),
+            "\"><figcaption><span class=", result->passed ? "ok" : "bad", ">",
+            result->passed ? "ok" : "FAILED", "</span> ", html_text(result->op), " ",
+            html_text(result->variant), ", ", html_text(result->shape), ": ", map.rows, " x ", map.cols, ", ",
+            html_text(percent(result->share())), " of a bound</figcaption></figure>\n");
     }
     return out;
 }

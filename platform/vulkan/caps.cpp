@@ -145,6 +145,7 @@ std::string to_json(const Caps& caps) {
                 {"driver_name", caps.driver_name},
                 {"driver_info", caps.driver_info},
                 {"vendor_id", caps.vendor_id},
+                {"int_dot_fast", caps.int_dot_fast},
                 {"device_id", caps.device_id},
                 {"driver_id", caps.driver_id},
                 {"driver_version", caps.driver_version},

@@ -99,6 +99,10 @@ std::vector<DispatchTime> Commands::Impl::times() const {
     const uint64_t mask = bits >= 64 ? ~0ull : (1ull << bits) - 1;
     std::vector<DispatchTime> result;
     std::vector<uint64_t> ticks(2 * pairs_per_pool);
+    const auto microseconds = [&](uint64_t from, uint64_t to) {  // right across a wrap, too
+        return double((to - from) & mask) * double(device.caps().timestamp_period) / 1000;
+    };
+    uint64_t begin = 0;
     for (size_t first = 0; first < labels_.size(); first += pairs_per_pool) {
         const size_t pairs = std::min<size_t>(pairs_per_pool, labels_.size() - first);
         const VkResult got = device.fn().vkGetQueryPoolResults(
@@ -106,11 +110,10 @@ std::vector<DispatchTime> Commands::Impl::times() const {
             ticks.data(), 8, VK_QUERY_RESULT_64_BIT);
         if (got == VK_NOT_READY) return {};  // never submitted, or not finished
         check(got, "vkGetQueryPoolResults");
-        for (size_t i = 0; i < pairs; ++i) {
-            const uint64_t elapsed = (ticks[2 * i + 1] - ticks[2 * i]) & mask;  // right across a wrap, too
-            result.push_back(
-                {labels_[first + i], double(elapsed) * double(device.caps().timestamp_period) / 1000});
-        }
+        if (first == 0) begin = ticks[0];
+        for (size_t i = 0; i < pairs; ++i)
+            result.push_back({labels_[first + i], microseconds(ticks[2 * i], ticks[2 * i + 1]),
+                              microseconds(begin, ticks[2 * i])});
     }
     return result;
 }

@@ -79,6 +79,7 @@ class Recorder {
 struct DispatchTime {
     std::string_view label;
     double microseconds;
+    double start = 0;  // microseconds since the first dispatch of the commands began
 };
 
 class Commands {

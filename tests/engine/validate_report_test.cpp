@@ -87,7 +87,7 @@ TEST_CASE("a map keeps the worst of each cell") {
     CHECK(map.cells[256] == ErrorMap::not_finite);
     CHECK(map.cells[128] == ErrorMap::never_written);
     CHECK(std::count(map.cells.begin(), map.cells.end(), 0) == 3 * 256 - 3);
-    const std::string png = error_map_png(map);
+    const std::string png = error_map_picture(map).png();
     CHECK(png.substr(1, 3) == "PNG");
     CHECK(png.find("IEND") != std::string::npos);
 }

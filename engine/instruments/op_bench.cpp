@@ -1,0 +1,222 @@
+// See op_bench.h and op_timer.h.
+#include "instruments/op_bench.h"
+
+#include "fail.h"
+#include "instruments/op_timer.h"
+#include "ops/kv_layout.h"
+#include "read_words.push.h"
+#include "step.h"
+#include "validate/cache_tools.h"
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+
+namespace scoria {
+namespace {
+
+using BenchClock = std::chrono::steady_clock;
+
+constexpr OpSizes gpu_sizes{512, 4096, 14336, 128256, 32, 8, 128, 8192, 4096},
+    small_sizes{64, 1024, 3584, 32768, 16, 4, 64, 1024, 4096};
+
+/// The large ones take up to 2 GB, small ones 0.2.
+const OpSizes& sizes_for(const vk::Device& device) {
+    uint64_t room = 0;
+    for (const vk::HeapState& heap : device.heaps())
+        if (heap.device_local && heap.budget > heap.usage) room = std::max(room, heap.budget - heap.usage);
+    return device.caps().is_cpu() || room < 4ull << 30 ? small_sizes : gpu_sizes;
+}
+
+}  // namespace
+
+OpTimer::OpTimer(vk::Device& device, vk::Pipelines& pipelines, Precision precision,
+                 std::function<void(const OpRate&)> on_rate)
+    : context_(device, pipelines, validate::Tier::quick, 1), sizes_(sizes_for(device)), precision_(precision),
+      on_rate_(std::move(on_rate)) {}
+
+Matrix OpTimer::matrix(uint32_t rows, uint32_t cols) {
+    return {floats(validate::repeated_floats(size_t{rows} * cols, buffers_.size() + 1)), rows, cols, cols, 0};
+}
+
+vk::View OpTimer::room(uint64_t bytes) {
+    const vk::View view =
+        keep(vk::Buffer(context_.device, std::max<uint64_t>(4, bytes), vk::MemoryUse::device));
+    context_.run([&](OpContext& ops) { ops.recorder.fill(view, 0); });
+    return view;
+}
+
+const DeviceWeight& OpTimer::weight(TensorType type, uint32_t rows, uint32_t cols) {
+    weights_.reserve(4);
+    weights_.push_back(validate::check_weight(
+        context_, type, rows, cols,
+        validate::random_blocks(type, std::min(rows, validate::weight_period), cols, 1), 0));
+    return weights_.back().device;
+}
+
+const DeviceKv& OpTimer::cache(uint32_t positions) {
+    const uint32_t blocks = (positions + kv_block_tokens - 1) / kv_block_tokens;
+    const uint64_t bytes = blocks * kv_block_bytes(KvType::f16, sizes_.kv_heads, sizes_.head_dim);
+    cache_ = {KvType::f16, sizes_.kv_heads, sizes_.head_dim, {{room(bytes), 0, blocks}}};
+    return cache_;
+}
+
+vk::View OpTimer::step(uint32_t first, uint32_t tokens, uint32_t& outputs_word) {
+    validate::CheckSequence sequence{first, tokens, {}};
+    sequence.table.resize((first + tokens + kv_block_tokens - 1) / kv_block_tokens);
+    std::iota(sequence.table.begin(), sequence.table.end(), 0u);
+    std::vector<uint32_t> all = validate::step_words(std::span(&sequence, 1));
+    for (uint32_t t = 0; t < tokens; ++t)
+        all[STEP_TOKENS + t * STEP_TOKEN_WORDS + STEP_TOKEN_ID] = t * 7919 % sizes_.vocab;
+    all[STEP_OUTPUT_COUNT] = tokens;
+    outputs_word = uint32_t(all.size());
+    for (uint32_t t = 0; t < tokens; ++t) all.push_back(t);
+    return words(all);
+}
+
+double OpTimer::run(const Record& record, uint32_t count, std::vector<vk::DispatchTime>& times) {
+    vk::Recorder recorder(context_.device, context_.pipelines, {.timestamps = true});
+    OpContext ops{recorder, caps()};
+    for (uint32_t i = 0; i < count; ++i) record(ops);
+    const vk::Commands commands = recorder.finish();
+    const auto start = BenchClock::now();
+    context_.device.wait(context_.device.submit(std::array{commands.handle()}), context_.patience);
+    const double seconds = std::chrono::duration<double>(BenchClock::now() - start).count();
+    times = commands.times();
+    return seconds;
+}
+
+double OpTimer::time(const Record& record) {
+    constexpr double enough = 0.02;  // seconds, so that the clock's grain and the submission do not count
+    constexpr double plenty = 0.2;   // of one run: the second is it
+    constexpr uint32_t rounds = 3, most = 1024;
+    std::vector<vk::DispatchTime> times;
+    run(record, 1, times);  // makes the pipelines
+    const double once = run(record, 1, times);
+    const auto measured = [&](double seconds) {
+        return times.empty()
+                   ? 1e6 * seconds
+                   : std::accumulate(times.begin(), times.end(), 0.0,
+                                     [](double sum, const auto& next) { return sum + next.microseconds; });
+    };
+    if (once > plenty) return measured(once);
+    const auto count = uint32_t(std::clamp(enough / std::max(once, 1e-6), 1.0, double(most)));
+    std::vector<double> each;
+    for (uint32_t round = 0; round < rounds; ++round)
+        each.push_back(measured(run(record, count, times)) / count);
+    return *std::ranges::min_element(each);  // what disturbs only adds
+}
+
+void OpTimer::rate(const char* op, const std::string& variant, const std::string& shape, uint64_t bytes,
+                   uint64_t flops, const Record& record) {
+    // A clock too coarse for the op says 0, which no rate follows from.
+    rates_.push_back({op, variant, shape, std::max(time(record), 1e-3), bytes, flops});
+    if (on_rate_) on_rate_(rates_.back());
+    buffers_.clear();
+    weights_.clear();
+}
+
+double OpTimer::read_bandwidth() {
+    const uint64_t bytes =
+        std::min<uint64_t>(caps().is_cpu() ? 64ull << 20 : 512ull << 20, caps().max_binding / 16 * 16);
+    const vk::View x = room(bytes), out = room(4);
+    const uint32_t lanes = plain_variants(caps(), Shader::read_words, 256).front().workgroup;
+    const ReadWordsPush push{uint32_t(bytes / 16), uint32_t(std::max<uint64_t>(1, bytes / 16 / lanes / 64))};
+    const vk::Pipeline& pipeline =
+        context_.pipelines.get(shader_module(Shader::read_words), {{vk::constant_workgroup, lanes}});
+    const double us = time([&](OpContext& ops) {
+        ops.recorder.dispatch(pipeline, {x, out}, push, push.groups, "read");
+    });
+    buffers_.clear();
+    return double(bytes) / us / 1e3;
+}
+
+void OpTimer::fastest_linear(Roofline& roof) {
+    const OpSizes& s = sizes_;
+    for (const TensorType type : {TensorType::f32, TensorType::f16, TensorType::q8_0, TensorType::q4_k}) {
+        const DeviceWeight& w = weight(type, s.feed_forward, s.hidden);
+        const Matrix x = matrix(s.tokens, s.hidden), out = matrix(s.tokens, s.feed_forward);
+        std::vector<LinearVariant> variants =
+            linear_variants(caps(), {s.tokens, w.rows, w.cols, type, precision_});
+        if (caps().is_cpu()) variants.resize(1);  // it compiles others for seconds
+        for (const LinearVariant& each : variants) {
+            const vk::View operands = room(linear_operand_bytes(each, s.tokens, w.cols));
+            const double us = time([&](OpContext& ops) {
+                record_linear(ops, {.x = x, .out = out, .weight = w, .operands = operands}, each);
+            });
+            const double gigaflops = 2.0 * s.tokens * w.rows * w.cols / us / 1e3;
+            if (gigaflops <= roof.gigaflops) continue;
+            roof.gigaflops = gigaflops;
+            roof.fastest = cat(each.name, ", ", tensor_type_info(type).name);
+        }
+        buffers_.clear();
+        weights_.clear();
+    }
+}
+
+/// From the host's clock, since timestamps between dispatches would keep them apart.
+void OpTimer::empty_dispatches(Roofline& roof) {
+    constexpr uint32_t count = 1024, rounds = 5;
+    const uint32_t lanes = plain_variants(caps(), Shader::read_words, 64).front().workgroup;
+    const vk::Pipeline& pipeline =
+        context_.pipelines.get(shader_module(Shader::read_words), {{vk::constant_workgroup, lanes}});
+    const uint64_t step = std::max<uint64_t>(256, caps().storage_alignment);
+    const vk::View x = room(step), out = room(count * step);
+    const auto seconds = [&](uint32_t dispatches, bool chained) {
+        std::vector<double> all;
+        for (uint32_t round = 0; round < rounds; ++round) {
+            vk::Recorder recorder(context_.device, context_.pipelines);
+            for (uint32_t i = 0; i < dispatches; ++i)
+                recorder.dispatch(pipeline, {x, out.slice(chained ? 0 : i * step, 16)}, ReadWordsPush{0, 1},
+                                  1, "empty");
+            const vk::Commands commands = recorder.finish();
+            const auto start = BenchClock::now();
+            context_.device.wait(context_.device.submit(std::array{commands.handle()}), context_.patience);
+            all.push_back(std::chrono::duration<double>(BenchClock::now() - start).count());
+        }
+        return *std::ranges::min_element(all);
+    };
+    const double nothing = seconds(1, false);
+    roof.dispatch_us = std::max(0.0, 1e6 * (seconds(count, false) - nothing) / (count - 1));
+    roof.barrier_us = std::max(0.0, 1e6 * (seconds(count, true) - nothing) / (count - 1));
+    buffers_.clear();
+}
+
+Roofline OpTimer::roofline() {
+    Roofline roof;
+    roof.gigabytes_per_second = read_bandwidth();
+    fastest_linear(roof);
+    empty_dispatches(roof);
+    return roof;
+}
+
+OpBenchReport bench_ops(vk::Device& device, vk::Pipelines& pipelines, const OpBenchOptions& options,
+                        const std::function<void(const OpRate&)>& on_rate) {
+    const std::string& only = options.only;
+    std::string names;
+    bool known = only.empty();
+    for (const OpCase& each : op_cases()) {
+        names += cat(names.empty() ? "" : ", ", each.op);
+        known = known || only == each.op;
+    }
+    if (!known)
+        fail(Status::bad_argument, "bench", "expected --op to be one of {", names, "}, got '", only, "'");
+    OpTimer timer(device, pipelines, options.precision, on_rate);
+    OpBenchReport report{timer.roofline(), {}, device.caps().timestamp_bits > 0};
+    Roofline& roof = report.roof;
+    for (const OpCase& each : op_cases()) {
+        if (!only.empty() && only != each.op) continue;
+        each.time(timer);
+        // Again, since a machine may be busy at one time and not at another.
+        roof.gigabytes_per_second = std::max(roof.gigabytes_per_second, timer.read_bandwidth());
+    }
+    report.rates = std::move(timer.rates());
+    for (const OpRate& rate : report.rates)
+        if (rate.op == std::string_view("linear") && rate.gigaflops() > roof.gigaflops)
+            roof.gigaflops = rate.gigaflops(),
+            roof.fastest = cat(rate.variant, ", ", rate.shape.substr(0, rate.shape.find(' ')));
+    return report;
+}
+
+}  // namespace scoria

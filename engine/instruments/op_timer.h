@@ -1,0 +1,73 @@
+// What the cases of the op benchmark are written with: operands, and the clock.
+#pragma once
+
+#include "instruments/op_bench.h"
+#include "ops/choices.h"
+#include "validate/weight_check.h"
+
+namespace scoria {
+
+/// Sizes of a model that fills the device for a while: Llama 3 8B, or on CPU drivers and where memory is
+/// short a quarter of its width.
+struct OpSizes {
+    uint32_t tokens, hidden, feed_forward, vocab, heads, kv_heads, head_dim, positions;
+    uint32_t rows;  // of ops on elements: more than caches hold
+};
+
+class OpTimer {
+  public:
+    OpTimer(vk::Device& device, vk::Pipelines& pipelines, Precision precision,
+            std::function<void(const OpRate&)> on_rate);
+
+    const vk::Caps& caps() const { return context_.caps(); }
+    const OpSizes& sizes() const { return sizes_; }
+    Precision precision() const { return precision_; }
+    KernelVariant variant(SimpleOp op) const { return simple_variants(caps(), op).front(); }
+
+    // Operands, which live until the next case.
+    Matrix matrix(uint32_t rows, uint32_t cols);
+    vk::View vector(uint32_t size) { return matrix(1, size).view; }
+    vk::View words(std::span<const uint32_t> contents) {
+        return keep(context_.buffer_of<uint32_t>(contents));
+    }
+    vk::View floats(std::span<const float> contents) { return keep(context_.buffer_of<float>(contents)); }
+    vk::View room(uint64_t bytes);  // zeros
+    const DeviceWeight& weight(TensorType type, uint32_t rows, uint32_t cols);
+    const DeviceKv& cache(uint32_t positions);  // of zeros, f16; blocks in order
+    /// The step buffer of `tokens` tokens from position `first` on, all of them outputs.
+    vk::View step(uint32_t first, uint32_t tokens, uint32_t& outputs_word);
+
+    using Record = std::function<void(OpContext&)>;
+    /// Microseconds of one `record`.
+    double time(const Record& record);
+    /// Times `record` and reports it; then operands go.
+    void rate(const char* op, const std::string& variant, const std::string& shape, uint64_t bytes,
+              uint64_t flops, const Record& record);
+    double read_bandwidth();  // GB/s
+    Roofline roofline();
+    std::vector<OpRate>& rates() { return rates_; }
+
+  private:
+    vk::View keep(vk::Buffer buffer) { return buffers_.emplace_back(std::move(buffer)).view(); }
+    void fastest_linear(Roofline& roof);
+    void empty_dispatches(Roofline& roof);
+    /// Seconds on the host of a submission of `count`.
+    double run(const Record& record, uint32_t count, std::vector<vk::DispatchTime>& times);
+
+    validate::CheckContext context_;
+    OpSizes sizes_;
+    Precision precision_;
+    std::function<void(const OpRate&)> on_rate_;
+    std::vector<vk::Buffer> buffers_;
+    std::vector<validate::CheckWeight> weights_;
+    DeviceKv cache_;
+    std::vector<OpRate> rates_;
+};
+
+struct OpCase {
+    const char* op;
+    void (*time)(OpTimer& timer);
+};
+std::span<const OpCase> op_cases();
+
+}  // namespace scoria
