@@ -313,8 +313,8 @@ typedef struct scoria_generate_options {
     uint32_t dry_allowed_length;
     uint32_t dry_range;  /* tokens back; 0: all */
     uint32_t ignore_end; /* 1: tokens that end an answer are like others */
-    /* Speculation: tokens are guessed and several computed at a time. The answer is the same one, sooner where
-     * guesses come true. A smaller model of the same vocabulary guesses, or how the text so far went on
+    /* Speculation: tokens are guessed and several computed at a time. The answer is the same one, sooner
+     * where guesses come true. A smaller model of the same vocabulary guesses, or how the text so far went on
      * elsewhere (lookup); not both. The session keeps a session of its own on the draft's engine, until it is
      * destroyed or given another draft. NULL and 0: none. */
     scoria_engine* draft;
