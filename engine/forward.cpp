@@ -247,11 +247,11 @@ std::vector<float> Session::cached_keys(uint32_t slot, uint32_t positions) {
     Impl& s = *impl_;
     const auto lock = s.engine.use();
     const DeviceKv& kv = s.cache.layer(slot);
-    const uint32_t block_words = kv_block_words(kv.type, kv.kv_heads, kv.head_dim);
-    validate::HostCache host(kv.type, kv.kv_heads, kv.head_dim, positions, 1, 0);
+    validate::HostCache host(kv.type, kv.kv_heads, kv.head_dim, positions, 1, 0, kv.planes);
+    const uint32_t block_words = host.block_words();
     const uint32_t held = kv.shards.back().first_block + kv.shards.back().blocks;
-    // A session owns its blocks in order.
-    std::vector<uint32_t> table(std::min(held, (positions + kv_block_tokens - 1) / kv_block_tokens));
+    // A session owns its blocks in order; in a ring, further positions wrap.
+    std::vector<uint32_t> table(std::min(held, kv_blocks_for(positions)));
     std::iota(table.begin(), table.end(), 0u);
     for (const DeviceKv::Shard& shard : kv.shards) {
         if (shard.first_block >= table.size()) break;

@@ -56,8 +56,8 @@ const DeviceWeight& OpTimer::weight(TensorType type, uint32_t rows, uint32_t col
 }
 
 const DeviceKv& OpTimer::cache(uint32_t positions) {
-    const uint32_t blocks = (positions + kv_block_tokens - 1) / kv_block_tokens;
-    const uint64_t bytes = blocks * kv_block_bytes(KvType::f16, sizes_.kv_heads, sizes_.head_dim);
+    const uint32_t blocks = kv_blocks_for(positions);
+    const uint64_t bytes = blocks * KvRows{KvType::f16, sizes_.kv_heads, sizes_.head_dim}.block_bytes();
     cache_ = {KvType::f16, sizes_.kv_heads, sizes_.head_dim, {{room(bytes), 0, blocks}}};
     return cache_;
 }
