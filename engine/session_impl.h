@@ -130,7 +130,7 @@ struct Session::Impl {
     vk::Buffer top;      // ring of what log-probabilities are made of; empty until asked for
     vk::Commands decode;
     std::map<uint32_t, vk::Commands> passes;  // by count
-    std::vector<vk::Commands> abandoned;  // of calls that failed while they ran
+    std::vector<vk::Commands> abandoned;      // of calls that failed while they ran
     vk::Device::Ticket last_submitted;
     std::optional<SampleKind> decode_recorded;
     std::vector<int32_t> decode_layers;  // of each dispatch of `decode`; -1: of none
