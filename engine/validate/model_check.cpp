@@ -64,11 +64,12 @@ ModelCheck check_model(const Model& model, std::span<const TokenId> ids, const F
 ModelCheck check_model(Engine& engine, std::span<const TokenId> ids) {
     std::map<TensorId, std::vector<float>> kept;  // fetched at once: later kernels reuse the memory
     Session session(engine);
+    const uint32_t segment = engine.model().architecture.memory.segment,
+                   most = std::min(session.head_rows(), segment ? segment : UINT32_MAX);
+    if (ids.size() > most)  // of several batches only the last would be kept
+        fail(Status::bad_argument, "validate", "expected at most ", most, " tokens, got ", ids.size());
     session.trace(ids, [&](const PlannedKernel& kernel, const TraceFetch& fetch) {
-        for (const TensorId& tensor : kernel.results) {
-            const std::vector<float> values = fetch(tensor);
-            kept[tensor].insert(kept[tensor].end(), values.begin(), values.end());
-        }
+        for (const TensorId& tensor : kernel.results) kept[tensor] = fetch(tensor);
     });
     const auto fetch = [&](TensorId tensor) {
         const auto found = kept.find(tensor);
