@@ -332,6 +332,7 @@ TEST_CASE("speculation: windows, rotations that change, an encoder's decoder; an
         REQUIRE(std::filesystem::exists(folder));
         EngineOptions options = small_engine();
         options.context = 0;
+        options.prompt_chunk = 20;  // a window's ring is of 64 positions then, and answers wrap
         Engine engine(std::make_shared<const Model>(open_model(folder)), options);
         Session session(engine);
         const auto answer = [&](Proposer* proposer) {
@@ -342,7 +343,8 @@ TEST_CASE("speculation: windows, rotations that change, an encoder's decoder; an
                 prompt = {TokenId(engine.model().architecture.decoder_start)};
             }
             session.append(prompt);
-            GenerateOptions generate{.max_tokens = 30, .ignore_end = true, .on_token = {}};
+            const uint32_t length = std::min(80u, session.capacity() - uint32_t(prompt.size()));
+            GenerateOptions generate{.max_tokens = length, .ignore_end = true, .on_token = {}};
             generate.proposer = proposer;
             const GenerateResult result = session.generate(generate);
             CHECK((result.proposed > 0) == (proposer && row.guesses));
