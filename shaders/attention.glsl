@@ -121,7 +121,9 @@ uint query_word(uint token, uint head) { return push.q_first + token * push.q_st
 
 // Block of this shard that holds `key`, or at least push.blocks if it is another shard's.
 uint block_of(uint table, uint key) {
-    const uint entry = min(table + key / KV_BLOCK_TOKENS % push.ring, step_words.length() - 1);
+    uint block = key / KV_BLOCK_TOKENS;
+    if (push.ring != KV_NO_RING) block %= push.ring;  // a division per key is worth a branch
+    const uint entry = min(table + block, step_words.length() - 1);
     return step_words[entry] - push.first_block;
 }
 

@@ -5,6 +5,8 @@
 #define KV_TYPE_CONSTANT \
     2  // the specialization constant KV_TYPE, in every module that includes kv_cache.glsl
 
+#define KV_NO_RING 0xFFFFFFFFu  // as the length of a ring: blocks do not wrap
+
 #define KV_PLANES_CONSTANT 15  // KV_PLANES: 2, or 1 where keys are the values too
 
 // The enum KvType (engine/ops/op.h).
