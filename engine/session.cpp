@@ -65,6 +65,7 @@ void Session::Impl::release() noexcept {
     on_device = false;
     decode = {};
     passes.clear();
+    scratch_for.clear();
     abandoned.clear();
     decode_recorded.reset();
     last_submitted = {};
@@ -233,10 +234,13 @@ void Session::Impl::reserve_logits(uint32_t rows) {
 }
 
 void Session::Impl::reserve_scratch(uint32_t token_count) {
+    if (scratch_for.contains(token_count)) return;
     const uint64_t bytes = engine.scratch_bytes(token_count);
-    if (workspace.scratch.size() >= bytes) return;
-    workspace.scratch = vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
-    invalidate_decode();
+    if (workspace.scratch.size() < bytes) {
+        workspace.scratch = vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
+        invalidate_decode();
+    }
+    scratch_for.insert(token_count);
 }
 
 bool Session::Impl::rotations_change(uint64_t length) const {

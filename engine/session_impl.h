@@ -7,6 +7,7 @@
 #include "session.h"
 
 #include <map>
+#include <set>
 
 namespace scoria {
 
@@ -130,6 +131,7 @@ struct Session::Impl {
     vk::Buffer top;      // ring of what log-probabilities are made of; empty until asked for
     vk::Commands decode;
     std::map<uint32_t, vk::Commands> passes;  // by count
+    std::set<uint32_t> scratch_for;           // tokens of a batch that the scratch was sized for
     std::vector<vk::Commands> abandoned;      // of calls that failed while they ran
     vk::Device::Ticket last_submitted;
     std::optional<SampleKind> decode_recorded;

@@ -172,25 +172,19 @@ Action define_plan(CLI::App&, const Common& common) {
         if (common.json) {
             print(plan_json(plan).dump(1), '\n');
         } else {
-            struct Row {
-                const char *memory, *part;
-                uint64_t bytes;
-            };
-            constexpr const char* kv_cache = "KV cache";
             TextTable table({"memory", "part", "size", "bytes"});
-            for (const auto& [memory, part, bytes] : {Row{"device", "weights", plan.weights},
-                                                      {"", kv_cache, plan.kv},
-                                                      {"", "scratch", plan.scratch},
-                                                      {"", "total", plan.device_total()},
-                                                      {"", "may be used", plan.heap_budget},
-                                                      {"host", "weights, over the bus", plan.host_weights},
-                                                      {"", "staging, while loading", plan.staging},
-                                                      {"", "may be used", plan.host_budget}}) {
+            const auto add = [&](const char* memory, const std::string& part, uint64_t bytes) {
                 table.add({memory, part, bytes_text(bytes), cat(bytes)});
-                if (part != kv_cache) continue;
-                for (const KvPart& kv : plan.kv_parts)
-                    table.add({"", kv_text(kv), bytes_text(kv.bytes), cat(kv.bytes)});
-            }
+            };
+            add("device", "weights", plan.weights);
+            add("", "KV cache", plan.kv);
+            for (const KvPart& kv : plan.kv_parts) add("", kv_text(kv), kv.bytes);
+            add("", "scratch", plan.scratch);
+            add("", "total", plan.device_total());
+            add("", "may be used", plan.heap_budget);
+            add("host", "weights, over the bus", plan.host_weights);
+            add("", "staging, while loading", plan.staging);
+            add("", "may be used", plan.host_budget);
             print(model->name, ", context ", plan.context, ", prompts by ", plan.chunk, " tokens\n",
                   table.text());
         }

@@ -6,6 +6,7 @@
 
 #include "file.h"
 #include "look/look_page.h"
+#include "tokenizer/utf8.h"
 
 #include <CLI/CLI.hpp>
 
@@ -53,14 +54,8 @@ std::string visible(std::string_view bytes) {
     std::string out;
     for (size_t i = 0; i < bytes.size();) {
         const auto byte = uint8_t(bytes[i]);
-        const size_t length = byte < 0x80       ? 1
-                              : byte >> 5 == 6  ? 2
-                              : byte >> 4 == 14 ? 3
-                              : byte >> 3 == 30 ? 4
-                                                : 0;
-        const bool whole = length != 0 && i + length <= bytes.size() &&
-                           std::ranges::all_of(bytes.substr(i + 1, length - 1),
-                                               [](char c) { return (uint8_t(c) & 0xC0) == 0x80; });
+        const utf8::Step step = utf8::step(bytes.substr(i));
+        const bool whole = step.kind == utf8::Step::Kind::valid;
         if (byte == ' ') {
             out += "·";
         } else if (byte == '\n') {
@@ -68,13 +63,13 @@ std::string visible(std::string_view bytes) {
         } else if (byte == '\t') {
             out += "⇥";
         } else if (whole && byte >= ' ' && byte != 0x7F) {
-            out += bytes.substr(i, length);
+            out += bytes.substr(i, step.bytes);
         } else {
             char hex[8];
             std::snprintf(hex, sizeof hex, "<%02X>", byte);
             out += hex;
         }
-        i += whole ? length : 1;
+        i += whole ? step.bytes : 1;
     }
     return out;
 }

@@ -64,7 +64,7 @@ const DeviceKv& OpTimer::cache(uint32_t positions) {
 
 vk::View OpTimer::step(uint32_t first, uint32_t tokens, uint32_t& outputs_word) {
     validate::CheckSequence sequence{first, tokens, {}};
-    sequence.table.resize((first + tokens + kv_block_tokens - 1) / kv_block_tokens);
+    sequence.table.resize(kv_blocks_for(first + tokens));
     std::iota(sequence.table.begin(), sequence.table.end(), 0u);
     std::vector<uint32_t> all = validate::step_words(std::span(&sequence, 1));
     for (uint32_t t = 0; t < tokens; ++t)

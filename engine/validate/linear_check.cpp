@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 namespace scoria::validate {
 namespace {
@@ -62,26 +63,31 @@ Bounds bounds_for(const Case& c, TensorType type, LinearVariant::Operands operan
     return {error * error, 2 * error, (halves ? 8 : 6) * error};
 }
 
-/// x [tokens, cols] as the device packed it, if the variant multiplies bytes, else x itself. `fault` says
-/// what is not the nearest byte, or not the sum of bytes.
+/// Rows `at` of x [tokens, cols] as the device packed them, if the variant multiplies bytes, else as they
+/// are. `fault` says what is not the nearest byte, or not the sum of bytes.
 std::vector<double> packed_x(CheckContext& context, const LinearVariant& variant, const vk::Buffer& operands,
-                             std::span<const float> x, uint32_t cols, std::string& fault) {
-    std::vector<double> values(x.begin(), x.end());
+                             std::span<const float> x, uint32_t cols, std::span<const uint32_t> at,
+                             std::string& fault) {
+    std::vector<double> values;
+    for (const uint32_t t : at)
+        values.insert(values.end(), x.begin() + std::ptrdiff_t(t) * cols,
+                      x.begin() + std::ptrdiff_t(t + 1) * cols);
     if (variant.operands() != LinearVariant::Operands::bytes) return values;
     const std::vector<std::byte> memory = context.download(operands.view());
     const uint32_t blocks = (cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
     std::string wrong;
-    const size_t tokens = x.size() / cols, sides = tokens * blocks * WEIGHT_BLOCK;
-    for (size_t block = 0; block < tokens * blocks; ++block) {
+    const size_t sides = x.size() / cols * blocks * WEIGHT_BLOCK;
+    for (size_t item = 0; item < at.size() * blocks; ++item) {
+        const size_t block = size_t(at[item / blocks]) * blocks + item % blocks;
         float step = 0;
         int16_t given[2];
         std::memcpy(&step, &memory[sides + 8 * block], sizeof step);
         std::memcpy(given, &memory[sides + 8 * block + 4], sizeof given);
-        const size_t first = block / blocks * cols + block % blocks * WEIGHT_BLOCK;
-        const size_t count = std::min<size_t>(WEIGHT_BLOCK, cols - block % blocks * WEIGHT_BLOCK);
+        const size_t first = item / blocks * cols + item % blocks * WEIGHT_BLOCK;
+        const size_t count = std::min<size_t>(WEIGHT_BLOCK, cols - item % blocks * WEIGHT_BLOCK);
         double largest = 0;
         for (size_t i = first; i < first + count; ++i)
-            largest = std::isnan(x[i]) ? NAN : std::max(largest, std::abs(double(x[i])));
+            largest = std::isnan(values[i]) ? NAN : std::max(largest, std::abs(values[i]));
         int sums[2] = {};
         for (size_t i = 0; i < WEIGHT_BLOCK; ++i) {
             const int byte = int8_t(memory[block * WEIGHT_BLOCK + i]);
@@ -167,6 +173,8 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
     const CheckWeight weight =
         check_weight(context, type, c.rows, c.cols, random_blocks(type, c.rows, c.cols, seed), c.shard_rows);
     const Inputs in = inputs_for(c, seed);
+    std::vector<uint32_t> all_tokens(c.tokens);
+    std::iota(all_tokens.begin(), all_tokens.end(), 0u);
     const std::vector<double> plain =
         expected_of(c, weight, in, std::vector<double>(in.x.begin(), in.x.end()));
     const Placed x = place(in.x, c.cols, c.strided), residual = place(in.residual, in.out_cols, c.strided);
@@ -211,7 +219,8 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
         const std::vector<float> words = context.run_twice(uint32_t(residual.words.size()), record, sentinel);
         const bool bytes = variant.operands() == LinearVariant::Operands::bytes;
         const std::vector<double> expected =
-            bytes ? expected_of(c, weight, in, packed_x(context, variant, operands, in.x, c.cols, sentinel))
+            bytes ? expected_of(c, weight, in,
+                                packed_x(context, variant, operands, in.x, c.cols, all_tokens, sentinel))
                   : plain;
         std::vector<float> actual(expected.size());
         for (size_t k = 0; k < actual.size(); ++k)
@@ -286,11 +295,8 @@ void check_linear(CheckContext& context, const ModelLinear& m, const LinearVaria
     // The sampled rows of x against the sampled rows of W alone.
     const std::vector<uint32_t> at_tokens = sampled(m.tokens, 8),
                                 at_cols = sampled(out_cols, 64 / uint32_t(at_tokens.size()));
-    std::vector<double> few_x, few_bias, product(at_tokens.size() * at_cols.size() * parts), expected;
-    const std::vector<double> all_x = packed_x(context, variant, operands, x, m.cols, error);
-    for (const uint32_t t : at_tokens)
-        few_x.insert(few_x.end(), all_x.begin() + std::ptrdiff_t(t) * m.cols,
-                     all_x.begin() + std::ptrdiff_t(t + 1) * m.cols);
+    std::vector<double> few_bias, product(at_tokens.size() * at_cols.size() * parts), expected;
+    const std::vector<double> few_x = packed_x(context, variant, operands, x, m.cols, at_tokens, error);
     const auto weight_row = [&](uint32_t i) { return at_cols[i / parts] * parts + i % parts; };
     const reference::Rows all = weight.reference();
     const reference::Rows few{uint32_t(at_cols.size()) * parts, m.cols,
