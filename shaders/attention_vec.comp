@@ -9,39 +9,49 @@
 #include "attention.glsl"
 
 const uint STEP_KEYS = SG_SIZE < KV_BLOCK_TOKENS ? SG_SIZE : KV_BLOCK_TOKENS;
-// Broadcasts from constant lanes are cheap shuffles; emulation has none, and 32 copies would only take compile time.
+// Broadcasts from constant lanes are cheap shuffles; emulation has none, and its lane loops stay loops.
 #ifdef NATIVE_SUBGROUP
-#define UNROLL [[unroll]]
+#define UNROLL_LANES [[unroll]]
 #else
-#define UNROLL
+#define UNROLL_LANES SG_LOOP
 #endif
 
 const uint CHUNKS = (PAIRS + SG_SIZE - 1) / SG_SIZE;
-
-#ifndef NATIVE_SUBGROUP
-shared float shared_weights[gl_WorkGroupSize.x * QUERIES];
-#endif
 
 float weight[QUERIES];         // of this lane's key
 float most[QUERIES];           // m: same in all lanes
 float sum[QUERIES];            // l: of this lane's keys
 vec2 total[QUERIES * CHUNKS];  // o: pair c * SG_SIZE + lane
 
-void share_weights() {
-#ifndef NATIVE_SUBGROUP
+// share(), then of the group's weights max_of(i), sum_of(i), weight_of(i, lane). Emulated, all rows meet at one
+// pair of barriers.
+#ifdef NATIVE_SUBGROUP
+void share() {}
+float max_of(uint i) { return sg_max(weight[i]); }
+float sum_of(uint i) { return sg_add(weight[i]); }
+float weight_of(uint i, uint lane) { return sg_broadcast(weight[i], lane); }
+#else
+shared float shared_weights[gl_WorkGroupSize.x * QUERIES];
+void share() {
     barrier();
     [[unroll]] for (uint i = 0; i < QUERIES; ++i)
         shared_weights[i * gl_WorkGroupSize.x + gl_LocalInvocationID.x] = weight[i];
     barrier();
-#endif
 }
 float weight_of(uint i, uint lane) {
-#ifdef NATIVE_SUBGROUP
-    return sg_broadcast(weight[i], lane);
-#else
     return shared_weights[i * gl_WorkGroupSize.x + sg_index() * SG_SIZE + lane];
-#endif
 }
+float max_of(uint i) {
+    float most = weight_of(i, 0);
+    SG_LOOP for (uint lane = 1; lane < SG_SIZE; ++lane) most = max(most, weight_of(i, lane));
+    return most;
+}
+float sum_of(uint i) {
+    float sum = weight_of(i, 0);
+    SG_LOOP for (uint lane = 1; lane < SG_SIZE; ++lane) sum += weight_of(i, lane);
+    return sum;
+}
+#endif
 
 // weight[i] = row i . this lane's key
 void score(Row rows[QUERIES], uint keys, uint in_block) {
@@ -55,7 +65,7 @@ void score(Row rows[QUERIES], uint keys, uint in_block) {
             q_lane[i] = own < PAIRS ? vec2(q[word], q[word + 1]) : vec2(0.0);
         }
 #endif
-        UNROLL for (uint j = 0; j < SG_SIZE; ++j) {
+        UNROLL_LANES for (uint j = 0; j < SG_SIZE; ++j) {
             const uint pair = c * SG_SIZE + j;
             const vec2 k = load_key(keys, in_block, min(pair, PAIRS - 1));
             [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
@@ -75,11 +85,14 @@ void score(Row rows[QUERIES], uint keys, uint in_block) {
 void soften(Row rows[QUERIES], uint key, bool valid) {
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
         const bool seen = valid && key - rows[i].low < rows[i].count && visible(rows[i].position, key);
-        const float value = seen ? score_of(weight[i], rows[i].token, rows[i].head, rows[i].position, key) : MASKED;
-        const float now = max(most[i], sg_max(value));
+        weight[i] = seen ? score_of(weight[i], rows[i].token, rows[i].head, rows[i].position, key) : MASKED;
+    }
+    share();
+    [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
+        const float now = max(most[i], max_of(i));
         const float shrink = exp_safe(most[i] - now);
         most[i] = now;
-        weight[i] = exp_safe(value - now);
+        weight[i] = exp_safe(weight[i] - now);
         sum[i] = sum[i] * shrink + weight[i];
         [[unroll]] for (uint c = 0; c < CHUNKS; ++c) total[i * CHUNKS + c] *= shrink;
     }
@@ -125,14 +138,16 @@ void attend(Row rows[QUERIES], uint kv_head, uint part) {
         const bool valid = sg_lane() < STEP_KEYS;
         score(rows, kv_keys(block, kv_head, push.kv_heads, HEAD_WORDS), in_block + min(sg_lane(), STEP_KEYS - 1));
         soften(rows, key0 + sg_lane(), valid);
-        share_weights();
+        share();
         accumulate(rows, kv_values(block, kv_head, push.kv_heads, HEAD_WORDS), key0, min(STEP_KEYS, end - key0));
     }
 }
 
 void write(Row rows[QUERIES], uint part) {
+    [[unroll]] for (uint i = 0; i < QUERIES; ++i) weight[i] = sum[i];
+    share();
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
-        const float l = sg_add(sum[i]);
+        const float l = sum_of(i);
         if (rows[i].count == 0) continue;
         const bool final = push.parts == 1;
         const uint to = final ? out_word(rows[i]) : partial_word(rows[i], part);

@@ -98,7 +98,7 @@ uint scale_bits(Head head, bool is_value, bool exists, uint group) {
 uint quantised_word(Head head, bool is_value, uint dim, float scale) {
     const float per_step = scale == 0.0 ? 0.0 : 1.0 / scale;
     uint word = 0;
-    for (uint i = 0; i < KV_PER_WORD; ++i) {
+    SG_LOOP for (uint i = 0; i < KV_PER_WORD; ++i) {
         const float steps = floor(cached(head, is_value, dim + i) * per_step + 0.5);
         word |= KV_TYPE == KV_Q8_0 ? (uint(int(clamp(steps, -127.0, 127.0))) & 255u) << (8 * i)
                                    : uint(clamp(steps + 8.0, 0.0, 15.0)) << (4 * i);

@@ -23,11 +23,10 @@ const float LN_2 = 0.69314718;
 float setting(uint word) { return uintBitsToFloat(sampler_words[word]); }
 // A number in [0, 1) in units of 2^-32.
 uint fraction(float value) { return uint(max(value, 0.0) * 4294967296.0); }
-Search by_mass(uint order) { return Search(order, false, false, 0, false, true, 1.0); }
 
 // Locally typical: -ln p - entropy is the distance of max - x from its mean, since ln of the sum cancels.
 // Sums run over all logits, in an order that does not depend on the list's.
-Survivors typical(Survivors s, float part) {
+Survivors with_mean(Survivors s) {
     s.origin = from_sort_key(s.most);
     float weights = 0.0, distances = 0.0;
     for (uint i = wg_lane(); i < push.vocab; i += gl_WorkGroupSize.x) {
@@ -39,8 +38,12 @@ Survivors typical(Survivors s, float part) {
     }
     weights = wg_add(weights);
     s.mean = wg_add(distances) / weights;
-    s = narrowed(s, by_mass(BY_DISTANCE), uvec2(fraction(part), 0));
-    uint most = 0;  // may have gone
+    return s;
+}
+
+// The largest may have gone.
+Survivors with_most(Survivors s) {
+    uint most = 0;
     for (uint n = wg_lane(); n < candidates(); n += gl_WorkGroupSize.x) {
         const uint i = candidate(n), key = key_of(i);
         if (survives(s, key, i)) most = max(most, key);
@@ -70,15 +73,25 @@ Survivors without_top(Survivors s) {
     return s;
 }
 
+#define TOP_K 0u
+#define TYPICAL 1u
+#define TOP_P 2u
+
 Survivors filtered(Survivors s, uint chance) {
     const uint top_k = sampler_words[SAMPLER_TOP_K];
-    if (top_k != 0 && top_k < push.vocab) {
-        s = narrowed(s, Search(BY_KEY, false, false, 0, true, false, 1.0), uvec2(top_k - 1, 0));
-        if (top_k <= LIST) list_survivors(s);
-    }
     const float part = setting(SAMPLER_TYPICAL), top_p = setting(SAMPLER_TOP_P);
-    if (part < 1.0) s = typical(s, part);
-    if (top_p < 1.0) s = narrowed(s, by_mass(BY_KEY), uvec2(fraction(top_p), 0));
+    DONT_UNROLL for (uint stage = TOP_K; stage <= TOP_P; ++stage) {
+        if (stage == TOP_K && (top_k == 0 || top_k >= push.vocab)) continue;
+        if (stage == TYPICAL && part >= 1.0) continue;
+        if (stage == TOP_P && top_p >= 1.0) continue;
+        if (stage == TYPICAL) s = with_mean(s);
+        const bool counts = stage == TOP_K;
+        const Search search =
+            Search(stage == TYPICAL ? BY_DISTANCE : BY_KEY, false, false, 0, counts, !counts, 1.0);
+        s = narrowed(s, search, uvec2(counts ? top_k - 1 : fraction(stage == TYPICAL ? part : top_p), 0));
+        if (stage == TOP_K && top_k <= LIST) list_survivors(s);
+        if (stage == TYPICAL) s = with_most(s);
+    }
     const uint bound = sort_key(from_sort_key(s.most) + setting(SAMPLER_LOG_MIN_P));
     if (bound != 0) s = bounded(s, bound);
     const float probability = setting(SAMPLER_XTC_PROBABILITY);

@@ -5,6 +5,10 @@
 // not depend on their order.
 #ifndef SCORIA_SAMPLE_SEARCH_GLSL
 #define SCORIA_SAMPLE_SEARCH_GLSL
+#extension GL_EXT_control_flow_attributes : require
+// Compilers inline every call, and CPU drivers compile for seconds where a search with its barriers is inlined
+// often: what searches twice does it in a loop.
+#define DONT_UNROLL [[dont_unroll]]
 
 const uint BINS = GREEDY ? 1 : 256;
 shared uint low[BINS], high[BINS];  // masses
@@ -158,12 +162,16 @@ uint search_code(Search search, Survivors s, inout uvec2 target) {
 // Keeps the first of the survivors, in the search's order, then by index, whose masses together exceed `target`
 // (or reach it, where it is a fraction).
 Survivors narrowed(Survivors s, Search search, uvec2 target) {
-    const uint code = search_code(search, s, target);
-    search.by_index = true;
-    search.ties = true;
-    search.tied = code;
-    search.of_total = false;
-    const uint last = search_code(search, s, target);
+    uint code = 0, last = 0;
+    DONT_UNROLL for (uint pass = 0; pass < 2; ++pass) {
+        last = search_code(search, s, target);
+        if (pass == 1) break;
+        code = last;
+        search.by_index = true;
+        search.ties = true;
+        search.tied = code;
+        search.of_total = false;
+    }
     if (search.order == BY_KEY) {
         s.key = ~code;
         s.last = last;

@@ -11,6 +11,14 @@ layout(constant_id = 1) const uint SG_SIZE = 32;
 
 #define SG_COUNT (gl_WorkGroupSize.x / SG_SIZE)
 
+// Of loops that GPUs may unroll; where groups are emulated, 32 copies of one take CPU drivers seconds to compile.
+#ifdef NATIVE_SUBGROUP
+#define SG_LOOP
+#else
+#extension GL_EXT_control_flow_attributes : require
+#define SG_LOOP [[dont_unroll]]
+#endif
+
 #ifdef NATIVE_SUBGROUP
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
@@ -46,7 +54,7 @@ void sg_share(uint bits) {
         sg_share(to_bits(value));                                           \
         const uint base = sg_index() * SG_SIZE;                             \
         type total = from_bits(sg_scratch[base]);                           \
-        for (uint lane = 1; lane < SG_SIZE; ++lane) {                       \
+        SG_LOOP for (uint lane = 1; lane < SG_SIZE; ++lane) {               \
             const type other = from_bits(sg_scratch[base + lane]);          \
             total = combine;                                                \
         }                                                                   \

@@ -19,8 +19,8 @@ float wg_add(float value) {
     if (SG_COUNT == 1) return value;
     wg_share(floatBitsToUint(value));
     float total = 0.0;
-    for (uint i = 0; i < SG_COUNT; ++i) total += uintBitsToFloat(wg_scratch[i]);
-    return total;
+    for (uint i = sg_lane(); i < SG_COUNT; i += SG_SIZE) total += uintBitsToFloat(wg_scratch[i]);
+    return sg_add(total);
 }
 
 uint wg_max(uint value) {
@@ -28,8 +28,8 @@ uint wg_max(uint value) {
     if (SG_COUNT == 1) return value;
     wg_share(value);
     uint most = 0;
-    for (uint i = 0; i < SG_COUNT; ++i) most = max(most, wg_scratch[i]);
-    return most;
+    for (uint i = sg_lane(); i < SG_COUNT; i += SG_SIZE) most = max(most, wg_scratch[i]);
+    return sg_max(most);
 }
 
 #endif

@@ -20,7 +20,7 @@ struct Case {
     Tier tier = Tier::quick;
     bool activate = false;  // also scales
     bool nan = false;       // in token 1, which then is NaN, and no other
-    bool ints = false;      // the tile of integer products too, of every type
+    bool ints = false;      // a kernel of integer products too, of every type
 };
 
 constexpr Case cases[] = {
@@ -185,9 +185,11 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
     const Matrix residual_matrix = residual.matrix(residual_buffer, c.tokens, in.out_cols);
 
     const auto variants = linear_variants(context.caps(), {c.tokens, c.rows, c.cols, type, Precision::fast});
+    // The tile's 256 products take a CPU driver six seconds a type.
+    const Shader ints = context.caps().is_cpu() ? Shader::linear_vec_int : Shader::linear_tile_int;
     for (const LinearVariant& variant : variants) {
-        const bool wanted = all_variants || &variant == &variants.front() ||
-                            (c.ints && variant.shader == Shader::linear_tile_int);
+        const bool wanted =
+            all_variants || &variant == &variants.front() || (c.ints && variant.shader == ints);
         if (!wanted || context.leaves_out("linear", variant.name)) continue;
         // A CPU driver compiles the large matrix tiles for minutes: the full tier proves them.
         if (context.tier == Tier::quick && context.caps().is_cpu() &&
