@@ -82,18 +82,17 @@ void BeamSearch::step(std::span<const std::vector<float>> logits) {
     }
     const size_t length = live_.front().tokens.size() + 1;
     live_ = std::move(next);
-    done_ = live_.empty() || length >= options_.max_tokens;
-    if (ended_.size() < options_.width) return;
-    done_ = done_ || options_.stop == BeamOptions::Stop::enough ||
-            ended_.back().score >= attainable(candidates.front().log_probability, length);
+    settled_ = ended_.size() >= options_.width &&
+               (options_.stop == BeamOptions::Stop::enough ||
+                ended_.back().score >= attainable(candidates.front().log_probability, length));
+    done_ = settled_ || live_.empty() || length >= options_.max_tokens;
 }
 
 std::vector<Beam> BeamSearch::best() const {
     std::vector<Beam> all = ended_;
-    if (ended_.size() < options_.width ||
-        (!live_.empty() && live_.front().tokens.size() >= options_.max_tokens))
-        for (const Beam& beam : live_)
-            if (!beam.tokens.empty()) add(all, beam);
+    if (settled_) return all;
+    for (const Beam& beam : live_)
+        if (!beam.tokens.empty()) add(all, beam);
     return all;
 }
 

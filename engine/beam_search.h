@@ -38,7 +38,8 @@ class BeamSearch {
     /// Logits of the next token of every live beam, all of one size.
     void step(std::span<const std::vector<float>> logits);
     bool done() const { return done_; }
-    /// The best answers, best first, at most `width`. Beams that still live count as they are.
+    /// The best answers, best first, at most `width`. Beams that still live count as they are, unless enough
+    /// have ended.
     std::vector<Beam> best() const;
 
   private:
@@ -48,8 +49,8 @@ class BeamSearch {
     BeamOptions options_;
     std::vector<Beam> live_{Beam{}};
     std::vector<uint32_t> parents_{0};
-    std::vector<Beam> ended_;  // best first, at most `width`
-    bool done_ = false;
+    std::vector<Beam> ended_;              // best first, at most `width`
+    bool done_ = false, settled_ = false;  // settled: by the answers that ended
 };
 
 /// Searches after `prompt`, and after `source` for an encoder-decoder. Takes options.width caches.

@@ -88,3 +88,17 @@ TEST_CASE("answers come best first; a narrow beam of one is greedy; stopping ear
     CHECK(search(options).front().tokens.size() >= early);
     CHECK_THROWS_WITH(BeamSearch({.width = 0}), doctest::Contains("at least one beam"));
 }
+
+TEST_CASE("beams that live on do not count once enough answers have ended, even at the longest length") {
+    BeamOptions options{.width = 2, .length_penalty = 3, .max_tokens = 2, .ends = {end_token}};
+    options.stop = BeamOptions::Stop::enough;
+    BeamSearch search(options);
+    const std::vector<float> close{1.0f, 0.9f, -9, -9, 1.1f};  // the end is likeliest
+    search.step(std::vector(1, close));
+    search.step(std::vector(search.live().size(), close));
+    CHECK(search.done());
+    const std::vector<Beam> best = search.best();
+    REQUIRE(best.size() == 2);
+    CHECK(best[0].tokens == std::vector<TokenId>{0, end_token});
+    CHECK(best[1].tokens == std::vector<TokenId>{end_token});
+}
