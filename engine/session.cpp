@@ -114,7 +114,7 @@ void Session::Impl::write_step(vk::Recorder& recorder, std::span<const TokenId> 
         token[STEP_TOKEN_TABLE] = workspace.layout.table_word();
         if (types.empty()) continue;
         token[STEP_TOKEN_TYPE] = types[t];
-        if (types[t] & STEP_TOKEN_GLOBAL) ++words[STEP_GLOBALS];
+        if (types[t] & STEP_TOKEN_GLOBAL) words[STEP_GLOBALS] = uint32_t(t) + 1;
     }
     write_words(recorder, workspace.step, 0, words);
     if (!outputs.empty()) write_words(recorder, workspace.step, workspace.layout.outputs_word(), outputs);
