@@ -4,6 +4,7 @@
 #include "fail.h"
 #include "log.h"
 #include "ops/kv_layout.h"
+#include "self_test.h"
 #include "session_impl.h"
 #include "verdicts.h"
 
@@ -37,7 +38,8 @@ Engine::Impl::Impl(std::shared_ptr<const Model> model_, const EngineOptions& opt
              kv_type_names[size_t(kv_type())]);
     choices.precision = options.precision;
     choices.pinned = options.deterministic;
-    choices.quarantined = VerdictBook(options.device.cache_folder, device.caps()).verdicts().failed;
+    choices.quarantined = VerdictBook(options.device.cache_folder, device.caps())
+                              .left_out(!self_test_wanted(options, device.caps()));
     plan_memory();
     if (!choices.quarantined.empty()) uses();  // its error names the op that has no variant left
     if (options.variants.empty()) return;

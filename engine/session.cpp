@@ -336,8 +336,8 @@ void Session::Impl::run(const vk::Commands& commands) {
 
 void Session::Impl::outlast() noexcept {
     try {
-        engine.device.wait(last_submitted, std::chrono::minutes(10));
-    } catch (const Error&) {  // lost or hung: nothing more can be done for it
+        wait(last_submitted);
+    } catch (const Error&) {  // lost, or it hangs, and then the platform frees nothing
     }
 }
 

@@ -85,15 +85,18 @@ std::string devices_table(const std::vector<vk::ListedDevice>& devices) {
     return (table.empty() ? "" : table.text()) + notes + "* is used unless --device says otherwise\n";
 }
 
-/// One line per device with verdicts, and one per quarantined variant.
+/// One line per device with verdicts, and one per variant that is quarantined or suspected.
 std::string verdicts_text(const std::vector<StoredVerdicts>& all) {
     std::string text;
     for (const StoredVerdicts& stored : all) {
         if (!stored.current) continue;
-        const auto& [passed, failed] = stored.verdicts;
+        const auto& [passed, failed, suspected] = stored.verdicts;
         text += cat("self-tests on ", stored.device, " (", stored.driver, "): ", passed.size(), " passed, ",
                     failed.size(), " variants left out\n");
         for (const auto& [variant, why] : failed) text += cat("  ", variant, ": ", why, '\n');
+        for (const std::string& variant : suspected)
+            text +=
+                cat("  ", variant, ": the process ended while it was tested; once more, and it is left out\n");
     }
     return text;
 }
@@ -101,7 +104,9 @@ std::string verdicts_text(const std::vector<StoredVerdicts>& all) {
 nlohmann::json verdicts_json(const std::vector<StoredVerdicts>& all, const vk::Caps& caps) {
     for (const StoredVerdicts& stored : all)
         if (stored.current && stored.device == caps.name && stored.driver == driver_version(caps))
-            return {{"passed", stored.verdicts.passed}, {"quarantined", stored.verdicts.failed}};
+            return {{"passed", stored.verdicts.passed},
+                    {"quarantined", stored.verdicts.failed},
+                    {"suspected", stored.verdicts.suspected}};
     return nullptr;
 }
 

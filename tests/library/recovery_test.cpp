@@ -124,3 +124,19 @@ TEST_CASE("a device that is lost for good is a status, not a crash" * needs_fixt
     scoria_session_tokens(loaded.session, nullptr, 0, &count);
     CHECK(count > some_prompt.size());
 }
+
+TEST_CASE("a device that hangs is a status, and what runs on it is not freed" * needs_fixtures()) {
+    const Answer expected = answer_of(Loaded(deterministic()).session);
+    {
+        // No wait ends any more, and the driver cannot say what has.
+        const Layers layers(
+            "", "vkWaitSemaphores:60+:VK_TIMEOUT,vkGetSemaphoreCounterValue:1+:VK_ERROR_UNKNOWN", false);
+        const Loaded loaded(deterministic());
+        const scoria_generate_options options = greedy(200);
+        REQUIRE_OK(scoria_session_replace(loaded.session, some_prompt.data(), some_prompt.size()));
+        for (int attempt = 0; attempt < 2; ++attempt)
+            CHECK(scoria_session_generate(loaded.session, &options, nullptr) == SCORIA_TIMEOUT);
+        CHECK(std::string(scoria_last_error()).find("has not finished after") != std::string::npos);
+    }
+    CHECK(answer_of(Loaded(deterministic()).session) == expected);
+}
