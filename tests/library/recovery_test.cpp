@@ -113,6 +113,21 @@ TEST_CASE("sessions of several threads survive the loss of their device" * needs
     scoria_set_log(nullptr, nullptr);
 }
 
+TEST_CASE("one of two devices that share a model is lost" * needs_fixtures()) {
+    const Answer expected = answer_of(Loaded(deterministic()).session);
+    REQUIRE_OK(scoria_set_log(on_log, nullptr));
+    for (const int call : {30, 45, 60}) {
+        CAPTURE(call);
+        const Layers layers("", "vkQueueSubmit:" + std::to_string(call) + ":VK_ERROR_DEVICE_LOST", false);
+        const int before = losses;
+        scoria_engine_options options = deterministic();
+        options.device = "0,0";
+        CHECK(answer_of(Loaded(options).session) == expected);
+        CHECK(losses > before);
+    }
+    scoria_set_log(nullptr, nullptr);
+}
+
 TEST_CASE("a device that is lost for good is a status, not a crash" * needs_fixtures()) {
     const Layers layers("", "vkQueueSubmit:40+:VK_ERROR_DEVICE_LOST", false);
     const Loaded loaded(deterministic());
