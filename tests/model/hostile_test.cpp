@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <optional>
 
 using namespace scoria;
 using namespace scoria::test;
@@ -93,14 +94,14 @@ void run_hostile(std::shared_ptr<const Model> model, Outcome& outcome) {
     for (const std::string& message : engine.device().validation_messages()) MESSAGE(message.substr(0, 600));
 }
 
-/// Every n-th of the tensors with every poison, or, in the quick tier, each tensor of `telling` with one.
-void poison_each(const std::string& path, std::span<const Role> telling, Outcome& outcome) {
+/// Each tensor with every poison, or with one, in turn; in the quick tier only tensors of `telling`.
+void poison_each(const std::string& path, bool every, std::span<const Role> telling, Outcome& outcome) {
     size_t turn = 0;
     const Model whole = open_model(path);
     for (const auto& [ref, tensor] : whole.weights) {
         if (!deep() && (std::ranges::find(telling, ref.role) == telling.end() || ref.layer > 0)) continue;
         for (const Poison& poison : poisons) {
-            if (!deep() && &poison != &poisons[turn % std::size(poisons)]) continue;
+            if (!every && &poison != &poisons[turn % std::size(poisons)]) continue;
             CAPTURE(path);
             CAPTURE(tensor.name);
             CAPTURE(std::string(poison.name));
@@ -129,10 +130,10 @@ TEST_CASE("vulkan: hostile weights are a status or text" * needs_fixtures_and_ti
     constexpr std::array telling{Role::token_embedding, Role::router, Role::k, Role::output};
     Outcome outcome;
     for (const char* const name : {"gguf/llama3.gguf", "gguf/mixtral.gguf"})
-        poison_each(fixtures() + "/" + name, telling, outcome);
+        poison_each(fixtures() + "/" + name, deep(), telling, outcome);
     if (deep())  // indexes made of weights: experts by groups, buckets by hash
         for (const char* const name : {"models/deepseek-v3", "models/reformer", "gguf/gpt-oss.gguf"})
-            poison_each(fixtures() + "/" + name, telling, outcome);
+            poison_each(fixtures() + "/" + name, false, telling, outcome);
     MESSAGE(outcome.texts << " texts, " << outcome.refusals << " refused as non-finite"
                           << std::string(assisted ? ", under GPU-assisted validation" : ""));
     CHECK(outcome.errors == 0);
