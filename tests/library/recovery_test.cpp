@@ -116,7 +116,7 @@ TEST_CASE("sessions of several threads survive the loss of their device" * needs
 TEST_CASE("one of two devices that share a model is lost" * needs_fixtures()) {
     const Answer expected = answer_of(Loaded(deterministic()).session);
     REQUIRE_OK(scoria_set_log(on_log, nullptr));
-    for (const int call : {30, 45, 60}) {
+    for (const int call : {12, 20, 30}) {
         CAPTURE(call);
         const Layers layers("", "vkQueueSubmit:" + std::to_string(call) + ":VK_ERROR_DEVICE_LOST", false);
         const int before = losses;
