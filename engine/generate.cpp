@@ -156,8 +156,8 @@ void Generation::write_step_state(vk::Recorder& recorder, std::span<const TokenI
 
 void Generation::fill_pipeline() {
     const EngineOptions& options = s_.engine.options;
-    const bool one_by_one =
-        constraint_ || dry_ || s_.engine.device.caps().is_cpu() || options.profile || !options.replay;
+    const bool one_by_one = constraint_ || dry_ || s_.engine.device.caps().is_cpu() || options.profile ||
+                            !options.replay || s_.front;
     const size_t depth = one_by_one || guesses() ? 1 : 2;
     while (in_flight_.size() < depth && first_ + decodes_ < s_.engine.memory.context &&
            (most_ == 0 || result_.tokens.size() + in_flight_.size() < most_)) {
@@ -172,6 +172,7 @@ void Generation::fill_pipeline() {
             step_update_ = recorder.finish();
             s_.submit(step_update_);
         }
+        s_.bring_step({&s_.tokens.back(), 1}, first_ + decodes_);
         s_.writes(first_ + decodes_++, 1);
         in_flight_.push_back(s_.submit_decode(kind_));
     }
@@ -271,6 +272,7 @@ vk::Device::Ticket Generation::submit_guess(const std::vector<TokenId>& guess) {
     written_ = result_.tokens.size();
     stale_ = true;
     s_.submit(step_update_);
+    s_.bring_step(std::span(tokens).last(count), uint32_t(s_.tokens.size()) - 1);
     s_.writes(uint32_t(s_.tokens.size()) - 1, count);
     s_.submit_pass(count);
 
@@ -390,6 +392,7 @@ void Session::Impl::record_decode(const SampleKind& kind) {
     reserve_scratch(1);
     vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options(true));
     Batch work = batch(1, 1);
+    receive(recorder, work);
     decode_layers.clear();
     for (size_t i = engine.plan.encoder_kernels; i < engine.plan.kernels.size(); ++i) {
         work.record(recorder, i);
@@ -412,9 +415,11 @@ vk::Device::Ticket Session::Impl::submit_pass(uint32_t count) {
     vk::Commands& pass = passes[count];
     if (!pass.handle() || !engine.options.replay) {
         vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options());
-        Batch work = batch(count, count);
+        Batch work = batch(count, engine.stream_out ? 0 : count);
+        receive(recorder, work);
         for (size_t i = engine.plan.encoder_kernels; i < engine.plan.kernels.size(); ++i)
             work.record(recorder, i);
+        send(recorder, work);
         pass = recorder.finish();
     }
     return submit(pass);

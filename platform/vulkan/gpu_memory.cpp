@@ -88,7 +88,9 @@ struct Buffer::Impl {
         if (result != VK_SUCCESS) fail_allocation(on, result, bytes, use);
         mapped = static_cast<std::byte*>(placed.pMappedData);
     }
-    ~Impl() { vmaDestroyBuffer(device.allocator(), handle, allocation); }
+    ~Impl() {
+        if (device.impl().may_free()) vmaDestroyBuffer(device.allocator(), handle, allocation);
+    }
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;
 
