@@ -14,10 +14,10 @@ using namespace scoria::test;
 
 namespace {
 
-struct Answer {
+struct SharedAnswer {
     std::vector<float> logits, hidden;
     std::vector<TokenId> greedy, sampled, looked_up;
-    bool operator==(const Answer& other) const {
+    bool operator==(const SharedAnswer& other) const {
         const auto same = [](const std::vector<float>& a, const std::vector<float>& b) {
             return a.size() == b.size() && std::memcmp(a.data(), b.data(), 4 * a.size()) == 0;
         };
@@ -28,8 +28,8 @@ struct Answer {
 
 /// All that a session computes: a prompt in chunks, decode steps, hidden states, guesses, after a step back
 /// too.
-Answer answer_of(Engine& engine, std::span<const TokenId> ids) {
-    Answer answer;
+SharedAnswer answer_of(Engine& engine, std::span<const TokenId> ids) {
+    SharedAnswer answer;
     Session session(engine);
     session.append(ids);
     answer.logits = session.logits();
