@@ -37,22 +37,18 @@ constexpr uint32_t kv_row_words(KvType type, uint32_t head_dim) {
 constexpr bool kv_spread(KvType type, uint32_t planes) { return kv_quantised(type) && planes == 2; }
 /// Rows of heads, to what a spread cache holds of them and back.
 template <class Number> void spread_heads(std::span<Number> rows, uint32_t head_dim) {
-    for (size_t first = 0; first < rows.size(); first += kv_group_dims) {
-        const uint32_t rest = head_dim - uint32_t(first % head_dim);
-        if (rest < kv_group_dims) {  // no whole group
-            first += rest - kv_group_dims;
-            continue;
+    for (size_t head = 0; head < rows.size(); head += head_dim)
+        for (uint32_t first = 0; first + kv_group_dims <= head_dim; first += kv_group_dims) {
+            const auto group = rows.subspan(head + first, kv_group_dims);
+            for (uint32_t half = 1; half < kv_group_dims; half *= 2)
+                for (uint32_t i = 0; i < kv_group_dims; ++i) {
+                    if (i & half) continue;
+                    const Number a = group[i], b = group[i + half];
+                    group[i] = a + b;
+                    group[i + half] = a - b;
+                }
+            for (Number& number : group) number /= Number(std::sqrt(double(kv_group_dims)));
         }
-        const auto group = rows.subspan(first, kv_group_dims);
-        for (uint32_t half = 1; half < kv_group_dims; half *= 2)
-            for (uint32_t i = 0; i < kv_group_dims; ++i) {
-                if (i & half) continue;
-                const Number a = group[i], b = group[i + half];
-                group[i] = a + b;
-                group[i + half] = a - b;
-            }
-        for (Number& number : group) number /= Number(std::sqrt(double(kv_group_dims)));
-    }
 }
 /// K and V, or K alone where it is the values too.
 inline uint32_t kv_planes(const Attention& attention) { return attention.latent.kv_rank ? 1 : 2; }
