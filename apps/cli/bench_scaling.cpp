@@ -110,9 +110,11 @@ class Scaling {
 
 std::string said_of(const Series& series) {
     const Line line = line_through(series.points);
-    return cat(series.name, ": time grows as the ", fixed(power_of(series.points), 2),
-               ". power, at most the ", fixed(steepest(series.points), 2), ". between neighbours; ",
-               fixed(line.at_zero, 2), " ms + ", scientific(line.slope), " ms x ", series.x_name);
+    const std::string fit =
+        cat(fixed(line.at_zero, 2), " ms + ", scientific(line.slope), " ms x ", series.x_name);
+    if (series.name == "depth") return cat("depth: ", fit);  // a power of what begins at 0 says nothing
+    return cat(series.name, ": time grows as power ", fixed(power_of(series.points), 2),
+               ", between neighbours at most ", fixed(steepest(series.points), 2), "; ", fit);
 }
 
 void plot(const std::string& folder, const std::vector<Series>& all, const std::string& title) {
@@ -148,6 +150,9 @@ void plot(const std::string& folder, const std::vector<Series>& all, const std::
 }  // namespace
 
 int bench_scaling(const ScalingOptions& options, const Common& common) {
+    if (options.sizes.size() < 2 || options.depths.size() < 2)
+        fail(Status::bad_argument, "bench", "expected two sizes and two depths or more, got ",
+             options.sizes.size(), " and ", options.depths.size());
     const std::vector<Series> all = Scaling(options, common).run();
     std::vector<std::vector<std::string>> rows;
     nlohmann::json json = nlohmann::json::array();
