@@ -6,6 +6,7 @@
 #include "ops/elementwise.h"
 #include "ops/embed.h"
 #include "ops/experts.h"
+#include "ops/kv_layout.h"
 #include "ops/linear.h"
 #include "ops/norm.h"
 #include "ops/rope.h"
@@ -90,9 +91,10 @@ void Batch::record(OpContext& context, const kernel::Linear& k) {
 }
 
 void Batch::record(OpContext& context, const kernel::RopeCache& k) const {
+    const DeviceKv& kv = cache_.layer(k.layer);
+    if (!k.with_kv && k.shape.rope < 0 && !k.q_norm && !kv_spread(kv.type, kv.planes)) return;
     Matrix qkv = matrix(k.q);
-    qkv.cols = (k.shape.heads + (k.with_kv ? cache_.layer(k.layer).planes * k.shape.kv_heads : 0)) *
-               k.shape.head_dim;
+    qkv.cols = (k.shape.heads + (k.with_kv ? kv.planes * k.shape.kv_heads : 0)) * k.shape.head_dim;
     RopeCacheArgs args{.qkv = qkv,
                        .heads = k.shape.heads,
                        .with_kv = k.with_kv,
@@ -104,7 +106,7 @@ void Batch::record(OpContext& context, const kernel::RopeCache& k) const {
                        .norm_after = k.norm_after,
                        .epsilon = k.epsilon,
                        .step = workspace_.step.view(),
-                       .kv = &cache_.layer(k.layer)};
+                       .kv = &kv};
     if (k.shape.rope >= 0) {
         const Rope& rope = model_.architecture().ropes[size_t(k.shape.rope)];
         args.pairs = rope.pairs;
@@ -113,8 +115,7 @@ void Batch::record(OpContext& context, const kernel::RopeCache& k) const {
                                                : workspace_.ropes[size_t(k.shape.rope)].view();
     }
     record_rope_cache(context, args,
-                      choices().simple(context.caps, SimpleOp::rope_cache,
-                                       kv_type_names[size_t(cache_.layer(k.layer).type)]));
+                      choices().simple(context.caps, SimpleOp::rope_cache, kv_type_names[size_t(kv.type)]));
 }
 
 void Batch::record(OpContext& context, const kernel::Attention& k) const {

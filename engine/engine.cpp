@@ -6,6 +6,7 @@
 #include "ops/kv_layout.h"
 #include "self_test.h"
 #include "session_impl.h"
+#include "tuned_variants.h"
 #include "verdicts.h"
 
 #include <algorithm>
@@ -114,6 +115,12 @@ void Engine::Impl::take_layers(LayerRange range) {
                               .left_out(!self_test_wanted(options, device.caps()));
     plan_memory();
     if (!choices.quarantined.empty()) uses();  // its error names the op that has no variant left
+    if (options.tuned) {
+        const UseLimits limits{layout, std::max(memory.context, memory.source), kv_type()};
+        const TunedBook book(options.device.cache_folder, device.caps());
+        use_tuned(choices, device.caps(), tune_targets(plan, graph, choices, limits), book.entries());
+        plan_memory();
+    }
     if (options.variants.empty()) return;
     choices.forced = forced_variants(options.variants, uses(), device.caps().name);
     plan_memory();  // which holds what linears keep for themselves

@@ -189,6 +189,7 @@ void Session::Impl::trace(size_t first, size_t end, std::span<const TokenId> ids
     reserve_scratch(uint32_t(ids.size()));
     enter_segment(position);
     Batch work = batch(uint32_t(ids.size()), uint32_t(rows.size()));
+    std::map<uint32_t, uint32_t> spread;  // head dims, by tensor
     const TraceFetch fetch = [&](const TensorId& tensor) {
         const Matrix m = work.matrix(tensor);
         std::vector<float> all = read_floats(m.view, m.view.size / 4), packed;
@@ -196,6 +197,8 @@ void Session::Impl::trace(size_t first, size_t end, std::span<const TokenId> ids
             const auto row = all.begin() + m.first + std::ptrdiff_t(r) * m.stride;
             packed.insert(packed.end(), row, row + m.cols);
         }
+        if (const auto found = spread.find(tensor.index); found != spread.end())
+            spread_heads(std::span(packed), found->second);
         return packed;
     };
     for (size_t i = first; i < end; ++i) {
@@ -206,6 +209,10 @@ void Session::Impl::trace(size_t first, size_t end, std::span<const TokenId> ids
         if (i + 1 == end) send(recorder, work);
         const vk::Commands commands = recorder.finish();
         run(commands);
+        if (const auto* k = std::get_if<kernel::RopeCache>(&engine.plan.kernels[i].kernel)) {
+            const DeviceKv& kv = cache.layer(k->layer);
+            if (k->shape.heads && kv_spread(kv.type, kv.planes)) spread[k->rotated.index] = kv.head_dim;
+        }
         observer(engine.plan.kernels[i], fetch);
     }
 }
@@ -274,6 +281,7 @@ std::vector<float> Session::cached_keys(uint32_t slot, uint32_t positions) {
     for (uint32_t position = 0; position < positions; ++position)
         for (uint32_t column = 0; column < kv.kv_heads * kv.head_dim; ++column)
             keys.push_back(float(host.get(table, false, position, column)));
+    if (kv_spread(kv.type, kv.planes)) spread_heads(std::span(keys), kv.head_dim);
     return keys;
 }
 

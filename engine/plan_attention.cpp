@@ -97,7 +97,7 @@ size_t Planner::emit_rope_attention(size_t i, const op::Norm* q_norm, const op::
         rope.epsilon = q_norm->epsilon;
     }
     alias(attention->q, q);
-    if (with_kv || rope_q || q_norm) emit(rope, {q}, {attention->q});
+    emit(rope, {q}, {attention->q});  // without any of these it still spreads q, where the cache is
     kernel::Attention kernel{.q = attention->q,
                              .out = attention->out,
                              .layer = cache,

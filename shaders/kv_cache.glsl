@@ -7,6 +7,8 @@
 layout(constant_id = KV_TYPE_CONSTANT) const uint KV_TYPE = KV_F16;
 layout(constant_id = KV_PLANES_CONSTANT) const uint KV_PLANES = 2;
 const bool KV_QUANTISED = KV_TYPE >= KV_Q8_0;
+// Keys, and the queries for them, are stored spread (engine/ops/kv_layout.h): products stay what they are.
+const bool KV_SPREAD = KV_QUANTISED && KV_PLANES == 2;
 
 // A head of a position is a row of words: its numbers, then, where they are quantised, two scales a word.
 #define KV_PER_WORD (KV_TYPE == KV_F32 ? 1u : KV_TYPE <= KV_BF16 ? 2u : KV_TYPE == KV_Q8_0 ? 4u : 8u)

@@ -2,7 +2,8 @@
 // token's position (Su et al. 2021, eq. 34); q is written in place, k and v into the token's slot of the paged cache.
 // One logical group per (token, head); a lane owns pairs of dims. A q pair is what rotates together, so
 // that writing in place harms nobody; a k or v pair is (2i, 2i + 1), one word of a cache of halves. Where the cache is
-// quantised, all lanes find the scale of a group of dims, and a lane owns a word of numbers.
+// quantised, all lanes find the scale of a group of dims, and a lane owns a word of numbers; keys and queries are then
+// spread by a Walsh-Hadamard transform of each whole group, so that no outlier makes its neighbours' steps coarse.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "subgroup.glsl"
@@ -14,6 +15,7 @@
 
 layout(constant_id = ROPE_INTERLEAVED) const bool INTERLEAVED = false;
 layout(constant_id = ROPE_QK_NORM) const uint QK_NORM = ROPE_NORM_NONE;
+layout(constant_id = ROPE_SPREAD_DIMS) const uint SPREAD_DIMS = 1;
 
 layout(binding = 0) buffer Qkv { float qkv[]; };
 layout(binding = 1) readonly buffer Tables { vec2 angles[]; };  // (cos, sin)
@@ -60,6 +62,37 @@ float rotated(Head head, uint dim) {
     return QK_NORM == ROPE_NORM_AFTER ? value * head.scale * norm_weight(head, dim) : value;
 }
 
+shared float rotated_dims[SG_COUNT * SPREAD_DIMS], spread_dims[SG_COUNT * SPREAD_DIMS];
+const float GROUP_ROOT = 0.1767766952966369;  // 1 / sqrt(KV_GROUP): the transform is its own inverse
+
+// Row `dim` of the transform of its group: signs are the parity of the bits that row and column share.
+float spread(uint first, uint dim) {
+    const uint group = dim / KV_GROUP * KV_GROUP;
+    if (group + KV_GROUP > push.head_dim) return rotated_dims[first + dim];
+    float sum = 0.0;
+    for (uint i = 0; i < KV_GROUP; ++i) {
+        const float value = rotated_dims[first + group + i];
+        sum += bitCount(dim & i) % 2 == 0 ? value : -value;
+    }
+    return sum * GROUP_ROOT;
+}
+
+// Fills spread_dims. Reached by all invocations.
+void spread_head(Head head, bool exists) {
+    const uint first = sg_index() * SPREAD_DIMS;
+    for (uint dim = sg_lane(); exists && dim < push.head_dim; dim += SG_SIZE)
+        rotated_dims[first + dim] = rotated(head, dim);
+    barrier();
+    for (uint dim = sg_lane(); exists && dim < push.head_dim; dim += SG_SIZE)
+        spread_dims[first + dim] = spread(first, dim);
+    barrier();
+}
+
+void write_spread_query(Head head) {
+    for (uint dim = sg_lane(); dim < push.head_dim; dim += SG_SIZE)
+        qkv[head.from + dim] = spread_dims[sg_index() * SPREAD_DIMS + dim];
+}
+
 void write_query(Head head) {
     const uint half_width = push.width / 2;
     for (uint pair = sg_lane(); pair < push.head_dim / 2; pair += SG_SIZE) {
@@ -74,7 +107,8 @@ void write_query(Head head) {
 // Dim `dim` of what goes into the cache; 0 past the head.
 float cached(Head head, bool is_value, uint dim) {
     if (dim >= push.head_dim) return 0.0;
-    return is_value ? qkv[head.from + dim] : rotated(head, dim);
+    if (is_value) return qkv[head.from + dim];
+    return KV_SPREAD ? spread_dims[sg_index() * SPREAD_DIMS + dim] : rotated(head, dim);
 }
 
 // The scale of a group: 127 steps to its largest number, or -8 steps to the one furthest from 0. NaN if a number is
@@ -157,7 +191,13 @@ void main() {
             sum += qkv[head.from + dim] * qkv[head.from + dim];
         head.scale = 1.0 / sqrt(sg_add(sum) / float(push.head_dim) + push.epsilon);
     }
-    if (exists && is_query && push.rotate_q != 0) write_query(head);
+    if (KV_SPREAD) spread_head(head, exists && !is_value);
+    if (exists && is_query && push.rotate_q != 0) {
+        if (KV_SPREAD)
+            write_spread_query(head);
+        else
+            write_query(head);
+    }
 
     const uint entry = step_words[slot + STEP_TOKEN_TABLE] + position / KV_BLOCK_TOKENS % push.ring;
     const uint block = step_words[min(entry, step_words.length() - 1)] - push.first_block;

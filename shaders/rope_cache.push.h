@@ -8,6 +8,8 @@
 #define ROPE_INTERLEAVED 3  // pairs are (2i, 2i + 1), else (i, i + width / 2)
 #define ROPE_QK_NORM 4      // RMS norm of each q and k head: ROPE_NORM_...
 
+#define ROPE_SPREAD_DIMS 5  // of a head, where keys are spread (kv_cache.glsl); else 1
+
 #define ROPE_NORM_NONE 0
 #define ROPE_NORM_BEFORE 1  // before rotation
 #define ROPE_NORM_AFTER 2   // after; the scale is the same, since a rotation keeps lengths

@@ -1,5 +1,6 @@
 // bench: prompt and generation speed, cold and warm first token, what a decode step costs; or each op alone.
 #include "bench_report.h"
+#include "bench_scaling.h"
 #include "clock.h"
 #include "common.h"
 #include "io.h"
@@ -25,6 +26,7 @@ struct BenchOptions {
     bool profile = false, ops = false;
     std::string op;                              // of --ops alone
     std::string synthetic, type = "q4_K";        // size and type of a model without a file
+    std::vector<std::string> scaling;            // sizes of synthetic models
     std::string format = "table", plots, trace;  // folder, file
     SpeculationFlags speculation;
     uint32_t longest_prompt() const { return *std::ranges::max_element(prompts); }
@@ -306,6 +308,10 @@ Action define_bench(CLI::App& app, const Common& common) {
             CLI::IsMember(std::vector<std::string>(std::begin(report_formats), std::end(report_formats))));
     app.add_option("--plot", options->plots,
                    "a folder for pictures: speed by depth, time by layer (--profile), roofline (--ops)");
+    list("--scaling", options->scaling,
+         "synthetic models of these sizes: how time grows with the model, and of the first with --depth "
+         "(default: "
+         "0 to 4096) and batch");
     app.add_flag("--profile", options->profile, "time of every dispatch of a decode step");
     add_speculation_flags(app, options->speculation);
     app.add_option("--trace", options->trace,
@@ -316,6 +322,13 @@ Action define_bench(CLI::App& app, const Common& common) {
     app.footer("JSON: {\"rows\": [{\"test\": \"pp512\", \"tokens_per_second\": ...}, ...], ...}");
     return [options, &common] {
         if (options->ops) return bench_all_ops(*options, common);
+        if (!options->scaling.empty()) {
+            std::vector<uint32_t> depths = options->depths;
+            if (depths.size() == 1) depths = {0, 512, 1024, 2048, 4096};
+            return bench_scaling({options->scaling, named_type(options->type), depths, options->repetitions,
+                                  options->format, options->plots},
+                                 common);
+        }
         if (!options->op.empty()) fail(Status::bad_argument, "bench", "expected --ops beside --op, got none");
         options->profile = options->profile || !options->trace.empty();
         return bench(*options, common);

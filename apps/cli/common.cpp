@@ -75,6 +75,7 @@ void add_common_flags(CLI::App& app, Common& common) {
     };
     flag("--deterministic", common.deterministic,
          "equal bits however tokens are batched; prompts are slower");
+    flag("--no-tune", common.no_tune, "default variants, whatever `scoria tune` found");
     flag("--no-fusion", common.no_fusion, "run every op of the graph by itself");
     flag("--validation", common.validation, "enable the Khronos validation layer; its errors are failures");
     flag("--mmap", common.mmap,
@@ -107,6 +108,7 @@ EngineOptions engine_options(const Common& common) {
     else
         options.memory_budgets = common.gpu_memory;
     options.variants = common.variants;
+    options.tuned = !common.no_tune;
     options.fusion = !common.no_fusion;
     options.deterministic = common.deterministic;
     return options;

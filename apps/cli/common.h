@@ -25,7 +25,7 @@ struct Common {
     uint32_t context = 0;
     std::vector<uint64_t> gpu_memory;  // bytes, of each device; none: what the driver offers
     bool json = false, verbose = false, deterministic = false, no_fusion = false, validation = false;
-    bool mmap = false;
+    bool mmap = false, no_tune = false;
 };
 
 void add_common_flags(CLI::App& app, Common& common);

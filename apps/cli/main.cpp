@@ -40,6 +40,7 @@ constexpr Verb verbs[] = {
     {"convert", "rewrite a model with fewer key/value heads", define_convert},
     {"look", "inside a forward pass: attention maps, norms, logit lens", define_look},
     {"bench", "tokens per second of prompt and generation", define_bench},
+    {"tune", "find the fastest variants for a model on this device", define_tune},
     {"validate", "compare every kernel on this device with the double-precision reference", define_validate},
 };
 

@@ -40,6 +40,7 @@ Action define_bench(CLI::App& app, const Common& common);
 Action define_quantize(CLI::App& app, const Common& common);
 Action define_imatrix(CLI::App& app, const Common& common);
 Action define_look(CLI::App& app, const Common& common);
+Action define_tune(CLI::App& app, const Common& common);
 Action define_validate(CLI::App& app, const Common& common);
 
 }  // namespace scoria::cli

@@ -3,7 +3,6 @@
 
 #include "fail.h"
 #include "instruments/op_timer.h"
-#include "ops/kv_layout.h"
 #include "read_words.push.h"
 #include "step.h"
 #include "validate/cache_tools.h"
@@ -55,10 +54,14 @@ const DeviceWeight& OpTimer::weight(TensorType type, uint32_t rows, uint32_t col
     return weights_.back().device;
 }
 
-const DeviceKv& OpTimer::cache(uint32_t positions) {
+const DeviceKv& OpTimer::cache(uint32_t positions, const KvRows& rows) {
     const uint32_t blocks = kv_blocks_for(positions);
-    const uint64_t bytes = blocks * KvRows{KvType::f16, sizes_.kv_heads, sizes_.head_dim}.block_bytes();
-    cache_ = {KvType::f16, sizes_.kv_heads, sizes_.head_dim, {{room(bytes), 0, blocks}}};
+    cache_ = {.type = rows.type, .kv_heads = rows.kv_heads, .head_dim = rows.head_dim, .planes = rows.planes};
+    const uint32_t most = kv_blocks_within(caps().max_binding, rows);
+    for (uint32_t first = 0; first < blocks; first += most) {
+        const uint32_t count = std::min(most, blocks - first);
+        cache_.shards.push_back({room(count * rows.block_bytes()), first, count});
+    }
     return cache_;
 }
 
@@ -87,7 +90,7 @@ double OpTimer::run(const Record& record, uint32_t count, std::vector<vk::Dispat
     return seconds;
 }
 
-double OpTimer::time(const Record& record) {
+double OpTimer::time(const Record& record, double hopeless) {
     constexpr double enough = 0.02;  // seconds, so that the clock's grain and the submission do not count
     constexpr double plenty = 0.2;   // of one run: the second is it
     constexpr uint32_t rounds = 3, most = 1024;
@@ -100,7 +103,7 @@ double OpTimer::time(const Record& record) {
                    : std::accumulate(times.begin(), times.end(), 0.0,
                                      [](double sum, const auto& next) { return sum + next.microseconds; });
     };
-    if (once > plenty) return measured(once);
+    if (once > plenty || measured(once) > hopeless) return measured(once);
     const auto count = uint32_t(std::clamp(enough / std::max(once, 1e-6), 1.0, double(most)));
     std::vector<double> each;
     for (uint32_t round = 0; round < rounds; ++round)
@@ -113,8 +116,7 @@ void OpTimer::rate(const char* op, const std::string& variant, const std::string
     // A clock too coarse for the op says 0, which no rate follows from.
     rates_.push_back({op, variant, shape, std::max(time(record), 1e-3), bytes, flops});
     if (on_rate_) on_rate_(rates_.back());
-    buffers_.clear();
-    weights_.clear();
+    forget();
 }
 
 double OpTimer::read_bandwidth() {

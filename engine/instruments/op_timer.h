@@ -3,7 +3,10 @@
 
 #include "instruments/op_bench.h"
 #include "ops/choices.h"
+#include "ops/kv_layout.h"
 #include "validate/weight_check.h"
+
+#include <cmath>
 
 namespace scoria {
 
@@ -33,13 +36,22 @@ class OpTimer {
     vk::View floats(std::span<const float> contents) { return keep(context_.buffer_of<float>(contents)); }
     vk::View room(uint64_t bytes);  // zeros
     const DeviceWeight& weight(TensorType type, uint32_t rows, uint32_t cols);
-    const DeviceKv& cache(uint32_t positions);  // of zeros, f16; blocks in order
+    const DeviceKv& cache(uint32_t positions, const KvRows& rows);  // of zeros; blocks in order
+    const DeviceKv& cache(uint32_t positions) {
+        return cache(positions, {KvType::f16, sizes_.kv_heads, sizes_.head_dim});
+    }
     /// The step buffer of `tokens` tokens from position `first` on, all of them outputs.
     vk::View step(uint32_t first, uint32_t tokens, uint32_t& outputs_word);
 
     using Record = std::function<void(OpContext&)>;
-    /// Microseconds of one `record`.
-    double time(const Record& record);
+    /// Microseconds of one `record`; roughly, where they are more than `hopeless`.
+    double time(const Record& record, double hopeless = INFINITY);
+    void run(const Record& record) { context_.run(record); }
+    /// Operands go.
+    void forget() {
+        buffers_.clear();
+        weights_.clear();
+    }
     /// Times `record` and reports it; then operands go.
     void rate(const char* op, const std::string& variant, const std::string& shape, uint64_t bytes,
               uint64_t flops, const Record& record);

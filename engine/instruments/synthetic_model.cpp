@@ -11,14 +11,16 @@
 namespace scoria {
 namespace {
 
-/// Llama 3's own, but for the smallest, which is for tests: rows of a multiple of 256, as k-quants want them.
+/// Llama 3's own, but for those below 1B, which are for tests and for lines through their times: rows of a
+/// multiple of 256, as k-quants want them.
 struct SyntheticSize {
     const char* name;
     uint32_t hidden, layers, heads, kv_heads, head_dim, feed_forward, vocab;
     bool tied;
 };
 constexpr SyntheticSize synthetic_table[] = {
-    {"0.02B", 256, 4, 4, 2, 64, 768, 8192, true},        {"1B", 2048, 16, 32, 8, 64, 8192, 128256, true},
+    {"0.02B", 256, 4, 4, 2, 64, 768, 8192, true},        {"0.1B", 768, 12, 12, 4, 64, 2048, 8192, true},
+    {"0.4B", 1536, 16, 24, 8, 64, 4096, 8192, true},     {"1B", 2048, 16, 32, 8, 64, 8192, 128256, true},
     {"3B", 3072, 28, 24, 8, 128, 8192, 128256, true},    {"8B", 4096, 32, 32, 8, 128, 14336, 128256, false},
     {"70B", 8192, 80, 64, 8, 128, 28672, 128256, false},
 };

@@ -2,6 +2,7 @@
 #include "attention.h"
 
 #include "attention.push.h"
+#include "fail.h"
 
 #include <algorithm>
 #include <bit>
@@ -53,6 +54,33 @@ std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const Att
     }
     if (many && caps.is_cpu()) variants.push_back(tile);
     return variants;
+}
+
+std::vector<AttentionVariant> attention_candidates(const vk::Caps& caps, const AttentionShape& shape) {
+    const uint64_t rows = uint64_t(shape.tokens) * (shape.heads / shape.kv_heads);
+    constexpr uint32_t least_keys = 64;  // of a split
+    std::vector<AttentionVariant> candidates = attention_variants(caps, shape);
+    const size_t known = candidates.size();
+    for (size_t i = 0; i < known; ++i)
+        for (const uint32_t queries : {1u, 2u, 4u, ATTENTION_TILE_ROWS + 0u})
+            for (uint32_t splits = 1; splits <= most_splits; splits *= 2) {
+                AttentionVariant variant = candidates[i];
+                const bool tile = variant.shader == Shader::attention_tile;
+                if (tile != (queries == ATTENTION_TILE_ROWS) || (!tile && queries > std::bit_ceil(rows)) ||
+                    (splits > 1 && shape.context / splits < least_keys))
+                    continue;
+                variant.queries = queries;
+                variant.splits = splits;
+                const auto same = [&](const AttentionVariant& other) {
+                    return attention_text(other) == attention_text(variant);
+                };
+                if (std::ranges::none_of(candidates, same)) candidates.push_back(variant);
+            }
+    return candidates;
+}
+
+std::string attention_text(const AttentionVariant& variant) {
+    return cat(variant.name, " queries ", variant.queries, " splits ", variant.splits);
 }
 
 uint64_t attention_partial_bytes(const AttentionVariant& variant, const AttentionShape& shape) {

@@ -7,6 +7,8 @@
 #include "architecture.h"
 #include "kernel_variant.h"
 
+#include <string>
+
 namespace scoria {
 
 struct AttentionArgs {
@@ -25,6 +27,7 @@ struct AttentionShape {
     uint32_t context;     // most keys a token can see: the cache's positions, or the window
     uint32_t shards = 1;  // of the cache
     bool distance_values = false;
+    auto operator<=>(const AttentionShape&) const = default;
 };
 
 struct AttentionVariant : KernelVariant {
@@ -35,6 +38,10 @@ struct AttentionVariant : KernelVariant {
 AttentionShape attention_shape(const Attention& attention, uint32_t tokens, uint32_t positions,
                                uint32_t shards = 1);
 std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const AttentionShape& shape);
+/// The same in other sizes and splits: what is worth timing where that can be done (instruments/tune.h).
+std::vector<AttentionVariant> attention_candidates(const vk::Caps& caps, const AttentionShape& shape);
+/// "subgroup queries 4 splits 8"
+std::string attention_text(const AttentionVariant& variant);
 /// Scratch the variant needs; 0 if it writes results directly.
 uint64_t attention_partial_bytes(const AttentionVariant& variant, const AttentionShape& shape);
 void record_attention(OpContext& context, const AttentionArgs& args, const AttentionVariant& variant);

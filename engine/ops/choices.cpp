@@ -12,6 +12,8 @@
 #include "sample.h"
 #include "select.h"
 
+#include <algorithm>
+#include <bit>
 #include <optional>
 
 namespace scoria {
@@ -99,12 +101,40 @@ std::vector<AttentionVariant> Choices::attention_variants(const vk::Caps& caps, 
     return variants;
 }
 
+LinearShape tuned_shape(LinearShape shape) {
+    constexpr uint32_t batches[] = {1, 2, 4, 8, 16, 64, 512};
+    const auto next = std::ranges::lower_bound(batches, shape.tokens);
+    shape.tokens = next == std::end(batches) ? *std::prev(next) : *next;
+    return shape;
+}
+
+CachedAttention tuned_shape(CachedAttention attention) {
+    AttentionShape& shape = attention.shape;
+    shape.tokens = tuned_shape(LinearShape{shape.tokens, 0, 0, TensorType::f32}).tokens;
+    shape.context = std::bit_ceil(std::max(shape.context, kv_block_tokens));
+    return attention;
+}
+
+template <class Shape, class Variant>
+const Variant* Choices::tuned(const std::map<Shape, Variant>& found, const Shape& shape, std::string_view op,
+                              const std::string& of) const {
+    if (found.empty() || pinned || forced.contains(op)) return nullptr;
+    const auto entry = found.find(tuned_shape(shape));
+    if (entry == found.end() || quarantined.contains(variant_key(op, entry->second.name, of))) return nullptr;
+    return &entry->second;
+}
+
 LinearVariant Choices::linear(const vk::Caps& caps, const LinearShape& shape) const {
+    LinearShape exact = shape;
+    exact.precision = precision;
+    if (const auto* variant = tuned(tuned_linear, exact, "linear", linear_of(shape.type))) return *variant;
     return choose("linear", linear_of(shape.type), linear_variants(caps, shape));
 }
 
 AttentionVariant Choices::attention(const vk::Caps& caps, const AttentionShape& shape, KvType type) const {
-    return choose("attention", attention_of(shape.head_dim, type), attention_variants(caps, shape));
+    const std::string of = attention_of(shape.head_dim, type);
+    if (const auto* variant = tuned(tuned_attention, {shape, type}, "attention", of)) return *variant;
+    return choose("attention", of, attention_variants(caps, shape));
 }
 
 KernelVariant Choices::simple(const vk::Caps& caps, SimpleOp op, std::string_view of) const {

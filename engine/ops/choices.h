@@ -47,6 +47,17 @@ std::string attention_of(uint32_t head_dim, KvType type);
 /// Whether a name is meant by `wanted`: its first words, or all of it.
 bool names_variant(std::string_view wanted, std::string_view name);
 
+/// What attention is timed at, beside its cache's type.
+struct CachedAttention {
+    AttentionShape shape;
+    KvType kv;
+    auto operator<=>(const CachedAttention&) const = default;
+};
+/// The sizes that a variant is found for stand for those near them: batches up to the next of 1, 2, 4, 8, 16,
+/// 64 and 512 tokens (of more, 512), contexts up to the next power of two.
+LinearShape tuned_shape(LinearShape shape);
+CachedAttention tuned_shape(CachedAttention attention);
+
 class Choices {
   public:
     Precision precision = Precision::strict;
@@ -54,6 +65,9 @@ class Choices {
                           // batched
     std::map<std::string, std::string, std::less<>> forced;       // variant by op
     std::map<std::string, std::string, std::less<>> quarantined;  // why, by variant_key
+    // What measured fastest on this device, by tuned_shape: stands in for the default (tuned_variants.h).
+    std::map<LinearShape, LinearVariant> tuned_linear;
+    std::map<CachedAttention, AttentionVariant> tuned_attention;
 
     /// Of these, default first: the forced one, where it is among them, else the first; no quarantined one.
     /// Errors: unsupported, when all are quarantined.
@@ -75,6 +89,9 @@ class Choices {
     KernelVariant simple(const vk::Caps& caps, SimpleOp op, std::string_view of = {}) const;
 
   private:
+    template <class Shape, class Variant>
+    const Variant* tuned(const std::map<Shape, Variant>& found, const Shape& shape, std::string_view op,
+                         const std::string& of) const;
     size_t index_of(std::string_view op, std::string_view of, std::span<const std::string_view> names) const;
 };
 

@@ -6,11 +6,17 @@
 // K is transposed so that lanes hold neighbouring keys (scores need no reduction across lanes), V is not so
 // that lanes hold neighbouring dims (the weighted sum needs none either). Latent attention's values are its
 // keys: there is no V.
+//
+// Quantised K is spread, and so is q before attention reads it: each whole group of 32 dims is multiplied by
+// the orthogonal Walsh-Hadamard matrix, which makes of an outlier 32 numbers of like size and leaves q.k as
+// it is (QuaRot, Ashkboos et al. 2024, section 4). Latent keys are not, being values too.
 #pragma once
 
 #include "op.h"
 
 #include <algorithm>
+#include <cmath>
+#include <span>
 
 namespace scoria {
 
@@ -27,6 +33,22 @@ constexpr uint32_t kv_number_words(KvType type, uint32_t head_dim) {
 constexpr uint32_t kv_row_words(KvType type, uint32_t head_dim) {
     const uint32_t scales = kv_quantised(type) ? (head_dim + kv_group_dims - 1) / kv_group_dims : 0;
     return kv_number_words(type, head_dim) + (scales + 1) / 2;
+}
+constexpr bool kv_spread(KvType type, uint32_t planes) { return kv_quantised(type) && planes == 2; }
+/// Rows of heads, to what a spread cache holds of them and back.
+template <class Number> void spread_heads(std::span<Number> rows, uint32_t head_dim) {
+    for (size_t head = 0; head < rows.size(); head += head_dim)
+        for (uint32_t first = 0; first + kv_group_dims <= head_dim; first += kv_group_dims) {
+            const auto group = rows.subspan(head + first, kv_group_dims);
+            for (uint32_t half = 1; half < kv_group_dims; half *= 2)
+                for (uint32_t i = 0; i < kv_group_dims; ++i) {
+                    if (i & half) continue;
+                    const Number a = group[i], b = group[i + half];
+                    group[i] = a + b;
+                    group[i + half] = a - b;
+                }
+            for (Number& number : group) number /= Number(std::sqrt(double(kv_group_dims)));
+        }
 }
 /// K and V, or K alone where it is the values too.
 inline uint32_t kv_planes(const Attention& attention) { return attention.latent.kv_rank ? 1 : 2; }

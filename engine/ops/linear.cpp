@@ -15,15 +15,19 @@
 namespace scoria {
 namespace {
 
+/// `lanes`: invocations of a workgroup that are wanted; 0: as many as suit the device.
 LinearVariant vec(const vk::Caps& caps, Shader shader, uint32_t lane_tokens, uint32_t lane_pairs,
-                  uint32_t parts) {
+                  uint32_t parts, uint32_t lanes = 0) {
     // Without real subgroups a logical one is only a way to count lanes: as many as a row group has pairs.
     const bool real = shader == Shader::linear_vec_sg || shader == Shader::linear_vec_sg_compact;
     const uint32_t subgroup = real ? caps.subgroup_size : WEIGHT_GROUP_PAIRS;
     // On a CPU driver a workgroup is a call, and lanes past a subgroup are a loop in it.
     const uint32_t wanted = caps.is_cpu() ? 2 * std::max<uint32_t>(WEIGHT_GROUP_PAIRS, subgroup) : 64;
-    const uint32_t most = std::min({wanted, caps.max_invocations, caps.max_workgroup_x});
-    const uint32_t workgroup = std::max(most / (subgroup * parts), 1u) * subgroup * parts;
+    const auto workgroup_of = [&](uint32_t size) {
+        const uint32_t most = std::min({size, caps.max_invocations, caps.max_workgroup_x});
+        return std::max(most / (subgroup * parts), 1u) * subgroup * parts;
+    };
+    const uint32_t workgroup = workgroup_of(lanes ? lanes : wanted);
     const uint32_t rows = workgroup / parts * 2 * lane_pairs;
     const std::string_view name = shader_name(shader).substr(std::string_view("linear_").size());
     return {.shader = shader,
@@ -34,8 +38,19 @@ LinearVariant vec(const vk::Caps& caps, Shader shader, uint32_t lane_tokens, uin
             .lane_tokens = lane_tokens,
             .lane_pairs = lane_pairs,
             .parts = parts,
-            .name =
-                cat(name, " ", subgroup, " tokens ", lane_tokens, " pairs ", lane_pairs, " parts ", parts)};
+            .name = cat(name, " ", subgroup, " tokens ", lane_tokens, " pairs ", lane_pairs, " parts ", parts,
+                        workgroup == workgroup_of(wanted) ? std::string() : cat(" lanes ", workgroup))};
+}
+
+Shader best_vec(const vk::Caps& caps) {
+    return !caps.native_subgroups() || !caps.subgroup_ballot ? Shader::linear_vec
+           : caps.is_cpu()                                   ? Shader::linear_vec_sg_compact
+                                                             : Shader::linear_vec_sg;
+}
+
+/// Tokens of a lane; of more the sums spill.
+uint32_t most_lane_tokens(const vk::Caps& caps) {
+    return caps.is_cpu() || caps.small_register_file() ? 4 : 8;
 }
 
 /// Whether this build's compiler knew what the shader needs.
@@ -186,12 +201,10 @@ void record_pack(OpContext& context, const Matrix& x, LinearVariant::Operands op
 
 std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearShape& shape) {
     const bool native = caps.native_subgroups() && caps.subgroup_ballot;
-    const Shader best = !native         ? Shader::linear_vec
-                        : caps.is_cpu() ? Shader::linear_vec_sg_compact
-                                        : Shader::linear_vec_sg;
+    const Shader best = best_vec(caps);
     // A CPU driver pays for each pipeline with a fifth of a second of compiling: one token, or four at a
     // time.
-    const uint32_t most = caps.is_cpu() || caps.small_register_file() ? 4 : 8;
+    const uint32_t most = most_lane_tokens(caps);
     const uint32_t few = caps.is_cpu() ? most : std::min(std::bit_ceil(shape.tokens), most);
     const uint32_t lane_tokens = shape.tokens == 1 ? 1 : few;
     // Two pairs share each load of x; a GPU rather has more subgroups.
@@ -229,6 +242,25 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
     std::ranges::for_each(ints, add);
     assert(!variants.empty());
     return variants;
+}
+
+std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearShape& shape) {
+    std::vector<LinearVariant> candidates = linear_variants(caps, shape);
+    const uint32_t most_tokens = std::min(std::bit_ceil(shape.tokens), most_lane_tokens(caps));
+    const uint32_t most_sums = 4 * most_lane_tokens(caps);  // of linear_vec's SUMS: more spill
+    for (uint32_t lane_tokens = most_tokens; lane_tokens * 2 >= most_tokens && lane_tokens; lane_tokens /= 2)
+        for (const uint32_t lane_pairs : {1u, 2u})
+            for (const uint32_t parts : {1u, 2u, 4u, 8u})
+                for (const uint32_t lanes : {0u, 32u, 128u, 256u}) {
+                    if (2 * lane_pairs * lane_tokens > most_sums || shape.cols < parts * 2 * WEIGHT_BLOCK)
+                        continue;
+                    const LinearVariant variant =
+                        vec(caps, best_vec(caps), lane_tokens, lane_pairs, parts, lanes);
+                    const bool known =
+                        std::ranges::find(candidates, variant.name, &LinearVariant::name) != candidates.end();
+                    if (!known && fits(caps, variant)) candidates.push_back(variant);
+                }
+    return candidates;
 }
 
 LinearVariant::Operands LinearVariant::operands() const {

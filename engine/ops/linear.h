@@ -29,6 +29,7 @@ struct LinearShape {
     uint32_t tokens, rows, cols;
     TensorType type;
     Precision precision = Precision::strict;
+    auto operator<=>(const LinearShape&) const = default;
 };
 
 struct LinearVariant {
@@ -48,6 +49,9 @@ struct LinearVariant {
 
 /// The variants valid on a device for a shape and its precision class, default first. Pure.
 std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearShape& shape);
+/// The same, and sizes of linear_vec beyond: what is worth timing where that can be done
+/// (instruments/tune.h).
+std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearShape& shape);
 
 /// What LinearArgs::operands must hold: 0 if the variant needs none.
 uint64_t linear_operand_bytes(const LinearVariant& variant, uint32_t tokens, uint32_t cols);

@@ -1,6 +1,7 @@
 // See rope.h.
 #include "rope.h"
 
+#include "kv_layout.h"
 #include "rope_cache.push.h"
 
 #include <cmath>
@@ -62,7 +63,8 @@ void record_rope_cache(OpContext& context, const RopeCacheArgs& args, const Kern
                                         {KV_TYPE_CONSTANT, uint32_t(kv.type)},
                                         {KV_PLANES_CONSTANT, kv.planes},
                                         {ROPE_INTERLEAVED, args.pairs == RopePairs::interleaved},
-                                        {ROPE_QK_NORM, norm}});
+                                        {ROPE_QK_NORM, norm},
+                                        {ROPE_SPREAD_DIMS, kv_spread(kv.type, kv.planes) ? kv.head_dim : 1}});
     const uint64_t items = uint64_t(push.tokens) * (push.heads + kv.planes * push.kv_heads);
     for (const DeviceKv::Shard& shard : kv.shards) {
         push.first_block = shard.first_block;

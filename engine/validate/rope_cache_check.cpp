@@ -121,6 +121,10 @@ Inputs inputs_of(const Case& c, uint64_t seed, float epsilon) {
     if (c.heads) reference::rope(in.q, c.heads, c.head_dim, rope, c.first, in.q);
     reference::rope(in.k, c.kv_heads, c.head_dim, rope, c.first, in.k);
     normed(c.norm == Case::after);
+    if (kv_spread(c.type, c.planes)) {
+        spread_heads(std::span(in.q), c.head_dim);
+        spread_heads(std::span(in.k), c.head_dim);
+    }
     for (double& value : in.v)
         if (c.type == f16)  // a value is only rounded: exactly
             value = double(float_of(half_of(float(value))));
@@ -180,8 +184,10 @@ void run_case(CheckContext& context, const Case& c) {
     const vk::Buffer q_norm = context.buffer_of<float>(in.q_norm),
                      k_norm = context.buffer_of<float>(in.k_norm);
 
-    // Table and angle addition round 4 times, the norm as norm does; f16 adds half a unit of its own.
-    const double units = 6 + (c.norm ? std::sqrt(double(c.head_dim)) : 0);
+    // Table and angle addition round 4 times, the norm as norm does, a spread sum of a group at each of its
+    // terms; f16 adds half a unit of its own.
+    const double units = 6 + (c.norm ? std::sqrt(double(c.head_dim)) : 0) +
+                         (kv_spread(c.type, c.planes) ? std::sqrt(double(kv_group_dims)) : 0);
     const Bounds bounds = bounds_of(units);
     Bounds cached = c.type == f16    ? bounds_of(1, half_unit_roundoff)
                     : c.type == bf16 ? bounds_of(1, bfloat_unit_roundoff)

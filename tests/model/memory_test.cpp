@@ -101,10 +101,10 @@ TEST_CASE("vulkan: what a smaller cache costs" * needs_fixtures_and_time()) {
     const std::vector<float> expected = golden.read<float>(prompt.name + ".last_logits");
     struct Row {
         KvType type;
-        double nmse;  // a number is off by 2^-9, 1 / 254 and 1 / 16 of its scale at most
+        double nmse;  // without spread keys q8_0 has 3.2e-4, q4_0 4.5e-2
     };
     uint64_t bytes = UINT64_MAX;
-    for (const Row& row : {Row{KvType::bf16, 1e-4}, Row{KvType::q8_0, 1e-3}, Row{KvType::q4_0, 1e-1}}) {
+    for (const Row& row : {Row{KvType::bf16, 1e-4}, Row{KvType::q8_0, 3e-4}, Row{KvType::q4_0, 4e-2}}) {
         const std::string name = kv_type_names[size_t(row.type)];
         CAPTURE(name);
         EngineOptions options = engine_options(Precision::balanced);

@@ -184,4 +184,25 @@ TEST_SUITE("linear") {
             }
         }
     }
+
+    TEST_CASE("what is worth timing is the variants first, each by a name of its own") {
+        vk::Caps cpu = gpu();
+        cpu.type = vk::DeviceType::cpu;
+        vk::Caps poor = gpu();
+        poor.max_invocations = poor.max_workgroup_x = 128;
+        for (const vk::Caps& caps : {gpu(), cpu, poor})
+            for (const uint32_t tokens : {1u, 3u, 8u, 512u}) {
+                const LinearShape shape{tokens, 576, 576, TensorType::q4_1};
+                const auto variants = linear_variants(caps, shape), all = linear_candidates(caps, shape);
+                CHECK(all.size() > variants.size());
+                CHECK(all.front().name == variants.front().name);
+                for (const LinearVariant& each : all) {
+                    CAPTURE(each.name);
+                    CHECK(std::ranges::count(all, each.name, &LinearVariant::name) == 1);
+                    CHECK(each.workgroup <= caps.max_invocations);
+                    CHECK(each.lane_tokens <= std::max(8u, std::bit_ceil(tokens)));
+                    if (each.parts) CHECK(each.workgroup % (each.parts * each.subgroup) == 0);
+                }
+            }
+    }
 }

@@ -1,0 +1,230 @@
+// See tune.h.
+#include "instruments/tune.h"
+
+#include "engine.h"
+#include "fail.h"
+#include "instruments/op_timer.h"
+#include "log.h"
+#include "ops/kv_layout.h"
+#include "ops/weight_layout.h"
+#include "tuned_variants.h"
+#include "validate/checks.h"
+#include "verdicts.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace scoria {
+namespace {
+
+using TuneClock = std::chrono::steady_clock;
+
+// A gain below this is the clock's noise; a variant this many times slower is not timed more closely.
+constexpr double least_gain = 0.03, hopeless = 1.5;
+// A step reads each matrix once, from memory: as many copies take turns as no cache holds.
+constexpr uint64_t cache_bytes = 128ull << 20;
+constexpr uint32_t most_keys = 4096;  // that attention is timed over, where the context is longer
+
+std::string name_of(const LinearVariant& variant) { return variant.name; }
+std::string name_of(const AttentionVariant& variant) { return attention_text(variant); }
+
+class Tuner {
+  public:
+    Tuner(Engine::Impl& engine, const TuneOptions& options)
+        : engine_(engine), options_(options), caps_(engine.device.caps()),
+          timer_(engine.device, engine.pipelines, engine.options.precision, {}),
+          tuned_(engine.options.device.cache_folder, caps_),
+          verdicts_(engine.options.device.cache_folder, caps_) {}
+
+    TuneReport run() {
+        const std::vector<TuneTarget> targets = tune_targets(
+            engine_.plan, engine_.graph, engine_.choices,
+            {engine_.layout, std::max(engine_.memory.context, engine_.memory.source), engine_.kv_type()});
+        TuneReport report{.targets = targets.size()};
+        if (!engine_.options.device.cache_folder.empty()) report.path = tuned_.path();
+        verdicts_.open_journal();
+        for (const TuneTarget& target : targets) {
+            if (late()) break;
+            report.rows.push_back(
+                std::visit([&](const auto& shape) { return search(target, shape); }, target.shape));
+            timer_.forget();
+            tuned_.save();
+            if (options_.on_row) options_.on_row(report.rows.back());
+        }
+        report.seconds = seconds();
+        return report;
+    }
+
+  private:
+    double seconds() const { return std::chrono::duration<double>(TuneClock::now() - start_).count(); }
+    bool late() const { return seconds() > options_.seconds; }
+
+    TuneRow search(const TuneTarget& target, const LinearShape& shape) {
+        const auto& k = std::get<kernel::Linear>(engine_.plan.kernels[target.kernel].kernel);
+        const Activation activation =
+            k.activation.value_or(engine_.model->architecture.layers[0].feed_forward.activation);
+        const bool activate = k.activation && !k.glu;
+        const std::vector<DeviceWeight> copies = weights(shape);
+        const Matrix x = timer_.matrix(target.tokens, shape.cols),
+                     out = timer_.matrix(target.tokens, k.glu ? shape.rows / 2 : shape.rows);
+        const auto record = [&](const LinearVariant& variant) -> OpTimer::Record {
+            const vk::View operands = timer_.room(linear_operand_bytes(variant, target.tokens, shape.cols));
+            return [&, variant, operands, turn = size_t{0}](OpContext& ops) mutable {
+                record_linear(ops,
+                              {.x = x,
+                               .out = out,
+                               .weight = copies[turn++ % copies.size()],
+                               .glu = k.glu,
+                               .activate = activate,
+                               .activation = activation,
+                               .operands = operands},
+                              variant);
+            };
+        };
+        const auto prove = [&](validate::CheckContext& context, const LinearVariant& variant) {
+            validate::check_linear(context,
+                                   {target.tokens, shape.rows, shape.cols, shape.type, k.bias.has_value(),
+                                    k.residual.has_value(), k.glu, activate, activation},
+                                   variant);
+        };
+        LinearShape at = shape;
+        at.tokens = target.tokens;
+        return pick(target, "linear", linear_of(shape.type), engine_.choices.linear(caps_, at),
+                    linear_candidates(caps_, at), record, prove);
+    }
+
+    TuneRow search(const TuneTarget& target, const CachedAttention& attention) {
+        const auto& k = std::get<kernel::Attention>(engine_.plan.kernels[target.kernel].kernel);
+        AttentionShape at = attention.shape;
+        at.tokens = target.tokens;
+        const uint32_t keys = std::max(std::min(at.context, most_keys), at.tokens), first = keys - at.tokens;
+        uint32_t outputs_word = 0;
+        const vk::View step = timer_.step(first, at.tokens, outputs_word);
+        const DeviceKv& kv = timer_.cache(keys, kv_rows(attention.kv, k.shape));
+        const Matrix q = timer_.matrix(at.tokens, at.heads * at.head_dim),
+                     out = timer_.matrix(at.tokens, q.cols);
+        const auto record = [&](const AttentionVariant& variant) -> OpTimer::Record {
+            const vk::View partials = timer_.room(attention_partial_bytes(variant, at));
+            return [&, variant, partials](OpContext& ops) {
+                record_attention(ops, {q, out, step, &kv, partials, k.shape, {}, {}}, variant);
+            };
+        };
+        const auto prove = [&](validate::CheckContext& context, const AttentionVariant& variant) {
+            constexpr uint32_t provable = 1024;  // keys: the reference reads all of them
+            const uint32_t end = std::max(at.tokens, std::min(keys, provable));
+            validate::check_attention(
+                context, {k.shape, attention.kv, at.tokens, at.tokens == 1 ? end - 1 : 0, false}, variant);
+        };
+        return pick(target, "attention", attention_of(at.head_dim, attention.kv),
+                    engine_.choices.attention(caps_, at, attention.kv), attention_candidates(caps_, at),
+                    record, prove);
+    }
+
+    /// Times `standard` and the candidates, and keeps the fastest that is proven.
+    template <class Variant, class Record, class Prove>
+    TuneRow pick(const TuneTarget& target, std::string_view op, const std::string& of,
+                 const Variant& standard, const std::vector<Variant>& candidates, const Record& record,
+                 const Prove& prove) {
+        TuneRow row{.key = target.key(), .standard = name_of(standard), .variant = name_of(standard)};
+        const auto key = [&](const Variant& variant) { return variant_key(op, variant.name, of); };
+        double best = 1e30;
+        std::vector<std::pair<double, const Variant*>> timed;
+        const auto time = [&](const Variant& variant) {
+            guarded(key(variant), [&] {
+                const double us = timer_.time(record(variant), hopeless * best);
+                timed.emplace_back(us, &variant);
+                best = std::min(best, us);
+            });
+            ++row.candidates;
+        };
+        time(standard);
+        if (timed.empty()) return row;
+        row.standard_us = row.us = best;
+        for (const Variant& variant : candidates) {
+            if (late()) break;
+            const bool left_out = verdicts_.verdicts().failed.contains(key(variant));
+            if (!left_out && name_of(variant) != row.standard) time(variant);
+        }
+        std::ranges::sort(timed, {}, [](const auto& each) { return each.first; });
+        tuned_.erase(row.key);
+        for (const auto& [us, variant] : timed) {
+            if (us > row.standard_us * (1 - least_gain)) break;
+            if (!guarded(key(*variant), [&] { proven(prove, *variant); })) continue;
+            row.variant = name_of(*variant);
+            row.us = us;
+            tuned_.set(row.key, row.variant);
+            break;
+        }
+        return row;
+    }
+
+    /// False, and quarantined, if `work` fails, as a variant does that no driver can run or that is wrong.
+    template <class Work> bool guarded(const std::string& key, const Work& work) {
+        if (options_.pause) options_.pause();
+        verdicts_.begin(key);
+        try {
+            work();
+            verdicts_.end();
+            return true;
+        } catch (const Error& error) {
+            const Status status = error.status();
+            if (status == Status::timeout) throw;  // the journal stays open
+            verdicts_.end();
+            if (status == Status::out_of_device_memory || status == Status::out_of_host_memory) throw;
+            verdicts_.failed(key, error.what());
+            verdicts_.save();
+            log(cat("[tune] ", key, " is left out from now on: ", error.what()));
+            if (status == Status::device_lost) throw;
+            return false;
+        }
+    }
+
+    template <class Prove, class Variant> void proven(const Prove& prove, const Variant& variant) {
+        validate::CheckContext context(engine_.device, engine_.pipelines, validate::Tier::quick, 1);
+        context.on_result = [](const validate::CheckResult& result) {
+            if (!result.passed) fail(Status::failed, result.shape, result.detail);
+        };
+        prove(context, variant);
+    }
+
+    std::vector<DeviceWeight> weights(const LinearShape& shape) {
+        const DeviceWeight& first = timer_.weight(shape.type, shape.rows, shape.cols);
+        std::vector<DeviceWeight> copies{first};
+        const uint64_t bytes = first.shards[0].view.size, step = caps_.aligned(bytes);
+        const uint64_t room = std::min(cache_bytes, caps_.max_binding);
+        if (first.shards.size() > 1 || caps_.is_cpu() || 2 * step > room) return copies;
+        const vk::View pool = timer_.room(room / step * step);
+        timer_.run([&](OpContext& ops) {
+            for (uint64_t at = 0; at < pool.size; at += step)
+                ops.recorder.copy(first.shards[0].view, pool.slice(at, bytes));
+        });
+        for (uint64_t at = 0; at < pool.size; at += step) {
+            copies.push_back(first);
+            copies.back().shards[0].view = pool.slice(at, bytes);
+        }
+        return copies;
+    }
+
+    Engine::Impl& engine_;
+    const TuneOptions& options_;
+    const vk::Caps& caps_;
+    OpTimer timer_;
+    TunedBook tuned_;
+    VerdictBook verdicts_;
+    TuneClock::time_point start_ = TuneClock::now();
+};
+
+}  // namespace
+
+TuneReport tune(std::shared_ptr<const Model> model, const EngineOptions& options, const TuneOptions& how) {
+    EngineOptions plain = options;
+    plain.tuned = false;
+    plain.variants.clear();
+    Engine::Impl engine(std::move(model), plain);
+    engine.self_test();
+    TuneReport report = Tuner(engine, how).run();
+    engine.pipelines.save_cache();
+    return report;
+}
+
+}  // namespace scoria

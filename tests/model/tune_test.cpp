@@ -1,0 +1,247 @@
+// What `scoria tune` keeps: a faster variant is found, run and proven; what a file says of another build or
+// driver, what no device offers, and what is quarantined, never runs.
+#include "engine.h"
+#include "fail.h"
+#include "instruments/tune.h"
+#include "log.h"
+#include "support/compare.h"
+#include "support/device.h"
+#include "support/golden.h"
+#include "tuned_variants.h"
+#include "verdicts.h"
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+using namespace scoria;
+using namespace scoria::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+const ModelFixture& tuned_fixture() {
+    return *std::ranges::find(model_fixtures, std::string("gguf/llama3.gguf"), &ModelFixture::gguf);
+}
+std::shared_ptr<const Model> tuned_model() {
+    static const auto model = std::make_shared<const Model>(open_fixture(tuned_fixture()));
+    return model;
+}
+
+struct TuneFolder {
+    fs::path folder = fs::temp_directory_path() / cat("scoria-tune-", ::getpid());
+    std::string logged;
+    TuneFolder() {
+        fs::remove_all(folder);
+        fs::create_directories(folder);
+        set_log([this](std::string_view line) { logged += cat(line, "\n"); });
+    }
+    ~TuneFolder() {
+        set_log(nullptr);
+        fs::remove_all(folder);
+    }
+    EngineOptions options() const {
+        EngineOptions result = engine_options(Precision::strict);
+        result.device.cache_folder = folder.string();
+        result.self_test = SelfTest::never;
+        result.tuned = true;
+        return result;
+    }
+};
+
+std::vector<TuneTarget> targets_of(const Engine::Impl& engine) {
+    return tune_targets(engine.plan, engine.graph, engine.choices,
+                        {engine.layout, engine.memory.context, engine.kv_type()});
+}
+
+/// A linear of one token, and a candidate for it that is not its default.
+struct Found {
+    TuneTarget target;
+    LinearShape shape;
+    LinearVariant standard, other;
+};
+Found found_for(const Engine::Impl& engine) {
+    const std::vector<TuneTarget> targets = targets_of(engine);
+    const TuneTarget& target = *std::ranges::find_if(
+        targets, [](const TuneTarget& each) { return std::holds_alternative<LinearShape>(each.shape); });
+    const LinearShape shape = std::get<LinearShape>(target.shape);
+    const std::vector<LinearVariant> all = linear_candidates(engine.device.caps(), shape);
+    const LinearVariant standard = engine.choices.linear(engine.device.caps(), shape);
+    return {target, shape, standard,
+            *std::ranges::find_if(all, [&](const auto& each) { return each.name != standard.name; })};
+}
+
+std::string runs(Engine::Impl& engine, const LinearShape& shape) {
+    return engine.choices.linear(engine.device.caps(), shape).name;
+}
+
+bool answers_golden(const EngineOptions& options) {
+    const Safetensors golden(fixtures() + "/" + tuned_fixture().golden);
+    Engine engine(tuned_model(), options);
+    Session session(engine);
+    return largest_error(golden.read<float>("long.logits"),
+                         session.forward(read_ids(golden, "long.input_ids"), false).logits) <= strict_error;
+}
+
+}  // namespace
+
+TEST_CASE("vulkan: a tuned variant runs where it is valid, and nowhere else" * needs_fixtures()) {
+    TuneFolder cache;
+    Engine::Impl plain(tuned_model(), cache.options());
+    const vk::Caps& caps = plain.device.caps();
+    const Found found = found_for(plain);
+    TunedBook book(cache.folder.string(), caps);
+    CHECK(book.entries().empty());
+    book.set(found.target.key(), found.other.name);
+    book.set("linear of no size", "no variant");
+    book.save();
+    {
+        Engine::Impl engine(tuned_model(), cache.options());
+        CHECK(runs(engine, found.shape) == found.other.name);
+        engine.choices.forced.emplace("linear", found.standard.name);
+        CHECK(runs(engine, found.shape) == found.standard.name);
+        engine.choices.forced.clear();
+        engine.choices.pinned = true;
+        CHECK(runs(engine, found.shape) != found.other.name);
+    }
+    CHECK(answers_golden(cache.options()));
+    EngineOptions options = cache.options();
+    options.tuned = false;
+    Engine::Impl unasked(tuned_model(), options);
+    CHECK(runs(unasked, found.shape) == found.standard.name);
+
+    VerdictBook verdicts(cache.folder.string(), caps);
+    verdicts.failed(variant_key("linear", found.other.name, linear_of(found.shape.type)), "for the test");
+    verdicts.save();
+    Engine::Impl quarantined(tuned_model(), cache.options());
+    CHECK(runs(quarantined, found.shape) == found.standard.name);
+}
+
+TEST_CASE("vulkan: what was tuned may be damaged, stale, or a lie" * needs_fixtures()) {
+    TuneFolder cache;
+    Engine::Impl plain(tuned_model(), cache.options());
+    const Found found = found_for(plain);
+    TunedBook book(cache.folder.string(), plain.device.caps());
+    book.set(found.target.key(), found.other.name);
+    book.save();
+    std::ifstream in(book.path());
+    const std::string whole{std::istreambuf_iterator<char>(in), {}};
+    const nlohmann::json good = nlohmann::json::parse(whole);
+    const auto with = [&](const char* field, const nlohmann::json& value) {
+        nlohmann::json changed = good;
+        changed[field] = value;
+        return changed.dump();
+    };
+    const std::string texts[] = {
+        "",
+        "[]",
+        "\xff\xfe\x01 no text",
+        std::string(100000, '['),
+        whole.substr(0, whole.size() / 2),
+        with("build", "another"),
+        with("driver", "another"),
+        with("device", "another"),
+        with("format", 2),
+        with("variants", 5),
+        with("variants", {{found.target.key(), 7}}),
+        with("variants", {{found.target.key(), "vec 8 tokens 4294967295 pairs 1 parts 0"}}),
+        with("variants", {{found.target.key(), "coop 128x128 of 64x64 of nothing"}}),
+    };
+    for (const std::string& text : texts) {
+        CAPTURE(text.substr(0, 200));
+        std::ofstream(book.path()) << text;
+        Engine::Impl engine(tuned_model(), cache.options());
+        CHECK(engine.choices.tuned_linear.empty());
+        CHECK(runs(engine, found.shape) == found.standard.name);
+    }
+    CHECK(cache.logged.find("is ignored") != std::string::npos);
+    std::ofstream(book.path()) << whole;
+    Engine::Impl engine(tuned_model(), cache.options());
+    CHECK(runs(engine, found.shape) == found.other.name);
+}
+
+TEST_CASE("vulkan: tuning keeps what is faster, and the golden holds with it" * needs_fixtures()) {
+    TuneFolder cache;
+    EngineOptions options = cache.options();
+    std::vector<TuneRow> rows;
+    constexpr double seconds = 1;
+    const TuneReport report =
+        tune(tuned_model(), options,
+             {.seconds = seconds, .on_row = [&](const TuneRow& row) { rows.push_back(row); }});
+    REQUIRE(!report.rows.empty());
+    CHECK(rows.size() == report.rows.size());
+    CHECK(report.targets >= report.rows.size());
+    Engine::Impl engine(tuned_model(), options);
+    const TunedBook book(cache.folder.string(), engine.device.caps());
+    size_t faster = 0;
+    for (const TuneRow& row : report.rows) {
+        CAPTURE(row.key);
+        CHECK(row.candidates > 0);
+        CHECK(row.us <= row.standard_us);
+        CHECK(book.entries().contains(row.key) == (row.variant != row.standard));
+        faster += row.variant != row.standard;
+    }
+    CHECK(engine.choices.tuned_linear.size() + engine.choices.tuned_attention.size() == faster);
+    CHECK(answers_golden(options));
+    const auto stopped = [] { fail(Status::cancelled, "tune", "for the test"); };
+    CHECK_THROWS_AS(tune(tuned_model(), options, {.pause = stopped}), Error);
+    CHECK(VerdictBook(cache.folder.string(), engine.device.caps()).verdicts().failed.empty());
+}
+
+TEST_CASE("vulkan: goldens hold under every candidate of tuning" *
+          doctest::skip(floor_tier() || !have_fixtures() ||
+                        (!variable("SCORIA_FEW_MODELS").empty() && !deep()))) {
+    for (const ModelFixture& fixture : model_fixtures) {
+        // Grouped queries; heads that are no power of two, and a window.
+        if (!fixture.name.starts_with("llama3:") && (fixture.window == 0 || !deep())) continue;
+        const auto model = std::make_shared<const Model>(open_fixture(fixture));
+        const Safetensors golden(fixtures() + "/" + fixture.golden);
+        const std::vector<float> expected = golden.read<float>("long.logits");
+        const std::vector<TokenId> ids = read_ids(golden, "long.input_ids"),
+                                   greedy = read_ids(golden, "long.greedy");
+        size_t most = 2;
+        // In the quick tier two, far apart: each is compiled. The first ones are the defaults.
+        for (size_t pick = 1; pick < most; pick += deep() ? 1 : std::max<size_t>(1, most / 2)) {
+            Engine engine(model, engine_options(Precision::strict));
+            Engine::Impl& impl = engine.impl();
+            const vk::Caps& caps = impl.device.caps();
+            std::string names;
+            for (const TuneTarget& target : targets_of(impl)) {
+                const auto use = [&](const auto& shape, const auto& all, auto& chosen) {
+                    most = std::max(most, all.size());
+                    chosen.emplace(shape, all[pick % all.size()]);
+                };
+                if (const auto* linear = std::get_if<LinearShape>(&target.shape)) {
+                    const auto all = linear_candidates(caps, *linear);
+                    use(*linear, all, impl.choices.tuned_linear);
+                    names += all[pick % all.size()].name + "; ";
+                } else {
+                    const auto& cached = std::get<CachedAttention>(target.shape);
+                    const auto all = attention_candidates(caps, cached.shape);
+                    use(cached, all, impl.choices.tuned_attention);
+                    names += attention_text(all[pick % all.size()]) + "; ";
+                }
+            }
+            CAPTURE(fixture.name);
+            CAPTURE(names);
+            Session session(engine);
+            CHECK(largest_error(expected, session.forward(ids, false).logits) <= strict_error);
+            GenerateOptions generate{.sampling = {}, .max_tokens = 4, .ignore_end = true, .on_token = {}};
+            CHECK(session.generate(generate).tokens == std::vector(greedy.begin(), greedy.begin() + 4));
+        }
+        CHECK(most > 8);
+    }
+}
+
+TEST_CASE("sizes that a tuned one stands for") {
+    const struct {
+        uint32_t tokens, stands;
+    } cases[] = {{1, 1},   {2, 2},   {3, 4},    {8, 8},     {9, 16},
+                 {16, 16}, {17, 64}, {65, 512}, {512, 512}, {4096, 512}};
+    for (const auto& [tokens, stands] : cases) {
+        CAPTURE(tokens);
+        CHECK(tuned_shape(LinearShape{tokens, 1, 1, TensorType::f32}).tokens == stands);
+    }
+    CHECK(tuned_shape(CachedAttention{{1, 8, 2, 64, 1000}, KvType::f16}).shape.context == 1024);
+    CHECK(tuned_shape(CachedAttention{{1, 8, 2, 64, 3}, KvType::f16}).shape.context == kv_block_tokens);
+}
