@@ -14,11 +14,11 @@ namespace {
 
 /// Before anything was measured, a slow device of its kind: 100 G multiply-adds a second for hardware, a
 /// tenth of one for a CPU driver (SwiftShader does 0.2, lavapipe 7 on two idle cores).
-Pacer pacer_for(const EngineOptions& options, const vk::Caps& caps) {
-    const double budget_ms = options.submission_budget_ms > 0 ? options.submission_budget_ms
-                             : caps.is_cpu()                  ? 1000
-                                                              : 50;
-    return Pacer(budget_ms / 1000, caps.is_cpu() ? 1e-8 : 1e-11);
+double first_guess(const vk::Caps& caps) { return caps.is_cpu() ? 1e-8 : 1e-11; }
+
+/// In seconds.
+double submission_budget(double milliseconds, const vk::Caps& caps) {
+    return 1e-3 * (milliseconds > 0 ? milliseconds : caps.is_cpu() ? 1000 : 50);
 }
 
 std::string size_text(uint64_t bytes) {
@@ -31,10 +31,13 @@ Engine::Impl::Impl(std::shared_ptr<const Model> model_, const EngineOptions& opt
     : model(std::move(model_)), options(options_), device(options.device), pipelines(device),
       graph(build_graph(model->architecture)),
       plan(make_plan(graph, model->architecture, model->weights, options.fusion)),
-      pacer(pacer_for(options, device.caps())) {
+      pacers{
+          Pacer(submission_budget(options.submission_budget_ms, device.caps()), first_guess(device.caps())),
+          Pacer(submission_budget(options.submission_budget_ms, device.caps()), first_guess(device.caps()))} {
     if (model->architecture.memory.segment && kv_quantised(kv_type()))
         fail(Status::unsupported, "kv", "expected f32, f16 or bf16 for a compressed memory, got ",
              kv_type_names[size_t(kv_type())]);
+    if (options.available_memory) options.memory_budget = available_memory();
     choices.precision = options.precision;
     choices.pinned = options.deterministic;
     choices.quarantined = VerdictBook(options.device.cache_folder, device.caps()).verdicts().failed;
@@ -55,6 +58,10 @@ vk::RecorderOptions Engine::Impl::recorder_options(bool simultaneous_use) const 
             .timestamps = options.profile,
             .shuffle_seed = options.shuffle_seed,
             .omit_barriers = options.omit_barriers};
+}
+
+uint64_t Engine::Impl::available_memory() const {
+    return options.available_memory ? std::max<uint64_t>(options.available_memory(), 1) : UINT64_MAX;
 }
 
 KvType Engine::Impl::kv_type() const {
@@ -103,7 +110,37 @@ void Engine::Impl::recover(uint64_t seen) {
     device.reopen([&] { pipelines.close(); });
     pipelines.open();
     upload({});
+    evicted = false;
     ++generation;
+}
+
+void Engine::Impl::set_submission_budget(double milliseconds) {
+    const auto lock = use();  // recover() exchanges the device
+    for (Pacer& pacer : pacers) pacer.set_budget(submission_budget(milliseconds, device.caps()));
+}
+
+void Engine::Impl::evict() {
+    std::unique_lock lock(in_use, std::defer_lock);
+    if (computing_on == this || !lock.try_lock())
+        fail(Status::busy, "engine", "expected sessions that are at rest, got one that computes");
+    if (evicted) return;
+    {
+        const std::lock_guard guard(sessions_mutex);
+        for (Session::Impl* session : sessions) session->release();
+    }
+    weights.reset();
+    evicted = true;
+    device.trim();
+}
+
+void Engine::Impl::restore(const std::function<void(uint64_t done, uint64_t total)>& progress) {
+    const std::unique_lock lock(in_use);
+    if (!evicted) return;
+    if (const uint64_t available = available_memory(); memory.device_total() > available)
+        fail(Status::out_of_device_memory, "memory", "expected at least ", size_text(memory.device_total()),
+             " to restore the engine, got ", size_text(available), " from the host");
+    upload(progress);
+    evicted = false;
 }
 
 Engine::~Engine() {
@@ -115,6 +152,11 @@ const EngineOptions& Engine::options() const { return impl_->options; }
 const MemoryPlan& Engine::memory_plan() const { return impl_->memory; }
 vk::Device& Engine::device() { return impl_->device; }
 vk::Pipelines& Engine::pipelines() { return impl_->pipelines; }
+void Engine::set_submission_budget(double milliseconds) { impl_->set_submission_budget(milliseconds); }
+void Engine::evict() { impl_->evict(); }
+void Engine::restore(const std::function<void(uint64_t done, uint64_t total)>& progress) {
+    if (computing_on != impl_.get()) impl_->restore(progress);  // inside its own work it is there
+}
 
 std::shared_ptr<const grammar::TokenTrie> Engine::Impl::token_trie() {
     std::call_once(trie_made_, [&] {
