@@ -134,9 +134,7 @@ DeviceModel::DeviceModel(vk::Device& device, vk::Pipelines& pipelines, const Mod
                          const std::function<void(uint64_t, uint64_t)>& progress)
     : architecture_(model.architecture), graph_(graph), plan_(plan), slots_bytes_(places.slots_bytes) {
     Uploader uploader(device, pipelines);
-    Progress report{progress, 0, 0};
-    for (const WeightGroup& group : plan.weight_groups)
-        for (const WeightRef& part : group.parts) report.total += model.weights.at(part).bytes();
+    Progress report{progress, 0, file_bytes(plan, model)};
     for (size_t i = 0; i < plan.weight_groups.size(); ++i) {
         const WeightGroup& group = plan.weight_groups[i];
         const auto& [on_host, shard_limit] = places.groups[i];
@@ -198,6 +196,13 @@ uint64_t DeviceModel::vector_bytes(const Plan& plan, const Architecture& archite
         total += caps.aligned(4 * words);
     }
     for (const Rope& rope : architecture.ropes) total += caps.aligned(4 * rope_table_floats(rope, positions));
+    return total;
+}
+
+uint64_t DeviceModel::file_bytes(const Plan& plan, const Model& model) {
+    uint64_t total = 0;
+    for (const WeightGroup& group : plan.weight_groups)
+        for (const WeightRef& part : group.parts) total += model.weights.at(part).bytes();
     return total;
 }
 

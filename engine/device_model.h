@@ -36,6 +36,8 @@ class DeviceModel {
     static uint64_t vector_bytes(const Plan& plan, const Architecture& architecture, const vk::Caps& caps,
                                  uint32_t positions);
     static uint64_t staging_bytes(const vk::Caps& caps);
+    /// Bytes of the model's files that the matrices of a plan are.
+    static uint64_t file_bytes(const Plan& plan, const Model& model);
 
   private:
     void upload_vectors(vk::Device& device, Uploader& uploader, const Model& model, uint32_t positions);

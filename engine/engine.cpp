@@ -4,10 +4,12 @@
 #include "fail.h"
 #include "log.h"
 #include "ops/kv_layout.h"
+#include "self_test.h"
 #include "session_impl.h"
 #include "verdicts.h"
 
 #include <algorithm>
+#include <sstream>
 
 namespace scoria {
 namespace {
@@ -21,6 +23,26 @@ double submission_budget(double milliseconds, const vk::Caps& caps) {
     return 1e-3 * (milliseconds > 0 ? milliseconds : caps.is_cpu() ? 1000 : 50);
 }
 
+/// Those of one of several devices.
+EngineOptions options_of(EngineOptions options, size_t part) {
+    const std::vector<std::string> devices = device_list(options.device.select);
+    if (options.memory_budgets.size() > devices.size())
+        fail(Status::bad_argument, "memory", "expected at most ", devices.size(),
+             " budgets for as many devices, got ", options.memory_budgets.size());
+    options.device.select = devices[part];
+    if (part < options.memory_budgets.size()) options.memory_budget = options.memory_budgets[part];
+    return options;
+}
+
+/// Errors: unsupported.
+void check_shareable(const Architecture& architecture) {
+    const bool one_stream = architecture.encoder.empty() && !architecture.bidirectional() &&
+                            !architecture.two_streams && architecture.memory.segment == 0;
+    if (!one_stream)
+        fail(Status::unsupported, "device", "expected one device for ", architecture.family,
+             ": decoders of one residual stream alone are shared by layers");
+}
+
 std::string size_text(uint64_t bytes) {
     return bytes >> 20 < 10 ? cat(bytes >> 10, " KiB") : cat(bytes >> 20, " MiB");
 }
@@ -28,19 +50,72 @@ std::string size_text(uint64_t bytes) {
 }  // namespace
 
 Engine::Impl::Impl(std::shared_ptr<const Model> model_, const EngineOptions& options_)
-    : model(std::move(model_)), options(options_), device(options.device), pipelines(device),
-      graph(build_graph(model->architecture)),
-      plan(make_plan(graph, model->architecture, model->weights, options.fusion)),
+    : Impl(std::move(model_), options_,
+           options_.device.host ? 0 : device_list(options_.device.select).size() - 1) {
+    const std::vector<Impl*> all = parts();
+    if (all.size() == 1) {
+        take_layers({});
+        return;
+    }
+    check_shareable(model->architecture);
+    std::vector<uint64_t> rooms;
+    for (const Impl* part : all) rooms.push_back(part->room());
+    const std::vector<LayerRange> ranges = share_layers(model->architecture, bytes_by_layer(), rooms);
+    for (size_t i = 0; i < all.size(); ++i) all[i]->take_layers(ranges[i]);
+    agree();
+}
+
+Engine::Impl::Impl(std::shared_ptr<const Model> model_, const EngineOptions& options_, size_t part)
+    : model(std::move(model_)), options(options_of(options_, part)), device(options.device),
+      pipelines(device), front(part ? std::make_unique<Impl>(model, options_, part - 1) : nullptr),
       pacers{
           Pacer(submission_budget(options.submission_budget_ms, device.caps()), first_guess(device.caps())),
           Pacer(submission_budget(options.submission_budget_ms, device.caps()), first_guess(device.caps()))} {
+}
+
+std::vector<Engine::Impl*> Engine::Impl::parts() {
+    std::vector<Impl*> all = front ? front->parts() : std::vector<Impl*>();
+    all.push_back(this);
+    return all;
+}
+
+void Engine::Impl::agree() {
+    const std::vector<Impl*> all = parts();
+    for (int attempts = 0; attempts < 4; ++attempts) {
+        uint32_t context = UINT32_MAX, chunk = UINT32_MAX;
+        for (const Impl* part : all) {
+            context = std::min(context, part->memory.context);
+            chunk = std::min(chunk, part->layout.tokens);
+        }
+        memory.before.clear();
+        bool agreed = true;
+        for (Impl* part : all) {
+            agreed = agreed && part->memory.context == context && part->layout.tokens == chunk;
+            part->options.context = context;
+            part->options.prompt_chunk = chunk;
+            part->plan_memory();
+            if (part != this) memory.before.push_back(part->memory);
+        }
+        if (agreed) return;
+    }
+    fail(Status::failed, "memory", "expected devices that agree on a context, got ", all.size(),
+         " that do not");
+}
+
+void Engine::Impl::take_layers(LayerRange range) {
+    layers = range;
+    graph = part_of(build_graph(model->architecture), range);
+    if (range.first > 0) stream_in = graph.hidden[range.first];
+    if (range.end < model->architecture.layers.size()) stream_out = graph.hidden[range.end];
+    plan = make_plan(graph, model->architecture, model->weights, options.fusion);
     if (model->architecture.memory.segment && kv_quantised(kv_type()))
         fail(Status::unsupported, "kv", "expected f32, f16 or bf16 for a compressed memory, got ",
              kv_type_names[size_t(kv_type())]);
     if (options.available_memory) options.memory_budget = available_memory();
     choices.precision = options.precision;
     choices.pinned = options.deterministic;
-    choices.quarantined = VerdictBook(options.device.cache_folder, device.caps()).verdicts().failed;
+    choices.quarantined = VerdictBook(options.device.cache_folder, device.caps())
+                              .left_out(!self_test_wanted(options, device.caps()));
     plan_memory();
     if (!choices.quarantined.empty()) uses();  // its error names the op that has no variant left
     if (options.variants.empty()) return;
@@ -73,14 +148,40 @@ bool Engine::Impl::knows_global_tokens() const {
     return (a.encoder.empty() ? a : a.encoder[0]).layers[0].attention.global_tokens;
 }
 
+std::vector<std::string> device_list(const std::string& select) {
+    std::vector<std::string> list;
+    std::istringstream pieces(select);
+    const auto is_index = [](const std::string& piece) {
+        return !piece.empty() && piece.find_first_not_of("0123456789") == std::string::npos;
+    };
+    for (std::string piece; std::getline(pieces, piece, ',');) list.push_back(piece);
+    // A name may have commas.
+    return list.size() > 1 && std::ranges::all_of(list, is_index) ? list : std::vector{select};
+}
+
 Engine::Engine(std::shared_ptr<const Model> model, const EngineOptions& options)
     : impl_(std::make_unique<Impl>(std::move(model), options)) {
-    impl_->self_test();
-    const MemoryPlan& memory = impl_->memory;
+    const std::vector<Impl*> parts = impl_->parts();
+    for (Impl* part : parts) part->self_test();
+    if (parts.size() > 1) impl_->agree();
+    for (const Impl* part : parts) part->check_fits();
+    uint64_t before = 0, all = 0;
+    for (const Impl* part : parts) all += DeviceModel::file_bytes(part->plan, *part->model);
+    for (Impl* part : parts) {
+        uint64_t own = 0;
+        part->upload([&](uint64_t done, uint64_t total) {
+            own = total;
+            if (options.progress) options.progress(before + done, all);
+        });
+        before += own;
+    }
+}
+
+void Engine::Impl::check_fits() const {
     if (!memory.fits())
         fail(Status::out_of_device_memory, "memory", "expected at most ", size_text(memory.heap_budget),
-             impl_->options.memory_budget ? " (the least of what was set and the driver offers)"
-                                          : " (what the driver offers)",
+             options.memory_budget ? " (the least of what was set and the driver offers)"
+                                   : " (what the driver offers)",
              " and ", size_text(memory.host_budget), " of host memory, got a plan of ",
              size_text(memory.device_total()), ": weights ", size_text(memory.weights), ", KV cache ",
              size_text(memory.kv), " for ", memory.context, " positions, scratch ", size_text(memory.scratch),
@@ -91,7 +192,6 @@ Engine::Engine(std::shared_ptr<const Model> model, const EngineOptions& options)
                 " of weights have no room in ", size_text(memory.heap_budget), " of device memory beside ",
                 size_text(memory.kv + memory.scratch),
                 " of cache and scratch: they stay in host memory, and every step waits for the bus"));
-    impl_->upload(options.progress);
 }
 
 void Engine::Impl::upload(const std::function<void(uint64_t done, uint64_t total)>& progress) {
@@ -106,17 +206,21 @@ void Engine::Impl::recover(uint64_t seen) {
         const std::lock_guard guard(sessions_mutex);
         for (Session::Impl* session : sessions) session->release();
     }
-    weights.reset();
-    device.reopen([&] { pipelines.close(); });
-    pipelines.open();
-    upload({});
+    for (Impl* part : parts()) part->weights.reset();
+    for (Impl* part : parts()) {
+        part->device.reopen([&] { part->pipelines.close(); });
+        part->pipelines.open();
+        part->upload({});
+    }
     evicted = false;
     ++generation;
 }
 
 void Engine::Impl::set_submission_budget(double milliseconds) {
     const auto lock = use();  // recover() exchanges the device
-    for (Pacer& pacer : pacers) pacer.set_budget(submission_budget(milliseconds, device.caps()));
+    for (Impl* part : parts())
+        for (Pacer& pacer : part->pacers)
+            pacer.set_budget(submission_budget(milliseconds, part->device.caps()));
 }
 
 void Engine::Impl::evict() {
@@ -128,23 +232,32 @@ void Engine::Impl::evict() {
         const std::lock_guard guard(sessions_mutex);
         for (Session::Impl* session : sessions) session->release();
     }
-    weights.reset();
+    for (Impl* part : parts()) part->weights.reset();
     evicted = true;
-    device.trim();
+    for (Impl* part : parts()) part->device.trim();
 }
 
 void Engine::Impl::restore(const std::function<void(uint64_t done, uint64_t total)>& progress) {
     const std::unique_lock lock(in_use);
     if (!evicted) return;
-    if (const uint64_t available = available_memory(); memory.device_total() > available)
-        fail(Status::out_of_device_memory, "memory", "expected at least ", size_text(memory.device_total()),
-             " to restore the engine, got ", size_text(available), " from the host");
-    upload(progress);
+    try {
+        for (Impl* part : parts()) {
+            const uint64_t available = available_memory(), needed = part->memory.device_total();
+            if (needed > available)
+                fail(Status::out_of_device_memory, "memory", "expected at least ", size_text(needed),
+                     " to restore the engine, got ", size_text(available), " from the host");
+            part->upload(progress);
+        }
+    } catch (...) {
+        for (Impl* part : parts()) part->weights.reset();
+        throw;
+    }
     evicted = false;
 }
 
 Engine::~Engine() {
-    if (impl_) impl_->pipelines.save_cache();
+    if (!impl_) return;
+    for (Impl* part : impl_->parts()) part->pipelines.save_cache();
 }
 
 const Model& Engine::model() const { return *impl_->model; }
@@ -156,6 +269,11 @@ void Engine::set_submission_budget(double milliseconds) { impl_->set_submission_
 void Engine::evict() { impl_->evict(); }
 void Engine::restore(const std::function<void(uint64_t done, uint64_t total)>& progress) {
     if (computing_on != impl_.get()) impl_->restore(progress);  // inside its own work it is there
+}
+std::vector<vk::Device*> Engine::devices() {
+    std::vector<vk::Device*> all;
+    for (Impl* part : impl_->parts()) all.push_back(&part->device);
+    return all;
 }
 
 std::shared_ptr<const grammar::TokenTrie> Engine::Impl::token_trie() {

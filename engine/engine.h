@@ -22,8 +22,21 @@ namespace scoria {
 /// Rows whose logits one batch computes at most; more are computed in several batches.
 inline constexpr uint32_t max_outputs = 64;
 
+/// On one device. Of several that share a model, each has a part of the layers, `front` being the part
+/// before: its sessions leave the residual stream in host memory. The last part, which has the head, is the
+/// engine.
 struct Engine::Impl {
     Impl(std::shared_ptr<const Model> model_, const EngineOptions& options_);
+    /// Opens the device of one part, and those before it.
+    Impl(std::shared_ptr<const Model> model_, const EngineOptions& options_, size_t part);
+    std::vector<Impl*> parts();  // in the order of their layers
+    /// What of the memory may be used, in bytes.
+    uint64_t room() const;
+    /// Weights and cache of the embedding, each layer, the head.
+    std::vector<uint64_t> bytes_by_layer() const;
+    void take_layers(LayerRange range);
+    /// Gives all parts the least context and chunk that any of them planned.
+    void agree();
 
     vk::RecorderOptions recorder_options(bool simultaneous_use = false) const;
     KvType kv_type() const;
@@ -34,7 +47,7 @@ struct Engine::Impl {
     /// pack, partial results of split attention. After plan_memory().
     uint64_t scratch_bytes(uint32_t tokens) const;
     /// Of every session's cache.
-    KvLength cache_length() const { return {std::max(memory.context, memory.source), layout.tokens}; }
+    KvLength cache_length() const { return {std::max(memory.context, memory.source), layout.tokens, layers}; }
     bool knows_global_tokens() const;
     /// The variants that this plan runs on this device.
     std::vector<VariantUse> uses() const;
@@ -43,6 +56,10 @@ struct Engine::Impl {
     EngineOptions options;
     vk::Device device;
     vk::Pipelines pipelines;
+    std::unique_ptr<Impl> front;  // null: this is the first
+    LayerRange layers;
+    std::optional<TensorId> stream_in,
+        stream_out;  // the residual stream from `front`, and for the part behind
     Graph graph;
     Plan plan;
     Choices choices;
@@ -61,6 +78,8 @@ struct Engine::Impl {
     /// Proves the variants in use, as the options say, and leaves out those that fail. Errors: unsupported,
     /// when an op has no variant left; timeout, when the device hangs: the next start knows.
     void self_test();
+    /// Errors: out_of_device_memory, with the plan.
+    void check_fits() const;
     void upload(const std::function<void(uint64_t done, uint64_t total)>& progress);
     void set_submission_budget(double milliseconds);
     void evict();

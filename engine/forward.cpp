@@ -18,13 +18,12 @@ namespace {
 /// Copies graph tensors of a batch to the host as soon as they stand: later kernels overwrite them.
 class ResultCopies {
   public:
-    ResultCopies(const Engine::Impl& engine, const Batch& batch) : engine_(engine), batch_(batch) {}
     void want(TensorId tensor, std::vector<float>& target) { targets_.emplace(tensor, &target); }
-    void record(vk::Recorder& recorder, size_t kernel) {
-        for (const TensorId t : engine_.plan.kernels[kernel].results) {
+    void record(vk::Recorder& recorder, const Batch& batch, const PlannedKernel& kernel) {
+        for (const TensorId t : kernel.results) {
             const auto [first, last] = targets_.equal_range(t);
             if (first == last) continue;
-            const Matrix m = batch_.matrix(t);
+            const Matrix m = batch.matrix(t);
             const uint64_t bytes = 4ull * m.rows * m.cols;
             buffers_.emplace_back(vk::Buffer(recorder.device(), bytes, vk::MemoryUse::readback), t);
             recorder.copy(m.view.slice(4ull * m.first, bytes), buffers_.back().first.view());
@@ -41,8 +40,6 @@ class ResultCopies {
     }
 
   private:
-    const Engine::Impl& engine_;
-    const Batch& batch_;
     std::multimap<TensorId, std::vector<float>*> targets_;
     std::vector<std::pair<vk::Buffer, TensorId>> buffers_;
 };
@@ -117,8 +114,7 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states,
                 for (uint32_t t = 0; t < rows.size(); ++t)
                     rows[t] = t + (all.empty() ? 0 : uint32_t(before + done));
                 const std::span<const TokenId> run = all.empty() ? part : all;
-                const Batch work = s.batch(uint32_t(run.size()), uint32_t(part.size()));
-                ResultCopies copies(s.engine, work);
+                ResultCopies copies;
                 for (size_t i = 0; i < result.hidden.size() && (all.empty() || done == 0); ++i)
                     copies.want(s.engine.graph.hidden[i], result.hidden[i]);
                 copies.want(s.engine.graph.last_hidden, result.last_hidden);
@@ -126,7 +122,9 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states,
                 s.logits_ready = false;
                 s.run_chunk(
                     run, all.empty() ? uint32_t(s.tokens.size()) : 0, rows,
-                    [&](vk::Recorder& recorder, size_t kernel) { copies.record(recorder, kernel); },
+                    [&](auto& recorder, const Batch& batch, auto& kernel) {
+                        copies.record(recorder, batch, kernel);
+                    },
                     types.empty() ? std::span<const uint32_t>()
                                   : std::span(types).subspan(done, part.size()));
                 copies.collect();
@@ -162,16 +160,16 @@ ForwardResult Session::encode(std::span<const TokenId> ids, bool hidden_states,
             s.ready();
             ForwardResult result{uint32_t(ids.size()), 0, architecture.hidden, {}, {}, {}};
             if (hidden_states) result.hidden.resize(s.engine.graph.encoder_hidden.size());
-            const Batch work = s.batch(uint32_t(ids.size()), 0);
-            ResultCopies copies(s.engine, work);
+            ResultCopies copies;
             for (size_t i = 0; i < result.hidden.size(); ++i)
                 copies.want(s.engine.graph.encoder_hidden[i], result.hidden[i]);
             copies.want(s.engine.graph.encoder_last_hidden, result.last_hidden);
             s.source_ids.assign(ids.begin(), ids.end());
             s.source_global.assign(global.begin(), global.end());
             try {
-                s.run_encoder(
-                    [&](vk::Recorder& recorder, size_t kernel) { copies.record(recorder, kernel); });
+                s.run_encoder([&](auto& recorder, const Batch& batch, auto& kernel) {
+                    copies.record(recorder, batch, kernel);
+                });
             } catch (...) {
                 s.source_ids.clear();
                 throw;
@@ -187,12 +185,18 @@ void Session::Impl::run_encoder(const Capture& capture) {
     source = uint32_t(source_ids.size());
 }
 
-void Session::Impl::trace(size_t first, size_t end, std::span<const TokenId> ids, bool outputs,
-                          const TraceObserver& observer) {
+void Session::Impl::trace(size_t first, size_t end, std::span<const TokenId> ids, uint32_t position,
+                          bool outputs, const TraceObserver& observer) {
+    if (front) {
+        front->prefix = prefix;
+        front->writes(position, ids.size());
+        front->trace(0, front->engine.plan.kernels.size(), ids, position, false, observer);
+        hand_over(uint32_t(ids.size()));
+    }
     Rows rows(outputs ? ids.size() : 0);
     std::iota(rows.begin(), rows.end(), 0u);
     reserve_scratch(uint32_t(ids.size()));
-    enter_segment(uint32_t(tokens.size()));
+    enter_segment(position);
     Batch work = batch(uint32_t(ids.size()), uint32_t(rows.size()));
     const TraceFetch fetch = [&](const TensorId& tensor) {
         const Matrix m = work.matrix(tensor);
@@ -205,8 +209,10 @@ void Session::Impl::trace(size_t first, size_t end, std::span<const TokenId> ids
     };
     for (size_t i = first; i < end; ++i) {
         vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options());
-        if (i == first) write_step(recorder, ids, uint32_t(tokens.size()), rows);
+        if (i == first) write_step(recorder, ids, position, rows);
+        if (i == first) receive(recorder, work);
         work.record(recorder, i);
+        if (i + 1 == end) send(recorder, work);
         const vk::Commands commands = recorder.finish();
         run(commands);
         observer(engine.plan.kernels[i], fetch);
@@ -240,14 +246,15 @@ void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer,
                 s.source_ids.assign(from.begin(), from.end());
                 s.source_global.clear();
                 s.source = uint32_t(from.size());
-                s.trace(0, encoder_kernels, from, false, observer);
+                s.trace(0, encoder_kernels, from, 0, false, observer);
             }
             for (size_t done = 0; done < ids.size();) {
                 const uint32_t count = s.tokens_of_segment(
                     uint32_t(s.tokens.size()), std::min<size_t>(ids.size() - done, s.forward_chunk()));
                 const std::span<const TokenId> part = ids.subspan(done, count);
                 s.writes(uint32_t(s.tokens.size()), count);
-                s.trace(encoder_kernels, s.engine.plan.kernels.size(), part, true, observer);
+                s.trace(encoder_kernels, s.engine.plan.kernels.size(), part, uint32_t(s.tokens.size()), true,
+                        observer);
                 s.tokens.insert(s.tokens.end(), part.begin(), part.end());
                 s.computed = uint32_t(s.tokens.size());
                 done += count;
@@ -257,8 +264,10 @@ void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer,
 }
 
 std::vector<float> Session::cached_keys(uint32_t slot, uint32_t positions) {
-    Impl& s = *impl_;
-    const auto lock = s.engine.use();
+    const auto lock = impl_->engine.use();
+    Impl* part = impl_.get();
+    while (part->front && !part->engine.layers.has(slot)) part = part->front.get();
+    Impl& s = *part;
     const DeviceKv& kv = s.cache.layer(slot);
     validate::HostCache host(kv.type, kv.kv_heads, kv.head_dim, positions, 1, 0, kv.planes);
     const uint32_t block_words = host.block_words();

@@ -150,7 +150,7 @@ void Generation::write_step_state(vk::Recorder& recorder, std::span<const TokenI
 void Generation::fill_pipeline() {
     const EngineOptions& options = s_.engine.options;
     const bool one_by_one = constraint_ || dry_ || s_.engine.device.caps().is_cpu() || options.profile ||
-                            !options.replay ||
+                            !options.replay || s_.front ||
                             s_.decode.slices.size() > 1;  // between slices the queue is others', too
     const size_t depth = one_by_one || guesses() ? 1 : 2;
     while (in_flight_.size() < depth && first_ + decodes_ < s_.engine.memory.context &&
@@ -166,6 +166,7 @@ void Generation::fill_pipeline() {
             step_update_ = recorder.finish();
             s_.submit(step_update_);
         }
+        s_.bring_step({&s_.tokens.back(), 1}, first_ + decodes_);
         s_.writes(first_ + decodes_++, 1);
         in_flight_.push_back(s_.submit_decode(kind_));
     }
@@ -265,6 +266,7 @@ vk::Device::Ticket Generation::submit_guess(const std::vector<TokenId>& guess) {
     written_ = result_.tokens.size();
     stale_ = true;
     s_.submit(step_update_);
+    s_.bring_step(std::span(tokens).last(count), uint32_t(s_.tokens.size()) - 1);
     s_.writes(uint32_t(s_.tokens.size()) - 1, count);
     s_.submit_pass(count);
 

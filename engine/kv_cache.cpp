@@ -28,9 +28,9 @@ std::vector<uint32_t> KvCache::slot_blocks(const Architecture& architecture, KvL
     std::vector<uint32_t> blocks;
     for (size_t i = 0; i < slots.size(); ++i) {
         const uint32_t reach = reach_of(slots, i);
-        blocks.push_back(slots[i].kv_layer >= 0 ? 0
-                         : reach                ? std::min(all, kv_ring_blocks(reach, length.chunk))
-                                                : all);
+        blocks.push_back(slots[i].kv_layer >= 0 || !length.layers.has(i) ? 0
+                         : reach ? std::min(all, kv_ring_blocks(reach, length.chunk))
+                                 : all);
     }
     return blocks;
 }
@@ -69,6 +69,7 @@ std::vector<KvPart> KvCache::parts(const Architecture& architecture, KvType type
     const std::vector<uint32_t> blocks = slot_blocks(architecture, length);
     std::vector<KvPart> parts;
     for (size_t i = 0; i < slots.size(); ++i) {
+        if (!length.layers.has(i)) continue;
         const Attention& a = slots[i];
         const KvPart::Kind kind = blocks[i] == 0                                ? KvPart::Kind::shared
                                   : a.latent.kv_rank                            ? KvPart::Kind::latent

@@ -5,13 +5,16 @@
 #pragma once
 
 #include "architecture.h"
+#include "layer_shares.h"
 #include "ops/op.h"
 
 namespace scoria {
 
-/// What a cache is for: so many positions of a sequence, of which at most `chunk` are computed at a time.
+/// What a cache is for: so many positions of a sequence, of which at most `chunk` are computed at a time, by
+/// these layers.
 struct KvLength {
     uint32_t positions = 0, chunk = 0;
+    LayerRange layers = {};
 };
 
 /// Slots that are alike.
@@ -36,7 +39,7 @@ class KvCache {
     /// from there was not overwritten.
     bool holds(uint32_t position, uint32_t written) const;
 
-    /// Blocks of every slot; 0: it reads another's.
+    /// Blocks of every slot; 0: it reads another's, or is of no layer here.
     static std::vector<uint32_t> slot_blocks(const Architecture& architecture, KvLength length);
     /// Device bytes that a cache takes, by kind of slot.
     static std::vector<KvPart> parts(const Architecture& architecture, KvType type, KvLength length);

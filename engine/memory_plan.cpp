@@ -6,6 +6,7 @@
 #include "ops/kv_layout.h"
 #include "ops/rope.h"
 #include "ops/sample.h"
+#include "ops/weight_layout.h"
 
 #include <algorithm>
 
@@ -19,7 +20,8 @@ constexpr uint32_t default_source = 2048;  // an encoder takes all of its tokens
 Arena place_arena(const Graph& graph, const Plan& plan, uint32_t tokens, uint32_t outputs,
                   const vk::Caps& caps) {
     std::vector<Storage> storages = plan.storages;
-    storages[plan.placements[graph.logits.index].storage].cols = 0;
+    const uint32_t logits = plan.placements[graph.logits.index].storage;
+    if (logits < storages.size()) storages[logits].cols = 0;
     return place(storages, tokens, outputs, caps.storage_alignment);
 }
 
@@ -54,6 +56,9 @@ class Planning {
 
   private:
     void set_budgets() {
+        memory_.device = caps_.name;
+        memory_.layers = {engine_.layers.first,
+                          std::min(engine_.layers.end, uint32_t(architecture_.layers.size()))};
         const std::vector<vk::HeapState> heaps = engine_.device.heaps();
         const vk::HeapState* local = largest(heaps, true);
         const vk::HeapState* host = largest(heaps, false);
@@ -118,8 +123,8 @@ class Planning {
         memory_.staging = DeviceModel::staging_bytes(caps_);
         memory_.kv_parts = KvCache::parts(architecture_, engine_.kv_type(), engine_.cache_length());
         memory_.kv = KvCache::bytes(architecture_, engine_.kv_type(), engine_.cache_length());
-        memory_.scratch = engine_.placement.bytes + 4ull * vocab + 4ull * layout.words() +
-                          sampler_bytes(vocab) + rope_bytes() +
+        const uint64_t head = engine_.stream_out ? 0 : 4ull * vocab + sampler_bytes(vocab);
+        memory_.scratch = engine_.placement.bytes + head + 4ull * layout.words() + rope_bytes() +
                           std::max(engine_.scratch_bytes(1), engine_.scratch_bytes(layout.tokens));
         const uint64_t vectors =
             DeviceModel::vector_bytes(engine_.plan, architecture_, caps_, memory_.context);
@@ -167,6 +172,45 @@ class Planning {
 }  // namespace
 
 void Engine::Impl::plan_memory() { Planning{*this}; }
+
+uint64_t Engine::Impl::room() const {
+    const std::vector<vk::HeapState> heaps = device.heaps();
+    const vk::HeapState* local = largest(heaps, true);
+    if (!local) local = largest(heaps, false);
+    const uint64_t free = local ? budget_of(*local) : 0, limit = options.memory_budget;
+    return limit ? std::min(limit, free) : free;
+}
+
+std::vector<uint64_t> Engine::Impl::bytes_by_layer() const {
+    const Architecture& architecture = model->architecture;
+    const size_t count = architecture.layers.size();
+    const Graph all = build_graph(architecture);
+    const Plan whole = make_plan(all, architecture, model->weights, options.fusion);
+    std::vector<uint64_t> bytes(count + 2, 0);
+    bool behind_embedding = false;
+    for (const auto& [kernel, fusion, layer, results] : whole.kernels) {
+        behind_embedding = behind_embedding || layer >= 0;
+        uint64_t& here = bytes[layer >= 0 ? size_t(layer) + 1 : behind_embedding ? count + 1 : 0];
+        const auto add = [&](GroupId id) {
+            const WeightGroup& group = whole.weight_groups[id];
+            here += layout_bytes(group.type, group.rows, group.cols);
+        };
+        std::visit(
+            [&](const auto& k) {
+                if constexpr (requires { GroupId{k.weight}; })
+                    add(k.weight);
+                else if constexpr (requires { k.table; })
+                    add(k.table);
+            },
+            kernel);
+    }
+    const KvLength length{std::min(architecture.context, options.context ? options.context : default_context),
+                          default_chunk};
+    const std::vector<Attention> slots = cache_slots(architecture);
+    const std::vector<uint32_t> blocks = KvCache::slot_blocks(architecture, length);
+    for (size_t i = 0; i < count; ++i) bytes[i + 1] += blocks[i] * kv_rows(kv_type(), slots[i]).block_bytes();
+    return bytes;
+}
 
 uint64_t Engine::Impl::scratch_bytes(uint32_t tokens) const {
     const vk::Caps& caps = device.caps();

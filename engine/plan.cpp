@@ -36,6 +36,11 @@ constinit const Planner::Row Planner::table[] = {
 };
 
 Plan Planner::run() {
+    std::vector<bool> made(graph_.tensors.size());
+    for (const Op& op : graph_.ops) made[output_of(op).index] = true;
+    for (const Op& op : graph_.ops)  // of a part of the layers: the residual stream that it begins with
+        for (const TensorId t : inputs_of(op))
+            if (!made[t.index] && !placed(t)) define({t});
     for (size_t i = 0; i < graph_.ops.size();) {
         size_t taken = 0;
         layer_ = graph_.layers[i];

@@ -123,7 +123,7 @@ typedef struct scoria_allocation {
 typedef struct scoria_engine_options {
     size_t size;
     const char* model_path; /* GGUF file or Hugging Face folder */
-    const char* device;     /* NULL: best; else an index or part of a name */
+    const char* device;     /* NULL: best; an index or part of a name; "0,1": these share the layers */
     /* Where compiled pipelines are kept, and which kernels proved wrong on this device: with a folder, a GPU
      * of the library's own is tested at a model's first use, for seconds. NULL: nowhere, and nothing is. */
     const char* cache_folder;

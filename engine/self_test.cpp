@@ -193,6 +193,7 @@ void Engine::Impl::self_test() {
             book.passed(test_name(use));
             continue;
         }
+        book.acquit(use.key());
         book.failed(use.key(), fault);
         book.save();
         choices.quarantined = book.verdicts().failed;
@@ -201,6 +202,8 @@ void Engine::Impl::self_test() {
         log(cat("[self-test] ", use.key(), " on ", caps.name, " (driver ", caps.driver_info, "): ", fault,
                 "; using ", replacement(all, use), " instead"));
     }
+    if (next == all.end())
+        for (const VariantUse& use : all) book.acquit(use.key());  // all of its tests passed
     book.save();
 }
 

@@ -9,6 +9,7 @@
 #include "step.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace scoria {
 namespace {
@@ -17,7 +18,8 @@ constexpr uint64_t update_limit = 65536;  // bytes, vkCmdUpdateBuffer
 
 }  // namespace
 
-Session::Impl::Impl(Engine::Impl& owner) : engine(owner) {
+Session::Impl::Impl(Engine::Impl& owner)
+    : engine(owner), front(owner.front ? std::make_unique<Impl>(*owner.front) : nullptr) {
     const std::lock_guard lock(engine.sessions_mutex);
     engine.sessions.push_back(this);
 }
@@ -29,6 +31,7 @@ void Session::Impl::ready() {
 
 void Session::Impl::take_memory() {
     release();  // what a failed attempt left
+    if (front) front->ready();
     cache = KvCache(engine.device, engine.model->architecture, engine.kv_type(), engine.cache_length());
     const auto device_buffer = [&](uint64_t bytes) {
         return vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
@@ -38,16 +41,23 @@ void Session::Impl::take_memory() {
     workspace.choices = &engine.choices;
     workspace.step = device_buffer(4ull * workspace.layout.words());
     workspace.arena = device_buffer(workspace.placement.bytes);
-    workspace.logits = device_buffer(4ull * engine.model->architecture.logits());
     if (const uint64_t bytes = engine.weights->slots_bytes()) workspace.slots = device_buffer(bytes);
-    sampler = device_buffer(4ull * sampler_words(engine.model->architecture.logits()));
     const std::vector<Rope>& ropes = engine.model->architecture.ropes;
     if (by_length(ropes))
         for (const Rope& rope : ropes)
             workspace.ropes.push_back(device_buffer(4 * rope_table_floats(rope, engine.memory.context)));
     upload_rotations();
-    sample_scratch = device_buffer(sample_scratch_bytes(engine.model->architecture.logits()));
-    results = vk::Buffer(engine.device, 8ull * result_slots, vk::MemoryUse::readback);
+    const uint64_t stream = 4ull * workspace.layout.tokens * engine.model->architecture.hidden;
+    if (front) incoming = vk::Buffer(engine.device, stream, vk::MemoryUse::staging);
+    if (engine.stream_out) {
+        outgoing = vk::Buffer(engine.device, stream, vk::MemoryUse::readback);
+    } else {
+        const uint32_t logits = engine.model->architecture.logits();
+        workspace.logits = device_buffer(4ull * logits);
+        sampler = device_buffer(4ull * sampler_words(logits));
+        sample_scratch = device_buffer(sample_scratch_bytes(logits));
+        results = vk::Buffer(engine.device, 8ull * result_slots, vk::MemoryUse::readback);
+    }
 
     // One sequence owns all blocks, in order.
     std::vector<uint32_t> table(workspace.layout.blocks);
@@ -62,6 +72,10 @@ void Session::Impl::take_memory() {
 
 void Session::Impl::release() noexcept {
     outlast();
+    if (front) front->release();
+    incoming = {};
+    outgoing = {};
+    step_update = {};
     on_device = false;
     flight.clear();
     decode = {};
@@ -115,7 +129,7 @@ void Session::Impl::write_step(vk::Recorder& recorder, std::span<const TokenId> 
         token[STEP_TOKEN_TABLE] = workspace.layout.table_word();
         if (types.empty()) continue;
         token[STEP_TOKEN_TYPE] = types[t];
-        if (types[t] & STEP_TOKEN_GLOBAL) ++words[STEP_GLOBALS];
+        if (types[t] & STEP_TOKEN_GLOBAL) words[STEP_GLOBALS] = uint32_t(t) + 1;
     }
     write_words(recorder, workspace.step, 0, words);
     if (!outputs.empty()) write_words(recorder, workspace.step, workspace.layout.outputs_word(), outputs);
@@ -146,7 +160,7 @@ void Session::Impl::enter_segment(uint32_t position) {
 void Session::Impl::forget_overwritten() {
     const uint32_t length = engine.model->architecture.memory.segment;
     const bool averaged = length != 0 && segment > computed / length;
-    if (!averaged && cache.holds(computed, written)) return;
+    if (!averaged && holds(computed, written)) return;
     segment = 0;
     computed = 0;
 }
@@ -157,6 +171,11 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
     if (position < prefix && position + ids.size() < prefix)
         fail(Status::bad_argument, "prefix", "expected all its ", prefix, " tokens in one batch, got ",
              ids.size(), " from position ", position, " on");
+    if (front) {
+        front->prefix = prefix;
+        front->run_chunk(ids, position, {}, capture, types);
+        hand_over(uint32_t(ids.size()));
+    }
     reserve_scratch(uint32_t(ids.size()));
     enter_segment(position);
     writes(position, ids.size());
@@ -183,12 +202,14 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
             options.timed = true;
             vk::Recorder recorder(engine.device, engine.pipelines, options);
             if (at == 0) write_step(recorder, ids, position, outputs, types);
+            if (at == 0) receive(recorder, work);
             double cost = 0;
             for (; at < end; ++at) {
                 work.record(recorder, parts[at]);
-                if (capture && parts[at].last) capture(recorder, parts[at].kernel);
+                if (capture && parts[at].last) capture(recorder, work, engine.plan.kernels[parts[at].kernel]);
                 cost += costs[at];
             }
+            if (end == parts.size()) send(recorder, work);
             if (capture) recorder.make_host_visible();
             Slice slice{.owned = recorder.finish(), .cost = cost, .pacer = &pacer};
             slice.first_run = engine.pipelines.created() != pipelines;
@@ -201,6 +222,45 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
         std::erase_if(flight, [](const Slice& slice) { return !slice.replayed; });
         throw;
     }
+}
+
+void Session::Impl::receive(vk::Recorder& recorder, const Batch& work) const {
+    if (!front) return;
+    const vk::View to = work.matrix(*engine.stream_in).view;
+    recorder.copy(incoming.view(0, to.size), to);
+}
+
+void Session::Impl::send(vk::Recorder& recorder, const Batch& work) const {
+    if (!engine.stream_out) return;
+    const vk::View from = work.matrix(*engine.stream_out).view;
+    recorder.copy(from, outgoing.view(0, from.size));
+    recorder.make_host_visible();
+}
+
+void Session::Impl::hand_over(uint32_t count) {
+    const Matrix from = front->batch(count, 0).matrix(*front->engine.stream_out);
+    const Matrix to = batch(count, 0).matrix(*engine.stream_in);
+    for (uint32_t row = 0; row < count; ++row)
+        std::memcpy(incoming.mapped().data() + 4ull * (to.first + row * to.stride),
+                    front->outgoing.mapped().data() + 4ull * (from.first + row * from.stride),
+                    4ull * to.cols);
+}
+
+void Session::Impl::bring_step(std::span<const TokenId> ids, uint32_t position) {
+    if (!front) return;
+    front->bring_step(ids, position);
+    vk::Recorder recorder(front->engine.device, front->engine.pipelines, front->engine.recorder_options());
+    front->write_step(recorder, ids, position, {});
+    front->step_update = recorder.finish();
+    front->writes(position, ids.size());
+    front->submit(front->step_update);
+    try {
+        front->land_until(front->submit_pass(uint32_t(ids.size())));
+    } catch (...) {
+        front->outlast();
+        throw;
+    }
+    hand_over(uint32_t(ids.size()));
 }
 
 void Session::Impl::check_vocabulary(std::span<const TokenId> ids) const {
@@ -253,6 +313,10 @@ void Session::Impl::set_rotations(uint64_t length) {
 }
 
 void Session::Impl::upload_rotations() {
+    if (front && on_device) {
+        front->rotated_length = rotated_length;
+        front->upload_rotations();
+    }
     for (size_t i = 0; i < workspace.ropes.size(); ++i) {
         const std::vector<float> table =
             rope_tables(engine.model->architecture.ropes[i], engine.memory.context, rotated_length);
@@ -341,8 +405,8 @@ void Session::Impl::run(const vk::Commands& commands) {
 
 void Session::Impl::outlast() noexcept {
     try {
-        engine.device.wait(last_submitted, std::chrono::minutes(10));
-    } catch (const Error&) {  // lost or hung: nothing more can be done for it
+        wait(last_submitted);
+    } catch (const Error&) {  // lost, or it hangs, and then the platform frees nothing
     }
 }
 
@@ -463,11 +527,11 @@ StepStats Session::stats() const {
     if (!s.engine.weights) return stats;
     stats.pipelines = uint32_t(s.engine.pipelines.created());
     stats.pipeline_seconds = s.engine.pipelines.seconds_compiling();
-    for (const PlannedKernel& planned :
-         std::span(s.engine.plan.kernels).subspan(s.engine.plan.encoder_kernels))
-        if (const auto* linear = std::get_if<kernel::Linear>(&planned.kernel))
-            for (const DeviceWeight::Shard& shard : s.engine.weights->weight(linear->weight).shards)
-                stats.weight_bytes_per_token += shard.view.size;
+    for (const Engine::Impl* part : s.engine.parts())
+        for (const PlannedKernel& planned : std::span(part->plan.kernels).subspan(part->plan.encoder_kernels))
+            if (const auto* linear = std::get_if<kernel::Linear>(&planned.kernel))
+                for (const DeviceWeight::Shard& shard : part->weights->weight(linear->weight).shards)
+                    stats.weight_bytes_per_token += shard.view.size;
     if (!s.decode_recorded) return stats;
     for (const vk::Commands& slice : s.decode.slices) {
         stats.dispatches += slice.stats().dispatches;
@@ -476,7 +540,7 @@ StepStats Session::stats() const {
     stats.slices = uint32_t(s.decode.slices.size());
     stats.dispatches_per_layer =
         double(std::ranges::count_if(s.decode.layers, [](int32_t layer) { return layer >= 0; })) /
-        double(s.engine.model->architecture.layers.size());
+        double(s.engine.memory.layers.end - s.engine.memory.layers.first);
     if (!s.submit_us.empty()) {
         std::vector<double> sorted = s.submit_us;
         std::ranges::nth_element(sorted, sorted.begin() + std::ptrdiff_t(sorted.size() / 2));

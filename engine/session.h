@@ -6,6 +6,7 @@
 #include "model.h"
 #include "program.h"
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -27,7 +28,8 @@ enum class SelfTest : uint8_t {
 };
 
 struct EngineOptions {
-    vk::DeviceOptions device;
+    vk::DeviceOptions
+        device;  // `select` may list indices, "0,1": these devices share the layers, in this order
     Precision precision = Precision::balanced;
     std::optional<KvType> kv;  // unset: f32 if strict, else f16
     uint32_t context = 0;  // 0: the smallest of the model's maximum, what fits, and 8192 (encoder-decoders:
@@ -43,9 +45,11 @@ struct EngineOptions {
                                       // weights it does not hold stay in host memory
     std::function<uint64_t()> available_memory;  // instead of memory_budget, asked when memory is planned or
                                                  // restored; may be empty
-    uint64_t shuffle_seed = 0;                   // tests: see RecorderOptions
-    bool omit_barriers = false;                  // tests: see RecorderOptions
-    bool profile = false;                        // timestamps per dispatch
+    std::vector<uint64_t>
+        memory_budgets;          // the same for each of several devices; the rest take memory_budget
+    uint64_t shuffle_seed = 0;   // tests: see RecorderOptions
+    bool omit_barriers = false;  // tests: see RecorderOptions
+    bool profile = false;        // timestamps per dispatch
     bool recover = true;  // a lost device of our own is opened again, sessions replayed (engine/recovery.h)
     std::function<void(uint64_t done, uint64_t total)> progress;  // bytes of weights uploaded
     /// Before each submission of a prompt's or a step's part, on the thread of the call: others' chance to
@@ -53,8 +57,13 @@ struct EngineOptions {
     std::function<void(double seconds)> on_slice;
 };
 
+/// The devices that `select` names: several where it is a list of indices.
+std::vector<std::string> device_list(const std::string& select);
+
 /// Where the bytes go, computed before any weight is read.
 struct MemoryPlan {
+    std::string device;
+    LayerRange layers;                          // whose bytes these are
     uint64_t weights = 0, kv = 0, scratch = 0;  // bytes of device memory
     std::vector<KvPart> kv_parts;               // of `kv`, by kind of layer
     uint64_t host_weights = 0;                // bytes of host memory: weights that the device has no room for
@@ -64,9 +73,11 @@ struct MemoryPlan {
     uint32_t source = 0;                      // tokens that the encoder takes; 0: there is none
     uint64_t heap_size = 0, heap_budget = 0;  // of the heap for device memory, as planned with
     uint64_t host_budget = 0;                 // of what host memory the device sees
+    std::vector<MemoryPlan> before;           // of the devices that compute the layers before these, in order
     uint64_t device_total() const { return weights + kv + scratch; }
     uint64_t host_total() const { return host_weights + staging; }
     bool fits() const { return device_total() <= heap_budget && host_total() <= host_budget; }
+    bool all_fit() const { return fits() && std::ranges::all_of(before, &MemoryPlan::fits); }
 };
 
 class Proposer;  // speculation.h
@@ -172,7 +183,7 @@ class Engine {
     const Model& model() const;
     const EngineOptions& options() const;
     const MemoryPlan& memory_plan() const;
-    vk::Device& device();
+    vk::Device& device();  // the last one, which has the head, of several
     vk::Pipelines& pipelines();
     /// As EngineOptions::submission_budget_ms, from the next prompt chunk or step on. Thread-safe.
     void set_submission_budget(double milliseconds);
@@ -182,6 +193,7 @@ class Engine {
     /// Uploads the weights again, if they are evicted. Thread-safe. Errors: as the constructor's; it is then
     /// as evicted as before.
     void restore(const std::function<void(uint64_t done, uint64_t total)>& progress);
+    std::vector<vk::Device*> devices();  // in the order of their layers
 
     struct Impl;
     Impl& impl() { return *impl_; }

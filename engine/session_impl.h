@@ -36,15 +36,15 @@ struct Session::Impl {
 
     using Rows = std::vector<uint32_t>;
     /// Called after each kernel is recorded, to add copies of its results.
-    using Capture = std::function<void(vk::Recorder&, size_t kernel)>;
+    using Capture = std::function<void(vk::Recorder&, const Batch&, const PlannedKernel&)>;
 
     Batch batch(uint32_t token_count, uint32_t outputs) const {
         return Batch(*engine.weights, cache, workspace, token_count, outputs);
     }
     /// Tokens of a batch whose logits are all wanted.
     uint32_t forward_chunk() const { return std::min(workspace.layout.outputs, workspace.layout.tokens); }
-    /// Kernels [first, end) for `ids` behind `tokens`, each in a submission of its own.
-    void trace(size_t first, size_t end, std::span<const TokenId> ids, bool outputs,
+    /// Kernels [first, end) for `ids` from `position` on, each in a submission of its own.
+    void trace(size_t first, size_t end, std::span<const TokenId> ids, uint32_t position, bool outputs,
                const TraceObserver& observer);
     /// What forward() checks before it computes anything.
     void check_forward(std::span<const TokenId> ids, std::span<const TokenId> token_types);
@@ -62,6 +62,16 @@ struct Session::Impl {
     /// Records writes of `words` from `word` of `buffer` on, in pieces that vkCmdUpdateBuffer takes.
     static void write_words(vk::Recorder& recorder, const vk::Buffer& buffer, uint32_t word,
                             std::span<const uint32_t> words);
+    // Where several devices share the layers, what crosses from the one before, and to the one behind:
+    /// Brings the residual stream of `count` tokens, which `front` has computed, to `incoming`.
+    void hand_over(uint32_t count);
+    void receive(vk::Recorder& recorder, const Batch& work) const;
+    void send(vk::Recorder& recorder, const Batch& work) const;
+    /// Computes a decode step or a guess on the devices before this one, replayed.
+    void bring_step(std::span<const TokenId> ids, uint32_t position);
+    bool holds(uint32_t position, uint32_t since) const {
+        return cache.holds(position, since) && (!front || front->holds(position, since));
+    }
     void write_step(vk::Recorder& recorder, std::span<const TokenId> ids, uint32_t position,
                     const Rows& outputs, std::span<const uint32_t> types = {}) const;
     /// Runs the encoder over source_ids. The batch's results are copied by `capture`.
@@ -145,7 +155,10 @@ struct Session::Impl {
     void rewind(uint32_t length);
 
     Engine::Impl& engine;
-    bool on_device = false;  // the members down to `decode_recorded` stand
+    std::unique_ptr<Impl> front;    // of Engine::Impl::front
+    vk::Buffer incoming, outgoing;  // the residual stream in host memory
+    vk::Commands step_update;       // of bring_step()
+    bool on_device = false;         // the members down to `decode_recorded` stand
     KvCache cache;
     Workspace workspace;
     vk::Buffer sampler, sample_scratch;

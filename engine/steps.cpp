@@ -48,7 +48,7 @@ void Session::Impl::record_step(Step& step, uint32_t count, const std::function<
     land_all();  // what was recorded before
     step = {};
     const size_t first = engine.plan.encoder_kernels, created = engine.pipelines.created();
-    Batch work = batch(count, count);
+    Batch work = batch(count, engine.stream_out ? 0 : count);
     for (size_t i = first; i < engine.plan.kernels.size(); ++i)
         step.kernel_costs.push_back(work.cost(i, std::max(source, uint32_t(tokens.size()))));
     vk::RecorderOptions options = engine.recorder_options(true);
@@ -58,11 +58,13 @@ void Session::Impl::record_step(Step& step, uint32_t count, const std::function<
         vk::Recorder recorder(engine.device, engine.pipelines, options);
         const size_t before = step.layers.size();
         double cost = 0;
+        if (at == 0) receive(recorder, work);
         for (; at < slice_end; ++at) {
             work.record(recorder, first + at);
             step.layers.resize(before + recorder.stats().dispatches, engine.plan.kernels[first + at].layer);
             cost += step.kernel_costs[at];
         }
+        if (at == step.kernel_costs.size()) send(recorder, work);
         if (at == step.kernel_costs.size() && end) {
             end(recorder);
             step.layers.resize(before + recorder.stats().dispatches, -1);

@@ -178,7 +178,8 @@ std::vector<VariantUse> variant_uses(const Plan& plan, const Graph& graph, const
     if (architecture.memory.segment)
         uses.simple(SimpleOp::compress, plan.kernels.size(), graph.logits, "memory",
                     kv_type_names[size_t(limits.kv)]);
-    if (!architecture.encoder.empty() || !architecture.sees_ahead())
+    const bool has_head = plan.placements[graph.logits.index].storage != UINT32_MAX;
+    if (has_head && (!architecture.encoder.empty() || !architecture.sees_ahead()))
         uses.simple(SimpleOp::sample, plan.kernels.size(), graph.logits, "greedy or not");
     std::vector<VariantUse> all = uses.take();
     for (VariantUse& use : all) use.shape += cat(" tokens ", use.tokens);

@@ -19,7 +19,7 @@
 namespace scoria {
 namespace {
 
-constexpr int format_version = 1;
+constexpr int format_version = 2;
 constexpr std::string_view stem = "verdicts-";
 
 std::string build_id() { return cat(SCORIA_VERSION, "-", shaders_digest()); }
@@ -31,6 +31,7 @@ StoredVerdicts verdicts_in(const std::string& path) {
     stored.current = stored.build == build_id();
     stored.verdicts.passed = json.at("passed").get<std::set<std::string, std::less<>>>();
     stored.verdicts.failed = json.at("failed").get<std::map<std::string, std::string, std::less<>>>();
+    stored.verdicts.suspected = json.at("suspected").get<std::set<std::string, std::less<>>>();
     return stored;
 }
 
@@ -75,10 +76,18 @@ void VerdictBook::settle_journal() noexcept try {
     const bool whole = all.starts_with(opening) && all.ends_with('\n');
     if (!whole) return;
     const std::string variant(all.substr(opening.size(), all.size() - opening.size() - 1));
-    failed(variant, "the process ended while it was tested");
-    log(cat("[self-test] ", variant, " on ", device_, " (driver ", driver_,
-            "): the process ended while it was tested at an earlier start; it is left out from now on "
-            "(`scoria devices --forget` gives it another chance)"));
+    const bool again = verdicts_.suspected.erase(variant) != 0;
+    if (again)
+        failed(variant, "the process ended twice while it was tested");
+    else
+        verdicts_.suspected.insert(variant);
+    log(cat(
+        "[self-test] ", variant, " on ", device_, " (driver ", driver_,
+        "): the process ended while it was tested ",
+        again
+            ? "at two earlier starts; it is left out from now on (`scoria devices --forget` gives it another "
+              "chance)"
+            : "at an earlier start; it is tested once more"));
     save();
     if (::ftruncate(file.descriptor, 0) != 0) log_once(cat("[self-test] ", journal_, " cannot be written"));
 } catch (const std::exception& error) {
@@ -124,11 +133,23 @@ void VerdictBook::failed(const std::string& variant, const std::string& why) {
     verdicts_.failed.insert_or_assign(variant, why);
 }
 
+std::map<std::string, std::string, std::less<>> VerdictBook::left_out(bool untested) const {
+    auto all = verdicts_.failed;
+    if (untested)
+        for (const std::string& variant : verdicts_.suspected)
+            all.emplace(variant, "the process ended while it was tested");
+    return all;
+}
+
 void VerdictBook::save() noexcept try {
     if (folder_.empty()) return;
-    const nlohmann::json json = {{"format", format_version},   {"device", device_},
-                                 {"driver", driver_},          {"build", build_id()},
-                                 {"passed", verdicts_.passed}, {"failed", verdicts_.failed}};
+    const nlohmann::json json = {{"format", format_version},
+                                 {"device", device_},
+                                 {"driver", driver_},
+                                 {"build", build_id()},
+                                 {"passed", verdicts_.passed},
+                                 {"failed", verdicts_.failed},
+                                 {"suspected", verdicts_.suspected}};
     const std::string text = json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     make_folders(folder_);
     write_file_atomic(path_, std::as_bytes(std::span(text)));

@@ -95,6 +95,23 @@ bool visible(uint position, uint key) {
            (MASK == MASK_FIXED_UNION && key / push.stride == position / push.stride);
 }
 
+// Whether any query at positions from .. to may see any of `count` keys from `first` on, which some query's range
+// reaches: what is skipped makes cost follow the mask. May say yes too often, never no.
+bool seen_by_any(uint from, uint to, uint first, uint count) {
+    const uint last = first + count - 1;
+    if (MASK == MASK_GLOBAL_KEYS)
+        return first < step_words[STEP_GLOBALS] || (first < to + push.window && from < last + push.window);
+    const bool strided = MASK == MASK_STRIDED || MASK == MASK_STRIDED_UNION;
+    const bool fixed_sets = MASK == MASK_FIXED_SUMMARY || MASK == MASK_FIXED_UNION;
+    if (!strided && !fixed_sets) return true;
+    const uint least = from - min(from, last), most = to - min(to, first);  // distances
+    const bool near = MASK == MASK_STRIDED_UNION && least <= push.stride ||
+                      MASK == MASK_FIXED_UNION && last / push.stride >= from / push.stride;
+    if (least == 0 || near) return true;
+    return strided ? most / push.stride * push.stride >= least
+                   : last % push.stride >= push.stride - push.summary || last / push.stride > first / push.stride;
+}
+
 // The score that softmax takes, from the product q.k.
 float score_of(float product, uint token, uint head, uint position, uint key) {
     const uint distance = min(position - key, push.bias_span - 1);

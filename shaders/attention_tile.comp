@@ -188,11 +188,13 @@ void main() {
     // One pass per sequence: rows of others see nothing meanwhile.
     for (uint start = 0; start < ROWS;) {
         const uint table = row_table[start];
-        uint low = 0xFFFFFFFFu, end = 0, next = start;
+        uint low = 0xFFFFFFFFu, end = 0, from_position = 0xFFFFFFFFu, to_position = 0, next = start;
         for (; next < ROWS && (row_table[next] == table || row_count[next] == 0); ++next) {
             if (row_count[next] == 0) continue;
             low = min(low, row_low[next]);
             end = max(end, row_low[next] + row_count[next]);
+            from_position = min(from_position, row_position[next]);
+            to_position = max(to_position, row_position[next]);
         }
         const uvec2 run = uvec2(start, next);
         start = next;
@@ -202,7 +204,8 @@ void main() {
         const uint from = first + min(part * each, steps), to = first + min(part * each + each, steps);
         for (uint step = from; step < to; ++step) {
             const uint block = block_of(table, step * KEYS);
-            if (block < push.blocks) attend(run, row0, kv_head, block, step * KEYS, min(KEYS, end - step * KEYS));
+            if (block < push.blocks && seen_by_any(from_position, to_position, step * KEYS, KEYS))
+                attend(run, row0, kv_head, block, step * KEYS, min(KEYS, end - step * KEYS));
         }
     }
     write(row0, kv_head, part);

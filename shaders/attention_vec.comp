@@ -119,12 +119,14 @@ void accumulate(Row rows[QUERIES], uint values, uint key0, uint count) {
 
 // The rows whose tokens share a block table, over split `part` of the keys that any of them sees.
 void attend(Row rows[QUERIES], uint kv_head, uint part) {
-    uint table = 0, low = 0xFFFFFFFFu, end = 0;
+    uint table = 0, low = 0xFFFFFFFFu, end = 0, from_position = 0xFFFFFFFFu, to_position = 0;
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
         if (rows[i].count == 0) continue;
         table = rows[i].table;
         low = min(low, rows[i].low);
         end = max(end, rows[i].low + rows[i].count);
+        from_position = min(from_position, rows[i].position);
+        to_position = max(to_position, rows[i].position);
     }
     const uint first = end == 0 ? 0 : low / STEP_KEYS;
     const uint steps = end == 0 ? 0 : (end + STEP_KEYS - 1) / STEP_KEYS - first;
@@ -133,7 +135,7 @@ void attend(Row rows[QUERIES], uint kv_head, uint part) {
     for (uint s = first + from; s < first + to; ++s) {
         const uint key0 = s * STEP_KEYS;
         const uint block = block_of(table, key0);
-        if (block >= push.blocks) continue;
+        if (block >= push.blocks || !seen_by_any(from_position, to_position, key0, STEP_KEYS)) continue;
         const uint in_block = key0 % KV_BLOCK_TOKENS;
         const bool valid = sg_lane() < STEP_KEYS;
         score(rows, kv_keys(block, kv_head, push.kv_heads, HEAD_WORDS), in_block + min(sg_lane(), STEP_KEYS - 1));

@@ -7,7 +7,7 @@
 //   word 3                    step: counts sampled tokens since the host last wrote (result ring slot)
 //   word 4                    tokens of the prefix that see each other; 0 but for prefix language models
 //   word 5                    tokens of the encoder's sequence, which cross-attention sees
-//   word 6                    how many tokens are global; masks that know such are of one whole sequence
+//   word 6                    one past the last global token; masks that know such are of one whole sequence
 //   word 7                    the first position that a compressed memory holds
 //   STEP_TOKENS + 4 t ...     per token: id, position, table, sampler slot
 //                             `table` is the word of this buffer where the block table of the token's

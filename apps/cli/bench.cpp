@@ -237,7 +237,7 @@ int bench(BenchOptions& options, const Common& common) {
             }
             add_rows(bench, options, *engine, report.rows);
             report.step = bench.stats();
-            code = std::max(code, finish(engine->device()));
+            code = std::max(code, finish(*engine));
         }
     if (common.json || options.format == "json")
         print(report_json(report, *engine, engine->options()).dump(1), '\n');

@@ -126,7 +126,7 @@ int chat(ChatOptions& options, const Common& common) {
         else
             conversation.say(*line);
     }
-    return finish(engine->device());
+    return finish(*engine);
 }
 
 }  // namespace

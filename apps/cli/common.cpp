@@ -40,7 +40,10 @@ void add_common_flags(CLI::App& app, Common& common) {
         "PATH[:SCALE]: adds a LoRA adapter (PEFT folder or GGUF) at run time; may be repeated")
         ->expected(1)
         ->take_all();
-    add("--device", common.device, "index from `scoria devices`, or part of a name (default: the best)");
+    add("--device", common.device,
+        "index from `scoria devices`, or part of a name (default: the best); several indices, such as 0,1, "
+        "share "
+        "the model by layers");
     add("--caps", common.caps, "JSON profile that narrows what the device can do")->check(CLI::ExistingFile);
     add("--variant", common.variants,
         "OP=NAME: runs this variant of an op wherever it is valid (a wrong name lists all); may be repeated")
@@ -62,7 +65,10 @@ void add_common_flags(CLI::App& app, Common& common) {
         "positions of context (default: the least of the model's, what fits, and 8192)");
     add("--gpu-memory", common.gpu_memory,
         "device memory to use, such as 6G (default: what the driver offers); weights beyond it stay in host "
-        "memory")
+        "memory; of several devices one each, such as 6G,2G")
+        ->expected(1)
+        ->take_all()
+        ->delimiter(',')
         ->transform(CLI::AsSizeValue(false));
     const auto flag = [&](const char* name, bool& value, const char* help) {
         app.add_flag(name, value, help)->group(group);
@@ -96,7 +102,10 @@ EngineOptions engine_options(const Common& common) {
     for (size_t i = 0; i < std::size(kv_type_names); ++i)
         if (common.kv == kv_type_names[i]) options.kv = KvType(i);
     options.context = common.context;
-    options.memory_budget = common.gpu_memory;
+    if (common.gpu_memory.size() == 1)
+        options.memory_budget = common.gpu_memory[0];
+    else
+        options.memory_budgets = common.gpu_memory;
     options.variants = common.variants;
     options.fusion = !common.no_fusion;
     options.deterministic = common.deterministic;
@@ -148,9 +157,12 @@ std::unique_ptr<Engine> load_engine(std::shared_ptr<const Model> model, const En
     check_interrupt();
     if (common.verbose || is_terminal(stderr)) progress.finish();
     const vk::Caps& caps = engine->device().caps();
+    std::string names;
+    for (const vk::Device* device : engine->devices())
+        names += cat(names.empty() ? "" : " and ", device->caps().name);
     // A CPU driver is never used silently.
     if (common.verbose || is_terminal(stderr) || caps.is_cpu())
-        note(engine->model().name, " on ", caps.name, caps.is_cpu() ? " (a CPU driver: no GPU is used)" : "",
+        note(engine->model().name, " on ", names, caps.is_cpu() ? " (a CPU driver: no GPU is used)" : "",
              ", precision ", precision_name(options.precision), ", context ", engine->memory_plan().context);
     return engine;
 }
@@ -161,6 +173,12 @@ int finish(const vk::Device& device) {
     for (const std::string& message : device.validation_messages()) note(message);
     note("scoria: expected silent validation layers, got ", errors, " errors");
     return 1;
+}
+
+int finish(Engine& engine) {
+    int code = 0;
+    for (const vk::Device* device : engine.devices()) code = std::max(code, finish(*device));
+    return code;
 }
 
 }  // namespace scoria::cli

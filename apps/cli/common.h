@@ -18,12 +18,12 @@ struct Common {
     std::string model;                  // path of a GGUF or a pulled name; empty: smollm2
     std::vector<std::string> adapters;  // PATH or PATH:SCALE
     std::vector<std::string> variants;  // OP=NAME
-    std::string device;                 // index or part of a name
+    std::string device;                 // index or part of a name, or indices: 0,1
     std::string caps;                   // path of a profile
     std::string precision = "balanced", self_test = "auto";
     std::string kv;  // of kv_type_names; empty: by precision
     uint32_t context = 0;
-    uint64_t gpu_memory = 0;  // bytes; 0: what the driver offers
+    std::vector<uint64_t> gpu_memory;  // bytes, of each device; none: what the driver offers
     bool json = false, verbose = false, deterministic = false, no_fusion = false, validation = false;
     bool mmap = false;
 };
@@ -45,6 +45,7 @@ std::unique_ptr<Engine> load_engine(std::shared_ptr<const Model> model, const En
 
 /// Exit code after work on `device`: 1, with the messages on stderr, if validation layers objected.
 int finish(const vk::Device& device);
+int finish(Engine& engine);
 
 const char* precision_name(Precision precision);
 

@@ -12,6 +12,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 namespace scoria::cli {
 namespace {
 
@@ -85,15 +87,18 @@ std::string devices_table(const std::vector<vk::ListedDevice>& devices) {
     return (table.empty() ? "" : table.text()) + notes + "* is used unless --device says otherwise\n";
 }
 
-/// One line per device with verdicts, and one per quarantined variant.
+/// One line per device with verdicts, and one per variant that is quarantined or suspected.
 std::string verdicts_text(const std::vector<StoredVerdicts>& all) {
     std::string text;
     for (const StoredVerdicts& stored : all) {
         if (!stored.current) continue;
-        const auto& [passed, failed] = stored.verdicts;
+        const auto& [passed, failed, suspected] = stored.verdicts;
         text += cat("self-tests on ", stored.device, " (", stored.driver, "): ", passed.size(), " passed, ",
                     failed.size(), " variants left out\n");
         for (const auto& [variant, why] : failed) text += cat("  ", variant, ": ", why, '\n');
+        for (const std::string& variant : suspected)
+            text += cat("  ", variant,
+                        ": the process ended while it was tested; once more, and it is left out\n");
     }
     return text;
 }
@@ -101,7 +106,9 @@ std::string verdicts_text(const std::vector<StoredVerdicts>& all) {
 nlohmann::json verdicts_json(const std::vector<StoredVerdicts>& all, const vk::Caps& caps) {
     for (const StoredVerdicts& stored : all)
         if (stored.current && stored.device == caps.name && stored.driver == driver_version(caps))
-            return {{"passed", stored.verdicts.passed}, {"quarantined", stored.verdicts.failed}};
+            return {{"passed", stored.verdicts.passed},
+                    {"quarantined", stored.verdicts.failed},
+                    {"suspected", stored.verdicts.suspected}};
     return nullptr;
 }
 
@@ -124,7 +131,12 @@ nlohmann::json plan_json(const MemoryPlan& plan) {
                          {"caches", part.slots},
                          {"positions", part.positions},
                          {"bytes", part.bytes}});
-    return {{"weights", plan.weights},
+    nlohmann::json before = nlohmann::json::array();  // of several devices, those with the layers before
+    for (const MemoryPlan& device : plan.before) before.push_back(plan_json(device));
+    return {{"device", plan.device},
+            {"layers", {plan.layers.first, plan.layers.end}},
+            {"before", before},
+            {"weights", plan.weights},
             {"kv", plan.kv},
             {"kv_parts", parts},
             {"scratch", plan.scratch},
@@ -144,6 +156,26 @@ nlohmann::json plan_json(const MemoryPlan& plan) {
 std::string kv_text(const KvPart& part) {
     return cat("  ", part.slots, part.slots == 1 ? " layer: " : " layers: ", kv_part_names[size_t(part.kind)],
                part.positions ? cat(", ", part.positions, " positions") : "");
+}
+
+std::string plan_text(const MemoryPlan& plan, bool several) {
+    TextTable table({"memory", "part", "size", "bytes"});
+    const auto add = [&](const char* memory, const std::string& part, uint64_t bytes) {
+        table.add({memory, part, bytes_text(bytes), cat(bytes)});
+    };
+    add("device", "weights", plan.weights);
+    add("", "KV cache", plan.kv);
+    for (const KvPart& kv : plan.kv_parts) add("", kv_text(kv), kv.bytes);
+    add("", "scratch", plan.scratch);
+    add("", "total", plan.device_total());
+    add("", "may be used", plan.heap_budget);
+    add("host", "weights, over the bus", plan.host_weights);
+    add("", "staging, while loading", plan.staging);
+    add("", "may be used", plan.host_budget);
+    return cat(
+        several ? cat("\nlayers ", plan.layers.first, " to ", plan.layers.end - 1, " on ", plan.device, '\n')
+                : "",
+        table.text());
 }
 
 }  // namespace
@@ -172,26 +204,17 @@ Action define_plan(CLI::App&, const Common& common) {
         if (common.json) {
             print(plan_json(plan).dump(1), '\n');
         } else {
-            TextTable table({"memory", "part", "size", "bytes"});
-            const auto add = [&](const char* memory, const std::string& part, uint64_t bytes) {
-                table.add({memory, part, bytes_text(bytes), cat(bytes)});
-            };
-            add("device", "weights", plan.weights);
-            add("", "KV cache", plan.kv);
-            for (const KvPart& kv : plan.kv_parts) add("", kv_text(kv), kv.bytes);
-            add("", "scratch", plan.scratch);
-            add("", "total", plan.device_total());
-            add("", "may be used", plan.heap_budget);
-            add("host", "weights, over the bus", plan.host_weights);
-            add("", "staging, while loading", plan.staging);
-            add("", "may be used", plan.host_budget);
-            print(model->name, ", context ", plan.context, ", prompts by ", plan.chunk, " tokens\n",
-                  table.text());
+            print(model->name, ", context ", plan.context, ", prompts by ", plan.chunk, " tokens\n");
+            for (const MemoryPlan& device : plan.before) print(plan_text(device, true));
+            print(plan_text(plan, !plan.before.empty()));
         }
-        if (plan.fits()) return 0;
-        note("scoria: [plan] expected at most ", bytes_text(plan.heap_budget), " of device memory and ",
-             bytes_text(plan.host_budget), " of the host's, got ", bytes_text(plan.device_total()), " and ",
-             bytes_text(plan.host_total()), ": it does not fit (--ctx makes the KV cache smaller)");
+        if (plan.all_fit()) return 0;
+        const auto unfit = std::ranges::find_if_not(plan.before, &MemoryPlan::fits);
+        const MemoryPlan& too_big = unfit == plan.before.end() ? plan : *unfit;
+        note("scoria: [plan] expected at most ", bytes_text(too_big.heap_budget), " of device memory and ",
+             bytes_text(too_big.host_budget), " of the host's, got ", bytes_text(too_big.device_total()),
+             " and ", bytes_text(too_big.host_total()),
+             ": it does not fit (--ctx makes the KV cache smaller)");
         return 1;
     };
 }

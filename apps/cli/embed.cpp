@@ -66,7 +66,7 @@ int embed(const EmbedOptions& options, const Common& common) {
                              {"embeddings", all}}
                   .dump(),
               '\n');
-    return finish(engine->device());
+    return finish(*engine);
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ int forward(const ForwardOptions& options, const Common& common) {
     else
         print(result.tokens, " tokens, vocabulary ", result.vocab, ", next token ", best, " -> ",
               options.output, '\n');
-    return finish(engine->device());
+    return finish(*engine);
 }
 
 }  // namespace

@@ -178,7 +178,7 @@ int look_at(const LookFlags& flags, const Common& common) {
         print(insight.ids.size(), " tokens, ", insight.maps.size(), " attention maps, ", insight.lens.size(),
               " rows of the logit lens -> ", page.empty() ? flags.pictures : page, '\n');
     for (const std::string& note_text : insight.notes) note(note_text);
-    return finish(engine->device());
+    return finish(*engine);
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ int perplexity(const PerplexityOptions& options, const Common& common) {
               " +- ", fixed(error, 5), ", ", losses.size(), " predictions, window ", window, ", precision ",
               precision_name(engine_flags.precision), '\n');
     if (common.verbose) note(fixed(double(ids.size()) / seconds, 1), " tok/s");
-    return finish(engine->device());
+    return finish(*engine);
 }
 
 }  // namespace

@@ -32,7 +32,12 @@ void load_proposer(SpeculationFlags& flags, const Engine& engine, const Common& 
     options.context = std::min(engine.memory_plan().context, architecture.context);
     if (const uint64_t most = architecture.most_positions())
         options.context = uint32_t(std::min<uint64_t>(options.context, most));
-    // What was set is for both.
+    // Of several devices, on the last one. What was set is for both.
+    const std::vector<std::string> devices = device_list(options.device.select);
+    options.device.select = devices.back();
+    if (options.memory_budgets.size() == devices.size())
+        options.memory_budget = options.memory_budgets.back();
+    options.memory_budgets.clear();
     const uint64_t taken = engine.memory_plan().device_total();
     if (options.memory_budget) options.memory_budget -= std::min(options.memory_budget - 1, taken);
     flags.proposer = std::make_shared<DraftModel>(load_engine(model, options, of_draft), engine.model());

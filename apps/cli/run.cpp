@@ -162,7 +162,7 @@ int run(RunOptions& options, const Common& common) {
     report(answer, beams, timing, common, *engine);
     if (answer.result.reason == StopReason::cancelled && answer.result.tokens.empty())
         throw Error(Status::cancelled, "[run] interrupted before the first token");
-    return finish(engine->device());
+    return finish(*engine);
 }
 
 }  // namespace

@@ -191,7 +191,7 @@ int validate_model(const ValidateOptions& options, const Common& common) {
                options, common);
     if (check.first_diverging) note("scoria: the first tensor that diverges: ", check.name_of_first());
     if (check.fused_away > 0) note(check.fused_away, " tensors are fused away (--no-fusion stores them)");
-    return std::max(code, finish(engine->device()));
+    return std::max(code, finish(*engine));
 }
 
 }  // namespace

@@ -120,7 +120,13 @@ Wanted wanted(const scoria_engine_options* given) {
     return result;
 }
 
-scoria_memory as_c(const MemoryPlan& plan, uint64_t in_use) {
+/// Of several devices, the sum of them all.
+scoria_memory as_c(MemoryPlan plan, uint64_t in_use) {
+    for (const MemoryPlan& other : plan.before)
+        for (uint64_t MemoryPlan::*bytes :
+             {&MemoryPlan::weights, &MemoryPlan::kv, &MemoryPlan::scratch, &MemoryPlan::staging,
+              &MemoryPlan::heap_size, &MemoryPlan::heap_budget, &MemoryPlan::host_weights})
+            plan.*bytes += other.*bytes;
     return {.size = sizeof(scoria_memory),
             .weights = plan.weights,
             .kv = plan.kv,
@@ -244,7 +250,8 @@ scoria_status scoria_engine_memory(scoria_engine* engine, scoria_memory* memory)
         const EngineUse use(engine);
         uint64_t in_use = 0;
         const auto no_recovery = use->engine.impl().use();
-        for (const vk::HeapState& heap : use->engine.device().heaps()) in_use += heap.ours;
+        for (const vk::Device* device : use->engine.devices())
+            for (const vk::HeapState& heap : device->heaps()) in_use += heap.ours;
         fill(memory, as_c(use->engine.memory_plan(), in_use));
     });
 }

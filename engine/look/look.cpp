@@ -24,7 +24,8 @@ class Look {
   public:
     Look(Engine& engine, std::span<const TokenId> ids, std::span<const TokenId> source,
          const LookOptions& options)
-        : model_(engine.model()), graph_(engine.impl().graph), options_(options), session_(engine) {
+        : model_(engine.model()), graph_(build_graph(model_.architecture)), options_(options),
+          session_(engine) {
         insight_.ids.assign(ids.begin(), ids.end());
         insight_.source.assign(source.begin(), source.end());
         for (size_t i = 0; i < graph_.ops.size(); ++i) made_by_[output_of(graph_.ops[i])] = i;
@@ -247,7 +248,7 @@ class Look {
     }
 
     const Model& model_;
-    const Graph& graph_;
+    const Graph graph_;  // whole, where several devices have a part each
     const LookOptions& options_;
     Session session_;
     Insight insight_;

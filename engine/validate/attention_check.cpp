@@ -96,6 +96,12 @@ constexpr Case cases[] = {
     special(40, 30, Mask::strided_union, 7, 0, no_bias, 0, false),
     special(40, 30, Mask::fixed_union, 16, 3, no_bias, 0, false),
     special(40, 30, Mask::local_block, 16, 5, no_bias, 0, false),
+    // Blocks that nobody sees.
+    special(40, 300, Mask::strided, 100, 0, no_bias, 0, false),
+    special(40, 300, Mask::fixed_summary, 128, 3, no_bias, 0, false),
+    special(40, 300, Mask::strided_union, 70, 0, no_bias, 0, false),
+    special(40, 300, Mask::fixed_union, 128, 3, no_bias, 0, false),
+    {200, 0, 4, 2, 12, f32, 9, 1, 1, 1, false, Mask::global_keys},
     special(70, 0, Mask::bidirectional, 0, 0, no_bias, 0, false),
     {50, 0, 4, 2, 12, f32, 13, 1, 1, 1, false, Mask::bidirectional},
     special(45, 0, Mask::bidirectional, 0, 0, PositionBias::table_both, 0, false),
@@ -244,7 +250,7 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
     words[STEP_LOW] = c.low;
     for (size_t t = 0; t < marks.size(); ++t) {
         words[STEP_TOKENS + t * STEP_TOKEN_WORDS + STEP_TOKEN_TYPE] = marks[t] ? STEP_TOKEN_GLOBAL : 0;
-        words[STEP_GLOBALS] += marks[t];
+        if (marks[t]) words[STEP_GLOBALS] = uint32_t(t) + 1;
     }
     const vk::Buffer step = context.buffer_of<uint32_t>(words);
 

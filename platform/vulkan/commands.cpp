@@ -22,6 +22,7 @@ Commands::Impl::Impl(Device& on, QueueKind kind) : device(on), queue(kind) {
 }
 
 Commands::Impl::~Impl() {
+    if (!device.impl().may_free()) return;
     const VolkDeviceTable& fn = device.fn();
     for (const VkDescriptorPool each : descriptor_pools_)
         fn.vkDestroyDescriptorPool(device.handle(), each, nullptr);

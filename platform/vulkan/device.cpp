@@ -3,9 +3,11 @@
 #include "cooperative_matrix.h"
 #include "device_impl.h"
 #include "file.h"
+#include "log.h"
 #include "vma.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace scoria::vk {
 namespace {
@@ -73,6 +75,13 @@ struct FeatureChain {
     void** tail;
 };
 
+/// Destroys it, or leaves it to the process, instance and all, where commands may run on it for ever.
+void let_go(std::unique_ptr<Device::Impl> impl) noexcept {
+    if (impl->settle()) return;
+    log(cat("the device ", impl->caps.name, " hangs: what it computes with is never freed"));
+    (void)impl.release();
+}
+
 struct HostQueueLock {
     const HostDevice* host;
     explicit HostQueueLock(const HostDevice* of) : host(of) {
@@ -123,17 +132,35 @@ void Device::Impl::take_from_host() {
     load_device_table(fn, device, instance.get_device_proc());
 }
 
-Device::Impl::~Impl() {
-    if (options.host) {  // whose own work is none of our business
+Device::Impl::~Impl() { release(); }
+
+/// Not vkDeviceWaitIdle: on a device that hangs it never returns, and a host's own work is none of our
+/// business.
+bool Device::Impl::settle() noexcept {
+    for (const Queue& queue : queues) {
+        if (!queue.timeline) continue;
         VkSemaphoreWaitInfo info = vk_struct<VkSemaphoreWaitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
         info.semaphoreCount = 1;
-        info.pSemaphores = &queues[0].timeline;
-        info.pValues = &queues[0].submitted;
-        fn.vkWaitSemaphores(device, &info, std::chrono::nanoseconds(internal_wait_limit).count());
-    } else if (fn.vkDeviceWaitIdle) {
-        fn.vkDeviceWaitIdle(device);  // a lost device returns at once
+        info.pSemaphores = &queue.timeline;
+        info.pValues = &queue.submitted;
+        const uint64_t limit = overdue ? 0 : uint64_t(std::chrono::nanoseconds(internal_wait_limit).count());
+        if (fn.vkWaitSemaphores(device, &info, limit) == VK_TIMEOUT) overdue = true;
     }
-    release();
+    return may_free();
+}
+
+bool Device::Impl::may_free() noexcept {
+    if (!overdue) return true;
+    for (Queue& queue : queues) {
+        uint64_t value = 0;
+        if (!queue.timeline) continue;
+        const std::lock_guard lock(queue.mutex);
+        const VkResult result = fn.vkGetSemaphoreCounterValue(device, queue.timeline, &value);
+        if (result == VK_ERROR_DEVICE_LOST) continue;  // nothing runs any more
+        if (result != VK_SUCCESS || value < queue.submitted) return false;
+    }
+    overdue = false;
+    return true;
 }
 
 void Device::Impl::release() noexcept {
@@ -238,6 +265,7 @@ VkCommandPool Device::Impl::take_command_pool(QueueKind kind) {
 
 void Device::Impl::give_command_pool(QueueKind kind, VkCommandPool pool) noexcept {
     constexpr size_t kept = 8;
+    if (!may_free()) return;
     Queue& to = queue(kind);
     const std::lock_guard lock(to.mutex);
     if (to.spare_pools.size() < kept && fn.vkResetCommandPool(device, pool, 0) == VK_SUCCESS) {
@@ -251,7 +279,7 @@ void Device::Impl::give_command_pool(QueueKind kind, VkCommandPool pool) noexcep
 }
 
 Device::Device(const DeviceOptions& options) : impl_(std::make_unique<Impl>(options)) {}
-Device::~Device() = default;
+Device::~Device() { let_go(std::move(impl_)); }
 
 void Device::reopen(const std::function<void()>& before) {
     if (impl_->options.host)
@@ -266,7 +294,7 @@ void Device::reopen(const std::function<void()>& before) {
         fail(Status::device_lost, "vulkan", "expected \"", impl_->caps.name, "\" to come back, got \"",
              fresh->caps.name, '"');
     before();
-    impl_ = std::move(fresh);
+    let_go(std::exchange(impl_, std::move(fresh)));
 }
 
 const Caps& Device::caps() const { return impl_->caps; }
@@ -278,6 +306,10 @@ uint32_t Device::queue_family(QueueKind kind) const { return impl_->queue(kind).
 bool Device::has_transfer_queue() const { return impl_->has_transfer; }
 
 void Device::trim() {
+    VmaBudget ours[VK_MAX_MEMORY_HEAPS]{};
+    vmaGetHeapBudgets(impl_->vma, ours);
+    for (const VmaBudget& heap : ours)
+        if (heap.statistics.allocationCount) return;  // a device that hung may still use them
     const VmaAllocator before = impl_->vma;
     impl_->create_allocator();
     impl_->destroy_allocator(before);
@@ -355,9 +387,11 @@ void Device::wait(Ticket ticket, std::chrono::nanoseconds limit) {
     info.pSemaphores = &impl_->queue(ticket.queue).timeline;
     info.pValues = &ticket.value;
     const VkResult result = impl_->fn.vkWaitSemaphores(impl_->device, &info, uint64_t(limit.count()));
-    if (result == VK_TIMEOUT)
+    if (result == VK_TIMEOUT) {
+        impl_->overdue = true;
         fail(Status::timeout, "vulkan", "the device has not finished after ",
              std::chrono::duration_cast<std::chrono::milliseconds>(limit).count(), " ms");
+    }
     check(result, "vkWaitSemaphores");
 }
 

@@ -5,6 +5,7 @@
 #include "loader.h"
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <mutex>
 
@@ -36,7 +37,13 @@ struct Device::Impl {
 
     explicit Impl(const DeviceOptions& wanted);
     ~Impl();
+    std::atomic<bool> overdue = false;  // a wait timed out: what was submitted may run for ever
     Queue& queue(QueueKind kind) { return queues[has_transfer ? size_t(kind) : 0]; }
+    /// Waits for all that was submitted; false if it may run for ever.
+    bool settle() noexcept;
+    /// Whether what commands may use can be destroyed: false while work that a wait gave up on still runs.
+    /// Its objects are then left to the process.
+    bool may_free() noexcept;
 
     VkCommandPool take_command_pool(QueueKind kind);
     void give_command_pool(QueueKind kind, VkCommandPool pool) noexcept;

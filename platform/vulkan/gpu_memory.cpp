@@ -91,6 +91,7 @@ struct Buffer::Impl {
         mapped = static_cast<std::byte*>(placed.pMappedData);
     }
     ~Impl() {
+        if (!device.impl().may_free()) return;
         const MemoryGate::Entered gate(device.impl().gate);
         vmaDestroyBuffer(device.allocator(), handle, allocation);
     }

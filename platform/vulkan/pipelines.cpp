@@ -112,6 +112,7 @@ struct Pipelines::Impl {
 
     explicit Impl(Device& on) : device(on), fn(on.fn()) { open_cache(); }
     ~Impl() {
+        if (!device.impl().may_free()) return;
         for (const auto& [key, pipeline] : pipelines)
             fn.vkDestroyPipeline(device.handle(), pipeline.handle, nullptr);
         for (const auto& [bindings, layout] : layouts) {

@@ -113,6 +113,21 @@ TEST_CASE("sessions of several threads survive the loss of their device" * needs
     scoria_set_log(nullptr, nullptr);
 }
 
+TEST_CASE("one of two devices that share a model is lost" * needs_fixtures()) {
+    const Answer expected = answer_of(Loaded(deterministic()).session);
+    REQUIRE_OK(scoria_set_log(on_log, nullptr));
+    for (const int call : {12, 20, 30}) {
+        CAPTURE(call);
+        const Layers layers("", "vkQueueSubmit:" + std::to_string(call) + ":VK_ERROR_DEVICE_LOST", false);
+        const int before = losses;
+        scoria_engine_options options = deterministic();
+        options.device = "0,0";
+        CHECK(answer_of(Loaded(options).session) == expected);
+        CHECK(losses > before);
+    }
+    scoria_set_log(nullptr, nullptr);
+}
+
 TEST_CASE("a device that is lost for good is a status, not a crash" * needs_fixtures()) {
     const Layers layers("", "vkQueueSubmit:40+:VK_ERROR_DEVICE_LOST", false);
     const Loaded loaded(deterministic());
@@ -123,4 +138,20 @@ TEST_CASE("a device that is lost for good is a status, not a crash" * needs_fixt
     size_t count = 0;
     scoria_session_tokens(loaded.session, nullptr, 0, &count);
     CHECK(count > some_prompt.size());
+}
+
+TEST_CASE("a device that hangs is a status, and what runs on it is not freed" * needs_fixtures()) {
+    const Answer expected = answer_of(Loaded(deterministic()).session);
+    {
+        // No wait ends any more, and the driver cannot say what has.
+        const Layers layers(
+            "", "vkWaitSemaphores:60+:VK_TIMEOUT,vkGetSemaphoreCounterValue:1+:VK_ERROR_UNKNOWN", false);
+        const Loaded loaded(deterministic());
+        const scoria_generate_options options = greedy(200);
+        REQUIRE_OK(scoria_session_replace(loaded.session, some_prompt.data(), some_prompt.size()));
+        for (int attempt = 0; attempt < 2; ++attempt)
+            CHECK(scoria_session_generate(loaded.session, &options, nullptr) == SCORIA_TIMEOUT);
+        CHECK(std::string(scoria_last_error()).find("has not finished after") != std::string::npos);
+    }
+    CHECK(answer_of(Loaded(deterministic()).session) == expected);
 }

@@ -191,18 +191,24 @@ TEST_CASE("vulkan: stored verdicts may be damaged, stale, or of a crash" * needs
     CHECK(failed() == 1);
     write(journal, "another-build " + embed.key() + "\n");
     CHECK(failed() == 1);
-    {
+    const auto end_in_test = [&] {
         VerdictBook book(cache.folder.string(), caps);
         REQUIRE(book.open_journal());
         book.begin(embed.key());
-    }
+    };
+    end_in_test();
     const int other = ::open(journal.c_str(), O_RDWR);
     REQUIRE(::flock(other, LOCK_EX | LOCK_NB) == 0);
     CHECK(failed() == 1);  // another process tests it now
     CHECK(!VerdictBook(cache.folder.string(), caps).open_journal());
     ::close(other);
+    CHECK(failed() == 1);  // suspected: who ended the process?
+    CHECK(cache.says("the process ended while it was tested at an earlier start"));
+    const VerdictBook suspicious(cache.folder.string(), caps);
+    CHECK(suspicious.left_out(true).contains(embed.key()));
+    CHECK(!suspicious.left_out(false).contains(embed.key()));
+    end_in_test();
     CHECK(failed() == 2);
-    CHECK(cache.says("the process ended while it was tested"));
     CHECK(fs::file_size(journal) == 0);
     CHECK(failed() == 2);  // kept
 }

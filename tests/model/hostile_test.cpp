@@ -1,0 +1,142 @@
+// Hostile weights: NaN, infinities and huge values in every tensor in turn. What comes of it is a status or
+// text, and no index computed from it leaves its buffer: the validation layer's GPU-assisted checks look.
+#include "engine.h"
+#include "fail.h"
+#include "ops/elementwise.h"
+#include "support/device.h"
+#include "support/golden.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <optional>
+
+using namespace scoria;
+using namespace scoria::test;
+
+namespace {
+
+/// Eight bytes that fill a tensor again and again: two floats, four halves (of the scales of blocks).
+struct Poison {
+    const char* name;
+    std::array<uint8_t, 8> bytes;
+};
+constexpr Poison poisons[] = {
+    {"NaN", {0xFF, 0xFF, 0xFF, 0x7F, 0xFF, 0xFF, 0xFF, 0x7F}},
+    {"infinities of both signs", {0x00, 0x00, 0x80, 0x7F, 0x00, 0x00, 0x80, 0xFF}},
+    {"largest floats of both signs", {0xFF, 0xFF, 0x7F, 0x7F, 0xFF, 0xFF, 0x7F, 0xFF}},
+    {"halves beyond and at the end of their range", {0x00, 0x7C, 0xFF, 0x7B, 0x00, 0xFC, 0xFF, 0xFB}},
+};
+
+/// A model's tensors, one of them poisoned.
+class PoisonedTensors : public TensorSource {
+  public:
+    PoisonedTensors(std::shared_ptr<const TensorSource> source, std::string name, const Poison& poison)
+        : source_(std::move(source)), name_(std::move(name)), poison_(poison) {}
+    void read(const TensorView& tensor, uint64_t first, std::span<std::byte> out) const override {
+        source_->read(tensor, first, out);
+        if (tensor.name != name_) return;
+        for (size_t i = 0; i < out.size(); ++i)
+            out[i] = std::byte{poison_.bytes[(first + i) % poison_.bytes.size()]};
+    }
+
+  private:
+    std::shared_ptr<const TensorSource> source_;
+    std::string name_;
+    const Poison& poison_;
+};
+
+/// The layer's GPU-assisted validation, for devices made meanwhile.
+struct GpuAssisted {
+    GpuAssisted() { ::setenv("VK_LAYER_ENABLES", "VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_EXT", 1); }
+    ~GpuAssisted() { ::unsetenv("VK_LAYER_ENABLES"); }
+};
+
+/// Whether the layer sees a kernel read past the end of a buffer, which llvmpipe bears.
+bool sees_reads_past_the_end() {
+    vk::Device device(engine_options(Precision::strict).device);
+    vk::Pipelines pipelines(device);
+    const vk::Buffer small(device, 64, vk::MemoryUse::device), large(device, 4096, vk::MemoryUse::device);
+    const Matrix a{small.view(), 4, 64, 64, 0}, out{large.view(), 4, 64, 64, 0};
+    vk::Recorder recorder(device, pipelines);
+    OpContext context{recorder, device.caps()};
+    record_add(context, {a, out, out, 1}, binary_variants(device.caps()).front());
+    const vk::Commands commands = recorder.finish();
+    const VkCommandBuffer handle = commands.handle();
+    device.wait(device.submit({&handle, 1}));
+    return device.validation_errors() != 0;
+}
+
+struct Outcome {
+    size_t texts = 0, refusals = 0, errors = 0;
+};
+
+/// A prompt, greedy tokens and sampled ones; tokens are of the vocabulary or there are none.
+void run_hostile(std::shared_ptr<const Model> model, Outcome& outcome) {
+    EngineOptions options = engine_options(Precision::balanced);
+    options.context = 64;
+    Engine engine(std::move(model), options);
+    const uint32_t vocab = engine.model().architecture.logits();
+    for (const float temperature : {0.0f, 0.8f}) try {
+            Session session(engine);
+            session.append(std::array<TokenId, 11>{3, 50, 7, 100, 9, 11, 90, 33, 4, 8, 21});
+            GenerateOptions generate;
+            generate.sampling.temperature = temperature;
+            generate.max_tokens = 3;
+            generate.ignore_end = true;
+            for (const TokenId id : session.generate(generate).tokens) CHECK(uint32_t(id) < vocab);
+            ++outcome.texts;
+        } catch (const Error& error) {
+            CHECK(error.status() == Status::non_finite);
+            ++outcome.refusals;
+        }
+    outcome.errors += engine.device().validation_errors();
+    for (const std::string& message : engine.device().validation_messages()) MESSAGE(message.substr(0, 600));
+}
+
+/// Each tensor with every poison, or with one, in turn; in the quick tier only tensors of `telling`.
+void poison_each(const std::string& path, bool every, std::span<const Role> telling, Outcome& outcome) {
+    size_t turn = 0;
+    const Model whole = open_model(path);
+    for (const auto& [ref, tensor] : whole.weights) {
+        if (!deep() && (std::ranges::find(telling, ref.role) == telling.end() || ref.layer > 0)) continue;
+        for (const Poison& poison : poisons) {
+            if (!every && &poison != &poisons[turn % std::size(poisons)]) continue;
+            CAPTURE(path);
+            CAPTURE(tensor.name);
+            CAPTURE(std::string(poison.name));
+            Model spoiled = open_model(path);
+            spoiled.tensors = std::make_shared<PoisonedTensors>(spoiled.tensors, tensor.name, poison);
+            run_hostile(std::make_shared<const Model>(std::move(spoiled)), outcome);
+        }
+        ++turn;
+    }
+}
+
+}  // namespace
+
+TEST_CASE("vulkan: hostile weights are a status or text" * needs_fixtures_and_time()) {
+    const bool few = !variable("SCORIA_FEW_MODELS").empty() && !deep();
+    if (few) return;
+    const bool validated = variable("SCORIA_VALIDATION") == "1";
+    std::optional<GpuAssisted> assisted;
+    if (validated && deep()) {
+        assisted.emplace();
+        if (!sees_reads_past_the_end()) {
+            assisted.reset();
+            MESSAGE("this validation layer has no GPU-assisted checks: its others alone");
+        }
+    }
+    constexpr std::array telling{Role::token_embedding, Role::router, Role::k, Role::output};
+    Outcome outcome;
+    for (const char* const name : {"gguf/llama3.gguf", "gguf/mixtral.gguf"})
+        poison_each(fixtures() + "/" + name, deep(), telling, outcome);
+    if (deep())  // indexes made of weights: experts by groups, buckets by hash
+        for (const char* const name : {"models/deepseek-v3", "models/reformer", "gguf/gpt-oss.gguf"})
+            poison_each(fixtures() + "/" + name, false, telling, outcome);
+    MESSAGE(outcome.texts << " texts, " << outcome.refusals << " refused as non-finite"
+                          << std::string(assisted ? ", under GPU-assisted validation" : ""));
+    CHECK(outcome.errors == 0);
+    CHECK(outcome.refusals > 0);
+    CHECK(outcome.texts > 0);
+}
