@@ -1,10 +1,12 @@
-// A Hugging Face folder of the Llama line as a source: config.json and *.safetensors under GGUF's keys and
-// names. GGUF's "llama" turns pairs (2i, 2i+1) of a head where the folder's models turn (i, i + d/2), so rows
-// of q and k change places; its other architectures turn the folder's pairs.
+// A Hugging Face folder of the families in the table below as a source: config.json and *.safetensors under
+// GGUF's keys and names. GGUF's "llama" turns pairs (2i, 2i+1) of a head where the folder's models turn (i, i
+// + d/2), so rows of q and k change places; its other architectures turn the folder's pairs.
 #include "conversion_folder.h"
 
+#include "conversion_families.h"
 #include "fail.h"
 #include "file.h"
+#include "gather.h"
 #include "safetensors.h"
 #include "tokenizer/json.h"
 
@@ -19,44 +21,8 @@ namespace scoria {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace conversion;
 using nlohmann::json;
-
-struct Family {
-    const char *model_type, *architecture;
-    bool paired_rows;  // rotates (2i, 2i+1)
-    bool head_norms;   // of q and k
-};
-constexpr Family families[] = {{"llama", "llama", true, false},
-                               {"mistral", "llama", true, false},
-                               {"qwen2", "qwen2", false, false},
-                               {"qwen3", "qwen3", false, true}};
-
-struct Name {
-    const char *theirs, *ours;
-    bool rotated = false;
-};
-constexpr Name layer_names[] = {
-    {"input_layernorm.weight", "attn_norm.weight"},
-    {"post_attention_layernorm.weight", "ffn_norm.weight"},
-    {"self_attn.q_proj.weight", "attn_q.weight", true},
-    {"self_attn.k_proj.weight", "attn_k.weight", true},
-    {"self_attn.v_proj.weight", "attn_v.weight"},
-    {"self_attn.o_proj.weight", "attn_output.weight"},
-    {"self_attn.q_proj.bias", "attn_q.bias", true},
-    {"self_attn.k_proj.bias", "attn_k.bias", true},
-    {"self_attn.v_proj.bias", "attn_v.bias"},
-    {"self_attn.o_proj.bias", "attn_output.bias"},
-    {"self_attn.q_norm.weight", "attn_q_norm.weight"},
-    {"self_attn.k_norm.weight", "attn_k_norm.weight"},
-    {"mlp.gate_proj.weight", "ffn_gate.weight"},
-    {"mlp.up_proj.weight", "ffn_up.weight"},
-    {"mlp.down_proj.weight", "ffn_down.weight"},
-};
-constexpr Name names[] = {
-    {"model.embed_tokens.weight", "token_embd.weight"},
-    {"model.norm.weight", "output_norm.weight"},
-    {"lm_head.weight", "output.weight"},
-};
 
 /// config.json with types checked.
 class Config {
@@ -83,11 +49,25 @@ class Config {
     uint32_t size(const char* key, uint32_t otherwise) const {
         return values_.contains(key) && !values_[key].is_null() ? size(key) : otherwise;
     }
-    bool flag(const char* key) const {
+    bool flag(const char* key, bool otherwise = false) const {
         const auto found = values_.find(key);
-        return found != values_.end() && found->is_boolean() && found->get<bool>();
+        return found != values_.end() && found->is_boolean() ? found->get<bool>() : otherwise;
     }
     double number(const char* key) const { return number_of(values_, key); }
+    bool says(const Must& must) const {
+        const auto found = values_.find(must.key);
+        return found == values_.end() || *found == json::parse(must.value);
+    }
+    /// The first of several names that is there.
+    uint32_t first_size(std::initializer_list<const char*> keys) const {
+        for (const char* key : keys)
+            if (values_.contains(key)) return size(key);
+        return size(*keys.begin());
+    }
+    double rotated_share() const {
+        if (rope_.contains("partial_rotary_factor")) return number_of(rope_, "partial_rotary_factor");
+        return values_.contains("partial_rotary_factor") ? number("partial_rotary_factor") : 1;
+    }
     double theta() const {
         if (rope_.contains("rope_theta")) return number_of(rope_, "rope_theta");
         return values_.contains("rope_theta") ? number("rope_theta") : 10000;
@@ -140,18 +120,23 @@ class FolderSource final : public ConversionSource {
     void read_rows(size_t tensor, uint64_t first_row, std::span<std::byte> out) const override;
 
   private:
-    struct Place {
+    struct Part {
         size_t file = 0;
         uint64_t offset = 0;
+    };
+    struct Place {
+        std::vector<Part> parts;  // of equally many rows: experts
+        uint64_t part_rows = 0;
         uint64_t pair_rows = 0;     // head size where rows change places, else 0
         std::vector<float> values;  // computed, not in a file
     };
     void open_files();
-    void add(const std::string& theirs, const std::string& ours, bool rotated, bool required);
+    void add(const std::string& prefix, const Name& name, const std::string& ours);
+    std::vector<float> plus_one(const std::pair<size_t, SafetensorsArray>& found, TensorType type) const;
 
     fs::path folder_;
     Config config_;
-    const Family* family_ = nullptr;
+    const ConversionFamily* family_ = nullptr;
     uint32_t head_dim_ = 0;
     std::vector<File> files_;
     std::map<std::string, std::pair<size_t, SafetensorsArray>> arrays_;
@@ -161,36 +146,47 @@ class FolderSource final : public ConversionSource {
 
 FolderSource::FolderSource(const fs::path& folder) : folder_(folder), config_(folder / "config.json") {
     const std::string model_type = config_.text("model_type");
-    family_ = std::ranges::find(families, model_type, &Family::model_type);
-    if (family_ == std::end(families))
-        fail(Status::unsupported, folder.string(),
-             "model_type: expected llama, mistral, qwen2 or qwen3, got ", model_type);
+    const auto found = std::ranges::find(conversion_families(), model_type, &ConversionFamily::model_type);
+    if (found == conversion_families().end()) {
+        std::string known;
+        for (const ConversionFamily& family : conversion_families())
+            known += cat(known.empty() ? "" : ", ", family.model_type);
+        fail(Status::unsupported, folder.string(), "model_type: expected one of ", known, ", got ",
+             model_type);
+    }
+    family_ = &*found;
+    for (const Must& must : family_->must)
+        if (must.key != nullptr && !config_.says(must))
+            fail(Status::unsupported, folder.string(), must.key, ": expected ", must.value, ", since GGUF's ",
+                 family_->architecture, " cannot say otherwise");
     facts_.layers = config_.size("num_hidden_layers");
     facts_.heads = config_.size("num_attention_heads");
     facts_.kv_heads = config_.size("num_key_value_heads", static_cast<uint32_t>(facts_.heads));
     head_dim_ = config_.size("head_dim", config_.size("hidden_size") / static_cast<uint32_t>(facts_.heads));
     if (facts_.layers > 4096)
         fail(Status::bad_file, folder.string(), "num_hidden_layers: expected at most 4096");
+    const auto has_experts = [](const Name& name) { return std::strchr(name.theirs, '@') != nullptr; };
+    for (const Names names_of : family_->layer_names)
+        if (std::ranges::any_of(names_of, has_experts))
+            facts_.experts = config_.first_size({"num_experts", "num_local_experts"});
+    if (facts_.experts > 4096) fail(Status::bad_file, folder.string(), "experts: expected at most 4096");
     open_files();
     if (config_.rope_type() == "llama3") {
-        places_.push_back({.values = llama3_divisors(config_, head_dim_)});
+        places_.push_back({.parts = {}, .values = llama3_divisors(config_, head_dim_)});
         tensors_.push_back({"rope_freqs.weight", {head_dim_ / 2}, TensorType::f32});
     } else if (config_.rope_type() != "default" && config_.rope_type() != "linear") {
         fail(Status::unsupported, folder.string(), "rope_type: expected default, linear or llama3, got ",
              config_.rope_type());
     }
-    const bool tied = config_.flag("tie_word_embeddings");
+    const bool tied = config_.flag("tie_word_embeddings", family_->plus_one || family_->layer_norm);
     if (tied) arrays_.erase("lm_head.weight");  // a copy, in some files
-    for (const Name& name : names)
-        if (!tied || std::string_view(name.ours) != "output.weight") add(name.theirs, name.ours, false, true);
+    add("", {"model.embed_tokens.weight", ""}, "token_embd.weight");
+    add("", {"model.norm.weight", "", family_->plus_one ? Lay::plus_one : Lay::as_is}, "output_norm.weight");
+    if (!tied) add("", {"lm_head.weight", ""}, "output.weight");
     for (uint64_t layer = 0; layer < facts_.layers; ++layer)
-        for (const Name& name : layer_names) {
-            const std::string_view ours = name.ours;
-            const bool head_norm = ours == "attn_q_norm.weight" || ours == "attn_k_norm.weight";
-            if (head_norm && !family_->head_norms) continue;
-            add(cat("model.layers.", layer, ".", name.theirs), cat("blk.", layer, ".", ours), name.rotated,
-                !ours.ends_with("bias"));
-        }
+        for (const Names names_of : family_->layer_names)
+            for (const Name& name : names_of)
+                add(cat("model.layers.", layer, "."), name, cat("blk.", layer, ".", name.ours));
     // A weight that GGUF has no place for would be missed in every answer. Frequencies follow from the
     // config.
     for (const auto& [name, place] : arrays_)
@@ -216,23 +212,59 @@ void FolderSource::open_files() {
     }
 }
 
-void FolderSource::add(const std::string& theirs, const std::string& ours, bool rotated, bool required) {
-    const auto found = arrays_.find(theirs);
-    if (found == arrays_.end()) {
-        if (required)
+std::vector<float> FolderSource::plus_one(const std::pair<size_t, SafetensorsArray>& found,
+                                          TensorType type) const {
+    std::vector<File> files;
+    files.emplace_back(files_[found.first].path());
+    const auto& [shape, offset] = std::tie(found.second.shape, found.second.offset);
+    std::vector<float> values =
+        GatheredTensors(std::move(files))
+            .floats({.type = type, .shape = {shape.begin(), shape.end()}, .offset = offset});
+    for (float& value : values) value += 1;
+    return values;
+}
+
+void FolderSource::add(const std::string& prefix, const Name& name, const std::string& ours) {
+    const size_t at = std::string_view(name.theirs).find('@');
+    const bool each = at != std::string_view::npos;  // expert
+    Place place;
+    Tensor tensor{ours, {}, TensorType::f32};
+    for (uint64_t expert = 0; expert < (each ? facts_.experts : 1); ++expert) {
+        std::string theirs = prefix + name.theirs;
+        if (each) theirs.replace(prefix.size() + at, 1, cat(expert));
+        const auto found = arrays_.find(theirs);
+        if (found == arrays_.end()) {
+            if (name.optional) return;
             fail(Status::bad_file, folder_.string(), "expected the tensor ", theirs, ", which is missing");
-        return;
+        }
+        const auto& [file, array] = found->second;
+        const bool flat =
+            array.shape.size() == 1 || (array.shape.size() == 2 && !each && array.shape[0] == 1);
+        if (array.shape.empty() || array.shape.size() > 2 || array.bytes == 0 || (each && flat))
+            fail(Status::bad_file, folder_.string(), theirs, ": expected a vector or a matrix");
+        // The gate of a shared expert is a matrix of one row there and a vector here.
+        std::vector<uint64_t> dimensions(array.shape.rbegin(), array.shape.rend());
+        if (flat) dimensions.resize(1);
+        const TensorType type = type_of(theirs, array);
+        if (expert > 0 && (dimensions != tensor.dimensions || type != tensor.type))
+            fail(Status::bad_file, folder_.string(), theirs,
+                 ": expected shape and type of the expert before it");
+        tensor.dimensions = dimensions;
+        tensor.type = type;
+        if (name.lay == Lay::rotated && family_->paired_rows) place.pair_rows = head_dim_;
+        if (place.pair_rows != 0 && (place.pair_rows % 2 != 0 || array.shape[0] % place.pair_rows != 0))
+            fail(Status::bad_file, folder_.string(), theirs, ": expected rows for heads of an even ",
+                 place.pair_rows, ", got ", array.shape[0]);
+        if (name.lay == Lay::plus_one) {
+            place.values = plus_one(found->second, type);
+            tensor.type = TensorType::f32;
+        }
+        claimed_.insert(theirs);
+        place.parts.push_back({file, array.offset});
+        place.part_rows = flat ? 1 : array.shape[0];
     }
-    const auto& [file, array] = found->second;
-    if (array.shape.empty() || array.shape.size() > 2 || array.bytes == 0)
-        fail(Status::bad_file, folder_.string(), theirs, ": expected a vector or a matrix");
-    Tensor tensor{ours, {array.shape.rbegin(), array.shape.rend()}, type_of(theirs, array)};
-    const uint64_t pair_rows = rotated && family_->paired_rows ? head_dim_ : 0;
-    if (pair_rows != 0 && (pair_rows % 2 != 0 || array.shape[0] % pair_rows != 0))
-        fail(Status::bad_file, folder_.string(), theirs, ": expected rows for heads of an even ", pair_rows,
-             ", got ", array.shape[0]);
-    claimed_.insert(theirs);
-    places_.push_back({file, array.offset, pair_rows, {}});
+    if (each) tensor.dimensions.push_back(facts_.experts);
+    places_.push_back(std::move(place));
     tensors_.push_back(std::move(tensor));
 }
 
@@ -251,11 +283,17 @@ void FolderSource::read_rows(size_t tensor, uint64_t first_row, std::span<std::b
     const bool vector = tensors_[tensor].dimensions.size() == 1;  // of which elements change places
     const uint64_t element = tensor_type_info(tensors_[tensor].type).block_bytes;
     const uint64_t bytes = vector ? element : element * tensors_[tensor].cols();
-    if (place.pair_rows == 0) return files_[place.file].read(place.offset + first_row * bytes, out);
+    if (place.pair_rows == 0 && place.parts.size() == 1)
+        return files_[place.parts[0].file].read(place.parts[0].offset + first_row * bytes, out);
     for (uint64_t i = 0; i < out.size() / bytes; ++i) {
-        const uint64_t row = first_row + i, in_head = row % place.pair_rows;
-        const uint64_t from = row - in_head + in_head % 2 * (place.pair_rows / 2) + in_head / 2;
-        files_[place.file].read(place.offset + from * bytes, out.subspan(i * bytes, bytes));
+        const uint64_t row = first_row + i, heads = std::max<uint64_t>(place.pair_rows, 1),
+                       in_head = row % heads;
+        const uint64_t from =
+            place.pair_rows == 0 ? row : row - in_head + in_head % 2 * (heads / 2) + in_head / 2;
+        const size_t number = place.parts.size() == 1 ? 0 : from / place.part_rows;
+        const Part& part = place.parts[number];
+        files_[part.file].read(part.offset + (from - number * place.part_rows) * bytes,
+                               out.subspan(i * bytes, bytes));
     }
 }
 
@@ -273,13 +311,26 @@ void FolderSource::metadata(GgufWriter& out) const {
     out.set(key("attention.head_count_kv"), static_cast<uint32_t>(facts_.kv_heads));
     out.set(key("attention.key_length"), head_dim_);
     out.set(key("attention.value_length"), head_dim_);
-    out.set(key("attention.layer_norm_rms_epsilon"), static_cast<float>(config_.number("rms_norm_eps")));
+    if (family_->layer_norm)
+        out.set(key("attention.layer_norm_epsilon"), static_cast<float>(config_.number("layer_norm_eps")));
+    else
+        out.set(key("attention.layer_norm_rms_epsilon"), static_cast<float>(config_.number("rms_norm_eps")));
+    for (const Key& each : family_->floats)
+        out.set(key(each.ours), static_cast<float>(config_.number(each.theirs)));
+    if (facts_.experts > 0) {
+        out.set(key("expert_count"), static_cast<uint32_t>(facts_.experts));
+        out.set(key("expert_used_count"), config_.size("num_experts_per_tok"));
+        out.set(key("expert_feed_forward_length"),
+                config_.size("moe_intermediate_size", config_.size("intermediate_size")));
+        if (const uint32_t shared = config_.size("shared_expert_intermediate_size", 0))
+            out.set(key("expert_shared_feed_forward_length"), shared);
+    }
     out.set(key("rope.freq_base"), static_cast<float>(config_.theta()));
-    out.set(key("rope.dimension_count"), head_dim_);
+    out.set(key("rope.dimension_count"), static_cast<uint32_t>(head_dim_ * config_.rotated_share()));
     out.set(key("vocab_size"), config_.size("vocab_size"));
-    const bool qwen = architecture != "llama";  // its folders name a window and switch it off
-    if (const uint32_t window = config_.size("sliding_window", 0);
-        window != 0 && (!qwen || config_.flag("use_sliding_window")))
+    const bool windowed = family_->window == Window::always ||
+                          (family_->window == Window::if_used && config_.flag("use_sliding_window"));
+    if (const uint32_t window = windowed ? config_.size("sliding_window", 0) : 0)
         out.set(key("attention.sliding_window"), window);
     if (config_.rope_type() == "linear") {
         out.set(key("rope.scaling.type"), "linear");

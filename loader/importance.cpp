@@ -3,6 +3,7 @@
 
 #include "fail.h"
 #include "gguf.h"
+#include "gguf_writer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +13,7 @@ namespace scoria {
 namespace {
 
 constexpr uint64_t most_bytes = 1ull << 30;
+constexpr std::string_view sums_end = ".in_sum2", counts_end = ".counts";
 
 void check(const std::string& name, const std::vector<float>& values) {
     for (const float value : values)
@@ -30,7 +32,6 @@ std::vector<float> read_floats(const File& file, const GgufTensor& tensor) {
 
 ImportanceMatrix read_gguf_importance(const File& file) {
     const Gguf gguf = read_gguf(file);
-    constexpr std::string_view sums_end = ".in_sum2", counts_end = ".counts";
     ImportanceMatrix result;
     for (const GgufTensor& tensor : gguf.tensors) {
         if (!tensor.name.ends_with(sums_end)) continue;
@@ -102,6 +103,30 @@ ImportanceMatrix read_importance(const std::string& path) {
     char magic[4] = {};
     file.read(0, std::as_writable_bytes(std::span(magic)));
     return std::memcmp(magic, "GGUF", 4) == 0 ? read_gguf_importance(file) : read_old_importance(file);
+}
+
+void write_importance(const std::string& path, const std::map<std::string, ActivationSums>& sums,
+                      const ImportanceText& text) {
+    GgufWriter writer;
+    writer.set("general.type", "imatrix");
+    writer.set("imatrix.datasets", std::span(&text.name, 1));
+    writer.set("imatrix.chunk_count", text.windows);
+    writer.set("imatrix.chunk_size", text.window_tokens);
+    for (const auto& [name, of] : sums) {
+        writer.add(cat(name, sums_end), {of.squares.size() / of.counts.size(), of.counts.size()},
+                   TensorType::f32);
+        writer.add(cat(name, counts_end), {1, of.counts.size()}, TensorType::f32);
+    }
+    const std::vector<std::byte> header = writer.header(32);
+    NewFile file(path, writer.file_bytes());
+    file.write(0, header);
+    auto tensor = writer.tensors().begin();
+    const auto write = [&](const auto& values) {
+        const std::vector<float> rounded(values.begin(), values.end());
+        file.write((tensor++)->offset, std::as_bytes(std::span(rounded)));
+    };
+    for (const auto& [name, of] : sums) write(of.squares), write(of.counts);
+    file.commit();
 }
 
 }  // namespace scoria

@@ -23,6 +23,11 @@ layout(constant_id = 2) const uint WEIGHT_TYPE = WEIGHT_F32;
 struct Affine {
     float scale, zero, offset;
 };
+// What the cells of a unit share: d and what stands beside it, and words of scales.
+struct Unit {
+    vec2 d;
+    uvec3 words;
+};
 
 uint weight_word(uint word, uint slot) { return weight_words[word * WEIGHT_GROUP_ROWS + slot]; }
 uint weight_table(uint word) { return weight_words[WEIGHT_TABLE_PLANE + word]; }
@@ -36,6 +41,20 @@ uint weight_byte(uint unit, uint slot) {
     const uint row = slot % WEIGHT_GROUP_PAIRS * 2 + slot / WEIGHT_GROUP_PAIRS;
     return weight_words[WEIGHT_SIDE_PLANE + unit * (WEIGHT_GROUP_ROWS / 4) + row / 4] >> (8 * (row % 4)) & 0xFFu;
 }
+
+// Of the types whose units have a half each, or a word of two.
+Unit side_unit(uint unit, uint slot) { return Unit(vec2(weight_half(unit, slot), 0.0), uvec3(0)); }
+Unit pair_unit(uint word, uint slot) { return Unit(unpackHalf2x16(weight_word(word, slot)), uvec3(0)); }
+
+// Two words of a cell, one for chunks 0 and 1 and one for 2 and 3: loaded when the cell is begun where loads are
+// dear (linear_vec.comp), else when they are wanted.
+#ifdef COMPACT
+uvec2 chunk_words(uint word, uint slot) { return uvec2(weight_word(word, slot), weight_word(word + 1, slot)); }
+uint chunk_word(uvec4 words, uint slot, uint chunk) { return chunk < 2 ? words.x : words.y; }
+#else
+uvec2 chunk_words(uint word, uint slot) { return uvec2(word, 0); }
+uint chunk_word(uvec4 words, uint slot, uint chunk) { return weight_word(words.x + chunk / 2, slot); }
+#endif
 
 #include "dequant_bits.glsl"
 #include "dequant_k.glsl"
@@ -64,19 +83,78 @@ const bool WEIGHT_SHIFTED = WEIGHT_OFFSET || WEIGHT_TYPE == WEIGHT_Q4_0 || WEIGH
                             WEIGHT_TYPE == WEIGHT_Q3_K || WEIGHT_TYPE == WEIGHT_Q6_K ||
                             WEIGHT_TYPE == WEIGHT_TQ2_0 || WEIGHT_TYPE == WEIGHT_Q2_0;
 
-// Codes of columns 8 * chunk + 0..3 (lo) and + 4..7 (hi) of a cell; chunk is 0 to 3.
-void weight_codes(uint cell, uint slot, uint chunk, out CODES lo, out CODES hi) {
+// Cells of a unit, or 1 where no cells share anything.
+const uint WEIGHT_UNIT_CELLS =
+    WEIGHT_PLAIN || WEIGHT_TYPE == WEIGHT_Q4_0 || WEIGHT_TYPE == WEIGHT_Q4_1 || WEIGHT_TYPE == WEIGHT_Q5_0 ||
+            WEIGHT_TYPE == WEIGHT_Q5_1 || WEIGHT_TYPE == WEIGHT_Q8_0 || WEIGHT_TYPE == WEIGHT_IQ4_NL ||
+            WEIGHT_TYPE == WEIGHT_MXFP4 ? 1
+    : WEIGHT_TYPE == WEIGHT_NVFP4 || WEIGHT_TYPE == WEIGHT_Q2_0 ? 2
+    : WEIGHT_TYPE == WEIGHT_Q1_0 ? 4 : 8;
+
+// Of the unit that `cell` lies in.
+Unit weight_unit(uint cell, uint slot) {
+    const uint unit = cell / WEIGHT_UNIT_CELLS;
+    switch (WEIGHT_TYPE) {
+    case WEIGHT_Q4_1: return pair_unit(cell * 5, slot);
+    case WEIGHT_Q5_1: return pair_unit(cell * 6, slot);
+    case WEIGHT_Q2_K: return pair_unit(unit * 21 + 20, slot);
+    case WEIGHT_Q3_K: return q3_k_unit(unit, slot);
+    case WEIGHT_Q4_K: return six_bit_unit(unit * 36, slot);
+    case WEIGHT_Q5_K: return six_bit_unit(unit * 44, slot);
+#ifndef WEIGHT_INTS
+    case WEIGHT_IQ4_XS: return iq4_xs_unit(unit, slot);
+    case WEIGHT_MXFP4: return Unit(vec2(0.0), uvec3(weight_byte(cell, slot), 0, 0));
+    case WEIGHT_NVFP4: return Unit(vec2(0.0), uvec3(weight_word(unit * 9, slot), 0, 0));
+    case WEIGHT_IQ2_XS: return iq2_unit(unit, slot, unit * 18 + 16);
+    case WEIGHT_IQ2_S: return iq2_unit(unit, slot, unit * 20 + 18);
+    case WEIGHT_IQ3_S: return iq3_s_unit(unit, slot);
+    case WEIGHT_IQ1_M: return iq1_m_unit(unit, slot);
+    case WEIGHT_F16:
+    case WEIGHT_BF16:
+    case WEIGHT_F32: return Unit(vec2(0.0), uvec3(0));
+#endif
+    default: return side_unit(unit, slot);
+    }
+}
+// Words that the chunks of a cell share.
+uvec4 weight_cell(uint cell, uint slot) {
+    const uint unit = cell / WEIGHT_UNIT_CELLS, i = cell % WEIGHT_UNIT_CELLS;
+    switch (WEIGHT_TYPE) {
+    case WEIGHT_Q5_0: return uvec4(weight_word(cell * 5, slot));
+    case WEIGHT_Q5_1: return uvec4(weight_word(cell * 6 + 1, slot));
+    case WEIGHT_Q2_K: return q2_k_words(unit, i, slot);
+    case WEIGHT_Q3_K: return q3_k_words(unit, i, slot);
+    case WEIGHT_Q5_K: return uvec4(weight_word(unit * 44 + 4 + i, slot));
+    case WEIGHT_Q6_K: return q6_k_words(unit, i, slot);
+#ifndef WEIGHT_INTS
+    case WEIGHT_TQ2_0:
+    case WEIGHT_Q2_0: return uvec4(chunk_words(2 * cell, slot), 0, 0);
+    case WEIGHT_IQ2_XXS: return uvec4(weight_word(2 * cell, slot), weight_word(2 * cell + 1, slot), 0, 0);
+    case WEIGHT_IQ2_XS: return uvec4(chunk_words(unit * 18 + 2 * i, slot), 0, 0);
+    case WEIGHT_IQ2_S: return iq2_s_words(unit, i, slot);
+    case WEIGHT_IQ3_XXS: return iq3_xxs_words(unit, i, slot);
+    case WEIGHT_IQ3_S: return iq3_s_words(unit, i, slot);
+    case WEIGHT_IQ1_S: return iq1_s_words(cell, slot);
+    case WEIGHT_IQ1_M: return iq1_m_words(cell, slot);
+    case WEIGHT_Q1_0: return uvec4(weight_word(cell, slot));
+#endif
+    default: return uvec4(0);
+    }
+}
+
+// Codes of columns 8 * chunk + 0..3 (lo) and + 4..7 (hi) of a cell whose words are `words`; chunk is 0 to 3.
+void weight_codes(uint cell, uint slot, uint chunk, uvec4 words, out CODES lo, out CODES hi) {
     const uint k = 8 * chunk;
     switch (WEIGHT_TYPE) {
     case WEIGHT_Q4_0: q4_0_codes(cell, slot, chunk, lo, hi); break;
     case WEIGHT_Q4_1: q4_1_codes(cell, slot, chunk, lo, hi); break;
-    case WEIGHT_Q5_0: q5_0_codes(cell, slot, chunk, lo, hi); break;
-    case WEIGHT_Q5_1: q5_1_codes(cell, slot, chunk, lo, hi); break;
-    case WEIGHT_Q2_K: q2_k_codes(cell, slot, chunk, lo, hi); break;
-    case WEIGHT_Q3_K: q3_k_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_Q5_0: q5_0_codes(cell, slot, chunk, words.x, lo, hi); break;
+    case WEIGHT_Q5_1: q5_1_codes(cell, slot, chunk, words.x, lo, hi); break;
+    case WEIGHT_Q2_K: two_bit_codes(chunk_word(words, slot, chunk), chunk, lo, hi); break;
+    case WEIGHT_Q3_K: three_bit_codes(chunk_word(words, slot, chunk), words.z, chunk, lo, hi); break;
     case WEIGHT_Q4_K: q4_k_codes(cell, slot, chunk, lo, hi); break;
-    case WEIGHT_Q5_K: q5_k_codes(cell, slot, chunk, lo, hi); break;
-    case WEIGHT_Q6_K: q6_k_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_Q5_K: q5_k_codes(cell, slot, chunk, words.x, lo, hi); break;
+    case WEIGHT_Q6_K: q6_k_codes(cell, slot, chunk, chunk_word(words, slot, chunk), lo, hi); break;
 #ifdef WEIGHT_INTS
     default: lo = q8_codes(cell, slot, k), hi = q8_codes(cell, slot, k + 4);
 #else
@@ -84,16 +162,16 @@ void weight_codes(uint cell, uint slot, uint chunk, out CODES lo, out CODES hi) 
     case WEIGHT_IQ4_XS: iq4_xs_codes(cell, slot, chunk, lo, hi); break;
     case WEIGHT_MXFP4: mxfp4_codes(cell, slot, chunk, lo, hi); break;
     case WEIGHT_NVFP4: nvfp4_codes(cell, slot, chunk, lo, hi); break;
-    case WEIGHT_IQ2_XXS: iq2_xxs_codes(cell, slot, chunk, lo, hi); break;
-    case WEIGHT_IQ2_XS: iq2_xs_codes(cell, slot, chunk, lo, hi); break;
-    case WEIGHT_IQ2_S: iq2_s_codes(cell, slot, chunk, lo, hi); break;
-    case WEIGHT_IQ3_XXS: iq3_xxs_codes(cell, slot, chunk, lo, hi); break;
-    case WEIGHT_IQ3_S: iq3_s_codes(cell, slot, chunk, lo, hi); break;
-    case WEIGHT_IQ1_S: iq1_s_codes(cell, slot, chunk, lo, hi); break;
-    case WEIGHT_IQ1_M: iq1_m_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_IQ2_XXS: iq2_xxs_codes(words, chunk, lo, hi); break;
+    case WEIGHT_IQ2_XS: iq2_xs_codes(words, slot, chunk, lo, hi); break;
+    case WEIGHT_IQ2_S: iq2_s_codes(words, chunk, lo, hi); break;
+    case WEIGHT_IQ3_XXS: iq3_xxs_codes(words, slot, chunk, lo, hi); break;
+    case WEIGHT_IQ3_S: iq3_s_codes(words, slot, chunk, lo, hi); break;
+    case WEIGHT_IQ1_S: iq1_s_codes(words, chunk, lo, hi); break;
+    case WEIGHT_IQ1_M: iq1_m_codes(words, chunk, lo, hi); break;
     case WEIGHT_TQ2_0:
-    case WEIGHT_Q2_0: tq2_0_codes(cell, slot, chunk, lo, hi); break;
-    case WEIGHT_Q1_0: q1_0_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_Q2_0: two_bit_codes(chunk_word(words, slot, chunk), chunk, lo, hi); break;
+    case WEIGHT_Q1_0: q1_0_codes(words.x, chunk, lo, hi); break;
     case WEIGHT_TQ1_0: lo = tq1_0_codes(cell, slot, k), hi = tq1_0_codes(cell, slot, k + 4); break;
     case WEIGHT_Q8_0: lo = q8_codes(cell, slot, k), hi = q8_codes(cell, slot, k + 4); break;
     case WEIGHT_F16: lo = f16_codes(cell, slot, k), hi = f16_codes(cell, slot, k + 4); break;
@@ -102,39 +180,45 @@ void weight_codes(uint cell, uint slot, uint chunk, out CODES lo, out CODES hi) 
 #endif
     }
 }
+void weight_codes(uint cell, uint slot, uint chunk, out CODES lo, out CODES hi) {
+    weight_codes(cell, slot, chunk, weight_cell(cell, slot), lo, hi);
+}
 
 // Of the columns around `chunk` that share it.
-Affine weight_affine(uint cell, uint slot, uint chunk) {
+Affine weight_affine(uint cell, uint chunk, Unit unit, uvec4 words) {
+    const uint i = cell % WEIGHT_UNIT_CELLS;
     switch (WEIGHT_TYPE) {
-    case WEIGHT_Q4_0: return q4_0_affine(cell, slot);
-    case WEIGHT_Q4_1: return q4_1_affine(cell, slot);
-    case WEIGHT_Q5_0: return q5_0_affine(cell, slot);
-    case WEIGHT_Q5_1: return q5_1_affine(cell, slot);
-    case WEIGHT_Q8_0: return q8_0_affine(cell, slot);
-    case WEIGHT_Q2_K: return q2_k_affine(cell, slot, chunk);
-    case WEIGHT_Q3_K: return q3_k_affine(cell, slot, chunk);
-    case WEIGHT_Q4_K: return six_bit_affine(cell / 8 * 36, slot, cell % 8, 16.0);
-    case WEIGHT_Q5_K: return six_bit_affine(cell / 8 * 44, slot, cell % 8, 32.0);
-    case WEIGHT_Q6_K: return q6_k_affine(cell, slot, chunk);
+    case WEIGHT_Q4_0: return q4_0_affine(unit);
+    case WEIGHT_Q4_1: return q4_1_affine(unit);
+    case WEIGHT_Q5_0: return q5_0_affine(unit);
+    case WEIGHT_Q5_1: return q5_1_affine(unit);
+    case WEIGHT_Q2_K: return q2_k_affine(unit, words.z, i, chunk);
+    case WEIGHT_Q3_K: return q3_k_affine(unit, i, chunk);
+    case WEIGHT_Q4_K: return six_bit_affine(unit, i, 16.0);
+    case WEIGHT_Q5_K: return six_bit_affine(unit, i, 32.0);
+    case WEIGHT_Q6_K: return q6_k_affine(unit, words.z, i, chunk);
+    case WEIGHT_F32:
+    case WEIGHT_F16:
+    case WEIGHT_BF16: return Affine(1.0, 0.0, 0.0);
 #ifndef WEIGHT_INTS
-    case WEIGHT_IQ4_NL: return iq4_nl_affine(cell, slot);
-    case WEIGHT_IQ4_XS: return iq4_xs_affine(cell, slot);
-    case WEIGHT_MXFP4: return mxfp4_affine(cell, slot);
-    case WEIGHT_NVFP4: return nvfp4_affine(cell, slot, chunk);
-    case WEIGHT_IQ2_XXS: return iq2_xxs_affine(cell, slot);
-    case WEIGHT_IQ2_XS: return iq2_affine(cell, slot, chunk, cell / 8 * 18 + 16);
-    case WEIGHT_IQ2_S: return iq2_affine(cell, slot, chunk, cell / 8 * 20 + 18);
-    case WEIGHT_IQ3_XXS: return iq3_xxs_affine(cell, slot);
-    case WEIGHT_IQ3_S: return iq3_s_affine(cell, slot);
-    case WEIGHT_IQ1_S: return iq1_s_affine(cell, slot);
-    case WEIGHT_IQ1_M: return iq1_m_affine(cell, slot, chunk);
-    case WEIGHT_TQ1_0: return tq1_0_affine(cell, slot);
-    case WEIGHT_TQ2_0: return tq2_0_affine(cell, slot);
-    case WEIGHT_Q1_0: return q1_0_affine(cell, slot);
-    case WEIGHT_Q2_0: return q2_0_affine(cell, slot);
+    case WEIGHT_IQ4_XS: return iq4_xs_affine(unit, i);
+    case WEIGHT_MXFP4: return mxfp4_affine(unit.words.x);
+    case WEIGHT_NVFP4: return nvfp4_affine(unit.words.x, i, chunk);
+    case WEIGHT_IQ2_XXS: return iq2_xxs_affine(unit, words);
+    case WEIGHT_IQ2_XS:
+    case WEIGHT_IQ2_S: return iq2_affine(unit, i, chunk);
+    case WEIGHT_IQ3_XXS: return iq3_xxs_affine(unit, words);
+    case WEIGHT_IQ3_S: return iq3_s_affine(unit, i);
+    case WEIGHT_IQ1_S: return iq1_s_affine(unit, words);
+    case WEIGHT_IQ1_M: return iq1_m_affine(unit, i, chunk);
+    case WEIGHT_TQ2_0:
+    case WEIGHT_Q2_0: return two_bit_affine(unit);
 #endif
-    default: return Affine(1.0, 0.0, 0.0);
+    default: return Affine(unit.d.x, 0.0, 0.0);  // q8_0, q1_0, tq1_0, iq4_nl
     }
+}
+Affine weight_affine(uint cell, uint slot, uint chunk) {
+    return weight_affine(cell, chunk, weight_unit(cell, slot), weight_cell(cell, slot));
 }
 
 // What sums of codes are multiplied by.

@@ -22,12 +22,11 @@ void nvfp4_codes(uint cell, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
 
 // The scales of e = 0 and 1 are subnormal, the values they make are mostly not: so a normal scale and,
 // as the offset, what is still to be multiplied (weight_values).
-Affine mxfp4_affine(uint cell, uint slot) {
-    const uint e = weight_byte(cell, slot);
+Affine mxfp4_affine(uint e) {
     return Affine(uintBitsToFloat((max(e, 2u) - 1u) << 23), 0.0, e < 2u ? 0.25 * float(e + 1u) : 1.0);
 }
-Affine nvfp4_affine(uint cell, uint slot, uint chunk) {
-    const uint s = byte_of(weight_word(cell / 2 * 9, slot), cell % 2 * 2 + chunk / 2);
+Affine nvfp4_affine(uint scales, uint i, uint chunk) {
+    const uint s = byte_of(scales, i % 2 * 2 + chunk / 2);
     const uint exponent = s >> 3 & 15u, fraction = s & 7u;
     // 2^(exponent - 8) (1 + fraction / 8)
     const float normal = uintBitsToFloat((exponent + 119u) << 23 | fraction << 20);

@@ -13,29 +13,35 @@ void iq1_codes(uint index, bool down, out vec4 lo, out vec4 hi) {
     lo = one_plus(at & 0x600000u) + shift;
     hi = one_plus(next & 0x600000u) + shift;
 }
-uint iq1_s_head(uint cell, uint slot) {
-    return weight_word(cell / 8 * 12 + 8 + cell % 8 / 2, slot) >> (16 * (cell % 2)) & 0xFFFFu;
+// Index bytes of a cell, and what else it has of index bits.
+uvec4 iq1_s_words(uint cell, uint slot) {
+    const uint first = cell / 8 * 12, i = cell % 8;
+    return uvec4(weight_word(first + i, slot), weight_word(first + 8 + i / 2, slot) >> (16 * (i % 2)) & 0xFFFFu, 0, 0);
 }
-void iq1_s_codes(uint cell, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
-    const uint head = iq1_s_head(cell, slot);
-    const uint low = byte_of(weight_word(cell / 8 * 12 + cell % 8, slot), chunk);
-    iq1_codes(low | (head >> (3 * chunk) & 7u) << 8, (head & 0x8000u) != 0, lo, hi);
+uvec4 iq1_m_words(uint cell, uint slot) {
+    const uint first = cell / 8 * 14, i = cell % 8;
+    return uvec4(weight_word(first + i, slot), weight_word(first + 8 + i / 2, slot) >> (16 * (i % 2)), 0, 0);
 }
-void iq1_m_codes(uint cell, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
-    const uint first = cell / 8 * 14, i = cell % 8 * 4 + chunk;
-    const uint head = weight_word(first + 8 + i / 8, slot) >> (4 * (i % 8));
-    iq1_codes(byte_of(weight_word(first + cell % 8, slot), chunk) | (head & 7u) << 8, (head & 8u) != 0, lo, hi);
+void iq1_s_codes(uvec4 words, uint chunk, out vec4 lo, out vec4 hi) {
+    const uint high = words.y >> (3 * chunk) & 7u;
+    iq1_codes(byte_of(words.x, chunk) | high << 8, (words.y & 0x8000u) != 0, lo, hi);
+}
+void iq1_m_codes(uvec4 words, uint chunk, out vec4 lo, out vec4 hi) {
+    const uint high = words.y >> (4 * chunk);
+    iq1_codes(byte_of(words.x, chunk) | (high & 7u) << 8, (high & 8u) != 0, lo, hi);
 }
 
 // Codes are quarters, hence 4 d.
-Affine iq1_s_affine(uint cell, uint slot) {
-    const uint s = iq1_s_head(cell, slot) >> 12 & 7u;
-    return Affine(4.0 * weight_half(cell / 8, slot) * float(1u + 2u * s), 0.0, 0.0);
+Affine iq1_s_affine(Unit unit, uvec4 words) {
+    return Affine(4.0 * unit.d.x * float(1u + 2u * (words.y >> 12 & 7u)), 0.0, 0.0);
 }
-Affine iq1_m_affine(uint cell, uint slot, uint chunk) {
-    const uint first = cell / 8 * 14 + 12, i = cell % 8;
-    const uint a = weight_word(first, slot), b = weight_word(first + 1, slot);
+Unit iq1_m_unit(uint unit, uint slot) {
+    const uint a = weight_word(unit * 14 + 12, slot), b = weight_word(unit * 14 + 13, slot);
     const uint d = (a >> 12 & 0xFu) | (a >> 24 & 0xF0u) | (b >> 4 & 0xF00u) | (b >> 16 & 0xF000u);
-    const uint s = (i < 4 ? a : b) >> (16 * (i / 2 % 2) + 6 * (i % 2) + 3 * (chunk / 2)) & 7u;
-    return Affine(4.0 * unpackHalf2x16(d).x * float(1u + 2u * s), 0.0, 0.0);
+    return Unit(unpackHalf2x16(d), uvec3(a, b, 0));
+}
+Affine iq1_m_affine(Unit unit, uint i, uint chunk) {
+    const uint scales = i < 4 ? unit.words.x : unit.words.y;
+    const uint s = scales >> (16 * (i / 2 % 2) + 6 * (i % 2) + 3 * (chunk / 2)) & 7u;
+    return Affine(4.0 * unit.d.x * float(1u + 2u * s), 0.0, 0.0);
 }

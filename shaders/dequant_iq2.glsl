@@ -14,51 +14,65 @@ void grid_codes(uint entry, uint signs, out vec4 lo, out vec4 hi) {
     lo = with_signs(bytes_of(weight_table(2 * entry)), signs);
     hi = with_signs(bytes_of(weight_table(2 * entry + 1)), signs >> 4);
 }
-void iq2_xxs_codes(uint cell, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
-    const uint entry = byte_of(weight_word(2 * cell, slot), chunk);
-    grid_codes(entry, eight_signs(weight_word(2 * cell + 1, slot) >> (7 * chunk) & 127u), lo, hi);
+// Indices of a cell, one or two words, then signs, then high bits of the indices.
+uvec4 iq2_s_words(uint unit, uint i, uint slot) {
+    const uint first = unit * 20;
+    return uvec4(weight_word(first + i, slot), 0, weight_word(first + 8 + i, slot),
+                 byte_of(weight_word(first + 16 + i / 4, slot), i % 4));
 }
-void iq2_xs_codes(uint cell, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
-    const uint q = weight_word(cell / 8 * 18 + cell % 8 * 2 + chunk / 2, slot) >> (16 * (chunk % 2)) & 0xFFFFu;
-    grid_codes(q & 511u, eight_signs(q >> 9), lo, hi);
+uvec4 iq3_xxs_words(uint unit, uint i, uint slot) {
+    return uvec4(chunk_words(unit * 24 + 2 * i, slot), weight_word(unit * 24 + 16 + i, slot), 0);
 }
-void iq2_s_codes(uint cell, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
-    const uint first = cell / 8 * 20, i = cell % 8;
-    const uint high = byte_of(weight_word(first + 16 + i / 4, slot), i % 4) >> (2 * chunk) & 3u;
-    grid_codes(byte_of(weight_word(first + i, slot), chunk) | high << 8,
-               byte_of(weight_word(first + 8 + i, slot), chunk), lo, hi);
+uvec4 iq3_s_words(uint unit, uint i, uint slot) {
+    const uint first = unit * 27;
+    return uvec4(chunk_words(first + 2 * i, slot), weight_word(first + 18 + i, slot),
+                 byte_of(weight_word(first + 16 + i / 4, slot), i % 4));
 }
-void iq3_xxs_codes(uint cell, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
-    const uint first = cell / 8 * 24, i = cell % 8;
-    const uint entries = weight_word(first + i * 2 + chunk / 2, slot) >> (16 * (chunk % 2));
-    const uint signs = eight_signs(weight_word(first + 16 + i, slot) >> (7 * chunk) & 127u);
-    lo = with_signs(bytes_of(weight_table(entries & 255u)), signs);
-    hi = with_signs(bytes_of(weight_table(entries >> 8 & 255u)), signs >> 4);
-}
-void iq3_s_codes(uint cell, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
-    const uint first = cell / 8 * 27, i = cell % 8;
-    const uint entries = weight_word(first + i * 2 + chunk / 2, slot) >> (16 * (chunk % 2));
-    const uint ninth = byte_of(weight_word(first + 16 + i / 4, slot), i % 4) >> (2 * chunk);
-    const uint signs = byte_of(weight_word(first + 18 + i, slot), chunk);
-    lo = with_signs(bytes_of(weight_table((entries & 255u) | (ninth & 1u) << 8)), signs);
-    hi = with_signs(bytes_of(weight_table((entries >> 8 & 255u) | (ninth >> 1 & 1u) << 8)), signs >> 4);
+uint half_word(uvec4 words, uint slot, uint chunk) {
+    return chunk_word(words, slot, chunk) >> (16 * (chunk % 2)) & 0xFFFFu;
 }
 
-Affine grid_affine(uint unit, uint slot, float scale) { return Affine(weight_half(unit, slot) * scale, 0.0, 0.0); }
-// Scales of 16 columns: nibble i of the words from `first`.
-Affine iq2_affine(uint cell, uint slot, uint chunk, uint first) {
-    const uint i = cell % 8 * 2 + chunk / 2;
-    const uint s = weight_word(first + i / 8, slot) >> (4 * (i % 8)) & 15u;
-    return grid_affine(cell / 8, slot, (0.5 + float(s)) * 0.25);
+void iq2_xxs_codes(uvec4 words, uint chunk, out vec4 lo, out vec4 hi) {
+    grid_codes(byte_of(words.x, chunk), eight_signs(words.y >> (7 * chunk) & 127u), lo, hi);
 }
-Affine iq2_xxs_affine(uint cell, uint slot) {
-    return grid_affine(cell / 8, slot, (0.5 + float(weight_word(2 * cell + 1, slot) >> 28)) * 0.25);
+void iq2_xs_codes(uvec4 words, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
+    const uint q = half_word(words, slot, chunk);
+    grid_codes(q & 511u, eight_signs(q >> 9), lo, hi);
 }
-Affine iq3_xxs_affine(uint cell, uint slot) {
-    const uint s = weight_word(cell / 8 * 24 + 16 + cell % 8, slot) >> 28;
-    return grid_affine(cell / 8, slot, (0.5 + float(s)) * 0.5);
+void iq2_s_codes(uvec4 words, uint chunk, out vec4 lo, out vec4 hi) {
+    const uint high = words.w >> (2 * chunk) & 3u;
+    grid_codes(byte_of(words.x, chunk) | high << 8, byte_of(words.z, chunk), lo, hi);
 }
-Affine iq3_s_affine(uint cell, uint slot) {
-    const uint s = weight_word(cell / 8 * 27 + 26, slot) >> (4 * (cell % 8)) & 15u;
-    return grid_affine(cell / 8, slot, float(1u + 2u * s));
+void iq3_xxs_codes(uvec4 words, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
+    const uint entries = half_word(words, slot, chunk);
+    const uint signs = eight_signs(words.z >> (7 * chunk) & 127u);
+    lo = with_signs(bytes_of(weight_table(entries & 255u)), signs);
+    hi = with_signs(bytes_of(weight_table(entries >> 8)), signs >> 4);
+}
+void iq3_s_codes(uvec4 words, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
+    const uint entries = half_word(words, slot, chunk), ninth = words.w >> (2 * chunk), signs = byte_of(words.z, chunk);
+    lo = with_signs(bytes_of(weight_table((entries & 255u) | (ninth & 1u) << 8)), signs);
+    hi = with_signs(bytes_of(weight_table(entries >> 8 | (ninth >> 1 & 1u) << 8)), signs >> 4);
+}
+
+// d, and the words of scales from `first` on.
+Unit iq2_unit(uint unit, uint slot, uint first) {
+    return Unit(vec2(weight_half(unit, slot), 0.0), uvec3(weight_word(first, slot), weight_word(first + 1, slot), 0));
+}
+Unit iq3_s_unit(uint unit, uint slot) {
+    return Unit(vec2(weight_half(unit, slot), 0.0), uvec3(weight_word(unit * 27 + 26, slot), 0, 0));
+}
+// Scales of 16 columns, a nibble each.
+Affine iq2_affine(Unit unit, uint i, uint chunk) {
+    const uint s = (i < 4 ? unit.words.x : unit.words.y) >> (8 * (i % 4) + 4 * (chunk / 2)) & 15u;
+    return Affine(unit.d.x * ((0.5 + float(s)) * 0.25), 0.0, 0.0);
+}
+Affine iq2_xxs_affine(Unit unit, uvec4 words) {
+    return Affine(unit.d.x * ((0.5 + float(words.y >> 28)) * 0.25), 0.0, 0.0);
+}
+Affine iq3_xxs_affine(Unit unit, uvec4 words) {
+    return Affine(unit.d.x * ((0.5 + float(words.z >> 28)) * 0.5), 0.0, 0.0);
+}
+Affine iq3_s_affine(Unit unit, uint i) {
+    return Affine(unit.d.x * float(1u + 2u * (unit.words.x >> (4 * i) & 15u)), 0.0, 0.0);
 }

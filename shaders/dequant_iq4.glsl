@@ -20,10 +20,11 @@ void iq4_xs_codes(uint cell, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
     iq4_codes(weight_word(cell / 8 * 34 + 2 + cell % 8 * 4 + chunk, slot), lo, hi);
 }
 
-Affine iq4_nl_affine(uint cell, uint slot) { return Affine(weight_half(cell, slot), 0.0, 0.0); }
-Affine iq4_xs_affine(uint cell, uint slot) {
-    const uint first = cell / 8 * 34, i = cell % 8;
-    const uint head = weight_word(first, slot);
-    const uint scale = (weight_word(first + 1, slot) >> (4 * i) & 15u) | (head >> (16 + 2 * i) & 3u) << 4;
-    return Affine(unpackHalf2x16(head).x * float(int(scale) - 32), 0.0, 0.0);
+Unit iq4_xs_unit(uint unit, uint slot) {
+    const uint head = weight_word(unit * 34, slot);
+    return Unit(unpackHalf2x16(head), uvec3(head, weight_word(unit * 34 + 1, slot), 0));
+}
+Affine iq4_xs_affine(Unit unit, uint i) {
+    const uint scale = (unit.words.y >> (4 * i) & 15u) | (unit.words.x >> (16 + 2 * i) & 3u) << 4;
+    return Affine(unit.d.x * float(int(scale) - 32), 0.0, 0.0);
 }

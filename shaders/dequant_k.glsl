@@ -8,50 +8,60 @@
 //   q5_k  d s q - dmin m        d | dmin << 16, 3 of six-bit scales, 8 of fifth bits, 32 of low bits
 //   q6_k  d s (q - 32)          32 of low bits, 16 of high bits, 4 of scales (signed bytes); side d
 
-void q2_k_codes(uint cell, uint slot, uint chunk, out CODES lo, out CODES hi) {
-    two_bit_codes(weight_word(cell / 8 * 21 + 4 + cell % 8 * 2 + chunk / 2, slot), chunk, lo, hi);
+// Codes of a cell, two words, then what else is in words of its own.
+uvec4 q2_k_words(uint unit, uint i, uint slot) {
+    const uint first = unit * 21;
+    return uvec4(chunk_words(first + 4 + 2 * i, slot), weight_word(first + i / 2, slot), 0);
 }
-void q3_k_codes(uint cell, uint slot, uint chunk, out CODES lo, out CODES hi) {
-    const uint first = cell / 8 * 27, i = cell % 8;
-    three_bit_codes(weight_word(first + 8 + i * 2 + chunk / 2, slot), weight_word(first + i, slot), chunk, lo, hi);
+uvec4 q3_k_words(uint unit, uint i, uint slot) {
+    const uint first = unit * 27;
+    return uvec4(chunk_words(first + 8 + 2 * i, slot), weight_word(first + i, slot), 0);
+}
+uvec4 q6_k_words(uint unit, uint i, uint slot) {
+    const uint first = unit * 52;
+    return uvec4(chunk_words(first + 32 + 2 * i, slot), weight_word(first + 48 + i / 2, slot), 0);
 }
 void q4_k_codes(uint cell, uint slot, uint chunk, out CODES lo, out CODES hi) {
     four_bit_codes(weight_word(cell / 8 * 36 + 4 + cell % 8 * 4 + chunk, slot), lo, hi);
 }
-void q5_k_codes(uint cell, uint slot, uint chunk, out CODES lo, out CODES hi) {
-    const uint first = cell / 8 * 44 + 4, i = cell % 8;
-    five_bit_codes(weight_word(first + 8 + i * 4 + chunk, slot), weight_word(first + i, slot), chunk, lo, hi);
+void q5_k_codes(uint cell, uint slot, uint chunk, uint high, out CODES lo, out CODES hi) {
+    five_bit_codes(weight_word(cell / 8 * 44 + 12 + cell % 8 * 4 + chunk, slot), high, chunk, lo, hi);
 }
-void q6_k_codes(uint cell, uint slot, uint chunk, out CODES lo, out CODES hi) {
-    const uint first = cell / 8 * 52, i = cell % 8;
-    six_bit_codes(weight_word(first + i * 4 + chunk, slot), weight_word(first + 32 + i * 2 + chunk / 2, slot),
-                  chunk, lo, hi);
+void q6_k_codes(uint cell, uint slot, uint chunk, uint high, out CODES lo, out CODES hi) {
+    six_bit_codes(weight_word(cell / 8 * 52 + cell % 8 * 4 + chunk, slot), high, chunk, lo, hi);
 }
 
-Affine q2_k_affine(uint cell, uint slot, uint chunk) {
-    const uint first = cell / 8 * 21, i = cell % 8 * 2 + chunk / 2;
-    const uint scales = byte_of(weight_word(first + i / 4, slot), i % 4);
-    const vec2 dm = unpackHalf2x16(weight_word(first + 20, slot));
-    return Affine(4.0 * dm.x * float(scales & 15u), 1.0, -(dm.y * float(scales >> 4)));
+// d and dmin, and the words of six-bit scales.
+Unit six_bit_unit(uint first, uint slot) {
+    return Unit(unpackHalf2x16(weight_word(first, slot)),
+                uvec3(weight_word(first + 1, slot), weight_word(first + 2, slot), weight_word(first + 3, slot)));
+}
+Unit q3_k_unit(uint unit, uint slot) {
+    const uint first = unit * 27 + 24;
+    return Unit(vec2(weight_half(unit, slot), 0.0),
+                uvec3(weight_word(first, slot), weight_word(first + 1, slot), weight_word(first + 2, slot)));
+}
+
+Affine q2_k_affine(Unit unit, uint words, uint i, uint chunk) {
+    const uint scales = byte_of(words, i % 2 * 2 + chunk / 2);
+    return Affine(4.0 * unit.d.x * float(scales & 15u), 1.0, -(unit.d.y * float(scales >> 4)));
 }
 // Low four bits of scale i: byte i % 8, nibble i / 8; high two: byte 8 + i % 4, from bit 2 (i / 4).
-Affine q3_k_affine(uint cell, uint slot, uint chunk) {
-    const uint first = cell / 8 * 27 + 24, i = cell % 8 * 2 + chunk / 2;
-    const uint low = weight_word(first + i % 8 / 4, slot) >> (8 * (i % 4) + 4 * (i / 8)) & 15u;
-    const uint high = weight_word(first + 2, slot) >> (8 * (i % 4) + 2 * (i / 4)) & 3u;
-    return Affine(8.0 * weight_half(cell / 8, slot) * float(int(low | high << 4) - 32), 1.5, 0.0);
+Affine q3_k_affine(Unit unit, uint cell, uint chunk) {
+    const uint i = cell * 2 + chunk / 2;
+    const uint low = (i % 8 < 4 ? unit.words.x : unit.words.y) >> (8 * (i % 4) + 4 * (i / 8)) & 15u;
+    const uint high = unit.words.z >> (8 * (i % 4) + 2 * (i / 4)) & 3u;
+    return Affine(8.0 * unit.d.x * float(int(low | high << 4) - 32), 1.5, 0.0);
 }
 // Scales and minima of cells 0-3: six bits of bytes 0-3 and 4-7; of cells 4-7: low four bits in the nibbles
 // of bytes 8-11, high two on top of the former. `step` is what a code must be multiplied by to count in ones.
-Affine six_bit_affine(uint first, uint slot, uint i, float step) {
-    const uint s = byte_of(weight_word(first + 1, slot), i % 4), m = byte_of(weight_word(first + 2, slot), i % 4);
-    const uint late = byte_of(weight_word(first + 3, slot), i % 4);
-    const vec2 dm = unpackHalf2x16(weight_word(first, slot));
+Affine six_bit_affine(Unit unit, uint i, float step) {
+    const uint s = byte_of(unit.words.x, i % 4), m = byte_of(unit.words.y, i % 4);
+    const uint late = byte_of(unit.words.z, i % 4);
     const uvec2 scales = i < 4 ? uvec2(s, m) & 63u : uvec2(late & 15u, late >> 4) | uvec2(s, m) >> 6 << 4;
-    return Affine(step * dm.x * float(scales.x), 1.0, -(dm.y * float(scales.y)));
+    return Affine(step * unit.d.x * float(scales.x), 1.0, -(unit.d.y * float(scales.y)));
 }
-Affine q6_k_affine(uint cell, uint slot, uint chunk) {
-    const uint i = cell % 8 * 2 + chunk / 2;
-    const int scale = int(weight_word(cell / 8 * 52 + 48 + i / 4, slot) << (24 - 8 * (i % 4))) >> 24;
-    return Affine(64.0 * weight_half(cell / 8, slot) * float(scale), 1.5, 0.0);
+Affine q6_k_affine(Unit unit, uint words, uint i, uint chunk) {
+    const int scale = int(words << (24 - 8 * (i % 2 * 2 + chunk / 2))) >> 24;
+    return Affine(64.0 * unit.d.x * float(scale), 1.5, 0.0);
 }

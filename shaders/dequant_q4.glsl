@@ -7,8 +7,5 @@ void q4_1_codes(uint cell, uint slot, uint chunk, out CODES lo, out CODES hi) {
     four_bit_codes(weight_word(cell * 5 + 1 + chunk, slot), lo, hi);
 }
 
-Affine q4_0_affine(uint cell, uint slot) { return Affine(16.0 * weight_half(cell, slot), 1.5, 0.0); }
-Affine q4_1_affine(uint cell, uint slot) {
-    const vec2 dm = unpackHalf2x16(weight_word(cell * 5, slot));
-    return Affine(16.0 * dm.x, 1.0, dm.y);
-}
+Affine q4_0_affine(Unit unit) { return Affine(16.0 * unit.d.x, 1.5, 0.0); }
+Affine q4_1_affine(Unit unit) { return Affine(16.0 * unit.d.x, 1.0, unit.d.y); }

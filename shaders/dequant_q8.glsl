@@ -8,5 +8,3 @@ CODES q8_codes(uint cell, uint slot, uint k) {
     return vec4(ivec4(q << 24, q << 16, q << 8, q) >> 24);
 #endif
 }
-
-Affine q8_0_affine(uint cell, uint slot) { return Affine(weight_half(cell, slot), 0.0, 0.0); }

@@ -18,16 +18,10 @@ vec4 tq1_0_codes(uint cell, uint slot, uint k) {
     const uint digit = i < 160u ? i / 32 : i < 240u ? (i - 160) / 16 : (i - 240) / 4;
     return ternary_digits(weight_word(cell / 8 * 13 + word, slot), digit);
 }
-void tq2_0_codes(uint cell, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
-    two_bit_codes(weight_word(cell * 2 + chunk / 2, slot), chunk, lo, hi);
-}
-void q1_0_codes(uint cell, uint slot, uint chunk, out vec4 lo, out vec4 hi) {
-    const uint minus = ~(weight_word(cell, slot) >> (8 * chunk));
+void q1_0_codes(uint bits, uint chunk, out vec4 lo, out vec4 hi) {
+    const uint minus = ~(bits >> (8 * chunk));
     lo = with_signs(vec4(1.0), minus);
     hi = with_signs(vec4(1.0), minus >> 4);
 }
 
-Affine tq1_0_affine(uint cell, uint slot) { return Affine(weight_half(cell / 8, slot), 0.0, 0.0); }
-Affine tq2_0_affine(uint cell, uint slot) { return Affine(4.0 * weight_half(cell / 8, slot), 1.25, 0.0); }
-Affine q2_0_affine(uint cell, uint slot) { return Affine(4.0 * weight_half(cell / 2, slot), 1.25, 0.0); }
-Affine q1_0_affine(uint cell, uint slot) { return Affine(weight_half(cell / 4, slot), 0.0, 0.0); }
+Affine two_bit_affine(Unit unit) { return Affine(4.0 * unit.d.x, 1.25, 0.0); }

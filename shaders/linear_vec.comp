@@ -9,6 +9,8 @@
 //
 // -DCOMPACT is for CPU drivers: the loops over chunks and results stay loops, which there run as fast and
 // compile two to five times as fast, and a cold start waits for that; GPUs would spill the results indexed.
+// A load there is a checked branch for every lane, as dear as ten multiply-adds, so that what cells and units
+// share is loaded once for each; it has no PARTS.
 //
 // -DWEIGHT_INTS multiplies integers: x comes as bytes from linear_pack_int.comp, four columns a word.
 #version 460
@@ -39,11 +41,16 @@ layout(constant_id = LINEAR_TOKENS) const uint TOKENS = 1;
 layout(constant_id = LINEAR_PAIRS) const uint PAIRS = 1;
 layout(constant_id = LINEAR_PARTS) const uint PARTS = 1;
 
+const uint ROWS = 2 * PAIRS;           // [pair][even, odd]
 const uint SUMS = 2 * PAIRS * TOKENS;  // [pair][even, odd][token]
 
 // Chunks of 8 columns that share a scale.
 const uint SPAN = WEIGHT_HALVES ? 2 : 4;
+#ifdef COMPACT
+const uint STEP = 1;
+#else
 const uint STEP = WEIGHT_HALVES ? 2 : 1;  // two chunks share words there
+#endif
 
 // x of the chunk that starts at column k. Written without loops: SwiftShader unrolls none, and an array or a vector
 // that a loop indexes lives in memory there, which is several times slower.
@@ -64,9 +71,11 @@ void load_chunk(uint token, uint k, out CODES lo, out CODES hi) {
 #endif
 }
 
-// sum + a.x b.x + ..., one product after the other.
+// sum + a.x b.x + ..., one product after the other; on CPU drivers, which have no fma, in parallel.
 #ifdef WEIGHT_INTS
 int add_products(uint a, uint b, int sum) { return sum + dotPacked4x8EXT(int(a), int(b)); }
+#elif defined(COMPACT)
+float add_products(vec4 a, vec4 b, float sum) { return sum + ((a.x * b.x + a.y * b.y) + (a.z * b.z + a.w * b.w)); }
 #else
 float add_products(vec4 a, vec4 b, float sum) {
     return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum))));
@@ -87,13 +96,23 @@ void join_parts(inout float sums[SUMS]) {
     }
 }
 
+// Row r of a lane's.
+uint slot_of(uint slots[PAIRS], uint r) { return slots[r / 2] + r % 2 * WEIGHT_GROUP_PAIRS; }
+
+// What cell `cell` of a lane's rows has besides codes.
+void load_units(uint cells[PAIRS], uint slots[PAIRS], uint cell, out Unit units[ROWS]) {
+    [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) units[r] = weight_unit(cells[r / 2] + cell, slot_of(slots, r));
+}
+void load_cell(uint cells[PAIRS], uint slots[PAIRS], uint cell, out uvec4 words[ROWS]) {
+    [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) words[r] = weight_cell(cells[r / 2] + cell, slot_of(slots, r));
+}
+
 // Adds chunk `chunk` of rows `slots` of `cells`, [pair][even, odd], times x to the sums, and x to its own.
-void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], uint cells[PAIRS], uint slots[PAIRS], uint token0,
-               uint chunk) {
+void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], uint cells[PAIRS], uint slots[PAIRS],
+               uvec4 words[ROWS], uint token0, uint chunk) {
     CODES lo[2 * PAIRS], hi[2 * PAIRS];
     [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
-        const uint slot = slots[r / 2] + r % 2 * WEIGHT_GROUP_PAIRS;
-        weight_codes(cells[r / 2] + chunk / 4, slot, chunk % 4, lo[r], hi[r]);
+        weight_codes(cells[r / 2] + chunk / 4, slot_of(slots, r), chunk % 4, words[r], lo[r], hi[r]);
     }
     [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
         CODES x_lo, x_hi;
@@ -109,14 +128,15 @@ void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], uint cells[PAIR
 }
 
 // Adds span `span` (SPAN chunks).
-void add_span(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIRS], uint token0, uint span) {
+void add_span(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIRS], Unit units[ROWS],
+              uvec4 words[ROWS], uint token0, uint span) {
     SUM span_sums[SUMS];
     float x_sums[TOKENS];
     [[unroll]] for (uint i = 0; i < SUMS; ++i) span_sums[i] = SUM(0);
     [[unroll]] for (uint t = 0; t < TOKENS; ++t) x_sums[t] = 0.0;
     UNROLL_CHUNKS for (uint c = 0; c < SPAN; c += STEP) {
         [[unroll]] for (uint i = 0; i < STEP; ++i) {
-            add_chunk(span_sums, x_sums, cells, slots, token0, span * SPAN + c + i);
+            add_chunk(span_sums, x_sums, cells, slots, words, token0, span * SPAN + c + i);
         }
     }
 #ifdef WEIGHT_INTS
@@ -128,8 +148,7 @@ void add_span(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIRS], uint
         x_sums[t] = steps[t] * float(bytes_sum(x_words[side + 1], span * SPAN % 4 / 2));
     }
     [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
-        const uint slot = slots[r / 2] + r % 2 * WEIGHT_GROUP_PAIRS;
-        const vec2 affine = weight_int_affine(cells[r / 2] + block, slot, span * SPAN % 4);
+        const vec2 affine = weight_int_affine(cells[r / 2] + block, slot_of(slots, r), span * SPAN % 4);
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
             const uint i = r * TOKENS + t;
             sums[i] = fma(affine.x * steps[t], float(span_sums[i]), sums[i]);
@@ -138,8 +157,7 @@ void add_span(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIRS], uint
     }
 #else
     [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
-        const uint slot = slots[r / 2] + r % 2 * WEIGHT_GROUP_PAIRS;
-        const Affine affine = weight_affine(cells[r / 2] + span * SPAN / 4, slot, span * SPAN % 4);
+        const Affine affine = weight_affine(cells[r / 2] + span * SPAN / 4, span * SPAN % 4, units[r], words[r]);
         const float scale = weight_scale(affine), shift = affine.offset - affine.scale * affine.zero;
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
             const uint i = r * TOKENS + t;
@@ -172,9 +190,25 @@ void main() {
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) sums[r * TOKENS + t] = start;
     }
 
-    for (uint span = sg_index() % PARTS; span < blocks * (4 / SPAN); span += PARTS) {
-        add_span(sums, cells, slots, token0, span);
+    Unit units[ROWS];
+    uvec4 words[ROWS];
+#ifdef COMPACT
+    for (uint unit = 0; unit < blocks; unit += WEIGHT_UNIT_CELLS) {
+        load_units(cells, slots, unit, units);
+        for (uint i = 0; i < WEIGHT_UNIT_CELLS; ++i) {
+            load_cell(cells, slots, unit + i, words);
+            for (uint s = 0; s < 4 / SPAN; ++s) {
+                add_span(sums, cells, slots, units, words, token0, (unit + i) * (4 / SPAN) + s);
+            }
+        }
     }
+#else
+    for (uint span = sg_index() % PARTS; span < blocks * (4 / SPAN); span += PARTS) {
+        load_units(cells, slots, span * SPAN / 4, units);
+        load_cell(cells, slots, span * SPAN / 4, words);
+        add_span(sums, cells, slots, units, words, token0, span);
+    }
+#endif
 
     if (PARTS > 1) {
         join_parts(sums);

@@ -36,6 +36,7 @@ constexpr Verb verbs[] = {
     {"forward", "logits and hidden states of a token sequence, as safetensors", define_forward},
     {"perplexity", "how well a model predicts a text", define_perplexity},
     {"quantize", "rewrite a model in another type: smaller, or for exchange", define_quantize},
+    {"imatrix", "how much each column of the weights counts on a text, for quantize", define_imatrix},
     {"convert", "rewrite a model with fewer key/value heads", define_convert},
     {"look", "inside a forward pass: attention maps, norms, logit lens", define_look},
     {"bench", "tokens per second of prompt and generation", define_bench},

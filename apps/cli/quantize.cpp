@@ -92,7 +92,8 @@ int quantize(const QuantizeOptions& options, const Common& common) {
 
 Action define_quantize(CLI::App& app, const Common& common) {
     auto options = std::make_shared<QuantizeOptions>();
-    app.add_option("in", options->in, "GGUF file (any part of a split one) or name of a pulled model")
+    app.add_option("in", options->in,
+                   "GGUF file (any part of a split one), Hugging Face folder or name of a pulled model")
         ->required();
     app.add_option("out", options->out, "GGUF file to write")->required();
     app.add_option("-t,--type", options->type, "one of " + recipe_names())->required();

@@ -38,6 +38,7 @@ Action define_perplexity(CLI::App& app, const Common& common);
 Action define_convert(CLI::App& app, const Common& common);
 Action define_bench(CLI::App& app, const Common& common);
 Action define_quantize(CLI::App& app, const Common& common);
+Action define_imatrix(CLI::App& app, const Common& common);
 Action define_look(CLI::App& app, const Common& common);
 Action define_validate(CLI::App& app, const Common& common);
 

@@ -67,7 +67,7 @@ TEST_CASE("the page of families is what the tables say") {
 TEST_CASE("every verb explains itself") {
     for (const char* verb :
          {"devices", "pull", "list", "rm", "run", "chat", "inspect", "plan", "tokenize", "detokenize",
-          "template", "forward", "perplexity", "look", "bench", "quantize", "convert", "validate"})
+          "template", "forward", "perplexity", "look", "bench", "quantize", "convert", "imatrix", "validate"})
         check({{verb, "--help"}, 0, std::string("Usage: scoria ") + verb, ""});
     check({{"--help"}, 0, "Subcommands:", ""});
     check({{"--version"}, 0, "scoria 0.", ""});

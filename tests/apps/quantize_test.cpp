@@ -76,6 +76,26 @@ TEST_CASE("quantize: a Hugging Face folder" * needs_fixtures()) {
     CHECK(refused.err.find("model_type") != std::string::npos);
 }
 
+TEST_CASE("quantize: folders of every family say the same as GGUF" * needs_fixtures()) {
+    const ScratchFolder folder;
+    for (const char* name : {"llama3", "qwen2", "smollm3", "olmo2", "gemma", "granite", "cohere", "cohere2",
+                             "phi3", "mixtral", "qwen2-moe", "qwen3-moe", "olmoe"}) {
+        CAPTURE(std::string(name));
+        const std::string in = fixtures() + "/models/" + name, out = folder.path(std::string(name) + ".gguf");
+        const Outcome outcome = run_scoria({"quantize", in, out, "--type", "F32"});
+        CAPTURE(outcome.err);
+        REQUIRE(outcome.code == 0);
+        const std::vector<float> logits = logits_of(out, folder), expected = logits_of(in, folder);
+        REQUIRE(logits.size() == expected.size());
+        double error = 0, total = 0;
+        for (size_t i = 0; i < logits.size(); ++i) {
+            error += std::pow(double{logits[i]} - expected[i], 2);
+            total += std::pow(double{expected[i]}, 2);
+        }
+        CHECK(error <= 1e-10 * total);
+    }
+}
+
 TEST_CASE("quantize: refusals change nothing" * needs_fixtures()) {
     const ScratchFolder folder;
     const std::string copy = folder.path("model.gguf"), other = folder.path("other.gguf");
