@@ -21,6 +21,9 @@ namespace {
 
 /// A byte over the bus (PCIe 4 x16: 25 GB/s) beside one of device memory.
 constexpr double bus_cost = 16;
+/// Parts of a batch have at least so many, and whole tiles of their kernel: fewer would read a weight for too
+/// little.
+constexpr uint32_t least_rows = 16;
 
 }  // namespace
 
@@ -50,10 +53,39 @@ const DeviceWeight::Shard* Batch::next_on_host(size_t index) const {
     return nullptr;
 }
 
-void Batch::record(vk::Recorder& recorder, size_t index) {
+void Batch::record(vk::Recorder& recorder, const Part& part) {
     OpContext context{recorder, recorder.device().caps()};
-    index_ = index;
-    std::visit([&](const auto& k) { record(context, k); }, model_.plan().kernels[index].kernel);
+    part_ = part;
+    std::visit([&](const auto& k) { record(context, k); }, model_.plan().kernels[part.kernel].kernel);
+}
+
+std::vector<Batch::Part> Batch::parts(const vk::Caps& caps, size_t first, size_t end, uint32_t positions,
+                                      double most) const {
+    std::vector<Part> parts;
+    for (size_t i = first; i < end; ++i) {
+        const double whole = cost(i, positions);
+        const auto* linear = std::get_if<kernel::Linear>(&model_.plan().kernels[i].kernel);
+        // What is fetched from the host is fetched once.
+        const bool may = linear && !model_.weight(linear->weight).on_host;
+        const uint32_t rows = may ? matrix(linear->out).rows : 1;
+        const double wanted = rows * std::min(1.0, most / std::max(whole, 1.0));
+        uint32_t step = rows;
+        if (may && wanted < rows) {
+            const DeviceWeight& weight = model_.weight(linear->weight);
+            const LinearShape shape{rows, weight.rows, weight.cols, weight.type};
+            const uint32_t least = std::max(least_rows, choices().linear(caps, shape).tokens);
+            step = std::max(least, uint32_t(wanted) / least * least);
+        }
+        if (step >= rows) {
+            parts.push_back({.kernel = i, .cost = whole});
+            continue;
+        }
+        for (uint32_t row = 0; row < rows; row += step) {
+            const uint32_t count = std::min(step, rows - row);
+            parts.push_back({i, row, count, whole * count / rows, row + count == rows});
+        }
+    }
+    return parts;
 }
 
 void Batch::record(OpContext& context, const kernel::Embed& k) const {
@@ -74,8 +106,12 @@ void Batch::record(OpContext& context, const kernel::Linear& k) {
     const DeviceWeight& weight = model_.weight(k.weight);
     Matrix out = matrix(k.out), residual;
     out.cols = k.cols;
-    LinearArgs args{.x = matrix(k.x),
-                    .out = out,
+    const LinearShape shape{out.rows, weight.rows, weight.cols, weight.type};
+    const auto rows = [&](const Matrix& whole) {
+        return part_.rows ? whole.row_range(part_.first_row, part_.rows) : whole;
+    };
+    LinearArgs args{.x = rows(matrix(k.x)),
+                    .out = rows(out),
                     .weight = weight,
                     .glu = k.glu,
                     .activate = k.activation && !k.glu,
@@ -83,11 +119,10 @@ void Batch::record(OpContext& context, const kernel::Linear& k) {
                         k.activation.value_or(model_.architecture().layers[0].feed_forward.activation),
                     .scale = k.scale};
     if (k.bias) args.bias = &model_.vector(*k.bias);
-    if (k.residual) residual = matrix(*k.residual), args.residual = &residual;
+    if (k.residual) residual = rows(matrix(*k.residual)), args.residual = &residual;
     if (workspace_.scratch) args.operands = workspace_.scratch.view();
-    if (weight.on_host) args.stream = &stream_, args.after = next_on_host(index_);
-    record_linear(context, args,
-                  choices().linear(context.caps, {out.rows, weight.rows, weight.cols, weight.type}));
+    if (weight.on_host) args.stream = &stream_, args.after = next_on_host(part_.kernel);
+    record_linear(context, args, choices().linear(context.caps, shape));
 }
 
 void Batch::record(OpContext& context, const kernel::RopeCache& k) const {

@@ -44,9 +44,22 @@ class Batch {
 
     /// Records kernel `index` of the plan. In order, and on one queue: weights on the host are on their way
     /// from one kernel to the next.
-    void record(vk::Recorder& recorder, size_t index);
+    void record(vk::Recorder& recorder, size_t index) { record(recorder, {.kernel = index}); }
     /// Predicted cost of kernel `index`: multiply-adds plus bytes of weights and cache read.
     double cost(size_t index, uint32_t positions) const;
+
+    /// A kernel, or one that costs too much in parts: of a linear, rows one after the other, with the same
+    /// results bit for bit.
+    struct Part {
+        size_t kernel = 0;
+        uint32_t first_row = 0, rows = 0;  // 0: all
+        double cost = 0;
+        bool last = true;  // of its kernel
+    };
+    /// Kernels [first, end) in parts that cost `most` where that can be.
+    std::vector<Part> parts(const vk::Caps& caps, size_t first, size_t end, uint32_t positions,
+                            double most) const;
+    void record(vk::Recorder& recorder, const Part& part);
     /// Where a tensor of the graph stands. Undefined for tensors that were fused away.
     Matrix matrix(TensorId tensor) const;
 
@@ -81,7 +94,7 @@ class Batch {
     const Workspace& workspace_;
     uint32_t tokens_, outputs_;
     WeightStream stream_;
-    size_t index_ = 0;  // of the kernel being recorded
+    Part part_;  // being recorded
 };
 
 }  // namespace scoria

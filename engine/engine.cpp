@@ -17,11 +17,11 @@ namespace {
 
 /// Before anything was measured, a slow device of its kind: 100 G multiply-adds a second for hardware, a
 /// tenth of one for a CPU driver (SwiftShader does 0.2, lavapipe 7 on two idle cores).
-Pacer pacer_for(const EngineOptions& options, const vk::Caps& caps) {
-    const double budget_ms = options.submission_budget_ms > 0 ? options.submission_budget_ms
-                             : caps.is_cpu()                  ? 1000
-                                                              : 50;
-    return Pacer(budget_ms / 1000, caps.is_cpu() ? 1e-8 : 1e-11);
+double first_guess(const vk::Caps& caps) { return caps.is_cpu() ? 1e-8 : 1e-11; }
+
+/// In seconds.
+double submission_budget(double milliseconds, const vk::Caps& caps) {
+    return 1e-3 * (milliseconds > 0 ? milliseconds : caps.is_cpu() ? 1000 : 50);
 }
 
 /// Those of one of several devices.
@@ -69,7 +69,10 @@ Engine::Impl::Impl(std::shared_ptr<const Model> model_, const EngineOptions& opt
 Engine::Impl::Impl(std::shared_ptr<const Model> model_, const EngineOptions& options_, size_t part)
     : model(std::move(model_)), options(options_of(options_, part)), device(options.device),
       pipelines(device), front(part ? std::make_unique<Impl>(model, options_, part - 1) : nullptr),
-      pacer(pacer_for(options, device.caps())) {}
+      pacers{
+          Pacer(submission_budget(options.submission_budget_ms, device.caps()), first_guess(device.caps())),
+          Pacer(submission_budget(options.submission_budget_ms, device.caps()), first_guess(device.caps()))} {
+}
 
 std::vector<Engine::Impl*> Engine::Impl::parts() {
     std::vector<Impl*> all = front ? front->parts() : std::vector<Impl*>();
@@ -109,6 +112,7 @@ void Engine::Impl::take_layers(LayerRange range) {
     if (model->architecture.memory.segment && kv_quantised(kv_type()))
         fail(Status::unsupported, "kv", "expected f32, f16 or bf16 for a compressed memory, got ",
              kv_type_names[size_t(kv_type())]);
+    if (options.available_memory) options.memory_budget = available_memory();
     choices.precision = options.precision;
     choices.pinned = options.deterministic;
     choices.quarantined = VerdictBook(options.device.cache_folder, device.caps())
@@ -136,6 +140,10 @@ vk::RecorderOptions Engine::Impl::recorder_options(bool simultaneous_use) const 
             .timestamps = options.profile,
             .shuffle_seed = options.shuffle_seed,
             .omit_barriers = options.omit_barriers};
+}
+
+uint64_t Engine::Impl::available_memory() const {
+    return options.available_memory ? std::max<uint64_t>(options.available_memory(), 1) : UINT64_MAX;
 }
 
 KvType Engine::Impl::kv_type() const {
@@ -211,7 +219,47 @@ void Engine::Impl::recover(uint64_t seen) {
         part->pipelines.open();
         part->upload({});
     }
+    evicted = false;
     ++generation;
+}
+
+void Engine::Impl::set_submission_budget(double milliseconds) {
+    const auto lock = use();  // recover() exchanges the device
+    for (Impl* part : parts())
+        for (Pacer& pacer : part->pacers)
+            pacer.set_budget(submission_budget(milliseconds, part->device.caps()));
+}
+
+void Engine::Impl::evict() {
+    std::unique_lock lock(in_use, std::defer_lock);
+    if (computing_on == this || !lock.try_lock())
+        fail(Status::busy, "engine", "expected sessions that are at rest, got one that computes");
+    if (evicted) return;
+    {
+        const std::lock_guard guard(sessions_mutex);
+        for (Session::Impl* session : sessions) session->release();
+    }
+    for (Impl* part : parts()) part->weights.reset();
+    evicted = true;
+    for (Impl* part : parts()) part->device.trim();
+}
+
+void Engine::Impl::restore(const std::function<void(uint64_t done, uint64_t total)>& progress) {
+    const std::unique_lock lock(in_use);
+    if (!evicted) return;
+    try {
+        for (Impl* part : parts()) {
+            const uint64_t available = available_memory(), needed = part->memory.device_total();
+            if (needed > available)
+                fail(Status::out_of_device_memory, "memory", "expected at least ", size_text(needed),
+                     " to restore the engine, got ", size_text(available), " from the host");
+            part->upload(progress);
+        }
+    } catch (...) {
+        for (Impl* part : parts()) part->weights.reset();
+        throw;
+    }
+    evicted = false;
 }
 
 Engine::~Engine() {
@@ -224,6 +272,11 @@ const EngineOptions& Engine::options() const { return impl_->options; }
 const MemoryPlan& Engine::memory_plan() const { return impl_->memory; }
 vk::Device& Engine::device() { return impl_->device; }
 vk::Pipelines& Engine::pipelines() { return impl_->pipelines; }
+void Engine::set_submission_budget(double milliseconds) { impl_->set_submission_budget(milliseconds); }
+void Engine::evict() { impl_->evict(); }
+void Engine::restore(const std::function<void(uint64_t done, uint64_t total)>& progress) {
+    if (computing_on != impl_.get()) impl_->restore(progress);  // inside its own work it is there
+}
 std::vector<vk::Device*> Engine::devices() {
     std::vector<vk::Device*> all;
     for (Impl* part : impl_->parts()) all.push_back(&part->device);

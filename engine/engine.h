@@ -12,6 +12,7 @@
 #include "session.h"
 #include "variant_uses.h"
 
+#include <array>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
@@ -39,6 +40,7 @@ struct Engine::Impl {
 
     vk::RecorderOptions recorder_options(bool simultaneous_use = false) const;
     KvType kv_type() const;
+    uint64_t available_memory() const;  // what a host says, at least 1; else no limit
     /// Makes `layout`, `placement`, `places` and `memory`, whether they fit or not. Errors: bad_argument.
     void plan_memory();
     /// What single ops of a batch of `tokens` keep for themselves (Workspace::scratch): operands that linears
@@ -66,7 +68,10 @@ struct Engine::Impl {
     MemoryPlan memory;
     WeightPlaces places;
     std::optional<DeviceModel> weights;
-    Pacer pacer;
+    /// Of small batches, which wait for weights, and of large ones, which multiply: what a multiply-add takes
+    /// differs by far.
+    std::array<Pacer, 2> pacers;
+    Pacer& pacer(size_t tokens) { return pacers[tokens > 16]; }
 
     /// The vocabulary as grammars want it, made when first asked for. Thread-safe.
     std::shared_ptr<const grammar::TokenTrie> token_trie();
@@ -76,6 +81,9 @@ struct Engine::Impl {
     /// Errors: out_of_device_memory, with the plan.
     void check_fits() const;
     void upload(const std::function<void(uint64_t done, uint64_t total)>& progress);
+    void set_submission_budget(double milliseconds);
+    void evict();
+    void restore(const std::function<void(uint64_t done, uint64_t total)>& progress);
 
     /// Runs `work`, which computes on the device for a session. When the device is lost, all that stood on it
     /// is built anew, and `work` runs again, or, if it cannot be `repeated`, throws device_lost this one
@@ -88,6 +96,7 @@ struct Engine::Impl {
 
     std::shared_mutex in_use;  // shared by all that computes, alone for recover()
     uint64_t generation = 0;   // devices before this one; guarded by in_use
+    bool evicted = false;      // no weights, by request; guarded by in_use
     std::mutex sessions_mutex;
     std::vector<Session::Impl*> sessions;  // alive; guarded by sessions_mutex
 
@@ -113,7 +122,13 @@ template <class Work> auto Engine::Impl::survive(Work&& work, bool repeated) -> 
     for (int losses = 0;; ++losses) {
         uint64_t seen = 0;
         try {
-            const auto lock = use();
+            auto lock = use();
+            seen = generation;
+            while (evicted) {  // then it is this thread's lock, and nobody computes
+                lock.unlock();
+                restore({});
+                lock.lock();
+            }
             const Computing computing(this);
             seen = generation;
             if (!weights) fail(Status::device_lost, "vulkan", "the device was lost and did not come back");

@@ -146,7 +146,6 @@ ForwardResult Session::encode(std::span<const TokenId> ids, bool hidden_states,
     Impl& s = *impl_;
     return s.engine.survive(
         [&]() -> ForwardResult {
-            s.ready();
             const Architecture& architecture = s.engine.model->architecture;
             if (architecture.encoder.empty())
                 fail(Status::unsupported, "encode", "expected an encoder-decoder, got ", architecture.family);
@@ -154,26 +153,36 @@ ForwardResult Session::encode(std::span<const TokenId> ids, bool hidden_states,
             if (ids.empty() || ids.size() > s.engine.memory.source)
                 fail(ids.empty() ? Status::bad_argument : Status::context_full, "encode", "expected 1 to ",
                      s.engine.memory.source, " tokens, got ", ids.size());
-            const std::vector<uint32_t> types = s.type_words(ids.size(), {}, global);
+            (void)s.type_words(ids.size(), {}, global);  // what may be wrong with it
             truncate(0);
+            s.source_ids.clear();
             s.source = 0;
+            s.ready();
             ForwardResult result{uint32_t(ids.size()), 0, architecture.hidden, {}, {}, {}};
             if (hidden_states) result.hidden.resize(s.engine.graph.encoder_hidden.size());
             ResultCopies copies;
             for (size_t i = 0; i < result.hidden.size(); ++i)
                 copies.want(s.engine.graph.encoder_hidden[i], result.hidden[i]);
             copies.want(s.engine.graph.encoder_last_hidden, result.last_hidden);
-            s.run_chunk(
-                ids, 0, {},
-                [&](auto& recorder, const Batch& batch, auto& kernel) {
+            s.source_ids.assign(ids.begin(), ids.end());
+            s.source_global.assign(global.begin(), global.end());
+            try {
+                s.run_encoder([&](auto& recorder, const Batch& batch, auto& kernel) {
                     copies.record(recorder, batch, kernel);
-                },
-                types, Impl::Stage::encoder);
+                });
+            } catch (...) {
+                s.source_ids.clear();
+                throw;
+            }
             copies.collect();
-            s.source = uint32_t(ids.size());
             return result;
         },
         false);
+}
+
+void Session::Impl::run_encoder(const Capture& capture) {
+    run_chunk(source_ids, 0, {}, capture, type_words(source_ids.size(), {}, source_global), Stage::encoder);
+    source = uint32_t(source_ids.size());
 }
 
 void Session::Impl::trace(size_t first, size_t end, std::span<const TokenId> ids, uint32_t position,
@@ -241,6 +250,8 @@ void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer,
                 if (from.size() > s.engine.memory.source)
                     fail(Status::context_full, "trace", "expected at most ", s.engine.memory.source,
                          " tokens of the source, got ", from.size());
+                s.source_ids.assign(from.begin(), from.end());
+                s.source_global.clear();
                 s.source = uint32_t(from.size());
                 s.trace(0, encoder_kernels, from, 0, false, observer);
             }

@@ -15,16 +15,9 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
-#include <time.h>
 
 namespace scoria {
 namespace {
-
-double thread_cpu_us() {
-    timespec now{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return double(now.tv_sec) * 1e6 + double(now.tv_nsec) * 1e-3;
-}
 
 /// One call of generate(): what was submitted and what was read back.
 class Generation {
@@ -157,7 +150,8 @@ void Generation::write_step_state(vk::Recorder& recorder, std::span<const TokenI
 void Generation::fill_pipeline() {
     const EngineOptions& options = s_.engine.options;
     const bool one_by_one = constraint_ || dry_ || s_.engine.device.caps().is_cpu() || options.profile ||
-                            !options.replay || s_.front;
+                            !options.replay || s_.front ||
+                            s_.decode.slices.size() > 1;  // between slices the queue is others', too
     const size_t depth = one_by_one || guesses() ? 1 : 2;
     while (in_flight_.size() < depth && first_ + decodes_ < s_.engine.memory.context &&
            (most_ == 0 || result_.tokens.size() + in_flight_.size() < most_)) {
@@ -200,7 +194,7 @@ void Generation::take_logprobs(TokenId token, size_t slot) {
 }
 
 bool Generation::take_result() {
-    s_.wait(in_flight_.front());
+    s_.land_until(in_flight_.front());
     in_flight_.pop_front();
     return take_token();
 }
@@ -295,7 +289,7 @@ vk::Device::Ticket Generation::submit_guess(const std::vector<TokenId>& guess) {
 bool Generation::take_guess(const std::vector<TokenId>& guess) {
     const size_t before = s_.tokens.size();
     in_flight_.push_back(submit_guess(guess));
-    s_.wait(in_flight_.front());
+    s_.land_until(in_flight_.front());
     in_flight_.pop_front();
     size_t right = 0;
     bool more = true, true_so_far = true;
@@ -321,7 +315,7 @@ bool Generation::take_guess(const std::vector<TokenId>& guess) {
 /// Waits for what is still in flight and says what the cache holds now. A step submitted after the last
 /// token kept has computed that token, or one beyond it, which the next append overwrites.
 void Generation::settle() {
-    for (const vk::Device::Ticket& ticket : in_flight_) s_.wait(ticket);
+    for (const vk::Device::Ticket& ticket : in_flight_) s_.land_until(ticket);
     in_flight_.clear();
     const uint32_t reached = first_ + decodes_, kept = uint32_t(s_.tokens.size());
     s_.computed = std::min(reached, kept);
@@ -388,49 +382,9 @@ void Session::Impl::sample(vk::Recorder& recorder, const SampleKind& kind, const
             variant);
 }
 
-void Session::Impl::record_decode(const SampleKind& kind) {
-    reserve_scratch(1);
-    vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options(true));
-    Batch work = batch(1, 1);
-    receive(recorder, work);
-    decode_layers.clear();
-    for (size_t i = engine.plan.encoder_kernels; i < engine.plan.kernels.size(); ++i) {
-        work.record(recorder, i);
-        decode_layers.resize(recorder.stats().dispatches, engine.plan.kernels[i].layer);
-    }
-    sample(recorder, kind);
-    decode_layers.resize(recorder.stats().dispatches, -1);
-    recorder.make_host_visible();
-    decode = recorder.finish();
-    decode_recorded = kind;
-}
-
 uint32_t Session::Impl::longest_pass() const {
     // The last of its samplings fills one more slot of the step buffer.
     return std::min({engine.layout.outputs, std::max(engine.layout.tokens, 2u) - 1, result_slots});
-}
-
-vk::Device::Ticket Session::Impl::submit_pass(uint32_t count) {
-    reserve_scratch(count);
-    vk::Commands& pass = passes[count];
-    if (!pass.handle() || !engine.options.replay) {
-        vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options());
-        Batch work = batch(count, engine.stream_out ? 0 : count);
-        receive(recorder, work);
-        for (size_t i = engine.plan.encoder_kernels; i < engine.plan.kernels.size(); ++i)
-            work.record(recorder, i);
-        send(recorder, work);
-        pass = recorder.finish();
-    }
-    return submit(pass);
-}
-
-vk::Device::Ticket Session::Impl::submit_decode(const SampleKind& kind) {
-    if (decode_recorded != kind || !engine.options.replay) record_decode(kind);
-    const double start = thread_cpu_us();
-    const vk::Device::Ticket ticket = submit(decode);
-    submit_us.push_back(thread_cpu_us() - start);
-    return ticket;
 }
 
 GenerateResult Session::generate(const GenerateOptions& options) {

@@ -20,9 +20,19 @@ std::vector<size_t> Pacer::cut(std::span<const double> costs) const {
     return ends;
 }
 
-bool Pacer::too_long(double cost) const {
+double Pacer::most_cost() const {
     const std::lock_guard lock(mutex_);
-    return cost * seconds_per_cost_ > budget_;
+    return budget_ / seconds_per_cost_;
+}
+
+void Pacer::set_budget(double seconds) {
+    const std::lock_guard lock(mutex_);
+    budget_ = seconds;
+}
+
+double Pacer::budget() const {
+    const std::lock_guard lock(mutex_);
+    return budget_;
 }
 
 double Pacer::longest() const {

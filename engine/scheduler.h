@@ -17,21 +17,22 @@ class Pacer {
     /// `budget` in seconds of GPU time per submission; `first_guess` in seconds per cost, until something
     /// was measured.
     Pacer(double budget, double first_guess) : budget_(budget), seconds_per_cost_(first_guess) {}
+    void set_budget(double seconds);
 
     /// Cuts consecutive costs into runs predicted to stay under the budget; a single item that exceeds
     /// it is a run of its own. Returns the end index of every run.
     std::vector<size_t> cut(std::span<const double> costs) const;
-    /// Whether one item is predicted to exceed the budget alone.
-    bool too_long(double cost) const;
+    /// The cost predicted to take as long as the budget.
+    double most_cost() const;
     /// Learns from a finished submission. Slower than predicted moves the estimate at once, faster half way.
     void learn(double cost, double seconds);
 
-    double budget() const { return budget_; }
+    double budget() const;
     double longest() const;  // seconds of the longest submission seen
 
   private:
-    const double budget_;
-    mutable std::mutex mutex_;  // guards what was learned
+    mutable std::mutex mutex_;  // guards all of it
+    double budget_;
     double seconds_per_cost_;
     double longest_ = 0;
 };

@@ -11,7 +11,8 @@
  * - Texts are UTF-8. A result text is written with a NUL if it fits into `capacity` bytes, else not at all;
  *   *length is its length without the NUL in either case. Of a result array as many elements are written as
  *   fit; *count is how many there are.
- * - Options are read during the call only; nothing of the caller's is kept.
+ * - Options are read during the call only; nothing of the caller's is kept but the callbacks of an engine
+ *   that say so, with their `user`.
  *
  * Threads: every call may be made from every thread at any time. A session does one thing at a time: a second
  * call on it, from another thread or from inside its own callbacks, is SCORIA_BUSY at once (but for
@@ -110,6 +111,15 @@ typedef struct scoria_adapter {
 enum { SCORIA_STRICT, SCORIA_BALANCED, SCORIA_FAST }; /* f32; f16; 8-bit activations */
 enum { SCORIA_KV_BY_PRECISION, SCORIA_KV_F32, SCORIA_KV_F16, SCORIA_KV_BF16, SCORIA_KV_Q8_0, SCORIA_KV_Q4_0 };
 
+/* One piece of memory (a VkDeviceMemory): the device's, or the host's that the device sees. */
+typedef struct scoria_allocation {
+    size_t size;
+    uint64_t bytes;
+    uint64_t in_use;       /* bytes of the engine's other pieces */
+    uint32_t count;        /* of them */
+    uint32_t device_local; /* 1: of a heap of the device */
+} scoria_allocation;
+
 typedef struct scoria_engine_options {
     size_t size;
     const char* model_path; /* GGUF file or Hugging Face folder */
@@ -134,8 +144,23 @@ typedef struct scoria_engine_options {
      * process with SIGBUS; 0 makes that an error. */
     uint32_t mmap;
     float submission_ms; /* aim for the GPU time of one submission, so that a renderer keeps its
-                          * frames; 0: 50, on CPU drivers 1000 */
+                          * frames; 0: 50, on CPU drivers 1000. See scoria_engine_set_submission_ms */
     uint32_t reserved;   /* 0 */
+    /* What follows lives as long as the engine, with `user`; each may be NULL. */
+    /* Before every submission of a prompt's or a token's part, on the thread of the call: the time to submit
+     * work of the host's own to a queue that is shared, or to wait until it has. At most one such submission
+     * of the session is on its way then, and two at other times. `ms`: GPU time of the last one known. */
+    void (*on_submission)(void* user, float ms);
+    /* Before memory is taken, from any thread; 0 refuses, and the call that needs it is out_of_device_memory.
+     * After some is given back. All calls from inside these two are SCORIA_BUSY. */
+    int (*on_allocate)(void* user, const scoria_allocation* allocation);
+    void (*on_free)(void* user, const scoria_allocation* allocation);
+    /* Instead of memory_budget, asked when the engine is planned, created or restored. */
+    uint64_t (*available_memory)(void* user);
+    /* Pieces of memory held at a time; 0: as many as the device allows (maxMemoryAllocationCount), on a
+     * host's device half of them. One more is out_of_device_memory. */
+    uint32_t max_allocations;
+    uint32_t reserved2; /* 0 */
 } scoria_engine_options;
 
 /* Sets `size` and every default of a struct of `size` bytes. */
@@ -146,6 +171,23 @@ SCORIA_API scoria_status scoria_engine_options_init(scoria_engine_options* optio
 SCORIA_API scoria_status scoria_engine_create(const scoria_engine_options* options, scoria_engine** engine);
 /* Releases everything. NULL is fine. Errors: busy, while it has sessions or a call on it runs. */
 SCORIA_API scoria_status scoria_engine_destroy(scoria_engine* engine);
+
+/* Another submission_ms, while a window moves, say; 0: the default. Prompts and generated tokens are cut into
+ * submissions predicted, from the times of those before, to take so long: layers, and parts of a prompt's
+ * matrices. The answer does not depend on it. What cannot be cut (an attention over a long context: a smaller
+ * prompt_chunk makes it shorter; the largest matrix of one token) takes as long as it takes. */
+SCORIA_API scoria_status scoria_engine_set_submission_ms(scoria_engine* engine, float ms);
+
+/* Gives all device memory of an engine and its sessions back to others; scoria_memory.in_use is 0 then. The
+ * sessions keep their tokens, and what they are asked next goes on as if nothing had been: the weights are
+ * read from the model's file again and the tokens computed again, by the first call that computes, or ahead
+ * of it by _restore, which can show its progress or be stopped. Errors: of _evict, busy, while a session
+ * computes (also from inside its callbacks); of _restore, as scoria_engine_create; the engine then is as
+ * evicted as before. Neither does anything when there is nothing to do. */
+SCORIA_API scoria_status scoria_engine_evict(scoria_engine* engine);
+SCORIA_API scoria_status scoria_engine_restore(scoria_engine* engine,
+                                               int (*progress)(void* user, uint64_t done, uint64_t total),
+                                               void* user);
 
 typedef struct scoria_memory {
     size_t size;
@@ -231,8 +273,8 @@ SCORIA_API scoria_status scoria_session_create(scoria_engine* engine, scoria_ses
 /* NULL is fine. Errors: busy, while a call on it runs. */
 SCORIA_API scoria_status scoria_session_destroy(scoria_session* session);
 
-/* Stops the append, replace or generate that runs on the session, soon; without one it does nothing. Never
- * busy, also inside callbacks. */
+/* Stops the append, replace, restore or generate that runs on the session, soon; without one it does nothing.
+ * Never busy, also inside callbacks. */
 SCORIA_API scoria_status scoria_session_cancel(scoria_session* session);
 
 /* Appends tokens and computes them. On failure what was computed stays. Errors: bad_argument (an id outside
@@ -242,6 +284,9 @@ SCORIA_API scoria_status scoria_session_append(scoria_session* session, const in
 SCORIA_API scoria_status scoria_session_replace(scoria_session* session, const int32_t* ids, size_t count);
 /* Forgets everything from `length` on. */
 SCORIA_API scoria_status scoria_session_truncate(scoria_session* session, size_t length);
+/* The same for a session alone: its cache goes and comes back. Errors of _restore: as append. */
+SCORIA_API scoria_status scoria_session_evict(scoria_session* session);
+SCORIA_API scoria_status scoria_session_restore(scoria_session* session);
 /* All appended and generated tokens. */
 SCORIA_API scoria_status scoria_session_tokens(scoria_session* session, int32_t* ids, size_t capacity,
                                                size_t* count);

@@ -44,6 +44,31 @@ typedef struct scoria_vulkan {
     uint32_t queue_family; /* with VK_QUEUE_COMPUTE_BIT */
 } scoria_vulkan;
 
+enum { SCORIA_SHARE_LOGITS, SCORIA_SHARE_HIDDEN };
+
+/* Values on the device, float32. */
+typedef struct scoria_shared {
+    size_t size;
+    VkBuffer buffer; /* a storage buffer, also to copy from; of queue_family alone */
+    VkDeviceSize offset, bytes;
+    VkSemaphore semaphore; /* a timeline: `value` or more says that the values are there */
+    uint64_t value;
+    uint32_t rows, cols; /* one row behind the other */
+} scoria_shared;
+
+/* What the last token's computation left on the host's device, to draw or to copy without a way through the
+ * host's memory: its logits [vocab], or what the output head reads [hidden]. They are computed if they are
+ * not there yet. A submission of the host that reads them waits for the semaphore, which makes them visible,
+ * and ends before the session is next used, or has scoria_session_wait hold that back. The buffer is the
+ * library's; it goes with the session, its eviction, or the next call that computes more tokens at a time.
+ * `what`: SCORIA_SHARE_ ... Errors: unsupported, on a device of the library's own and for encoders;
+ * bad_argument, before the first token; as append. */
+SCORIA_API scoria_status scoria_session_share(scoria_session* session, uint32_t what, scoria_shared* shared);
+/* The session's next submission waits on the device until the timeline semaphore of the host has this value.
+ * That must come to pass: a session that waits in vain ends in a timeout. A NULL semaphore: waits for none.
+ * Errors: unsupported, on a device of the library's own. */
+SCORIA_API scoria_status scoria_session_wait(scoria_session* session, VkSemaphore semaphore, uint64_t value);
+
 #ifdef __cplusplus
 }
 #endif

@@ -9,14 +9,10 @@
 #include "step.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <deque>
 
 namespace scoria {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t update_limit = 65536;  // bytes, vkCmdUpdateBuffer
 
@@ -29,7 +25,11 @@ Session::Impl::Impl(Engine::Impl& owner)
 }
 
 void Session::Impl::ready() {
-    if (on_device) return;
+    if (!on_device) take_memory();
+    if (source == 0 && !source_ids.empty()) run_encoder();
+}
+
+void Session::Impl::take_memory() {
     release();  // what a failed attempt left
     if (front) front->ready();
     cache = KvCache(engine.device, engine.model->architecture, engine.kv_type(), engine.cache_length());
@@ -77,6 +77,7 @@ void Session::Impl::release() noexcept {
     outgoing = {};
     step_update = {};
     on_device = false;
+    flight.clear();
     decode = {};
     passes.clear();
     scratch_for.clear();
@@ -164,8 +165,7 @@ void Session::Impl::forget_overwritten() {
     computed = 0;
 }
 
-/// Runs one batch: `ids` from `position` on, logits of the rows `outputs`. Submissions follow the pacer;
-/// two are in flight at most, so each one's time can be seen from the host.
+/// Runs one batch: `ids` from `position` on, logits of the rows `outputs`, in slices that the pacer cuts.
 void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, const Rows& outputs,
                               const Capture& capture, std::span<const uint32_t> types, Stage stage) {
     if (position < prefix && position + ids.size() < prefix)
@@ -184,51 +184,42 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
     const size_t end_of_all = stage == Stage::encoder ? engine.plan.encoder_kernels
                               : outputs.empty()       ? body_kernels()
                                                       : engine.plan.kernels.size();
-    std::vector<double> costs(end_of_all - first);
-    for (size_t i = 0; i < costs.size(); ++i)
-        costs[i] = work.cost(first + i, std::max(source, position + uint32_t(ids.size())));
-
-    struct InFlight {
-        vk::Commands commands;
-        vk::Device::Ticket ticket;
-        double cost;
-        bool first_run;  // creates pipelines: its time says nothing
-    };
-    std::deque<InFlight> in_flight;
-    Clock::time_point idle_since = Clock::now();
-    const auto finish_one = [&] {
-        wait(in_flight.front().ticket);
-        const double seconds = std::chrono::duration<double>(Clock::now() - idle_since).count();
-        if (!in_flight.front().first_run) engine.pacer.learn(in_flight.front().cost, seconds);
-        idle_since = Clock::now();
-        in_flight.pop_front();
-    };
-
+    Pacer& pacer = engine.pacer(ids.size());
+    const std::vector<Batch::Part> parts =
+        work.parts(engine.device.caps(), first, end_of_all, std::max(source, position + uint32_t(ids.size())),
+                   pacer.most_cost());
+    std::vector<double> costs;
+    for (const Batch::Part& part : parts) costs.push_back(part.cost);
     try {
-        size_t begin = 0;
-        for (const size_t end : engine.pacer.cut(costs)) {
-            const size_t pipelines = engine.pipelines.created();
-            vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options());
-            if (begin == 0) write_step(recorder, ids, position, outputs, types);
-            if (begin == 0) receive(recorder, work);
-            double cost = 0;
-            for (size_t i = begin; i < end; ++i) {
-                work.record(recorder, first + i);
-                if (capture) capture(recorder, work, engine.plan.kernels[first + i]);
-                cost += costs[i];
+        size_t at = 0;
+        for (const size_t end : pacer.cut(costs)) {
+            if (stop && *stop) {
+                land_all();
+                fail_cancelled();
             }
-            if (first + end == end_of_all) send(recorder, work);
+            const size_t pipelines = engine.pipelines.created();
+            vk::RecorderOptions options = engine.recorder_options();
+            options.timed = true;
+            vk::Recorder recorder(engine.device, engine.pipelines, options);
+            if (at == 0) write_step(recorder, ids, position, outputs, types);
+            if (at == 0) receive(recorder, work);
+            double cost = 0;
+            for (; at < end; ++at) {
+                work.record(recorder, parts[at]);
+                if (capture && parts[at].last) capture(recorder, work, engine.plan.kernels[parts[at].kernel]);
+                cost += costs[at];
+            }
+            if (end == parts.size()) send(recorder, work);
             if (capture) recorder.make_host_visible();
-            vk::Commands commands = recorder.finish();
-            if (in_flight.empty()) idle_since = Clock::now();
-            const vk::Device::Ticket ticket = submit(commands);
-            in_flight.push_back({std::move(commands), ticket, cost, engine.pipelines.created() != pipelines});
-            if (in_flight.size() == 2) finish_one();
-            begin = end;
+            Slice slice{.owned = recorder.finish(), .cost = cost, .pacer = &pacer};
+            slice.first_run = engine.pipelines.created() != pipelines;
+            submit_slice(std::move(slice));
         }
-        while (!in_flight.empty()) finish_one();
+        land_all();
     } catch (...) {
-        for (InFlight& running : in_flight) abandoned.push_back(std::move(running.commands));
+        for (Slice& slice : flight)
+            if (!slice.replayed) abandoned.push_back(std::move(slice.owned));
+        std::erase_if(flight, [](const Slice& slice) { return !slice.replayed; });
         throw;
     }
 }
@@ -264,7 +255,7 @@ void Session::Impl::bring_step(std::span<const TokenId> ids, uint32_t position) 
     front->writes(position, ids.size());
     front->submit(front->step_update);
     try {
-        front->wait(front->submit_pass(uint32_t(ids.size())));
+        front->land_until(front->submit_pass(uint32_t(ids.size())));
     } catch (...) {
         front->outlast();
         throw;
@@ -289,6 +280,7 @@ void Session::Impl::check_ids(std::span<const TokenId> ids) const {
 void Session::Impl::reserve_logits(uint32_t rows) {
     const uint64_t bytes = 4ull * engine.model->architecture.logits() * rows;
     if (workspace.logits.size() >= bytes) return;
+    land_all();  // a failed call's
     workspace.logits = vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
     invalidate_decode();
 }
@@ -297,6 +289,7 @@ void Session::Impl::reserve_scratch(uint32_t token_count) {
     if (scratch_for.contains(token_count)) return;
     const uint64_t bytes = engine.scratch_bytes(token_count);
     if (workspace.scratch.size() < bytes) {
+        land_all();  // a failed call's
         workspace.scratch = vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
         invalidate_decode();
     }
@@ -351,17 +344,26 @@ uint32_t Session::Impl::tokens_before_change(uint32_t limit) const {
     return count;
 }
 
+void Session::Impl::fail_cancelled() const {
+    fail(Status::cancelled, "session", "cancelled after ", computed, " tokens");
+}
+
 void Session::Impl::compute_pending(const std::atomic<bool>* cancel) {
     set_rotations(tokens.size());
     compute_rest(cancel);
 }
 
 void Session::Impl::compute_rest(const std::atomic<bool>* cancel) {
+    struct Stopping {
+        const std::atomic<bool>*& stop;
+        ~Stopping() { stop = nullptr; }
+    } const stopping{stop};
+    stop = cancel;
     if (computed == tokens.size() && !logits_ready) --computed;
     if (engine.model->architecture.recomputes() && computed < tokens.size()) computed = 0;
     forget_overwritten();
     while (computed < tokens.size()) {
-        if (cancel && *cancel) fail(Status::cancelled, "session", "cancelled after ", computed, " tokens");
+        if (cancel && *cancel) fail_cancelled();
         const uint32_t count =
             tokens_of_segment(computed, std::min<size_t>(workspace.layout.tokens, tokens.size() - computed));
         const bool last = computed + count == tokens.size();
@@ -385,7 +387,10 @@ std::vector<float> Session::Impl::read_floats(const vk::View& view, size_t count
 
 vk::Device::Ticket Session::Impl::submit(const vk::Commands& commands) {
     const VkCommandBuffer handle = commands.handle();
-    return last_submitted = engine.device.submit({&handle, 1});
+    if (!host_point.semaphore) return last_submitted = engine.device.submit({&handle, 1});
+    last_submitted = engine.device.submit_after({&handle, 1}, host_point);
+    host_point = {};
+    return last_submitted;
 }
 
 void Session::Impl::run(const vk::Commands& commands) {
@@ -452,7 +457,7 @@ void Session::Impl::needs_decoder(const char* what) const {
     if (engine.model->architecture.bidirectional())
         fail(Status::unsupported, what, "expected a decoder, got an encoder (",
              engine.model->architecture.family, "), which generates nothing");
-    if (engine.plan.encoder_kernels != 0 && source == 0)
+    if (engine.plan.encoder_kernels != 0 && source_ids.empty())
         fail(Status::bad_argument, what, "expected a source for the encoder first, got none");
 }
 
@@ -470,6 +475,7 @@ void Session::set_prefix(uint32_t length) {
 void Session::truncate(uint32_t length) {
     Impl& s = *impl_;
     if (length >= s.tokens.size()) return;
+    const auto lock = s.engine.use();  // evict() changes what rewind() does
     s.tokens.resize(length);
     s.rewind(length);
 }
@@ -479,6 +485,36 @@ void Session::Impl::rewind(uint32_t length) {
     forget_overwritten();
     logits_ready = false;
 }
+
+void Session::evict() {
+    const auto lock = impl_->engine.use();
+    impl_->release();
+}
+
+void Session::restore(const std::atomic<bool>* cancel) {
+    impl_->engine.survive([&] {
+        impl_->ready();
+        const bool decodes = !impl_->engine.model->architecture.bidirectional();
+        if (decodes && !impl_->tokens.empty()) impl_->compute_pending(cancel);
+    });
+}
+
+SharedView Session::share(SharedKind kind) {
+    Impl& s = *impl_;
+    s.needs_decoder("share");
+    if (s.tokens.empty())
+        fail(Status::bad_argument, "share", "expected at least one appended token, got none");
+    return s.engine.survive([&] {
+        s.ready();
+        s.compute_pending(nullptr);
+        const Matrix row = s.batch(1, 1).matrix(kind == SharedKind::logits ? s.engine.graph.logits
+                                                                           : s.engine.graph.last_hidden);
+        return SharedView{row.view.slice(4ull * row.first, 4ull * row.cols), 1, row.cols,
+                          s.engine.device.point(s.last_submitted)};
+    });
+}
+
+void Session::wait_for(const vk::Device::TimelinePoint& point) { impl_->host_point = point; }
 
 std::span<const TokenId> Session::tokens() const { return impl_->tokens; }
 uint32_t Session::capacity() const { return impl_->engine.memory.context; }
@@ -497,10 +533,13 @@ StepStats Session::stats() const {
                 for (const DeviceWeight::Shard& shard : part->weights->weight(linear->weight).shards)
                     stats.weight_bytes_per_token += shard.view.size;
     if (!s.decode_recorded) return stats;
-    stats.dispatches = s.decode.stats().dispatches;
-    stats.barriers = s.decode.stats().barriers;
+    for (const vk::Commands& slice : s.decode.slices) {
+        stats.dispatches += slice.stats().dispatches;
+        stats.barriers += slice.stats().barriers;
+    }
+    stats.slices = uint32_t(s.decode.slices.size());
     stats.dispatches_per_layer =
-        double(std::ranges::count_if(s.decode_layers, [](int32_t layer) { return layer >= 0; })) /
+        double(std::ranges::count_if(s.decode.layers, [](int32_t layer) { return layer >= 0; })) /
         double(s.engine.memory.layers.end - s.engine.memory.layers.first);
     if (!s.submit_us.empty()) {
         std::vector<double> sorted = s.submit_us;
@@ -508,8 +547,9 @@ StepStats Session::stats() const {
         stats.submit_cpu_us = sorted[sorted.size() / 2];
     }
     if (s.engine.options.profile) {
-        stats.profile = s.decode.times();
-        stats.profile_layers = s.decode_layers;
+        for (const vk::Commands& slice : s.decode.slices)
+            for (const vk::DispatchTime& time : slice.times()) stats.profile.push_back(time);
+        stats.profile_layers = s.decode.layers;
     }
     return stats;
 }

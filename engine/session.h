@@ -44,6 +44,8 @@ struct EngineOptions {
     double submission_budget_ms = 0;  // 0: 50 on hardware, 1000 on CPU drivers
     uint64_t memory_budget = 0;       // device bytes that the plan may take; 0: what the driver offers; what
                                       // weights it does not hold stay in host memory
+    std::function<uint64_t()> available_memory;  // instead of memory_budget, asked when memory is planned or
+                                                 // restored; may be empty
     std::vector<uint64_t>
         memory_budgets;          // the same for each of several devices; the rest take memory_budget
     uint64_t shuffle_seed = 0;   // tests: see RecorderOptions
@@ -51,6 +53,9 @@ struct EngineOptions {
     bool profile = false;        // timestamps per dispatch
     bool recover = true;  // a lost device of our own is opened again, sessions replayed (engine/recovery.h)
     std::function<void(uint64_t done, uint64_t total)> progress;  // bytes of weights uploaded
+    /// Before each submission of a prompt's or a step's part, on the thread of the call: others' chance to
+    /// use the queue. Seconds of the device that the last part known took; 0: none yet. Must not throw.
+    std::function<void(double seconds)> on_slice;
 };
 
 /// The devices that `select` names: several where it is a list of indices.
@@ -161,6 +166,7 @@ struct ForwardResult {
 
 struct StepStats {
     uint32_t dispatches = 0, barriers = 0;  // of one decode step
+    uint32_t slices = 0;                    // submissions that it is cut into
     double dispatches_per_layer = 0;
     double submit_cpu_us = 0;  // thread CPU time of the submitting thread per replayed step, median
     uint32_t pipelines = 0;
@@ -180,6 +186,14 @@ class Engine {
     const MemoryPlan& memory_plan() const;
     vk::Device& device();  // the last one, which has the head, of several
     vk::Pipelines& pipelines();
+    /// As EngineOptions::submission_budget_ms, from the next prompt chunk or step on. Thread-safe.
+    void set_submission_budget(double milliseconds);
+    /// Gives up all device memory, its sessions' too; they keep their tokens. Whatever computes next restores
+    /// it. Thread-safe. Errors: busy, while a session computes.
+    void evict();
+    /// Uploads the weights again, if they are evicted. Thread-safe. Errors: as the constructor's; it is then
+    /// as evicted as before.
+    void restore(const std::function<void(uint64_t done, uint64_t total)>& progress);
     std::vector<vk::Device*> devices();  // in the order of their layers
 
     struct Impl;
@@ -196,6 +210,14 @@ struct PlannedKernel;
 struct TensorId;
 using TraceFetch = std::function<std::vector<float>(const TensorId&)>;
 using TraceObserver = std::function<void(const PlannedKernel&, const TraceFetch&)>;
+
+/// What a session computed, where it lies on the device.
+struct SharedView {
+    vk::View view;                    // of float32
+    uint32_t rows = 1, cols = 0;      // whole, one row behind the other
+    vk::Device::TimelinePoint ready;  // to wait for on the device
+};
+enum class SharedKind : uint8_t { logits, hidden };
 
 class Session {
   public:
@@ -244,6 +266,15 @@ class Session {
     void set_prefix(uint32_t length);
     /// Forgets everything from position `length` on.
     void truncate(uint32_t length);
+    /// Gives up the session's device memory; tokens stay. Whatever computes next restores it.
+    void evict();
+    /// Takes the memory back and computes all tokens again, if it was given up. Errors: as append.
+    void restore(const std::atomic<bool>* cancel = nullptr);
+    /// Logits [vocab] of the last token, or what its head reads [last_hidden_size], computed if they are not
+    /// there yet; in place until the session is next used. Errors: bad_argument, unsupported.
+    SharedView share(SharedKind kind);
+    /// The session's next submission waits, on the device, for a host's semaphore.
+    void wait_for(const vk::Device::TimelinePoint& point);
     std::span<const TokenId> tokens() const;  // all appended and generated tokens
     uint32_t capacity() const;                // positions
     StepStats stats() const;                  // of the last decode step

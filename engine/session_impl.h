@@ -5,7 +5,11 @@
 #include "engine.h"
 #include "ops/sample.h"
 #include "session.h"
+#include "slices.h"
 
+#include <chrono>
+#include <deque>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -23,9 +27,10 @@ struct SampleKind {
 struct Session::Impl {
     explicit Impl(Engine::Impl& owner);
     ~Impl();
-    /// Makes what a session has on the device, if it has nothing there. Call it inside
-    /// Engine::Impl::survive().
+    /// Makes what a session has on the device, if it has nothing there; the encoder's part too. Call it
+    /// inside Engine::Impl::survive().
     void ready();
+    void take_memory();
     /// Gives up all of it; keys and values are then of no token, the encoder's of none.
     void release() noexcept;
 
@@ -69,6 +74,8 @@ struct Session::Impl {
     }
     void write_step(vk::Recorder& recorder, std::span<const TokenId> ids, uint32_t position,
                     const Rows& outputs, std::span<const uint32_t> types = {}) const;
+    /// Runs the encoder over source_ids. The batch's results are copied by `capture`.
+    void run_encoder(const Capture& capture = {});
     void run_chunk(std::span<const TokenId> ids, uint32_t position, const Rows& outputs,
                    const Capture& capture = {}, std::span<const uint32_t> types = {},
                    Stage stage = Stage::decoder);
@@ -91,6 +98,7 @@ struct Session::Impl {
     void reserve_scratch(uint32_t token_count);
     /// Computes keys and values of all tokens, and the logits of the last.
     void compute_pending(const std::atomic<bool>* cancel);
+    [[noreturn]] void fail_cancelled() const;
     /// The same with the rotations as they are.
     void compute_rest(const std::atomic<bool>* cancel);
     void upload_rotations();
@@ -110,8 +118,22 @@ struct Session::Impl {
     void run(const vk::Commands& commands);
     /// Waits for work that a failed call left behind (a time-out, say): it runs on these buffers.
     void outlast() noexcept;
+    /// Submits, when at most one is on its way.
+    vk::Device::Ticket submit_slice(Slice slice);
+    /// Waits for the oldest on its way and learns its time.
+    void land();
+    void land_all() {
+        while (!flight.empty()) land();
+    }
+    /// As wait(), and lands what was submitted before.
+    void land_until(vk::Device::Ticket ticket);
+
+    /// `end` records what follows the kernels; may be empty.
+    void record_step(Step& step, uint32_t count, const std::function<void(vk::Recorder&)>& end);
+    /// Whether a step is recorded, and cut about as it would be now.
+    bool stands(const Step& step, uint32_t count) const;
+    vk::Device::Ticket submit_step(Step& step, uint32_t count);
     vk::Device::Ticket submit_decode(const SampleKind& kind);
-    void record_decode(const SampleKind& kind);
     /// Samples the logits of token 0 of the step buffer and puts the next token in its place.
     void sample(vk::Recorder& recorder, const SampleKind& kind) const {
         sample(recorder, kind, {.to_slot = 0});
@@ -142,19 +164,24 @@ struct Session::Impl {
     vk::Buffer sampler, sample_scratch;
     vk::Buffer results;  // ring of sampled {token, status}
     vk::Buffer top;      // ring of what log-probabilities are made of; empty until asked for
-    vk::Commands decode;
-    std::map<uint32_t, vk::Commands> passes;  // by count
-    std::set<uint32_t> scratch_for;           // tokens of a batch that the scratch was sized for
-    std::vector<vk::Commands> abandoned;      // of calls that failed while they ran
+    Step decode;
+    std::map<uint32_t, Step> passes;      // by count
+    std::set<uint32_t> scratch_for;       // tokens of a batch that the scratch was sized for
+    std::vector<vk::Commands> abandoned;  // of calls that failed while they ran
+    std::deque<Slice> flight;  // two at most: a host's work on the queue waits for no more of a session
+    std::chrono::steady_clock::time_point idle_since;  // when the device last had none of them
+    const std::atomic<bool>* stop = nullptr;           // of the call that computes tokens: between slices
+    double slice_seconds = 0;                          // of the device, that the last one landed took
+    vk::Device::TimelinePoint host_point;              // the next submission waits for it
     vk::Device::Ticket last_submitted;
     std::optional<SampleKind> decode_recorded;
-    std::vector<int32_t> decode_layers;  // of each dispatch of `decode`; -1: of none
     std::vector<TokenId> tokens;
-    uint32_t prefix = 0;            // tokens that see each other
-    uint32_t source = 0;            // tokens that the encoder saw
-    uint32_t segment = 0;           // that the compressed memory stands at
-    uint64_t rotated_length = 0;    // what rotations are for
-    uint32_t computed = 0;          // tokens whose keys and values are in the cache
+    uint32_t prefix = 0;                             // tokens that see each other
+    uint32_t source = 0;                             // tokens that the encoder saw, and the cache holds
+    std::vector<TokenId> source_ids, source_global;  // what encode() was given
+    uint32_t segment = 0;                            // that the compressed memory stands at
+    uint64_t rotated_length = 0;                     // what rotations are for
+    uint32_t computed = 0;                           // tokens whose keys and values are in the cache
     uint32_t written = 0;           // positions that were, since the sequence began; see KvCache::holds
     bool logits_ready = false;      // row 0 of the logits is of tokens[computed - 1]
     std::vector<double> submit_us;  // thread CPU time of each replayed step's submission

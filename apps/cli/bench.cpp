@@ -141,6 +141,7 @@ nlohmann::json report_json(const Report& report, Engine& engine, const EngineOpt
             {"step",
              {{"dispatches", step.dispatches},
               {"barriers", step.barriers},
+              {"submissions", step.slices},
               {"dispatches_per_layer", step.dispatches_per_layer},
               {"submit_cpu_us", step.submit_cpu_us},
               {"weight_bytes_per_token", step.weight_bytes_per_token}}},

@@ -200,7 +200,7 @@ class Program {
         options.path = model;
         options.context = flags_.context ? flags_.context : settings_.context;
         options.submission_ms = settings_.submission_ms;
-        // A dispatch cannot be cut, so on slow devices its tokens bound a submission.
+        // Matrices are cut to the budget, attention is not: on slow devices its tokens bound a submission.
         options.prompt_chunk = flags_.chunk ? flags_.chunk : window_.device().is_cpu() ? 32 : 256;
         options.precision = flags_.precision;
         options.vulkan = window_.device().for_engine();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "fail.h"
+#include "memory_gate.h"
 #include "scoria.h"
 
 #include <algorithm>
@@ -24,6 +25,8 @@ scoria_status report(Status status, const char* text) noexcept;
 /// Runs `call`; whatever it throws becomes a status.
 template <class Call> scoria_status guarded(Call call) noexcept {
     try {
+        if (vk::MemoryGate::asking())
+            fail(Status::busy, "scoria.h", "expected no call from inside on_allocate or on_free");
         call();
         return SCORIA_OK;
     } catch (const Error& error) {

@@ -11,7 +11,8 @@ namespace {
 
 constexpr scoria_engine_options engine_defaults{.size = sizeof(scoria_engine_options),
                                                 .precision = SCORIA_BALANCED};
-static_assert(offsetof(scoria_engine_options, reserved) + 4 == sizeof(scoria_engine_options));
+static_assert(offsetof(scoria_engine_options, reserved2) + 4 == sizeof(scoria_engine_options));
+static_assert(offsetof(scoria_allocation, device_local) + 4 == sizeof(scoria_allocation));
 static_assert(offsetof(scoria_engine_info, prompt_chunk) + 4 == sizeof(scoria_engine_info));
 static_assert(offsetof(scoria_memory, host_budget) + 8 == sizeof(scoria_memory));
 static_assert(offsetof(scoria_vulkan, queue_family) + 4 == sizeof(scoria_vulkan));
@@ -44,6 +45,41 @@ std::shared_ptr<const vk::HostDevice> host_device(const scoria_vulkan* given) {
     return device;
 }
 
+scoria_allocation as_c(const vk::MemoryPiece& piece) {
+    return {.size = sizeof(scoria_allocation),
+            .bytes = piece.bytes,
+            .in_use = piece.in_use,
+            .count = piece.count,
+            .device_local = piece.device_local};
+}
+
+void check_submission_ms(float ms) {
+    require(ms >= 0 && ms <= 1e6f, "milliseconds of a submission from 0 to 1000000");
+}
+
+void set_callbacks(EngineOptions& to, const scoria_engine_options& options) {
+    void* const user = options.user;
+    if (options.progress)
+        to.progress = [progress = options.progress, user](uint64_t done, uint64_t total) {
+            if (!progress(user, done, total)) fail(Status::cancelled, "engine", "cancelled by the caller");
+        };
+    if (options.on_submission)
+        to.on_slice = [on = options.on_submission, user](double seconds) { on(user, float(1e3 * seconds)); };
+    if (options.on_allocate)
+        to.device.memory.may_allocate = [on = options.on_allocate, user](const vk::MemoryPiece& piece) {
+            const scoria_allocation allocation = as_c(piece);
+            return on(user, &allocation) != 0;
+        };
+    if (options.on_free)
+        to.device.memory.freed = [on = options.on_free, user](const vk::MemoryPiece& piece) {
+            const scoria_allocation allocation = as_c(piece);
+            on(user, &allocation);
+        };
+    if (options.available_memory)
+        to.available_memory = [available = options.available_memory, user] { return available(user); };
+    to.device.memory.most_pieces = options.max_allocations;
+}
+
 /// What scoria_engine_options ask for.
 struct Wanted {
     std::shared_ptr<Model> model;
@@ -56,7 +92,9 @@ Wanted wanted(const scoria_engine_options* given) {
     require(options.precision <= SCORIA_FAST, "a precision from 0 to 2");
     require(options.kv <= SCORIA_KV_Q4_0, "a kv from 0 to 5");
     require(options.mmap <= 1 && options.deterministic <= 1, "mmap and deterministic of 0 or 1");
-    require(options.submission_ms >= 0 && options.submission_ms <= 1e6f, "submission_ms from 0 to 1000000");
+    check_submission_ms(options.submission_ms);
+    require(!options.available_memory || !options.memory_budget,
+            "available_memory or memory_budget, not both");
     require(options.adapters || !options.adapter_count, "adapters for their count");
     Wanted result;
     EngineOptions& to = result.options;
@@ -70,10 +108,7 @@ Wanted wanted(const scoria_engine_options* given) {
     to.deterministic = options.deterministic;
     to.submission_budget_ms = double{options.submission_ms};
     to.memory_budget = options.memory_budget;
-    if (options.progress)
-        to.progress = [progress = options.progress, user = options.user](uint64_t done, uint64_t total) {
-            if (!progress(user, done, total)) fail(Status::cancelled, "engine", "cancelled by the caller");
-        };
+    set_callbacks(to, options);
     std::vector<AdapterChoice> adapters;
     for (size_t i = 0; i < options.adapter_count; ++i) {
         require(options.adapters[i].path != nullptr, "a path for every adapter");
@@ -176,6 +211,28 @@ scoria_status scoria_engine_destroy(scoria_engine* engine) {
             fail(Status::busy, "scoria.h", "expected an engine without sessions and calls that run, got ",
                  nobody, " of them");
         engines().remove(engine);
+    });
+}
+
+scoria_status scoria_engine_set_submission_ms(scoria_engine* engine, float ms) {
+    return guarded([&] {
+        const EngineUse use(engine);
+        check_submission_ms(ms);
+        use->engine.set_submission_budget(double{ms});
+    });
+}
+
+scoria_status scoria_engine_evict(scoria_engine* engine) {
+    return guarded([&] { EngineUse(engine)->engine.evict(); });
+}
+
+scoria_status scoria_engine_restore(scoria_engine* engine,
+                                    int (*progress)(void* user, uint64_t done, uint64_t total), void* user) {
+    return guarded([&] {
+        EngineUse(engine)->engine.restore([&](uint64_t done, uint64_t total) {
+            if (progress && !progress(user, done, total))
+                fail(Status::cancelled, "engine", "cancelled by the caller");
+        });
     });
 }
 

@@ -1,11 +1,13 @@
 // Sessions of the C interface.
 #include "objects.h"
+#include "scoria_vulkan.h"
 
 using namespace scoria;
 using namespace scoria::c_api;
 
 namespace {
 
+static_assert(offsetof(scoria_shared, cols) + 4 == sizeof(scoria_shared));
 static_assert(offsetof(scoria_embed_options, raw) + 4 == sizeof(scoria_embed_options));
 
 void replace(SessionObject& object, std::span<const TokenId> ids) {
@@ -30,6 +32,11 @@ std::vector<float> embedding(SessionObject& object, std::span<const TokenId> ids
         model.architecture.encoder.empty() ? object.session.forward(ids, false) : object.session.encode(ids);
     object.session.truncate(0);
     return pooled(result.last_hidden, result.last_hidden_size(), pooling, options.raw == 0);
+}
+
+void require_host(SessionObject& object) {
+    if (!object.owner->engine.options().device.host)
+        fail(Status::unsupported, "scoria_vulkan.h", "expected a session on the host's own device");
 }
 
 }  // namespace
@@ -75,6 +82,44 @@ scoria_status scoria_session_truncate(scoria_session* session, size_t length) {
     return guarded([&] {
         const SessionUse use(session);
         use->session.truncate(uint32_t(std::min<size_t>(length, UINT32_MAX)));
+    });
+}
+
+scoria_status scoria_session_evict(scoria_session* session) {
+    return guarded([&] { SessionUse(session)->session.evict(); });
+}
+
+scoria_status scoria_session_restore(scoria_session* session) {
+    return guarded([&] {
+        const SessionUse use(session);
+        use->session.restore(&use->cancel);
+    });
+}
+
+scoria_status scoria_session_share(scoria_session* session, uint32_t what, scoria_shared* shared) {
+    return guarded([&] {
+        const SessionUse use(session);
+        require(what <= SCORIA_SHARE_HIDDEN, "SCORIA_SHARE_LOGITS or _HIDDEN");
+        require(shared != nullptr, "a place for the buffer");
+        check_size<scoria_shared>(shared->size);
+        require_host(use.object());
+        const SharedView view = use->session.share(SharedKind(what));
+        fill(shared, {.size = sizeof(scoria_shared),
+                      .buffer = view.view.buffer,
+                      .offset = view.view.offset,
+                      .bytes = view.view.size,
+                      .semaphore = view.ready.semaphore,
+                      .value = view.ready.value,
+                      .rows = view.rows,
+                      .cols = view.cols});
+    });
+}
+
+scoria_status scoria_session_wait(scoria_session* session, VkSemaphore semaphore, uint64_t value) {
+    return guarded([&] {
+        const SessionUse use(session);
+        require_host(use.object());
+        use->session.wait_for({semaphore, value});
     });
 }
 

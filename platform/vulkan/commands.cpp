@@ -132,4 +132,9 @@ std::vector<DispatchTime> Commands::times() const {
     return impl_ ? impl_->times() : std::vector<DispatchTime>{};
 }
 
+std::optional<double> Commands::seconds() const {
+    const std::vector<DispatchTime> all = times();
+    return all.empty() ? std::nullopt : std::optional((all.back().start + all.back().microseconds) * 1e-6);
+}
+
 }  // namespace scoria::vk

@@ -103,6 +103,7 @@ Device::Impl::Impl(const DeviceOptions& wanted)
     try {
         if (!options.host) create_device(query_queues(instance, physical));
         create_timelines();
+        open_gate();
         create_allocator();
     } catch (...) {
         release();
@@ -163,7 +164,7 @@ bool Device::Impl::may_free() noexcept {
 }
 
 void Device::Impl::release() noexcept {
-    if (vma) vmaDestroyAllocator(vma);
+    if (vma) destroy_allocator(vma);
     if (!fn.vkDestroySemaphore) return;
     for (Queue& queue : queues) {
         for (const VkCommandPool pool : queue.spare_pools) fn.vkDestroyCommandPool(device, pool, nullptr);
@@ -207,10 +208,24 @@ void Device::Impl::create_timelines() {
             check(fn.vkCreateSemaphore(device, &semaphore, nullptr, &queue.timeline), "vkCreateSemaphore");
 }
 
+void Device::Impl::open_gate() {
+    VkPhysicalDeviceProperties2 properties =
+        vk_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
+    instance.fn().GetPhysicalDeviceProperties2(physical, &properties);
+    VkPhysicalDeviceMemoryProperties2 memory =
+        vk_struct<VkPhysicalDeviceMemoryProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2);
+    instance.fn().GetPhysicalDeviceMemoryProperties2(physical, &memory);
+    const uint32_t limit = properties.properties.limits.maxMemoryAllocationCount;
+    const uint32_t share = options.host ? limit / 2 : limit, wanted = options.memory.most_pieces;
+    gate.open(options.memory, wanted ? std::min(wanted, limit) : share, fn, memory.memoryProperties);
+}
+
 void Device::Impl::create_allocator() {
     VmaVulkanFunctions functions{};
     functions.vkGetInstanceProcAddr = instance.get_instance_proc();
     functions.vkGetDeviceProcAddr = instance.get_device_proc();
+    functions.vkAllocateMemory = MemoryGate::allocate;
+    functions.vkFreeMemory = MemoryGate::free;
     VmaAllocatorCreateInfo info{};
     if (caps.memory_budget) info.flags = VMA_ALLOCATOR_CREATE_EXT_MEMORY_BUDGET_BIT;
     info.physicalDevice = physical;
@@ -220,7 +235,14 @@ void Device::Impl::create_allocator() {
     info.pVulkanFunctions = &functions;
     // Blocks hold the small buffers; large ones are dedicated (gpu_memory.cpp).
     info.preferredLargeHeapBlockSize = std::min<uint64_t>(16ull << 20, caps.max_allocation);
-    check(vmaCreateAllocator(&info, &vma), "vmaCreateAllocator");
+    VmaAllocator made = nullptr;
+    check(vmaCreateAllocator(&info, &made), "vmaCreateAllocator");
+    vma = made;
+}
+
+void Device::Impl::destroy_allocator(VmaAllocator allocator) noexcept {
+    const MemoryGate::Entered entered(gate);
+    vmaDestroyAllocator(allocator);
 }
 
 VkCommandPool Device::Impl::take_command_pool(QueueKind kind) {
@@ -283,6 +305,16 @@ const DeviceOptions& Device::options() const { return impl_->options; }
 uint32_t Device::queue_family(QueueKind kind) const { return impl_->queue(kind).family; }
 bool Device::has_transfer_queue() const { return impl_->has_transfer; }
 
+void Device::trim() {
+    VmaBudget ours[VK_MAX_MEMORY_HEAPS]{};
+    vmaGetHeapBudgets(impl_->vma, ours);
+    for (const VmaBudget& heap : ours)
+        if (heap.statistics.allocationCount) return;  // a device that hung may still use them
+    const VmaAllocator before = impl_->vma;
+    impl_->create_allocator();
+    impl_->destroy_allocator(before);
+}
+
 std::vector<HeapState> Device::heaps() const {
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = vk_struct<VkPhysicalDeviceMemoryBudgetPropertiesEXT>(
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
@@ -309,38 +341,44 @@ std::vector<HeapState> Device::heaps() const {
 
 Device::Ticket Device::submit(std::span<const VkCommandBuffer> commands, QueueKind kind,
                               std::optional<Ticket> wait) {
-    Queue& queue = impl_->queue(kind);
-    VkSemaphore wait_semaphore = VK_NULL_HANDLE;
-    uint64_t wait_value = 0;
-    if (wait) {
-        Queue& other = impl_->queue(wait->queue);
-        if (&other != &queue) {  // one queue runs its submissions in order
-            wait_semaphore = other.timeline;
-            wait_value = wait->value;
-        }
-    }
+    // One queue runs its submissions in order.
+    const bool other = wait && &impl_->queue(wait->queue) != &impl_->queue(kind);
+    return impl_->submit(kind, commands, other ? point(*wait) : TimelinePoint{});
+}
+
+Device::Ticket Device::submit_after(std::span<const VkCommandBuffer> commands, const TimelinePoint& wait) {
+    return impl_->submit(QueueKind::compute, commands, wait);
+}
+
+Device::TimelinePoint Device::point(Ticket ticket) const {
+    return {impl_->queue(ticket.queue).timeline, ticket.value};
+}
+
+Device::Ticket Device::Impl::submit(QueueKind kind, std::span<const VkCommandBuffer> commands,
+                                    const TimelinePoint& wait) {
+    Queue& to = queue(kind);
     const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
-    const std::lock_guard lock(queue.mutex);
-    const HostQueueLock host_lock(impl_->options.host.get());
-    const uint64_t value = queue.submitted + 1;
+    const std::lock_guard lock(to.mutex);
+    const HostQueueLock host_lock(options.host.get());
+    const uint64_t value = to.submitted + 1;
     VkTimelineSemaphoreSubmitInfo timeline =
         vk_struct<VkTimelineSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
-    timeline.waitSemaphoreValueCount = wait_semaphore ? 1 : 0;
-    timeline.pWaitSemaphoreValues = &wait_value;
+    timeline.waitSemaphoreValueCount = wait.semaphore ? 1 : 0;
+    timeline.pWaitSemaphoreValues = &wait.value;
     timeline.signalSemaphoreValueCount = 1;
     timeline.pSignalSemaphoreValues = &value;
     VkSubmitInfo info = vk_struct<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
     info.pNext = &timeline;
-    info.waitSemaphoreCount = wait_semaphore ? 1 : 0;
-    info.pWaitSemaphores = &wait_semaphore;
+    info.waitSemaphoreCount = wait.semaphore ? 1 : 0;
+    info.pWaitSemaphores = &wait.semaphore;
     info.pWaitDstStageMask = &stage;
     info.commandBufferCount = uint32_t(commands.size());
     info.pCommandBuffers = commands.data();
     info.signalSemaphoreCount = 1;
-    info.pSignalSemaphores = &queue.timeline;
-    check(impl_->fn.vkQueueSubmit(queue.handle, 1, &info, VK_NULL_HANDLE), "vkQueueSubmit");
-    queue.submitted = value;
-    return {impl_->has_transfer ? kind : QueueKind::compute, value};
+    info.pSignalSemaphores = &to.timeline;
+    check(fn.vkQueueSubmit(to.handle, 1, &info, VK_NULL_HANDLE), "vkQueueSubmit");
+    to.submitted = value;
+    return {has_transfer ? kind : QueueKind::compute, value};
 }
 
 void Device::wait(Ticket ticket, std::chrono::nanoseconds limit) {

@@ -5,6 +5,7 @@
 #include "caps.h"
 #include "fail.h"
 #include "host_device.h"
+#include "memory_gate.h"
 
 #ifndef VK_NO_PROTOTYPES
 #define VK_NO_PROTOTYPES
@@ -33,6 +34,7 @@ struct DeviceOptions {
     bool poison = false;              // tests: new buffers are filled with a pattern
     uint32_t poison_word = 0x7FC0DEAD;
     std::shared_ptr<const HostDevice> host;  // null: a device of our own, by `select`
+    MemoryRules memory;
 };
 
 /// Every physical device, in the loader's order. `caps` of a device that cannot be queried is marked
@@ -75,6 +77,8 @@ class Device {
     std::vector<HeapState> heaps() const;
     uint32_t queue_family(QueueKind kind) const;
     bool has_transfer_queue() const;  // a queue of a family other than compute's
+    /// Gives back what the allocator keeps for later. No Buffer may be left, and no other call may run.
+    void trim();
 
     /// Submits in order on one queue; returns the timeline value that is reached when all are done.
     /// `wait` (a value of either queue's timeline) holds the submission back until then. Thread-safe.
@@ -84,6 +88,15 @@ class Device {
     };
     Ticket submit(std::span<const VkCommandBuffer> commands, QueueKind queue = QueueKind::compute,
                   std::optional<Ticket> wait = std::nullopt);
+    /// What a submission waits for or signals: a value of a timeline semaphore.
+    struct TimelinePoint {
+        VkSemaphore semaphore = VK_NULL_HANDLE;
+        uint64_t value = 0;
+    };
+    /// The same on the compute queue, held back until a host's semaphore says so.
+    Ticket submit_after(std::span<const VkCommandBuffer> commands, const TimelinePoint& wait);
+    /// For the host's own submissions to wait for.
+    TimelinePoint point(Ticket ticket) const;
     /// Waits on the host. Errors: device_lost; timeout, when `limit` passes (the work goes on).
     void wait(Ticket ticket, std::chrono::nanoseconds limit = std::chrono::seconds(60));
     bool done(Ticket ticket);

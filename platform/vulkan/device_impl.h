@@ -31,6 +31,7 @@ struct Device::Impl {
     VkDevice device = VK_NULL_HANDLE;
     VolkDeviceTable fn{};
     VmaAllocator vma = nullptr;
+    MemoryGate gate;              // every call of `vma` that allocates or frees enters it
     std::array<Queue, 2> queues;  // by QueueKind
     bool has_transfer = false;
 
@@ -46,13 +47,16 @@ struct Device::Impl {
 
     VkCommandPool take_command_pool(QueueKind kind);
     void give_command_pool(QueueKind kind, VkCommandPool pool) noexcept;
+    void create_allocator();
+    void destroy_allocator(VmaAllocator allocator) noexcept;
+    Ticket submit(QueueKind kind, std::span<const VkCommandBuffer> commands, const TimelinePoint& wait);
 
   private:
     void choose_own();
     void take_from_host();
     void create_device(const QueueFamilies& families);
     void create_timelines();
-    void create_allocator();
+    void open_gate();
     void release() noexcept;
 };
 

@@ -39,7 +39,8 @@ VmaAllocationCreateInfo memory_for(MemoryUse use, const Caps& caps, uint64_t byt
     return info;
 }
 
-[[noreturn]] void fail_allocation(const Device& device, VkResult result, uint64_t bytes, MemoryUse use) {
+[[noreturn]] void fail_allocation(const Device& device, VkResult result, uint64_t bytes, MemoryUse use,
+                                  std::string_view refusal) {
     if (result == VK_ERROR_DEVICE_LOST || result == VK_ERROR_FEATURE_NOT_PRESENT)
         check(result, "vmaCreateBuffer");
     const bool local = use == MemoryUse::device;
@@ -49,7 +50,7 @@ VmaAllocationCreateInfo memory_for(MemoryUse use, const Caps& caps, uint64_t byt
             heaps += cat(heaps.empty() ? "" : "; ", heap.usage, " of ", heap.budget, " bytes in use");
     fail(result == VK_ERROR_OUT_OF_HOST_MEMORY ? Status::out_of_host_memory : Status::out_of_device_memory,
          "memory", "cannot allocate ", bytes, " bytes of ", local ? "device" : "host-visible", " memory (",
-         heaps, ")");
+         heaps, ")", refusal.empty() ? "" : ": ", refusal);
 }
 
 }  // namespace
@@ -78,6 +79,7 @@ struct Buffer::Impl {
         info.pQueueFamilyIndices = families;
         VmaAllocationCreateInfo memory = memory_for(use, caps, bytes);
         VmaAllocationInfo placed{};
+        const MemoryGate::Entered gate(on.impl().gate);
         VkResult result = vmaCreateBuffer(on.allocator(), &info, &memory, &handle, &allocation, &placed);
         if (result == VK_ERROR_FEATURE_NOT_PRESENT && use == MemoryUse::readback) {
             // Cached and coherent memory is common but not promised; write-combined is.
@@ -85,11 +87,13 @@ struct Buffer::Impl {
                             VMA_ALLOCATION_CREATE_HOST_ACCESS_SEQUENTIAL_WRITE_BIT;
             result = vmaCreateBuffer(on.allocator(), &info, &memory, &handle, &allocation, &placed);
         }
-        if (result != VK_SUCCESS) fail_allocation(on, result, bytes, use);
+        if (result != VK_SUCCESS) fail_allocation(on, result, bytes, use, gate.refusal());
         mapped = static_cast<std::byte*>(placed.pMappedData);
     }
     ~Impl() {
-        if (device.impl().may_free()) vmaDestroyBuffer(device.allocator(), handle, allocation);
+        if (!device.impl().may_free()) return;
+        const MemoryGate::Entered gate(device.impl().gate);
+        vmaDestroyBuffer(device.allocator(), handle, allocation);
     }
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;

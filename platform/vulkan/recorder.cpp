@@ -66,6 +66,8 @@ struct Recorder::Impl {
         if (options.simultaneous_use) begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
         check(fn.vkBeginCommandBuffer(commands->handle, &begin), "vkBeginCommandBuffer");
         if (!options.omit_barriers) barrier(stages, reads_and_writes);
+        if (options.timed = options.timed && !timestamps && on.caps().timestamp_bits > 0; options.timed)
+            commands->write_timestamp(commands->timestamp_pair("all"), false);
     }
 
     void barrier(VkPipelineStageFlags to_stages, VkAccessFlags to_accesses) {
@@ -228,6 +230,7 @@ void Recorder::make_host_visible() {
 
 Commands Recorder::finish() {
     impl_->flush();
+    if (impl_->options.timed) impl_->commands->write_timestamp(0, true);
     check(impl_->fn.vkEndCommandBuffer(impl_->commands->handle), "vkEndCommandBuffer");
     Commands commands;
     commands.impl_ = std::move(impl_->commands);

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 namespace scoria::vk {
@@ -18,6 +19,7 @@ struct RecorderOptions {
         QueueKind::compute;         // where the commands will be submitted; transfer records no dispatch
     bool simultaneous_use = false;  // the command buffer may be submitted again while it is in flight
     bool timestamps = false;        // one pair per dispatch, read by Profiler
+    bool timed = false;             // one pair around all, for Commands::seconds()
     uint64_t shuffle_seed = 0;      // != 0: shuffles the dispatches inside every barrier-free group (tests)
     bool omit_barriers = false;     // tests only: proves that the validation layer speaks
 };
@@ -93,6 +95,8 @@ class Commands {
     /// Per dispatch, of the last finished submission; empty without timestamps or where
     /// caps.timestamp_bits is 0.
     std::vector<DispatchTime> times() const;
+    /// The device's time for the last finished submission; empty as times() is.
+    std::optional<double> seconds() const;
 
   private:
     friend class Recorder;

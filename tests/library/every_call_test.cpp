@@ -74,6 +74,14 @@ const Call calls[] = {
          Sized<scoria_engine_info> info(size);
          return scoria_engine_get_info(h.engine, &info.value);
      }},
+    {"scoria_engine_set_submission_ms",
+     [](const Handles& h) { return scoria_engine_set_submission_ms(h.engine, -1); }, SCORIA_BAD_ARGUMENT,
+     takes_engine},
+    {"scoria_engine_evict", [](const Handles& h) { return scoria_engine_evict(h.engine); },
+     SCORIA_BAD_ARGUMENT, takes_engine},
+    {"scoria_engine_restore",
+     [](const Handles& h) { return scoria_engine_restore(h.engine, nullptr, nullptr); }, SCORIA_BAD_ARGUMENT,
+     takes_engine},
     {"scoria_tokenize",
      [](const Handles& h) { return scoria_tokenize(h.engine, nullptr, 1, 0, nullptr, 0, nullptr); },
      SCORIA_BAD_ARGUMENT, takes_engine},
@@ -108,6 +116,19 @@ const Call calls[] = {
      SCORIA_BAD_ARGUMENT, takes_session},
     {"scoria_session_truncate", [](const Handles& h) { return scoria_session_truncate(h.session, 0); },
      SCORIA_BAD_ARGUMENT, takes_session},
+    {"scoria_session_evict", [](const Handles& h) { return scoria_session_evict(h.session); },
+     SCORIA_BAD_ARGUMENT, takes_session},
+    {"scoria_session_restore", [](const Handles& h) { return scoria_session_restore(h.session); },
+     SCORIA_BAD_ARGUMENT, takes_session},
+    {"scoria_session_share", [](const Handles& h) { return scoria_session_share(h.session, 0, nullptr); },
+     SCORIA_BAD_ARGUMENT, takes_session,
+     [](const Handles& h, size_t size) {
+         Sized<scoria_shared> shared(size);
+         return scoria_session_share(h.session, 0, &shared.value);
+     }},
+    {"scoria_session_wait",
+     [](const Handles& h) { return scoria_session_wait(h.session, VK_NULL_HANDLE, 0); }, SCORIA_BAD_ARGUMENT,
+     takes_session},
     {"scoria_session_tokens",
      [](const Handles& h) { return scoria_session_tokens(h.session, nullptr, 0, nullptr); },
      SCORIA_BAD_ARGUMENT, takes_session},
@@ -141,12 +162,15 @@ const Call calls[] = {
 const std::set<std::string> text_calls = {"scoria_last_error", "scoria_status_name", "scoria_version"};
 
 std::set<std::string> declared_calls() {
-    std::ifstream in(SCORIA_SOURCE_DIR "/engine/scoria.h");
-    const std::string header(std::istreambuf_iterator<char>(in), {});
     const std::regex declaration(R"(SCORIA_API [^(;]*\b(scoria_\w+)\()");
     std::set<std::string> names;
-    for (std::sregex_iterator at(header.begin(), header.end(), declaration), end; at != end; ++at)
-        names.insert((*at)[1]);
+    for (const char* path :
+         {SCORIA_SOURCE_DIR "/engine/scoria.h", SCORIA_SOURCE_DIR "/engine/scoria_vulkan.h"}) {
+        std::ifstream in(path);
+        const std::string header(std::istreambuf_iterator<char>(in), {});
+        for (std::sregex_iterator at(header.begin(), header.end(), declaration), end; at != end; ++at)
+            names.insert((*at)[1]);
+    }
     return names;
 }
 

@@ -12,7 +12,8 @@ trap 'rm -rf "$work"' EXIT
 # abidw reads, at no build of the library.
 {
     printf '#include "scoria.h"\n#include "scoria_vulkan.h"\nstruct abi {\n'
-    sed -nE 's/^SCORIA_API .*\b(scoria_[a-z_]+)\(.*/    __typeof__(\&\1) f_\1;/p' "$headers/scoria.h"
+    sed -nE 's/^SCORIA_API .*\b(scoria_[a-z_]+)\(.*/    __typeof__(\&\1) f_\1;/p' \
+        "$headers/scoria.h" "$headers/scoria_vulkan.h"
     sed -nE 's/^} (scoria_[a-z_]+);.*/    \1 t_\1;/p' "$headers/scoria.h" "$headers/scoria_vulkan.h"
     printf '} scoria_abi;\n'
 } >"$work/abi.c"

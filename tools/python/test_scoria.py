@@ -54,6 +54,10 @@ class Scoria(unittest.TestCase):
         ids = [token.id for token in stream if token.id >= 0]
         self.assertEqual((len(ids), stream.stop_reason), (20, "token_limit"))
 
+        session.replace(PROMPT)  # guesses change no answer
+        guessed = session.generate(max_tokens=20, lookup=True, draft_tokens=3, **GREEDY)
+        self.assertEqual([token.id for token in guessed if token.id >= 0], ids)
+
         async def again() -> list:
             session.replace(PROMPT)
             return [token.id async for token in session.generate(max_tokens=20, **GREEDY) if token.id >= 0]

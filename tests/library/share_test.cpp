@@ -1,0 +1,272 @@
+// What a session computed, read by the host on its own device: buffers and timeline semaphores in both
+// directions, under the validation layer.
+#define VK_NO_PROTOTYPES
+#include "library.h"
+#include "vulkan_host.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+using namespace scoria::test;
+
+namespace {
+
+template <class Struct> Struct typed(VkStructureType type, const void* next = nullptr) {
+    Struct result{};
+    result.sType = type;
+    result.pNext = next;
+    return result;
+}
+
+/// What a host's renderer does: waits for the library's semaphore on the queue, reads its buffer, signals a
+/// semaphore of its own.
+class Renderer {
+    template <class Function, class... Arguments> auto run(const char* name, Arguments... arguments) const {
+        const scoria_vulkan& vulkan = *host_.description();
+        return reinterpret_cast<Function>(vulkan.get_instance_proc_addr(vulkan.instance, name))(arguments...);
+    }
+    template <class Function, class... Arguments> void call(const char* name, Arguments... arguments) const {
+        CAPTURE(std::string(name));
+        REQUIRE(run<Function>(name, arguments...) == VK_SUCCESS);
+    }
+
+  public:
+    explicit Renderer(VulkanHost& host) : host_(host), device_(host.description()->device) {
+        auto type = typed<VkSemaphoreTypeCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
+        type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+        const auto semaphore = typed<VkSemaphoreCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type);
+        call<PFN_vkCreateSemaphore>("vkCreateSemaphore", device_, &semaphore, nullptr, &done_);
+        auto pool = typed<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
+        pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
+        pool.queueFamilyIndex = host.description()->queue_family;
+        call<PFN_vkCreateCommandPool>("vkCreateCommandPool", device_, &pool, nullptr, &pool_);
+        auto buffer = typed<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
+        buffer.size = bytes;
+        buffer.usage = VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+        call<PFN_vkCreateBuffer>("vkCreateBuffer", device_, &buffer, nullptr, &buffer_);
+        bind_memory();
+    }
+    ~Renderer() {
+        run<PFN_vkDestroyBuffer>("vkDestroyBuffer", device_, buffer_, nullptr);
+        run<PFN_vkFreeMemory>("vkFreeMemory", device_, memory_, nullptr);
+        run<PFN_vkDestroyCommandPool>("vkDestroyCommandPool", device_, pool_, nullptr);
+        run<PFN_vkDestroySemaphore>("vkDestroySemaphore", device_, done_, nullptr);
+    }
+    Renderer(const Renderer&) = delete;
+
+    std::vector<float> read(const scoria_shared& shared) {
+        REQUIRE(shared.bytes <= bytes);
+        VkCommandBuffer commands = VK_NULL_HANDLE;
+        auto allocate = typed<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
+        allocate.commandPool = pool_;
+        allocate.commandBufferCount = 1;
+        call<PFN_vkAllocateCommandBuffers>("vkAllocateCommandBuffers", device_, &allocate, &commands);
+        const auto begin = typed<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
+        call<PFN_vkBeginCommandBuffer>("vkBeginCommandBuffer", commands, &begin);
+        const VkBufferCopy region{shared.offset, 0, shared.bytes};
+        run<PFN_vkCmdCopyBuffer>("vkCmdCopyBuffer", commands, shared.buffer, buffer_, 1, &region);
+        auto visible = typed<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
+        visible.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
+        visible.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
+        run<PFN_vkCmdPipelineBarrier>("vkCmdPipelineBarrier", commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                                      VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &visible, 0, nullptr, 0, nullptr);
+        call<PFN_vkEndCommandBuffer>("vkEndCommandBuffer", commands);
+
+        const uint64_t value = ++value_;
+        auto timeline =
+            typed<VkTimelineSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
+        timeline.waitSemaphoreValueCount = timeline.signalSemaphoreValueCount = 1;
+        timeline.pWaitSemaphoreValues = &shared.value;
+        timeline.pSignalSemaphoreValues = &value;
+        const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_TRANSFER_BIT;
+        auto submit = typed<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO, &timeline);
+        submit.waitSemaphoreCount = submit.signalSemaphoreCount = submit.commandBufferCount = 1;
+        submit.pWaitSemaphores = &shared.semaphore;
+        submit.pWaitDstStageMask = &stage;
+        submit.pSignalSemaphores = &done_;
+        submit.pCommandBuffers = &commands;
+        const scoria_vulkan& vulkan = *host_.description();
+        vulkan.lock_queue(vulkan.user);
+        call<PFN_vkQueueSubmit>("vkQueueSubmit", vulkan.queue, 1u, &submit, VkFence{VK_NULL_HANDLE});
+        vulkan.unlock_queue(vulkan.user);
+        wait(value);
+        std::vector<float> values(shared.bytes / sizeof(float));
+        std::memcpy(values.data(), mapped_, shared.bytes);
+        return values;
+    }
+    void signal(uint64_t value) {
+        value_ = value;
+        auto info = typed<VkSemaphoreSignalInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO);
+        info.semaphore = done_;
+        info.value = value;
+        call<PFN_vkSignalSemaphore>("vkSignalSemaphore", device_, &info);
+    }
+    void wait(uint64_t value) const {
+        auto info = typed<VkSemaphoreWaitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
+        info.semaphoreCount = 1;
+        info.pSemaphores = &done_;
+        info.pValues = &value;
+        call<PFN_vkWaitSemaphores>("vkWaitSemaphores", device_, &info, 60'000'000'000ull);
+    }
+    VkSemaphore semaphore() const { return done_; }
+    uint64_t value() const { return value_; }
+
+  private:
+    static constexpr VkDeviceSize bytes = 1 << 20;
+
+    void bind_memory() {
+        VkMemoryRequirements needs{};
+        run<PFN_vkGetBufferMemoryRequirements>("vkGetBufferMemoryRequirements", device_, buffer_, &needs);
+        VkPhysicalDeviceMemoryProperties memory{};
+        run<PFN_vkGetPhysicalDeviceMemoryProperties>("vkGetPhysicalDeviceMemoryProperties",
+                                                     host_.description()->physical_device, &memory);
+        auto info = typed<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO);
+        info.allocationSize = needs.size;
+        constexpr VkMemoryPropertyFlags wanted =
+            VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+        while (!(needs.memoryTypeBits >> info.memoryTypeIndex & 1) ||
+               (memory.memoryTypes[info.memoryTypeIndex].propertyFlags & wanted) != wanted)
+            ++info.memoryTypeIndex;
+        call<PFN_vkAllocateMemory>("vkAllocateMemory", device_, &info, nullptr, &memory_);
+        call<PFN_vkBindBufferMemory>("vkBindBufferMemory", device_, buffer_, memory_, VkDeviceSize{0});
+        call<PFN_vkMapMemory>("vkMapMemory", device_, memory_, VkDeviceSize{0}, bytes, VkMemoryMapFlags{0},
+                              &mapped_);
+    }
+
+    VulkanHost& host_;
+    VkDevice device_;
+    VkSemaphore done_ = VK_NULL_HANDLE;
+    uint64_t value_ = 0;
+    VkCommandPool pool_ = VK_NULL_HANDLE;
+    VkBuffer buffer_ = VK_NULL_HANDLE;
+    VkDeviceMemory memory_ = VK_NULL_HANDLE;
+    void* mapped_ = nullptr;
+};
+
+scoria_shared share(scoria_session* session, uint32_t what) {
+    scoria_shared shared{};
+    shared.size = sizeof shared;
+    REQUIRE_OK(scoria_session_share(session, what, &shared));
+    CHECK(shared.bytes == 4ull * shared.rows * shared.cols);
+    return shared;
+}
+
+std::vector<float> logits_of(scoria_session* session) {
+    size_t count = 0;
+    REQUIRE_OK(scoria_session_logits(session, nullptr, 0, &count));
+    std::vector<float> logits(count);
+    REQUIRE_OK(scoria_session_logits(session, logits.data(), logits.size(), &count));
+    return logits;
+}
+
+}  // namespace
+
+TEST_CASE("a host reads what was computed from the buffer that it was computed to" * needs_fixtures()) {
+    VulkanHost host({});
+    {
+        scoria_engine_options options = engine_options(tiny_model());
+        options.vulkan = host.description();
+        const Loaded loaded(options);
+        Renderer renderer(host);
+        const std::vector<int32_t> expected = generated(loaded.session, some_prompt, 8);
+        REQUIRE_OK(scoria_session_replace(loaded.session, some_prompt.data(), some_prompt.size()));
+        std::vector<float> hidden;
+        for (size_t at = some_prompt.size(); at < expected.size(); ++at) {
+            const std::vector<float> logits = renderer.read(share(loaded.session, SCORIA_SHARE_LOGITS));
+            CHECK(logits == logits_of(loaded.session));
+            CHECK(int32_t(std::max_element(logits.begin(), logits.end()) - logits.begin()) == expected[at]);
+            const std::vector<float> before =
+                std::exchange(hidden, renderer.read(share(loaded.session, SCORIA_SHARE_HIDDEN)));
+            CHECK(hidden != before);
+            // The next token's kernels write behind the reading.
+            CHECK(scoria_session_wait(loaded.session, renderer.semaphore(), renderer.value()) == SCORIA_OK);
+            const scoria_generate_options one = greedy(1);
+            REQUIRE_OK(scoria_session_generate(loaded.session, &one, nullptr));
+        }
+        std::vector<int32_t> ids(expected.size());
+        size_t count = 0;
+        REQUIRE_OK(scoria_session_tokens(loaded.session, ids.data(), ids.size(), &count));
+        CHECK(ids == expected);
+    }
+    host.destroy_device();
+    for (const std::string& error : host.errors()) FAIL_CHECK(error);
+}
+
+TEST_CASE("the hidden state is what embeddings and the head are made of" * needs_fixtures()) {
+    VulkanHost host({});
+    {
+        scoria_engine_options options = engine_options(tiny_model());
+        options.vulkan = host.description();
+        const Loaded loaded(options);
+        Renderer renderer(host);
+        const int32_t id = some_prompt[0];
+        scoria_embed_options last{};
+        last.size = sizeof last;
+        last.pooling = SCORIA_POOL_LAST;
+        last.raw = 1;
+        std::vector<float> expected(4096);
+        size_t count = 0;
+        REQUIRE_OK(
+            scoria_session_embed(loaded.session, &id, 1, &last, expected.data(), expected.size(), &count));
+        expected.resize(count);
+        REQUIRE_OK(scoria_session_append(loaded.session, &id, 1));
+        CHECK(renderer.read(share(loaded.session, SCORIA_SHARE_HIDDEN)) == expected);
+    }
+    host.destroy_device();
+    for (const std::string& error : host.errors()) FAIL_CHECK(error);
+}
+
+TEST_CASE("a session waits for its host's semaphore" * needs_fixtures()) {
+    VulkanHost host({});
+    {
+        scoria_engine_options options = engine_options(tiny_model());
+        options.vulkan = host.description();
+        const Loaded loaded(options);
+        Renderer renderer(host);
+        REQUIRE_OK(scoria_session_wait(loaded.session, renderer.semaphore(), 7));
+        std::atomic<bool> done{false};
+        std::thread computing([&] {
+            CHECK(scoria_session_append(loaded.session, some_prompt.data(), some_prompt.size()) == SCORIA_OK);
+            done = true;
+        });
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        CHECK(!done);
+        renderer.signal(7);
+        computing.join();
+        CHECK(done);
+        // Waiting is once.
+        CHECK(scoria_session_wait(loaded.session, VK_NULL_HANDLE, 0) == SCORIA_OK);
+        CHECK(generated(loaded.session, some_prompt, 2).size() == some_prompt.size() + 2);
+    }
+    host.destroy_device();
+    for (const std::string& error : host.errors()) FAIL_CHECK(error);
+}
+
+TEST_CASE("what cannot be shared is said" * needs_fixtures()) {
+    scoria_shared shared{};
+    shared.size = sizeof shared;
+    const Loaded own;
+    REQUIRE_OK(scoria_session_append(own.session, some_prompt.data(), some_prompt.size()));
+    CHECK(scoria_session_share(own.session, SCORIA_SHARE_LOGITS, &shared) == SCORIA_UNSUPPORTED);
+    CHECK(scoria_session_wait(own.session, VK_NULL_HANDLE, 0) == SCORIA_UNSUPPORTED);
+    VulkanHost host({});
+    {
+        scoria_engine_options options = engine_options(tiny_model());
+        options.vulkan = host.description();
+        const Loaded loaded(options);
+        CHECK(scoria_session_share(loaded.session, SCORIA_SHARE_LOGITS, &shared) == SCORIA_BAD_ARGUMENT);
+        CHECK(scoria_session_share(loaded.session, 77, &shared) == SCORIA_BAD_ARGUMENT);
+    }
+    {
+        const std::string encoder = fixtures() + "/gguf/bert.gguf";
+        scoria_engine_options options = engine_options(encoder);
+        options.vulkan = host.description();
+        const Loaded loaded(options);
+        CHECK(scoria_session_share(loaded.session, SCORIA_SHARE_HIDDEN, &shared) == SCORIA_UNSUPPORTED);
+    }
+    host.destroy_device();
+}
