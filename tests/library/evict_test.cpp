@@ -20,12 +20,6 @@ uint64_t in_use(scoria_engine* engine) {
     return memory.in_use;
 }
 
-scoria_engine_options deterministic(const std::string& model = tiny_model()) {
-    scoria_engine_options options = engine_options(model);
-    options.deterministic = 1;  // recomputed tokens then have the bits that they had
-    return options;
-}
-
 std::vector<int32_t> more_tokens(scoria_session* session, uint32_t count) {
     const scoria_generate_options options = greedy(count);
     REQUIRE_OK(scoria_session_generate(session, &options, nullptr));

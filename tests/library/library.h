@@ -27,6 +27,13 @@ inline scoria_engine_options engine_options(const std::string& model) {
     return options;
 }
 
+/// Equal bits however tokens are batched: recomputed ones have the bits that they had.
+inline scoria_engine_options deterministic(const std::string& model = tiny_model()) {
+    scoria_engine_options options = engine_options(model);
+    options.deterministic = 1;
+    return options;
+}
+
 /// An engine with a session, destroyed in order.
 struct Loaded {
     scoria_engine* engine = nullptr;
@@ -64,6 +71,15 @@ inline std::vector<int32_t> generated(scoria_session* session, const std::vector
     REQUIRE_OK(scoria_session_tokens(session, ids.data(), ids.size(), &length));
     REQUIRE(length == ids.size());
     return ids;
+}
+
+/// Of the next token.
+inline std::vector<float> logits_of(scoria_session* session) {
+    size_t count = 0;
+    REQUIRE_OK(scoria_session_logits(session, nullptr, 0, &count));
+    std::vector<float> logits(count);
+    REQUIRE_OK(scoria_session_logits(session, logits.data(), logits.size(), &count));
+    return logits;
 }
 
 inline const std::vector<int32_t> some_prompt = {3, 40, 114, 7, 19};

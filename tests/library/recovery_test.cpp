@@ -48,12 +48,6 @@ Answer answer_of(scoria_session* session) {
     return answer;
 }
 
-scoria_engine_options deterministic() {
-    scoria_engine_options options = engine_options(tiny_model());
-    options.deterministic = 1;
-    return options;
-}
-
 }  // namespace
 
 TEST_CASE("a lost device is opened again and answers go on" * needs_fixtures()) {

@@ -22,14 +22,6 @@ scoria_engine_info info_of(scoria_engine* engine) {
     return info;
 }
 
-std::vector<float> logits_of(scoria_session* session) {
-    size_t count = 0;
-    REQUIRE_OK(scoria_session_logits(session, nullptr, 0, &count));
-    std::vector<float> logits(count);
-    REQUIRE_OK(scoria_session_logits(session, logits.data(), logits.size(), &count));
-    return logits;
-}
-
 size_t open_files() {
     size_t count = 0;
     for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) ++count;

@@ -155,14 +155,6 @@ scoria_shared share(scoria_session* session, uint32_t what) {
     return shared;
 }
 
-std::vector<float> logits_of(scoria_session* session) {
-    size_t count = 0;
-    REQUIRE_OK(scoria_session_logits(session, nullptr, 0, &count));
-    std::vector<float> logits(count);
-    REQUIRE_OK(scoria_session_logits(session, logits.data(), logits.size(), &count));
-    return logits;
-}
-
 }  // namespace
 
 TEST_CASE("a host reads what was computed from the buffer that it was computed to" * needs_fixtures()) {
