@@ -26,6 +26,9 @@ inline std::string caps_profile() { return variable("SCORIA_CAPS"); }
 /// True in the deep tier: all cases instead of the telling few.
 inline bool deep() { return !variable("SCORIA_DEEP").empty(); }
 
+/// True where only another width or other limits are tried (SCORIA_FEW_MODELS, ignored in the deep tier): one
+/// run sees every case.
+inline bool few_models() { return !variable("SCORIA_FEW_MODELS").empty() && !deep(); }
 /// True on the slowest driver (SCORIA_FLOOR, ignored in the deep tier): goldens in the strict class, bad
 /// input.
 inline bool floor_tier() { return !variable("SCORIA_FLOOR").empty() && !deep(); }

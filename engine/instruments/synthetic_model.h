@@ -7,7 +7,7 @@
 
 namespace scoria {
 
-/// "0.02B, 1B, 3B, 8B, 70B"
+/// What may be asked for, "A, B, ...".
 std::string synthetic_sizes();
 
 /// A Llama of one of these sizes with matrices of `type`, vectors of ones; it has no vocabulary. Weights are

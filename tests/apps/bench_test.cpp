@@ -116,7 +116,7 @@ TEST_CASE("bench --ops holds every op against this device's roofline") {
 
 TEST_CASE("bench refuses what it cannot measure") {
     const std::pair<std::vector<std::string>, const char*> bad[] = {
-        {{"--synthetic", "2B"}, "0.02B, 1B"},
+        {{"--synthetic", "2B"}, "0.02B, 0.1B, 0.4B, 1B"},
         {{"--synthetic", "0.02B", "--type", "q9"}, "Q4_K"},
         {{"--synthetic", "0.02B", "--kvs", "f16,q9"}, "q9"},
         {{"--synthetic", "0.02B", "-p", "8,x"}, "-p"},

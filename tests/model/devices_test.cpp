@@ -72,7 +72,7 @@ TEST_CASE("vulkan: two devices give the bits of one" * needs_fixtures_and_time()
     const std::vector<TokenId> ids{3,   50, 7,  100, 9,  11, 90, 33, 4,  50, 7,
                                    100, 9,  11, 90,  33, 4,  8,  21, 50, 7};
     std::vector<std::string> names{"gguf/llama3.gguf", "gguf/mixtral.gguf"};
-    if (deep() || variable("SCORIA_FEW_MODELS").empty())  // rings, rotations by length, latent keys
+    if (!few_models())  // rings, rotations by length, latent keys
         for (const char* const name : {"models/gemma2", "models/llama-dynamic-ntk", "models/deepseek-v2"})
             names.emplace_back(name);
     for (const std::string& name : names) {
@@ -89,7 +89,7 @@ TEST_CASE("vulkan: two devices give the bits of one" * needs_fixtures_and_time()
 
 TEST_CASE("vulkan: SmolLM2 on three devices, cut by their memory" * needs_fixtures_and_time()) {
     const std::string path = real_model_or_message();
-    if (path.empty() || !variable("SCORIA_FEW_MODELS").empty()) return;
+    if (path.empty() || few_models()) return;
     const auto model = std::make_shared<const Model>(open_model(path));
     EngineOptions options = sharing("");
     options.context = 128;

@@ -15,7 +15,7 @@ constexpr double reference_error = 1e-5;  // of the goldens themselves, rounded 
 
 /// Every family at one subgroup size; the others run the ops' tables, and a few models, at theirs.
 doctest::skip needs_families() {
-    const bool few = !variable("SCORIA_FEW_MODELS").empty() && !deep();
+    const bool few = few_models();
     return doctest::skip(few || floor_tier() || !have_fixtures());
 }
 

@@ -116,7 +116,7 @@ void poison_each(const std::string& path, bool every, std::span<const Role> tell
 }  // namespace
 
 TEST_CASE("vulkan: hostile weights are a status or text" * needs_fixtures_and_time()) {
-    const bool few = !variable("SCORIA_FEW_MODELS").empty() && !deep();
+    const bool few = few_models();
     if (few) return;
     const bool validated = variable("SCORIA_VALIDATION") == "1";
     std::optional<GpuAssisted> assisted;

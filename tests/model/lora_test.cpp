@@ -249,7 +249,7 @@ std::string gguf_adapter(const Update& update, const char* architecture, uint32_
 
 /// Every subgroup size runs the first adapted_rows, one of them all.
 std::span<const Row> rows_for_device() {
-    const bool few = !variable("SCORIA_FEW_MODELS").empty() && !deep();
+    const bool few = few_models();
     return std::span(adapted_rows).first(few ? 2 : std::size(adapted_rows));
 }
 

@@ -15,9 +15,7 @@ using namespace scoria::test;
 namespace {
 
 /// At one subgroup size, as the families.
-doctest::skip needs_settings() {
-    return doctest::skip((!variable("SCORIA_FEW_MODELS").empty() && !deep()) || !have_fixtures());
-}
+doctest::skip needs_settings() { return doctest::skip(few_models() || !have_fixtures()); }
 
 std::string reformer_folder() { return fixtures() + "/models/reformer"; }
 

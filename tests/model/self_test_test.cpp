@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 doctest::skip needs_time() {
-    const bool few = !variable("SCORIA_FEW_MODELS").empty() && !deep();
+    const bool few = few_models();
     return doctest::skip(few || floor_tier() || !have_fixtures());
 }
 

@@ -160,7 +160,7 @@ TEST_CASE("speculation: the ids of the seed, whatever is guessed and however tok
     Engine engine(small_model(), small_engine());
     Session session(engine);
     std::vector<Way> rows = ways();
-    if (!variable("SCORIA_FEW_MODELS").empty() && !deep()) rows = {rows[2], rows[3], rows[7]};
+    if (few_models()) rows = {rows[2], rows[3], rows[7]};
     for (Way& way : rows) {
         CAPTURE(way.what);
         const Told plain = told(session, way.options);
@@ -325,7 +325,7 @@ TEST_CASE("speculation: windows, rotations that change, an encoder's decoder; an
                         {"transformer-xl", true},
                         {"reformer", false},
                         {"compressive-transformer", false}};
-    if (!variable("SCORIA_FEW_MODELS").empty() && !deep()) return;
+    if (few_models()) return;
     for (const Row& row : rows) {
         CAPTURE(row.name);
         const std::string folder = fixtures() + "/models/" + row.name;
@@ -363,7 +363,7 @@ TEST_CASE("speculation: windows, rotations that change, an encoder's decoder; an
 
 TEST_CASE("speculation: SmolLM2 with prompt lookup" * needs_fixtures_and_time()) {
     const std::string path = real_model_or_message();
-    if (path.empty() || (!variable("SCORIA_FEW_MODELS").empty() && !deep())) return;
+    if (path.empty() || few_models()) return;
     const auto model = std::make_shared<const Model>(open_model(path));
     const std::vector<TokenId> prompt = model->tokenizer->encode(
         "one two three four five six seven, one two three four five six seven, one two", {});

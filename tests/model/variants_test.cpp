@@ -128,7 +128,7 @@ std::vector<VariantUse> uses_of(const Expected& expected, Precision precision) {
 
 /// At one subgroup size, of which a forced variant knows as little as its op does.
 doctest::skip needs_variants() {
-    const bool few = !variable("SCORIA_FEW_MODELS").empty() && !deep();
+    const bool few = few_models();
     return doctest::skip(few || floor_tier() || !have_fixtures());
 }
 

@@ -55,7 +55,7 @@ std::span<const Class> classes_here() {
 }
 /// 8-bit activations too, where the device multiplies them.
 std::span<const Class> classes_with_bytes() {
-    if (floor_tier() || !variable("SCORIA_FEW_MODELS").empty()) return classes_here();
+    if (floor_tier() || few_models()) return classes_here();
     const vk::Device device(engine_options(Precision::fast).device);
     if (device.caps().int_dot) return classes;
     MESSAGE(device.caps().name << " has no integer dot products: no fast class");
@@ -142,7 +142,10 @@ TEST_CASE("vulkan: every tensor matches the reference, fused and not" * needs_fi
     std::vector<std::string> paths;
     for (const char* const name : {"llama3", "qwen2", "qwen3"})
         paths.push_back(fixtures() + "/gguf/" + name + ".gguf");
-    if (const std::string real = real_model_or_message(); !real.empty()) paths.push_back(real);
+    if (few_models())
+        paths.resize(1);
+    else if (const std::string real = real_model_or_message(); !real.empty())
+        paths.push_back(real);
     for (const std::string& path : paths) {
         Model opened = open_model(path);
         if (&path == &paths.front())
@@ -222,7 +225,7 @@ TEST_CASE("vulkan: SmolLM2 takes the memory that was planned" * needs_fixtures_a
     CHECK(ours >= 0.9 * planned);
 }
 
-TEST_CASE("vulkan: SmolLM2's perplexity" * needs_fixtures_and_time()) {
+TEST_CASE("vulkan: SmolLM2's perplexity" * doctest::skip(few_models() || floor_tier() || !have_fixtures())) {
     const std::string path = real_model_or_message();
     if (path.empty()) return;
     const auto model = std::make_shared<const Model>(open_model(path));

@@ -127,7 +127,7 @@ TEST_CASE("a windowed layer's cache is planned for its window" * needs_fixtures(
 }
 
 TEST_CASE("vulkan: rings reproduce goldens" * needs_fixtures_and_time()) {
-    const bool few = !variable("SCORIA_FEW_MODELS").empty();
+    const bool few = few_models();
     for (const RingRow& row : ring_rows) {
         if ((row.deep || (few && &row != ring_rows)) && !deep()) continue;
         CAPTURE(row.family);
