@@ -2,9 +2,9 @@
 #pragma once
 
 #include "batch.h"
-#include "constraint.h"
 #include "device_model.h"
 #include "fail.h"
+#include "grammar/constraint.h"
 #include "graph.h"
 #include "pipelines.h"
 #include "plan.h"

@@ -2,9 +2,9 @@
 // One Session is used by one thread at a time; sessions of one Engine take turns on its queue.
 #pragma once
 
+#include "grammar/program.h"
 #include "kv_cache.h"
 #include "model.h"
-#include "program.h"
 
 #include <algorithm>
 #include <atomic>

@@ -2,8 +2,8 @@
 #include "generation.h"
 #include "clock.h"
 
+#include "grammar/json_schema.h"
 #include "io.h"
-#include "json_schema.h"
 
 #include <CLI/CLI.hpp>
 

@@ -1,5 +1,5 @@
 // scoria_session_generate: the C options as C++ ones.
-#include "json_schema.h"
+#include "grammar/json_schema.h"
 #include "objects.h"
 
 using namespace scoria;

@@ -1,7 +1,7 @@
 // Any bytes against a grammar that was accepted: masks and steps must return or throw Error, in bounded time.
 #pragma once
 
-#include "constraint.h"
+#include "grammar/constraint.h"
 
 #include <string>
 

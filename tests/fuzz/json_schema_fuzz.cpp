@@ -1,7 +1,7 @@
 // Any bytes as a JSON schema, whose grammar is followed for a few tokens.
 #include "fail.h"
+#include "grammar/json_schema.h"
 #include "grammar_walk.h"
-#include "json_schema.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string_view input(reinterpret_cast<const char*>(data), size);

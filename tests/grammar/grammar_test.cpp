@@ -1,6 +1,6 @@
 // GBNF and the matcher: against tables, and random grammars against a matcher that tries everything.
-#include "constraint.h"
-#include "unicode_text.h"
+#include "grammar/constraint.h"
+#include "grammar/unicode_text.h"
 
 #include "fail.h"
 

@@ -1,7 +1,7 @@
 // JSON schemas: what their grammars let through, against tables and a validator of its own; what is refused.
-#include "constraint.h"
-#include "json_schema.h"
-#include "json_text.h"
+#include "grammar/constraint.h"
+#include "grammar/json_schema.h"
+#include "grammar/json_text.h"
 
 #include "fail.h"
 

@@ -13,7 +13,7 @@ add_library(scoria::scoria_static ALIAS scoria_engine)
 # PCRE2, volk or allocator beside it.
 set(static_library ${CMAKE_BINARY_DIR}/libscoria.a)
 if(UNIX AND NOT APPLE AND NOT SCORIA_SANITIZE)
-  set(rooms scoria_engine scoria_loader scoria_grammar scoria_vulkan scoria_os scoria_shaders)
+  set(rooms scoria_engine scoria_loader scoria_vulkan scoria_os scoria_shaders)
   list(TRANSFORM rooms REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE archives)
   list(POP_FRONT archives engine)
   set(object ${CMAKE_CURRENT_BINARY_DIR}/libscoria.o)
