@@ -9,7 +9,6 @@
 #include "step.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace scoria {
 namespace {
@@ -224,45 +223,6 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
     }
 }
 
-void Session::Impl::receive(vk::Recorder& recorder, const Batch& work) const {
-    if (!front) return;
-    const vk::View to = work.matrix(*engine.stream_in).view;
-    recorder.copy(incoming.view(0, to.size), to);
-}
-
-void Session::Impl::send(vk::Recorder& recorder, const Batch& work) const {
-    if (!engine.stream_out) return;
-    const vk::View from = work.matrix(*engine.stream_out).view;
-    recorder.copy(from, outgoing.view(0, from.size));
-    recorder.make_host_visible();
-}
-
-void Session::Impl::hand_over(uint32_t count) {
-    const Matrix from = front->batch(count, 0).matrix(*front->engine.stream_out);
-    const Matrix to = batch(count, 0).matrix(*engine.stream_in);
-    for (uint32_t row = 0; row < count; ++row)
-        std::memcpy(incoming.mapped().data() + 4ull * (to.first + row * to.stride),
-                    front->outgoing.mapped().data() + 4ull * (from.first + row * from.stride),
-                    4ull * to.cols);
-}
-
-void Session::Impl::bring_step(std::span<const TokenId> ids, uint32_t position) {
-    if (!front) return;
-    front->bring_step(ids, position);
-    vk::Recorder recorder(front->engine.device, front->engine.pipelines, front->engine.recorder_options());
-    front->write_step(recorder, ids, position, {});
-    front->step_update = recorder.finish();
-    front->writes(position, ids.size());
-    front->submit(front->step_update);
-    try {
-        front->land_until(front->submit_pass(uint32_t(ids.size())));
-    } catch (...) {
-        front->outlast();
-        throw;
-    }
-    hand_over(uint32_t(ids.size()));
-}
-
 void Session::Impl::check_vocabulary(std::span<const TokenId> ids) const {
     const uint32_t vocab = engine.model->architecture.vocab;
     for (const TokenId id : ids)
@@ -294,39 +254,6 @@ void Session::Impl::reserve_scratch(uint32_t token_count) {
         invalidate_decode();
     }
     scratch_for.insert(token_count);
-}
-
-bool Session::Impl::rotations_change(uint64_t length) const {
-    return std::ranges::any_of(engine.model->architecture.ropes, [&](const Rope& rope) {
-        return rope.short_length != 0 &&
-               rope_frequencies(rope, length) != rope_frequencies(rope, rotated_length);
-    });
-}
-
-void Session::Impl::set_rotations(uint64_t length) {
-    const bool change = rotations_change(length);
-    rotated_length = length;
-    if (!change) return;
-    upload_rotations();
-    computed = 0;
-    logits_ready = false;
-}
-
-void Session::Impl::upload_rotations() {
-    if (front && on_device) {
-        front->rotated_length = rotated_length;
-        front->upload_rotations();
-    }
-    for (size_t i = 0; i < workspace.ropes.size(); ++i) {
-        const std::vector<float> table =
-            rope_tables(engine.model->architecture.ropes[i], engine.memory.context, rotated_length);
-        const vk::Buffer staging(engine.device, 4 * table.size(), vk::MemoryUse::staging);
-        std::ranges::copy(std::as_bytes(std::span(table)), staging.mapped().begin());
-        vk::Recorder recorder(engine.device, engine.pipelines);
-        recorder.copy(staging.view(), workspace.ropes[i].view());
-        const vk::Commands commands = recorder.finish();
-        run(commands);
-    }
 }
 
 uint32_t Session::Impl::tokens_before_change(uint32_t limit) const {

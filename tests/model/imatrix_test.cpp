@@ -6,7 +6,12 @@
 #include "instruments/activation_sums.h"
 #include "reference/executor.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <numeric>
 
 using namespace scoria;
 using namespace scoria::test;
@@ -72,7 +77,7 @@ TEST_CASE("vulkan: sums of squared activations are the reference's" * needs_fixt
         meter.add(ids);
         meter.add(ids);
         const std::filesystem::path path =
-            std::filesystem::temp_directory_path() / "scoria_imatrix_test.gguf";
+            std::filesystem::temp_directory_path() / cat("scoria_imatrix_", ::getpid(), ".gguf");
         write_importance(path.string(), meter.sums(), {"a text", 2, 24});
         const ImportanceMatrix written = read_importance(path.string());
         std::filesystem::remove(path);
@@ -86,13 +91,19 @@ TEST_CASE("vulkan: sums of squared activations are the reference's" * needs_fixt
             REQUIRE(got.counts.size() == sums.counts.size());
             REQUIRE(got.squares.size() == sums.squares.size());
             const size_t cols = sums.squares.size() / sums.counts.size();
+            const double all = std::accumulate(sums.squares.begin(), sums.squares.end(), 0.0);
+            // Activations err by some roundings of the tensor's size: of squares that are small (a ReLU just
+            // above 0) that is a large part.
+            const double error = 5e-5 * std::sqrt(all / double(sums.squares.size()));
             bool alike = true;
             for (size_t i = 0; i < sums.squares.size(); ++i) {
                 const uint64_t count = sums.counts[i / cols];
+                const double bound = 2 * error * std::sqrt(sums.squares[i]) + error * error;
                 alike = alike && got.counts[i / cols] == 2 * count &&
-                        std::abs(got.squares[i] - 2 * sums.squares[i]) <= 1e-4 * sums.squares[i] + 1e-9;
-                const double mean = count > 0 ? sums.squares[i] / double(count) : 1;
-                alike = alike && std::abs(double(written.at(name)[i]) - mean) <= 1e-4 * mean + 1e-9;
+                        std::abs(got.squares[i] - 2 * sums.squares[i]) <= 2 * bound;
+                const double tokens = double(std::max<uint64_t>(count, 1));
+                const double mean = count > 0 ? sums.squares[i] / tokens : 1;
+                alike = alike && std::abs(double(written.at(name)[i]) - mean) <= bound / tokens + 1e-7 * mean;
             }
             CHECK(alike);
         }
