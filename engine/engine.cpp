@@ -120,10 +120,11 @@ void Engine::Impl::take_layers(LayerRange range) {
     plan_memory();
     if (!choices.quarantined.empty()) uses();  // its error names the op that has no variant left
     if (options.tuned) {
-        const UseLimits limits{layout, std::max(memory.context, memory.source), kv_type()};
         const TunedBook book(options.device.cache_folder, device.caps());
-        use_tuned(choices, device.caps(), tune_targets(plan, graph, choices, limits), book.entries());
-        plan_memory();
+        if (!book.entries().empty()) {
+            use_tuned(choices, device.caps(), tune_targets(plan, graph, choices, limits()), book.entries());
+            plan_memory();
+        }
     }
     if (options.variants.empty()) return;
     choices.forced = forced_variants(options.variants, uses(), device.caps().name);
@@ -131,8 +132,7 @@ void Engine::Impl::take_layers(LayerRange range) {
 }
 
 std::vector<VariantUse> Engine::Impl::uses() const {
-    return variant_uses(plan, graph, model->architecture, device.caps(), choices,
-                        {layout, std::max(memory.context, memory.source), kv_type()});
+    return variant_uses(plan, graph, model->architecture, device.caps(), choices, limits());
 }
 
 vk::RecorderOptions Engine::Impl::recorder_options(bool simultaneous_use) const {
@@ -172,16 +172,7 @@ Engine::Engine(std::shared_ptr<const Model> model, const EngineOptions& options)
     for (Impl* part : parts) part->self_test();
     if (parts.size() > 1) impl_->agree();
     for (const Impl* part : parts) part->check_fits();
-    uint64_t before = 0, all = 0;
-    for (const Impl* part : parts) all += DeviceModel::file_bytes(part->plan, *part->model);
-    for (Impl* part : parts) {
-        uint64_t own = 0;
-        part->upload([&](uint64_t done, uint64_t total) {
-            own = total;
-            if (options.progress) options.progress(before + done, all);
-        });
-        before += own;
-    }
+    impl_->upload_all(options.progress);
 }
 
 void Engine::Impl::check_fits() const {
@@ -205,15 +196,30 @@ void Engine::Impl::upload(const std::function<void(uint64_t done, uint64_t total
     weights.emplace(device, pipelines, *model, graph, plan, places, memory.context, progress);
 }
 
-void Engine::Impl::recover(uint64_t seen) {
-    const std::unique_lock lock(in_use);
-    if (generation != seen) return;
-    log(cat("the device ", device.caps().name, " was lost; building all anew on it"));
+void Engine::Impl::upload_all(const std::function<void(uint64_t done, uint64_t total)>& progress) {
+    uint64_t before = 0, all = 0;
+    for (const Impl* part : parts()) all += DeviceModel::file_bytes(part->plan, *part->model);
+    for (Impl* part : parts()) {
+        part->upload([&](uint64_t done, uint64_t) {
+            if (progress) progress(before + done, all);
+        });
+        before += DeviceModel::file_bytes(part->plan, *part->model);
+    }
+}
+
+void Engine::Impl::drop() {
     {
         const std::lock_guard guard(sessions_mutex);
         for (Session::Impl* session : sessions) session->release();
     }
     for (Impl* part : parts()) part->weights.reset();
+}
+
+void Engine::Impl::recover(uint64_t seen) {
+    const std::unique_lock lock(in_use);
+    if (generation != seen) return;
+    log(cat("the device ", device.caps().name, " was lost; building all anew on it"));
+    drop();
     for (Impl* part : parts()) {
         part->device.reopen([&] { part->pipelines.close(); });
         part->pipelines.open();
@@ -235,11 +241,7 @@ void Engine::Impl::evict() {
     if (computing_on == this || !lock.try_lock())
         fail(Status::busy, "engine", "expected sessions that are at rest, got one that computes");
     if (evicted) return;
-    {
-        const std::lock_guard guard(sessions_mutex);
-        for (Session::Impl* session : sessions) session->release();
-    }
-    for (Impl* part : parts()) part->weights.reset();
+    drop();
     evicted = true;
     for (Impl* part : parts()) part->device.trim();
 }
@@ -247,14 +249,14 @@ void Engine::Impl::evict() {
 void Engine::Impl::restore(const std::function<void(uint64_t done, uint64_t total)>& progress) {
     const std::unique_lock lock(in_use);
     if (!evicted) return;
+    for (const Impl* part : parts()) {
+        const uint64_t available = available_memory(), needed = part->memory.device_total();
+        if (needed > available)
+            fail(Status::out_of_device_memory, "memory", "expected at least ", size_text(needed),
+                 " to restore the engine, got ", size_text(available), " from the host");
+    }
     try {
-        for (Impl* part : parts()) {
-            const uint64_t available = available_memory(), needed = part->memory.device_total();
-            if (needed > available)
-                fail(Status::out_of_device_memory, "memory", "expected at least ", size_text(needed),
-                     " to restore the engine, got ", size_text(available), " from the host");
-            part->upload(progress);
-        }
+        upload_all(progress);
     } catch (...) {
         for (Impl* part : parts()) part->weights.reset();
         throw;

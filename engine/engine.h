@@ -40,6 +40,7 @@ struct Engine::Impl {
 
     vk::RecorderOptions recorder_options(bool simultaneous_use = false) const;
     KvType kv_type() const;
+    UseLimits limits() const { return {layout, std::max(memory.context, memory.source), kv_type()}; }
     uint64_t available_memory() const;  // what a host says, at least 1; else no limit
     /// Makes `layout`, `placement`, `places` and `memory`, whether they fit or not. Errors: bad_argument.
     void plan_memory();
@@ -81,6 +82,10 @@ struct Engine::Impl {
     /// Errors: out_of_device_memory, with the plan.
     void check_fits() const;
     void upload(const std::function<void(uint64_t done, uint64_t total)>& progress);
+    /// Of all parts, one progress.
+    void upload_all(const std::function<void(uint64_t done, uint64_t total)>& progress);
+    /// All that sessions and parts have on their devices goes. With `in_use` held alone.
+    void drop();
     void set_submission_budget(double milliseconds);
     void evict();
     void restore(const std::function<void(uint64_t done, uint64_t total)>& progress);

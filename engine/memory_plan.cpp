@@ -64,11 +64,10 @@ class Planning {
         const vk::HeapState* host = largest(heaps, false);
         if (!local) std::swap(local, host);
         if (!local) return;
-        const uint64_t free = budget_of(*local), limit = engine_.options.memory_budget;
         memory_.heap_size = local->size;
-        memory_.heap_budget = limit ? std::min(limit, free) : free;
+        memory_.heap_budget = engine_.room();
         memory_.host_budget = host ? budget_of(*host) : 0;
-        if (!host) one_heap_ = free;
+        if (!host) one_heap_ = budget_of(*local);
     }
     void set_lengths() {
         const EngineOptions& options = engine_.options;

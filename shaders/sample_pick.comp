@@ -80,7 +80,7 @@ Survivors without_top(Survivors s) {
 Survivors filtered(Survivors s, uint chance) {
     const uint top_k = sampler_words[SAMPLER_TOP_K];
     const float part = setting(SAMPLER_TYPICAL), top_p = setting(SAMPLER_TOP_P);
-    DONT_UNROLL for (uint stage = TOP_K; stage <= TOP_P; ++stage) {
+    [[dont_unroll]] for (uint stage = TOP_K; stage <= TOP_P; ++stage) {
         if (stage == TOP_K && (top_k == 0 || top_k >= push.vocab)) continue;
         if (stage == TYPICAL && part >= 1.0) continue;
         if (stage == TOP_P && top_p >= 1.0) continue;

@@ -8,7 +8,6 @@
 #extension GL_EXT_control_flow_attributes : require
 // Compilers inline every call, and CPU drivers compile for seconds where a search with its barriers is inlined
 // often: what searches twice does it in a loop.
-#define DONT_UNROLL [[dont_unroll]]
 
 const uint BINS = GREEDY ? 1 : 256;
 shared uint low[BINS], high[BINS];  // masses
@@ -163,7 +162,7 @@ uint search_code(Search search, Survivors s, inout uvec2 target) {
 // (or reach it, where it is a fraction).
 Survivors narrowed(Survivors s, Search search, uvec2 target) {
     uint code = 0, last = 0;
-    DONT_UNROLL for (uint pass = 0; pass < 2; ++pass) {
+    [[dont_unroll]] for (uint pass = 0; pass < 2; ++pass) {
         last = search_code(search, s, target);
         if (pass == 1) break;
         code = last;

@@ -75,7 +75,7 @@ class Scaling {
   private:
     static constexpr uint32_t steps = 16;  // tokens that a time is the mean of
 
-    std::vector<TokenId> ids(const Session&, uint32_t count) const {
+    static std::vector<TokenId> ids(uint32_t count) {
         std::vector<TokenId> all(count);
         for (uint32_t i = 0; i < count; ++i) all[i] = TokenId(i * 7919 % 8192);
         return all;
@@ -84,7 +84,7 @@ class Scaling {
         double least = INFINITY;
         for (uint32_t round = 0; round <= options_.repetitions; ++round) {
             session.truncate(0);
-            if (depth > 0) session.append(ids(session, depth));
+            if (depth > 0) session.append(ids(depth));
             const auto start = ScalingClock::now();
             work();
             const double ms = std::chrono::duration<double, std::milli>(ScalingClock::now() - start).count();
@@ -101,7 +101,7 @@ class Scaling {
                tokens;
     }
     double pass(Session& session, uint32_t tokens) {
-        return best(session, 0, [&] { session.append(ids(session, tokens)); });
+        return best(session, 0, [&] { session.append(ids(tokens)); });
     }
 
     const ScalingOptions& options_;

@@ -37,9 +37,8 @@ class Tuner {
           verdicts_(engine.options.device.cache_folder, caps_) {}
 
     TuneReport run() {
-        const std::vector<TuneTarget> targets = tune_targets(
-            engine_.plan, engine_.graph, engine_.choices,
-            {engine_.layout, std::max(engine_.memory.context, engine_.memory.source), engine_.kv_type()});
+        const std::vector<TuneTarget> targets =
+            tune_targets(engine_.plan, engine_.graph, engine_.choices, engine_.limits());
         TuneReport report{.targets = targets.size()};
         if (!engine_.options.device.cache_folder.empty()) report.path = tuned_.path();
         verdicts_.open_journal();

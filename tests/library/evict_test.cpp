@@ -13,12 +13,7 @@ using namespace scoria::test;
 
 namespace {
 
-uint64_t in_use(scoria_engine* engine) {
-    scoria_memory memory{};
-    memory.size = sizeof memory;
-    REQUIRE_OK(scoria_engine_memory(engine, &memory));
-    return memory.in_use;
-}
+uint64_t in_use(scoria_engine* engine) { return memory_of(engine).in_use; }
 
 std::vector<int32_t> more_tokens(scoria_session* session, uint32_t count) {
     const scoria_generate_options options = greedy(count);
@@ -32,9 +27,7 @@ std::vector<int32_t> more_tokens(scoria_session* session, uint32_t count) {
 
 /// A prompt, or the source of a pair and what its decoder begins with.
 void begin(const Loaded& loaded) {
-    scoria_engine_info info{};
-    info.size = sizeof info;
-    REQUIRE_OK(scoria_engine_get_info(loaded.engine, &info));
+    const scoria_engine_info info = info_of(loaded.engine);
     if (info.kind != SCORIA_ENCODER_DECODER) {
         REQUIRE_OK(scoria_session_append(loaded.session, some_prompt.data(), some_prompt.size()));
         return;

@@ -36,10 +36,7 @@ TEST_CASE("a host's device computes the same and is left empty" * needs_fixtures
         for (int round = 0; round < 2; ++round) {
             const Loaded loaded(options);
             CHECK(generated(loaded.session, some_prompt, 12) == expected);
-            scoria_engine_info info{};
-            info.size = sizeof info;
-            REQUIRE_OK(scoria_engine_get_info(loaded.engine, &info));
-            CHECK(std::string(info.device_name) != "");
+            CHECK(std::string(info_of(loaded.engine).device_name) != "");
         }
         CHECK(host.locks() > 0);
         host.destroy_device();

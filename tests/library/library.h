@@ -73,6 +73,20 @@ inline std::vector<int32_t> generated(scoria_session* session, const std::vector
     return ids;
 }
 
+inline scoria_engine_info info_of(scoria_engine* engine) {
+    scoria_engine_info info{};
+    info.size = sizeof info;
+    REQUIRE_OK(scoria_engine_get_info(engine, &info));
+    return info;
+}
+
+inline scoria_memory memory_of(scoria_engine* engine) {
+    scoria_memory memory{};
+    memory.size = sizeof memory;
+    REQUIRE_OK(scoria_engine_memory(engine, &memory));
+    return memory;
+}
+
 /// Of the next token.
 inline std::vector<float> logits_of(scoria_session* session) {
     size_t count = 0;

@@ -48,13 +48,6 @@ scoria_engine_options kept(Ledger& ledger) {
     return options;
 }
 
-scoria_memory memory_of(scoria_engine* engine) {
-    scoria_memory memory{};
-    memory.size = sizeof memory;
-    REQUIRE_OK(scoria_engine_memory(engine, &memory));
-    return memory;
-}
-
 bool says(const char* what) { return std::string(scoria_last_error()).find(what) != std::string::npos; }
 
 }  // namespace

@@ -15,13 +15,6 @@ using namespace scoria::test;
 
 namespace {
 
-scoria_engine_info info_of(scoria_engine* engine) {
-    scoria_engine_info info{};
-    info.size = sizeof info;
-    REQUIRE_OK(scoria_engine_get_info(engine, &info));
-    return info;
-}
-
 size_t open_files() {
     size_t count = 0;
     for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) ++count;

@@ -155,15 +155,24 @@ scoria_shared share(scoria_session* session, uint32_t what) {
     return shared;
 }
 
-}  // namespace
-
-TEST_CASE("a host reads what was computed from the buffer that it was computed to" * needs_fixtures()) {
+/// An engine on the device of a host that draws; nothing is left there, and validation is silent.
+template <class Work> void beside_renderer(const Work& work) {
     VulkanHost host({});
     {
         scoria_engine_options options = engine_options(tiny_model());
         options.vulkan = host.description();
         const Loaded loaded(options);
         Renderer renderer(host);
+        work(loaded, renderer);
+    }
+    host.destroy_device();
+    for (const std::string& error : host.errors()) FAIL_CHECK(error);
+}
+
+}  // namespace
+
+TEST_CASE("a host reads what was computed from the buffer that it was computed to" * needs_fixtures()) {
+    beside_renderer([](const Loaded& loaded, Renderer& renderer) {
         const std::vector<int32_t> expected = generated(loaded.session, some_prompt, 8);
         REQUIRE_OK(scoria_session_replace(loaded.session, some_prompt.data(), some_prompt.size()));
         std::vector<float> hidden;
@@ -183,18 +192,11 @@ TEST_CASE("a host reads what was computed from the buffer that it was computed t
         size_t count = 0;
         REQUIRE_OK(scoria_session_tokens(loaded.session, ids.data(), ids.size(), &count));
         CHECK(ids == expected);
-    }
-    host.destroy_device();
-    for (const std::string& error : host.errors()) FAIL_CHECK(error);
+    });
 }
 
 TEST_CASE("the hidden state is what embeddings and the head are made of" * needs_fixtures()) {
-    VulkanHost host({});
-    {
-        scoria_engine_options options = engine_options(tiny_model());
-        options.vulkan = host.description();
-        const Loaded loaded(options);
-        Renderer renderer(host);
+    beside_renderer([](const Loaded& loaded, Renderer& renderer) {
         const int32_t id = some_prompt[0];
         scoria_embed_options last{};
         last.size = sizeof last;
@@ -207,18 +209,11 @@ TEST_CASE("the hidden state is what embeddings and the head are made of" * needs
         expected.resize(count);
         REQUIRE_OK(scoria_session_append(loaded.session, &id, 1));
         CHECK(renderer.read(share(loaded.session, SCORIA_SHARE_HIDDEN)) == expected);
-    }
-    host.destroy_device();
-    for (const std::string& error : host.errors()) FAIL_CHECK(error);
+    });
 }
 
 TEST_CASE("a session waits for its host's semaphore" * needs_fixtures()) {
-    VulkanHost host({});
-    {
-        scoria_engine_options options = engine_options(tiny_model());
-        options.vulkan = host.description();
-        const Loaded loaded(options);
-        Renderer renderer(host);
+    beside_renderer([](const Loaded& loaded, Renderer& renderer) {
         REQUIRE_OK(scoria_session_wait(loaded.session, renderer.semaphore(), 7));
         std::atomic<bool> done{false};
         std::thread computing([&] {
@@ -233,9 +228,7 @@ TEST_CASE("a session waits for its host's semaphore" * needs_fixtures()) {
         // Waiting is once.
         CHECK(scoria_session_wait(loaded.session, VK_NULL_HANDLE, 0) == SCORIA_OK);
         CHECK(generated(loaded.session, some_prompt, 2).size() == some_prompt.size() + 2);
-    }
-    host.destroy_device();
-    for (const std::string& error : host.errors()) FAIL_CHECK(error);
+    });
 }
 
 TEST_CASE("what cannot be shared is said" * needs_fixtures()) {

@@ -111,9 +111,7 @@ TEST_CASE("soak: answers stay what they were and memory stays flat" * needs_fixt
         if (model != tiny_model()) options.context = 256;
         {
             const Loaded loaded(options);
-            scoria_engine_info info{};
-            info.size = sizeof info;
-            REQUIRE_OK(scoria_engine_get_info(loaded.engine, &info));
+            const scoria_engine_info info = info_of(loaded.engine);
             last_life.clear();
             for (size_t answers = 2 + soak.below(deep() ? 60 : 4); answers > 0; --answers) {
                 soak.answer(loaded.session, info);

@@ -4,7 +4,7 @@
 
 #include "engine.h"
 #include "fail.h"
-#include "log.h"
+#include "support/cache_folder.h"
 #include "support/compare.h"
 #include "support/device.h"
 #include "support/golden.h"
@@ -34,25 +34,7 @@ std::shared_ptr<const Model> self_tested_model() {
     return model;
 }
 
-/// A cache folder, and what is logged while it is there.
-struct Cache {
-    fs::path folder = fs::temp_directory_path() / cat("scoria-self-test-", ::getpid());
-    std::string logged;
-    Cache() {
-        fs::remove_all(folder);
-        fs::create_directories(folder);
-        set_log([this](std::string_view line) { logged += cat(line, "\n"); });
-    }
-    ~Cache() {
-        set_log(nullptr);
-        fs::remove_all(folder);
-    }
-    EngineOptions options(SelfTest self_test) const {
-        EngineOptions result = engine_options(Precision::strict);
-        result.device.cache_folder = folder.string();
-        result.self_test = self_test;
-        return result;
-    }
+struct Cache : CacheFolder {
     bool says(std::string_view text) const { return logged.find(text) != std::string::npos; }
     fs::path file(const std::string& extension) const {
         for (const auto& entry : fs::directory_iterator(folder))

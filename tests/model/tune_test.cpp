@@ -3,7 +3,7 @@
 #include "engine.h"
 #include "fail.h"
 #include "instruments/tune.h"
-#include "log.h"
+#include "support/cache_folder.h"
 #include "support/compare.h"
 #include "support/device.h"
 #include "support/golden.h"
@@ -28,30 +28,16 @@ std::shared_ptr<const Model> tuned_model() {
     return model;
 }
 
-struct TuneFolder {
-    fs::path folder = fs::temp_directory_path() / cat("scoria-tune-", ::getpid());
-    std::string logged;
-    TuneFolder() {
-        fs::remove_all(folder);
-        fs::create_directories(folder);
-        set_log([this](std::string_view line) { logged += cat(line, "\n"); });
-    }
-    ~TuneFolder() {
-        set_log(nullptr);
-        fs::remove_all(folder);
-    }
+struct TuneFolder : CacheFolder {
     EngineOptions options() const {
-        EngineOptions result = engine_options(Precision::strict);
-        result.device.cache_folder = folder.string();
-        result.self_test = SelfTest::never;
+        EngineOptions result = CacheFolder::options(SelfTest::never);
         result.tuned = true;
         return result;
     }
 };
 
 std::vector<TuneTarget> targets_of(const Engine::Impl& engine) {
-    return tune_targets(engine.plan, engine.graph, engine.choices,
-                        {engine.layout, engine.memory.context, engine.kv_type()});
+    return tune_targets(engine.plan, engine.graph, engine.choices, engine.limits());
 }
 
 /// A linear of one token, and a candidate for it that is not its default.
