@@ -42,7 +42,7 @@ case $mode/$ID in
     --test/ubuntu) say "no SwiftShader on Ubuntu (its chromium is a snap): tests on it are left out" ;;
     --test/*) packages+=(chromium-common) ;;  # SwiftShader's library and json
 esac
-[ -z "$desktop" ] || packages+=(libimgui-dev libsdl2-dev fonts-dejavu-core)
+[ -z "$desktop" ] || packages+=(libimgui-dev libsdl2-dev libdrm-dev fonts-dejavu-core)
 case $mode/$desktop in --test/1) packages+=(xvfb xdotool xclip imagemagick) ;; esac
 # Formatting differs between major versions, so the check runs where this one exists.
 [ "$mode/$system" = "--test/debian 12" ] && packages+=(clang-format-14 clang-tidy-14)
@@ -68,18 +68,18 @@ add_suites() {
 }
 
 update=0
-mesa_suffix=
+backports=
 if [ "$system" = "debian 12" ]; then
     add_suites
-    mesa_suffix=/bookworm-backports
+    backports=/bookworm-backports
 fi
 wanted=()
 for package in "${packages[@]}"; do
-    if [[ $package = mesa-* ]] && [ -n "$mesa_suffix" ]; then
-        newer $package 25 || wanted+=($package$mesa_suffix)
-    elif ! installed $package; then
-        wanted+=($package)
-    fi
+    case $backports/$package in
+        /bookworm-backports/mesa-*) newer $package 25 || wanted+=($package$backports) ;;
+        /bookworm-backports/libdrm-dev) newer $package 2.4.123 || wanted+=($package$backports) ;;  # of that Mesa
+        *) installed $package || wanted+=($package) ;;
+    esac
 done
 if [ ${#wanted[@]} != 0 ] || [ $update = 1 ]; then
     say "installing: ${wanted[*]}"
