@@ -27,10 +27,10 @@ bool is_word(char32_t code) {
     return RegexSearch(word, text).next().has_value();
 }
 
-size_t spaces_before(std::string_view text, size_t end, size_t least) {
-    while (end > least && utf8::is_space(last_character(text.substr(0, end)))) {
+size_t spaces_before(std::string_view text, size_t end) {
+    while (end > 0 && utf8::is_space(last_character(text.substr(0, end)))) {
         do --end;
-        while (end > least && utf8::continues(text[end]));
+        while (end > 0 && utf8::continues(text[end]));
     }
     return end;
 }
@@ -93,8 +93,9 @@ void AddedTokens::find(std::string_view text, bool normalized, bool parse_specia
         if (token.single_word && ((first > 0 && is_word(last_character(text.substr(0, first)))) ||
                                   (end < text.size() && is_word(utf8::step(text.substr(end)).code))))
             continue;
-        if (token.lstrip) first = spaces_before(text, first, done);
-        if (token.rstrip) i = end = spaces_after(text, end);
+        if (token.lstrip) first = std::max(spaces_before(text, first), done);
+        if (token.rstrip) end = spaces_after(text, end);  // where the next token may begin yet
+        if (first >= end) continue;                       // made of spaces, which the last token took
         if (first > done) on_text(text.substr(done, first - done));
         on_token(token.id);
         done = end;

@@ -60,6 +60,17 @@ class Translator {
              pattern_.substr(0, 200), '"');
     }
 
+    /// Whether the property "{Han}" is a script, which PCRE2 would extend by the punctuation that its texts
+    /// share with others.
+    bool is_script(std::string_view braced) const {
+        try {
+            each_member_(cat("\\p{sc:", braced.substr(1)), "", [](size_t) {});
+            return true;
+        } catch (const Error&) {
+            return false;
+        }
+    }
+
     /// A backslash and what it escapes; inside a class the items alone.
     std::string escape(bool in_class) {
         const std::string taken = take(2);
@@ -91,7 +102,8 @@ class Translator {
             if (!rest_.starts_with('{')) return taken;
             const size_t end = rest_.find('}');
             if (end == rest_.npos) refuse("a name without an end");
-            return taken + take(end + 1);
+            const std::string name = take(end + 1);
+            return taken + (taken[1] != 'x' && is_script(name) ? "{sc:" + name.substr(1) : name);
         }
         default:
             return taken;

@@ -4,6 +4,7 @@
 #include "tokenizer/tokenizer_json_steps.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 namespace scoria {
@@ -91,6 +92,36 @@ void read_bpe(const json& model, Pipeline& p) {
     p.model = std::move(bpe);
 }
 
+/// `number` as the library reads its shortest spelling: all digits as one integer, times or divided by one
+/// power of ten (serde_json without float_roundtrip), which may be the neighbour of the nearest double. Ways
+/// to write a text that cost the same, such as 3+33 and 33+3, are told apart by such bits.
+double as_the_library_reads(double number) {
+    char text[40];
+    const char* const end =
+        std::to_chars(text, text + sizeof text, std::abs(number), std::chars_format::scientific).ptr;
+    uint64_t digits = 0;
+    int exponent = 0;
+    const char* at = text;
+    for (bool fraction = false; at != end && *at != 'e'; ++at) {
+        if (*at == '.') {
+            fraction = true;
+            continue;
+        }
+        digits = digits * 10 + static_cast<uint64_t>(*at - '0');
+        exponent -= fraction;
+    }
+    int written = 0;
+    if (at == end || std::from_chars(at + (at[1] == '+' ? 2 : 1), end, written).ec != std::errc())
+        return number;
+    exponent += written;
+    const std::string power = cat("1e", std::abs(exponent));
+    double scale = 1;
+    std::from_chars(power.data(), power.data() + power.size(), scale);
+    const double read =
+        exponent < 0 ? static_cast<double>(digits) / scale : static_cast<double>(digits) * scale;
+    return std::copysign(read, number);
+}
+
 void read_unigram(const json& model, Pipeline& p) {
     const json& vocab = json_member(model, "vocab", tokenizer_json);
     if (!vocab.is_array() || vocab.empty())
@@ -103,7 +134,7 @@ void read_unigram(const json& model, Pipeline& p) {
                  entry.dump().substr(0, 80));
         }
         p.tokens.push_back(entry[0].get<std::string>());
-        scores.push_back(entry[1].get<double>());
+        scores.push_back(as_the_library_reads(entry[1].get<double>()));
         least = scores.size() == 1 ? scores[0] : std::min(least, scores.back());
     }
     const uint32_t none = UINT32_MAX, unknown = field<uint32_t>(model, "unk_id", none);
@@ -155,8 +186,9 @@ void read_added_tokens(const json& root, Pipeline& p) {
         token.id = id.get<TokenId>();
         p.hidden.resize(p.tokens.size());
         p.hidden[static_cast<size_t>(token.id)] = token.special;
-        // The library decodes such a token to what it looks for.
-        if (token.normalized) p.tokens[static_cast<size_t>(token.id)] = normalize(p.normalizer, token.text);
+        // The library decodes a token to what it looks for, whatever the model has under that id.
+        p.tokens[static_cast<size_t>(token.id)] =
+            token.normalized ? normalize(p.normalizer, token.text) : token.text;
         p.added.push_back(std::move(token));
     }
 }

@@ -117,6 +117,41 @@ TEST_CASE("tokenizer.json that lies or asks for what is not there is refused by 
     CHECK(make_tokenizer(read_tokenizer_json(json_with("")), "test")->encode("abab") == Ids{2, 2});
 }
 
+TEST_CASE("tokenizer.json: what its library does where several readings are possible") {
+    struct Case {
+        std::string name, file, text;
+        Ids ids;
+    };
+    const Case cases[] = {
+        {"the spaces that one added token takes with it may begin the next",
+         json_with(R"(, "added_tokens": [{"id": 4, "content": "<x>", "rstrip": true, "normalized": false},
+                                          {"id": 5, "content": "\n\n", "normalized": false}])"),
+         "<x>\n\n a", Ids{4, 5, 0}},
+        {"a token of spaces which the last one took is none",
+         json_with(R"(, "added_tokens": [{"id": 4, "content": "  ", "normalized": false, "lstrip": true,
+                                           "rstrip": true}])"),
+         "a    b", Ids{0, 4, 1}},
+        {"a script is no more than its own characters",
+         R"({"model": {"type": "BPE", "vocab": {"\u3002": 0, "a": 1, "\u3002a": 2}, "merges": [["\u3002", "a"]]},
+             "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "\\p{Han}+"}, "behavior": "Isolated"}})",
+         "\u3002a", Ids{2}},
+        {"ways that cost the same differ by the last bit of scores as the library reads them",
+         R"({"model": {"type": "Unigram", "unk_id": 3, "vocab": [["_", -2.286328867065844], ["3", -7.654027318278073],
+             ["33", -7.6548801300681735], ["<unk>", -20.0]]}})",
+         "_333", Ids{0, 2, 1}},
+    };
+    for (const Case& c : cases) {
+        CAPTURE(c.name);
+        CHECK(make_tokenizer(read_tokenizer_json(c.file), "test")->encode(c.text) == c.ids);
+    }
+    // An added token has its id, whatever the model has there.
+    const auto tokenizer =
+        make_tokenizer(read_tokenizer_json(json_with(
+                           R"(, "added_tokens": [{"id": 1, "content": "<x>", "normalized": false}])")),
+                       "test");
+    CHECK(tokenizer->decode(Ids{1}, true) == "<x>");
+}
+
 TEST_CASE("a SentencePiece model that lies is refused by name") {
     const std::string whole = read_file(folder("spm-bpe-byte-fallback") + "/tokenizer.model");
     const std::pair<std::string, std::string> cases[] = {
