@@ -2,6 +2,7 @@
 #include "tokenizer/utf8.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace scoria {
 
@@ -13,7 +14,7 @@ Unigram::Unigram(std::vector<std::string> tokens, std::vector<double> scores,
                  const std::vector<bool>& user_defined, double least_score, const Options& options)
     : spellings_(std::move(tokens)), scores_(std::move(scores)),
       unknown_score_(least_score - unknown_penalty), options_(options) {
-    double best = -1e300;
+    double best = std::numeric_limits<float>::min();  // unigram_model.cc's, which no log probability exceeds
     for (size_t i = 0; i < scores_.size(); ++i)
         if (!user_defined[i] && !spellings_.tokens()[i].empty()) best = std::max(best, scores_[i]);
     std::vector<std::pair<std::string_view, TokenId>> entries;
