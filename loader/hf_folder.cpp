@@ -75,7 +75,8 @@ Shards open_shards(const fs::path& folder) {
     for (const auto& [name, tensors] : names) {
         if (!fs::exists(folder / name)) fail(Status::bad_file, index_name, "shard ", name, " is missing");
         const size_t before = shards.tensors.size();
-        add_shard(shards, folder / name, [&](const std::string& tensor) { return tensors.contains(tensor); });
+        add_shard(shards, folder / name,
+                  [&listed = tensors](const std::string& tensor) { return listed.contains(tensor); });
         if (shards.tensors.size() - before == tensors.size()) continue;
         for (const std::string& tensor : tensors)
             if (std::ranges::find(shards.tensors, tensor, &StoredTensor::name) == shards.tensors.end())
