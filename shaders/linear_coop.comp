@@ -8,12 +8,12 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_cooperative_matrix : require
 #include "grid.glsl"
 #include "linear.glsl"
+#include "half_operands.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint SG_SIZE = 32;
@@ -39,11 +39,6 @@ const uint STAGE = GROUP * N;  // floats of a row group's sums
 shared uvec4 w_tile[TILE_ROWS * PITCH];    // [slot][chunk]
 shared uvec4 x_tile[TILE_TOKENS * PITCH];  // [token][chunk]
 shared float stage[gl_WorkGroupSize.x / SG_SIZE * STAGE];
-
-uvec4 packed_halves(vec4 lo, vec4 hi) {
-    return uvec4(packFloat2x16(f16vec2(lo.xy)), packFloat2x16(f16vec2(lo.zw)), packFloat2x16(f16vec2(hi.xy)),
-                 packFloat2x16(f16vec2(hi.zw)));
-}
 
 // Load `i` of a lane takes one chunk of one row: sixteen neighbouring lanes take a group's rows.
 void w_place(uint i, out uint slot, out uint chunk, out uint group) {

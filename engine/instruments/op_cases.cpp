@@ -116,7 +116,12 @@ void time_attention(OpTimer& t) {
         const vk::View step = t.step(first, tokens, outputs);
         const DeviceKv& kv = t.cache(s.positions);
         const Matrix q = t.matrix(tokens, s.heads * s.head_dim), out = t.matrix(tokens, q.cols);
-        const AttentionShape sizes{tokens, s.heads, s.kv_heads, s.head_dim, s.positions};
+        const AttentionShape sizes{.tokens = tokens,
+                                   .heads = s.heads,
+                                   .kv_heads = s.kv_heads,
+                                   .head_dim = s.head_dim,
+                                   .context = s.positions,
+                                   .precision = t.precision()};
         const AttentionVariant variant = attention_variants(t.caps(), sizes).front();
         const vk::View partials = t.room(attention_partial_bytes(variant, sizes));
         const uint64_t pairs = uint64_t{tokens} * first + uint64_t{tokens} * (tokens + 1) / 2;

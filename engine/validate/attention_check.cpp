@@ -156,9 +156,17 @@ std::vector<double> fill(HostCache& cache, const CheckSequence& s, uint32_t end,
 /// A score sums head_dim products and its error is absolute under exp, so it grows with the score; the
 /// weighted sum adds sqrt(keys) roundings. exp itself is good to 3 + 2 |x| units (Vulkan's table of
 /// precisions).
-Bounds bounds_for(const Case& c) {
+///
+/// Halves round q, k, the weights and v by up to 2^-11 each. Products of a score err with random signs, so
+/// the score, whose size is sigma, errs by sqrt(2) * 2^-11 sigma, as weights then do relatively; errors of
+/// weights are independent, so a row errs by as much of its own size, and by sqrt(2) * 2^-11 for what weights
+/// and v are rounded.
+Bounds bounds_for(const Case& c, const AttentionVariant& variant) {
     const double score = 1 + 4 * std::abs(double(c.sigma));
-    return bounds_of(4 * (4 + std::sqrt(double(c.head_dim)) + std::sqrt(double(c.keys()))) * score);
+    const double sums = 4 * (4 + std::sqrt(double(c.head_dim)) + std::sqrt(double(c.keys()))) * score;
+    const bool halves = variant.shader == Shader::attention_coop;
+    const double rounding = halves ? std::sqrt(2 + 2 * double(c.sigma) * double(c.sigma)) : 0;
+    return bounds_of(sums + rounding * half_unit_roundoff / unit_roundoff);
 }
 
 /// Of `only`, if given, and of some of the tokens; else of all variants and tokens.
@@ -254,12 +262,19 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
     }
     const vk::Buffer step = context.buffer_of<uint32_t>(words);
 
-    const AttentionShape sizes{
-        tokens, c.heads, c.kv_heads, c.head_dim, longest, uint32_t(cache.device.shards.size()), c.values};
+    const AttentionShape sizes{tokens,     c.heads,        c.kv_heads,
+                               c.head_dim, longest,        uint32_t(cache.device.shards.size()),
+                               c.values,   Precision::fast};
     std::vector<AttentionVariant> variants = attention_variants(context.caps(), sizes);
-    // What is special is common code: quickly, each on the default variant, and sinks with biases on all.
+    // What is special is common code: quickly, each on the default variant and on matrix units, and sinks
+    // with biases on all.
     const bool special = c.mask != Mask::causal || c.bias >= PositionBias::table;
-    if (special && context.tier == Tier::quick) variants.resize(1);
+    if (special && context.tier == Tier::quick)
+        variants.erase(std::remove_if(variants.begin() + 1, variants.end(),
+                                      [](const AttentionVariant& variant) {
+                                          return variant.shader != Shader::attention_coop;
+                                      }),
+                       variants.end());
     if (only) variants = {*only};
     for (AttentionVariant variant : variants) {
         if (context.leaves_out("attention", variant.name)) continue;
@@ -271,7 +286,7 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
                                       vk::MemoryUse::device);
             run_variants(
                 context, "attention", shape_of(c, splits), std::vector{variant}, expected, cols,
-                bounds_for(c),
+                bounds_for(c, variant),
                 [&](OpContext& ops, const Matrix& out, const AttentionVariant& v) {
                     record_attention(ops,
                                      {{q_buffer.view(), tokens, cols, cols, 0},

@@ -191,3 +191,23 @@ MUTATIONS = [
            "barrier();  // `position` and `mu` are read by all before they are written", "", "sample",
            why="equivalent so far: a draw ends with barriers of its own, and a greedy choice uses neither value"),
 ]
+
+# Of kernels for matrix units, which lavapipe has since Mesa 26: run.py --root.
+MATRIX_MUTATIONS = [
+    mutant("coop_no_shrink", "attention_coop.comp", "the result is not rescaled when the maximum grows", "total[d] * shrink;", "total[d];", "attention"),
+    mutant("coop_sum_no_shrink", "attention_coop.comp", "the sum is not rescaled when the maximum grows", "sum *= shrink;", "", "attention"),
+    mutant("coop_max_of_lane", "attention_coop.comp", "each lane of a row has a maximum of its own", "lane < ROW_LANES; ++lane) now = max", "lane < 1; ++lane) now = max", "attention"),
+    mutant("coop_future", "attention_coop.comp", "rows see keys past their range", "key - row_low[row] < row_count[row]", "key >= row_low[row]", "attention"),
+    mutant("coop_other_run", "attention_coop.comp", "rows see the keys of another sequence", "&& row >= run.x && row < run.y &&", "&&", "attention"),
+    mutant("coop_query_power", "attention_coop.comp", "q is not multiplied by its power again", "* q_power * k_power,", "* k_power,", "attention"),
+    mutant("coop_key_power", "attention_coop.comp", "K is not multiplied by its power again", "* q_power * k_power,", "* q_power,", "attention"),
+    mutant("coop_value_power", "attention_coop.comp", "O does not follow the power of V", "shrink * v_shrink;", "shrink;", "attention"),
+    mutant("coop_stale_size", "attention_coop.comp", "the largest value of a block is that of all before, too", "cache_size[0] = cache_size[1] = 0;\n    soften",
+           "cache_size[1] = 0;\n    soften", "attention",
+           why="equivalent within the class: a larger power of two takes no bits from halves that stay normal"),
+    mutant("coop_keys_unread", "attention_coop.comp", "values overwrite keys that are still read", "multiply_keys();\n    barrier();", "multiply_keys();", "attention"),
+    mutant("coop_values_unwritten", "attention_coop.comp", "values are read before they are written", "k_power.x, v_shrink);\n    barrier();", "k_power.x, v_shrink);", "attention"),
+    mutant("coop_head_tail", "attention_coop.comp", "dims past the head's are written", "row_count[r] == 0 || dim >= HEAD_DIM", "row_count[r] == 0", "attention"),
+    mutant("coop_sum_of_lane", "attention_coop.comp", "the sum is that of one lane of the row", "lane < ROW_LANES; ++lane) l +=", "lane < 1; ++lane) l +=", "attention"),
+    mutant("coop_sink_lanes", "attention_coop.comp", "every lane of a row counts the sink", "lane_key() == 0 ? start_sum(part) : 0.0", "start_sum(part)", "attention"),
+]
