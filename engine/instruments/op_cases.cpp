@@ -65,12 +65,12 @@ void time_linear(OpTimer& t) {
         const Matrix x = t.matrix(tokens, s.hidden), out = t.matrix(tokens, rows);
         const LinearVariant variant =
             linear_variants(t.caps(), {tokens, rows, s.hidden, type, t.precision()}).front();
-        const vk::View operands = t.room(linear_operand_bytes(variant, tokens, s.hidden));
+        const vk::View scratch = t.room(linear_scratch_bytes(variant, tokens, rows, s.hidden));
         t.rate("linear", variant.name,
                cat(tensor_type_info(type).name, ' ', rows, " x ", s.hidden, ", ", tokens, " tokens"),
                bytes_of_rows(w, rows) + 4 * (floats_of(x) + floats_of(out)), 2 * floats_of(out) * s.hidden,
                [&](OpContext& ops) {
-                   record_linear(ops, {.x = x, .out = out, .weight = w, .operands = operands}, variant);
+                   record_linear(ops, {.x = x, .out = out, .weight = w, .scratch = scratch}, variant);
                });
     };
     for (const TensorType type : {TensorType::q4_0, TensorType::q4_k, TensorType::q6_k, TensorType::q8_0,

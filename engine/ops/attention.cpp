@@ -108,10 +108,12 @@ std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const Att
     // The tile multiplies weights with values that all its rows share.
     const bool many = rows >= ATTENTION_TILE_ROWS && !shape.distance_values;
     const std::vector<AttentionVariant> matrix = coop_variants(caps, shape);
+    // Few rows may be of as many sequences, which a tile takes one after the other.
+    const bool matrix_first = many && !caps.is_cpu();
     const auto add_matrix = [&] {
         if (!matrix.empty()) variants.push_back(matrix.front());
     };
-    if (!caps.is_cpu()) add_matrix();
+    if (matrix_first) add_matrix();
     if (many && !caps.is_cpu()) variants.push_back(tile);
     for (const KernelVariant& base :
          subgroup_variants(caps, Shader::attention_vec_sg, Shader::attention_vec, 64, true)) {
@@ -120,7 +122,7 @@ std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const Att
         variants.push_back({base, queries, splits_for(caps, shape, queries)});
     }
     if (many && caps.is_cpu()) variants.push_back(tile);
-    if (caps.is_cpu()) add_matrix();
+    if (!matrix_first) add_matrix();
     return variants;
 }
 

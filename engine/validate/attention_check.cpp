@@ -29,11 +29,16 @@ struct Case {
     bool values = false;  // of distances
     bool wraps = false;   // positions, in as few blocks as may be
     bool latent = false;  // values are the keys
+    bool grows = false;   // values double every four positions
 
     uint32_t keys() const { return mask == Mask::source ? source : first + tokens; }
 };
 constexpr Case latent(Case c) {
     c.latent = true;
+    return c;
+}
+constexpr Case growing(Case c) {
+    c.grows = true;
     return c;
 }
 /// A case whose cache is a ring.
@@ -64,6 +69,7 @@ constexpr Case cases[] = {
     {70, 10, 4, 2, 12, f32, 33},
     {2, 300, 9, 3, 64, f16, 0, 3},
     {130, 0, 9, 3, 64, f16},
+    growing({70, 10, 4, 2, 12, f32}),
     {2, 40, 4, 2, 12, f32, 0, 1, 5},
     {2, 90, 4, 2, 64, f16, 0, 2, 3, 30},
     {1, 199, 9, 3, 64, f16, 0, 1, 1, -3},
@@ -135,16 +141,19 @@ std::string shape_of(const Case& c, uint32_t splits) {
                " ", kv_type_names[size_t(c.type)], " window ", c.window, " shards ", c.shards, " sequences ",
                c.sequences, " sigma ", c.sigma, " splits ", splits, " mask ", int(c.mask), " bias ",
                int(c.bias), " cap ", c.soft_cap, c.sinks ? " sinks" : "", " keys ", c.keys(),
-               c.values ? " values" : "", c.wraps ? " ring" : "", c.latent ? " latent" : "");
+               c.values ? " values" : "", c.wraps ? " ring" : "", c.latent ? " latent" : "",
+               c.grows ? " growing" : "");
 }
 
 /// Keys and values as the cache holds them, for positions [0, end).
 std::vector<double> fill(HostCache& cache, const CheckSequence& s, uint32_t end, bool value, uint64_t seed,
-                         bool positive = false) {
+                         bool positive = false, bool grows = false) {
     const uint32_t cols = cache.kv_heads * cache.head_dim;
     std::vector<float> random = random_floats(size_t(end) * cols, seed);
     if (positive)
         for (float& number : random) number = std::abs(number);
+    if (grows)
+        for (size_t i = 0; i < random.size(); ++i) random[i] *= std::exp2(float(i / cols / 4));
     std::vector<double> held;
     for (uint32_t p = 0; p < end; ++p) {
         cache.set(s.table, value, p, std::span(random).subspan(size_t(p) * cols, cols));
@@ -218,8 +227,9 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
         sequences.push_back({c.first + 7 * i, c.tokens, host.own(held)});
         const std::vector<double> keys =
             fill(host, sequences.back(), c.keys() + 7 * i, false, context.seed + 10 + i, c.sigma < 0);
-        const std::vector<double> values =
-            c.latent ? keys : fill(host, sequences.back(), c.keys() + 7 * i, true, context.seed + 90 + i);
+        const std::vector<double> values = c.latent ? keys
+                                                    : fill(host, sequences.back(), c.keys() + 7 * i, true,
+                                                           context.seed + 90 + i, false, c.grows);
         std::vector<double> out(size_t(c.tokens) * cols);
         const std::vector<double> distance_rows =
             c.bias == PositionBias::by_query ? doubles(std::span(distances).subspan(
