@@ -120,7 +120,7 @@ void Batch::record(OpContext& context, const kernel::Linear& k) {
                     .scale = k.scale};
     if (k.bias) args.bias = &model_.vector(*k.bias);
     if (k.residual) residual = rows(matrix(*k.residual)), args.residual = &residual;
-    if (workspace_.scratch) args.operands = workspace_.scratch.view();
+    if (workspace_.scratch) args.scratch = workspace_.scratch.view();
     if (weight.on_host) args.stream = &stream_, args.after = next_on_host(part_.kernel);
     record_linear(context, args, choices().linear(context.caps, shape));
 }

@@ -243,17 +243,17 @@ class Builder {
         q = adapted(q, x, Role::q);
         if (own_kv) k = adapted(*k, x, Role::k);
         if (own_kv) v = adapted(*v, x, Role::v);
-        if (shape.clip > 0) {
-            q = map("q clamped", q, MapKind::clamp, shape.clip);
-            if (own_kv) k = map("k clamped", *k, MapKind::clamp, shape.clip);
-            if (own_kv) v = map("v clamped", *v, MapKind::clamp, shape.clip);
-        }
         const auto normed = [&](bool here) {
             if (shape.qk_norm.group == QkNorm::Group::none || !here) return;
             q = qk_normed(shape.qk_norm, q_norm, q, shape.head_dim);
             if (own_kv) k = qk_normed(shape.qk_norm, k_norm, *k, shape.head_dim);
         };
         normed(!shape.qk_norm.after_rope);
+        if (shape.clip > 0) {
+            q = map("q clamped", q, MapKind::clamp, shape.clip);
+            if (own_kv) k = map("k clamped", *k, MapKind::clamp, shape.clip);
+            if (own_kv) v = map("v clamped", *v, MapKind::clamp, shape.clip);
+        }
         q = rope("q rotated", q, shape, shape.heads);
         if (own_kv) k = rope("k rotated", *k, shape, shape.kv_heads);
         normed(shape.qk_norm.after_rope);

@@ -113,6 +113,13 @@ class Planning {
         for (const Rope& rope : architecture_.ropes) bytes += 4ull * rope_table_floats(rope, memory_.context);
         return bytes;
     }
+    /// Of any batch: fewer tokens may be split more.
+    uint64_t most_scratch(uint32_t tokens) const {
+        uint64_t most = engine_.scratch_bytes(tokens);
+        for (uint32_t fewer = 1; fewer < tokens; fewer *= 2)
+            most = std::max(most, engine_.scratch_bytes(fewer));
+        return most;
+    }
     void size() {
         const EngineOptions& options = engine_.options;
         const uint32_t vocab = architecture_.logits();
@@ -124,7 +131,7 @@ class Planning {
         memory_.kv = KvCache::bytes(architecture_, engine_.kv_type(), engine_.cache_length());
         const uint64_t head = engine_.stream_out ? 0 : 4ull * vocab + sampler_bytes(vocab);
         memory_.scratch = engine_.placement.bytes + head + 4ull * layout.words() + rope_bytes() +
-                          std::max(engine_.scratch_bytes(1), engine_.scratch_bytes(layout.tokens));
+                          most_scratch(layout.tokens);
         const uint64_t vectors =
             DeviceModel::vector_bytes(engine_.plan, architecture_, caps_, memory_.context);
         const uint64_t taken = vectors + memory_.kv + memory_.scratch;
@@ -221,7 +228,7 @@ uint64_t Engine::Impl::scratch_bytes(uint32_t tokens) const {
             const WeightGroup& weight = plan.weight_groups[l->weight];
             const LinearVariant variant =
                 choices.linear(caps, {tokens, weight.rows, weight.cols, weight.type});
-            most = std::max(most, linear_operand_bytes(variant, tokens, weight.cols));
+            most = std::max(most, linear_scratch_bytes(variant, tokens, weight.rows, weight.cols));
         } else if (const auto* a = std::get_if<kernel::Attention>(&planned.kernel)) {
             const uint32_t in_shard = kv_blocks_within(caps.max_binding, kv_rows(kv, a->shape));
             const AttentionShape shape =

@@ -71,7 +71,7 @@ std::string TuneTarget::key() const {
                    precision_words[size_t(s->precision)]);
     const auto& [s, kv] = std::get<CachedAttention>(shape);
     return cat("attention ", attention_of(s.head_dim, kv), " heads ", s.heads, "/", s.kv_heads, " context ",
-               s.context, " tokens ", s.tokens);
+               s.context, " tokens ", s.tokens, " ", precision_words[size_t(s.precision)]);
 }
 
 std::vector<TuneTarget> tune_targets(const Plan& plan, const Graph& graph, const Choices& choices,
@@ -103,7 +103,9 @@ std::vector<TuneTarget> tune_targets(const Plan& plan, const Graph& graph, const
         } else if (const auto* a = std::get_if<kernel::Attention>(&plan.kernels[i].kernel)) {
             if (is_plain(*a))
                 add(i, rows(a->out), [&](uint32_t tokens) {
-                    return CachedAttention{attention_shape(a->shape, tokens, limits.positions), limits.kv};
+                    CachedAttention attention{attention_shape(a->shape, tokens, limits.positions), limits.kv};
+                    attention.shape.precision = choices.precision;
+                    return attention;
                 });
         }
     }

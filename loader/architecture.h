@@ -156,7 +156,7 @@ struct Attention {
     uint32_t heads = 0, kv_heads = 0, head_dim = 0;
     float scale = 1;      // multiplies q.k
     float soft_cap = 0;   // c of score = c tanh(score / c); 0: none
-    float clip = 0;       // q, k and v are clamped to [-clip, clip] after their bias; 0: not
+    float clip = 0;       // q, k and v are clamped to [-clip, clip] before they rotate; 0: not
     uint32_t window = 0;  // 0: all earlier keys; else query i sees keys > i - window
     Mask mask = Mask::causal;
     uint32_t stride = 0, summary = 0;  // of the mask

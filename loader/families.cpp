@@ -127,6 +127,7 @@ bool is_windowed_type(const Settings& settings, const char* key, const std::stri
 }
 
 void read_windows(const Family& family, const Settings& settings, Architecture& architecture) {
+    using Layers = WindowRule::Layers;
     const char* key = settings.has("layer_types") ? "layer_types" : "attention_layers";
     const std::vector<std::string> types = settings.texts(key);
     const size_t layers = architecture.layers.size();
@@ -134,20 +135,22 @@ void read_windows(const Family& family, const Settings& settings, Architecture& 
         fail(Status::bad_file, settings.where(), settings.full_name(key), ": expected ", layers,
              " types, got ", types.size());
     const WindowRule& rule = family.window;
-    const uint32_t first =
-        rule.layers == WindowRule::Layers::from ? settings.size("max_window_layers", most_layers, 0, 0) : 0;
+    const bool split = rule.layers == Layers::from || rule.layers == Layers::odd_before;
+    const uint32_t first = split ? settings.size("max_window_layers", most_layers, 0, 0) : 0;
     uint32_t every = rule.every;
     for (const char* name : {"sliding_window_pattern", "_sliding_window_pattern", "layer_switch"})
-        if (rule.layers == WindowRule::Layers::not_every) every = settings.size(name, most_layers, every);
+        if (rule.layers == Layers::not_every) every = settings.size(name, most_layers, every);
 
     const bool counts =
-        rule.layers != WindowRule::Layers::none && (rule.flag == nullptr || settings.flag(rule.flag, false));
+        rule.layers != Layers::none && (rule.flag == nullptr || settings.flag(rule.flag, false));
     const char* field = settings.name_of(Field::window);
     const uint32_t window = counts ? settings.size(field, most_size, 0, 0) : 0;
     if (rule.flag != nullptr)
         for (const char* name : {field, "max_window_layers"}) settings.understood(name);
     for (size_t i = 0; i < layers; ++i) {
-        bool windowed = rule.layers == WindowRule::Layers::not_every ? (i + 1) % every != 0 : i >= first;
+        bool windowed = rule.layers == Layers::not_every    ? (i + 1) % every != 0
+                        : rule.layers == Layers::odd_before ? i % 2 == 0 && i < first
+                                                            : i >= first;
         if (!types.empty()) windowed = is_windowed_type(settings, key, types[i]);
         if (windowed && !types.empty() && window == 0)
             fail(Status::bad_file, settings.where(), settings.full_name(key), ": layer ", i,
@@ -237,6 +240,8 @@ void assign_ropes(const Family& family, const Settings& settings, Architecture& 
         const bool rotates = !architecture.ropes.empty() &&
                              (family.full_layers_rotate || attention.window != 0) &&
                              (!listed.empty() ? listed[i] != 0 : every == 0 || (i + 1) % every != 0);
+        if (rotates && family.window.layers == WindowRule::Layers::unrotated && !settings.has("layer_types"))
+            attention.window = 0;
         attention.rope = !rotates ? -1 : attention.window != 0 && architecture.ropes.size() > 1 ? 1 : 0;
     }
     for (Architecture& encoder : architecture.encoder) assign_ropes(family, settings, encoder);

@@ -24,8 +24,15 @@ constexpr Bias by_flag(const char* key, bool otherwise) { return {Bias::When::fl
 
 /// Which layers have the window, if the file names no types of layers.
 struct WindowRule {
-    enum class Layers : uint8_t { none, all, not_every, from } layers = Layers::none;
-    uint32_t every = 0;          // not_every: every n-th layer sees all
+    enum class Layers : uint8_t {
+        none,
+        all,
+        not_every,   // every `every`-th layer sees all
+        from,        // max_window_layers on
+        odd_before,  // the first, third, ... of those before max_window_layers
+        unrotated,
+    } layers = Layers::none;
+    uint32_t every = 0;
     const char* flag = nullptr;  // the window counts only if this is true
 };
 
@@ -76,7 +83,7 @@ struct Family {
     bool positions = false;  // learned
     bool embedding_norm = false, root_embedding_scale = false;
     Bias output_bias = {};
-    bool output_unties = false;  // an output tensor counts whatever tie_word_embeddings says
+    bool output_decides = false;  // tied if there is no output tensor, whatever tie_word_embeddings says
 
     Adjust adjust = nullptr;
 };

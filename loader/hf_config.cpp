@@ -72,10 +72,17 @@ Rope read_rope(const Family& family, const Settings& rope, const Settings& confi
          {std::pair("mscale", &settings.mscale), {"mscale_all_dim", &settings.mscale_all}})
         if (const nlohmann::json* given = rope.find(name); given != nullptr && *given != 0)
             *value = rope.positive(name);
-    if (rope.has("attention_factor")) settings.magnitude = rope.positive("attention_factor");
-    if (rope.has("alpha")) settings.alpha = rope.positive("alpha");
-    settings.short_divisors = rope.numbers("short_factor");
-    settings.long_divisors = rope.numbers("long_factor");
+    const bool has_magnitude =
+        settings.scaling == RopeScaling::yarn || settings.scaling == RopeScaling::longrope;
+    if (rope.has("attention_factor") && has_magnitude) settings.magnitude = rope.positive("attention_factor");
+    if (rope.has("alpha") && settings.scaling == RopeScaling::dynamic)
+        settings.alpha = rope.positive("alpha");
+    const std::vector<double> short_divisors = rope.numbers("short_factor"),
+                              long_divisors = rope.numbers("long_factor");
+    if (settings.scaling == RopeScaling::longrope) {
+        settings.short_divisors = short_divisors;
+        settings.long_divisors = long_divisors;
+    }
     rope.refuse_unknown([](std::string_view, const nlohmann::json&) { return false; });
     return make_rope(settings, config.where());
 }

@@ -22,10 +22,6 @@ void adjust_granite(Reading& r) {
     set_scale(r.architecture, r.settings.positive("attention_multiplier", 1.0));
 }
 
-void adjust_smollm3(Reading& r) {
-    if (!r.settings.has("layer_types")) expect_flag(r.settings, "use_sliding_window", false, false);
-}
-
 void adjust_stablelm(Reading& r) {
     if (r.settings.flag("qk_layernorm", false))
         for (Layer& layer : r.architecture.layers) {
@@ -47,10 +43,10 @@ void adjust_gemma2(Reading& r) {
     set_scale(r.architecture, 1 / std::sqrt(r.settings.positive("query_pre_attn_scalar", 256.0)));
 }
 
+/// The reference caps no scores, whatever attn_logit_softcapping is.
 void adjust_gemma3(Reading& r) {
     r.architecture.logit_soft_cap = number(r.settings, "final_logit_softcapping", 0);
-    for (Layer& layer : r.architecture.layers)
-        layer.attention.soft_cap = number(r.settings, "attn_logit_softcapping", 0);
+    r.settings.understood("attn_logit_softcapping");
     set_scale(r.architecture, 1 / std::sqrt(r.settings.positive("query_pre_attn_scalar", 256.0)));
 }
 
@@ -90,9 +86,8 @@ std::span<const Family> llama_families() {
          .o_bias = attention_bias,
          .rope_base = 2e6,
          .no_rope_every = 4,
-         .window = {Layers::all, 0, "use_sliding_window"},
-         .feed_forward_bias = mlp_bias,
-         .adjust = adjust_smollm3},
+         .window = {Layers::unrotated, 0, "use_sliding_window"},
+         .feed_forward_bias = mlp_bias},
         {.name = "granite",
          .tensors = {hf::frame, hf::attention, hf::gated},
          .qkv_bias = attention_bias,
@@ -149,10 +144,15 @@ std::span<const Family> llama_families() {
          .qkv_bias = attention_bias,
          .o_bias = attention_bias,
          .qk_norm = QkNorm::Group::projection},
+        {.name = "glm",
+         .tensors = {hf::fused_gate_up, hf::frame, hf::attention},
+         .qkv_bias = by_flag("attention_bias", true),
+         .pairs = RopePairs::interleaved,
+         .rotary = 0.5},
         {.name = "glm4",
          .tensors = {hf::glm4, hf::fused_gate_up, hf::frame, hf::attention},
          .placement = NormPlacement::sandwich,
-         .qkv_bias = attention_bias,
+         .qkv_bias = by_flag("attention_bias", true),
          .pairs = RopePairs::interleaved,
          .rotary = 0.5},
         {.name = "gemma",

@@ -164,13 +164,21 @@ void make_bart_stacks(Reading& r) {
     const Settings& settings = r.settings;
     if (settings.flag("scale_embedding", false))
         architecture.embedding_scale = std::sqrt(static_cast<float>(architecture.hidden));
-    const Attention& read = architecture.layers.front().attention;
-    if (settings.size("decoder_attention_heads", 1 << 16, read.heads) != read.heads)
-        settings.wrong("decoder_attention_heads", cat(read.heads, " as the encoder has"));
+    const uint32_t heads =
+        settings.size("decoder_attention_heads", 1 << 16, architecture.layers.front().attention.heads);
+    if (architecture.hidden % heads != 0)
+        settings.wrong("decoder_attention_heads", cat("a divisor of ", architecture.hidden));
     const uint32_t size =
         settings.size("decoder_ffn_dim", most_size, architecture.layers.front().feed_forward.size);
     add_encoder(architecture, settings.size("decoder_layers", most_layers, architecture.layers.size()));
-    for (Layer& layer : architecture.layers) layer.feed_forward.size = size;
+    for (Layer& layer : architecture.layers) {
+        layer.feed_forward.size = size;
+        for (Attention* attention : {&layer.attention, &layer.cross}) {
+            attention->heads = attention->kv_heads = heads;
+            attention->head_dim = architecture.hidden / heads;
+            attention->scale = static_cast<float>(1 / std::sqrt(static_cast<double>(attention->head_dim)));
+        }
+    }
     architecture.decoder_start = settings.size("decoder_start_token_id", most_size, 2, 0);
     for (const char* length : {"max_length", "min_length", "num_beams"}) settings.understood(length);
 }
@@ -224,7 +232,7 @@ Family t5_like(const char* name) {
             .encoder_tensors = {t5_encoder_rows},
             .context = no_limit,
             .rope = false,
-            .output_unties = true,
+            .output_decides = true,
             .adjust = adjust_t5};
 }
 

@@ -42,13 +42,18 @@ constexpr TensorRow bert_head_rows[] = {
     {Role::head_norm, "cls.predictions.transform.LayerNorm.weight"},
     {Role::head_norm_bias, "cls.predictions.transform.LayerNorm.bias"},
     {Role::output, "cls.predictions.decoder.weight"},
+    {Role::output_bias, "cls.predictions.decoder.bias"},  // of untied ones, which have both
     {Role::output_bias, "cls.predictions.bias"},
 };
 constexpr TensorRow lm_head_rows[] = {
     // RoBERTa's, and Longformer's
-    {Role::head, "lm_head.dense.weight"},           {Role::head_bias, "lm_head.dense.bias"},
-    {Role::head_norm, "lm_head.layer_norm.weight"}, {Role::head_norm_bias, "lm_head.layer_norm.bias"},
-    {Role::output, "lm_head.decoder.weight"},       {Role::output_bias, "lm_head.bias"},
+    {Role::head, "lm_head.dense.weight"},
+    {Role::head_bias, "lm_head.dense.bias"},
+    {Role::head_norm, "lm_head.layer_norm.weight"},
+    {Role::head_norm_bias, "lm_head.layer_norm.bias"},
+    {Role::output, "lm_head.decoder.weight"},
+    {Role::output_bias, "lm_head.decoder.bias"},
+    {Role::output_bias, "lm_head.bias"},
 };
 constexpr TensorRow roberta_rows[] = {
     BERT_ROWS("roberta", after_two),
@@ -76,15 +81,23 @@ constexpr TensorRow modernbert_rows[] = {
     {Role::q, LAYER "attn.Wqkv.weight", qkv},
     {Role::k, LAYER "attn.Wqkv.weight", qkv},
     {Role::v, LAYER "attn.Wqkv.weight", qkv},
+    {Role::q_bias, LAYER "attn.Wqkv.bias", qkv},
+    {Role::k_bias, LAYER "attn.Wqkv.bias", qkv},
+    {Role::v_bias, LAYER "attn.Wqkv.bias", qkv},
     {Role::o, LAYER "attn.Wo.weight"},
+    {Role::o_bias, LAYER "attn.Wo.bias"},
     {Role::feed_forward_norm, LAYER "mlp_norm.weight"},
     {Role::feed_forward_norm_bias, LAYER "mlp_norm.bias"},
     {Role::gate, LAYER "mlp.Wi.weight", gate_up},
     {Role::up, LAYER "mlp.Wi.weight", gate_up},
+    {Role::gate_bias, LAYER "mlp.Wi.bias", gate_up},
+    {Role::up_bias, LAYER "mlp.Wi.bias", gate_up},
     {Role::down, LAYER "mlp.Wo.weight"},
+    {Role::down_bias, LAYER "mlp.Wo.bias"},
     {Role::output_norm, "model.final_norm.weight"},
     {Role::output_norm_bias, "model.final_norm.bias"},
     {Role::head, "head.dense.weight"},
+    {Role::head_bias, "head.dense.bias"},
     {Role::head_norm, "head.norm.weight"},
     {Role::head_norm_bias, "head.norm.bias"},
     {Role::output, "decoder.weight"},
@@ -109,9 +122,10 @@ void adjust_bert(Reading& r) {
     expect_text(r.settings, "position_embedding_type", "absolute");
 }
 
-/// Positions are counted from pad_token_id + 1 on.
+/// Positions are counted from pad_token_id + 1 on. The head has its own activation.
 void adjust_roberta(Reading& r) {
     make_encoder(r, "lm_head.dense.weight", true);
+    r.architecture.head_activation = Activation::gelu;
     r.architecture.token_types = r.settings.size("type_vocab_size", most_size, 1);
     expect_text(r.settings, "position_embedding_type", "absolute");
     if (r.settings.size("pad_token_id", most_size, 1, 0) != 1)
@@ -129,11 +143,9 @@ void adjust_longformer(Reading& r) {
 
 /// local_attention counts both sides. The first layer's norm is the embedding's.
 void adjust_modernbert(Reading& r) {
-    make_encoder(r, "head.dense.weight", false);
+    make_encoder(r, "head.dense.weight", r.settings.flag("classifier_bias", false));
     Architecture& architecture = r.architecture;
     expect_text(r.settings, "position_embedding_type", "absolute");
-    for (const char* name : {"attention_bias", "mlp_bias", "classifier_bias"})
-        expect_flag(r.settings, name, false, false);
     architecture.norm.bias = r.settings.flag("norm_bias", false);
     architecture.head_activation = Activation::gelu;
     expect_text(r.settings, "classifier_activation", "gelu");
@@ -199,15 +211,19 @@ std::span<const Family> encoder_families() {
     static const Family families[] = {
         bert_like("bert", bert_rows, bert_head_rows, "bert.", adjust_bert),
         bert_like("roberta", roberta_rows, lm_head_rows, "roberta.", adjust_roberta),
+        bert_like("xlm-roberta", roberta_rows, lm_head_rows, "roberta.", adjust_roberta),
         bert_like("longformer", longformer_rows, lm_head_rows, "longformer.", adjust_longformer),
         {.name = "modernbert",
          .tensors = {modernbert_rows},
          .prefix = "model.",
          .norm = NormKind::layer,
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
          .rope_base = 160000,
          .local_rope_base = 10000,
          .window = {WindowRule::Layers::all},
          .activation = Activation::gelu,
+         .feed_forward_bias = mlp_bias,
          .embedding_norm = true,
          .output_bias = if_present,
          .adjust = adjust_modernbert},

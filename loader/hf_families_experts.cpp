@@ -24,6 +24,8 @@ constexpr Routing deepseek_v3_experts{
     .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
 
 void adjust_gpt_oss(Reading& r) {
+    if (!r.settings.has("rope_parameters") && !r.settings.has("rope_scaling"))
+        r.settings.wrong("rope_scaling", "an object");  // the class's own is YaRN's
     for (Layer& layer : r.architecture.layers) {
         Routing& routing = layer.feed_forward.routing;
         layer.attention.sinks = true;
@@ -34,6 +36,8 @@ void adjust_gpt_oss(Reading& r) {
 
 /// The expert that all tokens pass is as wide as the others.
 void adjust_hunyuan_moe(Reading& r) {
+    if (r.settings.size("num_shared_expert", 1 << 10, 1) != 1) r.settings.wrong("num_shared_expert", "1");
+    expect_flag(r.settings, "norm_topk_prob", true, true);
     for (Layer& layer : r.architecture.layers)
         layer.feed_forward.routing.shared_size = layer.feed_forward.routing.size;
 }
@@ -111,7 +115,7 @@ std::span<const Family> expert_families() {
         {.name = "qwen2_moe",
          .tensors = {hf::experts, hf::frame, hf::attention, hf::gated},
          .qkv_bias = by_flag("qkv_bias", true),
-         .window = {Layers::from, 0, "use_sliding_window"},
+         .window = {Layers::odd_before, 0, "use_sliding_window"},
          .routing = &gated_shared_experts},
         {.name = "qwen3_moe",
          .tensors = {hf::experts, hf::frame, hf::attention, hf::gated, hf::qk_norms},

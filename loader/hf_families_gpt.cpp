@@ -55,8 +55,9 @@ void adjust_opt(Reading& r) {
     Architecture& architecture = r.architecture;
     const bool before = r.settings.flag("do_layer_norm_before", true);
     architecture.placement = before ? NormPlacement::pre : NormPlacement::post;
-    architecture.output_norm = before && !r.settings.flag("_remove_final_layer_norm", false);
-    expect_flag(r.settings, "layer_norm_elementwise_affine", true, true);
+    architecture.output_norm = !r.settings.flag("_remove_final_layer_norm", false) && before;
+    architecture.norm.weight = architecture.norm.bias =
+        r.settings.flag("layer_norm_elementwise_affine", true);
     const uint32_t width = r.settings.size("word_embed_proj_dim", most_size, architecture.hidden);
     architecture.embedding = width == architecture.hidden ? 0 : width;
 }

@@ -178,7 +178,7 @@ std::span<const Family> reformer_families() {
          .gated = false,
          .feed_forward_bias = biased,
          .output_bias = if_present,
-         .output_unties = true,
+         .output_decides = true,
          .adjust = adjust_reformer},
     };
     return families;

@@ -129,8 +129,8 @@ ConfiguredModel read_model(const Settings& config, Catalog& catalog, const Gathe
     for (const std::span<const TensorRow> rows : family.tensors)
         for (const TensorRow& row : rows)
             has_output = has_output || (row.role == Role::output && catalog.find(row.name) != nullptr);
-    architecture.tied_embeddings = config.flag("tie_word_embeddings", !has_output);
-    if (family.output_unties && has_output) architecture.tied_embeddings = false;
+    const bool tied = config.flag("tie_word_embeddings", !has_output);
+    architecture.tied_embeddings = !architecture.two_streams && (family.output_decides ? !has_output : tied);
     config.refuse_unknown(is_harmless_field);
     model.bound = bind_weights(architecture, family.tensors, family.encoder_tensors, std::move(synthesised),
                                catalog, tensors);

@@ -3,6 +3,7 @@
 
 #include "fail.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -98,6 +99,9 @@ uint32_t Settings::size(std::string_view name, uint64_t most, std::optional<uint
                         uint64_t least) const {
     const nlohmann::json* value = find(name);
     if (value == nullptr && !fallback) fail(Status::bad_file, where_, full_name(name), " is missing");
+    if (value != nullptr && value->is_array() && !value->empty() &&
+        std::ranges::all_of(*value, [&](const auto& each) { return each == value->front(); }))
+        value = &value->front();  // one per layer
     if (value != nullptr && !value->is_number_unsigned()) {
         const bool negative = value->is_number_integer() && value->get<int64_t>() < 0;
         if (!value->is_number_integer() || negative)

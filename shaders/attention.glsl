@@ -33,7 +33,7 @@ layout(binding = 5) readonly buffer Sinks { float sinks[]; };  // [heads]
 layout(binding = 6) readonly buffer Values { float distance_values[]; };  // [bias_span][HEAD_DIM]
 layout(push_constant) uniform Push { AttentionPush push; };
 
-const uint PAIRS = HEAD_DIM / 2;  // of dims; a word each in a cache of halves
+const uint PAIRS = (HEAD_DIM + 1) / 2;  // of dims; a word each in a cache of halves
 const uint HEAD_WORDS = KV_ROW_WORDS(HEAD_DIM);
 // Below every score, but finite: exp(lowest - lowest) is 1, not NaN.
 const float LOWEST = -1e30;
@@ -135,6 +135,11 @@ float start_most(Row r, uint part) {
 float start_sum(uint part) { return SINKS && push.first_part + part == 0 ? 1.0 : 0.0; }
 
 uint query_word(uint token, uint head) { return push.q_first + token * push.q_stride + head * HEAD_DIM; }
+// The last dim of an odd number of them has 0 beside it.
+bool has_second(uint pair) { return HEAD_DIM % 2 == 0 || pair + 1 < PAIRS; }
+vec2 load_query(uint word, uint pair) {
+    return vec2(q[word + 2 * pair], has_second(pair) ? q[word + 2 * pair + 1] : 0.0);
+}
 
 // Block of this shard that holds `key`, or at least push.blocks if it is another shard's.
 uint block_of(uint table, uint key) {
@@ -146,7 +151,10 @@ uint block_of(uint table, uint key) {
 
 // Dims 2 pair and 2 pair + 1 of a key or a value, from kv_keys or kv_values.
 vec2 load_pair(uint row, uint between, uint pair) {
-    if (KV_TYPE == KV_F32) return uintBitsToFloat(uvec2(kv[row + 2 * pair * between], kv[row + (2 * pair + 1) * between]));
+    if (KV_TYPE == KV_F32) {
+        const uint word = row + 2 * pair * between;
+        return uintBitsToFloat(uvec2(kv[word], has_second(pair) ? kv[word + between] : 0));
+    }
     if (KV_TYPE == KV_F16) return unpack_half2(kv[row + pair * between]);
     if (KV_TYPE == KV_BF16) return unpack_bfloat2(kv[row + pair * between]);
     const uint pairs = KV_PER_WORD / 2, group = 2 * pair / KV_GROUP;
@@ -161,7 +169,7 @@ vec2 load_value(uint values, uint in_block, uint pair) {
 // What the distance adds to the value of `key` (Shaw et al. 2018, eq. 3).
 vec2 distance_value(uint position, uint key, uint pair) {
     const uint word = min(position - key, push.bias_span - 1) * HEAD_DIM + 2 * pair;
-    return vec2(distance_values[word], distance_values[word + 1]);
+    return vec2(distance_values[word], has_second(pair) ? distance_values[word + 1] : 0.0);
 }
 
 // Partial result of a row: o [HEAD_DIM] not divided by l, then m, l.

@@ -12,6 +12,12 @@
 #define ATTENTION_SOFT_CAP 7    // scores are capped
 #define ATTENTION_SINKS 8       // a score per head joins the sum
 #define ATTENTION_VALUES 9      // distances add to values
+// coop: the matrix shape, rows of a workgroup, and subgroups that share out the dims of a row
+#define ATTENTION_M 10
+#define ATTENTION_N 11
+#define ATTENTION_K 12
+#define ATTENTION_ROWS 13
+#define ATTENTION_DIM_PARTS 14
 #define ATTENTION_TILE_ROWS 64  // tile: of a workgroup
 #define ATTENTION_TILE_WORKGROUP 128
 

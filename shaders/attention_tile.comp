@@ -18,7 +18,8 @@ const uint KEY_LANES = KEYS / LANE_KEYS;  // 8 lanes across keys or dims, 16 acr
 const uint ROW_PITCH = ROWS + 4, KEY_PITCH = KEYS + 4;  // vec4 alignment, neighbouring lines on other banks
 const uint CHUNKS = (HEAD_DIM + DIMS - 1) / DIMS;
 
-shared uint row_position[ROWS], row_table[ROWS], row_low[ROWS], row_count[ROWS];  // Row, and where its query is
+#include "attention_rows.glsl"
+
 shared float row_tile[DIMS * ROW_PITCH];  // [dim][row] of q, then [key][row] of the weights
 shared float key_tile[DIMS * KEY_PITCH];  // [dim][key] of K, then [key][dim] of V
 shared float partial[ROWS * KEY_LANES];
@@ -172,13 +173,7 @@ void main() {
     const uint kv_head = group_index() / push.splits % push.kv_heads;
     if (tile >= tiles) return;
     const uint row0 = tile * ROWS;
-    for (uint r = gl_LocalInvocationID.x; r < ROWS; r += ATTENTION_TILE_WORKGROUP) {
-        const Row row = row_at(row0 + r, kv_head);
-        row_position[r] = row.position;
-        row_table[r] = row.table;
-        row_low[r] = row.low;
-        row_count[r] = row.count;
-    }
+    share_rows(row0, kv_head);
     [[unroll]] for (uint i = 0; i < CHUNKS * LANE_ROWS * LANE_KEYS; ++i) total[i] = 0.0;
     [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
         most[i] = start_most(row_at(row0 + first_row() + i, kv_head), part);
@@ -187,25 +182,11 @@ void main() {
     barrier();
     // One pass per sequence: rows of others see nothing meanwhile.
     for (uint start = 0; start < ROWS;) {
-        const uint table = row_table[start];
-        uint low = 0xFFFFFFFFu, end = 0, from_position = 0xFFFFFFFFu, to_position = 0, next = start;
-        for (; next < ROWS && (row_table[next] == table || row_count[next] == 0); ++next) {
-            if (row_count[next] == 0) continue;
-            low = min(low, row_low[next]);
-            end = max(end, row_low[next] + row_count[next]);
-            from_position = min(from_position, row_position[next]);
-            to_position = max(to_position, row_position[next]);
-        }
-        const uvec2 run = uvec2(start, next);
-        start = next;
-        const uint first = end == 0 ? 0 : low / KEYS;
-        const uint steps = end == 0 ? 0 : (end + KEYS - 1) / KEYS - first;
-        const uint each = (steps + push.splits - 1) / push.splits;
-        const uint from = first + min(part * each, steps), to = first + min(part * each + each, steps);
-        for (uint step = from; step < to; ++step) {
-            const uint block = block_of(table, step * KEYS);
-            if (block < push.blocks && seen_by_any(from_position, to_position, step * KEYS, KEYS))
-                attend(run, row0, kv_head, block, step * KEYS, min(KEYS, end - step * KEYS));
+        const Run run = next_run(start, part);
+        start = run.rows.y;
+        for (uint step = run.from; step < run.to; ++step) {
+            const uint block = block_to_attend(run, step * KEYS);
+            if (block < push.blocks) attend(run.rows, row0, kv_head, block, step * KEYS, min(KEYS, run.end - step * KEYS));
         }
     }
     write(row0, kv_head, part);

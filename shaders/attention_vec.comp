@@ -61,8 +61,8 @@ void score(Row rows[QUERIES], uint keys, uint in_block) {
         vec2 q_lane[QUERIES];
         const uint own = c * SG_SIZE + sg_lane();
         [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
-            const uint word = query_word(rows[i].token, rows[i].head) + 2 * min(own, PAIRS - 1);
-            q_lane[i] = own < PAIRS ? vec2(q[word], q[word + 1]) : vec2(0.0);
+            const uint word = query_word(rows[i].token, rows[i].head);
+            q_lane[i] = own < PAIRS ? load_query(word, own) : vec2(0.0);
         }
 #endif
         UNROLL_LANES for (uint j = 0; j < SG_SIZE; ++j) {
@@ -72,8 +72,8 @@ void score(Row rows[QUERIES], uint keys, uint in_block) {
 #ifdef NATIVE_SUBGROUP
                 const vec2 x = vec2(sg_broadcast(q_lane[i].x, j), sg_broadcast(q_lane[i].y, j));
 #else
-                const uint word = query_word(rows[i].token, rows[i].head) + 2 * min(pair, PAIRS - 1);
-                const vec2 x = pair < PAIRS ? vec2(q[word], q[word + 1]) : vec2(0.0);
+                const uint word = query_word(rows[i].token, rows[i].head);
+                const vec2 x = pair < PAIRS ? load_query(word, pair) : vec2(0.0);
 #endif
                 weight[i] += x.x * k.x + x.y * k.y;
             }
@@ -158,7 +158,7 @@ void write(Row rows[QUERIES], uint part) {
             if (pair >= PAIRS) continue;
             const vec2 o = final ? total[i * CHUNKS + c] / l : total[i * CHUNKS + c];
             result[to + 2 * pair] = o.x;
-            result[to + 2 * pair + 1] = o.y;
+            if (has_second(pair)) result[to + 2 * pair + 1] = o.y;
         }
         if (!final && sg_lane() == 0) {
             result[to + HEAD_DIM] = most[i];

@@ -1,6 +1,7 @@
 // Bindings and epilogue of the linear kernels: out[t][row] = scale act(W x[t] + bias)[row] + residual[t][row].
 // Without a bias or a residual, any buffer of at least one word stands in for it.
 #include "linear.push.h"
+#include "grid.glsl"
 
 layout(constant_id = LINEAR_ACTIVATION) const uint ACTIVATION = 1;
 layout(push_constant) uniform Push { LinearPush push; };
@@ -20,6 +21,26 @@ layout(set = 0, binding = 1) readonly buffer Bytes { uint x_words[]; };
 #define WEIGHT_TABLE_PLANE push.table_plane
 #include "dequant.glsl"
 #include "numerics.glsl"
+
+uint linear_part = 0;  // which of push.splits this workgroup computes
+
+// What a workgroup of a tile kernel computes: rows from row0 on (past push.rows: nothing), tokens from token0 on, and of
+// the `blocks` of columns those from .. to - 1.
+struct Work {
+    uint row0, token0, from, to, blocks;
+};
+Work work_of(uint tile_rows, uint tile_tokens) {
+    Work work;
+    const uint token_tiles = (push.tokens + tile_tokens - 1) / tile_tokens, tile = group_index() / push.splits;
+    linear_part = group_index() % push.splits;
+    work.row0 = tile / token_tiles * tile_rows;
+    work.token0 = tile % token_tiles * tile_tokens;
+    work.blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
+    const uint each = (work.blocks + push.splits - 1) / push.splits;
+    work.from = linear_part * each;
+    work.to = min(work.from + each, work.blocks);
+    return work;
+}
 
 // Column k of x[token]; zero past the end, where float rows are padded to whole blocks.
 float load_x(uint token, uint k) {
@@ -58,7 +79,7 @@ void store_pair(uint token, uint pair, vec2 value, bool store) {
     const uint from = push.residual_first + token * push.residual_stride + row;
     const float a = residual[add ? from : 0], b = residual[add && second ? from + 1 : 0];
     value += vec2(add ? a : 0.0, add ? b : 0.0);
-    const uint to = push.out_first + token * push.out_stride + row;
+    const uint to = push.out_first + linear_part * push.part_stride + token * push.out_stride + row;
     if (store) out_values[to] = value.x;
     if (second) out_values[to + 1] = value.y;
 }

@@ -1,5 +1,5 @@
 // Push constants and specialization constants of the linear kernels (linear_vec.comp, linear_tile.comp,
-// linear_tile_int.comp with linear_pack_int.comp, linear_coop.comp with linear_pack.comp).
+// linear_tile_int.comp with linear_pack_int.comp, linear_coop.comp with linear_pack.comp, linear_join.comp).
 #ifndef SCORIA_LINEAR_PUSH_H
 #define SCORIA_LINEAR_PUSH_H
 
@@ -40,6 +40,7 @@ struct LinearPush {
     uint out_first, out_stride;            // first: of this shard's first row
     uint residual_first, residual_stride;  // likewise
     uint bias_first;                       // likewise
+    uint splits, part_stride;              // parts that the columns are split into, words between their sums
     float scale;                           // of what is added to the residual
 };
 

@@ -8,12 +8,11 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_cooperative_matrix : require
-#include "grid.glsl"
 #include "linear.glsl"
+#include "half_operands.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint SG_SIZE = 32;
@@ -39,11 +38,6 @@ const uint STAGE = GROUP * N;  // floats of a row group's sums
 shared uvec4 w_tile[TILE_ROWS * PITCH];    // [slot][chunk]
 shared uvec4 x_tile[TILE_TOKENS * PITCH];  // [token][chunk]
 shared float stage[gl_WorkGroupSize.x / SG_SIZE * STAGE];
-
-uvec4 packed_halves(vec4 lo, vec4 hi) {
-    return uvec4(packFloat2x16(f16vec2(lo.xy)), packFloat2x16(f16vec2(lo.zw)), packFloat2x16(f16vec2(hi.xy)),
-                 packFloat2x16(f16vec2(hi.zw)));
-}
 
 // Load `i` of a lane takes one chunk of one row: sixteen neighbouring lanes take a group's rows.
 void w_place(uint i, out uint slot, out uint chunk, out uint group) {
@@ -84,11 +78,8 @@ void store_block(uvec4 w_next[W_LOADS], uvec4 x_next[X_LOADS]) {
 }
 
 void main() {
-    const uint token_tiles = (push.tokens + TILE_TOKENS - 1) / TILE_TOKENS;
-    const uint row0 = group_index() / token_tiles * TILE_ROWS;
-    const uint token0 = group_index() % token_tiles * TILE_TOKENS;
-    if (row0 >= push.rows) return;
-    const uint blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
+    const Work work = work_of(TILE_ROWS, TILE_TOKENS);
+    if (work.row0 >= push.rows) return;
     const uint part_row = gl_SubgroupID % PARTS_ACROSS * PART_ROWS;
     const uint part_token = gl_SubgroupID / PARTS_ACROSS * PART_TOKENS;
 
@@ -97,12 +88,12 @@ void main() {
         sums[i] = coopmat<float, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator>(0.0);
     }
     uvec4 w_next[W_LOADS], x_next[X_LOADS];
-    load_block(row0, token0, 0, blocks, w_next, x_next);
-    for (uint block = 0; block < blocks; ++block) {
+    load_block(work.row0, work.token0, work.from, work.blocks, w_next, x_next);
+    for (uint block = work.from; block < work.to; ++block) {
         barrier();
         store_block(w_next, x_next);
         barrier();
-        load_block(row0, token0, min(block + 1, blocks - 1), blocks, w_next, x_next);
+        load_block(work.row0, work.token0, min(block + 1, work.to - 1), work.blocks, w_next, x_next);
         [[unroll]] for (uint k = 0; k < WEIGHT_BLOCK; k += K) {
             coopmat<float16_t, gl_ScopeSubgroup, M, K, gl_MatrixUseA> w[ROW_MATRICES];
             [[unroll]] for (uint m = 0; m < ROW_MATRICES; ++m) {
@@ -132,8 +123,8 @@ void main() {
             [[unroll]] for (uint i = 0; i < WEIGHT_GROUP_PAIRS * N; i += SG_SIZE) {
                 const uint item = i + gl_SubgroupInvocationID;
                 const uint at = item / WEIGHT_GROUP_PAIRS, slot = item % WEIGHT_GROUP_PAIRS;
-                const uint token = token0 + part_token + n * N + at;
-                const uint row = row0 + part_row + g * GROUP + 2 * slot;
+                const uint token = work.token0 + part_token + n * N + at;
+                const uint row = work.row0 + part_row + g * GROUP + 2 * slot;
                 const float power = x[push.x_first + min(token, push.tokens - 1)];
                 const vec2 sum = vec2(stage[mine + at * GROUP + slot], stage[mine + at * GROUP + slot + WEIGHT_GROUP_PAIRS]);
                 store_pair(token, row / 2, vec2(load_bias(row), load_bias(row + 1)) + power * sum,

@@ -28,15 +28,12 @@ void main() {
     }
     size = wg_max(size);
 
-    // 2^(e - 14) from the exponent's bits; both powers stay normal floats
-    const uint exponent = clamp(size >> 23, 15u, 254u);
-    const float power = uintBitsToFloat((exponent - 14) << 23);
-    const float inverse = uintBitsToFloat((268 - exponent) << 23);
+    const vec2 power = half_power(size);
     const uint to = token * push.row_words;
     for (uint i = wg_lane(); i < push.row_words; i += gl_WorkGroupSize.x) {
-        words[to + i] = pack_half2(vec2(value_at(row, 2 * i), value_at(row, 2 * i + 1)) * inverse);
+        words[to + i] = pack_half2(vec2(value_at(row, 2 * i), value_at(row, 2 * i + 1)) * power.y);
     }
     if (wg_lane() == 0) {
-        words[push.tokens * push.row_words + token] = size >= 0x7F800000u ? 0x7FC00000u : floatBitsToUint(power);
+        words[push.tokens * push.row_words + token] = size >= 0x7F800000u ? 0x7FC00000u : floatBitsToUint(power.x);
     }
 }

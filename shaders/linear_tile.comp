@@ -6,7 +6,6 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-#include "grid.glsl"
 #include "linear.glsl"
 
 layout(local_size_x = LINEAR_TILE_WORKGROUP) in;
@@ -47,20 +46,17 @@ void load_x_tile(uint token0, uint half_block) {
 }
 
 void main() {
-    const uint token_tiles = (push.tokens + LINEAR_TILE_TOKENS - 1) / LINEAR_TILE_TOKENS;
-    const uint row0 = group_index() / token_tiles * LINEAR_TILE_ROWS;
-    const uint token0 = group_index() % token_tiles * LINEAR_TILE_TOKENS;
-    if (row0 >= push.rows) return;
-    const uint blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
+    const Work work = work_of(LINEAR_TILE_ROWS, LINEAR_TILE_TOKENS);
+    if (work.row0 >= push.rows) return;
     const uint lane_row = gl_LocalInvocationID.x % ROW_LANES * LANE_ROWS;
     const uint lane_token = gl_LocalInvocationID.x / ROW_LANES * LANE_TOKENS;
 
     float sums[LANE_ROWS * LANE_TOKENS];  // [row][token]
     [[unroll]] for (uint i = 0; i < LANE_ROWS * LANE_TOKENS; ++i) sums[i] = 0.0;
-    for (uint half_block = 0; half_block < 2 * blocks; ++half_block) {
+    for (uint half_block = 2 * work.from; half_block < 2 * work.to; ++half_block) {
         barrier();
-        load_w(row0, half_block, blocks);
-        load_x_tile(token0, half_block);
+        load_w(work.row0, half_block, work.blocks);
+        load_x_tile(work.token0, half_block);
         barrier();
         for (uint column = 0; column < STEP; ++column) {
             float w[LANE_ROWS];
@@ -75,10 +71,10 @@ void main() {
     }
 
     [[unroll]] for (uint r = 0; r < LANE_ROWS; r += 2) {
-        const uint row = row0 + lane_row + r;
+        const uint row = work.row0 + lane_row + r;
         const vec2 start = vec2(load_bias(row), load_bias(row + 1));
         [[unroll]] for (uint t = 0; t < LANE_TOKENS; ++t) {
-            const uint token = token0 + lane_token + t;
+            const uint token = work.token0 + lane_token + t;
             store_pair(token, row / 2, start + vec2(sums[r * LANE_TOKENS + t], sums[(r + 1) * LANE_TOKENS + t]),
                        row < push.rows && token < push.tokens);
         }

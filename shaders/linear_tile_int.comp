@@ -10,7 +10,6 @@
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_integer_dot_product : require
 #define WEIGHT_INTS
-#include "grid.glsl"
 #include "linear.glsl"
 
 layout(local_size_x = LINEAR_TILE_WORKGROUP) in;
@@ -73,22 +72,19 @@ void store_block(Block b) {
 }
 
 void main() {
-    const uint token_tiles = (push.tokens + TILE_TOKENS - 1) / TILE_TOKENS;
-    const uint row0 = group_index() / token_tiles * LINEAR_TILE_ROWS;
-    const uint token0 = group_index() % token_tiles * TILE_TOKENS;
-    if (row0 >= push.rows) return;
-    const uint blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
+    const Work work = work_of(LINEAR_TILE_ROWS, TILE_TOKENS);
+    if (work.row0 >= push.rows) return;
     const uint lane_row = gl_LocalInvocationID.x % ROW_LANES * LANE_ROWS;
     const uint lane_token = gl_LocalInvocationID.x / ROW_LANES * LANE_TOKENS;
 
     float sums[LANE_ROWS * LANE_TOKENS];  // [row][token]
     [[unroll]] for (uint i = 0; i < LANE_ROWS * LANE_TOKENS; ++i) sums[i] = 0.0;
-    Block next = load_block(row0, token0, 0, blocks);
-    for (uint block = 0; block < blocks; ++block) {
+    Block next = load_block(work.row0, work.token0, work.from, work.blocks);
+    for (uint block = work.from; block < work.to; ++block) {
         barrier();
         store_block(next);
         barrier();
-        next = load_block(row0, token0, min(block + 1, blocks - 1), blocks);
+        next = load_block(work.row0, work.token0, min(block + 1, work.to - 1), work.blocks);
         [[unroll]] for (uint span = 0; span < SPANS; ++span) {
             int dots[LANE_ROWS * LANE_TOKENS];
             [[unroll]] for (uint i = 0; i < LANE_ROWS * LANE_TOKENS; ++i) dots[i] = 0;
@@ -117,10 +113,10 @@ void main() {
     }
 
     [[unroll]] for (uint r = 0; r < LANE_ROWS; r += 2) {
-        const uint row = row0 + lane_row + r;
+        const uint row = work.row0 + lane_row + r;
         const vec2 start = vec2(load_bias(row), load_bias(row + 1));
         [[unroll]] for (uint t = 0; t < LANE_TOKENS; ++t) {
-            const uint token = token0 + lane_token + t;
+            const uint token = work.token0 + lane_token + t;
             store_pair(token, row / 2, start + vec2(sums[r * LANE_TOKENS + t], sums[(r + 1) * LANE_TOKENS + t]),
                        row < push.rows && token < push.tokens);
         }

@@ -121,6 +121,13 @@ uint half_bits(float value) {
 uint pack_half2(vec2 values) { return half_bits(values.x) | (half_bits(values.y) << 16); }
 vec2 unpack_half2(uint word) { return unpackHalf2x16(word); }
 
+// The power of two that puts the largest of some numbers, of which `size` is |x| as bits, into [2^14, 2^15), and its
+// inverse, with which to multiply them; both are normal floats.
+vec2 half_power(uint size) {
+    const uint exponent = clamp(size >> 23, 15u, 254u);
+    return uintBitsToFloat(uvec2(exponent - 14, 268 - exponent) << 23);
+}
+
 // float -> bfloat16, to nearest even; NaN stays NaN, and what rounds past the largest becomes Inf.
 uint bfloat_bits(float value) {
     const uint bits = floatBitsToUint(value);

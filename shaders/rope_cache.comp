@@ -95,12 +95,12 @@ void write_spread_query(Head head) {
 
 void write_query(Head head) {
     const uint half_width = push.width / 2;
-    for (uint pair = sg_lane(); pair < push.head_dim / 2; pair += SG_SIZE) {
+    for (uint pair = sg_lane(); 2 * pair < push.head_dim; pair += SG_SIZE) {
         const bool apart = !INTERLEAVED && pair < half_width;
         const uint a = apart ? pair : 2 * pair, b = apart ? pair + half_width : 2 * pair + 1;
-        const float first = rotated(head, a), second = rotated(head, b);
+        const float first = rotated(head, a), second = b < push.head_dim ? rotated(head, b) : 0.0;
         qkv[head.from + a] = first;
-        qkv[head.from + b] = second;
+        if (b < push.head_dim) qkv[head.from + b] = second;
     }
 }
 
@@ -158,11 +158,11 @@ void write_quantised(Head head, bool is_value, bool exists, uint row, uint betwe
 }
 
 void write_exact(Head head, bool is_value, uint row, uint between) {
-    for (uint pair = sg_lane(); pair < push.head_dim / 2; pair += SG_SIZE) {
+    for (uint pair = sg_lane(); 2 * pair < push.head_dim; pair += SG_SIZE) {
         const vec2 values = vec2(cached(head, is_value, 2 * pair), cached(head, is_value, 2 * pair + 1));
         if (KV_TYPE == KV_F32) {
             kv[row + 2 * pair * between] = floatBitsToUint(values.x);
-            kv[row + (2 * pair + 1) * between] = floatBitsToUint(values.y);
+            if (2 * pair + 1 < push.head_dim) kv[row + (2 * pair + 1) * between] = floatBitsToUint(values.y);
         } else {
             kv[row + pair * between] = KV_TYPE == KV_F16 ? pack_half2(values) : pack_bfloat2(values);
         }

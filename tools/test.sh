@@ -80,6 +80,8 @@ newest() {
     cp build/ci/scoria "$root/scoria"
     cp "$SCORIA_MODEL" "$root/model.gguf"
     chroot "$root" env VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json /scoria validate --op linear --full
+    chroot "$root" env VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json /scoria validate --op attention --full
+    tests/mutations/run.py build/ci --root "$root"
     tools/gates/compile_only.py --root "$root" --scoria /scoria --model /model.gguf
     tools/gates/compile_only.py --root "$root" --scoria /scoria
 }

@@ -143,9 +143,9 @@ void OpTimer::fastest_linear(Roofline& roof) {
             linear_variants(caps(), {s.tokens, w.rows, w.cols, type, precision_});
         if (caps().is_cpu()) variants.resize(1);  // it compiles others for seconds
         for (const LinearVariant& each : variants) {
-            const vk::View operands = room(linear_operand_bytes(each, s.tokens, w.cols));
+            const vk::View scratch = room(linear_scratch_bytes(each, s.tokens, w.rows, w.cols));
             const double us = time([&](OpContext& ops) {
-                record_linear(ops, {.x = x, .out = out, .weight = w, .operands = operands}, each);
+                record_linear(ops, {.x = x, .out = out, .weight = w, .scratch = scratch}, each);
             });
             const double gigaflops = 2.0 * s.tokens * w.rows * w.cols / us / 1e3;
             if (gigaflops <= roof.gigaflops) continue;

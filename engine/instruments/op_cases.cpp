@@ -65,12 +65,12 @@ void time_linear(OpTimer& t) {
         const Matrix x = t.matrix(tokens, s.hidden), out = t.matrix(tokens, rows);
         const LinearVariant variant =
             linear_variants(t.caps(), {tokens, rows, s.hidden, type, t.precision()}).front();
-        const vk::View operands = t.room(linear_operand_bytes(variant, tokens, s.hidden));
+        const vk::View scratch = t.room(linear_scratch_bytes(variant, tokens, rows, s.hidden));
         t.rate("linear", variant.name,
                cat(tensor_type_info(type).name, ' ', rows, " x ", s.hidden, ", ", tokens, " tokens"),
                bytes_of_rows(w, rows) + 4 * (floats_of(x) + floats_of(out)), 2 * floats_of(out) * s.hidden,
                [&](OpContext& ops) {
-                   record_linear(ops, {.x = x, .out = out, .weight = w, .operands = operands}, variant);
+                   record_linear(ops, {.x = x, .out = out, .weight = w, .scratch = scratch}, variant);
                });
     };
     for (const TensorType type : {TensorType::q4_0, TensorType::q4_k, TensorType::q6_k, TensorType::q8_0,
@@ -116,7 +116,12 @@ void time_attention(OpTimer& t) {
         const vk::View step = t.step(first, tokens, outputs);
         const DeviceKv& kv = t.cache(s.positions);
         const Matrix q = t.matrix(tokens, s.heads * s.head_dim), out = t.matrix(tokens, q.cols);
-        const AttentionShape sizes{tokens, s.heads, s.kv_heads, s.head_dim, s.positions};
+        const AttentionShape sizes{.tokens = tokens,
+                                   .heads = s.heads,
+                                   .kv_heads = s.kv_heads,
+                                   .head_dim = s.head_dim,
+                                   .context = s.positions,
+                                   .precision = t.precision()};
         const AttentionVariant variant = attention_variants(t.caps(), sizes).front();
         const vk::View partials = t.room(attention_partial_bytes(variant, sizes));
         const uint64_t pairs = uint64_t{tokens} * first + uint64_t{tokens} * (tokens + 1) / 2;

@@ -67,8 +67,9 @@ class Tuner {
         const Matrix x = timer_.matrix(target.tokens, shape.cols),
                      out = timer_.matrix(target.tokens, k.glu ? shape.rows / 2 : shape.rows);
         const auto record = [&](const LinearVariant& variant) -> OpTimer::Record {
-            const vk::View operands = timer_.room(linear_operand_bytes(variant, target.tokens, shape.cols));
-            return [&, variant, operands, turn = size_t{0}](OpContext& ops) mutable {
+            const vk::View scratch =
+                timer_.room(linear_scratch_bytes(variant, target.tokens, shape.rows, shape.cols));
+            return [&, variant, scratch, turn = size_t{0}](OpContext& ops) mutable {
                 record_linear(ops,
                               {.x = x,
                                .out = out,
@@ -76,7 +77,7 @@ class Tuner {
                                .glu = k.glu,
                                .activate = activate,
                                .activation = activation,
-                               .operands = operands},
+                               .scratch = scratch},
                               variant);
             };
         };

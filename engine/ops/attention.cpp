@@ -27,13 +27,75 @@ uint32_t splits_for(const vk::Caps& caps, const AttentionShape& shape, uint32_t 
     return uint32_t(std::clamp<uint64_t>(wanted, 1, most_splits));
 }
 
+/// A workgroup of it takes one tile of rows.
+bool is_tile(const AttentionVariant& variant) {
+    return variant.shader == Shader::attention_tile || variant.shader == Shader::attention_coop;
+}
+
+/// Shared memory that any kernel may take (DESIGN.md, gates of issue 7: more costs occupancy everywhere).
+constexpr uint32_t most_shared = 32768;
+
+/// As attention_coop.comp declares it.
+uint32_t shared_bytes(const vk::Caps& caps, const AttentionVariant& v, uint32_t head_dim) {
+    const uint32_t pad = std::max(caps.matrix_n * v.dim_parts, 16u);
+    const uint32_t pitch = uint32_t(groups_for(head_dim, pad)) * pad / 8 + 1,
+                   score_pitch = kv_block_tokens / 4 + 1;
+    return 16 * ((v.queries + kv_block_tokens) * pitch + v.queries * score_pitch) +
+           4 * (v.workgroup + 7 * v.queries + 2);
+}
+
+/// Words of sums that a lane holds without spilling, as compilers report (tools/gates).
+uint32_t most_coop_sums(const vk::Caps& caps) {
+    return caps.vendor_id == vk::vendor_intel ? 2 * caps.matrix_subgroup : 64;
+}
+
+/// `rows` of a workgroup on matrix units, if that fits: as few subgroups for a strip of rows as hold its sums
+/// and make a workgroup large enough to hide latency.
+std::optional<AttentionVariant> coop(const vk::Caps& caps, const AttentionShape& shape, uint32_t rows) {
+    constexpr uint32_t good_workgroup = 128;
+    std::optional<AttentionVariant> best;
+    for (uint32_t parts = 1; parts * caps.matrix_n <= kv_block_tokens; parts *= 2) {
+        const uint32_t lanes = caps.matrix_subgroup, workgroup = rows / caps.matrix_m * parts * lanes;
+        const AttentionVariant variant{
+            {"coop", Shader::attention_coop, workgroup, lanes}, rows, splits_for(caps, shape, rows), parts};
+        const uint32_t pad = std::max(caps.matrix_n * parts, 16u);
+        const uint64_t sums = caps.matrix_m * groups_for(shape.head_dim, pad) * pad / parts / lanes;
+        const uint32_t row_lanes = workgroup / rows;
+        if (row_lanes == 0 || row_lanes > kv_block_tokens / 4 || sums > most_coop_sums(caps) ||
+            workgroup > std::min(caps.max_invocations, caps.max_workgroup_x) ||
+            shared_bytes(caps, variant, shape.head_dim) > std::min(caps.shared_memory, most_shared))
+            continue;
+        best = variant;
+        if (workgroup >= good_workgroup) break;
+    }
+    return best;
+}
+
+/// On matrix units, best first: the largest tile that rows fill.
+std::vector<AttentionVariant> coop_variants(const vk::Caps& caps, const AttentionShape& shape) {
+    std::vector<AttentionVariant> variants;
+    if (!caps.cooperative_matrix || shape.precision == Precision::strict || shape.distance_values ||
+        shape.tokens == 1 || shader_module(Shader::attention_coop).words.empty())
+        return variants;
+    const uint64_t all = uint64_t(shape.tokens) * (shape.heads / shape.kv_heads);
+    for (const uint32_t rows : {64u, 32u, 16u})
+        if (rows <= all)
+            if (const auto variant = coop(caps, shape, rows)) variants.push_back(*variant);
+    return variants;
+}
+
 }  // namespace
 
 AttentionShape attention_shape(const Attention& attention, uint32_t tokens, uint32_t positions,
                                uint32_t shards) {
     const uint32_t context = attention.window ? std::min(attention.window, positions) : positions;
-    return {tokens,  attention.heads, attention.kv_heads,       attention.head_dim,
-            context, shards,          attention.distance_values};
+    return {.tokens = tokens,
+            .heads = attention.heads,
+            .kv_heads = attention.kv_heads,
+            .head_dim = attention.head_dim,
+            .context = context,
+            .shards = shards,
+            .distance_values = attention.distance_values};
 }
 
 std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const AttentionShape& shape) {
@@ -45,6 +107,13 @@ std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const Att
         splits_for(caps, shape, ATTENTION_TILE_ROWS)};
     // The tile multiplies weights with values that all its rows share.
     const bool many = rows >= ATTENTION_TILE_ROWS && !shape.distance_values;
+    const std::vector<AttentionVariant> matrix = coop_variants(caps, shape);
+    // Few rows may be of as many sequences, which a tile takes one after the other.
+    const bool matrix_first = many && !caps.is_cpu();
+    const auto add_matrix = [&] {
+        if (!matrix.empty()) variants.push_back(matrix.front());
+    };
+    if (matrix_first) add_matrix();
     if (many && !caps.is_cpu()) variants.push_back(tile);
     for (const KernelVariant& base :
          subgroup_variants(caps, Shader::attention_vec_sg, Shader::attention_vec, 64, true)) {
@@ -53,29 +122,34 @@ std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const Att
         variants.push_back({base, queries, splits_for(caps, shape, queries)});
     }
     if (many && caps.is_cpu()) variants.push_back(tile);
+    if (!matrix_first) add_matrix();
     return variants;
 }
 
 std::vector<AttentionVariant> attention_candidates(const vk::Caps& caps, const AttentionShape& shape) {
     const uint64_t rows = uint64_t(shape.tokens) * (shape.heads / shape.kv_heads);
     constexpr uint32_t least_keys = 64;  // of a split
-    std::vector<AttentionVariant> candidates = attention_variants(caps, shape);
-    const size_t known = candidates.size();
-    for (size_t i = 0; i < known; ++i)
-        for (const uint32_t queries : {1u, 2u, 4u, ATTENTION_TILE_ROWS + 0u})
-            for (uint32_t splits = 1; splits <= most_splits; splits *= 2) {
-                AttentionVariant variant = candidates[i];
-                const bool tile = variant.shader == Shader::attention_tile;
-                if (tile != (queries == ATTENTION_TILE_ROWS) || (!tile && queries > std::bit_ceil(rows)) ||
-                    (splits > 1 && shape.context / splits < least_keys))
-                    continue;
-                variant.queries = queries;
-                variant.splits = splits;
-                const auto same = [&](const AttentionVariant& other) {
-                    return attention_text(other) == attention_text(variant);
-                };
-                if (std::ranges::none_of(candidates, same)) candidates.push_back(variant);
+    std::vector<AttentionVariant> candidates = attention_variants(caps, shape), sizes;
+    for (const AttentionVariant& variant : candidates) {
+        if (variant.shader == Shader::attention_tile) sizes.push_back(variant);
+        if (is_tile(variant)) continue;
+        for (const uint32_t queries : {1u, 2u, 4u})
+            if (queries <= std::bit_ceil(rows)) {
+                sizes.push_back(variant);
+                sizes.back().queries = queries;
             }
+    }
+    const std::vector<AttentionVariant> matrix = coop_variants(caps, shape);
+    sizes.insert(sizes.end(), matrix.begin(), matrix.end());
+    for (AttentionVariant variant : sizes)
+        for (uint32_t splits = 1; splits <= most_splits; splits *= 2) {
+            if (splits > 1 && shape.context / splits < least_keys) continue;
+            variant.splits = splits;
+            const auto same = [&](const AttentionVariant& other) {
+                return attention_text(other) == attention_text(variant);
+            };
+            if (std::ranges::none_of(candidates, same)) candidates.push_back(variant);
+        }
     return candidates;
 }
 
@@ -121,8 +195,14 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
         {ATTENTION_SINKS, args.sinks.has_value()},   {ATTENTION_VALUES, args.distance_values.has_value()}};
     if (variant.shader != Shader::attention_tile)
         constants.insert(constants.end(), {{vk::constant_workgroup, variant.workgroup},
-                                           {vk::constant_subgroup, variant.subgroup},
-                                           {ATTENTION_QUERIES, variant.queries}});
+                                           {vk::constant_subgroup, variant.subgroup}});
+    if (!is_tile(variant)) constants.push_back({ATTENTION_QUERIES, variant.queries});
+    if (variant.shader == Shader::attention_coop)
+        constants.insert(constants.end(), {{ATTENTION_M, context.caps.matrix_m},
+                                           {ATTENTION_N, context.caps.matrix_n},
+                                           {ATTENTION_K, context.caps.matrix_k},
+                                           {ATTENTION_ROWS, variant.queries},
+                                           {ATTENTION_DIM_PARTS, variant.dim_parts}});
     const vk::Pipeline& pipeline = recorder.pipelines().get(shader_module(variant.shader), constants);
     const uint64_t rows = uint64_t(push.tokens) * (push.heads / push.kv_heads);
     const uint64_t items = groups_for(rows, variant.queries) * push.kv_heads * variant.splits;
@@ -135,7 +215,9 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
         recorder.dispatch(pipeline,
                           {args.q.view, args.step, shard.view, direct ? args.out.view : args.partials, bias,
                            args.sinks.value_or(none), args.distance_values.value_or(none)},
-                          push, groups_for(items, variant.workgroup / variant.subgroup), "attention");
+                          push,
+                          groups_for(items, is_tile(variant) ? 1 : variant.workgroup / variant.subgroup),
+                          "attention");
     }
     if (direct) return;
     const AttentionMergePush merge{push.tokens, push.heads,     kv.head_dim,

@@ -27,16 +27,28 @@ struct AttentionShape {
     uint32_t context;     // most keys a token can see: the cache's positions, or the window
     uint32_t shards = 1;  // of the cache
     bool distance_values = false;
+    Precision precision = Precision::strict;
     auto operator<=>(const AttentionShape&) const = default;
 };
 
 struct AttentionVariant : KernelVariant {
-    uint32_t queries;  // rows of one kv head per logical group, or per workgroup of the tile
-    uint32_t splits;   // parts of the cache per shard
+    uint32_t queries;        // rows of one kv head per logical group, or per workgroup of the tiles
+    uint32_t splits;         // parts of the cache per shard
+    uint32_t dim_parts = 0;  // attention_coop alone: subgroups that share out the dims of a row
 };
 
 AttentionShape attention_shape(const Attention& attention, uint32_t tokens, uint32_t positions,
                                uint32_t shards = 1);
+/// Valid on a device for a shape and its precision class, default first. What each takes:
+///
+///   kernel                masks, biases, caps, sinks   values of distances   rows of a kv head   class
+///   subgroup, emulated    all                          yes                   any                 f32
+///   tile                  all                          no                    a tile or more      f32
+///   coop                  all                          no                    16 or more, of more f16
+///                                                                            than one token
+///
+/// All take every type of cache, and heads of any size but coop those only whose tiles fit into 32 KiB of
+/// shared memory and the device's registers.
 std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const AttentionShape& shape);
 /// The same in other sizes and splits: what is worth timing where that can be done (instruments/tune.h).
 std::vector<AttentionVariant> attention_candidates(const vk::Caps& caps, const AttentionShape& shape);

@@ -95,6 +95,7 @@ std::vector<LinearVariant> Choices::linear_variants(const vk::Caps& caps, Linear
 
 std::vector<AttentionVariant> Choices::attention_variants(const vk::Caps& caps, AttentionShape shape) const {
     if (pinned) shape.tokens = 1;
+    shape.precision = precision;
     std::vector<AttentionVariant> variants = scoria::attention_variants(caps, shape);
     if (pinned)  // where a split ends depends on the tokens beside it
         for (AttentionVariant& variant : variants) variant.splits = 1;
@@ -133,7 +134,9 @@ LinearVariant Choices::linear(const vk::Caps& caps, const LinearShape& shape) co
 
 AttentionVariant Choices::attention(const vk::Caps& caps, const AttentionShape& shape, KvType type) const {
     const std::string of = attention_of(shape.head_dim, type);
-    if (const auto* variant = tuned(tuned_attention, {shape, type}, "attention", of)) return *variant;
+    AttentionShape exact = shape;
+    exact.precision = precision;
+    if (const auto* variant = tuned(tuned_attention, {exact, type}, "attention", of)) return *variant;
     return choose("attention", of, attention_variants(caps, shape));
 }
 

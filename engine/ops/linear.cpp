@@ -119,6 +119,29 @@ bool fits(const vk::Caps& caps, const LinearVariant& variant) {
            shared_bytes(caps, variant) <= caps.shared_memory;
 }
 
+/// How many parts of the columns make enough workgroups for the device where tiles alone do not; each keeps
+/// at least 128 columns, since what a part computes it also writes, and a second dispatch reads. Hardware
+/// tells nobody how many cores it has: 32 is what integrated GPUs have at most, 128 large ones.
+uint32_t splits_for(const vk::Caps& caps, const LinearShape& shape, const LinearVariant& variant) {
+    constexpr uint32_t least_blocks = 4;
+    const uint64_t enough = caps.type == vk::DeviceType::discrete ? 128 : 32;
+    const uint64_t tiles = groups_for(shape.rows, variant.rows) * groups_for(shape.tokens, variant.tokens);
+    return uint32_t(std::min<uint64_t>(enough / tiles, shape.cols / (least_blocks * WEIGHT_BLOCK)));
+}
+
+/// `tile` with its columns in `wanted` parts or fewer, none of them empty; `tile` itself where that is one,
+/// or where the parts' sums would be more than tiles too few for a device ever have.
+LinearVariant split(LinearVariant tile, const LinearShape& shape, uint32_t wanted) {
+    constexpr uint64_t most_bytes = 16ull << 20;
+    const uint64_t blocks = groups_for(shape.cols, WEIGHT_BLOCK);
+    const auto splits = uint32_t(groups_for(blocks, groups_for(blocks, std::max(wanted, 1u))));
+    if (splits == 1 || 4ull * splits * shape.tokens * shape.rows > most_bytes) return tile;
+    tile.splits = splits;
+    tile.name.insert(tile.name.find(' '), "_split");
+    tile.name += cat(" splits ", splits);
+    return tile;
+}
+
 /// The cooperative-matrix variants, best first.
 std::vector<LinearVariant> coop_variants(const vk::Caps& caps, const LinearShape& shape) {
     std::vector<LinearVariant> variants;
@@ -140,6 +163,24 @@ std::vector<LinearVariant> coop_variants(const vk::Caps& caps, const LinearShape
     else
         std::ranges::reverse(variants);
     return variants;
+}
+
+/// Kernels that make tiles, best first. `pays`: many tokens run it by default.
+struct Tile {
+    LinearVariant variant;
+    bool pays;
+};
+std::vector<Tile> tile_variants(const vk::Caps& caps, const LinearShape& shape) {
+    std::vector<Tile> tiles;
+    for (const LinearVariant& variant : coop_variants(caps, shape)) tiles.push_back({variant, true});
+    if (multiplies_ints(caps, shape)) tiles.push_back({tile_int(caps), caps.int_dot_fast});
+    tiles.push_back({{.shader = Shader::linear_tile,
+                      .workgroup = LINEAR_TILE_WORKGROUP,
+                      .tokens = LINEAR_TILE_TOKENS,
+                      .rows = LINEAR_TILE_ROWS,
+                      .name = "tile 64x64"},
+                     true});
+    return tiles;
 }
 
 std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant& variant, TensorType type,
@@ -179,6 +220,52 @@ PackedRow packed_row(LinearVariant::Operands operands, uint32_t cols) {
     return {blocks * WEIGHT_BLOCK / 4, 2 * blocks};
 }
 
+uint64_t operand_bytes(const LinearVariant& variant, uint32_t tokens, uint32_t cols) {
+    if (variant.operands() == LinearVariant::Operands::floats) return 0;
+    const PackedRow row = packed_row(variant.operands(), cols);
+    return 4ull * tokens * (row.words + row.side_words);
+}
+/// Where the sums of parts stand in the scratch, behind `operands` bytes: as Vulkan lets every device align
+/// views.
+constexpr uint64_t sums_offset(uint64_t operands) {
+    constexpr uint64_t most_alignment = 256;
+    return groups_for(operands, most_alignment) * most_alignment;
+}
+
+/// How `args` end: flags and what they mean, for rows from `first_row` on.
+LinearPush epilogue(const LinearArgs& args, uint32_t first_row) {
+    const uint32_t out_row = args.glu ? first_row / 2 : first_row;
+    const Matrix& residual = args.residual ? *args.residual : args.x;
+    return {.tokens = args.out.rows,
+            .flags = (args.bias ? LINEAR_BIAS : 0) | (args.residual ? LINEAR_RESIDUAL : 0) |
+                     (args.glu ? LINEAR_GLU : 0) | (args.activate ? LINEAR_ACTIVATE : 0),
+            .out_first = args.out.first + out_row,
+            .out_stride = args.out.stride,
+            .residual_first = residual.first + out_row,
+            .residual_stride = residual.stride,
+            .bias_first = first_row,
+            .splits = 1,
+            .scale = args.scale};
+}
+
+/// out of the sums of parts, [part][token][row].
+void record_join(OpContext& context, const LinearArgs& args, const Matrix& sums, uint32_t splits) {
+    LinearPush push = epilogue(args, 0);
+    push.rows = sums.cols;
+    push.x_first = sums.first;
+    push.x_stride = sums.stride;
+    push.splits = splits;
+    push.part_stride = sums.rows * sums.stride;
+    const KernelVariant variant = plain_variants(context.caps, Shader::linear_join, 64).front();
+    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
+        shader_module(variant.shader),
+        {{vk::constant_workgroup, variant.workgroup}, {LINEAR_ACTIVATION, uint32_t(args.activation)}});
+    const vk::View residual = args.residual ? args.residual->view : args.x.view;
+    context.recorder.dispatch(
+        pipeline, {sums.view, sums.view, args.bias ? *args.bias : sums.view, residual, args.out.view}, push,
+        groups_for(uint64_t(push.tokens) * groups_for(push.rows, 2), variant.workgroup), "linear join");
+}
+
 void record_pack(OpContext& context, const Matrix& x, LinearVariant::Operands operands, const vk::View& to) {
     const bool bytes = operands == LinearVariant::Operands::bytes;
     const LinearPackPush push{.tokens = x.rows,
@@ -212,34 +299,33 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
     // A GPU wants thousands of subgroups; few rows make them by sharing out the columns.
     const uint32_t parts = !caps.is_cpu() && shape.rows < 16384 && shape.cols >= 256 ? 2 : 1;
 
-    const LinearVariant tile{.shader = Shader::linear_tile,
-                             .workgroup = LINEAR_TILE_WORKGROUP,
-                             .tokens = LINEAR_TILE_TOKENS,
-                             .rows = LINEAR_TILE_ROWS,
-                             .name = "tile 64x64"};
     std::vector<LinearVariant> variants;
     const auto add = [&](const LinearVariant& variant) {
         const auto same = [&](const LinearVariant& other) { return other.name == variant.name; };
         if (fits(caps, variant) && std::ranges::none_of(variants, same)) variants.push_back(variant);
     };
-    const std::vector<LinearVariant> matrix = coop_variants(caps, shape);
-    std::vector<LinearVariant> ints;
-    if (multiplies_ints(caps, shape))
-        ints = {vec(caps, Shader::linear_vec_int, lane_tokens, 1, parts), tile_int(caps)};
-    if (!caps.is_cpu() && shape.tokens > 8) {
-        std::ranges::for_each(matrix, add);
-        if (caps.int_dot_fast && !ints.empty()) add(ints.back());
-        add(tile);
-    }
+    const std::vector<Tile> tiles = tile_variants(caps, shape);
+    if (!caps.is_cpu() && shape.tokens > 8)
+        for (const Tile& tile : tiles) {
+            if (!tile.pays) continue;
+            add(split(tile.variant, shape, splits_for(caps, shape, tile.variant)));
+            add(tile.variant);
+        }
+    const bool ints = multiplies_ints(caps, shape);
     // One token waits for its weights; that more are multiplied in its shadow is what bytes are for.
-    if (!caps.is_cpu() && caps.int_dot_fast && shape.tokens > 1 && !ints.empty()) add(ints.front());
+    if (!caps.is_cpu() && caps.int_dot_fast && shape.tokens > 1 && ints)
+        add(vec(caps, Shader::linear_vec_int, lane_tokens, 1, parts));
     add(vec(caps, best, lane_tokens, lane_pairs, parts));
     if (native) add(vec(caps, Shader::linear_vec_sg, lane_tokens, 1, 3 - parts));
     add(vec(caps, Shader::linear_vec, lane_tokens, 1, parts));
     add(vec(caps, best, 2, 2, 1));
-    add(tile);
-    std::ranges::for_each(matrix, add);
-    std::ranges::for_each(ints, add);
+    if (ints) add(vec(caps, Shader::linear_vec_int, lane_tokens, 1, parts));
+    for (const Tile& tile : tiles) {
+        add(tile.variant);
+        // In two parts at least, so that each kernel can be proven and forced that way on any device.
+        const bool first = &tile == tiles.data() || tile.variant.shader != (&tile - 1)->variant.shader;
+        if (first) add(split(tile.variant, shape, std::max(2u, splits_for(caps, shape, tile.variant))));
+    }
     assert(!variants.empty());
     return variants;
 }
@@ -269,59 +355,61 @@ LinearVariant::Operands LinearVariant::operands() const {
                                                                                    : Operands::floats;
 }
 
-uint64_t linear_operand_bytes(const LinearVariant& variant, uint32_t tokens, uint32_t cols) {
-    if (variant.operands() == LinearVariant::Operands::floats) return 0;
-    const PackedRow row = packed_row(variant.operands(), cols);
-    return 4ull * tokens * (row.words + row.side_words);
+uint64_t linear_scratch_bytes(const LinearVariant& variant, uint32_t tokens, uint32_t rows, uint32_t cols) {
+    const uint64_t operands = operand_bytes(variant, tokens, cols);
+    if (variant.splits == 1) return operands;
+    return sums_offset(operands) + 4ull * variant.splits * tokens * rows;
 }
 
-void record_linear(OpContext& context, const LinearArgs& args, const LinearVariant& variant) {
-    const DeviceWeight& weight = args.weight;
-    assert(args.x.cols == weight.cols && args.out.cols == (args.glu ? weight.rows / 2 : weight.rows));
+void record_linear(OpContext& context, const LinearArgs& all, const LinearVariant& variant) {
+    const DeviceWeight& weight = all.weight;
+    assert(all.x.cols == weight.cols && all.out.cols == (all.glu ? weight.rows / 2 : weight.rows));
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader), constants_of(context.caps, variant, weight.type, args.activation));
+        shader_module(variant.shader), constants_of(context.caps, variant, weight.type, all.activation));
 
-    const uint32_t tokens = args.out.rows;
-    const uint64_t token_tiles = (uint64_t(tokens) + variant.tokens - 1) / variant.tokens;
-    vk::View x = args.x.view;
-    uint32_t x_first = args.x.first;
+    const uint32_t tokens = all.out.rows;
+    const uint64_t token_tiles = groups_for(tokens, variant.tokens);
+    assert(all.scratch.size >= linear_scratch_bytes(variant, tokens, weight.rows, weight.cols));
+    vk::View x = all.x.view;
+    uint32_t x_first = all.x.first;
     if (variant.operands() != LinearVariant::Operands::floats) {
-        assert(args.operands.size >= linear_operand_bytes(variant, tokens, weight.cols));
-        record_pack(context, args.x, variant.operands(), args.operands);
-        x = args.operands;
+        x = all.scratch.slice(0, operand_bytes(variant, tokens, weight.cols));
+        record_pack(context, all.x, variant.operands(), x);
         x_first = tokens * packed_row(variant.operands(), weight.cols).words;
     }
-    const Matrix& residual = args.residual ? *args.residual : args.x;
+    // Parts end plainly, in the scratch.
+    const auto sums = [&] {
+        const uint64_t first = sums_offset(operand_bytes(variant, tokens, weight.cols));
+        return Matrix{all.scratch.slice(first, 4ull * variant.splits * tokens * weight.rows), tokens,
+                      weight.rows, weight.rows, 0};
+    };
+    const LinearArgs args =
+        variant.splits == 1 ? all : LinearArgs{.x = all.x, .out = sums(), .weight = weight};
+    const vk::View residual = args.residual ? args.residual->view : args.x.view;
     for (size_t i = 0; i < weight.shards.size(); ++i) {
         const DeviceWeight::Shard& shard = weight.shards[i];
         assert(!args.glu || shard.first_row % 2 == 0);
         const WeightPlanes planes = weight_planes(weight.type, shard.rows, weight.cols);
-        const uint32_t out_row = args.glu ? shard.first_row / 2 : shard.first_row;
-        const LinearPush push{.rows = shard.rows,
-                              .cols = weight.cols,
-                              .tokens = tokens,
-                              .flags = (args.bias ? LINEAR_BIAS : 0) | (args.residual ? LINEAR_RESIDUAL : 0) |
-                                       (args.glu ? LINEAR_GLU : 0) | (args.activate ? LINEAR_ACTIVATE : 0),
-                              .side_plane = uint32_t(planes.side / 4),
-                              .table_plane = uint32_t(planes.table / 4),
-                              .x_first = x_first,
-                              .x_stride = args.x.stride,
-                              .out_first = args.out.first + out_row,
-                              .out_stride = args.out.stride,
-                              .residual_first = residual.first + out_row,
-                              .residual_stride = residual.stride,
-                              .bias_first = shard.first_row,
-                              .scale = args.scale};
-        const uint64_t row_tiles = (uint64_t(shard.rows) + variant.rows - 1) / variant.rows;
-        const vk::View rows = weight.on_host ? args.stream->fetch(context.recorder, shard) : shard.view;
-        context.recorder.dispatch(pipeline,
-                                  {rows, x, args.bias ? *args.bias : x, residual.view, args.out.view}, push,
-                                  row_tiles * token_tiles, args.glu ? "linear glu" : "linear");
+        LinearPush push = epilogue(args, shard.first_row);
+        push.rows = shard.rows;
+        push.cols = weight.cols;
+        push.side_plane = uint32_t(planes.side / 4);
+        push.table_plane = uint32_t(planes.table / 4);
+        push.x_first = x_first;
+        push.x_stride = args.x.stride;
+        push.splits = variant.splits;
+        push.part_stride = tokens * weight.rows;
+        const uint64_t row_tiles = groups_for(shard.rows, variant.rows);
+        const vk::View rows = weight.on_host ? all.stream->fetch(context.recorder, shard) : shard.view;
+        context.recorder.dispatch(pipeline, {rows, x, args.bias ? *args.bias : x, residual, args.out.view},
+                                  push, row_tiles * token_tiles * variant.splits,
+                                  all.glu ? "linear glu" : "linear");
         if (!weight.on_host) continue;
         const bool last = i + 1 == weight.shards.size();
-        if (const DeviceWeight::Shard* next = last ? args.after : &weight.shards[i + 1])
-            args.stream->prefetch(context.recorder, *next);
+        if (const DeviceWeight::Shard* next = last ? all.after : &weight.shards[i + 1])
+            all.stream->prefetch(context.recorder, *next);
     }
+    if (variant.splits > 1) record_join(context, all, args.out, variant.splits);
 }
 
 }  // namespace scoria

@@ -19,7 +19,7 @@ struct LinearArgs {
     /// Better the model's one also where it is not applied: all its linears share pipelines then.
     Activation activation = Activation::silu;
     float scale = 1;
-    vk::View operands{};  // scratch of linear_operand_bytes()
+    vk::View scratch{};  // of linear_scratch_bytes()
     /// For a weight on the host; `after`, if not null, is fetched next when this one is through.
     WeightStream* stream = nullptr;
     const DeviceWeight::Shard* after = nullptr;
@@ -41,6 +41,8 @@ struct LinearVariant {
     uint32_t subgroup = 0, lane_tokens = 0, lane_pairs = 0, parts = 0;
     // linear_coop alone: of the workgroup's tile, what one subgroup computes
     uint32_t part_rows = 0, part_tokens = 0;
+    // of kernels that make tiles: parts of the columns, by a workgroup each, which a second dispatch joins
+    uint32_t splits = 1;
     std::string name;  // for reports
     /// What x is packed to before the kernel reads it.
     enum class Operands : uint8_t { floats, halves, bytes };
@@ -53,10 +55,11 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
 /// (instruments/tune.h).
 std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearShape& shape);
 
-/// What LinearArgs::operands must hold: 0 if the variant needs none.
-uint64_t linear_operand_bytes(const LinearVariant& variant, uint32_t tokens, uint32_t cols);
+/// What LinearArgs::scratch must hold, packed x first: 0 if the variant needs none.
+uint64_t linear_scratch_bytes(const LinearVariant& variant, uint32_t tokens, uint32_t rows, uint32_t cols);
 
-/// Records one dispatch per shard, after one that packs x where operands are not floats.
+/// Records one dispatch per shard, after one that packs x where operands are not floats, and before one that
+/// joins the parts where the columns are split.
 void record_linear(OpContext& context, const LinearArgs& args, const LinearVariant& variant);
 
 }  // namespace scoria

@@ -29,11 +29,16 @@ struct Case {
     bool values = false;  // of distances
     bool wraps = false;   // positions, in as few blocks as may be
     bool latent = false;  // values are the keys
+    bool grows = false;   // values double every four positions
 
     uint32_t keys() const { return mask == Mask::source ? source : first + tokens; }
 };
 constexpr Case latent(Case c) {
     c.latent = true;
+    return c;
+}
+constexpr Case growing(Case c) {
+    c.grows = true;
     return c;
 }
 /// A case whose cache is a ring.
@@ -63,7 +68,11 @@ constexpr Case cases[] = {
     {3, 100, 6, 1, 12, f32, 16},
     {70, 10, 4, 2, 12, f32, 33},
     {2, 300, 9, 3, 64, f16, 0, 3},
+    {40, 30, 4, 2, 7, f32},
+    {3, 90, 6, 3, 7, f16, 0, 2},
+    {40, 30, 4, 2, 7, q8_0, 0, 1, 1, 1, true},
     {130, 0, 9, 3, 64, f16},
+    growing({70, 10, 4, 2, 12, f32}),
     {2, 40, 4, 2, 12, f32, 0, 1, 5},
     {2, 90, 4, 2, 64, f16, 0, 2, 3, 30},
     {1, 199, 9, 3, 64, f16, 0, 1, 1, -3},
@@ -110,6 +119,8 @@ constexpr Case cases[] = {
     special(40, 30, Mask::local_block, 16, 5, PositionBias::by_query, 0, false),
     {40, 30,    4, 2, 12,  f32, 0, 1, 2, 1, false, Mask::causal, 0, 0, PositionBias::by_query,
      0,  false, 0, 0, true},
+    {40, 30,    4, 2, 7,   f32, 0, 1, 1, 1, true, Mask::causal, 0, 0, PositionBias::by_query,
+     0,  false, 0, 0, true},
     {40, 30, 4, 2, 12, f32, 0, 1, 1, 1, false, Mask::compressed, 0, 0, PositionBias::by_query, 0, false, 0,
      17},
     {50, 0, 4, 2, 12, f32, 9, 1, 1, 1, false, Mask::global_keys},
@@ -135,16 +146,19 @@ std::string shape_of(const Case& c, uint32_t splits) {
                " ", kv_type_names[size_t(c.type)], " window ", c.window, " shards ", c.shards, " sequences ",
                c.sequences, " sigma ", c.sigma, " splits ", splits, " mask ", int(c.mask), " bias ",
                int(c.bias), " cap ", c.soft_cap, c.sinks ? " sinks" : "", " keys ", c.keys(),
-               c.values ? " values" : "", c.wraps ? " ring" : "", c.latent ? " latent" : "");
+               c.values ? " values" : "", c.wraps ? " ring" : "", c.latent ? " latent" : "",
+               c.grows ? " growing" : "");
 }
 
 /// Keys and values as the cache holds them, for positions [0, end).
 std::vector<double> fill(HostCache& cache, const CheckSequence& s, uint32_t end, bool value, uint64_t seed,
-                         bool positive = false) {
+                         bool positive = false, bool grows = false) {
     const uint32_t cols = cache.kv_heads * cache.head_dim;
     std::vector<float> random = random_floats(size_t(end) * cols, seed);
     if (positive)
         for (float& number : random) number = std::abs(number);
+    if (grows)
+        for (size_t i = 0; i < random.size(); ++i) random[i] *= std::exp2(float(i / cols / 4));
     std::vector<double> held;
     for (uint32_t p = 0; p < end; ++p) {
         cache.set(s.table, value, p, std::span(random).subspan(size_t(p) * cols, cols));
@@ -156,9 +170,17 @@ std::vector<double> fill(HostCache& cache, const CheckSequence& s, uint32_t end,
 /// A score sums head_dim products and its error is absolute under exp, so it grows with the score; the
 /// weighted sum adds sqrt(keys) roundings. exp itself is good to 3 + 2 |x| units (Vulkan's table of
 /// precisions).
-Bounds bounds_for(const Case& c) {
+///
+/// Halves round q, k, the weights and v by up to 2^-11 each. Products of a score err with random signs, so
+/// the score, whose size is sigma, errs by sqrt(2) * 2^-11 sigma, as weights then do relatively; errors of
+/// weights are independent, so a row errs by as much of its own size, and by sqrt(2) * 2^-11 for what weights
+/// and v are rounded.
+Bounds bounds_for(const Case& c, const AttentionVariant& variant) {
     const double score = 1 + 4 * std::abs(double(c.sigma));
-    return bounds_of(4 * (4 + std::sqrt(double(c.head_dim)) + std::sqrt(double(c.keys()))) * score);
+    const double sums = 4 * (4 + std::sqrt(double(c.head_dim)) + std::sqrt(double(c.keys()))) * score;
+    const bool halves = variant.shader == Shader::attention_coop;
+    const double rounding = halves ? std::sqrt(2 + 2 * double(c.sigma) * double(c.sigma)) : 0;
+    return bounds_of(sums + rounding * half_unit_roundoff / unit_roundoff);
 }
 
 /// Of `only`, if given, and of some of the tokens; else of all variants and tokens.
@@ -210,8 +232,9 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
         sequences.push_back({c.first + 7 * i, c.tokens, host.own(held)});
         const std::vector<double> keys =
             fill(host, sequences.back(), c.keys() + 7 * i, false, context.seed + 10 + i, c.sigma < 0);
-        const std::vector<double> values =
-            c.latent ? keys : fill(host, sequences.back(), c.keys() + 7 * i, true, context.seed + 90 + i);
+        const std::vector<double> values = c.latent ? keys
+                                                    : fill(host, sequences.back(), c.keys() + 7 * i, true,
+                                                           context.seed + 90 + i, false, c.grows);
         std::vector<double> out(size_t(c.tokens) * cols);
         const std::vector<double> distance_rows =
             c.bias == PositionBias::by_query ? doubles(std::span(distances).subspan(
@@ -254,12 +277,19 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
     }
     const vk::Buffer step = context.buffer_of<uint32_t>(words);
 
-    const AttentionShape sizes{
-        tokens, c.heads, c.kv_heads, c.head_dim, longest, uint32_t(cache.device.shards.size()), c.values};
+    const AttentionShape sizes{tokens,     c.heads,        c.kv_heads,
+                               c.head_dim, longest,        uint32_t(cache.device.shards.size()),
+                               c.values,   Precision::fast};
     std::vector<AttentionVariant> variants = attention_variants(context.caps(), sizes);
-    // What is special is common code: quickly, each on the default variant, and sinks with biases on all.
+    // What is special is common code: quickly, each on the default variant and on matrix units, and sinks
+    // with biases on all.
     const bool special = c.mask != Mask::causal || c.bias >= PositionBias::table;
-    if (special && context.tier == Tier::quick) variants.resize(1);
+    if (special && context.tier == Tier::quick)
+        variants.erase(std::remove_if(variants.begin() + 1, variants.end(),
+                                      [](const AttentionVariant& variant) {
+                                          return variant.shader != Shader::attention_coop;
+                                      }),
+                       variants.end());
     if (only) variants = {*only};
     for (AttentionVariant variant : variants) {
         if (context.leaves_out("attention", variant.name)) continue;
@@ -271,7 +301,7 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
                                       vk::MemoryUse::device);
             run_variants(
                 context, "attention", shape_of(c, splits), std::vector{variant}, expected, cols,
-                bounds_for(c),
+                bounds_for(c, variant),
                 [&](OpContext& ops, const Matrix& out, const AttentionVariant& v) {
                     record_attention(ops,
                                      {{q_buffer.view(), tokens, cols, cols, 0},

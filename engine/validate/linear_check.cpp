@@ -196,7 +196,7 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
             variant.operands() == LinearVariant::Operands::halves && variant.rows > 32)
             continue;
         const vk::Buffer operands = context.buffer_of<std::byte>(
-            std::vector(linear_operand_bytes(variant, c.tokens, c.cols), std::byte{0x7D}));
+            std::vector(linear_scratch_bytes(variant, c.tokens, c.rows, c.cols), std::byte{0x7D}));
         const auto record = [&](OpContext& op, const CheckContext::Output& output) {
             Matrix out = output.matrix(c.tokens, in.out_cols);
             out.stride = residual.stride;
@@ -209,7 +209,7 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
                             .glu = c.glu,
                             .activate = c.activate,
                             .scale = scale_of(c),
-                            .operands = operands.view()};
+                            .scratch = operands.view()};
             if (c.in_place) {
                 args.residual = &args.out;
                 op.recorder.copy(residual_buffer.view(0, 4 * residual.words.size()),
@@ -269,7 +269,7 @@ void check_linear(CheckContext& context, const ModelLinear& m, const LinearVaria
     const vk::Buffer x_buffer = context.buffer_of<float>(x), bias_buffer = context.buffer_of<float>(bias),
                      residual_buffer = context.buffer_of<float>(residual),
                      operands(context.device,
-                              std::max<uint64_t>(4, linear_operand_bytes(variant, m.tokens, m.cols)),
+                              std::max<uint64_t>(4, linear_scratch_bytes(variant, m.tokens, m.rows, m.cols)),
                               vk::MemoryUse::device);
     const vk::View bias_view = bias_buffer.view();
     const Matrix residual_matrix{residual_buffer.view(), m.tokens, out_cols, out_cols, 0};
@@ -286,7 +286,7 @@ void check_linear(CheckContext& context, const ModelLinear& m, const LinearVaria
                            .glu = m.glu,
                            .activate = m.activate,
                            .activation = m.activation,
-                           .operands = operands.view()},
+                           .scratch = operands.view()},
                           variant);
         },
         error);

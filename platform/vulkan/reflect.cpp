@@ -76,8 +76,8 @@ ReflectedBuffer reflect_buffer(const Compiler& compiler, const spirv_cross::Reso
 std::vector<uint32_t> interface_of(const std::vector<uint32_t>& words) {
     constexpr uint32_t type_matrix = 4456, function = 54, type_array = 28, type_pointer = 32,
                        type_function = 33;
-    // Constants name their type first, types themselves.
-    constexpr uint32_t constants[] = {43, 44, 46, 50, 51, 52};
+    // Constants and variables name their type first, types themselves.
+    constexpr uint32_t typed[] = {43, 44, 46, 50, 51, 52, 59};
     std::set<uint32_t> dropped;  // ids
     std::vector<uint32_t> kept(words.begin(), words.begin() + 5);
     for (size_t at = 5; at < words.size();) {
@@ -89,11 +89,11 @@ std::vector<uint32_t> interface_of(const std::vector<uint32_t>& words) {
             return std::any_of(words.begin() + long(at + first), words.begin() + long(at + count),
                                [&](uint32_t word) { return dropped.contains(word); });
         };
-        const bool constant = std::ranges::find(constants, opcode) != std::end(constants);
+        const bool has_type = std::ranges::find(typed, opcode) != std::end(typed);
         if (opcode == type_matrix || (opcode == type_pointer && dropped.contains(words[at + 3])) ||
             (opcode == type_array && dropped.contains(words[at + 2])) || (opcode == type_function && uses(2)))
             dropped.insert(words[at + 1]);
-        else if (constant && dropped.contains(words[at + 1]))
+        else if (has_type && dropped.contains(words[at + 1]))
             dropped.insert(words[at + 2]);
         else
             kept.insert(kept.end(), words.begin() + long(at), words.begin() + long(at + count));

@@ -7,6 +7,9 @@ in the place of ours. A mutant that passes everything survives: it must be expla
 that kills it is missing. Deep tier, an hour at most:
 
     tests/mutations/run.py build/test [--only NAME...] [--results tests/mutations/RESULTS.md]
+
+Kernels for matrix units run nowhere but in the root folder of tools/gates/make_root.sh: with --root DIR their mutants run
+there, and no others do.
 """
 import argparse
 import pathlib
@@ -17,7 +20,7 @@ import sys
 import tempfile
 import time
 
-from mutations import MUTATIONS
+from mutations import MATRIX_MUTATIONS, MUTATIONS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECONDS = 300  # for one mutant: far beyond what a healthy one takes
@@ -48,9 +51,9 @@ def mutate(mutation, shaders):
     return None
 
 
-def run_one(mutation, build, variants):
+def run_one(mutation, build, variants, root):
     """'caught', 'survived' or 'broken', and how."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=f"{root}/tmp" if root else None) as folder:
         folder = pathlib.Path(folder)
         shutil.copytree(ROOT / "shaders", folder / "shaders")
         error = mutate(mutation, folder / "shaders")
@@ -66,6 +69,11 @@ def run_one(mutation, build, variants):
             if made.returncode:
                 return "broken", f"{name} does not compile: {(made.stdout + made.stderr).strip()[-300:]}"
         command = [build / "mutant", folder / "spv", *mutation["ops"]]
+        if root:
+            shutil.copy(build / "mutant", folder)
+            inside = "/" / folder.relative_to(root)
+            command = ["chroot", root, "env", "VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json", inside / "mutant",
+                       inside / "spv", *mutation["ops"]]
         for _ in range(2):  # a crash counts if it comes again
             try:
                 ran = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
@@ -101,17 +109,18 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--only", nargs="*", help="names of mutations; none: the shaders as they are, which must pass")
     parser.add_argument("--results", type=pathlib.Path)
+    parser.add_argument("--root", type=pathlib.Path)
     args = parser.parse_args()
     build = args.build.resolve()
     subprocess.run(["ninja", "-C", build, "mutant"], check=True, stdout=subprocess.DEVNULL)
     variants = compile_commands(build)
     device = subprocess.run([build / "scoria", "devices"], capture_output=True, text=True).stdout.splitlines()
     rows = []
-    for mutation in MUTATIONS:
+    for mutation in (MATRIX_MUTATIONS if args.root else MUTATIONS):
         if args.only is not None and mutation["name"] not in args.only:
             continue
         start = time.monotonic()
-        verdict, how = run_one(mutation, build, variants)
+        verdict, how = run_one(mutation, build, variants, args.root)
         rows.append((mutation, verdict, how, time.monotonic() - start))
         print(f"{verdict:9} {mutation['name']}: {how[:150]} ({rows[-1][3]:.0f} s)", flush=True)
     if args.results:

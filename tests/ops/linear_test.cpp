@@ -1,5 +1,6 @@
 // Weight planes, dequantisation bit for bit against the fixtures, and the choice of linear kernels.
 #include "fail.h"
+#include "ops/choices.h"
 #include "ops/embed.h"
 #include "ops/linear.h"
 #include "ops/weight_layout.h"
@@ -182,6 +183,41 @@ TEST_SUITE("linear") {
                 CHECK(variant.workgroup <= c.caps.max_invocations);
                 if (!c.caps.subgroup_ballot) CHECK(variant.shader != Shader::linear_vec_sg);
             }
+        }
+    }
+
+    TEST_CASE("columns are split where tiles are too few for the device, and no part is empty") {
+        const vk::DeviceType large = vk::DeviceType::discrete, small = vk::DeviceType::integrated;
+        const struct {
+            vk::DeviceType type;
+            uint32_t tokens, rows, cols, splits;
+        } cases[] = {
+            {large, 32, 576, 576, 4},   {small, 32, 576, 576, 3},    {large, 512, 4096, 4096, 1},
+            {large, 64, 1024, 8192, 8}, {large, 64, 576, 1312, 9},   {large, 9, 64, 64, 1},
+            {large, 8, 576, 576, 1},    {large, 64, 64, 40960, 128}, {vk::DeviceType::cpu, 32, 576, 576, 1}};
+        for (const auto& c : cases) {
+            CAPTURE(c.rows);
+            CAPTURE(c.cols);
+            vk::Caps caps = gpu();
+            caps.type = c.type;
+            const LinearShape shape{c.tokens, c.rows, c.cols, TensorType::q4_1};
+            CHECK(linear_variants(caps, shape).front().splits == c.splits);
+            Choices choices;
+            choices.pinned = true;
+            CHECK(choices.linear(caps, shape).splits == 1);
+            uint32_t split = 0;
+            for (const LinearVariant& variant : linear_variants(caps, shape)) {
+                CAPTURE(variant.name);
+                if (variant.splits == 1) continue;
+                ++split;
+                CHECK(names_variant("tile_split", variant.name));
+                const uint32_t blocks = (c.cols + 31) / 32,
+                               each = (blocks + variant.splits - 1) / variant.splits;
+                CHECK((variant.splits - 1) * each < blocks);
+                CHECK(linear_scratch_bytes(variant, c.tokens, c.rows, c.cols) ==
+                      4ull * variant.splits * c.tokens * c.rows);
+            }
+            CHECK(split == 1);  // of two blocks at least
         }
     }
 

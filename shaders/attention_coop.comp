@@ -1,0 +1,285 @@
+// Attention for prompts on matrix units (VK_KHR_cooperative_matrix): float16 operands, float32 sums. A workgroup takes ROWS
+// rows of one kv head through the keys that any of them sees, or a split of those, a block of 32 at a time (FlashAttention-2,
+// Dao 2023), with matrices of M x K times K x N:
+//
+//   S = Q K^T           [ROWS][32]; a subgroup makes M rows of a DIM_PARTS-th of the keys
+//   P = softmax(S)      online, in shared memory; ROW_LANES lanes a row
+//   O = O shrink + P V  [ROWS][DIMS]; a subgroup holds M rows of a DIM_PARTS-th of the dims as matrices
+//
+// Operands are divided by powers of two, since activations overflow float16: q by its row's, K by its block's, V by that of
+// the largest so far, which O follows as it follows the maximum of its row. A cache of halves goes in as it is. Weights, 1
+// at most, are multiplied by 2^15: matrix units may take subnormals for zero. 32 KiB of shared memory at most.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_cooperative_matrix : require
+#include "attention.glsl"
+#include "half_operands.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 1) const uint SG_SIZE = 32;
+layout(constant_id = ATTENTION_M) const uint M = 16;
+layout(constant_id = ATTENTION_N) const uint N = 16;
+layout(constant_id = ATTENTION_K) const uint K = 16;
+layout(constant_id = ATTENTION_ROWS) const uint ROWS = 64;
+layout(constant_id = ATTENTION_DIM_PARTS) const uint DIM_PARTS = 1;
+
+const uint KEYS = KV_BLOCK_TOKENS;
+const uint PAD = N * DIM_PARTS > 16 ? N * DIM_PARTS : 16;
+const uint DIMS = (HEAD_DIM + PAD - 1) / PAD * PAD;
+const uint CHUNKS = DIMS / 8;          // 16 bytes of halves
+const uint PITCH = CHUNKS + 1;         // uvec4s of a row in shared memory; odd, so rows lie on other banks
+const uint SCORE_PITCH = KEYS / 4 + 1;
+const uint ROW_LANES = gl_WorkGroupSize.x / ROWS, LANE_KEYS = KEYS / ROW_LANES;
+const uint KEY_MATRICES = KEYS / N / DIM_PARTS, DIM_MATRICES = DIMS / N / DIM_PARTS;  // of a subgroup
+const float WEIGHT_ONE = 32768.0;
+
+#include "attention_rows.glsl"
+
+shared uvec4 q_tile[ROWS * PITCH];              // [row][chunk]
+shared uvec4 kv_tile[KEYS * PITCH];             // [key][chunk] of K, then of V
+shared uvec4 score_tile[ROWS * SCORE_PITCH];    // [row][key] of S, then of P, then O by parts
+shared float partial[gl_WorkGroupSize.x];       // [row][lane]
+shared float row_shrink[ROWS], row_most[ROWS];
+shared uint row_size[ROWS], cache_size[2];      // bits of the largest |q| of a row, |k| and |v| of a block
+
+coopmat<float, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator> total[DIM_MATRICES];  // o
+float most, sum;      // m; l of this lane's keys
+float q_power;        // of this lane's row
+uint v_size;          // bits of the largest |v| so far
+
+uint lane_row() { return gl_LocalInvocationID.x / ROW_LANES; }
+uint lane_key() { return gl_LocalInvocationID.x % ROW_LANES * LANE_KEYS; }
+uint strip_row() { return gl_SubgroupID / DIM_PARTS * M; }
+uint dim_part() { return gl_SubgroupID % DIM_PARTS; }
+
+uint size_of(vec4 values) {
+    const uvec4 bits = floatBitsToUint(values) & 0x7FFFFFFFu;
+    return max(max(bits.x, bits.y), max(bits.z, bits.w));
+}
+
+void query_chunk(uint row0, uint kv_head, uint row, uint chunk, out vec4 lo, out vec4 hi) {
+    const uint group = push.heads / push.kv_heads, token = min((row0 + row) / group, push.tokens - 1);
+    const uint first = query_word(token, kv_head * group + (row0 + row) % group), dim = 8 * chunk;
+    [[unroll]] for (uint i = 0; i < 4; ++i) {
+        lo[i] = dim + i < HEAD_DIM ? q[first + min(dim + i, HEAD_DIM - 1)] : 0.0;
+        hi[i] = dim + 4 + i < HEAD_DIM ? q[first + min(dim + 4 + i, HEAD_DIM - 1)] : 0.0;
+    }
+}
+
+void load_queries(uint row0, uint kv_head) {
+    vec4 lo, hi;
+    for (uint r = gl_LocalInvocationID.x; r < ROWS; r += gl_WorkGroupSize.x) row_size[r] = 0;
+    barrier();
+    for (uint i = gl_LocalInvocationID.x; i < ROWS * CHUNKS; i += gl_WorkGroupSize.x) {
+        query_chunk(row0, kv_head, i / CHUNKS, i % CHUNKS, lo, hi);
+        atomicMax(row_size[i / CHUNKS], max(size_of(lo), size_of(hi)));
+    }
+    barrier();
+    for (uint i = gl_LocalInvocationID.x; i < ROWS * CHUNKS; i += gl_WorkGroupSize.x) {
+        query_chunk(row0, kv_head, i / CHUNKS, i % CHUNKS, lo, hi);
+        const float inverse = half_power(row_size[i / CHUNKS]).y;
+        q_tile[i / CHUNKS * PITCH + i % CHUNKS] = packed_halves(lo * inverse, hi * inverse);
+    }
+    const uint size = row_size[lane_row()];
+    q_power = size >= 0x7F800000u ? uintBitsToFloat(0x7FC00000u) : half_power(size).x;
+}
+
+// Row `key` of a block's keys or values: its first word, and words between its own.
+uvec2 cache_row(bool value, uint block, uint kv_head, uint key) {
+    if (value && KV_PLANES == 2)
+        return uvec2(kv_values(block, kv_head, push.kv_heads, HEAD_WORDS) + key * HEAD_WORDS, 1);
+    return uvec2(kv_keys(block, kv_head, push.kv_heads, HEAD_WORDS) + key, KEYS);
+}
+
+// Item of a lane: keys lie side by side in memory, values of a row too, and so do their lanes.
+uvec2 cache_item(bool value, uint i) {
+    return value && KV_PLANES == 2 ? uvec2(i / CHUNKS, i % CHUNKS) : uvec2(i % KEYS, i / KEYS);
+}
+
+// The largest of `count` keys or values; what lies past them may never have been written.
+void measure(bool value, uint block, uint kv_head, uint count) {
+    uint size = 0;
+    [[dont_unroll]] for (uint i = gl_LocalInvocationID.x; i < KEYS * PAIRS; i += gl_WorkGroupSize.x) {
+        const uvec2 row = cache_row(value, block, kv_head, min(i % KEYS, count - 1));
+        size = max(size, size_of(load_pair(row.x, row.y, i / KEYS).xyxy));
+    }
+    atomicMax(cache_size[value ? 1 : 0], size);
+}
+
+void load_chunk(bool value, uint block, uint kv_head, uint count, float inverse, uint i) {
+    const uvec2 item = cache_item(value, i), row = cache_row(value, block, kv_head, min(item.x, count - 1));
+    uvec4 words;
+    [[unroll]] for (uint p = 0; p < 4; ++p) {
+        const uint pair = 4 * item.y + p, near = min(pair, PAIRS - 1);
+        words[p] = KV_TYPE == KV_F16 ? kv[row.x + near * row.y]
+                                     : packFloat2x16(f16vec2(load_pair(row.x, row.y, near) * inverse));
+        if (pair >= PAIRS) words[p] = 0;
+    }
+    kv_tile[item.x * PITCH + item.y] = item.x < count ? words : uvec4(0);
+}
+
+// The more loads of halves at once the better; numbers that are converted would spill.
+void load_tile(bool value, uint block, uint kv_head, uint count, float inverse) {
+    if (KV_TYPE == KV_F16) {
+        for (uint i = gl_LocalInvocationID.x; i < KEYS * CHUNKS; i += gl_WorkGroupSize.x)
+            load_chunk(value, block, kv_head, count, inverse, i);
+    } else {
+        [[dont_unroll]] for (uint i = gl_LocalInvocationID.x; i < KEYS * CHUNKS; i += gl_WorkGroupSize.x)
+            load_chunk(value, block, kv_head, count, inverse, i);
+    }
+}
+
+void multiply_keys() {
+    coopmat<float, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator> scores[KEY_MATRICES];
+    [[unroll]] for (uint n = 0; n < KEY_MATRICES; ++n) {
+        scores[n] = coopmat<float, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator>(0.0);
+    }
+    const uint key = dim_part() * KEY_MATRICES * N;
+    for (uint k = 0; k < DIMS; k += K) {
+        coopmat<float16_t, gl_ScopeSubgroup, M, K, gl_MatrixUseA> a;
+        coopMatLoad(a, q_tile, strip_row() * PITCH + k / 8, PITCH, gl_CooperativeMatrixLayoutRowMajor);
+        [[unroll]] for (uint n = 0; n < KEY_MATRICES; ++n) {
+            coopmat<float16_t, gl_ScopeSubgroup, K, N, gl_MatrixUseB> b;
+            coopMatLoad(b, kv_tile, (key + n * N) * PITCH + k / 8, PITCH, gl_CooperativeMatrixLayoutColumnMajor);
+            scores[n] = coopMatMulAdd(a, b, scores[n]);
+        }
+    }
+    [[unroll]] for (uint n = 0; n < KEY_MATRICES; ++n) {
+        coopMatStore(scores[n], score_tile, strip_row() * SCORE_PITCH + (key + n * N) / 4, SCORE_PITCH,
+                     gl_CooperativeMatrixLayoutRowMajor);
+    }
+}
+
+// Scores of the rows run.x .. run.y - 1 become weights in score_tile, all others 0; m and l are brought up to date, and how
+// much o shrinks is left in row_shrink (Milakov & Gimelshein 2018, alg. 3).
+void soften(uvec2 run, uint row0, uint kv_head, uint key0, float k_power, float v_shrink) {
+    const uint row = lane_row(), group = push.heads / push.kv_heads, position = row_position[row];
+    const uint token = min((row0 + row) / group, push.tokens - 1), head = kv_head * group + (row0 + row) % group;
+    float scores[LANE_KEYS], now = MASKED;
+    [[unroll]] for (uint j = 0; j < LANE_KEYS; ++j) {
+        const uint key = key0 + lane_key() + j;
+        const uint word = score_tile[row * SCORE_PITCH + (lane_key() + j) / 4][j % 4];
+        const bool seen = key - row_low[row] < row_count[row] && row >= run.x && row < run.y && visible(position, key);
+        const float score = score_of(uintBitsToFloat(word) * q_power * k_power, token, head, position, key);
+        scores[j] = seen ? score : MASKED;
+        now = max(now, scores[j]);
+    }
+    partial[gl_LocalInvocationID.x] = now;
+    barrier();
+    now = most;
+    [[unroll]] for (uint lane = 0; lane < ROW_LANES; ++lane) now = max(now, partial[row * ROW_LANES + lane]);
+    const float shrink = exp_safe(most - now);
+    most = now;
+    sum *= shrink;
+    [[unroll]] for (uint j = 0; j < LANE_KEYS; j += 2) {
+        const vec2 weights = vec2(exp_safe(scores[j] - now), exp_safe(scores[j + 1] - now));
+        sum += weights.x + weights.y;
+        const uint word = (lane_key() + j) / 2;
+        score_tile[row * SCORE_PITCH + word / 4][word % 4] = packFloat2x16(f16vec2(weights * WEIGHT_ONE));
+    }
+    if (lane_key() == 0) row_shrink[row] = shrink * v_shrink;
+}
+
+void add_values() {
+    coopmat<float, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator> shrink;  // every column the same
+    coopMatLoad(shrink, row_shrink, strip_row(), 0, gl_CooperativeMatrixLayoutColumnMajor);
+    [[unroll]] for (uint d = 0; d < DIM_MATRICES; ++d) total[d] = total[d] * shrink;
+    [[unroll]] for (uint k = 0; k < KEYS; k += K) {
+        coopmat<float16_t, gl_ScopeSubgroup, M, K, gl_MatrixUseA> a;
+        coopMatLoad(a, score_tile, strip_row() * SCORE_PITCH + k / 8, SCORE_PITCH, gl_CooperativeMatrixLayoutRowMajor);
+        [[unroll]] for (uint d = 0; d < DIM_MATRICES; ++d) {
+            coopmat<float16_t, gl_ScopeSubgroup, K, N, gl_MatrixUseB> b;
+            coopMatLoad(b, kv_tile, k * PITCH + (dim_part() * DIM_MATRICES + d) * (N / 8), PITCH,
+                        gl_CooperativeMatrixLayoutRowMajor);
+            total[d] = coopMatMulAdd(a, b, total[d]);
+        }
+    }
+}
+
+// One block of keys, `count` of them written, for the rows of a run.
+void attend(uvec2 run, uint row0, uint kv_head, uint block, uint key0, uint count) {
+    vec2 k_power = vec2(1.0), v_power = vec2(1.0);
+    float v_shrink = 1.0;
+    barrier();
+    if (KV_TYPE != KV_F16) {
+        measure(false, block, kv_head, count);
+        measure(true, block, kv_head, count);
+        barrier();
+        k_power = half_power(cache_size[0]);
+        const float before = half_power(v_size).x;
+        v_size = max(v_size, cache_size[1]);
+        v_power = half_power(v_size);
+        v_shrink = before * v_power.y;
+    }
+    load_tile(false, block, kv_head, count, k_power.y);
+    barrier();
+    multiply_keys();
+    barrier();
+    load_tile(true, block, kv_head, count, v_power.y);
+    if (gl_LocalInvocationID.x == 0) cache_size[0] = cache_size[1] = 0;
+    soften(run, row0, kv_head, key0, k_power.x, v_shrink);
+    barrier();
+    add_values();
+}
+
+// Through shared memory of the subgroup's own, a matrix of each subgroup at a time.
+void write(uint row0, uint kv_head, uint part) {
+    const uint group = push.heads / push.kv_heads;
+    const bool final = push.parts == 1;
+    const float one = KV_TYPE == KV_F16 ? 1.0 / WEIGHT_ONE : half_power(v_size).x / WEIGHT_ONE;
+    partial[gl_LocalInvocationID.x] = sum;
+    row_most[lane_row()] = most;
+    [[unroll]] for (uint d = 0; d < DIM_MATRICES; ++d) {
+        barrier();
+        coopMatStore(total[d], score_tile, strip_row() * SCORE_PITCH + dim_part() * (N / 4), SCORE_PITCH,
+                     gl_CooperativeMatrixLayoutRowMajor);
+        barrier();
+        for (uint i = gl_SubgroupInvocationID; i < M * N; i += SG_SIZE) {
+            const uint r = strip_row() + i / N, column = dim_part() * N + i % N;
+            const uint dim = (dim_part() * DIM_MATRICES + d) * N + i % N;
+            if (row_count[r] == 0 || dim >= HEAD_DIM) continue;
+            Row row;
+            row.token = (row0 + r) / group;
+            row.head = kv_head * group + (row0 + r) % group;
+            float l = 0.0;
+            [[unroll]] for (uint lane = 0; lane < ROW_LANES; ++lane) l += partial[r * ROW_LANES + lane];
+            const float o = uintBitsToFloat(score_tile[r * SCORE_PITCH + column / 4][column % 4]);
+            const uint to = final ? out_word(row) : partial_word(row, part);
+            result[to + dim] = (final ? o / l : o) * one;
+            if (final || dim != 0) continue;
+            result[to + HEAD_DIM] = row_most[r];
+            result[to + HEAD_DIM + 1] = l;
+        }
+    }
+}
+
+void main() {
+    const uint tiles = (push.tokens * (push.heads / push.kv_heads) + ROWS - 1) / ROWS;
+    const uint part = group_index() % push.splits, tile = group_index() / push.splits / push.kv_heads;
+    const uint kv_head = group_index() / push.splits % push.kv_heads;
+    if (tile >= tiles) return;
+    const uint row0 = tile * ROWS;
+    share_rows(row0, kv_head);
+    load_queries(row0, kv_head);
+    [[unroll]] for (uint d = 0; d < DIM_MATRICES; ++d) {
+        total[d] = coopmat<float, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator>(0.0);
+    }
+    most = start_most(row_at(row0 + lane_row(), kv_head), part);
+    sum = lane_key() == 0 ? start_sum(part) : 0.0;
+    v_size = 0;
+    if (gl_LocalInvocationID.x == 0) cache_size[0] = cache_size[1] = 0;
+    barrier();
+    // One pass per sequence: rows of others see nothing meanwhile.
+    for (uint start = 0; start < ROWS;) {
+        const Run run = next_run(start, part);
+        start = run.rows.y;
+        for (uint step = run.from; step < run.to; ++step) {
+            const uint block = block_to_attend(run, step * KEYS);
+            if (block < push.blocks) attend(run.rows, row0, kv_head, block, step * KEYS, min(KEYS, run.end - step * KEYS));
+        }
+    }
+    write(row0, kv_head, part);
+}

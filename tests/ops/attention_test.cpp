@@ -1,0 +1,87 @@
+// The choice of attention kernels.
+#include "ops/attention.h"
+
+#include "attention.push.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+using namespace scoria;
+
+namespace {
+
+vk::Caps matrix_gpu() {
+    vk::Caps caps;
+    caps.type = vk::DeviceType::discrete;
+    caps.subgroup_size = caps.subgroup_min = caps.subgroup_max = caps.matrix_subgroup = 32;
+    caps.subgroup_arithmetic = caps.subgroup_ballot = true;
+    caps.float16 = caps.vulkan_memory_model = caps.cooperative_matrix = true;
+    caps.matrix_m = caps.matrix_n = caps.matrix_k = 16;
+    caps.max_invocations = caps.max_workgroup_x = 1024;
+    caps.shared_memory = 49152;
+    return caps;
+}
+
+bool built() { return !shader_module(Shader::attention_coop).words.empty(); }
+
+}  // namespace
+
+TEST_SUITE("attention") {
+    TEST_CASE("the default kernel suits device, shape and precision class") {
+        vk::Caps plain = matrix_gpu(), cpu = matrix_gpu(), poor = matrix_gpu();
+        plain.cooperative_matrix = false;
+        cpu.type = vk::DeviceType::cpu;
+        poor.shared_memory = 16384;
+        const Precision strict = Precision::strict, balanced = Precision::balanced;
+        const struct {
+            vk::Caps caps;
+            uint32_t tokens, head_dim;
+            Precision precision;
+            bool values;
+            Shader expected;
+            uint32_t queries;
+        } cases[] = {
+            {matrix_gpu(), 512, 64, balanced, false, Shader::attention_coop, 64},
+            {matrix_gpu(), 512, 128, balanced, false, Shader::attention_coop, 32},
+            {matrix_gpu(), 512, 256, balanced, false, Shader::attention_coop, 16},
+            {matrix_gpu(), 16, 64, balanced, false, Shader::attention_coop, 64},
+            {matrix_gpu(), 8, 64, balanced, false, Shader::attention_vec_sg, 4},
+            {matrix_gpu(), 512, 576, balanced, false, Shader::attention_tile, ATTENTION_TILE_ROWS},
+            {matrix_gpu(), 512, 64, strict, false, Shader::attention_tile, ATTENTION_TILE_ROWS},
+            {matrix_gpu(), 512, 64, balanced, true, Shader::attention_vec_sg, 4},
+            {matrix_gpu(), 1, 64, balanced, false, Shader::attention_vec_sg, 4},
+            {plain, 512, 64, balanced, false, Shader::attention_tile, ATTENTION_TILE_ROWS},
+            {poor, 512, 64, balanced, false, Shader::attention_coop, 32},
+            {cpu, 512, 64, balanced, false, Shader::attention_vec_sg, 4},
+        };
+        for (const auto& c : cases) {
+            CAPTURE(c.tokens);
+            CAPTURE(c.head_dim);
+            if (c.expected == Shader::attention_coop && !built()) continue;
+            const AttentionShape shape{.tokens = c.tokens,
+                                       .heads = 16,
+                                       .kv_heads = 4,
+                                       .head_dim = c.head_dim,
+                                       .context = 4096,
+                                       .distance_values = c.values,
+                                       .precision = c.precision};
+            const std::vector<AttentionVariant> variants = attention_variants(c.caps, shape);
+            CHECK(variants.front().shader == c.expected);
+            CHECK(variants.front().queries == c.queries);
+            const bool offered = std::ranges::any_of(variants, [](const AttentionVariant& variant) {
+                return variant.shader == Shader::attention_coop;
+            });
+            const bool valid = c.precision != strict && c.caps.cooperative_matrix && !c.values &&
+                               c.tokens > 1 && c.head_dim <= 256;
+            CHECK(offered == (built() && valid));
+            for (const AttentionVariant& variant : attention_candidates(c.caps, shape)) {
+                CAPTURE(attention_text(variant));
+                CHECK(variant.workgroup <= c.caps.max_invocations);
+                if (variant.shader == Shader::attention_coop)
+                    CHECK(variant.workgroup ==
+                          variant.queries / c.caps.matrix_m * variant.dim_parts * c.caps.matrix_subgroup);
+            }
+        }
+    }
+}
