@@ -21,9 +21,9 @@ namespace {
 
 /// A byte over the bus (PCIe 4 x16: 25 GB/s) beside one of device memory.
 constexpr double bus_cost = 16;
-/// Parts of a batch have at least so many, and whole tiles of their kernel: fewer would read a weight for too
-/// little.
-constexpr uint32_t least_rows = 16;
+/// Parts of a batch have at least so many rows, and whole tiles of their kernel: fewer would read a weight,
+/// or the cache, for too little.
+constexpr uint32_t least_part = 16;
 
 }  // namespace
 
@@ -59,23 +59,37 @@ void Batch::record(vk::Recorder& recorder, const Part& part) {
     std::visit([&](const auto& k) { record(context, k); }, model_.plan().kernels[part.kernel].kernel);
 }
 
+Batch::Tiles Batch::tiles_of(const vk::Caps& caps, size_t index) const {
+    const Kernel& kernel = model_.plan().kernels[index].kernel;
+    const auto whole_tiles = [](uint32_t tokens) { return groups_for(least_part, tokens) * tokens; };
+    if (const auto* linear = std::get_if<kernel::Linear>(&kernel)) {
+        const DeviceWeight& weight = model_.weight(linear->weight);
+        if (weight.on_host) return {};  // what is fetched from there is fetched once
+        const uint32_t rows = matrix(linear->out).rows;
+        const LinearShape shape{rows, weight.rows, weight.cols, weight.type};
+        return {rows, uint32_t(whole_tiles(choices().linear(caps, shape).tokens))};
+    }
+    if (const auto* attention = std::get_if<kernel::Attention>(&kernel)) {
+        const AttentionShape shape = shape_of(*attention);
+        const AttentionVariant variant =
+            choices().attention(caps, shape, cache_.layer(attention->layer).type);
+        return {tokens_, uint32_t(whole_tiles(attention_tile_tokens(variant, shape)))};
+    }
+    return {};
+}
+
+AttentionShape Batch::shape_of(const kernel::Attention& k) const {
+    return attention_shape(k.shape, tokens_, cache_.positions(),
+                           uint32_t(cache_.layer(k.layer).shards.size()));
+}
+
 std::vector<Batch::Part> Batch::parts(const vk::Caps& caps, size_t first, size_t end, uint32_t positions,
                                       double most) const {
     std::vector<Part> parts;
     for (size_t i = first; i < end; ++i) {
         const double whole = cost(i, positions);
-        const auto* linear = std::get_if<kernel::Linear>(&model_.plan().kernels[i].kernel);
-        // What is fetched from the host is fetched once.
-        const bool may = linear && !model_.weight(linear->weight).on_host;
-        const uint32_t rows = may ? matrix(linear->out).rows : 1;
-        const double wanted = rows * std::min(1.0, most / std::max(whole, 1.0));
-        uint32_t step = rows;
-        if (may && wanted < rows) {
-            const DeviceWeight& weight = model_.weight(linear->weight);
-            const LinearShape shape{rows, weight.rows, weight.cols, weight.type};
-            const uint32_t least = std::max(least_rows, choices().linear(caps, shape).tokens);
-            step = std::max(least, uint32_t(wanted) / least * least);
-        }
+        const auto [rows, least] = whole > most ? tiles_of(caps, i) : Tiles{};
+        const uint32_t step = std::max(least, uint32_t(rows * most / std::max(whole, 1.0)) / least * least);
         if (step >= rows) {
             parts.push_back({.kernel = i, .cost = whole});
             continue;
@@ -107,9 +121,6 @@ void Batch::record(OpContext& context, const kernel::Linear& k) {
     Matrix out = matrix(k.out), residual;
     out.cols = k.cols;
     const LinearShape shape{out.rows, weight.rows, weight.cols, weight.type};
-    const auto rows = [&](const Matrix& whole) {
-        return part_.rows ? whole.row_range(part_.first_row, part_.rows) : whole;
-    };
     LinearArgs args{.x = rows(matrix(k.x)),
                     .out = rows(out),
                     .weight = weight,
@@ -155,14 +166,12 @@ void Batch::record(OpContext& context, const kernel::RopeCache& k) const {
 
 void Batch::record(OpContext& context, const kernel::Attention& k) const {
     const DeviceKv& kv = cache_.layer(k.layer);
-    const AttentionShape shape =
-        attention_shape(k.shape, tokens_, cache_.positions(), uint32_t(kv.shards.size()));
     record_attention(context,
-                     {matrix(k.q), matrix(k.out), workspace_.step.view(), &kv,
+                     {rows(matrix(k.q)), rows(matrix(k.out)), workspace_.step.view(), &kv,
                       workspace_.scratch ? workspace_.scratch.view() : vk::View{}, k.shape, vector(k.bias),
-                      vector(k.sinks), k.distances ? std::optional(matrix(*k.distances)) : std::nullopt,
-                      vector(k.distance_values)},
-                     choices().attention(context.caps, shape, kv.type));
+                      vector(k.sinks), k.distances ? std::optional(rows(matrix(*k.distances))) : std::nullopt,
+                      vector(k.distance_values), part_.first_row},
+                     choices().attention(context.caps, shape_of(k), kv.type));
 }
 
 void Batch::record(OpContext& context, const kernel::Glu& k) const {

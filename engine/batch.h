@@ -48,8 +48,8 @@ class Batch {
     /// Predicted cost of kernel `index`: multiply-adds plus bytes of weights and cache read.
     double cost(size_t index, uint32_t positions) const;
 
-    /// A kernel, or one that costs too much in parts: of a linear, rows one after the other, with the same
-    /// results bit for bit.
+    /// A kernel, or one that costs too much in parts: of a linear and an attention, rows one after the
+    /// other, with the same results bit for bit.
     struct Part {
         size_t kernel = 0;
         uint32_t first_row = 0, rows = 0;  // 0: all
@@ -83,6 +83,16 @@ class Batch {
     void record(OpContext& context, const kernel::Sort& k) const;
     void record(OpContext& context, const kernel::ChunkAttention& k) const;
     const Choices& choices() const { return *workspace_.choices; }
+    AttentionShape shape_of(const kernel::Attention& k) const;
+    /// Rows of a kernel's result, cut at multiples of `least` only; without any it is not cut.
+    struct Tiles {
+        uint32_t rows = 0, least = 1;
+    };
+    Tiles tiles_of(const vk::Caps& caps, size_t index) const;
+    /// Those of the part being recorded.
+    Matrix rows(const Matrix& whole) const {
+        return part_.rows ? whole.row_range(part_.first_row, part_.rows) : whole;
+    }
     std::optional<vk::View> vector(std::optional<VectorId> id) const {
         return id ? std::optional(model_.vector(*id)) : std::nullopt;
     }

@@ -173,9 +173,9 @@ SCORIA_API scoria_status scoria_engine_create(const scoria_engine_options* optio
 SCORIA_API scoria_status scoria_engine_destroy(scoria_engine* engine);
 
 /* Another submission_ms, while a window moves, say; 0: the default. Prompts and generated tokens are cut into
- * submissions predicted, from the times of those before, to take so long: layers, and parts of a prompt's
- * matrices. The answer does not depend on it. What cannot be cut (an attention over a long context: a smaller
- * prompt_chunk makes it shorter; the largest matrix of one token) takes as long as it takes. */
+ * submissions predicted, from the times of those before, to take so long: layers, and rows of a prompt's
+ * matrices and attention. The answer does not depend on it. What one token needs of one matrix, or of one
+ * layer's cache, cannot be cut and takes as long as it takes. */
 SCORIA_API scoria_status scoria_engine_set_submission_ms(scoria_engine* engine, float ms);
 
 /* Gives all device memory of an engine and its sessions back to others; scoria_memory.in_use is 0 then. The

@@ -40,7 +40,8 @@ const float LOWEST = -1e30;
 #define MASKED uintBitsToFloat(0xFF800000u)  // -Inf: e^(MASKED - m) is 0
 
 struct Row {
-    uint token, head, position;
+    uint token;  // from push.first_token on
+    uint head, position;
     uint table;        // word of the step buffer
     uint low, count;   // sees keys low .. low + count - 1; none if the row does not exist
 };
@@ -55,10 +56,10 @@ Row row_at(uint row, uint kv_head) {
     Row r;
     r.token = row / group;
     r.head = kv_head * group + row % group;
-    bool exists = r.token < push.tokens && r.token < step_words[STEP_TOKEN_COUNT];
-    if (MASK == MASK_GLOBAL_ROWS) exists = exists && is_global(r.token);
+    bool exists = r.token < push.tokens && push.first_token + r.token < step_words[STEP_TOKEN_COUNT];
+    if (MASK == MASK_GLOBAL_ROWS) exists = exists && is_global(push.first_token + r.token);
     if (!exists) r.token = 0;  // so that all addresses are good
-    const uint slot = STEP_TOKENS + r.token * STEP_TOKEN_WORDS;
+    const uint slot = STEP_TOKENS + (push.first_token + r.token) * STEP_TOKEN_WORDS;
     const uint position = step_words[slot + STEP_TOKEN_POSITION];
     r.position = position;
     r.table = step_words[slot + STEP_TOKEN_TABLE];

@@ -42,7 +42,8 @@ using uint = uint32_t;
 #endif
 
 struct AttentionPush {
-    uint tokens, heads, kv_heads;
+    uint first_token, tokens;  // of the batch; words below and results count from the first
+    uint heads, kv_heads;
     uint q_first, q_stride;      // words, as in Matrix
     uint out_first, out_stride;  // likewise
     uint first_block, blocks;    // physical blocks of this shard
@@ -57,7 +58,7 @@ struct AttentionPush {
 };
 
 struct AttentionMergePush {
-    uint tokens, heads, head_dim, parts;
+    uint first_token, tokens, heads, head_dim, parts;
     uint out_first, out_stride;
 };
 

@@ -18,8 +18,9 @@ void main() {
     const uint element = group_index() * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
     const uint dim = element % push.head_dim, head = element / push.head_dim % push.heads;
     const uint token = element / push.head_dim / push.heads;
-    if (token >= min(push.tokens, step_words[STEP_TOKEN_COUNT])) return;
-    const uint type = step_words[STEP_TOKENS + token * STEP_TOKEN_WORDS + STEP_TOKEN_TYPE];
+    const uint in_batch = push.first_token + token;
+    if (token >= push.tokens || in_batch >= step_words[STEP_TOKEN_COUNT]) return;
+    const uint type = step_words[STEP_TOKENS + in_batch * STEP_TOKEN_WORDS + STEP_TOKEN_TYPE];
     if (MASK == MASK_GLOBAL_ROWS && (type & STEP_TOKEN_GLOBAL) == 0) return;
     const uint words = push.head_dim + 2;
     const uint first = (token * push.heads + head) * words, between = push.tokens * push.heads * words;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 namespace scoria {
 namespace {
@@ -157,6 +158,10 @@ std::string attention_text(const AttentionVariant& variant) {
     return cat(variant.name, " queries ", variant.queries, " splits ", variant.splits);
 }
 
+uint32_t attention_tile_tokens(const AttentionVariant& variant, const AttentionShape& shape) {
+    return variant.queries / std::gcd(variant.queries, shape.heads / shape.kv_heads);
+}
+
 uint64_t attention_partial_bytes(const AttentionVariant& variant, const AttentionShape& shape) {
     const uint64_t parts = uint64_t(variant.splits) * shape.shards;
     return parts == 1 ? 0 : 4 * parts * shape.tokens * shape.heads * (shape.head_dim + 2);
@@ -166,6 +171,7 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
     const DeviceKv& kv = *args.kv;
     vk::Recorder& recorder = context.recorder;
     AttentionPush push{};
+    push.first_token = args.first_token;
     push.tokens = args.q.rows;
     push.heads = args.shape.heads;
     push.kv_heads = kv.kv_heads;
@@ -220,8 +226,8 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
                           "attention");
     }
     if (direct) return;
-    const AttentionMergePush merge{push.tokens, push.heads,     kv.head_dim,
-                                   push.parts,  push.out_first, push.out_stride};
+    const AttentionMergePush merge{push.first_token, push.tokens,    push.heads,     kv.head_dim,
+                                   push.parts,       push.out_first, push.out_stride};
     const uint32_t workgroup = std::min(64u, context.caps.max_invocations);
     recorder.dispatch(recorder.pipelines().get(
                           shader_module(Shader::attention_merge),

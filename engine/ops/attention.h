@@ -20,6 +20,7 @@ struct AttentionArgs {
     std::optional<vk::View> bias, sinks;   // float32: slopes [heads] or a table [heads, bias_cols]; [heads]
     std::optional<Matrix> distances = {};  // [tokens, heads * bias_span]: what by_query adds to q.k
     std::optional<vk::View> distance_values = {};  // [bias_span, head_dim]
+    uint32_t first_token = 0;                      // of the batch, whose rows these are from there on
 };
 
 struct AttentionShape {
@@ -54,6 +55,8 @@ std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const Att
 std::vector<AttentionVariant> attention_candidates(const vk::Caps& caps, const AttentionShape& shape);
 /// "subgroup queries 4 splits 8"
 std::string attention_text(const AttentionVariant& variant);
+/// Tokens that fill whole tiles of the variant: batches cut at multiples of them give the same bits.
+uint32_t attention_tile_tokens(const AttentionVariant& variant, const AttentionShape& shape);
 /// Scratch the variant needs; 0 if it writes results directly.
 uint64_t attention_partial_bytes(const AttentionVariant& variant, const AttentionShape& shape);
 void record_attention(OpContext& context, const AttentionArgs& args, const AttentionVariant& variant);

@@ -149,6 +149,37 @@ TEST_CASE("vulkan: every golden holds under every forced variant" * needs_varian
     }
 }
 
+TEST_CASE("vulkan: an attention cut at its tiles gives the same bits" * needs_variants()) {
+    const Expected expected = all_expected().front();
+    const std::vector<TokenId> ids = [&] {
+        std::vector<TokenId> many;
+        for (size_t i = 0; i < 150; ++i) many.push_back(expected.ids[i % expected.ids.size()]);
+        return many;
+    }();
+    std::set<std::string> forced;
+    for (const VariantUse& use : uses_of(expected, Precision::balanced))
+        if (use.op == "attention") forced.insert(use.names.begin(), use.names.end());
+    REQUIRE(forced.size() > 1);
+    for (const std::string& name : forced) {
+        CAPTURE(name);
+        EngineOptions options = engine_options(Precision::balanced);
+        options.variants = {"attention=" + name};
+        size_t slices = 0;
+        options.on_slice = [&](double) { ++slices; };
+        std::vector<float> logits[2];
+        size_t taken[2];
+        for (const bool cut : {false, true}) {
+            options.submission_budget_ms = cut ? 1e-3 : 1e6;
+            Engine engine(expected.model, options);
+            Session session(engine);
+            logits[cut] = session.forward(ids, false).logits;
+            taken[cut] = std::exchange(slices, 0);
+        }
+        CHECK(taken[1] > 20 * taken[0]);
+        CHECK(logits[0] == logits[1]);
+    }
+}
+
 TEST_CASE("vulkan: a variant that cannot be forced is an error that lists those that can" *
           needs_fixtures()) {
     const auto model = std::make_shared<const Model>(open_model(fixtures() + "/gguf/llama3.gguf"));
