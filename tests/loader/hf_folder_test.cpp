@@ -247,8 +247,8 @@ TEST_CASE("what a config says beside the fixtures' own" * needs_fixtures()) {
          [](const Architecture& a) { return a.tied_embeddings && a.logit_scale == 1; }},
     };
     for (const Case& c : cases) {
-        CAPTURE(c.fixture);
-        CAPTURE(c.patch);
+        CAPTURE(std::string(c.fixture));
+        CAPTURE(std::string(c.patch));
         const std::filesystem::path from = fixtures() + "/models/" + c.fixture;
         HfFolder patched;
         patched.config = nlohmann::json::parse(read_file((from / "config.json").string()));
