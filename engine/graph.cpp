@@ -220,7 +220,7 @@ class Builder {
         return norm(kind.norm, roles, x, group, kind.own_weights ? cols : group);
     }
 
-    /// q, k and v may each be followed by adapters, a clamp, a norm and a rotation; plan_attention.cpp knows
+    /// q, k and v may each be followed by adapters, a norm, a clamp and a rotation; plan_attention.cpp knows
     /// this order.
     TensorId attention(const Attention& shape, TensorId x) {
         if (shape.latent.kv_rank) return latent_attention(shape, x);

@@ -38,6 +38,9 @@ struct ConversionFamily {
     Window window = Window::never;
     std::span<const Key> floats{};
     std::array<Must, 4> must{};
+    const char* activation = "silu";
+    uint32_t full_every = 0;     // of windowed layers, every n-th sees all
+    uint32_t no_rope_every = 0;  // every n-th does not rotate
 };
 std::span<const ConversionFamily> conversion_families();
 

@@ -49,6 +49,7 @@ class Config {
     uint32_t size(const char* key, uint32_t otherwise) const {
         return values_.contains(key) && !values_[key].is_null() ? size(key) : otherwise;
     }
+    bool has(const char* key) const { return values_.contains(key) && !values_[key].is_null(); }
     bool flag(const char* key, bool otherwise = false) const {
         const auto found = values_.find(key);
         return found != values_.end() && found->is_boolean() ? found->get<bool>() : otherwise;
@@ -57,6 +58,14 @@ class Config {
     bool says(const Must& must) const {
         const auto found = values_.find(must.key);
         return found == values_.end() || *found == json::parse(must.value);
+    }
+    /// Whether it lists nothing of the layers, or for each what `expected` says.
+    template <class Expected> bool lists(const char* key, uint64_t layers, const Expected& expected) const {
+        const auto found = values_.find(key);
+        if (found == values_.end() || !found->is_array()) return true;
+        for (uint64_t i = 0; i < std::min<uint64_t>(found->size(), layers); ++i)
+            if ((*found)[i] != expected(i)) return false;
+        return found->size() == layers;
     }
     /// The first of several names that is there.
     uint32_t first_size(std::initializer_list<const char*> keys) const {
@@ -130,6 +139,8 @@ class FolderSource final : public ConversionSource {
         uint64_t pair_rows = 0;     // head size where rows change places, else 0
         std::vector<float> values;  // computed, not in a file
     };
+    bool is_windowed() const;
+    void check_layers() const;
     void open_files();
     void add(const std::string& prefix, const Name& name, const std::string& ours);
     std::vector<float> plus_one(const std::pair<size_t, SafetensorsArray>& found, TensorType type) const;
@@ -162,6 +173,7 @@ FolderSource::FolderSource(const fs::path& folder) : folder_(folder), config_(fo
     facts_.layers = config_.size("num_hidden_layers");
     facts_.heads = config_.size("num_attention_heads");
     facts_.kv_heads = config_.size("num_key_value_heads", static_cast<uint32_t>(facts_.heads));
+    check_layers();
     head_dim_ = config_.size("head_dim", config_.size("hidden_size") / static_cast<uint32_t>(facts_.heads));
     if (facts_.layers > 4096)
         fail(Status::bad_file, folder.string(), "num_hidden_layers: expected at most 4096");
@@ -193,6 +205,41 @@ FolderSource::FolderSource(const fs::path& folder) : folder_(folder), config_(fo
         if (!claimed_.contains(name) && !name.ends_with("rotary_emb.inv_freq"))
             fail(Status::unsupported, folder.string(), "the tensor ", name, " has no place in the GGUF of a ",
                  model_type);
+}
+
+bool FolderSource::is_windowed() const {
+    const bool used = family_->window == Window::always ||
+                      (family_->window == Window::if_used && config_.flag("use_sliding_window"));
+    return used && config_.size("sliding_window", 0) != 0;
+}
+
+/// What GGUF has no key for follows from the family, and must be so here.
+void FolderSource::check_layers() const {
+    const auto refuse = [&](const char* key, const std::string& expected) {
+        fail(Status::unsupported, folder_.string(), key, ": expected ", expected, ", since GGUF's ",
+             family_->architecture, " cannot say otherwise");
+    };
+    const auto is_nth = [](uint64_t layer, uint32_t every) { return every != 0 && (layer + 1) % every == 0; };
+    const std::string activation = family_->activation ? cat('"', family_->activation, '"') : "";
+    if (family_->activation && !config_.says({"hidden_act", activation.c_str()}))
+        refuse("hidden_act", activation);
+    const bool listed = config_.has("layer_types");
+    if (is_windowed() && family_->window == Window::if_used && !listed &&
+        !config_.says({"max_window_layers", "0"}))
+        refuse("max_window_layers", "0");
+    if (!config_.lists("layer_types", facts_.layers, [&](uint64_t i) {
+            return is_windowed() && !is_nth(i, family_->full_every) ? "sliding_attention" : "full_attention";
+        }))
+        refuse("layer_types", !is_windowed() ? "full_attention in all"
+                              : family_->full_every
+                                  ? cat("all windowed but every ", family_->full_every, "th")
+                                  : "sliding_attention in all");
+    const uint32_t every = family_->no_rope_every;
+    const auto rotates = [&](uint64_t i) { return is_nth(i, every) ? 0 : 1; };
+    if (every && !config_.lists("no_rope_layers", facts_.layers, rotates))
+        refuse("no_rope_layers", cat("0 for every ", every, "th"));
+    if (every && !config_.has("no_rope_layers") && config_.size("no_rope_layer_interval", every) != every)
+        refuse("no_rope_layer_interval", cat(every));
 }
 
 void FolderSource::open_files() {
@@ -328,10 +375,7 @@ void FolderSource::metadata(GgufWriter& out) const {
     out.set(key("rope.freq_base"), static_cast<float>(config_.theta()));
     out.set(key("rope.dimension_count"), static_cast<uint32_t>(head_dim_ * config_.rotated_share()));
     out.set(key("vocab_size"), config_.size("vocab_size"));
-    const bool windowed = family_->window == Window::always ||
-                          (family_->window == Window::if_used && config_.flag("use_sliding_window"));
-    if (const uint32_t window = windowed ? config_.size("sliding_window", 0) : 0)
-        out.set(key("attention.sliding_window"), window);
+    if (is_windowed()) out.set(key("attention.sliding_window"), config_.size("sliding_window"));
     if (config_.rope_type() == "linear") {
         out.set(key("rope.scaling.type"), "linear");
         out.set(key("rope.scaling.factor"), static_cast<float>(config_.rope("factor")));

@@ -90,6 +90,7 @@ struct Family {
 
 constexpr uint64_t most_layers = 4096;  // caps that keep every later product far below 2^64
 constexpr uint64_t most_size = 1 << 28;
+constexpr uint32_t no_limit = 1 << 20;  // as a context: positions go on
 
 /// The row of that name. Errors: unsupported, naming all families and the nearest.
 const Family& find_family(std::span<const Family> families, const std::string& name, const std::string& where,

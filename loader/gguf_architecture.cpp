@@ -162,7 +162,10 @@ ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors) {
     if (!keys.flag("attention.causal", true) && !architecture.bidirectional())
         fail(Status::unsupported, "gguf", keys.full_name("attention.causal"), ": expected true");
     assign_ropes(family, keys, architecture);
-    set_biases(family, keys, catalog, architecture);
+    Family biases = family;  // which no key tells: a file has them, or not
+    for (Bias* bias : {&biases.qkv_bias, &biases.o_bias, &biases.feed_forward_bias})
+        if (bias->when == Bias::When::never) *bias = if_present;
+    set_biases(biases, keys, catalog, architecture);
     architecture.tied_embeddings = catalog.find("output.weight") == nullptr;
     keys.refuse_unknown(is_harmless_key);
     model.bound = bind_weights(architecture, family.tensors, family.encoder_tensors, std::move(synthesised),

@@ -199,19 +199,76 @@ bool is_harmless_field(std::string_view name, const nlohmann::json& value) {
                                           "use_parallel_block",
                                           "use_parallel_embedding",
                                           "verbose"};
+    // Of generation, which older files told here, of training, and of heads and towers that are not run.
+    constexpr std::string_view elsewhere[] = {"_attn_implementation_autoset",
+                                              "_commit_hash",
+                                              "_num_labels",
+                                              "bad_words_ids",
+                                              "begin_suppress_tokens",
+                                              "bias_dropout_fusion",
+                                              "directionality",
+                                              "diversity_penalty",
+                                              "do_sample",
+                                              "early_stopping",
+                                              "encoder_no_repeat_ngram_size",
+                                              "exponential_decay_length_penalty",
+                                              "extra_pos_embeddings",
+                                              "finetuning_task",
+                                              "force_bos_token_to_be_generated",
+                                              "full_attn_mod",
+                                              "interpolate_factor",
+                                              "length_penalty",
+                                              "min_length",
+                                              "no_repeat_ngram_size",
+                                              "normalize_embedding",
+                                              "num_beam_groups",
+                                              "num_beams",
+                                              "num_labels",
+                                              "num_return_sequences",
+                                              "output_projection",
+                                              "output_scores",
+                                              "pooler_fc_size",
+                                              "pooler_num_attention_heads",
+                                              "pooler_num_fc_layers",
+                                              "pooler_size_per_head",
+                                              "pooler_type",
+                                              "pruned_heads",
+                                              "remove_invalid_values",
+                                              "repetition_penalty",
+                                              "return_dict_in_generate",
+                                              "save_step",
+                                              "scale_attention_softmax_in_fp32",
+                                              "suppress_tokens",
+                                              "temperature",
+                                              "tf_legacy_loss",
+                                              "top_k",
+                                              "top_p",
+                                              "torchscript",
+                                              "typical_p",
+                                              "unsloth_fixed",
+                                              "unsloth_version",
+                                              "use_bfloat16",
+                                              "xla_device"};
     struct Usual {
         std::string_view name;
         const char* value;  // JSON
     };
     constexpr Usual usual[] = {
-        {"mlp_type", "\"default\""}, {"norm_type", "\"layer_norm\""}, {"rotary", "true"},
-        {"moe_layer_freq", "1"},     {"scale_attn_weights", "true"},  {"use_parallel_embedding", "true"},
+        {"mlp_type", "\"default\""},
+        {"norm_type", "\"layer_norm\""},
+        {"rotary", "true"},
+        {"moe_layer_freq", "1"},
+        {"scale_attn_weights", "true"},
+        {"use_parallel_embedding", "true"},
+        {"attention_mode", "\"longformer\""},
+        {"rotary_scaling_factor", "1.0"},
     };
     for (const Usual& field : usual)
         if (field.name == name) return value.dump() == field.value;
     for (const std::string_view ending : {"_token_id", "_pdrop"})
         if (name.ends_with(ending)) return true;
-    return name.find("dropout") != name.npos || std::ranges::find(names, name) != std::end(names);
+    const auto is_in = [&](const auto& list) { return std::ranges::find(list, name) != std::end(list); };
+    return name.find("dropout") != name.npos || is_in(names) || is_in(elsewhere);
 }
 
 }  // namespace scoria

@@ -33,6 +33,8 @@ void adjust_stablelm(Reading& r) {
     if (r.settings.flag("use_parallel_residual", false)) r.architecture.placement = NormPlacement::parallel;
 }
 
+void adjust_hunyuan(Reading& r) { check_hunyuan(r.settings); }
+
 /// Soft caps that are null are off; those left out are the class's own.
 void adjust_gemma2(Reading& r) {
     const auto cap = [&](const char* name, double otherwise) {
@@ -102,7 +104,8 @@ std::span<const Family> llama_families() {
          .qkv_bias = attention_bias,
          .o_bias = attention_bias,
          .qk_norm = QkNorm::Group::head,
-         .qk_norm_after_rope = true},
+         .qk_norm_after_rope = true,
+         .adjust = adjust_hunyuan},
         {.name = "stablelm",
          .tensors = {hf::frame, hf::attention, hf::gated, hf::stablelm_qk_norms},
          .norm = NormKind::layer,
@@ -214,6 +217,21 @@ std::span<const Family> hugging_face_families() {
         return all;
     }();
     return families;
+}
+
+void check_hunyuan(const Settings& settings) {
+    expect_flag(settings, "use_qk_norm", true, true);
+    expect_flag(settings, "use_rotary_pos_emb", true, true);
+    expect_flag(settings, "use_mixed_mlp_moe", true, true);
+    for (const char* other : {"use_cla", "use_mla", "position_embedding_xdrope", "add_classification_head"})
+        expect_flag(settings, other, false, false);
+    for (const char* ignored :
+         {"anyres_pooling_size", "capacity_factor", "cla_share_factor", "dense_list",
+          "enable_lm_head_fp32", "im_newline_id",   "mask_init_id",     "norm_type",
+          "num_media_embeds",    "org_vocab_size",  "pool_type",        "text_end_id",
+          "text_start_id",       "video_end_id",    "video_start_id",   "vit_input_resolution",
+          "vit_mapping_type",    "vit_norm_type",   "vit_patch",        "vit_token"})
+        settings.understood(ignored);
 }
 
 void expect_flag(const Settings& settings, const char* name, bool expected, bool otherwise) {

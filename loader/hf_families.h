@@ -19,6 +19,8 @@ std::span<const Family> own_families();  // the fixtures' own references
 /// Errors: unsupported, where a field has not the one value that this build computes.
 void expect_flag(const Settings& settings, const char* name, bool expected, bool otherwise);
 void expect_text(const Settings& settings, const char* name, const char* expected);
+/// What published configs of Hunyuan say beside what their classes read. Errors: unsupported, as above.
+void check_hunyuan(const Settings& settings);
 /// Longformer's masks and projections, of both Longformer and LED.
 void use_global_tokens(const Settings& settings, Architecture& encoder);
 inline constexpr Bias attention_bias = by_flag("attention_bias", false),

@@ -224,8 +224,6 @@ void adjust_original(Reading& r) {
     architecture.decoder_start = r.settings.size("decoder_start_token_id", most_size, {}, 0);
 }
 
-constexpr uint32_t no_limit = 1 << 20;  // relative positions go on
-
 Family t5_like(const char* name) {
     return {.name = name,
             .tensors = {t5_rows},

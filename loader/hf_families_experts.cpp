@@ -38,6 +38,7 @@ void adjust_gpt_oss(Reading& r) {
 void adjust_hunyuan_moe(Reading& r) {
     if (r.settings.size("num_shared_expert", 1 << 10, 1) != 1) r.settings.wrong("num_shared_expert", "1");
     expect_flag(r.settings, "norm_topk_prob", true, true);
+    check_hunyuan(r.settings);
     for (Layer& layer : r.architecture.layers)
         layer.feed_forward.routing.shared_size = layer.feed_forward.routing.size;
 }

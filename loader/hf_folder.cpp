@@ -114,11 +114,8 @@ ConfiguredModel read_model(const Settings& config, Catalog& catalog, const Gathe
                     family.context ? std::optional<uint64_t>(family.context) : std::optional<uint64_t>());
     if (family.positions) architecture.positions = architecture.context;
     architecture.ropes = read_hugging_face_ropes(family, config, architecture);
-    for (const Rope& rope : architecture.ropes)  // dynamic NTK is made to go on past the length of training
-        if (rope.ntk_base > 0)
-            architecture.context = std::max(
-                architecture.context,
-                static_cast<uint32_t>(std::min(double(most_size), rope.short_length * rope.ntk_factor)));
+    for (const Rope& rope : architecture.ropes)  // dynamic NTK's base grows with whatever length there is
+        if (rope.ntk_base > 0) architecture.context = std::max(architecture.context, no_limit);
 
     Synthesised synthesised;
     Reading reading{config, catalog, architecture, synthesised};

@@ -39,7 +39,7 @@ constexpr FieldNames field_names[] = {
       "feed_forward_size"}},
     {Field::epsilon,
      "attention.layer_norm_rms_epsilon",
-     {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "norm_epsilon"}},
+     {"rms_norm_eps", "norm_eps", "norm_epsilon", "layer_norm_eps", "layer_norm_epsilon"}},
     {Field::experts, "expert_count", {"num_experts", "num_local_experts", "n_routed_experts"}},
     {Field::experts_used,
      "expert_used_count",

@@ -156,8 +156,10 @@ vec2 load_pair(uint row, uint between, uint pair) {
         const uint word = row + 2 * pair * between;
         return uintBitsToFloat(uvec2(kv[word], has_second(pair) ? kv[word + between] : 0));
     }
-    if (KV_TYPE == KV_F16) return unpack_half2(kv[row + pair * between]);
-    if (KV_TYPE == KV_BF16) return unpack_bfloat2(kv[row + pair * between]);
+    if (KV_TYPE <= KV_BF16) {
+        const uint word = kv[row + pair * between] & (has_second(pair) ? 0xFFFFFFFFu : 0xFFFFu);
+        return KV_TYPE == KV_F16 ? unpack_half2(word) : unpack_bfloat2(word);
+    }
     const uint pairs = KV_PER_WORD / 2, group = 2 * pair / KV_GROUP;
     const vec2 steps = kv_steps(kv[row + pair / pairs * between], pair % pairs);
     return steps * unpack_half2(kv[row + (KV_NUMBER_WORDS(HEAD_DIM) + group / 2) * between])[group % 2];

@@ -39,8 +39,13 @@ std::string positions_of(const Family& family) {
 }
 
 std::string attention_of(const Family& family) {
-    constexpr const char* windows[] = {"", "windows", "windows but in some layers",
-                                       "windows in later layers"};
+    constexpr const char* windows[] = {"",
+                                       "windows",
+                                       "windows but in some layers",
+                                       "windows in later layers",
+                                       "windows in odd early layers",
+                                       "windows in layers without positions"};
+    static_assert(std::size(windows) == size_t(WindowRule::Layers::unrotated) + 1);
     std::string text;
     const bool windowed = family.window.layers != WindowRule::Layers::none;
     list(text, windowed, name_of(windows, family.window.layers));

@@ -101,6 +101,19 @@ TEST_CASE("graph: switches of the architecture") {
     }
 }
 
+TEST_CASE("graph: q and k are clamped after their norms, before they rotate") {
+    Architecture a = one_layer();
+    a.layers[0].attention.clip = 1;
+    a.layers[0].attention.qk_norm.group = QkNorm::Group::head;
+    const std::vector<std::string> lines = described(build_graph(a));
+    const auto at = [&](const char* text) {
+        return std::ranges::find_if(lines, [&](const std::string& line) { return line.ends_with(text); });
+    };
+    CHECK(at("k normed") < at("q clamped"));
+    CHECK(at("k clamped") < at("q rotated"));
+    CHECK(at("v clamped") != lines.end());
+}
+
 TEST_CASE("graph: tensors are made once, before they are read, in shapes that "
           "agree") {
     Architecture a = one_layer();

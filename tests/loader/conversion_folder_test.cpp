@@ -96,6 +96,9 @@ TEST_CASE("conversion: folders that GGUF would not say all of" * needs_fixtures(
         {"qwen3", "\"qwen3\"", "\"llama\"", "self_attn.k_norm.weight"},  // GGUF's llama has no such norms
         {"qwen3", "\"qwen3\"", "\"qwen9\"", "model_type"},
         {"llama1", "\"default\"", "\"yarn\"", "rope_type"},
+        {"llama1", "\"silu\"", "\"gelu\"", "hidden_act"},
+        {"cohere2", "\"sliding_attention\"", "\"full_attention\"", "layer_types"},
+        {"smollm3", "\"no_rope_layers\": [", "\"no_rope_layers\": [0,", "no_rope_layers"},
         {"llama1", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3",
          "model.layers.2.input_layernorm.weight"},
         {"llama1", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1", "model.layers.1."},

@@ -130,6 +130,23 @@ TEST_CASE("keys with a default, and optional tensors") {
     CHECK(model.metadata_json.find("\"llama.embedding_length\": 8") != std::string::npos);
 }
 
+TEST_CASE("biases that a file has count, though its family rarely has them") {
+    GgufFile file = tiny_llama();
+    auto metadata = std::move(file.metadata);
+    file.metadata.clear();
+    for (auto& [key, value] : metadata)
+        file.metadata[key.starts_with("llama.") ? "gemma." + key.substr(6) : key] = value;
+    file.metadata["general.architecture"] = std::string("gemma");
+    file.add("blk.0.attn_q.bias", {8});
+    file.add("blk.0.attn_output.bias", {8});
+    const TemporaryFile on_disk(file.bytes());
+    const Model model = open_model(on_disk.path());
+    CHECK(model.architecture.layers[0].attention.q_bias);
+    CHECK(model.architecture.layers[0].attention.o_bias);
+    CHECK_FALSE(model.architecture.layers[0].attention.v_bias);
+    CHECK(model.unused.empty());
+}
+
 TEST_CASE("tensor types") {
     struct Case {
         uint32_t type;

@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <set>
@@ -196,6 +197,67 @@ TEST_CASE("a folder's chat template") {
     CHECK(open_model(TemporaryFolder(folder).path()).chat_template.source() == "d");
     folder.files["chat_template.jinja"] = "file";
     CHECK(open_model(TemporaryFolder(folder).path()).chat_template.source() == "file");
+}
+
+TEST_CASE("what a config says beside the fixtures' own" * needs_fixtures()) {
+    struct Case {
+        const char* fixture;
+        const char* patch;  // of config.json (RFC 7396)
+        bool (*holds)(const Architecture& a);
+    };
+    const Case cases[] = {
+        {"qwen2-moe",
+         R"({"layer_types": null, "use_sliding_window": true, "sliding_window": 4, "max_window_layers": 2})",
+         [](const Architecture& a) {
+             return a.layers[0].attention.window == 4 && a.layers[1].attention.window == 0;
+         }},
+        {"smollm3", R"({"layer_types": null, "use_sliding_window": true, "sliding_window": 4})",
+         [](const Architecture& a) {
+             return std::ranges::all_of(a.layers, [](const Layer& layer) {
+                 return (layer.attention.window == 4) == (layer.attention.rope < 0);
+             });
+         }},
+        {"gemma3-text", R"({"attn_logit_softcapping": 3.0})",
+         [](const Architecture& a) { return a.layers[0].attention.soft_cap == 0; }},
+        {"llama1", R"({"rope_parameters": {"rope_type": "default", "attention_factor": 2.0}})",
+         [](const Architecture& a) { return a.ropes[0].magnitude == 1; }},
+        {"llama-dynamic-ntk", "{}", [](const Architecture& a) { return a.context >= 8192; }},
+        {"hunyuan-moe",
+         R"({"moe_topk": [2, 2], "num_shared_expert": [1, 1], "norm_type": "rms", "use_qk_norm": true,
+             "use_cla": false, "cla_share_factor": 2, "dense_list": [4096, 0], "pool_type": "last"})",
+         [](const Architecture& a) { return a.layers[1].feed_forward.routing.used == 2; }},
+        {"glm4", R"({"model_type": "glm"})",
+         [](const Architecture& a) { return a.placement == NormPlacement::pre; }},
+        {"opt", R"({"layer_norm_elementwise_affine": false})",
+         [](const Architecture& a) { return !a.norm.weight && !a.norm.bias; }},
+        {"opt-350m-style", R"({"_remove_final_layer_norm": true})",
+         [](const Architecture& a) { return !a.output_norm; }},
+        {"roberta", R"({"hidden_act": "relu"})",
+         [](const Architecture& a) { return a.head_activation == Activation::gelu; }},
+        {"modernbert", R"({"layer_norm_eps": 9.0})",
+         [](const Architecture& a) { return a.norm.epsilon < 1; }},
+        {"bart", R"({"decoder_attention_heads": 2, "num_beams": 4, "do_sample": false, "min_length": 56})",
+         [](const Architecture& a) {
+             const Attention &own = a.layers[0].attention, &cross = a.layers[0].cross;
+             return own.heads == 2 && cross.heads == 2 && cross.head_dim == a.hidden / 2 &&
+                    own.scale < a.encoder[0].layers[0].attention.scale &&
+                    a.encoder[0].layers[0].attention.heads == 4;
+         }},
+        {"t5", R"({"tie_word_embeddings": false, "scale_decoder_outputs": null})",
+         [](const Architecture& a) { return a.tied_embeddings && a.logit_scale == 1; }},
+    };
+    for (const Case& c : cases) {
+        CAPTURE(std::string(c.fixture));
+        CAPTURE(std::string(c.patch));
+        const std::filesystem::path from = fixtures() + "/models/" + c.fixture;
+        HfFolder patched;
+        patched.config = nlohmann::json::parse(read_file((from / "config.json").string()));
+        patched.config.merge_patch(nlohmann::json::parse(c.patch));
+        patched.files["x.safetensors"] = "";
+        const TemporaryFolder folder(patched);
+        std::filesystem::create_symlink(from / "model.safetensors", folder.path() / "model.safetensors");
+        CHECK(c.holds(open_model(folder.path()).architecture));
+    }
 }
 
 TEST_CASE("every field of every fixture's config may lie" * needs_fixtures()) {

@@ -147,6 +147,7 @@ MUTATIONS = [
     mutant("vec_no_shrink", "attention_vec.comp", "the result is not rescaled when the maximum grows", "total[i * CHUNKS + c] *= shrink;", "{}", "attention"),
     mutant("vec_valid", "attention_vec.comp", "keys past the last are not masked", "const bool seen = valid && key - rows[i].low < rows[i].count",
            "const bool seen = valid && key >= rows[i].low", "attention"),
+    mutant("attention_odd", "attention.glsl", "the last of an odd number of dims is left out", "(HEAD_DIM + 1) / 2", "HEAD_DIM / 2", "attention"),
     mutant("vec_head_tail", "attention_vec.comp", "dims past the head's are written", "if (pair >= PAIRS) continue;", "", "attention"),
     mutant("merge_max", "attention_merge.comp", "the maximum of the last part is not looked at", "p < push.parts; ++p) m = max",
            "p + 1 < push.parts; ++p) m = max", "attention"),
