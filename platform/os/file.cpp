@@ -50,7 +50,8 @@ std::string read_file(const std::string& path, uint64_t limit) {
 
 void make_folders(const std::string& path) {
     std::error_code error;
-    std::filesystem::create_directories(path, error);
+    // Of a std::string MinGW's own conversion takes each byte for a character.
+    std::filesystem::create_directories(std::u8string(path.begin(), path.end()), error);
     if (error) fail(Status::failed, path, "cannot be created: ", error.message());
 }
 

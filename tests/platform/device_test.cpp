@@ -109,7 +109,7 @@ TEST_CASE("kernels, copies, fills and updates run in order behind derived barrie
 
 TEST_CASE("grids over the limit are folded and reach every element once") {
     const std::string profile =
-        std::filesystem::temp_directory_path() / cat("scoria_groups_", process_id(), ".json");
+        (std::filesystem::temp_directory_path() / cat("scoria_groups_", process_id(), ".json")).string();
     write_file_atomic(profile, std::as_bytes(std::span(std::string_view(R"({"max_groups": 5})"))));
     DeviceOptions options;
     options.caps_profile = profile;
@@ -360,7 +360,8 @@ TEST_CASE("narrowed features are not enabled, and the staged path works on unifi
 }
 
 TEST_CASE("pipelines are kept on disk; damage and a folder that cannot be written do no harm") {
-    const std::string folder = std::filesystem::temp_directory_path() / cat("scoria_cache_", process_id());
+    const std::string folder =
+        (std::filesystem::temp_directory_path() / cat("scoria_cache_", process_id())).string();
     DeviceOptions options;
     options.cache_folder = folder + "/made";
     for (int run = 0; run < 3; ++run) {

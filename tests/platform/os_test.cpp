@@ -117,7 +117,8 @@ TEST_CASE("files are replaced whole and leave no temporary behind") {
 
 TEST_CASE("names of files are UTF-8") {
     const TemporaryFolder folder;
-    const std::string path = folder.path + "/z\u00fcrich-\u6771\u4eac-\U0001F600";
+    const std::string inner = folder.path + "/\u6771\u4eac", path = inner + "/z\u00fcrich-\U0001F600";
+    make_folders(inner);
     write(path, "text");
     CHECK(read_file(path) == "text");
     CHECK(fs::exists(fs::path(std::u8string(path.begin(), path.end()))));
@@ -195,7 +196,7 @@ TEST_CASE("the log is silent without a sink and says a line once") {
 
 TEST_CASE("progress into a pipe is one final line") {
     const TemporaryFolder folder;
-    std::FILE* stream = std::fopen((folder.path + "/progress").c_str(), "w");
+    std::FILE* stream = std::fopen((folder.path + "/progress").c_str(), "wb");
     REQUIRE(stream);
     Progress progress("Loading", stream);
     for (uint64_t done = 0; done <= 2'900'000'000; done += 100'000'000) progress.update(done, 2'900'000'000);
