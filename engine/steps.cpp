@@ -2,20 +2,11 @@
 // tokens are recorded once and replayed slice by slice; they are cut anew when their times have changed.
 #include "session_impl.h"
 
+#include "system.h"
+
 #include <algorithm>
-#include <time.h>
 
 namespace scoria {
-namespace {
-
-double thread_cpu_us() {
-    timespec now{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return double(now.tv_sec) * 1e6 + double(now.tv_nsec) * 1e-3;
-}
-
-}  // namespace
-
 vk::Device::Ticket Session::Impl::submit_slice(Slice slice) {
     while (flight.size() >= 2) land();
     if (engine.options.on_slice) engine.options.on_slice(slice_seconds);

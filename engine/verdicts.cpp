@@ -11,10 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <fcntl.h>
 #include <filesystem>
-#include <sys/file.h>
-#include <unistd.h>
 
 namespace scoria {
 namespace {
@@ -35,11 +32,6 @@ StoredVerdicts verdicts_in(const std::string& path) {
     return stored;
 }
 
-struct ClosedFile {
-    int descriptor;
-    ~ClosedFile() { ::close(descriptor); }
-};
-
 }  // namespace
 
 std::string driver_version(const vk::Caps& caps) {
@@ -48,7 +40,7 @@ std::string driver_version(const vk::Caps& caps) {
 
 VerdictBook::VerdictBook(std::string folder, const vk::Caps& caps)
     : folder_(std::move(folder)), path_(cat(folder_, "/", stem, vk::device_key(caps), ".json")),
-      journal_(cat(folder_, "/", stem, vk::device_key(caps), ".journal")), device_(caps.name),
+      journal_path_(cat(folder_, "/", stem, vk::device_key(caps), ".journal")), device_(caps.name),
       driver_(driver_version(caps)) {
     if (folder_.empty()) return;
     read();
@@ -62,20 +54,14 @@ void VerdictBook::read() noexcept try {
     log_once(cat("[self-test] ", path_, " is ignored: ", error.what()));
 }
 
-VerdictBook::~VerdictBook() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-}
-
 void VerdictBook::settle_journal() noexcept try {
-    const ClosedFile file{::open(journal_.c_str(), O_RDWR | O_CLOEXEC)};
-    if (file.descriptor < 0 || ::flock(file.descriptor, LOCK_EX | LOCK_NB) != 0) return;
-    char text[512];
-    const ssize_t size = ::read(file.descriptor, text, sizeof text);
-    const std::string_view all(text, size > 0 ? size_t(size) : 0);
+    if (!std::filesystem::exists(journal_path_)) return;
+    LockedFile journal(journal_path_);
+    const std::string all = journal.text();
     const std::string opening = build_id() + ' ';  // what another build did is no fault of this one
     const bool whole = all.starts_with(opening) && all.ends_with('\n');
     if (!whole) return;
-    const std::string variant(all.substr(opening.size(), all.size() - opening.size() - 1));
+    const std::string variant = all.substr(opening.size(), all.size() - opening.size() - 1);
     const bool again = verdicts_.suspected.erase(variant) != 0;
     if (again)
         failed(variant, "the process ended twice while it was tested");
@@ -89,7 +75,9 @@ void VerdictBook::settle_journal() noexcept try {
               "chance)"
             : "at an earlier start; it is tested once more"));
     save();
-    if (::ftruncate(file.descriptor, 0) != 0) log_once(cat("[self-test] ", journal_, " cannot be written"));
+    if (!journal.write("")) log_once(cat("[self-test] ", journal_path_, " cannot be written"));
+} catch (const Error& error) {
+    if (error.status() != Status::busy) log_once(cat("[self-test] ", error.what()));
 } catch (const std::exception& error) {
     log_once(cat("[self-test] ", error.what()));
 }
@@ -97,34 +85,21 @@ void VerdictBook::settle_journal() noexcept try {
 bool VerdictBook::open_journal() noexcept try {
     if (folder_.empty()) return true;
     make_folders(folder_);
-    descriptor_ = ::open(journal_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (descriptor_ >= 0 && ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) {
-        read();
-        return true;
-    }
-    log_once(cat("[self-test] nothing is tested at this start: ", journal_,
-                 descriptor_ < 0 ? " cannot be written" : " is held by another process that tests"));
-    if (descriptor_ >= 0) ::close(descriptor_);
-    descriptor_ = -1;
-    return false;
+    journal_.emplace(journal_path_);
+    read();
+    return true;
 } catch (const std::exception& error) {
     log_once(cat("[self-test] nothing is tested at this start: ", error.what()));
     return false;
 }
 
 void VerdictBook::begin(std::string_view variant) noexcept {
-    if (descriptor_ < 0) return;
-    const std::string line = cat(build_id(), ' ', variant, '\n');
-    const bool written = ::ftruncate(descriptor_, 0) == 0 &&
-                         ::pwrite(descriptor_, line.data(), line.size(), 0) == ssize_t(line.size()) &&
-                         ::fsync(descriptor_) == 0;
-    if (!written)
-        log_once(cat("[self-test] ", journal_, " cannot be written: a crash would not be remembered"));
+    if (journal_ && !journal_->write(cat(build_id(), ' ', variant, '\n')))
+        log_once(cat("[self-test] ", journal_path_, " cannot be written: a crash would not be remembered"));
 }
 
 void VerdictBook::end() noexcept {
-    if (descriptor_ >= 0 && ::ftruncate(descriptor_, 0) != 0)
-        log_once(cat("[self-test] ", journal_, " cannot be written"));
+    if (journal_ && !journal_->write("")) log_once(cat("[self-test] ", journal_path_, " cannot be written"));
 }
 
 void VerdictBook::passed(const std::string& test) { verdicts_.passed.insert(test); }

@@ -5,8 +5,10 @@
 #pragma once
 
 #include "caps.h"
+#include "file.h"
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -30,7 +32,6 @@ class VerdictBook {
     /// Reads; what an open journal names is suspected from now on, or failed if it was already. An empty
     /// folder: nothing is kept.
     VerdictBook(std::string folder, const vk::Caps& caps);
-    ~VerdictBook();
     VerdictBook(const VerdictBook&) = delete;
 
     const Verdicts& verdicts() const { return verdicts_; }
@@ -52,9 +53,9 @@ class VerdictBook {
   private:
     void read() noexcept;
     void settle_journal() noexcept;
-    std::string folder_, path_, journal_, device_, driver_;
+    std::string folder_, path_, journal_path_, device_, driver_;
     Verdicts verdicts_;
-    int descriptor_ = -1;  // of the journal, locked
+    std::optional<LockedFile> journal_;  // while tests run
 };
 
 /// What is stored for a device: by this build, or by another and of no use.

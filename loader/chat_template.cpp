@@ -2,22 +2,11 @@
 
 #include "fail.h"
 #include "jinja/template.h"
+#include "system.h"
 
-#include <ctime>
 #include <exception>
 
 namespace scoria {
-namespace {
-
-/// The local time as if it were UTC, which is how a time without zone is counted.
-int64_t local_now() {
-    const std::time_t now = std::time(nullptr);
-    std::tm parts{};
-    localtime_r(&now, &parts);
-    return static_cast<int64_t>(timegm(&parts));
-}
-
-}  // namespace
 
 ChatTemplate::ChatTemplate(std::string source, std::string bos, std::string eos)
     : source_(std::move(source)), bos_(std::move(bos)), eos_(std::move(eos)) {
@@ -38,7 +27,7 @@ ChatPrompt ChatTemplate::render(const Conversation& conversation) const {
                                               {"documents", conversation.documents},
                                               {"add_generation_prompt", conversation.add_generation_prompt}};
     for (const auto& [name, value] : conversation.variables.items()) variables.push_back({name, value});
-    const jinja::Text text = parsed_->render(variables, conversation.now ? *conversation.now : local_now());
+    const jinja::Text text = parsed_->render(variables, conversation.now ? *conversation.now : local_time());
     return {text.bytes(), text.input()};
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up, builds with warnings as errors, and runs the tests. Ends with ctest's own closing lines.
 #   tools/test.sh [--deep]     --deep: all cases, the whole program under sanitizers, clang-tidy, Python,
-#                                the chat window
+#                                the chat window, other systems
 set -euo pipefail
 cd "$(dirname "$0")/.."
 deep=
@@ -97,6 +97,12 @@ bindings() {
 # The chat window on a virtual screen, driven by keys.
 window() { tests/desktop/run.py build/ci "$SCORIA_MODEL"; }
 
+# Other systems, by cross compilers; what needs no GPU runs under qemu-user and Wine.
+cross() {
+    tools/cross.sh aarch64
+    tools/cross.sh windows
+}
+
 # Whether validation notices a shader that is wrong.
 mutations() {
     cmake --preset test
@@ -117,5 +123,6 @@ stage gates gates
 [ -z "$deep" ] || stage bindings bindings
 [ -z "$deep" ] || stage desktop window
 [ -z "$deep" ] || stage newest newest
+[ -z "$deep" ] || stage cross cross
 [ -z "$deep" ] || stage mutations mutations
 stage tests run_tests

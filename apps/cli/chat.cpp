@@ -10,7 +10,6 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -27,19 +26,16 @@ std::optional<std::string> read_line(bool prompt) {
         std::atomic<bool>& interrupted = install_interrupt_flag();
         interrupted = false;
         if (prompt) write_note("> ");
-        char* buffer = nullptr;
-        size_t capacity = 0;
-        errno = 0;
-        const ssize_t length = ::getline(&buffer, &capacity, stdin);
-        std::string line(buffer, buffer + std::max<ssize_t>(length, 0));
-        std::free(buffer);
-        if (length < 0 && errno == EINTR && interrupted) {
+        std::string line;
+        int c = 0;
+        while ((c = std::fgetc(stdin)) != EOF && c != '\n') line += char(c);
+        const bool ended = c == EOF && line.empty();
+        if (ended && interrupted) {
             std::clearerr(stdin);
             note("\n(/exit or Ctrl-D leaves)");
             continue;
         }
-        if (length < 0) return std::nullopt;
-        if (line.ends_with('\n')) line.pop_back();
+        if (ended) return std::nullopt;
         if (line.ends_with('\r')) line.pop_back();
         return line;
     }

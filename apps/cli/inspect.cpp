@@ -414,7 +414,7 @@ Action define_inspect(CLI::App& app, const Common& common) {
             print(families_page());
             return 0;
         }
-        const std::string path = resolve_model(name->empty() ? common.model : *name);
+        const std::string path = resolve_model(name->empty() ? common.model : *name).string();
         Common whose = common;
         whose.model = path;
         try {

@@ -1,6 +1,7 @@
 // Checked stdout, stderr notes, and texts given by flag, file or pipe.
 #include "io.h"
 
+#include "console.h"
 #include "file.h"
 
 #include <cerrno>
@@ -8,7 +9,6 @@
 #include <cstring>
 #include <iostream>
 #include <iterator>
-#include <unistd.h>
 
 namespace scoria::cli {
 
@@ -31,7 +31,7 @@ std::string prompt_text(std::string_view verb, const std::string& text, const st
         fail(Status::bad_argument, verb, "expected one of -p TEXT and -f FILE, got both");
     if (!file.empty()) return read_text(file);
     if (!text.empty() && text != "-") return text;
-    if (text.empty() && isatty(STDIN_FILENO))
+    if (text.empty() && is_terminal(stdin))
         fail(Status::bad_argument, verb, "expected -p TEXT, -f FILE or text on stdin, got none");
     return read_text("-");
 }

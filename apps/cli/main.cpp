@@ -4,12 +4,12 @@
 #include "io.h"
 #include "verbs.h"
 
+#include "console.h"
 #include "log.h"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <csignal>
 #include <iterator>
 #include <new>
 #include <utility>
@@ -44,7 +44,7 @@ constexpr Verb verbs[] = {
     {"validate", "compare every kernel on this device with the double-precision reference", define_validate},
 };
 
-int run(int argc, char** argv) {
+int run(const std::vector<std::string>& arguments) {
     CLI::App app("Scoria runs transformer models on any GPU with a Vulkan driver.", "scoria");
     app.set_version_flag("--version", "scoria 0.1.0");
     app.require_subcommand(1);
@@ -58,14 +58,14 @@ int run(int argc, char** argv) {
         add_common_flags(*sub, common);
     }
     // CLI11 would only say that a subcommand is missing.
-    if (argc > 1 && argv[1][0] != '-' &&
+    if (arguments.size() > 1 && !arguments[1].starts_with('-') &&
         std::none_of(std::begin(verbs), std::end(verbs),
-                     [&](const Verb& verb) { return argv[1] == std::string_view(verb.name); })) {
-        note("scoria: expected a verb (scoria --help lists them), got '", std::string_view(argv[1]), "'");
+                     [&](const Verb& verb) { return arguments[1] == verb.name; })) {
+        note("scoria: expected a verb (scoria --help lists them), got '", arguments[1], "'");
         return exit_usage;
     }
     try {
-        app.parse(argc, argv);
+        app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend() - !arguments.empty()));
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : exit_usage;
     }
@@ -85,9 +85,9 @@ int exit_code(Status status) {
     }
 }
 
-int guarded(int argc, char** argv) {
+int guarded(const std::vector<std::string>& arguments) {
     try {
-        return run(argc, argv);
+        return run(arguments);
     } catch (const ClosedPipe&) {
         return exit_failed;
     } catch (const Error& error) {
@@ -105,8 +105,7 @@ int guarded(int argc, char** argv) {
 }  // namespace scoria::cli
 
 int main(int argc, char** argv) {
-    // A closed pipe is seen as a failed write, so that the device is released in order.
-    std::signal(SIGPIPE, SIG_IGN);
+    const std::vector<std::string> arguments = scoria::start_program(argc, argv);
     scoria::set_log([](std::string_view line) { scoria::cli::note("scoria: ", line); });
-    return scoria::cli::guarded(argc, argv);
+    return scoria::cli::guarded(arguments);
 }

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <charconv>
-#include <ctime>
+#include <chrono>
 
 namespace scoria::cli {
 
@@ -36,11 +36,21 @@ nlohmann::ordered_json parse_json(std::string_view where, const std::string& tex
 }
 
 int64_t parse_time(std::string_view where, const std::string& text) {
-    std::tm time{};
-    const char* end = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &time);
-    if (end == nullptr || *end != '\0')
+    constexpr std::string_view form = "0000-00-00T00:00:00";
+    bool valid = text.size() == form.size();
+    for (size_t i = 0; valid && i < form.size(); ++i)
+        valid = form[i] == '0' ? text[i] >= '0' && text[i] <= '9' : text[i] == form[i];
+    const auto number = [&](size_t at, size_t digits) {
+        int value = 0;
+        if (valid) std::from_chars(text.data() + at, text.data() + at + digits, value);
+        return value;
+    };
+    const std::chrono::year_month_day day = std::chrono::year(number(0, 4)) / number(5, 2) / number(8, 2);
+    const int hour = number(11, 2), minute = number(14, 2), second = number(17, 2);
+    if (!valid || !day.ok() || hour > 23 || minute > 59 || second > 60)
         fail(Status::bad_argument, where, "expected a time such as 2026-03-14T09:26:53, got '", text, "'");
-    return static_cast<int64_t>(timegm(&time));
+    const std::chrono::seconds midnight = std::chrono::sys_days(day).time_since_epoch();
+    return midnight.count() + 3600 * hour + 60 * minute + second;
 }
 
 }  // namespace scoria::cli

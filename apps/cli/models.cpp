@@ -30,7 +30,8 @@ const KnownModel* find_model(std::string_view name) {
 fs::path models_folder() {
     const std::string cache = cache_folder();
     if (cache.empty())
-        fail(Status::failed, "cache", "expected XDG_CACHE_HOME or HOME to be an absolute path, got neither");
+        fail(Status::failed, "cache",
+             "expected XDG_CACHE_HOME or HOME (Windows: LOCALAPPDATA) to be an absolute path, got none");
     return fs::path(cache) / "models";
 }
 

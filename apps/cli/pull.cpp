@@ -5,20 +5,15 @@
 #include "hub.h"
 #include "io.h"
 #include "models.h"
-#include "process.h"
 #include "verbs.h"
 
 #include "console.h"
+#include "file.h"
+#include "process.h"
 #include "text_table.h"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
-
-#include <cerrno>
-#include <cstring>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 namespace scoria::cli {
 namespace fs = std::filesystem;
@@ -34,33 +29,18 @@ const KnownModel& known(const std::string& name) {
 void make_folder(const fs::path& folder) {
     std::error_code error;
     fs::create_directories(folder, error);
-    if (error || access(folder.c_str(), W_OK) != 0)
+    if (error)
         fail(Status::failed, "cache", "expected a folder that can be written, got ", folder.string(), ": ",
-             error ? error.message() : std::string(std::strerror(errno)),
-             " (XDG_CACHE_HOME chooses another place)");
+             error.message(), " (XDG_CACHE_HOME chooses another place)");
 }
 
-/// Held while a model's folder is changed; the kernel lets go of it however the process ends.
-class FolderLock {
-  public:
-    explicit FolderLock(const fs::path& folder)
-        : descriptor_(open((folder / ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666)) {
-        if (descriptor_ < 0)
-            fail(Status::failed, "cache", "expected to write ", (folder / ".lock").string(),
-                 ", got: ", std::strerror(errno));
-        if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-            close(descriptor_);
-            fail(Status::failed, "pull", "expected to be alone, got another pull at work in ",
-                 folder.string());
-        }
-    }
-    ~FolderLock() { close(descriptor_); }
-    FolderLock(const FolderLock&) = delete;
-    FolderLock& operator=(const FolderLock&) = delete;
-
-  private:
-    int descriptor_;
-};
+/// Held while a model's folder is changed; the system lets go of it however the process ends.
+LockedFile lock_folder(const fs::path& folder) try {
+    return LockedFile((folder / ".lock").string());
+} catch (const Error& error) {
+    if (error.status() != Status::busy) throw;
+    fail(Status::failed, "pull", "expected to be alone, got another pull at work in ", folder.string());
+}
 
 /// Runs the first of `programs` that exists. Errors: failed, if none does or it ends with another code than
 /// 0.
@@ -96,7 +76,7 @@ void check_digest(const KnownModel& model, const fs::path& file) {
 void pull(const KnownModel& model) {
     const fs::path folder = model_folder(model), target = model_file(model), partial = folder / "partial";
     make_folder(folder);
-    const FolderLock lock(folder);
+    const LockedFile lock = lock_folder(folder);
     if (fs::exists(target)) {
         check_digest(model, target);
         note(model.name, " is in the cache");
@@ -151,7 +131,7 @@ Action define_pull(CLI::App& app, const Common&) {
         const std::optional<RemoteName> remote = parse_remote(name);
         if (!remote) known(name);  // which tells the names
         make_folder(remote_folder(*remote));
-        const FolderLock lock(remote_folder(*remote));
+        const LockedFile lock = lock_folder(remote_folder(*remote));
         print(pull_remote(*remote, *options).string(), '\n');
         return 0;
     };

@@ -69,7 +69,7 @@ std::vector<std::byte> padded(std::vector<std::byte> tail, uint64_t bytes) {
 
 std::string sha256_of(const std::filesystem::path& path) {
     constexpr uint64_t chunk = 1 << 20;  // a multiple of the block
-    const File file(path);
+    const File file(path.string());
     std::array<uint32_t, 8> state = initial_state;
     std::vector<std::byte> bytes;
     for (uint64_t offset = 0; offset <= file.size(); offset += chunk) {

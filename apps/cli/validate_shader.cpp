@@ -2,9 +2,9 @@
 #include "validate_shader.h"
 
 #include "io.h"
-#include "process.h"
 
 #include "file.h"
+#include "process.h"
 #include "validate/npy.h"
 #include "validate/own_shader.h"
 
@@ -12,31 +12,13 @@
 
 #include <cstring>
 #include <filesystem>
-#include <unistd.h>
 
 namespace scoria::cli {
 namespace {
 
-/// A file that goes when this does.
-class TemporaryFile {
-  public:
-    TemporaryFile() : path_((std::filesystem::temp_directory_path() / "scoria-XXXXXX").string()) {
-        const int descriptor = mkstemp(path_.data());
-        if (descriptor < 0) fail(Status::failed, path_, "expected to be made, got: ", std::strerror(errno));
-        close(descriptor);
-    }
-    ~TemporaryFile() { unlink(path_.c_str()); }
-    TemporaryFile(const TemporaryFile&) = delete;
-    TemporaryFile& operator=(const TemporaryFile&) = delete;
-    const std::string& path() const { return path_; }
-
-  private:
-    std::string path_;
-};
-
 /// SPIR-V of a GLSL file by the first compiler on PATH.
 std::string compiled(const std::string& path) {
-    const TemporaryFile out;
+    const ScratchFile out;
     const std::string folder = cat("-I", std::filesystem::absolute(path).parent_path().string());
     const std::vector<std::string> compilers[] = {
         {"glslang", "-V", "--target-env", "vulkan1.2", "--quiet", "-S", "comp", folder, "-o", out.path(),

@@ -1,14 +1,13 @@
 // Tables and JSON of check results.
 #include "report.h"
 
+#include "system.h"
 #include "text_table.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <map>
-
-#include <sys/utsname.h>
 
 namespace scoria::validate {
 namespace {
@@ -187,12 +186,7 @@ nlohmann::ordered_json report_json(std::span<const Run> runs, const nlohmann::or
 }
 
 nlohmann::ordered_json build_facts() {
-    utsname system{};
-    uname(&system);
-    return {{"scoria", SCORIA_VERSION},
-            {"compiler", __VERSION__},
-            {"system", cat(std::string_view(system.sysname), ' ', std::string_view(system.release), ' ',
-                           std::string_view(system.machine))}};
+    return {{"scoria", SCORIA_VERSION}, {"compiler", __VERSION__}, {"system", system_name()}};
 }
 
 nlohmann::ordered_json device_facts(const vk::Device& device) {

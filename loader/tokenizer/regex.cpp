@@ -44,7 +44,9 @@ struct Scratch {
     JitStack stack{pcre2_jit_stack_create(jit_stack_start, jit_stack_most, nullptr)};
 
     Scratch() {
-        if (!context || !data || !stack) throw std::bad_alloc();
+        uint32_t has_jit = 0;  // without it there is no such stack either
+        pcre2_config(PCRE2_CONFIG_JIT, &has_jit);
+        if (!context || !data || (has_jit && !stack)) throw std::bad_alloc();
         pcre2_set_match_limit(context.get(), most_match_steps);
         pcre2_set_heap_limit(context.get(), most_heap_kibibytes);
         pcre2_jit_stack_assign(context.get(), nullptr, stack.get());

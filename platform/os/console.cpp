@@ -1,18 +1,7 @@
-// Progress lines and the interrupt flag.
+// Progress lines.
 #include "console.h"
 
-#include <csignal>
-#include <unistd.h>
-
 namespace scoria {
-namespace {
-
-std::atomic<bool> interrupted{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "set from a signal handler");
-
-}  // namespace
-
-bool is_terminal(std::FILE* stream) { return ::isatty(::fileno(stream)) == 1; }
 
 std::string bytes_text(uint64_t bytes) {
     const char* const units[] = {"B", "kB", "MB", "GB", "TB"};
@@ -46,15 +35,5 @@ void Progress::finish() {
     std::fprintf(stream_, terminal_ ? "\r%s\x1b[K\n" : "%s\n", line().c_str());
     std::fflush(stream_);
 }
-
-std::atomic<bool>& install_interrupt_flag() {
-    struct sigaction action {};
-    action.sa_handler = [](int) { interrupted = true; };
-    action.sa_flags = int(SA_RESETHAND);  // the second Ctrl-C has its default effect
-    ::sigaction(SIGINT, &action, nullptr);
-    return interrupted;
-}
-
-void remove_interrupt_flag() { std::signal(SIGINT, SIG_DFL); }
 
 }  // namespace scoria

@@ -6,8 +6,14 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 namespace scoria {
+
+/// What main() calls first: a pipe that its reader closed is a failed write and not the end of the process,
+/// so that the device is released in order; text is UTF-8, and bytes are written as they are. Returns argv,
+/// in UTF-8.
+std::vector<std::string> start_program(int argc, char** argv);
 
 bool is_terminal(std::FILE* stream);
 

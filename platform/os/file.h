@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace scoria {
@@ -23,16 +24,18 @@ class File {
     uint64_t size() const { return size_; }  // bytes, when it was opened
 
     /// From now on reads copy from a memory map: no system call each, but a file that shrinks, or a disk that
-    /// fails, ends the process with SIGBUS. Before any read in another thread. Errors: failed.
+    /// fails, ends the process (SIGBUS). Before any read in another thread. Errors: failed.
     void map();
 
     /// Fills `out` from byte `offset`. Errors: bad_file when the range is not all inside the file.
     void read(uint64_t offset, std::span<std::byte> out) const;
 
   private:
+    size_t read_some(uint64_t offset, std::span<std::byte> out) const;  // bytes read; 0: none are left
+
     std::string path_;
     uint64_t size_ = 0;
-    int descriptor_ = -1;
+    std::intptr_t handle_ = -1;          // a descriptor, or a HANDLE of Windows
     const std::byte* mapped_ = nullptr;  // size_ bytes
 };
 
@@ -65,7 +68,39 @@ class NewFile {
 
   private:
     std::string path_, partial_;
-    int descriptor_ = -1;
+    std::intptr_t handle_ = -1;
+};
+
+/// A small file that one process at a time holds, and lets go of however it ends. Made where there is none.
+class LockedFile {
+  public:
+    /// Errors: busy (another process holds it), failed (it cannot be opened).
+    explicit LockedFile(const std::string& path);
+    ~LockedFile();
+    LockedFile(const LockedFile&) = delete;
+    LockedFile& operator=(const LockedFile&) = delete;
+
+    /// Its first 512 bytes.
+    std::string text() const;
+    /// `text` instead of what it holds; on disk when this returns, unless empty. False: it cannot be written.
+    bool write(std::string_view text) noexcept;
+
+  private:
+    std::intptr_t handle_ = -1;
+};
+
+/// An empty file in the system's folder for temporary ones, until this goes.
+class ScratchFile {
+  public:
+    /// Errors: failed.
+    ScratchFile();
+    ~ScratchFile();
+    ScratchFile(const ScratchFile&) = delete;
+    ScratchFile& operator=(const ScratchFile&) = delete;
+    const std::string& path() const { return path_; }
+
+  private:
+    std::string path_;
 };
 
 /// Makes a folder and its parents. Errors: failed.

@@ -6,7 +6,8 @@
 
 namespace scoria {
 
-/// $XDG_CACHE_HOME/scoria, else $HOME/.cache/scoria; empty where neither is an absolute path. Not created.
+/// $XDG_CACHE_HOME/scoria, else $HOME/.cache/scoria; on Windows %LOCALAPPDATA%\scoria. Empty where none is an
+/// absolute path. Not created.
 std::string cache_folder();
 
 }  // namespace scoria

@@ -1,10 +1,10 @@
-// dlopen of the loader, instance creation, and the messenger that counts validation errors.
+// The Vulkan loader, instance creation, and the messenger that counts validation errors.
 #include "loader.h"
 #include "log.h"
+#include "system.h"
 
 #include <algorithm>
 #include <cstring>
-#include <dlfcn.h>
 
 namespace scoria::vk {
 namespace {
@@ -14,15 +14,17 @@ constexpr size_t kept_messages = 100;
 
 PFN_vkGetInstanceProcAddr open_loader() {
     // Never unloaded: drivers leave threads and thread-local destructors behind.
-    void* library = ::dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    void* library = open_shared_library({"libvulkan.so.1", "vulkan-1.dll"});
     if (!library)
         fail(Status::unsupported, "vulkan",
-             "no Vulkan loader (libvulkan.so.1) found: install your GPU's driver, or libvulkan1 and "
+             "no Vulkan loader (libvulkan.so.1, vulkan-1.dll) found: install your GPU's driver, or "
+             "libvulkan1 and "
              "mesa-vulkan-drivers (Debian, Ubuntu), vulkan-loader (Fedora), vulkan-icd-loader (Arch)");
-    const auto get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(::dlsym(library, "vkGetInstanceProcAddr"));
+    const auto get =
+        reinterpret_cast<PFN_vkGetInstanceProcAddr>(find_procedure(library, "vkGetInstanceProcAddr"));
     if (!get)
         fail(Status::unsupported, "vulkan",
-             "libvulkan.so.1 has no vkGetInstanceProcAddr: it is not a Vulkan loader");
+             "the library has no vkGetInstanceProcAddr: it is not a Vulkan loader");
     return get;
 }
 

@@ -6,6 +6,7 @@
 #include "file.h"
 #include "gguf_builder.h"
 #include "model.h"
+#include "system.h"
 #include "test_env.h"
 #include "tokenizer/vocabulary.h"
 
@@ -106,13 +107,14 @@ TEST_CASE("conversion: folders that GGUF would not say all of" * needs_fixtures(
         {"llama1", "\"head_dim\": 16", "\"head_dim\": -1", "head_dim"},
         {"llama1", "\"rms_norm_eps\": 0.02", "\"rms_norm_eps\": \"x\"", "rms_norm_eps"},
     };
-    const fs::path folder = fs::temp_directory_path() / ("scoria-folder-" + std::to_string(getpid()));
+    const fs::path folder = fs::temp_directory_path() / ("scoria-folder-" + std::to_string(process_id()));
     for (const Case& c : cases) {
         CAPTURE(std::string(c.to));
         const fs::path from = fixtures() + "/models/" + c.name;
         fs::create_directories(folder);
-        fs::copy_file(from / "model.safetensors", folder / "model.safetensors",
-                      fs::copy_options::overwrite_existing);
+        // Not copy_file: it may copy that the fixture is read-only, and then Windows does not remove it.
+        std::ofstream(folder / "model.safetensors", std::ios::binary)
+            << read_file((from / "model.safetensors").string());
         std::string config = read_file((from / "config.json").string());
         REQUIRE(config.find(c.from) != std::string::npos);
         config.replace(config.find(c.from), std::strlen(c.from), c.to);

@@ -1,6 +1,7 @@
 #include "gguf_builder.h"
 
 #include "fail.h"
+#include "system.h"
 
 #include <atomic>
 #include <fstream>
@@ -113,8 +114,7 @@ void add_vocabulary(GgufFile& file, std::vector<std::string> tokens, std::vector
 TemporaryFile::TemporaryFile(const std::string& bytes, const std::string& extension) {
     static std::atomic<int> serial = 0;
     const auto folder = std::filesystem::temp_directory_path();
-    path_ =
-        (folder / cat("scoria-test-", static_cast<int64_t>(::getpid()), "-", serial++, extension)).string();
+    path_ = (folder / cat("scoria-test-", process_id(), "-", serial++, extension)).string();
     std::ofstream(path_, std::ios::binary) << bytes;
 }
 

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <map>
 #include <string>
-#include <unistd.h>
 #include <variant>
 #include <vector>
 

@@ -4,6 +4,7 @@
 #include "fail.h"
 #include "gguf_builder.h"
 #include "model.h"
+#include "system.h"
 
 #include <doctest/doctest.h>
 
@@ -39,7 +40,7 @@ std::vector<GgufFile> three_parts() {
 struct Folder {
     std::filesystem::path path;
     explicit Folder(const std::vector<GgufFile>& parts)
-        : path(std::filesystem::temp_directory_path() / ("scoria-split-" + std::to_string(getpid()))) {
+        : path(std::filesystem::temp_directory_path() / ("scoria-split-" + std::to_string(process_id()))) {
         std::filesystem::create_directories(path);
         for (size_t no = 0; no < parts.size(); ++no)
             std::ofstream(part(no), std::ios::binary) << parts[no].bytes();

@@ -1,11 +1,11 @@
 #include "hf_builder.h"
 
 #include "fail.h"
+#include "system.h"
 
 #include <algorithm>
 #include <atomic>
 #include <fstream>
-#include <unistd.h>
 
 namespace scoria::test {
 
@@ -58,8 +58,7 @@ std::string safetensors_bytes(const std::map<std::string, HfFolder::Tensor>& ten
 
 TemporaryFolder::TemporaryFolder(const HfFolder& folder) {
     static std::atomic<int> serial = 0;
-    path_ = std::filesystem::temp_directory_path() /
-            cat("scoria-folder-", static_cast<int64_t>(::getpid()), "-", serial++);
+    path_ = std::filesystem::temp_directory_path() / cat("scoria-folder-", process_id(), "-", serial++);
     std::filesystem::create_directories(path_);
     const auto write = [&](const std::string& name, const std::string& bytes) {
         std::ofstream(path_ / name, std::ios::binary) << bytes;

@@ -2,6 +2,7 @@
 #include "fail.h"
 #include "file.h"
 #include "model.h"
+#include "system.h"
 #include "test_env.h"
 #include "tokenizer/gguf_pre_tokenizers.h"
 #include "tokenizer/sources.h"
@@ -13,7 +14,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <unistd.h>
 
 using namespace scoria;
 using namespace scoria::test;
@@ -182,7 +182,7 @@ TEST_CASE("a SentencePiece model that lies is refused by name") {
 
 TEST_CASE("a folder, its tokenizer_config.json and vocab.txt") {
     const std::filesystem::path path =
-        std::filesystem::temp_directory_path() / ("scoria-vocab-" + std::to_string(getpid()));
+        std::filesystem::temp_directory_path() / ("scoria-vocab-" + std::to_string(process_id()));
     std::filesystem::create_directory(path);
     const auto write = [&](const char* name, const std::string& text) {
         std::ofstream(path / name, std::ios::binary) << text;

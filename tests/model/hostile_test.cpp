@@ -2,6 +2,7 @@
 // text, and no index computed from it leaves its buffer: the validation layer's GPU-assisted checks look.
 #include "engine.h"
 #include "fail.h"
+#include "on_system.h"
 #include "ops/elementwise.h"
 #include "support/device.h"
 #include "support/golden.h"
@@ -48,8 +49,8 @@ class PoisonedTensors : public TensorSource {
 
 /// The layer's GPU-assisted validation, for devices made meanwhile.
 struct GpuAssisted {
-    GpuAssisted() { ::setenv("VK_LAYER_ENABLES", "VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_EXT", 1); }
-    ~GpuAssisted() { ::unsetenv("VK_LAYER_ENABLES"); }
+    GpuAssisted() { set_variable("VK_LAYER_ENABLES", "VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_EXT"); }
+    ~GpuAssisted() { unset_variable("VK_LAYER_ENABLES"); }
 };
 
 /// Whether the layer sees a kernel read past the end of a buffer, which llvmpipe bears.

@@ -5,8 +5,7 @@
 #include "fail.h"
 #include "instruments/activation_sums.h"
 #include "reference/executor.h"
-
-#include <unistd.h>
+#include "system.h"
 
 #include <algorithm>
 #include <cmath>
@@ -77,7 +76,7 @@ TEST_CASE("vulkan: sums of squared activations are the reference's" * needs_fixt
         meter.add(ids);
         meter.add(ids);
         const std::filesystem::path path =
-            std::filesystem::temp_directory_path() / cat("scoria_imatrix_", ::getpid(), ".gguf");
+            std::filesystem::temp_directory_path() / cat("scoria_imatrix_", process_id(), ".gguf");
         write_importance(path.string(), meter.sums(), {"a text", 2, 24});
         const ImportanceMatrix written = read_importance(path.string());
         std::filesystem::remove(path);

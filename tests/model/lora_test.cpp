@@ -10,6 +10,7 @@
 #include "support/compare.h"
 #include "support/device.h"
 #include "support/golden.h"
+#include "system.h"
 #include "validate/model_check.h"
 
 #include <nlohmann/json.hpp>
@@ -17,7 +18,6 @@
 #include <cstring>
 #include <fstream>
 #include <random>
-#include <unistd.h>
 
 using namespace scoria;
 using namespace scoria::test;
@@ -92,8 +92,7 @@ class Folder {
   public:
     Folder() {
         static int serial = 0;
-        path_ =
-            fs::temp_directory_path() / cat("scoria-lora-", static_cast<int64_t>(::getpid()), "-", serial++);
+        path_ = fs::temp_directory_path() / cat("scoria-lora-", process_id(), "-", serial++);
         fs::create_directories(path_);
     }
     ~Folder() { fs::remove_all(path_); }

@@ -4,6 +4,7 @@
 
 #include "engine.h"
 #include "fail.h"
+#include "file.h"
 #include "support/cache_folder.h"
 #include "support/compare.h"
 #include "support/device.h"
@@ -11,9 +12,7 @@
 #include "verdicts.h"
 
 #include <algorithm>
-#include <fcntl.h>
 #include <fstream>
-#include <sys/file.h>
 
 using namespace scoria;
 using namespace scoria::test;
@@ -157,8 +156,7 @@ TEST_CASE("vulkan: stored verdicts may be damaged, stale, or of a crash" * needs
     REQUIRE(!file.empty());
     REQUIRE(!journal.empty());
 
-    std::ifstream in(file);
-    const std::string whole{std::istreambuf_iterator<char>(in), {}};
+    const std::string whole = read_file(file.string());
     std::string stale = whole;
     stale.replace(stale.find("\"build\": \"") + 10, 1, "other");
     for (const std::string& text :
@@ -179,11 +177,11 @@ TEST_CASE("vulkan: stored verdicts may be damaged, stale, or of a crash" * needs
         book.begin(embed.key());
     };
     end_in_test();
-    const int other = ::open(journal.c_str(), O_RDWR);
-    REQUIRE(::flock(other, LOCK_EX | LOCK_NB) == 0);
-    CHECK(failed() == 1);  // another process tests it now
-    CHECK(!VerdictBook(cache.folder.string(), caps).open_journal());
-    ::close(other);
+    {
+        const LockedFile other(journal.string());
+        CHECK(failed() == 1);  // another process tests it now
+        CHECK(!VerdictBook(cache.folder.string(), caps).open_journal());
+    }
     CHECK(failed() == 1);  // suspected: who ended the process?
     CHECK(cache.says("the process ended while it was tested at an earlier start"));
     const VerdictBook suspicious(cache.folder.string(), caps);

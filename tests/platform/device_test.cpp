@@ -2,8 +2,10 @@
 // recording, validation. With the validation layer installed, every test runs under it.
 #include "expect.h"
 #include "file.h"
+#include "on_system.h"
 #include "recorder.h"
 #include "scale_words.h"
+#include "system.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,7 +13,6 @@
 #include <filesystem>
 #include <numeric>
 #include <thread>
-#include <unistd.h>
 
 using namespace scoria;
 using namespace scoria::vk;
@@ -75,10 +76,10 @@ TEST_CASE("devices are listed with one choice") {
 TEST_CASE("without a driver the error says what to install") {
     const char* driver = std::getenv("VK_DRIVER_FILES");
     const std::string saved = driver ? driver : "";
-    ::setenv("VK_DRIVER_FILES", "/nonexistent.json", 1);
+    test::set_variable("VK_DRIVER_FILES", "/nonexistent.json");
     expect_error(Status::unsupported, "install", [] { list_devices(); });
     expect_error(Status::unsupported, "install", [] { Device device; });
-    driver ? ::setenv("VK_DRIVER_FILES", saved.c_str(), 1) : ::unsetenv("VK_DRIVER_FILES");
+    driver ? test::set_variable("VK_DRIVER_FILES", saved) : test::unset_variable("VK_DRIVER_FILES");
 }
 
 TEST_CASE("kernels, copies, fills and updates run in order behind derived barriers") {
@@ -108,7 +109,7 @@ TEST_CASE("kernels, copies, fills and updates run in order behind derived barrie
 
 TEST_CASE("grids over the limit are folded and reach every element once") {
     const std::string profile =
-        std::filesystem::temp_directory_path() / cat("scoria_groups_", ::getpid(), ".json");
+        (std::filesystem::temp_directory_path() / cat("scoria_groups_", process_id(), ".json")).string();
     write_file_atomic(profile, std::as_bytes(std::span(std::string_view(R"({"max_groups": 5})"))));
     DeviceOptions options;
     options.caps_profile = profile;
@@ -359,7 +360,8 @@ TEST_CASE("narrowed features are not enabled, and the staged path works on unifi
 }
 
 TEST_CASE("pipelines are kept on disk; damage and a folder that cannot be written do no harm") {
-    const std::string folder = std::filesystem::temp_directory_path() / cat("scoria_cache_", ::getpid());
+    const std::string folder =
+        (std::filesystem::temp_directory_path() / cat("scoria_cache_", process_id())).string();
     DeviceOptions options;
     options.cache_folder = folder + "/made";
     for (int run = 0; run < 3; ++run) {
@@ -375,7 +377,7 @@ TEST_CASE("pipelines are kept on disk; damage and a folder that cannot be writte
         CHECK(files == 1);
     }
     std::filesystem::remove_all(folder);
-    options.cache_folder = "/proc/scoria";
+    options.cache_folder = test::impossible_folder;
     TestDevice on(options);
     on.scale_pipeline();
     on.pipelines.save_cache();

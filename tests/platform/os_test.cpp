@@ -3,32 +3,28 @@
 #include "expect.h"
 #include "file.h"
 #include "log.h"
-#include "paths.h"
+#include "on_system.h"
+#include "system.h"
 
-#include <cstdlib>
+#include <chrono>
+#include <cmath>
+#include <ctime>
 #include <filesystem>
-#include <fstream>
-#include <unistd.h>
 
 using namespace scoria;
+using namespace scoria::test;
 namespace fs = std::filesystem;
 
 namespace {
 
 struct TemporaryFolder {
-    std::string path = fs::temp_directory_path().string() + "/scoria_test_" + std::to_string(::getpid());
+    std::string path = fs::temp_directory_path().string() + "/scoria_test_" + std::to_string(process_id());
     TemporaryFolder() { make_folders(path); }
     ~TemporaryFolder() { fs::remove_all(path); }
 };
 
 void write(const std::string& path, std::string_view text) {
     write_file_atomic(path, std::as_bytes(std::span(text)));
-}
-
-/// Also of files whose size the system does not tell.
-std::string read_text(const std::string& path) {
-    std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), {}};
 }
 
 }  // namespace
@@ -42,7 +38,7 @@ TEST_CASE("reads stay inside the file") {
     File to_map(path);
     to_map.map();
     const File mapped(std::move(to_map));
-    CHECK(read_text("/proc/self/maps").find(path) != std::string::npos);
+    CHECK(is_mapped(path));
     struct Case {
         uint64_t offset;
         size_t bytes;
@@ -83,9 +79,9 @@ TEST_CASE("an empty file can be mapped, and a map ends with its file") {
         other.map();
         other.map();
         file.read(0, {});
-        CHECK(read_text("/proc/self/maps").find(full) != std::string::npos);
+        CHECK(is_mapped(full));
     }
-    CHECK(read_text("/proc/self/maps").find(full) == std::string::npos);
+    CHECK_FALSE(is_mapped(full));
 }
 
 TEST_CASE("a file that shrinks after it was opened is an error") {
@@ -119,24 +115,60 @@ TEST_CASE("files are replaced whole and leave no temporary behind") {
     CHECK(entries == 2);
 }
 
-TEST_CASE("the cache folder follows XDG and ignores relative values") {
-    const char* const names[] = {"XDG_CACHE_HOME", "HOME"};
-    std::string saved[2];
-    for (int i = 0; i < 2; ++i) saved[i] = std::getenv(names[i]) ? std::getenv(names[i]) : "";
-    struct Case {
-        const char *xdg, *home, *expected;
-    };
-    const Case cases[] = {{"/c", "/h", "/c/scoria"},
-                          {"", "/h", "/h/.cache/scoria"},
-                          {"rel", "/h", "/h/.cache/scoria"},
-                          {"", "", ""}};
-    for (const Case& each : cases) {
-        ::setenv(names[0], each.xdg, 1);
-        ::setenv(names[1], each.home, 1);
-        CHECK(cache_folder() == each.expected);
+TEST_CASE("names of files are UTF-8") {
+    const TemporaryFolder folder;
+    const std::string inner = folder.path + "/\u6771\u4eac", path = inner + "/z\u00fcrich-\U0001F600";
+    make_folders(inner);
+    write(path, "text");
+    CHECK(read_file(path) == "text");
+    CHECK(fs::exists(fs::path(std::u8string(path.begin(), path.end()))));
+    NewFile grown(path + "2", 3);
+    grown.write(0, std::as_bytes(std::span("abc", 3)));
+    grown.commit();
+    CHECK(read_file(path + "2") == "abc");
+}
+
+TEST_CASE("a locked file is held once, and says what it was last told") {
+    const TemporaryFolder folder;
+    const std::string path = folder.path + "/lock";
+    {
+        LockedFile file(path);
+        expect_error(Status::busy, "held by another", [&] { LockedFile again(path); });
+        CHECK(file.text().empty());
+        CHECK(file.write("a longer text"));
+        CHECK(file.write("short"));
+        CHECK(file.text() == "short");
     }
-    for (int i = 0; i < 2; ++i)
-        saved[i].empty() ? ::unsetenv(names[i]) : ::setenv(names[i], saved[i].c_str(), 1);
+    LockedFile file(path);
+    CHECK(file.text() == "short");
+    CHECK(file.write(""));
+    CHECK(file.text().empty());
+    expect_error(Status::failed, "cannot be opened", [&] { LockedFile none(folder.path + "/no/file"); });
+}
+
+TEST_CASE("a scratch file is there, is its own, and goes") {
+    std::string path;
+    {
+        const ScratchFile one, other;
+        path = one.path();
+        CHECK(path != other.path());
+        CHECK(read_file(path).empty());
+    }
+    CHECK_FALSE(fs::exists(path));
+}
+
+TEST_CASE("the system tells what it is, and how long a thread computed") {
+    CHECK(system_name().find(' ') != std::string::npos);
+    CHECK(process_id() != 0);
+    const double before = thread_cpu_us();
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(60);
+    while (std::chrono::steady_clock::now() < until) {
+    }
+    const double spent = thread_cpu_us() - before;
+    CHECK(spent > 0);
+    CHECK(spent < 100'000);  // of 60 ms; Windows counts in steps of 16
+    CHECK(std::abs(double(local_time() - std::time(nullptr))) <= 14 * 3600);  // no zone is farther from UTC
+    CHECK(open_shared_library({"no-such-library.so", "no-such-library.dll"}) == nullptr);
 }
 
 TEST_CASE("the log is silent without a sink and says a line once") {
@@ -164,7 +196,7 @@ TEST_CASE("the log is silent without a sink and says a line once") {
 
 TEST_CASE("progress into a pipe is one final line") {
     const TemporaryFolder folder;
-    std::FILE* stream = std::fopen((folder.path + "/progress").c_str(), "w");
+    std::FILE* stream = std::fopen((folder.path + "/progress").c_str(), "wb");
     REQUIRE(stream);
     Progress progress("Loading", stream);
     for (uint64_t done = 0; done <= 2'900'000'000; done += 100'000'000) progress.update(done, 2'900'000'000);

@@ -4,16 +4,16 @@
 #include "device.h"
 #include "fail.h"
 #include "log.h"
+#include "system.h"
 
 #include <filesystem>
 #include <string>
-#include <unistd.h>
 
 namespace scoria::test {
 
 struct CacheFolder {
     std::filesystem::path folder =
-        std::filesystem::temp_directory_path() / cat("scoria-test-cache-", ::getpid());
+        std::filesystem::temp_directory_path() / cat("scoria-test-cache-", process_id());
     std::string logged;
 
     CacheFolder() {

@@ -20,7 +20,7 @@ if(UNIX AND NOT APPLE AND NOT SCORIA_SANITIZE)
   add_custom_command(OUTPUT ${static_library}
     COMMAND ${CMAKE_CXX_COMPILER} -r -nostdlib -o ${object} -Wl,--force-group-allocation
       -Wl,--whole-archive ${engine} -Wl,--no-whole-archive
-      -Wl,--start-group ${archives} -l:libpcre2-8.a -l:libz.a -Wl,--end-group
+      -Wl,--start-group ${archives} ${SCORIA_LIB_pcre2-8} ${SCORIA_LIB_z} -Wl,--end-group
     COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=scoria_* --strip-debug ${object}
     COMMAND ${CMAKE_COMMAND} -E rm -f ${static_library}
     COMMAND ${CMAKE_AR} rcs ${static_library} ${object}
@@ -31,6 +31,7 @@ endif()
 
 # --- files ------------------------------------------------------------------------------------------
 install(TARGETS scoria_shared EXPORT scoria LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
   PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(TARGET scoria)
   install(TARGETS scoria RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

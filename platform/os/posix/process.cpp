@@ -12,7 +12,7 @@
 
 extern char** environ;
 
-namespace scoria::cli {
+namespace scoria {
 namespace {
 
 // The child starts with the signal handling of a fresh program (ours ignores SIGPIPE) and stdout on stderr.
@@ -63,4 +63,4 @@ std::optional<int> run_program(const std::vector<std::string>& arguments) {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-}  // namespace scoria::cli
+}  // namespace scoria

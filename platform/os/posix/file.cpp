@@ -1,0 +1,162 @@
+// POSIX positioned reads and atomic replacement.
+#include "file.h"
+
+#include "fail.h"
+#include "system.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace scoria {
+namespace {
+
+std::string system_reason() { return std::generic_category().message(errno); }
+
+struct Descriptor {
+    int value;
+    ~Descriptor() {
+        if (value >= 0) ::close(value);
+    }
+};
+
+void write_all(int descriptor, std::span<const std::byte> bytes, const std::string& path) {
+    while (!bytes.empty()) {
+        const ssize_t wrote = ::write(descriptor, bytes.data(), bytes.size());
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote <= 0) fail(Status::failed, path, "cannot be written: ", system_reason());
+        bytes = bytes.subspan(size_t(wrote));
+    }
+}
+
+}  // namespace
+
+File::File(const std::string& path)
+    : path_(path),
+      handle_(::open(path.c_str(),
+                     O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {  // a pipe without a writer would wait for ever
+    if (handle_ < 0) fail(Status::bad_file, path, "cannot be opened: ", system_reason());
+    struct stat info {};
+    const bool known = ::fstat(int(handle_), &info) == 0;
+    if (!known || !S_ISREG(info.st_mode)) {
+        ::close(int(handle_));
+        fail(Status::bad_file, path, "expected a regular file");
+    }
+    size_ = uint64_t(info.st_size);
+}
+
+File::~File() {
+    if (mapped_ != nullptr) ::munmap(const_cast<std::byte*>(mapped_), size_t(size_));
+    if (handle_ >= 0) ::close(int(handle_));
+}
+
+void File::map() {
+    if (mapped_ != nullptr || size_ == 0) return;
+    void* const at = ::mmap(nullptr, size_t(size_), PROT_READ, MAP_SHARED, int(handle_), 0);
+    if (at == MAP_FAILED) fail(Status::failed, path_, "cannot be mapped: ", system_reason());
+    mapped_ = static_cast<const std::byte*>(at);
+}
+
+size_t File::read_some(uint64_t offset, std::span<std::byte> out) const {
+    while (true) {
+        const ssize_t got = ::pread(int(handle_), out.data(), out.size(), off_t(offset));
+        if (got >= 0) return size_t(got);
+        if (errno != EINTR) fail(Status::bad_file, path_, "cannot be read: ", system_reason());
+    }
+}
+
+void write_file_atomic(const std::string& path, std::span<const std::byte> bytes) {
+    static std::atomic<uint32_t> serial{0};  // two threads may write the same path
+    const std::string temporary = cat(path, ".", process_id(), ".", serial++, ".tmp");
+    try {
+        const Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
+        if (file.value < 0) fail(Status::failed, path, "cannot be created: ", system_reason());
+        write_all(file.value, bytes, path);
+        if (::fsync(file.value) != 0) fail(Status::failed, path, "cannot be synced: ", system_reason());
+        if (::rename(temporary.c_str(), path.c_str()) != 0)
+            fail(Status::failed, path, "cannot be replaced: ", system_reason());
+    } catch (...) {
+        ::unlink(temporary.c_str());
+        throw;
+    }
+}
+
+NewFile::NewFile(std::string path, uint64_t bytes) : path_(std::move(path)), partial_(path_ + ".partial") {
+    Descriptor opened{::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644)};
+    if (opened.value < 0) fail(Status::failed, path_, "cannot be created: ", system_reason());
+    // The lock proves that no other process writes it; comparing the files, that none has just renamed it.
+    struct stat ours {
+    }, named{};
+    if (::flock(opened.value, LOCK_EX | LOCK_NB) != 0 || ::fstat(opened.value, &ours) != 0 ||
+        ::stat(partial_.c_str(), &named) != 0 || ours.st_ino != named.st_ino || ours.st_dev != named.st_dev)
+        fail(Status::failed, path_, "is being written by another process");
+    int error = ::ftruncate(opened.value, 0) == 0 ? 0 : errno;
+    if (error == 0 && bytes != 0) error = ::posix_fallocate(opened.value, 0, off_t(bytes));
+    if (error != 0) {
+        ::unlink(partial_.c_str());
+        fail(Status::failed, path_, bytes,
+             " bytes cannot be reserved: ", std::generic_category().message(error));
+    }
+    handle_ = std::exchange(opened.value, -1);
+}
+
+NewFile::~NewFile() {
+    if (handle_ < 0) return;
+    ::unlink(partial_.c_str());
+    ::close(int(handle_));
+}
+
+void NewFile::write(uint64_t offset, std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+        const ssize_t wrote = ::pwrite(int(handle_), bytes.data(), bytes.size(), off_t(offset));
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote <= 0) fail(Status::failed, path_, "cannot be written: ", system_reason());
+        bytes = bytes.subspan(size_t(wrote));
+        offset += uint64_t(wrote);
+    }
+}
+
+void NewFile::commit() {
+    if (::fsync(int(handle_)) != 0) fail(Status::failed, path_, "cannot be synced: ", system_reason());
+    if (::rename(partial_.c_str(), path_.c_str()) != 0)
+        fail(Status::failed, path_, "cannot be replaced: ", system_reason());
+    ::close(int(std::exchange(handle_, -1)));
+}
+
+LockedFile::LockedFile(const std::string& path) {
+    Descriptor file{::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)};
+    if (file.value < 0) fail(Status::failed, path, "cannot be opened: ", system_reason());
+    if (::flock(file.value, LOCK_EX | LOCK_NB) != 0) fail(Status::busy, path, "is held by another process");
+    handle_ = std::exchange(file.value, -1);
+}
+
+LockedFile::~LockedFile() { ::close(int(handle_)); }
+
+std::string LockedFile::text() const {
+    char bytes[512];
+    const ssize_t size = ::pread(int(handle_), bytes, sizeof bytes, 0);
+    return {bytes, size > 0 ? size_t(size) : 0};
+}
+
+bool LockedFile::write(std::string_view text) noexcept {
+    const int file = int(handle_);
+    if (::ftruncate(file, 0) != 0) return false;
+    return text.empty() ||
+           (::pwrite(file, text.data(), text.size(), 0) == ssize_t(text.size()) && ::fsync(file) == 0);
+}
+
+ScratchFile::ScratchFile() : path_((std::filesystem::temp_directory_path() / "scoria-XXXXXX").string()) {
+    const Descriptor file{::mkstemp(path_.data())};
+    if (file.value < 0) fail(Status::failed, path_, "cannot be made: ", system_reason());
+}
+
+ScratchFile::~ScratchFile() { ::unlink(path_.c_str()); }
+
+}  // namespace scoria
