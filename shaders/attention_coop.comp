@@ -60,7 +60,7 @@ uint size_of(vec4 values) {
     return max(max(bits.x, bits.y), max(bits.z, bits.w));
 }
 
-void query_chunk(uint row0, uint kv_head, uint row, uint chunk, out vec4 lo, out vec4 hi) {
+void load_chunk(uint row0, uint kv_head, uint row, uint chunk, out vec4 lo, out vec4 hi) {
     const uint group = push.heads / push.kv_heads, token = min((row0 + row) / group, push.tokens - 1);
     const uint first = query_word(token, kv_head * group + (row0 + row) % group), dim = 8 * chunk;
     [[unroll]] for (uint i = 0; i < 4; ++i) {
@@ -74,12 +74,12 @@ void load_queries(uint row0, uint kv_head) {
     for (uint r = gl_LocalInvocationID.x; r < ROWS; r += gl_WorkGroupSize.x) row_size[r] = 0;
     barrier();
     for (uint i = gl_LocalInvocationID.x; i < ROWS * CHUNKS; i += gl_WorkGroupSize.x) {
-        query_chunk(row0, kv_head, i / CHUNKS, i % CHUNKS, lo, hi);
+        load_chunk(row0, kv_head, i / CHUNKS, i % CHUNKS, lo, hi);
         atomicMax(row_size[i / CHUNKS], max(size_of(lo), size_of(hi)));
     }
     barrier();
     for (uint i = gl_LocalInvocationID.x; i < ROWS * CHUNKS; i += gl_WorkGroupSize.x) {
-        query_chunk(row0, kv_head, i / CHUNKS, i % CHUNKS, lo, hi);
+        load_chunk(row0, kv_head, i / CHUNKS, i % CHUNKS, lo, hi);
         const float inverse = half_power(row_size[i / CHUNKS]).y;
         q_tile[i / CHUNKS * PITCH + i % CHUNKS] = packed_halves(lo * inverse, hi * inverse);
     }
@@ -121,14 +121,18 @@ void load_chunk(bool value, uint block, uint kv_head, uint count, float inverse,
     kv_tile[item.x * PITCH + item.y] = item.x < count ? words : uvec4(0);
 }
 
-// The more loads of halves at once the better; numbers that are converted would spill.
+// Compilers that unroll this load everything first and spill (tools/gates).
 void load_tile(bool value, uint block, uint kv_head, uint count, float inverse) {
-    if (KV_TYPE == KV_F16) {
-        for (uint i = gl_LocalInvocationID.x; i < KEYS * CHUNKS; i += gl_WorkGroupSize.x)
-            load_chunk(value, block, kv_head, count, inverse, i);
-    } else {
-        [[dont_unroll]] for (uint i = gl_LocalInvocationID.x; i < KEYS * CHUNKS; i += gl_WorkGroupSize.x)
-            load_chunk(value, block, kv_head, count, inverse, i);
+    [[dont_unroll]] for (uint i = gl_LocalInvocationID.x; i < KEYS * CHUNKS; i += gl_WorkGroupSize.x) {
+        const uvec2 item = cache_item(value, i), row = cache_row(value, block, kv_head, min(item.x, count - 1));
+        uvec4 words;
+        [[unroll]] for (uint p = 0; p < 4; ++p) {
+            const uint pair = 4 * item.y + p, near = min(pair, PAIRS - 1);
+            words[p] = KV_TYPE == KV_F16 ? kv[row.x + near * row.y]
+                                         : packFloat2x16(f16vec2(load_pair(row.x, row.y, near) * inverse));
+            if (pair >= PAIRS) words[p] = 0;
+        }
+        kv_tile[item.x * PITCH + item.y] = item.x < count ? words : uvec4(0);
     }
 }
 

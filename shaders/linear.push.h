@@ -1,10 +1,10 @@
 // Push constants and specialization constants of the linear kernels (linear_vec.comp, linear_tile.comp,
-// linear_tile_int.comp with linear_pack_int.comp, linear_coop.comp with linear_pack.comp, linear_join.comp).
+// linear_tile_int.comp with linear_pack_int.comp, linear_coop.comp and linear_tile_half.comp with linear_pack.comp, linear_join.comp).
 #ifndef SCORIA_LINEAR_PUSH_H
 #define SCORIA_LINEAR_PUSH_H
 
 // 0 workgroup size, 1 subgroup size, 2 weight type (dequant.glsl)
-#define LINEAR_TOKENS 3      // linear_vec, linear_tile_int (2 or 4): tokens per lane
+#define LINEAR_TOKENS 3      // linear_vec, linear_tile_int and linear_tile_half (2 or 4): tokens per lane
 #define LINEAR_PAIRS 4       // linear_vec: pairs of rows per lane
 #define LINEAR_PARTS 5       // linear_vec: subgroups of a workgroup that share out the columns
 #define LINEAR_ACTIVATION 6  // numerics.glsl; used with LINEAR_GLU or LINEAR_ACTIVATE alone

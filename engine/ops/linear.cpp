@@ -1,5 +1,5 @@
-// See linear.h; the kernels are shaders/linear_vec.comp, linear_tile.comp, linear_tile_int.comp and
-// linear_coop.comp.
+// See linear.h; the kernels are shaders/linear_vec.comp, linear_tile.comp, linear_tile_half.comp,
+// linear_tile_int.comp and linear_coop.comp, and linear_join.comp behind each of the latter four.
 #include "linear.h"
 
 #include "fail.h"
@@ -66,6 +66,22 @@ bool multiplies_ints(const vk::Caps& caps, const LinearShape& shape) {
            std::ranges::find(int_types, shape.type) != std::end(int_types);
 }
 
+bool multiplies_halves(const vk::Caps& caps, const LinearShape& shape) {
+    return caps.float16 && shape.precision == Precision::fast && built(Shader::linear_tile_half);
+}
+
+LinearVariant tile_half(const vk::Caps& caps) {
+    // Compilers of small register files and of Apple's GPUs spill at 4 (tools/gates).
+    const uint32_t lane_tokens = caps.float16_fast() ? 4 : 2;
+    const uint32_t tokens = LINEAR_TILE_TOKENS / 4 * lane_tokens;
+    return {.shader = Shader::linear_tile_half,
+            .workgroup = LINEAR_TILE_WORKGROUP,
+            .tokens = tokens,
+            .rows = LINEAR_TILE_ROWS,
+            .lane_tokens = lane_tokens,
+            .name = cat("tile_half ", LINEAR_TILE_ROWS, "x", tokens)};
+}
+
 LinearVariant tile_int(const vk::Caps& caps) {
     // Compilers of Intel's and of GPUs that lack the instruction spill at 4 (tools/gates).
     const uint32_t lane_tokens = caps.int_dot_fast && caps.vendor_id != vk::vendor_intel ? 4 : 2;
@@ -120,10 +136,10 @@ bool fits(const vk::Caps& caps, const LinearVariant& variant) {
 }
 
 /// How many parts of the columns make enough workgroups for the device where tiles alone do not; each keeps
-/// at least 128 columns, since what a part computes it also writes, and a second dispatch reads. Hardware
+/// at least 256 columns, since what a part computes it also writes, and a second dispatch reads. Hardware
 /// tells nobody how many cores it has: 32 is what integrated GPUs have at most, 128 large ones.
 uint32_t splits_for(const vk::Caps& caps, const LinearShape& shape, const LinearVariant& variant) {
-    constexpr uint32_t least_blocks = 4;
+    constexpr uint32_t least_blocks = 8;
     const uint64_t enough = caps.type == vk::DeviceType::discrete ? 128 : 32;
     const uint64_t tiles = groups_for(shape.rows, variant.rows) * groups_for(shape.tokens, variant.tokens);
     return uint32_t(std::min<uint64_t>(enough / tiles, shape.cols / (least_blocks * WEIGHT_BLOCK)));
@@ -174,6 +190,7 @@ std::vector<Tile> tile_variants(const vk::Caps& caps, const LinearShape& shape) 
     std::vector<Tile> tiles;
     for (const LinearVariant& variant : coop_variants(caps, shape)) tiles.push_back({variant, true});
     if (multiplies_ints(caps, shape)) tiles.push_back({tile_int(caps), caps.int_dot_fast});
+    if (multiplies_halves(caps, shape)) tiles.push_back({tile_half(caps), caps.float16_fast()});
     tiles.push_back({{.shader = Shader::linear_tile,
                       .workgroup = LINEAR_TILE_WORKGROUP,
                       .tokens = LINEAR_TILE_TOKENS,
@@ -190,7 +207,7 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
         constants.insert(constants.end(), more);
     };
     if (variant.shader == Shader::linear_tile) return constants;
-    if (variant.shader == Shader::linear_tile_int) {
+    if (variant.shader == Shader::linear_tile_int || variant.shader == Shader::linear_tile_half) {
         add({{LINEAR_TOKENS, variant.lane_tokens}});
         return constants;
     }
@@ -350,7 +367,7 @@ std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearS
 }
 
 LinearVariant::Operands LinearVariant::operands() const {
-    return shader == Shader::linear_coop                                           ? Operands::halves
+    return shader == Shader::linear_coop || shader == Shader::linear_tile_half     ? Operands::halves
            : shader == Shader::linear_vec_int || shader == Shader::linear_tile_int ? Operands::bytes
                                                                                    : Operands::floats;
 }

@@ -36,8 +36,8 @@ struct LinearVariant {
     Shader shader;
     uint32_t workgroup;     // invocations
     uint32_t tokens, rows;  // computed by one workgroup
-    // linear_vec alone: lanes of a logical subgroup, tokens (linear_tile_int too) and row pairs of a lane,
-    // subgroups sharing the columns
+    // linear_vec alone: lanes of a logical subgroup, tokens (linear_tile_int and linear_tile_half too) and
+    // row pairs of a lane, subgroups sharing the columns
     uint32_t subgroup = 0, lane_tokens = 0, lane_pairs = 0, parts = 0;
     // linear_coop alone: of the workgroup's tile, what one subgroup computes
     uint32_t part_rows = 0, part_tokens = 0;

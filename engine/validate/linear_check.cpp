@@ -48,19 +48,24 @@ constexpr Case float_cases[] = {{1, 9, 1}, {2, 33, 45, true, true, false, false,
 /// (dequant_bits.glsl), which cancels up to two bits and a half; GLU multiplies two sums. Each bound leaves
 /// as much room as the largest of thousands of such errors needs: 6 standard deviations for an element.
 /// Halves round both operands by up to 2^-11 (drivers may round towards zero), which the signs of products
-/// make random. What bytes round is no part of it: the reference multiplies the bytes (packed_x).
-Bounds bounds_for(const Case& c, TensorType type, LinearVariant::Operands operands) {
+/// make random. What bytes round is no part of it: the reference multiplies the bytes (packed_x). Sums of
+/// halves, of 16 products each, are rounded at every step to 2^-11 of their size so far: in all by
+/// sqrt(sum of j / 16, j = 1 .. 16) = sqrt(8.5) times what one rounding of a product would be.
+Bounds bounds_for(const Case& c, TensorType type, const LinearVariant& variant) {
     constexpr TensorType shifted_types[] = {TensorType::q4_0,  TensorType::q4_1, TensorType::q5_0,
                                             TensorType::q5_1,  TensorType::q2_k, TensorType::q3_k,
                                             TensorType::q4_k,  TensorType::q5_k, TensorType::q6_k,
                                             TensorType::tq2_0, TensorType::q2_0};
     const bool shifted = std::ranges::find(shifted_types, type) != std::end(shifted_types);
-    const bool halves = operands == LinearVariant::Operands::halves;
+    const bool halves = variant.operands() == LinearVariant::Operands::halves;
     const double sums = std::sqrt(double(c.cols) + 32) * std::exp2(-24) * (shifted ? 6 : 1);
-    const double rounding = halves ? std::sqrt(2) * std::exp2(-11) : 0;
+    const bool half_sums = variant.shader == Shader::linear_tile_half;
+    const double rounding = halves ? std::sqrt(half_sums ? 2 + 8.5 : 2) * std::exp2(-11) : 0;
     const double error = (sums + rounding) * (c.glu || c.activate ? 2 : 1);
-    // With few columns one product may be most of an element, and its rounding most of the error.
-    return {error * error, 2 * error, (halves ? 8 : 6) * error};
+    // With few columns one product may be most of an element, and its rounding most of the error: the first
+    // of a sum of halves is rounded at all 16 steps, where 8.5 was the mean.
+    const double deviations = half_sums ? 8 * std::sqrt(16 / 8.5) : halves ? 8 : 6;
+    return {error * error, 2 * error, deviations * error};
 }
 
 /// Rows `at` of x [tokens, cols] as the device packed them, if the variant multiplies bytes, else as they
@@ -192,8 +197,8 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
             all_variants || &variant == &variants.front() || (c.ints && variant.shader == ints);
         if (!wanted || context.leaves_out("linear", variant.name)) continue;
         // A CPU driver compiles the large matrix tiles for minutes: the full tier proves them.
-        if (context.tier == Tier::quick && context.caps().is_cpu() &&
-            variant.operands() == LinearVariant::Operands::halves && variant.rows > 32)
+        if (context.tier == Tier::quick && context.caps().is_cpu() && variant.shader == Shader::linear_coop &&
+            variant.rows > 32)
             continue;
         const vk::Buffer operands = context.buffer_of<std::byte>(
             std::vector(linear_scratch_bytes(variant, c.tokens, c.rows, c.cols), std::byte{0x7D}));
@@ -235,7 +240,7 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
         // tokens'.
         const uint32_t judged = in.out_cols < 16 ? uint32_t(actual.size()) : in.out_cols;
         context.compare("linear", variant.name, shape_of(c, type), expected, actual, judged,
-                        bounds_for(c, type, variant.operands()), sentinel);
+                        bounds_for(c, type, variant), sentinel);
     }
 }
 
@@ -324,7 +329,7 @@ void check_linear(CheckContext& context, const ModelLinear& m, const LinearVaria
                  .glu = m.glu,
                  .activate = m.activate};
     context.compare("linear", variant.name, shape_of(c, m.type), expected, actual, uint32_t(actual.size()),
-                    bounds_for(c, m.type, variant.operands()), error);
+                    bounds_for(c, m.type, variant), error);
 }
 
 }  // namespace scoria::validate

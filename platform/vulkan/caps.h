@@ -2,6 +2,7 @@
 // profile can only narrow it (smaller limits, fewer features); a narrowed feature is not enabled either.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -21,6 +22,15 @@ struct Caps {
     bool is_cpu() const { return type == DeviceType::cpu; }
     /// 64 words a lane (Intel before Xe2): kernels that hold more there spill.
     bool small_register_file() const { return vendor_id == vendor_intel && subgroup_min < 16; }
+
+    /// Two float16 multiply-adds in the time of one of float32, as these vendors publish. Apple's take as
+    /// long, Intel's compilers make two of a pair (tools/gates).
+    bool float16_fast() const {
+        constexpr uint32_t amd = 0x1002, nvidia = 0x10DE, qualcomm = 0x5143, arm = 0x13B5,
+                           imagination = 0x1010;
+        constexpr uint32_t fast[] = {amd, nvidia, qualcomm, arm, imagination};
+        return float16 && std::ranges::find(fast, vendor_id) != std::end(fast);
+    }
 
     // limits; bytes where not said
     uint64_t max_storage_range = 128ull << 20;  // maxStorageBufferRange

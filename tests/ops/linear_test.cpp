@@ -158,6 +158,11 @@ TEST_SUITE("linear") {
         cpu.subgroup_size = cpu.subgroup_min = cpu.subgroup_max = 8;
         vk::Caps floor = gpu();
         floor.subgroup_arithmetic = floor.subgroup_ballot = false;
+        vk::Caps halves = gpu();
+        halves.float16 = true;
+        halves.vendor_id = 0x1002;
+        vk::Caps intel = halves;
+        intel.vendor_id = vk::vendor_intel;
         const struct {
             vk::Caps caps;
             uint32_t tokens;
@@ -170,9 +175,13 @@ TEST_SUITE("linear") {
             {cpu, 128, Shader::linear_vec_sg_compact, Shader::linear_vec_sg_compact},
             {floor, 1, Shader::linear_vec, Shader::linear_vec},
             {floor, 9, Shader::linear_tile, Shader::linear_tile},
+            {halves, 9, Shader::linear_tile, Shader::linear_tile_half},
+            {halves, 8, Shader::linear_vec_sg, Shader::linear_vec_sg},
+            {intel, 9, Shader::linear_tile, Shader::linear_tile},
         };
         for (auto c : cases) {
-            c.caps.int_dot = c.caps.int_dot_fast = c.expected != c.expected_fast || c.caps.is_cpu();
+            c.caps.int_dot = c.caps.int_dot_fast =
+                (c.expected != c.expected_fast && !c.caps.float16) || c.caps.is_cpu();
             const LinearShape fast{c.tokens, 576, 576, TensorType::q4_1, Precision::fast};
             CHECK(linear_variants(c.caps, fast).front().shader == c.expected_fast);
             const auto variants = linear_variants(c.caps, {c.tokens, 576, 576, TensorType::q4_1});
@@ -191,10 +200,11 @@ TEST_SUITE("linear") {
         const struct {
             vk::DeviceType type;
             uint32_t tokens, rows, cols, splits;
-        } cases[] = {
-            {large, 32, 576, 576, 4},   {small, 32, 576, 576, 3},    {large, 512, 4096, 4096, 1},
-            {large, 64, 1024, 8192, 8}, {large, 64, 576, 1312, 9},   {large, 9, 64, 64, 1},
-            {large, 8, 576, 576, 1},    {large, 64, 64, 40960, 128}, {vk::DeviceType::cpu, 32, 576, 576, 1}};
+        } cases[] = {{large, 32, 576, 576, 2},    {small, 32, 4096, 4096, 1},
+                     {small, 32, 576, 1312, 3},   {large, 512, 4096, 4096, 1},
+                     {large, 64, 1024, 8192, 8},  {large, 64, 576, 1312, 5},
+                     {large, 9, 64, 64, 1},       {large, 8, 576, 576, 1},
+                     {large, 64, 64, 40960, 128}, {vk::DeviceType::cpu, 32, 576, 576, 1}};
         for (const auto& c : cases) {
             CAPTURE(c.rows);
             CAPTURE(c.cols);
