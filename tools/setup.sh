@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Installs what Scoria needs on Debian 12 or 13 and Ubuntu 24.04, as root or through sudo. Safe to run
 # again: what is there is left alone, and a complete machine takes a second.
-#   tools/setup.sh [--run-only | --test] [--desktop]
-# --run-only: build and run; --test (default): also the tests; --desktop: the chat window and its test, too
+#   tools/setup.sh [--run-only | --test] [--desktop] [--fuzz]
+# --run-only: build and run; --test (default): also the tests; --desktop: the chat window and its test, too;
+# --fuzz: a compiler that has libFuzzer
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mode=--test
 desktop=
+fuzz=
 tools=.cache/tools
 
 say() { printf '[setup] %s\n' "$*" >&2; }
@@ -15,7 +17,8 @@ for flag in "$@"; do
     case $flag in
         --run-only | --test) mode=$flag ;;
         --desktop) desktop=1 ;;
-        *) die "expected --run-only, --test or --desktop, got $flag" ;;
+        --fuzz) fuzz=1 ;;
+        *) die "expected --run-only, --test, --desktop or --fuzz, got $flag" ;;
     esac
 done
 
@@ -43,6 +46,7 @@ case $mode/$ID in
     --test/*) packages+=(chromium-common) ;;  # SwiftShader's library and json
 esac
 [ -z "$desktop" ] || packages+=(libimgui-dev libsdl2-dev libdrm-dev fonts-dejavu-core)
+[ -z "$fuzz" ] || packages+=(clang libclang-rt-dev)
 case $mode/$desktop in --test/1) packages+=(xvfb xdotool xclip imagemagick) ;; esac
 # Formatting differs between major versions, so the check runs where this one exists.
 [ "$mode/$system" = "--test/debian 12" ] && packages+=(clang-format-14 clang-tidy-14)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up, builds with warnings as errors, and runs the tests. Ends with ctest's own closing lines.
 #   tools/test.sh [--deep]     --deep: all cases, the whole program under sanitizers, clang-tidy, Python,
-#                                the chat window, other systems
+#                                the chat window, other systems, a minute of fuzzing for every reader
 set -euo pipefail
 cd "$(dirname "$0")/.."
 deep=
@@ -110,7 +110,7 @@ mutations() {
     tests/mutations/run.py build/test
 }
 
-stage setup tools/setup.sh --test ${deep:+--desktop}
+stage setup tools/setup.sh --test ${deep:+--desktop --fuzz}
 stage format format
 stage build build
 stage model fetch_model
@@ -125,4 +125,5 @@ stage gates gates
 [ -z "$deep" ] || stage newest newest
 [ -z "$deep" ] || stage cross cross
 [ -z "$deep" ] || stage mutations mutations
+[ -z "$deep" ] || stage fuzz tools/fuzz.sh 60
 stage tests run_tests
