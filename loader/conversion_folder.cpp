@@ -139,6 +139,7 @@ class FolderSource final : public ConversionSource {
         uint64_t pair_rows = 0;     // head size where rows change places, else 0
         std::vector<float> values;  // computed, not in a file
     };
+    [[noreturn]] void refuse(const char* key, const std::string& expected) const;
     bool is_windowed() const;
     void check_layers() const;
     void open_files();
@@ -167,9 +168,7 @@ FolderSource::FolderSource(const fs::path& folder) : folder_(folder), config_(fo
     }
     family_ = &*found;
     for (const Must& must : family_->must)
-        if (must.key != nullptr && !config_.says(must))
-            fail(Status::unsupported, folder.string(), must.key, ": expected ", must.value, ", since GGUF's ",
-                 family_->architecture, " cannot say otherwise");
+        if (must.key != nullptr && !config_.says(must)) refuse(must.key, must.value);
     facts_.layers = config_.size("num_hidden_layers");
     facts_.heads = config_.size("num_attention_heads");
     facts_.kv_heads = config_.size("num_key_value_heads", static_cast<uint32_t>(facts_.heads));
@@ -207,6 +206,11 @@ FolderSource::FolderSource(const fs::path& folder) : folder_(folder), config_(fo
                  model_type);
 }
 
+void FolderSource::refuse(const char* key, const std::string& expected) const {
+    fail(Status::unsupported, folder_.string(), key, ": expected ", expected, ", since GGUF's ",
+         family_->architecture, " cannot say otherwise");
+}
+
 bool FolderSource::is_windowed() const {
     const bool used = family_->window == Window::always ||
                       (family_->window == Window::if_used && config_.flag("use_sliding_window"));
@@ -215,10 +219,6 @@ bool FolderSource::is_windowed() const {
 
 /// What GGUF has no key for follows from the family, and must be so here.
 void FolderSource::check_layers() const {
-    const auto refuse = [&](const char* key, const std::string& expected) {
-        fail(Status::unsupported, folder_.string(), key, ": expected ", expected, ", since GGUF's ",
-             family_->architecture, " cannot say otherwise");
-    };
     const auto is_nth = [](uint64_t layer, uint32_t every) { return every != 0 && (layer + 1) % every == 0; };
     const std::string activation = family_->activation ? cat('"', family_->activation, '"') : "";
     if (family_->activation && !config_.says({"hidden_act", activation.c_str()}))

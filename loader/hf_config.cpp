@@ -215,8 +215,6 @@ bool is_harmless_field(std::string_view name, const nlohmann::json& value) {
                                               "extra_pos_embeddings",
                                               "finetuning_task",
                                               "force_bos_token_to_be_generated",
-                                              "full_attn_mod",
-                                              "interpolate_factor",
                                               "length_penalty",
                                               "min_length",
                                               "no_repeat_ngram_size",
@@ -262,6 +260,8 @@ bool is_harmless_field(std::string_view name, const nlohmann::json& value) {
         {"use_parallel_embedding", "true"},
         {"attention_mode", "\"longformer\""},
         {"rotary_scaling_factor", "1.0"},
+        {"full_attn_mod", "1"},
+        {"interpolate_factor", "1"},
     };
     for (const Usual& field : usual)
         if (field.name == name) return value.dump() == field.value;
