@@ -41,8 +41,8 @@ own_apt() {
 make_own_apt() {
     mkdir -p "$apt/sources" "$apt/archives/partial" "$apt/lists/partial"
     . /etc/os-release
-    awk 'BEGIN{RS=""} NR==1' /etc/apt/sources.list.d/*.sources | sed "s/^Types:.*/Types: $1/; s/^Suites:.*/Suites: $VERSION_CODENAME/" \
-        >"$apt/sources/own.sources"
+    awk 'BEGIN{RS=""} NR==1' /etc/apt/sources.list.d/*.sources |
+        sed "s/^Types:.*/Types: $1/; s/^Suites:.*/Suites: $VERSION_CODENAME/" >"$apt/sources/own.sources"
     own_apt update
 }
 
@@ -60,8 +60,8 @@ gather_aarch64() {
         libpcre2-dev zlib1g-dev libcurl4-openssl-dev libspirv-cross-c-shared-dev
     local deb
     for deb in "$apt"/archives/*.deb; do
-        case $deb in
-            */libc6* | */linux-libc* | */libgcc-s1* | */libstdc++6* | */libcrypt* | */*-bin_* | */gcc-*) ;;  # the cross compiler's own
+        case $deb in  # the cross compiler has its own
+            */libc6* | */linux-libc* | */libgcc-s1* | */libstdc++6* | */libcrypt-dev* | */*-bin_* | */gcc-*) ;;
             *) dpkg -x "$deb" "$root" ;;
         esac
     done
@@ -79,16 +79,19 @@ gather_windows() {
         -DPCRE2_SUPPORT_JIT=ON -DPCRE2_BUILD_PCRE2GREP=OFF -DPCRE2_BUILD_TESTS=OFF
     cmake --build "$apt/pcre2-build" --target install
     cmake -S "$apt"/spirv-cross-*/ -B "$apt/spirv-cross-build" "${build[@]}" -DCMAKE_TOOLCHAIN_FILE="$toolchain" \
-        -DSPIRV_CROSS_CLI=OFF -DSPIRV_CROSS_ENABLE_TESTS=OFF -DSPIRV_CROSS_ENABLE_{GLSL,HLSL,MSL,CPP,REFLECT,C_API,UTIL}=OFF
+        -DSPIRV_CROSS_CLI=OFF -DSPIRV_CROSS_ENABLE_TESTS=OFF \
+        -DSPIRV_CROSS_ENABLE_{GLSL,HLSL,MSL,CPP,REFLECT,C_API,UTIL}=OFF
     cmake --build "$apt/spirv-cross-build" --target install
 }
 
 # Wine's Vulkan reaches this machine's drivers, once there is a display. One test is left out: Wine does not hand
 # a changed environment on to them.
 on_lavapipe() {
-    local run=(xvfb-run -a env SCORIA_FEW_MODELS=1 VK_DRIVER_FILES="$(ls /usr/share/vulkan/icd.d/lvp_icd*.json)" /usr/lib/wine/wine64)
+    local driver cases="vulkan: tiny models reproduce their goldens,vulkan: stored verdicts*,vulkan: SmolLM2 continues*"
+    driver=$(ls /usr/share/vulkan/icd.d/lvp_icd*.json)
+    local run=(xvfb-run -a env SCORIA_FEW_MODELS=1 VK_DRIVER_FILES="$driver" /usr/lib/wine/wine64)
     "${run[@]}" build/windows/test_platform.exe --source-file="*device_test.cpp" --test-case-exclude="without a driver*"
-    "${run[@]}" build/windows/test_model.exe --test-case="vulkan: tiny models reproduce their goldens,vulkan: stored verdicts*,vulkan: SmolLM2 continues*"
+    "${run[@]}" build/windows/test_model.exe --test-case="$cases"
 }
 
 export WINEPREFIX=$PWD/.cache/cross/wine WINEDEBUG=-all
