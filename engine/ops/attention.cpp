@@ -47,7 +47,7 @@ uint32_t shared_bytes(const vk::Caps& caps, const AttentionVariant& v, uint32_t 
 
 /// Words of sums that a lane holds without spilling, as compilers report (tools/gates).
 uint32_t most_coop_sums(const vk::Caps& caps) {
-    return caps.vendor_id == vk::vendor_intel ? 4 * caps.matrix_subgroup : 64;
+    return caps.vendor_id == vk::vendor_intel ? 2 * caps.matrix_subgroup : 64;
 }
 
 /// `rows` of a workgroup on matrix units, if that fits: as few subgroups for a strip of rows as hold its sums

@@ -41,7 +41,7 @@ EXPLAINED |= {(gpu, "linear_vec_sg"): "two tokens and two pairs a lane are offer
 EXPLAINED |= {(gpu, "attention_vec_sg"): "5 words over a quantised cache; fewer queries a lane want a measurement there"
               for gpu in ("hd530", "iris-xe")}
 EXPLAINED |= {(gpu, "linear_tile_half"): "offered and never the default there: pairs of halves gain nothing"
-              for gpu in ("hd530", "iris-xe", "arc-a770", "m1")}
+              for gpu in ("hd530", "iris-xe", "arc-a770")}
 EXPLAINED["hd530", "linear_tile_int"] = "has no integer dot products in hardware, so never runs it unless forced"
 
 
