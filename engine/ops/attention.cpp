@@ -33,7 +33,7 @@ bool is_tile(const AttentionVariant& variant) {
     return variant.shader == Shader::attention_tile || variant.shader == Shader::attention_coop;
 }
 
-/// Shared memory that any kernel may take (DESIGN.md, gates of issue 7: more costs occupancy everywhere).
+/// Shared memory that a kernel may take: more leaves every GPU too few workgroups to hide latency.
 constexpr uint32_t most_shared = 32768;
 
 /// As attention_coop.comp declares it.

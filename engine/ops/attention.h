@@ -42,11 +42,10 @@ AttentionShape attention_shape(const Attention& attention, uint32_t tokens, uint
                                uint32_t shards = 1);
 /// Valid on a device for a shape and its precision class, default first. What each takes:
 ///
-///   kernel                masks, biases, caps, sinks   values of distances   rows of a kv head   class
-///   subgroup, emulated    all                          yes                   any                 f32
-///   tile                  all                          no                    a tile or more      f32
-///   coop                  all                          no                    16 or more, of more f16
-///                                                                            than one token
+///   kernel              masks, biases, caps, sinks  values of distances  rows of a kv head           class
+///   subgroup, emulated  all                         yes                  any                         f32
+///   tile                all                         no                   a tile or more              f32
+///   coop                all                         no                   16 or more, of two tokens   f16
 ///
 /// All take every type of cache, and heads of any size but coop those only whose tiles fit into 32 KiB of
 /// shared memory and the device's registers.
