@@ -6,12 +6,12 @@
 
 // 0 workgroup size, 1 logical subgroup size, 2 KV_TYPE_CONSTANT
 #define ATTENTION_HEAD_DIM 3
-#define ATTENTION_QUERIES 4     // vec: rows of one kv head that a group takes
-#define ATTENTION_MASK 5        // the enum Mask (loader/architecture.h)
-#define ATTENTION_BIAS 6        // the enum PositionBias
-#define ATTENTION_SOFT_CAP 7    // scores are capped
-#define ATTENTION_SINKS 8       // a score per head joins the sum
-#define ATTENTION_VALUES 9      // distances add to values
+#define ATTENTION_QUERIES 4   // vec: rows of one kv head that a group takes
+#define ATTENTION_MASK 5      // the enum Mask (loader/architecture.h)
+#define ATTENTION_BIAS 6      // the enum PositionBias
+#define ATTENTION_SOFT_CAP 7  // scores are capped
+#define ATTENTION_SINKS 8     // a score per head joins the sum
+#define ATTENTION_VALUES 9    // distances add to values
 // coop: the matrix shape, rows of a workgroup, and subgroups that share out the dims of a row
 #define ATTENTION_M 10
 #define ATTENTION_N 11

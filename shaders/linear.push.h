@@ -1,5 +1,6 @@
 // Push constants and specialization constants of the linear kernels (linear_vec.comp, linear_tile.comp,
-// linear_tile_int.comp with linear_pack_int.comp, linear_coop.comp and linear_tile_half.comp with linear_pack.comp, linear_join.comp).
+// linear_tile_int.comp with linear_pack_int.comp, linear_coop.comp and linear_tile_half.comp with
+// linear_pack.comp, linear_join.comp).
 #ifndef SCORIA_LINEAR_PUSH_H
 #define SCORIA_LINEAR_PUSH_H
 
