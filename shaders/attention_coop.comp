@@ -109,18 +109,6 @@ void measure(bool value, uint block, uint kv_head, uint count) {
     atomicMax(cache_size[value ? 1 : 0], size);
 }
 
-void load_chunk(bool value, uint block, uint kv_head, uint count, float inverse, uint i) {
-    const uvec2 item = cache_item(value, i), row = cache_row(value, block, kv_head, min(item.x, count - 1));
-    uvec4 words;
-    [[unroll]] for (uint p = 0; p < 4; ++p) {
-        const uint pair = 4 * item.y + p, near = min(pair, PAIRS - 1);
-        words[p] = KV_TYPE == KV_F16 ? kv[row.x + near * row.y]
-                                     : packFloat2x16(f16vec2(load_pair(row.x, row.y, near) * inverse));
-        if (pair >= PAIRS) words[p] = 0;
-    }
-    kv_tile[item.x * PITCH + item.y] = item.x < count ? words : uvec4(0);
-}
-
 // Compilers that unroll this load everything first and spill (tools/gates).
 void load_tile(bool value, uint block, uint kv_head, uint count, float inverse) {
     [[dont_unroll]] for (uint i = gl_LocalInvocationID.x; i < KEYS * CHUNKS; i += gl_WorkGroupSize.x) {
