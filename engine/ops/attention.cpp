@@ -16,7 +16,8 @@ static_assert(uint32_t(KvType::f32) == KV_F32 && uint32_t(KvType::f16) == KV_F16
               uint32_t(KvType::q4_0) == KV_Q4_0 && KV_BLOCK_TOKENS == kv_block_tokens);
 
 // A split shorter than this costs more to merge than it saves; GPUs hide latency with at most some
-// hundred groups of work.
+// hundred groups of work. The grid is that of the longest cache and groups read their lengths: an indirect
+// dispatch of fewer would save on CPU drivers, which have one split, nothing (tools/bench/RESULTS.md).
 constexpr uint32_t least_split_keys = 256, most_splits = 32, enough_groups = 256;
 
 uint32_t splits_for(const vk::Caps& caps, const AttentionShape& shape, uint32_t queries) {
