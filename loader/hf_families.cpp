@@ -193,6 +193,7 @@ std::span<const Family> llama_families() {
          .qkv_bias = attention_bias,
          .o_bias = attention_bias,
          .pairs = RopePairs::interleaved,
+         .rope_base = 5e5,
          .adjust = adjust_cohere},
         {.name = "cohere2",
          .tensors = {hf::frame, hf::attention, hf::gated, hf::qk_norms},

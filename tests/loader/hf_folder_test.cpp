@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <functional>
 #include <set>
@@ -221,6 +222,11 @@ TEST_CASE("what a config says beside the fixtures' own" * needs_fixtures()) {
          [](const Architecture& a) { return a.layers[0].attention.soft_cap == 0; }},
         {"llama1", R"({"rope_parameters": {"rope_type": "default", "attention_factor": 2.0}})",
          [](const Architecture& a) { return a.ropes[0].magnitude == 1; }},
+        {"cohere", R"({"rope_parameters": null})",
+         [](const Architecture& a) {  // base^(-2 / width)
+             const double base = std::pow(a.ropes[0].inverse_frequencies[1], -0.5 * a.ropes[0].width);
+             return std::abs(base / 5e5 - 1) < 1e-9;
+         }},
         {"llama-dynamic-ntk", "{}", [](const Architecture& a) { return a.context >= 8192; }},
         {"hunyuan-moe",
          R"({"moe_topk": [2, 2], "num_shared_expert": [1, 1], "norm_type": "rms", "use_qk_norm": true,
