@@ -6,6 +6,7 @@ set(CMAKE_C_COMPILER ${triple}-gcc)
 set(CMAKE_CXX_COMPILER ${triple}-g++)
 set(root ${CMAKE_CURRENT_LIST_DIR}/../../.cache/cross/aarch64)
 include(${CMAKE_CURRENT_LIST_DIR}/root.cmake)
-set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L /usr/${triple} -E LD_LIBRARY_PATH=${root}/usr/lib/${triple})
-# Of shared libraries that ours need in their turn.
-set(CMAKE_EXE_LINKER_FLAGS_INIT -Wl,-rpath-link,${root}/usr/lib/${triple})
+# Shared libraries, and those that they need in their turn.
+set(libraries ${root}/usr/lib/${triple}:${root}/lib/${triple})
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L /usr/${triple} -E LD_LIBRARY_PATH=${libraries})
+set(CMAKE_EXE_LINKER_FLAGS_INIT -Wl,-rpath-link,${libraries})
