@@ -63,11 +63,9 @@ Batch::Tiles Batch::tiles_of(const vk::Caps& caps, size_t index) const {
     const Kernel& kernel = model_.plan().kernels[index].kernel;
     const auto whole_tiles = [](uint32_t tokens) { return groups_for(least_part, tokens) * tokens; };
     if (const auto* linear = std::get_if<kernel::Linear>(&kernel)) {
-        const DeviceWeight& weight = model_.weight(linear->weight);
-        if (weight.on_host) return {};  // what is fetched from there is fetched once
-        const uint32_t rows = matrix(linear->out).rows;
-        const LinearShape shape{rows, weight.rows, weight.cols, weight.type};
-        return {rows, uint32_t(whole_tiles(choices().linear(caps, shape).tokens))};
+        if (model_.weight(linear->weight).on_host) return {};  // what is fetched from there is fetched once
+        const LinearShape shape = shape_of(*linear);
+        return {shape.tokens, uint32_t(whole_tiles(choices().linear(caps, shape).tokens))};
     }
     if (const auto* attention = std::get_if<kernel::Attention>(&kernel)) {
         const AttentionShape shape = shape_of(*attention);
@@ -81,6 +79,11 @@ Batch::Tiles Batch::tiles_of(const vk::Caps& caps, size_t index) const {
 AttentionShape Batch::shape_of(const kernel::Attention& k) const {
     return attention_shape(k.shape, tokens_, cache_.positions(),
                            uint32_t(cache_.layer(k.layer).shards.size()));
+}
+
+LinearShape Batch::shape_of(const kernel::Linear& k) const {
+    const DeviceWeight& weight = model_.weight(k.weight);
+    return {matrix(k.out).rows, weight.rows, weight.cols, weight.type};
 }
 
 std::vector<Batch::Part> Batch::parts(const vk::Caps& caps, size_t first, size_t end, uint32_t positions,
@@ -120,7 +123,6 @@ void Batch::record(OpContext& context, const kernel::Linear& k) {
     const DeviceWeight& weight = model_.weight(k.weight);
     Matrix out = matrix(k.out), residual;
     out.cols = k.cols;
-    const LinearShape shape{out.rows, weight.rows, weight.cols, weight.type};
     LinearArgs args{.x = rows(matrix(k.x)),
                     .out = rows(out),
                     .weight = weight,
@@ -133,7 +135,7 @@ void Batch::record(OpContext& context, const kernel::Linear& k) {
     if (k.residual) residual = rows(matrix(*k.residual)), args.residual = &residual;
     if (workspace_.scratch) args.scratch = workspace_.scratch.view();
     if (weight.on_host) args.stream = &stream_, args.after = next_on_host(part_.kernel);
-    record_linear(context, args, choices().linear(context.caps, shape));
+    record_linear(context, args, choices().linear(context.caps, shape_of(k)));
 }
 
 void Batch::record(OpContext& context, const kernel::RopeCache& k) const {

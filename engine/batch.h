@@ -84,6 +84,7 @@ class Batch {
     void record(OpContext& context, const kernel::ChunkAttention& k) const;
     const Choices& choices() const { return *workspace_.choices; }
     AttentionShape shape_of(const kernel::Attention& k) const;
+    LinearShape shape_of(const kernel::Linear& k) const;
     /// Rows of a kernel's result, cut at multiples of `least` only; without any it is not cut.
     struct Tiles {
         uint32_t rows = 0, least = 1;

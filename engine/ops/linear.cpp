@@ -70,28 +70,26 @@ bool multiplies_halves(const vk::Caps& caps, const LinearShape& shape) {
     return caps.float16 && shape.precision == Precision::fast && built(Shader::linear_tile_half);
 }
 
-LinearVariant tile_half(const vk::Caps& caps) {
-    // Compilers of small register files and of Apple's GPUs spill at 4 (tools/gates).
-    const uint32_t lane_tokens = caps.float16_fast() ? 4 : 2;
+/// A tile of which each lane holds `lane_tokens` tokens.
+LinearVariant lane_tile(Shader shader, std::string_view name, uint32_t lane_tokens) {
     const uint32_t tokens = LINEAR_TILE_TOKENS / 4 * lane_tokens;
-    return {.shader = Shader::linear_tile_half,
+    return {.shader = shader,
             .workgroup = LINEAR_TILE_WORKGROUP,
             .tokens = tokens,
             .rows = LINEAR_TILE_ROWS,
             .lane_tokens = lane_tokens,
-            .name = cat("tile_half ", LINEAR_TILE_ROWS, "x", tokens)};
+            .name = cat(name, " ", LINEAR_TILE_ROWS, "x", tokens)};
+}
+
+LinearVariant tile_half(const vk::Caps& caps) {
+    // Compilers of small register files and of Apple's GPUs spill at 4 (tools/gates).
+    return lane_tile(Shader::linear_tile_half, "tile_half", caps.float16_fast() ? 4 : 2);
 }
 
 LinearVariant tile_int(const vk::Caps& caps) {
     // Compilers of Intel's and of GPUs that lack the instruction spill at 4 (tools/gates).
-    const uint32_t lane_tokens = caps.int_dot_fast && caps.vendor_id != vk::vendor_intel ? 4 : 2;
-    const uint32_t tokens = LINEAR_TILE_TOKENS / 4 * lane_tokens;
-    return {.shader = Shader::linear_tile_int,
-            .workgroup = LINEAR_TILE_WORKGROUP,
-            .tokens = tokens,
-            .rows = LINEAR_TILE_ROWS,
-            .lane_tokens = lane_tokens,
-            .name = cat("tile_int ", LINEAR_TILE_ROWS, "x", tokens)};
+    const bool wide = caps.int_dot_fast && caps.vendor_id != vk::vendor_intel;
+    return lane_tile(Shader::linear_tile_int, "tile_int", wide ? 4 : 2);
 }
 
 /// Tiles of linear_coop, large first: of a workgroup, and of a subgroup.
