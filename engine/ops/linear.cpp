@@ -120,8 +120,8 @@ LinearVariant coop(const vk::Caps& caps, const CoopTile& tile) {
             .name = cat("coop ", tile.rows, "x", tile.tokens, " of ", tile.part_rows, "x", tile.part_tokens)};
 }
 
-/// The same with matrices of any size: by a workgroup as one where `grain` is of whole ones, of tiles not
-/// made of parts then. Nothing where the part's two matrices, of even and of odd rows, are no multiples.
+/// The same with matrices of any size, by the workgroup as one where `grain` says so: the tile is one part
+/// then. Nothing where a part's two matrices, of its even and of its odd rows, are no multiples of it.
 std::optional<LinearVariant> coop2(const vk::Caps& caps, const CoopTile& tile, const vk::MatrixGrain& grain) {
     LinearVariant variant = coop(caps, tile);
     variant.shader = Shader::linear_coop2;
@@ -179,7 +179,7 @@ LinearVariant split(LinearVariant tile, const LinearShape& shape, uint32_t wante
     return tile;
 }
 
-/// Those of the cooperative-matrix variants that fit, best first, large tiles given first.
+/// What fits of cooperative-matrix variants given large tiles first, best first.
 std::vector<LinearVariant> best_first(const vk::Caps& caps, const LinearShape& shape,
                                       std::vector<LinearVariant> variants) {
     std::erase_if(variants, [&](const LinearVariant& v) {
