@@ -50,8 +50,8 @@ vec2 angle(Head head, uint pair) {
 float turned(Head head, uint dim) {
     if (dim >= push.width) return unrotated(head, dim);
     const uint half_width = push.width / 2;
-    const uint pair = INTERLEAVED ? dim / 2 : dim % half_width;
     const bool second = INTERLEAVED ? dim % 2 == 1 : dim >= half_width;
+    const uint pair = INTERLEAVED ? dim / 2 : second ? dim - half_width : dim;
     const uint other = INTERLEAVED ? dim ^ 1u : (second ? dim - half_width : dim + half_width);
     const vec2 turn = angle(head, pair);
     return unrotated(head, dim) * turn.x + unrotated(head, other) * (second ? turn.y : -turn.y);

@@ -225,11 +225,9 @@ struct Tile {
 };
 std::vector<Tile> tile_variants(const vk::Caps& caps, const LinearShape& shape) {
     std::vector<Tile> tiles;
-    // NVIDIA's driver shares out a workgroup's product itself; elsewhere it is left to be asked for. Not
-    // measured: the self-test proves it, and `tune` holds both against each other.
-    for (const LinearVariant& variant : coop2_variants(caps, shape))
-        tiles.push_back({variant, variant.whole && caps.vendor_id == vk::vendor_nvidia});
     for (const LinearVariant& variant : coop_variants(caps, shape)) tiles.push_back({variant, true});
+    // Of whole workgroups never run yet, for want of a driver: to be asked for, or found by `tune`.
+    for (const LinearVariant& variant : coop2_variants(caps, shape)) tiles.push_back({variant, false});
     if (multiplies_ints(caps, shape)) tiles.push_back({tile_int(caps), caps.int_dot_fast});
     if (multiplies_halves(caps, shape)) tiles.push_back({tile_half(caps), caps.float16_fast()});
     tiles.push_back({{.shader = Shader::linear_tile,

@@ -295,7 +295,7 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
                        variants.end());
     if (only) variants = {*only};
     for (AttentionVariant variant : variants) {
-        if (context.leaves_out("attention", variant.name)) continue;
+        if (context.leaves_out("attention", variant)) continue;
         for (const uint32_t splits : {variant.splits, 3u}) {
             if (only && splits != only->splits) continue;
             variant.splits = splits;

@@ -70,14 +70,17 @@ class CheckContext {
     const Tier tier;
     const uint64_t seed;
     std::string only_op, only_variant;  // what alone runs, in self-tests; empty: all
+    bool only_subgroups = false;        // leaves out kernels that have no subgroup operations
     std::chrono::nanoseconds patience =
         std::chrono::minutes(10);                       // CPU drivers compile at the first dispatch
     bool keep_maps = false;                             // of errors, for reports with pictures
     std::function<void(const CheckResult&)> on_result;  // called after each, if set; may throw to stop
 
     const vk::Caps& caps() const { return device.caps(); }
-    bool leaves_out(std::string_view op, std::string_view variant) const {
-        return !only_op.empty() && (op != only_op || variant != only_variant);
+    template <class Variant> bool leaves_out(std::string_view op, const Variant& variant) const {
+        return (!only_op.empty() && (op != only_op || variant.name != only_variant)) ||
+               (only_subgroups &&
+                !vk::has(shader_module(variant.shader).needs, vk::ModuleNeeds::subgroup_basic));
     }
     vk::Buffer buffer(std::span<const std::byte> contents);  // device memory with these bytes
     template <class T> vk::Buffer buffer_of(std::span<const T> values) {

@@ -46,7 +46,7 @@ void run_case(CheckContext& context, const Case& c) {
                           : c.type == KvType::bf16 ? bounds_of(1, bfloat_unit_roundoff)
                                                    : bounds_of(c.memory.rate);
     for (const KernelVariant& variant : compress_variants(context.caps())) {
-        if (context.leaves_out("compress", variant.name)) continue;
+        if (context.leaves_out("compress", variant)) continue;
         const auto run = [&] {
             const CheckCache cache(context, host, 1);
             context.run([&](OpContext& ops) {

@@ -195,7 +195,7 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
     for (const LinearVariant& variant : variants) {
         const bool wanted =
             all_variants || &variant == &variants.front() || (c.ints && variant.shader == ints);
-        if (!wanted || context.leaves_out("linear", variant.name)) continue;
+        if (!wanted || context.leaves_out("linear", variant)) continue;
         // A CPU driver compiles the large matrix tiles for minutes: the full tier proves them.
         if (context.tier == Tier::quick && context.caps().is_cpu() && variant.part_rows && variant.rows > 32)
             continue;

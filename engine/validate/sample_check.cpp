@@ -128,7 +128,7 @@ void check_greedy(CheckContext& context) {
         for (const auto& [token, value] : c.set) logits[token] = value;
         const std::vector<uint32_t> recent{1, 2, 11, 2};
         for (const KernelVariant& variant : proven_variants(context.caps(), sample_variants)) {
-            if (context.leaves_out("sample", variant.name)) continue;
+            if (context.leaves_out("sample", variant)) continue;
             const Drawn drawn = draw(context, variant, logits, c.options, recent, 1, c.allowed);
             const uint32_t* slot = &drawn.step[STEP_TOKENS + to_slot * STEP_TOKEN_WORDS];
             const uint32_t status = c.bad ? STEP_STATUS_NON_FINITE : 0;
@@ -292,7 +292,7 @@ void check_draws(CheckContext& context) {
         std::vector<uint32_t>
             wanted;  // the reference's draws; the same for all variants if earlier ones do not count
         for (const KernelVariant& variant : proven_variants(context.caps(), sample_variants)) {
-            if (context.leaves_out("sample", variant.name)) continue;
+            if (context.leaves_out("sample", variant)) continue;
             const Drawn drawn = draw(context, variant, logits, c.options, {}, c.count);
             std::vector<uint32_t> recent;
             uint32_t different = 0;
@@ -346,7 +346,7 @@ void check_top(CheckContext& context) {
                          step_buffer = context.buffer_of<uint32_t>(step);
         const vk::Buffer top(context.device, 4 * 2 * SAMPLE_TOP_WORDS, vk::MemoryUse::device);
         for (const KernelVariant& variant : proven_variants(context.caps(), sample_variants)) {
-            if (context.leaves_out("sample", variant.name)) continue;
+            if (context.leaves_out("sample", variant)) continue;
             context.run([&](OpContext& ops) {
                 const Matrix m{logits_buffer.view(), 1, c.vocab, c.vocab, 0};
                 record_sample_top(ops, {m, step_buffer.view(), top.view(), 2, 0, c.count}, variant);

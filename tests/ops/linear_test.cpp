@@ -212,12 +212,9 @@ TEST_SUITE("linear") {
         }
     }
 
-    TEST_CASE(
-        "products of whole workgroups run by default on NVIDIA's driver, and only as large as they may be") {
+    TEST_CASE("matrices of any size are offered beside the units' shape, and only as large as they may be") {
         if (shader_module(Shader::linear_coop2).words.empty()) return;
-        vk::Caps amd = nvidia_gpu(), coarse = nvidia_gpu(), full = nvidia_gpu(), small = nvidia_gpu(),
-                 none = nvidia_gpu();
-        amd.vendor_id = 0x1002;
+        vk::Caps coarse = nvidia_gpu(), full = nvidia_gpu(), small = nvidia_gpu(), none = nvidia_gpu();
         for (vk::MatrixGrain& grain : coarse.matrix_grains) grain.k = 64;
         full.matrix_reserved = 49152;
         small.matrix_most = 32;
@@ -228,12 +225,11 @@ TEST_SUITE("linear") {
             Shader expected;
             bool whole, offered;
         } cases[] = {
-            {nvidia_gpu(), 512, Shader::linear_coop2, true, true},
-            {nvidia_gpu(), 16, Shader::linear_coop2, true, true},
-            {nvidia_gpu(), 8, Shader::linear_vec_sg, false, true},
-            {amd, 512, Shader::linear_coop, false, true},
+            {nvidia_gpu(), 512, Shader::linear_coop, true, true},
+            {nvidia_gpu(), 16, Shader::linear_coop, true, true},
+            {nvidia_gpu(), 8, Shader::linear_vec_sg, true, true},
             {full, 512, Shader::linear_coop, false, true},
-            {small, 512, Shader::linear_coop2, true, true},
+            {small, 512, Shader::linear_coop, true, true},
             {coarse, 512, Shader::linear_coop, false, false},
             {none, 512, Shader::linear_coop, false, false},
         };
@@ -242,12 +238,12 @@ TEST_SUITE("linear") {
             const LinearShape shape{c.tokens, 4096, 4096, TensorType::q4_1, Precision::balanced};
             const auto variants = linear_variants(c.caps, shape);
             CHECK(variants.front().shader == c.expected);
-            CHECK(variants.front().whole == c.whole);
-            bool offered = false;
+            bool offered = false, whole = false;
             for (const LinearVariant& v : variants) {
                 if (v.shader != Shader::linear_coop2) continue;
                 CAPTURE(v.name);
                 offered = true;
+                whole = whole || v.whole;
                 CHECK(names_variant(v.splits == 1 ? "coop2" : "coop2_split", v.name));
                 CHECK(v.operands() == LinearVariant::Operands::halves);
                 const auto grain = std::ranges::find(c.caps.matrix_grains, v.whole ? v.workgroup : 0,
@@ -260,6 +256,7 @@ TEST_SUITE("linear") {
                 CHECK(v.workgroup == (v.whole ? grain->invocations : parts * c.caps.matrix_subgroup));
             }
             CHECK(offered == c.offered);
+            CHECK(whole == c.whole);
             for (const LinearVariant& v : linear_variants(c.caps, {c.tokens, 4096, 4096, TensorType::q4_1}))
                 CHECK(v.shader != Shader::linear_coop2);
         }

@@ -33,8 +33,10 @@ void run(const char* op, void (*check)(validate::CheckContext&)) {
     CAPTURE(op);
     validate::CheckContext context(machine().device, machine().pipelines,
                                    test::deep() ? validate::Tier::full : validate::Tier::quick, 1);
+    // What has no subgroup operations does not see their width.
+    context.only_subgroups = test::few_models() && test::caps_profile().empty();
     check(context);
-    CHECK_FALSE(context.results().empty());
+    CHECK((context.only_subgroups || !context.results().empty()));
     for (const validate::CheckResult& r : context.results())
         CHECK_MESSAGE(r.passed,
                       cat(r.op, " ", r.variant, ", ", r.shape, ": nmse ", r.nmse, " (", r.bounds.nmse,
