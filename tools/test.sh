@@ -38,7 +38,7 @@ fetch_model() { SCORIA_MODEL=$(build/ci/scoria pull smollm2); }
 # targets over their seeds; deep, every test that is not arithmetic alone. Drivers leak, so leaks count
 # only where no driver is in the process.
 sanitize() {
-    cmake --preset asan
+    cmake --preset asan -DSCORIA_DEEP_TESTS=$whole
     cmake --build --preset asan --target test_loader test_grammar fuzz_gguf fuzz_grammar fuzz_jinja fuzz_json_schema fuzz_safetensors fuzz_sentencepiece fuzz_tokenizer_json
     ctest --preset asan -R '^(loader|grammar|fuzz)'
     [ -n "$deep" ] || return 0
@@ -48,7 +48,7 @@ sanitize() {
 
 # Everything of ours that starts threads, or is called from several.
 threads() {
-    cmake --preset tsan
+    cmake --preset tsan -DSCORIA_DEEP_TESTS=$whole
     cmake --build --preset tsan --target test_platform test_engine test_apps test_library
     ctest --preset tsan -R '^(platform|engine|apps|library)\.lavapipe$'
 }

@@ -30,6 +30,7 @@ struct Case {
     bool wraps = false;   // positions, in as few blocks as may be
     bool latent = false;  // values are the keys
     bool grows = false;   // values double every four positions
+    bool cut = false;     // into two dispatches by rows, as the engine cuts what takes too long
 
     uint32_t keys() const { return mask == Mask::source ? source : first + tokens; }
 };
@@ -39,6 +40,10 @@ constexpr Case latent(Case c) {
 }
 constexpr Case growing(Case c) {
     c.grows = true;
+    return c;
+}
+constexpr Case cut(Case c) {
+    c.cut = true;
     return c;
 }
 /// A case whose cache is a ring.
@@ -73,7 +78,9 @@ constexpr Case cases[] = {
     {40, 30, 4, 2, 7, q8_0, 0, 1, 1, 1, true},
     {130, 0, 9, 3, 64, f16},
     growing({70, 10, 4, 2, 12, f32}),
+    cut({70, 10, 4, 2, 12, f32, 33}),
     {2, 40, 4, 2, 12, f32, 0, 1, 5},
+    {30, 40, 4, 2, 12, f32, 33, 1, 3},  // tiles with rows of two sequences
     {2, 90, 4, 2, 64, f16, 0, 2, 3, 30},
     {1, 199, 9, 3, 64, f16, 0, 1, 1, -3},
     {1, 199, 9, 3, 64, q8_0},
@@ -120,6 +127,7 @@ constexpr Case cases[] = {
     {5, 30, 4, 2, 12, f32, 0, 1, 1, 1, false, Mask::source, 0, 0, no_bias, 0, false, 61},
     {33, 0, 4, 2, 12, f32, 0, 2, 1, 1, false, Mask::source, 0, 0, no_bias, 0, false, 20},
     special(40, 30, Mask::local_block, 16, 5, PositionBias::by_query, 0, false),
+    cut(special(40, 30, Mask::local_block, 16, 5, PositionBias::by_query, 0, false)),
     {40, 30,    4, 2, 12,  f32, 0, 1, 2, 1, false, Mask::causal, 0, 0, PositionBias::by_query,
      0,  false, 0, 0, true},
     {40, 30,    4, 2, 7,   f32, 0, 1, 1, 1, true, Mask::causal, 0, 0, PositionBias::by_query,
@@ -150,7 +158,7 @@ std::string shape_of(const Case& c, uint32_t splits) {
                c.sequences, " sigma ", c.sigma, " splits ", splits, " mask ", int(c.mask), " bias ",
                int(c.bias), " cap ", c.soft_cap, c.sinks ? " sinks" : "", " keys ", c.keys(),
                c.values ? " values" : "", c.wraps ? " ring" : "", c.latent ? " latent" : "",
-               c.grows ? " growing" : "");
+               c.grows ? " growing" : "", c.cut ? " cut" : "");
 }
 
 /// Keys and values as the cache holds them, for positions [0, end).
@@ -306,21 +314,23 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
                 context, "attention", shape_of(c, splits), std::vector{variant}, expected, cols,
                 bounds_for(c, variant),
                 [&](OpContext& ops, const Matrix& out, const AttentionVariant& v) {
-                    record_attention(ops,
-                                     {{q_buffer.view(), tokens, cols, cols, 0},
-                                      out,
-                                      step.view(),
-                                      &cache.device,
-                                      partials.view(),
-                                      shape,
-                                      c.bias == no_bias ? std::nullopt : std::optional(bias_buffer.view()),
-                                      c.sinks ? std::optional(sinks_buffer.view()) : std::nullopt,
-                                      c.bias == PositionBias::by_query
-                                          ? std::optional(Matrix{distances_buffer.view(), tokens,
-                                                                 distance_cols, distance_cols, 0})
-                                          : std::nullopt,
-                                      c.values ? std::optional(distance_table_buffer.view()) : std::nullopt},
-                                     v);
+                    const Matrix queries{q_buffer.view(), tokens, cols, cols, 0},
+                        products{distances_buffer.view(), tokens, distance_cols, distance_cols, 0};
+                    const auto rows = [&](uint32_t from, uint32_t count) {
+                        record_attention(
+                            ops,
+                            {queries.row_range(from, count), out.row_range(from, count), step.view(),
+                             &cache.device, partials.view(), shape,
+                             c.bias == no_bias ? std::nullopt : std::optional(bias_buffer.view()),
+                             c.sinks ? std::optional(sinks_buffer.view()) : std::nullopt,
+                             c.bias == PositionBias::by_query ? std::optional(products.row_range(from, count))
+                                                              : std::nullopt,
+                             c.values ? std::optional(distance_table_buffer.view()) : std::nullopt, from},
+                            v);
+                    };
+                    const uint32_t first = c.cut ? tokens / 3 : tokens;
+                    rows(0, first);
+                    if (c.cut) rows(first, tokens - first);
                 },
                 sample);
         }

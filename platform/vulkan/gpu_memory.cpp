@@ -41,8 +41,9 @@ VmaAllocationCreateInfo memory_for(MemoryUse use, const Caps& caps, uint64_t byt
 
 [[noreturn]] void fail_allocation(const Device& device, VkResult result, uint64_t bytes, MemoryUse use,
                                   std::string_view refusal) {
-    if (result == VK_ERROR_DEVICE_LOST || result == VK_ERROR_FEATURE_NOT_PRESENT)
-        check(result, "vmaCreateBuffer");
+    constexpr VkResult of_memory[] = {VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY,
+                                      VK_ERROR_MEMORY_MAP_FAILED, VK_ERROR_TOO_MANY_OBJECTS};
+    if (std::ranges::find(of_memory, result) == std::end(of_memory)) check(result, "vmaCreateBuffer");
     const bool local = use == MemoryUse::device;
     std::string heaps;
     for (const HeapState& heap : device.heaps())

@@ -23,12 +23,6 @@ const char* const encoders[] = {"bert", "roberta", "modernbert", "longformer"};
 const char* const encoder_decoders[] = {
     "t5", "t5-v1.1", "mt5", "bart", "marian", "led", "transformer-original"};
 
-std::vector<std::string> chosen(std::span<const char* const> all) {
-    const std::string only = variable("SCORIA_ONLY");
-    if (!only.empty()) return {only};
-    return {all.begin(), all.end()};
-}
-
 std::vector<TokenId> optional_ids(const Safetensors& golden, const std::string& key) {
     return golden.has(key) ? read_ids(golden, key) : std::vector<TokenId>{};
 }

@@ -1,7 +1,20 @@
 // The decoders of fixtures/models that open; a new family adds its line.
 #pragma once
 
+#include "test_env.h"
+
+#include <span>
+#include <string>
+#include <vector>
+
 namespace scoria::test {
+
+/// Those, or the one that $SCORIA_ONLY names.
+inline std::vector<std::string> chosen(std::span<const char* const> all) {
+    const std::string only = variable("SCORIA_ONLY");
+    if (!only.empty()) return {only};
+    return {all.begin(), all.end()};
+}
 
 inline constexpr const char* decoder_fixtures[] = {
     "llama1",
