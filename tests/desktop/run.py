@@ -24,6 +24,7 @@ LONG_ANSWER = "Tell a very long story about a lighthouse keeper."
 LONG_PROMPT = "Summarise this log in one sentence. " + " ".join(
     f"On day {i} the harbour master wrote down that {i * 7 % 53} ships came in and {i * 3 % 29} went out with the "
     "tide." for i in range(75))
+ATTENTION = "800x50+60+640"  # where it is drawn, of what the window's size leaves it
 PROMPT_TOKENS = 2000  # at least so many in LONG_PROMPT, with the template's
 VALIDATION = "VK_LAYER_KHRONOS_validation"
 VALIDATION_FILE = f"/usr/share/vulkan/explicit_layer.d/VkLayer_{VALIDATION[9:]}.json"
@@ -119,6 +120,13 @@ class Window:
         self.args.pictures.mkdir(parents=True, exist_ok=True)
         subprocess.run(["import", "-window", "root", self.args.pictures / f"{name}.png"], env=self.environment)
 
+    def colours(self, area):
+        """How many there are in an area of the screen, "800x50+60+640"."""
+        file = self.folder / "area.png"
+        subprocess.run(["import", "-window", "root", "-crop", area, "+repage", file], env=self.environment, check=True)
+        done = subprocess.run(["identify", "-format", "%k", file], capture_output=True, text=True, check=True)
+        return int(done.stdout)
+
     def chat(self):
         expect(self.process.poll() is None, f"a running program, got exit code {self.process.returncode}")
         return json.loads(self.log.read_text()) if self.log.exists() else {"phase": "", "error": "", "messages": []}
@@ -153,7 +161,7 @@ def answer_of_program(args, question, **options):
 
 
 def conversation(args, display, folder, settings, expected):
-    """Ask, ask on, stop, begin anew, a broken model, the model again by its path, settings kept."""
+    """Ask, ask on, an attention map, stop, begin anew, a broken model, the model again by its path, settings kept."""
     layers = [VALIDATION] if pathlib.Path(VALIDATION_FILE).exists() else []
     broken = pathlib.Path(folder) / "broken.gguf"
     broken.write_bytes(b"GGUF" + bytes(60))
@@ -161,6 +169,7 @@ def conversation(args, display, folder, settings, expected):
         answer = window.ask(QUESTION)
         expect(answer["content"] == expected, f"the program's answer {expected!r}, got {answer['content']!r}")
         expect(window.ask("And of Italy?")["content"], "an answer to a second question")
+        wait_for("an attention map in many colours", lambda: window.colours(ATTENTION) > 20, 10)
         window.picture("answer")
         window.type(LONG_ANSWER)
         window.keys("Return")
@@ -171,6 +180,7 @@ def conversation(args, display, folder, settings, expected):
         expect(stopped["stop"] == "stopped" and stopped["content"], f"a stopped answer, got {stopped}")
         window.keys("ctrl+n")
         window.wait("an empty conversation", lambda chat: not chat["messages"])
+        wait_for("no attention map", lambda: window.colours(ATTENTION) == 1, 10)
 
         window.keys("ctrl+o", "ctrl+a")
         window.type(str(broken))
