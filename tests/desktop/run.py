@@ -25,6 +25,7 @@ LONG_PROMPT = "Summarise this log in one sentence. " + " ".join(
     f"On day {i} the harbour master wrote down that {i * 7 % 53} ships came in and {i * 3 % 29} went out with the "
     "tide." for i in range(75))
 ATTENTION = "800x50+60+640"  # where it is drawn, of what the window's size leaves it
+LOST_AT = 200  # waits: where each is for a token, after loading and a prompt, and within a long answer
 PROMPT_TOKENS = 2000  # at least so many in LONG_PROMPT, with the template's
 VALIDATION = "VK_LAYER_KHRONOS_validation"
 VALIDATION_FILE = f"/usr/share/vulkan/explicit_layer.d/VkLayer_{VALIDATION[9:]}.json"
@@ -207,11 +208,12 @@ def lost_device(args, display, folder, settings, expected):
     layer_folder = args.build / "tests/layer/manifest"
     with Window(args, display, folder, args.model, ["VK_LAYER_SCORIA_test"], settings=settings,
                 VK_ADD_LAYER_PATH=str(layer_folder),
-                SCORIA_LAYER_FAIL="vkWaitSemaphores:300:VK_ERROR_DEVICE_LOST") as window:
+                SCORIA_LAYER_FAIL=f"vkWaitSemaphores:{LOST_AT}:VK_ERROR_DEVICE_LOST") as window:
         window.wait_phase("ready")
         window.type(LONG_ANSWER)
         window.keys("Return")
-        window.wait("an error", lambda chat: "lost" in chat["error"].lower(), 240)
+        chat = window.wait("an error", lambda chat: "lost" in chat["error"].lower(), 240)
+        expect(chat["messages"] and chat["messages"][-1].get("stop") == "failed", f"a broken answer, got {chat}")
         window.wait("the model again", lambda chat: chat["phase"] == "ready" and not chat["error"])
         time.sleep(1)
         window.picture("lost")
@@ -259,7 +261,7 @@ def main():
     settings = {"temperature": 0, "max_tokens": 100, "width": 1200, "height": 800}
     expected = answer_of_program(args, QUESTION)
     print(f"[desktop] expected: {expected}")
-    steps = [lambda *a: conversation(*a, expected), lambda *a: lost_device(*a[:-1], dict(settings, max_tokens=1000), expected),
+    steps = [lambda *a: conversation(*a, expected), lambda *a: lost_device(*a[:-1], dict(settings, max_tokens=1000, submission_ms=1000), expected),
              lambda *a: frames(*a[:-1], dict(settings, max_tokens=16))]
     for name, step in zip(["conversation", "lost_device", "frames"], steps):
         if args.only not in (None, name):
