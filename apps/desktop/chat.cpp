@@ -290,7 +290,7 @@ void Chat::do_watch() {
 
 /// What the last token attends to; computes it where that has not been done yet.
 void Chat::show_attention() {
-    if (!watches_) return;
+    if (!watches_ || state_.messages.empty()) return;
     scoria_shared weights{sizeof weights};
     if (scoria_session_share(session_, SCORIA_SHARE_ATTENTION, &weights) == SCORIA_OK)
         map_->take(weights, true);
@@ -363,7 +363,6 @@ void Chat::do_send(const std::string& text, const std::string& system, const Sam
         });
         write_log();
         status = generate(sampling);
-        if (status == SCORIA_OK) show_attention();
     }
     fail(status, scoria_last_error());
     change([&](ChatState& state) {
@@ -376,6 +375,7 @@ void Chat::do_send(const std::string& text, const std::string& system, const Sam
         state.phase = session_ ? Phase::ready : Phase::empty;
     });
     write_log();
+    if (status == SCORIA_OK) show_attention();
 }
 
 void Chat::write_log() {
