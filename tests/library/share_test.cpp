@@ -241,18 +241,20 @@ TEST_CASE("what heads attend to is watched while an answer comes" * needs_fixtur
         const std::vector<int32_t> expected = generated(loaded.session, some_prompt, 6);
         struct Watcher {
             Renderer& renderer;
+            scoria_session* session;
             std::vector<std::vector<float>> maps;
         };
         std::vector<std::vector<float>> of_layers;
         for (const uint32_t layer : {0u, 1u}) {
             REQUIRE_OK(scoria_session_watch(loaded.session, layer));
             REQUIRE_OK(scoria_session_replace(loaded.session, some_prompt.data(), some_prompt.size()));
-            Watcher watcher{renderer, {}};
+            Watcher watcher{renderer, loaded.session, {}};
             scoria_generate_options generate = greedy(6);
             generate.user = &watcher;
             generate.on_attention = [](void* user, const scoria_shared* weights) {
                 auto& to = *static_cast<Watcher*>(user);
                 CHECK(weights->cols == some_prompt.size() + to.maps.size());
+                CHECK(scoria_session_watch(to.session, SCORIA_NO_LAYER) == SCORIA_BUSY);
                 to.maps.push_back(to.renderer.read(*weights));
             };
             REQUIRE_OK(scoria_session_generate(loaded.session, &generate, nullptr));
