@@ -114,6 +114,7 @@ class Window:
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # it stays, to be asked for the text
         time.sleep(1)
         self.keys("ctrl+v")
+        time.sleep(2)  # a busy window takes it late, and a key that follows would come before it
 
     def picture(self, name):
         if not self.args.pictures:
