@@ -314,7 +314,7 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
             bounds_for(c, AttentionVariant{}),
             [&](OpContext& ops, const Matrix& out, const KernelVariant& v) {
                 Matrix rows = out;
-                rows.stride -= keys;
+                rows.stride -= keys;  // what lies between rows
                 record_attention_map(
                     ops,
                     {.q = q_rows.row_range(last, 1),
