@@ -65,21 +65,33 @@ float load_bias(uint row) {
     return has ? value : 0.0;
 }
 
-// Rows 2 * pair and 2 * pair + 1 of W x[token] + bias, stored if `store`. Loads are
-// unconditional and selected after: a branch per value costs CPU drivers as much code as the product.
-void store_pair(uint token, uint pair, vec2 value, bool store) {
-    const bool glu = (push.flags & LINEAR_GLU) != 0;
-    const bool add = store && (push.flags & LINEAR_RESIDUAL) != 0;
-    const uint row = glu ? pair : 2 * pair;
-    const bool second = store && !glu && row + 1 < push.rows;
-    if (glu) value.x = activated(value.x, ACTIVATION) * value.y;
+// Rows 2 * pair and 2 * pair + 1 of W x[token] + bias become those of out[token]: one row with GLU, else two, the second
+// of which may lie past the end. Loads are unconditional and selected after: a branch per value costs CPU drivers as much
+// code as the product.
+bool linear_glu() { return (push.flags & LINEAR_GLU) != 0; }
+uint out_row(uint pair) { return linear_glu() ? pair : 2 * pair; }
+bool has_second(uint pair) {
+    const uint row = 2 * pair;
+    return !linear_glu() && row + 1 < push.rows;
+}
+vec2 finished(vec2 value) {
+    if (linear_glu()) value.x = activated(value.x, ACTIVATION) * value.y;
     if ((push.flags & LINEAR_ACTIVATE) != 0)
         value = vec2(activated(value.x, ACTIVATION), activated(value.y, ACTIVATION));
     value *= push.scale;
-    const uint from = push.residual_first + token * push.residual_stride + row;
+    return value;
+}
+vec2 load_residual(uint token, uint pair, bool wanted) {
+    const bool add = wanted && (push.flags & LINEAR_RESIDUAL) != 0, second = has_second(pair);
+    const uint from = push.residual_first + token * push.residual_stride + out_row(pair);
     const float a = residual[add ? from : 0], b = residual[add && second ? from + 1 : 0];
-    value += vec2(add ? a : 0.0, add ? b : 0.0);
-    const uint to = push.out_first + linear_part * push.part_stride + token * push.out_stride + row;
-    if (store) out_values[to] = value.x;
-    if (second) out_values[to + 1] = value.y;
+    return vec2(add ? a : 0.0, add ? b : 0.0);
+}
+void write_pair(uint token, uint pair, vec2 value, bool wanted) {
+    const uint to = push.out_first + linear_part * push.part_stride + token * push.out_stride + out_row(pair);
+    if (wanted) out_values[to] = value.x;
+    if (wanted && has_second(pair)) out_values[to + 1] = value.y;
+}
+void store_pair(uint token, uint pair, vec2 value, bool wanted) {
+    write_pair(token, pair, finished(value) + load_residual(token, pair, wanted), wanted);
 }

@@ -10,7 +10,8 @@
 #define LINEAR_PARTS 5       // linear_vec: subgroups of a workgroup that share out the columns
 #define LINEAR_ACTIVATION 6  // numerics.glsl; used with LINEAR_GLU or LINEAR_ACTIVATE alone
 
-// linear_coop: the matrix shape, and the tile of a workgroup and the part of it of a subgroup
+// linear_coop: the matrix shape (not linear_coop2), and the tile of a workgroup and the part of it of a
+// subgroup
 #define LINEAR_M 7
 #define LINEAR_N 8
 #define LINEAR_K 9
@@ -18,6 +19,9 @@
 #define LINEAR_COOP_TOKENS 11
 #define LINEAR_PART_ROWS 12
 #define LINEAR_PART_TOKENS 13
+#define LINEAR_SCOPE 14  // linear_coop2 alone; as gl_Scope...
+#define LINEAR_OF_WORKGROUP 2
+#define LINEAR_OF_SUBGROUP 3
 
 #define LINEAR_BIAS 1u      // out += bias[row]
 #define LINEAR_RESIDUAL 2u  // out += residual; may be `out` itself

@@ -5,24 +5,37 @@
 //
 // Rows stand in the tile as in a row group (weight_planes.h): even ones first. The next block is loaded into
 // registers before the products of the current one, so that its latency hides behind them. Two barriers a block.
+//
+// -DANY_SIZE (VK_NV_cooperative_matrix2): a part is two matrices, of its even and of its odd rows, which the driver makes
+// of units as it sees fit; SCOPE says whether a subgroup holds a part or the whole workgroup one. Sums then end where they
+// are, element by element, and not by way of shared memory.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_cooperative_matrix : require
+#ifdef ANY_SIZE
+#extension GL_NV_cooperative_matrix2 : require
+#endif
 #include "linear.glsl"
 #include "half_operands.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint SG_SIZE = 32;
-layout(constant_id = LINEAR_M) const uint M = 16;
-layout(constant_id = LINEAR_N) const uint N = 16;
-layout(constant_id = LINEAR_K) const uint K = 16;
 layout(constant_id = LINEAR_COOP_ROWS) const uint TILE_ROWS = 64;
 layout(constant_id = LINEAR_COOP_TOKENS) const uint TILE_TOKENS = 64;
 layout(constant_id = LINEAR_PART_ROWS) const uint PART_ROWS = 32;
 layout(constant_id = LINEAR_PART_TOKENS) const uint PART_TOKENS = 32;
+#ifdef ANY_SIZE
+layout(constant_id = LINEAR_SCOPE) const int SCOPE = LINEAR_OF_SUBGROUP;
+const uint M = PART_ROWS / 2, N = PART_TOKENS, K = WEIGHT_BLOCK;
+#else
+const int SCOPE = gl_ScopeSubgroup;
+layout(constant_id = LINEAR_M) const uint M = 16;
+layout(constant_id = LINEAR_N) const uint N = 16;
+layout(constant_id = LINEAR_K) const uint K = 16;
+#endif
 
 layout(set = 0, binding = 1) readonly buffer Packed { uvec4 x_halves[]; };
 
@@ -31,13 +44,11 @@ const uint CHUNKS = WEIGHT_BLOCK / 8;      // of 8 columns: 16 bytes of halves
 const uint PITCH = CHUNKS + 1;             // uvec4s of a row in shared memory; odd, so rows lie on other banks
 const uint W_LOADS = TILE_ROWS * CHUNKS / gl_WorkGroupSize.x;
 const uint X_LOADS = TILE_TOKENS * CHUNKS / gl_WorkGroupSize.x;
-const uint PARTS_ACROSS = TILE_ROWS / PART_ROWS;  // subgroups side by side along the rows
+const uint PARTS_ACROSS = TILE_ROWS / PART_ROWS;  // parts side by side along the rows
 const uint ROW_MATRICES = PART_ROWS / M, TOKEN_MATRICES = PART_TOKENS / N;
-const uint STAGE = GROUP * N;  // floats of a row group's sums
 
-shared uvec4 w_tile[TILE_ROWS * PITCH];    // [slot][chunk]
+shared uvec4 w_tile[TILE_ROWS * PITCH];    // [row][chunk]
 shared uvec4 x_tile[TILE_TOKENS * PITCH];  // [token][chunk]
-shared float stage[gl_WorkGroupSize.x / SG_SIZE * STAGE];
 
 // Load `i` of a lane takes one chunk of one row: sixteen neighbouring lanes take a group's rows.
 void w_place(uint i, out uint slot, out uint chunk, out uint group) {
@@ -45,6 +56,16 @@ void w_place(uint i, out uint slot, out uint chunk, out uint group) {
     slot = item % GROUP;
     chunk = item / GROUP % CHUNKS;
     group = item / (GROUP * CHUNKS);
+}
+
+// Row of the tile that a slot of a group has.
+uint tile_row(uint group, uint slot) {
+#ifdef ANY_SIZE
+    const uint part = group / (PART_ROWS / GROUP), first = group % (PART_ROWS / GROUP) * WEIGHT_GROUP_PAIRS;
+    return part * PART_ROWS + slot / WEIGHT_GROUP_PAIRS * M + first + slot % WEIGHT_GROUP_PAIRS;
+#else
+    return group * GROUP + slot;
+#endif
 }
 
 void load_block(uint row0, uint token0, uint block, uint blocks, out uvec4 w_next[W_LOADS],
@@ -69,7 +90,7 @@ void store_block(uvec4 w_next[W_LOADS], uvec4 x_next[X_LOADS]) {
     [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
         uint slot, chunk, group;
         w_place(i, slot, chunk, group);
-        w_tile[(group * GROUP + slot) * PITCH + chunk] = w_next[i];
+        w_tile[tile_row(group, slot) * PITCH + chunk] = w_next[i];
     }
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
         const uint item = i * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
@@ -77,40 +98,45 @@ void store_block(uvec4 w_next[W_LOADS], uvec4 x_next[X_LOADS]) {
     }
 }
 
-void main() {
-    const Work work = work_of(TILE_ROWS, TILE_TOKENS);
-    if (work.row0 >= push.rows) return;
-    const uint part_row = gl_SubgroupID % PARTS_ACROSS * PART_ROWS;
-    const uint part_token = gl_SubgroupID / PARTS_ACROSS * PART_TOKENS;
+#define Sums coopmat<float, SCOPE, M, N, gl_MatrixUseAccumulator>
+Sums sums[ROW_MATRICES * TOKEN_MATRICES];
 
-    coopmat<float, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator> sums[ROW_MATRICES * TOKEN_MATRICES];
-    [[unroll]] for (uint i = 0; i < ROW_MATRICES * TOKEN_MATRICES; ++i) {
-        sums[i] = coopmat<float, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator>(0.0);
-    }
-    uvec4 w_next[W_LOADS], x_next[X_LOADS];
-    load_block(work.row0, work.token0, work.from, work.blocks, w_next, x_next);
-    for (uint block = work.from; block < work.to; ++block) {
-        barrier();
-        store_block(w_next, x_next);
-        barrier();
-        load_block(work.row0, work.token0, min(block + 1, work.to - 1), work.blocks, w_next, x_next);
-        [[unroll]] for (uint k = 0; k < WEIGHT_BLOCK; k += K) {
-            coopmat<float16_t, gl_ScopeSubgroup, M, K, gl_MatrixUseA> w[ROW_MATRICES];
-            [[unroll]] for (uint m = 0; m < ROW_MATRICES; ++m) {
-                coopMatLoad(w[m], w_tile, (part_row + m * M) * PITCH + k / 8, PITCH, gl_CooperativeMatrixLayoutRowMajor);
-            }
-            [[unroll]] for (uint n = 0; n < TOKEN_MATRICES; ++n) {
-                coopmat<float16_t, gl_ScopeSubgroup, K, N, gl_MatrixUseB> x;
-                coopMatLoad(x, x_tile, (part_token + n * N) * PITCH + k / 8, PITCH,
-                            gl_CooperativeMatrixLayoutColumnMajor);
-                [[unroll]] for (uint m = 0; m < ROW_MATRICES; ++m) {
-                    sums[m * TOKEN_MATRICES + n] = coopMatMulAdd(w[m], x, sums[m * TOKEN_MATRICES + n]);
-                }
-            }
-        }
-    }
+#ifdef ANY_SIZE
+// Functions of an element: its row and column in the matrix, its value, and what they are given. They may be called more
+// than once for an element, so that residuals, which may be the memory of `out`, are read before anything is written.
+vec2 residual_of(uint pair, uint token) {
+    return load_residual(token, pair, 2 * pair < push.rows && token < push.tokens);
+}
+float first_residual(const in uint pair, const in uint token, const in float sum, const in uint pair0, const in uint token0) {
+    return residual_of(pair0 + pair, token0 + token).x;
+}
+float second_residual(const in uint pair, const in uint token, const in float sum, const in uint pair0, const in uint token0) {
+    return residual_of(pair0 + pair, token0 + token).y;
+}
+float write_sums(const in uint pair, const in uint token, const in float even, const in float odd, const in float first,
+                 const in float second, const in uint pair0, const in uint token0) {
+    const uint row = 2 * (pair0 + pair), at = token0 + token;
+    const float power = x[push.x_first + min(at, push.tokens - 1)];
+    const vec2 value = vec2(load_bias(row), load_bias(row + 1)) + power * vec2(even, odd);
+    write_pair(at, row / 2, finished(value) + vec2(first, second), row < push.rows && at < push.tokens);
+    return even;
+}
 
-    // A row group at a time through shared memory of the subgroup's own: [token][slot].
+void end_sums(uint row0, uint token0) {
+    Sums first = Sums(0.0), second = first;
+    if ((push.flags & LINEAR_RESIDUAL) != 0) {
+        coopMatPerElementNV(first, sums[0], first_residual, row0 / 2, token0);
+        coopMatPerElementNV(second, sums[0], second_residual, row0 / 2, token0);
+        barrier();
+    }
+    coopMatPerElementNV(sums[0], sums[0], write_sums, sums[1], first, second, row0 / 2, token0);
+}
+#else
+const uint STAGE = GROUP * N;  // floats of a row group's sums
+shared float stage[gl_WorkGroupSize.x / SG_SIZE * STAGE];
+
+// A row group at a time through shared memory of the subgroup's own: [token][slot].
+void end_sums(uint row0, uint token0) {
     const uint mine = gl_SubgroupID * STAGE;
     [[unroll]] for (uint g = 0; g < PART_ROWS / GROUP; ++g) {
         [[unroll]] for (uint n = 0; n < TOKEN_MATRICES; ++n) {
@@ -123,8 +149,8 @@ void main() {
             [[unroll]] for (uint i = 0; i < WEIGHT_GROUP_PAIRS * N; i += SG_SIZE) {
                 const uint item = i + gl_SubgroupInvocationID;
                 const uint at = item / WEIGHT_GROUP_PAIRS, slot = item % WEIGHT_GROUP_PAIRS;
-                const uint token = work.token0 + part_token + n * N + at;
-                const uint row = work.row0 + part_row + g * GROUP + 2 * slot;
+                const uint token = token0 + n * N + at;
+                const uint row = row0 + g * GROUP + 2 * slot;
                 const float power = x[push.x_first + min(token, push.tokens - 1)];
                 const vec2 sum = vec2(stage[mine + at * GROUP + slot], stage[mine + at * GROUP + slot + WEIGHT_GROUP_PAIRS]);
                 store_pair(token, row / 2, vec2(load_bias(row), load_bias(row + 1)) + power * sum,
@@ -134,4 +160,38 @@ void main() {
                            gl_SemanticsAcquireRelease);
         }
     }
+}
+#endif
+
+void main() {
+    const Work work = work_of(TILE_ROWS, TILE_TOKENS);
+    if (work.row0 >= push.rows) return;
+    const uint part = SCOPE == LINEAR_OF_WORKGROUP ? 0 : gl_SubgroupID;
+    const uint part_row = part % PARTS_ACROSS * PART_ROWS;
+    const uint part_token = part / PARTS_ACROSS * PART_TOKENS;
+
+    [[unroll]] for (uint i = 0; i < ROW_MATRICES * TOKEN_MATRICES; ++i) sums[i] = Sums(0.0);
+    uvec4 w_next[W_LOADS], x_next[X_LOADS];
+    load_block(work.row0, work.token0, work.from, work.blocks, w_next, x_next);
+    for (uint block = work.from; block < work.to; ++block) {
+        barrier();
+        store_block(w_next, x_next);
+        barrier();
+        load_block(work.row0, work.token0, min(block + 1, work.to - 1), work.blocks, w_next, x_next);
+        [[unroll]] for (uint k = 0; k < WEIGHT_BLOCK; k += K) {
+            coopmat<float16_t, SCOPE, M, K, gl_MatrixUseA> w[ROW_MATRICES];
+            [[unroll]] for (uint m = 0; m < ROW_MATRICES; ++m) {
+                coopMatLoad(w[m], w_tile, (part_row + m * M) * PITCH + k / 8, PITCH, gl_CooperativeMatrixLayoutRowMajor);
+            }
+            [[unroll]] for (uint n = 0; n < TOKEN_MATRICES; ++n) {
+                coopmat<float16_t, SCOPE, K, N, gl_MatrixUseB> x;
+                coopMatLoad(x, x_tile, (part_token + n * N) * PITCH + k / 8, PITCH,
+                            gl_CooperativeMatrixLayoutColumnMajor);
+                [[unroll]] for (uint m = 0; m < ROW_MATRICES; ++m) {
+                    sums[m * TOKEN_MATRICES + n] = coopMatMulAdd(w[m], x, sums[m * TOKEN_MATRICES + n]);
+                }
+            }
+        }
+    }
+    end_sums(work.row0 + part_row, work.token0 + part_token);
 }

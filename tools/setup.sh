@@ -96,8 +96,8 @@ fi
 knows_matrices() {
     local glslang=$1 folder result=0
     folder=$(mktemp -d)
-    printf '#version 460\n#extension GL_KHR_cooperative_matrix : require\n#extension GL_EXT_integer_dot_product : require\nvoid main() {}\n' >"$folder/probe.comp"
-    "$glslang" -V --target-env vulkan1.2 -o "$folder/probe.spv" "$folder/probe.comp" >/dev/null 2>&1 || result=1
+    printf '#version 460\n#extension GL_NV_cooperative_matrix2 : require\n#extension GL_EXT_integer_dot_product : require\nvoid main() {}\n' >"$folder/probe.comp"
+    "$glslang" -V --target-env vulkan1.3 -o "$folder/probe.spv" "$folder/probe.comp" >/dev/null 2>&1 || result=1
     rm -r "$folder"
     return $result
 }

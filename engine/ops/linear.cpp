@@ -1,5 +1,6 @@
 // See linear.h; the kernels are shaders/linear_vec.comp, linear_tile.comp, linear_tile_half.comp,
-// linear_tile_int.comp and linear_coop.comp, and linear_join.comp behind each of the latter four.
+// linear_tile_int.comp and linear_coop.comp (twice: coop and coop2), and linear_join.comp behind each of the
+// latter.
 #include "linear.h"
 
 #include "fail.h"
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <optional>
 
 namespace scoria {
 namespace {
@@ -92,12 +94,12 @@ LinearVariant tile_int(const vk::Caps& caps) {
     return lane_tile(Shader::linear_tile_int, "tile_int", wide ? 4 : 2);
 }
 
-/// Tiles of linear_coop, large first: of a workgroup, and of a subgroup.
+/// Tiles of linear_coop and linear_coop2, large first: of a workgroup, and of a subgroup.
 struct CoopTile {
     uint32_t rows, tokens, part_rows, part_tokens;
 };
 constexpr CoopTile coop_tiles[] = {{128, 128, 64, 64}, {128, 64, 32, 16}, {64, 64, 32, 32}, {64, 64, 32, 16},
-                                   {64, 32, 32, 16},   {64, 32, 16, 16},  {32, 32, 16, 16}};
+                                   {64, 32, 32, 16},   {64, 32, 16, 16},  {32, 32, 32, 16}, {32, 32, 16, 16}};
 
 /// Words of sums and of the next block's operands that a lane holds without spilling, as compilers report
 /// (validate
@@ -118,16 +120,37 @@ LinearVariant coop(const vk::Caps& caps, const CoopTile& tile) {
             .name = cat("coop ", tile.rows, "x", tile.tokens, " of ", tile.part_rows, "x", tile.part_tokens)};
 }
 
+/// The same with matrices of any size, by the workgroup as one where `grain` says so: the tile is one part
+/// then. Nothing where a part's two matrices, of its even and of its odd rows, are no multiples of it.
+std::optional<LinearVariant> coop2(const vk::Caps& caps, const CoopTile& tile, const vk::MatrixGrain& grain) {
+    LinearVariant variant = coop(caps, tile);
+    variant.shader = Shader::linear_coop2;
+    variant.whole = grain.invocations != 0;
+    if (variant.whole) {
+        variant.workgroup = grain.invocations;
+        variant.part_rows = tile.rows;
+        variant.part_tokens = tile.tokens;
+        variant.name = cat("coop ", tile.rows, "x", tile.tokens, " by ", grain.invocations);
+    }
+    variant.name.insert(variant.name.find(' '), "2");
+    const uint32_t m = variant.part_rows / 2, n = variant.part_tokens;
+    const bool multiples = m % grain.m == 0 && n % grain.n == 0 && WEIGHT_BLOCK % grain.k == 0;
+    if (!multiples || std::max(m, n) > caps.matrix_most || variant.workgroup % variant.subgroup) return {};
+    return variant;
+}
+
 uint64_t shared_bytes(const vk::Caps& caps, const LinearVariant& variant) {
-    if (variant.shader == Shader::linear_coop)  // halves of both tiles, rows padded by eight, and the stage
-        return uint64_t(variant.rows + variant.tokens) * 2 * (WEIGHT_BLOCK + 8) +
-               4ull * variant.workgroup / variant.subgroup * WEIGHT_GROUP_ROWS * caps.matrix_n;
+    const uint64_t halves =
+        uint64_t(variant.rows + variant.tokens) * 2 * (WEIGHT_BLOCK + 8);  // of both tiles
+    if (variant.shader == Shader::linear_coop)
+        return halves + 4ull * variant.workgroup / variant.subgroup * WEIGHT_GROUP_ROWS * caps.matrix_n;
+    if (variant.shader == Shader::linear_coop2) return halves + (variant.whole ? caps.matrix_reserved : 0);
     return variant.parts > 1 ? 8ull * variant.workgroup * variant.lane_pairs * variant.lane_tokens : 0;
 }
 
 bool fits(const vk::Caps& caps, const LinearVariant& variant) {
     const bool loads_whole =
-        variant.shader != Shader::linear_coop ||
+        !variant.part_rows ||
         std::min(variant.rows, variant.tokens) * (WEIGHT_BLOCK / 8) % variant.workgroup == 0;
     return variant.workgroup <= std::min(caps.max_invocations, caps.max_workgroup_x) && loads_whole &&
            shared_bytes(caps, variant) <= caps.shared_memory;
@@ -156,17 +179,13 @@ LinearVariant split(LinearVariant tile, const LinearShape& shape, uint32_t wante
     return tile;
 }
 
-/// The cooperative-matrix variants, best first.
-std::vector<LinearVariant> coop_variants(const vk::Caps& caps, const LinearShape& shape) {
-    std::vector<LinearVariant> variants;
-    if (!caps.cooperative_matrix || shape.precision == Precision::strict || !built(Shader::linear_coop))
-        return variants;
-    for (const CoopTile& tile : coop_tiles) {
-        const LinearVariant variant = coop(caps, tile);
-        const uint32_t operands = (tile.rows + tile.tokens) * (WEIGHT_BLOCK / 2) / variant.workgroup;
-        const uint32_t sums = tile.part_rows * tile.part_tokens / variant.subgroup;
-        if (sums + operands <= lane_words(caps) && fits(caps, variant)) variants.push_back(variant);
-    }
+/// What fits of cooperative-matrix variants given large tiles first, best first.
+std::vector<LinearVariant> best_first(const vk::Caps& caps, const LinearShape& shape,
+                                      std::vector<LinearVariant> variants) {
+    std::erase_if(variants, [&](const LinearVariant& v) {
+        const uint32_t words = v.rows * v.tokens + (v.rows + v.tokens) * (WEIGHT_BLOCK / 2);
+        return words / v.workgroup > lane_words(caps) || !fits(caps, v);
+    });
     // The smallest tile that holds all tokens wastes least; a large one must leave enough workgroups.
     const auto first = std::ranges::find_if(variants, [&](const LinearVariant& variant) {
         return variant.tokens <= std::bit_ceil(shape.tokens) &&
@@ -179,6 +198,26 @@ std::vector<LinearVariant> coop_variants(const vk::Caps& caps, const LinearShape
     return variants;
 }
 
+std::vector<LinearVariant> coop_variants(const vk::Caps& caps, const LinearShape& shape) {
+    std::vector<LinearVariant> variants;
+    if (caps.cooperative_matrix && shape.precision != Precision::strict && built(Shader::linear_coop))
+        for (const CoopTile& tile : coop_tiles) variants.push_back(coop(caps, tile));
+    return best_first(caps, shape, variants);
+}
+
+std::vector<LinearVariant> coop2_variants(const vk::Caps& caps, const LinearShape& shape) {
+    std::vector<LinearVariant> variants;
+    if (!caps.cooperative_matrix2 || shape.precision == Precision::strict || !built(Shader::linear_coop2))
+        return variants;
+    for (const vk::MatrixGrain& grain : caps.matrix_grains)
+        for (const CoopTile& tile : coop_tiles) {
+            const std::optional<LinearVariant> variant = coop2(caps, tile, grain);
+            const auto same = [&](const LinearVariant& other) { return other.name == variant->name; };
+            if (variant && std::ranges::none_of(variants, same)) variants.push_back(*variant);
+        }
+    return best_first(caps, shape, variants);
+}
+
 /// Kernels that make tiles, best first. `pays`: many tokens run it by default.
 struct Tile {
     LinearVariant variant;
@@ -186,6 +225,10 @@ struct Tile {
 };
 std::vector<Tile> tile_variants(const vk::Caps& caps, const LinearShape& shape) {
     std::vector<Tile> tiles;
+    // NVIDIA's driver shares out a workgroup's product itself; elsewhere it is left to be asked for. Not
+    // measured: the self-test proves it, and `tune` holds both against each other.
+    for (const LinearVariant& variant : coop2_variants(caps, shape))
+        tiles.push_back({variant, variant.whole && caps.vendor_id == vk::vendor_nvidia});
     for (const LinearVariant& variant : coop_variants(caps, shape)) tiles.push_back({variant, true});
     if (multiplies_ints(caps, shape)) tiles.push_back({tile_int(caps), caps.int_dot_fast});
     if (multiplies_halves(caps, shape)) tiles.push_back({tile_half(caps), caps.float16_fast()});
@@ -210,14 +253,15 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
         return constants;
     }
     add({{vk::constant_workgroup, variant.workgroup}, {vk::constant_subgroup, variant.subgroup}});
-    if (variant.shader == Shader::linear_coop)
-        add({{LINEAR_M, caps.matrix_m},
-             {LINEAR_N, caps.matrix_n},
-             {LINEAR_K, caps.matrix_k},
-             {LINEAR_COOP_ROWS, variant.rows},
+    if (variant.part_rows)
+        add({{LINEAR_COOP_ROWS, variant.rows},
              {LINEAR_COOP_TOKENS, variant.tokens},
              {LINEAR_PART_ROWS, variant.part_rows},
              {LINEAR_PART_TOKENS, variant.part_tokens}});
+    if (variant.shader == Shader::linear_coop)
+        add({{LINEAR_M, caps.matrix_m}, {LINEAR_N, caps.matrix_n}, {LINEAR_K, caps.matrix_k}});
+    else if (variant.shader == Shader::linear_coop2)
+        add({{LINEAR_SCOPE, uint32_t(variant.whole ? LINEAR_OF_WORKGROUP : LINEAR_OF_SUBGROUP)}});
     else
         add({{LINEAR_TOKENS, variant.lane_tokens},
              {LINEAR_PAIRS, variant.lane_pairs},
@@ -365,7 +409,7 @@ std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearS
 }
 
 LinearVariant::Operands LinearVariant::operands() const {
-    return shader == Shader::linear_coop || shader == Shader::linear_tile_half     ? Operands::halves
+    return part_rows || shader == Shader::linear_tile_half                         ? Operands::halves
            : shader == Shader::linear_vec_int || shader == Shader::linear_tile_int ? Operands::bytes
                                                                                    : Operands::floats;
 }

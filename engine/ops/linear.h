@@ -39,8 +39,10 @@ struct LinearVariant {
     // linear_vec alone: lanes of a logical subgroup, tokens (linear_tile_int and linear_tile_half too) and
     // row pairs of a lane, subgroups sharing the columns
     uint32_t subgroup = 0, lane_tokens = 0, lane_pairs = 0, parts = 0;
-    // linear_coop alone: of the workgroup's tile, what one subgroup computes
+    // linear_coop and linear_coop2 alone: of the workgroup's tile, what one subgroup computes, or, with
+    // `whole`, the workgroup as one
     uint32_t part_rows = 0, part_tokens = 0;
+    bool whole = false;
     // of kernels that make tiles: parts of the columns, by a workgroup each, which a second dispatch joins
     uint32_t splits = 1;
     std::string name;  // for reports

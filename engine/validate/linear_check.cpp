@@ -197,8 +197,7 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
             all_variants || &variant == &variants.front() || (c.ints && variant.shader == ints);
         if (!wanted || context.leaves_out("linear", variant.name)) continue;
         // A CPU driver compiles the large matrix tiles for minutes: the full tier proves them.
-        if (context.tier == Tier::quick && context.caps().is_cpu() && variant.shader == Shader::linear_coop &&
-            variant.rows > 32)
+        if (context.tier == Tier::quick && context.caps().is_cpu() && variant.part_rows && variant.rows > 32)
             continue;
         const vk::Buffer operands = context.buffer_of<std::byte>(
             std::vector(linear_scratch_bytes(variant, c.tokens, c.rows, c.cols), std::byte{0x7D}));

@@ -39,6 +39,7 @@ template <class CapsRef, class Visitor> void visit_narrowable(CapsRef& caps, Vis
     SCORIA_CAP(vulkan_memory_model);
     SCORIA_CAP(bfloat16);
     SCORIA_CAP(cooperative_matrix);
+    SCORIA_CAP(cooperative_matrix2);
     SCORIA_CAP(memory_budget);
     SCORIA_CAP(pipeline_statistics);
     SCORIA_CAP(unified_memory);
@@ -135,11 +136,16 @@ Caps narrowed(const Caps& caps, const std::string& json_text, const std::string&
     // Its kernels need all of these too.
     result.cooperative_matrix = result.cooperative_matrix && result.float16 && result.vulkan_memory_model &&
                                 result.native_subgroups();
+    result.cooperative_matrix2 = result.cooperative_matrix2 && result.cooperative_matrix;
     result.max_binding = std::min({result.max_binding, result.max_storage_range, result.max_allocation});
     return result;
 }
 
 std::string to_json(const Caps& caps) {
+    Json grains = Json::array();
+    for (const MatrixGrain& grain : caps.matrix_grains)
+        grains.push_back(
+            {{"m", grain.m}, {"n", grain.n}, {"k", grain.k}, {"invocations", grain.invocations}});
     Json out = {{"name", caps.name},
                 {"type", type_names[size_t(caps.type)]},
                 {"driver_name", caps.driver_name},
@@ -161,6 +167,9 @@ std::string to_json(const Caps& caps) {
                 {"matrix_n", caps.matrix_n},
                 {"matrix_k", caps.matrix_k},
                 {"matrix_subgroup", caps.matrix_subgroup},
+                {"matrix_grains", grains},
+                {"matrix_most", caps.matrix_most},
+                {"matrix_reserved", caps.matrix_reserved},
                 {"timeline_semaphore", caps.timeline_semaphore},
                 {"timestamp_period", caps.timestamp_period}};
     visit_narrowable(caps, [&](const char* name, const auto& member, Narrows) { out[name] = member; });

@@ -6,12 +6,20 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace scoria::vk {
 
-inline constexpr uint32_t vendor_intel = 0x8086;  // VkPhysicalDeviceProperties::vendorID
+// VkPhysicalDeviceProperties::vendorID
+inline constexpr uint32_t vendor_intel = 0x8086, vendor_nvidia = 0x10DE;
 
 enum class DeviceType : uint8_t { other, integrated, discrete, virtual_gpu, cpu };
+
+/// What the sizes of a product of matrices, m x k times k x n, must be multiples of. A subgroup holds them,
+/// or all of a workgroup of exactly so many `invocations`, if not 0.
+struct MatrixGrain {
+    uint32_t m = 0, n = 0, k = 0, invocations = 0;
+};
 
 struct Caps {
     // identity
@@ -26,9 +34,8 @@ struct Caps {
     /// Two float16 multiply-adds in the time of one of float32, as these vendors publish. Apple's take as
     /// long, Intel's compilers make two of a pair (tools/gates).
     bool float16_fast() const {
-        constexpr uint32_t amd = 0x1002, nvidia = 0x10DE, qualcomm = 0x5143, arm = 0x13B5,
-                           imagination = 0x1010;
-        constexpr uint32_t fast[] = {amd, nvidia, qualcomm, arm, imagination};
+        constexpr uint32_t amd = 0x1002, qualcomm = 0x5143, arm = 0x13B5, imagination = 0x1010;
+        constexpr uint32_t fast[] = {amd, vendor_nvidia, qualcomm, arm, imagination};
         return float16 && std::ranges::find(fast, vendor_id) != std::end(fast);
     }
 
@@ -67,6 +74,11 @@ struct Caps {
     bool cooperative_matrix =
         false;  // with float16 operands and float32 sums, of this shape and subgroup size
     uint32_t matrix_m = 0, matrix_n = 0, matrix_k = 0, matrix_subgroup = 0;
+    /// VK_NV_cooperative_matrix2: those of any of these multiples, and functions of each element.
+    bool cooperative_matrix2 = false;
+    std::vector<MatrixGrain> matrix_grains;  // of whole workgroups first
+    uint32_t matrix_most = 0;                // rows, columns
+    uint32_t matrix_reserved = 0;            // of shared memory, where a workgroup holds matrices
     bool timeline_semaphore = true;
     bool memory_budget = false, pipeline_statistics = false;
     bool unified_memory = false;  // every device-local heap type is host-visible

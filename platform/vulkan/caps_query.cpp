@@ -15,6 +15,7 @@ std::set<std::string> enabled_extensions(const HostDevice& host, uint32_t api_ve
     if (api_version >= VK_API_VERSION_1_3) {  // of which these are part
         names.insert(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
         names.insert(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
+        names.insert(VK_KHR_MAINTENANCE_4_EXTENSION_NAME);
     }
     return names;
 }
@@ -64,11 +65,14 @@ void read_properties(const Instance& instance, VkPhysicalDevice device,
     VkPhysicalDeviceShaderIntegerDotProductPropertiesKHR dot =
         vk_struct<VkPhysicalDeviceShaderIntegerDotProductPropertiesKHR>(
             VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES_KHR);
+    auto matrix2 = vk_struct<VkPhysicalDeviceCooperativeMatrix2PropertiesNV>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_PROPERTIES_NV);
     const bool has_sizes = extensions.contains(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
     chain(base, v11);
     chain(base, v12);
     if (has_sizes) chain(base, sizes);
     if (extensions.contains(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)) chain(base, dot);
+    if (extensions.contains(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME)) chain(base, matrix2);
     instance.fn().GetPhysicalDeviceProperties2(device, &base);
 
     const VkPhysicalDeviceLimits& limits = base.properties.limits;
@@ -101,6 +105,8 @@ void read_properties(const Instance& instance, VkPhysicalDevice device,
     caps.subgroup_ballot = operations & VK_SUBGROUP_FEATURE_BALLOT_BIT;
     caps.subgroup_size_control = has_sizes && sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT;
     caps.int_dot_fast = dot.integerDotProduct4x8BitPackedSignedAccelerated;
+    caps.matrix_most = matrix2.cooperativeMatrixFlexibleDimensionsMaxDimension;
+    caps.matrix_reserved = matrix2.cooperativeMatrixWorkgroupScopeReservedSharedMemory;
 
     caps.denorm_preserve_f32 = v12.shaderDenormPreserveFloat32;
     caps.denorm_preserve_f16 = v12.shaderDenormPreserveFloat16;
@@ -144,6 +150,12 @@ void read_features(const Instance& instance, VkPhysicalDevice device, const std:
     auto matrix = vk_struct<VkPhysicalDeviceCooperativeMatrixFeaturesKHR>(
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR);
     if (extensions.contains(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME)) chain(base, matrix);
+    auto matrix2 = vk_struct<VkPhysicalDeviceCooperativeMatrix2FeaturesNV>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV);
+    auto maintenance4 = vk_struct<VkPhysicalDeviceMaintenance4Features>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES);
+    if (extensions.contains(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME)) chain(base, matrix2);
+    if (extensions.contains(VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) chain(base, maintenance4);
 #ifdef VK_KHR_shader_bfloat16
     VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat = vk_struct<VkPhysicalDeviceShaderBfloat16FeaturesKHR>(
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR);
@@ -175,6 +187,11 @@ void read_features(const Instance& instance, VkPhysicalDevice device, const std:
 #endif
     if (matrix.cooperativeMatrix && caps.float16 && caps.vulkan_memory_model)
         read_matrix_shape(instance, device, caps);
+    // Its modules are SPIR-V 1.6, in which a workgroup sized by constants is maintenance4's.
+    if (caps.cooperative_matrix && caps.api_version >= VK_API_VERSION_1_3 && maintenance4.maintenance4 &&
+        matrix2.cooperativeMatrixFlexibleDimensions && matrix2.cooperativeMatrixPerElementOperations)
+        caps.matrix_grains = query_matrix_grains(instance, device, matrix2.cooperativeMatrixWorkgroupScope);
+    caps.cooperative_matrix2 = !caps.matrix_grains.empty();
 }
 
 void read_memory(const Instance& instance, VkPhysicalDevice device, Caps& caps) {

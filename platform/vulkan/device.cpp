@@ -32,6 +32,11 @@ struct FeatureChain {
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrix =
         vk_struct<VkPhysicalDeviceCooperativeMatrixFeaturesKHR>(
             VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR);
+    VkPhysicalDeviceCooperativeMatrix2FeaturesNV matrix2 =
+        vk_struct<VkPhysicalDeviceCooperativeMatrix2FeaturesNV>(
+            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV);
+    VkPhysicalDeviceMaintenance4Features maintenance4 = vk_struct<VkPhysicalDeviceMaintenance4Features>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES);
 #ifdef VK_KHR_shader_bfloat16
     VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat = vk_struct<VkPhysicalDeviceShaderBfloat16FeaturesKHR>(
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR);
@@ -56,6 +61,13 @@ struct FeatureChain {
         if (caps.int_dot) append(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, dot);
         matrix.cooperativeMatrix = VK_TRUE;
         if (caps.cooperative_matrix) append(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, matrix);
+        matrix2.cooperativeMatrixFlexibleDimensions = matrix2.cooperativeMatrixPerElementOperations = VK_TRUE;
+        maintenance4.maintenance4 = VK_TRUE;
+        if (caps.cooperative_matrix2) {
+            matrix2.cooperativeMatrixWorkgroupScope = caps.matrix_grains.front().invocations != 0;
+            append(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME, matrix2);
+            append(VK_KHR_MAINTENANCE_4_EXTENSION_NAME, maintenance4);
+        }
         if (caps.pipeline_statistics)
             append(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME, statistics);
         if (caps.memory_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);

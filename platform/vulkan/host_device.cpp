@@ -31,6 +31,9 @@ constexpr KnownStruct known_structs[] = {
      sizeof(VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR)},
     {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,
      sizeof(VkPhysicalDeviceCooperativeMatrixFeaturesKHR)},
+    {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV,
+     sizeof(VkPhysicalDeviceCooperativeMatrix2FeaturesNV)},
+    {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES, sizeof(VkPhysicalDeviceMaintenance4Features)},
 #ifdef VK_KHR_shader_bfloat16
     {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR,
      sizeof(VkPhysicalDeviceShaderBfloat16FeaturesKHR)},
@@ -64,6 +67,7 @@ constexpr SameFeature same_features[] = {
     FROM_13(computeFullSubgroups, SUBGROUP_SIZE_CONTROL_FEATURES_EXT, SubgroupSizeControlFeaturesEXT),
     FROM_13(shaderIntegerDotProduct, SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR,
             ShaderIntegerDotProductFeaturesKHR),
+    FROM_13(maintenance4, MAINTENANCE_4_FEATURES, Maintenance4Features),
 };
 #undef FROM_13
 #undef IN_12

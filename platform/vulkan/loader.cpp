@@ -108,7 +108,7 @@ VkInstance create_instance(PFN_vkGetInstanceProcAddr get, const ValidationChain&
                            const void* chain) {
     VkApplicationInfo application = vk_struct<VkApplicationInfo>(VK_STRUCTURE_TYPE_APPLICATION_INFO);
     application.pEngineName = "scoria";
-    application.apiVersion = VK_API_VERSION_1_2;
+    application.apiVersion = VK_API_VERSION_1_3;  // the most that is used where a device has it
     VkInstanceCreateInfo info = vk_struct<VkInstanceCreateInfo>(VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO);
     info.pNext = chain;
     info.pApplicationInfo = &application;

@@ -32,6 +32,8 @@ constexpr Need needs_table[] = {
     {ModuleNeeds::int_dot, "int_dot", [](const Caps& c) { return c.int_dot; }},
     {ModuleNeeds::cooperative_matrix, "cooperative matrices",
      [](const Caps& c) { return c.cooperative_matrix; }},
+    {ModuleNeeds::cooperative_matrix2, "cooperative matrices of any size",
+     [](const Caps& c) { return c.cooperative_matrix2; }},
     {ModuleNeeds::bfloat16, "bfloat16", [](const Caps& c) { return c.bfloat16; }},
     {ModuleNeeds::vulkan_memory_model, "vulkan_memory_model",
      [](const Caps& c) { return c.vulkan_memory_model; }},

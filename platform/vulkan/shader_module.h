@@ -26,6 +26,7 @@ enum class ModuleNeeds : uint32_t {
     bfloat16 = 1u << 10,
     vulkan_memory_model = 1u << 11,
     int16 = 1u << 12,
+    cooperative_matrix2 = 1u << 13,
     unknown = 1u << 31,  // a capability this table has no name for: never usable
 };
 constexpr ModuleNeeds operator|(ModuleNeeds a, ModuleNeeds b) {

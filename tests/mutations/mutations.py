@@ -217,6 +217,17 @@ MUTATIONS = [
 
 # Of kernels for matrix units, which lavapipe has since Mesa 26: run.py --root.
 MATRIX_MUTATIONS = [
+    mutant("coop2_odd", "linear_coop.comp", "odd rows of W stand where even ones should", "slot / WEIGHT_GROUP_PAIRS * M",
+           "(1 - slot / WEIGHT_GROUP_PAIRS) * M", "linear"),
+    mutant("coop2_second", "linear_coop.comp", "the second row adds the first one's residual",
+           "coopMatPerElementNV(second, sums[0], second_residual", "coopMatPerElementNV(second, sums[0], first_residual", "linear"),
+    mutant("coop2_no_residual", "linear_coop.comp", "residuals are left out", "first, second, row0 / 2, token0);",
+           "Sums(0.0), Sums(0.0), row0 / 2, token0);", "linear"),
+    mutant("coop2_token_power", "linear_coop.comp", "a token is not multiplied by its power again", "power * vec2(even, odd)",
+           "vec2(even, odd)", "linear"),
+    mutant("coop2_token_tail", "linear_coop.comp", "tokens past the last are stored", "row < push.rows && at < push.tokens);",
+           "row < push.rows);", "linear"),
+    mutant("coop2_groups", "linear_coop.comp", "the groups of a part lie on each other", "% (PART_ROWS / GROUP) * WEIGHT_GROUP_PAIRS", "* 0", "linear"),
     mutant("coop_no_shrink", "attention_coop.comp", "the result is not rescaled when the maximum grows", "total[d] * shrink;", "total[d];", "attention"),
     mutant("coop_sum_no_shrink", "attention_coop.comp", "the sum is not rescaled when the maximum grows", "sum *= shrink;", "", "attention"),
     mutant("coop_max_of_lane", "attention_coop.comp", "each lane of a row has a maximum of its own", "lane < ROW_LANES; ++lane) now = max", "lane < 1; ++lane) now = max", "attention"),

@@ -62,6 +62,23 @@ void check_bits(const Rows& rows, std::span<const float> actual, bool flushes) {
                                   rows.values[first], ", got ", actual[first]));
 }
 
+/// Of Turing's shape, with matrices of whole workgroups.
+vk::Caps nvidia_gpu() {
+    vk::Caps caps;
+    caps.type = vk::DeviceType::discrete;
+    caps.vendor_id = vk::vendor_nvidia;
+    caps.subgroup_size = caps.subgroup_min = caps.subgroup_max = caps.matrix_subgroup = 32;
+    caps.subgroup_arithmetic = caps.subgroup_ballot = caps.float16 = caps.vulkan_memory_model = true;
+    caps.cooperative_matrix = caps.cooperative_matrix2 = true;
+    caps.matrix_m = caps.matrix_n = caps.matrix_k = 16;
+    caps.matrix_grains = {{32, 32, 16, 256}, {32, 16, 16, 128}, {16, 16, 16, 0}};
+    caps.matrix_most = 1024;
+    caps.matrix_reserved = 16384;
+    caps.max_invocations = caps.max_workgroup_x = 1024;
+    caps.shared_memory = 49152;
+    return caps;
+}
+
 vk::Caps gpu() {
     vk::Caps caps;
     caps.type = vk::DeviceType::discrete;
@@ -192,6 +209,59 @@ TEST_SUITE("linear") {
                 CHECK(variant.workgroup <= c.caps.max_invocations);
                 if (!c.caps.subgroup_ballot) CHECK(variant.shader != Shader::linear_vec_sg);
             }
+        }
+    }
+
+    TEST_CASE(
+        "products of whole workgroups run by default on NVIDIA's driver, and only as large as they may be") {
+        if (shader_module(Shader::linear_coop2).words.empty()) return;
+        vk::Caps amd = nvidia_gpu(), coarse = nvidia_gpu(), full = nvidia_gpu(), small = nvidia_gpu(),
+                 none = nvidia_gpu();
+        amd.vendor_id = 0x1002;
+        for (vk::MatrixGrain& grain : coarse.matrix_grains) grain.k = 64;
+        full.matrix_reserved = 49152;
+        small.matrix_most = 32;
+        none.cooperative_matrix2 = false;
+        const struct {
+            vk::Caps caps;
+            uint32_t tokens;
+            Shader expected;
+            bool whole, offered;
+        } cases[] = {
+            {nvidia_gpu(), 512, Shader::linear_coop2, true, true},
+            {nvidia_gpu(), 16, Shader::linear_coop2, true, true},
+            {nvidia_gpu(), 8, Shader::linear_vec_sg, false, true},
+            {amd, 512, Shader::linear_coop, false, true},
+            {full, 512, Shader::linear_coop, false, true},
+            {small, 512, Shader::linear_coop2, true, true},
+            {coarse, 512, Shader::linear_coop, false, false},
+            {none, 512, Shader::linear_coop, false, false},
+        };
+        for (const auto& c : cases) {
+            CAPTURE(c.tokens);
+            const LinearShape shape{c.tokens, 4096, 4096, TensorType::q4_1, Precision::balanced};
+            const auto variants = linear_variants(c.caps, shape);
+            CHECK(variants.front().shader == c.expected);
+            CHECK(variants.front().whole == c.whole);
+            bool offered = false;
+            for (const LinearVariant& v : variants) {
+                if (v.shader != Shader::linear_coop2) continue;
+                CAPTURE(v.name);
+                offered = true;
+                CHECK(names_variant(v.splits == 1 ? "coop2" : "coop2_split", v.name));
+                CHECK(v.operands() == LinearVariant::Operands::halves);
+                const auto grain = std::ranges::find(c.caps.matrix_grains, v.whole ? v.workgroup : 0,
+                                                     &vk::MatrixGrain::invocations);
+                REQUIRE(grain != c.caps.matrix_grains.end());
+                CHECK(v.part_rows / 2 % grain->m == 0);
+                CHECK(v.part_tokens % grain->n == 0);
+                CHECK(std::max(v.part_rows / 2, v.part_tokens) <= c.caps.matrix_most);
+                const uint32_t parts = v.rows / v.part_rows * (v.tokens / v.part_tokens);
+                CHECK(v.workgroup == (v.whole ? grain->invocations : parts * c.caps.matrix_subgroup));
+            }
+            CHECK(offered == c.offered);
+            for (const LinearVariant& v : linear_variants(c.caps, {c.tokens, 4096, 4096, TensorType::q4_1}))
+                CHECK(v.shader != Shader::linear_coop2);
         }
     }
 

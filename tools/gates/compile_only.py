@@ -65,7 +65,7 @@ def compile_on(name, options):
     command = [scoria, "validate", "--compile-only", "--json"]
     command += ["-m", options.model] if options.model else []
     settings = {"LD_PRELOAD": library, variable: value, "VK_DRIVER_FILES": icd, "MESA_SHADER_CACHE_DISABLE": "true",
-                "XDG_CACHE_HOME": "/dev/null"}
+                "XDG_CACHE_HOME": "/dev/null", "radv_cooperative_matrix2_nv": "true"}  # RADV lists it on demand only
     line = ["env", *(f"{key}={text}" for key, text in settings.items()), *command]
     ran = subprocess.run((["chroot", root] if root else []) + line, capture_output=True, text=True, timeout=1800)
     try:
