@@ -166,14 +166,35 @@ void Batch::record(OpContext& context, const kernel::RopeCache& k) const {
                       choices().simple(context.caps, SimpleOp::rope_cache, kv_type_names[size_t(kv.type)]));
 }
 
+AttentionArgs Batch::args_of(const kernel::Attention& k, uint32_t first, uint32_t count) const {
+    const auto rows = [&](TensorId tensor) {
+        const Matrix whole = matrix(tensor);
+        return count ? whole.row_range(first, count) : whole;
+    };
+    return {rows(k.q),
+            rows(k.out),
+            workspace_.step.view(),
+            &cache_.layer(k.layer),
+            workspace_.scratch ? workspace_.scratch.view() : vk::View{},
+            k.shape,
+            vector(k.bias),
+            vector(k.sinks),
+            k.distances ? std::optional(rows(*k.distances)) : std::nullopt,
+            vector(k.distance_values),
+            first};
+}
+
 void Batch::record(OpContext& context, const kernel::Attention& k) const {
-    const DeviceKv& kv = cache_.layer(k.layer);
-    record_attention(context,
-                     {rows(matrix(k.q)), rows(matrix(k.out)), workspace_.step.view(), &kv,
-                      workspace_.scratch ? workspace_.scratch.view() : vk::View{}, k.shape, vector(k.bias),
-                      vector(k.sinks), k.distances ? std::optional(rows(matrix(*k.distances))) : std::nullopt,
-                      vector(k.distance_values), part_.first_row},
-                     choices().attention(context.caps, shape_of(k), kv.type));
+    record_attention(context, args_of(k, part_.first_row, part_.rows),
+                     choices().attention(context.caps, shape_of(k), cache_.layer(k.layer).type));
+}
+
+void Batch::record_attended(vk::Recorder& recorder, size_t index, const vk::View& map) const {
+    OpContext context{recorder, recorder.device().caps()};
+    const auto& k = std::get<kernel::Attention>(model_.plan().kernels[index].kernel);
+    AttentionArgs args = args_of(k, tokens_ - 1, 1);
+    args.out = {.view = map, .rows = k.shape.heads};
+    record_attention_map(context, args, cache_.positions(), attention_map_variants(context.caps).front());
 }
 
 void Batch::record(OpContext& context, const kernel::Glu& k) const {

@@ -60,6 +60,9 @@ class Batch {
     std::vector<Part> parts(const vk::Caps& caps, size_t first, size_t end, uint32_t positions,
                             double most) const;
     void record(vk::Recorder& recorder, const Part& part);
+    /// Records, behind kernel `index`, an attention: what the heads of the batch's last token attend to, in
+    /// `map` [heads, positions so far].
+    void record_attended(vk::Recorder& recorder, size_t index, const vk::View& map) const;
     /// Where a tensor of the graph stands. Undefined for tensors that were fused away.
     Matrix matrix(TensorId tensor) const;
 
@@ -83,6 +86,8 @@ class Batch {
     void record(OpContext& context, const kernel::Sort& k) const;
     void record(OpContext& context, const kernel::ChunkAttention& k) const;
     const Choices& choices() const { return *workspace_.choices; }
+    /// Of rows [first, first + count) of the batch; 0: all.
+    AttentionArgs args_of(const kernel::Attention& k, uint32_t first, uint32_t count) const;
     AttentionShape shape_of(const kernel::Attention& k) const;
     LinearShape shape_of(const kernel::Linear& k) const;
     /// Rows of a kernel's result, cut at multiples of `least` only; without any it is not cut.

@@ -36,6 +36,9 @@ class Generation {
         if (with_text) text_.emplace(*tokenizer, options.stop);
         if (options.sampling.dry_multiplier > 0)
             dry_.emplace(options.sampling, tokenizer, session.engine.model->architecture.vocab);
+        if (options.on_attention && (!session.watched || options.proposer))
+            fail(Status::bad_argument, "generate",
+                 "expected a layer whose attention is watched, and no speculation, for on_attention");
         if (options.proposer) set_proposer();
         if (!options.output_grammar) return;
         std::vector<uint32_t> ends;
@@ -149,8 +152,9 @@ void Generation::write_step_state(vk::Recorder& recorder, std::span<const TokenI
 
 void Generation::fill_pipeline() {
     const EngineOptions& options = s_.engine.options;
-    const bool one_by_one = constraint_ || dry_ || s_.engine.device.caps().is_cpu() || options.profile ||
-                            !options.replay || s_.front ||
+    const bool one_by_one = constraint_ || dry_ || options_.on_attention ||
+                            s_.engine.device.caps().is_cpu() || options.profile || !options.replay ||
+                            s_.front ||
                             s_.decode.slices.size() > 1;  // between slices the queue is others', too
     const size_t depth = one_by_one || guesses() ? 1 : 2;
     while (in_flight_.size() < depth && first_ + decodes_ < s_.engine.memory.context &&
@@ -206,6 +210,7 @@ bool Generation::take_token() {
         fail(Status::non_finite, "sampler", "expected finite logits after position ", s_.tokens.size() - 1,
              ", got none that is");
     const TokenId token = TokenId(words[0]);
+    if (options_.on_attention) options_.on_attention(s_.shared_map());
     s_.tokens.push_back(token);
     result_.tokens.push_back(token);
     if (constraint_) constraint_->accept(uint32_t(token));

@@ -57,6 +57,7 @@ typedef enum scoria_status {
 typedef struct scoria_engine scoria_engine;   /* a model on a device */
 typedef struct scoria_session scoria_session; /* one conversation */
 struct scoria_vulkan;                         /* scoria_vulkan.h */
+struct scoria_shared;                         /* the same */
 
 /* What went wrong in the last call on this thread that did not return SCORIA_OK: "[where] expected X, got Y".
  * Never NULL; valid until such a call. */
@@ -365,6 +366,10 @@ typedef struct scoria_generate_options {
     scoria_engine* draft;
     uint32_t lookup;       /* 1: by the text so far */
     uint32_t draft_tokens; /* the longest guess; 0: 15 */
+    /* Before the two above: what the last token attends to in the layer that scoria_session_watch
+     * (scoria_vulkan.h) chose. What the host does with it on the device ends before it returns. May be NULL;
+     * not beside speculation. */
+    void (*on_attention)(void* user, const struct scoria_shared* weights);
 } scoria_generate_options;
 
 SCORIA_API scoria_status scoria_generate_options_init(scoria_generate_options* options, size_t size);

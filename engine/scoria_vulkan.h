@@ -43,11 +43,17 @@ typedef struct scoria_vulkan {
     void* user;
     uint32_t api_version;  /* of the instance: VkApplicationInfo::apiVersion */
     uint32_t queue_family; /* with VK_QUEUE_COMPUTE_BIT */
+    /* For every object made on the device, and what is kept of its memory; NULL: the driver's own. Copied by
+     * scoria_engine_create; the functions are called from any thread that calls the library, must not call
+     * it, and have all back when scoria_engine_destroy has returned. They should not run dry: drivers have
+     * been seen to crash then. */
+    const VkAllocationCallbacks* allocator;
 } scoria_vulkan;
 
-enum { SCORIA_SHARE_LOGITS, SCORIA_SHARE_HIDDEN };
+enum { SCORIA_SHARE_LOGITS, SCORIA_SHARE_HIDDEN, SCORIA_SHARE_ATTENTION };
 
-/* Values on the device, float32. */
+/* Values on the device, float32. For another API or process copy them to memory of the host's own that it can
+ * export: what may be exported must be chosen when it is allocated, and this memory is not. */
 typedef struct scoria_shared {
     size_t size;
     VkBuffer buffer; /* a storage buffer, also to copy from; of queue_family alone */
@@ -58,13 +64,23 @@ typedef struct scoria_shared {
 } scoria_shared;
 
 /* What the last token's computation left on the host's device, to draw or to copy without a way through the
- * host's memory: its logits [vocab], or what the output head reads [hidden]. They are computed if they are
- * not there yet. A submission of the host that reads them waits for the semaphore, which makes them visible,
- * and ends before the session is next used, or has scoria_session_wait hold that back. The buffer is the
- * library's; it goes with the session, its eviction, or the next call that computes more tokens at a time.
- * `what`: SCORIA_SHARE_ ... Errors: unsupported, on a device of the library's own and for encoders;
- * bad_argument, before the first token; as append. */
+ * host's memory: its logits [vocab], what the output head reads [hidden], or what it attends to [heads,
+ * tokens so far] in the layer that scoria_session_watch chose. They are computed if they are not there yet. A
+ * submission of the host that reads them waits for the semaphore, which makes them visible, and ends before
+ * the session is next used, or has scoria_session_wait hold that back. The buffer is the library's; it goes
+ * with the session, its eviction, or the next call that computes more tokens at a time. `what`: SCORIA_SHARE_
+ * ... Errors: unsupported, on a device of the library's own and for encoders; bad_argument, before the first
+ * token, or for attention without a layer; as append. */
 SCORIA_API scoria_status scoria_session_share(scoria_session* session, uint32_t what, scoria_shared* shared);
+/* From now on each token leaves its attention weights in one layer, of a decoder to the tokens before it, on
+ * the device: for SCORIA_SHARE_ATTENTION, and while an answer comes for
+ * scoria_generate_options.on_attention. A row sums to 1, or to less where the rest goes to a sink, and is 0
+ * where the layer's mask hides a token. Costs [heads, context] floats of device memory and two dispatches a
+ * token; what the model answers is the same. SCORIA_NO_LAYER: no more. Errors: bad_argument, for a layer the
+ * model has not; unsupported, on a device of the library's own, for encoders, and where attention is no
+ * matrix of queries and keys (Reformer); out_of_device_memory. */
+#define SCORIA_NO_LAYER 0xFFFFFFFFu
+SCORIA_API scoria_status scoria_session_watch(scoria_session* session, uint32_t layer);
 /* The session's next submission waits on the device until the timeline semaphore of the host has this value.
  * That must come to pass: a session that waits in vain ends in a timeout. A NULL semaphore: waits for none.
  * Errors: unsupported, on a device of the library's own. */

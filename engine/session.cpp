@@ -57,6 +57,7 @@ void Session::Impl::take_memory() {
         sample_scratch = device_buffer(sample_scratch_bytes(logits));
         results = vk::Buffer(engine.device, 8ull * result_slots, vk::MemoryUse::readback);
     }
+    if (watched) map = map_of(*watched);
 
     // One sequence owns all blocks, in order.
     std::vector<uint32_t> table(workspace.layout.blocks);
@@ -89,6 +90,7 @@ void Session::Impl::release() noexcept {
     sample_scratch = {};
     results = {};
     top = {};
+    map = {};
     computed = written = source = segment = 0;
     logits_ready = false;
 }
@@ -205,6 +207,7 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
             double cost = 0;
             for (; at < end; ++at) {
                 work.record(recorder, parts[at]);
+                if (parts[at].last && !outputs.empty()) watch(recorder, work, parts[at].kernel);
                 if (capture && parts[at].last) capture(recorder, work, engine.plan.kernels[parts[at].kernel]);
                 cost += costs[at];
             }
@@ -431,13 +434,58 @@ SharedView Session::share(SharedKind kind) {
     s.needs_decoder("share");
     if (s.tokens.empty())
         fail(Status::bad_argument, "share", "expected at least one appended token, got none");
+    if (kind == SharedKind::attention && !s.watched)
+        fail(Status::bad_argument, "share", "expected a layer whose attention is watched, got none");
     return s.engine.survive([&] {
         s.ready();
         s.compute_pending(nullptr);
+        if (kind == SharedKind::attention) return s.shared_map();
         const Matrix row = s.batch(1, 1).matrix(kind == SharedKind::logits ? s.engine.graph.logits
                                                                            : s.engine.graph.last_hidden);
         return SharedView{row.view.slice(4ull * row.first, 4ull * row.cols), 1, row.cols,
                           s.engine.device.point(s.last_submitted)};
+    });
+}
+
+vk::Buffer Session::Impl::map_of(size_t kernel) const {
+    const auto& k = std::get<kernel::Attention>(engine.plan.kernels[kernel].kernel);
+    return {engine.device, 4ull * k.shape.heads * engine.memory.context, vk::MemoryUse::device};
+}
+
+SharedView Session::Impl::shared_map() const {
+    const auto& k = std::get<kernel::Attention>(engine.plan.kernels[*watched].kernel);
+    const uint32_t heads = k.shape.heads, positions = uint32_t(tokens.size());
+    return {map.view(0, 4ull * heads * positions), heads, positions, engine.device.point(last_submitted)};
+}
+
+void Session::watch(std::optional<uint32_t> layer) {
+    Impl& s = *impl_;
+    s.needs_decoder("watch");
+    const size_t layers = s.engine.model->architecture.layers.size();
+    if (layer && *layer >= layers)
+        fail(Status::bad_argument, "watch", "expected a layer below ", layers, ", got ", *layer);
+    const auto& kernels = s.engine.plan.kernels;
+    const auto seen = [&](const PlannedKernel& planned) {
+        const auto* attention = std::get_if<kernel::Attention>(&planned.kernel);
+        return attention && planned.layer == int32_t(*layer) && attention->shape.mask != Mask::source;
+    };
+    const auto found = !layer ? kernels.end()
+                              : std::find_if(kernels.begin() + std::ptrdiff_t(s.engine.plan.encoder_kernels),
+                                             kernels.end(), seen);
+    if (layer && found == kernels.end())
+        fail(Status::unsupported, "watch", "expected a layer whose attention is a matrix of queries and keys",
+             " on this device, got layer ", *layer, " of ", s.engine.model->architecture.family);
+    const auto kernel = size_t(found - kernels.begin());
+    s.engine.survive([&] {
+        s.ready();
+        s.land_all();  // a failed call's
+        s.invalidate_decode();
+        s.logits_ready = false;  // the last token's map is yet to be computed
+        s.map = {};
+        s.watched.reset();
+        if (!layer) return;
+        s.map = s.map_of(kernel);
+        s.watched = kernel;
     });
 }
 

@@ -83,6 +83,13 @@ struct MemoryPlan {
 
 class Proposer;  // speculation.h
 
+/// What a session computed, where it lies on the device.
+struct SharedView {
+    vk::View view;                    // of float32
+    uint32_t rows = 1, cols = 0;      // whole, one row behind the other
+    vk::Device::TimelinePoint ready;  // to wait for on the device
+};
+
 struct LogitBias {
     TokenId token = 0;
     float bias = 0;  // -infinity bans the token
@@ -140,6 +147,9 @@ struct GenerateOptions {
     std::shared_ptr<const grammar::Program> output_grammar;
     std::optional<uint32_t> logprobs;  // log-probabilities: of each token, and of so many best (at most 64)
     std::function<void(const TokenLogprobs&)> on_logprobs;  // before on_token
+    /// Before on_token: what the token before it attends to in the layer watched (Session::watch). Each step
+    /// then waits for the host, and the values stand until this returns. No proposer beside it.
+    std::function<void(const SharedView&)> on_attention;
     /// Speculation: guesses the tokens to come, which changes the time that they take and nothing else.
     /// Models that cannot take a token back (compressed memories, Reformers) go without, and say so.
     Proposer* proposer = nullptr;
@@ -211,13 +221,7 @@ struct TensorId;
 using TraceFetch = std::function<std::vector<float>(const TensorId&)>;
 using TraceObserver = std::function<void(const PlannedKernel&, const TraceFetch&)>;
 
-/// What a session computed, where it lies on the device.
-struct SharedView {
-    vk::View view;                    // of float32
-    uint32_t rows = 1, cols = 0;      // whole, one row behind the other
-    vk::Device::TimelinePoint ready;  // to wait for on the device
-};
-enum class SharedKind : uint8_t { logits, hidden };
+enum class SharedKind : uint8_t { logits, hidden, attention };
 
 class Session {
   public:
@@ -270,9 +274,15 @@ class Session {
     void evict();
     /// Takes the memory back and computes all tokens again, if it was given up. Errors: as append.
     void restore(const std::atomic<bool>* cancel = nullptr);
-    /// Logits [vocab] of the last token, or what its head reads [last_hidden_size], computed if they are not
-    /// there yet; in place until the session is next used. Errors: bad_argument, unsupported.
+    /// Logits [vocab] of the last token, what its head reads [last_hidden_size], or what it attends to in the
+    /// layer watched, computed if they are not there yet; in place until the session is next used. Errors:
+    /// bad_argument, unsupported.
     SharedView share(SharedKind kind);
+    /// From now on what is computed leaves the attention weights of its last token in `layer`, of a decoder
+    /// to the tokens before it, for share(): [heads, tokens]. Unset: no more. Errors: bad_argument, for a
+    /// layer that the model has not; unsupported, where attention is no matrix of queries and keys or another
+    /// device computes it; as append.
+    void watch(std::optional<uint32_t> layer);
     /// The session's next submission waits, on the device, for a host's semaphore.
     void wait_for(const vk::Device::TimelinePoint& point);
     std::span<const TokenId> tokens() const;  // all appended and generated tokens

@@ -128,6 +128,13 @@ struct Session::Impl {
     /// As wait(), and lands what was submitted before.
     void land_until(vk::Device::Ticket ticket);
 
+    /// Records the map of the layer watched, if kernel `index` is its attention.
+    void watch(vk::Recorder& recorder, const Batch& work, size_t index) const {
+        if (watched == index) work.record_attended(recorder, index, map.view());
+    }
+    vk::Buffer map_of(size_t kernel) const;
+    SharedView shared_map() const;
+
     /// `end` records what follows the kernels; may be empty.
     void record_step(Step& step, uint32_t count, const std::function<void(vk::Recorder&)>& end);
     /// Whether a step is recorded, and cut about as it would be now.
@@ -162,8 +169,10 @@ struct Session::Impl {
     KvCache cache;
     Workspace workspace;
     vk::Buffer sampler, sample_scratch;
-    vk::Buffer results;  // ring of sampled {token, status}
-    vk::Buffer top;      // ring of what log-probabilities are made of; empty until asked for
+    vk::Buffer results;             // ring of sampled {token, status}
+    vk::Buffer top;                 // ring of what log-probabilities are made of; empty until asked for
+    std::optional<size_t> watched;  // kernel of the plan
+    vk::Buffer map;                 // of its last token's weights, as long as it is watched
     Step decode;
     std::map<uint32_t, Step> passes;      // by count
     std::set<uint32_t> scratch_for;       // tokens of a batch that the scratch was sized for

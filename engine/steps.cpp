@@ -52,6 +52,7 @@ void Session::Impl::record_step(Step& step, uint32_t count, const std::function<
         if (at == 0) receive(recorder, work);
         for (; at < slice_end; ++at) {
             work.record(recorder, first + at);
+            if (count == 1) watch(recorder, work, first + at);  // else what comes last is a guess
             step.layers.resize(before + recorder.stats().dispatches, engine.plan.kernels[first + at].layer);
             cost += step.kernel_costs[at];
         }

@@ -27,7 +27,10 @@ layout(constant_id = ATTENTION_VALUES) const bool DISTANCE_VALUES = false;
 layout(binding = 0) readonly buffer Q { float q[]; };
 layout(binding = 1) readonly buffer Step { uint step_words[]; };
 layout(binding = 2) readonly buffer Kv { uint kv[]; };
-layout(binding = 3) writeonly buffer Out { float result[]; };  // out, or partial results
+#ifndef OUT_ACCESS
+#define OUT_ACCESS writeonly
+#endif
+layout(binding = 3) OUT_ACCESS buffer Out { float result[]; };  // out, or partial results
 layout(binding = 4) readonly buffer Bias { float bias[]; };    // slopes, a table, or products by query
 layout(binding = 5) readonly buffer Sinks { float sinks[]; };  // [heads]
 layout(binding = 6) readonly buffer Values { float distance_values[]; };  // [bias_span][HEAD_DIM]

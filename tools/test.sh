@@ -60,7 +60,7 @@ tidy() {
     fi
     # File by file, unlike the unity build: this also finds an include that only a neighbour has.
     cmake --preset test -DSCORIA_BUILD_DESKTOP=ON
-    cmake --build --preset test --target scoria_shaders
+    cmake --build --preset test --target scoria_shaders scoria_desktop_shaders
     sed -i 's/ -fno-gnu-unique//' build/test/compile_commands.json  # GCC's alone
     git ls-files '*.cpp' | grep -vE '^(tests|tools/(python|examples))/' | xargs -P 2 -n 4 clang-tidy-14 -p build/test --quiet --warnings-as-errors='*'
 }

@@ -1,5 +1,6 @@
 // See chat.h.
 #include "chat.h"
+#include "attention_map.h"
 
 #include <nlohmann/json.hpp>
 
@@ -96,6 +97,14 @@ void Chat::send(const std::string& text, const std::string& system, const Sampli
     enqueue([this, text, system, sampling] { do_send(text, system, sampling); });
 }
 
+void Chat::watch(std::optional<uint32_t> layer) {
+    enqueue([this, layer] {
+        wanted_layer_ = layer;
+        do_watch();
+        show_attention();
+    });
+}
+
 void Chat::stop() {
     {
         const std::lock_guard lock(mutex_);
@@ -113,6 +122,7 @@ void Chat::clear() {
             state.unsent.clear();
             state.used = 0;
         });
+        if (map_) map_->forget();
         write_log();
     });
 }
@@ -172,6 +182,9 @@ void Chat::run() {
 void Chat::release() {
     scoria_session_destroy(session_.exchange(nullptr));
     scoria_engine_destroy(std::exchange(engine_, nullptr));
+    if (map_) map_->forget();
+    map_ = nullptr;  // its device may go next
+    watches_ = false;
 }
 
 void Chat::fail(scoria_status status, const char* what) {
@@ -216,9 +229,12 @@ void Chat::do_load(const ModelOptions& wanted) {
     fail(status, ("Cannot open " + wanted.path + "\n\n" + scoria_last_error()).c_str());
     if (status != SCORIA_OK) release();
     chunk_ = std::max(info.prompt_chunk, 1u);
+    map_ = status == SCORIA_OK ? wanted.map : nullptr;
+    do_watch();
     change([&](ChatState& state) {
         state.phase = status == SCORIA_OK ? Phase::ready : Phase::empty;
-        if (status == SCORIA_OK) state.model = {wanted.path, info.model_name, info.family, info.context};
+        if (status == SCORIA_OK)
+            state.model = {wanted.path, info.model_name, info.family, info.context, info.layers};
     });
     write_log();
 }
@@ -258,6 +274,28 @@ scoria_status Chat::append_history(const std::string& system) {
     return status;
 }
 
+/// A family without such a matrix goes without.
+void Chat::do_watch() {
+    if (!session_ || !map_) return;
+    uint32_t layer = SCORIA_NO_LAYER;
+    if (wanted_layer_) {
+        scoria_engine_info info{sizeof info};
+        scoria_engine_get_info(engine_, &info);
+        layer = std::min(*wanted_layer_, std::max(info.layers, 1u) - 1);
+    }
+    const bool set = scoria_session_watch(session_, layer) == SCORIA_OK;
+    watches_ = set && layer != SCORIA_NO_LAYER;
+    if (!watches_) map_->forget();
+}
+
+/// What the last token attends to; computes it where that has not been done yet.
+void Chat::show_attention() {
+    if (!watches_ || state_.messages.empty()) return;
+    scoria_shared weights{sizeof weights};
+    if (scoria_session_share(session_, SCORIA_SHARE_ATTENTION, &weights) == SCORIA_OK)
+        map_->take(weights, true);
+}
+
 void Chat::hear(const char* text, size_t bytes) {
     change([&](ChatState& state) {
         state.messages.back().text.append(text, bytes);
@@ -280,6 +318,10 @@ scoria_status Chat::generate(const Sampling& sampling) {
     options.seed = sampling.random_seed ? std::random_device()() : sampling.seed;
     options.max_tokens = uint32_t(sampling.max_tokens);
     options.user = &listener;
+    if (watches_)
+        options.on_attention = [](void* user, const scoria_shared* weights) {
+            static_cast<Listener*>(user)->chat->map_->take(*weights, false);
+        };
     options.on_token = [](void* user, int32_t, const char* text, size_t bytes) -> int {
         auto& [chat, times] = *static_cast<Listener*>(user);
         chat->hear(text, bytes);
@@ -333,6 +375,7 @@ void Chat::do_send(const std::string& text, const std::string& system, const Sam
         state.phase = session_ ? Phase::ready : Phase::empty;
     });
     write_log();
+    if (status == SCORIA_OK) show_attention();
 }
 
 void Chat::write_log() {

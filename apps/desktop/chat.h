@@ -10,11 +10,14 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 namespace scoria::desktop {
+
+class AttentionMap;
 
 enum class Phase { empty, loading, ready, prompt, answer };
 const char* phase_name(Phase phase);
@@ -29,7 +32,7 @@ struct ChatMessage {
 
 struct ModelInfo {
     std::string path, name, family;
-    uint32_t context = 0;
+    uint32_t context = 0, layers = 0;
 };
 
 /// A copy of everything that the window shows.
@@ -53,7 +56,8 @@ struct ModelOptions {
     float submission_ms = 0;    // 0: by the library
     uint32_t prompt_chunk = 0;  // 0: by the library
     uint32_t precision = SCORIA_BALANCED;
-    const scoria_vulkan* vulkan = nullptr;  // valid until close() has returned
+    const scoria_vulkan* vulkan = nullptr;  // valid until close() has returned, as the next
+    AttentionMap* map = nullptr;            // takes what watch() asks for; may be null
 };
 
 /// Calls may come from the window's thread only; all but close() and the destructor return at once.
@@ -68,6 +72,8 @@ class Chat {
     void load(const ModelOptions& options);
     /// Asks for an answer; does nothing unless `phase` is ready.
     void send(const std::string& text, const std::string& system, const Sampling& sampling);
+    /// What a layer's heads attend to goes to the map, now and while answers come; unset: nothing does.
+    void watch(std::optional<uint32_t> layer);
     /// Stops loading, prompt or answer, soon. What came of an answer stays.
     void stop();
     /// Forgets the conversation, and stops an answer.
@@ -93,6 +99,8 @@ class Chat {
     void release();
 
     void do_load(const ModelOptions& options);
+    void do_watch();
+    void show_attention();
     void do_send(const std::string& text, const std::string& system, const Sampling& sampling);
     scoria_status append_history(const std::string& system);
     scoria_status generate(const Sampling& sampling);
@@ -112,6 +120,9 @@ class Chat {
     uint64_t job_ = 0;
     scoria_engine* engine_ = nullptr;
     uint32_t chunk_ = 1;
+    AttentionMap* map_ = nullptr;
+    std::optional<uint32_t> wanted_layer_;
+    bool watches_ = false;    // the session does
     std::string last_error_;  // of the command that ran last
     std::thread worker_;
 };

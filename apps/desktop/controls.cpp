@@ -42,6 +42,8 @@ void Ui::draw_controls(const ChatState& state, const FrameTimes& times) {
     draw_sampling();
     ImGui::Separator();
     draw_plots(state, times);
+    ImGui::Separator();
+    draw_watch(state);
 }
 
 void Ui::draw_model(const ChatState& state) {
@@ -95,6 +97,19 @@ void Ui::draw_plots(const ChatState& state, const FrameTimes& times) {
     std::snprintf(text, sizeof text, "frame %.1f ms, p95 %.1f", frames.empty() ? 0 : double(frames.back()),
                   double(times.recent_p95()));
     plot("##frames", frames, text);
+}
+
+void Ui::draw_watch(const ChatState& state) {
+    bool changed = ImGui::Checkbox("Attention of layer", &settings_.show_attention);
+    if (settings_.show_attention) {
+        const uint32_t least = 0, most = std::max(state.model.layers, 1u) - 1;
+        if (state.model.layers) settings_.attention_layer = std::min(settings_.attention_layer, most);
+        ImGui::SameLine();
+        ImGui::SetNextItemWidth(-1);
+        ImGui::SliderScalar("##layer", ImGuiDataType_U32, &settings_.attention_layer, &least, &most);
+        changed = changed || ImGui::IsItemDeactivatedAfterEdit();
+    }
+    if (changed) chat_.watch(settings_.watched_layer());
 }
 
 }  // namespace scoria::desktop

@@ -161,7 +161,7 @@ class Program {
         const auto begin = Clock::now();
         window_.new_frame();
         const VulkanDevice& device = window_.device();
-        ui_.draw(state_, {device.name(), device.shares_queue()}, times_);
+        ui_.draw(state_, {device.name(), device.shares_queue()}, times_, window_.attention());
         ImGui::Render();
         const bool shown = window_.present(ImGui::GetDrawData());
         const auto end = Clock::now();
@@ -204,7 +204,9 @@ class Program {
         options.prompt_chunk = flags_.chunk ? flags_.chunk : window_.device().is_cpu() ? 32 : 256;
         options.precision = flags_.precision;
         options.vulkan = window_.device().for_engine();
+        options.map = &window_.attention();
         model_ = model;
+        chat_.watch(settings_.watched_layer());
         chat_.load(options);
     }
 

@@ -30,6 +30,8 @@ template <class Visit> void each_member(Settings& s, const Visit& visit) {
     visit("width", s.width, 320, 16384);
     visit("height", s.height, 240, 16384);
     visit("show_controls", s.show_controls, false, true);
+    visit("show_attention", s.show_attention, false, true);
+    visit("attention_layer", s.attention_layer, 0u, 1u << 16);
 }
 
 template <class T> bool fits(const Json& value) {

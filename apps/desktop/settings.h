@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,11 @@ struct Settings {
     uint32_t context = 0;             // positions; 0: by the library
     int width = 1200, height = 800;   // of the window
     bool show_controls = true;
+    bool show_attention = true;
+    uint32_t attention_layer = 0;
+    std::optional<uint32_t> watched_layer() const {
+        return show_attention ? std::optional(attention_layer) : std::nullopt;
+    }
 };
 
 constexpr size_t most_recent = 10;

@@ -17,6 +17,8 @@ constexpr ImGuiWindowFlags tiled = ImGuiWindowFlags_NoDecoration | ImGuiWindowFl
 constexpr float controls_width = 20;  // in font sizes
 constexpr const char* message_title = "Scoria says";
 
+float attention_height() { return 4 * ImGui::GetTextLineHeight(); }
+
 std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
 }  // namespace
@@ -68,7 +70,7 @@ bool Ui::handle(const SDL_Event& event) {
     }
 }
 
-void Ui::draw(const ChatState& state, const DeviceInfo& device, const FrameTimes& times) {
+void Ui::draw(const ChatState& state, const DeviceInfo& device, const FrameTimes& times, AttentionMap& map) {
     busy_ = state.phase == Phase::loading || state.phase == Phase::prompt || state.phase == Phase::answer;
     ready_ = state.phase == Phase::ready;
     const ImVec2 screen = ImGui::GetIO().DisplaySize;
@@ -78,7 +80,9 @@ void Ui::draw(const ChatState& state, const DeviceInfo& device, const FrameTimes
     ImGui::SetNextWindowSize(ImVec2(screen.x - right, screen.y));
     ImGui::Begin("Chat", nullptr, tiled | ImGuiWindowFlags_MenuBar);
     draw_menu(state);
-    draw_chat(state);
+    const AttentionMap::Shown shown = map.shown();
+    draw_chat(state, shown.heads ? attention_height() + ImGui::GetStyle().ItemSpacing.y : 0);
+    if (shown.heads) draw_attention(map, shown);
     draw_progress(state);
     draw_input(state);
     draw_status(state, device);
@@ -130,9 +134,22 @@ void Ui::draw_menu(const ChatState& state) {
     ImGui::EndMenuBar();
 }
 
-void Ui::draw_chat(const ChatState& state) {
+/// A row per head of the last token, its sequence from left to right.
+void Ui::draw_attention(AttentionMap& map, const AttentionMap::Shown& shown) {
+    const ImVec2 at = ImGui::GetCursorScreenPos(), ratio = ImGui::GetIO().DisplayFramebufferScale,
+                 size(ImGui::GetContentRegionAvail().x, attention_height());
+    ImGui::Dummy(size);
+    if (ImGui::IsItemHovered())
+        ImGui::SetTooltip("what the %u heads of the last token attend to, over %u tokens", shown.heads,
+                          shown.positions);
+    map.place(at.x * ratio.x, at.y * ratio.y, size.x * ratio.x, size.y * ratio.y);
+    ImGui::GetWindowDrawList()->AddCallback(AttentionMap::draw, &map);
+    ImGui::GetWindowDrawList()->AddCallback(ImDrawCallback_ResetRenderState, nullptr);
+}
+
+void Ui::draw_chat(const ChatState& state, float map) {
     const float input = 3 * ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().FramePadding.y;
-    const float below = input + 2 * ImGui::GetTextLineHeight() + 3 * ImGui::GetStyle().ItemSpacing.y;
+    const float below = map + input + 2 * ImGui::GetTextLineHeight() + 3 * ImGui::GetStyle().ItemSpacing.y;
     ImGui::BeginChild("transcript", ImVec2(0, -below), false, ImGuiWindowFlags_NavFlattened);
     if (state.messages.empty()) {
         const char* text =

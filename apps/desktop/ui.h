@@ -1,6 +1,7 @@
 // The window's contents, drawn anew every frame from the chat's state.
 #pragma once
 
+#include "attention_map.h"
 #include "chat.h"
 #include "file_picker.h"
 #include "frame_times.h"
@@ -28,7 +29,7 @@ class Ui {
     /// Shortcuts; true if the event is not for ImGui any more.
     bool handle(const SDL_Event& event);
     /// Between NewFrame and Render.
-    void draw(const ChatState& state, const DeviceInfo& device, const FrameTimes& times);
+    void draw(const ChatState& state, const DeviceInfo& device, const FrameTimes& times, AttentionMap& map);
     /// Shows a message until it is dismissed.
     void notify(const std::string& message) { messages_.push_back(message); }
     /// A text to be sent again, where the user has not typed another.
@@ -40,11 +41,13 @@ class Ui {
 
   private:
     void draw_menu(const ChatState& state);
-    void draw_chat(const ChatState& state);
+    void draw_chat(const ChatState& state, float map);
     void draw_progress(const ChatState& state);
     void draw_input(const ChatState& state);
     void draw_status(const ChatState& state, const DeviceInfo& device);
     void draw_controls(const ChatState& state, const FrameTimes& times);
+    void draw_watch(const ChatState& state);
+    void draw_attention(AttentionMap& map, const AttentionMap::Shown& shown);
     void draw_model(const ChatState& state);
     void draw_sampling();
     void draw_plots(const ChatState& state, const FrameTimes& times);

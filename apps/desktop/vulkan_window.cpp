@@ -70,6 +70,7 @@ void VulkanWindow::create() {
     device_ = std::make_unique<VulkanDevice>(window_, gpu_);
     format_ = choose_format(*device_);
     create_render_pass();
+    attention_ = std::make_unique<AttentionMap>(*device_, render_pass_);
     create_frames();
     const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, 8};
     VkDescriptorPoolCreateInfo pool{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
@@ -91,6 +92,7 @@ void VulkanWindow::destroy() {
     } catch (const VulkanError&) {  // lost: nothing runs on it any more
     }
     stop_imgui();
+    attention_.reset();
     destroy_images();
     for (Frame& frame : frames_) {
         vkDestroyCommandPool(device, frame.pool, nullptr);
@@ -316,11 +318,13 @@ void VulkanWindow::new_frame() {
 
 // --- a frame ------------------------------------------------------------------------------------------
 
-void VulkanWindow::record(const Frame& frame, const Image& image, ImDrawData* data) const {
+void VulkanWindow::record(size_t index, const Image& image, ImDrawData* data) {
+    const Frame& frame = frames_[index];
     check(vkResetCommandPool(device_->handle(), frame.pool, 0), "vkResetCommandPool");
     VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
     begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
     check(vkBeginCommandBuffer(frame.commands, &begin), "vkBeginCommandBuffer");
+    attention_->begin_frame(index, frame.commands, extent_);
     const VkClearValue background{{{0.08f, 0.08f, 0.10f, 1}}};
     VkRenderPassBeginInfo pass{VK_STRUCTURE_TYPE_RENDER_PASS_BEGIN_INFO};
     pass.renderPass = render_pass_;
@@ -347,7 +351,7 @@ bool VulkanWindow::present(ImDrawData* data) {
     outdated_ = result == VK_ERROR_OUT_OF_DATE_KHR || result == VK_SUBOPTIMAL_KHR;
     if (result != VK_ERROR_OUT_OF_DATE_KHR) check(result, "vkAcquireNextImageKHR");
     if (result != VK_SUCCESS && result != VK_SUBOPTIMAL_KHR) return false;
-    record(frame, images_[index], data);
+    record(frame_, images_[index], data);
     frame_ = (frame_ + 1) % frames_.size();
     return show(index, frame);
 }

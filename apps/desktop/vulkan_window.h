@@ -1,7 +1,7 @@
 // A window that Dear ImGui draws into: swapchain, frames in flight, and ImGui's two backends.
 #pragma once
 
-#include "vulkan_device.h"
+#include "attention_map.h"
 
 #include <array>
 #include <memory>
@@ -23,6 +23,7 @@ class VulkanWindow {
     VulkanWindow(const VulkanWindow&) = delete;
 
     VulkanDevice& device() { return *device_; }
+    AttentionMap& attention() { return *attention_; }  // of this device
     /// Begins ImGui's frame; follows the display's scale.
     void new_frame();
     /// Draws and presents; false when this frame could not be shown (hidden, resized, GPU busy).
@@ -54,7 +55,7 @@ class VulkanWindow {
     void start_imgui();
     void stop_imgui();
     void upload_fonts();
-    void record(const Frame& frame, const Image& image, ImDrawData* data) const;
+    void record(size_t frame, const Image& image, ImDrawData* data);
     bool show(uint32_t image, const Frame& frame);
     void wait_idle();
 
@@ -63,12 +64,13 @@ class VulkanWindow {
     float wanted_scale_;
     float font_scale_ = 0, ui_scale_ = 0;  // what the fonts were made for
     std::unique_ptr<VulkanDevice> device_;
+    std::unique_ptr<AttentionMap> attention_;
     VkSurfaceFormatKHR format_{};
     VkRenderPass render_pass_ = VK_NULL_HANDLE;
     VkDescriptorPool descriptors_ = VK_NULL_HANDLE;
     VkSwapchainKHR swapchain_ = VK_NULL_HANDLE;
     VkExtent2D extent_{};
-    std::array<Frame, 2> frames_;
+    std::array<Frame, AttentionMap::frames> frames_;
     size_t frame_ = 0;
     std::vector<Image> images_;
     bool outdated_ = false;

@@ -15,7 +15,7 @@ static_assert(offsetof(scoria_engine_options, reserved2) + 4 == sizeof(scoria_en
 static_assert(offsetof(scoria_allocation, device_local) + 4 == sizeof(scoria_allocation));
 static_assert(offsetof(scoria_engine_info, prompt_chunk) + 4 == sizeof(scoria_engine_info));
 static_assert(offsetof(scoria_memory, host_budget) + 8 == sizeof(scoria_memory));
-static_assert(offsetof(scoria_vulkan, queue_family) + 4 == sizeof(scoria_vulkan));
+static_assert(offsetof(scoria_vulkan, allocator) + sizeof(void*) == sizeof(scoria_vulkan));
 static_assert(offsetof(scoria_device, uuid) + 16 == sizeof(scoria_device));
 
 std::shared_ptr<const vk::HostDevice> host_device(const scoria_vulkan* given) {
@@ -38,6 +38,11 @@ std::shared_ptr<const vk::HostDevice> host_device(const scoria_vulkan* given) {
         device->extensions.emplace_back(host.extensions[i]);
     }
     device->features = vk::copy_features(host.features);
+    if (host.allocator) {
+        require(host.allocator->pfnAllocation && host.allocator->pfnReallocation && host.allocator->pfnFree,
+                "an allocator that allocates, reallocates and frees");
+        device->allocator = *host.allocator;
+    }
     if (host.lock_queue) {
         device->lock = [host] { host.lock_queue(host.user); };
         device->unlock = [host] { host.unlock_queue(host.user); };

@@ -1,13 +1,15 @@
 // scoria_session_generate: the C options as C++ ones.
 #include "grammar/json_schema.h"
 #include "objects.h"
+#include "scoria_vulkan.h"
 
 using namespace scoria;
 using namespace scoria::c_api;
 
 namespace {
 
-static_assert(offsetof(scoria_generate_options, draft_tokens) + 4 == sizeof(scoria_generate_options));
+static_assert(offsetof(scoria_generate_options, on_attention) + sizeof(void*) ==
+              sizeof(scoria_generate_options));
 static_assert(offsetof(scoria_generate_result, accepted) + 4 == sizeof(scoria_generate_result));
 static_assert(uint32_t(StopReason::stop_string) == SCORIA_STOP_TEXT);
 
@@ -88,6 +90,11 @@ void set_callbacks(GenerateOptions& generate, const scoria_generate_options& opt
     if (options.on_token)
         generate.on_text = [&options](TokenId id, std::string_view text) {
             return options.on_token(options.user, id, std::string(text).c_str(), text.size()) != 0;
+        };
+    if (options.on_attention)
+        generate.on_attention = [&options](const SharedView& view) {
+            const scoria_shared weights = shared_of(view);
+            options.on_attention(options.user, &weights);
         };
     if (!options.on_logprobs) return;
     generate.logprobs = options.logprobs;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "calls.h"
+#include "scoria_vulkan.h"
 #include "session.h"
 #include "speculation.h"
 
@@ -69,6 +70,7 @@ Handles<SessionObject>& sessions();
 /// A number for a new handle, of either kind. Never NULL, never twice.
 uintptr_t new_handle();
 
+scoria_shared shared_of(const SharedView& view);
 std::span<const TokenId> ids_of(const int32_t* ids, size_t count);
 
 }  // namespace scoria::c_api

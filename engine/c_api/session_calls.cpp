@@ -41,6 +41,17 @@ void require_host(SessionObject& object) {
 
 }  // namespace
 
+scoria_shared c_api::shared_of(const SharedView& view) {
+    return {.size = sizeof(scoria_shared),
+            .buffer = view.view.buffer,
+            .offset = view.view.offset,
+            .bytes = view.view.size,
+            .semaphore = view.ready.semaphore,
+            .value = view.ready.value,
+            .rows = view.rows,
+            .cols = view.cols};
+}
+
 scoria_status scoria_session_create(scoria_engine* engine, scoria_session** session) {
     return guarded([&] {
         if (session) *session = nullptr;
@@ -99,19 +110,19 @@ scoria_status scoria_session_restore(scoria_session* session) {
 scoria_status scoria_session_share(scoria_session* session, uint32_t what, scoria_shared* shared) {
     return guarded([&] {
         const SessionUse use(session);
-        require(what <= SCORIA_SHARE_HIDDEN, "SCORIA_SHARE_LOGITS or _HIDDEN");
+        require(what <= SCORIA_SHARE_ATTENTION, "SCORIA_SHARE_LOGITS, _HIDDEN or _ATTENTION");
         require(shared != nullptr, "a place for the buffer");
         check_size<scoria_shared>(shared->size);
         require_host(use.object());
-        const SharedView view = use->session.share(SharedKind(what));
-        fill(shared, {.size = sizeof(scoria_shared),
-                      .buffer = view.view.buffer,
-                      .offset = view.view.offset,
-                      .bytes = view.view.size,
-                      .semaphore = view.ready.semaphore,
-                      .value = view.ready.value,
-                      .rows = view.rows,
-                      .cols = view.cols});
+        fill(shared, shared_of(use->session.share(SharedKind(what))));
+    });
+}
+
+scoria_status scoria_session_watch(scoria_session* session, uint32_t layer) {
+    return guarded([&] {
+        const SessionUse use(session);
+        require_host(use.object());
+        use->session.watch(layer == SCORIA_NO_LAYER ? std::nullopt : std::optional(layer));
     });
 }
 

@@ -5,6 +5,7 @@
 #include "fail.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <numeric>
 
@@ -168,21 +169,20 @@ uint64_t attention_partial_bytes(const AttentionVariant& variant, const Attentio
     return parts == 1 ? 0 : 4 * parts * shape.tokens * shape.heads * (shape.head_dim + 2);
 }
 
-void record_attention(OpContext& context, const AttentionArgs& args, const AttentionVariant& variant) {
-    const DeviceKv& kv = *args.kv;
-    vk::Recorder& recorder = context.recorder;
+namespace {
+
+/// What all kernels are told of the batch, the cache and the shape.
+AttentionPush push_of(const AttentionArgs& args) {
     AttentionPush push{};
     push.first_token = args.first_token;
     push.tokens = args.q.rows;
     push.heads = args.shape.heads;
-    push.kv_heads = kv.kv_heads;
+    push.kv_heads = args.kv->kv_heads;
     push.q_first = args.q.first;
     push.q_stride = args.q.stride;
     push.out_first = args.out.first;
     push.out_stride = args.out.stride;
-    push.splits = variant.splits;
-    push.parts = variant.splits * uint32_t(kv.shards.size());
-    push.ring = kv.ring;
+    push.ring = args.kv->ring;
     push.window = args.shape.window;
     push.stride = args.shape.stride;
     push.summary = args.shape.summary;
@@ -193,13 +193,46 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
         push.bias_first = args.distances->first;
         push.bias_stride = args.distances->stride;
     }
-    const bool direct = push.parts == 1;
+    return push;
+}
 
-    std::vector<vk::Constant> constants{
+std::vector<vk::Constant> constants_of(const AttentionArgs& args) {
+    const DeviceKv& kv = *args.kv;
+    return {
         {KV_TYPE_CONSTANT, uint32_t(kv.type)},       {KV_PLANES_CONSTANT, kv.planes},
         {ATTENTION_HEAD_DIM, kv.head_dim},           {ATTENTION_MASK, uint32_t(args.shape.mask)},
         {ATTENTION_BIAS, uint32_t(args.shape.bias)}, {ATTENTION_SOFT_CAP, args.shape.soft_cap > 0},
         {ATTENTION_SINKS, args.sinks.has_value()},   {ATTENTION_VALUES, args.distance_values.has_value()}};
+}
+
+/// The buffers of the kernels, in order of their bindings; any stands in for what there is not.
+std::array<vk::View, 7> views_of(const AttentionArgs& args, const DeviceKv::Shard& shard,
+                                 const vk::View& out) {
+    const vk::View& none = args.step;
+    return {args.q.view,
+            args.step,
+            shard.view,
+            out,
+            args.distances ? args.distances->view : args.bias.value_or(none),
+            args.sinks.value_or(none),
+            args.distance_values.value_or(none)};
+}
+
+template <class Push> std::span<const std::byte> bytes_of(const Push& push) {
+    return std::as_bytes(std::span<const Push, 1>(&push, 1));
+}
+
+}  // namespace
+
+void record_attention(OpContext& context, const AttentionArgs& args, const AttentionVariant& variant) {
+    const DeviceKv& kv = *args.kv;
+    vk::Recorder& recorder = context.recorder;
+    AttentionPush push = push_of(args);
+    push.splits = variant.splits;
+    push.parts = variant.splits * uint32_t(kv.shards.size());
+    const bool direct = push.parts == 1;
+
+    std::vector<vk::Constant> constants = constants_of(args);
     if (variant.shader != Shader::attention_tile)
         constants.insert(constants.end(), {{vk::constant_workgroup, variant.workgroup},
                                            {vk::constant_subgroup, variant.subgroup}});
@@ -213,18 +246,13 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
     const vk::Pipeline& pipeline = recorder.pipelines().get(shader_module(variant.shader), constants);
     const uint64_t rows = uint64_t(push.tokens) * (push.heads / push.kv_heads);
     const uint64_t items = groups_for(rows, variant.queries) * push.kv_heads * variant.splits;
-    const vk::View& none = args.step;
-    const vk::View& bias = args.distances ? args.distances->view : args.bias ? *args.bias : none;
     for (const DeviceKv::Shard& shard : kv.shards) {
         push.first_block = shard.first_block;
         push.blocks = shard.blocks;
         push.first_part = uint32_t(&shard - kv.shards.data()) * variant.splits;
-        recorder.dispatch(pipeline,
-                          {args.q.view, args.step, shard.view, direct ? args.out.view : args.partials, bias,
-                           args.sinks.value_or(none), args.distance_values.value_or(none)},
-                          push,
-                          groups_for(items, is_tile(variant) ? 1 : variant.workgroup / variant.subgroup),
-                          "attention");
+        recorder.dispatch(
+            pipeline, views_of(args, shard, direct ? args.out.view : args.partials), bytes_of(push),
+            groups_for(items, is_tile(variant) ? 1 : variant.workgroup / variant.subgroup), "attention");
     }
     if (direct) return;
     const AttentionMergePush merge{push.first_token, push.tokens,    push.heads,     kv.head_dim,
@@ -236,6 +264,29 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
                       {args.partials, args.step, args.out.view}, merge,
                       groups_for(uint64_t(push.tokens) * push.heads * kv.head_dim, workgroup),
                       "attention_merge");
+}
+
+std::vector<KernelVariant> attention_map_variants(const vk::Caps& caps) {
+    return plain_variants(caps, Shader::attention_map, 64);
+}
+
+void record_attention_map(OpContext& context, const AttentionArgs& args, uint32_t keys,
+                          const KernelVariant& variant) {
+    vk::Recorder& recorder = context.recorder;
+    AttentionPush push = push_of(args);
+    std::vector<vk::Constant> constants = constants_of(args);
+    constants.push_back({vk::constant_workgroup, variant.workgroup});
+    const vk::Pipeline& scores = recorder.pipelines().get(shader_module(variant.shader), constants);
+    const vk::Pipeline& softmax =
+        recorder.pipelines().get(shader_module(Shader::attention_map_softmax), constants);
+    for (const DeviceKv::Shard& shard : args.kv->shards) {
+        push.first_block = shard.first_block;
+        push.blocks = shard.blocks;
+        recorder.dispatch(scores, views_of(args, shard, args.out.view), bytes_of(push),
+                          groups_for(uint64_t(push.heads) * keys, variant.workgroup), "attention_map");
+    }
+    recorder.dispatch(softmax, views_of(args, args.kv->shards.front(), args.out.view), bytes_of(push),
+                      push.heads, "attention_map_softmax");
 }
 
 }  // namespace scoria

@@ -60,4 +60,12 @@ uint32_t attention_tile_tokens(const AttentionVariant& variant, const AttentionS
 uint64_t attention_partial_bytes(const AttentionVariant& variant, const AttentionShape& shape);
 void record_attention(OpContext& context, const AttentionArgs& args, const AttentionVariant& variant);
 
+/// The weights that attention sums with, which no kernel of it stores, of one token: [heads, keys of its
+/// sequence] in args.out, 0 for keys that it does not see; with a sink rows sum to less than 1. `keys` is the
+/// most there may be; how many there are, the step buffer says, and rows are as long (plus out.stride).
+/// args.q is the one row, and partials and distance_values have no part in it.
+std::vector<KernelVariant> attention_map_variants(const vk::Caps& caps);
+void record_attention_map(OpContext& context, const AttentionArgs& args, uint32_t keys,
+                          const KernelVariant& variant);
+
 }  // namespace scoria

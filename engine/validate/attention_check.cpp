@@ -194,8 +194,24 @@ Bounds bounds_for(const Case& c, const AttentionVariant& variant) {
     return bounds_of(sums + rounding * half_unit_roundoff / unit_roundoff);
 }
 
-/// Of `only`, if given, and of some of the tokens; else of all variants and tokens.
-void run_case(CheckContext& context, const Case& c, const AttentionVariant* only = nullptr) {
+/// Weights [heads, keys] of the one row of `in`.
+std::vector<double> map_of(const Attention& shape, const reference::AttentionInputs& in, uint32_t keys) {
+    std::vector<double> weights(size_t{shape.heads} * keys);
+    std::vector<std::pair<size_t, double>> row;
+    for (uint32_t head = 0; head < shape.heads; ++head) {
+        reference::attention_weights(shape, in, 0, head, row);
+        for (const auto& [key, weight] : row) weights[size_t{head} * keys + key] = weight;
+    }
+    return weights;
+}
+
+/// What a case is run for.
+enum class Proves : uint8_t { attention, map };
+
+/// Of `only`, if given, and of some of the tokens; else of all variants and tokens. Of the map, the last
+/// token.
+void run_case(CheckContext& context, const Case& c, const AttentionVariant* only = nullptr,
+              Proves proves = Proves::attention) {
     const Attention shape{.heads = c.heads,
                           .kv_heads = c.kv_heads,
                           .head_dim = c.head_dim,
@@ -229,6 +245,7 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
     const uint32_t longest = std::max(c.first + c.tokens, c.keys()) + 7 * (c.sequences - 1),
                    cols = c.heads * c.head_dim;
     const RowSample sample = only ? RowSample{c.tokens, sampled(c.tokens, 6)} : RowSample{};
+    const bool map = proves == Proves::map;
     const uint32_t ring = c.wraps ? kv_ring_blocks(shape.reach(), c.tokens) : UINT32_MAX,
                    held = c.wraps ? ring * kv_block_tokens : longest;
     HostCache host(c.type, c.kv_heads, c.head_dim, held, c.sequences, context.seed, c.latent ? 1 : 2);
@@ -251,23 +268,28 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
             c.bias == PositionBias::by_query ? doubles(std::span(distances).subspan(
                                                    i * c.tokens * distance_cols, c.tokens * distance_cols))
                                              : std::vector<double>{};
-        const auto run = [&](uint32_t from, uint32_t count) {
+        const auto inputs = [&](uint32_t from, uint32_t count) {
             const auto of = [&](std::span<const double> rows, size_t row_cols) {
                 return rows.empty() ? rows : rows.subspan(from * row_cols, count * row_cols);
             };
-            reference::attention(shape,
-                                 {.q = of(std::span(q_values).subspan(i * out.size(), out.size()), cols),
-                                  .keys = keys,
-                                  .values = values,
-                                  .first = sequences.back().first + from,
-                                  .low = c.low,
-                                  .global = marks,
-                                  .bias = bias_values,
-                                  .sinks = sink_values,
-                                  .distances = of(distance_rows, distance_cols),
-                                  .distance_values = distance_values},
+            return reference::AttentionInputs{
+                .q = of(std::span(q_values).subspan(i * out.size(), out.size()), cols),
+                .keys = keys,
+                .values = values,
+                .first = sequences.back().first + from,
+                .low = c.low,
+                .global = marks,
+                .bias = bias_values,
+                .sinks = sink_values,
+                .distances = of(distance_rows, distance_cols),
+                .distance_values = distance_values};
+        };
+        const auto run = [&](uint32_t from, uint32_t count) {
+            reference::attention(shape, inputs(from, count),
                                  std::span(out).subspan(size_t(from) * cols, size_t(count) * cols));
         };
+        if (map && i + 1 == c.sequences) expected = map_of(shape, inputs(c.tokens - 1, 1), c.keys() + 7 * i);
+        if (map) continue;
         if (!only) run(0, c.tokens);
         for (const uint32_t token : sample.compared) {
             run(token, 1);
@@ -287,6 +309,36 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
         if (marks[t]) words[STEP_GLOBALS] = uint32_t(t) + 1;
     }
     const vk::Buffer step = context.buffer_of<uint32_t>(words);
+    const std::optional<vk::View> bias_view =
+        c.bias == no_bias ? std::nullopt : std::optional(bias_buffer.view());
+    const std::optional<vk::View> sinks_view = c.sinks ? std::optional(sinks_buffer.view()) : std::nullopt;
+    const Matrix q_rows{q_buffer.view(), tokens, cols, cols, 0},
+        distance_rows{distances_buffer.view(), tokens, distance_cols, distance_cols, 0};
+    const bool by_query = c.bias == PositionBias::by_query;
+    if (map) {
+        const uint32_t keys = c.keys() + 7 * (c.sequences - 1), last = tokens - 1;
+        run_variants(
+            context, "attention_map", shape_of(c, 1), attention_map_variants(context.caps()), expected, keys,
+            bounds_for(c, AttentionVariant{}),
+            [&](OpContext& ops, const Matrix& out, const KernelVariant& v) {
+                Matrix rows = out;
+                rows.stride -= keys;  // what lies between rows
+                record_attention_map(
+                    ops,
+                    {.q = q_rows.row_range(last, 1),
+                     .out = rows,
+                     .step = step.view(),
+                     .kv = &cache.device,
+                     .partials = {},
+                     .shape = shape,
+                     .bias = bias_view,
+                     .sinks = sinks_view,
+                     .distances = by_query ? std::optional(distance_rows.row_range(last, 1)) : std::nullopt,
+                     .first_token = last},
+                    keys + 40, v);
+            });
+        return;
+    }
 
     const AttentionShape sizes{tokens,     c.heads,        c.kv_heads,
                                c.head_dim, longest,        uint32_t(cache.device.shards.size()),
@@ -314,17 +366,12 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
                 context, "attention", shape_of(c, splits), std::vector{variant}, expected, cols,
                 bounds_for(c, variant),
                 [&](OpContext& ops, const Matrix& out, const AttentionVariant& v) {
-                    const Matrix queries{q_buffer.view(), tokens, cols, cols, 0},
-                        products{distances_buffer.view(), tokens, distance_cols, distance_cols, 0};
                     const auto rows = [&](uint32_t from, uint32_t count) {
                         record_attention(
                             ops,
-                            {queries.row_range(from, count), out.row_range(from, count), step.view(),
-                             &cache.device, partials.view(), shape,
-                             c.bias == no_bias ? std::nullopt : std::optional(bias_buffer.view()),
-                             c.sinks ? std::optional(sinks_buffer.view()) : std::nullopt,
-                             c.bias == PositionBias::by_query ? std::optional(products.row_range(from, count))
-                                                              : std::nullopt,
+                            {q_rows.row_range(from, count), out.row_range(from, count), step.view(),
+                             &cache.device, partials.view(), shape, bias_view, sinks_view,
+                             by_query ? std::optional(distance_rows.row_range(from, count)) : std::nullopt,
                              c.values ? std::optional(distance_table_buffer.view()) : std::nullopt, from},
                             v);
                     };
@@ -342,6 +389,20 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
 void check_attention(CheckContext& context) {
     for (const Case& c : cases)
         if (!c.deep || context.tier == Tier::full) run_case(context, c);
+}
+
+/// Of decoders: encoders have no last token.
+void check_attention_map(CheckContext& context) {
+    const auto of_decoder = [](Mask mask) {
+        return mask < Mask::bidirectional || mask == Mask::prefix || mask == Mask::compressed;
+    };
+    // Only the last token counts: more of them are for other reasons than this op.
+    const auto telling = [](const Case& c) {
+        return !c.deep && (c.tokens <= 5 || c.mask != Mask::causal || c.bias != no_bias || c.sinks);
+    };
+    for (const Case& c : cases)
+        if (of_decoder(c.mask) && (telling(c) || context.tier == Tier::full))
+            run_case(context, c, nullptr, Proves::map);
 }
 
 void check_attention(CheckContext& context, const ModelAttention& m, const AttentionVariant& variant) {

@@ -10,6 +10,7 @@ std::span<const OpCheck> op_checks() {
         {"linear", check_linear},
         {"rope_cache", check_rope_cache},
         {"attention", check_attention},
+        {"attention_map", check_attention_map},
         {"compress", check_compress},
         {"chunk_attention", check_chunk_attention},
         {"glu", check_glu},

@@ -13,6 +13,7 @@ void check_embed(CheckContext& context);
 void check_norm(CheckContext& context);
 void check_rope_cache(CheckContext& context);
 void check_attention(CheckContext& context);
+void check_attention_map(CheckContext& context);
 void check_compress(CheckContext& context);
 void check_chunk_attention(CheckContext& context);
 void check_glu(CheckContext& context);

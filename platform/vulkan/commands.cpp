@@ -25,8 +25,9 @@ Commands::Impl::~Impl() {
     if (!device.impl().may_free()) return;
     const VolkDeviceTable& fn = device.fn();
     for (const VkDescriptorPool each : descriptor_pools_)
-        fn.vkDestroyDescriptorPool(device.handle(), each, nullptr);
-    for (const VkQueryPool each : query_pools_) fn.vkDestroyQueryPool(device.handle(), each, nullptr);
+        fn.vkDestroyDescriptorPool(device.handle(), each, device.callbacks());
+    for (const VkQueryPool each : query_pools_)
+        fn.vkDestroyQueryPool(device.handle(), each, device.callbacks());
     fn.vkFreeCommandBuffers(device.handle(), pool, 1, &handle);
     device.impl().give_command_pool(queue, pool);
 }
@@ -43,7 +44,8 @@ VkDescriptorSet Commands::Impl::descriptor_set(VkDescriptorSetLayout layout, std
         info.pPoolSizes = &size;
         VkDescriptorPool made = VK_NULL_HANDLE;
         descriptor_pools_.reserve(descriptor_pools_.size() + 1);
-        check(fn.vkCreateDescriptorPool(device.handle(), &info, nullptr, &made), "vkCreateDescriptorPool");
+        check(fn.vkCreateDescriptorPool(device.handle(), &info, device.callbacks(), &made),
+              "vkCreateDescriptorPool");
         descriptor_pools_.push_back(made);
         sets_left_ = info.maxSets;
         descriptors_left_ = size.descriptorCount;
@@ -80,7 +82,8 @@ uint32_t Commands::Impl::timestamp_pair(std::string_view label) {
         info.queryCount = 2 * pairs_per_pool;
         VkQueryPool made = VK_NULL_HANDLE;
         query_pools_.reserve(query_pools_.size() + 1);
-        check(device.fn().vkCreateQueryPool(device.handle(), &info, nullptr, &made), "vkCreateQueryPool");
+        check(device.fn().vkCreateQueryPool(device.handle(), &info, device.callbacks(), &made),
+              "vkCreateQueryPool");
         query_pools_.push_back(made);
         device.fn().vkCmdResetQueryPool(handle, made, 0, info.queryCount);
     }

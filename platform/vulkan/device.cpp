@@ -139,6 +139,7 @@ void Device::Impl::take_from_host() {
     physical = host.physical;
     caps = listed.caps;
     device = host.device;
+    if (host.allocator) callbacks = &*host.allocator;
     for (Queue& queue : queues) queue.family = host.queue_family;
     queues[0].handle = host.queue;
     load_device_table(fn, device, instance.get_device_proc());
@@ -179,8 +180,8 @@ void Device::Impl::release() noexcept {
     if (vma) destroy_allocator(vma);
     if (!fn.vkDestroySemaphore) return;
     for (Queue& queue : queues) {
-        for (const VkCommandPool pool : queue.spare_pools) fn.vkDestroyCommandPool(device, pool, nullptr);
-        fn.vkDestroySemaphore(device, queue.timeline, nullptr);
+        for (const VkCommandPool pool : queue.spare_pools) fn.vkDestroyCommandPool(device, pool, callbacks);
+        fn.vkDestroySemaphore(device, queue.timeline, callbacks);
     }
     if (!options.host) fn.vkDestroyDevice(device, nullptr);
 }
@@ -217,7 +218,7 @@ void Device::Impl::create_timelines() {
     const VkSemaphoreCreateInfo semaphore{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type, 0};
     for (Queue& queue : queues)
         if (queue.handle)
-            check(fn.vkCreateSemaphore(device, &semaphore, nullptr, &queue.timeline), "vkCreateSemaphore");
+            check(fn.vkCreateSemaphore(device, &semaphore, callbacks, &queue.timeline), "vkCreateSemaphore");
 }
 
 void Device::Impl::open_gate() {
@@ -245,6 +246,7 @@ void Device::Impl::create_allocator() {
     info.instance = instance.handle();
     info.vulkanApiVersion = VK_API_VERSION_1_2;
     info.pVulkanFunctions = &functions;
+    info.pAllocationCallbacks = callbacks;
     // Blocks hold the small buffers; large ones are dedicated (gpu_memory.cpp).
     info.preferredLargeHeapBlockSize = std::min<uint64_t>(16ull << 20, caps.max_allocation);
     VmaAllocator made = nullptr;
@@ -271,7 +273,7 @@ VkCommandPool Device::Impl::take_command_pool(QueueKind kind) {
         vk_struct<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
     info.queueFamilyIndex = from.family;
     VkCommandPool pool = VK_NULL_HANDLE;
-    check(fn.vkCreateCommandPool(device, &info, nullptr, &pool), "vkCreateCommandPool");
+    check(fn.vkCreateCommandPool(device, &info, callbacks, &pool), "vkCreateCommandPool");
     return pool;
 }
 
@@ -287,7 +289,7 @@ void Device::Impl::give_command_pool(QueueKind kind, VkCommandPool pool) noexcep
         } catch (const std::bad_alloc&) {
         }
     }
-    fn.vkDestroyCommandPool(device, pool, nullptr);
+    fn.vkDestroyCommandPool(device, pool, callbacks);
 }
 
 Device::Device(const DeviceOptions& options) : impl_(std::make_unique<Impl>(options)) {}
@@ -313,6 +315,7 @@ const Caps& Device::caps() const { return impl_->caps; }
 const VolkDeviceTable& Device::fn() const { return impl_->fn; }
 VkDevice Device::handle() const { return impl_->device; }
 VmaAllocator Device::allocator() const { return impl_->vma; }
+const VkAllocationCallbacks* Device::callbacks() const { return impl_->callbacks; }
 const DeviceOptions& Device::options() const { return impl_->options; }
 uint32_t Device::queue_family(QueueKind kind) const { return impl_->queue(kind).family; }
 bool Device::has_transfer_queue() const { return impl_->has_transfer; }

@@ -73,6 +73,8 @@ class Device {
     const VolkDeviceTable& fn() const;
     VkDevice handle() const;
     VmaAllocator allocator() const;
+    /// For every vkCreate... and vkDestroy... of an object of the device: the host's, or null.
+    const VkAllocationCallbacks* callbacks() const;
     const DeviceOptions& options() const;
     std::vector<HeapState> heaps() const;
     uint32_t queue_family(QueueKind kind) const;

@@ -31,6 +31,7 @@ struct Device::Impl {
     VkDevice device = VK_NULL_HANDLE;
     VolkDeviceTable fn{};
     VmaAllocator vma = nullptr;
+    const VkAllocationCallbacks* callbacks = nullptr;  // of the host
     MemoryGate gate;              // every call of `vma` that allocates or frees enters it
     std::array<Queue, 2> queues;  // by QueueKind
     bool has_transfer = false;

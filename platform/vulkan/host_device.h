@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct HostDevice {
     std::vector<std::string> extensions;  // enabled on the device
     FeatureStructs features;              // enabled on the device
     std::function<void()> lock, unlock;   // around every use of the queue; may be empty
+    std::optional<VkAllocationCallbacks> allocator;
 };
 
 }  // namespace scoria::vk

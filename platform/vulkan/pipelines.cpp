@@ -116,12 +116,12 @@ struct Pipelines::Impl {
     ~Impl() {
         if (!device.impl().may_free()) return;
         for (const auto& [key, pipeline] : pipelines)
-            fn.vkDestroyPipeline(device.handle(), pipeline.handle, nullptr);
+            fn.vkDestroyPipeline(device.handle(), pipeline.handle, device.callbacks());
         for (const auto& [bindings, layout] : layouts) {
-            fn.vkDestroyPipelineLayout(device.handle(), layout.pipeline, nullptr);
-            fn.vkDestroyDescriptorSetLayout(device.handle(), layout.set, nullptr);
+            fn.vkDestroyPipelineLayout(device.handle(), layout.pipeline, device.callbacks());
+            fn.vkDestroyDescriptorSetLayout(device.handle(), layout.set, device.callbacks());
         }
-        fn.vkDestroyPipelineCache(device.handle(), cache, nullptr);
+        fn.vkDestroyPipelineCache(device.handle(), cache, device.callbacks());
     }
 
     std::string cache_path() const {
@@ -152,7 +152,8 @@ void Pipelines::Impl::open_cache() {
     auto info = vk_struct<VkPipelineCacheCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO);
     info.initialDataSize = blob.size();
     info.pInitialData = blob.data();
-    check(fn.vkCreatePipelineCache(device.handle(), &info, nullptr, &cache), "vkCreatePipelineCache");
+    check(fn.vkCreatePipelineCache(device.handle(), &info, device.callbacks(), &cache),
+          "vkCreatePipelineCache");
 }
 
 void Pipelines::Impl::save_cache() const {
@@ -180,7 +181,7 @@ const Pipelines::Impl::Layout& Pipelines::Impl::layout(size_t bindings) {
     set.bindingCount = uint32_t(bindings);
     set.pBindings = slots.data();
     if (!made.set)
-        check(fn.vkCreateDescriptorSetLayout(device.handle(), &set, nullptr, &made.set),
+        check(fn.vkCreateDescriptorSetLayout(device.handle(), &set, device.callbacks(), &made.set),
               "vkCreateDescriptorSetLayout");
     const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, device.caps().push_constants / 4 * 4};
     auto info = vk_struct<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
@@ -188,7 +189,7 @@ const Pipelines::Impl::Layout& Pipelines::Impl::layout(size_t bindings) {
     info.pSetLayouts = &made.set;
     info.pushConstantRangeCount = 1;
     info.pPushConstantRanges = &range;
-    check(fn.vkCreatePipelineLayout(device.handle(), &info, nullptr, &made.pipeline),
+    check(fn.vkCreatePipelineLayout(device.handle(), &info, device.callbacks(), &made.pipeline),
           "vkCreatePipelineLayout");
     return made;
 }
@@ -198,7 +199,7 @@ VkShaderModule Pipelines::Impl::shader(std::span<const uint32_t> words) {
     info.codeSize = words.size_bytes();
     info.pCode = words.data();
     VkShaderModule made = VK_NULL_HANDLE;
-    check(fn.vkCreateShaderModule(device.handle(), &info, nullptr, &made), "vkCreateShaderModule");
+    check(fn.vkCreateShaderModule(device.handle(), &info, device.callbacks(), &made), "vkCreateShaderModule");
     return made;
 }
 
@@ -230,9 +231,10 @@ VkPipeline Pipelines::Impl::compile(const ShaderModule& module, std::span<const 
     info.stage.module = shader(fold_switches(module.words, constants));
     VkPipeline pipeline = VK_NULL_HANDLE;
     const auto start = std::chrono::steady_clock::now();
-    const VkResult result = fn.vkCreateComputePipelines(device.handle(), cache, 1, &info, nullptr, &pipeline);
+    const VkResult result =
+        fn.vkCreateComputePipelines(device.handle(), cache, 1, &info, device.callbacks(), &pipeline);
     seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    fn.vkDestroyShaderModule(device.handle(), info.stage.module, nullptr);
+    fn.vkDestroyShaderModule(device.handle(), info.stage.module, device.callbacks());
     if (result != VK_SUCCESS) check(result, cat("vkCreateComputePipelines(", module.name, ")").c_str());
     return pipeline;
 }

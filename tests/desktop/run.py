@@ -24,6 +24,8 @@ LONG_ANSWER = "Tell a very long story about a lighthouse keeper."
 LONG_PROMPT = "Summarise this log in one sentence. " + " ".join(
     f"On day {i} the harbour master wrote down that {i * 7 % 53} ships came in and {i * 3 % 29} went out with the "
     "tide." for i in range(75))
+ATTENTION = "800x50+60+640"  # where it is drawn, of what the window's size leaves it
+LOST_AT = 200  # waits: where each is for a token, after loading and a prompt, and within a long answer
 PROMPT_TOKENS = 2000  # at least so many in LONG_PROMPT, with the template's
 VALIDATION = "VK_LAYER_KHRONOS_validation"
 VALIDATION_FILE = f"/usr/share/vulkan/explicit_layer.d/VkLayer_{VALIDATION[9:]}.json"
@@ -112,12 +114,20 @@ class Window:
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # it stays, to be asked for the text
         time.sleep(1)
         self.keys("ctrl+v")
+        time.sleep(2)  # a busy window takes it late, and a key that follows would come before it
 
     def picture(self, name):
         if not self.args.pictures:
             return
         self.args.pictures.mkdir(parents=True, exist_ok=True)
         subprocess.run(["import", "-window", "root", self.args.pictures / f"{name}.png"], env=self.environment)
+
+    def colours(self, area):
+        """How many there are in an area of the screen, "800x50+60+640"."""
+        file = self.folder / "area.png"
+        subprocess.run(["import", "-window", "root", "-crop", area, "+repage", file], env=self.environment, check=True)
+        done = subprocess.run(["identify", "-format", "%k", file], capture_output=True, text=True, check=True)
+        return int(done.stdout)
 
     def chat(self):
         expect(self.process.poll() is None, f"a running program, got exit code {self.process.returncode}")
@@ -153,7 +163,7 @@ def answer_of_program(args, question, **options):
 
 
 def conversation(args, display, folder, settings, expected):
-    """Ask, ask on, stop, begin anew, a broken model, the model again by its path, settings kept."""
+    """Ask, ask on, an attention map, stop, begin anew, a broken model, the model again by its path, settings kept."""
     layers = [VALIDATION] if pathlib.Path(VALIDATION_FILE).exists() else []
     broken = pathlib.Path(folder) / "broken.gguf"
     broken.write_bytes(b"GGUF" + bytes(60))
@@ -161,6 +171,7 @@ def conversation(args, display, folder, settings, expected):
         answer = window.ask(QUESTION)
         expect(answer["content"] == expected, f"the program's answer {expected!r}, got {answer['content']!r}")
         expect(window.ask("And of Italy?")["content"], "an answer to a second question")
+        wait_for("an attention map in many colours", lambda: window.colours(ATTENTION) > 20, 10)
         window.picture("answer")
         window.type(LONG_ANSWER)
         window.keys("Return")
@@ -171,6 +182,7 @@ def conversation(args, display, folder, settings, expected):
         expect(stopped["stop"] == "stopped" and stopped["content"], f"a stopped answer, got {stopped}")
         window.keys("ctrl+n")
         window.wait("an empty conversation", lambda chat: not chat["messages"])
+        wait_for("no attention map", lambda: window.colours(ATTENTION) == 1, 10)
 
         window.keys("ctrl+o", "ctrl+a")
         window.type(str(broken))
@@ -197,11 +209,12 @@ def lost_device(args, display, folder, settings, expected):
     layer_folder = args.build / "tests/layer/manifest"
     with Window(args, display, folder, args.model, ["VK_LAYER_SCORIA_test"], settings=settings,
                 VK_ADD_LAYER_PATH=str(layer_folder),
-                SCORIA_LAYER_FAIL="vkWaitSemaphores:300:VK_ERROR_DEVICE_LOST") as window:
+                SCORIA_LAYER_FAIL=f"vkWaitSemaphores:{LOST_AT}:VK_ERROR_DEVICE_LOST") as window:
         window.wait_phase("ready")
         window.type(LONG_ANSWER)
         window.keys("Return")
-        window.wait("an error", lambda chat: "lost" in chat["error"].lower(), 240)
+        chat = window.wait("an error", lambda chat: "lost" in chat["error"].lower(), 240)
+        expect(chat["messages"] and chat["messages"][-1].get("stop") == "failed", f"a broken answer, got {chat}")
         window.wait("the model again", lambda chat: chat["phase"] == "ready" and not chat["error"])
         time.sleep(1)
         window.picture("lost")
@@ -249,7 +262,7 @@ def main():
     settings = {"temperature": 0, "max_tokens": 100, "width": 1200, "height": 800}
     expected = answer_of_program(args, QUESTION)
     print(f"[desktop] expected: {expected}")
-    steps = [lambda *a: conversation(*a, expected), lambda *a: lost_device(*a[:-1], dict(settings, max_tokens=1000), expected),
+    steps = [lambda *a: conversation(*a, expected), lambda *a: lost_device(*a[:-1], dict(settings, max_tokens=1000, submission_ms=1000), expected),
              lambda *a: frames(*a[:-1], dict(settings, max_tokens=16))]
     for name, step in zip(["conversation", "lost_device", "frames"], steps):
         if args.only not in (None, name):

@@ -126,6 +126,8 @@ const Call calls[] = {
          Sized<scoria_shared> shared(size);
          return scoria_session_share(h.session, 0, &shared.value);
      }},
+    {"scoria_session_watch", [](const Handles& h) { return scoria_session_watch(h.session, 0); },
+     SCORIA_BAD_ARGUMENT, takes_session},
     {"scoria_session_wait",
      [](const Handles& h) { return scoria_session_wait(h.session, VK_NULL_HANDLE, 0); }, SCORIA_BAD_ARGUMENT,
      takes_session},

@@ -3,6 +3,12 @@
 #include "library.h"
 #include "vulkan_host.h"
 
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
 using namespace scoria::test;
 
 namespace {
@@ -42,6 +48,89 @@ TEST_CASE("a host's device computes the same and is left empty" * needs_fixtures
         host.destroy_device();
         CHECK_MESSAGE(host.errors().empty(), joined(host.errors()));
     }
+}
+
+/// A host's allocator that knows what it gave.
+class HostHeap {
+  public:
+    VkAllocationCallbacks callbacks() {
+        VkAllocationCallbacks all{};
+        all.pUserData = this;
+        all.pfnAllocation = [](void* user, size_t size, size_t alignment, VkSystemAllocationScope) {
+            return static_cast<HostHeap*>(user)->give(size, alignment);
+        };
+        all.pfnReallocation = [](void* user, void* old, size_t size, size_t alignment,
+                                 VkSystemAllocationScope) -> void* {
+            auto& heap = *static_cast<HostHeap*>(user);
+            void* const fresh = size ? heap.give(size, alignment) : nullptr;
+            if (old && fresh) std::memcpy(fresh, old, std::min(size, heap.size_of(old)));
+            if (fresh || !size) heap.take(old);
+            return fresh;
+        };
+        all.pfnFree = [](void* user, void* memory) { static_cast<HostHeap*>(user)->take(memory); };
+        return all;
+    }
+    size_t given = 0, unknown = 0;
+    size_t held() {
+        const std::lock_guard lock(mutex_);
+        return sizes_.size();
+    }
+
+  private:
+    void* give(size_t size, size_t alignment) {
+        const std::lock_guard lock(mutex_);
+        void* const memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+        ++given;
+        return sizes_.emplace(memory, size), memory;
+    }
+    void take(void* memory) {
+        if (!memory) return;
+        const std::lock_guard lock(mutex_);
+        if (sizes_.erase(memory) == 0) {
+            ++unknown;
+            return;
+        }
+        std::free(memory);
+    }
+    size_t size_of(void* memory) {
+        const std::lock_guard lock(mutex_);
+        return sizes_.at(memory);
+    }
+    std::mutex mutex_;
+    std::map<void*, size_t> sizes_;
+};
+
+TEST_CASE("every object on a host's device is of its allocator, which gets all of it back" *
+          needs_fixtures()) {
+    const std::vector<int32_t> expected = generated(Loaded().session, some_prompt, 12);
+    VulkanHost host({});
+    HostHeap heap;
+    {
+        // A copy of it is kept, not this.
+        const VkAllocationCallbacks allocator = heap.callbacks();
+        scoria_engine_options options = engine_options(tiny_model());
+        options.vulkan = host.description();
+        host.description()->allocator = &allocator;
+        const Loaded loaded(options);
+        host.description()->allocator = nullptr;
+        CHECK(generated(loaded.session, some_prompt, 12) == expected);
+        REQUIRE_OK(scoria_engine_evict(loaded.engine));
+        CHECK(generated(loaded.session, some_prompt, 12) == expected);
+        CHECK(heap.held() > 20);
+    }
+    CHECK(heap.given > 100);
+    CHECK(heap.held() == 0);
+    CHECK(heap.unknown == 0);
+
+    const VkAllocationCallbacks half{};
+    host.description()->allocator = &half;
+    scoria_engine_options options = engine_options(tiny_model());
+    options.vulkan = host.description();
+    scoria_engine* engine = nullptr;
+    CHECK(scoria_engine_create(&options, &engine) == SCORIA_BAD_ARGUMENT);
+    host.description()->allocator = nullptr;
+    host.destroy_device();
+    CHECK_MESSAGE(host.errors().empty(), joined(host.errors()));
 }
 
 TEST_CASE("a layer that sees objects left behind says so") {

@@ -231,6 +231,71 @@ TEST_CASE("a session waits for its host's semaphore" * needs_fixtures()) {
     });
 }
 
+TEST_CASE("what heads attend to is watched while an answer comes" * needs_fixtures()) {
+    VulkanHost host({});
+    {
+        scoria_engine_options options = deterministic();
+        options.vulkan = host.description();
+        const Loaded loaded(options);
+        Renderer renderer(host);
+        const std::vector<int32_t> expected = generated(loaded.session, some_prompt, 6);
+        struct Watcher {
+            Renderer& renderer;
+            scoria_session* session;
+            std::vector<std::vector<float>> maps;
+        };
+        std::vector<std::vector<float>> of_layers;
+        for (const uint32_t layer : {0u, 1u}) {
+            REQUIRE_OK(scoria_session_watch(loaded.session, layer));
+            REQUIRE_OK(scoria_session_replace(loaded.session, some_prompt.data(), some_prompt.size()));
+            Watcher watcher{renderer, loaded.session, {}};
+            scoria_generate_options generate = greedy(6);
+            generate.user = &watcher;
+            generate.on_attention = [](void* user, const scoria_shared* weights) {
+                auto& to = *static_cast<Watcher*>(user);
+                CHECK(weights->cols == some_prompt.size() + to.maps.size());
+                CHECK(scoria_session_watch(to.session, SCORIA_NO_LAYER) == SCORIA_BUSY);
+                to.maps.push_back(to.renderer.read(*weights));
+            };
+            REQUIRE_OK(scoria_session_generate(loaded.session, &generate, nullptr));
+            std::vector<int32_t> ids(expected.size());
+            size_t count = 0;
+            REQUIRE_OK(scoria_session_tokens(loaded.session, ids.data(), ids.size(), &count));
+            CHECK(ids == expected);
+            REQUIRE(watcher.maps.size() == 6);
+            for (size_t i = 0; i < watcher.maps.size(); ++i) {
+                // The same as of the sequence computed anew: a prompt, and one token at a time.
+                REQUIRE_OK(scoria_session_truncate(loaded.session, 0));
+                REQUIRE_OK(scoria_session_append(loaded.session, expected.data(), some_prompt.size() + i));
+                const scoria_shared shared = share(loaded.session, SCORIA_SHARE_ATTENTION);
+                CHECK(renderer.read(shared) == watcher.maps[i]);
+                for (uint32_t head = 0; head < shared.rows; ++head) {
+                    double sum = 0;
+                    for (uint32_t key = 0; key < shared.cols; ++key)
+                        sum += double(watcher.maps[i][head * shared.cols + key]);
+                    CHECK(sum == doctest::Approx(1).epsilon(1e-5));
+                }
+            }
+            of_layers.push_back(watcher.maps.back());
+        }
+        CHECK(of_layers[0] != of_layers[1]);
+        // Evicted, restored and computed anew.
+        REQUIRE_OK(scoria_engine_evict(loaded.engine));
+        CHECK(renderer.read(share(loaded.session, SCORIA_SHARE_ATTENTION)) == of_layers[1]);
+
+        scoria_shared shared{};
+        shared.size = sizeof shared;
+        CHECK(scoria_session_watch(loaded.session, 77) == SCORIA_BAD_ARGUMENT);
+        REQUIRE_OK(scoria_session_watch(loaded.session, SCORIA_NO_LAYER));
+        CHECK(scoria_session_share(loaded.session, SCORIA_SHARE_ATTENTION, &shared) == SCORIA_BAD_ARGUMENT);
+        scoria_generate_options generate = greedy(1);
+        generate.on_attention = [](void*, const scoria_shared*) {};
+        CHECK(scoria_session_generate(loaded.session, &generate, nullptr) == SCORIA_BAD_ARGUMENT);
+    }
+    host.destroy_device();
+    for (const std::string& error : host.errors()) FAIL_CHECK(error);
+}
+
 TEST_CASE("what cannot be shared is said" * needs_fixtures()) {
     scoria_shared shared{};
     shared.size = sizeof shared;
@@ -238,6 +303,7 @@ TEST_CASE("what cannot be shared is said" * needs_fixtures()) {
     REQUIRE_OK(scoria_session_append(own.session, some_prompt.data(), some_prompt.size()));
     CHECK(scoria_session_share(own.session, SCORIA_SHARE_LOGITS, &shared) == SCORIA_UNSUPPORTED);
     CHECK(scoria_session_wait(own.session, VK_NULL_HANDLE, 0) == SCORIA_UNSUPPORTED);
+    CHECK(scoria_session_watch(own.session, 0) == SCORIA_UNSUPPORTED);
     VulkanHost host({});
     {
         scoria_engine_options options = engine_options(tiny_model());
@@ -252,6 +318,14 @@ TEST_CASE("what cannot be shared is said" * needs_fixtures()) {
         options.vulkan = host.description();
         const Loaded loaded(options);
         CHECK(scoria_session_share(loaded.session, SCORIA_SHARE_HIDDEN, &shared) == SCORIA_UNSUPPORTED);
+        CHECK(scoria_session_watch(loaded.session, 0) == SCORIA_UNSUPPORTED);
+    }
+    {
+        const std::string chunks = fixtures() + "/models/reformer";
+        scoria_engine_options options = engine_options(chunks);
+        options.vulkan = host.description();
+        const Loaded loaded(options);
+        CHECK(scoria_session_watch(loaded.session, 0) == SCORIA_UNSUPPORTED);
     }
     host.destroy_device();
 }
