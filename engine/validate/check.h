@@ -70,7 +70,7 @@ class CheckContext {
     const Tier tier;
     const uint64_t seed;
     std::string only_op, only_variant;  // what alone runs, in self-tests; empty: all
-    bool only_subgroups = false;        // leaves out kernels that have no subgroup operations
+    bool only_subgroups = false;        // leaves out what does not see their width
     std::chrono::nanoseconds patience =
         std::chrono::minutes(10);                       // CPU drivers compile at the first dispatch
     bool keep_maps = false;                             // of errors, for reports with pictures

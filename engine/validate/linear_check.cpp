@@ -253,6 +253,7 @@ void check_linear(CheckContext& context) {
         // tier all variants run on a type of each span of scales, the default ones on all types.
         const bool thorough = full || type == TensorType::q4_1;
         const bool all = thorough || type == TensorType::q6_k;
+        if (context.only_subgroups && !all) continue;  // a lane reads its blocks alone
         for (const Case& c : cases)
             if (full || (c.tier == Tier::quick && (thorough || c.rows < 100)))
                 run_case(context, c, type, all);

@@ -165,8 +165,11 @@ void Pipelines::Impl::save_cache() const {
     std::vector<std::byte> blob(bytes);
     check(fn.vkGetPipelineCacheData(device.handle(), cache, &bytes, blob.data()), "vkGetPipelineCacheData");
     blob.resize(bytes);
+    const std::vector<std::byte> file = wrap_pipeline_cache(device.caps(), blob);
+    // Mesa 26's lavapipe hands out less than a header: what would not be believed is not kept.
+    if (std::string why; unwrap_pipeline_cache(device.caps(), file, why).empty()) return;
     make_folders(device.options().cache_folder);
-    write_file_atomic(path, wrap_pipeline_cache(device.caps(), blob));
+    write_file_atomic(path, file);
 }
 
 // Layouts promise the device's whole push-constant range, so that they depend on the bindings alone.
