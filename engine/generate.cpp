@@ -56,8 +56,9 @@ class Generation {
     /// Mirostat begins anew.
     bool run(uint32_t limit);
     bool ended() const { return ended_; }
-    /// Forgets what was in flight on a device that is no more; run() then goes on after the last token read.
-    void abandon();
+    /// Gives back what it recorded, while the device that holds it is sure to stand (Engine::Impl::survive);
+    /// run() then goes on after the last token read.
+    void release();
     GenerateResult finish();
 
   private:
@@ -349,7 +350,7 @@ bool Generation::run(uint32_t limit) {
     return !ended_;
 }
 
-void Generation::abandon() {
+void Generation::release() {
     in_flight_.clear();
     prompt_sample_ = {};
     step_update_ = {};
@@ -410,10 +411,11 @@ GenerateResult Session::generate(const GenerateOptions& options) {
             do {
                 s.compute_pending(options.cancel);
             } while (generation.run(s.tokens_before_change(generation.left())));
-        } catch (const Error& error) {
-            if (error.status() == Status::device_lost) generation.abandon();
+        } catch (...) {
+            generation.release();
             throw;
         }
+        generation.release();
     });
     return generation.finish();
 }

@@ -50,7 +50,7 @@ sanitize() {
 threads() {
     cmake --preset tsan -DSCORIA_DEEP_TESTS=$whole
     cmake --build --preset tsan --target test_platform test_engine test_apps test_library
-    ctest --preset tsan -R '^(platform|engine|apps|library)\.lavapipe$'
+    TSAN_OPTIONS=suppressions=$PWD/tests/tsan.supp ctest --preset tsan -R '^(platform|engine|apps|library)\.lavapipe$'
 }
 
 tidy() {
