@@ -115,5 +115,7 @@ class Device {
 
 /// Throws Error naming the call and the VkResult (device_lost, out_of_device_memory, ... or failed).
 void check(VkResult result, const char* call);
+/// What check() would throw with.
+Status status_of(VkResult result);
 
 }  // namespace scoria::vk

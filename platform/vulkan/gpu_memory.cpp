@@ -41,17 +41,16 @@ VmaAllocationCreateInfo memory_for(MemoryUse use, const Caps& caps, uint64_t byt
 
 [[noreturn]] void fail_allocation(const Device& device, VkResult result, uint64_t bytes, MemoryUse use,
                                   std::string_view refusal) {
-    constexpr VkResult of_memory[] = {VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY,
-                                      VK_ERROR_MEMORY_MAP_FAILED, VK_ERROR_TOO_MANY_OBJECTS};
-    if (std::ranges::find(of_memory, result) == std::end(of_memory)) check(result, "vmaCreateBuffer");
+    const Status status = status_of(result);
+    if (status != Status::out_of_host_memory && status != Status::out_of_device_memory)
+        check(result, "vmaCreateBuffer");
     const bool local = use == MemoryUse::device;
     std::string heaps;
     for (const HeapState& heap : device.heaps())
         if (heap.device_local == local || device.caps().unified_memory)
             heaps += cat(heaps.empty() ? "" : "; ", heap.usage, " of ", heap.budget, " bytes in use");
-    fail(result == VK_ERROR_OUT_OF_HOST_MEMORY ? Status::out_of_host_memory : Status::out_of_device_memory,
-         "memory", "cannot allocate ", bytes, " bytes of ", local ? "device" : "host-visible", " memory (",
-         heaps, ")", refusal.empty() ? "" : ": ", refusal);
+    fail(status, "memory", "cannot allocate ", bytes, " bytes of ", local ? "device" : "host-visible",
+         " memory (", heaps, ")", refusal.empty() ? "" : ": ", refusal);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // VkResult as an Error that names the call.
 #include "device.h"
 
+#include <algorithm>
+
 namespace scoria::vk {
 namespace {
 
@@ -18,7 +20,7 @@ constexpr ResultName names[] = {
     {VK_ERROR_OUT_OF_POOL_MEMORY, "VK_ERROR_OUT_OF_POOL_MEMORY", Status::out_of_device_memory},
     {VK_ERROR_FRAGMENTED_POOL, "VK_ERROR_FRAGMENTED_POOL", Status::out_of_device_memory},
     {VK_ERROR_TOO_MANY_OBJECTS, "VK_ERROR_TOO_MANY_OBJECTS", Status::out_of_device_memory},
-    {VK_ERROR_MEMORY_MAP_FAILED, "VK_ERROR_MEMORY_MAP_FAILED", Status::out_of_host_memory},
+    {VK_ERROR_MEMORY_MAP_FAILED, "VK_ERROR_MEMORY_MAP_FAILED", Status::out_of_device_memory},
     {VK_ERROR_INITIALIZATION_FAILED, "VK_ERROR_INITIALIZATION_FAILED", Status::failed},
     {VK_ERROR_DEVICE_LOST, "VK_ERROR_DEVICE_LOST", Status::device_lost},
     {VK_ERROR_LAYER_NOT_PRESENT, "VK_ERROR_LAYER_NOT_PRESENT", Status::unsupported},
@@ -28,12 +30,22 @@ constexpr ResultName names[] = {
     {VK_ERROR_UNKNOWN, "VK_ERROR_UNKNOWN", Status::failed},
 };
 
+const ResultName* named(VkResult result) {
+    const auto found = std::ranges::find(names, result, &ResultName::result);
+    return found == std::end(names) ? nullptr : found;
+}
+
 }  // namespace
+
+Status status_of(VkResult result) {
+    const ResultName* known = named(result);
+    return known ? known->status : Status::failed;
+}
 
 void check(VkResult result, const char* call) {
     if (result == VK_SUCCESS) return;
-    for (const ResultName& known : names)
-        if (known.result == result) fail(known.status, "vulkan", call, " returned ", known.name);
+    if (const ResultName* known = named(result))
+        fail(known->status, "vulkan", call, " returned ", known->name);
     fail(Status::failed, "vulkan", call, " returned VkResult ", int32_t(result));
 }
 
