@@ -41,7 +41,7 @@ TunedBook::TunedBook(const std::string& folder, const vk::Caps& caps)
     : folder_(folder), path_(cat(folder, "/tuned-", vk::device_key(caps), ".json")), device_(caps.name),
       driver_(driver_version(caps)) {
     try {
-        if (folder_.empty() || !std::filesystem::exists(path_)) return;
+        if (folder_.empty() || !std::filesystem::exists(path_of(path_))) return;
         const auto json = nlohmann::json::parse(read_file(path_, most_bytes));
         const bool ours = json.at("format") == tuned_format && json.at("device") == device_ &&
                           json.at("driver") == driver_ && json.at("build") == tuned_build();

@@ -48,14 +48,14 @@ VerdictBook::VerdictBook(std::string folder, const vk::Caps& caps)
 }
 
 void VerdictBook::read() noexcept try {
-    if (!std::filesystem::exists(path_)) return;
+    if (!std::filesystem::exists(path_of(path_))) return;
     if (StoredVerdicts stored = verdicts_in(path_); stored.current) verdicts_ = std::move(stored.verdicts);
 } catch (const std::exception& error) {
     log_once(cat("[self-test] ", path_, " is ignored: ", error.what()));
 }
 
 void VerdictBook::settle_journal() noexcept try {
-    if (!std::filesystem::exists(journal_path_)) return;
+    if (!std::filesystem::exists(path_of(journal_path_))) return;
     LockedFile journal(journal_path_);
     const std::string all = journal.text();
     const std::string opening = build_id() + ' ';  // what another build did is no fault of this one
@@ -135,7 +135,7 @@ void VerdictBook::save() noexcept try {
 std::vector<StoredVerdicts> stored_verdicts(const std::string& folder) {
     std::vector<StoredVerdicts> all;
     std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+    for (const auto& entry : std::filesystem::directory_iterator(path_of(folder), none)) {
         const std::string name = entry.path().filename().string();
         if (!name.starts_with(stem) || !name.ends_with(".json")) continue;
         try {
@@ -149,7 +149,7 @@ std::vector<StoredVerdicts> stored_verdicts(const std::string& folder) {
 size_t forget_verdicts(const std::string& folder) {
     size_t removed = 0;
     std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    for (const auto& entry : std::filesystem::directory_iterator(path_of(folder), error)) {
         if (!entry.path().filename().string().starts_with(stem)) continue;
         removed += std::filesystem::remove(entry.path(), error);
         if (error) fail(Status::failed, entry.path().string(), error.message());

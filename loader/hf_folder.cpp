@@ -2,6 +2,7 @@
 #include "hf_folder.h"
 
 #include "fail.h"
+#include "file.h"
 #include "hf_families.h"
 #include "tokenizer/json.h"
 
@@ -66,16 +67,17 @@ Shards open_shards(const fs::path& folder) {
     std::map<std::string, std::set<std::string, std::less<>>> names;  // of tensors, by file
     for (const auto& [tensor, file] : map.items()) {
         const std::string name = file.is_string() ? file.get<std::string>() : "";
-        if (name.empty() || name != fs::path(name).filename().string() || name.starts_with('.'))
+        if (name.empty() || name != path_of(name).filename().string() || name.starts_with('.'))
             fail(Status::bad_file, index_name, "weight_map: ", tensor,
                  ": expected the name of a file in this folder, got ", file.dump().substr(0, 80));
         names[name].insert(tensor);
     }
     Shards shards;
     for (const auto& [name, tensors] : names) {
-        if (!fs::exists(folder / name)) fail(Status::bad_file, index_name, "shard ", name, " is missing");
+        if (!fs::exists(folder / path_of(name)))
+            fail(Status::bad_file, index_name, "shard ", name, " is missing");
         const size_t before = shards.tensors.size();
-        add_shard(shards, folder / name,
+        add_shard(shards, folder / path_of(name),
                   [&listed = tensors](const std::string& tensor) { return listed.contains(tensor); });
         if (shards.tensors.size() - before == tensors.size()) continue;
         for (const std::string& tensor : tensors)

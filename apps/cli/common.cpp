@@ -2,6 +2,7 @@
 #include "common.h"
 
 #include "console.h"
+#include "file.h"
 #include "io.h"
 #include "lora.h"
 #include "models.h"
@@ -20,11 +21,12 @@ constexpr std::pair<const char*, SelfTest> self_tests[] = {
 
 /// A path may hold colons: the last one counts if a number follows it and no such file exists.
 AdapterChoice parse_adapter(const std::string& text) {
-    AdapterChoice choice{text, 1};
+    AdapterChoice choice{path_of(text), 1};
     const size_t colon = text.rfind(':');
     std::error_code ignored;
-    if (colon == std::string::npos || std::filesystem::exists(text, ignored)) return choice;
-    if (CLI::detail::lexical_cast(text.substr(colon + 1), choice.scale)) choice.path = text.substr(0, colon);
+    if (colon == std::string::npos || std::filesystem::exists(choice.path, ignored)) return choice;
+    if (CLI::detail::lexical_cast(text.substr(colon + 1), choice.scale))
+        choice.path = path_of(text.substr(0, colon));
     return choice;
 }
 

@@ -5,6 +5,7 @@
 #include "verbs.h"
 
 #include "console.h"
+#include "file.h"
 #include "quantise/pool_heads.h"
 
 #include <CLI/CLI.hpp>
@@ -26,10 +27,11 @@ Action define_convert(CLI::App& app, const Common&) {
     return [options] {
         const std::atomic<bool>& interrupted = install_interrupt_flag();
         Progress progress("converting");
-        pool_heads(options->in, options->out, options->kv_heads, [&](uint64_t done, uint64_t total) {
-            progress.update(done, total);
-            return !interrupted;
-        });
+        pool_heads(path_of(options->in), path_of(options->out), options->kv_heads,
+                   [&](uint64_t done, uint64_t total) {
+                       progress.update(done, total);
+                       return !interrupted;
+                   });
         progress.finish();
         print(options->out, ": ", options->kv_heads, " key/value heads\n");
         return 0;

@@ -45,9 +45,9 @@ class Partial {
     explicit Partial(const fs::path& target)
         : path_(target.string() + ".partial"), etag_path_(path_ + ".etag") {
         std::error_code error;
-        const uint64_t size = fs::file_size(path_, error);
+        const uint64_t size = fs::file_size(path_of(path_), error);
         if (!error) size_ = size;
-        if (size_ && fs::exists(etag_path_)) etag_ = read_file(etag_path_, 4096);
+        if (size_ && fs::exists(path_of(etag_path_))) etag_ = read_file(etag_path_, 4096);
         file_ = std::fopen(path_.c_str(), size_ ? "r+b" : "wb");
         if (!file_ || std::fseek(file_, 0, SEEK_END) != 0) broken("open");
     }
@@ -79,17 +79,17 @@ class Partial {
     }
     void discard() {
         std::error_code ignored;
-        fs::remove(path_, ignored);
-        fs::remove(etag_path_, ignored);
+        fs::remove(path_of(path_), ignored);
+        fs::remove(path_of(etag_path_), ignored);
     }
     void flush() {
         if (std::fflush(file_) != 0) broken("write");
     }
     void commit(const fs::path& target) {
         flush();
-        fs::rename(path_, target);
+        fs::rename(path_of(path_), target);
         std::error_code ignored;
-        fs::remove(etag_path_, ignored);
+        fs::remove(path_of(etag_path_), ignored);
     }
 
   private:
@@ -298,7 +298,7 @@ void download(const Remote& remote, const fs::path& target, const std::string& l
     if (remote.bytes && partial.size() != *remote.bytes)
         refuse("expected ", *remote.bytes, " bytes, got ", partial.size());
     if (!remote.sha256.empty())
-        if (const std::string actual = sha256_of(partial.path()); actual != remote.sha256)
+        if (const std::string actual = sha256_of(path_of(partial.path())); actual != remote.sha256)
             refuse("expected SHA-256 ", remote.sha256, ", got ", actual);
     partial.commit(target);
 }

@@ -3,6 +3,7 @@
 
 #include "download.h"
 #include "fail.h"
+#include "file.h"
 #include "models.h"
 
 #include <nlohmann/json.hpp>
@@ -44,7 +45,7 @@ bool is_safe(std::string_view path) {
 }
 
 bool has_extension(const std::string& path, const char* extension) {
-    return fs::path(path).extension() == extension;
+    return path_of(path).extension() == extension;
 }
 
 struct HubFile {
@@ -139,7 +140,8 @@ std::vector<HubFile> choose(const Listing& listing, const RemoteName& name) {
 std::optional<fs::path> model_in(const fs::path& folder, const std::string& file) {
     std::error_code ignored;
     if (!file.empty())
-        return fs::exists(folder / file, ignored) ? std::optional(folder / file) : std::nullopt;
+        return fs::exists(folder / path_of(file), ignored) ? std::optional(folder / path_of(file))
+                                                           : std::nullopt;
     std::vector<fs::path> found;
     for (fs::recursive_directory_iterator at(folder, ignored), end; !ignored && at != end;
          at.increment(ignored))
@@ -166,7 +168,7 @@ uint64_t bytes_below(const fs::path& folder) {
 }
 
 fs::path pull_url(const RemoteName& name, const PullOptions& options) {
-    const fs::path target = remote_folder(name) / name.file;
+    const fs::path target = remote_folder(name) / path_of(name.file);
     if (fs::exists(target)) {
         if (!options.sha256.empty() && sha256_of(target) != options.sha256)
             fail(Status::bad_file, "pull", "expected SHA-256 ", options.sha256,
@@ -207,13 +209,13 @@ std::optional<RemoteName> parse_remote(const std::string& name) {
 }
 
 fs::path remote_folder(const RemoteName& name) {
-    if (!name.repository.empty()) return models_folder() / "hub" / name.repository;
+    if (!name.repository.empty()) return models_folder() / "hub" / path_of(name.repository);
     std::string place = name.url.substr(name.url.find("://") + 3);  // a folder per URL
     for (char& c : place)
         if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
               c == '-'))
             c = '_';
-    return models_folder() / "url" / place;
+    return models_folder() / "url" / path_of(place);
 }
 
 std::optional<fs::path> find_remote(const RemoteName& name) {
@@ -232,7 +234,7 @@ fs::path pull_remote(const RemoteName& name, const PullOptions& options) {
         fail(Status::bad_argument, "pull", "expected the hub's address in HF_ENDPOINT or --hub, got none");
     const Listing listing = list_files(hub, name.repository, options);
     for (const HubFile& file : choose(listing, name)) {
-        const fs::path target = folder / file.path;
+        const fs::path target = folder / path_of(file.path);
         std::error_code error;
         const uint64_t size = fs::file_size(target, error);
         const bool there = !error && (!file.bytes || *file.bytes == size);

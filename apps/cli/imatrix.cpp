@@ -4,6 +4,7 @@
 #include "verbs.h"
 
 #include "console.h"
+#include "file.h"
 #include "instruments/activation_sums.h"
 
 #include <CLI/CLI.hpp>
@@ -21,7 +22,7 @@ struct ImatrixOptions {
 };
 
 int imatrix(const ImatrixOptions& options, const Common& common) {
-    if (std::filesystem::exists(options.out) && !options.force)
+    if (std::filesystem::exists(path_of(options.out)) && !options.force)
         fail(Status::bad_argument, "imatrix", options.out, " exists: expected a new name, or --force");
     const std::shared_ptr<const Model> model = load_model(common);
     std::vector<TokenId> ids = tokenizer_of(*model).encode(prompt_text("imatrix", "", options.file),

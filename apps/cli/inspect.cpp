@@ -7,6 +7,7 @@
 #include "verbs.h"
 
 #include "console.h"
+#include "file.h"
 #include "gguf.h"
 #include "kv_cache.h"
 #include "lora.h"
@@ -367,9 +368,9 @@ std::string header_report(const Gguf& header, const std::string& reason, bool js
 }
 
 bool is_adapter(const std::string& path) {
-    if (is_peft_adapter(path)) return true;
+    if (is_peft_adapter(path_of(path))) return true;
     try {
-        return !std::filesystem::is_directory(path) && scoria::is_adapter(read_gguf(File(path)));
+        return !std::filesystem::is_directory(path_of(path)) && scoria::is_adapter(read_gguf(File(path)));
     } catch (const Error&) {  // the caller has a better one
         return false;
     }
@@ -425,7 +426,7 @@ Action define_inspect(CLI::App& app, const Common& common) {
                       : model_text(*model));
         } catch (const Error& error) {
             if (is_adapter(path)) {
-                print(adapter_report(open_adapter(path), common.json));
+                print(adapter_report(open_adapter(path_of(path)), common.json));
                 return 0;
             }
             const std::optional<Gguf> header = header_without_model(path);

@@ -2,6 +2,7 @@
 #include "models.h"
 
 #include "fail.h"
+#include "file.h"
 #include "hub.h"
 #include "paths.h"
 
@@ -32,7 +33,7 @@ fs::path models_folder() {
     if (cache.empty())
         fail(Status::failed, "cache",
              "expected XDG_CACHE_HOME or HOME (Windows: LOCALAPPDATA) to be an absolute path, got none");
-    return fs::path(cache) / "models";
+    return path_of(cache) / "models";
 }
 
 fs::path model_folder(const KnownModel& model) { return models_folder() / model.name; }
@@ -41,7 +42,7 @@ fs::path model_file(const KnownModel& model) { return model_folder(model) / fs::
 
 fs::path resolve_model(const std::string& name) {
     std::error_code ignored;
-    if (!name.empty() && fs::exists(name, ignored)) return name;
+    if (!name.empty() && fs::exists(path_of(name), ignored)) return path_of(name);
     const KnownModel* model = find_model(name.empty() ? default_model : name);
     if (const auto remote = model == nullptr ? parse_remote(name) : std::nullopt) {
         if (const std::optional<fs::path> found = find_remote(*remote)) return *found;

@@ -5,6 +5,7 @@
 #include "verbs.h"
 
 #include "console.h"
+#include "file.h"
 #include "quantise/convert.h"
 
 #include <CLI/CLI.hpp>
@@ -66,7 +67,7 @@ int quantize(const QuantizeOptions& options, const Common& common) {
     const Recipe* recipe = find_recipe(options.type);
     if (recipe == nullptr)
         fail(Status::bad_argument, "quantize", "expected a type (", recipe_names(), "), got ", options.type);
-    if (std::filesystem::exists(options.out) && !options.force)
+    if (std::filesystem::exists(path_of(options.out)) && !options.force)
         fail(Status::bad_argument, "quantize", options.out, " exists: expected a new name, or --force");
     const std::unique_ptr<const ConversionSource> source = open_conversion_source(resolve_model(options.in));
     std::optional<ImportanceMatrix> importance;

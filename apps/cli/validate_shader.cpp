@@ -19,7 +19,7 @@ namespace {
 /// SPIR-V of a GLSL file by the first compiler on PATH.
 std::string compiled(const std::string& path) {
     const ScratchFile out;
-    const std::string folder = cat("-I", std::filesystem::absolute(path).parent_path().string());
+    const std::string folder = cat("-I", std::filesystem::absolute(path_of(path)).parent_path().string());
     const std::vector<std::string> compilers[] = {
         {"glslang", "-V", "--target-env", "vulkan1.2", "--quiet", "-S", "comp", folder, "-o", out.path(),
          path},
@@ -53,8 +53,8 @@ std::vector<uint32_t> shader_words(const std::string& path) {
 validate::ShaderManifest manifest_for(const ShaderOptions& options) {
     std::string path = options.manifest;
     if (path.empty()) {
-        path = std::filesystem::path(options.shader).replace_extension(".json").string();
-        if (!std::filesystem::exists(path)) return {};
+        path = path_of(options.shader).replace_extension(".json").string();
+        if (!std::filesystem::exists(path_of(path))) return {};
     }
     return validate::parse_manifest(read_file(path, 1 << 20), path);
 }
@@ -100,7 +100,7 @@ validate::Run validate_shader(const ShaderOptions& options, uint64_t seed, bool 
     const validate::ShaderOp op = validate::find_shader_op(options.as, manifest);
     const validate::OwnData data = own_data(options);
     const vk::Reflection shader = vk::reflect(shader_words(options.shader));
-    const std::string name = std::filesystem::path(options.shader).filename().string();
+    const std::string name = path_of(options.shader).filename().string();
     vk::Device device(device_options);
     vk::Pipelines pipelines(device);
     validate::CheckContext context(device, pipelines, validate::Tier::quick, seed);

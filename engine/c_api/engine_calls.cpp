@@ -1,5 +1,6 @@
 // Devices and engines of the C interface.
 #include "engine.h"
+#include "file.h"
 #include "lora.h"
 #include "objects.h"
 #include "scoria_vulkan.h"
@@ -117,10 +118,10 @@ Wanted wanted(const scoria_engine_options* given) {
     std::vector<AdapterChoice> adapters;
     for (size_t i = 0; i < options.adapter_count; ++i) {
         require(options.adapters[i].path != nullptr, "a path for every adapter");
-        adapters.push_back({options.adapters[i].path, double{options.adapters[i].scale}});
+        adapters.push_back({path_of(options.adapters[i].path), double{options.adapters[i].scale}});
     }
     result.model = std::make_shared<Model>(
-        open_model(options.model_path, options.mmap ? Reads::mapped : Reads::positioned));
+        open_model(path_of(options.model_path), options.mmap ? Reads::mapped : Reads::positioned));
     attach_adapters(*result.model, adapters);
     return result;
 }

@@ -82,7 +82,7 @@ Conversion::Conversion(const ConversionSource& source, const std::string& path, 
       types_(choose_types(source, *options.recipe, options.pure, options.importance != nullptr)) {
     for (const std::string& input : source.paths()) {
         std::error_code ignored;
-        if (std::filesystem::equivalent(input, path, ignored))
+        if (std::filesystem::equivalent(path_of(input), path_of(path), ignored))
             fail(Status::bad_argument, "quantize", "expected another file than ", input, " to write to");
     }
     plan();

@@ -178,7 +178,7 @@ void pool_heads(const fs::path& in, const fs::path& out, uint32_t kv_heads,
     for (const fs::directory_entry& entry : fs::directory_iterator(in))
         if (entry.path().extension() == ".safetensors") total += entry.file_size();
     HeadPooler writer(model, pooled_tensors(model), kv_heads, total, progress);
-    const fs::path partial = out.string() + ".partial";
+    const fs::path partial = path_of(out.string() + ".partial");
     fs::remove_all(partial);
     make_folders(partial.string());
     try {

@@ -48,10 +48,11 @@ std::string read_file(const std::string& path, uint64_t limit) {
     return text;
 }
 
+std::filesystem::path path_of(std::string_view text) { return std::u8string(text.begin(), text.end()); }
+
 void make_folders(const std::string& path) {
     std::error_code error;
-    // Of a std::string MinGW's own conversion takes each byte for a character.
-    std::filesystem::create_directories(std::u8string(path.begin(), path.end()), error);
+    std::filesystem::create_directories(path_of(path), error);
     if (error) fail(Status::failed, path, "cannot be created: ", error.message());
 }
 

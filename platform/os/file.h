@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +39,9 @@ class File {
     std::intptr_t handle_ = -1;          // a descriptor, or a HANDLE of Windows
     const std::byte* mapped_ = nullptr;  // size_ bytes
 };
+
+/// Of UTF-8, as all text here is; std::filesystem's own conversion is the system's.
+std::filesystem::path path_of(std::string_view text);
 
 /// How the data of a model's tensors is read.
 enum class Reads : uint8_t { positioned, mapped };

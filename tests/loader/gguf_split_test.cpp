@@ -2,6 +2,7 @@
 #include "gguf_split.h"
 
 #include "fail.h"
+#include "file.h"
 #include "gguf_builder.h"
 #include "model.h"
 #include "system.h"
@@ -40,7 +41,7 @@ std::vector<GgufFile> three_parts() {
 struct Folder {
     std::filesystem::path path;
     explicit Folder(const std::vector<GgufFile>& parts)
-        : path(std::filesystem::temp_directory_path() / ("scoria-split-" + std::to_string(process_id()))) {
+        : path(std::filesystem::temp_directory_path() / path_of(cat("scoria-spl\u0131t-", process_id()))) {
         std::filesystem::create_directories(path);
         for (size_t no = 0; no < parts.size(); ++no)
             std::ofstream(part(no), std::ios::binary) << parts[no].bytes();

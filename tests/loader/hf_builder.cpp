@@ -1,6 +1,7 @@
 #include "hf_builder.h"
 
 #include "fail.h"
+#include "file.h"
 #include "system.h"
 
 #include <algorithm>
@@ -58,7 +59,8 @@ std::string safetensors_bytes(const std::map<std::string, HfFolder::Tensor>& ten
 
 TemporaryFolder::TemporaryFolder(const HfFolder& folder) {
     static std::atomic<int> serial = 0;
-    path_ = std::filesystem::temp_directory_path() / cat("scoria-folder-", process_id(), "-", serial++);
+    path_ = std::filesystem::temp_directory_path() /
+            path_of(cat("scoria-f\u00f6lder-", process_id(), "-", serial++));
     std::filesystem::create_directories(path_);
     const auto write = [&](const std::string& name, const std::string& bytes) {
         std::ofstream(path_ / name, std::ios::binary) << bytes;

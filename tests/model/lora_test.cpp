@@ -4,6 +4,7 @@
 #include "lora.h"
 
 #include "fail.h"
+#include "file.h"
 #include "hf_folder.h"
 #include "loader/gguf_builder.h"
 #include "reference/executor.h"
@@ -92,7 +93,7 @@ class Folder {
   public:
     Folder() {
         static int serial = 0;
-        path_ = fs::temp_directory_path() / cat("scoria-lora-", process_id(), "-", serial++);
+        path_ = fs::temp_directory_path() / path_of(cat("scoria-l\u00f6ra-", process_id(), "-", serial++));
         fs::create_directories(path_);
     }
     ~Folder() { fs::remove_all(path_); }

@@ -3,6 +3,7 @@
 
 #include "device.h"
 #include "fail.h"
+#include "file.h"
 #include "log.h"
 #include "system.h"
 
@@ -13,7 +14,7 @@ namespace scoria::test {
 
 struct CacheFolder {
     std::filesystem::path folder =
-        std::filesystem::temp_directory_path() / cat("scoria-test-cache-", process_id());
+        std::filesystem::temp_directory_path() / path_of(cat("scoria-\u6771\u4eac-", process_id()));
     std::string logged;
 
     CacheFolder() {
