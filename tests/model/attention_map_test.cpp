@@ -20,7 +20,7 @@ struct MapRow {
 };
 constexpr MapRow map_rows[] = {
     {"llama3", "grouped queries"},
-    {"llama3", "f16", KvType::f16},
+    {"llama3", "f16", KvType::f16, true},
     {"llama3", "bf16", KvType::bf16, true},
     {"llama3", "q8_0", KvType::q8_0},
     {"llama3", "q4_0", KvType::q4_0, true},
