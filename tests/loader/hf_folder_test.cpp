@@ -300,7 +300,7 @@ TEST_CASE("every field of every fixture's config may lie" * needs_fixtures()) {
                 CAPTURE(lie.dump());
                 nlohmann::json config = lying.config;
                 config[field.key()] = lie;
-                const std::string path = (folder.path() / "config.json").string();
+                const std::filesystem::path path = folder.path() / "config.json";
                 std::ofstream(path) << config.dump();
                 try {  // must return, and cleanly under the sanitizers
                     check_weights(open_model(path));
