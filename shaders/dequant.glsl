@@ -56,6 +56,9 @@ uvec2 chunk_words(uint word, uint slot) { return uvec2(word, 0); }
 uint chunk_word(uvec4 words, uint slot, uint chunk) { return weight_word(words.x + chunk / 2, slot); }
 #endif
 
+#ifdef COMPACT
+#include "lane_table.glsl"
+#endif
 #include "dequant_bits.glsl"
 #include "dequant_k.glsl"
 #include "dequant_q4.glsl"
@@ -90,6 +93,19 @@ const uint WEIGHT_UNIT_CELLS =
             WEIGHT_TYPE == WEIGHT_MXFP4 ? 1
     : WEIGHT_TYPE == WEIGHT_NVFP4 || WEIGHT_TYPE == WEIGHT_Q2_0 ? 2
     : WEIGHT_TYPE == WEIGHT_Q1_0 ? 4 : 8;
+
+#ifdef COMPACT
+// To be called once by all lanes, before codes are asked for.
+void start_weights() {
+    if (!LANE_TABLES) return;
+    switch (WEIGHT_TYPE) {
+    case WEIGHT_IQ4_NL:
+    case WEIGHT_IQ4_XS: start_iq4(); break;
+    case WEIGHT_MXFP4:
+    case WEIGHT_NVFP4: start_fp4(); break;
+    }
+}
+#endif
 
 // Of the unit that `cell` lies in.
 Unit weight_unit(uint cell, uint slot) {

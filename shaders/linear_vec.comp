@@ -10,7 +10,7 @@
 // -DCOMPACT is for CPU drivers: the loops over chunks and results stay loops, which there run as fast and
 // compile two to five times as fast, and a cold start waits for that; GPUs would spill the results indexed.
 // A load there is a checked branch for every lane, as dear as ten multiply-adds, so that what cells and units
-// share is loaded once for each; it has no PARTS.
+// share is loaded once for each; lanes load the 32 columns of x by fours where they are eight. It has no PARTS.
 //
 // -DWEIGHT_INTS multiplies integers: x comes as bytes from linear_pack_int.comp, four columns a word.
 #version 460
@@ -52,6 +52,24 @@ const uint STEP = 1;
 const uint STEP = WEIGHT_HALVES ? 2 : 1;  // two chunks share words there
 #endif
 
+#ifdef COMPACT
+layout(constant_id = LINEAR_X_QUADS) const uint X_QUADS = 0;
+const bool X_BY_CELLS = X_QUADS != 0 && LANE_TABLES && !WEIGHT_PLAIN;
+
+vec4 x_cell[TOKENS];  // columns 4 * lane to 4 * lane + 3 of the cell
+
+void load_x_cell(uint token0, uint cell) {
+    [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
+        const uint row = push.x_first + min(token0 + t, push.tokens - 1) * push.x_stride;
+        x_cell[t] = x_quads[row / 4 + cell * (WEIGHT_BLOCK / 4) + sg_lane()];
+    }
+}
+vec4 x_of_lane(uint t, uint lane) {
+    return vec4(subgroupShuffle(x_cell[t].x, lane), subgroupShuffle(x_cell[t].y, lane),
+                subgroupShuffle(x_cell[t].z, lane), subgroupShuffle(x_cell[t].w, lane));
+}
+#endif
+
 // x of the chunk that starts at column k. Written without loops: SwiftShader unrolls none, and an array or a vector
 // that a loop indexes lives in memory there, which is several times slower.
 void load_chunk(uint token, uint k, out CODES lo, out CODES hi) {
@@ -75,7 +93,12 @@ void load_chunk(uint token, uint k, out CODES lo, out CODES hi) {
 #ifdef WEIGHT_INTS
 int add_products(uint a, uint b, int sum) { return sum + dotPacked4x8EXT(int(a), int(b)); }
 #elif defined(COMPACT)
-float add_products(vec4 a, vec4 b, float sum) { return sum + ((a.x * b.x + a.y * b.y) + (a.z * b.z + a.w * b.w)); }
+float add_products(vec4 codes, vec4 x, float sum) {
+    // Codes of one bit are signs.
+    const uvec4 signs = floatBitsToUint(codes) & 0x80000000u;
+    const vec4 products = WEIGHT_TYPE == WEIGHT_Q1_0 ? uintBitsToFloat(floatBitsToUint(x) ^ signs) : codes * x;
+    return sum + ((products.x + products.y) + (products.z + products.w));
+}
 #else
 float add_products(vec4 a, vec4 b, float sum) {
     return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum))));
@@ -116,7 +139,13 @@ void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], uint cells[PAIR
     }
     [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
         CODES x_lo, x_hi;
-        load_chunk(min(token0 + t, push.tokens - 1), 8 * chunk, x_lo, x_hi);
+#ifdef COMPACT
+        if (X_BY_CELLS) {
+            x_lo = x_of_lane(t, 2 * (chunk % 4));
+            x_hi = x_of_lane(t, 2 * (chunk % 4) + 1);
+        } else
+#endif
+            load_chunk(min(token0 + t, push.tokens - 1), 8 * chunk, x_lo, x_hi);
 #ifndef WEIGHT_INTS
         if (WEIGHT_SHIFTED) x_sums[t] = add_products(vec4(1.0), x_hi, add_products(vec4(1.0), x_lo, x_sums[t]));
 #endif
@@ -193,10 +222,12 @@ void main() {
     Unit units[ROWS];
     uvec4 words[ROWS];
 #ifdef COMPACT
+    start_weights();
     for (uint unit = 0; unit < blocks; unit += WEIGHT_UNIT_CELLS) {
         load_units(cells, slots, unit, units);
         for (uint i = 0; i < WEIGHT_UNIT_CELLS; ++i) {
             load_cell(cells, slots, unit + i, words);
+            if (X_BY_CELLS) load_x_cell(token0, unit + i);
             for (uint s = 0; s < 4 / SPAN; ++s) {
                 add_span(sums, cells, slots, units, words, token0, (unit + i) * (4 / SPAN) + s);
             }
