@@ -26,3 +26,10 @@ vec4 signed_values(uint q) {
     const ivec4 signs = fourth_bits(q) & ivec4(0x80000000);
     return intBitsToFloat(floatBitsToInt(eight_values(lane_table.x, q)) ^ signs);
 }
+
+// In lane j the sum of x, each negated where bit i of j is 0.
+float signed_sums(vec3 x) {
+    const uvec3 minus = ~(uvec3(sg_lane()) << uvec3(31, 30, 29)) & 0x80000000u;
+    const vec3 products = uintBitsToFloat(floatBitsToUint(x) ^ minus);
+    return products.x + products.y + products.z;
+}

@@ -17,6 +17,7 @@ layout(set = 0, binding = 4) writeonly buffer Out { float out_values[]; };
 layout(set = 0, binding = 1) readonly buffer Bytes { uint x_words[]; };
 #endif
 #ifdef COMPACT
+layout(set = 0, binding = 0) readonly buffer Pairs { uvec2 weight_pairs[]; };
 layout(set = 0, binding = 1) readonly buffer Quads { vec4 x_quads[]; };
 #endif
 
