@@ -90,7 +90,7 @@ const bool WEIGHT_OFFSET = WEIGHT_TYPE == WEIGHT_Q4_1 || WEIGHT_TYPE == WEIGHT_Q
                            WEIGHT_TYPE == WEIGHT_Q4_K || WEIGHT_TYPE == WEIGHT_Q5_K;
 const bool WEIGHT_SHIFTED = WEIGHT_OFFSET || WEIGHT_TYPE == WEIGHT_Q4_0 || WEIGHT_TYPE == WEIGHT_Q5_0 ||
                             WEIGHT_TYPE == WEIGHT_Q3_K || WEIGHT_TYPE == WEIGHT_Q6_K ||
-                            WEIGHT_TYPE == WEIGHT_TQ1_0 || WEIGHT_TYPE == WEIGHT_TQ2_0 || WEIGHT_TYPE == WEIGHT_Q2_0;
+                            WEIGHT_TYPE == WEIGHT_TQ2_0 || WEIGHT_TYPE == WEIGHT_Q2_0;
 
 // Cells of a unit, or 1 where no cells share anything.
 const uint WEIGHT_UNIT_CELLS =
@@ -242,7 +242,7 @@ Affine weight_affine(uint cell, uint chunk, Unit unit, uvec4 words) {
     case WEIGHT_IQ3_S: return iq3_s_affine(unit, i);
     case WEIGHT_IQ1_S: return iq1_s_affine(unit, words);
     case WEIGHT_IQ1_M: return iq1_m_affine(unit, i, chunk);
-    case WEIGHT_TQ1_0:
+    case WEIGHT_TQ1_0: return tq1_0_affine(unit);
     case WEIGHT_TQ2_0:
     case WEIGHT_Q2_0: return two_bit_affine(unit);
 #endif

@@ -4,13 +4,13 @@
 //   q2_0   d (q - 1)    unit of 64: 4 words of two-bit codes, side d
 //   q1_0   +-d          unit of 128: 4 words of one-bit codes in column order, side d
 
-// 1 + q / 4 where q is digit n of every byte. A byte is five digits as a fraction of 256, rounded up: multiplied by
+// (q - 1) / 4 where q is digit n of every byte. A byte is five digits as a fraction of 256, rounded up: multiplied by
 // powers of 3 the next digit stands above the byte. Two bytes at a time.
 uint ternary_digits(uint bytes, uint power) { return (bytes & 0x00FF00FFu) * power & 0x00FF00FFu; }
 vec4 ternary_codes(uint q, uint n) {
     const uint power = n == 0u ? 1u : n == 1u ? 3u : n == 2u ? 9u : n == 3u ? 27u : 81u;
     const uint even = ternary_digits(q, power) * 3u, odd = ternary_digits(q >> 8, power) * 3u;
-    return one_plus(uvec4(even << 13, odd << 13, even >> 3, odd >> 3) & 0x600000u);
+    return one_plus(uvec4(even << 13, odd << 13, even >> 3, odd >> 3) & 0x600000u) - 1.25;
 }
 // Columns 0-159: words 0-7, digit = column / 32; 160-239: words 8-11, digit = (column - 160) / 16; then word 12.
 #ifdef COMPACT
@@ -53,4 +53,5 @@ void q1_0_codes(uint bits, uint chunk, out vec4 lo, out vec4 hi) {
     hi = with_signs(vec4(1.0), minus >> 4);
 }
 
+Affine tq1_0_affine(Unit unit) { return Affine(4.0 * unit.d.x, 0.0, 0.0); }
 Affine two_bit_affine(Unit unit) { return Affine(4.0 * unit.d.x, 1.25, 0.0); }
