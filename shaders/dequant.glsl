@@ -31,6 +31,12 @@ struct Unit {
 
 uint weight_word(uint word, uint slot) { return weight_words[word * WEIGHT_GROUP_ROWS + slot]; }
 uint weight_table(uint word) { return weight_words[WEIGHT_TABLE_PLANE + word]; }
+// Words 2 * pair and 2 * pair + 1 of the table.
+#ifdef COMPACT
+uvec2 weight_table_pair(uint pair) { return weight_pairs[WEIGHT_TABLE_PLANE / 2 + pair]; }
+#else
+uvec2 weight_table_pair(uint pair) { return uvec2(weight_table(2 * pair), weight_table(2 * pair + 1)); }
+#endif
 // Slots i and i + 8 are rows 2i and 2i + 1, which share a word.
 float weight_half(uint unit, uint slot) {
     const uint word = unit * WEIGHT_GROUP_PAIRS + slot % WEIGHT_GROUP_PAIRS;
@@ -56,6 +62,9 @@ uvec2 chunk_words(uint word, uint slot) { return uvec2(word, 0); }
 uint chunk_word(uvec4 words, uint slot, uint chunk) { return weight_word(words.x + chunk / 2, slot); }
 #endif
 
+#ifdef COMPACT
+#include "lane_table.glsl"
+#endif
 #include "dequant_bits.glsl"
 #include "dequant_k.glsl"
 #include "dequant_q4.glsl"
@@ -90,6 +99,26 @@ const uint WEIGHT_UNIT_CELLS =
             WEIGHT_TYPE == WEIGHT_MXFP4 ? 1
     : WEIGHT_TYPE == WEIGHT_NVFP4 || WEIGHT_TYPE == WEIGHT_Q2_0 ? 2
     : WEIGHT_TYPE == WEIGHT_Q1_0 ? 4 : 8;
+
+#ifdef COMPACT
+// Whether codes are made of the words of their cell alone, without loads of their own.
+const bool WEIGHT_IN_CELLS = WEIGHT_TYPE == WEIGHT_Q2_K || WEIGHT_TYPE == WEIGHT_Q3_K || WEIGHT_TYPE == WEIGHT_TQ1_0 ||
+                             WEIGHT_TYPE == WEIGHT_TQ2_0 || WEIGHT_TYPE == WEIGHT_Q2_0 || WEIGHT_TYPE == WEIGHT_Q1_0;
+
+// The four columns, from 4 * result on, of codes `quad`: lo of a chunk of a row is 2 * chunk, hi 2 * chunk + 1.
+uint weight_quad(uint quad) { return WEIGHT_TYPE == WEIGHT_TQ1_0 ? tq1_0_quad(quad) : quad; }
+
+// To be called once by all lanes, before codes are asked for.
+void start_weights() {
+    if (!LANE_TABLES) return;
+    switch (WEIGHT_TYPE) {
+    case WEIGHT_IQ4_NL:
+    case WEIGHT_IQ4_XS: start_iq4(); break;
+    case WEIGHT_MXFP4:
+    case WEIGHT_NVFP4: start_fp4(); break;
+    }
+}
+#endif
 
 // Of the unit that `cell` lies in.
 Unit weight_unit(uint cell, uint slot) {
@@ -137,12 +166,14 @@ uvec4 weight_cell(uint cell, uint slot) {
     case WEIGHT_IQ1_S: return iq1_s_words(cell, slot);
     case WEIGHT_IQ1_M: return iq1_m_words(cell, slot);
     case WEIGHT_Q1_0: return uvec4(weight_word(cell, slot));
+    case WEIGHT_TQ1_0: return tq1_0_words(cell, slot);
 #endif
     default: return uvec4(0);
     }
 }
 
 // Codes of columns 8 * chunk + 0..3 (lo) and + 4..7 (hi) of a cell whose words are `words`; chunk is 0 to 3.
+// -DCOMPACT: of the columns that weight_quad says.
 void weight_codes(uint cell, uint slot, uint chunk, uvec4 words, out CODES lo, out CODES hi) {
     const uint k = 8 * chunk;
     switch (WEIGHT_TYPE) {
@@ -172,7 +203,7 @@ void weight_codes(uint cell, uint slot, uint chunk, uvec4 words, out CODES lo, o
     case WEIGHT_TQ2_0:
     case WEIGHT_Q2_0: two_bit_codes(chunk_word(words, slot, chunk), chunk, lo, hi); break;
     case WEIGHT_Q1_0: q1_0_codes(words.x, chunk, lo, hi); break;
-    case WEIGHT_TQ1_0: lo = tq1_0_codes(cell, slot, k), hi = tq1_0_codes(cell, slot, k + 4); break;
+    case WEIGHT_TQ1_0: tq1_0_codes(cell, slot, chunk, words, lo, hi); break;
     case WEIGHT_Q8_0: lo = q8_codes(cell, slot, k), hi = q8_codes(cell, slot, k + 4); break;
     case WEIGHT_F16: lo = f16_codes(cell, slot, k), hi = f16_codes(cell, slot, k + 4); break;
     case WEIGHT_BF16: lo = bf16_codes(cell, slot, k), hi = bf16_codes(cell, slot, k + 4); break;
@@ -211,10 +242,11 @@ Affine weight_affine(uint cell, uint chunk, Unit unit, uvec4 words) {
     case WEIGHT_IQ3_S: return iq3_s_affine(unit, i);
     case WEIGHT_IQ1_S: return iq1_s_affine(unit, words);
     case WEIGHT_IQ1_M: return iq1_m_affine(unit, i, chunk);
+    case WEIGHT_TQ1_0: return tq1_0_affine(unit);
     case WEIGHT_TQ2_0:
     case WEIGHT_Q2_0: return two_bit_affine(unit);
 #endif
-    default: return Affine(unit.d.x, 0.0, 0.0);  // q8_0, q1_0, tq1_0, iq4_nl
+    default: return Affine(unit.d.x, 0.0, 0.0);  // q8_0, q1_0, iq4_nl
     }
 }
 Affine weight_affine(uint cell, uint slot, uint chunk) {

@@ -9,7 +9,17 @@ vec4 fp4_values(uint q) {
     const uvec4 signs = uvec4(q << 28, q << 20, q << 12, q << 4) & 0x80000000u;
     return uintBitsToFloat(floatBitsToUint(min(h, 2.0 * h - 2.0)) | signs);
 }
+#ifdef COMPACT
+void start_fp4() { lane_table = fp4_values(sg_lane()).xx; }
+#endif
 void fp4_codes(uint q, out vec4 lo, out vec4 hi) {
+#ifdef COMPACT
+    if (LANE_TABLES) {
+        lo = signed_values(q);
+        hi = signed_values(q >> 4);
+        return;
+    }
+#endif
     lo = fp4_values(q);
     hi = fp4_values(q >> 4);
 }

@@ -11,8 +11,9 @@
 uint eight_signs(uint seven) { return seven | (uint(bitCount(seven)) & 1u) << 7; }
 
 void grid_codes(uint entry, uint signs, out vec4 lo, out vec4 hi) {
-    lo = with_signs(bytes_of(weight_table(2 * entry)), signs);
-    hi = with_signs(bytes_of(weight_table(2 * entry + 1)), signs >> 4);
+    const uvec2 points = weight_table_pair(entry);
+    lo = with_signs(bytes_of(points.x), signs);
+    hi = with_signs(bytes_of(points.y), signs >> 4);
 }
 // Indices of a cell, one or two words, then signs, then high bits of the indices.
 uvec4 iq2_s_words(uint unit, uint i, uint slot) {

@@ -8,7 +8,20 @@
 vec4 iq4_values(vec4 t) {  // t = 1 + q / 16
     return roundEven((((103.9587 * t - 288.5419) * t - 109.3113) * t + 1055.187) * t - 887.8593);
 }
+#ifdef COMPACT
+void start_iq4() {
+    const float lane = float(sg_lane());
+    lane_table = iq4_values(vec4(1.0 + lane / 16.0, 1.5 + lane / 16.0, 1.0, 1.0)).xy;
+}
+#endif
 void iq4_codes(uint q, out vec4 lo, out vec4 hi) {
+#ifdef COMPACT
+    if (LANE_TABLES) {
+        lo = sixteen_values(q);
+        hi = sixteen_values(q >> 4);
+        return;
+    }
+#endif
     four_bit_codes(q, lo, hi);
     lo = iq4_values(lo);
     hi = iq4_values(hi);

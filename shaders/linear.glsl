@@ -16,6 +16,10 @@ layout(set = 0, binding = 4) writeonly buffer Out { float out_values[]; };
 // The same memory, as linear_pack_int.comp makes it.
 layout(set = 0, binding = 1) readonly buffer Bytes { uint x_words[]; };
 #endif
+#ifdef COMPACT
+layout(set = 0, binding = 0) readonly buffer Pairs { uvec2 weight_pairs[]; };
+layout(set = 0, binding = 1) readonly buffer Quads { vec4 x_quads[]; };
+#endif
 
 #define WEIGHT_SIDE_PLANE push.side_plane
 #define WEIGHT_TABLE_PLANE push.table_plane

@@ -10,7 +10,7 @@
 // -DCOMPACT is for CPU drivers: the loops over chunks and results stay loops, which there run as fast and
 // compile two to five times as fast, and a cold start waits for that; GPUs would spill the results indexed.
 // A load there is a checked branch for every lane, as dear as ten multiply-adds, so that what cells and units
-// share is loaded once for each; it has no PARTS.
+// share is loaded once for each; lanes load the 32 columns of x by fours where they are eight. It has no PARTS.
 //
 // -DWEIGHT_INTS multiplies integers: x comes as bytes from linear_pack_int.comp, four columns a word.
 #version 460
@@ -52,6 +52,32 @@ const uint STEP = 1;
 const uint STEP = WEIGHT_HALVES ? 2 : 1;  // two chunks share words there
 #endif
 
+#ifdef COMPACT
+layout(constant_id = LINEAR_X_QUADS) const uint X_QUADS = 0;
+// Of more tokens the cells would take too many registers.
+const bool X_BY_CELLS = X_QUADS != 0 && LANE_TABLES && TOKENS == 1 && !WEIGHT_PLAIN;
+
+vec4 x_cell;  // four columns of the cell a lane
+
+void load_x_cell(uint token, uint cell) {
+    const uint first = (push.x_first + token * push.x_stride) / 4;
+    x_cell = x_quads[first + weight_quad(cell * (WEIGHT_BLOCK / 4) + sg_lane())];
+}
+vec4 x_of_lane(uint lane) {
+    return vec4(subgroupShuffle(x_cell.x, lane), subgroupShuffle(x_cell.y, lane), subgroupShuffle(x_cell.z, lane),
+                subgroupShuffle(x_cell.w, lane));
+}
+#endif
+
+// Column that is k-th where codes are concerned.
+uint column_of(uint k) {
+#ifdef COMPACT
+    return 4 * weight_quad(k / 4) + k % 4;
+#else
+    return k;
+#endif
+}
+
 // x of the chunk that starts at column k. Written without loops: SwiftShader unrolls none, and an array or a vector
 // that a loop indexes lives in memory there, which is several times slower.
 void load_chunk(uint token, uint k, out CODES lo, out CODES hi) {
@@ -60,8 +86,8 @@ void load_chunk(uint token, uint k, out CODES lo, out CODES hi) {
     lo = x_words[first];
     hi = x_words[first + 1];
 #elif defined(NATIVE_SUBGROUP)
-    const float a = load_x(token, k + sg_lane() % 8);
-    const float b = SG_SIZE < 8 ? load_x(token, k + 4 + sg_lane() % 4) : a;
+    const float a = load_x(token, column_of(k + sg_lane() % 8));
+    const float b = SG_SIZE < 8 ? load_x(token, column_of(k + 4 + sg_lane() % 4)) : a;
     lo = vec4(sg_broadcast(a, 0), sg_broadcast(a, 1), sg_broadcast(a, 2), sg_broadcast(a, 3));
     hi = vec4(sg_broadcast(b, 4 % SG_SIZE), sg_broadcast(b, 5 % SG_SIZE), sg_broadcast(b, 6 % SG_SIZE),
               sg_broadcast(b, 7 % SG_SIZE));
@@ -75,7 +101,12 @@ void load_chunk(uint token, uint k, out CODES lo, out CODES hi) {
 #ifdef WEIGHT_INTS
 int add_products(uint a, uint b, int sum) { return sum + dotPacked4x8EXT(int(a), int(b)); }
 #elif defined(COMPACT)
-float add_products(vec4 a, vec4 b, float sum) { return sum + ((a.x * b.x + a.y * b.y) + (a.z * b.z + a.w * b.w)); }
+float add_products(vec4 codes, vec4 x, float sum) {
+    // Codes of one bit are signs.
+    const uvec4 signs = floatBitsToUint(codes) & 0x80000000u;
+    const vec4 products = WEIGHT_TYPE == WEIGHT_Q1_0 ? uintBitsToFloat(floatBitsToUint(x) ^ signs) : codes * x;
+    return sum + ((products.x + products.y) + (products.z + products.w));
+}
 #else
 float add_products(vec4 a, vec4 b, float sum) {
     return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum))));
@@ -107,6 +138,19 @@ void load_cell(uint cells[PAIRS], uint slots[PAIRS], uint cell, out uvec4 words[
     [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) words[r] = weight_cell(cells[r / 2] + cell, slot_of(slots, r));
 }
 
+#ifdef COMPACT
+// The same of one-bit codes: all sums that three columns can make, and a look-up for each row.
+void add_signs(inout float sums[SUMS], uvec4 words[ROWS], uint token, uint chunk, vec4 x_lo, vec4 x_hi) {
+    const float first = signed_sums(x_lo.xyz), middle = signed_sums(vec3(x_lo.w, x_hi.xy));
+    const float last = signed_sums(vec3(x_hi.zw, 0.0));
+    [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+        const uint bits = words[r].x >> (8 * chunk);
+        sums[r * TOKENS + token] += (subgroupShuffle(first, bits & 7u) + subgroupShuffle(middle, bits >> 3 & 7u)) +
+                                    subgroupShuffle(last, bits >> 6 & 3u);
+    }
+}
+#endif
+
 // Adds chunk `chunk` of rows `slots` of `cells`, [pair][even, odd], times x to the sums, and x to its own.
 void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], uint cells[PAIRS], uint slots[PAIRS],
                uvec4 words[ROWS], uint token0, uint chunk) {
@@ -116,9 +160,21 @@ void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], uint cells[PAIR
     }
     [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
         CODES x_lo, x_hi;
-        load_chunk(min(token0 + t, push.tokens - 1), 8 * chunk, x_lo, x_hi);
+#ifdef COMPACT
+        if (X_BY_CELLS) {
+            x_lo = x_of_lane(2 * (chunk % 4));
+            x_hi = x_of_lane(2 * (chunk % 4) + 1);
+        } else
+#endif
+            load_chunk(min(token0 + t, push.tokens - 1), 8 * chunk, x_lo, x_hi);
 #ifndef WEIGHT_INTS
         if (WEIGHT_SHIFTED) x_sums[t] = add_products(vec4(1.0), x_hi, add_products(vec4(1.0), x_lo, x_sums[t]));
+#endif
+#ifdef COMPACT
+        if (WEIGHT_TYPE == WEIGHT_Q1_0 && LANE_TABLES) {
+            add_signs(sums, words, t, chunk % 4, x_lo, x_hi);
+            continue;
+        }
 #endif
         [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
             const uint i = r * TOKENS + t;
@@ -134,6 +190,13 @@ void add_span(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIRS], Unit
     float x_sums[TOKENS];
     [[unroll]] for (uint i = 0; i < SUMS; ++i) span_sums[i] = SUM(0);
     [[unroll]] for (uint t = 0; t < TOKENS; ++t) x_sums[t] = 0.0;
+#ifdef COMPACT
+    if (WEIGHT_IN_CELLS && TOKENS == 1) {  // little code, and a fifth faster without the loop
+        [[unroll]] for (uint c = 0; c < SPAN; ++c) {
+            add_chunk(span_sums, x_sums, cells, slots, words, token0, span * SPAN + c);
+        }
+    } else
+#endif
     UNROLL_CHUNKS for (uint c = 0; c < SPAN; c += STEP) {
         [[unroll]] for (uint i = 0; i < STEP; ++i) {
             add_chunk(span_sums, x_sums, cells, slots, words, token0, span * SPAN + c + i);
@@ -193,10 +256,12 @@ void main() {
     Unit units[ROWS];
     uvec4 words[ROWS];
 #ifdef COMPACT
+    start_weights();
     for (uint unit = 0; unit < blocks; unit += WEIGHT_UNIT_CELLS) {
         load_units(cells, slots, unit, units);
         for (uint i = 0; i < WEIGHT_UNIT_CELLS; ++i) {
             load_cell(cells, slots, unit + i, words);
+            if (X_BY_CELLS) load_x_cell(token0, unit + i);
             for (uint s = 0; s < 4 / SPAN; ++s) {
                 add_span(sums, cells, slots, units, words, token0, (unit + i) * (4 / SPAN) + s);
             }

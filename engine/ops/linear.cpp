@@ -46,7 +46,7 @@ LinearVariant vec(const vk::Caps& caps, Shader shader, uint32_t lane_tokens, uin
 
 Shader best_vec(const vk::Caps& caps) {
     return !caps.native_subgroups() || !caps.subgroup_ballot ? Shader::linear_vec
-           : caps.is_cpu()                                   ? Shader::linear_vec_sg_compact
+           : caps.is_cpu() && caps.subgroup_shuffle          ? Shader::linear_vec_sg_compact
                                                              : Shader::linear_vec_sg;
 }
 
@@ -239,9 +239,10 @@ std::vector<Tile> tile_variants(const vk::Caps& caps, const LinearShape& shape) 
     return tiles;
 }
 
-std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant& variant, TensorType type,
-                                       Activation activation) {
-    std::vector<vk::Constant> constants = {{2, uint32_t(type)}, {LINEAR_ACTIVATION, uint32_t(activation)}};
+std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant& variant,
+                                       const LinearArgs& args) {
+    std::vector<vk::Constant> constants = {{2, uint32_t(args.weight.type)},
+                                           {LINEAR_ACTIVATION, uint32_t(args.activation)}};
     const auto add = [&](std::initializer_list<vk::Constant> more) {
         constants.insert(constants.end(), more);
     };
@@ -264,6 +265,8 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
         add({{LINEAR_TOKENS, variant.lane_tokens},
              {LINEAR_PAIRS, variant.lane_pairs},
              {LINEAR_PARTS, variant.parts}});
+    if (variant.shader == Shader::linear_vec_sg_compact)
+        add({{LINEAR_X_QUADS, uint32_t(args.x.first % 4 == 0 && args.x.stride % 4 == 0)}});
     return constants;
 }
 
@@ -351,8 +354,9 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
     const uint32_t most = most_lane_tokens(caps);
     const uint32_t few = caps.is_cpu() ? most : std::min(std::bit_ceil(shape.tokens), most);
     const uint32_t lane_tokens = shape.tokens == 1 ? 1 : few;
-    // Two pairs share each load of x; a GPU rather has more subgroups.
-    const uint32_t lane_pairs = best == Shader::linear_vec_sg_compact ? 2 : 1;
+    // Two pairs share each load of x, four where that is most of the work; a GPU rather has more subgroups.
+    const bool least_work = shape.type == TensorType::q1_0 && shape.tokens == 1;
+    const uint32_t lane_pairs = best != Shader::linear_vec_sg_compact ? 1 : least_work ? 4 : 2;
     // A GPU wants thousands of subgroups; few rows make them by sharing out the columns.
     const uint32_t parts = !caps.is_cpu() && shape.rows < 16384 && shape.cols >= 256 ? 2 : 1;
 
@@ -421,8 +425,8 @@ uint64_t linear_scratch_bytes(const LinearVariant& variant, uint32_t tokens, uin
 void record_linear(OpContext& context, const LinearArgs& all, const LinearVariant& variant) {
     const DeviceWeight& weight = all.weight;
     assert(all.x.cols == weight.cols && all.out.cols == (all.glu ? weight.rows / 2 : weight.rows));
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader), constants_of(context.caps, variant, weight.type, all.activation));
+    const vk::Pipeline& pipeline = context.recorder.pipelines().get(shader_module(variant.shader),
+                                                                    constants_of(context.caps, variant, all));
 
     const uint32_t tokens = all.out.rows;
     const uint64_t token_tiles = groups_for(tokens, variant.tokens);

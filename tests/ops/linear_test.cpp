@@ -173,6 +173,8 @@ TEST_SUITE("linear") {
         vk::Caps cpu = gpu();
         cpu.type = vk::DeviceType::cpu;
         cpu.subgroup_size = cpu.subgroup_min = cpu.subgroup_max = 8;
+        vk::Caps no_shuffle = cpu;
+        cpu.subgroup_shuffle = true;
         vk::Caps floor = gpu();
         floor.subgroup_arithmetic = floor.subgroup_ballot = false;
         vk::Caps halves = gpu();
@@ -190,6 +192,7 @@ TEST_SUITE("linear") {
             {gpu(), 9, Shader::linear_tile, Shader::linear_tile_int},
             {cpu, 1, Shader::linear_vec_sg_compact, Shader::linear_vec_sg_compact},
             {cpu, 128, Shader::linear_vec_sg_compact, Shader::linear_vec_sg_compact},
+            {no_shuffle, 1, Shader::linear_vec_sg, Shader::linear_vec_sg},
             {floor, 1, Shader::linear_vec, Shader::linear_vec},
             {floor, 9, Shader::linear_tile, Shader::linear_tile},
             {halves, 9, Shader::linear_tile, Shader::linear_tile_half},
