@@ -269,6 +269,9 @@ void set_biases(const Family& family, const Settings& settings, const Catalog& c
             layer.cross.v_bias = bias(family.qkv_bias, Role::cross_v_bias, i);
             layer.cross.o_bias = layer.cross.heads != 0 && bias(family.o_bias, Role::cross_o_bias, i);
             FeedForward& feed_forward = layer.feed_forward;
+            Routing& routing = feed_forward.routing;
+            routing.shared_bias =
+                routing.shared_size != 0 && bias(family.feed_forward_bias, Role::shared_up_bias, i);
             if (feed_forward.size == 0) continue;
             feed_forward.gate_bias = feed_forward.gated && bias(family.feed_forward_bias, Role::gate_bias, i);
             feed_forward.up_bias = bias(family.feed_forward_bias, Role::up_bias, i);
