@@ -136,9 +136,10 @@ void read_windows(const Family& family, const Settings& settings, Architecture& 
              " types, got ", types.size());
     const WindowRule& rule = family.window;
     const bool split = rule.layers == Layers::from || rule.layers == Layers::odd_before;
-    const uint32_t first = split ? settings.size("max_window_layers", most_layers, 0, 0) : 0;
+    const uint32_t first =
+        split ? settings.size("max_window_layers", most_layers, 28, 0) : 0;  // as Qwen's classes
     uint32_t every = rule.every;
-    for (const char* name : {"sliding_window_pattern", "_sliding_window_pattern", "layer_switch"})
+    for (const char* name : {"layer_switch", "_sliding_window_pattern", "sliding_window_pattern"})
         if (rule.layers == Layers::not_every) every = settings.size(name, most_layers, every);
 
     const bool counts =

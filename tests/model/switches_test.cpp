@@ -88,6 +88,14 @@ const Switch switches[] = {
      R"({"num_buckets": null})",
      {},
      {1.713981, 2.302716, 0.297891, -0.8139433, 1.709479, 0.843501}},
+    {"qwen2",
+     R"({"use_sliding_window": true, "sliding_window": 8, "layer_types": null, "max_window_layers": null})",
+     {},
+     {-2.447614, 0.2108309, 1.53303, 0.7582267, -1.529199, -2.520367}},
+    {"gemma3-text",
+     R"({"layer_types": null, "sliding_window_pattern": 2, "sliding_window": 7})",
+     {},
+     {-2.671584, 0.9417985, -0.8984776, -1.250886, 1.64999, 0.02902827}},
 };
 
 HfFolder switched(const Switch& row) {
