@@ -265,10 +265,12 @@ void set_biases(const Family& family, const Settings& settings, const Catalog& c
             layer.attention.k_bias = bias(family.qkv_bias, Role::k_bias, i);
             layer.attention.v_bias = bias(family.qkv_bias, Role::v_bias, i);
             layer.attention.o_bias = bias(family.o_bias, Role::o_bias, i);
-            layer.cross.q_bias = bias(family.qkv_bias, Role::cross_q_bias, i);
-            layer.cross.k_bias = bias(family.qkv_bias, Role::cross_k_bias, i);
-            layer.cross.v_bias = bias(family.qkv_bias, Role::cross_v_bias, i);
-            layer.cross.o_bias = layer.cross.heads != 0 && bias(family.o_bias, Role::cross_o_bias, i);
+            if (layer.cross.heads != 0) {
+                layer.cross.q_bias = bias(family.qkv_bias, Role::cross_q_bias, i);
+                layer.cross.k_bias = bias(family.qkv_bias, Role::cross_k_bias, i);
+                layer.cross.v_bias = bias(family.qkv_bias, Role::cross_v_bias, i);
+                layer.cross.o_bias = bias(family.o_bias, Role::cross_o_bias, i);
+            }
             FeedForward& feed_forward = layer.feed_forward;
             Routing& routing = feed_forward.routing;
             routing.shared_bias =
