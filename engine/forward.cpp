@@ -149,7 +149,7 @@ ForwardResult Session::encode(std::span<const TokenId> ids, bool hidden_states,
             const Architecture& architecture = s.engine.model->architecture;
             if (architecture.encoder.empty())
                 fail(Status::unsupported, "encode", "expected an encoder-decoder, got ", architecture.family);
-            s.check_vocabulary(ids);
+            s.check_vocabulary(ids, architecture.source_vocab());
             if (ids.empty() || ids.size() > s.engine.memory.source)
                 fail(ids.empty() ? Status::bad_argument : Status::context_full, "encode", "expected 1 to ",
                      s.engine.memory.source, " tokens, got ", ids.size());
@@ -246,7 +246,7 @@ void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer,
             s.logits_ready = false;
             if (encoder_kernels != 0) {
                 const std::span<const TokenId> from = source.empty() ? ids : source;
-                s.check_vocabulary(from);
+                s.check_vocabulary(from, s.engine.model->architecture.source_vocab());
                 if (from.size() > s.engine.memory.source)
                     fail(Status::context_full, "trace", "expected at most ", s.engine.memory.source,
                          " tokens of the source, got ", from.size());

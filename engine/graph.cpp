@@ -145,8 +145,9 @@ class Builder {
 
     TensorId embedding() {
         const uint32_t cols = stack().embedding ? stack().embedding : stack().hidden;
-        TensorId x = emit(op::Embed{
-            tensor("embedding", cols), {Role::token_embedding}, EmbedBy::token, stack().embedding_scale});
+        const WeightRef table{Role::token_embedding, -1, in_encoder() && stack().vocab != 0};
+        TensorId x =
+            emit(op::Embed{tensor("embedding", cols), table, EmbedBy::token, stack().embedding_scale});
         if (stack().embedding) x = linear("embedding in", x, stack().hidden, Role::embedding_in);
         if (stack().positions) {
             const TensorId positions = emit(
@@ -195,10 +196,16 @@ class Builder {
             stream = add("attention residual", stream, attention(layer.attention, x), scale);
             return add("feed-forward residual", stream, feed_forward(layer.feed_forward, y), scale);
         }
-        const bool pre = placement == NormPlacement::pre || placement == NormPlacement::sandwich;
+        const bool pre = placement == NormPlacement::pre || placement == NormPlacement::sandwich ||
+                         placement == NormPlacement::normed;
         const bool post = placement == NormPlacement::sandwich || placement == NormPlacement::output;
+        const auto normed = [&](const NormRoles& roles) {
+            const TensorId y = norm(roles, stream);
+            if (placement == NormPlacement::normed) stream = y;
+            return y;
+        };
         TensorId x =
-            attention(layer.attention, pre && layer.attention_norm ? norm(attention_norm, stream) : stream);
+            attention(layer.attention, pre && layer.attention_norm ? normed(attention_norm) : stream);
         if (post) x = norm(attention_post_norm, x);
         stream = add("attention residual", stream, x, scale);
         if (placement == NormPlacement::post) stream = norm(attention_post_norm, stream);
@@ -207,7 +214,7 @@ class Builder {
             stream = add("cross residual", stream, x, scale);
             if (!pre) stream = norm(cross_norm, stream);
         }
-        x = feed_forward(layer.feed_forward, pre ? norm(feed_forward_norm, stream) : stream);
+        x = feed_forward(layer.feed_forward, pre ? normed(feed_forward_norm) : stream);
         if (post) x = norm(feed_forward_post_norm, x);
         stream = add("feed-forward residual", stream, x, scale);
         if (placement == NormPlacement::post) stream = norm(feed_forward_post_norm, stream);
@@ -281,7 +288,8 @@ class Builder {
                               shape.head_dim, shape.head_dim});
             const TensorId buckets =
                 emit(op::Hash{q, tensor("buckets", lists), {Role::hash_rotations, -1, in_encoder()}, shape});
-            sorted = emit(op::Sort{buckets, tensor("sorted", 2 * lists), chunks.bucket_count()});
+            sorted = emit(op::Sort{buckets, tensor("sorted", 2 * lists),
+                                   chunks.for_length(model_.context).bucket_count()});
         } else {
             k = linear("k", x, cols, Role::k);
         }
@@ -337,13 +345,15 @@ class Builder {
         const Norm rms{NormKind::rms, latent.epsilon};
         TensorId q = x;
         if (latent.q_rank) {
-            q = linear("latent q", x, latent.q_rank, Role::latent_q);
+            q = linear("latent q", x, latent.q_rank, Role::latent_q,
+                       optional(latent.bias, Role::latent_q_bias));
             q = norm(rms, latent_q_norm, q, latent.q_rank, latent.q_rank);
         }
         q = linear("q", q, shape.heads * shape.head_dim, Role::q);
         const TensorId absorbed = emit(op::HeadLinear{q, tensor("q absorbed", shape.heads * latent.kv_rank),
                                                       weight(Role::latent_k), shape.heads, latent.rope_dim});
-        const TensorId kv = linear("latent kv", x, latent.kv_rank + latent.rope_dim, Role::latent_kv);
+        const TensorId kv = linear("latent kv", x, latent.kv_rank + latent.rope_dim, Role::latent_kv,
+                                   optional(latent.bias, Role::latent_kv_bias));
         const TensorId c =
             emit(op::Norm{kv, tensor("latent kv normed", latent.kv_rank), weight(Role::latent_kv_norm),
                           std::nullopt, rms.kind, rms.epsilon, latent.kv_rank, latent.kv_rank});
@@ -402,11 +412,17 @@ class Builder {
 
     TensorId shared_expert(const FeedForward& shape, TensorId x) {
         const Routing& routing = shape.routing;
-        const TensorId gate = linear("shared gate", x, routing.shared_size, Role::shared_gate);
-        const TensorId up = linear("shared up", x, routing.shared_size, Role::shared_up);
+        const auto shared = [&](const char* name, TensorId in, uint32_t cols, Role role, Role bias) {
+            return linear(name, in, cols, role, optional(routing.shared_bias, bias));
+        };
+        const TensorId gate =
+            shared("shared gate", x, routing.shared_size, Role::shared_gate, Role::shared_gate_bias);
+        const TensorId up =
+            shared("shared up", x, routing.shared_size, Role::shared_up, Role::shared_up_bias);
         const TensorId gated =
             emit(op::Glu{gate, up, tensor("shared gated", routing.shared_size), shape.activation});
-        const TensorId down = linear("shared out", gated, stack().hidden, Role::shared_down);
+        const TensorId down =
+            shared("shared out", gated, stack().hidden, Role::shared_down, Role::shared_down_bias);
         if (!routing.shared_gate) return down;
         const TensorId share = linear("shared expert gate", x, 1, Role::shared_expert_gate);
         return emit(op::Gate{down, share, tensor_like("shared gated out", down)});

@@ -226,15 +226,14 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
     }
 }
 
-void Session::Impl::check_vocabulary(std::span<const TokenId> ids) const {
-    const uint32_t vocab = engine.model->architecture.vocab;
+void Session::Impl::check_vocabulary(std::span<const TokenId> ids, uint32_t vocab) const {
     for (const TokenId id : ids)
         if (id < 0 || uint32_t(id) >= vocab)
             fail(Status::bad_argument, "tokens", "expected ids from 0 to ", vocab - 1, ", got ", id);
 }
 
 void Session::Impl::check_ids(std::span<const TokenId> ids) const {
-    check_vocabulary(ids);
+    check_vocabulary(ids, engine.model->architecture.vocab);
     if (tokens.size() + ids.size() > engine.memory.context)
         fail(Status::context_full, "context", "expected at most ", engine.memory.context - tokens.size(),
              " more tokens in a context of ", engine.memory.context, ", got ", ids.size());

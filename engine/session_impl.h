@@ -90,7 +90,7 @@ struct Session::Impl {
         written = std::max(first == 0 ? 0 : written, first + uint32_t(count));
     }
     /// Errors: bad_argument.
-    void check_vocabulary(std::span<const TokenId> ids) const;
+    void check_vocabulary(std::span<const TokenId> ids, uint32_t vocab) const;
     /// The same, and context_full.
     void check_ids(std::span<const TokenId> ids) const;
     void reserve_logits(uint32_t rows);

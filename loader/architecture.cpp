@@ -2,6 +2,7 @@
 #include "architecture.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace scoria {
@@ -40,6 +41,18 @@ uint32_t Attention::reach() const {
         return 0;
     }
     return 0;
+}
+
+Chunks Chunks::for_length(uint64_t tokens) const {
+    if (unfactored == 0) return *this;
+    Chunks chunks = *this;
+    chunks.unfactored = 0;
+    const auto power = static_cast<uint32_t>(std::bit_width(std::max<uint64_t>(padded(tokens) / length, 1)));
+    if (uint64_t{1} << power <= unfactored)
+        chunks.buckets = {1u << power};
+    else
+        chunks.buckets = {1u << power / 2, 1u << (power - power / 2)};
+    return chunks;
 }
 
 CompressedWindow compressed_window(const CompressedMemory& memory, uint32_t index) {

@@ -26,6 +26,7 @@ struct Norm {
 /// Where the norms of a block stand, f being attention or feed-forward.
 enum class NormPlacement : uint8_t {
     pre,         // x + f(norm(x))
+    normed,      // norm(x) + f(norm(x))
     post,        // post_norm(x + f(x))
     sandwich,    // x + post_norm(f(norm(x)))
     output,      // x + post_norm(f(x))
@@ -118,6 +119,7 @@ struct Latent {
     uint32_t q_rank = 0;                   // q is made of the RMS norm of latent_q x; 0: of x
     uint32_t rope_dim = 0, value_dim = 0;  // per head
     float epsilon = 0;                     // of both norms
+    bool bias = false;                     // latent_q and latent_kv have one
     bool operator==(const Latent&) const = default;
 };
 
@@ -135,10 +137,15 @@ struct Chunks {
     // else.
     uint32_t rounds = 0;            // 0: the list is the sequence
     std::vector<uint32_t> buckets;  // factors of the number of buckets, all even
+    uint32_t unfactored =
+        0;  // > 0: a sequence has for_length's, `buckets` have as many columns as any of them
     bool operator==(const Chunks&) const = default;
     uint64_t padded(uint64_t tokens) const {
         return tokens > above ? (tokens + multiple - 1) / multiple * multiple : tokens;
     }
+    /// With the buckets of one sequence: the largest power of two in twice as many as its chunks, as two
+    /// factors where that is above `unfactored` (the published code, following Kitaev et al. 2020).
+    Chunks for_length(uint64_t tokens) const;
     uint32_t bucket_count() const {
         uint32_t count = 1;
         for (const uint32_t factor : buckets) count *= factor;
@@ -202,6 +209,7 @@ struct Routing {
     bool bias = false;                     // expert linears have biases
     float clamp = 0, gate_slope = 1;  // > 0: (clamp(up) + 1) g sigmoid(gate_slope g), g = min(gate, clamp)
     uint32_t shared_size = 0;         // columns of the expert that all tokens pass; 0: none
+    bool shared_bias = false;         // its linears have biases
     bool shared_gate = false;         // times sigmoid(shared_expert_gate x)
     bool operator==(const Routing&) const = default;
 };
@@ -296,9 +304,12 @@ struct Architecture {
     std::vector<Rope> ropes;
     std::vector<Layer> layers;
     CompressedMemory memory;
-    // Encoder-decoders: one more stack, whose output the layers' `cross` sees. It has no head, and the
-    // decoder's token embedding (vocab is 0).
+    // Encoder-decoders: one more stack, whose output the layers' `cross` sees. It has no head, and where its
+    // vocab is 0 the decoder's token embedding.
     std::vector<Architecture> encoder;
+    uint32_t source_vocab() const {
+        return encoder.empty() || encoder[0].vocab == 0 ? vocab : encoder[0].vocab;
+    }
     uint32_t decoder_start = 0;              // the token that the decoder's sequence begins with
     std::map<WeightRef, uint32_t> adapters;  // rank of what is added to a linear, by its weight (lora.h)
     bool operator==(const Architecture&) const = default;

@@ -136,9 +136,10 @@ void read_windows(const Family& family, const Settings& settings, Architecture& 
              " types, got ", types.size());
     const WindowRule& rule = family.window;
     const bool split = rule.layers == Layers::from || rule.layers == Layers::odd_before;
-    const uint32_t first = split ? settings.size("max_window_layers", most_layers, 0, 0) : 0;
+    const uint32_t first =
+        split ? settings.size("max_window_layers", most_layers, 28, 0) : 0;  // as Qwen's classes
     uint32_t every = rule.every;
-    for (const char* name : {"sliding_window_pattern", "_sliding_window_pattern", "layer_switch"})
+    for (const char* name : {"layer_switch", "_sliding_window_pattern", "sliding_window_pattern"})
         if (rule.layers == Layers::not_every) every = settings.size(name, most_layers, every);
 
     const bool counts =
@@ -264,11 +265,16 @@ void set_biases(const Family& family, const Settings& settings, const Catalog& c
             layer.attention.k_bias = bias(family.qkv_bias, Role::k_bias, i);
             layer.attention.v_bias = bias(family.qkv_bias, Role::v_bias, i);
             layer.attention.o_bias = bias(family.o_bias, Role::o_bias, i);
-            layer.cross.q_bias = bias(family.qkv_bias, Role::cross_q_bias, i);
-            layer.cross.k_bias = bias(family.qkv_bias, Role::cross_k_bias, i);
-            layer.cross.v_bias = bias(family.qkv_bias, Role::cross_v_bias, i);
-            layer.cross.o_bias = layer.cross.heads != 0 && bias(family.o_bias, Role::cross_o_bias, i);
+            if (layer.cross.heads != 0) {
+                layer.cross.q_bias = bias(family.qkv_bias, Role::cross_q_bias, i);
+                layer.cross.k_bias = bias(family.qkv_bias, Role::cross_k_bias, i);
+                layer.cross.v_bias = bias(family.qkv_bias, Role::cross_v_bias, i);
+                layer.cross.o_bias = bias(family.o_bias, Role::cross_o_bias, i);
+            }
             FeedForward& feed_forward = layer.feed_forward;
+            Routing& routing = feed_forward.routing;
+            routing.shared_bias =
+                routing.shared_size != 0 && bias(family.feed_forward_bias, Role::shared_up_bias, i);
             if (feed_forward.size == 0) continue;
             feed_forward.gate_bias = feed_forward.gated && bias(family.feed_forward_bias, Role::gate_bias, i);
             feed_forward.up_bias = bias(family.feed_forward_bias, Role::up_bias, i);

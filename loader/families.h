@@ -66,8 +66,9 @@ struct Family {
     bool rope = true;
     RopePairs pairs = RopePairs::halves;
     double rope_base = 10000,
-           local_rope_base = 0;  // where the file names none; local > 0: windowed layers differ
-    double rotary = 1;           // share of a head that rotates, where the file names none
+           local_rope_base = 0;          // where the file names none; local > 0: windowed layers differ
+    const char* rope_parameters = "{}";  // JSON, where the file has none
+    double rotary = 1;                   // share of a head that rotates, where the file names none
     bool full_layers_rotate = true;
     uint32_t no_rope_every = 0;  // every n-th layer does not rotate, where the file does not say
 

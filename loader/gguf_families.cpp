@@ -258,6 +258,10 @@ std::span<const Family> gguf_decoder_families() {
          .feed_forward_bias = if_present,
          .adjust = adjust_granite},
         {.name = "phi3", .tensors = {fused_gate_up, common}, .window = {Layers::all}},
+        {.name = "chatglm",  // GLM of 2024, and ChatGLM before it
+         .tensors = {fused_gate_up, common},
+         .qkv_bias = if_present,
+         .pairs = RopePairs::interleaved},
         {.name = "glm4",
          .tensors = {fused_gate_up, common},
          .placement = NormPlacement::sandwich,

@@ -112,7 +112,10 @@ std::vector<Rope> read_hugging_face_ropes(const Family& family, const Settings& 
         return ropes;
     }
     const char* name = config.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
-    std::vector<Rope> ropes = {read_rope(family, config.section(name), config, head_dim, base)};
+    const Settings otherwise(config.format(), config.where(), std::string(name) + ".",
+                             nlohmann::json::parse(family.rope_parameters));
+    std::vector<Rope> ropes = {
+        read_rope(family, config.has(name) ? config.section(name) : otherwise, config, head_dim, base)};
     if (family.local_rope_base > 0) {
         const Settings unscaled(config.format(), config.where(), "", nlohmann::json::object());
         ropes.push_back(read_rope(

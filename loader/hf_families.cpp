@@ -45,10 +45,21 @@ void adjust_gemma2(Reading& r) {
     set_scale(r.architecture, 1 / std::sqrt(r.settings.positive("query_pre_attn_scalar", 256.0)));
 }
 
+/// Text encoders of Gemma 3: the window counts both sides.
+void see_both_sides(Reading& r) {
+    if (!r.settings.flag("use_bidirectional_attention", false)) return;
+    for (Layer& layer : r.architecture.layers) {
+        Attention& attention = layer.attention;
+        attention.mask = Mask::bidirectional;
+        if (attention.window != 0) attention.window = attention.window / 2 + 1;
+    }
+}
+
 /// The reference caps no scores, whatever attn_logit_softcapping is.
 void adjust_gemma3(Reading& r) {
     r.architecture.logit_soft_cap = number(r.settings, "final_logit_softcapping", 0);
     r.settings.understood("attn_logit_softcapping");
+    see_both_sides(r);
     set_scale(r.architecture, 1 / std::sqrt(r.settings.positive("query_pre_attn_scalar", 256.0)));
 }
 

@@ -5,6 +5,7 @@
 #include "fail.h"
 
 #include <cmath>
+#include <utility>
 
 namespace scoria {
 namespace {
@@ -69,19 +70,24 @@ constexpr TensorRow t5_encoder_rows[] = {
         Role::PREFIX##o_bias, NAMES ".out_proj.bias"                                             \
     }
 #define BART_DECODER_ROWS(MODEL, POSITIONS)                                                     \
-    {Role::token_embedding, MODEL ".shared.weight"}, {Role::output, "lm_head.weight"},          \
+    {Role::token_embedding, MODEL ".decoder.embed_tokens.weight"},                              \
+        {Role::token_embedding, MODEL ".shared.weight"}, {Role::output, "lm_head.weight"},      \
         {Role::output_bias, "final_logits_bias"}, BART_FRAME_ROWS(MODEL ".decoder", POSITIONS), \
         BART_ATTENTION_ROWS(, MODEL ".decoder.layers.#.self_attn"),                             \
         BART_ATTENTION_ROWS(cross_, MODEL ".decoder.layers.#.encoder_attn"),                    \
         {Role::cross_norm, MODEL ".decoder.layers.#.encoder_attn_layer_norm.weight"}, {         \
         Role::cross_norm_bias, MODEL ".decoder.layers.#.encoder_attn_layer_norm.bias"           \
     }
+constexpr const char *bart_source_table = "model.encoder.embed_tokens.weight",
+                     *led_source_table = "led.encoder.embed_tokens.weight";
 constexpr TensorRow bart_rows[] = {BART_DECODER_ROWS("model", after_two)};
-constexpr TensorRow bart_encoder_rows[] = {BART_FRAME_ROWS("model.encoder", after_two),
+constexpr TensorRow bart_encoder_rows[] = {{Role::token_embedding, bart_source_table},
+                                           BART_FRAME_ROWS("model.encoder", after_two),
                                            BART_ATTENTION_ROWS(, "model.encoder.layers.#.self_attn")};
 constexpr TensorRow led_rows[] = {BART_DECODER_ROWS("led", as_is)};
 #define SELF "led.encoder.layers.#.self_attn.longformer_self_attn."
 constexpr TensorRow led_encoder_rows[] = {
+    {Role::token_embedding, led_source_table},
     BART_FRAME_ROWS("led.encoder", as_is),
     {Role::q, SELF "query.weight"},
     {Role::q_bias, SELF "query.bias"},
@@ -132,16 +138,18 @@ void adjust_t5(Reading& r) {
     Architecture& architecture = r.architecture;
     const Settings& settings = r.settings;
     const char* field = "feed_forward_proj";
-    const std::string projection = settings.text(field, "relu"), gated = "gated-";
+    const std::string projection = settings.text(field, "relu"), prefix = "gated-";
+    const bool prefixed = projection.starts_with(prefix);
+    const std::string activation = projection == "gated-gelu" ? "gelu_new"
+                                   : prefixed                 ? projection.substr(prefix.size())
+                                                              : projection;
+    const char* derived =
+        settings.has("dense_act_fn") ? "dense_act_fn" : field;  // it counts where it is there
     for (Layer& layer : architecture.layers) {
-        layer.feed_forward.gated = projection.starts_with(gated);
+        layer.feed_forward.gated = settings.flag("is_gated_act", prefixed);
         layer.feed_forward.activation =
-            projection == "gated-gelu"
-                ? Activation::gelu_tanh
-                : activation_named(settings, field,
-                                   layer.feed_forward.gated ? projection.substr(gated.size()) : projection);
+            activation_named(settings, derived, settings.text("dense_act_fn", activation));
     }
-    for (const char* derived : {"dense_act_fn", "is_gated_act"}) settings.understood(derived);
     set_scale(architecture, 1);
     const uint32_t encoder_layers = static_cast<uint32_t>(architecture.layers.size());
     add_encoder(architecture, settings.size("num_decoder_layers", most_layers, encoder_layers));
@@ -158,19 +166,20 @@ void adjust_t5(Reading& r) {
     architecture.decoder_start = settings.size("decoder_start_token_id", most_size, 0, 0);
 }
 
-/// Sizes that BART's line tells of the two stacks apart.
-void make_bart_stacks(Reading& r) {
+/// Sizes that BART's line tells of the two stacks apart, with the class's own where they are left out.
+/// `source_table`: the encoder's embedding, where it has one of its own.
+void make_bart_stacks(Reading& r, const char* source_table) {
     Architecture& architecture = r.architecture;
     const Settings& settings = r.settings;
     if (settings.flag("scale_embedding", false))
         architecture.embedding_scale = std::sqrt(static_cast<float>(architecture.hidden));
-    const uint32_t heads =
-        settings.size("decoder_attention_heads", 1 << 16, architecture.layers.front().attention.heads);
+    const uint32_t heads = settings.size("decoder_attention_heads", 1 << 16, 16);
     if (architecture.hidden % heads != 0)
         settings.wrong("decoder_attention_heads", cat("a divisor of ", architecture.hidden));
-    const uint32_t size =
-        settings.size("decoder_ffn_dim", most_size, architecture.layers.front().feed_forward.size);
-    add_encoder(architecture, settings.size("decoder_layers", most_layers, architecture.layers.size()));
+    const uint32_t size = settings.size("decoder_ffn_dim", most_size, 4096);
+    add_encoder(architecture, settings.size("decoder_layers", most_layers, 12));
+    if (!settings.flag("tie_word_embeddings", true) && r.catalog.find(source_table) != nullptr)
+        architecture.encoder[0].vocab = architecture.vocab;
     for (Layer& layer : architecture.layers) {
         layer.feed_forward.size = size;
         for (Attention* attention : {&layer.attention, &layer.cross}) {
@@ -186,12 +195,12 @@ void make_bart_stacks(Reading& r) {
 void adjust_bart(Reading& r) {
     expect_flag(r.settings, "normalize_before", false, false);
     expect_flag(r.settings, "add_final_layer_norm", false, false);
-    make_bart_stacks(r);
+    make_bart_stacks(r, bart_source_table);
 }
 
 /// BART with Longformer's encoder (Beltagy et al. 2020, section 7).
 void adjust_led(Reading& r) {
-    make_bart_stacks(r);
+    make_bart_stacks(r, led_source_table);
     Architecture& encoder = r.architecture.encoder[0];
     use_global_tokens(r.settings, encoder);
     encoder.context = encoder.positions = r.settings.size("max_encoder_position_embeddings", most_size);
@@ -207,10 +216,11 @@ void use_sinusoids(Reading& r, bool by_turns) {
 
 /// Its positions are computed: all sines of a row, then all cosines (Junczys-Dowmunt et al. 2018).
 void adjust_marian(Reading& r) {
-    expect_flag(r.settings, "share_encoder_decoder_embeddings", true, true);
-    r.settings.understood("decoder_vocab_size");
     expect_flag(r.settings, "static_position_embeddings", true, true);
-    make_bart_stacks(r);
+    make_bart_stacks(r, bart_source_table);
+    const bool shared = r.settings.flag("share_encoder_decoder_embeddings", true);
+    const uint32_t own = r.settings.size("decoder_vocab_size", most_size, r.architecture.vocab);
+    if (!shared) r.architecture.encoder[0].vocab = std::exchange(r.architecture.vocab, own);
     use_sinusoids(r, false);
 }
 

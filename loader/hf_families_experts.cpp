@@ -13,7 +13,7 @@ using Layers = WindowRule::Layers;
 
 constexpr Routing softmax_experts{};
 constexpr Routing renormalised_experts{.renormalise = true};
-constexpr Routing gated_shared_experts{.shared_gate = true};
+constexpr Routing gated_shared_experts{.shared_size = 5632, .shared_gate = true};
 constexpr Routing gpt_oss_experts{.score = Routing::Score::softmax_chosen,
                                   .router_bias = true,
                                   .bias = true,
@@ -24,8 +24,6 @@ constexpr Routing deepseek_v3_experts{
     .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
 
 void adjust_gpt_oss(Reading& r) {
-    if (!r.settings.has("rope_parameters") && !r.settings.has("rope_scaling"))
-        r.settings.wrong("rope_scaling", "an object");  // the class's own is YaRN's
     for (Layer& layer : r.architecture.layers) {
         Routing& routing = layer.feed_forward.routing;
         layer.attention.sinks = true;
@@ -43,8 +41,15 @@ void adjust_hunyuan_moe(Reading& r) {
         layer.feed_forward.routing.shared_size = layer.feed_forward.routing.size;
 }
 
+/// What the class takes for a field that is left out.
+struct DeepSeekDefaults {
+    uint32_t shared, groups, groups_used, dense;
+    double scale;
+};
+constexpr DeepSeekDefaults deepseek_v2{2, 1, 1, 0, 1.0}, deepseek_v3{1, 8, 4, 3, 2.5};
+
 /// What both versions have: latent attention, and YaRN's factor in the scale of scores (yarn_get_mscale).
-void adjust_deepseek(Reading& r) {
+void adjust_deepseek(Reading& r, const DeepSeekDefaults& defaults) {
     const Settings& s = r.settings;
     const uint32_t heads = r.architecture.layers.front().attention.heads;
     Latent latent;
@@ -53,12 +58,12 @@ void adjust_deepseek(Reading& r) {
     latent.rope_dim = s.size("qk_rope_head_dim", 1 << 12);
     latent.value_dim = s.size("v_head_dim", 1 << 12);
     latent.epsilon = 1e-6f;  // whatever rms_norm_eps is
+    latent.bias = s.flag("attention_bias", false);
     if (uint64_t{heads} * std::max(latent.kv_rank, latent.value_dim) > most_size)
         s.wrong("kv_lora_rank", "fewer than 2^28 rows for all heads");
     const uint32_t fixed = s.size("qk_nope_head_dim", 1 << 12);
     use_latent(r.architecture, latent, fixed + latent.rope_dim);
     s.understood("qk_head_dim");
-    expect_flag(s, "attention_bias", false, false);
 
     const Settings rope = s.section(s.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
     if (rope.has("mscale_all_dim") && *rope.find("mscale_all_dim") != 0 && rope.positive("factor") > 1) {
@@ -68,23 +73,31 @@ void adjust_deepseek(Reading& r) {
     }
     for (Layer& layer : r.architecture.layers) {
         Routing& routing = layer.feed_forward.routing;
-        routing.scale = static_cast<float>(s.positive("routed_scaling_factor", 1.0));
-        const uint64_t shared = uint64_t{s.size("n_shared_experts", 1 << 10, 0, 0)} * routing.size;
+        const auto size = [&](const char* name, uint64_t most, uint32_t otherwise, uint32_t least) {
+            return s.size(name, most, s.is_null(name) ? least : otherwise, least);
+        };
+        routing.scale = static_cast<float>(s.positive("routed_scaling_factor", defaults.scale));
+        const uint64_t shared =
+            uint64_t{size("n_shared_experts", 1 << 10, defaults.shared, 0)} * routing.size;
         if (shared > most_size) s.wrong("n_shared_experts", "fewer than 2^28 columns");
         routing.shared_size = static_cast<uint32_t>(shared);
-        routing.groups = s.size("n_group", routing.experts, 1);
-        routing.groups_used = s.size("topk_group", routing.groups, 1);
+        routing.groups = size("n_group", routing.experts, defaults.groups, 1);
+        routing.groups_used = size("topk_group", routing.groups, defaults.groups_used, 1);
         if (routing.experts % routing.groups != 0) s.wrong("n_group", "a divisor of the number of experts");
     }
 }
 
-void finish_deepseek(Reading& r) {
-    const uint32_t size = r.settings.size(Field::feed_forward, most_size);
-    make_first_dense(r.architecture, r.settings.size("first_k_dense_replace", most_layers, 0, 0), size);
+void finish_deepseek(Reading& r, const DeepSeekDefaults& defaults) {
+    const Routing& routing = r.architecture.layers.back().feed_forward.routing;
+    if (uint64_t{routing.used} * routing.groups > uint64_t{routing.experts} * routing.groups_used)
+        r.settings.wrong("num_experts_per_tok", "no more than the chosen groups hold");
+    const uint32_t size = r.settings.size(Field::feed_forward, most_size),
+                   dense = r.settings.size("first_k_dense_replace", most_layers, defaults.dense, 0);
+    make_first_dense(r.architecture, dense, size);
 }
 
 void adjust_deepseek_v2(Reading& r) {
-    adjust_deepseek(r);
+    adjust_deepseek(r, deepseek_v2);
     expect_text(r.settings, "scoring_func", "softmax");
     const std::string method = r.settings.text("topk_method", "greedy");
     if (method != "greedy" && method != "group_limited_greedy")
@@ -94,14 +107,14 @@ void adjust_deepseek_v2(Reading& r) {
         routing.renormalise = false;  // whatever norm_topk_prob is, as the reference
         if (method == "greedy") routing.groups = routing.groups_used = 1;
     }
-    finish_deepseek(r);
+    finish_deepseek(r, deepseek_v2);
 }
 
 void adjust_deepseek_v3(Reading& r) {
-    adjust_deepseek(r);
+    adjust_deepseek(r, deepseek_v3);
     expect_text(r.settings, "scoring_func", "sigmoid");
     expect_text(r.settings, "topk_method", "noaux_tc");
-    finish_deepseek(r);
+    finish_deepseek(r, deepseek_v3);
 }
 
 }  // namespace
@@ -137,16 +150,21 @@ std::span<const Family> expert_families() {
          .qkv_bias = by_flag("attention_bias", true),
          .o_bias = by_flag("attention_bias", true),
          .rope_base = 150000,
+         .rope_parameters = R"({"rope_type": "yarn", "factor": 32, "beta_fast": 32, "beta_slow": 1,
+                               "truncate": false, "original_max_position_embeddings": 4096})",
          .window = {Layers::not_every, 2},
          .routing = &gpt_oss_experts,
          .adjust = adjust_gpt_oss},
         {.name = "deepseek_v2",
          .tensors = {hf::deepseek, hf::experts, hf::frame, hf::attention, hf::gated},
+         .o_bias = attention_bias,
          .pairs = RopePairs::interleaved,
+         .feed_forward_bias = mlp_bias,
          .routing = &softmax_experts,
          .adjust = adjust_deepseek_v2},
         {.name = "deepseek_v3",
          .tensors = {hf::deepseek, hf::experts, hf::frame, hf::attention, hf::gated},
+         .o_bias = attention_bias,
          .pairs = RopePairs::interleaved,
          .routing = &deepseek_v3_experts,
          .adjust = adjust_deepseek_v3},

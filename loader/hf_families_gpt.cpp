@@ -21,7 +21,7 @@ void adjust_gpt2(Reading& r) {
 void adjust_imagegpt(Reading& r) {
     adjust_gpt2(r);
     if (r.architecture.vocab < 2) r.settings.wrong("vocab_size", "at least 2");
-    r.architecture.outputs = r.architecture.vocab - 1;
+    if (!r.settings.flag("tie_word_embeddings", false)) r.architecture.outputs = r.architecture.vocab - 1;
 }
 
 /// Scores are not scaled. Types of layers: attention_layers, or attention_types as [[names, times], ...].
@@ -63,7 +63,9 @@ void adjust_opt(Reading& r) {
 }
 
 void adjust_bloom(Reading& r) {
-    expect_flag(r.settings, "apply_residual_connection_post_layernorm", false, false);
+    if (r.settings.flag("apply_residual_connection_post_layernorm", false))
+        r.architecture.placement = NormPlacement::normed;
+    r.settings.understood("slow_but_exact");  // how the published weights were computed on several devices
     use_alibi(r);
 }
 

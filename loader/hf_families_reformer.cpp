@@ -78,14 +78,28 @@ void read_positions(Reading& r) {
     architecture.context = uint32_t(std::min<uint64_t>(architecture.context, architecture.most_positions()));
 }
 
+/// Those of any length up to the context's. The reference takes the first sequence's that is long enough, and
+/// keeps to them; here each sequence has those of its own length.
+void use_buckets_by_length(const Reading& r, Chunks& hashed) {
+    const uint64_t all = uint64_t{r.settings.size(Field::context, most_size)} / hashed.length;
+    const uint64_t root = static_cast<uint64_t>(std::sqrt(static_cast<double>(all)));
+    hashed.unfactored = static_cast<uint32_t>(2 * std::max<uint64_t>(root, hashed.length));
+    for (uint64_t chunks = 1; chunks <= 2 * all; chunks *= 2) {
+        const Chunks each = hashed.for_length(chunks * hashed.length);
+        if (each.rotated() > hashed.rotated()) hashed.buckets = each.buckets;
+    }
+    const uint64_t rows = uint64_t{r.architecture.layers[0].attention.heads} *
+                          r.settings.size("attention_head_size", most_head_dim, 64) * hashed.rounds;
+    if (rows % 16 != 0)  // else a shorter draw of rotations does not begin as a longer one does
+        fail(Status::unsupported, r.settings.where(), r.settings.full_name("num_buckets"),
+             ": expected a number, or heads, their size and hashes that multiply to a multiple of 16, got ",
+             rows);
+}
+
 /// The factors of the number of buckets.
 std::vector<uint32_t> read_buckets(const Settings& settings) {
     const char* name = "num_buckets";
     const nlohmann::json* value = settings.find(name);
-    if (value == nullptr)
-        fail(Status::unsupported, settings.where(), settings.full_name(name),
-             ": expected a number or factors of it, got none: the reference then takes it from the first "
-             "sequence that it sees");
     const std::vector<uint32_t> factors =
         sizes_of(settings, name, value->is_array() ? *value : nlohmann::json::array({*value}));
     uint64_t count = 1;
@@ -123,7 +137,12 @@ void read_attention_layers(Reading& r) {
     const Chunks local = read_chunks(settings, "local");
     Chunks hashed = read_chunks(settings, "lsh");
     hashed.rounds = settings.size("num_hashes", most_rounds, 1);
-    if (std::ranges::find(kinds, "lsh") != kinds.end()) hashed.buckets = read_buckets(settings);
+    if (std::ranges::find(kinds, "lsh") != kinds.end()) {
+        if (settings.has("num_buckets"))
+            hashed.buckets = read_buckets(settings);
+        else
+            use_buckets_by_length(r, hashed);
+    }
     for (const char* unused : {"hash_seed", "num_buckets"}) settings.understood(unused);
 
     const bool causal = settings.flag("is_decoder", false);

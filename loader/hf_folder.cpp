@@ -106,7 +106,7 @@ struct ConfiguredModel {
 ConfiguredModel read_model(const Settings& config, Catalog& catalog, const GatheredTensors& tensors) {
     const Family& family =
         find_family(hugging_face_families(), config.text("model_type"), config.where(), "model_type");
-    config.refuse(std::array{"quantization_config", "compression_config", "use_bidirectional_attention"});
+    config.refuse(std::array{"quantization_config", "compression_config"});
     catalog.set_prefix(family.prefix);
     ConfiguredModel model{describe(family, config), {}};
     Architecture& architecture = model.architecture;

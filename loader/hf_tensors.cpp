@@ -123,10 +123,12 @@ constexpr TensorRow hunyuan_moe_rows[] = {
 };
 constexpr TensorRow deepseek_rows[] = {
     {Role::latent_q, LAYER "self_attn.q_a_proj.weight"},
+    {Role::latent_q_bias, LAYER "self_attn.q_a_proj.bias"},
     {Role::latent_q_norm, LAYER "self_attn.q_a_layernorm.weight"},
     {Role::q, LAYER "self_attn.q_b_proj.weight", q_rope_last},
     {Role::q, LAYER "self_attn.q_proj.weight", q_rope_last},
     {Role::latent_kv, LAYER "self_attn.kv_a_proj_with_mqa.weight"},
+    {Role::latent_kv_bias, LAYER "self_attn.kv_a_proj_with_mqa.bias"},
     {Role::latent_kv_norm, LAYER "self_attn.kv_a_layernorm.weight"},
     {Role::latent_k, LAYER "self_attn.kv_b_proj.weight", latent_kv_b},
     {Role::latent_v, LAYER "self_attn.kv_b_proj.weight", latent_kv_b},
@@ -134,6 +136,9 @@ constexpr TensorRow deepseek_rows[] = {
     {Role::shared_gate, LAYER "mlp.shared_experts.gate_proj.weight"},
     {Role::shared_up, LAYER "mlp.shared_experts.up_proj.weight"},
     {Role::shared_down, LAYER "mlp.shared_experts.down_proj.weight"},
+    {Role::shared_gate_bias, LAYER "mlp.shared_experts.gate_proj.bias"},
+    {Role::shared_up_bias, LAYER "mlp.shared_experts.up_proj.bias"},
+    {Role::shared_down_bias, LAYER "mlp.shared_experts.down_proj.bias"},
 };
 constexpr TensorRow gpt_oss_rows[] = {
     {Role::sinks, LAYER "self_attn.sinks"},

@@ -23,6 +23,7 @@ uint32_t output(const A& a) { return a.embedding != 0 ? a.embedding : a.output_w
 uint32_t queries(const L& l) { return l.attention.heads * l.attention.head_dim; }
 bool own_keys(const L& l) { return l.attention.kv_layer < 0; }
 const Latent& latent(const L& l) { return l.attention.latent; }
+uint32_t latent_rows(const L& l) { return latent(l).kv_rank ? latent(l).kv_rank + latent(l).rope_dim : 0; }
 uint32_t keys(const L& l) {
     return own_keys(l) && latent(l).kv_rank == 0 ? l.attention.kv_heads * l.attention.head_dim : 0;
 }
@@ -143,11 +144,16 @@ constexpr RoleRule rules[] = {
     {Role::shared_up, true, SCORIA_SHAPE(matrix(routing(l).shared_size, a.hidden))},
     {Role::shared_down, true,
      SCORIA_SHAPE(matrix(routing(l).shared_size ? a.hidden : 0, routing(l).shared_size))},
+    {Role::shared_gate_bias, true,
+     SCORIA_SHAPE(vector(routing(l).shared_bias&& l.feed_forward.gated, routing(l).shared_size))},
+    {Role::shared_up_bias, true, SCORIA_SHAPE(vector(routing(l).shared_bias, routing(l).shared_size))},
+    {Role::shared_down_bias, true, SCORIA_SHAPE(vector(routing(l).shared_bias, a.hidden))},
     {Role::shared_expert_gate, true, SCORIA_SHAPE(vector(routing(l).shared_gate, a.hidden))},
     {Role::latent_q, true, SCORIA_SHAPE(matrix(latent(l).q_rank, a.hidden))},
+    {Role::latent_q_bias, true, SCORIA_SHAPE(vector(latent(l).bias, latent(l).q_rank))},
     {Role::latent_q_norm, true, SCORIA_SHAPE(vector(true, latent(l).q_rank))},
-    {Role::latent_kv, true,
-     SCORIA_SHAPE(matrix(latent(l).kv_rank ? latent(l).kv_rank + latent(l).rope_dim : 0, a.hidden))},
+    {Role::latent_kv, true, SCORIA_SHAPE(matrix(latent_rows(l), a.hidden))},
+    {Role::latent_kv_bias, true, SCORIA_SHAPE(vector(latent(l).bias, latent_rows(l)))},
     {Role::latent_kv_norm, true, SCORIA_SHAPE(vector(true, latent(l).kv_rank))},
     {Role::latent_k, true,
      SCORIA_SHAPE(matrix(l.attention.heads* latent(l).kv_rank, l.attention.head_dim - latent(l).rope_dim,

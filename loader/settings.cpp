@@ -126,7 +126,7 @@ double Settings::positive(std::string_view name, std::optional<double> fallback)
 
 bool Settings::flag(std::string_view name, bool otherwise) const {
     const nlohmann::json* value = find(name);
-    if (value == nullptr) return otherwise;
+    if (value == nullptr) return otherwise && !is_null(name);  // as Python reads null
     if (!value->is_boolean()) wrong(name, "true or false");
     return value->get<bool>();
 }

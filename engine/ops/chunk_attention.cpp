@@ -32,7 +32,7 @@ std::vector<KernelVariant> hash_variants(const vk::Caps& caps) {
 }
 
 void record_hash(OpContext& context, const HashArgs& args, const KernelVariant& variant) {
-    const Chunks& chunks = args.shape.chunks;
+    const Chunks chunks = args.shape.chunks.for_length(args.out.rows);
     HashPush push{.tokens = args.out.rows,
                   .heads = args.shape.heads,
                   .head_dim = args.shape.head_dim,

@@ -14,8 +14,9 @@ namespace scoria::reference {
 /// rounds].
 inline void hash(std::span<const double> x, std::span<const double> rotations, const Attention& shape,
                  std::span<double> out) {
-    const Chunks& chunks = shape.chunks;
-    const size_t heads = shape.heads, dim = shape.head_dim, rounds = chunks.rounds, cols = chunks.rotated();
+    const size_t heads = shape.heads, dim = shape.head_dim, rounds = shape.chunks.rounds;
+    const Chunks chunks = shape.chunks.for_length(out.size() / heads / rounds);
+    const size_t cols = chunks.rotated();
     for (size_t i = 0; i < out.size(); ++i) {
         const size_t round = i % rounds, head = i / rounds % heads, token = i / rounds / heads;
         size_t product = 1, first = 0;

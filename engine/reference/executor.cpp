@@ -79,8 +79,9 @@ struct Executor::Step {
         if (op.period != 0)
             for (TokenId& row : rows)
                 row = static_cast<TokenId>(static_cast<uint32_t>(row) / op.divide % op.period);
+        const uint32_t vocab = op.table.encoder ? stack.vocab : executor.model_.architecture.vocab;
         const uint32_t table = op.period != 0               ? op.period
-                               : op.by == EmbedBy::token    ? executor.model_.architecture.vocab
+                               : op.by == EmbedBy::token    ? vocab
                                : op.by == EmbedBy::position ? stack.positions
                                                             : stack.token_types;
         embed(rows, matrix(op.table, table, cols(op.out)), out(op.out));
@@ -224,19 +225,18 @@ bool Executor::computes_anew(uint64_t length) const {
            });
 }
 
-void Executor::check_ids(std::span<const TokenId> ids) const {
+void Executor::check_ids(std::span<const TokenId> ids, uint32_t vocab) {
     if (ids.empty()) fail(Status::bad_argument, "forward", "expected at least one token id, got none");
     for (const TokenId id : ids)
-        if (id < 0 || static_cast<uint32_t>(id) >= model_.architecture.vocab)
-            fail(Status::bad_argument, "forward", "expected token ids below ", model_.architecture.vocab,
-                 ", got ", id);
+        if (id < 0 || static_cast<uint32_t>(id) >= vocab)
+            fail(Status::bad_argument, "forward", "expected token ids below ", vocab, ", got ", id);
 }
 
 Result Executor::encode(std::span<const TokenId> ids, const Observer& observer) {
     const std::vector<Architecture>& encoder = model_.architecture.encoder;
     if (encoder.empty())
         fail(Status::unsupported, "encode", "expected an encoder-decoder, got ", model_.architecture.family);
-    check_ids(ids);
+    check_ids(ids, model_.architecture.source_vocab());
     if (encoder[0].positions != 0 && ids.size() > encoder[0].positions)
         fail(Status::context_full, "encode", "expected at most ", encoder[0].positions, " positions, got ",
              ids.size());
@@ -254,7 +254,7 @@ Result Executor::forward(std::span<const TokenId> ids, Outputs outputs, const Ob
     if (model_.architecture.bidirectional()) reset();
     if (!model_.architecture.encoder.empty() && cache_.back().keys.empty())
         fail(Status::bad_argument, "forward", "expected a source for the encoder first, got none");
-    check_ids(ids);
+    check_ids(ids, model_.architecture.vocab);
     for (const TokenId type : token_types)
         if (type < 0 || static_cast<uint32_t>(type) >= model_.architecture.token_types)
             fail(Status::bad_argument, "forward", "expected token types below ",

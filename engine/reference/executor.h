@@ -50,7 +50,7 @@ class Executor {
 
   private:
     CompressedWindow window() const;  // of the segment that the next token is in
-    void check_ids(std::span<const TokenId> ids) const;
+    static void check_ids(std::span<const TokenId> ids, uint32_t vocab);
     /// forward, cut where segments end.
     Result run_segments(std::span<const TokenId> ids, Outputs outputs, const Observer& observer);
     Result run(std::span<const TokenId> ids, Outputs outputs, const Observer& observer,

@@ -14,11 +14,13 @@ constexpr std::string_view where = "tokenizer.model";
 
 enum class PieceType : uint8_t { normal = 1, unknown, control, user_defined, unused, byte };
 
+constexpr const char* kind_names[] = {"unigram", "BPE", "word", "character"};  // from 1 on
+
 struct SpmModel {
     std::vector<std::string> pieces;
     std::vector<float> scores;
     std::vector<PieceType> types;
-    uint64_t model_type = 1;  // of TrainerSpec: 1 unigram, 2 BPE, 3 word, 4 character
+    enum class Kind : uint8_t { unigram = 1, bpe, word, character } kind = Kind::unigram;  // of TrainerSpec
     bool space_is_suffix = false, byte_fallback = false;
     bool add_dummy_prefix = true, remove_extra_spaces = true, escape_spaces = true;
     std::string charsmap, unknown_text = " \u2047 ";
@@ -47,9 +49,13 @@ void read_piece(std::string_view bytes, SpmModel& model) {
 void read_trainer_spec(std::string_view bytes, SpmModel& model) {
     for (ProtobufReader reader(bytes, where); reader.next();) {
         switch (reader.field()) {
-        case 3:
-            model.model_type = reader.integer();
+        case 3: {
+            const uint64_t kind = reader.integer();
+            if (kind < 1 || kind > std::size(kind_names))
+                fail(Status::unsupported, where, "trainer_spec.model_type: expected 1 to 4, got ", kind);
+            model.kind = static_cast<SpmModel::Kind>(kind);
             break;
+        }
         case 24:
             model.space_is_suffix = reader.integer() != 0;
             break;
@@ -127,19 +133,25 @@ void set_model(const SpmModel& spm, TokenId unknown, Pipeline& p) {
     std::vector<double> scores(spm.scores.begin(), spm.scores.end());
     float least = 0;
     bool any = false;
-    const bool bpe = spm.model_type == 2;
+    using Kind = SpmModel::Kind;
+    const bool characters = spm.kind == Kind::character;
     for (size_t i = 0; i < spellings.size(); ++i) {
         const PieceType type = spm.types[i];
         unused.push_back(type == PieceType::unused);
         user_defined.push_back(type == PieceType::user_defined);
         const bool reserved = type == PieceType::unknown || type == PieceType::control ||
                               (type == PieceType::byte && !spm.byte_fallback);
-        if (reserved || (!bpe && type == PieceType::unused)) spellings[i].clear();
+        const bool longer = utf8::step(spellings[i]).bytes < spellings[i].size();
+        if (reserved || (spm.kind == Kind::unigram && type == PieceType::unused) ||
+            (characters && longer && type != PieceType::byte && type != PieceType::user_defined))
+            spellings[i].clear();
         if (type != PieceType::normal) continue;
         least = any ? std::min(least, spm.scores[i]) : spm.scores[i];
         any = true;
     }
-    if (bpe) {
+    if (spm.kind == Kind::word) {
+        p.model = std::make_unique<MarkedWords>(std::move(spellings), unknown, spm.byte_fallback);
+    } else if (spm.kind == Kind::bpe || characters) {  // of characters alone nothing joins
         auto model = std::make_unique<ScoreBpe>(
             std::move(spellings), spm.scores, unused, user_defined,
             ScoreBpe::Options{.unknown = unknown, .byte_fallback = spm.byte_fallback, .fuse_unknown = true});
@@ -156,12 +168,8 @@ void set_model(const SpmModel& spm, TokenId unknown, Pipeline& p) {
 
 Pipeline read_sentencepiece(std::string_view bytes) {
     const SpmModel spm = read_model(bytes);
-    if (spm.model_type != 1 && spm.model_type != 2) {
-        fail(Status::unsupported, where, "trainer_spec.model_type: expected 1 (unigram) or 2 (BPE), got ",
-             spm.model_type);
-    }
     Pipeline p;
-    p.kind = spm.model_type == 2 ? "SentencePiece (BPE)" : "SentencePiece (unigram)";
+    p.kind = cat("SentencePiece (", kind_names[static_cast<size_t>(spm.kind) - 1], ")");
     TokenId unknown = -1;
     std::vector<std::pair<std::string_view, TokenId>> user_defined;
     for (size_t i = 0; i < spm.pieces.size(); ++i) {

@@ -134,4 +134,19 @@ class WordLevel final : public TokenModel {
     TokenId unknown_;
 };
 
+/// SentencePiece's words: each begins at a space mark; unknown neighbours become one, or their bytes.
+class MarkedWords final : public TokenModel {
+  public:
+    MarkedWords(std::vector<std::string> tokens, TokenId unknown, bool byte_fallback)
+        : spellings_(std::move(tokens)), unknown_(unknown), byte_fallback_(byte_fallback),
+          byte_tokens_(spellings_.byte_tokens()) {}
+    void encode(std::string_view piece, std::vector<TokenId>& out) const override;
+
+  private:
+    Spellings spellings_;
+    TokenId unknown_;
+    bool byte_fallback_;
+    std::array<TokenId, 256> byte_tokens_;
+};
+
 }  // namespace scoria

@@ -40,4 +40,24 @@ void WordLevel::encode(std::string_view piece, std::vector<TokenId>& out) const 
     if (id >= 0 || unknown_ >= 0) out.push_back(id >= 0 ? id : unknown_);
 }
 
+void MarkedWords::encode(std::string_view piece, std::vector<TokenId>& out) const {
+    bool after_unknown = false;
+    while (!piece.empty()) {
+        const std::string_view word = piece.substr(0, piece.find(space_mark, 1));
+        piece.remove_prefix(word.size());
+        const TokenId id = spellings_.id(word);
+        if (id >= 0) {
+            out.push_back(id);
+        } else if (byte_fallback_) {
+            for (const char byte : word) {
+                const TokenId token = byte_tokens_[static_cast<uint8_t>(byte)];
+                out.push_back(token >= 0 ? token : unknown_);
+            }
+        } else if (!after_unknown) {
+            out.push_back(unknown_);
+        }
+        after_unknown = id < 0 && !byte_fallback_;
+    }
+}
+
 }  // namespace scoria

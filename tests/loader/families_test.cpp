@@ -1,7 +1,10 @@
 // The architectures that the files of each family become.
 #include "families.h"
+#include "file.h"
 #include "gguf_builder.h"
+#include "hf_builder.h"
 #include "model.h"
+#include "safetensors.h"
 #include "test_env.h"
 #include "weight_check.h"
 
@@ -256,6 +259,66 @@ TEST_CASE("GGUF fixtures of decoders have every weight, and the architecture of 
         const Model model = open_model(fixtures() + "/gguf/" + overridden + ".gguf");
         check_weights(model);
         CHECK(model.unused.empty());
+    }
+}
+
+TEST_CASE("GLM of 2024 from GGUF has the weights and the architecture of its folder" * needs_fixtures()) {
+    const std::string from = fixtures() + "/models/glm4";  // without its norms after the blocks
+    HfFolder folder;
+    folder.config = nlohmann::json::parse(read_file(from + "/config.json"));
+    folder.config["model_type"] = "glm";
+    folder.files["model.safetensors"] = read_file(from + "/model.safetensors");
+    const TemporaryFolder folder_on_disk(folder);
+    const Model expected = open_model(folder_on_disk.path());
+
+    const Safetensors arrays(from + "/model.safetensors");
+    GgufFile file;
+    file.metadata = {{"general.architecture", "chatglm"},
+                     {"chatglm.embedding_length", 64u},
+                     {"chatglm.block_count", 2u},
+                     {"chatglm.attention.head_count", 4u},
+                     {"chatglm.attention.head_count_kv", 2u},
+                     {"chatglm.feed_forward_length", 112u},
+                     {"chatglm.context_length", 192u},
+                     {"chatglm.attention.layer_norm_rms_epsilon", 0.02f},
+                     {"chatglm.rope.dimension_count", 8u},
+                     {"chatglm.rope.freq_base", 10000.0f}};
+    const auto add = [&](const std::string& name, std::vector<std::string> sources) {
+        GgufFile::Tensor& tensor = file.tensors[name];
+        uint64_t rows = 0;
+        for (const std::string& source : sources) {
+            rows += arrays.array(source).shape[0];
+            const SafetensorsArray& array = arrays.array(source);
+            tensor.data += folder.files["model.safetensors"].substr(array.offset, array.bytes);
+            tensor.dimensions.assign(array.shape.rbegin(), array.shape.rend());
+        }
+        tensor.dimensions.back() = rows;
+    };
+    add("token_embd.weight", {"model.embed_tokens.weight"});
+    add("output_norm.weight", {"model.norm.weight"});
+    add("output.weight", {"lm_head.weight"});
+    for (const std::string i : {"0", "1"}) {
+        const std::string to = "blk." + i + ".", layer = "model.layers." + i + ".",
+                          own = layer + "self_attn.";
+        for (const std::string part : {"weight", "bias"})
+            add(to + "attn_qkv." + part,
+                {own + "q_proj." + part, own + "k_proj." + part, own + "v_proj." + part});
+        add(to + "attn_output.weight", {own + "o_proj.weight"});
+        add(to + "attn_norm.weight", {layer + "input_layernorm.weight"});
+        add(to + "ffn_norm.weight", {layer + "post_attention_layernorm.weight"});
+        add(to + "ffn_up.weight", {layer + "mlp.gate_up_proj.weight"});
+        add(to + "ffn_down.weight", {layer + "mlp.down_proj.weight"});
+    }
+    const TemporaryFile on_disk(file.bytes());
+    const Model model = open_model(on_disk.path());
+    check_weights(model);
+    CHECK(model.unused.empty());
+    Architecture architecture = expected.architecture;
+    architecture.family = "chatglm";
+    CHECK(model.architecture == architecture);
+    for (const auto& [ref, view] : expected.weights) {
+        CAPTURE(role_name(ref.role));
+        CHECK(floats_of(model, ref) == floats_of(expected, ref));
     }
 }
 

@@ -249,6 +249,12 @@ TEST_CASE("what a config says beside the fixtures' own" * needs_fixtures()) {
                     own.scale < a.encoder[0].layers[0].attention.scale &&
                     a.encoder[0].layers[0].attention.heads == 4;
          }},
+        {"bart", R"({"decoder_attention_heads": null})",
+         [](const Architecture& a) { return a.layers[0].attention.heads == 16; }},
+        {"qwen3", R"({"attention_bias": null, "use_sliding_window": null})",
+         [](const Architecture& a) { return !a.layers[0].attention.q_bias; }},
+        {"gpt-oss", R"({"rope_parameters": null, "rope_theta": 1e4})",
+         [](const Architecture& a) { return std::abs(a.ropes[0].magnitude - 1.3465735902799727) < 1e-12; }},
         {"t5", R"({"tie_word_embeddings": false, "scale_decoder_outputs": null})",
          [](const Architecture& a) { return a.tied_embeddings && a.logit_scale == 1; }},
     };
@@ -263,6 +269,16 @@ TEST_CASE("what a config says beside the fixtures' own" * needs_fixtures()) {
         const TemporaryFolder folder(patched);
         CHECK(c.holds(open_model(folder.path()).architecture));
     }
+}
+
+TEST_CASE("more experts than the chosen groups hold are refused" * needs_fixtures()) {
+    const std::string from = fixtures() + "/models/deepseek-v3";
+    HfFolder folder;
+    folder.config = nlohmann::json::parse(read_file(from + "/config.json"));
+    folder.config["topk_group"] = 1;  // of 4, with 2 experts each
+    folder.files["model.safetensors"] = read_file(from + "/model.safetensors");
+    CHECK(error_of(folder).find("num_experts_per_tok: expected no more than the chosen groups hold, got 3") !=
+          std::string::npos);
 }
 
 TEST_CASE("every field of every fixture's config may lie" * needs_fixtures()) {

@@ -2,6 +2,7 @@
 #include "file.h"
 #include "model.h"
 #include "test_env.h"
+#include "tokenizer/sources.h"
 #include "tokenizer/utf8.h"
 
 #include <doctest/doctest.h>
@@ -16,12 +17,26 @@ TEST_CASE("SentencePiece's library gives the same ids and texts") {
     constexpr char32_t odd[] = {0x301,  0xFB01, 0xFF21,  0x3000, 0x2028, 0xA0,   0x200B, 0x2581, 0x4E2D,
                                 0x30AB, 0xAC00, 0x1F600, 0xE9,   0x130,  0x2460, 0x85,   '\t',   '\n'};
     const std::string alice = read_file(fixtures() + "/text/alice.txt");
-    for (const std::string name : {"spm-bpe", "spm-unigram", "spm-bpe-byte-fallback"}) {
-        CAPTURE(name);
-        const std::string path = fixtures() + "/hf_tokenizers/" + name + "/tokenizer.model";
+    struct Case {
+        std::string name, kind;  // bytes of a second trainer_spec, which changes the model_type alone
+    };
+    const std::string word = "\x12\x02\x18\x03", character = "\x12\x02\x18\x04";
+    for (const Case& c : {Case{"spm-bpe", ""},
+                          {"spm-unigram", ""},
+                          {"spm-bpe-byte-fallback", ""},
+                          {"spm-bpe", word},
+                          {"spm-unigram", word},
+                          {"spm-bpe-byte-fallback", word},
+                          {"spm-bpe", character},
+                          {"spm-unigram", character},
+                          {"spm-bpe-byte-fallback", character}}) {
+        CAPTURE(c.name);
+        CAPTURE(c.kind);
+        const std::string bytes =
+            read_file(fixtures() + "/hf_tokenizers/" + c.name + "/tokenizer.model", 1 << 24) + c.kind;
         sentencepiece::SentencePieceProcessor library;
-        REQUIRE(library.Load(path).ok());
-        const auto tokenizer = open_tokenizer(path);
+        REQUIRE(library.LoadFromSerializedProto(bytes).ok());
+        const auto tokenizer = make_tokenizer(read_sentencepiece(bytes), "test");
         std::mt19937 random(1);
         for (int round = 0; round < 500; ++round) {
             const size_t first = random() % (alice.size() - 400);

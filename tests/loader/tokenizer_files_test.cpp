@@ -170,8 +170,8 @@ TEST_CASE("a SentencePiece model that lies is refused by name") {
          "a\x18\x09",
          "expected 1 to 6, got 9"},
         {"\x0A\x05\x0A\x01"
-         "a\x18\x02\x12\x02\x18\x03",
-         "model_type"},
+         "a\x18\x02\x12\x02\x18\x05",
+         "model_type: expected 1 to 4, got 5"},
     };
     for (const auto& [bytes, expected] : cases) {
         const std::string problem = problem_of([&, file = bytes] { read_sentencepiece(file); });

@@ -11,23 +11,27 @@ namespace scoria::test {
 
 void check_weights(const Model& model) {
     size_t wanted = 0;
-    for (const RoleRule& rule : role_rules()) {
-        const size_t count = rule.of_layer ? model.architecture.layers.size() : 1;
-        for (size_t i = 0; i < count; ++i) {
-            const RoleShape shape = rule.shape(model.architecture, model.architecture.layers[i], i);
-            if (shape.rows == 0) continue;
-            ++wanted;
-            const WeightRef ref{rule.role, rule.of_layer ? static_cast<int32_t>(i) : -1};
-            CAPTURE(role_name(ref.role));
-            CAPTURE(ref.layer);
-            const auto found = model.weights.find(ref);
-            REQUIRE(found != model.weights.end());
-            CHECK(found->second.rows == shape.rows);
-            CHECK(found->second.cols == shape.cols);
-            std::vector<std::byte> bytes(found->second.bytes());
-            model.tensors->read(found->second, 0, bytes);
+    const auto check_stack = [&](const Architecture& stack, bool encoder) {
+        for (const RoleRule& rule : role_rules()) {
+            const size_t count = rule.of_layer ? stack.layers.size() : 1;
+            for (size_t i = 0; i < count; ++i) {
+                const RoleShape shape = rule.shape(stack, stack.layers[i], i);
+                if (shape.rows == 0) continue;
+                ++wanted;
+                const WeightRef ref{rule.role, rule.of_layer ? static_cast<int32_t>(i) : -1, encoder};
+                CAPTURE(role_name(ref.role));
+                CAPTURE(ref.layer);
+                const auto found = model.weights.find(ref);
+                REQUIRE(found != model.weights.end());
+                CHECK(found->second.rows == shape.rows);
+                CHECK(found->second.cols == shape.cols);
+                std::vector<std::byte> bytes(found->second.bytes());
+                model.tensors->read(found->second, 0, bytes);
+            }
         }
-    }
+    };
+    check_stack(model.architecture, false);
+    for (const Architecture& encoder : model.architecture.encoder) check_stack(encoder, true);
     CHECK(model.weights.size() == wanted);
 }
 

@@ -121,6 +121,7 @@ TEST_CASE("reformer: a sequence that grows is computed anew" * needs_fixtures())
 
 TEST_CASE("reformer: settings that the fixture does not have" * needs_settings()) {
     const nlohmann::json rows[] = {
+        {{"num_buckets", nullptr}},
         {{"num_buckets", {4, 6}},
          {"num_hashes", 3},
          {"lsh_attn_chunk_length", 4},
@@ -149,7 +150,11 @@ TEST_CASE("reformer: settings that the fixture does not have" * needs_settings()
 
 TEST_CASE("reformer: what cannot be computed is refused by name" * needs_fixtures()) {
     const std::pair<nlohmann::json, const char*> rows[] = {
-        {{{"num_buckets", nullptr}}, "num_buckets: expected a number or factors of it, got none"},
+        {{{"num_buckets", nullptr},
+          {"num_attention_heads", 1},
+          {"attention_head_size", 8},
+          {"num_hashes", 1}},
+         "num_buckets: expected a number, or heads"},
         {{{"num_buckets", 7}}, "num_buckets: expected even numbers"},
         {{{"num_buckets", {2, 2, 2, 2, 2}}}, "num_buckets: expected 1 to 4 factors"},
         {{{"num_buckets", {16777216, 16}}}, "num_buckets: expected 1 to 4 factors"},

@@ -1,0 +1,166 @@
+// Switches of config.json that no fixture has: fixtures with fields of it changed and tensors added, on both
+// executors, beside logits that transformers 5.23 computed of the same in double precision.
+#include "file.h"
+#include "loader/hf_builder.h"
+#include "reference/executor.h"
+#include "support/compare.h"
+#include "support/device.h"
+#include "support/golden.h"
+
+#include <cmath>
+
+using namespace scoria;
+using namespace scoria::test;
+
+namespace {
+
+struct Switch {
+    std::string fixture;
+    std::string changes;                                                 // a merge patch (RFC 7396)
+    std::vector<std::pair<const char*, std::vector<uint64_t>>> tensors;  // without a shape: left out
+    std::vector<double> logits;                                          // the first of the last position
+};
+
+const Switch switches[] = {
+    {"deepseek-v2",
+     R"({"attention_bias": true, "mlp_bias": true})",
+     {{"model.layers.0.self_attn.q_a_proj.bias", {28}},
+      {"model.layers.0.self_attn.kv_a_proj_with_mqa.bias", {32}},
+      {"model.layers.0.self_attn.o_proj.bias", {64}},
+      {"model.layers.0.mlp.gate_proj.bias", {80}},
+      {"model.layers.0.mlp.up_proj.bias", {80}},
+      {"model.layers.0.mlp.down_proj.bias", {64}},
+      {"model.layers.1.self_attn.q_a_proj.bias", {28}},
+      {"model.layers.1.self_attn.kv_a_proj_with_mqa.bias", {32}},
+      {"model.layers.1.self_attn.o_proj.bias", {64}},
+      {"model.layers.1.mlp.shared_experts.gate_proj.bias", {40}},
+      {"model.layers.1.mlp.shared_experts.up_proj.bias", {40}},
+      {"model.layers.1.mlp.shared_experts.down_proj.bias", {64}}},
+     {2.054702, -0.9972387, -1.230892, -2.664425, 3.180367, -0.1147947}},
+    {"deepseek-v3",
+     R"({"attention_bias": true, "routed_scaling_factor": null})",
+     {{"model.layers.0.self_attn.q_a_proj.bias", {28}},
+      {"model.layers.0.self_attn.kv_a_proj_with_mqa.bias", {32}},
+      {"model.layers.0.self_attn.o_proj.bias", {64}},
+      {"model.layers.1.self_attn.q_a_proj.bias", {28}},
+      {"model.layers.1.self_attn.kv_a_proj_with_mqa.bias", {32}},
+      {"model.layers.1.self_attn.o_proj.bias", {64}}},
+     {-2.106438, -1.837673, 1.276577, -0.6779695, -0.599249, -3.02415}},
+    {"bloom",
+     R"({"apply_residual_connection_post_layernorm": true})",
+     {},
+     {3.048278, 1.275923, -0.09886291, 0.3539763, -2.624667, 1.410158}},
+    {"gpt-oss",
+     R"({"rope_parameters": null})",
+     {},
+     {0.9200859, 0.452619, 1.730725, 0.1289516, 2.455889, 1.537686}},
+    {"gemma3-text",
+     R"({"use_bidirectional_attention": true})",
+     {},
+     {-0.8737692, -0.3073671, -2.627806, -0.4087463, -0.4054443, -0.3683494}},
+    {"imagegpt",
+     R"({"tie_word_embeddings": true})",
+     {{"lm_head.weight", {}}},
+     {-3.633715, -10.86158, -7.693997, -2.682129, 3.259077, 11.48016}},
+    {"bart",
+     R"({"tie_word_embeddings": false})",
+     {{"model.encoder.embed_tokens.weight", {256, 64}},
+      {"model.decoder.embed_tokens.weight", {256, 64}},
+      {"lm_head.weight", {256, 64}}},
+     {1.898428, 1.061044, -2.245434, -0.891357, 2.276771, 1.21988}},
+    {"led",
+     R"({"tie_word_embeddings": false})",
+     {{"led.encoder.embed_tokens.weight", {256, 64}},
+      {"led.decoder.embed_tokens.weight", {256, 64}},
+      {"lm_head.weight", {256, 64}}},
+     {-0.1399997, -1.439643, -0.8018251, 0.8997854, 0.2735182, -0.9534754}},
+    {"marian",
+     R"({"share_encoder_decoder_embeddings": false, "decoder_vocab_size": 300})",
+     {{"model.encoder.embed_tokens.weight", {256, 64}},
+      {"model.decoder.embed_tokens.weight", {300, 64}},
+      {"final_logits_bias", {1, 300}}},
+     {-5.481902, -2.949044, 5.585399, 5.067666, -3.692672, -5.437084}},
+    {"t5-v1.1",
+     R"({"dense_act_fn": "relu"})",
+     {},
+     {3.63314, 1.191665, 1.938892, 1.786279, 1.897616, -0.9509434}},
+    {"reformer",
+     R"({"num_buckets": null})",
+     {},
+     {1.713981, 2.302716, 0.297891, -0.8139433, 1.709479, 0.843501}},
+    {"qwen2",
+     R"({"use_sliding_window": true, "sliding_window": 8, "layer_types": null, "max_window_layers": null})",
+     {},
+     {-2.447614, 0.2108309, 1.53303, 0.7582267, -1.529199, -2.520367}},
+    {"gemma3-text",
+     R"({"layer_types": null, "sliding_window_pattern": 2, "sliding_window": 7})",
+     {},
+     {-2.671584, 0.9417985, -0.8984776, -1.250886, 1.64999, 0.02902827}},
+};
+
+HfFolder switched(const Switch& row) {
+    const std::string path = fixtures() + "/models/" + row.fixture;
+    HfFolder folder;
+    folder.config = nlohmann::json::parse(read_file(path + "/config.json", 1 << 20));
+    folder.config.merge_patch(nlohmann::json::parse(row.changes));
+    const std::string bytes = read_file(path + "/model.safetensors", 1 << 24);
+    const Safetensors tensors(path + "/model.safetensors");
+    for (const auto& [name, array] : tensors.arrays())
+        folder.tensors[name] = {array.type, array.shape, bytes.substr(array.offset, array.bytes)};
+    for (const auto& [name, shape] : row.tensors) {
+        folder.tensors.erase(name);
+        if (shape.empty()) continue;
+        uint64_t count = 1;
+        for (const uint64_t size : shape) count *= size;
+        std::vector<float> values;
+        for (uint64_t i = 0; i < count; ++i) values.push_back(float(0.5 * std::sin(0.37 * double(i) + 1)));
+        folder.tensors[name] = {
+            "F32", shape, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}};
+    }
+    return folder;
+}
+
+/// Of the fixture's long case.
+std::vector<TokenId> first_ids(const std::string& fixture, const char* name, size_t count) {
+    std::vector<TokenId> ids =
+        read_ids(Safetensors(fixtures() + "/models/" + fixture + "/golden.safetensors"), cat("long.", name));
+    ids.resize(count);
+    return ids;
+}
+
+template <class Logits>
+void check_last(const Switch& row, const Logits& logits, uint32_t rows, double bound) {
+    const size_t cols = logits.size() / rows;
+    REQUIRE(cols >= row.logits.size());
+    const double deviation = std::sqrt(squares_about_mean(logits) / double(logits.size()));
+    for (size_t i = 0; i < row.logits.size(); ++i)
+        CHECK(std::abs(double(logits[(rows - 1) * cols + i]) - row.logits[i]) <= bound * deviation);
+}
+
+}  // namespace
+
+TEST_CASE("switches of config.json that no fixture has" *
+          doctest::skip(few_models() || floor_tier() || !have_fixtures())) {
+    for (const Switch& row : switches) {
+        CAPTURE(row.fixture);
+        CAPTURE(row.changes);
+        const TemporaryFolder folder(switched(row));
+        const auto model = std::make_shared<const Model>(open_model(folder.path()));
+        Engine engine(model, engine_options(Precision::strict));
+        Session session(engine);
+        reference::Executor executor(*model);
+        const bool two = !model->architecture.encoder.empty();
+        const std::vector<TokenId> ids =
+            first_ids(row.fixture, two ? "decoder_input_ids" : "input_ids", two ? 20 : 48);
+        if (two) {
+            const std::vector<TokenId> source = first_ids(row.fixture, "encoder_input_ids", 48);
+            executor.encode(source);
+            session.encode(source);
+        }
+        // transformers rounds rotary frequencies to float32
+        const uint32_t rows = uint32_t(ids.size());
+        check_last(row, executor.forward(ids).logits, rows, 2e-5);
+        check_last(row, session.forward(ids, false).logits, rows, strict_error);
+        CHECK(engine.device().validation_errors() == 0);
+    }
+}
