@@ -105,7 +105,8 @@ ModelCheck check_model(Engine& engine, std::span<const TokenId> ids) {
     Tensors kept;  // fetched at once: later kernels reuse the memory
     Session session(engine);
     const uint32_t segment = engine.model().architecture.memory.segment,
-                   most = std::min(session.head_rows(), segment ? segment : UINT32_MAX);
+                   most = std::min(
+                       {session.head_rows(), engine.memory_plan().chunk, segment ? segment : UINT32_MAX});
     if (ids.size() > most)  // of several batches only the last would be kept
         fail(Status::bad_argument, "validate", "expected at most ", most, " tokens, got ", ids.size());
     session.trace(ids, [&](const PlannedKernel& kernel, const TraceFetch& fetch) {
