@@ -146,10 +146,6 @@ uint64_t Engine::Impl::available_memory() const {
     return options.available_memory ? std::max<uint64_t>(options.available_memory(), 1) : UINT64_MAX;
 }
 
-KvType Engine::Impl::kv_type() const {
-    return options.kv.value_or(options.precision == Precision::strict ? KvType::f32 : KvType::f16);
-}
-
 bool Engine::Impl::knows_global_tokens() const {
     const Architecture& a = model->architecture;
     return (a.encoder.empty() ? a : a.encoder[0]).layers[0].attention.global_tokens;

@@ -39,7 +39,7 @@ struct Engine::Impl {
     void agree();
 
     vk::RecorderOptions recorder_options(bool simultaneous_use = false) const;
-    KvType kv_type() const;
+    KvType kv_type() const { return options.kv_type(); }
     UseLimits limits() const { return {layout, std::max(memory.context, memory.source), kv_type()}; }
     uint64_t available_memory() const;  // what a host says, at least 1; else no limit
     /// Makes `layout`, `placement`, `places` and `memory`, whether they fit or not. Errors: bad_argument.

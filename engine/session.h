@@ -31,7 +31,7 @@ struct EngineOptions {
     vk::DeviceOptions
         device;  // `select` may list indices, "0,1": these devices share the layers, in this order
     Precision precision = Precision::balanced;
-    std::optional<KvType> kv;  // unset: f32 if strict, else f16
+    std::optional<KvType> kv;  // unset: see kv_type
     uint32_t context = 0;  // 0: the smallest of the model's maximum, what fits, and 8192 (encoder-decoders:
                            // 2048)
     uint32_t prompt_chunk = 0;  // tokens per prompt submission; 0: 512
@@ -56,6 +56,8 @@ struct EngineOptions {
     /// Before each submission of a prompt's or a step's part, on the thread of the call: others' chance to
     /// use the queue. Seconds of the device that the last part known took; 0: none yet. Must not throw.
     std::function<void(double seconds)> on_slice;
+
+    KvType kv_type() const { return kv.value_or(precision == Precision::strict ? KvType::f32 : KvType::f16); }
 };
 
 /// The devices that `select` names: several where it is a list of indices.

@@ -183,7 +183,7 @@ TensorType named_type(const std::string& name) {
 /// All rows on one engine.
 void add_rows(Bench& bench, const BenchOptions& options, const Engine& engine, std::vector<BenchRow>& rows) {
     const EngineOptions& flags = engine.options();
-    const KvType kv = flags.kv.value_or(flags.precision == Precision::strict ? KvType::f32 : KvType::f16);
+    const KvType kv = flags.kv_type();
     const auto add = [&](BenchRow row) {
         row.kv = kv_type_names[size_t(kv)];
         row.chunk = engine.memory_plan().chunk;

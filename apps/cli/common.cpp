@@ -7,6 +7,7 @@
 #include "lora.h"
 #include "models.h"
 #include "paths.h"
+#include "validate/report.h"
 
 #include <CLI/CLI.hpp>
 
@@ -161,9 +162,7 @@ std::unique_ptr<Engine> load_engine(std::shared_ptr<const Model> model, const En
     check_interrupt();
     if (common.verbose || is_terminal(stderr)) progress.finish();
     const vk::Caps& caps = engine->device().caps();
-    std::string names;
-    for (const vk::Device* device : engine->devices())
-        names += cat(names.empty() ? "" : " and ", device->caps().name);
+    const std::string names = validate::device_facts(engine->devices())["device"];
     // A CPU driver is never used silently.
     if (common.verbose || is_terminal(stderr) || caps.is_cpu())
         note(engine->model().name, " on ", names, caps.is_cpu() ? " (a CPU driver: no GPU is used)" : "",

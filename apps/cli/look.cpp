@@ -7,6 +7,7 @@
 #include "file.h"
 #include "look/look_page.h"
 #include "tokenizer/utf8.h"
+#include "validate/report.h"
 
 #include <CLI/CLI.hpp>
 
@@ -154,11 +155,11 @@ int look_at(const LookFlags& flags, const Common& common) {
         check_count("answer", ids.size());
     }
     const look::Insight insight = look::look_into(*engine, ids, source, options);
-    const vk::Caps& caps = engine->device().caps();
+    const nlohmann::ordered_json facts = validate::device_facts(engine->devices());
     const look::LookNames names{{{"model", model->name},
                                  {"family", model->architecture.family},
-                                 {"device", caps.name},
-                                 {"driver", caps.driver_info},
+                                 {"device", facts["device"]},
+                                 {"driver", facts["driver"]},
                                  {"precision", precision_name(engine_flags.precision)}},
                                 [&](TokenId id) {
                                     const bool known =

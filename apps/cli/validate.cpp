@@ -183,7 +183,7 @@ int validate_model(const ValidateOptions& options, const Common& common) {
     const EngineOptions flags = engine_options(common);
     const std::unique_ptr<Engine> engine = load_engine(model, flags, common);
     const validate::ModelCheck check = validate::check_model(*engine, ids);
-    validate::Run run{validate::device_facts(engine->device()), check.ops};
+    validate::Run run{validate::device_facts(engine->devices()), check.ops};
     run.facts["fused_away"] = check.fused_away;
     if (check.first_diverging) run.facts["first_diverging"] = check.name_of_first();
     const int code =

@@ -56,6 +56,23 @@ struct Executor::Step {
     Rows matrix(WeightRef ref, uint32_t rows, uint32_t cols) const {
         return rows_of(*executor.model_.tensors, view(ref, rows, cols));
     }
+    /// Operands of a product.
+    Rows factor(WeightRef ref, uint32_t rows, uint32_t cols) const {
+        Rows exact = matrix(ref, rows, cols);
+        const auto& round = executor.rounding_.weights;
+        if (!round) return exact;
+        return {rows, cols, [exact = std::move(exact.row), &round](uint32_t row, std::span<double> out) {
+                    exact(row, out);
+                    round(out);
+                }};
+    }
+    Values factor(TensorId id) const {
+        Values x = in(id);
+        if (const auto& round = executor.rounding_.activations)
+            for (size_t begin = 0; begin < x.size(); begin += cols(id))
+                round(std::span(x).subspan(begin, cols(id)));
+        return x;
+    }
     Values vector(WeightRef ref, uint32_t size) const {
         return values_of(*executor.model_.tensors, view(ref, 1, size));
     }
@@ -93,7 +110,7 @@ struct Executor::Step {
     }
     void run(const op::Linear& op) {
         const uint32_t rows = cols(op.out);
-        linear(in(op.x), matrix(op.weight, rows, cols(op.x)), vector(op.bias, rows), out(op.out));
+        linear(factor(op.x), factor(op.weight, rows, cols(op.x)), vector(op.bias, rows), out(op.out));
     }
     void run(const op::Map& op) {
         const double value = double{op.value};
@@ -124,12 +141,17 @@ struct Executor::Step {
         if (op.distance_values)
             distance_values =
                 values_of(*executor.model_.tensors, view(*op.distance_values, span, op.shape.head_dim));
+        const auto read = [&](Values rows, bool values) {
+            if (const auto& round = executor.rounding_.cache) round(rows, op.shape, values);
+            return rows;
+        };
+        const Values keys = read(cache.keys, false), values = read(cache.values, true);
         const Values sinks = vector(op.sinks, heads);
         if (op.base) out(op.out) = in(*op.base);
         attention(op.shape,
                   {.q = in(op.q),
-                   .keys = cache.keys,
-                   .values = cache.values,
+                   .keys = keys,
+                   .values = values,
                    .first = first,
                    .prefix = executor.prefix_,
                    .low = executor.window().low,
@@ -159,7 +181,7 @@ struct Executor::Step {
     void run(const op::ExpertLinear& op) {
         const uint32_t rows = cols(op.out) / op.used * op.experts;
         const uint32_t in_cols = cols(op.x) == view(op.weight).cols ? cols(op.x) : cols(op.x) / op.used;
-        expert_linear(in(op.x), in(op.routes), matrix(op.weight, rows, in_cols), vector(op.bias, rows),
+        expert_linear(factor(op.x), in(op.routes), factor(op.weight, rows, in_cols), vector(op.bias, rows),
                       op.experts, op.used, out(op.out));
     }
     void run(const op::ExpertSum& op) { expert_sum(in(op.x), in(op.routes), op.used, out(op.out)); }
@@ -174,8 +196,8 @@ struct Executor::Step {
     }
     void run(const op::HeadLinear& op) {
         const TensorView& weight = view(op.weight);
-        head_linear(in(op.x), ids.size(), matrix(op.weight, cols(op.out), weight.cols), op.heads, op.first,
-                    out(op.out));
+        head_linear(factor(op.x), ids.size(), factor(op.weight, cols(op.out), weight.cols), op.heads,
+                    op.first, out(op.out));
     }
     void run(const op::Pack& op) {
         Values& packed = out(op.out);
@@ -214,9 +236,9 @@ struct Executor::Step {
     }
 };
 
-Executor::Executor(const Model& model)
-    : model_(model), graph_(build_graph(model.architecture)), cache_(cache_slots(model.architecture).size()) {
-}
+Executor::Executor(const Model& model, Rounding rounding)
+    : model_(model), rounding_(std::move(rounding)), graph_(build_graph(model.architecture)),
+      cache_(cache_slots(model.architecture).size()) {}
 
 bool Executor::computes_anew(uint64_t length) const {
     if (model_.architecture.recomputes()) return length_ > 0;

@@ -4,6 +4,7 @@
 
 #include "graph.h"
 #include "model.h"
+#include "rounding.h"
 
 #include <functional>
 #include <span>
@@ -26,8 +27,8 @@ class Executor {
     /// Sees every op's output, in graph order.
     using Observer = std::function<void(const Graph&, const Op&, std::span<const double> output)>;
 
-    /// `model` must outlive the executor. Not thread-safe.
-    explicit Executor(const Model& model);
+    /// `model` must outlive the executor. Nothing is rounded by default. Not thread-safe.
+    explicit Executor(const Model& model, Rounding rounding = {});
 
     /// Appends ids to the sequence. Errors: bad_argument (no ids, or one outside the vocabulary; nothing is
     /// appended), bad_file (a weight is missing, has the wrong shape, or cannot be read).
@@ -65,6 +66,7 @@ class Executor {
     struct Step;  // the tensors of one call
 
     const Model& model_;
+    Rounding rounding_;
     Graph graph_;
     std::vector<LayerCache> cache_;  // by slot (cache_slots)
     std::vector<TokenId> ids_;       // of the sequence

@@ -19,7 +19,7 @@ struct Case {
     uint32_t shard_rows = 0;
     Tier tier = Tier::quick;
     bool activate = false;  // also scales
-    bool nan = false;       // in token 1, which then is NaN, and no other
+    float bad = 0;          // NaN or Inf in token 1, whose outputs then are no numbers, and no other's
     bool ints = false;      // a kernel of integer products too, of every type
 };
 
@@ -28,13 +28,14 @@ constexpr Case cases[] = {
     {1, 576, 576, true, true},
     {1, 77, 1536, true, true, true, false, true, 20},
     {1, 96, 256, true, false, false, true, true, 34},
-    {3, 49, 96, true, true, false, false, true, 0, Tier::quick, false, false, true},
+    {3, 49, 96, true, true, false, false, true, 0, Tier::quick, false, 0, true},
     {5, 64, 320, false, false, false, true},
     {70, 130, 160, true, true, true, false, true, 64},
     {67, 98, 64, true, false, false, true, false, 50},
     {1, 64, 96, true, true, false, false, false, 0, Tier::quick, true},
     {70, 64, 96, true, false, false, false, false, 0, Tier::quick, true},
-    {5, 64, 96, true, true, false, false, false, 0, Tier::quick, false, true},
+    {5, 64, 96, true, true, false, false, false, 0, Tier::quick, false, NAN},
+    {5, 130, 96, true, true, false, false, false, 0, Tier::quick, false, INFINITY},
     {300, 4096, 32},  // 76,800 groups at one token and 16 rows each: the grid folds
     {1, 70000, 64, false, false, false, false, false, 0, Tier::full},
     {128, 1536, 576, false, true, true, false, false, 0, Tier::full},
@@ -92,7 +93,7 @@ std::vector<double> packed_x(CheckContext& context, const LinearVariant& variant
         const size_t count = std::min<size_t>(WEIGHT_BLOCK, cols - item % blocks * WEIGHT_BLOCK);
         double largest = 0;
         for (size_t i = first; i < first + count; ++i)
-            largest = std::isnan(values[i]) ? NAN : std::max(largest, std::abs(values[i]));
+            largest = std::isfinite(values[i]) ? std::max(largest, std::abs(values[i])) : NAN;
         int sums[2] = {};
         for (size_t i = 0; i < WEIGHT_BLOCK; ++i) {
             const int byte = int8_t(memory[block * WEIGHT_BLOCK + i]);
@@ -113,7 +114,10 @@ std::string shape_of(const Case& c, TensorType type) {
     return cat(tensor_type_info(type).name, " rows ", c.rows, " cols ", c.cols, " tokens ", c.tokens,
                c.bias ? " bias" : "", c.residual ? c.in_place ? " residual in place" : " residual" : "",
                c.glu ? " glu" : "", c.activate ? " activated" : "", c.strided ? " strided" : "",
-               c.shard_rows ? " sharded" : "", c.nan ? " NaN" : "");
+               c.shard_rows ? " sharded" : "",
+               c.bad == 0          ? ""
+               : std::isnan(c.bad) ? " NaN"
+                                   : " Inf");
 }
 
 float scale_of(const Case& c) { return c.activate ? 0.7f : 1; }
@@ -144,7 +148,7 @@ Inputs inputs_for(const Case& c, uint64_t seed) {
               random_floats(c.rows, seed + 2),
               {},
               c.glu ? c.rows / 2 : c.rows};
-    if (c.nan) in.x[c.cols + c.cols / 2] = std::nanf("");
+    if (c.bad != 0) in.x[c.cols + c.cols / 2] = c.bad;
     in.residual = random_floats(size_t(c.tokens) * in.out_cols, seed + 3);
     return in;
 }
@@ -231,6 +235,10 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
         std::vector<float> actual(expected.size());
         for (size_t k = 0; k < actual.size(); ++k)
             actual[k] = words[residual.first + k / in.out_cols * residual.stride + k % in.out_cols];
+        // What Inf becomes is a kernel's own: packed operands make NaN of all that it meets, as do scales
+        // that are applied to sums.
+        for (size_t k = 0; std::isinf(c.bad) && k < actual.size(); ++k)
+            if (!std::isfinite(expected[k]) && !std::isfinite(actual[k])) actual[k] = float(expected[k]);
         for (size_t w = 0; w < words.size() && sentinel.empty(); ++w) {
             const bool gap = w < residual.first || (w - residual.first) % residual.stride >= in.out_cols;
             if (gap && !std::isnan(words[w])) sentinel = cat("word ", w, " between rows was overwritten");

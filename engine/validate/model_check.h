@@ -24,14 +24,12 @@ struct ModelCheck {
     std::string name_of_first() const;
 };
 
-/// Bounds for tensors anywhere in a model: errors of earlier ops are part of them.
-Bounds model_bounds(Precision precision);
-
-/// Runs the reference over `ids`, from an empty sequence, and compares.
+/// Runs the reference over `ids`, from an empty sequence, and compares. Bounds come from what the class and
+/// the cache type do to this model on these ids: the reference runs with its operands rounded so, too.
 ModelCheck check_model(const Model& model, std::span<const TokenId> ids, const FetchTensor& fetch,
-                       const Bounds& bounds);
+                       Precision precision, KvType kv);
 
-/// The same with a fresh session of `engine`, under the bounds of its precision. Errors: as Session::trace.
+/// The same with a fresh session of `engine`, in its precision. Errors: as Session::trace.
 ModelCheck check_model(Engine& engine, std::span<const TokenId> ids);
 
 }  // namespace scoria::validate

@@ -203,4 +203,15 @@ nlohmann::ordered_json device_facts(const vk::Device& device) {
             {"caps", nlohmann::ordered_json::parse(vk::to_json(caps))}};
 }
 
+nlohmann::ordered_json device_facts(std::span<vk::Device* const> devices) {
+    nlohmann::ordered_json facts = device_facts(*devices.back());
+    for (const char* const key : {"device", "driver"}) {
+        std::string all;
+        for (const vk::Device* device : devices)
+            all += cat(all.empty() ? "" : " and ", device_facts(*device)[key].get<std::string>());
+        facts[key] = all;
+    }
+    return facts;
+}
+
 }  // namespace scoria::validate

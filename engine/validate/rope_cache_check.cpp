@@ -152,11 +152,16 @@ std::string off_step(const Case& c, const HostCache& cache, const CheckSequence&
         const double furthest = *std::ranges::max_element(group, {}, [](double x) { return std::abs(x); });
         const double wanted = c.type == q8_0 ? std::abs(furthest) / top : -furthest / bottom;
         const double step = cache.step(s.table, value, position, column);
-        if (std::abs(std::abs(step) - std::abs(wanted)) >
-            1.01 * half_unit_roundoff * std::abs(wanted) + 0x1p-25)
+        const double slack = 1.01 * half_unit_roundoff * std::abs(wanted) + 0x1p-25;
+        if (std::abs(std::abs(step) - std::abs(wanted)) > slack)
             return cat("position ", position, " column ", column, ": expected a step of ", wanted, ", got ",
                        step);
         if (step == 0) continue;
+        // Four bits reach from -8 to 7, so the furthest number, or one as far, is at -8.
+        const double lowest = *std::ranges::min_element(group, {}, [&](double x) { return x / step; }) / step;
+        if (c.type == q4_0 && lowest > bottom * (slack / std::abs(step) - 1))
+            return cat("position ", position, " column ", column, ": expected a number ", -bottom,
+                       " steps away, got ", lowest);
         const double steps = expected[i] / step, over = std::max(steps - top, -steps - bottom);
         const double off = std::abs(cache.get(s.table, value, position, column) / step - steps);
         if (off > std::max(0.5, over) + 0.01)

@@ -112,7 +112,7 @@ std::vector<DispatchTime> Commands::Impl::times() const {
         const VkResult got = device.fn().vkGetQueryPoolResults(
             device.handle(), query_pools_[first / pairs_per_pool], 0, uint32_t(2 * pairs), pairs * 16,
             ticks.data(), 8, VK_QUERY_RESULT_64_BIT);
-        if (got == VK_NOT_READY) return {};  // never submitted, or not finished
+        if (got == VK_NOT_READY) return {};  // not finished
         check(got, "vkGetQueryPoolResults");
         if (first == 0) begin = ticks[0];
         for (size_t i = 0; i < pairs; ++i)

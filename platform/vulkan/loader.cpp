@@ -56,14 +56,34 @@ bool has_extension(PFN_vkGetInstanceProcAddr get, const char* layer, const char*
 
 VkBool32 VKAPI_PTR on_message(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT,
                               const VkDebugUtilsMessengerCallbackDataEXT* data, void* user) {
-    const char* text = data->pMessage ? data->pMessage : "";
+    // Newer layers name what is wrong in the id alone.
+    const std::string text =
+        cat(data->pMessageIdName ? data->pMessageIdName : "", ": ", data->pMessage ? data->pMessage : "");
     scoria::log(text);  // heard even where the device is being destroyed
     auto& kept = *static_cast<ValidationLog*>(user);
     const std::lock_guard lock(kept.mutex);
     ++kept.errors;
-    if (kept.messages.size() < kept_messages) kept.messages.emplace_back(text);
+    if (kept.messages.size() < kept_messages) kept.messages.push_back(text);
     return VK_FALSE;
 }
+
+#ifndef VK_EXT_layer_settings  // headers before 1.3.272 have no such extension, a newer layer has
+#define VK_EXT_LAYER_SETTINGS_EXTENSION_NAME "VK_EXT_layer_settings"
+constexpr auto VK_STRUCTURE_TYPE_LAYER_SETTINGS_CREATE_INFO_EXT = VkStructureType(1000496000);
+enum VkLayerSettingTypeEXT { VK_LAYER_SETTING_TYPE_BOOL32_EXT };
+struct VkLayerSettingEXT {
+    const char *pLayerName, *pSettingName;
+    VkLayerSettingTypeEXT type;
+    uint32_t valueCount;
+    const void* pValues;
+};
+struct VkLayerSettingsCreateInfoEXT {
+    VkStructureType sType;
+    const void* pNext;
+    uint32_t settingCount;
+    const VkLayerSettingEXT* pSettings;
+};
+#endif
 
 // Everything that validation chains to VkInstanceCreateInfo; the addresses stay valid while it lives.
 struct ValidationChain {
@@ -72,15 +92,13 @@ struct ValidationChain {
         VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT, nullptr, 1, enabled, 0, nullptr};
     VkDebugUtilsMessengerCreateInfoEXT messenger = vk_struct<VkDebugUtilsMessengerCreateInfoEXT>(
         VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT);
-#ifdef VK_EXT_layer_settings  // headers of 1.3.272 and later: without the heuristic newer layers see no
-                              // hazard between dispatches
+    // Without the heuristic newer layers see no hazard between dispatches.
     VkBool32 yes = VK_TRUE;
     VkLayerSettingEXT settings[2] = {
         {validation_layer, "validate_sync", VK_LAYER_SETTING_TYPE_BOOL32_EXT, 1, &yes},
         {validation_layer, "syncval_shader_accesses_heuristic", VK_LAYER_SETTING_TYPE_BOOL32_EXT, 1, &yes}};
     VkLayerSettingsCreateInfoEXT layer{VK_STRUCTURE_TYPE_LAYER_SETTINGS_CREATE_INFO_EXT, nullptr, 2,
                                        settings};
-#endif
     std::vector<const char*> extensions;
 
     const void* link(PFN_vkGetInstanceProcAddr get, ValidationLog& log) {
@@ -94,12 +112,10 @@ struct ValidationChain {
             extensions.push_back(VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME);
             features.pNext = std::exchange(head, &features);
         }
-#ifdef VK_EXT_layer_settings
         if (has_extension(get, validation_layer, VK_EXT_LAYER_SETTINGS_EXTENSION_NAME)) {
             extensions.push_back(VK_EXT_LAYER_SETTINGS_EXTENSION_NAME);
             layer.pNext = std::exchange(head, &layer);
         }
-#endif
         return head;
     }
 };

@@ -92,8 +92,8 @@ class Commands {
     ~Commands();
     VkCommandBuffer handle() const;
     const RecorderStats& stats() const;
-    /// Per dispatch, of the last finished submission; empty without timestamps or where
-    /// caps.timestamp_bits is 0.
+    /// Per dispatch, of the last finished submission, of which there must be one; empty without timestamps or
+    /// where caps.timestamp_bits is 0.
     std::vector<DispatchTime> times() const;
     /// The device's time for the last finished submission; empty as times() is.
     std::optional<double> seconds() const;

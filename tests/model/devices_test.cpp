@@ -5,6 +5,7 @@
 #include "speculation.h"
 #include "support/device.h"
 #include "support/golden.h"
+#include "validate/model_check.h"
 
 #include <algorithm>
 #include <cstring>
@@ -83,6 +84,11 @@ TEST_CASE("vulkan: two devices give the bits of one" * needs_fixtures_and_time()
         CHECK(two.memory_plan().before[0].layers.end == two.memory_plan().layers.first);
         CHECK(two.memory_plan().kv + two.memory_plan().before[0].kv == one.memory_plan().kv);
         CHECK(answer_of(one, ids) == answer_of(two, ids));
+        const auto check = [&](Engine& engine) {
+            return validate::check_model(engine, std::span(ids).first(8));
+        };
+        CHECK(check(two).passed());
+        CHECK(check(two).ops.size() == check(one).ops.size());  // tensors of both devices
         CHECK(errors_of(two) == 0);
     }
 }

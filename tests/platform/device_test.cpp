@@ -209,7 +209,6 @@ TEST_CASE("timestamps name every dispatch and pass the end of a query pool") {
         recorder.dispatch(on.scale_pipeline(), {x.view(), y.view()}, ScalePush{1024, 2}, 32,
                           i % 2 ? "odd" : "even");
     const Commands commands = recorder.finish();
-    CHECK(commands.times().empty());
     on.run(commands);
     const auto times = commands.times();
     if (on.device.caps().timestamp_bits == 0) {
