@@ -36,12 +36,14 @@ GPUS |= {
 # (GPU, kernel): known to spill, and why it is the default all the same.
 TILE = "64 words a lane, or 128 halves: 4 rows x 64 dims of sums leave too few; a smaller tile wants a measurement there"
 EXPLAINED = {(gpu, "attention_tile"): TILE for gpu in ("hd530", "iris-xe", "arc-a770", "m1")}
-EXPLAINED |= {(gpu, "linear_vec_sg"): "two tokens and two pairs a lane are offered and never the default on a GPU"
+EXPLAINED |= {(gpu, "linear_vec_sg"): "1 to 3 words of some types at four tokens a lane; two pairs a lane are never the default"
               for gpu in ("hd530", "iris-xe", "arc-a770")}
 EXPLAINED |= {(gpu, "attention_vec_sg"): "5 words over a quantised cache; fewer queries a lane want a measurement there"
               for gpu in ("hd530", "iris-xe")}
 EXPLAINED |= {(gpu, "linear_tile_half"): "offered and never the default there: pairs of halves gain nothing"
-              for gpu in ("hd530", "iris-xe", "arc-a770")}
+              for gpu in ("hd530", "iris-xe", "arc-a770", "arc-b580", "lunar-lake")}
+EXPLAINED |= {(gpu, "linear_coop"): "one word, of Q6_K's gated products alone" for gpu in ("arc-b580", "lunar-lake")}
+EXPLAINED["hd530", "sample_pick_sg"] = "2 words, once a token"
 EXPLAINED["hd530", "linear_tile_int"] = "has no integer dot products in hardware, so never runs it unless forced"
 
 
