@@ -358,6 +358,18 @@ TEST_CASE("narrowed features are not enabled, and the staged path works on unifi
     expect_error(Status::bad_file, "/nonexistent.json", [&] { Device device(options); });
 }
 
+/// Whether the driver hands out at least the header that the specification puts before its pipelines.
+bool gives_pipelines(const Device& device) {
+    VkPipelineCacheCreateInfo info{};
+    info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
+    VkPipelineCache cache = VK_NULL_HANDLE;
+    check(device.fn().vkCreatePipelineCache(device.handle(), &info, device.callbacks(), &cache), "create");
+    size_t bytes = 0;
+    check(device.fn().vkGetPipelineCacheData(device.handle(), cache, &bytes, nullptr), "get");
+    device.fn().vkDestroyPipelineCache(device.handle(), cache, device.callbacks());
+    return bytes >= sizeof(VkPipelineCacheHeaderVersionOne);
+}
+
 TEST_CASE("pipelines are kept on disk; damage and a folder that cannot be written do no harm") {
     const std::string folder =
         (std::filesystem::temp_directory_path() / cat("scoria_cache_", process_id())).string();
@@ -369,11 +381,12 @@ TEST_CASE("pipelines are kept on disk; damage and a folder that cannot be writte
         on.pipelines.save_cache();
         CHECK(on.pipelines.seconds_compiling() >= 0);
         size_t files = 0;
-        for (const auto& entry : std::filesystem::directory_iterator(options.cache_folder)) {
+        std::error_code none;
+        for (const auto& entry : std::filesystem::directory_iterator(options.cache_folder, none)) {
             ++files;
             if (run == 1) std::filesystem::resize_file(entry.path(), entry.file_size() / 2);
         }
-        CHECK(files == 1);
+        CHECK(files == size_t(gives_pipelines(on.device)));
     }
     std::filesystem::remove_all(folder);
     options.cache_folder = test::impossible_folder;
