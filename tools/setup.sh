@@ -40,7 +40,7 @@ packages=(g++ cmake ninja-build pkg-config git ca-certificates libvulkan-dev lib
     libvulkan-memory-allocator-dev glslang-tools spirv-tools libspirv-cross-c-shared-dev zlib1g-dev
     nlohmann-json3-dev libcli11-dev libstb-dev libcurl4-openssl-dev libpcre2-dev mesa-vulkan-drivers python3-pip)
 [ "$mode" = --test ] && packages+=(doctest-dev vulkan-validationlayers libsentencepiece-dev abigail-tools
-    dpkg-dev python3-dev python3-venv mesa-drm-shim debootstrap)
+    dpkg-dev file python3-dev python3-venv mesa-drm-shim debootstrap)
 case $mode/$ID in
     --test/ubuntu) say "no SwiftShader on Ubuntu (its chromium is a snap): tests on it are left out" ;;
     --test/*) packages+=(chromium-common) ;;  # SwiftShader's library and json
