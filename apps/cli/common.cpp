@@ -162,11 +162,11 @@ std::unique_ptr<Engine> load_engine(std::shared_ptr<const Model> model, const En
     check_interrupt();
     if (common.verbose || is_terminal(stderr)) progress.finish();
     const vk::Caps& caps = engine->device().caps();
-    const std::string names = validate::device_facts(engine->devices())["device"];
     // A CPU driver is never used silently.
     if (common.verbose || is_terminal(stderr) || caps.is_cpu())
-        note(engine->model().name, " on ", names, caps.is_cpu() ? " (a CPU driver: no GPU is used)" : "",
-             ", precision ", precision_name(options.precision), ", context ", engine->memory_plan().context);
+        note(engine->model().name, " on ", validate::device_names(engine->devices()),
+             caps.is_cpu() ? " (a CPU driver: no GPU is used)" : "", ", precision ",
+             precision_name(options.precision), ", context ", engine->memory_plan().context);
     return engine;
 }
 

@@ -43,11 +43,11 @@ void check_interrupt() {
 class Partial {
   public:
     explicit Partial(const fs::path& target)
-        : path_(target.string() + ".partial"), etag_path_(path_ + ".etag") {
+        : path_(path_of(target.string() + ".partial")), etag_path_(path_of(path_.string() + ".etag")) {
         std::error_code error;
-        const uint64_t size = fs::file_size(path_of(path_), error);
+        const uint64_t size = fs::file_size(path_, error);
         if (!error) size_ = size;
-        if (size_ && fs::exists(path_of(etag_path_))) etag_ = read_file(etag_path_, 4096);
+        if (size_ && fs::exists(etag_path_)) etag_ = read_file(etag_path_.string(), 4096);
         file_ = std::fopen(path_.c_str(), size_ ? "r+b" : "wb");
         if (!file_ || std::fseek(file_, 0, SEEK_END) != 0) broken("open");
     }
@@ -56,7 +56,7 @@ class Partial {
     }
     uint64_t size() const { return size_; }
     const std::string& etag() const { return etag_; }
-    const std::string& path() const { return path_; }
+    const fs::path& path() const { return path_; }
 
     /// The first bytes of a body: from byte 0, unless they go on where the file ends.
     void begin(const Reply& answer) {
@@ -66,7 +66,7 @@ class Partial {
                  " on, got a server that sends others");
         restart();
         etag_ = answer.etag;
-        write_file_atomic(etag_path_, std::as_bytes(std::span(etag_)));
+        write_file_atomic(etag_path_.string(), std::as_bytes(std::span(etag_)));
     }
     void append(std::string_view bytes) {
         if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) broken("write");
@@ -79,24 +79,26 @@ class Partial {
     }
     void discard() {
         std::error_code ignored;
-        fs::remove(path_of(path_), ignored);
-        fs::remove(path_of(etag_path_), ignored);
+        fs::remove(path_, ignored);
+        fs::remove(etag_path_, ignored);
     }
     void flush() {
         if (std::fflush(file_) != 0) broken("write");
     }
     void commit(const fs::path& target) {
         flush();
-        fs::rename(path_of(path_), target);
+        fs::rename(path_, target);
         std::error_code ignored;
-        fs::remove(path_of(etag_path_), ignored);
+        fs::remove(etag_path_, ignored);
     }
 
   private:
     [[noreturn]] void broken(const char* what) const {
-        fail(Status::failed, "pull", "expected to ", what, " ", path_, ", got: ", std::strerror(errno));
+        fail(Status::failed, "pull", "expected to ", what, " ", path_.string(),
+             ", got: ", std::strerror(errno));
     }
-    std::string path_, etag_path_, etag_;
+    fs::path path_, etag_path_;
+    std::string etag_;
     std::FILE* file_ = nullptr;
     uint64_t size_ = 0;
 };
@@ -298,7 +300,7 @@ void download(const Remote& remote, const fs::path& target, const std::string& l
     if (remote.bytes && partial.size() != *remote.bytes)
         refuse("expected ", *remote.bytes, " bytes, got ", partial.size());
     if (!remote.sha256.empty())
-        if (const std::string actual = sha256_of(path_of(partial.path())); actual != remote.sha256)
+        if (const std::string actual = sha256_of(partial.path()); actual != remote.sha256)
             refuse("expected SHA-256 ", remote.sha256, ", got ", actual);
     partial.commit(target);
 }

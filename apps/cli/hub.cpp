@@ -139,9 +139,8 @@ std::vector<HubFile> choose(const Listing& listing, const RemoteName& name) {
 /// The one GGUF below `folder` (the first part of a split one), else the folder if it has a config.
 std::optional<fs::path> model_in(const fs::path& folder, const std::string& file) {
     std::error_code ignored;
-    if (!file.empty())
-        return fs::exists(folder / path_of(file), ignored) ? std::optional(folder / path_of(file))
-                                                           : std::nullopt;
+    if (const fs::path named = folder / path_of(file); !file.empty())
+        return fs::exists(named, ignored) ? std::optional(named) : std::nullopt;
     std::vector<fs::path> found;
     for (fs::recursive_directory_iterator at(folder, ignored), end; !ignored && at != end;
          at.increment(ignored))
@@ -215,7 +214,7 @@ fs::path remote_folder(const RemoteName& name) {
         if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
               c == '-'))
             c = '_';
-    return models_folder() / "url" / path_of(place);
+    return models_folder() / "url" / place;
 }
 
 std::optional<fs::path> find_remote(const RemoteName& name) {

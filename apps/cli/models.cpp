@@ -42,7 +42,7 @@ fs::path model_file(const KnownModel& model) { return model_folder(model) / fs::
 
 fs::path resolve_model(const std::string& name) {
     std::error_code ignored;
-    if (!name.empty() && fs::exists(path_of(name), ignored)) return path_of(name);
+    if (const fs::path path = path_of(name); fs::exists(path, ignored)) return path;
     const KnownModel* model = find_model(name.empty() ? default_model : name);
     if (const auto remote = model == nullptr ? parse_remote(name) : std::nullopt) {
         if (const std::optional<fs::path> found = find_remote(*remote)) return *found;

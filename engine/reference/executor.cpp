@@ -26,6 +26,7 @@ struct Executor::Step {
     std::span<const TokenId> ids, token_types;
     size_t first, outputs;  // first: position of ids[0]
     std::vector<Values> tensors;
+    Values rounded = {};  // what factor() made
 
     const Values& in(TensorId id) const { return tensors[id.index]; }
     Values& out(TensorId id) {
@@ -66,12 +67,13 @@ struct Executor::Step {
                     round(out);
                 }};
     }
-    Values factor(TensorId id) const {
-        Values x = in(id);
-        if (const auto& round = executor.rounding_.activations)
-            for (size_t begin = 0; begin < x.size(); begin += cols(id))
-                round(std::span(x).subspan(begin, cols(id)));
-        return x;
+    const Values& factor(TensorId id) {
+        const auto& round = executor.rounding_.activations;
+        if (!round) return in(id);
+        rounded = in(id);
+        for (size_t begin = 0; begin < rounded.size(); begin += cols(id))
+            round(std::span(rounded).subspan(begin, cols(id)));
+        return rounded;
     }
     Values vector(WeightRef ref, uint32_t size) const {
         return values_of(*executor.model_.tensors, view(ref, 1, size));
@@ -141,11 +143,16 @@ struct Executor::Step {
         if (op.distance_values)
             distance_values =
                 values_of(*executor.model_.tensors, view(*op.distance_values, span, op.shape.head_dim));
-        const auto read = [&](Values rows, bool values) {
-            if (const auto& round = executor.rounding_.cache) round(rows, op.shape, values);
-            return rows;
+        Values rounded_keys, rounded_values;
+        const auto read = [&](const Values& rows, Values& copy, bool values) -> const Values& {
+            const auto& round = executor.rounding_.cache;
+            if (!round) return rows;
+            copy = rows;
+            round(copy, op.shape, values);
+            return copy;
         };
-        const Values keys = read(cache.keys, false), values = read(cache.values, true);
+        const Values &keys = read(cache.keys, rounded_keys, false),
+                     &values = read(cache.values, rounded_values, true);
         const Values sinks = vector(op.sinks, heads);
         if (op.base) out(op.out) = in(*op.base);
         attention(op.shape,

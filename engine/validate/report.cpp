@@ -189,11 +189,30 @@ nlohmann::ordered_json build_facts() {
     return {{"scoria", SCORIA_VERSION}, {"compiler", __VERSION__}, {"system", system_name()}};
 }
 
+namespace {
+
+const std::string& driver_of(const vk::Caps& caps) {
+    return caps.driver_info.empty() ? caps.driver_name : caps.driver_info;
+}
+
+/// "A and B".
+template <class Fact> std::string joined(std::span<vk::Device* const> devices, const Fact& fact) {
+    std::string all;
+    for (const vk::Device* device : devices) all += cat(all.empty() ? "" : " and ", fact(device->caps()));
+    return all;
+}
+
+}  // namespace
+
+std::string device_names(std::span<vk::Device* const> devices) {
+    return joined(devices, [](const vk::Caps& caps) { return caps.name; });
+}
+
 nlohmann::ordered_json device_facts(const vk::Device& device) {
     const vk::Caps& caps = device.caps();
     const auto version = [](uint32_t v) { return cat(v >> 22, '.', v >> 12 & 1023, '.', v & 4095); };
     return {{"device", caps.name},
-            {"driver", caps.driver_info.empty() ? caps.driver_name : caps.driver_info},
+            {"driver", driver_of(caps)},
             {"driver_name", caps.driver_name},
             {"vulkan", version(caps.api_version)},
             {"vendor_id", caps.vendor_id},
@@ -205,12 +224,8 @@ nlohmann::ordered_json device_facts(const vk::Device& device) {
 
 nlohmann::ordered_json device_facts(std::span<vk::Device* const> devices) {
     nlohmann::ordered_json facts = device_facts(*devices.back());
-    for (const char* const key : {"device", "driver"}) {
-        std::string all;
-        for (const vk::Device* device : devices)
-            all += cat(all.empty() ? "" : " and ", device_facts(*device)[key].get<std::string>());
-        facts[key] = all;
-    }
+    facts["device"] = device_names(devices);
+    facts["driver"] = joined(devices, driver_of);
     return facts;
 }
 

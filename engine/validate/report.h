@@ -53,6 +53,8 @@ std::string percent(double share);  // "31 %"; "beyond" where it has no measure
 nlohmann::ordered_json build_facts();
 /// What reports tell of a device.
 nlohmann::ordered_json device_facts(const vk::Device& device);
+/// "A and B": of devices that share a model's layers.
+std::string device_names(std::span<vk::Device* const> devices);
 /// Of devices that share a model's layers: names and drivers of all, else what is known of the last.
 nlohmann::ordered_json device_facts(std::span<vk::Device* const> devices);
 

@@ -166,7 +166,8 @@ void ScoreBpe::encode_between(std::string_view text, std::vector<TokenId>& out) 
         if (unused_[static_cast<size_t>(id)]) joints[joined] = left.size;
         return FoundMerge{-static_cast<double>(scores_[static_cast<size_t>(id)]), id};
     });
-    bool after_unknown = false;
+    PartWriter writer{options_.byte_fallback ? &byte_tokens_ : nullptr, options_.unknown,
+                      options_.fuse_unknown, out};
     const auto give = [&](const auto& self, std::string_view part, TokenId id) -> void {
         if (any_unused_ && id >= 0 && unused_[static_cast<size_t>(id)]) {
             if (const auto joint = joints.find(part); joint != joints.end()) {
@@ -176,19 +177,7 @@ void ScoreBpe::encode_between(std::string_view text, std::vector<TokenId>& out) 
                 return;
             }
         }
-        const bool unknown = id < 0 && !options_.byte_fallback;
-        if (id >= 0) {
-            out.push_back(id);
-        } else if (unknown) {
-            if (options_.unknown >= 0 && !(options_.fuse_unknown && after_unknown))
-                out.push_back(options_.unknown);
-        } else {
-            for (const char byte : part) {
-                const TokenId token = byte_tokens_[static_cast<uint8_t>(byte)];
-                if (token >= 0 || options_.unknown >= 0) out.push_back(token >= 0 ? token : options_.unknown);
-            }
-        }
-        after_unknown = unknown;
+        writer.add(part, id);
     };
     list.each([&](const Symbol& symbol) { give(give, text.substr(symbol.first, symbol.size), symbol.id); });
 }

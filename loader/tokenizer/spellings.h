@@ -35,6 +35,31 @@ class Spellings {
     size_t longest_ = 0;
 };
 
+/// Appends the parts of a text, one after the other: a part's token, else its bytes', else the unknown token.
+struct PartWriter {
+    const std::array<TokenId, 256>* byte_tokens;  // nullptr: bytes do not stand for a part
+    TokenId unknown;                              // -1: nothing stands for what is unknown
+    bool fuse_unknown;                            // neighbours become one
+    std::vector<TokenId>& out;
+    bool after_unknown = false;
+
+    /// `id` -1: the part has no token.
+    void add(std::string_view part, TokenId id) {
+        const bool is_unknown = id < 0 && byte_tokens == nullptr;
+        if (id >= 0) {
+            out.push_back(id);
+        } else if (is_unknown) {
+            if (unknown >= 0 && !(fuse_unknown && after_unknown)) out.push_back(unknown);
+        } else {
+            for (const char byte : part) {
+                const TokenId token = (*byte_tokens)[static_cast<uint8_t>(byte)];
+                if (token >= 0 || unknown >= 0) out.push_back(token >= 0 ? token : unknown);
+            }
+        }
+        after_unknown = is_unknown;
+    }
+};
+
 /// The byte that "<0x0A>" spells.
 std::optional<uint8_t> spelled_byte(std::string_view token);
 

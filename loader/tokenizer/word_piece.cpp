@@ -41,22 +41,11 @@ void WordLevel::encode(std::string_view piece, std::vector<TokenId>& out) const 
 }
 
 void MarkedWords::encode(std::string_view piece, std::vector<TokenId>& out) const {
-    bool after_unknown = false;
+    PartWriter writer{byte_fallback_ ? &byte_tokens_ : nullptr, unknown_, true, out};
     while (!piece.empty()) {
         const std::string_view word = piece.substr(0, piece.find(space_mark, 1));
         piece.remove_prefix(word.size());
-        const TokenId id = spellings_.id(word);
-        if (id >= 0) {
-            out.push_back(id);
-        } else if (byte_fallback_) {
-            for (const char byte : word) {
-                const TokenId token = byte_tokens_[static_cast<uint8_t>(byte)];
-                out.push_back(token >= 0 ? token : unknown_);
-            }
-        } else if (!after_unknown) {
-            out.push_back(unknown_);
-        }
-        after_unknown = id < 0 && !byte_fallback_;
+        writer.add(word, spellings_.id(word));
     }
 }
 
