@@ -29,37 +29,62 @@ struct Unit {
     uvec3 words;
 };
 
-uint weight_word(uint word, uint slot) { return weight_words[word * WEIGHT_GROUP_ROWS + slot]; }
-uint weight_table(uint word) { return weight_words[WEIGHT_TABLE_PLANE + word]; }
-// Words 2 * pair and 2 * pair + 1 of the table.
+// Which of the 16 rows of a group a function is asked for.
 #ifdef COMPACT
-uvec2 weight_table_pair(uint pair) { return weight_pairs[WEIGHT_TABLE_PLANE / 2 + pair]; }
+// Row 2 (2 doubles + part) + odd: rows of equal parity stand side by side and are loaded by twos, since eight bytes are
+// hardly dearer than four there. `part` and `odd` are constants where loops are unrolled, so that equal loads meet.
+struct Slot {
+    uint doubles, part;
+    bool odd;
+};
+uint weight_double_part(uint at, Slot slot) { return unpack32(weight_doubles[at + slot.part / 2])[slot.part % 2]; }
+uint weight_word(uint word, Slot slot) {
+    const uint at = word * (WEIGHT_GROUP_ROWS / 2) + slot.doubles;
+    return weight_double_part(slot.odd ? at + WEIGHT_GROUP_PAIRS / 2 : at, slot);
+}
+float weight_half(uint unit, Slot slot) {
+    const uint at = WEIGHT_SIDE_PLANE / 2 + unit * (WEIGHT_GROUP_PAIRS / 2) + slot.doubles;
+    const vec2 pair = unpackHalf2x16(weight_double_part(at, slot));
+    return slot.odd ? pair.y : pair.x;
+}
+uint weight_byte(uint unit, Slot slot) {
+    const uint row = 4 * slot.doubles + 2 * slot.part + uint(slot.odd);
+    return weight_words[WEIGHT_SIDE_PLANE + unit * (WEIGHT_GROUP_ROWS / 4) + row / 4] >> (8 * (row % 4)) & 0xFFu;
+}
 #else
-uvec2 weight_table_pair(uint pair) { return uvec2(weight_table(2 * pair), weight_table(2 * pair + 1)); }
-#endif
+#define Slot uint
+uint weight_word(uint word, Slot slot) { return weight_words[word * WEIGHT_GROUP_ROWS + slot]; }
 // Slots i and i + 8 are rows 2i and 2i + 1, which share a word.
-float weight_half(uint unit, uint slot) {
+float weight_half(uint unit, Slot slot) {
     const uint word = unit * WEIGHT_GROUP_PAIRS + slot % WEIGHT_GROUP_PAIRS;
     const vec2 pair = unpackHalf2x16(weight_words[WEIGHT_SIDE_PLANE + word]);
     return slot < WEIGHT_GROUP_PAIRS ? pair.x : pair.y;
 }
-uint weight_byte(uint unit, uint slot) {
+uint weight_byte(uint unit, Slot slot) {
     const uint row = slot % WEIGHT_GROUP_PAIRS * 2 + slot / WEIGHT_GROUP_PAIRS;
     return weight_words[WEIGHT_SIDE_PLANE + unit * (WEIGHT_GROUP_ROWS / 4) + row / 4] >> (8 * (row % 4)) & 0xFFu;
 }
+#endif
+uint weight_table(uint word) { return weight_words[WEIGHT_TABLE_PLANE + word]; }
+// Words 2 * pair and 2 * pair + 1 of the table.
+#ifdef COMPACT
+uvec2 weight_table_pair(uint pair) { return unpack32(weight_doubles[WEIGHT_TABLE_PLANE / 2 + pair]); }
+#else
+uvec2 weight_table_pair(uint pair) { return uvec2(weight_table(2 * pair), weight_table(2 * pair + 1)); }
+#endif
 
 // Of the types whose units have a half each, or a word of two.
-Unit side_unit(uint unit, uint slot) { return Unit(vec2(weight_half(unit, slot), 0.0), uvec3(0)); }
-Unit pair_unit(uint word, uint slot) { return Unit(unpackHalf2x16(weight_word(word, slot)), uvec3(0)); }
+Unit side_unit(uint unit, Slot slot) { return Unit(vec2(weight_half(unit, slot), 0.0), uvec3(0)); }
+Unit pair_unit(uint word, Slot slot) { return Unit(unpackHalf2x16(weight_word(word, slot)), uvec3(0)); }
 
 // Two words of a cell, one for chunks 0 and 1 and one for 2 and 3: loaded when the cell is begun where loads are
 // dear (linear_vec.comp), else when they are wanted.
 #ifdef COMPACT
-uvec2 chunk_words(uint word, uint slot) { return uvec2(weight_word(word, slot), weight_word(word + 1, slot)); }
-uint chunk_word(uvec4 words, uint slot, uint chunk) { return chunk < 2 ? words.x : words.y; }
+uvec2 chunk_words(uint word, Slot slot) { return uvec2(weight_word(word, slot), weight_word(word + 1, slot)); }
+uint chunk_word(uvec4 words, Slot slot, uint chunk) { return chunk < 2 ? words.x : words.y; }
 #else
-uvec2 chunk_words(uint word, uint slot) { return uvec2(word, 0); }
-uint chunk_word(uvec4 words, uint slot, uint chunk) { return weight_word(words.x + chunk / 2, slot); }
+uvec2 chunk_words(uint word, Slot slot) { return uvec2(word, 0); }
+uint chunk_word(uvec4 words, Slot slot, uint chunk) { return weight_word(words.x + chunk / 2, slot); }
 #endif
 
 #ifdef COMPACT
@@ -121,7 +146,7 @@ void start_weights() {
 #endif
 
 // Of the unit that `cell` lies in.
-Unit weight_unit(uint cell, uint slot) {
+Unit weight_unit(uint cell, Slot slot) {
     const uint unit = cell / WEIGHT_UNIT_CELLS;
     switch (WEIGHT_TYPE) {
     case WEIGHT_Q4_1: return pair_unit(cell * 5, slot);
@@ -146,7 +171,7 @@ Unit weight_unit(uint cell, uint slot) {
     }
 }
 // Words that the chunks of a cell share.
-uvec4 weight_cell(uint cell, uint slot) {
+uvec4 weight_cell(uint cell, Slot slot) {
     const uint unit = cell / WEIGHT_UNIT_CELLS, i = cell % WEIGHT_UNIT_CELLS;
     switch (WEIGHT_TYPE) {
     case WEIGHT_Q5_0: return uvec4(weight_word(cell * 5, slot));
@@ -174,7 +199,7 @@ uvec4 weight_cell(uint cell, uint slot) {
 
 // Codes of columns 8 * chunk + 0..3 (lo) and + 4..7 (hi) of a cell whose words are `words`; chunk is 0 to 3.
 // -DCOMPACT: of the columns that weight_quad says.
-void weight_codes(uint cell, uint slot, uint chunk, uvec4 words, out CODES lo, out CODES hi) {
+void weight_codes(uint cell, Slot slot, uint chunk, uvec4 words, out CODES lo, out CODES hi) {
     const uint k = 8 * chunk;
     switch (WEIGHT_TYPE) {
     case WEIGHT_Q4_0: q4_0_codes(cell, slot, chunk, lo, hi); break;
@@ -211,7 +236,7 @@ void weight_codes(uint cell, uint slot, uint chunk, uvec4 words, out CODES lo, o
 #endif
     }
 }
-void weight_codes(uint cell, uint slot, uint chunk, out CODES lo, out CODES hi) {
+void weight_codes(uint cell, Slot slot, uint chunk, out CODES lo, out CODES hi) {
     weight_codes(cell, slot, chunk, weight_cell(cell, slot), lo, hi);
 }
 
@@ -249,7 +274,7 @@ Affine weight_affine(uint cell, uint chunk, Unit unit, uvec4 words) {
     default: return Affine(unit.d.x, 0.0, 0.0);  // q8_0, q1_0, iq4_nl
     }
 }
-Affine weight_affine(uint cell, uint slot, uint chunk) {
+Affine weight_affine(uint cell, Slot slot, uint chunk) {
     return weight_affine(cell, chunk, weight_unit(cell, slot), weight_cell(cell, slot));
 }
 
@@ -275,7 +300,7 @@ float weight_int_step() {
     }
 }
 // A weight is x code + y.
-vec2 weight_int_affine(uint cell, uint slot, uint chunk) {
+vec2 weight_int_affine(uint cell, Slot slot, uint chunk) {
     const Affine affine = weight_affine(cell, slot, chunk);
     const float first = WEIGHT_TYPE == WEIGHT_Q8_0 ? 0.0 : 1.0;
     return vec2(affine.scale * weight_int_step(), affine.offset + affine.scale * (first - affine.zero));

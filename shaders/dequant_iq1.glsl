@@ -14,11 +14,11 @@ void iq1_codes(uint index, bool down, out vec4 lo, out vec4 hi) {
     hi = one_plus(next & 0x600000u) + shift;
 }
 // Index bytes of a cell, and what else it has of index bits.
-uvec4 iq1_s_words(uint cell, uint slot) {
+uvec4 iq1_s_words(uint cell, Slot slot) {
     const uint first = cell / 8 * 12, i = cell % 8;
     return uvec4(weight_word(first + i, slot), weight_word(first + 8 + i / 2, slot) >> (16 * (i % 2)) & 0xFFFFu, 0, 0);
 }
-uvec4 iq1_m_words(uint cell, uint slot) {
+uvec4 iq1_m_words(uint cell, Slot slot) {
     const uint first = cell / 8 * 14, i = cell % 8;
     return uvec4(weight_word(first + i, slot), weight_word(first + 8 + i / 2, slot) >> (16 * (i % 2)), 0, 0);
 }
@@ -35,7 +35,7 @@ void iq1_m_codes(uvec4 words, uint chunk, out vec4 lo, out vec4 hi) {
 Affine iq1_s_affine(Unit unit, uvec4 words) {
     return Affine(4.0 * unit.d.x * float(1u + 2u * (words.y >> 12 & 7u)), 0.0, 0.0);
 }
-Unit iq1_m_unit(uint unit, uint slot) {
+Unit iq1_m_unit(uint unit, Slot slot) {
     const uint a = weight_word(unit * 14 + 12, slot), b = weight_word(unit * 14 + 13, slot);
     const uint d = (a >> 12 & 0xFu) | (a >> 24 & 0xF0u) | (b >> 4 & 0xF00u) | (b >> 16 & 0xF000u);
     return Unit(unpackHalf2x16(d), uvec3(a, b, 0));

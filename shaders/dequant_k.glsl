@@ -9,34 +9,34 @@
 //   q6_k  d s (q - 32)          32 of low bits, 16 of high bits, 4 of scales (signed bytes); side d
 
 // Codes of a cell, two words, then what else is in words of its own.
-uvec4 q2_k_words(uint unit, uint i, uint slot) {
+uvec4 q2_k_words(uint unit, uint i, Slot slot) {
     const uint first = unit * 21;
     return uvec4(chunk_words(first + 4 + 2 * i, slot), weight_word(first + i / 2, slot), 0);
 }
-uvec4 q3_k_words(uint unit, uint i, uint slot) {
+uvec4 q3_k_words(uint unit, uint i, Slot slot) {
     const uint first = unit * 27;
     return uvec4(chunk_words(first + 8 + 2 * i, slot), weight_word(first + i, slot), 0);
 }
-uvec4 q6_k_words(uint unit, uint i, uint slot) {
+uvec4 q6_k_words(uint unit, uint i, Slot slot) {
     const uint first = unit * 52;
     return uvec4(chunk_words(first + 32 + 2 * i, slot), weight_word(first + 48 + i / 2, slot), 0);
 }
-void q4_k_codes(uint cell, uint slot, uint chunk, out CODES lo, out CODES hi) {
+void q4_k_codes(uint cell, Slot slot, uint chunk, out CODES lo, out CODES hi) {
     four_bit_codes(weight_word(cell / 8 * 36 + 4 + cell % 8 * 4 + chunk, slot), lo, hi);
 }
-void q5_k_codes(uint cell, uint slot, uint chunk, uint high, out CODES lo, out CODES hi) {
+void q5_k_codes(uint cell, Slot slot, uint chunk, uint high, out CODES lo, out CODES hi) {
     five_bit_codes(weight_word(cell / 8 * 44 + 12 + cell % 8 * 4 + chunk, slot), high, chunk, lo, hi);
 }
-void q6_k_codes(uint cell, uint slot, uint chunk, uint high, out CODES lo, out CODES hi) {
+void q6_k_codes(uint cell, Slot slot, uint chunk, uint high, out CODES lo, out CODES hi) {
     six_bit_codes(weight_word(cell / 8 * 52 + cell % 8 * 4 + chunk, slot), high, chunk, lo, hi);
 }
 
 // d and dmin, and the words of six-bit scales.
-Unit six_bit_unit(uint first, uint slot) {
+Unit six_bit_unit(uint first, Slot slot) {
     return Unit(unpackHalf2x16(weight_word(first, slot)),
                 uvec3(weight_word(first + 1, slot), weight_word(first + 2, slot), weight_word(first + 3, slot)));
 }
-Unit q3_k_unit(uint unit, uint slot) {
+Unit q3_k_unit(uint unit, Slot slot) {
     const uint first = unit * 27 + 24;
     return Unit(vec2(weight_half(unit, slot), 0.0),
                 uvec3(weight_word(first, slot), weight_word(first + 1, slot), weight_word(first + 2, slot)));

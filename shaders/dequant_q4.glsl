@@ -1,9 +1,9 @@
 // q4_0: d (q - 8); unit: 4 words of codes, side d.  q4_1: d q + m; unit: d | m << 16, 4 words of codes.
 
-void q4_0_codes(uint cell, uint slot, uint chunk, out CODES lo, out CODES hi) {
+void q4_0_codes(uint cell, Slot slot, uint chunk, out CODES lo, out CODES hi) {
     four_bit_codes(weight_word(cell * 4 + chunk, slot), lo, hi);
 }
-void q4_1_codes(uint cell, uint slot, uint chunk, out CODES lo, out CODES hi) {
+void q4_1_codes(uint cell, Slot slot, uint chunk, out CODES lo, out CODES hi) {
     four_bit_codes(weight_word(cell * 5 + 1 + chunk, slot), lo, hi);
 }
 

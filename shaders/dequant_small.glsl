@@ -20,7 +20,7 @@ uint tq1_0_quad(uint quad) {
     const uint i = quad % 64, word = tq1_0_word(i), digit = i - 5 * word;
     return quad - i + (i < 40 ? 8 * digit + word : i < 60 ? 32 + 4 * digit + word : i);
 }
-uvec4 tq1_0_words(uint cell, uint slot) {
+uvec4 tq1_0_words(uint cell, Slot slot) {
     const uint first = cell / 8 * 13, word = tq1_0_word(cell % 8 * 8);
     return uvec4(weight_word(first + word, slot), weight_word(first + word + 1, slot),
                  weight_word(first + min(word + 2, 12), slot), 0);
@@ -29,19 +29,19 @@ vec4 tq1_0_four(uvec4 words, uint first, uint quad) {
     const uint word = tq1_0_word(quad), i = word - tq1_0_word(first);
     return ternary_codes(i == 0 ? words.x : i == 1 ? words.y : words.z, quad - 5 * word);
 }
-void tq1_0_codes(uint cell, uint slot, uint chunk, uvec4 words, out vec4 lo, out vec4 hi) {
+void tq1_0_codes(uint cell, Slot slot, uint chunk, uvec4 words, out vec4 lo, out vec4 hi) {
     const uint first = cell % 8 * 8, quad = first + 2 * chunk;
     lo = tq1_0_four(words, first, quad);
     hi = tq1_0_four(words, first, quad + 1);
 }
 #else
-uvec4 tq1_0_words(uint cell, uint slot) { return uvec4(0); }
-vec4 tq1_0_four(uint cell, uint slot, uint i) {
+uvec4 tq1_0_words(uint cell, Slot slot) { return uvec4(0); }
+vec4 tq1_0_four(uint cell, Slot slot, uint i) {
     const uint word = i < 160u ? i % 32 / 4 : i < 240u ? 8 + i % 16 / 4 : 12;
     const uint digit = i < 160u ? i / 32 : i < 240u ? (i - 160) / 16 : (i - 240) / 4;
     return ternary_codes(weight_word(cell / 8 * 13 + word, slot), digit);
 }
-void tq1_0_codes(uint cell, uint slot, uint chunk, uvec4 words, out vec4 lo, out vec4 hi) {
+void tq1_0_codes(uint cell, Slot slot, uint chunk, uvec4 words, out vec4 lo, out vec4 hi) {
     const uint i = cell % 8 * 32 + 8 * chunk;
     lo = tq1_0_four(cell, slot, i);
     hi = tq1_0_four(cell, slot, i + 4);

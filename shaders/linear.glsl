@@ -5,7 +5,7 @@
 
 layout(constant_id = LINEAR_ACTIVATION) const uint ACTIVATION = 1;
 layout(push_constant) uniform Push { LinearPush push; };
-layout(set = 0, binding = 0) readonly buffer Weights { uint weight_words[]; };
+layout(set = 0, binding = 0) restrict readonly buffer Weights { uint weight_words[]; };
 layout(set = 0, binding = 1) readonly buffer X { float x[]; };
 layout(set = 0, binding = 2) readonly buffer Bias { float bias[]; };
 // May be the memory of `out`: each invocation reads an element before it writes the same one.
@@ -17,7 +17,7 @@ layout(set = 0, binding = 4) writeonly buffer Out { float out_values[]; };
 layout(set = 0, binding = 1) readonly buffer Bytes { uint x_words[]; };
 #endif
 #ifdef COMPACT
-layout(set = 0, binding = 0) readonly buffer Pairs { uvec2 weight_pairs[]; };
+layout(set = 0, binding = 0) restrict readonly buffer Doubles { uint64_t weight_doubles[]; };
 layout(set = 0, binding = 1) readonly buffer Quads { vec4 x_quads[]; };
 #endif
 

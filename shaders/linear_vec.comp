@@ -10,7 +10,8 @@
 // -DCOMPACT is for CPU drivers: the loops over chunks and results stay loops, which there run as fast and
 // compile two to five times as fast, and a cold start waits for that; GPUs would spill the results indexed.
 // A load there is a checked branch for every lane, as dear as ten multiply-adds, so that what cells and units
-// share is loaded once for each; lanes load the 32 columns of x by fours where they are eight. It has no PARTS.
+// share is loaded once for each, words of two rows by eight bytes; lanes load the 32 columns of x by fours where they
+// are eight. It has no PARTS.
 //
 // -DWEIGHT_INTS multiplies integers: x comes as bytes from linear_pack_int.comp, four columns a word.
 #version 460
@@ -21,6 +22,9 @@
 #define SUM int
 #else
 #define SUM float
+#endif
+#ifdef COMPACT
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #endif
 #include "subgroup.glsl"
 #include "grid.glsl"
@@ -127,8 +131,17 @@ void join_parts(inout float sums[SUMS]) {
     }
 }
 
-// Row r of a lane's.
-uint slot_of(uint slots[PAIRS], uint r) { return slots[r / 2] + r % 2 * WEIGHT_GROUP_PAIRS; }
+// Pair p of a lane's, of those of subgroup `unit`; and where row r of a lane's lies in its group.
+#ifdef COMPACT
+// Side by side, so that they share loads: PAIRS divides a group's, and the cells of one are those of all.
+const bool ONE_GROUP = true;
+uint pair_of(uint unit, uint p) { return (unit * SG_SIZE + sg_lane()) * PAIRS + p; }
+Slot slot_of(uint slots[PAIRS], uint r) { return Slot(slots[0] / 2, PAIRS == 1 ? slots[0] % 2 : r / 2, r % 2 != 0); }
+#else
+const bool ONE_GROUP = false;
+uint pair_of(uint unit, uint p) { return (unit * PAIRS + p) * SG_SIZE + sg_lane(); }
+Slot slot_of(uint slots[PAIRS], uint r) { return slots[r / 2] + r % 2 * WEIGHT_GROUP_PAIRS; }
+#endif
 
 // What cell `cell` of a lane's rows has besides codes.
 void load_units(uint cells[PAIRS], uint slots[PAIRS], uint cell, out Unit units[ROWS]) {
@@ -235,20 +248,19 @@ void main() {
     const uint token_tiles = (push.tokens + TOKENS - 1) / TOKENS;
     const uint token0 = group_index() % token_tiles * TOKENS;
     const uint unit = group_index() / token_tiles * (SG_COUNT / PARTS) + sg_index() / PARTS;
-    const uint first_pair = unit * SG_SIZE * PAIRS + sg_lane();
     const uint pairs = (push.rows + 1) / 2;
     const uint blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
     if (group_index() / token_tiles * (SG_COUNT / PARTS) * SG_SIZE * PAIRS >= pairs) return;
 
-    uint cells[PAIRS], slots[PAIRS];  // pairs past the end compute the last one and store nothing
+    uint cells[PAIRS], slots[PAIRS];  // pairs past the end compute some of the last group and store nothing
     [[unroll]] for (uint p = 0; p < PAIRS; ++p) {
-        const uint pair = min(first_pair + p * SG_SIZE, pairs - 1);
-        cells[p] = pair / WEIGHT_GROUP_PAIRS * blocks;
+        const uint pair = pair_of(unit, ONE_GROUP ? 0 : p);
+        cells[p] = min(pair, pairs - 1) / WEIGHT_GROUP_PAIRS * blocks;
         slots[p] = pair % WEIGHT_GROUP_PAIRS;
     }
     float sums[SUMS];
     [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
-        const uint row = 2 * (first_pair + r / 2 * SG_SIZE) + r % 2;
+        const uint row = 2 * pair_of(unit, r / 2) + r % 2;
         const float start = load_bias(PARTS > 1 && sg_index() % PARTS != 0 ? push.rows : row);
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) sums[r * TOKENS + t] = start;
     }
@@ -280,7 +292,7 @@ void main() {
         if (sg_index() % PARTS != 0) return;
     }
     UNROLL_ON_GPU for (uint p = 0; p < PAIRS; ++p) {
-        const uint pair = first_pair + p * SG_SIZE;
+        const uint pair = pair_of(unit, p);
         UNROLL_ON_GPU for (uint t = 0; t < TOKENS; ++t) {
             const uint i = 2 * p * TOKENS + t;
             const bool store = pair < pairs && token0 + t < push.tokens;

@@ -45,9 +45,9 @@ LinearVariant vec(const vk::Caps& caps, Shader shader, uint32_t lane_tokens, uin
 }
 
 Shader best_vec(const vk::Caps& caps) {
-    return !caps.native_subgroups() || !caps.subgroup_ballot ? Shader::linear_vec
-           : caps.is_cpu() && caps.subgroup_shuffle          ? Shader::linear_vec_sg_compact
-                                                             : Shader::linear_vec_sg;
+    return !caps.native_subgroups() || !caps.subgroup_ballot      ? Shader::linear_vec
+           : caps.is_cpu() && caps.subgroup_shuffle && caps.int64 ? Shader::linear_vec_sg_compact
+                                                                  : Shader::linear_vec_sg;
 }
 
 /// Tokens of a lane; of more the sums spill.
@@ -354,9 +354,8 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
     const uint32_t most = most_lane_tokens(caps);
     const uint32_t few = caps.is_cpu() ? most : std::min(std::bit_ceil(shape.tokens), most);
     const uint32_t lane_tokens = shape.tokens == 1 ? 1 : few;
-    // Two pairs share each load of x, four where that is most of the work; a GPU rather has more subgroups.
-    const bool least_work = shape.type == TensorType::q1_0 && shape.tokens == 1;
-    const uint32_t lane_pairs = best != Shader::linear_vec_sg_compact ? 1 : least_work ? 4 : 2;
+    // Pairs of a lane share loads of x and of words; a GPU rather has more subgroups.
+    const uint32_t lane_pairs = best != Shader::linear_vec_sg_compact ? 1 : shape.tokens == 1 ? 4 : 2;
     // A GPU wants thousands of subgroups; few rows make them by sharing out the columns.
     const uint32_t parts = !caps.is_cpu() && shape.rows < 16384 && shape.cols >= 256 ? 2 : 1;
 

@@ -66,7 +66,7 @@ struct Caps {
     }
 
     // features, each enabled at device creation if true here
-    bool float16 = false, storage16 = false, int8 = false, storage8 = false, int16 = false;
+    bool float16 = false, storage16 = false, int8 = false, storage8 = false, int16 = false, int64 = false;
     bool int_dot = false;       // 4x8-bit packed dot products
     bool int_dot_fast = false;  // in hardware
     bool vulkan_memory_model = false;

@@ -171,6 +171,7 @@ void read_features(const Instance& instance, VkPhysicalDevice device, const std:
     caps.int8 = v12.shaderInt8;
     caps.storage8 = v12.storageBuffer8BitAccess;
     caps.int16 = base.features.shaderInt16;
+    caps.int64 = base.features.shaderInt64;
     caps.int_dot = dot.shaderIntegerDotProduct;
     caps.int_dot_fast = caps.int_dot_fast && caps.int_dot;
     caps.vulkan_memory_model = v12.vulkanMemoryModel && v12.vulkanMemoryModelDeviceScope;

@@ -48,6 +48,7 @@ struct FeatureChain {
         v11.pNext = &v12;
         tail = &v12.pNext;
         base.features.shaderInt16 = caps.int16;
+        base.features.shaderInt64 = caps.int64;
         v11.storageBuffer16BitAccess = caps.storage16;
         v12.shaderFloat16 = caps.float16;
         v12.shaderInt8 = caps.int8;

@@ -38,6 +38,7 @@ constexpr Need needs_table[] = {
     {ModuleNeeds::vulkan_memory_model, "vulkan_memory_model",
      [](const Caps& c) { return c.vulkan_memory_model; }},
     {ModuleNeeds::int16, "int16", [](const Caps& c) { return c.int16; }},
+    {ModuleNeeds::int64, "int64", [](const Caps& c) { return c.int64; }},
     {ModuleNeeds::unknown, "a capability that Scoria does not know", [](const Caps&) { return false; }},
 };
 

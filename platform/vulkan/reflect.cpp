@@ -16,6 +16,7 @@ namespace {
 const std::map<uint32_t, ModuleNeeds> capability_needs = {
     {1, ModuleNeeds::none},  // Shader
     {9, ModuleNeeds::float16},
+    {11, ModuleNeeds::int64},
     {22, ModuleNeeds::int16},
     {39, ModuleNeeds::int8},
     {61, ModuleNeeds::subgroup_basic},

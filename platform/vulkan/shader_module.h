@@ -27,6 +27,7 @@ enum class ModuleNeeds : uint32_t {
     vulkan_memory_model = 1u << 11,
     int16 = 1u << 12,
     cooperative_matrix2 = 1u << 13,
+    int64 = 1u << 14,
     unknown = 1u << 31,  // a capability this table has no name for: never usable
 };
 constexpr ModuleNeeds operator|(ModuleNeeds a, ModuleNeeds b) {

@@ -28,6 +28,7 @@ constexpr const char* known_keys[] = {"max_storage_range",
                                       "int8",
                                       "storage8",
                                       "int16",
+                                      "int64",
                                       "int_dot",
                                       "vulkan_memory_model",
                                       "bfloat16",
@@ -85,6 +86,7 @@ void Profile::apply(VkPhysicalDeviceProperties& properties) const {
 
 void Profile::apply(VkPhysicalDeviceFeatures& features) const {
     if (off("int16")) features.shaderInt16 = VK_FALSE;
+    if (off("int64")) features.shaderInt64 = VK_FALSE;
 }
 
 void Profile::apply(VkPhysicalDeviceMemoryProperties& memory) const {

@@ -173,8 +173,9 @@ TEST_SUITE("linear") {
         vk::Caps cpu = gpu();
         cpu.type = vk::DeviceType::cpu;
         cpu.subgroup_size = cpu.subgroup_min = cpu.subgroup_max = 8;
-        vk::Caps no_shuffle = cpu;
-        cpu.subgroup_shuffle = true;
+        vk::Caps no_shuffle = cpu, no_int64 = cpu;
+        cpu.subgroup_shuffle = no_int64.subgroup_shuffle = true;
+        cpu.int64 = no_shuffle.int64 = true;
         vk::Caps floor = gpu();
         floor.subgroup_arithmetic = floor.subgroup_ballot = false;
         vk::Caps halves = gpu();
@@ -193,6 +194,7 @@ TEST_SUITE("linear") {
             {cpu, 1, Shader::linear_vec_sg_compact, Shader::linear_vec_sg_compact},
             {cpu, 128, Shader::linear_vec_sg_compact, Shader::linear_vec_sg_compact},
             {no_shuffle, 1, Shader::linear_vec_sg, Shader::linear_vec_sg},
+            {no_int64, 1, Shader::linear_vec_sg, Shader::linear_vec_sg},
             {floor, 1, Shader::linear_vec, Shader::linear_vec},
             {floor, 9, Shader::linear_tile, Shader::linear_tile},
             {halves, 9, Shader::linear_tile, Shader::linear_tile_half},

@@ -37,6 +37,7 @@ const std::map<std::string, ModuleNeeds> need_names = {
     {"bfloat16", ModuleNeeds::bfloat16},
     {"vulkan_memory_model", ModuleNeeds::vulkan_memory_model},
     {"int16", ModuleNeeds::int16},
+    {"int64", ModuleNeeds::int64},
 };
 
 struct Module {
