@@ -111,7 +111,15 @@ void Batch::record(OpContext& context, const kernel::Embed& k) const {
                  choices().simple(context.caps, SimpleOp::embed, linear_of(table.type)));
 }
 
+bool Batch::folds(const vk::Caps& caps, const kernel::Norm& k) const {
+    return folding_ && !k.folds_into.empty() && std::ranges::all_of(k.folds_into, [&](size_t i) {
+               const LinearShape shape = shape_of(std::get<kernel::Linear>(model_.plan().kernels[i].kernel));
+               return choices().linear(caps, shape).folds_norm(shape.tokens);
+           });
+}
+
 void Batch::record(OpContext& context, const kernel::Norm& k) const {
+    if (folds(context.caps, k)) return;
     const Matrix out = matrix(k.out);
     record_norm(context,
                 {matrix(k.x).columns(0, out.cols), out, k.kind, vector(k.weight), vector(k.bias), k.epsilon,
@@ -132,6 +140,13 @@ void Batch::record(OpContext& context, const kernel::Linear& k) {
                         k.activation.value_or(model_.architecture().layers[0].feed_forward.activation),
                     .scale = k.scale};
     if (k.bias) args.bias = &model_.vector(*k.bias);
+    if (k.norm) {
+        const auto& norm = std::get<kernel::Norm>(model_.plan().kernels[*k.norm].kernel);
+        if (folds(context.caps, norm)) {
+            args.x = rows(matrix(norm.x)).columns(0, weight.cols);
+            args.norm = {*vector(norm.weight), norm.epsilon};
+        }
+    }
     if (k.residual) residual = rows(matrix(*k.residual)), args.residual = &residual;
     if (workspace_.scratch) args.scratch = workspace_.scratch.view();
     if (weight.on_host) args.stream = &stream_, args.after = next_on_host(part_.kernel);

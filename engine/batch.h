@@ -42,6 +42,9 @@ class Batch {
         : model_(model), cache_(cache), workspace_(workspace), tokens_(tokens), outputs_(outputs),
           stream_(workspace.slots.view()) {}
 
+    /// From here on linears normalise x themselves where all that read a norm can: its tensor is not made
+    /// then.
+    void fold_norms() { folding_ = true; }
     /// Records kernel `index` of the plan. In order, and on one queue: weights on the host are on their way
     /// from one kernel to the next.
     void record(vk::Recorder& recorder, size_t index) { record(recorder, {.kernel = index}); }
@@ -90,6 +93,7 @@ class Batch {
     AttentionArgs args_of(const kernel::Attention& k, uint32_t first, uint32_t count) const;
     AttentionShape shape_of(const kernel::Attention& k) const;
     LinearShape shape_of(const kernel::Linear& k) const;
+    bool folds(const vk::Caps& caps, const kernel::Norm& k) const;
     /// Rows of a kernel's result, cut at multiples of `least` only; without any it is not cut.
     struct Tiles {
         uint32_t rows = 0, least = 1;
@@ -111,6 +115,7 @@ class Batch {
     uint32_t tokens_, outputs_;
     WeightStream stream_;
     Part part_;  // being recorded
+    bool folding_ = false;
 };
 
 }  // namespace scoria

@@ -54,7 +54,41 @@ Plan Planner::run() {
         if (!taken) fail(Status::unsupported, "plan", "no kernel for ", describe(graph_, graph_.ops[i]));
         i += taken;
     }
+    if (fusion_) fold_norms();
     return std::move(plan_);
+}
+
+void Planner::fold_norms() {
+    for (size_t i = 0; i < plan_.kernels.size(); ++i) {
+        auto* norm = std::get_if<kernel::Norm>(&plan_.kernels[i].kernel);
+        const bool whole_rows = norm && norm->kind == NormKind::rms && norm->weight && !norm->bias &&
+                                !norm->own_weights && norm->group == cols(norm->x) &&
+                                norm->group == cols(norm->out);
+        if (!whole_rows || has_neighbours(norm->out)) continue;
+        size_t readers = 0;
+        for (const Op& op : graph_.ops) readers += size_t(std::ranges::count(inputs_of(op), norm->out));
+        std::vector<size_t> linears;
+        size_t read = 0;
+        for (size_t j = i + 1; j < plan_.kernels.size(); ++j) {
+            const auto* linear = std::get_if<kernel::Linear>(&plan_.kernels[j].kernel);
+            if (!linear || !(linear->x == norm->out) || linear->residual) continue;
+            linears.push_back(j);
+            // One op for each matrix of the group.
+            read += plan_.weight_groups[linear->weight].parts.size();
+        }
+        if (linears.empty() || read != readers) continue;
+        // x must stand until then.
+        const uint32_t storage = plan_.placements[norm->x.index].storage;
+        bool overwritten = false;
+        for (size_t j = i; j < linears.back(); ++j)
+            for (const TensorId t : plan_.kernels[j].results)
+                overwritten = overwritten || plan_.placements[t.index].storage == storage;
+        if (overwritten) continue;
+        Storage& x = plan_.storages[storage];
+        x.end = std::max(x.end, uint32_t(linears.back()));
+        for (const size_t j : linears) std::get<kernel::Linear>(plan_.kernels[j].kernel).norm = i;
+        norm->folds_into = std::move(linears);
+    }
 }
 
 GroupId Planner::weight_group(std::vector<WeightRef> parts, bool interleaved) {

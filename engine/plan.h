@@ -51,6 +51,8 @@ struct Norm {
     float epsilon;
     uint32_t group;
     bool own_weights;
+    /// Kernels that read it, all of them Linear, if each could normalise x itself: none then needs `out`.
+    std::vector<size_t> folds_into{};
 };
 /// out = scale * act(x W^T (+ bias)) (+ residual), or act(gate) * up of interleaved rows. `out` may span the
 /// adjacent columns of several graph tensors (q, k, v): it is the first of them and `cols` their sum.
@@ -63,6 +65,7 @@ struct Linear {
     std::optional<Activation> activation;  // none: identity
     bool glu = false;
     float scale = 1;
+    std::optional<size_t> norm{};  // the kernel that makes x, if that folds into this one
 };
 /// Per head: optional norm, optional rotation; q in place, k and v (unless it has none) into the cache. q, k
 /// and v are adjacent columns. No heads: k and v alone.

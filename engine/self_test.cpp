@@ -37,11 +37,13 @@ class UseCheck {
         const bool activate = k.activation && !k.glu;
         const Activation activation =
             k.activation.value_or(engine_.model->architecture.layers[0].feed_forward.activation);
-        validate::check_linear(
-            context_,
-            {use_.tokens, weight.rows, weight.cols, weight.type, k.bias.has_value(), k.residual.has_value(),
-             k.glu, activate, activation},
-            engine_.choices.linear(context_.caps(), {use_.tokens, weight.rows, weight.cols, weight.type}));
+        const LinearVariant variant =
+            engine_.choices.linear(context_.caps(), {use_.tokens, weight.rows, weight.cols, weight.type});
+        validate::check_linear(context_,
+                               {use_.tokens, weight.rows, weight.cols, weight.type, k.bias.has_value(),
+                                k.residual.has_value(), k.glu, activate, activation,
+                                k.norm && variant.folds_norm(use_.tokens)},
+                               variant);
     }
     void operator()(const kernel::Attention& k) {
         if (k.shape.mask == Mask::global_rows) return table("attention");

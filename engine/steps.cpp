@@ -40,6 +40,7 @@ void Session::Impl::record_step(Step& step, uint32_t count, const std::function<
     step = {};
     const size_t first = engine.plan.encoder_kernels, created = engine.pipelines.created();
     Batch work = batch(count, engine.stream_out ? 0 : count);
+    if (!engine.choices.pinned) work.fold_norms();  // else a step has the bits of a prompt
     for (size_t i = first; i < engine.plan.kernels.size(); ++i)
         step.kernel_costs.push_back(work.cost(i, std::max(source, uint32_t(tokens.size()))));
     vk::RecorderOptions options = engine.recorder_options(true);

@@ -52,7 +52,7 @@ class Uses {
             add({"linear", linear_of(weight.type), names_of(choices_.linear_variants(caps_, shape)),
                  chosen.name, chosen.shader,
                  cat("rows ", weight.rows, " cols ", weight.cols, k.glu ? " glu" : "", k.bias ? " bias" : "",
-                     k.residual ? " residual" : "",
+                     k.residual ? " residual" : "", k.norm && chosen.folds_norm(tokens) ? " norm" : "",
                      k.activation ? cat(" activation ", int(*k.activation)) : ""),
                  i, tokens});
         }

@@ -19,6 +19,7 @@ layout(set = 0, binding = 1) readonly buffer Bytes { uint x_words[]; };
 #ifdef COMPACT
 layout(set = 0, binding = 0) restrict readonly buffer Doubles { uint64_t weight_doubles[]; };
 layout(set = 0, binding = 1) readonly buffer Quads { vec4 x_quads[]; };
+layout(set = 0, binding = 3) readonly buffer NormQuads { vec4 norm_quads[]; };
 #endif
 
 #define WEIGHT_SIDE_PLANE push.side_plane

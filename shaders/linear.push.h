@@ -29,6 +29,9 @@
 #define LINEAR_RESIDUAL 2u  // out += residual; may be `out` itself
 #define LINEAR_GLU 4u       // rows 2i, 2i + 1 of the weight are gate i and up i: out[i] = act(gate) * up
 #define LINEAR_ACTIVATE 8u  // out = act(W x + bias)
+// linear_vec alone, and not with a residual, whose place the weights of the norm have: x is RMS-normalised on the way,
+// W (x * weight) / sqrt(mean of x^2 + epsilon).
+#define LINEAR_NORM 16u
 
 #define LINEAR_TILE_ROWS 64  // linear_tile: of one workgroup
 #define LINEAR_TILE_TOKENS 64
@@ -49,6 +52,7 @@ struct LinearPush {
     uint bias_first;                       // likewise
     uint splits, part_stride;              // parts that the columns are split into, words between their sums
     float scale;                           // of what is added to the residual
+    float epsilon;                         // of the norm
 };
 
 struct LinearPackPush {

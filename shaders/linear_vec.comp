@@ -56,6 +56,21 @@ const uint STEP = 1;
 const uint STEP = WEIGHT_HALVES ? 2 : 1;  // two chunks share words there
 #endif
 
+#ifdef WEIGHT_INTS
+bool linear_norm() { return false; }
+float norm_scale(uint t) { return 1.0; }
+#else
+// Of x, for its norm: of the columns that this lane loaded, which others may have loaded too.
+float squares[TOKENS];
+bool linear_norm() { return (push.flags & LINEAR_NORM) != 0; }
+// Column k as it is multiplied.
+float normed(uint token, float value, uint k) {
+    if (!linear_norm()) return value;
+    squares[token] += value * value;
+    return value * residual[min(k, push.cols - 1)];
+}
+#endif
+
 #ifdef COMPACT
 layout(constant_id = LINEAR_X_QUADS) const uint X_QUADS = 0;
 // Of more tokens the cells would take too many registers.
@@ -65,7 +80,12 @@ vec4 x_cell;  // four columns of the cell a lane
 
 void load_x_cell(uint token, uint cell) {
     const uint first = (push.x_first + token * push.x_stride) / 4;
-    x_cell = x_quads[first + weight_quad(cell * (WEIGHT_BLOCK / 4) + sg_lane())];
+    const uint quad = weight_quad(cell * (WEIGHT_BLOCK / 4) + sg_lane());
+    x_cell = x_quads[first + quad];
+    if (linear_norm()) {
+        squares[0] += dot(x_cell, x_cell);
+        x_cell *= norm_quads[quad];
+    }
 }
 vec4 x_of_lane(uint lane) {
     return vec4(subgroupShuffle(x_cell.x, lane), subgroupShuffle(x_cell.y, lane), subgroupShuffle(x_cell.z, lane),
@@ -84,20 +104,26 @@ uint column_of(uint k) {
 
 // x of the chunk that starts at column k. Written without loops: SwiftShader unrolls none, and an array or a vector
 // that a loop indexes lives in memory there, which is several times slower.
-void load_chunk(uint token, uint k, out CODES lo, out CODES hi) {
+void load_chunk(uint token0, uint t, uint k, out CODES lo, out CODES hi) {
+    const uint token = min(token0 + t, push.tokens - 1);
 #ifdef WEIGHT_INTS
     const uint first = (token * ((push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK) * WEIGHT_BLOCK + k) / 4;
     lo = x_words[first];
     hi = x_words[first + 1];
 #elif defined(NATIVE_SUBGROUP)
-    const float a = load_x(token, column_of(k + sg_lane() % 8));
-    const float b = SG_SIZE < 8 ? load_x(token, column_of(k + 4 + sg_lane() % 4)) : a;
+    const uint first = column_of(k + sg_lane() % 8), second = column_of(k + 4 + sg_lane() % 4);
+    const float a = normed(t, load_x(token, first), first);
+    const float b = SG_SIZE < 8 ? normed(t, load_x(token, second), second) : a;
     lo = vec4(sg_broadcast(a, 0), sg_broadcast(a, 1), sg_broadcast(a, 2), sg_broadcast(a, 3));
     hi = vec4(sg_broadcast(b, 4 % SG_SIZE), sg_broadcast(b, 5 % SG_SIZE), sg_broadcast(b, 6 % SG_SIZE),
               sg_broadcast(b, 7 % SG_SIZE));
 #else
     lo = vec4(load_x(token, k), load_x(token, k + 1), load_x(token, k + 2), load_x(token, k + 3));
     hi = vec4(load_x(token, k + 4), load_x(token, k + 5), load_x(token, k + 6), load_x(token, k + 7));
+    if (linear_norm()) {
+        lo = vec4(normed(t, lo.x, k), normed(t, lo.y, k + 1), normed(t, lo.z, k + 2), normed(t, lo.w, k + 3));
+        hi = vec4(normed(t, hi.x, k + 4), normed(t, hi.y, k + 5), normed(t, hi.z, k + 6), normed(t, hi.w, k + 7));
+    }
 #endif
 }
 
@@ -130,6 +156,25 @@ void join_parts(inout float sums[SUMS]) {
         [[unroll]] for (uint i = 0; i < SUMS; ++i) sums[i] += part_sums[i * gl_WorkGroupSize.x + other];
     }
 }
+
+#ifndef WEIGHT_INTS
+shared float part_squares[PARTS > 1 ? SG_COUNT * TOKENS : 1];
+
+// What sums of token t are multiplied by where x is normalised.
+float norm_scale(uint t) {
+    float sum = squares[t];
+#ifdef NATIVE_SUBGROUP
+    sum = sg_add(sum) / float(max(SG_SIZE / 8, 1u));  // each column was loaded by so many
+#endif
+    if (PARTS > 1) {
+        part_squares[sg_index() * TOKENS + t] = sum;
+        barrier();
+        sum = 0.0;
+        for (uint part = 0; part < PARTS; ++part) sum += part_squares[(sg_index() / PARTS * PARTS + part) * TOKENS + t];
+    }
+    return 1.0 / sqrt(sum / float(push.cols) + push.epsilon);
+}
+#endif
 
 // Pair p of a lane's, of those of subgroup `unit`; and where row r of a lane's lies in its group.
 #ifdef COMPACT
@@ -179,7 +224,7 @@ void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], uint cells[PAIR
             x_hi = x_of_lane(2 * (chunk % 4) + 1);
         } else
 #endif
-            load_chunk(min(token0 + t, push.tokens - 1), 8 * chunk, x_lo, x_hi);
+            load_chunk(token0, t, 8 * chunk, x_lo, x_hi);
 #ifndef WEIGHT_INTS
         if (WEIGHT_SHIFTED) x_sums[t] = add_products(vec4(1.0), x_hi, add_products(vec4(1.0), x_lo, x_sums[t]));
 #endif
@@ -261,10 +306,13 @@ void main() {
     float sums[SUMS];
     [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
         const uint row = 2 * pair_of(unit, r / 2) + r % 2;
-        const float start = load_bias(PARTS > 1 && sg_index() % PARTS != 0 ? push.rows : row);
+        const float start = load_bias(linear_norm() || (PARTS > 1 && sg_index() % PARTS != 0) ? push.rows : row);
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) sums[r * TOKENS + t] = start;
     }
 
+#ifndef WEIGHT_INTS
+    [[unroll]] for (uint t = 0; t < TOKENS; ++t) squares[t] = 0.0;
+#endif
     Unit units[ROWS];
     uvec4 words[ROWS];
 #ifdef COMPACT
@@ -287,10 +335,19 @@ void main() {
     }
 #endif
 
+    float scales[TOKENS];
+    [[unroll]] for (uint t = 0; t < TOKENS; ++t) scales[t] = linear_norm() ? norm_scale(t) : 1.0;
     if (PARTS > 1) {
         join_parts(sums);
         if (sg_index() % PARTS != 0) return;
     }
+    if (linear_norm())
+        UNROLL_ON_GPU for (uint r = 0; r < ROWS; ++r) {
+            const float bias = load_bias(2 * pair_of(unit, r / 2) + r % 2);
+            UNROLL_ON_GPU for (uint t = 0; t < TOKENS; ++t) {
+                sums[r * TOKENS + t] = fma(sums[r * TOKENS + t], scales[t], bias);
+            }
+        }
     UNROLL_ON_GPU for (uint p = 0; p < PAIRS; ++p) {
         const uint pair = pair_of(unit, p);
         UNROLL_ON_GPU for (uint t = 0; t < TOKENS; ++t) {

@@ -296,16 +296,19 @@ constexpr uint64_t sums_offset(uint64_t operands) {
 LinearPush epilogue(const LinearArgs& args, uint32_t first_row) {
     const uint32_t out_row = args.glu ? first_row / 2 : first_row;
     const Matrix& residual = args.residual ? *args.residual : args.x;
+    assert(!args.norm || !args.residual);
     return {.tokens = args.out.rows,
             .flags = (args.bias ? LINEAR_BIAS : 0) | (args.residual ? LINEAR_RESIDUAL : 0) |
-                     (args.glu ? LINEAR_GLU : 0) | (args.activate ? LINEAR_ACTIVATE : 0),
+                     (args.glu ? LINEAR_GLU : 0) | (args.activate ? LINEAR_ACTIVATE : 0) |
+                     (args.norm ? LINEAR_NORM : 0),
             .out_first = args.out.first + out_row,
             .out_stride = args.out.stride,
             .residual_first = residual.first + out_row,
             .residual_stride = residual.stride,
             .bias_first = first_row,
             .splits = 1,
-            .scale = args.scale};
+            .scale = args.scale,
+            .epsilon = args.norm ? args.norm->epsilon : 0};
 }
 
 /// out of the sums of parts, [part][token][row].
@@ -445,7 +448,10 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
     };
     const LinearArgs args =
         variant.splits == 1 ? all : LinearArgs{.x = all.x, .out = sums(), .weight = weight};
-    const vk::View residual = args.residual ? args.residual->view : args.x.view;
+    assert(!args.norm || variant.folds_norm(tokens));
+    const vk::View residual = args.residual ? args.residual->view
+                              : args.norm   ? args.norm->weight
+                                            : args.x.view;
     for (size_t i = 0; i < weight.shards.size(); ++i) {
         const DeviceWeight::Shard& shard = weight.shards[i];
         assert(!args.glu || shard.first_row % 2 == 0);

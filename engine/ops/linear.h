@@ -5,16 +5,25 @@
 #include "shaders.h"
 #include "weight_stream.h"
 
+#include <optional>
 #include <string>
 
 namespace scoria {
+
+struct RmsNorm {
+    vk::View weight;  // [cols] float32
+    float epsilon;
+};
 
 struct LinearArgs {
     Matrix x, out;  // [tokens, cols], [tokens, rows] (GLU: [tokens, rows / 2])
     const DeviceWeight& weight;
     const vk::View* bias = nullptr;    // [rows] float32
     const Matrix* residual = nullptr;  // shape of out, added last; may be out itself
-    bool glu = false;                  // shards start at even rows then
+    /// x is RMS-normalised first (Zhang and Sennrich 2019): of variants that folds_norm() and without a
+    /// residual.
+    std::optional<RmsNorm> norm{};
+    bool glu = false;  // shards start at even rows then
     bool activate = false;
     /// Better the model's one also where it is not applied: all its linears share pipelines then.
     Activation activation = Activation::silu;
@@ -49,6 +58,11 @@ struct LinearVariant {
     /// What x is packed to before the kernel reads it.
     enum class Operands : uint8_t { floats, halves, bytes };
     Operands operands() const;
+    /// Whether it takes LinearArgs::norm of so many tokens: where one workgroup has them all, and each column
+    /// of x is normalised as often as its weights are read.
+    bool folds_norm(uint32_t batch) const {
+        return lane_pairs != 0 && operands() == Operands::floats && batch <= lane_tokens;
+    }
 };
 
 /// The variants valid on a device for a shape and its precision class, default first. Pure.

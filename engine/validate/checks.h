@@ -33,6 +33,7 @@ struct ModelLinear {
     TensorType type;
     bool bias, residual, glu, activate;
     Activation activation;
+    bool norm = false;
 };
 void check_linear(CheckContext& context, const ModelLinear& shape, const LinearVariant& variant);
 struct ModelAttention {

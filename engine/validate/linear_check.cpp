@@ -2,6 +2,7 @@
 #include "check_tools.h"
 #include "checks.h"
 #include "reference/elementwise.h"
+#include "reference/norm.h"
 #include "weight_check.h"
 #include "weight_planes.h"
 
@@ -21,6 +22,7 @@ struct Case {
     bool activate = false;  // also scales
     float bad = 0;          // NaN or Inf in token 1, whose outputs then are no numbers, and no other's
     bool ints = false;      // a kernel of integer products too, of every type
+    bool norm = false;      // variants that fold it alone
 };
 
 constexpr Case cases[] = {
@@ -36,6 +38,8 @@ constexpr Case cases[] = {
     {70, 64, 96, true, false, false, false, false, 0, Tier::quick, true},
     {5, 64, 96, true, true, false, false, false, 0, Tier::quick, false, NAN},
     {5, 130, 96, true, true, false, false, false, 0, Tier::quick, false, INFINITY},
+    {1, 98, 96, true, false, false, false, true, 34, Tier::quick, true, 0, false, true},
+    {3, 64, 320, false, false, false, true, false, 0, Tier::quick, false, 0, false, true},
     {300, 4096, 32},  // 76,800 groups at one token and 16 rows each: the grid folds
     {1, 70000, 64, false, false, false, false, false, 0, Tier::full},
     {128, 1536, 576, false, true, true, false, false, 0, Tier::full},
@@ -69,15 +73,21 @@ Bounds bounds_for(const Case& c, TensorType type, const LinearVariant& variant) 
     return {error * error, 2 * error, deviations * error};
 }
 
+std::vector<float> rows_of(std::span<const float> x, uint32_t cols, std::span<const uint32_t> at) {
+    std::vector<float> rows;
+    for (const uint32_t t : at)
+        rows.insert(rows.end(), x.begin() + std::ptrdiff_t(t) * cols,
+                    x.begin() + std::ptrdiff_t(t + 1) * cols);
+    return rows;
+}
+
 /// Rows `at` of x [tokens, cols] as the device packed them, if the variant multiplies bytes, else as they
 /// are. `fault` says what is not the nearest byte, or not the sum of bytes.
 std::vector<double> packed_x(CheckContext& context, const LinearVariant& variant, const vk::Buffer& operands,
                              std::span<const float> x, uint32_t cols, std::span<const uint32_t> at,
                              std::string& fault) {
-    std::vector<double> values;
-    for (const uint32_t t : at)
-        values.insert(values.end(), x.begin() + std::ptrdiff_t(t) * cols,
-                      x.begin() + std::ptrdiff_t(t + 1) * cols);
+    const std::vector<float> rows = rows_of(x, cols, at);
+    std::vector<double> values(rows.begin(), rows.end());
     if (variant.operands() != LinearVariant::Operands::bytes) return values;
     const std::vector<std::byte> memory = context.download(operands.view());
     const uint32_t blocks = (cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
@@ -113,8 +123,8 @@ std::vector<double> packed_x(CheckContext& context, const LinearVariant& variant
 std::string shape_of(const Case& c, TensorType type) {
     return cat(tensor_type_info(type).name, " rows ", c.rows, " cols ", c.cols, " tokens ", c.tokens,
                c.bias ? " bias" : "", c.residual ? c.in_place ? " residual in place" : " residual" : "",
-               c.glu ? " glu" : "", c.activate ? " activated" : "", c.strided ? " strided" : "",
-               c.shard_rows ? " sharded" : "",
+               c.glu ? " glu" : "", c.activate ? " activated" : "", c.norm ? " norm" : "",
+               c.strided ? " strided" : "", c.shard_rows ? " sharded" : "",
                c.bad == 0          ? ""
                : std::isnan(c.bad) ? " NaN"
                                    : " Inf");
@@ -139,14 +149,26 @@ Placed place(std::span<const float> values, uint32_t cols, bool strided) {
 }
 
 struct Inputs {
-    std::vector<float> x, bias, residual;
+    std::vector<float> x, bias, residual, norm;
     uint32_t out_cols;
 };
+
+constexpr float norm_epsilon = 1e-5f;
+
+/// Rows of x as they are multiplied.
+std::vector<double> normed(std::span<const float> x, std::span<const float> weight) {
+    std::vector<double> in(x.begin(), x.end()), out(x.size());
+    const std::vector<double> weights(weight.begin(), weight.end());
+    if (weight.empty()) return in;
+    reference::norm(in, NormKind::rms, weights.size(), weights, {}, double(norm_epsilon), out);
+    return out;
+}
 
 Inputs inputs_for(const Case& c, uint64_t seed) {
     Inputs in{random_floats(size_t(c.tokens) * c.cols, seed + 1),
               random_floats(c.rows, seed + 2),
               {},
+              c.norm ? random_floats(c.cols, seed + 4) : std::vector<float>(),
               c.glu ? c.rows / 2 : c.rows};
     if (c.bad != 0) in.x[c.cols + c.cols / 2] = c.bad;
     in.residual = random_floats(size_t(c.tokens) * in.out_cols, seed + 3);
@@ -184,11 +206,11 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
     const Inputs in = inputs_for(c, seed);
     std::vector<uint32_t> all_tokens(c.tokens);
     std::iota(all_tokens.begin(), all_tokens.end(), 0u);
-    const std::vector<double> plain =
-        expected_of(c, weight, in, std::vector<double>(in.x.begin(), in.x.end()));
+    const std::vector<double> plain = expected_of(c, weight, in, normed(in.x, in.norm));
     const Placed x = place(in.x, c.cols, c.strided), residual = place(in.residual, in.out_cols, c.strided);
     const vk::Buffer x_buffer = context.buffer_of<float>(x.words),
-                     bias_buffer = context.buffer_of<float>(in.bias);
+                     bias_buffer = context.buffer_of<float>(in.bias),
+                     norm_weight = context.buffer_of<float>(c.norm ? in.norm : in.bias);
     const vk::Buffer residual_buffer = context.buffer_of<float>(residual.words);
     const vk::View bias = bias_buffer.view();
     const Matrix residual_matrix = residual.matrix(residual_buffer, c.tokens, in.out_cols);
@@ -199,7 +221,8 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
     for (const LinearVariant& variant : variants) {
         const bool wanted =
             all_variants || &variant == &variants.front() || (c.ints && variant.shader == ints);
-        if (!wanted || context.leaves_out("linear", variant)) continue;
+        if (!wanted || context.leaves_out("linear", variant) || (c.norm && !variant.folds_norm(c.tokens)))
+            continue;
         // A CPU driver compiles the large matrix tiles for minutes: the full tier proves them.
         if (context.tier == Tier::quick && context.caps().is_cpu() && variant.part_rows && variant.rows > 32)
             continue;
@@ -214,6 +237,8 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
                             .weight = weight.device,
                             .bias = c.bias ? &bias : nullptr,
                             .residual = c.residual ? &residual_matrix : nullptr,
+                            .norm = c.norm ? std::optional(RmsNorm{norm_weight.view(), norm_epsilon})
+                                           : std::nullopt,
                             .glu = c.glu,
                             .activate = c.activate,
                             .scale = scale_of(c),
@@ -278,8 +303,10 @@ void check_linear(CheckContext& context, const ModelLinear& m, const LinearVaria
                      random_blocks(m.type, std::min(m.rows, weight_period), m.cols, seed), 0);
     const std::vector<float> x = repeated_floats(size_t(m.tokens) * m.cols, seed + 1),
                              bias = random_floats(m.rows, seed + 2),
-                             residual = repeated_floats(size_t(m.tokens) * out_cols, seed + 3);
+                             residual = repeated_floats(size_t(m.tokens) * out_cols, seed + 3),
+                             norm = m.norm ? random_floats(m.cols, seed + 4) : std::vector<float>();
     const vk::Buffer x_buffer = context.buffer_of<float>(x), bias_buffer = context.buffer_of<float>(bias),
+                     norm_weight = context.buffer_of<float>(m.norm ? norm : bias),
                      residual_buffer = context.buffer_of<float>(residual),
                      operands(context.device,
                               std::max<uint64_t>(4, linear_scratch_bytes(variant, m.tokens, m.rows, m.cols)),
@@ -290,17 +317,19 @@ void check_linear(CheckContext& context, const ModelLinear& m, const LinearVaria
     const std::vector<float> words = context.run_twice(
         m.tokens * out_cols,
         [&](OpContext& op, const CheckContext::Output& output) {
-            record_linear(op,
-                          {.x = {x_buffer.view(), m.tokens, m.cols, m.cols, 0},
-                           .out = output.matrix(m.tokens, out_cols),
-                           .weight = weight.device,
-                           .bias = m.bias ? &bias_view : nullptr,
-                           .residual = m.residual ? &residual_matrix : nullptr,
-                           .glu = m.glu,
-                           .activate = m.activate,
-                           .activation = m.activation,
-                           .scratch = operands.view()},
-                          variant);
+            record_linear(
+                op,
+                {.x = {x_buffer.view(), m.tokens, m.cols, m.cols, 0},
+                 .out = output.matrix(m.tokens, out_cols),
+                 .weight = weight.device,
+                 .bias = m.bias ? &bias_view : nullptr,
+                 .residual = m.residual ? &residual_matrix : nullptr,
+                 .norm = m.norm ? std::optional(RmsNorm{norm_weight.view(), norm_epsilon}) : std::nullopt,
+                 .glu = m.glu,
+                 .activate = m.activate,
+                 .activation = m.activation,
+                 .scratch = operands.view()},
+                variant);
         },
         error);
     for (size_t i = 0; i < words.size() && error.empty(); ++i)
@@ -311,7 +340,9 @@ void check_linear(CheckContext& context, const ModelLinear& m, const LinearVaria
     const std::vector<uint32_t> at_tokens = sampled(m.tokens, 8),
                                 at_cols = sampled(out_cols, 64 / uint32_t(at_tokens.size()));
     std::vector<double> few_bias, product(at_tokens.size() * at_cols.size() * parts), expected;
-    const std::vector<double> few_x = packed_x(context, variant, operands, x, m.cols, at_tokens, error);
+    const std::vector<double> few_x = m.norm
+                                          ? normed(rows_of(x, m.cols, at_tokens), norm)
+                                          : packed_x(context, variant, operands, x, m.cols, at_tokens, error);
     const auto weight_row = [&](uint32_t i) { return at_cols[i / parts] * parts + i % parts; };
     const reference::Rows all = weight.reference();
     const reference::Rows few{uint32_t(at_cols.size()) * parts, m.cols,
