@@ -1,5 +1,6 @@
 // tokenizer.json under GGUF's keys: byte-level BPE ("gpt2", whose splitting GGUF knows by name) and BPE over
-// text with byte fallback ("llama", which joins by scores; the rank of a merge gives the same order).
+// text with byte fallback ("llama", which joins by scores; the rank of a merge gives the same order), and
+// WordPiece of BERT ("bert").
 #include "conversion_folder.h"
 
 #include "fail.h"
@@ -143,6 +144,38 @@ void set_id(GgufWriter& out, const char* key, TokenId id) {
     if (id >= 0) out.set(key, static_cast<uint32_t>(id));
 }
 
+/// WordPiece marks what is inside words with ##, GGUF what begins them.
+void add_word_piece(const json& file, Tokens& tokens, const std::string& where, GgufWriter& out) {
+    const json& model = json_member(file, "model", where);
+    const json& normalizer = json_member(file, "normalizer", where);
+    if (json_field(model, "continuing_subword_prefix", std::string("##"), where) != "##" ||
+        !normalizer.is_object() || kind_of(normalizer) != "BertNormalizer" ||
+        !json_field(normalizer, "clean_text", true, where) ||
+        !json_field(normalizer, "handle_chinese_chars", true, where) ||
+        kind_of(json_member(file, "pre_tokenizer", where)) != "BertPreTokenizer")
+        fail(Status::unsupported, where,
+             "WordPiece: GGUF knows BertNormalizer, BertPreTokenizer and the prefix ## alone");
+    for (size_t i = 0; i < tokens.texts.size(); ++i) {
+        if (tokens.types[i] != static_cast<int32_t>(TokenType::normal)) continue;
+        std::string& text = tokens.texts[i];
+        text = text.starts_with("##") ? text.substr(2) : "\u2581" + text;
+    }
+    const bool lowercase = json_field(normalizer, "lowercase", true, where);
+    out.set("tokenizer.ggml.model", "bert");
+    out.set("tokenizer.ggml.pre", "default");
+    out.set("tokenizer.ggml.normalizer.lowercase", lowercase);
+    out.set("tokenizer.ggml.normalizer.strip_accents",
+            json_field(normalizer, "strip_accents", lowercase, where));
+    constexpr std::pair<const char*, const char*> specials[] = {
+        {"[CLS]", "tokenizer.ggml.bos_token_id"},
+        {"[SEP]", "tokenizer.ggml.seperator_token_id"},  // the format's own spelling
+        {"[PAD]", "tokenizer.ggml.padding_token_id"},
+        {"[MASK]", "tokenizer.ggml.mask_token_id"}};
+    for (const auto& [text, key] : specials)
+        if (const auto found = std::ranges::find(tokens.texts, text); found != tokens.texts.end())
+            out.set(key, static_cast<uint32_t>(found - tokens.texts.begin()));
+}
+
 /// Of tokenizer_config.json or a file of its own.
 std::optional<std::string> read_template(const fs::path& folder) {
     if (fs::exists(folder / "chat_template.jinja"))
@@ -163,17 +196,21 @@ void add_folder_vocabulary(const fs::path& folder, uint32_t vocab, GgufWriter& o
         if (fs::exists(folder / "tokenizer.model"))
             fail(Status::unsupported, folder.string(),
                  "expected tokenizer.json; tokenizer.model alone is not converted");
-        return;
+        return out.set("tokenizer.ggml.model", "none");  // without the key others refuse the file
     }
     const std::string where = path.string();
     const json file = parse_json(read_file(where, 1 << 28), where);
     const json& model = json_member(file, "model", where);
-    if (json_field(model, "type", std::string("BPE"), where) != "BPE")
-        fail(Status::unsupported, where, "model: expected BPE, got ", model["type"].dump());
-    const Tokens tokens = read_tokens(file, vocab, where);
-    const std::vector<std::string> merges = read_merges(model, where);
+    const std::string type = json_field(model, "type", std::string("BPE"), where);
+    const bool pieces = type == "WordPiece";
+    if (type != "BPE" && !pieces)
+        fail(Status::unsupported, where, "model: expected BPE or WordPiece, got ", type);
+    Tokens tokens = read_tokens(file, vocab, where);
+    const std::vector<std::string> merges = pieces ? std::vector<std::string>() : read_merges(model, where);
     const std::shared_ptr<const Tokenizer> tokenizer = open_tokenizer(folder);
-    if (json_field(model, "byte_fallback", false, where)) {
+    if (pieces) {
+        add_word_piece(file, tokens, where, out);
+    } else if (json_field(model, "byte_fallback", false, where)) {
         out.set("tokenizer.ggml.model", "llama");
         out.set("tokenizer.ggml.pre", "default");
         out.set("tokenizer.ggml.scores", scores_of(tokens, merges));
