@@ -2,6 +2,7 @@
 #include "program.h"
 #include "test_env.h"
 
+#include "importance.h"
 #include "safetensors.h"
 
 #include <doctest/doctest.h>
@@ -174,6 +175,23 @@ TEST_CASE("quantize: refusals change nothing" * needs_fixtures()) {
         CHECK(fs::file_size(other) == 4);
         CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 3);
     }
+}
+
+TEST_CASE("imatrix: every window begins as a text does" * needs_fixtures()) {
+    const ScratchFolder folder;
+    std::ofstream(folder.path("text")) << "x x x x x x x";  // [CLS], unknown, ...
+    const auto measure = [&](const char* tokens) {
+        const std::string out = folder.path(tokens);
+        const Outcome outcome =
+            run_scoria({"imatrix", "-m", fixtures() + "/gguf/bert.gguf", "-f", folder.path("text"), "-o", out,
+                        "-n", tokens, "--window", "4", "--precision", "strict"});
+        CAPTURE(outcome.err);
+        REQUIRE(outcome.code == 0);
+        return read_importance(out);
+    };
+    const ImportanceMatrix one = measure("4"), two = measure("8");
+    CHECK(one.size() > 5);
+    CHECK(two == one);  // two equal windows
 }
 
 TEST_CASE("convert: pooled heads are the mean of those they replace" * needs_fixtures()) {
