@@ -160,6 +160,7 @@ constexpr ConversionFamily families[] = {
     {.model_type = "nemotron", .architecture = "nemotron"},
     {.model_type = "bert", .architecture = "bert", .embeds = true, .keys = set_bert},
     {.model_type = "roberta", .architecture = "bert", .embeds = true, .keys = set_bert},
+    {.model_type = "xlm-roberta", .architecture = "bert", .embeds = true, .keys = set_bert},
     {.model_type = "modernbert",
      .architecture = "modern-bert",
      .fused_qkv = true,

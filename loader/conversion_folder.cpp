@@ -76,7 +76,7 @@ class FolderSource final : public ConversionSource {
 };
 
 FolderSource::FolderSource(const fs::path& path)
-    : folder_(fs::is_directory(path) ? path : path.parent_path()), model_(open_model(path)) {
+    : folder_(fs::is_directory(path) ? path : fs::absolute(path).parent_path()), model_(open_model(path)) {
     find_family();
     const fs::path config = fs::is_directory(path) ? path / "config.json" : path;
     const Settings settings(Settings::Format::hugging_face, config.filename().string(), "",
@@ -243,7 +243,8 @@ void FolderSource::add(WeightRef ref, const TensorView& view) {
 std::vector<std::string> FolderSource::paths() const {
     std::vector<std::string> result;
     for (const fs::directory_entry& entry : fs::directory_iterator(folder_))
-        if (entry.is_regular_file()) result.push_back(entry.path().string());
+        if (entry.path().extension() == ".safetensors" || entry.path().extension() == ".json")
+            result.push_back(entry.path().string());
     return result;
 }
 

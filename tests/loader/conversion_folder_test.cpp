@@ -172,7 +172,7 @@ TEST_CASE("conversion: folders that GGUF would not say all of" * needs_fixtures(
 
 TEST_CASE("conversion: tokenizer.json gives the same ids as GGUF metadata" * needs_fixtures()) {
     for (const char* name : {"gpt2-style", "llama3-style", "qwen2-style", "llama2-style",
-                             "mistral-metaspace-style", "bert-wordpiece"}) {
+                             "mistral-metaspace-style", "bert-wordpiece", "t5-unigram"}) {
         CAPTURE(std::string(name));
         const fs::path folder = fixtures() + "/hf_tokenizers/" + name;
         const auto original = open_tokenizer(folder);
@@ -195,6 +195,8 @@ TEST_CASE("conversion: tokenizer.json gives the same ids as GGUF metadata" * nee
             const bool only_here =
                 text.starts_with(" ") || text.starts_with("▁") || text.find("s>") != text.npos;
             if (std::string_view(name) == "mistral-metaspace-style" && only_here) continue;
+            // The original splits at this space, which its charsmap leaves; GGUF has the charsmap alone.
+            if (std::string_view(name) == "t5-unigram" && text.find("\u0085") != text.npos) continue;
             ++texts;
             if (converted->encode(text) != original->encode(text) && different++ == 0) first = text;
         }
