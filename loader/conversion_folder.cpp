@@ -51,6 +51,7 @@ class FolderSource final : public ConversionSource {
         std::vector<float> values;  // instead of parts: computed
     };
     bool turns_pairs() const;
+    void check_pairs() const;
     void find_family();
     void drop_head();
     void add_divisors();
@@ -83,6 +84,7 @@ FolderSource::FolderSource(const fs::path& path)
                             parse_json(read_file(config.string(), 1 << 26), config.string()));
     ropes_ = read_hugging_face_ropes(family_named(hugging_face_families(), model_.architecture.family),
                                      settings, model_.architecture);
+    check_pairs();
     const Attention& attention = model_.architecture.layers.front().attention;
     facts_.layers = model_.architecture.layers.size();
     facts_.heads = attention.heads;
@@ -147,6 +149,14 @@ void FolderSource::check_unused() const {
 
 /// GGUF's "llama" and its kin turn pairs (2i, 2i+1) of a head where folders turn (i, i + width/2).
 bool FolderSource::turns_pairs() const { return !ropes_.empty() && ropes_.front().pairs != family_->pairs; }
+
+/// Rows of plain q and k change places, and the other way round nobody needs.
+void FolderSource::check_pairs() const {
+    const Attention& attention = model_.architecture.layers.front().attention;
+    const bool plain = attention.latent.kv_rank == 0 && attention.qk_norm.group == QkNorm::Group::none;
+    if (turns_pairs() && (!plain || ropes_.front().pairs == RopePairs::interleaved))
+        cannot_say("rope_interleave");
+}
 
 void FolderSource::add_values(const char* name, std::vector<double> values) {
     tensors_.push_back({name, {values.size()}, TensorType::f32});

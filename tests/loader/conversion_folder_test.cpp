@@ -133,6 +133,7 @@ TEST_CASE("conversion: folders that GGUF would not say all of" * needs_fixtures(
         {"cohere2", "\"sliding_attention\"", "\"full_attention\"", "window of layer 0"},
         {"gpt-oss", "\"truncate\": false", "\"truncate\": false", "rotation of layer 0"},
         {"gpt-oss", "\"truncate\": false", "\"truncate\": true", "experts of layer 0"},  // swiglu_limit
+        {"deepseek-v3", "\"rope_interleave\": true", "\"rope_interleave\": false", "rope_interleave: "},
         {"gemma2", "\"query_pre_attn_scalar\"", "\"query_pre_attn_scalar\"", "attention of layer 0"},
         {"gemma2", "\"query_pre_attn_scalar\": 9", "\"query_pre_attn_scalar\": 16", "no error"},
         {"falcon-rw-style", "\"vocab_size\"", "\"vocab_size\"", "post_attention_layernorm"},
