@@ -1,156 +1,203 @@
-// See conversion_families.h: the tables.
+// See conversion_families.h: the table, and keys as llama.cpp's gguf-py/gguf/constants.py names them.
 #include "conversion_families.h"
+
+#include "fail.h"
+
+#include <algorithm>
+#include <cmath>
 
 namespace scoria::conversion {
 namespace {
 
-constexpr Name attention_names[] = {
-    {"self_attn.q_proj.weight", "attn_q.weight", Lay::rotated},
-    {"self_attn.k_proj.weight", "attn_k.weight", Lay::rotated},
-    {"self_attn.v_proj.weight", "attn_v.weight"},
-    {"self_attn.o_proj.weight", "attn_output.weight"},
-    {"self_attn.q_proj.bias", "attn_q.bias", Lay::rotated, true},
-    {"self_attn.k_proj.bias", "attn_k.bias", Lay::rotated, true},
-    {"self_attn.v_proj.bias", "attn_v.bias", Lay::as_is, true},
-    {"self_attn.o_proj.bias", "attn_output.bias", Lay::as_is, true},
-};
-constexpr Name fused_attention_names[] = {
-    {"self_attn.qkv_proj.weight", "attn_qkv.weight"},
-    {"self_attn.o_proj.weight", "attn_output.weight"},
-};
-constexpr Name qk_norm_names[] = {
-    {"self_attn.q_norm.weight", "attn_q_norm.weight"},
-    {"self_attn.k_norm.weight", "attn_k_norm.weight"},
-};
-constexpr Name norm_names[] = {
-    {"input_layernorm.weight", "attn_norm.weight"},
-    {"post_attention_layernorm.weight", "ffn_norm.weight"},
-};
-constexpr Name gemma_norm_names[] = {
-    {"input_layernorm.weight", "attn_norm.weight", Lay::plus_one},
-    {"post_attention_layernorm.weight", "ffn_norm.weight", Lay::plus_one},
-};
-constexpr Name output_norm_names[] = {
-    {"post_attention_layernorm.weight", "post_attention_norm.weight"},
-    {"post_feedforward_layernorm.weight", "post_ffw_norm.weight"},
-};
-constexpr Name one_norm_names[] = {{"input_layernorm.weight", "attn_norm.weight"}};
-constexpr Name mlp_names[] = {
-    {"mlp.gate_proj.weight", "ffn_gate.weight"},
-    {"mlp.up_proj.weight", "ffn_up.weight"},
-    {"mlp.down_proj.weight", "ffn_down.weight"},
-};
-constexpr Name fused_mlp_names[] = {
-    {"mlp.gate_up_proj.weight", "ffn_up.weight"},
-    {"mlp.down_proj.weight", "ffn_down.weight"},
-};
-constexpr Name expert_names[] = {
-    {"mlp.gate.weight", "ffn_gate_inp.weight"},
-    {"mlp.experts.@.gate_proj.weight", "ffn_gate_exps.weight"},
-    {"mlp.experts.@.up_proj.weight", "ffn_up_exps.weight"},
-    {"mlp.experts.@.down_proj.weight", "ffn_down_exps.weight"},
-};
-constexpr Name mixtral_names[] = {
-    {"block_sparse_moe.gate.weight", "ffn_gate_inp.weight"},
-    {"block_sparse_moe.experts.@.w1.weight", "ffn_gate_exps.weight"},
-    {"block_sparse_moe.experts.@.w3.weight", "ffn_up_exps.weight"},
-    {"block_sparse_moe.experts.@.w2.weight", "ffn_down_exps.weight"},
-};
-constexpr Name shared_expert_names[] = {
-    {"mlp.shared_expert.gate_proj.weight", "ffn_gate_shexp.weight"},
-    {"mlp.shared_expert.up_proj.weight", "ffn_up_shexp.weight"},
-    {"mlp.shared_expert.down_proj.weight", "ffn_down_shexp.weight"},
-    {"mlp.shared_expert_gate.weight", "ffn_gate_inp_shexp.weight"},
-};
+void set_rope(const RopeSettings& rope, double magnitude, Keys& keys) {
+    // Hunyuan's alpha is another base.
+    const double power = rope.alpha > 0 ? std::pow(rope.alpha, rope.width / (rope.width - 2.0)) : 1;
+    keys.set("rope.freq_base", rope.base * power);
+    keys.set("rope.dimension_count", rope.width);
+    switch (rope.scaling) {
+    case RopeScaling::none:
+    case RopeScaling::llama3:  // a tensor of divisors
+        break;
+    case RopeScaling::dynamic:
+        if (rope.alpha == 0)
+            fail(Status::unsupported, "quantize",
+                 "rope_type: GGUF has no name for dynamic, whose frequencies follow the length of the text");
+        break;
+    case RopeScaling::linear:
+        keys.set("rope.scaling.type", "linear");
+        keys.set("rope.scaling.factor", rope.factor);
+        break;
+    case RopeScaling::yarn:
+        keys.set("rope.scaling.type", "yarn");
+        keys.set("rope.scaling.factor", rope.factor);
+        keys.set("rope.scaling.original_context_length", rope.original_length);
+        if (rope.beta_fast != 32) keys.set("rope.scaling.yarn_beta_fast", rope.beta_fast);
+        if (rope.beta_slow != 1) keys.set("rope.scaling.yarn_beta_slow", rope.beta_slow);
+        break;
+    case RopeScaling::longrope:  // two tensors of divisors
+        keys.set("rope.scaling.original_context_length", rope.original_length);
+        keys.set("rope.scaling.attn_factor", magnitude);
+        break;
+    }
+}
 
-constexpr Key granite_keys[] = {{"embedding_multiplier", "embedding_scale"},
-                                {"residual_multiplier", "residual_scale"},
-                                {"attention_multiplier", "attention.scale"},
-                                {"logits_scaling", "logit_scale"}};
-constexpr Key cohere_keys[] = {{"logit_scale", "logit_scale"}};
+void set_experts(const Routing& routing, Keys& keys) {
+    keys.set("expert_count", routing.experts);
+    keys.set("expert_used_count", routing.used);
+    keys.set("expert_feed_forward_length", routing.size);
+}
+
+void set_shared_expert(const Described& model, Keys& keys) {
+    keys.set("expert_shared_feed_forward_length",
+             model.architecture.layers.back().feed_forward.routing.shared_size);
+}
+
+void set_hunyuan_experts(const Described& model, Keys& keys) {
+    set_shared_expert(model, keys);
+    keys.set("expert_shared_count", 1u);
+}
+
+void set_granite(const Described& model, Keys& keys) {
+    const Architecture& a = model.architecture;
+    keys.set("embedding_scale", double{a.embedding_scale});
+    keys.set("residual_scale", double{a.residual_scale});
+    keys.set("attention.scale", double{a.layers.front().attention.scale});
+    keys.set("logit_scale", 1 / double{a.logit_scale});
+}
+
+void set_logit_scale(const Described& model, Keys& keys) {
+    keys.set("logit_scale", double{model.architecture.logit_scale});
+}
+
+void set_parallel(const Described& model, Keys& keys) {
+    const NormPlacement placement = model.architecture.placement;
+    keys.set("use_parallel_residual",
+             placement == NormPlacement::parallel || placement == NormPlacement::parallel_2);
+}
+
+/// The slopes of ALiBi end at 2^-8.
+void set_alibi(const Described&, Keys& keys) { keys.set("attention.max_alibi_bias", 8.0); }
+
+void set_deepseek(const Described& model, Keys& keys) {
+    const std::vector<Layer>& layers = model.architecture.layers;
+    const Latent& latent = layers.front().attention.latent;
+    keys.set("attention.kv_lora_rank", latent.kv_rank);
+    if (latent.q_rank != 0) keys.set("attention.q_lora_rank", latent.q_rank);
+    keys.set("attention.key_length_mla", layers.front().attention.head_dim);
+    keys.set("attention.value_length_mla", latent.value_dim);
+    if (const RopeSettings& rope = model.ropes.front(); rope.mscale_all)
+        keys.set("rope.scaling.yarn_log_multiplier", 0.1 * *rope.mscale_all);
+    const auto dense = std::ranges::count_if(
+        layers, [](const Layer& layer) { return layer.feed_forward.routing.experts == 0; });
+    keys.set("leading_dense_block_count", static_cast<uint32_t>(dense));
+    const Routing& routing = layers.back().feed_forward.routing;
+    if (routing.experts == 0) return;
+    keys.set("expert_shared_count", routing.shared_size / routing.size);
+    keys.set("expert_gating_func", routing.score == Routing::Score::sigmoid ? 2u : 1u);
+    keys.set("expert_weights_scale", double{routing.scale});
+    keys.set("expert_weights_norm", routing.renormalise);
+    keys.set("expert_group_count", routing.groups);
+    keys.set("expert_group_used_count", routing.groups_used);
+}
+
+/// A window counts both sides; every n-th layer from the first on has none.
+void set_modern_bert(const Described& model, Keys& keys) {
+    const std::vector<Layer>& layers = model.architecture.layers;
+    const auto full = [](const Layer& layer) { return layer.attention.window == 0; };
+    const auto windowed = std::ranges::find_if_not(layers, full);
+    keys.set("attention.causal", false);
+    if (windowed == layers.end()) return;
+    keys.set("attention.sliding_window", 2 * (windowed->attention.window - 1));
+    const auto next = std::find_if(windowed, layers.end(), full);
+    keys.set("attention.sliding_window_pattern", static_cast<uint32_t>(next - layers.begin()));
+}
+
+void set_bert(const Described&, Keys& keys) { keys.set("attention.causal", false); }
+
+bool lacks_q_rank(const Architecture& a, std::string_view name) {
+    return a.layers.front().attention.latent.q_rank == 0 && name == "blk.#.attn_q_b.weight";
+}
+
+/// The second norm of Falcon 40B.
+bool lacks_second_norm(const Architecture& a, std::string_view name) {
+    return a.placement != NormPlacement::parallel_2 && name.starts_with("blk.#.attn_norm_2");
+}
 
 constexpr ConversionFamily families[] = {
-    {.model_type = "llama",
-     .architecture = "llama",
-     .layer_names = {norm_names, attention_names, mlp_names},
-     .paired_rows = true,
-     .window = Window::always},
-    {.model_type = "mistral",
-     .architecture = "llama",
-     .layer_names = {norm_names, attention_names, mlp_names},
-     .paired_rows = true,
-     .window = Window::always},
-    {.model_type = "mixtral",
-     .architecture = "llama",
-     .layer_names = {norm_names, attention_names, mixtral_names},
-     .paired_rows = true,
-     .window = Window::always},
-    {.model_type = "qwen2",
-     .architecture = "qwen2",
-     .layer_names = {norm_names, attention_names, mlp_names},
-     .window = Window::if_used},
-    {.model_type = "qwen2_moe",
-     .architecture = "qwen2moe",
-     .layer_names = {norm_names, attention_names, expert_names, shared_expert_names},
-     .must = {{{"decoder_sparse_step", "1"},
-               {"mlp_only_layers", "[]"},
-               {"use_sliding_window", "false"},
-               {"norm_topk_prob", "false"}}}},
-    {.model_type = "qwen3",
-     .architecture = "qwen3",
-     .layer_names = {norm_names, attention_names, qk_norm_names, mlp_names},
-     .window = Window::if_used},
-    {.model_type = "qwen3_moe",
-     .architecture = "qwen3moe",
-     .layer_names = {norm_names, attention_names, qk_norm_names, expert_names},
-     .must = {{{"decoder_sparse_step", "1"},
-               {"mlp_only_layers", "[]"},
-               {"use_sliding_window", "false"},
-               {"norm_topk_prob", "true"}}}},
-    {.model_type = "smollm3",
-     .architecture = "smollm3",
-     .layer_names = {norm_names, attention_names, mlp_names},
-     .paired_rows = true,
-     .must = {{{"use_sliding_window", "false"}}},
-     .no_rope_every = 4},
-    {.model_type = "granite",
-     .architecture = "granite",
-     .layer_names = {norm_names, attention_names, mlp_names},
-     .paired_rows = true,
-     .floats = granite_keys},
-    {.model_type = "phi3",
-     .architecture = "phi3",
-     .layer_names = {norm_names, fused_attention_names, fused_mlp_names},
-     .window = Window::always},
-    {.model_type = "gemma",
-     .architecture = "gemma",
-     .layer_names = {gemma_norm_names, attention_names, mlp_names},
-     .plus_one = true,
-     .activation = nullptr},
-    {.model_type = "cohere",
-     .architecture = "command-r",
-     .layer_names = {one_norm_names, attention_names, mlp_names},
-     .layer_norm = true,
-     .floats = cohere_keys},
-    {.model_type = "cohere2",
-     .architecture = "cohere2",
-     .layer_names = {one_norm_names, attention_names, mlp_names},
-     .layer_norm = true,
-     .window = Window::always,
-     .floats = cohere_keys,
-     .must = {{{"sliding_window_pattern", "4"}}},
-     .full_every = 4},
-    {.model_type = "olmo2",
-     .architecture = "olmo2",
-     .layer_names = {output_norm_names, attention_names, qk_norm_names, mlp_names}},
-    {.model_type = "olmoe",
-     .architecture = "olmoe",
-     .layer_names = {norm_names, attention_names, qk_norm_names, expert_names},
-     .must = {{{"clip_qkv", "null"}, {"norm_topk_prob", "false"}}}},
+    {.model_type = "llama", .architecture = "llama"},
+    {.model_type = "mistral", .architecture = "llama"},
+    {.model_type = "mixtral", .architecture = "llama"},
+    {.model_type = "qwen2", .architecture = "qwen2"},
+    {.model_type = "qwen2_moe", .architecture = "qwen2moe", .keys = set_shared_expert},
+    {.model_type = "qwen3", .architecture = "qwen3"},
+    {.model_type = "qwen3_moe", .architecture = "qwen3moe"},
+    {.model_type = "smollm3", .architecture = "smollm3"},
+    {.model_type = "granite", .architecture = "granite", .keys = set_granite},
+    {.model_type = "phi", .architecture = "phi2"},
+    {.model_type = "phi3", .architecture = "phi3", .fused_qkv = true},
+    {.model_type = "gemma", .architecture = "gemma"},
+    {.model_type = "gemma2", .architecture = "gemma2"},
+    {.model_type = "gemma3_text", .architecture = "gemma3"},
+    {.model_type = "cohere", .architecture = "command-r", .keys = set_logit_scale},
+    {.model_type = "cohere2", .architecture = "cohere2", .keys = set_logit_scale},
+    {.model_type = "olmo", .architecture = "olmo"},
+    {.model_type = "olmo2", .architecture = "olmo2"},
+    {.model_type = "olmoe", .architecture = "olmoe"},
+    {.model_type = "glm", .architecture = "chatglm"},
+    {.model_type = "glm4", .architecture = "glm4"},
+    {.model_type = "hunyuan_v1_dense", .architecture = "hunyuan-dense"},
+    {.model_type = "hunyuan_v1_moe", .architecture = "hunyuan-moe", .keys = set_hunyuan_experts},
+    {.model_type = "gpt_oss", .architecture = "gpt-oss"},
+    {.model_type = "deepseek_v2", .architecture = "deepseek2", .keys = set_deepseek, .lacks = lacks_q_rank},
+    {.model_type = "deepseek_v3", .architecture = "deepseek2", .keys = set_deepseek, .lacks = lacks_q_rank},
+    {.model_type = "gpt2", .architecture = "gpt2", .fused_qkv = true},
+    {.model_type = "gpt_neox", .architecture = "gptneox", .fused_qkv = true, .keys = set_parallel},
+    {.model_type = "bloom", .architecture = "bloom", .fused_qkv = true},
+    {.model_type = "mpt", .architecture = "mpt", .fused_qkv = true, .keys = set_alibi},
+    {.model_type = "falcon", .architecture = "falcon", .fused_qkv = true, .lacks = lacks_second_norm},
+    {.model_type = "starcoder2", .architecture = "starcoder2"},
+    {.model_type = "stablelm", .architecture = "stablelm", .keys = set_parallel},
+    {.model_type = "nemotron", .architecture = "nemotron"},
+    {.model_type = "bert", .architecture = "bert", .embeds = true, .keys = set_bert},
+    {.model_type = "roberta", .architecture = "bert", .embeds = true, .keys = set_bert},
+    {.model_type = "xlm-roberta", .architecture = "bert", .embeds = true, .keys = set_bert},
+    {.model_type = "modernbert",
+     .architecture = "modern-bert",
+     .fused_qkv = true,
+     .embeds = true,
+     .keys = set_modern_bert},
 };
 
 }  // namespace
 
 std::span<const ConversionFamily> conversion_families() { return families; }
+
+void set_shared_keys(const Described& model, Keys& keys) {
+    const Architecture& a = model.architecture;
+    const Attention& attention = a.layers.front().attention;
+    const Attention cached = kernel_attention(attention);
+    const Routing& routing = a.layers.back().feed_forward.routing;
+    keys.set("block_count", static_cast<uint32_t>(a.layers.size()));
+    keys.set("context_length", a.context);
+    keys.set("embedding_length", a.hidden);
+    keys.set("feed_forward_length", model.feed_forward);
+    keys.set("attention.head_count", attention.heads);
+    keys.set("attention.head_count_kv", cached.kv_heads);
+    keys.set("attention.key_length", cached.head_dim);
+    keys.set("attention.value_length", attention.latent.kv_rank ? attention.latent.kv_rank : cached.head_dim);
+    keys.set(a.norm.kind == NormKind::rms ? "attention.layer_norm_rms_epsilon"
+                                          : "attention.layer_norm_epsilon",
+             double{a.norm.epsilon});
+    keys.set("vocab_size", a.vocab);
+    uint32_t window = 0;
+    for (const Layer& layer : a.layers) window = std::max(window, layer.attention.window);
+    if (window != 0) keys.set("attention.sliding_window", window);
+    if (attention.clip > 0) keys.set("attention.clamp_kqv", double{attention.clip});
+    if (attention.soft_cap > 0) keys.set("attn_logit_softcapping", double{attention.soft_cap});
+    if (a.logit_soft_cap > 0) keys.set("final_logit_softcapping", double{a.logit_soft_cap});
+    if (routing.experts != 0) set_experts(routing, keys);
+    if (!model.ropes.empty()) set_rope(model.ropes.front(), a.ropes.front().magnitude, keys);
+    if (model.ropes.size() > 1) keys.set("rope.freq_base_swa", model.ropes[1].base);
+}
 
 }  // namespace scoria::conversion

@@ -1,47 +1,53 @@
-// The families that a Hugging Face folder may be of to become a GGUF, one row each, and how their tensors are
-// called in both. For conversion_folder.cpp.
+// The families that a Hugging Face folder may be of to become a GGUF, one row each. What both sides compute
+// and how their tensors are called is in hf_families.h and gguf_families.h; here is what neither says. For
+// conversion_folder.cpp.
 #pragma once
 
-#include <array>
-#include <cstdint>
+#include "gguf_writer.h"
+#include "rope_scaling.h"
+
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace scoria::conversion {
 
-/// What a tensor goes through. rotated: rows of heads, turned from halves to pairs where the family wants it;
-/// plus_one: norms whose folder holds them less one.
-enum class Lay : uint8_t { as_is, rotated, plus_one };
-/// '@' in `theirs`: the expert's number, of a tensor for each.
-struct Name {
-    const char *theirs, *ours;
-    Lay lay = Lay::as_is;
-    bool optional = false;
+/// A model, and the rotations of its folder: of full layers, then of windowed ones where they differ.
+struct Described {
+    const Architecture& architecture;
+    const std::vector<RopeSettings>& ropes;
+    uint32_t feed_forward;  // columns of a dense one, which config.json may say even where there is none
 };
-using Names = std::span<const Name>;
-/// Keys of config.json and of the GGUF, without the architecture.
-struct Key {
-    const char *theirs, *ours;
+
+/// Sets keys of one architecture.
+class Keys {
+  public:
+    Keys(std::string architecture, GgufWriter& out) : prefix_(std::move(architecture) + "."), out_(out) {}
+    void set(std::string_view name, uint32_t value) { out_.set(prefix_ + std::string(name), value); }
+    void set(std::string_view name, bool value) { out_.set(prefix_ + std::string(name), value); }
+    void set(std::string_view name, const char* value) { out_.set(prefix_ + std::string(name), value); }
+    void set(std::string_view name, double value) {
+        out_.set(prefix_ + std::string(name), static_cast<float>(value));
+    }
+
+  private:
+    std::string prefix_;
+    GgufWriter& out_;
 };
-/// When a folder's sliding_window counts.
-enum class Window : uint8_t { never, if_used, always };
-/// What GGUF's architecture takes for granted of config.json.
-struct Must {
-    const char* key;
-    const char* value;  // as JSON; a missing key is right
-};
+
 struct ConversionFamily {
     const char *model_type, *architecture;
-    std::array<Names, 4> layer_names;
-    bool paired_rows = false;  // rotates (2i, 2i+1)
-    bool layer_norm = false;   // with that one's epsilon
-    bool plus_one = false;     // of the last norm
-    Window window = Window::never;
-    std::span<const Key> floats{};
-    std::array<Must, 4> must{};
-    const char* activation = "silu";
-    uint32_t full_every = 0;     // of windowed layers, every n-th sees all
-    uint32_t no_rope_every = 0;  // every n-th does not rotate
+    bool fused_qkv = false;                                      // as its own converter writes it
+    bool embeds = false;                                         // GGUF's holds no head
+    void (*keys)(const Described& model, Keys& keys) = nullptr;  // that no other architecture has
+    /// Whether a name of the GGUF family's table is one that such a model has not.
+    bool (*lacks)(const Architecture& architecture, std::string_view name) = nullptr;
 };
 std::span<const ConversionFamily> conversion_families();
+
+/// The keys that architectures share. Errors: unsupported, for a scaling of rotations that GGUF has no name
+/// for.
+void set_shared_keys(const Described& model, Keys& keys);
 
 }  // namespace scoria::conversion

@@ -5,9 +5,9 @@
 
 namespace scoria {
 
-/// A folder with config.json and safetensors. Errors: unsupported, naming the model_type, the rope_type or
-/// the tensor; bad_file, naming the key or the tensor.
-std::unique_ptr<const ConversionSource> open_conversion_folder(const std::filesystem::path& folder);
+/// A folder with config.json and safetensors, or its config (hf_folder.h). Errors: those of open_model;
+/// unsupported, naming the model_type, the tensor, or what the GGUF would not say.
+std::unique_ptr<const ConversionSource> open_conversion_folder(const std::filesystem::path& path);
 
 /// The keys tokenizer.* from tokenizer.json for `vocab` ids; nothing without one. Errors: unsupported,
 /// where GGUF has no name for what they say; bad_file.

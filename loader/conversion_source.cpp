@@ -3,6 +3,7 @@
 
 #include "conversion_folder.h"
 #include "gguf_split.h"
+#include "hf_folder.h"
 
 #include <algorithm>
 
@@ -73,7 +74,7 @@ uint64_t ConversionSource::Tensor::rows() const {
 }
 
 std::unique_ptr<const ConversionSource> open_conversion_source(const std::filesystem::path& path) {
-    if (std::filesystem::is_directory(path)) return open_conversion_folder(path);
+    if (is_hugging_face_model(path)) return open_conversion_folder(path);
     return std::make_unique<const GgufSource>(path);
 }
 

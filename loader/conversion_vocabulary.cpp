@@ -1,15 +1,18 @@
 // tokenizer.json under GGUF's keys: byte-level BPE ("gpt2", whose splitting GGUF knows by name) and BPE over
-// text with byte fallback ("llama", which joins by scores; the rank of a merge gives the same order).
+// text with byte fallback ("llama", which joins by scores; the rank of a merge gives the same order), and
+// WordPiece of BERT ("bert"), and SentencePiece's unigram ("t5").
 #include "conversion_folder.h"
 
 #include "fail.h"
 #include "file.h"
 #include "model.h"
+#include "tokenizer/base64.h"
 #include "tokenizer/gguf_pre_tokenizers.h"
 #include "tokenizer/json.h"
 #include "tokenizer/vocabulary.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 namespace scoria {
@@ -88,20 +91,29 @@ Tokens read_tokens(const json& file, uint32_t vocab, const std::string& where) {
         tokens.texts[id] = text;
         tokens.types[id] = static_cast<int32_t>(type);
     };
+    const auto put_special = [&] {
+        for (const json& added : file.value("added_tokens", json::array())) {
+            const std::string text = json_field(added, "content", std::string(), where);
+            const bool special = json_field(added, "special", false, where);
+            put(json_field(added, "id", uint32_t{UINT32_MAX}, where), text,
+                special ? TokenType::control : TokenType::user_defined);
+        }
+    };
     const json& model = json_member(file, "model", where);
     const json& table = json_member(model, "vocab", where);
-    if (!table.is_object()) fail(Status::unsupported, where, "vocab: expected an object");
+    if (table.is_array()) {  // Unigram: [piece, score] by id
+        for (uint64_t id = 0; id < table.size(); ++id) put(id, table[id].at(0), TokenType::normal);
+        put_special();
+        if (const uint64_t id = json_field(model, "unk_id", uint32_t{UINT32_MAX}, where); id < vocab)
+            tokens.types[id] = static_cast<int32_t>(TokenType::unknown);
+        return tokens;
+    }
     for (const auto& [text, id] : table.items()) {
         if (!id.is_number_unsigned()) fail(Status::bad_file, where, text, ": expected an id");
         const bool byte = text.size() == 6 && text.starts_with("<0x") && text.back() == '>';
         put(id, text, byte ? TokenType::byte : TokenType::normal);
     }
-    for (const json& added : file.value("added_tokens", json::array())) {
-        const std::string text = json_field(added, "content", std::string(), where);
-        const bool special = json_field(added, "special", false, where);
-        put(json_field(added, "id", uint32_t{UINT32_MAX}, where), text,
-            special ? TokenType::control : TokenType::user_defined);
-    }
+    put_special();
     if (const std::string unknown = json_field(model, "unk_token", std::string(), where);
         table.contains(unknown))
         put(table[unknown], unknown, TokenType::unknown);
@@ -143,6 +155,82 @@ void set_id(GgufWriter& out, const char* key, TokenId id) {
     if (id >= 0) out.set(key, static_cast<uint32_t>(id));
 }
 
+/// WordPiece marks what is inside words with ##, GGUF what begins them.
+void add_word_piece(const json& file, Tokens& tokens, const std::string& where, GgufWriter& out) {
+    const json& model = json_member(file, "model", where);
+    const json& normalizer = json_member(file, "normalizer", where);
+    if (json_field(model, "continuing_subword_prefix", std::string("##"), where) != "##" ||
+        !normalizer.is_object() || kind_of(normalizer) != "BertNormalizer" ||
+        !json_field(normalizer, "clean_text", true, where) ||
+        !json_field(normalizer, "handle_chinese_chars", true, where) ||
+        kind_of(json_member(file, "pre_tokenizer", where)) != "BertPreTokenizer")
+        fail(Status::unsupported, where,
+             "WordPiece: GGUF knows BertNormalizer, BertPreTokenizer and the prefix ## alone");
+    for (size_t i = 0; i < tokens.texts.size(); ++i) {
+        if (tokens.types[i] != static_cast<int32_t>(TokenType::normal)) continue;
+        std::string& text = tokens.texts[i];
+        text = text.starts_with("##") ? text.substr(2) : "\u2581" + text;
+    }
+    const bool lowercase = json_field(normalizer, "lowercase", true, where);
+    out.set("tokenizer.ggml.model", "bert");
+    out.set("tokenizer.ggml.pre", "default");
+    out.set("tokenizer.ggml.normalizer.lowercase", lowercase);
+    out.set("tokenizer.ggml.normalizer.strip_accents",
+            json_field(normalizer, "strip_accents", lowercase, where));
+    constexpr std::pair<const char*, const char*> specials[] = {
+        {"[CLS]", "tokenizer.ggml.bos_token_id"},
+        {"[SEP]", "tokenizer.ggml.seperator_token_id"},  // the format's own spelling
+        {"[PAD]", "tokenizer.ggml.padding_token_id"},
+        {"[MASK]", "tokenizer.ggml.mask_token_id"}};
+    for (const auto& [text, key] : specials)
+        if (const auto found = std::ranges::find(tokens.texts, text); found != tokens.texts.end())
+            out.set(key, static_cast<uint32_t>(found - tokens.texts.begin()));
+}
+
+/// SentencePiece's unigram, whose normalizer GGUF holds as it is.
+void add_unigram(const json& file, const Tokens& tokens, const Tokenizer& tokenizer, const std::string& where,
+                 GgufWriter& out) {
+    std::vector<json> normalizers, steps;
+    flatten(file.value("normalizer", json()), "normalizers", normalizers);
+    flatten(file.value("pre_tokenizer", json()), "pretokenizers", steps);
+    std::string charsmap;
+    bool one_space = false;
+    for (const json& step : normalizers)
+        if (kind_of(step) == "Precompiled")
+            charsmap =
+                from_base64(json_field(step, "precompiled_charsmap", std::string(), where)).value_or("");
+        else if (step.value("pattern", json()) == json{{"Regex", " {2,}"}})
+            one_space = true;
+        else
+            fail(Status::unsupported, where, "normalizer ", kind_of(step), " has no name in GGUF");
+    for (const json& step : steps)
+        if (kind_of(step) == "WhitespaceSplit")
+            one_space = true;
+        else if (kind_of(step) != "Metaspace")
+            fail(Status::unsupported, where, "pre_tokenizer ", kind_of(step), " has no name in GGUF");
+    std::vector<float> scores;
+    const json& table = json_member(json_member(file, "model", where), "vocab", where);
+    for (const json& piece : table) scores.push_back(piece.at(1).get<float>());
+    scores.resize(tokens.texts.size());
+    out.set("tokenizer.ggml.model", "t5");
+    out.set("tokenizer.ggml.pre", "default");
+    out.set("tokenizer.ggml.scores", scores);
+    out.set("tokenizer.ggml.add_space_prefix", adds_space(file, where));
+    out.set("tokenizer.ggml.remove_extra_whitespaces", one_space);
+    const std::vector<TokenId> framed = tokenizer.encode("", {.add_special = true, .parse_special = false});
+    const bool adds_eos = !framed.empty() && framed.back() != tokenizer.bos();
+    out.set("tokenizer.ggml.add_eos_token", adds_eos);
+    if (adds_eos) out.set("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(framed.back()));
+    if (charsmap.empty()) return;
+    constexpr uint32_t u8 = 0, array = 9;  // GGUF's numbers
+    const uint64_t count = charsmap.size();
+    std::string value(sizeof u8 + sizeof count, '\0');
+    std::memcpy(value.data(), &u8, sizeof u8);
+    std::memcpy(value.data() + sizeof u8, &count, sizeof count);
+    value += charsmap;
+    out.set_raw("tokenizer.ggml.precompiled_charsmap", array, std::as_bytes(std::span(value)));
+}
+
 /// Of tokenizer_config.json or a file of its own.
 std::optional<std::string> read_template(const fs::path& folder) {
     if (fs::exists(folder / "chat_template.jinja"))
@@ -163,17 +251,23 @@ void add_folder_vocabulary(const fs::path& folder, uint32_t vocab, GgufWriter& o
         if (fs::exists(folder / "tokenizer.model"))
             fail(Status::unsupported, folder.string(),
                  "expected tokenizer.json; tokenizer.model alone is not converted");
-        return;
+        return out.set("tokenizer.ggml.model", "none");  // without the key others refuse the file
     }
     const std::string where = path.string();
     const json file = parse_json(read_file(where, 1 << 28), where);
     const json& model = json_member(file, "model", where);
-    if (json_field(model, "type", std::string("BPE"), where) != "BPE")
-        fail(Status::unsupported, where, "model: expected BPE, got ", model["type"].dump());
-    const Tokens tokens = read_tokens(file, vocab, where);
-    const std::vector<std::string> merges = read_merges(model, where);
+    const std::string type = json_field(model, "type", std::string("BPE"), where);
+    if (type != "BPE" && type != "WordPiece" && type != "Unigram")
+        fail(Status::unsupported, where, "model: expected BPE, Unigram or WordPiece, got ", type);
     const std::shared_ptr<const Tokenizer> tokenizer = open_tokenizer(folder);
-    if (json_field(model, "byte_fallback", false, where)) {
+    Tokens tokens = read_tokens(file, vocab, where);
+    const std::vector<std::string> merges =
+        type == "BPE" ? read_merges(model, where) : std::vector<std::string>();
+    if (type == "WordPiece") {
+        add_word_piece(file, tokens, where, out);
+    } else if (type == "Unigram") {
+        add_unigram(file, tokens, *tokenizer, where, out);
+    } else if (json_field(model, "byte_fallback", false, where)) {
         out.set("tokenizer.ggml.model", "llama");
         out.set("tokenizer.ggml.pre", "default");
         out.set("tokenizer.ggml.scores", scores_of(tokens, merges));

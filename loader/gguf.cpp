@@ -45,7 +45,7 @@ const char* kind_of(const GgufValue& value) {
 class GgufReader {
   public:
     explicit GgufReader(const File& file) : file_(file) {}
-    Gguf read();
+    Gguf read(uint64_t whole);
 
   private:
     uint64_t left() const { return std::min(file_.size(), most_header_bytes) - position_; }
@@ -253,7 +253,7 @@ void place(GgufTensor& tensor, uint64_t data_start, uint64_t alignment, uint64_t
 
 }  // namespace
 
-Gguf GgufReader::read() {
+Gguf GgufReader::read(uint64_t whole) {
     Gguf result;
     char magic[4];
     bytes(std::as_writable_bytes(std::span(magic)), "magic");
@@ -293,11 +293,12 @@ Gguf GgufReader::read() {
             fail(Status::bad_file, "gguf", "tensor ", added.name, ": expected once, got twice");
     }
     const uint64_t data_start = (position_ + alignment - 1) / alignment * alignment;
-    for (GgufTensor& tensor : result.tensors) place(tensor, data_start, alignment, file_.size());
+    for (GgufTensor& tensor : result.tensors)
+        place(tensor, data_start, alignment, std::max(whole, file_.size()));
     return result;
 }
 
-Gguf read_gguf(const File& file) { return GgufReader(file).read(); }
+Gguf read_gguf(const File& file, uint64_t whole) { return GgufReader(file).read(whole); }
 
 template <class T> const T* GgufMetadata::find(std::string_view key, const char* expected) const {
     const auto found = values_.find(key);

@@ -68,9 +68,9 @@ struct Gguf {
     std::vector<GgufTensor> tensors;  // in the file's order; those of known types lie inside the file
 };
 
-/// Reads the header by positioned reads. Errors: bad_file, naming the field; unsupported for a big-endian
-/// file and for another version.
-Gguf read_gguf(const File& file);
+/// Reads the header by positioned reads; `whole`: bytes of the whole file, where `file` is only its
+/// beginning. Errors: bad_file, naming the field; unsupported for a big-endian file and for another version.
+Gguf read_gguf(const File& file, uint64_t whole = 0);
 
 /// "Q4_K", also for types that this build cannot read; "type 77" for unknown numbers.
 std::string gguf_type_name(uint32_t type);

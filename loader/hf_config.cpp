@@ -42,8 +42,8 @@ uint32_t read_width(const Family& family, const Settings& rope, const Settings& 
 }
 
 /// `rope`: the newer rope_parameters or the older rope_scaling.
-Rope read_rope(const Family& family, const Settings& rope, const Settings& config, uint32_t head_dim,
-               double base) {
+RopeSettings read_rope(const Family& family, const Settings& rope, const Settings& config, uint32_t head_dim,
+                       double base) {
     RopeSettings settings;
     settings.scaling = read_scaling(rope, config);
     const char* pairs = config.has("rope_interleave") ? "rope_interleave" : "rope_interleaved";
@@ -84,7 +84,7 @@ Rope read_rope(const Family& family, const Settings& rope, const Settings& confi
         settings.long_divisors = long_divisors;
     }
     rope.refuse_unknown([](std::string_view, const nlohmann::json&) { return false; });
-    return make_rope(settings, config.where());
+    return settings;
 }
 
 bool is_by_layer_type(const nlohmann::json* parameters) {
@@ -93,8 +93,8 @@ bool is_by_layer_type(const nlohmann::json* parameters) {
 
 }  // namespace
 
-std::vector<Rope> read_hugging_face_ropes(const Family& family, const Settings& config,
-                                          const Architecture& architecture) {
+std::vector<RopeSettings> read_hugging_face_ropes(const Family& family, const Settings& config,
+                                                  const Architecture& architecture) {
     if (!family.rope) return {};
     const uint32_t head_dim = architecture.layers.front().attention.head_dim;
     const double base = config.positive(config.has("rotary_emb_base")     ? "rotary_emb_base"
@@ -104,7 +104,7 @@ std::vector<Rope> read_hugging_face_ropes(const Family& family, const Settings& 
     if (is_by_layer_type(config.find("rope_parameters"))) {
         const Settings all = config.section("rope_parameters");
         const double local = family.local_rope_base > 0 ? family.local_rope_base : base;
-        std::vector<Rope> ropes = {
+        std::vector<RopeSettings> ropes = {
             read_rope(family, all.section("full_attention"), config, head_dim, base),
             read_rope(family, all.section("sliding_attention"), config, head_dim, local)};
         config.understood("rope_local_base_freq");
@@ -114,7 +114,7 @@ std::vector<Rope> read_hugging_face_ropes(const Family& family, const Settings& 
     const char* name = config.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
     const Settings otherwise(config.format(), config.where(), std::string(name) + ".",
                              nlohmann::json::parse(family.rope_parameters));
-    std::vector<Rope> ropes = {
+    std::vector<RopeSettings> ropes = {
         read_rope(family, config.has(name) ? config.section(name) : otherwise, config, head_dim, base)};
     if (family.local_rope_base > 0) {
         const Settings unscaled(config.format(), config.where(), "", nlohmann::json::object());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "families.h"
+#include "rope_scaling.h"
 
 namespace scoria {
 
@@ -28,8 +29,8 @@ inline constexpr Bias attention_bias = by_flag("attention_bias", false),
 
 /// The rotary positions that config.json tells, under its newer names (rope_parameters) or older ones
 /// (rope_theta, rope_scaling): none, one, or one for full layers and one for windowed ones.
-std::vector<Rope> read_hugging_face_ropes(const Family& family, const Settings& settings,
-                                          const Architecture& architecture);
+std::vector<RopeSettings> read_hugging_face_ropes(const Family& family, const Settings& settings,
+                                                  const Architecture& architecture);
 
 /// Fields of config.json that change no result, or not with this value.
 bool is_harmless_field(std::string_view name, const nlohmann::json& value);

@@ -25,8 +25,9 @@ int imatrix(const ImatrixOptions& options, const Common& common) {
     if (std::filesystem::exists(path_of(options.out)) && !options.force)
         fail(Status::bad_argument, "imatrix", options.out, " exists: expected a new name, or --force");
     const std::shared_ptr<const Model> model = load_model(common);
-    std::vector<TokenId> ids = tokenizer_of(*model).encode(prompt_text("imatrix", "", options.file),
-                                                           {.add_special = true, .parse_special = false});
+    const Tokenizer& tokenizer = tokenizer_of(*model);
+    std::vector<TokenId> ids = tokenizer.encode(prompt_text("imatrix", "", options.file),
+                                                {.add_special = true, .parse_special = false});
     if (options.tokens > 0 && options.tokens < ids.size()) ids.resize(options.tokens);
     if (ids.empty()) fail(Status::bad_argument, "imatrix", "expected a text, got an empty one");
 
@@ -38,6 +39,7 @@ int imatrix(const ImatrixOptions& options, const Common& common) {
     ImportanceText text{options.file, 0, window};
     for (size_t first = 0; first < ids.size(); first += window, ++text.windows) {
         if (interrupted) fail(Status::cancelled, "imatrix", "interrupted: ", options.out, " was not written");
+        if (tokenizer.adds_bos()) ids[first] = tokenizer.bos();  // as the model has seen texts begin
         meter.add(std::span(ids).subspan(first, std::min<size_t>(window, ids.size() - first)));
         progress.update(sizeof(TokenId) * std::min<size_t>(first + window, ids.size()),
                         sizeof(TokenId) * ids.size());

@@ -32,12 +32,16 @@ struct Timing {
 std::vector<TokenId> prompt_ids(const Model& model, const RunOptions& options) {
     const std::string text = prompt_text("run", options.text, options.file);
     const Tokenizer& tokenizer = tokenizer_of(model);
+    const bool raw = options.raw || !model.architecture.encoder.empty();
+    if (!raw && model.chat_template.empty()) {
+        if (!options.system.empty())
+            fail(Status::unsupported, "run", "--system: expected a chat template in the model, got none");
+        note("scoria: the model has no chat template: it continues the text (--raw says so without this "
+             "note)");
+    }
     // Raw text is text: what spells a special token there is no special token.
-    if (options.raw || !model.architecture.encoder.empty())
+    if (raw || model.chat_template.empty())
         return tokenizer.encode(text, {.add_special = true, .parse_special = false});
-    if (model.chat_template.empty())
-        fail(Status::unsupported, "run",
-             "expected a chat template in the model, got none (--raw continues a text)");
     std::vector<Message> messages;
     if (!options.system.empty()) messages.push_back({"system", options.system});
     messages.push_back({"user", text});

@@ -1,4 +1,4 @@
-// The tokenizer that a GGUF vocabulary means: one of four models, set up as the original was.
+// The tokenizer that a GGUF vocabulary means: one of five models, set up as the original was.
 #include "tokenizer/vocabulary.h"
 
 #include "fail.h"
@@ -8,6 +8,7 @@
 #include "tokenizer/utf8.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace scoria {
 namespace {
@@ -222,14 +223,58 @@ Pipeline word_piece(const Vocabulary& v) {
     return p;
 }
 
+/// Of a token spelled as in Python: \n, \\, \xFF. Errors: bad_file.
+std::string python_bytes(std::string_view text) {
+    std::string bytes;
+    for (size_t i = 0; i < text.size(); ++i) {
+        if (text[i] != '\\') {
+            bytes += text[i];
+            continue;
+        }
+        const char kind = ++i < text.size() ? text[i] : '\0';
+        constexpr std::string_view names = "nrt", meant = "\n\r\t";
+        unsigned value = 0;
+        if (const size_t known = names.find(kind); known != names.npos) {
+            bytes += meant[known];
+        } else if (kind != 'x') {
+            bytes += kind;
+        } else if (const char* digits = text.data() + i + 1;
+                   text.size() - i > 2 && std::from_chars(digits, digits + 2, value, 16).ptr == digits + 2) {
+            bytes += static_cast<char>(value);
+            i += 2;
+        } else {
+            fail(Status::bad_file, where, "tokenizer.ggml.tokens: expected two digits after \\x, got ", text);
+        }
+    }
+    return bytes;
+}
+
+Pipeline rwkv(const Vocabulary& v) {
+    Pipeline p;
+    p.kind = "rwkv (longest match)";
+    p.tokens = v.tokens;
+    for (size_t i = 0; i < p.tokens.size(); ++i)
+        if (v.types[i] == TokenType::normal) p.tokens[i] = python_bytes(p.tokens[i]);
+    std::vector<std::string> spelled = p.tokens;
+    for (size_t i = 0; i < spelled.size(); ++i)
+        if (v.types[i] != TokenType::normal) spelled[i].clear();
+    p.model = std::make_unique<LongestMatch>(spelled, v.unknown);
+    set_ends(p, v, false, false);
+    return p;
+}
+
 }  // namespace
 
 std::shared_ptr<const Tokenizer> make_tokenizer(const Vocabulary& v) {
     constexpr std::pair<std::string_view, Pipeline (*)(const Vocabulary&)> kinds[] = {
-        {"gpt2", byte_bpe}, {"llama", sentencepiece_bpe}, {"t5", unigram}, {"bert", word_piece}};
+        {"gpt2", byte_bpe},
+        {"llama", sentencepiece_bpe},
+        {"t5", unigram},
+        {"bert", word_piece},
+        {"rwkv", rwkv}};
     const auto* kind = std::ranges::find(kinds, v.model, [](const auto& row) { return row.first; });
     if (kind == std::end(kinds)) {
-        fail(Status::unsupported, where, "tokenizer.ggml.model: expected gpt2, llama, t5 or bert, got ",
+        fail(Status::unsupported, where, "tokenizer.ggml.model: expected gpt2, llama, t5, bert or rwkv, got ",
              v.model);
     }
     Pipeline p = kind->second(v);

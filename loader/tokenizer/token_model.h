@@ -1,4 +1,4 @@
-// The step that turns a piece of text into tokens: five ways, all of which know their vocabulary by spelling.
+// The step that turns a piece of text into tokens: six ways, all of which know their vocabulary by spelling.
 #pragma once
 
 #include "tokenizer/spellings.h"
@@ -120,6 +120,17 @@ class WordPiece final : public TokenModel {
   private:
     Trie starts_, insides_;
     Options options_;
+};
+
+/// The longest token first, of bytes, words or not (RWKV World). A byte that begins none is unknown.
+class LongestMatch final : public TokenModel {
+  public:
+    LongestMatch(const std::vector<std::string>& tokens, TokenId unknown);
+    void encode(std::string_view piece, std::vector<TokenId>& out) const override;
+
+  private:
+    Trie trie_;
+    TokenId unknown_;
 };
 
 /// A piece is a token or unknown.

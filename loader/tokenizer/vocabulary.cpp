@@ -37,7 +37,7 @@ std::vector<TokenType> read_types(const GgufMetadata& metadata, size_t tokens) {
 Vocabulary read_vocabulary(const GgufMetadata& metadata) {
     Vocabulary vocabulary;
     const std::string* model = metadata.text("tokenizer.ggml.model");
-    if (model == nullptr)
+    if (model == nullptr || *model == "none" || *model == "no_vocab")
         fail(Status::unsupported, "gguf", "tokenizer.ggml.model: the file has no vocabulary");
     vocabulary.model = *model;
     if (const std::string* pre = metadata.text("tokenizer.ggml.pre")) vocabulary.pre = *pre;

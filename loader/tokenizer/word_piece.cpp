@@ -1,6 +1,8 @@
 #include "tokenizer/token_model.h"
 #include "tokenizer/utf8.h"
 
+#include <algorithm>
+
 namespace scoria {
 
 WordPiece::WordPiece(std::vector<std::string> tokens, Options options) : options_(std::move(options)) {
@@ -32,6 +34,20 @@ void WordPiece::encode(std::string_view piece, std::vector<TokenId>& out) const 
         }
         out.push_back(id);
         i += bytes;
+    }
+}
+
+LongestMatch::LongestMatch(const std::vector<std::string>& tokens, TokenId unknown) : unknown_(unknown) {
+    std::vector<std::pair<std::string_view, TokenId>> entries;
+    for (size_t i = 0; i < tokens.size(); ++i) entries.push_back({tokens[i], static_cast<TokenId>(i)});
+    trie_ = Trie(std::move(entries));
+}
+
+void LongestMatch::encode(std::string_view piece, std::vector<TokenId>& out) const {
+    while (!piece.empty()) {
+        const auto [id, bytes] = trie_.longest(piece);
+        if (id >= 0 || unknown_ >= 0) out.push_back(id >= 0 ? id : unknown_);
+        piece.remove_prefix(std::max<size_t>(bytes, 1));
     }
 }
 

@@ -199,6 +199,21 @@ TEST_CASE("a seed gives the same answer, a limit ends it" * needs_fixtures()) {
     CHECK(answer["seed"] == 7);
 }
 
+TEST_CASE("a model without a chat template continues the text" * needs_fixtures()) {
+    const auto run = [](std::vector<std::string> more) {
+        more.insert(more.begin(), {"run", "-m", tiny, "-p", "abab", "-n", "4", "--temp", "0"});
+        return run_scoria(more);
+    };
+    const Outcome plain = run({}), raw = run({"--raw"}), system = run({"--system", "x"});
+    CHECK(plain.code == 0);
+    CHECK(raw.code == 0);
+    CHECK(plain.out == raw.out);
+    CHECK(plain.err.find("no chat template") != std::string::npos);
+    CHECK(raw.err.find("no chat template") == std::string::npos);
+    CHECK(system.code == 1);
+    CHECK(system.err.find("--system") != std::string::npos);
+}
+
 TEST_CASE("guesses change no answer, and are counted" * needs_fixtures()) {
     std::vector<std::string> arguments = {"run",    "-m", tiny,     "--raw", "-p",     "xyxyxy",
                                           "-n",     "30", "--seed", "7",     "--json", "--deterministic",

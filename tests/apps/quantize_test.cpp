@@ -2,6 +2,7 @@
 #include "program.h"
 #include "test_env.h"
 
+#include "importance.h"
 #include "safetensors.h"
 
 #include <doctest/doctest.h>
@@ -19,13 +20,16 @@ namespace {
 
 const std::string tiny = fixtures() + "/gguf/llama3.gguf";  // rows of 64 and 112 weights
 
-std::vector<float> logits_of(const std::string& model, const ScratchFolder& folder) {
+std::vector<float> outputs_of(const std::string& model, const ScratchFolder& folder, const char* name) {
     const std::string out = folder.path("logits.safetensors");
     const Outcome outcome =
         run_scoria({"forward", "-m", model, "--ids", "1,17,99,5,42,7", "-o", out, "--precision", "strict"});
     CAPTURE(outcome.err);
     REQUIRE(outcome.code == 0);
-    return Safetensors(out).read<float>("logits");
+    return Safetensors(out).read<float>(name);
+}
+std::vector<float> logits_of(const std::string& model, const ScratchFolder& folder) {
+    return outputs_of(model, folder, "logits");
 }
 
 }  // namespace
@@ -70,22 +74,62 @@ TEST_CASE("quantize: a Hugging Face folder" * needs_fixtures()) {
     CAPTURE(outcome.err);
     REQUIRE(outcome.code == 0);
     CHECK(logits_of(out, folder) == logits_of(fixtures() + "/gguf/qwen3.gguf", folder));
-    const Outcome refused =
-        run_scoria({"quantize", fixtures() + "/models/falcon-7b-style", out + "2", "--type", "F32"});
+    const Outcome refused = run_scoria({"quantize", fixtures() + "/models/opt", out + "2", "--type", "F32"});
     CHECK(refused.code == 1);
     CHECK(refused.err.find("model_type") != std::string::npos);
 }
 
 TEST_CASE("quantize: folders of every family say the same as GGUF" * needs_fixtures()) {
     const ScratchFolder folder;
-    for (const char* name : {"llama3", "qwen2", "smollm3", "olmo2", "gemma", "granite", "cohere", "cohere2",
-                             "phi3", "mixtral", "qwen2-moe", "qwen3-moe", "olmoe"}) {
+    for (const char* name : {"bloom",
+                             "cohere",
+                             "bert",
+                             "cohere-plus",
+                             "cohere2",
+                             "falcon-7b-style",
+                             "falcon2-11b-style",
+                             "gemma",
+                             "glm4",
+                             "gpt-neox",
+                             "gpt2",
+                             "granite",
+                             "hunyuan-dense",
+                             "hunyuan-moe",
+                             "llama-linear-scaling",
+                             "llama-yarn",
+                             "llama3",
+                             "llama3.2-tied",
+                             "mistral",
+                             "mixtral",
+                             "mpt",
+                             "nemotron",
+                             "olmo",
+                             "olmo2",
+                             "olmoe",
+                             "phi",
+                             "phi3",
+                             "phi3-longrope",
+                             "phi4",
+                             "modernbert",
+                             "qwen2",
+                             "qwen2-moe",
+                             "qwen2.5-tied",
+                             "qwen3",
+                             "qwen3-moe",
+                             "roberta",
+                             "smollm2",
+                             "smollm3",
+                             "stablelm",
+                             "starcoder2"}) {
         CAPTURE(std::string(name));
-        const std::string in = fixtures() + "/models/" + name, out = folder.path(std::string(name) + ".gguf");
-        const Outcome outcome = run_scoria({"quantize", in, out, "--type", "F32"});
+        const std::string in = fixtures() + "/models/" + name, out = folder.path("out.gguf");
+        const Outcome outcome = run_scoria({"quantize", in, out, "--type", "F32", "--force"});
         CAPTURE(outcome.err);
         REQUIRE(outcome.code == 0);
-        const std::vector<float> logits = logits_of(out, folder), expected = logits_of(in, folder);
+        const bool encodes = std::string_view(name).find("bert") != std::string_view::npos;
+        const char* output = encodes ? "last_hidden_state" : "logits";
+        const std::vector<float> logits = outputs_of(out, folder, output),
+                                 expected = outputs_of(in, folder, output);
         REQUIRE(logits.size() == expected.size());
         double error = 0, total = 0;
         for (size_t i = 0; i < logits.size(); ++i) {
@@ -131,6 +175,23 @@ TEST_CASE("quantize: refusals change nothing" * needs_fixtures()) {
         CHECK(fs::file_size(other) == 4);
         CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 3);
     }
+}
+
+TEST_CASE("imatrix: every window begins as a text does" * needs_fixtures()) {
+    const ScratchFolder folder;
+    std::ofstream(folder.path("text")) << "x x x x x x x";  // [CLS], unknown, ...
+    const auto measure = [&](const char* tokens) {
+        const std::string out = folder.path(tokens);
+        const Outcome outcome =
+            run_scoria({"imatrix", "-m", fixtures() + "/gguf/bert.gguf", "-f", folder.path("text"), "-o", out,
+                        "-n", tokens, "--window", "4", "--precision", "strict"});
+        CAPTURE(outcome.err);
+        REQUIRE(outcome.code == 0);
+        return read_importance(out);
+    };
+    const ImportanceMatrix one = measure("4"), two = measure("8");
+    CHECK(one.size() > 5);
+    CHECK(two == one);  // two equal windows
 }
 
 TEST_CASE("convert: pooled heads are the mean of those they replace" * needs_fixtures()) {

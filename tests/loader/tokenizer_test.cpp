@@ -199,6 +199,48 @@ TEST_CASE("SentencePiece merges by score, falls back to bytes, and across spaces
     CHECK_THROWS_AS(open_tokenizer(TemporaryFile(file.bytes()).path()), Error);
 }
 
+TEST_CASE("RWKV: the longest token first, whatever its bytes") {
+    GgufFile file;
+    std::vector<std::string> tokens = {"<s>"};
+    constexpr char digits[] = "0123456789abcdef";
+    for (int byte = 0; byte < 256; ++byte)
+        tokens.push_back(std::string("\\x") + digits[byte / 16] + digits[byte % 16]);
+    const size_t bytes = tokens.size();
+    for (const char* token : {"the", " the", "th", R"(\n\n)", R"(it\'s ")", R"(\xe6\x97\xa5\xe6\x9c\xac)",
+                              R"(\xc3\xa9)", R"(\\n)", R"(\xe6\x97)", R"(\xa5\xe6)"})
+        tokens.push_back(token);
+    file.metadata["tokenizer.ggml.model"] = "rwkv";
+    file.metadata["tokenizer.ggml.tokens"] = tokens;
+    std::vector<int32_t> types(tokens.size(), 1);
+    types[0] = 3;
+    file.metadata["tokenizer.ggml.token_type"] = types;
+    const auto tokenizer = open_tokenizer(TemporaryFile(file.bytes()).path());
+    struct Case {
+        std::string text;
+        std::vector<TokenId> ids;  // of the tokenizer in the Python package rwkv, given these tokens
+    };
+    const Case cases[] = {
+        {"the thethn", {257, 258, 259, 111}},
+        {"a\n\n\nb", {98, 260, 11, 99}},
+        {"it's \"so\"", {261, 116, 112, 35}},
+        {"日本日é", {262, 265, 166, 263}},
+        {"\\n\\", {264, 93}},
+        {"日日", {265, 266, 152, 166}},
+        {"", {}},
+    };
+    for (const Case& c : cases) {
+        CAPTURE(c.text);
+        CHECK(tokenizer->encode(c.text) == c.ids);
+        CHECK(tokenizer->decode(c.ids, false) == c.text);
+    }
+    CHECK(tokenizer->encode("<s>", {.add_special = true, .parse_special = true}) == std::vector<TokenId>{0});
+    for (const char* broken : {R"(\x)", R"(\x1)", R"(\x1g)"}) {
+        tokens[bytes] = broken;
+        file.metadata["tokenizer.ggml.tokens"] = tokens;
+        CHECK_THROWS_AS(open_tokenizer(TemporaryFile(file.bytes()).path()), Error);
+    }
+}
+
 TEST_CASE("a stream never shows half a character") {
     struct Bytes final : Tokenizer {  // token n is the byte n
         std::vector<TokenId> encode(std::string_view, const EncodeOptions&) const override { return {}; }
