@@ -53,6 +53,13 @@ size_t kernels_of_layer(const Plan& plan, int32_t layer) {
     return size_t(std::ranges::count(plan.kernels, layer, &PlannedKernel::layer));
 }
 
+size_t folded_of_layer(const Plan& plan, int32_t layer) {
+    return size_t(std::ranges::count_if(plan.kernels, [&](const PlannedKernel& planned) {
+        const auto* norm = std::get_if<kernel::Norm>(&planned.kernel);
+        return planned.layer == layer && norm && !norm->folds_into.empty();
+    }));
+}
+
 }  // namespace
 
 TEST_CASE("fusion: kernels per layer") {
@@ -60,23 +67,23 @@ TEST_CASE("fusion: kernels per layer") {
         const char* what;
         bool qk_norm, fusion;
         std::map<Role, TensorType> types;
-        size_t kernels;
+        size_t kernels, folded;  // folded: norms that a step leaves to their readers
         std::vector<Role> adapted{};
     };
     const Row rows[] = {
-        {"fused", false, true, {}, 8},
-        {"fused, head norms", true, true, {}, 8},
-        {"v of another type: q, k, v apart", false, true, {{Role::v, TensorType::q8_0}}, 10},
-        {"up of another type: gate, up, glu apart", false, true, {{Role::up, TensorType::q8_0}}, 10},
-        {"unfused", false, false, {}, 14},
-        {"unfused, head norms", true, false, {}, 16},
+        {"fused", false, true, {}, 8, 2},
+        {"fused, head norms", true, true, {}, 8, 2},
+        {"v of another type: q, k, v apart", false, true, {{Role::v, TensorType::q8_0}}, 10, 2},
+        {"up of another type: gate, up, glu apart", false, true, {{Role::up, TensorType::q8_0}}, 10, 2},
+        {"unfused", false, false, {}, 14, 0},
+        {"unfused, head norms", true, false, {}, 16, 0},
         // A, and B with its addition.
-        {"adapters of q and v", false, true, {}, 12, {Role::q, Role::v}},
-        {"adapters of q and v, head norms", true, true, {}, 12, {Role::q, Role::v}},
+        {"adapters of q and v", false, true, {}, 12, 2, {Role::q, Role::v}},
+        {"adapters of q and v, head norms", true, true, {}, 12, 2, {Role::q, Role::v}},
         // Residuals are added, and gates applied, after the adapters.
-        {"an adapter of o", false, true, {}, 11, {Role::o}},
-        {"an adapter of up", false, true, {}, 12, {Role::up}},
-        {"adapters of q and v, unfused", false, false, {}, 20, {Role::q, Role::v}},
+        {"an adapter of o", false, true, {}, 11, 2, {Role::o}},
+        {"an adapter of up", false, true, {}, 12, 2, {Role::up}},
+        {"adapters of q and v, unfused", false, false, {}, 20, 0, {Role::q, Role::v}},
     };
     for (const Row& row : rows) {
         CAPTURE(row.what);
@@ -84,8 +91,27 @@ TEST_CASE("fusion: kernels per layer") {
         for (const Role role : row.adapted)
             for (int32_t layer = 0; layer < 3; ++layer) model.adapters[{role, layer}] = 4;
         const Plan plan = plan_of(model, row.fusion, row.types);
-        for (int32_t layer = 0; layer < 3; ++layer) CHECK(kernels_of_layer(plan, layer) == row.kernels);
+        for (int32_t layer = 0; layer < 3; ++layer) {
+            CHECK(kernels_of_layer(plan, layer) == row.kernels);
+            CHECK(folded_of_layer(plan, layer) == row.folded);
+        }
     }
+}
+
+TEST_CASE("a norm folds only while what it read stands, and into linears alone") {
+    Architecture parallel = small_llama(2);  // the attention is added to x before gate and up read the norm
+    for (Layer& layer : parallel.layers) layer.placement = NormPlacement::parallel;
+    CHECK(folded_of_layer(plan_of(parallel, true), 0) == 0);
+    Architecture layer_norm = small_llama(2);
+    layer_norm.norm.kind = NormKind::layer;
+    CHECK(folded_of_layer(plan_of(layer_norm, true), 0) == 0);
+
+    const Graph graph = build_graph(small_llama(2));
+    const Plan plan = make_plan(graph, small_llama(2), weights_for(graph), true);
+    for (const PlannedKernel& planned : plan.kernels)
+        if (const auto* norm = std::get_if<kernel::Norm>(&planned.kernel))
+            for (const size_t reader : norm->folds_into)
+                CHECK(plan.storages[plan.placements[norm->x.index].storage].end >= reader);
 }
 
 TEST_CASE("q, k and v stand side by side, fused or not, adapted or not") {

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Compares Scoria with llama.cpp's Vulkan backend: same driver, same model, alternating in one run.
+"""Compares Scoria with llama.cpp's Vulkan and CPU backends: same model, same threads, alternating in one run.
 
     tools/bench/compare_peer.py --model M.gguf [--peer-bin FOLDER] [--rounds 3] [--check]
 
 Prints a markdown block for RESULTS.md. Machines are shared and clocks drift, so what counts is the ratio
-inside one round; both programs run in every round and the one that goes first changes.
-VK_DRIVER_FILES selects the driver of both, as usual.
+inside one round; all programs run in every round and the one that goes first changes. The peer's start with
+empty shader caches takes minutes, so only the first round measures it. VK_DRIVER_FILES selects the driver, as
+usual.
 
 The peer is the llama.cpp inside the PyPI source package llama-cpp-python, pinned by checksum, built by its
 own CMake with GGML_VULKAN=ON and fully optimised; --peer-bin takes a folder with a llama-bench and a
@@ -34,12 +35,12 @@ VERSION = "0.3.36"
 SHA256 = "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 
-# Ratios asked for on a CPU driver: (row, unit, what it says, times better than the peer).
+# Ratios asked for on a CPU driver: (row, unit, what it says, times better than each backend of the peer).
 ROWS = [
-    ("decode", "tok/s", "decode, {n} tokens from an empty cache", 4),
-    ("prompt", "tok/s", "prompt, {p} tokens", 2),
-    ("cold", "s", "first token, every shader cache empty", 10),
-    ("warm", "s", "first token, shader caches filled by one run", 3),
+    ("decode", "tok/s", "decode, {n} tokens from an empty cache", {"Vulkan": 6, "CPU": 0.3}),
+    ("prompt", "tok/s", "prompt, {p} tokens", {"Vulkan": 2, "CPU": 0.3}),
+    ("cold", "s", "first token, every shader cache empty", {"Vulkan": 20}),
+    ("warm", "s", "first token, shader caches filled by one run", {"Vulkan": 3}),
 ]
 
 
@@ -115,14 +116,12 @@ def build_peer(work, jobs):
 # --- the two programs ------------------------------------------------------------------------------------
 
 class Program:
-    """One of the two, with shader caches of its own: `fresh` empties every one of them."""
+    """One of the three, with shader caches of its own, which begin empty. `first` is the command of a first token, for
+    those whose start is compared."""
 
-    def __init__(self, name, bench, first, environment):
-        self.name, self.bench_command, self.first_command = name, bench, first
-        self.environment = environment
-        self.caches = None
-
-    def fresh(self):
+    def __init__(self, name, bench, rates, first=None, environment=None):
+        self.name, self.bench_command, self.rates, self.first_command = name, bench, rates, first
+        self.environment = environment or {}
         self.caches = tempfile.TemporaryDirectory(prefix="scoria-bench-")
 
     def env(self):
@@ -145,46 +144,43 @@ class Program:
                      f"{process.returncode}:\n" + errors.read().decode(errors="replace")[-2000:])
         return seconds, text.decode(errors="replace")
 
-    def bench(self):
-        return json.loads(run(self.bench_command, env=self.env()))
-
-
-def scoria_rates(report, args):
-    rows = {row["test"]: row["tokens_per_second"] for row in report["rows"]}
-    return {"prompt": rows[f"pp{args.prompt_tokens}"], "decode": rows[f"tg{args.decode_tokens}"]}
-
-
-def peer_rates(report, args):
-    rows = {(row["n_prompt"], row["n_gen"]): row["avg_ts"] for row in report}
-    return {"prompt": rows[args.prompt_tokens, 0], "decode": rows[0, args.decode_tokens]}
+    def measure(self, cold):
+        """One round: cold where asked, then warm, then the rates, with the caches that the cold run filled."""
+        figures = {}
+        if self.first_command:
+            if cold:
+                figures["cold"], self.text = self.first_token()
+            figures["warm"], _ = self.first_token()
+        self.report = json.loads(run(self.bench_command, env=self.env()))
+        figures |= self.rates(self.report)
+        say(self.name, {key: round(value, 3) for key, value in figures.items()})
+        return figures
 
 
 def programs(args, peer_bin):
-    sizes = ["-p", str(args.prompt_tokens), "-n", str(args.decode_tokens)]
-    ours = Program("Scoria",
-                   [args.scoria, "bench", "-m", args.model, *sizes, "-r", "1", "--json", *args.scoria_args],
-                   [args.scoria, "run", "-m", args.model, "--raw", "-p", args.text, "-n", "1", "--temp", "0",
-                    *args.scoria_args], {})
+    p, n = args.prompt_tokens, args.decode_tokens
+
+    def scoria_rates(report):
+        rows = {row["test"]: row["tokens_per_second"] for row in report["rows"]}
+        return {"prompt": rows[f"pp{p}"], "decode": rows[f"tg{n}"]}
+
+    def peer_rates(report):
+        rows = {(row["n_prompt"], row["n_gen"]): row["avg_ts"] for row in report}
+        return {"prompt": rows[p, 0], "decode": rows[0, n]}
+
+    sizes = ["-m", args.model, "-p", str(p), "-n", str(n), "-r", "1"]
+    peer_bench = [f"{peer_bin}/llama-bench", *sizes, "-t", str(args.threads), "-o", "json"]
     # llama-simple streams its first bytes, prompt included, when the first token is there. The peer skips CPU
     # drivers unless a device is named.
-    peer = Program("llama.cpp",
-                   [f"{peer_bin}/llama-bench", "-m", args.model, *sizes, "-ngl", "99", "-r", "1", "-o", "json"],
-                   [f"{peer_bin}/llama-simple", "-m", args.model, "-ngl", "99", "-n", "1", args.text],
-                   {"GGML_VK_VISIBLE_DEVICES": str(args.peer_device)})
-    return ours, peer
-
-
-def measure(program, rates, args):
-    """One program in one round: cold, then warm, then the rates, with the caches that the cold run filled."""
-    program.fresh()
-    figures = {}
-    figures["cold"], program.text = program.first_token()
-    figures["warm"], _ = program.first_token()
-    report = program.bench()
-    figures |= rates(report, args)
-    program.report = report
-    say(program.name, {key: round(value, 3) for key, value in figures.items()})
-    return figures
+    return [
+        Program("Scoria", [args.scoria, "bench", *sizes, "--json", *args.scoria_args], scoria_rates,
+                [args.scoria, "run", "-m", args.model, "--raw", "-p", args.text, "-n", "1", "--temp", "0",
+                 *args.scoria_args]),
+        Program("Vulkan", [*peer_bench, "-ngl", "99"], peer_rates,
+                [f"{peer_bin}/llama-simple", "-m", args.model, "-ngl", "99", "-n", "1", args.text],
+                {"GGML_VK_VISIBLE_DEVICES": str(args.peer_device)}),
+        Program("CPU", [*peer_bench, "-ngl", "0", "-dev", "none"], peer_rates),
+    ]
 
 
 # --- the report ------------------------------------------------------------------------------------------
@@ -194,22 +190,32 @@ def machine():
     return f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores"
 
 
-def ratio(row, unit, ours, peer):
-    return ours[row] / peer[row] if unit == "tok/s" else peer[row] / ours[row]
+def ratios(rounds, row, unit, peer):
+    """Times better than that backend of the peer, in each round that measured both."""
+    both = [(figures["Scoria"][row], figures[peer][row]) for figures in rounds if row in figures[peer]]
+    return [ours / its if unit == "tok/s" else its / ours for ours, its in both]
 
 
 def table(rounds, args):
     """Markdown lines, and whether every ratio reached what is asked for."""
-    lines = [f"| | Scoria | llama.cpp | times better: median ({len(rounds)} rounds: min to max) | asked for |",
-             "|---|---|---|---|---|"]
+    peers = ("Vulkan", "CPU")
+    lines = ["| | Scoria | " + " | ".join(f"llama.cpp, {peer} | times better (asked for)" for peer in peers) + " |",
+             "|---|---|---|---|---|---|"]
     reached = True
-    for row, unit, text, wanted in ROWS:
-        ratios = [ratio(row, unit, ours, peer) for ours, peer in rounds]
-        ours, peer = (statistics.median(r[i][row] for r in rounds) for i in (0, 1))
-        middle = statistics.median(ratios)
-        reached = reached and middle >= wanted
-        lines.append(f"| {text.format(n=args.decode_tokens, p=args.prompt_tokens)} | {ours:.2f} {unit} "
-                     f"| {peer:.2f} {unit} | {middle:.2f} ({min(ratios):.2f} to {max(ratios):.2f}) | {wanted} |")
+    for row, unit, text, asked in ROWS:
+        def median(program):
+            return f"{statistics.median(figures[program][row] for figures in rounds if row in figures[program]):.2f} {unit}"
+        cells = [text.format(n=args.decode_tokens, p=args.prompt_tokens), median("Scoria")]
+        for peer in peers:
+            if peer not in asked:
+                cells += ["", ""]
+                continue
+            better = ratios(rounds, row, unit, peer)
+            middle = statistics.median(better)
+            reached = reached and middle >= asked[peer]
+            span = f"; {min(better):.2f} to {max(better):.2f}" if len(better) > 1 else ""
+            cells += [median(peer), f"{middle:.2f}{span} ({asked[peer]})"]
+        lines.append(f"| {' | '.join(cells)} |")
     return lines, reached
 
 
@@ -219,7 +225,8 @@ def report(rounds, load, ours, peer, args):
     said = ours.report
     peer_text = peer.text.replace(args.text, "", 1).strip()
     print(f"### {datetime.date.today()}, {said['device']}, {said['driver']}\n")
-    print(f"{machine()}; load before each round {', '.join(f'{x:.1f}' for x in load)}; model "
+    print(f"{machine()}, {args.threads} threads each; {len(rounds)} rounds, load before each "
+          f"{', '.join(f'{x:.1f}' for x in load)}; model "
           f"{os.path.basename(args.model)}; Scoria --precision {said['precision']}; peer {PACKAGE} {VERSION}. "
           f"First token of {args.text!r}: Scoria {ours.text.strip()!r}, llama.cpp {peer_text!r}.\n")
     print("\n".join(lines))
@@ -242,9 +249,10 @@ def arguments():
     add("--peer-work", type=pathlib.Path, default=REPOSITORY / ".cache/peer", help="where it is built")
     add("--peer-device", type=int, default=0, help="the peer's number of the device")
     add("--rounds", type=int, default=3)
-    add("--prompt-tokens", type=int, default=128)
+    add("--prompt-tokens", type=int, default=512)
     add("--decode-tokens", type=int, default=32)
     add("--text", default="The capital of France is", help="the prompt of the first-token runs")
+    add("--threads", type=int, default=os.cpu_count(), help="of the peer on the CPU; drivers choose their own")
     add("--jobs", type=int, default=os.cpu_count(), help="of the peer's build")
     add("--check", action="store_true", help="exit code 1 if a ratio is below what is asked for")
     args = parser.parse_args()
@@ -256,19 +264,16 @@ def arguments():
 
 def main():
     args = arguments()
-    pair = programs(args, args.peer_bin or build_peer(args.peer_work.resolve(), args.jobs))
-    rates = (scoria_rates, peer_rates)
+    compared = programs(args, args.peer_bin or build_peer(args.peer_work.resolve(), args.jobs))
     with open(args.model, "rb") as file:  # into the page cache, for whichever goes first
         while file.read(1 << 24):
             pass
     rounds, load = [], []
     for number in range(args.rounds):
         load.append(os.getloadavg()[0])
-        figures = [None, None]
-        for i in ((0, 1) if number % 2 == 0 else (1, 0)):
-            figures[i] = measure(pair[i], rates[i], args)
-        rounds.append(figures)
-    if not report(rounds, load, *pair, args) and args.check:
+        order = compared if number % 2 == 0 else compared[::-1]
+        rounds.append({program.name: program.measure(cold=number == 0) for program in order})
+    if not report(rounds, load, *compared[:2], args) and args.check:
         sys.exit(1)
 
 
