@@ -1,6 +1,5 @@
 // posix_spawn with pipes; both outputs are read together, so that neither blocks the program.
 #include "program.h"
-#include "test_env.h"
 
 #include <array>
 #include <chrono>
@@ -50,8 +49,7 @@ struct Pipes {
 
 pid_t spawn(const std::vector<std::string>& arguments, const Launch& launch, const std::string& input,
             const Pipes& pipes) {
-    const std::string program = variable("SCORIA_PROGRAM", SCORIA_PROGRAM);
-    std::vector<std::string> words = {program};
+    std::vector<std::string> words = {SCORIA_PROGRAM};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<std::string> environment = merged_environment(launch.environment);
     posix_spawn_file_actions_t actions;
@@ -63,7 +61,7 @@ pid_t spawn(const std::vector<std::string>& arguments, const Launch& launch, con
         posix_spawn_file_actions_addopen(&actions, 1, launch.output.c_str(), O_WRONLY | O_CREAT, 0666);
     posix_spawn_file_actions_adddup2(&actions, pipes.err[1], 2);
     pid_t child = 0;
-    const int error = posix_spawn(&child, program.c_str(), &actions, nullptr, pointers(words).data(),
+    const int error = posix_spawn(&child, SCORIA_PROGRAM, &actions, nullptr, pointers(words).data(),
                                   pointers(environment).data());
     posix_spawn_file_actions_destroy(&actions);
     require(error == 0, "the program does not start");

@@ -1,5 +1,4 @@
-// Runs the scoria program as a user does and keeps what it said; another than the one that was built with the
-// tests, such as one for Windows behind a script that starts Wine, if $SCORIA_PROGRAM names it.
+// Runs the scoria program as a user does and keeps what it said.
 #pragma once
 
 #include <functional>
