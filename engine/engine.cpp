@@ -213,6 +213,7 @@ void Engine::Impl::drop() {
 
 void Engine::Impl::recover(uint64_t seen) {
     const std::unique_lock lock(in_use);
+    const Held alone(this, Held::How::alone);
     if (generation != seen) return;
     log(cat("the device ", device.caps().name, " was lost; building all anew on it"));
     drop();
@@ -234,16 +235,25 @@ void Engine::Impl::set_submission_budget(double milliseconds) {
 
 void Engine::Impl::evict() {
     std::unique_lock lock(in_use, std::defer_lock);
-    if (computing_on == this || !lock.try_lock())
+    if (Held::how(this) != Held::How::no || !lock.try_lock())
         fail(Status::busy, "engine", "expected sessions that are at rest, got one that computes");
     if (evicted) return;
+    const Held alone(this, Held::How::alone);
     drop();
     evicted = true;
     for (Impl* part : parts()) part->device.trim();
 }
 
+void Engine::Impl::not_half_built() const {
+    if (Held::how(this) == Held::How::alone)
+        fail(Status::busy, "engine", "expected a call from elsewhere, got one from inside what restores it");
+}
+
 void Engine::Impl::restore(const std::function<void(uint64_t done, uint64_t total)>& progress) {
+    not_half_built();
+    if (Held::how(this) == Held::How::shared) return;  // inside its own work it is there
     const std::unique_lock lock(in_use);
+    const Held alone(this, Held::How::alone);
     if (!evicted) return;
     for (const Impl* part : parts()) {
         const uint64_t available = available_memory(), needed = part->memory.device_total();
@@ -273,7 +283,7 @@ vk::Pipelines& Engine::pipelines() { return impl_->pipelines; }
 void Engine::set_submission_budget(double milliseconds) { impl_->set_submission_budget(milliseconds); }
 void Engine::evict() { impl_->evict(); }
 void Engine::restore(const std::function<void(uint64_t done, uint64_t total)>& progress) {
-    if (computing_on != impl_.get()) impl_->restore(progress);  // inside its own work it is there
+    impl_->restore(progress);
 }
 std::vector<vk::Device*> Engine::devices() {
     std::vector<vk::Device*> all;

@@ -96,6 +96,8 @@ struct Engine::Impl {
     template <class Work> auto survive(Work&& work, bool repeated = true) -> decltype(work());
     /// Held by what touches the device outside survive().
     std::shared_lock<std::shared_mutex> use();
+    /// Errors: busy, from inside the callbacks of restore() and recover().
+    void not_half_built() const;
     /// Builds all anew unless another thread did since generation `seen`. Errors: device_lost.
     void recover(uint64_t seen);
 
@@ -110,20 +112,36 @@ struct Engine::Impl {
     std::shared_ptr<const grammar::TokenTrie> trie_;
 };
 
-/// The engine that the innermost survive() on this thread's stack computes on: callbacks may call sessions
-/// again.
-inline thread_local const Engine::Impl* computing_on = nullptr;
+/// An engine whose `in_use` a call on this thread's stack holds: callbacks may call again.
+class Held {
+  public:
+    enum class How : uint8_t { no, shared, alone };
+    Held(const Engine::Impl* engine, How how) : engine_(engine), how_(how), outer_(innermost) {
+        innermost = this;
+    }
+    ~Held() { innermost = outer_; }
+    Held(const Held&) = delete;
+    static bool any() { return innermost != nullptr; }
+    static How how(const Engine::Impl* engine) {
+        for (const Held* each = innermost; each; each = each->outer_)
+            if (each->engine_ == engine) return each->how_;
+        return How::no;
+    }
+
+  private:
+    static inline thread_local const Held* innermost = nullptr;
+    const Engine::Impl* engine_;
+    How how_;
+    const Held* outer_;
+};
 
 inline std::shared_lock<std::shared_mutex> Engine::Impl::use() {
-    return computing_on == this ? std::shared_lock<std::shared_mutex>() : std::shared_lock(in_use);
+    return Held::how(this) == Held::How::no ? std::shared_lock(in_use)
+                                            : std::shared_lock<std::shared_mutex>();
 }
 
 template <class Work> auto Engine::Impl::survive(Work&& work, bool repeated) -> decltype(work()) {
-    struct Computing {
-        const Impl* before = computing_on;
-        explicit Computing(const Impl* engine) { computing_on = engine; }
-        ~Computing() { computing_on = before; }
-    };
+    not_half_built();
     for (int losses = 0;; ++losses) {
         uint64_t seen = 0;
         try {
@@ -134,13 +152,13 @@ template <class Work> auto Engine::Impl::survive(Work&& work, bool repeated) -> 
                 restore({});
                 lock.lock();
             }
-            const Computing computing(this);
+            const Held computing(this, Held::How::shared);
             seen = generation;
             if (!weights) fail(Status::device_lost, "vulkan", "the device was lost and did not come back");
             return work();
         } catch (const Error& error) {
             // Inside a callback others' work holds the device: it is their call that recovers.
-            const bool may = losses < 2 && !computing_on && options.recover && !options.device.host;
+            const bool may = losses < 2 && !Held::any() && options.recover && !options.device.host;
             if (error.status() != Status::device_lost || !may) throw;
             if (!repeated) {
                 recover(seen);

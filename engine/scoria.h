@@ -184,7 +184,9 @@ SCORIA_API scoria_status scoria_engine_set_submission_ms(scoria_engine* engine, 
  * read from the model's file again and the tokens computed again, by the first call that computes, or ahead
  * of it by _restore, which can show its progress or be stopped. Errors: of _evict, busy, while a session
  * computes (also from inside its callbacks); of _restore, as scoria_engine_create; the engine then is as
- * evicted as before. Neither does anything when there is nothing to do. */
+ * evicted as before. Neither does anything when there is nothing to do. While a call restores an engine,
+ * which after the loss of a device any may, those that its callbacks (progress, available_memory, the log)
+ * make on that engine are busy, if they compute, evict or restore. */
 SCORIA_API scoria_status scoria_engine_evict(scoria_engine* engine);
 SCORIA_API scoria_status scoria_engine_restore(scoria_engine* engine,
                                                int (*progress)(void* user, uint64_t done, uint64_t total),

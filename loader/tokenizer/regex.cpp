@@ -4,6 +4,7 @@
 #include "tokenizer/regex_syntax.h"
 #include "tokenizer/utf8.h"
 
+#include <mutex>
 #include <new>
 #include <string>
 
@@ -37,8 +38,13 @@ std::string message(int error) {
     return reinterpret_cast<const char*>(text);
 }
 
-/// What matching writes to: one per thread, since making one costs more than a match.
-struct Scratch {
+}  // namespace
+
+/// What matching writes to: each search takes one and gives it back, since making one costs more than a
+/// match. Not a thread's own: what threads destroy when they end outlives the library in a host that unloads
+/// it, and MinGW frees it first.
+struct Regex::Scratch {
+    std::unique_ptr<Scratch> next;
     MatchContext context{pcre2_match_context_create(nullptr)};
     MatchData data{pcre2_match_data_create(1, nullptr)};
     JitStack stack{pcre2_jit_stack_create(jit_stack_start, jit_stack_most, nullptr)};
@@ -53,10 +59,28 @@ struct Scratch {
     }
 };
 
-Scratch& scratch() {
-    thread_local Scratch of_this_thread;
-    return of_this_thread;
-}
+struct Regex::Compiled {
+    Code code;
+
+    std::unique_ptr<Scratch> take() {
+        const std::lock_guard lock(mutex_);
+        std::unique_ptr<Scratch> taken = std::move(spare_);
+        if (!taken) return std::make_unique<Scratch>();
+        spare_ = std::move(taken->next);
+        return taken;
+    }
+    void give(std::unique_ptr<Scratch> scratch) noexcept {
+        const std::lock_guard lock(mutex_);
+        scratch->next = std::move(spare_);
+        spare_ = std::move(scratch);
+    }
+
+  private:
+    std::mutex mutex_;
+    std::unique_ptr<Scratch> spare_;
+};
+
+namespace {
 
 Code compile(std::string_view pattern, std::string_view written) {
     int error = 0;
@@ -73,9 +97,9 @@ Code compile(std::string_view pattern, std::string_view written) {
     return code;
 }
 
-/// Offset of the match at or after `from`; its end is in the scratch. Nothing: no match.
-int match(const pcre2_code* code, std::string_view text, size_t from) {
-    const Scratch& work = scratch();
+/// Of the match at or after `from`, which is in the scratch then; negative: an error, or none.
+template <class Scratch>
+int match(const pcre2_code* code, const Scratch& work, std::string_view text, size_t from) {
     const auto run = [&](uint32_t options) {
         return pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
                            PCRE2_NO_UTF_CHECK | options, work.data.get(), work.context.get());
@@ -85,26 +109,23 @@ int match(const pcre2_code* code, std::string_view text, size_t from) {
     return result == PCRE2_ERROR_JIT_STACKLIMIT ? run(PCRE2_NO_JIT) : result;
 }
 
-std::pair<size_t, size_t> matched() {
-    const PCRE2_SIZE* range = pcre2_get_ovector_pointer(scratch().data.get());
+template <class Scratch> std::pair<size_t, size_t> matched(const Scratch& work) {
+    const PCRE2_SIZE* range = pcre2_get_ovector_pointer(work.data.get());
     // \K may put the first behind the end.
     return {std::min(range[0], range[1]), range[1]};
 }
 
 }  // namespace
 
-struct Regex::Compiled {
-    Code code;
-};
-
 Regex::Regex(std::string_view pattern) : compiled_(std::make_unique<Compiled>()) {
     // Which characters a class holds is asked of PCRE2 itself, by its matches in a text of them all.
     const auto each_member = [&](std::string_view expression, std::string_view text,
                                  const std::function<void(size_t)>& found) {
         const Code code = compile(expression, pattern);
-        for (size_t from = 0; from < text.size() && match(code.get(), text, from) >= 0;
-             from = matched().second)
-            found(matched().first);
+        const Scratch work;
+        for (size_t from = 0; from < text.size() && match(code.get(), work, text, from) >= 0;
+             from = matched(work).second)
+            found(matched(work).first);
     };
     compiled_->code = compile(pcre2_pattern(pattern, each_member), pattern);
 }
@@ -114,9 +135,11 @@ Regex::Regex(Regex&&) noexcept = default;
 Regex& Regex::operator=(Regex&&) noexcept = default;
 
 RegexSearch::RegexSearch(const Regex& regex, std::string_view text)
-    : regex_(regex), text_(text), last_end_(text.npos) {
+    : regex_(regex), scratch_(regex.compiled_->take()), text_(text), last_end_(text.npos) {
     if (text.size() > short_text_bytes) started_ = std::chrono::steady_clock::now();
 }
+
+RegexSearch::~RegexSearch() { regex_.compiled_->give(std::move(scratch_)); }
 
 std::optional<std::pair<size_t, size_t>> RegexSearch::next() {
     while (from_ <= text_.size()) {
@@ -128,10 +151,10 @@ std::optional<std::pair<size_t, size_t>> RegexSearch::next() {
                      " of ", text_.size());
             }
         }
-        const int result = match(regex_.compiled_->code.get(), text_, from_);
+        const int result = match(regex_.compiled_->code.get(), *scratch_, text_, from_);
         if (result == PCRE2_ERROR_NOMATCH) break;
         if (result < 0) fail(Status::failed, "pre-tokenizer", "cannot split the text: ", message(result));
-        const auto [first, end] = matched();
+        const auto [first, end] = matched(*scratch_);
         if (first == end) {
             from_ = end < text_.size() ? end + utf8::step(text_.substr(end)).bytes : text_.size() + 1;
             if (end == last_end_) continue;

@@ -21,6 +21,7 @@ class Regex {
   private:
     friend class RegexSearch;
     struct Compiled;
+    struct Scratch;
     std::unique_ptr<Compiled> compiled_;
 };
 
@@ -30,12 +31,15 @@ class RegexSearch {
   public:
     /// `text` is valid UTF-8; both outlive the search.
     RegexSearch(const Regex& regex, std::string_view text);
+    ~RegexSearch();
+    RegexSearch(const RegexSearch&) = delete;
     /// First and end byte of the next match. Errors: failed, if the expression takes too many steps or,
     /// over the whole text, more time than any real one.
     std::optional<std::pair<size_t, size_t>> next();
 
   private:
     const Regex& regex_;
+    std::unique_ptr<Regex::Scratch> scratch_;
     std::string_view text_;
     std::chrono::steady_clock::time_point started_;
     size_t from_ = 0, last_end_;

@@ -2,7 +2,7 @@
 """Drives scoria-desktop as a person would: keys and pictures, on an X server of its own, on lavapipe.
 
 The same question must get the program's answer as from `scoria run`; stopping, a broken model, a lost device and
-a model opened by typing its path must leave a window that works; frames must go on while a prompt of 2,000 tokens
+a model opened by typing its path must leave a window that works; so must queues of two families; frames must go on while a prompt of 2,000 tokens
 is computed. Deep tier, some minutes:
 
     tests/desktop/run.py build/ci MODEL.gguf [--pictures FOLDER] [--results FILE.json]
@@ -28,7 +28,7 @@ ATTENTION = "800x50+60+640"  # where it is drawn, of what the window's size leav
 LOST_AT = 200  # waits: where each is for a token, after loading and a prompt, and within a long answer
 PROMPT_TOKENS = 2000  # at least so many in LONG_PROMPT, with the template's
 VALIDATION = "VK_LAYER_KHRONOS_validation"
-VALIDATION_FILE = f"/usr/share/vulkan/explicit_layer.d/VkLayer_{VALIDATION[9:]}.json"
+VALIDATION_FILE = "/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json"
 SLOWEST_RATIO = 8  # of the frames' 95th percentile with a prompt running to that without: two cores do both
 LONGEST_FRAME = 2000  # milliseconds while a prompt runs
 
@@ -164,10 +164,9 @@ def answer_of_program(args, question, **options):
 
 def conversation(args, display, folder, settings, expected):
     """Ask, ask on, an attention map, stop, begin anew, a broken model, the model again by its path, settings kept."""
-    layers = [VALIDATION] if pathlib.Path(VALIDATION_FILE).exists() else []
     broken = pathlib.Path(folder) / "broken.gguf"
     broken.write_bytes(b"GGUF" + bytes(60))
-    with Window(args, display, folder, args.model, layers, settings=settings) as window:
+    with Window(args, display, folder, args.model, args.validation, settings=settings) as window:
         answer = window.ask(QUESTION)
         expect(answer["content"] == expected, f"the program's answer {expected!r}, got {answer['content']!r}")
         expect(window.ask("And of Italy?")["content"], "an answer to a second question")
@@ -225,6 +224,17 @@ def lost_device(args, display, folder, settings, expected):
         window.quit()
 
 
+def two_families(args, display, folder, settings, expected):
+    """Scoria on a queue of another family than the renderer's: the map that it copies is drawn by the renderer."""
+    manifests = f"{pathlib.Path(VALIDATION_FILE).parent}:{args.build / 'tests/layer/manifest'}"
+    with Window(args, display, folder, args.model, [*args.validation, "VK_LAYER_SCORIA_test"], settings=settings,
+                VK_LAYER_PATH=manifests, SCORIA_LAYER_FAMILY="compute") as window:
+        answer = window.ask(QUESTION)
+        expect(answer["content"] == expected, f"with two families {expected!r}, got {answer['content']!r}")
+        wait_for("an attention map in many colours", lambda: window.colours(ATTENTION) > 20, 10)
+        window.quit()
+
+
 def frames(args, display, folder, settings):
     """Frame times without and with a long prompt, from one run."""
     with Window(args, display, folder, args.model, settings=settings) as window:
@@ -257,14 +267,18 @@ def main():
     parser.add_argument("--driver", default="/usr/share/vulkan/icd.d/lvp_icd.json")
     parser.add_argument("--pictures", type=pathlib.Path)
     parser.add_argument("--results", type=pathlib.Path)
-    parser.add_argument("--only", choices=["conversation", "lost_device", "frames"])
+    parser.add_argument("--only", choices=["conversation", "lost_device", "two_families", "frames"])
     args = parser.parse_args()
+    args.validation = [VALIDATION] if pathlib.Path(VALIDATION_FILE).exists() else []
+    if not args.validation:
+        print(f"[desktop] without the validation layer: {VALIDATION_FILE} is not there")
     settings = {"temperature": 0, "max_tokens": 100, "width": 1200, "height": 800}
     expected = answer_of_program(args, QUESTION)
     print(f"[desktop] expected: {expected}")
     steps = [lambda *a: conversation(*a, expected), lambda *a: lost_device(*a[:-1], dict(settings, max_tokens=1000, submission_ms=1000), expected),
+             lambda *a: two_families(*a, expected),
              lambda *a: frames(*a[:-1], dict(settings, max_tokens=16))]
-    for name, step in zip(["conversation", "lost_device", "frames"], steps):
+    for name, step in zip(["conversation", "lost_device", "two_families", "frames"], steps):
         if args.only not in (None, name):
             continue
         start = time.monotonic()

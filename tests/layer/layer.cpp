@@ -1,14 +1,17 @@
 // VK_LAYER_SCORIA_test: reports the limits of the profile in $SCORIA_LAYER_PROFILE to everything above it
-// and fails the calls named in $SCORIA_LAYER_FAIL (read when a device is created). It belongs below the
-// validation layer, which then checks against the profile. Newer loaders keep the order of
+// and fails the calls named in $SCORIA_LAYER_FAIL (read when a device is created); $SCORIA_LAYER_FAMILY adds
+// a queue family. It belongs below the validation layer, which then checks against the profile. Newer loaders
+// keep the order of
 //   VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation:VK_LAYER_SCORIA_test
 // (the first is nearest to the program); 1.3.239 takes the order in which it finds the manifests, so also
 //   VK_LAYER_PATH=/usr/share/vulkan/explicit_layer.d:BUILD/tests/layer/manifest
 #include "faults.h"
 #include "profile.h"
+#include "second_family.h"
 
 #include <vulkan/vk_layer.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -29,12 +32,34 @@ struct InstanceState {
     PFN_vkGetPhysicalDeviceFeatures2 features2 = nullptr;
     PFN_vkGetPhysicalDeviceMemoryProperties memory = nullptr;
     PFN_vkGetPhysicalDeviceMemoryProperties2 memory2 = nullptr;
+    VkQueueFlags added = 0;  // family
+    PFN_vkGetPhysicalDeviceQueueFamilyProperties families = nullptr;
+    PFN_vkGetPhysicalDeviceQueueFamilyProperties2 families2 = nullptr;
+    PFN_vkGetPhysicalDeviceSurfaceSupportKHR presents = nullptr;
+
+    uint32_t families_below(VkPhysicalDevice device) const {
+        uint32_t count = 0;
+        families(device, &count, nullptr);
+        return count;
+    }
+    std::vector<VkQueueFamilyProperties> families_above(VkPhysicalDevice device) const {
+        uint32_t count = families_below(device);
+        std::vector<VkQueueFamilyProperties> all(count);
+        families(device, &count, all.data());
+        if (added) all.push_back({added, 1, 64, {1, 1, 1}});
+        return all;
+    }
 };
 
 struct DeviceState {
     Faults faults;
+    SecondFamily second;
     PFN_vkGetDeviceProcAddr get = nullptr;
     PFN_vkDestroyDevice destroy = nullptr;
+    PFN_vkGetDeviceQueue queue = nullptr;
+    PFN_vkGetDeviceQueue2 queue2 = nullptr;
+    PFN_vkQueueWaitIdle wait_idle = nullptr;
+    PFN_vkQueuePresentKHR present = nullptr;
     std::array<PFN_vkVoidFunction, size_t(Failable::count)> next{};
 };
 
@@ -75,6 +100,7 @@ VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo* info, const VkAl
     if (!link) return VK_ERROR_INITIALIZATION_FAILED;
     auto state = std::make_unique<InstanceState>();
     if (const char* path = std::getenv("SCORIA_LAYER_PROFILE"); path && *path) state->profile = Profile(path);
+    if (const char* kind = std::getenv("SCORIA_LAYER_FAMILY")) state->added = added_family(kind);
     state->get = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
     link->u.pLayerInfo = link->u.pLayerInfo->pNext;
     const auto create =
@@ -91,6 +117,9 @@ VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo* info, const VkAl
     load(state->features2, "vkGetPhysicalDeviceFeatures2");
     load(state->memory, "vkGetPhysicalDeviceMemoryProperties");
     load(state->memory2, "vkGetPhysicalDeviceMemoryProperties2");
+    load(state->families, "vkGetPhysicalDeviceQueueFamilyProperties");
+    load(state->families2, "vkGetPhysicalDeviceQueueFamilyProperties2");
+    load(state->presents, "vkGetPhysicalDeviceSurfaceSupportKHR");
     const std::lock_guard lock(mutex);
     instances[key(*instance)] = std::move(state);
     return VK_SUCCESS;
@@ -111,13 +140,32 @@ VkResult VKAPI_CALL create_device(VkPhysicalDevice physical, const VkDeviceCreat
     auto* link = find_link<VkLayerDeviceCreateInfo>(info->pNext, VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO);
     if (!link) return VK_ERROR_INITIALIZATION_FAILED;
     const char* faults = std::getenv("SCORIA_LAYER_FAIL");
-    std::unique_ptr<DeviceState> state(new DeviceState{.faults = Faults(faults ? faults : "")});
+    const InstanceState& instance = instance_of(physical);
+    const uint32_t added = instance.added ? instance.families_below(physical) : SecondFamily::none;
+    std::unique_ptr<DeviceState> state(
+        new DeviceState{.faults = Faults(faults ? faults : ""), .second = SecondFamily(added)});
     const auto get_instance = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
     state->get = link->u.pLayerInfo->pfnNextGetDeviceProcAddr;
     link->u.pLayerInfo = link->u.pLayerInfo->pNext;
     const auto create = reinterpret_cast<PFN_vkCreateDevice>(get_instance(VK_NULL_HANDLE, "vkCreateDevice"));
-    const VkResult result = create(physical, info, allocator, device);
+    const std::vector<VkDeviceQueueCreateInfo> queues = state->second.below(*info);
+    VkDeviceCreateInfo below = *info;
+    below.queueCreateInfoCount = uint32_t(queues.size());
+    below.pQueueCreateInfos = queues.data();
+    const VkResult result = create(physical, &below, allocator, device);
     if (result != VK_SUCCESS) return result;
+    const auto load = [&](auto& function, const char* name) {
+        function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(state->get(*device, name));
+    };
+    load(state->queue, "vkGetDeviceQueue");
+    load(state->queue2, "vkGetDeviceQueue2");
+    load(state->wait_idle, "vkQueueWaitIdle");
+    load(state->present, "vkQueuePresentKHR");
+    if (state->second.wanted(*info)) {
+        VkQueue first = VK_NULL_HANDLE;
+        state->queue(*device, 0, 0, &first);
+        state->second.open(first, key(*device));
+    }
     state->destroy = reinterpret_cast<PFN_vkDestroyDevice>(state->get(*device, "vkDestroyDevice"));
 #define X(name) state->next[size_t(Failable::name)] = state->get(*device, "vk" #name);
     SCORIA_FAILABLE(X)
@@ -174,6 +222,47 @@ void VKAPI_CALL memory2(VkPhysicalDevice device, VkPhysicalDeviceMemoryPropertie
     state.profile.apply_chain(out->pNext);
 }
 
+void VKAPI_CALL families(VkPhysicalDevice device, uint32_t* count, VkQueueFamilyProperties* out) {
+    const std::vector<VkQueueFamilyProperties> all = instance_of(device).families_above(device);
+    *count = out ? std::min(*count, uint32_t(all.size())) : uint32_t(all.size());
+    if (out) std::copy_n(all.begin(), *count, out);
+}
+void VKAPI_CALL families2(VkPhysicalDevice device, uint32_t* count, VkQueueFamilyProperties2* out) {
+    const InstanceState& state = instance_of(device);
+    if (!state.added) return state.families2(device, count, out);
+    const std::vector<VkQueueFamilyProperties> all = state.families_above(device);
+    *count = out ? std::min(*count, uint32_t(all.size())) : uint32_t(all.size());
+    for (uint32_t i = 0; out && i < *count; ++i) out[i].queueFamilyProperties = all[i];
+}
+VkResult VKAPI_CALL presents(VkPhysicalDevice device, uint32_t family, VkSurfaceKHR surface, VkBool32* out) {
+    const InstanceState& state = instance_of(device);
+    if (!state.added || family < state.families_below(device))
+        return state.presents(device, family, surface, out);
+    *out = VK_FALSE;
+    return VK_SUCCESS;
+}
+
+void VKAPI_CALL get_queue(VkDevice device, uint32_t family, uint32_t index, VkQueue* queue) {
+    DeviceState& state = device_of(device);
+    if (!state.second.is(family)) return state.queue(device, family, index, queue);
+    *queue = state.second.queue();
+}
+void VKAPI_CALL get_queue2(VkDevice device, const VkDeviceQueueInfo2* info, VkQueue* queue) {
+    DeviceState& state = device_of(device);
+    if (!state.second.is(info->queueFamilyIndex)) return state.queue2(device, info, queue);
+    *queue = state.second.queue();
+}
+VkResult VKAPI_CALL wait_idle(VkQueue queue) {
+    DeviceState& state = device_of(queue);
+    const auto lock = state.second.lock();
+    return state.wait_idle(state.second.below(queue));
+}
+VkResult VKAPI_CALL present(VkQueue queue, const VkPresentInfoKHR* info) {
+    DeviceState& state = device_of(queue);
+    const auto lock = state.second.lock();
+    return state.present(queue, info);
+}
+
 // One wrapper per failable function, from its signature: count, fail or pass on.
 template <Failable function, class Signature> struct Wrapper;
 template <Failable function, class Handle, class... Arguments>
@@ -185,7 +274,10 @@ struct Wrapper<function, VkResult(VKAPI_PTR*)(Handle, Arguments...)> {
         if (failure != VK_SUCCESS) return failure;
         const auto next =
             reinterpret_cast<VkResult(VKAPI_PTR*)(Handle, Arguments...)>(state.next[size_t(function)]);
-        return next(handle, arguments...);
+        std::unique_lock<std::mutex> lock;
+        if (std::is_same_v<Handle, VkQueue>) lock = state.second.lock();
+        Below below(state.second);
+        return next(below(handle), below(arguments)...);
     }
 };
 
@@ -200,6 +292,10 @@ PFN_vkVoidFunction own_device_function(const char* name) {
     static const std::map<std::string_view, PFN_vkVoidFunction> table = {
         {"vkGetDeviceProcAddr", erased(get_device_proc)},
         {"vkDestroyDevice", erased(destroy_device)},
+        {"vkGetDeviceQueue", erased(get_queue)},
+        {"vkGetDeviceQueue2", erased(get_queue2)},
+        {"vkQueueWaitIdle", erased(wait_idle)},
+        {"vkQueuePresentKHR", erased(present)},
 #define X(name) {"vk" #name, erased(Wrapper<Failable::name, PFN_vk##name>::call)},
         SCORIA_FAILABLE(X)
 #undef X
@@ -223,6 +319,10 @@ PFN_vkVoidFunction own_instance_function(const char* name) {
         {"vkGetPhysicalDeviceMemoryProperties", erased(memory)},
         {"vkGetPhysicalDeviceMemoryProperties2", erased(memory2)},
         {"vkGetPhysicalDeviceMemoryProperties2KHR", erased(memory2)},
+        {"vkGetPhysicalDeviceQueueFamilyProperties", erased(families)},
+        {"vkGetPhysicalDeviceQueueFamilyProperties2", erased(families2)},
+        {"vkGetPhysicalDeviceQueueFamilyProperties2KHR", erased(families2)},
+        {"vkGetPhysicalDeviceSurfaceSupportKHR", erased(presents)},
     };
     const auto found = table.find(name);
     return found == table.end() ? nullptr : found->second;

@@ -274,6 +274,38 @@ TEST_CASE("every failed call is an error of its kind, leaks nothing, and the dev
     CHECK_MESSAGE(unreached.empty(), unreached);
 }
 
+TEST_CASE("a queue of a family of its own uploads, and the other computes with what it brought") {
+    const Layers layers("", "", true, "transfer");
+    DeviceOptions options;
+    options.validation = validation_installed();
+    Device device(options);
+    REQUIRE(device.has_transfer_queue());
+    REQUIRE(device.queue_family(QueueKind::transfer) != device.queue_family(QueueKind::compute));
+    Pipelines pipelines(device);
+    const Buffer from(device, 4096, MemoryUse::staging), x(device, 4096, MemoryUse::device),
+        y(device, 4096, MemoryUse::device), to(device, 4096, MemoryUse::readback);
+    const auto values = [](const Buffer& buffer) { return reinterpret_cast<float*>(buffer.mapped().data()); };
+    for (int i = 0; i < 1024; ++i) values(from)[i] = float(i);
+    RecorderOptions as_upload;
+    as_upload.queue = QueueKind::transfer;
+    Recorder upload(device, pipelines, as_upload);
+    upload.copy(from.view(), x.view());
+    const Commands copies = upload.finish();
+    const VkCommandBuffer copy = copies.handle();
+    const Device::Ticket uploaded = device.submit(std::span(&copy, 1), QueueKind::transfer);
+
+    Recorder compute(device, pipelines, {});
+    compute.dispatch(pipelines.get(scale, {{constant_workgroup, 32}}), {x.view(), y.view()},
+                     ScalePush{1024, 2}, 32, "work");
+    compute.copy(y.view(), to.view());
+    compute.make_host_visible();
+    const Commands dispatches = compute.finish();
+    const VkCommandBuffer dispatch = dispatches.handle();
+    device.wait(device.submit(std::span(&dispatch, 1), QueueKind::compute, uploaded));
+    for (int i = 0; i < 1024; ++i) CHECK(values(to)[i] == 2 * float(i));
+    for (const std::string& message : device.validation_messages()) FAIL_CHECK(message);
+}
+
 TEST_CASE("memory that runs out is reported with what was asked for") {
     const Layers layers("", "vkAllocateMemory:1+:VK_ERROR_OUT_OF_DEVICE_MEMORY");
     DeviceOptions options;

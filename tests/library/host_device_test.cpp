@@ -4,10 +4,10 @@
 #include "vulkan_host.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <new>
 
 using namespace scoria::test;
 
@@ -73,31 +73,35 @@ class HostHeap {
     size_t given = 0, unknown = 0;
     size_t held() {
         const std::lock_guard lock(mutex_);
-        return sizes_.size();
+        return pieces_.size();
     }
 
   private:
     void* give(size_t size, size_t alignment) {
         const std::lock_guard lock(mutex_);
-        void* const memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+        void* const memory = ::operator new (size, std::align_val_t{alignment});
         ++given;
-        return sizes_.emplace(memory, size), memory;
+        return pieces_.emplace(memory, Piece{size, alignment}), memory;
     }
     void take(void* memory) {
         if (!memory) return;
         const std::lock_guard lock(mutex_);
-        if (sizes_.erase(memory) == 0) {
+        const auto node = pieces_.extract(memory);
+        if (!node) {
             ++unknown;
             return;
         }
-        std::free(memory);
+        ::operator delete (memory, std::align_val_t{node.mapped().alignment});
     }
     size_t size_of(void* memory) {
         const std::lock_guard lock(mutex_);
-        return sizes_.at(memory);
+        return pieces_.at(memory).size;
     }
     std::mutex mutex_;
-    std::map<void*, size_t> sizes_;
+    struct Piece {
+        size_t size, alignment;
+    };
+    std::map<void*, Piece> pieces_;
 };
 
 TEST_CASE("every object on a host's device is of its allocator, which gets all of it back" *

@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -97,5 +99,17 @@ inline std::vector<float> logits_of(scoria_session* session) {
 }
 
 inline const std::vector<int32_t> some_prompt = {3, 40, 114, 7, 19};
+
+/// A fresh folder, removed with everything in it.
+struct Scratch {
+    const std::filesystem::path path =
+        std::filesystem::temp_directory_path() / ("scoria-library-" + std::to_string(std::random_device()()));
+    Scratch() { REQUIRE(std::filesystem::create_directory(path)); }
+    ~Scratch() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path, ignored);
+    }
+    Scratch(const Scratch&) = delete;
+};
 
 }  // namespace scoria::test

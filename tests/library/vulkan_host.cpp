@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <dlfcn.h>
 #include <stdexcept>
 
 namespace scoria::test {
@@ -99,9 +98,8 @@ VulkanHost::VulkanHost(const Enabled& enabled)
 }
 
 void VulkanHost::create_instance(bool validation) {
-    void* library = ::dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    need(library, "no Vulkan loader");
-    fn_->get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(::dlsym(library, "vkGetInstanceProcAddr"));
+    fn_->get = open_vulkan();
+    need(fn_->get, "no Vulkan loader");
     const auto list =
         fn_->global<PFN_vkEnumerateInstanceLayerProperties>("vkEnumerateInstanceLayerProperties");
     uint32_t count = 0;

@@ -10,6 +10,9 @@
 
 namespace scoria::test {
 
+/// Opens the Vulkan loader of the system, for good; null where there is none.
+PFN_vkGetInstanceProcAddr open_vulkan();
+
 /// What a host enables on its device.
 struct Enabled {
     bool timeline = true;

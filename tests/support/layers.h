@@ -8,20 +8,23 @@
 namespace scoria::test {
 
 /// In the environment while this lives. `profile`: path or empty; `fail`: as in tests/layer/faults.h, for
-/// every device made meanwhile. The validation layer comes first in both variables: nearest to the program,
-/// so that it queries and calls through ours (see tests/layer/layer.cpp).
+/// every device made meanwhile; `family`: as in tests/layer/second_family.h. The validation layer comes first
+/// in both variables: nearest to the program, so that it queries and calls through ours (see
+/// tests/layer/layer.cpp).
 struct Layers {
-    explicit Layers(const std::string& profile, const std::string& fail = "", bool validation = true) {
+    explicit Layers(const std::string& profile, const std::string& fail = "", bool validation = true,
+                    const std::string& family = "") {
         set_variable("VK_LAYER_PATH", "/usr/local/share/vulkan/explicit_layer.d:/usr/share/vulkan/"
                                       "explicit_layer.d:" SCORIA_LAYER_FOLDER);
         set_variable("VK_INSTANCE_LAYERS", validation ? "VK_LAYER_KHRONOS_validation:VK_LAYER_SCORIA_test"
                                                       : "VK_LAYER_SCORIA_test");
         set_variable("SCORIA_LAYER_PROFILE", profile);
         set_variable("SCORIA_LAYER_FAIL", fail);
+        set_variable("SCORIA_LAYER_FAMILY", family);
     }
     ~Layers() {
-        for (const char* name :
-             {"VK_LAYER_PATH", "VK_INSTANCE_LAYERS", "SCORIA_LAYER_PROFILE", "SCORIA_LAYER_FAIL"})
+        for (const char* name : {"VK_LAYER_PATH", "VK_INSTANCE_LAYERS", "SCORIA_LAYER_PROFILE",
+                                 "SCORIA_LAYER_FAIL", "SCORIA_LAYER_FAMILY"})
             unset_variable(name);
     }
     Layers(const Layers&) = delete;

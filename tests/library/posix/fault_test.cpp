@@ -6,9 +6,7 @@
 #include "vulkan_host.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <string_view>
-#include <unistd.h>
 
 using namespace scoria::test;
 
@@ -143,8 +141,8 @@ TEST_CASE("calls that fail on a host's device" * needs_fixtures()) {
 
 TEST_CASE("calls whose failure costs no answer" * needs_fixtures()) {
     const std::vector<int32_t> expected = generated(Loaded().session, some_prompt, 3);
-    const std::filesystem::path folder =
-        std::filesystem::temp_directory_path() / ("scoria-faults-" + std::to_string(::getpid()));
+    const Scratch scratch;
+    const std::string folder = scratch.path.string();
     static std::string logged;
     REQUIRE_OK(scoria_set_log([](void*, const char* line) { logged += line; }, nullptr));
     for (const std::string function : {"vkResetCommandPool", "vkGetPipelineCacheData"}) {
@@ -157,5 +155,4 @@ TEST_CASE("calls whose failure costs no answer" * needs_fixtures()) {
     }
     scoria_set_log(nullptr, nullptr);
     CHECK(logged.find("vkGetPipelineCacheData") != std::string::npos);
-    std::filesystem::remove_all(folder);
 }
