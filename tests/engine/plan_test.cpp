@@ -100,7 +100,7 @@ TEST_CASE("fusion: kernels per layer") {
 
 TEST_CASE("a norm folds only while what it read stands, and into linears alone") {
     Architecture parallel = small_llama(2);  // the attention is added to x before gate and up read the norm
-    for (Layer& layer : parallel.layers) layer.placement = NormPlacement::parallel;
+    parallel.placement = NormPlacement::parallel;
     CHECK(folded_of_layer(plan_of(parallel, true), 0) == 0);
     Architecture layer_norm = small_llama(2);
     layer_norm.norm.kind = NormKind::layer;

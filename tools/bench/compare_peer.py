@@ -204,7 +204,8 @@ def table(rounds, args):
     reached = True
     for row, unit, text, asked in ROWS:
         def median(program):
-            return f"{statistics.median(figures[program][row] for figures in rounds if row in figures[program]):.2f} {unit}"
+            middle = statistics.median(figures[program][row] for figures in rounds if row in figures[program])
+            return f"{middle:.2f} {unit}"
         cells = [text.format(n=args.decode_tokens, p=args.prompt_tokens), median("Scoria")]
         for peer in peers:
             if peer not in asked:
