@@ -73,9 +73,7 @@ void time_linear(OpTimer& t) {
                    record_linear(ops, {.x = x, .out = out, .weight = w, .scratch = scratch}, variant);
                });
     };
-    for (const TensorType type : {TensorType::q4_0, TensorType::q4_k, TensorType::q6_k, TensorType::q8_0,
-                                  TensorType::mxfp4, TensorType::bf16, TensorType::f16})
-        one(type, 1, s.vocab);
+    for (const TensorTypeInfo& info : tensor_types()) one(info.type, 1, s.vocab);
     for (const TensorType type : {TensorType::q4_k, TensorType::q8_0, TensorType::bf16})
         one(type, s.tokens, s.feed_forward);
 }
