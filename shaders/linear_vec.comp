@@ -58,15 +58,16 @@ const uint STEP = WEIGHT_HALVES ? 2 : 1;  // two chunks share words there
 
 #ifdef WEIGHT_INTS
 bool linear_norm() { return false; }
-float norm_scale(uint t) { return 1.0; }
+float norm_scale() { return 1.0; }
 #else
 // Of x, for its norm: of the columns that this lane loaded, which others may have loaded too.
-float squares[TOKENS];
-bool linear_norm() { return (push.flags & LINEAR_NORM) != 0; }
+float squares;
+// Of one token alone: sums for more cost Intel's compilers spills.
+bool linear_norm() { return TOKENS == 1 && (push.flags & LINEAR_NORM) != 0; }
 // Column k as it is multiplied.
-float normed(uint token, float value, uint k) {
+float normed(float value, uint k) {
     if (!linear_norm()) return value;
-    squares[token] += value * value;
+    squares += value * value;
     return value * residual[min(k, push.cols - 1)];
 }
 #endif
@@ -83,7 +84,7 @@ void load_x_cell(uint token, uint cell) {
     const uint quad = weight_quad(cell * (WEIGHT_BLOCK / 4) + sg_lane());
     x_cell = x_quads[first + quad];
     if (linear_norm()) {
-        squares[0] += dot(x_cell, x_cell);
+        squares += dot(x_cell, x_cell);
         x_cell *= norm_quads[quad];
     }
 }
@@ -104,16 +105,15 @@ uint column_of(uint k) {
 
 // x of the chunk that starts at column k. Written without loops: SwiftShader unrolls none, and an array or a vector
 // that a loop indexes lives in memory there, which is several times slower.
-void load_chunk(uint token0, uint t, uint k, out CODES lo, out CODES hi) {
-    const uint token = min(token0 + t, push.tokens - 1);
+void load_chunk(uint token, uint k, out CODES lo, out CODES hi) {
 #ifdef WEIGHT_INTS
     const uint first = (token * ((push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK) * WEIGHT_BLOCK + k) / 4;
     lo = x_words[first];
     hi = x_words[first + 1];
 #elif defined(NATIVE_SUBGROUP)
     const uint first = column_of(k + sg_lane() % 8), second = column_of(k + 4 + sg_lane() % 4);
-    const float a = normed(t, load_x(token, first), first);
-    const float b = SG_SIZE < 8 ? normed(t, load_x(token, second), second) : a;
+    const float a = normed(load_x(token, first), first);
+    const float b = SG_SIZE < 8 ? normed(load_x(token, second), second) : a;
     lo = vec4(sg_broadcast(a, 0), sg_broadcast(a, 1), sg_broadcast(a, 2), sg_broadcast(a, 3));
     hi = vec4(sg_broadcast(b, 4 % SG_SIZE), sg_broadcast(b, 5 % SG_SIZE), sg_broadcast(b, 6 % SG_SIZE),
               sg_broadcast(b, 7 % SG_SIZE));
@@ -121,8 +121,8 @@ void load_chunk(uint token0, uint t, uint k, out CODES lo, out CODES hi) {
     lo = vec4(load_x(token, k), load_x(token, k + 1), load_x(token, k + 2), load_x(token, k + 3));
     hi = vec4(load_x(token, k + 4), load_x(token, k + 5), load_x(token, k + 6), load_x(token, k + 7));
     if (linear_norm()) {
-        lo = vec4(normed(t, lo.x, k), normed(t, lo.y, k + 1), normed(t, lo.z, k + 2), normed(t, lo.w, k + 3));
-        hi = vec4(normed(t, hi.x, k + 4), normed(t, hi.y, k + 5), normed(t, hi.z, k + 6), normed(t, hi.w, k + 7));
+        lo = vec4(normed(lo.x, k), normed(lo.y, k + 1), normed(lo.z, k + 2), normed(lo.w, k + 3));
+        hi = vec4(normed(hi.x, k + 4), normed(hi.y, k + 5), normed(hi.z, k + 6), normed(hi.w, k + 7));
     }
 #endif
 }
@@ -158,19 +158,19 @@ void join_parts(inout float sums[SUMS]) {
 }
 
 #ifndef WEIGHT_INTS
-shared float part_squares[PARTS > 1 ? SG_COUNT * TOKENS : 1];
+shared float part_squares[PARTS > 1 ? SG_COUNT : 1];
 
-// What sums of token t are multiplied by where x is normalised.
-float norm_scale(uint t) {
-    float sum = squares[t];
+// What sums are multiplied by where x is normalised.
+float norm_scale() {
+    float sum = squares;
 #ifdef NATIVE_SUBGROUP
     sum = sg_add(sum) / float(max(SG_SIZE / 8, 1u));  // each column was loaded by so many
 #endif
     if (PARTS > 1) {
-        part_squares[sg_index() * TOKENS + t] = sum;
+        part_squares[sg_index()] = sum;
         barrier();
         sum = 0.0;
-        for (uint part = 0; part < PARTS; ++part) sum += part_squares[(sg_index() / PARTS * PARTS + part) * TOKENS + t];
+        for (uint part = 0; part < PARTS; ++part) sum += part_squares[sg_index() / PARTS * PARTS + part];
     }
     return 1.0 / sqrt(sum / float(push.cols) + push.epsilon);
 }
@@ -224,7 +224,7 @@ void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], uint cells[PAIR
             x_hi = x_of_lane(2 * (chunk % 4) + 1);
         } else
 #endif
-            load_chunk(token0, t, 8 * chunk, x_lo, x_hi);
+            load_chunk(min(token0 + t, push.tokens - 1), 8 * chunk, x_lo, x_hi);
 #ifndef WEIGHT_INTS
         if (WEIGHT_SHIFTED) x_sums[t] = add_products(vec4(1.0), x_hi, add_products(vec4(1.0), x_lo, x_sums[t]));
 #endif
@@ -311,7 +311,7 @@ void main() {
     }
 
 #ifndef WEIGHT_INTS
-    [[unroll]] for (uint t = 0; t < TOKENS; ++t) squares[t] = 0.0;
+    squares = 0.0;
 #endif
     Unit units[ROWS];
     uvec4 words[ROWS];
@@ -335,18 +335,14 @@ void main() {
     }
 #endif
 
-    float scales[TOKENS];
-    [[unroll]] for (uint t = 0; t < TOKENS; ++t) scales[t] = linear_norm() ? norm_scale(t) : 1.0;
+    const float scale = linear_norm() ? norm_scale() : 1.0;
     if (PARTS > 1) {
         join_parts(sums);
         if (sg_index() % PARTS != 0) return;
     }
     if (linear_norm())
         UNROLL_ON_GPU for (uint r = 0; r < ROWS; ++r) {
-            const float bias = load_bias(2 * pair_of(unit, r / 2) + r % 2);
-            UNROLL_ON_GPU for (uint t = 0; t < TOKENS; ++t) {
-                sums[r * TOKENS + t] = fma(sums[r * TOKENS + t], scales[t], bias);
-            }
+            sums[r * TOKENS] = fma(sums[r * TOKENS], scale, load_bias(2 * pair_of(unit, r / 2) + r % 2));
         }
     UNROLL_ON_GPU for (uint p = 0; p < PAIRS; ++p) {
         const uint pair = pair_of(unit, p);

@@ -58,10 +58,9 @@ struct LinearVariant {
     /// What x is packed to before the kernel reads it.
     enum class Operands : uint8_t { floats, halves, bytes };
     Operands operands() const;
-    /// Whether it takes LinearArgs::norm of so many tokens: as many as a lane has, since each tile of tokens
-    /// reads all weights of the norm.
+    /// Whether it takes LinearArgs::norm of so many tokens: of one.
     bool folds_norm(uint32_t batch) const {
-        return lane_pairs != 0 && operands() == Operands::floats && batch <= lane_tokens;
+        return lane_pairs != 0 && operands() == Operands::floats && batch == 1 && lane_tokens == 1;
     }
 };
 
