@@ -145,7 +145,10 @@ uint64_t shared_bytes(const vk::Caps& caps, const LinearVariant& variant) {
     if (variant.shader == Shader::linear_coop)
         return halves + 4ull * variant.workgroup / variant.subgroup * WEIGHT_GROUP_ROWS * caps.matrix_n;
     if (variant.shader == Shader::linear_coop2) return halves + (variant.whole ? caps.matrix_reserved : 0);
-    return variant.parts > 1 ? 8ull * variant.workgroup * variant.lane_pairs * variant.lane_tokens : 0;
+    if (variant.parts <= 1) return 0;
+    // Sums of each lane, and of squares of each subgroup.
+    return 8ull * variant.workgroup * variant.lane_pairs * variant.lane_tokens +
+           4ull * variant.workgroup / variant.subgroup;
 }
 
 bool fits(const vk::Caps& caps, const LinearVariant& variant) {
