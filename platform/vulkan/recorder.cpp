@@ -151,6 +151,9 @@ struct Recorder::Impl {
                 fail(Status::bad_argument, where, "binding ", i,
                      ": expected an offset that is a multiple of ", caps.storage_alignment, ", got ",
                      views[i].offset);
+            if (module.bindings[i] == Access::texels && views[i].size < texel_bytes)
+                fail(Status::bad_argument, where, "binding ", i, ": expected at least ", texel_bytes,
+                     " bytes, got ", views[i].size);
             if (views[i].size > caps.max_storage_range)
                 fail(Status::bad_argument, where, "binding ", i, ": expected at most ",
                      caps.max_storage_range, " bytes, got ", views[i].size);
@@ -180,7 +183,7 @@ void Recorder::dispatch(const Pipeline& pipeline, std::span<const View> views,
     Operation operation;
     operation.kind = Operation::Kind::dispatch;
     operation.pipeline = &pipeline;
-    operation.set = impl_->commands->descriptor_set(pipeline.set_layout, views);
+    operation.set = impl_->commands->descriptor_set(pipeline.set_layout, module.bindings, views);
     operation.grid = grid;
     operation.label = label;
     operation.bytes.assign(push.begin(), push.end());

@@ -29,6 +29,7 @@ constexpr const char* known_keys[] = {"max_storage_range",
                                       "storage8",
                                       "int16",
                                       "int64",
+                                      "texel_words",
                                       "int_dot",
                                       "vulkan_memory_model",
                                       "bfloat16",
@@ -79,6 +80,7 @@ void Profile::apply(VkPhysicalDeviceProperties& properties) const {
     }
     at_most(limits.maxComputeSharedMemorySize, "shared_memory");
     at_most(limits.maxPushConstantsSize, "push_constants");
+    if (off("texel_words")) limits.maxTexelBufferElements = 65536;  // what Vulkan guarantees
     if (const auto found = values_.find("storage_alignment"); found != values_.end())
         limits.minStorageBufferOffsetAlignment =
             std::max(limits.minStorageBufferOffsetAlignment, found->second);
