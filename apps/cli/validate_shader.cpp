@@ -100,6 +100,8 @@ validate::Run validate_shader(const ShaderOptions& options, uint64_t seed, bool 
     const validate::ShaderOp op = validate::find_shader_op(options.as, manifest);
     const validate::OwnData data = own_data(options);
     const vk::Reflection shader = vk::reflect(shader_words(options.shader));
+    if (has(shader.needs, vk::ModuleNeeds::uniform_scalars))
+        fail(Status::bad_file, "shader", "expected storage buffers only, got a uniform buffer");
     const std::string name = path_of(options.shader).filename().string();
     vk::Device device(device_options);
     vk::Pipelines pipelines(device);

@@ -67,6 +67,9 @@ struct Caps {
 
     // features, each enabled at device creation if true here
     bool float16 = false, storage16 = false, int8 = false, storage8 = false, int16 = false, int64 = false;
+    /// Uniform buffers of scalars side by side, aligned as storage buffers are. Of CPU drivers, which alone
+    /// gain by them.
+    bool uniform_scalars = false;
     bool int_dot = false;       // 4x8-bit packed dot products
     bool int_dot_fast = false;  // in hardware
     bool vulkan_memory_model = false;

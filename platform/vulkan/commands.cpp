@@ -32,28 +32,29 @@ Commands::Impl::~Impl() {
     device.impl().give_command_pool(queue, pool);
 }
 
-VkDescriptorSet Commands::Impl::descriptor_set(VkDescriptorSetLayout layout, std::span<const View> views) {
+VkDescriptorSet Commands::Impl::descriptor_set(const Pipeline& pipeline, std::span<const View> views) {
     const VolkDeviceTable& fn = device.fn();
     const auto count = uint32_t(views.size());
     if (sets_left_ == 0 || descriptors_left_ < count) {
-        const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                                        std::max(descriptors_per_pool, count)};
+        const VkDescriptorPoolSize sizes[] = {
+            {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, std::max(descriptors_per_pool, count)},
+            {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, sets_per_pool}};  // a module has one at most
         auto info = vk_struct<VkDescriptorPoolCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO);
         info.maxSets = sets_per_pool;
-        info.poolSizeCount = 1;
-        info.pPoolSizes = &size;
+        info.poolSizeCount = uint32_t(std::size(sizes));
+        info.pPoolSizes = sizes;
         VkDescriptorPool made = VK_NULL_HANDLE;
         descriptor_pools_.reserve(descriptor_pools_.size() + 1);
         check(fn.vkCreateDescriptorPool(device.handle(), &info, device.callbacks(), &made),
               "vkCreateDescriptorPool");
         descriptor_pools_.push_back(made);
         sets_left_ = info.maxSets;
-        descriptors_left_ = size.descriptorCount;
+        descriptors_left_ = sizes[0].descriptorCount;
     }
     auto info = vk_struct<VkDescriptorSetAllocateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO);
     info.descriptorPool = descriptor_pools_.back();
     info.descriptorSetCount = 1;
-    info.pSetLayouts = &layout;
+    info.pSetLayouts = &pipeline.set_layout;
     VkDescriptorSet set = VK_NULL_HANDLE;
     check(fn.vkAllocateDescriptorSets(device.handle(), &info, &set), "vkAllocateDescriptorSets");
     --sets_left_;
@@ -67,7 +68,7 @@ VkDescriptorSet Commands::Impl::descriptor_set(VkDescriptorSetLayout layout, std
         writes[i].dstSet = set;
         writes[i].dstBinding = i;
         writes[i].descriptorCount = 1;
-        writes[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+        writes[i].descriptorType = descriptor_type(pipeline.module->bindings[i]);
         writes[i].pBufferInfo = &buffers[i];
     }
     fn.vkUpdateDescriptorSets(device.handle(), count, writes.data(), 0, nullptr);

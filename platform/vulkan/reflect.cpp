@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <set>
 
 #include <spirv_cross/spirv_cross.hpp>
@@ -117,6 +118,12 @@ void reflect_bindings(const Compiler& compiler, const spirv_cross::ShaderResourc
         reflection.buffers.push_back(reflect_buffer(compiler, buffer));
         accesses[reflection.buffers.back().binding] |= access;
     }
+    for (const auto& buffer : resources.uniform_buffers) {
+        accesses[compiler.get_decoration(buffer.id, spv::DecorationBinding)] = uint32_t(Access::uniform);
+        reflection.needs = reflection.needs | ModuleNeeds::uniform_scalars;
+    }
+    if (std::ranges::count(std::views::values(accesses), uint32_t(Access::uniform)) > 1)
+        fail(Status::bad_file, "shader", "expected one uniform buffer at most");
     for (const auto& [binding, access] : accesses) {
         if (binding != reflection.bindings.size())
             fail(Status::bad_file, "shader", "expected bindings numbered from 0 without a gap, got binding ",
@@ -173,11 +180,9 @@ Reflection reflect(std::vector<uint32_t> words) {
     try {
         const Compiler compiler(interface_of(words));
         const spirv_cross::ShaderResources resources = compiler.get_shader_resources();
-        if (!resources.uniform_buffers.empty() || !resources.storage_images.empty() ||
-            !resources.sampled_images.empty() || !resources.separate_images.empty() ||
-            !resources.separate_samplers.empty())
-            fail(Status::bad_file, "shader",
-                 "expected storage buffers only, got a uniform buffer, an image or a sampler");
+        if (!resources.storage_images.empty() || !resources.sampled_images.empty() ||
+            !resources.separate_images.empty() || !resources.separate_samplers.empty())
+            fail(Status::bad_file, "shader", "expected buffers only, got an image or a sampler");
         reflect_bindings(compiler, resources, reflection);
         reflect_numbers(compiler, resources, reflection);
         reflect_workgroup(compiler, reflection);
