@@ -63,12 +63,17 @@ uint weight_byte(uint unit, Slot slot) {
     const uint row = row_in_group(slot);
     return weight_words[WEIGHT_SIDE_PLANE + unit * (WEIGHT_GROUP_ROWS / 4) + row / 4] >> (8 * (row % 4)) & 0xFFu;
 }
+// A word of the table, and words 2 * pair and 2 * pair + 1.
+#ifdef GRID
+uint weight_table(uint word) { return grid_words[word]; }
+uvec2 weight_table_pair(uint pair) { return unpack32(grid_doubles[pair]); }
+#else
 uint weight_table(uint word) { return weight_words[WEIGHT_TABLE_PLANE + word]; }
-// Words 2 * pair and 2 * pair + 1 of the table.
 #ifdef COMPACT
 uvec2 weight_table_pair(uint pair) { return unpack32(weight_doubles[WEIGHT_TABLE_PLANE / 2 + pair]); }
 #else
 uvec2 weight_table_pair(uint pair) { return uvec2(weight_table(2 * pair), weight_table(2 * pair + 1)); }
+#endif
 #endif
 
 // Of the types whose units have a half each, or a word of two.

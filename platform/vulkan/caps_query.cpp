@@ -92,6 +92,7 @@ void read_properties(const Instance& instance, VkPhysicalDevice device,
     caps.shared_memory = limits.maxComputeSharedMemorySize;
     caps.push_constants = limits.maxPushConstantsSize;
     caps.storage_alignment = uint32_t(limits.minStorageBufferOffsetAlignment);
+    caps.uniform_scalars = limits.minUniformBufferOffsetAlignment <= limits.minStorageBufferOffsetAlignment;
     caps.timestamp_period = limits.timestampPeriod;
 
     const auto operations =
@@ -178,6 +179,7 @@ void read_features(const Instance& instance, VkPhysicalDevice device, const std:
     caps.storage8 = v12.storageBuffer8BitAccess;
     caps.int16 = base.features.shaderInt16;
     caps.int64 = base.features.shaderInt64;
+    caps.uniform_scalars = caps.uniform_scalars && v12.uniformBufferStandardLayout && caps.is_cpu();
     caps.int_dot = dot.shaderIntegerDotProduct;
     caps.int_dot_fast = caps.int_dot_fast && caps.int_dot;
     caps.vulkan_memory_model = v12.vulkanMemoryModel && v12.vulkanMemoryModelDeviceScope;

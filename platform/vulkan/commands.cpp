@@ -47,17 +47,18 @@ VkBufferView Commands::Impl::texels_of(const View& view) {
     return buffer_views_.emplace_back(made);
 }
 
-VkDescriptorSet Commands::Impl::descriptor_set(VkDescriptorSetLayout layout, std::span<const Access> bindings,
-                                               std::span<const View> views) {
+VkDescriptorSet Commands::Impl::descriptor_set(const Pipeline& pipeline, std::span<const View> views) {
     const VolkDeviceTable& fn = device.fn();
     const auto count = uint32_t(views.size());
     if (sets_left_ == 0 || descriptors_left_ < count) {
-        const uint32_t room = std::max(descriptors_per_pool, count);
-        const VkDescriptorPoolSize sizes[]{{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, room},
-                                           {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, room}};
+        // A module has one buffer at most that is no storage buffer.
+        const VkDescriptorPoolSize sizes[] = {
+            {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, std::max(descriptors_per_pool, count)},
+            {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, sets_per_pool},
+            {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, sets_per_pool}};
         auto info = vk_struct<VkDescriptorPoolCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO);
         info.maxSets = sets_per_pool;
-        info.poolSizeCount = device.caps().texel_words ? 2 : 1;
+        info.poolSizeCount = uint32_t(std::size(sizes));
         info.pPoolSizes = sizes;
         VkDescriptorPool made = VK_NULL_HANDLE;
         descriptor_pools_.reserve(descriptor_pools_.size() + 1);
@@ -65,12 +66,12 @@ VkDescriptorSet Commands::Impl::descriptor_set(VkDescriptorSetLayout layout, std
               "vkCreateDescriptorPool");
         descriptor_pools_.push_back(made);
         sets_left_ = info.maxSets;
-        descriptors_left_ = room;
+        descriptors_left_ = sizes[0].descriptorCount;
     }
     auto info = vk_struct<VkDescriptorSetAllocateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO);
     info.descriptorPool = descriptor_pools_.back();
     info.descriptorSetCount = 1;
-    info.pSetLayouts = &layout;
+    info.pSetLayouts = &pipeline.set_layout;
     VkDescriptorSet set = VK_NULL_HANDLE;
     check(fn.vkAllocateDescriptorSets(device.handle(), &info, &set), "vkAllocateDescriptorSets");
     --sets_left_;
@@ -85,9 +86,9 @@ VkDescriptorSet Commands::Impl::descriptor_set(VkDescriptorSetLayout layout, std
         writes[i].dstSet = set;
         writes[i].dstBinding = i;
         writes[i].descriptorCount = 1;
-        writes[i].descriptorType = descriptor_type(bindings[i]);
+        writes[i].descriptorType = descriptor_type(pipeline.module->bindings[i]);
         writes[i].pBufferInfo = &buffers[i];
-        if (bindings[i] != Access::texels) continue;
+        if (pipeline.module->bindings[i] != Access::texels) continue;
         texels[i] = texels_of(views[i]);
         writes[i].pTexelBufferView = &texels[i];
     }

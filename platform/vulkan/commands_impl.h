@@ -18,9 +18,8 @@ struct Commands::Impl {
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;
 
-    /// A set of `layout`, made for `bindings`, that holds `views`, from pools that grow in chunks.
-    VkDescriptorSet descriptor_set(VkDescriptorSetLayout layout, std::span<const Access> bindings,
-                                   std::span<const View> views);
+    /// A set of `pipeline` whose buffers are `views`, from pools that grow in chunks.
+    VkDescriptorSet descriptor_set(const Pipeline& pipeline, std::span<const View> views);
 
     /// Index of a fresh pair of timestamps; query pools grow in chunks, each reset where it is first used.
     uint32_t timestamp_pair(std::string_view label);

@@ -40,6 +40,7 @@ constexpr Need needs_table[] = {
     {ModuleNeeds::int16, "int16", [](const Caps& c) { return c.int16; }},
     {ModuleNeeds::int64, "int64", [](const Caps& c) { return c.int64; }},
     {ModuleNeeds::texel_words, "texel_words", [](const Caps& c) { return c.texel_words; }},
+    {ModuleNeeds::uniform_scalars, "uniform_scalars", [](const Caps& c) { return c.uniform_scalars; }},
     {ModuleNeeds::unknown, "a capability that Scoria does not know", [](const Caps&) { return false; }},
 };
 
@@ -109,9 +110,9 @@ struct Pipelines::Impl {
     Device& device;
     const VolkDeviceTable& fn;
     VkPipelineCache cache = VK_NULL_HANDLE;
-    mutable std::mutex mutex;                       // guards all below; a pipeline is compiled under it
-    std::map<Key, Pipeline> pipelines;              // nodes do not move: references stay valid
-    std::map<std::vector<Access>, Layout> layouts;  // by bindings, accesses of storage buffers being none
+    mutable std::mutex mutex;           // guards all below; a pipeline is compiled under it
+    std::map<Key, Pipeline> pipelines;  // nodes do not move: references stay valid
+    std::map<std::vector<VkDescriptorType>, Layout> layouts;  // by bindings
     double seconds = 0;
 
     explicit Impl(Device& on) : device(on), fn(on.fn()) { open_cache(); }
@@ -176,14 +177,13 @@ void Pipelines::Impl::save_cache() const {
 
 // Layouts promise the device's whole push-constant range, so that they depend on the bindings alone.
 const Pipelines::Impl::Layout& Pipelines::Impl::layout(std::span<const Access> bindings) {
-    std::vector<Access> kinds(bindings.begin(), bindings.end());
-    for (Access& kind : kinds)
-        if (kind != Access::texels) kind = Access::none;
-    Layout& made = layouts[kinds];
+    std::vector<VkDescriptorType> types;
+    for (const Access binding : bindings) types.push_back(descriptor_type(binding));
+    Layout& made = layouts[types];
     if (made.pipeline) return made;
-    std::vector<VkDescriptorSetLayoutBinding> slots(kinds.size());
-    for (size_t i = 0; i < slots.size(); ++i)
-        slots[i] = {uint32_t(i), descriptor_type(kinds[i]), 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
+    std::vector<VkDescriptorSetLayoutBinding> slots;
+    for (const VkDescriptorType type : types)
+        slots.push_back({uint32_t(slots.size()), type, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
     auto set =
         vk_struct<VkDescriptorSetLayoutCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO);
     set.bindingCount = uint32_t(slots.size());

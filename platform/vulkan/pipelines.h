@@ -24,9 +24,10 @@ struct Constant {
 inline constexpr uint32_t constant_workgroup = 0;
 inline constexpr uint32_t constant_subgroup = 1;
 
-constexpr VkDescriptorType descriptor_type(Access access) {
-    return access == Access::texels ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER
-                                    : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+inline VkDescriptorType descriptor_type(Access access) {
+    return access == Access::uniform  ? VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER
+           : access == Access::texels ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER
+                                      : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
 }
 
 struct Pipeline {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <set>
 
 #include <spirv_cross/spirv_cross.hpp>
@@ -125,6 +126,13 @@ void reflect_bindings(const Compiler& compiler, const spirv_cross::ShaderResourc
         if (!words) fail(Status::bad_file, "shader", "expected buffers only, got an image");
         accesses[compiler.get_decoration(image.id, spv::DecorationBinding)] = uint32_t(Access::texels);
     }
+    for (const auto& buffer : resources.uniform_buffers) {
+        accesses[compiler.get_decoration(buffer.id, spv::DecorationBinding)] = uint32_t(Access::uniform);
+        reflection.needs = reflection.needs | ModuleNeeds::uniform_scalars;
+    }
+    for (const Access kind : {Access::uniform, Access::texels})
+        if (std::ranges::count(std::views::values(accesses), uint32_t(kind)) > 1)
+            fail(Status::bad_file, "shader", "expected one uniform buffer and one texel buffer at most");
     for (const auto& [binding, access] : accesses) {
         if (binding != reflection.bindings.size())
             fail(Status::bad_file, "shader", "expected bindings numbered from 0 without a gap, got binding ",
@@ -181,10 +189,9 @@ Reflection reflect(std::vector<uint32_t> words) {
     try {
         const Compiler compiler(interface_of(words));
         const spirv_cross::ShaderResources resources = compiler.get_shader_resources();
-        if (!resources.uniform_buffers.empty() || !resources.storage_images.empty() ||
-            !resources.separate_images.empty() || !resources.separate_samplers.empty())
-            fail(Status::bad_file, "shader",
-                 "expected storage buffers only, got a uniform buffer, an image or a sampler");
+        if (!resources.storage_images.empty() || !resources.separate_images.empty() ||
+            !resources.separate_samplers.empty())
+            fail(Status::bad_file, "shader", "expected buffers only, got an image or a sampler");
         reflect_bindings(compiler, resources, reflection);
         reflect_numbers(compiler, resources, reflection);
         reflect_workgroup(compiler, reflection);

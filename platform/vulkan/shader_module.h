@@ -8,9 +8,11 @@
 
 namespace scoria::vk {
 
-/// How a module uses a binding: a storage buffer, or under `texels` a uniform texel buffer of uvec4, which it
-/// reads.
-enum class Access : uint8_t { none = 0, read = 1, write = 2, read_write = 3, texels = 5 };
+/// How a module uses a binding: reads and writes of a storage buffer, or reads of a uniform buffer or of a
+/// uniform texel buffer of uvec4.
+enum class Access : uint8_t { none = 0, read = 1, write = 2, read_write = 3, uniform = 5, texels = 9 };
+/// The largest uniform buffer that every device can bind (maxUniformBufferRange), in bytes.
+inline constexpr uint32_t max_uniform_range = 16384;
 
 /// Capabilities beyond `Shader` that a module declares; each names a member of Caps.
 enum class ModuleNeeds : uint32_t {
@@ -30,7 +32,8 @@ enum class ModuleNeeds : uint32_t {
     int16 = 1u << 12,
     cooperative_matrix2 = 1u << 13,
     int64 = 1u << 14,
-    texel_words = 1u << 15,
+    uniform_scalars = 1u << 15,  // no capability: that it has a uniform buffer
+    texel_words = 1u << 16,
     unknown = 1u << 31,  // a capability this table has no name for: never usable
 };
 constexpr ModuleNeeds operator|(ModuleNeeds a, ModuleNeeds b) {

@@ -30,6 +30,7 @@ constexpr const char* known_keys[] = {"max_storage_range",
                                       "int16",
                                       "int64",
                                       "texel_words",
+                                      "uniform_scalars",
                                       "int_dot",
                                       "vulkan_memory_model",
                                       "bfloat16",
@@ -120,6 +121,9 @@ void Profile::apply_chain(void* next) const {
         if (off("float16")) f.shaderFloat16 = VK_FALSE;
         if (off("int8")) f.shaderInt8 = VK_FALSE;
     };
+    const auto uniform_layout = [&](auto& f) {
+        if (off("uniform_scalars")) f.uniformBufferStandardLayout = VK_FALSE;
+    };
     const auto memory_model = [&](auto& f) {
         if (off("vulkan_memory_model"))
             f.vulkanMemoryModel = f.vulkanMemoryModelDeviceScope =
@@ -164,6 +168,7 @@ void Profile::apply_chain(void* next) const {
             types(features);
             storage8(features);
             memory_model(features);
+            uniform_layout(features);
             break;
         }
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES:
@@ -174,6 +179,9 @@ void Profile::apply_chain(void* next) const {
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES:
             memory_model(AS(VkPhysicalDeviceVulkanMemoryModelFeatures));
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_UNIFORM_BUFFER_STANDARD_LAYOUT_FEATURES:
+            uniform_layout(AS(VkPhysicalDeviceUniformBufferStandardLayoutFeatures));
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES: {
             auto& features = AS(VkPhysicalDeviceVulkan13Features);

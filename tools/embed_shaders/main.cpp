@@ -39,6 +39,7 @@ const std::map<std::string, ModuleNeeds> need_names = {
     {"int16", ModuleNeeds::int16},
     {"int64", ModuleNeeds::int64},
     {"texel_words", ModuleNeeds::texel_words},
+    {"uniform_scalars", ModuleNeeds::uniform_scalars},
 };
 
 struct Module {
