@@ -223,7 +223,7 @@ void write(uint row0, uint kv_head, uint part) {
     const bool final = push.parts == 1;
     const float one = KV_TYPE == KV_F16 ? 1.0 / WEIGHT_ONE : half_power(v_size).x / WEIGHT_ONE;
     partial[gl_LocalInvocationID.x] = sum;
-    row_most[lane_row()] = most;
+    if (lane_key() == 0) row_most[lane_row()] = most;
     [[unroll]] for (uint d = 0; d < DIM_MATRICES; ++d) {
         barrier();
         coopMatStore(total[d], score_tile, strip_row() * SCORE_PITCH + dim_part() * (N / 4), SCORE_PITCH,

@@ -99,7 +99,9 @@ void main() {
             powers[r] = half_power(w_size[block % 2 * LINEAR_TILE_ROWS + lane_row + r * ROW_LANES]).x;
         }
         barrier();
-        if (gl_LocalInvocationID.x < LINEAR_TILE_ROWS) w_size[block % 2 * LINEAR_TILE_ROWS + gl_LocalInvocationID.x] = 0;
+        // Not before the last block, which is loaded again.
+        if (block + 2 < work.to && gl_LocalInvocationID.x < LINEAR_TILE_ROWS)
+            w_size[block % 2 * LINEAR_TILE_ROWS + gl_LocalInvocationID.x] = 0;
         next = load_block(work.row0, work.token0, min(block + 1, work.to - 1), work.blocks);
         f16vec2 halves[LANE_ROWS * LANE_TOKENS];
         [[unroll]] for (uint i = 0; i < LANE_ROWS * LANE_TOKENS; ++i) halves[i] = f16vec2(0.0);

@@ -174,7 +174,7 @@ float norm_scale() {
     sum = sg_add(sum) / float(max(SG_SIZE / 8, 1u));  // each column was loaded by so many
 #endif
     if (PARTS > 1) {
-        part_squares[sg_index()] = sum;
+        if (sg_lane() == 0) part_squares[sg_index()] = sum;
         barrier();
         sum = 0.0;
         for (uint part = 0; part < PARTS; ++part) sum += part_squares[sg_index() / PARTS * PARTS + part];

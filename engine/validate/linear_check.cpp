@@ -170,6 +170,8 @@ Inputs inputs_for(const Case& c, uint64_t seed) {
               {},
               c.norm ? random_floats(c.cols, seed + 4) : std::vector<float>(),
               c.glu ? c.rows / 2 : c.rows};
+    if (c.norm)  // as small as makes epsilon count
+        for (float& value : in.x) value *= std::sqrt(norm_epsilon);
     if (c.bad != 0) in.x[c.cols + c.cols / 2] = c.bad;
     in.residual = random_floats(size_t(c.tokens) * in.out_cols, seed + 3);
     return in;

@@ -7,6 +7,7 @@
 #include "reference/executor.h"
 
 #include <algorithm>
+#include <future>
 #include <map>
 
 namespace scoria::validate {
@@ -61,13 +62,19 @@ std::string ModelCheck::name_of_first() const {
 
 ModelCheck check_model(const Model& model, std::span<const TokenId> ids, const FetchTensor& fetch,
                        Precision precision, KvType kv) {
+    std::vector<std::future<Tensors>> runs;
+    for (reference::Rounding& rounding : class_roundings(precision, kv))
+        runs.push_back(
+            std::async(std::launch::async, [&model, ids, rounding = std::move(rounding)]() mutable {
+                Tensors tensors;
+                run(model, std::move(rounding), ids,
+                    [&](const Graph&, const Op& op, std::span<const double> values) {
+                        tensors[output_of(op)].assign(values.begin(), values.end());
+                    });
+                return tensors;
+            }));
     std::vector<Tensors> rounded;
-    for (reference::Rounding& rounding : class_roundings(precision, kv)) {
-        Tensors& tensors = rounded.emplace_back();
-        run(model, std::move(rounding), ids, [&](const Graph&, const Op& op, std::span<const double> values) {
-            tensors[output_of(op)].assign(values.begin(), values.end());
-        });
-    }
+    for (std::future<Tensors>& one : runs) rounded.push_back(one.get());
     ModelCheck check;
     size_t maps = 0;
     const auto observer = [&](const Graph& graph, const Op& op, std::span<const double> expected) {

@@ -4,14 +4,17 @@
 Each row of mutations.py changes one place of one shader. The variants made of that file are compiled again,
 with the build's own commands, into a folder of their own, and tests/mutations/mutant runs validation with them
 in the place of ours. A mutant that passes everything survives: it must be explained in mutations.py, or a case
-that kills it is missing. Deep tier, an hour at most:
+that kills it is missing. Deep tier, a quarter of an hour, on a busy
+machine an hour:
 
-    tests/mutations/run.py build/test [--only NAME...] [--results tests/mutations/RESULTS.md]
+    tests/mutations/run.py build/test [--root DIR] [--only NAME...] [--results tests/mutations/RESULTS.md]
 
 Kernels for matrix units run nowhere but in the root folder of tools/gates/make_root.sh: with --root DIR their mutants run
-there, and no others do.
+there, after the others.
 """
 import argparse
+import datetime
+import json
 import pathlib
 import re
 import resource
@@ -53,6 +56,24 @@ def mutate(mutation, shaders):
     return None
 
 
+def program(path, folder, root):
+    """The start of a command that runs a program of the build, and `folder` as it sees it: with a root folder that has
+    `folder`, in there."""
+    if not root:
+        return [path], folder
+    shutil.copy(path, folder)
+    inside = "/" / folder.relative_to(root)
+    return ["chroot", root, "env", "VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json", inside / path.name], inside
+
+
+def driver(build, root):
+    with tempfile.TemporaryDirectory(dir=f"{root}/tmp" if root else None) as folder:
+        command, _ = program(build / "scoria", pathlib.Path(folder), root)
+        devices = json.loads(subprocess.run([*command, "devices", "--json"], capture_output=True, text=True).stdout)
+    caps = devices[0]["caps"]
+    return f"{caps['driver_name']}, {caps['driver_info']}"
+
+
 def run_one(mutation, build, variants, root):
     """'caught', 'survived' or 'broken', and how."""
     with tempfile.TemporaryDirectory(dir=f"{root}/tmp" if root else None) as folder:
@@ -70,12 +91,8 @@ def run_one(mutation, build, variants, root):
             made = subprocess.run(command, shell=True, capture_output=True, text=True)
             if made.returncode:
                 return "broken", f"{name} does not compile: {(made.stdout + made.stderr).strip()[-300:]}"
-        command = [build / "mutant", folder / "spv", *mutation["ops"]]
-        if root:
-            shutil.copy(build / "mutant", folder)
-            inside = "/" / folder.relative_to(root)
-            command = ["chroot", root, "env", "VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json", inside / "mutant",
-                       inside / "spv", *mutation["ops"]]
+        command, inside = program(build / "mutant", folder, root)
+        command += [inside / "spv", *mutation["ops"]]
         for _ in range(2):  # a crash counts if it comes again
             ran = subprocess.run(command, capture_output=True, text=True,
                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 1)))
@@ -89,11 +106,11 @@ def run_one(mutation, build, variants, root):
         return ("broken", says) if ran.returncode == 2 else ("caught", f"the process ended with {ran.returncode}")
 
 
-def write_results(path, rows, device):
+def write_results(path, rows, drivers):
     caught = sum(row[1] == "caught" for row in rows)
     out = ["# Mutation check of `scoria validate`\n",
-           f"Made by tests/mutations/run.py on {device}: {caught} of {len(rows)} mutants were caught by the quick "
-           "tier.\n"]
+           f"Made by tests/mutations/run.py, {datetime.date.today()}: {caught} of {len(rows)} mutants were caught by the quick "
+           f"tier on {'; those of matrix units on '.join(drivers)}.\n"]
     survivors = [row for row in rows if row[1] != "caught"]
     if survivors:
         out.append("\n## Survivors\n\n")
@@ -116,17 +133,18 @@ def main():
     build = args.build.resolve()
     subprocess.run(["ninja", "-C", build, "mutant"], check=True, stdout=subprocess.DEVNULL)
     variants = compile_commands(build)
-    device = subprocess.run([build / "scoria", "devices"], capture_output=True, text=True).stdout.splitlines()
     rows = []
-    for mutation in (MATRIX_MUTATIONS if args.root else MUTATIONS):
-        if args.only is not None and mutation["name"] not in args.only:
-            continue
-        start = time.monotonic()
-        verdict, how = run_one(mutation, build, variants, args.root)
-        rows.append((mutation, verdict, how, time.monotonic() - start))
-        print(f"{verdict:9} {mutation['name']}: {how[:150]} ({rows[-1][3]:.0f} s)", flush=True)
+    roots = [None, args.root] if args.root else [None]
+    for root in roots:
+        for mutation in MATRIX_MUTATIONS if root else MUTATIONS:
+            if args.only is not None and mutation["name"] not in args.only:
+                continue
+            start = time.monotonic()
+            verdict, how = run_one(mutation, build, variants, root)
+            rows.append((mutation, verdict, how, time.monotonic() - start))
+            print(f"{verdict:9} {mutation['name']}: {how[:150]} ({rows[-1][3]:.0f} s)", flush=True)
     if args.results:
-        write_results(args.results, rows, device[1].split("  ")[1] if len(device) > 1 else "?")
+        write_results(args.results, rows, [driver(build, root) for root in roots])
     unexplained = [m["name"] for m, verdict, *_ in rows if verdict == "broken" or (verdict == "survived" and "why" not in m)]
     print(f"{len(rows)} mutants, {sum(r[1] == 'caught' for r in rows)} caught; unexplained: {unexplained or 'none'}")
     return 1 if unexplained else 0
