@@ -65,8 +65,6 @@ void Planner::fold_norms() {
                                 !norm->own_weights && norm->group == cols(norm->x) &&
                                 norm->group == cols(norm->out);
         if (!whole_rows || has_neighbours(norm->out)) continue;
-        size_t readers = 0;
-        for (const Op& op : graph_.ops) readers += size_t(std::ranges::count(inputs_of(op), norm->out));
         std::vector<size_t> linears;
         size_t read = 0;
         for (size_t j = i + 1; j < plan_.kernels.size(); ++j) {
@@ -76,7 +74,7 @@ void Planner::fold_norms() {
             // One op for each matrix of the group.
             read += plan_.weight_groups[linear->weight].parts.size();
         }
-        if (linears.empty() || read != readers) continue;
+        if (linears.empty() || read != readers_[norm->out.index]) continue;
         // x must stand until then.
         const uint32_t storage = plan_.placements[norm->x.index].storage;
         bool overwritten = false;

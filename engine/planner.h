@@ -15,8 +15,9 @@ class Planner {
         : graph_(graph), architecture_(architecture), weights_(weights), fusion_(fusion) {
         plan_.placements.resize(graph.tensors.size());
         last_reader_.resize(graph.tensors.size());
+        readers_.resize(graph.tensors.size());
         for (size_t i = 0; i < graph.ops.size(); ++i)
-            for (const TensorId t : inputs_of(graph.ops[i])) last_reader_[t.index] = i;
+            for (const TensorId t : inputs_of(graph.ops[i])) last_reader_[t.index] = i, ++readers_[t.index];
     }
 
     Plan run();
@@ -111,6 +112,7 @@ class Planner {
     const Weights& weights_;
     const bool fusion_;
     std::vector<size_t> last_reader_;  // op, by tensor
+    std::vector<size_t> readers_;      // how many ops, by tensor
     Plan plan_;
     std::string_view pattern_;
     int32_t layer_ = -1;

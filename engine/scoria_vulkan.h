@@ -3,10 +3,11 @@
  * All of these objects stay the host's: the library destroys none of them, never waits for the device or its
  * queues as a whole, and uses no feature or extension but those listed here as enabled. It needs Vulkan 1.2
  * and the feature timelineSemaphore; what else is enabled makes it faster: shaderFloat16,
- * storageBuffer16BitAccess, shaderInt8, shaderInt16, storageBuffer8BitAccess, vulkanMemoryModel with device
- * scope, subgroupSizeControl with computeFullSubgroups, shaderIntegerDotProduct, cooperativeMatrix, with
- * maintenance4 and Vulkan 1.3 cooperativeMatrixFlexibleDimensions with cooperativeMatrixPerElementOperations
- * and cooperativeMatrixWorkgroupScope (VK_NV_cooperative_matrix2), VK_EXT_memory_budget.
+ * storageBuffer16BitAccess, shaderInt8, shaderInt16, shaderInt64, uniformBufferStandardLayout,
+ * storageBuffer8BitAccess, vulkanMemoryModel with device scope, subgroupSizeControl with
+ * computeFullSubgroups, shaderIntegerDotProduct, cooperativeMatrix, with maintenance4 and Vulkan 1.3
+ * cooperativeMatrixFlexibleDimensions with cooperativeMatrixPerElementOperations and
+ * cooperativeMatrixWorkgroupScope (VK_NV_cooperative_matrix2), VK_EXT_memory_budget.
  *
  * The objects must live until scoria_engine_destroy has returned SCORIA_OK; then none of the library's own
  * objects is left on the device. After SCORIA_DEVICE_LOST destroy the sessions and the engine first, too.

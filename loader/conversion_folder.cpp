@@ -77,9 +77,9 @@ class FolderSource final : public ConversionSource {
 };
 
 FolderSource::FolderSource(const fs::path& path)
-    : folder_(fs::is_directory(path) ? path : fs::absolute(path).parent_path()), model_(open_model(path)) {
+    : folder_(hugging_face_paths(path).folder), model_(open_model(path)) {
     find_family();
-    const fs::path config = fs::is_directory(path) ? path / "config.json" : path;
+    const fs::path config = hugging_face_paths(path).config;
     const Settings settings(Settings::Format::hugging_face, config.filename().string(), "",
                             parse_json(read_file(config.string(), 1 << 26), config.string()));
     ropes_ = read_hugging_face_ropes(family_named(hugging_face_families(), model_.architecture.family),

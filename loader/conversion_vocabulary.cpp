@@ -28,16 +28,25 @@ void flatten(const json& step, const char* list, std::vector<json>& out) {
     for (const json& part : step[list]) flatten(part, list, out);
 }
 
+std::vector<json> pre_tokenizers_of(const json& file) {
+    std::vector<json> steps;
+    flatten(file.value("pre_tokenizer", json()), "pretokenizers", steps);
+    return steps;
+}
+std::vector<json> normalizers_of(const json& file) {
+    std::vector<json> steps;
+    flatten(file.value("normalizer", json()), "normalizers", steps);
+    return steps;
+}
+
 std::string kind_of(const json& step) { return json_field(step, "type", std::string(), "tokenizer.json"); }
 
 /// GGUF's name for how a byte-level tokenizer splits text. Errors: unsupported, with the expressions.
 std::string_view pre_tokenizer_name(const json& file, const std::string& where) {
     const std::string_view gpt2 = gguf_pre_tokenizer("gpt-2")->expressions.front();
-    std::vector<json> steps, normalizers;
-    flatten(file.value("pre_tokenizer", json()), "pretokenizers", steps);
-    flatten(file.value("normalizer", json()), "normalizers", normalizers);
+    const std::vector<json> normalizers = normalizers_of(file);
     std::vector<std::string> expressions;
-    for (const json& step : steps) {
+    for (const json& step : pre_tokenizers_of(file)) {
         const std::string kind = kind_of(step);
         if (kind == "Split" && step.contains("pattern") && step["pattern"].contains("Regex") &&
             step["pattern"]["Regex"].is_string())
@@ -66,14 +75,13 @@ std::string_view pre_tokenizer_name(const json& file, const std::string& where) 
 
 /// Whether a text begins as if a space stood before it.
 bool adds_space(const json& file, const std::string& where) {
-    std::vector<json> steps;
-    flatten(file.value("normalizer", json()), "normalizers", steps);
-    flatten(file.value("pre_tokenizer", json()), "pretokenizers", steps);
-    return std::ranges::any_of(steps, [&](const json& step) {
+    const auto adds = [&](const json& step) {
         const bool mark = kind_of(step) == "Metaspace" && json_field(step, "add_prefix_space", true, where) &&
                           json_field(step, "prepend_scheme", std::string("always"), where) != "never";
         return mark || kind_of(step) == "Prepend";
-    });
+    };
+    return std::ranges::any_of(normalizers_of(file), adds) ||
+           std::ranges::any_of(pre_tokenizers_of(file), adds);
 }
 
 struct Tokens {
@@ -190,12 +198,9 @@ void add_word_piece(const json& file, Tokens& tokens, const std::string& where, 
 /// SentencePiece's unigram, whose normalizer GGUF holds as it is.
 void add_unigram(const json& file, const Tokens& tokens, const Tokenizer& tokenizer, const std::string& where,
                  GgufWriter& out) {
-    std::vector<json> normalizers, steps;
-    flatten(file.value("normalizer", json()), "normalizers", normalizers);
-    flatten(file.value("pre_tokenizer", json()), "pretokenizers", steps);
     std::string charsmap;
     bool one_space = false;
-    for (const json& step : normalizers)
+    for (const json& step : normalizers_of(file))
         if (kind_of(step) == "Precompiled")
             charsmap =
                 from_base64(json_field(step, "precompiled_charsmap", std::string(), where)).value_or("");
@@ -203,7 +208,7 @@ void add_unigram(const json& file, const Tokens& tokens, const Tokenizer& tokeni
             one_space = true;
         else
             fail(Status::unsupported, where, "normalizer ", kind_of(step), " has no name in GGUF");
-    for (const json& step : steps)
+    for (const json& step : pre_tokenizers_of(file))
         if (kind_of(step) == "WhitespaceSplit")
             one_space = true;
         else if (kind_of(step) != "Metaspace")

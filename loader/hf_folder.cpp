@@ -197,16 +197,19 @@ bool is_hugging_face_model(const fs::path& path) {
     return path.extension() == ".json" || fs::is_directory(path, ignored);
 }
 
-Model open_hugging_face_model(const fs::path& path, Reads reads) {
+HuggingFacePaths hugging_face_paths(const fs::path& path) {
     std::error_code ignored;
-    const bool is_folder = fs::is_directory(path, ignored);
-    const fs::path folder = is_folder ? path : path.parent_path(),
-                   config_path = is_folder ? path / "config.json" : path;
+    if (fs::is_directory(path, ignored)) return {path, path / "config.json"};
+    return {path.has_parent_path() ? path.parent_path() : fs::path("."), path};
+}
+
+Model open_hugging_face_model(const fs::path& path, Reads reads) {
+    const auto [folder, config_path] = hugging_face_paths(path);
     const std::string config_name = config_path.filename().string();
     const nlohmann::json json = parse_json(read_file(config_path.string(), most_json_bytes), config_name);
     const Settings config(Settings::Format::hugging_face, config_name, "", json);
 
-    Shards shards = open_tensors(folder.empty() ? fs::path(".") : folder);
+    Shards shards = open_tensors(folder);
     Catalog catalog("safetensors", std::move(shards.tensors));
     if (reads == Reads::mapped)
         for (File& file : shards.files) file.map();
@@ -216,7 +219,7 @@ Model open_hugging_face_model(const fs::path& path, Reads reads) {
 
     Model model;
     model.path = path;
-    const fs::path named = fs::absolute(folder.empty() ? fs::path(".") : folder).lexically_normal();
+    const fs::path named = fs::absolute(folder).lexically_normal();
     model.name = named.has_filename() ? named.filename().string() : named.parent_path().filename().string();
     model.architecture = std::move(read.architecture);
     model.weights = std::move(read.bound.weights);

@@ -15,6 +15,12 @@ StoredTensor stored_tensor(const std::string& name, const SafetensorsArray& arra
 /// True for a folder, and for a path that ends in .json.
 bool is_hugging_face_model(const std::filesystem::path& path);
 
+/// Where a model's files are: `path` is the folder, or its config.
+struct HuggingFacePaths {
+    std::filesystem::path folder, config;
+};
+HuggingFacePaths hugging_face_paths(const std::filesystem::path& path);
+
 /// `path`: the folder, or its config. Errors: as open_model.
 Model open_hugging_face_model(const std::filesystem::path& path, Reads reads);
 

@@ -153,19 +153,27 @@ uint block_of(uint table, uint key) {
     return step_words[entry] - push.first_block;
 }
 
-// Dims 2 pair and 2 pair + 1 of a key or a value, from kv_keys or kv_values.
-vec2 load_pair(uint row, uint between, uint pair) {
-    if (KV_TYPE == KV_F32) {
-        const uint word = row + 2 * pair * between;
-        return uintBitsToFloat(uvec2(kv[word], has_second(pair) ? kv[word + between] : 0));
-    }
-    if (KV_TYPE <= KV_BF16) {
-        const uint word = kv[row + pair * between] & (has_second(pair) ? 0xFFFFFFFFu : 0xFFFFu);
+// The words of a row that hold dims 2 pair and 2 pair + 1: all, or numbers and their scale. Where a word holds both dims
+// there is no second.
+uvec2 words_of_pair(uint pair) {
+    if (KV_TYPE == KV_F32) return uvec2(2 * pair, 2 * pair + uint(has_second(pair)));
+    if (!KV_QUANTISED) return uvec2(pair, 0);
+    return uvec2(2 * pair / KV_PER_WORD, KV_NUMBER_WORDS(HEAD_DIM) + 2 * pair / KV_GROUP / 2);
+}
+const bool PAIR_HAS_SECOND = KV_TYPE == KV_F32 || KV_QUANTISED;
+vec2 pair_of_words(uvec2 words, uint pair) {
+    if (KV_TYPE == KV_F32) return uintBitsToFloat(uvec2(words.x, has_second(pair) ? words.y : 0));
+    if (!KV_QUANTISED) {
+        const uint word = words.x & (has_second(pair) ? 0xFFFFFFFFu : 0xFFFFu);
         return KV_TYPE == KV_F16 ? unpack_half2(word) : unpack_bfloat2(word);
     }
-    const uint pairs = KV_PER_WORD / 2, group = 2 * pair / KV_GROUP;
-    const vec2 steps = kv_steps(kv[row + pair / pairs * between], pair % pairs);
-    return steps * unpack_half2(kv[row + (KV_NUMBER_WORDS(HEAD_DIM) + group / 2) * between])[group % 2];
+    return kv_steps(words.x, pair % (KV_PER_WORD / 2)) * unpack_half2(words.y)[2 * pair / KV_GROUP % 2];
+}
+
+// Dims 2 pair and 2 pair + 1 of a key or a value, from kv_keys or kv_values.
+vec2 load_pair(uint row, uint between, uint pair) {
+    const uvec2 at = row + words_of_pair(pair) * between;
+    return pair_of_words(uvec2(kv[at.x], PAIR_HAS_SECOND ? kv[at.y] : 0), pair);
 }
 vec2 load_key(uint keys, uint in_block, uint pair) { return load_pair(keys + in_block, KV_BLOCK_TOKENS, pair); }
 vec2 load_value(uint values, uint in_block, uint pair) {

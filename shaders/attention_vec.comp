@@ -2,13 +2,24 @@
 // SG_SIZE keys at a time. Scores: a lane per key, so nothing is reduced across lanes but the maximum.
 // Weighted sum: a lane per pair of dims, weights broadcast. No shared memory and no barrier where subgroups
 // are native.
+//
+// -DCOMPACT is for CPU drivers, where a load from a storage buffer is a checked branch for every lane, while a texel of
+// four words is fetched without one: a lane takes four keys, whose words are a texel, and eight dims of a value.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "subgroup.glsl"
 #include "attention.glsl"
 
-const uint STEP_KEYS = SG_SIZE < KV_BLOCK_TOKENS ? SG_SIZE : KV_BLOCK_TOKENS;
+#ifdef COMPACT
+layout(binding = 7) uniform usamplerBuffer kv_texels;  // kv by fours
+const uint LANE_KEYS = 4;
+const uint LANE_PAIRS = 4;  // of dims
+#else
+const uint LANE_KEYS = 1;
+const uint LANE_PAIRS = 1;
+#endif
+const uint STEP_KEYS = SG_SIZE * LANE_KEYS < KV_BLOCK_TOKENS ? SG_SIZE * LANE_KEYS : KV_BLOCK_TOKENS;
 // Broadcasts from constant lanes are cheap shuffles; emulation has none, and its lane loops stay loops.
 #ifdef NATIVE_SUBGROUP
 #define UNROLL_LANES [[unroll]]
@@ -16,20 +27,36 @@ const uint STEP_KEYS = SG_SIZE < KV_BLOCK_TOKENS ? SG_SIZE : KV_BLOCK_TOKENS;
 #define UNROLL_LANES SG_LOOP
 #endif
 
-const uint CHUNKS = (PAIRS + SG_SIZE - 1) / SG_SIZE;
+const uint UNITS = (PAIRS + LANE_PAIRS - 1) / LANE_PAIRS;
+const uint CHUNKS = (UNITS + SG_SIZE - 1) / SG_SIZE;
 
-float weight[QUERIES];         // of this lane's key
-float most[QUERIES];           // m: same in all lanes
-float sum[QUERIES];            // l: of this lane's keys
-vec2 total[QUERIES * CHUNKS];  // o: pair c * SG_SIZE + lane
+const uint OUTPUTS = CHUNKS * LANE_PAIRS;  // of a lane, pairs
 
-// share(), then of the group's weights max_of(i), sum_of(i), weight_of(i, lane). Emulated, all rows meet at one
+float weight[QUERIES * LANE_KEYS];  // of this lane's keys
+float most[QUERIES];                // m: same in all lanes
+float sum[QUERIES];                 // l: of this lane's keys
+vec2 total[QUERIES * OUTPUTS];      // o: pairs pair_of(0) ..
+
+uint pair_of(uint output_pair) {
+    return (output_pair / LANE_PAIRS * SG_SIZE + sg_lane()) * LANE_PAIRS + output_pair % LANE_PAIRS;
+}
+
+// share(), then of the weights max_of(i), sum_of(i), weight_of(i, key of the step). Emulated, all rows meet at one
 // pair of barriers.
 #ifdef NATIVE_SUBGROUP
 void share() {}
-float max_of(uint i) { return sg_max(weight[i]); }
-float sum_of(uint i) { return sg_add(weight[i]); }
-float weight_of(uint i, uint lane) { return sg_broadcast(weight[i], lane); }
+float max_of(uint i) {
+    float most = weight[i * LANE_KEYS];
+    [[unroll]] for (uint k = 1; k < LANE_KEYS; ++k) most = max(most, weight[i * LANE_KEYS + k]);
+    return sg_max(most);
+}
+float sum_of(uint i) { return sg_add(sum[i]); }
+float weight_of(uint i, uint key) {
+    float of_lane = weight[i * LANE_KEYS];
+    [[unroll]] for (uint k = 1; k < LANE_KEYS; ++k)
+        if (key % LANE_KEYS == k) of_lane = weight[i * LANE_KEYS + k];
+    return sg_broadcast(of_lane, key / LANE_KEYS);
+}
 #else
 shared float shared_weights[gl_WorkGroupSize.x * QUERIES];
 void share() {
@@ -53,6 +80,73 @@ float sum_of(uint i) {
 }
 #endif
 
+#ifdef COMPACT
+const uint QUERY_CHUNKS = (PAIRS + SG_SIZE - 1) / SG_SIZE;
+vec2 query[QUERIES * QUERY_CHUNKS];  // pair c * SG_SIZE + lane
+
+void load_queries(Row rows[QUERIES]) {
+    [[unroll]] for (uint i = 0; i < QUERIES; ++i)
+        [[unroll]] for (uint c = 0; c < QUERY_CHUNKS; ++c) {
+            const uint pair = c * SG_SIZE + sg_lane();
+            const uint word = query_word(rows[i].token, rows[i].head);
+            query[i * QUERY_CHUNKS + c] = pair < PAIRS ? load_query(word, pair) : vec2(0.0);
+        }
+}
+
+// weight[i][k] = row i . key `keys` + k
+void score(uint keys) {
+    [[unroll]] for (uint w = 0; w < QUERIES * LANE_KEYS; ++w) weight[w] = 0.0;
+    [[dont_unroll]] for (uint c = 0; c < QUERY_CHUNKS; ++c) {
+        vec2 q[QUERIES];
+        [[unroll]] for (uint i = 0; i < QUERIES; ++i) q[i] = query[i * QUERY_CHUNKS + c];
+        [[dont_unroll]] for (uint j = 0; j < SG_SIZE; ++j) {
+            const uint pair = min(c * SG_SIZE + j, PAIRS - 1);  // behind the last q is 0
+            const uvec2 at = keys + words_of_pair(pair) * KV_BLOCK_TOKENS;
+            const uvec4 one = texelFetch(kv_texels, int(at.x / 4));
+            const uvec4 two = PAIR_HAS_SECOND ? texelFetch(kv_texels, int(at.y / 4)) : uvec4(0);
+            [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
+                const vec2 x = vec2(sg_broadcast(q[i].x, j), sg_broadcast(q[i].y, j));
+                [[unroll]] for (uint k = 0; k < LANE_KEYS; ++k) {
+                    const vec2 products = x * pair_of_words(uvec2(one[k], two[k]), pair);
+                    weight[i * LANE_KEYS + k] += products.x + products.y;
+                }
+            }
+        }
+    }
+}
+
+// Keys that are the values too lie by fours as in scores, values by fours of words.
+const uint LAST_DIMS = HEAD_DIM % (2 * LANE_PAIRS);
+const bool VALUES_BY_TEXELS = !PAIR_HAS_SECOND && (KV_PLANES == 1 || LAST_DIMS == 0);
+
+void accumulate_texels(Row rows[QUERIES], uint values, uint key0, uint count) {
+    [[dont_unroll]] for (uint lane = 0; LANE_KEYS * lane < count; ++lane)
+        [[unroll]] for (uint c = 0; c < CHUNKS; ++c) {
+            uvec4 words[4];
+            [[unroll]] for (uint t = 0; t < 4; ++t) {
+                const uint in_block = key0 % KV_BLOCK_TOKENS + LANE_KEYS * lane;
+                const uint by_keys = min(pair_of(c * LANE_PAIRS + t), PAIRS - 1) * KV_BLOCK_TOKENS + in_block;
+                const uint key = min(in_block + t, (key0 + count - 1) % KV_BLOCK_TOKENS);
+                const uint by_dims = key * HEAD_WORDS + min(pair_of(c * LANE_PAIRS), PAIRS - LANE_PAIRS);
+                words[t] = texelFetch(kv_texels, int((values + (KV_PLANES == 1 ? by_keys : by_dims)) / 4));
+            }
+            [[unroll]] for (uint i = 0; i < QUERIES; ++i)
+                [[unroll]] for (uint k = 0; k < LANE_KEYS; ++k) {
+                    const float w = sg_broadcast(weight[i * LANE_KEYS + k], lane);
+                    const bool valid = LANE_KEYS * lane + k < count;
+                    [[unroll]] for (uint p = 0; p < LANE_PAIRS; ++p) {
+                        const uint o = c * LANE_PAIRS + p, pair = min(pair_of(o), PAIRS - 1);
+                        const uint word = KV_PLANES == 2 ? words[k][p] : valid ? words[p][k] : 0;
+                        vec2 value = pair_of_words(uvec2(word, 0), pair);
+                        if (DISTANCE_VALUES)
+                            value += distance_value(rows[i].position, key0 + LANE_KEYS * lane + k, pair);
+                        total[i * OUTPUTS + o] += w * value;
+                    }
+                }
+        }
+}
+
+#else
 // weight[i] = row i . this lane's key
 void score(Row rows[QUERIES], uint keys, uint in_block) {
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) weight[i] = 0.0;
@@ -80,40 +174,54 @@ void score(Row rows[QUERIES], uint keys, uint in_block) {
         }
     }
 }
+#endif
+
+// o += weights * values of the first `count` keys of the step; later ones may never have been written.
+void accumulate(Row rows[QUERIES], uint values, uint key0, uint count) {
+#ifdef COMPACT
+    if (VALUES_BY_TEXELS) {
+        accumulate_texels(rows, values, key0, count);
+        return;
+    }
+#endif
+    for (uint j = 0; j < count; ++j) {
+        vec2 v[OUTPUTS];
+        [[unroll]] for (uint o = 0; o < OUTPUTS; ++o)
+            v[o] = load_value(values, key0 % KV_BLOCK_TOKENS + j, min(pair_of(o), PAIRS - 1));
+        [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
+            const float w = weight_of(i, j);
+            [[unroll]] for (uint o = 0; o < OUTPUTS; ++o) {
+                vec2 value = v[o];
+                if (DISTANCE_VALUES)
+                    value += distance_value(rows[i].position, key0 + j, min(pair_of(o), PAIRS - 1));
+                total[i * OUTPUTS + o] += w * value;
+            }
+        }
+    }
+}
 
 // Scores become e^(score - m), with m, l and o brought up to date (Milakov & Gimelshein 2018, alg. 3).
-void soften(Row rows[QUERIES], uint key, bool valid) {
-    [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
-        const bool seen = valid && key - rows[i].low < rows[i].count && visible(rows[i].position, key);
-        weight[i] = seen ? score_of(weight[i], rows[i].token, rows[i].head, rows[i].position, key) : MASKED;
+void soften(Row rows[QUERIES], uint key0) {
+    [[unroll]] for (uint k = 0; k < LANE_KEYS; ++k) {
+        const uint in_step = LANE_KEYS * sg_lane() + k, key = key0 + in_step;
+        [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
+            const uint w = i * LANE_KEYS + k;
+            const bool seen = in_step < STEP_KEYS && key - rows[i].low < rows[i].count && visible(rows[i].position, key);
+            weight[w] = seen ? score_of(weight[w], rows[i].token, rows[i].head, rows[i].position, key) : MASKED;
+        }
     }
     share();
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
         const float now = max(most[i], max_of(i));
         const float shrink = exp_safe(most[i] - now);
         most[i] = now;
-        weight[i] = exp_safe(weight[i] - now);
-        sum[i] = sum[i] * shrink + weight[i];
-        [[unroll]] for (uint c = 0; c < CHUNKS; ++c) total[i * CHUNKS + c] *= shrink;
-    }
-}
-
-// o += weights * values of the first `count` keys of the step; later ones may never have been written.
-void accumulate(Row rows[QUERIES], uint values, uint key0, uint count) {
-    const uint in_block = key0 % KV_BLOCK_TOKENS;
-    for (uint j = 0; j < count; ++j) {
-        vec2 v[CHUNKS];
-        [[unroll]] for (uint c = 0; c < CHUNKS; ++c)
-            v[c] = load_value(values, in_block + j, min(c * SG_SIZE + sg_lane(), PAIRS - 1));
-        [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
-            const float w = weight_of(i, j);
-            [[unroll]] for (uint c = 0; c < CHUNKS; ++c) {
-                vec2 value = v[c];
-                if (DISTANCE_VALUES)
-                    value += distance_value(rows[i].position, key0 + j, min(c * SG_SIZE + sg_lane(), PAIRS - 1));
-                total[i * CHUNKS + c] += w * value;
-            }
+        sum[i] *= shrink;
+        [[unroll]] for (uint k = 0; k < LANE_KEYS; ++k) {
+            const uint w = i * LANE_KEYS + k;
+            weight[w] = exp_safe(weight[w] - now);
+            sum[i] += weight[w];
         }
+        [[unroll]] for (uint o = 0; o < OUTPUTS; ++o) total[i * OUTPUTS + o] *= shrink;
     }
 }
 
@@ -128,6 +236,9 @@ void attend(Row rows[QUERIES], uint kv_head, uint part) {
         from_position = min(from_position, rows[i].position);
         to_position = max(to_position, rows[i].position);
     }
+#ifdef COMPACT
+    load_queries(rows);
+#endif
     const uint first = end == 0 ? 0 : low / STEP_KEYS;
     const uint steps = end == 0 ? 0 : (end + STEP_KEYS - 1) / STEP_KEYS - first;
     const uint each = (steps + push.splits - 1) / push.splits;
@@ -137,9 +248,13 @@ void attend(Row rows[QUERIES], uint kv_head, uint part) {
         const uint block = block_of(table, key0);
         if (block >= push.blocks || !seen_by_any(from_position, to_position, key0, STEP_KEYS)) continue;
         const uint in_block = key0 % KV_BLOCK_TOKENS;
-        const bool valid = sg_lane() < STEP_KEYS;
-        score(rows, kv_keys(block, kv_head, push.kv_heads, HEAD_WORDS), in_block + min(sg_lane(), STEP_KEYS - 1));
-        soften(rows, key0 + sg_lane(), valid);
+        const uint keys = kv_keys(block, kv_head, push.kv_heads, HEAD_WORDS);
+#ifdef COMPACT
+        score(keys + in_block + min(LANE_KEYS * sg_lane(), STEP_KEYS - LANE_KEYS));
+#else
+        score(rows, keys, in_block + min(sg_lane(), STEP_KEYS - 1));
+#endif
+        soften(rows, key0);
         share();
         accumulate(rows, kv_values(block, kv_head, push.kv_heads, HEAD_WORDS), key0, min(STEP_KEYS, end - key0));
     }
@@ -153,12 +268,12 @@ void write(Row rows[QUERIES], uint part) {
         if (rows[i].count == 0) continue;
         const bool final = push.parts == 1;
         const uint to = final ? out_word(rows[i]) : partial_word(rows[i], part);
-        [[unroll]] for (uint c = 0; c < CHUNKS; ++c) {
-            const uint pair = c * SG_SIZE + sg_lane();
+        [[unroll]] for (uint o = 0; o < OUTPUTS; ++o) {
+            const uint pair = pair_of(o);
             if (pair >= PAIRS) continue;
-            const vec2 o = final ? total[i * CHUNKS + c] / l : total[i * CHUNKS + c];
-            result[to + 2 * pair] = o.x;
-            if (has_second(pair)) result[to + 2 * pair + 1] = o.y;
+            const vec2 dims = final ? total[i * OUTPUTS + o] / l : total[i * OUTPUTS + o];
+            result[to + 2 * pair] = dims.x;
+            if (has_second(pair)) result[to + 2 * pair + 1] = dims.y;
         }
         if (!final && sg_lane() == 0) {
             result[to + HEAD_DIM] = most[i];
@@ -180,7 +295,7 @@ void main() {
         rows[i] = row_at(tile * QUERIES + i, kv_head);
         most[i] = start_most(rows[i], part);
         sum[i] = sg_lane() == 0 ? start_sum(part) : 0.0;
-        [[unroll]] for (uint c = 0; c < CHUNKS; ++c) total[i * CHUNKS + c] = vec2(0.0);
+        [[unroll]] for (uint o = 0; o < OUTPUTS; ++o) total[i * OUTPUTS + o] = vec2(0.0);
     }
     // One pass per sequence: rows of others see nothing meanwhile.
     for (uint start = 0; start < QUERIES;) {

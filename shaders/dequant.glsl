@@ -47,10 +47,7 @@ float weight_half(uint unit, Slot slot) {
     const vec2 pair = unpackHalf2x16(weight_double_part(at, slot));
     return slot.odd ? pair.y : pair.x;
 }
-uint weight_byte(uint unit, Slot slot) {
-    const uint row = 4 * slot.doubles + 2 * slot.part + uint(slot.odd);
-    return weight_words[WEIGHT_SIDE_PLANE + unit * (WEIGHT_GROUP_ROWS / 4) + row / 4] >> (8 * (row % 4)) & 0xFFu;
-}
+uint row_in_group(Slot slot) { return 4 * slot.doubles + 2 * slot.part + uint(slot.odd); }
 #else
 #define Slot uint
 uint weight_word(uint word, Slot slot) { return weight_words[word * WEIGHT_GROUP_ROWS + slot]; }
@@ -60,17 +57,23 @@ float weight_half(uint unit, Slot slot) {
     const vec2 pair = unpackHalf2x16(weight_words[WEIGHT_SIDE_PLANE + word]);
     return slot < WEIGHT_GROUP_PAIRS ? pair.x : pair.y;
 }
+uint row_in_group(Slot slot) { return slot % WEIGHT_GROUP_PAIRS * 2 + slot / WEIGHT_GROUP_PAIRS; }
+#endif
 uint weight_byte(uint unit, Slot slot) {
-    const uint row = slot % WEIGHT_GROUP_PAIRS * 2 + slot / WEIGHT_GROUP_PAIRS;
+    const uint row = row_in_group(slot);
     return weight_words[WEIGHT_SIDE_PLANE + unit * (WEIGHT_GROUP_ROWS / 4) + row / 4] >> (8 * (row % 4)) & 0xFFu;
 }
-#endif
+// A word of the table, and words 2 * pair and 2 * pair + 1.
+#ifdef GRID
+uint weight_table(uint word) { return grid_words[word]; }
+uvec2 weight_table_pair(uint pair) { return unpack32(grid_doubles[pair]); }
+#else
 uint weight_table(uint word) { return weight_words[WEIGHT_TABLE_PLANE + word]; }
-// Words 2 * pair and 2 * pair + 1 of the table.
 #ifdef COMPACT
 uvec2 weight_table_pair(uint pair) { return unpack32(weight_doubles[WEIGHT_TABLE_PLANE / 2 + pair]); }
 #else
 uvec2 weight_table_pair(uint pair) { return uvec2(weight_table(2 * pair), weight_table(2 * pair + 1)); }
+#endif
 #endif
 
 // Of the types whose units have a half each, or a word of two.

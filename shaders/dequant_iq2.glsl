@@ -7,8 +7,13 @@
 //   iq3_s    d (1 + 2 s)         16 words of 4 indices, 2 of ninth index bits, 8 of signs, 1 of scales
 // s is 4 bits, of 16 columns in iq2_xs and iq2_s and of 32 in the others.
 
-// The eighth of seven signs makes their number even.
+// The eighth of seven signs makes their number even. CPU drivers make ten instructions of bitCount(); bit 15 - i of 0x6996
+// is the parity of i.
+#ifdef COMPACT
+uint eight_signs(uint seven) { return seven | (0x6996u << ((seven ^ seven >> 4) & 15u) & 0x8000u) >> 8; }
+#else
 uint eight_signs(uint seven) { return seven | (uint(bitCount(seven)) & 1u) << 7; }
+#endif
 
 void grid_codes(uint entry, uint signs, out vec4 lo, out vec4 hi) {
     const uvec2 points = weight_table_pair(entry);

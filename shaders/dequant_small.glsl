@@ -4,6 +4,8 @@
 //   q2_0   d (q - 1)    unit of 64: 4 words of two-bit codes, side d
 //   q1_0   +-d          unit of 128: 4 words of one-bit codes in column order, side d
 
+const uint TQ1_0_WORDS = 13;
+
 // (q - 1) / 4 where q is digit n of every byte. A byte is five digits as a fraction of 256, rounded up: multiplied by
 // powers of 3 the next digit stands above the byte. Two bytes at a time.
 uint ternary_digits(uint bytes, uint power) { return (bytes & 0x00FF00FFu) * power & 0x00FF00FFu; }
@@ -21,9 +23,16 @@ uint tq1_0_quad(uint quad) {
     return quad - i + (i < 40 ? 8 * digit + word : i < 60 ? 32 + 4 * digit + word : i);
 }
 uvec4 tq1_0_words(uint cell, Slot slot) {
-    const uint first = cell / 8 * 13, word = tq1_0_word(cell % 8 * 8);
+    const uint first = cell / 8 * TQ1_0_WORDS, word = tq1_0_word(cell % 8 * 8);
     return uvec4(weight_word(first + word, slot), weight_word(first + word + 1, slot),
                  weight_word(first + min(word + 2, 12), slot), 0);
+}
+// 1 + q / 4 of one digit after the other: `rest` is what is left of bytes 0 and 2, and of 1 and 3.
+uvec2 tq1_0_rest(uint word) { return uvec2(word, word >> 8) & 0x00FF00FFu; }
+vec4 next_ternary_codes(inout uvec2 rest) {
+    const uvec2 digits = rest * 3u;
+    rest = digits & 0x00FF00FFu;
+    return one_plus(uvec4(digits << 13, digits >> 3) & 0x600000u);
 }
 vec4 tq1_0_four(uvec4 words, uint first, uint quad) {
     const uint word = tq1_0_word(quad), i = word - tq1_0_word(first);
@@ -39,7 +48,7 @@ uvec4 tq1_0_words(uint cell, Slot slot) { return uvec4(0); }
 vec4 tq1_0_four(uint cell, Slot slot, uint i) {
     const uint word = i < 160u ? i % 32 / 4 : i < 240u ? 8 + i % 16 / 4 : 12;
     const uint digit = i < 160u ? i / 32 : i < 240u ? (i - 160) / 16 : (i - 240) / 4;
-    return ternary_codes(weight_word(cell / 8 * 13 + word, slot), digit);
+    return ternary_codes(weight_word(cell / 8 * TQ1_0_WORDS + word, slot), digit);
 }
 void tq1_0_codes(uint cell, Slot slot, uint chunk, uvec4 words, out vec4 lo, out vec4 hi) {
     const uint i = cell % 8 * 32 + 8 * chunk;

@@ -22,6 +22,12 @@ layout(set = 0, binding = 1) readonly buffer Quads { vec4 x_quads[]; };
 layout(set = 0, binding = 3) readonly buffer NormQuads { vec4 norm_quads[]; };
 #endif
 
+#ifdef GRID
+// The table plane of the weights.
+layout(set = 0, binding = 5, std430) uniform GridWords { uint grid_words[2048]; };
+layout(set = 0, binding = 5, std430) uniform GridDoubles { uint64_t grid_doubles[1024]; };
+#endif
+
 #define WEIGHT_SIDE_PLANE push.side_plane
 #define WEIGHT_TABLE_PLANE push.table_plane
 #include "dequant.glsl"

@@ -13,6 +13,8 @@
 // share is loaded once for each, words of two rows by eight bytes; lanes load the 32 columns of x by fours where they
 // are eight. It has no PARTS.
 //
+// -DGRID beside it is for types of codebooks: their points lie in a uniform buffer, since a load from one is a gather there.
+//
 // -DWEIGHT_INTS multiplies integers: x comes as bytes from linear_pack_int.comp, four columns a word.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -25,6 +27,9 @@
 #endif
 #ifdef COMPACT
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#endif
+#ifdef GRID
+#extension GL_EXT_scalar_block_layout : require
 #endif
 #include "subgroup.glsl"
 #include "grid.glsl"
@@ -77,16 +82,18 @@ layout(constant_id = LINEAR_X_QUADS) const uint X_QUADS = 0;
 // Of more tokens the cells would take too many registers.
 const bool X_BY_CELLS = X_QUADS != 0 && LANE_TABLES && TOKENS == 1 && !WEIGHT_PLAIN;
 
-vec4 x_cell;  // four columns of the cell a lane
+vec4 x_cell;  // four columns a lane
 
-void load_x_cell(uint token, uint cell) {
-    const uint first = (push.x_first + token * push.x_stride) / 4;
-    const uint quad = weight_quad(cell * (WEIGHT_BLOCK / 4) + sg_lane());
-    x_cell = x_quads[first + quad];
+void load_x_quad(uint token, uint quad, bool wanted) {
+    x_cell = x_quads[(push.x_first + token * push.x_stride) / 4 + quad];
+    if (!wanted) x_cell = vec4(0.0);
     if (linear_norm()) {
         squares += dot(x_cell, x_cell);
         x_cell *= norm_quads[quad];
     }
+}
+void load_x_cell(uint token, uint cell) {
+    load_x_quad(token, weight_quad(cell * (WEIGHT_BLOCK / 4) + sg_lane()), true);
 }
 vec4 x_of_lane(uint lane) {
     return vec4(subgroupShuffle(x_cell.x, lane), subgroupShuffle(x_cell.y, lane), subgroupShuffle(x_cell.z, lane),
@@ -289,6 +296,37 @@ void add_span(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIRS], Unit
 #endif
 }
 
+#ifdef COMPACT
+const bool ADDS_TERNARY = WEIGHT_TYPE == WEIGHT_TQ1_0 && X_BY_CELLS;
+
+// Adds the unit that begins with cell `cell`, word by word, where cells would share words: five columns a byte.
+void add_ternary_unit(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIRS], Unit units[ROWS], uint token,
+                      uint cell) {
+    float unit_sums[ROWS], x_sum = 0.0;
+    [[unroll]] for (uint r = 0; r < ROWS; ++r) unit_sums[r] = 0.0;
+    [[dont_unroll]] for (uint word = 0; word < TQ1_0_WORDS; ++word) {
+        const uint quad = 5 * word + sg_lane();
+        load_x_quad(token, tq1_0_quad(cell * 8 + min(quad, 63)), sg_lane() < 5 && quad < 64);
+        uvec2 rest[ROWS];
+        [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+            const uint first = (cells[r / 2] + cell) / 8 * TQ1_0_WORDS;
+            rest[r] = tq1_0_rest(weight_word(first + word, slot_of(slots, r)));
+        }
+        [[unroll]] for (uint digit = 0; digit < 5; ++digit) {
+            const vec4 x_digit = x_of_lane(digit);
+            x_sum = add_products(vec4(1.0), x_digit, x_sum);
+            [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+                unit_sums[r] = add_products(next_ternary_codes(rest[r]), x_digit, unit_sums[r]);
+            }
+        }
+    }
+    [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+        const float scale = tq1_0_affine(units[r]).scale;
+        sums[r * TOKENS] = fma(scale, unit_sums[r] - 1.25 * x_sum, sums[r * TOKENS]);
+    }
+}
+#endif
+
 void main() {
     const uint token_tiles = (push.tokens + TOKENS - 1) / TOKENS;
     const uint token0 = group_index() % token_tiles * TOKENS;
@@ -319,6 +357,10 @@ void main() {
     start_weights();
     for (uint unit = 0; unit < blocks; unit += WEIGHT_UNIT_CELLS) {
         load_units(cells, slots, unit, units);
+        if (ADDS_TERNARY) {
+            add_ternary_unit(sums, cells, slots, units, token0, unit);
+            continue;
+        }
         for (uint i = 0; i < WEIGHT_UNIT_CELLS; ++i) {
             load_cell(cells, slots, unit + i, words);
             if (X_BY_CELLS) load_x_cell(token0, unit + i);

@@ -100,6 +100,10 @@ validate::Run validate_shader(const ShaderOptions& options, uint64_t seed, bool 
     const validate::ShaderOp op = validate::find_shader_op(options.as, manifest);
     const validate::OwnData data = own_data(options);
     const vk::Reflection shader = vk::reflect(shader_words(options.shader));
+    for (const vk::Access access : shader.bindings)
+        if (access == vk::Access::uniform || access == vk::Access::texels)
+            fail(Status::bad_file, "shader", "expected storage buffers only, got a ",
+                 access == vk::Access::uniform ? "uniform" : "texel", " buffer");
     const std::string name = path_of(options.shader).filename().string();
     vk::Device device(device_options);
     vk::Pipelines pipelines(device);

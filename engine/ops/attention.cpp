@@ -118,10 +118,17 @@ std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const Att
     };
     if (matrix_first) add_matrix();
     if (many && !caps.is_cpu()) variants.push_back(tile);
-    for (const KernelVariant& base :
-         subgroup_variants(caps, Shader::attention_vec_sg, Shader::attention_vec, 64, true)) {
-        const uint32_t most = caps.small_register_file() ? 2 : 4;
-        const uint32_t queries = uint32_t(std::min<uint64_t>(std::bit_ceil(rows), most));
+    std::vector<KernelVariant> bases =
+        subgroup_variants(caps, Shader::attention_vec_sg, Shader::attention_vec, 64, true);
+    if (caps.is_cpu() && caps.texel_words && bases.front().shader == Shader::attention_vec_sg) {
+        bases.insert(bases.begin(), bases.front());
+        bases.front().name = "compact";
+        bases.front().shader = Shader::attention_vec_sg_compact;
+    }
+    for (const KernelVariant& base : bases) {
+        // As many tiles as the most queries make, filled evenly.
+        const uint64_t tiles = groups_for(rows, caps.small_register_file() ? 2 : 4);
+        const uint32_t queries = uint32_t(groups_for(rows, tiles));
         variants.push_back({base, queries, splits_for(caps, shape, queries)});
     }
     if (many && caps.is_cpu()) variants.push_back(tile);
@@ -205,17 +212,20 @@ std::vector<vk::Constant> constants_of(const AttentionArgs& args) {
         {ATTENTION_SINKS, args.sinks.has_value()},   {ATTENTION_VALUES, args.distance_values.has_value()}};
 }
 
-/// The buffers of the kernels, in order of their bindings; any stands in for what there is not.
-std::array<vk::View, 7> views_of(const AttentionArgs& args, const DeviceKv::Shard& shard,
-                                 const vk::View& out) {
+/// The buffers of a kernel, in order of their bindings; any stands in for what there is not.
+std::vector<vk::View> views_of(const vk::Pipeline& pipeline, const AttentionArgs& args,
+                               const DeviceKv::Shard& shard, const vk::View& out) {
     const vk::View& none = args.step;
-    return {args.q.view,
-            args.step,
-            shard.view,
-            out,
-            args.distances ? args.distances->view : args.bias.value_or(none),
-            args.sinks.value_or(none),
-            args.distance_values.value_or(none)};
+    std::vector<vk::View> views{args.q.view,
+                                args.step,
+                                shard.view,
+                                out,
+                                args.distances ? args.distances->view : args.bias.value_or(none),
+                                args.sinks.value_or(none),
+                                args.distance_values.value_or(none),
+                                shard.view};
+    views.resize(pipeline.module->bindings.size());
+    return views;
 }
 
 template <class Push> std::span<const std::byte> bytes_of(const Push& push) {
@@ -251,7 +261,7 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
         push.blocks = shard.blocks;
         push.first_part = uint32_t(&shard - kv.shards.data()) * variant.splits;
         recorder.dispatch(
-            pipeline, views_of(args, shard, direct ? args.out.view : args.partials), bytes_of(push),
+            pipeline, views_of(pipeline, args, shard, direct ? args.out.view : args.partials), bytes_of(push),
             groups_for(items, is_tile(variant) ? 1 : variant.workgroup / variant.subgroup), "attention");
     }
     if (direct) return;
@@ -282,11 +292,11 @@ void record_attention_map(OpContext& context, const AttentionArgs& args, uint32_
     for (const DeviceKv::Shard& shard : args.kv->shards) {
         push.first_block = shard.first_block;
         push.blocks = shard.blocks;
-        recorder.dispatch(scores, views_of(args, shard, args.out.view), bytes_of(push),
+        recorder.dispatch(scores, views_of(scores, args, shard, args.out.view), bytes_of(push),
                           groups_for(uint64_t(push.heads) * keys, variant.workgroup), "attention_map");
     }
-    recorder.dispatch(softmax, views_of(args, args.kv->shards.front(), args.out.view), bytes_of(push),
-                      push.heads, "attention_map_softmax");
+    recorder.dispatch(softmax, views_of(softmax, args, args.kv->shards.front(), args.out.view),
+                      bytes_of(push), push.heads, "attention_map_softmax");
 }
 
 }  // namespace scoria

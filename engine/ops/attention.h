@@ -44,6 +44,7 @@ AttentionShape attention_shape(const Attention& attention, uint32_t tokens, uint
 ///
 ///   kernel              masks, biases, caps, sinks  values of distances  rows of a kv head           class
 ///   subgroup, emulated  all                         yes                  any                         f32
+///   compact             all                         yes                  any, on CPU drivers         f32
 ///   tile                all                         no                   a tile or more              f32
 ///   coop                all                         no                   16 or more, of two tokens   f16
 ///

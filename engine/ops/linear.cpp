@@ -6,6 +6,7 @@
 #include "fail.h"
 #include "kernel_variant.h"
 #include "linear.push.h"
+#include "quant_grids.h"
 #include "weight_layout.h"
 #include "weight_planes.h"
 
@@ -17,11 +18,16 @@
 namespace scoria {
 namespace {
 
+/// Of linear_vec.comp, as it is compiled for CPU drivers.
+bool compact(Shader shader) {
+    return shader == Shader::linear_vec_sg_compact || shader == Shader::linear_vec_sg_grid;
+}
+
 /// `lanes`: invocations of a workgroup that are wanted; 0: as many as suit the device.
 LinearVariant vec(const vk::Caps& caps, Shader shader, uint32_t lane_tokens, uint32_t lane_pairs,
                   uint32_t parts, uint32_t lanes = 0) {
     // Without real subgroups a logical one is only a way to count lanes: as many as a row group has pairs.
-    const bool real = shader == Shader::linear_vec_sg || shader == Shader::linear_vec_sg_compact;
+    const bool real = shader == Shader::linear_vec_sg || compact(shader);
     const uint32_t subgroup = real ? caps.subgroup_size : WEIGHT_GROUP_PAIRS;
     // On a CPU driver a workgroup is a call, and lanes past a subgroup are a loop in it.
     const uint32_t wanted = caps.is_cpu() ? 2 * std::max<uint32_t>(WEIGHT_GROUP_PAIRS, subgroup) : 64;
@@ -44,10 +50,11 @@ LinearVariant vec(const vk::Caps& caps, Shader shader, uint32_t lane_tokens, uin
                         workgroup == workgroup_of(wanted) ? std::string() : cat(" lanes ", workgroup))};
 }
 
-Shader best_vec(const vk::Caps& caps) {
-    return !caps.native_subgroups() || !caps.subgroup_ballot      ? Shader::linear_vec
-           : caps.is_cpu() && caps.subgroup_shuffle && caps.int64 ? Shader::linear_vec_sg_compact
-                                                                  : Shader::linear_vec_sg;
+Shader best_vec(const vk::Caps& caps, TensorType type) {
+    return !caps.native_subgroups() || !caps.subgroup_ballot         ? Shader::linear_vec
+           : !(caps.is_cpu() && caps.subgroup_shuffle && caps.int64) ? Shader::linear_vec_sg
+           : caps.uniform_scalars && quant_grid(type)                ? Shader::linear_vec_sg_grid
+                                                                     : Shader::linear_vec_sg_compact;
 }
 
 /// Tokens of a lane; of more the sums spill.
@@ -145,7 +152,10 @@ uint64_t shared_bytes(const vk::Caps& caps, const LinearVariant& variant) {
     if (variant.shader == Shader::linear_coop)
         return halves + 4ull * variant.workgroup / variant.subgroup * WEIGHT_GROUP_ROWS * caps.matrix_n;
     if (variant.shader == Shader::linear_coop2) return halves + (variant.whole ? caps.matrix_reserved : 0);
-    return variant.parts > 1 ? 8ull * variant.workgroup * variant.lane_pairs * variant.lane_tokens : 0;
+    if (variant.parts <= 1) return 0;
+    // Sums of each lane, and of squares of each subgroup.
+    return 8ull * variant.workgroup * variant.lane_pairs * variant.lane_tokens +
+           4ull * variant.workgroup / variant.subgroup;
 }
 
 bool fits(const vk::Caps& caps, const LinearVariant& variant) {
@@ -265,7 +275,7 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
         add({{LINEAR_TOKENS, variant.lane_tokens},
              {LINEAR_PAIRS, variant.lane_pairs},
              {LINEAR_PARTS, variant.parts}});
-    if (variant.shader == Shader::linear_vec_sg_compact)
+    if (compact(variant.shader))
         add({{LINEAR_X_QUADS, uint32_t(args.x.first % 4 == 0 && args.x.stride % 4 == 0)}});
     return constants;
 }
@@ -351,14 +361,14 @@ void record_pack(OpContext& context, const Matrix& x, LinearVariant::Operands op
 
 std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearShape& shape) {
     const bool native = caps.native_subgroups() && caps.subgroup_ballot;
-    const Shader best = best_vec(caps);
+    const Shader best = best_vec(caps, shape.type);
     // A CPU driver pays for each pipeline with a fifth of a second of compiling: one token, or four at a
     // time.
     const uint32_t most = most_lane_tokens(caps);
     const uint32_t few = caps.is_cpu() ? most : std::min(std::bit_ceil(shape.tokens), most);
     const uint32_t lane_tokens = shape.tokens == 1 ? 1 : few;
     // Pairs of a lane share loads of x and of words; a GPU rather has more subgroups.
-    const uint32_t lane_pairs = best != Shader::linear_vec_sg_compact ? 1 : shape.tokens == 1 ? 4 : 2;
+    const uint32_t lane_pairs = !compact(best) ? 1 : shape.tokens == 1 ? 4 : 2;
     // A GPU wants thousands of subgroups; few rows make them by sharing out the columns.
     const uint32_t parts = !caps.is_cpu() && shape.rows < 16384 && shape.cols >= 256 ? 2 : 1;
 
@@ -404,7 +414,7 @@ std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearS
                     if (2 * lane_pairs * lane_tokens > most_sums || shape.cols < parts * 2 * WEIGHT_BLOCK)
                         continue;
                     const LinearVariant variant =
-                        vec(caps, best_vec(caps), lane_tokens, lane_pairs, parts, lanes);
+                        vec(caps, best_vec(caps, shape.type), lane_tokens, lane_pairs, parts, lanes);
                     const bool known =
                         std::ranges::find(candidates, variant.name, &LinearVariant::name) != candidates.end();
                     if (!known && fits(caps, variant)) candidates.push_back(variant);
@@ -467,8 +477,11 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
         push.part_stride = tokens * weight.rows;
         const uint64_t row_tiles = groups_for(shard.rows, variant.rows);
         const vk::View rows = weight.on_host ? all.stream->fetch(context.recorder, shard) : shard.view;
-        context.recorder.dispatch(pipeline, {rows, x, args.bias ? *args.bias : x, residual, args.out.view},
-                                  push, row_tiles * token_tiles * variant.splits,
+        std::vector<vk::View> views{rows, x, args.bias ? *args.bias : x, residual, args.out.view};
+        if (variant.shader == Shader::linear_vec_sg_grid)
+            views.push_back(rows.slice(planes.table, planes.bytes - planes.table));
+        context.recorder.dispatch(pipeline, views, std::as_bytes(std::span(&push, 1)),
+                                  row_tiles * token_tiles * variant.splits,
                                   all.glu ? "linear glu" : "linear");
         if (!weight.on_host) continue;
         const bool last = i + 1 == weight.shards.size();

@@ -19,7 +19,7 @@ uint64_t groups_of(uint32_t rows) { return (uint64_t(rows) + group_rows - 1) / g
 uint32_t units_of(const WeightFormat& format, uint32_t cols) {
     return (cols + format.cols - 1) / format.cols;
 }
-constexpr uint64_t plane_alignment = 64;
+constexpr uint64_t plane_alignment = 256;  // of views, at most
 uint64_t aligned(uint64_t bytes) { return (bytes + plane_alignment - 1) / plane_alignment * plane_alignment; }
 
 /// Bytes of one row in a file. Only float rows may end inside a unit.

@@ -20,7 +20,7 @@ inline constexpr uint32_t weight_group_rows = 16;
 struct WeightPlanes {
     uint64_t side = 0, table = 0, bytes = 0;  // words come first
 };
-/// Of `rows` rows; rows are padded to weight_group_rows, columns to 32. Planes start at multiples of 64.
+/// Of `rows` rows; rows are padded to weight_group_rows, columns to 32. Planes start at multiples of 256.
 WeightPlanes weight_planes(TensorType type, uint32_t rows, uint32_t cols);
 inline uint64_t layout_bytes(TensorType type, uint32_t rows, uint32_t cols) {
     return weight_planes(type, rows, cols).bytes;

@@ -127,7 +127,7 @@ constexpr Case cases[] = {
     {40, 30, 4, 2, 12, f32, 0, 1, 1, 1, false, Mask::compressed, 0, 0, PositionBias::by_query, 0, false, 0,
      17},
     {50, 0, 4, 2, 12, f32, 9, 1, 1, 1, false, Mask::global_keys},
-    latent({1, 199, 9, 1, 80, f16, 0, 2}),
+    latent({1, 200, 9, 1, 80, f16, 0, 2}),
     latent({70, 31, 6, 1, 20, f32}),
     latent({5, 70, 6, 1, 80, q8_0, 0, 1, 2}),
     latent({130, 20, 16, 1, 576, q4_0, 0, 1, 1, 1, true}),

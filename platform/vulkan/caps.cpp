@@ -36,6 +36,8 @@ template <class CapsRef, class Visitor> void visit_narrowable(CapsRef& caps, Vis
     SCORIA_CAP(storage8);
     SCORIA_CAP(int16);
     SCORIA_CAP(int64);
+    SCORIA_CAP(texel_words);
+    SCORIA_CAP(uniform_scalars);
     SCORIA_CAP(int_dot);
     SCORIA_CAP(vulkan_memory_model);
     SCORIA_CAP(bfloat16);

@@ -21,6 +21,9 @@ struct MatrixGrain {
     uint32_t m = 0, n = 0, k = 0, invocations = 0;
 };
 
+/// Of an element of a uniform texel buffer of uvec4.
+inline constexpr uint32_t texel_bytes = 16;
+
 struct Caps {
     // identity
     std::string name, driver_name, driver_info;
@@ -67,6 +70,11 @@ struct Caps {
 
     // features, each enabled at device creation if true here
     bool float16 = false, storage16 = false, int8 = false, storage8 = false, int16 = false, int64 = false;
+    /// On a CPU driver: any range that a storage buffer may have may also be a uniform texel buffer of uvec4.
+    bool texel_words = false;
+    /// Uniform buffers of scalars side by side, aligned as storage buffers are. Of CPU drivers, which alone
+    /// gain by them.
+    bool uniform_scalars = false;
     bool int_dot = false;       // 4x8-bit packed dot products
     bool int_dot_fast = false;  // in hardware
     bool vulkan_memory_model = false;

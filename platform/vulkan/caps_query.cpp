@@ -92,11 +92,18 @@ void read_properties(const Instance& instance, VkPhysicalDevice device,
     caps.shared_memory = limits.maxComputeSharedMemorySize;
     caps.push_constants = limits.maxPushConstantsSize;
     caps.storage_alignment = uint32_t(limits.minStorageBufferOffsetAlignment);
+    caps.uniform_scalars = limits.minUniformBufferOffsetAlignment <= limits.minStorageBufferOffsetAlignment;
     caps.timestamp_period = limits.timestampPeriod;
 
     const auto operations =
         v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT ? v11.subgroupSupportedOperations : 0;
     caps.subgroup_size = v11.subgroupSize;
+    // Mesa keeps on disk what it compiles for fetches, but not for how many lanes: whoever runs lavapipe with
+    // other than the usual eight (LP_NATIVE_VECTOR_WIDTH) must not ask for them, or every second run crashes.
+    constexpr uint32_t usual_lanes = 8;
+    caps.texel_words = caps.is_cpu() && caps.subgroup_size == usual_lanes &&
+                       limits.maxTexelBufferElements >= limits.maxStorageBufferRange / texel_bytes &&
+                       limits.minTexelBufferOffsetAlignment <= limits.minStorageBufferOffsetAlignment;
     caps.subgroup_min = has_sizes ? sizes.minSubgroupSize : v11.subgroupSize;
     caps.subgroup_max = has_sizes ? sizes.maxSubgroupSize : v11.subgroupSize;
     caps.max_required_subgroups = has_sizes ? sizes.maxComputeWorkgroupSubgroups : 0;
@@ -172,6 +179,7 @@ void read_features(const Instance& instance, VkPhysicalDevice device, const std:
     caps.storage8 = v12.storageBuffer8BitAccess;
     caps.int16 = base.features.shaderInt16;
     caps.int64 = base.features.shaderInt64;
+    caps.uniform_scalars = caps.uniform_scalars && v12.uniformBufferStandardLayout && caps.is_cpu();
     caps.int_dot = dot.shaderIntegerDotProduct;
     caps.int_dot_fast = caps.int_dot_fast && caps.int_dot;
     caps.vulkan_memory_model = v12.vulkanMemoryModel && v12.vulkanMemoryModelDeviceScope;

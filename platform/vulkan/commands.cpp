@@ -24,6 +24,8 @@ Commands::Impl::Impl(Device& on, QueueKind kind) : device(on), queue(kind) {
 Commands::Impl::~Impl() {
     if (!device.impl().may_free()) return;
     const VolkDeviceTable& fn = device.fn();
+    for (const VkBufferView each : buffer_views_)
+        fn.vkDestroyBufferView(device.handle(), each, device.callbacks());
     for (const VkDescriptorPool each : descriptor_pools_)
         fn.vkDestroyDescriptorPool(device.handle(), each, device.callbacks());
     for (const VkQueryPool each : query_pools_)
@@ -32,34 +34,51 @@ Commands::Impl::~Impl() {
     device.impl().give_command_pool(queue, pool);
 }
 
-VkDescriptorSet Commands::Impl::descriptor_set(VkDescriptorSetLayout layout, std::span<const View> views) {
+VkBufferView Commands::Impl::texels_of(const View& view) {
+    auto info = vk_struct<VkBufferViewCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO);
+    info.buffer = view.buffer;
+    info.format = VK_FORMAT_R32G32B32A32_UINT;
+    info.offset = view.offset;
+    info.range = view.size / texel_bytes * texel_bytes;
+    buffer_views_.reserve(buffer_views_.size() + 1);
+    VkBufferView made = VK_NULL_HANDLE;
+    check(device.fn().vkCreateBufferView(device.handle(), &info, device.callbacks(), &made),
+          "vkCreateBufferView");
+    return buffer_views_.emplace_back(made);
+}
+
+VkDescriptorSet Commands::Impl::descriptor_set(const Pipeline& pipeline, std::span<const View> views) {
     const VolkDeviceTable& fn = device.fn();
     const auto count = uint32_t(views.size());
     if (sets_left_ == 0 || descriptors_left_ < count) {
-        const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                                        std::max(descriptors_per_pool, count)};
+        // A module has one buffer at most that is no storage buffer.
+        const VkDescriptorPoolSize sizes[] = {
+            {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, std::max(descriptors_per_pool, count)},
+            {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, sets_per_pool},
+            {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, sets_per_pool}};
         auto info = vk_struct<VkDescriptorPoolCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO);
         info.maxSets = sets_per_pool;
-        info.poolSizeCount = 1;
-        info.pPoolSizes = &size;
+        info.poolSizeCount = uint32_t(std::size(sizes));
+        info.pPoolSizes = sizes;
         VkDescriptorPool made = VK_NULL_HANDLE;
         descriptor_pools_.reserve(descriptor_pools_.size() + 1);
         check(fn.vkCreateDescriptorPool(device.handle(), &info, device.callbacks(), &made),
               "vkCreateDescriptorPool");
         descriptor_pools_.push_back(made);
         sets_left_ = info.maxSets;
-        descriptors_left_ = size.descriptorCount;
+        descriptors_left_ = sizes[0].descriptorCount;
     }
     auto info = vk_struct<VkDescriptorSetAllocateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO);
     info.descriptorPool = descriptor_pools_.back();
     info.descriptorSetCount = 1;
-    info.pSetLayouts = &layout;
+    info.pSetLayouts = &pipeline.set_layout;
     VkDescriptorSet set = VK_NULL_HANDLE;
     check(fn.vkAllocateDescriptorSets(device.handle(), &info, &set), "vkAllocateDescriptorSets");
     --sets_left_;
     descriptors_left_ -= count;
 
     std::vector<VkDescriptorBufferInfo> buffers(count);
+    std::vector<VkBufferView> texels(count);
     std::vector<VkWriteDescriptorSet> writes(count);
     for (uint32_t i = 0; i < count; ++i) {
         buffers[i] = {views[i].buffer, views[i].offset, views[i].size};
@@ -67,8 +86,11 @@ VkDescriptorSet Commands::Impl::descriptor_set(VkDescriptorSetLayout layout, std
         writes[i].dstSet = set;
         writes[i].dstBinding = i;
         writes[i].descriptorCount = 1;
-        writes[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+        writes[i].descriptorType = descriptor_type(pipeline.module->bindings[i]);
         writes[i].pBufferInfo = &buffers[i];
+        if (pipeline.module->bindings[i] != Access::texels) continue;
+        texels[i] = texels_of(views[i]);
+        writes[i].pTexelBufferView = &texels[i];
     }
     fn.vkUpdateDescriptorSets(device.handle(), count, writes.data(), 0, nullptr);
     return set;

@@ -18,8 +18,8 @@ struct Commands::Impl {
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;
 
-    /// A set of `layout` whose storage buffers are `views`, from pools that grow in chunks.
-    VkDescriptorSet descriptor_set(VkDescriptorSetLayout layout, std::span<const View> views);
+    /// A set of `pipeline` whose buffers are `views`, from pools that grow in chunks.
+    VkDescriptorSet descriptor_set(const Pipeline& pipeline, std::span<const View> views);
 
     /// Index of a fresh pair of timestamps; query pools grow in chunks, each reset where it is first used.
     uint32_t timestamp_pair(std::string_view label);
@@ -27,6 +27,9 @@ struct Commands::Impl {
     std::vector<DispatchTime> times() const;
 
   private:
+    VkBufferView texels_of(const View& view);
+
+    std::vector<VkBufferView> buffer_views_;
     std::vector<VkDescriptorPool> descriptor_pools_;
     uint32_t sets_left_ = 0, descriptors_left_ = 0;  // in the last pool
     std::vector<VkQueryPool> query_pools_;

@@ -53,6 +53,7 @@ struct FeatureChain {
         v12.shaderFloat16 = caps.float16;
         v12.shaderInt8 = caps.int8;
         v12.storageBuffer8BitAccess = caps.storage8;
+        v12.uniformBufferStandardLayout = caps.uniform_scalars;
         v12.timelineSemaphore = VK_TRUE;
         v12.vulkanMemoryModel = v12.vulkanMemoryModelDeviceScope = caps.vulkan_memory_model;
         sizes.subgroupSizeControl = sizes.computeFullSubgroups = VK_TRUE;

@@ -73,6 +73,8 @@ struct Buffer::Impl {
         info.size = (bytes + 3) / 4 * 4;  // fills and copies of whole words
         info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                      VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+        if (caps.texel_words) info.usage |= VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT;
+        if (caps.uniform_scalars) info.usage |= VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT;
         // Two families share buffers without ownership transfers.
         info.sharingMode = on.has_transfer_queue() ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE;
         info.queueFamilyIndexCount = on.has_transfer_queue() ? 2 : 0;

@@ -39,6 +39,8 @@ constexpr Need needs_table[] = {
      [](const Caps& c) { return c.vulkan_memory_model; }},
     {ModuleNeeds::int16, "int16", [](const Caps& c) { return c.int16; }},
     {ModuleNeeds::int64, "int64", [](const Caps& c) { return c.int64; }},
+    {ModuleNeeds::texel_words, "texel_words", [](const Caps& c) { return c.texel_words; }},
+    {ModuleNeeds::uniform_scalars, "uniform_scalars", [](const Caps& c) { return c.uniform_scalars; }},
     {ModuleNeeds::unknown, "a capability that Scoria does not know", [](const Caps&) { return false; }},
 };
 
@@ -110,7 +112,7 @@ struct Pipelines::Impl {
     VkPipelineCache cache = VK_NULL_HANDLE;
     mutable std::mutex mutex;           // guards all below; a pipeline is compiled under it
     std::map<Key, Pipeline> pipelines;  // nodes do not move: references stay valid
-    std::map<size_t, Layout> layouts;   // by bindings
+    std::map<std::vector<VkDescriptorType>, Layout> layouts;  // by bindings
     double seconds = 0;
 
     explicit Impl(Device& on) : device(on), fn(on.fn()) { open_cache(); }
@@ -131,7 +133,7 @@ struct Pipelines::Impl {
     }
     void open_cache();
     void save_cache() const;
-    const Layout& layout(size_t bindings);
+    const Layout& layout(std::span<const Access> bindings);
     VkShaderModule shader(std::span<const uint32_t> words);
     VkPipeline compile(const ShaderModule& module, std::span<const Constant> constants, Subgroup subgroup,
                        VkPipelineLayout layout);
@@ -174,15 +176,17 @@ void Pipelines::Impl::save_cache() const {
 }
 
 // Layouts promise the device's whole push-constant range, so that they depend on the bindings alone.
-const Pipelines::Impl::Layout& Pipelines::Impl::layout(size_t bindings) {
-    Layout& made = layouts[bindings];
+const Pipelines::Impl::Layout& Pipelines::Impl::layout(std::span<const Access> bindings) {
+    std::vector<VkDescriptorType> types;
+    for (const Access binding : bindings) types.push_back(descriptor_type(binding));
+    Layout& made = layouts[types];
     if (made.pipeline) return made;
-    std::vector<VkDescriptorSetLayoutBinding> slots(bindings);
-    for (size_t i = 0; i < bindings; ++i)
-        slots[i] = {uint32_t(i), VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
+    std::vector<VkDescriptorSetLayoutBinding> slots;
+    for (const VkDescriptorType type : types)
+        slots.push_back({uint32_t(slots.size()), type, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
     auto set =
         vk_struct<VkDescriptorSetLayoutCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO);
-    set.bindingCount = uint32_t(bindings);
+    set.bindingCount = uint32_t(slots.size());
     set.pBindings = slots.data();
     if (!made.set)
         check(fn.vkCreateDescriptorSetLayout(device.handle(), &set, device.callbacks(), &made.set),
@@ -304,7 +308,7 @@ const Pipeline& Pipelines::get(const ShaderModule& module, std::span<const Const
     const Caps& caps = impl_->device.caps();
     check_module(module, constants, caps);
     const Subgroup subgroup = check_subgroup(module, constants, caps);
-    const Impl::Layout& layout = impl_->layout(module.bindings.size());
+    const Impl::Layout& layout = impl_->layout(module.bindings);
     const VkPipeline handle = impl_->compile(module, constants, subgroup, layout.pipeline);
     return impl_->pipelines.emplace(std::move(key), Pipeline{handle, layout.pipeline, layout.set, &module})
         .first->second;

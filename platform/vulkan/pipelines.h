@@ -24,9 +24,15 @@ struct Constant {
 inline constexpr uint32_t constant_workgroup = 0;
 inline constexpr uint32_t constant_subgroup = 1;
 
+inline VkDescriptorType descriptor_type(Access access) {
+    return access == Access::uniform  ? VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER
+           : access == Access::texels ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER
+                                      : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+}
+
 struct Pipeline {
     VkPipeline handle = VK_NULL_HANDLE;
-    VkPipelineLayout layout = VK_NULL_HANDLE;  // shared by all pipelines of as many bindings
+    VkPipelineLayout layout = VK_NULL_HANDLE;  // shared by all pipelines of such bindings
     VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
     const ShaderModule* module = nullptr;
 };

@@ -60,7 +60,8 @@ struct Recorder::Impl {
         if (options.queue == QueueKind::compute || !device.has_transfer_queue()) {
             stages |= VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
             writes |= VK_ACCESS_SHADER_WRITE_BIT;
-            reads_and_writes |= VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
+            reads_and_writes |=
+                VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_UNIFORM_READ_BIT;
         }
         auto begin = vk_struct<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
         if (options.simultaneous_use) begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
@@ -151,9 +152,12 @@ struct Recorder::Impl {
                 fail(Status::bad_argument, where, "binding ", i,
                      ": expected an offset that is a multiple of ", caps.storage_alignment, ", got ",
                      views[i].offset);
-            if (views[i].size > caps.max_storage_range)
-                fail(Status::bad_argument, where, "binding ", i, ": expected at most ",
-                     caps.max_storage_range, " bytes, got ", views[i].size);
+            const uint64_t most =
+                module.bindings[i] == Access::uniform ? max_uniform_range : caps.max_storage_range;
+            const uint64_t least = module.bindings[i] == Access::texels ? texel_bytes : 1;
+            if (views[i].size < least || views[i].size > most)
+                fail(Status::bad_argument, where, "binding ", i, ": expected ", least, " to ", most,
+                     " bytes, got ", views[i].size);
         }
     }
 };
@@ -180,7 +184,7 @@ void Recorder::dispatch(const Pipeline& pipeline, std::span<const View> views,
     Operation operation;
     operation.kind = Operation::Kind::dispatch;
     operation.pipeline = &pipeline;
-    operation.set = impl_->commands->descriptor_set(pipeline.set_layout, views);
+    operation.set = impl_->commands->descriptor_set(pipeline, views);
     operation.grid = grid;
     operation.label = label;
     operation.bytes.assign(push.begin(), push.end());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <set>
 
 #include <spirv_cross/spirv_cross.hpp>
@@ -14,7 +15,8 @@ namespace {
 
 // By number, from the SPIR-V specification's table of capabilities: headers of distributions lag.
 const std::map<uint32_t, ModuleNeeds> capability_needs = {
-    {1, ModuleNeeds::none},  // Shader
+    {1, ModuleNeeds::none},          // Shader
+    {46, ModuleNeeds::texel_words},  // SampledBuffer
     {9, ModuleNeeds::float16},
     {11, ModuleNeeds::int64},
     {22, ModuleNeeds::int16},
@@ -117,6 +119,20 @@ void reflect_bindings(const Compiler& compiler, const spirv_cross::ShaderResourc
         reflection.buffers.push_back(reflect_buffer(compiler, buffer));
         accesses[reflection.buffers.back().binding] |= access;
     }
+    for (const auto& image : resources.sampled_images) {
+        const Type& type = compiler.get_type(image.type_id);
+        const bool words =
+            type.image.dim == spv::DimBuffer && compiler.get_type(type.image.type).basetype == Type::UInt;
+        if (!words) fail(Status::bad_file, "shader", "expected buffers only, got an image");
+        accesses[compiler.get_decoration(image.id, spv::DecorationBinding)] = uint32_t(Access::texels);
+    }
+    for (const auto& buffer : resources.uniform_buffers) {
+        accesses[compiler.get_decoration(buffer.id, spv::DecorationBinding)] = uint32_t(Access::uniform);
+        reflection.needs = reflection.needs | ModuleNeeds::uniform_scalars;
+    }
+    for (const Access kind : {Access::uniform, Access::texels})
+        if (std::ranges::count(std::views::values(accesses), uint32_t(kind)) > 1)
+            fail(Status::bad_file, "shader", "expected one uniform buffer and one texel buffer at most");
     for (const auto& [binding, access] : accesses) {
         if (binding != reflection.bindings.size())
             fail(Status::bad_file, "shader", "expected bindings numbered from 0 without a gap, got binding ",
@@ -173,11 +189,9 @@ Reflection reflect(std::vector<uint32_t> words) {
     try {
         const Compiler compiler(interface_of(words));
         const spirv_cross::ShaderResources resources = compiler.get_shader_resources();
-        if (!resources.uniform_buffers.empty() || !resources.storage_images.empty() ||
-            !resources.sampled_images.empty() || !resources.separate_images.empty() ||
+        if (!resources.storage_images.empty() || !resources.separate_images.empty() ||
             !resources.separate_samplers.empty())
-            fail(Status::bad_file, "shader",
-                 "expected storage buffers only, got a uniform buffer, an image or a sampler");
+            fail(Status::bad_file, "shader", "expected buffers only, got an image or a sampler");
         reflect_bindings(compiler, resources, reflection);
         reflect_numbers(compiler, resources, reflection);
         reflect_workgroup(compiler, reflection);

@@ -45,8 +45,9 @@ struct Reflection {
     }
 };
 
-/// Errors: bad_file, when it is no module, or takes anything but storage buffers of set 0, numbered from 0
-/// without a gap, and push constants. A capability that Scoria has no name for makes it need `unknown`.
+/// Errors: bad_file, when it is no module, or takes anything but storage buffers, at most one uniform buffer
+/// and at most one uniform texel buffer of uvec4, of set 0, numbered from 0 without a gap, and push
+/// constants. A capability that Scoria has no name for makes it need `unknown`.
 Reflection reflect(std::vector<uint32_t> words);
 
 /// The SPIR-V number of the first capability that has no name, for messages; 0 if all have one.

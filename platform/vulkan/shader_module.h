@@ -8,7 +8,11 @@
 
 namespace scoria::vk {
 
-enum class Access : uint8_t { none = 0, read = 1, write = 2, read_write = 3 };
+/// How a module uses a binding: reads and writes of a storage buffer, or reads of a uniform buffer or of a
+/// uniform texel buffer of uvec4.
+enum class Access : uint8_t { none = 0, read = 1, write = 2, read_write = 3, uniform = 5, texels = 9 };
+/// The largest uniform buffer that every device can bind (maxUniformBufferRange), in bytes.
+inline constexpr uint32_t max_uniform_range = 16384;
 
 /// Capabilities beyond `Shader` that a module declares; each names a member of Caps.
 enum class ModuleNeeds : uint32_t {
@@ -28,6 +32,8 @@ enum class ModuleNeeds : uint32_t {
     int16 = 1u << 12,
     cooperative_matrix2 = 1u << 13,
     int64 = 1u << 14,
+    uniform_scalars = 1u << 15,  // no capability: that it has a uniform buffer
+    texel_words = 1u << 16,
     unknown = 1u << 31,  // a capability this table has no name for: never usable
 };
 constexpr ModuleNeeds operator|(ModuleNeeds a, ModuleNeeds b) {
@@ -38,7 +44,7 @@ constexpr bool has(ModuleNeeds set, ModuleNeeds one) { return (uint32_t(set) & u
 struct ShaderModule {
     std::string_view name;                   // file stem of the variant, e.g. "linear_vec_sg"
     std::span<const uint32_t> words;         // SPIR-V
-    std::span<const Access> bindings;        // storage buffers of set 0, in binding order
+    std::span<const Access> bindings;        // buffers of set 0, in binding order
     uint32_t push_size;                      // bytes
     std::span<const uint32_t> constant_ids;  // specialization constants it declares
     ModuleNeeds needs;

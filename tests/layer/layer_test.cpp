@@ -77,9 +77,9 @@ TEST_CASE("the limits of the profile are what list_devices() sees") {
     CHECK(caps.storage_alignment == 256);
     CHECK(caps.max_binding == 128ull << 20);
     CHECK_FALSE(caps.native_subgroups());
-    for (const bool feature :
-         {caps.float16, caps.storage16, caps.int8, caps.storage8, caps.int16, caps.int64, caps.int_dot,
-          caps.vulkan_memory_model, caps.subgroup_size_control, caps.rte_f16})
+    for (const bool feature : {caps.float16, caps.storage16, caps.int8, caps.storage8, caps.int16, caps.int64,
+                               caps.uniform_scalars, caps.texel_words, caps.int_dot, caps.vulkan_memory_model,
+                               caps.subgroup_size_control, caps.rte_f16})
         CHECK_FALSE(feature);
     CHECK(caps.timeline_semaphore);
 }

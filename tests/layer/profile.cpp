@@ -29,6 +29,8 @@ constexpr const char* known_keys[] = {"max_storage_range",
                                       "storage8",
                                       "int16",
                                       "int64",
+                                      "texel_words",
+                                      "uniform_scalars",
                                       "int_dot",
                                       "vulkan_memory_model",
                                       "bfloat16",
@@ -79,6 +81,7 @@ void Profile::apply(VkPhysicalDeviceProperties& properties) const {
     }
     at_most(limits.maxComputeSharedMemorySize, "shared_memory");
     at_most(limits.maxPushConstantsSize, "push_constants");
+    if (off("texel_words")) limits.maxTexelBufferElements = 65536;  // what Vulkan guarantees
     if (const auto found = values_.find("storage_alignment"); found != values_.end())
         limits.minStorageBufferOffsetAlignment =
             std::max(limits.minStorageBufferOffsetAlignment, found->second);
@@ -117,6 +120,9 @@ void Profile::apply_chain(void* next) const {
     const auto types = [&](auto& f) {
         if (off("float16")) f.shaderFloat16 = VK_FALSE;
         if (off("int8")) f.shaderInt8 = VK_FALSE;
+    };
+    const auto uniform_layout = [&](auto& f) {
+        if (off("uniform_scalars")) f.uniformBufferStandardLayout = VK_FALSE;
     };
     const auto memory_model = [&](auto& f) {
         if (off("vulkan_memory_model"))
@@ -162,6 +168,7 @@ void Profile::apply_chain(void* next) const {
             types(features);
             storage8(features);
             memory_model(features);
+            uniform_layout(features);
             break;
         }
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES:
@@ -172,6 +179,9 @@ void Profile::apply_chain(void* next) const {
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES:
             memory_model(AS(VkPhysicalDeviceVulkanMemoryModelFeatures));
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_UNIFORM_BUFFER_STANDARD_LAYOUT_FEATURES:
+            uniform_layout(AS(VkPhysicalDeviceUniformBufferStandardLayoutFeatures));
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES: {
             auto& features = AS(VkPhysicalDeviceVulkan13Features);

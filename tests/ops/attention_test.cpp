@@ -28,11 +28,32 @@ bool built() { return !shader_module(Shader::attention_coop).words.empty(); }
 }  // namespace
 
 TEST_SUITE("attention") {
+    TEST_CASE("groups take rows evenly") {
+        for (const auto& [heads, queries] : {std::pair(1u, 1u),
+                                             {2u, 2u},
+                                             {3u, 3u},
+                                             {4u, 4u},
+                                             {5u, 3u},
+                                             {6u, 3u},
+                                             {7u, 4u},
+                                             {8u, 4u},
+                                             {9u, 3u}}) {
+            const AttentionShape shape{
+                .tokens = 1, .heads = heads, .kv_heads = 1, .head_dim = 64, .context = 64};
+            CAPTURE(heads);
+            CHECK(attention_variants(matrix_gpu(), shape).front().queries == queries);
+        }
+    }
+
     TEST_CASE("the default kernel suits device, shape and precision class") {
-        vk::Caps plain = matrix_gpu(), cpu = matrix_gpu(), poor = matrix_gpu();
+        vk::Caps plain = matrix_gpu(), cpu = matrix_gpu(), poor = matrix_gpu(), texels = matrix_gpu();
         plain.cooperative_matrix = false;
         cpu.type = vk::DeviceType::cpu;
         poor.shared_memory = 16384;
+        texels.cooperative_matrix = false;
+        texels.texel_words = true;
+        vk::Caps texels_cpu = texels;
+        texels_cpu.type = vk::DeviceType::cpu;
         const Precision strict = Precision::strict, balanced = Precision::balanced;
         const struct {
             vk::Caps caps;
@@ -54,6 +75,9 @@ TEST_SUITE("attention") {
             {plain, 512, 64, balanced, false, Shader::attention_tile, ATTENTION_TILE_ROWS},
             {poor, 512, 64, balanced, false, Shader::attention_coop, 32},
             {cpu, 512, 64, balanced, false, Shader::attention_vec_sg, 4},
+            {texels, 1, 64, balanced, false, Shader::attention_vec_sg, 4},
+            {texels_cpu, 1, 64, balanced, false, Shader::attention_vec_sg_compact, 4},
+            {texels_cpu, 512, 64, balanced, true, Shader::attention_vec_sg_compact, 4},
         };
         for (const auto& c : cases) {
             CAPTURE(c.tokens);

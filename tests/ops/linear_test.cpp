@@ -176,6 +176,7 @@ TEST_SUITE("linear") {
         vk::Caps no_shuffle = cpu, no_int64 = cpu;
         cpu.subgroup_shuffle = no_int64.subgroup_shuffle = true;
         cpu.int64 = no_shuffle.int64 = true;
+        cpu.uniform_scalars = true;
         vk::Caps floor = gpu();
         floor.subgroup_arithmetic = floor.subgroup_ballot = false;
         vk::Caps halves = gpu();
@@ -215,6 +216,18 @@ TEST_SUITE("linear") {
                 if (!c.caps.subgroup_ballot) CHECK(variant.shader != Shader::linear_vec_sg);
             }
         }
+    }
+
+    TEST_CASE("points of a grid lie in a uniform buffer where a CPU driver takes it") {
+        vk::Caps cpu = gpu();
+        cpu.type = vk::DeviceType::cpu;
+        cpu.subgroup_shuffle = cpu.int64 = true;
+        for (const bool uniforms : {false, true})
+            for (const TensorType type : {TensorType::iq2_s, TensorType::iq3_xxs, TensorType::iq1_m}) {
+                cpu.uniform_scalars = uniforms;
+                CHECK(linear_variants(cpu, {1, 576, 512, type}).front().shader ==
+                      (uniforms ? Shader::linear_vec_sg_grid : Shader::linear_vec_sg_compact));
+            }
     }
 
     TEST_CASE("matrices of any size are offered beside the units' shape, and only as large as they may be") {

@@ -113,7 +113,7 @@ def build_peer(work, jobs):
     return work / "build/bin"
 
 
-# --- the two programs ------------------------------------------------------------------------------------
+# --- the programs ----------------------------------------------------------------------------------------
 
 class Program:
     """One of the three, with shader caches of its own, which begin empty. `first` is the command of a first token, for

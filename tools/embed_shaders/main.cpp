@@ -38,6 +38,8 @@ const std::map<std::string, ModuleNeeds> need_names = {
     {"vulkan_memory_model", ModuleNeeds::vulkan_memory_model},
     {"int16", ModuleNeeds::int16},
     {"int64", ModuleNeeds::int64},
+    {"texel_words", ModuleNeeds::texel_words},
+    {"uniform_scalars", ModuleNeeds::uniform_scalars},
 };
 
 struct Module {
