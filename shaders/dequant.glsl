@@ -37,7 +37,12 @@ struct Slot {
     uint doubles, part;
     bool odd;
 };
+#ifdef TEXELS
+// A lane has the four pairs of a texel.
+uint weight_double_part(uint at, Slot slot) { return texelFetch(weight_texels, int(at / 2))[slot.part]; }
+#else
 uint weight_double_part(uint at, Slot slot) { return unpack32(weight_doubles[at + slot.part / 2])[slot.part % 2]; }
+#endif
 uint weight_word(uint word, Slot slot) {
     const uint at = word * (WEIGHT_GROUP_ROWS / 2) + slot.doubles;
     return weight_double_part(slot.odd ? at + WEIGHT_GROUP_PAIRS / 2 : at, slot);
@@ -69,7 +74,7 @@ uint weight_table(uint word) { return grid_words[word]; }
 uvec2 weight_table_pair(uint pair) { return unpack32(grid_doubles[pair]); }
 #else
 uint weight_table(uint word) { return weight_words[WEIGHT_TABLE_PLANE + word]; }
-#ifdef COMPACT
+#if defined(COMPACT) && !defined(TEXELS)
 uvec2 weight_table_pair(uint pair) { return unpack32(weight_doubles[WEIGHT_TABLE_PLANE / 2 + pair]); }
 #else
 uvec2 weight_table_pair(uint pair) { return uvec2(weight_table(2 * pair), weight_table(2 * pair + 1)); }

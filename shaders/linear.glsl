@@ -17,7 +17,11 @@ layout(set = 0, binding = 4) writeonly buffer Out { float out_values[]; };
 layout(set = 0, binding = 1) readonly buffer Bytes { uint x_words[]; };
 #endif
 #ifdef COMPACT
+#ifdef TEXELS
+layout(set = 0, binding = 5) uniform usamplerBuffer weight_texels;  // weight_words by fours
+#else
 layout(set = 0, binding = 0) restrict readonly buffer Doubles { uint64_t weight_doubles[]; };
+#endif
 layout(set = 0, binding = 1) readonly buffer Quads { vec4 x_quads[]; };
 layout(set = 0, binding = 3) readonly buffer NormQuads { vec4 norm_quads[]; };
 #endif

@@ -13,6 +13,7 @@
 // share is loaded once for each, words of two rows by eight bytes; lanes load the 32 columns of x by fours where they
 // are eight. It has no PARTS.
 //
+// -DTEXELS beside it: a lane has four pairs of rows, whose words are fetched as a texel, by one call for all lanes.
 // -DGRID beside it is for types of codebooks: their points lie in a uniform buffer, since a load from one is a gather there.
 //
 // -DWEIGHT_INTS multiplies integers: x comes as bytes from linear_pack_int.comp, four columns a word.
@@ -25,7 +26,7 @@
 #else
 #define SUM float
 #endif
-#ifdef COMPACT
+#if defined(COMPACT) && !defined(TEXELS)
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #endif
 #ifdef GRID

@@ -20,7 +20,8 @@ namespace {
 
 /// Of linear_vec.comp, as it is compiled for CPU drivers.
 bool compact(Shader shader) {
-    return shader == Shader::linear_vec_sg_compact || shader == Shader::linear_vec_sg_grid;
+    return shader == Shader::linear_vec_sg_compact || shader == Shader::linear_vec_sg_grid ||
+           shader == Shader::linear_vec_sg_texels;
 }
 
 /// `lanes`: invocations of a workgroup that are wanted; 0: as many as suit the device.
@@ -55,6 +56,13 @@ Shader best_vec(const vk::Caps& caps, TensorType type) {
            : !(caps.is_cpu() && caps.subgroup_shuffle && caps.int64) ? Shader::linear_vec_sg
            : caps.uniform_scalars && quant_grid(type)                ? Shader::linear_vec_sg_grid
                                                                      : Shader::linear_vec_sg_compact;
+}
+
+/// Whether one token's mat-vec is a fifth faster with a lane's four words fetched as a texel: of types that
+/// unpack little per word; others lose by spilling around the call what they win (tools/bench/RESULTS.md).
+bool fetches_texels(const vk::Caps& caps, const LinearShape& shape) {
+    constexpr TensorType types[] = {TensorType::q8_0, TensorType::q2_k, TensorType::q3_k};
+    return caps.texel_words && shape.tokens == 1 && std::ranges::find(types, shape.type) != std::end(types);
 }
 
 /// Tokens of a lane; of more the sums spill.
@@ -388,6 +396,8 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
     // One token waits for its weights; that more are multiplied in its shadow is what bytes are for.
     if (!caps.is_cpu() && caps.int_dot_fast && shape.tokens > 1 && ints)
         add(vec(caps, Shader::linear_vec_int, lane_tokens, 1, parts));
+    if (best == Shader::linear_vec_sg_compact && fetches_texels(caps, shape))
+        add(vec(caps, Shader::linear_vec_sg_texels, 1, 4, 1));
     add(vec(caps, best, lane_tokens, lane_pairs, parts));
     if (native) add(vec(caps, Shader::linear_vec_sg, lane_tokens, 1, 3 - parts));
     add(vec(caps, Shader::linear_vec, lane_tokens, 1, parts));
@@ -478,6 +488,7 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
         const uint64_t row_tiles = groups_for(shard.rows, variant.rows);
         const vk::View rows = weight.on_host ? all.stream->fetch(context.recorder, shard) : shard.view;
         std::vector<vk::View> views{rows, x, args.bias ? *args.bias : x, residual, args.out.view};
+        if (variant.shader == Shader::linear_vec_sg_texels) views.push_back(rows);
         if (variant.shader == Shader::linear_vec_sg_grid)
             views.push_back(rows.slice(planes.table, planes.bytes - planes.table));
         context.recorder.dispatch(pipeline, views, std::as_bytes(std::span(&push, 1)),

@@ -230,6 +230,21 @@ TEST_SUITE("linear") {
             }
     }
 
+    TEST_CASE(
+        "one token's words are fetched as texels where a CPU driver takes that and the type unpacks little") {
+        vk::Caps cpu = gpu();
+        cpu.type = vk::DeviceType::cpu;
+        cpu.subgroup_shuffle = cpu.int64 = true;
+        for (const bool texels : {false, true})
+            for (const uint32_t tokens : {1u, 2u})
+                for (const TensorType type : {TensorType::q8_0, TensorType::q3_k, TensorType::q4_1}) {
+                    cpu.texel_words = texels;
+                    const bool fetches = texels && tokens == 1 && type != TensorType::q4_1;
+                    CHECK(linear_variants(cpu, {tokens, 576, 512, type}).front().shader ==
+                          (fetches ? Shader::linear_vec_sg_texels : Shader::linear_vec_sg_compact));
+                }
+    }
+
     TEST_CASE("matrices of any size are offered beside the units' shape, and only as large as they may be") {
         if (shader_module(Shader::linear_coop2).words.empty()) return;
         vk::Caps coarse = nvidia_gpu(), full = nvidia_gpu(), small = nvidia_gpu(), none = nvidia_gpu();
