@@ -222,6 +222,9 @@ Action define_validate(CLI::App& app, const Common& common) {
             printing.json = !options->json.empty();
             return compile_only(printing, options->op);
         }
+        if (common.model.empty() && !common.variants.empty())
+            fail(Status::bad_argument, "validate",
+                 "expected -m beside --variant: without a model every variant is proven");
         if (!options->shader.shader.empty()) return validate_own(*options, common);
         return common.model.empty() ? validate_ops(*options, common) : validate_model(*options, common);
     };

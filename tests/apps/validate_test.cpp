@@ -64,6 +64,7 @@ TEST_CASE("validate writes its report as JSON and as a page") {
     CHECK(json::parse(run_scoria({"validate", "--op", "pack", "--json"}).out)["failed"] == 0);
     check({{"--op", "pack", "--device", "all"}, 0, "pack"});
     check({{"--op", "pack", "--soak", "0.5"}, 0, "round 2"});
+    check({{"--op", "pack", "--variant", "pack=plain"}, 2, "expected -m beside --variant"});
 }
 
 TEST_CASE("somebody's own shader is held against the reference") {
@@ -74,6 +75,13 @@ TEST_CASE("somebody's own shader is held against the reference") {
     std::ofstream(unknown) << R"({"bidnings": {}})";
     const std::string broken = folder.path("broken.comp");
     std::ofstream(broken) << "#version 460\nvoid main() { x = 1; }\n";
+    const std::string texels = folder.path("texels.comp");
+    std::ofstream(texels) << "#version 460\nlayout(binding = 0) uniform usamplerBuffer x;\n"
+                             "layout(binding = 1) buffer O { uint o[]; };\n"
+                             "void main() { o[0] = texelFetch(x, 0).x; }\n";
+    const std::string uniforms = folder.path("uniforms.comp");
+    std::ofstream(uniforms) << "#version 460\nlayout(binding = 0) uniform X { uint x; };\n"
+                               "layout(binding = 1) buffer O { uint o[]; };\nvoid main() { o[0] = x; }\n";
     const std::string no_shader = folder.path("no.spv");
     std::ofstream(no_shader) << "SPIR";
     const Run runs[] = {
@@ -89,6 +97,8 @@ TEST_CASE("somebody's own shader is held against the reference") {
         {{"--shader", examples + "rms_norm.comp"}, 2, "--as"},
         {{"--shader", examples + "rms_norm.comp", "--as", "rms_norm", "--manifest", unknown}, 1, "bidnings"},
         {{"--shader", broken, "--as", "rms_norm"}, 1, "broken.comp"},
+        {{"--shader", texels, "--as", "rms_norm"}, 1, "got a texel buffer"},
+        {{"--shader", uniforms, "--as", "rms_norm"}, 1, "got a uniform buffer"},
         {{"--shader", no_shader, "--as", "rms_norm"}, 1, "SPIR-V"},
         {{"--shader", "/nonexistent.comp", "--as", "rms_norm"}, 1, "/nonexistent.comp"},
     };

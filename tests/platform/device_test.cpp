@@ -263,7 +263,7 @@ TEST_CASE("uses that break a limit or an interface are refused") {
                  dispatch({x.view(), y.view()}, 4));
     expect_error(Status::bad_argument, "binding 1 is empty", dispatch({x.view(), View{}}));
     expect_error(Status::bad_argument, "binding 0: expected an offset", dispatch({x.view(4, 64), y.view()}));
-    expect_error(Status::bad_argument, "binding 1: expected at most",
+    expect_error(Status::bad_argument, "binding 1: expected 1 to",
                  dispatch({x.view(), View{y.view().buffer, 0, caps.max_storage_range + 1}}));
     expect_error(Status::bad_argument, "equal sizes", [&] { recorder.copy(x.view(0, 4), y.view(0, 8)); });
     expect_error(Status::bad_argument, "4-byte words", [&] { recorder.fill(x.view(2, 4), 0); });
