@@ -80,17 +80,19 @@ float sum_of(uint i) {
 }
 #endif
 
+// Of a row's query; 0 behind the last pair.
+vec2 query_pair(Row row, uint pair) {
+    return pair < PAIRS ? load_query(query_word(row.token, row.head), pair) : vec2(0.0);
+}
+
 #ifdef COMPACT
 const uint QUERY_CHUNKS = (PAIRS + SG_SIZE - 1) / SG_SIZE;
 vec2 query[QUERIES * QUERY_CHUNKS];  // pair c * SG_SIZE + lane
 
 void load_queries(Row rows[QUERIES]) {
     [[unroll]] for (uint i = 0; i < QUERIES; ++i)
-        [[unroll]] for (uint c = 0; c < QUERY_CHUNKS; ++c) {
-            const uint pair = c * SG_SIZE + sg_lane();
-            const uint word = query_word(rows[i].token, rows[i].head);
-            query[i * QUERY_CHUNKS + c] = pair < PAIRS ? load_query(word, pair) : vec2(0.0);
-        }
+        [[unroll]] for (uint c = 0; c < QUERY_CHUNKS; ++c)
+            query[i * QUERY_CHUNKS + c] = query_pair(rows[i], c * SG_SIZE + sg_lane());
 }
 
 // weight[i][k] = row i . key `keys` + k
@@ -153,11 +155,7 @@ void score(Row rows[QUERIES], uint keys, uint in_block) {
     for (uint c = 0; c < CHUNKS; ++c) {
 #ifdef NATIVE_SUBGROUP
         vec2 q_lane[QUERIES];
-        const uint own = c * SG_SIZE + sg_lane();
-        [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
-            const uint word = query_word(rows[i].token, rows[i].head);
-            q_lane[i] = own < PAIRS ? load_query(word, own) : vec2(0.0);
-        }
+        [[unroll]] for (uint i = 0; i < QUERIES; ++i) q_lane[i] = query_pair(rows[i], c * SG_SIZE + sg_lane());
 #endif
         UNROLL_LANES for (uint j = 0; j < SG_SIZE; ++j) {
             const uint pair = c * SG_SIZE + j;
@@ -166,8 +164,7 @@ void score(Row rows[QUERIES], uint keys, uint in_block) {
 #ifdef NATIVE_SUBGROUP
                 const vec2 x = vec2(sg_broadcast(q_lane[i].x, j), sg_broadcast(q_lane[i].y, j));
 #else
-                const uint word = query_word(rows[i].token, rows[i].head);
-                const vec2 x = pair < PAIRS ? load_query(word, pair) : vec2(0.0);
+                const vec2 x = query_pair(rows[i], pair);
 #endif
                 weight[i] += x.x * k.x + x.y * k.y;
             }

@@ -82,14 +82,17 @@ package() { tools/package/test.sh build/ci "$SCORIA_MODEL"; }
 # The compilers of two of AMD's GPUs, on fake kernel devices: everything compiles, and nothing spills.
 gates() { tools/gates/compile_only.py --scoria build/ci/scoria --model "$SCORIA_MODEL" polaris10 navi31; }
 
+# Runs [VARIABLE=VALUE...] COMMAND... on the CPU driver of the root folder that `newest` makes.
+in_newest() { chroot "$PWD/.cache/newest" env VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json "$@"; }
+
 # The newest Mesa, in a root folder of its own: matrix units on its CPU driver, and the compilers of all GPUs.
 newest() {
     local root=$PWD/.cache/newest
     tools/gates/make_root.sh "$root"
     cp build/ci/scoria "$root/scoria"
     cp "$SCORIA_MODEL" "$root/model.gguf"
-    chroot "$root" env VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json /scoria validate --op linear --full
-    chroot "$root" env VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json /scoria validate --op attention --full
+    in_newest /scoria validate --op linear --full
+    in_newest /scoria validate --op attention --full
     tools/gates/compile_only.py --root "$root" --scoria /scoria --model /model.gguf
     tools/gates/compile_only.py --root "$root" --scoria /scoria
 }
@@ -105,8 +108,7 @@ assisted() {
     sed 's#"library_path": "#&./#' /usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json >"$root/layer/layer.json"
     cp build/ci/scoria build/ci/test_model "$root"
     echo '{"cooperative_matrix": false}' >"$root/no_matrix.json"
-    local run=(chroot "$root" env VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json VK_LAYER_PATH=/layer
-        VK_LAYER_MESSAGE_ID_FILTER=VUID-VkPhysicalDeviceProperties2-pNext-pNext)
+    local run=(in_newest VK_LAYER_PATH=/layer VK_LAYER_MESSAGE_ID_FILTER=VUID-VkPhysicalDeviceProperties2-pNext-pNext)
     "${run[@]}" VK_LAYER_ENABLES=VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_EXT /scoria validate --validation --caps /no_matrix.json
     "${run[@]}" SCORIA_GPU_ASSISTED=1 SCORIA_DEEP=1 SCORIA_VALIDATION=1 SCORIA_CAPS=/no_matrix.json SCORIA_FIXTURES=/fixtures \
         /test_model --test-case="*hostile*"

@@ -40,18 +40,17 @@ VkBufferView Commands::Impl::texels_of(const View& view) {
     info.format = VK_FORMAT_R32G32B32A32_UINT;
     info.offset = view.offset;
     info.range = view.size / texel_bytes * texel_bytes;
-    buffer_views_.reserve(buffer_views_.size() + 1);
-    VkBufferView made = VK_NULL_HANDLE;
+    VkBufferView& made = buffer_views_.emplace_back();
     check(device.fn().vkCreateBufferView(device.handle(), &info, device.callbacks(), &made),
           "vkCreateBufferView");
-    return buffer_views_.emplace_back(made);
+    return made;
 }
 
 VkDescriptorSet Commands::Impl::descriptor_set(const Pipeline& pipeline, std::span<const View> views) {
     const VolkDeviceTable& fn = device.fn();
     const auto count = uint32_t(views.size());
     if (sets_left_ == 0 || descriptors_left_ < count) {
-        // A module has one buffer at most that is no storage buffer.
+        // A module has one uniform buffer and one texel buffer at most.
         const VkDescriptorPoolSize sizes[] = {
             {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, std::max(descriptors_per_pool, count)},
             {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, sets_per_pool},

@@ -15,12 +15,12 @@ namespace {
 
 // By number, from the SPIR-V specification's table of capabilities: headers of distributions lag.
 const std::map<uint32_t, ModuleNeeds> capability_needs = {
-    {1, ModuleNeeds::none},          // Shader
-    {46, ModuleNeeds::texel_words},  // SampledBuffer
+    {1, ModuleNeeds::none},  // Shader
     {9, ModuleNeeds::float16},
     {11, ModuleNeeds::int64},
     {22, ModuleNeeds::int16},
     {39, ModuleNeeds::int8},
+    {46, ModuleNeeds::texel_words},  // SampledBuffer
     {61, ModuleNeeds::subgroup_basic},
     {63, ModuleNeeds::subgroup_arithmetic},
     {64, ModuleNeeds::subgroup_ballot},

@@ -4,8 +4,7 @@
 Each row of mutations.py changes one place of one shader. The variants made of that file are compiled again,
 with the build's own commands, into a folder of their own, and tests/mutations/mutant runs validation with them
 in the place of ours. A mutant that passes everything survives: it must be explained in mutations.py, or a case
-that kills it is missing. Deep tier, a quarter of an hour, on a busy
-machine an hour:
+that kills it is missing. Deep tier, a quarter of an hour, on a busy machine an hour:
 
     tests/mutations/run.py build/test [--root DIR] [--only NAME...] [--results tests/mutations/RESULTS.md]
 

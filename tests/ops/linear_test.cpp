@@ -87,6 +87,14 @@ vk::Caps gpu() {
     return caps;
 }
 
+/// A CPU driver that takes the compact kernels.
+vk::Caps compact_cpu() {
+    vk::Caps caps = gpu();
+    caps.type = vk::DeviceType::cpu;
+    caps.subgroup_shuffle = caps.int64 = true;
+    return caps;
+}
+
 }  // namespace
 
 TEST_SUITE("linear") {
@@ -219,9 +227,7 @@ TEST_SUITE("linear") {
     }
 
     TEST_CASE("points of a grid lie in a uniform buffer where a CPU driver takes it") {
-        vk::Caps cpu = gpu();
-        cpu.type = vk::DeviceType::cpu;
-        cpu.subgroup_shuffle = cpu.int64 = true;
+        vk::Caps cpu = compact_cpu();
         for (const bool uniforms : {false, true})
             for (const TensorType type : {TensorType::iq2_s, TensorType::iq3_xxs, TensorType::iq1_m}) {
                 cpu.uniform_scalars = uniforms;
@@ -232,9 +238,7 @@ TEST_SUITE("linear") {
 
     TEST_CASE(
         "one token's words are fetched as texels where a CPU driver takes that and the type unpacks little") {
-        vk::Caps cpu = gpu();
-        cpu.type = vk::DeviceType::cpu;
-        cpu.subgroup_shuffle = cpu.int64 = true;
+        vk::Caps cpu = compact_cpu();
         for (const bool texels : {false, true})
             for (const uint32_t tokens : {1u, 2u})
                 for (const TensorType type : {TensorType::q8_0, TensorType::q3_k, TensorType::q4_1}) {
