@@ -20,8 +20,6 @@ doctest::skip needs_families() {
 }
 
 const char* const encoders[] = {"bert", "roberta", "modernbert", "longformer"};
-const char* const encoder_decoders[] = {
-    "t5", "t5-v1.1", "mt5", "bart", "marian", "led", "transformer-original"};
 
 std::vector<TokenId> optional_ids(const Safetensors& golden, const std::string& key) {
     return golden.has(key) ? read_ids(golden, key) : std::vector<TokenId>{};
@@ -163,7 +161,7 @@ TEST_CASE("encoders from their folders reproduce their goldens" * needs_families
 }
 
 TEST_CASE("encoder-decoders from their folders reproduce their goldens" * needs_families()) {
-    for (const std::string& family : chosen(encoder_decoders)) {
+    for (const std::string& family : chosen(encoder_decoder_fixtures)) {
         CAPTURE(family);
         const std::string folder = fixtures() + "/models/" + family;
         const auto model = std::make_shared<const Model>(open_model(folder));
