@@ -10,7 +10,8 @@ int main(int argc, char** argv) {
                     scoria::test::fixtures().c_str());
     if (scoria::test::slow_driver())
         std::printf("[floor] SCORIA_FLOOR is set: %s are skipped\n",
-                    scoria::test::deep() ? "variants one by one and most of SmolLM2"
-                                         : "tests that compile many pipelines");
+                    scoria::test::deep()
+                        ? "variants one by one, most models at each length, and most of SmolLM2"
+                        : "tests that compile many pipelines");
     return doctest::Context(argc, argv).run();
 }

@@ -29,9 +29,9 @@ inline bool deep() { return !variable("SCORIA_DEEP").empty(); }
 /// True where only another width or other limits are tried (SCORIA_FEW_MODELS, ignored in the deep tier): one
 /// run sees every case.
 inline bool few_models() { return !variable("SCORIA_FEW_MODELS").empty() && !deep(); }
-/// True on a driver that computes slowly and keeps no compiled pipelines (SCORIA_FLOOR, in both tiers). What
-/// multiplies engines by variants, and SmolLM2 beyond two short prompts, would take it hours and is the other
-/// drivers' to show.
+/// True on a driver that computes slowly and keeps no compiled pipelines (SCORIA_FLOOR, in both tiers).
+/// Engines for each variant, each model at each length, and SmolLM2 beyond two short prompts would take it
+/// hours, and are the other drivers' to show.
 inline bool slow_driver() { return !variable("SCORIA_FLOOR").empty(); }
 /// The same in the quick tier: goldens in the strict class, bad input.
 inline bool floor_tier() { return slow_driver() && !deep(); }

@@ -13,11 +13,12 @@ using namespace scoria::test;
 
 namespace {
 
-/// A kind of cache each, for the quick tier.
+/// A kind of cache each, for the quick tier and slow drivers.
 const char* const of_each_cache[] = {"mistral", "llama-dynamic-ntk", "deepseek-v2", "transformer-xl", "t5"};
 
 std::vector<std::string> families() {
-    if (!deep()) return chosen(std::span(of_each_cache).first(few_models() ? 1 : std::size(of_each_cache)));
+    if (!deep() || slow_driver())
+        return chosen(std::span(of_each_cache).first(few_models() ? 1 : std::size(of_each_cache)));
     std::vector<const char*> all(std::begin(decoder_fixtures), std::end(decoder_fixtures));
     all.insert(all.end(), std::begin(encoder_decoder_fixtures), std::end(encoder_decoder_fixtures));
     return chosen(all);
