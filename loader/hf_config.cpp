@@ -46,8 +46,8 @@ RopeSettings read_rope(const Family& family, const Settings& rope, const Setting
                        double base) {
     RopeSettings settings;
     settings.scaling = read_scaling(rope, config);
-    const char* pairs = config.has("rope_interleave") ? "rope_interleave" : "rope_interleaved";
-    const bool swap = config.flag(pairs, family.pairs == RopePairs::interleaved);
+    const bool swap = config.flag("rope_interleave",
+                                  config.flag("rope_interleaved", family.pairs == RopePairs::interleaved));
     settings.pairs = swap ? RopePairs::interleaved : RopePairs::halves;
     settings.width = read_width(family, rope, config, head_dim);
     settings.base = rope.positive("rope_theta", base);

@@ -61,7 +61,9 @@ void check(const RopeSettings& s, const std::string& where) {
     const auto need = [&](bool good, const char* what) {
         if (!good) fail(Status::bad_file, where, what);
     };
-    need(s.width >= 2 && s.width % 2 == 0, "rotary width: expected an even number above 0");
+    // Of an odd share of a head, transformers rotates one element more in some families, fails in others.
+    if (s.width < 2 || s.width % 2 != 0)
+        fail(Status::bad_file, where, "rotary width: expected an even number above 0, got ", s.width);
     need(std::isfinite(s.base) && s.base > 1, "rotary base: expected a finite number above 1");
     need(std::isfinite(s.factor) && s.factor > 0, "rotary factor: expected a finite number above 0");
     const bool by_length = s.scaling == RopeScaling::llama3 || s.scaling == RopeScaling::yarn ||

@@ -8,7 +8,10 @@ int main(int argc, char** argv) {
     if (!scoria::test::have_fixtures())
         std::printf("[fixtures] %s is not there: tests against goldens are skipped\n",
                     scoria::test::fixtures().c_str());
-    if (scoria::test::floor_tier())
-        std::printf("[floor] SCORIA_FLOOR is set: tests that compile many pipelines are skipped\n");
+    if (scoria::test::slow_driver())
+        std::printf("[floor] SCORIA_FLOOR is set: %s are skipped\n",
+                    scoria::test::deep()
+                        ? "variants one by one, most models at each length, and most of SmolLM2"
+                        : "tests that compile many pipelines");
     return doctest::Context(argc, argv).run();
 }

@@ -29,10 +29,15 @@ inline bool deep() { return !variable("SCORIA_DEEP").empty(); }
 /// True where only another width or other limits are tried (SCORIA_FEW_MODELS, ignored in the deep tier): one
 /// run sees every case.
 inline bool few_models() { return !variable("SCORIA_FEW_MODELS").empty() && !deep(); }
-/// True on the slowest driver (SCORIA_FLOOR, ignored in the deep tier): goldens in the strict class, bad
-/// input.
-inline bool floor_tier() { return !variable("SCORIA_FLOOR").empty() && !deep(); }
+/// True on a driver that computes slowly and keeps no compiled pipelines (SCORIA_FLOOR, in both tiers).
+/// Engines for each variant, each model at each length, and SmolLM2 beyond two short prompts would take it
+/// hours, and are the other drivers' to show.
+inline bool slow_driver() { return !variable("SCORIA_FLOOR").empty(); }
+/// The same in the quick tier: goldens in the strict class, bad input.
+inline bool floor_tier() { return slow_driver() && !deep(); }
 /// For tests that read goldens and compile the pipelines of many engines.
 inline doctest::skip needs_fixtures_and_time() { return doctest::skip(floor_tier() || !have_fixtures()); }
+/// For those that do so again for each variant, and for SmolLM2.
+inline doctest::skip needs_fast_driver() { return doctest::skip(slow_driver() || !have_fixtures()); }
 
 }  // namespace scoria::test

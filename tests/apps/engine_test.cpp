@@ -60,6 +60,29 @@ TEST_CASE("devices and plan report as JSON" * needs_fixtures()) {
     CHECK(json::parse(little.out)["heap_budget"] == 1024);
 }
 
+TEST_CASE("plan says what each kind of layer caches" * needs_fixtures()) {
+    struct Row {
+        const char *family, *says;  // of 4096 positions; windows of 24 are read by 512 tokens at a time
+    };
+    const Row rows[] = {{"mistral", "2 layers: window, 544 positions"},
+                        {"gemma3-text", "5 layers: window, 544 positions"},
+                        {"gemma3-text", "1 layer: full, 4096 positions"},
+                        {"hunyuan-large", "2 layers: full, 4096 positions"},
+                        {"hunyuan-large", "2 layers: shared "},
+                        {"deepseek-v2", "2 layers: latent, 4096 positions"}};
+    for (const Row& row : rows) {
+        CAPTURE(row.family);
+        const ScratchFolder folder;
+        const std::string from = fixtures() + "/models/" + row.family;
+        json config = json::parse(read_file(from + "/config.json", 1 << 20));
+        config["max_position_embeddings"] = 4096;
+        std::ofstream(folder.path("config.json")) << config;
+        std::filesystem::copy_file(from + "/model.safetensors", folder.path("model.safetensors"));
+        const Outcome plan = run_scoria({"plan", "-m", folder.path(), "--ctx", "4096"});
+        CHECK_MESSAGE(plan.out.find(row.says) != std::string::npos, plan.out, plan.err);
+    }
+}
+
 TEST_CASE("forward writes what the golden holds" * needs_fixtures()) {
     const ScratchFolder folder;
     const std::string output = folder.path("out.safetensors");

@@ -116,6 +116,8 @@ TEST_CASE("a folder that lies is refused, and says where") {
         {"scaling without factor", scaling({{"type", "linear"}}), "rope_scaling.factor is missing"},
         {"scaling with more", scaling({{"type", "linear"}, {"factor", 2.0}, {"twist", 1}}),
          "rope_scaling.twist: this build does not know it"},
+        {"rotary width", [](HfFolder& folder) { folder.config["partial_rotary_factor"] = 0.75; },
+         "rotary width: expected an even number above 0, got 3"},
         {"divisors of another width",
          scaling({{"type", "longrope"}, {"long_factor", {1.0}}, {"short_factor", {1.0, 1.0}}}),
          "rotary factors: expected 2 numbers, got 1"},
@@ -203,7 +205,7 @@ TEST_CASE("a folder's chat template") {
 TEST_CASE("what a config says beside the fixtures' own" * needs_fixtures()) {
     struct Case {
         const char* fixture;
-        const char* patch;  // of config.json (RFC 7396)
+        const char* patch;  // of config.json; null stays null
         bool (*holds)(const Architecture& a);
     };
     const Case cases[] = {
@@ -253,6 +255,8 @@ TEST_CASE("what a config says beside the fixtures' own" * needs_fixtures()) {
          [](const Architecture& a) { return a.layers[0].attention.heads == 16; }},
         {"qwen3", R"({"attention_bias": null, "use_sliding_window": null})",
          [](const Architecture& a) { return !a.layers[0].attention.q_bias; }},
+        {"deepseek-v3", R"({"rope_interleave": null})",
+         [](const Architecture& a) { return a.ropes[0].pairs == RopePairs::halves; }},
         {"gpt-oss", R"({"rope_parameters": null, "rope_theta": 1e4})",
          [](const Architecture& a) { return std::abs(a.ropes[0].magnitude - 1.3465735902799727) < 1e-12; }},
         {"t5", R"({"tie_word_embeddings": false, "scale_decoder_outputs": null})",
@@ -264,7 +268,7 @@ TEST_CASE("what a config says beside the fixtures' own" * needs_fixtures()) {
         const std::filesystem::path from = fixtures() + "/models/" + c.fixture;
         HfFolder patched;
         patched.config = nlohmann::json::parse(read_file((from / "config.json").string()));
-        patched.config.merge_patch(nlohmann::json::parse(c.patch));
+        patched.config.update(nlohmann::json::parse(c.patch), true);
         patched.files["model.safetensors"] = read_file((from / "model.safetensors").string());
         const TemporaryFolder folder(patched);
         CHECK(c.holds(open_model(folder.path()).architecture));

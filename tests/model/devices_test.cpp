@@ -93,7 +93,7 @@ TEST_CASE("vulkan: two devices give the bits of one" * needs_fixtures_and_time()
     }
 }
 
-TEST_CASE("vulkan: SmolLM2 on three devices, cut by their memory" * needs_fixtures_and_time()) {
+TEST_CASE("vulkan: SmolLM2 on three devices, cut by their memory" * needs_fast_driver()) {
     const std::string path = real_model_or_message();
     if (path.empty() || few_models()) return;
     const auto model = std::make_shared<const Model>(open_model(path));

@@ -20,8 +20,6 @@ doctest::skip needs_families() {
 }
 
 const char* const encoders[] = {"bert", "roberta", "modernbert", "longformer"};
-const char* const encoder_decoders[] = {
-    "t5", "t5-v1.1", "mt5", "bart", "marian", "led", "transformer-original"};
 
 std::vector<TokenId> optional_ids(const Safetensors& golden, const std::string& key) {
     return golden.has(key) ? read_ids(golden, key) : std::vector<TokenId>{};
@@ -51,6 +49,14 @@ void check_encoder(const Safetensors& golden, const std::string& name, const Res
     }
 }
 
+/// Greedy tokens after what the session holds.
+void check_greedy(Session& session, const std::vector<TokenId>& expected) {
+    GenerateOptions options;
+    options.max_tokens = uint32_t(expected.size());
+    options.ignore_end = true;
+    CHECK(session.generate(options).tokens == expected);
+}
+
 /// Both executors, whole and token by token.
 void check_encoder_decoder(const std::shared_ptr<const Model>& model, const Safetensors& golden,
                            double bound) {
@@ -73,10 +79,7 @@ void check_encoder_decoder(const std::shared_ptr<const Model>& model, const Safe
         const std::vector<TokenId> greedy = read_ids(golden, name + ".greedy");
         session.truncate(0);
         for (const TokenId id : ids) session.append({&id, 1});
-        GenerateOptions options;
-        options.max_tokens = uint32_t(greedy.size());
-        options.ignore_end = true;
-        CHECK(session.generate(options).tokens == greedy);
+        check_greedy(session, greedy);
         if (name != "short") continue;
         executor.encode(source);
         CHECK(executor.greedy(ids, uint32_t(greedy.size())) == greedy);
@@ -120,14 +123,10 @@ TEST_CASE("vulkan: decoders from their folders reproduce their goldens" * needs_
             Session session(engine);
             if (!prefix.empty()) session.set_prefix(uint32_t(prefix[0]));
             check_result(golden, name, session.forward(ids, true), strict_error);
-            const std::vector<TokenId> expected = read_ids(golden, name + ".greedy");
             Session fresh(engine);
             if (!prefix.empty()) fresh.set_prefix(uint32_t(prefix[0]));
             fresh.append(ids);
-            GenerateOptions options;
-            options.max_tokens = uint32_t(expected.size());
-            options.ignore_end = true;
-            CHECK(fresh.generate(options).tokens == expected);
+            check_greedy(fresh, read_ids(golden, name + ".greedy"));
         }
         CHECK(engine.device().validation_errors() == 0);
     }
@@ -163,7 +162,7 @@ TEST_CASE("encoders from their folders reproduce their goldens" * needs_families
 }
 
 TEST_CASE("encoder-decoders from their folders reproduce their goldens" * needs_families()) {
-    for (const std::string& family : chosen(encoder_decoders)) {
+    for (const std::string& family : chosen(encoder_decoder_fixtures)) {
         CAPTURE(family);
         const std::string folder = fixtures() + "/models/" + family;
         const auto model = std::make_shared<const Model>(open_model(folder));
@@ -193,6 +192,7 @@ TEST_CASE("GGUF files of the families reproduce their goldens" * needs_families(
             CHECK(largest_error(expected, reference::Executor(*model).forward(ids).logits) <= strict_error);
             Session session(engine);
             CHECK(largest_error(expected, session.forward(ids, false).logits) <= strict_error);
+            if (golden.has(name + ".greedy")) check_greedy(session, read_ids(golden, name + ".greedy"));
         }
         CHECK(engine.device().validation_errors() == 0);
     }

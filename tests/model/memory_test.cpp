@@ -61,13 +61,13 @@ TEST_CASE("vulkan: SmolLM2 in 30 MB of device memory answers the same" * needs_f
     options.prompt_chunk = 32;
     const RealPrompt& prompt = real_prompts[0];
     const std::vector<TokenId> ids = read_ids(golden, prompt.name + ".ids");
-    const uint32_t count = floor_tier() ? 2 : 8;
+    const uint32_t count = slow_driver() ? 2 : 8;
     const Answer plenty = answer(model, options, ids, count);
     const uint64_t table = model->weights.at({Role::token_embedding}).bytes();
     options.memory_budget = 30'000'000;
     CHECK(table > options.memory_budget);  // streamed by rows
     for (const uint64_t seed : {0, 1, 2}) {
-        if (floor_tier() && seed) break;
+        if (slow_driver() && seed) break;
         options.shuffle_seed = seed;
         check_alike(plenty, answer(model, options, ids, count), options.memory_budget);
     }
@@ -91,7 +91,7 @@ TEST_CASE("vulkan: every kind of weight may stand on the host" * needs_fixtures_
     }
 }
 
-TEST_CASE("vulkan: what a smaller cache costs" * needs_fixtures_and_time()) {
+TEST_CASE("vulkan: what a smaller cache costs" * needs_fast_driver()) {
     const std::string path = real_model_or_message();
     if (path.empty()) return;
     const auto model = std::make_shared<const Model>(open_model(path));

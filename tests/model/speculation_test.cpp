@@ -361,7 +361,7 @@ TEST_CASE("speculation: windows, rotations that change, an encoder's decoder; an
     }
 }
 
-TEST_CASE("speculation: SmolLM2 with prompt lookup" * needs_fixtures_and_time()) {
+TEST_CASE("speculation: SmolLM2 with prompt lookup" * needs_fast_driver()) {
     const std::string path = real_model_or_message();
     if (path.empty() || few_models()) return;
     const auto model = std::make_shared<const Model>(open_model(path));

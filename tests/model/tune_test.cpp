@@ -175,7 +175,7 @@ TEST_CASE("vulkan: tuning keeps what is faster, and the golden holds with it" * 
 }
 
 TEST_CASE("vulkan: goldens hold under every candidate of tuning" *
-          doctest::skip(floor_tier() || !have_fixtures() || few_models())) {
+          doctest::skip(slow_driver() || !have_fixtures() || few_models())) {
     for (const ModelFixture& fixture : model_fixtures) {
         // Grouped queries; heads that are no power of two, and a window.
         if (!fixture.name.starts_with("llama3:") && (fixture.window == 0 || !deep())) continue;

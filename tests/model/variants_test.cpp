@@ -127,14 +127,14 @@ std::vector<VariantUse> uses_of(const Expected& expected, Precision precision) {
 }
 
 /// At one subgroup size, of which a forced variant knows as little as its op does.
-doctest::skip needs_variants() {
+doctest::skip needs_variants(bool slow) {
     const bool few = few_models();
-    return doctest::skip(few || floor_tier() || !have_fixtures());
+    return doctest::skip(few || slow || !have_fixtures());
 }
 
 }  // namespace
 
-TEST_CASE("vulkan: every golden holds under every forced variant" * needs_variants()) {
+TEST_CASE("vulkan: every golden holds under every forced variant" * needs_variants(slow_driver())) {
     for (const Expected& expected : all_expected()) {
         const std::vector<Forced> strict = forced_sets(uses_of(expected, Precision::strict));
         CHECK(strict.size() > 1);  // emulated subgroups are everywhere
@@ -150,7 +150,7 @@ TEST_CASE("vulkan: every golden holds under every forced variant" * needs_varian
     }
 }
 
-TEST_CASE("vulkan: an attention cut at its tiles gives the same bits" * needs_variants()) {
+TEST_CASE("vulkan: an attention cut at its tiles gives the same bits" * needs_variants(floor_tier())) {
     const Expected expected = all_expected().front();
     const std::vector<TokenId> ids = [&] {
         std::vector<TokenId> many;

@@ -63,6 +63,7 @@ constexpr RingRow ring_rows[] = {
     {"llama3", "2 full 128"},
     {"deepseek-v2", "2 latent 128", false},
     {"prefix-lm", "2 full 128"},
+    {"hunyuan-large", "2 full 128, 2 shared 0"},
 };
 
 struct RingOutcome {

@@ -1,4 +1,4 @@
-// The decoders of fixtures/models that open; a new family adds its line.
+// The decoders and encoder-decoders of fixtures/models that open; a new family adds its line.
 #pragma once
 
 #include "test_env.h"
@@ -87,5 +87,8 @@ inline constexpr const char* decoder_fixtures[] = {
     "deepseek-v2-lite",
     "deepseek-v3",
 };
+
+inline constexpr const char* encoder_decoder_fixtures[] = {
+    "t5", "t5-v1.1", "mt5", "bart", "marian", "led", "transformer-original"};
 
 }  // namespace scoria::test
