@@ -399,6 +399,45 @@ SCORIA_API scoria_status scoria_session_generate(scoria_session* session,
                                                  const scoria_generate_options* options,
                                                  scoria_generate_result* result);
 
+/* --- proof -----------------------------------------------------------------------------------------------
+ */
+
+typedef struct scoria_check { /* one comparison with the double-precision reference */
+    size_t size;
+    const char *op, *variant, *shape; /* of a model "linear", "layer 3 q", "5 x 576" */
+    const char* detail;               /* of a failure, for people; else "" */
+    double share; /* of the error allowed; above 1 in failures, infinite without a measure */
+    uint32_t passed;
+    uint32_t reserved; /* 0 */
+} scoria_check;
+
+typedef struct scoria_check_counts {
+    size_t size;
+    uint32_t cases, failed;
+} scoria_check_counts;
+
+typedef struct scoria_validate_options {
+    size_t size;
+    const char* device; /* as in scoria_engine_options; one */
+    const char* op;     /* NULL: all */
+    /* After each; `check` is valid during the callback; 0 stops (cancelled). May be NULL. */
+    int (*on_check)(void* user, const scoria_check* check);
+    void* user;
+    uint32_t full;     /* 1: every case there is, for minutes */
+    uint32_t reserved; /* 0 */
+} scoria_validate_options;
+
+/* Runs every kernel of this build that the device can run, on a device of the library's own. `options` may be
+ * NULL. A check that fails is a count, not an error. Errors: bad_argument (no such op), unsupported,
+ * cancelled, device_lost. */
+SCORIA_API scoria_status scoria_validate(const scoria_validate_options* options, scoria_check_counts* counts);
+/* Computes the ids with the engine's model, from an empty sequence, and compares each tensor that is kept.
+ * The reference takes its time: a few ids will do. Errors: bad_argument (an id outside the vocabulary);
+ * unsupported, where tensors cannot be traced; as scoria_session_append. */
+SCORIA_API scoria_status scoria_engine_validate(scoria_engine* engine, const int32_t* ids, size_t count,
+                                                int (*on_check)(void* user, const scoria_check* check),
+                                                void* user, scoria_check_counts* counts);
+
 #ifdef __cplusplus
 }
 #endif

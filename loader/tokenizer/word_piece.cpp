@@ -1,3 +1,4 @@
+#include "tokenizer/normalizer.h"
 #include "tokenizer/token_model.h"
 #include "tokenizer/utf8.h"
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Drives scoria-desktop as a person would: keys and pictures, on an X server of its own, on lavapipe.
 
-The same question must get the program's answer as from `scoria run`; stopping, a broken model, a lost device and
-a model opened by typing its path must leave a window that works; so must queues of two families; frames must go on while a prompt of 2,000 tokens
-is computed. Deep tier, some minutes:
+The same question and seed must get the answer of `scoria run`; stopping, a broken model, a lost device and
+a model opened by typing its path must leave a window that works; so must queues of two families; frames must go
+on while a prompt of 2,000 tokens is computed. Deep tier, some minutes:
 
     tests/desktop/run.py build/ci MODEL.gguf [--pictures FOLDER] [--results FILE.json]
 
@@ -24,6 +24,7 @@ LONG_ANSWER = "Tell a very long story about a lighthouse keeper."
 LONG_PROMPT = "Summarise this log in one sentence. " + " ".join(
     f"On day {i} the harbour master wrote down that {i * 7 % 53} ships came in and {i * 3 % 29} went out with the "
     "tide." for i in range(75))
+SAMPLING = {"temperature": 0.7, "seed": 7, "random_seed": False, "max_tokens": 100}
 ATTENTION = "800x50+60+640"  # where it is drawn, of what the window's size leaves it
 LOST_AT = 200  # waits: where each is for a token, after loading and a prompt, and within a long answer
 PROMPT_TOKENS = 2000  # at least so many in LONG_PROMPT, with the template's
@@ -155,20 +156,21 @@ class Window:
         expect("Validation Error" not in text, f"nothing from the validation layer, got: {text[:3000]}")
 
 
-def answer_of_program(args, question, **options):
-    command = [args.build / "scoria", "run", "-m", args.model, "-p", question, "--temp", "0", "-n", "48", "--json"]
+def answer_of_program(args, question):
+    command = [args.build / "scoria", "run", "-m", args.model, "-p", question, "--temp", str(SAMPLING["temperature"]),
+               "--seed", str(SAMPLING["seed"]), "-n", "100", "--json"]
     done = subprocess.run(list(map(str, command)), env=dict(os.environ, VK_DRIVER_FILES=args.driver),
                           capture_output=True, text=True, check=True)
     return json.loads(done.stdout)["text"]
 
 
-def conversation(args, display, folder, settings, expected):
+def conversation(args, display, folder, settings):
     """Ask, ask on, an attention map, stop, begin anew, a broken model, the model again by its path, settings kept."""
     broken = pathlib.Path(folder) / "broken.gguf"
     broken.write_bytes(b"GGUF" + bytes(60))
     with Window(args, display, folder, args.model, args.validation, settings=settings) as window:
         answer = window.ask(QUESTION)
-        expect(answer["content"] == expected, f"the program's answer {expected!r}, got {answer['content']!r}")
+        expect(answer["content"] == args.expected, f"the program's answer {args.expected!r}, got {answer['content']!r}")
         expect(window.ask("And of Italy?")["content"], "an answer to a second question")
         wait_for("an attention map in many colours", lambda: window.colours(ATTENTION) > 20, 10)
         window.picture("answer")
@@ -194,7 +196,7 @@ def conversation(args, display, folder, settings, expected):
         window.type(str(args.model))
         window.keys("Return")
         answer = window.ask(QUESTION)
-        expect(answer["content"] == expected, f"after a broken model {expected!r}, got {answer['content']!r}")
+        expect(answer["content"] == args.expected, f"after a broken model {args.expected!r}, got {answer['content']!r}")
         window.keys("F2")
         window.picture("no_controls")
         window.quit()
@@ -203,7 +205,7 @@ def conversation(args, display, folder, settings, expected):
            f"the model among the recent ones and no controls, got {kept}")
 
 
-def lost_device(args, display, folder, settings, expected):
+def lost_device(args, display, folder, settings):
     """The device is lost in an answer: said in the window, opened again, and the model with it."""
     layer_folder = args.build / "tests/layer/manifest"
     with Window(args, display, folder, args.model, ["VK_LAYER_SCORIA_test"], settings=settings,
@@ -220,17 +222,17 @@ def lost_device(args, display, folder, settings, expected):
         window.keys("Return", "ctrl+n")
         window.wait("an empty conversation", lambda chat: not chat["messages"])
         answer = window.ask(QUESTION)
-        expect(answer["content"] == expected, f"after a lost device {expected!r}, got {answer['content']!r}")
+        expect(answer["content"] == args.expected, f"after a lost device {args.expected!r}, got {answer['content']!r}")
         window.quit()
 
 
-def two_families(args, display, folder, settings, expected):
+def two_families(args, display, folder, settings):
     """Scoria on a queue of another family than the renderer's: the map that it copies is drawn by the renderer."""
     manifests = f"{pathlib.Path(VALIDATION_FILE).parent}:{args.build / 'tests/layer/manifest'}"
     with Window(args, display, folder, args.model, [*args.validation, "VK_LAYER_SCORIA_test"], settings=settings,
                 VK_LAYER_PATH=manifests, SCORIA_LAYER_FAMILY="compute") as window:
         answer = window.ask(QUESTION)
-        expect(answer["content"] == expected, f"with two families {expected!r}, got {answer['content']!r}")
+        expect(answer["content"] == args.expected, f"with two families {args.expected!r}, got {answer['content']!r}")
         wait_for("an attention map in many colours", lambda: window.colours(ATTENTION) > 20, 10)
         window.quit()
 
@@ -260,6 +262,14 @@ def frames(args, display, folder, settings):
     expect(prompt["interval_ms"]["max"] < LONGEST_FRAME, f"frames under {LONGEST_FRAME} ms")
 
 
+STEPS = {  # by name: the function, and its settings
+    "conversation": (conversation, {}),
+    "lost_device": (lost_device, {"max_tokens": 1000, "submission_ms": 1000}),
+    "two_families": (two_families, {}),
+    "frames": (frames, {"max_tokens": 16}),
+}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=lambda path: pathlib.Path(path).resolve())
@@ -267,23 +277,19 @@ def main():
     parser.add_argument("--driver", default="/usr/share/vulkan/icd.d/lvp_icd.json")
     parser.add_argument("--pictures", type=pathlib.Path)
     parser.add_argument("--results", type=pathlib.Path)
-    parser.add_argument("--only", choices=["conversation", "lost_device", "two_families", "frames"])
+    parser.add_argument("--only", choices=STEPS)
     args = parser.parse_args()
     args.validation = [VALIDATION] if pathlib.Path(VALIDATION_FILE).exists() else []
     if not args.validation:
         print(f"[desktop] without the validation layer: {VALIDATION_FILE} is not there")
-    settings = {"temperature": 0, "max_tokens": 100, "width": 1200, "height": 800}
-    expected = answer_of_program(args, QUESTION)
-    print(f"[desktop] expected: {expected}")
-    steps = [lambda *a: conversation(*a, expected), lambda *a: lost_device(*a[:-1], dict(settings, max_tokens=1000, submission_ms=1000), expected),
-             lambda *a: two_families(*a, expected),
-             lambda *a: frames(*a[:-1], dict(settings, max_tokens=16))]
-    for name, step in zip(["conversation", "lost_device", "two_families", "frames"], steps):
+    args.expected = answer_of_program(args, QUESTION)
+    print(f"[desktop] expected: {args.expected}")
+    for name, (step, settings) in STEPS.items():
         if args.only not in (None, name):
             continue
         start = time.monotonic()
         with x_server() as display, tempfile.TemporaryDirectory() as folder:
-            step(args, display, folder, settings)
+            step(args, display, folder, {**SAMPLING, "width": 1200, "height": 800, **settings})
         print(f"[desktop] {name} passed in {time.monotonic() - start:.0f} s")
 
 

@@ -159,6 +159,20 @@ const Call calls[] = {
          const Sized<scoria_generate_options> options(size);
          return scoria_session_generate(h.session, &options.value, nullptr);
      }},
+    {"scoria_validate", [](const Handles&) { return scoria_validate(nullptr, nullptr); }, SCORIA_BAD_ARGUMENT,
+     0,
+     [](const Handles&, size_t size) {
+         const Sized<scoria_validate_options> options(size);
+         Sized<scoria_check_counts> counts(sizeof(scoria_check_counts));
+         return scoria_validate(&options.value, &counts.value);
+     }},
+    {"scoria_engine_validate",
+     [](const Handles& h) { return scoria_engine_validate(h.engine, nullptr, 1, nullptr, nullptr, nullptr); },
+     SCORIA_BAD_ARGUMENT, takes_engine,
+     [](const Handles& h, size_t size) {
+         Sized<scoria_check_counts> counts(size);
+         return scoria_engine_validate(h.engine, some_prompt.data(), 1, nullptr, nullptr, &counts.value);
+     }},
 };
 // These return text, never NULL, and take no handle.
 const std::set<std::string> text_calls = {"scoria_last_error", "scoria_status_name", "scoria_version"};

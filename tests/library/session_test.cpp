@@ -219,33 +219,6 @@ TEST_CASE("cancel from another thread" * needs_fixtures()) {
     CHECK(generated(loaded.session, some_prompt, 3).size() == some_prompt.size() + 3);
 }
 
-TEST_CASE("eight threads, one engine, each a session, while others ask it things" * needs_fixtures()) {
-    const Loaded loaded;
-    const std::vector<int32_t> expected = generated(loaded.session, some_prompt, 16);
-    const scoria_generate_options options = greedy(16);
-    std::atomic<int> right{0};
-    {
-        std::vector<std::jthread> threads;
-        for (int t = 0; t < 8; ++t)
-            threads.emplace_back([&] {
-                scoria_session* session = nullptr;
-                if (scoria_session_create(loaded.engine, &session) != SCORIA_OK) return;
-                std::vector<int32_t> ids(some_prompt.size() + 16);
-                size_t count = 0, tokens = 0;
-                scoria_memory memory{};
-                memory.size = sizeof memory;
-                const bool fine =
-                    scoria_session_append(session, some_prompt.data(), some_prompt.size()) == SCORIA_OK &&
-                    scoria_session_generate(session, &options, nullptr) == SCORIA_OK &&
-                    scoria_session_tokens(session, ids.data(), ids.size(), &count) == SCORIA_OK &&
-                    scoria_tokenize(loaded.engine, "a", 1, 0, nullptr, 0, &tokens) == SCORIA_OK &&
-                    scoria_engine_memory(loaded.engine, &memory) == SCORIA_OK;
-                if (fine && ids == expected && scoria_session_destroy(session) == SCORIA_OK) ++right;
-            });
-    }
-    CHECK(right == 8);
-}
-
 extern "C" int scoria_c99_test(void);
 
 TEST_CASE("a C99 program") { CHECK(scoria_c99_test() == 0); }
