@@ -19,10 +19,13 @@ layout(set = 0, binding = 1) readonly buffer Bytes { uint x_words[]; };
 #ifdef COMPACT
 #ifdef TEXELS
 layout(set = 0, binding = 5) uniform usamplerBuffer weight_texels;  // weight_words by fours
+layout(set = 0, binding = 6) uniform usamplerBuffer x_texels;       // x by fours
+vec4 x_quad(uint quad) { return uintBitsToFloat(texelFetch(x_texels, int(quad))); }
 #else
+layout(set = 0, binding = 1) readonly buffer Quads { vec4 x_quads[]; };
+vec4 x_quad(uint quad) { return x_quads[quad]; }
 layout(set = 0, binding = 0) restrict readonly buffer Doubles { uint64_t weight_doubles[]; };
 #endif
-layout(set = 0, binding = 1) readonly buffer Quads { vec4 x_quads[]; };
 layout(set = 0, binding = 3) readonly buffer NormQuads { vec4 norm_quads[]; };
 #endif
 

@@ -37,6 +37,12 @@
 #include "linear.glsl"
 
 #ifdef COMPACT
+// Whose x a lane holds by cells: of more tokens loads would take too many registers, fetches spill anyway.
+#ifdef TEXELS
+#define CELL_TOKENS TOKENS
+#else
+#define CELL_TOKENS 1
+#endif
 #define UNROLL_ON_GPU [[dont_unroll]]
 #else
 #define UNROLL_ON_GPU [[unroll]]
@@ -80,25 +86,29 @@ float normed(float value, uint k) {
 
 #ifdef COMPACT
 layout(constant_id = LINEAR_X_QUADS) const uint X_QUADS = 0;
-// Of more tokens the cells would take too many registers.
-const bool X_BY_CELLS = X_QUADS != 0 && LANE_TABLES && TOKENS == 1 && !WEIGHT_PLAIN;
+const bool X_BY_CELLS = X_QUADS != 0 && LANE_TABLES && TOKENS <= CELL_TOKENS;
 
-vec4 x_cell;  // four columns a lane
+vec4 x_cells[TOKENS];  // four columns a lane
 
-void load_x_quad(uint token, uint quad, bool wanted) {
-    x_cell = x_quads[(push.x_first + token * push.x_stride) / 4 + quad];
-    if (!wanted) x_cell = vec4(0.0);
+void load_x_quad(uint token0, uint quad, bool wanted) {
+    [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
+        const uint token = min(token0 + t, push.tokens - 1);
+        x_cells[t] = x_quad((push.x_first + token * push.x_stride) / 4 + quad);
+        if (!wanted) x_cells[t] = vec4(0.0);
+    }
     if (linear_norm()) {
-        squares += dot(x_cell, x_cell);
-        x_cell *= norm_quads[quad];
+        squares += dot(x_cells[0], x_cells[0]);
+        x_cells[0] *= norm_quads[quad];
     }
 }
-void load_x_cell(uint token, uint cell) {
-    load_x_quad(token, weight_quad(cell * (WEIGHT_BLOCK / 4) + sg_lane()), true);
+// Float rows are padded to whole blocks, x is not.
+void load_x_cell(uint token0, uint cell) {
+    const uint quad = weight_quad(cell * (WEIGHT_BLOCK / 4) + sg_lane());
+    load_x_quad(token0, quad, !WEIGHT_PLAIN || 4 * quad < push.cols);
 }
-vec4 x_of_lane(uint lane) {
-    return vec4(subgroupShuffle(x_cell.x, lane), subgroupShuffle(x_cell.y, lane), subgroupShuffle(x_cell.z, lane),
-                subgroupShuffle(x_cell.w, lane));
+vec4 x_of_lane(uint t, uint lane) {
+    return vec4(subgroupShuffle(x_cells[t].x, lane), subgroupShuffle(x_cells[t].y, lane),
+                subgroupShuffle(x_cells[t].z, lane), subgroupShuffle(x_cells[t].w, lane));
 }
 #endif
 
@@ -228,8 +238,8 @@ void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], uint cells[PAIR
         CODES x_lo, x_hi;
 #ifdef COMPACT
         if (X_BY_CELLS) {
-            x_lo = x_of_lane(2 * (chunk % 4));
-            x_hi = x_of_lane(2 * (chunk % 4) + 1);
+            x_lo = x_of_lane(t, 2 * (chunk % 4));
+            x_hi = x_of_lane(t, 2 * (chunk % 4) + 1);
         } else
 #endif
             load_chunk(min(token0 + t, push.tokens - 1), 8 * chunk, x_lo, x_hi);
@@ -298,7 +308,7 @@ void add_span(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIRS], Unit
 }
 
 #ifdef COMPACT
-const bool ADDS_TERNARY = WEIGHT_TYPE == WEIGHT_TQ1_0 && X_BY_CELLS;
+const bool ADDS_TERNARY = WEIGHT_TYPE == WEIGHT_TQ1_0 && X_BY_CELLS && TOKENS == 1;
 
 // Adds the unit that begins with cell `cell`, word by word, where cells would share words: five columns a byte.
 void add_ternary_unit(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIRS], Unit units[ROWS], uint token,
@@ -314,7 +324,7 @@ void add_ternary_unit(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIR
             rest[r] = tq1_0_rest(weight_word(first + word, slot_of(slots, r)));
         }
         [[unroll]] for (uint digit = 0; digit < 5; ++digit) {
-            const vec4 x_digit = x_of_lane(digit);
+            const vec4 x_digit = x_of_lane(0, digit);
             x_sum = add_products(vec4(1.0), x_digit, x_sum);
             [[unroll]] for (uint r = 0; r < ROWS; ++r) {
                 unit_sums[r] = add_products(next_ternary_codes(rest[r]), x_digit, unit_sums[r]);

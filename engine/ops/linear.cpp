@@ -58,11 +58,18 @@ Shader best_vec(const vk::Caps& caps, TensorType type) {
                                                                      : Shader::linear_vec_sg_compact;
 }
 
-/// Whether one token's mat-vec is a fifth faster with a lane's four words fetched as a texel: of types that
-/// unpack little per word; others lose by spilling around the call what they win (tools/bench/RESULTS.md).
+/// Whether it pays that a lane's four words are fetched as a texel (tools/bench/RESULTS.md): of many tokens
+/// always; of few unless codes are looked up in tables or are the values; of one where little is unpacked per
+/// word, since others lose by spilling around the call what they win.
 bool fetches_texels(const vk::Caps& caps, const LinearShape& shape) {
-    constexpr TensorType types[] = {TensorType::q8_0, TensorType::q2_k, TensorType::q3_k};
-    return caps.texel_words && shape.tokens == 1 && std::ranges::find(types, shape.type) != std::end(types);
+    constexpr TensorType quickly_unpacked[] = {TensorType::q8_0, TensorType::q2_k, TensorType::q3_k};
+    constexpr TensorType plain[] = {TensorType::f32, TensorType::f16, TensorType::bf16};
+    const auto among = [&](const auto& types) {
+        return std::ranges::find(types, shape.type) != std::end(types);
+    };
+    return caps.texel_words && (shape.tokens == 1   ? among(quickly_unpacked)
+                                : shape.tokens <= 4 ? !among(plain) && !quant_grid(shape.type)
+                                                    : true);
 }
 
 /// Tokens of a lane; of more the sums spill.
@@ -284,7 +291,7 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
              {LINEAR_PAIRS, variant.lane_pairs},
              {LINEAR_PARTS, variant.parts}});
     if (compact(variant.shader))
-        add({{LINEAR_X_QUADS, uint32_t(args.x.first % 4 == 0 && args.x.stride % 4 == 0)}});
+        add({{LINEAR_X_QUADS, uint32_t((args.x.first | args.x.stride | args.x.cols) % 4 == 0)}});
     return constants;
 }
 
@@ -396,8 +403,8 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
     // One token waits for its weights; that more are multiplied in its shadow is what bytes are for.
     if (!caps.is_cpu() && caps.int_dot_fast && shape.tokens > 1 && ints)
         add(vec(caps, Shader::linear_vec_int, lane_tokens, 1, parts));
-    if (best == Shader::linear_vec_sg_compact && fetches_texels(caps, shape))
-        add(vec(caps, Shader::linear_vec_sg_texels, 1, 4, 1));
+    if (compact(best) && fetches_texels(caps, shape))
+        add(vec(caps, Shader::linear_vec_sg_texels, shape.tokens == 1 ? 1 : shape.tokens <= 4 ? 4 : 8, 4, 1));
     add(vec(caps, best, lane_tokens, lane_pairs, parts));
     if (native) add(vec(caps, Shader::linear_vec_sg, lane_tokens, 1, 3 - parts));
     add(vec(caps, Shader::linear_vec, lane_tokens, 1, parts));
@@ -488,7 +495,7 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
         const uint64_t row_tiles = groups_for(shard.rows, variant.rows);
         const vk::View rows = weight.on_host ? all.stream->fetch(context.recorder, shard) : shard.view;
         std::vector<vk::View> views{rows, x, args.bias ? *args.bias : x, residual, args.out.view};
-        if (variant.shader == Shader::linear_vec_sg_texels) views.push_back(rows);
+        if (variant.shader == Shader::linear_vec_sg_texels) views.insert(views.end(), {rows, x});
         if (variant.shader == Shader::linear_vec_sg_grid)
             views.push_back(rows.slice(planes.table, planes.bytes - planes.table));
         context.recorder.dispatch(pipeline, views, std::as_bytes(std::span(&push, 1)),

@@ -46,22 +46,27 @@ constexpr Case cases[] = {
     {8, 576, 1536, true, true, false, false, false, 0, Tier::full},
 };
 // Float rows may end anywhere.
-constexpr Case float_cases[] = {{1, 9, 1}, {2, 33, 45, true, true, false, false, true}, {67, 65, 577}};
+constexpr Case float_cases[] = {{1, 9, 1},
+                                {2, 33, 45, true, true, false, false, true},
+                                {67, 65, 577},
+                                {1, 34, 36, false, false, false, false, true},
+                                {9, 34, 36, false, false, false, false, true}};
 
 /// Sums of `cols` products of random sign, rounded at every step, err by about sqrt(cols) * 2^-24 of their
-/// size (the partial sums grow as a random walk). Codes of 2 to 6 bits are multiplied as values in [1, 2)
-/// (dequant_bits.glsl), which cancels up to two bits and a half; GLU multiplies two sums. Each bound leaves
-/// as much room as the largest of thousands of such errors needs: 6 standard deviations for an element.
-/// Halves round both operands by up to 2^-11 (drivers may round towards zero), which the signs of products
-/// make random. What bytes round is no part of it: the reference multiplies the bytes (packed_x). Sums of
-/// halves, of 16 products each, are rounded at every step to 2^-11 of their size so far: in all by
+/// size (the partial sums grow as a random walk). Digits and codes of 2 to 6 bits are multiplied as values in
+/// [1, 2) (dequant_bits.glsl), which cancels up to two bits and a half; GLU multiplies two sums. Each bound
+/// leaves as much room as the largest of thousands of such errors needs: 6 standard deviations for an
+/// element. Halves round both operands by up to 2^-11 (drivers may round towards zero), which the signs of
+/// products make random. What bytes round is no part of it: the reference multiplies the bytes (packed_x).
+/// Sums of halves, of 16 products each, are rounded at every step to 2^-11 of their size so far: in all by
 /// sqrt(sum of j / 16, j = 1 .. 16) = sqrt(8.5) times what one rounding of a product would be.
 Bounds bounds_for(const Case& c, TensorType type, const LinearVariant& variant) {
     constexpr TensorType shifted_types[] = {TensorType::q4_0,  TensorType::q4_1, TensorType::q5_0,
                                             TensorType::q5_1,  TensorType::q2_k, TensorType::q3_k,
                                             TensorType::q4_k,  TensorType::q5_k, TensorType::q6_k,
                                             TensorType::tq2_0, TensorType::q2_0};
-    const bool shifted = std::ranges::find(shifted_types, type) != std::end(shifted_types);
+    const bool shifted = std::ranges::find(shifted_types, type) != std::end(shifted_types) ||
+                         (type == TensorType::tq1_0 && c.tokens == 1);  // linear_vec.comp, add_ternary_unit
     const bool halves = variant.operands() == LinearVariant::Operands::halves;
     const double sums = std::sqrt(double(c.cols) + 32) * std::exp2(-24) * (shifted ? 6 : 1);
     const bool half_sums = variant.shader == Shader::linear_tile_half;
@@ -132,7 +137,7 @@ std::string shape_of(const Case& c, TensorType type) {
 
 float scale_of(const Case& c) { return c.activate ? 0.7f : 1; }
 
-/// A float matrix with gaps that hold NaN where `strided`.
+/// A float matrix with gaps that hold NaN where `gap` is not 0.
 struct Placed {
     std::vector<float> words;
     uint32_t first, stride;
@@ -140,8 +145,8 @@ struct Placed {
         return {buffer.view(), rows, cols, stride, first};
     }
 };
-Placed place(std::span<const float> values, uint32_t cols, bool strided) {
-    const uint32_t first = strided ? 5 : 0, stride = cols + (strided ? 3 : 0);
+Placed place(std::span<const float> values, uint32_t cols, uint32_t gap) {
+    const uint32_t first = 2 * gap, stride = cols + gap;
     Placed placed{{}, first, stride};
     placed.words.assign(first + values.size() / cols * stride, std::nanf(""));
     for (size_t i = 0; i < values.size(); ++i) placed.words[first + i / cols * stride + i % cols] = values[i];
@@ -209,7 +214,10 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
     std::vector<uint32_t> all_tokens(c.tokens);
     std::iota(all_tokens.begin(), all_tokens.end(), 0u);
     const std::vector<double> plain = expected_of(c, weight, in, normed(in.x, in.norm));
-    const Placed x = place(in.x, c.cols, c.strided), residual = place(in.residual, in.out_cols, c.strided);
+    const uint32_t gap = !c.strided   ? 0
+                         : c.rows % 2 ? 3
+                                      : 4;  // rows may begin at multiples of four words, or not
+    const Placed x = place(in.x, c.cols, gap), residual = place(in.residual, in.out_cols, gap);
     const vk::Buffer x_buffer = context.buffer_of<float>(x.words),
                      bias_buffer = context.buffer_of<float>(in.bias),
                      norm_weight = context.buffer_of<float>(c.norm ? in.norm : in.bias);
@@ -267,8 +275,8 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
         for (size_t k = 0; std::isinf(c.bad) && k < actual.size(); ++k)
             if (!std::isfinite(expected[k]) && !std::isfinite(actual[k])) actual[k] = float(expected[k]);
         for (size_t w = 0; w < words.size() && sentinel.empty(); ++w) {
-            const bool gap = w < residual.first || (w - residual.first) % residual.stride >= in.out_cols;
-            if (gap && !std::isnan(words[w])) sentinel = cat("word ", w, " between rows was overwritten");
+            const bool between = w < residual.first || (w - residual.first) % residual.stride >= in.out_cols;
+            if (between && !std::isnan(words[w])) sentinel = cat("word ", w, " between rows was overwritten");
         }
         // One output alone may be as near zero as it likes: fewer than 16 are judged together with the other
         // tokens'.

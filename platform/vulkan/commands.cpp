@@ -50,11 +50,11 @@ VkDescriptorSet Commands::Impl::descriptor_set(const Pipeline& pipeline, std::sp
     const VolkDeviceTable& fn = device.fn();
     const auto count = uint32_t(views.size());
     if (sets_left_ == 0 || descriptors_left_ < count) {
-        // A module has one uniform buffer and one texel buffer at most.
+        // A module has one uniform buffer at most.
         const VkDescriptorPoolSize sizes[] = {
             {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, std::max(descriptors_per_pool, count)},
             {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, sets_per_pool},
-            {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, sets_per_pool}};
+            {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, most_texel_buffers * sets_per_pool}};
         auto info = vk_struct<VkDescriptorPoolCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO);
         info.maxSets = sets_per_pool;
         info.poolSizeCount = uint32_t(std::size(sizes));

@@ -130,9 +130,12 @@ void reflect_bindings(const Compiler& compiler, const spirv_cross::ShaderResourc
         accesses[compiler.get_decoration(buffer.id, spv::DecorationBinding)] = uint32_t(Access::uniform);
         reflection.needs = reflection.needs | ModuleNeeds::uniform_scalars;
     }
-    for (const Access kind : {Access::uniform, Access::texels})
-        if (std::ranges::count(std::views::values(accesses), uint32_t(kind)) > 1)
-            fail(Status::bad_file, "shader", "expected one uniform buffer and one texel buffer at most");
+    const auto count = [&](Access kind) {
+        return std::ranges::count(std::views::values(accesses), uint32_t(kind));
+    };
+    if (count(Access::uniform) > 1 || count(Access::texels) > most_texel_buffers)
+        fail(Status::bad_file, "shader", "expected one uniform buffer and ", most_texel_buffers,
+             " texel buffers at most");
     for (const auto& [binding, access] : accesses) {
         if (binding != reflection.bindings.size())
             fail(Status::bad_file, "shader", "expected bindings numbered from 0 without a gap, got binding ",

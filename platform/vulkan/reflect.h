@@ -46,7 +46,7 @@ struct Reflection {
 };
 
 /// Errors: bad_file, when it is no module, or takes anything but storage buffers, at most one uniform buffer
-/// and at most one uniform texel buffer of uvec4, of set 0, numbered from 0 without a gap, and push
+/// and most_texel_buffers uniform texel buffers of uvec4, of set 0, numbered from 0 without a gap, and push
 /// constants. A capability that Scoria has no name for makes it need `unknown`.
 Reflection reflect(std::vector<uint32_t> words);
 

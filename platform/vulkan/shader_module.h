@@ -13,6 +13,8 @@ namespace scoria::vk {
 enum class Access : uint8_t { none = 0, read = 1, write = 2, read_write = 3, uniform = 5, texels = 9 };
 /// The largest uniform buffer that every device can bind (maxUniformBufferRange), in bytes.
 inline constexpr uint32_t max_uniform_range = 16384;
+/// Uniform texel buffers of a module.
+inline constexpr uint32_t most_texel_buffers = 2;
 
 /// Capabilities beyond `Shader` that a module declares; each names a member of Caps.
 enum class ModuleNeeds : uint32_t {
