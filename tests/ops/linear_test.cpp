@@ -236,16 +236,26 @@ TEST_SUITE("linear") {
             }
     }
 
-    TEST_CASE(
-        "one token's words are fetched as texels where a CPU driver takes that and the type unpacks little") {
+    TEST_CASE("words are fetched as texels where a CPU driver takes that and it pays") {
         vk::Caps cpu = compact_cpu();
+        cpu.uniform_scalars = true;
+        const struct {
+            TensorType type;
+            uint32_t lane_tokens[3];  // of 1, 3 and 20 tokens; 0: not by texels
+        } rows[] = {{TensorType::q8_0, {1, 4, 8}},
+                    {TensorType::q4_1, {0, 4, 8}},
+                    {TensorType::f16, {0, 0, 8}},
+                    {TensorType::iq2_s, {0, 0, 8}}};
         for (const bool texels : {false, true})
-            for (const uint32_t tokens : {1u, 2u})
-                for (const TensorType type : {TensorType::q8_0, TensorType::q3_k, TensorType::q4_1}) {
+            for (const auto& row : rows)
+                for (size_t i = 0; i < 3; ++i) {
                     cpu.texel_words = texels;
-                    const bool fetches = texels && tokens == 1 && type != TensorType::q4_1;
-                    CHECK(linear_variants(cpu, {tokens, 576, 512, type}).front().shader ==
-                          (fetches ? Shader::linear_vec_sg_texels : Shader::linear_vec_sg_compact));
+                    const uint32_t tokens[] = {1, 3, 20};
+                    const LinearVariant first = linear_variants(cpu, {tokens[i], 576, 512, row.type}).front();
+                    const bool fetches = texels && row.lane_tokens[i] != 0;
+                    CAPTURE(first.name);
+                    CHECK((first.shader == Shader::linear_vec_sg_texels) == fetches);
+                    if (fetches) CHECK(first.lane_tokens == row.lane_tokens[i]);
                 }
     }
 
