@@ -13,7 +13,8 @@
 // share is loaded once for each, words of two rows by eight bytes; lanes load the 32 columns of x by fours where they
 // are eight. It has no PARTS.
 //
-// -DTEXELS beside it: a lane has four pairs of rows, whose words are fetched as a texel, by one call for all lanes.
+// -DTEXELS beside it: a lane has four pairs of rows, whose words are fetched as a texel, by one call for all lanes, and so
+// are four columns of x.
 // -DGRID beside it is for types of codebooks: their points lie in a uniform buffer, since a load from one is a gather there.
 //
 // -DWEIGHT_INTS multiplies integers: x comes as bytes from linear_pack_int.comp, four columns a word.
@@ -37,12 +38,6 @@
 #include "linear.glsl"
 
 #ifdef COMPACT
-// Whose x a lane holds by cells: of more tokens loads would take too many registers, fetches spill anyway.
-#ifdef TEXELS
-#define CELL_TOKENS TOKENS
-#else
-#define CELL_TOKENS 1
-#endif
 #define UNROLL_ON_GPU [[dont_unroll]]
 #else
 #define UNROLL_ON_GPU [[unroll]]
@@ -86,7 +81,12 @@ float normed(float value, uint k) {
 
 #ifdef COMPACT
 layout(constant_id = LINEAR_X_QUADS) const uint X_QUADS = 0;
-const bool X_BY_CELLS = X_QUADS != 0 && LANE_TABLES && TOKENS <= CELL_TOKENS;
+// Fetches spill whatever there is; loaded, x of more tokens would take too many registers.
+#ifdef TEXELS
+const bool X_BY_CELLS = X_QUADS != 0 && LANE_TABLES;
+#else
+const bool X_BY_CELLS = X_QUADS != 0 && LANE_TABLES && TOKENS == 1 && !WEIGHT_PLAIN;
+#endif
 
 vec4 x_cells[TOKENS];  // four columns a lane
 

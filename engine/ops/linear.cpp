@@ -58,18 +58,17 @@ Shader best_vec(const vk::Caps& caps, TensorType type) {
                                                                      : Shader::linear_vec_sg_compact;
 }
 
-/// Whether it pays that a lane's four words are fetched as a texel (tools/bench/RESULTS.md): of many tokens
-/// always; of few unless codes are looked up in tables or are the values; of one where little is unpacked per
-/// word, since others lose by spilling around the call what they win.
-bool fetches_texels(const vk::Caps& caps, const LinearShape& shape) {
+/// Tokens of a lane whose words are fetched as texels, or 0 where that does not pay (tools/bench/RESULTS.md):
+/// one token gains where little is unpacked per word, since others lose by spilling around the call what they
+/// win; few gain unless codes are the values or are looked up in tables; many always.
+uint32_t texel_tokens(const vk::Caps& caps, const LinearShape& shape) {
     constexpr TensorType quickly_unpacked[] = {TensorType::q8_0, TensorType::q2_k, TensorType::q3_k};
-    constexpr TensorType plain[] = {TensorType::f32, TensorType::f16, TensorType::bf16};
-    const auto among = [&](const auto& types) {
-        return std::ranges::find(types, shape.type) != std::end(types);
-    };
-    return caps.texel_words && (shape.tokens == 1   ? among(quickly_unpacked)
-                                : shape.tokens <= 4 ? !among(plain) && !quant_grid(shape.type)
-                                                    : true);
+    constexpr uint32_t few = 4, many = 8;
+    if (!caps.texel_words) return 0;
+    if (shape.tokens == 1)
+        return std::ranges::find(quickly_unpacked, shape.type) != std::end(quickly_unpacked) ? 1 : 0;
+    if (shape.tokens > few) return many;
+    return tensor_type_info(shape.type).block == 1 || quant_grid(shape.type) ? 0 : few;
 }
 
 /// Tokens of a lane; of more the sums spill.
@@ -403,8 +402,8 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
     // One token waits for its weights; that more are multiplied in its shadow is what bytes are for.
     if (!caps.is_cpu() && caps.int_dot_fast && shape.tokens > 1 && ints)
         add(vec(caps, Shader::linear_vec_int, lane_tokens, 1, parts));
-    if (compact(best) && fetches_texels(caps, shape))
-        add(vec(caps, Shader::linear_vec_sg_texels, shape.tokens == 1 ? 1 : shape.tokens <= 4 ? 4 : 8, 4, 1));
+    if (const uint32_t fetched = texel_tokens(caps, shape); fetched && compact(best))
+        add(vec(caps, Shader::linear_vec_sg_texels, fetched, 4, 1));
     add(vec(caps, best, lane_tokens, lane_pairs, parts));
     if (native) add(vec(caps, Shader::linear_vec_sg, lane_tokens, 1, 3 - parts));
     add(vec(caps, Shader::linear_vec, lane_tokens, 1, parts));

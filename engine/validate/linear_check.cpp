@@ -214,9 +214,8 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
     std::vector<uint32_t> all_tokens(c.tokens);
     std::iota(all_tokens.begin(), all_tokens.end(), 0u);
     const std::vector<double> plain = expected_of(c, weight, in, normed(in.x, in.norm));
-    const uint32_t gap = !c.strided   ? 0
-                         : c.rows % 2 ? 3
-                                      : 4;  // rows may begin at multiples of four words, or not
+    // Rows begin at multiples of four words, or not.
+    const uint32_t gap = !c.strided ? 0 : c.rows % 2 ? 3 : 4;
     const Placed x = place(in.x, c.cols, gap), residual = place(in.residual, in.out_cols, gap);
     const vk::Buffer x_buffer = context.buffer_of<float>(x.words),
                      bias_buffer = context.buffer_of<float>(in.bias),

@@ -64,6 +64,8 @@ MUTATIONS = [
            "span < blocks * (4 / SPAN); span", "span < blocks / 2 * 2 * (4 / SPAN) + (blocks == 1 ? 4 / SPAN : 0); span", "linear"),
     mutant("vec_unit_stale", "linear_vec.comp", "units after the first have the first one's scales", "load_units(cells, slots, unit, units);",
            "if (unit == 0) load_units(cells, slots, unit, units);", "linear"),
+    mutant("vec_cell_four", "linear_vec.comp", "the second four columns of a chunk are the first again", "x_of_lane(t, 2 * (chunk % 4) + 1)",
+           "x_of_lane(t, 2 * (chunk % 4))", "linear"),
     mutant("vec_sign_bits", "linear_vec.comp", "look-ups of one-bit codes share a bit", "bits >> 3 & 7u", "bits >> 2 & 7u", "linear"),
     mutant("norm_fold_no_epsilon", "linear_vec.comp", "epsilon left out where the norm is folded", "/ float(push.cols) + push.epsilon)",
            "/ float(push.cols))", "linear"),

@@ -241,20 +241,22 @@ TEST_SUITE("linear") {
         cpu.uniform_scalars = true;
         const struct {
             TensorType type;
-            uint32_t lane_tokens[3];  // of 1, 3 and 20 tokens; 0: not by texels
+            uint32_t lane_tokens[3];  // of 1, 2 and 20 tokens; 0: not by texels
+            Shader otherwise = Shader::linear_vec_sg_compact;
         } rows[] = {{TensorType::q8_0, {1, 4, 8}},
+                    {TensorType::q3_k, {1, 4, 8}},
                     {TensorType::q4_1, {0, 4, 8}},
                     {TensorType::f16, {0, 0, 8}},
-                    {TensorType::iq2_s, {0, 0, 8}}};
+                    {TensorType::iq2_s, {0, 0, 8}, Shader::linear_vec_sg_grid}};
         for (const bool texels : {false, true})
             for (const auto& row : rows)
                 for (size_t i = 0; i < 3; ++i) {
                     cpu.texel_words = texels;
-                    const uint32_t tokens[] = {1, 3, 20};
+                    const uint32_t tokens[] = {1, 2, 20};
                     const LinearVariant first = linear_variants(cpu, {tokens[i], 576, 512, row.type}).front();
                     const bool fetches = texels && row.lane_tokens[i] != 0;
                     CAPTURE(first.name);
-                    CHECK((first.shader == Shader::linear_vec_sg_texels) == fetches);
+                    CHECK(first.shader == (fetches ? Shader::linear_vec_sg_texels : row.otherwise));
                     if (fetches) CHECK(first.lane_tokens == row.lane_tokens[i]);
                 }
     }
