@@ -42,6 +42,8 @@ class Batch {
         : model_(model), cache_(cache), workspace_(workspace), tokens_(tokens), outputs_(outputs),
           stream_(workspace.slots.view()) {}
 
+    uint32_t tokens() const { return tokens_; }
+
     /// From here on linears normalise x themselves where all that read a norm can: its tensor is not made
     /// then.
     void fold_norms() { folding_ = true; }

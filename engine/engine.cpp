@@ -5,7 +5,7 @@
 #include "log.h"
 #include "ops/kv_layout.h"
 #include "self_test.h"
-#include "session_impl.h"
+#include "tenant.h"
 #include "tuned_variants.h"
 #include "verdicts.h"
 
@@ -205,10 +205,21 @@ void Engine::Impl::upload_all(const std::function<void(uint64_t done, uint64_t t
 
 void Engine::Impl::drop() {
     {
-        const std::lock_guard guard(sessions_mutex);
-        for (Session::Impl* session : sessions) session->release();
+        const std::lock_guard guard(tenants_mutex);
+        for (Tenant* tenant : tenants) tenant->release();
     }
     for (Impl* part : parts()) part->weights.reset();
+}
+
+KvShare Engine::Impl::share_cache() {
+    const std::lock_guard guard(tenants_mutex);
+    std::erase_if(caches, [](const std::weak_ptr<KvCache>& cache) { return cache.expired(); });
+    for (const std::weak_ptr<KvCache>& each : caches)
+        if (const auto cache = each.lock(); cache && cache.use_count() <= long(cache->sequences()))
+            return KvShare(cache);
+    const auto cache = std::make_shared<KvCache>(device, model->architecture, kv_type(), cache_length());
+    caches.push_back(cache);
+    return KvShare(cache);
 }
 
 void Engine::Impl::recover(uint64_t seen) {

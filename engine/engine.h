@@ -22,6 +22,8 @@ namespace scoria {
 /// Rows whose logits one batch computes at most; more are computed in several batches.
 inline constexpr uint32_t max_outputs = 64;
 
+struct Tenant;
+
 /// On one device. Of several that share a model, each has a part of the layers, `front` being the part
 /// before: its sessions leave the residual stream in host memory. The last part, which has the head, is the
 /// engine.
@@ -48,7 +50,10 @@ struct Engine::Impl {
     /// pack, partial results of split attention. After plan_memory().
     uint64_t scratch_bytes(uint32_t tokens) const;
     /// Of every session's cache.
-    KvLength cache_length() const { return {std::max(memory.context, memory.source), layout.tokens, layers}; }
+    KvLength cache_length() const {
+        return {std::max(memory.context, memory.source), layout.tokens, layers, options.sequences,
+                memory.shared};
+    }
     bool knows_global_tokens() const;
     /// The variants that this plan runs on this device.
     std::vector<VariantUse> uses() const;
@@ -104,8 +109,11 @@ struct Engine::Impl {
     std::shared_mutex in_use;  // shared by all that computes, alone for recover()
     uint64_t generation = 0;   // devices before this one; guarded by in_use
     bool evicted = false;      // no weights, by request; guarded by in_use
-    std::mutex sessions_mutex;
-    std::vector<Session::Impl*> sessions;  // alive; guarded by sessions_mutex
+    std::mutex tenants_mutex;
+    std::vector<Tenant*> tenants;                // alive; this and the next are guarded by tenants_mutex
+    std::vector<std::weak_ptr<KvCache>> caches;  // that sessions share, or have alone
+    /// A sequence's part of a cache with room for one more, or of a new one. Errors: out_of_device_memory.
+    KvShare share_cache();
 
   private:
     std::once_flag trie_made_;

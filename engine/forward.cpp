@@ -219,7 +219,7 @@ void Session::Impl::trace(size_t first, size_t end, std::span<const TokenId> ids
         const vk::Commands commands = recorder.finish();
         run(commands);
         if (const auto* k = std::get_if<kernel::RopeCache>(&engine.plan.kernels[i].kernel)) {
-            const DeviceKv& kv = cache.layer(k->layer);
+            const DeviceKv& kv = cache->layer(k->layer);
             if (k->shape.heads && kv_spread(kv.type, kv.planes)) spread[k->rotated.index] = kv.head_dim;
         }
         observer(engine.plan.kernels[i], fetch);
@@ -275,18 +275,18 @@ std::vector<float> Session::cached_keys(uint32_t slot, uint32_t positions) {
     Impl* part = impl_.get();
     while (part->front && !part->engine.layers.has(slot)) part = part->front.get();
     Impl& s = *part;
-    const DeviceKv& kv = s.cache.layer(slot);
-    validate::HostCache host(kv.type, kv.kv_heads, kv.head_dim, positions, 1, 0, kv.planes);
-    const uint32_t block_words = host.block_words();
-    const uint32_t held = kv.shards.back().first_block + kv.shards.back().blocks;
-    // A session owns its blocks in order; in a ring, further positions wrap.
-    std::vector<uint32_t> table(std::min(held, kv_blocks_for(positions)));
-    std::iota(table.begin(), table.end(), 0u);
+    const DeviceKv& kv = s.cache->layer(slot);
+    const std::span<const uint32_t> entries = s.cache.table().first(
+        std::min({size_t{kv_blocks_for(positions)}, size_t{kv.ring}, s.cache.table().size()}));
+    const std::vector<uint32_t> table(entries.begin(), entries.end());
+    const uint32_t end = table.empty() ? 0 : std::ranges::max(table) + 1;
+    validate::HostCache host(kv.type, kv.kv_heads, kv.head_dim, end * kv_block_tokens, 1, 0, kv.planes);
     for (const DeviceKv::Shard& shard : kv.shards) {
-        if (shard.first_block >= table.size()) break;
-        const size_t blocks = std::min<size_t>(shard.blocks, table.size() - shard.first_block);
-        const std::vector<float> words = s.read_floats(shard.view, blocks * block_words);
-        std::memcpy(&host.words[size_t(shard.first_block) * block_words], words.data(), 4 * words.size());
+        if (shard.first_block >= end) break;
+        const size_t blocks = std::min(shard.blocks, end - shard.first_block);
+        const std::vector<float> words = s.read_floats(shard.view, blocks * host.block_words());
+        std::memcpy(&host.words[size_t(shard.first_block) * host.block_words()], words.data(),
+                    4 * words.size());
     }
     std::vector<float> keys;
     for (uint32_t position = 0; position < positions; ++position)

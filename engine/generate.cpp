@@ -3,14 +3,12 @@
 // a result is read; where a grammar or DRY says what may come next, each step waits for the token before it.
 // A guess (speculation.h) makes one step of several tokens: their logits, and samplings in a row, which stop
 // where the guess was wrong.
-#include "dry.h"
+#include "answer.h"
 #include "fail.h"
 #include "log.h"
 #include "sampler.h"
-#include "session_impl.h"
 #include "speculation.h"
 #include "step.h"
-#include "text_stream.h"
 
 #include <algorithm>
 #include <chrono>
@@ -23,35 +21,14 @@ namespace {
 class Generation {
   public:
     Generation(Session::Impl& session, const GenerateOptions& options)
-        : s_(session), options_(options), kind_{options.sampling.temperature == 0, {}} {
-        if (options.logprobs && *options.logprobs > SAMPLE_TOP_LIMIT)
-            fail(Status::bad_argument, "sampling", "expected at most ", SAMPLE_TOP_LIMIT,
-                 " log-probabilities per token, got ", *options.logprobs);
-        if (options.logprobs)
-            kind_.logprobs = std::min(*options.logprobs, session.engine.model->architecture.logits());
-        const Tokenizer* tokenizer = session.engine.model->tokenizer.get();
-        const bool with_text = !options.stop.empty() || options.on_text;
-        if ((with_text || options.output_grammar) && !tokenizer)
-            fail(Status::bad_argument, "generate", "expected a model with a vocabulary, got none");
-        if (with_text) text_.emplace(*tokenizer, options.stop);
-        if (options.sampling.dry_multiplier > 0)
-            dry_.emplace(options.sampling, tokenizer, session.engine.model->architecture.vocab);
+        : s_(session), options_(options), answer_(session, options) {
         if (options.on_attention && (!session.watched || options.proposer))
             fail(Status::bad_argument, "generate",
                  "expected a layer whose attention is watched, and no speculation, for on_attention");
         if (options.proposer) set_proposer();
-        if (!options.output_grammar) return;
-        std::vector<uint32_t> ends;
-        for (uint32_t id = 0; id < std::min(tokenizer->size(), session.engine.model->architecture.logits());
-             ++id)
-            if (tokenizer->ends_generation(TokenId(id))) ends.push_back(id);
-        constraint_.emplace(options.output_grammar, session.engine.token_trie(), std::move(ends));
     }
 
-    /// Tokens that may still come; 0: no limit.
-    uint32_t left() const {
-        return options_.max_tokens ? options_.max_tokens - uint32_t(result_.tokens.size()) : 0;
-    }
+    uint32_t left() const { return answer_.left(); }
     /// Goes on for `limit` tokens (0: no limit) from the logits that are ready. Whether there is more to do.
     /// Mirostat begins anew.
     bool run(uint32_t limit);
@@ -59,7 +36,7 @@ class Generation {
     /// Gives back what it recorded, while the device that holds it is sure to stand (Engine::Impl::survive);
     /// run() then goes on after the last token read.
     void release();
-    GenerateResult finish();
+    GenerateResult finish() { return answer_.finish(); }
 
   private:
     void set_proposer();
@@ -78,30 +55,17 @@ class Generation {
     /// Reads the oldest result; false when it was the last one wanted.
     bool take_result();
     bool take_token();
-    /// What the host knows of the token after `before`: the grammar's mask and DRY's penalties.
-    void write_step_state(vk::Recorder& recorder, std::span<const TokenId> before,
-                          std::span<const uint32_t> mask);
-    void write_step_state(vk::Recorder& recorder) {
-        write_step_state(recorder, s_.tokens,
-                         constraint_ ? std::span<const uint32_t>(constraint_->mask())
-                                     : std::span<const uint32_t>());
-    }
-    void take_logprobs(TokenId token, size_t slot);
-    /// Shows the caller the token; says why it is the last one, if it is.
-    std::optional<StopReason> why_stop(TokenId token);
-    void show_text(TokenId token, std::string_view text) {
-        if (options_.on_text && !options_.on_text(token, text)) refused_ = true;
+    auto writes_sampler(vk::Recorder& recorder) {
+        return [&](uint32_t word, std::span<const uint32_t> words) {
+            Tenant::write_words(recorder, s_.sampler, word, words);
+        };
     }
     void settle();
 
     Session::Impl& s_;
     const GenerateOptions& options_;
-    SampleKind kind_;
-    std::optional<TextStream> text_;
-    std::optional<grammar::Constraint> constraint_;
-    std::optional<Dry> dry_;
+    Answer answer_;
     vk::Commands step_update_;  // what the host tells the sampler before the step in flight
-    bool refused_ = false;      // a callback said false
     Proposer* proposer_ = nullptr;
     GuessPace pace_{0};
     std::vector<std::vector<uint32_t>> masks_;  // the grammar's, after each token of a guess
@@ -111,10 +75,8 @@ class Generation {
     uint32_t decodes_ = 0;  // steps submitted
     size_t written_ = 0;    // tokens of the result when the step buffer was last written
     bool stale_ = false;    // the step buffer does not begin with the last token
-    size_t most_ = 0;       // tokens of the result after it; 0: no limit
     vk::Commands prompt_sample_;
     std::deque<vk::Device::Ticket> in_flight_;
-    GenerateResult result_;
     bool ended_ = false;  // with the last token
 };
 
@@ -123,79 +85,39 @@ void Generation::sample_prompt() {
     vk::Recorder recorder(s_.engine.device, s_.engine.pipelines, s_.engine.recorder_options());
     const uint32_t last = first_ - 1;
     s_.write_step(recorder, std::span(s_.tokens).subspan(last, 1), last, {0});
-    written_ = result_.tokens.size();
+    written_ = answer_.length();
     stale_ = false;
-    const std::span<const uint32_t> ids(reinterpret_cast<const uint32_t*>(s_.tokens.data()),
-                                        s_.tokens.size());
-    std::vector<uint32_t> state =
-        sampler_state(options_.sampling, ids, s_.engine.model->architecture.logits());
-    if (constraint_) state[SAMPLER_MASKED] = 1;
-    recorder.update(s_.sampler.view(0, 4 * state.size()), std::as_bytes(std::span(state)));
-    write_step_state(recorder);
-    s_.sample(recorder, kind_);
+    writes_sampler(recorder)(0, answer_.sampler());
+    answer_.guide(writes_sampler(recorder));
+    s_.sample(recorder, answer_.kind());
     recorder.make_host_visible();
     prompt_sample_ = recorder.finish();
     in_flight_.push_back(s_.submit(prompt_sample_));
 }
 
-void Generation::write_step_state(vk::Recorder& recorder, std::span<const TokenId> before,
-                                  std::span<const uint32_t> mask) {
-    const auto write = [&](uint32_t word, std::span<const uint32_t> words) {
-        Session::Impl::write_words(recorder, s_.sampler, word, words);
-    };
-    if (constraint_) write(SAMPLER_MASK, mask);
-    if (!dry_) return;
-    const std::vector<uint32_t> words = bias_words(options_.sampling, dry_->penalties(before));
-    const uint32_t count = uint32_t(words.size() / 2);
-    write(SAMPLER_BIAS_COUNT, {&count, 1});
-    write(SAMPLER_BIASES, words);
-}
-
 void Generation::fill_pipeline() {
     const EngineOptions& options = s_.engine.options;
-    const bool one_by_one = constraint_ || dry_ || options_.on_attention ||
-                            s_.engine.device.caps().is_cpu() || options.profile || !options.replay ||
-                            s_.front ||
+    const bool one_by_one = answer_.guided() || options_.on_attention || s_.engine.device.caps().is_cpu() ||
+                            options.profile || !options.replay || s_.front ||
                             s_.decode.slices.size() > 1;  // between slices the queue is others', too
     const size_t depth = one_by_one || guesses() ? 1 : 2;
     while (in_flight_.size() < depth && first_ + decodes_ < s_.engine.memory.context &&
-           (most_ == 0 || result_.tokens.size() + in_flight_.size() < most_)) {
-        if (constraint_ || dry_ || stale_) {
+           (answer_.most == 0 || answer_.length() + in_flight_.size() < answer_.most)) {
+        if (answer_.guided() || stale_) {
             vk::Recorder recorder(s_.engine.device, s_.engine.pipelines, s_.engine.recorder_options());
             if (stale_) {
                 s_.write_step(recorder, {&s_.tokens.back(), 1}, first_ + decodes_, {0});
-                written_ = result_.tokens.size();
+                written_ = answer_.length();
                 stale_ = false;
             }
-            write_step_state(recorder);
+            answer_.guide(writes_sampler(recorder));
             step_update_ = recorder.finish();
             s_.submit(step_update_);
         }
         s_.bring_step({&s_.tokens.back(), 1}, first_ + decodes_);
         s_.writes(first_ + decodes_++, 1);
-        in_flight_.push_back(s_.submit_decode(kind_));
+        in_flight_.push_back(s_.submit_decode(answer_.kind()));
     }
-}
-
-std::optional<StopReason> Generation::why_stop(TokenId token) {
-    const Tokenizer* vocabulary = s_.engine.model->tokenizer.get();
-    const bool ends = !options_.ignore_end && vocabulary && vocabulary->ends_generation(token);
-    if (options_.on_token && !options_.on_token(token)) refused_ = true;
-    if (text_ && !refused_) show_text(token, ends ? "" : text_->push(token));
-    if (refused_) return StopReason::cancelled;
-    if (options_.cancel && *options_.cancel) return StopReason::cancelled;
-    if (ends || (constraint_ && constraint_->complete())) return StopReason::end_of_generation;
-    if (text_ && text_->stopped()) return StopReason::stop_string;
-    if (most_ && result_.tokens.size() >= most_) return StopReason::token_limit;
-    if (s_.tokens.size() >= s_.engine.memory.context) return StopReason::context_full;
-    return std::nullopt;
-}
-
-void Generation::take_logprobs(TokenId token, size_t slot) {
-    const auto* words = reinterpret_cast<const uint32_t*>(s_.top.mapped().data());
-    result_.logprobs.push_back(
-        read_top({words + slot * SAMPLE_TOP_WORDS, SAMPLE_TOP_WORDS}, token, *kind_.logprobs));
-    if (options_.on_logprobs) options_.on_logprobs(result_.logprobs.back());
 }
 
 bool Generation::take_result() {
@@ -205,20 +127,14 @@ bool Generation::take_result() {
 }
 
 bool Generation::take_token() {
-    const size_t slot = (result_.tokens.size() - written_) % result_slots;
-    const auto* words = reinterpret_cast<const uint32_t*>(s_.results.mapped().data()) + 2 * slot;
-    if (words[1] & STEP_STATUS_NON_FINITE)
-        fail(Status::non_finite, "sampler", "expected finite logits after position ", s_.tokens.size() - 1,
-             ", got none that is");
-    const TokenId token = TokenId(words[0]);
+    const auto words_of = [](const vk::Buffer& ring, size_t slot, size_t words) {
+        return std::span(reinterpret_cast<const uint32_t*>(ring.mapped().data()) + words * slot, words);
+    };
+    const size_t slot = (answer_.length() - written_) % result_slots;
     if (options_.on_attention) options_.on_attention(s_.shared_map());
-    s_.tokens.push_back(token);
-    result_.tokens.push_back(token);
-    if (constraint_) constraint_->accept(uint32_t(token));
-    if (kind_.logprobs) take_logprobs(token, slot);
-    const std::optional<StopReason> reason = why_stop(token);
-    if (reason) result_.reason = *reason;
-    return !reason;
+    return answer_.take(words_of(s_.results, slot, 2), answer_.kind().logprobs
+                                                           ? words_of(s_.top, slot, SAMPLE_TOP_WORDS)
+                                                           : std::span<const uint32_t>());
 }
 
 void Generation::set_proposer() {
@@ -236,7 +152,7 @@ void Generation::set_proposer() {
 std::vector<TokenId> Generation::guess() {
     if (!guesses()) return {};
     const size_t room = s_.engine.memory.context - s_.tokens.size();  // tokens that may still come
-    const size_t wanted = most_ ? std::min(room, most_ - result_.tokens.size()) : room;
+    const size_t wanted = answer_.most ? std::min(room, answer_.most - answer_.length()) : room;
     const uint32_t length = uint32_t(std::min<size_t>(pace_.length(s_.tokens.size()), wanted - 1));
     if (length == 0) return {};
     std::vector<TokenId> guess;
@@ -253,8 +169,8 @@ std::vector<TokenId> Generation::guess() {
     const uint32_t known = std::min(architecture.vocab, architecture.logits());
     const auto end = std::ranges::find_if(guess, [&](TokenId id) { return id < 0 || uint32_t(id) >= known; });
     guess.resize(std::min<size_t>(length, size_t(end - guess.begin())));
-    if (!constraint_) return guess;
-    masks_ = constraint_->masks_after(guess);
+    if (!answer_.constraint()) return guess;
+    masks_ = answer_.constraint()->masks_after(guess);
     guess.resize(masks_.size());
     return guess;
 }
@@ -269,7 +185,7 @@ vk::Device::Ticket Generation::submit_guess(const std::vector<TokenId>& guess) {
     vk::Recorder before(s_.engine.device, s_.engine.pipelines, s_.engine.recorder_options());
     s_.write_step(before, std::span(tokens).last(count), uint32_t(s_.tokens.size()) - 1, rows);
     step_update_ = before.finish();
-    written_ = result_.tokens.size();
+    written_ = answer_.length();
     stale_ = true;
     s_.submit(step_update_);
     s_.bring_step(std::span(tokens).last(count), uint32_t(s_.tokens.size()) - 1);
@@ -279,12 +195,13 @@ vk::Device::Ticket Generation::submit_guess(const std::vector<TokenId>& guess) {
     vk::Recorder after(s_.engine.device, s_.engine.pipelines, s_.engine.recorder_options());
     for (uint32_t row = 0; row < count; ++row) {
         if (row == 0)
-            write_step_state(after);
+            answer_.guide(writes_sampler(after));
         else
-            write_step_state(after, std::span(tokens).first(s_.tokens.size() + row),
-                             constraint_ ? std::span<const uint32_t>(masks_[row - 1])
-                                         : std::span<const uint32_t>());
-        s_.sample(after, kind_,
+            answer_.guide(std::span(tokens).first(s_.tokens.size() + row),
+                          answer_.constraint() ? std::span<const uint32_t>(masks_[row - 1])
+                                               : std::span<const uint32_t>(),
+                          writes_sampler(after));
+        s_.sample(after, answer_.kind(),
                   {row, row + 1, row == 0 ? std::nullopt : std::optional<TokenId>(guess[row - 1])});
     }
     after.make_host_visible();
@@ -304,8 +221,8 @@ bool Generation::take_guess(const std::vector<TokenId>& guess) {
         true_so_far = row < guess.size() && s_.tokens.back() == guess[row];
         right += true_so_far;
     }
-    result_.proposed += uint32_t(guess.size());
-    result_.accepted += uint32_t(right);
+    answer_.result().proposed += uint32_t(guess.size());
+    answer_.result().accepted += uint32_t(right);
     pace_.learn(s_.tokens.size(), guess.size(), right);
     // The guess's keys and values stand as far as it came true, but the last token counts as not computed.
     s_.computed = uint32_t(before + guess.size());
@@ -332,7 +249,7 @@ bool Generation::run(uint32_t limit) {
     const auto start = std::chrono::steady_clock::now();
     first_ = s_.computed;
     decodes_ = 0;
-    most_ = limit ? result_.tokens.size() + limit : 0;
+    answer_.most = limit ? answer_.length() + limit : 0;
     try {
         sample_prompt();
         for (bool more = true; more;) {
@@ -340,13 +257,15 @@ bool Generation::run(uint32_t limit) {
             if (next.empty()) fill_pipeline();
             more = next.empty() ? take_result() : take_guess(next);
         }
-        ended_ = result_.reason != StopReason::token_limit || (options_.max_tokens != 0 && left() == 0);
+        ended_ =
+            answer_.result().reason != StopReason::token_limit || (options_.max_tokens != 0 && left() == 0);
     } catch (...) {
         settle();
         throw;
     }
     settle();
-    result_.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    answer_.result().seconds +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return !ended_;
 }
 
@@ -355,12 +274,6 @@ void Generation::release() {
     prompt_sample_ = {};
     step_update_ = {};
     guess_samples_ = {};
-}
-
-GenerateResult Generation::finish() {
-    if (text_ && !refused_)
-        if (const std::string rest = text_->finish(); !rest.empty()) show_text(-1, rest);
-    return std::move(result_);
 }
 
 }  // namespace
@@ -393,24 +306,23 @@ uint32_t Session::Impl::longest_pass() const {
     return std::min({engine.layout.outputs, std::max(engine.layout.tokens, 2u) - 1, result_slots});
 }
 
-GenerateResult Session::generate(const GenerateOptions& options) {
-    Impl& s = *impl_;
-    s.needs_decoder("generate");
-    if (s.tokens.empty())
+GenerateResult Session::Impl::generate(const GenerateOptions& options) {
+    needs_decoder("generate");
+    if (tokens.empty())
         fail(Status::bad_argument, "generate", "expected at least one token appended before, got none");
-    if (s.tokens.size() >= s.engine.memory.context) return {{}, StopReason::context_full, 0};
-    Generation generation(s, options);
-    s.engine.survive([&] {
+    if (tokens.size() >= engine.memory.context) return {{}, StopReason::context_full, 0};
+    Generation generation(*this, options);
+    engine.survive([&] {
         if (generation.ended()) return;  // the device was lost after the last token
         try {
-            s.ready();
-            if (options.logprobs && !s.top)
-                s.top = vk::Buffer(s.engine.device, 4ull * SAMPLE_TOP_WORDS * result_slots,
-                                   vk::MemoryUse::readback);
+            ready();
+            if (options.logprobs && !top)
+                top = vk::Buffer(engine.device, 4ull * SAMPLE_TOP_WORDS * result_slots,
+                                 vk::MemoryUse::readback);
             // Where rotations depend on the length: runs of tokens between their changes.
             do {
-                s.compute_pending(options.cancel);
-            } while (generation.run(s.tokens_before_change(generation.left())));
+                compute_pending(options.cancel);
+            } while (generation.run(tokens_before_change(generation.left())));
         } catch (...) {
             generation.release();
             throw;
@@ -419,5 +331,7 @@ GenerateResult Session::generate(const GenerateOptions& options) {
     });
     return generation.finish();
 }
+
+GenerateResult Session::generate(const GenerateOptions& options) { return impl_->generate(options); }
 
 }  // namespace scoria

@@ -4,6 +4,7 @@
 #include "ops/kv_layout.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace scoria {
 namespace {
@@ -20,9 +21,21 @@ uint32_t reach_of(const std::vector<Attention>& slots, size_t index) {
     return furthest;
 }
 
+/// Those of slot_entries after which positions wrap.
+std::vector<uint32_t> rings_of(std::span<const uint32_t> entries, uint32_t all) {
+    std::vector<uint32_t> rings;
+    for (const uint32_t count : entries)
+        if (count != 0 && count < all) rings.push_back(count);
+    return rings;
+}
+
 }  // namespace
 
-std::vector<uint32_t> KvCache::slot_blocks(const Architecture& architecture, KvLength length) {
+uint32_t KvLength::blocks() const {
+    return shared ? kv_blocks_for(shared) : sequences * kv_blocks_for(positions);
+}
+
+std::vector<uint32_t> KvCache::slot_entries(const Architecture& architecture, KvLength length) {
     const std::vector<Attention> slots = cache_slots(architecture);
     const uint32_t all = kv_blocks_for(length.positions);
     std::vector<uint32_t> blocks;
@@ -35,17 +48,27 @@ std::vector<uint32_t> KvCache::slot_blocks(const Architecture& architecture, KvL
     return blocks;
 }
 
+std::vector<uint32_t> KvCache::slot_blocks(const Architecture& architecture, KvLength length) {
+    const uint32_t each = kv_blocks_for(length.positions), all = length.blocks();
+    std::vector<uint32_t> blocks = slot_entries(architecture, length);
+    for (uint32_t& count : blocks)
+        count = count == each ? all : uint32_t(std::min<uint64_t>(all, uint64_t{count} * length.sequences));
+    return blocks;
+}
+
 KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType type, KvLength length)
-    : blocks_(kv_blocks_for(length.positions)) {
+    : blocks_(kv_blocks_for(length.positions)), sequences_(length.sequences),
+      pool_(length.blocks(), length.sequences, rings_of(slot_entries(architecture, length), blocks_)) {
     const std::vector<Attention> slots = cache_slots(architecture);
-    const std::vector<uint32_t> blocks = slot_blocks(architecture, length);
+    const std::vector<uint32_t> entries = slot_entries(architecture, length),
+                                blocks = slot_blocks(architecture, length);
     for (size_t i = 0; i < slots.size(); ++i) {
         const Attention& a = slots[i];
         const KvRows rows = kv_rows(type, a);
         DeviceKv kv{type, a.kv_heads, a.head_dim, {}, UINT32_MAX, rows.planes};
-        if (blocks[i] != 0 && blocks[i] < blocks_) {
-            kv.ring = blocks[i];
-            rings_.push_back({blocks[i] * kv_block_tokens, reach_of(slots, i)});
+        if (entries[i] != 0 && entries[i] < blocks_) {
+            kv.ring = entries[i];
+            rings_.push_back({entries[i] * kv_block_tokens, reach_of(slots, i)});
         }
         const uint32_t most = kv_blocks_within(device.caps().max_binding, rows);
         for (uint32_t first = 0; first < blocks[i]; first += most) {
@@ -66,15 +89,16 @@ bool KvCache::holds(uint32_t position, uint32_t written) const {
 
 std::vector<KvPart> KvCache::parts(const Architecture& architecture, KvType type, KvLength length) {
     const std::vector<Attention> slots = cache_slots(architecture);
-    const std::vector<uint32_t> blocks = slot_blocks(architecture, length);
+    const std::vector<uint32_t> entries = slot_entries(architecture, length),
+                                blocks = slot_blocks(architecture, length);
     std::vector<KvPart> parts;
     for (size_t i = 0; i < slots.size(); ++i) {
         if (!length.layers.has(i)) continue;
         const Attention& a = slots[i];
-        const KvPart::Kind kind = blocks[i] == 0                                ? KvPart::Kind::shared
-                                  : a.latent.kv_rank                            ? KvPart::Kind::latent
-                                  : blocks[i] < kv_blocks_for(length.positions) ? KvPart::Kind::window
-                                                                                : KvPart::Kind::full;
+        const KvPart::Kind kind = entries[i] == 0                                ? KvPart::Kind::shared
+                                  : a.latent.kv_rank                             ? KvPart::Kind::latent
+                                  : entries[i] < kv_blocks_for(length.positions) ? KvPart::Kind::window
+                                                                                 : KvPart::Kind::full;
         const uint32_t positions = blocks[i] * kv_block_tokens;
         auto part = std::ranges::find_if(
             parts, [&](const KvPart& p) { return p.kind == kind && p.positions == positions; });
@@ -89,6 +113,29 @@ uint64_t KvCache::bytes(const Architecture& architecture, KvType type, KvLength 
     uint64_t total = 0;
     for (const KvPart& part : parts(architecture, type, length)) total += part.bytes;
     return total;
+}
+
+KvShare::KvShare(std::shared_ptr<KvCache> cache) : cache_(std::move(cache)) {
+    if (cache_->sequences() == 1) reach(cache_->positions());
+}
+
+KvShare& KvShare::operator=(KvShare&& other) noexcept {
+    shrink(0);
+    cache_ = std::exchange(other.cache_, nullptr);
+    table_ = std::exchange(other.table_, {});
+    return *this;
+}
+
+bool KvShare::reach(uint64_t positions) {
+    const size_t entries = kv_blocks_for(uint32_t(positions));
+    return entries <= table_.size() || cache_->pool().extend(table_, entries);
+}
+
+void KvShare::shrink(uint64_t positions) {
+    const size_t entries = kv_blocks_for(uint32_t(positions));
+    if (entries >= table_.size()) return;
+    cache_->pool().give_back(std::span(table_).subspan(entries));
+    table_.resize(entries);
 }
 
 }  // namespace scoria

@@ -1,45 +1,55 @@
-// The paged key-value cache of one session: per slot (cache_slots: the layers, mostly) a pool of blocks of
-// kv_block_tokens positions, sharded at the device's binding limit. Which blocks a sequence owns is its block
-// table's business. Where nobody looks further back than a window, positions wrap: the slot holds what the
-// queries of one chunk see, and no more.
+// The paged key-value cache (Kwon et al. 2023) of one session, or of several that share it: per slot
+// (cache_slots: the layers, mostly) blocks of kv_block_tokens positions, sharded at the device's binding
+// limit. Which blocks a sequence owns, its block table says. Where nobody looks further back than a window,
+// positions wrap: the slot holds what the queries of one chunk see, of each sequence, and no more.
 #pragma once
 
 #include "architecture.h"
+#include "block_pool.h"
 #include "layer_shares.h"
 #include "ops/op.h"
+
+#include <memory>
 
 namespace scoria {
 
 /// What a cache is for: so many positions of a sequence, of which at most `chunk` are computed at a time, by
-/// these layers.
+/// these layers; and so many sequences, which have `shared` positions together (0: `positions` each).
 struct KvLength {
     uint32_t positions = 0, chunk = 0;
     LayerRange layers = {};
+    uint32_t sequences = 1, shared = 0;
+    uint32_t blocks() const;  // of all sequences, where positions do not wrap
 };
 
 /// Slots that are alike.
 struct KvPart {
     enum class Kind : uint8_t { full, window, latent, shared } kind = Kind::full;
     uint32_t slots = 0;
-    uint32_t positions = 0;  // that each holds; 0: it reads another's
+    uint32_t positions = 0;  // that each holds, of all sequences; 0: it reads another's
     uint64_t bytes = 0;      // of all of them
 };
 inline constexpr const char* kv_part_names[] = {"full", "window", "latent", "shared"};
 
 class KvCache {
   public:
-    KvCache() = default;
     /// Errors: out_of_device_memory.
     KvCache(vk::Device& device, const Architecture& architecture, KvType type, KvLength length);
 
     const DeviceKv& layer(uint32_t index) const { return layers_[index]; }
-    uint32_t blocks() const { return blocks_; }
+    uint32_t blocks() const { return blocks_; }  // of one sequence, at most
     uint32_t positions() const { return blocks_ * kv_block_tokens; }
+    uint32_t sequences() const { return sequences_; }
+    BlockPool& pool() { return pool_; }
+    uint32_t free_blocks() const { return pool_.free(); }
     /// Whether a sequence of which `written` positions were computed can go on at `position`: what is seen
     /// from there was not overwritten.
     bool holds(uint32_t position, uint32_t written) const;
 
-    /// Blocks of every slot; 0: it reads another's, or is of no layer here.
+    /// Entries of a block table that every slot uses: all, or those after which positions wrap; 0: it reads
+    /// another's, or is of no layer here.
+    static std::vector<uint32_t> slot_entries(const Architecture& architecture, KvLength length);
+    /// Blocks of every slot.
     static std::vector<uint32_t> slot_blocks(const Architecture& architecture, KvLength length);
     /// Device bytes that a cache takes, by kind of slot.
     static std::vector<KvPart> parts(const Architecture& architecture, KvType type, KvLength length);
@@ -48,11 +58,38 @@ class KvCache {
   private:
     std::vector<vk::Buffer> buffers_;
     std::vector<DeviceKv> layers_;
-    uint32_t blocks_ = 0;
+    const uint32_t blocks_, sequences_;
+    BlockPool pool_;
     struct Ring {
         uint32_t positions, reach;
     };
     std::vector<Ring> rings_;
+};
+
+/// One sequence's part of a cache: its block table. Not thread-safe; others have their own.
+class KvShare {
+  public:
+    KvShare() = default;
+    /// Alone in its cache, a sequence has all blocks at once, in order.
+    explicit KvShare(std::shared_ptr<KvCache> cache);
+    ~KvShare() { shrink(0); }
+    KvShare(KvShare&& other) noexcept { *this = std::move(other); }
+    KvShare& operator=(KvShare&& other) noexcept;
+
+    explicit operator bool() const { return cache_ != nullptr; }
+    const KvCache& operator*() const { return *cache_; }
+    const KvCache* operator->() const { return cache_.get(); }
+    const std::shared_ptr<KvCache>& cache() const { return cache_; }
+    std::span<const uint32_t> table() const { return table_; }
+
+    /// Has blocks for positions [0, positions); false: others have them, and nothing changed.
+    bool reach(uint64_t positions);
+    /// Keeps those of positions [0, positions).
+    void shrink(uint64_t positions);
+
+  private:
+    std::shared_ptr<KvCache> cache_;
+    std::vector<uint32_t> table_;
 };
 
 }  // namespace scoria

@@ -83,6 +83,9 @@ class Planning {
                                                 : default_context;
         memory_.context = std::min(architecture_.context, wanted);
         if (table) memory_.context = std::min(memory_.context, table);
+        if (options.sequences == 0 || options.sequences > max_outputs)
+            fail(Status::bad_argument, "sequences", "expected 1 to ", max_outputs, ", got ",
+                 options.sequences);
         if (encodes_) memory_.source = std::min(architecture_.encoder[0].context, wanted);
         uint32_t& tokens = engine_.layout.tokens;
         tokens = whole_ ? memory_.context
@@ -96,6 +99,7 @@ class Planning {
         }
         if (whole_) memory_.context = tokens;
         if (encodes_) memory_.source = tokens;
+        share_context();
         const uint64_t logits_rows = caps_.max_binding / (4ull * architecture_.logits());
         engine_.layout.outputs =
             uint32_t(std::clamp<uint64_t>(logits_rows, 1, whole_ ? tokens : max_outputs));
@@ -106,6 +110,15 @@ class Planning {
             place_arena(engine_.graph, engine_.plan, tokens, whole_ ? tokens : max_outputs, caps_);
     }
     uint32_t cached() const { return std::max(memory_.context, memory_.source); }
+    uint64_t all_cached() const { return uint64_t{cached()} * engine_.options.sequences; }
+    void share_context() {
+        const uint32_t wanted = engine_.options.shared_context;
+        if (wanted && wanted < cached())
+            fail(Status::bad_argument, "context", "expected at least ", cached(),
+                 " positions for all sequences, which one may have, got ", wanted);
+        const uint64_t all = std::min(all_cached(), uint64_t{UINT32_MAX});
+        memory_.shared = uint32_t(wanted ? std::min<uint64_t>(all, wanted) : all);
+    }
     /// Rotary tables of a session's own, where they depend on the sequence's length.
     uint64_t rope_bytes() const {
         if (!by_length(architecture_.ropes)) return 0;
@@ -130,8 +143,12 @@ class Planning {
         memory_.kv_parts = KvCache::parts(architecture_, engine_.kv_type(), engine_.cache_length());
         memory_.kv = KvCache::bytes(architecture_, engine_.kv_type(), engine_.cache_length());
         const uint64_t head = engine_.stream_out ? 0 : 4ull * vocab + sampler_bytes(vocab);
-        memory_.scratch = engine_.placement.bytes + head + 4ull * layout.words() + rope_bytes() +
-                          most_scratch(layout.tokens);
+        const auto workspace = [&](uint32_t sequences) {
+            const uint64_t step = 4ull * (layout.words() + (sequences - 1) * layout.blocks);
+            return engine_.placement.bytes + sequences * head + step + most_scratch(layout.tokens);
+        };
+        memory_.scratch = workspace(1) + rope_bytes();
+        if (options.sequences > 1) memory_.scratch += workspace(options.sequences);  // a batcher's
         const uint64_t vectors =
             DeviceModel::vector_bytes(engine_.plan, architecture_, caps_, memory_.context);
         const uint64_t taken = vectors + memory_.kv + memory_.scratch;
@@ -149,6 +166,10 @@ class Planning {
     bool shrink() {
         uint32_t &context = memory_.context, &tokens = engine_.layout.tokens;
         const bool any_context = !engine_.options.context, any_chunk = !whole_ && !encodes_;
+        if (!engine_.options.shared_context && memory_.shared > cached()) {
+            memory_.shared = std::max(cached(), memory_.shared / 2);
+            return true;
+        }
         if (any_context && context > least_context)
             context = std::max(least_context, context / 2);
         else if (any_chunk && tokens > good_chunk)
@@ -161,6 +182,7 @@ class Planning {
             return false;
         if (encodes_) tokens = memory_.source = std::min(memory_.source, context);
         tokens = std::min(tokens, context);
+        if (!engine_.options.shared_context) memory_.shared = cached();
         if (whole_) engine_.layout.outputs = std::min(engine_.layout.outputs, tokens);
         place_activations();
         return true;

@@ -95,7 +95,7 @@ class UseCheck {
     /// Whether positions wrap in a slot of the cache.
     bool wraps(uint32_t slot) const {
         const KvLength length = engine_.cache_length();
-        return KvCache::slot_blocks(engine_.model->architecture, length)[slot] <
+        return KvCache::slot_entries(engine_.model->architecture, length)[slot] <
                kv_blocks_for(length.positions);
     }
     const WeightGroup& group(GroupId id) const { return engine_.plan.weight_groups[id]; }

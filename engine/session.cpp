@@ -11,17 +11,9 @@
 #include <algorithm>
 
 namespace scoria {
-namespace {
-
-constexpr uint64_t update_limit = 65536;  // bytes, vkCmdUpdateBuffer
-
-}  // namespace
 
 Session::Impl::Impl(Engine::Impl& owner)
-    : engine(owner), front(owner.front ? std::make_unique<Impl>(*owner.front) : nullptr) {
-    const std::lock_guard lock(engine.sessions_mutex);
-    engine.sessions.push_back(this);
-}
+    : Tenant(owner), front(owner.front ? std::make_unique<Impl>(*owner.front) : nullptr) {}
 
 void Session::Impl::ready() {
     if (!on_device) take_memory();
@@ -29,18 +21,13 @@ void Session::Impl::ready() {
 }
 
 void Session::Impl::take_memory() {
-    release();  // what a failed attempt left
+    release_buffers();  // what a failed attempt left
     if (front) front->ready();
-    cache = KvCache(engine.device, engine.model->architecture, engine.kv_type(), engine.cache_length());
+    take_cache();
     const auto device_buffer = [&](uint64_t bytes) {
         return vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
     };
-    workspace.layout = engine.layout;
-    workspace.placement = engine.placement;
-    workspace.choices = &engine.choices;
-    workspace.step = device_buffer(4ull * workspace.layout.words());
-    workspace.arena = device_buffer(workspace.placement.bytes);
-    if (const uint64_t bytes = engine.weights->slots_bytes()) workspace.slots = device_buffer(bytes);
+    take_workspace(engine.layout);
     const std::vector<Rope>& ropes = engine.model->architecture.ropes;
     if (by_length(ropes))
         for (const Rope& rope : ropes)
@@ -59,59 +46,61 @@ void Session::Impl::take_memory() {
     }
     if (watched) map = map_of(*watched);
 
-    // One sequence owns all blocks, in order.
-    std::vector<uint32_t> table(workspace.layout.blocks);
-    for (uint32_t i = 0; i < table.size(); ++i) table[i] = i;
     vk::Recorder recorder(engine.device, engine.pipelines);
     recorder.fill(workspace.step.view(), 0);
-    write_words(recorder, workspace.step, workspace.layout.table_word(), table);
     const vk::Commands commands = recorder.finish();
     run(commands);
     on_device = true;
+    write_table(0);
 }
 
-void Session::Impl::release() noexcept {
-    outlast();
-    if (front) front->release();
+void Session::Impl::take_cache() {
+    if (!cache) cache = engine.share_cache();
+}
+
+void Session::Impl::write_table(size_t first) {
+    const std::span<const uint32_t> words = cache.table().subspan(first);
+    if (!on_device || words.empty()) return;
+    vk::Recorder recorder(engine.device, engine.pipelines);
+    write_words(recorder, workspace.step, workspace.layout.table_word() + uint32_t(first), words);
+    const vk::Commands commands = recorder.finish();
+    run(commands);
+}
+
+bool Session::Impl::reach(uint32_t first, size_t count) {
+    const size_t before = cache.table().size();
+    if (!cache.reach(first + count)) return false;
+    if (cache.table().size() > before) write_table(before);
+    written = std::max(first == 0 ? 0 : written, first + uint32_t(count));
+    return true;
+}
+
+void Session::Impl::writes(uint32_t first, size_t count) {
+    if (!reach(first, count))
+        fail(Status::context_full, "cache", "expected room for ", first + count,
+             " positions in the cache that sessions share, got ", cache->free_blocks(), " free blocks of ",
+             kv_block_tokens, " beside ", cache.table().size());
+}
+
+void Session::Impl::release_buffers() noexcept {
+    release_workspace();
     incoming = {};
     outgoing = {};
     step_update = {};
     on_device = false;
-    flight.clear();
-    decode = {};
-    passes.clear();
-    scratch_for.clear();
-    abandoned.clear();
-    decode_recorded.reset();
-    last_submitted = {};
-    cache = {};
-    workspace = {};
     sampler = {};
     sample_scratch = {};
     results = {};
     top = {};
     map = {};
-    computed = written = source = segment = 0;
     logits_ready = false;
 }
 
-size_t Session::Impl::body_kernels() const {
-    const auto& kernels = engine.plan.kernels;
-    const auto on_outputs = [&](const PlannedKernel& k) {
-        return engine.graph.tensors[k.results.front().index].rows == RowKind::outputs;
-    };
-    const auto first = kernels.begin() + std::ptrdiff_t(engine.plan.encoder_kernels);
-    return size_t(std::find_if(first, kernels.end(), on_outputs) - kernels.begin());
-}
-
-void Session::Impl::write_words(vk::Recorder& recorder, const vk::Buffer& buffer, uint32_t word,
-                                std::span<const uint32_t> words) {
-    for (size_t done = 0; done < words.size();) {
-        const std::span<const uint32_t> part =
-            words.subspan(done, std::min<size_t>(words.size() - done, update_limit / 4));
-        recorder.update(buffer.view(4 * (word + done), part.size_bytes()), std::as_bytes(part));
-        done += part.size();
-    }
+void Session::Impl::release() noexcept {
+    release_buffers();
+    if (front) front->release();
+    cache = {};
+    computed = written = source = segment = 0;
 }
 
 void Session::Impl::write_step(vk::Recorder& recorder, std::span<const TokenId> ids, uint32_t position,
@@ -150,7 +139,7 @@ void Session::Impl::enter_segment(uint32_t position) {
     for (uint32_t layer = 0; layer < engine.model->architecture.layers.size(); ++layer)
         record_compress(
             context,
-            {workspace.step.view(), workspace.layout.table_word(), &cache.layer(layer),
+            {workspace.step.view(), workspace.layout.table_word(), &cache->layer(layer),
              compressed_window(memory, segment), compressed_window(memory, next), memory.rate},
             engine.choices.simple(context.caps, SimpleOp::compress, kv_type_names[size_t(engine.kv_type())]));
     const vk::Commands commands = recorder.finish();
@@ -185,45 +174,19 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
     const size_t end_of_all = stage == Stage::encoder ? engine.plan.encoder_kernels
                               : outputs.empty()       ? body_kernels()
                                                       : engine.plan.kernels.size();
-    Pacer& pacer = engine.pacer(ids.size());
-    const std::vector<Batch::Part> parts =
-        work.parts(engine.device.caps(), first, end_of_all, std::max(source, position + uint32_t(ids.size())),
-                   pacer.most_cost());
-    std::vector<double> costs;
-    for (const Batch::Part& part : parts) costs.push_back(part.cost);
-    try {
-        size_t at = 0;
-        for (const size_t end : pacer.cut(costs)) {
-            if (stop && *stop) {
-                land_all();
-                fail_cancelled();
-            }
-            const size_t pipelines = engine.pipelines.created();
-            vk::RecorderOptions options = engine.recorder_options();
-            options.timed = true;
-            vk::Recorder recorder(engine.device, engine.pipelines, options);
-            if (at == 0) write_step(recorder, ids, position, outputs, types);
-            if (at == 0) receive(recorder, work);
-            double cost = 0;
-            for (; at < end; ++at) {
-                work.record(recorder, parts[at]);
-                if (parts[at].last && !outputs.empty()) watch(recorder, work, parts[at].kernel);
-                if (capture && parts[at].last) capture(recorder, work, engine.plan.kernels[parts[at].kernel]);
-                cost += costs[at];
-            }
-            if (end == parts.size()) send(recorder, work);
-            if (capture) recorder.make_host_visible();
-            Slice slice{.owned = recorder.finish(), .cost = cost, .pacer = &pacer};
-            slice.first_run = engine.pipelines.created() != pipelines;
-            submit_slice(std::move(slice));
-        }
-        land_all();
-    } catch (...) {
-        for (Slice& slice : flight)
-            if (!slice.replayed) abandoned.push_back(std::move(slice.owned));
-        std::erase_if(flight, [](const Slice& slice) { return !slice.replayed; });
-        throw;
-    }
+    compute(work, first, end_of_all, std::max(source, position + uint32_t(ids.size())),
+            {.before =
+                 [&](vk::Recorder& recorder) {
+                     write_step(recorder, ids, position, outputs, types);
+                     receive(recorder, work);
+                 },
+             .behind = [&](vk::Recorder& recorder) { send(recorder, work); },
+             .after =
+                 [&](vk::Recorder& recorder, size_t kernel) {
+                     if (!outputs.empty()) watch(recorder, work, kernel);
+                     if (capture) capture(recorder, work, engine.plan.kernels[kernel]);
+                 },
+             .host_reads = bool(capture)});
 }
 
 void Session::Impl::check_vocabulary(std::span<const TokenId> ids, uint32_t vocab) const {
@@ -237,25 +200,6 @@ void Session::Impl::check_ids(std::span<const TokenId> ids) const {
     if (tokens.size() + ids.size() > engine.memory.context)
         fail(Status::context_full, "context", "expected at most ", engine.memory.context - tokens.size(),
              " more tokens in a context of ", engine.memory.context, ", got ", ids.size());
-}
-
-void Session::Impl::reserve_logits(uint32_t rows) {
-    const uint64_t bytes = 4ull * engine.model->architecture.logits() * rows;
-    if (workspace.logits.size() >= bytes) return;
-    land_all();  // a failed call's
-    workspace.logits = vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
-    invalidate_decode();
-}
-
-void Session::Impl::reserve_scratch(uint32_t token_count) {
-    if (scratch_for.contains(token_count)) return;
-    const uint64_t bytes = engine.scratch_bytes(token_count);
-    if (workspace.scratch.size() < bytes) {
-        land_all();  // a failed call's
-        workspace.scratch = vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
-        invalidate_decode();
-    }
-    scratch_for.insert(token_count);
 }
 
 uint32_t Session::Impl::tokens_before_change(uint32_t limit) const {
@@ -314,40 +258,9 @@ std::vector<float> Session::Impl::read_floats(const vk::View& view, size_t count
     return {floats, floats + count};
 }
 
-vk::Device::Ticket Session::Impl::submit(const vk::Commands& commands) {
-    const VkCommandBuffer handle = commands.handle();
-    if (!host_point.semaphore) return last_submitted = engine.device.submit({&handle, 1});
-    last_submitted = engine.device.submit_after({&handle, 1}, host_point);
-    host_point = {};
-    return last_submitted;
-}
-
-void Session::Impl::run(const vk::Commands& commands) {
-    submit(commands);
-    try {
-        wait(last_submitted);
-    } catch (...) {
-        outlast();
-        throw;
-    }
-}
-
-void Session::Impl::outlast() noexcept {
-    try {
-        wait(last_submitted);
-    } catch (const Error&) {  // lost, or it hangs, and then the platform frees nothing
-    }
-}
-
-Session::Impl::~Impl() {
-    const auto in_use = engine.use();  // first: recover() finds every session that has buffers
-    release();
-    const std::lock_guard lock(engine.sessions_mutex);
-    std::erase(engine.sessions, this);
-}
-
 Session::Session(Engine& engine) : impl_(std::make_unique<Impl>(engine.impl())) {
-    engine.impl().survive([&] { impl_->ready(); });
+    // Of sessions that share a cache most are computed by a batcher, in its workspace.
+    engine.impl().survive([&] { engine.options().sequences > 1 ? impl_->take_cache() : impl_->ready(); });
 }
 Session::Session(Session&& other) noexcept = default;
 Session::~Session() = default;
@@ -407,6 +320,7 @@ void Session::truncate(uint32_t length) {
     const auto lock = s.engine.use();  // evict() changes what rewind() does
     s.tokens.resize(length);
     s.rewind(length);
+    if (s.cache && s.cache->sequences() > 1) s.cache.shrink(length);
 }
 
 void Session::Impl::rewind(uint32_t length) {
@@ -478,7 +392,7 @@ void Session::watch(std::optional<uint32_t> layer) {
     s.engine.survive([&] {
         s.ready();
         s.land_all();  // a failed call's
-        s.invalidate_decode();
+        s.forget_recorded();
         s.logits_ready = false;  // the last token's map is yet to be computed
         s.map = {};
         s.watched.reset();

@@ -51,6 +51,11 @@ struct EngineOptions {
     uint64_t shuffle_seed = 0;   // tests: see RecorderOptions
     bool omit_barriers = false;  // tests: see RecorderOptions
     bool profile = false;        // timestamps per dispatch
+    /// Sessions that share one cache, at most 64: such a batcher computes in one pass (batcher.h). Others
+    /// have a cache each.
+    uint32_t sequences = 1;
+    uint32_t shared_context =
+        0;                // positions of all of them together; 0: as many as fit, at most `context` each
     bool recover = true;  // a lost device of our own is opened again, sessions replayed (engine/recovery.h)
     std::function<void(uint64_t done, uint64_t total)> progress;  // bytes of weights uploaded
     /// Before each submission of a prompt's or a step's part, on the thread of the call: others' chance to
@@ -71,7 +76,8 @@ struct MemoryPlan {
     std::vector<KvPart> kv_parts;               // of `kv`, by kind of layer
     uint64_t host_weights = 0;                // bytes of host memory: weights that the device has no room for
     uint64_t staging = 0;                     // bytes of host memory while weights are uploaded
-    uint32_t context = 0;                     // positions the KV cache holds
+    uint32_t context = 0;                     // positions of a session
+    uint32_t shared = 0;                      // of all sessions that share a cache, together
     uint32_t chunk = 0;                       // tokens of a prompt computed at a time
     uint32_t source = 0;                      // tokens that the encoder takes; 0: there is none
     uint64_t heap_size = 0, heap_budget = 0;  // of the heap for device memory, as planned with
@@ -292,6 +298,7 @@ class Session {
     StepStats stats() const;                  // of the last decode step
 
     struct Impl;
+    Impl& impl() { return *impl_; }
 
   private:
     std::unique_ptr<Impl> impl_;

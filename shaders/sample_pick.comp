@@ -1,10 +1,11 @@
 // Second stage of sampling: chooses the token (semantics in engine/ops/sample.h), then makes the step buffer,
-// the result ring and the penalty ring ready for the next step. One workgroup; no sort.
+// the result ring and the penalty ring ready for the next step. One workgroup per row; no sort.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "workgroup.glsl"
 #include "numerics.glsl"
 #include "philox.glsl"
+#include "grid.glsl"
 #include "step.h"
 #include "sampler.h"
 
@@ -16,11 +17,12 @@ layout(binding = 2) buffer Step { uint step_words[]; };
 layout(binding = 3) writeonly buffer Results { uint results[]; };
 layout(push_constant) uniform Push { SamplePush push; };
 
+#include "sample_rows.glsl"
 #include "sample_search.glsl"
 
 const float LN_2 = 0.69314718;
 
-float setting(uint word) { return uintBitsToFloat(sampler_words[word]); }
+float setting(uint word) { return uintBitsToFloat(sampler_words[sampler_base + word]); }
 // A number in [0, 1) in units of 2^-32.
 uint fraction(float value) { return uint(max(value, 0.0) * 4294967296.0); }
 
@@ -78,7 +80,7 @@ Survivors without_top(Survivors s) {
 #define TOP_P 2u
 
 Survivors filtered(Survivors s, uint chance) {
-    const uint top_k = sampler_words[SAMPLER_TOP_K];
+    const uint top_k = sampler_words[sampler_base + SAMPLER_TOP_K];
     const float part = setting(SAMPLER_TYPICAL), top_p = setting(SAMPLER_TOP_P);
     [[dont_unroll]] for (uint stage = TOP_K; stage <= TOP_P; ++stage) {
         if (stage == TOP_K && (top_k == 0 || top_k >= push.vocab)) continue;
@@ -101,7 +103,7 @@ Survivors filtered(Survivors s, uint chance) {
 
 // The token; `mu` becomes mirostat's next state.
 uint draw(uint most, uint position, inout float mu) {
-    const uvec2 seed = uvec2(sampler_words[SAMPLER_SEED_LOW], sampler_words[SAMPLER_SEED_HIGH]);
+    const uvec2 seed = uvec2(sampler_words[sampler_base + SAMPLER_SEED_LOW], sampler_words[sampler_base + SAMPLER_SEED_HIGH]);
     const uvec4 random = philox(uvec4(position, 0, 0, 0), seed);
     const float temperature = setting(SAMPLER_TEMPERATURE), tau = setting(SAMPLER_MIROSTAT_TAU);
     Survivors s = Survivors(most, 0, push.vocab, 0xFFFFFFFFu, 0, false, 0.0, 0.0, 0, 0);
@@ -123,22 +125,25 @@ uint draw(uint most, uint position, inout float mu) {
     return token;
 }
 
-void finish(uint token, uint status, uint position, float mu) {
-    const uint from = STEP_TOKENS + push.from_slot * STEP_TOKEN_WORDS;
-    const uint to = STEP_TOKENS + push.to_slot * STEP_TOKEN_WORDS;
-    const uint step_index = step_words[STEP_INDEX], slot = 2 * (step_index % push.result_slots);
-    results[slot] = token;
-    results[slot + 1] = status;
-    step_words[STEP_STATUS] |= status;
+void finish(uint row, uint token, uint status, uint position, float mu) {
+    const uint from = STEP_TOKENS + from_slot * STEP_TOKEN_WORDS;
+    const uint to = STEP_TOKENS + to_slot * STEP_TOKEN_WORDS;
+    uint slot = row;
+    if (push.outputs_word == SAMPLE_ONE) {  // else other rows write at the same time
+        slot = step_words[STEP_INDEX] % push.result_slots;
+        step_words[STEP_STATUS] |= status;
+        step_words[STEP_INDEX] += 1;
+    }
+    results[2 * slot] = token;
+    results[2 * slot + 1] = status;
     step_words[to + STEP_TOKEN_TABLE] = step_words[from + STEP_TOKEN_TABLE];
     step_words[to + STEP_TOKEN_SAMPLER] = step_words[from + STEP_TOKEN_SAMPLER];
     step_words[to + STEP_TOKEN_ID] = token;
     step_words[to + STEP_TOKEN_POSITION] = position + 1;
-    step_words[STEP_INDEX] = step_index + 1;
-    const uint pushed = sampler_words[SAMPLER_PUSHED];
-    sampler_words[SAMPLER_TOKENS + pushed % SAMPLER_RING] = token;
-    sampler_words[SAMPLER_PUSHED] = pushed + 1;
-    sampler_words[SAMPLER_MIROSTAT_MU] = floatBitsToUint(mu);
+    const uint pushed = sampler_words[sampler_base + SAMPLER_PUSHED];
+    sampler_words[sampler_base + SAMPLER_TOKENS + pushed % SAMPLER_RING] = token;
+    sampler_words[sampler_base + SAMPLER_PUSHED] = pushed + 1;
+    sampler_words[sampler_base + SAMPLER_MIROSTAT_MU] = floatBitsToUint(mu);
 }
 
 // Of a chain of draws, slot i's counter is i: it stops at the first guess that did not come true.
@@ -148,25 +153,26 @@ bool wanted() {
 }
 
 void main() {
-    if (!wanted()) return;
+    const uint row = group_index();
+    if (!enter_row(row) || !wanted()) return;
     uint best = 0, index = 0xFFFFFFFFu, bad = 0;
     for (uint b = wg_lane(); b < push.blocks; b += gl_WorkGroupSize.x) {
-        const uint key = scratch[b * SAMPLE_PARTIAL_WORDS];
+        const uint partial = scratch_base + b * SAMPLE_PARTIAL_WORDS, key = scratch[partial];
         if (key > best || index == 0xFFFFFFFFu) {
             best = key;
-            index = scratch[b * SAMPLE_PARTIAL_WORDS + 1];
+            index = scratch[partial + 1];
         }
-        bad |= scratch[b * SAMPLE_PARTIAL_WORDS + 2];
+        bad |= scratch[partial + 2];
     }
     const uint most = wg_max(best);
     uint token = ~wg_max(best == most ? ~index : 0);
     if (most <= sort_key(uintBitsToFloat(0xFF800000u))) bad = 1;  // no finite logit
     bad = wg_max(bad);
-    const uint position = step_words[STEP_TOKENS + push.from_slot * STEP_TOKEN_WORDS + STEP_TOKEN_POSITION];
+    const uint position = step_words[STEP_TOKENS + from_slot * STEP_TOKEN_WORDS + STEP_TOKEN_POSITION];
     float mu = setting(SAMPLER_MIROSTAT_MU);
     if (most == 0) token = 0;
-    else if (!GREEDY) token = draw(most, position, mu);
+    else if (!GREEDY && setting(SAMPLER_TEMPERATURE) > 0.0) token = draw(most, position, mu);
     token = min(token, push.vocab - 1);
     barrier();  // `position` and `mu` are read by all before they are written
-    if (wg_lane() == 0) finish(token, bad != 0 ? STEP_STATUS_NON_FINITE : 0, position, mu);
+    if (wg_lane() == 0) finish(row, token, bad != 0 ? STEP_STATUS_NON_FINITE : 0, position, mu);
 }

@@ -1,11 +1,12 @@
 // First stage of sampling: penalties, biases and the mask, then the largest logit of each block of SAMPLE_BLOCK,
 // with a flag for NaN and Inf. Logits become keys, unsigned words in the same order (NaN first). One workgroup per
-// block.
+// block of a row.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "workgroup.glsl"
 #include "numerics.glsl"
 #include "grid.glsl"
+#include "step.h"
 #include "sampler.h"
 
 layout(constant_id = SAMPLE_GREEDY) const bool GREEDY = false;
@@ -13,24 +14,27 @@ layout(constant_id = SAMPLE_GREEDY) const bool GREEDY = false;
 layout(binding = 0) readonly buffer Logits { float logits[]; };
 layout(binding = 1) readonly buffer Sampler { uint sampler_words[]; };
 layout(binding = 2) writeonly buffer Scratch { uint scratch[]; };
+layout(binding = 3) readonly buffer Step { uint step_words[]; };
 layout(push_constant) uniform Push { SamplePush push; };
 
-float setting(uint word) { return uintBitsToFloat(sampler_words[word]); }
+#include "sample_rows.glsl"
+
+float setting(uint word) { return uintBitsToFloat(sampler_words[sampler_base + word]); }
 
 // How often the token stands in the window.
 uint recent_count(uint token) {
-    const uint pushed = sampler_words[SAMPLER_PUSHED];
-    const uint window = min(min(sampler_words[SAMPLER_WINDOW], SAMPLER_RING), pushed);
+    const uint pushed = sampler_words[sampler_base + SAMPLER_PUSHED];
+    const uint window = min(min(sampler_words[sampler_base + SAMPLER_WINDOW], SAMPLER_RING), pushed);
     uint count = 0;
     for (uint i = 1; i <= window; ++i)
-        if (sampler_words[SAMPLER_TOKENS + (pushed - i) % SAMPLER_RING] == token) ++count;
+        if (sampler_words[sampler_base + SAMPLER_TOKENS + (pushed - i) % SAMPLER_RING] == token) ++count;
     return count;
 }
 
 float bias_of(uint token) {
-    uint first = 0, end = min(sampler_words[SAMPLER_BIAS_COUNT], SAMPLER_BIAS_LIMIT);
+    uint first = 0, end = min(sampler_words[sampler_base + SAMPLER_BIAS_COUNT], SAMPLER_BIAS_LIMIT);
     while (first < end) {
-        const uint middle = (first + end) / 2, found = sampler_words[SAMPLER_BIASES + 2 * middle];
+        const uint middle = (first + end) / 2, found = sampler_words[sampler_base + SAMPLER_BIASES + 2 * middle];
         if (found == token) return setting(SAMPLER_BIASES + 2 * middle + 1);
         if (found < token) first = middle + 1;
         else end = middle;
@@ -39,7 +43,8 @@ float bias_of(uint token) {
 }
 
 bool allowed(uint token) {
-    return sampler_words[SAMPLER_MASKED] == 0 || ((sampler_words[SAMPLER_MASK + token / 32] >> (token % 32)) & 1u) != 0;
+    return sampler_words[sampler_base + SAMPLER_MASKED] == 0 ||
+           ((sampler_words[sampler_base + SAMPLER_MASK + token / 32] >> (token % 32)) & 1u) != 0;
 }
 
 float penalised(float value, uint token) {
@@ -51,15 +56,16 @@ float penalised(float value, uint token) {
 }
 
 void main() {
-    const uint block = group_index();
-    if (block >= push.blocks) return;
+    const uint row = group_index() / push.blocks, block = group_index() % push.blocks;
+    if (!enter_row(row)) return;
+    const uint first_logit = push.logits_first + row * push.vocab;
     const bool penalises =
         setting(SAMPLER_PENALTY) != 1.0 || setting(SAMPLER_FREQUENCY) != 0.0 || setting(SAMPLER_PRESENCE) != 0.0;
-    const bool biased = sampler_words[SAMPLER_BIAS_COUNT] != 0;
+    const bool biased = sampler_words[sampler_base + SAMPLER_BIAS_COUNT] != 0;
     const uint end = min((block + 1) * SAMPLE_BLOCK, push.vocab);
     uint best = 0, best_index = 0xFFFFFFFFu, bad = 0;
     for (uint i = block * SAMPLE_BLOCK + wg_lane(); i < end; i += gl_WorkGroupSize.x) {
-        float value = logits[push.logits_first + i];
+        float value = logits[first_logit + i];
         if (is_nan(value) || floatBitsToUint(value) == 0x7F800000u) bad = 1;
         if (penalises) value = penalised(value, i);
         if (biased) value += bias_of(i);
@@ -69,13 +75,14 @@ void main() {
             best = key;
             best_index = i;
         }
-        if (!GREEDY) scratch[push.blocks * SAMPLE_PARTIAL_WORDS + i] = key;
+        if (!GREEDY) scratch[scratch_base + push.blocks * SAMPLE_PARTIAL_WORDS + i] = key;
     }
     const uint most = wg_max(best);
     const uint index = ~wg_max(best == most ? ~best_index : 0);  // the lowest of equals
     bad = wg_max(bad);
     if (wg_lane() != 0) return;
-    scratch[block * SAMPLE_PARTIAL_WORDS] = most;
-    scratch[block * SAMPLE_PARTIAL_WORDS + 1] = index;
-    scratch[block * SAMPLE_PARTIAL_WORDS + 2] = bad;
+    const uint partial = scratch_base + block * SAMPLE_PARTIAL_WORDS;
+    scratch[partial] = most;
+    scratch[partial + 1] = index;
+    scratch[partial + 2] = bad;
 }

@@ -17,7 +17,7 @@ const uint LIST = GREEDY ? 1 : 256;
 shared uint list[LIST], listed;
 bool use_list = false;
 
-uint key_of(uint i) { return scratch[push.blocks * SAMPLE_PARTIAL_WORDS + i]; }
+uint key_of(uint i) { return scratch[scratch_base + push.blocks * SAMPLE_PARTIAL_WORDS + i]; }
 uint candidates() { return use_list ? listed : push.vocab; }
 uint candidate(uint n) { return use_list ? list[n] : n; }
 

@@ -1,9 +1,10 @@
 // The likeliest tokens by the logits themselves (no penalty, bias or mask): `count` of them by falling logit, then
-// by index, and what turns logits into log-probabilities. One workgroup, one pass over the logits per token.
+// by index, and what turns logits into log-probabilities. One workgroup per row, one pass over the logits per token.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "workgroup.glsl"
 #include "numerics.glsl"
+#include "grid.glsl"
 #include "step.h"
 #include "sampler.h"
 
@@ -12,13 +13,19 @@ layout(binding = 1) readonly buffer Step { uint step_words[]; };
 layout(binding = 2) writeonly buffer Top { uint top_words[]; };
 layout(push_constant) uniform Push { SampleTopPush push; };
 
-float logit(uint i) { return logits[push.logits_first + i]; }
+uint first_logit;
+float logit(uint i) { return logits[first_logit + i]; }
 
 void main() {
+    const uint row = group_index();
+    const bool listed = push.outputs_word != SAMPLE_ONE;
+    if (row >= push.rows || (listed && row >= step_words[STEP_OUTPUT_COUNT])) return;
+    first_logit = push.logits_first + row * push.vocab;
     if (push.guess != SAMPLE_ALWAYS && step_words[STEP_INDEX] != push.slot) return;  // none was chosen
     // The step's counter has already moved on.
-    const uint first = (step_words[STEP_INDEX] - 1) % push.result_slots * SAMPLE_TOP_WORDS;
-    const uint chosen = min(step_words[STEP_TOKENS + push.slot * STEP_TOKEN_WORDS + STEP_TOKEN_ID], push.vocab - 1);
+    const uint first = (listed ? row : (step_words[STEP_INDEX] - 1) % push.result_slots) * SAMPLE_TOP_WORDS;
+    const uint slot = listed ? step_words[push.outputs_word + row] : push.slot;
+    const uint chosen = min(step_words[STEP_TOKENS + slot * STEP_TOKEN_WORDS + STEP_TOKEN_ID], push.vocab - 1);
     uint key = 0xFFFFFFFFu, index = 0;
     float largest = 0.0;
     for (uint n = 0; n < push.count || n == 0; ++n) {

@@ -1,4 +1,5 @@
-// The sampler buffer of one sequence (words) and the push constants of the sampling kernels.
+// The sampler buffer of one sequence (words) and the push constants of the sampling kernels. Of several
+// sequences one buffer stands behind the other.
 #ifndef SCORIA_SAMPLER_H
 #define SCORIA_SAMPLER_H
 
@@ -38,6 +39,7 @@
 #define SAMPLE_TOP_WORDS 132
 
 #define SAMPLE_ALWAYS 0xFFFFFFFFu  // as a guess: none
+#define SAMPLE_ONE 0               // as outputs_word: one row, of from_slot
 
 // 0 workgroup size, 1 logical subgroup size
 #define SAMPLE_GREEDY 2  // takes the largest; keys are not stored
@@ -53,14 +55,19 @@ struct SamplePush {
     uint result_slots;
     uint from_slot, to_slot;
     uint guess;  // SAMPLE_ALWAYS, or the token that from_slot must have got: else these logits follow nothing
+    uint rows;   // of logits, each with scratch of its own
+    uint outputs_word;  // SAMPLE_ONE, or where the step buffer lists the rows' slots: each samples into its
+                        // own, and its result has the row's number
+    uint sampler_words;  // of each sequence; a slot's STEP_TOKEN_SAMPLER says which one
 };
 
 struct SampleTopPush {
     uint vocab, logits_first;
     uint result_slots;
-    uint slot;   // token of the step buffer that was chosen
-    uint count;  // at most SAMPLE_TOP_LIMIT and vocab
-    uint guess;  // as SamplePush
+    uint slot;                // token of the step buffer that was chosen
+    uint count;               // at most SAMPLE_TOP_LIMIT and vocab
+    uint guess;               // as SamplePush
+    uint rows, outputs_word;  // the same
 };
 
 #ifdef __cplusplus

@@ -145,19 +145,28 @@ void record_sample(OpContext& context, const SampleArgs& args, const KernelVaria
         fail(Status::unsupported, "sample", "expected a vocabulary of 1 to ", most_vocab, " tokens, got ",
              args.logits.cols);
     const bool native = variant.shader == Shader::sample_scan_sg;
-    const SamplePush push{
-        args.logits.cols, blocks_of(args.logits.cols), args.logits.first, args.result_slots, args.from_slot,
-        args.to_slot,     guess_word(args.guess)};
+    const SamplePush push{args.logits.cols,
+                          blocks_of(args.logits.cols),
+                          args.logits.first,
+                          args.result_slots,
+                          args.from_slot,
+                          args.to_slot,
+                          guess_word(args.guess),
+                          args.logits.rows,
+                          args.outputs_word.value_or(SAMPLE_ONE),
+                          sampler_words(args.logits.cols)};
     vk::Pipelines& pipelines = context.recorder.pipelines();
     const auto pipeline = [&](Shader shader) -> const vk::Pipeline& {
         return pipelines.get(shader_module(shader), {{vk::constant_workgroup, variant.workgroup},
                                                      {vk::constant_subgroup, variant.subgroup},
                                                      {SAMPLE_GREEDY, args.greedy}});
     };
-    context.recorder.dispatch(pipeline(variant.shader), {args.logits.view, args.sampler, args.scratch}, push,
-                              push.blocks, "sample_scan");
+    context.recorder.dispatch(pipeline(variant.shader),
+                              {args.logits.view, args.sampler, args.scratch, args.step}, push,
+                              uint64_t{push.blocks} * push.rows, "sample_scan");
     context.recorder.dispatch(pipeline(native ? Shader::sample_pick_sg : Shader::sample_pick),
-                              {args.sampler, args.scratch, args.step, args.results}, push, 1, "sample_pick");
+                              {args.sampler, args.scratch, args.step, args.results}, push, push.rows,
+                              "sample_pick");
 }
 
 void record_sample_top(OpContext& context, const SampleTopArgs& args, const KernelVariant& variant) {
@@ -167,12 +176,15 @@ void record_sample_top(OpContext& context, const SampleTopArgs& args, const Kern
                              args.result_slots,
                              args.slot,
                              std::min({args.count, uint32_t(SAMPLE_TOP_LIMIT), vocab}),
-                             guess_word(args.guess)};
+                             guess_word(args.guess),
+                             args.logits.rows,
+                             args.outputs_word.value_or(SAMPLE_ONE)};
     const bool native = variant.shader == Shader::sample_scan_sg;
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
         shader_module(native ? Shader::sample_top_sg : Shader::sample_top),
         {{vk::constant_workgroup, variant.workgroup}, {vk::constant_subgroup, variant.subgroup}});
-    context.recorder.dispatch(pipeline, {args.logits.view, args.step, args.top}, push, 1, "sample_top");
+    context.recorder.dispatch(pipeline, {args.logits.view, args.step, args.top}, push, push.rows,
+                              "sample_top");
 }
 
 TokenLogprobs read_top(std::span<const uint32_t> words, TokenId chosen, uint32_t count) {

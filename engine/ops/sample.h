@@ -54,9 +54,9 @@ uint64_t sample_scratch_bytes(uint32_t vocab);
 uint64_t sampler_bytes(uint32_t vocab);
 
 struct SampleArgs {
-    Matrix logits;     // [1, vocab]
-    vk::View sampler;  // sampler_state
-    vk::View scratch;
+    Matrix logits;     // [rows, vocab], 1 row unless `outputs_word` says where their slots stand
+    vk::View sampler;  // sampler_state; of several sequences one after the other, sampler_words each
+    vk::View scratch;  // sample_scratch_bytes for each row
     vk::View step;
     vk::View results;  // [result_slots] of {token, status bits}; slot = the step's counter % result_slots
     uint32_t result_slots;
@@ -66,17 +66,22 @@ struct SampleArgs {
     /// Of a chain of draws from slot to slot, whose step begins with counter 0: nothing happens unless
     /// from_slot got this token. None: always.
     std::optional<TokenId> guess = std::nullopt;
+    /// Many rows at once: the word of the step buffer where the output list begins. Row i is of slot
+    /// outputs[i], which stands for from_slot and to_slot; its sequence's state is the slot's
+    /// STEP_TOKEN_SAMPLER; its result is results[i], and the step's counter stays.
+    std::optional<uint32_t> outputs_word = std::nullopt;
 };
 
 /// Log-probabilities of the token just chosen and of the likeliest, from logits that are still as they were.
 struct SampleTopArgs {
-    Matrix logits;  // [1, vocab]
+    Matrix logits;  // [rows, vocab]
     vk::View step;
     vk::View top;  // [result_slots, SAMPLE_TOP_WORDS]; slots as of the results
     uint32_t result_slots;
     uint32_t slot;                                // token of the step buffer that was chosen
     uint32_t count;                               // at most SAMPLE_TOP_LIMIT
-    std::optional<TokenId> guess = std::nullopt;  // as that of the sampling before it
+    std::optional<TokenId> guess = std::nullopt;  // as that of the sampling before it, and so is this:
+    std::optional<uint32_t> outputs_word = std::nullopt;
 };
 
 std::vector<KernelVariant> sample_variants(const vk::Caps& caps);

@@ -16,14 +16,6 @@ namespace {
 /// A kind of cache each, for the quick tier and slow drivers.
 const char* const of_each_cache[] = {"mistral", "llama-dynamic-ntk", "deepseek-v2", "transformer-xl", "t5"};
 
-std::vector<std::string> families() {
-    if (!deep() || slow_driver())
-        return chosen(std::span(of_each_cache).first(few_models() ? 1 : std::size(of_each_cache)));
-    std::vector<const char*> all(std::begin(decoder_fixtures), std::end(decoder_fixtures));
-    all.insert(all.end(), std::begin(encoder_decoder_fixtures), std::end(encoder_decoder_fixtures));
-    return chosen(all);
-}
-
 /// A golden's long case: its tokens and those that continue it.
 struct Sequence {
     std::vector<TokenId> ids, source;
@@ -77,7 +69,7 @@ struct Growing {
 
 TEST_CASE("vulkan: a sequence token by token, in parts, and among others, is the sequence at once" *
           needs_fixtures_and_time()) {
-    for (const std::string& family : families()) {
+    for (const std::string& family : decoders_or(of_each_cache)) {
         CAPTURE(family);
         const std::string folder = fixtures() + "/models/" + family;
         EngineOptions options = engine_options(Precision::strict);

@@ -91,4 +91,12 @@ inline constexpr const char* decoder_fixtures[] = {
 inline constexpr const char* encoder_decoder_fixtures[] = {
     "t5", "t5-v1.1", "mt5", "bart", "marian", "led", "transformer-original"};
 
+/// Of all decoders and encoder-decoders: those named, in the quick tier and on slow drivers.
+inline std::vector<std::string> decoders_or(std::span<const char* const> few) {
+    if (!deep() || slow_driver()) return chosen(few.first(few_models() ? 1 : few.size()));
+    std::vector<const char*> all(std::begin(decoder_fixtures), std::end(decoder_fixtures));
+    all.insert(all.end(), std::begin(encoder_decoder_fixtures), std::end(encoder_decoder_fixtures));
+    return chosen(all);
+}
+
 }  // namespace scoria::test

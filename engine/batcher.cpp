@@ -1,0 +1,430 @@
+// See batcher.h.
+#include "batcher.h"
+
+#include "answer.h"
+#include "ops/rope.h"
+#include "sampler.h"
+#include "step.h"
+
+#include <algorithm>
+#include <list>
+#include <map>
+
+namespace scoria {
+namespace {
+
+/// Tokens of prompts that a pass takes beside answers: answers then wait little, and the weights are read for
+/// enough.
+constexpr uint32_t prompt_beside_answers = 128;
+
+/// Whether a pass may have tokens of several sequences: what the step buffer says once would be of all.
+bool several(const Engine::Impl& engine) {
+    const Architecture& a = engine.model->architecture;
+    const bool prefix = a.layers[0].attention.mask == Mask::prefix;
+    return !engine.front && a.encoder.empty() && !a.recomputes() && a.memory.segment == 0 && !prefix &&
+           !by_length(a.ropes);
+}
+
+}  // namespace
+
+struct Batcher::Impl final : Tenant {
+    struct Member {
+        Member(Session::Impl& of, GenerateOptions given, Done then)
+            : s(of), options(std::move(given)), answer(s, options), done(std::move(then)),
+              kept(s.tokens.size()) {}
+        size_t pending() const { return s.tokens.size() - s.computed; }
+
+        Session::Impl& s;
+        const GenerateOptions options;
+        Answer answer;
+        Done done;
+        size_t kept;                   // tokens of the session before
+        std::optional<uint32_t> slot;  // of the tables and samplers
+        size_t table_written = 0;      // entries of its table that stand in the step buffer
+        bool sampler_written = false;
+        std::chrono::steady_clock::time_point begun;
+        bool ended = false;
+        std::exception_ptr error;
+    };
+    /// Tokens of a member in a pass: the next `count` that are not computed.
+    struct Piece {
+        Member* member;
+        uint32_t count;
+        bool samples;  // the token behind them
+    };
+    using Pieces = std::vector<Piece>;
+
+    explicit Impl(Engine::Impl& owner) : Tenant(owner), together(several(owner)) {}
+    ~Impl() override { leave(); }
+    void release() noexcept override;
+    void forget_recorded() noexcept override { steps.clear(); }
+    void fail_cancelled() const override { fail(Status::cancelled, "batch", "cancelled"); }
+
+    void ready();
+    void take_slots();
+    bool takes_turns(const Member& m) const {
+        return !together || m.options.proposer || m.options.on_attention;
+    }
+    void answer_alone(Member& m);
+
+    Pieces choose();
+    Pieces choose(const KvCache& cache, std::vector<Member*>& blocked);
+    void pass(const Pieces& pieces);
+    void write(vk::Recorder& recorder, const Pieces& pieces);
+    void sample(vk::Recorder& recorder, const SampleKind& kind, uint32_t rows);
+    void take(const Pieces& pieces);
+    void finish_ended();
+
+    const bool together;
+    std::list<Member> members;
+    bool stepping = false;
+
+    bool on_device = false;
+    uint32_t rows = 0;  // of a pass that are sampled, at most
+    vk::Buffer samplers, sample_scratch, results, top;
+    std::weak_ptr<KvCache> recorded_for;
+    struct StepKind {
+        uint32_t rows;
+        bool greedy;
+        std::optional<uint32_t> logprobs;
+        auto operator<=>(const StepKind&) const = default;
+    };
+    std::map<StepKind, Step> steps;            // of one token of each member
+    vk::Commands update;                       // what a step is told
+    std::vector<uint32_t> sampled, likeliest;  // of the last pass: what `results` and `top` held
+};
+
+void Batcher::Impl::release() noexcept {
+    release_workspace();
+    on_device = false;
+    update = {};
+    samplers = {};
+    sample_scratch = {};
+    results = {};
+    top = {};
+    for (Member& m : members) {
+        m.table_written = 0;
+        m.sampler_written = false;
+    }
+}
+
+void Batcher::Impl::ready() {
+    if (on_device) return;
+    release();  // what a failed attempt left
+    const uint32_t vocab = engine.model->architecture.logits(), sequences = engine.options.sequences;
+    const uint64_t most = engine.device.caps().max_binding / sample_scratch_bytes(vocab);
+    rows = uint32_t(
+        std::clamp<uint64_t>(most, 1, std::min({engine.layout.outputs, engine.layout.tokens, sequences})));
+    take_workspace({engine.layout.tokens, rows, engine.layout.blocks * sequences});
+    reserve_logits(rows);
+    const auto device_buffer = [&](uint64_t bytes) {
+        return vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
+    };
+    samplers = device_buffer(4ull * sampler_words(vocab) * sequences);
+    sample_scratch = device_buffer(sample_scratch_bytes(vocab) * rows);
+    results = vk::Buffer(engine.device, 8ull * rows, vk::MemoryUse::readback);
+    vk::Recorder recorder(engine.device, engine.pipelines);
+    recorder.fill(workspace.step.view(), 0);
+    const vk::Commands commands = recorder.finish();
+    run(commands);
+    on_device = true;
+}
+
+/// Gives every member a slot, as long as there are any, and its part of a cache.
+void Batcher::Impl::take_slots() {
+    std::vector<bool> taken(engine.options.sequences);
+    for (const Member& m : members)
+        if (m.slot) taken[*m.slot] = true;
+    for (Member& m : members) {
+        if (m.ended || takes_turns(m)) continue;
+        if (!m.slot) {
+            const auto free = std::ranges::find(taken, false);
+            if (free == taken.end()) continue;
+            *free = true;
+            m.slot = uint32_t(free - taken.begin());
+        }
+        try {
+            m.s.take_cache();
+        } catch (const Error& error) {
+            if (error.status() == Status::device_lost) throw;
+            m.error = std::current_exception();
+            m.ended = true;
+        }
+    }
+}
+
+/// Pieces of members that have a part of `cache`. `blocked` gets those that others leave no block of it.
+Batcher::Impl::Pieces Batcher::Impl::choose(const KvCache& cache, std::vector<Member*>& blocked) {
+    Pieces pieces;
+    uint32_t tokens = workspace.layout.tokens, outputs = rows;
+    const auto add = [&](Member& m, uint32_t count) {
+        if (!m.s.reach(m.s.computed, count)) return blocked.push_back(&m);
+        pieces.push_back({&m, count, count == m.pending()});
+        tokens -= count;
+        outputs -= pieces.back().samples;
+    };
+    const auto each = [&](bool prompts) {
+        for (Member& m : members)
+            if (m.slot && !m.ended && &*m.s.cache == &cache && (m.pending() > 1) == prompts && tokens &&
+                outputs)
+                add(m, uint32_t(std::min<size_t>(m.pending(), tokens)));
+    };
+    each(false);
+    if (!pieces.empty()) tokens = std::min(tokens, prompt_beside_answers);
+    each(true);
+    return pieces;
+}
+
+Batcher::Impl::Pieces Batcher::Impl::choose() {
+    std::vector<Member*> blocked;
+    std::vector<const KvCache*> caches;
+    for (const Member& m : members)
+        if (m.slot && !m.ended && std::ranges::find(caches, &*m.s.cache) == caches.end())
+            caches.push_back(&*m.s.cache);
+    for (const KvCache* cache : caches)
+        if (Pieces pieces = choose(*cache, blocked); !pieces.empty()) {
+            // Whoever was served goes behind those who were not.
+            for (const Piece& piece : pieces)
+                members.splice(members.end(), members,
+                               std::ranges::find(members, piece.member, [](Member& m) { return &m; }));
+            return pieces;
+        }
+    if (blocked.empty()) return {};
+    // All wait for blocks, and nobody will give any back.
+    Member& m = *blocked.front();
+    m.ended = true;
+    if (m.answer.length() != 0)
+        m.answer.end(StopReason::context_full);
+    else
+        m.error = std::make_exception_ptr(
+            Error(Status::context_full, cat("[batch] expected room for a prompt of ", m.s.tokens.size(),
+                                            " tokens in the cache that sessions share, got ",
+                                            m.s.cache->free_blocks(), " free blocks of ", kv_block_tokens)));
+    return {};
+}
+
+/// Writes the step buffer and what the samplers are told.
+void Batcher::Impl::write(vk::Recorder& recorder, const Pieces& pieces) {
+    const StepLayout& layout = workspace.layout;
+    std::vector<uint32_t> words(STEP_TOKENS), outputs;
+    for (const auto& [member, count, samples] : pieces) {
+        Member& m = *member;
+        const uint32_t table = layout.table_word() + *m.slot * engine.layout.blocks;
+        for (uint32_t t = m.s.computed; t < m.s.computed + count; ++t)
+            words.insert(words.end(), {uint32_t(m.s.tokens[t]), t, table, *m.slot});
+        const std::span<const uint32_t> entries = m.s.cache.table();
+        write_words(recorder, workspace.step, table + uint32_t(m.table_written),
+                    entries.subspan(m.table_written));
+        m.table_written = entries.size();
+        if (!samples) continue;
+        outputs.push_back(uint32_t(words.size() - STEP_TOKENS) / STEP_TOKEN_WORDS - 1);
+        const auto tell = [&](uint32_t word, std::span<const uint32_t> values) {
+            const uint32_t first = *m.slot * sampler_words(engine.model->architecture.logits());
+            write_words(recorder, samplers, first + word, values);
+        };
+        if (!m.sampler_written) tell(0, m.answer.sampler());
+        m.sampler_written = true;
+        m.answer.guide(tell);
+    }
+    words[STEP_TOKEN_COUNT] = uint32_t(words.size() - STEP_TOKENS) / STEP_TOKEN_WORDS;
+    words[STEP_OUTPUT_COUNT] = uint32_t(outputs.size());
+    write_words(recorder, workspace.step, 0, words);
+    write_words(recorder, workspace.step, layout.outputs_word(), outputs);
+}
+
+void Batcher::Impl::sample(vk::Recorder& recorder, const SampleKind& kind, uint32_t count) {
+    OpContext context{recorder, engine.device.caps()};
+    const uint32_t vocab = engine.model->architecture.logits(), listed = workspace.layout.outputs_word();
+    const Matrix logits{workspace.logits.view(0, 4ull * count * vocab), count, vocab, vocab, 0};
+    const KernelVariant variant = engine.choices.simple(context.caps, SimpleOp::sample);
+    record_sample(context,
+                  {.logits = logits,
+                   .sampler = samplers.view(),
+                   .scratch = sample_scratch.view(),
+                   .step = workspace.step.view(),
+                   .results = results.view(),
+                   .result_slots = rows,
+                   .from_slot = 0,
+                   .to_slot = 0,
+                   .greedy = kind.greedy,
+                   .outputs_word = listed},
+                  variant);
+    if (kind.logprobs)
+        record_sample_top(context,
+                          {.logits = logits,
+                           .step = workspace.step.view(),
+                           .top = top.view(),
+                           .result_slots = rows,
+                           .slot = 0,
+                           .count = *kind.logprobs,
+                           .outputs_word = listed},
+                          variant);
+    recorder.make_host_visible();
+}
+
+void Batcher::Impl::pass(const Pieces& pieces) {
+    SampleKind kind{.greedy = true};
+    uint32_t tokens = 0, outputs = 0, longest = 0;
+    for (const Piece& piece : pieces) {
+        tokens += piece.count;
+        longest = std::max(longest, piece.member->s.computed + piece.count);
+        if (!piece.samples) continue;
+        ++outputs;
+        const SampleKind& wanted = piece.member->answer.kind();
+        kind.greedy = kind.greedy && wanted.greedy;
+        if (wanted.logprobs) kind.logprobs = std::max(kind.logprobs.value_or(0), *wanted.logprobs);
+    }
+    if (kind.logprobs && !top)
+        top = vk::Buffer(engine.device, 4ull * SAMPLE_TOP_WORDS * rows, vk::MemoryUse::readback);
+    const std::shared_ptr<KvCache>& cache = pieces.front().member->s.cache.cache();
+    if (recorded_for.lock() != cache) forget_recorded();
+    recorded_for = cache;
+
+    reserve_scratch(tokens);
+    Batch work(*engine.weights, *cache, workspace, tokens, outputs);
+    if (tokens == outputs) {
+        vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options());
+        write(recorder, pieces);
+        update = recorder.finish();
+        submit(update);
+        Step& step = steps[{outputs, kind.greedy, kind.logprobs}];
+        if (!stands(step, tokens))
+            record_step(step, work, longest,
+                        {.behind = [&](vk::Recorder& behind) { sample(behind, kind, outputs); }});
+        land_until(submit_step(step, tokens));
+    } else {
+        compute(work, engine.plan.encoder_kernels, outputs ? engine.plan.kernels.size() : body_kernels(),
+                longest,
+                {.before = [&](vk::Recorder& recorder) { write(recorder, pieces); },
+                 .behind =
+                     [&](vk::Recorder& recorder) {
+                         if (outputs) sample(recorder, kind, outputs);
+                     }});
+    }
+    for (const Piece& piece : pieces) {
+        piece.member->s.computed += piece.count;
+        piece.member->s.logits_ready = false;
+    }
+    const auto words_of = [](const vk::Buffer& buffer, size_t count) {
+        const auto* words = reinterpret_cast<const uint32_t*>(buffer.mapped().data());
+        return std::vector<uint32_t>(words, words + count);
+    };
+    if (outputs) sampled = words_of(results, 2 * size_t{outputs});
+    if (outputs && kind.logprobs) likeliest = words_of(top, size_t{SAMPLE_TOP_WORDS} * outputs);
+}
+
+/// Gives each answer the token that the pass has sampled for it.
+void Batcher::Impl::take(const Pieces& pieces) {
+    size_t row = 0;
+    for (const auto& [member, count, samples] : pieces) {
+        if (!samples) continue;
+        Member& m = *member;
+        if (m.answer.length() == 0) m.begun = std::chrono::steady_clock::now();
+        const auto row_of = [&](const std::vector<uint32_t>& all, size_t words) {
+            return std::span(all).subspan(words * row, words);
+        };
+        try {
+            m.ended = !m.answer.take(row_of(sampled, 2), m.answer.kind().logprobs
+                                                             ? row_of(likeliest, SAMPLE_TOP_WORDS)
+                                                             : std::span<const uint32_t>());
+        } catch (...) {
+            m.error = std::current_exception();
+            m.ended = true;
+        }
+        ++row;
+    }
+}
+
+void Batcher::Impl::answer_alone(Member& m) {
+    try {
+        m.answer.result() = m.s.generate(m.options);
+    } catch (...) {
+        m.error = std::current_exception();
+    }
+    m.ended = true;
+}
+
+void Batcher::Impl::finish_ended() {
+    for (auto at = members.begin(); at != members.end();) {
+        const auto here = at++;
+        if (!here->ended) continue;
+        std::list<Member> gone;
+        gone.splice(gone.end(), members, here);
+        Member& m = gone.front();
+        const bool alone = takes_turns(m);
+        if (m.error && m.answer.length() == 0) m.s.tokens.resize(std::max(m.kept, size_t(m.s.computed)));
+        if (!alone && m.answer.length() != 0)
+            m.answer.result().seconds =
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - m.begun).count();
+        GenerateResult result;
+        try {
+            result = alone ? std::move(m.answer.result()) : m.answer.finish();
+        } catch (...) {
+            if (!m.error) m.error = std::current_exception();
+        }
+        if (m.done) m.done(std::move(result), m.error);
+    }
+}
+
+Batcher::Batcher(Engine& engine) : impl_(std::make_unique<Impl>(engine.impl())) {}
+Batcher::Batcher(Batcher&& other) noexcept = default;
+Batcher::~Batcher() = default;
+
+size_t Batcher::size() const { return impl_->members.size(); }
+
+void Batcher::add(Session& session, std::span<const TokenId> ids, GenerateOptions options, Done done) {
+    Session::Impl& s = session.impl();
+    if (&s.engine != &impl_->engine)
+        fail(Status::bad_argument, "batch", "expected a session of the batcher's engine, got one of another");
+    if (std::ranges::any_of(impl_->members, [&](const Impl::Member& m) { return &m.s == &s; }))
+        fail(Status::bad_argument, "batch", "expected a session that is not in the batch, got one that is");
+    s.needs_decoder("batch");
+    s.check_ids(ids);
+    if (s.tokens.empty() && ids.empty())
+        fail(Status::bad_argument, "batch", "expected at least one token, got none");
+    std::list<Impl::Member> added;
+    Impl::Member& m = added.emplace_back(s, std::move(options), std::move(done));
+    (void)m.answer.sampler();  // its options are checked
+    s.tokens.insert(s.tokens.end(), ids.begin(), ids.end());
+    if (s.computed == s.tokens.size()) --s.computed;
+    if (impl_->together) s.forget_overwritten();
+    if (s.tokens.size() >= s.engine.memory.context) {
+        m.answer.end(StopReason::context_full);
+        m.ended = true;
+    }
+    impl_->members.splice(impl_->members.end(), added);
+}
+
+bool Batcher::step() {
+    Impl& b = *impl_;
+    if (b.stepping)
+        fail(Status::busy, "batch", "expected a call from outside of its callbacks, got one from inside");
+    struct Stepping {
+        bool& is;
+        explicit Stepping(bool& flag) : is(flag) { is = true; }
+        ~Stepping() { is = false; }
+    } const stepping(b.stepping);
+    for (Impl::Member& m : b.members)
+        if (m.options.cancel && *m.options.cancel && !m.ended) {
+            m.answer.end(StopReason::cancelled);
+            m.ended = true;
+        }
+    b.finish_ended();
+    const auto alone =
+        std::ranges::find_if(b.members, [&](const Impl::Member& m) { return b.takes_turns(m); });
+    if (alone != b.members.end()) b.answer_alone(*alone);
+    if (b.together && !b.members.empty()) {
+        Impl::Pieces pieces;
+        b.engine.survive([&] {
+            b.ready();
+            b.take_slots();
+            pieces = b.choose();
+            if (!pieces.empty()) b.pass(pieces);
+        });
+        b.take(pieces);
+    }
+    b.finish_ended();
+    return !b.members.empty();
+}
+
+}  // namespace scoria

@@ -1,0 +1,223 @@
+// See tenant.h.
+#include "tenant.h"
+
+#include <algorithm>
+
+namespace scoria {
+namespace {
+
+constexpr uint64_t update_limit = 65536;  // bytes, vkCmdUpdateBuffer
+
+}  // namespace
+
+Tenant::Tenant(Engine::Impl& owner) : engine(owner) {
+    const std::lock_guard lock(engine.tenants_mutex);
+    engine.tenants.push_back(this);
+}
+
+void Tenant::leave() noexcept {
+    const auto in_use = engine.use();  // first: recover() finds every tenant that has buffers
+    release();
+    const std::lock_guard lock(engine.tenants_mutex);
+    std::erase(engine.tenants, this);
+}
+
+void Tenant::take_workspace(StepLayout layout) {
+    const auto device_buffer = [&](uint64_t bytes) {
+        return vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
+    };
+    workspace.layout = layout;
+    workspace.placement = engine.placement;
+    workspace.choices = &engine.choices;
+    workspace.step = device_buffer(4ull * layout.words());
+    workspace.arena = device_buffer(workspace.placement.bytes);
+    if (const uint64_t bytes = engine.weights->slots_bytes()) workspace.slots = device_buffer(bytes);
+}
+
+void Tenant::release_workspace() noexcept {
+    outlast();
+    forget_recorded();
+    flight_.clear();
+    scratch_for_.clear();
+    abandoned_.clear();
+    last_submitted = {};
+    workspace = {};
+}
+
+void Tenant::reserve_logits(uint32_t rows) {
+    const uint64_t bytes = 4ull * engine.model->architecture.logits() * rows;
+    if (workspace.logits.size() >= bytes) return;
+    land_all();  // a failed call's
+    workspace.logits = vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
+    forget_recorded();
+}
+
+void Tenant::reserve_scratch(uint32_t token_count) {
+    if (scratch_for_.contains(token_count)) return;
+    const uint64_t bytes = engine.scratch_bytes(token_count);
+    if (workspace.scratch.size() < bytes) {
+        land_all();  // a failed call's
+        workspace.scratch = vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
+        forget_recorded();
+    }
+    scratch_for_.insert(token_count);
+}
+
+void Tenant::write_words(vk::Recorder& recorder, const vk::Buffer& buffer, uint32_t word,
+                         std::span<const uint32_t> words) {
+    for (size_t done = 0; done < words.size();) {
+        const std::span<const uint32_t> part =
+            words.subspan(done, std::min<size_t>(words.size() - done, update_limit / 4));
+        recorder.update(buffer.view(4 * (word + done), part.size_bytes()), std::as_bytes(part));
+        done += part.size();
+    }
+}
+
+size_t Tenant::body_kernels() const {
+    const auto& kernels = engine.plan.kernels;
+    const auto on_outputs = [&](const PlannedKernel& k) {
+        return engine.graph.tensors[k.results.front().index].rows == RowKind::outputs;
+    };
+    const auto first = kernels.begin() + std::ptrdiff_t(engine.plan.encoder_kernels);
+    return size_t(std::find_if(first, kernels.end(), on_outputs) - kernels.begin());
+}
+
+vk::Device::Ticket Tenant::submit(const vk::Commands& commands) {
+    const VkCommandBuffer handle = commands.handle();
+    if (!host_point.semaphore) return last_submitted = engine.device.submit({&handle, 1});
+    last_submitted = engine.device.submit_after({&handle, 1}, host_point);
+    host_point = {};
+    return last_submitted;
+}
+
+void Tenant::run(const vk::Commands& commands) {
+    submit(commands);
+    try {
+        wait(last_submitted);
+    } catch (...) {
+        outlast();
+        throw;
+    }
+}
+
+void Tenant::outlast() noexcept {
+    try {
+        wait(last_submitted);
+    } catch (const Error&) {  // lost, or it hangs, and then the platform frees nothing
+    }
+}
+
+vk::Device::Ticket Tenant::submit_slice(Slice slice) {
+    while (flight_.size() >= 2) land();
+    if (engine.options.on_slice) engine.options.on_slice(slice_seconds_);
+    if (flight_.empty()) idle_since_ = std::chrono::steady_clock::now();
+    slice.ticket = submit(slice.commands());
+    flight_.push_back(std::move(slice));
+    return last_submitted;
+}
+
+void Tenant::land() {
+    const Slice& slice = flight_.front();
+    wait(slice.ticket);
+    const auto now = std::chrono::steady_clock::now();
+    // The device's own time, without what others did between; but a replay on its way writes it anew.
+    const bool replayed = slice.replayed && flight_.size() == 2 && flight_[1].replayed == slice.replayed;
+    const std::optional<double> measured = replayed ? std::nullopt : slice.commands().seconds();
+    slice_seconds_ = measured.value_or(std::chrono::duration<double>(now - idle_since_).count());
+    idle_since_ = now;
+    if (!slice.first_run) slice.pacer->learn(slice.cost, slice_seconds_);
+    flight_.pop_front();
+}
+
+void Tenant::land_until(vk::Device::Ticket ticket) {
+    while (!flight_.empty() && flight_.front().ticket.value <= ticket.value) land();
+    wait(ticket);
+}
+
+void Tenant::compute(Batch& work, size_t first, size_t end, uint32_t positions, const Beside& beside) {
+    Pacer& pacer = engine.pacer(work.tokens());
+    const std::vector<Batch::Part> parts =
+        work.parts(engine.device.caps(), first, end, positions, pacer.most_cost());
+    std::vector<double> costs;
+    for (const Batch::Part& part : parts) costs.push_back(part.cost);
+    try {
+        size_t at = 0;
+        for (const size_t slice_end : pacer.cut(costs)) {
+            if (stop && *stop) {
+                land_all();
+                fail_cancelled();
+            }
+            const size_t pipelines = engine.pipelines.created();
+            vk::RecorderOptions options = engine.recorder_options();
+            options.timed = true;
+            vk::Recorder recorder(engine.device, engine.pipelines, options);
+            if (at == 0 && beside.before) beside.before(recorder);
+            double cost = 0;
+            for (; at < slice_end; ++at) {
+                work.record(recorder, parts[at]);
+                if (parts[at].last && beside.after) beside.after(recorder, parts[at].kernel);
+                cost += costs[at];
+            }
+            if (at == parts.size() && beside.behind) beside.behind(recorder);
+            if (beside.host_reads) recorder.make_host_visible();
+            Slice slice{.owned = recorder.finish(), .cost = cost, .pacer = &pacer};
+            slice.first_run = engine.pipelines.created() != pipelines;
+            submit_slice(std::move(slice));
+        }
+        land_all();
+    } catch (...) {
+        for (Slice& slice : flight_)
+            if (!slice.replayed) abandoned_.push_back(std::move(slice.owned));
+        std::erase_if(flight_, [](const Slice& slice) { return !slice.replayed; });
+        throw;
+    }
+}
+
+void Tenant::record_step(Step& step, Batch& work, uint32_t positions, const Beside& beside) {
+    land_all();  // what was recorded before
+    step = {};
+    const size_t first = engine.plan.encoder_kernels, created = engine.pipelines.created();
+    if (!engine.choices.pinned) work.fold_norms();  // else a step has the bits of a prompt
+    for (size_t i = first; i < engine.plan.kernels.size(); ++i)
+        step.kernel_costs.push_back(work.cost(i, positions));
+    vk::RecorderOptions options = engine.recorder_options(true);
+    options.timed = true;
+    size_t at = 0;
+    for (const size_t slice_end : engine.pacer(work.tokens()).cut(step.kernel_costs)) {
+        vk::Recorder recorder(engine.device, engine.pipelines, options);
+        const size_t before = step.layers.size();
+        double cost = 0;
+        if (at == 0 && beside.before) beside.before(recorder);
+        for (; at < slice_end; ++at) {
+            work.record(recorder, first + at);
+            if (beside.after) beside.after(recorder, first + at);
+            step.layers.resize(before + recorder.stats().dispatches, engine.plan.kernels[first + at].layer);
+            cost += step.kernel_costs[at];
+        }
+        if (at == step.kernel_costs.size() && beside.behind) {
+            beside.behind(recorder);
+            step.layers.resize(before + recorder.stats().dispatches, -1);
+        }
+        step.slices.push_back(recorder.finish());
+        step.costs.push_back(cost);
+    }
+    step.first_run = engine.pipelines.created() != created;
+}
+
+bool Tenant::stands(const Step& step, uint32_t count) const {
+    if (step.slices.empty() || !engine.options.replay) return false;
+    const size_t had = step.slices.size(), now = engine.pacer(count).cut(step.kernel_costs).size();
+    return now <= had && 2 * now >= had;
+}
+
+vk::Device::Ticket Tenant::submit_step(Step& step, uint32_t count) {
+    for (size_t i = 0; i < step.slices.size(); ++i)
+        submit_slice({.replayed = &step.slices[i],
+                      .cost = step.costs[i],
+                      .first_run = step.first_run,
+                      .pacer = &engine.pacer(count)});
+    step.first_run = false;
+    return last_submitted;
+}
+
+}  // namespace scoria
