@@ -275,6 +275,8 @@ std::vector<float> Session::cached_keys(uint32_t slot, uint32_t positions) {
     Impl* part = impl_.get();
     while (part->front && !part->engine.layers.has(slot)) part = part->front.get();
     Impl& s = *part;
+    if (!s.cache)
+        fail(Status::bad_argument, "cache", "expected keys on the device, got a session that was evicted");
     const DeviceKv& kv = s.cache->layer(slot);
     const std::span<const uint32_t> entries = s.cache.table().first(
         std::min({size_t{kv_blocks_for(positions)}, size_t{kv.ring}, s.cache.table().size()}));

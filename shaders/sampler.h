@@ -56,8 +56,8 @@ struct SamplePush {
     uint from_slot, to_slot;
     uint guess;  // SAMPLE_ALWAYS, or the token that from_slot must have got: else these logits follow nothing
     uint rows;   // of logits, each with scratch of its own
-    uint outputs_word;  // SAMPLE_ONE, or where the step buffer lists the rows' slots: each samples into its
-                        // own, and its result has the row's number
+    uint outputs_word;   // SAMPLE_ONE, or where the step buffer lists the rows' slots: each samples into its
+                         // own, and its result has the row's number
     uint sampler_words;  // of each sequence; a slot's STEP_TOKEN_SAMPLER says which one
 };
 

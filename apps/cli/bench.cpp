@@ -1,5 +1,5 @@
 // bench: prompt and generation speed, cold and warm first token, what a decode step costs; or each op alone.
-#include "bench_report.h"
+#include "bench_batch.h"
 #include "bench_scaling.h"
 #include "clock.h"
 #include "common.h"
@@ -20,7 +20,7 @@ namespace scoria::cli {
 namespace {
 
 struct BenchOptions {
-    std::vector<uint32_t> prompts{512}, generates{128}, depths{0}, chunks{0};
+    std::vector<uint32_t> prompts{512}, generates{128}, depths{0}, chunks{0}, batches;
     std::vector<std::string> kvs;  // empty: --kv
     uint32_t repetitions = 3;
     bool profile = false, ops = false;
@@ -31,13 +31,6 @@ struct BenchOptions {
     SpeculationFlags speculation;
     uint32_t longest_prompt() const { return *std::ranges::max_element(prompts); }
 };
-
-/// Ids spread over the vocabulary; speed does not depend on which.
-std::vector<TokenId> some_ids(uint32_t count, uint32_t vocab) {
-    std::vector<TokenId> ids(count);
-    for (uint32_t i = 0; i < count; ++i) ids[i] = TokenId((uint64_t{i} * 2654435761u + 12345) % vocab);
-    return ids;
-}
 
 class Bench {
   public:
@@ -231,14 +224,24 @@ int bench(BenchOptions& options, const Common& common) {
             load_proposer(options.speculation, *engine, each);
             const bool first = report.rows.empty();
             if (first) report.load = seconds_since(start);
-            Bench bench(*engine, options);
-            bench.first_token();
-            if (first) {
-                report.cold_first_token = seconds_since(start);
-                report.warm_first_token = bench.first_token();
+            {
+                Bench bench(*engine, options);
+                bench.first_token();
+                if (first) {
+                    report.cold_first_token = seconds_since(start);
+                    report.warm_first_token = bench.first_token();
+                }
+                add_rows(bench, options, *engine, report.rows);
+                report.step = bench.stats();
             }
-            add_rows(bench, options, *engine, report.rows);
-            report.step = bench.stats();
+            code = std::max(code, finish(*engine));
+            if (options.batches.empty()) continue;
+            engine.reset();
+            flags.sequences = std::ranges::max(options.batches);
+            engine = load_engine(model, flags, each);
+            for (BenchRow& row : bench_batches(*engine, options.batches, options.generates, options.depths,
+                                               options.repetitions))
+                report.rows.push_back(std::move(row));
             code = std::max(code, finish(*engine));
         }
     if (common.json || options.format == "json")
@@ -297,6 +300,10 @@ Action define_bench(CLI::App& app, const Common& common) {
     list("--chunk", options->chunks, "tokens of a prompt computed at a time (default: 512)");
     list("--kvs", options->kvs, "types of the cache, in place of --kv")
         ->check(CLI::IsMember(std::vector<std::string>(std::begin(kv_type_names), std::end(kv_type_names))));
+    list("-b,--batch", options->batches,
+         "numbers of answers at once, 1 to 64, of the generation tests: rows such as tg128x8, of the tokens "
+         "of all")
+        ->check(CLI::Range(1, 64));
     app.add_option("-r,--repetitions", options->repetitions,
                    "measured rounds, after one that is not (default: 3)")
         ->check(CLI::Range(1u, 1000u));

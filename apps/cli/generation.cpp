@@ -129,20 +129,26 @@ void compile_grammar(GenerationFlags& flags) {
     compile(grammar::json_schema_grammar(is_text ? flags.json_schema : read_text(flags.json_schema)));
 }
 
+GenerateOptions generate_options(const GenerationFlags& flags, uint64_t seed,
+                                 const std::atomic<bool>& cancel) {
+    GenerateOptions options;
+    options.sampling = flags.sampling;
+    options.sampling.seed = seed;
+    options.max_tokens = flags.max_tokens;
+    options.cancel = &cancel;
+    options.stop = flags.stop;
+    options.output_grammar = flags.output_grammar;
+    options.logprobs = flags.logprobs;
+    return options;
+}
+
 Answer stream_answer(Session& session, const GenerationFlags& flags, const std::atomic<bool>& cancel,
                      bool stream) {
     Answer answer;
     answer.seed = flags.seeded ? flags.sampling.seed : std::random_device()();
     const auto start = Clock::now();
     std::exception_ptr write_error;
-    GenerateOptions options;
-    options.sampling = flags.sampling;
-    options.sampling.seed = answer.seed;
-    options.max_tokens = flags.max_tokens;
-    options.cancel = &cancel;
-    options.stop = flags.stop;
-    options.output_grammar = flags.output_grammar;
-    options.logprobs = flags.logprobs;
+    GenerateOptions options = generate_options(flags, answer.seed, cancel);
     flags.speculation.apply(options);
     options.on_text = [&](TokenId, std::string_view text) {
         if (answer.first_token_seconds == 0) answer.first_token_seconds = seconds_since(start);

@@ -34,6 +34,10 @@ void add_generation_flags(CLI::App& app, GenerationFlags& flags);
 /// Reads and compiles what the grammar flags name; to be called once, before the model is loaded.
 void compile_grammar(GenerationFlags& flags);
 
+/// What the flags say, with this seed, but for speculation and callbacks.
+GenerateOptions generate_options(const GenerationFlags& flags, uint64_t seed,
+                                 const std::atomic<bool>& cancel);
+
 struct Answer {
     std::string text;
     GenerateResult result;

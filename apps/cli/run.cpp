@@ -1,10 +1,8 @@
 // run: one prompt, one answer, streamed.
 #include "beam_search.h"
 #include "clock.h"
-#include "common.h"
-#include "generation.h"
 #include "io.h"
-#include "messages.h"
+#include "run_many.h"
 #include "verbs.h"
 
 #include "console.h"
@@ -16,8 +14,9 @@ namespace scoria::cli {
 namespace {
 
 struct RunOptions {
-    std::string text, file, system;
-    bool raw = false;
+    std::string text, file;
+    PromptForm form;
+    ManyPrompts many;
     uint32_t beams = 1;
     float length_penalty = 1;
     std::string early_stopping = "no";
@@ -28,38 +27,6 @@ struct Timing {
     double load = 0, prompt = 0;  // seconds
     size_t prompt_tokens = 0;
 };
-
-std::vector<TokenId> prompt_ids(const Model& model, const RunOptions& options) {
-    const std::string text = prompt_text("run", options.text, options.file);
-    const Tokenizer& tokenizer = tokenizer_of(model);
-    const bool raw = options.raw || !model.architecture.encoder.empty();
-    if (!raw && model.chat_template.empty()) {
-        if (!options.system.empty())
-            fail(Status::unsupported, "run", "--system: expected a chat template in the model, got none");
-        note("scoria: the model has no chat template: it continues the text (--raw says so without this "
-             "note)");
-    }
-    // Raw text is text: what spells a special token there is no special token.
-    if (raw || model.chat_template.empty())
-        return tokenizer.encode(text, {.add_special = true, .parse_special = false});
-    std::vector<Message> messages;
-    if (!options.system.empty()) messages.push_back({"system", options.system});
-    messages.push_back({"user", text});
-    return encode_prompt(tokenizer, model.chat_template.render(messages));
-}
-
-nlohmann::json logprobs_json(const Answer& answer, const Tokenizer& tokenizer) {
-    nlohmann::json rows = nlohmann::json::array();
-    const auto row = [&](TokenId id, float logprob) {
-        return nlohmann::json{{"id", id}, {"text", tokenizer.piece(id, true)}, {"logprob", logprob}};
-    };
-    for (const TokenLogprobs& token : answer.result.logprobs) {
-        rows.push_back(row(token.token, token.logprob));
-        rows.back()["best"] = nlohmann::json::array();
-        for (const auto& [id, logprob] : token.best) rows.back()["best"].push_back(row(id, logprob));
-    }
-    return rows;
-}
 
 // Times are the caller's: load to engine ready, prompt to its last logits.
 void report(const Answer& answer, const std::vector<Beam>& beams, const Timing& timing, const Common& common,
@@ -86,7 +53,7 @@ void report(const Answer& answer, const std::vector<Beam>& beams, const Timing& 
             report["beams"].push_back(
                 {{"ids", beam.tokens}, {"score", beam.score}, {"logprob", beam.log_probability}});
         if (!answer.result.logprobs.empty())
-            report["logprobs"] = logprobs_json(answer, *engine.model().tokenizer);
+            report["logprobs"] = logprobs_json(answer.result.logprobs, *engine.model().tokenizer);
         print(report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace), '\n');
     }
     if (common.verbose)
@@ -134,8 +101,9 @@ int run(RunOptions& options, const Common& common) {
     if (options.beams > 1 && (speculation.lookup || !speculation.draft.empty()))
         fail(Status::bad_argument, "run", "expected --lookup or --draft without --beams, got both");
     const std::shared_ptr<const Model> model = load_model(common);
-    const std::vector<TokenId> ids = prompt_ids(*model, options);
-    if (ids.empty()) fail(Status::bad_argument, "run", "expected a prompt, got an empty text");
+    const std::string text = prompt_text("run", options.text, options.file);
+    note_form(*model, options.form);
+    const std::vector<TokenId> ids = prompt_ids(*model, text, options.form);
     const EngineOptions engine_flags = engine_options(common);
     const std::unique_ptr<Engine> engine = load_engine(model, engine_flags, common);
     std::optional<Session> session;  // beams bring their own
@@ -173,13 +141,23 @@ int run(RunOptions& options, const Common& common) {
 
 Action define_run(CLI::App& app, const Common& common) {
     auto options = std::make_shared<RunOptions>();
-    app.add_option("-p,--prompt", options->text, "the prompt (-: stdin)");
-    app.add_option("-f,--file", options->file, "a file with the prompt");
-    app.add_option("--system", options->system, "the system message (default: the template's own)");
-    app.add_flag("--raw", options->raw, "continue the text itself, without the chat template");
+    CLI::Option* text = app.add_option("-p,--prompt", options->text, "the prompt (-: stdin)");
+    CLI::Option* file = app.add_option("-f,--file", options->file, "a file with the prompt");
+    CLI::Option* prompts =
+        app.add_option("--prompts", options->many.file,
+                       "a file with a prompt per line, text or a JSON string (-: stdin): a line of JSON for "
+                       "each answer, as they end")
+            ->excludes(text)
+            ->excludes(file);
+    app.add_option("--parallel", options->many.parallel, "answers of --prompts at a time (default: 8)")
+        ->check(CLI::Range(1, 64))
+        ->needs(prompts);
+    app.add_option("--system", options->form.system, "the system message (default: the template's own)");
+    app.add_flag("--raw", options->form.raw, "continue the text itself, without the chat template");
     add_generation_flags(app, options->generation);
     app.add_option("--beams", options->beams, "beam search of this width in place of sampling (default: 1)")
-        ->check(CLI::Range(1, 64));
+        ->check(CLI::Range(1, 64))
+        ->excludes(prompts);
     app.add_option("--length-penalty", options->length_penalty,
                    "of beams: scores are divided by length to this power (default: 1)")
         ->check(CLI::Range(-10.0, 10.0));
@@ -187,12 +165,15 @@ Action define_run(CLI::App& app, const Common& common) {
                    "of beams: yes, no (when no beam can become better at its length) or never (at any "
                    "length); default: no")
         ->check(CLI::IsMember({"yes", "no", "never"}));
-    app.add_option("--logprobs", options->generation.logprobs,
-                   "with --json: log-probabilities of each token and of the N likeliest (at most 64)")
+    app.add_option(
+           "--logprobs", options->generation.logprobs,
+           "with --json or --prompts: log-probabilities of each token and of the N likeliest (at most 64)")
         ->check(CLI::Range(0, 64));
     app.footer("Ctrl-C ends the answer with what is there (exit code 0; 130 if there is nothing yet).");
     return [options, &common] {
         compile_grammar(options->generation);
+        if (!options->many.file.empty())
+            return run_many(options->many, options->form, options->generation, common);
         return run(*options, common);
     };
 }

@@ -18,6 +18,13 @@ namespace {
 constexpr uint32_t slots = 4096, from_slot = 2, to_slot = 0, first_position = 40;
 constexpr float nan = NAN, inf = INFINITY;
 
+std::vector<uint32_t> words_of(CheckContext& context, const vk::Buffer& buffer) {
+    const std::vector<std::byte> bytes = context.download(buffer.view());
+    std::vector<uint32_t> words(bytes.size() / 4);
+    std::memcpy(words.data(), bytes.data(), bytes.size());
+    return words;
+}
+
 struct Drawn {
     std::vector<uint32_t> tokens, status;
     std::vector<uint32_t> step, sampler;
@@ -61,14 +68,8 @@ Drawn draw(CheckContext& context, const KernelVariant& variant, std::span<const 
                            options.temperature == 0},
                           variant);
     });
-    const auto words_of = [&](const vk::Buffer& buffer) {
-        const std::vector<std::byte> bytes = context.download(buffer.view());
-        std::vector<uint32_t> values(bytes.size() / 4);
-        std::memcpy(values.data(), bytes.data(), bytes.size());
-        return values;
-    };
-    const std::vector<uint32_t> ring = words_of(results);
-    Drawn drawn{{}, {}, words_of(step), words_of(sampler)};
+    const std::vector<uint32_t> ring = words_of(context, results);
+    Drawn drawn{{}, {}, words_of(context, step), words_of(context, sampler)};
     for (uint32_t i = 0; i < count; ++i) {
         drawn.tokens.push_back(ring[2 * ((slots - 1 + i) % slots)]);
         drawn.status.push_back(ring[2 * ((slots - 1 + i) % slots) + 1]);
@@ -351,9 +352,7 @@ void check_top(CheckContext& context) {
                 const Matrix m{logits_buffer.view(), 1, c.vocab, c.vocab, 0};
                 record_sample_top(ops, {m, step_buffer.view(), top.view(), 2, 0, c.count}, variant);
             });
-            const std::vector<std::byte> bytes = context.download(top.view());
-            std::vector<uint32_t> words(bytes.size() / 4);
-            std::memcpy(words.data(), bytes.data(), bytes.size());
+            const std::vector<uint32_t> words = words_of(context, top);
             const TokenLogprobs found =
                 read_top(std::span(words).first(SAMPLE_TOP_WORDS), TokenId(chosen), c.count);
             std::vector<float> found_ids, found_logprobs{found.logprob};
@@ -370,12 +369,122 @@ void check_top(CheckContext& context) {
     }
 }
 
+/// Many rows at once, of slots and sequences in no order, are what each is alone; what is no row stays
+/// untouched.
+void check_rows(CheckContext& context) {
+    constexpr uint32_t vocab = 5000, best = 3, untouched = 0xABCDEF01u;
+    constexpr uint32_t slots_of[] = {7, 1, 4, 0, 3, 6}, sequences[] = {2, 0, 5, 1, 3, 4};
+    constexpr uint32_t rows = 6, outputs_word = STEP_TOKENS + 8 * STEP_TOKEN_WORDS;
+    const std::vector<uint32_t> recent{1, 2, 11, 2};
+    const struct {
+        SamplingOptions options;
+        std::vector<uint32_t> allowed{};
+    } cases[rows] = {{{}},
+                     {{.temperature = 1, .top_k = 40, .seed = 5}},
+                     {{.temperature = 2, .top_k = 0, .top_p = 1, .min_p = 0, .seed = 6}},
+                     {{.repetition_penalty = 9}, {1, 2, 11, 4097}},
+                     {{.temperature = 1, .mirostat_tau = 2, .seed = 7}},
+                     {{}}};                    // beyond the rows that there are
+    for (const bool greedy : {false, true}) {  // what is greedy is the same in both pipelines
+        std::vector<float> logits = random_floats(rows * vocab, context.seed + 13, 3);
+        std::vector<uint32_t> step(outputs_word + rows), states(rows * sampler_words(vocab));
+        step[STEP_OUTPUT_COUNT] = rows - 1;
+        step[STEP_INDEX] = 9;
+        for (uint32_t row = 0; row < rows; ++row) {
+            step[outputs_word + row] = slots_of[row];
+            uint32_t* slot = &step[STEP_TOKENS + slots_of[row] * STEP_TOKEN_WORDS];
+            slot[STEP_TOKEN_POSITION] = first_position;
+            slot[STEP_TOKEN_TABLE] = 77;
+            slot[STEP_TOKEN_SAMPLER] = sequences[row];
+            SamplingOptions options = cases[row].options;
+            if (greedy) options.temperature = options.mirostat_tau = 0;
+            std::ranges::copy(sampler_contents(options, recent, vocab, cases[row].allowed),
+                              states.begin() + sequences[row] * sampler_words(vocab));
+        }
+        const vk::Buffer logits_buffer = context.buffer_of<float>(logits);
+        const vk::Buffer scratch(context.device, rows * sample_scratch_bytes(vocab), vk::MemoryUse::device);
+        for (const KernelVariant& variant : proven_variants(context.caps(), sample_variants)) {
+            if (context.leaves_out("sample", variant)) continue;
+            const std::vector<uint32_t> blank(rows * SAMPLE_TOP_WORDS, untouched);
+            const vk::Buffer step_buffer = context.buffer_of<uint32_t>(step),
+                             sampler = context.buffer_of<uint32_t>(states),
+                             results = context.buffer_of<uint32_t>(std::span(blank).first(2 * rows)),
+                             top = context.buffer_of<uint32_t>(blank);
+            const Matrix m{logits_buffer.view(), rows, vocab, vocab, 0};
+            context.run([&](OpContext& ops) {
+                record_sample(ops,
+                              {.logits = m,
+                               .sampler = sampler.view(),
+                               .scratch = scratch.view(),
+                               .step = step_buffer.view(),
+                               .results = results.view(),
+                               .result_slots = rows,
+                               .from_slot = 0,
+                               .to_slot = 0,
+                               .greedy = greedy,
+                               .outputs_word = outputs_word},
+                              variant);
+                record_sample_top(ops,
+                                  {.logits = m,
+                                   .step = step_buffer.view(),
+                                   .top = top.view(),
+                                   .result_slots = rows,
+                                   .slot = 0,
+                                   .count = best,
+                                   .outputs_word = outputs_word},
+                                  variant);
+            });
+            const std::vector<uint32_t> step_after = words_of(context, step_buffer),
+                                        states_after = words_of(context, sampler),
+                                        drawn = words_of(context, results),
+                                        likeliest = words_of(context, top);
+            std::vector<double> expected{9};
+            std::vector<float> actual{float(step_after[STEP_INDEX])};
+            const auto expect = [&](double wanted, double got) {
+                expected.push_back(double(float(wanted)));
+                actual.push_back(float(got));
+            };
+            std::vector<double> logprobs;
+            std::vector<float> found_logprobs;
+            for (uint32_t row = 0; row + 1 < rows; ++row) {
+                SamplingOptions options = cases[row].options;
+                if (greedy) options.temperature = options.mirostat_tau = 0;
+                const std::span<const float> own = std::span(logits).subspan(row * vocab, vocab);
+                const Drawn alone = draw(context, variant, own, options, recent, 1, cases[row].allowed);
+                const uint32_t* slot = &step_after[STEP_TOKENS + slots_of[row] * STEP_TOKEN_WORDS];
+                const uint32_t* state = &states_after[sequences[row] * sampler_words(vocab)];
+                expect(alone.tokens[0], drawn[2 * row]);
+                expect(0, drawn[2 * row + 1]);
+                expect(alone.tokens[0], slot[STEP_TOKEN_ID]);
+                expect(first_position + 1, slot[STEP_TOKEN_POSITION]);
+                for (const uint32_t word : {SAMPLER_PUSHED, SAMPLER_TOKENS + 4, SAMPLER_MIROSTAT_MU})
+                    expect(alone.sampler[word], state[word]);
+                const auto of_top = std::span(likeliest).subspan(row * SAMPLE_TOP_WORDS, SAMPLE_TOP_WORDS);
+                const TokenLogprobs found = read_top(of_top, TokenId(drawn[2 * row]), best);
+                const double sum = std::accumulate(own.begin(), own.end(), 0.0, [](double before, float x) {
+                    return before + std::exp(double(x));
+                });
+                logprobs.push_back(double(own[drawn[2 * row]]) - std::log(sum));
+                found_logprobs.push_back(found.logprob);
+                expect(double(std::ranges::max_element(own) - own.begin()), double(found.best[0].first));
+            }
+            expect(untouched, drawn[2 * rows - 2]);
+            expect(untouched, likeliest[(rows - 1) * SAMPLE_TOP_WORDS]);
+            context.compare("sample", variant.name, cat("rows ", rows - 1, greedy ? ", greedy" : ""),
+                            expected, actual, uint32_t(expected.size()), Bounds{0, 0, 0});
+            context.compare("sample", variant.name, cat("log-probabilities, rows ", rows - 1), logprobs,
+                            found_logprobs, rows - 1, bounds_of(std::sqrt(double(vocab)) + 8));
+        }
+    }
+}
+
 }  // namespace
 
 void check_sample(CheckContext& context) {
     check_greedy(context);
     check_draws(context);
     check_top(context);
+    check_rows(context);
 }
 
 }  // namespace scoria::validate

@@ -15,6 +15,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <sstream>
+#include <tuple>
 
 using namespace scoria;
 using namespace scoria::test;
@@ -237,6 +240,53 @@ TEST_CASE("a model without a chat template continues the text" * needs_fixtures(
     CHECK(system.err.find("--system") != std::string::npos);
 }
 
+TEST_CASE("every line of a file is answered as it is alone" * needs_fixtures()) {
+    const ScratchFolder folder;
+    const std::string file = folder.path("prompts");
+    const std::vector<std::string> texts{"abab", "x", "a longer one, of more tokens", "two\nlines", "y"};
+    const auto write = [&](const std::string& text) { std::ofstream(file, std::ios::binary) << text; };
+    write("abab\nx\r\n\na longer one, of more tokens\n\"two\\nlines\"\ny");
+    const std::vector<std::string> common{"-m", tiny, "--raw", "-n", "20", "--deterministic", "--seed", "5"};
+    const auto run = [&](std::vector<std::string> more) {
+        more.insert(more.begin(), "run");
+        more.insert(more.end(), common.begin(), common.end());
+        return run_scoria(more);
+    };
+    for (const char* parallel : {"1", "3"}) {
+        const Outcome many = run({"--prompts", file, "--parallel", parallel, "--logprobs", "2"});
+        CAPTURE(many.err);
+        REQUIRE(many.code == 0);
+        std::istringstream lines(many.out);
+        std::map<int, json> answers;
+        for (std::string line; std::getline(lines, line);) {
+            const json answer = json::parse(line);
+            answers[answer["line"].get<int>()] = answer;
+        }
+        REQUIRE(answers.size() == texts.size());
+        const int numbers[] = {1, 2, 4, 5, 6};
+        for (size_t i = 0; i < texts.size(); ++i) {
+            const json alone = json::parse(run({"-p", texts[i], "--json", "--logprobs", "2"}).out);
+            const json& got = answers[numbers[i]];
+            for (const char* key : {"text", "stop", "seed", "logprobs"}) CHECK(got[key] == alone[key]);
+            CHECK(got["tokens"] == alone["ids"].size());
+        }
+    }
+    // One that is too long is an error of its own.
+    write("x\n" + std::string(2000, 'b') + "\ny\n");
+    const Outcome some = run({"--prompts", file, "--ctx", "64", "--parallel", "2"});
+    CHECK(some.code == 1);
+    CHECK(std::ranges::count(some.out, '\n') == 3);
+    CHECK(some.out.find("\"line\":2") != std::string::npos);
+    CHECK(some.out.find("expected at most 64 more tokens") != std::string::npos);
+    for (const auto& [text, code, error] : {std::tuple{"\"x\n", 1, "line 1"}, {"\n\n", 2, "got none"}}) {
+        write(text);
+        const Outcome refused = run({"--prompts", file});
+        CHECK(refused.code == code);
+        CHECK(refused.err.find(error) != std::string::npos);
+        CHECK(refused.out.empty());
+    }
+}
+
 TEST_CASE("guesses change no answer, and are counted" * needs_fixtures()) {
     std::vector<std::string> arguments = {"run",    "-m", tiny,     "--raw", "-p",     "xyxyxy",
                                           "-n",     "30", "--seed", "7",     "--json", "--deterministic",
@@ -275,6 +325,12 @@ TEST_CASE("bench reports rows" * needs_fixtures()) {
     CHECK(report["rows"][0]["test"] == "pp16");
     CHECK(report["rows"][1]["test"] == "tg8");
     for (const json& row : report["rows"]) CHECK(row["tokens_per_second"] > 0);
+    const Outcome batches = run_scoria(
+        {"bench", "-m", tiny, "-p", "0", "-n", "4", "-r", "1", "-b", "1,3", "-d", "0,9", "--format", "csv"});
+    CAPTURE(batches.err);
+    CHECK(batches.code == 0);
+    for (const char* row : {"tg4,0", "tg4x1,0", "tg4x3,0", "tg4,9", "tg4x1,9", "tg4x3,9"})
+        CHECK(batches.out.find(row) != std::string::npos);
 }
 
 TEST_CASE("the real model: an answer, stopped by Ctrl-C, and one whose reader left" *

@@ -260,6 +260,11 @@ MUTATIONS = [
     # sampling
     mutant("sample_tie", "sample_scan.comp", "the highest of equal logits wins", "~wg_max(best == most ? ~best_index : 0)", "wg_max(best == most ? best_index : 0)", "sample"),
     mutant("sample_mask_word", "sample_scan.comp", "the mask's bit is taken from the high end", ">> (token % 32)", ">> (31 - token % 32)", "sample"),
+    mutant("sample_scratch_row", "sample_rows.glsl", "rows share their scratch", "scratch_base = row *", "scratch_base = 0 *", "sample"),
+    mutant("sample_state_row", "sample_rows.glsl", "a sequence's state is taken by its row", "STEP_TOKEN_SAMPLER] *", "STEP_TOKEN_SAMPLER] * 0 + row *", "sample"),
+    mutant("sample_rows_beyond", "sample_rows.glsl", "rows that do not exist are sampled", " || (listed && row >= step_words[STEP_OUTPUT_COUNT])", "", "sample"),
+    mutant("sample_top_row", "sample_top.comp", "log-probabilities are all of the first row", "push.logits_first + row * push.vocab", "push.logits_first", "sample"),
+    mutant("sample_hot_greedy", "sample_pick.comp", "a greedy row draws where others do", " && setting(SAMPLER_TEMPERATURE) > 0.0", "", "sample"),
     mutant("sample_carry", "sample_search.glsl", "masses lose their carry", "if (before + mass < before) atomicAdd(high[bin], 1);", "", "sample"),
     mutant("sample_bins", "sample_search.glsl", "histograms are not cleared", "low[b] = 0;\n        high[b] = 0;", "", "sample"),
     mutant("philox_rounds", "philox.glsl", "nine rounds of ten", "round < 10", "round < 9", "sample"),
