@@ -65,10 +65,11 @@ uint32_t texel_tokens(const vk::Caps& caps, const LinearShape& shape) {
     constexpr TensorType quickly_unpacked[] = {TensorType::q8_0, TensorType::q2_k, TensorType::q3_k};
     constexpr uint32_t few = 4, many = 8;
     if (!caps.texel_words) return 0;
-    if (shape.tokens == 1)
-        return std::ranges::find(quickly_unpacked, shape.type) != std::end(quickly_unpacked) ? 1 : 0;
     if (shape.tokens > few) return many;
-    return tensor_type_info(shape.type).block == 1 || quant_grid(shape.type) ? 0 : few;
+    const bool pays = shape.tokens == 1
+                          ? std::ranges::find(quickly_unpacked, shape.type) != std::end(quickly_unpacked)
+                          : tensor_type_info(shape.type).block != 1 && !quant_grid(shape.type);
+    return pays ? std::bit_ceil(shape.tokens) : 0;
 }
 
 /// Tokens of a lane; of more the sums spill.

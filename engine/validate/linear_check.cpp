@@ -31,7 +31,7 @@ constexpr Case cases[] = {
     {1, 77, 1536, true, true, true, false, true, 20},
     {1, 96, 256, true, false, false, true, true, 34},
     {3, 49, 96, true, true, false, false, true, 0, Tier::quick, false, 0, true},
-    {5, 64, 320, false, false, false, true},
+    {2, 64, 320, false, false, false, true},
     {70, 130, 160, true, true, true, false, true, 64},
     {67, 98, 64, true, false, false, true, false, 50},
     {1, 64, 96, true, true, false, false, false, 0, Tier::quick, true},

@@ -243,9 +243,9 @@ TEST_SUITE("linear") {
             TensorType type;
             uint32_t lane_tokens[3];  // of 1, 2 and 20 tokens; 0: not by texels
             Shader otherwise = Shader::linear_vec_sg_compact;
-        } rows[] = {{TensorType::q8_0, {1, 4, 8}},
-                    {TensorType::q3_k, {1, 4, 8}},
-                    {TensorType::q4_1, {0, 4, 8}},
+        } rows[] = {{TensorType::q8_0, {1, 2, 8}},
+                    {TensorType::q3_k, {1, 2, 8}},
+                    {TensorType::q4_1, {0, 2, 8}},
                     {TensorType::f16, {0, 0, 8}},
                     {TensorType::iq2_s, {0, 0, 8}, Shader::linear_vec_sg_grid}};
         for (const bool texels : {false, true})
