@@ -2,6 +2,7 @@
 #include "batcher.h"
 
 #include "answer.h"
+#include "ops/kv_layout.h"
 #include "ops/rope.h"
 #include "sampler.h"
 #include "step.h"
@@ -33,6 +34,8 @@ struct Batcher::Impl final : Tenant {
             : s(of), options(std::move(given)), answer(s, options), done(std::move(then)),
               kept(s.tokens.size()) {}
         size_t pending() const { return s.tokens.size() - s.computed; }
+        /// Whether it is computed with others that have a part of `cache`.
+        bool shares(const KvCache& cache) const { return slot && !ended && &*s.cache == &cache; }
 
         Session::Impl& s;
         const GenerateOptions options;
@@ -68,7 +71,9 @@ struct Batcher::Impl final : Tenant {
     void answer_alone(Member& m);
 
     Pieces choose();
-    Pieces choose(const KvCache& cache, std::vector<Member*>& blocked);
+    Pieces choose(const KvCache& cache, Member*& blocked);
+    static void give_way(Member& m);
+    bool has_room(Member& m);
     void pass(const Pieces& pieces);
     void write(vk::Recorder& recorder, const Pieces& pieces);
     void sample(vk::Recorder& recorder, const SampleKind& kind, uint32_t rows);
@@ -153,45 +158,71 @@ void Batcher::Impl::take_slots() {
     }
 }
 
-/// Pieces of members that have a part of `cache`. `blocked` gets those that others leave no block of it.
-Batcher::Impl::Pieces Batcher::Impl::choose(const KvCache& cache, std::vector<Member*>& blocked) {
+/// Gives what a member has of the cache to those that came before it: it is computed again once there is
+/// room. Its sampler stays as it is.
+void Batcher::Impl::give_way(Member& m) {
+    m.s.cache.shrink(0);
+    m.s.computed = 0;
+    m.table_written = 0;
+}
+
+/// Blocks for the next token of an answer, if need be those of who came last.
+bool Batcher::Impl::has_room(Member& m) {
+    while (!m.s.reach(m.s.computed, 1)) {
+        const auto last = std::find_if(members.rbegin(), members.rend(), [&](const Member& other) {
+            return &other == &m || (other.shares(*m.s.cache) && !other.s.cache.table().empty());
+        });
+        if (&*last == &m) return false;
+        give_way(*last);
+    }
+    return true;
+}
+
+/// Pieces of members that have a part of `cache`, answers first, each kind in the order in which they came. A
+/// prompt begins when there is room for all of it, and for a block of each answer beside it. `blocked`
+/// becomes the first that has no room.
+Batcher::Impl::Pieces Batcher::Impl::choose(const KvCache& cache, Member*& blocked) {
     Pieces pieces;
     uint32_t tokens = workspace.layout.tokens, outputs = rows;
-    const auto add = [&](Member& m, uint32_t count) {
-        if (!m.s.reach(m.s.computed, count)) return blocked.push_back(&m);
+    const auto block = [&](Member& m) {
+        if (!blocked) blocked = &m;
+    };
+    const auto add = [&](Member& m) {
+        const uint32_t count = uint32_t(std::min<size_t>(m.pending(), tokens));
         pieces.push_back({&m, count, count == m.pending()});
         tokens -= count;
         outputs -= pieces.back().samples;
     };
-    const auto each = [&](bool prompts) {
-        for (Member& m : members)
-            if (m.slot && !m.ended && &*m.s.cache == &cache && (m.pending() > 1) == prompts && tokens &&
-                outputs)
-                add(m, uint32_t(std::min<size_t>(m.pending(), tokens)));
-    };
-    each(false);
-    if (!pieces.empty()) tokens = std::min(tokens, prompt_beside_answers);
-    each(true);
+    for (Member& m : members) {
+        if (!m.shares(cache) || m.pending() > 1 || !tokens || !outputs) continue;
+        has_room(m) ? add(m) : block(m);
+    }
+    const size_t answers = pieces.size();
+    if (answers) tokens = std::min(tokens, prompt_beside_answers);
+    for (Member& m : members) {
+        if (!m.shares(cache) || m.pending() <= 1 || !tokens || !outputs) continue;
+        const size_t needed = kv_blocks_for(uint32_t(m.s.tokens.size())), has = m.s.cache.table().size();
+        const bool room = needed <= has || answers == 0 || cache.free_blocks() >= needed - has + answers;
+        if (!room || !m.s.reach(m.s.computed, m.pending())) {
+            block(m);
+            break;  // others would take what it waits for
+        }
+        add(m);
+    }
     return pieces;
 }
 
 Batcher::Impl::Pieces Batcher::Impl::choose() {
-    std::vector<Member*> blocked;
+    Member* blocked = nullptr;
     std::vector<const KvCache*> caches;
     for (const Member& m : members)
         if (m.slot && !m.ended && std::ranges::find(caches, &*m.s.cache) == caches.end())
             caches.push_back(&*m.s.cache);
     for (const KvCache* cache : caches)
-        if (Pieces pieces = choose(*cache, blocked); !pieces.empty()) {
-            // Whoever was served goes behind those who were not.
-            for (const Piece& piece : pieces)
-                members.splice(members.end(), members,
-                               std::ranges::find(members, piece.member, [](Member& m) { return &m; }));
-            return pieces;
-        }
-    if (blocked.empty()) return {};
-    // All wait for blocks, and nobody will give any back.
-    Member& m = *blocked.front();
+        if (Pieces pieces = choose(*cache, blocked); !pieces.empty()) return pieces;
+    if (!blocked) return {};
+    // Sessions outside of the batch have the rest of the cache, and nobody here will give any back.
+    Member& m = *blocked;
     m.ended = true;
     if (m.answer.length() != 0)
         m.answer.end(StopReason::context_full);
@@ -276,8 +307,10 @@ void Batcher::Impl::pass(const Pieces& pieces) {
     }
     if (kind.logprobs && !top)
         top = vk::Buffer(engine.device, 4ull * SAMPLE_TOP_WORDS * rows, vk::MemoryUse::readback);
+    outlast();  // a pass that failed
     const std::shared_ptr<KvCache>& cache = pieces.front().member->s.cache.cache();
-    if (recorded_for.lock() != cache) forget_recorded();
+    constexpr size_t most_recorded = 2 * max_outputs;
+    if (recorded_for.lock() != cache || steps.size() > most_recorded) forget_recorded();
     recorded_for = cache;
 
     reserve_scratch(tokens);

@@ -387,6 +387,7 @@ void check_rows(CheckContext& context) {
                      {{}}};                    // beyond the rows that there are
     for (const bool greedy : {false, true}) {  // what is greedy is the same in both pipelines
         std::vector<float> logits = random_floats(rows * vocab, context.seed + 13, 3);
+        std::fill_n(logits.begin() + 100, 64, 50.0f);  // of equals the first, where nothing is drawn
         std::vector<uint32_t> step(outputs_word + rows), states(rows * sampler_words(vocab));
         step[STEP_OUTPUT_COUNT] = rows - 1;
         step[STEP_INDEX] = 9;

@@ -257,7 +257,7 @@ TEST_SUITE("batcher") {
         const std::vector<Outcome> expected = alone(wishes, deterministic(1));
         EngineOptions options = deterministic(6);
         options.context = 128;
-        options.shared_context = 256;  // of three answers of up to 96
+        options.shared_context = 256;  // of answers of up to 96, four at a time: some are computed again
         Engine engine(tiny(), options);
         CHECK(engine.memory_plan().shared == 256);
         std::vector<std::unique_ptr<Session>> sessions;
@@ -276,10 +276,12 @@ TEST_SUITE("batcher") {
                             add();
                         });
         };
-        for (int i = 0; i < 3; ++i) add();
-        while (batcher.step()) {
-        }
+        for (int i = 0; i < 4; ++i) add();
+        size_t steps = 0;
+        while (batcher.step()) ++steps;
         for (size_t i = 0; i < 6; ++i) CHECK(got[i] == expected[i].tokens);
+        CHECK(steps > 2 * 50);  // three and then three
+        CHECK(steps < 4 * 50);
     }
 
     TEST_CASE("a cache that others have ends an answer with a reason, and refuses a prompt by name" *
