@@ -107,15 +107,15 @@ void Batcher::Impl::release() noexcept {
     sample_scratch = {};
     results = {};
     top = {};
-    for (Member& m : members) {
-        m.table_written = 0;
-        m.sampler_written = false;
-    }
 }
 
 void Batcher::Impl::ready() {
     if (on_device) return;
     release();  // what a failed attempt left
+    for (Member& m : members) {
+        m.table_written = 0;
+        m.sampler_written = false;
+    }
     const uint32_t vocab = engine.model->architecture.logits(), sequences = engine.options.sequences;
     const uint64_t most = engine.device.caps().max_binding / sample_scratch_bytes(vocab);
     rows = uint32_t(
@@ -307,11 +307,11 @@ void Batcher::Impl::pass(const Pieces& pieces) {
     }
     if (kind.logprobs && !top)
         top = vk::Buffer(engine.device, 4ull * SAMPLE_TOP_WORDS * rows, vk::MemoryUse::readback);
-    outlast();  // a pass that failed
     const std::shared_ptr<KvCache>& cache = pieces.front().member->s.cache.cache();
     constexpr size_t most_recorded = 2 * max_outputs;
     if (recorded_for.lock() != cache || steps.size() > most_recorded) forget_recorded();
     recorded_for = cache;
+    on_device = false;  // until it is over: what a failed one leaves on its way is waited for, and made anew
 
     reserve_scratch(tokens);
     Batch work(*engine.weights, *cache, workspace, tokens, outputs);
@@ -344,6 +344,7 @@ void Batcher::Impl::pass(const Pieces& pieces) {
     };
     if (outputs) sampled = words_of(results, 2 * size_t{outputs});
     if (outputs && kind.logprobs) likeliest = words_of(top, size_t{SAMPLE_TOP_WORDS} * outputs);
+    on_device = true;
 }
 
 /// Gives each answer the token that the pass has sampled for it.
@@ -385,7 +386,10 @@ void Batcher::Impl::finish_ended() {
         gone.splice(gone.end(), members, here);
         Member& m = gone.front();
         const bool alone = takes_turns(m);
-        if (m.error && m.answer.length() == 0) m.s.tokens.resize(std::max(m.kept, size_t(m.s.computed)));
+        if (m.error && m.answer.length() == 0) {
+            const auto lock = engine.use();
+            m.s.tokens.resize(std::max(m.kept, size_t(m.s.computed)));
+        }
         if (!alone && m.answer.length() != 0)
             m.answer.result().seconds =
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - m.begun).count();
@@ -417,7 +421,8 @@ void Batcher::add(Session& session, std::span<const TokenId> ids, GenerateOption
         fail(Status::bad_argument, "batch", "expected at least one token, got none");
     std::list<Impl::Member> added;
     Impl::Member& m = added.emplace_back(s, std::move(options), std::move(done));
-    (void)m.answer.sampler();  // its options are checked
+    (void)m.answer.sampler();          // its options are checked
+    const auto lock = s.engine.use();  // evict() changes what is computed
     s.tokens.insert(s.tokens.end(), ids.begin(), ids.end());
     if (s.computed == s.tokens.size()) --s.computed;
     if (impl_->together) s.forget_overwritten();

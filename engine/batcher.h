@@ -2,8 +2,8 @@
 // and for pieces of prompts beside them, so that nobody waits for another's prompt (Yu et al. 2022, "Orca";
 // Agrawal et al. 2023, "Sarathi").
 //
-// Where the shared cache is too small for all, those that came last give way and are computed again once there
-// is room; an answer is not changed by it.
+// Where the shared cache is too small for all, those that came last give way and are computed again once
+// there is room; an answer is not changed by it.
 //
 // Together are computed sessions that share a cache (EngineOptions::sequences). Others take turns, as do
 // answers with speculation or on_attention, and models whose passes know one sequence only: encoder-decoders,

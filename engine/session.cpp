@@ -150,7 +150,7 @@ void Session::Impl::enter_segment(uint32_t position) {
 void Session::Impl::forget_overwritten() {
     const uint32_t length = engine.model->architecture.memory.segment;
     const bool averaged = length != 0 && segment > computed / length;
-    if (!averaged && holds(computed, written)) return;
+    if (!averaged && (!cache || holds(computed, written))) return;
     segment = 0;
     computed = 0;
 }

@@ -64,7 +64,7 @@ struct Session::Impl final : Tenant {
     /// Computes a decode step or a guess on the devices before this one, replayed.
     void bring_step(std::span<const TokenId> ids, uint32_t position);
     bool holds(uint32_t position, uint32_t since) const {
-        return (!cache || cache->holds(position, since)) && (!front || front->holds(position, since));
+        return cache->holds(position, since) && (!front || front->holds(position, since));
     }
     void write_step(vk::Recorder& recorder, std::span<const TokenId> ids, uint32_t position,
                     const Rows& outputs, std::span<const uint32_t> types = {}) const;

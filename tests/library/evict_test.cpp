@@ -94,6 +94,19 @@ TEST_CASE("what is evicted holds nothing, and the answer goes on" * needs_fixtur
     }
 }
 
+TEST_CASE("what is evicted can be shortened" * needs_fixtures()) {
+    const Loaded loaded(deterministic());
+    const std::vector<int32_t> expected = generated(loaded.session, some_prompt, 6), other = {3, 40, 9};
+    for (const EvictCase& each : evict_cases) {
+        CAPTURE(std::string(each.what));
+        for (const std::vector<int32_t>& before : {some_prompt, other}) {
+            (void)generated(loaded.session, before, 6);
+            evict(loaded, each.way);
+            CHECK(generated(loaded.session, some_prompt, 6) == expected);
+        }
+    }
+}
+
 TEST_CASE("sessions that are evicted give their memory back" * needs_fixtures()) {
     const Loaded loaded(deterministic());
     const std::vector<int32_t> expected = generated(loaded.session, some_prompt, 6);
