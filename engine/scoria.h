@@ -11,12 +11,13 @@
  * - Texts are UTF-8. A result text is written with a NUL if it fits into `capacity` bytes, else not at all;
  *   *length is its length without the NUL in either case. Of a result array as many elements are written as
  *   fit; *count is how many there are.
- * - Options are read during the call only; nothing of the caller's is kept but the callbacks of an engine
- *   that say so, with their `user`.
+ * - Options are read during the call only; nothing of the caller's is kept but the callbacks that say so, of
+ *   an engine and of an answer in a batch, with their `user`.
  *
  * Threads: every call may be made from every thread at any time. A session does one thing at a time: a second
  * call on it, from another thread or from inside its own callbacks, is SCORIA_BUSY at once (but for
- * scoria_session_cancel). Sessions of one engine run side by side and take turns on its queue.
+ * scoria_session_cancel), and so does a batch. Sessions of one engine run side by side and take turns on its
+ * queue; those in a batch are computed together.
  *
  * Callbacks run on the thread that made the call, must return in the end and must not throw; they may make
  * any call. `user` is handed on untouched.
@@ -51,11 +52,12 @@ typedef enum scoria_status {
     SCORIA_CONTEXT_FULL = 9,
     SCORIA_NON_FINITE = 10, /* the model computed no number */
     SCORIA_TIMEOUT = 11,
-    SCORIA_BUSY = 12 /* in use: see Threads; an engine: by its sessions */
+    SCORIA_BUSY = 12 /* in use: see Threads; an engine: by its sessions and batches */
 } scoria_status;
 
 typedef struct scoria_engine scoria_engine;   /* a model on a device */
 typedef struct scoria_session scoria_session; /* one conversation */
+typedef struct scoria_batch scoria_batch;     /* answers of several sessions, computed together */
 struct scoria_vulkan;                         /* scoria_vulkan.h */
 struct scoria_shared;                         /* the same */
 
@@ -162,6 +164,10 @@ typedef struct scoria_engine_options {
      * host's device half of them. One more is out_of_device_memory. */
     uint32_t max_allocations;
     uint32_t reserved2; /* 0 */
+    /* Sessions that share one cache, which a scoria_batch then computes together: at most 64; 0: 1, and each
+     * session has a cache of its own. */
+    uint32_t sequences;
+    uint32_t shared_context; /* positions of all that share; 0: as many as fit, `context` each at most */
 } scoria_engine_options;
 
 /* Sets `size` and every default of a struct of `size` bytes. */
@@ -170,7 +176,8 @@ SCORIA_API scoria_status scoria_engine_options_init(scoria_engine_options* optio
 /* Opens the model, plans memory, uploads. On failure *engine is NULL. Errors: bad_file, unsupported,
  * out_of_device_memory (with the plan in words), out_of_host_memory, cancelled, device_lost. */
 SCORIA_API scoria_status scoria_engine_create(const scoria_engine_options* options, scoria_engine** engine);
-/* Releases everything. NULL is fine. Errors: busy, while it has sessions or a call on it runs. */
+/* Releases everything. NULL is fine. Errors: busy, while it has sessions or batches or a call on it
+ * runs. */
 SCORIA_API scoria_status scoria_engine_destroy(scoria_engine* engine);
 
 /* Another submission_ms, while a window moves, say; 0: the default. Prompts and generated tokens are cut into
@@ -194,7 +201,9 @@ SCORIA_API scoria_status scoria_engine_restore(scoria_engine* engine,
 
 typedef struct scoria_memory {
     size_t size;
-    uint64_t weights, kv, scratch;   /* device bytes of the plan; kv and scratch are each session's */
+    /* Device bytes of the plan. kv and scratch are each session's; where sessions share a cache, kv is that
+     * of all, and scratch includes a batch's. */
+    uint64_t weights, kv, scratch;
     uint64_t staging;                /* bytes of host memory while weights are uploaded */
     uint64_t heap_size, heap_budget; /* of the heap that holds them; the budget as planned with */
     uint64_t in_use;                 /* device and host-visible bytes allocated now; 0 in a plan */
@@ -202,6 +211,8 @@ typedef struct scoria_memory {
     uint32_t source;                 /* tokens that an encoder-decoder's encoder takes; else 0 */
     uint64_t host_weights;           /* bytes of host memory for weights that the device has no room for */
     uint64_t host_budget;            /* bytes of host memory that the device can see, free as planned with */
+    uint32_t shared;                 /* positions of all sessions that share a cache */
+    uint32_t reserved;               /* 0 */
 } scoria_memory;
 
 /* What an engine would take; reads no weights. Errors: as scoria_engine_create. */
@@ -398,6 +409,43 @@ typedef struct scoria_generate_result {
 SCORIA_API scoria_status scoria_session_generate(scoria_session* session,
                                                  const scoria_generate_options* options,
                                                  scoria_generate_result* result);
+
+/* --- batches ---------------------------------------------------------------------------------------------
+ * Answers that are generated together: a pass computes the next token of each, with pieces of prompts beside
+ * them, and reads the weights once. Such are sessions of an engine with `sequences`. Others take turns, as do
+ * answers with speculation or on_attention, and models whose passes know one sequence only: encoder-decoders
+ * and what several devices share, for the most part. */
+
+/* Takes no memory until its first step. */
+SCORIA_API scoria_status scoria_batch_create(scoria_engine* engine, scoria_batch** batch);
+/* Its sessions are free then; their answers end as they are, without on_done. NULL is fine. Errors: busy,
+ * while a call on it runs. */
+SCORIA_API scoria_status scoria_batch_destroy(scoria_batch* batch);
+
+/* An answer is over, and its session free: it may be added again from inside, say. `status` and `message` are
+ * what scoria_session_generate would have returned, and scoria_last_error would have told ("" if it is
+ * SCORIA_OK); it is context_full, too, where others have the cache. `result` is of SCORIA_OK and
+ * SCORIA_CANCELLED. All is valid during the callback. */
+typedef void (*scoria_batch_done)(void* user, scoria_session* session, scoria_status status,
+                                  const char* message, const scoria_generate_result* result);
+
+/* Appends the ids, if any, to the session's tokens and answers them, from the next step on. The options are
+ * copied with all that they point to; their callbacks and `user`, which is on_done's too, are kept until
+ * on_done, which may be NULL. Until then every call on the session is SCORIA_BUSY, but for
+ * scoria_session_cancel, which ends the answer with the next step (cancelled). May be called from inside the
+ * batch's callbacks; during a step on another thread it is SCORIA_BUSY. Errors: as scoria_session_generate;
+ * bad_argument (an id outside the vocabulary, a session of another engine), context_full (nothing is
+ * appended), unsupported (an encoder). */
+SCORIA_API scoria_status scoria_batch_add(scoria_batch* batch, scoria_session* session, const int32_t* ids,
+                                          size_t count, const scoria_generate_options* options,
+                                          scoria_batch_done on_done);
+/* One pass: a token of each answer at most, and a chunk of prompts; where sessions take turns, a whole
+ * answer. All callbacks of the answers come from inside. *left is how many are not done; `left` may be NULL.
+ * What one answer meets is told by its on_done; what is returned is of the pass. Nothing is lost with it, and
+ * a step may be tried again. Errors: device_lost, out_of_device_memory, timeout.
+ * A session that is done keeps what it has of a shared cache, which others may want, until it is truncated,
+ * evicted or destroyed. */
+SCORIA_API scoria_status scoria_batch_step(scoria_batch* batch, size_t* left);
 
 /* --- proof -----------------------------------------------------------------------------------------------
  */

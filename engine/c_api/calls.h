@@ -22,21 +22,22 @@ namespace scoria::c_api {
 /// Keeps `text` for scoria_last_error.
 scoria_status report(Status status, const char* text) noexcept;
 
-/// Runs `call`; whatever it throws becomes a status.
-template <class Call> scoria_status guarded(Call call) noexcept {
+/// Runs `call`; whatever it throws becomes a status, by way of `tell`.
+template <class Call, class Tell = decltype(&report)>
+scoria_status guarded(Call call, Tell tell = &report) noexcept {
     try {
         if (vk::MemoryGate::asking())
             fail(Status::busy, "scoria.h", "expected no call from inside on_allocate or on_free");
         call();
         return SCORIA_OK;
     } catch (const Error& error) {
-        return report(error.status(), error.what());
+        return tell(error.status(), error.what());
     } catch (const std::bad_alloc&) {
-        return report(Status::out_of_host_memory, "[host] out of memory");
+        return tell(Status::out_of_host_memory, "[host] out of memory");
     } catch (const std::exception& error) {
-        return report(Status::failed, error.what());
+        return tell(Status::failed, error.what());
     } catch (...) {
-        return report(Status::failed, "[scoria] unknown failure");
+        return tell(Status::failed, "[scoria] unknown failure");
     }
 }
 

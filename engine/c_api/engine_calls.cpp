@@ -12,10 +12,10 @@ namespace {
 
 constexpr scoria_engine_options engine_defaults{.size = sizeof(scoria_engine_options),
                                                 .precision = SCORIA_BALANCED};
-static_assert(offsetof(scoria_engine_options, reserved2) + 4 == sizeof(scoria_engine_options));
+static_assert(offsetof(scoria_engine_options, shared_context) + 4 == sizeof(scoria_engine_options));
 static_assert(offsetof(scoria_allocation, device_local) + 4 == sizeof(scoria_allocation));
 static_assert(offsetof(scoria_engine_info, prompt_chunk) + 4 == sizeof(scoria_engine_info));
-static_assert(offsetof(scoria_memory, host_budget) + 8 == sizeof(scoria_memory));
+static_assert(offsetof(scoria_memory, reserved) + 4 == sizeof(scoria_memory));
 static_assert(offsetof(scoria_vulkan, allocator) + sizeof(void*) == sizeof(scoria_vulkan));
 static_assert(offsetof(scoria_device, uuid) + 16 == sizeof(scoria_device));
 
@@ -114,6 +114,8 @@ Wanted wanted(const scoria_engine_options* given) {
     to.deterministic = options.deterministic;
     to.submission_budget_ms = double{options.submission_ms};
     to.memory_budget = options.memory_budget;
+    to.sequences = std::max(options.sequences, 1u);
+    to.shared_context = options.shared_context;
     set_callbacks(to, options);
     std::vector<AdapterChoice> adapters;
     for (size_t i = 0; i < options.adapter_count; ++i) {
@@ -144,7 +146,8 @@ scoria_memory as_c(MemoryPlan plan, uint64_t in_use) {
             .context = plan.context,
             .source = plan.source,
             .host_weights = plan.host_weights,
-            .host_budget = plan.host_budget};
+            .host_budget = plan.host_budget,
+            .shared = plan.shared};
 }
 
 scoria_engine_info info_of(EngineObject& object) {
@@ -214,8 +217,8 @@ scoria_status scoria_engine_destroy(scoria_engine* engine) {
         if (!engine) return;
         int64_t nobody = 0;
         if (!engines().find(engine, "engine")->users.compare_exchange_strong(nobody, -1))
-            fail(Status::busy, "scoria.h", "expected an engine without sessions and calls that run, got ",
-                 nobody, " of them");
+            fail(Status::busy, "scoria.h",
+                 "expected an engine without sessions, batches and calls that run, got ", nobody, " of them");
         engines().remove(engine);
     });
 }

@@ -1,4 +1,4 @@
-// scoria_session_generate: the C options as C++ ones.
+// The C options of an answer as C++ ones, and scoria_session_generate.
 #include "grammar/json_schema.h"
 #include "objects.h"
 #include "scoria_vulkan.h"
@@ -87,30 +87,66 @@ Proposer& draft_of(SessionObject& session, const scoria_engine* handle) {
 }
 
 void set_callbacks(GenerateOptions& generate, const scoria_generate_options& options) {
+    void* const user = options.user;
     if (options.on_token)
-        generate.on_text = [&options](TokenId id, std::string_view text) {
-            return options.on_token(options.user, id, std::string(text).c_str(), text.size()) != 0;
+        generate.on_text = [on = options.on_token, user](TokenId id, std::string_view text) {
+            return on(user, id, std::string(text).c_str(), text.size()) != 0;
         };
     if (options.on_attention)
-        generate.on_attention = [&options](const SharedView& view) {
+        generate.on_attention = [on = options.on_attention, user](const SharedView& view) {
             const scoria_shared weights = shared_of(view);
-            options.on_attention(options.user, &weights);
+            on(user, &weights);
         };
     if (!options.on_logprobs) return;
     generate.logprobs = options.logprobs;
-    generate.on_logprobs = [&options](const TokenLogprobs& token) {
+    generate.on_logprobs = [on = options.on_logprobs, user](const TokenLogprobs& token) {
         std::vector<int32_t> ids;
         std::vector<float> logprobs;
         for (const auto& [id, logprob] : token.best) {
             ids.push_back(id);
             logprobs.push_back(logprob);
         }
-        options.on_logprobs(options.user, token.token, token.logprob, ids.data(), logprobs.data(),
-                            ids.size());
+        on(user, token.token, token.logprob, ids.data(), logprobs.data(), ids.size());
     };
 }
 
 }  // namespace
+
+scoria_generate_options c_api::all_options(const scoria_generate_options* given) {
+    return versioned(given, generate_defaults());
+}
+
+GenerateOptions c_api::generate_options_of(SessionObject& session, const scoria_generate_options& options,
+                                           PromptLookup& lookup) {
+    require(options.ignore_end <= 1, "an ignore_end of 0 or 1");
+    GenerateOptions generate;
+    generate.sampling = sampling_of(options);
+    generate.max_tokens = options.max_tokens;
+    generate.ignore_end = options.ignore_end;
+    generate.cancel = &session.cancel;
+    generate.stop = texts_of(options.stop, options.stop_count, "a text for every stop");
+    generate.output_grammar = grammar_of(options);
+    set_callbacks(generate, options);
+    require(options.lookup <= 1 && !(options.lookup && options.draft), "a draft or a lookup of 1, not both");
+    if (options.lookup) generate.proposer = &lookup;
+    if (options.draft) generate.proposer = &draft_of(session, options.draft);
+    generate.draft_tokens = options.draft_tokens;
+    return generate;
+}
+
+scoria_generate_result c_api::result_of(const GenerateResult& generated) {
+    return {.size = sizeof(scoria_generate_result),
+            .stop = uint32_t(generated.reason),
+            .tokens = uint32_t(generated.tokens.size()),
+            .seconds = generated.seconds,
+            .proposed = generated.proposed,
+            .accepted = generated.accepted};
+}
+
+void c_api::check_cancelled(const GenerateResult& generated) {
+    if (generated.reason == StopReason::cancelled)
+        fail(Status::cancelled, "generate", "cancelled by the caller");
+}
 
 scoria_status scoria_generate_options_init(scoria_generate_options* options, size_t size) {
     return guarded([&] { initialise(options, size, generate_defaults()); });
@@ -120,32 +156,11 @@ scoria_status scoria_session_generate(scoria_session* session, const scoria_gene
                                       scoria_generate_result* result) {
     return guarded([&] {
         const SessionUse use(session);
-        const scoria_generate_options options = versioned(given, generate_defaults());
         if (result) check_size<scoria_generate_result>(result->size);
-        require(options.ignore_end <= 1, "an ignore_end of 0 or 1");
-        GenerateOptions generate;
-        generate.sampling = sampling_of(options);
-        generate.max_tokens = options.max_tokens;
-        generate.ignore_end = options.ignore_end;
-        generate.cancel = &use->cancel;
-        generate.stop = texts_of(options.stop, options.stop_count, "a text for every stop");
-        generate.output_grammar = grammar_of(options);
-        set_callbacks(generate, options);
-        require(options.lookup <= 1 && !(options.lookup && options.draft),
-                "a draft or a lookup of 1, not both");
         PromptLookup lookup;
-        if (options.lookup) generate.proposer = &lookup;
-        if (options.draft) generate.proposer = &draft_of(use.object(), options.draft);
-        generate.draft_tokens = options.draft_tokens;
-        const GenerateResult generated = use->session.generate(generate);
-        if (result)
-            fill(result, {.size = sizeof(scoria_generate_result),
-                          .stop = uint32_t(generated.reason),
-                          .tokens = uint32_t(generated.tokens.size()),
-                          .seconds = generated.seconds,
-                          .proposed = generated.proposed,
-                          .accepted = generated.accepted});
-        if (generated.reason == StopReason::cancelled)
-            fail(Status::cancelled, "generate", "cancelled by the caller");
+        const GenerateOptions options = generate_options_of(use.object(), all_options(given), lookup);
+        const GenerateResult generated = use->session.generate(options);
+        if (result) fill(result, result_of(generated));
+        check_cancelled(generated);
     });
 }

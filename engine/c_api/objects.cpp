@@ -13,6 +13,11 @@ Handles<SessionObject>& sessions() {
     return all;
 }
 
+Handles<BatchObject>& batches() {
+    static Handles<BatchObject> all;
+    return all;
+}
+
 uintptr_t new_handle() {
     static std::atomic<uintptr_t> last{0};
     return ++last;
@@ -41,6 +46,23 @@ SessionUse::SessionUse(const scoria_session* handle) {
              "by the call whose callback this is");
     found->cancel = false;  // one that came before the call is not for it
     session_ = std::move(found);
+}
+
+BatchUse::BatchUse(const scoria_batch* handle, bool nested) {
+    std::shared_ptr<BatchObject> found = batches().find(handle, "batch");
+    outer_ = !found->busy.exchange(true);
+    if (!outer_ && !(nested && found->by == std::this_thread::get_id()))
+        fail(Status::busy, "scoria.h",
+             "expected a batch that is not in use, got one that is: by another thread, or "
+             "by the step whose callback this is");
+    batch_ = std::move(found);
+    if (outer_) batch_->by = std::this_thread::get_id();
+}
+
+BatchUse::~BatchUse() {
+    if (!outer_ || !batch_) return;
+    batch_->by = std::thread::id();
+    batch_->busy = false;
 }
 
 std::span<const TokenId> ids_of(const int32_t* ids, size_t count) {

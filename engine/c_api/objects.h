@@ -1,10 +1,13 @@
 // What stands behind the handles of the C interface, and who may use it when.
 #pragma once
 
+#include "batcher.h"
 #include "calls.h"
 #include "scoria_vulkan.h"
 #include "session.h"
 #include "speculation.h"
+
+#include <thread>
 
 namespace scoria::c_api {
 
@@ -18,7 +21,7 @@ struct EngineObject {
     Engine engine;
     // Handed out as pointers; a device that was lost is another object afterwards.
     std::string tokenizer_kind, device_name, driver_name;
-    std::atomic<int64_t> users{0};  // calls that run, and sessions; -1: destroyed
+    std::atomic<int64_t> users{0};  // calls that run, sessions and batches; -1: destroyed
 };
 
 /// Keeps an engine from being destroyed. Errors: bad_argument.
@@ -65,10 +68,45 @@ class SessionUse {
     std::shared_ptr<SessionObject> session_;
 };
 
+struct BatchObject {
+    explicit BatchObject(EngineUse of) : owner(std::move(of)), batcher(owner->engine) {}
+
+    EngineUse owner;  // outlives the batcher
+    Batcher batcher;
+    std::atomic<bool> busy{false};
+    std::atomic<std::thread::id> by;  // whose call it is that keeps it busy
+};
+
+/// The only use of a batch while it lives; where `nested`, also one more from inside it: from a callback.
+/// Errors: bad_argument, busy.
+class BatchUse {
+  public:
+    explicit BatchUse(const scoria_batch* handle, bool nested = false);
+    ~BatchUse();
+    BatchUse(const BatchUse&) = delete;
+    BatchObject* operator->() const { return batch_.get(); }
+    void keep() { batch_.reset(); }  // as SessionUse's
+
+  private:
+    std::shared_ptr<BatchObject> batch_;
+    bool outer_ = false;  // it was not busy before
+};
+
 Handles<EngineObject>& engines();
 Handles<SessionObject>& sessions();
-/// A number for a new handle, of either kind. Never NULL, never twice.
+Handles<BatchObject>& batches();
+/// A number for a new handle, of any kind. Never NULL, never twice.
 uintptr_t new_handle();
+
+/// With the defaults of what `given` has not.
+scoria_generate_options all_options(const scoria_generate_options* given);
+/// `session` and `lookup` must outlive the result; of `options` nothing is kept but callbacks and `user`.
+/// Errors: bad_argument, and what grammars and drafts have.
+GenerateOptions generate_options_of(SessionObject& session, const scoria_generate_options& options,
+                                    PromptLookup& lookup);
+scoria_generate_result result_of(const GenerateResult& generated);
+/// Errors: cancelled, if it was.
+void check_cancelled(const GenerateResult& generated);
 
 scoria_shared shared_of(const SharedView& view);
 std::span<const TokenId> ids_of(const int32_t* ids, size_t count);

@@ -1,6 +1,6 @@
 // Every function of the C interface with NULL, with handles that are none, with sizes that cannot be, in the
 // wrong order and from inside callbacks: a status comes back, and the library goes on.
-#include "library.h"
+#include "batch_run.h"
 
 #include "scoria_vulkan.h"
 
@@ -17,9 +17,10 @@ namespace {
 struct Handles {
     scoria_engine* engine = nullptr;
     scoria_session* session = nullptr;
+    scoria_batch* batch = nullptr;
 };
 
-constexpr uint32_t takes_session = 1, takes_engine = 2;
+constexpr uint32_t takes_session = 1, takes_engine = 2, takes_batch = 3;
 
 struct Call {
     const char* name;
@@ -159,6 +160,19 @@ const Call calls[] = {
          const Sized<scoria_generate_options> options(size);
          return scoria_session_generate(h.session, &options.value, nullptr);
      }},
+    {"scoria_batch_create", [](const Handles& h) { return scoria_batch_create(h.engine, nullptr); },
+     SCORIA_BAD_ARGUMENT, takes_engine},
+    {"scoria_batch_destroy", [](const Handles& h) { return scoria_batch_destroy(h.batch); }, SCORIA_OK,
+     takes_batch},
+    {"scoria_batch_add",
+     [](const Handles& h) { return scoria_batch_add(h.batch, h.session, nullptr, 1, nullptr, nullptr); },
+     SCORIA_BAD_ARGUMENT, takes_batch,
+     [](const Handles& h, size_t size) {
+         const Sized<scoria_generate_options> options(size);
+         return scoria_batch_add(h.batch, h.session, some_prompt.data(), 1, &options.value, nullptr);
+     }},
+    {"scoria_batch_step", [](const Handles& h) { return scoria_batch_step(h.batch, nullptr); },
+     SCORIA_BAD_ARGUMENT, takes_batch},
     {"scoria_validate", [](const Handles&) { return scoria_validate(nullptr, nullptr); }, SCORIA_BAD_ARGUMENT,
      0,
      [](const Handles&, size_t size) {
@@ -213,8 +227,8 @@ TEST_CASE("NULL, and handles that are none") {
         CHECK(call.run({}) == call.with_null);
         if (call.takes == 0) continue;
         for (void* const handle : {static_cast<void*>(&on_stack), reinterpret_cast<void*>(~uintptr_t{0})}) {
-            CHECK(call.run({static_cast<scoria_engine*>(handle), static_cast<scoria_session*>(handle)}) ==
-                  SCORIA_BAD_ARGUMENT);
+            CHECK(call.run({static_cast<scoria_engine*>(handle), static_cast<scoria_session*>(handle),
+                            static_cast<scoria_batch*>(handle)}) == SCORIA_BAD_ARGUMENT);
             CHECK(std::string(scoria_last_error()).find("got what is none") != std::string::npos);
         }
     }
@@ -224,14 +238,16 @@ TEST_CASE("handles of the other kind, and destroyed ones" * needs_fixtures()) {
     Handles old;
     {
         const Loaded loaded;
-        old = {loaded.engine, loaded.session};
-        const Handles swapped{reinterpret_cast<scoria_engine*>(loaded.session),
-                              reinterpret_cast<scoria_session*>(loaded.engine)};
+        old = {loaded.engine, loaded.session, make_batch(loaded.engine)};
+        const Handles swapped{reinterpret_cast<scoria_engine*>(old.session),
+                              reinterpret_cast<scoria_session*>(old.batch),
+                              reinterpret_cast<scoria_batch*>(old.engine)};
         for (const Call& call : calls) {
             CAPTURE(std::string(call.name));
             if (call.takes) CHECK(call.run(swapped) == SCORIA_BAD_ARGUMENT);
         }
         CHECK(scoria_engine_destroy(loaded.engine) == SCORIA_BUSY);  // it has a session
+        CHECK(scoria_batch_destroy(old.batch) == SCORIA_OK);
     }
     for (const Call& call : calls) {
         CAPTURE(std::string(call.name));
@@ -241,16 +257,18 @@ TEST_CASE("handles of the other kind, and destroyed ones" * needs_fixtures()) {
 
 TEST_CASE("sizes that cannot be" * needs_fixtures()) {
     const Loaded loaded;
+    scoria_batch* const batch = make_batch(loaded.engine);
     for (const Call& call : calls) {
         if (!call.sized) continue;
         CAPTURE(std::string(call.name));
         for (const size_t size :
              {size_t{0}, size_t{1}, size_t{7}, size_t{9}, size_t{4097}, size_t{1} << 40, ~size_t{0}}) {
             CAPTURE(size);
-            CHECK(call.sized({loaded.engine, loaded.session}, size) == SCORIA_BAD_ARGUMENT);
+            CHECK(call.sized({loaded.engine, loaded.session, batch}, size) == SCORIA_BAD_ARGUMENT);
             CHECK(std::string(scoria_last_error()).find("`size`") != std::string::npos);
         }
     }
+    CHECK(scoria_batch_destroy(batch) == SCORIA_OK);
 }
 
 TEST_CASE("structs of other versions" * needs_fixtures()) {
@@ -321,6 +339,9 @@ TEST_CASE("every call from inside every callback" * needs_fixtures()) {
             if (cancel || std::string(call.name) == "scoria_set_log") continue;
             const scoria_status status = call.run(context.handles);
             if (call.takes == takes_session) CHECK(status == SCORIA_BUSY);
+            const bool adds = std::string(call.name) == "scoria_batch_add";
+            if (call.takes == takes_batch && context.handles.batch)
+                CHECK(status == (adds ? SCORIA_BAD_ARGUMENT : SCORIA_BUSY));
             if (std::string(call.name) == "scoria_engine_destroy") CHECK(status == SCORIA_BUSY);
             CHECK(status != SCORIA_FAILED);
         }
@@ -345,6 +366,15 @@ TEST_CASE("every call from inside every callback" * needs_fixtures()) {
     CHECK(scoria_session_generate(loaded.session, &options, nullptr) == SCORIA_OK);
     CHECK(both.tokens.ran >= 2);
     CHECK(both.logprobs.ran == 2);
+
+    const Handles of_batch{loaded.engine, loaded.session, make_batch(loaded.engine)};
+    both.tokens = {of_batch, "a batch's on_token"};
+    both.logprobs = {of_batch, "a batch's on_logprobs"};
+    CHECK(scoria_batch_add(of_batch.batch, loaded.session, nullptr, 0, &options, nullptr) == SCORIA_OK);
+    CHECK(run_batch(of_batch.batch) == SCORIA_OK);
+    CHECK(both.tokens.ran >= 2);
+    CHECK(both.logprobs.ran == 2);
+    CHECK(scoria_batch_destroy(of_batch.batch) == SCORIA_OK);
 
     // A new engine's progress: other engines are not in use.
     scoria_engine_options loading = engine_options(tiny_model());

@@ -1,7 +1,7 @@
 // Calls that fail on a host's device (our layer of tests/layer, below the validation layer): a status comes
 // back, nothing is left on the device, and unless it is lost the same engine then answers as ever.
 #define VK_NO_PROTOTYPES
-#include "library.h"
+#include "batch_run.h"
 #include "support/layers.h"
 #include "vulkan_host.h"
 
@@ -50,6 +50,17 @@ const Fault any_result[] = {
     {"", "VK_ERROR_OUT_OF_DEVICE_MEMORY", SCORIA_OUT_OF_DEVICE_MEMORY, true},
     {"", "VK_ERROR_DEVICE_LOST", SCORIA_DEVICE_LOST, true},
     {"", "VK_ERROR_UNKNOWN", SCORIA_FAILED, true},
+};
+
+/// What a batch meets in its steps.
+const Fault batch_faults[] = {
+    {"vkQueueSubmit", "VK_ERROR_DEVICE_LOST", SCORIA_DEVICE_LOST, true},
+    {"vkQueueSubmit", "VK_ERROR_OUT_OF_DEVICE_MEMORY", SCORIA_OUT_OF_DEVICE_MEMORY},
+    {"vkWaitSemaphores", "VK_TIMEOUT", SCORIA_TIMEOUT},
+    {"vkEndCommandBuffer", "VK_ERROR_OUT_OF_HOST_MEMORY", SCORIA_OUT_OF_HOST_MEMORY},
+    {"vkCreateBuffer", "VK_ERROR_OUT_OF_DEVICE_MEMORY", SCORIA_OUT_OF_DEVICE_MEMORY},
+    {"vkAllocateMemory", "VK_ERROR_OUT_OF_DEVICE_MEMORY", SCORIA_OUT_OF_DEVICE_MEMORY, true},
+    {"vkCreateComputePipelines", "VK_ERROR_UNKNOWN", SCORIA_FAILED},
 };
 
 /// The table; in the deep tier every function of it with every result, too.
@@ -137,6 +148,64 @@ TEST_CASE("calls that fail on a host's device" * needs_fixtures()) {
     CHECK_MESSAGE(unreached.empty(), unreached);
     MESSAGE(injected << " faults");
     if (deep()) CHECK(injected >= 500);
+}
+
+TEST_CASE("calls that fail in the middle of a batch" * needs_fixtures()) {
+    scoria_engine_options options = deterministic();
+    options.sequences = 2;
+    const BatchWish wishes[] = {{some_prompt, greedy(6)}, {{9, 8, 7}, greedy(9)}};
+    // Answers of those that could be added; steps that fail are tried again.
+    const auto answers_on = [&](const VulkanHost& host, scoria_status& first) {
+        options.vulkan = host.description();
+        std::vector<BatchAnswer> answers;
+        scoria_engine* engine = nullptr;
+        first = scoria_engine_create(&options, &engine);
+        if (!engine) return answers;
+        scoria_batch* batch = make_batch(engine);
+        scoria_session* sessions[2] = {};
+        for (scoria_session*& session : sessions)
+            if (const scoria_status status = scoria_session_create(engine, &session); status != SCORIA_OK)
+                first = status;
+        if (first == SCORIA_OK) {
+            BatchMember one(batch, sessions[0], {wishes[0]}), other(batch, sessions[1], {wishes[1]});
+            for (BatchMember* each : {&one, &other}) REQUIRE_OK(each->add());
+            first = run_batch(batch, 3);
+            CHECK(scoria_batch_destroy(batch) == SCORIA_OK);
+            answers = {one.answers[0], other.answers[0]};
+        } else {
+            CHECK(scoria_batch_destroy(batch) == SCORIA_OK);
+            for (scoria_session* session : sessions) CHECK(scoria_session_destroy(session) == SCORIA_OK);
+        }
+        CHECK(scoria_engine_destroy(engine) == SCORIA_OK);
+        return answers;
+    };
+    scoria_status status = SCORIA_OK;
+    const std::vector<BatchAnswer> expected = answers_on(VulkanHost({.everything = false}), status);
+    REQUIRE(status == SCORIA_OK);
+    size_t steps_failed = 0;
+    for (const Fault& fault : batch_faults)
+        for (int call = 1, missed = 0; missed < 2; call += deep() ? 1 : 2) {
+            CAPTURE(std::string(fault.function));
+            CAPTURE(std::string(fault.result));
+            CAPTURE(call);
+            const bool validation = std::string(fault.function) != "vkQueueSubmit";
+            const Layers layers("", wish(fault, call), validation);
+            VulkanHost host({.everything = false, .validation = validation});
+            const std::vector<BatchAnswer> answers = answers_on(host, status);
+            missed += status == SCORIA_OK;
+            CHECK((status == SCORIA_OK || status == fault.status));
+            steps_failed += status != SCORIA_OK && !answers.empty();
+            for (size_t i = 0; i < answers.size(); ++i)
+                if (fault.status != SCORIA_DEVICE_LOST && !fault.lasting) {
+                    CHECK(answers[i] == expected[i]);
+                } else if (status != SCORIA_OK && answers[i].status != SCORIA_OK) {
+                    CHECK(answers[i].message == "never done");
+                }
+            host.destroy_device();
+            for (const std::string& error : host.errors()) FAIL_CHECK(error);
+        }
+    MESSAGE(steps_failed << " failed in steps");
+    CHECK(steps_failed >= (deep() ? 100 : 20));
 }
 
 TEST_CASE("calls whose failure costs no answer" * needs_fixtures()) {

@@ -1,6 +1,6 @@
 // A device of our own that is lost (our layer of tests/layer says so on the N-th call): the engine opens it
 // again, uploads the weights, replays the sessions, and the answer goes on as if nothing had happened.
-#include "library.h"
+#include "batch_run.h"
 #include "support/layers.h"
 
 #include <atomic>
@@ -76,6 +76,53 @@ TEST_CASE("a lost device is opened again and answers go on" * needs_fixtures()) 
             recovered += size_t(losses - before);
             untouched += losses == before;
             CHECK(scoria_session_destroy(session) == SCORIA_OK);
+            CHECK(scoria_engine_destroy(engine) == SCORIA_OK);
+        }
+    }
+    scoria_set_log(nullptr, nullptr);
+    MESSAGE(recovered << " losses survived");
+    CHECK(recovered >= (deep() ? 40 : 8));
+}
+
+TEST_CASE("a device is lost in the middle of a batch" * needs_fixtures()) {
+    scoria_engine_options options = deterministic();
+    options.sequences = 4;
+    const auto answers_of = [&](scoria_engine* engine) {
+        scoria_batch* batch = make_batch(engine);
+        std::vector<std::vector<BatchAnswer>> answers;
+        {
+            scoria_generate_options random = greedy(12);
+            random.temperature = 0.9f;
+            random.seed = 11;
+            BatchMember one(batch, engine, {{some_prompt, random}, {some_prompt, greedy(6)}}),
+                other(batch, engine, {{{9, 8, 7}, greedy(20)}});
+            for (BatchMember* each : {&one, &other}) REQUIRE_OK(each->add());
+            REQUIRE_OK(run_batch(batch));
+            answers = {one.answers, other.answers};
+        }
+        REQUIRE_OK(scoria_batch_destroy(batch));
+        return answers;
+    };
+    const auto expected = answers_of(Loaded(options).engine);
+    for (const std::vector<BatchAnswer>& each : expected)
+        for (const BatchAnswer& answer : each) CHECK(answer.status == SCORIA_OK);
+    REQUIRE_OK(scoria_set_log(on_log, nullptr));
+    size_t recovered = 0;
+    for (const char* function : {"vkQueueSubmit", "vkWaitSemaphores"}) {
+        const int step = deep() ? 1 : 5;
+        for (int call = 1, untouched = 0; untouched < 2; call += step) {
+            CAPTURE(std::string(function));
+            CAPTURE(call);
+            const Layers layers(
+                "", std::string(function) + ":" + std::to_string(call) + ":VK_ERROR_DEVICE_LOST", false);
+            const int before = losses;
+            scoria_engine* engine = nullptr;
+            if (scoria_engine_create(&options, &engine) != SCORIA_OK) continue;
+            const int loaded = losses;
+            CHECK(answers_of(engine) == expected);
+            CHECK(losses <= before + 1);
+            recovered += size_t(losses - loaded);
+            untouched += losses == before;
             CHECK(scoria_engine_destroy(engine) == SCORIA_OK);
         }
     }
