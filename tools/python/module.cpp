@@ -9,15 +9,20 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -61,6 +66,7 @@ struct EngineArguments {
     std::vector<std::pair<std::string, float>> adapters;
     uint64_t memory_budget = 0;
     uint32_t context = 0, precision = SCORIA_BALANCED, kv = 0, prompt_chunk = 0;
+    uint32_t sequences = 1, shared_context = 0;
     bool deterministic = false, mmap = false;
     float submission_ms = 0;
     std::optional<Progress> progress;
@@ -68,8 +74,9 @@ struct EngineArguments {
 
 struct Engine {
     scoria_engine* handle = nullptr;
+    const uint32_t sequences;
 
-    explicit Engine(const EngineArguments& from) {
+    explicit Engine(const EngineArguments& from) : sequences(std::max(from.sequences, 1u)) {
         scoria_engine_options options;
         check(scoria_engine_options_init(&options, sizeof options));
         std::vector<scoria_adapter> adapters;
@@ -84,6 +91,8 @@ struct Engine {
         options.precision = from.precision;
         options.kv = from.kv;
         options.prompt_chunk = from.prompt_chunk;
+        options.sequences = from.sequences;
+        options.shared_context = from.shared_context;
         options.deterministic = from.deterministic;
         options.mmap = from.mmap;
         options.submission_ms = from.submission_ms;
@@ -150,6 +159,7 @@ struct Engine {
         d["heap_budget"] = memory.heap_budget;
         d["in_use"] = memory.in_use;
         d["context"] = memory.context;
+        d["shared"] = memory.shared;
         d["source"] = memory.source;
         d["host_weights"] = memory.host_weights;
         d["host_budget"] = memory.host_budget;
@@ -238,84 +248,97 @@ struct GenerateOptions {
     GenerateOptions() { check(scoria_generate_options_init(&plain, sizeof plain)); }
 };
 
-/// One generation on a thread of its own, which never touches Python; tokens wait here until asked for.
-class Stream {
+/// The same as C options; they point into it.
+class PlainOptions {
   public:
-    Stream(std::shared_ptr<Session> session, const GenerateOptions& options)
-        : session_(std::move(session)), options_(options), worker_([this] { run(); }) {}
-    ~Stream() {
-        const Unlocked unlocked;
-        stop();
+    explicit PlainOptions(const GenerateOptions& from) : from_(from) {
+        for (const std::string& text : from_.stop) stops_.push_back(text.c_str());
+        for (const auto& [token, bias] : from_.logit_bias) biases_.push_back({token, bias});
     }
-    Stream(const Stream&) = delete;
-
-    /// The next token and its text, or None at the end, once the session is free again.
-    std::optional<std::pair<int32_t, nb::bytes>> next() {
-        std::optional<std::pair<int32_t, std::string>> token;
-        {
-            const Unlocked unlocked;
-            std::unique_lock lock(mutex_);
-            changed_.wait(lock, [&] { return done_ || !waiting_.empty(); });
-            if (!waiting_.empty()) {
-                token.emplace(std::move(waiting_.front()));
-                waiting_.pop_front();
-                changed_.notify_all();
-            } else {
-                lock.unlock();
-                join();
-            }
-        }
-        if (token) return std::pair(token->first, nb::bytes(token->second.data(), token->second.size()));
-        if (status_ != SCORIA_OK && status_ != SCORIA_CANCELLED) throw Failure{status_, message_};
-        return std::nullopt;
-    }
-    void cancel() {
-        const Unlocked unlocked;
-        stop();
-    }
-    std::optional<std::string> stop_reason() {
-        const std::lock_guard lock(mutex_);
-        constexpr const char* reasons[] = {"end", "token_limit", "context_full", "cancelled", "text"};
-        if (!done_ || result_.stop >= std::size(reasons)) return std::nullopt;
-        return status_ == SCORIA_CANCELLED ? "cancelled" : reasons[result_.stop];
+    PlainOptions(const PlainOptions&) = delete;
+    scoria_generate_options get() const {
+        scoria_generate_options options = from_.plain;
+        options.stop = stops_.data();
+        options.stop_count = stops_.size();
+        options.logit_bias = biases_.data();
+        options.logit_bias_count = biases_.size();
+        options.grammar = from_.grammar ? from_.grammar->c_str() : nullptr;
+        options.json_schema = from_.json_schema ? from_.json_schema->c_str() : nullptr;
+        return options;
     }
 
   private:
-    static constexpr size_t most_waiting = 64;  // then the model waits for the reader
+    const GenerateOptions from_;
+    std::vector<const char*> stops_;
+    std::vector<scoria_logit_bias> biases_;
+};
 
-    void run() {
-        std::vector<const char*> stops;
-        for (const std::string& text : options_.stop) stops.push_back(text.c_str());
-        std::vector<scoria_logit_bias> biases;
-        for (const auto& [token, bias] : options_.logit_bias) biases.push_back({token, bias});
-        scoria_generate_options options = options_.plain;
-        options.stop = stops.data();
-        options.stop_count = stops.size();
-        options.logit_bias = biases.data();
-        options.logit_bias_count = biases.size();
-        options.grammar = options_.grammar ? options_.grammar->c_str() : nullptr;
-        options.json_schema = options_.json_schema ? options_.json_schema->c_str() : nullptr;
-        options.user = this;
-        options.on_token = [](void* user, int32_t id, const char* text, size_t bytes) {
-            return int(static_cast<Stream*>(user)->push(id, {text, bytes}));
-        };
-        scoria_generate_result result{};
-        result.size = sizeof result;
-        const scoria_status status = scoria_session_generate(session_->handle, &options, &result);
-        const std::lock_guard lock(mutex_);
-        result_ = result;
-        status_ = status;
-        if (status != SCORIA_OK) message_ = scoria_last_error();
-        done_ = true;
-        changed_.notify_all();
+/// How an answer ended.
+struct Ended {
+    scoria_status status = SCORIA_CANCELLED;
+    std::string message;
+    uint32_t stop = SCORIA_STOP_CANCELLED;
+    const char* reason() const {
+        constexpr const char* reasons[] = {"end", "token_limit", "context_full", "cancelled", "text"};
+        return status == SCORIA_OK && stop < std::size(reasons) ? reasons[stop]
+               : status == SCORIA_CANCELLED                     ? "cancelled"
+                                                                : "failed";
     }
-    bool push(int32_t id, std::string text) {
+    bool failed() const { return status != SCORIA_OK && status != SCORIA_CANCELLED; }
+};
+
+/// A thread that never touches Python makes tokens, which wait here until asked for.
+template <class Token> class Producer {
+  public:
+    Producer() = default;
+    Producer(const Producer&) = delete;
+    ~Producer() { stop(); }
+    void start(std::function<void()> make) {
+        worker_ = std::thread([this, make = std::move(make)] {
+            make();
+            const std::lock_guard lock(mutex_);
+            done_ = true;
+            changed_.notify_all();
+        });
+    }
+    /// Of the thread: whether it shall go on. Waits for a slow reader.
+    bool push(Token token) {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return stopping_ || waiting_.size() < most_waiting; });
         if (stopping_) return false;
-        waiting_.emplace_back(id, std::move(text));
+        waiting_.push_back(std::move(token));
         changed_.notify_all();
         return true;
+    }
+    bool stopping() {
+        const std::lock_guard lock(mutex_);
+        return stopping_;
+    }
+    /// Of readers, with the GIL, which is free meanwhile; none at the end, when the thread is no more.
+    std::optional<Token> next() {
+        while (true) {
+            {
+                const Unlocked unlocked;
+                std::unique_lock lock(mutex_);
+                const auto ready = [&] { return done_ || !waiting_.empty(); };
+                if (changed_.wait_for(lock, between_signals, ready)) {
+                    if (waiting_.empty()) {
+                        lock.unlock();
+                        join();
+                        return std::nullopt;
+                    }
+                    Token token = std::move(waiting_.front());
+                    waiting_.pop_front();
+                    changed_.notify_all();
+                    return token;
+                }
+            }
+            if (PyErr_CheckSignals() != 0) throw nb::python_error();  // KeyboardInterrupt
+        }
+    }
+    bool done() {
+        const std::lock_guard lock(mutex_);
+        return done_;
     }
     void stop() {
         {
@@ -325,21 +348,163 @@ class Stream {
         }
         join();
     }
+
+  private:
+    static constexpr size_t most_waiting = 64;
+    static constexpr std::chrono::milliseconds between_signals{50};
+
     void join() {
         const std::lock_guard lock(join_mutex_);
         if (worker_.joinable()) worker_.join();
     }
 
-    std::shared_ptr<Session> session_;
-    const GenerateOptions options_;
     std::mutex mutex_, join_mutex_;
     std::condition_variable changed_;
-    std::deque<std::pair<int32_t, std::string>> waiting_;
+    std::deque<Token> waiting_;
     bool done_ = false, stopping_ = false;
-    scoria_status status_ = SCORIA_OK;
-    std::string message_;
-    scoria_generate_result result_{};
-    std::thread worker_;  // last: it uses all of the above
+    std::thread worker_;
+};
+
+/// One generation.
+class Stream {
+  public:
+    Stream(std::shared_ptr<Session> session, const GenerateOptions& options)
+        : session_(std::move(session)), options_(options) {
+        tokens_.start([this] { run(); });
+    }
+    ~Stream() { cancel(); }
+
+    /// The next token and its text, or None at the end, once the session is free again.
+    std::optional<std::pair<int32_t, nb::bytes>> next() {
+        if (const auto token = tokens_.next())
+            return std::pair(token->first, nb::bytes(token->second.data(), token->second.size()));
+        if (ended_.failed()) throw Failure{ended_.status, ended_.message};
+        return std::nullopt;
+    }
+    void cancel() {
+        const Unlocked unlocked;
+        tokens_.stop();
+    }
+    std::optional<std::string> stop_reason() {
+        if (!tokens_.done() || ended_.failed()) return std::nullopt;
+        return ended_.reason();
+    }
+
+  private:
+    void run() {
+        scoria_generate_options options = options_.get();
+        options.user = this;
+        options.on_token = [](void* user, int32_t id, const char* text, size_t bytes) {
+            return int(static_cast<Stream*>(user)->tokens_.push({id, {text, bytes}}));
+        };
+        scoria_generate_result result{};
+        result.size = sizeof result;
+        ended_.status = scoria_session_generate(session_->handle, &options, &result);
+        if (ended_.status != SCORIA_OK) ended_.message = scoria_last_error();
+        ended_.stop = result.stop;
+    }
+
+    std::shared_ptr<Session> session_;
+    const PlainOptions options_;
+    Ended ended_;  // the thread's until it is done
+    Producer<std::pair<int32_t, std::string>> tokens_;
+};
+
+/// Answers to prompts in one batch, of as many sessions as the engine computes together: one that is done
+/// takes the next prompt.
+class Answers {
+  public:
+    Answers(std::shared_ptr<Engine> engine, std::vector<Ids> prompts, const GenerateOptions& options)
+        : engine_(std::move(engine)), options_(options), ended_(prompts.size()) {
+        for (const Ids& ids : prompts) prompts_.emplace_back(ids.data(), ids.data() + ids.size());
+        tokens_.start([this] { run(); });
+    }
+    ~Answers() { cancel(); }
+
+    /// The next token of any answer: its prompt's index, id, text; None at the end.
+    std::optional<std::tuple<size_t, int32_t, nb::bytes>> next() {
+        if (const auto token = tokens_.next())
+            return std::tuple(token->index, token->id, nb::bytes(token->text.data(), token->text.size()));
+        if (whole_.failed()) throw Failure{whole_.status, whole_.message};
+        for (size_t i = 0; i < ended_.size(); ++i)
+            if (ended_[i].failed())
+                throw Failure{ended_[i].status, "answer " + std::to_string(i) + ": " + ended_[i].message};
+        return std::nullopt;
+    }
+    void cancel() {
+        const Unlocked unlocked;
+        tokens_.stop();
+    }
+    std::optional<std::vector<std::string>> stop_reasons() {
+        if (!tokens_.done()) return std::nullopt;
+        std::vector<std::string> reasons;
+        for (const Ended& each : ended_) reasons.push_back(each.reason());
+        return reasons;
+    }
+
+  private:
+    struct Token {
+        size_t index;
+        int32_t id;
+        std::string text;
+    };
+    struct Slot {
+        Answers* of;
+        scoria_session* session = nullptr;
+        size_t index = 0;
+    };
+
+    /// Whether it went well; else what the last call met ends all.
+    bool went(scoria_status status) {
+        if (status != SCORIA_OK) whole_ = {status, scoria_last_error()};
+        return status == SCORIA_OK;
+    }
+    void run() {
+        if (prompts_.empty() || !went(scoria_batch_create(engine_->handle, &batch_))) return;
+        std::vector<Slot> slots(std::min<size_t>(prompts_.size(), engine_->sequences), Slot{this});
+        bool good = true;
+        for (Slot& slot : slots) good = good && went(scoria_session_create(engine_->handle, &slot.session));
+        if (good) {
+            for (Slot& slot : slots) begin_next(slot);
+            for (size_t left = 1; left != 0 && !tokens_.stopping();)
+                if (!went(scoria_batch_step(batch_, &left))) break;
+        }
+        (void)scoria_batch_destroy(batch_);
+        for (const Slot& slot : slots) (void)scoria_session_destroy(slot.session);
+    }
+    void begin_next(Slot& slot) {
+        scoria_generate_options options = options_.get();
+        options.user = &slot;
+        options.on_token = [](void* user, int32_t id, const char* text, size_t bytes) {
+            const Slot& of = *static_cast<Slot*>(user);
+            return int(of.of->tokens_.push({of.index, id, {text, bytes}}));
+        };
+        const auto on_done = [](void* user, scoria_session*, scoria_status status, const char* message,
+                                const scoria_generate_result* result) {
+            Slot& of = *static_cast<Slot*>(user);
+            of.of->ended_[of.index] = {status, message, result->stop};
+            of.of->begin_next(of);
+        };
+        while (begun_ < prompts_.size() && !tokens_.stopping()) {
+            slot.index = begun_++;
+            const std::vector<int32_t>& ids = prompts_[slot.index];
+            scoria_status status = scoria_session_truncate(slot.session, 0);
+            if (status == SCORIA_OK)
+                status = scoria_batch_add(batch_, slot.session, ids.data(), ids.size(), &options, on_done);
+            if (status == SCORIA_OK) return;
+            ended_[slot.index] = {status, scoria_last_error()};
+        }
+    }
+
+    std::shared_ptr<Engine> engine_;
+    const PlainOptions options_;
+    std::vector<std::vector<int32_t>> prompts_;
+    // The thread's until it is done:
+    scoria_batch* batch_ = nullptr;
+    size_t begun_ = 0;
+    std::vector<Ended> ended_;  // by prompt
+    Ended whole_;
+    Producer<Token> tokens_;
 };
 
 nb::typed<nb::list, Named> devices() {
@@ -393,6 +558,8 @@ NB_MODULE(_scoria, m) {
     MEMBER(precision);
     MEMBER(kv);
     MEMBER(prompt_chunk);
+    MEMBER(sequences);
+    MEMBER(shared_context);
     MEMBER(deterministic);
     MEMBER(mmap);
     MEMBER(submission_ms);
@@ -456,4 +623,9 @@ NB_MODULE(_scoria, m) {
         .def("next", &Stream::next)
         .def("cancel", &Stream::cancel)
         .def("stop_reason", &Stream::stop_reason);
+    nb::class_<Answers>(m, "Answers")
+        .def(nb::init<std::shared_ptr<Engine>, std::vector<Ids>, const GenerateOptions&>())
+        .def("next", &Answers::next)
+        .def("cancel", &Answers::cancel)
+        .def("stop_reasons", &Answers::stop_reasons);
 }

@@ -2,6 +2,7 @@
 import asyncio
 import gc
 import os
+import signal
 import threading
 import time
 import unittest
@@ -63,6 +64,60 @@ class Scoria(unittest.TestCase):
             return [token.id async for token in session.generate(max_tokens=20, **GREEDY) if token.id >= 0]
 
         self.assertEqual(asyncio.run(again()), ids)
+
+    def test_many(self) -> None:
+        engine = loaded(sequences=3, deterministic=True)
+        self.assertGreater(engine.memory["shared"], engine.info["context"])
+        prompts = [[3 + (7 * i + j) % 200 for j in range(1 + 9 * i)] for i in range(7)]  # more than sequences
+        options = {"max_tokens": 12, "temperature": 0.8, "seed": 5, "ignore_end": 1}
+        expected, session = [], engine.session()
+        for prompt in prompts:
+            session.replace(prompt)
+            expected.append("".join(token.text for token in session.generate(**options)))
+        texts = [""] * len(prompts)
+        order, answers = [], engine.generate_many(prompts, **options)
+        for index, token in answers:
+            texts[index] += token.text
+            order.append(index)
+        self.assertEqual(texts, expected)
+        self.assertNotEqual(order, sorted(order))  # together
+        self.assertEqual(answers.stop_reasons, ["token_limit"] * len(prompts))
+
+        async def again() -> None:
+            texts = [""] * len(prompts)
+            async for index, token in engine.generate_many(map(np.array, prompts), **options):
+                texts[index] += token.text
+            self.assertEqual(texts, expected)
+
+        asyncio.run(again())
+        self.assertEqual(list(engine.generate_many([])), [])
+        # One that fails leaves the others alone.
+        answers, texts = engine.generate_many([prompts[0], [1 << 20], [], prompts[3]], **options), [""] * 4
+        with self.assertRaisesRegex(scoria.Error, "^answer 1: "):
+            for index, token in answers:
+                texts[index] += token.text
+        self.assertEqual(texts, [expected[0], "", "", expected[3]])
+        self.assertEqual(answers.stop_reasons, ["token_limit", "failed", "failed", "token_limit"])
+        del answers
+        # Stopped by the reader, by a signal, and by nobody who reads any more.
+        answers = engine.generate_many(prompts, **GREEDY)
+        next(answers)
+        answers.cancel()
+        self.assertLess(sum(1 for _ in answers), 200)
+        self.assertIn("cancelled", answers.stop_reasons or [])
+        before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        try:
+            with self.assertRaises(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, 0.02)
+                while True:
+                    list(engine.generate_many(prompts, **GREEDY))
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        next(engine.generate_many(prompts, **GREEDY))
+        del answers
+        session.close()
+        gc.collect()
+        engine.close()  # nobody uses it
 
     def test_cancel(self) -> None:
         session = loaded().session()

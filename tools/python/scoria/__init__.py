@@ -13,7 +13,21 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from typing import Any, Callable, Iterable, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import (
+    Any,
+    AsyncIterator,
+    Callable,
+    Generic,
+    Iterable,
+    Iterator,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+    Union,
+)
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +36,7 @@ from . import _scoria
 from ._error import Error
 from ._scoria import GenerateOptions
 
-__all__ = ["Engine", "Error", "GenerateOptions", "Session", "Stream", "Token", "devices", "__version__"]
+__all__ = ["Answers", "Engine", "Error", "GenerateOptions", "Session", "Stream", "Token", "devices", "__version__"]
 __version__: str = _scoria.version()
 
 Ids = Union[Sequence[int], npt.NDArray[Any]]
@@ -46,6 +60,15 @@ def _ids(ids: Ids) -> npt.NDArray[np.int32]:
     return np.ascontiguousarray(ids, np.int32).reshape(-1)
 
 
+def _options(options: Optional[GenerateOptions], members: Mapping[str, Any]) -> GenerateOptions:
+    options = options or GenerateOptions()
+    for name, value in members.items():
+        if not hasattr(GenerateOptions, name):
+            raise TypeError(f"expected a member of GenerateOptions, got {name!r}")
+        setattr(options, name, value)
+    return options
+
+
 class Token(NamedTuple):
     """A token and the text that is certain with it, often of several tokens or of none. id is -1 for what the
     end sets free."""
@@ -54,46 +77,79 @@ class Token(NamedTuple):
     text: str
 
 
-class Stream:
+T = TypeVar("T")
+
+
+class _Pieces(Generic[T]):
+    """What is generated, as it is: for `for` and `async for`."""
+
+    def _next(self) -> Optional[T]:
+        raise NotImplementedError
+
+    def cancel(self) -> None:
+        """Ends the generation; tokens that wait can still be read. From any thread."""
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        piece = self._next()
+        if piece is None:
+            raise StopIteration
+        return piece
+
+    def __aiter__(self) -> AsyncIterator[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        try:
+            piece = await asyncio.to_thread(self._next)
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
+
+
+class Stream(_Pieces[Token]):
     """Tokens as they are generated, for `for` and `async for`. The session is in use until it ends."""
 
     def __init__(self, inner: _scoria.Stream) -> None:
         self._inner = inner
-
-    def __iter__(self) -> Stream:
-        return self
-
-    def __next__(self) -> Token:
-        token = self._next()
-        if token is None:
-            raise StopIteration
-        return token
-
-    def __aiter__(self) -> Stream:
-        return self
-
-    async def __anext__(self) -> Token:
-        try:
-            token = await asyncio.to_thread(self._next)
-        except asyncio.CancelledError:
-            self.cancel()
-            raise
-        if token is None:
-            raise StopAsyncIteration
-        return token
 
     def _next(self) -> Optional[Token]:
         token = self._inner.next()
         return None if token is None else Token(token[0], token[1].decode("utf-8", "replace"))
 
     def cancel(self) -> None:
-        """Ends the generation; tokens that wait can still be read. From any thread."""
         self._inner.cancel()
 
     @property
     def stop_reason(self) -> Optional[str]:
         """Why it ended: "end", "token_limit", "context_full", "cancelled" or "text"; None while it runs."""
         return self._inner.stop_reason()
+
+
+class Answers(_Pieces[Tuple[int, Token]]):
+    """Tokens of several answers as they are generated, each with the index of its prompt, for `for` and
+    `async for`. An answer that fails leaves the others alone; its error is raised behind the last token."""
+
+    def __init__(self, inner: _scoria.Answers) -> None:
+        self._inner = inner
+
+    def _next(self) -> Optional[Tuple[int, Token]]:
+        token = self._inner.next()
+        return None if token is None else (token[0], Token(token[1], token[2].decode("utf-8", "replace")))
+
+    def cancel(self) -> None:
+        self._inner.cancel()
+
+    @property
+    def stop_reasons(self) -> Optional[list[str]]:
+        """Why each ended, as a stream's, or "failed"; None while any runs."""
+        return self._inner.stop_reasons()
 
 
 class Engine:
@@ -111,6 +167,8 @@ class Engine:
         cache_folder: str = "",
         memory_budget: int = 0,
         prompt_chunk: int = 0,
+        sequences: int = 1,
+        shared_context: int = 0,
         submission_ms: float = 0,
         deterministic: bool = False,
         mmap: bool = False,
@@ -122,6 +180,7 @@ class Engine:
         a.model, a.device, a.cache_folder = os.fspath(model), device, cache_folder
         a.adapters, a.progress = list(adapters), progress
         a.context, a.memory_budget, a.prompt_chunk = context, memory_budget, prompt_chunk
+        a.sequences, a.shared_context = sequences, shared_context
         a.precision = _one_of("precision", precision, _PRECISIONS)
         a.kv = _one_of("kv", kv, _CACHES)
         a.submission_ms, a.deterministic, a.mmap = submission_ms, deterministic, mmap
@@ -139,6 +198,11 @@ class Engine:
 
     def session(self) -> Session:
         return Session(self)
+
+    def generate_many(self, prompts: Iterable[Ids], options: Optional[GenerateOptions] = None, **members: Any) -> Answers:
+        """Starts to answer prompts together, as many at a time as the engine has `sequences`; options as of
+        Session.generate."""
+        return Answers(_scoria.Answers(self._inner, [_ids(ids) for ids in prompts], _options(options, members)))
 
     def tokenize(self, text: str, *, add_special: bool = True, parse_special: bool = False) -> npt.NDArray[np.int32]:
         return self._inner.tokenize(text, int(add_special) | int(parse_special) << 1)
@@ -199,12 +263,7 @@ class Session:
     def generate(self, options: Optional[GenerateOptions] = None, **members: Any) -> Stream:
         """Starts to sample tokens; `members` are set in the options (max_tokens=100, temperature=0.7, seed=1,
         stop=["\\n"], json_schema="..."). Errors come with the tokens."""
-        options = options or GenerateOptions()
-        for name, value in members.items():
-            if not hasattr(GenerateOptions, name):
-                raise TypeError(f"expected a member of GenerateOptions, got {name!r}")
-            setattr(options, name, value)
-        return Stream(_scoria.Stream(self._inner, options))
+        return Stream(_scoria.Stream(self._inner, _options(options, members)))
 
     def cancel(self) -> None:
         """Stops the append, replace or generate that runs on the session. From any thread."""
