@@ -88,6 +88,7 @@ struct Batcher::Impl final : Tenant {
     uint32_t rows = 0;  // of a pass that are sampled, at most
     vk::Buffer samplers, sample_scratch, results, top;
     std::weak_ptr<KvCache> recorded_for;
+    const KvCache* served = nullptr;  // by the last pass; may be gone
     struct StepKind {
         uint32_t rows;
         bool greedy;
@@ -218,8 +219,15 @@ Batcher::Impl::Pieces Batcher::Impl::choose() {
     for (const Member& m : members)
         if (m.slot && !m.ended && std::ranges::find(caches, &*m.s.cache) == caches.end())
             caches.push_back(&*m.s.cache);
-    for (const KvCache* cache : caches)
-        if (Pieces pieces = choose(*cache, blocked); !pieces.empty()) return pieces;
+    // By turns, where there are several.
+    if (const auto last = std::ranges::find(caches, served); last != caches.end())
+        std::ranges::rotate(caches, last + 1);
+    for (const KvCache* cache : caches) {
+        Pieces pieces = choose(*cache, blocked);
+        if (pieces.empty()) continue;
+        served = cache;
+        return pieces;
+    }
     if (!blocked) return {};
     // Sessions outside of the batch have the rest of the cache, and nobody here will give any back.
     Member& m = *blocked;

@@ -35,14 +35,38 @@ bool answers_right(scoria_engine* engine, const std::vector<int32_t>& expected) 
     return scoria_session_destroy(session) == SCORIA_OK && right;
 }
 
-void check_threads(const scoria_engine_options& engine) {
+/// The same by a batch of two, which share a cache with each other or with other threads' sessions.
+bool batch_right(scoria_engine* engine, const std::vector<int32_t>& expected) {
+    scoria_batch* batch = nullptr;
+    if (scoria_batch_create(engine, &batch) != SCORIA_OK) return false;
+    scoria_session* sessions[2] = {};
+    const scoria_generate_options options = greedy(uint32_t(expected.size() - some_prompt.size()));
+    bool right = true;
+    for (scoria_session*& session : sessions)
+        right = right && scoria_session_create(engine, &session) == SCORIA_OK &&
+                scoria_batch_add(batch, session, some_prompt.data(), some_prompt.size(), &options, nullptr) ==
+                    SCORIA_OK;
+    for (size_t left = 2; right && left != 0;) right = scoria_batch_step(batch, &left) == SCORIA_OK;
+    for (scoria_session* session : sessions) {
+        std::vector<int32_t> ids(expected.size());
+        size_t count = 0;
+        right = right && scoria_session_tokens(session, ids.data(), ids.size(), &count) == SCORIA_OK &&
+                ids == expected && scoria_session_destroy(session) == SCORIA_OK;
+    }
+    return scoria_batch_destroy(batch) == SCORIA_OK && right;
+}
+
+void check_threads(scoria_engine_options engine) {
+    engine.sequences = 3;
     const Loaded loaded(engine);
     const std::vector<int32_t> expected = generated(loaded.session, some_prompt, 16);
     std::atomic<int> right{0};
     {
         std::vector<std::jthread> threads;
         for (int t = 0; t < thread_count; ++t)
-            threads.emplace_back([&] { right += answers_right(loaded.engine, expected); });
+            threads.emplace_back([&, answers = t % 2 ? batch_right : answers_right] {
+                right += answers(loaded.engine, expected);
+            });
     }
     CHECK(right == thread_count);
 }
