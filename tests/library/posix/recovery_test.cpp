@@ -48,10 +48,10 @@ Answer answer_of(scoria_session* session) {
     return answer;
 }
 
-}  // namespace
-
-TEST_CASE("a lost device is opened again and answers go on" * needs_fixtures()) {
-    const Answer expected = answer_of(Loaded(deterministic()).session);
+/// Calls `answers(engine)` with the device lost at one call, each of them in its turn; losses while the
+/// engine is made leave none.
+template <class Answers>
+void lose_at_each_call(const scoria_engine_options& options, const Answers& answers) {
     REQUIRE_OK(scoria_set_log(on_log, nullptr));
     size_t recovered = 0;
     for (const char* function : {"vkQueueSubmit", "vkWaitSemaphores"}) {
@@ -62,26 +62,35 @@ TEST_CASE("a lost device is opened again and answers go on" * needs_fixtures()) 
             const Layers layers(
                 "", std::string(function) + ":" + std::to_string(call) + ":VK_ERROR_DEVICE_LOST", false);
             const int before = losses;
-            const scoria_engine_options options = deterministic();
             scoria_engine* engine = nullptr;
             const scoria_status status = scoria_engine_create(&options, &engine);
-            if (status != SCORIA_OK) {  // lost while loading: nothing to go on with
+            if (status != SCORIA_OK) {  // nothing to go on with
                 CHECK(status == SCORIA_DEVICE_LOST);
                 continue;
             }
-            scoria_session* session = nullptr;
-            REQUIRE_OK(scoria_session_create(engine, &session));
-            CHECK(answer_of(session) == expected);
+            const int loaded = losses;
+            answers(engine);
             CHECK(losses <= before + 1);
-            recovered += size_t(losses - before);
+            recovered += size_t(losses - loaded);
             untouched += losses == before;
-            CHECK(scoria_session_destroy(session) == SCORIA_OK);
             CHECK(scoria_engine_destroy(engine) == SCORIA_OK);
         }
     }
     scoria_set_log(nullptr, nullptr);
     MESSAGE(recovered << " losses survived");
     CHECK(recovered >= (deep() ? 40 : 8));
+}
+
+}  // namespace
+
+TEST_CASE("a lost device is opened again and answers go on" * needs_fixtures()) {
+    const Answer expected = answer_of(Loaded(deterministic()).session);
+    lose_at_each_call(deterministic(), [&](scoria_engine* engine) {
+        scoria_session* session = nullptr;
+        REQUIRE_OK(scoria_session_create(engine, &session));
+        CHECK(answer_of(session) == expected);
+        CHECK(scoria_session_destroy(session) == SCORIA_OK);
+    });
 }
 
 TEST_CASE("a device is lost in the middle of a batch" * needs_fixtures()) {
@@ -106,29 +115,7 @@ TEST_CASE("a device is lost in the middle of a batch" * needs_fixtures()) {
     const auto expected = answers_of(Loaded(options).engine);
     for (const std::vector<BatchAnswer>& each : expected)
         for (const BatchAnswer& answer : each) CHECK(answer.status == SCORIA_OK);
-    REQUIRE_OK(scoria_set_log(on_log, nullptr));
-    size_t recovered = 0;
-    for (const char* function : {"vkQueueSubmit", "vkWaitSemaphores"}) {
-        const int step = deep() ? 1 : 5;
-        for (int call = 1, untouched = 0; untouched < 2; call += step) {
-            CAPTURE(std::string(function));
-            CAPTURE(call);
-            const Layers layers(
-                "", std::string(function) + ":" + std::to_string(call) + ":VK_ERROR_DEVICE_LOST", false);
-            const int before = losses;
-            scoria_engine* engine = nullptr;
-            if (scoria_engine_create(&options, &engine) != SCORIA_OK) continue;
-            const int loaded = losses;
-            CHECK(answers_of(engine) == expected);
-            CHECK(losses <= before + 1);
-            recovered += size_t(losses - loaded);
-            untouched += losses == before;
-            CHECK(scoria_engine_destroy(engine) == SCORIA_OK);
-        }
-    }
-    scoria_set_log(nullptr, nullptr);
-    MESSAGE(recovered << " losses survived");
-    CHECK(recovered >= (deep() ? 40 : 8));
+    lose_at_each_call(options, [&](scoria_engine* engine) { CHECK(answers_of(engine) == expected); });
 }
 
 TEST_CASE("sessions of several threads survive the loss of their device" * needs_fixtures()) {
