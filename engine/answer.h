@@ -15,7 +15,6 @@ class Answer {
     Answer(Session::Impl& session, const GenerateOptions& options);
 
     const SampleKind& kind() const { return kind_; }
-    const GenerateOptions& options() const { return options_; }
     /// Whether the host says before each step what may come next.
     bool guided() const { return constraint_ || dry_; }
     grammar::Constraint* constraint() { return constraint_ ? &*constraint_ : nullptr; }

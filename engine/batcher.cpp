@@ -45,7 +45,7 @@ struct Batcher::Impl final : Tenant {
         std::optional<uint32_t> slot;  // of the tables and samplers
         size_t table_written = 0;      // entries of its table that stand in the step buffer
         bool sampler_written = false;
-        std::chrono::steady_clock::time_point begun;
+        std::optional<std::chrono::steady_clock::time_point> begun;  // with its first token, in a pass
         bool ended = false;
         std::exception_ptr error;
     };
@@ -88,16 +88,10 @@ struct Batcher::Impl final : Tenant {
     uint32_t rows = 0;  // of a pass that are sampled, at most
     vk::Buffer samplers, sample_scratch, results, top;
     std::weak_ptr<KvCache> recorded_for;
-    const KvCache* served = nullptr;  // by the last pass; may be gone
-    struct StepKind {
-        uint32_t rows;
-        bool greedy;
-        std::optional<uint32_t> logprobs;
-        auto operator<=>(const StepKind&) const = default;
-    };
-    std::map<StepKind, Step> steps;            // of one token of each member
-    vk::Commands update;                       // what a step is told
-    std::vector<uint32_t> sampled, likeliest;  // of the last pass: what `results` and `top` held
+    const KvCache* served = nullptr;                        // by the last pass; may be gone
+    std::map<std::pair<uint32_t, SampleKind>, Step> steps;  // of so many rows, one token of a member each
+    vk::Commands update;                                    // what a step is told
+    std::vector<uint32_t> sampled, likeliest;               // of the last pass: what `results` and `top` held
 };
 
 void Batcher::Impl::release() noexcept {
@@ -123,16 +117,9 @@ void Batcher::Impl::ready() {
         std::clamp<uint64_t>(most, 1, std::min({engine.layout.outputs, engine.layout.tokens, sequences})));
     take_workspace({engine.layout.tokens, rows, engine.layout.blocks * sequences});
     reserve_logits(rows);
-    const auto device_buffer = [&](uint64_t bytes) {
-        return vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
-    };
     samplers = device_buffer(4ull * sampler_words(vocab) * sequences);
     sample_scratch = device_buffer(sample_scratch_bytes(vocab) * rows);
     results = vk::Buffer(engine.device, 8ull * rows, vk::MemoryUse::readback);
-    vk::Recorder recorder(engine.device, engine.pipelines);
-    recorder.fill(workspace.step.view(), 0);
-    const vk::Commands commands = recorder.finish();
-    run(commands);
     on_device = true;
 }
 
@@ -328,7 +315,7 @@ void Batcher::Impl::pass(const Pieces& pieces) {
         write(recorder, pieces);
         update = recorder.finish();
         submit(update);
-        Step& step = steps[{outputs, kind.greedy, kind.logprobs}];
+        Step& step = steps[{outputs, kind}];
         if (!stands(step, tokens))
             record_step(step, work, longest,
                         {.behind = [&](vk::Recorder& behind) { sample(behind, kind, outputs); }});
@@ -361,7 +348,7 @@ void Batcher::Impl::take(const Pieces& pieces) {
     for (const auto& [member, count, samples] : pieces) {
         if (!samples) continue;
         Member& m = *member;
-        if (m.answer.length() == 0) m.begun = std::chrono::steady_clock::now();
+        if (!m.begun) m.begun = std::chrono::steady_clock::now();
         const auto row_of = [&](const std::vector<uint32_t>& all, size_t words) {
             return std::span(all).subspan(words * row, words);
         };
@@ -393,17 +380,16 @@ void Batcher::Impl::finish_ended() {
         std::list<Member> gone;
         gone.splice(gone.end(), members, here);
         Member& m = gone.front();
-        const bool alone = takes_turns(m);
         if (m.error && m.answer.length() == 0) {
             const auto lock = engine.use();
             m.s.tokens.resize(std::max(m.kept, size_t(m.s.computed)));
         }
-        if (!alone && m.answer.length() != 0)
+        if (m.begun)
             m.answer.result().seconds =
-                std::chrono::duration<double>(std::chrono::steady_clock::now() - m.begun).count();
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - *m.begun).count();
         GenerateResult result;
         try {
-            result = alone ? std::move(m.answer.result()) : m.answer.finish();
+            result = m.answer.finish();
         } catch (...) {
             if (!m.error) m.error = std::current_exception();
         }
@@ -459,7 +445,7 @@ bool Batcher::step() {
     const auto alone =
         std::ranges::find_if(b.members, [&](const Impl::Member& m) { return b.takes_turns(m); });
     if (alone != b.members.end()) b.answer_alone(*alone);
-    if (b.together && !b.members.empty()) {
+    if (!std::ranges::all_of(b.members, [&](const Impl::Member& m) { return b.takes_turns(m); })) {
         Impl::Pieces pieces;
         b.engine.survive([&] {
             b.ready();

@@ -37,8 +37,7 @@ class KvCache {
     KvCache(vk::Device& device, const Architecture& architecture, KvType type, KvLength length);
 
     const DeviceKv& layer(uint32_t index) const { return layers_[index]; }
-    uint32_t blocks() const { return blocks_; }  // of one sequence, at most
-    uint32_t positions() const { return blocks_ * kv_block_tokens; }
+    uint32_t positions() const { return blocks_ * kv_block_tokens; }  // of one sequence, at most
     uint32_t sequences() const { return sequences_; }
     BlockPool& pool() { return pool_; }
     uint32_t free_blocks() const { return pool_.free(); }

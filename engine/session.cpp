@@ -24,10 +24,7 @@ void Session::Impl::take_memory() {
     release_buffers();  // what a failed attempt left
     if (front) front->ready();
     take_cache();
-    const auto device_buffer = [&](uint64_t bytes) {
-        return vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
-    };
-    take_workspace(engine.layout);
+    take_workspace(engine.layout, cache.table());
     const std::vector<Rope>& ropes = engine.model->architecture.ropes;
     if (by_length(ropes))
         for (const Rope& rope : ropes)
@@ -45,13 +42,7 @@ void Session::Impl::take_memory() {
         results = vk::Buffer(engine.device, 8ull * result_slots, vk::MemoryUse::readback);
     }
     if (watched) map = map_of(*watched);
-
-    vk::Recorder recorder(engine.device, engine.pipelines);
-    recorder.fill(workspace.step.view(), 0);
-    const vk::Commands commands = recorder.finish();
-    run(commands);
     on_device = true;
-    write_table(0);
 }
 
 void Session::Impl::take_cache() {

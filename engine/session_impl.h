@@ -16,7 +16,7 @@ inline constexpr uint32_t result_slots = 64;
 struct SampleKind {
     bool greedy = false;
     std::optional<uint32_t> logprobs = std::nullopt;  // how many of the likeliest
-    bool operator==(const SampleKind&) const = default;
+    auto operator<=>(const SampleKind&) const = default;
 };
 
 struct Session::Impl final : Tenant {

@@ -22,16 +22,18 @@ void Tenant::leave() noexcept {
     std::erase(engine.tenants, this);
 }
 
-void Tenant::take_workspace(StepLayout layout) {
-    const auto device_buffer = [&](uint64_t bytes) {
-        return vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
-    };
+void Tenant::take_workspace(StepLayout layout, std::span<const uint32_t> table) {
     workspace.layout = layout;
     workspace.placement = engine.placement;
     workspace.choices = &engine.choices;
     workspace.step = device_buffer(4ull * layout.words());
     workspace.arena = device_buffer(workspace.placement.bytes);
     if (const uint64_t bytes = engine.weights->slots_bytes()) workspace.slots = device_buffer(bytes);
+    vk::Recorder recorder(engine.device, engine.pipelines);
+    recorder.fill(workspace.step.view(), 0);
+    write_words(recorder, workspace.step, layout.table_word(), table);
+    const vk::Commands commands = recorder.finish();
+    run(commands);
 }
 
 void Tenant::release_workspace() noexcept {
@@ -48,7 +50,7 @@ void Tenant::reserve_logits(uint32_t rows) {
     const uint64_t bytes = 4ull * engine.model->architecture.logits() * rows;
     if (workspace.logits.size() >= bytes) return;
     land_all();  // a failed call's
-    workspace.logits = vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
+    workspace.logits = device_buffer(bytes);
     forget_recorded();
 }
 
@@ -57,7 +59,7 @@ void Tenant::reserve_scratch(uint32_t token_count) {
     const uint64_t bytes = engine.scratch_bytes(token_count);
     if (workspace.scratch.size() < bytes) {
         land_all();  // a failed call's
-        workspace.scratch = vk::Buffer(engine.device, bytes, vk::MemoryUse::device);
+        workspace.scratch = device_buffer(bytes);
         forget_recorded();
     }
     scratch_for_.insert(token_count);
