@@ -41,7 +41,7 @@ struct Batcher::Impl final : Tenant {
         const GenerateOptions options;
         Answer answer;
         Done done;
-        size_t kept;                   // tokens of the session before
+        size_t kept, prompt = 0;       // tokens of the session before, and with the ids that came
         std::optional<uint32_t> slot;  // of the tables and samplers
         size_t table_written = 0;      // entries of its table that stand in the step buffer
         bool sampler_written = false;
@@ -380,7 +380,7 @@ void Batcher::Impl::finish_ended() {
         std::list<Member> gone;
         gone.splice(gone.end(), members, here);
         Member& m = gone.front();
-        if (m.error && m.answer.length() == 0) {
+        if (m.error && m.s.tokens.size() == m.prompt) {
             const auto lock = engine.use();
             m.s.tokens.resize(std::max(m.kept, size_t(m.s.computed)));
         }
@@ -418,6 +418,7 @@ void Batcher::add(Session& session, std::span<const TokenId> ids, GenerateOption
     (void)m.answer.sampler();          // its options are checked
     const auto lock = s.engine.use();  // evict() changes what is computed
     s.tokens.insert(s.tokens.end(), ids.begin(), ids.end());
+    m.prompt = s.tokens.size();
     if (s.computed == s.tokens.size()) --s.computed;
     if (impl_->together) s.forget_overwritten();
     if (s.tokens.size() >= s.engine.memory.context) {

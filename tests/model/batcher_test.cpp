@@ -4,6 +4,7 @@
 #include "fail.h"
 #include "grammar/grammar.h"
 #include "grammar/program.h"
+#include "speculation.h"
 #include "support/compare.h"
 #include "support/device.h"
 #include "support/families.h"
@@ -247,6 +248,25 @@ TEST_SUITE("batcher") {
                                             plain[i].tokens.end());
             CHECK(sessions[i].generate(greedy(uint32_t(more))).tokens == rest);
         }
+    }
+
+    TEST_CASE("one that takes its turn keeps what it has when it is stopped" * needs_fixtures()) {
+        Engine engine(tiny(), deterministic(2));
+        Session session(engine);
+        PromptLookup lookup;
+        GenerateOptions options = greedy(12);
+        options.proposer = &lookup;
+        options.on_token = [left = 5](TokenId) mutable -> bool {
+            if (--left == 0) throw std::runtime_error("the host's own");
+            return true;
+        };
+        Answered answer;
+        Batcher batcher(engine);
+        batcher.add(session, some_ids(10), options, answer.taken());
+        while (batcher.step()) {
+        }
+        CHECK(answer.error == "the host's own");
+        CHECK(session.tokens().size() == 15);
     }
 
     TEST_CASE("who is done makes room: in the batch, and in the cache" * needs_fixtures()) {
