@@ -3,7 +3,6 @@
 
 #include "answer.h"
 #include "ops/kv_layout.h"
-#include "ops/rope.h"
 #include "sampler.h"
 #include "step.h"
 
@@ -17,14 +16,6 @@ namespace {
 /// Tokens of prompts that a pass takes beside answers: answers then wait little, and the weights are read for
 /// enough.
 constexpr uint32_t prompt_beside_answers = 128;
-
-/// Whether a pass may have tokens of several sequences: what the step buffer says once would be of all.
-bool several(const Engine::Impl& engine) {
-    const Architecture& a = engine.model->architecture;
-    const bool prefix = a.layers[0].attention.mask == Mask::prefix;
-    return !engine.front && a.encoder.empty() && !a.recomputes() && a.memory.segment == 0 && !prefix &&
-           !by_length(a.ropes);
-}
 
 }  // namespace
 
@@ -43,7 +34,6 @@ struct Batcher::Impl final : Tenant {
         Done done;
         size_t kept, prompt = 0;       // tokens of the session before, and with the ids that came
         std::optional<uint32_t> slot;  // of the tables and samplers
-        size_t table_written = 0;      // entries of its table that stand in the step buffer
         bool sampler_written = false;
         std::optional<std::chrono::steady_clock::time_point> begun;  // with its first token, in a pass
         bool ended = false;
@@ -57,7 +47,7 @@ struct Batcher::Impl final : Tenant {
     };
     using Pieces = std::vector<Piece>;
 
-    explicit Impl(Engine::Impl& owner) : Tenant(owner), together(several(owner)) {}
+    explicit Impl(Engine::Impl& owner) : Tenant(owner), together(owner.one_pass()) {}
     ~Impl() override { leave(); }
     void release() noexcept override;
     void forget_recorded() noexcept override { steps.clear(); }
@@ -74,6 +64,7 @@ struct Batcher::Impl final : Tenant {
     Pieces choose(const KvCache& cache, Member*& blocked);
     static void give_way(Member& m);
     bool has_room(Member& m);
+    static bool comes_sooner(const Member& m, const Pieces& pieces);
     void pass(const Pieces& pieces);
     void write(vk::Recorder& recorder, const Pieces& pieces);
     void sample(vk::Recorder& recorder, const SampleKind& kind, uint32_t rows);
@@ -108,7 +99,7 @@ void Batcher::Impl::ready() {
     if (on_device) return;
     release();  // what a failed attempt left
     for (Member& m : members) {
-        m.table_written = 0;
+        if (m.slot) m.s.cache.current(KvShare::Copy::batcher) = 0;
         m.sampler_written = false;
     }
     const uint32_t vocab = engine.model->architecture.logits(), sequences = engine.options.sequences;
@@ -135,6 +126,7 @@ void Batcher::Impl::take_slots() {
             if (free == taken.end()) continue;
             *free = true;
             m.slot = uint32_t(free - taken.begin());
+            m.s.cache.current(KvShare::Copy::batcher) = 0;
         }
         try {
             m.s.take_cache();
@@ -151,7 +143,6 @@ void Batcher::Impl::take_slots() {
 void Batcher::Impl::give_way(Member& m) {
     m.s.cache.shrink(0);
     m.s.computed = 0;
-    m.table_written = 0;
 }
 
 /// Blocks for the next token of an answer, if need be those of who came last.
@@ -164,6 +155,19 @@ bool Batcher::Impl::has_room(Member& m) {
         give_way(*last);
     }
     return true;
+}
+
+/// Whether another's piece of this pass computes what the member would: it takes that then.
+bool Batcher::Impl::comes_sooner(const Member& m, const Pieces& pieces) {
+    const auto& ids = m.s.tokens;
+    return m.s.cache->pool().shares() && std::ranges::any_of(pieces, [&](const Piece& piece) {
+               const Session::Impl& other = piece.member->s;
+               const size_t end = std::min(ids.size() - 1, size_t(other.computed) + piece.count);
+               const auto same =
+                   std::mismatch(ids.begin(), ids.begin() + std::ptrdiff_t(end), other.tokens.begin());
+               const size_t blocks = size_t(same.first - ids.begin()) / kv_block_tokens;
+               return blocks * kv_block_tokens > m.s.computed;
+           });
 }
 
 /// Pieces of members that have a part of `cache`, answers first, each kind in the order in which they came. A
@@ -189,6 +193,8 @@ Batcher::Impl::Pieces Batcher::Impl::choose(const KvCache& cache, Member*& block
     if (answers) tokens = std::min(tokens, prompt_beside_answers);
     for (Member& m : members) {
         if (!m.shares(cache) || m.pending() <= 1 || !tokens || !outputs) continue;
+        m.s.share_prefix();
+        if (comes_sooner(m, pieces)) continue;
         const size_t needed = kv_blocks_for(uint32_t(m.s.tokens.size())), has = m.s.cache.table().size();
         const bool room = needed <= has || answers == 0 || cache.free_blocks() >= needed - has + answers;
         if (!room || !m.s.reach(m.s.computed, m.pending())) {
@@ -238,10 +244,10 @@ void Batcher::Impl::write(vk::Recorder& recorder, const Pieces& pieces) {
         const uint32_t table = layout.table_word() + *m.slot * engine.layout.blocks;
         for (uint32_t t = m.s.computed; t < m.s.computed + count; ++t)
             words.insert(words.end(), {uint32_t(m.s.tokens[t]), t, table, *m.slot});
+        size_t& current = m.s.cache.current(KvShare::Copy::batcher);
         const std::span<const uint32_t> entries = m.s.cache.table();
-        write_words(recorder, workspace.step, table + uint32_t(m.table_written),
-                    entries.subspan(m.table_written));
-        m.table_written = entries.size();
+        write_words(recorder, workspace.step, table + uint32_t(current), entries.subspan(current));
+        current = entries.size();
         if (!samples) continue;
         outputs.push_back(uint32_t(words.size() - STEP_TOKENS) / STEP_TOKEN_WORDS - 1);
         const auto tell = [&](uint32_t word, std::span<const uint32_t> values) {
@@ -332,6 +338,7 @@ void Batcher::Impl::pass(const Pieces& pieces) {
     for (const Piece& piece : pieces) {
         piece.member->s.computed += piece.count;
         piece.member->s.logits_ready = false;
+        piece.member->s.share_prefix();
     }
     const auto words_of = [](const vk::Buffer& buffer, size_t count) {
         const auto* words = reinterpret_cast<const uint32_t*>(buffer.mapped().data());

@@ -1,11 +1,15 @@
 // See block_pool.h.
 #include "block_pool.h"
 
+#include "ops/op.h"
+
 #include <algorithm>
+#include <utility>
 
 namespace scoria {
 
-BlockPool::BlockPool(uint32_t total, uint32_t sequences, std::vector<uint32_t> rings) : total_(total) {
+BlockPool::BlockPool(uint32_t total, uint32_t sequences, std::vector<uint32_t> rings)
+    : total_(total), blocks_(total) {
     std::ranges::sort(rings);
     for (const uint32_t ring : rings)
         classes_.push_back({ring, uint32_t(std::min<uint64_t>(total, uint64_t{ring} * sequences))});
@@ -14,6 +18,10 @@ BlockPool::BlockPool(uint32_t total, uint32_t sequences, std::vector<uint32_t> r
 }
 
 std::optional<uint32_t> BlockPool::take(uint32_t entry) {
+    if (free_.empty() && !last_.empty()) {
+        const uint32_t block = last_.begin()->second;
+        make_unknown(block);
+    }
     uint32_t first = 0;
     auto in = classes_.begin();
     for (; in->end_entry <= entry; ++in) first = in->end_block;
@@ -23,8 +31,45 @@ std::optional<uint32_t> BlockPool::take(uint32_t entry) {
         --found;
     }
     const uint32_t block = *found;
-    free_.erase(found);
+    hold(block);
     return block;
+}
+
+void BlockPool::hold(uint32_t block) {
+    Block& b = blocks_[block];
+    if (b.tables++ != 0) return;
+    free_.erase(block);
+    if (!b.known) return;
+    --idle_;
+    last_.erase({b.held_until, block});
+}
+
+void BlockPool::let_go(uint32_t block) {
+    Block& b = blocks_[block];
+    if (--b.tables != 0) return;
+    b.held_until = ++clock_;
+    if (!b.known) {
+        free_.insert(block);
+        return;
+    }
+    ++idle_;
+    if (b.followers == 0) last_.insert({b.held_until, block});
+}
+
+/// A block without followers.
+void BlockPool::make_unknown(uint32_t block) {
+    Block& b = blocks_[block];
+    const uint32_t before = (*b.known)->first.first;
+    known_.erase(*b.known);
+    b.known.reset();
+    if (b.tables == 0) {
+        --idle_;
+        last_.erase({b.held_until, block});
+        free_.insert(block);
+    }
+    if (before == none) return;
+    Block& parent = blocks_[before];
+    if (--parent.followers == 0 && parent.tables == 0) last_.insert({parent.held_until, before});
 }
 
 bool BlockPool::extend(std::vector<uint32_t>& table, size_t entries) {
@@ -33,8 +78,7 @@ bool BlockPool::extend(std::vector<uint32_t>& table, size_t entries) {
     while (table.size() < entries) {
         const std::optional<uint32_t> block = take(uint32_t(table.size()));
         if (!block) {
-            free_.insert(table.begin() + std::ptrdiff_t(before), table.end());
-            table.resize(before);
+            for (; table.size() > before; table.pop_back()) let_go(table.back());
             return false;
         }
         table.push_back(*block);
@@ -44,12 +88,60 @@ bool BlockPool::extend(std::vector<uint32_t>& table, size_t entries) {
 
 void BlockPool::give_back(std::span<const uint32_t> blocks) {
     const std::lock_guard lock(mutex_);
-    free_.insert(blocks.begin(), blocks.end());
+    for (const uint32_t block : blocks) let_go(block);
 }
 
 uint32_t BlockPool::free() const {
     const std::lock_guard lock(mutex_);
-    return uint32_t(free_.size());
+    return uint32_t(free_.size()) + idle_;
+}
+
+size_t BlockPool::publish(std::vector<uint32_t>& table, size_t known, std::span<const TokenId> tokens) {
+    size_t changed = table.size();
+    if (!shares()) return changed;
+    const std::lock_guard lock(mutex_);
+    for (size_t entry = known; (entry + 1) * kv_block_tokens <= tokens.size(); ++entry) {
+        const uint32_t before = entry == 0 ? none : table[entry - 1];
+        const auto own = tokens.subspan(entry * kv_block_tokens, kv_block_tokens);
+        const auto [at, first] =
+            known_.try_emplace({before, std::vector(own.begin(), own.end())}, table[entry]);
+        if (first) {
+            blocks_[at->second].known = at;
+            if (before != none) ++blocks_[before].followers;
+        } else {
+            hold(at->second);
+            let_go(std::exchange(table[entry], at->second));
+            changed = std::min(changed, entry);
+        }
+    }
+    return changed;
+}
+
+bool BlockPool::adopt(std::vector<uint32_t>& table, size_t known, std::span<const TokenId> tokens) {
+    if (!shares()) return false;
+    const std::lock_guard lock(mutex_);
+    bool any = false;
+    for (size_t entry = known; (entry + 1) * kv_block_tokens <= tokens.size(); ++entry) {
+        const auto own = tokens.subspan(entry * kv_block_tokens, kv_block_tokens);
+        const auto at =
+            known_.find({entry == 0 ? none : table[entry - 1], std::vector(own.begin(), own.end())});
+        if (at == known_.end()) break;
+        if (!any)
+            for (; table.size() > known; table.pop_back()) let_go(table.back());
+        any = true;
+        hold(at->second);
+        table.push_back(at->second);
+    }
+    return any;
+}
+
+bool BlockPool::forget(uint32_t block) {
+    const std::lock_guard lock(mutex_);
+    const Block& b = blocks_[block];
+    if (!b.known) return true;
+    if (b.tables > 1 || b.followers != 0) return false;
+    make_unknown(block);
+    return true;
 }
 
 }  // namespace scoria

@@ -4,6 +4,7 @@
 #include "fail.h"
 #include "log.h"
 #include "ops/kv_layout.h"
+#include "ops/rope.h"
 #include "self_test.h"
 #include "tenant.h"
 #include "tuned_variants.h"
@@ -207,18 +208,28 @@ void Engine::Impl::drop() {
     {
         const std::lock_guard guard(tenants_mutex);
         for (Tenant* tenant : tenants) tenant->release();
+        standing.reset();
     }
     for (Impl* part : parts()) part->weights.reset();
+}
+
+bool Engine::Impl::one_pass() const {
+    const Architecture& a = model->architecture;
+    const bool prefix = a.layers[0].attention.mask == Mask::prefix;
+    return !front && !stream_out && a.encoder.empty() && !a.recomputes() && a.memory.segment == 0 &&
+           !prefix && !by_length(a.ropes);
 }
 
 KvShare Engine::Impl::share_cache() {
     const std::lock_guard guard(tenants_mutex);
     std::erase_if(caches, [](const std::weak_ptr<KvCache>& cache) { return cache.expired(); });
     for (const std::weak_ptr<KvCache>& each : caches)
-        if (const auto cache = each.lock(); cache && cache.use_count() <= long(cache->sequences()))
+        if (const auto cache = each.lock();
+            cache && cache.use_count() <= long(cache->sequences()) + (cache == standing))
             return KvShare(cache);
     const auto cache = std::make_shared<KvCache>(device, model->architecture, kv_type(), cache_length());
     caches.push_back(cache);
+    if (!standing && one_pass() && cache->sequences() > 1 && cache->pool().shares()) standing = cache;
     return KvShare(cache);
 }
 

@@ -79,6 +79,8 @@ struct Engine::Impl {
     std::array<Pacer, 2> pacers;
     Pacer& pacer(size_t tokens) { return pacers[tokens > 16]; }
 
+    /// Whether a pass may have tokens of several sequences: what the step buffer says once would be of all.
+    bool one_pass() const;
     /// The vocabulary as grammars want it, made when first asked for. Thread-safe.
     std::shared_ptr<const grammar::TokenTrie> token_trie();
     /// Proves the variants in use, as the options say, and leaves out those that fail. Errors: unsupported,
@@ -112,6 +114,8 @@ struct Engine::Impl {
     std::mutex tenants_mutex;
     std::vector<Tenant*> tenants;                // alive; this and the next are guarded by tenants_mutex
     std::vector<std::weak_ptr<KvCache>> caches;  // that sessions share, or have alone
+    std::shared_ptr<KvCache>
+        standing;  // one of them, that outlives sessions, so that what comes may begin as they did
     /// A sequence's part of a cache with room for one more, or of a new one. Errors: out_of_device_memory.
     KvShare share_cache();
 

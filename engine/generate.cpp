@@ -323,6 +323,7 @@ GenerateResult Session::Impl::generate(const GenerateOptions& options) {
             do {
                 compute_pending(options.cancel);
             } while (generation.run(tokens_before_change(generation.left())));
+            share_prefix();
         } catch (...) {
             generation.release();
             throw;

@@ -80,6 +80,18 @@ KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType ty
     }
 }
 
+void KvCache::copy_block(vk::Recorder& recorder, uint32_t from, uint32_t to) const {
+    for (const DeviceKv& layer : layers_) {
+        const uint64_t bytes = KvRows{layer.type, layer.kv_heads, layer.head_dim, layer.planes}.block_bytes();
+        const auto block = [&](uint32_t id) {
+            const auto shard = std::ranges::find_if(
+                layer.shards, [&](const DeviceKv::Shard& s) { return id - s.first_block < s.blocks; });
+            return shard->view.slice((id - shard->first_block) * bytes, bytes);
+        };
+        if (!layer.shards.empty()) recorder.copy(block(from), block(to));
+    }
+}
+
 bool KvCache::holds(uint32_t position, uint32_t written) const {
     return std::ranges::all_of(rings_, [&](const Ring& ring) {
         const uint32_t oldest = written - std::min(written, ring.positions);
@@ -123,6 +135,8 @@ KvShare& KvShare::operator=(KvShare&& other) noexcept {
     shrink(0);
     cache_ = std::exchange(other.cache_, nullptr);
     table_ = std::exchange(other.table_, {});
+    known_ = std::exchange(other.known_, 0);
+    current_ = std::exchange(other.current_, {});
     return *this;
 }
 
@@ -136,6 +150,44 @@ void KvShare::shrink(uint64_t positions) {
     if (entries >= table_.size()) return;
     cache_->pool().give_back(std::span(table_).subspan(entries));
     table_.resize(entries);
+    known_ = std::min(known_, entries);
+    changed(entries);
+}
+
+void KvShare::publish(std::span<const TokenId> computed) {
+    const size_t full = computed.size() / kv_block_tokens;
+    if (full <= known_ || !cache_->pool().shares()) return;
+    changed(cache_->pool().publish(table_, known_, computed));
+    known_ = full;
+}
+
+uint32_t KvShare::adopt(std::span<const TokenId> tokens, uint32_t computed) {
+    const size_t full = computed / kv_block_tokens;
+    if (full > known_ || !cache_->pool().adopt(table_, full, tokens)) return 0;
+    changed(full);
+    known_ = table_.size();
+    return uint32_t(known_) * kv_block_tokens;
+}
+
+bool KvShare::own(uint32_t first, const std::function<void(uint32_t from, uint32_t to)>& copy) {
+    const size_t entry = first / kv_block_tokens;
+    if (entry >= known_) return true;
+    shrink(first);
+    if (table_.size() > entry && !cache_->pool().forget(table_[entry])) {
+        std::vector<uint32_t> block;
+        if (!cache_->pool().extend(block, 1)) return false;
+        try {
+            copy(table_[entry], block[0]);
+        } catch (...) {
+            cache_->pool().give_back(block);
+            throw;
+        }
+        std::swap(table_[entry], block[0]);
+        cache_->pool().give_back(block);
+        changed(entry);
+    }
+    known_ = entry;
+    return true;
 }
 
 }  // namespace scoria

@@ -9,6 +9,9 @@
 #include "layer_shares.h"
 #include "ops/op.h"
 
+#include <algorithm>
+#include <array>
+#include <functional>
 #include <memory>
 
 namespace scoria {
@@ -40,7 +43,10 @@ class KvCache {
     uint32_t positions() const { return blocks_ * kv_block_tokens; }  // of one sequence, at most
     uint32_t sequences() const { return sequences_; }
     BlockPool& pool() { return pool_; }
+    const BlockPool& pool() const { return pool_; }
     uint32_t free_blocks() const { return pool_.free(); }
+    /// Records a copy of all that block `from` holds to block `to`, in every slot.
+    void copy_block(vk::Recorder& recorder, uint32_t from, uint32_t to) const;
     /// Whether a sequence of which `written` positions were computed can go on at `position`: what is seen
     /// from there was not overwritten.
     bool holds(uint32_t position, uint32_t written) const;
@@ -86,9 +92,30 @@ class KvShare {
     /// Keeps those of positions [0, positions).
     void shrink(uint64_t positions);
 
+    // Sequences that begin alike have blocks in common (block_pool.h):
+    /// Lets others have the blocks that `computed` fills, the sequence's first tokens, and takes theirs in
+    /// place of own ones of the same tokens.
+    void publish(std::span<const TokenId> computed);
+    /// Goes on with others' blocks that hold what follows the first `computed` of `tokens`, which were
+    /// published. Positions of all blocks that are then known, or 0: none were found.
+    uint32_t adopt(std::span<const TokenId> tokens, uint32_t computed);
+    /// Before positions from `first` on are written: no other sequence has a block that holds one of them.
+    /// false: a copy must be made, and there is no room for it.
+    bool own(uint32_t first, const std::function<void(uint32_t from, uint32_t to)>& copy);
+
+    /// Entries of a copy of the table, on the device, that are as they are here: each whoever writes it sets.
+    enum class Copy : uint8_t { session, batcher };
+    size_t& current(Copy copy) { return current_[size_t(copy)]; }
+
   private:
+    void changed(size_t first) {
+        for (size_t& entries : current_) entries = std::min(entries, first);
+    }
+
     std::shared_ptr<KvCache> cache_;
     std::vector<uint32_t> table_;
+    size_t known_ = 0;  // entries, from the first on, whose blocks the pool may know
+    std::array<size_t, 2> current_{};
 };
 
 }  // namespace scoria

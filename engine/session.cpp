@@ -25,6 +25,7 @@ void Session::Impl::take_memory() {
     if (front) front->ready();
     take_cache();
     take_workspace(engine.layout, cache.table());
+    cache.current(KvShare::Copy::session) = cache.table().size();
     const std::vector<Rope>& ropes = engine.model->architecture.ropes;
     if (by_length(ropes))
         for (const Rope& rope : ropes)
@@ -49,21 +50,41 @@ void Session::Impl::take_cache() {
     if (!cache) cache = engine.share_cache();
 }
 
-void Session::Impl::write_table(size_t first) {
-    const std::span<const uint32_t> words = cache.table().subspan(first);
+void Session::Impl::write_table() {
+    size_t& current = cache.current(KvShare::Copy::session);
+    const std::span<const uint32_t> words = cache.table().subspan(current);
     if (!on_device || words.empty()) return;
     vk::Recorder recorder(engine.device, engine.pipelines);
-    write_words(recorder, workspace.step, workspace.layout.table_word() + uint32_t(first), words);
+    write_words(recorder, workspace.step, workspace.layout.table_word() + uint32_t(current), words);
     const vk::Commands commands = recorder.finish();
     run(commands);
+    current = cache.table().size();
 }
 
 bool Session::Impl::reach(uint32_t first, size_t count) {
-    const size_t before = cache.table().size();
-    if (!cache.reach(first + count)) return false;
-    if (cache.table().size() > before) write_table(before);
+    const auto copy = [&](uint32_t from, uint32_t to) {
+        vk::Recorder recorder(engine.device, engine.pipelines);
+        cache->copy_block(recorder, from, to);
+        const vk::Commands commands = recorder.finish();
+        run(commands);
+    };
+    if (!cache.own(first, copy) || !cache.reach(first + count)) return false;
+    write_table();
     written = std::max(first == 0 ? 0 : written, first + uint32_t(count));
     return true;
+}
+
+void Session::Impl::share_prefix() {
+    if (!engine.one_pass() || cache->sequences() == 1) return;
+    cache.publish(std::span(tokens).first(computed));
+    const size_t wanted = tokens.empty() ? 0 : tokens.size() - 1;  // the last one's logits are wanted
+    const uint32_t known = computed < wanted ? cache.adopt(std::span(tokens).first(wanted), computed) : 0;
+    if (known > computed) {
+        reused += known - computed;
+        computed = written = known;
+        logits_ready = false;
+    }
+    write_table();
 }
 
 void Session::Impl::writes(uint32_t first, size_t count) {
@@ -226,7 +247,7 @@ void Session::Impl::compute_rest(const std::atomic<bool>* cancel) {
     if (computed == tokens.size() && !logits_ready) --computed;
     if (engine.model->architecture.recomputes() && computed < tokens.size()) computed = 0;
     forget_overwritten();
-    while (computed < tokens.size()) {
+    for (share_prefix(); computed < tokens.size(); share_prefix()) {
         if (cancel && *cancel) fail_cancelled();
         const uint32_t count =
             tokens_of_segment(computed, std::min<size_t>(workspace.layout.tokens, tokens.size() - computed));

@@ -170,6 +170,8 @@ struct GenerateResult {
     double seconds = 0;
     std::vector<TokenLogprobs> logprobs;  // one per token, if asked for
     uint32_t proposed = 0, accepted = 0;  // tokens guessed, and those of them that came true
+    uint32_t reused =
+        0;  // tokens appended before it that other sessions had computed (EngineOptions::sequences)
 };
 
 /// What a plain forward pass returns; row-major.

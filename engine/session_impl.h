@@ -84,8 +84,11 @@ struct Session::Impl final : Tenant {
     void writes(uint32_t first, size_t count);
     /// The same wherever they are computed; false: others have the cache.
     bool reach(uint32_t first, size_t count);
-    /// Brings the block table to the workspace from entry `first` on.
-    void write_table(size_t first);
+    /// Brings what changed of the block table to the workspace.
+    void write_table();
+    /// Where sequences share a cache and begin alike: others may have the blocks that were computed here, and
+    /// the tokens to come count as computed as far as others did.
+    void share_prefix();
     /// Errors: bad_argument.
     void check_vocabulary(std::span<const TokenId> ids, uint32_t vocab) const;
     /// The same, and context_full.
@@ -154,6 +157,7 @@ struct Session::Impl final : Tenant {
     uint32_t segment = 0;                            // that the compressed memory stands at
     uint64_t rotated_length = 0;                     // what rotations are for
     uint32_t computed = 0;                           // tokens whose keys and values are in the cache
+    uint32_t reused = 0;                             // of these that others computed, since the last answer
     uint32_t written = 0;           // positions that were, since the sequence began; see KvCache::holds
     bool logits_ready = false;      // row 0 of the logits is of tokens[computed - 1]
     std::vector<double> submit_us;  // thread CPU time of each replayed step's submission

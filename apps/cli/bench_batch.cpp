@@ -10,13 +10,13 @@
 namespace scoria::cli {
 namespace {
 
-/// Seconds that `tokens` more tokens of each session take, after `ids`.
-double answer_all(Engine& engine, std::span<Session> sessions, std::span<const TokenId> ids,
-                  uint32_t tokens) {
+/// Seconds that `tokens` more tokens of each session take, after a `prompt` of so many, for each another.
+double answer_all(Engine& engine, std::span<Session> sessions, uint32_t prompt, uint32_t tokens) {
     Batcher batcher(engine);
     std::exception_ptr error;
-    for (Session& session : sessions)
-        batcher.add(session, ids, {.sampling = {}, .max_tokens = tokens, .ignore_end = true, .on_token = {}},
+    for (size_t i = 0; i < sessions.size(); ++i)
+        batcher.add(sessions[i], some_ids(prompt, engine.model().architecture.vocab, uint32_t(i)),
+                    {.sampling = {}, .max_tokens = tokens, .ignore_end = true, .on_token = {}},
                     [&](GenerateResult, std::exception_ptr thrown) {
                         if (thrown) error = thrown;
                     });
@@ -29,9 +29,9 @@ double answer_all(Engine& engine, std::span<Session> sessions, std::span<const T
 
 }  // namespace
 
-std::vector<TokenId> some_ids(uint32_t count, uint32_t vocab) {
+std::vector<TokenId> some_ids(uint32_t count, uint32_t vocab, uint32_t seed) {
     std::vector<TokenId> ids(count);
-    for (uint32_t i = 0; i < count; ++i) ids[i] = TokenId((uint64_t{i} * 2654435761u + 12345) % vocab);
+    for (uint32_t i = 0; i < count; ++i) ids[i] = TokenId((uint64_t{i} * 2654435761u + 12345 + seed) % vocab);
     return ids;
 }
 
@@ -40,7 +40,6 @@ std::vector<BenchRow> bench_batches(Engine& engine, std::span<const uint32_t> ba
                                     uint32_t repetitions) {
     std::vector<Session> sessions;
     for (uint32_t i = 0; i < std::ranges::max(batches); ++i) sessions.emplace_back(engine);
-    const uint32_t vocab = engine.model().architecture.vocab;
     std::vector<BenchRow> rows;
     const auto add = [&](uint32_t depth, uint32_t tokens, uint32_t answers) {
         BenchRow row{.test = cat("tg", tokens, "x", answers), .tokens = tokens * answers, .depth = depth};
@@ -49,8 +48,8 @@ std::vector<BenchRow> bench_batches(Engine& engine, std::span<const uint32_t> ba
         const std::span<Session> some = std::span(sessions).first(answers);
         for (uint32_t round = 0; round <= repetitions; ++round) {
             for (Session& session : some) session.truncate(0);
-            answer_all(engine, some, some_ids(std::max(depth, 1u), vocab), 1);
-            const double seconds = answer_all(engine, some, {}, tokens);
+            answer_all(engine, some, std::max(depth, 1u), 1);
+            const double seconds = answer_all(engine, some, 0, tokens);
             if (round > 0) row.seconds.push_back(seconds);  // the first compiles pipelines
         }
         rows.push_back(std::move(row));

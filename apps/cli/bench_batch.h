@@ -5,8 +5,8 @@
 
 namespace scoria::cli {
 
-/// Ids spread over the vocabulary; speed does not depend on which.
-std::vector<TokenId> some_ids(uint32_t count, uint32_t vocab);
+/// Ids spread over the vocabulary; speed does not depend on which. Of another seed, others from the first on.
+std::vector<TokenId> some_ids(uint32_t count, uint32_t vocab, uint32_t seed = 0);
 
 /// For each depth, of each answer's cache, and number of tokens, of each answer, and number of answers, at
 /// most EngineOptions::sequences, a row, whose tokens are those of all answers together.

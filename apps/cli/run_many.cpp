@@ -107,6 +107,7 @@ class Answers {
                               {"text", text},
                               {"stop", stop_name(result.reason)},
                               {"tokens", result.tokens.size()},
+                              {"reused", result.reused},
                               {"seed", seed}};
         if (!result.logprobs.empty())
             answer["logprobs"] = logprobs_json(result.logprobs, tokenizer_of(engine_.model()));
