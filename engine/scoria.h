@@ -165,7 +165,9 @@ typedef struct scoria_engine_options {
     uint32_t max_allocations;
     uint32_t reserved2; /* 0 */
     /* Sessions that share one cache, which a scoria_batch then computes together: at most 64; 0: 1, and each
-     * session has a cache of its own. */
+     * session has a cache of its own. What sessions have in common from their first token on is computed and
+     * held once, and stays, after they are gone, until others want its memory or the engine is evicted; who
+     * must not tell by time what others have asked needs an engine of his own. */
     uint32_t sequences;
     uint32_t shared_context; /* positions of all that share; 0: as many as fit, `context` each at most */
 } scoria_engine_options;
@@ -401,6 +403,8 @@ typedef struct scoria_generate_result {
     uint32_t tokens; /* generated, the one that ended it among them */
     double seconds;
     uint32_t proposed, accepted; /* tokens guessed, and those of them that came true */
+    uint32_t reused;             /* tokens before it that other sessions of the engine had computed */
+    uint32_t reserved;           /* 0 */
 } scoria_generate_result;
 
 /* Samples and appends tokens; needs at least one token before. `result` may be NULL. Errors: cancelled, if

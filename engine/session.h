@@ -51,8 +51,8 @@ struct EngineOptions {
     uint64_t shuffle_seed = 0;   // tests: see RecorderOptions
     bool omit_barriers = false;  // tests: see RecorderOptions
     bool profile = false;        // timestamps per dispatch
-    /// Sessions that share one cache, at most 64: such a batcher computes in one pass (batcher.h). Others
-    /// have a cache each.
+    /// Sessions that share one cache, at most 64: such a batcher computes in one pass (batcher.h), and those
+    /// that begin alike have that part in common (block_pool.h). Others have a cache each.
     uint32_t sequences = 1;
     uint32_t shared_context =
         0;                // positions of all of them together; 0: as many as fit, at most `context` each

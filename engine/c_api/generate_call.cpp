@@ -10,7 +10,7 @@ namespace {
 
 static_assert(offsetof(scoria_generate_options, on_attention) + sizeof(void*) ==
               sizeof(scoria_generate_options));
-static_assert(offsetof(scoria_generate_result, accepted) + 4 == sizeof(scoria_generate_result));
+static_assert(offsetof(scoria_generate_result, reserved) + 4 == sizeof(scoria_generate_result));
 static_assert(uint32_t(StopReason::stop_string) == SCORIA_STOP_TEXT);
 
 scoria_generate_options generate_defaults() {
@@ -140,7 +140,8 @@ scoria_generate_result c_api::result_of(const GenerateResult& generated) {
             .tokens = uint32_t(generated.tokens.size()),
             .seconds = generated.seconds,
             .proposed = generated.proposed,
-            .accepted = generated.accepted};
+            .accepted = generated.accepted,
+            .reused = generated.reused};
 }
 
 void c_api::check_cancelled(const GenerateResult& generated) {

@@ -364,9 +364,14 @@ TEST_CASE("batch: a cache that is shared is planned, and full at some time" * ne
     CHECK(first.answers == expected[0]);
     CHECK(second.answers == expected[1]);
     // Without anybody who does, it is told.
-    BatchMember& third = batched.member({{some_ids(90, 1), greedy(20)}});
+    BatchMember& third = batched.member({{some_ids(90, 2), greedy(20)}});
     REQUIRE_OK(third.add());
     CHECK(run_batch(batched.batch) == SCORIA_OK);
+    // One that begins as the second did has room: most of it is there.
+    BatchMember& fourth = batched.member({{some_ids(90, 1), greedy(5)}});
+    REQUIRE_OK(fourth.add());
+    CHECK(run_batch(batched.batch) == SCORIA_OK);
+    CHECK(fourth.answers == alone({fourth.wishes})[0]);
     CHECK(third.answers[0].status == SCORIA_CONTEXT_FULL);
     CHECK(third.answers[0].message.find("free blocks") != std::string::npos);
 }
