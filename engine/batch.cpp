@@ -153,9 +153,19 @@ void Batch::record(OpContext& context, const kernel::Linear& k) {
     record_linear(context, args, choices().linear(context.caps, shape_of(k)));
 }
 
-void Batch::record(OpContext& context, const kernel::RopeCache& k) const {
+const kernel::RopeCache* Batch::folded_rope(const vk::Caps& caps, size_t index) const {
+    const auto& kernels = model_.plan().kernels;
+    if (!one_each_ || index >= kernels.size() - 1) return nullptr;
+    const auto* rope = std::get_if<kernel::RopeCache>(&kernels[index].kernel);
+    const auto* attention = std::get_if<kernel::Attention>(&kernels[index + 1].kernel);
+    if (!rope || !attention || !rope->with_kv || rope->layer != attention->layer) return nullptr;
+    const KvType type = cache_.layer(attention->layer).type;
+    const AttentionVariant variant = choices().attention(caps, shape_of(*attention), type);
+    return attention_rotates(caps, variant, attention->shape, type) ? rope : nullptr;
+}
+
+RopeCacheArgs Batch::args_of(const kernel::RopeCache& k) const {
     const DeviceKv& kv = cache_.layer(k.layer);
-    if (!k.with_kv && k.shape.rope < 0 && !k.q_norm && !kv_spread(kv.type, kv.planes)) return;
     Matrix qkv = matrix(k.q);
     qkv.cols = (k.shape.heads + (k.with_kv ? kv.planes * k.shape.kv_heads : 0)) * k.shape.head_dim;
     RopeCacheArgs args{.qkv = qkv,
@@ -177,7 +187,14 @@ void Batch::record(OpContext& context, const kernel::RopeCache& k) const {
         args.tables = workspace_.ropes.empty() ? model_.rope_tables(uint32_t(k.shape.rope))
                                                : workspace_.ropes[size_t(k.shape.rope)].view();
     }
-    record_rope_cache(context, args,
+    return args;
+}
+
+void Batch::record(OpContext& context, const kernel::RopeCache& k) const {
+    const DeviceKv& kv = cache_.layer(k.layer);
+    if (!k.with_kv && k.shape.rope < 0 && !k.q_norm && !kv_spread(kv.type, kv.planes)) return;
+    if (folded_rope(context.caps, part_.kernel)) return;
+    record_rope_cache(context, args_of(k),
                       choices().simple(context.caps, SimpleOp::rope_cache, kv_type_names[size_t(kv.type)]));
 }
 
@@ -200,7 +217,13 @@ AttentionArgs Batch::args_of(const kernel::Attention& k, uint32_t first, uint32_
 }
 
 void Batch::record(OpContext& context, const kernel::Attention& k) const {
-    record_attention(context, args_of(k, part_.first_row, part_.rows),
+    AttentionArgs args = args_of(k, part_.first_row, part_.rows);
+    RopeCacheArgs rope;
+    if (const kernel::RopeCache* before = folded_rope(context.caps, part_.kernel - 1)) {
+        rope = args_of(*before);
+        args.rope = &rope;
+    }
+    record_attention(context, args,
                      choices().attention(context.caps, shape_of(k), cache_.layer(k.layer).type));
 }
 

@@ -55,7 +55,7 @@ class UseCheck {
         validate::check_attention(
             context_,
             {k.shape, engine_.kv_type(), use_.tokens,
-             use_.tokens == 1 && k.shape.mask == Mask::causal ? end - 1 : 0, wraps(k.layer)},
+             use_.tokens == 1 && k.shape.mask == Mask::causal ? end - 1 : 0, wraps(k.layer), rope_before()},
             engine_.choices.attention(context_.caps(), attention_shape(k.shape, use_.tokens, positions),
                                       engine_.kv_type()));
     }
@@ -66,14 +66,7 @@ class UseCheck {
         validate::check_norm(context_, {k.kind, use_.tokens, cols(k.out), k.group, k.own_weights,
                                         k.weight.has_value(), k.bias.has_value()});
     }
-    void operator()(const kernel::RopeCache& k) {
-        const std::vector<Rope>& ropes = engine_.model->architecture.ropes;
-        const Rope* rope = k.shape.rope >= 0 ? &ropes[size_t(k.shape.rope)] : nullptr;
-        validate::check_rope_cache(context_, {use_.tokens, k.shape.heads, k.shape.kv_heads, k.shape.head_dim,
-                                              rope ? rope->width : 0, rope ? rope->pairs : RopePairs::halves,
-                                              engine_.kv_type(), k.q_norm || k.k_norm, k.norm_after,
-                                              wraps(k.layer), k.shape.latent.kv_rank != 0});
-    }
+    void operator()(const kernel::RopeCache& k) { validate::check_rope_cache(context_, rope_of(k)); }
     void operator()(const kernel::Glu& k) {
         if (k.clamp != 0) return table("glu");
         validate::check_glu(context_, use_.tokens, cols(k.out), k.activation);
@@ -97,6 +90,27 @@ class UseCheck {
         const KvLength length = engine_.cache_length();
         return KvCache::slot_entries(engine_.model->architecture, length)[slot] <
                kv_blocks_for(length.positions);
+    }
+    validate::ModelRope rope_of(const kernel::RopeCache& k) const {
+        const std::vector<Rope>& ropes = engine_.model->architecture.ropes;
+        const Rope* rope = k.shape.rope >= 0 ? &ropes[size_t(k.shape.rope)] : nullptr;
+        return {use_.tokens,
+                k.shape.heads,
+                k.shape.kv_heads,
+                k.shape.head_dim,
+                rope ? rope->width : 0,
+                rope ? rope->pairs : RopePairs::halves,
+                engine_.kv_type(),
+                k.q_norm || k.k_norm,
+                k.norm_after,
+                wraps(k.layer),
+                k.shape.latent.kv_rank != 0};
+    }
+    /// Of the attention in use, for one token.
+    std::optional<validate::ModelRope> rope_before() const {
+        if (use_.tokens != 1 || use_.kernel == 0) return std::nullopt;
+        const auto* rope = std::get_if<kernel::RopeCache>(&engine_.plan.kernels[use_.kernel - 1].kernel);
+        return rope && rope->with_kv ? std::optional(rope_of(*rope)) : std::nullopt;
     }
     const WeightGroup& group(GroupId id) const { return engine_.plan.weight_groups[id]; }
     uint32_t cols(TensorId tensor) const { return engine_.graph.tensors[tensor.index].cols; }

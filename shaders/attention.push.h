@@ -18,6 +18,7 @@
 #define ATTENTION_K 12
 #define ATTENTION_ROWS 13
 #define ATTENTION_DIM_PARTS 14
+// 15: KV_PLANES_CONSTANT; 16 and 17: of rope.glsl
 #define ATTENTION_TILE_ROWS 64  // tile: of a workgroup
 #define ATTENTION_TILE_WORKGROUP 128
 
@@ -55,6 +56,8 @@ struct AttentionPush {
     uint bias_span;              // distances in a table of biases
     uint bias_first, bias_stride;  // words, as in Matrix, of products by query
     float scale, soft_cap;
+    uint rope_width, rope_coarse_rows;  // vec with -DROTATES, as in RopeCachePush
+    float norm_epsilon;
 };
 
 struct AttentionMergePush {

@@ -5,14 +5,31 @@
 //
 // -DCOMPACT is for CPU drivers, where a load from a storage buffer is a checked branch for every lane, while a texel of
 // four words is fetched without one: a lane takes four keys, whose words are a texel, and eight dims of a value.
+//
+// -DROTATES is for one token of each sequence: q comes as rope_cache.comp would take it, with k and v behind it, which
+// go into the cache. Nobody reads there what this dispatch writes: who needs the newest key takes it from q | k | v.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "subgroup.glsl"
 #include "attention.glsl"
 
+#ifdef ROTATES
+layout(binding = 7) readonly buffer Tables { vec2 angles[]; };
+layout(binding = 8) readonly buffer QNorm { float q_norm[]; };
+layout(binding = 9) readonly buffer KNorm { float k_norm[]; };
+layout(binding = 10) writeonly buffer KvNew { uint kv_new[]; };
+#define ROPE_VALUE(word) q[word]
+#define ROPE_WIDTH push.rope_width
+#define ROPE_COARSE_ROWS push.rope_coarse_rows
+#include "rope.glsl"
+#define TEXELS_BINDING 11
+#else
+#define TEXELS_BINDING 7
+#endif
+
 #ifdef COMPACT
-layout(binding = 7) uniform usamplerBuffer kv_texels;  // kv by fours
+layout(binding = TEXELS_BINDING) uniform usamplerBuffer kv_texels;  // kv by fours
 const uint LANE_KEYS = 4;
 const uint LANE_PAIRS = 4;  // of dims
 #else
@@ -80,21 +97,51 @@ float sum_of(uint i) {
 }
 #endif
 
+#if defined COMPACT || defined ROTATES
+#define QUERIES_STAY
+const uint QUERY_CHUNKS = (PAIRS + SG_SIZE - 1) / SG_SIZE;
+vec2 query[QUERIES * QUERY_CHUNKS];  // pair c * SG_SIZE + lane
+#endif
+
+#ifdef ROTATES
+Head normed_head(uint from, bool is_key, uint position) {
+    Head head = head_at(from, is_key, position);
+    if (QK_NORM == ROPE_NORM_NONE) return head;
+    float squares = 0.0;
+    for (uint dim = sg_lane(); dim < HEAD_DIM; dim += SG_SIZE) squares += q[from + dim] * q[from + dim];
+    head.scale = norm_scale(squares, HEAD_DIM, push.norm_epsilon);
+    return head;
+}
+vec2 rotated_pair(Head head, uint pair) {
+    if (pair >= PAIRS) return vec2(0.0);
+    return vec2(rotated(head, 2 * pair), has_second(pair) ? rotated(head, 2 * pair + 1) : 0.0);
+}
+#endif
+
 // Of a row's query; 0 behind the last pair.
 vec2 query_pair(Row row, uint pair) {
     return pair < PAIRS ? load_query(query_word(row.token, row.head), pair) : vec2(0.0);
 }
 
-#ifdef COMPACT
-const uint QUERY_CHUNKS = (PAIRS + SG_SIZE - 1) / SG_SIZE;
-vec2 query[QUERIES * QUERY_CHUNKS];  // pair c * SG_SIZE + lane
-
+#ifdef QUERIES_STAY
 void load_queries(Row rows[QUERIES]) {
-    [[unroll]] for (uint i = 0; i < QUERIES; ++i)
-        [[unroll]] for (uint c = 0; c < QUERY_CHUNKS; ++c)
-            query[i * QUERY_CHUNKS + c] = query_pair(rows[i], c * SG_SIZE + sg_lane());
+    [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
+#ifdef ROTATES
+        const Head head = normed_head(query_word(rows[i].token, rows[i].head), false, rows[i].position);
+#endif
+        [[unroll]] for (uint c = 0; c < QUERY_CHUNKS; ++c) {
+            const uint pair = c * SG_SIZE + sg_lane();
+#ifdef ROTATES
+            query[i * QUERY_CHUNKS + c] = rotated_pair(head, pair);
+#else
+            query[i * QUERY_CHUNKS + c] = query_pair(rows[i], pair);
+#endif
+        }
+    }
 }
+#endif
 
+#ifdef COMPACT
 // weight[i][k] = row i . key `keys` + k
 void score(uint keys) {
     [[unroll]] for (uint w = 0; w < QUERIES * LANE_KEYS; ++w) weight[w] = 0.0;
@@ -152,10 +199,18 @@ void accumulate_texels(Row rows[QUERIES], uint values, uint key0, uint count) {
 // weight[i] = row i . this lane's key
 void score(Row rows[QUERIES], uint keys, uint in_block) {
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) weight[i] = 0.0;
+#ifdef QUERIES_STAY
+    [[unroll]]
+#endif
     for (uint c = 0; c < CHUNKS; ++c) {
 #ifdef NATIVE_SUBGROUP
         vec2 q_lane[QUERIES];
-        [[unroll]] for (uint i = 0; i < QUERIES; ++i) q_lane[i] = query_pair(rows[i], c * SG_SIZE + sg_lane());
+        [[unroll]] for (uint i = 0; i < QUERIES; ++i)
+#ifdef QUERIES_STAY
+            q_lane[i] = query[i * QUERY_CHUNKS + c];
+#else
+            q_lane[i] = query_pair(rows[i], c * SG_SIZE + sg_lane());
+#endif
 #endif
         UNROLL_LANES for (uint j = 0; j < SG_SIZE; ++j) {
             const uint pair = c * SG_SIZE + j;
@@ -222,8 +277,76 @@ void soften(Row rows[QUERIES], uint key0) {
     }
 }
 
+#ifdef ROTATES
+vec2 as_cached(vec2 pair) {
+    if (KV_TYPE == KV_F32) return pair;
+    return KV_TYPE == KV_F16 ? unpack_half2(pack_half2(pair)) : unpack_bfloat2(pack_bfloat2(pair));
+}
+void store_pair(uint row, uint between, uint pair, vec2 value) {
+    if (KV_TYPE == KV_F32) {
+        kv_new[row + 2 * pair * between] = floatBitsToUint(value.x);
+        if (has_second(pair)) kv_new[row + (2 * pair + 1) * between] = floatBitsToUint(value.y);
+    } else {
+        kv_new[row + pair * between] = KV_TYPE == KV_F16 ? pack_half2(value) : pack_bfloat2(value);
+    }
+}
+
+// The newest key of the rows' one token: part 0 of the first shard sums it, and the group of the kv head's first query
+// puts it into the shard that has its block.
+void attend_newest(Row rows[QUERIES], uint kv_head, uint part) {
+    Row newest = rows[0];
+    bool first = false;
+    [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
+        if (rows[i].count == 0) continue;
+        newest = rows[i];
+        first = first || rows[i].head == kv_head * (push.heads / push.kv_heads);
+    }
+    const uint block = block_of(newest.table, newest.position), in_block = newest.position % KV_BLOCK_TOKENS;
+    const bool exists = newest.count != 0 && part == 0, sums = exists && push.first_part == 0;
+    const bool stores = exists && first && block < push.blocks;
+    if (!sums && !stores) return;
+
+    const Head head = normed_head(query_word(newest.token, push.heads + kv_head), true, newest.position);
+    const uint keys = kv_keys(block, kv_head, push.kv_heads, HEAD_WORDS) + in_block;
+    float product[QUERIES];
+    [[unroll]] for (uint i = 0; i < QUERIES; ++i) product[i] = 0.0;
+    [[unroll]] for (uint c = 0; c < QUERY_CHUNKS; ++c) {
+        const uint pair = c * SG_SIZE + sg_lane();
+        const vec2 key = as_cached(rotated_pair(head, pair));
+        if (stores && pair < PAIRS) store_pair(keys, KV_BLOCK_TOKENS, pair, key);
+        [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
+            const vec2 products = query[i * QUERY_CHUNKS + c] * key;
+            product[i] += products.x + products.y;
+        }
+    }
+    if (sums) {
+        [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
+            const float whole = sg_add(product[i]);
+            [[unroll]] for (uint k = 0; k < LANE_KEYS; ++k) weight[i * LANE_KEYS + k] = whole;
+        }
+        soften(rows, newest.position);  // lanes but the first have keys that are yet to come
+    }
+    const uint values = kv_values(block, kv_head, push.kv_heads, HEAD_WORDS) + in_block * HEAD_WORDS;
+    [[unroll]] for (uint o = 0; o < OUTPUTS; ++o) {
+        const uint pair = min(pair_of(o), PAIRS - 1);
+        const vec2 value =
+            as_cached(load_query(query_word(newest.token, push.heads + push.kv_heads + kv_head), pair));
+        if (stores && pair_of(o) < PAIRS) store_pair(values, 1, pair, value);
+        if (sums)
+            [[unroll]] for (uint i = 0; i < QUERIES; ++i) total[i * OUTPUTS + o] += weight_of(i, 0) * value;
+    }
+}
+#endif
+
 // The rows whose tokens share a block table, over split `part` of the keys that any of them sees.
 void attend(Row rows[QUERIES], uint kv_head, uint part) {
+#ifdef QUERIES_STAY
+    load_queries(rows);
+#endif
+#ifdef ROTATES
+    attend_newest(rows, kv_head, part);
+    [[unroll]] for (uint i = 0; i < QUERIES; ++i) rows[i].count -= min(rows[i].count, 1);
+#endif
     uint table = 0, low = 0xFFFFFFFFu, end = 0, from_position = 0xFFFFFFFFu, to_position = 0;
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
         if (rows[i].count == 0) continue;
@@ -233,9 +356,6 @@ void attend(Row rows[QUERIES], uint kv_head, uint part) {
         from_position = min(from_position, rows[i].position);
         to_position = max(to_position, rows[i].position);
     }
-#ifdef COMPACT
-    load_queries(rows);
-#endif
     const uint first = end == 0 ? 0 : low / STEP_KEYS;
     const uint steps = end == 0 ? 0 : (end + STEP_KEYS - 1) / STEP_KEYS - first;
     const uint each = (steps + push.splits - 1) / push.splits;

@@ -13,8 +13,6 @@
 #include "step.h"
 #include "rope_cache.push.h"
 
-layout(constant_id = ROPE_INTERLEAVED) const bool INTERLEAVED = false;
-layout(constant_id = ROPE_QK_NORM) const uint QK_NORM = ROPE_NORM_NONE;
 layout(constant_id = ROPE_SPREAD_DIMS) const uint SPREAD_DIMS = 1;
 
 layout(binding = 0) buffer Qkv { float qkv[]; };
@@ -25,42 +23,10 @@ layout(binding = 4) readonly buffer Step { uint step_words[]; };
 layout(binding = 5) writeonly buffer Kv { uint kv[]; };
 layout(push_constant) uniform Push { RopeCachePush push; };
 
-#define FINE_POSITIONS 256
-
-struct Head {
-    uint from;      // word of its first dim
-    bool is_key;
-    float scale;    // of the norm
-    uint coarse, fine;  // rows of the table
-};
-
-float norm_weight(Head head, uint dim) { return head.is_key ? k_norm[dim] : q_norm[dim]; }
-
-float unrotated(Head head, uint dim) {
-    const float value = qkv[head.from + dim];
-    return QK_NORM == ROPE_NORM_BEFORE ? value * head.scale * norm_weight(head, dim) : value;
-}
-
-// The angle of `pair` at the head's position: coarse + fine.
-vec2 angle(Head head, uint pair) {
-    const vec2 a = angles[head.coarse + pair], b = angles[head.fine + pair];
-    return vec2(a.x * b.x - a.y * b.y, a.y * b.x + a.x * b.y);
-}
-
-float turned(Head head, uint dim) {
-    if (dim >= push.width) return unrotated(head, dim);
-    const uint half_width = push.width / 2;
-    const bool second = INTERLEAVED ? dim % 2 == 1 : dim >= half_width;
-    const uint pair = INTERLEAVED ? dim / 2 : second ? dim - half_width : dim;
-    const uint other = INTERLEAVED ? dim ^ 1u : (second ? dim - half_width : dim + half_width);
-    const vec2 turn = angle(head, pair);
-    return unrotated(head, dim) * turn.x + unrotated(head, other) * (second ? turn.y : -turn.y);
-}
-
-float rotated(Head head, uint dim) {
-    const float value = turned(head, dim);
-    return QK_NORM == ROPE_NORM_AFTER ? value * head.scale * norm_weight(head, dim) : value;
-}
+#define ROPE_VALUE(word) qkv[word]
+#define ROPE_WIDTH push.width
+#define ROPE_COARSE_ROWS push.coarse_rows
+#include "rope.glsl"
 
 shared float rotated_dims[SG_COUNT * SPREAD_DIMS], spread_dims[SG_COUNT * SPREAD_DIMS];
 const float GROUP_ROOT = 0.1767766952966369;  // 1 / sqrt(KV_GROUP): the transform is its own inverse
@@ -179,17 +145,12 @@ void main() {
     const uint slot = STEP_TOKENS + (exists ? token : 0) * STEP_TOKEN_WORDS;
     const uint position = step_words[slot + STEP_TOKEN_POSITION];
 
-    Head head;
-    head.from = push.qkv_first + token * push.qkv_stride + index * push.head_dim;
-    head.is_key = !is_query;
-    head.scale = 1.0;
-    head.coarse = min(position / FINE_POSITIONS, push.coarse_rows - 1) * (push.width / 2);
-    head.fine = (push.coarse_rows + position % FINE_POSITIONS) * (push.width / 2);
+    Head head = head_at(push.qkv_first + token * push.qkv_stride + index * push.head_dim, !is_query, position);
     if (QK_NORM != ROPE_NORM_NONE) {  // reached by all: the sum may hold barriers
         float sum = 0.0;
         for (uint dim = sg_lane(); exists && dim < push.head_dim; dim += SG_SIZE)
             sum += qkv[head.from + dim] * qkv[head.from + dim];
-        head.scale = 1.0 / sqrt(sg_add(sum) / float(push.head_dim) + push.epsilon);
+        head.scale = norm_scale(sum, push.head_dim, push.epsilon);
     }
     if (KV_SPREAD) spread_head(head, exists && !is_value);
     if (exists && is_query && push.rotate_q != 0) {

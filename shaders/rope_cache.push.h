@@ -1,12 +1,13 @@
-// Push constants and specialization constants of rope_cache.comp.
+// Push constants and specialization constants of rope_cache.comp, and constants of rope.glsl, which attention
+// includes too.
 #ifndef SCORIA_ROPE_CACHE_PUSH_H
 #define SCORIA_ROPE_CACHE_PUSH_H
 
 #include "kv_cache.h"
 
 // 0 workgroup size, 1 logical subgroup size, 2 KV_TYPE_CONSTANT
-#define ROPE_INTERLEAVED 3  // pairs are (2i, 2i + 1), else (i, i + width / 2)
-#define ROPE_QK_NORM 4      // RMS norm of each q and k head: ROPE_NORM_...
+#define ROPE_INTERLEAVED 16  // pairs are (2i, 2i + 1), else (i, i + width / 2)
+#define ROPE_QK_NORM 17      // RMS norm of each q and k head: ROPE_NORM_...
 
 #define ROPE_SPREAD_DIMS 5  // of a head, where keys are spread (kv_cache.glsl); else 1
 

@@ -3,6 +3,7 @@
 
 #include "attention.push.h"
 #include "fail.h"
+#include "kv_layout.h"
 
 #include <algorithm>
 #include <array>
@@ -28,6 +29,13 @@ uint32_t splits_for(const vk::Caps& caps, const AttentionShape& shape, uint32_t 
     const uint64_t wanted =
         std::min<uint64_t>(groups_for(enough_groups, groups), shape.context / least_split_keys);
     return uint32_t(std::clamp<uint64_t>(wanted, 1, most_splits));
+}
+
+/// The kernel that also rotates, if there is one.
+std::optional<Shader> rotating(Shader shader) {
+    if (shader == Shader::attention_vec_sg) return Shader::attention_vec_sg_rotates;
+    if (shader == Shader::attention_vec_sg_compact) return Shader::attention_vec_sg_compact_rotates;
+    return std::nullopt;
 }
 
 /// A workgroup of it takes one tile of rows.
@@ -99,6 +107,12 @@ AttentionShape attention_shape(const Attention& attention, uint32_t tokens, uint
             .context = context,
             .shards = shards,
             .distance_values = attention.distance_values};
+}
+
+bool attention_rotates(const vk::Caps& caps, const AttentionVariant& variant, const Attention& shape,
+                       KvType type) {
+    return !caps.small_register_file() && rotating(variant.shader).has_value() && !kv_quantised(type) &&
+           shape.latent.kv_rank == 0 && shape.mask == Mask::causal && !shape.distance_values;
 }
 
 std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const AttentionShape& shape) {
@@ -196,6 +210,11 @@ AttentionPush push_of(const AttentionArgs& args) {
     push.bias_span = args.shape.bias_span;
     push.scale = args.shape.scale;
     push.soft_cap = args.shape.soft_cap;
+    if (args.rope) {
+        push.rope_width = args.rope->width;
+        push.rope_coarse_rows = rope_coarse_rows(*args.rope);
+        push.norm_epsilon = args.rope->epsilon;
+    }
     if (args.distances) {
         push.bias_first = args.distances->first;
         push.bias_stride = args.distances->stride;
@@ -222,8 +241,11 @@ std::vector<vk::View> views_of(const vk::Pipeline& pipeline, const AttentionArgs
                                 out,
                                 args.distances ? args.distances->view : args.bias.value_or(none),
                                 args.sinks.value_or(none),
-                                args.distance_values.value_or(none),
-                                shard.view};
+                                args.distance_values.value_or(none)};
+    if (const RopeCacheArgs* rope = args.rope)
+        views.insert(views.end(),
+                     {rope->tables, rope->q_norm.value_or(none), rope->k_norm.value_or(none), shard.view});
+    views.push_back(shard.view);  // as texels
     views.resize(pipeline.module->bindings.size());
     return views;
 }
@@ -253,7 +275,10 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
                                            {ATTENTION_K, context.caps.matrix_k},
                                            {ATTENTION_ROWS, variant.queries},
                                            {ATTENTION_DIM_PARTS, variant.dim_parts}});
-    const vk::Pipeline& pipeline = recorder.pipelines().get(shader_module(variant.shader), constants);
+    if (args.rope)
+        for (const vk::Constant& constant : rope_constants(*args.rope)) constants.push_back(constant);
+    const vk::Pipeline& pipeline = recorder.pipelines().get(
+        shader_module(args.rope ? *rotating(variant.shader) : variant.shader), constants);
     const uint64_t rows = uint64_t(push.tokens) * (push.heads / push.kv_heads);
     const uint64_t items = groups_for(rows, variant.queries) * push.kv_heads * variant.splits;
     for (const DeviceKv::Shard& shard : kv.shards) {

@@ -40,9 +40,19 @@ std::vector<KernelVariant> rope_cache_variants(const vk::Caps& caps) {
     return subgroup_variants(caps, Shader::rope_cache_sg, Shader::rope_cache, 64);
 }
 
+uint32_t rope_coarse_rows(const RopeCacheArgs& args) {
+    return uint32_t(args.tables.size / (sizeof(float) * std::max(1u, args.width))) - fine_positions;
+}
+
+std::vector<vk::Constant> rope_constants(const RopeCacheArgs& args) {
+    const uint32_t norm = !args.q_norm      ? ROPE_NORM_NONE
+                          : args.norm_after ? ROPE_NORM_AFTER
+                                            : ROPE_NORM_BEFORE;
+    return {{ROPE_INTERLEAVED, args.pairs == RopePairs::interleaved}, {ROPE_QK_NORM, norm}};
+}
+
 void record_rope_cache(OpContext& context, const RopeCacheArgs& args, const KernelVariant& variant) {
     const DeviceKv& kv = *args.kv;
-    const uint64_t row_bytes = sizeof(float) * std::max(1u, args.width);
     RopeCachePush push{};
     push.tokens = args.qkv.rows;
     push.heads = args.heads;
@@ -51,20 +61,16 @@ void record_rope_cache(OpContext& context, const RopeCacheArgs& args, const Kern
     push.width = args.width;
     push.qkv_first = args.qkv.first;
     push.qkv_stride = args.qkv.stride;
-    push.coarse_rows = uint32_t(args.tables.size / row_bytes) - fine_positions;
+    push.coarse_rows = rope_coarse_rows(args);
     push.ring = kv.ring;
     push.epsilon = args.epsilon;
-    const uint32_t norm = !args.q_norm      ? ROPE_NORM_NONE
-                          : args.norm_after ? ROPE_NORM_AFTER
-                                            : ROPE_NORM_BEFORE;
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
-                                        {vk::constant_subgroup, variant.subgroup},
-                                        {KV_TYPE_CONSTANT, uint32_t(kv.type)},
-                                        {KV_PLANES_CONSTANT, kv.planes},
-                                        {ROPE_INTERLEAVED, args.pairs == RopePairs::interleaved},
-                                        {ROPE_QK_NORM, norm},
-                                        {ROPE_SPREAD_DIMS, kv_spread(kv.type, kv.planes) ? kv.head_dim : 1}});
+    std::vector<vk::Constant> constants = rope_constants(args);
+    constants.insert(constants.end(), {{vk::constant_workgroup, variant.workgroup},
+                                       {vk::constant_subgroup, variant.subgroup},
+                                       {KV_TYPE_CONSTANT, uint32_t(kv.type)},
+                                       {KV_PLANES_CONSTANT, kv.planes},
+                                       {ROPE_SPREAD_DIMS, kv_spread(kv.type, kv.planes) ? kv.head_dim : 1}});
+    const vk::Pipeline& pipeline = context.recorder.pipelines().get(shader_module(variant.shader), constants);
     const uint64_t items = uint64_t(push.tokens) * (push.heads + kv.planes * push.kv_heads);
     for (const DeviceKv::Shard& shard : kv.shards) {
         push.first_block = shard.first_block;

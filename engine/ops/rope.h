@@ -36,6 +36,10 @@ struct RopeCacheArgs {
     const DeviceKv* kv;
 };
 
+/// Rows of the coarse part of `tables`.
+uint32_t rope_coarse_rows(const RopeCacheArgs& args);
+/// What rope.glsl is made for.
+std::vector<vk::Constant> rope_constants(const RopeCacheArgs& args);
 std::vector<KernelVariant> rope_cache_variants(const vk::Caps& caps);
 void record_rope_cache(OpContext& context, const RopeCacheArgs& args, const KernelVariant& variant);
 

@@ -36,11 +36,19 @@ struct ModelLinear {
     bool norm = false;
 };
 void check_linear(CheckContext& context, const ModelLinear& shape, const LinearVariant& variant);
+struct ModelRope {
+    uint32_t tokens, heads, kv_heads, head_dim, width;  // width 0: no rotation
+    RopePairs pairs;
+    KvType type;
+    bool normed, norm_after;
+    bool wraps, latent;
+};
 struct ModelAttention {
     const scoria::Attention& shape;
     KvType type;
-    uint32_t tokens, first;  // first: the position of the first token
-    bool wraps;              // its cache is a ring, which the first token is past the end of then
+    uint32_t tokens, first;         // first: the position of the first token
+    bool wraps;                     // its cache is a ring, which the first token is past the end of then
+    std::optional<ModelRope> rope;  // that steps of one token fold into it
 };
 void check_attention(CheckContext& context, const ModelAttention& shape, const AttentionVariant& variant);
 void check_embed(CheckContext& context, TensorType type, uint32_t vocab, uint32_t cols);
@@ -50,13 +58,6 @@ struct ModelNorm {
     bool own_weights, weight, bias;
 };
 void check_norm(CheckContext& context, const ModelNorm& shape);
-struct ModelRope {
-    uint32_t tokens, heads, kv_heads, head_dim, width;  // width 0: no rotation
-    RopePairs pairs;
-    KvType type;
-    bool normed, norm_after;
-    bool wraps, latent;
-};
 void check_rope_cache(CheckContext& context, const ModelRope& shape);
 void check_glu(CheckContext& context, uint32_t rows, uint32_t cols, Activation activation);
 void check_add(CheckContext& context, uint32_t rows, uint32_t cols, float scale);
