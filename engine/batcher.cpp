@@ -214,7 +214,7 @@ Batcher::Impl::Pieces Batcher::Impl::choose() {
             caches.push_back(&*m.s.cache);
     // By turns, where there are several.
     if (const auto last = std::ranges::find(caches, served); last != caches.end())
-        std::ranges::rotate(caches, last + 1);
+        std::rotate(caches.begin(), last + 1, caches.end());
     for (const KvCache* cache : caches) {
         Pieces pieces = choose(*cache, blocked);
         if (pieces.empty()) continue;

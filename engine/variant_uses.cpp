@@ -18,8 +18,7 @@ std::vector<uint32_t> batch_sizes(uint32_t most) {
     for (uint32_t size = least_tile; size < std::min(most, largest_choice); size += least_tile)
         sizes.push_back(size);
     std::ranges::sort(sizes);
-    const auto rest = std::ranges::unique(sizes);
-    sizes.erase(rest.begin(), rest.end());
+    sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
     return sizes;
 }
 

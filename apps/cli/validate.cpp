@@ -38,18 +38,6 @@ std::string op_names() {
     return names;
 }
 
-/// What an op throws (a driver that cannot compile a kernel, say) is a result like any other. False when the
-/// device is lost, and with it all that would follow.
-bool run_check(validate::CheckContext& context, const validate::OpCheck& check) {
-    try {
-        check.run(context);
-        return true;
-    } catch (const Error& error) {
-        context.results().push_back({.op = check.op, .variant = "-", .shape = "", .detail = error.what()});
-        return error.status() != Status::device_lost;
-    }
-}
-
 /// Of results of the same case the one that is nearest to its bound, or failed. What has the same name is
 /// told apart by its place among its like.
 void keep_worst(std::vector<validate::CheckResult>& kept, std::vector<validate::CheckResult>&& fresh) {
@@ -89,7 +77,7 @@ validate::Run validate_device(const vk::DeviceOptions& device_options, const Val
         for (const validate::OpCheck& check : validate::op_checks()) {
             if (!alive || (!options.op.empty() && options.op != check.op)) continue;
             if (common.verbose) note("checking ", check.op);
-            alive = run_check(context, check);
+            alive = validate::run_check(context, check);
         }
         keep_worst(run.results, std::move(context.results()));
         if (options.soak > 0)

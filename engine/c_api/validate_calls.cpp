@@ -34,17 +34,6 @@ struct Listener {
     }
 };
 
-/// What an op throws (a driver that cannot compile a kernel, say) is a failure like any other, unless nothing
-/// can follow it.
-void run_check(const validate::OpCheck& check, validate::CheckContext& context, Listener& listener) {
-    try {
-        check.run(context);
-    } catch (const Error& error) {
-        if (error.status() == Status::device_lost || error.status() == Status::cancelled) throw;
-        listener({.op = check.op, .variant = "-", .shape = "", .detail = error.what()});
-    }
-}
-
 }  // namespace
 
 scoria_status scoria_validate(const scoria_validate_options* given, scoria_check_counts* counts) {
@@ -65,7 +54,8 @@ scoria_status scoria_validate(const scoria_validate_options* given, scoria_check
             device, pipelines, options.full ? validate::Tier::full : validate::Tier::quick, /*seed=*/1);
         context.on_result = std::ref(listener);
         for (const validate::OpCheck& check : validate::op_checks())
-            if (wanted(check)) run_check(check, context, listener);
+            if (wanted(check) && !validate::run_check(context, check))
+                fail(Status::device_lost, check.op, "the device was lost");
         fill(counts, listener.counts);
     });
 }

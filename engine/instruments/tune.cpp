@@ -149,7 +149,7 @@ class Tuner {
         tuned_.erase(row.key);
         for (const auto& [us, variant] : timed) {
             if (us > row.standard_us * (1 - least_gain)) break;
-            if (!guarded(key(*variant), [&] { proven(prove, *variant); })) continue;
+            if (!guarded(key(*variant), [&, faster = variant] { proven(prove, *faster); })) continue;
             row.variant = name_of(*variant);
             row.us = us;
             tuned_.set(row.key, row.variant);

@@ -146,8 +146,23 @@ void CheckContext::compare(std::string op, std::string variant, std::string shap
         layer_errors_ = errors;
     }
     keep_map(result, expected, actual, cols);
+    add(std::move(result));
+}
+
+void CheckContext::add(CheckResult result) {
     results_.push_back(std::move(result));
     if (on_result) on_result(results_.back());
+}
+
+bool run_check(CheckContext& context, const OpCheck& check) {
+    try {
+        check.run(context);
+        return true;
+    } catch (const Error& error) {
+        if (error.status() == Status::cancelled) throw;  // by on_result
+        context.add({.op = check.op, .variant = "-", .shape = "", .detail = error.what()});
+        return error.status() != Status::device_lost;
+    }
 }
 
 }  // namespace scoria::validate

@@ -109,6 +109,8 @@ class CheckContext {
     void compare(std::string op, std::string variant, std::string shape, std::span<const double> expected,
                  std::span<const float> actual, uint32_t cols, const Bounds& bounds,
                  std::string sentinel_error = {});
+    /// Appends to results() and tells on_result.
+    void add(CheckResult result);
     std::vector<CheckResult>& results() { return results_; }
 
   private:
@@ -126,6 +128,9 @@ struct OpCheck {
 };
 /// Every op that has kernels. A new op adds its line in checks.cpp.
 std::span<const OpCheck> op_checks();
+/// Runs all cases of an op. What it throws (a driver that cannot compile a kernel, say) is a failure like any
+/// other; false when the device is lost, and with it all that would follow. Errors: what on_result throws.
+bool run_check(CheckContext& context, const OpCheck& check);
 
 /// Deterministic random values for inputs: normal(0, sigma), the same on every platform.
 std::vector<float> random_floats(size_t count, uint64_t seed, float sigma = 1.0f);

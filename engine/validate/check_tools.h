@@ -58,8 +58,7 @@ inline std::vector<uint32_t> sampled(uint32_t size, uint32_t count) {
     for (uint32_t i = 0; picked.size() < std::min(size, count); ++i)
         picked.push_back(uint32_t((uint64_t(i) * 2654435761u) % size));
     std::ranges::sort(picked);
-    const auto rest = std::ranges::unique(picked);
-    picked.erase(rest.begin(), rest.end());
+    picked.erase(std::unique(picked.begin(), picked.end()), picked.end());
     return picked;
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <ranges>
 #include <set>
 
 #include <spirv_cross/spirv_cross.hpp>
@@ -131,7 +130,7 @@ void reflect_bindings(const Compiler& compiler, const spirv_cross::ShaderResourc
         reflection.needs = reflection.needs | ModuleNeeds::uniform_scalars;
     }
     const auto count = [&](Access kind) {
-        return std::ranges::count(std::views::values(accesses), uint32_t(kind));
+        return std::ranges::count(accesses, uint32_t(kind), [](const auto& each) { return each.second; });
     };
     if (count(Access::uniform) > 1 || count(Access::texels) > most_texel_buffers)
         fail(Status::bad_file, "shader", "expected one uniform buffer and ", most_texel_buffers,

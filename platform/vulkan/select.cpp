@@ -26,7 +26,8 @@ int rank(const ListedDevice& device) {  // lower is better
 
 bool contains_ignoring_case(const std::string& text, const std::string& part) {
     const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
-    return part.empty() || !std::ranges::search(text, part, same).empty();
+    return part.empty() ||
+           std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
 }
 
 std::string listed_names(const std::vector<ListedDevice>& devices) {

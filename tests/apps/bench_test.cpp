@@ -124,9 +124,10 @@ TEST_CASE("bench refuses what it cannot measure") {
         {{"--op", "norm"}, "--ops"},
         {{"--ops", "--op", "conjure"}, "chunk_attention"},
     };
-    for (const auto& [more, says] : bad) {
+    for (const auto& each : bad) {
+        const auto& [more, says] = each;
         const Outcome outcome = bench(more);
-        CAPTURE(says);
+        CAPTURE(each.second);
         CAPTURE(outcome.err);
         CHECK(outcome.code == 2);
         CHECK(outcome.err.find(says) != std::string::npos);

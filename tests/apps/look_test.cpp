@@ -151,11 +151,12 @@ TEST_CASE("look writes pictures, and refuses what it cannot show" * needs_fixtur
         {{"--ids", "1,2", "--heads", "99"}, "heads below"},
         {{"--ids", "1,2", "--answer", "x"}, "expected an encoder-decoder"},
     };
-    for (const auto& [more, says] : bad) {
+    for (const auto& each : bad) {
+        const auto& [more, says] = each;
         std::vector<std::string> arguments{"look", "-m", tiny, "-o", folder.path("never.html")};
         arguments.insert(arguments.end(), more.begin(), more.end());
         const Outcome outcome = run_scoria(arguments);
-        CAPTURE(says);
+        CAPTURE(each.second);
         CAPTURE(outcome.err);
         CHECK(outcome.code == 2);
         CHECK(outcome.err.find(says) != std::string::npos);

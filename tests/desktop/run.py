@@ -282,6 +282,8 @@ def main():
     args.validation = [VALIDATION] if pathlib.Path(VALIDATION_FILE).exists() else []
     if not args.validation:
         print(f"[desktop] without the validation layer: {VALIDATION_FILE} is not there")
+    layer = args.build / "tests/layer/libVkLayer_scoria_test.so"  # without it, the loader only warns
+    expect(layer.exists(), f"{layer} to be built")
     args.expected = answer_of_program(args, QUESTION)
     print(f"[desktop] expected: {args.expected}")
     for name, (step, settings) in STEPS.items():

@@ -167,7 +167,7 @@ TEST_CASE("convert: every type, with all metadata, and near the original") {
         REQUIRE(model.weights.size() == original.weights.size());
         for (const auto& [ref, view] : model.weights) {
             const TensorView& from = original.weights.at(ref);
-            CAPTURE(view.name);
+            CAPTURE(from.name);
             const std::vector<double> x = reference::values_of(*original.tensors, from);
             const std::vector<double> y = reference::values_of(*model.tensors, view);
             double error = 0, total = 0;
@@ -334,9 +334,9 @@ TEST_CASE("convert: types of tensors are the field's") {
             CHECK(counts[count.type] == count.count);
             counts.erase(count.type);
         }
-        for (const auto& [type, count] : counts) {
-            CAPTURE(std::string(tensor_type_info(type).name));
-            CHECK(count == 0);
+        for (const auto& left : counts) {
+            CAPTURE(std::string(tensor_type_info(left.first).name));
+            CHECK(left.second == 0);
         }
     }
 }

@@ -107,9 +107,9 @@ TEST_CASE("reports hold every case, failures first, and escape what they quote")
     CHECK(json["runs"][1]["passed"] == true);
     const auto& failed = json["runs"][0]["results"][1];
     CHECK(failed["case"] == "rows 3 <cols> 4");
-    CHECK(failed["worst_element_at"] == nlohmann::json{2, 0});
+    CHECK(failed["worst_element_at"] == nlohmann::ordered_json{2, 0});
     CHECK(failed["actual_there"] == "nan");
-    CHECK(failed["ulps"] == nlohmann::json{11});
+    CHECK(failed["ulps"] == nlohmann::ordered_json{11});
     CHECK(failed["incomparable"] == 1);
 
     const std::string html = report_html(runs, {{"tier", "quick"}});

@@ -335,8 +335,8 @@ VkResult submit(VkQueue queue, uint32_t count, const VkSubmitInfo* infos, VkFenc
                  std::vector(info->pCommandBuffers, info->pCommandBuffers + info->commandBufferCount)] {
                 {
                     std::unique_lock lock(reached_mutex);
-                    for (const auto& [semaphore, value] : waits)
-                        reached.wait(lock, [&] { return semaphore->value >= value; });
+                    for (const auto& wait : waits)
+                        reached.wait(lock, [&] { return wait.first->value >= wait.second; });
                 }
                 for (const VkCommandBuffer each : commands)
                     for (const auto& work : of<CommandBuffer>(each)->work) work();

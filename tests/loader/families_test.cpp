@@ -246,7 +246,8 @@ TEST_CASE("GGUF fixtures of decoders have every weight, and the architecture of 
         }
         CHECK(folder == model.architecture);
         const Model other = open_model(fixtures() + "/models/" + c.file);
-        for (const auto& [ref, view] : other.weights) {
+        for (const auto& each : other.weights) {
+            const auto& ref = each.first;
             CAPTURE(role_name(ref.role));
             CAPTURE(ref.layer);
             if (c.permuted && (ref.role == Role::q || ref.role == Role::k)) continue;
@@ -316,7 +317,8 @@ TEST_CASE("GLM of 2024 from GGUF has the weights and the architecture of its fol
     Architecture architecture = expected.architecture;
     architecture.family = "chatglm";
     CHECK(model.architecture == architecture);
-    for (const auto& [ref, view] : expected.weights) {
+    for (const auto& each : expected.weights) {
+        const auto& ref = each.first;
         CAPTURE(role_name(ref.role));
         CHECK(floats_of(model, ref) == floats_of(expected, ref));
     }

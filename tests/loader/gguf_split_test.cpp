@@ -72,8 +72,9 @@ TEST_CASE("a split model opens by any of its parts") {
         std::map<std::string, TensorView> by_name;
         for (const auto& [ref, view] : model.weights) by_name[view.name] = view;
         CHECK(by_name.size() == tiny_llama().tensors.size());
-        for (const auto& [name, view] : by_name) {
-            CAPTURE(name);
+        for (const auto& each : by_name) {
+            const TensorView& view = each.second;
+            CAPTURE(view.name);
             expected += 0.25f;
             const std::vector<float> values = values_of(model, view);
             CHECK(values.front() == expected);

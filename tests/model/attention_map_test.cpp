@@ -98,9 +98,9 @@ void check_maps(const MapRow& row) {
         const std::vector<TokenId> all(session.tokens().begin(), session.tokens().end());
         const look::Insight insight = look::look_into(engine, all, source ? ids : std::vector<TokenId>(),
                                                       {.layers = {layer}, .heads = {}});
-        for (const auto& [token, map] : maps) {
-            CAPTURE(token);
-            check_map(insight, layer, token, map);
+        for (const auto& each : maps) {
+            CAPTURE(each.first);
+            check_map(insight, layer, each.first, each.second);
         }
     }
     CHECK(engine.device().validation_errors() == 0);

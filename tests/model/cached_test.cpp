@@ -102,8 +102,8 @@ TEST_CASE("vulkan: a sequence token by token, in parts, and among others, is the
             sessions.back().append_until(first);
         }
         for (uint32_t turn = 0; turn < length - sequence.prompt; ++turn) {
-            for (Growing& each : sessions | std::views::take(2))
-                each.append_until(uint32_t(each.session.tokens().size()) + 1);
+            for (size_t i = 0; i < 2; ++i)
+                sessions[i].append_until(uint32_t(sessions[i].session.tokens().size()) + 1);
             sessions.back().generate_one();
         }
         CHECK(engine.device().validation_errors() == 0);

@@ -109,7 +109,9 @@ void poison_each(const std::string& path, bool every, std::span<const Role> tell
     options.context = 64;
     Engine engine(std::make_shared<const Model>(std::move(model)), options);
     size_t turn = outcome.models++;  // so that models of one kind differ
-    for (const auto& [ref, tensor] : engine.model().weights) {
+    for (const auto& each : engine.model().weights) {
+        const auto& ref = each.first;
+        const TensorView& tensor = each.second;
         if (!deep() && (std::ranges::find(telling, ref.role) == telling.end() || ref.layer > 0)) continue;
         for (const Poison& poison : poisons) {
             if (!every && &poison != &poisons[turn % std::size(poisons)]) continue;

@@ -83,8 +83,9 @@ TEST_CASE("vulkan: sums of squared activations are the reference's" * needs_fixt
 
         CHECK(expected.size() >= c.fewest);
         CHECK(written.size() == expected.size());
-        for (const auto& [name, sums] : expected) {
-            CAPTURE(name);
+        for (const auto& each : expected) {
+            const auto& [name, sums] = each;
+            CAPTURE(each.first);
             REQUIRE(meter.sums().contains(name));
             const ActivationSums& got = meter.sums().at(name);
             REQUIRE(got.counts.size() == sums.counts.size());

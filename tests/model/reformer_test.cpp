@@ -169,9 +169,9 @@ TEST_CASE("reformer: what cannot be computed is refused by name" * needs_fixture
         {{{"attention_head_size", 1025}}, "attention_head_size: expected 1 to 1024"},
         {{{"hash_seed", -1}}, "hash_seed: expected 0 to 4294967295"},
     };
-    for (const auto& [changes, message] : rows) {
-        CAPTURE(changes.dump());
-        const TemporaryFolder folder(reformer_with(changes));
-        CHECK_THROWS_WITH_AS(open_model(folder.path()), doctest::Contains(message), Error);
+    for (const auto& row : rows) {
+        CAPTURE(row.first.dump());
+        const TemporaryFolder folder(reformer_with(row.first));
+        CHECK_THROWS_WITH_AS(open_model(folder.path()), doctest::Contains(row.second), Error);
     }
 }

@@ -223,9 +223,9 @@ TEST_CASE("sizes that a tuned one stands for") {
         uint32_t tokens, stands;
     } cases[] = {{1, 1},   {2, 2},   {3, 4},    {8, 8},     {9, 16},
                  {16, 16}, {17, 64}, {65, 512}, {512, 512}, {4096, 512}};
-    for (const auto& [tokens, stands] : cases) {
-        CAPTURE(tokens);
-        CHECK(tuned_shape(LinearShape{tokens, 1, 1, TensorType::f32}).tokens == stands);
+    for (const auto& c : cases) {
+        CAPTURE(c.tokens);
+        CHECK(tuned_shape(LinearShape{c.tokens, 1, 1, TensorType::f32}).tokens == c.stands);
     }
     CHECK(tuned_shape(CachedAttention{{1, 8, 2, 64, 1000}, KvType::f16}).shape.context == 1024);
     CHECK(tuned_shape(CachedAttention{{1, 8, 2, 64, 3}, KvType::f16}).shape.context == kv_block_tokens);

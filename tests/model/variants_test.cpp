@@ -108,7 +108,8 @@ void check_forced(const Expected& expected, Precision precision, const Forced& f
     CHECK(engine.device().validation_errors() == 0);
 
     const std::set<std::string_view> ran = engine.pipelines().modules();
-    for (const auto& [op, name] : engine.impl().choices.forced) {
+    for (const auto& each : engine.impl().choices.forced) {
+        const auto& [op, name] = each;
         bool used = false;
         for (const VariantUse& use : engine.impl().uses())
             if (use.op == op && names_variant(name, use.chosen)) {
@@ -116,7 +117,7 @@ void check_forced(const Expected& expected, Precision precision, const Forced& f
                 CHECK(ran.contains(shader_name(use.shader)));
                 used = true;
             }
-        CAPTURE(op);
+        CAPTURE(each.first);
         CHECK(used);
     }
 }
@@ -192,11 +193,11 @@ TEST_CASE("vulkan: a variant that cannot be forced is an error that lists those 
                  {"route=plain", "an op that this model has"},
                  {"linear=ve", "'vec 8 tokens 1"},
                  {"attention=tile2", "'emulated'"}};
-    for (const auto& [text, said] : cases) {
-        CAPTURE(text);
+    for (const auto& c : cases) {
+        CAPTURE(c.text);
         EngineOptions options = engine_options(Precision::strict);
-        options.variants = {text};
-        CHECK_THROWS_WITH_AS(Engine(model, options), doctest::Contains(said), Error);
+        options.variants = {c.text};
+        CHECK_THROWS_WITH_AS(Engine(model, options), doctest::Contains(c.said), Error);
     }
     EngineOptions twice = engine_options(Precision::strict);
     twice.variants = {"norm=emulated", "norm=emulated"};

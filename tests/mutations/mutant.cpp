@@ -37,7 +37,8 @@ void replace(const std::filesystem::path& path) {
     const std::string bytes = read_file(path.string());
     std::vector<uint32_t> words(bytes.size() / 4);
     std::memcpy(words.data(), bytes.data(), words.size() * 4);
-    Replacement& made = replacements().emplace_back(path.stem().string(), vk::reflect(std::move(words)));
+    Replacement& made =
+        replacements().emplace_back(Replacement{path.stem().string(), vk::reflect(std::move(words))});
     made.module = made.reflection.module(made.name);
     for (uint16_t i = 0; i < uint16_t(Shader::count); ++i)
         if (shader_name(Shader(i)) == made.name) return replace_shader_module(Shader(i), made.module);

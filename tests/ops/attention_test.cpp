@@ -40,7 +40,7 @@ TEST_SUITE("attention") {
                                              {9u, 3u}}) {
             const AttentionShape shape{
                 .tokens = 1, .heads = heads, .kv_heads = 1, .head_dim = 64, .context = 64};
-            CAPTURE(heads);
+            CAPTURE(shape.heads);
             CHECK(attention_variants(matrix_gpu(), shape).front().queries == queries);
         }
     }

@@ -25,7 +25,7 @@ foreign=$(nm -g --defined-only "$lib/libscoria.a" | awk 'NF == 3 && $3 !~ /^scor
 [ -z "$foreign" ] || fail "expected only scoria_ symbols in libscoria.a, got: $foreign"
 
 cp -r "$source/tools/examples" "$work/examples"
-for file in "$work"/examples/stream.*; do
+for file in "$work"/examples/{stream,batch}.*; do
     lines=$(wc -l <"$file")
     [ "$lines" -le 40 ] || fail "expected at most 40 lines, got $lines in $file"
 done
@@ -42,6 +42,14 @@ expected=$("$prefix/bin/scoria" run -m "$model" -p "$question" -n 32 --seed 0 2>
 for program in "$work"/out/stream_{c,cpp}{,_static}; do
     answer=$("$program" "$model" "$question")
     [ "$answer" = "$expected" ] || fail "expected of $(basename "$program"): $expected, got: $answer"
+done
+questions=("$question" "Write a line about the sea.")
+alone=$(for each in "${questions[@]}"; do
+    "$prefix/bin/scoria" run -m "$model" -p "$each" -n 32 --seed 0 --deterministic 2>/dev/null
+done | sort)
+for program in "$work"/out/batch_c{,_static}; do
+    together=$("$program" "$model" "${questions[@]}" | sort)
+    [ "$together" = "$alone" ] || fail "expected of $(basename "$program"): $alone, got: $together"
 done
 echo "[package] the examples answered as the program does: $expected"
 for program in "$work"/out/stream_{c,cpp}_pc; do

@@ -42,6 +42,12 @@ void check(scoria_status status) {
     if (status != SCORIA_OK) throw Failure{status, scoria_last_error()};
 }
 
+/// A handle that is in use stays.
+template <auto destroy, class Handle> void release(Handle*& handle) {
+    check(destroy(handle));
+    handle = nullptr;
+}
+
 /// Calls `get(data, capacity, &count)` until everything fits.
 template <class T, class Get> std::vector<T> all_of(Get get, size_t guess) {
     std::vector<T> values(guess);
@@ -121,7 +127,7 @@ struct Engine {
     }
     ~Engine() { (void)scoria_engine_destroy(handle); }
     Engine(const Engine&) = delete;
-    void close() { check(scoria_engine_destroy(std::exchange(handle, nullptr))); }
+    void close() { release<scoria_engine_destroy>(handle); }
 
     Named info() const {
         scoria_engine_info info{};
@@ -202,7 +208,7 @@ struct Session {
     }
     ~Session() { (void)scoria_session_destroy(handle); }
     Session(const Session&) = delete;
-    void close() { check(scoria_session_destroy(std::exchange(handle, nullptr))); }
+    void close() { release<scoria_session_destroy>(handle); }
     void cancel() { check(scoria_session_cancel(handle)); }
     template <scoria_status (*call)(scoria_session*, const int32_t*, size_t)> void feed(const Ids& ids) {
         const Unlocked unlocked;

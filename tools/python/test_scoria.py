@@ -5,7 +5,9 @@ import os
 import signal
 import threading
 import time
+import traceback
 import unittest
+from typing import Any, Callable
 
 import numpy as np
 import scoria
@@ -141,6 +143,36 @@ class Scoria(unittest.TestCase):
         with self.assertRaises(asyncio.TimeoutError):
             asyncio.run(asyncio.wait_for(timed(), 0.05))
 
+    def test_interrupt(self) -> None:
+        """Ctrl-C while a token is waited for ends what makes it, and all can go on."""
+        engine = loaded(prompt_chunk=1)  # a first token of a batch takes its time
+        session = engine.session()
+        long = [3 + i % 100 for i in range(100)]
+
+        def interrupted(start: Callable[[], Any]) -> Any:
+            pieces = start()
+            while True:
+                threading.Timer(0.06, os.kill, (os.getpid(), signal.SIGINT)).start()
+                try:
+                    while True:
+                        list(pieces)
+                        pieces = start()
+                except KeyboardInterrupt as error:
+                    if "_next" in [frame.name for frame in traceback.extract_tb(error.__traceback__)]:
+                        return pieces
+                    pieces.cancel()  # it came elsewhere in the loop
+
+        def stream() -> scoria.Stream:
+            session.replace(PROMPT)
+            return session.generate(**GREEDY)
+
+        held = interrupted(stream)
+        session.replace(PROMPT)  # free, though the stream is still held
+        session.close()
+        more = interrupted(lambda: engine.generate_many([long] * 9, **GREEDY))
+        engine.close()
+        self.assertLess(sum(1 for _ in held) + sum(1 for _ in more), 200)
+
     def test_gil_is_free(self) -> None:
         ticks, stop = [0], threading.Event()
 
@@ -166,6 +198,19 @@ class Scoria(unittest.TestCase):
         self.assertEqual(steps[-1][0], steps[-1][1])
         session = engine.session()
         self.assertRaises(scoria.Error, engine.close)  # has a session
+        stream = session.generate()
+        self.assertRaises(scoria.Error, next, stream)
+        session.append(PROMPT)
+        stream = session.generate(**GREEDY)
+        next(stream)
+        self.assertRaises(scoria.Error, session.close)  # in use
+        stream.cancel()
+        session.close()
+        self.assertEqual(engine.info["layers"] > 0, True)
+        engine.close()
+        self.assertRaises(scoria.Error, lambda: engine.info)
+        engine = loaded()
+        session = engine.session()
         del engine
         gc.collect()
         session.append(PROMPT)

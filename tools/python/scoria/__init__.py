@@ -94,7 +94,11 @@ class _Pieces(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        piece = self._next()
+        try:
+            piece = self._next()
+        except KeyboardInterrupt:
+            self.cancel()  # what it held is free again
+            raise
         if piece is None:
             raise StopIteration
         return piece
