@@ -83,7 +83,7 @@ bool is_spare(const Model& model, const TensorView& unused) {
                                           "position_ids"};
     const auto ends = [&](std::string_view end) { return unused.name.ends_with(end); };
     return (model.architecture.tied_embeddings && ends("lm_head.weight")) ||
-           (model.weights.contains({Role::output_bias}) && ends("lm_head.bias")) ||
+           (model.architecture.two_streams && ends("lm_head.bias")) ||  // a Reformer adds none
            std::ranges::any_of(spare, ends);
 }
 
