@@ -130,18 +130,13 @@ void FolderSource::drop_head() {
         model_.weights.erase({role});
 }
 
-/// A weight that GGUF has no place for would be missed in every answer. What is harmless follows from the
-/// config: frequencies, masks, and the copy of a tied embedding.
+/// A weight that GGUF has no place for would be missed in every answer.
 void FolderSource::check_unused() const {
     for (const TensorView& view : model_.unused) {
-        constexpr std::string_view harmless[] = {"inv_freq", "attn.bias", "attention.bias", "masked_bias",
-                                                 "position_ids"};
-        const bool tied = model_.architecture.tied_embeddings && view.name.ends_with("lm_head.weight");
         const bool of_head =
             row_->embeds && (view.name.find("pooler.") != view.name.npos || view.name.starts_with("cls.") ||
                              view.name.starts_with("lm_head."));
-        if (!tied && !of_head &&
-            std::ranges::none_of(harmless, [&](auto end) { return view.name.ends_with(end); }))
+        if (!of_head && !is_spare(model_, view))
             fail(Status::unsupported, folder_.string(), "the tensor ", view.name,
                  " has no place in the GGUF of a ", model_.architecture.family);
     }

@@ -187,6 +187,7 @@ Activation activation_named(const Settings& settings, const char* field, const s
 
 const Family& find_family(std::span<const Family> families, const std::string& name, const std::string& where,
                           std::string_view key) {
+    if (name.empty()) fail(Status::bad_file, where, key, " is missing");
     const Family* nearest = nullptr;
     std::string known;
     for (const Family& family : families) {

@@ -24,4 +24,7 @@ HuggingFacePaths hugging_face_paths(const std::filesystem::path& path);
 /// `path`: the folder, or its config. Errors: as open_model.
 Model open_hugging_face_model(const std::filesystem::path& path, Reads reads);
 
+/// Whether nobody misses a tensor that no role claims: frequencies, masks, and what a head has twice.
+bool is_spare(const Model& model, const TensorView& unused);
+
 }  // namespace scoria

@@ -5,9 +5,11 @@
 #include "gguf_families.h"
 #include "gguf_split.h"
 #include "hf_folder.h"
+#include "log.h"
 #include "lora.h"
 #include "tokenizer/vocabulary.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace scoria {
@@ -23,9 +25,20 @@ ChatTemplate read_chat_template(const GgufMetadata& metadata, const Tokenizer* t
                         tokenizer ? text(tokenizer->eos()) : "");
 }
 
-}  // namespace
+/// A weight that is not computed with would be missed in every answer.
+void say_unused(const Model& model) {
+    std::string names;
+    size_t count = 0;
+    for (const TensorView& view : model.unused) {
+        if (is_spare(model, view)) continue;
+        if (++count <= 3) names += cat(count == 1 ? "" : ", ", view.name);
+    }
+    if (count > 0)
+        log_once(cat("[", model.name, "] tensors that nothing computes with: ", count, " (", names,
+                     count > 3 ? ", ...)" : ")"));
+}
 
-Model open_model(const std::filesystem::path& path, Reads reads) {
+Model open_parts(const std::filesystem::path& path, Reads reads) {
     const auto check = [&](bool adapter) {
         if (adapter)
             fail(Status::bad_file, path.string(),
@@ -60,6 +73,23 @@ Model open_model(const std::filesystem::path& path, Reads reads) {
     }
     model.chat_template = read_chat_template(gguf.metadata, model.tokenizer.get());
     model.metadata_json = gguf.metadata.json();
+    return model;
+}
+
+}  // namespace
+
+bool is_spare(const Model& model, const TensorView& unused) {
+    constexpr std::string_view spare[] = {"inv_freq", "attn.bias", "attention.bias", "masked_bias",
+                                          "position_ids"};
+    const auto ends = [&](std::string_view end) { return unused.name.ends_with(end); };
+    return (model.architecture.tied_embeddings && ends("lm_head.weight")) ||
+           (model.architecture.two_streams && ends("lm_head.bias")) ||  // a Reformer adds none
+           std::ranges::any_of(spare, ends);
+}
+
+Model open_model(const std::filesystem::path& path, Reads reads) {
+    Model model = open_parts(path, reads);
+    say_unused(model);
     return model;
 }
 

@@ -433,24 +433,29 @@ std::vector<std::string> Device::validation_messages() const {
 
 void run_once(Device& device, const std::function<void(VkCommandBuffer)>& record) {
     Device::Impl& impl = device.impl();
-    struct Pool {
+    struct Once {
         Device::Impl& impl;
-        VkCommandPool handle;
-        ~Pool() { impl.give_command_pool(QueueKind::compute, handle); }
-    } const pool{impl, impl.take_command_pool(QueueKind::compute)};
+        VkCommandPool pool;
+        VkCommandBuffer handle = VK_NULL_HANDLE;
+        ~Once() {
+            if (!impl.may_free()) return;
+            impl.fn.vkFreeCommandBuffers(impl.device, pool, 1, &handle);
+            impl.give_command_pool(QueueKind::compute, pool);
+        }
+    } commands{impl, impl.take_command_pool(QueueKind::compute)};
     VkCommandBufferAllocateInfo allocate =
         vk_struct<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
-    allocate.commandPool = pool.handle;
+    allocate.commandPool = commands.pool;
     allocate.commandBufferCount = 1;
-    VkCommandBuffer commands = VK_NULL_HANDLE;
-    check(impl.fn.vkAllocateCommandBuffers(impl.device, &allocate, &commands), "vkAllocateCommandBuffers");
+    check(impl.fn.vkAllocateCommandBuffers(impl.device, &allocate, &commands.handle),
+          "vkAllocateCommandBuffers");
     VkCommandBufferBeginInfo begin =
         vk_struct<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
     begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-    check(impl.fn.vkBeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer");
-    record(commands);
-    check(impl.fn.vkEndCommandBuffer(commands), "vkEndCommandBuffer");
-    device.wait(device.submit(std::span(&commands, 1)), internal_wait_limit);
+    check(impl.fn.vkBeginCommandBuffer(commands.handle, &begin), "vkBeginCommandBuffer");
+    record(commands.handle);
+    check(impl.fn.vkEndCommandBuffer(commands.handle), "vkEndCommandBuffer");
+    device.wait(device.submit(std::span(&commands.handle, 1)), internal_wait_limit);
 }
 
 }  // namespace scoria::vk

@@ -2,6 +2,7 @@
 #include "fail.h"
 #include "file.h"
 #include "hf_builder.h"
+#include "log.h"
 #include "model.h"
 #include "support/families.h"
 #include "test_env.h"
@@ -86,7 +87,7 @@ TEST_CASE("a folder that lies is refused, and says where") {
     const Case cases[] = {
         {"nothing", [](HfFolder&) {}, ""},
         {"no JSON", [](HfFolder& folder) { folder.files["config.json"] = "{"; }, "[config.json]"},
-        {"no family", erase("model_type"), "model_type: expected one of"},
+        {"no family", erase("model_type"), "model_type is missing"},
         {"unknown family", set("model_type", "mistrall"), "got mistrall (nearest: mistral)"},
         {"size missing", erase("hidden_size"), "[config.json] hidden_size is missing"},
         {"size of another type", set("hidden_size", "8"), "hidden_size: expected an integer, got a string"},
@@ -189,6 +190,24 @@ TEST_CASE("shards read as one file, and what no role claims is listed") {
     CHECK(two.unused[0].name == "model.layers.0.self_attn.rotary_emb.inv_freq");
     CHECK(two.tokenizer == nullptr);
     CHECK(two.tokenizer_problem == "the folder has no tokenizer");
+}
+
+TEST_CASE("weights that nothing computes with are named, what is spare is not") {
+    std::string logged;
+    set_log([&](std::string_view line) { logged += line; });
+    HfFolder folder = tiny_hf_llama();
+    folder.add("model.layers.0.self_attn.rotary_emb.inv_freq", {2});
+    open_model(TemporaryFolder(folder).path());
+    CHECK(logged == "");
+    for (const char* const name : {"k_norm", "q_norm", "sinks", "v_norm"})
+        folder.add(cat("model.layers.0.self_attn.", name, ".weight"), {4});
+    open_model(TemporaryFolder(folder).path());
+    set_log(nullptr);
+    const std::string first =
+                          "model.layers.0.self_attn.k_norm.weight, model.layers.0.self_attn.q_norm.weight",
+                      text = cat("nothing computes with: 4 (", first,
+                                 ", model.layers.0.self_attn.sinks.weight, ...)");
+    CHECK_MESSAGE(logged.find(text) != logged.npos, logged);
 }
 
 TEST_CASE("a folder's chat template") {

@@ -194,6 +194,8 @@ TEST_CASE("vulkan: SmolLM2 continues as recorded" * needs_fixtures()) {
 
             std::vector<TokenId> expected = read_ids(golden, prompt.name + ".greedy");
             if (!all) expected.resize(std::min<size_t>(expected.size(), quick_greedy_tokens));
+            // Tiles of many tokens take seconds for one.
+            if (row.precision == Precision::fast) expected.resize(2);
             const std::vector<TokenId> actual = session.generate(greedy(expected.size())).tokens;
             REQUIRE(actual.size() == expected.size());
             if (row.precision == Precision::strict) {
@@ -234,7 +236,7 @@ TEST_CASE("vulkan: SmolLM2's perplexity" * doctest::skip(few_models() || slow_dr
     if (!deep()) expected.resize(128);
     std::vector<TokenId> ids = read_ids(golden, "perplexity.ids");
     ids.resize(expected.size() + 1);
-    for (const Class& row : classes_with_bytes()) {
+    for (const Class& row : deep() ? classes_with_bytes() : classes_here()) {
         Engine engine(model, row.options());
         Session session(engine);
         const double ratio = std::exp(mean_nll(session, ids, model->architecture.vocab) - mean(expected));
