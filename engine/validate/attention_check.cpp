@@ -154,13 +154,14 @@ constexpr Case cases[] = {
     wrapped(special(44, 330, Mask::local_block, 16, 5, no_bias, 0, true, 2)),
     // q is rotated and the cache filled on the way: the first token of all, the first of a block, seven heads
     // of a kv head, several shards, sequences, a ring.
-    turned(Turn::halves, {1, 0, 1, 1, 4, f32}),
-    turned(Turn::halves, {1, 199, 9, 3, 64, f16}),
+    turned(Turn::halves, {1, 0, 9, 3, 64, f16}),
+    turned(Turn::halves, {1, 199, 9, 3, 64, f16, 0, 2}),
+    turned(Turn::halves, wrapped({1, 512, 9, 3, 64, f16, 64, 1, 3})),
     turned(Turn::interleaved, {1, 96, 7, 1, 12, f32}),
     turned(Turn::normed, {1, 70, 14, 2, 20, f16, 0, 3, 2}),
-    turned(Turn::partly, {1, 100, 6, 3, 7, f32, 16, 2, 5}),
-    turned(Turn::halves, wrapped({1, 512, 9, 3, 64, f16, 64, 1, 3})),
     turned(Turn::partly, special(1, 300, Mask::causal, 0, 0, PositionBias::linear, 2, true, 2)),
+    turned(Turn::halves, {1, 0, 1, 1, 4, f32, 0, 1, 1, 1, true}),
+    turned(Turn::partly, {1, 100, 6, 3, 7, f32, 16, 2, 5, 1, true}),
     turned(Turn::halves, {1, 33, 4, 2, 12, bf16, 0, 1, 1, 1, true}),
     turned(Turn::normed, {1, 400, 32, 8, 128, f16, 0, 2, 2, 1, true}),
     turned(Turn::interleaved, {1, 300, 3, 3, 256, f32, 0, 2, 1, 1, true}),
