@@ -23,13 +23,10 @@ layout(binding = 10) writeonly buffer KvNew { uint kv_new[]; };
 #define ROPE_WIDTH push.rope_width
 #define ROPE_COARSE_ROWS push.rope_coarse_rows
 #include "rope.glsl"
-#define TEXELS_BINDING 11
-#else
-#define TEXELS_BINDING 7
 #endif
 
 #ifdef COMPACT
-layout(binding = TEXELS_BINDING) uniform usamplerBuffer kv_texels;  // kv by fours
+layout(binding = 7) uniform usamplerBuffer kv_texels;  // kv by fours
 const uint LANE_KEYS = 4;
 const uint LANE_PAIRS = 4;  // of dims
 #else

@@ -31,13 +31,6 @@ uint32_t splits_for(const vk::Caps& caps, const AttentionShape& shape, uint32_t 
     return uint32_t(std::clamp<uint64_t>(wanted, 1, most_splits));
 }
 
-/// The kernel that also rotates, if there is one.
-std::optional<Shader> rotating(Shader shader) {
-    if (shader == Shader::attention_vec_sg) return Shader::attention_vec_sg_rotates;
-    if (shader == Shader::attention_vec_sg_compact) return Shader::attention_vec_sg_compact_rotates;
-    return std::nullopt;
-}
-
 /// A workgroup of it takes one tile of rows.
 bool is_tile(const AttentionVariant& variant) {
     return variant.shader == Shader::attention_tile || variant.shader == Shader::attention_coop;
@@ -111,7 +104,7 @@ AttentionShape attention_shape(const Attention& attention, uint32_t tokens, uint
 
 bool attention_rotates(const vk::Caps& caps, const AttentionVariant& variant, const Attention& shape,
                        KvType type) {
-    return !caps.small_register_file() && rotating(variant.shader).has_value() && !kv_quantised(type) &&
+    return !caps.small_register_file() && variant.shader == Shader::attention_vec_sg && !kv_quantised(type) &&
            shape.latent.kv_rank == 0 && shape.mask == Mask::causal && !shape.distance_values;
 }
 
@@ -278,7 +271,7 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
     if (args.rope)
         for (const vk::Constant& constant : rope_constants(*args.rope)) constants.push_back(constant);
     const vk::Pipeline& pipeline = recorder.pipelines().get(
-        shader_module(args.rope ? *rotating(variant.shader) : variant.shader), constants);
+        shader_module(args.rope ? Shader::attention_vec_sg_rotates : variant.shader), constants);
     const uint64_t rows = uint64_t(push.tokens) * (push.heads / push.kv_heads);
     const uint64_t items = groups_for(rows, variant.queries) * push.kv_heads * variant.splits;
     for (const DeviceKv::Shard& shard : kv.shards) {

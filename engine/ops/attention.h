@@ -46,7 +46,8 @@ AttentionShape attention_shape(const Attention& attention, uint32_t tokens, uint
                                uint32_t shards = 1);
 /// Whether the variant can rotate a token's heads and fill its place of the cache itself: those of few rows,
 /// where subgroups are native, keys and values are exact, and a token sees itself last. Not where registers
-/// are few: it would spill (tools/gates).
+/// are few: it would spill (tools/gates); nor the compact one: CPU drivers gain nothing that could be
+/// measured.
 bool attention_rotates(const vk::Caps& caps, const AttentionVariant& variant, const Attention& shape,
                        KvType type);
 /// Valid on a device for a shape and its precision class, default first. What each takes:
