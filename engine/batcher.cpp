@@ -160,7 +160,7 @@ bool Batcher::Impl::has_room(Member& m) {
 /// Whether another's piece of this pass computes what the member would: it takes that then.
 bool Batcher::Impl::comes_sooner(const Member& m, const Pieces& pieces) {
     const auto& ids = m.s.tokens;
-    return m.s.cache->pool().shares() && std::ranges::any_of(pieces, [&](const Piece& piece) {
+    return m.s.engine.shares_prefixes(*m.s.cache) && std::ranges::any_of(pieces, [&](const Piece& piece) {
                const Session::Impl& other = piece.member->s;
                const size_t end = std::min(ids.size() - 1, size_t(other.computed) + piece.count);
                const auto same =

@@ -17,11 +17,14 @@ BlockPool::BlockPool(uint32_t total, uint32_t sequences, std::vector<uint32_t> r
     for (uint32_t block = 0; block < total; ++block) free_.insert(free_.end(), block);
 }
 
+BlockPool::Known::key_type BlockPool::key_of(std::span<const uint32_t> table, size_t entry,
+                                             std::span<const TokenId> tokens) {
+    const auto own = tokens.subspan(entry * kv_block_tokens, kv_block_tokens);
+    return {entry == 0 ? none : table[entry - 1], {own.begin(), own.end()}};
+}
+
 std::optional<uint32_t> BlockPool::take(uint32_t entry) {
-    if (free_.empty() && !last_.empty()) {
-        const uint32_t block = last_.begin()->second;
-        make_unknown(block);
-    }
+    if (free_.empty() && !last_.empty()) make_unknown(last_.begin()->second);
     uint32_t first = 0;
     auto in = classes_.begin();
     for (; in->end_entry <= entry; ++in) first = in->end_block;
@@ -38,22 +41,20 @@ std::optional<uint32_t> BlockPool::take(uint32_t entry) {
 void BlockPool::hold(uint32_t block) {
     Block& b = blocks_[block];
     if (b.tables++ != 0) return;
+    ++held_;
     free_.erase(block);
-    if (!b.known) return;
-    --idle_;
     last_.erase({b.held_until, block});
 }
 
 void BlockPool::let_go(uint32_t block) {
     Block& b = blocks_[block];
     if (--b.tables != 0) return;
+    --held_;
     b.held_until = ++clock_;
-    if (!b.known) {
+    if (!b.known)
         free_.insert(block);
-        return;
-    }
-    ++idle_;
-    if (b.followers == 0) last_.insert({b.held_until, block});
+    else if (b.followers == 0)
+        last_.insert({b.held_until, block});
 }
 
 /// A block without followers.
@@ -63,7 +64,6 @@ void BlockPool::make_unknown(uint32_t block) {
     known_.erase(*b.known);
     b.known.reset();
     if (b.tables == 0) {
-        --idle_;
         last_.erase({b.held_until, block});
         free_.insert(block);
     }
@@ -93,7 +93,7 @@ void BlockPool::give_back(std::span<const uint32_t> blocks) {
 
 uint32_t BlockPool::free() const {
     const std::lock_guard lock(mutex_);
-    return uint32_t(free_.size()) + idle_;
+    return total_ - held_;
 }
 
 size_t BlockPool::publish(std::vector<uint32_t>& table, size_t known, std::span<const TokenId> tokens) {
@@ -101,13 +101,10 @@ size_t BlockPool::publish(std::vector<uint32_t>& table, size_t known, std::span<
     if (!shares()) return changed;
     const std::lock_guard lock(mutex_);
     for (size_t entry = known; (entry + 1) * kv_block_tokens <= tokens.size(); ++entry) {
-        const uint32_t before = entry == 0 ? none : table[entry - 1];
-        const auto own = tokens.subspan(entry * kv_block_tokens, kv_block_tokens);
-        const auto [at, first] =
-            known_.try_emplace({before, std::vector(own.begin(), own.end())}, table[entry]);
+        const auto [at, first] = known_.try_emplace(key_of(table, entry, tokens), table[entry]);
         if (first) {
             blocks_[at->second].known = at;
-            if (before != none) ++blocks_[before].followers;
+            if (entry != 0) ++blocks_[table[entry - 1]].followers;
         } else {
             hold(at->second);
             let_go(std::exchange(table[entry], at->second));
@@ -122,9 +119,7 @@ bool BlockPool::adopt(std::vector<uint32_t>& table, size_t known, std::span<cons
     const std::lock_guard lock(mutex_);
     bool any = false;
     for (size_t entry = known; (entry + 1) * kv_block_tokens <= tokens.size(); ++entry) {
-        const auto own = tokens.subspan(entry * kv_block_tokens, kv_block_tokens);
-        const auto at =
-            known_.find({entry == 0 ? none : table[entry - 1], std::vector(own.begin(), own.end())});
+        const auto at = known_.find(key_of(table, entry, tokens));
         if (at == known_.end()) break;
         if (!any)
             for (; table.size() > known; table.pop_back()) let_go(table.back());

@@ -58,6 +58,8 @@ class BlockPool {
         uint64_t held_until = 0;
         std::optional<Known::iterator> known = {};
     };
+    static Known::key_type key_of(std::span<const uint32_t> table, size_t entry,
+                                  std::span<const TokenId> tokens);
     std::optional<uint32_t> take(uint32_t entry);
     void hold(uint32_t block);
     void let_go(uint32_t block);
@@ -69,8 +71,9 @@ class BlockPool {
     std::vector<Block> blocks_;
     std::set<uint32_t> free_;  // held by no table, and not known
     Known known_;
-    uint32_t idle_ = 0;                             // known, and held by no table
-    std::set<std::pair<uint64_t, uint32_t>> last_;  // of these, without followers, by held_until
+    uint32_t held_ = 0;  // blocks that a table holds
+    std::set<std::pair<uint64_t, uint32_t>>
+        last_;  // known, without followers and held by none, by held_until
     uint64_t clock_ = 0;
 };
 

@@ -229,7 +229,7 @@ KvShare Engine::Impl::share_cache() {
             return KvShare(cache);
     const auto cache = std::make_shared<KvCache>(device, model->architecture, kv_type(), cache_length());
     caches.push_back(cache);
-    if (!standing && one_pass() && cache->sequences() > 1 && cache->pool().shares()) standing = cache;
+    if (!standing && shares_prefixes(*cache)) standing = cache;
     return KvShare(cache);
 }
 

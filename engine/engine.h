@@ -81,6 +81,10 @@ struct Engine::Impl {
 
     /// Whether a pass may have tokens of several sequences: what the step buffer says once would be of all.
     bool one_pass() const;
+    /// Whether sequences that begin alike have blocks of the cache in common (block_pool.h).
+    bool shares_prefixes(const KvCache& cache) const {
+        return one_pass() && cache.sequences() > 1 && cache.pool().shares();
+    }
     /// The vocabulary as grammars want it, made when first asked for. Thread-safe.
     std::shared_ptr<const grammar::TokenTrie> token_trie();
     /// Proves the variants in use, as the options say, and leaves out those that fail. Errors: unsupported,

@@ -156,7 +156,7 @@ void KvShare::shrink(uint64_t positions) {
 
 void KvShare::publish(std::span<const TokenId> computed) {
     const size_t full = computed.size() / kv_block_tokens;
-    if (full <= known_ || !cache_->pool().shares()) return;
+    if (full <= known_) return;
     changed(cache_->pool().publish(table_, known_, computed));
     known_ = full;
 }

@@ -75,7 +75,7 @@ bool Session::Impl::reach(uint32_t first, size_t count) {
 }
 
 void Session::Impl::share_prefix() {
-    if (!engine.one_pass() || cache->sequences() == 1) return;
+    if (!engine.shares_prefixes(*cache)) return;
     cache.publish(std::span(tokens).first(computed));
     const size_t wanted = tokens.empty() ? 0 : tokens.size() - 1;  // the last one's logits are wanted
     const uint32_t known = computed < wanted ? cache.adopt(std::span(tokens).first(wanted), computed) : 0;

@@ -101,13 +101,8 @@ vec2 query[QUERIES * QUERY_CHUNKS];  // pair c * SG_SIZE + lane
 #endif
 
 #ifdef ROTATES
-Head normed_head(uint from, bool is_key, uint position) {
-    Head head = head_at(from, is_key, position);
-    if (QK_NORM == ROPE_NORM_NONE) return head;
-    float squares = 0.0;
-    for (uint dim = sg_lane(); dim < HEAD_DIM; dim += SG_SIZE) squares += q[from + dim] * q[from + dim];
-    head.scale = norm_scale(squares, HEAD_DIM, push.norm_epsilon);
-    return head;
+Head head_of(uint token, uint head, bool is_key, uint position) {
+    return head_at(query_word(token, head), is_key, true, position, HEAD_DIM, push.norm_epsilon);
 }
 vec2 rotated_pair(Head head, uint pair) {
     if (pair >= PAIRS) return vec2(0.0);
@@ -124,7 +119,7 @@ vec2 query_pair(Row row, uint pair) {
 void load_queries(Row rows[QUERIES]) {
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
 #ifdef ROTATES
-        const Head head = normed_head(query_word(rows[i].token, rows[i].head), false, rows[i].position);
+        const Head head = head_of(rows[i].token, rows[i].head, false, rows[i].position);
 #endif
         [[unroll]] for (uint c = 0; c < QUERY_CHUNKS; ++c) {
             const uint pair = c * SG_SIZE + sg_lane();
@@ -303,7 +298,7 @@ void attend_newest(Row rows[QUERIES], uint kv_head, uint part) {
     const bool stores = exists && first && block < push.blocks;
     if (!sums && !stores) return;
 
-    const Head head = normed_head(query_word(newest.token, push.heads + kv_head), true, newest.position);
+    const Head head = head_of(newest.token, push.heads + kv_head, true, newest.position);
     const uint keys = kv_keys(block, kv_head, push.kv_heads, HEAD_WORDS) + in_block;
     float product[QUERIES];
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) product[i] = 0.0;

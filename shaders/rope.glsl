@@ -17,18 +17,22 @@ struct Head {
     uint coarse, fine;  // rows of the table
 };
 
-Head head_at(uint from, bool is_key, uint position) {
+// Of a head that is there or not. Reached by all invocations: the sum may hold barriers.
+Head head_at(uint from, bool is_key, bool exists, uint position, uint dims, float epsilon) {
     Head head;
     head.from = from;
     head.is_key = is_key;
     head.scale = 1.0;
     head.coarse = min(position / FINE_POSITIONS, ROPE_COARSE_ROWS - 1) * (ROPE_WIDTH / 2);
     head.fine = (ROPE_COARSE_ROWS + position % FINE_POSITIONS) * (ROPE_WIDTH / 2);
+    if (QK_NORM != ROPE_NORM_NONE) {
+        float sum = 0.0;
+        for (uint dim = sg_lane(); exists && dim < dims; dim += SG_SIZE)
+            sum += ROPE_VALUE(from + dim) * ROPE_VALUE(from + dim);
+        head.scale = 1.0 / sqrt(sg_add(sum) / float(dims) + epsilon);
+    }
     return head;
 }
-
-// `squares`: what the lanes of a group have of the head's sum of squares. Reached by all invocations.
-float norm_scale(float squares, uint dims, float epsilon) { return 1.0 / sqrt(sg_add(squares) / float(dims) + epsilon); }
 
 float norm_weight(Head head, uint dim) { return head.is_key ? k_norm[dim] : q_norm[dim]; }
 

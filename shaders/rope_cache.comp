@@ -145,13 +145,8 @@ void main() {
     const uint slot = STEP_TOKENS + (exists ? token : 0) * STEP_TOKEN_WORDS;
     const uint position = step_words[slot + STEP_TOKEN_POSITION];
 
-    Head head = head_at(push.qkv_first + token * push.qkv_stride + index * push.head_dim, !is_query, position);
-    if (QK_NORM != ROPE_NORM_NONE) {  // reached by all: the sum may hold barriers
-        float sum = 0.0;
-        for (uint dim = sg_lane(); exists && dim < push.head_dim; dim += SG_SIZE)
-            sum += qkv[head.from + dim] * qkv[head.from + dim];
-        head.scale = norm_scale(sum, push.head_dim, push.epsilon);
-    }
+    const Head head = head_at(push.qkv_first + token * push.qkv_stride + index * push.head_dim, !is_query, exists, position,
+                              push.head_dim, push.epsilon);
     if (KV_SPREAD) spread_head(head, exists && !is_value);
     if (exists && is_query && push.rotate_q != 0) {
         if (KV_SPREAD)

@@ -173,8 +173,8 @@ std::string shape_of(const Case& c, uint32_t splits) {
                c.sequences, " sigma ", c.sigma, " splits ", splits, " mask ", int(c.mask), " bias ",
                int(c.bias), " cap ", c.soft_cap, c.sinks ? " sinks" : "", " keys ", c.keys(),
                c.values ? " values" : "", c.wraps ? " ring" : "", c.latent ? " latent" : "",
-               c.grows ? " growing" : "", c.cut ? " cut" : "", c.turn == Turn::none ? "" : " turned ",
-               c.turn == Turn::none ? "" : std::to_string(int(c.turn)));
+               c.grows ? " growing" : "", c.cut ? " cut" : "",
+               c.turn == Turn::none ? "" : cat(" turned ", int(c.turn)));
 }
 
 /// Keys and values as the cache holds them, for positions [0, end).
@@ -325,6 +325,14 @@ class Scene {
                        const std::string& text) const {
         HostCache after = *before_;
         cache_->download(context, after);
+        std::string error = stray_writes(*before_, after);
+        const std::vector<float> zeros(c.kv_heads * c.head_dim);
+        HostCache rest[] = {*before_, after};
+        for (HostCache& cache : rest)
+            for (const CheckSequence& s : sequences_)
+                for (const bool value : {false, true}) cache.set(s.table, value, s.first, zeros);
+        if (error.empty() && rest[0].words != rest[1].words)
+            error = "another position of the cache was overwritten";
         for (const bool value : {false, true}) {
             std::vector<double> expected;
             std::vector<float> actual;
@@ -335,22 +343,11 @@ class Scene {
                 for (uint32_t col = 0; col < kv_cols; ++col)
                     actual.push_back(float(after.get(sequences_[i].table, value, sequences_[i].first, col)));
             }
-            const double units = 6 + std::sqrt(double(c.head_dim));
-            const Bounds bounds = value            ? Bounds{0, 0, 0}
-                                  : c.type == f16  ? bounds_of(1, half_unit_roundoff)
-                                  : c.type == bf16 ? bounds_of(1, bfloat_unit_roundoff)
-                                                   : bounds_of(units);
+            const Bounds bounds =
+                value ? Bounds{0, 0, 0} : held_bounds(c.type, bounds_of(6 + std::sqrt(double(c.head_dim))));
             context.compare("attention", variant.name, text + (value ? " v" : " k"), expected, actual,
-                            c.head_dim, bounds, stray_writes(*before_, after));
+                            c.head_dim, bounds, error);
         }
-        const std::vector<float> zeros(c.kv_heads * c.head_dim);
-        HostCache before = *before_;
-        for (const CheckSequence& s : sequences_)
-            for (const bool value : {false, true})
-                for (HostCache* cache : {&before, &after}) cache->set(s.table, value, s.first, zeros);
-        if (before.words != after.words)
-            context.compare("attention", variant.name, text + " cache", std::vector{0.0}, std::vector{1.0f},
-                            1, Bounds{0, 0, 0}, "another position of the cache was overwritten");
     }
 
   private:
@@ -360,15 +357,12 @@ class Scene {
     void turn(CheckContext& context) {
         constexpr float epsilon = 1e-6f;
         const uint32_t kv_cols = c.kv_heads * c.head_dim, even = c.head_dim / 2 * 2;
-        Rope rope{.pairs = c.turn == Turn::interleaved ? RopePairs::interleaved : RopePairs::halves,
-                  .width = c.turn == Turn::partly ? even / 4 * 2 : even,
-                  .inverse_frequencies = {},
-                  .magnitude = c.turn >= Turn::normed ? 1 : 1.25,
-                  .long_inverse_frequencies = {}};
-        for (uint32_t i = 0; i < rope.width / 2; ++i)
-            rope.inverse_frequencies.push_back(std::pow(10000.0, -2.0 * i / rope.width));
+        const bool normed = c.turn >= Turn::normed;
+        const Rope rope = check_rope(c.turn == Turn::interleaved ? RopePairs::interleaved : RopePairs::halves,
+                                     c.turn == Turn::partly ? even / 4 * 2 : even, normed ? 1 : 1.25);
         tables_.emplace(context.buffer_of<float>(rope_tables(rope, longest())));
-        norms_.emplace(context, 2 * c.head_dim, context.seed + 12);
+        q_norm_.emplace(context, c.head_dim, context.seed + 12);
+        k_norm_.emplace(context, c.head_dim, context.seed + 13);
         queries_.clear();
         HostCache after = *before_;
         for (uint32_t i = 0; i < c.sequences; ++i) {
@@ -376,15 +370,15 @@ class Scene {
             const auto row = q_.values.begin() + std::ptrdiff_t(size_t{i} * row_cols());
             std::vector<double> q(row, row + cols), k(row + cols, row + cols + kv_cols);
             const std::vector<float> v(row + cols + kv_cols, row + row_cols());
-            const auto norm = [&](std::vector<double>& heads, size_t from) {
-                reference::norm(heads, NormKind::rms, c.head_dim,
-                                std::span(norms_->values).subspan(from, c.head_dim), {}, double(epsilon),
-                                heads);
+            const auto norm = [&](bool here) {
+                if (!here) return;
+                reference::norm(q, NormKind::rms, c.head_dim, q_norm_->values, {}, double(epsilon), q);
+                reference::norm(k, NormKind::rms, c.head_dim, k_norm_->values, {}, double(epsilon), k);
             };
-            if (c.turn == Turn::normed) norm(q, 0), norm(k, c.head_dim);
+            norm(c.turn == Turn::normed);
             reference::rope(q, c.heads, c.head_dim, rope, s.first, q);
             reference::rope(k, c.kv_heads, c.head_dim, rope, s.first, k);
-            if (c.turn == Turn::partly) norm(q, 0), norm(k, c.head_dim);
+            norm(c.turn == Turn::partly);
             queries_.insert(queries_.end(), q.begin(), q.end());
             after.set(s.table, false, s.first, std::vector<float>(k.begin(), k.end()));
             after.set(s.table, true, s.first, v);
@@ -404,13 +398,9 @@ class Scene {
                                     .epsilon = epsilon,
                                     .step = step_->view(),
                                     .kv = &cache_->device});
-        if (c.turn < Turn::normed) return;
-        rope_->q_norm = norms_->buffer.view(0, 4ull * c.head_dim);
-        k_norm_.emplace(context.buffer_of<float>(floats_of(std::span(norms_->values).subspan(c.head_dim))));
-        rope_->k_norm = k_norm_->view();
-    }
-    static std::vector<float> floats_of(std::span<const double> values) {
-        return {values.begin(), values.end()};
+        if (!normed) return;
+        rope_->q_norm = q_norm_->buffer.view();
+        rope_->k_norm = k_norm_->buffer.view();
     }
     uint32_t distance_cols() const { return c.heads * bias_span; }
     bool by_query() const { return c.bias == PositionBias::by_query; }
@@ -449,8 +439,8 @@ class Scene {
     std::optional<vk::Buffer> step_;
     std::vector<double> queries_;  // as the reference takes them
     // Of kernels that rotate:
-    std::optional<vk::Buffer> tables_, k_norm_;
-    std::optional<Operand> norms_;
+    std::optional<vk::Buffer> tables_;
+    std::optional<Operand> q_norm_, k_norm_;
     std::optional<RopeCacheArgs> rope_;
 };
 

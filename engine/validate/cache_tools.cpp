@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -185,6 +186,23 @@ std::vector<uint32_t> step_words(std::span<const CheckSequence> sequences) {
         words.insert(words.end(), s.table.begin(), s.table.end());
     }
     return words;
+}
+
+Rope check_rope(RopePairs pairs, uint32_t width, double magnitude) {
+    Rope rope{.pairs = pairs,
+              .width = width,
+              .inverse_frequencies = {},
+              .magnitude = magnitude,
+              .long_inverse_frequencies = {}};
+    for (uint32_t i = 0; i < width / 2; ++i)
+        rope.inverse_frequencies.push_back(std::pow(10000.0, -2.0 * i / width));
+    return rope;
+}
+
+Bounds held_bounds(KvType type, const Bounds& bounds) {
+    return type == KvType::f16    ? bounds_of(1, half_unit_roundoff)
+           : type == KvType::bf16 ? bounds_of(1, bfloat_unit_roundoff)
+                                  : bounds;
 }
 
 }  // namespace scoria::validate

@@ -64,6 +64,11 @@ struct CheckCache {
 /// Says which word of a block that no sequence owns was overwritten, if one was.
 std::string stray_writes(const HostCache& before, const HostCache& after);
 
+/// A rope of base 10000.
+Rope check_rope(RopePairs pairs, uint32_t width, double magnitude);
+/// Of keys that a cache without scales holds, computed to `bounds`.
+Bounds held_bounds(KvType type, const Bounds& bounds);
+
 /// Tokens of one sequence in a batch.
 struct CheckSequence {
     uint32_t first, tokens;  // positions first .. first + tokens - 1

@@ -72,16 +72,7 @@ std::string shape_of(const Case& c) {
                c.planes == 1 ? " latent" : "");
 }
 
-Rope rope_of(const Case& c) {
-    Rope rope{.pairs = c.pairs,
-              .width = c.width,
-              .inverse_frequencies = {},
-              .magnitude = c.norm ? 1 : 1.25,
-              .long_inverse_frequencies = {}};
-    for (uint32_t i = 0; i < c.width / 2; ++i)
-        rope.inverse_frequencies.push_back(std::pow(10000.0, -2.0 * i / c.width));
-    return rope;
-}
+Rope rope_of(const Case& c) { return check_rope(c.pairs, c.width, c.norm ? 1 : 1.25); }
 
 /// Steps up and down from 0 that a quantised type has.
 std::pair<double, double> levels(KvType type) {
@@ -197,9 +188,7 @@ void run_case(CheckContext& context, const Case& c) {
     const double units = 6 + (c.norm ? std::sqrt(double(c.head_dim)) : 0) +
                          (kv_spread(c.type, c.planes) ? std::sqrt(double(kv_group_dims)) : 0);
     const Bounds bounds = bounds_of(units);
-    Bounds cached = c.type == f16    ? bounds_of(1, half_unit_roundoff)
-                    : c.type == bf16 ? bounds_of(1, bfloat_unit_roundoff)
-                                     : bounds;
+    Bounds cached = held_bounds(c.type, bounds);
     if (kv_quantised(c.type)) {  // off_step() says more: a step, of the largest number there may be
         const double error = std::sqrt(double(c.head_dim)) / levels(c.type).second;
         cached = {error * error, error, error};

@@ -23,15 +23,6 @@ namespace {
 const char* const of_each_kind[] = {"mistral",     "deepseek-v2",       "mixtral",
                                     "gemma3-text", "llama-dynamic-ntk", "t5"};
 
-EngineOptions deterministic(uint32_t sequences) {
-    EngineOptions options = engine_options(Precision::strict);
-    options.deterministic = true;
-    options.device.poison = true;  // else a cache begins with what the session before it left there
-    options.device.poison_word = 0x7FC0DEADu;
-    options.sequences = sequences;
-    return options;
-}
-
 std::shared_ptr<const Model> tiny() {
     static const auto model = std::make_shared<const Model>(open_model(fixtures() + "/gguf/llama3.gguf"));
     return model;
@@ -41,10 +32,6 @@ std::vector<TokenId> some_ids(size_t count, size_t seed = 0) {
     std::vector<TokenId> ids(count);
     for (size_t i = 0; i < count; ++i) ids[i] = TokenId(3 + (i * 37 + i * i + seed * 11) % 250);
     return ids;
-}
-
-GenerateOptions greedy(uint32_t tokens) {
-    return {.sampling = {}, .max_tokens = tokens, .ignore_end = true, .on_token = {}};
 }
 
 /// What an answer came to.

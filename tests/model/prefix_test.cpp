@@ -18,19 +18,6 @@ namespace {
 const char* const of_each_kind[] = {"llama3", "deepseek-v2", "mixtral",    "hunyuan-large",
                                     "gpt2",   "bloom",       "gemma3-text"};
 
-EngineOptions deterministic(uint32_t sequences) {
-    EngineOptions options = engine_options(Precision::strict);
-    options.deterministic = true;
-    options.device.poison = true;
-    options.device.poison_word = 0x7FC0DEADu;
-    options.sequences = sequences;
-    return options;
-}
-
-GenerateOptions greedy(uint32_t tokens) {
-    return {.sampling = {}, .max_tokens = tokens, .ignore_end = true, .on_token = {}};
-}
-
 struct Outcome {
     std::vector<TokenId> tokens;
     std::vector<float> logits;

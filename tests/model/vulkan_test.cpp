@@ -19,13 +19,6 @@ using namespace scoria::test;
 
 namespace {
 
-GenerateOptions greedy(size_t count) {
-    GenerateOptions options;
-    options.max_tokens = static_cast<uint32_t>(count);
-    options.ignore_end = true;
-    return options;
-}
-
 /// Bounds of one precision class on a whole model (DESIGN.md, "Numbers").
 struct Class {
     std::string name;

@@ -207,7 +207,7 @@ MUTATIONS = [
     mutant("rotates_stores", "attention_vec.comp", "keys of kv heads but the first are not stored", "rows[i].head == kv_head * (push.heads / push.kv_heads)", "rows[i].head == kv_head", "attention"),
     mutant("rotates_shard", "attention_vec.comp", "the newest key is stored in no block of this shard", "stores = exists && first && block < push.blocks", "stores = exists && first", "attention"),
     mutant("rotates_value", "attention_vec.comp", "the newest value is the key", "query_word(newest.token, push.heads + push.kv_heads + kv_head)", "query_word(newest.token, push.heads + kv_head)", "attention"),
-    mutant("rotates_scale", "attention_vec.comp", "heads are not normed", "head.scale = norm_scale(squares, HEAD_DIM, push.norm_epsilon);", "", "attention"),
+    mutant("rope_scale", "rope.glsl", "heads are not normed", "head.scale = 1.0 / sqrt(sg_add(sum) / float(dims) + epsilon);", "", "rope_cache", "attention"),
     mutant("rotates_key_order", "attention_vec.comp", "keys are stored as values are", "store_pair(keys, KV_BLOCK_TOKENS, pair, key)", "store_pair(keys, 1, pair, key)", "attention"),
     mutant("cut_positions", "attention.glsl", "rows of a later dispatch have the positions of the first ones", "STEP_TOKENS + (push.first_token + r.token)",
            "STEP_TOKENS + r.token", "attention"),
