@@ -1,6 +1,7 @@
-// Filters over sequences and dicts.
+// Filters over sequences and dicts, and those that make them.
 #include "jinja/native.h"
 #include "jinja/operators.h"
+#include "jinja/read_json.h"
 #include "jinja/selection.h"
 #include "jinja/unicode.h"
 
@@ -266,6 +267,12 @@ Value attribute_filter(Runtime& runtime, const Value& self, Bound& arguments) {
     return runtime.attribute(self, name);
 }
 
+/// What templates made for llama.cpp read arguments of tool calls with.
+Value from_json(Runtime& runtime, const Value& self, Bound&) {
+    if (!self.is(Kind::string)) runtime.fail("expected a str for 'from_json', got ", type_name(self));
+    return read_json(runtime, self.text());
+}
+
 constexpr Native table[] = {
     {"attr", "name", 1, attribute_filter},
     {"batch", "linecount fill_with", 1, batch},
@@ -274,6 +281,7 @@ constexpr Native table[] = {
     {"default", "default_value boolean", 0, default_filter},
     {"dictsort", "case_sensitive by reverse", 0, dict_sort},
     {"first", "", 0, first},
+    {"from_json", "", 0, from_json},
     {"groupby", "attribute default case_sensitive", 1, group_by},
     {"items", "", 0, items},
     {"join", "d attribute", 0, join},

@@ -1,9 +1,7 @@
 #include "jinja/template.h"
 
 #include "jinja/evaluator.h"
-#include "tokenizer/utf8.h"
-
-#include <algorithm>
+#include "jinja/read_json.h"
 
 namespace scoria::jinja {
 
@@ -14,62 +12,11 @@ struct Template::Tree {
 Template::Template(std::string_view source) : tree_(new Tree{parse(source)}) {}
 Template::~Template() = default;
 
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-/// A role such as "user" spells no token by itself, but templates make tokens of it: '<|' + role + '|>'.
-bool is_role(std::string_view name, const std::string& text) {
-    return name == "role" && text.size() <= 32 && std::ranges::all_of(text, [](char c) {
-               return std::isalnum(static_cast<uint8_t>(c)) != 0 || c == '_' || c == '-';
-           });
-}
-
-/// `name`: of the member that holds the value, or empty.
-Value from_json(Runtime& runtime, const Json& json, bool from_input, std::string_view name, unsigned depth) {
-    if (depth > max_value_depth)
-        runtime.fail("expected at most ", max_value_depth, " nested values in JSON, got more");
-    runtime.spend(1);
-    switch (json.type()) {
-    case Json::value_t::null:
-        return None{};
-    case Json::value_t::boolean:
-        return json.get<bool>();
-    case Json::value_t::number_integer:
-        return Integer(json.get<int64_t>());
-    case Json::value_t::number_unsigned:
-        return Integer(json.get<uint64_t>());
-    case Json::value_t::number_float:
-        return json.get<double>();
-    case Json::value_t::string: {
-        const auto& text = json.get_ref<const std::string&>();
-        return runtime.text(Text(utf8::valid(text), from_input && !is_role(name, text)));
-    }
-    case Json::value_t::array: {
-        std::vector<Value> items;
-        runtime.reserve(json.size() * sizeof(Value));
-        for (const Json& item : json) items.push_back(from_json(runtime, item, from_input, "", depth + 1));
-        return runtime.list(std::move(items));
-    }
-    case Json::value_t::object: {
-        std::vector<std::pair<Value, Value>> items;
-        for (const auto& [key, value] : json.items())
-            items.emplace_back(runtime.text(Text(utf8::valid(key), from_input)),
-                               from_json(runtime, value, from_input, key, depth + 1));
-        return runtime.dict(std::move(items));
-    }
-    default:
-        runtime.fail("expected a JSON value, got ", json.type_name());
-    }
-}
-
-}  // namespace
-
 Text Template::render(const std::vector<Variable>& variables, CivilSeconds now, const Limits& limits) const {
     Evaluator evaluator(limits, now);
     std::vector<std::pair<std::string, Value>> values;
     for (const Variable& variable : variables)
-        values.emplace_back(variable.name, from_json(evaluator, variable.value, variable.from_input, "", 0));
+        values.emplace_back(variable.name, value_of_json(evaluator, variable.value, variable.from_input));
     return evaluator.render(tree_->body, values);
 }
 

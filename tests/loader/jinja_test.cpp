@@ -172,6 +172,8 @@ TEST_CASE("statements and whitespace") {
          "}}",
          "BBC1"},
         {"{% generation %}{{ s }}{% set g = 1 %}{% endgeneration %}{{ g is defined }}", "Hello WorldFalse"},
+        {"{% for k, v in ('{\"b\": [1, null], \"a\": 2.5}' | from_json).items() %}{{ k }}{{ v }}{% endfor %}",
+         "b[1, None]a2.5"},
         {"line1\r\nline2\rline3\n", "line1\nline2\nline3"},
     };
     for (const Case& c : cases) {
@@ -199,6 +201,10 @@ TEST_CASE("what a template gets wrong is said with its line") {
          "[template] line 1: expected at most 1 arguments of 'f', got 2"},
         {"{{ 1 // 0 }}", "[template] line 1: expected a divisor other than 0, got 0"},
         {"{{ x | tojson }}", "[template] line 1: expected a value that JSON can hold, got undefined"},
+        {"{{ '[1' | from_json }}", "[template] line 1: expected JSON for 'from_json', got another text"},
+        {"{{ 1 | from_json }}", "[template] line 1: expected a str for 'from_json', got int"},
+        {"{{ ('[' * 300 ~ ']' * 300) | from_json }}",
+         "[template] line 1: expected at most 200 nested values in JSON, got more"},
         {"{{ d | trim('a', 'b') }}", "[template] line 1: expected at most 1 arguments of 'trim', got 2"},
     };
     for (const Case& c : cases) {
