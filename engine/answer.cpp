@@ -68,6 +68,10 @@ bool Answer::take(std::span<const uint32_t> result, std::span<const uint32_t> to
     if (result[1] & STEP_STATUS_NON_FINITE)
         fail(Status::non_finite, "sampler", "expected finite logits after position ",
              session_.tokens.size() - 1, ", got none that is");
+    const uint32_t tokens = session_.engine.model->architecture.logits();
+    if (result[0] >= tokens)
+        fail(Status::failed, "sampler", "expected a token below ", tokens, " from the device, got ",
+             result[0]);
     const TokenId token = TokenId(result[0]);
     session_.tokens.push_back(token);
     result_.tokens.push_back(token);

@@ -465,7 +465,7 @@ void check_rows(CheckContext& context) {
                 const double sum = std::accumulate(own.begin(), own.end(), 0.0, [](double before, float x) {
                     return before + std::exp(double(x));
                 });
-                logprobs.push_back(double(own[drawn[2 * row]]) - std::log(sum));
+                logprobs.push_back(double(own[std::min(drawn[2 * row], vocab - 1)]) - std::log(sum));
                 found_logprobs.push_back(found.logprob);
                 expect(double(std::ranges::max_element(own) - own.begin()), double(found.best[0].first));
             }

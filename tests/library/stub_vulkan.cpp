@@ -19,6 +19,7 @@ namespace scoria::test {
 namespace stub {
 
 std::atomic<size_t> living{0};
+std::atomic<uint32_t> unwritten{0};  // what memory holds
 
 struct Object {
     int uses = 0;
@@ -154,6 +155,8 @@ VkResult allocate_memory(VkDevice, const VkMemoryAllocateInfo* info, const VkAll
                          VkDeviceMemory* made) {
     auto* memory = new Memory;
     memory->bytes.resize(info->allocationSize);
+    const uint32_t word = unwritten;
+    for (size_t i = 0; i + 4 <= memory->bytes.size(); i += 4) std::memcpy(&memory->bytes[i], &word, 4);
     *made = reinterpret_cast<VkDeviceMemory>(memory);
     return VK_SUCCESS;
 }
@@ -482,7 +485,8 @@ struct StubVulkan::Device {
     VkPhysicalDeviceTimelineSemaphoreFeatures timeline{};
 };
 
-StubVulkan::StubVulkan() : device_(std::make_unique<Device>()) {
+StubVulkan::StubVulkan(uint32_t word) : device_(std::make_unique<Device>()) {
+    stub::unwritten = word;
     device_->base.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
     device_->base.pNext = &device_->timeline;
     device_->timeline.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES;

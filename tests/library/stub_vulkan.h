@@ -2,8 +2,7 @@
 // library and no loader. Memory is the process's; copies, fills and updates happen, on a thread that stands
 // for the queue; a dispatch reads the ends of what is bound to it and computes nothing. Where Vulkan wants
 // the caller to keep threads apart (command pools, descriptor pools, queues, whatever is destroyed), the stub
-// writes to the object unguarded, so that two threads at once are a data race. Every value on the device is 0
-// until it is written.
+// writes to the object unguarded, so that two threads at once are a data race.
 #pragma once
 
 #include "scoria_vulkan.h"
@@ -14,7 +13,8 @@ namespace scoria::test {
 
 class StubVulkan {
   public:
-    StubVulkan();
+    /// Every word on the device is this one until it is written.
+    explicit StubVulkan(uint32_t word = 0);
     ~StubVulkan();
     StubVulkan(const StubVulkan&) = delete;
 
