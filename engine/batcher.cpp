@@ -13,9 +13,12 @@
 namespace scoria {
 namespace {
 
-/// Tokens of prompts that a pass takes beside answers: answers then wait little, and the weights are read for
-/// enough.
-constexpr uint32_t prompt_beside_answers = 128;
+/// Tokens of prompts that a pass takes beside answers: these then wait little, and the weights are read for
+/// enough (tools/bench/RESULTS.md, "Answers at once"). By the kind of device, not by time: a seed's answers
+/// are computed in the same batches again.
+uint32_t prompt_beside_answers(const vk::Caps& caps) {
+    return caps.is_cpu() ? 32 : caps.type == vk::DeviceType::discrete ? 128 : 64;
+}
 
 }  // namespace
 
@@ -190,7 +193,7 @@ Batcher::Impl::Pieces Batcher::Impl::choose(const KvCache& cache, Member*& block
         has_room(m) ? add(m) : block(m);
     }
     const size_t answers = pieces.size();
-    if (answers) tokens = std::min(tokens, prompt_beside_answers);
+    if (answers) tokens = std::min(tokens, prompt_beside_answers(engine.device.caps()));
     for (Member& m : members) {
         if (!m.shares(cache) || m.pending() <= 1 || !tokens || !outputs) continue;
         m.s.share_prefix();

@@ -237,10 +237,10 @@ int bench(BenchOptions& options, const Common& common) {
             code = std::max(code, finish(*engine));
             if (options.batches.empty()) continue;
             engine.reset();
-            flags.sequences = std::ranges::max(options.batches);
+            flags.sequences = std::ranges::max(options.batches) + 1;
             engine = load_engine(model, flags, each);
-            for (BenchRow& row : bench_batches(*engine, options.batches, options.generates, options.depths,
-                                               options.repetitions))
+            for (BenchRow& row : bench_batches(*engine, {options.batches, options.generates, options.prompts,
+                                                         options.depths, options.repetitions}))
                 report.rows.push_back(std::move(row));
             code = std::max(code, finish(*engine));
         }
@@ -301,8 +301,11 @@ Action define_bench(CLI::App& app, const Common& common) {
     list("--kvs", options->kvs, "types of the cache, in place of --kv")
         ->check(CLI::IsMember(std::vector<std::string>(std::begin(kv_type_names), std::end(kv_type_names))));
     list("-b,--batch", options->batches,
-         "numbers of answers at once, 1 to 64, of the generation tests: rows such as tg128x8, of the tokens "
-         "of all")
+         "numbers of answers at once, 1 to 64: rows such as tg128x8, of the tokens of all, and \"pp512 "
+         "beside 8\", "
+         "a prompt that joins them, until its first token; \"wait ms\" is the 95th percentile of what the "
+         "others "
+         "wait for a token meanwhile")
         ->check(CLI::Range(1, 64));
     app.add_option("-r,--repetitions", options->repetitions,
                    "measured rounds, after one that is not (default: 3)")

@@ -49,6 +49,12 @@ double BenchRow::deviation() const {
     return seconds.size() < 2 ? 0 : std::sqrt(sum / double(seconds.size() - 1));
 }
 
+double BenchRow::wait_ms(double part) const {
+    std::vector<double> sorted = waits;
+    std::ranges::sort(sorted);
+    return 1e3 * sorted[size_t(std::ceil(part * double(sorted.size() - 1)))];
+}
+
 std::string formatted(const std::string& format, const Cells& header, const std::vector<Cells>& rows) {
     if (format == "table") {
         TextTable table(header);
@@ -70,14 +76,14 @@ std::string formatted(const std::string& format, const Cells& header, const std:
 }
 
 std::string rows_text(const std::vector<BenchRow>& rows, const std::string& format) {
+    const std::string none = format == "csv" ? "" : "-";
     std::vector<Cells> cells;
     for (const BenchRow& row : rows)
         cells.push_back({row.test, cat(row.depth), row.kv, cat(row.chunk), fixed(row.mean(), 2),
                          fixed(row.deviation(), 2),
-                         row.bytes_per_token > 0 ? fixed(row.gigabytes_per_second(), 2)
-                         : format == "csv"       ? ""
-                                                 : "-"});
-    return formatted(format, {"test", "depth", "kv", "chunk", "tok/s", "+-", "GB/s"}, cells);
+                         row.bytes_per_token > 0 ? fixed(row.gigabytes_per_second(), 2) : none,
+                         row.waits.empty() ? none : fixed(row.wait_ms(0.95), 1)});
+    return formatted(format, {"test", "depth", "kv", "chunk", "tok/s", "+-", "GB/s", "wait ms"}, cells);
 }
 
 nlohmann::json rows_json(const std::vector<BenchRow>& rows) {
@@ -92,6 +98,9 @@ nlohmann::json rows_json(const std::vector<BenchRow>& rows) {
                                {"kv", row.kv}};
         if (row.bytes_per_token > 0) json["gb_per_second"] = row.gigabytes_per_second();
         if (row.proposed > 0) json["proposed"] = row.proposed, json["accepted"] = row.accepted;
+        if (!row.waits.empty())
+            json["wait_ms"] = {
+                {"p50", row.wait_ms(0.5)}, {"p95", row.wait_ms(0.95)}, {"max", row.wait_ms(1)}};
         all.push_back(std::move(json));
     }
     return all;

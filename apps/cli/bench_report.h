@@ -21,8 +21,11 @@ struct BenchRow {
     std::vector<double> seconds{};  // per repetition
     uint64_t bytes_per_token = 0;   // weights read; 0: not said, since a pass over several reads them once
     uint32_t proposed = 0, accepted = 0;  // tokens guessed, of all rounds
+    std::vector<double> waits{};          // seconds, each of an answer for a token, beside a prompt
     double mean() const;                  // tokens per second
     double deviation() const;
+    /// The least that so many of the waits, 0 to 1, are not above, in milliseconds.
+    double wait_ms(double part) const;
     double gigabytes_per_second() const { return double(bytes_per_token) * mean() / 1e9; }
 };
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -67,6 +68,27 @@ TEST_CASE("bench measures models without a file, by depth, cache and chunk") {
         layers.insert(event["args"]["layer"].get<int>());
     }
     CHECK(layers == std::set<int>{-1, 0, 1, 2, 3});
+}
+
+TEST_CASE("bench measures answers at once, and what they wait beside a prompt") {
+    const Outcome outcome = bench(with({"-b", "1,3", "-d", "0,8", "--json"}));
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    const json report = json::parse(outcome.out);
+    std::map<std::string, int> rows;
+    for (const json& row : report["rows"]) {
+        ++rows[row["test"]];
+        CHECK(row["tokens_per_second"].get<double>() > 0);
+        const bool beside = row["test"].get<std::string>().starts_with("pp8 beside");
+        REQUIRE(row.contains("wait_ms") == beside);
+        if (!beside) continue;
+        CHECK(row["wait_ms"]["p50"].get<double>() > 0);
+        CHECK(row["wait_ms"]["p95"] >= row["wait_ms"]["p50"]);
+        CHECK(row["wait_ms"]["max"] >= row["wait_ms"]["p95"]);
+    }
+    CHECK(rows ==
+          std::map<std::string, int>{
+              {"pp8", 2}, {"tg2", 2}, {"tg2x1", 2}, {"tg2x3", 2}, {"pp8 beside 1", 2}, {"pp8 beside 3", 2}});
 }
 
 TEST_CASE("synthetic weights of every kind give finite logits, and every format has all rows") {
