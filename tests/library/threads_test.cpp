@@ -87,26 +87,3 @@ TEST_CASE("eight threads on a stub driver" * needs_fixtures()) {
     }
     CHECK(StubVulkan::objects() == before);
 }
-
-TEST_CASE("a driver that computes no tokens is an error, and the next one answers" * needs_fixtures()) {
-    for (const uint32_t word : {0xFFFFFFFFu, 0xFFFFFFFEu, 0x7FFFFFFEu, 0x10000u}) {
-        const StubVulkan stub(word);
-        scoria_engine_options options = deterministic();
-        options.vulkan = stub.description();
-        options.sequences = 2;
-        const Loaded loaded(options);
-        scoria_generate_options wanted = greedy(4);
-        wanted.logprobs = 3;
-        REQUIRE(scoria_session_append(loaded.session, some_prompt.data(), some_prompt.size()) == SCORIA_OK);
-        const scoria_status status = scoria_session_generate(loaded.session, &wanted, nullptr);
-        CHECK(status == (word & 1 ? SCORIA_NON_FINITE : SCORIA_FAILED));
-        size_t count = 0;
-        REQUIRE(scoria_session_tokens(loaded.session, nullptr, 0, &count) == SCORIA_OK);
-        CHECK(count == some_prompt.size());
-    }
-    const StubVulkan stub;
-    scoria_engine_options options = deterministic();
-    options.vulkan = stub.description();
-    const Loaded loaded(options);
-    CHECK(generated(loaded.session, some_prompt, 4).size() == some_prompt.size() + 4);
-}

@@ -77,13 +77,28 @@ TEST_CASE("a model is compared with the reference, on a host's device too" * nee
     for (const std::string& error : host.errors()) FAIL_CHECK(error);
 }
 
-TEST_CASE("a device that computes nothing is found out" * needs_fixtures()) {
-    const StubVulkan stub;
-    scoria_engine_options options = engine_options(tiny_model());
-    options.vulkan = stub.description();
-    const Loaded loaded(options);
-    scoria_check_counts counts = no_counts();
-    REQUIRE_OK(scoria_engine_validate(loaded.engine, some_prompt.data(), some_prompt.size(), nullptr, nullptr,
-                                      &counts));
-    CHECK(counts.failed > 0);
+TEST_CASE("a device that computes nothing is found out, and its tokens are errors" * needs_fixtures()) {
+    const std::pair<uint32_t, scoria_status> words[] = {{0, SCORIA_OK},  // token 0
+                                                        {0xFFFFFFFFu, SCORIA_NON_FINITE},
+                                                        {0xFFFFFFFEu, SCORIA_FAILED},
+                                                        {0x7FFFFFFEu, SCORIA_FAILED},
+                                                        {0x10000u, SCORIA_FAILED}};
+    for (const auto& [word, status] : words) {
+        CAPTURE(word);
+        const StubVulkan stub(word);
+        scoria_engine_options options = engine_options(tiny_model());
+        options.vulkan = stub.description();
+        const Loaded loaded(options);
+        scoria_check_counts counts = no_counts();
+        REQUIRE_OK(scoria_engine_validate(loaded.engine, some_prompt.data(), some_prompt.size(), nullptr,
+                                          nullptr, &counts));
+        CHECK(counts.failed > 0);
+        scoria_generate_options wanted = greedy(4);
+        wanted.logprobs = 3;
+        REQUIRE_OK(scoria_session_append(loaded.session, some_prompt.data(), some_prompt.size()));
+        CHECK(scoria_session_generate(loaded.session, &wanted, nullptr) == status);
+        size_t count = 0;
+        REQUIRE_OK(scoria_session_tokens(loaded.session, nullptr, 0, &count));
+        CHECK(count == some_prompt.size() + (status == SCORIA_OK ? 4 : 0));
+    }
 }
