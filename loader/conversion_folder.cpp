@@ -182,9 +182,11 @@ void FolderSource::add_buckets() {
         const WeightRef ref{Role::position_bias, 0, encoder};
         const Attention& attention = stack_of(ref).layers.front().attention;
         const std::vector<float> table = floats_of(model_.weights.at(ref));
-        const uint32_t most = attention.bias_span - 1;
-        std::vector<float> buckets = collect_buckets(table, attention.heads, most, encoder, buckets_);
-        if (expand_buckets(buckets, attention.heads, most, encoder) != table)
+        const uint32_t most = attention.bias_span - 1, usable = encoder ? buckets_ / 2 : buckets_;
+        std::vector<float> buckets;
+        if (usable >= 2 && usable / 2 < most)  // as the tables that the model was read from
+            buckets = collect_buckets(table, attention.heads, most, encoder, buckets_);
+        if (buckets.empty() || expand_buckets(buckets, attention.heads, most, encoder) != table)
             fail(Status::bad_file, folder_.string(), "relative_attention_num_buckets: got ", buckets_,
                  ", which the tables of positions have not");
         add_values(tensor_name(row_of(ref).name, 0), {attention.heads, buckets_}, std::move(buckets));
