@@ -114,6 +114,17 @@ void set_modern_bert(const Described& model, Keys& keys) {
 
 void set_bert(const Described&, Keys& keys) { keys.set("attention.causal", false); }
 
+/// The blocks counted are the encoder's; the context is what files say whose config.json names none.
+void set_t5(const Described& model, Keys& keys) {
+    const Architecture& a = model.architecture;
+    keys.set("context_length", 512u);
+    keys.set("block_count", static_cast<uint32_t>(a.encoder.front().layers.size()));
+    keys.set("decoder_block_count", static_cast<uint32_t>(a.layers.size()));
+    keys.set("decoder_start_token_id", a.decoder_start);
+    keys.set("attention.layer_norm_epsilon", double{a.norm.epsilon});  // under both names
+    keys.set("attention.relative_buckets_count", model.buckets);
+}
+
 bool lacks_q_rank(const Architecture& a, std::string_view name) {
     return a.layers.front().attention.latent.q_rank == 0 && name == "blk.#.attn_q_b.weight";
 }
@@ -158,6 +169,8 @@ constexpr ConversionFamily families[] = {
     {.model_type = "starcoder2", .architecture = "starcoder2"},
     {.model_type = "stablelm", .architecture = "stablelm", .keys = set_parallel},
     {.model_type = "nemotron", .architecture = "nemotron"},
+    {.model_type = "t5", .architecture = "t5", .keys = set_t5},
+    {.model_type = "mt5", .architecture = "t5", .keys = set_t5},
     {.model_type = "bert", .architecture = "bert", .embeds = true, .keys = set_bert},
     {.model_type = "roberta", .architecture = "bert", .embeds = true, .keys = set_bert},
     {.model_type = "xlm-roberta", .architecture = "bert", .embeds = true, .keys = set_bert},

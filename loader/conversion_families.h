@@ -18,6 +18,7 @@ struct Described {
     const Architecture& architecture;
     const std::vector<RopeSettings>& ropes;
     uint32_t feed_forward;  // columns of a dense one, which config.json may say even where there is none
+    uint32_t buckets = 0;   // rows of T5's table of positions
 };
 
 /// Sets keys of one architecture.

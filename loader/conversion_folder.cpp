@@ -9,11 +9,13 @@
 #include "gguf_families.h"
 #include "hf_families.h"
 #include "hf_folder.h"
+#include "position_tables.h"
 #include "tokenizer/json.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 namespace scoria {
 namespace {
@@ -55,10 +57,15 @@ class FolderSource final : public ConversionSource {
     void find_family();
     void drop_head();
     void add_divisors();
+    void add_divisors(const char* name, const std::vector<double>& divisors);
     void add_weights();
     void add(WeightRef ref, const TensorView& view);
-    void add_values(const char* name, std::vector<double> values);
-    const TensorRow& row_of(Role role) const;
+    void add_values(std::string name, std::vector<uint64_t> dimensions, std::vector<float> values);
+    void add_buckets();
+    void fold_logit_scale();
+    std::vector<float> floats_of(const TensorView& view) const;
+    const Architecture& stack_of(WeightRef ref) const;
+    const TensorRow& row_of(WeightRef ref) const;
     Part part_of(WeightRef ref, const TensorView& view, Layout layout, bool vector) const;
     uint64_t source_row(Order order, uint64_t row) const;
     void set_keys(GgufWriter& out) const;
@@ -70,7 +77,7 @@ class FolderSource final : public ConversionSource {
     fs::path folder_;
     Model model_;
     std::vector<RopeSettings> ropes_;
-    uint32_t feed_forward_ = 0;
+    uint32_t feed_forward_ = 0, buckets_ = 0;
     const ConversionFamily* row_ = nullptr;
     const Family* family_ = nullptr;  // GGUF's
     std::vector<Place> places_;       // of tensors_
@@ -86,7 +93,7 @@ FolderSource::FolderSource(const fs::path& path)
                                      settings, model_.architecture);
     check_pairs();
     const Attention& attention = model_.architecture.layers.front().attention;
-    facts_.layers = model_.architecture.layers.size();
+    facts_.layers = stack_of({Role::q, 0, !model_.architecture.encoder.empty()}).layers.size();
     facts_.heads = attention.heads;
     facts_.kv_heads = attention.kv_heads;
     facts_.experts = model_.architecture.layers.back().feed_forward.routing.experts;
@@ -95,6 +102,11 @@ FolderSource::FolderSource(const fs::path& path)
     check_unused();
     if (row_->embeds) drop_head();
     add_divisors();
+    if (!model_.architecture.encoder.empty()) {
+        buckets_ = settings.size("relative_attention_num_buckets", most_size, 32);
+        add_buckets();
+        fold_logit_scale();
+    }
     add_weights();
     check_read_back();
 }
@@ -153,33 +165,79 @@ void FolderSource::check_pairs() const {
         cannot_say("rope_interleave");
 }
 
-void FolderSource::add_values(const char* name, std::vector<double> values) {
-    tensors_.push_back({name, {values.size()}, TensorType::f32});
-    places_.push_back({.parts = {}, .values = {values.begin(), values.end()}});
+void FolderSource::add_values(std::string name, std::vector<uint64_t> dimensions, std::vector<float> values) {
+    tensors_.push_back({std::move(name), std::move(dimensions), TensorType::f32});
+    places_.push_back({.parts = {}, .values = std::move(values)});
+}
+
+std::vector<float> FolderSource::floats_of(const TensorView& view) const {
+    std::vector<float> values(view.bytes() / sizeof(float));
+    model_.tensors->read(view, 0, std::as_writable_bytes(std::span(values)));
+    return values;
+}
+
+/// T5's tables of positions, which the model holds by distance.
+void FolderSource::add_buckets() {
+    for (const bool encoder : {false, true}) {
+        const WeightRef ref{Role::position_bias, 0, encoder};
+        const Attention& attention = stack_of(ref).layers.front().attention;
+        const std::vector<float> table = floats_of(model_.weights.at(ref));
+        const uint32_t most = attention.bias_span - 1, usable = encoder ? buckets_ / 2 : buckets_;
+        std::vector<float> buckets;
+        if (usable >= 2 && usable / 2 < most)  // as the tables that the model was read from
+            buckets = collect_buckets(table, attention.heads, most, encoder, buckets_);
+        if (buckets.empty() || expand_buckets(buckets, attention.heads, most, encoder) != table)
+            fail(Status::bad_file, folder_.string(), "relative_attention_num_buckets: got ", buckets_,
+                 ", which the tables of positions have not");
+        add_values(tensor_name(row_of(ref).name, 0), {attention.heads, buckets_}, std::move(buckets));
+        model_.weights.erase(ref);
+    }
+}
+
+/// GGUF's T5 has no scale of logits; the norm before them takes it.
+void FolderSource::fold_logit_scale() {
+    const WeightRef ref{Role::output_norm};
+    std::vector<float> norm = floats_of(model_.weights.at(ref));
+    const float scale = std::exchange(model_.architecture.logit_scale, 1.0f);
+    for (float& weight : norm) weight *= scale;
+    add_values(row_of(ref).name, {norm.size()}, norm);
+    model_.weights.erase(ref);
+}
+
+void FolderSource::add_divisors(const char* name, const std::vector<double>& divisors) {
+    add_values(name, {divisors.size()}, {divisors.begin(), divisors.end()});
 }
 
 void FolderSource::add_divisors() {
     if (ropes_.empty()) return;
     RopeSettings rope = ropes_.front();
     if (rope.scaling == RopeScaling::longrope) {
-        add_values("rope_factors_long.weight", rope.long_divisors);
-        add_values("rope_factors_short.weight", rope.short_divisors);
+        add_divisors("rope_factors_long.weight", rope.long_divisors);
+        add_divisors("rope_factors_short.weight", rope.short_divisors);
     } else if (rope.scaling == RopeScaling::llama3) {
         rope.scaling = RopeScaling::none;
         std::vector<double> divisors = make_rope(rope, "quantize").inverse_frequencies;
         for (size_t i = 0; i < divisors.size(); ++i)
             divisors[i] /= model_.architecture.ropes.front().inverse_frequencies[i];
-        add_values("rope_freqs.weight", std::move(divisors));
+        add_divisors("rope_freqs.weight", divisors);
     }
 }
 
-/// The first row of GGUF's table that says how to write the role.
-const TensorRow& FolderSource::row_of(Role role) const {
-    for (const std::span<const TensorRow> rows : family_->tensors)
+/// The decoder, or the encoder.
+const Architecture& FolderSource::stack_of(WeightRef ref) const {
+    return ref.encoder ? model_.architecture.encoder.front() : model_.architecture;
+}
+
+/// The first row of GGUF's table that says how to write the weight.
+const TensorRow& FolderSource::row_of(WeightRef ref) const {
+    using Rows = std::span<const TensorRow>;
+    const Role role = ref.role;
+    for (const Rows rows : ref.encoder ? std::span<const Rows>(family_->encoder_tensors) : family_->tensors)
         for (const TensorRow& row : rows) {
             const bool fused = row.layout == Layout::qkv;
             const bool writable = row.layout == Layout::as_is || row.layout == Layout::gate_up ||
-                                  row.layout == Layout::q_rope_last || (fused && row_->fused_qkv);
+                                  row.layout == Layout::q_rope_last || row.layout == Layout::buckets ||
+                                  (fused && row_->fused_qkv);
             const bool split = row.layout == Layout::as_is && row_->fused_qkv &&
                                std::string_view(row.name).starts_with("blk.#.attn_") &&
                                (role == Role::q || role == Role::k || role == Role::v ||
@@ -213,10 +271,11 @@ FolderSource::Part FolderSource::part_of(WeightRef ref, const TensorView& view, 
 }
 
 void FolderSource::add(WeightRef ref, const TensorView& view) {
-    const Layer& layer = model_.architecture.layers[static_cast<size_t>(std::max(ref.layer, 0))];
-    const RoleShape shape =
-        role_shape(ref.role, model_.architecture, layer, static_cast<size_t>(std::max(ref.layer, 0)));
-    const TensorRow& row = row_of(ref.role);
+    const Architecture& stack = stack_of(ref);
+    const auto index = static_cast<size_t>(std::max(ref.layer, 0));
+    const Layer& layer = stack.layers[index];
+    const RoleShape shape = role_shape(ref.role, stack, layer, index);
+    const TensorRow& row = row_of(ref);
     const Part part = part_of(ref, view, row.layout, shape.vector);
     const std::string name = tensor_name(row.name, ref.layer);
     const auto before = std::ranges::find(tensors_, name, &Tensor::name);
@@ -308,7 +367,7 @@ void FolderSource::set_keys(GgufWriter& out) const {
     out.set("general.type", "model");
     out.set("general.name", model_.name);
     Keys keys(row_->architecture, out);
-    const Described described{model_.architecture, ropes_, feed_forward_};
+    const Described described{model_.architecture, ropes_, feed_forward_, buckets_};
     set_shared_keys(described, keys);
     if (row_->keys != nullptr) row_->keys(described, keys);
     if (!row_->embeds) return;
@@ -322,7 +381,7 @@ void FolderSource::metadata(GgufWriter& out) const {
     add_folder_vocabulary(folder_, model_.architecture.vocab, out);
 }
 
-/// Reads the header as it will be, and of the data the divisors, which lie first.
+/// Reads the header as it will be, and of the data what is computed, which lies first.
 void FolderSource::check_read_back() const {
     GgufWriter writer;
     set_keys(writer);
@@ -371,6 +430,7 @@ void FolderSource::check_equal(const Architecture& read) const {
     Architecture settled = read;
     settled.family = ours.family;
     settled.ropes = ours.ropes;
+    for (Architecture& encoder : settled.encoder) encoder.family = ours.family;
     for (float Architecture::*scale :
          {&Architecture::embedding_scale, &Architecture::residual_scale, &Architecture::logit_scale})
         if (near(double{settled.*scale}, double{ours.*scale})) settled.*scale = ours.*scale;
@@ -378,6 +438,8 @@ void FolderSource::check_equal(const Architecture& read) const {
         const Layer& layer = ours.layers[i];
         Layer& its = settled.layers[i];
         if (its.attention.window != layer.attention.window) cannot_say(cat("window of layer ", i));
+        if (its.attention.bias_span != layer.attention.bias_span)
+            cannot_say("relative_attention_max_distance");
         if (!same_rope(rope_of(ours, layer), rope_of(read, its))) cannot_say(cat("rotation of layer ", i));
         its.attention.rope = layer.attention.rope;
         if (near(double{its.attention.scale}, double{layer.attention.scale}))

@@ -83,6 +83,9 @@ bool is_spare(const Model& model, const TensorView& unused) {
                                           "position_ids"};
     const auto ends = [&](std::string_view end) { return unused.name.ends_with(end); };
     return (model.architecture.tied_embeddings && ends("lm_head.weight")) ||
+           // Published T5 has the table thrice, and one of positions that nothing reads.
+           (!model.architecture.encoder.empty() &&
+            (ends("coder.embed_tokens.weight") || ends("EncDecAttention.relative_attention_bias.weight"))) ||
            (model.architecture.two_streams && ends("lm_head.bias")) ||  // a Reformer adds none
            std::ranges::any_of(spare, ends);
 }

@@ -15,6 +15,16 @@ uint32_t bucket_of(uint32_t distance, uint32_t buckets, uint32_t most) {
     return std::min(buckets - 1, exact + static_cast<uint32_t>(share * (buckets - exact)));
 }
 
+/// `visit(column, bucket)` for the columns of an expanded table.
+template <class Visit> void each_column(uint32_t count, uint32_t most, bool both, const Visit& visit) {
+    const uint32_t usable = both ? count / 2 : count;
+    for (uint32_t col = 0; col <= (both ? 2 * most : most); ++col) {
+        const bool ahead = both && col > most;  // the key is after the query
+        const uint32_t distance = !both ? col : ahead ? col - most : most - col;
+        visit(col, bucket_of(distance, usable, most) + (ahead ? usable : 0));
+    }
+}
+
 std::vector<double> sinusoid_row(uint32_t position, uint32_t width, bool by_turns) {
     std::vector<double> row(width);
     const uint32_t sines = (width + 1) / 2;
@@ -28,17 +38,22 @@ std::vector<double> sinusoid_row(uint32_t position, uint32_t width, bool by_turn
 }  // namespace
 
 std::vector<float> expand_buckets(std::span<const float> buckets, uint32_t heads, uint32_t most, bool both) {
-    const auto count = static_cast<uint32_t>(buckets.size() / heads), usable = both ? count / 2 : count;
-    const uint32_t cols = both ? 2 * most + 1 : most + 1;
-    std::vector<float> table(size_t{heads} * cols);
-    for (size_t head = 0; head < heads; ++head)
-        for (uint32_t col = 0; col < cols; ++col) {
-            const bool ahead = both && col > most;  // the key is after the query
-            const uint32_t distance = !both ? col : ahead ? col - most : most - col;
-            const uint32_t bucket = bucket_of(distance, usable, most) + (ahead ? usable : 0);
-            table[head * cols + col] = buckets[bucket * size_t{heads} + head];
-        }
+    const size_t cols = both ? 2 * size_t{most} + 1 : size_t{most} + 1;
+    std::vector<float> table(heads * cols);
+    each_column(static_cast<uint32_t>(buckets.size() / heads), most, both, [&](size_t col, size_t bucket) {
+        for (size_t head = 0; head < heads; ++head) table[head * cols + col] = buckets[bucket * heads + head];
+    });
     return table;
+}
+
+std::vector<float> collect_buckets(std::span<const float> table, uint32_t heads, uint32_t most, bool both,
+                                   uint32_t count) {
+    const size_t cols = table.size() / heads;
+    std::vector<float> buckets(size_t{count} * heads);
+    each_column(count, most, both, [&](size_t col, size_t bucket) {
+        for (size_t head = 0; head < heads; ++head) buckets[bucket * heads + head] = table[head * cols + col];
+    });
+    return buckets;
 }
 
 std::vector<float> sinusoids(uint32_t positions, uint32_t width, bool by_turns) {

@@ -14,6 +14,10 @@ constexpr uint64_t most_table = 1 << 26;  // numbers that are made, not read
 /// with half of the buckets for each direction.
 std::vector<float> expand_buckets(std::span<const float> buckets, uint32_t heads, uint32_t most, bool both);
 
+/// The other way round: the buckets that `table` was made of, as far as any distance falls in them.
+std::vector<float> collect_buckets(std::span<const float> table, uint32_t heads, uint32_t most, bool both,
+                                   uint32_t count);
+
 /// Sine and cosine of positions (Vaswani et al. 2017, section 3.5), [positions, width]: by turns, or all
 /// sines first.
 std::vector<float> sinusoids(uint32_t positions, uint32_t width, bool by_turns);

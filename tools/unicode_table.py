@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Writes loader/tokenizer/unicode_table.inc from Python's own Unicode data:
+"""Writes loader/tokenizer/unicode_table.inc from Python's own Unicode data, scripts from Perl's:
 python3 tools/unicode_table.py > loader/tokenizer/unicode_table.inc"""
+import subprocess
 import sys
 import unicodedata as u
 
@@ -75,3 +76,23 @@ classes("marks", lambda c, k: k[0] == "M")
 classes("others", lambda c, k: k in ("Cc", "Cf", "Co"))
 classes("punctuation", lambda c, k: k[0] == "P")
 classes("numbers", lambda c, k: k[0] == "N")
+
+# Scripts as tokenizer.json's UnicodeScripts has them: those of Unicode 9, kana as Han, the space and all that was not
+# assigned then as unknown. Four codes have changed since.
+properties = subprocess.run(["perl", "-e", """use Unicode::UCD "prop_invmap";
+for $p ("Script", "Age") { ($l, $m) = prop_invmap($p); print "$p $l->[$_] $m->[$_]\\n" for 0 .. $#$l }"""],
+                            check=True, capture_output=True, text=True).stdout
+scripts, ages = {}, {}
+for line in properties.splitlines():
+    kind, start, value = line.split()
+    (scripts if kind == "Script" else ages)[int(start)] = value
+own = {0x589: "Common", 0x61C: "Common", 0x953: "Devanagari", 0x954: "Devanagari", 0x20: "Unknown", 0x30FC: "Han"}
+numbers, starts, last = {"Unknown": 0, "Han": 1, "Hiragana": 1, "Katakana": 1}, [], None
+for code in range(sys.maxunicode + 1):
+    script, age = scripts.get(code) or script, ages.get(code) or age
+    new = age == "Unassigned" or float(age) > 9
+    number = numbers.setdefault(own.get(code, "Unknown" if new else script), len(numbers))
+    if number != last:
+        starts.append((code, number))
+    last = number
+table("ScriptStart script_starts[]", ["{0x%X, %d}," % s for s in starts])

@@ -59,8 +59,10 @@ int perplexity(const PerplexityOptions& options, const Common& common) {
     const size_t window = session.capacity();
     const auto start = std::chrono::steady_clock::now();
     std::vector<double> losses;
-    for (size_t first = 0; first + 1 < ids.size(); first += window)
+    for (size_t first = 0; first + 1 < ids.size(); first += window) {
+        if (tokenizer.adds_bos()) ids[first] = tokenizer.bos();  // as the model has seen texts begin
         window_losses(session, std::span(ids).subspan(first, std::min(window, ids.size() - first)), losses);
+    }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
     double mean = 0, variance = 0;
@@ -97,8 +99,8 @@ Action define_perplexity(CLI::App& app, const Common& common) {
     app.add_option("-p,--prompt", options->text, "the text (-: stdin)");
     app.add_option("-f,--file", options->file, "a file with the text");
     app.add_option("-n,--tokens", options->tokens, "only the first N tokens");
-    app.footer("The text is cut into windows of --ctx tokens; the first token of a window is not predicted.\n"
-               "The error is one standard error of the mean.");
+    app.footer("The text is cut into windows of --ctx tokens; the first token of a window is not predicted,\n"
+               "and is BOS where the vocabulary adds it. The error is one standard error of the mean.");
     return [options, &common] { return perplexity(*options, common); };
 }
 

@@ -183,12 +183,51 @@ std::string run_step(const SentencePieceRules& rules, std::string_view text) {
     return out;
 }
 
+// What a step makes of the first `front` bytes of `text`, in bytes, as tokenizer.json's library keeps
+// account.
+template <class Step> size_t front_after(const Step& step, std::string_view text, size_t front) {
+    return run_step(step, text.substr(0, front)).size();
+}
+
+// These take the place of characters one by one, whatever they compose or remove.
+template <class Step>
+constexpr bool in_place = std::is_same_v<Step, NormalForm> || std::is_same_v<Step, Precompiled>;
+
+size_t front_after(const StripSpaces& sides, std::string_view text, size_t front) {
+    return run_step(StripSpaces{sides.left, false}, text.substr(0, front)).size();
+}
+
+size_t front_after(const Prepend& prepend, std::string_view, size_t front) {
+    return prepend.text.size() + front;
+}
+
+/// The replacement of a match comes from its last character.
+size_t front_after(const Replace& replace, std::string_view text, size_t front) {
+    size_t bytes = 0, done = 0;
+    each_match(replace.pattern, text, [&](size_t first, size_t end) {
+        if (first >= front) return false;
+        bytes += first - done;
+        done = end;
+        if (end <= front) bytes += replace.content.size();
+        return end < front;
+    });
+    return bytes + (done < front ? front - done : 0);
+}
+
 }  // namespace
 
-std::string normalize(const std::vector<NormalizerStep>& steps, std::string_view text) {
+std::string normalize(const std::vector<NormalizerStep>& steps, std::string_view text, size_t* front) {
     std::string out(text);
-    for (const NormalizerStep& step : steps)
-        out = std::visit([&](const auto& kind) { return run_step(kind, out); }, step);
+    if (front) *front = text.empty() ? 0 : utf8::step(text).bytes;
+    const auto run = [&]<class Step>(const Step& step) {
+        std::string next = run_step(step, out);
+        if (front && *front > 0) {
+            const size_t least = in_place<Step> && !next.empty() ? utf8::step(next).bytes : 0;
+            *front = std::max(front_after(step, out, *front), least);
+        }
+        out = std::move(next);
+    };
+    for (const NormalizerStep& step : steps) std::visit(run, step);
     return out;
 }
 
@@ -202,15 +241,14 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
 }
 
 std::string replace_all(std::string_view text, const Pattern& pattern, std::string_view content) {
-    if (!pattern.regex) return replace_all(text, pattern.text, content);
     std::string out;
     size_t done = 0;
-    RegexSearch search(*pattern.regex, text);
-    while (const auto range = search.next()) {
-        out += text.substr(done, range->first - done);
+    each_match(pattern, text, [&](size_t first, size_t end) {
+        out += text.substr(done, first - done);
         out += content;
-        done = range->second;
-    }
+        done = end;
+        return true;
+    });
     return out += text.substr(done);
 }
 

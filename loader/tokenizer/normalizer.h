@@ -18,6 +18,20 @@ struct Pattern {
     std::optional<Regex> regex;
 };
 
+/// Calls `visit` with first and end byte of each match in `text` (valid UTF-8), until it returns false.
+template <class Visit> void each_match(const Pattern& pattern, std::string_view text, const Visit& visit) {
+    if (pattern.regex) {
+        RegexSearch search(*pattern.regex, text);
+        while (const auto range = search.next())
+            if (!visit(range->first, range->second)) return;
+        return;
+    }
+    for (size_t found, done = 0; (found = text.find(pattern.text, done)) != text.npos;) {
+        done = found + pattern.text.size();
+        if (!visit(found, done)) return;
+    }
+}
+
 /// SentencePiece's table of replacements: a Darts double array whose leaves are offsets into the
 /// replacements, each of which ends in a zero byte.
 class Charsmap {
@@ -70,8 +84,10 @@ struct SentencePieceRules {
 using NormalForm = utf8::NormalForm;
 using NormalizerStep = std::variant<NormalForm, Lowercase, StripAccents, ByteCharacters, Nmt, StripSpaces,
                                     Prepend, Replace, Precompiled, BertRules, SentencePieceRules>;
-/// `text` is valid UTF-8, and so is the result.
-std::string normalize(const std::vector<NormalizerStep>& steps, std::string_view text);
+/// `text` is valid UTF-8, and so is the result. `front`, if given, becomes how many bytes in front of the
+/// result come from the first character of the text: 0 where that was removed.
+std::string normalize(const std::vector<NormalizerStep>& steps, std::string_view text,
+                      size_t* front = nullptr);
 
 /// Replaces every occurrence. Also a decoder's step.
 std::string replace_all(std::string_view text, const Pattern& pattern, std::string_view content);

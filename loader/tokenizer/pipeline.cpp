@@ -127,14 +127,18 @@ class PipelineTokenizer final : public Tokenizer {
         const PieceSink on_piece = [&](std::string_view piece) { seen.append(piece, out, encode_new); };
         const auto on_token = [&](TokenId id) { out.push_back(id); };
         const auto on_raw = [&](std::string_view stretch) {
-            const bool first = stretch.data() == text.data();
+            bool first = stretch.data() == text.data();
             const size_t begin = static_cast<size_t>(stretch.data() - text.data());
             const bool trusted =
                 !added_.any(true) || std::ranges::none_of(options.literal, [&](const TextRange& range) {
                     return range.begin < begin + stretch.size() && begin < range.end;
                 });
             std::string changed;
-            if (!p_.normalizer.empty()) stretch = changed = normalize(p_.normalizer, stretch);
+            if (!p_.normalizer.empty()) {
+                size_t front = 0;
+                stretch = changed = normalize(p_.normalizer, stretch, first ? &front : nullptr);
+                first = first && front > 0;
+            }
             const auto on_normal = [&](std::string_view part) {
                 pre_tokenize(p_.pre_tokenizer, part, first && part.data() == stretch.data(), on_piece);
             };

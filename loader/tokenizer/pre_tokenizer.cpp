@@ -82,19 +82,12 @@ class Joiner {
 void split(const Split& step, const Piece& piece, const Emit& emit) {
     Joiner joiner(piece, step.matches, emit);
     size_t done = 0;
-    const auto match = [&](size_t first, size_t end) {
+    each_match(step.pattern, piece.text, [&](size_t first, size_t end) {
         if (first > done) joiner.part(done, first, step.inverted);
         joiner.part(first, end, !step.inverted);
         done = end;
-    };
-    if (step.pattern.regex) {
-        RegexSearch search(*step.pattern.regex, piece.text);
-        while (const auto range = search.next()) match(range->first, range->second);
-    } else {
-        const std::string& text = step.pattern.text;
-        for (size_t found; (found = piece.text.find(text, done)) != piece.text.npos;)
-            match(found, found + text.size());
-    }
+        return true;
+    });
     if (done < piece.text.size()) joiner.part(done, piece.text.size(), step.inverted);
     joiner.finish();
 }
@@ -161,6 +154,21 @@ void split(const FixedLength& step, const Piece& piece, const Emit& emit) {
         start = i;
         characters = 0;
     }
+}
+
+void split(const SplitScripts&, const Piece& piece, const Emit& emit) {
+    size_t start = 0;
+    uint8_t last = 0;
+    for (size_t i = 0; i < piece.text.size();) {
+        const utf8::Step next = utf8::step(piece.text.substr(i));
+        if (const uint8_t script = utf8::script_of(next.code); script != 0 && script != last) {
+            if (last != 0) emit({piece.text.substr(start, i - start), piece.first && start == 0});
+            start = i;
+            last = script;
+        }
+        i += next.bytes;
+    }
+    if (last != 0) emit({piece.text.substr(start), piece.first && start == 0});
 }
 
 void split(const SplitMarkedWords&, const Piece& piece, const Emit& emit) {

@@ -41,13 +41,16 @@ struct PrefixSpace {};  // a space in front where there is none
 struct FixedLength {
     size_t characters;
 };
+/// Where the script changes; characters of no script, such as the space, stay with what stands before them,
+/// and those that nothing does are dropped.
+struct SplitScripts {};
 /// Before a space mark that follows another character. Exact where no token crosses such a place.
 struct SplitMarkedWords {};
 /// Bytes as GPT-2's characters. Last, it is left to the model.
 struct SpellBytes {};
 
 using PreTokenizerStep = std::variant<Split, SplitCharacters, GroupDigits, Metaspace, PrefixSpace,
-                                      FixedLength, SplitMarkedWords, SpellBytes>;
+                                      FixedLength, SplitScripts, SplitMarkedWords, SpellBytes>;
 
 using PieceSink = std::function<void(std::string_view piece)>;
 

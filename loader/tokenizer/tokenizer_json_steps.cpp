@@ -184,6 +184,8 @@ void read_pre_tokenizer(const json& step, std::vector<PreTokenizerStep>& out) {
         if (delimiter.empty())
             fail(Status::bad_file, tokenizer_json, "delimiter: expected a character, got none");
         out.emplace_back(Split{{delimiter, {}}, Matches::removed, false});
+    } else if (type == "UnicodeScripts") {
+        out.emplace_back(SplitScripts());
     } else if (type == "FixedLength") {
         const uint32_t length = field<uint32_t>(step, "length", 5);
         if (length == 0) fail(Status::bad_file, tokenizer_json, "length: expected at least 1, got 0");

@@ -30,6 +30,10 @@ struct LowerRun {
 struct CodeRange {
     char32_t first, last;
 };
+struct ScriptStart {  // up to the next row
+    char32_t first;
+    uint8_t script;
+};
 #include "tokenizer/unicode_table.inc"
 
 // Hangul syllables are composed by arithmetic: The Unicode Standard, section 3.12.
@@ -161,6 +165,10 @@ bool is_number(char32_t code) { return code < 0x80 ? code >= '0' && code <= '9' 
 bool is_mark(char32_t code) { return code >= 0x300 && contains(marks, code); }
 bool is_nonspacing_mark(char32_t code) { return code >= 0x300 && contains(marks_nonspacing, code); }
 bool is_other(char32_t code) { return contains(others, code); }
+
+uint8_t script_of(char32_t code) {
+    return std::ranges::upper_bound(script_starts, code, {}, &ScriptStart::first)[-1].script;
+}
 
 void append_lower(std::string& out, char32_t code) {
     if (code < 0x80) {

@@ -21,6 +21,9 @@ bool is_mark(char32_t code);             // General_Category M
 bool is_nonspacing_mark(char32_t code);  // General_Category Mn
 bool is_other(char32_t code);            // General_Category Cc, Cf, Co
 
+/// A number for the script as tokenizer.json's UnicodeScripts tells them apart; 0: of none.
+uint8_t script_of(char32_t code);
+
 void append_lower(std::string& out, char32_t code);
 
 }  // namespace scoria::utf8

@@ -2,6 +2,7 @@
 #include "program.h"
 #include "test_env.h"
 
+#include "file.h"
 #include "importance.h"
 #include "safetensors.h"
 
@@ -192,6 +193,27 @@ TEST_CASE("imatrix: every window begins as a text does" * needs_fixtures()) {
     const ImportanceMatrix one = measure("4"), two = measure("8");
     CHECK(one.size() > 5);
     CHECK(two == one);  // two equal windows
+}
+
+TEST_CASE("perplexity: every window begins with BOS where the vocabulary adds it" * needs_fixtures()) {
+    const ScratchFolder folder;
+    std::string bytes = read_file(tiny);
+    const std::string key = "tokenizer.ggml.add_bos_token";
+    REQUIRE(bytes.find(key) != std::string::npos);
+    bytes[bytes.find(key) + key.size() + sizeof(uint32_t)] = 1;  // behind the type of the value
+    std::ofstream(folder.path("bos.gguf"), std::ios::binary) << bytes;
+    const auto measure = [&](const char* tokens) {
+        const Outcome outcome =
+            run_scoria({"perplexity", "-m", folder.path("bos.gguf"), "-p", "x x x x x x x", "-n", tokens,
+                        "--ctx", "4", "--precision", "strict", "--json"});
+        CAPTURE(outcome.err);
+        REQUIRE(outcome.code == 0);
+        return nlohmann::json::parse(outcome.out);
+    };
+    const nlohmann::json one = measure("4"), three = measure("12");  // BOS and three tokens, thrice
+    CHECK(one["predicted"] == 3);
+    CHECK(three["predicted"] == 9);
+    CHECK(three["mean_nll"].get<double>() == doctest::Approx(one["mean_nll"].get<double>()).epsilon(1e-9));
 }
 
 TEST_CASE("convert: pooled heads are the mean of those they replace" * needs_fixtures()) {

@@ -6,6 +6,7 @@
 #include "file.h"
 #include "gguf_builder.h"
 #include "model.h"
+#include "safetensors.h"
 #include "system.h"
 #include "test_env.h"
 #include "tokenizer/vocabulary.h"
@@ -33,36 +34,76 @@ std::vector<float> widened(const std::vector<std::byte>& bytes, TensorType type)
     return values;
 }
 
+using Edits = std::vector<std::pair<std::string, std::string>>;
+
+/// A fixture's folder with another config.json, which goes with the object.
+struct EditedFolder {
+    fs::path path = fs::temp_directory_path() / ("scoria-folder-" + std::to_string(process_id()));
+    EditedFolder(const std::string& name, const Edits& edits) {
+        const fs::path from = fixtures() + "/models/" + name;
+        fs::create_directories(path);
+        // Not copy_file: it may copy that the fixture is read-only, and then Windows does not remove it.
+        std::ofstream(path / "model.safetensors", std::ios::binary)
+            << read_file((from / "model.safetensors").string());
+        std::string config = read_file((from / "config.json").string());
+        for (const auto& [old, now] : edits) {
+            REQUIRE(config.find(old) != std::string::npos);
+            config.replace(config.find(old), old.size(), now);
+        }
+        std::ofstream(path / "config.json") << config;
+    }
+    ~EditedFolder() { fs::remove_all(path); }
+    EditedFolder(const EditedFolder&) = delete;
+};
+
+const std::pair<std::string, std::string> far = {"\"relative_attention_max_distance\": 40",
+                                                 "\"relative_attention_max_distance\": 128"};
+const std::pair<std::string, std::string> unscaled = {"\"scale_decoder_outputs\": true",
+                                                      "\"scale_decoder_outputs\": false"};
+
+std::vector<float> values_of(const ConversionSource& source, const std::string& name) {
+    const auto found = std::ranges::find(source.tensors(), name, &ConversionSource::Tensor::name);
+    REQUIRE(found != source.tensors().end());
+    std::vector<std::byte> bytes(found->cols() * found->rows() * tensor_type_info(found->type).block_bytes);
+    source.read_rows(static_cast<size_t>(found - source.tensors().begin()), 0, bytes);
+    return widened(bytes, found->type);
+}
+
 }  // namespace
 
 TEST_CASE("conversion: folders give the fixtures' GGUF" * needs_fixtures()) {
-    for (const char* name : {"llama1",
-                             "llama3",
-                             "llama3.2-tied",
-                             "llama-linear-scaling",
-                             "smollm2",
-                             "mistral",
-                             "mixtral",
-                             "deepseek-67b",
-                             "qwen2",
-                             "qwen3",
-                             "qwen2-moe",
-                             "hunyuan-moe",
-                             "cohere",
-                             "gemma",
-                             "olmo",
-                             "olmo2",
-                             "phi",
-                             "phi4",
-                             "gpt2",
-                             "bloom",
-                             "falcon-7b-style",
-                             "smollm3",
-                             "starcoder2",
-                             "falcon2-11b-style",
-                             "bert"}) {
-        CAPTURE(std::string(name));
-        const auto source = open_conversion_source(fixtures() + "/models/" + name);
+    for (const std::string name : {"llama1",
+                                   "llama3",
+                                   "llama3.2-tied",
+                                   "llama-linear-scaling",
+                                   "smollm2",
+                                   "mistral",
+                                   "mixtral",
+                                   "deepseek-67b",
+                                   "qwen2",
+                                   "qwen3",
+                                   "qwen2-moe",
+                                   "hunyuan-moe",
+                                   "cohere",
+                                   "gemma",
+                                   "olmo",
+                                   "olmo2",
+                                   "phi",
+                                   "phi4",
+                                   "gpt2",
+                                   "bloom",
+                                   "falcon-7b-style",
+                                   "smollm3",
+                                   "starcoder2",
+                                   "falcon2-11b-style",
+                                   "bert",
+                                   "t5",
+                                   "mt5"}) {
+        CAPTURE(name);
+        std::optional<EditedFolder> edited;  // to what index.json says of the GGUF
+        if (name.ends_with("t5")) edited.emplace(name, name == "t5" ? Edits{far, unscaled} : Edits{far});
+        const auto source =
+            open_conversion_source(edited ? edited->path : fs::path(fixtures() + "/models/" + name));
         const File file(fixtures() + "/gguf/" + name + ".gguf");
         const Gguf expected = read_gguf(file);
         GgufWriter writer;
@@ -100,21 +141,30 @@ TEST_CASE("conversion: folders give the fixtures' GGUF" * needs_fixtures()) {
             if (dimensions.back() == 1) dimensions.pop_back();  // a matrix of one row is a vector
             CHECK(found->dimensions == dimensions);
             REQUIRE(tensor.type == static_cast<uint32_t>(TensorType::f32));
-            std::vector<std::byte> bytes(found->cols() * found->rows() *
-                                         tensor_type_info(found->type).block_bytes);
-            source->read_rows(static_cast<size_t>(found - source->tensors().begin()), 0, bytes);
             std::vector<float> expected_values(found->cols() * found->rows());
             file.read(tensor.offset, std::as_writable_bytes(std::span(expected_values)));
-            const std::vector<float> values = widened(bytes, found->type);
+            const std::vector<float> values = values_of(*source, tensor.name);
             // Computed, in double here; everything else is copied.
             const double tolerance = tensor.name == "rope_freqs.weight" ? 1e-6 : 0;
             size_t different = 0;
             for (size_t i = 0; i < values.size(); ++i)
                 different +=
                     !(std::abs(values[i] - expected_values[i]) <= tolerance * std::abs(expected_values[i]));
-            CHECK(different == 0);
+            // Of keys after the query at distance 0 there are none: a bucket that is never read, per head.
+            CHECK(different == (tensor.name == "enc.blk.0.attn_rel_b.weight" ? tensor.dimensions[0] : 0));
         }
     }
+}
+
+TEST_CASE("conversion: the scale of T5's logits goes into the norm before them" * needs_fixtures()) {
+    const EditedFolder folder("t5", {far});
+    const Safetensors weights((folder.path / "model.safetensors").string());
+    const std::vector<float> norm = weights.read<float>("decoder.final_layer_norm.weight"),
+                             written =
+                                 values_of(*open_conversion_source(folder.path), "dec.output_norm.weight");
+    REQUIRE(written.size() == norm.size());
+    for (size_t i = 0; i < norm.size(); ++i)
+        CHECK(written[i] == doctest::Approx(norm[i] / std::sqrt(48.0)).epsilon(1e-7));
 }
 
 TEST_CASE("conversion: folders that GGUF would not say all of" * needs_fixtures()) {
@@ -138,6 +188,13 @@ TEST_CASE("conversion: folders that GGUF would not say all of" * needs_fixtures(
         {"gemma2", "\"query_pre_attn_scalar\": 9", "\"query_pre_attn_scalar\": 16", "no error"},
         {"falcon-rw-style", "\"vocab_size\"", "\"vocab_size\"", "post_attention_layernorm"},
         {"bart", "\"vocab_size\"", "\"vocab_size\"", "no architecture for bart"},
+        {"t5", "\"vocab_size\"", "\"vocab_size\"", "relative_attention_max_distance: GGUF's t5"},
+        {"t5", "num_buckets\": 16", "num_buckets\": 14", "relative_attention_num_buckets: got 14"},
+        {"t5", "num_buckets\": 16", "num_buckets\": 1", "relative_attention_num_buckets: "},
+        {"t5", "num_buckets\": 16", "num_buckets\": 0", "relative_attention_num_buckets: "},
+        {"t5", "num_buckets\": 16", "num_buckets\": 200000000",
+         "relative_attention_num_buckets: got 200000000"},
+        {"mt5", "_distance\": 40", "_distance\": 128", "no error"},
         {"smollm3", "\"no_rope_layers\": [", "\"no_rope_layers\": [0,", "no_rope_layers"},
         {"llama1", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3",
          "model.layers.2.input_layernorm.weight"},
@@ -146,26 +203,16 @@ TEST_CASE("conversion: folders that GGUF would not say all of" * needs_fixtures(
         {"llama1", "\"head_dim\": 16", "\"head_dim\": -1", "head_dim"},
         {"llama1", "\"rms_norm_eps\": 0.02", "\"rms_norm_eps\": \"x\"", "rms_norm_eps"},
     };
-    const fs::path folder = fs::temp_directory_path() / ("scoria-folder-" + std::to_string(process_id()));
     for (const Case& c : cases) {
         CAPTURE(std::string(c.to));
-        const fs::path from = fixtures() + "/models/" + c.name;
-        fs::create_directories(folder);
-        // Not copy_file: it may copy that the fixture is read-only, and then Windows does not remove it.
-        std::ofstream(folder / "model.safetensors", std::ios::binary)
-            << read_file((from / "model.safetensors").string());
-        std::string config = read_file((from / "config.json").string());
-        REQUIRE(config.find(c.from) != std::string::npos);
-        config.replace(config.find(c.from), std::strlen(c.from), c.to);
-        std::ofstream(folder / "config.json") << config;
+        const EditedFolder folder(c.name, {{c.from, c.to}});
         std::string message = "no error";
         try {
             GgufWriter writer;
-            open_conversion_folder(folder)->metadata(writer);
+            open_conversion_folder(folder.path)->metadata(writer);
         } catch (const Error& error) {
             message = error.what();
         }
-        fs::remove_all(folder);
         CAPTURE(message);
         CHECK(message.find(c.expected) != std::string::npos);
     }

@@ -95,7 +95,7 @@ TEST_CASE("tokenizer.json that lies or asks for what is not there is refused by 
         {std::string(1 << 20, '['), "levels of nesting"},
         {json_with(R"(, "x": )" + nested(100)), "levels of nesting"},
         {json_with(R"(, "normalizer": {"type": "Odd"})"), "does not support Odd"},
-        {json_with(R"(, "pre_tokenizer": {"type": "UnicodeScripts"})"), "does not support UnicodeScripts"},
+        {json_with(R"(, "pre_tokenizer": {"type": "Odd"})"), "does not support Odd"},
         {json_with(R"(, "decoder": {"type": "Odd"})"), "does not support Odd"},
         {json_with(R"(, "post_processor": {"type": "Odd"})"), "does not support Odd"},
         {json_with(R"(, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "("}})"), "cannot run \"(\""},
@@ -143,12 +143,68 @@ TEST_CASE("tokenizer.json: what its library does where several readings are poss
         CAPTURE(c.name);
         CHECK(make_tokenizer(read_tokenizer_json(c.file), "test")->encode(c.text) == c.ids);
     }
+    const auto first_only = [](const std::string& normalizers) {
+        return R"({"model": {"type": "BPE", "unk_token": "?", "vocab": {"?": 0, "\u2581": 1, "a": 2, "\"": 3, "e": 4,
+                    "\u0301": 5, "\u00e9": 6}, "merges": []},
+                   "normalizer": {"type": "Sequence", "normalizers": [)" +
+               normalizers + R"(]}, "pre_tokenizer": {"type": "Metaspace", "prepend_scheme": "first"}})";
+    };
+    const std::string strip = R"({"type": "Strip", "strip_left": true, "strip_right": true})";
+    const std::string quotes = R"({"type": "Replace", "pattern": {"String": "``"}, "content": "\""})";
+    const Case prefixes[] = {
+        // "first": only where the text's first character was left, or took part
+        {"nothing stripped", first_only(strip), "a ", {1, 2}},
+        {"a space stripped", first_only(strip), " a", {2}},
+        {"the last of several replaced", first_only(quotes), "``a", {3, 2}},
+        {"a later one", first_only(quotes), "a``", {1, 2, 3}},
+        {"removed",
+         first_only(R"({"type": "Nmt"})"),
+         "\x01"
+         "a",
+         {2}},
+        {"composed", first_only(R"({"type": "NFC"}, {"type": "StripAccents"})"), "e\u0301a", {1, 6, 2}},
+        {"decomposed", first_only(R"({"type": "NFD"}, {"type": "StripAccents"})"), "\u00e9a", {1, 4, 2}},
+        {"prepended",
+         first_only(R"({"type": "Prepend", "prepend": "a"}, {"type": "Replace", "pattern": {"String": "a"},
+                                    "content": ""})"),
+         "ea",
+         {1, 4}},
+    };
+    for (const Case& c : prefixes) {
+        CAPTURE(c.name);
+        CHECK(make_tokenizer(read_tokenizer_json(c.file), "test")->encode(c.text) == c.ids);
+    }
     // An added token has its id, whatever the model has there.
     const auto tokenizer =
         make_tokenizer(read_tokenizer_json(json_with(
                            R"(, "added_tokens": [{"id": 1, "content": "<x>", "normalized": false}])")),
                        "test");
     CHECK(tokenizer->decode(Ids{1}, true) == "<x>");
+}
+
+TEST_CASE("UnicodeScripts splits where the library does") {
+    struct Case {
+        const char* text;
+        std::vector<std::string_view> pieces;
+    };
+    const Case cases[] = {
+        {"  hello ... world", {"hello ", "... ", "world"}},  // spaces in front are lost
+        {"abc d\u00e9f \u65e5\u3072\u30ab\u30fc\ud55c x",
+         {"abc d\u00e9f ", "\u65e5\u3072\u30ab\u30fc", "\ud55c ", "x"}},  // kana as Han
+        {"e\u0301a", {"e", "\u0301", "a"}},
+        {"a\u00a0b", {"a", "\u00a0", "b"}},
+        {"a\U0001f970b\u20bf", {"a\U0001f970b\u20bf"}},                        // not yet in Unicode 9
+        {"\u0561\u0589.\u0915\u0953", {"\u0561", "\u0589.", "\u0915\u0953"}},  // of other scripts since
+        {" \U0001f970", {}},
+        {"", {}},
+    };
+    const Pipeline p = read_tokenizer_json(json_with(R"(, "pre_tokenizer": {"type": "UnicodeScripts"})"));
+    for (const Case& c : cases) {
+        CAPTURE(c.text);
+        std::vector<std::string_view> pieces;
+        pre_tokenize(p.pre_tokenizer, c.text, true, [&](std::string_view piece) { pieces.push_back(piece); });
+        CHECK(pieces == c.pieces);
+    }
 }
 
 TEST_CASE("a SentencePiece model that lies is refused by name") {
