@@ -31,8 +31,7 @@ struct CodeRange {
     char32_t first, last;
 };
 struct ScriptStart {  // up to the next row
-    char32_t first;
-    uint8_t script;
+    uint32_t first : 24, script : 8;
 };
 #include "tokenizer/unicode_table.inc"
 
@@ -167,7 +166,8 @@ bool is_nonspacing_mark(char32_t code) { return code >= 0x300 && contains(marks_
 bool is_other(char32_t code) { return contains(others, code); }
 
 uint8_t script_of(char32_t code) {
-    return std::ranges::upper_bound(script_starts, code, {}, &ScriptStart::first)[-1].script;
+    const auto first = [](const ScriptStart& start) { return char32_t{start.first}; };
+    return std::ranges::upper_bound(script_starts, code, {}, first)[-1].script;
 }
 
 void append_lower(std::string& out, char32_t code) {
