@@ -49,12 +49,17 @@ typedef struct scoria_vulkan {
      * it, and have all back when scoria_engine_destroy has returned. They should not run dry: drivers have
      * been seen to crash then. */
     const VkAllocationCallbacks* allocator;
+    /* One handle type (VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT, say), for a host that exports what
+     * scoria_session_share hands out, by an extension that it enabled; 0: none. Each session and
+     * batch then takes up to three pieces of memory more. One that the device cannot export buffers as is
+     * unsupported. */
+    VkExternalMemoryHandleTypeFlags export_memory;
+    uint32_t reserved; /* 0 */
 } scoria_vulkan;
 
 enum { SCORIA_SHARE_LOGITS, SCORIA_SHARE_HIDDEN, SCORIA_SHARE_ATTENTION };
 
-/* Values on the device, float32. For another API or process copy them to memory of the host's own that it can
- * export: what may be exported must be chosen when it is allocated, and this memory is not. */
+/* Values on the device, float32. */
 typedef struct scoria_shared {
     size_t size;
     VkBuffer buffer; /* a storage buffer, also to copy from; of queue_family alone */
@@ -62,6 +67,15 @@ typedef struct scoria_shared {
     VkSemaphore semaphore; /* a timeline: `value` or more says that the values are there */
     uint64_t value;
     uint32_t rows, cols; /* one row behind the other */
+    /* With scoria_vulkan.export_memory, for another API, process or VkDevice: what the buffer is bound to, at
+     * its beginning, to export as that type; the values are at `offset` there, too. Not dedicated; who
+     * imports it names these bytes and this type. The host passes ownership to VK_QUEUE_FAMILY_EXTERNAL and
+     * back, and tells the other side by a semaphore of its own. What was exported stays valid, but is written
+     * no more, when the buffer has gone. Else VK_NULL_HANDLE and 0. */
+    VkDeviceMemory memory;
+    VkDeviceSize memory_bytes;
+    uint32_t memory_type;
+    uint32_t reserved; /* 0 */
 } scoria_shared;
 
 /* What the last token's computation left on the host's device, to draw or to copy without a way through the

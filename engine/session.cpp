@@ -37,7 +37,7 @@ void Session::Impl::take_memory() {
         outgoing = vk::Buffer(engine.device, stream, vk::MemoryUse::readback);
     } else {
         const uint32_t logits = engine.model->architecture.logits();
-        workspace.logits = device_buffer(4ull * logits);
+        workspace.logits = shared_buffer(4ull * logits);
         sampler = device_buffer(4ull * sampler_words(logits));
         sample_scratch = device_buffer(sample_scratch_bytes(logits));
         results = vk::Buffer(engine.device, 8ull * result_slots, vk::MemoryUse::readback);
@@ -367,20 +367,23 @@ SharedView Session::share(SharedKind kind) {
         if (kind == SharedKind::attention) return s.shared_map();
         const Matrix row = s.batch(1, 1).matrix(kind == SharedKind::logits ? s.engine.graph.logits
                                                                            : s.engine.graph.last_hidden);
+        const bool logits = row.view.buffer == s.workspace.logits.view().buffer;
         return SharedView{row.view.slice(4ull * row.first, 4ull * row.cols), 1, row.cols,
-                          s.engine.device.point(s.last_submitted)};
+                          s.engine.device.point(s.last_submitted),
+                          (logits ? s.workspace.logits : s.workspace.arena).exportable()};
     });
 }
 
 vk::Buffer Session::Impl::map_of(size_t kernel) const {
     const auto& k = std::get<kernel::Attention>(engine.plan.kernels[kernel].kernel);
-    return {engine.device, 4ull * k.shape.heads * engine.memory.context, vk::MemoryUse::device};
+    return shared_buffer(4ull * k.shape.heads * engine.memory.context);
 }
 
 SharedView Session::Impl::shared_map() const {
     const auto& k = std::get<kernel::Attention>(engine.plan.kernels[*watched].kernel);
     const uint32_t heads = k.shape.heads, positions = uint32_t(tokens.size());
-    return {map.view(0, 4ull * heads * positions), heads, positions, engine.device.point(last_submitted)};
+    return {map.view(0, 4ull * heads * positions), heads, positions, engine.device.point(last_submitted),
+            map.exportable()};
 }
 
 void Session::watch(std::optional<uint32_t> layer) {

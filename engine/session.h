@@ -96,6 +96,7 @@ struct SharedView {
     vk::View view;                    // of float32
     uint32_t rows = 1, cols = 0;      // whole, one row behind the other
     vk::Device::TimelinePoint ready;  // to wait for on the device
+    vk::Memory memory;                // behind the buffer, if it can be exported
 };
 
 struct LogitBias {

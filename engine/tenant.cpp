@@ -27,7 +27,7 @@ void Tenant::take_workspace(StepLayout layout, std::span<const uint32_t> table) 
     workspace.placement = engine.placement;
     workspace.choices = &engine.choices;
     workspace.step = device_buffer(4ull * layout.words());
-    workspace.arena = device_buffer(workspace.placement.bytes);
+    workspace.arena = shared_buffer(workspace.placement.bytes);
     if (const uint64_t bytes = engine.weights->slots_bytes()) workspace.slots = device_buffer(bytes);
     vk::Recorder recorder(engine.device, engine.pipelines);
     recorder.fill(workspace.step.view(), 0);
@@ -50,7 +50,7 @@ void Tenant::reserve_logits(uint32_t rows) {
     const uint64_t bytes = 4ull * engine.model->architecture.logits() * rows;
     if (workspace.logits.size() >= bytes) return;
     land_all();  // a failed call's
-    workspace.logits = device_buffer(bytes);
+    workspace.logits = shared_buffer(bytes);
     forget_recorded();
 }
 

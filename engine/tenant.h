@@ -28,6 +28,7 @@ struct Tenant {
     /// Makes the workspace, but for logits, with `table` as its first block table and a step of no tokens.
     void take_workspace(StepLayout layout, std::span<const uint32_t> table = {});
     vk::Buffer device_buffer(uint64_t bytes) const { return {engine.device, bytes, vk::MemoryUse::device}; }
+    vk::Buffer shared_buffer(uint64_t bytes) const { return {engine.device, bytes, vk::MemoryUse::shared}; }
     /// Waits for what is on its way, and gives up the workspace.
     void release_workspace() noexcept;
     void reserve_logits(uint32_t rows);

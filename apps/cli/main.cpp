@@ -49,6 +49,7 @@ int run(const std::vector<std::string>& arguments) {
     app.set_version_flag("--version", "scoria 0.1.0");
     app.require_subcommand(1);
     app.failure_message(CLI::FailureMessage::simple);
+    app.allow_windows_style_options(false);  // on Windows, too, a path may begin with a slash
     Common common;
     std::vector<std::pair<CLI::App*, Action>> actions;
     for (const Verb& verb : verbs) {

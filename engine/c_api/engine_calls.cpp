@@ -16,7 +16,7 @@ static_assert(offsetof(scoria_engine_options, shared_context) + 4 == sizeof(scor
 static_assert(offsetof(scoria_allocation, device_local) + 4 == sizeof(scoria_allocation));
 static_assert(offsetof(scoria_engine_info, prompt_chunk) + 4 == sizeof(scoria_engine_info));
 static_assert(offsetof(scoria_memory, reserved) + 4 == sizeof(scoria_memory));
-static_assert(offsetof(scoria_vulkan, allocator) + sizeof(void*) == sizeof(scoria_vulkan));
+static_assert(offsetof(scoria_vulkan, reserved) + 4 == sizeof(scoria_vulkan));
 static_assert(offsetof(scoria_device, uuid) + 16 == sizeof(scoria_device));
 
 std::shared_ptr<const vk::HostDevice> host_device(const scoria_vulkan* given) {
@@ -26,6 +26,7 @@ std::shared_ptr<const vk::HostDevice> host_device(const scoria_vulkan* given) {
             "scoria_vulkan with vkGetInstanceProcAddr, instance, physical device, device and queue");
     require(!host.lock_queue == !host.unlock_queue, "both lock_queue and unlock_queue, or neither");
     require(host.extensions || !host.extension_count, "extensions for their count");
+    require((host.export_memory & (host.export_memory - 1)) == 0, "one handle type or none");
     auto device = std::make_shared<vk::HostDevice>();
     device->get_instance_proc = host.get_instance_proc_addr;
     device->instance = host.instance;
@@ -34,6 +35,7 @@ std::shared_ptr<const vk::HostDevice> host_device(const scoria_vulkan* given) {
     device->queue = host.queue;
     device->queue_family = host.queue_family;
     device->api_version = host.api_version;
+    device->exports = host.export_memory;
     for (size_t i = 0; i < host.extension_count; ++i) {
         require(host.extensions[i] != nullptr, "a name for every extension");
         device->extensions.emplace_back(host.extensions[i]);

@@ -7,7 +7,7 @@ using namespace scoria::c_api;
 
 namespace {
 
-static_assert(offsetof(scoria_shared, cols) + 4 == sizeof(scoria_shared));
+static_assert(offsetof(scoria_shared, reserved) + 4 == sizeof(scoria_shared));
 static_assert(offsetof(scoria_embed_options, raw) + 4 == sizeof(scoria_embed_options));
 
 void replace(SessionObject& object, std::span<const TokenId> ids) {
@@ -49,7 +49,11 @@ scoria_shared c_api::shared_of(const SharedView& view) {
             .semaphore = view.ready.semaphore,
             .value = view.ready.value,
             .rows = view.rows,
-            .cols = view.cols};
+            .cols = view.cols,
+            .memory = view.memory.handle,
+            .memory_bytes = view.memory.bytes,
+            .memory_type = view.memory.type,
+            .reserved = 0};
 }
 
 scoria_status scoria_session_create(scoria_engine* engine, scoria_session** session) {

@@ -107,6 +107,21 @@ struct HostQueueLock {
     HostQueueLock(const HostQueueLock&) = delete;
 };
 
+/// Dedicated memory would have to be imported with a buffer alike: no driver seen wants it for buffers.
+void check_exports(const Instance& instance, const HostDevice& host, VkBufferUsageFlags usage) {
+    auto info =
+        vk_struct<VkPhysicalDeviceExternalBufferInfo>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO);
+    info.usage = usage;
+    info.handleType = VkExternalMemoryHandleTypeFlagBits(host.exports);
+    auto found = vk_struct<VkExternalBufferProperties>(VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES);
+    instance.fn().GetPhysicalDeviceExternalBufferProperties(host.physical, &info, &found);
+    constexpr VkExternalMemoryFeatureFlags wanted = VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT,
+                                           dedicated = VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT;
+    if ((found.externalMemoryProperties.externalMemoryFeatures & (wanted | dedicated)) != wanted)
+        fail(Status::unsupported, "vulkan", "expected a handle type that buffers' memory can be exported as",
+             " without being dedicated, got ", host.exports);
+}
+
 }  // namespace
 
 Device::Impl::Impl(const DeviceOptions& wanted)
@@ -142,6 +157,7 @@ void Device::Impl::take_from_host() {
     caps = listed.caps;
     device = host.device;
     if (host.allocator) callbacks = &*host.allocator;
+    if (host.exports) check_exports(instance, host, buffer_usage(caps));
     for (Queue& queue : queues) queue.family = host.queue_family;
     queues[0].handle = host.queue;
     load_device_table(fn, device, instance.get_device_proc());

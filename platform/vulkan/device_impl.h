@@ -61,6 +61,9 @@ struct Device::Impl {
     void release() noexcept;
 };
 
+/// How every buffer of a device may be used.
+VkBufferUsageFlags buffer_usage(const Caps& caps);
+
 /// Records with `record`, submits to the compute queue and waits.
 void run_once(Device& device, const std::function<void(VkCommandBuffer)>& record);
 

@@ -17,6 +17,7 @@ VmaAllocationCreateInfo memory_for(MemoryUse use, const Caps& caps, uint64_t byt
     constexpr VkMemoryPropertyFlags coherent = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
     switch (use) {
     case MemoryUse::device:
+    case MemoryUse::shared:
         info.usage = VMA_MEMORY_USAGE_AUTO_PREFER_DEVICE;
         if (caps.unified_memory) {
             info.flags |=
@@ -44,7 +45,7 @@ VmaAllocationCreateInfo memory_for(MemoryUse use, const Caps& caps, uint64_t byt
     const Status status = status_of(result);
     if (status != Status::out_of_host_memory && status != Status::out_of_device_memory)
         check(result, "vmaCreateBuffer");
-    const bool local = use == MemoryUse::device;
+    const bool local = use == MemoryUse::device || use == MemoryUse::shared;
     std::string heaps;
     for (const HeapState& heap : device.heaps())
         if (heap.device_local == local || device.caps().unified_memory)
@@ -55,12 +56,21 @@ VmaAllocationCreateInfo memory_for(MemoryUse use, const Caps& caps, uint64_t byt
 
 }  // namespace
 
+VkBufferUsageFlags buffer_usage(const Caps& caps) {
+    VkBufferUsageFlags usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                               VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+    if (caps.texel_words) usage |= VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT;
+    if (caps.uniform_scalars) usage |= VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT;
+    return usage;
+}
+
 struct Buffer::Impl {
     Device& device;
     VkBuffer handle = VK_NULL_HANDLE;
     VmaAllocation allocation = nullptr;
     uint64_t size;
     std::byte* mapped = nullptr;
+    Memory exportable;
 
     Impl(Device& on, uint64_t bytes, MemoryUse use) : device(on), size(bytes) {
         const Caps& caps = on.caps();
@@ -71,17 +81,23 @@ struct Buffer::Impl {
                                       on.queue_family(QueueKind::transfer)};
         VkBufferCreateInfo info = vk_struct<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
         info.size = (bytes + 3) / 4 * 4;  // fills and copies of whole words
-        info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
-                     VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-        if (caps.texel_words) info.usage |= VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT;
-        if (caps.uniform_scalars) info.usage |= VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT;
+        info.usage = buffer_usage(caps);
         // Two families share buffers without ownership transfers.
         info.sharingMode = on.has_transfer_queue() ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE;
         info.queueFamilyIndexCount = on.has_transfer_queue() ? 2 : 0;
         info.pQueueFamilyIndices = families;
         VmaAllocationCreateInfo memory = memory_for(use, caps, bytes);
         VmaAllocationInfo placed{};
-        const MemoryGate::Entered gate(on.impl().gate);
+        const HostDevice* const host = on.options().host.get();
+        const VkExternalMemoryHandleTypeFlags exports = use == MemoryUse::shared && host ? host->exports : 0;
+        VkExternalMemoryBufferCreateInfo exported =
+            vk_struct<VkExternalMemoryBufferCreateInfo>(VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO);
+        exported.handleTypes = exports;
+        if (exports) {  // memory of its own, which Vulkan does not call dedicated
+            info.pNext = &exported;
+            memory.flags |= VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT | VMA_ALLOCATION_CREATE_CAN_ALIAS_BIT;
+        }
+        const MemoryGate::Entered gate(on.impl().gate, exports);
         VkResult result = vmaCreateBuffer(on.allocator(), &info, &memory, &handle, &allocation, &placed);
         if (result == VK_ERROR_FEATURE_NOT_PRESENT && use == MemoryUse::readback) {
             // Cached and coherent memory is common but not promised; write-combined is.
@@ -91,6 +107,7 @@ struct Buffer::Impl {
         }
         if (result != VK_SUCCESS) fail_allocation(on, result, bytes, use, gate.refusal());
         mapped = static_cast<std::byte*>(placed.pMappedData);
+        if (exports) exportable = {placed.deviceMemory, placed.size, placed.memoryType};
     }
     ~Impl() {
         if (!device.impl().may_free()) return;
@@ -123,6 +140,7 @@ Buffer::Buffer(Buffer&&) noexcept = default;
 Buffer& Buffer::operator=(Buffer&&) noexcept = default;
 
 View Buffer::view() const { return impl_ ? View{impl_->handle, 0, impl_->size} : View{}; }
+Memory Buffer::exportable() const { return impl_ ? impl_->exportable : Memory{}; }
 uint64_t Buffer::size() const { return impl_ ? impl_->size : 0; }
 std::span<std::byte> Buffer::mapped() const {
     if (!impl_ || !impl_->mapped) return {};

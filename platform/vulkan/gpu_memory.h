@@ -14,6 +14,7 @@ enum class MemoryUse : uint8_t {
     device,    // device-local; host-visible too where memory is unified (see Buffer::mapped)
     staging,   // host-visible, write-combined: the host writes, the device copies, or reads in place
     readback,  // host-visible, cached: the device writes, the host reads
+    shared,    // as device; memory of its own where HostDevice::exports says so, to be exported
 };
 
 /// A byte range of a buffer. Does not own it.
@@ -22,6 +23,13 @@ struct View {
     uint64_t offset = 0;
     uint64_t size = 0;
     View slice(uint64_t first, uint64_t bytes) const { return {buffer, offset + first, bytes}; }
+};
+
+/// Memory behind a buffer, for a host to export.
+struct Memory {
+    VkDeviceMemory handle = VK_NULL_HANDLE;
+    uint64_t bytes = 0;
+    uint32_t type = 0;
 };
 
 class Buffer {
@@ -36,6 +44,8 @@ class Buffer {
     View view() const;
     View view(uint64_t offset, uint64_t bytes) const { return view().slice(offset, bytes); }
     uint64_t size() const;
+    /// What a MemoryUse::shared buffer is bound to the beginning of; none where it cannot be exported.
+    Memory exportable() const;
     /// Host address, or empty if the memory is not host-visible. Coherent: no flush is needed.
     std::span<std::byte> mapped() const;
     explicit operator bool() const { return impl_ != nullptr; }

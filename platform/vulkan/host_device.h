@@ -37,6 +37,7 @@ struct HostDevice {
     FeatureStructs features;              // enabled on the device
     std::function<void()> lock, unlock;   // around every use of the queue; may be empty
     std::optional<VkAllocationCallbacks> allocator;
+    VkExternalMemoryHandleTypeFlags exports = 0;  // one bit: as what the host may export MemoryUse::shared
 };
 
 }  // namespace scoria::vk

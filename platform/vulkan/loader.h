@@ -8,16 +8,17 @@
 namespace scoria::vk {
 
 // Core 1.2 instance entry points that Scoria calls; debug utils only where that extension is enabled.
-#define SCORIA_INSTANCE_FUNCTIONS(X)          \
-    X(DestroyInstance)                        \
-    X(EnumeratePhysicalDevices)               \
-    X(EnumerateDeviceExtensionProperties)     \
-    X(GetPhysicalDeviceProperties2)           \
-    X(GetPhysicalDeviceFeatures2)             \
-    X(GetPhysicalDeviceMemoryProperties2)     \
-    X(GetPhysicalDeviceQueueFamilyProperties) \
-    X(CreateDevice)                           \
-    X(CreateDebugUtilsMessengerEXT)           \
+#define SCORIA_INSTANCE_FUNCTIONS(X)             \
+    X(DestroyInstance)                           \
+    X(EnumeratePhysicalDevices)                  \
+    X(EnumerateDeviceExtensionProperties)        \
+    X(GetPhysicalDeviceProperties2)              \
+    X(GetPhysicalDeviceFeatures2)                \
+    X(GetPhysicalDeviceMemoryProperties2)        \
+    X(GetPhysicalDeviceQueueFamilyProperties)    \
+    X(GetPhysicalDeviceExternalBufferProperties) \
+    X(CreateDevice)                              \
+    X(CreateDebugUtilsMessengerEXT)              \
     X(DestroyDebugUtilsMessengerEXT)
 
 /// A zeroed Vulkan structure of this type. (`{type}` alone warns of every member it leaves out.)

@@ -8,6 +8,7 @@ namespace {
 
 // Of the thread: the allocator's callbacks carry no context of ours.
 thread_local MemoryGate* entered_gate = nullptr;
+thread_local VkExternalMemoryHandleTypeFlags exported_as = 0;
 thread_local const char* refused_because = "";
 thread_local bool asking_host = false;
 
@@ -27,11 +28,16 @@ void MemoryGate::open(const MemoryRules& rules, uint32_t most_pieces, const Volk
     memory_ = memory;
 }
 
-MemoryGate::Entered::Entered(MemoryGate& gate) : before_(entered_gate) {
+MemoryGate::Entered::Entered(MemoryGate& gate, VkExternalMemoryHandleTypeFlags exports)
+    : before_(entered_gate), exported_before_(exported_as) {
     entered_gate = &gate;
+    exported_as = exports;
     refused_because = "";
 }
-MemoryGate::Entered::~Entered() { entered_gate = before_; }
+MemoryGate::Entered::~Entered() {
+    entered_gate = before_;
+    exported_as = exported_before_;
+}
 const char* MemoryGate::Entered::refusal() const { return refused_because; }
 bool MemoryGate::asking() { return asking_host; }
 
@@ -68,7 +74,11 @@ VkResult MemoryGate::allocate(VkDevice device, const VkMemoryAllocateInfo* info,
     MemoryPiece piece{.bytes = info->allocationSize,
                       .device_local = (type.propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0};
     if (!gate.enter(piece)) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
-    const VkResult result = gate.allocate_(device, info, callbacks, memory);
+    const VkExportMemoryAllocateInfo exported{VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO, info->pNext,
+                                              exported_as};
+    VkMemoryAllocateInfo chained = *info;
+    if (exported_as) chained.pNext = &exported;
+    const VkResult result = gate.allocate_(device, &chained, callbacks, memory);
     if (result != VK_SUCCESS) {
         gate.leave(piece.bytes);
         return result;

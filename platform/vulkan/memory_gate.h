@@ -38,7 +38,8 @@ class MemoryGate {
     /// While it lives, the allocator's calls on this thread are of `gate`.
     class Entered {
       public:
-        explicit Entered(MemoryGate& gate);
+        /// `exports`: the handle types that memory allocated meanwhile can be exported as.
+        explicit Entered(MemoryGate& gate, VkExternalMemoryHandleTypeFlags exports = 0);
         ~Entered();
         Entered(const Entered&) = delete;
         /// Why memory was refused meanwhile; "" if it was not, or by the driver alone.
@@ -46,6 +47,7 @@ class MemoryGate {
 
       private:
         MemoryGate* const before_;
+        const VkExternalMemoryHandleTypeFlags exported_before_;
     };
     /// Whether this thread runs one of the rules' functions: the allocator must not be called then.
     static bool asking();

@@ -7,8 +7,10 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
+#include <iterator>
 #include <poll.h>
 #include <spawn.h>
+#include <sstream>
 #include <stdexcept>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,13 +45,22 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
     return out;
 }
 
+/// The words that start it: those of the variable SCORIA_PROGRAM ("/usr/bin/wine64 /.../scoria.exe"), or what
+/// was built beside this.
+std::vector<std::string> program() {
+    const char* const given = std::getenv("SCORIA_PROGRAM");
+    if (!given || !*given) return {SCORIA_PROGRAM};
+    std::istringstream words(given);
+    return {std::istream_iterator<std::string>(words), {}};
+}
+
 struct Pipes {
     std::array<int, 2> out{}, err{};
 };
 
 pid_t spawn(const std::vector<std::string>& arguments, const Launch& launch, const std::string& input,
             const Pipes& pipes) {
-    std::vector<std::string> words = {SCORIA_PROGRAM};
+    std::vector<std::string> words = program();
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<std::string> environment = merged_environment(launch.environment);
     posix_spawn_file_actions_t actions;
@@ -61,7 +72,7 @@ pid_t spawn(const std::vector<std::string>& arguments, const Launch& launch, con
         posix_spawn_file_actions_addopen(&actions, 1, launch.output.c_str(), O_WRONLY | O_CREAT, 0666);
     posix_spawn_file_actions_adddup2(&actions, pipes.err[1], 2);
     pid_t child = 0;
-    const int error = posix_spawn(&child, SCORIA_PROGRAM, &actions, nullptr, pointers(words).data(),
+    const int error = posix_spawn(&child, words.front().c_str(), &actions, nullptr, pointers(words).data(),
                                   pointers(environment).data());
     posix_spawn_file_actions_destroy(&actions);
     require(error == 0, "the program does not start");

@@ -51,6 +51,10 @@ class Renderer {
         bind_memory();
     }
     ~Renderer() {
+        for (const auto& [imported, memory] : imported_) {
+            run<PFN_vkDestroyBuffer>("vkDestroyBuffer", device_, imported, nullptr);
+            run<PFN_vkFreeMemory>("vkFreeMemory", device_, memory, nullptr);
+        }
         run<PFN_vkDestroyBuffer>("vkDestroyBuffer", device_, buffer_, nullptr);
         run<PFN_vkFreeMemory>("vkFreeMemory", device_, memory_, nullptr);
         run<PFN_vkDestroyCommandPool>("vkDestroyCommandPool", device_, pool_, nullptr);
@@ -97,6 +101,39 @@ class Renderer {
         std::vector<float> values(shared.bytes / sizeof(float));
         std::memcpy(values.data(), mapped_, shared.bytes);
         return values;
+    }
+    /// Memory of this device's as a file.
+    int exported(const scoria_shared& shared) const {
+        auto info = typed<VkMemoryGetFdInfoKHR>(VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR);
+        info.memory = shared.memory;
+        info.handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
+        int file = -1;
+        call<PFN_vkGetMemoryFdKHR>("vkGetMemoryFdKHR", device_, &info, &file);
+        return file;
+    }
+    /// What another device shares, on this one: its memory by such a file, which goes with it, and no
+    /// semaphore.
+    scoria_shared import(int file, scoria_shared shared) {
+        auto as =
+            typed<VkExternalMemoryBufferCreateInfo>(VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO);
+        as.handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
+        auto buffer = typed<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, &as);
+        buffer.size = shared.offset + shared.bytes;
+        buffer.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT;
+        auto from = typed<VkImportMemoryFdInfoKHR>(VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR);
+        from.handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
+        from.fd = file;
+        auto info = typed<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, &from);
+        info.allocationSize = shared.memory_bytes;
+        info.memoryTypeIndex = shared.memory_type;
+        auto& [imported, memory] = imported_.emplace_back();
+        call<PFN_vkCreateBuffer>("vkCreateBuffer", device_, &buffer, nullptr, &imported);
+        call<PFN_vkAllocateMemory>("vkAllocateMemory", device_, &info, nullptr, &memory);
+        call<PFN_vkBindBufferMemory>("vkBindBufferMemory", device_, imported, memory, VkDeviceSize{0});
+        shared.buffer = imported;
+        shared.semaphore = done_;
+        shared.value = 0;
+        return shared;
     }
     void signal(uint64_t value) {
         value_ = value;
@@ -145,6 +182,7 @@ class Renderer {
     VkBuffer buffer_ = VK_NULL_HANDLE;
     VkDeviceMemory memory_ = VK_NULL_HANDLE;
     void* mapped_ = nullptr;
+    std::vector<std::pair<VkBuffer, VkDeviceMemory>> imported_;
 };
 
 scoria_shared share(scoria_session* session, uint32_t what) {
@@ -177,7 +215,9 @@ TEST_CASE("a host reads what was computed from the buffer that it was computed t
         REQUIRE_OK(scoria_session_replace(loaded.session, some_prompt.data(), some_prompt.size()));
         std::vector<float> hidden;
         for (size_t at = some_prompt.size(); at < expected.size(); ++at) {
-            const std::vector<float> logits = renderer.read(share(loaded.session, SCORIA_SHARE_LOGITS));
+            const scoria_shared shared = share(loaded.session, SCORIA_SHARE_LOGITS);
+            CHECK(shared.memory == VK_NULL_HANDLE);  // nobody asked for it
+            const std::vector<float> logits = renderer.read(shared);
             CHECK(logits == logits_of(loaded.session));
             CHECK(int32_t(std::max_element(logits.begin(), logits.end()) - logits.begin()) == expected[at]);
             const std::vector<float> before =
@@ -295,6 +335,48 @@ TEST_CASE("what heads attend to is watched while an answer comes" * needs_fixtur
     }
     host.destroy_device();
     for (const std::string& error : host.errors()) FAIL_CHECK(error);
+}
+
+TEST_CASE("another device reads what was computed, in memory that the host exports" * needs_fixtures()) {
+    VulkanHost host({.exports = true}), other({.exports = true});
+    if (!host.exports()) {
+        MESSAGE("skipped: this device's memory cannot be exported as files");
+        return;
+    }
+    {
+        scoria_engine_options options = engine_options(tiny_model());
+        options.vulkan = host.description();
+        scoria_engine* refused = nullptr;
+        for (const auto& [types, status] :
+             {std::pair(3u, SCORIA_BAD_ARGUMENT),
+              {uint32_t{VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT}, SCORIA_UNSUPPORTED}}) {
+            host.description()->export_memory = types;  // the second is for import alone, on any device
+            CHECK(scoria_engine_create(&options, &refused) == status);
+        }
+        host.description()->export_memory = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
+        const Loaded loaded(options);
+        Renderer here(host), there(other);
+        REQUIRE_OK(scoria_session_watch(loaded.session, 1));
+        REQUIRE_OK(scoria_session_append(loaded.session, some_prompt.data(), some_prompt.size()));
+        std::vector<scoria_shared> imported;
+        for (const uint32_t what : {SCORIA_SHARE_LOGITS, SCORIA_SHARE_HIDDEN, SCORIA_SHARE_ATTENTION}) {
+            const scoria_shared shared = share(loaded.session, what);
+            REQUIRE(shared.memory != VK_NULL_HANDLE);
+            imported.push_back(there.import(here.exported(shared), shared));
+            CHECK(there.read(imported.back()) == here.read(shared));
+        }
+        // It is the same memory: the next token's values are there, too.
+        const std::vector<float> before = there.read(imported[0]);
+        const scoria_generate_options one = greedy(1);
+        REQUIRE_OK(scoria_session_generate(loaded.session, &one, nullptr));
+        const std::vector<float> logits = logits_of(loaded.session);
+        CHECK(there.read(imported[0]) == logits);
+        CHECK(before != logits);
+    }
+    for (VulkanHost* const device : {&host, &other}) {
+        device->destroy_device();
+        for (const std::string& error : device->errors()) FAIL_CHECK(error);
+    }
 }
 
 TEST_CASE("what cannot be shared is said" * needs_fixtures()) {

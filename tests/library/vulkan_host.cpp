@@ -178,6 +178,8 @@ void VulkanHost::create_device(const Enabled& enabled) {
         f.storage16.pNext = nullptr;
         f.extensions.clear();
     }
+    exports_ = enabled.exports && offers(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
+    if (exports_) f.extensions.push_back(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
     const float priority = 1;
     auto queue = made<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
     queue.queueFamilyIndex = description_.queue_family;

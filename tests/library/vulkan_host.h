@@ -19,6 +19,7 @@ struct Enabled {
     bool as_own_structs = false;  // the features' own structs in place of Vulkan12Features
     bool everything = true;       // every feature that Scoria can use and the device has; else the minimum
     bool validation = true;       // where it is installed
+    bool exports = false;         // memory as files, where the device has that: see VulkanHost::exports
 };
 
 class VulkanHost {
@@ -35,6 +36,7 @@ class VulkanHost {
     /// What the validation layer objected to.
     std::vector<std::string> errors() const;
     bool validated() const { return validated_; }
+    bool exports() const { return exports_; }
     size_t locks() const { return locks_; }
 
     struct Features;
@@ -47,7 +49,7 @@ class VulkanHost {
     std::unique_ptr<Functions> fn_;
     std::unique_ptr<Features> features_;
     scoria_vulkan description_{};
-    bool validated_ = false;
+    bool validated_ = false, exports_ = false;
     std::mutex queue_mutex_;
     size_t locks_ = 0;
     struct Messages;
