@@ -142,12 +142,16 @@ class Program {
     }
 
     /// ImGui sees only what is down when a frame begins: a key or button that was pressed since the last one
-    /// is released in the next. Letters need not be, since text comes in events of its own.
+    /// is released in the next, and so is a modifier that a key was pressed with. Letters need not be, since
+    /// text comes in events of its own.
     bool released_too_soon(const SDL_Event& event) const {
         if (event.type == SDL_MOUSEBUTTONUP) return clicked_;
+        if (event.type != SDL_KEYUP) return false;
         const SDL_Keycode key = event.key.keysym.sym;
+        const SDL_Scancode code = event.key.keysym.scancode;
+        if (code >= SDL_SCANCODE_LCTRL && code <= SDL_SCANCODE_RGUI) return !pressed_.empty();
         const bool letter = key >= ' ' && key < 127 && !(event.key.keysym.mod & KMOD_CTRL);
-        return event.type == SDL_KEYUP && std::ranges::find(pressed_, key) != pressed_.end() &&
+        return std::ranges::find(pressed_, key) != pressed_.end() &&
                !(letter && ImGui::GetIO().WantTextInput);
     }
 
