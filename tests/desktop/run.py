@@ -214,8 +214,8 @@ def lost_device(args, display, folder, settings):
         window.wait_phase("ready")
         window.type(LONG_ANSWER)
         window.keys("Return")
-        chat = window.wait("an error", lambda chat: "lost" in chat["error"].lower(), 240)
-        expect(chat["messages"] and chat["messages"][-1].get("stop") == "failed", f"a broken answer, got {chat}")
+        # The error itself stands in the log until the device is opened again: for less than a tenth of a second.
+        window.wait("a broken answer", lambda chat: chat["messages"] and chat["messages"][-1].get("stop") == "failed", 240)
         window.wait("the model again", lambda chat: chat["phase"] == "ready" and not chat["error"])
         time.sleep(1)
         window.picture("lost")
