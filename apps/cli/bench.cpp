@@ -302,10 +302,8 @@ Action define_bench(CLI::App& app, const Common& common) {
         ->check(CLI::IsMember(std::vector<std::string>(std::begin(kv_type_names), std::end(kv_type_names))));
     list("-b,--batch", options->batches,
          "numbers of answers at once, 1 to 64: rows such as tg128x8, of the tokens of all, and \"pp512 "
-         "beside 8\", "
-         "a prompt that joins them, until its first token; \"wait ms\" is the 95th percentile of what the "
-         "others "
-         "wait for a token meanwhile")
+         "beside 8\", a prompt that joins them, until its first token; \"wait ms\" is the 95th percentile "
+         "of what the others wait for a token meanwhile")
         ->check(CLI::Range(1, 64));
     app.add_option("-r,--repetitions", options->repetitions,
                    "measured rounds, after one that is not (default: 3)")

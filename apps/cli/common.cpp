@@ -144,6 +144,11 @@ const Tokenizer& tokenizer_of(const Model& model) {
     return *model.tokenizer;
 }
 
+void begin_windows(std::span<TokenId> ids, size_t length, const Tokenizer& tokenizer) {
+    if (!tokenizer.adds_bos()) return;
+    for (size_t first = 0; first < ids.size(); first += length) ids[first] = tokenizer.bos();
+}
+
 std::unique_ptr<Engine> load_engine(std::shared_ptr<const Model> model, const EngineOptions& options,
                                     const Common& common) {
     EngineOptions with_progress = options;

@@ -38,6 +38,8 @@ std::shared_ptr<const Model> load_model(const Common& common);
 /// Errors: unsupported, when the file has no vocabulary.
 std::shared_ptr<const Tokenizer> load_tokenizer(const Common& common);
 const Tokenizer& tokenizer_of(const Model& model);
+/// Windows of `length` tokens begin with BOS where the vocabulary adds it, as the model has seen texts begin.
+void begin_windows(std::span<TokenId> ids, size_t length, const Tokenizer& tokenizer);
 
 /// Uploads the weights with a progress bar, and says on stderr which device runs them.
 std::unique_ptr<Engine> load_engine(std::shared_ptr<const Model> model, const EngineOptions& options,

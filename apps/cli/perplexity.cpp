@@ -57,12 +57,11 @@ int perplexity(const PerplexityOptions& options, const Common& common) {
     const std::unique_ptr<Engine> engine = load_engine(model, engine_flags, common);
     Session session(*engine);
     const size_t window = session.capacity();
+    begin_windows(ids, window, tokenizer);
     const auto start = std::chrono::steady_clock::now();
     std::vector<double> losses;
-    for (size_t first = 0; first + 1 < ids.size(); first += window) {
-        if (tokenizer.adds_bos()) ids[first] = tokenizer.bos();  // as the model has seen texts begin
+    for (size_t first = 0; first + 1 < ids.size(); first += window)
         window_losses(session, std::span(ids).subspan(first, std::min(window, ids.size() - first)), losses);
-    }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
     double mean = 0, variance = 0;

@@ -136,8 +136,9 @@ class PipelineTokenizer final : public Tokenizer {
             std::string changed;
             if (!p_.normalizer.empty()) {
                 size_t front = 0;
-                stretch = changed = normalize(p_.normalizer, stretch, first ? &front : nullptr);
-                first = first && front > 0;
+                stretch = changed =
+                    normalize(p_.normalizer, stretch, first && marks_first_ ? &front : nullptr);
+                first = front > 0;
             }
             const auto on_normal = [&](std::string_view part) {
                 pre_tokenize(p_.pre_tokenizer, part, first && part.data() == stretch.data(), on_piece);
@@ -149,6 +150,11 @@ class PipelineTokenizer final : public Tokenizer {
     }
 
     Pipeline p_;
+    /// Whether a mark goes before the text's first character alone, and not where normalization removed it.
+    const bool marks_first_ = std::ranges::any_of(p_.pre_tokenizer, [](const PreTokenizerStep& step) {
+        const auto* metaspace = std::get_if<Metaspace>(&step);
+        return metaspace && metaspace->prefix == Metaspace::Prefix::first;
+    });
     AddedTokens added_;
     std::vector<std::string> pieces_;
 };

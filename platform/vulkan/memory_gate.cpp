@@ -7,8 +7,7 @@ namespace scoria::vk {
 namespace {
 
 // Of the thread: the allocator's callbacks carry no context of ours.
-thread_local MemoryGate* entered_gate = nullptr;
-thread_local VkExternalMemoryHandleTypeFlags exported_as = 0;
+thread_local const MemoryGate::Entered* entered = nullptr;
 thread_local const char* refused_because = "";
 thread_local bool asking_host = false;
 
@@ -29,15 +28,11 @@ void MemoryGate::open(const MemoryRules& rules, uint32_t most_pieces, const Volk
 }
 
 MemoryGate::Entered::Entered(MemoryGate& gate, VkExternalMemoryHandleTypeFlags exports)
-    : before_(entered_gate), exported_before_(exported_as) {
-    entered_gate = &gate;
-    exported_as = exports;
+    : gate_(gate), exports_(exports), before_(entered) {
+    entered = this;
     refused_because = "";
 }
-MemoryGate::Entered::~Entered() {
-    entered_gate = before_;
-    exported_as = exported_before_;
-}
+MemoryGate::Entered::~Entered() { entered = before_; }
 const char* MemoryGate::Entered::refusal() const { return refused_because; }
 bool MemoryGate::asking() { return asking_host; }
 
@@ -69,15 +64,15 @@ void MemoryGate::leave(uint64_t bytes) {
 
 VkResult MemoryGate::allocate(VkDevice device, const VkMemoryAllocateInfo* info,
                               const VkAllocationCallbacks* callbacks, VkDeviceMemory* memory) {
-    MemoryGate& gate = *entered_gate;
+    MemoryGate& gate = entered->gate_;
     const VkMemoryType& type = gate.memory_.memoryTypes[info->memoryTypeIndex];
     MemoryPiece piece{.bytes = info->allocationSize,
                       .device_local = (type.propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0};
     if (!gate.enter(piece)) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
     const VkExportMemoryAllocateInfo exported{VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO, info->pNext,
-                                              exported_as};
+                                              entered->exports_};
     VkMemoryAllocateInfo chained = *info;
-    if (exported_as) chained.pNext = &exported;
+    if (entered->exports_) chained.pNext = &exported;
     const VkResult result = gate.allocate_(device, &chained, callbacks, memory);
     if (result != VK_SUCCESS) {
         gate.leave(piece.bytes);
@@ -95,7 +90,7 @@ VkResult MemoryGate::allocate(VkDevice device, const VkMemoryAllocateInfo* info,
 }
 
 void MemoryGate::free(VkDevice device, VkDeviceMemory memory, const VkAllocationCallbacks* callbacks) {
-    MemoryGate& gate = *entered_gate;
+    MemoryGate& gate = entered->gate_;
     gate.free_(device, memory, callbacks);
     MemoryPiece piece;
     {

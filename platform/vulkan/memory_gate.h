@@ -46,8 +46,10 @@ class MemoryGate {
         const char* refusal() const;
 
       private:
-        MemoryGate* const before_;
-        const VkExternalMemoryHandleTypeFlags exported_before_;
+        friend class MemoryGate;
+        MemoryGate& gate_;
+        const VkExternalMemoryHandleTypeFlags exports_;
+        const Entered* const before_;
     };
     /// Whether this thread runs one of the rules' functions: the allocator must not be called then.
     static bool asking();
