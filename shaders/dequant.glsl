@@ -7,7 +7,7 @@
 // Evaluated as written it is the file's value bit for bit: code - zero and its product with scale are exact.
 //
 // -DWEIGHT_INTS is for kernels that multiply integers: a code is q itself there, four columns a word, for the
-// types that weight_int_step knows.
+// types that weight_step knows.
 //
 // A type is a pair of functions in one of these files and one line in each table below.
 #include "weight_planes.h"
@@ -291,11 +291,12 @@ float weight_scale(Affine affine) {
     return WEIGHT_TYPE == WEIGHT_MXFP4 ? affine.scale * affine.offset : affine.scale;
 }
 
-#ifdef WEIGHT_INTS
-// How much an integer code counts in the float codes that Affine is for, which begin at 1 (at 0 for whole bytes).
-float weight_int_step() {
+// How much a code that is a whole number counts in the float codes that Affine is for, which begin at 1 (else at 0).
+float weight_step() {
     switch (WEIGHT_TYPE) {
-    case WEIGHT_Q2_K: return 1.0 / 4.0;
+    case WEIGHT_Q2_K:
+    case WEIGHT_TQ2_0:
+    case WEIGHT_Q2_0: return 1.0 / 4.0;
     case WEIGHT_Q3_K: return 1.0 / 8.0;
     case WEIGHT_Q4_0:
     case WEIGHT_Q4_1:
@@ -307,13 +308,13 @@ float weight_int_step() {
     default: return 1.0;
     }
 }
-// A weight is x code + y.
-vec2 weight_int_affine(uint cell, Slot slot, uint chunk) {
-    const Affine affine = weight_affine(cell, slot, chunk);
-    const float first = WEIGHT_TYPE == WEIGHT_Q8_0 ? 0.0 : 1.0;
-    return vec2(affine.scale * weight_int_step(), affine.offset + affine.scale * (first - affine.zero));
+// A weight is x code + y; `whole`: codes of whole bits are whole numbers.
+vec2 weight_line(Affine affine, bool whole) {
+    const float step = whole ? weight_step() : 1.0, first = step == 1.0 ? 0.0 : 1.0;
+    return vec2(weight_scale(affine) * step, affine.offset + affine.scale * (first - affine.zero));
 }
-#else
+
+#ifndef WEIGHT_INTS
 // The file's values, bit for bit.
 precise vec4 weight_values(vec4 codes, Affine affine) {
     if (WEIGHT_PLAIN) return codes;

@@ -1,5 +1,6 @@
-// Codes from bits without a conversion: bits set as the top mantissa bits of 1.0 make 1 + q / 2^bits
-// exactly, by one shift and one and-or where a conversion would take a shift, an and and a convert.
+// Codes from bits. Without a conversion: bits set as the top mantissa bits of 1.0 make 1 + q / 2^bits exactly, by one
+// shift and one and-or where a conversion would take a shift, an and and a convert. Or, with CODE_BYTES, as bytes, four
+// by one shift and one and, and numbers 0, 1, ... of those, where an instruction converts any byte of a word.
 //
 // A chunk of 8 columns lies in the bytes of a word: columns 0-3 in the low field of bytes 0-3, columns 4-7
 // in the next field. Single bits lie in column order.
@@ -14,48 +15,21 @@ uvec4 single_bits(uint h, uint bit) {
 }
 vec4 one_plus(uvec4 mantissa) { return uintBitsToFloat(mantissa | 0x3F800000u); }
 
-// 1 + q / 4 of chunk `chunk`; a word holds two chunks, in the low and the high nibbles of its bytes.
-void two_bit_codes(uint q, uint chunk, out vec4 lo, out vec4 hi) {
-    q >>= 4 * (chunk % 2);
-    lo = one_plus(byte_fields(q, 21, 2));
-    hi = one_plus(byte_fields(q >> 2, 21, 2));
-}
-// 1 + q / 8: two low bits as above, the high ones in a word of 32 columns.
-void three_bit_codes(uint q, uint high, uint chunk, out vec4 lo, out vec4 hi) {
-    q >>= 4 * (chunk % 2);
-    high >>= 8 * chunk;
-    lo = one_plus(byte_fields(q, 20, 2) | single_bits(high, 22));
-    hi = one_plus(byte_fields(q >> 2, 20, 2) | single_bits(high >> 4, 22));
-}
-// 1 + q / 16.
-void four_bit_codes(uint q, out vec4 lo, out vec4 hi) {
-    lo = one_plus(byte_fields(q, 19, 4));
-    hi = one_plus(byte_fields(q >> 4, 19, 4));
-}
-// 1 + q / 32: the fifth bits in a word of 32 columns.
-void five_bit_codes(uint q, uint high, uint chunk, out vec4 lo, out vec4 hi) {
-    high >>= 8 * chunk;
-    lo = one_plus(byte_fields(q, 18, 4) | single_bits(high, 22));
-    hi = one_plus(byte_fields(q >> 4, 18, 4) | single_bits(high >> 4, 22));
-}
-// 1 + q / 64: the two high bits as in two_bit_codes.
-void six_bit_codes(uint q, uint high, uint chunk, out vec4 lo, out vec4 hi) {
-    high >>= 4 * (chunk % 2);
-    lo = one_plus(byte_fields(q, 17, 4) | byte_fields(high, 21, 2));
-    hi = one_plus(byte_fields(q >> 4, 17, 4) | byte_fields(high >> 2, 21, 2));
-}
+// Bytes as numbers, 0 to 255.
+vec4 bytes_of(uint word) { return vec4(ivec4(uvec4(word, word >> 8, word >> 16, word >> 24) & 0xFFu)); }
 
-#ifdef WEIGHT_INTS
-// The same as integers, a byte a column: q itself, columns 0-3 in lo and 4-7 in hi.
+// As integers, a byte a column: q itself, columns 0-3 in lo and 4-7 in hi.
 
 // Bits 0 to 3 of h, one at the bottom of each byte.
 uint spread_bits(uint h) { return (h & 15u) * 0x00204081u & 0x01010101u; }
 
+// A word holds two chunks, in the low and the high nibbles of its bytes.
 void two_bit_codes(uint q, uint chunk, out uint lo, out uint hi) {
     q >>= 4 * (chunk % 2);
     lo = q & 0x03030303u;
     hi = q >> 2 & 0x03030303u;
 }
+// Two low bits as above, the high ones in a word of 32 columns.
 void three_bit_codes(uint q, uint high, uint chunk, out uint lo, out uint hi) {
     two_bit_codes(q, chunk, lo, hi);
     high >>= 8 * chunk;
@@ -66,22 +40,68 @@ void four_bit_codes(uint q, out uint lo, out uint hi) {
     lo = q & 0x0F0F0F0Fu;
     hi = q >> 4 & 0x0F0F0F0Fu;
 }
+// The fifth bits in a word of 32 columns.
 void five_bit_codes(uint q, uint high, uint chunk, out uint lo, out uint hi) {
     four_bit_codes(q, lo, hi);
     high >>= 8 * chunk;
     lo |= spread_bits(high) << 4;
     hi |= spread_bits(high >> 4) << 4;
 }
+// The two high bits as in two_bit_codes.
 void six_bit_codes(uint q, uint high, uint chunk, out uint lo, out uint hi) {
     four_bit_codes(q, lo, hi);
     high >>= 4 * (chunk % 2);
     lo |= (high & 0x03030303u) << 4;
     hi |= (high >> 2 & 0x03030303u) << 4;
 }
-#endif
 
-// Bytes as numbers, 0 to 255.
-vec4 bytes_of(uint word) { return vec4(ivec4(uvec4(word, word >> 8, word >> 16, word >> 24) & 0xFFu)); }
+#ifndef CODE_BYTES
+#define CODE_BYTES false
+#endif
+#define OR_BYTES(codes)                                           \
+    if (CODE_BYTES) {                                             \
+        uint bytes_lo, bytes_hi;                                  \
+        codes;                                                    \
+        lo = bytes_of(bytes_lo);                                  \
+        hi = bytes_of(bytes_hi);                                  \
+        return;                                                   \
+    }
+
+// As floats: 1 + q / 4, and so on by width; or q.
+void two_bit_codes(uint q, uint chunk, out vec4 lo, out vec4 hi) {
+    OR_BYTES(two_bit_codes(q, chunk, bytes_lo, bytes_hi))
+    q >>= 4 * (chunk % 2);
+    lo = one_plus(byte_fields(q, 21, 2));
+    hi = one_plus(byte_fields(q >> 2, 21, 2));
+}
+void three_bit_codes(uint q, uint high, uint chunk, out vec4 lo, out vec4 hi) {
+    OR_BYTES(three_bit_codes(q, high, chunk, bytes_lo, bytes_hi))
+    q >>= 4 * (chunk % 2);
+    high >>= 8 * chunk;
+    lo = one_plus(byte_fields(q, 20, 2) | single_bits(high, 22));
+    hi = one_plus(byte_fields(q >> 2, 20, 2) | single_bits(high >> 4, 22));
+}
+void sixteenths(uint q, out vec4 lo, out vec4 hi) {
+    lo = one_plus(byte_fields(q, 19, 4));
+    hi = one_plus(byte_fields(q >> 4, 19, 4));
+}
+void four_bit_codes(uint q, out vec4 lo, out vec4 hi) {
+    OR_BYTES(four_bit_codes(q, bytes_lo, bytes_hi))
+    sixteenths(q, lo, hi);
+}
+void five_bit_codes(uint q, uint high, uint chunk, out vec4 lo, out vec4 hi) {
+    OR_BYTES(five_bit_codes(q, high, chunk, bytes_lo, bytes_hi))
+    high >>= 8 * chunk;
+    lo = one_plus(byte_fields(q, 18, 4) | single_bits(high, 22));
+    hi = one_plus(byte_fields(q >> 4, 18, 4) | single_bits(high >> 4, 22));
+}
+void six_bit_codes(uint q, uint high, uint chunk, out vec4 lo, out vec4 hi) {
+    OR_BYTES(six_bit_codes(q, high, chunk, bytes_lo, bytes_hi))
+    high >>= 4 * (chunk % 2);
+    lo = one_plus(byte_fields(q, 17, 4) | byte_fields(high, 21, 2));
+    hi = one_plus(byte_fields(q >> 4, 17, 4) | byte_fields(high >> 2, 21, 2));
+}
+
 // Negated where the bit of `signs` is set: bit i is that of column i.
 vec4 with_signs(vec4 sizes, uint signs) {
     return uintBitsToFloat(floatBitsToUint(sizes) ^ single_bits(signs, 31));

@@ -22,7 +22,7 @@ void iq4_codes(uint q, out vec4 lo, out vec4 hi) {
         return;
     }
 #endif
-    four_bit_codes(q, lo, hi);
+    sixteenths(q, lo, hi);
     lo = iq4_values(lo);
     hi = iq4_values(hi);
 }

@@ -46,7 +46,7 @@ Block load_block(uint row0, uint token0, uint block, uint blocks) {
     const uint slot = row % 2 * WEIGHT_GROUP_PAIRS + row % WEIGHT_GROUP_ROWS / 2;
     weight_codes(cell, slot, 2 * part, b.w[0], b.w[1]);
     weight_codes(cell, slot, 2 * part + 1, b.w[2], b.w[3]);
-    b.w_affine = weight_int_affine(cell, slot, 2 * part);
+    b.w_affine = weight_line(weight_affine(cell, slot, 2 * part), true);
     [[unroll]] for (uint i = 0; i < LOADS; ++i) {
         const uint item = i * LINEAR_TILE_WORKGROUP + lane;
         const uint token = min(token0 + item / WORDS, push.tokens - 1);

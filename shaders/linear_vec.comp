@@ -35,6 +35,11 @@
 #endif
 #include "subgroup.glsl"
 #include "grid.glsl"
+#include "linear.push.h"
+#if !defined(COMPACT) && !defined(WEIGHT_INTS)
+layout(constant_id = LINEAR_BYTES) const bool BYTES = false;
+#define CODE_BYTES BYTES
+#endif
 #include "linear.glsl"
 
 #ifdef COMPACT
@@ -287,21 +292,21 @@ void add_span(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIRS], Unit
         x_sums[t] = steps[t] * float(bytes_sum(x_words[side + 1], span * SPAN % 4 / 2));
     }
     [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
-        const vec2 affine = weight_int_affine(cells[r / 2] + block, slot_of(slots, r), span * SPAN % 4);
+        const vec2 line = weight_line(weight_affine(cells[r / 2] + block, slot_of(slots, r), span * SPAN % 4), true);
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
             const uint i = r * TOKENS + t;
-            sums[i] = fma(affine.x * steps[t], float(span_sums[i]), sums[i]);
-            if (WEIGHT_SHIFTED) sums[i] = fma(affine.y, x_sums[t], sums[i]);
+            sums[i] = fma(line.x * steps[t], float(span_sums[i]), sums[i]);
+            if (WEIGHT_SHIFTED) sums[i] = fma(line.y, x_sums[t], sums[i]);
         }
     }
 #else
     [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
         const Affine affine = weight_affine(cells[r / 2] + span * SPAN / 4, span * SPAN % 4, units[r], words[r]);
-        const float scale = weight_scale(affine), shift = affine.offset - affine.scale * affine.zero;
+        const vec2 line = weight_line(affine, CODE_BYTES);
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
             const uint i = r * TOKENS + t;
-            sums[i] = WEIGHT_PLAIN ? sums[i] + span_sums[i] : fma(scale, span_sums[i], sums[i]);
-            if (WEIGHT_SHIFTED) sums[i] = fma(shift, x_sums[t], sums[i]);
+            sums[i] = WEIGHT_PLAIN ? sums[i] + span_sums[i] : fma(line.x, span_sums[i], sums[i]);
+            if (WEIGHT_SHIFTED) sums[i] = fma(line.y, x_sums[t], sums[i]);
         }
     }
 #endif

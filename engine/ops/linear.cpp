@@ -292,6 +292,9 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
              {LINEAR_PARTS, variant.parts}});
     if (compact(variant.shader))
         add({{LINEAR_X_QUADS, uint32_t((args.x.first | args.x.stride | args.x.cols) % 4 == 0)}});
+    else if (caps.converts_bytes() &&
+             (variant.shader == Shader::linear_vec || variant.shader == Shader::linear_vec_sg))
+        add({{LINEAR_BYTES, 1}});
     return constants;
 }
 

@@ -11,7 +11,7 @@
 namespace scoria::vk {
 
 // VkPhysicalDeviceProperties::vendorID
-inline constexpr uint32_t vendor_intel = 0x8086, vendor_nvidia = 0x10DE;
+inline constexpr uint32_t vendor_amd = 0x1002, vendor_intel = 0x8086, vendor_nvidia = 0x10DE;
 
 enum class DeviceType : uint8_t { other, integrated, discrete, virtual_gpu, cpu };
 
@@ -37,10 +37,14 @@ struct Caps {
     /// Two float16 multiply-adds in the time of one of float32, as these vendors publish. Apple's take as
     /// long, Intel's compilers make two of a pair (tools/gates).
     bool float16_fast() const {
-        constexpr uint32_t amd = 0x1002, qualcomm = 0x5143, arm = 0x13B5, imagination = 0x1010;
-        constexpr uint32_t fast[] = {amd, vendor_nvidia, qualcomm, arm, imagination};
+        constexpr uint32_t qualcomm = 0x5143, arm = 0x13B5, imagination = 0x1010;
+        constexpr uint32_t fast[] = {vendor_amd, vendor_nvidia, qualcomm, arm, imagination};
         return float16 && std::ranges::find(fast, vendor_id) != std::end(fast);
     }
+
+    /// Any byte of a word becomes a float in one instruction as fast as a multiply-add (v_cvt_f32_ubyte0 to
+    /// 3). NVIDIA's conversions are slower; of others it is not known.
+    bool converts_bytes() const { return vendor_id == vendor_amd; }
 
     // limits; bytes where not said
     uint64_t max_storage_range = 128ull << 20;  // maxStorageBufferRange
