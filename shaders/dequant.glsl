@@ -7,7 +7,8 @@
 // Evaluated as written it is the file's value bit for bit: code - zero and its product with scale are exact.
 //
 // -DWEIGHT_INTS is for kernels that multiply integers: a code is q itself there, four columns a word, for the
-// types that weight_step knows.
+// types that weight_step knows. Where the includer's CODE_BYTES is true, their float codes are q too. Affine stays that
+// of the other codes, so that kernels take weight_line() of it, and not weight_values().
 //
 // A type is a pair of functions in one of these files and one line in each table below.
 #include "weight_planes.h"

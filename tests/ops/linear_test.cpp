@@ -189,7 +189,7 @@ TEST_SUITE("linear") {
         floor.subgroup_arithmetic = floor.subgroup_ballot = false;
         vk::Caps halves = gpu();
         halves.float16 = true;
-        halves.vendor_id = 0x1002;
+        halves.vendor_id = vk::vendor_amd;
         vk::Caps intel = halves;
         intel.vendor_id = vk::vendor_intel;
         const struct {
