@@ -17,6 +17,8 @@
 // are four columns of x.
 // -DGRID beside it is for types of codebooks: their points lie in a uniform buffer, since a load from one is a gather there.
 //
+// -DBYTES is for GPUs that convert bytes (dequant_bits.glsl); the sums of x are of eight lanes, not of eight broadcasts.
+//
 // -DWEIGHT_INTS multiplies integers: x comes as bytes from linear_pack_int.comp, four columns a word.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -36,9 +38,9 @@
 #include "subgroup.glsl"
 #include "grid.glsl"
 #include "linear.push.h"
-#if !defined(COMPACT) && !defined(WEIGHT_INTS)
-layout(constant_id = LINEAR_BYTES) const bool BYTES = false;
-#define CODE_BYTES BYTES
+#ifdef BYTES
+#extension GL_KHR_shader_subgroup_shuffle : require
+#define CODE_BYTES true
 #endif
 #include "linear.glsl"
 
@@ -126,6 +128,16 @@ uint column_of(uint k) {
 #endif
 }
 
+#ifdef BYTES
+// Of the columns that this lane loaded; and of what eight neighbouring lanes have, or all if they are four.
+float lane_x;
+float sum_of_eight(float value) {
+    value += subgroupShuffleXor(value, 1);
+    value += subgroupShuffleXor(value, 2);
+    return SG_SIZE < 8 ? value : value + subgroupShuffleXor(value, 4);
+}
+#endif
+
 // x of the chunk that starts at column k. Written without loops: SwiftShader unrolls none, and an array or a vector
 // that a loop indexes lives in memory there, which is several times slower.
 void load_chunk(uint token, uint k, out CODES lo, out CODES hi) {
@@ -140,6 +152,9 @@ void load_chunk(uint token, uint k, out CODES lo, out CODES hi) {
     lo = vec4(sg_broadcast(a, 0), sg_broadcast(a, 1), sg_broadcast(a, 2), sg_broadcast(a, 3));
     hi = vec4(sg_broadcast(b, 4 % SG_SIZE), sg_broadcast(b, 5 % SG_SIZE), sg_broadcast(b, 6 % SG_SIZE),
               sg_broadcast(b, 7 % SG_SIZE));
+#ifdef BYTES
+    lane_x = SG_SIZE < 8 ? a + b : a;
+#endif
 #else
     lo = vec4(load_x(token, k), load_x(token, k + 1), load_x(token, k + 2), load_x(token, k + 3));
     hi = vec4(load_x(token, k + 4), load_x(token, k + 5), load_x(token, k + 6), load_x(token, k + 7));
@@ -248,7 +263,9 @@ void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], uint cells[PAIR
         } else
 #endif
             load_chunk(min(token0 + t, push.tokens - 1), 8 * chunk, x_lo, x_hi);
-#ifndef WEIGHT_INTS
+#ifdef BYTES
+        x_sums[t] += lane_x;
+#elif !defined(WEIGHT_INTS)
         if (WEIGHT_SHIFTED) x_sums[t] = add_products(vec4(1.0), x_hi, add_products(vec4(1.0), x_lo, x_sums[t]));
 #endif
 #ifdef COMPACT
@@ -283,6 +300,9 @@ void add_span(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIRS], Unit
             add_chunk(span_sums, x_sums, cells, slots, words, token0, span * SPAN + c + i);
         }
     }
+#ifdef BYTES
+    if (WEIGHT_SHIFTED) [[unroll]] for (uint t = 0; t < TOKENS; ++t) x_sums[t] = sum_of_eight(x_sums[t]);
+#endif
 #ifdef WEIGHT_INTS
     const uint block = span * SPAN / 4, blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
     float steps[TOKENS];

@@ -28,7 +28,7 @@ bool compact(Shader shader) {
 LinearVariant vec(const vk::Caps& caps, Shader shader, uint32_t lane_tokens, uint32_t lane_pairs,
                   uint32_t parts, uint32_t lanes = 0) {
     // Without real subgroups a logical one is only a way to count lanes: as many as a row group has pairs.
-    const bool real = shader == Shader::linear_vec_sg || compact(shader);
+    const bool real = shader != Shader::linear_vec && shader != Shader::linear_vec_int;
     const uint32_t subgroup = real ? caps.subgroup_size : WEIGHT_GROUP_PAIRS;
     // On a CPU driver a workgroup is a call, and lanes past a subgroup are a loop in it.
     const uint32_t wanted = caps.is_cpu() ? 2 * std::max<uint32_t>(WEIGHT_GROUP_PAIRS, subgroup) : 64;
@@ -51,9 +51,15 @@ LinearVariant vec(const vk::Caps& caps, Shader shader, uint32_t lane_tokens, uin
                         workgroup == workgroup_of(wanted) ? std::string() : cat(" lanes ", workgroup))};
 }
 
+/// Of those with native subgroups.
+Shader native_vec(const vk::Caps& caps) {
+    return caps.converts_bytes() && caps.subgroup_shuffle ? Shader::linear_vec_sg_bytes
+                                                          : Shader::linear_vec_sg;
+}
+
 Shader best_vec(const vk::Caps& caps, TensorType type) {
     return !caps.native_subgroups() || !caps.subgroup_ballot         ? Shader::linear_vec
-           : !(caps.is_cpu() && caps.subgroup_shuffle && caps.int64) ? Shader::linear_vec_sg
+           : !(caps.is_cpu() && caps.subgroup_shuffle && caps.int64) ? native_vec(caps)
            : caps.uniform_scalars && quant_grid(type)                ? Shader::linear_vec_sg_grid
                                                                      : Shader::linear_vec_sg_compact;
 }
@@ -292,9 +298,6 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
              {LINEAR_PARTS, variant.parts}});
     if (compact(variant.shader))
         add({{LINEAR_X_QUADS, uint32_t((args.x.first | args.x.stride | args.x.cols) % 4 == 0)}});
-    else if (caps.converts_bytes() &&
-             (variant.shader == Shader::linear_vec || variant.shader == Shader::linear_vec_sg))
-        add({{LINEAR_BYTES, 1}});
     return constants;
 }
 
@@ -409,7 +412,7 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
     if (const uint32_t fetched = texel_tokens(caps, shape); fetched && compact(best))
         add(vec(caps, Shader::linear_vec_sg_texels, fetched, 4, 1));
     add(vec(caps, best, lane_tokens, lane_pairs, parts));
-    if (native) add(vec(caps, Shader::linear_vec_sg, lane_tokens, 1, 3 - parts));
+    if (native) add(vec(caps, native_vec(caps), lane_tokens, 1, 3 - parts));
     add(vec(caps, Shader::linear_vec, lane_tokens, 1, parts));
     add(vec(caps, best, 2, 2, 1));
     if (ints) add(vec(caps, Shader::linear_vec_int, lane_tokens, 1, parts));
