@@ -37,7 +37,6 @@
 #endif
 #include "subgroup.glsl"
 #include "grid.glsl"
-#include "linear.push.h"
 #ifdef BYTES
 #extension GL_KHR_shader_subgroup_shuffle : require
 #define CODE_BYTES true
