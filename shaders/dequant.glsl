@@ -54,6 +54,28 @@ float weight_half(uint unit, Slot slot) {
     return slot.odd ? pair.y : pair.x;
 }
 uint row_in_group(Slot slot) { return 4 * slot.doubles + 2 * slot.part + uint(slot.odd); }
+#elif defined(ROW_PLACES)
+// Cells are counted from the row's first, whose words are here: what is added to those is the same in all lanes, and
+// GPUs that have scalar units compute it there.
+struct Slot {
+    uint word, side, pair;
+    bool odd;
+};
+const bool WEIGHT_SIDE_BYTES = WEIGHT_TYPE == WEIGHT_MXFP4;
+const uint WEIGHT_SIDE_WORDS = WEIGHT_SIDE_BYTES ? WEIGHT_GROUP_ROWS / 4 : WEIGHT_GROUP_ROWS / 2;
+Slot first_slot(uint group_word, uint group_unit, uint pair) {
+    const uint side = WEIGHT_SIDE_PLANE + group_unit * WEIGHT_SIDE_WORDS + (WEIGHT_SIDE_BYTES ? pair / 2 : pair);
+    return Slot(group_word + pair, side, pair, false);
+}
+Slot odd_slot(Slot even) { return Slot(even.word + WEIGHT_GROUP_PAIRS, even.side, even.pair, true); }
+uint weight_word(uint word, Slot slot) { return weight_words[word * WEIGHT_GROUP_ROWS + slot.word]; }
+float weight_half(uint unit, Slot slot) {
+    const vec2 halves = unpackHalf2x16(weight_words[unit * WEIGHT_SIDE_WORDS + slot.side]);
+    return slot.odd ? halves.y : halves.x;
+}
+uint weight_byte(uint unit, Slot slot) {
+    return weight_words[unit * WEIGHT_SIDE_WORDS + slot.side] >> (16 * (slot.pair % 2) + (slot.odd ? 8 : 0)) & 0xFFu;
+}
 #else
 #define Slot uint
 uint weight_word(uint word, Slot slot) { return weight_words[word * WEIGHT_GROUP_ROWS + slot]; }
@@ -65,10 +87,12 @@ float weight_half(uint unit, Slot slot) {
 }
 uint row_in_group(Slot slot) { return slot % WEIGHT_GROUP_PAIRS * 2 + slot / WEIGHT_GROUP_PAIRS; }
 #endif
+#ifndef ROW_PLACES
 uint weight_byte(uint unit, Slot slot) {
     const uint row = row_in_group(slot);
     return weight_words[WEIGHT_SIDE_PLANE + unit * (WEIGHT_GROUP_ROWS / 4) + row / 4] >> (8 * (row % 4)) & 0xFFu;
 }
+#endif
 // A word of the table, and words 2 * pair and 2 * pair + 1.
 #ifdef GRID
 uint weight_table(uint word) { return grid_words[word]; }

@@ -56,9 +56,9 @@ Affine q3_k_affine(Unit unit, uint cell, uint chunk) {
 // Scales and minima of cells 0-3: six bits of bytes 0-3 and 4-7; of cells 4-7: low four bits in the nibbles
 // of bytes 8-11, high two on top of the former. `step` is what a code must be multiplied by to count in ones.
 Affine six_bit_affine(Unit unit, uint i, float step) {
-    const uint s = byte_of(unit.words.x, i % 4), m = byte_of(unit.words.y, i % 4);
-    const uint late = byte_of(unit.words.z, i % 4);
-    const uvec2 scales = i < 4 ? uvec2(s, m) & 63u : uvec2(late & 15u, late >> 4) | uvec2(s, m) >> 6 << 4;
+    const uint at = 8 * (i % 4);
+    const uvec2 low = (i < 4 ? unit.words.xy : unit.words.zz) >> uvec2(at, i < 4 ? at : at + 4);
+    const uvec2 scales = (low & 15u) | (unit.words.xy >> (i < 4 ? at : at + 2) & 48u);
     return Affine(step * unit.d.x * float(scales.x), 1.0, -(unit.d.y * float(scales.y)));
 }
 Affine q6_k_affine(Unit unit, uint words, uint i, uint chunk) {

@@ -46,6 +46,7 @@ struct LinearPush {
     uint rows, cols, tokens;               // rows: of this shard
     uint flags;                            // LINEAR_BIAS, ...
     uint side_plane, table_plane;          // words
+    uint group_words;                      // of a row group in the first plane
     uint x_first, x_stride;                // words, as in Matrix; packed x: x_first of what stands behind it
     uint out_first, out_stride;            // first: of this shard's first row
     uint residual_first, residual_stride;  // likewise

@@ -4,20 +4,21 @@
 // neighbouring pairs, and subgroups are independent, or PARTS of them share out the columns where rows
 // are few. Lanes lie across rows, so that a weight is loaded and unpacked once for all tokens, nothing
 // is reduced across lanes, and x is the same in the whole subgroup: with native subgroups each lane
-// loads one of the eight columns of a chunk and broadcasts it (on CPU drivers a load is a gather or a
-// checked branch and costs several multiply-adds); without, every lane loads all. No barrier if PARTS is 1.
+// loads one of the columns that share a scale and broadcasts it, and their sum is one across lanes; without, every lane
+// loads all. What a cell needs is loaded without a branch between, so that compilers put the loads of all before the
+// first is waited for. No barrier if PARTS is 1.
 //
 // -DCOMPACT is for CPU drivers: the loops over chunks and results stay loops, which there run as fast and
 // compile two to five times as fast, and a cold start waits for that; GPUs would spill the results indexed.
 // A load there is a checked branch for every lane, as dear as ten multiply-adds, so that what cells and units
-// share is loaded once for each, words of two rows by eight bytes; lanes load the 32 columns of x by fours where they
+// share is loaded once for each, words of two rows by eight bytes; x by chunks, or the 32 columns by fours where lanes
 // are eight. It has no PARTS.
 //
 // -DTEXELS beside it: a lane has four pairs of rows, whose words are fetched as a texel, by one call for all lanes, and so
 // are four columns of x.
 // -DGRID beside it is for types of codebooks: their points lie in a uniform buffer, since a load from one is a gather there.
 //
-// -DBYTES is for GPUs that convert bytes (dequant_bits.glsl); the sums of x are of eight lanes, not of eight broadcasts.
+// -DBYTES is for GPUs that convert bytes (dequant_bits.glsl).
 //
 // -DWEIGHT_INTS multiplies integers: x comes as bytes from linear_pack_int.comp, four columns a word.
 #version 460
@@ -38,8 +39,13 @@
 #include "subgroup.glsl"
 #include "grid.glsl"
 #ifdef BYTES
-#extension GL_KHR_shader_subgroup_shuffle : require
 #define CODE_BYTES true
+#endif
+#ifndef COMPACT
+#define ROW_PLACES
+#ifdef NATIVE_SUBGROUP
+#define X_LANES
+#endif
 #endif
 #include "linear.glsl"
 
@@ -118,25 +124,47 @@ vec4 x_of_lane(uint t, uint lane) {
 }
 #endif
 
-// Column that is k-th where codes are concerned.
-uint column_of(uint k) {
-#ifdef COMPACT
-    return 4 * weight_quad(k / 4) + k % 4;
+// Columns that a subgroup loads at once, each by as many lanes as there are more.
+#ifdef X_LANES
+const uint X_COLS = SG_SIZE < 8 * SPAN ? SG_SIZE : 8 * SPAN;
+const uint X_LOADS = 8 * SPAN / X_COLS;
+
+float x_lanes[TOKENS * X_LOADS];  // of a span, [token][load]
+
+void load_x_lanes(uint token0, uint first) {
+    [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
+        const uint k = first + i * X_COLS + sg_lane() % X_COLS;
+        [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
+            x_lanes[t * X_LOADS + i] = load_x(min(token0 + t, push.tokens - 1), k);
+        }
+        if (TOKENS == 1) {
+            const float value = x_lanes[i], weight = residual[min(k, linear_norm() ? push.cols - 1 : 0)];
+            squares = fma(value, value, squares);
+            x_lanes[i] = linear_norm() ? value * weight : value;
+        }
+    }
+}
+float x_lanes_sum(uint t) {
+    float sum = x_lanes[t * X_LOADS];
+    [[unroll]] for (uint i = 1; i < X_LOADS; ++i) sum += x_lanes[t * X_LOADS + i];
+    return sg_add(sum) * (float(X_COLS) / float(SG_SIZE));
+}
+vec4 x_of_lanes(uint t, uint first) {
+    const float from = x_lanes[t * X_LOADS + first / X_COLS];
+    const uint lane = first % X_COLS;
+    return vec4(sg_broadcast(from, lane), sg_broadcast(from, lane + 1), sg_broadcast(from, lane + 2),
+                sg_broadcast(from, lane + 3));
+}
 #else
-    return k;
-#endif
-}
-
-#ifdef BYTES
-// Of the columns that this lane loaded; and of what eight neighbouring lanes have, or all if they are four.
-float lane_x;
-float sum_of_eight(float value) {
-    value += subgroupShuffleXor(value, 1);
-    value += subgroupShuffleXor(value, 2);
-    return SG_SIZE < 8 ? value : value + subgroupShuffleXor(value, 4);
-}
+const uint X_COLS = SG_SIZE < 8 ? SG_SIZE : 8;
 #endif
 
+#ifdef COMPACT
+// Column that is k-th where codes are concerned.
+uint column_of(uint k) { return 4 * weight_quad(k / 4) + k % 4; }
+#endif
+
+#ifndef X_LANES
 // x of the chunk that starts at column k. Written without loops: SwiftShader unrolls none, and an array or a vector
 // that a loop indexes lives in memory there, which is several times slower.
 void load_chunk(uint token, uint k, out CODES lo, out CODES hi) {
@@ -144,16 +172,13 @@ void load_chunk(uint token, uint k, out CODES lo, out CODES hi) {
     const uint first = (token * ((push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK) * WEIGHT_BLOCK + k) / 4;
     lo = x_words[first];
     hi = x_words[first + 1];
-#elif defined(NATIVE_SUBGROUP)
+#elif defined(COMPACT)
     const uint first = column_of(k + sg_lane() % 8), second = column_of(k + 4 + sg_lane() % 4);
     const float a = normed(load_x(token, first), first);
     const float b = SG_SIZE < 8 ? normed(load_x(token, second), second) : a;
     lo = vec4(sg_broadcast(a, 0), sg_broadcast(a, 1), sg_broadcast(a, 2), sg_broadcast(a, 3));
     hi = vec4(sg_broadcast(b, 4 % SG_SIZE), sg_broadcast(b, 5 % SG_SIZE), sg_broadcast(b, 6 % SG_SIZE),
               sg_broadcast(b, 7 % SG_SIZE));
-#ifdef BYTES
-    lane_x = SG_SIZE < 8 ? a + b : a;
-#endif
 #else
     lo = vec4(load_x(token, k), load_x(token, k + 1), load_x(token, k + 2), load_x(token, k + 3));
     hi = vec4(load_x(token, k + 4), load_x(token, k + 5), load_x(token, k + 6), load_x(token, k + 7));
@@ -163,6 +188,7 @@ void load_chunk(uint token, uint k, out CODES lo, out CODES hi) {
     }
 #endif
 }
+#endif
 
 // sum + a.x b.x + ..., one product after the other; on CPU drivers, which have no fma, in parallel.
 #ifdef WEIGHT_INTS
@@ -201,7 +227,7 @@ shared float part_squares[PARTS > 1 ? SG_COUNT : 1];
 float norm_scale() {
     float sum = squares;
 #ifdef NATIVE_SUBGROUP
-    sum = sg_add(sum) / float(max(SG_SIZE / 8, 1u));  // each column was loaded by so many
+    sum = sg_add(sum) / float(SG_SIZE / X_COLS);  // each column was loaded by so many
 #endif
     if (PARTS > 1) {
         if (sg_lane() == 0) part_squares[sg_index()] = sum;
@@ -213,24 +239,40 @@ float norm_scale() {
 }
 #endif
 
-// Pair p of a lane's, of those of subgroup `unit`; and where row r of a lane's lies in its group.
+// Pair p of a lane's, of those of subgroup `unit`; where it lies, of matrices whose row groups are so many cells; and
+// what the functions of weights call row r of a lane's and one of its cells.
 #ifdef COMPACT
 // Side by side, so that they share loads: PAIRS divides a group's, and the cells of one are those of all.
 const bool ONE_GROUP = true;
 uint pair_of(uint unit, uint p) { return (unit * SG_SIZE + sg_lane()) * PAIRS + p; }
-Slot slot_of(uint slots[PAIRS], uint r) { return Slot(slots[0] / 2, PAIRS == 1 ? slots[0] % 2 : r / 2, r % 2 != 0); }
+struct Place {
+    uint cell, slot;
+};
+Place place_of(uint pair, uint blocks) {
+    return Place(pair / WEIGHT_GROUP_PAIRS * blocks, pair % WEIGHT_GROUP_PAIRS);
+}
+Slot slot_of(Place places[PAIRS], uint r) {
+    return Slot(places[0].slot / 2, PAIRS == 1 ? places[0].slot % 2 : r / 2, r % 2 != 0);
+}
+uint cell_of(Place places[PAIRS], uint r, uint cell) { return places[r / 2].cell + cell; }
 #else
 const bool ONE_GROUP = false;
 uint pair_of(uint unit, uint p) { return (unit * PAIRS + p) * SG_SIZE + sg_lane(); }
-Slot slot_of(uint slots[PAIRS], uint r) { return slots[r / 2] + r % 2 * WEIGHT_GROUP_PAIRS; }
+#define Place Slot
+Place place_of(uint pair, uint blocks) {
+    const uint group = pair / WEIGHT_GROUP_PAIRS;
+    return first_slot(group * push.group_words, group * (blocks / WEIGHT_UNIT_CELLS), pair % WEIGHT_GROUP_PAIRS);
+}
+Slot slot_of(Place places[PAIRS], uint r) { return r % 2 == 0 ? places[r / 2] : odd_slot(places[r / 2]); }
+uint cell_of(Place places[PAIRS], uint r, uint cell) { return cell; }
 #endif
 
 // What cell `cell` of a lane's rows has besides codes.
-void load_units(uint cells[PAIRS], uint slots[PAIRS], uint cell, out Unit units[ROWS]) {
-    [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) units[r] = weight_unit(cells[r / 2] + cell, slot_of(slots, r));
+void load_units(Place places[PAIRS], uint cell, out Unit units[ROWS]) {
+    [[unroll]] for (uint r = 0; r < ROWS; ++r) units[r] = weight_unit(cell_of(places, r, cell), slot_of(places, r));
 }
-void load_cell(uint cells[PAIRS], uint slots[PAIRS], uint cell, out uvec4 words[ROWS]) {
-    [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) words[r] = weight_cell(cells[r / 2] + cell, slot_of(slots, r));
+void load_cell(Place places[PAIRS], uint cell, out uvec4 words[ROWS]) {
+    [[unroll]] for (uint r = 0; r < ROWS; ++r) words[r] = weight_cell(cell_of(places, r, cell), slot_of(places, r));
 }
 
 #ifdef COMPACT
@@ -246,72 +288,78 @@ void add_signs(inout float sums[SUMS], uvec4 words[ROWS], uint token, uint chunk
 }
 #endif
 
-// Adds chunk `chunk` of rows `slots` of `cells`, [pair][even, odd], times x to the sums, and x to its own.
-void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], uint cells[PAIRS], uint slots[PAIRS],
-               uvec4 words[ROWS], uint token0, uint chunk) {
+// Adds a chunk of a cell, of rows [pair][even, odd], times x to the sums, and x to its own. `of_span` is the chunk's
+// number among those that share a scale.
+void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], Place places[PAIRS], uvec4 words[ROWS], uint token0,
+               uint cell, uint chunk, uint of_span) {
     CODES lo[2 * PAIRS], hi[2 * PAIRS];
-    [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
-        weight_codes(cells[r / 2] + chunk / 4, slot_of(slots, r), chunk % 4, words[r], lo[r], hi[r]);
+    [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+        weight_codes(cell_of(places, r, cell), slot_of(places, r), chunk, words[r], lo[r], hi[r]);
     }
     [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
         CODES x_lo, x_hi;
+#ifdef X_LANES
+        x_lo = x_of_lanes(t, 8 * of_span);
+        x_hi = x_of_lanes(t, 8 * of_span + 4);
+#else
 #ifdef COMPACT
         if (X_BY_CELLS) {
-            x_lo = x_of_lane(t, 2 * (chunk % 4));
-            x_hi = x_of_lane(t, 2 * (chunk % 4) + 1);
+            x_lo = x_of_lane(t, 2 * chunk);
+            x_hi = x_of_lane(t, 2 * chunk + 1);
         } else
 #endif
-            load_chunk(min(token0 + t, push.tokens - 1), 8 * chunk, x_lo, x_hi);
-#ifdef BYTES
-        x_sums[t] += lane_x;
-#elif !defined(WEIGHT_INTS)
+            load_chunk(min(token0 + t, push.tokens - 1), WEIGHT_BLOCK * cell + 8 * chunk, x_lo, x_hi);
+#endif
+#if !defined(X_LANES) && !defined(WEIGHT_INTS)
         if (WEIGHT_SHIFTED) x_sums[t] = add_products(vec4(1.0), x_hi, add_products(vec4(1.0), x_lo, x_sums[t]));
 #endif
 #ifdef COMPACT
         if (WEIGHT_TYPE == WEIGHT_Q1_0 && LANE_TABLES) {
-            add_signs(sums, words, t, chunk % 4, x_lo, x_hi);
+            add_signs(sums, words, t, chunk, x_lo, x_hi);
             continue;
         }
 #endif
-        [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
+        [[unroll]] for (uint r = 0; r < ROWS; ++r) {
             const uint i = r * TOKENS + t;
             sums[i] = add_products(hi[r], x_hi, add_products(lo[r], x_lo, sums[i]));
         }
     }
 }
 
-// Adds span `span` (SPAN chunks).
-void add_span(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIRS], Unit units[ROWS],
-              uvec4 words[ROWS], uint token0, uint span) {
+// Adds SPAN chunks of a cell, from `first` on.
+void add_span(inout float sums[SUMS], Place places[PAIRS], Unit units[ROWS], uvec4 words[ROWS], uint token0, uint cell,
+              uint first) {
     SUM span_sums[SUMS];
     float x_sums[TOKENS];
     [[unroll]] for (uint i = 0; i < SUMS; ++i) span_sums[i] = SUM(0);
     [[unroll]] for (uint t = 0; t < TOKENS; ++t) x_sums[t] = 0.0;
+#ifdef X_LANES
+    load_x_lanes(token0, WEIGHT_BLOCK * cell + 8 * first);
+    if (WEIGHT_SHIFTED) [[unroll]] for (uint t = 0; t < TOKENS; ++t) x_sums[t] = x_lanes_sum(t);
+#endif
 #ifdef COMPACT
     if (WEIGHT_IN_CELLS && TOKENS == 1) {  // little code, and a fifth faster without the loop
         [[unroll]] for (uint c = 0; c < SPAN; ++c) {
-            add_chunk(span_sums, x_sums, cells, slots, words, token0, span * SPAN + c);
+            add_chunk(span_sums, x_sums, places, words, token0, cell, first + c, c);
         }
     } else
 #endif
     UNROLL_CHUNKS for (uint c = 0; c < SPAN; c += STEP) {
         [[unroll]] for (uint i = 0; i < STEP; ++i) {
-            add_chunk(span_sums, x_sums, cells, slots, words, token0, span * SPAN + c + i);
+            add_chunk(span_sums, x_sums, places, words, token0, cell, first + c + i, c + i);
         }
     }
-#ifdef BYTES
-    if (WEIGHT_SHIFTED) [[unroll]] for (uint t = 0; t < TOKENS; ++t) x_sums[t] = sum_of_eight(x_sums[t]);
-#endif
 #ifdef WEIGHT_INTS
-    const uint block = span * SPAN / 4, blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
+    const uint blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
     float steps[TOKENS];
     [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
-        const uint side = x_side(min(token0 + t, push.tokens - 1), block, blocks);
+        const uint side = x_side(min(token0 + t, push.tokens - 1), cell, blocks);
         steps[t] = x[side];
-        x_sums[t] = steps[t] * float(bytes_sum(x_words[side + 1], span * SPAN % 4 / 2));
+        x_sums[t] = steps[t] * float(bytes_sum(x_words[side + 1], first / 2));
     }
-    [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
-        const vec2 line = weight_line(weight_affine(cells[r / 2] + block, slot_of(slots, r), span * SPAN % 4), true);
+    [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+        const Affine affine = weight_affine(cell_of(places, r, cell), slot_of(places, r), first);
+        const vec2 line = weight_line(affine, true);
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
             const uint i = r * TOKENS + t;
             sums[i] = fma(line.x * steps[t], float(span_sums[i]), sums[i]);
@@ -319,8 +367,8 @@ void add_span(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIRS], Unit
         }
     }
 #else
-    [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
-        const Affine affine = weight_affine(cells[r / 2] + span * SPAN / 4, span * SPAN % 4, units[r], words[r]);
+    [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+        const Affine affine = weight_affine(cell_of(places, r, cell), first, units[r], words[r]);
         const vec2 line = weight_line(affine, CODE_BYTES);
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
             const uint i = r * TOKENS + t;
@@ -335,8 +383,7 @@ void add_span(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIRS], Unit
 const bool ADDS_TERNARY = WEIGHT_TYPE == WEIGHT_TQ1_0 && X_BY_CELLS && TOKENS == 1;
 
 // Adds the unit that begins with cell `cell`, word by word, where cells would share words: five columns a byte.
-void add_ternary_unit(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIRS], Unit units[ROWS], uint token,
-                      uint cell) {
+void add_ternary_unit(inout float sums[SUMS], Place places[PAIRS], Unit units[ROWS], uint token, uint cell) {
     float unit_sums[ROWS], x_sum = 0.0;
     [[unroll]] for (uint r = 0; r < ROWS; ++r) unit_sums[r] = 0.0;
     [[dont_unroll]] for (uint word = 0; word < TQ1_0_WORDS; ++word) {
@@ -344,8 +391,8 @@ void add_ternary_unit(inout float sums[SUMS], uint cells[PAIRS], uint slots[PAIR
         load_x_quad(token, tq1_0_quad(cell * 8 + min(quad, 63)), sg_lane() < 5 && quad < 64);
         uvec2 rest[ROWS];
         [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-            const uint first = (cells[r / 2] + cell) / 8 * TQ1_0_WORDS;
-            rest[r] = tq1_0_rest(weight_word(first + word, slot_of(slots, r)));
+            const uint first = cell_of(places, r, cell) / 8 * TQ1_0_WORDS;
+            rest[r] = tq1_0_rest(weight_word(first + word, slot_of(places, r)));
         }
         [[unroll]] for (uint digit = 0; digit < 5; ++digit) {
             const vec4 x_digit = x_of_lane(0, digit);
@@ -370,14 +417,13 @@ void main() {
     const uint blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
     if (group_index() / token_tiles * (SG_COUNT / PARTS) * SG_SIZE * PAIRS >= pairs) return;
 
-    uint cells[PAIRS], slots[PAIRS];  // pairs past the end compute some of the last group and store nothing
+    Place places[PAIRS];  // pairs past the end compute some of the last group and store nothing
     [[unroll]] for (uint p = 0; p < PAIRS; ++p) {
-        const uint pair = pair_of(unit, ONE_GROUP ? 0 : p);
-        cells[p] = min(pair, pairs - 1) / WEIGHT_GROUP_PAIRS * blocks;
-        slots[p] = pair % WEIGHT_GROUP_PAIRS;
+        const uint pair = pair_of(unit, ONE_GROUP ? 0 : p), of_group = pair % WEIGHT_GROUP_PAIRS;
+        places[p] = place_of(min(pair, pairs - 1) / WEIGHT_GROUP_PAIRS * WEIGHT_GROUP_PAIRS + of_group, blocks);
     }
     float sums[SUMS];
-    [[unroll]] for (uint r = 0; r < 2 * PAIRS; ++r) {
+    [[unroll]] for (uint r = 0; r < ROWS; ++r) {
         const uint row = 2 * pair_of(unit, r / 2) + r % 2;
         const float start = load_bias(linear_norm() || (PARTS > 1 && sg_index() % PARTS != 0) ? push.rows : row);
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) sums[r * TOKENS + t] = start;
@@ -391,24 +437,26 @@ void main() {
 #ifdef COMPACT
     start_weights();
     for (uint unit = 0; unit < blocks; unit += WEIGHT_UNIT_CELLS) {
-        load_units(cells, slots, unit, units);
+        load_units(places, unit, units);
         if (ADDS_TERNARY) {
-            add_ternary_unit(sums, cells, slots, units, token0, unit);
+            add_ternary_unit(sums, places, units, token0, unit);
             continue;
         }
         for (uint i = 0; i < WEIGHT_UNIT_CELLS; ++i) {
-            load_cell(cells, slots, unit + i, words);
+            load_cell(places, unit + i, words);
             if (X_BY_CELLS) load_x_cell(token0, unit + i);
-            for (uint s = 0; s < 4 / SPAN; ++s) {
-                add_span(sums, cells, slots, units, words, token0, (unit + i) * (4 / SPAN) + s);
+            for (uint chunk = 0; chunk < 4; chunk += SPAN) {
+                add_span(sums, places, units, words, token0, unit + i, chunk);
             }
         }
     }
 #else
-    for (uint span = sg_index() % PARTS; span < blocks * (4 / SPAN); span += PARTS) {
-        load_units(cells, slots, span * SPAN / 4, units);
-        load_cell(cells, slots, span * SPAN / 4, words);
-        add_span(sums, cells, slots, units, words, token0, span);
+    for (uint cell = sg_index() % PARTS; cell < blocks; cell += PARTS) {
+        load_units(places, cell, units);
+        load_cell(places, cell, words);
+        UNROLL_CHUNKS for (uint chunk = 0; chunk < 4; chunk += SPAN) {
+            add_span(sums, places, units, words, token0, cell, chunk);
+        }
     }
 #endif
 

@@ -53,8 +53,7 @@ LinearVariant vec(const vk::Caps& caps, Shader shader, uint32_t lane_tokens, uin
 
 /// Of those with native subgroups.
 Shader native_vec(const vk::Caps& caps) {
-    return caps.converts_bytes() && caps.subgroup_shuffle ? Shader::linear_vec_sg_bytes
-                                                          : Shader::linear_vec_sg;
+    return caps.converts_bytes() ? Shader::linear_vec_sg_bytes : Shader::linear_vec_sg;
 }
 
 Shader best_vec(const vk::Caps& caps, TensorType type) {
@@ -494,6 +493,7 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
         push.cols = weight.cols;
         push.side_plane = uint32_t(planes.side / 4);
         push.table_plane = uint32_t(planes.table / 4);
+        push.group_words = planes.group_words;
         push.x_first = x_first;
         push.x_stride = args.x.stride;
         push.splits = variant.splits;

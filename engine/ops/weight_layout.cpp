@@ -67,6 +67,7 @@ WeightPlanes weight_planes(TensorType type, uint32_t rows, uint32_t cols) {
     planes.side = aligned(unit_rows * format.words * 4);
     planes.table = planes.side + aligned(unit_rows * format.side_bytes);
     planes.bytes = planes.table + aligned(table_bytes(type));
+    planes.group_words = units_of(format, cols) * group_rows * format.words;
     return planes;
 }
 

@@ -16,9 +16,10 @@ namespace scoria {
 /// The unit in which a shard may be uploaded in pieces.
 inline constexpr uint32_t weight_group_rows = 16;
 
-/// Bytes from the start of a shard to each plane, and in all.
+/// Bytes from the start of a shard to each plane, and in all; and words of a row group in the first plane.
 struct WeightPlanes {
     uint64_t side = 0, table = 0, bytes = 0;  // words come first
+    uint32_t group_words = 0;
 };
 /// Of `rows` rows; rows are padded to weight_group_rows, columns to 32. Planes start at multiples of 256.
 WeightPlanes weight_planes(TensorType type, uint32_t rows, uint32_t cols);
