@@ -192,8 +192,6 @@ TEST_SUITE("linear") {
         halves.vendor_id = vk::vendor_amd;
         vk::Caps intel = halves;
         intel.vendor_id = vk::vendor_intel;
-        vk::Caps amd = halves;
-        amd.subgroup_shuffle = true;
         const struct {
             vk::Caps caps;
             uint32_t tokens;
@@ -209,8 +207,8 @@ TEST_SUITE("linear") {
             {floor, 1, Shader::linear_vec, Shader::linear_vec},
             {floor, 9, Shader::linear_tile, Shader::linear_tile},
             {halves, 9, Shader::linear_tile, Shader::linear_tile_half},
-            {halves, 8, Shader::linear_vec_sg, Shader::linear_vec_sg},
-            {amd, 8, Shader::linear_vec_sg_bytes, Shader::linear_vec_sg_bytes},
+            {halves, 8, Shader::linear_vec_sg_bytes, Shader::linear_vec_sg_bytes},
+            {intel, 8, Shader::linear_vec_sg, Shader::linear_vec_sg},
             {intel, 9, Shader::linear_tile, Shader::linear_tile},
         };
         for (auto c : cases) {
