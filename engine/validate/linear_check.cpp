@@ -292,9 +292,10 @@ void check_linear(CheckContext& context) {
     for (const TensorTypeInfo& info : tensor_types()) {
         const TensorType type = info.type;
         // Every new pair of type and variant costs a CPU driver a compile of up to a second: in the quick
-        // tier all variants run on a type of each span of scales, the default ones on all types.
+        // tier all variants run on a type of each span of scales and on one whose scales are bytes, the
+        // default ones on all types.
         const bool thorough = full || type == TensorType::q4_1;
-        const bool all = thorough || type == TensorType::q6_k;
+        const bool all = thorough || type == TensorType::q6_k || type == TensorType::mxfp4;
         if (context.only_subgroups && !all) continue;  // a lane reads its blocks alone
         for (const Case& c : cases)
             if (full || (c.tier == Tier::quick && (thorough || c.rows < 100)))
