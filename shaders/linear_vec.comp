@@ -43,7 +43,7 @@
 #endif
 #ifndef COMPACT
 #define ROW_PLACES
-#ifdef NATIVE_SUBGROUP
+#if defined(NATIVE_SUBGROUP) && !defined(WEIGHT_INTS)
 #define X_LANES
 #endif
 #endif
@@ -54,7 +54,7 @@
 #else
 #define UNROLL_ON_GPU [[unroll]]
 #endif
-#if defined(COMPACT) || !(defined(NATIVE_SUBGROUP) || defined(WEIGHT_INTS))
+#if defined(COMPACT) || !defined(NATIVE_SUBGROUP)
 #define UNROLL_CHUNKS [[dont_unroll]]
 #else
 #define UNROLL_CHUNKS [[unroll]]

@@ -28,8 +28,7 @@ bool compact(Shader shader) {
 LinearVariant vec(const vk::Caps& caps, Shader shader, uint32_t lane_tokens, uint32_t lane_pairs,
                   uint32_t parts, uint32_t lanes = 0) {
     // Without real subgroups a logical one is only a way to count lanes: as many as a row group has pairs.
-    const bool real = shader != Shader::linear_vec && shader != Shader::linear_vec_int;
-    const uint32_t subgroup = real ? caps.subgroup_size : WEIGHT_GROUP_PAIRS;
+    const uint32_t subgroup = shader == Shader::linear_vec ? WEIGHT_GROUP_PAIRS : caps.subgroup_size;
     // On a CPU driver a workgroup is a call, and lanes past a subgroup are a loop in it.
     const uint32_t wanted = caps.is_cpu() ? 2 * std::max<uint32_t>(WEIGHT_GROUP_PAIRS, subgroup) : 64;
     const auto workgroup_of = [&](uint32_t size) {
@@ -404,7 +403,7 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
             add(split(tile.variant, shape, splits_for(caps, shape, tile.variant)));
             add(tile.variant);
         }
-    const bool ints = multiplies_ints(caps, shape);
+    const bool ints = native && multiplies_ints(caps, shape);
     // One token waits for its weights; that more are multiplied in its shadow is what bytes are for.
     if (!caps.is_cpu() && caps.int_dot_fast && shape.tokens > 1 && ints)
         add(vec(caps, Shader::linear_vec_int, lane_tokens, 1, parts));
