@@ -65,7 +65,7 @@ layout(constant_id = LINEAR_PAIRS) const uint PAIRS = 1;
 layout(constant_id = LINEAR_PARTS) const uint PARTS = 1;
 
 const uint ROWS = 2 * PAIRS;           // [pair][even, odd]
-const uint SUMS = 2 * PAIRS * TOKENS;  // [pair][even, odd][token]
+const uint SUMS = ROWS * TOKENS;       // [pair][even, odd][token]
 
 // Chunks of 8 columns that share a scale.
 const uint SPAN = WEIGHT_HALVES ? 2 : 4;
@@ -239,8 +239,8 @@ float norm_scale() {
 }
 #endif
 
-// Pair p of a lane's, of those of subgroup `unit`; where it lies, of matrices whose row groups are so many cells; and
-// what the functions of weights call row r of a lane's and one of its cells.
+// Pair p of a lane's, of those of subgroup `unit`; where a group's pair lies, in matrices whose rows have so many blocks;
+// and what the functions of weights call row r of a lane's and one of its cells.
 #ifdef COMPACT
 // Side by side, so that they share loads: PAIRS divides a group's, and the cells of one are those of all.
 const bool ONE_GROUP = true;
@@ -248,9 +248,7 @@ uint pair_of(uint unit, uint p) { return (unit * SG_SIZE + sg_lane()) * PAIRS + 
 struct Place {
     uint cell, slot;
 };
-Place place_of(uint pair, uint blocks) {
-    return Place(pair / WEIGHT_GROUP_PAIRS * blocks, pair % WEIGHT_GROUP_PAIRS);
-}
+Place place_of(uint group, uint pair, uint blocks) { return Place(group * blocks, pair); }
 Slot slot_of(Place places[PAIRS], uint r) {
     return Slot(places[0].slot / 2, PAIRS == 1 ? places[0].slot % 2 : r / 2, r % 2 != 0);
 }
@@ -259,9 +257,8 @@ uint cell_of(Place places[PAIRS], uint r, uint cell) { return places[r / 2].cell
 const bool ONE_GROUP = false;
 uint pair_of(uint unit, uint p) { return (unit * PAIRS + p) * SG_SIZE + sg_lane(); }
 #define Place Slot
-Place place_of(uint pair, uint blocks) {
-    const uint group = pair / WEIGHT_GROUP_PAIRS;
-    return first_slot(group * push.group_words, group * (blocks / WEIGHT_UNIT_CELLS), pair % WEIGHT_GROUP_PAIRS);
+Place place_of(uint group, uint pair, uint blocks) {
+    return first_slot(group * push.group_words, group * (blocks / WEIGHT_UNIT_CELLS), pair);
 }
 Slot slot_of(Place places[PAIRS], uint r) { return r % 2 == 0 ? places[r / 2] : odd_slot(places[r / 2]); }
 uint cell_of(Place places[PAIRS], uint r, uint cell) { return cell; }
@@ -288,19 +285,18 @@ void add_signs(inout float sums[SUMS], uvec4 words[ROWS], uint token, uint chunk
 }
 #endif
 
-// Adds a chunk of a cell, of rows [pair][even, odd], times x to the sums, and x to its own. `of_span` is the chunk's
-// number among those that share a scale.
+// Adds a chunk of a cell, of rows [pair][even, odd], times x to the sums, and x to its own.
 void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], Place places[PAIRS], uvec4 words[ROWS], uint token0,
-               uint cell, uint chunk, uint of_span) {
-    CODES lo[2 * PAIRS], hi[2 * PAIRS];
+               uint cell, uint chunk) {
+    CODES lo[ROWS], hi[ROWS];
     [[unroll]] for (uint r = 0; r < ROWS; ++r) {
         weight_codes(cell_of(places, r, cell), slot_of(places, r), chunk, words[r], lo[r], hi[r]);
     }
     [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
         CODES x_lo, x_hi;
 #ifdef X_LANES
-        x_lo = x_of_lanes(t, 8 * of_span);
-        x_hi = x_of_lanes(t, 8 * of_span + 4);
+        x_lo = x_of_lanes(t, 8 * (chunk % SPAN));
+        x_hi = x_of_lanes(t, 8 * (chunk % SPAN) + 4);
 #else
 #ifdef COMPACT
         if (X_BY_CELLS) {
@@ -340,13 +336,13 @@ void add_span(inout float sums[SUMS], Place places[PAIRS], Unit units[ROWS], uve
 #ifdef COMPACT
     if (WEIGHT_IN_CELLS && TOKENS == 1) {  // little code, and a fifth faster without the loop
         [[unroll]] for (uint c = 0; c < SPAN; ++c) {
-            add_chunk(span_sums, x_sums, places, words, token0, cell, first + c, c);
+            add_chunk(span_sums, x_sums, places, words, token0, cell, first + c);
         }
     } else
 #endif
     UNROLL_CHUNKS for (uint c = 0; c < SPAN; c += STEP) {
         [[unroll]] for (uint i = 0; i < STEP; ++i) {
-            add_chunk(span_sums, x_sums, places, words, token0, cell, first + c + i, c + i);
+            add_chunk(span_sums, x_sums, places, words, token0, cell, first + c + i);
         }
     }
 #ifdef WEIGHT_INTS
@@ -358,6 +354,7 @@ void add_span(inout float sums[SUMS], Place places[PAIRS], Unit units[ROWS], uve
         x_sums[t] = steps[t] * float(bytes_sum(x_words[side + 1], first / 2));
     }
     [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+        // Not from `units`: compilers load it once anyway, and Turing's needs fewer registers so (Q4_K).
         const Affine affine = weight_affine(cell_of(places, r, cell), slot_of(places, r), first);
         const vec2 line = weight_line(affine, true);
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
@@ -419,8 +416,8 @@ void main() {
 
     Place places[PAIRS];  // pairs past the end compute some of the last group and store nothing
     [[unroll]] for (uint p = 0; p < PAIRS; ++p) {
-        const uint pair = pair_of(unit, ONE_GROUP ? 0 : p), of_group = pair % WEIGHT_GROUP_PAIRS;
-        places[p] = place_of(min(pair, pairs - 1) / WEIGHT_GROUP_PAIRS * WEIGHT_GROUP_PAIRS + of_group, blocks);
+        const uint pair = pair_of(unit, ONE_GROUP ? 0 : p);
+        places[p] = place_of(min(pair, pairs - 1) / WEIGHT_GROUP_PAIRS, pair % WEIGHT_GROUP_PAIRS, blocks);
     }
     float sums[SUMS];
     [[unroll]] for (uint r = 0; r < ROWS; ++r) {

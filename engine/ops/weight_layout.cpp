@@ -62,12 +62,13 @@ RowPlace<Byte> place_of(const WeightFormat& format, const WeightPlanes& planes, 
 
 WeightPlanes weight_planes(TensorType type, uint32_t rows, uint32_t cols) {
     const WeightFormat& format = weight_format(type);
-    const uint64_t unit_rows = groups_of(rows) * units_of(format, cols) * group_rows;
+    const uint32_t group_units = units_of(format, cols) * group_rows;
+    const uint64_t unit_rows = groups_of(rows) * group_units;
     WeightPlanes planes;
     planes.side = aligned(unit_rows * format.words * 4);
     planes.table = planes.side + aligned(unit_rows * format.side_bytes);
     planes.bytes = planes.table + aligned(table_bytes(type));
-    planes.group_words = units_of(format, cols) * group_rows * format.words;
+    planes.group_words = group_units * format.words;
     return planes;
 }
 
