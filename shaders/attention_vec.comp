@@ -134,24 +134,30 @@ void load_queries(Row rows[QUERIES]) {
 #endif
 
 #ifdef COMPACT
+const uint FETCHES = 4;
+uint score_pair(uint c, uint j) { return min(c * SG_SIZE + j, PAIRS - 1); }  // behind the last q is 0
+
 // weight[i][k] = row i . key `keys` + k
 void score(uint keys) {
     [[unroll]] for (uint w = 0; w < QUERIES * LANE_KEYS; ++w) weight[w] = 0.0;
     [[dont_unroll]] for (uint c = 0; c < QUERY_CHUNKS; ++c) {
         vec2 q[QUERIES];
         [[unroll]] for (uint i = 0; i < QUERIES; ++i) q[i] = query[i * QUERY_CHUNKS + c];
-        [[dont_unroll]] for (uint j = 0; j < SG_SIZE; ++j) {
-            const uint pair = min(c * SG_SIZE + j, PAIRS - 1);  // behind the last q is 0
-            const uvec2 at = keys + words_of_pair(pair) * KV_BLOCK_TOKENS;
-            const uvec4 one = texelFetch(kv_texels, int(at.x / 4));
-            const uvec4 two = PAIR_HAS_SECOND ? texelFetch(kv_texels, int(at.y / 4)) : uvec4(0);
-            [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
-                const vec2 x = vec2(sg_broadcast(q[i].x, j), sg_broadcast(q[i].y, j));
-                [[unroll]] for (uint k = 0; k < LANE_KEYS; ++k) {
-                    const vec2 products = x * pair_of_words(uvec2(one[k], two[k]), pair);
-                    weight[i * LANE_KEYS + k] += products.x + products.y;
-                }
+        [[dont_unroll]] for (uint j0 = 0; j0 < SG_SIZE; j0 += FETCHES) {
+            uvec4 one[FETCHES], two[FETCHES];
+            [[unroll]] for (uint f = 0; f < FETCHES; ++f) {
+                const uvec2 at = keys + words_of_pair(score_pair(c, j0 + f)) * KV_BLOCK_TOKENS;
+                one[f] = texelFetch(kv_texels, int(at.x / 4));
+                two[f] = PAIR_HAS_SECOND ? texelFetch(kv_texels, int(at.y / 4)) : uvec4(0);
             }
+            [[unroll]] for (uint f = 0; f < FETCHES; ++f)
+                [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
+                    const vec2 x = vec2(sg_broadcast(q[i].x, j0 + f), sg_broadcast(q[i].y, j0 + f));
+                    [[unroll]] for (uint k = 0; k < LANE_KEYS; ++k) {
+                        const vec2 products = x * pair_of_words(uvec2(one[f][k], two[f][k]), score_pair(c, j0 + f));
+                        weight[i * LANE_KEYS + k] += products.x + products.y;
+                    }
+                }
         }
     }
 }

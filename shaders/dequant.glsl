@@ -89,8 +89,12 @@ uint row_in_group(Slot slot) { return slot % WEIGHT_GROUP_PAIRS * 2 + slot / WEI
 #endif
 #ifndef ROW_PLACES
 uint weight_byte(uint unit, Slot slot) {
-    const uint row = row_in_group(slot);
-    return weight_words[WEIGHT_SIDE_PLANE + unit * (WEIGHT_GROUP_ROWS / 4) + row / 4] >> (8 * (row % 4)) & 0xFFu;
+    const uint row = row_in_group(slot), word = WEIGHT_SIDE_PLANE + unit * (WEIGHT_GROUP_ROWS / 4) + row / 4;
+#ifdef TEXELS
+    return texelFetch(weight_texels, int(word / 4))[word % 4] >> (8 * (row % 4)) & 0xFFu;
+#else
+    return weight_words[word] >> (8 * (row % 4)) & 0xFFu;
+#endif
 }
 #endif
 // A word of the table, and words 2 * pair and 2 * pair + 1.
@@ -230,27 +234,77 @@ uvec4 weight_cell(uint cell, Slot slot) {
     }
 }
 
+// Words that a chunk has beside those of its cell: of columns 0..3, and of 4..7 where these have their own.
+struct ChunkWords {
+    uvec4 lo, hi;
+};
+const bool WEIGHT_CHUNK_WORD = WEIGHT_TYPE == WEIGHT_Q4_0 || WEIGHT_TYPE == WEIGHT_Q4_1 || WEIGHT_TYPE == WEIGHT_Q5_0 ||
+                               WEIGHT_TYPE == WEIGHT_Q5_1 || WEIGHT_TYPE == WEIGHT_Q4_K || WEIGHT_TYPE == WEIGHT_Q5_K ||
+                               WEIGHT_TYPE == WEIGHT_Q6_K || WEIGHT_TYPE == WEIGHT_IQ4_NL ||
+                               WEIGHT_TYPE == WEIGHT_IQ4_XS || WEIGHT_TYPE == WEIGHT_MXFP4 ||
+                               WEIGHT_TYPE == WEIGHT_NVFP4;
+const uint WEIGHT_CHUNK_WORDS = WEIGHT_TYPE == WEIGHT_F32                                 ? 8
+                                : WEIGHT_TYPE == WEIGHT_F16 || WEIGHT_TYPE == WEIGHT_BF16 ? 4
+                                : WEIGHT_TYPE == WEIGHT_Q8_0                              ? 2
+                                : WEIGHT_CHUNK_WORD                                       ? 1
+                                                                                          : 0;
+// The first of them.
+uint chunk_first_word(uint cell, uint chunk) {
+    const uint unit = cell / WEIGHT_UNIT_CELLS, i = 4 * (cell % WEIGHT_UNIT_CELLS) + chunk;
+    switch (WEIGHT_TYPE) {
+    case WEIGHT_Q4_0: return unit * 4 + i;
+    case WEIGHT_Q4_1: return unit * 5 + 1 + i;
+    case WEIGHT_Q5_0: return unit * 5 + 1 + i;
+    case WEIGHT_Q5_1: return unit * 6 + 2 + i;
+    case WEIGHT_Q8_0: return unit * 8 + 2 * i;
+    case WEIGHT_Q4_K: return unit * 36 + 4 + i;
+    case WEIGHT_Q5_K: return unit * 44 + 12 + i;
+    case WEIGHT_Q6_K: return unit * 52 + i;
+#ifndef WEIGHT_INTS
+    case WEIGHT_IQ4_NL:
+    case WEIGHT_MXFP4: return unit * 4 + i;
+    case WEIGHT_IQ4_XS: return unit * 34 + 2 + i;
+    case WEIGHT_NVFP4: return unit * 9 + 1 + i;
+    case WEIGHT_F16:
+    case WEIGHT_BF16: return unit * 16 + 4 * i;
+    case WEIGHT_F32: return unit * 32 + 8 * i;
+#endif
+    default: return 0;
+    }
+}
+ChunkWords weight_chunk(uint cell, Slot slot, uint chunk) {
+    const uint first = chunk_first_word(cell, chunk);
+    ChunkWords words = ChunkWords(uvec4(0), uvec4(0));
+    if (WEIGHT_CHUNK_WORDS >= 1) words.lo.x = weight_word(first, slot);
+    if (WEIGHT_CHUNK_WORDS >= 4) words.lo.y = weight_word(first + 1, slot);
+    if (WEIGHT_CHUNK_WORDS >= 8) words.lo.zw = uvec2(weight_word(first + 2, slot), weight_word(first + 3, slot));
+    const uint half_way = first + WEIGHT_CHUNK_WORDS / 2;
+    if (WEIGHT_CHUNK_WORDS >= 2) words.hi.x = weight_word(half_way, slot);
+    if (WEIGHT_CHUNK_WORDS >= 4) words.hi.y = weight_word(half_way + 1, slot);
+    if (WEIGHT_CHUNK_WORDS >= 8) words.hi.zw = uvec2(weight_word(half_way + 2, slot), weight_word(half_way + 3, slot));
+    return words;
+}
+
 // Codes of columns 8 * chunk + 0..3 (lo) and + 4..7 (hi) of a cell whose words are `words`; chunk is 0 to 3.
 // -DCOMPACT: of the columns that weight_quad says.
-void weight_codes(uint cell, Slot slot, uint chunk, uvec4 words, out CODES lo, out CODES hi) {
-    const uint k = 8 * chunk;
+void weight_codes(uint cell, Slot slot, uint chunk, uvec4 words, ChunkWords own, out CODES lo, out CODES hi) {
     switch (WEIGHT_TYPE) {
-    case WEIGHT_Q4_0: q4_0_codes(cell, slot, chunk, lo, hi); break;
-    case WEIGHT_Q4_1: q4_1_codes(cell, slot, chunk, lo, hi); break;
-    case WEIGHT_Q5_0: q5_0_codes(cell, slot, chunk, words.x, lo, hi); break;
-    case WEIGHT_Q5_1: q5_1_codes(cell, slot, chunk, words.x, lo, hi); break;
+    case WEIGHT_Q4_0:
+    case WEIGHT_Q4_1:
+    case WEIGHT_Q4_K: four_bit_codes(own.lo.x, lo, hi); break;
+    case WEIGHT_Q5_0:
+    case WEIGHT_Q5_1:
+    case WEIGHT_Q5_K: five_bit_codes(own.lo.x, words.x, chunk, lo, hi); break;
     case WEIGHT_Q2_K: two_bit_codes(chunk_word(words, slot, chunk), chunk, lo, hi); break;
     case WEIGHT_Q3_K: three_bit_codes(chunk_word(words, slot, chunk), words.z, chunk, lo, hi); break;
-    case WEIGHT_Q4_K: q4_k_codes(cell, slot, chunk, lo, hi); break;
-    case WEIGHT_Q5_K: q5_k_codes(cell, slot, chunk, words.x, lo, hi); break;
-    case WEIGHT_Q6_K: q6_k_codes(cell, slot, chunk, chunk_word(words, slot, chunk), lo, hi); break;
+    case WEIGHT_Q6_K: six_bit_codes(own.lo.x, chunk_word(words, slot, chunk), chunk, lo, hi); break;
 #ifdef WEIGHT_INTS
-    default: lo = q8_codes(cell, slot, k), hi = q8_codes(cell, slot, k + 4);
+    default: lo = q8_codes(own.lo.x), hi = q8_codes(own.hi.x);
 #else
-    case WEIGHT_IQ4_NL: iq4_nl_codes(cell, slot, chunk, lo, hi); break;
-    case WEIGHT_IQ4_XS: iq4_xs_codes(cell, slot, chunk, lo, hi); break;
-    case WEIGHT_MXFP4: mxfp4_codes(cell, slot, chunk, lo, hi); break;
-    case WEIGHT_NVFP4: nvfp4_codes(cell, slot, chunk, lo, hi); break;
+    case WEIGHT_IQ4_NL:
+    case WEIGHT_IQ4_XS: iq4_codes(own.lo.x, lo, hi); break;
+    case WEIGHT_MXFP4:
+    case WEIGHT_NVFP4: fp4_codes(own.lo.x, lo, hi); break;
     case WEIGHT_IQ2_XXS: iq2_xxs_codes(words, chunk, lo, hi); break;
     case WEIGHT_IQ2_XS: iq2_xs_codes(words, slot, chunk, lo, hi); break;
     case WEIGHT_IQ2_S: iq2_s_codes(words, chunk, lo, hi); break;
@@ -262,15 +316,15 @@ void weight_codes(uint cell, Slot slot, uint chunk, uvec4 words, out CODES lo, o
     case WEIGHT_Q2_0: two_bit_codes(chunk_word(words, slot, chunk), chunk, lo, hi); break;
     case WEIGHT_Q1_0: q1_0_codes(words.x, chunk, lo, hi); break;
     case WEIGHT_TQ1_0: tq1_0_codes(cell, slot, chunk, words, lo, hi); break;
-    case WEIGHT_Q8_0: lo = q8_codes(cell, slot, k), hi = q8_codes(cell, slot, k + 4); break;
-    case WEIGHT_F16: lo = f16_codes(cell, slot, k), hi = f16_codes(cell, slot, k + 4); break;
-    case WEIGHT_BF16: lo = bf16_codes(cell, slot, k), hi = bf16_codes(cell, slot, k + 4); break;
-    default: lo = f32_codes(cell, slot, k), hi = f32_codes(cell, slot, k + 4);
+    case WEIGHT_Q8_0: lo = q8_codes(own.lo.x), hi = q8_codes(own.hi.x); break;
+    case WEIGHT_F16: lo = f16_codes(own.lo.xy), hi = f16_codes(own.hi.xy); break;
+    case WEIGHT_BF16: lo = bf16_codes(own.lo.xy), hi = bf16_codes(own.hi.xy); break;
+    default: lo = uintBitsToFloat(own.lo), hi = uintBitsToFloat(own.hi);
 #endif
     }
 }
 void weight_codes(uint cell, Slot slot, uint chunk, out CODES lo, out CODES hi) {
-    weight_codes(cell, slot, chunk, weight_cell(cell, slot), lo, hi);
+    weight_codes(cell, slot, chunk, weight_cell(cell, slot), weight_chunk(cell, slot, chunk), lo, hi);
 }
 
 // Of the columns around `chunk` that share it.

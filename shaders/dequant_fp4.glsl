@@ -23,12 +23,6 @@ void fp4_codes(uint q, out vec4 lo, out vec4 hi) {
     lo = fp4_values(q);
     hi = fp4_values(q >> 4);
 }
-void mxfp4_codes(uint cell, Slot slot, uint chunk, out vec4 lo, out vec4 hi) {
-    fp4_codes(weight_word(cell * 4 + chunk, slot), lo, hi);
-}
-void nvfp4_codes(uint cell, Slot slot, uint chunk, out vec4 lo, out vec4 hi) {
-    fp4_codes(weight_word(cell / 2 * 9 + 1 + cell % 2 * 4 + chunk, slot), lo, hi);
-}
 
 // The scales of e = 0 and 1 are subnormal, the values they make are mostly not: so a normal scale and,
 // as the offset, what is still to be multiplied (weight_values).

@@ -26,12 +26,6 @@ void iq4_codes(uint q, out vec4 lo, out vec4 hi) {
     lo = iq4_values(lo);
     hi = iq4_values(hi);
 }
-void iq4_nl_codes(uint cell, Slot slot, uint chunk, out vec4 lo, out vec4 hi) {
-    iq4_codes(weight_word(cell * 4 + chunk, slot), lo, hi);
-}
-void iq4_xs_codes(uint cell, Slot slot, uint chunk, out vec4 lo, out vec4 hi) {
-    iq4_codes(weight_word(cell / 8 * 34 + 2 + cell % 8 * 4 + chunk, slot), lo, hi);
-}
 
 Unit iq4_xs_unit(uint unit, Slot slot) {
     const uint head = weight_word(unit * 34, slot);

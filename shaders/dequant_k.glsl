@@ -21,15 +21,6 @@ uvec4 q6_k_words(uint unit, uint i, Slot slot) {
     const uint first = unit * 52;
     return uvec4(chunk_words(first + 32 + 2 * i, slot), weight_word(first + 48 + i / 2, slot), 0);
 }
-void q4_k_codes(uint cell, Slot slot, uint chunk, out CODES lo, out CODES hi) {
-    four_bit_codes(weight_word(cell / 8 * 36 + 4 + cell % 8 * 4 + chunk, slot), lo, hi);
-}
-void q5_k_codes(uint cell, Slot slot, uint chunk, uint high, out CODES lo, out CODES hi) {
-    five_bit_codes(weight_word(cell / 8 * 44 + 12 + cell % 8 * 4 + chunk, slot), high, chunk, lo, hi);
-}
-void q6_k_codes(uint cell, Slot slot, uint chunk, uint high, out CODES lo, out CODES hi) {
-    six_bit_codes(weight_word(cell / 8 * 52 + cell % 8 * 4 + chunk, slot), high, chunk, lo, hi);
-}
 
 // d and dmin, and the words of six-bit scales.
 Unit six_bit_unit(uint first, Slot slot) {

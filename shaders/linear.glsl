@@ -20,13 +20,16 @@ layout(set = 0, binding = 1) readonly buffer Bytes { uint x_words[]; };
 #ifdef TEXELS
 layout(set = 0, binding = 5) uniform usamplerBuffer weight_texels;  // weight_words by fours
 layout(set = 0, binding = 6) uniform usamplerBuffer x_texels;       // x by fours
+layout(set = 0, binding = 7) uniform usamplerBuffer norm_texels;    // the norm's weights by fours
 vec4 x_quad(uint quad) { return uintBitsToFloat(texelFetch(x_texels, int(quad))); }
+vec4 norm_quad(uint quad) { return uintBitsToFloat(texelFetch(norm_texels, int(quad))); }
 #else
 layout(set = 0, binding = 1) readonly buffer Quads { vec4 x_quads[]; };
 vec4 x_quad(uint quad) { return x_quads[quad]; }
 layout(set = 0, binding = 0) restrict readonly buffer Doubles { uint64_t weight_doubles[]; };
-#endif
 layout(set = 0, binding = 3) readonly buffer NormQuads { vec4 norm_quads[]; };
+vec4 norm_quad(uint quad) { return norm_quads[quad]; }
+#endif
 #endif
 
 #ifdef GRID
@@ -78,6 +81,9 @@ int bytes_sum(uint sums, uint span) {
 #endif
 
 float load_bias(uint row) {
+#ifdef COMPACT
+    if ((push.flags & LINEAR_BIAS) == 0) return 0.0;
+#endif
     const bool has = (push.flags & LINEAR_BIAS) != 0 && row < push.rows;
     const float value = bias[has ? push.bias_first + row : 0];
     return has ? value : 0.0;
@@ -100,6 +106,9 @@ vec2 finished(vec2 value) {
     return value;
 }
 vec2 load_residual(uint token, uint pair, bool wanted) {
+#ifdef COMPACT
+    if ((push.flags & LINEAR_RESIDUAL) == 0) return vec2(0.0);  // where loads are dear, one branch for all of them
+#endif
     const bool add = wanted && (push.flags & LINEAR_RESIDUAL) != 0, second = has_second(pair);
     const uint from = push.residual_first + token * push.residual_stride + out_row(pair);
     const float a = residual[add ? from : 0], b = residual[add && second ? from + 1 : 0];

@@ -110,7 +110,7 @@ void load_x_quad(uint token0, uint quad, bool wanted) {
     }
     if (linear_norm()) {
         squares += dot(x_cells[0], x_cells[0]);
-        x_cells[0] *= norm_quads[quad];
+        x_cells[0] *= norm_quad(quad);
     }
 }
 // Float rows are padded to whole blocks, x is not.
@@ -285,12 +285,26 @@ void add_signs(inout float sums[SUMS], uvec4 words[ROWS], uint token, uint chunk
 }
 #endif
 
+// Whether codes are unpacked when they are multiplied, after all words were loaded: CPU drivers keep them in memory if a
+// load, which is a branch or a call there, comes between.
+#ifdef COMPACT
+const bool CODES_LATE = TOKENS == 1;
+// Little code, and a fifth faster without the loop.
+const bool UNROLLS_CHUNKS = TOKENS == 1 && (WEIGHT_IN_CELLS || WEIGHT_CHUNK_WORD || WEIGHT_TYPE == WEIGHT_Q8_0);
+#else
+const bool CODES_LATE = false;
+#endif
+
 // Adds a chunk of a cell, of rows [pair][even, odd], times x to the sums, and x to its own.
 void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], Place places[PAIRS], uvec4 words[ROWS], uint token0,
                uint cell, uint chunk) {
     CODES lo[ROWS], hi[ROWS];
+    ChunkWords own[ROWS];
     [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-        weight_codes(cell_of(places, r, cell), slot_of(places, r), chunk, words[r], lo[r], hi[r]);
+        own[r] = weight_chunk(cell_of(places, r, cell), slot_of(places, r), chunk);
+        if (!CODES_LATE) {
+            weight_codes(cell_of(places, r, cell), slot_of(places, r), chunk, words[r], own[r], lo[r], hi[r]);
+        }
     }
     [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
         CODES x_lo, x_hi;
@@ -317,6 +331,9 @@ void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], Place places[PA
 #endif
         [[unroll]] for (uint r = 0; r < ROWS; ++r) {
             const uint i = r * TOKENS + t;
+            if (CODES_LATE) {
+                weight_codes(cell_of(places, r, cell), slot_of(places, r), chunk, words[r], own[r], lo[r], hi[r]);
+            }
             sums[i] = add_products(hi[r], x_hi, add_products(lo[r], x_lo, sums[i]));
         }
     }
@@ -334,7 +351,7 @@ void add_span(inout float sums[SUMS], Place places[PAIRS], Unit units[ROWS], uve
     if (WEIGHT_SHIFTED) [[unroll]] for (uint t = 0; t < TOKENS; ++t) x_sums[t] = x_lanes_sum(t);
 #endif
 #ifdef COMPACT
-    if (WEIGHT_IN_CELLS && TOKENS == 1) {  // little code, and a fifth faster without the loop
+    if (UNROLLS_CHUNKS) {
         [[unroll]] for (uint c = 0; c < SPAN; ++c) {
             add_chunk(span_sums, x_sums, places, words, token0, cell, first + c);
         }

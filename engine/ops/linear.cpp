@@ -63,17 +63,13 @@ Shader best_vec(const vk::Caps& caps, TensorType type) {
 }
 
 /// Tokens of a lane whose words are fetched as texels, or 0 where that does not pay (tools/bench/RESULTS.md):
-/// one token gains where little is unpacked per word, since others lose by spilling around the call what they
-/// win; few gain unless codes are the values or are looked up in tables; many always.
+/// few gain unless codes are looked up in tables or, of more than one, are the values; many always.
 uint32_t texel_tokens(const vk::Caps& caps, const LinearShape& shape) {
-    constexpr TensorType quickly_unpacked[] = {TensorType::q8_0, TensorType::q2_k, TensorType::q3_k};
     constexpr uint32_t few = 4, many = 8;
-    if (!caps.texel_words) return 0;
+    if (!caps.texel_words || shape.cols * sizeof(float) < vk::texel_bytes) return 0;
     if (shape.tokens > few) return many;
-    const bool pays = shape.tokens == 1
-                          ? std::ranges::find(quickly_unpacked, shape.type) != std::end(quickly_unpacked)
-                          : tensor_type_info(shape.type).block != 1 && !quant_grid(shape.type);
-    return pays ? std::bit_ceil(shape.tokens) : 0;
+    const bool values = tensor_type_info(shape.type).block == 1;
+    return quant_grid(shape.type) || (values && shape.tokens > 1) ? 0 : std::bit_ceil(shape.tokens);
 }
 
 /// Tokens of a lane; of more the sums spill.
@@ -500,7 +496,8 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
         const uint64_t row_tiles = groups_for(shard.rows, variant.rows);
         const vk::View rows = weight.on_host ? all.stream->fetch(context.recorder, shard) : shard.view;
         std::vector<vk::View> views{rows, x, args.bias ? *args.bias : x, residual, args.out.view};
-        if (variant.shader == Shader::linear_vec_sg_texels) views.insert(views.end(), {rows, x});
+        if (variant.shader == Shader::linear_vec_sg_texels)
+            views.insert(views.end(), {rows, x, args.norm ? args.norm->weight : x});
         if (variant.shader == Shader::linear_vec_sg_grid)
             views.push_back(rows.slice(planes.table, planes.bytes - planes.table));
         context.recorder.dispatch(pipeline, views, std::as_bytes(std::span(&push, 1)),

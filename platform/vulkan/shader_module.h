@@ -14,7 +14,7 @@ enum class Access : uint8_t { none = 0, read = 1, write = 2, read_write = 3, uni
 /// The largest uniform buffer that every device can bind (maxUniformBufferRange), in bytes.
 inline constexpr uint32_t max_uniform_range = 16384;
 /// Uniform texel buffers of a module.
-inline constexpr uint32_t most_texel_buffers = 2;
+inline constexpr uint32_t most_texel_buffers = 3;
 
 /// Capabilities beyond `Shader` that a module declares; each names a member of Caps.
 enum class ModuleNeeds : uint32_t {

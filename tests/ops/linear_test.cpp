@@ -246,8 +246,8 @@ TEST_SUITE("linear") {
             Shader otherwise = Shader::linear_vec_sg_compact;
         } rows[] = {{TensorType::q8_0, {1, 2, 8}},
                     {TensorType::q3_k, {1, 2, 8}},
-                    {TensorType::q4_1, {0, 2, 8}},
-                    {TensorType::f16, {0, 0, 8}},
+                    {TensorType::q4_1, {1, 2, 8}},
+                    {TensorType::f16, {1, 0, 8}},
                     {TensorType::iq2_s, {0, 0, 8}, Shader::linear_vec_sg_grid}};
         for (const bool texels : {false, true})
             for (const auto& row : rows)
@@ -260,6 +260,9 @@ TEST_SUITE("linear") {
                     CHECK(first.shader == (fetches ? Shader::linear_vec_sg_texels : row.otherwise));
                     if (fetches) CHECK(first.lane_tokens == row.lane_tokens[i]);
                 }
+        // Three columns of x are less than a texel.
+        CHECK(linear_variants(cpu, {1, 576, 3, TensorType::f32}).front().shader ==
+              Shader::linear_vec_sg_compact);
     }
 
     TEST_CASE("matrices of any size are offered beside the units' shape, and only as large as they may be") {
