@@ -63,13 +63,12 @@ Shader best_vec(const vk::Caps& caps, TensorType type) {
 }
 
 /// Tokens of a lane whose words are fetched as texels, or 0 where that does not pay (tools/bench/RESULTS.md):
-/// few gain unless codes are looked up in tables or, of more than one, are the values; many always.
+/// few gain unless codes are points of a grid, many always.
 uint32_t texel_tokens(const vk::Caps& caps, const LinearShape& shape) {
     constexpr uint32_t few = 4, many = 8;
     if (!caps.texel_words || shape.cols * sizeof(float) < vk::texel_bytes) return 0;
     if (shape.tokens > few) return many;
-    const bool values = tensor_type_info(shape.type).block == 1;
-    return quant_grid(shape.type) || (values && shape.tokens > 1) ? 0 : std::bit_ceil(shape.tokens);
+    return quant_grid(shape.type) ? 0 : std::bit_ceil(shape.tokens);
 }
 
 /// Tokens of a lane; of more the sums spill.

@@ -247,7 +247,7 @@ TEST_SUITE("linear") {
         } rows[] = {{TensorType::q8_0, {1, 2, 8}},
                     {TensorType::q3_k, {1, 2, 8}},
                     {TensorType::q4_1, {1, 2, 8}},
-                    {TensorType::f16, {1, 0, 8}},
+                    {TensorType::f16, {1, 2, 8}},
                     {TensorType::iq2_s, {0, 0, 8}, Shader::linear_vec_sg_grid}};
         for (const bool texels : {false, true})
             for (const auto& row : rows)
