@@ -91,10 +91,11 @@ uint row_in_group(Slot slot) { return slot % WEIGHT_GROUP_PAIRS * 2 + slot / WEI
 uint weight_byte(uint unit, Slot slot) {
     const uint row = row_in_group(slot), word = WEIGHT_SIDE_PLANE + unit * (WEIGHT_GROUP_ROWS / 4) + row / 4;
 #ifdef TEXELS
-    return texelFetch(weight_texels, int(word / 4))[word % 4] >> (8 * (row % 4)) & 0xFFu;
+    const uint bytes = texelFetch(weight_texels, int(word / 4))[word % 4];
 #else
-    return weight_words[word] >> (8 * (row % 4)) & 0xFFu;
+    const uint bytes = weight_words[word];
 #endif
+    return bytes >> (8 * (row % 4)) & 0xFFu;
 }
 #endif
 // A word of the table, and words 2 * pair and 2 * pair + 1.
@@ -253,7 +254,7 @@ uint chunk_first_word(uint cell, uint chunk) {
     const uint unit = cell / WEIGHT_UNIT_CELLS, i = 4 * (cell % WEIGHT_UNIT_CELLS) + chunk;
     switch (WEIGHT_TYPE) {
     case WEIGHT_Q4_0: return unit * 4 + i;
-    case WEIGHT_Q4_1: return unit * 5 + 1 + i;
+    case WEIGHT_Q4_1:
     case WEIGHT_Q5_0: return unit * 5 + 1 + i;
     case WEIGHT_Q5_1: return unit * 6 + 2 + i;
     case WEIGHT_Q8_0: return unit * 8 + 2 * i;

@@ -8,14 +8,15 @@
 // loads all. What a cell needs is loaded without a branch between, so that compilers put the loads of all before the
 // first is waited for. No barrier if PARTS is 1.
 //
-// -DCOMPACT is for CPU drivers: the loops over chunks and results stay loops, which there run as fast and
-// compile two to five times as fast, and a cold start waits for that; GPUs would spill the results indexed.
+// -DCOMPACT is for CPU drivers: the loops over results, and over chunks but for one token of most types, stay loops, which
+// there run as fast and compile two to five times as fast, and a cold start waits for that; GPUs would spill the results
+// indexed.
 // A load there is a checked branch for every lane, as dear as ten multiply-adds, so that what cells and units
 // share is loaded once for each, words of two rows by eight bytes; x by chunks, or the 32 columns by fours where lanes
 // are eight. It has no PARTS.
 //
 // -DTEXELS beside it: a lane has four pairs of rows, whose words are fetched as a texel, by one call for all lanes, and so
-// are four columns of x.
+// are four columns of x, and of the norm's weights.
 // -DGRID beside it is for types of codebooks: their points lie in a uniform buffer, since a load from one is a gather there.
 //
 // -DBYTES is for GPUs that convert bytes (dequant_bits.glsl).
@@ -289,7 +290,7 @@ void add_signs(inout float sums[SUMS], uvec4 words[ROWS], uint token, uint chunk
 // load, which is a branch or a call there, comes between.
 #ifdef COMPACT
 const bool CODES_LATE = TOKENS == 1;
-// Little code, and a fifth faster without the loop.
+// Of types that take few words a chunk, so that the code stays small: without the loop sums need not pass its mask.
 const bool UNROLLS_CHUNKS = TOKENS == 1 && (WEIGHT_IN_CELLS || WEIGHT_CHUNK_WORD || WEIGHT_TYPE == WEIGHT_Q8_0);
 #else
 const bool CODES_LATE = false;
