@@ -207,7 +207,7 @@ AttentionArgs Batch::args_of(const kernel::Attention& k, uint32_t first, uint32_
             rows(k.out),
             workspace_.step.view(),
             &cache_.layer(k.layer),
-            workspace_.scratch ? workspace_.scratch.view() : vk::View{},
+            workspace_.partials ? workspace_.partials.view() : vk::View{},
             k.shape,
             vector(k.bias),
             vector(k.sinks),

@@ -8,6 +8,8 @@
 #include "ops/weight_stream.h"
 #include "plan.h"
 
+#include <algorithm>
+
 namespace scoria {
 
 /// Words of the step buffer (shaders/step.h) for up to `tokens` tokens, `outputs` outputs and one sequence
@@ -17,6 +19,16 @@ struct StepLayout {
     uint32_t outputs_word() const;
     uint32_t table_word() const { return outputs_word() + outputs; }
     uint32_t words() const { return table_word() + blocks; }
+};
+
+/// Bytes that single ops of a batch keep for themselves.
+struct Scratch {
+    uint64_t linear = 0;    // packed operands, sums of parts
+    uint64_t partials = 0;  // split attention's
+    void raise(const Scratch& other) {
+        linear = std::max(linear, other.linear);
+        partials = std::max(partials, other.partials);
+    }
 };
 
 /// Buffers that a session computes in.
@@ -29,8 +41,7 @@ struct Workspace {
     /// Rotary tables by rope where they depend on the sequence's length; else empty: the model's serve.
     std::vector<vk::Buffer> ropes;
     vk::Buffer slots;  // of weights that stand in host memory (weight_stream.h); empty if none does
-    vk::Buffer
-        scratch;  // of one op: split attention's partial results, packed operands; empty if none needs it
+    vk::Buffer scratch, partials;      // Scratch's; empty if no op needs it
     const Choices* choices = nullptr;  // the engine's
 };
 

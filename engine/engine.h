@@ -46,9 +46,8 @@ struct Engine::Impl {
     uint64_t available_memory() const;  // what a host says, at least 1; else no limit
     /// Makes `layout`, `placement`, `places` and `memory`, whether they fit or not. Errors: bad_argument.
     void plan_memory();
-    /// What single ops of a batch of `tokens` keep for themselves (Workspace::scratch): operands that linears
-    /// pack, partial results of split attention. After plan_memory().
-    uint64_t scratch_bytes(uint32_t tokens) const;
+    /// For a batch of `tokens`. After plan_memory().
+    Scratch scratch_bytes(uint32_t tokens) const;
     /// Of every session's cache.
     KvLength cache_length() const {
         return {std::max(memory.context, memory.source), layout.tokens, layers, options.sequences,

@@ -128,10 +128,9 @@ class Planning {
     }
     /// Of any batch: fewer tokens may be split more.
     uint64_t most_scratch(uint32_t tokens) const {
-        uint64_t most = engine_.scratch_bytes(tokens);
-        for (uint32_t fewer = 1; fewer < tokens; fewer *= 2)
-            most = std::max(most, engine_.scratch_bytes(fewer));
-        return most;
+        Scratch most = engine_.scratch_bytes(tokens);
+        for (uint32_t fewer = 1; fewer < tokens; fewer *= 2) most.raise(engine_.scratch_bytes(fewer));
+        return most.linear + most.partials;
     }
     void size() {
         const EngineOptions& options = engine_.options;
@@ -240,23 +239,23 @@ std::vector<uint64_t> Engine::Impl::bytes_by_layer() const {
     return bytes;
 }
 
-uint64_t Engine::Impl::scratch_bytes(uint32_t tokens) const {
+Scratch Engine::Impl::scratch_bytes(uint32_t tokens) const {
     const vk::Caps& caps = device.caps();
     const KvType kv = kv_type();
     const std::vector<uint32_t> slot_blocks = KvCache::slot_blocks(model->architecture, cache_length());
-    uint64_t most = 0;
+    Scratch most;
     for (const PlannedKernel& planned : plan.kernels)
         if (const auto* l = std::get_if<kernel::Linear>(&planned.kernel)) {
             const WeightGroup& weight = plan.weight_groups[l->weight];
             const LinearVariant variant =
                 choices.linear(caps, {tokens, weight.rows, weight.cols, weight.type});
-            most = std::max(most, linear_scratch_bytes(variant, tokens, weight.rows, weight.cols));
+            most.raise({.linear = linear_scratch_bytes(variant, tokens, weight.rows, weight.cols)});
         } else if (const auto* a = std::get_if<kernel::Attention>(&planned.kernel)) {
             const uint32_t in_shard = kv_blocks_within(caps.max_binding, kv_rows(kv, a->shape));
             const AttentionShape shape =
                 attention_shape(a->shape, tokens, layout.blocks * kv_block_tokens,
                                 uint32_t(groups_for(slot_blocks[a->layer], in_shard)));
-            most = std::max(most, attention_partial_bytes(choices.attention(caps, shape, kv), shape));
+            most.raise({.partials = attention_partial_bytes(choices.attention(caps, shape, kv), shape)});
         }
     return most;
 }

@@ -56,11 +56,20 @@ void Tenant::reserve_logits(uint32_t rows) {
 
 void Tenant::reserve_scratch(uint32_t token_count) {
     if (scratch_for_.contains(token_count)) return;
-    const uint64_t bytes = engine.scratch_bytes(token_count);
-    if (workspace.scratch.size() < bytes) {
+    const Scratch bytes = engine.scratch_bytes(token_count);
+    const auto reserve = [&](vk::Buffer& buffer, uint64_t wanted) {
+        if (buffer.size() >= wanted) return false;
         land_all();  // a failed call's
-        workspace.scratch = device_buffer(bytes);
+        buffer = device_buffer(wanted);
         forget_recorded();
+        return true;
+    };
+    reserve(workspace.scratch, bytes.linear);
+    if (reserve(workspace.partials, bytes.partials)) {
+        vk::Recorder recorder(engine.device, engine.pipelines);
+        clear_arrivals(recorder, workspace.partials.view());
+        const vk::Commands commands = recorder.finish();
+        run(commands);
     }
     scratch_for_.insert(token_count);
 }

@@ -14,11 +14,14 @@
 #include "subgroup.glsl"
 #include "attention.glsl"
 
+// Arrivals, then partial results of the parts that a row's keys are split into.
+layout(binding = 7) coherent buffer Parts { uint parts[]; };
+
 #ifdef ROTATES
-layout(binding = 7) readonly buffer Tables { vec2 angles[]; };
-layout(binding = 8) readonly buffer QNorm { float q_norm[]; };
-layout(binding = 9) readonly buffer KNorm { float k_norm[]; };
-layout(binding = 10) writeonly buffer KvNew { uint kv_new[]; };
+layout(binding = 8) readonly buffer Tables { vec2 angles[]; };
+layout(binding = 9) readonly buffer QNorm { float q_norm[]; };
+layout(binding = 10) readonly buffer KNorm { float k_norm[]; };
+layout(binding = 11) writeonly buffer KvNew { uint kv_new[]; };
 #define ROPE_VALUE(word) q[word]
 #define ROPE_WIDTH push.rope_width
 #define ROPE_COARSE_ROWS push.rope_coarse_rows
@@ -26,7 +29,7 @@ layout(binding = 10) writeonly buffer KvNew { uint kv_new[]; };
 #endif
 
 #ifdef COMPACT
-layout(binding = 7) uniform usamplerBuffer kv_texels;  // kv by fours
+layout(binding = 8) uniform usamplerBuffer kv_texels;  // kv by fours
 const uint LANE_KEYS = 4;
 const uint LANE_PAIRS = 4;  // of dims
 #else
@@ -39,6 +42,12 @@ const uint STEP_KEYS = SG_SIZE * LANE_KEYS < KV_BLOCK_TOKENS ? SG_SIZE * LANE_KE
 #define UNROLL_LANES [[unroll]]
 #else
 #define UNROLL_LANES SG_LOOP
+#endif
+// CPU drivers compile each access of a storage buffer into a branch for every lane.
+#ifdef COMPACT
+#define UNROLL_MEMORY [[dont_unroll]]
+#else
+#define UNROLL_MEMORY [[unroll]]
 #endif
 
 const uint UNITS = (PAIRS + LANE_PAIRS - 1) / LANE_PAIRS;
@@ -97,7 +106,13 @@ float sum_of(uint i) {
 #if defined COMPACT || defined ROTATES
 #define QUERIES_STAY
 const uint QUERY_CHUNKS = (PAIRS + SG_SIZE - 1) / SG_SIZE;
-vec2 query[QUERIES * QUERY_CHUNKS];  // pair c * SG_SIZE + lane
+vec2 query[QUERIES * QUERY_CHUNKS];  // i * QUERY_CHUNKS + c: pair query_pair_at(c, lane) of row i
+// Of a compact kernel side by side, so that scores read a block of keys from its first word to its last.
+#ifdef COMPACT
+uint query_pair_at(uint c, uint lane) { return lane * QUERY_CHUNKS + c; }
+#else
+uint query_pair_at(uint c, uint lane) { return c * SG_SIZE + lane; }
+#endif
 #endif
 
 #ifdef ROTATES
@@ -117,12 +132,12 @@ vec2 query_pair(Row row, uint pair) {
 
 #ifdef QUERIES_STAY
 void load_queries(Row rows[QUERIES]) {
-    [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
+    UNROLL_MEMORY for (uint i = 0; i < QUERIES; ++i) {
 #ifdef ROTATES
         const Head head = head_of(rows[i].token, rows[i].head, false, rows[i].position);
 #endif
-        [[unroll]] for (uint c = 0; c < QUERY_CHUNKS; ++c) {
-            const uint pair = c * SG_SIZE + sg_lane();
+        UNROLL_MEMORY for (uint c = 0; c < QUERY_CHUNKS; ++c) {
+            const uint pair = query_pair_at(c, sg_lane());
 #ifdef ROTATES
             query[i * QUERY_CHUNKS + c] = rotated_pair(head, pair);
 #else
@@ -135,31 +150,37 @@ void load_queries(Row rows[QUERIES]) {
 
 #ifdef COMPACT
 const uint FETCHES = 4;
-uint score_pair(uint c, uint j) { return min(c * SG_SIZE + j, PAIRS - 1); }  // behind the last q is 0
+uint score_pair(uint c, uint j) {  // behind the last q is 0
+    const uint pair = query_pair_at(c, j);
+    return PAIRS % SG_SIZE == 0 ? pair : min(pair, PAIRS - 1);
+}
 
-// weight[i][k] = row i . key `keys` + k
+// weight[i][k] = row i . key `keys` + k. Loops go over lanes, so that the numbers of chunks, which index the queries, are
+// constants.
 void score(uint keys) {
     [[unroll]] for (uint w = 0; w < QUERIES * LANE_KEYS; ++w) weight[w] = 0.0;
-    [[dont_unroll]] for (uint c = 0; c < QUERY_CHUNKS; ++c) {
-        vec2 q[QUERIES];
-        [[unroll]] for (uint i = 0; i < QUERIES; ++i) q[i] = query[i * QUERY_CHUNKS + c];
-        [[dont_unroll]] for (uint j0 = 0; j0 < SG_SIZE; j0 += FETCHES) {
+    const uint texel = keys / 4;
+    [[dont_unroll]] for (uint j = 0; j < SG_SIZE; ++j)
+        [[unroll]] for (uint c0 = 0; c0 < QUERY_CHUNKS; c0 += FETCHES) {
             uvec4 one[FETCHES], two[FETCHES];
             [[unroll]] for (uint f = 0; f < FETCHES; ++f) {
-                const uvec2 at = keys + words_of_pair(score_pair(c, j0 + f)) * KV_BLOCK_TOKENS;
-                one[f] = texelFetch(kv_texels, int(at.x / 4));
-                two[f] = PAIR_HAS_SECOND ? texelFetch(kv_texels, int(at.y / 4)) : uvec4(0);
+                if (c0 + f >= QUERY_CHUNKS) continue;
+                const uvec2 at = texel + words_of_pair(score_pair(c0 + f, j)) * (KV_BLOCK_TOKENS / 4);
+                one[f] = texelFetch(kv_texels, int(at.x));
+                two[f] = PAIR_HAS_SECOND ? texelFetch(kv_texels, int(at.y)) : uvec4(0);
             }
-            [[unroll]] for (uint f = 0; f < FETCHES; ++f)
+            [[unroll]] for (uint f = 0; f < FETCHES; ++f) {
+                if (c0 + f >= QUERY_CHUNKS) continue;
                 [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
-                    const vec2 x = vec2(sg_broadcast(q[i].x, j0 + f), sg_broadcast(q[i].y, j0 + f));
+                    const vec2 q = query[i * QUERY_CHUNKS + c0 + f];
+                    const vec2 x = vec2(sg_broadcast(q.x, j), sg_broadcast(q.y, j));
                     [[unroll]] for (uint k = 0; k < LANE_KEYS; ++k) {
-                        const vec2 products = x * pair_of_words(uvec2(one[f][k], two[f][k]), score_pair(c, j0 + f));
+                        const vec2 products = x * pair_of_words(uvec2(one[f][k], two[f][k]), score_pair(c0 + f, j));
                         weight[i * LANE_KEYS + k] += products.x + products.y;
                     }
                 }
+            }
         }
-    }
 }
 
 // Keys that are the values too lie by fours as in scores, values by fours of words.
@@ -309,7 +330,7 @@ void attend_newest(Row rows[QUERIES], uint kv_head, uint part) {
     float product[QUERIES];
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) product[i] = 0.0;
     [[unroll]] for (uint c = 0; c < QUERY_CHUNKS; ++c) {
-        const uint pair = c * SG_SIZE + sg_lane();
+        const uint pair = query_pair_at(c, sg_lane());
         const vec2 key = as_cached(rotated_pair(head, pair));
         if (stores && pair < PAIRS) store_pair(keys, KV_BLOCK_TOKENS, pair, key);
         [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
@@ -336,8 +357,8 @@ void attend_newest(Row rows[QUERIES], uint kv_head, uint part) {
 }
 #endif
 
-// The rows whose tokens share a block table, over split `part` of the keys that any of them sees.
-void attend(Row rows[QUERIES], uint kv_head, uint part) {
+// The rows whose tokens share a block table, over one of `splits` parts of the keys that any of them sees.
+void attend(Row rows[QUERIES], uint kv_head, uint part, uint splits) {
 #ifdef QUERIES_STAY
     load_queries(rows);
 #endif
@@ -356,7 +377,7 @@ void attend(Row rows[QUERIES], uint kv_head, uint part) {
     }
     const uint first = end == 0 ? 0 : low / STEP_KEYS;
     const uint steps = end == 0 ? 0 : (end + STEP_KEYS - 1) / STEP_KEYS - first;
-    const uint each = (steps + push.splits - 1) / push.splits;
+    const uint each = (steps + splits - 1) / splits;
     const uint from = min(part * each, steps), to = min(from + each, steps);
     for (uint s = first + from; s < first + to; ++s) {
         const uint key0 = s * STEP_KEYS;
@@ -375,24 +396,70 @@ void attend(Row rows[QUERIES], uint kv_head, uint part) {
     }
 }
 
-void write(Row rows[QUERIES], uint part) {
+void store_part(uint word, float value) { parts[ATTENTION_ARRIVALS + word] = floatBitsToUint(value); }
+float load_part(uint word) { return uintBitsToFloat(parts[ATTENTION_ARRIVALS + word]); }
+
+void write(Row rows[QUERIES], uint part, bool final) {
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) weight[i] = sum[i];
     share();
+    const uint nowhere = 0xFFFFFFFFu;
+    uint to[QUERIES];
+    vec2 ends[QUERIES], values[QUERIES * OUTPUTS];
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
-        const float l = sum_of(i);
-        if (rows[i].count == 0) continue;
-        const bool final = push.parts == 1;
-        const uint to = final ? out_word(rows[i]) : partial_word(rows[i], part);
-        [[unroll]] for (uint o = 0; o < OUTPUTS; ++o) {
+        ends[i] = vec2(most[i], sum_of(i));
+        to[i] = rows[i].count == 0 ? nowhere : final ? out_word(rows[i]) : partial_word(rows[i], part);
+        [[unroll]] for (uint o = 0; o < OUTPUTS; ++o)
+            values[i * OUTPUTS + o] = total[i * OUTPUTS + o] / (final ? ends[i].y : 1.0);
+    }
+    UNROLL_MEMORY for (uint i = 0; i < QUERIES; ++i) {
+        if (to[i] == nowhere) continue;
+        UNROLL_MEMORY for (uint o = 0; o < OUTPUTS; ++o) {
             const uint pair = pair_of(o);
             if (pair >= PAIRS) continue;
-            const vec2 dims = final ? total[i * OUTPUTS + o] / l : total[i * OUTPUTS + o];
-            result[to + 2 * pair] = dims.x;
-            if (has_second(pair)) result[to + 2 * pair + 1] = dims.y;
+            const vec2 dims = values[i * OUTPUTS + o];
+            if (final) {
+                result[to[i] + 2 * pair] = dims.x;
+                if (has_second(pair)) result[to[i] + 2 * pair + 1] = dims.y;
+            } else {
+                store_part(to[i] + 2 * pair, dims.x);
+                if (has_second(pair)) store_part(to[i] + 2 * pair + 1, dims.y);
+            }
         }
         if (!final && sg_lane() == 0) {
-            result[to + HEAD_DIM] = most[i];
-            result[to + HEAD_DIM + 1] = l;
+            store_part(to[i] + HEAD_DIM, ends[i].x);
+            store_part(to[i] + HEAD_DIM + 1, ends[i].y);
+        }
+    }
+}
+
+// Whether all parts of a tile and kv head are written, this group's the last: each lane arrives when it has written its
+// share, so that no barrier is needed, which would make a coroutine of the kernel on CPU drivers. Nobody waits for
+// another.
+bool arrives_last(uint arrival, uint splits) {
+    memoryBarrierBuffer();
+    const bool last = sg_max(atomicAdd(parts[arrival], 1)) + 1 == splits * SG_SIZE;
+    memoryBarrierBuffer();
+    if (last && sg_lane() == 0) parts[arrival] = 0;
+    return last;
+}
+
+// As attention_merge.comp.
+void join(uint tile, uint kv_head, uint splits) {
+    [[dont_unroll]] for (uint i = 0; i < QUERIES; ++i) {
+        const Row row = row_at(tile * QUERIES + i, kv_head);
+        if (row.count == 0) continue;
+        const uint first = partial_word(row, 0), between = partial_word(row, 1) - first;
+        float m = LOWEST;
+        for (uint p = 0; p < splits; ++p) m = max(m, load_part(first + p * between + HEAD_DIM));
+        [[dont_unroll]] for (uint dim = sg_lane(); dim < HEAD_DIM; dim += SG_SIZE) {
+            float o = 0.0, l = 0.0;
+            for (uint p = 0; p < splits; ++p) {
+                const uint part = first + p * between;
+                const float scale = exp_safe(load_part(part + HEAD_DIM) - m);
+                o += scale * load_part(part + dim);
+                l += scale * load_part(part + HEAD_DIM + 1);
+            }
+            result[out_word(row) + dim] = o / l;
         }
     }
 }
@@ -406,12 +473,17 @@ void main() {
     if (tile >= tiles) return;
 
     Row rows[QUERIES];
+    uint most_keys = 0;
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
         rows[i] = row_at(tile * QUERIES + i, kv_head);
+        most_keys = max(most_keys, rows[i].count);
         most[i] = start_most(rows[i], part);
         sum[i] = sg_lane() == 0 ? start_sum(part) : 0.0;
         [[unroll]] for (uint o = 0; o < OUTPUTS; ++o) total[i * OUTPUTS + o] = vec2(0.0);
     }
+    const bool joins = push.part_keys != 0;
+    const uint splits = joins ? clamp(most_keys / push.part_keys, 1, push.splits) : push.splits;
+    if (part >= splits) return;
     // One pass per sequence: rows of others see nothing meanwhile.
     for (uint start = 0; start < QUERIES;) {
         uint table = 0, next = QUERIES;
@@ -424,8 +496,10 @@ void main() {
             run[i] = rows[i];
             if (i < start || i >= next) run[i].count = 0;
         }
-        attend(run, kv_head, part);
+        attend(run, kv_head, part, splits);
         start = next;
     }
-    write(rows, part);
+    const bool final = push.parts == 1 || (joins && splits == 1);
+    write(rows, part, final);
+    if (!final && joins && arrives_last(item / push.splits, splits)) join(tile, kv_head, splits);
 }

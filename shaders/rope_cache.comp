@@ -59,17 +59,6 @@ void write_spread_query(Head head) {
         qkv[head.from + dim] = spread_dims[sg_index() * SPREAD_DIMS + dim];
 }
 
-void write_query(Head head) {
-    const uint half_width = push.width / 2;
-    for (uint pair = sg_lane(); 2 * pair < push.head_dim; pair += SG_SIZE) {
-        const bool apart = !INTERLEAVED && pair < half_width;
-        const uint a = apart ? pair : 2 * pair, b = apart ? pair + half_width : 2 * pair + 1;
-        const float first = rotated(head, a), second = b < push.head_dim ? rotated(head, b) : 0.0;
-        qkv[head.from + a] = first;
-        if (b < push.head_dim) qkv[head.from + b] = second;
-    }
-}
-
 // Dim `dim` of what goes into the cache; 0 past the head.
 float cached(Head head, bool is_value, uint dim) {
     if (dim >= push.head_dim) return 0.0;
@@ -123,12 +112,27 @@ void write_quantised(Head head, bool is_value, bool exists, uint row, uint betwe
     }
 }
 
-void write_exact(Head head, bool is_value, uint row, uint between) {
+// A query in its place, or a row of the cache. All come the same way, since CPU drivers compile each access of a storage
+// buffer into a branch for every lane.
+void write_exact(Head head, bool is_query, bool is_value, uint row, uint between) {
+    const uint half_width = push.width / 2;
     for (uint pair = sg_lane(); 2 * pair < push.head_dim; pair += SG_SIZE) {
-        const vec2 values = vec2(cached(head, is_value, 2 * pair), cached(head, is_value, 2 * pair + 1));
-        if (KV_TYPE == KV_F32) {
-            kv[row + 2 * pair * between] = floatBitsToUint(values.x);
-            if (2 * pair + 1 < push.head_dim) kv[row + (2 * pair + 1) * between] = floatBitsToUint(values.y);
+        const bool apart = is_query && !INTERLEAVED && pair < half_width;
+        const uint a = apart ? pair : 2 * pair, b = apart ? pair + half_width : 2 * pair + 1;
+        vec2 values;
+        for (uint i = 0; i < 2; ++i) {
+            const uint dim = i == 0 ? a : b;
+            float value = 0.0;
+            if (dim < push.head_dim) value = is_value ? qkv[head.from + dim] : rotated(head, dim);
+            if (i == 0) values.x = value;
+            else values.y = value;
+        }
+        if (is_query) {
+            qkv[head.from + a] = values.x;
+            if (b < push.head_dim) qkv[head.from + b] = values.y;
+        } else if (KV_TYPE == KV_F32) {
+            kv[row + a * between] = floatBitsToUint(values.x);
+            if (b < push.head_dim) kv[row + b * between] = floatBitsToUint(values.y);
         } else {
             kv[row + pair * between] = KV_TYPE == KV_F16 ? pack_half2(values) : pack_bfloat2(values);
         }
@@ -148,23 +152,17 @@ void main() {
     const Head head = head_at(push.qkv_first + token * push.qkv_stride + index * push.head_dim, !is_query, exists, position,
                               push.head_dim, push.epsilon);
     if (KV_SPREAD) spread_head(head, exists && !is_value);
-    if (exists && is_query && push.rotate_q != 0) {
-        if (KV_SPREAD)
-            write_spread_query(head);
-        else
-            write_query(head);
-    }
-
     const uint entry = step_words[slot + STEP_TOKEN_TABLE] + position / KV_BLOCK_TOKENS % push.ring;
     const uint block = step_words[min(entry, step_words.length() - 1)] - push.first_block;
-    const bool writes = exists && !is_query && block < push.blocks;  // else: another shard's
+    // Else it is another shard's.
+    const bool writes = exists && (is_query ? push.rotate_q != 0 : block < push.blocks);
     const uint in_block = position % KV_BLOCK_TOKENS, row_words = KV_ROW_WORDS(push.head_dim);
     const uint kv_head = (index - push.heads) % max(push.kv_heads, 1);
     const uint row = is_value ? kv_values(block, kv_head, push.kv_heads, row_words) + in_block * row_words
                               : kv_keys(block, kv_head, push.kv_heads, row_words) + in_block;
     const uint between = is_value ? 1 : KV_BLOCK_TOKENS;  // words of the row
-    if (KV_QUANTISED)
-        write_quantised(head, is_value, writes, row, between);
-    else if (writes)
-        write_exact(head, is_value, row, between);
+    if (KV_QUANTISED) write_quantised(head, is_value, writes && !is_query, row, between);
+    if (!writes) return;
+    if (KV_SPREAD && is_query) write_spread_query(head);
+    else if (is_query || !KV_QUANTISED) write_exact(head, is_query, is_value, row, between);
 }

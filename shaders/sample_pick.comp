@@ -173,6 +173,6 @@ void main() {
     if (most == 0) token = 0;
     else if (!GREEDY && setting(SAMPLER_TEMPERATURE) > 0.0) token = draw(most, position, mu);
     token = min(token, push.vocab - 1);
-    barrier();  // `position` and `mu` are read by all before they are written
+    wg_barrier();  // `position` and `mu` are read by all before they are written
     if (wg_lane() == 0) finish(row, token, bad != 0 ? STEP_STATUS_NON_FINITE : 0, position, mu);
 }

@@ -81,12 +81,12 @@ uint mass_in(Search search, Survivors s, uint key, uint i) {
 
 // Adds every element's mass to the bin of its code's eight bits from `shift` on, where the bits above are `prefix`'s.
 void fill_bins(Search search, Survivors s, uint prefix, uint shift) {
-    barrier();
+    wg_barrier();
     for (uint b = wg_lane(); b < BINS; b += gl_WorkGroupSize.x) {
         low[b] = 0;
         high[b] = 0;
     }
-    barrier();
+    wg_barrier();
     const uint above = shift == 24 ? 0 : ~0u << (shift + 8);
     const bool range = search.by_index && !use_list;
     const uint from = range ? prefix : 0;
@@ -101,7 +101,7 @@ void fill_bins(Search search, Survivors s, uint prefix, uint shift) {
         const uint before = atomicAdd(low[bin], mass);
         if (before + mass < before) atomicAdd(high[bin], 1);
     }
-    barrier();
+    wg_barrier();
 }
 
 uvec2 bins_total() {
@@ -151,7 +151,7 @@ uint search_code(Search search, Survivors s, inout uvec2 target) {
             found_low = left.x;
             found_high = left.y;
         }
-        barrier();
+        wg_barrier();
         prefix = found;
         target = uvec2(found_low, found_high);
     }
@@ -194,10 +194,10 @@ Survivors bounded(Survivors s, uint bound) {
 
 void list_survivors(Survivors s) {
     if (wg_lane() == 0) listed = 0;
-    barrier();
+    wg_barrier();
     for (uint i = wg_lane(); i < push.vocab; i += gl_WorkGroupSize.x)
         if (survives(s, key_of(i), i)) list[min(atomicAdd(listed, 1), LIST - 1)] = i;
-    barrier();
+    wg_barrier();
     use_list = true;
 }
 

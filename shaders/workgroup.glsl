@@ -8,6 +8,17 @@ shared uint wg_scratch[SG_COUNT];
 
 uint wg_lane() { return sg_index() * SG_SIZE + sg_lane(); }
 
+// A barrier makes a coroutine of a kernel on CPU drivers, where what lives across it takes a detour through memory and
+// each takes long to compile. Their workgroups are one subgroup each, whose lanes go in step.
+#ifdef NATIVE_SUBGROUP
+void wg_barrier() {
+    if (SG_COUNT == 1) subgroupMemoryBarrierShared();
+    else barrier();
+}
+#else
+void wg_barrier() { barrier(); }
+#endif
+
 void wg_share(uint bits) {
     barrier();
     if (sg_lane() == 0) wg_scratch[sg_index()] = bits;

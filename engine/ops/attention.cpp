@@ -9,6 +9,7 @@
 #include <array>
 #include <bit>
 #include <numeric>
+#include <thread>
 
 namespace scoria {
 namespace {
@@ -19,16 +20,32 @@ static_assert(uint32_t(KvType::f32) == KV_F32 && uint32_t(KvType::f16) == KV_F16
 
 // A split shorter than this costs more to merge than it saves; GPUs hide latency with at most some
 // hundred groups of work. The grid is that of the longest cache and groups read their lengths: an indirect
-// dispatch of fewer would save on CPU drivers, which have one split, nothing (tools/bench/RESULTS.md).
+// dispatch of fewer would save nothing on CPU drivers (tools/bench/RESULTS.md).
 constexpr uint32_t least_split_keys = 256, most_splits = 32, enough_groups = 256;
+// What a part of few rows has at least: GPUs are kept busy by many, however short.
+constexpr uint32_t cpu_part_keys = 256, gpu_part_keys = 64;
+
+/// Workgroups, of equal work each, that keep every thread of a CPU driver busy for most of the time: the
+/// fewest parts of `groups` that do.
+uint32_t cpu_splits(uint64_t groups, uint32_t most) {
+    constexpr double enough = 0.9;  // of the threads' time
+    const uint64_t threads = std::max(1u, std::thread::hardware_concurrency());
+    const auto busy = [&](uint32_t splits) {
+        const uint64_t all = groups * splits;
+        return double(all) / double(groups_for(all, threads) * threads);
+    };
+    uint32_t best = 1;
+    for (uint32_t splits = 2; splits <= most && busy(best) < enough; ++splits)
+        if (busy(splits) > busy(best)) best = splits;
+    return best;
+}
 
 uint32_t splits_for(const vk::Caps& caps, const AttentionShape& shape, uint32_t queries) {
-    if (caps.is_cpu()) return 1;
     const uint64_t groups =
         groups_for(uint64_t(shape.tokens) * shape.heads / shape.kv_heads, queries) * shape.kv_heads;
-    const uint64_t wanted =
-        std::min<uint64_t>(groups_for(enough_groups, groups), shape.context / least_split_keys);
-    return uint32_t(std::clamp<uint64_t>(wanted, 1, most_splits));
+    const uint32_t most = std::clamp(shape.context / least_split_keys, 1u, most_splits);
+    if (caps.is_cpu()) return cpu_splits(groups, most);
+    return uint32_t(std::min<uint64_t>(groups_for(enough_groups, groups), most));
 }
 
 /// A workgroup of it takes one tile of rows.
@@ -136,7 +153,8 @@ std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const Att
         // As many tiles as the most queries make, filled evenly.
         const uint64_t tiles = groups_for(rows, caps.small_register_file() ? 2 : 4);
         const uint32_t queries = uint32_t(groups_for(rows, tiles));
-        variants.push_back({base, queries, splits_for(caps, shape, queries)});
+        variants.push_back({base, queries, splits_for(caps, shape, queries), 0,
+                            caps.is_cpu() ? cpu_part_keys : gpu_part_keys});
     }
     if (many && caps.is_cpu()) variants.push_back(tile);
     if (!matrix_first) add_matrix();
@@ -180,7 +198,8 @@ uint32_t attention_tile_tokens(const AttentionVariant& variant, const AttentionS
 
 uint64_t attention_partial_bytes(const AttentionVariant& variant, const AttentionShape& shape) {
     const uint64_t parts = uint64_t(variant.splits) * shape.shards;
-    return parts == 1 ? 0 : 4 * parts * shape.tokens * shape.heads * (shape.head_dim + 2);
+    if (parts == 1) return 0;
+    return 4 * (ATTENTION_ARRIVALS + parts * shape.tokens * shape.heads * (shape.head_dim + 2));
 }
 
 namespace {
@@ -226,7 +245,7 @@ std::vector<vk::Constant> constants_of(const AttentionArgs& args) {
 
 /// The buffers of a kernel, in order of their bindings; any stands in for what there is not.
 std::vector<vk::View> views_of(const vk::Pipeline& pipeline, const AttentionArgs& args,
-                               const DeviceKv::Shard& shard, const vk::View& out) {
+                               const DeviceKv::Shard& shard, const vk::View& out, const vk::View& parts) {
     const vk::View& none = args.step;
     std::vector<vk::View> views{args.q.view,
                                 args.step,
@@ -234,7 +253,8 @@ std::vector<vk::View> views_of(const vk::Pipeline& pipeline, const AttentionArgs
                                 out,
                                 args.distances ? args.distances->view : args.bias.value_or(none),
                                 args.sinks.value_or(none),
-                                args.distance_values.value_or(none)};
+                                args.distance_values.value_or(none),
+                                parts};
     if (const RopeCacheArgs* rope = args.rope)
         views.insert(views.end(),
                      {rope->tables, rope->q_norm.value_or(none), rope->k_norm.value_or(none), shard.view});
@@ -249,13 +269,21 @@ template <class Push> std::span<const std::byte> bytes_of(const Push& push) {
 
 }  // namespace
 
+void clear_arrivals(vk::Recorder& recorder, const vk::View& partials) {
+    recorder.fill(partials.slice(0, std::min<uint64_t>(partials.size, 4 * ATTENTION_ARRIVALS)), 0);
+}
+
 void record_attention(OpContext& context, const AttentionArgs& args, const AttentionVariant& variant) {
     const DeviceKv& kv = *args.kv;
     vk::Recorder& recorder = context.recorder;
     AttentionPush push = push_of(args);
     push.splits = variant.splits;
     push.parts = variant.splits * uint32_t(kv.shards.size());
-    const bool direct = push.parts == 1;
+    const uint64_t rows = uint64_t(push.tokens) * (push.heads / push.kv_heads);
+    const uint64_t tiles = groups_for(rows, variant.queries) * push.kv_heads;
+    if (push.parts > 1 && kv.shards.size() == 1 && tiles <= ATTENTION_ARRIVALS)
+        push.part_keys = variant.part_keys;
+    const bool merges = push.parts > 1 && push.part_keys == 0;
 
     std::vector<vk::Constant> constants = constants_of(args);
     if (variant.shader != Shader::attention_tile)
@@ -272,24 +300,30 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
         for (const vk::Constant& constant : rope_constants(*args.rope)) constants.push_back(constant);
     const vk::Pipeline& pipeline = recorder.pipelines().get(
         shader_module(args.rope ? Shader::attention_vec_sg_rotates : variant.shader), constants);
-    const uint64_t rows = uint64_t(push.tokens) * (push.heads / push.kv_heads);
-    const uint64_t items = groups_for(rows, variant.queries) * push.kv_heads * variant.splits;
+    const uint64_t items = tiles * variant.splits;
+    // Behind the arrivals, where tiles write them.
+    const auto results = [&] {
+        return args.partials.slice(4 * ATTENTION_ARRIVALS, args.partials.size - 4 * ATTENTION_ARRIVALS);
+    };
     for (const DeviceKv::Shard& shard : kv.shards) {
         push.first_block = shard.first_block;
         push.blocks = shard.blocks;
         push.first_part = uint32_t(&shard - kv.shards.data()) * variant.splits;
         recorder.dispatch(
-            pipeline, views_of(pipeline, args, shard, direct ? args.out.view : args.partials), bytes_of(push),
-            groups_for(items, is_tile(variant) ? 1 : variant.workgroup / variant.subgroup), "attention");
+            pipeline,
+            views_of(pipeline, args, shard, merges && is_tile(variant) ? results() : args.out.view,
+                     push.parts == 1 ? args.out.view : args.partials),
+            bytes_of(push), groups_for(items, is_tile(variant) ? 1 : variant.workgroup / variant.subgroup),
+            "attention");
     }
-    if (direct) return;
+    if (!merges) return;
     const AttentionMergePush merge{push.first_token, push.tokens,    push.heads,     kv.head_dim,
                                    push.parts,       push.out_first, push.out_stride};
     const uint32_t workgroup = std::min(64u, context.caps.max_invocations);
     recorder.dispatch(recorder.pipelines().get(
                           shader_module(Shader::attention_merge),
                           {{vk::constant_workgroup, workgroup}, {ATTENTION_MASK, uint32_t(args.shape.mask)}}),
-                      {args.partials, args.step, args.out.view}, merge,
+                      {results(), args.step, args.out.view}, merge,
                       groups_for(uint64_t(push.tokens) * push.heads * kv.head_dim, workgroup),
                       "attention_merge");
 }
@@ -310,10 +344,10 @@ void record_attention_map(OpContext& context, const AttentionArgs& args, uint32_
     for (const DeviceKv::Shard& shard : args.kv->shards) {
         push.first_block = shard.first_block;
         push.blocks = shard.blocks;
-        recorder.dispatch(scores, views_of(scores, args, shard, args.out.view), bytes_of(push),
+        recorder.dispatch(scores, views_of(scores, args, shard, args.out.view, args.out.view), bytes_of(push),
                           groups_for(uint64_t(push.heads) * keys, variant.workgroup), "attention_map");
     }
-    recorder.dispatch(softmax, views_of(softmax, args, args.kv->shards.front(), args.out.view),
+    recorder.dispatch(softmax, views_of(softmax, args, args.kv->shards.front(), args.out.view, args.out.view),
                       bytes_of(push), push.heads, "attention_map_softmax");
 }
 

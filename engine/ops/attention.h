@@ -1,7 +1,8 @@
 // out[t] = softmax(q[t] . K^T * scale) V over the keys of the paged cache that token t may see, per head;
 // positions and block tables come from the step buffer, so one recording serves every length.
-// Online softmax in float32 (Milakov & Gimelshein 2018); where the cache is split over workgroups or shards,
-// partial results (m, l, o) are merged by a second kernel.
+// Online softmax in float32 (Milakov & Gimelshein 2018). Where the cache is split over workgroups, the last
+// of them to arrive joins the partial results (m, l, o); those of shards and of tiles are merged by a second
+// kernel.
 #pragma once
 
 #include "architecture.h"
@@ -16,7 +17,7 @@ struct AttentionArgs {
     Matrix q, out;  // [tokens, heads * head_dim]
     vk::View step;
     const DeviceKv* kv;
-    vk::View partials;  // attention_partial_bytes; ignored if that is 0
+    vk::View partials;  // attention_partial_bytes, after clear_arrivals(); ignored if that is 0
     const Attention& shape;
     std::optional<vk::View> bias, sinks;   // float32: slopes [heads] or a table [heads, bias_cols]; [heads]
     std::optional<Matrix> distances = {};  // [tokens, heads * bias_span]: what by_query adds to q.k
@@ -38,8 +39,10 @@ struct AttentionShape {
 
 struct AttentionVariant : KernelVariant {
     uint32_t queries;        // rows of one kv head per logical group, or per workgroup of the tiles
-    uint32_t splits;         // parts of the cache per shard
+    uint32_t splits;         // parts of the cache per shard, at most
     uint32_t dim_parts = 0;  // attention_coop alone: subgroups that share out the dims of a row
+    uint32_t part_keys =
+        0;  // of few rows: so many keys make a part, and its group may join them; 0: a tile's
 };
 
 AttentionShape attention_shape(const Attention& attention, uint32_t tokens, uint32_t positions,
@@ -69,6 +72,9 @@ std::string attention_text(const AttentionVariant& variant);
 uint32_t attention_tile_tokens(const AttentionVariant& variant, const AttentionShape& shape);
 /// Scratch the variant needs; 0 if it writes results directly.
 uint64_t attention_partial_bytes(const AttentionVariant& variant, const AttentionShape& shape);
+/// To be recorded once before the first record_attention() with these partials, which leaves them as it finds
+/// them.
+void clear_arrivals(vk::Recorder& recorder, const vk::View& partials);
 void record_attention(OpContext& context, const AttentionArgs& args, const AttentionVariant& variant);
 
 /// The weights that attention sums with, which no kernel of it stores, of one token: [heads, keys of its
