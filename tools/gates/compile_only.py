@@ -44,7 +44,7 @@ EXPLAINED |= {(gpu, "linear_tile_half"): "offered and never the default there: p
               for gpu in ("hd530", "iris-xe", "arc-a770", "arc-b580", "lunar-lake")}
 EXPLAINED |= {(gpu, "linear_coop"): "one word, of Q6_K's gated products alone" for gpu in ("arc-b580", "lunar-lake")}
 EXPLAINED |= {(gpu, "sample_pick_sg"): "12 words, once a token" for gpu in ("hd530", "iris-xe")}
-EXPLAINED |= {(gpu, "attention_vec_sg_rotates"): "scalars, of heads of 12 or 20 dims, which only validation has"
+EXPLAINED |= {(gpu, "attention_vec_sg_rotates"): "scalars: one for heads of 64 dims on polaris10, else of heads of 12 or 20 dims, which only validation has"
               for gpu in ("polaris10", "vega10", "navi10", "navi21", "navi31", "gfx1201")}
 EXPLAINED["hd530", "linear_tile_int"] = "has no integer dot products in hardware, so never runs it unless forced"
 
