@@ -54,9 +54,9 @@ Survivors with_most(Survivors s) {
     return s;
 }
 
-// Exclude top choices: of the tokens whose probability reaches the threshold only the last stays.
-Survivors without_top(Survivors s) {
-    const float least = setting(SAMPLER_XTC_THRESHOLD) * total_mass(s, 1.0) * 2147483648.0;
+// Exclude top choices: of the tokens whose probability reaches the threshold only the last stays. `mass`: of all.
+Survivors without_top(Survivors s, float mass) {
+    const float least = setting(SAMPLER_XTC_THRESHOLD) * mass * 2147483648.0;
     uint last = 0;  // its key, inverted
     for (uint n = wg_lane(); n < candidates(); n += gl_WorkGroupSize.x) {
         const uint i = candidate(n), key = key_of(i);
@@ -75,49 +75,64 @@ Survivors without_top(Survivors s) {
     return s;
 }
 
-#define TOP_K 0u
-#define TYPICAL 1u
-#define TOP_P 2u
-
-Survivors filtered(Survivors s, uint chance) {
-    const uint top_k = sampler_words[sampler_base + SAMPLER_TOP_K];
-    const float part = setting(SAMPLER_TYPICAL), top_p = setting(SAMPLER_TOP_P);
-    [[dont_unroll]] for (uint stage = TOP_K; stage <= TOP_P; ++stage) {
-        if (stage == TOP_K && (top_k == 0 || top_k >= push.vocab)) continue;
-        if (stage == TYPICAL && part >= 1.0) continue;
-        if (stage == TOP_P && top_p >= 1.0) continue;
-        if (stage == TYPICAL) s = with_mean(s);
-        const bool counts = stage == TOP_K;
-        const Search search =
-            Search(stage == TYPICAL ? BY_DISTANCE : BY_KEY, false, false, 0, counts, !counts, 1.0);
-        s = narrowed(s, search, uvec2(counts ? top_k - 1 : fraction(stage == TYPICAL ? part : top_p), 0));
-        if (stage == TOP_K && top_k <= LIST) list_survivors(s);
-        if (stage == TYPICAL) s = with_most(s);
-    }
-    const uint bound = sort_key(from_sort_key(s.most) + setting(SAMPLER_LOG_MIN_P));
-    if (bound != 0) s = bounded(s, bound);
-    const float probability = setting(SAMPLER_XTC_PROBABILITY);
-    if (probability >= 1.0 || chance < fraction(probability)) s = without_top(s);
-    return s;
-}
+// What follows one another, each with its searches.
+#define MIROSTAT 0u  // its bound, in place of all other filters
+#define TOP_K 1u
+#define TYPICAL 2u
+#define TOP_P 3u
+#define XTC 4u
+#define DRAW 5u
 
 // The token; `mu` becomes mirostat's next state.
 uint draw(uint most, uint position, inout float mu) {
     const uvec2 seed = uvec2(sampler_words[sampler_base + SAMPLER_SEED_LOW], sampler_words[sampler_base + SAMPLER_SEED_HIGH]);
     const uvec4 random = philox(uvec4(position, 0, 0, 0), seed);
     const float temperature = setting(SAMPLER_TEMPERATURE), tau = setting(SAMPLER_MIROSTAT_TAU);
+    const uint top_k = sampler_words[sampler_base + SAMPLER_TOP_K];
+    const float part = setting(SAMPLER_TYPICAL), top_p = setting(SAMPLER_TOP_P);
+    const float excludes = setting(SAMPLER_XTC_PROBABILITY);
+    const bool mirostat = tau > 0.0;
     Survivors s = Survivors(most, 0, push.vocab, 0xFFFFFFFFu, 0, false, 0.0, 0.0, 0, 0);
     float log_sum = 0.0;
-    if (tau > 0.0) {
-        log_sum = log_positive(total_mass(s, temperature));
-        s = bounded(s, sort_key(from_sort_key(most) + temperature * (log_sum - mu * LN_2)));
-    } else {
-        s = filtered(s, random.y);
+    uint found_last = 0;
+    [[dont_unroll]] for (uint stage = MIROSTAT; stage <= DRAW; ++stage) {
+        if (stage != DRAW && mirostat != (stage == MIROSTAT)) continue;
+        if (stage == TOP_K && (top_k == 0 || top_k >= push.vocab)) continue;
+        if (stage == TYPICAL && part >= 1.0) continue;
+        if (stage == TOP_P && top_p >= 1.0) continue;
+        if (stage == TYPICAL) s = with_mean(s);
+        if (stage == XTC) {
+            const uint bound = sort_key(from_sort_key(s.most) + setting(SAMPLER_LOG_MIN_P));
+            if (bound != 0) s = bounded(s, bound);
+            if (excludes < 1.0 && random.y >= fraction(excludes)) continue;
+        }
+        const bool sums = stage == MIROSTAT || stage == XTC, narrows = !sums && stage != DRAW, counts = stage == TOP_K;
+        Search search = Search(stage == TYPICAL ? BY_DISTANCE : BY_KEY, stage == DRAW, false, 0, counts, !counts, sums,
+                               stage == MIROSTAT || stage == DRAW ? temperature : 1.0);
+        uvec2 target = uvec2(stage == DRAW ? random.x : counts ? top_k - 1 : fraction(stage == TYPICAL ? part : top_p), 0);
+        uint code = 0;
+        // The code whose mass reaches the target, then the last index of those with that code.
+        [[dont_unroll]] for (uint pass = 0; pass < 2; ++pass) {
+            found_last = search_code(search, s, target);
+            if (pass == 1 || !narrows) break;
+            code = found_last;
+            search.by_index = true;
+            search.ties = true;
+            search.tied = code;
+            search.of_total = false;
+        }
+        const float mass = float(target.y) * 2.0 + float(target.x) / 2147483648.0;  // of a sum, the largest logit's is 1
+        if (narrows) s = narrowed(s, search.order, code, found_last);
+        if (stage == TOP_K && top_k <= LIST) list_survivors(s);
+        if (stage == TYPICAL) s = with_most(s);
+        if (stage == XTC) s = without_top(s, mass);
+        if (stage == MIROSTAT) {
+            log_sum = log_positive(mass);
+            s = bounded(s, sort_key(from_sort_key(most) + temperature * (log_sum - mu * LN_2)));
+        }
     }
-    uvec2 target = uvec2(random.x, 0);
-    const Search by_chance = Search(BY_KEY, true, false, 0, false, true, temperature);
-    const uint token = min(search_code(by_chance, s, target), push.vocab - 1);
-    if (tau > 0.0) {
+    const uint token = min(found_last, push.vocab - 1);
+    if (mirostat) {
         const float below = from_sort_key(most) - from_sort_key(key_of(token));
         const float surprise = (log_sum + below / temperature) / LN_2;
         mu -= setting(SAMPLER_MIROSTAT_ETA) * (surprise - tau);

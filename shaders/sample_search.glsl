@@ -6,8 +6,8 @@
 #ifndef SCORIA_SAMPLE_SEARCH_GLSL
 #define SCORIA_SAMPLE_SEARCH_GLSL
 #extension GL_EXT_control_flow_attributes : require
-// Compilers inline every call, and CPU drivers compile for seconds where a search with its barriers is inlined
-// often: what searches twice does it in a loop.
+// Compilers inline every call, and CPU drivers compile for seconds where a search is inlined often: all filters and the
+// draw are turns of one loop (sample_pick.comp).
 
 const uint BINS = GREEDY ? 1 : 256;
 shared uint low[BINS], high[BINS];  // masses
@@ -58,6 +58,7 @@ struct Search {
     uint tied;
     bool counts;        // mass 1, else mass_of
     bool of_total;      // the target is a fraction of all mass, in units of 2^-32
+    bool sums;          // no search: the target becomes all mass
     float temperature;
 };
 
@@ -110,13 +111,6 @@ uvec2 bins_total() {
     return total;
 }
 
-// All mass, as a float in units of the largest logit's.
-float total_mass(Survivors s, float temperature) {
-    fill_bins(Search(BY_KEY, false, false, 0, false, false, temperature), s, 0, 24);
-    const uvec2 total = bins_total();
-    return float(total.y) * 2.0 + float(total.x) / 2147483648.0;
-}
-
 // floor(value * fraction / 2^32)
 uvec2 scaled(uvec2 value, uint fraction) {
     uint high0, low0, high1, low1;
@@ -125,8 +119,8 @@ uvec2 scaled(uvec2 value, uint fraction) {
     return add64(uvec2(low1, high1), uvec2(high0, 0));
 }
 
-uvec2 part_of_total(Search search, uint fraction) {
-    const uvec2 part = scaled(bins_total(), fraction);
+uvec2 part_of(Search search, uvec2 total, uint fraction) {
+    const uvec2 part = scaled(total, fraction);
     // To reach a mass is to exceed one unit less; a draw lies in [0, total).
     return !search.by_index && less64(uvec2(0), part) ? sub64(part, uvec2(1, 0)) : part;
 }
@@ -140,9 +134,13 @@ uint search_code(Search search, Survivors s, inout uvec2 target) {
         fill_bins(search, s, prefix, shift);
         if (wg_lane() == 0) {
             uint bin = 0;
-            uvec2 left = search.of_total && level == first_level ? part_of_total(search, target.x) : target;
+            uvec2 left = target;
+            if (level == first_level && (search.of_total || search.sums)) {
+                const uvec2 total = bins_total();
+                left = search.sums ? total : part_of(search, total, target.x);
+            }
             uvec2 mass = uvec2(low[0], high[0]);
-            while (bin < BINS - 1 && !less64(left, mass)) {
+            while (!search.sums && bin < BINS - 1 && !less64(left, mass)) {
                 left = sub64(left, mass);
                 ++bin;
                 mass = uvec2(low[bin], high[bin]);
@@ -154,24 +152,15 @@ uint search_code(Search search, Survivors s, inout uvec2 target) {
         wg_barrier();
         prefix = found;
         target = uvec2(found_low, found_high);
+        if (search.sums) break;
     }
     return prefix;
 }
 
-// Keeps the first of the survivors, in the search's order, then by index, whose masses together exceed `target`
-// (or reach it, where it is a fraction).
-Survivors narrowed(Survivors s, Search search, uvec2 target) {
-    uint code = 0, last = 0;
-    [[dont_unroll]] for (uint pass = 0; pass < 2; ++pass) {
-        last = search_code(search, s, target);
-        if (pass == 1) break;
-        code = last;
-        search.by_index = true;
-        search.ties = true;
-        search.tied = code;
-        search.of_total = false;
-    }
-    if (search.order == BY_KEY) {
+// Keeps the first of the survivors, in the order of a search: those with codes before `code`, and of those equal to it
+// indices up to `last`.
+Survivors narrowed(Survivors s, uint order, uint code, uint last) {
+    if (order == BY_KEY) {
         s.key = ~code;
         s.last = last;
     } else {
