@@ -434,7 +434,8 @@ void write(Row rows[QUERIES], uint part, bool final) {
 
 // Whether all parts of a tile and kv head are written, this group's the last: each lane arrives when it has written its
 // share, so that no barrier is needed, which would make a coroutine of the kernel on CPU drivers. Nobody waits for
-// another.
+// another. For devices with the Vulkan memory model alone: they order a coherent buffer's words by barrier and atomic as
+// it says, in modules that do not declare it, too (its mapping of GLSL's model).
 bool arrives_last(uint arrival, uint splits) {
     memoryBarrierBuffer();
     const bool last = sg_max(atomicAdd(parts[arrival], 1)) + 1 == splits * SG_SIZE;

@@ -119,9 +119,12 @@ void OpTimer::rate(const char* op, const std::string& variant, const std::string
     forget();
 }
 
+uint64_t OpTimer::uncached_bytes() const {
+    return std::min<uint64_t>(caps().is_cpu() ? 64ull << 20 : 512ull << 20, caps().max_binding / 16 * 16);
+}
+
 double OpTimer::read_bandwidth() {
-    const uint64_t bytes =
-        std::min<uint64_t>(caps().is_cpu() ? 64ull << 20 : 512ull << 20, caps().max_binding / 16 * 16);
+    const uint64_t bytes = uncached_bytes();
     const vk::View x = room(bytes), out = room(4);
     const uint32_t lanes = plain_variants(caps(), Shader::read_words, 256).front().workgroup;
     const ReadWordsPush push{uint32_t(bytes / 16), uint32_t(std::max<uint64_t>(1, bytes / 16 / lanes / 64))};
@@ -214,10 +217,14 @@ OpBenchReport bench_ops(vk::Device& device, vk::Pipelines& pipelines, const OpBe
         roof.gigabytes_per_second = std::max(roof.gigabytes_per_second, timer.read_bandwidth());
     }
     report.rates = std::move(timer.rates());
-    for (const OpRate& rate : report.rates)
-        if (rate.op == std::string_view("linear") && rate.gigaflops() > roof.gigaflops)
-            roof.gigaflops = rate.gigaflops(),
-            roof.fastest = cat(rate.variant, ", ", rate.shape.substr(0, rate.shape.find(' ')));
+    for (const OpRate& rate : report.rates) {
+        if (rate.op != std::string_view("linear")) continue;
+        if (rate.bytes >= timer.uncached_bytes())
+            roof.gigabytes_per_second = std::max(roof.gigabytes_per_second, rate.gigabytes_per_second());
+        if (rate.gigaflops() <= roof.gigaflops) continue;
+        roof.gigaflops = rate.gigaflops();
+        roof.fastest = cat(rate.variant, ", ", rate.shape.substr(0, rate.shape.find(' ')));
+    }
     return report;
 }
 

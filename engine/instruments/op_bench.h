@@ -23,7 +23,7 @@ struct OpRate {
 };
 
 struct Roofline {
-    double gigabytes_per_second = 0;  // of a kernel that only reads, from far more memory than caches hold
+    double gigabytes_per_second = 0;  // of a kernel that only reads, or a linear, past all caches
     double gigaflops = 0;    // of the fastest linear: of any variant, on CPU drivers of the default one
     std::string fastest;     // its variant
     double dispatch_us = 0;  // an empty dispatch beside others

@@ -55,7 +55,8 @@ class OpTimer {
     /// Times `record` and reports it; then operands go.
     void rate(const char* op, const std::string& variant, const std::string& shape, uint64_t bytes,
               uint64_t flops, const Record& record);
-    double read_bandwidth();  // GB/s
+    double read_bandwidth();          // GB/s, of uncached_bytes()
+    uint64_t uncached_bytes() const;  // more than caches hold
     Roofline roofline();
     std::vector<OpRate>& rates() { return rates_; }
 

@@ -40,11 +40,12 @@ uint32_t cpu_splits(uint64_t groups, uint32_t most) {
     return best;
 }
 
-uint32_t splits_for(const vk::Caps& caps, const AttentionShape& shape, uint32_t queries) {
+/// `joins`: the last part to arrive joins them all, else it takes another dispatch.
+uint32_t splits_for(const vk::Caps& caps, const AttentionShape& shape, uint32_t queries, bool joins) {
     const uint64_t groups =
         groups_for(uint64_t(shape.tokens) * shape.heads / shape.kv_heads, queries) * shape.kv_heads;
     const uint32_t most = std::clamp(shape.context / least_split_keys, 1u, most_splits);
-    if (caps.is_cpu()) return cpu_splits(groups, most);
+    if (caps.is_cpu()) return joins ? cpu_splits(groups, most) : 1;
     return uint32_t(std::min<uint64_t>(groups_for(enough_groups, groups), most));
 }
 
@@ -77,8 +78,10 @@ std::optional<AttentionVariant> coop(const vk::Caps& caps, const AttentionShape&
     std::optional<AttentionVariant> best;
     for (uint32_t parts = 1; parts * caps.matrix_n <= kv_block_tokens; parts *= 2) {
         const uint32_t lanes = caps.matrix_subgroup, workgroup = rows / caps.matrix_m * parts * lanes;
-        const AttentionVariant variant{
-            {"coop", Shader::attention_coop, workgroup, lanes}, rows, splits_for(caps, shape, rows), parts};
+        const AttentionVariant variant{{"coop", Shader::attention_coop, workgroup, lanes},
+                                       rows,
+                                       splits_for(caps, shape, rows, false),
+                                       parts};
         const uint32_t pad = std::max(caps.matrix_n * parts, 16u);
         const uint64_t sums = caps.matrix_m * groups_for(shape.head_dim, pad) * pad / parts / lanes;
         const uint32_t row_lanes = workgroup / rows;
@@ -131,7 +134,7 @@ std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const Att
     const AttentionVariant tile{
         {"tile", Shader::attention_tile, ATTENTION_TILE_WORKGROUP, ATTENTION_TILE_WORKGROUP},
         ATTENTION_TILE_ROWS,
-        splits_for(caps, shape, ATTENTION_TILE_ROWS)};
+        splits_for(caps, shape, ATTENTION_TILE_ROWS, false)};
     // The tile multiplies weights with values that all its rows share.
     const bool many = rows >= ATTENTION_TILE_ROWS && !shape.distance_values;
     const std::vector<AttentionVariant> matrix = coop_variants(caps, shape);
@@ -153,8 +156,10 @@ std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const Att
         // As many tiles as the most queries make, filled evenly.
         const uint64_t tiles = groups_for(rows, caps.small_register_file() ? 2 : 4);
         const uint32_t queries = uint32_t(groups_for(rows, tiles));
-        variants.push_back({base, queries, splits_for(caps, shape, queries), 0,
-                            caps.is_cpu() ? cpu_part_keys : gpu_part_keys});
+        // Without the Vulkan memory model nothing says that one workgroup sees what another has written.
+        const bool joins = caps.vulkan_memory_model && shape.shards == 1;
+        const uint32_t part_keys = !joins ? 0 : caps.is_cpu() ? cpu_part_keys : gpu_part_keys;
+        variants.push_back({base, queries, splits_for(caps, shape, queries, joins), 0, part_keys});
     }
     if (many && caps.is_cpu()) variants.push_back(tile);
     if (!matrix_first) add_matrix();
@@ -282,7 +287,7 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
     const uint64_t rows = uint64_t(push.tokens) * (push.heads / push.kv_heads);
     const uint64_t tiles = groups_for(rows, variant.queries) * push.kv_heads;
     if (push.parts > 1 && kv.shards.size() == 1 && tiles <= ATTENTION_ARRIVALS)
-        push.part_keys = variant.part_keys;
+        push.part_keys = variant.part_keys;  // no arrivals are kept for more
     const bool merges = push.parts > 1 && push.part_keys == 0;
 
     std::vector<vk::Constant> constants = constants_of(args);

@@ -41,8 +41,9 @@ struct AttentionVariant : KernelVariant {
     uint32_t queries;        // rows of one kv head per logical group, or per workgroup of the tiles
     uint32_t splits;         // parts of the cache per shard, at most
     uint32_t dim_parts = 0;  // attention_coop alone: subgroups that share out the dims of a row
-    uint32_t part_keys =
-        0;  // of few rows: so many keys make a part, and its group may join them; 0: a tile's
+    /// Least keys of a part, where the last to arrive joins them: few rows, one shard, and a device with the
+    /// Vulkan memory model at device scope. 0: another dispatch does.
+    uint32_t part_keys = 0;
 };
 
 AttentionShape attention_shape(const Attention& attention, uint32_t tokens, uint32_t positions,

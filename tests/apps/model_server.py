@@ -24,7 +24,7 @@ import threading
 
 folder = pathlib.Path(sys.argv[1])
 seen = set()
-pair = threading.Barrier(2, timeout=10)
+pair = threading.Barrier(2, timeout=60)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
