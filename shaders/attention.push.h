@@ -21,7 +21,8 @@
 // 15: KV_PLANES_CONSTANT; 16 and 17: of rope.glsl
 #define ATTENTION_TILE_ROWS 64  // tile: of a workgroup
 #define ATTENTION_TILE_WORKGROUP 128
-// Words before the partial results: of each tile and kv head how many parts have arrived, 0 between dispatches.
+// Words before the partial results: of each tile and kv head how many parts have arrived, 0 between
+// dispatches.
 #define ATTENTION_ARRIVALS 1024
 
 // The enum Mask (loader/architecture.h).
@@ -53,7 +54,7 @@ struct AttentionPush {
     uint ring;                   // block p / KV_BLOCK_TOKENS % ring of the table holds position p
     uint splits;                 // parts of the cache in this dispatch
     uint first_part, parts;      // this dispatch's partial results among all; parts == 1: writes `out` itself
-    uint part_keys;              // vec: least keys of a part, of which the last to arrive writes `out`; 0: none does
+    uint part_keys;              // vec: least keys of a part; the last to arrive writes `out`, unless 0
     uint window;                 // 0: all earlier keys
     uint stride, summary;        // of the mask
     uint bias_span;              // distances in a table of biases
