@@ -398,6 +398,7 @@ void attend(Row rows[QUERIES], uint kv_head, uint part, uint splits) {
 
 void store_part(uint word, float value) { parts[ATTENTION_ARRIVALS + word] = floatBitsToUint(value); }
 float load_part(uint word) { return uintBitsToFloat(parts[ATTENTION_ARRIVALS + word]); }
+#include "attention_parts.glsl"
 
 void write(Row rows[QUERIES], uint part, bool final) {
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) weight[i] = sum[i];
@@ -444,24 +445,14 @@ bool arrives_last(uint arrival, uint splits) {
     return last;
 }
 
-// As attention_merge.comp.
 void join(uint tile, uint kv_head, uint splits) {
     [[dont_unroll]] for (uint i = 0; i < QUERIES; ++i) {
         const Row row = row_at(tile * QUERIES + i, kv_head);
         if (row.count == 0) continue;
         const uint first = partial_word(row, 0), between = partial_word(row, 1) - first;
-        float m = LOWEST;
-        for (uint p = 0; p < splits; ++p) m = max(m, load_part(first + p * between + HEAD_DIM));
-        [[dont_unroll]] for (uint dim = sg_lane(); dim < HEAD_DIM; dim += SG_SIZE) {
-            float o = 0.0, l = 0.0;
-            for (uint p = 0; p < splits; ++p) {
-                const uint part = first + p * between;
-                const float scale = exp_safe(load_part(part + HEAD_DIM) - m);
-                o += scale * load_part(part + dim);
-                l += scale * load_part(part + HEAD_DIM + 1);
-            }
-            result[out_word(row) + dim] = o / l;
-        }
+        const float m = most_of(first, between, splits, HEAD_DIM);
+        [[dont_unroll]] for (uint dim = sg_lane(); dim < HEAD_DIM; dim += SG_SIZE)
+            result[out_word(row) + dim] = joined(first, between, splits, HEAD_DIM, dim, m);
     }
 }
 

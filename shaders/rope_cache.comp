@@ -54,13 +54,8 @@ void spread_head(Head head, bool exists) {
     barrier();
 }
 
-void write_spread_query(Head head) {
-    for (uint dim = sg_lane(); dim < push.head_dim; dim += SG_SIZE)
-        qkv[head.from + dim] = spread_dims[sg_index() * SPREAD_DIMS + dim];
-}
-
-// Dim `dim` of what goes into the cache; 0 past the head.
-float cached(Head head, bool is_value, uint dim) {
+// Dim `dim` of what is written; 0 past the head.
+float written(Head head, bool is_value, uint dim) {
     if (dim >= push.head_dim) return 0.0;
     if (is_value) return qkv[head.from + dim];
     return KV_SPREAD ? spread_dims[sg_index() * SPREAD_DIMS + dim] : rotated(head, dim);
@@ -72,7 +67,7 @@ uint scale_bits(Head head, bool is_value, bool exists, uint group) {
     float most = 0.0, least = 0.0;
     bool finite = true;
     for (uint i = sg_lane(); exists && i < KV_GROUP; i += SG_SIZE) {
-        const float value = cached(head, is_value, group * KV_GROUP + i);
+        const float value = written(head, is_value, group * KV_GROUP + i);
         finite = finite && is_finite(value);
         most = max(most, is_finite(value) ? value : 0.0);
         least = min(least, is_finite(value) ? value : 0.0);
@@ -88,7 +83,7 @@ uint quantised_word(Head head, bool is_value, uint dim, float scale) {
     const float per_step = scale == 0.0 ? 0.0 : 1.0 / scale;
     uint word = 0;
     SG_LOOP for (uint i = 0; i < KV_PER_WORD; ++i) {
-        const float steps = floor(cached(head, is_value, dim + i) * per_step + 0.5);
+        const float steps = floor(written(head, is_value, dim + i) * per_step + 0.5);
         word |= KV_TYPE == KV_Q8_0 ? (uint(int(clamp(steps, -127.0, 127.0))) & 255u) << (8 * i)
                                    : uint(clamp(steps + 8.0, 0.0, 15.0)) << (4 * i);
     }
@@ -118,21 +113,15 @@ void write_exact(Head head, bool is_query, bool is_value, uint row, uint between
     const uint half_width = push.width / 2;
     for (uint pair = sg_lane(); 2 * pair < push.head_dim; pair += SG_SIZE) {
         const bool apart = is_query && !INTERLEAVED && pair < half_width;
-        const uint a = apart ? pair : 2 * pair, b = apart ? pair + half_width : 2 * pair + 1;
+        const uvec2 dims = apart ? uvec2(pair, pair + half_width) : uvec2(2 * pair, 2 * pair + 1);
         vec2 values;
-        for (uint i = 0; i < 2; ++i) {
-            const uint dim = i == 0 ? a : b;
-            float value = 0.0;
-            if (dim < push.head_dim) value = is_value ? qkv[head.from + dim] : rotated(head, dim);
-            if (i == 0) values.x = value;
-            else values.y = value;
-        }
+        for (uint i = 0; i < 2; ++i) values[i] = written(head, is_value, dims[i]);
         if (is_query) {
-            qkv[head.from + a] = values.x;
-            if (b < push.head_dim) qkv[head.from + b] = values.y;
+            qkv[head.from + dims.x] = values.x;
+            if (dims.y < push.head_dim) qkv[head.from + dims.y] = values.y;
         } else if (KV_TYPE == KV_F32) {
-            kv[row + a * between] = floatBitsToUint(values.x);
-            if (b < push.head_dim) kv[row + b * between] = floatBitsToUint(values.y);
+            kv[row + dims.x * between] = floatBitsToUint(values.x);
+            if (dims.y < push.head_dim) kv[row + dims.y * between] = floatBitsToUint(values.y);
         } else {
             kv[row + pair * between] = KV_TYPE == KV_F16 ? pack_half2(values) : pack_bfloat2(values);
         }
@@ -162,7 +151,5 @@ void main() {
                               : kv_keys(block, kv_head, push.kv_heads, row_words) + in_block;
     const uint between = is_value ? 1 : KV_BLOCK_TOKENS;  // words of the row
     if (KV_QUANTISED) write_quantised(head, is_value, writes && !is_query, row, between);
-    if (!writes) return;
-    if (KV_SPREAD && is_query) write_spread_query(head);
-    else if (is_query || !KV_QUANTISED) write_exact(head, is_query, is_value, row, between);
+    if (writes && (is_query || !KV_QUANTISED)) write_exact(head, is_query, is_value, row, between);
 }

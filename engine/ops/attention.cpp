@@ -286,7 +286,7 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
     push.parts = variant.splits * uint32_t(kv.shards.size());
     const uint64_t rows = uint64_t(push.tokens) * (push.heads / push.kv_heads);
     const uint64_t tiles = groups_for(rows, variant.queries) * push.kv_heads;
-    if (push.parts > 1 && kv.shards.size() == 1 && tiles <= ATTENTION_ARRIVALS)
+    if (kv.shards.size() == 1 && tiles <= ATTENTION_ARRIVALS)
         push.part_keys = variant.part_keys;  // no arrivals are kept for more
     const bool merges = push.parts > 1 && push.part_keys == 0;
 
