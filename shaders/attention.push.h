@@ -12,15 +12,17 @@
 #define ATTENTION_SOFT_CAP 7  // scores are capped
 #define ATTENTION_SINKS 8     // a score per head joins the sum
 #define ATTENTION_VALUES 9    // distances add to values
-// coop: the matrix shape, rows of a workgroup, and subgroups that share out the dims of a row
+// coop: the matrix shape, rows of a workgroup (tile: too), and subgroups that share out the dims of a row
 #define ATTENTION_M 10
 #define ATTENTION_N 11
 #define ATTENTION_K 12
 #define ATTENTION_ROWS 13
 #define ATTENTION_DIM_PARTS 14
 // 15: KV_PLANES_CONSTANT; 16 and 17: of rope.glsl
-#define ATTENTION_TILE_ROWS 64  // tile: of a workgroup
+// tile: lanes, dims that it holds in shared memory at a time, and the most of such chunks that a head may have
 #define ATTENTION_TILE_WORKGROUP 128
+#define ATTENTION_TILE_CHUNK 32
+#define ATTENTION_TILE_CHUNKS 18
 // Words before the partial results: of each tile and kv head how many parts have arrived, 0 between
 // dispatches.
 #define ATTENTION_ARRIVALS 1024

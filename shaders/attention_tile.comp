@@ -1,9 +1,9 @@
-// Attention for prompts on GPUs: a workgroup of 128 takes 64 rows of one kv head through the keys that any
-// of them sees, or a split of those, a block of 32 at a time (the tiling of FlashAttention-2, Dao 2023, in
-// fp32 without matrix units). Scores and values pass through shared memory in chunks of 32 dims; a lane
-// holds 4 rows x 4 keys of the scores and 4 rows x 4 dims of each chunk of the result.
+// Attention for prompts on GPUs: a workgroup of 128 takes 16, 32 or 64 rows of one kv head through the keys
+// that any of them sees, or a split of those, a block of 32 at a time (the tiling of FlashAttention-2, Dao
+// 2023, in fp32 without matrix units). Scores and values pass through shared memory in chunks of 32 dims; of
+// 64 rows a lane holds 4 rows x 4 keys of the scores and 4 rows x 4 dims of each chunk of the result.
 //
-// 16 KiB of shared memory: rows 1, a tile of queries that the weights then overwrite 8.5, keys or values
+// At most 16 KiB of shared memory: rows 1, a tile of queries that the weights then overwrite 8.5, keys or values
 // 4.5, reductions 2.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -12,10 +12,15 @@
 
 layout(local_size_x = ATTENTION_TILE_WORKGROUP) in;
 
-const uint ROWS = ATTENTION_TILE_ROWS, KEYS = KV_BLOCK_TOKENS, DIMS = 32;
-const uint LANE_ROWS = 4, LANE_KEYS = 4;  // also the dims of a lane
+layout(constant_id = ATTENTION_ROWS) const uint ROWS = 64;
+
+const uint KEYS = KV_BLOCK_TOKENS, DIMS = ATTENTION_TILE_CHUNK;
+const uint LANE_KEYS = 4;                 // also the dims of a lane
 const uint KEY_LANES = KEYS / LANE_KEYS;  // 8 lanes across keys or dims, 16 across rows
+const uint LANE_ROWS = ROWS * KEY_LANES / ATTENTION_TILE_WORKGROUP;
+const uint LANE_SUMS = LANE_ROWS * LANE_KEYS;
 const uint ROW_PITCH = ROWS + 4, KEY_PITCH = KEYS + 4;  // vec4 alignment, neighbouring lines on other banks
+const uint LOADS = 4;  // of queries in flight
 const uint CHUNKS = (HEAD_DIM + DIMS - 1) / DIMS;
 
 #include "attention_rows.glsl"
@@ -24,8 +29,8 @@ shared float row_tile[DIMS * ROW_PITCH];  // [dim][row] of q, then [key][row] of
 shared float key_tile[DIMS * KEY_PITCH];  // [dim][key] of K, then [key][dim] of V
 shared float partial[ROWS * KEY_LANES];
 
-float total[CHUNKS * LANE_ROWS * LANE_KEYS];  // o: [chunk][row][dim]
-float most[LANE_ROWS], sum[LANE_ROWS];        // m, l: the same in all lanes of a row
+float total[CHUNKS * LANE_SUMS];        // o: [chunk][row][dim]
+float most[LANE_ROWS], sum[LANE_ROWS];  // m, l: the same in all lanes of a row
 
 uint key_lane() { return gl_LocalInvocationID.x % KEY_LANES; }
 uint first_row() { return gl_LocalInvocationID.x / KEY_LANES * LANE_ROWS; }
@@ -33,11 +38,14 @@ uint first_row() { return gl_LocalInvocationID.x / KEY_LANES * LANE_ROWS; }
 // Neighbouring lanes take neighbouring dims of a row: in memory a row's dims lie side by side.
 void load_queries(uint row0, uint kv_head, uint chunk) {
     const uint dim = chunk * DIMS + gl_LocalInvocationID.x % DIMS, group = push.heads / push.kv_heads;
-    for (uint r = gl_LocalInvocationID.x / DIMS; r < ROWS; r += ATTENTION_TILE_WORKGROUP / DIMS) {
-        const uint token = min((row0 + r) / group, push.tokens - 1), head = kv_head * group + (row0 + r) % group;
-        const float value = q[query_word(token, head) + min(dim, HEAD_DIM - 1)];
-        row_tile[gl_LocalInvocationID.x % DIMS * ROW_PITCH + r] = dim < HEAD_DIM ? value : 0.0;
-    }
+    const uint between = ATTENTION_TILE_WORKGROUP / DIMS;
+    [[dont_unroll]] for (uint r0 = gl_LocalInvocationID.x / DIMS; r0 < ROWS; r0 += LOADS * between)
+        [[unroll]] for (uint i = 0; i < LOADS; ++i) {
+            const uint r = r0 + i * between;
+            const uint token = min((row0 + r) / group, push.tokens - 1), head = kv_head * group + (row0 + r) % group;
+            const float value = q[query_word(token, head) + min(dim, HEAD_DIM - 1)];
+            row_tile[gl_LocalInvocationID.x % DIMS * ROW_PITCH + r] = dim < HEAD_DIM ? value : 0.0;
+        }
 }
 
 // Keys lie side by side in memory, and so do their lanes.
@@ -63,7 +71,7 @@ void load_values(uint values, uint chunk, uint count) {
 
 // sums[row][column] += row_tile[step][row] * key_tile[step][column] over all 32 steps. Compilers that unroll it whole
 // load everything first and spill (tools/gates).
-void multiply(inout float sums[LANE_ROWS * LANE_KEYS]) {
+void multiply(inout float sums[LANE_SUMS]) {
     [[dont_unroll]] for (uint step = 0; step < DIMS; ++step) {
         float a[LANE_ROWS], b[LANE_KEYS];
         [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) a[i] = row_tile[step * ROW_PITCH + first_row() + i];
@@ -83,7 +91,7 @@ void share(float values[LANE_ROWS]) {
 
 // Scores of the rows run.x .. run.y - 1 become weights in row_tile, all others 0; m, l and o are brought up to date (Milakov &
 // Gimelshein 2018, alg. 3).
-void soften(float scores[LANE_ROWS * LANE_KEYS], uvec2 run, uint row0, uint kv_head, uint key0) {
+void soften(float scores[LANE_SUMS], uvec2 run, uint row0, uint kv_head, uint key0) {
     const uint group = push.heads / push.kv_heads;
     float values[LANE_ROWS];
     [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
@@ -124,10 +132,21 @@ void soften(float scores[LANE_ROWS * LANE_KEYS], uvec2 run, uint row0, uint kv_h
     }
 }
 
+// The result's dims of chunk c += weights * values.
+void accumulate(const uint c, uint values, uint count) {
+    barrier();
+    load_values(values, c, count);
+    barrier();
+    float part[LANE_SUMS];
+    [[unroll]] for (uint i = 0; i < LANE_SUMS; ++i) part[i] = total[c * LANE_SUMS + i];
+    multiply(part);
+    [[unroll]] for (uint i = 0; i < LANE_SUMS; ++i) total[c * LANE_SUMS + i] = part[i];
+}
+
 // One block of keys, `count` of them written, for rows run.x .. run.y - 1.
 void attend(uvec2 run, uint row0, uint kv_head, uint block, uint key0, uint count) {
-    float scores[LANE_ROWS * LANE_KEYS];
-    [[unroll]] for (uint i = 0; i < LANE_ROWS * LANE_KEYS; ++i) scores[i] = 0.0;
+    float scores[LANE_SUMS];
+    [[unroll]] for (uint i = 0; i < LANE_SUMS; ++i) scores[i] = 0.0;
     for (uint c = 0; c < CHUNKS; ++c) {
         barrier();
         load_queries(row0, kv_head, c);
@@ -136,15 +155,12 @@ void attend(uvec2 run, uint row0, uint kv_head, uint block, uint key0, uint coun
         multiply(scores);
     }
     soften(scores, run, row0, kv_head, key0);
-    [[unroll]] for (uint c = 0; c < CHUNKS; ++c) {
-        barrier();
-        load_values(kv_values(block, kv_head, push.kv_heads, HEAD_WORDS), c, count);
-        barrier();
-        float part[LANE_ROWS * LANE_KEYS];
-        [[unroll]] for (uint i = 0; i < LANE_ROWS * LANE_KEYS; ++i) part[i] = total[c * LANE_ROWS * LANE_KEYS + i];
-        multiply(part);
-        [[unroll]] for (uint i = 0; i < LANE_ROWS * LANE_KEYS; ++i) total[c * LANE_ROWS * LANE_KEYS + i] = part[i];
-    }
+    const uint values = kv_values(block, kv_head, push.kv_heads, HEAD_WORDS);
+    // Not a loop: compilers unroll none that has another in it, and then choose each sum from all, or keep them in memory.
+#define ACCUMULATE(chunk) if (chunk < CHUNKS) accumulate(chunk, values, count)
+    ACCUMULATE(0); ACCUMULATE(1); ACCUMULATE(2); ACCUMULATE(3); ACCUMULATE(4); ACCUMULATE(5); ACCUMULATE(6);
+    ACCUMULATE(7); ACCUMULATE(8); ACCUMULATE(9); ACCUMULATE(10); ACCUMULATE(11); ACCUMULATE(12); ACCUMULATE(13);
+    ACCUMULATE(14); ACCUMULATE(15); ACCUMULATE(16); ACCUMULATE(17);
 }
 
 void write(uint row0, uint kv_head, uint part) {
@@ -174,7 +190,7 @@ void main() {
     if (tile >= tiles) return;
     const uint row0 = tile * ROWS;
     share_rows(row0, kv_head);
-    [[unroll]] for (uint i = 0; i < CHUNKS * LANE_ROWS * LANE_KEYS; ++i) total[i] = 0.0;
+    [[unroll]] for (uint i = 0; i < CHUNKS * LANE_SUMS; ++i) total[i] = 0.0;
     [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
         most[i] = start_most(row_at(row0 + first_row() + i, kv_head), part);
         sum[i] = start_sum(part);

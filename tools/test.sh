@@ -80,7 +80,10 @@ run_tests() {
 package() { tools/package/test.sh build/ci "$SCORIA_MODEL"; }
 
 # The compilers of two of AMD's GPUs, on fake kernel devices: everything compiles, and nothing spills.
-gates() { tools/gates/compile_only.py --scoria build/ci/scoria --model "$SCORIA_MODEL" polaris10 navi31; }
+gates() {
+    tools/gates/compile_only.py --scoria build/ci/scoria --model "$SCORIA_MODEL" polaris10 navi31
+    tools/gates/compile_only.py --scoria build/ci/scoria --full --op attention polaris10 navi31  # heads of all widths
+}
 
 # Runs [VARIABLE=VALUE...] COMMAND... on the CPU driver of the root folder that `newest` makes.
 in_newest() { chroot "$PWD/.cache/newest" env VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json "$@"; }
@@ -95,6 +98,7 @@ newest() {
     in_newest /scoria validate --op attention --full
     tools/gates/compile_only.py --root "$root" --scoria /scoria --model /model.gguf
     tools/gates/compile_only.py --root "$root" --scoria /scoria
+    tools/gates/compile_only.py --root "$root" --scoria /scoria --full --op attention
 }
 
 # No index leaves its buffer: GPU-assisted validation of all kernels, and of models whose weights are hostile. By the

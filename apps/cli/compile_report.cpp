@@ -5,8 +5,6 @@
 #include "io.h"
 #include "text_table.h"
 
-#include "validate/check.h"
-
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -91,12 +89,12 @@ int report_all(const Common& common, const vk::Device& device, const vk::Pipelin
     return failures.empty() ? 0 : 1;
 }
 
-int compile_ops(const Common& common, const std::string& op) {
+int compile_ops(const Common& common, validate::Tier tier, const std::string& op) {
     vk::DeviceOptions options = device_options(common);
     options.capture_statistics = true;
     vk::Device device(options);
     vk::Pipelines pipelines(device);
-    validate::CheckContext context(device, pipelines, validate::Tier::quick, 1);
+    validate::CheckContext context(device, pipelines, tier, 1);
     Failures failures;
     for (const validate::OpCheck& check : validate::op_checks()) {
         if (!op.empty() && op != check.op) continue;
@@ -135,8 +133,8 @@ int compile_model(const Common& common) {
 
 }  // namespace
 
-int compile_only(const Common& common, const std::string& op) {
-    return common.model.empty() ? compile_ops(common, op) : compile_model(common);
+int compile_only(const Common& common, validate::Tier tier, const std::string& op) {
+    return common.model.empty() ? compile_ops(common, tier, op) : compile_model(common);
 }
 
 }  // namespace scoria::cli

@@ -58,12 +58,15 @@ void keep_worst(std::vector<validate::CheckResult>& kept, std::vector<validate::
     }
 }
 
+validate::Tier tier_of(const ValidateOptions& options) {
+    return options.full ? validate::Tier::full : validate::Tier::quick;
+}
+
 validate::Run validate_device(const vk::DeviceOptions& device_options, const ValidateOptions& options,
                               const Common& common) {
     vk::Device device(device_options);
     note("validating on ", device.caps().name, ", ", device.caps().driver_info);
     vk::Pipelines pipelines(device);
-    const validate::Tier tier = options.full ? validate::Tier::full : validate::Tier::quick;
     validate::Run run{validate::device_facts(device), {}};
     const auto start = std::chrono::steady_clock::now();
     const auto seconds = [&] {
@@ -72,7 +75,7 @@ validate::Run validate_device(const vk::DeviceOptions& device_options, const Val
     uint64_t rounds = 0;
     bool alive = true;
     do {
-        validate::CheckContext context(device, pipelines, tier, options.seed + rounds++);
+        validate::CheckContext context(device, pipelines, tier_of(options), options.seed + rounds++);
         context.keep_maps = !options.html.empty();
         for (const validate::OpCheck& check : validate::op_checks()) {
             if (!alive || (!options.op.empty() && options.op != check.op)) continue;
@@ -139,11 +142,6 @@ int report(std::span<const validate::Run> runs, nlohmann::ordered_json facts, co
 }
 
 int validate_ops(const ValidateOptions& options, const Common& common) {
-    if (!options.op.empty() && std::ranges::none_of(validate::op_checks(), [&](const auto& check) {
-            return options.op == check.op;
-        }))
-        fail(Status::bad_argument, "validate", "expected --op to be one of {", op_names(), "}, got '",
-             options.op, "'");
     const std::vector<validate::Run> runs = on_devices(
         common, [&](const vk::DeviceOptions& device) { return validate_device(device, options, common); });
     return report(runs, {{"tier", options.full ? "full" : "quick"}, {"seed", options.seed}}, options, common);
@@ -205,14 +203,19 @@ Action define_validate(CLI::App& app, const Common& common) {
                "device and in the reference, and every stored tensor is "
                "compared.");
     return [options, &common] {
+        if (common.model.empty() && !common.variants.empty())
+            fail(Status::bad_argument, "validate",
+                 "expected -m beside --variant: without a model every variant is taken");
+        if (!options->op.empty() && std::ranges::none_of(validate::op_checks(), [&](const auto& check) {
+                return options->op == check.op;
+            }))
+            fail(Status::bad_argument, "validate", "expected --op to be one of {", op_names(), "}, got '",
+                 options->op, "'");
         if (options->compile_only) {
             Common printing = common;
             printing.json = !options->json.empty();
-            return compile_only(printing, options->op);
+            return compile_only(printing, tier_of(*options), options->op);
         }
-        if (common.model.empty() && !common.variants.empty())
-            fail(Status::bad_argument, "validate",
-                 "expected -m beside --variant: without a model every variant is proven");
         if (!options->shader.shader.empty()) return validate_own(*options, common);
         return common.model.empty() ? validate_ops(*options, common) : validate_model(*options, common);
     };

@@ -54,6 +54,13 @@ bool is_tile(const AttentionVariant& variant) {
     return variant.shader == Shader::attention_tile || variant.shader == Shader::attention_coop;
 }
 
+/// Of a tile: the most whose sums a lane holds without spilling, as compilers report (tools/gates).
+uint32_t tile_rows(const vk::Caps& caps, uint32_t head_dim) {
+    const uint64_t most_sums = caps.vendor_id == vk::vendor_intel ? 32 : 64;
+    const uint64_t sums_of_64 = 16 * groups_for(head_dim, ATTENTION_TILE_CHUNK);
+    return sums_of_64 <= most_sums ? 64 : sums_of_64 <= 2 * most_sums ? 32 : 16;
+}
+
 /// Shared memory that a kernel may take: more leaves every GPU too few workgroups to hide latency.
 constexpr uint32_t most_shared = 32768;
 
@@ -124,19 +131,24 @@ AttentionShape attention_shape(const Attention& attention, uint32_t tokens, uint
 
 bool attention_rotates(const vk::Caps& caps, const AttentionVariant& variant, const Attention& shape,
                        KvType type) {
-    return !caps.small_register_file() && variant.shader == Shader::attention_vec_sg && !kv_quantised(type) &&
+    // Wider heads spill 52 words on Xe2, those of 64 dims 14 to 21 before it (tools/gates).
+    const bool fits =
+        caps.vendor_id != vk::vendor_intel || (!caps.small_register_file() && shape.head_dim <= 64);
+    return fits && variant.shader == Shader::attention_vec_sg && !kv_quantised(type) &&
            shape.latent.kv_rank == 0 && shape.mask == Mask::causal && !shape.distance_values;
 }
 
 std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const AttentionShape& shape) {
     std::vector<AttentionVariant> variants;
     const uint64_t rows = uint64_t(shape.tokens) * (shape.heads / shape.kv_heads);
+    const uint32_t of_tile = tile_rows(caps, shape.head_dim);
     const AttentionVariant tile{
         {"tile", Shader::attention_tile, ATTENTION_TILE_WORKGROUP, ATTENTION_TILE_WORKGROUP},
-        ATTENTION_TILE_ROWS,
-        splits_for(caps, shape, ATTENTION_TILE_ROWS, false)};
+        of_tile,
+        splits_for(caps, shape, of_tile, false)};
     // The tile multiplies weights with values that all its rows share.
-    const bool many = rows >= ATTENTION_TILE_ROWS && !shape.distance_values;
+    const bool many = rows >= 64 && !shape.distance_values &&
+                      shape.head_dim <= ATTENTION_TILE_CHUNKS * ATTENTION_TILE_CHUNK;
     const std::vector<AttentionVariant> matrix = coop_variants(caps, shape);
     // Few rows may be of as many sequences, which a tile takes one after the other.
     const bool matrix_first = many && !caps.is_cpu();
@@ -171,9 +183,9 @@ std::vector<AttentionVariant> attention_candidates(const vk::Caps& caps, const A
     constexpr uint32_t least_keys = 64;  // of a split
     std::vector<AttentionVariant> candidates = attention_variants(caps, shape), sizes;
     for (const AttentionVariant& variant : candidates) {
-        if (variant.shader == Shader::attention_tile) sizes.push_back(variant);
-        if (is_tile(variant)) continue;
-        for (const uint32_t queries : {1u, 2u, 4u})
+        if (variant.shader == Shader::attention_coop) continue;
+        const bool tile = variant.shader == Shader::attention_tile;
+        for (const uint32_t queries : tile ? std::vector{16u, 32u, 64u} : std::vector{1u, 2u, 4u})
             if (queries <= std::bit_ceil(rows)) {
                 sizes.push_back(variant);
                 sizes.back().queries = queries;
@@ -294,12 +306,11 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
     if (variant.shader != Shader::attention_tile)
         constants.insert(constants.end(), {{vk::constant_workgroup, variant.workgroup},
                                            {vk::constant_subgroup, variant.subgroup}});
-    if (!is_tile(variant)) constants.push_back({ATTENTION_QUERIES, variant.queries});
+    constants.push_back({uint32_t(is_tile(variant) ? ATTENTION_ROWS : ATTENTION_QUERIES), variant.queries});
     if (variant.shader == Shader::attention_coop)
         constants.insert(constants.end(), {{ATTENTION_M, context.caps.matrix_m},
                                            {ATTENTION_N, context.caps.matrix_n},
                                            {ATTENTION_K, context.caps.matrix_k},
-                                           {ATTENTION_ROWS, variant.queries},
                                            {ATTENTION_DIM_PARTS, variant.dim_parts}});
     if (args.rope)
         for (const vk::Constant& constant : rope_constants(*args.rope)) constants.push_back(constant);

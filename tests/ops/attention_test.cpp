@@ -49,6 +49,9 @@ TEST_SUITE("attention") {
         vk::Caps plain = matrix_gpu(), cpu = matrix_gpu(), poor = matrix_gpu(), texels = matrix_gpu();
         plain.cooperative_matrix = false;
         cpu.type = vk::DeviceType::cpu;
+        vk::Caps few_registers = plain;
+        few_registers.vendor_id = vk::vendor_intel;
+        few_registers.subgroup_min = 8;
         poor.shared_memory = 16384;
         texels.cooperative_matrix = false;
         texels.texel_words = true;
@@ -68,11 +71,14 @@ TEST_SUITE("attention") {
             {matrix_gpu(), 512, 256, balanced, false, Shader::attention_coop, 16},
             {matrix_gpu(), 16, 64, balanced, false, Shader::attention_coop, 64},
             {matrix_gpu(), 8, 64, balanced, false, Shader::attention_vec_sg, 4},
-            {matrix_gpu(), 512, 576, balanced, false, Shader::attention_tile, ATTENTION_TILE_ROWS},
-            {matrix_gpu(), 512, 64, strict, false, Shader::attention_tile, ATTENTION_TILE_ROWS},
+            {matrix_gpu(), 512, 576, balanced, false, Shader::attention_tile, 16},
+            {matrix_gpu(), 512, 577, balanced, false, Shader::attention_vec_sg, 4},
+            {matrix_gpu(), 512, 128, strict, false, Shader::attention_tile, 64},
+            {matrix_gpu(), 512, 256, strict, false, Shader::attention_tile, 32},
             {matrix_gpu(), 512, 64, balanced, true, Shader::attention_vec_sg, 4},
             {matrix_gpu(), 1, 64, balanced, false, Shader::attention_vec_sg, 4},
-            {plain, 512, 64, balanced, false, Shader::attention_tile, ATTENTION_TILE_ROWS},
+            {plain, 512, 64, balanced, false, Shader::attention_tile, 64},
+            {few_registers, 512, 128, balanced, false, Shader::attention_tile, 32},
             {poor, 512, 64, balanced, false, Shader::attention_coop, 32},
             {cpu, 512, 64, balanced, false, Shader::attention_vec_sg, 4},
             {texels, 1, 64, balanced, false, Shader::attention_vec_sg, 4},

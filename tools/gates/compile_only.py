@@ -4,7 +4,7 @@
     tools/gates/compile_only.py --scoria build/release/scoria [--model MODEL.gguf] [--root DIR] [GPU...]
 
 Mesa's drivers run on fake kernel devices (package mesa-drm-shim): pipelines are compiled by the GPU's own compiler and
-nothing executes. Without --model all kernels of the quick tier are compiled, with it those that the model uses. --root is
+nothing executes. Without --model all kernels of a tier are compiled, with it those that the model uses. --root is
 another root folder to run in, for a newer Mesa (see make_root.sh). Prints a markdown table, and details with --verbose.
 Exit code 1 if a pipeline does not compile, or spills registers and is not among those explained below.
 """
@@ -34,18 +34,22 @@ GPUS |= {
 }
 
 # (GPU, kernel): known to spill, and why it is the default all the same.
-TILE = "64 words a lane, or 128 halves: 4 rows x 64 dims of sums leave too few; a smaller tile wants a measurement there"
-EXPLAINED = {(gpu, "attention_tile"): TILE for gpu in ("hd530", "iris-xe", "arc-a770", "m1")}
+INTEL = ("hd530", "iris-xe", "arc-a770", "arc-b580", "lunar-lake")
+EXPLAINED = {(gpu, "attention_tile"): "heads of 576 dims, 72 sums a lane of the smallest tile" for gpu in INTEL}
 EXPLAINED |= {(gpu, "linear_vec_sg"): "1 to 3 words of some types at four tokens a lane; two pairs a lane are never the default"
               for gpu in ("hd530", "iris-xe", "arc-a770")}
-EXPLAINED |= {(gpu, "attention_vec_sg"): "5 words over a quantised cache; fewer queries a lane want a measurement there"
-              for gpu in ("hd530", "iris-xe")}
+EXPLAINED |= {(gpu, "attention_vec_sg"): "quantised caches and heads wider than 64 dims; fewer queries a group read the cache more often, "
+                                         "which wants a measurement there" for gpu in INTEL}
+EXPLAINED |= {(gpu, kernel): "heads wider than 256 dims (latents have 576); adreno740: than 128"
+              for gpu in ("arc-b580", "lunar-lake", "turing", "ampere", "ada", "adreno740", "m1")
+              for kernel in ("attention_vec", "attention_vec_sg", "attention_vec_sg_rotates") if (gpu, kernel) not in EXPLAINED}
 EXPLAINED |= {(gpu, "linear_tile_half"): "offered and never the default there: pairs of halves gain nothing"
-              for gpu in ("hd530", "iris-xe", "arc-a770", "arc-b580", "lunar-lake")}
+              for gpu in INTEL}
 EXPLAINED |= {(gpu, "linear_coop"): "one word, of Q6_K's gated products alone" for gpu in ("arc-b580", "lunar-lake")}
 EXPLAINED |= {(gpu, "sample_pick_sg"): "12 words, once a token" for gpu in ("hd530", "iris-xe")}
-EXPLAINED |= {(gpu, "attention_vec_sg_rotates"): "scalars: one for heads of 64 dims on polaris10, else of heads of 12 or 20 dims, which only validation has"
+EXPLAINED |= {(gpu, "attention_vec_sg_rotates"): "scalars, which go to lanes of a vector register and not to memory"
               for gpu in ("polaris10", "vega10", "navi10", "navi21", "navi31", "gfx1201")}
+EXPLAINED["polaris10", "attention_vec"] = "2 scalars, Mesa 25.0; has no need of emulated subgroups"
 EXPLAINED["hd530", "linear_tile_int"] = "has no integer dot products in hardware, so never runs it unless forced"
 
 
@@ -68,6 +72,8 @@ def compile_on(name, options):
     scoria = options.scoria if root else os.path.abspath(options.scoria)
     command = [scoria, "validate", "--compile-only", "--json"]
     command += ["-m", options.model] if options.model else []
+    command += ["--full"] if options.full else []
+    command += ["--op", options.op] if options.op else []
     settings = {"LD_PRELOAD": library, variable: value, "VK_DRIVER_FILES": icd, "MESA_SHADER_CACHE_DISABLE": "true",
                 "XDG_CACHE_HOME": "/dev/null", "radv_cooperative_matrix2_nv": "true"}  # RADV lists it on demand only
     line = ["env", *(f"{key}={text}" for key, text in settings.items()), *command]
@@ -93,6 +99,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scoria", required=True, help="the program, as seen from the root folder")
     parser.add_argument("--model", help="likewise")
+    parser.add_argument("--full", action="store_true", help="without --model: the full tier's kernels")
+    parser.add_argument("--op", help="without --model: this one's alone")
     parser.add_argument("--root", default="")
     parser.add_argument("--reports", help="folder that gets every GPU's report, GPU.json, for matrix.py")
     parser.add_argument("--verbose", action="store_true", help="list every executable")
@@ -112,6 +120,7 @@ def main():
             failed = failed or bool(options.gpus)
             continue
         if options.reports:
+            os.makedirs(options.reports, exist_ok=True)
             with open(os.path.join(options.reports, f"{name}.json"), "w") as file:
                 json.dump(report, file)
         spills = spilling(report)
