@@ -20,6 +20,19 @@
 #endif
 
 layout(constant_id = 2) const uint WEIGHT_TYPE = WEIGHT_F32;
+layout(constant_id = 63) const bool HALVES_FLUSH = false;  // vk::constant_halves_flush
+
+// Scales: those of 6-bit blocks are mostly subnormal halves, which some devices take for zero. They keep normal floats.
+float scale_of_bits(uint bits) {
+    const uint size = (bits & 0x7FFFu) << 13;
+    const float value = size < 0x00800000u   ? uintBitsToFloat(size + 0x38800000u) - 6.103515625e-05  // 2^-14
+                        : size < 0x0F800000u ? uintBitsToFloat(size + 0x38000000u)
+                                             : uintBitsToFloat(size + 0x70000000u);
+    return (bits & 0x8000u) != 0 ? -value : value;
+}
+vec2 unpack_scales(uint word) {
+    return HALVES_FLUSH ? vec2(scale_of_bits(word), scale_of_bits(word >> 16)) : unpackHalf2x16(word);
+}
 
 struct Affine {
     float scale, zero, offset;
@@ -50,7 +63,7 @@ uint weight_word(uint word, Slot slot) {
 }
 float weight_half(uint unit, Slot slot) {
     const uint at = WEIGHT_SIDE_PLANE / 2 + unit * (WEIGHT_GROUP_PAIRS / 2) + slot.doubles;
-    const vec2 pair = unpackHalf2x16(weight_double_part(at, slot));
+    const vec2 pair = unpack_scales(weight_double_part(at, slot));
     return slot.odd ? pair.y : pair.x;
 }
 uint row_in_group(Slot slot) { return 4 * slot.doubles + 2 * slot.part + uint(slot.odd); }
@@ -70,7 +83,7 @@ Slot first_slot(uint group_word, uint group_unit, uint pair) {
 Slot odd_slot(Slot even) { return Slot(even.word + WEIGHT_GROUP_PAIRS, even.side, even.pair, true); }
 uint weight_word(uint word, Slot slot) { return weight_words[word * WEIGHT_GROUP_ROWS + slot.word]; }
 float weight_half(uint unit, Slot slot) {
-    const vec2 halves = unpackHalf2x16(weight_words[unit * WEIGHT_SIDE_WORDS + slot.side]);
+    const vec2 halves = unpack_scales(weight_words[unit * WEIGHT_SIDE_WORDS + slot.side]);
     return slot.odd ? halves.y : halves.x;
 }
 uint weight_byte(uint unit, Slot slot) {
@@ -82,7 +95,7 @@ uint weight_word(uint word, Slot slot) { return weight_words[word * WEIGHT_GROUP
 // Slots i and i + 8 are rows 2i and 2i + 1, which share a word.
 float weight_half(uint unit, Slot slot) {
     const uint word = unit * WEIGHT_GROUP_PAIRS + slot % WEIGHT_GROUP_PAIRS;
-    const vec2 pair = unpackHalf2x16(weight_words[WEIGHT_SIDE_PLANE + word]);
+    const vec2 pair = unpack_scales(weight_words[WEIGHT_SIDE_PLANE + word]);
     return slot < WEIGHT_GROUP_PAIRS ? pair.x : pair.y;
 }
 uint row_in_group(Slot slot) { return slot % WEIGHT_GROUP_PAIRS * 2 + slot / WEIGHT_GROUP_PAIRS; }
@@ -113,7 +126,7 @@ uvec2 weight_table_pair(uint pair) { return uvec2(weight_table(2 * pair), weight
 
 // Of the types whose units have a half each, or a word of two.
 Unit side_unit(uint unit, Slot slot) { return Unit(vec2(weight_half(unit, slot), 0.0), uvec3(0)); }
-Unit pair_unit(uint word, Slot slot) { return Unit(unpackHalf2x16(weight_word(word, slot)), uvec3(0)); }
+Unit pair_unit(uint word, Slot slot) { return Unit(unpack_scales(weight_word(word, slot)), uvec3(0)); }
 
 // Two words of a cell, one for chunks 0 and 1 and one for 2 and 3: loaded when the cell is begun where loads are
 // dear (linear_vec.comp), else when they are wanted.

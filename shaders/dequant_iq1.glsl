@@ -38,7 +38,7 @@ Affine iq1_s_affine(Unit unit, uvec4 words) {
 Unit iq1_m_unit(uint unit, Slot slot) {
     const uint a = weight_word(unit * 14 + 12, slot), b = weight_word(unit * 14 + 13, slot);
     const uint d = (a >> 12 & 0xFu) | (a >> 24 & 0xF0u) | (b >> 4 & 0xF00u) | (b >> 16 & 0xF000u);
-    return Unit(unpackHalf2x16(d), uvec3(a, b, 0));
+    return Unit(unpack_scales(d), uvec3(a, b, 0));
 }
 Affine iq1_m_affine(Unit unit, uint i, uint chunk) {
     const uint scales = i < 4 ? unit.words.x : unit.words.y;

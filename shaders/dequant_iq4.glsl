@@ -29,7 +29,7 @@ void iq4_codes(uint q, out vec4 lo, out vec4 hi) {
 
 Unit iq4_xs_unit(uint unit, Slot slot) {
     const uint head = weight_word(unit * 34, slot);
-    return Unit(unpackHalf2x16(head), uvec3(head, weight_word(unit * 34 + 1, slot), 0));
+    return Unit(unpack_scales(head), uvec3(head, weight_word(unit * 34 + 1, slot), 0));
 }
 Affine iq4_xs_affine(Unit unit, uint i) {
     const uint scale = (unit.words.y >> (4 * i) & 15u) | (unit.words.x >> (16 + 2 * i) & 3u) << 4;

@@ -24,7 +24,7 @@ uvec4 q6_k_words(uint unit, uint i, Slot slot) {
 
 // d and dmin, and the words of six-bit scales.
 Unit six_bit_unit(uint first, Slot slot) {
-    return Unit(unpackHalf2x16(weight_word(first, slot)),
+    return Unit(unpack_scales(weight_word(first, slot)),
                 uvec3(weight_word(first + 1, slot), weight_word(first + 2, slot), weight_word(first + 3, slot)));
 }
 Unit q3_k_unit(uint unit, Slot slot) {

@@ -211,7 +211,7 @@ shared float part_sums[PARTS > 1 ? gl_WorkGroupSize.x * SUMS : 1];
 
 // The sums of all parts of a workgroup, in those of part 0.
 void join_parts(inout float sums[SUMS]) {
-    const uint lane = gl_LocalInvocationID.x;
+    const uint lane = sg_index() * SG_SIZE + sg_lane();
     [[unroll]] for (uint i = 0; i < SUMS; ++i) part_sums[i * gl_WorkGroupSize.x + lane] = sums[i];
     barrier();
     for (uint part = 1; part < PARTS; ++part) {

@@ -39,12 +39,16 @@ void main() {
         key = wg_max(best);
         index = ~wg_max(best == key ? ~best_index : 0);
         if (n == 0) largest = from_sort_key(key);
-        if (wg_lane() != 0 || n >= push.count) continue;
-        top_words[first + SAMPLE_TOP_PAIRS + 2 * n] = index;
-        top_words[first + SAMPLE_TOP_PAIRS + 2 * n + 1] = floatBitsToUint(logit(index));
+        if (wg_lane() == 0 && n < push.count) {
+            top_words[first + SAMPLE_TOP_PAIRS + 2 * n] = index;
+            top_words[first + SAMPLE_TOP_PAIRS + 2 * n + 1] = floatBitsToUint(logit(index));
+        }
     }
     float sum = 0.0;
-    for (uint i = wg_lane(); i < push.vocab; i += gl_WorkGroupSize.x) sum += exp_safe(logit(i) - largest);
+    for (uint i = wg_lane(); i < push.vocab; i += gl_WorkGroupSize.x) {
+        const float now = logit(i);
+        sum += now == largest ? 1.0 : is_nan(now) ? 0.0 : exp_safe(now - largest);
+    }
     sum = wg_add(sum);
     if (wg_lane() != 0) return;
     top_words[first] = floatBitsToUint(largest);

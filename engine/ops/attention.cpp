@@ -134,8 +134,10 @@ bool attention_rotates(const vk::Caps& caps, const AttentionVariant& variant, co
     // Wider heads spill 52 words on Xe2, those of 64 dims 14 to 21 before it (tools/gates).
     const bool fits =
         caps.vendor_id != vk::vendor_intel || (!caps.small_register_file() && shape.head_dim <= 64);
-    return fits && variant.shader == Shader::attention_vec_sg && !kv_quantised(type) &&
-           shape.latent.kv_rank == 0 && shape.mask == Mask::causal && !shape.distance_values;
+    const size_t buffers = shader_module(Shader::attention_vec_sg_rotates).bindings.size();
+    return fits && buffers <= caps.max_storage_buffers && variant.shader == Shader::attention_vec_sg &&
+           !kv_quantised(type) && shape.latent.kv_rank == 0 && shape.mask == Mask::causal &&
+           !shape.distance_values;
 }
 
 std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const AttentionShape& shape) {

@@ -35,6 +35,7 @@ struct Case {
     bool wraps = false;      // positions, in as few blocks as may be
     bool latent = false;     // values are the keys
     bool grows = false;      // values double every four positions
+    bool broken = false;     // the first key is no number
     bool cut = false;        // into two dispatches by rows, as the engine cuts what takes too long
     Turn turn = Turn::none;  // with one token of each sequence
 
@@ -47,8 +48,8 @@ constexpr auto with(bool Case::*flag) {
         return c;
     };
 }
-constexpr auto latent = with(&Case::latent), growing = with(&Case::grows), cut = with(&Case::cut),
-               wrapped = with(&Case::wraps);
+constexpr auto latent = with(&Case::latent), growing = with(&Case::grows), broken = with(&Case::broken),
+               cut = with(&Case::cut), wrapped = with(&Case::wraps);
 constexpr Case turned(Turn turn, Case c) {
     c.turn = turn;
     return c;
@@ -81,6 +82,8 @@ constexpr Case cases[] = {
     {130, 0, 9, 3, 64, f16},
     {40, 30, 4, 2, 130, f16},  // tiles of 32 rows
     growing({70, 10, 4, 2, 12, f32}),
+    broken({70, 10, 4, 2, 12, f32}),
+    broken({1, 199, 9, 3, 64, f16}),
     cut({70, 10, 4, 2, 12, f32, 33}),
     {2, 40, 4, 2, 12, f32, 0, 1, 5},
     {30, 40, 4, 2, 12, f32, 33, 1, 3},  // tiles with rows of two sequences
@@ -175,18 +178,19 @@ std::string shape_of(const Case& c, uint32_t splits) {
                c.sequences, " sigma ", c.sigma, " splits ", splits, " mask ", int(c.mask), " bias ",
                int(c.bias), " cap ", c.soft_cap, c.sinks ? " sinks" : "", " keys ", c.keys(),
                c.values ? " values" : "", c.wraps ? " ring" : "", c.latent ? " latent" : "",
-               c.grows ? " growing" : "", c.cut ? " cut" : "",
+               c.grows ? " growing" : "", c.broken ? " broken" : "", c.cut ? " cut" : "",
                c.turn == Turn::none ? "" : cat(" turned ", int(c.turn)));
 }
 
 /// Keys and values as the cache holds them, for positions [0, end).
 std::vector<double> fill(HostCache& cache, const CheckSequence& s, uint32_t end, bool value, uint64_t seed,
-                         bool positive = false, bool grows = false) {
+                         const Case& c) {
     const uint32_t cols = cache.kv_heads * cache.head_dim;
     std::vector<float> random = random_floats(size_t(end) * cols, seed);
-    if (positive)
+    if (!value && c.sigma < 0)
         for (float& number : random) number = std::abs(number);
-    if (grows)
+    if (!value && c.broken) random[1] = NAN;
+    if (value && c.grows)
         for (size_t i = 0; i < random.size(); ++i) random[i] *= std::exp2(float(i / cols / 4));
     std::vector<double> held;
     for (uint32_t p = 0; p < end; ++p) {
@@ -414,8 +418,8 @@ class Scene {
             sequences_.push_back({c.first + 7 * i, c.tokens, host.own(held)});
             const CheckSequence& s = sequences_.back();
             const uint32_t end = c.keys() + 7 * i - (c.turn == Turn::none ? 0 : 1);
-            keys_.push_back(fill(host, s, end, false, context.seed + 10 + i, c.sigma < 0));
-            if (!c.latent) values_.push_back(fill(host, s, end, true, context.seed + 90 + i, false, c.grows));
+            keys_.push_back(fill(host, s, end, false, context.seed + 10 + i, c));
+            if (!c.latent) values_.push_back(fill(host, s, end, true, context.seed + 90 + i, c));
         }
         cache_.emplace(context, host, c.shards, ring());
         before_.emplace(std::move(host));

@@ -99,9 +99,9 @@ std::vector<std::byte> random_blocks(TensorType type, uint32_t rows, uint32_t co
     std::mt19937 random(uint32_t(seed * 2654435761u + uint32_t(type)));
     std::vector<std::byte> file(rows * file_row_bytes(type, cols));
     for (std::byte& byte : file) byte = std::byte(random());
-    // Near 2^exponent as halves, both signs.
+    // Near the target as halves, both signs; 0 to 2^-14 where that is below the normal ones.
     const auto half = [&](double target) {
-        const int exponent = std::clamp(int(std::lround(std::log2(target))) + 15, 1, 30);
+        const int exponent = std::clamp(int(std::lround(std::log2(target))) + 15, 0, 30);
         return uint16_t((random() & 0x8000u) | uint32_t(exponent) << 10 | (random() & 0x3FFu));
     };
     const double sigma = 1 / std::sqrt(double(cols));

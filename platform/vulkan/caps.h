@@ -12,6 +12,7 @@ namespace scoria::vk {
 
 // VkPhysicalDeviceProperties::vendorID
 inline constexpr uint32_t vendor_amd = 0x1002, vendor_intel = 0x8086, vendor_nvidia = 0x10DE;
+inline constexpr uint32_t driver_radv = 3;  // VK_DRIVER_ID_MESA_RADV
 
 enum class DeviceType : uint8_t { other, integrated, discrete, virtual_gpu, cpu };
 
@@ -98,6 +99,9 @@ struct Caps {
     // float controls (shader*Float32 / Float16)
     bool denorm_preserve_f32 = false, denorm_preserve_f16 = false, rte_f16 = false,
          inf_nan_preserve_f32 = false;
+
+    /// unpackHalf2x16 may take subnormal halves for zero. RADV never does, whatever it can promise.
+    bool may_flush_halves() const { return !denorm_preserve_f16 && driver_id != driver_radv; }
 
     // time
     float timestamp_period = 1;   // nanoseconds per tick

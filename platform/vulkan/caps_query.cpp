@@ -293,7 +293,8 @@ ListedDevice query_device(const Instance& instance, VkPhysicalDevice device, con
         const std::set<std::string> extensions =
             host ? enabled_extensions(*host, caps.api_version) : device_extensions(instance, device);
         const QueueFamilies queues = query_queues(instance, device, host);
-        read_properties(instance, device, extensions, caps);
+        // Of the device itself: subgroups vary in size whether or not the host has enabled their control.
+        read_properties(instance, device, device_extensions(instance, device), caps);
         read_features(instance, device, extensions, host, caps);
         read_memory(instance, device, caps);
         caps.timestamp_bits = queues.timestamp_bits;

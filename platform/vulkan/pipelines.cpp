@@ -298,8 +298,11 @@ Pipelines::~Pipelines() = default;
 void Pipelines::open() { impl_ = std::make_unique<Impl>(device_); }
 void Pipelines::close() { impl_.reset(); }
 
-const Pipeline& Pipelines::get(const ShaderModule& module, std::span<const Constant> constants) {
+const Pipeline& Pipelines::get(const ShaderModule& module, std::span<const Constant> given) {
     if (!impl_) fail(Status::device_lost, "vulkan", "the device was lost, and no pipelines can be made");
+    std::vector<Constant> constants(given.begin(), given.end());
+    if (module.ours && std::ranges::count(module.constant_ids, constant_halves_flush) != 0)
+        constants.push_back({constant_halves_flush, impl_->device.caps().may_flush_halves()});
     Impl::Key key{&module, {}};
     for (const Constant& constant : constants) key.second.emplace_back(constant.id, constant.value);
     std::ranges::sort(key.second);

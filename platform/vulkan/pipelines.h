@@ -23,6 +23,8 @@ struct Constant {
 /// Conventions of every shader in shaders/: constant 0 is the workgroup size, 1 the logical subgroup size.
 inline constexpr uint32_t constant_workgroup = 0;
 inline constexpr uint32_t constant_subgroup = 1;
+/// What Pipelines itself sets, where a module declares it: Caps::may_flush_halves().
+inline constexpr uint32_t constant_halves_flush = 63;
 
 inline VkDescriptorType descriptor_type(Access access) {
     return access == Access::uniform  ? VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER
