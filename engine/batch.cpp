@@ -73,6 +73,10 @@ Batch::Tiles Batch::tiles_of(const vk::Caps& caps, size_t index) const {
             choices().attention(caps, shape, cache_.layer(attention->layer).type);
         return {tokens_, uint32_t(whole_tiles(attention_tile_tokens(variant, shape)))};
     }
+    // Each row reads its weights.
+    if (const auto* experts = std::get_if<kernel::ExpertLinear>(&kernel))
+        return {matrix(experts->out).rows, 1};
+    if (const auto* heads = std::get_if<kernel::HeadLinear>(&kernel)) return {matrix(heads->out).rows, 1};
     return {};
 }
 
@@ -264,8 +268,9 @@ void Batch::record(OpContext& context, const kernel::Route& k) const {
 void Batch::record(OpContext& context, const kernel::ExpertLinear& k) const {
     const DeviceWeight& weight = model_.weight(k.weight);
     record_expert_linear(context,
-                         {matrix(k.x), matrix(k.routes), matrix(k.out), weight, vector(k.bias), k.experts,
-                          k.used, k.glu.has_value(), k.glu.value_or(Activation::silu)},
+                         {rows(matrix(k.x)), rows(matrix(k.routes)), rows(matrix(k.out)), weight,
+                          vector(k.bias), k.experts, k.used, k.glu.has_value(),
+                          k.glu.value_or(Activation::silu)},
                          choices().simple(context.caps, SimpleOp::expert_linear, linear_of(weight.type)));
 }
 
@@ -276,7 +281,7 @@ void Batch::record(OpContext& context, const kernel::ExpertSum& k) const {
 
 void Batch::record(OpContext& context, const kernel::HeadLinear& k) const {
     record_head_linear(
-        context, {matrix(k.x), matrix(k.out), model_.weight(k.weight), k.heads, k.first},
+        context, {rows(matrix(k.x)), rows(matrix(k.out)), model_.weight(k.weight), k.heads, k.first},
         choices().simple(context.caps, SimpleOp::head_linear, linear_of(model_.weight(k.weight).type)));
 }
 
@@ -319,6 +324,10 @@ double Batch::cost(size_t index, uint32_t positions) const {
         const DeviceWeight& weight = model_.weight(k->weight);
         // Each token reads its experts.
         return (reads(weight) + 1) * weight.rows / k->experts * weight.cols * tokens_ * k->used;
+    }
+    if (const auto* k = std::get_if<kernel::HeadLinear>(&kernel)) {
+        const DeviceWeight& weight = model_.weight(k->weight);
+        return (reads(weight) + 1) * weight.rows * weight.cols * matrix(k->out).rows;
     }
     if (const auto* k = std::get_if<kernel::Attention>(&kernel)) {
         const double keys = k->shape.window ? std::min(k->shape.window, positions) : positions;

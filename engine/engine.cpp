@@ -243,6 +243,8 @@ void Engine::Impl::recover(uint64_t seen) {
         part->device.reopen([&] { part->pipelines.close(); });
         part->pipelines.open();
         part->upload({});
+        // Work that ran too long is what GPUs are most often reset for.
+        for (Pacer& pacer : part->pacers) pacer.submission_lost();
     }
     evicted = false;
     ++generation;

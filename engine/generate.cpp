@@ -261,6 +261,7 @@ bool Generation::run(uint32_t limit) {
             answer_.result().reason != StopReason::token_limit || (options_.max_tokens != 0 && left() == 0);
     } catch (...) {
         settle();
+        s_.outlast();  // updates of the step are on their way before what uses them is
         throw;
     }
     settle();

@@ -202,9 +202,13 @@ void Engine::Impl::plan_memory() { Planning{*this}; }
 
 uint64_t Engine::Impl::room() const {
     const std::vector<vk::HeapState> heaps = device.heaps();
-    const vk::HeapState* local = largest(heaps, true);
-    if (!local) local = largest(heaps, false);
-    const uint64_t free = local ? budget_of(*local) : 0, limit = options.memory_budget;
+    const vk::HeapState *local = largest(heaps, true), *host = largest(heaps, false);
+    // Where weights can leave the device, it would be filled to the last byte but for what is kept back for
+    // the rounding of hundreds of allocations, the driver's own objects and other programs.
+    constexpr uint64_t least_spare = 128ull << 20;
+    uint64_t free = local ? budget_of(*local) : host ? budget_of(*host) : 0;
+    if (local && host) free -= std::min(free, std::max(least_spare, free / 32));
+    const uint64_t limit = options.memory_budget;
     return limit ? std::min(limit, free) : free;
 }
 

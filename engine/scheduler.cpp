@@ -48,4 +48,9 @@ void Pacer::learn(double cost, double seconds) {
     seconds_per_cost_ = seen > seconds_per_cost_ ? seen : 0.5 * (seconds_per_cost_ + seen);
 }
 
+void Pacer::submission_lost() {
+    const std::lock_guard lock(mutex_);
+    seconds_per_cost_ *= 4;
+}
+
 }  // namespace scoria

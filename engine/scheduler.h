@@ -27,6 +27,9 @@ class Pacer {
     /// Learns from a finished submission. Slower than predicted moves the estimate at once, faster half way.
     void learn(double cost, double seconds);
 
+    /// The device was lost with a submission of this pacer on its way: its like will be a fourth as long.
+    void submission_lost();
+
     double budget() const;
     double longest() const;  // seconds of the longest submission seen
 

@@ -134,7 +134,8 @@ void Tenant::land() {
     // The device's own time, without what others did between; but a replay on its way writes it anew.
     const bool replayed = slice.replayed && flight_.size() == 2 && flight_[1].replayed == slice.replayed;
     const std::optional<double> measured = replayed ? std::nullopt : slice.commands().seconds();
-    slice_seconds_ = measured.value_or(std::chrono::duration<double>(now - idle_since_).count());
+    const double waited = std::chrono::duration<double>(now - idle_since_).count();
+    slice_seconds_ = measured.value_or(0) > 0 ? *measured : waited;  // some drivers' clocks stand still
     idle_since_ = now;
     if (!slice.first_run) slice.pacer->learn(slice.cost, slice_seconds_);
     flight_.pop_front();
@@ -177,6 +178,7 @@ void Tenant::compute(Batch& work, size_t first, size_t end, uint32_t positions, 
         }
         land_all();
     } catch (...) {
+        outlast();  // callers free what slices on their way write
         for (Slice& slice : flight_)
             if (!slice.replayed) abandoned_.push_back(std::move(slice.owned));
         std::erase_if(flight_, [](const Slice& slice) { return !slice.replayed; });

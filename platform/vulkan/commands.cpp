@@ -7,7 +7,6 @@ namespace scoria::vk {
 namespace {
 
 constexpr uint32_t sets_per_pool = 64, descriptors_per_pool = 256;
-constexpr uint32_t pairs_per_pool = 128;
 
 }  // namespace
 
@@ -95,12 +94,12 @@ VkDescriptorSet Commands::Impl::descriptor_set(const Pipeline& pipeline, std::sp
     return set;
 }
 
-uint32_t Commands::Impl::timestamp_pair(std::string_view label) {
+uint32_t Commands::Impl::timestamp_pair(std::string_view label, uint32_t chunk) {
     const auto pair = uint32_t(labels_.size());
     if (pair % pairs_per_pool == 0) {
         auto info = vk_struct<VkQueryPoolCreateInfo>(VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO);
         info.queryType = VK_QUERY_TYPE_TIMESTAMP;
-        info.queryCount = 2 * pairs_per_pool;
+        info.queryCount = 2 * chunk;
         VkQueryPool made = VK_NULL_HANDLE;
         query_pools_.reserve(query_pools_.size() + 1);
         check(device.fn().vkCreateQueryPool(device.handle(), &info, device.callbacks(), &made),

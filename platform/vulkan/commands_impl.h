@@ -6,6 +6,8 @@
 
 namespace scoria::vk {
 
+inline constexpr uint32_t pairs_per_pool = 128;
+
 struct Commands::Impl {
     Device& device;
     QueueKind queue;
@@ -21,8 +23,9 @@ struct Commands::Impl {
     /// A set of `pipeline` whose buffers are `views`, from pools that grow in chunks.
     VkDescriptorSet descriptor_set(const Pipeline& pipeline, std::span<const View> views);
 
-    /// Index of a fresh pair of timestamps; query pools grow in chunks, each reset where it is first used.
-    uint32_t timestamp_pair(std::string_view label);
+    /// Index of a fresh pair of timestamps; query pools grow in chunks of `chunk` pairs, each reset where it
+    /// is first used. One command buffer's chunks are of one size.
+    uint32_t timestamp_pair(std::string_view label, uint32_t chunk = pairs_per_pool);
     void write_timestamp(uint32_t pair, bool end);
     std::vector<DispatchTime> times() const;
 

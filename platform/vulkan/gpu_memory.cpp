@@ -19,10 +19,12 @@ VmaAllocationCreateInfo memory_for(MemoryUse use, const Caps& caps, uint64_t byt
     case MemoryUse::device:
     case MemoryUse::shared:
         info.usage = VMA_MEMORY_USAGE_AUTO_PREFER_DEVICE;
+        // Required, or else VMA takes the host's memory without a word where the device's is full.
+        info.requiredFlags = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
         if (caps.unified_memory) {
             info.flags |=
                 VMA_ALLOCATION_CREATE_HOST_ACCESS_SEQUENTIAL_WRITE_BIT | VMA_ALLOCATION_CREATE_MAPPED_BIT;
-            info.requiredFlags = coherent | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+            info.requiredFlags |= coherent;
         }
         break;
     case MemoryUse::staging:

@@ -68,7 +68,8 @@ struct Recorder::Impl {
         check(fn.vkBeginCommandBuffer(commands->handle, &begin), "vkBeginCommandBuffer");
         if (!options.omit_barriers) barrier(stages, reads_and_writes);
         if (options.timed = options.timed && !timestamps && on.caps().timestamp_bits > 0; options.timed)
-            commands->write_timestamp(commands->timestamp_pair("all"), false);
+            commands->write_timestamp(commands->timestamp_pair("all", 1),
+                                      false);  // each is reset at every replay
     }
 
     void barrier(VkPipelineStageFlags to_stages, VkAccessFlags to_accesses) {

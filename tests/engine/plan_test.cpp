@@ -198,4 +198,7 @@ TEST_CASE("pacer: runs stay under the budget, and it learns at once that it was 
     CHECK(pacer.cut({}).empty());
     pacer.set_budget(0.31);
     CHECK(pacer.cut(costs) == std::vector<size_t>{4, 6});
+    const double before = pacer.most_cost();
+    pacer.submission_lost();
+    CHECK(pacer.most_cost() == doctest::Approx(before / 4));
 }

@@ -43,8 +43,9 @@ struct Watch {
     size_t taken() { return std::exchange(submissions, 0); }
 };
 
-scoria_engine_options watched(Watch& watch, float ms, bool deterministic = false) {
-    scoria_engine_options options = engine_options(tiny_model());
+scoria_engine_options watched(Watch& watch, float ms, bool deterministic = false,
+                              const std::string& model = tiny_model()) {
+    scoria_engine_options options = engine_options(model);
     options.submission_ms = ms;
     options.on_submission = Watch::on_submission;
     options.user = &watch;
@@ -71,6 +72,23 @@ TEST_CASE("the milliseconds decide how many submissions there are, and nothing e
         CHECK(last_token > 8);              // every matrix of two layers, attention, the head
         CHECK(of_prompt > 2 * last_token);  // its matrices are cut by rows as well
         CHECK(watch.longest > 0);
+    }
+}
+
+TEST_CASE("experts and heads are cut by tokens" * needs_fixtures()) {
+    std::vector<int32_t> prompt = long_prompt();
+    prompt.resize(40);  // too few for other matrices to be cut
+    for (const char* name : {"mixtral", "deepseek-v3"}) {
+        CAPTURE(name);
+        const std::string model = fixtures() + "/gguf/" + name + ".gguf";
+        Watch watch;
+        const Loaded whole(watched(watch, huge, false, model));
+        const std::vector<int32_t> expected = generated(whole.session, prompt, steps);
+        const Loaded cut(watched(watch, tiny, false, model));
+        watch.taken();
+        REQUIRE_OK(scoria_session_append(cut.session, prompt.data(), prompt.size()));
+        CHECK(watch.taken() >= 2 * prompt.size());  // gate and up, down
+        CHECK(generated(cut.session, prompt, steps) == expected);
     }
 }
 
