@@ -39,8 +39,14 @@ class UseCheck {
             k.activation.value_or(engine_.model->architecture.layers[0].feed_forward.activation);
         const LinearVariant variant =
             engine_.choices.linear(context_.caps(), {use_.tokens, weight.rows, weight.cols, weight.type});
+        // No test may take the 2 s after which Windows resets a GPU: the slowest do some 1e10 products in a
+        // second.
+        constexpr uint64_t most_products = 5'000'000'000;
+        constexpr uint32_t least_tokens = 64;  // more than any tile's
+        const uint64_t fitting = most_products / (uint64_t{weight.rows} * weight.cols);
+        const uint32_t tokens = std::min(use_.tokens, std::max(least_tokens, uint32_t(fitting)));
         validate::check_linear(context_,
-                               {use_.tokens, weight.rows, weight.cols, weight.type, k.bias.has_value(),
+                               {tokens, weight.rows, weight.cols, weight.type, k.bias.has_value(),
                                 k.residual.has_value(), k.glu, activate, activation,
                                 k.norm && variant.folds_norm(use_.tokens)},
                                variant);
@@ -129,27 +135,29 @@ class UseCheck {
 std::string fault_of(Engine::Impl& engine, const VariantUse& use) {
     // A driver's watchdog ends what hangs sooner; CPU drivers have none, and compile at the first dispatch.
     constexpr std::chrono::seconds hardware_patience(60);
-    try {
-        CheckContext context(engine.device, engine.pipelines, validate::Tier::quick, 1);
-        if (!engine.device.caps().is_cpu()) context.patience = hardware_patience;
-        context.on_result = [](const validate::CheckResult& result) {
-            if (!result.passed) fail(Status::failed, result.shape, result.detail);
-        };
-        UseCheck(context, engine, use).run();
-        if (context.results().empty())
-            log_once(cat("[self-test] no check knows ", use.key(), ": it runs untested"));
-        return {};
-    } catch (const Error& error) {
-        if (error.status() == Status::timeout || error.status() == Status::out_of_device_memory ||
-            error.status() == Status::out_of_host_memory)
-            throw;
-        if (error.status() == Status::device_lost) {
+    // Others may have lost the device: once is no verdict yet.
+    for (int losses = 0;; ++losses) {
+        try {
+            CheckContext context(engine.device, engine.pipelines, validate::Tier::quick, 1);
+            if (!engine.device.caps().is_cpu()) context.patience = hardware_patience;
+            context.on_result = [](const validate::CheckResult& result) {
+                if (!result.passed) fail(Status::failed, result.shape, result.detail);
+            };
+            UseCheck(context, engine, use).run();
+            if (context.results().empty())
+                log_once(cat("[self-test] no check knows ", use.key(), ": it runs untested"));
+            return {};
+        } catch (const Error& error) {
+            if (error.status() == Status::timeout || error.status() == Status::out_of_device_memory ||
+                error.status() == Status::out_of_host_memory)
+                throw;
+            if (error.status() != Status::device_lost) return error.what();
             engine.device.reopen([&] { engine.pipelines.close(); });
             engine.pipelines.open();
+            if (losses > 0) return error.what();
+        } catch (const std::bad_alloc&) {
+            fail(Status::out_of_host_memory, "self-test", "out of host memory");
         }
-        return error.what();
-    } catch (const std::bad_alloc&) {
-        fail(Status::out_of_host_memory, "self-test", "out of host memory");
     }
 }
 
@@ -174,7 +182,7 @@ bool self_test_wanted(const EngineOptions& options, const vk::Caps& caps) {
 }
 
 void Engine::Impl::self_test() {
-    const vk::Caps& caps = device.caps();
+    const vk::Caps caps = device.caps();  // of this device or, once lost, the next
     if (!self_test_wanted(options, caps)) return;
     VerdictBook book(options.device.cache_folder, caps);
     const auto untested = [&](const std::vector<VariantUse>& all) {

@@ -19,7 +19,7 @@
 #define ATTENTION_ROWS 13
 #define ATTENTION_DIM_PARTS 14
 // 15: KV_PLANES_CONSTANT; 16 and 17: of rope.glsl
-// tile: lanes, dims that it holds in shared memory at a time, and the most of such chunks that a head may have
+// tile: lanes, dims that it holds in shared memory at a time, the most of such chunks of a head
 #define ATTENTION_TILE_WORKGROUP 128
 #define ATTENTION_TILE_CHUNK 32
 #define ATTENTION_TILE_CHUNKS 18

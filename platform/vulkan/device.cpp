@@ -7,6 +7,8 @@
 #include "vma.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 namespace scoria::vk {
@@ -317,14 +319,20 @@ void Device::reopen(const std::function<void()>& before) {
     if (impl_->options.host)
         fail(Status::device_lost, "vulkan", "the host's device is lost: open on a new one");
     std::unique_ptr<Impl> fresh;
-    try {
-        fresh = std::make_unique<Impl>(impl_->options);
-    } catch (const Error& error) {
-        fail(Status::device_lost, "vulkan", "the lost device cannot be opened again: ", error.what());
+    std::string why;
+    // While an adapter restarts it may be missing, or another be found in its place.
+    for (const int wait : {0, 100, 300, 1000, 3000}) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(wait));
+        try {
+            fresh = std::make_unique<Impl>(impl_->options);
+            if (fresh->caps.device_uuid == impl_->caps.device_uuid) break;
+            why = cat("expected \"", impl_->caps.name, "\" to come back, got \"", fresh->caps.name, '"');
+            fresh.reset();
+        } catch (const Error& error) {
+            why = cat("the lost device cannot be opened again: ", error.what());
+        }
     }
-    if (fresh->caps.device_uuid != impl_->caps.device_uuid)
-        fail(Status::device_lost, "vulkan", "expected \"", impl_->caps.name, "\" to come back, got \"",
-             fresh->caps.name, '"');
+    if (!fresh) fail(Status::device_lost, "vulkan", why);
     before();
     let_go(std::exchange(impl_, std::move(fresh)));
 }

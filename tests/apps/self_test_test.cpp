@@ -45,6 +45,11 @@ TEST_CASE("a crash in a self-test is survived by the next start" * needs_fixture
     CHECK(start("always", "").out == healthy.out);
     CHECK(devices({}).out.find("once more") == std::string::npos);  // acquitted
 
+    // Nor does a device that is lost once, by whomever.
+    const Outcome lost = start("always", "vkQueueSubmit:9!:VK_ERROR_DEVICE_LOST");
+    CHECK_MESSAGE(lost.out == healthy.out, lost.err);
+    contains(devices({}).out, "0 variants left out");
+
     crash();
     crash();
     const Outcome third = start("never", "");

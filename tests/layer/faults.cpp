@@ -53,7 +53,8 @@ Faults::Faults(std::string_view text) {
         fault.result =
             results[index_of(results, entry, [](const NamedResult& named) { return named.name; })].result;
         const bool and_later = count.ends_with('+');
-        if (and_later) count.remove_suffix(1);
+        fault.once = count.ends_with('!');
+        if (and_later || fault.once) count.remove_suffix(1);
         const auto [end, error] = std::from_chars(count.data(), count.data() + count.size(), fault.from);
         if (error != std::errc{} || end != count.data() + count.size() || fault.from == 0)
             throw std::runtime_error("SCORIA_LAYER_FAIL: expected a call from 1 on, got " +
@@ -65,7 +66,9 @@ Faults::Faults(std::string_view text) {
 VkResult Faults::next(Failable function) {
     const Fault& fault = faults_[size_t(function)];
     const uint64_t call = ++calls_[size_t(function)];
-    return fault.from && call >= fault.from && call <= fault.to ? fault.result : VK_SUCCESS;
+    if (!fault.from || call < fault.from || call > fault.to) return VK_SUCCESS;
+    static std::array<std::atomic<bool>, size_t(Failable::count)> had;
+    return fault.once && had[size_t(function)].exchange(true) ? VK_SUCCESS : fault.result;
 }
 
 }  // namespace scoria_layer

@@ -1,7 +1,8 @@
 // Failures on demand: SCORIA_LAYER_FAIL="vkAllocateMemory:3:VK_ERROR_OUT_OF_DEVICE_MEMORY" makes the third
 // call of that function (counted from the creation of the device) return that result without running;
-// "3+" means the third and all later ones. Several are separated by commas. SIGKILL in the place of a result
-// ends the process there, as a driver that crashes would.
+// "3+" means the third and all later ones, "3!" the third of the first device that comes so far. Several are
+// separated by commas. SIGKILL in the place of a result ends the process there, as a driver that crashes
+// would.
 #pragma once
 
 #include <vulkan/vulkan.h>
@@ -65,6 +66,7 @@ class Faults {
     struct Fault {
         uint64_t from = 0, to = 0;  // calls [from, to], counted from 1; none if 0
         VkResult result = VK_SUCCESS;
+        bool once = false;  // in the process, not on each device
     };
     std::array<Fault, size_t(Failable::count)> faults_{};
     std::array<std::atomic<uint64_t>, size_t(Failable::count)> calls_{};
