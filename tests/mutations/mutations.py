@@ -197,6 +197,7 @@ MUTATIONS = [
     mutant("tile_stale_weights", "attention_tile.comp", "weights are read while queries are still there", "void share(float values[LANE_ROWS]) {\n    barrier();",
            "void share(float values[LANE_ROWS]) {", "attention",
            why="not seen on lavapipe with subgroups of 4 or 8 (without the second barrier too it is caught); why is not known"),
+    mutant("tile_lane_rows", "attention_tile.comp", "lanes of tiles of 32 rows have one row each", "const uint LANE_ROWS = ROWS * KEY_LANES / ATTENTION_TILE_WORKGROUP", "const uint LANE_ROWS = ROWS >= 64 ? 4 : 1", "attention"),
     mutant("tile_values_unwritten", "attention_tile.comp", "values past the last key are used", "key < count ? v.x : 0.0", "v.x", "attention",
            why="equivalent: the address is clamped to the last key, whose value is finite, and the weight there is exactly 0"),
     mutant("tile_no_shrink", "attention_tile.comp", "the sum is not rescaled when the maximum grows", "sum[i] *= shrink;", "", "attention"),
@@ -267,7 +268,8 @@ MUTATIONS = [
     mutant("chunk_padding", "chunk_attention.comp", "padding is seen", "if (row >= push.tokens) return NONE;", "", "chunk_attention"),
     mutant("chunk_no_shrink", "chunk_attention.comp", "the result is not rescaled when the maximum grows", "total[c] *= keep;", "{}", "chunk_attention"),
     # element by element
-    mutant("exp_overflow", "numerics.glsl", "e^x without its floor", "return value < -87.0 ? 0.0 : exp(min(value, 88.0));", "return exp(-abs(value));", "glu", "map"),
+    mutant("exp_overflow", "numerics.glsl", "e^x without its floor", "value < -87.0 ? 0.0 : exp(min(value, 88.0))", "exp(-abs(value))", "glu", "map"),
+    mutant("exp_nan", "numerics.glsl", "e^x of NaN is the largest there is", "is_nan(value) ? value : value < -87.0", "value < -87.0", "attention"),
     mutant("tanh_overflow", "numerics.glsl", "tanh by e^2x, Inf / Inf for large x", "const float large = (1.0 - e) / (1.0 + e);",
            "const float g = exp(2.0 * size), large = (g - 1.0) / (g + 1.0);", "map"),
     mutant("gelu_cancel", "numerics.glsl", "the small tail of GELU as 1 - the large one", "value < 0.0 ? tail : 1.0 - tail",
