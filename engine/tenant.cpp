@@ -41,7 +41,6 @@ void Tenant::release_workspace() noexcept {
     forget_recorded();
     flight_.clear();
     scratch_for_.clear();
-    abandoned_.clear();
     last_submitted = {};
     workspace = {};
 }
@@ -179,8 +178,6 @@ void Tenant::compute(Batch& work, size_t first, size_t end, uint32_t positions, 
         land_all();
     } catch (...) {
         outlast();  // callers free what slices on their way write
-        for (Slice& slice : flight_)
-            if (!slice.replayed) abandoned_.push_back(std::move(slice.owned));
         std::erase_if(flight_, [](const Slice& slice) { return !slice.replayed; });
         throw;
     }

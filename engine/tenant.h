@@ -87,8 +87,7 @@ struct Tenant {
     vk::Device::Ticket last_submitted;
 
   private:
-    std::set<uint32_t> scratch_for_;       // tokens of a batch that the scratch was sized for
-    std::vector<vk::Commands> abandoned_;  // of calls that failed while they ran
+    std::set<uint32_t> scratch_for_;  // tokens of a batch that the scratch was sized for
     std::deque<Slice> flight_;  // two at most: a host's work on the queue waits for no more of a session
     std::chrono::steady_clock::time_point idle_since_;  // when the device last had none of them
     double slice_seconds_ = 0;                          // of the device, that the last one landed took

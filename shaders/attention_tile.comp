@@ -157,6 +157,9 @@ void attend(uvec2 run, uint row0, uint kv_head, uint block, uint key0, uint coun
     soften(scores, run, row0, kv_head, key0);
     const uint values = kv_values(block, kv_head, push.kv_heads, HEAD_WORDS);
     // Not a loop: compilers unroll none that has another in it, and then choose each sum from all, or keep them in memory.
+#if ATTENTION_TILE_CHUNKS != 18
+#error expected a line of ACCUMULATE for every chunk
+#endif
 #define ACCUMULATE(chunk) if (chunk < CHUNKS) accumulate(chunk, values, count)
     ACCUMULATE(0); ACCUMULATE(1); ACCUMULATE(2); ACCUMULATE(3); ACCUMULATE(4); ACCUMULATE(5); ACCUMULATE(6);
     ACCUMULATE(7); ACCUMULATE(8); ACCUMULATE(9); ACCUMULATE(10); ACCUMULATE(11); ACCUMULATE(12); ACCUMULATE(13);

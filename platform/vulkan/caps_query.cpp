@@ -290,11 +290,11 @@ ListedDevice query_device(const Instance& instance, VkPhysicalDevice device, con
                     VK_API_VERSION_MINOR(caps.api_version));
             return listed;
         }
-        const std::set<std::string> extensions =
-            host ? enabled_extensions(*host, caps.api_version) : device_extensions(instance, device);
+        const std::set<std::string> own = device_extensions(instance, device);
+        const std::set<std::string> extensions = host ? enabled_extensions(*host, caps.api_version) : own;
         const QueueFamilies queues = query_queues(instance, device, host);
         // Of the device itself: subgroups vary in size whether or not the host has enabled their control.
-        read_properties(instance, device, device_extensions(instance, device), caps);
+        read_properties(instance, device, own, caps);
         read_features(instance, device, extensions, host, caps);
         read_memory(instance, device, caps);
         caps.timestamp_bits = queues.timestamp_bits;

@@ -300,15 +300,16 @@ void Pipelines::close() { impl_.reset(); }
 
 const Pipeline& Pipelines::get(const ShaderModule& module, std::span<const Constant> given) {
     if (!impl_) fail(Status::device_lost, "vulkan", "the device was lost, and no pipelines can be made");
-    std::vector<Constant> constants(given.begin(), given.end());
-    if (module.ours && std::ranges::count(module.constant_ids, constant_halves_flush) != 0)
-        constants.push_back({constant_halves_flush, impl_->device.caps().may_flush_halves()});
+    const Caps& caps = impl_->device.caps();
     Impl::Key key{&module, {}};
-    for (const Constant& constant : constants) key.second.emplace_back(constant.id, constant.value);
+    for (const Constant& constant : given) key.second.emplace_back(constant.id, constant.value);
+    if (module.ours && std::ranges::count(module.constant_ids, constant_halves_flush) != 0)
+        key.second.emplace_back(constant_halves_flush, caps.may_flush_halves());
     std::ranges::sort(key.second);
     const std::lock_guard lock(impl_->mutex);
     if (const auto found = impl_->pipelines.find(key); found != impl_->pipelines.end()) return found->second;
-    const Caps& caps = impl_->device.caps();
+    std::vector<Constant> constants;
+    for (const auto& [id, value] : key.second) constants.push_back({id, value});
     check_module(module, constants, caps);
     const Subgroup subgroup = check_subgroup(module, constants, caps);
     const Impl::Layout& layout = impl_->layout(module.bindings);
