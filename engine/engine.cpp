@@ -167,6 +167,7 @@ Engine::Engine(std::shared_ptr<const Model> model, const EngineOptions& options)
     : impl_(std::make_unique<Impl>(std::move(model), options)) {
     const std::vector<Impl*> parts = impl_->parts();
     for (Impl* part : parts) part->self_test();
+    impl_->save_pipelines();
     if (parts.size() > 1) impl_->agree();
     for (const Impl* part : parts) part->check_fits();
     impl_->upload_all(options.progress);
@@ -295,8 +296,11 @@ void Engine::Impl::restore(const std::function<void(uint64_t done, uint64_t tota
 }
 
 Engine::~Engine() {
-    if (!impl_) return;
-    for (Impl* part : impl_->parts()) part->pipelines.save_cache();
+    if (impl_) impl_->save_pipelines();
+}
+
+void Engine::Impl::save_pipelines() {
+    for (Impl* part : parts()) part->pipelines.save_cache();
 }
 
 const Model& Engine::model() const { return *impl_->model; }

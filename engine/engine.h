@@ -91,6 +91,7 @@ struct Engine::Impl {
     void self_test();
     /// Errors: out_of_device_memory, with the plan.
     void check_fits() const;
+    void save_pipelines();  // what a host that is ended would lose, not only at the end
     void upload(const std::function<void(uint64_t done, uint64_t total)>& progress);
     /// Of all parts, one progress.
     void upload_all(const std::function<void(uint64_t done, uint64_t total)>& progress);

@@ -5,18 +5,19 @@
 
 namespace scoria {
 
-std::vector<size_t> Pacer::cut(std::span<const double> costs) const {
-    const std::lock_guard lock(mutex_);
-    std::vector<size_t> ends;
+size_t Pacer::fitting(std::span<const double> costs) const {
+    const double most = most_cost();
     double run = 0;
     for (size_t i = 0; i < costs.size(); ++i) {
-        if (run > 0 && (run + costs[i]) * seconds_per_cost_ > budget_) {
-            ends.push_back(i);
-            run = 0;
-        }
+        if (run > 0 && run + costs[i] > most) return i;
         run += costs[i];
     }
-    if (!costs.empty()) ends.push_back(costs.size());
+    return costs.size();
+}
+
+std::vector<size_t> Pacer::cut(std::span<const double> costs) const {
+    std::vector<size_t> ends;
+    for (size_t at = 0; at < costs.size(); ends.push_back(at)) at += fitting(costs.subspan(at));
     return ends;
 }
 

@@ -19,8 +19,10 @@ class Pacer {
     Pacer(double budget, double first_guess) : budget_(budget), seconds_per_cost_(first_guess) {}
     void set_budget(double seconds);
 
-    /// Cuts consecutive costs into runs predicted to stay under the budget; a single item that exceeds
-    /// it is a run of its own. Returns the end index of every run.
+    /// How many of consecutive costs are predicted to stay under the budget together; a single item that
+    /// exceeds it is a run of its own.
+    size_t fitting(std::span<const double> costs) const;
+    /// Cuts all of them into such runs. Returns the end index of every run.
     std::vector<size_t> cut(std::span<const double> costs) const;
     /// The cost predicted to take as long as the budget.
     double most_cost() const;

@@ -134,9 +134,12 @@ void Tenant::land() {
     const bool replayed = slice.replayed && flight_.size() == 2 && flight_[1].replayed == slice.replayed;
     const std::optional<double> measured = replayed ? std::nullopt : slice.commands().seconds();
     const double waited = std::chrono::duration<double>(now - idle_since_).count();
-    slice_seconds_ = measured.value_or(0) > 0 ? *measured : waited;  // some drivers' clocks stand still
+    const bool timed = measured.value_or(0) > 0;  // some drivers' clocks stand still
+    slice_seconds_ = timed ? *measured : waited;
     idle_since_ = now;
-    if (!slice.first_run) slice.pacer->learn(slice.cost, slice_seconds_);
+    // Of a first run the device's own time counts alone; that of CPU drivers has their compilers in it.
+    if (!slice.first_run || (timed && !engine.device.caps().is_cpu()))
+        slice.pacer->learn(slice.cost, slice_seconds_);
     flight_.pop_front();
 }
 
@@ -152,8 +155,9 @@ void Tenant::compute(Batch& work, size_t first, size_t end, uint32_t positions, 
     std::vector<double> costs;
     for (const Batch::Part& part : parts) costs.push_back(part.cost);
     try {
-        size_t at = 0;
-        for (const size_t slice_end : pacer.cut(costs)) {
+        for (size_t at = 0; at < parts.size();) {
+            // By what landed meanwhile: the first slices are as long as a guess.
+            const size_t slice_end = at + pacer.fitting(std::span(costs).subspan(at));
             if (stop && *stop) {
                 land_all();
                 fail_cancelled();

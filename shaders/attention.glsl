@@ -153,12 +153,12 @@ uint block_of(uint table, uint key) {
     return step_words[entry] - push.first_block;
 }
 
-// The words of a row that hold dims 2 pair and 2 pair + 1: all, or numbers and their scale. Where a word holds both dims
+// The words that hold dims 2 pair and 2 pair + 1 of a row: all, or numbers and their scale. Where a word holds both dims
 // there is no second.
-uvec2 words_of_pair(uint pair) {
-    if (KV_TYPE == KV_F32) return uvec2(2 * pair, 2 * pair + uint(has_second(pair)));
-    if (!KV_QUANTISED) return uvec2(pair, 0);
-    return uvec2(2 * pair / KV_PER_WORD, KV_NUMBER_WORDS(HEAD_DIM) + 2 * pair / KV_GROUP / 2);
+uvec2 words_of_pair(KvRow row, uint pair) {
+    const uint first = row.numbers + 2 * pair / KV_PER_WORD * row.between;
+    if (KV_TYPE == KV_F32) return uvec2(first, has_second(pair) ? first + row.between : first);
+    return uvec2(first, KV_QUANTISED ? row.scales + 2 * pair / KV_GROUP / 2 * KV_BLOCK_TOKENS : 0);
 }
 const bool PAIR_HAS_SECOND = KV_TYPE == KV_F32 || KV_QUANTISED;
 vec2 pair_of_words(uvec2 words, uint pair) {
@@ -170,14 +170,19 @@ vec2 pair_of_words(uvec2 words, uint pair) {
     return kv_steps(words.x, pair % (KV_PER_WORD / 2)) * unpack_half2(words.y)[2 * pair / KV_GROUP % 2];
 }
 
+// Likewise, of pair `in_word` of its word, where numbers are quantised without their scale.
+vec2 numbers_of_words(uvec2 words, uint pair, uint in_word) {
+    return KV_QUANTISED ? kv_steps(words.x, in_word) : pair_of_words(words, pair);
+}
+
 // Dims 2 pair and 2 pair + 1 of a key or a value, from kv_keys or kv_values.
-vec2 load_pair(uint row, uint between, uint pair) {
-    const uvec2 at = row + words_of_pair(pair) * between;
+vec2 load_pair(KvRow row, uint pair) {
+    const uvec2 at = words_of_pair(row, pair);
     return pair_of_words(uvec2(kv[at.x], PAIR_HAS_SECOND ? kv[at.y] : 0), pair);
 }
-vec2 load_key(uint keys, uint in_block, uint pair) { return load_pair(keys + in_block, KV_BLOCK_TOKENS, pair); }
+vec2 load_key(uint keys, uint in_block, uint pair) { return load_pair(kv_key_row(keys, in_block, HEAD_DIM), pair); }
 vec2 load_value(uint values, uint in_block, uint pair) {
-    return KV_PLANES == 2 ? load_pair(values + in_block * HEAD_WORDS, 1, pair) : load_key(values, in_block, pair);
+    return load_pair(kv_value_row(values, in_block, HEAD_DIM), pair);
 }
 
 // What the distance adds to the value of `key` (Shaw et al. 2018, eq. 3).

@@ -87,11 +87,10 @@ void load_queries(uint row0, uint kv_head) {
     q_power = size >= 0x7F800000u ? uintBitsToFloat(0x7FC00000u) : half_power(size).x;
 }
 
-// Row `key` of a block's keys or values: its first word, and words between its own.
-uvec2 cache_row(bool value, uint block, uint kv_head, uint key) {
-    if (value && KV_PLANES == 2)
-        return uvec2(kv_values(block, kv_head, push.kv_heads, HEAD_WORDS) + key * HEAD_WORDS, 1);
-    return uvec2(kv_keys(block, kv_head, push.kv_heads, HEAD_WORDS) + key, KEYS);
+// Row `key` of a block's keys or values.
+KvRow cache_row(bool value, uint block, uint kv_head, uint key) {
+    return value ? kv_value_row(kv_values(block, kv_head, push.kv_heads, HEAD_WORDS), key, HEAD_DIM)
+                 : kv_key_row(kv_keys(block, kv_head, push.kv_heads, HEAD_WORDS), key, HEAD_DIM);
 }
 
 // Item of a lane: keys lie side by side in memory, values of a row too, and so do their lanes.
@@ -103,8 +102,8 @@ uvec2 cache_item(bool value, uint i) {
 void measure(bool value, uint block, uint kv_head, uint count) {
     uint size = 0;
     [[dont_unroll]] for (uint i = gl_LocalInvocationID.x; i < KEYS * PAIRS; i += gl_WorkGroupSize.x) {
-        const uvec2 row = cache_row(value, block, kv_head, min(i % KEYS, count - 1));
-        size = max(size, size_of(load_pair(row.x, row.y, i / KEYS).xyxy));
+        const KvRow row = cache_row(value, block, kv_head, min(i % KEYS, count - 1));
+        size = max(size, size_of(load_pair(row, i / KEYS).xyxy));
     }
     atomicMax(cache_size[value ? 1 : 0], size);
 }
@@ -112,12 +111,13 @@ void measure(bool value, uint block, uint kv_head, uint count) {
 // Compilers that unroll this load everything first and spill (tools/gates).
 void load_tile(bool value, uint block, uint kv_head, uint count, float inverse) {
     [[dont_unroll]] for (uint i = gl_LocalInvocationID.x; i < KEYS * CHUNKS; i += gl_WorkGroupSize.x) {
-        const uvec2 item = cache_item(value, i), row = cache_row(value, block, kv_head, min(item.x, count - 1));
+        const uvec2 item = cache_item(value, i);
+        const KvRow row = cache_row(value, block, kv_head, min(item.x, count - 1));
         uvec4 words;
         [[unroll]] for (uint p = 0; p < 4; ++p) {
             const uint pair = 4 * item.y + p, near = min(pair, PAIRS - 1);
-            words[p] = KV_TYPE == KV_F16 ? kv[row.x + near * row.y]
-                                         : packFloat2x16(f16vec2(load_pair(row.x, row.y, near) * inverse));
+            words[p] = KV_TYPE == KV_F16 ? kv[row.numbers + near * row.between]
+                                         : packFloat2x16(f16vec2(load_pair(row, near) * inverse));
             if (pair >= PAIRS) words[p] = 0;
         }
         kv_tile[item.x * PITCH + item.y] = item.x < count ? words : uvec4(0);

@@ -4,7 +4,8 @@
 // are native.
 //
 // -DCOMPACT is for CPU drivers, where a load from a storage buffer is a checked branch for every lane, while a texel of
-// four words is fetched without one: a lane takes four keys, whose words are a texel, and eight dims of a value.
+// four words is fetched without one: a lane takes four keys, whose words are a texel, and four words of a value
+// (attention_texels.glsl).
 //
 // -DROTATES is for one token of each sequence: q comes as rope_cache.comp would take it, with k and v behind it, which
 // go into the cache. Nobody reads there what this dispatch writes: who needs the newest key takes it from q | k | v.
@@ -31,12 +32,13 @@ layout(binding = 11) writeonly buffer KvNew { uint kv_new[]; };
 #ifdef COMPACT
 layout(binding = 8) uniform usamplerBuffer kv_texels;  // kv by fours
 const uint LANE_KEYS = 4;
-const uint LANE_PAIRS = 4;  // of dims
+const uint LANE_PAIRS = 2 * KV_PER_WORD;  // of dims
+const uint STEP_KEYS = KV_BLOCK_TOKENS;   // eight lanes: Caps::texel_words
 #else
 const uint LANE_KEYS = 1;
 const uint LANE_PAIRS = 1;
+const uint STEP_KEYS = SG_SIZE < KV_BLOCK_TOKENS ? SG_SIZE : KV_BLOCK_TOKENS;
 #endif
-const uint STEP_KEYS = SG_SIZE * LANE_KEYS < KV_BLOCK_TOKENS ? SG_SIZE * LANE_KEYS : KV_BLOCK_TOKENS;
 // Broadcasts from constant lanes are cheap shuffles; emulation has none, and its lane loops stay loops.
 #ifdef NATIVE_SUBGROUP
 #define UNROLL_LANES [[unroll]]
@@ -52,6 +54,20 @@ const uint STEP_KEYS = SG_SIZE * LANE_KEYS < KV_BLOCK_TOKENS ? SG_SIZE * LANE_KE
 
 const uint UNITS = (PAIRS + LANE_PAIRS - 1) / LANE_PAIRS;
 const uint CHUNKS = (UNITS + SG_SIZE - 1) / SG_SIZE;
+#ifdef COMPACT
+// Keys that are the values too lie by fours as in scores, values by fours of words.
+const uint LAST_DIMS = HEAD_DIM % (2 * LANE_PAIRS);
+const bool SCALED_DISTANCES = KV_QUANTISED && DISTANCE_VALUES;
+const bool ROWS_OF_TEXELS = KV_PLANES == 2 && LAST_DIMS == 0 && !SCALED_DISTANCES;
+const bool VALUES_BY_TEXELS = ROWS_OF_TEXELS || (KV_PLANES == 1 && !PAIR_HAS_SECOND);
+// Lanes that share out a value; where they are few, the others take other keys.
+const uint ODD_LANES = SG_SIZE % UNITS;
+const uint KEY_LANES = ROWS_OF_TEXELS && UNITS < SG_SIZE && ODD_LANES == 0 ? UNITS : SG_SIZE;
+uint dims_lane() { return sg_lane() % KEY_LANES; }
+#else
+const uint KEY_LANES = SG_SIZE;
+uint dims_lane() { return sg_lane(); }
+#endif
 
 const uint OUTPUTS = CHUNKS * LANE_PAIRS;  // of a lane, pairs
 
@@ -61,7 +77,7 @@ float sum[QUERIES];                 // l: of this lane's keys
 vec2 total[QUERIES * OUTPUTS];      // o: pairs pair_of(0) ..
 
 uint pair_of(uint output_pair) {
-    return (output_pair / LANE_PAIRS * SG_SIZE + sg_lane()) * LANE_PAIRS + output_pair % LANE_PAIRS;
+    return (output_pair / LANE_PAIRS * SG_SIZE + dims_lane()) * LANE_PAIRS + output_pair % LANE_PAIRS;
 }
 
 // share(), then of the weights max_of(i), sum_of(i), weight_of(i, key of the step). Emulated, all rows meet at one
@@ -105,7 +121,22 @@ float sum_of(uint i) {
 
 #if defined COMPACT || defined ROTATES
 #define QUERIES_STAY
+#ifdef COMPACT
+// What scores take at once of a key: a word, two of floats. A turn fetches those that share a scale, or a few, of one lane
+// or of some.
+const uint ITEM_PAIRS = KV_PER_WORD <= 2 ? 1 : KV_PER_WORD / 2;
+const uint ITEMS = (PAIRS + ITEM_PAIRS - 1) / ITEM_PAIRS;
+const uint TURN_ITEMS = KV_QUANTISED ? KV_GROUP / KV_PER_WORD : 4;
+const uint LEAST_ITEMS = (ITEMS + SG_SIZE - 1) / SG_SIZE;  // of a lane
+const uint LANE_ITEMS = LEAST_ITEMS <= 2   ? LEAST_ITEMS
+                        : LEAST_ITEMS <= 4 ? 4
+                                           : (LEAST_ITEMS + TURN_ITEMS - 1) / TURN_ITEMS * TURN_ITEMS;
+const uint SPAN_LANES = LANE_ITEMS < TURN_ITEMS ? TURN_ITEMS / LANE_ITEMS : 1;
+const uint SPANS = (ITEMS + LANE_ITEMS * SPAN_LANES - 1) / (LANE_ITEMS * SPAN_LANES);
+const uint QUERY_CHUNKS = LANE_ITEMS * ITEM_PAIRS;
+#else
 const uint QUERY_CHUNKS = (PAIRS + SG_SIZE - 1) / SG_SIZE;
+#endif
 vec2 query[QUERIES * QUERY_CHUNKS];  // i * QUERY_CHUNKS + c: pair query_pair_at(c, lane) of row i
 // Of a compact kernel side by side, so that scores read a block of keys from its first word to its last.
 #ifdef COMPACT
@@ -149,71 +180,7 @@ void load_queries(Row rows[QUERIES]) {
 #endif
 
 #ifdef COMPACT
-const uint FETCHES = 4;
-uint score_pair(uint c, uint j) {  // behind the last q is 0
-    const uint pair = query_pair_at(c, j);
-    return PAIRS % SG_SIZE == 0 ? pair : min(pair, PAIRS - 1);
-}
-
-// weight[i][k] = row i . key `keys` + k. Loops go over lanes, so that the numbers of chunks, which index the queries, are
-// constants.
-void score(uint keys) {
-    [[unroll]] for (uint w = 0; w < QUERIES * LANE_KEYS; ++w) weight[w] = 0.0;
-    const uint texel = keys / 4;
-    [[dont_unroll]] for (uint j = 0; j < SG_SIZE; ++j)
-        [[unroll]] for (uint c0 = 0; c0 < QUERY_CHUNKS; c0 += FETCHES) {
-            uvec4 one[FETCHES], two[FETCHES];
-            [[unroll]] for (uint f = 0; f < FETCHES; ++f) {
-                if (c0 + f >= QUERY_CHUNKS) continue;
-                const uvec2 at = texel + words_of_pair(score_pair(c0 + f, j)) * (KV_BLOCK_TOKENS / 4);
-                one[f] = texelFetch(kv_texels, int(at.x));
-                two[f] = PAIR_HAS_SECOND ? texelFetch(kv_texels, int(at.y)) : uvec4(0);
-            }
-            [[unroll]] for (uint f = 0; f < FETCHES; ++f) {
-                if (c0 + f >= QUERY_CHUNKS) continue;
-                [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
-                    const vec2 q = query[i * QUERY_CHUNKS + c0 + f];
-                    const vec2 x = vec2(sg_broadcast(q.x, j), sg_broadcast(q.y, j));
-                    [[unroll]] for (uint k = 0; k < LANE_KEYS; ++k) {
-                        const vec2 products = x * pair_of_words(uvec2(one[f][k], two[f][k]), score_pair(c0 + f, j));
-                        weight[i * LANE_KEYS + k] += products.x + products.y;
-                    }
-                }
-            }
-        }
-}
-
-// Keys that are the values too lie by fours as in scores, values by fours of words.
-const uint LAST_DIMS = HEAD_DIM % (2 * LANE_PAIRS);
-const bool VALUES_BY_TEXELS = !PAIR_HAS_SECOND && (KV_PLANES == 1 || LAST_DIMS == 0);
-
-void accumulate_texels(Row rows[QUERIES], uint values, uint key0, uint count) {
-    [[dont_unroll]] for (uint lane = 0; LANE_KEYS * lane < count; ++lane)
-        [[unroll]] for (uint c = 0; c < CHUNKS; ++c) {
-            uvec4 words[4];
-            [[unroll]] for (uint t = 0; t < 4; ++t) {
-                const uint in_block = key0 % KV_BLOCK_TOKENS + LANE_KEYS * lane;
-                const uint by_keys = min(pair_of(c * LANE_PAIRS + t), PAIRS - 1) * KV_BLOCK_TOKENS + in_block;
-                const uint key = min(in_block + t, (key0 + count - 1) % KV_BLOCK_TOKENS);
-                const uint by_dims = key * HEAD_WORDS + min(pair_of(c * LANE_PAIRS), PAIRS - LANE_PAIRS);
-                words[t] = texelFetch(kv_texels, int((values + (KV_PLANES == 1 ? by_keys : by_dims)) / 4));
-            }
-            [[unroll]] for (uint i = 0; i < QUERIES; ++i)
-                [[unroll]] for (uint k = 0; k < LANE_KEYS; ++k) {
-                    const float w = sg_broadcast(weight[i * LANE_KEYS + k], lane);
-                    const bool valid = LANE_KEYS * lane + k < count;
-                    [[unroll]] for (uint p = 0; p < LANE_PAIRS; ++p) {
-                        const uint o = c * LANE_PAIRS + p, pair = min(pair_of(o), PAIRS - 1);
-                        const uint word = KV_PLANES == 2 ? words[k][p] : valid ? words[p][k] : 0;
-                        vec2 value = pair_of_words(uvec2(word, 0), pair);
-                        if (DISTANCE_VALUES)
-                            value += distance_value(rows[i].position, key0 + LANE_KEYS * lane + k, pair);
-                        total[i * OUTPUTS + o] += w * value;
-                    }
-                }
-        }
-}
-
+#include "attention_texels.glsl"
 #else
 // weight[i] = row i . this lane's key
 void score(Row rows[QUERIES], uint keys, uint in_block) {
@@ -345,12 +312,12 @@ void attend_newest(Row rows[QUERIES], uint kv_head, uint part) {
         }
         soften(rows, newest.position);  // lanes but the first have keys that are yet to come
     }
-    const uint values = kv_values(block, kv_head, push.kv_heads, HEAD_WORDS) + in_block * HEAD_WORDS;
+    const KvRow row = kv_value_row(kv_values(block, kv_head, push.kv_heads, HEAD_WORDS), in_block, HEAD_DIM);
     [[unroll]] for (uint o = 0; o < OUTPUTS; ++o) {
         const uint pair = min(pair_of(o), PAIRS - 1);
         const vec2 value =
             as_cached(load_query(query_word(newest.token, push.heads + push.kv_heads + kv_head), pair));
-        if (stores && pair_of(o) < PAIRS) store_pair(values, 1, pair, value);
+        if (stores && pair_of(o) < PAIRS) store_pair(row.numbers, row.between, pair, value);
         if (sums)
             [[unroll]] for (uint i = 0; i < QUERIES; ++i) total[i * OUTPUTS + o] += weight_of(i, 0) * value;
     }
@@ -383,12 +350,11 @@ void attend(Row rows[QUERIES], uint kv_head, uint part, uint splits) {
         const uint key0 = s * STEP_KEYS;
         const uint block = block_of(table, key0);
         if (block >= push.blocks || !seen_by_any(from_position, to_position, key0, STEP_KEYS)) continue;
-        const uint in_block = key0 % KV_BLOCK_TOKENS;
         const uint keys = kv_keys(block, kv_head, push.kv_heads, HEAD_WORDS);
 #ifdef COMPACT
-        score(keys + in_block + min(LANE_KEYS * sg_lane(), STEP_KEYS - LANE_KEYS));
+        score(keys);
 #else
-        score(rows, keys, in_block + min(sg_lane(), STEP_KEYS - 1));
+        score(rows, keys, key0 % KV_BLOCK_TOKENS + min(sg_lane(), STEP_KEYS - 1));
 #endif
         soften(rows, key0);
         share();
@@ -401,6 +367,9 @@ float load_part(uint word) { return uintBitsToFloat(parts[ATTENTION_ARRIVALS + w
 #include "attention_parts.glsl"
 
 void write(Row rows[QUERIES], uint part, bool final) {
+#ifdef COMPACT
+    add_lanes();
+#endif
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) weight[i] = sum[i];
     share();
     const uint nowhere = 0xFFFFFFFFu;
@@ -408,7 +377,8 @@ void write(Row rows[QUERIES], uint part, bool final) {
     vec2 ends[QUERIES], values[QUERIES * OUTPUTS];
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
         ends[i] = vec2(most[i], sum_of(i));
-        to[i] = rows[i].count == 0 ? nowhere : final ? out_word(rows[i]) : partial_word(rows[i], part);
+        to[i] = final ? out_word(rows[i]) : partial_word(rows[i], part);
+        if (rows[i].count == 0 || sg_lane() >= KEY_LANES) to[i] = nowhere;
         [[unroll]] for (uint o = 0; o < OUTPUTS; ++o)
             values[i * OUTPUTS + o] = total[i * OUTPUTS + o] / (final ? ends[i].y : 1.0);
     }

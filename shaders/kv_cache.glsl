@@ -15,13 +15,29 @@ const bool KV_SPREAD = KV_QUANTISED && KV_PLANES == 2;
 #define KV_NUMBER_WORDS(dims) (((dims) + KV_PER_WORD - 1) / KV_PER_WORD)
 #define KV_ROW_WORDS(dims) (KV_NUMBER_WORDS(dims) + (KV_QUANTISED ? ((dims) + 2 * KV_GROUP - 1) / (2 * KV_GROUP) : 0))
 
-// Word of K of (block of this shard, kv head): [row_words][tokens].
+// Word of K of (block of this shard, kv head): [number words][tokens], then [scale words][tokens].
 uint kv_keys(uint block, uint kv_head, uint kv_heads, uint row_words) {
     return (block * KV_PLANES * kv_heads + kv_head) * KV_BLOCK_TOKENS * row_words;
 }
-// Word of V likewise: [tokens][row_words]; or of K, if that is the values too.
+// Word of V likewise: [tokens][number words], then [scale words][tokens]; or of K, if that is the values too.
 uint kv_values(uint block, uint kv_head, uint kv_heads, uint row_words) {
     return kv_keys(block, KV_PLANES == 2 ? kv_heads + kv_head : kv_head, kv_heads, row_words);
+}
+
+struct KvRow {
+    uint numbers, between;  // word of the first numbers, words from these to the next
+    uint scales;            // word of the first two; the next two are KV_BLOCK_TOKENS further
+};
+KvRow kv_key_row(uint keys, uint in_block, uint dims) {
+    return KvRow(keys + in_block, KV_BLOCK_TOKENS, keys + KV_NUMBER_WORDS(dims) * KV_BLOCK_TOKENS + in_block);
+}
+KvRow kv_value_row(uint values, uint in_block, uint dims) {
+    KvRow row = kv_key_row(values, in_block, dims);
+    if (KV_PLANES == 2) {
+        row.numbers = values + in_block * KV_NUMBER_WORDS(dims);
+        row.between = 1;
+    }
+    return row;
 }
 
 vec2 unpack_bfloat2(uint word) { return uintBitsToFloat(uvec2(word << 16, word & 0xFFFF0000u)); }

@@ -91,7 +91,7 @@ uint quantised_word(Head head, bool is_value, uint dim, float scale) {
 }
 
 // Reached by all invocations, also those of rows that do not exist.
-void write_quantised(Head head, bool is_value, bool exists, uint row, uint between) {
+void write_quantised(Head head, bool is_value, bool exists, KvRow row) {
     const uint words = KV_NUMBER_WORDS(push.head_dim), group_words = KV_GROUP / KV_PER_WORD;
     uint scales = 0;
     for (uint group = 0; group * KV_GROUP < push.head_dim; ++group) {
@@ -101,15 +101,15 @@ void write_quantised(Head head, bool is_value, bool exists, uint row, uint betwe
         const float scale = unpack_half2(bits).x;
         for (uint i = sg_lane(); i < group_words; i += SG_SIZE)
             if (group * group_words + i < words)
-                kv[row + (group * group_words + i) * between] =
+                kv[row.numbers + (group * group_words + i) * row.between] =
                     quantised_word(head, is_value, group * KV_GROUP + i * KV_PER_WORD, scale);
-        if (sg_lane() == 0) kv[row + (words + group / 2) * between] = scales;
+        if (sg_lane() == 0) kv[row.scales + group / 2 * KV_BLOCK_TOKENS] = scales;
     }
 }
 
 // A query in its place, or a row of the cache. All come the same way, since CPU drivers compile each access of a storage
 // buffer into a branch for every lane.
-void write_exact(Head head, bool is_query, bool is_value, uint row, uint between) {
+void write_exact(Head head, bool is_query, bool is_value, KvRow row) {
     const uint half_width = push.width / 2;
     for (uint pair = sg_lane(); 2 * pair < push.head_dim; pair += SG_SIZE) {
         const bool apart = is_query && !INTERLEAVED && pair < half_width;
@@ -120,10 +120,10 @@ void write_exact(Head head, bool is_query, bool is_value, uint row, uint between
             qkv[head.from + dims.x] = values.x;
             if (dims.y < push.head_dim) qkv[head.from + dims.y] = values.y;
         } else if (KV_TYPE == KV_F32) {
-            kv[row + dims.x * between] = floatBitsToUint(values.x);
-            if (dims.y < push.head_dim) kv[row + dims.y * between] = floatBitsToUint(values.y);
+            kv[row.numbers + dims.x * row.between] = floatBitsToUint(values.x);
+            if (dims.y < push.head_dim) kv[row.numbers + dims.y * row.between] = floatBitsToUint(values.y);
         } else {
-            kv[row + pair * between] = KV_TYPE == KV_F16 ? pack_half2(values) : pack_bfloat2(values);
+            kv[row.numbers + pair * row.between] = KV_TYPE == KV_F16 ? pack_half2(values) : pack_bfloat2(values);
         }
     }
 }
@@ -147,9 +147,9 @@ void main() {
     const bool writes = exists && (is_query ? push.rotate_q != 0 : block < push.blocks);
     const uint in_block = position % KV_BLOCK_TOKENS, row_words = KV_ROW_WORDS(push.head_dim);
     const uint kv_head = (index - push.heads) % max(push.kv_heads, 1);
-    const uint row = is_value ? kv_values(block, kv_head, push.kv_heads, row_words) + in_block * row_words
-                              : kv_keys(block, kv_head, push.kv_heads, row_words) + in_block;
-    const uint between = is_value ? 1 : KV_BLOCK_TOKENS;  // words of the row
-    if (KV_QUANTISED) write_quantised(head, is_value, writes && !is_query, row, between);
-    if (writes && (is_query || !KV_QUANTISED)) write_exact(head, is_query, is_value, row, between);
+    const KvRow row =
+        is_value ? kv_value_row(kv_values(block, kv_head, push.kv_heads, row_words), in_block, push.head_dim)
+                 : kv_key_row(kv_keys(block, kv_head, push.kv_heads, row_words), in_block, push.head_dim);
+    if (KV_QUANTISED) write_quantised(head, is_value, writes && !is_query, row);
+    if (writes && (is_query || !KV_QUANTISED)) write_exact(head, is_query, is_value, row);
 }

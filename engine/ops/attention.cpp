@@ -161,7 +161,8 @@ std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const Att
     if (many && !caps.is_cpu()) variants.push_back(tile);
     std::vector<KernelVariant> bases =
         subgroup_variants(caps, Shader::attention_vec_sg, Shader::attention_vec, 64, true);
-    if (caps.is_cpu() && caps.texel_words && bases.front().shader == Shader::attention_vec_sg) {
+    if (caps.is_cpu() && caps.texel_words && caps.subgroup_shuffle &&
+        bases.front().shader == Shader::attention_vec_sg) {
         bases.insert(bases.begin(), bases.front());
         bases.front().name = "compact";
         bases.front().shader = Shader::attention_vec_sg_compact;

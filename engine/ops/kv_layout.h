@@ -1,11 +1,12 @@
 // How one block of the paged cache lies in memory, for kv_block_tokens positions of all kv heads. A head of a
-// position is a row of words: numbers in the order of the dims, low bits first; behind them, if quantised,
-// the scales, halves by two, of every 32 dims:
+// position is a row of words: numbers in the order of the dims, low bits first, and, if quantised, the
+// scales, halves by two, of every 32 dims:
 //   f32   1 dim a word         f16, bf16   2           q8_0   4, int8          q4_0   8, counted from -8
-//   K [kv_heads][row_words][32 tokens]     V [kv_heads][32 tokens][row_words]
+//   K [kv_heads]{[number words][32 tokens], [scale words][32 tokens]}
+//   V [kv_heads]{[32 tokens][number words], [scale words][32 tokens]}
 // K is transposed so that lanes hold neighbouring keys (scores need no reduction across lanes), V is not so
-// that lanes hold neighbouring dims (the weighted sum needs none either). Latent attention's values are its
-// keys: there is no V.
+// that lanes hold neighbouring dims (the weighted sum needs none either); its scales are, so that rows of
+// numbers stay aligned to 16 bytes. Latent attention's values are its keys: there is no V.
 //
 // Quantised K is spread, and so is q before attention reads it: each whole group of 32 dims is multiplied by
 // the orthogonal Walsh-Hadamard matrix, which makes of an outlier 32 numbers of like size and leaves q.k as

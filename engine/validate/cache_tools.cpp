@@ -62,12 +62,14 @@ HostCache::Field HostCache::field(const std::vector<uint32_t>& table, bool value
                                   uint32_t head, uint32_t bits, uint32_t index) const {
     const uint32_t block = table[position / kv_block_tokens % table.size()],
                    token = position % kv_block_tokens;
-    const uint32_t width = kv_row_words(type, head_dim), word = index * bits / 32;
+    const uint32_t numbers = kv_number_words(type, head_dim), word = index * bits / 32;
     value = value && planes == 2;
-    const size_t head_first =
-        size_t(block) * block_words() + size_t(value ? kv_heads + head : head) * kv_block_tokens * width;
-    return {head_first + (value ? token * width + word : word * kv_block_tokens + token), index * bits % 32,
-            uint32_t((1ull << bits) - 1)};
+    const size_t head_first = size_t(block) * block_words() + size_t(value ? kv_heads + head : head) *
+                                                                  kv_block_tokens *
+                                                                  kv_row_words(type, head_dim);
+    const bool transposed = !value || word >= numbers;
+    return {head_first + (transposed ? word * kv_block_tokens + token : token * numbers + word),
+            index * bits % 32, uint32_t((1ull << bits) - 1)};
 }
 
 HostCache::Field HostCache::number(const std::vector<uint32_t>& table, bool value, uint32_t position,

@@ -114,6 +114,7 @@ struct Pipelines::Impl {
     std::map<Key, Pipeline> pipelines;  // nodes do not move: references stay valid
     std::map<std::vector<VkDescriptorType>, Layout> layouts;  // by bindings
     double seconds = 0;
+    size_t saved = 0;  // pipelines that the cache file has
 
     explicit Impl(Device& on) : device(on), fn(on.fn()) { open_cache(); }
     ~Impl() {
@@ -132,7 +133,7 @@ struct Pipelines::Impl {
         return folder.empty() ? "" : folder + "/" + pipeline_cache_name(device.caps());
     }
     void open_cache();
-    void save_cache() const;
+    void save_cache();
     const Layout& layout(std::span<const Access> bindings);
     VkShaderModule shader(std::span<const uint32_t> words);
     VkPipeline compile(const ShaderModule& module, std::span<const Constant> constants, Subgroup subgroup,
@@ -159,10 +160,12 @@ void Pipelines::Impl::open_cache() {
           "vkCreatePipelineCache");
 }
 
-void Pipelines::Impl::save_cache() const {
+void Pipelines::Impl::save_cache() {
     const std::string path = cache_path();
     if (path.empty()) return;
     const std::lock_guard lock(mutex);
+    if (saved == pipelines.size()) return;
+    saved = pipelines.size();  // also what fails below: it would again
     size_t bytes = 0;
     check(fn.vkGetPipelineCacheData(device.handle(), cache, &bytes, nullptr), "vkGetPipelineCacheData");
     std::vector<std::byte> blob(bytes);
@@ -347,7 +350,7 @@ double Pipelines::seconds_compiling() const {
     return impl_->seconds;
 }
 
-void Pipelines::save_cache() const noexcept try {
+void Pipelines::save_cache() noexcept try {
     if (impl_) impl_->save_cache();
 } catch (const std::exception& error) {
     log_once(error.what());

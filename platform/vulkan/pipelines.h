@@ -74,8 +74,8 @@ class Pipelines {
     size_t created() const;                      // pipelines so far
     std::set<std::string_view> modules() const;  // of these
     double seconds_compiling() const;
-    void
-    save_cache() const noexcept;  // writes the cache file atomically; failure is logged once, never thrown
+    /// Writes the cache file, atomically, if pipelines were made since; failure is logged once, never thrown.
+    void save_cache() noexcept;
 
   private:
     struct Impl;

@@ -57,6 +57,9 @@ TEST_SUITE("attention") {
         texels.texel_words = true;
         vk::Caps texels_cpu = texels;
         texels_cpu.type = vk::DeviceType::cpu;
+        texels_cpu.subgroup_shuffle = true;
+        vk::Caps no_shuffle = texels_cpu;
+        no_shuffle.subgroup_shuffle = false;
         const Precision strict = Precision::strict, balanced = Precision::balanced;
         const struct {
             vk::Caps caps;
@@ -84,6 +87,7 @@ TEST_SUITE("attention") {
             {texels, 1, 64, balanced, false, Shader::attention_vec_sg, 4},
             {texels_cpu, 1, 64, balanced, false, Shader::attention_vec_sg_compact, 4},
             {texels_cpu, 512, 64, balanced, true, Shader::attention_vec_sg_compact, 4},
+            {no_shuffle, 1, 64, balanced, false, Shader::attention_vec_sg, 4},
         };
         for (const auto& c : cases) {
             CAPTURE(c.tokens);
