@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <optional>
 
 namespace scoria::vk {
 namespace {
@@ -114,7 +115,7 @@ struct Pipelines::Impl {
     std::map<Key, Pipeline> pipelines;  // nodes do not move: references stay valid
     std::map<std::vector<VkDescriptorType>, Layout> layouts;  // by bindings
     double seconds = 0;
-    size_t saved = 0;  // pipelines that the cache file has
+    std::optional<size_t> saved;  // pipelines that the cache file has
 
     explicit Impl(Device& on) : device(on), fn(on.fn()) { open_cache(); }
     ~Impl() {
