@@ -167,7 +167,6 @@ Engine::Engine(std::shared_ptr<const Model> model, const EngineOptions& options)
     : impl_(std::make_unique<Impl>(std::move(model), options)) {
     const std::vector<Impl*> parts = impl_->parts();
     for (Impl* part : parts) part->self_test();
-    impl_->save_pipelines();
     if (parts.size() > 1) impl_->agree();
     for (const Impl* part : parts) part->check_fits();
     impl_->upload_all(options.progress);

@@ -267,7 +267,7 @@ bool Generation::run(uint32_t limit) {
     settle();
     answer_.result().seconds +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    s_.engine.save_pipelines();
+    if (ended_) s_.engine.save_pipelines();
     return !ended_;
 }
 

@@ -229,6 +229,7 @@ void Engine::Impl::self_test() {
     if (next == all.end())
         for (const VariantUse& use : all) book.acquit(use.key());  // all of its tests passed
     book.save();
+    pipelines.save_cache();
 }
 
 }  // namespace scoria
