@@ -87,12 +87,6 @@ void load_queries(uint row0, uint kv_head) {
     q_power = size >= 0x7F800000u ? uintBitsToFloat(0x7FC00000u) : half_power(size).x;
 }
 
-// Row `key` of a block's keys or values.
-KvRow cache_row(bool value, uint block, uint kv_head, uint key) {
-    return value ? kv_value_row(kv_values(block, kv_head, push.kv_heads, HEAD_WORDS), key, HEAD_DIM)
-                 : kv_key_row(kv_keys(block, kv_head, push.kv_heads, HEAD_WORDS), key, HEAD_DIM);
-}
-
 // Item of a lane: keys lie side by side in memory, values of a row too, and so do their lanes.
 uvec2 cache_item(bool value, uint i) {
     return value && KV_PLANES == 2 ? uvec2(i / CHUNKS, i % CHUNKS) : uvec2(i % KEYS, i / KEYS);
@@ -102,7 +96,7 @@ uvec2 cache_item(bool value, uint i) {
 void measure(bool value, uint block, uint kv_head, uint count) {
     uint size = 0;
     [[dont_unroll]] for (uint i = gl_LocalInvocationID.x; i < KEYS * PAIRS; i += gl_WorkGroupSize.x) {
-        const KvRow row = cache_row(value, block, kv_head, min(i % KEYS, count - 1));
+        const KvRow row = kv_row(value, block, kv_head, push.kv_heads, min(i % KEYS, count - 1), HEAD_DIM);
         size = max(size, size_of(load_pair(row, i / KEYS).xyxy));
     }
     atomicMax(cache_size[value ? 1 : 0], size);
@@ -112,7 +106,7 @@ void measure(bool value, uint block, uint kv_head, uint count) {
 void load_tile(bool value, uint block, uint kv_head, uint count, float inverse) {
     [[dont_unroll]] for (uint i = gl_LocalInvocationID.x; i < KEYS * CHUNKS; i += gl_WorkGroupSize.x) {
         const uvec2 item = cache_item(value, i);
-        const KvRow row = cache_row(value, block, kv_head, min(item.x, count - 1));
+        const KvRow row = kv_row(value, block, kv_head, push.kv_heads, min(item.x, count - 1), HEAD_DIM);
         uvec4 words;
         [[unroll]] for (uint p = 0; p < 4; ++p) {
             const uint pair = 4 * item.y + p, near = min(pair, PAIRS - 1);

@@ -47,12 +47,11 @@ void score(uint keys) {
                     }
                 }
             }
+            if (!KV_QUANTISED) continue;
             [[unroll]] for (uint k = 0; k < LANE_KEYS; ++k) {
                 const float scale = unpack_half2(scales[k] >> group % 2 * 16).x;
-                [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
-                    const uint w = i * LANE_KEYS + k;
-                    if (KV_QUANTISED) weight[w] += product[w] * scale;
-                }
+                [[unroll]] for (uint i = 0; i < QUERIES; ++i)
+                    weight[i * LANE_KEYS + k] += product[i * LANE_KEYS + k] * scale;
             }
         }
 }

@@ -268,12 +268,13 @@ vec2 as_cached(vec2 pair) {
     if (KV_TYPE == KV_F32) return pair;
     return KV_TYPE == KV_F16 ? unpack_half2(pack_half2(pair)) : unpack_bfloat2(pack_bfloat2(pair));
 }
-void store_pair(uint row, uint between, uint pair, vec2 value) {
+void store_pair(KvRow row, uint pair, vec2 value) {
+    const uvec2 at = words_of_pair(row, pair);
     if (KV_TYPE == KV_F32) {
-        kv_new[row + 2 * pair * between] = floatBitsToUint(value.x);
-        if (has_second(pair)) kv_new[row + (2 * pair + 1) * between] = floatBitsToUint(value.y);
+        kv_new[at.x] = floatBitsToUint(value.x);
+        if (has_second(pair)) kv_new[at.y] = floatBitsToUint(value.y);
     } else {
-        kv_new[row + pair * between] = KV_TYPE == KV_F16 ? pack_half2(value) : pack_bfloat2(value);
+        kv_new[at.x] = KV_TYPE == KV_F16 ? pack_half2(value) : pack_bfloat2(value);
     }
 }
 
@@ -293,13 +294,14 @@ void attend_newest(Row rows[QUERIES], uint kv_head, uint part) {
     if (!sums && !stores) return;
 
     const Head head = head_of(newest.token, push.heads + kv_head, true, newest.position);
-    const uint keys = kv_keys(block, kv_head, push.kv_heads, HEAD_WORDS) + in_block;
+    const KvRow key_row = kv_row(false, block, kv_head, push.kv_heads, in_block, HEAD_DIM);
+    const KvRow value_row = kv_row(true, block, kv_head, push.kv_heads, in_block, HEAD_DIM);
     float product[QUERIES];
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) product[i] = 0.0;
     [[unroll]] for (uint c = 0; c < QUERY_CHUNKS; ++c) {
         const uint pair = query_pair_at(c, sg_lane());
         const vec2 key = as_cached(rotated_pair(head, pair));
-        if (stores && pair < PAIRS) store_pair(keys, KV_BLOCK_TOKENS, pair, key);
+        if (stores && pair < PAIRS) store_pair(key_row, pair, key);
         [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
             const vec2 products = query[i * QUERY_CHUNKS + c] * key;
             product[i] += products.x + products.y;
@@ -312,12 +314,11 @@ void attend_newest(Row rows[QUERIES], uint kv_head, uint part) {
         }
         soften(rows, newest.position);  // lanes but the first have keys that are yet to come
     }
-    const KvRow row = kv_value_row(kv_values(block, kv_head, push.kv_heads, HEAD_WORDS), in_block, HEAD_DIM);
     [[unroll]] for (uint o = 0; o < OUTPUTS; ++o) {
         const uint pair = min(pair_of(o), PAIRS - 1);
         const vec2 value =
             as_cached(load_query(query_word(newest.token, push.heads + push.kv_heads + kv_head), pair));
-        if (stores && pair_of(o) < PAIRS) store_pair(row.numbers, row.between, pair, value);
+        if (stores && pair_of(o) < PAIRS) store_pair(value_row, pair, value);
         if (sums)
             [[unroll]] for (uint i = 0; i < QUERIES; ++i) total[i * OUTPUTS + o] += weight_of(i, 0) * value;
     }

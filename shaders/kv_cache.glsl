@@ -39,6 +39,10 @@ KvRow kv_value_row(uint values, uint in_block, uint dims) {
     }
     return row;
 }
+KvRow kv_row(bool is_value, uint block, uint kv_head, uint kv_heads, uint in_block, uint dims) {
+    return is_value ? kv_value_row(kv_values(block, kv_head, kv_heads, KV_ROW_WORDS(dims)), in_block, dims)
+                    : kv_key_row(kv_keys(block, kv_head, kv_heads, KV_ROW_WORDS(dims)), in_block, dims);
+}
 
 vec2 unpack_bfloat2(uint word) { return uintBitsToFloat(uvec2(word << 16, word & 0xFFFF0000u)); }
 

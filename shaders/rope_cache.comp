@@ -145,11 +145,9 @@ void main() {
     const uint block = step_words[min(entry, step_words.length() - 1)] - push.first_block;
     // Else it is another shard's.
     const bool writes = exists && (is_query ? push.rotate_q != 0 : block < push.blocks);
-    const uint in_block = position % KV_BLOCK_TOKENS, row_words = KV_ROW_WORDS(push.head_dim);
     const uint kv_head = (index - push.heads) % max(push.kv_heads, 1);
     const KvRow row =
-        is_value ? kv_value_row(kv_values(block, kv_head, push.kv_heads, row_words), in_block, push.head_dim)
-                 : kv_key_row(kv_keys(block, kv_head, push.kv_heads, row_words), in_block, push.head_dim);
+        kv_row(is_value, block, kv_head, push.kv_heads, position % KV_BLOCK_TOKENS, push.head_dim);
     if (KV_QUANTISED) write_quantised(head, is_value, writes && !is_query, row);
     if (writes && (is_query || !KV_QUANTISED)) write_exact(head, is_query, is_value, row);
 }

@@ -241,7 +241,7 @@ MUTATIONS = [
     mutant("rotates_shard", "attention_vec.comp", "the newest key is stored in no block of this shard", "stores = exists && first && block < push.blocks", "stores = exists && first", "attention"),
     mutant("rotates_value", "attention_vec.comp", "the newest value is the key", "query_word(newest.token, push.heads + push.kv_heads + kv_head)", "query_word(newest.token, push.heads + kv_head)", "attention"),
     mutant("rope_scale", "rope.glsl", "heads are not normed", "head.scale = 1.0 / sqrt(sg_add(sum) / float(dims) + epsilon);", "", "rope_cache", "attention"),
-    mutant("rotates_key_order", "attention_vec.comp", "keys are stored as values are", "store_pair(keys, KV_BLOCK_TOKENS, pair, key)", "store_pair(keys, 1, pair, key)", "attention"),
+    mutant("rotates_key_order", "attention_vec.comp", "keys are stored as values are", "store_pair(key_row, pair, key)", "store_pair(KvRow(key_row.numbers, 1, 0), pair, key)", "attention"),
     mutant("cut_positions", "attention.glsl", "rows of a later dispatch have the positions of the first ones", "STEP_TOKENS + (push.first_token + r.token)",
            "STEP_TOKENS + r.token", "attention"),
     mutant("run_other_sequence", "attention_rows.glsl", "a run goes on with rows of the next sequence", "(row_table[next] == run.table || row_count[next] == 0)",
