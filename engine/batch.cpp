@@ -42,13 +42,13 @@ Matrix Batch::matrix(TensorId tensor) const {
     return {view, rows, info.cols, storage.cols, place.first};
 }
 
-const DeviceWeight::Shard* Batch::next_on_host(size_t index) const {
+const DeviceWeight::Shard* Batch::next_over_bus(size_t index) const {
     const Plan& plan = model_.plan();
     const size_t end = index < plan.encoder_kernels ? plan.encoder_kernels : plan.kernels.size();
     for (size_t i = index + 1; i < end; ++i)
         if (const auto* k = std::get_if<kernel::Linear>(&plan.kernels[i].kernel)) {
             const DeviceWeight& weight = model_.weight(k->weight);
-            if (weight.on_host) return matrix(k->out).rows == 0 ? nullptr : &weight.shards.front();
+            if (weight.over_bus) return matrix(k->out).rows == 0 ? nullptr : &weight.shards.front();
         }
     return nullptr;
 }
@@ -63,7 +63,7 @@ Batch::Tiles Batch::tiles_of(const vk::Caps& caps, size_t index) const {
     const Kernel& kernel = model_.plan().kernels[index].kernel;
     const auto whole_tiles = [](uint32_t tokens) { return groups_for(least_part, tokens) * tokens; };
     if (const auto* linear = std::get_if<kernel::Linear>(&kernel)) {
-        if (model_.weight(linear->weight).on_host) return {};  // what is fetched from there is fetched once
+        if (model_.weight(linear->weight).over_bus) return {};  // what is fetched from there is fetched once
         const LinearShape shape = shape_of(*linear);
         return {shape.tokens, uint32_t(whole_tiles(choices().linear(caps, shape).tokens))};
     }
@@ -153,7 +153,7 @@ void Batch::record(OpContext& context, const kernel::Linear& k) {
     }
     if (k.residual) residual = rows(matrix(*k.residual)), args.residual = &residual;
     if (workspace_.scratch) args.scratch = workspace_.scratch.view();
-    if (weight.on_host) args.stream = &stream_, args.after = next_on_host(part_.kernel);
+    if (weight.over_bus) args.stream = &stream_, args.after = next_over_bus(part_.kernel);
     record_linear(context, args, choices().linear(context.caps, shape_of(k)));
 }
 
@@ -315,7 +315,7 @@ void Batch::record(OpContext& context, const kernel::ChunkAttention& k) const {
 
 double Batch::cost(size_t index, uint32_t positions) const {
     const Kernel& kernel = model_.plan().kernels[index].kernel;
-    const auto reads = [](const DeviceWeight& weight) { return weight.on_host ? bus_cost : 1; };
+    const auto reads = [](const DeviceWeight& weight) { return weight.over_bus ? bus_cost : 1; };
     if (const auto* k = std::get_if<kernel::Linear>(&kernel)) {
         const DeviceWeight& weight = model_.weight(k->weight);
         return double(weight.rows) * weight.cols * (reads(weight) + matrix(k->out).rows);

@@ -126,8 +126,8 @@ class Batch {
     std::optional<vk::View> vector(std::optional<VectorId> id) const {
         return id ? std::optional(model_.vector(*id)) : std::nullopt;
     }
-    /// The shard that the next linear behind kernel `index` brings from the host, or null.
-    const DeviceWeight::Shard* next_on_host(size_t index) const;
+    /// The shard that the next linear behind kernel `index` brings over the bus, or null.
+    const DeviceWeight::Shard* next_over_bus(size_t index) const;
 
     const DeviceModel& model_;
     const KvCache& cache_;

@@ -138,7 +138,8 @@ DeviceModel::DeviceModel(vk::Device& device, vk::Pipelines& pipelines, const Mod
     for (size_t i = 0; i < plan.weight_groups.size(); ++i) {
         const WeightGroup& group = plan.weight_groups[i];
         const auto& [on_host, shard_limit] = places.groups[i];
-        DeviceWeight weight{group.type, group.rows, group.cols, shards_of(group, shard_limit), on_host};
+        DeviceWeight weight{group.type, group.rows, group.cols, shards_of(group, shard_limit),
+                            on_host && device.caps().has_bus()};
         for (DeviceWeight::Shard& shard : weight.shards) {
             buffers_.emplace_back(device, layout_bytes(group.type, shard.rows, group.cols),
                                   on_host ? vk::MemoryUse::staging : vk::MemoryUse::device);

@@ -185,8 +185,8 @@ void Engine::Impl::check_fits() const {
     if (memory.host_weights)
         log(cat(size_text(memory.host_weights), " of ", size_text(memory.host_weights + memory.weights),
                 " of weights have no room in ", size_text(memory.heap_budget), " of device memory beside ",
-                size_text(memory.kv + memory.scratch),
-                " of cache and scratch: they stay in host memory, and every step waits for the bus"));
+                size_text(memory.kv + memory.scratch), " of cache and scratch: they stay in host memory, ",
+                device.caps().has_bus() ? "and every step waits for the bus" : "which is as near"));
 }
 
 void Engine::Impl::upload(const std::function<void(uint64_t done, uint64_t total)>& progress) {

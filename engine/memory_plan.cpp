@@ -40,7 +40,7 @@ const vk::HeapState* largest(std::span<const vk::HeapState> heaps, bool device_l
     return best;
 }
 
-/// A default context is cut down to this before weights leave the device; then so is the prompt's chunk.
+/// A default context is cut down to this before weights cross a bus; then so is the prompt's chunk.
 constexpr uint32_t least_context = 2048, good_chunk = 128;
 constexpr uint32_t least_chunk = 32;
 
@@ -154,7 +154,8 @@ class Planning {
         const uint64_t room = memory_.heap_budget - std::min(memory_.heap_budget, taken);
         // Within one heap there is nowhere to go, unless a part of it was set aside.
         const bool elsewhere = !one_heap_ || memory_.heap_budget < *one_heap_;
-        const bool may_leave = elsewhere && (options.context || memory_.context <= least_context);
+        const bool early = options.context || memory_.context <= least_context || !caps_.has_bus();
+        const bool may_leave = elsewhere && early;
         engine_.places = place_weights(engine_.plan, caps_, may_leave ? room : UINT64_MAX);
         memory_.weights = engine_.places.device_bytes + vectors;
         memory_.host_weights = engine_.places.host_bytes;

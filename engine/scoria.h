@@ -137,7 +137,8 @@ typedef struct scoria_engine_options {
     void* user;
     const struct scoria_vulkan* vulkan; /* NULL: a device of the library's own */
     uint64_t memory_budget; /* device bytes that the plan may take; 0: what the driver offers. Weights beyond
-                               it stay in host memory and cross the bus in every step */
+                               it stay in host memory and, unless a GPU is integrated, cross the bus in every
+                               step */
     uint32_t context;       /* positions; 0: the least of the model's, what fits, and 8192 */
     uint32_t precision;     /* SCORIA_BALANCED by default */
     uint32_t kv;            /* SCORIA_KV_ ... */

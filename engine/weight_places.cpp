@@ -13,8 +13,8 @@ namespace {
 enum class Reading : uint8_t {
     few_rows,
     chosen_experts,
-    streamed,  // whole, by a linear, through the slots
-    repeated,  // again and again in one dispatch: it is never put on the host
+    streamed,  // whole, by a linear, through the slots if there is a bus
+    repeated,  // again and again in one dispatch: it never crosses a bus
 };
 
 Reading reading_of(const kernel::Linear&) { return Reading::streamed; }
@@ -95,17 +95,20 @@ WeightPlaces place_weights(const Plan& plan, const vk::Caps& caps, uint64_t room
     slot = caps.aligned(slot);
     if (total > room) {
         uint64_t excess = total - room;
-        for (const Reading reading : {Reading::few_rows, Reading::chosen_experts, Reading::streamed}) {
+        for (const Reading reading :
+             {Reading::few_rows, Reading::chosen_experts, Reading::streamed, Reading::repeated}) {
+            if (reading == Reading::repeated && caps.has_bus()) continue;
             std::vector<size_t> groups;
             for (size_t i = 0; i < reads.size(); ++i)
                 if (reads[i] == reading) groups.push_back(i);
-            if (reading == Reading::streamed && excess > 0) excess += places.slots_bytes = 2 * slot;
+            const bool by_slots = reading == Reading::streamed && caps.has_bus();
+            if (by_slots && excess > 0) excess += places.slots_bytes = 2 * slot;
             excess -= std::min(excess, spread(places, bytes, groups, excess));
         }
     }
     for (size_t i = 0; i < bytes.size(); ++i) {
         WeightPlaces::Place& place = places.groups[i];
-        if (place.on_host && reads[i] == Reading::streamed) {
+        if (place.on_host && reads[i] == Reading::streamed && caps.has_bus()) {
             place.shard_limit = short_shard;
             bytes[i] = bytes_of(plan.weight_groups[i], short_shard);
         }

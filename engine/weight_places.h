@@ -1,5 +1,5 @@
 // Which weights stand in device memory, and which in host memory because the device has no room for them:
-// such cross the bus in every step. Pure functions, testable without a GPU.
+// such cross the bus in every step, if there is one (Caps::has_bus). Pure functions, testable without a GPU.
 #pragma once
 
 #include "ops/op.h"

@@ -169,7 +169,7 @@ std::string plan_text(const MemoryPlan& plan, bool several) {
     add("", "scratch", plan.scratch);
     add("", "total", plan.device_total());
     add("", "may be used", plan.heap_budget);
-    add("host", "weights, over the bus", plan.host_weights);
+    add("host", "weights", plan.host_weights);
     add("", "staging, while loading", plan.staging);
     add("", "may be used", plan.host_budget);
     return cat(

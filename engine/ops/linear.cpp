@@ -493,7 +493,7 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
         push.splits = variant.splits;
         push.part_stride = tokens * weight.rows;
         const uint64_t row_tiles = groups_for(shard.rows, variant.rows);
-        const vk::View rows = weight.on_host ? all.stream->fetch(context.recorder, shard) : shard.view;
+        const vk::View rows = weight.over_bus ? all.stream->fetch(context.recorder, shard) : shard.view;
         std::vector<vk::View> views{rows, x, args.bias ? *args.bias : x, residual, args.out.view};
         if (variant.shader == Shader::linear_vec_sg_texels)
             views.insert(views.end(), {rows, x, args.norm ? args.norm->weight : x});
@@ -502,7 +502,7 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
         context.recorder.dispatch(pipeline, views, std::as_bytes(std::span(&push, 1)),
                                   row_tiles * token_tiles * variant.splits,
                                   all.glu ? "linear glu" : "linear");
-        if (!weight.on_host) continue;
+        if (!weight.over_bus) continue;
         const bool last = i + 1 == weight.shards.size();
         if (const DeviceWeight::Shard* next = last ? all.after : &weight.shards[i + 1])
             all.stream->prefetch(context.recorder, *next);

@@ -41,9 +41,9 @@ struct DeviceWeight {
     TensorType type = TensorType::f32;
     uint32_t rows = 0, cols = 0;
     std::vector<Shard> shards;
-    /// Its shards stand in host memory, which the device reads over the bus: linears have each copied to the
+    /// Its shards stand in host memory, which the device reads over a bus: linears have each copied to the
     /// device first (weight_stream.h); ops that read few of the rows read them where they are.
-    bool on_host = false;
+    bool over_bus = false;
 };
 
 /// Quantised ones: int8 or 4 bits, and a half of a scale for every 32 dims of a head (kv_layout.h).

@@ -32,6 +32,10 @@ struct Caps {
     DeviceType type = DeviceType::other;
     std::array<uint8_t, 16> pipeline_cache_uuid{}, device_uuid{}, driver_uuid{};
     bool is_cpu() const { return type == DeviceType::cpu; }
+    /// Whether host memory is further than the device's. An integrated GPU reads both alike, though its
+    /// device-local heap may be a small part of them (AMD on Windows); CPU drivers pass for what they stand
+    /// in for.
+    bool has_bus() const { return type != DeviceType::integrated; }
     /// 64 words a lane (Intel before Xe2): kernels that hold more there spill.
     bool small_register_file() const { return vendor_id == vendor_intel && subgroup_min < 16; }
 

@@ -87,6 +87,21 @@ TEST_CASE("matrices that leave the device are spread over the layers") {
     CHECK(longest <= (left + 15 - left) / (16 - left) + 1);
 }
 
+TEST_CASE("an integrated GPU reads matrices on the host where they are, whole") {
+    Sample sample(16);
+    sample.caps.type = vk::DeviceType::integrated;
+    const uint64_t all = (3 * 64 + 16 * 4) * mib;
+    for (uint64_t room = 0; room < all; room += 17 * mib) {
+        CAPTURE(room);
+        const WeightPlaces places = sample.place(room);
+        CHECK(places.slots_bytes == 0);
+        CHECK(places.device_bytes <= room);
+        CHECK(places.device_bytes + places.host_bytes == all);
+        for (const WeightPlaces::Place& place : places.groups)
+            CHECK(place.shard_limit == sample.caps.max_binding);
+    }
+}
+
 TEST_CASE("what one dispatch reads again and again stays") {
     Sample sample(2);
     const GroupId heads = sample.add(1024);
@@ -95,4 +110,7 @@ TEST_CASE("what one dispatch reads again and again stays") {
     CHECK_FALSE(places.groups[heads].on_host);
     CHECK(places.device_bytes == 4 * mib);
     for (const GroupId id : sample.layers) CHECK(places.groups[id].on_host);
+
+    sample.caps.type = vk::DeviceType::integrated;
+    CHECK(sample.place(0).groups[heads].on_host);
 }

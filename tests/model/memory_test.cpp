@@ -91,6 +91,23 @@ TEST_CASE("vulkan: every kind of weight may stand on the host" * needs_fixtures_
     }
 }
 
+TEST_CASE("vulkan: an integrated GPU reads weights on the host where they are" * needs_fixtures()) {
+    const std::vector<TokenId> ids{3, 50, 7, 100, 9, 11, 90, 33, 4, 8, 21};
+    for (const char* const name : {"llama3.2-tied", "deepseek-v2"}) {
+        CAPTURE(name);
+        const auto model = std::make_shared<const Model>(open_model(fixtures() + "/models/" + name));
+        EngineOptions options = engine_options(Precision::strict);
+        options.device.caps_profile = SCORIA_SOURCE_DIR "/tests/profiles/integrated.json";
+        options.context = 64;
+        options.prompt_chunk = 32;
+        const Answer plenty = answer(model, options, ids, 8);
+        options.memory_budget = plenty.plan.device_total() - uint64_t(0.9 * double(plenty.plan.weights));
+        const Answer little = answer(model, options, ids, 8);
+        check_alike(plenty, little, options.memory_budget);
+        CHECK(little.plan.scratch == plenty.plan.scratch);  // no slots
+    }
+}
+
 TEST_CASE("vulkan: what a smaller cache costs" * needs_fast_driver()) {
     const std::string path = real_model_or_message();
     if (path.empty()) return;
@@ -143,6 +160,13 @@ TEST_CASE("vulkan: a long context first, then weights leave the device" * needs_
         CHECK((plan.host_weights > 0) == row.host_weights);
         CHECK(plan.device_total() <= options.memory_budget);
     }
+    // To an integrated GPU they are as near on the host.
+    options.device.caps_profile = SCORIA_SOURCE_DIR "/tests/profiles/integrated.json";
+    options.memory_budget = 160'000'000;
+    const MemoryPlan near = plan_memory(model, options);
+    CHECK(near.fits());
+    CHECK(near.context == 4096);
+    CHECK(near.host_weights > 0);
 }
 
 TEST_CASE("vulkan: what fits nowhere is refused before weights are read" * needs_fixtures()) {
