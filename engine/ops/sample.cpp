@@ -135,8 +135,11 @@ std::vector<KernelVariant> sample_variants(const vk::Caps& caps) {
     // Emulation uses a workgroup of several groups here: the second stage is one workgroup.
     std::vector<KernelVariant> variants =
         subgroup_variants(caps, Shader::sample_scan_sg, Shader::sample_scan, 256);
-    if (!caps.is_cpu())
-        variants.back().workgroup = std::min({128u, caps.max_invocations, caps.max_workgroup_x});
+    if (caps.is_cpu()) return variants;
+    variants.back().workgroup = std::min({128u, caps.max_invocations, caps.max_workgroup_x});
+    // A workgroup of one subgroup has no barriers (workgroup.glsl): CPU drivers alone keep lanes in step.
+    if (variants.size() > 1 && variants[0].workgroup == variants[0].subgroup)
+        variants.erase(variants.begin());
     return variants;
 }
 

@@ -163,10 +163,10 @@ TEST_CASE("vulkan: a long context first, then weights leave the device" * needs_
     // To an integrated GPU they are as near on the host.
     options.device.caps_profile = SCORIA_SOURCE_DIR "/tests/profiles/integrated.json";
     options.memory_budget = 160'000'000;
-    const MemoryPlan near = plan_memory(model, options);
-    CHECK(near.fits());
-    CHECK(near.context == 4096);
-    CHECK(near.host_weights > 0);
+    const MemoryPlan plan = plan_memory(model, options);
+    CHECK(plan.fits());
+    CHECK(plan.context == 4096);
+    CHECK(plan.host_weights > 0);
 }
 
 TEST_CASE("vulkan: what fits nowhere is refused before weights are read" * needs_fixtures()) {
