@@ -63,7 +63,7 @@ Batch::Tiles Batch::tiles_of(const vk::Caps& caps, size_t index) const {
     const Kernel& kernel = model_.plan().kernels[index].kernel;
     const auto whole_tiles = [](uint32_t tokens) { return groups_for(least_part, tokens) * tokens; };
     if (const auto* linear = std::get_if<kernel::Linear>(&kernel)) {
-        if (model_.weight(linear->weight).over_bus) return {};  // what is fetched from there is fetched once
+        if (model_.weight(linear->weight).over_bus) return {};  // what crosses the bus does so once
         const LinearShape shape = shape_of(*linear);
         return {shape.tokens, uint32_t(whole_tiles(choices().linear(caps, shape).tokens))};
     }

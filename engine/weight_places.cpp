@@ -13,15 +13,16 @@ namespace {
 enum class Reading : uint8_t {
     few_rows,
     chosen_experts,
-    streamed,  // whole, by a linear, through the slots if there is a bus
-    repeated,  // again and again in one dispatch: it never crosses a bus
+    in_place,  // nothing: there is no bus
+    streamed,  // whole, by a linear, through the slots
+    repeated,  // again and again in one dispatch: it is never put on the host
 };
 
 Reading reading_of(const kernel::Linear&) { return Reading::streamed; }
 Reading reading_of(const kernel::ExpertLinear&) { return Reading::chosen_experts; }
 Reading reading_of(const kernel::HeadLinear&) { return Reading::repeated; }
 
-std::vector<Reading> readings(const Plan& plan) {
+std::vector<Reading> readings(const Plan& plan, const vk::Caps& caps) {
     std::vector<Reading> readings(plan.weight_groups.size());
     for (const PlannedKernel& planned : plan.kernels)
         std::visit(
@@ -30,6 +31,8 @@ std::vector<Reading> readings(const Plan& plan) {
                     readings[k.weight] = std::max(readings[k.weight], reading_of(k));
             },
             planned.kernel);
+    if (!caps.has_bus())
+        for (Reading& reading : readings) reading = std::min(reading, Reading::in_place);
     return readings;
 }
 
@@ -82,7 +85,7 @@ WeightPlaces place_weights(const Plan& plan, const vk::Caps& caps, uint64_t room
     WeightPlaces places;
     places.groups.assign(plan.weight_groups.size(), {false, caps.max_binding});
     const uint64_t short_shard = shard_limit(caps, room);
-    const std::vector<Reading> reads = readings(plan);
+    const std::vector<Reading> reads = readings(plan, caps);
     std::vector<uint64_t> bytes;
     uint64_t slot = 0, total = 0;
     for (size_t i = 0; i < plan.weight_groups.size(); ++i) {
@@ -96,19 +99,17 @@ WeightPlaces place_weights(const Plan& plan, const vk::Caps& caps, uint64_t room
     if (total > room) {
         uint64_t excess = total - room;
         for (const Reading reading :
-             {Reading::few_rows, Reading::chosen_experts, Reading::streamed, Reading::repeated}) {
-            if (reading == Reading::repeated && caps.has_bus()) continue;
+             {Reading::few_rows, Reading::chosen_experts, Reading::in_place, Reading::streamed}) {
             std::vector<size_t> groups;
             for (size_t i = 0; i < reads.size(); ++i)
                 if (reads[i] == reading) groups.push_back(i);
-            const bool by_slots = reading == Reading::streamed && caps.has_bus();
-            if (by_slots && excess > 0) excess += places.slots_bytes = 2 * slot;
+            if (reading == Reading::streamed && excess > 0) excess += places.slots_bytes = 2 * slot;
             excess -= std::min(excess, spread(places, bytes, groups, excess));
         }
     }
     for (size_t i = 0; i < bytes.size(); ++i) {
         WeightPlaces::Place& place = places.groups[i];
-        if (place.on_host && reads[i] == Reading::streamed && caps.has_bus()) {
+        if (place.on_host && reads[i] == Reading::streamed) {
             place.shard_limit = short_shard;
             bytes[i] = bytes_of(plan.weight_groups[i], short_shard);
         }

@@ -97,7 +97,7 @@ TEST_CASE("vulkan: an integrated GPU reads weights on the host where they are" *
         CAPTURE(name);
         const auto model = std::make_shared<const Model>(open_model(fixtures() + "/models/" + name));
         EngineOptions options = engine_options(Precision::strict);
-        options.device.caps_profile = SCORIA_SOURCE_DIR "/tests/profiles/integrated.json";
+        options.device.caps_profile = SCORIA_SOURCE_DIR "/tests/profiles/apple_m1.json";
         options.context = 64;
         options.prompt_chunk = 32;
         const Answer plenty = answer(model, options, ids, 8);
@@ -161,7 +161,7 @@ TEST_CASE("vulkan: a long context first, then weights leave the device" * needs_
         CHECK(plan.device_total() <= options.memory_budget);
     }
     // To an integrated GPU they are as near on the host.
-    options.device.caps_profile = SCORIA_SOURCE_DIR "/tests/profiles/integrated.json";
+    options.device.caps_profile = SCORIA_SOURCE_DIR "/tests/profiles/apple_m1.json";
     options.memory_budget = 160'000'000;
     const MemoryPlan plan = plan_memory(model, options);
     CHECK(plan.fits());
