@@ -290,15 +290,46 @@ void add_signs(inout float sums[SUMS], uvec4 words[ROWS], uint token, uint chunk
 // load, which is a branch or a call there, comes between.
 #ifdef COMPACT
 const bool CODES_LATE = TOKENS == 1;
-// Of types that take few words a chunk, so that the code stays small: without the loop sums need not pass its mask.
+// Of types that take few words a chunk, so that the code stays small: without the loop sums need not pass its mask. A loop
+// has fewer fetches, and Zen 4 waits the less for their results (tools/bench/RESULTS.md).
+#ifdef TEXELS
+const bool UNROLLS_CHUNKS = TOKENS == 1 && (WEIGHT_IN_CELLS || WEIGHT_HALVES);
+#else
 const bool UNROLLS_CHUNKS = TOKENS == 1 && (WEIGHT_IN_CELLS || WEIGHT_CHUNK_WORD || WEIGHT_TYPE == WEIGHT_Q8_0);
+#endif
 #else
 const bool CODES_LATE = false;
+#endif
+
+#ifdef TEXELS
+const bool BY_PARITY = CODES_LATE && X_BY_CELLS && WEIGHT_TYPE != WEIGHT_Q1_0;
+
+// add_chunk of one token: the rows whose words share texels, even or odd ones, are done before the others' are fetched, so
+// that few results wait in memory.
+void add_chunk_by_parity(inout float sums[SUMS], inout float x_sum, Place places[PAIRS], uvec4 words[ROWS], uint cell,
+                         uint chunk) {
+    const vec4 x_lo = x_of_lane(0, 2 * chunk), x_hi = x_of_lane(0, 2 * chunk + 1);
+    if (WEIGHT_SHIFTED) x_sum = add_products(vec4(1.0), x_hi, add_products(vec4(1.0), x_lo, x_sum));
+    [[unroll]] for (uint odd = 0; odd < 2; ++odd) {
+        [[unroll]] for (uint r = odd; r < ROWS; r += 2) {
+            vec4 lo, hi;
+            const ChunkWords own = weight_chunk(cell_of(places, r, cell), slot_of(places, r), chunk);
+            weight_codes(cell_of(places, r, cell), slot_of(places, r), chunk, words[r], own, lo, hi);
+            sums[r] = add_products(hi, x_hi, add_products(lo, x_lo, sums[r]));
+        }
+    }
+}
 #endif
 
 // Adds a chunk of a cell, of rows [pair][even, odd], times x to the sums, and x to its own.
 void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], Place places[PAIRS], uvec4 words[ROWS], uint token0,
                uint cell, uint chunk) {
+#ifdef TEXELS
+    if (BY_PARITY) {
+        add_chunk_by_parity(sums, x_sums[0], places, words, cell, chunk);
+        return;
+    }
+#endif
     CODES lo[ROWS], hi[ROWS];
     ChunkWords own[ROWS];
     [[unroll]] for (uint r = 0; r < ROWS; ++r) {
