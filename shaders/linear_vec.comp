@@ -290,20 +290,21 @@ void add_signs(inout float sums[SUMS], uvec4 words[ROWS], uint token, uint chunk
 // load, which is a branch or a call there, comes between.
 #ifdef COMPACT
 const bool CODES_LATE = TOKENS == 1;
-// Of types that take no word or one a chunk, so that the code stays small: without the loop sums need not pass its mask.
-const bool UNROLLS_CHUNKS = TOKENS == 1 && (WEIGHT_IN_CELLS || WEIGHT_CHUNK_WORD);
 #else
 const bool CODES_LATE = false;
 #endif
 
 #ifdef TEXELS
-// One token of types of several words a chunk, none of them shifted: the rows whose words share texels, even or odd ones, are
-// done before the others' are fetched. Results of more fetches are copied in memory, for which Zen 4 waits
+// One token of types whose cells have scales of their own: the rows whose words share texels, even or odd ones, are done
+// before the others' are fetched. Results of more fetches are copied in memory, for which Zen 4 waits
 // (tools/bench/RESULTS.md).
-const bool BY_PARITY = CODES_LATE && X_BY_CELLS && WEIGHT_CHUNK_WORDS >= 2;
+const bool BY_PARITY = CODES_LATE && X_BY_CELLS && WEIGHT_UNIT_CELLS == 1 && WEIGHT_CHUNK_WORDS > 0;
 
-void add_chunk_by_parity(inout float sums[SUMS], Place places[PAIRS], uvec4 words[ROWS], uint cell, uint chunk) {
+// add_chunk so.
+void add_chunk_by_parity(inout float sums[SUMS], inout float x_sum, Place places[PAIRS], uvec4 words[ROWS], uint cell,
+                         uint chunk) {
     const vec4 x_lo = x_of_lane(0, 2 * chunk), x_hi = x_of_lane(0, 2 * chunk + 1);
+    if (WEIGHT_SHIFTED) x_sum = add_products(vec4(1.0), x_hi, add_products(vec4(1.0), x_lo, x_sum));
     [[unroll]] for (uint odd = 0; odd < 2; ++odd) {
         [[unroll]] for (uint r = odd; r < ROWS; r += 2) {
             vec4 lo, hi;
@@ -313,6 +314,13 @@ void add_chunk_by_parity(inout float sums[SUMS], Place places[PAIRS], uvec4 word
         }
     }
 }
+#else
+const bool BY_PARITY = false;
+#endif
+#ifdef COMPACT
+// Of types that take few words a chunk, so that the code stays small: without the loop sums need not pass its mask.
+const bool UNROLLS_CHUNKS =
+    TOKENS == 1 && !BY_PARITY && (WEIGHT_IN_CELLS || WEIGHT_CHUNK_WORD || WEIGHT_TYPE == WEIGHT_Q8_0);
 #endif
 
 // Adds a chunk of a cell, of rows [pair][even, odd], times x to the sums, and x to its own.
@@ -320,7 +328,7 @@ void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], Place places[PA
                uint cell, uint chunk) {
 #ifdef TEXELS
     if (BY_PARITY) {
-        add_chunk_by_parity(sums, places, words, cell, chunk);
+        add_chunk_by_parity(sums, x_sums[0], places, words, cell, chunk);
         return;
     }
 #endif
