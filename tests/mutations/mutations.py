@@ -205,6 +205,8 @@ MUTATIONS = [
     mutant("vec_valid", "attention_vec.comp", "keys past the last are not masked", "in_step < STEP_KEYS && key - rows[i].low < rows[i].count",
            "in_step < STEP_KEYS && key >= rows[i].low", "attention"),
     mutant("vec_cells_token", "linear_vec.comp", "every token has the first one's second half of a chunk", "x_hi = x_of_lane(t, 2", "x_hi = x_of_lane(0, 2", "linear"),
+    mutant("vec_parity_odd", "linear_vec.comp", "odd rows are left out where texels hold rows of a parity", "odd = 0; odd < 2", "odd = 0; odd < 1", "linear"),
+    mutant("vec_parity_sum", "linear_vec.comp", "there x's own sum leaves out the second half of a chunk", "x_sum = add_products(vec4(1.0), x_hi, ", "x_sum = (", "linear"),
     mutant("vec_cells_past", "linear_vec.comp", "columns past the last are multiplied", "!WEIGHT_PLAIN || 4 * quad < push.cols", "true", "linear"),
     mutant("vec_cells_stride", "linear_vec.comp", "tokens stand side by side", "(push.x_first + token * push.x_stride) / 4 + quad", "(push.x_first + token * push.cols) / 4 + quad", "linear"),
     mutant("vec_compact_keys", "attention_vec.comp", "a lane takes the weights of other keys than its texel holds", "const uint in_step = LANE_KEYS * sg_lane() + k",
