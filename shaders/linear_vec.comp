@@ -8,7 +8,7 @@
 // loads all. What a cell needs is loaded without a branch between, so that compilers put the loads of all before the
 // first is waited for. No barrier if PARTS is 1.
 //
-// -DCOMPACT is for CPU drivers: the loops over results, and over chunks but for one token of most types, stay loops, which
+// -DCOMPACT is for CPU drivers: the loops over results, and over chunks but for one token of some types, stay loops, which
 // there run as fast and compile two to five times as fast, and a cold start waits for that; GPUs would spill the results
 // indexed.
 // A load there is a checked branch for every lane, as dear as ten multiply-adds, so that what cells and units
@@ -298,9 +298,9 @@ const bool CODES_LATE = false;
 // One token of types whose cells have scales of their own: the rows whose words share texels, even or odd ones, are done
 // before the others' are fetched. Results of more fetches are copied in memory, for which Zen 4 waits
 // (tools/bench/RESULTS.md).
-const bool BY_PARITY = CODES_LATE && X_BY_CELLS && WEIGHT_UNIT_CELLS == 1 && WEIGHT_CHUNK_WORDS > 0;
+const bool BY_PARITY = CODES_LATE && X_BY_CELLS && WEIGHT_UNIT_CELLS == 1;
 
-// add_chunk so.
+// add_chunk so. A loop over parities there, of one turn for other types, makes some of those seven times slower (Mesa 25.0.7).
 void add_chunk_by_parity(inout float sums[SUMS], inout float x_sum, Place places[PAIRS], uvec4 words[ROWS], uint cell,
                          uint chunk) {
     const vec4 x_lo = x_of_lane(0, 2 * chunk), x_hi = x_of_lane(0, 2 * chunk + 1);
