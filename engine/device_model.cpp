@@ -15,6 +15,7 @@ namespace scoria {
 namespace {
 
 constexpr uint64_t staging_slot_bytes = 16ull << 20;
+constexpr uint64_t mapped_piece_bytes = 512ull << 10;  // as a CPU's second cache holds
 constexpr uint32_t staging_slots = 2;
 
 struct Progress {
@@ -60,6 +61,12 @@ class Uploader {
         const VkCommandBuffer handle = slot.commands.handle();
         slot.ticket = device_.submit({&handle, 1}, queue());
     }
+    /// One as in the file and one repacked, for whoever fills them: kept, since new memory costs a page fault
+    /// every 4 KiB.
+    struct Pieces {
+        std::vector<std::byte> file_rows, planes;
+    };
+    Pieces& pieces() { return pieces_; }
     void finish() {
         for (Slot& slot : slots_) settle(slot);
     }
@@ -89,6 +96,7 @@ class Uploader {
     vk::Pipelines& pipelines_;
     std::array<Slot, staging_slots> slots_;
     size_t next_ = 0;
+    Pieces pieces_;
 };
 
 namespace {
@@ -98,12 +106,13 @@ namespace {
 /// n-th row from each of its n parts.
 void upload_shard(Uploader& uploader, const Model& model, const WeightGroup& group,
                   const DeviceWeight::Shard& shard, const vk::Buffer& buffer, Progress& progress) {
-    const uint32_t most = rows_within(group.type, shard.rows, group.cols, staging_slot_bytes);
-    std::vector<std::byte> file_rows, planes;
+    const uint64_t piece_bytes = buffer.mapped().empty() ? staging_slot_bytes : mapped_piece_bytes;
+    const uint32_t most = rows_within(group.type, shard.rows, group.cols, piece_bytes);
+    auto& [file_rows, planes] = uploader.pieces();
     for (uint32_t piece = 0; piece < shard.rows; piece += most) {
         const uint32_t rows = std::min(most, shard.rows - piece);
         const uint32_t first = shard.first_row + piece, last = first + rows;  // of the group
-        planes.assign(layout_bytes(group.type, rows, group.cols), std::byte{0});
+        planes.resize(layout_bytes(group.type, rows, group.cols));
         uint32_t base = 0;  // first group row of the part
         const uint32_t parts = uint32_t(group.parts.size());
         for (uint32_t p = 0; p < parts; ++p) {
@@ -129,12 +138,10 @@ void upload_shard(Uploader& uploader, const Model& model, const WeightGroup& gro
 
 }  // namespace
 
-DeviceModel::DeviceModel(vk::Device& device, vk::Pipelines& pipelines, const Model& model, const Graph& graph,
-                         const Plan& plan, const WeightPlaces& places, uint32_t positions,
-                         const std::function<void(uint64_t, uint64_t)>& progress)
-    : architecture_(model.architecture), graph_(graph), plan_(plan), slots_bytes_(places.slots_bytes) {
-    Uploader uploader(device, pipelines);
-    Progress report{progress, 0, file_bytes(plan, model)};
+DeviceModel::DeviceModel(vk::Device& device, const Model& model, const Graph& graph, const Plan& plan,
+                         const WeightPlaces& places, uint32_t positions)
+    : architecture_(model.architecture), graph_(graph), plan_(plan), positions_(positions),
+      slots_bytes_(places.slots_bytes) {
     for (size_t i = 0; i < plan.weight_groups.size(); ++i) {
         const WeightGroup& group = plan.weight_groups[i];
         const auto& [on_host, shard_limit] = places.groups[i];
@@ -144,58 +151,67 @@ DeviceModel::DeviceModel(vk::Device& device, vk::Pipelines& pipelines, const Mod
             buffers_.emplace_back(device, layout_bytes(group.type, shard.rows, group.cols),
                                   on_host ? vk::MemoryUse::staging : vk::MemoryUse::device);
             shard.view = buffers_.back().view();
-            upload_shard(uploader, model, group, shard, buffers_.back(), report);
         }
         weights_.push_back(std::move(weight));
     }
-    upload_vectors(device, uploader, model, positions);
-    uploader.finish();
+    place_vectors(device);
 }
 
 /// Norm weights and biases as float32, and the rotary tables, in one buffer.
-void DeviceModel::upload_vectors(vk::Device& device, Uploader& uploader, const Model& model,
-                                 uint32_t positions) {
-    std::vector<float> all;
-    const auto align = [&] { all.resize(device.caps().aligned(4 * all.size()) / 4); };
-    std::vector<std::pair<size_t, size_t>> places;  // first float, count
-    for (const VectorGroup& group : plan_.vector_groups) {
-        const size_t first = all.size();
-        for (const VectorGroup::Part& part : group.parts) {
-            std::vector<float> values(part.size, 0.0f);
-            if (part.weight) {
-                const TensorView& tensor = model.weights.at(*part.weight);
-                std::vector<std::byte> bytes(tensor.bytes());
-                model.tensors->read(tensor, 0, bytes);
-                reference::dequantise(tensor.type, bytes, values);
-            }
-            all.insert(all.end(), values.begin(), values.end());
-        }
-        places.emplace_back(first, all.size() - first);
-        align();
-    }
-    for (const Rope& rope : architecture_.ropes) {
-        const std::vector<float> tables = scoria::rope_tables(rope, positions);
-        places.emplace_back(all.size(), tables.size());
-        all.insert(all.end(), tables.begin(), tables.end());
-        align();
-    }
-    if (all.empty()) return;
-
-    buffers_.emplace_back(device, 4 * all.size(), vk::MemoryUse::device);
-    uploader.write(buffers_.back(), 0, std::as_bytes(std::span<const float>(all)));
-    for (const auto& [first, count] : places) vectors_.push_back(buffers_.back().view(4 * first, 4 * count));
+void DeviceModel::place_vectors(vk::Device& device) {
+    std::vector<std::pair<uint64_t, uint64_t>> places;  // first byte, bytes
+    uint64_t all = 0;
+    const auto place = [&](uint64_t bytes) {
+        places.emplace_back(all, bytes);
+        all += device.caps().aligned(bytes);
+    };
+    for (const VectorGroup& group : plan_.vector_groups) place(4 * group.floats());
+    for (const Rope& rope : architecture_.ropes) place(4 * rope_table_floats(rope, positions_));
+    if (all == 0) return;
+    buffers_.emplace_back(device, all, vk::MemoryUse::device);
+    for (const auto& [first, bytes] : places) vectors_.push_back(buffers_.back().view(first, bytes));
     ropes_.assign(vectors_.end() - std::ptrdiff_t(architecture_.ropes.size()), vectors_.end());
     vectors_.resize(plan_.vector_groups.size());
+}
+
+void DeviceModel::upload(vk::Device& device, vk::Pipelines& pipelines, const Model& model,
+                         const std::function<void(uint64_t, uint64_t)>& progress) {
+    Uploader uploader(device, pipelines);
+    Progress report{progress, 0, file_bytes(plan_, model)};
+    auto buffer = buffers_.begin();
+    for (size_t i = 0; i < plan_.weight_groups.size(); ++i)
+        for (const DeviceWeight::Shard& shard : weights_[i].shards)
+            upload_shard(uploader, model, plan_.weight_groups[i], shard, *buffer++, report);
+    upload_vectors(uploader, model);
+    uploader.finish();
+}
+
+void DeviceModel::upload_vectors(Uploader& uploader, const Model& model) const {
+    std::vector<float> all;
+    const auto begin = [&](const vk::View& place) { all.resize(place.offset / 4); };
+    for (size_t i = 0; i < vectors_.size(); ++i) {
+        begin(vectors_[i]);
+        for (const VectorGroup::Part& part : plan_.vector_groups[i].parts) {
+            all.resize(all.size() + part.size);
+            if (!part.weight) continue;
+            const TensorView& tensor = model.weights.at(*part.weight);
+            std::vector<std::byte> bytes(tensor.bytes());
+            model.tensors->read(tensor, 0, bytes);
+            reference::dequantise(tensor.type, bytes, std::span(all).last(part.size));
+        }
+    }
+    for (size_t i = 0; i < ropes_.size(); ++i) {
+        begin(ropes_[i]);
+        const std::vector<float> tables = scoria::rope_tables(architecture_.ropes[i], positions_);
+        all.insert(all.end(), tables.begin(), tables.end());
+    }
+    if (!all.empty()) uploader.write(buffers_.back(), 0, std::as_bytes(std::span<const float>(all)));
 }
 
 uint64_t DeviceModel::vector_bytes(const Plan& plan, const Architecture& architecture, const vk::Caps& caps,
                                    uint32_t positions) {
     uint64_t total = 0;
-    for (const VectorGroup& group : plan.vector_groups) {
-        uint64_t words = 0;
-        for (const VectorGroup::Part& part : group.parts) words += part.size;
-        total += caps.aligned(4 * words);
-    }
+    for (const VectorGroup& group : plan.vector_groups) total += caps.aligned(4 * group.floats());
     for (const Rope& rope : architecture.ropes) total += caps.aligned(4 * rope_table_floats(rope, positions));
     return total;
 }

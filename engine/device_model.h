@@ -16,10 +16,12 @@ class Uploader;
 
 class DeviceModel {
   public:
-    /// Uploads everything `plan` reads to where `places` says. `positions`: how far the rotary tables reach.
+    /// Takes the memory of everything that `plan` reads, where `places` says. `positions`: how far the rotary
+    /// tables reach. Errors: out_of_device_memory.
+    DeviceModel(vk::Device& device, const Model& model, const Graph& graph, const Plan& plan,
+                const WeightPlaces& places, uint32_t positions);
     /// Errors: bad_file (a read fails), out_of_device_memory, device_lost.
-    DeviceModel(vk::Device& device, vk::Pipelines& pipelines, const Model& model, const Graph& graph,
-                const Plan& plan, const WeightPlaces& places, uint32_t positions,
+    void upload(vk::Device& device, vk::Pipelines& pipelines, const Model& model,
                 const std::function<void(uint64_t, uint64_t)>& progress);
 
     const Architecture& architecture() const { return architecture_; }
@@ -40,12 +42,14 @@ class DeviceModel {
     static uint64_t file_bytes(const Plan& plan, const Model& model);
 
   private:
-    void upload_vectors(vk::Device& device, Uploader& uploader, const Model& model, uint32_t positions);
+    void place_vectors(vk::Device& device);
+    void upload_vectors(Uploader& uploader, const Model& model) const;
 
     const Architecture& architecture_;
     const Graph& graph_;
     const Plan& plan_;
-    std::vector<vk::Buffer> buffers_;
+    uint32_t positions_;
+    std::vector<vk::Buffer> buffers_;  // of the weights' shards, in order, then of the vectors
     std::vector<DeviceWeight> weights_;
     std::vector<vk::View> vectors_;
     std::vector<vk::View> ropes_;

@@ -190,7 +190,14 @@ void Engine::Impl::check_fits() const {
 }
 
 void Engine::Impl::upload(const std::function<void(uint64_t done, uint64_t total)>& progress) {
-    weights.emplace(device, pipelines, *model, graph, plan, places, memory.context, progress);
+    weights.emplace(device, *model, graph, plan, places, memory.context);
+    if (options.rehearse) rehearsal = std::make_unique<Rehearsal>(*this);
+    try {
+        weights->upload(device, pipelines, *model, progress);
+    } catch (...) {
+        forget_weights();
+        throw;
+    }
 }
 
 void Engine::Impl::upload_all(const std::function<void(uint64_t done, uint64_t total)>& progress) {
@@ -210,7 +217,12 @@ void Engine::Impl::drop() {
         for (Tenant* tenant : tenants) tenant->release();
         standing.reset();
     }
-    for (Impl* part : parts()) part->weights.reset();
+    for (Impl* part : parts()) part->forget_weights();
+}
+
+void Engine::Impl::forget_weights() noexcept {
+    rehearsal.reset();
+    weights.reset();
 }
 
 bool Engine::Impl::one_pass() const {
@@ -288,7 +300,7 @@ void Engine::Impl::restore(const std::function<void(uint64_t done, uint64_t tota
     try {
         upload_all(progress);
     } catch (...) {
-        for (Impl* part : parts()) part->weights.reset();
+        for (Impl* part : parts()) part->forget_weights();
         throw;
     }
     evicted = false;

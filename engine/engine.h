@@ -8,6 +8,7 @@
 #include "graph.h"
 #include "pipelines.h"
 #include "plan.h"
+#include "rehearsal.h"
 #include "scheduler.h"
 #include "session.h"
 #include "variant_uses.h"
@@ -73,6 +74,7 @@ struct Engine::Impl {
     MemoryPlan memory;
     WeightPlaces places;
     std::optional<DeviceModel> weights;
+    std::unique_ptr<Rehearsal> rehearsal;  // of what stands on `weights`: it goes first
     /// Of small batches, which wait for weights, and of large ones, which multiply: what a multiply-add takes
     /// differs by far.
     std::array<Pacer, 2> pacers;
@@ -93,6 +95,7 @@ struct Engine::Impl {
     void check_fits() const;
     void save_pipelines();  // what a host that is ended would lose, not only at the end
     void upload(const std::function<void(uint64_t done, uint64_t total)>& progress);
+    void forget_weights() noexcept;
     /// Of all parts, one progress.
     void upload_all(const std::function<void(uint64_t done, uint64_t total)>& progress);
     /// All that sessions and parts have on their devices goes. With `in_use` held alone.

@@ -56,7 +56,8 @@ std::vector<uint32_t> KvCache::slot_blocks(const Architecture& architecture, KvL
     return blocks;
 }
 
-KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType type, KvLength length)
+KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType type, KvLength length,
+                 vk::MemoryUse use)
     : blocks_(kv_blocks_for(length.positions)), sequences_(length.sequences),
       pool_(length.blocks(), length.sequences, rings_of(slot_entries(architecture, length), blocks_)) {
     const std::vector<Attention> slots = cache_slots(architecture);
@@ -73,7 +74,7 @@ KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType ty
         const uint32_t most = kv_blocks_within(device.caps().max_binding, rows);
         for (uint32_t first = 0; first < blocks[i]; first += most) {
             const uint32_t count = std::min(most, blocks[i] - first);
-            buffers_.emplace_back(device, count * rows.block_bytes(), vk::MemoryUse::device);
+            buffers_.emplace_back(device, count * rows.block_bytes(), use);
             kv.shards.push_back({buffers_.back().view(), first, count});
         }
         layers_.push_back(std::move(kv));

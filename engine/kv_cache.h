@@ -37,7 +37,8 @@ inline constexpr const char* kv_part_names[] = {"full", "window", "latent", "sha
 class KvCache {
   public:
     /// Errors: out_of_device_memory.
-    KvCache(vk::Device& device, const Architecture& architecture, KvType type, KvLength length);
+    KvCache(vk::Device& device, const Architecture& architecture, KvType type, KvLength length,
+            vk::MemoryUse use = vk::MemoryUse::device);
 
     const DeviceKv& layer(uint32_t index) const { return layers_[index]; }
     uint32_t positions() const { return blocks_ * kv_block_tokens; }  // of one sequence, at most

@@ -28,6 +28,11 @@ struct VectorGroup {
         bool operator==(const Part&) const = default;
     };
     std::vector<Part> parts;
+    uint64_t floats() const {
+        uint64_t sum = 0;
+        for (const Part& part : parts) sum += part.size;
+        return sum;
+    }
     bool operator==(const VectorGroup&) const = default;
 };
 

@@ -40,7 +40,9 @@ struct EngineOptions {
     std::vector<std::string> variants;  // "OP=NAME": forces that variant wherever it is valid (ops/choices.h)
     SelfTest self_test = SelfTest::automatic;
     bool tuned = false;  // variants that `scoria tune` found (tuned_variants.h) stand in for defaults
-    bool replay = true;  // record decode once and replay it; false records every step
+    bool rehearse =
+        false;  // pipelines of a prompt and of decode are made while weights are uploaded (rehearsal.h)
+    bool replay = true;               // record decode once and replay it; false records every step
     double submission_budget_ms = 0;  // 0: 50 on hardware, 1000 on CPU drivers
     uint64_t memory_budget = 0;       // device bytes that the plan may take; 0: what the driver offers; what
                                       // weights it does not hold stay in host memory

@@ -13,7 +13,7 @@ struct Slice {
     vk::Commands owned{};
     const vk::Commands* replayed = nullptr;  // instead; stands until the slice has landed
     double cost = 0;
-    bool first_run = false;  // creates pipelines
+    bool first_run = false;  // of pipelines
     Pacer* pacer = nullptr;
     vk::Device::Ticket ticket{};
     const vk::Commands& commands() const { return replayed ? *replayed : owned; }

@@ -162,7 +162,6 @@ void Tenant::compute(Batch& work, size_t first, size_t end, uint32_t positions, 
                 land_all();
                 fail_cancelled();
             }
-            const size_t pipelines = engine.pipelines.created();
             vk::RecorderOptions options = engine.recorder_options();
             options.timed = true;
             vk::Recorder recorder(engine.device, engine.pipelines, options);
@@ -176,7 +175,7 @@ void Tenant::compute(Batch& work, size_t first, size_t end, uint32_t positions, 
             if (at == parts.size() && beside.behind) beside.behind(recorder);
             if (beside.host_reads) recorder.make_host_visible();
             Slice slice{.owned = recorder.finish(), .cost = cost, .pacer = &pacer};
-            slice.first_run = engine.pipelines.created() != pipelines;
+            slice.first_run = slice.owned.stats().first_uses != 0;
             submit_slice(std::move(slice));
         }
         land_all();
@@ -190,7 +189,8 @@ void Tenant::compute(Batch& work, size_t first, size_t end, uint32_t positions, 
 void Tenant::record_step(Step& step, Batch& work, uint32_t positions, bool one_each, const Beside& beside) {
     land_all();  // what was recorded before
     step = {};
-    const size_t first = engine.plan.encoder_kernels, created = engine.pipelines.created();
+    step.first_run = false;
+    const size_t first = engine.plan.encoder_kernels;
     if (!engine.choices.pinned) work.fold(one_each);  // else a step has the bits of a prompt
     for (size_t i = first; i < engine.plan.kernels.size(); ++i)
         step.kernel_costs.push_back(work.cost(i, positions));
@@ -212,10 +212,10 @@ void Tenant::record_step(Step& step, Batch& work, uint32_t positions, bool one_e
             beside.behind(recorder);
             step.layers.resize(before + recorder.stats().dispatches, -1);
         }
+        step.first_run = step.first_run || recorder.stats().first_uses != 0;
         step.slices.push_back(recorder.finish());
         step.costs.push_back(cost);
     }
-    step.first_run = engine.pipelines.created() != created;
 }
 
 bool Tenant::stands(const Step& step, uint32_t count) const {

@@ -107,7 +107,9 @@ int chat(ChatOptions& options, const Common& common) {
     if (model->chat_template.empty())
         fail(Status::unsupported, "chat",
              "expected a chat template in the model, got none (`scoria run --raw` continues a text)");
-    const std::unique_ptr<Engine> engine = load_engine(model, engine_options(common), common);
+    EngineOptions engine_flags = engine_options(common);
+    engine_flags.rehearse = true;
+    const std::unique_ptr<Engine> engine = load_engine(model, engine_flags, common);
     load_proposer(options.generation.speculation, *engine, common);
     Conversation conversation(*engine, options.generation, options.system);
     const bool terminal = is_terminal(stdin) && is_terminal(stderr);

@@ -104,7 +104,8 @@ int run(RunOptions& options, const Common& common) {
     const std::string text = prompt_text("run", options.text, options.file);
     note_form(*model, options.form);
     const std::vector<TokenId> ids = prompt_ids(*model, text, options.form);
-    const EngineOptions engine_flags = engine_options(common);
+    EngineOptions engine_flags = engine_options(common);
+    engine_flags.rehearse = true;
     const std::unique_ptr<Engine> engine = load_engine(model, engine_flags, common);
     std::optional<Session> session;  // beams bring their own
     if (options.beams == 1) {

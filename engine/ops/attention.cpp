@@ -29,7 +29,7 @@ constexpr uint32_t cpu_part_keys = 256, gpu_part_keys = 64;
 /// fewest parts of `groups` that do.
 uint32_t cpu_splits(uint64_t groups, uint32_t most) {
     constexpr double enough = 0.9;  // of the threads' time
-    const uint64_t threads = std::max(1u, std::thread::hardware_concurrency());
+    static const uint64_t threads = std::max(1u, std::thread::hardware_concurrency());  // it reads a file
     const auto busy = [&](uint32_t splits) {
         const uint64_t all = groups * splits;
         return double(all) / double(groups_for(all, threads) * threads);

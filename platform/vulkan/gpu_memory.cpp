@@ -38,6 +38,8 @@ VmaAllocationCreateInfo memory_for(MemoryUse use, const Caps& caps, uint64_t byt
         info.flags |= VMA_ALLOCATION_CREATE_HOST_ACCESS_RANDOM_BIT | VMA_ALLOCATION_CREATE_MAPPED_BIT;
         info.requiredFlags = coherent;
         break;
+    case MemoryUse::none:
+        break;
     }
     return info;
 }
@@ -79,6 +81,7 @@ struct Buffer::Impl {
         if (bytes == 0 || bytes > caps.max_allocation)
             fail(Status::unsupported, "memory", "expected a buffer of 1 to ", caps.max_allocation,
                  " bytes, got ", bytes);
+        if (use == MemoryUse::none) return;
         const uint32_t families[2] = {on.queue_family(QueueKind::compute),
                                       on.queue_family(QueueKind::transfer)};
         VkBufferCreateInfo info = vk_struct<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
@@ -112,7 +115,7 @@ struct Buffer::Impl {
         if (exports) exportable = {placed.deviceMemory, placed.size, placed.memoryType};
     }
     ~Impl() {
-        if (!device.impl().may_free()) return;
+        if (!handle || !device.impl().may_free()) return;
         const MemoryGate::Entered gate(device.impl().gate);
         vmaDestroyBuffer(device.allocator(), handle, allocation);
     }
@@ -134,7 +137,7 @@ struct Buffer::Impl {
 
 Buffer::Buffer(Device& device, uint64_t bytes, MemoryUse use)
     : impl_(std::make_unique<Impl>(device, bytes, use)) {
-    if (device.options().poison) impl_->poison();
+    if (device.options().poison && use != MemoryUse::none) impl_->poison();
 }
 Buffer::Buffer() = default;
 Buffer::~Buffer() = default;

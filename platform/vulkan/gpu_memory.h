@@ -15,6 +15,7 @@ enum class MemoryUse : uint8_t {
     staging,   // host-visible, write-combined: the host writes, the device copies, or reads in place
     readback,  // host-visible, cached: the device writes, the host reads
     shared,    // as device; memory of its own where HostDevice::exports says so, to be exported
+    none,      // neither memory nor buffer: what a rehearsal has (RecorderOptions)
 };
 
 /// A byte range of a buffer. Does not own it.

@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <map>
 #include <optional>
+#include <tuple>
 
 namespace scoria::vk {
 namespace {
@@ -111,11 +113,15 @@ struct Pipelines::Impl {
     Device& device;
     const VolkDeviceTable& fn;
     VkPipelineCache cache = VK_NULL_HANDLE;
-    mutable std::mutex mutex;           // guards all below; a pipeline is compiled under it
-    std::map<Key, Pipeline> pipelines;  // nodes do not move: references stay valid
+    mutable std::mutex mutex;  // guards all below
+    std::map<Key, Pipeline>
+        pipelines;  // nodes do not move: references stay valid; no handle: some thread makes it
+    std::condition_variable settled;  // such a one is there, or gone
+    size_t finished = 0;              // of them, with a handle
+    std::set<const Pipeline*> used;
     std::map<std::vector<VkDescriptorType>, Layout> layouts;  // by bindings
-    double seconds = 0;
-    std::optional<size_t> saved;  // pipelines that the cache file has
+    double seconds = 0;                                       // of all threads
+    std::optional<size_t> saved;                              // pipelines that the cache file has
 
     explicit Impl(Device& on) : device(on), fn(on.fn()) { open_cache(); }
     ~Impl() {
@@ -137,6 +143,7 @@ struct Pipelines::Impl {
     void save_cache();
     const Layout& layout(std::span<const Access> bindings);
     VkShaderModule shader(std::span<const uint32_t> words);
+    const Pipeline& made_once(const Key& key, const ShaderModule& module);
     VkPipeline compile(const ShaderModule& module, std::span<const Constant> constants, Subgroup subgroup,
                        VkPipelineLayout layout);
     void report(const Key& key, const Pipeline& pipeline, std::vector<PipelineReport>& reports) const;
@@ -165,8 +172,8 @@ void Pipelines::Impl::save_cache() {
     const std::string path = cache_path();
     if (path.empty()) return;
     const std::lock_guard lock(mutex);
-    if (saved == pipelines.size()) return;
-    saved = pipelines.size();  // also what fails below: it would again
+    if (saved == finished) return;
+    saved = finished;  // also what fails below: it would again
     size_t bytes = 0;
     check(fn.vkGetPipelineCacheData(device.handle(), cache, &bytes, nullptr), "vkGetPipelineCacheData");
     std::vector<std::byte> blob(bytes);
@@ -242,10 +249,8 @@ VkPipeline Pipelines::Impl::compile(const ShaderModule& module, std::span<const 
         info.flags |= VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
     info.stage.module = shader(fold_switches(module.words, constants));
     VkPipeline pipeline = VK_NULL_HANDLE;
-    const auto start = std::chrono::steady_clock::now();
     const VkResult result =
         fn.vkCreateComputePipelines(device.handle(), cache, 1, &info, device.callbacks(), &pipeline);
-    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     fn.vkDestroyShaderModule(device.handle(), info.stage.module, device.callbacks());
     if (result != VK_SUCCESS) check(result, cat("vkCreateComputePipelines(", module.name, ")").c_str());
     return pipeline;
@@ -302,6 +307,39 @@ Pipelines::~Pipelines() = default;
 void Pipelines::open() { impl_ = std::make_unique<Impl>(device_); }
 void Pipelines::close() { impl_.reset(); }
 
+/// Of several threads that want the same pipeline one makes it; others' are made meanwhile.
+const Pipeline& Pipelines::Impl::made_once(const Key& key, const ShaderModule& module) {
+    std::unique_lock lock(mutex);
+    auto [node, mine] = pipelines.try_emplace(key);
+    while (!mine) {
+        if (node->second.handle) return node->second;
+        settled.wait(lock);
+        std::tie(node, mine) = pipelines.try_emplace(key);
+    }
+    try {
+        std::vector<Constant> constants;
+        for (const auto& [id, value] : key.second) constants.push_back({id, value});
+        check_module(module, constants, device.caps());
+        const Subgroup subgroup = check_subgroup(module, constants, device.caps());
+        const Layout& bindings = layout(module.bindings);
+        lock.unlock();
+        const auto start = std::chrono::steady_clock::now();
+        const VkPipeline handle = compile(module, constants, subgroup, bindings.pipeline);
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+        lock.lock();
+        seconds += took.count();
+        ++finished;
+        node->second = {handle, bindings.pipeline, bindings.set, &module};
+    } catch (...) {
+        if (!lock.owns_lock()) lock.lock();
+        pipelines.erase(node);
+        settled.notify_all();
+        throw;
+    }
+    settled.notify_all();
+    return node->second;
+}
+
 const Pipeline& Pipelines::get(const ShaderModule& module, std::span<const Constant> given) {
     if (!impl_) fail(Status::device_lost, "vulkan", "the device was lost, and no pipelines can be made");
     const Caps& caps = impl_->device.caps();
@@ -310,16 +348,12 @@ const Pipeline& Pipelines::get(const ShaderModule& module, std::span<const Const
     if (module.ours && std::ranges::count(module.constant_ids, constant_halves_flush) != 0)
         key.second.emplace_back(constant_halves_flush, caps.may_flush_halves());
     std::ranges::sort(key.second);
+    return impl_->made_once(key, module);
+}
+
+bool Pipelines::first_use(const Pipeline& pipeline) {
     const std::lock_guard lock(impl_->mutex);
-    if (const auto found = impl_->pipelines.find(key); found != impl_->pipelines.end()) return found->second;
-    std::vector<Constant> constants;
-    for (const auto& [id, value] : key.second) constants.push_back({id, value});
-    check_module(module, constants, caps);
-    const Subgroup subgroup = check_subgroup(module, constants, caps);
-    const Impl::Layout& layout = impl_->layout(module.bindings);
-    const VkPipeline handle = impl_->compile(module, constants, subgroup, layout.pipeline);
-    return impl_->pipelines.emplace(std::move(key), Pipeline{handle, layout.pipeline, layout.set, &module})
-        .first->second;
+    return impl_->used.insert(&pipeline).second;
 }
 
 std::vector<PipelineReport> Pipelines::reports() const {
@@ -327,21 +361,23 @@ std::vector<PipelineReport> Pipelines::reports() const {
     if (!impl_ || !impl_->device.options().capture_statistics || !impl_->device.caps().pipeline_statistics)
         return reports;
     const std::lock_guard lock(impl_->mutex);
-    for (const auto& [key, pipeline] : impl_->pipelines) impl_->report(key, pipeline, reports);
+    for (const auto& [key, pipeline] : impl_->pipelines)
+        if (pipeline.handle) impl_->report(key, pipeline, reports);
     return reports;
 }
 
 size_t Pipelines::created() const {
     if (!impl_) return 0;
     const std::lock_guard lock(impl_->mutex);
-    return impl_->pipelines.size();
+    return impl_->finished;
 }
 
 std::set<std::string_view> Pipelines::modules() const {
     std::set<std::string_view> names;
     if (!impl_) return names;
     const std::lock_guard lock(impl_->mutex);
-    for (const auto& [key, pipeline] : impl_->pipelines) names.insert(key.first->name);
+    for (const auto& [key, pipeline] : impl_->pipelines)
+        if (pipeline.handle) names.insert(key.first->name);
     return names;
 }
 

@@ -59,7 +59,8 @@ class Pipelines {
     void close();
     void open();
 
-    /// The pipeline of `module` with these constants; created at the first call. Thread-safe.
+    /// The pipeline of `module` with these constants; created at the first call. Thread-safe: threads create
+    /// different ones side by side.
     /// Errors: unsupported when the module needs what the device's caps lack, or when a constant is
     /// not declared by the module, or when it has more bindings or push bytes than the device allows.
     /// A native-subgroup module is created with required subgroup size = the value of constant 1
@@ -68,6 +69,9 @@ class Pipelines {
     const Pipeline& get(const ShaderModule& module, std::initializer_list<Constant> constants) {
         return get(module, std::span(constants.begin(), constants.size()));
     }
+
+    /// Whether nobody said so before of this pipeline: drivers on CPUs compile where one is used first.
+    bool first_use(const Pipeline& pipeline);
 
     /// Of all pipelines so far; empty without DeviceOptions::capture_statistics or caps.pipeline_statistics.
     std::vector<PipelineReport> reports() const;

@@ -135,6 +135,18 @@ struct Recorder::Impl {
         if (timestamps) commands->write_timestamp(pair, true);
     }
 
+    void rehearse(const Pipeline& pipeline, std::span<const std::byte> push) {
+        if (!options.rehearsal->buffer || !pipelines.first_use(pipeline)) return;
+        const std::vector<View> views(pipeline.module->bindings.size(), *options.rehearsal);
+        Operation operation;
+        operation.kind = Operation::Kind::dispatch;
+        operation.pipeline = &pipeline;
+        operation.set = commands->descriptor_set(pipeline, views);
+        operation.bytes.assign(push.begin(), push.end());
+        write(operation);
+        ++commands->stats.first_uses;
+    }
+
     void check_dispatch(const ShaderModule& module, std::span<const View> views, size_t push_bytes) const {
         const Caps& caps = device.caps();
         const std::string where = cat("dispatch of ", module.name);
@@ -147,7 +159,7 @@ struct Recorder::Impl {
             fail(Status::bad_argument, where, "expected ", module.push_size, " bytes of push constants, got ",
                  push_bytes);
         for (size_t i = 0; i < views.size(); ++i) {
-            if (!views[i].buffer || views[i].size == 0)
+            if ((!views[i].buffer && !options.rehearsal) || views[i].size == 0)
                 fail(Status::bad_argument, where, "binding ", i, " is empty");
             if (views[i].offset % caps.storage_alignment != 0)
                 fail(Status::bad_argument, where, "binding ", i,
@@ -180,6 +192,7 @@ void Recorder::dispatch(const Pipeline& pipeline, std::span<const View> views,
                         std::span<const std::byte> push, const Grid& grid, std::string_view label) {
     const ShaderModule& module = *pipeline.module;
     impl_->check_dispatch(module, views, push.size());
+    if (impl_->options.rehearsal) return impl_->rehearse(pipeline, push);
     std::vector<RangeAccess> accesses;
     for (size_t i = 0; i < views.size(); ++i) accesses.push_back(range(views[i], module.bindings[i]));
     Operation operation;
@@ -191,11 +204,13 @@ void Recorder::dispatch(const Pipeline& pipeline, std::span<const View> views,
     operation.bytes.assign(push.begin(), push.end());
     impl_->add(std::move(operation), accesses);
     ++impl_->commands->stats.dispatches;
+    impl_->commands->stats.first_uses += impl_->pipelines.first_use(pipeline);
 }
 
 void Recorder::copy(const View& from, const View& to) {
     if (from.size != to.size)
         fail(Status::bad_argument, "copy", "expected equal sizes, got ", from.size, " and ", to.size);
+    if (impl_->options.rehearsal) return;
     if (!from.buffer || !to.buffer || to.size == 0)
         fail(Status::bad_argument, "copy", "expected two ranges of buffers");
     Operation operation;
@@ -206,6 +221,7 @@ void Recorder::copy(const View& from, const View& to) {
 }
 
 void Recorder::update(const View& to, std::span<const std::byte> bytes) {
+    if (impl_->options.rehearsal) return;
     check_transfer(to, "update");
     if (bytes.size() != to.size || bytes.size() > 65536)
         fail(Status::bad_argument, "update", "expected ", to.size, " bytes, at most 65536, got ",
@@ -218,6 +234,7 @@ void Recorder::update(const View& to, std::span<const std::byte> bytes) {
 }
 
 void Recorder::fill(const View& to, uint32_t word) {
+    if (impl_->options.rehearsal) return;
     check_transfer(to, "fill");
     Operation operation;
     operation.kind = Operation::Kind::fill;

@@ -21,12 +21,19 @@ struct RecorderOptions {
     bool timestamps = false;        // one pair per dispatch, read by Profiler
     bool timed = false;             // one pair around all, for Commands::seconds()
     uint64_t shuffle_seed = 0;      // != 0: shuffles the dispatches inside every barrier-free group (tests)
-    bool omit_barriers = false;     // tests only: proves that the validation layer speaks
+    /// A rehearsal: dispatches are checked, whose views need no buffer, and nothing is recorded. But where
+    /// this range has one, of at least rehearsal_bytes, each pipeline's first use is: over no workgroups, and
+    /// bound to the range alone.
+    std::optional<View> rehearsal = std::nullopt;
+    bool omit_barriers = false;  // tests only: proves that the validation layer speaks
 };
+
+inline constexpr uint64_t rehearsal_bytes = 256;
 
 struct RecorderStats {
     uint32_t dispatches = 0;
-    uint32_t barriers = 0;  // derived from hazards; the one that opens every command buffer is not counted
+    uint32_t first_uses = 0;  // of pipelines
+    uint32_t barriers = 0;    // derived from hazards; the one that opens every command buffer is not counted
 };
 
 /// A recorded command buffer with everything it owns (descriptor sets, query pool). Movable; must

@@ -3,6 +3,7 @@
 #include "session.h"
 
 #include "beam_search.h"
+#include "engine.h"
 #include "fail.h"
 #include "support/device.h"
 #include "support/golden.h"
@@ -112,6 +113,30 @@ TEST_CASE("the result does not depend on how the prompt is cut or ops are fused"
     EngineOptions hurried = strict();
     hurried.submission_budget_ms = 1e-6;  // every kernel its own submission
     CHECK(outcome(hurried) == whole);
+}
+
+TEST_CASE("after a rehearsal a prompt and decode make no pipeline but sampling's" *
+          needs_fixtures_and_time()) {
+    for (const char* family :
+         {"llama3", "gemma3-text", "deepseek-v3", "gpt-oss", "qwen2-moe", "falcon-7b-style"})
+        for (const bool deterministic : {false, true}) {
+            CAPTURE(family);
+            CAPTURE(deterministic);
+            EngineOptions options = engine_options(Precision::balanced);
+            options.rehearse = true;
+            options.deterministic = deterministic;
+            Engine engine(std::make_shared<Model>(open_model(cat(fixtures(), "/gguf/", family, ".gguf"))),
+                          options);
+            engine.impl().rehearsal->wait();
+            const size_t rehearsed = engine.pipelines().created();
+            Session session(engine);
+            session.append(some_ids(64));
+            session.logits();
+            CHECK(engine.pipelines().created() == rehearsed);
+            session.generate({.sampling = {}, .max_tokens = 3, .ignore_end = true, .on_token = {}});
+            CHECK(engine.pipelines().created() == rehearsed + 2);
+            CHECK(engine.device().validation_errors() == 0);
+        }
 }
 
 TEST_CASE("deterministic: equal bits however the prompt is batched" * needs_fixtures_and_time()) {

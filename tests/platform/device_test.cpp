@@ -8,6 +8,8 @@
 #include "system.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -221,6 +223,72 @@ TEST_CASE("timestamps name every dispatch and pass the end of a query pool") {
         CHECK(times[i].microseconds >= 0);
         CHECK(times[i].microseconds < 60e6);
     }
+}
+
+TEST_CASE("threads that want the same pipelines get the same ones, each made once") {
+    TestDevice on;
+    ShaderModule unusable = scale;
+    unusable.needs = ModuleNeeds::unknown;
+    constexpr uint32_t sizes[] = {8, 16, 32, 64};
+    constexpr size_t threads = 8;
+    std::array<std::array<const Pipeline*, std::size(sizes)>, threads> got{};
+    std::atomic<size_t> refused = 0;
+    {
+        std::vector<std::jthread> all;
+        for (size_t t = 0; t < threads; ++t)
+            all.emplace_back([&, t] {
+                for (size_t i = 0; i < std::size(sizes); ++i) {
+                    const size_t which = (t + i) % std::size(sizes);
+                    got[t][which] = &on.scale_pipeline(sizes[which]);
+                    try {
+                        on.pipelines.get(unusable, {});
+                    } catch (const Error&) {
+                        ++refused;
+                    }
+                }
+            });
+    }
+    for (const auto& each : got) CHECK(each == got.front());
+    CHECK(refused == threads * std::size(sizes));
+    CHECK(on.pipelines.created() == std::size(sizes));
+}
+
+TEST_CASE("a rehearsal writes nothing, and runs each pipeline at its first use alone") {
+    TestDevice on;
+    Buffer x(on.device, 4096, MemoryUse::device), y(on.device, 4096, MemoryUse::device),
+        range(on.device, rehearsal_bytes, MemoryUse::device), back(on.device, 4096, MemoryUse::readback);
+    const Buffer prop(on.device, 4096, MemoryUse::none);
+    CHECK(prop.size() == 4096);
+    CHECK(prop.mapped().empty());
+    const Pipeline& pipeline = on.scale_pipeline();
+    Recorder real(on.device, on.pipelines);
+    real.fill(x.view(), 0x40000000);
+    real.fill(y.view(), 0x12345678);
+    on.run(real);
+
+    const auto rehearse = [&](const View& bound) {
+        Recorder recorder(on.device, on.pipelines, {.rehearsal = bound});
+        recorder.dispatch(pipeline, {prop.view(), prop.view()}, ScalePush{1024, 2}, 32, "props");
+        recorder.dispatch(pipeline, {x.view(), y.view()}, ScalePush{1024, 2}, 32, "buffers");
+        recorder.fill(y.view(), 0);
+        recorder.update(y.view(0, 4), std::as_bytes(std::span("abc")));
+        recorder.copy(x.view(), y.view());
+        CHECK(recorder.stats().dispatches == 0);
+        const uint32_t uses = recorder.stats().first_uses;
+        on.run(recorder);
+        return uses;
+    };
+    CHECK(rehearse({}) == 0);
+    CHECK(rehearse(range.view()) == 1);
+    CHECK(rehearse(range.view()) == 0);
+
+    Recorder read(on.device, on.pipelines);
+    read.copy(y.view(), back.view());
+    read.make_host_visible();
+    CHECK(read.stats().first_uses == 0);
+    on.run(read);
+    CHECK(back.mapped()[0] == std::byte{0x78});
+    CHECK(std::ranges::equal(back.mapped().first(4092), back.mapped().subspan(4)));
 }
 
 TEST_CASE("uses that break a limit or an interface are refused") {

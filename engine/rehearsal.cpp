@@ -1,0 +1,95 @@
+// See rehearsal.h.
+#include "engine.h"
+#include "kv_cache.h"
+#include "log.h"
+#include "ops/rope.h"
+
+#include <algorithm>
+
+namespace scoria {
+namespace {
+
+/// A batch on a cache and in a workspace that have no memory.
+class Stage {
+  public:
+    Stage(Engine::Impl& engine, std::stop_token stop)
+        : engine_(engine), stop_(std::move(stop)),
+          cache_(engine.device, engine.model->architecture, engine.kv_type(), engine.cache_length(),
+                 vk::MemoryUse::none) {
+        const Architecture& architecture = engine.model->architecture;
+        workspace_.layout = engine.layout;
+        workspace_.placement = engine.placement;
+        workspace_.choices = &engine.choices;
+        workspace_.step = prop(4ull * engine.layout.words());
+        workspace_.arena = prop(engine.placement.bytes);
+        workspace_.logits = prop(4ull * architecture.logits() * engine.layout.outputs);
+        workspace_.slots = prop(engine.weights->slots_bytes());
+        if (by_length(architecture.ropes))
+            for (const Rope& rope : architecture.ropes)
+                workspace_.ropes.push_back(prop(4 * rope_table_floats(rope, engine.memory.context)));
+    }
+    ~Stage() {
+        try {
+            if (last_) engine_.device.wait(*last_, std::chrono::minutes(10));
+        } catch (const Error&) {  // lost, or it hangs, and then the platform frees nothing
+        }
+    }
+
+    /// A batch of so many tokens, one of which gets logits. Each pipeline runs empty where `range` has a
+    /// buffer.
+    void pass(uint32_t tokens, bool decodes, const vk::View& range) {
+        const Scratch scratch = engine_.scratch_bytes(tokens);
+        workspace_.scratch = prop(scratch.linear);
+        workspace_.partials = prop(scratch.partials);
+        Batch work(*engine_.weights, cache_, workspace_, tokens, engine_.stream_out ? 0 : 1);
+        if (decodes && !engine_.choices.pinned) work.fold(true);
+        for (size_t i = 0; i < engine_.plan.kernels.size() && !stop_.stop_requested(); ++i) {
+            vk::Recorder recorder(engine_.device, engine_.pipelines, {.rehearsal = range});
+            work.record(recorder, i);
+            if (recorder.stats().first_uses == 0) continue;
+            const VkCommandBuffer handle = ran_.emplace_back(recorder.finish()).handle();
+            last_ = engine_.device.submit({&handle, 1});
+        }
+    }
+
+  private:
+    vk::Buffer prop(uint64_t bytes) const {
+        return bytes ? vk::Buffer(engine_.device, bytes, vk::MemoryUse::none) : vk::Buffer();
+    }
+
+    Engine::Impl& engine_;
+    std::stop_token stop_;
+    KvCache cache_;
+    Workspace workspace_;
+    std::vector<vk::Commands> ran_;
+    std::optional<vk::Device::Ticket> last_;
+};
+
+void rehearse(Engine::Impl& engine, std::stop_token stop) {
+    constexpr uint32_t question = 64;  // tokens, as most first prompts
+    // Drivers on CPUs compile at the first dispatch, so there a prompt's pipelines run empty at once.
+    // Decode's, which the prompt would have to wait for, do not.
+    vk::Buffer range;
+    if (engine.device.caps().is_cpu())
+        range = vk::Buffer(engine.device, vk::rehearsal_bytes, vk::MemoryUse::device);
+    Stage stage(engine, std::move(stop));
+    stage.pass(std::min(question, engine.layout.tokens), false, range.view());
+    stage.pass(1, true, {});
+}
+
+}  // namespace
+
+Rehearsal::Rehearsal(Engine::Impl& engine) {
+    const Architecture& architecture = engine.model->architecture;
+    if (engine.options.device.host || architecture.bidirectional() || !architecture.encoder.empty()) return;
+    thread_ = std::jthread([&engine](std::stop_token stop) {
+        try {
+            rehearse(engine, std::move(stop));
+        } catch (const std::exception& error) {
+            // Whoever computes meets the same error, and says so to its caller.
+            log_once(cat("[rehearsal] ", error.what()));
+        }
+    });
+}
+
+}  // namespace scoria
