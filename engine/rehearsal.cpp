@@ -9,11 +9,16 @@
 namespace scoria {
 namespace {
 
+/// Kernels of a plan: every `step`-th.
+struct Share {
+    size_t first, step;
+};
+
 /// A batch on a cache and in a workspace that have no memory.
 class Stage {
   public:
-    Stage(Engine::Impl& engine, std::stop_token stop)
-        : engine_(engine), stop_(std::move(stop)),
+    Stage(Engine::Impl& engine, Share share, std::stop_token stop)
+        : engine_(engine), share_(share), stop_(std::move(stop)),
           cache_(engine.device, engine.model->architecture, engine.kv_type(), engine.cache_length(),
                  vk::MemoryUse::none) {
         const Architecture& architecture = engine.model->architecture;
@@ -35,15 +40,16 @@ class Stage {
         }
     }
 
-    /// A batch of so many tokens, one of which gets logits. Each pipeline runs empty where `range` has a
-    /// buffer.
+    /// This share of a batch of so many tokens, one of which gets logits. Each pipeline runs empty where
+    /// `range` has a buffer.
     void pass(uint32_t tokens, bool decodes, const vk::View& range) {
         const Scratch scratch = engine_.scratch_bytes(tokens);
         workspace_.scratch = prop(scratch.linear);
         workspace_.partials = prop(scratch.partials);
         Batch work(*engine_.weights, cache_, workspace_, tokens, engine_.stream_out ? 0 : 1);
         if (decodes && !engine_.choices.pinned) work.fold(true);
-        for (size_t i = 0; i < engine_.plan.kernels.size() && !stop_.stop_requested(); ++i) {
+        for (size_t i = share_.first; i < engine_.plan.kernels.size() && !stop_.stop_requested();
+             i += share_.step) {
             vk::Recorder recorder(engine_.device, engine_.pipelines, {.rehearsal = range});
             work.record(recorder, i);
             if (recorder.stats().first_uses == 0) continue;
@@ -58,6 +64,7 @@ class Stage {
     }
 
     Engine::Impl& engine_;
+    Share share_;
     std::stop_token stop_;
     KvCache cache_;
     Workspace workspace_;
@@ -65,31 +72,37 @@ class Stage {
     std::optional<vk::Device::Ticket> last_;
 };
 
-void rehearse(Engine::Impl& engine, std::stop_token stop) {
-    constexpr uint32_t question = 64;  // tokens, as most first prompts
+void rehearse(Engine::Impl& engine, Share share, std::stop_token stop) {
     // Drivers on CPUs compile at the first dispatch, so there a prompt's pipelines run empty at once.
     // Decode's, which the prompt would have to wait for, do not.
     vk::Buffer range;
     if (engine.device.caps().is_cpu())
         range = vk::Buffer(engine.device, vk::rehearsal_bytes, vk::MemoryUse::device);
-    Stage stage(engine, std::move(stop));
-    stage.pass(std::min(question, engine.layout.tokens), false, range.view());
+    Stage stage(engine, share, std::move(stop));
+    stage.pass(std::min(engine.options.rehearse, engine.layout.tokens), false, range.view());
     stage.pass(1, true, {});
+}
+
+/// Beside the thread that uploads; the cores of a CPU driver are the device.
+size_t usual_threads(Engine::Impl& engine) {
+    return engine.device.caps().is_cpu() ? 1 : std::clamp(std::thread::hardware_concurrency(), 3u, 5u) - 1;
 }
 
 }  // namespace
 
-Rehearsal::Rehearsal(Engine::Impl& engine) {
+Rehearsal::Rehearsal(Engine::Impl& engine, size_t threads) {
     const Architecture& architecture = engine.model->architecture;
     if (engine.options.device.host || architecture.bidirectional() || !architecture.encoder.empty()) return;
-    thread_ = std::jthread([&engine](std::stop_token stop) {
-        try {
-            rehearse(engine, std::move(stop));
-        } catch (const std::exception& error) {
-            // Whoever computes meets the same error, and says so to its caller.
-            log_once(cat("[rehearsal] ", error.what()));
-        }
-    });
+    const size_t count = threads ? threads : usual_threads(engine);
+    for (size_t first = 0; first < count; ++first)
+        threads_.emplace_back([&engine, share = Share{first, count}](std::stop_token stop) {
+            try {
+                rehearse(engine, share, std::move(stop));
+            } catch (const std::exception& error) {
+                // Whoever computes meets the same error, and says so to its caller.
+                log_once(cat("[rehearsal] ", error.what()));
+            }
+        });
 }
 
 }  // namespace scoria

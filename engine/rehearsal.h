@@ -5,23 +5,26 @@
 #include "session.h"
 
 #include <thread>
+#include <vector>
 
 namespace scoria {
 
 class Rehearsal {
   public:
-    /// Begins, on a thread of its own; but never on a host's device, which only threads that call the library
+    /// Begins, on threads of its own; but never on a host's device, which only threads that call the library
     /// may use, and never for an encoder. `engine` must have its weights placed, and outlive this.
-    explicit Rehearsal(Engine::Impl& engine);
+    /// `threads` 0: as many as do well on this device.
+    explicit Rehearsal(Engine::Impl& engine, size_t threads = 0);
     // Destroyed, it ends early: after the pipeline that is being made, and what was submitted.
 
     /// Until it is over.
     void wait() {
-        if (thread_.joinable()) thread_.join();
+        for (std::jthread& thread : threads_) thread.join();
+        threads_.clear();
     }
 
   private:
-    std::jthread thread_;
+    std::vector<std::jthread> threads_;
 };
 
 }  // namespace scoria

@@ -40,8 +40,9 @@ struct EngineOptions {
     std::vector<std::string> variants;  // "OP=NAME": forces that variant wherever it is valid (ops/choices.h)
     SelfTest self_test = SelfTest::automatic;
     bool tuned = false;  // variants that `scoria tune` found (tuned_variants.h) stand in for defaults
-    bool rehearse =
-        false;  // pipelines of a prompt and of decode are made while weights are uploaded (rehearsal.h)
+    /// Tokens of a first prompt, whose pipelines and decode's are made while weights are uploaded
+    /// (rehearsal.h); 0: none are.
+    uint32_t rehearse = 0;
     bool replay = true;               // record decode once and replay it; false records every step
     double submission_budget_ms = 0;  // 0: 50 on hardware, 1000 on CPU drivers
     uint64_t memory_budget = 0;       // device bytes that the plan may take; 0: what the driver offers; what
@@ -66,6 +67,9 @@ struct EngineOptions {
 
     KvType kv_type() const { return kv.value_or(precision == Precision::strict ? KvType::f32 : KvType::f16); }
 };
+
+/// Tokens of a first prompt where nobody knows better.
+inline constexpr uint32_t usual_prompt = 64;
 
 /// The devices that `select` names: several where it is a list of indices.
 std::vector<std::string> device_list(const std::string& select);

@@ -123,11 +123,11 @@ TEST_CASE("after a rehearsal a prompt and decode make no pipeline but sampling's
             CAPTURE(family);
             CAPTURE(deterministic);
             EngineOptions options = engine_options(Precision::balanced);
-            options.rehearse = true;
             options.deterministic = deterministic;
             Engine engine(std::make_shared<Model>(open_model(cat(fixtures(), "/gguf/", family, ".gguf"))),
                           options);
-            engine.impl().rehearsal->wait();
+            engine.impl().options.rehearse = 64;
+            Rehearsal(engine.impl(), deterministic ? 3 : 1).wait();
             const size_t rehearsed = engine.pipelines().created();
             Session session(engine);
             session.append(some_ids(64));

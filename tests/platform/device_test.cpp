@@ -232,14 +232,15 @@ TEST_CASE("threads that want the same pipelines get the same ones, each made onc
     constexpr uint32_t sizes[] = {8, 16, 32, 64};
     constexpr size_t threads = 8;
     std::array<std::array<const Pipeline*, std::size(sizes)>, threads> got{};
-    std::atomic<size_t> refused = 0;
+    std::atomic<size_t> refused = 0, unmade = 0;
     {
         std::vector<std::jthread> all;
         for (size_t t = 0; t < threads; ++t)
             all.emplace_back([&, t] {
                 for (size_t i = 0; i < std::size(sizes); ++i) {
-                    const size_t which = (t + i) % std::size(sizes);
+                    const size_t which = t % 2 ? i : std::size(sizes) - 1 - i;
                     got[t][which] = &on.scale_pipeline(sizes[which]);
+                    unmade += got[t][which]->handle == VK_NULL_HANDLE;
                     try {
                         on.pipelines.get(unusable, {});
                     } catch (const Error&) {
@@ -250,6 +251,7 @@ TEST_CASE("threads that want the same pipelines get the same ones, each made onc
     }
     for (const auto& each : got) CHECK(each == got.front());
     CHECK(refused == threads * std::size(sizes));
+    CHECK(unmade == 0);
     CHECK(on.pipelines.created() == std::size(sizes));
 }
 
