@@ -94,6 +94,7 @@ float normed(float value, uint k) {
 
 #ifdef COMPACT
 layout(constant_id = LINEAR_X_QUADS) const uint X_QUADS = 0;
+layout(constant_id = LINEAR_LATE_TEXELS) const uint LATE_TEXELS = 0;
 // Fetches spill whatever there is; loaded, x of more tokens would take too many registers.
 #ifdef TEXELS
 const bool X_BY_CELLS = X_QUADS != 0 && LANE_TABLES;
@@ -296,9 +297,10 @@ const bool CODES_LATE = false;
 
 #ifdef TEXELS
 // One token of types whose cells have scales of their own: the rows whose words share texels, even or odd ones, are done
-// before the others' are fetched. Results of more fetches are copied in memory, for which Zen 4 waits
+// before the others' are fetched, where results of more fetches are waited for, or take several words a chunk
 // (tools/bench/RESULTS.md).
-const bool BY_PARITY = CODES_LATE && X_BY_CELLS && WEIGHT_UNIT_CELLS == 1;
+const bool PARITY_PAYS = LATE_TEXELS != 0 || WEIGHT_CHUNK_WORDS >= 2;
+const bool BY_PARITY = CODES_LATE && X_BY_CELLS && WEIGHT_UNIT_CELLS == 1 && PARITY_PAYS;
 
 // add_chunk so. A loop over parities there, of one turn for other types, makes some of those seven times slower (Mesa 25.0.7).
 void add_chunk_by_parity(inout float sums[SUMS], inout float x_sum, Place places[PAIRS], uvec4 words[ROWS], uint cell,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 namespace scoria::vk {
@@ -177,6 +178,12 @@ std::string to_json(const Caps& caps) {
                 {"timestamp_period", caps.timestamp_period}};
     visit_narrowable(caps, [&](const char* name, const auto& member, Narrows) { out[name] = member; });
     return out.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+bool Caps::late_texels() const {
+    unsigned mesa = 0;  // which calls its lavapipe's driver_version 1
+    return driver_id == driver_lavapipe && std::sscanf(driver_info.c_str(), "Mesa %u", &mesa) == 1 &&
+           mesa < 26;
 }
 
 }  // namespace scoria::vk

@@ -12,7 +12,8 @@ namespace scoria::vk {
 
 // VkPhysicalDeviceProperties::vendorID
 inline constexpr uint32_t vendor_amd = 0x1002, vendor_intel = 0x8086, vendor_nvidia = 0x10DE;
-inline constexpr uint32_t driver_radv = 3;  // VK_DRIVER_ID_MESA_RADV
+inline constexpr uint32_t driver_radv = 3;       // VK_DRIVER_ID_MESA_RADV
+inline constexpr uint32_t driver_lavapipe = 13;  // VK_DRIVER_ID_MESA_LLVMPIPE
 
 enum class DeviceType : uint8_t { other, integrated, discrete, virtual_gpu, cpu };
 
@@ -81,6 +82,9 @@ struct Caps {
     bool float16 = false, storage16 = false, int8 = false, storage8 = false, int16 = false, int64 = false;
     /// On a CPU driver: any range that a storage buffer may have may also be a uniform texel buffer of uvec4.
     bool texel_words = false;
+    /// CPUs wait for what lavapipe's fetches of them return (tools/bench/RESULTS.md): of Mesa 25.0.7, not
+    /// of 26.2.6.
+    bool late_texels() const;
     /// Uniform buffers of scalars side by side, aligned as storage buffers are. Of CPU drivers, which alone
     /// gain by them.
     bool uniform_scalars = false;
