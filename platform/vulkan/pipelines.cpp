@@ -114,10 +114,10 @@ struct Pipelines::Impl {
     const VolkDeviceTable& fn;
     VkPipelineCache cache = VK_NULL_HANDLE;
     mutable std::mutex mutex;  // guards all below
-    std::map<Key, Pipeline>
-        pipelines;  // nodes do not move: references stay valid; no handle: some thread makes it
-    std::condition_variable settled;  // such a one is there, or gone
-    size_t finished = 0;              // of them, with a handle
+    /// Nodes do not move: references stay valid. Without a handle: some thread is making it.
+    std::map<Key, Pipeline> pipelines;
+    std::condition_variable settled;  // such a one is made, or gone
+    size_t finished = 0;              // pipelines with a handle
     std::set<const Pipeline*> used;
     std::map<std::vector<VkDescriptorType>, Layout> layouts;  // by bindings
     double seconds = 0;                                       // of all threads
