@@ -3,6 +3,8 @@
 #include "kv_cache.h"
 #include "log.h"
 #include "ops/rope.h"
+#include "ops/sample.h"
+#include "session_impl.h"
 
 #include <algorithm>
 
@@ -52,13 +54,34 @@ class Stage {
              i += share_.step) {
             vk::Recorder recorder(engine_.device, engine_.pipelines, {.rehearsal = range});
             work.record(recorder, i);
-            if (recorder.stats().first_uses == 0) continue;
-            const VkCommandBuffer handle = ran_.emplace_back(recorder.finish()).handle();
-            last_ = engine_.device.submit({&handle, 1});
+            run(recorder);
         }
+    }
+    /// The choice of one token.
+    void sample(bool greedy, const vk::View& range) {
+        const uint32_t vocab = engine_.model->architecture.logits();
+        vk::Recorder recorder(engine_.device, engine_.pipelines, {.rehearsal = range});
+        OpContext context{recorder, engine_.device.caps()};
+        record_sample(context,
+                      {.logits = {workspace_.logits.view(0, 4ull * vocab), 1, vocab, vocab},
+                       .sampler = prop(4ull * sampler_words(vocab)).view(),
+                       .scratch = prop(sample_scratch_bytes(vocab)).view(),
+                       .step = workspace_.step.view(),
+                       .results = prop(8ull * result_slots).view(),
+                       .result_slots = result_slots,
+                       .from_slot = 0,
+                       .to_slot = 0,
+                       .greedy = greedy},
+                      engine_.choices.simple(context.caps, SimpleOp::sample));
+        run(recorder);
     }
 
   private:
+    void run(vk::Recorder& recorder) {
+        if (recorder.stats().first_uses == 0) return;
+        const VkCommandBuffer handle = ran_.emplace_back(recorder.finish()).handle();
+        last_ = engine_.device.submit({&handle, 1});
+    }
     vk::Buffer prop(uint64_t bytes) const {
         return bytes ? vk::Buffer(engine_.device, bytes, vk::MemoryUse::none) : vk::Buffer();
     }
@@ -79,7 +102,9 @@ void rehearse(Engine::Impl& engine, Share share, std::stop_token stop) {
     if (engine.device.caps().is_cpu())
         range = vk::Buffer(engine.device, vk::rehearsal_bytes, vk::MemoryUse::device);
     Stage stage(engine, share, std::move(stop));
-    stage.pass(std::min(engine.options.rehearse, engine.layout.tokens), false, range.view());
+    const auto& [prompt, greedy] = engine.options.rehearse;
+    stage.pass(std::min(prompt, engine.layout.tokens), false, range.view());
+    if (greedy && share.first == 0 && !engine.stream_out) stage.sample(*greedy, range.view());
     stage.pass(1, true, {});
 }
 

@@ -27,6 +27,13 @@ enum class SelfTest : uint8_t {
     never,
 };
 
+/// What pipelines are made for while weights are uploaded (rehearsal.h).
+struct Rehearsed {
+    uint32_t prompt = 0;         // tokens of the first one; 0: none are made
+    std::optional<bool> greedy;  // sampling at temperature 0, or not; unset: nobody knows
+};
+inline constexpr uint32_t usual_prompt = 64;  // where nobody knows better
+
 struct EngineOptions {
     vk::DeviceOptions
         device;  // `select` may list indices, "0,1": these devices share the layers, in this order
@@ -40,9 +47,7 @@ struct EngineOptions {
     std::vector<std::string> variants;  // "OP=NAME": forces that variant wherever it is valid (ops/choices.h)
     SelfTest self_test = SelfTest::automatic;
     bool tuned = false;  // variants that `scoria tune` found (tuned_variants.h) stand in for defaults
-    /// Tokens of a first prompt, whose pipelines and decode's are made while weights are uploaded
-    /// (rehearsal.h); 0: none are.
-    uint32_t rehearse = 0;
+    Rehearsed rehearse;
     bool replay = true;               // record decode once and replay it; false records every step
     double submission_budget_ms = 0;  // 0: 50 on hardware, 1000 on CPU drivers
     uint64_t memory_budget = 0;       // device bytes that the plan may take; 0: what the driver offers; what
@@ -67,9 +72,6 @@ struct EngineOptions {
 
     KvType kv_type() const { return kv.value_or(precision == Precision::strict ? KvType::f32 : KvType::f16); }
 };
-
-/// Tokens of a first prompt where nobody knows better.
-inline constexpr uint32_t usual_prompt = 64;
 
 /// The devices that `select` names: several where it is a list of indices.
 std::vector<std::string> device_list(const std::string& select);

@@ -114,7 +114,7 @@ Wanted wanted(const scoria_engine_options* given) {
     to.context = options.context;
     to.prompt_chunk = options.prompt_chunk;
     to.deterministic = options.deterministic;
-    to.rehearse = usual_prompt;
+    to.rehearse.prompt = usual_prompt;
     to.submission_budget_ms = double{options.submission_ms};
     to.memory_budget = options.memory_budget;
     to.sequences = std::max(options.sequences, 1u);
