@@ -143,6 +143,7 @@ struct Recorder::Impl {
         operation.pipeline = &pipeline;
         operation.set = commands->descriptor_set(pipeline, views);
         operation.bytes.assign(push.begin(), push.end());
+        barrier(stages, reads_and_writes);  // all write the same range, as far as validation knows
         write(operation);
         ++commands->stats.first_uses;
     }
