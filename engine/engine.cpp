@@ -152,6 +152,17 @@ bool Engine::Impl::knows_global_tokens() const {
     return (a.encoder.empty() ? a : a.encoder[0]).layers[0].attention.global_tokens;
 }
 
+Workspace Engine::Impl::workspace(const StepLayout& of, vk::MemoryUse own, vk::MemoryUse shared) {
+    Workspace made;
+    made.layout = of;
+    made.placement = placement;
+    made.choices = &choices;
+    made.step = vk::Buffer(device, 4ull * of.words(), own);
+    made.arena = vk::Buffer(device, placement.bytes, shared);
+    if (const uint64_t bytes = weights->slots_bytes()) made.slots = vk::Buffer(device, bytes, own);
+    return made;
+}
+
 std::vector<std::string> device_list(const std::string& select) {
     std::vector<std::string> list;
     std::istringstream pieces(select);

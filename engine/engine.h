@@ -55,6 +55,9 @@ struct Engine::Impl {
                 memory.shared};
     }
     bool knows_global_tokens() const;
+    /// Buffers to compute in, but for logits, rotary tables and what single ops keep: those that a host may
+    /// read are `shared`, others `own`.
+    Workspace workspace(const StepLayout& of, vk::MemoryUse own, vk::MemoryUse shared);
     /// The variants that this plan runs on this device.
     std::vector<VariantUse> uses() const;
 

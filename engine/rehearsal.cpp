@@ -22,15 +22,10 @@ class Stage {
     Stage(Engine::Impl& engine, Share share, std::stop_token stop)
         : engine_(engine), share_(share), stop_(std::move(stop)),
           cache_(engine.device, engine.model->architecture, engine.kv_type(), engine.cache_length(),
-                 vk::MemoryUse::none) {
+                 vk::MemoryUse::none),
+          workspace_(engine.workspace(engine.layout, vk::MemoryUse::none, vk::MemoryUse::none)) {
         const Architecture& architecture = engine.model->architecture;
-        workspace_.layout = engine.layout;
-        workspace_.placement = engine.placement;
-        workspace_.choices = &engine.choices;
-        workspace_.step = prop(4ull * engine.layout.words());
-        workspace_.arena = prop(engine.placement.bytes);
         workspace_.logits = prop(4ull * architecture.logits() * engine.layout.outputs);
-        workspace_.slots = prop(engine.weights->slots_bytes());
         if (by_length(architecture.ropes))
             for (const Rope& rope : architecture.ropes)
                 workspace_.ropes.push_back(prop(4 * rope_table_floats(rope, engine.memory.context)));

@@ -24,7 +24,7 @@ struct Step {
     std::vector<vk::Commands> slices;
     std::vector<double> costs, kernel_costs;  // of each slice, of each kernel
     std::vector<int32_t> layers;              // of each dispatch; -1: of none
-    bool first_run = true;
+    bool first_run = false;                   // of pipelines
 };
 
 }  // namespace scoria

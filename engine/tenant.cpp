@@ -23,12 +23,7 @@ void Tenant::leave() noexcept {
 }
 
 void Tenant::take_workspace(StepLayout layout, std::span<const uint32_t> table) {
-    workspace.layout = layout;
-    workspace.placement = engine.placement;
-    workspace.choices = &engine.choices;
-    workspace.step = device_buffer(4ull * layout.words());
-    workspace.arena = shared_buffer(workspace.placement.bytes);
-    if (const uint64_t bytes = engine.weights->slots_bytes()) workspace.slots = device_buffer(bytes);
+    workspace = engine.workspace(layout, vk::MemoryUse::device, vk::MemoryUse::shared);
     vk::Recorder recorder(engine.device, engine.pipelines);
     recorder.fill(workspace.step.view(), 0);
     write_words(recorder, workspace.step, layout.table_word(), table);
@@ -189,7 +184,6 @@ void Tenant::compute(Batch& work, size_t first, size_t end, uint32_t positions, 
 void Tenant::record_step(Step& step, Batch& work, uint32_t positions, bool one_each, const Beside& beside) {
     land_all();  // what was recorded before
     step = {};
-    step.first_run = false;
     const size_t first = engine.plan.encoder_kernels;
     if (!engine.choices.pinned) work.fold(one_each);  // else a step has the bits of a prompt
     for (size_t i = first; i < engine.plan.kernels.size(); ++i)
