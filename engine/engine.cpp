@@ -191,12 +191,13 @@ void Engine::Impl::check_fits() const {
              " and ", size_text(memory.host_budget), " of host memory, got a plan of ",
              size_text(memory.device_total()), ": weights ", size_text(memory.weights), ", KV cache ",
              size_text(memory.kv), " for ", memory.context, " positions, scratch ", size_text(memory.scratch),
-             "; and on the host weights ", size_text(memory.host_weights), ", staging ",
-             size_text(memory.staging));
-    if (memory.host_weights)
+             "; and on the host weights ", size_text(memory.host_weights), ", KV cache ",
+             size_text(memory.host_kv), ", staging ", size_text(memory.staging));
+    if (memory.host_weights || memory.host_kv)
         log(cat(size_text(memory.host_weights), " of ", size_text(memory.host_weights + memory.weights),
-                " of weights have no room in ", size_text(memory.heap_budget), " of device memory beside ",
-                size_text(memory.kv + memory.scratch), " of cache and scratch: they stay in host memory, ",
+                " of weights and ", size_text(memory.host_kv), " of ", size_text(memory.host_kv + memory.kv),
+                " of cache have no room in ", size_text(memory.heap_budget),
+                " of device memory: they stay in host memory, ",
                 device.caps().has_bus() ? "and every step waits for the bus" : "which is as near"));
 }
 

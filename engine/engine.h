@@ -51,8 +51,12 @@ struct Engine::Impl {
     Scratch scratch_bytes(uint32_t tokens) const;
     /// Of every session's cache.
     KvLength cache_length() const {
-        return {std::max(memory.context, memory.source), layout.tokens, layers, options.sequences,
-                memory.shared};
+        return {std::max(memory.context, memory.source),
+                layout.tokens,
+                layers,
+                options.sequences,
+                memory.shared,
+                memory.kv_room};
     }
     bool knows_global_tokens() const;
     /// Buffers to compute in, but for logits, rotary tables and what single ops keep: those that a host may

@@ -29,6 +29,16 @@ std::vector<uint32_t> rings_of(std::span<const uint32_t> entries, uint32_t all) 
     return rings;
 }
 
+/// Of device memory, for slots in their order: behind the first that finds too little of it none takes any.
+struct Room {
+    uint64_t left;
+    bool take(uint64_t bytes) {
+        const bool fits = bytes <= left;
+        left = fits ? left - bytes : 0;
+        return fits;
+    }
+};
+
 }  // namespace
 
 uint32_t KvLength::blocks() const {
@@ -63,9 +73,11 @@ KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType ty
     const std::vector<Attention> slots = cache_slots(architecture);
     const std::vector<uint32_t> entries = slot_entries(architecture, length),
                                 blocks = slot_blocks(architecture, length);
+    Room room{length.room};
     for (size_t i = 0; i < slots.size(); ++i) {
         const Attention& a = slots[i];
         const KvRows rows = kv_rows(type, a);
+        const bool fits = use != vk::MemoryUse::device || room.take(blocks[i] * rows.block_bytes());
         DeviceKv kv{type, a.kv_heads, a.head_dim, {}, UINT32_MAX, rows.planes};
         if (entries[i] != 0 && entries[i] < blocks_) {
             kv.ring = entries[i];
@@ -74,7 +86,7 @@ KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType ty
         const uint32_t most = kv_blocks_within(device.caps().max_binding, rows);
         for (uint32_t first = 0; first < blocks[i]; first += most) {
             const uint32_t count = std::min(most, blocks[i] - first);
-            buffers_.emplace_back(device, count * rows.block_bytes(), use);
+            buffers_.emplace_back(device, count * rows.block_bytes(), fits ? use : vk::MemoryUse::staging);
             kv.shards.push_back({buffers_.back().view(), first, count});
         }
         layers_.push_back(std::move(kv));
@@ -122,10 +134,16 @@ std::vector<KvPart> KvCache::parts(const Architecture& architecture, KvType type
     return parts;
 }
 
-uint64_t KvCache::bytes(const Architecture& architecture, KvType type, KvLength length) {
-    uint64_t total = 0;
-    for (const KvPart& part : parts(architecture, type, length)) total += part.bytes;
-    return total;
+KvCache::Bytes KvCache::bytes(const Architecture& architecture, KvType type, KvLength length) {
+    const std::vector<Attention> slots = cache_slots(architecture);
+    const std::vector<uint32_t> blocks = slot_blocks(architecture, length);
+    Room room{length.room};
+    Bytes all;
+    for (size_t i = 0; i < slots.size(); ++i) {
+        const uint64_t bytes = blocks[i] * kv_rows(type, slots[i]).block_bytes();
+        (room.take(bytes) ? all.device : all.host) += bytes;
+    }
+    return all;
 }
 
 KvShare::KvShare(std::shared_ptr<KvCache> cache) : cache_(std::move(cache)) {

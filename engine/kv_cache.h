@@ -22,7 +22,8 @@ struct KvLength {
     uint32_t positions = 0, chunk = 0;
     LayerRange layers = {};
     uint32_t sequences = 1, shared = 0;
-    uint32_t blocks() const;  // of all sequences, where positions do not wrap
+    uint64_t room = UINT64_MAX;  // bytes of device memory for it: later slots stand in host memory
+    uint32_t blocks() const;     // of all sequences, where positions do not wrap
 };
 
 /// Slots that are alike.
@@ -57,9 +58,13 @@ class KvCache {
     static std::vector<uint32_t> slot_entries(const Architecture& architecture, KvLength length);
     /// Blocks of every slot.
     static std::vector<uint32_t> slot_blocks(const Architecture& architecture, KvLength length);
-    /// Device bytes that a cache takes, by kind of slot.
+    /// Bytes that a cache takes, by kind of slot.
     static std::vector<KvPart> parts(const Architecture& architecture, KvType type, KvLength length);
-    static uint64_t bytes(const Architecture& architecture, KvType type, KvLength length);
+    /// Of device memory, and of the host's.
+    struct Bytes {
+        uint64_t device = 0, host = 0;
+    };
+    static Bytes bytes(const Architecture& architecture, KvType type, KvLength length);
 
   private:
     std::vector<vk::Buffer> buffers_;

@@ -140,7 +140,6 @@ class Planning {
         memory_.chunk = layout.tokens;
         memory_.staging = DeviceModel::staging_bytes(caps_);
         memory_.kv_parts = KvCache::parts(architecture_, engine_.kv_type(), engine_.cache_length());
-        memory_.kv = KvCache::bytes(architecture_, engine_.kv_type(), engine_.cache_length());
         const uint64_t head = engine_.stream_out ? 0 : 4ull * vocab + sampler_bytes(vocab);
         const auto workspace = [&](uint32_t sequences) {
             const uint64_t step = 4ull * (layout.words() + (sequences - 1) * layout.blocks);
@@ -150,10 +149,15 @@ class Planning {
         if (options.sequences > 1) memory_.scratch += workspace(options.sequences);  // a batcher's
         const uint64_t vectors =
             DeviceModel::vector_bytes(engine_.plan, architecture_, caps_, memory_.context);
-        const uint64_t taken = vectors + memory_.kv + memory_.scratch;
-        const uint64_t room = memory_.heap_budget - std::min(memory_.heap_budget, taken);
+        uint64_t room = memory_.heap_budget;
+        const auto take = [&](uint64_t bytes) { room -= std::min(room, bytes); };
+        take(vectors + memory_.scratch);
         // Within one heap there is nowhere to go, unless a part of it was set aside.
         const bool elsewhere = !one_heap_ || memory_.heap_budget < *one_heap_;
+        memory_.kv_room = elsewhere && !caps_.has_bus() ? room : UINT64_MAX;
+        const auto [kv, host_kv] = KvCache::bytes(architecture_, engine_.kv_type(), engine_.cache_length());
+        take(memory_.kv = kv);
+        memory_.host_kv = host_kv;
         const bool early = options.context || memory_.context <= least_context || !caps_.has_bus();
         const bool may_leave = elsewhere && early;
         engine_.places = place_weights(engine_.plan, caps_, may_leave ? room : UINT64_MAX);

@@ -216,6 +216,7 @@ typedef struct scoria_memory {
     uint64_t host_budget;            /* bytes of host memory that the device can see, free as planned with */
     uint32_t shared;                 /* positions of all sessions that share a cache */
     uint32_t reserved;               /* 0 */
+    uint64_t host_kv;                /* as host_weights, of the cache: what kv has no room for */
 } scoria_memory;
 
 /* What an engine would take; reads no weights. Errors: as scoria_engine_create. */

@@ -144,6 +144,7 @@ nlohmann::json plan_json(const MemoryPlan& plan) {
             {"heap_size", plan.heap_size},
             {"heap_budget", plan.heap_budget},
             {"host_weights", plan.host_weights},
+            {"host_kv", plan.host_kv},
             {"staging", plan.staging},
             {"host_total", plan.host_total()},
             {"host_budget", plan.host_budget},
@@ -165,11 +166,13 @@ std::string plan_text(const MemoryPlan& plan, bool several) {
     };
     add("device", "weights", plan.weights);
     add("", "KV cache", plan.kv);
-    for (const KvPart& kv : plan.kv_parts) add("", kv_text(kv), kv.bytes);
+    if (!plan.host_kv)
+        for (const KvPart& kv : plan.kv_parts) add("", kv_text(kv), kv.bytes);
     add("", "scratch", plan.scratch);
     add("", "total", plan.device_total());
     add("", "may be used", plan.heap_budget);
     add("host", "weights", plan.host_weights);
+    if (plan.host_kv) add("", "KV cache", plan.host_kv);
     add("", "staging, while loading", plan.staging);
     add("", "may be used", plan.host_budget);
     return cat(

@@ -59,7 +59,7 @@ std::map<std::string, uint64_t> kv_bytes(const Architecture& architecture) {
     std::map<std::string, uint64_t> bytes;
     for (size_t i = 0; i < std::size(kv_type_names); ++i)
         bytes[kv_type_names[i]] =
-            KvCache::bytes(architecture, KvType(i), {kv_block_tokens, 1}) / kv_block_tokens;
+            KvCache::bytes(architecture, KvType(i), {kv_block_tokens, 1}).device / kv_block_tokens;
     return bytes;
 }
 

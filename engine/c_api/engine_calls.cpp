@@ -15,7 +15,7 @@ constexpr scoria_engine_options engine_defaults{.size = sizeof(scoria_engine_opt
 static_assert(offsetof(scoria_engine_options, shared_context) + 4 == sizeof(scoria_engine_options));
 static_assert(offsetof(scoria_allocation, device_local) + 4 == sizeof(scoria_allocation));
 static_assert(offsetof(scoria_engine_info, prompt_chunk) + 4 == sizeof(scoria_engine_info));
-static_assert(offsetof(scoria_memory, reserved) + 4 == sizeof(scoria_memory));
+static_assert(offsetof(scoria_memory, host_kv) + 8 == sizeof(scoria_memory));
 static_assert(offsetof(scoria_vulkan, reserved) + 4 == sizeof(scoria_vulkan));
 static_assert(offsetof(scoria_device, uuid) + 16 == sizeof(scoria_device));
 
@@ -136,7 +136,8 @@ scoria_memory as_c(MemoryPlan plan, uint64_t in_use) {
     for (const MemoryPlan& other : plan.before)
         for (uint64_t MemoryPlan::*bytes :
              {&MemoryPlan::weights, &MemoryPlan::kv, &MemoryPlan::scratch, &MemoryPlan::staging,
-              &MemoryPlan::heap_size, &MemoryPlan::heap_budget, &MemoryPlan::host_weights})
+              &MemoryPlan::heap_size, &MemoryPlan::heap_budget, &MemoryPlan::host_weights,
+              &MemoryPlan::host_kv})
             plan.*bytes += other.*bytes;
     return {.size = sizeof(scoria_memory),
             .weights = plan.weights,
@@ -150,7 +151,8 @@ scoria_memory as_c(MemoryPlan plan, uint64_t in_use) {
             .source = plan.source,
             .host_weights = plan.host_weights,
             .host_budget = plan.host_budget,
-            .shared = plan.shared};
+            .shared = plan.shared,
+            .host_kv = plan.host_kv};
 }
 
 scoria_engine_info info_of(EngineObject& object) {

@@ -137,6 +137,7 @@ TEST_CASE("a plan, a budget, a memory map" * needs_fixtures()) {
     CHECK(plan.weights > 0);
     CHECK(plan.in_use == 0);
     CHECK(plan.host_weights == 0);
+    CHECK(plan.host_kv == 0);
     options.memory_budget = 4096;
     scoria_engine* engine = nullptr;
     CHECK(scoria_engine_create(&options, &engine) == SCORIA_OUT_OF_DEVICE_MEMORY);

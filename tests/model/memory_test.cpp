@@ -91,7 +91,8 @@ TEST_CASE("vulkan: every kind of weight may stand on the host" * needs_fixtures_
     }
 }
 
-TEST_CASE("vulkan: an integrated GPU reads weights on the host where they are" * needs_fixtures()) {
+TEST_CASE("vulkan: an integrated GPU reads weights and caches on the host where they are" *
+          needs_fixtures()) {
     const std::vector<TokenId> ids{3, 50, 7, 100, 9, 11, 90, 33, 4, 8, 21};
     for (const char* const name : {"llama3.2-tied", "deepseek-v2"}) {
         CAPTURE(name);
@@ -105,6 +106,16 @@ TEST_CASE("vulkan: an integrated GPU reads weights on the host where they are" *
         const Answer little = answer(model, options, ids, 8);
         check_alike(plenty, little, options.memory_budget);
         CHECK(little.plan.scratch == plenty.plan.scratch);  // no slots
+        CHECK(little.plan.host_kv == 0);
+        // Next to go are layers of the cache, one by one; a context that was asked for is had.
+        options.memory_budget = 1;
+        const uint64_t vectors = plan_memory(*model, options).weights;  // which never leave
+        options.memory_budget = vectors + plenty.plan.scratch + plenty.plan.kv * 2 / 3;
+        const Answer least = answer(model, options, ids, 8);
+        check_alike(plenty, least, options.memory_budget);
+        CHECK(least.plan.kv > 0);
+        CHECK(least.plan.host_kv > 0);
+        CHECK(least.plan.kv + least.plan.host_kv == plenty.plan.kv);
     }
 }
 
@@ -165,8 +176,10 @@ TEST_CASE("vulkan: a long context first, then weights leave the device" * needs_
     options.memory_budget = 160'000'000;
     const MemoryPlan plan = plan_memory(model, options);
     CHECK(plan.fits());
-    CHECK(plan.context == 4096);
+    CHECK(plan.context == 8192);
     CHECK(plan.host_weights > 0);
+    CHECK(plan.host_kv > 0);
+    CHECK(plan.host_total() <= plan.host_budget);
 }
 
 TEST_CASE("vulkan: what fits nowhere is refused before weights are read" * needs_fixtures()) {

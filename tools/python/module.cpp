@@ -168,6 +168,7 @@ struct Engine {
         d["shared"] = memory.shared;
         d["source"] = memory.source;
         d["host_weights"] = memory.host_weights;
+        d["host_kv"] = memory.host_kv;
         d["host_budget"] = memory.host_budget;
         return d;
     }
