@@ -26,10 +26,29 @@ layout(constant_id = 1) const uint SG_SIZE = 32;
 
 uint sg_lane() { return gl_SubgroupInvocationID; }
 uint sg_index() { return gl_SubgroupID; }
+#ifdef SHUFFLES
+// On CPU drivers of eight lanes a shuffle is an instruction, a reduction a branch for each lane.
+#extension GL_KHR_shader_subgroup_shuffle : require
+#extension GL_EXT_control_flow_attributes : require
+#define SG_BUTTERFLY(name, type, combine)                                   \
+    type name(type value) {                                                 \
+        [[unroll]] for (uint apart = 1; apart < SG_SIZE; apart *= 2) {      \
+            const type other = subgroupShuffleXor(value, apart);            \
+            value = combine;                                                \
+        }                                                                   \
+        return value;                                                       \
+    }
+
+SG_BUTTERFLY(sg_add, float, value + other)
+SG_BUTTERFLY(sg_add, uint, value + other)
+SG_BUTTERFLY(sg_max, float, max(value, other))
+SG_BUTTERFLY(sg_max, uint, max(value, other))
+#else
 float sg_add(float value) { return subgroupAdd(value); }
 uint sg_add(uint value) { return subgroupAdd(value); }
 float sg_max(float value) { return subgroupMax(value); }
 uint sg_max(uint value) { return subgroupMax(value); }
+#endif
 // `lane` is the same in the whole group. Needs caps.subgroup_ballot (the module declares it only if used).
 float sg_broadcast(float value, uint lane) { return subgroupBroadcast(value, lane); }
 uint sg_broadcast(uint value, uint lane) { return subgroupBroadcast(value, lane); }
