@@ -27,7 +27,7 @@ struct ValidateOptions {
     bool quick = false, full = false;
     double soak = 0;  // seconds
     uint64_t seed = 1;
-    bool compile_only = false;
+    bool compile_only = false, races = false;
     ShaderOptions shader;
 };
 
@@ -96,13 +96,14 @@ validate::Run validate_device(const vk::DeviceOptions& device_options, const Val
 }
 
 /// One run on the device that was asked for, or one on each.
-std::vector<validate::Run> on_devices(const Common& common,
+std::vector<validate::Run> on_devices(const Common& common, bool races,
                                       const std::function<validate::Run(const vk::DeviceOptions&)>& run) {
-    if (common.device != "all") return {run(device_options(common))};
+    vk::DeviceOptions one = device_options(common);
+    one.races = races;
+    if (common.device != "all") return {run(one)};
     std::vector<validate::Run> runs;
     const std::vector<vk::ListedDevice> devices = vk::list_devices();
     for (size_t i = 0; i < devices.size(); ++i) {
-        vk::DeviceOptions one = device_options(common);
         one.select = cat(i);
         if (devices[i].unusable.empty())
             runs.push_back(run(one));
@@ -142,15 +143,17 @@ int report(std::span<const validate::Run> runs, nlohmann::ordered_json facts, co
 }
 
 int validate_ops(const ValidateOptions& options, const Common& common) {
-    const std::vector<validate::Run> runs = on_devices(
-        common, [&](const vk::DeviceOptions& device) { return validate_device(device, options, common); });
+    const std::vector<validate::Run> runs =
+        on_devices(common, options.races,
+                   [&](const vk::DeviceOptions& device) { return validate_device(device, options, common); });
     return report(runs, {{"tier", options.full ? "full" : "quick"}, {"seed", options.seed}}, options, common);
 }
 
 int validate_own(const ValidateOptions& options, const Common& common) {
-    const std::vector<validate::Run> runs = on_devices(common, [&](const vk::DeviceOptions& device) {
-        return validate_shader(options.shader, options.seed, !options.html.empty(), device);
-    });
+    const std::vector<validate::Run> runs =
+        on_devices(common, options.races, [&](const vk::DeviceOptions& device) {
+            return validate_shader(options.shader, options.seed, !options.html.empty(), device);
+        });
     return report(runs, {{"seed", options.seed}}, options, common);
 }
 
@@ -193,8 +196,13 @@ Action define_validate(CLI::App& app, const Common& common) {
         ->expected(0, 1)
         ->default_str("-");
     app.add_option("--html", options->html, "writes the report as a page with tables and pictures of errors");
-    app.add_flag("--compile-only", options->compile_only,
-                 "only make the pipelines and report what the driver's compiler says of them");
+    CLI::Option* only_compiles =
+        app.add_flag("--compile-only", options->compile_only,
+                     "only make the pipelines and report what the driver's compiler says of them");
+    app.add_flag("--races", options->races,
+                 "data races in shared memory are failures, too (needs a Khronos validation layer of 1.4.350 "
+                 "or later)")
+        ->excludes(only_compiles);
     app.add_option("--seed", options->seed, "seed of the inputs (default: 1)");
     add_shader_flags(app, options->shader);
     app.add_option("--ids", options->ids, "tokens for -m, e.g. 1,2,3 (default: seven)");
@@ -206,6 +214,8 @@ Action define_validate(CLI::App& app, const Common& common) {
         if (common.model.empty() && !common.variants.empty())
             fail(Status::bad_argument, "validate",
                  "expected -m beside --variant: without a model every variant is taken");
+        if (!common.model.empty() && options->races)
+            fail(Status::bad_argument, "validate", "expected --races without -m: it is about kernels");
         if (!options->op.empty() && std::ranges::none_of(validate::op_checks(), [&](const auto& check) {
                 return options->op == check.op;
             }))

@@ -42,6 +42,10 @@ CheckContext::CheckContext(vk::Device& device_, vk::Pipelines& pipelines_, Tier 
     : device(device_), pipelines(pipelines_), tier(tier_), seed(seed_),
       layer_errors_(device_.validation_errors()) {}
 
+bool CheckContext::followed(Shader shader, bool one_subgroup) {
+    return shader != Shader::linear_coop && !(shader == Shader::sample_scan_sg && one_subgroup);
+}
+
 vk::Buffer CheckContext::buffer(std::span<const std::byte> contents) {
     // Kernels read words: an odd tail is padded, an empty buffer holds one.
     const uint64_t bytes = std::max<uint64_t>(4, (contents.size() + 3) / 4 * 4);

@@ -219,6 +219,7 @@ nlohmann::ordered_json device_facts(const vk::Device& device) {
             {"device_id", caps.device_id},
             {"driver_version", caps.driver_version},
             {"validation_layer", device.options().validation},
+            {"races", device.options().races},
             {"caps", nlohmann::ordered_json::parse(vk::to_json(caps))}};
 }
 

@@ -124,10 +124,14 @@ void check_exports(const Instance& instance, const HostDevice& host, VkBufferUsa
              " without being dedicated, got ", host.exports);
 }
 
+Validation validation_of(const DeviceOptions& options) {
+    return options.races ? Validation::races : options.validation ? Validation::usual : Validation::none;
+}
+
 }  // namespace
 
 Device::Impl::Impl(const DeviceOptions& wanted)
-    : options(wanted), instance(wanted.host ? Instance(*wanted.host) : Instance(wanted.validation)) {
+    : options(wanted), instance(wanted.host ? Instance(*wanted.host) : Instance(validation_of(wanted))) {
     options.host ? take_from_host() : choose_own();
     if (!options.caps_profile.empty())
         caps = narrowed(caps, read_file(options.caps_profile, 1 << 20), options.caps_profile);

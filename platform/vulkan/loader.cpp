@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <span>
 
 namespace scoria::vk {
 namespace {
@@ -32,15 +34,17 @@ template <class Function> Function global(PFN_vkGetInstanceProcAddr get, const c
     return reinterpret_cast<Function>(get(VK_NULL_HANDLE, name));
 }
 
-bool has_layer(PFN_vkGetInstanceProcAddr get, const char* name) {
+/// Of Vulkan, which a layer knows; none if there is no such layer.
+std::optional<uint32_t> layer_version(PFN_vkGetInstanceProcAddr get, const char* name) {
     const auto enumerate =
         global<PFN_vkEnumerateInstanceLayerProperties>(get, "vkEnumerateInstanceLayerProperties");
     uint32_t count = 0;
     check(enumerate(&count, nullptr), "vkEnumerateInstanceLayerProperties");
     std::vector<VkLayerProperties> layers(count);
     check(enumerate(&count, layers.data()), "vkEnumerateInstanceLayerProperties");
-    return std::ranges::any_of(layers,
-                               [&](const auto& layer) { return !std::strcmp(layer.layerName, name); });
+    const auto layer =
+        std::ranges::find_if(layers, [&](const auto& each) { return !std::strcmp(each.layerName, name); });
+    return layer == layers.end() ? std::nullopt : std::optional(layer->specVersion);
 }
 
 bool has_extension(PFN_vkGetInstanceProcAddr get, const char* layer, const char* name) {
@@ -85,6 +89,23 @@ struct VkLayerSettingsCreateInfoEXT {
 };
 #endif
 
+struct Setting {
+    const char* name;
+    bool on;
+};
+// Without the heuristic newer layers see no hazard between dispatches.
+constexpr Setting usual_settings[] = {{"validate_sync", true}, {"syncval_shader_accesses_heuristic", true}};
+// What else instrumented shaders are checked for would make some drivers compile for minutes.
+constexpr Setting race_settings[] = {{"gpuav_enable", true},
+                                     {"gpuav_shared_memory_data_race", true},
+                                     {"gpuav_descriptor_checks", false},
+                                     {"gpuav_buffer_address_oob", false},
+                                     {"gpuav_buffers_validation", false},
+                                     {"gpuav_post_process_descriptor_indexing", false},
+                                     {"gpuav_shader_sanitizer", false},
+                                     {"validate_core", false}};
+constexpr uint32_t knows_races = VK_MAKE_API_VERSION(0, 1, 4, 350);
+
 // Everything that validation chains to VkInstanceCreateInfo; the addresses stay valid while it lives.
 struct ValidationChain {
     VkValidationFeatureEnableEXT enabled[1] = {VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
@@ -92,28 +113,30 @@ struct ValidationChain {
         VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT, nullptr, 1, enabled, 0, nullptr};
     VkDebugUtilsMessengerCreateInfoEXT messenger = vk_struct<VkDebugUtilsMessengerCreateInfoEXT>(
         VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT);
-    // Without the heuristic newer layers see no hazard between dispatches.
-    VkBool32 yes = VK_TRUE;
-    VkLayerSettingEXT settings[2] = {
-        {validation_layer, "validate_sync", VK_LAYER_SETTING_TYPE_BOOL32_EXT, 1, &yes},
-        {validation_layer, "syncval_shader_accesses_heuristic", VK_LAYER_SETTING_TYPE_BOOL32_EXT, 1, &yes}};
-    VkLayerSettingsCreateInfoEXT layer{VK_STRUCTURE_TYPE_LAYER_SETTINGS_CREATE_INFO_EXT, nullptr, 2,
-                                       settings};
+    VkBool32 yes = VK_TRUE, no = VK_FALSE;
+    std::vector<VkLayerSettingEXT> settings;
+    VkLayerSettingsCreateInfoEXT layer{VK_STRUCTURE_TYPE_LAYER_SETTINGS_CREATE_INFO_EXT, nullptr, 0, nullptr};
     std::vector<const char*> extensions;
 
-    const void* link(PFN_vkGetInstanceProcAddr get, ValidationLog& log) {
+    const void* link(PFN_vkGetInstanceProcAddr get, Validation validation, ValidationLog& log) {
         messenger.messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
         messenger.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT;
         messenger.pfnUserCallback = on_message;
         messenger.pUserData = &log;
         extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
         const void* head = &messenger;
-        if (has_extension(get, validation_layer, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME)) {
+        const bool usual = validation == Validation::usual;
+        if (usual && has_extension(get, validation_layer, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME)) {
             extensions.push_back(VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME);
             features.pNext = std::exchange(head, &features);
         }
         if (has_extension(get, validation_layer, VK_EXT_LAYER_SETTINGS_EXTENSION_NAME)) {
             extensions.push_back(VK_EXT_LAYER_SETTINGS_EXTENSION_NAME);
+            for (const auto& [name, on] : usual ? std::span<const Setting>(usual_settings) : race_settings)
+                settings.push_back(
+                    {validation_layer, name, VK_LAYER_SETTING_TYPE_BOOL32_EXT, 1, on ? &yes : &no});
+            layer.settingCount = uint32_t(settings.size());
+            layer.pSettings = settings.data();
             layer.pNext = std::exchange(head, &layer);
         }
         return head;
@@ -160,7 +183,7 @@ Instance::Instance(const HostDevice& host)
              "vkGetInstanceProcAddr, got none");
 }
 
-Instance::Instance(bool validation) : owned_(true), get_instance_proc_(open_loader()) {
+Instance::Instance(Validation validation) : owned_(true), get_instance_proc_(open_loader()) {
     const auto version =
         global<PFN_vkEnumerateInstanceVersion>(get_instance_proc_, "vkEnumerateInstanceVersion");
     uint32_t loader_version = VK_API_VERSION_1_0;
@@ -168,14 +191,21 @@ Instance::Instance(bool validation) : owned_(true), get_instance_proc_(open_load
     if (loader_version < VK_API_VERSION_1_2)
         fail(Status::unsupported, "vulkan", "expected a Vulkan loader of version 1.2 or later, got 1.",
              VK_API_VERSION_MINOR(loader_version));
-    if (validation && !has_layer(get_instance_proc_, validation_layer))
+    const bool layered = validation != Validation::none;
+    const std::optional<uint32_t> layer =
+        layered ? layer_version(get_instance_proc_, validation_layer) : std::nullopt;
+    if (layered && !layer)
         fail(Status::unsupported, "vulkan", validation_layer, " not found: install vulkan-validationlayers");
+    if (validation == Validation::races && *layer < knows_races)
+        fail(Status::unsupported, "vulkan", "expected ", validation_layer,
+             " of version 1.4.350 or later, which looks for data races, got ", VK_API_VERSION_MAJOR(*layer),
+             '.', VK_API_VERSION_MINOR(*layer), '.', VK_API_VERSION_PATCH(*layer));
 
     ValidationChain setup;
-    const void* chain = validation ? setup.link(get_instance_proc_, *log_) : nullptr;
+    const void* chain = layered ? setup.link(get_instance_proc_, validation, *log_) : nullptr;
     handle_ = create_instance(get_instance_proc_, setup, chain);
     load_functions();
-    if (!validation) return;
+    if (!layered) return;
     const VkResult result = fn_.CreateDebugUtilsMessengerEXT(handle_, &setup.messenger, nullptr, &messenger_);
     if (result != VK_SUCCESS) fn_.DestroyInstance(handle_, nullptr);
     check(result, "vkCreateDebugUtilsMessengerEXT");

@@ -34,6 +34,10 @@ struct InstanceTable {
 #undef SCORIA_MEMBER
 };
 
+/// What the validation layer looks for: wrong calls and hazards between them, or, in shared memory of
+/// workgroups, data races (as errors, too).
+enum class Validation : uint8_t { none, usual, races };
+
 /// What the validation layer said. Filled from any thread that calls Vulkan.
 struct ValidationLog {
     std::mutex mutex;
@@ -43,8 +47,9 @@ struct ValidationLog {
 
 class Instance {
   public:
-    /// Errors: unsupported (no loader, no driver, too old, no validation layer when asked for).
-    explicit Instance(bool validation);
+    /// Errors: unsupported (no loader, no driver, too old, no validation layer when asked for, or one too
+    /// old).
+    explicit Instance(Validation validation);
     /// The host's, which stays its own. Errors: unsupported (an entry point that Scoria calls is missing).
     explicit Instance(const HostDevice& host);
     ~Instance();

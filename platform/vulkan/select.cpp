@@ -94,7 +94,7 @@ std::vector<ListedDevice> list_devices(const Instance& instance,
 }
 
 std::vector<ListedDevice> list_devices() {
-    const Instance instance(false);
+    const Instance instance(Validation::none);
     std::vector<ListedDevice> devices = list_devices(instance, instance.physical_devices());
     if (devices.empty()) choose_device(devices, "");  // throws
     return devices;

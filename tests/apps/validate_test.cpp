@@ -112,6 +112,21 @@ TEST_CASE("somebody's own shader is held against the reference") {
     CHECK(none.err.find("glslangValidator") != std::string::npos);
 }
 
+TEST_CASE("a race whose results are right is told where the validation layer can") {
+    const auto validate = [](const char* shader) {
+        return run_scoria({"validate", "--shader", examples + shader, "--as", "rms_norm", "--races"});
+    };
+    const Outcome race = validate("rms_norm_race.comp");
+    CHECK(race.code == 1);
+    if (race.err.find("[vulkan]") != std::string::npos) {
+        const bool none = race.err.find("vulkan-validationlayers") != std::string::npos;
+        CHECK((none || race.err.find("of version 1.4.350 or later") != std::string::npos));
+        return;
+    }
+    CHECK(race.err.find("SharedMemoryDataRace") != std::string::npos);
+    CHECK(validate("rms_norm.comp").code == 0);
+}
+
 TEST_CASE("somebody's own data are inputs and reference") {
     const ScratchFolder folder;
     std::vector<float> x, weight, out;
