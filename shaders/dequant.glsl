@@ -30,8 +30,11 @@ float scale_of_bits(uint bits) {
                                              : uintBitsToFloat(size + 0x70000000u);
     return (bits & 0x8000u) != 0 ? -value : value;
 }
+#ifndef SCALES_BY_HAND
+#define SCALES_BY_HAND false
+#endif
 vec2 unpack_scales(uint word) {
-    return HALVES_FLUSH ? vec2(scale_of_bits(word), scale_of_bits(word >> 16)) : unpackHalf2x16(word);
+    return HALVES_FLUSH || SCALES_BY_HAND ? vec2(scale_of_bits(word), scale_of_bits(word >> 16)) : unpackHalf2x16(word);
 }
 
 struct Affine {

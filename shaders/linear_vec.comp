@@ -48,6 +48,12 @@
 #define X_LANES
 #endif
 #endif
+#ifdef COMPACT
+#include "linear.push.h"
+layout(constant_id = LINEAR_LATE_TEXELS) const uint LATE_TEXELS = 0;
+// Where results of fetches are waited for, what an instruction converts is there too soon (tools/bench/RESULTS.md).
+#define SCALES_BY_HAND (LATE_TEXELS != 0 && WEIGHT_TYPE == WEIGHT_Q8_0)
+#endif
 #include "linear.glsl"
 
 #ifdef COMPACT
@@ -94,7 +100,6 @@ float normed(float value, uint k) {
 
 #ifdef COMPACT
 layout(constant_id = LINEAR_X_QUADS) const uint X_QUADS = 0;
-layout(constant_id = LINEAR_LATE_TEXELS) const uint LATE_TEXELS = 0;
 // Fetches spill whatever there is; loaded, x of more tokens would take too many registers.
 #ifdef TEXELS
 const bool X_BY_CELLS = X_QUADS != 0 && LANE_TABLES;

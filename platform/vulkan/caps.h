@@ -108,8 +108,11 @@ struct Caps {
     bool denorm_preserve_f32 = false, denorm_preserve_f16 = false, rte_f16 = false,
          inf_nan_preserve_f32 = false;
 
-    /// unpackHalf2x16 may take subnormal halves for zero. RADV never does, whatever it can promise.
-    bool may_flush_halves() const { return !denorm_preserve_f16 && driver_id != driver_radv; }
+    /// unpackHalf2x16 may take subnormal halves for zero. RADV and lavapipe never do, whatever they can
+    /// promise.
+    bool may_flush_halves() const {
+        return !denorm_preserve_f16 && driver_id != driver_radv && driver_id != driver_lavapipe;
+    }
 
     // time
     float timestamp_period = 1;   // nanoseconds per tick
