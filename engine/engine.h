@@ -49,14 +49,14 @@ struct Engine::Impl {
     void plan_memory();
     /// For a batch of `tokens`. After plan_memory().
     Scratch scratch_bytes(uint32_t tokens) const;
-    /// Of every session's cache.
+    /// Of every session's cache. After plan_memory().
     KvLength cache_length() const {
         return {std::max(memory.context, memory.source),
                 layout.tokens,
                 layers,
                 options.sequences,
                 memory.shared,
-                memory.kv_room};
+                memory.kv};
     }
     bool knows_global_tokens() const;
     /// Buffers to compute in, but for logits, rotary tables and what single ops keep: those that a host may

@@ -29,16 +29,6 @@ std::vector<uint32_t> rings_of(std::span<const uint32_t> entries, uint32_t all) 
     return rings;
 }
 
-/// Of device memory, for slots in their order: behind the first that finds too little of it none takes any.
-struct Room {
-    uint64_t left;
-    bool take(uint64_t bytes) {
-        const bool fits = bytes <= left;
-        left = fits ? left - bytes : 0;
-        return fits;
-    }
-};
-
 }  // namespace
 
 uint32_t KvLength::blocks() const {
@@ -73,11 +63,13 @@ KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType ty
     const std::vector<Attention> slots = cache_slots(architecture);
     const std::vector<uint32_t> entries = slot_entries(architecture, length),
                                 blocks = slot_blocks(architecture, length);
-    Room room{length.room};
+    const std::vector<uint64_t> bytes = slot_bytes(architecture, type, length);
+    uint64_t taken = 0;
     for (size_t i = 0; i < slots.size(); ++i) {
         const Attention& a = slots[i];
         const KvRows rows = kv_rows(type, a);
-        const bool fits = use != vk::MemoryUse::device || room.take(blocks[i] * rows.block_bytes());
+        taken += bytes[i];
+        if (use == vk::MemoryUse::device && taken > length.room) use = vk::MemoryUse::staging;
         DeviceKv kv{type, a.kv_heads, a.head_dim, {}, UINT32_MAX, rows.planes};
         if (entries[i] != 0 && entries[i] < blocks_) {
             kv.ring = entries[i];
@@ -86,7 +78,7 @@ KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType ty
         const uint32_t most = kv_blocks_within(device.caps().max_binding, rows);
         for (uint32_t first = 0; first < blocks[i]; first += most) {
             const uint32_t count = std::min(most, blocks[i] - first);
-            buffers_.emplace_back(device, count * rows.block_bytes(), fits ? use : vk::MemoryUse::staging);
+            buffers_.emplace_back(device, count * rows.block_bytes(), use);
             kv.shards.push_back({buffers_.back().view(), first, count});
         }
         layers_.push_back(std::move(kv));
@@ -112,10 +104,20 @@ bool KvCache::holds(uint32_t position, uint32_t written) const {
     });
 }
 
+std::vector<uint64_t> KvCache::slot_bytes(const Architecture& architecture, KvType type, KvLength length) {
+    const std::vector<Attention> slots = cache_slots(architecture);
+    const std::vector<uint32_t> blocks = slot_blocks(architecture, length);
+    std::vector<uint64_t> bytes;
+    for (size_t i = 0; i < slots.size(); ++i)
+        bytes.push_back(blocks[i] * kv_rows(type, slots[i]).block_bytes());
+    return bytes;
+}
+
 std::vector<KvPart> KvCache::parts(const Architecture& architecture, KvType type, KvLength length) {
     const std::vector<Attention> slots = cache_slots(architecture);
     const std::vector<uint32_t> entries = slot_entries(architecture, length),
                                 blocks = slot_blocks(architecture, length);
+    const std::vector<uint64_t> bytes = slot_bytes(architecture, type, length);
     std::vector<KvPart> parts;
     for (size_t i = 0; i < slots.size(); ++i) {
         if (!length.layers.has(i)) continue;
@@ -129,21 +131,18 @@ std::vector<KvPart> KvCache::parts(const Architecture& architecture, KvType type
             parts, [&](const KvPart& p) { return p.kind == kind && p.positions == positions; });
         if (part == parts.end()) part = parts.insert(part, {kind, 0, positions, 0});
         ++part->slots;
-        part->bytes += blocks[i] * kv_rows(type, a).block_bytes();
+        part->bytes += bytes[i];
     }
     return parts;
 }
 
 KvCache::Bytes KvCache::bytes(const Architecture& architecture, KvType type, KvLength length) {
-    const std::vector<Attention> slots = cache_slots(architecture);
-    const std::vector<uint32_t> blocks = slot_blocks(architecture, length);
-    Room room{length.room};
-    Bytes all;
-    for (size_t i = 0; i < slots.size(); ++i) {
-        const uint64_t bytes = blocks[i] * kv_rows(type, slots[i]).block_bytes();
-        (room.take(bytes) ? all.device : all.host) += bytes;
+    uint64_t all = 0, device = 0;
+    for (const uint64_t slot : slot_bytes(architecture, type, length)) {
+        all += slot;
+        if (all <= length.room) device = all;
     }
-    return all;
+    return {device, all - device};
 }
 
 KvShare::KvShare(std::shared_ptr<KvCache> cache) : cache_(std::move(cache)) {

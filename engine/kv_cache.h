@@ -22,7 +22,7 @@ struct KvLength {
     uint32_t positions = 0, chunk = 0;
     LayerRange layers = {};
     uint32_t sequences = 1, shared = 0;
-    uint64_t room = UINT64_MAX;  // bytes of device memory for it: later slots stand in host memory
+    uint64_t room = UINT64_MAX;  // bytes of device memory; slots past it, in their order, stand on the host
     uint32_t blocks() const;     // of all sequences, where positions do not wrap
 };
 
@@ -58,6 +58,8 @@ class KvCache {
     static std::vector<uint32_t> slot_entries(const Architecture& architecture, KvLength length);
     /// Blocks of every slot.
     static std::vector<uint32_t> slot_blocks(const Architecture& architecture, KvLength length);
+    /// Bytes of every slot.
+    static std::vector<uint64_t> slot_bytes(const Architecture& architecture, KvType type, KvLength length);
     /// Bytes that a cache takes, by kind of slot.
     static std::vector<KvPart> parts(const Architecture& architecture, KvType type, KvLength length);
     /// Of device memory, and of the host's.

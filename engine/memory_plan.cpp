@@ -154,8 +154,9 @@ class Planning {
         take(vectors + memory_.scratch);
         // Within one heap there is nowhere to go, unless a part of it was set aside.
         const bool elsewhere = !one_heap_ || memory_.heap_budget < *one_heap_;
-        memory_.kv_room = elsewhere && !caps_.has_bus() ? room : UINT64_MAX;
-        const auto [kv, host_kv] = KvCache::bytes(architecture_, engine_.kv_type(), engine_.cache_length());
+        KvLength length = engine_.cache_length();
+        length.room = elsewhere && !caps_.has_bus() ? room : UINT64_MAX;
+        const auto [kv, host_kv] = KvCache::bytes(architecture_, engine_.kv_type(), length);
         take(memory_.kv = kv);
         memory_.host_kv = host_kv;
         const bool early = options.context || memory_.context <= least_context || !caps_.has_bus();
@@ -242,9 +243,8 @@ std::vector<uint64_t> Engine::Impl::bytes_by_layer() const {
     }
     const KvLength length{std::min(architecture.context, options.context ? options.context : default_context),
                           default_chunk};
-    const std::vector<Attention> slots = cache_slots(architecture);
-    const std::vector<uint32_t> blocks = KvCache::slot_blocks(architecture, length);
-    for (size_t i = 0; i < count; ++i) bytes[i + 1] += blocks[i] * kv_rows(kv_type(), slots[i]).block_bytes();
+    const std::vector<uint64_t> cached = KvCache::slot_bytes(architecture, kv_type(), length);
+    for (size_t i = 0; i < count; ++i) bytes[i + 1] += cached[i];
     return bytes;
 }
 

@@ -83,7 +83,6 @@ struct MemoryPlan {
     uint64_t weights = 0, kv = 0, scratch = 0;  // bytes of device memory
     std::vector<KvPart> kv_parts;               // of `kv` and `host_kv`, by kind of layer
     uint64_t host_weights = 0, host_kv = 0;     // bytes of host memory: what the device has no room for
-    uint64_t kv_room = UINT64_MAX;              // bytes of device memory that a cache may take (KvLength)
     uint64_t staging = 0;                       // bytes of host memory while weights are uploaded
     uint32_t context = 0;                       // positions of a session
     uint32_t shared = 0;                        // of all sessions that share a cache, together

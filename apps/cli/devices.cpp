@@ -33,11 +33,6 @@ const char* type_name(vk::DeviceType type) {
     return "other";
 }
 
-std::string api_text(uint32_t version) {
-    return cat(VK_API_VERSION_MAJOR(version), '.', VK_API_VERSION_MINOR(version), '.',
-               VK_API_VERSION_PATCH(version));
-}
-
 std::string subgroup_text(const vk::Caps& caps) {
     if (caps.subgroup_min == caps.subgroup_max) return cat(caps.subgroup_size);
     return cat(caps.subgroup_min, '-', caps.subgroup_max);
@@ -79,7 +74,7 @@ std::string devices_table(const std::vector<vk::ListedDevice>& devices) {
                 cat(i, ": ", twin->caps.name, " again, under ", caps.driver_name, " (--device ", i, ")\n");
         } else {
             table.add({cat(i, devices[i].chosen ? "*" : ""), caps.name, type_name(caps.type),
-                       cat(caps.driver_name, ' ', caps.driver_info), api_text(caps.api_version),
+                       cat(caps.driver_name, ' ', caps.driver_info), vk::version_text(caps.api_version),
                        subgroup_text(caps), bytes_text(caps.max_binding), bytes_text(caps.shared_memory),
                        feature_text(caps)});
         }

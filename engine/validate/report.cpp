@@ -210,11 +210,10 @@ std::string device_names(std::span<vk::Device* const> devices) {
 
 nlohmann::ordered_json device_facts(const vk::Device& device) {
     const vk::Caps& caps = device.caps();
-    const auto version = [](uint32_t v) { return cat(v >> 22, '.', v >> 12 & 1023, '.', v & 4095); };
     return {{"device", caps.name},
             {"driver", driver_of(caps)},
             {"driver_name", caps.driver_name},
-            {"vulkan", version(caps.api_version)},
+            {"vulkan", vk::version_text(caps.api_version)},
             {"vendor_id", caps.vendor_id},
             {"device_id", caps.device_id},
             {"driver_version", caps.driver_version},

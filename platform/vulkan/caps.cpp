@@ -114,11 +114,11 @@ std::string hex(const std::array<uint8_t, 16>& bytes) {
     return text;
 }
 
-std::string version(uint32_t packed) {  // VK_VERSION_MAJOR and so on, without Vulkan's headers
+}  // namespace
+
+std::string version_text(uint32_t packed) {  // VK_API_VERSION_MAJOR and so on, without Vulkan's headers
     return cat((packed >> 22) & 0x7F, ".", (packed >> 12) & 0x3FF, ".", packed & 0xFFF);
 }
-
-}  // namespace
 
 Caps narrowed(const Caps& caps, const std::string& json_text, const std::string& where) {
     const Json profile = Json::parse(json_text, nullptr, false);
@@ -159,7 +159,7 @@ std::string to_json(const Caps& caps) {
                 {"device_id", caps.device_id},
                 {"driver_id", caps.driver_id},
                 {"driver_version", caps.driver_version},
-                {"api_version", version(caps.api_version)},
+                {"api_version", version_text(caps.api_version)},
                 {"pipeline_cache_uuid", hex(caps.pipeline_cache_uuid)},
                 {"device_uuid", hex(caps.device_uuid)},
                 {"driver_uuid", hex(caps.driver_uuid)},

@@ -128,5 +128,7 @@ Caps narrowed(const Caps& caps, const std::string& json_text, const std::string&
 
 /// All members as a JSON object, for `scoria devices --json` and reports.
 std::string to_json(const Caps& caps);
+/// "1.3.250", of a version as Vulkan packs it.
+std::string version_text(uint32_t packed);
 
 }  // namespace scoria::vk

@@ -28,9 +28,8 @@ struct DeviceOptions {
     std::string select;  // "": best by type; an index of list_devices(); or part of a name, case-insensitive
     std::string caps_profile;  // "": none; else path of a JSON profile that narrows the caps (tests/profiles)
     std::string cache_folder;  // "": pipelines are not kept on disk; programs pass scoria::cache_folder()
-    bool validation =
-        false;           // enable VK_LAYER_KHRONOS_validation (core + synchronisation); errors are counted
-    bool races = false;  // enable it to look for data races in shared memory instead: since its 1.4.350
+    bool validation = false;   // by VK_LAYER_KHRONOS_validation (core + synchronisation); errors are counted
+    bool races = false;        // that layer looks for data races in shared memory instead: since 1.4.350
     bool capture_statistics = false;  // of pipelines (Pipelines::reports); slows their creation
     bool poison = false;              // tests: new buffers are filled with a pattern
     uint32_t poison_word = 0x7FC0DEAD;

@@ -197,9 +197,8 @@ Instance::Instance(Validation validation) : owned_(true), get_instance_proc_(ope
     if (layered && !layer)
         fail(Status::unsupported, "vulkan", validation_layer, " not found: install vulkan-validationlayers");
     if (validation == Validation::races && *layer < knows_races)
-        fail(Status::unsupported, "vulkan", "expected ", validation_layer,
-             " of version 1.4.350 or later, which looks for data races, got ", VK_API_VERSION_MAJOR(*layer),
-             '.', VK_API_VERSION_MINOR(*layer), '.', VK_API_VERSION_PATCH(*layer));
+        fail(Status::unsupported, "vulkan", "expected ", validation_layer, " of version ",
+             version_text(knows_races), " or later, which looks for data races, got ", version_text(*layer));
 
     ValidationChain setup;
     const void* chain = layered ? setup.link(get_instance_proc_, validation, *log_) : nullptr;
