@@ -38,11 +38,12 @@ void score(uint keys) {
                         const vec2 q = query[(i * LANE_ITEMS + c) * ITEM_PAIRS + p];
                         const vec2 x = vec2(sg_broadcast(q.x, from), sg_broadcast(q.y, from));
                         [[unroll]] for (uint k = 0; k < LANE_KEYS; ++k) {
-                            const vec2 products = x * numbers_of_words(uvec2(one[f][k], two[f][k]), pair, p);
+                            const vec2 numbers = numbers_of_words(uvec2(one[f][k], two[f][k]), pair, p);
+                            const uint w = i * LANE_KEYS + k;
                             if (KV_QUANTISED)
-                                product[i * LANE_KEYS + k] += products.x + products.y;
+                                product[w] = fma(x.y, numbers.y, fma(x.x, numbers.x, product[w]));
                             else
-                                weight[i * LANE_KEYS + k] += products.x + products.y;
+                                weight[w] = fma(x.y, numbers.y, fma(x.x, numbers.x, weight[w]));
                         }
                     }
                 }
@@ -127,7 +128,7 @@ void accumulate_texels(Row rows[QUERIES], uint values, uint key0, uint count) {
                         if (DISTANCE_VALUES)
                             each += distance_value(rows[i].position,
                                                    key0 + (turn * 4 + f) * FETCH_KEYS + sg_lane() / KEY_LANES, pair);
-                        dims += w[i * 4 + f] * each;
+                        dims = fma(vec2(w[i * 4 + f]), each, dims);
                     }
                     total[i * OUTPUTS + o] = dims;
                 }

@@ -187,6 +187,10 @@ const bool WEIGHT_IN_CELLS = WEIGHT_TYPE == WEIGHT_Q2_K || WEIGHT_TYPE == WEIGHT
 // The four columns, from 4 * result on, of codes `quad`: lo of a chunk of a row is 2 * chunk, hi 2 * chunk + 1.
 uint weight_quad(uint quad) { return WEIGHT_TYPE == WEIGHT_TQ1_0 ? tq1_0_quad(quad) : quad; }
 
+// Whether codes are looked up in a table that lies in the lanes.
+const bool WEIGHT_LANE_TABLE = WEIGHT_TYPE == WEIGHT_IQ4_NL || WEIGHT_TYPE == WEIGHT_IQ4_XS || WEIGHT_TYPE == WEIGHT_MXFP4 ||
+                               WEIGHT_TYPE == WEIGHT_NVFP4 || WEIGHT_TYPE == WEIGHT_Q1_0;
+
 // To be called once by all lanes, before codes are asked for.
 void start_weights() {
     if (!LANE_TABLES) return;

@@ -11,7 +11,7 @@
 #define LINEAR_ACTIVATION 6  // numerics.glsl; used with LINEAR_GLU or LINEAR_ACTIVATE alone
 
 #define LINEAR_X_QUADS 15  // linear_vec -DCOMPACT: 1 if rows of x begin and end at multiples of four words
-#define LINEAR_LATE_TEXELS 16  // and 1 if Caps::late_texels()
+#define LINEAR_OLD_LAVAPIPE 16  // and 1 if Caps::old_lavapipe()
 
 // linear_coop: the matrix shape (not linear_coop2), and the tile of a workgroup and the part of it of a
 // subgroup

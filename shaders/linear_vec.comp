@@ -50,9 +50,9 @@
 #endif
 #ifdef COMPACT
 #include "linear.push.h"
-layout(constant_id = LINEAR_LATE_TEXELS) const uint LATE_TEXELS = 0;
+layout(constant_id = LINEAR_OLD_LAVAPIPE) const uint OLD_LAVAPIPE = 0;  // Caps::old_lavapipe()
 // Where results of fetches are waited for, what an instruction converts is there too soon (tools/bench/RESULTS.md).
-#define SCALES_BY_HAND (LATE_TEXELS != 0 && WEIGHT_TYPE == WEIGHT_Q8_0)
+#define SCALES_BY_HAND (OLD_LAVAPIPE != 0 && WEIGHT_TYPE == WEIGHT_Q8_0)
 #endif
 #include "linear.glsl"
 
@@ -107,12 +107,20 @@ const bool X_BY_CELLS = X_QUADS != 0 && LANE_TABLES;
 const bool X_BY_CELLS = X_QUADS != 0 && LANE_TABLES && TOKENS == 1 && !WEIGHT_PLAIN;
 #endif
 
+// Whether x of four or eight tokens is fetched by chunks, a lane has a token's, so that few fetches follow upon each other.
+const bool CHUNKS_FETCH = OLD_LAVAPIPE == 0 || !WEIGHT_IN_CELLS;
+const bool X_BY_CHUNKS = X_BY_CELLS && TOKENS > 2 && CHUNKS_FETCH && !WEIGHT_LANE_TABLE;
+
 vec4 x_cells[TOKENS];  // four columns a lane
+
+vec4 x_quad_of(uint token, uint quad) {
+    token = min(token, push.tokens - 1);
+    return x_quad((push.x_first + token * push.x_stride) / 4 + quad);
+}
 
 void load_x_quad(uint token0, uint quad, bool wanted) {
     [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
-        const uint token = min(token0 + t, push.tokens - 1);
-        x_cells[t] = x_quad((push.x_first + token * push.x_stride) / 4 + quad);
+        x_cells[t] = x_quad_of(token0 + t, quad);
         if (!wanted) x_cells[t] = vec4(0.0);
     }
     if (linear_norm()) {
@@ -122,12 +130,30 @@ void load_x_quad(uint token0, uint quad, bool wanted) {
 }
 // Float rows are padded to whole blocks, x is not.
 void load_x_cell(uint token0, uint cell) {
+    if (X_BY_CHUNKS) return;
     const uint quad = weight_quad(cell * (WEIGHT_BLOCK / 4) + sg_lane());
     load_x_quad(token0, quad, !WEIGHT_PLAIN || 4 * quad < push.cols);
 }
-vec4 x_of_lane(uint t, uint lane) {
-    return vec4(subgroupShuffle(x_cells[t].x, lane), subgroupShuffle(x_cells[t].y, lane),
-                subgroupShuffle(x_cells[t].z, lane), subgroupShuffle(x_cells[t].w, lane));
+vec4 of_lane(vec4 value, uint lane) {
+    return vec4(subgroupShuffle(value.x, lane), subgroupShuffle(value.y, lane), subgroupShuffle(value.z, lane),
+                subgroupShuffle(value.w, lane));
+}
+vec4 x_of_lane(uint t, uint lane) { return of_lane(x_cells[t], lane); }
+
+vec4 x_chunk[2];  // [quad][token], eight lanes of them each
+
+// Quads `first` and the next of all tokens.
+void load_x_chunk(uint token0, uint first) {
+    [[unroll]] for (uint i = 0; i < TOKENS / 4; ++i) {
+        const uint item = i * 8 + sg_lane();
+        const uint quad = weight_quad(first + item / TOKENS);
+        x_chunk[i] = x_quad_of(token0 + item % TOKENS, quad);
+        if (WEIGHT_PLAIN) x_chunk[i] = 4 * quad < push.cols ? x_chunk[i] : vec4(0.0);
+    }
+}
+vec4 x_of_chunk(uint t, uint quad) {
+    const uint item = quad * TOKENS + t;
+    return of_lane(x_chunk[item / 8], item % 8);
 }
 #endif
 
@@ -197,11 +223,13 @@ void load_chunk(uint token, uint k, out CODES lo, out CODES hi) {
 }
 #endif
 
-// sum + a.x b.x + ..., one product after the other; on CPU drivers, which have no fma, in parallel.
+// sum + a.x b.x + ..., one product after the other; where there is no fma, in parallel.
 #ifdef WEIGHT_INTS
 int add_products(uint a, uint b, int sum) { return sum + dotPacked4x8EXT(int(a), int(b)); }
 #elif defined(COMPACT)
 float add_products(vec4 codes, vec4 x, float sum) {
+    if (OLD_LAVAPIPE == 0 && WEIGHT_TYPE != WEIGHT_Q1_0)
+        return fma(codes.w, x.w, fma(codes.z, x.z, fma(codes.y, x.y, fma(codes.x, x.x, sum))));
     // Codes of one bit are signs.
     const uvec4 signs = floatBitsToUint(codes) & 0x80000000u;
     const vec4 products = WEIGHT_TYPE == WEIGHT_Q1_0 ? uintBitsToFloat(floatBitsToUint(x) ^ signs) : codes * x;
@@ -304,7 +332,7 @@ const bool CODES_LATE = false;
 // One token of types whose cells have scales of their own: the rows whose words share texels, even or odd ones, are done
 // before the others' are fetched, where results of more fetches are waited for, or take several words a chunk
 // (tools/bench/RESULTS.md).
-const bool PARITY_PAYS = LATE_TEXELS != 0 || WEIGHT_CHUNK_WORDS >= 2;
+const bool PARITY_PAYS = OLD_LAVAPIPE != 0 || WEIGHT_CHUNK_WORDS >= 2;
 const bool BY_PARITY = CODES_LATE && X_BY_CELLS && WEIGHT_UNIT_CELLS == 1 && PARITY_PAYS;
 
 // add_chunk so. A loop over parities there, of one turn for other types, makes some of those seven times slower (Mesa 25.0.7).
@@ -339,6 +367,9 @@ void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], Place places[PA
         return;
     }
 #endif
+#ifdef COMPACT
+    if (X_BY_CHUNKS) load_x_chunk(token0, cell * (WEIGHT_BLOCK / 4) + 2 * chunk);
+#endif
     CODES lo[ROWS], hi[ROWS];
     ChunkWords own[ROWS];
     [[unroll]] for (uint r = 0; r < ROWS; ++r) {
@@ -354,7 +385,10 @@ void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], Place places[PA
         x_hi = x_of_lanes(t, 8 * (chunk % SPAN) + 4);
 #else
 #ifdef COMPACT
-        if (X_BY_CELLS) {
+        if (X_BY_CHUNKS) {
+            x_lo = x_of_chunk(t, 0);
+            x_hi = x_of_chunk(t, 1);
+        } else if (X_BY_CELLS) {
             x_lo = x_of_lane(t, 2 * chunk);
             x_hi = x_of_lane(t, 2 * chunk + 1);
         } else

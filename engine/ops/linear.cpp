@@ -291,7 +291,7 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
              {LINEAR_PARTS, variant.parts}});
     if (compact(variant.shader))
         add({{LINEAR_X_QUADS, uint32_t((args.x.first | args.x.stride | args.x.cols) % 4 == 0)},
-             {LINEAR_LATE_TEXELS, uint32_t(caps.late_texels())}});
+             {LINEAR_OLD_LAVAPIPE, uint32_t(caps.old_lavapipe())}});
     return constants;
 }
 

@@ -180,7 +180,7 @@ std::string to_json(const Caps& caps) {
     return out.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-bool Caps::late_texels() const {
+bool Caps::old_lavapipe() const {
     unsigned mesa = 0;  // which calls its lavapipe's driver_version 1
     return driver_id == driver_lavapipe && std::sscanf(driver_info.c_str(), "Mesa %u", &mesa) == 1 &&
            mesa < 26;

@@ -82,9 +82,9 @@ struct Caps {
     bool float16 = false, storage16 = false, int8 = false, storage8 = false, int16 = false, int64 = false;
     /// On a CPU driver: any range that a storage buffer may have may also be a uniform texel buffer of uvec4.
     bool texel_words = false;
-    /// CPUs wait for what lavapipe's fetches of them return (tools/bench/RESULTS.md): of Mesa 25.0.7, not
-    /// of 26.2.6.
-    bool late_texels() const;
+    /// Lavapipe before Mesa 26: CPUs wait for what its fetches of texels return, and its fma is a product
+    /// and a sum (tools/bench/RESULTS.md). So it is in 25.0.7, and not in 26.2.6.
+    bool old_lavapipe() const;
     /// Uniform buffers of scalars side by side, aligned as storage buffers are. Of CPU drivers, which alone
     /// gain by them.
     bool uniform_scalars = false;
