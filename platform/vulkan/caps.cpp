@@ -46,6 +46,7 @@ template <class CapsRef, class Visitor> void visit_narrowable(CapsRef& caps, Vis
     SCORIA_CAP(cooperative_matrix2);
     SCORIA_CAP(memory_budget);
     SCORIA_CAP(pipeline_statistics);
+    SCORIA_CAP(pipeline_robustness);
     SCORIA_CAP(unified_memory);
     SCORIA_CAP(denorm_preserve_f32);
     SCORIA_CAP(denorm_preserve_f16);

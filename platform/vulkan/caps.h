@@ -82,6 +82,7 @@ struct Caps {
     bool float16 = false, storage16 = false, int8 = false, storage8 = false, int16 = false, int64 = false;
     /// On a CPU driver: any range that a storage buffer may have may also be a uniform texel buffer of uvec4.
     bool texel_words = false;
+    bool is_lavapipe() const { return driver_id == driver_lavapipe; }
     /// Lavapipe before Mesa 26: CPUs wait for what its fetches of texels return, and its fma is a product
     /// and a sum (tools/bench/RESULTS.md). So it is in 25.0.7, and not in 26.2.6.
     bool old_lavapipe() const;
@@ -102,7 +103,8 @@ struct Caps {
     uint32_t matrix_reserved = 0;            // of shared memory, where a workgroup holds matrices
     bool timeline_semaphore = true;
     bool memory_budget = false, pipeline_statistics = false;
-    bool unified_memory = false;  // every device-local heap type is host-visible
+    bool pipeline_robustness = false;  // whether a GPU's pipelines can do without checks of bounds
+    bool unified_memory = false;       // every device-local heap type is host-visible
 
     // float controls (shader*Float32 / Float16)
     bool denorm_preserve_f32 = false, denorm_preserve_f16 = false, rte_f16 = false,

@@ -149,8 +149,11 @@ void read_features(const Instance& instance, VkPhysicalDevice device, const std:
     VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics =
         vk_struct<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(
             VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR);
+    auto robustness = vk_struct<VkPhysicalDevicePipelineRobustnessFeaturesEXT>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_FEATURES_EXT);
     chain(base, v11);
     chain(base, v12);
+    if (extensions.contains(VK_EXT_PIPELINE_ROBUSTNESS_EXTENSION_NAME)) chain(base, robustness);
     if (extensions.contains(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME)) chain(base, sizes);
     if (extensions.contains(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)) chain(base, dot);
     if (extensions.contains(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME)) chain(base, statistics);
@@ -191,6 +194,7 @@ void read_features(const Instance& instance, VkPhysicalDevice device, const std:
         caps.subgroup_size = std::clamp(16u, caps.subgroup_min, caps.subgroup_max);
     caps.memory_budget = extensions.contains(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     caps.pipeline_statistics = statistics.pipelineExecutableInfo;
+    caps.pipeline_robustness = robustness.pipelineRobustness && !caps.is_cpu();
 #ifdef VK_KHR_shader_bfloat16
     caps.bfloat16 = bfloat.shaderBFloat16Type;
 #endif

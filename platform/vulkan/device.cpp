@@ -43,6 +43,9 @@ struct FeatureChain {
     VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat = vk_struct<VkPhysicalDeviceShaderBfloat16FeaturesKHR>(
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR);
 #endif
+    VkPhysicalDevicePipelineRobustnessFeaturesEXT robustness =
+        vk_struct<VkPhysicalDevicePipelineRobustnessFeaturesEXT>(
+            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_FEATURES_EXT);
     std::vector<const char*> extensions;
 
     explicit FeatureChain(const Caps& caps) {
@@ -75,6 +78,8 @@ struct FeatureChain {
         if (caps.pipeline_statistics)
             append(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME, statistics);
         if (caps.memory_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+        robustness.pipelineRobustness = VK_TRUE;
+        if (caps.pipeline_robustness) append(VK_EXT_PIPELINE_ROBUSTNESS_EXTENSION_NAME, robustness);
 #ifdef VK_KHR_shader_bfloat16
         bfloat.shaderBFloat16Type = VK_TRUE;
         if (caps.bfloat16) append(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME, bfloat);

@@ -247,6 +247,13 @@ VkPipeline Pipelines::Impl::compile(const ShaderModule& module, std::span<const 
     if (subgroup.full) info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
     if (device.options().capture_statistics && device.caps().pipeline_statistics)
         info.flags |= VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
+    // Drivers check bounds unless told not to (NVIDIA's: three instructions a load); kernels stay within
+    // their buffers.
+    auto robustness =
+        vk_struct<VkPipelineRobustnessCreateInfoEXT>(VK_STRUCTURE_TYPE_PIPELINE_ROBUSTNESS_CREATE_INFO_EXT);
+    robustness.storageBuffers = robustness.uniformBuffers =
+        VK_PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_DISABLED_EXT;
+    if (device.caps().pipeline_robustness) info.pNext = &robustness;
     info.stage.module = shader(fold_switches(module.words, constants));
     VkPipeline pipeline = VK_NULL_HANDLE;
     const VkResult result =
