@@ -453,6 +453,7 @@ StepStats Session::stats() const {
         for (const vk::Commands& slice : s.decode.slices)
             for (const vk::DispatchTime& time : slice.times()) stats.profile.push_back(time);
         stats.profile_layers = s.decode.layers;
+        stats.prompt_profile = s.computed_times;
     }
     return stats;
 }

@@ -200,9 +200,10 @@ struct StepStats {
     double submit_cpu_us = 0;  // thread CPU time of the submitting thread per replayed step, median
     uint32_t pipelines = 0;
     double pipeline_seconds = 0;
-    uint64_t weight_bytes_per_token = 0;    // read by one decode step
-    std::vector<vk::DispatchTime> profile;  // of the last step, if EngineOptions::profile
-    std::vector<int32_t> profile_layers;    // of each of these dispatches; -1: of none
+    uint64_t weight_bytes_per_token = 0;           // read by one decode step
+    std::vector<vk::DispatchTime> profile;         // of the last step, if EngineOptions::profile
+    std::vector<int32_t> profile_layers;           // of each of these dispatches; -1: of none
+    std::vector<vk::DispatchTime> prompt_profile;  // of the last chunk of a prompt, likewise
 };
 
 class Engine {

@@ -135,6 +135,8 @@ void Tenant::land() {
     // Of a first run the device's own time counts alone; that of CPU drivers has their compilers in it.
     if (!slice.first_run || (timed && !engine.device.caps().is_cpu()))
         slice.pacer->learn(slice.cost, slice_seconds_);
+    if (engine.options.profile && !slice.replayed)
+        for (const vk::DispatchTime& time : slice.owned.times()) computed_times.push_back(time);
     flight_.pop_front();
 }
 
@@ -149,6 +151,7 @@ void Tenant::compute(Batch& work, size_t first, size_t end, uint32_t positions, 
         work.parts(engine.device.caps(), first, end, positions, pacer.most_cost());
     std::vector<double> costs;
     for (const Batch::Part& part : parts) costs.push_back(part.cost);
+    computed_times.clear();
     try {
         for (size_t at = 0; at < parts.size();) {
             // By what landed meanwhile: the first slices are as long as a guess.

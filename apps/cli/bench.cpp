@@ -36,7 +36,8 @@ class Bench {
   public:
     Bench(Engine& engine, const BenchOptions& options)
         : session_(engine), options_(options), vocab_(engine.model().architecture.vocab),
-          encodes_(!engine.model().architecture.encoder.empty()) {
+          encodes_(!engine.model().architecture.encoder.empty()),
+          warm_(engine.device().caps().is_cpu() ? 0 : 0.5) {
         const uint64_t needed =
             uint64_t{*std::ranges::max_element(options.depths)} +
             std::max<uint64_t>(options.longest_prompt(),
@@ -91,15 +92,17 @@ class Bench {
         return made;
     }
 
-    // The first round compiles pipelines and is not counted.
+    // The first round compiles pipelines and is not counted, nor are those in which a GPU raises its clock.
     template <class Work> void measure(BenchRow& row, uint32_t depth, const Work& work) {
-        for (uint32_t round = 0; round <= options_.repetitions; ++round) {
+        const auto first = Clock::now();
+        for (uint32_t round = 0; round <= options_.repetitions;) {
             session_.truncate(0);
             if (encodes_) session_.encode(some_ids(std::max(options_.prompts.front(), 1u), vocab_));
             if (depth > 0) session_.append(some_ids(depth, vocab_));
             const auto start = Clock::now();
             work();
             if (round > 0) row.seconds.push_back(seconds_since(start));
+            if (round > 0 || seconds_since(first) >= warm_) ++round;
         }
     }
 
@@ -107,6 +110,7 @@ class Bench {
     const BenchOptions& options_;
     uint32_t vocab_;
     bool encodes_;
+    double warm_;  // seconds until a GPU's clock is as high as it gets
 };
 
 struct Report {
@@ -117,10 +121,13 @@ struct Report {
 };
 
 nlohmann::json report_json(const Report& report, Engine& engine, const EngineOptions& flags) {
-    nlohmann::json profile = nlohmann::json::array();
-    for (const ProfileRow& row : profile_rows(report.step))
-        profile.push_back(
-            {{"dispatch", row.label}, {"count", row.count}, {"microseconds", row.microseconds}});
+    const auto profile_json = [](const std::vector<vk::DispatchTime>& times) {
+        nlohmann::json rows = nlohmann::json::array();
+        for (const ProfileRow& row : profile_rows(times))
+            rows.push_back(
+                {{"dispatch", row.label}, {"count", row.count}, {"microseconds", row.microseconds}});
+        return rows;
+    };
     const StepStats& step = report.step;
     return {{"model", engine.model().name},
             {"device", engine.device().caps().name},
@@ -140,7 +147,8 @@ nlohmann::json report_json(const Report& report, Engine& engine, const EngineOpt
               {"weight_bytes_per_token", step.weight_bytes_per_token}}},
             {"pipelines", step.pipelines},
             {"pipeline_seconds", step.pipeline_seconds},
-            {"profile", profile}};
+            {"profile", profile_json(step.profile)},
+            {"prompt_profile", profile_json(step.prompt_profile)}};
 }
 
 std::string report_text(const Report& report, const std::string& format) {
@@ -150,11 +158,15 @@ std::string report_text(const Report& report, const std::string& format) {
                fixed(report.load, 2), " s), ", fixed(report.warm_first_token, 3), " s when loaded\n");
     for (const BenchRow& row : report.rows)
         if (row.proposed > 0) out += cat(row.test, ": ", speculation_text(row.proposed, row.accepted), "\n");
-    if (report.step.profile.empty()) return out;
-    TextTable profile({"dispatch", "count", "us"});
-    for (const ProfileRow& row : profile_rows(report.step))
-        profile.add({row.label, cat(row.count), fixed(row.microseconds, 1)});
-    return out + "\n" + profile.text();
+    const auto profile_text = [](const char* of, const std::vector<vk::DispatchTime>& times) {
+        if (times.empty()) return std::string();
+        TextTable profile({of, "count", "us"});
+        for (const ProfileRow& row : profile_rows(times))
+            profile.add({row.label, cat(row.count), fixed(row.microseconds, 1)});
+        return "\n" + profile.text();
+    };
+    return out + profile_text("dispatch of a step", report.step.profile) +
+           profile_text("of a prompt's last chunk", report.step.prompt_profile);
 }
 
 void note_step(const StepStats& step) {
@@ -321,7 +333,8 @@ Action define_bench(CLI::App& app, const Common& common) {
          "synthetic models of these sizes: how time grows with the model, and of the first with --depth "
          "(default: "
          "0 to 4096) and batch");
-    app.add_flag("--profile", options->profile, "time of every dispatch of a decode step");
+    app.add_flag("--profile", options->profile,
+                 "time of every dispatch of a decode step, and of a prompt's last chunk");
     add_speculation_flags(app, options->speculation);
     app.add_option("--trace", options->trace,
                    "writes that step for chrome://tracing or Perfetto to this file; implies --profile");

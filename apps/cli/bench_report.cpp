@@ -106,9 +106,9 @@ nlohmann::json rows_json(const std::vector<BenchRow>& rows) {
     return all;
 }
 
-std::vector<ProfileRow> profile_rows(const StepStats& step) {
+std::vector<ProfileRow> profile_rows(const std::vector<vk::DispatchTime>& times) {
     std::vector<ProfileRow> rows;
-    for (const vk::DispatchTime& time : step.profile) {
+    for (const vk::DispatchTime& time : times) {
         auto row = std::ranges::find(rows, time.label, &ProfileRow::label);
         if (row == rows.end()) row = rows.insert(row, {std::string(time.label)});
         ++row->count;

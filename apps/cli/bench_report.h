@@ -44,7 +44,7 @@ struct ProfileRow {
     uint32_t count = 0;
     double microseconds = 0;
 };
-std::vector<ProfileRow> profile_rows(const StepStats& step);
+std::vector<ProfileRow> profile_rows(const std::vector<vk::DispatchTime>& times);
 /// Its dispatches as chrome://tracing and Perfetto read them.
 std::string chrome_trace(const StepStats& step, const std::string& model);
 

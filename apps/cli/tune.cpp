@@ -42,10 +42,14 @@ int tune_model(double seconds, const Common& common) {
     how.pause = [&] {
         if (interrupted) fail(Status::cancelled, "tune", "interrupted; what was found so far is kept");
     };
-    if (common.verbose)
+    if (common.verbose) {
+        how.on_time = [](const std::string& key, const std::string& variant, double us) {
+            note(key, ": ", variant, ", ", fixed(us, 1), " us");
+        };
         how.on_row = [](const TuneRow& row) {
             note(row.key, ": ", row.variant, ", ", row.candidates, " timed");
         };
+    }
     const TuneReport report = tune(load_model(common), engine_options(common), how);
     remove_interrupt_flag();
     size_t faster = 0;

@@ -90,31 +90,64 @@ double OpTimer::run(const Record& record, uint32_t count, std::vector<vk::Dispat
     return seconds;
 }
 
-double OpTimer::time(const Record& record, double hopeless) {
-    constexpr double enough = 0.02;  // seconds, so that the clock's grain and the submission do not count
-    constexpr double plenty = 0.2;   // of one run: the second is it
-    constexpr uint32_t rounds = 3, most = 1024;
+/// GPUs slow their clock down where they have little to do, as while the next kernel is compiled, and take a
+/// tenth of a second of work to raise it again (an H200: from 345 MHz to 1980).
+void OpTimer::warm_up(const std::function<void()>& work) {
+    constexpr double long_enough = 0.15;  // seconds
+    const auto start = BenchClock::now();
+    while (!caps().is_cpu() && std::chrono::duration<double>(BenchClock::now() - start).count() < long_enough)
+        work();
+}
+
+double OpTimer::measured(const Record& record, uint32_t count) {
     std::vector<vk::DispatchTime> times;
-    run(record, 1, times);  // makes the pipelines
-    const double once = run(record, 1, times);
-    const auto measured = [&](double seconds) {
-        return times.empty()
-                   ? 1e6 * seconds
-                   : std::accumulate(times.begin(), times.end(), 0.0,
-                                     [](double sum, const auto& next) { return sum + next.microseconds; });
-    };
-    if (once > plenty || measured(once) > hopeless) return measured(once);
-    const auto count = uint32_t(std::clamp(enough / std::max(once, 1e-6), 1.0, double(most)));
-    std::vector<double> each;
-    for (uint32_t round = 0; round < rounds; ++round)
-        each.push_back(measured(run(record, count, times)) / count);
-    return *std::ranges::min_element(each);  // what disturbs only adds
+    const double seconds = run(record, count, times);
+    const double us =
+        times.empty() ? 1e6 * seconds
+                      : std::accumulate(times.begin(), times.end(), 0.0,
+                                        [](double sum, const auto& next) { return sum + next.microseconds; });
+    return std::max(us / count, 1e-3);  // a clock too coarse says 0
+}
+
+namespace {
+constexpr double enough = 0.02;  // seconds, so that the clock's grain and the submission do not count
+constexpr uint32_t most_records = 1024;
+uint32_t count_for(double us) {
+    return uint32_t(std::clamp(1e6 * enough / std::max(us, 1.0), 1.0, double(most_records)));
+}
+}  // namespace
+
+double OpTimer::time(const Record& record) {
+    constexpr double plenty = 2e5;  // us of one run: the second is it
+    constexpr uint32_t rounds = 3;
+    measured(record, 1);  // makes the pipelines
+    const double once = measured(record, 1);
+    if (once > plenty) return once;
+    const uint32_t count = count_for(once);
+    warm_up([&] { measured(record, count); });
+    double best = INFINITY;
+    for (uint32_t round = 0; round < rounds; ++round) best = std::min(best, measured(record, count));
+    return best;  // what disturbs only adds
+}
+
+double OpTimer::ratio(const Record& record, const Record& other, double hopeless) {
+    constexpr uint32_t rounds = 3;
+    measured(record, 1);  // makes the pipelines
+    measured(other, 1);
+    const double once = measured(record, 1), once_other = measured(other, 1);
+    if (once > hopeless * once_other) return once / once_other;
+    std::array<double, rounds> ratios;
+    for (double& each : ratios) {
+        const double us = measured(record, count_for(once));
+        each = us / measured(other, count_for(once_other));
+    }
+    std::ranges::sort(ratios);
+    return ratios[rounds / 2];
 }
 
 void OpTimer::rate(const char* op, const std::string& variant, const std::string& shape, uint64_t bytes,
                    uint64_t flops, const Record& record) {
-    // A clock too coarse for the op says 0, which no rate follows from.
-    rates_.push_back({op, variant, shape, std::max(time(record), 1e-3), bytes, flops});
+    rates_.push_back({op, variant, shape, time(record), bytes, flops});
     if (on_rate_) on_rate_(rates_.back());
     forget();
 }
@@ -144,7 +177,10 @@ void OpTimer::fastest_linear(Roofline& roof) {
         const Matrix x = matrix(s.tokens, s.hidden), out = matrix(s.tokens, s.feed_forward);
         std::vector<LinearVariant> variants =
             linear_variants(caps(), {s.tokens, w.rows, w.cols, type, precision_});
-        if (caps().is_cpu()) variants.resize(1);  // it compiles others for seconds
+        if (caps().is_cpu())
+            variants.resize(1);  // it compiles others for seconds
+        else
+            std::erase_if(variants, [](const LinearVariant& each) { return each.lane_pairs != 0; });
         for (const LinearVariant& each : variants) {
             const vk::View scratch = room(linear_scratch_bytes(each, s.tokens, w.rows, w.cols));
             const double us = time([&](OpContext& ops) {
@@ -182,6 +218,7 @@ void OpTimer::empty_dispatches(Roofline& roof) {
         }
         return *std::ranges::min_element(all);
     };
+    warm_up([&] { seconds(count, true); });
     const double nothing = seconds(1, false);
     roof.dispatch_us = std::max(0.0, 1e6 * (seconds(count, false) - nothing) / (count - 1));
     roof.barrier_us = std::max(0.0, 1e6 * (seconds(count, true) - nothing) / (count - 1));

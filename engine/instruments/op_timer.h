@@ -44,8 +44,10 @@ class OpTimer {
     vk::View step(uint32_t first, uint32_t tokens, uint32_t& outputs_word);
 
     using Record = std::function<void(OpContext&)>;
-    /// Microseconds of one `record`; roughly, where they are more than `hopeless`.
-    double time(const Record& record, double hopeless = INFINITY);
+    /// Microseconds of one `record`.
+    double time(const Record& record);
+    /// How many times as long as `other` it takes, by turns; roughly, where that is more than `hopeless`.
+    double ratio(const Record& record, const Record& other, double hopeless);
     void run(const Record& record) { context_.run(record); }
     /// Operands go.
     void forget() {
@@ -64,6 +66,9 @@ class OpTimer {
     vk::View keep(vk::Buffer buffer) { return buffers_.emplace_back(std::move(buffer)).view(); }
     void fastest_linear(Roofline& roof);
     void empty_dispatches(Roofline& roof);
+    void warm_up(const std::function<void()>& work);
+    /// Microseconds of one of `count`.
+    double measured(const Record& record, uint32_t count);
     /// Seconds on the host of a submission of `count`.
     double run(const Record& record, uint32_t count, std::vector<vk::DispatchTime>& times);
 

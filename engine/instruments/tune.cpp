@@ -129,10 +129,16 @@ class Tuner {
         const auto key = [&](const Variant& variant) { return variant_key(op, variant.name, of); };
         double best = 1e30;
         std::vector<std::pair<double, const Variant*>> timed;
+        // Candidates by turns with the default: their compilers leave a GPU idle, whose clock goes down.
+        const OpTimer::Record of_standard = record(standard);
         const auto time = [&](const Variant& variant) {
             guarded(key(variant), [&] {
-                const double us = timer_.time(record(variant), hopeless * best);
+                const double us = timed.empty()
+                                      ? timer_.time(of_standard)
+                                      : row.standard_us * timer_.ratio(record(variant), of_standard,
+                                                                       hopeless * best / row.standard_us);
                 timed.emplace_back(us, &variant);
+                if (options_.on_time) options_.on_time(target.key(), name_of(variant), us);
                 best = std::min(best, us);
             });
             ++row.candidates;

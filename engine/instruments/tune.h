@@ -19,6 +19,8 @@ struct TuneRow {
 struct TuneOptions {
     double seconds = 60;  // after which no variant is begun; sizes not reached keep their defaults
     std::function<void(const TuneRow&)> on_row;
+    std::function<void(const std::string& key, const std::string& variant, double us)>
+        on_time;                  // of each candidate
     std::function<void()> pause;  // called between dispatches; may throw to stop
 };
 
