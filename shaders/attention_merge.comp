@@ -15,6 +15,7 @@ layout(push_constant) uniform Push { AttentionMergePush push; };
 
 float load_part(uint word) { return partials[word]; }
 #include "attention_parts.glsl"
+JOINED(of_parts, load_part)
 
 void main() {
     const uint element = group_index() * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
@@ -26,6 +27,7 @@ void main() {
     if (MASK == MASK_GLOBAL_ROWS && (type & STEP_TOKEN_GLOBAL) == 0) return;
     const uint words = push.head_dim + 2;
     const uint first = (token * push.heads + head) * words, between = push.tokens * push.heads * words;
-    result[push.out_first + token * push.out_stride + head * push.head_dim + dim] =
-        joined(first, between, push.parts, push.head_dim, dim, most_of(first, between, push.parts, push.head_dim));
+    const float m = most_of_parts(first, between, push.parts, push.head_dim);
+    const vec2 joined = joined_of_parts(first, between, push.parts, push.head_dim, dim, m);
+    result[push.out_first + token * push.out_stride + head * push.head_dim + dim] = joined.x / joined.y;
 }

@@ -1,7 +1,9 @@
 // Attention for few rows: a logical group takes QUERIES rows of one kv head and one split of the cache,
 // SG_SIZE keys at a time. Scores: a lane per key, so nothing is reduced across lanes but the maximum.
 // Weighted sum: a lane per pair of dims, weights broadcast. No shared memory and no barrier where subgroups
-// are native.
+// are native, unless SHARES of them, a workgroup, share out the keys of a split: GPUs hide the latency of loads by many,
+// and a workgroup sums what they found. Queries and weights go through shared memory then, where a load of four takes the
+// place of as many broadcasts.
 //
 // -DCOMPACT is for CPU drivers, where a load from a storage buffer is a checked branch for every lane, while a texel of
 // four words is fetched without one: a lane takes four keys, whose words are a texel, and four words of a value
@@ -17,6 +19,11 @@
 
 // Arrivals, then partial results of the parts that a row's keys are split into.
 layout(binding = 7) coherent buffer Parts { uint parts[]; };
+
+layout(constant_id = ATTENTION_SHARES) const uint SHARES = 1;
+layout(constant_id = ATTENTION_IN_STEP) const bool IN_STEP = false;
+// GPUs alone load much before they wait: narrow subgroups are CPU drivers', which take minutes to compile that.
+const bool LOADS_AHEAD = SHARES > 1 && SG_SIZE >= 32;
 
 #ifdef ROTATES
 layout(binding = 8) readonly buffer Tables { vec2 angles[]; };
@@ -70,6 +77,8 @@ uint dims_lane() { return sg_lane(); }
 #endif
 
 const uint OUTPUTS = CHUNKS * LANE_PAIRS;  // of a lane, pairs
+// Keys whose values are loaded before the first is waited for.
+const uint BATCH = !LOADS_AHEAD ? 1 : OUTPUTS < 16 ? 16 / OUTPUTS : 1;
 
 float weight[QUERIES * LANE_KEYS];  // of this lane's keys
 float most[QUERIES];                // m: same in all lanes
@@ -179,12 +188,68 @@ void load_queries(Row rows[QUERIES]) {
 }
 #endif
 
+#if defined(NATIVE_SUBGROUP) && !defined(COMPACT)
+const uint PAIR_TWOS = (PAIRS + 1) / 2;
+const bool SHARED = SHARES > 1;
+shared vec4 shared_queries[SHARED ? PAIR_TWOS * QUERIES : 1];  // [two pairs][row]
+shared vec4 shared_weights[SHARED ? gl_WorkGroupSize.x : 1];   // of a key, of all rows
+
+// To be called by the whole workgroup.
+void share_queries(Row rows[QUERIES]) {
+    for (uint at = gl_LocalInvocationID.x / SG_SIZE; at < QUERIES; at += SG_COUNT) {
+        Row row = rows[0];
+        [[unroll]] for (uint i = 1; i < QUERIES; ++i)
+            if (i == at) row = rows[i];
+#ifdef ROTATES
+        const Head head = head_of(row.token, row.head, false, row.position);
+#endif
+        for (uint two = sg_lane(); two < PAIR_TWOS; two += SG_SIZE) {
+#ifdef ROTATES
+            const vec4 both = vec4(rotated_pair(head, 2 * two), rotated_pair(head, 2 * two + 1));
+#else
+            const vec4 both = vec4(query_pair(row, 2 * two), query_pair(row, 2 * two + 1));
+#endif
+            shared_queries[two * QUERIES + at] = both;
+        }
+    }
+    barrier();
+}
+void score_shared(uint keys, uint in_block) {
+    const uint TWOS = LOADS_AHEAD ? 16 : 1;  // whose keys are loaded before the first is waited for
+    for (uint first = 0; first < PAIR_TWOS; first += TWOS) {
+        vec4 k[TWOS];
+        [[unroll]] for (uint two = 0; two < TWOS; ++two) {
+            const uint pair = 2 * (first + two);
+            k[two] = vec4(load_key(keys, in_block, min(pair, PAIRS - 1)), load_key(keys, in_block, min(pair + 1, PAIRS - 1)));
+        }
+        [[unroll]] for (uint two = 0; two < TWOS; ++two) {
+            if (first + two >= PAIR_TWOS) continue;
+            [[unroll]] for (uint i = 0; i < QUERIES; ++i)
+                weight[i] += dot(shared_queries[(first + two) * QUERIES + i], k[two]);
+        }
+    }
+}
+void share_weights() {
+    vec4 all = vec4(0.0);
+    [[unroll]] for (uint i = 0; i < QUERIES; ++i) all[i] = weight[i];
+    sg_share_memory(IN_STEP);  // who still reads those of the step before
+    shared_weights[gl_LocalInvocationID.x] = all;
+    sg_share_memory(IN_STEP);
+}
+#endif
+
 #ifdef COMPACT
 #include "attention_texels.glsl"
 #else
 // weight[i] = row i . this lane's key
 void score(Row rows[QUERIES], uint keys, uint in_block) {
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) weight[i] = 0.0;
+#ifdef NATIVE_SUBGROUP
+    if (SHARED) {
+        score_shared(keys, in_block);
+        return;
+    }
+#endif
 #ifdef QUERIES_STAY
     [[unroll]]
 #endif
@@ -222,17 +287,32 @@ void accumulate(Row rows[QUERIES], uint values, uint key0, uint count) {
         return;
     }
 #endif
-    for (uint j = 0; j < count; ++j) {
-        vec2 v[OUTPUTS];
-        [[unroll]] for (uint o = 0; o < OUTPUTS; ++o)
-            v[o] = load_value(values, key0 % KV_BLOCK_TOKENS + j, min(pair_of(o), PAIRS - 1));
-        [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
-            const float w = weight_of(i, j);
-            [[unroll]] for (uint o = 0; o < OUTPUTS; ++o) {
-                vec2 value = v[o];
-                if (DISTANCE_VALUES)
-                    value += distance_value(rows[i].position, key0 + j, min(pair_of(o), PAIRS - 1));
-                total[i * OUTPUTS + o] += w * value;
+#if defined(NATIVE_SUBGROUP) && !defined(COMPACT)
+    if (SHARED) share_weights();
+#endif
+    for (uint first = 0; first < count; first += BATCH) {
+        vec2 v[BATCH * OUTPUTS];
+        [[unroll]] for (uint j = 0; j < BATCH; ++j) {
+            const uint in_block = key0 % KV_BLOCK_TOKENS + min(first + j, count - 1);  // later ones have the weight 0
+            [[unroll]] for (uint o = 0; o < OUTPUTS; ++o)
+                v[j * OUTPUTS + o] = load_value(values, in_block, min(pair_of(o), PAIRS - 1));
+        }
+        [[unroll]] for (uint j = 0; j < BATCH; ++j) {
+#if defined(NATIVE_SUBGROUP) && !defined(COMPACT)
+            const vec4 shared_weight = shared_weights[SHARED ? sg_index() * SG_SIZE + first + j : 0];
+#endif
+            [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
+#if defined(NATIVE_SUBGROUP) && !defined(COMPACT)
+                const float w = SHARED ? shared_weight[i] : weight_of(i, first + j);
+#else
+                const float w = weight_of(i, first + j);
+#endif
+                [[unroll]] for (uint o = 0; o < OUTPUTS; ++o) {
+                    vec2 value = v[j * OUTPUTS + o];
+                    if (DISTANCE_VALUES)
+                        value += distance_value(rows[i].position, key0 + first + j, min(pair_of(o), PAIRS - 1));
+                    total[i * OUTPUTS + o] += w * value;
+                }
             }
         }
     }
@@ -363,9 +443,15 @@ void attend(Row rows[QUERIES], uint kv_head, uint part, uint splits) {
     }
 }
 
+// What each subgroup of a workgroup found, [share][row], as a partial result.
+const uint PART_WORDS = HEAD_DIM + 2;
+shared float shares[SHARES > 1 ? SHARES * QUERIES * PART_WORDS : 1];
+float load_share(uint word) { return shares[word]; }
 void store_part(uint word, float value) { parts[ATTENTION_ARRIVALS + word] = floatBitsToUint(value); }
 float load_part(uint word) { return uintBitsToFloat(parts[ATTENTION_ARRIVALS + word]); }
 #include "attention_parts.glsl"
+JOINED(of_shares, load_share)
+JOINED(of_parts, load_part)
 
 void write(Row rows[QUERIES], uint part, bool final) {
 #ifdef COMPACT
@@ -404,6 +490,42 @@ void write(Row rows[QUERIES], uint part, bool final) {
     }
 }
 
+// The same of a workgroup, whose subgroups meet.
+void write_shares(Row rows[QUERIES], uint tile, uint kv_head, uint part, bool final) {
+    [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
+        const uint at = (sg_index() * QUERIES + i) * PART_WORDS;
+        const float l = sg_add(sum[i]);
+        [[unroll]] for (uint o = 0; o < OUTPUTS; ++o) {
+            const uint pair = pair_of(o);
+            if (pair >= PAIRS) continue;
+            shares[at + 2 * pair] = total[i * OUTPUTS + o].x;
+            if (has_second(pair)) shares[at + 2 * pair + 1] = total[i * OUTPUTS + o].y;
+        }
+        if (sg_lane() == 0) {
+            shares[at + HEAD_DIM] = most[i];
+            shares[at + HEAD_DIM + 1] = l;
+        }
+    }
+    barrier();
+    const uint between = QUERIES * PART_WORDS;
+    for (uint at = gl_LocalInvocationID.x; at < QUERIES * HEAD_DIM; at += gl_WorkGroupSize.x) {
+        const uint dim = at % HEAD_DIM, first = at / HEAD_DIM * PART_WORDS;
+        const Row row = row_at(tile * QUERIES + at / HEAD_DIM, kv_head);
+        if (row.count == 0) continue;
+        const float m = most_of_shares(first, between, SHARES, HEAD_DIM);
+        const vec2 joined = joined_of_shares(first, between, SHARES, HEAD_DIM, dim, m);
+        if (final) {
+            result[out_word(row) + dim] = joined.x / joined.y;
+            continue;
+        }
+        const uint to = partial_word(row, part);
+        store_part(to + dim, joined.x);
+        if (dim != 0) continue;
+        store_part(to + HEAD_DIM, m);
+        store_part(to + HEAD_DIM + 1, joined.y);
+    }
+}
+
 // Whether all parts of a tile and kv head are written, this group's the last: each lane arrives when it has written its
 // share, so that no barrier is needed, which would make a coroutine of the kernel on CPU drivers. Nobody waits for
 // another. For devices with the Vulkan memory model alone: they order a coherent buffer's words by barrier and atomic as
@@ -416,23 +538,40 @@ bool arrives_last(uint arrival, uint splits) {
     return last;
 }
 
+// The same of workgroups.
+shared uint arrived;
+bool group_arrives_last(uint arrival, uint splits) {
+    memoryBarrierBuffer();
+    barrier();
+    if (gl_LocalInvocationID.x == 0) {
+        memoryBarrierBuffer();
+        arrived = atomicAdd(parts[arrival], 1) + 1;
+        memoryBarrierBuffer();
+        if (arrived == splits) parts[arrival] = 0;
+    }
+    barrier();
+    memoryBarrierBuffer();
+    return arrived == splits;
+}
+
 void join(uint tile, uint kv_head, uint splits) {
-    [[dont_unroll]] for (uint i = 0; i < QUERIES; ++i) {
-        const Row row = row_at(tile * QUERIES + i, kv_head);
+    const uint lanes = SHARES * SG_SIZE, lane = SHARES > 1 ? gl_LocalInvocationID.x : sg_lane();
+    [[dont_unroll]] for (uint at = lane; at < QUERIES * HEAD_DIM; at += lanes) {
+        const Row row = row_at(tile * QUERIES + at / HEAD_DIM, kv_head);
         if (row.count == 0) continue;
         const uint first = partial_word(row, 0), between = partial_word(row, 1) - first;
-        const float m = most_of(first, between, splits, HEAD_DIM);
-        [[dont_unroll]] for (uint dim = sg_lane(); dim < HEAD_DIM; dim += SG_SIZE)
-            result[out_word(row) + dim] = joined(first, between, splits, HEAD_DIM, dim, m);
+        const float m = most_of_parts(first, between, splits, HEAD_DIM);
+        const vec2 joined = joined_of_parts(first, between, splits, HEAD_DIM, at % HEAD_DIM, m);
+        result[out_word(row) + at % HEAD_DIM] = joined.x / joined.y;
     }
 }
 
 void main() {
     // Emulated groups meet at barriers, so there a workgroup is one group and returns as one.
-    const uint item = group_index() * SG_COUNT + sg_index();
+    const uint item = SHARES > 1 ? group_index() : group_index() * SG_COUNT + sg_index();
     const uint tiles = (push.tokens * (push.heads / push.kv_heads) + QUERIES - 1) / QUERIES;
     const uint part = item % push.splits, tile = item / push.splits / push.kv_heads;
-    const uint kv_head = item / push.splits % push.kv_heads;
+    const uint kv_head = item / push.splits % push.kv_heads, share = part * SHARES + (SHARES > 1 ? sg_index() : 0);
     if (tile >= tiles) return;
 
     Row rows[QUERIES];
@@ -440,13 +579,16 @@ void main() {
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
         rows[i] = row_at(tile * QUERIES + i, kv_head);
         most_keys = max(most_keys, rows[i].count);
-        most[i] = start_most(rows[i], part);
-        sum[i] = sg_lane() == 0 ? start_sum(part) : 0.0;
+        most[i] = start_most(rows[i], share);
+        sum[i] = sg_lane() == 0 ? start_sum(share) : 0.0;
         [[unroll]] for (uint o = 0; o < OUTPUTS; ++o) total[i * OUTPUTS + o] = vec2(0.0);
     }
     const bool joins = push.part_keys != 0;
-    const uint splits = joins ? clamp(most_keys / push.part_keys, 1, push.splits) : push.splits;
+    const uint splits = joins ? clamp(most_keys / (push.part_keys * SHARES), 1, push.splits) : push.splits;
     if (part >= splits) return;
+#if defined(NATIVE_SUBGROUP) && !defined(COMPACT)
+    if (SHARED) share_queries(rows);
+#endif
     // One pass per sequence: rows of others see nothing meanwhile.
     for (uint start = 0; start < QUERIES;) {
         uint table = 0, next = QUERIES;
@@ -459,10 +601,15 @@ void main() {
             run[i] = rows[i];
             if (i < start || i >= next) run[i].count = 0;
         }
-        attend(run, kv_head, part, splits);
+        attend(run, kv_head, share, splits * SHARES);
         start = next;
     }
     const bool final = push.parts == 1 || (joins && splits == 1);
+    if (SHARES > 1) {
+        write_shares(rows, tile, kv_head, part, final);
+        if (!final && joins && group_arrives_last(item / push.splits, splits)) join(tile, kv_head, splits);
+        return;
+    }
     write(rows, part, final);
     if (!final && joins && arrives_last(item / push.splits, splits)) join(tile, kv_head, splits);
 }

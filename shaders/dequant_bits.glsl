@@ -13,7 +13,10 @@ uvec4 byte_fields(uint q, uint bit, uint width) {
 uvec4 single_bits(uint h, uint bit) {
     return uvec4(h << bit, h << (bit - 1), h << (bit - 2), h << (bit - 3)) & (1u << bit);
 }
-vec4 one_plus(uvec4 mantissa) { return uintBitsToFloat(mantissa | 0x3F800000u); }
+#ifndef ONE_BITS
+#define ONE_BITS 0x3F800000u
+#endif
+vec4 one_plus(uvec4 mantissa) { return uintBitsToFloat(mantissa | ONE_BITS); }
 
 // Bytes as numbers, 0 to 255.
 vec4 bytes_of(uint word) { return vec4(ivec4(uvec4(word, word >> 8, word >> 16, word >> 24) & 0xFFu)); }

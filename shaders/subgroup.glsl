@@ -49,6 +49,13 @@ uint sg_add(uint value) { return subgroupAdd(value); }
 float sg_max(float value) { return subgroupMax(value); }
 uint sg_max(uint value) { return subgroupMax(value); }
 #endif
+// Makes what lanes have written to shared memory known to all. Lavapipe takes a barrier of a subgroup for one of the
+// workgroup, which others may never reach (Mesa 25.0.7); its lanes run in step (`in_step`) and need none.
+void sg_share_memory(bool in_step) {
+    if (in_step) return;
+    subgroupMemoryBarrierShared();
+    subgroupBarrier();
+}
 // `lane` is the same in the whole group. Needs caps.subgroup_ballot (the module declares it only if used).
 float sg_broadcast(float value, uint lane) { return subgroupBroadcast(value, lane); }
 uint sg_broadcast(uint value, uint lane) { return subgroupBroadcast(value, lane); }

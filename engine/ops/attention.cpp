@@ -115,6 +115,23 @@ std::vector<AttentionVariant> coop_variants(const vk::Caps& caps, const Attentio
     return variants;
 }
 
+/// `variant` by workgroups, each as large as its results fit into shared memory; nothing if that is one
+/// subgroup.
+std::optional<AttentionVariant> shared_out(const vk::Caps& caps, AttentionVariant variant,
+                                           uint32_t head_dim) {
+    const uint32_t wanted = caps.is_cpu() ? 4 * variant.subgroup : 256;
+    const uint32_t lanes = std::min({wanted, caps.max_invocations, caps.max_workgroup_x});
+    const uint32_t queries = 4 * variant.queries * (head_dim + 3), weights = 16 * variant.subgroup;
+    const uint32_t room = std::min(caps.shared_memory, most_shared);
+    if (variant.queries > 4 || queries >= room) return {};
+    variant.shares = std::min(lanes / variant.subgroup,
+                              (room - queries) / (4 * variant.queries * (head_dim + 2) + weights));
+    if (variant.shares <= 1) return {};
+    variant.name = "shares";
+    variant.workgroup = variant.shares * variant.subgroup;
+    return variant;
+}
+
 }  // namespace
 
 AttentionShape attention_shape(const Attention& attention, uint32_t tokens, uint32_t positions,
@@ -167,15 +184,22 @@ std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const Att
         bases.front().name = "compact";
         bases.front().shader = Shader::attention_vec_sg_compact;
     }
+    // As many tiles as the most queries make, filled evenly.
+    const uint64_t tiles = groups_for(rows, caps.small_register_file() ? 2 : 4);
+    const uint32_t queries = uint32_t(groups_for(rows, tiles));
+    // Without the Vulkan memory model nothing says that one workgroup sees what another has written.
+    const bool joins = caps.vulkan_memory_model && shape.shards == 1;
+    const uint32_t part_keys = !joins ? 0 : caps.is_cpu() ? cpu_part_keys : gpu_part_keys;
+    std::optional<AttentionVariant> shares;
     for (const KernelVariant& base : bases) {
-        // As many tiles as the most queries make, filled evenly.
-        const uint64_t tiles = groups_for(rows, caps.small_register_file() ? 2 : 4);
-        const uint32_t queries = uint32_t(groups_for(rows, tiles));
-        // Without the Vulkan memory model nothing says that one workgroup sees what another has written.
-        const bool joins = caps.vulkan_memory_model && shape.shards == 1;
-        const uint32_t part_keys = !joins ? 0 : caps.is_cpu() ? cpu_part_keys : gpu_part_keys;
         variants.push_back({base, queries, splits_for(caps, shape, queries, joins), 0, part_keys});
+        if (base.shader == Shader::attention_vec_sg)
+            shares = shared_out(caps, variants.back(), shape.head_dim);
     }
+    // CPU drivers have no latency to hide, and where registers are few shares spill (tools/gates).
+    const bool few = caps.is_cpu() || caps.small_register_file();
+    const auto bases_from = variants.end() - std::ptrdiff_t(bases.size());
+    if (shares) variants.insert(few ? variants.end() : bases_from, *shares);
     if (many && caps.is_cpu()) variants.push_back(tile);
     if (!matrix_first) add_matrix();
     return variants;
@@ -190,8 +214,12 @@ std::vector<AttentionVariant> attention_candidates(const vk::Caps& caps, const A
         const bool tile = variant.shader == Shader::attention_tile;
         for (const uint32_t queries : tile ? std::vector{16u, 32u, 64u} : std::vector{1u, 2u, 4u})
             if (queries <= std::bit_ceil(rows)) {
-                sizes.push_back(variant);
-                sizes.back().queries = queries;
+                AttentionVariant sized = variant;
+                sized.queries = queries;
+                if (variant.shares == 1)
+                    sizes.push_back(sized);
+                else if (const auto shares = shared_out(caps, sized, shape.head_dim))
+                    sizes.push_back(*shares);
             }
     }
     const std::vector<AttentionVariant> matrix = coop_variants(caps, shape);
@@ -310,6 +338,9 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
         constants.insert(constants.end(), {{vk::constant_workgroup, variant.workgroup},
                                            {vk::constant_subgroup, variant.subgroup}});
     constants.push_back({uint32_t(is_tile(variant) ? ATTENTION_ROWS : ATTENTION_QUERIES), variant.queries});
+    if (variant.shares > 1)
+        constants.insert(constants.end(), {{ATTENTION_SHARES, variant.shares},
+                                           {ATTENTION_IN_STEP, uint32_t(context.caps.is_lavapipe())}});
     if (variant.shader == Shader::attention_coop)
         constants.insert(constants.end(), {{ATTENTION_M, context.caps.matrix_m},
                                            {ATTENTION_N, context.caps.matrix_n},
@@ -332,7 +363,8 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
             pipeline,
             views_of(pipeline, args, shard, merges && is_tile(variant) ? results() : args.out.view,
                      push.parts == 1 ? args.out.view : args.partials),
-            bytes_of(push), groups_for(items, is_tile(variant) ? 1 : variant.workgroup / variant.subgroup),
+            bytes_of(push),
+            groups_for(items, is_tile(variant) ? 1 : variant.workgroup / variant.subgroup / variant.shares),
             "attention");
     }
     if (!merges) return;

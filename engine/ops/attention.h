@@ -38,12 +38,13 @@ struct AttentionShape {
 };
 
 struct AttentionVariant : KernelVariant {
-    uint32_t queries;        // rows of one kv head per logical group, or per workgroup of the tiles
-    uint32_t splits;         // parts of the cache per shard, at most
+    uint32_t queries;  // rows of one kv head per logical group, or per workgroup of shares and the tiles
+    uint32_t splits;   // parts of the cache per shard, at most
     uint32_t dim_parts = 0;  // attention_coop alone: subgroups that share out the dims of a row
     /// Least keys of a part, where the last to arrive joins them: few rows, one shard, and a device with the
     /// Vulkan memory model at device scope. 0: another dispatch does.
     uint32_t part_keys = 0;
+    uint32_t shares = 1;  // subgroups of a workgroup that share out the keys of a part
 };
 
 AttentionShape attention_shape(const Attention& attention, uint32_t tokens, uint32_t positions,
@@ -57,6 +58,7 @@ bool attention_rotates(const vk::Caps& caps, const AttentionVariant& variant, co
 /// Valid on a device for a shape and its precision class, default first. What each takes:
 ///
 ///   kernel              masks, biases, caps, sinks  values of distances  rows of a kv head           class
+///   shares              all                         yes                  any                         f32
 ///   subgroup, emulated  all                         yes                  any                         f32
 ///   compact             all                         yes                  any, on CPU drivers         f32
 ///   tile                all                         no                   a tile or more              f32

@@ -62,6 +62,32 @@ Shader best_vec(const vk::Caps& caps, TensorType type) {
                                                                      : Shader::linear_vec_sg_compact;
 }
 
+/// A subgroup for each group of rows; nothing where a subgroup has not whole groups of pairs, or sums do not
+/// fit.
+std::optional<LinearVariant> group(const vk::Caps& caps, uint32_t lane_tokens, uint32_t parts) {
+    const uint32_t subgroup = caps.subgroup_size;
+    if (!caps.native_subgroups() || !caps.subgroup_shuffle || subgroup % WEIGHT_GROUP_PAIRS) return {};
+    return LinearVariant{.shader = Shader::linear_group,
+                         .workgroup = parts * subgroup,
+                         .tokens = lane_tokens,
+                         .rows = WEIGHT_GROUP_ROWS,
+                         .subgroup = subgroup,
+                         .lane_tokens = lane_tokens,
+                         .lane_pairs = 1,
+                         .parts = parts,
+                         .name = cat("group ", subgroup, " tokens ", lane_tokens, " parts ", parts)};
+}
+
+/// Parts of it, of which each goes through the columns some times.
+uint32_t group_parts(const vk::Caps& caps, const LinearShape& shape, uint32_t lane_tokens) {
+    constexpr uint32_t least_turns = 2, enough_subgroups = 4096;
+    const uint32_t most_parts = uint64_t{shape.rows} / WEIGHT_GROUP_ROWS * 16 > enough_subgroups ? 8 : 16;
+    const uint32_t turns = shape.cols * WEIGHT_GROUP_PAIRS / WEIGHT_BLOCK / caps.subgroup_size;
+    const uint32_t room = std::min(caps.max_invocations, caps.max_workgroup_x) / caps.subgroup_size;
+    return std::clamp(std::bit_floor(turns / least_turns), 1u,
+                      std::max(std::min(most_parts / lane_tokens, room), 1u));
+}
+
 /// Tokens of a lane whose words are fetched as texels, or 0 where that does not pay (tools/bench/RESULTS.md):
 /// few gain unless codes are points of a grid, many always.
 uint32_t texel_tokens(const vk::Caps& caps, const LinearShape& shape) {
@@ -74,6 +100,25 @@ uint32_t texel_tokens(const vk::Caps& caps, const LinearShape& shape) {
 /// Tokens of a lane; of more the sums spill.
 uint32_t most_lane_tokens(const vk::Caps& caps) {
     return caps.is_cpu() || caps.small_register_file() ? 4 : 8;
+}
+
+/// A GPU wants thousands of subgroups, by whose loads it hides latency; few rows make them by sharing out the
+/// columns. Each part keeps cells to go through, and the parts' sums 16 KiB of shared memory.
+uint32_t parts_for(const vk::Caps& caps, const LinearShape& shape, uint32_t lane_tokens) {
+    constexpr uint32_t most_parts = 16, least_cells = 4, most_words = 4096;
+    // Adreno's lanes have the fewer registers the more there are, and spill with 1024 (tools/gates).
+    const uint32_t good_workgroup = caps.subgroup_size < 128 ? 512 : 256;
+    if (caps.is_cpu()) return 1;
+    const uint64_t enough = caps.type == vk::DeviceType::discrete ? 2048 : 512;
+    const uint32_t lanes = caps.native_subgroups() ? caps.subgroup_size : WEIGHT_GROUP_PAIRS;
+    const uint64_t subgroups = groups_for(shape.rows, 2 * lanes) * groups_for(shape.tokens, lane_tokens);
+    const uint32_t most_lanes = std::min({good_workgroup, caps.max_invocations, caps.max_workgroup_x,
+                                          std::min(most_words, caps.shared_memory / 8) / (2 * lane_tokens)});
+    uint32_t parts = 1;
+    while (2 * parts <= most_parts && parts * subgroups < enough &&
+           2 * parts * least_cells * WEIGHT_BLOCK <= shape.cols && 2 * parts * lanes <= most_lanes)
+        parts *= 2;
+    return parts;
 }
 
 /// Whether this build's compiler knew what the shader needs.
@@ -166,6 +211,11 @@ uint64_t shared_bytes(const vk::Caps& caps, const LinearVariant& variant) {
     if (variant.shader == Shader::linear_coop)
         return halves + 4ull * variant.workgroup / variant.subgroup * WEIGHT_GROUP_ROWS * caps.matrix_n;
     if (variant.shader == Shader::linear_coop2) return halves + (variant.whole ? caps.matrix_reserved : 0);
+    if (variant.shader == Shader::linear_group) {
+        const uint64_t cells = uint64_t(variant.workgroup) / WEIGHT_GROUP_PAIRS * variant.tokens;
+        return cells * 2 * 16 * (WEIGHT_BLOCK / 4 + 1) +
+               4ull * variant.parts * (2 * variant.tokens * WEIGHT_GROUP_PAIRS + 1);
+    }
     if (variant.parts <= 1) return 0;
     // Sums of each lane, and of squares of each subgroup.
     return 8ull * variant.workgroup * variant.lane_pairs * variant.lane_tokens +
@@ -210,11 +260,20 @@ std::vector<LinearVariant> best_first(const vk::Caps& caps, const LinearShape& s
         const uint32_t words = v.rows * v.tokens + (v.rows + v.tokens) * (WEIGHT_BLOCK / 2);
         return words / v.workgroup > lane_words(caps) || !fits(caps, v);
     });
-    // The smallest tile that holds all tokens wastes least; a large one must leave enough workgroups.
-    const auto first = std::ranges::find_if(variants, [&](const LinearVariant& variant) {
-        return variant.tokens <= std::bit_ceil(shape.tokens) &&
-               uint64_t(shape.rows / variant.rows) * (shape.tokens / variant.tokens + 1) >= 64;
+    // The smallest tile that holds all tokens wastes least; a large one must leave enough workgroups, and
+    // smaller workgroups are faster where there are many (an H200: tools/bench/RESULTS.md).
+    const auto tiles_of = [&](const LinearVariant& variant) {
+        return uint64_t(shape.rows / variant.rows) * (shape.tokens / variant.tokens + 1);
+    };
+    auto first = std::ranges::find_if(variants, [&](const LinearVariant& variant) {
+        return variant.tokens <= std::bit_ceil(shape.tokens) && tiles_of(variant) >= 64;
     });
+    if (first != variants.end() && first->whole) {
+        const auto smaller = std::ranges::find_if(variants, [&](const LinearVariant& variant) {
+            return variant.rows == first->rows && variant.tokens == first->tokens && variant.workgroup == 128;
+        });
+        if (smaller != variants.end() && tiles_of(*smaller) >= 512) first = smaller;
+    }
     if (first != variants.end())
         std::rotate(variants.begin(), first, first + 1);
     else
@@ -249,9 +308,13 @@ struct Tile {
 };
 std::vector<Tile> tile_variants(const vk::Caps& caps, const LinearShape& shape) {
     std::vector<Tile> tiles;
+    // By whole workgroups twice as fast as by subgroups' own matrices (an H200: tools/bench/RESULTS.md); by
+    // subgroups of any size nobody measured yet: to be asked for, or found by `tune`.
+    for (const LinearVariant& variant : coop2_variants(caps, shape))
+        if (variant.whole) tiles.push_back({variant, true});
     for (const LinearVariant& variant : coop_variants(caps, shape)) tiles.push_back({variant, true});
-    // Of whole workgroups never run yet, for want of a driver: to be asked for, or found by `tune`.
-    for (const LinearVariant& variant : coop2_variants(caps, shape)) tiles.push_back({variant, false});
+    for (const LinearVariant& variant : coop2_variants(caps, shape))
+        if (!variant.whole) tiles.push_back({variant, false});
     if (multiplies_ints(caps, shape)) tiles.push_back({tile_int(caps), caps.int_dot_fast});
     if (multiplies_halves(caps, shape)) tiles.push_back({tile_half(caps), caps.float16_fast()});
     tiles.push_back({{.shader = Shader::linear_tile,
@@ -286,12 +349,13 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
     else if (variant.shader == Shader::linear_coop2)
         add({{LINEAR_SCOPE, uint32_t(variant.whole ? LINEAR_OF_WORKGROUP : LINEAR_OF_SUBGROUP)}});
     else
-        add({{LINEAR_TOKENS, variant.lane_tokens},
-             {LINEAR_PAIRS, variant.lane_pairs},
-             {LINEAR_PARTS, variant.parts}});
-    if (compact(variant.shader))
-        add({{LINEAR_X_QUADS, uint32_t((args.x.first | args.x.stride | args.x.cols) % 4 == 0)},
-             {LINEAR_OLD_LAVAPIPE, uint32_t(caps.old_lavapipe())}});
+        add({{LINEAR_TOKENS, variant.lane_tokens}, {LINEAR_PARTS, variant.parts}});
+    if (variant.lane_pairs && variant.shader != Shader::linear_group)
+        add({{LINEAR_PAIRS, variant.lane_pairs}});
+    if (compact(variant.shader) || variant.shader == Shader::linear_group)
+        add({{LINEAR_X_QUADS, uint32_t((args.x.first | args.x.stride | args.x.cols) % 4 == 0)}});
+    if (variant.shader == Shader::linear_group) add({{LINEAR_IN_STEP, uint32_t(caps.is_lavapipe())}});
+    if (compact(variant.shader)) add({{LINEAR_OLD_LAVAPIPE, uint32_t(caps.old_lavapipe())}});
     return constants;
 }
 
@@ -384,8 +448,7 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
     const uint32_t lane_tokens = shape.tokens == 1 ? 1 : few;
     // Pairs of a lane share loads of x and of words; a GPU rather has more subgroups.
     const uint32_t lane_pairs = !compact(best) ? 1 : shape.tokens == 1 ? 4 : 2;
-    // A GPU wants thousands of subgroups; few rows make them by sharing out the columns.
-    const uint32_t parts = !caps.is_cpu() && shape.rows < 16384 && shape.cols >= 256 ? 2 : 1;
+    const uint32_t parts = parts_for(caps, shape, lane_tokens);
 
     std::vector<LinearVariant> variants;
     const auto add = [&](const LinearVariant& variant) {
@@ -399,6 +462,10 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
             add(split(tile.variant, shape, splits_for(caps, shape, tile.variant)));
             add(tile.variant);
         }
+    // Where a broadcast is a shuffle, x goes through shared memory rather.
+    const std::optional<LinearVariant> grouped =
+        group(caps, lane_tokens, group_parts(caps, shape, lane_tokens));
+    if (grouped && caps.vendor_id == vk::vendor_nvidia && !caps.is_cpu()) add(*grouped);
     const bool ints = native && multiplies_ints(caps, shape);
     // One token waits for its weights; that more are multiplied in its shadow is what bytes are for.
     if (!caps.is_cpu() && caps.int_dot_fast && shape.tokens > 1 && ints)
@@ -406,10 +473,11 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
     if (const uint32_t fetched = texel_tokens(caps, shape); fetched && compact(best))
         add(vec(caps, Shader::linear_vec_sg_texels, fetched, 4, 1));
     add(vec(caps, best, lane_tokens, lane_pairs, parts));
-    if (native) add(vec(caps, native_vec(caps), lane_tokens, 1, 3 - parts));
+    if (native) add(vec(caps, native_vec(caps), lane_tokens, 1, parts == 1 ? 2 : 1));
     add(vec(caps, Shader::linear_vec, lane_tokens, 1, parts));
     add(vec(caps, best, 2, 2, 1));
     if (ints) add(vec(caps, Shader::linear_vec_int, lane_tokens, 1, parts));
+    if (grouped) add(*grouped);
     for (const Tile& tile : tiles) {
         add(tile.variant);
         // In two parts at least, so that each kernel can be proven and forced that way on any device.
@@ -422,20 +490,28 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
 
 std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearShape& shape) {
     std::vector<LinearVariant> candidates = linear_variants(caps, shape);
+    const auto add = [&](const LinearVariant& variant) {
+        const bool known =
+            std::ranges::find(candidates, variant.name, &LinearVariant::name) != candidates.end();
+        if (!known && fits(caps, variant)) candidates.push_back(variant);
+    };
     const uint32_t most_tokens = std::min(std::bit_ceil(shape.tokens), most_lane_tokens(caps));
     const uint32_t most_sums = 4 * most_lane_tokens(caps);  // of linear_vec's SUMS: more spill
     for (uint32_t lane_tokens = most_tokens; lane_tokens * 2 >= most_tokens && lane_tokens; lane_tokens /= 2)
         for (const uint32_t lane_pairs : {1u, 2u})
-            for (const uint32_t parts : {1u, 2u, 4u, 8u})
+            for (const uint32_t parts : {1u, 2u, 4u, 8u, 16u, 32u})
                 for (const uint32_t lanes : {0u, 32u, 128u, 256u}) {
                     if (2 * lane_pairs * lane_tokens > most_sums || shape.cols < parts * 2 * WEIGHT_BLOCK)
                         continue;
                     const LinearVariant variant =
                         vec(caps, best_vec(caps, shape.type), lane_tokens, lane_pairs, parts, lanes);
-                    const bool known =
-                        std::ranges::find(candidates, variant.name, &LinearVariant::name) != candidates.end();
-                    if (!known && fits(caps, variant)) candidates.push_back(variant);
+                    add(variant);
                 }
+    for (const uint32_t lane_tokens : {most_tokens, most_tokens / 2})
+        for (const uint32_t parts : {1u, 2u, 4u, 8u, 16u})
+            if (const auto variant = lane_tokens ? group(caps, lane_tokens, parts) : std::nullopt;
+                variant && !caps.is_cpu())
+                add(*variant);
     return candidates;
 }
 

@@ -68,6 +68,7 @@ vk::Caps nvidia_gpu() {
     caps.type = vk::DeviceType::discrete;
     caps.vendor_id = vk::vendor_nvidia;
     caps.subgroup_size = caps.subgroup_min = caps.subgroup_max = caps.matrix_subgroup = 32;
+    caps.subgroup_shuffle = true;
     caps.subgroup_arithmetic = caps.subgroup_ballot = caps.float16 = caps.vulkan_memory_model = true;
     caps.cooperative_matrix = caps.cooperative_matrix2 = true;
     caps.matrix_m = caps.matrix_n = caps.matrix_k = 16;
@@ -265,6 +266,29 @@ TEST_SUITE("linear") {
               Shader::linear_vec_sg_compact);
     }
 
+    TEST_CASE("few rows make many subgroups, which share out the columns") {
+        const auto parts = [](const vk::Caps& caps, uint32_t rows, uint32_t cols) {
+            return linear_variants(caps, {1, rows, cols, TensorType::q4_k}).front().parts;
+        };
+        vk::Caps large = gpu();
+        large.max_invocations = large.max_workgroup_x = 1024;
+        large.shared_memory = 32768;
+        CHECK(parts(large, 4096, 4096) == 16);
+        CHECK(parts(large, 28672, 4096) == 8);
+        CHECK(parts(large, 128256, 4096) == 2);
+        CHECK(parts(large, 4096, 256) == 2);  // of four cells
+        vk::Caps small = large;
+        small.type = vk::DeviceType::integrated;
+        CHECK(parts(small, 4096, 4096) == 8);
+        CHECK(parts(small, 128256, 4096) == 1);
+        small.max_invocations = 128;
+        CHECK(parts(small, 4096, 4096) == 4);
+        // Where a broadcast is a shuffle, a subgroup has 16 rows, and a cell for each eight lanes.
+        CHECK(parts(nvidia_gpu(), 4096, 4096) == 16);
+        CHECK(parts(nvidia_gpu(), 28672, 4096) == 8);
+        CHECK(parts(nvidia_gpu(), 4096, 512) == 2);
+    }
+
     TEST_CASE("matrices of any size are offered beside the units' shape, and only as large as they may be") {
         if (shader_module(Shader::linear_coop2).words.empty()) return;
         vk::Caps coarse = nvidia_gpu(), full = nvidia_gpu(), small = nvidia_gpu(), none = nvidia_gpu();
@@ -278,11 +302,11 @@ TEST_SUITE("linear") {
             Shader expected;
             bool whole, offered;
         } cases[] = {
-            {nvidia_gpu(), 512, Shader::linear_coop, true, true},
-            {nvidia_gpu(), 16, Shader::linear_coop, true, true},
-            {nvidia_gpu(), 8, Shader::linear_vec_sg, true, true},
+            {nvidia_gpu(), 512, Shader::linear_coop2, true, true},
+            {nvidia_gpu(), 16, Shader::linear_coop2, true, true},
+            {nvidia_gpu(), 8, Shader::linear_group, true, true},
             {full, 512, Shader::linear_coop, false, true},
-            {small, 512, Shader::linear_coop, true, true},
+            {small, 512, Shader::linear_coop2, true, true},
             {coarse, 512, Shader::linear_coop, false, false},
             {none, 512, Shader::linear_coop, false, false},
         };
