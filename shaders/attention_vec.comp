@@ -22,8 +22,9 @@ layout(binding = 7) coherent buffer Parts { uint parts[]; };
 
 layout(constant_id = ATTENTION_SHARES) const uint SHARES = 1;
 layout(constant_id = ATTENTION_IN_STEP) const bool IN_STEP = false;
-// GPUs alone load much before they wait: narrow subgroups are CPU drivers', which take minutes to compile that.
-const bool LOADS_AHEAD = SHARES > 1 && SG_SIZE >= 32;
+// GPUs load much before they wait; narrow subgroups are CPU drivers', which take minutes to compile that of larger heads.
+const bool AHEAD_PAYS = SG_SIZE >= 32 || HEAD_DIM <= 16;
+const bool LOADS_AHEAD = SHARES > 1 && AHEAD_PAYS;
 
 #ifdef ROTATES
 layout(binding = 8) readonly buffer Tables { vec2 angles[]; };
@@ -77,8 +78,10 @@ uint dims_lane() { return sg_lane(); }
 #endif
 
 const uint OUTPUTS = CHUNKS * LANE_PAIRS;  // of a lane, pairs
-// Keys whose values are loaded before the first is waited for.
-const uint BATCH = !LOADS_AHEAD ? 1 : OUTPUTS < 16 ? 16 / OUTPUTS : 1;
+// Keys whose values are loaded before the first is waited for: a part of a step.
+const uint MOST_BATCH = OUTPUTS == 1 ? 16 : OUTPUTS == 2 ? 8 : OUTPUTS <= 4 ? 4 : OUTPUTS <= 8 ? 2 : 1;
+const uint STEP_BATCH = MOST_BATCH < STEP_KEYS ? MOST_BATCH : STEP_KEYS;
+const uint BATCH = LOADS_AHEAD ? STEP_BATCH : 1;
 
 float weight[QUERIES * LANE_KEYS];  // of this lane's keys
 float most[QUERIES];                // m: same in all lanes

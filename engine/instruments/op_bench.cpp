@@ -90,8 +90,8 @@ double OpTimer::run(const Record& record, uint32_t count, std::vector<vk::Dispat
     return seconds;
 }
 
-/// GPUs slow their clock down where they have little to do, as while the next kernel is compiled, and take a
-/// tenth of a second of work to raise it again (an H200: from 345 MHz to 1980).
+/// GPUs slow their clock down where they have little to do, as while the next kernel is compiled, and want
+/// some work before they raise it again (an H200: from 345 MHz to 1980; tools/bench/RESULTS.md).
 void OpTimer::warm_up(const std::function<void()>& work) {
     constexpr double long_enough = 0.15;  // seconds
     const auto start = BenchClock::now();
