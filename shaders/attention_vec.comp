@@ -192,6 +192,7 @@ void load_queries(Row rows[QUERIES]) {
 #endif
 
 #if defined(NATIVE_SUBGROUP) && !defined(COMPACT)
+#define CAN_SHARE
 const uint PAIR_TWOS = (PAIRS + 1) / 2;
 const bool SHARED = SHARES > 1;
 shared vec4 shared_queries[SHARED ? PAIR_TWOS * QUERIES : 1];  // [two pairs][row]
@@ -247,7 +248,7 @@ void share_weights() {
 // weight[i] = row i . this lane's key
 void score(Row rows[QUERIES], uint keys, uint in_block) {
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) weight[i] = 0.0;
-#ifdef NATIVE_SUBGROUP
+#ifdef CAN_SHARE
     if (SHARED) {
         score_shared(keys, in_block);
         return;
@@ -290,7 +291,7 @@ void accumulate(Row rows[QUERIES], uint values, uint key0, uint count) {
         return;
     }
 #endif
-#if defined(NATIVE_SUBGROUP) && !defined(COMPACT)
+#ifdef CAN_SHARE
     if (SHARED) share_weights();
 #endif
     for (uint first = 0; first < count; first += BATCH) {
@@ -301,11 +302,11 @@ void accumulate(Row rows[QUERIES], uint values, uint key0, uint count) {
                 v[j * OUTPUTS + o] = load_value(values, in_block, min(pair_of(o), PAIRS - 1));
         }
         [[unroll]] for (uint j = 0; j < BATCH; ++j) {
-#if defined(NATIVE_SUBGROUP) && !defined(COMPACT)
+#ifdef CAN_SHARE
             const vec4 shared_weight = shared_weights[SHARED ? sg_index() * SG_SIZE + first + j : 0];
 #endif
             [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
-#if defined(NATIVE_SUBGROUP) && !defined(COMPACT)
+#ifdef CAN_SHARE
                 const float w = SHARED ? shared_weight[i] : weight_of(i, first + j);
 #else
                 const float w = weight_of(i, first + j);
@@ -589,7 +590,7 @@ void main() {
     const bool joins = push.part_keys != 0;
     const uint splits = joins ? clamp(most_keys / (push.part_keys * SHARES), 1, push.splits) : push.splits;
     if (part >= splits) return;
-#if defined(NATIVE_SUBGROUP) && !defined(COMPACT)
+#ifdef CAN_SHARE
     if (SHARED) share_queries(rows);
 #endif
     // One pass per sequence: rows of others see nothing meanwhile.

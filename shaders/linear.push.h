@@ -10,9 +10,8 @@
 #define LINEAR_PARTS 5       // linear_vec: subgroups of a workgroup that share out the columns
 #define LINEAR_ACTIVATION 6  // numerics.glsl; used with LINEAR_GLU or LINEAR_ACTIVATE alone
 
-#define LINEAR_X_QUADS \
-    15  // linear_vec -DCOMPACT, linear_group: 1 if rows of x begin and end at multiples of four words
-#define LINEAR_OLD_LAVAPIPE 16  // and 1 if Caps::old_lavapipe()
+#define LINEAR_X_QUADS 15       // linear_vec -DCOMPACT, linear_group: 1 if rows of x are whole fours of words
+#define LINEAR_OLD_LAVAPIPE 16  // linear_vec -DCOMPACT: 1 if Caps::old_lavapipe()
 #define LINEAR_IN_STEP 17       // linear_group: of sg_share_memory()
 
 // linear_coop: the matrix shape (not linear_coop2), and the tile of a workgroup and the part of it of a

@@ -94,7 +94,7 @@ void main() {
             words[r] = weight_cell(cell, slots[r]);
             [[unroll]] for (uint chunk = 0; chunk < 4; ++chunk) own[4 * r + chunk] = weight_chunk(cell, slots[r], chunk);
         }
-        const uint quad = QUADS * cell + lane_pair(), buffer_ = (sg_index() * 2 + turn % 2) * TOKENS * CELLS * PITCH;
+        const uint quad = QUADS * cell + lane_pair(), stage = (sg_index() * 2 + turn % 2) * TOKENS * CELLS * PITCH;
         vec2 x_sums[TOKENS];
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
             vec4 value = x_quad(min(token0 + t, push.tokens - 1), quad);
@@ -103,7 +103,7 @@ void main() {
                 squares += dot(value, value);
                 value *= norm_quad(quad);
             }
-            x_cells[buffer_ + (t * CELLS + lane_cell()) * PITCH + lane_pair()] = value;
+            x_cells[stage + (t * CELLS + lane_cell()) * PITCH + lane_pair()] = value;
             if (WEIGHT_SHIFTED) x_sums[t] = halves_of_cell(value);
         }
         sg_share_memory(IN_STEP);
@@ -117,7 +117,7 @@ void main() {
                 [[unroll]] for (uint r = 0; r < 2; ++r)
                     weight_codes(cell, slots[r], chunk, words[r], own[4 * r + chunk], lo[r], hi[r]);
                 [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
-                    const uint at = buffer_ + (t * CELLS + lane_cell()) * PITCH + 2 * chunk;
+                    const uint at = stage + (t * CELLS + lane_cell()) * PITCH + 2 * chunk;
                     const vec4 x_lo = x_cells[at], x_hi = x_cells[at + 1];
                     [[unroll]] for (uint r = 0; r < 2; ++r) {
                         const uint i = r * TOKENS + t;

@@ -28,6 +28,12 @@ const OpSizes& sizes_for(const vk::Device& device) {
     return device.caps().is_cpu() || room < 4ull << 30 ? small_sizes : gpu_sizes;
 }
 
+/// Records of one run, each of `us`: as many as make the clock's grain and the submission not count.
+uint32_t count_for(double us) {
+    constexpr double enough = 2e4, most = 1024;  // us of a run; records
+    return uint32_t(std::clamp(enough / std::max(us, 1.0), 1.0, most));
+}
+
 }  // namespace
 
 OpTimer::OpTimer(vk::Device& device, vk::Pipelines& pipelines, Precision precision,
@@ -108,14 +114,6 @@ double OpTimer::measured(const Record& record, uint32_t count) {
                                         [](double sum, const auto& next) { return sum + next.microseconds; });
     return std::max(us / count, 1e-3);  // a clock too coarse says 0
 }
-
-namespace {
-constexpr double enough = 0.02;  // seconds, so that the clock's grain and the submission do not count
-constexpr uint32_t most_records = 1024;
-uint32_t count_for(double us) {
-    return uint32_t(std::clamp(1e6 * enough / std::max(us, 1.0), 1.0, double(most_records)));
-}
-}  // namespace
 
 double OpTimer::time(const Record& record) {
     constexpr double plenty = 2e5;  // us of one run: the second is it

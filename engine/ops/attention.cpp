@@ -119,9 +119,7 @@ std::vector<AttentionVariant> coop_variants(const vk::Caps& caps, const Attentio
 /// subgroup.
 std::optional<AttentionVariant> shared_out(const vk::Caps& caps, AttentionVariant variant,
                                            uint32_t head_dim) {
-    const bool cpu =
-        caps.is_cpu() || caps.is_lavapipe();  // whatever a profile calls it: many coroutines there
-    const uint32_t wanted = cpu ? 4 * variant.subgroup : 256;
+    const uint32_t wanted = caps.is_cpu_driver() ? 4 * variant.subgroup : 256;  // coroutines there
     const uint32_t lanes = std::min({wanted, caps.max_invocations, caps.max_workgroup_x});
     const uint32_t queries = 4 * variant.queries * (head_dim + 3), weights = 16 * variant.subgroup;
     const uint32_t room = std::min(caps.shared_memory, most_shared);

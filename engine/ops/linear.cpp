@@ -253,6 +253,12 @@ LinearVariant split(LinearVariant tile, const LinearShape& shape, uint32_t wante
     return tile;
 }
 
+/// Adds a variant that fits and is not yet among `variants`.
+void add_new(const vk::Caps& caps, std::vector<LinearVariant>& variants, const LinearVariant& variant) {
+    const bool known = std::ranges::find(variants, variant.name, &LinearVariant::name) != variants.end();
+    if (!known && fits(caps, variant)) variants.push_back(variant);
+}
+
 /// What fits of cooperative-matrix variants given large tiles first, best first.
 std::vector<LinearVariant> best_first(const vk::Caps& caps, const LinearShape& shape,
                                       std::vector<LinearVariant> variants) {
@@ -294,9 +300,8 @@ std::vector<LinearVariant> coop2_variants(const vk::Caps& caps, const LinearShap
         return variants;
     for (const vk::MatrixGrain& grain : caps.matrix_grains)
         for (const CoopTile& tile : coop_tiles) {
-            const std::optional<LinearVariant> variant = coop2(caps, tile, grain);
-            const auto same = [&](const LinearVariant& other) { return other.name == variant->name; };
-            if (variant && std::ranges::none_of(variants, same)) variants.push_back(*variant);
+            if (const std::optional<LinearVariant> variant = coop2(caps, tile, grain))
+                add_new(caps, variants, *variant);
         }
     return best_first(caps, shape, variants);
 }
@@ -310,10 +315,11 @@ std::vector<Tile> tile_variants(const vk::Caps& caps, const LinearShape& shape) 
     std::vector<Tile> tiles;
     // By whole workgroups twice as fast as by subgroups' own matrices (an H200: tools/bench/RESULTS.md); by
     // subgroups of any size nobody measured yet: to be asked for, or found by `tune`.
-    for (const LinearVariant& variant : coop2_variants(caps, shape))
+    const std::vector<LinearVariant> any_size = coop2_variants(caps, shape);
+    for (const LinearVariant& variant : any_size)
         if (variant.whole) tiles.push_back({variant, true});
     for (const LinearVariant& variant : coop_variants(caps, shape)) tiles.push_back({variant, true});
-    for (const LinearVariant& variant : coop2_variants(caps, shape))
+    for (const LinearVariant& variant : any_size)
         if (!variant.whole) tiles.push_back({variant, false});
     if (multiplies_ints(caps, shape)) tiles.push_back({tile_int(caps), caps.int_dot_fast});
     if (multiplies_halves(caps, shape)) tiles.push_back({tile_half(caps), caps.float16_fast()});
@@ -350,12 +356,13 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
         add({{LINEAR_SCOPE, uint32_t(variant.whole ? LINEAR_OF_WORKGROUP : LINEAR_OF_SUBGROUP)}});
     else
         add({{LINEAR_TOKENS, variant.lane_tokens}, {LINEAR_PARTS, variant.parts}});
-    if (variant.lane_pairs && variant.shader != Shader::linear_group)
+    const vk::Constant x_quads{LINEAR_X_QUADS,
+                               uint32_t((args.x.first | args.x.stride | args.x.cols) % 4 == 0)};
+    if (variant.shader == Shader::linear_group)
+        add({x_quads, {LINEAR_IN_STEP, uint32_t(caps.is_lavapipe())}});
+    else if (variant.lane_pairs)
         add({{LINEAR_PAIRS, variant.lane_pairs}});
-    if (compact(variant.shader) || variant.shader == Shader::linear_group)
-        add({{LINEAR_X_QUADS, uint32_t((args.x.first | args.x.stride | args.x.cols) % 4 == 0)}});
-    if (variant.shader == Shader::linear_group) add({{LINEAR_IN_STEP, uint32_t(caps.is_lavapipe())}});
-    if (compact(variant.shader)) add({{LINEAR_OLD_LAVAPIPE, uint32_t(caps.old_lavapipe())}});
+    if (compact(variant.shader)) add({x_quads, {LINEAR_OLD_LAVAPIPE, uint32_t(caps.old_lavapipe())}});
     return constants;
 }
 
@@ -451,10 +458,7 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
     const uint32_t parts = parts_for(caps, shape, lane_tokens);
 
     std::vector<LinearVariant> variants;
-    const auto add = [&](const LinearVariant& variant) {
-        const auto same = [&](const LinearVariant& other) { return other.name == variant.name; };
-        if (fits(caps, variant) && std::ranges::none_of(variants, same)) variants.push_back(variant);
-    };
+    const auto add = [&](const LinearVariant& variant) { add_new(caps, variants, variant); };
     const std::vector<Tile> tiles = tile_variants(caps, shape);
     if (!caps.is_cpu() && shape.tokens > 8)
         for (const Tile& tile : tiles) {
@@ -490,11 +494,7 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
 
 std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearShape& shape) {
     std::vector<LinearVariant> candidates = linear_variants(caps, shape);
-    const auto add = [&](const LinearVariant& variant) {
-        const bool known =
-            std::ranges::find(candidates, variant.name, &LinearVariant::name) != candidates.end();
-        if (!known && fits(caps, variant)) candidates.push_back(variant);
-    };
+    const auto add = [&](const LinearVariant& variant) { add_new(caps, candidates, variant); };
     const uint32_t most_tokens = std::min(std::bit_ceil(shape.tokens), most_lane_tokens(caps));
     const uint32_t most_sums = 4 * most_lane_tokens(caps);  // of linear_vec's SUMS: more spill
     for (uint32_t lane_tokens = most_tokens; lane_tokens * 2 >= most_tokens && lane_tokens; lane_tokens /= 2)
@@ -503,15 +503,12 @@ std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearS
                 for (const uint32_t lanes : {0u, 32u, 128u, 256u}) {
                     if (2 * lane_pairs * lane_tokens > most_sums || shape.cols < parts * 2 * WEIGHT_BLOCK)
                         continue;
-                    const LinearVariant variant =
-                        vec(caps, best_vec(caps, shape.type), lane_tokens, lane_pairs, parts, lanes);
-                    add(variant);
+                    add(vec(caps, best_vec(caps, shape.type), lane_tokens, lane_pairs, parts, lanes));
                 }
-    for (const uint32_t lane_tokens : {most_tokens, most_tokens / 2})
+    if (caps.is_cpu()) return candidates;
+    for (uint32_t lane_tokens = most_tokens; lane_tokens * 2 >= most_tokens && lane_tokens; lane_tokens /= 2)
         for (const uint32_t parts : {1u, 2u, 4u, 8u, 16u})
-            if (const auto variant = lane_tokens ? group(caps, lane_tokens, parts) : std::nullopt;
-                variant && !caps.is_cpu())
-                add(*variant);
+            if (const auto variant = group(caps, lane_tokens, parts)) add(*variant);
     return candidates;
 }
 

@@ -481,8 +481,8 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
                        variants.end());
     // CPU drivers never run those by default, and compile them for seconds.
     const bool telling = c.tokens == 1 && !context.only_subgroups &&
-                         (c.turn == Turn::none ? c.type == KvType::f16 : c.first == 96);
-    if ((context.caps().is_cpu() || context.caps().is_lavapipe()) && context.tier == Tier::quick && !telling)
+                         (c.turn == Turn::none ? c.type == KvType::f16 : c.turn == Turn::interleaved);
+    if (context.caps().is_cpu_driver() && context.tier == Tier::quick && !telling)
         std::erase_if(variants, [](const AttentionVariant& variant) { return variant.shares > 1; });
     if (only) variants = {*only};
     if (c.turn != Turn::none)

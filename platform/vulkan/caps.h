@@ -83,6 +83,8 @@ struct Caps {
     /// On a CPU driver: any range that a storage buffer may have may also be a uniform texel buffer of uvec4.
     bool texel_words = false;
     bool is_lavapipe() const { return driver_id == driver_lavapipe; }
+    /// Also where a profile calls lavapipe a GPU.
+    bool is_cpu_driver() const { return is_cpu() || is_lavapipe(); }
     /// Lavapipe before Mesa 26: CPUs wait for what its fetches of texels return, and its fma is a product
     /// and a sum (tools/bench/RESULTS.md). So it is in 25.0.7, and not in 26.2.6.
     bool old_lavapipe() const;
