@@ -3,7 +3,7 @@
 usage: model_server.py FOLDER      prints "PORT PID", then serves FOLDER/<file> under
   /ok/<file>       whole, ranges, an ETag
   /drop/<file>     the same, but every piece is lost after a third of it when it is first asked for
-  /pairs/<file>    short pieces alone, and after the first only while another one is asked for too
+  /pairs/<file>    short pieces alone, and the second is not answered before a third is asked for
   /forget/<file>   drops once; after that it ignores ranges and sends all
   /change/<file>   drops once; after that it has another ETag, so ranges are refused
   /short/<file>    promises more bytes than it has
@@ -15,6 +15,7 @@ A repository called liar lists wrong checksums; one called climber lists a path 
 """
 import hashlib
 import http.server
+import itertools
 import json
 import os
 import pathlib
@@ -24,7 +25,8 @@ import threading
 
 folder = pathlib.Path(sys.argv[1])
 seen = set()
-pair = threading.Barrier(2, timeout=60)
+pieces_asked = itertools.count()  # after the first
+third_asked = threading.Event()
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -72,8 +74,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if mode == "pairs":
             if len(part) > 100_000:
                 return self.answer(400)
-            if start > 0:
-                pair.wait()
+            if start > 0 and next(pieces_asked) > 0:
+                third_asked.set()
+            if start > 0 and not third_asked.wait(60):
+                return self.answer(503)
         if mode == "drop" and (mode, start) not in seen and len(part) > 50_000:
             seen.add((mode, start))
             return self.cut(status, part, len(part) // 3 + 1, **headers)
