@@ -30,6 +30,11 @@ float scale_of_bits(uint bits) {
                                              : uintBitsToFloat(size + 0x70000000u);
     return (bits & 0x8000u) != 0 ? -value : value;
 }
+#ifdef HALVES
+const bool CODE_HALVES = !HALVES_FLUSH;
+#else
+const bool CODE_HALVES = false;
+#endif
 #ifndef SCALES_BY_HAND
 #define SCALES_BY_HAND false
 #endif
@@ -70,15 +75,41 @@ float weight_half(uint unit, Slot slot) {
     return slot.odd ? pair.y : pair.x;
 }
 uint row_in_group(Slot slot) { return 4 * slot.doubles + 2 * slot.part + uint(slot.odd); }
-#elif defined(ROW_PLACES)
+#elif defined(ROW_PLACES) || defined(ROW_QUADS)
 // Cells are counted from the row's first, whose words are here: what is added to those is the same in all lanes, and
 // GPUs that have scalar units compute it there.
+const bool WEIGHT_SIDE_BYTES = WEIGHT_TYPE == WEIGHT_MXFP4;
+const uint WEIGHT_SIDE_WORDS = WEIGHT_SIDE_BYTES ? WEIGHT_GROUP_ROWS / 4 : WEIGHT_GROUP_ROWS / 2;
+#ifdef ROW_QUADS
+// A lane has four rows of equal parity, whose words stand side by side and are loaded as one; the includer declares
+// `readonly buffer { uvec4 weight_quads[]; }`, too. `part`, of the four, is a constant where loops are unrolled, so that
+// equal loads meet.
+struct Slot {
+    uint quad, side, lane, part;
+};
+// Lanes 0 and 1 have the even rows, 2 and 3 the odd ones.
+Slot first_slot(uint group_word, uint group_unit, uint lane) {
+    const uint side = WEIGHT_SIDE_PLANE + group_unit * WEIGHT_SIDE_WORDS + lane % 2 * (WEIGHT_SIDE_WORDS / 2);
+    return Slot(group_word / 4 + lane, WEIGHT_SIDE_BYTES ? side : side / 4, lane, 0);
+}
+Slot next_slot(Slot slot, uint part) { return Slot(slot.quad, slot.side, slot.lane, part); }
+uint weight_word(uint word, Slot slot) {
+    const uvec4 quad = weight_quads[word * (WEIGHT_GROUP_ROWS / 4) + slot.quad];
+    return quad[slot.part];
+}
+float weight_half(uint unit, Slot slot) {
+    const uvec4 quad = weight_quads[unit * (WEIGHT_SIDE_WORDS / 4) + slot.side];
+    return unpack_scales(quad[slot.part] >> (slot.lane < 2 ? 0 : 16)).x;
+}
+uint weight_byte(uint unit, Slot slot) {
+    const uint word = weight_words[unit * WEIGHT_SIDE_WORDS + slot.side + slot.part / 2];
+    return word >> (16 * (slot.part % 2) + (slot.lane < 2 ? 0 : 8)) & 0xFFu;
+}
+#else
 struct Slot {
     uint word, side, pair;
     bool odd;
 };
-const bool WEIGHT_SIDE_BYTES = WEIGHT_TYPE == WEIGHT_MXFP4;
-const uint WEIGHT_SIDE_WORDS = WEIGHT_SIDE_BYTES ? WEIGHT_GROUP_ROWS / 4 : WEIGHT_GROUP_ROWS / 2;
 Slot first_slot(uint group_word, uint group_unit, uint pair) {
     const uint side = WEIGHT_SIDE_PLANE + group_unit * WEIGHT_SIDE_WORDS + (WEIGHT_SIDE_BYTES ? pair / 2 : pair);
     return Slot(group_word + pair, side, pair, false);
@@ -92,6 +123,7 @@ float weight_half(uint unit, Slot slot) {
 uint weight_byte(uint unit, Slot slot) {
     return weight_words[unit * WEIGHT_SIDE_WORDS + slot.side] >> (16 * (slot.pair % 2) + (slot.odd ? 8 : 0)) & 0xFFu;
 }
+#endif
 #else
 #define Slot uint
 uint weight_word(uint word, Slot slot) { return weight_words[word * WEIGHT_GROUP_ROWS + slot]; }
@@ -103,7 +135,7 @@ float weight_half(uint unit, Slot slot) {
 }
 uint row_in_group(Slot slot) { return slot % WEIGHT_GROUP_PAIRS * 2 + slot / WEIGHT_GROUP_PAIRS; }
 #endif
-#ifndef ROW_PLACES
+#if !defined(ROW_PLACES) && !defined(ROW_QUADS)
 uint weight_byte(uint unit, Slot slot) {
     const uint row = row_in_group(slot), word = WEIGHT_SIDE_PLANE + unit * (WEIGHT_GROUP_ROWS / 4) + row / 4;
 #ifdef TEXELS
@@ -158,6 +190,7 @@ uint chunk_word(uvec4 words, Slot slot, uint chunk) { return weight_word(words.x
 #include "dequant_small.glsl"
 #endif
 
+const bool WEIGHT_FOUR_BITS = WEIGHT_TYPE == WEIGHT_Q4_0 || WEIGHT_TYPE == WEIGHT_Q4_1 || WEIGHT_TYPE == WEIGHT_Q4_K;
 // Whether codes are the values themselves.
 const bool WEIGHT_PLAIN = WEIGHT_TYPE == WEIGHT_F32 || WEIGHT_TYPE == WEIGHT_F16 || WEIGHT_TYPE == WEIGHT_BF16;
 // Whether a scale is that of 16 columns, chunks 0-1 or 2-3 of a cell.
@@ -410,8 +443,9 @@ float weight_step() {
 }
 // A weight is x code + y; `whole`: codes of whole bits are whole numbers.
 vec2 weight_line(Affine affine, bool whole) {
-    const float step = whole ? weight_step() : 1.0, first = step == 1.0 ? 0.0 : 1.0;
-    return vec2(weight_scale(affine) * step, affine.offset + affine.scale * (first - affine.zero));
+    const bool halves = CODE_HALVES && WEIGHT_FOUR_BITS;
+    const float step = whole || halves ? weight_step() : 1.0, first = step == 1.0 ? 0.0 : 1.0;
+    return vec2(weight_scale(affine) * (halves ? step * 16777216.0 : step), affine.offset + affine.scale * (first - affine.zero));
 }
 
 #ifndef WEIGHT_INTS

@@ -47,9 +47,9 @@ Affine q3_k_affine(Unit unit, uint cell, uint chunk) {
 // Scales and minima of cells 0-3: six bits of bytes 0-3 and 4-7; of cells 4-7: low four bits in the nibbles
 // of bytes 8-11, high two on top of the former. `step` is what a code must be multiplied by to count in ones.
 Affine six_bit_affine(Unit unit, uint i, float step) {
-    const uint at = 8 * (i % 4);
-    const uvec2 low = (i < 4 ? unit.words.xy : unit.words.zz) >> uvec2(at, i < 4 ? at : at + 4);
-    const uvec2 scales = (low & 15u) | (unit.words.xy >> (i < 4 ? at : at + 2) & 48u);
+    const uint at = 8 * (i % 4), late = i / 4;
+    const uvec2 low = (late == 0 ? unit.words.xy : unit.words.zz) >> uvec2(at, at + 4 * late);
+    const uvec2 scales = (low & 15u) | (unit.words.xy >> (at + 2 * late) & 48u);
     return Affine(step * unit.d.x * float(scales.x), 1.0, -(unit.d.y * float(scales.y)));
 }
 Affine q6_k_affine(Unit unit, uint words, uint i, uint chunk) {

@@ -1,6 +1,6 @@
-// See linear.h; the kernels are shaders/linear_vec.comp, linear_tile.comp, linear_tile_half.comp,
-// linear_tile_int.comp and linear_coop.comp (twice: coop and coop2), and linear_join.comp behind each of the
-// latter.
+// See linear.h; the kernels are shaders/linear_vec.comp, linear_group.comp, linear_tile.comp,
+// linear_tile_half.comp, linear_tile_int.comp and linear_coop.comp (twice: coop and coop2), and
+// linear_join.comp behind each of the latter.
 #include "linear.h"
 
 #include "fail.h"
@@ -62,30 +62,40 @@ Shader best_vec(const vk::Caps& caps, TensorType type) {
                                                                      : Shader::linear_vec_sg_compact;
 }
 
-/// A subgroup for each group of rows; nothing where a subgroup has not whole groups of pairs, or sums do not
-/// fit.
-std::optional<LinearVariant> group(const vk::Caps& caps, uint32_t lane_tokens, uint32_t parts) {
+constexpr uint32_t group_lanes = WEIGHT_GROUP_ROWS / 4;  // of a cell
+
+/// Of shared memory, of a part: x, and what it found.
+uint32_t group_part_bytes(Shader shader, uint32_t subgroup, uint32_t lane_tokens) {
+    const uint32_t chunk = shader == Shader::linear_group_int ? 8 : 32;
+    const uint32_t cell = WEIGHT_BLOCK / 8 * chunk + std::min(chunk, 16u);
+    return lane_tokens * (subgroup / group_lanes * cell + 4 * WEIGHT_GROUP_ROWS) + 4;
+}
+
+/// A subgroup for each group of rows; nothing where a subgroup has not whole groups of pairs.
+std::optional<LinearVariant> group(const vk::Caps& caps, Shader shader, uint32_t lane_tokens,
+                                   uint32_t parts) {
     const uint32_t subgroup = caps.subgroup_size;
     if (!caps.native_subgroups() || !caps.subgroup_shuffle || subgroup % WEIGHT_GROUP_PAIRS) return {};
-    return LinearVariant{.shader = Shader::linear_group,
+    return LinearVariant{.shader = shader,
                          .workgroup = parts * subgroup,
                          .tokens = lane_tokens,
                          .rows = WEIGHT_GROUP_ROWS,
                          .subgroup = subgroup,
                          .lane_tokens = lane_tokens,
-                         .lane_pairs = 1,
+                         .lane_pairs = 2,
                          .parts = parts,
-                         .name = cat("group ", subgroup, " tokens ", lane_tokens, " parts ", parts)};
+                         .name = cat(shader_name(shader).substr(std::string_view("linear_").size()), " ",
+                                     subgroup, " tokens ", lane_tokens, " parts ", parts)};
 }
 
-/// Parts of it, of which each goes through the columns some times.
-uint32_t group_parts(const vk::Caps& caps, const LinearShape& shape, uint32_t lane_tokens) {
-    constexpr uint32_t least_turns = 2, enough_subgroups = 4096;
+/// Parts of it, of which each goes through the columns at least once.
+uint32_t group_parts(const vk::Caps& caps, const LinearShape& shape, Shader shader, uint32_t lane_tokens) {
+    constexpr uint32_t enough_subgroups = 4096, most_bytes = 32768;
     const uint32_t most_parts = uint64_t{shape.rows} / WEIGHT_GROUP_ROWS * 16 > enough_subgroups ? 8 : 16;
-    const uint32_t turns = shape.cols * WEIGHT_GROUP_PAIRS / WEIGHT_BLOCK / caps.subgroup_size;
-    const uint32_t room = std::min(caps.max_invocations, caps.max_workgroup_x) / caps.subgroup_size;
-    return std::clamp(std::bit_floor(turns / least_turns), 1u,
-                      std::max(std::min(most_parts / lane_tokens, room), 1u));
+    const uint32_t turns = shape.cols * group_lanes / WEIGHT_BLOCK / caps.subgroup_size;
+    const uint32_t room = std::min(std::min(caps.max_invocations, caps.max_workgroup_x) / caps.subgroup_size,
+                                   most_bytes / group_part_bytes(shader, caps.subgroup_size, lane_tokens));
+    return std::bit_floor(std::clamp(turns, 1u, std::max(std::min(most_parts / lane_tokens, room), 1u)));
 }
 
 /// Tokens of a lane whose words are fetched as texels, or 0 where that does not pay (tools/bench/RESULTS.md):
@@ -211,11 +221,8 @@ uint64_t shared_bytes(const vk::Caps& caps, const LinearVariant& variant) {
     if (variant.shader == Shader::linear_coop)
         return halves + 4ull * variant.workgroup / variant.subgroup * WEIGHT_GROUP_ROWS * caps.matrix_n;
     if (variant.shader == Shader::linear_coop2) return halves + (variant.whole ? caps.matrix_reserved : 0);
-    if (variant.shader == Shader::linear_group) {
-        const uint64_t cells = uint64_t(variant.workgroup) / WEIGHT_GROUP_PAIRS * variant.tokens;
-        return cells * 2 * 16 * (WEIGHT_BLOCK / 4 + 1) +
-               4ull * variant.parts * (2 * variant.tokens * WEIGHT_GROUP_PAIRS + 1);
-    }
+    if (variant.grouped())
+        return variant.parts * group_part_bytes(variant.shader, variant.subgroup, variant.lane_tokens);
     if (variant.parts <= 1) return 0;
     // Sums of each lane, and of squares of each subgroup.
     return 8ull * variant.workgroup * variant.lane_pairs * variant.lane_tokens +
@@ -358,7 +365,7 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
         add({{LINEAR_TOKENS, variant.lane_tokens}, {LINEAR_PARTS, variant.parts}});
     const vk::Constant x_quads{LINEAR_X_QUADS,
                                uint32_t((args.x.first | args.x.stride | args.x.cols) % 4 == 0)};
-    if (variant.shader == Shader::linear_group)
+    if (variant.grouped())
         add({x_quads, {LINEAR_IN_STEP, uint32_t(caps.is_lavapipe())}});
     else if (variant.lane_pairs)
         add({{LINEAR_PAIRS, variant.lane_pairs}});
@@ -466,11 +473,16 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
             add(split(tile.variant, shape, splits_for(caps, shape, tile.variant)));
             add(tile.variant);
         }
-    // Where a broadcast is a shuffle, x goes through shared memory rather.
-    const std::optional<LinearVariant> grouped =
-        group(caps, lane_tokens, group_parts(caps, shape, lane_tokens));
-    if (grouped && caps.vendor_id == vk::vendor_nvidia && !caps.is_cpu()) add(*grouped);
     const bool ints = native && multiplies_ints(caps, shape);
+    const auto add_group = [&](Shader shader) {
+        const uint32_t parts_of = group_parts(caps, shape, shader, lane_tokens);
+        if (const auto variant = group(caps, shader, lane_tokens, parts_of)) add(*variant);
+    };
+    // Where a broadcast is a shuffle, x goes through shared memory rather.
+    if (caps.vendor_id == vk::vendor_nvidia && !caps.is_cpu()) {
+        if (ints && caps.int_dot_fast) add_group(Shader::linear_group_int);
+        add_group(Shader::linear_group);
+    }
     // One token waits for its weights; that more are multiplied in its shadow is what bytes are for.
     if (!caps.is_cpu() && caps.int_dot_fast && shape.tokens > 1 && ints)
         add(vec(caps, Shader::linear_vec_int, lane_tokens, 1, parts));
@@ -481,7 +493,8 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
     add(vec(caps, Shader::linear_vec, lane_tokens, 1, parts));
     add(vec(caps, best, 2, 2, 1));
     if (ints) add(vec(caps, Shader::linear_vec_int, lane_tokens, 1, parts));
-    if (grouped) add(*grouped);
+    if (ints) add_group(Shader::linear_group_int);
+    add_group(Shader::linear_group);
     for (const Tile& tile : tiles) {
         add(tile.variant);
         // In two parts at least, so that each kernel can be proven and forced that way on any device.
@@ -508,7 +521,10 @@ std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearS
     if (caps.is_cpu()) return candidates;
     for (uint32_t lane_tokens = most_tokens; lane_tokens * 2 >= most_tokens && lane_tokens; lane_tokens /= 2)
         for (const uint32_t parts : {1u, 2u, 4u, 8u, 16u})
-            if (const auto variant = group(caps, lane_tokens, parts)) add(*variant);
+            for (const Shader shader : {Shader::linear_group, Shader::linear_group_int}) {
+                if (shader == Shader::linear_group_int && !multiplies_ints(caps, shape)) continue;
+                if (const auto variant = group(caps, shader, lane_tokens, parts)) add(*variant);
+            }
     return candidates;
 }
 

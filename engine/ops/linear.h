@@ -45,8 +45,8 @@ struct LinearVariant {
     Shader shader;
     uint32_t workgroup;     // invocations
     uint32_t tokens, rows;  // computed by one workgroup
-    // linear_vec alone: lanes of a logical subgroup, tokens (linear_tile_int and linear_tile_half too) and
-    // row pairs of a lane, subgroups sharing the columns
+    // linear_vec and linear_group alone: lanes of a logical subgroup, tokens (linear_tile_int and
+    // linear_tile_half too) and row pairs of a lane, subgroups sharing the columns
     uint32_t subgroup = 0, lane_tokens = 0, lane_pairs = 0, parts = 0;
     // linear_coop and linear_coop2 alone: of the workgroup's tile, what one subgroup computes, or, with
     // `whole`, the workgroup as one
@@ -58,6 +58,9 @@ struct LinearVariant {
     /// What x is packed to before the kernel reads it.
     enum class Operands : uint8_t { floats, halves, bytes };
     Operands operands() const;
+    bool grouped() const { return shader == Shader::linear_group || shader == Shader::linear_group_int; }
+    /// Whether it makes bytes of x as it goes.
+    bool packs_bytes() const { return shader == Shader::linear_group_int; }
     /// Whether it takes LinearArgs::norm of so many tokens: of one.
     bool folds_norm(uint32_t batch) const {
         return lane_pairs != 0 && operands() == Operands::floats && batch == 1 && lane_tokens == 1;

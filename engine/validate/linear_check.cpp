@@ -57,7 +57,8 @@ constexpr Case float_cases[] = {{1, 9, 1},
 /// [1, 2) (dequant_bits.glsl), which cancels up to two bits and a half; GLU multiplies two sums. Each bound
 /// leaves as much room as the largest of thousands of such errors needs: 6 standard deviations for an
 /// element. Halves round both operands by up to 2^-11 (drivers may round towards zero), which the signs of
-/// products make random. What bytes round is no part of it: the reference multiplies the bytes (packed_x).
+/// products make random. What bytes round is no part of it: the reference multiplies the bytes (packed_x,
+/// byte_values).
 /// Sums of halves, of 16 products each, are rounded at every step to 2^-11 of their size so far: in all by
 /// sqrt(sum of j / 16, j = 1 .. 16) = sqrt(8.5) times what one rounding of a product would be.
 Bounds bounds_for(const Case& c, TensorType type, const LinearVariant& variant) {
@@ -86,6 +87,14 @@ std::vector<float> rows_of(std::span<const float> x, uint32_t cols, std::span<co
     return rows;
 }
 
+/// The largest of so many values; NaN where one is no number.
+double largest_of(std::span<const double> block) {
+    double largest = 0;
+    for (const double value : block)
+        largest = std::isfinite(value) ? std::max(largest, std::abs(value)) : NAN;
+    return largest;
+}
+
 /// Rows `at` of x [tokens, cols] as the device packed them, if the variant multiplies bytes, else as they
 /// are. `fault` says what is not the nearest byte, or not the sum of bytes.
 std::vector<double> packed_x(CheckContext& context, const LinearVariant& variant, const vk::Buffer& operands,
@@ -106,9 +115,7 @@ std::vector<double> packed_x(CheckContext& context, const LinearVariant& variant
         std::memcpy(given, &memory[sides + 8 * block + 4], sizeof given);
         const size_t first = item / blocks * cols + item % blocks * WEIGHT_BLOCK;
         const size_t count = std::min<size_t>(WEIGHT_BLOCK, cols - item % blocks * WEIGHT_BLOCK);
-        double largest = 0;
-        for (size_t i = first; i < first + count; ++i)
-            largest = std::isfinite(values[i]) ? std::max(largest, std::abs(values[i])) : NAN;
+        const double largest = largest_of(std::span(values).subspan(first, count));
         int sums[2] = {};
         for (size_t i = 0; i < WEIGHT_BLOCK; ++i) {
             const int byte = int8_t(memory[block * WEIGHT_BLOCK + i]);
@@ -123,6 +130,42 @@ std::vector<double> packed_x(CheckContext& context, const LinearVariant& variant
     }
     if (!wrong.empty() && fault.empty()) fault = wrong + ": not as it should be";
     return values;
+}
+
+/// How far from halfway between two bytes values are kept, in steps, so that all devices round them alike.
+constexpr double clear_of_ties = 1e-3;
+
+/// x [tokens, cols] as bytes of steps (byte_operands.glsl), of blocks that are zero past the end.
+std::vector<double> byte_values(std::vector<double> x, uint32_t cols) {
+    for (size_t first = 0; first < x.size();) {
+        const size_t count = std::min<size_t>(WEIGHT_BLOCK, cols - first % cols);
+        const std::span block = std::span(x).subspan(first, count);
+        const double step = largest_of(block) / 127;
+        for (double& value : block)
+            value = std::isnan(step) ? NAN : step == 0 ? 0 : std::nearbyint(value / step) * step;
+        first += count;
+    }
+    return x;
+}
+
+/// Moves values of x [tokens, cols] that are about halfway between two bytes, where they are multiplied by
+/// `weight`, if there is one, first.
+void leave_ties(std::vector<float>& x, uint32_t cols, std::span<const float> weight) {
+    const auto scaled = [&](size_t i) {
+        return double(x[i]) * (weight.empty() ? 1 : double(weight[i % cols]));
+    };
+    for (size_t first = 0; first < x.size();) {
+        const size_t count = std::min<size_t>(WEIGHT_BLOCK, cols - first % cols);
+        std::vector<double> block(count);
+        for (size_t i = 0; i < count; ++i) block[i] = scaled(first + i);
+        const double step = largest_of(block) / 127;
+        for (size_t i = 0; i < count && step > 0; ++i) {
+            const double steps = std::abs(block[i]) / step;
+            const double from_tie = std::abs(steps - std::floor(steps) - 0.5);
+            if (from_tie < clear_of_ties) x[first + i] *= float((steps - 0.1) / steps);
+        }
+        first += count;
+    }
 }
 
 std::string shape_of(const Case& c, TensorType type) {
@@ -178,6 +221,7 @@ Inputs inputs_for(const Case& c, uint64_t seed) {
     if (c.norm)  // as small as makes epsilon count
         for (float& value : in.x) value *= std::sqrt(norm_epsilon);
     if (c.bad != 0) in.x[c.cols + c.cols / 2] = c.bad;
+    leave_ties(in.x, c.cols, in.norm);
     in.residual = random_floats(size_t(c.tokens) * in.out_cols, seed + 3);
     return in;
 }
@@ -213,7 +257,7 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
     const Inputs in = inputs_for(c, seed);
     std::vector<uint32_t> all_tokens(c.tokens);
     std::iota(all_tokens.begin(), all_tokens.end(), 0u);
-    const std::vector<double> plain = expected_of(c, weight, in, normed(in.x, in.norm));
+    const std::vector<double> normed_x = normed(in.x, in.norm), plain = expected_of(c, weight, in, normed_x);
     // Rows begin at multiples of four words, or not.
     const uint32_t gap = !c.strided ? 0 : c.rows % 2 ? 3 : 4;
     const Placed x = place(in.x, c.cols, gap), residual = place(in.residual, in.out_cols, gap);
@@ -228,8 +272,8 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
     // The tile's 256 products take a CPU driver six seconds a type.
     const Shader ints = context.caps().is_cpu() ? Shader::linear_vec_int : Shader::linear_tile_int;
     for (const LinearVariant& variant : variants) {
-        const bool wanted =
-            all_variants || &variant == &variants.front() || (c.ints && variant.shader == ints);
+        const bool wanted = all_variants || &variant == &variants.front() ||
+                            (c.ints && (variant.shader == ints || variant.packs_bytes()));
         if (!wanted || context.leaves_out("linear", variant) || (c.norm && !variant.folds_norm(c.tokens)))
             continue;
         // A CPU driver compiles the large matrix tiles for minutes: the full tier proves them.
@@ -263,9 +307,10 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
         const std::vector<float> words = context.run_twice(uint32_t(residual.words.size()), record, sentinel);
         const bool bytes = variant.operands() == LinearVariant::Operands::bytes;
         const std::vector<double> expected =
-            bytes ? expected_of(c, weight, in,
-                                packed_x(context, variant, operands, in.x, c.cols, all_tokens, sentinel))
-                  : plain;
+            bytes                   ? expected_of(c, weight, in,
+                                                  packed_x(context, variant, operands, in.x, c.cols, all_tokens, sentinel))
+            : variant.packs_bytes() ? expected_of(c, weight, in, byte_values(normed_x, c.cols))
+                                    : plain;
         std::vector<float> actual(expected.size());
         for (size_t k = 0; k < actual.size(); ++k)
             actual[k] = words[residual.first + k / in.out_cols * residual.stride + k % in.out_cols];
@@ -311,10 +356,11 @@ void check_linear(CheckContext& context, const ModelLinear& m, const LinearVaria
     const CheckWeight weight =
         check_weight(context, m.type, m.rows, m.cols,
                      random_blocks(m.type, std::min(m.rows, weight_period), m.cols, seed), 0);
-    const std::vector<float> x = repeated_floats(size_t(m.tokens) * m.cols, seed + 1),
-                             bias = random_floats(m.rows, seed + 2),
+    const std::vector<float> bias = random_floats(m.rows, seed + 2),
                              residual = repeated_floats(size_t(m.tokens) * out_cols, seed + 3),
                              norm = m.norm ? random_floats(m.cols, seed + 4) : std::vector<float>();
+    std::vector<float> x = repeated_floats(size_t(m.tokens) * m.cols, seed + 1);
+    if (variant.packs_bytes()) leave_ties(x, m.cols, norm);
     const vk::Buffer x_buffer = context.buffer_of<float>(x), bias_buffer = context.buffer_of<float>(bias),
                      norm_weight = context.buffer_of<float>(m.norm ? norm : bias),
                      residual_buffer = context.buffer_of<float>(residual),
@@ -350,9 +396,9 @@ void check_linear(CheckContext& context, const ModelLinear& m, const LinearVaria
     const std::vector<uint32_t> at_tokens = sampled(m.tokens, 8),
                                 at_cols = sampled(out_cols, 64 / uint32_t(at_tokens.size()));
     std::vector<double> few_bias, product(at_tokens.size() * at_cols.size() * parts), expected;
-    const std::vector<double> few_x = m.norm
-                                          ? normed(rows_of(x, m.cols, at_tokens), norm)
-                                          : packed_x(context, variant, operands, x, m.cols, at_tokens, error);
+    std::vector<double> few_x = m.norm ? normed(rows_of(x, m.cols, at_tokens), norm)
+                                       : packed_x(context, variant, operands, x, m.cols, at_tokens, error);
+    if (variant.packs_bytes()) few_x = byte_values(std::move(few_x), m.cols);
     const auto weight_row = [&](uint32_t i) { return at_cols[i / parts] * parts + i % parts; };
     const reference::Rows all = weight.reference();
     const reference::Rows few{uint32_t(at_cols.size()) * parts, m.cols,

@@ -193,6 +193,8 @@ TEST_SUITE("linear") {
         halves.vendor_id = vk::vendor_amd;
         vk::Caps intel = halves;
         intel.vendor_id = vk::vendor_intel;
+        vk::Caps nvidia = nvidia_gpu();
+        nvidia.int_dot = true;
         const struct {
             vk::Caps caps;
             uint32_t tokens;
@@ -211,10 +213,13 @@ TEST_SUITE("linear") {
             {halves, 8, Shader::linear_vec_sg_bytes, Shader::linear_vec_sg_bytes},
             {intel, 8, Shader::linear_vec_sg, Shader::linear_vec_sg},
             {intel, 9, Shader::linear_tile, Shader::linear_tile},
+            {nvidia, 1, Shader::linear_group, Shader::linear_group_int},
+            {nvidia, 8, Shader::linear_group, Shader::linear_group_int},
+            {nvidia_gpu(), 8, Shader::linear_group, Shader::linear_group},
         };
         for (auto c : cases) {
             c.caps.int_dot = c.caps.int_dot_fast =
-                (c.expected != c.expected_fast && !c.caps.float16) || c.caps.is_cpu();
+                c.caps.int_dot || (c.expected != c.expected_fast && !c.caps.float16) || c.caps.is_cpu();
             const LinearShape fast{c.tokens, 576, 576, TensorType::q4_1, Precision::fast};
             CHECK(linear_variants(c.caps, fast).front().shader == c.expected_fast);
             const auto variants = linear_variants(c.caps, {c.tokens, 576, 576, TensorType::q4_1});
@@ -283,7 +288,7 @@ TEST_SUITE("linear") {
         CHECK(parts(small, 128256, 4096) == 1);
         small.max_invocations = 128;
         CHECK(parts(small, 4096, 4096) == 4);
-        // Where a broadcast is a shuffle, a subgroup has 16 rows, and a cell for each eight lanes.
+        // Where a broadcast is a shuffle, a subgroup has 16 rows, and a cell for each four lanes.
         CHECK(parts(nvidia_gpu(), 4096, 4096) == 16);
         CHECK(parts(nvidia_gpu(), 28672, 4096) == 8);
         CHECK(parts(nvidia_gpu(), 4096, 512) == 2);
