@@ -139,7 +139,7 @@ void upload_shard(Uploader& uploader, const Model& model, const WeightGroup& gro
 }  // namespace
 
 DeviceModel::DeviceModel(vk::Device& device, const Model& model, const Graph& graph, const Plan& plan,
-                         const WeightPlaces& places, uint32_t positions)
+                         const WeightPlaces& places, uint32_t positions, vk::MemoryUse use)
     : architecture_(model.architecture), graph_(graph), plan_(plan), positions_(positions),
       slots_bytes_(places.slots_bytes) {
     for (size_t i = 0; i < plan.weight_groups.size(); ++i) {
@@ -149,16 +149,16 @@ DeviceModel::DeviceModel(vk::Device& device, const Model& model, const Graph& gr
                             on_host && device.caps().has_bus()};
         for (DeviceWeight::Shard& shard : weight.shards) {
             buffers_.emplace_back(device, layout_bytes(group.type, shard.rows, group.cols),
-                                  on_host ? vk::MemoryUse::staging : vk::MemoryUse::device);
+                                  on_host && use == vk::MemoryUse::device ? vk::MemoryUse::staging : use);
             shard.view = buffers_.back().view();
         }
         weights_.push_back(std::move(weight));
     }
-    place_vectors(device);
+    place_vectors(device, use);
 }
 
 /// Norm weights and biases as float32, and the rotary tables, in one buffer.
-void DeviceModel::place_vectors(vk::Device& device) {
+void DeviceModel::place_vectors(vk::Device& device, vk::MemoryUse use) {
     std::vector<std::pair<uint64_t, uint64_t>> places;  // first byte, bytes
     uint64_t all = 0;
     const auto place = [&](uint64_t bytes) {
@@ -168,7 +168,7 @@ void DeviceModel::place_vectors(vk::Device& device) {
     for (const VectorGroup& group : plan_.vector_groups) place(4 * group.floats());
     for (const Rope& rope : architecture_.ropes) place(4 * rope_table_floats(rope, positions_));
     if (all == 0) return;
-    buffers_.emplace_back(device, all, vk::MemoryUse::device);
+    buffers_.emplace_back(device, all, use);
     for (const auto& [first, bytes] : places) vectors_.push_back(buffers_.back().view(first, bytes));
     ropes_.assign(vectors_.end() - std::ptrdiff_t(architecture_.ropes.size()), vectors_.end());
     vectors_.resize(plan_.vector_groups.size());

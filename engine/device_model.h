@@ -17,9 +17,10 @@ class Uploader;
 class DeviceModel {
   public:
     /// Takes the memory of everything that `plan` reads, where `places` says. `positions`: how far the rotary
-    /// tables reach. Errors: out_of_device_memory.
+    /// tables reach. With `use` none it takes no memory, and is there to be recorded alone. Errors:
+    /// out_of_device_memory.
     DeviceModel(vk::Device& device, const Model& model, const Graph& graph, const Plan& plan,
-                const WeightPlaces& places, uint32_t positions);
+                const WeightPlaces& places, uint32_t positions, vk::MemoryUse use = vk::MemoryUse::device);
     /// Errors: bad_file (a read fails), out_of_device_memory, device_lost.
     void upload(vk::Device& device, vk::Pipelines& pipelines, const Model& model,
                 const std::function<void(uint64_t, uint64_t)>& progress);
@@ -42,7 +43,7 @@ class DeviceModel {
     static uint64_t file_bytes(const Plan& plan, const Model& model);
 
   private:
-    void place_vectors(vk::Device& device);
+    void place_vectors(vk::Device& device, vk::MemoryUse use);
     void upload_vectors(Uploader& uploader, const Model& model) const;
 
     const Architecture& architecture_;

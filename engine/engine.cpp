@@ -203,7 +203,7 @@ void Engine::Impl::check_fits() const {
 
 void Engine::Impl::upload(const std::function<void(uint64_t done, uint64_t total)>& progress) {
     weights.emplace(device, *model, graph, plan, places, memory.context);
-    if (options.rehearse.prompt) rehearsal = std::make_unique<Rehearsal>(*this);
+    if (options.rehearse.prompt) rehearsal = std::make_unique<Rehearsal>(*this, options.rehearse);
     try {
         weights->upload(device, pipelines, *model, progress);
     } catch (...) {

@@ -90,16 +90,15 @@ class Stage {
     std::optional<vk::Device::Ticket> last_;
 };
 
-void rehearse(Engine::Impl& engine, Share share, std::stop_token stop) {
+void rehearse(Engine::Impl& engine, const Rehearsed& what, Share share, std::stop_token stop) {
     // Drivers on CPUs compile at the first dispatch, so there a prompt's pipelines run empty at once.
     // Decode's, which the prompt would have to wait for, do not.
     vk::Buffer range;
     if (engine.device.caps().is_cpu())
         range = vk::Buffer(engine.device, vk::rehearsal_bytes, vk::MemoryUse::device);
     Stage stage(engine, share, std::move(stop));
-    const auto& [prompt, greedy] = engine.options.rehearse;
-    stage.pass(std::min(prompt, engine.layout.tokens), false, range.view());
-    if (greedy && share.first == 0 && !engine.stream_out) stage.sample(*greedy, range.view());
+    stage.pass(std::min(what.prompt, engine.layout.tokens), false, range.view());
+    if (what.greedy && share.first == 0 && !engine.stream_out) stage.sample(*what.greedy, range.view());
     stage.pass(1, true, {});
 }
 
@@ -110,14 +109,14 @@ size_t usual_threads(Engine::Impl& engine) {
 
 }  // namespace
 
-Rehearsal::Rehearsal(Engine::Impl& engine, size_t threads) {
+Rehearsal::Rehearsal(Engine::Impl& engine, const Rehearsed& what, size_t threads) {
     const Architecture& architecture = engine.model->architecture;
     if (engine.options.device.host || architecture.bidirectional() || !architecture.encoder.empty()) return;
     const size_t count = threads ? threads : usual_threads(engine);
     for (size_t first = 0; first < count; ++first)
-        threads_.emplace_back([&engine, share = Share{first, count}](std::stop_token stop) {
+        threads_.emplace_back([&engine, what, share = Share{first, count}](std::stop_token stop) {
             try {
-                rehearse(engine, share, std::move(stop));
+                rehearse(engine, what, share, std::move(stop));
             } catch (const std::exception& error) {
                 // Whoever computes meets the same error, and says so to its caller.
                 log_once(cat("[rehearsal] ", error.what()));

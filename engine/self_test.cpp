@@ -161,6 +161,30 @@ std::string fault_of(Engine::Impl& engine, const VariantUse& use) {
     }
 }
 
+/// Makes the pipelines in use, several at once, before each is proven: drivers of GPUs compile one for a
+/// third of a second (an H200, tools/bench/RESULTS.md). Whose fault it is if that ends the process nobody
+/// knows: it is done once, and at later starts each is made when it is proven.
+void make_pipelines(Engine::Impl& engine, VerdictBook& book) {
+    constexpr const char* in_journal = "all pipelines at once";
+    if (engine.device.caps().is_cpu()) return;
+    if (book.verdicts().suspected.contains(in_journal)) {
+        log("[self-test] pipelines are made one by one");
+        return;
+    }
+    const size_t threads = std::clamp(std::thread::hardware_concurrency(), 1u, 8u);
+    book.begin(in_journal);
+    try {
+        engine.weights.emplace(engine.device, *engine.model, engine.graph, engine.plan, engine.places,
+                               engine.memory.context, vk::MemoryUse::none);
+        Rehearsal(engine, {engine.layout.tokens, false}, threads).wait();
+        log(cat("[self-test] ", engine.pipelines.created(), " pipelines made by ", threads, " threads"));
+    } catch (const std::exception& error) {
+        log_once(cat("[self-test] ", error.what()));
+    }
+    engine.forget_weights();
+    book.end();
+}
+
 std::string test_name(const VariantUse& use) { return cat(use.key(), ", ", use.shape); }
 
 /// What runs now where `failed` did.
@@ -197,6 +221,7 @@ void Engine::Impl::self_test() {
     next = untested(all);
     log(cat("[self-test] first use of ", caps.name, " (driver ", caps.driver_info,
             ") for these shapes: proving kernels"));
+    if (next != all.end()) make_pipelines(*this, book);
     for (; next != all.end(); next = untested(all)) {
         const VariantUse use = *next;
         if (options.progress) options.progress(0, memory.weights + memory.host_weights);  // it may cancel

@@ -123,6 +123,24 @@ TEST_CASE("vulkan: a variant that computes nonsense is quarantined and the answe
     CHECK(answers(forced));
 }
 
+TEST_CASE("pipelines are made side by side, unless that ended a process before" * needs_fixtures()) {
+    for (const bool ended : {false, true}) {
+        Cache cache;
+        Engine before(self_tested_model(), cache.options(SelfTest::never));
+        if (before.device().caps().is_cpu()) return;
+        if (ended) {
+            VerdictBook book(cache.folder.string(), before.device().caps());
+            REQUIRE(book.open_journal());
+            book.begin("all pipelines at once");
+        }
+        Engine engine(self_tested_model(), cache.options(SelfTest::always));
+        CHECK(cache.says("pipelines made by") == !ended);
+        CHECK(cache.says("pipelines are made one by one") == ended);
+        CHECK(quarantined(engine) == 0);
+        CHECK(answers(engine));
+    }
+}
+
 TEST_CASE("vulkan: an op without a variant left is an error that names it" * needs_fixtures()) {
     Cache cache;
     const VariantUse select = use_of("select");

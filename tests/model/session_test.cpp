@@ -126,8 +126,8 @@ TEST_CASE("after a rehearsal a prompt and decode make no pipeline but sampling's
             options.deterministic = deterministic;
             Engine engine(std::make_shared<Model>(open_model(cat(fixtures(), "/gguf/", family, ".gguf"))),
                           options);
-            engine.impl().options.rehearse = {64, deterministic ? std::optional(true) : std::nullopt};
-            Rehearsal(engine.impl(), deterministic ? 3 : 1).wait();
+            const Rehearsed what{64, deterministic ? std::optional(true) : std::nullopt};
+            Rehearsal(engine.impl(), what, deterministic ? 3 : 1).wait();
             const size_t rehearsed = engine.pipelines().created();
             Session session(engine);
             session.append(some_ids(64));
