@@ -25,18 +25,25 @@ layout(constant_id = ATTENTION_N) const uint N = 16;
 layout(constant_id = ATTENTION_K) const uint K = 16;
 layout(constant_id = ATTENTION_ROWS) const uint ROWS = 64;
 layout(constant_id = ATTENTION_DIM_PARTS) const uint DIM_PARTS = 1;
+layout(constant_id = ATTENTION_AHEAD) const bool LOADS_AHEAD = false;
 
 const uint KEYS = KV_BLOCK_TOKENS;
 const uint PAD = N * DIM_PARTS > 16 ? N * DIM_PARTS : 16;
 const uint DIMS = (HEAD_DIM + PAD - 1) / PAD * PAD;
+const bool WHOLE = DIMS == 2 * PAIRS;  // no dims are padding
 const uint CHUNKS = DIMS / 8;          // 16 bytes of halves
 const uint PITCH = CHUNKS + 1;         // uvec4s of a row in shared memory; odd, so rows lie on other banks
 const uint SCORE_PITCH = KEYS / 4 + 1;
 const uint ROW_LANES = gl_WorkGroupSize.x / ROWS, LANE_KEYS = KEYS / ROW_LANES;
 const uint KEY_MATRICES = KEYS / N / DIM_PARTS, DIM_MATRICES = DIMS / N / DIM_PARTS;  // of a subgroup
 const float WEIGHT_ONE = 32768.0;
+// Of a tile, a lane's; few enough to be held, and of a cache that goes in as it is.
+const uint ITEMS = (KEYS * CHUNKS + gl_WorkGroupSize.x - 1) / gl_WorkGroupSize.x;
+const bool AHEAD = LOADS_AHEAD && ITEMS <= 8 && KV_TYPE == KV_F16;
 
 #include "attention_rows.glsl"
+
+layout(binding = 2) readonly buffer KvQuads { uvec4 kv_quads[]; };
 
 shared uvec4 q_tile[ROWS * PITCH];              // [row][chunk]
 shared uvec4 kv_tile[KEYS * PITCH];             // [key][chunk] of K, then of V
@@ -87,34 +94,67 @@ void load_queries(uint row0, uint kv_head) {
     q_power = size >= 0x7F800000u ? uintBitsToFloat(0x7FC00000u) : half_power(size).x;
 }
 
-// Item of a lane: keys lie side by side in memory, values of a row too, and so do their lanes.
-uvec2 cache_item(bool value, uint i) {
-    return value && KV_PLANES == 2 ? uvec2(i / CHUNKS, i % CHUNKS) : uvec2(i % KEYS, i / KEYS);
-}
+// A block of keys, its number in the sequence, and how many were written.
+struct Keys {
+    uint block, step, count;
+};
 
-// The largest of `count` keys or values; what lies past them may never have been written.
-void measure(bool value, uint block, uint kv_head, uint count) {
+// The largest of keys or values; what lies past them may never have been written.
+void measure(bool value, Keys keys, uint kv_head) {
     uint size = 0;
     [[dont_unroll]] for (uint i = gl_LocalInvocationID.x; i < KEYS * PAIRS; i += gl_WorkGroupSize.x) {
-        const KvRow row = kv_row(value, block, kv_head, push.kv_heads, min(i % KEYS, count - 1), HEAD_DIM);
+        const KvRow row = kv_row(value, keys.block, kv_head, push.kv_heads, min(i % KEYS, keys.count - 1), HEAD_DIM);
         size = max(size, size_of(load_pair(row, i / KEYS).xyxy));
     }
     atomicMax(cache_size[value ? 1 : 0], size);
 }
 
-// Compilers that unroll this load everything first and spill (tools/gates).
-void load_tile(bool value, uint block, uint kv_head, uint count, float inverse) {
-    [[dont_unroll]] for (uint i = gl_LocalInvocationID.x; i < KEYS * CHUNKS; i += gl_WorkGroupSize.x) {
-        const uvec2 item = cache_item(value, i);
-        const KvRow row = kv_row(value, block, kv_head, push.kv_heads, min(item.x, count - 1), HEAD_DIM);
-        uvec4 words;
-        [[unroll]] for (uint p = 0; p < 4; ++p) {
-            const uint pair = 4 * item.y + p, near = min(pair, PAIRS - 1);
-            words[p] = KV_TYPE == KV_F16 ? kv[row.numbers + near * row.between]
-                                         : packFloat2x16(f16vec2(load_pair(row, near) * inverse));
-            if (pair >= PAIRS) words[p] = 0;
+// Key and chunk of item `n` of a lane: keys lie side by side in memory, values of a row too, and so do their lanes.
+uvec2 cache_item(bool value, uint n) {
+    const bool rows = value && KV_PLANES == 2;
+    const uint side = rows ? CHUNKS : KEYS, lanes = gl_WorkGroupSize.x, lane = gl_LocalInvocationID.x;
+    const uint i = n * lanes + lane;
+    // The same key, or chunk, for each n where that can be known.
+    const uvec2 item = lanes % side == 0 ? uvec2(lane % side, lane / side + n * (lanes / side)) : uvec2(i % side, i / side);
+    return rows ? item.yx : item;
+}
+bool has_item(uint n) { return KEYS * CHUNKS % gl_WorkGroupSize.x == 0 || n * gl_WorkGroupSize.x + gl_LocalInvocationID.x < KEYS * CHUNKS; }
+
+// Keys past the last written one, which no row sees, are that one.
+uvec4 load_item(bool value, uint n, Keys keys, uint kv_head, float inverse) {
+    const uvec2 item = cache_item(value, n);
+    const KvRow row = kv_row(value, keys.block, kv_head, push.kv_heads, min(item.x, keys.count - 1), HEAD_DIM);
+    if (KV_TYPE == KV_F16 && value && KV_PLANES == 2 && WHOLE) return kv_quads[row.numbers / 4 + item.y];
+    uvec4 words;
+    [[unroll]] for (uint p = 0; p < 4; ++p) {
+        const uint pair = 4 * item.y + p, near = WHOLE ? pair : min(pair, PAIRS - 1);
+        words[p] = KV_TYPE == KV_F16 ? kv[row.numbers + near * row.between]
+                                     : packFloat2x16(f16vec2(load_pair(row, near) * inverse));
+        if (!WHOLE && pair >= PAIRS) words[p] = 0;
+    }
+    return words;
+}
+
+uvec4 held[ITEMS];  // if AHEAD
+
+void load_ahead(bool value, Keys keys, uint kv_head) {
+    if (!AHEAD) return;
+    [[unroll]] for (uint n = 0; n < ITEMS; ++n)
+        if (has_item(n)) held[n] = load_item(value, n, keys, kv_head, 1.0);
+}
+
+// Compilers that unroll the loop of what is not held load everything first and spill (tools/gates).
+void fill_tile(bool value, Keys keys, uint kv_head, float inverse) {
+    if (AHEAD) {
+        [[unroll]] for (uint n = 0; n < ITEMS; ++n) {
+            const uvec2 item = cache_item(value, n);
+            if (has_item(n)) kv_tile[item.x * PITCH + item.y] = held[n];
         }
-        kv_tile[item.x * PITCH + item.y] = item.x < count ? words : uvec4(0);
+        return;
+    }
+    [[dont_unroll]] for (uint n = 0; n < ITEMS && has_item(n); ++n) {
+        const uvec2 item = cache_item(value, n);
+        kv_tile[item.x * PITCH + item.y] = load_item(value, n, keys, kv_head, inverse);
     }
 }
 
@@ -142,16 +182,19 @@ void multiply_keys() {
 // Scores of the rows run.x .. run.y - 1 become weights in score_tile, all others 0; m and l are brought up to date, and how
 // much o shrinks is left in row_shrink (Milakov & Gimelshein 2018, alg. 3).
 void soften(uvec2 run, uint row0, uint kv_head, uint key0, float k_power, float v_shrink) {
-    const uint row = lane_row(), group = push.heads / push.kv_heads, position = row_position[row];
+    const uint row = lane_row(), group = push.heads / push.kv_heads, position = row_position[row], low = row_low[row];
+    const uint count = row >= run.x && row < run.y ? row_count[row] : 0;
     const uint token = min((row0 + row) / group, push.tokens - 1), head = kv_head * group + (row0 + row) % group;
     float scores[LANE_KEYS], now = MASKED;
-    [[unroll]] for (uint j = 0; j < LANE_KEYS; ++j) {
-        const uint key = key0 + lane_key() + j;
-        const uint word = score_tile[row * SCORE_PITCH + (lane_key() + j) / 4][j % 4];
-        const bool seen = key - row_low[row] < row_count[row] && row >= run.x && row < run.y && visible(position, key);
-        const float score = score_of(uintBitsToFloat(word) * q_power * k_power, token, head, position, key);
-        scores[j] = seen ? score : MASKED;
-        now = max(now, scores[j]);
+    [[unroll]] for (uint first = 0; first < LANE_KEYS; first += 4) {
+        const vec4 products = uintBitsToFloat(score_tile[row * SCORE_PITCH + (lane_key() + first) / 4]) * q_power * k_power;
+        [[unroll]] for (uint j = 0; j < 4; ++j) {
+            const uint key = key0 + lane_key() + first + j;
+            const float score = score_of(products[j], token, head, position, key);
+            const bool seen = key - low < count && visible(position, key);
+            scores[first + j] = seen ? score : MASKED;
+            now = max(now, scores[first + j]);
+        }
     }
     partial[gl_LocalInvocationID.x] = now;
     barrier();
@@ -160,11 +203,14 @@ void soften(uvec2 run, uint row0, uint kv_head, uint key0, float k_power, float 
     const float shrink = exp_safe(most - now);
     most = now;
     sum *= shrink;
-    [[unroll]] for (uint j = 0; j < LANE_KEYS; j += 2) {
-        const vec2 weights = vec2(exp_safe(scores[j] - now), exp_safe(scores[j + 1] - now));
-        sum += weights.x + weights.y;
-        const uint word = (lane_key() + j) / 2;
-        score_tile[row * SCORE_PITCH + word / 4][word % 4] = packFloat2x16(f16vec2(weights * WEIGHT_ONE));
+    [[unroll]] for (uint first = 0; first < LANE_KEYS; first += 4) {
+        vec4 weights;
+        [[unroll]] for (uint j = 0; j < 4; ++j) weights[j] = exp_safe(scores[first + j] - now);
+        sum += (weights.x + weights.y) + (weights.z + weights.w);
+        const f16vec4 halves = f16vec4(weights * WEIGHT_ONE);
+        const uint word = (lane_key() + first) / 2;
+        score_tile[row * SCORE_PITCH + word / 4][word % 4] = packFloat2x16(halves.xy);
+        score_tile[row * SCORE_PITCH + word / 4][word % 4 + 1] = packFloat2x16(halves.zw);
     }
     if (lane_key() == 0) row_shrink[row] = shrink * v_shrink;
 }
@@ -185,14 +231,22 @@ void add_values() {
     }
 }
 
-// One block of keys, `count` of them written, for the rows of a run.
-void attend(uvec2 run, uint row0, uint kv_head, uint block, uint key0, uint count) {
+// The keys from step `step` on that some row sees; none if there are none.
+Keys next_keys(Run run, uint step) {
+    Keys keys = Keys(push.blocks, run.to, 0);
+    for (; step < run.to && keys.block >= push.blocks; ++step)
+        keys = Keys(block_to_attend(run, step * KEYS), step, min(KEYS, run.end - step * KEYS));
+    return keys;
+}
+
+// For the rows of a run; returns the keys of the next step.
+Keys attend(Run run, uint row0, uint kv_head, Keys keys) {
     vec2 k_power = vec2(1.0), v_power = vec2(1.0);
     float v_shrink = 1.0;
     barrier();
     if (KV_TYPE != KV_F16) {
-        measure(false, block, kv_head, count);
-        measure(true, block, kv_head, count);
+        measure(false, keys, kv_head);
+        measure(true, keys, kv_head);
         barrier();
         k_power = half_power(cache_size[0]);
         const float before = half_power(v_size).x;
@@ -200,15 +254,19 @@ void attend(uvec2 run, uint row0, uint kv_head, uint block, uint key0, uint coun
         v_power = half_power(v_size);
         v_shrink = before * v_power.y;
     }
-    load_tile(false, block, kv_head, count, k_power.y);
+    fill_tile(false, keys, kv_head, k_power.y);
     barrier();
+    load_ahead(true, keys, kv_head);
     multiply_keys();
     barrier();
-    load_tile(true, block, kv_head, count, v_power.y);
+    fill_tile(true, keys, kv_head, v_power.y);
     if (gl_LocalInvocationID.x == 0) cache_size[0] = cache_size[1] = 0;
-    soften(run, row0, kv_head, key0, k_power.x, v_shrink);
+    soften(run.rows, row0, kv_head, keys.step * KEYS, k_power.x, v_shrink);
+    const Keys next = next_keys(run, keys.step + 1);
     barrier();
+    if (next.block < push.blocks) load_ahead(false, next, kv_head);
     add_values();
+    return next;
 }
 
 // Through shared memory of the subgroup's own, a matrix of each subgroup at a time.
@@ -262,10 +320,9 @@ void main() {
     for (uint start = 0; start < ROWS;) {
         const Run run = next_run(start, part);
         start = run.rows.y;
-        for (uint step = run.from; step < run.to; ++step) {
-            const uint block = block_to_attend(run, step * KEYS);
-            if (block < push.blocks) attend(run.rows, row0, kv_head, block, step * KEYS, min(KEYS, run.end - step * KEYS));
-        }
+        Keys keys = next_keys(run, run.from);
+        if (keys.block < push.blocks) load_ahead(false, keys, kv_head);
+        while (keys.block < push.blocks) keys = attend(run, row0, kv_head, keys);
     }
     write(row0, kv_head, part);
 }

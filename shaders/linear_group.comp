@@ -41,6 +41,7 @@ const uint LANES = WEIGHT_GROUP_ROWS / ROWS;       // of a cell
 const uint SUMS = ROWS * TOKENS;                   // [row][token]
 const uint CELLS = SG_SIZE / LANES;                // that a subgroup takes at a time
 const uint SPAN = WEIGHT_HALVES ? 2 : 4;           // chunks of 8 columns that share a scale
+const bool LOADS_ALL = WEIGHT_CHUNK_WORDS <= 4;    // of a turn at once; of floats that would be 128 words
 
 // Of each subgroup, [token][cell]; chunks, and one beside, so that cells lie in different banks.
 #ifdef WEIGHT_INTS
@@ -151,7 +152,7 @@ void main() {
         [[unroll]] for (uint r = 0; r < ROWS; ++r) {
             units[r] = weight_unit(cell, next_slot(slot, r));
             words[r] = weight_cell(cell, next_slot(slot, r));
-            [[unroll]] for (uint chunk = 0; chunk < 4; ++chunk)
+            [[unroll]] for (uint chunk = 0; chunk < 4 && LOADS_ALL; ++chunk)
                 own[4 * r + chunk] = weight_chunk(cell, next_slot(slot, r), chunk);
         }
         const uint quad = WEIGHT_BLOCK / 4 * cell + 2 * lane_of_cell();
@@ -181,8 +182,10 @@ void main() {
             [[unroll]] for (uint i = 0; i < SUMS; ++i) span_sums[i] = SUM(0);
             [[unroll]] for (uint chunk = span; chunk < span + SPAN; ++chunk) {
                 CODES lo[ROWS], hi[ROWS];
-                [[unroll]] for (uint r = 0; r < ROWS; ++r)
+                [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+                    if (!LOADS_ALL) own[4 * r + chunk] = weight_chunk(cell, next_slot(slot, r), chunk);
                     weight_codes(cell, next_slot(slot, r), chunk, words[r], own[4 * r + chunk], lo[r], hi[r]);
+                }
                 [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
                     CODES x_lo, x_hi;
                     shared_chunk(stage + t * CELLS * PITCH, chunk, x_lo, x_hi);

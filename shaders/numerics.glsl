@@ -17,7 +17,8 @@ float from_sort_key(uint key) { return uintBitsToFloat((key & 0x80000000u) != 0 
 
 // Below -87.3 e^x leaves the normal floats: a zero there is within every bound. NaN stays NaN, which min may lose.
 float exp_safe(float value) {
-    return is_nan(value) ? value : value < -87.0 ? 0.0 : exp(min(value, 88.0));
+    const float power = exp(min(value, 88.0)), kept = value < -87.0 ? 0.0 : power;
+    return is_nan(value) ? value : kept;
 }
 
 // log(1 + e) for e in [0, 1] as 2 artanh(e / (2 + e)): 1 + e would lose the low bits of a small e.

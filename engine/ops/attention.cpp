@@ -78,9 +78,13 @@ uint32_t most_coop_sums(const vk::Caps& caps) {
     return caps.vendor_id == vk::vendor_intel ? 2 * caps.matrix_subgroup : 64;
 }
 
-/// `rows` of a workgroup on matrix units, if that fits: as few subgroups for a strip of rows as hold its sums
-/// and make a workgroup large enough to hide latency.
-std::optional<AttentionVariant> coop(const vk::Caps& caps, const AttentionShape& shape, uint32_t rows) {
+/// Whether a lane has registers for the next tile of attention_coop.comp beside its sums.
+bool holds_tiles(const vk::Caps& caps) { return caps.vendor_id != vk::vendor_intel; }
+
+/// `rows` of a workgroup on matrix units, if that fits into `most_bytes` of shared memory: as few subgroups
+/// for a strip of rows as hold its sums and make a workgroup large enough to hide latency.
+std::optional<AttentionVariant> coop(const vk::Caps& caps, const AttentionShape& shape, uint32_t rows,
+                                     uint32_t most_bytes) {
     constexpr uint32_t good_workgroup = 128;
     std::optional<AttentionVariant> best;
     for (uint32_t parts = 1; parts * caps.matrix_n <= kv_block_tokens; parts *= 2) {
@@ -94,7 +98,7 @@ std::optional<AttentionVariant> coop(const vk::Caps& caps, const AttentionShape&
         const uint32_t row_lanes = workgroup / rows;
         if (row_lanes == 0 || row_lanes > kv_block_tokens / 4 || sums > most_coop_sums(caps) ||
             workgroup > std::min(caps.max_invocations, caps.max_workgroup_x) ||
-            shared_bytes(caps, variant, shape.head_dim) > std::min(caps.shared_memory, most_shared))
+            shared_bytes(caps, variant, shape.head_dim) > std::min(caps.shared_memory, most_bytes))
             continue;
         best = variant;
         if (workgroup >= good_workgroup) break;
@@ -103,7 +107,8 @@ std::optional<AttentionVariant> coop(const vk::Caps& caps, const AttentionShape&
 }
 
 /// On matrix units, best first: the largest tile that rows fill.
-std::vector<AttentionVariant> coop_variants(const vk::Caps& caps, const AttentionShape& shape) {
+std::vector<AttentionVariant> coop_variants(const vk::Caps& caps, const AttentionShape& shape,
+                                            uint32_t most_bytes = most_shared) {
     std::vector<AttentionVariant> variants;
     if (!caps.cooperative_matrix || shape.precision == Precision::strict || shape.distance_values ||
         shape.tokens == 1 || shader_module(Shader::attention_coop).words.empty())
@@ -111,7 +116,7 @@ std::vector<AttentionVariant> coop_variants(const vk::Caps& caps, const Attentio
     const uint64_t all = uint64_t(shape.tokens) * (shape.heads / shape.kv_heads);
     for (const uint32_t rows : {64u, 32u, 16u})
         if (rows <= all)
-            if (const auto variant = coop(caps, shape, rows)) variants.push_back(*variant);
+            if (const auto variant = coop(caps, shape, rows, most_bytes)) variants.push_back(*variant);
     return variants;
 }
 
@@ -222,7 +227,8 @@ std::vector<AttentionVariant> attention_candidates(const vk::Caps& caps, const A
                     sizes.push_back(*shares);
             }
     }
-    const std::vector<AttentionVariant> matrix = coop_variants(caps, shape);
+    // Workgroups may be fewer where each does more between two barriers.
+    const std::vector<AttentionVariant> matrix = coop_variants(caps, shape, caps.shared_memory);
     sizes.insert(sizes.end(), matrix.begin(), matrix.end());
     for (AttentionVariant variant : sizes)
         for (uint32_t splits = 1; splits <= most_splits; splits *= 2) {
@@ -345,7 +351,8 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
         constants.insert(constants.end(), {{ATTENTION_M, context.caps.matrix_m},
                                            {ATTENTION_N, context.caps.matrix_n},
                                            {ATTENTION_K, context.caps.matrix_k},
-                                           {ATTENTION_DIM_PARTS, variant.dim_parts}});
+                                           {ATTENTION_DIM_PARTS, variant.dim_parts},
+                                           {ATTENTION_AHEAD, uint32_t(holds_tiles(context.caps))}});
     if (args.rope)
         for (const vk::Constant& constant : rope_constants(*args.rope)) constants.push_back(constant);
     const vk::Pipeline& pipeline = recorder.pipelines().get(
