@@ -8,7 +8,8 @@
 //
 // Operands are divided by powers of two, since activations overflow float16: q by its row's, K by its block's, V by that of
 // the largest so far, which O follows as it follows the maximum of its row. A cache of halves goes in as it is. Weights, 1
-// at most, are multiplied by 2^15: matrix units may take subnormals for zero. 32 KiB of shared memory at most.
+// at most, are multiplied by 2^15: matrix units may take subnormals for zero. 32 KiB of shared memory at most, unless `tune`
+// finds more to pay.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -118,7 +119,10 @@ uvec2 cache_item(bool value, uint n) {
     const uvec2 item = lanes % side == 0 ? uvec2(lane % side, lane / side + n * (lanes / side)) : uvec2(i % side, i / side);
     return rows ? item.yx : item;
 }
-bool has_item(uint n) { return KEYS * CHUNKS % gl_WorkGroupSize.x == 0 || n * gl_WorkGroupSize.x + gl_LocalInvocationID.x < KEYS * CHUNKS; }
+bool has_item(uint n) {
+    const uint items = KEYS * CHUNKS, lanes = gl_WorkGroupSize.x;
+    return items % lanes == 0 || n * lanes + gl_LocalInvocationID.x < items;
+}
 
 // Keys past the last written one, which no row sees, are that one.
 uvec4 load_item(bool value, uint n, Keys keys, uint kv_head, float inverse) {
@@ -264,7 +268,9 @@ Keys attend(Run run, uint row0, uint kv_head, Keys keys) {
     soften(run.rows, row0, kv_head, keys.step * KEYS, k_power.x, v_shrink);
     const Keys next = next_keys(run, keys.step + 1);
     barrier();
-    if (next.block < push.blocks) load_ahead(false, next, kv_head);
+    Keys ahead = next;
+    if (next.block >= push.blocks) ahead = keys;  // for nothing, but without a branch around loads
+    load_ahead(false, ahead, kv_head);
     add_values();
     return next;
 }

@@ -1,6 +1,7 @@
 // Joins the partial results of the parts of the cache (attention_parts.glsl). A lane per dim of a (token, head).
 #version 460
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "numerics.glsl"
 #include "grid.glsl"
 #include "step.h"
@@ -15,7 +16,7 @@ layout(push_constant) uniform Push { AttentionMergePush push; };
 
 float load_part(uint word) { return partials[word]; }
 #include "attention_parts.glsl"
-JOINED(of_parts, load_part)
+JOINED(of_parts, load_part, 8)
 
 void main() {
     const uint element = group_index() * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
@@ -27,7 +28,6 @@ void main() {
     if (MASK == MASK_GLOBAL_ROWS && (type & STEP_TOKEN_GLOBAL) == 0) return;
     const uint words = push.head_dim + 2;
     const uint first = (token * push.heads + head) * words, between = push.tokens * push.heads * words;
-    const float m = most_of_parts(first, between, push.parts, push.head_dim);
-    const vec2 joined = joined_of_parts(first, between, push.parts, push.head_dim, dim, m);
+    const vec3 joined = joined_of_parts(first, between, push.parts, push.head_dim, dim);
     result[push.out_first + token * push.out_stride + head * push.head_dim + dim] = joined.x / joined.y;
 }

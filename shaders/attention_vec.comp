@@ -454,8 +454,13 @@ float load_share(uint word) { return shares[word]; }
 void store_part(uint word, float value) { parts[ATTENTION_ARRIVALS + word] = floatBitsToUint(value); }
 float load_part(uint word) { return uintBitsToFloat(parts[ATTENTION_ARRIVALS + word]); }
 #include "attention_parts.glsl"
-JOINED(of_shares, load_share)
-JOINED(of_parts, load_part)
+#ifdef NATIVE_SUBGROUP
+const uint PARTS_AT_ONCE = AHEAD_PAYS ? 8 : 1;
+#else
+const uint PARTS_AT_ONCE = 1;
+#endif
+JOINED(of_shares, load_share, 1)
+JOINED(of_parts, load_part, PARTS_AT_ONCE)
 
 void write(Row rows[QUERIES], uint part, bool final) {
 #ifdef COMPACT
@@ -516,8 +521,7 @@ void write_shares(Row rows[QUERIES], uint tile, uint kv_head, uint part, bool fi
         const uint dim = at % HEAD_DIM, first = at / HEAD_DIM * PART_WORDS;
         const Row row = row_at(tile * QUERIES + at / HEAD_DIM, kv_head);
         if (row.count == 0) continue;
-        const float m = most_of_shares(first, between, SHARES, HEAD_DIM);
-        const vec2 joined = joined_of_shares(first, between, SHARES, HEAD_DIM, dim, m);
+        const vec3 joined = joined_of_shares(first, between, SHARES, HEAD_DIM, dim);
         if (final) {
             result[out_word(row) + dim] = joined.x / joined.y;
             continue;
@@ -525,7 +529,7 @@ void write_shares(Row rows[QUERIES], uint tile, uint kv_head, uint part, bool fi
         const uint to = partial_word(row, part);
         store_part(to + dim, joined.x);
         if (dim != 0) continue;
-        store_part(to + HEAD_DIM, m);
+        store_part(to + HEAD_DIM, joined.z);
         store_part(to + HEAD_DIM + 1, joined.y);
     }
 }
@@ -564,8 +568,7 @@ void join(uint tile, uint kv_head, uint splits) {
         const Row row = row_at(tile * QUERIES + at / HEAD_DIM, kv_head);
         if (row.count == 0) continue;
         const uint first = partial_word(row, 0), between = partial_word(row, 1) - first;
-        const float m = most_of_parts(first, between, splits, HEAD_DIM);
-        const vec2 joined = joined_of_parts(first, between, splits, HEAD_DIM, at % HEAD_DIM, m);
+        const vec3 joined = joined_of_parts(first, between, splits, HEAD_DIM, at % HEAD_DIM);
         result[out_word(row) + at % HEAD_DIM] = joined.x / joined.y;
     }
 }

@@ -445,7 +445,8 @@ float weight_step() {
 vec2 weight_line(Affine affine, bool whole) {
     const bool halves = CODE_HALVES && WEIGHT_FOUR_BITS;
     const float step = whole || halves ? weight_step() : 1.0, first = step == 1.0 ? 0.0 : 1.0;
-    return vec2(weight_scale(affine) * (halves ? step * 16777216.0 : step), affine.offset + affine.scale * (first - affine.zero));
+    const float whole_one = halves ? step * 16777216.0 : step;
+    return vec2(weight_scale(affine) * whole_one, affine.offset + affine.scale * (first - affine.zero));
 }
 
 #ifndef WEIGHT_INTS
