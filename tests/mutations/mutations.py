@@ -112,7 +112,7 @@ MUTATIONS = [
     mutant("tile_int_next", "linear_tile_int.comp", "the next block is this one", "min(block + 1, work.to - 1)", "block", "linear"),
     mutant("split_overlap", "linear.glsl", "parts of the columns overlap by a block", "min(work.from + each, work.blocks)",
            "min(work.from + each + 1, work.blocks)", "linear"),
-    mutant("join_part_lost", "linear_join.comp", "the last part is not added", "part < push.splits", "part + 1 < push.splits", "linear"),
+    mutant("join_part_lost", "linear_join.comp", "the last part is not added", "part + i < push.splits", "part + i + 1 < push.splits", "linear"),
     mutant("join_no_bias", "linear_join.comp", "the bias is left out", "vec2(load_bias(row), load_bias(row + 1))", "vec2(0.0)", "linear"),
     mutant("tile_half_row_power", "linear_tile_half.comp", "a block's rows are multiplied by the powers of others",
            "LINEAR_TILE_ROWS + lane_row + r * ROW_LANES]).x", "LINEAR_TILE_ROWS + lane_row]).x", "linear"),
