@@ -52,7 +52,8 @@ EXPLAINED |= {(gpu, "sample_pick_sg"): "12 words, once a token" for gpu in ("hd5
 EXPLAINED |= {(gpu, "attention_vec_sg_rotates"): "scalars, which go to lanes of a vector register and not to memory"
               for gpu in ("polaris10", "vega10", "navi10", "navi21", "navi31", "gfx1201")}
 EXPLAINED["polaris10", "attention_vec"] = "2 scalars, Mesa 25.0; has no need of emulated subgroups"
-EXPLAINED["hd530", "linear_tile_int"] = "has no integer dot products in hardware, so never runs it unless forced"
+EXPLAINED |= {("hd530", kernel): "has no integer dot products in hardware, so never runs it unless forced"
+              for kernel in ("linear_tile_int", "linear_vec_int")}
 
 
 def find(root, *patterns):
