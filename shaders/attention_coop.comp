@@ -63,11 +63,6 @@ uint lane_key() { return gl_LocalInvocationID.x % ROW_LANES * LANE_KEYS; }
 uint strip_row() { return gl_SubgroupID / DIM_PARTS * M; }
 uint dim_part() { return gl_SubgroupID % DIM_PARTS; }
 
-uint size_of(vec4 values) {
-    const uvec4 bits = floatBitsToUint(values) & 0x7FFFFFFFu;
-    return max(max(bits.x, bits.y), max(bits.z, bits.w));
-}
-
 void load_chunk(uint row0, uint kv_head, uint row, uint chunk, out vec4 lo, out vec4 hi) {
     const uint group = push.heads / push.kv_heads, token = min((row0 + row) / group, push.tokens - 1);
     const uint first = query_word(token, kv_head * group + (row0 + row) % group), dim = 8 * chunk;

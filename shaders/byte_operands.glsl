@@ -1,16 +1,14 @@
 // x as bytes, 32 columns of a token at a time: a step is a 127th of their largest value, so that a byte is off by at most
 // half a step. Where one is Inf or NaN the step is NaN, and with it all that it makes.
+#include "numerics.glsl"
 
-// `size`: bits of the largest |x|, in whose order Inf and NaN are last. None counts as less than 2^-102, whose inverse
-// overflows.
+// `size`: size_of() x. None counts as less than 2^-102, whose inverse overflows.
 const uint LEAST_SIZE = 0x0C800000u, FIRST_INFINITE = 0x7F800000u;
 float byte_step(uint size) {
     return uintBitsToFloat(size >= FIRST_INFINITE ? 0x7FC00000u : max(size, LEAST_SIZE)) / 127.0;
 }
 // Bytes of a step of one.
 float byte_scale(uint size) { return 127.0 / uintBitsToFloat(clamp(size, LEAST_SIZE, FIRST_INFINITE - 1)); }
-uvec4 sizes_of(vec4 x) { return floatBitsToUint(x) & 0x7FFFFFFFu; }
-uint largest_of(uvec4 sizes) { return max(max(sizes.x, sizes.y), max(sizes.z, sizes.w)); }
 
 // Four columns, the first in the lowest byte. Added to 1.5 x 2^23 a number is rounded to whole ones, which are the low bits
 // then.

@@ -43,6 +43,19 @@ layout(set = 0, binding = 5, std430) uniform GridDoubles { uint64_t grid_doubles
 #include "dequant.glsl"
 #include "numerics.glsl"
 
+// sum + a.x b.x + ..., of codes and x, one product after the other; -DCOMPACT has its own.
+#ifdef WEIGHT_INTS
+#define SUM int
+int add_products(uint a, uint b, int sum) { return sum + dotPacked4x8EXT(int(a), int(b)); }
+#else
+#define SUM float
+#ifndef COMPACT
+float add_products(vec4 a, vec4 b, float sum) {
+    return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum))));
+}
+#endif
+#endif
+
 uint linear_part = 0;  // which of push.splits this workgroup computes
 
 // What a workgroup of a tile kernel computes: rows from row0 on (past push.rows: nothing), tokens from token0 on, and of

@@ -15,10 +15,8 @@
 #ifdef WEIGHT_INTS
 #extension GL_EXT_integer_dot_product : require
 #define CODE_BYTES true
-#define SUM int
 #include "byte_operands.glsl"
 #else
-#define SUM float
 #define HALVES
 // 1.0, as a value that compilers do not know: then one instruction masks a code and makes it a float where another constant
 // would take a second one.
@@ -97,10 +95,9 @@ vec2 halves_of_cell(float own) {
 }
 
 #ifdef WEIGHT_INTS
-int add_products(uint a, uint b, int sum) { return sum + dotPacked4x8EXT(int(a), int(b)); }
 // Shares eight columns of x; `x_sums`: of what is multiplied of the cell's halves.
 void share_x(uint cell_at, vec4 lo, vec4 hi, out float x_step, out vec2 x_sums) {
-    uint size = largest_of(max(sizes_of(lo), sizes_of(hi)));
+    uint size = max(size_of(lo), size_of(hi));
     [[unroll]] for (uint apart = 1; apart < LANES; apart *= 2) size = max(size, subgroupShuffleXor(size, apart));
     const float scale = byte_scale(size);
     const uint lo_bytes = bytes_of_x(lo, scale), hi_bytes = bytes_of_x(hi, scale);
@@ -110,9 +107,6 @@ void share_x(uint cell_at, vec4 lo, vec4 hi, out float x_step, out vec2 x_sums) 
     if (WEIGHT_SHIFTED) x_sums = x_step * halves_of_cell(float(add_products(lo_bytes, ones, add_products(hi_bytes, ones, 0))));
 }
 #else
-float add_products(vec4 a, vec4 b, float sum) {
-    return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum))));
-}
 void share_x(uint cell_at, vec4 lo, vec4 hi, out float x_step, out vec2 x_sums) {
     share_chunk(cell_at, lane_of_cell(), lo, hi);
     x_step = 1.0;

@@ -31,7 +31,7 @@ void main() {
     if (token >= push.tokens) return;
     const uint row = push.x_first + token * push.x_stride, first = block * WEIGHT_BLOCK;
     uint size = 0;
-    for (uint w = 0; w < WORDS; ++w) size = max(size, largest_of(sizes_of(values_at(row, first + 4 * w))));
+    for (uint w = 0; w < WORDS; ++w) size = max(size, size_of(values_at(row, first + 4 * w)));
     const float scale = byte_scale(size);
     int sums[2] = int[2](0, 0);
     for (uint w = 0; w < WORDS; ++w) {

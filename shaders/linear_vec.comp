@@ -27,9 +27,6 @@
 #extension GL_EXT_control_flow_attributes : require
 #ifdef WEIGHT_INTS
 #extension GL_EXT_integer_dot_product : require
-#define SUM int
-#else
-#define SUM float
 #endif
 #if defined(COMPACT) && !defined(TEXELS)
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
@@ -223,10 +220,8 @@ void load_chunk(uint token, uint k, out CODES lo, out CODES hi) {
 }
 #endif
 
-// sum + a.x b.x + ..., one product after the other; where there is no fma, in parallel.
-#ifdef WEIGHT_INTS
-int add_products(uint a, uint b, int sum) { return sum + dotPacked4x8EXT(int(a), int(b)); }
-#elif defined(COMPACT)
+#ifdef COMPACT
+// As in linear.glsl; where there is no fma, in parallel.
 float add_products(vec4 codes, vec4 x, float sum) {
     if (OLD_LAVAPIPE == 0 && WEIGHT_TYPE != WEIGHT_Q1_0)
         return fma(codes.w, x.w, fma(codes.z, x.z, fma(codes.y, x.y, fma(codes.x, x.x, sum))));
@@ -234,10 +229,6 @@ float add_products(vec4 codes, vec4 x, float sum) {
     const uvec4 signs = floatBitsToUint(codes) & 0x80000000u;
     const vec4 products = WEIGHT_TYPE == WEIGHT_Q1_0 ? uintBitsToFloat(floatBitsToUint(x) ^ signs) : codes * x;
     return sum + ((products.x + products.y) + (products.z + products.w));
-}
-#else
-float add_products(vec4 a, vec4 b, float sum) {
-    return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum))));
 }
 #endif
 

@@ -16,6 +16,7 @@ uint sort_key(float value) {
 float from_sort_key(uint key) { return uintBitsToFloat((key & 0x80000000u) != 0 ? key & 0x7FFFFFFFu : ~key); }
 
 // Below -87.3 e^x leaves the normal floats: a zero there is within every bound. NaN stays NaN, which min may lose.
+// Chosen of what is already computed: glslang makes a branch of a choice with work in it.
 float exp_safe(float value) {
     const float power = exp(min(value, 88.0)), kept = value < -87.0 ? 0.0 : power;
     return is_nan(value) ? value : kept;
@@ -123,6 +124,12 @@ uint half_bits(float value) {
 // x in the low half of the word.
 uint pack_half2(vec2 values) { return half_bits(values.x) | (half_bits(values.y) << 16); }
 vec2 unpack_half2(uint word) { return unpackHalf2x16(word); }
+
+// Bits of the largest |value|, in whose order Inf and NaN are last.
+uint size_of(vec4 values) {
+    const uvec4 bits = floatBitsToUint(values) & 0x7FFFFFFFu;
+    return max(max(bits.x, bits.y), max(bits.z, bits.w));
+}
 
 // The power of two that puts the largest of some numbers, of which `size` is |x| as bits, into [2^14, 2^15), and its
 // inverse, with which to multiply them; both are normal floats.

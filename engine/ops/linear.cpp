@@ -92,11 +92,12 @@ std::optional<LinearVariant> group(const vk::Caps& caps, Shader shader, uint32_t
 uint32_t group_parts(const vk::Caps& caps, const LinearShape& shape, Shader shader, uint32_t lane_tokens) {
     constexpr uint32_t enough_subgroups = 4096, most_bytes = 32768;
     const bool many = uint64_t{shape.rows} / WEIGHT_GROUP_ROWS * 16 > enough_subgroups;
-    const uint32_t most_parts = caps.is_cpu() ? 2 * lane_tokens : many ? 8 : 16;  // each size a compile there
+    const uint32_t most_parts =
+        caps.is_cpu() ? 2 : (many ? 8 : 16) / lane_tokens;  // each size a compile there
     const uint32_t turns = shape.cols * group_lanes / WEIGHT_BLOCK / caps.subgroup_size;
     const uint32_t room = std::min(std::min(caps.max_invocations, caps.max_workgroup_x) / caps.subgroup_size,
                                    most_bytes / group_part_bytes(shader, caps.subgroup_size, lane_tokens));
-    return std::bit_floor(std::clamp(turns, 1u, std::max(std::min(most_parts / lane_tokens, room), 1u)));
+    return std::bit_floor(std::clamp(turns, 1u, std::max(std::min(most_parts, room), 1u)));
 }
 
 /// Tokens of a lane whose words are fetched as texels, or 0 where that does not pay (tools/bench/RESULTS.md):

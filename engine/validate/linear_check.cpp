@@ -135,16 +135,22 @@ std::vector<double> packed_x(CheckContext& context, const LinearVariant& variant
 /// How far from halfway between two bytes values are kept, in steps, so that all devices round them alike.
 constexpr double clear_of_ties = 1e-3;
 
+/// Visits the blocks of columns of [rows, cols] numbers, `size` in all: (first, count).
+template <class Visit> void each_block(size_t size, uint32_t cols, const Visit& visit) {
+    for (size_t first = 0, count; first < size; first += count) {
+        count = std::min<size_t>(WEIGHT_BLOCK, cols - first % cols);
+        visit(first, count);
+    }
+}
+
 /// x [tokens, cols] as bytes of steps (byte_operands.glsl), of blocks that are zero past the end.
 std::vector<double> byte_values(std::vector<double> x, uint32_t cols) {
-    for (size_t first = 0; first < x.size();) {
-        const size_t count = std::min<size_t>(WEIGHT_BLOCK, cols - first % cols);
+    each_block(x.size(), cols, [&](size_t first, size_t count) {
         const std::span block = std::span(x).subspan(first, count);
         const double step = largest_of(block) / 127;
         for (double& value : block)
             value = std::isnan(step) ? NAN : step == 0 ? 0 : std::nearbyint(value / step) * step;
-        first += count;
-    }
+    });
     return x;
 }
 
@@ -154,8 +160,7 @@ void leave_ties(std::vector<float>& x, uint32_t cols, std::span<const float> wei
     const auto scaled = [&](size_t i) {
         return double(x[i]) * (weight.empty() ? 1 : double(weight[i % cols]));
     };
-    for (size_t first = 0; first < x.size();) {
-        const size_t count = std::min<size_t>(WEIGHT_BLOCK, cols - first % cols);
+    each_block(x.size(), cols, [&](size_t first, size_t count) {
         std::vector<double> block(count);
         for (size_t i = 0; i < count; ++i) block[i] = scaled(first + i);
         const double step = largest_of(block) / 127;
@@ -164,8 +169,7 @@ void leave_ties(std::vector<float>& x, uint32_t cols, std::span<const float> wei
             const double from_tie = std::abs(steps - std::floor(steps) - 0.5);
             if (from_tie < clear_of_ties) x[first + i] *= float((steps - 0.1) / steps);
         }
-        first += count;
-    }
+    });
 }
 
 std::string shape_of(const Case& c, TensorType type) {

@@ -74,10 +74,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if mode == "pairs":
             if len(part) > 100_000:
                 return self.answer(400)
-            if start > 0 and next(pieces_asked) > 0:
-                third_asked.set()
-            if start > 0 and not third_asked.wait(60):
-                return self.answer(503)
+            if start > 0:
+                if next(pieces_asked) > 0:
+                    third_asked.set()
+                if not third_asked.wait(60):
+                    return self.answer(503)
         if mode == "drop" and (mode, start) not in seen and len(part) > 50_000:
             seen.add((mode, start))
             return self.cut(status, part, len(part) // 3 + 1, **headers)
