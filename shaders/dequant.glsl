@@ -45,11 +45,13 @@ vec2 unpack_scales(uint word) {
 struct Affine {
     float scale, zero, offset;
 };
-// What the cells of a unit share: d and what stands beside it, and words of scales.
+// What the cells of a unit share, as it is loaded: the word of d and where that begins, and words of scales.
 struct Unit {
-    vec2 d;
+    uint word, bit;
     uvec3 words;
 };
+// d, and what stands above it.
+vec2 unit_d(Unit unit) { return unpack_scales(unit.word >> unit.bit); }
 
 // Which of the 16 rows of a group a function is asked for.
 #ifdef COMPACT
@@ -69,11 +71,10 @@ uint weight_word(uint word, Slot slot) {
     const uint at = word * (WEIGHT_GROUP_ROWS / 2) + slot.doubles;
     return weight_double_part(slot.odd ? at + WEIGHT_GROUP_PAIRS / 2 : at, slot);
 }
-float weight_half(uint unit, Slot slot) {
-    const uint at = WEIGHT_SIDE_PLANE / 2 + unit * (WEIGHT_GROUP_PAIRS / 2) + slot.doubles;
-    const vec2 pair = unpack_scales(weight_double_part(at, slot));
-    return slot.odd ? pair.y : pair.x;
+uint weight_half(uint unit, Slot slot) {
+    return weight_double_part(WEIGHT_SIDE_PLANE / 2 + unit * (WEIGHT_GROUP_PAIRS / 2) + slot.doubles, slot);
 }
+bool odd_row(Slot slot) { return slot.odd; }
 uint row_in_group(Slot slot) { return 4 * slot.doubles + 2 * slot.part + uint(slot.odd); }
 #elif defined(ROW_PLACES) || defined(ROW_QUADS)
 // Cells are counted from the row's first, whose words are here: what is added to those is the same in all lanes, and
@@ -97,14 +98,13 @@ uint weight_word(uint word, Slot slot) {
     const uvec4 quad = weight_quads[word * (WEIGHT_GROUP_ROWS / 4) + slot.quad];
     return quad[slot.part];
 }
-float weight_half(uint unit, Slot slot) {
+uint weight_half(uint unit, Slot slot) {
     const uvec4 quad = weight_quads[unit * (WEIGHT_SIDE_WORDS / 4) + slot.side];
-    return unpack_scales(quad[slot.part] >> (slot.lane < 2 ? 0 : 16)).x;
+    return quad[slot.part];
 }
-uint weight_byte(uint unit, Slot slot) {
-    const uint word = weight_words[unit * WEIGHT_SIDE_WORDS + slot.side + slot.part / 2];
-    return word >> (16 * (slot.part % 2) + (slot.lane < 2 ? 0 : 8)) & 0xFFu;
-}
+uint weight_bytes(uint unit, Slot slot) { return weight_words[unit * WEIGHT_SIDE_WORDS + slot.side + slot.part / 2]; }
+bool odd_row(Slot slot) { return slot.lane >= 2; }
+uint byte_in_word(Slot slot) { return slot.part % 2 * 2 + uint(odd_row(slot)); }
 #else
 struct Slot {
     uint word, side, pair;
@@ -116,35 +116,52 @@ Slot first_slot(uint group_word, uint group_unit, uint pair) {
 }
 Slot odd_slot(Slot even) { return Slot(even.word + WEIGHT_GROUP_PAIRS, even.side, even.pair, true); }
 uint weight_word(uint word, Slot slot) { return weight_words[word * WEIGHT_GROUP_ROWS + slot.word]; }
-float weight_half(uint unit, Slot slot) {
-    const vec2 halves = unpack_scales(weight_words[unit * WEIGHT_SIDE_WORDS + slot.side]);
-    return slot.odd ? halves.y : halves.x;
-}
-uint weight_byte(uint unit, Slot slot) {
-    return weight_words[unit * WEIGHT_SIDE_WORDS + slot.side] >> (16 * (slot.pair % 2) + (slot.odd ? 8 : 0)) & 0xFFu;
-}
+uint weight_half(uint unit, Slot slot) { return weight_words[unit * WEIGHT_SIDE_WORDS + slot.side]; }
+uint weight_bytes(uint unit, Slot slot) { return weight_half(unit, slot); }
+bool odd_row(Slot slot) { return slot.odd; }
+uint byte_in_word(Slot slot) { return slot.pair % 2 * 2 + uint(odd_row(slot)); }
 #endif
+#elif defined(ROW_SPANS)
+// A lane has W_ROWS (4, 2 or 1) neighbouring slots, whose words it loads as one: the includer declares weight_quads[], as
+// above, and weight_pairs[], of uvec2. `span` counts such neighbours, and `part`, of those, is a constant where loops are
+// unrolled.
+struct Slot {
+    uint span, part;
+};
+const uint SPANS = WEIGHT_GROUP_ROWS / W_ROWS;
+uint weight_span(uint at, Slot slot) {
+    uvec4 words;
+    if (W_ROWS == 4) words = weight_quads[at];
+    if (W_ROWS == 2) words.xy = weight_pairs[at];
+    if (W_ROWS == 1) words.x = weight_words[at];
+    return words[slot.part];
+}
+uint weight_word(uint word, Slot slot) { return weight_span(word * SPANS + slot.span, slot); }
+uint weight_half(uint unit, Slot slot) {
+    return weight_span(WEIGHT_SIDE_PLANE / W_ROWS + unit * (SPANS / 2) + slot.span % (SPANS / 2), slot);
+}
+bool odd_row(Slot slot) { return slot.span >= SPANS / 2; }
+uint row_in_group(Slot slot) { return (slot.span * W_ROWS + slot.part) % WEIGHT_GROUP_PAIRS * 2 + uint(odd_row(slot)); }
 #else
 #define Slot uint
 uint weight_word(uint word, Slot slot) { return weight_words[word * WEIGHT_GROUP_ROWS + slot]; }
 // Slots i and i + 8 are rows 2i and 2i + 1, which share a word.
-float weight_half(uint unit, Slot slot) {
-    const uint word = unit * WEIGHT_GROUP_PAIRS + slot % WEIGHT_GROUP_PAIRS;
-    const vec2 pair = unpack_scales(weight_words[WEIGHT_SIDE_PLANE + word]);
-    return slot < WEIGHT_GROUP_PAIRS ? pair.x : pair.y;
+uint weight_half(uint unit, Slot slot) {
+    return weight_words[WEIGHT_SIDE_PLANE + unit * WEIGHT_GROUP_PAIRS + slot % WEIGHT_GROUP_PAIRS];
 }
-uint row_in_group(Slot slot) { return slot % WEIGHT_GROUP_PAIRS * 2 + slot / WEIGHT_GROUP_PAIRS; }
+bool odd_row(Slot slot) { return slot >= WEIGHT_GROUP_PAIRS; }
+uint row_in_group(Slot slot) { return slot % WEIGHT_GROUP_PAIRS * 2 + uint(odd_row(slot)); }
 #endif
 #if !defined(ROW_PLACES) && !defined(ROW_QUADS)
-uint weight_byte(uint unit, Slot slot) {
-    const uint row = row_in_group(slot), word = WEIGHT_SIDE_PLANE + unit * (WEIGHT_GROUP_ROWS / 4) + row / 4;
+uint weight_bytes(uint unit, Slot slot) {
+    const uint word = WEIGHT_SIDE_PLANE + unit * (WEIGHT_GROUP_ROWS / 4) + row_in_group(slot) / 4;
 #ifdef TEXELS
-    const uint bytes = texelFetch(weight_texels, int(word / 4))[word % 4];
+    return texelFetch(weight_texels, int(word / 4))[word % 4];
 #else
-    const uint bytes = weight_words[word];
+    return weight_words[word];
 #endif
-    return bytes >> (8 * (row % 4)) & 0xFFu;
 }
+uint byte_in_word(Slot slot) { return row_in_group(slot) % 4; }
 #endif
 // A word of the table, and words 2 * pair and 2 * pair + 1.
 #ifdef GRID
@@ -159,18 +176,24 @@ uvec2 weight_table_pair(uint pair) { return uvec2(weight_table(2 * pair), weight
 #endif
 #endif
 
-// Of the types whose units have a half each, or a word of two.
-Unit side_unit(uint unit, Slot slot) { return Unit(vec2(weight_half(unit, slot), 0.0), uvec3(0)); }
-Unit pair_unit(uint word, Slot slot) { return Unit(unpack_scales(weight_word(word, slot)), uvec3(0)); }
+// Of the types whose units have a half each, rows 2i and 2i + 1 in a word, or a byte each, or a word of two halves.
+Unit side_unit(uint unit, Slot slot, uvec3 words) { return Unit(weight_half(unit, slot), odd_row(slot) ? 16 : 0, words); }
+Unit byte_unit(uint unit, Slot slot) { return Unit(weight_bytes(unit, slot), 8 * byte_in_word(slot), uvec3(0)); }
+Unit pair_unit(uint word, Slot slot) { return Unit(weight_word(word, slot), 0, uvec3(0)); }
 
-// Two words of a cell, one for chunks 0 and 1 and one for 2 and 3: loaded when the cell is begun where loads are
-// dear (linear_vec.comp), else when they are wanted.
-#ifdef COMPACT
+// Two words of a cell, one for chunks 0 and 1 and one for 2 and 3. Lanes that take whole cells load both when the cell is
+// begun where loads are dear (-DCOMPACT) or are all made ahead, else each when it is wanted; lanes that take a chunk load its
+// word (load_weights).
+#if defined(COMPACT) || defined(ROW_QUADS)
 uvec2 chunk_words(uint word, Slot slot) { return uvec2(weight_word(word, slot), weight_word(word + 1, slot)); }
 uint chunk_word(uvec4 words, Slot slot, uint chunk) { return chunk < 2 ? words.x : words.y; }
 #else
 uvec2 chunk_words(uint word, Slot slot) { return uvec2(word, 0); }
+#ifdef ROW_PLACES
 uint chunk_word(uvec4 words, Slot slot, uint chunk) { return weight_word(words.x + chunk / 2, slot); }
+#else
+uint chunk_word(uvec4 words, Slot slot, uint chunk) { return words.x; }
+#endif
 #endif
 
 #ifdef COMPACT
@@ -248,17 +271,17 @@ Unit weight_unit(uint cell, Slot slot) {
     case WEIGHT_Q5_K: return six_bit_unit(unit * 44, slot);
 #ifndef WEIGHT_INTS
     case WEIGHT_IQ4_XS: return iq4_xs_unit(unit, slot);
-    case WEIGHT_MXFP4: return Unit(vec2(0.0), uvec3(weight_byte(cell, slot), 0, 0));
-    case WEIGHT_NVFP4: return Unit(vec2(0.0), uvec3(weight_word(unit * 9, slot), 0, 0));
+    case WEIGHT_MXFP4: return byte_unit(cell, slot);
+    case WEIGHT_NVFP4: return pair_unit(unit * 9, slot);
     case WEIGHT_IQ2_XS: return iq2_unit(unit, slot, unit * 18 + 16);
     case WEIGHT_IQ2_S: return iq2_unit(unit, slot, unit * 20 + 18);
     case WEIGHT_IQ3_S: return iq3_s_unit(unit, slot);
     case WEIGHT_IQ1_M: return iq1_m_unit(unit, slot);
     case WEIGHT_F16:
     case WEIGHT_BF16:
-    case WEIGHT_F32: return Unit(vec2(0.0), uvec3(0));
+    case WEIGHT_F32: return Unit(0, 0, uvec3(0));
 #endif
-    default: return side_unit(unit, slot);
+    default: return side_unit(unit, slot, uvec3(0));
     }
 }
 // Words that the chunks of a cell share.
@@ -377,8 +400,20 @@ void weight_codes(uint cell, Slot slot, uint chunk, uvec4 words, ChunkWords own,
 #endif
     }
 }
-void weight_codes(uint cell, Slot slot, uint chunk, out CODES lo, out CODES hi) {
-    weight_codes(cell, slot, chunk, weight_cell(cell, slot), weight_chunk(cell, slot, chunk), lo, hi);
+
+// All that a chunk of a row is made of, as it is loaded, so that a kernel can load it long before it waits for it.
+struct WeightChunk {
+    Unit unit;
+    uvec4 words;
+    ChunkWords own;
+};
+const bool WEIGHT_TWO_WORDS = WEIGHT_TYPE == WEIGHT_Q2_K || WEIGHT_TYPE == WEIGHT_Q3_K || WEIGHT_TYPE == WEIGHT_Q6_K ||
+                              WEIGHT_TYPE == WEIGHT_TQ2_0 || WEIGHT_TYPE == WEIGHT_Q2_0 || WEIGHT_TYPE == WEIGHT_IQ2_XS ||
+                              WEIGHT_TYPE == WEIGHT_IQ3_XXS || WEIGHT_TYPE == WEIGHT_IQ3_S;  // those of chunk_words
+WeightChunk load_weights(uint cell, Slot slot, uint chunk) {
+    uvec4 words = weight_cell(cell, slot);
+    if (WEIGHT_TWO_WORDS) words.x = weight_word(words.x + chunk / 2, slot);
+    return WeightChunk(weight_unit(cell, slot), words, weight_chunk(cell, slot, chunk));
 }
 
 // Of the columns around `chunk` that share it.
@@ -399,8 +434,8 @@ Affine weight_affine(uint cell, uint chunk, Unit unit, uvec4 words) {
     case WEIGHT_BF16: return Affine(1.0, 0.0, 0.0);
 #ifndef WEIGHT_INTS
     case WEIGHT_IQ4_XS: return iq4_xs_affine(unit, i);
-    case WEIGHT_MXFP4: return mxfp4_affine(unit.words.x);
-    case WEIGHT_NVFP4: return nvfp4_affine(unit.words.x, i, chunk);
+    case WEIGHT_MXFP4: return mxfp4_affine(unit.word >> unit.bit & 0xFFu);
+    case WEIGHT_NVFP4: return nvfp4_affine(unit.word, i, chunk);
     case WEIGHT_IQ2_XXS: return iq2_xxs_affine(unit, words);
     case WEIGHT_IQ2_XS:
     case WEIGHT_IQ2_S: return iq2_affine(unit, i, chunk);
@@ -412,7 +447,7 @@ Affine weight_affine(uint cell, uint chunk, Unit unit, uvec4 words) {
     case WEIGHT_TQ2_0:
     case WEIGHT_Q2_0: return two_bit_affine(unit);
 #endif
-    default: return Affine(unit.d.x, 0.0, 0.0);  // q8_0, q1_0, iq4_nl
+    default: return Affine(unit_d(unit).x, 0.0, 0.0);  // q8_0, q1_0, iq4_nl
     }
 }
 Affine weight_affine(uint cell, Slot slot, uint chunk) {
@@ -446,7 +481,8 @@ vec2 weight_line(Affine affine, bool whole) {
     const bool halves = CODE_HALVES && WEIGHT_FOUR_BITS;
     const float step = whole || halves ? weight_step() : 1.0, first = step == 1.0 ? 0.0 : 1.0;
     const float whole_one = halves ? step * 16777216.0 : step;
-    return vec2(weight_scale(affine) * whole_one, affine.offset + affine.scale * (first - affine.zero));
+    return vec2(weight_scale(affine) * whole_one,
+                WEIGHT_SHIFTED ? affine.offset + affine.scale * (first - affine.zero) : 0.0);
 }
 
 #ifndef WEIGHT_INTS
@@ -462,5 +498,14 @@ precise vec4 weight_values(vec4 codes, Affine affine) {
     if (WEIGHT_OFFSET) product += affine.offset;
     if (WEIGHT_TYPE == WEIGHT_MXFP4) product *= affine.offset;
     return product;
+}
+void weight_values(WeightChunk loaded, uint cell, Slot slot, uint chunk, out vec4 lo, out vec4 hi) {
+    weight_codes(cell, slot, chunk, loaded.words, loaded.own, lo, hi);
+    const Affine affine = weight_affine(cell, chunk, loaded.unit, loaded.words);
+    lo = weight_values(lo, affine);
+    hi = weight_values(hi, affine);
+}
+void weight_values(uint cell, Slot slot, uint chunk, out vec4 lo, out vec4 hi) {
+    weight_values(load_weights(cell, slot, chunk), cell, slot, chunk, lo, hi);
 }
 #endif

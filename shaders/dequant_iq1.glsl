@@ -33,15 +33,15 @@ void iq1_m_codes(uvec4 words, uint chunk, out vec4 lo, out vec4 hi) {
 
 // Codes are quarters, hence 4 d.
 Affine iq1_s_affine(Unit unit, uvec4 words) {
-    return Affine(4.0 * unit.d.x * float(1u + 2u * (words.y >> 12 & 7u)), 0.0, 0.0);
+    return Affine(4.0 * unit_d(unit).x * float(1u + 2u * (words.y >> 12 & 7u)), 0.0, 0.0);
 }
 Unit iq1_m_unit(uint unit, Slot slot) {
     const uint a = weight_word(unit * 14 + 12, slot), b = weight_word(unit * 14 + 13, slot);
     const uint d = (a >> 12 & 0xFu) | (a >> 24 & 0xF0u) | (b >> 4 & 0xF00u) | (b >> 16 & 0xF000u);
-    return Unit(unpack_scales(d), uvec3(a, b, 0));
+    return Unit(d, 0, uvec3(a, b, 0));
 }
 Affine iq1_m_affine(Unit unit, uint i, uint chunk) {
     const uint scales = i < 4 ? unit.words.x : unit.words.y;
     const uint s = scales >> (16 * (i / 2 % 2) + 6 * (i % 2) + 3 * (chunk / 2)) & 7u;
-    return Affine(4.0 * unit.d.x * float(1u + 2u * s), 0.0, 0.0);
+    return Affine(4.0 * unit_d(unit).x * float(1u + 2u * s), 0.0, 0.0);
 }

@@ -63,22 +63,22 @@ void iq3_s_codes(uvec4 words, Slot slot, uint chunk, out vec4 lo, out vec4 hi) {
 
 // d, and the words of scales from `first` on.
 Unit iq2_unit(uint unit, Slot slot, uint first) {
-    return Unit(vec2(weight_half(unit, slot), 0.0), uvec3(weight_word(first, slot), weight_word(first + 1, slot), 0));
+    return side_unit(unit, slot, uvec3(weight_word(first, slot), weight_word(first + 1, slot), 0));
 }
 Unit iq3_s_unit(uint unit, Slot slot) {
-    return Unit(vec2(weight_half(unit, slot), 0.0), uvec3(weight_word(unit * 27 + 26, slot), 0, 0));
+    return side_unit(unit, slot, uvec3(weight_word(unit * 27 + 26, slot), 0, 0));
 }
 // Scales of 16 columns, a nibble each.
 Affine iq2_affine(Unit unit, uint i, uint chunk) {
     const uint s = (i < 4 ? unit.words.x : unit.words.y) >> (8 * (i % 4) + 4 * (chunk / 2)) & 15u;
-    return Affine(unit.d.x * ((0.5 + float(s)) * 0.25), 0.0, 0.0);
+    return Affine(unit_d(unit).x * ((0.5 + float(s)) * 0.25), 0.0, 0.0);
 }
 Affine iq2_xxs_affine(Unit unit, uvec4 words) {
-    return Affine(unit.d.x * ((0.5 + float(words.y >> 28)) * 0.25), 0.0, 0.0);
+    return Affine(unit_d(unit).x * ((0.5 + float(words.y >> 28)) * 0.25), 0.0, 0.0);
 }
 Affine iq3_xxs_affine(Unit unit, uvec4 words) {
-    return Affine(unit.d.x * ((0.5 + float(words.z >> 28)) * 0.5), 0.0, 0.0);
+    return Affine(unit_d(unit).x * ((0.5 + float(words.z >> 28)) * 0.5), 0.0, 0.0);
 }
 Affine iq3_s_affine(Unit unit, uint i) {
-    return Affine(unit.d.x * float(1u + 2u * (unit.words.x >> (4 * i) & 15u)), 0.0, 0.0);
+    return Affine(unit_d(unit).x * float(1u + 2u * (unit.words.x >> (4 * i) & 15u)), 0.0, 0.0);
 }

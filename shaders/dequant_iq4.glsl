@@ -28,10 +28,9 @@ void iq4_codes(uint q, out vec4 lo, out vec4 hi) {
 }
 
 Unit iq4_xs_unit(uint unit, Slot slot) {
-    const uint head = weight_word(unit * 34, slot);
-    return Unit(unpack_scales(head), uvec3(head, weight_word(unit * 34 + 1, slot), 0));
+    return Unit(weight_word(unit * 34, slot), 0, uvec3(weight_word(unit * 34 + 1, slot), 0, 0));
 }
 Affine iq4_xs_affine(Unit unit, uint i) {
-    const uint scale = (unit.words.y >> (4 * i) & 15u) | (unit.words.x >> (16 + 2 * i) & 3u) << 4;
-    return Affine(unit.d.x * float(int(scale) - 32), 0.0, 0.0);
+    const uint scale = (unit.words.x >> (4 * i) & 15u) | (unit.word >> (16 + 2 * i) & 3u) << 4;
+    return Affine(unit_d(unit).x * float(int(scale) - 32), 0.0, 0.0);
 }

@@ -24,25 +24,24 @@ uvec4 q6_k_words(uint unit, uint i, Slot slot) {
 
 // d and dmin, and the words of six-bit scales.
 Unit six_bit_unit(uint first, Slot slot) {
-    return Unit(unpack_scales(weight_word(first, slot)),
+    return Unit(weight_word(first, slot), 0,
                 uvec3(weight_word(first + 1, slot), weight_word(first + 2, slot), weight_word(first + 3, slot)));
 }
 Unit q3_k_unit(uint unit, Slot slot) {
     const uint first = unit * 27 + 24;
-    return Unit(vec2(weight_half(unit, slot), 0.0),
-                uvec3(weight_word(first, slot), weight_word(first + 1, slot), weight_word(first + 2, slot)));
+    return side_unit(unit, slot, uvec3(weight_word(first, slot), weight_word(first + 1, slot), weight_word(first + 2, slot)));
 }
 
 Affine q2_k_affine(Unit unit, uint words, uint i, uint chunk) {
     const uint scales = byte_of(words, i % 2 * 2 + chunk / 2);
-    return Affine(4.0 * unit.d.x * float(scales & 15u), 1.0, -(unit.d.y * float(scales >> 4)));
+    return Affine(4.0 * unit_d(unit).x * float(scales & 15u), 1.0, -(unit_d(unit).y * float(scales >> 4)));
 }
 // Low four bits of scale i: byte i % 8, nibble i / 8; high two: byte 8 + i % 4, from bit 2 (i / 4).
 Affine q3_k_affine(Unit unit, uint cell, uint chunk) {
     const uint i = cell * 2 + chunk / 2;
     const uint low = (i % 8 < 4 ? unit.words.x : unit.words.y) >> (8 * (i % 4) + 4 * (i / 8)) & 15u;
     const uint high = unit.words.z >> (8 * (i % 4) + 2 * (i / 4)) & 3u;
-    return Affine(8.0 * unit.d.x * float(int(low | high << 4) - 32), 1.5, 0.0);
+    return Affine(8.0 * unit_d(unit).x * float(int(low | high << 4) - 32), 1.5, 0.0);
 }
 // Scales and minima of cells 0-3: six bits of bytes 0-3 and 4-7; of cells 4-7: low four bits in the nibbles
 // of bytes 8-11, high two on top of the former. `step` is what a code must be multiplied by to count in ones.
@@ -50,9 +49,9 @@ Affine six_bit_affine(Unit unit, uint i, float step) {
     const uint at = 8 * (i % 4), late = i / 4;
     const uvec2 low = (late == 0 ? unit.words.xy : unit.words.zz) >> uvec2(at, at + 4 * late);
     const uvec2 scales = (low & 15u) | (unit.words.xy >> (at + 2 * late) & 48u);
-    return Affine(step * unit.d.x * float(scales.x), 1.0, -(unit.d.y * float(scales.y)));
+    return Affine(step * unit_d(unit).x * float(scales.x), 1.0, -(unit_d(unit).y * float(scales.y)));
 }
 Affine q6_k_affine(Unit unit, uint words, uint i, uint chunk) {
     const int scale = int(words << (24 - 8 * (i % 2 * 2 + chunk / 2))) >> 24;
-    return Affine(64.0 * unit.d.x * float(scale), 1.5, 0.0);
+    return Affine(64.0 * unit_d(unit).x * float(scale), 1.5, 0.0);
 }

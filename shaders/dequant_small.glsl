@@ -62,5 +62,5 @@ void q1_0_codes(uint bits, uint chunk, out vec4 lo, out vec4 hi) {
     hi = with_signs(vec4(1.0), minus >> 4);
 }
 
-Affine tq1_0_affine(Unit unit) { return Affine(4.0 * unit.d.x, 0.0, 0.0); }
-Affine two_bit_affine(Unit unit) { return Affine(4.0 * unit.d.x, 1.25, 0.0); }
+Affine tq1_0_affine(Unit unit) { return Affine(4.0 * unit_d(unit).x, 0.0, 0.0); }
+Affine two_bit_affine(Unit unit) { return Affine(4.0 * unit_d(unit).x, 1.25, 0.0); }

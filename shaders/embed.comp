@@ -31,10 +31,7 @@ void main() {
     const uint cell = row / WEIGHT_GROUP_ROWS * blocks + block;
     const uint slot = row % 2 * WEIGHT_GROUP_PAIRS + row % WEIGHT_GROUP_ROWS / 2;
     vec4 lo, hi;
-    weight_codes(cell, slot, chunk, lo, hi);
-    const Affine affine = weight_affine(cell, slot, chunk);
-    lo = weight_values(lo, affine);
-    hi = weight_values(hi, affine);
+    weight_values(cell, slot, chunk, lo, hi);
 
     const uint first = push.out_first + token * push.out_stride;
     for (uint j = 0; j < 4; ++j) {

@@ -3,8 +3,9 @@
 // (32) at a time; both operands pass through shared memory, W dequantised on the way. A subgroup holds
 // PART_ROWS x PART_TOKENS of the sums as matrices of M x N.
 //
-// Rows stand in the tile as in a row group (weight_planes.h): even ones first. The next block is loaded into
-// registers before the products of the current one, so that its latency hides behind them. Two barriers a block.
+// Rows stand in the tile as in a row group (weight_planes.h): even ones first. The next block is loaded into registers
+// before the products of the current one and made halves after them, so that nothing waits for memory in between. Two
+// barriers a block.
 //
 // -DANY_SIZE (VK_NV_cooperative_matrix2): a part is two matrices, of its even and of its odd rows, which the driver makes
 // of units as it sees fit; SCOPE says whether a subgroup holds a part or the whole workgroup one. Sums then end where they
@@ -18,8 +19,8 @@
 #ifdef ANY_SIZE
 #extension GL_NV_cooperative_matrix2 : require
 #endif
-#include "linear.glsl"
-#include "half_operands.glsl"
+#include "linear.push.h"
+#include "weight_planes.h"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint SG_SIZE = 32;
@@ -37,47 +38,58 @@ layout(constant_id = LINEAR_N) const uint N = 16;
 layout(constant_id = LINEAR_K) const uint K = 16;
 #endif
 
-layout(set = 0, binding = 1) readonly buffer Packed { uvec4 x_halves[]; };
-
 const uint GROUP = WEIGHT_GROUP_ROWS;
 const uint CHUNKS = WEIGHT_BLOCK / 8;      // of 8 columns: 16 bytes of halves
 const uint PITCH = CHUNKS + 1;             // uvec4s of a row in shared memory; odd, so rows lie on other banks
 const uint W_LOADS = TILE_ROWS * CHUNKS / gl_WorkGroupSize.x;
+const uint W_ROWS = W_LOADS < 4 ? W_LOADS : 4;  // whose words a lane loads as one
 const uint X_LOADS = TILE_TOKENS * CHUNKS / gl_WorkGroupSize.x;
+
+layout(set = 0, binding = 0) restrict readonly buffer WeightQuads { uvec4 weight_quads[]; };
+layout(set = 0, binding = 0) restrict readonly buffer WeightPairs { uvec2 weight_pairs[]; };
+layout(set = 0, binding = 1) readonly buffer Packed { uvec4 x_halves[]; };
+#define ROW_SPANS
+// As linear_group.comp.
+uint one_bits;
+#define ONE_BITS one_bits
+#include "linear.glsl"
+#include "half_operands.glsl"
+
 const uint PARTS_ACROSS = TILE_ROWS / PART_ROWS;  // parts side by side along the rows
 const uint ROW_MATRICES = PART_ROWS / M, TOKEN_MATRICES = PART_TOKENS / N;
 
 shared uvec4 w_tile[TILE_ROWS * PITCH];    // [row][chunk]
 shared uvec4 x_tile[TILE_TOKENS * PITCH];  // [token][chunk]
 
-// Load `i` of a lane takes one chunk of one row: sixteen neighbouring lanes take a group's rows.
-void w_place(uint i, out uint slot, out uint chunk, out uint group) {
-    const uint item = i * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
-    slot = item % GROUP;
-    chunk = item / GROUP % CHUNKS;
-    group = item / (GROUP * CHUNKS);
+// Load `i` of a lane takes one chunk of one row. Eight neighbouring lanes take W_ROWS chunks of every W_ROWS-th row: these
+// lie in different banks.
+struct Place {
+    uint group, chunk;
+    Slot slot;
+};
+Place w_place(uint i) {
+    const uint item = i / W_ROWS * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
+    const uint chunk = item / GROUP % (CHUNKS / W_ROWS) * W_ROWS + item % W_ROWS;
+    return Place(item / (SPANS * CHUNKS), chunk, Slot(item / W_ROWS % SPANS, i % W_ROWS));
 }
-
-// Row of the tile that a slot of a group has.
-uint tile_row(uint group, uint slot) {
+uint w_cell(Place place, uint row0, uint block, uint blocks) {
+    return min(row0 / GROUP + place.group, (push.rows - 1) / GROUP) * blocks + block;
+}
+// Row of the tile.
+uint w_row(Place place) {
+    const uint slot = place.slot.span * W_ROWS + place.slot.part;
 #ifdef ANY_SIZE
-    const uint part = group / (PART_ROWS / GROUP), first = group % (PART_ROWS / GROUP) * WEIGHT_GROUP_PAIRS;
+    const uint part = place.group / (PART_ROWS / GROUP), first = place.group % (PART_ROWS / GROUP) * WEIGHT_GROUP_PAIRS;
     return part * PART_ROWS + slot / WEIGHT_GROUP_PAIRS * M + first + slot % WEIGHT_GROUP_PAIRS;
 #else
-    return group * GROUP + slot;
+    return place.group * GROUP + slot;
 #endif
 }
 
-void load_block(uint row0, uint token0, uint block, uint blocks, out uvec4 w_next[W_LOADS],
-                out uvec4 x_next[X_LOADS]) {
+void load_block(uint row0, uint token0, uint block, uint blocks, out WeightChunk w_next[W_LOADS], out uvec4 x_next[X_LOADS]) {
     [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
-        uint slot, chunk, group;
-        w_place(i, slot, chunk, group);
-        const uint cell = min(row0 / GROUP + group, (push.rows - 1) / GROUP) * blocks + block;
-        vec4 lo, hi;
-        weight_codes(cell, slot, chunk, lo, hi);
-        const Affine affine = weight_affine(cell, slot, chunk);
-        w_next[i] = packed_halves(weight_values(lo, affine), weight_values(hi, affine));
+        const Place place = w_place(i);
+        w_next[i] = load_weights(w_cell(place, row0, block, blocks), place.slot, place.chunk);
     }
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
         const uint item = i * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
@@ -86,11 +98,20 @@ void load_block(uint row0, uint token0, uint block, uint blocks, out uvec4 w_nex
     }
 }
 
-void store_block(uvec4 w_next[W_LOADS], uvec4 x_next[X_LOADS]) {
+uvec4 weight_halves(WeightChunk loaded, Place place, uint cell, uint block) {
+    if (WEIGHT_TYPE == WEIGHT_F16) return uvec4(loaded.own.lo.xy, loaded.own.hi.xy);
+    vec4 lo, hi;
+    weight_codes(cell, place.slot, place.chunk, loaded.words, loaded.own, lo, hi);
+    if (WEIGHT_PLAIN) return packed_halves(lo, hi);
+    // Rows are whole units, so that a block stands in its unit as its cell does.
+    const vec2 line = weight_line(weight_affine(block, place.chunk, loaded.unit, loaded.words), false);
+    return packed_halves(fma(lo, line.xxxx, line.yyyy), fma(hi, line.xxxx, line.yyyy));
+}
+
+void store_block(uvec4 w_halves[W_LOADS], uvec4 x_next[X_LOADS]) {
     [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
-        uint slot, chunk, group;
-        w_place(i, slot, chunk, group);
-        w_tile[tile_row(group, slot) * PITCH + chunk] = w_next[i];
+        const Place place = w_place(i);
+        w_tile[w_row(place) * PITCH + place.chunk] = w_halves[i];
     }
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
         const uint item = i * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
@@ -164,6 +185,7 @@ void end_sums(uint row0, uint token0) {
 #endif
 
 void main() {
+    one_bits = push.cols != 0 ? 0x3F800000u : 0;
     const Work work = work_of(TILE_ROWS, TILE_TOKENS);
     if (work.row0 >= push.rows) return;
     const uint part = SCOPE == LINEAR_OF_WORKGROUP ? 0 : gl_SubgroupID;
@@ -171,11 +193,15 @@ void main() {
     const uint part_token = part / PARTS_ACROSS * PART_TOKENS;
 
     [[unroll]] for (uint i = 0; i < ROW_MATRICES * TOKEN_MATRICES; ++i) sums[i] = Sums(0.0);
-    uvec4 w_next[W_LOADS], x_next[X_LOADS];
+    WeightChunk w_next[W_LOADS];
+    uvec4 x_next[X_LOADS];
     load_block(work.row0, work.token0, work.from, work.blocks, w_next, x_next);
     for (uint block = work.from; block < work.to; ++block) {
+        uvec4 w_halves[W_LOADS];
+        [[unroll]] for (uint i = 0; i < W_LOADS; ++i)
+            w_halves[i] = weight_halves(w_next[i], w_place(i), w_cell(w_place(i), work.row0, block, work.blocks), block);
         barrier();
-        store_block(w_next, x_next);
+        store_block(w_halves, x_next);
         barrier();
         load_block(work.row0, work.token0, min(block + 1, work.to - 1), work.blocks, w_next, x_next);
         [[unroll]] for (uint k = 0; k < WEIGHT_BLOCK; k += K) {

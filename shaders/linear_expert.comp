@@ -33,10 +33,7 @@ float product(uint row, uint from) {
     for (uint chunk = 0; chunk < 4 * blocks; ++chunk) {
         const uint cell = row / WEIGHT_GROUP_ROWS * blocks + chunk / 4;
         vec4 lo, hi;
-        weight_codes(cell, slot, chunk % 4, lo, hi);
-        const Affine affine = weight_affine(cell, slot, chunk % 4);
-        lo = weight_values(lo, affine);
-        hi = weight_values(hi, affine);
+        weight_values(cell, slot, chunk % 4, lo, hi);
         for (uint j = 0; j < 4; ++j)
             sum += lo[j] * load_x(from, 8 * chunk + j) + hi[j] * load_x(from, 8 * chunk + 4 + j);
     }

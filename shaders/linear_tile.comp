@@ -26,10 +26,7 @@ void load_w(uint row0, uint half_block, uint blocks) {
     const uint slot = row % 2 * WEIGHT_GROUP_PAIRS + row % WEIGHT_GROUP_ROWS / 2;
     vec4 lo, hi;
     const uint chunk = half_block % 2 * 2 + part;
-    weight_codes(cell, slot, chunk, lo, hi);
-    const Affine affine = weight_affine(cell, slot, chunk);
-    lo = weight_values(lo, affine);
-    hi = weight_values(hi, affine);
+    weight_values(cell, slot, chunk, lo, hi);
     [[unroll]] for (uint j = 0; j < 4; ++j) {
         w_tile[(8 * part + j) * PITCH + tile_row] = lo[j];
         w_tile[(8 * part + 4 + j) * PITCH + tile_row] = hi[j];

@@ -6,7 +6,7 @@
 //
 // Halves overflow at 65504: a row of W in a block, and a token of x, is divided by a power of two that leaves it below 2^5,
 // so that 16 products sum to less than 2^14. The next block is loaded into registers before the products of the current
-// one, and the size of its rows with it. Two barriers a block.
+// one, and made floats after them, whose sizes make those of its rows. Two barriers a block.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -32,7 +32,7 @@ shared uvec4 x_tile[TILE_TOKENS * PITCH];         // [token][chunk]
 shared uint w_size[2 * LINEAR_TILE_ROWS];         // [this block, next block][row]: bits of the largest |w|
 
 struct Block {
-    vec4 w[2 * W_LOADS];
+    WeightChunk w[W_LOADS];
     uvec4 x[2];  // X_LOADS, 2 at most
 };
 
@@ -40,28 +40,32 @@ struct Block {
 uint w_slot() { return gl_LocalInvocationID.x % LINEAR_TILE_ROWS; }
 uint w_chunk() { return gl_LocalInvocationID.x / LINEAR_TILE_ROWS * W_LOADS; }
 
+uint w_cell(uint row0, uint block, uint blocks) {
+    return min(row0 + w_slot(), push.rows - 1) / WEIGHT_GROUP_ROWS * blocks + block;
+}
+
 // A lane brings neighbouring chunks of one row of W, and chunks of x, neighbouring lanes neighbouring ones.
 Block load_block(uint row0, uint token0, uint block, uint blocks) {
     Block b;
-    const uint group = min(row0 + w_slot(), push.rows - 1) / WEIGHT_GROUP_ROWS, slot = w_slot() % WEIGHT_GROUP_ROWS;
-    const uint cell = group * blocks + block;
-    vec4 most = vec4(0.0);
-    [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
-        vec4 lo, hi;
-        weight_codes(cell, slot, w_chunk() + i, lo, hi);
-        const Affine affine = weight_affine(cell, slot, w_chunk() + i);
-        b.w[2 * i] = weight_values(lo, affine);
-        b.w[2 * i + 1] = weight_values(hi, affine);
-        most = max(most, max(abs(b.w[2 * i]), abs(b.w[2 * i + 1])));
-    }
+    const uint cell = w_cell(row0, block, blocks), slot = w_slot() % WEIGHT_GROUP_ROWS;
+    [[unroll]] for (uint i = 0; i < W_LOADS; ++i) b.w[i] = load_weights(cell, slot, w_chunk() + i);
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
         const uint item = i * LINEAR_TILE_WORKGROUP + gl_LocalInvocationID.x;
         const uint token = min(token0 + item / CHUNKS, push.tokens - 1);
         b.x[i] = x_halves[(token * blocks + block) * CHUNKS + item % CHUNKS];
     }
+    return b;
+}
+
+void make_floats(Block b, uint cell, uint block, out vec4 w[2 * W_LOADS]) {
+    const uint slot = w_slot() % WEIGHT_GROUP_ROWS;
+    vec4 most = vec4(0.0);
+    [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
+        weight_values(b.w[i], cell, slot, w_chunk() + i, w[2 * i], w[2 * i + 1]);
+        most = max(most, max(abs(w[2 * i]), abs(w[2 * i + 1])));
+    }
     atomicMax(w_size[block % 2 * LINEAR_TILE_ROWS + w_slot()],
               floatBitsToUint(max(max(most.x, most.y), max(most.z, most.w))));
-    return b;
 }
 
 uvec4 scaled_down(uvec4 halves) {
@@ -70,14 +74,14 @@ uvec4 scaled_down(uvec4 halves) {
     return words;
 }
 
-void store_block(Block b, uint block) {
+void store_block(vec4 w[2 * W_LOADS], uvec4 x_next[2], uint block) {
     const float inverse = half_power(w_size[block % 2 * LINEAR_TILE_ROWS + w_slot()]).y * DOWN;
     [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
-        w_tile[w_slot() * PITCH + w_chunk() + i] = packed_halves(b.w[2 * i] * inverse, b.w[2 * i + 1] * inverse);
+        w_tile[w_slot() * PITCH + w_chunk() + i] = packed_halves(w[2 * i] * inverse, w[2 * i + 1] * inverse);
     }
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
         const uint item = i * LINEAR_TILE_WORKGROUP + gl_LocalInvocationID.x;
-        x_tile[item / CHUNKS * PITCH + item % CHUNKS] = scaled_down(b.x[i]);
+        x_tile[item / CHUNKS * PITCH + item % CHUNKS] = scaled_down(x_next[i]);
     }
 }
 
@@ -92,15 +96,16 @@ void main() {
     barrier();
     Block next = load_block(work.row0, work.token0, work.from, work.blocks);
     for (uint block = work.from; block < work.to; ++block) {
+        vec4 w[2 * W_LOADS];
+        make_floats(next, w_cell(work.row0, block, work.blocks), block, w);
         barrier();
-        store_block(next, block);
+        store_block(w, next.x, block);
         float powers[LANE_ROWS];
         [[unroll]] for (uint r = 0; r < LANE_ROWS; ++r) {
             powers[r] = half_power(w_size[block % 2 * LINEAR_TILE_ROWS + lane_row + r * ROW_LANES]).x;
         }
         barrier();
-        // Not before the last block, which is loaded again.
-        if (block + 2 < work.to && gl_LocalInvocationID.x < LINEAR_TILE_ROWS)
+        if (gl_LocalInvocationID.x < LINEAR_TILE_ROWS)
             w_size[block % 2 * LINEAR_TILE_ROWS + gl_LocalInvocationID.x] = 0;
         next = load_block(work.row0, work.token0, min(block + 1, work.to - 1), work.blocks);
         f16vec2 halves[LANE_ROWS * LANE_TOKENS];

@@ -4,7 +4,7 @@
 // W's beside the scale and shift of each row (dequant.glsl):
 //   sum w x = scale step sum q b + shift step sum b,   q codes, b bytes and `step` of x.
 // A lane holds 8 rows x LANE_TOKENS sums. The next block is loaded into registers before the products of the current
-// one. Two barriers a block.
+// one and made of its words after them. Two barriers a block.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -30,23 +30,25 @@ shared float x_steps[TILE_TOKENS];
 shared uint x_sums[TILE_TOKENS];
 
 struct Block {
-    uint w[4];  // two chunks of a row
-    vec2 w_affine;
+    WeightChunk w[2];  // of a row
     uint x[4];
     float x_step;
     uint x_sums;
 };
 
 // A lane brings chunks 2 part and 2 part + 1 of one row, and words of x, neighbouring lanes neighbouring words.
+void w_place(uint row0, uint block, uint blocks, out uint cell, out uint slot, out uint chunk) {
+    const uint row = min(row0 + gl_LocalInvocationID.x % LINEAR_TILE_ROWS, push.rows - 1);
+    cell = row / WEIGHT_GROUP_ROWS * blocks + block;
+    slot = row % 2 * WEIGHT_GROUP_PAIRS + row % WEIGHT_GROUP_ROWS / 2;
+    chunk = gl_LocalInvocationID.x / LINEAR_TILE_ROWS * 2;
+}
 Block load_block(uint row0, uint token0, uint block, uint blocks) {
     Block b;
-    const uint lane = gl_LocalInvocationID.x, part = lane / LINEAR_TILE_ROWS;
-    const uint row = min(row0 + lane % LINEAR_TILE_ROWS, push.rows - 1);
-    const uint cell = row / WEIGHT_GROUP_ROWS * blocks + block;
-    const uint slot = row % 2 * WEIGHT_GROUP_PAIRS + row % WEIGHT_GROUP_ROWS / 2;
-    weight_codes(cell, slot, 2 * part, b.w[0], b.w[1]);
-    weight_codes(cell, slot, 2 * part + 1, b.w[2], b.w[3]);
-    b.w_affine = weight_line(weight_affine(cell, slot, 2 * part), true);
+    const uint lane = gl_LocalInvocationID.x;
+    uint cell, slot, chunk;
+    w_place(row0, block, blocks, cell, slot, chunk);
+    [[unroll]] for (uint i = 0; i < 2; ++i) b.w[i] = load_weights(cell, slot, chunk + i);
     [[unroll]] for (uint i = 0; i < LOADS; ++i) {
         const uint item = i * LINEAR_TILE_WORKGROUP + lane;
         const uint token = min(token0 + item / WORDS, push.tokens - 1);
@@ -58,10 +60,17 @@ Block load_block(uint row0, uint token0, uint block, uint blocks) {
     return b;
 }
 
-void store_block(Block b) {
-    const uint lane = gl_LocalInvocationID.x, part = lane / LINEAR_TILE_ROWS, row = lane % LINEAR_TILE_ROWS;
-    [[unroll]] for (uint i = 0; i < 4; ++i) w_tile[(4 * part + i) * ROW_PITCH + row] = b.w[i];
-    w_side[part * LINEAR_TILE_ROWS + row] = b.w_affine;
+void store_block(Block b, uint row0, uint block, uint blocks) {
+    const uint lane = gl_LocalInvocationID.x, row = lane % LINEAR_TILE_ROWS;
+    uint cell, slot, chunk;
+    w_place(row0, block, blocks, cell, slot, chunk);
+    [[unroll]] for (uint i = 0; i < 2; ++i) {
+        uint lo, hi;
+        weight_codes(cell, slot, chunk + i, b.w[i].words, b.w[i].own, lo, hi);
+        w_tile[2 * (chunk + i) * ROW_PITCH + row] = lo;
+        w_tile[(2 * (chunk + i) + 1) * ROW_PITCH + row] = hi;
+    }
+    w_side[chunk / 2 * LINEAR_TILE_ROWS + row] = weight_line(weight_affine(cell, chunk, b.w[0].unit, b.w[0].words), true);
     [[unroll]] for (uint i = 0; i < LOADS; ++i) {
         const uint item = i * LINEAR_TILE_WORKGROUP + lane;
         x_tile[item % WORDS * TOKEN_PITCH + item / WORDS] = b.x[i];
@@ -82,7 +91,7 @@ void main() {
     Block next = load_block(work.row0, work.token0, work.from, work.blocks);
     for (uint block = work.from; block < work.to; ++block) {
         barrier();
-        store_block(next);
+        store_block(next, work.row0, block, work.blocks);
         barrier();
         next = load_block(work.row0, work.token0, min(block + 1, work.to - 1), work.blocks);
         [[unroll]] for (uint span = 0; span < SPANS; ++span) {
