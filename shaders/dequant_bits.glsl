@@ -1,8 +1,8 @@
 // Codes from bits. Without a conversion: bits set as the top mantissa bits of 1.0 make 1 + q / 2^bits exactly, by one
 // shift and one and-or where a conversion would take a shift, an and and a convert. Or, with CODE_BYTES, as bytes, four
 // by one shift and one and, and numbers 0, 1, ... of those, where an instruction converts any byte of a word. Or, of four bits
-// with CODE_HALVES, as subnormal halves, q / 2^24, two by one shift and one and, where the devices' halves are not flushed and
-// an instruction converts either one of a word.
+// with CODE_HALVES, as subnormal halves, two by one and, where the devices' halves are not flushed and an instruction converts
+// either one of a word: q / 2^24 of columns 0-3, and 16 times as much of 4-7, which kernels take from x.
 //
 // A chunk of 8 columns lies in the bytes of a word: columns 0-3 in the low field of bytes 0-3, columns 4-7
 // in the next field. Single bits lie in column order.
@@ -93,8 +93,9 @@ void sixteenths(uint q, out vec4 lo, out vec4 hi) {
 void four_bit_codes(uint q, out vec4 lo, out vec4 hi) {
     OR_BYTES(four_bit_codes(q, bytes_lo, bytes_hi))
     if (CODE_HALVES) {
-        const vec2 a = unpackHalf2x16(q & 0x000F000Fu), b = unpackHalf2x16(q >> 8 & 0x000F000Fu);
-        const vec2 c = unpackHalf2x16(q >> 4 & 0x000F000Fu), d = unpackHalf2x16(q >> 12 & 0x000F000Fu);
+        const uint odd = q >> 8;
+        const vec2 a = unpackHalf2x16(q & 0x000F000Fu), b = unpackHalf2x16(odd & 0x000F000Fu);
+        const vec2 c = unpackHalf2x16(q & 0x00F000F0u), d = unpackHalf2x16(odd & 0x00F000F0u);
         lo = vec4(a.x, b.x, a.y, b.y);
         hi = vec4(c.x, d.x, c.y, d.y);
         return;

@@ -172,10 +172,12 @@ LinearVariant tile_int(const vk::Caps& caps) {
     return lane_tile(Shader::linear_tile_int, "tile_int", wide ? 4 : 2);
 }
 
-/// Tiles of linear_coop and linear_coop2, large first: of a workgroup, and of a subgroup.
+/// Tiles of linear_coop and linear_coop2, large first: of a workgroup, and of a subgroup. The largest reads x
+/// half as often: nobody measured it since loads are ahead, so that `tune` alone tries it.
 struct CoopTile {
     uint32_t rows, tokens, part_rows, part_tokens;
 };
+constexpr CoopTile largest_tile[] = {{256, 128, 64, 64}};
 constexpr CoopTile coop_tiles[] = {{128, 128, 64, 64}, {128, 64, 32, 16}, {64, 64, 32, 32}, {64, 64, 32, 16},
                                    {64, 32, 32, 16},   {64, 32, 16, 16},  {32, 32, 32, 16}, {32, 32, 16, 16}};
 
@@ -296,19 +298,21 @@ std::vector<LinearVariant> best_first(const vk::Caps& caps, const LinearShape& s
     return variants;
 }
 
-std::vector<LinearVariant> coop_variants(const vk::Caps& caps, const LinearShape& shape) {
+std::vector<LinearVariant> coop_variants(const vk::Caps& caps, const LinearShape& shape,
+                                         std::span<const CoopTile> tiles) {
     std::vector<LinearVariant> variants;
     if (caps.cooperative_matrix && shape.precision != Precision::strict && built(Shader::linear_coop))
-        for (const CoopTile& tile : coop_tiles) variants.push_back(coop(caps, tile));
+        for (const CoopTile& tile : tiles) variants.push_back(coop(caps, tile));
     return best_first(caps, shape, variants);
 }
 
-std::vector<LinearVariant> coop2_variants(const vk::Caps& caps, const LinearShape& shape) {
+std::vector<LinearVariant> coop2_variants(const vk::Caps& caps, const LinearShape& shape,
+                                          std::span<const CoopTile> tiles) {
     std::vector<LinearVariant> variants;
     if (!caps.cooperative_matrix2 || shape.precision == Precision::strict || !built(Shader::linear_coop2))
         return variants;
     for (const vk::MatrixGrain& grain : caps.matrix_grains)
-        for (const CoopTile& tile : coop_tiles) {
+        for (const CoopTile& tile : tiles) {
             if (const std::optional<LinearVariant> variant = coop2(caps, tile, grain))
                 add_new(caps, variants, *variant);
         }
@@ -324,10 +328,11 @@ std::vector<Tile> tile_variants(const vk::Caps& caps, const LinearShape& shape) 
     std::vector<Tile> tiles;
     // By whole workgroups twice as fast as by subgroups' own matrices (an H200: tools/bench/RESULTS.md); by
     // subgroups of any size nobody measured yet: to be asked for, or found by `tune`.
-    const std::vector<LinearVariant> any_size = coop2_variants(caps, shape);
+    const std::vector<LinearVariant> any_size = coop2_variants(caps, shape, coop_tiles);
     for (const LinearVariant& variant : any_size)
         if (variant.whole) tiles.push_back({variant, true});
-    for (const LinearVariant& variant : coop_variants(caps, shape)) tiles.push_back({variant, true});
+    for (const LinearVariant& variant : coop_variants(caps, shape, coop_tiles))
+        tiles.push_back({variant, true});
     for (const LinearVariant& variant : any_size)
         if (!variant.whole) tiles.push_back({variant, false});
     if (multiplies_ints(caps, shape)) tiles.push_back({tile_int(caps), caps.int_dot_fast});
@@ -521,6 +526,10 @@ std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearS
                     add(vec(caps, best_vec(caps, shape.type), lane_tokens, lane_pairs, parts, lanes));
                 }
     if (caps.is_cpu()) return candidates;
+    if (shape.tokens > 8)
+        for (const auto& larger :
+             {coop2_variants(caps, shape, largest_tile), coop_variants(caps, shape, largest_tile)})
+            std::ranges::for_each(larger, add);
     for (uint32_t lane_tokens = most_tokens; lane_tokens * 2 >= most_tokens && lane_tokens; lane_tokens /= 2)
         for (const uint32_t parts : {1u, 2u, 4u, 8u, 16u})
             for (const Shader shader : {Shader::linear_group, Shader::linear_group_int}) {

@@ -63,6 +63,7 @@ MUTATIONS = [
     mutant("group_part_lost", "linear_group.comp", "the last part is not added", "other = 0; other < PARTS; ++other) {", "other = 0; other + 1 < PARTS; ++other) {", "linear"),
     mutant("group_squares", "linear_group.comp", "a norm knows a part of the columns", "squares = across(squares, 1, SG_SIZE)", "squares = across(squares, 2, SG_SIZE)", "linear"),
     mutant("group_unit", "linear_group.comp", "turns are taken for whole units", "CELLS % WEIGHT_UNIT_CELLS == 0 ? lane_cell() : cell", "lane_cell()", "linear"),
+    mutant("group_halves_high", "linear_group.comp", "columns 4 to 7 count sixteen times", "0.0625 * hi : hi", "hi : hi", "linear"),
     mutant("group_byte_size", "linear_group.comp", "bytes of a cell have steps of their half", "apart = 1; apart < LANES; apart *= 2) size", "apart = 1; apart < LANES / 2; apart *= 2) size", "linear"),
     mutant("group_byte_step", "linear_group.comp", "the step of bytes is left out", "line.x * x_steps[t]", "line.x", "linear"),
     mutant("vec_pair_tail", "linear_vec.comp", "pairs past the end are stored", "pair < pairs && ", "", "linear"),
