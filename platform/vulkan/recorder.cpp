@@ -1,12 +1,16 @@
-// Operations gather in a barrier-free group; a hazard writes the group to the command buffer, then one
-// global memory barrier. Every command buffer opens with the same barrier: submissions to one queue start
-// in order but overlap, so what earlier command buffers wrote must be waited for.
+// Operations gather in a barrier-free group, which a hazard writes to the command buffer behind one global
+// memory barrier. That lies between what the group before did and what this one does, dispatches or
+// transfers, and no more: for a transfer's writes RADV waits until caches of pixels are flushed, too. Groups
+// are a chain, so that it orders all that came earlier. Every command buffer opens with a barrier of
+// everything: submissions to one queue start in order but overlap, so what earlier command buffers wrote must
+// be waited for.
 #include "recorder.h"
 #include "commands_impl.h"
 #include "hazards.h"
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <random>
 
 namespace scoria::vk {
@@ -23,6 +27,22 @@ struct Operation {
     View from{}, to{};
     uint32_t word = 0;  // fill
 };
+
+/// What one side of a barrier is.
+struct Scope {
+    VkPipelineStageFlags stages = 0;
+    VkAccessFlags reads = 0, writes = 0;
+
+    Scope operator|(const Scope& other) const {
+        return {stages | other.stages, reads | other.reads, writes | other.writes};
+    }
+};
+constexpr Scope transfers{VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT,
+                          VK_ACCESS_TRANSFER_WRITE_BIT};
+constexpr Scope dispatches{VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                           VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_UNIFORM_READ_BIT,
+                           VK_ACCESS_SHADER_WRITE_BIT};
+constexpr Scope host_reads{VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT, 0};
 
 RangeAccess range(const View& view, Access access) {
     return {reinterpret_cast<uint64_t>(view.buffer), view.offset, view.offset + view.size, access};
@@ -43,10 +63,11 @@ struct Recorder::Impl {
     Device& device;
     const VolkDeviceTable& fn;
     bool timestamps;
-    VkPipelineStageFlags stages;
-    VkAccessFlags reads_and_writes, writes;
+    Scope all;  // that this queue can do
     HazardTracker hazards;
     std::vector<Operation> group;
+    Scope group_scope;
+    std::optional<Scope> behind;  // what the group waits for
     std::mt19937_64 random;
     const Pipeline* bound = nullptr;
 
@@ -54,48 +75,47 @@ struct Recorder::Impl {
         : pipelines(from), options(wanted), commands(std::make_unique<Commands::Impl>(on, wanted.queue)),
           device(on), fn(on.fn()), timestamps(wanted.timestamps && on.caps().timestamp_bits > 0),
           random(wanted.shuffle_seed) {
-        stages = VK_PIPELINE_STAGE_TRANSFER_BIT;
-        writes = VK_ACCESS_TRANSFER_WRITE_BIT;
-        reads_and_writes = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
-        if (options.queue == QueueKind::compute || !device.has_transfer_queue()) {
-            stages |= VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
-            writes |= VK_ACCESS_SHADER_WRITE_BIT;
-            reads_and_writes |=
-                VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_UNIFORM_READ_BIT;
-        }
+        all = transfers;
+        if (options.queue == QueueKind::compute || !device.has_transfer_queue()) all = all | dispatches;
         auto begin = vk_struct<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
         if (options.simultaneous_use) begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
         check(fn.vkBeginCommandBuffer(commands->handle, &begin), "vkBeginCommandBuffer");
-        if (!options.omit_barriers) barrier(stages, reads_and_writes);
+        if (!options.omit_barriers) barrier(all, all);
         if (options.timed = options.timed && !timestamps && on.caps().timestamp_bits > 0; options.timed)
             commands->write_timestamp(commands->timestamp_pair("all", 1),
                                       false);  // each is reset at every replay
     }
 
-    void barrier(VkPipelineStageFlags to_stages, VkAccessFlags to_accesses) {
+    void barrier(const Scope& from, const Scope& to) {
         auto memory = vk_struct<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
-        memory.srcAccessMask = writes;
-        memory.dstAccessMask = to_accesses;
-        fn.vkCmdPipelineBarrier(commands->handle, stages, to_stages, 0, 1, &memory, 0, nullptr, 0, nullptr);
+        memory.srcAccessMask = from.writes;
+        memory.dstAccessMask = to.reads | to.writes;
+        fn.vkCmdPipelineBarrier(commands->handle, from.stages, to.stages, 0, 1, &memory, 0, nullptr, 0,
+                                nullptr);
     }
 
     void add(Operation operation, std::span<const RangeAccess> accesses) {
         if (hazards.conflicts(accesses)) {
+            const Scope before = group_scope;
             flush();
             hazards.clear();
             if (!options.omit_barriers) {
-                barrier(stages, reads_and_writes);
+                behind = before;
                 ++commands->stats.barriers;
             }
         }
         hazards.add(accesses);
+        group_scope = group_scope | (operation.kind == Operation::Kind::dispatch ? dispatches : transfers);
         group.push_back(std::move(operation));
     }
 
     void flush() {
+        if (behind) barrier(*behind, group_scope);
+        behind.reset();
         if (options.shuffle_seed) std::ranges::shuffle(group, random);
         for (const Operation& operation : group) write(operation);
         group.clear();
+        group_scope = {};
     }
 
     void write(const Operation& operation) {
@@ -143,7 +163,7 @@ struct Recorder::Impl {
         operation.pipeline = &pipeline;
         operation.set = commands->descriptor_set(pipeline, views);
         operation.bytes.assign(push.begin(), push.end());
-        barrier(stages, reads_and_writes);  // all write the same range, as far as validation knows
+        barrier(dispatches, dispatches);  // all write the same range, as far as validation knows
         write(operation);
         ++commands->stats.first_uses;
     }
@@ -247,8 +267,7 @@ void Recorder::fill(const View& to, uint32_t word) {
 void Recorder::make_host_visible() {
     impl_->flush();
     impl_->hazards.clear();  // the barrier orders later operations of the device, too
-    impl_->barrier(impl_->stages | VK_PIPELINE_STAGE_HOST_BIT,
-                   impl_->reads_and_writes | VK_ACCESS_HOST_READ_BIT);
+    impl_->barrier(impl_->all, impl_->all | host_reads);
 }
 
 Commands Recorder::finish() {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -178,6 +179,35 @@ TEST_CASE("the validation layer speaks when barriers are left out") {
     for (const std::string& message : device.validation_messages())
         named |= message.find("SYNC-HAZARD") != std::string::npos;
     CHECK(named);
+}
+
+TEST_CASE("barriers of dispatches and of transfers make a chain") {
+    Device device(with_validation());
+    Pipelines pipelines(device);
+    Buffer a(device, 4096, MemoryUse::device), b(device, 4096, MemoryUse::device),
+        c(device, 4096, MemoryUse::device), late(device, 4096, MemoryUse::readback),
+        last(device, 4096, MemoryUse::readback);
+    const Pipeline& pipeline = pipelines.get(scale, {{constant_workgroup, 32}});
+    const auto scaled = [&](Recorder& recorder, const Buffer& from, const Buffer& to) {
+        recorder.dispatch(pipeline, {from.view(), to.view()}, ScalePush{1024, 2}, 32, "scale");
+    };
+    Recorder recorder(device, pipelines);
+    recorder.fill(a.view(), std::bit_cast<uint32_t>(1.0F));
+    scaled(recorder, a, b);
+    scaled(recorder, b, c);
+    recorder.copy(c.view(), b.view());
+    recorder.copy(a.view(), late.view());  // of the first transfer, with nothing but dispatches between
+    scaled(recorder, b, c);
+    scaled(recorder, a, b);
+    recorder.copy(c.view(), last.view());
+    recorder.make_host_visible();
+    CHECK(recorder.stats().barriers == 5);
+    const Commands commands = recorder.finish();
+    const VkCommandBuffer handle = commands.handle();
+    device.wait(device.submit(std::span(&handle, 1)));
+    CHECK(device.validation_errors() == 0);
+    CHECK(words<float>(late)[1023] == 1);
+    CHECK(words<float>(last)[1023] == 8);
 }
 
 TEST_CASE("recorded commands are replayed, also while in flight") {
