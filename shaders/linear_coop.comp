@@ -3,9 +3,9 @@
 // (32) at a time; both operands pass through shared memory, W dequantised on the way. A subgroup holds
 // PART_ROWS x PART_TOKENS of the sums as matrices of M x N.
 //
-// Rows stand in the tile as in a row group (weight_planes.h): even ones first. The next block is loaded into registers
-// before the products of the current one and made halves after them, so that nothing waits for memory in between. Two
-// barriers a block.
+// Rows stand in the tile as in a row group (weight_planes.h): even ones first. The next blocks, AHEAD of them, are loaded into
+// registers before the products of the current one and made halves when it is their turn, so that nothing waits for memory
+// in between. Two barriers a block.
 //
 // -DANY_SIZE (VK_NV_cooperative_matrix2): a part is two matrices, of its even and of its odd rows, which the driver makes
 // of units as it sees fit; SCOPE says whether a subgroup holds a part or the whole workgroup one. Sums then end where they
@@ -28,6 +28,7 @@ layout(constant_id = LINEAR_COOP_ROWS) const uint TILE_ROWS = 64;
 layout(constant_id = LINEAR_COOP_TOKENS) const uint TILE_TOKENS = 64;
 layout(constant_id = LINEAR_PART_ROWS) const uint PART_ROWS = 32;
 layout(constant_id = LINEAR_PART_TOKENS) const uint PART_TOKENS = 32;
+layout(constant_id = LINEAR_AHEAD) const uint AHEAD = 1;
 #ifdef ANY_SIZE
 layout(constant_id = LINEAR_SCOPE) const int SCOPE = LINEAR_OF_SUBGROUP;
 const uint M = PART_ROWS / 2, N = PART_TOKENS, K = WEIGHT_BLOCK;
@@ -72,8 +73,8 @@ Place w_place(uint i) {
     const uint chunk = item / GROUP % (CHUNKS / W_ROWS) * W_ROWS + item % W_ROWS;
     return Place(item / (SPANS * CHUNKS), chunk, Slot(item / W_ROWS % SPANS, i % W_ROWS));
 }
-uint w_cell(Place place, uint row0, uint block, uint blocks) {
-    return min(row0 / GROUP + place.group, (push.rows - 1) / GROUP) * blocks + block;
+uint w_cell(Place place, Work work, uint block) {
+    return min(work.row0 / GROUP + place.group, (push.rows - 1) / GROUP) * work.blocks + block;
 }
 // Row of the tile.
 uint w_row(Place place) {
@@ -86,41 +87,63 @@ uint w_row(Place place) {
 #endif
 }
 
-void load_block(uint row0, uint token0, uint block, uint blocks, out WeightChunk w_next[W_LOADS], out uvec4 x_next[X_LOADS]) {
+// [block of those ahead][load].
+WeightChunk w_next[AHEAD * W_LOADS];
+uvec4 x_next[AHEAD * X_LOADS];
+
+void load_block(Work work, uint block, uint ahead) {
+    block = min(block, work.to - 1);
     [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
         const Place place = w_place(i);
-        w_next[i] = load_weights(w_cell(place, row0, block, blocks), place.slot, place.chunk);
+        w_next[ahead * W_LOADS + i] = load_weights(w_cell(place, work, block), place.slot, place.chunk);
     }
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
         const uint item = i * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
-        const uint token = min(token0 + item / CHUNKS, push.tokens - 1);
-        x_next[i] = x_halves[(token * blocks + block) * CHUNKS + item % CHUNKS];
+        const uint token = min(work.token0 + item / CHUNKS, push.tokens - 1);
+        x_next[ahead * X_LOADS + i] = x_halves[(token * work.blocks + block) * CHUNKS + item % CHUNKS];
     }
 }
 
-uvec4 weight_halves(WeightChunk loaded, Place place, uint cell, uint block) {
+uvec4 weight_halves(WeightChunk loaded, Place place, Work work, uint block) {
     if (WEIGHT_TYPE == WEIGHT_F16) return uvec4(loaded.own.lo.xy, loaded.own.hi.xy);
     vec4 lo, hi;
-    weight_codes(cell, place.slot, place.chunk, loaded.words, loaded.own, lo, hi);
+    weight_codes(w_cell(place, work, block), place.slot, place.chunk, loaded.words, loaded.own, lo, hi);
     if (WEIGHT_PLAIN) return packed_halves(lo, hi);
     // Rows are whole units, so that a block stands in its unit as its cell does.
     const vec2 line = weight_line(weight_affine(block, place.chunk, loaded.unit, loaded.words), false);
     return packed_halves(fma(lo, line.xxxx, line.yyyy), fma(hi, line.xxxx, line.yyyy));
 }
 
-void store_block(uvec4 w_halves[W_LOADS], uvec4 x_next[X_LOADS]) {
+void store_block(uvec4 w_halves[W_LOADS], uint ahead) {
     [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
         const Place place = w_place(i);
         w_tile[w_row(place) * PITCH + place.chunk] = w_halves[i];
     }
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
         const uint item = i * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
-        x_tile[item / CHUNKS * PITCH + item % CHUNKS] = x_next[i];
+        x_tile[item / CHUNKS * PITCH + item % CHUNKS] = x_next[ahead * X_LOADS + i];
     }
 }
 
 #define Sums coopmat<float, SCOPE, M, N, gl_MatrixUseAccumulator>
 Sums sums[ROW_MATRICES * TOKEN_MATRICES];
+
+// Of the block in shared memory.
+void add_products(uint part_row, uint part_token) {
+    [[unroll]] for (uint k = 0; k < WEIGHT_BLOCK; k += K) {
+        coopmat<float16_t, SCOPE, M, K, gl_MatrixUseA> w[ROW_MATRICES];
+        [[unroll]] for (uint m = 0; m < ROW_MATRICES; ++m) {
+            coopMatLoad(w[m], w_tile, (part_row + m * M) * PITCH + k / 8, PITCH, gl_CooperativeMatrixLayoutRowMajor);
+        }
+        [[unroll]] for (uint n = 0; n < TOKEN_MATRICES; ++n) {
+            coopmat<float16_t, SCOPE, K, N, gl_MatrixUseB> x;
+            coopMatLoad(x, x_tile, (part_token + n * N) * PITCH + k / 8, PITCH, gl_CooperativeMatrixLayoutColumnMajor);
+            [[unroll]] for (uint m = 0; m < ROW_MATRICES; ++m) {
+                sums[m * TOKEN_MATRICES + n] = coopMatMulAdd(w[m], x, sums[m * TOKEN_MATRICES + n]);
+            }
+        }
+    }
+}
 
 #ifdef ANY_SIZE
 // Functions of an element: its row and column in the matrix, its value, and what they are given. They may be called more
@@ -193,30 +216,19 @@ void main() {
     const uint part_token = part / PARTS_ACROSS * PART_TOKENS;
 
     [[unroll]] for (uint i = 0; i < ROW_MATRICES * TOKEN_MATRICES; ++i) sums[i] = Sums(0.0);
-    WeightChunk w_next[W_LOADS];
-    uvec4 x_next[X_LOADS];
-    load_block(work.row0, work.token0, work.from, work.blocks, w_next, x_next);
-    for (uint block = work.from; block < work.to; ++block) {
-        uvec4 w_halves[W_LOADS];
-        [[unroll]] for (uint i = 0; i < W_LOADS; ++i)
-            w_halves[i] = weight_halves(w_next[i], w_place(i), w_cell(w_place(i), work.row0, block, work.blocks), block);
-        barrier();
-        store_block(w_halves, x_next);
-        barrier();
-        load_block(work.row0, work.token0, min(block + 1, work.to - 1), work.blocks, w_next, x_next);
-        [[unroll]] for (uint k = 0; k < WEIGHT_BLOCK; k += K) {
-            coopmat<float16_t, SCOPE, M, K, gl_MatrixUseA> w[ROW_MATRICES];
-            [[unroll]] for (uint m = 0; m < ROW_MATRICES; ++m) {
-                coopMatLoad(w[m], w_tile, (part_row + m * M) * PITCH + k / 8, PITCH, gl_CooperativeMatrixLayoutRowMajor);
-            }
-            [[unroll]] for (uint n = 0; n < TOKEN_MATRICES; ++n) {
-                coopmat<float16_t, SCOPE, K, N, gl_MatrixUseB> x;
-                coopMatLoad(x, x_tile, (part_token + n * N) * PITCH + k / 8, PITCH,
-                            gl_CooperativeMatrixLayoutColumnMajor);
-                [[unroll]] for (uint m = 0; m < ROW_MATRICES; ++m) {
-                    sums[m * TOKEN_MATRICES + n] = coopMatMulAdd(w[m], x, sums[m * TOKEN_MATRICES + n]);
-                }
-            }
+    [[unroll]] for (uint ahead = 0; ahead < AHEAD; ++ahead) load_block(work, work.from + ahead, ahead);
+    for (uint first = work.from; first < work.to; first += AHEAD) {
+        [[unroll]] for (uint ahead = 0; ahead < AHEAD; ++ahead) {
+            const uint block = first + ahead;
+            if (AHEAD > 1 && block >= work.to) continue;
+            uvec4 w_halves[W_LOADS];
+            [[unroll]] for (uint i = 0; i < W_LOADS; ++i)
+                w_halves[i] = weight_halves(w_next[ahead * W_LOADS + i], w_place(i), work, block);
+            barrier();
+            store_block(w_halves, ahead);
+            barrier();
+            load_block(work, block + AHEAD, ahead);
+            add_products(part_row, part_token);
         }
     }
     end_sums(work.row0 + part_row, work.token0 + part_token);

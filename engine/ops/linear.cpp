@@ -188,6 +188,17 @@ constexpr CoopTile coop_tiles[] = {{128, 128, 64, 64}, {128, 64, 32, 16}, {64, 6
 uint32_t lane_words(const vk::Caps& caps) {
     return caps.vendor_id == vk::vendor_intel ? 3 * caps.matrix_subgroup : 192;
 }
+/// Blocks that a tile's lanes hold: small tiles, of few tokens, wait for memory and not for products. Not on
+/// Intel's GPUs, whose registers hold little. CPU drivers have so few lanes that 48 words would never be two
+/// blocks, and nothing proven.
+uint32_t blocks_ahead(const vk::Caps& caps, const LinearVariant& variant) {
+    constexpr uint32_t most_blocks = 4;
+    if (caps.vendor_id == vk::vendor_intel) return 1;
+    const uint32_t most_words = caps.is_cpu() ? 64 : 48;
+    const uint32_t words = (variant.rows + variant.tokens) * (WEIGHT_BLOCK / 2) / variant.workgroup;
+    return std::bit_floor(std::clamp(most_words / words, 1u, most_blocks));
+}
+
 LinearVariant coop(const vk::Caps& caps, const CoopTile& tile) {
     const uint32_t subgroups = tile.rows / tile.part_rows * (tile.tokens / tile.part_tokens);
     return {.shader = Shader::linear_coop,
@@ -363,7 +374,8 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
         add({{LINEAR_COOP_ROWS, variant.rows},
              {LINEAR_COOP_TOKENS, variant.tokens},
              {LINEAR_PART_ROWS, variant.part_rows},
-             {LINEAR_PART_TOKENS, variant.part_tokens}});
+             {LINEAR_PART_TOKENS, variant.part_tokens},
+             {LINEAR_AHEAD, blocks_ahead(caps, variant)}});
     if (variant.shader == Shader::linear_coop)
         add({{LINEAR_M, caps.matrix_m}, {LINEAR_N, caps.matrix_n}, {LINEAR_K, caps.matrix_k}});
     else if (variant.shader == Shader::linear_coop2)
