@@ -213,7 +213,9 @@ uint chunk_word(uvec4 words, Slot slot, uint chunk) { return words.x; }
 #include "dequant_small.glsl"
 #endif
 
-const bool WEIGHT_FOUR_BITS = WEIGHT_TYPE == WEIGHT_Q4_0 || WEIGHT_TYPE == WEIGHT_Q4_1 || WEIGHT_TYPE == WEIGHT_Q4_K;
+// Whether codes are halves where CODE_HALVES says so.
+const bool WEIGHT_HALF_CODES = WEIGHT_TYPE == WEIGHT_Q4_0 || WEIGHT_TYPE == WEIGHT_Q4_1 || WEIGHT_TYPE == WEIGHT_Q4_K ||
+                               WEIGHT_TYPE == WEIGHT_Q6_K;
 // Whether codes are the values themselves.
 const bool WEIGHT_PLAIN = WEIGHT_TYPE == WEIGHT_F32 || WEIGHT_TYPE == WEIGHT_F16 || WEIGHT_TYPE == WEIGHT_BF16;
 // Whether a scale is that of 16 columns, chunks 0-1 or 2-3 of a cell.
@@ -478,7 +480,7 @@ float weight_step() {
 }
 // A weight is x code + y; `whole`: codes of whole bits are whole numbers.
 vec2 weight_line(Affine affine, bool whole) {
-    const bool halves = CODE_HALVES && WEIGHT_FOUR_BITS;
+    const bool halves = CODE_HALVES && WEIGHT_HALF_CODES;
     const float step = whole || halves ? weight_step() : 1.0, first = step == 1.0 ? 0.0 : 1.0;
     const float whole_one = halves ? step * 16777216.0 : step;
     return vec2(weight_scale(affine) * whole_one,

@@ -1,7 +1,7 @@
 // Codes from bits. Without a conversion: bits set as the top mantissa bits of 1.0 make 1 + q / 2^bits exactly, by one
 // shift and one and-or where a conversion would take a shift, an and and a convert. Or, with CODE_BYTES, as bytes, four
-// by one shift and one and, and numbers 0, 1, ... of those, where an instruction converts any byte of a word. Or, of four bits
-// with CODE_HALVES, as subnormal halves, two by one and, where the devices' halves are not flushed and an instruction converts
+// by one shift and one and, and numbers 0, 1, ... of those, where an instruction converts any byte of a word. Or, of four and six
+// bits with CODE_HALVES, as subnormal halves, two by one and, where the devices' halves are not flushed and an instruction converts
 // either one of a word: q / 2^24 of columns 0-3, and 16 times as much of 4-7, which kernels take from x.
 //
 // A chunk of 8 columns lies in the bytes of a word: columns 0-3 in the low field of bytes 0-3, columns 4-7
@@ -86,6 +86,11 @@ void three_bit_codes(uint q, uint high, uint chunk, out vec4 lo, out vec4 hi) {
     lo = one_plus(byte_fields(q, 20, 2) | single_bits(high, 22));
     hi = one_plus(byte_fields(q >> 2, 20, 2) | single_bits(high >> 4, 22));
 }
+// Of bytes 0 and 2, and of 1 and 3.
+vec4 four_halves(uvec2 words) {
+    const vec2 even = unpackHalf2x16(words.x), odd = unpackHalf2x16(words.y);
+    return vec4(even.x, odd.x, even.y, odd.y);
+}
 void sixteenths(uint q, out vec4 lo, out vec4 hi) {
     lo = one_plus(byte_fields(q, 19, 4));
     hi = one_plus(byte_fields(q >> 4, 19, 4));
@@ -93,11 +98,8 @@ void sixteenths(uint q, out vec4 lo, out vec4 hi) {
 void four_bit_codes(uint q, out vec4 lo, out vec4 hi) {
     OR_BYTES(four_bit_codes(q, bytes_lo, bytes_hi))
     if (CODE_HALVES) {
-        const uint odd = q >> 8;
-        const vec2 a = unpackHalf2x16(q & 0x000F000Fu), b = unpackHalf2x16(odd & 0x000F000Fu);
-        const vec2 c = unpackHalf2x16(q & 0x00F000F0u), d = unpackHalf2x16(odd & 0x00F000F0u);
-        lo = vec4(a.x, b.x, a.y, b.y);
-        hi = vec4(c.x, d.x, c.y, d.y);
+        lo = four_halves(uvec2(q, q >> 8) & 0x000F000Fu);
+        hi = four_halves(uvec2(q, q >> 8) & 0x00F000F0u);
         return;
     }
     sixteenths(q, lo, hi);
@@ -111,6 +113,12 @@ void five_bit_codes(uint q, uint high, uint chunk, out vec4 lo, out vec4 hi) {
 void six_bit_codes(uint q, uint high, uint chunk, out vec4 lo, out vec4 hi) {
     OR_BYTES(six_bit_codes(q, high, chunk, bytes_lo, bytes_hi))
     high >>= 4 * (chunk % 2);
+    if (CODE_HALVES) {
+        const uvec2 low = uvec2(q, q >> 8), above = uvec2(high, high >> 8);
+        lo = four_halves((low & 0x000F000Fu) | (above << 4 & 0x00300030u));
+        hi = four_halves((low & 0x00F000F0u) | (above << 6 & 0x03000300u));
+        return;
+    }
     lo = one_plus(byte_fields(q, 17, 4) | byte_fields(high, 21, 2));
     hi = one_plus(byte_fields(q >> 4, 17, 4) | byte_fields(high >> 2, 21, 2));
 }

@@ -108,7 +108,7 @@ void share_x(uint cell_at, vec4 lo, vec4 hi, out float x_step, out vec2 x_sums) 
 }
 #else
 void share_x(uint cell_at, vec4 lo, vec4 hi, out float x_step, out vec2 x_sums) {
-    share_chunk(cell_at, lane_of_cell(), lo, CODE_HALVES && WEIGHT_FOUR_BITS ? 0.0625 * hi : hi);
+    share_chunk(cell_at, lane_of_cell(), lo, CODE_HALVES && WEIGHT_HALF_CODES ? 0.0625 * hi : hi);
     x_step = 1.0;
     const vec4 both = lo + hi;
     if (WEIGHT_SHIFTED) x_sums = halves_of_cell((both.x + both.y) + (both.z + both.w));
