@@ -223,7 +223,7 @@ void Engine::Impl::self_test() {
             ") for these shapes: proving kernels"));
     if (next != all.end()) make_pipelines(*this, book);
     for (; next != all.end(); next = untested(all)) {
-        const VariantUse use = *next;
+        const auto use = VariantUse(*next);                                               // `all` changes
         if (options.progress) options.progress(0, memory.weights + memory.host_weights);  // it may cancel
         book.begin(use.key());
         std::string fault;

@@ -18,7 +18,7 @@ double answer_all(Engine& engine, std::span<Session> sessions, uint32_t prompt, 
     for (size_t i = 0; i < sessions.size(); ++i)
         batcher.add(sessions[i], some_ids(prompt, engine.model().architecture.vocab, uint32_t(i)),
                     {.sampling = {}, .max_tokens = tokens, .ignore_end = true, .on_token = {}},
-                    [&](GenerateResult, std::exception_ptr thrown) {
+                    [&](const GenerateResult&, const std::exception_ptr& thrown) {
                         if (thrown) error = thrown;
                     });
     const auto start = Clock::now();
@@ -38,7 +38,7 @@ Joined join(Engine& engine, std::span<Session> answers, Session& newcomer, uint3
     constexpr uint32_t before = 4;  // tokens of each answer
     const uint32_t vocab = engine.model().architecture.vocab;
     std::exception_ptr error;
-    const auto fails = [&](GenerateResult, std::exception_ptr thrown) {
+    const auto fails = [&](const GenerateResult&, const std::exception_ptr& thrown) {
         if (thrown) error = thrown;
     };
     Joined joined;
@@ -63,8 +63,8 @@ Joined join(Engine& engine, std::span<Session> answers, Session& newcomer, uint3
     bool done = false;
     batcher.add(newcomer, some_ids(prompt, vocab, seed),
                 {.sampling = {}, .max_tokens = 1, .ignore_end = true, .on_token = {}},
-                [&](GenerateResult result, std::exception_ptr thrown) {
-                    fails(std::move(result), thrown);
+                [&](const GenerateResult& result, const std::exception_ptr& thrown) {
+                    fails(result, thrown);
                     done = true;
                 });
     while (!done && batcher.step()) {

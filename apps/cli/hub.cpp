@@ -167,7 +167,7 @@ uint64_t bytes_below(const fs::path& folder) {
 }
 
 fs::path pull_url(const RemoteName& name, const PullOptions& options) {
-    const fs::path target = remote_folder(name) / path_of(name.file);
+    fs::path target = remote_folder(name) / path_of(name.file);
     if (fs::exists(target)) {
         if (!options.sha256.empty() && sha256_of(target) != options.sha256)
             fail(Status::bad_file, "pull", "expected SHA-256 ", options.sha256,

@@ -42,7 +42,7 @@ fs::path model_file(const KnownModel& model) { return model_folder(model) / fs::
 
 fs::path resolve_model(const std::string& name) {
     std::error_code ignored;
-    if (const fs::path path = path_of(name); fs::exists(path, ignored)) return path;
+    if (fs::path path = path_of(name); fs::exists(path, ignored)) return path;
     const KnownModel* model = find_model(name.empty() ? default_model : name);
     if (const auto remote = model == nullptr ? parse_remote(name) : std::nullopt) {
         if (const std::optional<fs::path> found = find_remote(*remote)) return *found;
@@ -52,7 +52,7 @@ fs::path resolve_model(const std::string& name) {
     if (model == nullptr)
         fail(Status::bad_file, "model", "expected a GGUF file or the name of a pulled model, got '", name,
              "' (`scoria list` shows the names)");
-    const fs::path file = model_file(*model);
+    fs::path file = model_file(*model);
     if (!fs::exists(file, ignored))
         fail(Status::bad_file, "model", "expected ", model->name, " in the cache, got no ", file.string(),
              ": run `scoria pull ", model->name, '`');

@@ -89,14 +89,14 @@ class Answers {
         };
         batcher_.add(*session, ids, std::move(options),
                      [this, session, text, seed, line = prompt.line,
-                      &interrupted](GenerateResult result, std::exception_ptr error) mutable {
+                      &interrupted](const GenerateResult& result, const std::exception_ptr& error) mutable {
                          session.reset();  // its part of the cache is the next one's
                          done(line, *text, seed, result, error);
                          next(interrupted);
                      });
     }
     void done(size_t line, const std::string& text, uint64_t seed, const GenerateResult& result,
-              std::exception_ptr error) {
+              const std::exception_ptr& error) {
         try {
             if (error) std::rethrow_exception(error);
         } catch (const Error& thrown) {

@@ -103,7 +103,7 @@ template <class Object> class Handles {
   public:
     ~Handles() {
         // The process ends, and the driver may have gone before: what the host left is left alone.
-        if (!objects_.empty()) (void)new auto(std::move(objects_));
+        if (!objects_.empty()) (void)new (std::nothrow) auto(std::move(objects_));
     }
     uintptr_t add(std::shared_ptr<Object> object, uintptr_t handle) {
         const std::lock_guard lock(mutex_);
