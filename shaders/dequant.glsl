@@ -71,7 +71,7 @@ uint weight_word(uint word, Slot slot) {
     const uint at = word * (WEIGHT_GROUP_ROWS / 2) + slot.doubles;
     return weight_double_part(slot.odd ? at + WEIGHT_GROUP_PAIRS / 2 : at, slot);
 }
-uint weight_half(uint unit, Slot slot) {
+uint side_halves(uint unit, Slot slot) {
     return weight_double_part(WEIGHT_SIDE_PLANE / 2 + unit * (WEIGHT_GROUP_PAIRS / 2) + slot.doubles, slot);
 }
 bool odd_row(Slot slot) { return slot.odd; }
@@ -98,11 +98,11 @@ uint weight_word(uint word, Slot slot) {
     const uvec4 quad = weight_quads[word * (WEIGHT_GROUP_ROWS / 4) + slot.quad];
     return quad[slot.part];
 }
-uint weight_half(uint unit, Slot slot) {
+uint side_halves(uint unit, Slot slot) {
     const uvec4 quad = weight_quads[unit * (WEIGHT_SIDE_WORDS / 4) + slot.side];
     return quad[slot.part];
 }
-uint weight_bytes(uint unit, Slot slot) { return weight_words[unit * WEIGHT_SIDE_WORDS + slot.side + slot.part / 2]; }
+uint side_bytes(uint unit, Slot slot) { return weight_words[unit * WEIGHT_SIDE_WORDS + slot.side + slot.part / 2]; }
 bool odd_row(Slot slot) { return slot.lane >= 2; }
 uint byte_in_word(Slot slot) { return slot.part % 2 * 2 + uint(odd_row(slot)); }
 #else
@@ -116,8 +116,8 @@ Slot first_slot(uint group_word, uint group_unit, uint pair) {
 }
 Slot odd_slot(Slot even) { return Slot(even.word + WEIGHT_GROUP_PAIRS, even.side, even.pair, true); }
 uint weight_word(uint word, Slot slot) { return weight_words[word * WEIGHT_GROUP_ROWS + slot.word]; }
-uint weight_half(uint unit, Slot slot) { return weight_words[unit * WEIGHT_SIDE_WORDS + slot.side]; }
-uint weight_bytes(uint unit, Slot slot) { return weight_half(unit, slot); }
+uint side_halves(uint unit, Slot slot) { return weight_words[unit * WEIGHT_SIDE_WORDS + slot.side]; }
+uint side_bytes(uint unit, Slot slot) { return side_halves(unit, slot); }
 bool odd_row(Slot slot) { return slot.odd; }
 uint byte_in_word(Slot slot) { return slot.pair % 2 * 2 + uint(odd_row(slot)); }
 #endif
@@ -137,7 +137,7 @@ uint weight_span(uint at, Slot slot) {
     return words[slot.part];
 }
 uint weight_word(uint word, Slot slot) { return weight_span(word * SPANS + slot.span, slot); }
-uint weight_half(uint unit, Slot slot) {
+uint side_halves(uint unit, Slot slot) {
     return weight_span(WEIGHT_SIDE_PLANE / W_ROWS + unit * (SPANS / 2) + slot.span % (SPANS / 2), slot);
 }
 bool odd_row(Slot slot) { return slot.span >= SPANS / 2; }
@@ -146,14 +146,14 @@ uint row_in_group(Slot slot) { return (slot.span * W_ROWS + slot.part) % WEIGHT_
 #define Slot uint
 uint weight_word(uint word, Slot slot) { return weight_words[word * WEIGHT_GROUP_ROWS + slot]; }
 // Slots i and i + 8 are rows 2i and 2i + 1, which share a word.
-uint weight_half(uint unit, Slot slot) {
+uint side_halves(uint unit, Slot slot) {
     return weight_words[WEIGHT_SIDE_PLANE + unit * WEIGHT_GROUP_PAIRS + slot % WEIGHT_GROUP_PAIRS];
 }
 bool odd_row(Slot slot) { return slot >= WEIGHT_GROUP_PAIRS; }
 uint row_in_group(Slot slot) { return slot % WEIGHT_GROUP_PAIRS * 2 + uint(odd_row(slot)); }
 #endif
 #if !defined(ROW_PLACES) && !defined(ROW_QUADS)
-uint weight_bytes(uint unit, Slot slot) {
+uint side_bytes(uint unit, Slot slot) {
     const uint word = WEIGHT_SIDE_PLANE + unit * (WEIGHT_GROUP_ROWS / 4) + row_in_group(slot) / 4;
 #ifdef TEXELS
     return texelFetch(weight_texels, int(word / 4))[word % 4];
@@ -177,8 +177,8 @@ uvec2 weight_table_pair(uint pair) { return uvec2(weight_table(2 * pair), weight
 #endif
 
 // Of the types whose units have a half each, rows 2i and 2i + 1 in a word, or a byte each, or a word of two halves.
-Unit side_unit(uint unit, Slot slot, uvec3 words) { return Unit(weight_half(unit, slot), odd_row(slot) ? 16 : 0, words); }
-Unit byte_unit(uint unit, Slot slot) { return Unit(weight_bytes(unit, slot), 8 * byte_in_word(slot), uvec3(0)); }
+Unit side_unit(uint unit, Slot slot, uvec3 words) { return Unit(side_halves(unit, slot), odd_row(slot) ? 16 : 0, words); }
+Unit byte_unit(uint unit, Slot slot) { return Unit(side_bytes(unit, slot), 8 * byte_in_word(slot), uvec3(0)); }
 Unit pair_unit(uint word, Slot slot) { return Unit(weight_word(word, slot), 0, uvec3(0)); }
 
 // Two words of a cell, one for chunks 0 and 1 and one for 2 and 3. Lanes that take whole cells load both when the cell is
