@@ -86,7 +86,7 @@ std::vector<TuneTarget> tune_targets(const Plan& plan, const Graph& graph, const
             // The largest batch that a size stands for is the one to be timed.
             if (!known &&
                 (wanted == most || tuned_shape(shape_at(wanted)) != tuned_shape(shape_at(wanted + 1))))
-                targets.push_back(std::move(target));
+                targets.push_back(target);
             if (wanted == most) return;
         }
     };

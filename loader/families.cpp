@@ -4,6 +4,7 @@
 #include "fail.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <numeric>
 
@@ -196,6 +197,7 @@ const Family& find_family(std::span<const Family> families, const std::string& n
             nearest = &family;
         known += cat(known.empty() ? "" : ", ", family.name);
     }
+    assert(nearest);
     fail(Status::unsupported, where, key, ": expected one of ", known, ", got ", name,
          " (nearest: ", nearest->name, ")");
 }

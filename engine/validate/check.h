@@ -85,7 +85,7 @@ class CheckContext {
                (device.options().races && !followed(variant.shader, variant.workgroup == variant.subgroup));
     }
     /// By the layer that looks for data races: not subgroups that meet at barriers of their own (its issue
-    /// 12813), nor sampling by one subgroup, whose lanes CPU drivers keep in step.
+    /// 12813), nor what leaves those out on CPU drivers, which keep a subgroup's lanes in step.
     static bool followed(Shader shader, bool one_subgroup);
     vk::Buffer buffer(std::span<const std::byte> contents);  // device memory with these bytes
     template <class T> vk::Buffer buffer_of(std::span<const T> values) {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 namespace scoria::vk {
@@ -182,9 +182,10 @@ std::string to_json(const Caps& caps) {
 }
 
 bool Caps::old_lavapipe() const {
-    unsigned mesa = 0;  // which calls its lavapipe's driver_version 1
-    return driver_id == driver_lavapipe && std::sscanf(driver_info.c_str(), "Mesa %u", &mesa) == 1 &&
-           mesa < 26;
+    constexpr std::string_view before = "Mesa ";  // which calls its lavapipe's driver_version 1
+    if (driver_id != driver_lavapipe || !driver_info.starts_with(before)) return false;
+    const unsigned long mesa = std::strtoul(driver_info.c_str() + before.size(), nullptr, 10);
+    return mesa > 0 && mesa < 26;
 }
 
 }  // namespace scoria::vk
