@@ -223,7 +223,8 @@ void Engine::Impl::self_test() {
             ") for these shapes: proving kernels"));
     if (next != all.end()) make_pipelines(*this, book);
     for (; next != all.end(); next = untested(all)) {
-        const auto use = VariantUse(*next);                                               // `all` changes
+        // A copy: `all` changes.
+        const auto use = VariantUse(*next);
         if (options.progress) options.progress(0, memory.weights + memory.host_weights);  // it may cancel
         book.begin(use.key());
         std::string fault;

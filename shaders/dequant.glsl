@@ -149,6 +149,7 @@ uint weight_word(uint word, Slot slot) { return weight_words[word * WEIGHT_GROUP
 uint side_halves(uint unit, Slot slot) {
     return weight_words[WEIGHT_SIDE_PLANE + unit * WEIGHT_GROUP_PAIRS + slot % WEIGHT_GROUP_PAIRS];
 }
+Slot slot_of_row(uint row) { return row % 2 * WEIGHT_GROUP_PAIRS + row % WEIGHT_GROUP_ROWS / 2; }
 bool odd_row(Slot slot) { return slot >= WEIGHT_GROUP_PAIRS; }
 uint row_in_group(Slot slot) { return slot % WEIGHT_GROUP_PAIRS * 2 + uint(odd_row(slot)); }
 #endif

@@ -29,7 +29,7 @@ void main() {
 
     const uint block = item / 4 % blocks, chunk = item % 4;
     const uint cell = row / WEIGHT_GROUP_ROWS * blocks + block;
-    const uint slot = row % 2 * WEIGHT_GROUP_PAIRS + row % WEIGHT_GROUP_ROWS / 2;
+    const uint slot = slot_of_row(row);
     vec4 lo, hi;
     weight_values(cell, slot, chunk, lo, hi);
 

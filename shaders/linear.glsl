@@ -38,6 +38,14 @@ layout(set = 0, binding = 5, std430) uniform GridWords { uint grid_words[2048]; 
 layout(set = 0, binding = 5, std430) uniform GridDoubles { uint64_t grid_doubles[1024]; };
 #endif
 
+#ifdef HIDES_ONE
+// 1.0, as a value that compilers do not know: then one instruction masks a code and makes it a float where another constant
+// would take a second one. To be made before codes are asked for.
+uint one_bits;
+#define ONE_BITS one_bits
+void hide_one() { one_bits = push.cols != 0 ? 0x3F800000u : 0; }
+#endif
+
 #define WEIGHT_SIDE_PLANE push.side_plane
 #define WEIGHT_TABLE_PLANE push.table_plane
 #include "dequant.glsl"

@@ -50,9 +50,7 @@ layout(set = 0, binding = 0) restrict readonly buffer WeightQuads { uvec4 weight
 layout(set = 0, binding = 0) restrict readonly buffer WeightPairs { uvec2 weight_pairs[]; };
 layout(set = 0, binding = 1) readonly buffer Packed { uvec4 x_halves[]; };
 #define ROW_SPANS
-// As linear_group.comp.
-uint one_bits;
-#define ONE_BITS one_bits
+#define HIDES_ONE
 #include "linear.glsl"
 #include "half_operands.glsl"
 
@@ -128,8 +126,8 @@ void store_block(uvec4 w_halves[W_LOADS], uint ahead) {
 #define Sums coopmat<float, SCOPE, M, N, gl_MatrixUseAccumulator>
 Sums sums[ROW_MATRICES * TOKEN_MATRICES];
 
-// Of the block in shared memory.
-void add_products(uint part_row, uint part_token) {
+// The block in shared memory.
+void multiply_block(uint part_row, uint part_token) {
     [[unroll]] for (uint k = 0; k < WEIGHT_BLOCK; k += K) {
         coopmat<float16_t, SCOPE, M, K, gl_MatrixUseA> w[ROW_MATRICES];
         [[unroll]] for (uint m = 0; m < ROW_MATRICES; ++m) {
@@ -208,7 +206,7 @@ void end_sums(uint row0, uint token0) {
 #endif
 
 void main() {
-    one_bits = push.cols != 0 ? 0x3F800000u : 0;
+    hide_one();
     const Work work = work_of(TILE_ROWS, TILE_TOKENS);
     if (work.row0 >= push.rows) return;
     const uint part = SCOPE == LINEAR_OF_WORKGROUP ? 0 : gl_SubgroupID;
@@ -228,7 +226,7 @@ void main() {
             store_block(w_halves, ahead);
             barrier();
             load_block(work, block + AHEAD, ahead);
-            add_products(part_row, part_token);
+            multiply_block(part_row, part_token);
         }
     }
     end_sums(work.row0 + part_row, work.token0 + part_token);

@@ -28,7 +28,7 @@ float load_x(uint from, uint k) {
 // Row `row` of this shard times x[from ..].
 float product(uint row, uint from) {
     const uint blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
-    const uint slot = row % 2 * WEIGHT_GROUP_PAIRS + row % WEIGHT_GROUP_ROWS / 2;
+    const uint slot = slot_of_row(row);
     float sum = 0.0;
     for (uint chunk = 0; chunk < 4 * blocks; ++chunk) {
         const uint cell = row / WEIGHT_GROUP_ROWS * blocks + chunk / 4;

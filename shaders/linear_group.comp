@@ -18,10 +18,7 @@
 #include "byte_operands.glsl"
 #else
 #define HALVES
-// 1.0, as a value that compilers do not know: then one instruction masks a code and makes it a float where another constant
-// would take a second one.
-uint one_bits;
-#define ONE_BITS one_bits
+#define HIDES_ONE
 #endif
 layout(set = 0, binding = 0) restrict readonly buffer WeightQuads { uvec4 weight_quads[]; };
 #include "linear.glsl"
@@ -117,7 +114,7 @@ void share_x(uint cell_at, vec4 lo, vec4 hi, out float x_step, out vec2 x_sums) 
 
 void main() {
 #ifndef WEIGHT_INTS
-    one_bits = push.cols != 0 ? 0x3F800000u : 0;
+    hide_one();
 #endif
     const uint token_tiles = (push.tokens + TOKENS - 1) / TOKENS, token0 = group_index() % token_tiles * TOKENS;
     const uint part = sg_index() % PARTS, group = group_index() / token_tiles * (SG_COUNT / PARTS) + sg_index() / PARTS;

@@ -23,7 +23,7 @@ void load_w(uint row0, uint half_block, uint blocks) {
     const uint tile_row = gl_LocalInvocationID.x % LINEAR_TILE_ROWS, part = gl_LocalInvocationID.x / LINEAR_TILE_ROWS;
     const uint row = min(row0 + tile_row, push.rows - 1);
     const uint cell = row / WEIGHT_GROUP_ROWS * blocks + half_block / 2;
-    const uint slot = row % 2 * WEIGHT_GROUP_PAIRS + row % WEIGHT_GROUP_ROWS / 2;
+    const uint slot = slot_of_row(row);
     vec4 lo, hi;
     const uint chunk = half_block % 2 * 2 + part;
     weight_values(cell, slot, chunk, lo, hi);

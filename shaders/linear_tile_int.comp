@@ -40,7 +40,7 @@ struct Block {
 void w_place(uint row0, uint block, uint blocks, out uint cell, out uint slot, out uint chunk) {
     const uint row = min(row0 + gl_LocalInvocationID.x % LINEAR_TILE_ROWS, push.rows - 1);
     cell = row / WEIGHT_GROUP_ROWS * blocks + block;
-    slot = row % 2 * WEIGHT_GROUP_PAIRS + row % WEIGHT_GROUP_ROWS / 2;
+    slot = slot_of_row(row);
     chunk = gl_LocalInvocationID.x / LINEAR_TILE_ROWS * 2;
 }
 Block load_block(uint row0, uint token0, uint block, uint blocks) {

@@ -132,9 +132,8 @@ Wanted wanted(const scoria_engine_options* given) {
 }
 
 /// Of several devices, the sum of them all.
-scoria_memory as_c(const MemoryPlan& last, uint64_t in_use) {
-    MemoryPlan plan = last;
-    for (const MemoryPlan& other : last.before)
+scoria_memory as_c(MemoryPlan plan, uint64_t in_use) {
+    for (const MemoryPlan& other : plan.before)
         for (uint64_t MemoryPlan::*bytes :
              {&MemoryPlan::weights, &MemoryPlan::kv, &MemoryPlan::scratch, &MemoryPlan::staging,
               &MemoryPlan::heap_size, &MemoryPlan::heap_budget, &MemoryPlan::host_weights,

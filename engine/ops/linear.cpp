@@ -188,6 +188,9 @@ constexpr CoopTile coop_tiles[] = {{128, 128, 64, 64}, {128, 64, 32, 16}, {64, 6
 uint32_t lane_words(const vk::Caps& caps) {
     return caps.vendor_id == vk::vendor_intel ? 3 * caps.matrix_subgroup : 192;
 }
+/// Words of both operands, as halves, of a tile's block of columns.
+uint32_t block_words(const LinearVariant& tile) { return (tile.rows + tile.tokens) * (WEIGHT_BLOCK / 2); }
+
 /// Blocks that a tile's lanes hold: small tiles, of few tokens, wait for memory and not for products. Not on
 /// Intel's GPUs, whose registers hold little. CPU drivers have so few lanes that 48 words would never be two
 /// blocks, and nothing proven.
@@ -195,7 +198,7 @@ uint32_t blocks_ahead(const vk::Caps& caps, const LinearVariant& variant) {
     constexpr uint32_t most_blocks = 4;
     if (caps.vendor_id == vk::vendor_intel) return 1;
     const uint32_t most_words = caps.is_cpu() ? 64 : 48;
-    const uint32_t words = (variant.rows + variant.tokens) * (WEIGHT_BLOCK / 2) / variant.workgroup;
+    const uint32_t words = block_words(variant) / variant.workgroup;
     return std::bit_floor(std::clamp(most_words / words, 1u, most_blocks));
 }
 
@@ -285,7 +288,7 @@ void add_new(const vk::Caps& caps, std::vector<LinearVariant>& variants, const L
 std::vector<LinearVariant> best_first(const vk::Caps& caps, const LinearShape& shape,
                                       std::vector<LinearVariant> variants) {
     std::erase_if(variants, [&](const LinearVariant& v) {
-        const uint32_t words = v.rows * v.tokens + (v.rows + v.tokens) * (WEIGHT_BLOCK / 2);
+        const uint32_t words = v.rows * v.tokens + block_words(v);
         return words / v.workgroup > lane_words(caps) || !fits(caps, v);
     });
     // The smallest tile that holds all tokens wastes least; a large one must leave enough workgroups, and
@@ -308,6 +311,9 @@ std::vector<LinearVariant> best_first(const vk::Caps& caps, const LinearShape& s
         std::ranges::reverse(variants);
     return variants;
 }
+
+/// Whether tokens are many enough for tiles; CPU drivers have no use for them.
+bool pays_tiles(const vk::Caps& caps, const LinearShape& shape) { return !caps.is_cpu() && shape.tokens > 8; }
 
 std::vector<LinearVariant> coop_variants(const vk::Caps& caps, const LinearShape& shape,
                                          std::span<const CoopTile> tiles) {
@@ -486,7 +492,7 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
     std::vector<LinearVariant> variants;
     const auto add = [&](const LinearVariant& variant) { add_new(caps, variants, variant); };
     const std::vector<Tile> tiles = tile_variants(caps, shape);
-    if (!caps.is_cpu() && shape.tokens > 8)
+    if (pays_tiles(caps, shape))
         for (const Tile& tile : tiles) {
             if (!tile.pays) continue;
             add(split(tile.variant, shape, splits_for(caps, shape, tile.variant)));
@@ -538,7 +544,7 @@ std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearS
                     add(vec(caps, best_vec(caps, shape.type), lane_tokens, lane_pairs, parts, lanes));
                 }
     if (caps.is_cpu()) return candidates;
-    if (shape.tokens > 8)
+    if (pays_tiles(caps, shape))
         for (const auto& larger :
              {coop2_variants(caps, shape, largest_tile), coop_variants(caps, shape, largest_tile)})
             std::ranges::for_each(larger, add);

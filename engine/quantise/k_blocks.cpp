@@ -95,8 +95,7 @@ Scaled fit_scaled(Floats x, Floats weights, const ScaledShape& shape) {
         fit = next_fit;
     }
     for (size_t i = 0; i < block; ++i) {
-        const size_t group = i / shape.group;
-        const float inverse = inverse_of(result.d * static_cast<float>(result.scales[group]));
+        const float inverse = inverse_of(result.d * static_cast<float>(result.scales[i / shape.group]));
         result.q[i] = static_cast<int>(
             rounded(x[i] * inverse, static_cast<float>(shape.lowest_q), static_cast<float>(shape.highest_q)));
     }

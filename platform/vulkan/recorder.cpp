@@ -66,7 +66,6 @@ struct Recorder::Impl {
     Scope all;  // that this queue can do
     HazardTracker hazards;
     std::vector<Operation> group;
-    Scope group_scope;
     std::optional<Scope> behind;  // what the group waits for
     std::mt19937_64 random;
     const Pipeline* bound = nullptr;
@@ -96,8 +95,7 @@ struct Recorder::Impl {
 
     void add(Operation operation, std::span<const RangeAccess> accesses) {
         if (hazards.conflicts(accesses)) {
-            const Scope before = group_scope;
-            flush();
+            const Scope before = flush();
             hazards.clear();
             if (!options.omit_barriers) {
                 behind = before;
@@ -105,17 +103,20 @@ struct Recorder::Impl {
             }
         }
         hazards.add(accesses);
-        group_scope = group_scope | (operation.kind == Operation::Kind::dispatch ? dispatches : transfers);
         group.push_back(std::move(operation));
     }
 
-    void flush() {
-        if (behind) barrier(*behind, group_scope);
+    /// Writes the group; what it did.
+    Scope flush() {
+        Scope scope;
+        for (const Operation& operation : group)
+            scope = scope | (operation.kind == Operation::Kind::dispatch ? dispatches : transfers);
+        if (behind) barrier(*behind, scope);
         behind.reset();
         if (options.shuffle_seed) std::ranges::shuffle(group, random);
         for (const Operation& operation : group) write(operation);
         group.clear();
-        group_scope = {};
+        return scope;
     }
 
     void write(const Operation& operation) {

@@ -182,30 +182,26 @@ TEST_CASE("the validation layer speaks when barriers are left out") {
 }
 
 TEST_CASE("barriers of dispatches and of transfers make a chain") {
-    Device device(with_validation());
-    Pipelines pipelines(device);
-    Buffer a(device, 4096, MemoryUse::device), b(device, 4096, MemoryUse::device),
-        c(device, 4096, MemoryUse::device), late(device, 4096, MemoryUse::readback),
-        last(device, 4096, MemoryUse::readback);
-    const Pipeline& pipeline = pipelines.get(scale, {{constant_workgroup, 32}});
-    const auto scaled = [&](Recorder& recorder, const Buffer& from, const Buffer& to) {
-        recorder.dispatch(pipeline, {from.view(), to.view()}, ScalePush{1024, 2}, 32, "scale");
+    TestDevice on;
+    Buffer a(on.device, 4096, MemoryUse::device), b(on.device, 4096, MemoryUse::device),
+        c(on.device, 4096, MemoryUse::device), late(on.device, 4096, MemoryUse::readback),
+        last(on.device, 4096, MemoryUse::readback);
+    Recorder recorder(on.device, on.pipelines);
+    const auto scaled = [&](const Buffer& from, const Buffer& to) {
+        recorder.dispatch(on.scale_pipeline(), {from.view(), to.view()}, ScalePush{1024, 2}, 32, "scale");
     };
-    Recorder recorder(device, pipelines);
     recorder.fill(a.view(), std::bit_cast<uint32_t>(1.0F));
-    scaled(recorder, a, b);
-    scaled(recorder, b, c);
+    scaled(a, b);
+    scaled(b, c);
     recorder.copy(c.view(), b.view());
     recorder.copy(a.view(), late.view());  // of the first transfer, with nothing but dispatches between
-    scaled(recorder, b, c);
-    scaled(recorder, a, b);
+    scaled(b, c);
+    scaled(a, b);
     recorder.copy(c.view(), last.view());
     recorder.make_host_visible();
     CHECK(recorder.stats().barriers == 5);
-    const Commands commands = recorder.finish();
-    const VkCommandBuffer handle = commands.handle();
-    device.wait(device.submit(std::span(&handle, 1)));
-    CHECK(device.validation_errors() == 0);
+    on.run(recorder);
+    CHECK(on.device.validation_errors() == 0);
     CHECK(words<float>(late)[1023] == 1);
     CHECK(words<float>(last)[1023] == 8);
 }
