@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -23,7 +24,7 @@ namespace scoria::cli {
 namespace {
 
 struct ValidateOptions {
-    std::string op, ids, text, json, html;
+    std::string op, part, ids, text, json, html;
     bool quick = false, full = false;
     double soak = 0;  // seconds
     uint64_t seed = 1;
@@ -62,6 +63,19 @@ validate::Tier tier_of(const ValidateOptions& options) {
     return options.full ? validate::Tier::full : validate::Tier::quick;
 }
 
+/// "K/N": the K-th (from 1) of N parts; of nothing the only one. Errors: anything else.
+std::pair<uint32_t, uint32_t> part_of(std::string_view text) {
+    if (text.empty()) return {0, 1};
+    uint32_t part = 0, parts = 0;
+    const char* end = text.data() + text.size();
+    const auto [slash, error] = std::from_chars(text.data(), end, part);
+    const bool first = error == std::errc{} && slash != end && *slash == '/';
+    const auto second = std::from_chars(first ? slash + 1 : end, end, parts);
+    if (second.ec != std::errc{} || second.ptr != end || part < 1 || part > parts)
+        fail(Status::bad_argument, "validate", "expected --part K/N, K of 1 to N, got '", text, "'");
+    return {part - 1, parts};
+}
+
 validate::Run validate_device(const vk::DeviceOptions& device_options, const ValidateOptions& options,
                               const Common& common) {
     vk::Device device(device_options);
@@ -77,6 +91,7 @@ validate::Run validate_device(const vk::DeviceOptions& device_options, const Val
     do {
         validate::CheckContext context(device, pipelines, tier_of(options), options.seed + rounds++);
         context.keep_maps = !options.html.empty();
+        std::tie(context.part, context.parts) = part_of(options.part);
         for (const validate::OpCheck& check : validate::op_checks()) {
             if (!alive || (!options.op.empty() && options.op != check.op)) continue;
             if (common.verbose) note("checking ", check.op);
@@ -188,6 +203,8 @@ int validate_model(const ValidateOptions& options, const Common& common) {
 Action define_validate(CLI::App& app, const Common& common) {
     auto options = std::make_shared<ValidateOptions>();
     app.add_option("--op", options->op, "only this op");
+    app.add_option("--part", options->part,
+                   "K/N: the K-th of N parts of the cases, so that several processes share the work");
     CLI::Option* quick = app.add_flag("--quick", options->quick, "the telling cases, in seconds (default)");
     app.add_flag("--full", options->full, "all cases, every type on every variant")->excludes(quick);
     app.add_option("--soak", options->soak, "repeats with other inputs for so many seconds")

@@ -72,6 +72,7 @@ class CheckContext {
     const uint64_t seed;
     std::string only_op, only_variant;  // what alone runs, in self-tests; empty: all
     bool only_subgroups = false;        // leaves out what does not see their width
+    uint32_t part = 0, parts = 1;       // of the cases those that are theirs in turn
     std::chrono::nanoseconds patience =
         std::chrono::minutes(10);                       // CPU drivers compile at the first dispatch
     bool keep_maps = false;                             // of errors, for reports with pictures
@@ -82,7 +83,8 @@ class CheckContext {
         return (!only_op.empty() && (op != only_op || variant.name != only_variant)) ||
                (only_subgroups &&
                 !vk::has(shader_module(variant.shader).needs, vk::ModuleNeeds::subgroup_basic)) ||
-               (device.options().races && !followed(variant.shader, variant.workgroup == variant.subgroup));
+               (device.options().races && !followed(variant.shader, variant.workgroup == variant.subgroup)) ||
+               turn_++ % parts != part;
     }
     /// By the layer that looks for data races: not subgroups that meet at barriers of their own (its issue
     /// 12813), nor what leaves those out on CPU drivers, which keep a subgroup's lanes in step.
@@ -121,6 +123,7 @@ class CheckContext {
   private:
     void keep_map(CheckResult& result, std::span<const double> expected, std::span<const float> actual,
                   uint32_t cols);
+    mutable uint64_t turn_ = 0;
     std::vector<CheckResult> results_;
     std::map<std::string, size_t> worst_of_op_;  // the passed result that holds the op's map
     size_t failed_maps_ = 0;

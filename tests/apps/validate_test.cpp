@@ -67,6 +67,18 @@ TEST_CASE("validate writes its report as JSON and as a page") {
     check({{"--op", "pack", "--variant", "pack=plain"}, 2, "expected -m beside --variant"});
 }
 
+TEST_CASE("several processes share the cases of validate") {
+    const auto cases = [](const char* part) {
+        const Outcome outcome = run_scoria({"validate", "--op", "norm", "--part", part, "--json"});
+        return json::parse(outcome.out)["runs"][0]["results"].size();
+    };
+    const size_t all = cases("1/1"), first = cases("1/3");
+    CHECK(first >= all / 3);
+    CHECK(first + cases("2/3") + cases("3/3") == all);
+    for (const char* part : {"0/1", "3/2", "1", "1/", "a/b", "1/2/3"})
+        check({{"--part", part}, 2, "expected --part K/N"});
+}
+
 TEST_CASE("somebody's own shader is held against the reference") {
     const ScratchFolder folder;
     const std::string manifest = folder.path("m.json");
