@@ -435,6 +435,7 @@ StepStats Session::stats() const {
             if (const auto* linear = std::get_if<kernel::Linear>(&planned.kernel))
                 for (const DeviceWeight::Shard& shard : part->weights->weight(linear->weight).shards)
                     stats.weight_bytes_per_token += shard.view.size;
+    if (s.engine.options.profile) stats.prompt_profile = s.computed_times;
     if (!s.decode_recorded) return stats;
     for (const vk::Commands& slice : s.decode.slices) {
         stats.dispatches += slice.stats().dispatches;
@@ -453,7 +454,6 @@ StepStats Session::stats() const {
         for (const vk::Commands& slice : s.decode.slices)
             for (const vk::DispatchTime& time : slice.times()) stats.profile.push_back(time);
         stats.profile_layers = s.decode.layers;
-        stats.prompt_profile = s.computed_times;
     }
     return stats;
 }

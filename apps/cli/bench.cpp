@@ -59,6 +59,7 @@ class Bench {
     BenchRow prompt(uint32_t tokens, uint32_t depth) {
         BenchRow row{.test = cat("pp", tokens), .tokens = tokens, .depth = depth};
         measure(row, depth, [&] { take_prompt(tokens); });
+        prompt_profile_ = session_.stats().prompt_profile;
         return row;
     }
 
@@ -73,7 +74,11 @@ class Bench {
         return row;
     }
 
-    StepStats stats() const { return session_.stats(); }
+    StepStats stats() const {
+        StepStats stats = session_.stats();
+        if (!prompt_profile_.empty()) stats.prompt_profile = prompt_profile_;  // not of a prompt of one token
+        return stats;
+    }
 
   private:
     /// An encoder-decoder's prompt is the encoder's.
@@ -110,6 +115,7 @@ class Bench {
     const BenchOptions& options_;
     uint32_t vocab_;
     bool encodes_;
+    std::vector<vk::DispatchTime> prompt_profile_;
     double warm_;  // seconds until a GPU's clock is as high as it gets
 };
 
@@ -124,8 +130,10 @@ nlohmann::json report_json(const Report& report, Engine& engine, const EngineOpt
     const auto profile_json = [](const std::vector<vk::DispatchTime>& times) {
         nlohmann::json rows = nlohmann::json::array();
         for (const ProfileRow& row : profile_rows(times))
-            rows.push_back(
-                {{"dispatch", row.label}, {"count", row.count}, {"microseconds", row.microseconds}});
+            rows.push_back({{"dispatch", row.label},
+                            {"groups", row.groups},
+                            {"count", row.count},
+                            {"microseconds", row.microseconds}});
         return rows;
     };
     const StepStats& step = report.step;
@@ -160,9 +168,9 @@ std::string report_text(const Report& report, const std::string& format) {
         if (row.proposed > 0) out += cat(row.test, ": ", speculation_text(row.proposed, row.accepted), "\n");
     const auto profile_text = [](const char* of, const std::vector<vk::DispatchTime>& times) {
         if (times.empty()) return std::string();
-        TextTable profile({of, "count", "us"});
+        TextTable profile({of, "workgroups", "count", "us"});
         for (const ProfileRow& row : profile_rows(times))
-            profile.add({row.label, cat(row.count), fixed(row.microseconds, 1)});
+            profile.add({row.label, cat(row.groups), cat(row.count), fixed(row.microseconds, 1)});
         return "\n" + profile.text();
     };
     return out + profile_text("dispatch of a step", report.step.profile) +
@@ -260,7 +268,7 @@ int bench(BenchOptions& options, const Common& common) {
         print(report_json(report, *engine, engine->options()).dump(1), '\n');
     else
         print(report_text(report, options.format));
-    if (options.profile && report.step.profile.empty())
+    if (options.profile && report.step.profile.empty() && report.step.prompt_profile.empty())
         note("scoria: this device has no timestamps: no profile");
     write_files(options, report, *engine, engine->device().caps());
     if (common.verbose) note_step(report.step);

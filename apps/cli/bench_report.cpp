@@ -109,8 +109,10 @@ nlohmann::json rows_json(const std::vector<BenchRow>& rows) {
 std::vector<ProfileRow> profile_rows(const std::vector<vk::DispatchTime>& times) {
     std::vector<ProfileRow> rows;
     for (const vk::DispatchTime& time : times) {
-        auto row = std::ranges::find(rows, time.label, &ProfileRow::label);
-        if (row == rows.end()) row = rows.insert(row, {std::string(time.label)});
+        auto row = std::ranges::find_if(rows, [&](const ProfileRow& other) {
+            return other.label == time.label && other.groups == time.groups;
+        });
+        if (row == rows.end()) row = rows.insert(row, {std::string(time.label), time.groups});
         ++row->count;
         row->microseconds += time.microseconds;
     }
@@ -120,21 +122,29 @@ std::vector<ProfileRow> profile_rows(const std::vector<vk::DispatchTime>& times)
 
 std::string chrome_trace(const StepStats& step, const std::string& model) {
     nlohmann::json events = nlohmann::json::array();
-    for (size_t i = 0; i < step.profile.size(); ++i) {
-        const vk::DispatchTime& time = step.profile[i];
-        const int32_t layer = i < step.profile_layers.size() ? step.profile_layers[i] : -1;
-        events.push_back({{"name", std::string(time.label)},
-                          {"cat", layer < 0 ? "model" : cat("layer ", layer)},
-                          {"ph", "X"},  // a complete event; microseconds
-                          {"ts", time.start},
-                          {"dur", time.microseconds},
-                          {"pid", 0},
-                          {"tid", 0},
-                          {"args", {{"layer", layer}, {"dispatch", i}}}});
-    }
-    return nlohmann::json{{"traceEvents", events},
-                          {"displayTimeUnit", "ns"},
-                          {"otherData", {{"model", model}, {"what", "one decode step"}}}}
+    const auto add = [&](const std::vector<vk::DispatchTime>& times, std::span<const int32_t> layers,
+                         const char* process, int pid) {
+        events.push_back(
+            {{"name", "process_name"}, {"ph", "M"}, {"pid", pid}, {"args", {{"name", process}}}});
+        for (size_t i = 0; i < times.size(); ++i) {
+            const vk::DispatchTime& time = times[i];
+            const int32_t layer = i < layers.size() ? layers[i] : -1;
+            events.push_back({{"name", std::string(time.label)},
+                              {"cat", layer < 0 ? "model" : cat("layer ", layer)},
+                              {"ph", "X"},  // a complete event; microseconds
+                              {"ts", time.start},
+                              {"dur", time.microseconds},
+                              {"pid", pid},
+                              {"tid", 0},
+                              {"args", {{"layer", layer}, {"dispatch", i}, {"groups", time.groups}}}});
+        }
+    };
+    add(step.profile, step.profile_layers, "a step", 0);
+    add(step.prompt_profile, {}, "a prompt's last chunk", 1);
+    return nlohmann::json{
+        {"traceEvents", events},
+        {"displayTimeUnit", "ns"},
+        {"otherData", {{"model", model}, {"what", "one decode step and a prompt's last chunk"}}}}
         .dump();
 }
 

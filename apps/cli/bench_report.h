@@ -38,9 +38,10 @@ std::string formatted(const std::string& format, const std::vector<std::string>&
 std::string rows_text(const std::vector<BenchRow>& rows, const std::string& format);
 nlohmann::json rows_json(const std::vector<BenchRow>& rows);
 
-/// Time per label of a profiled step, most first.
+/// Time per label and size of a profiled step, most first.
 struct ProfileRow {
     std::string label;
+    uint64_t groups = 0;  // workgroups of each
     uint32_t count = 0;
     double microseconds = 0;
 };

@@ -94,8 +94,8 @@ VkDescriptorSet Commands::Impl::descriptor_set(const Pipeline& pipeline, std::sp
     return set;
 }
 
-uint32_t Commands::Impl::timestamp_pair(std::string_view label, uint32_t chunk) {
-    const auto pair = uint32_t(labels_.size());
+uint32_t Commands::Impl::timestamp_pair(std::string_view label, uint64_t groups, uint32_t chunk) {
+    const auto pair = uint32_t(timed_.size());
     if (pair % pairs_per_pool == 0) {
         auto info = vk_struct<VkQueryPoolCreateInfo>(VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO);
         info.queryType = VK_QUERY_TYPE_TIMESTAMP;
@@ -107,7 +107,7 @@ uint32_t Commands::Impl::timestamp_pair(std::string_view label, uint32_t chunk) 
         query_pools_.push_back(made);
         device.fn().vkCmdResetQueryPool(handle, made, 0, info.queryCount);
     }
-    labels_.push_back(label);
+    timed_.push_back({.label = label, .groups = groups});
     return pair;
 }
 
@@ -121,23 +121,24 @@ void Commands::Impl::write_timestamp(uint32_t pair, bool end) {
 std::vector<DispatchTime> Commands::Impl::times() const {
     const uint32_t bits = device.caps().timestamp_bits;
     const uint64_t mask = bits >= 64 ? ~0ull : (1ull << bits) - 1;
-    std::vector<DispatchTime> result;
+    std::vector<DispatchTime> result = timed_;
     std::vector<uint64_t> ticks(2 * pairs_per_pool);
     const auto microseconds = [&](uint64_t from, uint64_t to) {  // right across a wrap, too
         return double((to - from) & mask) * double(device.caps().timestamp_period) / 1000;
     };
     uint64_t begin = 0;
-    for (size_t first = 0; first < labels_.size(); first += pairs_per_pool) {
-        const size_t pairs = std::min<size_t>(pairs_per_pool, labels_.size() - first);
+    for (size_t first = 0; first < timed_.size(); first += pairs_per_pool) {
+        const size_t pairs = std::min<size_t>(pairs_per_pool, timed_.size() - first);
         const VkResult got = device.fn().vkGetQueryPoolResults(
             device.handle(), query_pools_[first / pairs_per_pool], 0, uint32_t(2 * pairs), pairs * 16,
             ticks.data(), 8, VK_QUERY_RESULT_64_BIT);
         if (got == VK_NOT_READY) return {};  // not finished
         check(got, "vkGetQueryPoolResults");
         if (first == 0) begin = ticks[0];
-        for (size_t i = 0; i < pairs; ++i)
-            result.push_back({labels_[first + i], microseconds(ticks[2 * i], ticks[2 * i + 1]),
-                              microseconds(begin, ticks[2 * i])});
+        for (size_t i = 0; i < pairs; ++i) {
+            result[first + i].microseconds = microseconds(ticks[2 * i], ticks[2 * i + 1]);
+            result[first + i].start = microseconds(begin, ticks[2 * i]);
+        }
     }
     return result;
 }

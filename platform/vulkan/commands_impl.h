@@ -25,7 +25,7 @@ struct Commands::Impl {
 
     /// Index of a fresh pair of timestamps; query pools grow in chunks of `chunk` pairs, each reset where it
     /// is first used. One command buffer's chunks are of one size.
-    uint32_t timestamp_pair(std::string_view label, uint32_t chunk = pairs_per_pool);
+    uint32_t timestamp_pair(std::string_view label, uint64_t groups = 0, uint32_t chunk = pairs_per_pool);
     void write_timestamp(uint32_t pair, bool end);
     std::vector<DispatchTime> times() const;
 
@@ -36,7 +36,7 @@ struct Commands::Impl {
     std::vector<VkDescriptorPool> descriptor_pools_;
     uint32_t sets_left_ = 0, descriptors_left_ = 0;  // in the last pool
     std::vector<VkQueryPool> query_pools_;
-    std::vector<std::string_view> labels_;  // by pair
+    std::vector<DispatchTime> timed_;  // by pair, without its times
 };
 
 }  // namespace scoria::vk

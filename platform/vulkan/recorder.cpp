@@ -81,7 +81,7 @@ struct Recorder::Impl {
         check(fn.vkBeginCommandBuffer(commands->handle, &begin), "vkBeginCommandBuffer");
         if (!options.omit_barriers) barrier(all, all);
         if (options.timed = options.timed && !timestamps && on.caps().timestamp_bits > 0; options.timed)
-            commands->write_timestamp(commands->timestamp_pair("all", 1),
+            commands->write_timestamp(commands->timestamp_pair("all", 0, 1),
                                       false);  // each is reset at every replay
     }
 
@@ -150,7 +150,8 @@ struct Recorder::Impl {
         if (!operation.bytes.empty())
             fn.vkCmdPushConstants(handle, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                                   uint32_t(operation.bytes.size()), operation.bytes.data());
-        const uint32_t pair = timestamps ? commands->timestamp_pair(operation.label) : 0;
+        const uint64_t groups = uint64_t{operation.grid.x} * operation.grid.y * operation.grid.z;
+        const uint32_t pair = timestamps ? commands->timestamp_pair(operation.label, groups) : 0;
         if (timestamps) commands->write_timestamp(pair, false);
         fn.vkCmdDispatch(handle, operation.grid.x, operation.grid.y, operation.grid.z);
         if (timestamps) commands->write_timestamp(pair, true);

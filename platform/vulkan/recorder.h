@@ -87,7 +87,8 @@ class Recorder {
 
 struct DispatchTime {
     std::string_view label;
-    double microseconds;
+    uint64_t groups = 0;  // workgroups
+    double microseconds = 0;
     double start = 0;  // microseconds since the first dispatch of the commands began
 };
 
