@@ -4,6 +4,7 @@
 // outputs are NaN. One workgroup per token.
 #version 460
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "workgroup.glsl"
 #include "grid.glsl"
 #include "linear.push.h"
@@ -12,6 +13,9 @@
 layout(push_constant) uniform Push { LinearPackPush push; };
 layout(set = 0, binding = 0) readonly buffer X { float x[]; };
 layout(set = 0, binding = 1) writeonly buffer Out { uint words[]; };
+
+const uint LANES = gl_WorkGroupSize.x;
+const uint LOADS = 8;  // of a lane, before it waits for the first
 
 float value_at(uint row, uint column) {
     const float value = x[row + min(column, push.cols - 1)];
@@ -23,15 +27,25 @@ void main() {
     if (token >= push.tokens) return;
     const uint row = push.x_first + token * push.x_stride;
     uint size = 0;  // bits of |x|, in whose order Inf and NaN are last
-    for (uint i = wg_lane(); i < push.cols; i += gl_WorkGroupSize.x) {
-        size = max(size, floatBitsToUint(x[row + i]) & 0x7FFFFFFFu);
+    for (uint first = wg_lane(); first < push.cols; first += LOADS * LANES) {
+        float values[LOADS];
+        [[unroll]] for (uint k = 0; k < LOADS; ++k) values[k] = value_at(row, first + k * LANES);
+        [[unroll]] for (uint k = 0; k < LOADS; ++k) size = max(size, floatBitsToUint(values[k]) & 0x7FFFFFFFu);
     }
     size = wg_max(size);
 
     const vec2 power = half_power(size);
     const uint to = token * push.row_words;
-    for (uint i = wg_lane(); i < push.row_words; i += gl_WorkGroupSize.x) {
-        words[to + i] = pack_half2(vec2(value_at(row, 2 * i), value_at(row, 2 * i + 1)) * power.y);
+    for (uint first = wg_lane(); first < push.row_words; first += LOADS * LANES) {
+        vec2 values[LOADS];
+        [[unroll]] for (uint k = 0; k < LOADS; ++k) {
+            const uint column = 2 * (first + k * LANES);
+            values[k] = vec2(value_at(row, column), value_at(row, column + 1));
+        }
+        [[unroll]] for (uint k = 0; k < LOADS; ++k) {
+            const uint i = first + k * LANES;
+            if (i < push.row_words) words[to + i] = pack_half2(values[k] * power.y);
+        }
     }
     if (wg_lane() == 0) {
         words[push.tokens * push.row_words + token] = size >= 0x7F800000u ? 0x7FC00000u : floatBitsToUint(power.x);

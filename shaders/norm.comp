@@ -2,17 +2,27 @@
 // an RMS norm, mean = 0. One workgroup per group. Without a weight or a bias, any buffer stands in for it.
 #version 460
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "workgroup.glsl"
 #include "grid.glsl"
 #include "norm.push.h"
 
 layout(constant_id = NORM_CENTRED) const bool CENTRED = false;
+layout(constant_id = NORM_LOADS) const uint LOADS = 1;  // of a lane, before it waits for the first
 
 layout(binding = 0) readonly buffer X { float x[]; };
 layout(binding = 1) readonly buffer Weight { float weight[]; };
 layout(binding = 2) readonly buffer Bias { float bias[]; };
 layout(binding = 3) writeonly buffer Out { float result[]; };
 layout(push_constant) uniform Push { NormPush push; };
+
+const uint LANES = gl_WorkGroupSize.x;
+float values[LOADS];
+// Of the lane, of the row that begins at `from`: columns `first`, `first` + LANES and so on.
+void load(uint from, uint first) {
+    [[unroll]] for (uint k = 0; k < LOADS; ++k) values[k] = x[from + min(first + k * LANES, push.group - 1)];
+}
+bool exists(uint first, uint k) { return first + k * LANES < push.group; }
 
 void main() {
     const uint item = group_index();
@@ -25,19 +35,35 @@ void main() {
     float mean = 0.0;
     if (CENTRED) {
         float sum = 0.0;
-        for (uint i = wg_lane(); i < push.group; i += gl_WorkGroupSize.x) sum += x[from + i];
+        for (uint first = wg_lane(); first < push.group; first += LOADS * LANES) {
+            load(from, first);
+            [[unroll]] for (uint k = 0; k < LOADS; ++k) sum += exists(first, k) ? values[k] : 0.0;
+        }
         mean = wg_add(sum) / float(push.group);
     }
     float sum = 0.0;
-    for (uint i = wg_lane(); i < push.group; i += gl_WorkGroupSize.x) {
-        const float value = x[from + i] - mean;
-        sum += value * value;
+    for (uint first = wg_lane(); first < push.group; first += LOADS * LANES) {
+        load(from, first);
+        [[unroll]] for (uint k = 0; k < LOADS; ++k) {
+            const float value = exists(first, k) ? values[k] - mean : 0.0;
+            sum += value * value;
+        }
     }
     const float scale = 1.0 / sqrt(wg_add(sum) / float(push.group) + push.epsilon);
-    for (uint i = wg_lane(); i < push.group; i += gl_WorkGroupSize.x) {
-        float value = (x[from + i] - mean) * scale;
-        if ((push.flags & NORM_WEIGHT) != 0) value *= weight[first_weight + i];
-        if ((push.flags & NORM_BIAS) != 0) value += bias[first_weight + i];
-        result[to + i] = value;
+    for (uint first = wg_lane(); first < push.group; first += LOADS * LANES) {
+        load(from, first);
+        // What stands in for a weight or a bias is as long.
+        float weights[LOADS], biases[LOADS];
+        [[unroll]] for (uint k = 0; k < LOADS; ++k) {
+            const uint i = first_weight + min(first + k * LANES, push.group - 1);
+            if (LOADS > 1 || (push.flags & NORM_WEIGHT) != 0) weights[k] = weight[i];
+            if (LOADS > 1 || (push.flags & NORM_BIAS) != 0) biases[k] = bias[i];
+        }
+        [[unroll]] for (uint k = 0; k < LOADS; ++k) {
+            float value = (values[k] - mean) * scale;
+            if ((push.flags & NORM_WEIGHT) != 0) value *= weights[k];
+            if ((push.flags & NORM_BIAS) != 0) value += biases[k];
+            if (exists(first, k)) result[to + first + k * LANES] = value;
+        }
     }
 }

@@ -4,6 +4,7 @@
 
 // 0 workgroup size, 1 logical subgroup size
 #define NORM_CENTRED 2  // layer norm, else RMS norm
+#define NORM_LOADS 3    // of a lane at a time
 
 #define NORM_WEIGHT 1u
 #define NORM_BIAS 2u

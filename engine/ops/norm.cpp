@@ -6,7 +6,7 @@
 namespace scoria {
 
 std::vector<KernelVariant> norm_variants(const vk::Caps& caps) {
-    return subgroup_variants(caps, Shader::norm_sg, Shader::norm, 128);
+    return subgroup_variants(caps, Shader::norm_sg, Shader::norm, 256);
 }
 
 void record_norm(OpContext& context, const NormArgs& args, const KernelVariant& variant) {
@@ -20,10 +20,13 @@ void record_norm(OpContext& context, const NormArgs& args, const KernelVariant& 
                         .out_first = args.out.first,
                         .out_stride = args.out.stride,
                         .epsilon = args.epsilon};
+    // Where a workgroup is one subgroup, as on CPU drivers, loads have no latency to hide.
+    const uint32_t loads = variant.workgroup > variant.subgroup ? 8 : 1;
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
         shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
                                         {vk::constant_subgroup, variant.subgroup},
-                                        {NORM_CENTRED, args.kind == NormKind::layer}});
+                                        {NORM_CENTRED, args.kind == NormKind::layer},
+                                        {NORM_LOADS, loads}});
     const vk::View& none = args.x.view;
     context.recorder.dispatch(
         pipeline, {args.x.view, args.weight.value_or(none), args.bias.value_or(none), args.out.view}, push,
