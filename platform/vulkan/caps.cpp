@@ -93,10 +93,11 @@ bool imitate(const std::string& key, const Json& value, Caps& caps, const std::s
         if (name == std::end(type_names))
             fail(Status::bad_file, where, "expected a type of device, got ", value.dump());
         caps.type = DeviceType(name - std::begin(type_names));
-    } else if (key == "vendor_id") {
+    } else if (key == "vendor_id" || key == "cores") {
         if (!value.is_number_unsigned())
             fail(Status::bad_file, where, "expected a number, got ", value.dump());
-        caps.vendor_id = uint32_t(std::min<uint64_t>(value.get<uint64_t>(), UINT32_MAX));
+        (key == "cores" ? caps.cores : caps.vendor_id) =
+            uint32_t(std::min<uint64_t>(value.get<uint64_t>(), UINT32_MAX));
     } else if (key == "int_dot_fast") {
         if (!value.is_boolean()) fail(Status::bad_file, where, "expected true or false, got ", value.dump());
         caps.int_dot_fast = value.get<bool>();
@@ -175,6 +176,7 @@ std::string to_json(const Caps& caps) {
                 {"matrix_grains", grains},
                 {"matrix_most", caps.matrix_most},
                 {"matrix_reserved", caps.matrix_reserved},
+                {"cores", caps.cores},
                 {"timeline_semaphore", caps.timeline_semaphore},
                 {"timestamp_period", caps.timestamp_period}};
     visit_narrowable(caps, [&](const char* name, const auto& member, Narrows) { out[name] = member; });

@@ -118,6 +118,8 @@ struct Caps {
         return !denorm_preserve_f16 && driver_id != driver_radv && driver_id != driver_lavapipe;
     }
 
+    uint32_t cores = 0;  // multiprocessors or compute units, each with workgroups of its own; 0: nobody says
+
     // time
     float timestamp_period = 1;   // nanoseconds per tick
     uint32_t timestamp_bits = 0;  // 0: no timestamps on the compute queue
@@ -126,7 +128,7 @@ struct Caps {
 /// `caps` narrowed by a JSON object whose keys are the member names above (see tests/profiles).
 /// Limits, features, float controls and timestamp_bits can be narrowed; wider values stay as they are on
 /// the device, silently, so that one profile fits all devices; a key that starts with '_' is a comment.
-/// type, vendor_id and int_dot_fast, by which kernels are chosen, are taken as they are.
+/// type, vendor_id, cores and int_dot_fast, by which kernels are chosen, are taken as they are.
 /// Errors: bad_file for malformed JSON, an unknown key, or a value of the wrong type or out of range.
 Caps narrowed(const Caps& caps, const std::string& json_text, const std::string& where);
 

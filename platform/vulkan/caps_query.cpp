@@ -67,12 +67,21 @@ void read_properties(const Instance& instance, VkPhysicalDevice device,
             VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES_KHR);
     auto matrix2 = vk_struct<VkPhysicalDeviceCooperativeMatrix2PropertiesNV>(
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_PROPERTIES_NV);
+    auto nvidia_cores = vk_struct<VkPhysicalDeviceShaderSMBuiltinsPropertiesNV>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV);
+    auto amd_cores = vk_struct<VkPhysicalDeviceShaderCoreProperties2AMD>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_2_AMD);
+    auto arm_cores = vk_struct<VkPhysicalDeviceShaderCoreBuiltinsPropertiesARM>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_BUILTINS_PROPERTIES_ARM);
     const bool has_sizes = extensions.contains(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
     chain(base, v11);
     chain(base, v12);
     if (has_sizes) chain(base, sizes);
     if (extensions.contains(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)) chain(base, dot);
     if (extensions.contains(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME)) chain(base, matrix2);
+    if (extensions.contains(VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME)) chain(base, nvidia_cores);
+    if (extensions.contains(VK_AMD_SHADER_CORE_PROPERTIES_2_EXTENSION_NAME)) chain(base, amd_cores);
+    if (extensions.contains(VK_ARM_SHADER_CORE_BUILTINS_EXTENSION_NAME)) chain(base, arm_cores);
     instance.fn().GetPhysicalDeviceProperties2(device, &base);
 
     const VkPhysicalDeviceLimits& limits = base.properties.limits;
@@ -112,6 +121,7 @@ void read_properties(const Instance& instance, VkPhysicalDevice device,
     caps.subgroup_ballot = operations & VK_SUBGROUP_FEATURE_BALLOT_BIT;
     caps.subgroup_size_control = has_sizes && sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT;
     caps.int_dot_fast = dot.integerDotProduct4x8BitPackedSignedAccelerated;
+    caps.cores = nvidia_cores.shaderSMCount + amd_cores.activeComputeUnitCount + arm_cores.shaderCoreCount;
     caps.matrix_most = matrix2.cooperativeMatrixFlexibleDimensionsMaxDimension;
     caps.matrix_reserved = matrix2.cooperativeMatrixWorkgroupScopeReservedSharedMemory;
 

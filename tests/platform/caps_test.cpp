@@ -66,8 +66,9 @@ TEST_CASE("a profile says what kernels are chosen for") {
     Caps cpu = rich();
     cpu.type = DeviceType::cpu;
     cpu.int_dot = true;
-    const Caps gpu =
-        narrowed(cpu, R"({"type": "discrete", "vendor_id": 32902, "int_dot_fast": true})", "gpu");
+    const Caps gpu = narrowed(
+        cpu, R"({"type": "discrete", "vendor_id": 32902, "cores": 40, "int_dot_fast": true})", "gpu");
+    CHECK(gpu.cores == 40);
     CHECK_FALSE(gpu.is_cpu());
     CHECK(gpu.vendor_id == vendor_intel);
     CHECK(gpu.int_dot_fast);
@@ -98,6 +99,7 @@ TEST_CASE("bad profiles are refused by key") {
         {R"({"type": "toaster"})", "type of device, got \"toaster\""},
         {R"({"type": 2})", "type of device, got 2"},
         {R"({"vendor_id": "Intel"})", "vendor_id] expected a number"},
+        {R"({"cores": -1})", "cores] expected a number"},
         {R"({"int_dot_fast": 1})", "int_dot_fast] expected true or false"},
     };
     for (const Case& each : cases) {
