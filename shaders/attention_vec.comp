@@ -204,16 +204,8 @@ void share_queries(Row rows[QUERIES]) {
         Row row = rows[0];
         [[unroll]] for (uint i = 1; i < QUERIES; ++i)
             if (i == at) row = rows[i];
-#ifdef ROTATES
-        const Head head = head_of(row.token, row.head, false, row.position);
-#endif
         for (uint two = sg_lane(); two < PAIR_TWOS; two += SG_SIZE) {
-#ifdef ROTATES
-            const vec4 both = vec4(rotated_pair(head, 2 * two), rotated_pair(head, 2 * two + 1));
-#else
-            const vec4 both = vec4(query_pair(row, 2 * two), query_pair(row, 2 * two + 1));
-#endif
-            shared_queries[two * QUERIES + at] = both;
+            shared_queries[two * QUERIES + at] = vec4(query_pair(row, 2 * two), query_pair(row, 2 * two + 1));
         }
     }
     barrier();
@@ -577,9 +569,11 @@ void main() {
     // Emulated groups meet at barriers, so there a workgroup is one group and returns as one.
     const uint item = SHARES > 1 ? group_index() : group_index() * SG_COUNT + sg_index();
     const uint tiles = (push.tokens * (push.heads / push.kv_heads) + QUERIES - 1) / QUERIES;
-    const uint part = item % push.splits, tile = item / push.splits / push.kv_heads;
-    const uint kv_head = item / push.splits % push.kv_heads, share = part * SHARES + (SHARES > 1 ? sg_index() : 0);
-    if (tile >= tiles) return;
+    // First parts first: short caches have no others, and what computes then spreads over the device.
+    const uint part = item / (tiles * push.kv_heads), of_part = item % (tiles * push.kv_heads);
+    const uint tile = of_part / push.kv_heads, kv_head = of_part % push.kv_heads;
+    const uint share = part * SHARES + (SHARES > 1 ? sg_index() : 0);
+    if (part >= push.splits) return;
 
     Row rows[QUERIES];
     uint most_keys = 0;
@@ -614,9 +608,9 @@ void main() {
     const bool final = push.parts == 1 || (joins && splits == 1);
     if (SHARES > 1) {
         write_shares(rows, tile, kv_head, part, final);
-        if (!final && joins && group_arrives_last(item / push.splits, splits)) join(tile, kv_head, splits);
+        if (!final && joins && group_arrives_last(of_part, splits)) join(tile, kv_head, splits);
         return;
     }
     write(rows, part, final);
-    if (!final && joins && arrives_last(item / push.splits, splits)) join(tile, kv_head, splits);
+    if (!final && joins && arrives_last(of_part, splits)) join(tile, kv_head, splits);
 }

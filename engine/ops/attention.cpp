@@ -157,9 +157,10 @@ bool attention_rotates(const vk::Caps& caps, const AttentionVariant& variant, co
     const bool fits =
         caps.vendor_id != vk::vendor_intel || (!caps.small_register_file() && shape.head_dim <= 64);
     const size_t buffers = shader_module(Shader::attention_vec_sg_rotates).bindings.size();
-    return fits && buffers <= caps.max_storage_buffers && variant.shader == Shader::attention_vec_sg &&
-           !kv_quantised(type) && shape.latent.kv_rank == 0 && shape.mask == Mask::causal &&
-           !shape.distance_values;
+    // A workgroup waits for what one subgroup of it does: 20 us of an H200, where another dispatch takes 6.
+    const bool alone = variant.shader == Shader::attention_vec_sg && variant.shares == 1;
+    return fits && buffers <= caps.max_storage_buffers && alone && !kv_quantised(type) &&
+           shape.latent.kv_rank == 0 && shape.mask == Mask::causal && !shape.distance_values;
 }
 
 std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const AttentionShape& shape) {
@@ -198,8 +199,12 @@ std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const Att
     std::optional<AttentionVariant> shares;
     for (const KernelVariant& base : bases) {
         variants.push_back({base, queries, splits_for(caps, shape, queries, joins), 0, part_keys});
-        if (base.shader == Shader::attention_vec_sg)
-            shares = shared_out(caps, variants.back(), shape.head_dim);
+        if (base.shader != Shader::attention_vec_sg) continue;
+        // One token has few rows: fewer of a workgroup make more of these (an H200: tools/bench/RESULTS.md).
+        AttentionVariant alone = variants.back();
+        if (shape.tokens == 1 && !caps.is_cpu()) alone.queries = std::min(alone.queries, 2u);
+        alone.splits = splits_for(caps, shape, alone.queries, joins);
+        shares = shared_out(caps, alone, shape.head_dim);
     }
     // CPU drivers have no latency to hide, and where registers are few shares spill (tools/gates).
     const bool few = caps.is_cpu() || caps.small_register_file();

@@ -41,7 +41,11 @@ TEST_SUITE("attention") {
             const AttentionShape shape{
                 .tokens = 1, .heads = heads, .kv_heads = 1, .head_dim = 64, .context = 64};
             CAPTURE(shape.heads);
-            CHECK(attention_variants(matrix_gpu(), shape).front().queries == queries);
+            const std::vector<AttentionVariant> variants = attention_variants(matrix_gpu(), shape);
+            CHECK(std::ranges::find(variants, "subgroup", &AttentionVariant::name)->queries == queries);
+            // One token's by workgroups are fewer: an H200 then has more of these.
+            CHECK(variants.front().name == "shares");
+            CHECK(variants.front().queries == std::min(queries, 2u));
         }
     }
 
@@ -79,12 +83,12 @@ TEST_SUITE("attention") {
             {matrix_gpu(), 512, 128, strict, false, Shader::attention_tile, 64},
             {matrix_gpu(), 512, 256, strict, false, Shader::attention_tile, 32},
             {matrix_gpu(), 512, 64, balanced, true, Shader::attention_vec_sg, 4},
-            {matrix_gpu(), 1, 64, balanced, false, Shader::attention_vec_sg, 4},
+            {matrix_gpu(), 1, 64, balanced, false, Shader::attention_vec_sg, 2},
             {plain, 512, 64, balanced, false, Shader::attention_tile, 64},
             {few_registers, 512, 128, balanced, false, Shader::attention_tile, 32},
             {poor, 512, 64, balanced, false, Shader::attention_coop, 32},
             {cpu, 512, 64, balanced, false, Shader::attention_vec_sg, 4},
-            {texels, 1, 64, balanced, false, Shader::attention_vec_sg, 4},
+            {texels, 1, 64, balanced, false, Shader::attention_vec_sg, 2},
             {texels_cpu, 1, 64, balanced, false, Shader::attention_vec_sg_compact, 4},
             {texels_cpu, 512, 64, balanced, true, Shader::attention_vec_sg_compact, 4},
             {no_shuffle, 1, 64, balanced, false, Shader::attention_vec_sg, 4},
