@@ -413,10 +413,16 @@ struct WeightChunk {
 const bool WEIGHT_TWO_WORDS = WEIGHT_TYPE == WEIGHT_Q2_K || WEIGHT_TYPE == WEIGHT_Q3_K || WEIGHT_TYPE == WEIGHT_Q6_K ||
                               WEIGHT_TYPE == WEIGHT_TQ2_0 || WEIGHT_TYPE == WEIGHT_Q2_0 || WEIGHT_TYPE == WEIGHT_IQ2_XS ||
                               WEIGHT_TYPE == WEIGHT_IQ3_XXS || WEIGHT_TYPE == WEIGHT_IQ3_S;  // those of chunk_words
+void load_codes(uint cell, Slot slot, uint chunk, inout WeightChunk to) {
+    to.words = weight_cell(cell, slot);
+    if (WEIGHT_TWO_WORDS) to.words.x = weight_word(to.words.x + chunk / 2, slot);
+    to.own = weight_chunk(cell, slot, chunk);
+}
 WeightChunk load_weights(uint cell, Slot slot, uint chunk) {
-    uvec4 words = weight_cell(cell, slot);
-    if (WEIGHT_TWO_WORDS) words.x = weight_word(words.x + chunk / 2, slot);
-    return WeightChunk(weight_unit(cell, slot), words, weight_chunk(cell, slot, chunk));
+    WeightChunk loaded;
+    loaded.unit = weight_unit(cell, slot);
+    load_codes(cell, slot, chunk, loaded);
+    return loaded;
 }
 
 // Of the columns around `chunk` that share it.

@@ -23,7 +23,6 @@
 #define LINEAR_COOP_TOKENS 11
 #define LINEAR_PART_ROWS 12
 #define LINEAR_PART_TOKENS 13
-#define LINEAR_AHEAD 18  // blocks of columns that lanes hold
 #define LINEAR_SCOPE 14  // linear_coop2 alone; as gl_Scope...
 #define LINEAR_OF_WORKGROUP 2
 #define LINEAR_OF_SUBGROUP 3

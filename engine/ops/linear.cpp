@@ -173,34 +173,24 @@ LinearVariant tile_int(const vk::Caps& caps) {
 }
 
 /// Tiles of linear_coop and linear_coop2, large first: of a workgroup, and of a subgroup. The largest reads x
-/// half as often: nobody measured it since loads are ahead, so that `tune` alone tries it.
+/// half as often, and took an H200 1.15 times as long: `tune` alone tries it.
 struct CoopTile {
     uint32_t rows, tokens, part_rows, part_tokens;
+    bool whole = false;  // of whole workgroups alone
 };
 constexpr CoopTile largest_tile[] = {{256, 128, 64, 64}};
-constexpr CoopTile coop_tiles[] = {{128, 128, 64, 64}, {128, 64, 32, 16}, {64, 64, 32, 32}, {64, 64, 32, 16},
-                                   {64, 32, 32, 16},   {64, 32, 16, 16},  {32, 32, 32, 16}, {32, 32, 16, 16}};
+constexpr CoopTile coop_tiles[] = {{128, 128, 64, 64}, {128, 64, 32, 16}, {128, 32, 32, 32, true},
+                                   {64, 64, 32, 32},   {64, 64, 32, 16},  {64, 32, 32, 16},
+                                   {64, 32, 16, 16},   {32, 32, 32, 16},  {32, 32, 16, 16}};
 
 /// Words of sums and of the next block's operands that a lane holds without spilling, as compilers report
-/// (validate
-/// --compile-only). A thread of Intel's has 4 KiB of registers for 8 lanes and up, since Xe2 8 KiB for 16 and
-/// up.
+/// (validate --compile-only). A thread of Intel's has 4 KiB of registers for 8 lanes and up, since Xe2 8 KiB
+/// for 16 and up.
 uint32_t lane_words(const vk::Caps& caps) {
     return caps.vendor_id == vk::vendor_intel ? 3 * caps.matrix_subgroup : 192;
 }
 /// Words of both operands, as halves, of a tile's block of columns.
 uint32_t block_words(const LinearVariant& tile) { return (tile.rows + tile.tokens) * (WEIGHT_BLOCK / 2); }
-
-/// Blocks that a tile's lanes hold: small tiles, of few tokens, wait for memory and not for products. Not on
-/// Intel's GPUs, whose registers hold little. CPU drivers have so few lanes that 48 words would never be two
-/// blocks, and nothing proven.
-uint32_t blocks_ahead(const vk::Caps& caps, const LinearVariant& variant) {
-    constexpr uint32_t most_blocks = 4;
-    if (caps.vendor_id == vk::vendor_intel) return 1;
-    const uint32_t most_words = caps.is_cpu() ? 64 : 48;
-    const uint32_t words = block_words(variant) / variant.workgroup;
-    return std::bit_floor(std::clamp(most_words / words, 1u, most_blocks));
-}
 
 LinearVariant coop(const vk::Caps& caps, const CoopTile& tile) {
     const uint32_t subgroups = tile.rows / tile.part_rows * (tile.tokens / tile.part_tokens);
@@ -255,23 +245,37 @@ bool fits(const vk::Caps& caps, const LinearVariant& variant) {
            shared_bytes(caps, variant) <= caps.shared_memory;
 }
 
+/// Bytes of the sums of parts: more than tiles too few for a device ever have, or not worth their memory.
+constexpr uint64_t most_sums_bytes = 32ull << 20;
+
 /// How many parts of the columns make enough workgroups for the device where tiles alone do not; each keeps
-/// at least 256 columns, since what a part computes it also writes, and a second dispatch reads. Hardware
-/// tells nobody how many cores it has: 32 is what integrated GPUs have at most, 128 large ones.
+/// at least 256 columns, since what a part computes it also writes, and a second dispatch reads. A core
+/// hides what 128 lanes wait for by as many others, and all cores wait for those that have one workgroup
+/// more. Where hardware does not tell how many cores it has: 32 is what integrated GPUs have at most, 128
+/// large ones.
 uint32_t splits_for(const vk::Caps& caps, const LinearShape& shape, const LinearVariant& variant) {
     constexpr uint32_t least_blocks = 8;
-    const uint64_t enough = caps.type == vk::DeviceType::discrete ? 128 : 32;
+    constexpr double least_lanes = 1.9 * 128, even = 0.83;  // of a core; share of cores busy to the end
     const uint64_t tiles = groups_for(shape.rows, variant.rows) * groups_for(shape.tokens, variant.tokens);
-    return uint32_t(std::min<uint64_t>(enough / tiles, shape.cols / (least_blocks * WEIGHT_BLOCK)));
+    const auto most = uint32_t(std::min<uint64_t>(shape.cols / (least_blocks * WEIGHT_BLOCK),
+                                                  most_sums_bytes / (4ull * shape.tokens * shape.rows)));
+    if (!caps.cores) {
+        const uint64_t enough = caps.type == vk::DeviceType::discrete ? 128 : 32;
+        return uint32_t(std::min<uint64_t>(enough / tiles, most));
+    }
+    for (uint32_t splits = 1; splits <= most; ++splits) {
+        const uint64_t groups = tiles * splits, slots = groups_for(groups, caps.cores) * caps.cores;
+        const bool enough = double(groups * variant.workgroup) >= least_lanes * caps.cores;
+        if (enough && double(groups) >= even * double(slots)) return splits;
+    }
+    return uint32_t(std::min<uint64_t>(groups_for(2 * caps.cores, tiles), most));
 }
 
-/// `tile` with its columns in `wanted` parts or fewer, none of them empty; `tile` itself where that is one,
-/// or where the parts' sums would be more than tiles too few for a device ever have.
+/// `tile` with its columns in `wanted` parts or fewer, none of them empty; `tile` itself where that is one.
 LinearVariant split(LinearVariant tile, const LinearShape& shape, uint32_t wanted) {
-    constexpr uint64_t most_bytes = 16ull << 20;
     const uint64_t blocks = groups_for(shape.cols, WEIGHT_BLOCK);
     const auto splits = uint32_t(groups_for(blocks, groups_for(blocks, std::max(wanted, 1u))));
-    if (splits == 1 || 4ull * splits * shape.tokens * shape.rows > most_bytes) return tile;
+    if (splits == 1 || 4ull * splits * shape.tokens * shape.rows > most_sums_bytes) return tile;
     tile.splits = splits;
     tile.name.insert(tile.name.find(' '), "_split");
     tile.name += cat(" splits ", splits);
@@ -291,19 +295,20 @@ std::vector<LinearVariant> best_first(const vk::Caps& caps, const LinearShape& s
         const uint32_t words = v.rows * v.tokens + block_words(v);
         return words / v.workgroup > lane_words(caps) || !fits(caps, v);
     });
-    // The smallest tile that holds all tokens wastes least; a large one must leave enough workgroups, and
-    // smaller workgroups are faster where there are many (an H200: tools/bench/RESULTS.md).
+    // The smallest tile that holds all tokens wastes least; a large one must leave enough workgroups. Many
+    // sums are faster by few lanes, of which a core has several workgroups (an H200: tools/bench/RESULTS.md).
     const auto tiles_of = [&](const LinearVariant& variant) {
         return uint64_t(shape.rows / variant.rows) * (shape.tokens / variant.tokens + 1);
     };
     auto first = std::ranges::find_if(variants, [&](const LinearVariant& variant) {
-        return variant.tokens <= std::bit_ceil(shape.tokens) && tiles_of(variant) >= 64;
+        return variant.tokens <= std::max(std::bit_ceil(shape.tokens), 32u) &&
+               tiles_of(variant) >= (variant.whole ? 32 : 64);
     });
-    if (first != variants.end() && first->whole) {
+    if (first != variants.end() && first->whole && first->tokens >= 128) {
         const auto smaller = std::ranges::find_if(variants, [&](const LinearVariant& variant) {
             return variant.rows == first->rows && variant.tokens == first->tokens && variant.workgroup == 128;
         });
-        if (smaller != variants.end() && tiles_of(*smaller) >= 512) first = smaller;
+        if (smaller != variants.end()) first = smaller;
     }
     if (first != variants.end())
         std::rotate(variants.begin(), first, first + 1);
@@ -319,7 +324,8 @@ std::vector<LinearVariant> coop_variants(const vk::Caps& caps, const LinearShape
                                          std::span<const CoopTile> tiles) {
     std::vector<LinearVariant> variants;
     if (caps.cooperative_matrix && shape.precision != Precision::strict && built(Shader::linear_coop))
-        for (const CoopTile& tile : tiles) variants.push_back(coop(caps, tile));
+        for (const CoopTile& tile : tiles)
+            if (!tile.whole) variants.push_back(coop(caps, tile));
     return best_first(caps, shape, variants);
 }
 
@@ -330,6 +336,7 @@ std::vector<LinearVariant> coop2_variants(const vk::Caps& caps, const LinearShap
         return variants;
     for (const vk::MatrixGrain& grain : caps.matrix_grains)
         for (const CoopTile& tile : tiles) {
+            if (tile.whole && !grain.invocations) continue;
             if (const std::optional<LinearVariant> variant = coop2(caps, tile, grain))
                 add_new(caps, variants, *variant);
         }
@@ -380,8 +387,7 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
         add({{LINEAR_COOP_ROWS, variant.rows},
              {LINEAR_COOP_TOKENS, variant.tokens},
              {LINEAR_PART_ROWS, variant.part_rows},
-             {LINEAR_PART_TOKENS, variant.part_tokens},
-             {LINEAR_AHEAD, blocks_ahead(caps, variant)}});
+             {LINEAR_PART_TOKENS, variant.part_tokens}});
     if (variant.shader == Shader::linear_coop)
         add({{LINEAR_M, caps.matrix_m}, {LINEAR_N, caps.matrix_n}, {LINEAR_K, caps.matrix_k}});
     else if (variant.shader == Shader::linear_coop2)
@@ -466,7 +472,7 @@ void record_pack(OpContext& context, const Matrix& x, LinearVariant::Operands op
                               .row_words = packed_row(operands, x.cols).words};
     const KernelVariant variant =
         bytes ? plain_variants(context.caps, Shader::linear_pack_int, 64).front()
-              : subgroup_variants(context.caps, Shader::linear_pack_sg, Shader::linear_pack, 128).front();
+              : subgroup_variants(context.caps, Shader::linear_pack_sg, Shader::linear_pack, 256).front();
     std::vector<vk::Constant> constants{{vk::constant_workgroup, variant.workgroup}};
     if (!bytes) constants.push_back({vk::constant_subgroup, variant.subgroup});
     const uint64_t blocks = push.row_words / (WEIGHT_BLOCK / 4);
@@ -500,8 +506,9 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
         }
     const bool ints = native && multiplies_ints(caps, shape);
     const auto add_group = [&](Shader shader) {
-        const uint32_t parts_of = group_parts(caps, shape, shader, lane_tokens);
-        if (const auto variant = group(caps, shader, lane_tokens, parts_of)) add(*variant);
+        const uint32_t of_lane = std::min(lane_tokens, 4u);  // of 8 sums few subgroups fit into a core
+        const uint32_t parts_of = group_parts(caps, shape, shader, of_lane);
+        if (const auto variant = group(caps, shader, of_lane, parts_of)) add(*variant);
     };
     // Where a broadcast is a shuffle, x goes through shared memory rather.
     if (caps.vendor_id == vk::vendor_nvidia && !caps.is_cpu()) {

@@ -344,21 +344,50 @@ TEST_SUITE("linear") {
         }
     }
 
+    TEST_CASE("what an H200 was fastest by is its default") {
+        if (shader_module(Shader::linear_coop2).words.empty()) return;
+        vk::Caps h200 = nvidia_gpu();
+        h200.cores = 132;
+        h200.matrix_grains = {
+            {32, 32, 16, 256}, {32, 16, 16, 128}, {16, 16, 16, 64}, {16, 16, 16, 32}, {16, 16, 16, 0}};
+        h200.matrix_reserved = 8192;
+        const struct {
+            uint32_t tokens, rows, cols;
+            const char* name;
+        } cases[] = {{512, 28672, 4096, "coop2 128x128 by 128"},
+                     {512, 4096, 14336, "coop2_split 128x128 by 128 splits 2"},
+                     {512, 4096, 4096, "coop2_split 128x128 by 128 splits 2"},
+                     {64, 28672, 4096, "coop2 128x64 by 256"},
+                     {16, 4096, 14336, "coop2_split 128x32 by 128 splits 8"},
+                     {8, 28672, 4096, "group 32 tokens 4 parts 2"},
+                     {8, 4096, 14336, "group 32 tokens 4 parts 4"},
+                     {1, 28672, 4096, "group 32 tokens 1 parts 8"},
+                     {1, 4096, 4096, "group 32 tokens 1 parts 16"}};
+        for (const auto& c : cases)
+            CHECK(linear_variants(h200, {c.tokens, c.rows, c.cols, TensorType::q4_k, Precision::balanced})
+                      .front()
+                      .name == c.name);
+    }
+
     TEST_CASE("columns are split where tiles are too few for the device, and no part is empty") {
         const vk::DeviceType large = vk::DeviceType::discrete, small = vk::DeviceType::integrated;
         const struct {
             vk::DeviceType type;
             uint32_t tokens, rows, cols, splits;
-        } cases[] = {{large, 32, 576, 576, 2},    {small, 32, 4096, 4096, 1},
-                     {small, 32, 576, 1312, 3},   {large, 512, 4096, 4096, 1},
-                     {large, 64, 1024, 8192, 8},  {large, 64, 576, 1312, 5},
-                     {large, 9, 64, 64, 1},       {large, 8, 576, 576, 1},
-                     {large, 64, 64, 40960, 128}, {vk::DeviceType::cpu, 32, 576, 576, 1}};
+            uint32_t cores = 0;
+        } cases[] = {{large, 64, 1024, 8192, 10, 60},  // of 160 workgroups each core has two or three
+                     {small, 512, 4096, 4096, 1, 60}, {large, 64, 64, 1024, 4, 60},
+                     {large, 32, 576, 576, 2},        {small, 32, 4096, 4096, 1},
+                     {small, 32, 576, 1312, 3},       {large, 512, 4096, 4096, 1},
+                     {large, 64, 1024, 8192, 8},      {large, 64, 576, 1312, 5},
+                     {large, 9, 64, 64, 1},           {large, 8, 576, 576, 1},
+                     {large, 64, 64, 40960, 128},     {vk::DeviceType::cpu, 32, 576, 576, 1}};
         for (const auto& c : cases) {
             CAPTURE(c.rows);
             CAPTURE(c.cols);
             vk::Caps caps = gpu();
             caps.type = c.type;
+            caps.cores = c.cores;
             const LinearShape shape{c.tokens, c.rows, c.cols, TensorType::q4_1};
             CHECK(linear_variants(caps, shape).front().splits == c.splits);
             Choices choices;
