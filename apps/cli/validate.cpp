@@ -231,6 +231,10 @@ Action define_validate(CLI::App& app, const Common& common) {
         if (common.model.empty() && !common.variants.empty())
             fail(Status::bad_argument, "validate",
                  "expected -m beside --variant: without a model every variant is taken");
+        if (!options->part.empty() &&
+            (!common.model.empty() || !options->shader.shader.empty() || options->compile_only))
+            fail(Status::bad_argument, "validate", "expected --part of our kernels' cases alone");
+        part_of(options->part);
         if (!common.model.empty() && options->races)
             fail(Status::bad_argument, "validate", "expected --races without -m: it is about kernels");
         if (!options->op.empty() && std::ranges::none_of(validate::op_checks(), [&](const auto& check) {

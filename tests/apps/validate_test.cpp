@@ -77,6 +77,7 @@ TEST_CASE("several processes share the cases of validate") {
     CHECK(first + cases("2/3") + cases("3/3") == all);
     for (const char* part : {"0/1", "3/2", "1", "1/", "a/b", "1/2/3"})
         check({{"--part", part}, 2, "expected --part K/N"});
+    check({{"--part", "1/2", "--compile-only"}, 2, "expected --part of our kernels' cases"});
 }
 
 TEST_CASE("somebody's own shader is held against the reference") {
