@@ -168,6 +168,14 @@ vec2 rotated_pair(Head head, uint pair) {
 }
 #endif
 
+// What was loaded of a row, which no load of it again has to be waited for.
+Row row_of(Row rows[QUERIES], uint at) {
+    Row row = rows[0];
+    [[unroll]] for (uint i = 1; i < QUERIES; ++i)
+        if (i == at) row = rows[i];
+    return row;
+}
+
 // Of a row's query; 0 behind the last pair.
 vec2 query_pair(Row row, uint pair) {
     return pair < PAIRS ? load_query(query_word(row.token, row.head), pair) : vec2(0.0);
@@ -201,9 +209,7 @@ shared vec4 shared_weights[SHARED ? gl_WorkGroupSize.x : 1];   // of a key, of a
 // To be called by the whole workgroup.
 void share_queries(Row rows[QUERIES]) {
     for (uint at = gl_LocalInvocationID.x / SG_SIZE; at < QUERIES; at += SG_COUNT) {
-        Row row = rows[0];
-        [[unroll]] for (uint i = 1; i < QUERIES; ++i)
-            if (i == at) row = rows[i];
+        const Row row = row_of(rows, at);
         for (uint two = sg_lane(); two < PAIR_TWOS; two += SG_SIZE) {
             shared_queries[two * QUERIES + at] = vec4(query_pair(row, 2 * two), query_pair(row, 2 * two + 1));
         }
@@ -451,7 +457,7 @@ const uint PARTS_AT_ONCE = AHEAD_PAYS ? 8 : 1;
 #else
 const uint PARTS_AT_ONCE = 1;
 #endif
-JOINED(of_shares, load_share, 1)
+JOINED(of_shares, load_share, SHARES)
 JOINED(of_parts, load_part, PARTS_AT_ONCE)
 
 void write(Row rows[QUERIES], uint part, bool final) {
@@ -492,7 +498,7 @@ void write(Row rows[QUERIES], uint part, bool final) {
 }
 
 // The same of a workgroup, whose subgroups meet.
-void write_shares(Row rows[QUERIES], uint tile, uint kv_head, uint part, bool final) {
+void write_shares(Row rows[QUERIES], uint part, bool final) {
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
         const uint at = (sg_index() * QUERIES + i) * PART_WORDS;
         const float l = sg_add(sum[i]);
@@ -511,7 +517,7 @@ void write_shares(Row rows[QUERIES], uint tile, uint kv_head, uint part, bool fi
     const uint between = QUERIES * PART_WORDS;
     for (uint at = gl_LocalInvocationID.x; at < QUERIES * HEAD_DIM; at += gl_WorkGroupSize.x) {
         const uint dim = at % HEAD_DIM, first = at / HEAD_DIM * PART_WORDS;
-        const Row row = row_at(tile * QUERIES + at / HEAD_DIM, kv_head);
+        const Row row = row_of(rows, at / HEAD_DIM);
         if (row.count == 0) continue;
         const vec3 joined = joined_of_shares(first, between, SHARES, HEAD_DIM, dim);
         if (final) {
@@ -554,10 +560,10 @@ bool group_arrives_last(uint arrival, uint splits) {
     return arrived == splits;
 }
 
-void join(uint tile, uint kv_head, uint splits) {
+void join(Row rows[QUERIES], uint splits) {
     const uint lanes = SHARES * SG_SIZE, lane = SHARES > 1 ? gl_LocalInvocationID.x : sg_lane();
     [[dont_unroll]] for (uint at = lane; at < QUERIES * HEAD_DIM; at += lanes) {
-        const Row row = row_at(tile * QUERIES + at / HEAD_DIM, kv_head);
+        const Row row = row_of(rows, at / HEAD_DIM);
         if (row.count == 0) continue;
         const uint first = partial_word(row, 0), between = partial_word(row, 1) - first;
         const vec3 joined = joined_of_parts(first, between, splits, HEAD_DIM, at % HEAD_DIM);
@@ -607,10 +613,10 @@ void main() {
     }
     const bool final = push.parts == 1 || (joins && splits == 1);
     if (SHARES > 1) {
-        write_shares(rows, tile, kv_head, part, final);
-        if (!final && joins && group_arrives_last(of_part, splits)) join(tile, kv_head, splits);
+        write_shares(rows, part, final);
+        if (!final && joins && group_arrives_last(of_part, splits)) join(rows, splits);
         return;
     }
     write(rows, part, final);
-    if (!final && joins && arrives_last(of_part, splits)) join(tile, kv_head, splits);
+    if (!final && joins && arrives_last(of_part, splits)) join(rows, splits);
 }

@@ -80,6 +80,13 @@ vec4 norm_quad(uint quad) {
                 residual[min(first + 3, last)]);
 }
 
+// A lane ends a pair of rows, of one token in each turn.
+const uint END_TOKENS = SG_SIZE / WEIGHT_GROUP_PAIRS, END_TURNS = (TOKENS + END_TOKENS - 1) / END_TOKENS;
+uint end_token(uint turn) { return turn * END_TOKENS + sg_lane() / WEIGHT_GROUP_PAIRS; }
+bool ends(uint token0, uint turn, uint pair, uint pairs) {
+    return end_token(turn) < TOKENS && pair < pairs && token0 + end_token(turn) < push.tokens;
+}
+
 float across(float value, uint from, uint to) {
     [[unroll]] for (uint apart = from; apart < to; apart *= 2) value += subgroupShuffleXor(value, apart);
     return value;
@@ -124,6 +131,14 @@ void main() {
     // Groups past the end compute the last one and store nothing.
     const uint in_rows = min(group, (pairs - 1) / WEIGHT_GROUP_PAIRS);
     const Slot slot = first_slot(in_rows * push.group_words, in_rows * (blocks / WEIGHT_UNIT_CELLS), lane_of_cell());
+    // What only the end needs is asked for first, that nobody waits for it there.
+    const uint in_group = sg_lane() % WEIGHT_GROUP_PAIRS, pair = group * WEIGHT_GROUP_PAIRS + in_group;
+    vec2 biases = vec2(0.0), residuals[END_TURNS];
+    if (part == 0) {
+        biases = vec2(load_bias(2 * pair), load_bias(2 * pair + 1));
+        [[unroll]] for (uint i = 0; i < END_TURNS; ++i)
+            residuals[i] = load_residual(token0 + end_token(i), pair, ends(token0, i, pair, pairs));
+    }
     float sums[SUMS], squares = 0.0;
     [[unroll]] for (uint i = 0; i < SUMS; ++i) sums[i] = 0.0;
 
@@ -218,16 +233,13 @@ void main() {
     squares = 0.0;
     [[unroll]] for (uint other = 0; other < PARTS; ++other) squares += part_squares[sg_index() + other];
     const float scale = linear_norm() ? 1.0 / sqrt(squares / float(push.cols) + push.epsilon) : 1.0;
-    const uint in_group = sg_lane() % WEIGHT_GROUP_PAIRS, pair = group * WEIGHT_GROUP_PAIRS + in_group;
-    const vec2 biases = vec2(load_bias(2 * pair), load_bias(2 * pair + 1));
-    [[unroll]] for (uint t0 = 0; t0 < TOKENS; t0 += SG_SIZE / WEIGHT_GROUP_PAIRS) {
-        const uint t = t0 + sg_lane() / WEIGHT_GROUP_PAIRS;
+    [[unroll]] for (uint i = 0; i < END_TURNS; ++i) {
+        const uint t = end_token(i);
         vec2 sum = vec2(0.0);
         [[unroll]] for (uint other = 0; other < PARTS; ++other) {
             const uint at = ((sg_index() + other) * TOKENS + min(t, TOKENS - 1)) * WEIGHT_GROUP_ROWS + in_group;
             sum += vec2(part_sums[at], part_sums[at + WEIGHT_GROUP_PAIRS]);
         }
-        const bool store = t < TOKENS && pair < pairs && token0 + t < push.tokens;
-        store_pair(token0 + t, pair, fma(sum, vec2(scale), biases), store);
+        write_pair(token0 + t, pair, finished(fma(sum, vec2(scale), biases)) + residuals[i], ends(token0, i, pair, pairs));
     }
 }
