@@ -13,14 +13,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 
 namespace scoria {
 namespace {
 
 using TuneClock = std::chrono::steady_clock;
 
-// A gain below this is the clock's noise; a variant this many times slower is not timed more closely.
+// A gain below this is the clock's noise; a variant this many times slower is not timed more closely, and
+// after so many of them no other of their kernel is timed, unless it is the default's.
 constexpr double least_gain = 0.03, hopeless = 1.5;
+constexpr uint32_t most_hopeless = 3;
 // A step reads each matrix once, from memory: as many copies take turns as no cache holds.
 constexpr uint64_t cache_bytes = 128ull << 20;
 constexpr uint32_t most_keys = 4096;  // that attention is timed over, where the context is longer
@@ -146,10 +149,16 @@ class Tuner {
         time(standard);
         if (timed.empty()) return row;
         row.standard_us = row.us = best;
+        std::map<Shader, uint32_t> slow;  // of a kernel, one after the other
         for (const Variant& variant : candidates) {
             if (late()) break;
-            const bool left_out = verdicts_.verdicts().failed.contains(key(variant));
-            if (!left_out && name_of(variant) != row.standard) time(variant);
+            const bool left_out =
+                verdicts_.verdicts().failed.contains(key(variant)) ||
+                (variant.shader != standard.shader && slow[variant.shader] >= most_hopeless);
+            if (left_out || name_of(variant) == row.standard) continue;
+            time(variant);
+            const auto& [us, last] = timed.back();
+            slow[variant.shader] = last == &variant && us > hopeless * best ? slow[variant.shader] + 1 : 0;
         }
         std::ranges::sort(timed, {}, [](const auto& each) { return each.first; });
         tuned_.erase(row.key);
