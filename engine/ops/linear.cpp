@@ -250,25 +250,14 @@ constexpr uint64_t most_sums_bytes = 32ull << 20;
 
 /// How many parts of the columns make enough workgroups for the device where tiles alone do not; each keeps
 /// at least 256 columns, since what a part computes it also writes, and a second dispatch reads. A core
-/// hides what 128 lanes wait for by as many others, and all cores wait for those that have one workgroup
-/// more. Where hardware does not tell how many cores it has: 32 is what integrated GPUs have at most, 128
-/// large ones.
+/// hides what a tile waits for by one other (an H200: tools/bench/RESULTS.md). Where hardware does not tell
+/// how many cores it has: 32 is what integrated GPUs have at most, 128 large ones.
 uint32_t splits_for(const vk::Caps& caps, const LinearShape& shape, const LinearVariant& variant) {
     constexpr uint32_t least_blocks = 8;
-    constexpr double least_lanes = 1.9 * 128, even = 0.83;  // of a core; share of cores busy to the end
+    const uint64_t enough = caps.cores ? 2 * caps.cores : caps.type == vk::DeviceType::discrete ? 128 : 32;
     const uint64_t tiles = groups_for(shape.rows, variant.rows) * groups_for(shape.tokens, variant.tokens);
-    const auto most = uint32_t(std::min<uint64_t>(shape.cols / (least_blocks * WEIGHT_BLOCK),
-                                                  most_sums_bytes / (4ull * shape.tokens * shape.rows)));
-    if (!caps.cores) {
-        const uint64_t enough = caps.type == vk::DeviceType::discrete ? 128 : 32;
-        return uint32_t(std::min<uint64_t>(enough / tiles, most));
-    }
-    for (uint32_t splits = 1; splits <= most; ++splits) {
-        const uint64_t groups = tiles * splits, slots = groups_for(groups, caps.cores) * caps.cores;
-        const bool enough = double(groups * variant.workgroup) >= least_lanes * caps.cores;
-        if (enough && double(groups) >= even * double(slots)) return splits;
-    }
-    return uint32_t(std::min<uint64_t>(groups_for(2 * caps.cores, tiles), most));
+    const uint64_t most = most_sums_bytes / (4ull * shape.tokens * shape.rows);
+    return uint32_t(std::min<uint64_t>({enough / tiles, most, shape.cols / (least_blocks * WEIGHT_BLOCK)}));
 }
 
 /// `tile` with its columns in `wanted` parts or fewer, none of them empty; `tile` itself where that is one.

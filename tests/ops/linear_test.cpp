@@ -357,6 +357,7 @@ TEST_SUITE("linear") {
         } cases[] = {{512, 28672, 4096, "coop2 128x128 by 128"},
                      {512, 4096, 14336, "coop2_split 128x128 by 128 splits 2"},
                      {512, 4096, 4096, "coop2_split 128x128 by 128 splits 2"},
+                     {512, 6144, 4096, "coop2 128x128 by 128"},
                      {64, 28672, 4096, "coop2 128x64 by 256"},
                      {16, 4096, 14336, "coop2_split 128x32 by 128 splits 8"},
                      {8, 28672, 4096, "group 32 tokens 4 parts 2"},
@@ -375,7 +376,7 @@ TEST_SUITE("linear") {
             vk::DeviceType type;
             uint32_t tokens, rows, cols, splits;
             uint32_t cores = 0;
-        } cases[] = {{large, 64, 1024, 8192, 10, 60},  // of 160 workgroups each core has two or three
+        } cases[] = {{large, 64, 1024, 8192, 7, 60},  // two workgroups a core
                      {small, 512, 4096, 4096, 1, 60}, {large, 64, 64, 1024, 4, 60},
                      {large, 32, 576, 576, 2},        {small, 32, 4096, 4096, 1},
                      {small, 32, 576, 1312, 3},       {large, 512, 4096, 4096, 1},
