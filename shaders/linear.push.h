@@ -58,6 +58,8 @@ struct LinearPush {
     float epsilon;                         // of the norm
 };
 
+// Of packed halves, tokens whose blocks of columns stand side by side, so that what lanes load of a tile are whole lines.
+#define LINEAR_PACK_TOKENS 8
 struct LinearPackPush {
     uint tokens, cols, x_first, x_stride;
     uint row_words;  // of a packed token: cols padded to whole blocks, two a word, or four

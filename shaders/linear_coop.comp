@@ -96,7 +96,7 @@ void load_block(Work work, uint block) {
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
         const uint item = i * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
         const uint token = min(work.token0 + item / CHUNKS, push.tokens - 1);
-        x_next[i] = x_halves[(token * work.blocks + block) * CHUNKS + item % CHUNKS];
+        x_next[i] = x_halves[packed_chunk(token, block, work.blocks, item % CHUNKS)];
     }
     if (block % WEIGHT_UNIT_CELLS != 0 && block != work.from) return;
     [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {

@@ -52,7 +52,7 @@ Block load_block(uint row0, uint token0, uint block, uint blocks) {
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
         const uint item = i * LINEAR_TILE_WORKGROUP + gl_LocalInvocationID.x;
         const uint token = min(token0 + item / CHUNKS, push.tokens - 1);
-        b.x[i] = x_halves[(token * blocks + block) * CHUNKS + item % CHUNKS];
+        b.x[i] = x_halves[packed_chunk(token, block, blocks, item % CHUNKS)];
     }
     return b;
 }

@@ -403,10 +403,18 @@ PackedRow packed_row(LinearVariant::Operands operands, uint32_t cols) {
     return {blocks * WEIGHT_BLOCK / 4, 2 * blocks};
 }
 
+/// Words of all tokens, before what says how to unpack them.
+uint32_t packed_words(LinearVariant::Operands operands, uint32_t tokens, uint32_t cols) {
+    if (operands == LinearVariant::Operands::halves)
+        tokens = uint32_t(groups_for(tokens, LINEAR_PACK_TOKENS)) * LINEAR_PACK_TOKENS;
+    return tokens * packed_row(operands, cols).words;
+}
+
 uint64_t operand_bytes(const LinearVariant& variant, uint32_t tokens, uint32_t cols) {
-    if (variant.operands() == LinearVariant::Operands::floats) return 0;
-    const PackedRow row = packed_row(variant.operands(), cols);
-    return 4ull * tokens * (row.words + row.side_words);
+    const LinearVariant::Operands operands = variant.operands();
+    if (operands == LinearVariant::Operands::floats) return 0;
+    return 4ull * packed_words(operands, tokens, cols) +
+           4ull * tokens * packed_row(operands, cols).side_words;
 }
 /// Where the sums of parts stand in the scratch, behind `operands` bytes: as Vulkan lets every device align
 /// views.
@@ -579,7 +587,7 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
     if (variant.operands() != LinearVariant::Operands::floats) {
         x = all.scratch.slice(0, operand_bytes(variant, tokens, weight.cols));
         record_pack(context, all.x, variant.operands(), x);
-        x_first = tokens * packed_row(variant.operands(), weight.cols).words;
+        x_first = packed_words(variant.operands(), tokens, weight.cols);
     }
     // Parts end plainly, in the scratch.
     const auto sums = [&] {
