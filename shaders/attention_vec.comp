@@ -199,7 +199,7 @@ void load_queries(Row rows[QUERIES]) {
 }
 #endif
 
-#if defined(NATIVE_SUBGROUP) && !defined(COMPACT)
+#if defined(NATIVE_SUBGROUP) && !defined(COMPACT) && !defined(ROTATES)
 #define CAN_SHARE
 const uint PAIR_TWOS = (PAIRS + 1) / 2;
 const bool SHARED = SHARES > 1;

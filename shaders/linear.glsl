@@ -91,12 +91,6 @@ float load_x(uint token, uint k) {
     return k < push.cols ? x[row + min(k, push.cols - 1)] : 0.0;
 }
 
-// Where 8 columns of a token's block stand among x as linear_pack.comp packs it, 16 bytes each.
-uint packed_chunk(uint token, uint block, uint blocks, uint chunk) {
-    const uint first = (token / LINEAR_PACK_TOKENS * blocks + block) * LINEAR_PACK_TOKENS;
-    return (first + token % LINEAR_PACK_TOKENS) * (WEIGHT_BLOCK / 8) + chunk;
-}
-
 #ifdef WEIGHT_INTS
 // Word of the step of a block of x[token]; the next one holds the sums of its bytes.
 uint x_side(uint token, uint block, uint blocks) { return push.x_first + 2 * (token * blocks + block); }

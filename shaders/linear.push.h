@@ -58,11 +58,12 @@ struct LinearPush {
     float epsilon;                         // of the norm
 };
 
-// Of packed halves, tokens whose blocks of columns stand side by side, so that what lanes load of a tile are whole lines.
+// Of packed halves, tokens whose blocks of columns stand side by side: a tile loads whole lines then.
 #define LINEAR_PACK_TOKENS 8
 struct LinearPackPush {
     uint tokens, cols, x_first, x_stride;
-    uint row_words;  // of a packed token: cols padded to whole blocks, two a word, or four
+    uint row_words;   // of a packed token: cols padded to whole blocks, two a word, or four
+    uint side_first;  // word behind all of them, where what says how to unpack them begins
 };
 
 #ifdef __cplusplus

@@ -52,6 +52,7 @@ layout(set = 0, binding = 1) readonly buffer Packed { uvec4 x_halves[]; };
 #define HIDES_ONE
 #include "linear.glsl"
 #include "half_operands.glsl"
+#include "packed_x.glsl"
 
 const uint PARTS_ACROSS = TILE_ROWS / PART_ROWS;  // parts side by side along the rows
 const uint ROW_MATRICES = PART_ROWS / M, TOKEN_MATRICES = PART_TOKENS / N;
@@ -96,7 +97,7 @@ void load_block(Work work, uint block) {
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
         const uint item = i * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
         const uint token = min(work.token0 + item / CHUNKS, push.tokens - 1);
-        x_next[i] = x_halves[packed_chunk(token, block, work.blocks, item % CHUNKS)];
+        x_next[i] = x_halves[packed_block(token, block, work.blocks) * CHUNKS + item % CHUNKS];
     }
     if (block % WEIGHT_UNIT_CELLS != 0 && block != work.from) return;
     [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {

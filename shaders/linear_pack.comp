@@ -1,5 +1,5 @@
-// Operands of the matrix units: x [tokens, cols] float32 -> halves, [groups of 8 tokens][whole blocks of columns][token][32],
-// each token divided by the power of two that puts its largest value into [2^14, 2^15), since real activations overflow
+// Operands of the matrix units: x [tokens, cols] float32 -> halves of whole blocks of columns, where packed_x.glsl says, each
+// token divided by the power of two that puts its largest value into [2^14, 2^15), since real activations overflow
 // float16; then the powers, [tokens] floats. A token that holds Inf or NaN gets NaN for its power, so that all its
 // outputs are NaN. One workgroup per token.
 #version 460
@@ -7,7 +7,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "workgroup.glsl"
 #include "grid.glsl"
-#include "linear.push.h"
+#include "packed_x.glsl"
 #include "weight_planes.h"
 #include "numerics.glsl"
 
@@ -37,7 +37,6 @@ void main() {
 
     const vec2 power = half_power(size);
     const uint block_words = WEIGHT_BLOCK / 2, blocks = push.row_words / block_words;
-    const uint group = token / LINEAR_PACK_TOKENS * blocks * LINEAR_PACK_TOKENS, in_group = token % LINEAR_PACK_TOKENS;
     for (uint first = wg_lane(); first < push.row_words; first += LOADS * LANES) {
         vec2 values[LOADS];
         [[unroll]] for (uint k = 0; k < LOADS; ++k) {
@@ -46,12 +45,11 @@ void main() {
         }
         [[unroll]] for (uint k = 0; k < LOADS; ++k) {
             const uint i = first + k * LANES;
-            const uint to = (group + i / block_words * LINEAR_PACK_TOKENS + in_group) * block_words + i % block_words;
+            const uint to = packed_block(token, i / block_words, blocks) * block_words + i % block_words;
             if (i < push.row_words) words[to] = pack_half2(values[k] * power.y);
         }
     }
     if (wg_lane() == 0) {
-        const uint tokens = (push.tokens + LINEAR_PACK_TOKENS - 1) / LINEAR_PACK_TOKENS * LINEAR_PACK_TOKENS;
-        words[tokens * push.row_words + token] = size >= 0x7F800000u ? 0x7FC00000u : floatBitsToUint(power.x);
+        words[push.side_first + token] = size >= 0x7F800000u ? 0x7FC00000u : floatBitsToUint(power.x);
     }
 }

@@ -40,7 +40,7 @@ void main() {
         sums[w / (WORDS / 2)] += (codes.x + codes.y) + (codes.z + codes.w);
         words[item * WORDS + w] = word;
     }
-    const uint side = push.tokens * push.row_words + 2 * item;
+    const uint side = push.side_first + 2 * item;
     words[side] = floatBitsToUint(byte_step(size));
     words[side + 1] = (uint(sums[0]) & 0xFFFFu) | uint(sums[1]) << 16;
 }

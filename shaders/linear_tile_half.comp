@@ -12,6 +12,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "linear.glsl"
 #include "half_operands.glsl"
+#include "packed_x.glsl"
 
 layout(local_size_x = LINEAR_TILE_WORKGROUP) in;
 layout(constant_id = LINEAR_TOKENS) const uint LANE_TOKENS = 4;
@@ -52,7 +53,7 @@ Block load_block(uint row0, uint token0, uint block, uint blocks) {
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
         const uint item = i * LINEAR_TILE_WORKGROUP + gl_LocalInvocationID.x;
         const uint token = min(token0 + item / CHUNKS, push.tokens - 1);
-        b.x[i] = x_halves[packed_chunk(token, block, blocks, item % CHUNKS)];
+        b.x[i] = x_halves[packed_block(token, block, blocks) * CHUNKS + item % CHUNKS];
     }
     return b;
 }

@@ -24,7 +24,8 @@ namespace scoria::cli {
 namespace {
 
 struct ValidateOptions {
-    std::string op, part, ids, text, json, html;
+    std::string op, ids, text, json, html;
+    uint32_t part = 0, parts = 1;
     bool quick = false, full = false;
     double soak = 0;  // seconds
     uint64_t seed = 1;
@@ -63,9 +64,8 @@ validate::Tier tier_of(const ValidateOptions& options) {
     return options.full ? validate::Tier::full : validate::Tier::quick;
 }
 
-/// "K/N": the K-th (from 1) of N parts; of nothing the only one. Errors: anything else.
+/// "K/N": the K-th (from 1) of N parts. Errors: anything else.
 std::pair<uint32_t, uint32_t> part_of(std::string_view text) {
-    if (text.empty()) return {0, 1};
     uint32_t part = 0, parts = 0;
     const char* end = text.data() + text.size();
     const auto [slash, error] = std::from_chars(text.data(), end, part);
@@ -91,7 +91,8 @@ validate::Run validate_device(const vk::DeviceOptions& device_options, const Val
     do {
         validate::CheckContext context(device, pipelines, tier_of(options), options.seed + rounds++);
         context.keep_maps = !options.html.empty();
-        std::tie(context.part, context.parts) = part_of(options.part);
+        context.part = options.part;
+        context.parts = options.parts;
         for (const validate::OpCheck& check : validate::op_checks()) {
             if (!alive || (!options.op.empty() && options.op != check.op)) continue;
             if (common.verbose) note("checking ", check.op);
@@ -203,8 +204,10 @@ int validate_model(const ValidateOptions& options, const Common& common) {
 Action define_validate(CLI::App& app, const Common& common) {
     auto options = std::make_shared<ValidateOptions>();
     app.add_option("--op", options->op, "only this op");
-    app.add_option("--part", options->part,
-                   "K/N: the K-th of N parts of the cases, so that several processes share the work");
+    const CLI::Option* part = app.add_option_function<std::string>(
+        "--part",
+        [options](const std::string& text) { std::tie(options->part, options->parts) = part_of(text); },
+        "K/N: the K-th of N parts of the cases, so that several processes share the work");
     CLI::Option* quick = app.add_flag("--quick", options->quick, "the telling cases, in seconds (default)");
     app.add_flag("--full", options->full, "all cases, every type on every variant")->excludes(quick);
     app.add_option("--soak", options->soak, "repeats with other inputs for so many seconds")
@@ -227,14 +230,13 @@ Action define_validate(CLI::App& app, const Common& common) {
     app.footer("--device all puts every device's results side by side. With -m the whole model runs on the "
                "device and in the reference, and every stored tensor is "
                "compared.");
-    return [options, &common] {
+    return [options, part, &common] {
         if (common.model.empty() && !common.variants.empty())
             fail(Status::bad_argument, "validate",
                  "expected -m beside --variant: without a model every variant is taken");
-        if (!options->part.empty() &&
+        if (part->count() > 0 &&
             (!common.model.empty() || !options->shader.shader.empty() || options->compile_only))
             fail(Status::bad_argument, "validate", "expected --part of our kernels' cases alone");
-        part_of(options->part);
         if (!common.model.empty() && options->races)
             fail(Status::bad_argument, "validate", "expected --races without -m: it is about kernels");
         if (!options->op.empty() && std::ranges::none_of(validate::op_checks(), [&](const auto& check) {

@@ -135,16 +135,17 @@ class Tuner {
         // Candidates by turns with the default: their compilers leave a GPU idle, whose clock goes down.
         const OpTimer::Record of_standard = record(standard);
         const auto time = [&](const Variant& variant) {
+            double us = 0;  // of what fails
             guarded(key(variant), [&] {
-                const double us = timed.empty()
-                                      ? timer_.time(of_standard)
-                                      : row.standard_us * timer_.ratio(record(variant), of_standard,
-                                                                       hopeless * best / row.standard_us);
+                us = timed.empty() ? timer_.time(of_standard)
+                                   : row.standard_us * timer_.ratio(record(variant), of_standard,
+                                                                    hopeless * best / row.standard_us);
                 timed.emplace_back(us, &variant);
                 if (options_.on_time) options_.on_time(target.key(), name_of(variant), us);
                 best = std::min(best, us);
             });
             ++row.candidates;
+            return us;
         };
         time(standard);
         if (timed.empty()) return row;
@@ -156,9 +157,7 @@ class Tuner {
                 verdicts_.verdicts().failed.contains(key(variant)) ||
                 (variant.shader != standard.shader && slow[variant.shader] >= most_hopeless);
             if (left_out || name_of(variant) == row.standard) continue;
-            time(variant);
-            const auto& [us, last] = timed.back();
-            slow[variant.shader] = last == &variant && us > hopeless * best ? slow[variant.shader] + 1 : 0;
+            slow[variant.shader] = time(variant) > hopeless * best ? slow[variant.shader] + 1 : 0;
         }
         std::ranges::sort(timed, {}, [](const auto& each) { return each.first; });
         tuned_.erase(row.key);

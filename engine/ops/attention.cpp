@@ -201,10 +201,9 @@ std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const Att
         variants.push_back({base, queries, splits_for(caps, shape, queries, joins), 0, part_keys});
         if (base.shader != Shader::attention_vec_sg) continue;
         // One token has few rows: fewer of a workgroup make more of these (an H200: tools/bench/RESULTS.md).
-        AttentionVariant alone = variants.back();
-        if (shape.tokens == 1 && !caps.is_cpu()) alone.queries = std::min(alone.queries, 2u);
-        alone.splits = splits_for(caps, shape, alone.queries, joins);
-        shares = shared_out(caps, alone, shape.head_dim);
+        const uint32_t fewer = shape.tokens == 1 && !caps.is_cpu() ? std::min(queries, 2u) : queries;
+        shares = shared_out(caps, {base, fewer, splits_for(caps, shape, fewer, joins), 0, part_keys},
+                            shape.head_dim);
     }
     // CPU drivers have no latency to hide, and where registers are few shares spill (tools/gates).
     const bool few = caps.is_cpu() || caps.small_register_file();

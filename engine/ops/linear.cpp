@@ -466,7 +466,8 @@ void record_pack(OpContext& context, const Matrix& x, LinearVariant::Operands op
                               .cols = x.cols,
                               .x_first = x.first,
                               .x_stride = x.stride,
-                              .row_words = packed_row(operands, x.cols).words};
+                              .row_words = packed_row(operands, x.cols).words,
+                              .side_first = packed_words(operands, x.rows, x.cols)};
     const KernelVariant variant =
         bytes ? plain_variants(context.caps, Shader::linear_pack_int, 64).front()
               : subgroup_variants(context.caps, Shader::linear_pack_sg, Shader::linear_pack, 256).front();
