@@ -29,6 +29,11 @@ constexpr uint32_t least_part = 16;
 
 uint32_t StepLayout::outputs_word() const { return STEP_TOKENS + tokens * STEP_TOKEN_WORDS; }
 
+RopeShape rope_shape(const kernel::RopeCache& k, const Architecture& architecture, KvType type) {
+    const Rope* rope = k.shape.rope >= 0 ? &architecture.ropes[size_t(k.shape.rope)] : nullptr;
+    return {k.shape.head_dim, rope ? rope->width : 0, rope ? rope->pairs : RopePairs::halves, type};
+}
+
 Matrix Batch::matrix(TensorId tensor) const {
     const GraphTensor& info = model_.graph().tensors[tensor.index];
     const Placement& place = model_.plan().placements[tensor.index];
@@ -122,6 +127,17 @@ bool Batch::folds(const vk::Caps& caps, const kernel::Norm& k) const {
            });
 }
 
+bool Batch::folds(const vk::Caps& caps, const kernel::RopeCache& k) const {
+    if (!folding_ || k.folds_into.empty()) return false;
+    const DeviceKv& kv = cache_.layer(k.layer);
+    RopeShape rope = rope_shape(k, model_.architecture(), kv.type);
+    rope.shards = uint32_t(kv.shards.size());
+    return std::ranges::all_of(k.folds_into, [&](size_t i) {
+        const auto& linear = std::get<kernel::Linear>(model_.plan().kernels[i].kernel);
+        return ends_heads(choices().linear(caps, shape_of(linear)), rope);
+    });
+}
+
 void Batch::record(OpContext& context, const kernel::Norm& k) const {
     if (folds(context.caps, k)) return;
     const Matrix out = matrix(k.out);
@@ -151,21 +167,18 @@ void Batch::record(OpContext& context, const kernel::Linear& k) {
             args.norm = {*vector(norm.weight), norm.epsilon};
         }
     }
+    std::optional<RopeCacheArgs> rope;
+    if (k.heads) {
+        const auto& heads = std::get<kernel::RopeCache>(model_.plan().kernels[*k.heads].kernel);
+        if (folds(context.caps, heads)) {
+            rope.emplace(args_of(heads));
+            args.heads.emplace(LinearHeads{*rope, args.out.first - rows(rope->qkv).first, part_.first_row});
+        }
+    }
     if (k.residual) residual = rows(matrix(*k.residual)), args.residual = &residual;
     if (workspace_.scratch) args.scratch = workspace_.scratch.view();
     if (weight.over_bus) args.stream = &stream_, args.after = next_over_bus(part_.kernel);
     record_linear(context, args, choices().linear(context.caps, shape_of(k)));
-}
-
-const kernel::RopeCache* Batch::folded_rope(const vk::Caps& caps, size_t index) const {
-    const auto& kernels = model_.plan().kernels;
-    if (!one_each_ || index >= kernels.size() - 1) return nullptr;
-    const auto* rope = std::get_if<kernel::RopeCache>(&kernels[index].kernel);
-    const auto* attention = std::get_if<kernel::Attention>(&kernels[index + 1].kernel);
-    if (!rope || !attention || !rope->with_kv || rope->layer != attention->layer) return nullptr;
-    const KvType type = cache_.layer(attention->layer).type;
-    const AttentionVariant variant = choices().attention(caps, shape_of(*attention), type);
-    return attention_rotates(caps, variant, attention->shape, type) ? rope : nullptr;
 }
 
 RopeCacheArgs Batch::args_of(const kernel::RopeCache& k) const {
@@ -197,7 +210,7 @@ RopeCacheArgs Batch::args_of(const kernel::RopeCache& k) const {
 void Batch::record(OpContext& context, const kernel::RopeCache& k) const {
     const DeviceKv& kv = cache_.layer(k.layer);
     if (!k.with_kv && k.shape.rope < 0 && !k.q_norm && !kv_spread(kv.type, kv.planes)) return;
-    if (folded_rope(context.caps, part_.kernel)) return;
+    if (folds(context.caps, k)) return;
     record_rope_cache(context, args_of(k),
                       choices().simple(context.caps, SimpleOp::rope_cache, kv_type_names[size_t(kv.type)]));
 }
@@ -221,13 +234,7 @@ AttentionArgs Batch::args_of(const kernel::Attention& k, uint32_t first, uint32_
 }
 
 void Batch::record(OpContext& context, const kernel::Attention& k) const {
-    AttentionArgs args = args_of(k, part_.first_row, part_.rows);
-    RopeCacheArgs rope;
-    if (const kernel::RopeCache* before = folded_rope(context.caps, part_.kernel - 1)) {
-        rope = args_of(*before);
-        args.rope = &rope;
-    }
-    record_attention(context, args,
+    record_attention(context, args_of(k, part_.first_row, part_.rows),
                      choices().attention(context.caps, shape_of(k), cache_.layer(k.layer).type));
 }
 

@@ -45,6 +45,9 @@ struct Workspace {
     const Choices* choices = nullptr;  // the engine's
 };
 
+/// Of a model's heads, for a cache in one shard.
+RopeShape rope_shape(const kernel::RopeCache& k, const Architecture& architecture, KvType type);
+
 /// A batch: `tokens` rows of the workspace, of which `outputs` get logits.
 class Batch {
   public:
@@ -55,13 +58,9 @@ class Batch {
 
     uint32_t tokens() const { return tokens_; }
 
-    /// From here on linears normalise x themselves where all that read a norm can, and, where each token is
-    /// of another sequence, attention rotates q and fills the cache: what is folded makes no tensor of its
-    /// own.
-    void fold(bool one_each) {
-        folding_ = true;
-        one_each_ = one_each;
-    }
+    /// From here on linears normalise x themselves where all that read a norm can, and rotate heads and fill
+    /// the cache where all that make q, k and v can: what is folded makes no tensor of its own.
+    void fold() { folding_ = true; }
     /// Records kernel `index` of the plan. In order, and on one queue: weights on the host are on their way
     /// from one kernel to the next.
     void record(vk::Recorder& recorder, size_t index) { record(recorder, {.kernel = index}); }
@@ -111,8 +110,7 @@ class Batch {
     AttentionShape shape_of(const kernel::Attention& k) const;
     LinearShape shape_of(const kernel::Linear& k) const;
     bool folds(const vk::Caps& caps, const kernel::Norm& k) const;
-    /// The rotation of kernel `index`, if the attention behind it does that.
-    const kernel::RopeCache* folded_rope(const vk::Caps& caps, size_t index) const;
+    bool folds(const vk::Caps& caps, const kernel::RopeCache& k) const;
     RopeCacheArgs args_of(const kernel::RopeCache& k) const;
     /// Rows of a kernel's result, cut at multiples of `least` only; without any it is not cut.
     struct Tiles {
@@ -135,7 +133,7 @@ class Batch {
     uint32_t tokens_, outputs_;
     WeightStream stream_;
     Part part_;  // being recorded
-    bool folding_ = false, one_each_ = false;
+    bool folding_ = false;
 };
 
 }  // namespace scoria

@@ -326,7 +326,7 @@ void Batcher::Impl::pass(const Pieces& pieces) {
         submit(update);
         Step& step = steps[{outputs, kind}];
         if (!stands(step, tokens))
-            record_step(step, work, longest, true,
+            record_step(step, work, longest,
                         {.behind = [&](vk::Recorder& behind) { sample(behind, kind, outputs); }});
         land_until(submit_step(step, tokens));
     } else {

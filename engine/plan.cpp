@@ -8,7 +8,7 @@
 namespace scoria {
 
 constinit const Planner::Row Planner::table[] = {
-    {"q+k+v", true, &Planner::qkv_linear},
+    {"q+k(+v)", true, &Planner::qkv_linear},
     {"norm+rope+cache", true, &Planner::norm_rope_attention},
     {"rope+cache", false, &Planner::rope_attention},  // the cache is written nowhere else
     {"k+v", false, &Planner::kv_linear},
@@ -54,7 +54,7 @@ Plan Planner::run() {
         if (!taken) fail(Status::unsupported, "plan", "no kernel for ", describe(graph_, graph_.ops[i]));
         i += taken;
     }
-    if (fusion_) fold_norms();
+    if (fusion_) fold_norms(), fold_heads();
     return std::move(plan_);
 }
 

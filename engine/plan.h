@@ -70,7 +70,8 @@ struct Linear {
     std::optional<Activation> activation;  // none: identity
     bool glu = false;
     float scale = 1;
-    std::optional<size_t> norm{};  // the kernel that makes x, if that folds into this one
+    std::optional<size_t> norm{};   // the kernel that makes x, if that folds into this one
+    std::optional<size_t> heads{};  // the RopeCache behind it, if that does
 };
 /// Per head: optional norm, optional rotation; q in place, k and v (unless it has none) into the cache. q, k
 /// and v are adjacent columns. No heads: k and v alone.
@@ -83,6 +84,9 @@ struct RopeCache {
     bool norm_after;
     float epsilon;
     scoria::Attention shape;
+    /// The kernels that make q, k and v, all of them Linear, if each could do this to its heads itself: where
+    /// there are no norms.
+    std::vector<size_t> folds_into{};
 };
 struct Attention {
     TensorId q, out;

@@ -28,20 +28,26 @@ bool Planner::makes_qkv(size_t i) const {
 size_t Planner::qkv_linear(size_t i) {
     if (!makes_qkv(i)) return 0;
     const auto *q = at<op::Linear>(i), *k = at<op::Linear>(i + 1), *v = at<op::Linear>(i + 2);
-    if (!same_type({q->weight, k->weight, v->weight})) return 0;
+    std::vector<const op::Linear*> parts{q, k};
+    if (!same_type({q->weight, k->weight})) return 0;
+    if (same_type({q->weight, v->weight})) parts.push_back(v);  // Q4_K_M has some of another type
+    VectorGroup biases;
+    std::vector<WeightRef> weights;
+    std::vector<TensorId> results;
+    uint32_t sum = 0;
+    for (const op::Linear* part : parts) {
+        weights.push_back(part->weight);
+        biases.parts.push_back({part->bias, cols(part->out)});
+        results.push_back(part->out);
+        sum += cols(part->out);
+    }
     std::optional<VectorId> bias;
-    if (q->bias || k->bias || v->bias)
-        bias = vector_group({{{q->bias, cols(q->out)}, {k->bias, cols(k->out)}, {v->bias, cols(v->out)}}});
+    if (std::ranges::any_of(parts, [](const op::Linear* part) { return part->bias.has_value(); }))
+        bias = vector_group(std::move(biases));
     define({q->out, k->out, v->out});
-    kernel::Linear fused{q->x,
-                         q->out,
-                         cols(q->out) + cols(k->out) + cols(v->out),
-                         weight_group({q->weight, k->weight, v->weight}),
-                         bias,
-                         {},
-                         {}};
-    emit(fused, {q->x}, {q->out, k->out, v->out});
-    return 3;
+    emit(kernel::Linear{q->x, q->out, sum, weight_group(std::move(weights)), bias, {}, {}}, std::array{q->x},
+         results);
+    return parts.size();
 }
 
 size_t Planner::head_norms(size_t i, const op::Norm*& q_norm, const op::Norm*& k_norm) const {
@@ -118,6 +124,29 @@ size_t Planner::emit_rope_attention(size_t i, const op::Norm* q_norm, const op::
     }
     emit(kernel, reads, std::array{attention->out});
     return at_op + 1 - i;
+}
+
+void Planner::fold_heads() {
+    for (size_t i = 0; i < plan_.kernels.size(); ++i) {
+        auto* rope = std::get_if<kernel::RopeCache>(&plan_.kernels[i].kernel);
+        if (!rope || rope->q_norm || rope->shape.latent.kv_rank) continue;
+        const Placement& q = plan_.placements[rope->q.index];
+        const scoria::Attention& shape = rope->shape;
+        uint32_t missing = (shape.heads + (rope->with_kv ? 2 * shape.kv_heads : 0)) * shape.head_dim;
+        std::vector<size_t> linears;
+        for (size_t j = i; missing != 0 && j-- > 0;) {
+            const auto* linear = std::get_if<kernel::Linear>(&plan_.kernels[j].kernel);
+            if (!linear || linear->residual || plan_.placements[linear->out.index].storage != q.storage ||
+                std::ranges::any_of(plan_.kernels[j].results,
+                                    [&](TensorId t) { return readers_[t.index] != 1; }))
+                break;
+            linears.push_back(j);
+            missing -= std::min(missing, linear->cols);
+        }
+        if (missing != 0) continue;
+        for (const size_t j : linears) std::get<kernel::Linear>(plan_.kernels[j].kernel).heads = i;
+        rope->folds_into = std::move(linears);
+    }
 }
 
 /// linear k, linear v of one input, both for the cache: side by side.

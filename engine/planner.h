@@ -102,8 +102,9 @@ class Planner {
     bool has_neighbours(TensorId t) const {
         return plan_.storages[plan_.placements[t.index].storage].cols != cols(t);
     }
-    /// Marks the norms that linears may take over.
+    /// Marks the norms, and the rotations of heads, that linears may take over.
     void fold_norms();
+    void fold_heads();
     /// Whether no op after position `after` reads t: then its memory may be overwritten in place.
     bool last_use(TensorId t, size_t after) const { return last_reader_[t.index] <= after; }
 

@@ -45,11 +45,23 @@ class UseCheck {
         constexpr uint32_t least_tokens = 64;  // more than any tile's
         const uint64_t fitting = most_products / (uint64_t{weight.rows} * weight.cols);
         const uint32_t tokens = std::min(use_.tokens, std::max(least_tokens, uint32_t(fitting)));
-        validate::check_linear(context_,
-                               {tokens, weight.rows, weight.cols, weight.type, k.bias.has_value(),
-                                k.residual.has_value(), k.glu, activate, activation,
-                                k.norm && variant.folds_norm(use_.tokens)},
-                               variant);
+        const validate::ModelLinear shape{tokens,
+                                          weight.rows,
+                                          weight.cols,
+                                          weight.type,
+                                          k.bias.has_value(),
+                                          k.residual.has_value(),
+                                          k.glu,
+                                          activate,
+                                          activation,
+                                          k.norm && variant.folds_norm(use_.tokens)};
+        validate::check_linear(context_, shape, variant);
+        if (!k.heads) return;
+        const auto& heads = std::get<kernel::RopeCache>(engine_.plan.kernels[*k.heads].kernel);
+        if (!ends_heads(variant, rope_shape(heads, engine_.model->architecture, engine_.kv_type()))) return;
+        const auto column = [&](TensorId tensor) { return engine_.plan.placements[tensor.index].first; };
+        validate::check_linear_heads(context_, shape, rope_of(heads),
+                                     (column(k.out) - column(heads.q)) / heads.shape.head_dim, variant);
     }
     void operator()(const kernel::Attention& k) {
         if (k.shape.mask == Mask::global_rows) return table("attention");
@@ -61,7 +73,7 @@ class UseCheck {
         validate::check_attention(
             context_,
             {k.shape, engine_.kv_type(), use_.tokens,
-             use_.tokens == 1 && k.shape.mask == Mask::causal ? end - 1 : 0, wraps(k.layer), rope_before()},
+             use_.tokens == 1 && k.shape.mask == Mask::causal ? end - 1 : 0, wraps(k.layer)},
             engine_.choices.attention(context_.caps(), attention_shape(k.shape, use_.tokens, positions),
                                       engine_.kv_type()));
     }
@@ -111,12 +123,6 @@ class UseCheck {
                 k.norm_after,
                 wraps(k.layer),
                 k.shape.latent.kv_rank != 0};
-    }
-    /// Of the attention in use, for one token.
-    std::optional<validate::ModelRope> rope_before() const {
-        if (use_.tokens != 1 || use_.kernel == 0) return std::nullopt;
-        const auto* rope = std::get_if<kernel::RopeCache>(&engine_.plan.kernels[use_.kernel - 1].kernel);
-        return rope && rope->with_kv ? std::optional(rope_of(*rope)) : std::nullopt;
     }
     const WeightGroup& group(GroupId id) const { return engine_.plan.weight_groups[id]; }
     uint32_t cols(TensorId tensor) const { return engine_.graph.tensors[tensor.index].cols; }

@@ -9,7 +9,7 @@ namespace scoria {
 
 void Session::Impl::record_step(Step& step, uint32_t count, const std::function<void(vk::Recorder&)>& end) {
     Batch work = batch(count, engine.stream_out ? 0 : count);
-    Tenant::record_step(step, work, std::max(source, uint32_t(tokens.size())), count == 1 && !watched,
+    Tenant::record_step(step, work, std::max(source, uint32_t(tokens.size())),
                         {.before = [&](vk::Recorder& recorder) { receive(recorder, work); },
                          .behind =
                              [&](vk::Recorder& recorder) {

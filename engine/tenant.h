@@ -73,9 +73,8 @@ struct Tenant {
     /// Computes kernels [first, end), whose queries see `positions` keys at most. Errors: cancelled, between
     /// slices.
     void compute(Batch& work, size_t first, size_t end, uint32_t positions, const Beside& beside);
-    /// Records a step of all of the decoder's kernels. `one_each`: every token is of another sequence, and
-    /// nothing beside it reads rotated queries.
-    void record_step(Step& step, Batch& work, uint32_t positions, bool one_each, const Beside& beside);
+    /// Records a step of all of the decoder's kernels.
+    void record_step(Step& step, Batch& work, uint32_t positions, const Beside& beside);
     /// Whether a step is recorded, and cut about as it would be now.
     bool stands(const Step& step, uint32_t count) const;
     vk::Device::Ticket submit_step(Step& step, uint32_t count);

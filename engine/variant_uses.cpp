@@ -52,6 +52,7 @@ class Uses {
                  chosen.name, chosen.shader,
                  cat("rows ", weight.rows, " cols ", weight.cols, k.glu ? " glu" : "", k.bias ? " bias" : "",
                      k.residual ? " residual" : "", k.norm && chosen.folds_norm(tokens) ? " norm" : "",
+                     k.heads ? heads_text(*k.heads, chosen) : "",
                      k.activation ? cat(" activation ", int(*k.activation)) : ""),
                  i, tokens});
         }
@@ -134,6 +135,13 @@ class Uses {
     std::vector<VariantUse> take() { return std::move(uses_); }
 
   private:
+    /// Of a linear that may end so.
+    std::string heads_text(size_t kernel, const LinearVariant& variant) const {
+        const auto& rope = std::get<kernel::RopeCache>(plan_.kernels[kernel].kernel);
+        if (!ends_heads(variant, rope_shape(rope, architecture_, limits_.kv))) return {};
+        return cat(" heads ", rope.shape.heads, "/", rope.shape.kv_heads, " ",
+                   kv_type_names[size_t(limits_.kv)]);
+    }
     uint32_t rows(TensorId tensor) const {
         return graph_.tensors[tensor.index].rows == RowKind::outputs ? limits_.layout.outputs
                                                                      : limits_.layout.tokens;

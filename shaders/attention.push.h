@@ -4,7 +4,7 @@
 
 #include "kv_cache.h"
 
-// 0 workgroup size, 1 logical subgroup size, 2 KV_TYPE_CONSTANT
+// 0 workgroup size, 1 logical subgroup size
 #define ATTENTION_HEAD_DIM 3
 #define ATTENTION_QUERIES 4   // vec: rows of one kv head that a group takes
 #define ATTENTION_MASK 5      // the enum Mask (loader/architecture.h)
@@ -18,7 +18,6 @@
 #define ATTENTION_K 12
 #define ATTENTION_ROWS 13
 #define ATTENTION_DIM_PARTS 14
-// 15: KV_PLANES_CONSTANT; 16 and 17: of rope.glsl
 #define ATTENTION_SHARES 18   // vec: subgroups of a workgroup that share out the keys of a split; 1 or all
 #define ATTENTION_IN_STEP 19  // vec: of sg_share_memory()
 #define ATTENTION_AHEAD 20    // coop: a lane holds the next tile's words while this one is multiplied
@@ -65,8 +64,6 @@ struct AttentionPush {
     uint bias_span;              // distances in a table of biases
     uint bias_first, bias_stride;  // words, as in Matrix, of products by query
     float scale, soft_cap;
-    uint rope_width, rope_coarse_rows;  // vec with -DROTATES, as in RopeCachePush
-    float norm_epsilon;
 };
 
 struct AttentionMergePush {

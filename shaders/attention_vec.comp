@@ -8,9 +8,6 @@
 // -DCOMPACT is for CPU drivers, where a load from a storage buffer is a checked branch for every lane, while a texel of
 // four words is fetched without one: a lane takes four keys, whose words are a texel, and four words of a value
 // (attention_texels.glsl).
-//
-// -DROTATES is for one token of each sequence: q comes as rope_cache.comp would take it, with k and v behind it, which
-// go into the cache. Nobody reads there what this dispatch writes: who needs the newest key takes it from q | k | v.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -26,16 +23,6 @@ layout(constant_id = ATTENTION_IN_STEP) const bool IN_STEP = false;
 const bool AHEAD_PAYS = SG_SIZE >= 32 || HEAD_DIM <= 16;
 const bool LOADS_AHEAD = SHARES > 1 && AHEAD_PAYS;
 
-#ifdef ROTATES
-layout(binding = 8) readonly buffer Tables { vec2 angles[]; };
-layout(binding = 9) readonly buffer QNorm { float q_norm[]; };
-layout(binding = 10) readonly buffer KNorm { float k_norm[]; };
-layout(binding = 11) writeonly buffer KvNew { uint kv_new[]; };
-#define ROPE_VALUE(word) q[word]
-#define ROPE_WIDTH push.rope_width
-#define ROPE_COARSE_ROWS push.rope_coarse_rows
-#include "rope.glsl"
-#endif
 
 #ifdef COMPACT
 layout(binding = 8) uniform usamplerBuffer kv_texels;  // kv by fours
@@ -131,8 +118,6 @@ float sum_of(uint i) {
 }
 #endif
 
-#if defined COMPACT || defined ROTATES
-#define QUERIES_STAY
 #ifdef COMPACT
 // What scores take at once of a key: a word, two of floats. A turn fetches those that share a scale, or a few, of one lane
 // or of some.
@@ -146,26 +131,10 @@ const uint LANE_ITEMS = LEAST_ITEMS <= 2   ? LEAST_ITEMS
 const uint SPAN_LANES = LANE_ITEMS < TURN_ITEMS ? TURN_ITEMS / LANE_ITEMS : 1;
 const uint SPANS = (ITEMS + LANE_ITEMS * SPAN_LANES - 1) / (LANE_ITEMS * SPAN_LANES);
 const uint QUERY_CHUNKS = LANE_ITEMS * ITEM_PAIRS;
-#else
-const uint QUERY_CHUNKS = (PAIRS + SG_SIZE - 1) / SG_SIZE;
-#endif
-vec2 query[QUERIES * QUERY_CHUNKS];  // i * QUERY_CHUNKS + c: pair query_pair_at(c, lane) of row i
-// Of a compact kernel side by side, so that scores read a block of keys from its first word to its last.
-#ifdef COMPACT
+// i * QUERY_CHUNKS + c: pair query_pair_at(c, lane) of row i. A lane has pairs side by side, so that scores read a block of
+// keys from its first word to its last.
+vec2 query[QUERIES * QUERY_CHUNKS];
 uint query_pair_at(uint c, uint lane) { return lane * QUERY_CHUNKS + c; }
-#else
-uint query_pair_at(uint c, uint lane) { return c * SG_SIZE + lane; }
-#endif
-#endif
-
-#ifdef ROTATES
-Head head_of(uint token, uint head, bool is_key, uint position) {
-    return head_at(query_word(token, head), is_key, true, position, HEAD_DIM, push.norm_epsilon);
-}
-vec2 rotated_pair(Head head, uint pair) {
-    if (pair >= PAIRS) return vec2(0.0);
-    return vec2(rotated(head, 2 * pair), has_second(pair) ? rotated(head, 2 * pair + 1) : 0.0);
-}
 #endif
 
 // What was loaded of a row, which no load of it again has to be waited for.
@@ -181,25 +150,18 @@ vec2 query_pair(Row row, uint pair) {
     return pair < PAIRS ? load_query(query_word(row.token, row.head), pair) : vec2(0.0);
 }
 
-#ifdef QUERIES_STAY
+#ifdef COMPACT
 void load_queries(Row rows[QUERIES]) {
     UNROLL_MEMORY for (uint i = 0; i < QUERIES; ++i) {
-#ifdef ROTATES
-        const Head head = head_of(rows[i].token, rows[i].head, false, rows[i].position);
-#endif
         UNROLL_MEMORY for (uint c = 0; c < QUERY_CHUNKS; ++c) {
             const uint pair = query_pair_at(c, sg_lane());
-#ifdef ROTATES
-            query[i * QUERY_CHUNKS + c] = rotated_pair(head, pair);
-#else
             query[i * QUERY_CHUNKS + c] = query_pair(rows[i], pair);
-#endif
         }
     }
 }
 #endif
 
-#if defined(NATIVE_SUBGROUP) && !defined(COMPACT) && !defined(ROTATES)
+#if defined(NATIVE_SUBGROUP) && !defined(COMPACT)
 #define CAN_SHARE
 const uint PAIR_TWOS = (PAIRS + 1) / 2;
 const bool SHARED = SHARES > 1;
@@ -252,14 +214,14 @@ void score(Row rows[QUERIES], uint keys, uint in_block) {
         return;
     }
 #endif
-#ifdef QUERIES_STAY
+#ifdef COMPACT
     [[unroll]]
 #endif
     for (uint c = 0; c < CHUNKS; ++c) {
 #ifdef NATIVE_SUBGROUP
         vec2 q_lane[QUERIES];
         [[unroll]] for (uint i = 0; i < QUERIES; ++i)
-#ifdef QUERIES_STAY
+#ifdef COMPACT
             q_lane[i] = query[i * QUERY_CHUNKS + c];
 #else
             q_lane[i] = query_pair(rows[i], c * SG_SIZE + sg_lane());
@@ -345,76 +307,11 @@ void soften(Row rows[QUERIES], uint key0) {
     }
 }
 
-#ifdef ROTATES
-vec2 as_cached(vec2 pair) {
-    if (KV_TYPE == KV_F32) return pair;
-    return KV_TYPE == KV_F16 ? unpack_half2(pack_half2(pair)) : unpack_bfloat2(pack_bfloat2(pair));
-}
-void store_pair(KvRow row, uint pair, vec2 value) {
-    const uvec2 at = words_of_pair(row, pair);
-    if (KV_TYPE == KV_F32) {
-        kv_new[at.x] = floatBitsToUint(value.x);
-        if (has_second(pair)) kv_new[at.y] = floatBitsToUint(value.y);
-    } else {
-        kv_new[at.x] = KV_TYPE == KV_F16 ? pack_half2(value) : pack_bfloat2(value);
-    }
-}
-
-// The newest key of the rows' one token: part 0 of the first shard sums it, and the group of the kv head's first query
-// puts it into the shard that has its block.
-void attend_newest(Row rows[QUERIES], uint kv_head, uint part) {
-    Row newest = rows[0];
-    bool first = false;
-    [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
-        if (rows[i].count == 0) continue;
-        newest = rows[i];
-        first = first || rows[i].head == kv_head * (push.heads / push.kv_heads);
-    }
-    const uint block = block_of(newest.table, newest.position), in_block = newest.position % KV_BLOCK_TOKENS;
-    const bool exists = newest.count != 0 && part == 0, sums = exists && push.first_part == 0;
-    const bool stores = exists && first && block < push.blocks;
-    if (!sums && !stores) return;
-
-    const Head head = head_of(newest.token, push.heads + kv_head, true, newest.position);
-    const KvRow key_row = kv_row(false, block, kv_head, push.kv_heads, in_block, HEAD_DIM);
-    const KvRow value_row = kv_row(true, block, kv_head, push.kv_heads, in_block, HEAD_DIM);
-    float product[QUERIES];
-    [[unroll]] for (uint i = 0; i < QUERIES; ++i) product[i] = 0.0;
-    [[unroll]] for (uint c = 0; c < QUERY_CHUNKS; ++c) {
-        const uint pair = query_pair_at(c, sg_lane());
-        const vec2 key = as_cached(rotated_pair(head, pair));
-        if (stores && pair < PAIRS) store_pair(key_row, pair, key);
-        [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
-            const vec2 products = query[i * QUERY_CHUNKS + c] * key;
-            product[i] += products.x + products.y;
-        }
-    }
-    if (sums) {
-        [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
-            const float whole = sg_add(product[i]);
-            [[unroll]] for (uint k = 0; k < LANE_KEYS; ++k) weight[i * LANE_KEYS + k] = whole;
-        }
-        soften(rows, newest.position);  // lanes but the first have keys that are yet to come
-    }
-    [[unroll]] for (uint o = 0; o < OUTPUTS; ++o) {
-        const uint pair = min(pair_of(o), PAIRS - 1);
-        const vec2 value =
-            as_cached(load_query(query_word(newest.token, push.heads + push.kv_heads + kv_head), pair));
-        if (stores && pair_of(o) < PAIRS) store_pair(value_row, pair, value);
-        if (sums)
-            [[unroll]] for (uint i = 0; i < QUERIES; ++i) total[i * OUTPUTS + o] += weight_of(i, 0) * value;
-    }
-}
-#endif
 
 // The rows whose tokens share a block table, over one of `splits` parts of the keys that any of them sees.
 void attend(Row rows[QUERIES], uint kv_head, uint part, uint splits) {
-#ifdef QUERIES_STAY
+#ifdef COMPACT
     load_queries(rows);
-#endif
-#ifdef ROTATES
-    attend_newest(rows, kv_head, part);
-    [[unroll]] for (uint i = 0; i < QUERIES; ++i) rows[i].count -= min(rows[i].count, 1);
 #endif
     uint table = 0, low = 0xFFFFFFFFu, end = 0, from_position = 0xFFFFFFFFu, to_position = 0;
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) {

@@ -4,7 +4,7 @@
 
 #include "kv_cache.h"
 
-// 0 workgroup size, 2 KV_TYPE_CONSTANT: none that is quantised
+// 0 workgroup size; KV_TYPE_CONSTANT: none that is quantised
 
 #ifdef __cplusplus
 namespace scoria {

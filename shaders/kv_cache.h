@@ -2,12 +2,11 @@
 #ifndef SCORIA_KV_CACHE_H
 #define SCORIA_KV_CACHE_H
 
-#define KV_TYPE_CONSTANT \
-    2  // the specialization constant KV_TYPE, in every module that includes kv_cache.glsl
+// Specialization constants, in every module that includes kv_cache.glsl.
+#define KV_TYPE_CONSTANT 21    // KV_TYPE
+#define KV_PLANES_CONSTANT 22  // KV_PLANES: 2, or 1 where keys are the values too
 
 #define KV_NO_RING 0xFFFFFFFFu  // as the length of a ring: blocks do not wrap
-
-#define KV_PLANES_CONSTANT 15  // KV_PLANES: 2, or 1 where keys are the values too
 
 // The enum KvType (engine/ops/op.h).
 #define KV_F32 0

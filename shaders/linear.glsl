@@ -143,3 +143,49 @@ void write_pair(uint token, uint pair, vec2 value, bool wanted) {
 void store_pair(uint token, uint pair, vec2 value, bool wanted) {
     write_pair(token, pair, finished(value) + load_residual(token, pair, wanted), wanted);
 }
+
+#ifdef HEADS
+// -DHEADS: what a cache holds exactly, and pairs of neighbouring rows rotate, ends as it would after rope_cache.comp: queries
+// and keys rotate, keys and values go into the cache and not to `out`.
+#include "kv_cache.glsl"
+layout(constant_id = LINEAR_HEADS) const bool HEADS_END = false;
+layout(set = 0, binding = 5) readonly buffer Step { uint step_words[]; };
+layout(set = 0, binding = 6) readonly buffer Tables { vec2 angles[]; };
+layout(set = 0, binding = 7) writeonly buffer Kv { uint kv[]; };
+#include "rope.glsl"
+
+// Where a pair of rows goes.
+struct HeadPair {
+    bool turns, cached, stores;
+    vec2 turn;           // (cos, sin)
+    uint word, between;  // of the cache
+};
+HeadPair head_pair(uint token, uint pair) {
+    const uint row = push.head_row + 2 * pair, head = row / push.head_dim, dim = row - head * push.head_dim;
+    const TokenSlot slot = token_slot(push.first_token + token, push.first_token + push.tokens, push.ring, 0);
+    const bool is_value = head >= push.heads + push.kv_heads;
+    HeadPair to;
+    to.turns = !is_value && dim < push.width;
+    to.turn = angle(angle_rows(slot.position, push.width, push.coarse_rows), to.turns ? dim / 2 : 0);
+    to.cached = head >= push.heads;
+    to.stores = to.cached && slot.exists;
+    const uint kv_head = head - push.heads - (is_value ? push.kv_heads : 0);
+    const KvRow cache_row =
+        kv_row(is_value, slot.block, kv_head, push.kv_heads, slot.position % KV_BLOCK_TOKENS, push.head_dim);
+    to.between = cache_row.between;
+    to.word = cache_row.numbers + dim / (KV_TYPE == KV_F32 ? 1 : 2) * to.between;
+    return to;
+}
+void write_head_pair(uint token, uint pair, vec2 value, HeadPair to, bool wanted) {
+    if (to.turns)
+        value = vec2(value.x * to.turn.x - value.y * to.turn.y, value.y * to.turn.x + value.x * to.turn.y);
+    write_pair(token, pair, value, wanted && !to.cached);
+    if (!wanted || !to.stores) return;
+    if (KV_TYPE == KV_F32) {
+        kv[to.word] = floatBitsToUint(value.x);
+        kv[to.word + to.between] = floatBitsToUint(value.y);
+    } else {
+        kv[to.word] = KV_TYPE == KV_F16 ? pack_half2(value) : pack_bfloat2(value);
+    }
+}
+#endif

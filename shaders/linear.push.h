@@ -4,6 +4,8 @@
 #ifndef SCORIA_LINEAR_PUSH_H
 #define SCORIA_LINEAR_PUSH_H
 
+#include "kv_cache.h"
+
 // 0 workgroup size, 1 subgroup size, 2 weight type (dequant.glsl)
 #define LINEAR_TOKENS 3      // linear_vec, linear_tile_int and linear_tile_half (2 or 4): tokens per lane
 #define LINEAR_PAIRS 4       // linear_vec: pairs of rows per lane
@@ -13,6 +15,7 @@
 #define LINEAR_X_QUADS 15       // linear_vec -DCOMPACT, linear_group: 1 if rows of x are whole fours of words
 #define LINEAR_OLD_LAVAPIPE 16  // linear_vec -DCOMPACT: 1 if Caps::old_lavapipe()
 #define LINEAR_IN_STEP 17       // linear_group: of sg_share_memory()
+#define LINEAR_HEADS 18  // -DHEADS: 1 if rows are heads of q | k | v, for the cache of KV_TYPE_CONSTANT
 
 // linear_coop: the matrix shape (not linear_coop2), and the tile of a workgroup and the part of it of a
 // subgroup
@@ -56,6 +59,12 @@ struct LinearPush {
     uint splits, part_stride;              // parts that the columns are split into, words between their sums
     float scale;                           // of what is added to the residual
     float epsilon;                         // of the norm
+    // With LINEAR_HEADS, of which q | k | v have this shard's rows from head_row on, and tokens of the batch
+    // from first_token; the rest is RopeCachePush's.
+    uint head_row, first_token;
+    uint heads, kv_heads, head_dim;
+    uint width, coarse_rows;
+    uint ring;
 };
 
 // Of packed halves, tokens whose blocks of columns stand side by side: a tile loads whole lines then.

@@ -5,6 +5,7 @@
 // Nothing waits between what a turn loads, and only the end reduces across lanes.
 //
 // -DWEIGHT_INTS multiplies integers: x becomes bytes on the way (byte_operands.glsl).
+// -DROW_GROUPS=2: a subgroup has two groups of rows, for which it loads and shares x once.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -20,6 +21,7 @@
 #define HALVES
 #define HIDES_ONE
 #endif
+#define HEADS
 layout(set = 0, binding = 0) restrict readonly buffer WeightQuads { uvec4 weight_quads[]; };
 #include "linear.glsl"
 
@@ -31,8 +33,12 @@ layout(constant_id = LINEAR_IN_STEP) const bool IN_STEP = false;
 layout(set = 0, binding = 1) readonly buffer Quads { vec4 x_quads[]; };
 layout(set = 0, binding = 3) readonly buffer NormQuads { vec4 norm_quads[]; };
 
-const uint ROWS = 4;                               // of a lane
-const uint LANES = WEIGHT_GROUP_ROWS / ROWS;       // of a cell
+#ifndef ROW_GROUPS
+#define ROW_GROUPS 1
+#endif
+const uint GROUP_ROWS = 4;                         // of a lane, of each group
+const uint ROWS = ROW_GROUPS * GROUP_ROWS;         // of a lane
+const uint LANES = WEIGHT_GROUP_ROWS / GROUP_ROWS; // of a cell
 const uint SUMS = ROWS * TOKENS;                   // [row][token]
 const uint CELLS = SG_SIZE / LANES;                // that a subgroup takes at a time
 const uint SPAN = WEIGHT_HALVES ? 2 : 4;           // chunks of 8 columns that share a scale
@@ -60,8 +66,8 @@ void shared_chunk(uint cell_at, uint chunk, out vec4 lo, out vec4 hi) {
     hi = x_cells[cell_at + 2 * chunk + 1];
 }
 #endif
-// What each subgroup found: [subgroup][token][16 rows, the even ones first], and of x^2.
-shared float part_sums[SG_COUNT * TOKENS * WEIGHT_GROUP_ROWS];
+// What each subgroup found: [subgroup][token][group][16 rows, the even ones first], and of x^2.
+shared float part_sums[SG_COUNT * TOKENS * ROW_GROUPS * WEIGHT_GROUP_ROWS];
 shared float part_squares[SG_COUNT];
 
 uint lane_of_cell() { return sg_lane() % LANES; }
@@ -80,9 +86,10 @@ vec4 norm_quad(uint quad) {
                 residual[min(first + 3, last)]);
 }
 
-// A lane ends a pair of rows, of one token in each turn.
-const uint END_TOKENS = SG_SIZE / WEIGHT_GROUP_PAIRS, END_TURNS = (TOKENS + END_TOKENS - 1) / END_TOKENS;
-uint end_token(uint turn) { return turn * END_TOKENS + sg_lane() / WEIGHT_GROUP_PAIRS; }
+// A lane ends a pair of rows of one token in each turn.
+const uint END_PAIRS = ROW_GROUPS * WEIGHT_GROUP_PAIRS, END_TURNS = (TOKENS * END_PAIRS + SG_SIZE - 1) / SG_SIZE;
+uint end_token(uint turn) { return (turn * SG_SIZE + sg_lane()) / END_PAIRS; }
+uint end_pair(uint turn) { return (turn * SG_SIZE + sg_lane()) % END_PAIRS; }
 bool ends(uint token0, uint turn, uint pair, uint pairs) {
     return end_token(turn) < TOKENS && pair < pairs && token0 + end_token(turn) < push.tokens;
 }
@@ -124,20 +131,28 @@ void main() {
     hide_one();
 #endif
     const uint token_tiles = (push.tokens + TOKENS - 1) / TOKENS, token0 = group_index() % token_tiles * TOKENS;
-    const uint part = sg_index() % PARTS, group = group_index() / token_tiles * (SG_COUNT / PARTS) + sg_index() / PARTS;
+    const uint part = sg_index() % PARTS, first_unit = group_index() / token_tiles * (SG_COUNT / PARTS);
     const uint pairs = (push.rows + 1) / 2, blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
-    if (group_index() / token_tiles * (SG_COUNT / PARTS) * WEIGHT_GROUP_PAIRS >= pairs) return;
+    if (first_unit * END_PAIRS >= pairs) return;
 
     // Groups past the end compute the last one and store nothing.
-    const uint in_rows = min(group, (pairs - 1) / WEIGHT_GROUP_PAIRS);
-    const Slot slot = first_slot(in_rows * push.group_words, in_rows * (blocks / WEIGHT_UNIT_CELLS), lane_of_cell());
+    const uint pair0 = (first_unit + sg_index() / PARTS) * END_PAIRS;
+    Slot slots[ROW_GROUPS];
+    [[unroll]] for (uint g = 0; g < ROW_GROUPS; ++g) {
+        const uint group = min(pair0 / WEIGHT_GROUP_PAIRS + g, (pairs - 1) / WEIGHT_GROUP_PAIRS);
+        slots[g] = first_slot(group * push.group_words, group * (blocks / WEIGHT_UNIT_CELLS), lane_of_cell());
+    }
+#define ROW_SLOT(row) next_slot(slots[(row) / GROUP_ROWS], (row) % GROUP_ROWS)
     // What only the end needs is asked for first, that nobody waits for it there.
-    const uint in_group = sg_lane() % WEIGHT_GROUP_PAIRS, pair = group * WEIGHT_GROUP_PAIRS + in_group;
-    vec2 biases = vec2(0.0), residuals[END_TURNS];
+    vec2 biases[END_TURNS], residuals[END_TURNS];
+    HeadPair heads[END_TURNS];
     if (part == 0) {
-        biases = vec2(load_bias(2 * pair), load_bias(2 * pair + 1));
-        [[unroll]] for (uint i = 0; i < END_TURNS; ++i)
-            residuals[i] = load_residual(token0 + end_token(i), pair, ends(token0, i, pair, pairs));
+        [[unroll]] for (uint i = 0; i < END_TURNS; ++i) {
+            const uint token = token0 + end_token(i), pair = pair0 + end_pair(i);
+            biases[i] = vec2(load_bias(2 * pair), load_bias(2 * pair + 1));
+            if (HEADS_END) heads[i] = head_pair(token, pair);
+            else residuals[i] = load_residual(token, pair, ends(token0, i, pair, pairs));
+        }
     }
     float sums[SUMS], squares = 0.0;
     [[unroll]] for (uint i = 0; i < SUMS; ++i) sums[i] = 0.0;
@@ -156,10 +171,10 @@ void main() {
         uvec4 words[ROWS];
         ChunkWords own[4 * ROWS];
         [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-            units[r] = weight_unit(cell, next_slot(slot, r));
-            words[r] = weight_cell(cell, next_slot(slot, r));
+            units[r] = weight_unit(cell, ROW_SLOT(r));
+            words[r] = weight_cell(cell, ROW_SLOT(r));
             [[unroll]] for (uint chunk = 0; chunk < 4 && LOADS_ALL; ++chunk)
-                own[4 * r + chunk] = weight_chunk(cell, next_slot(slot, r), chunk);
+                own[4 * r + chunk] = weight_chunk(cell, ROW_SLOT(r), chunk);
         }
         const uint quad = WEIGHT_BLOCK / 4 * cell + 2 * lane_of_cell();
         vec4 x_own[2 * TOKENS], norm_lo = vec4(1.0), norm_hi = vec4(1.0);
@@ -189,8 +204,8 @@ void main() {
             [[unroll]] for (uint chunk = span; chunk < span + SPAN; ++chunk) {
                 CODES lo[ROWS], hi[ROWS];
                 [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-                    if (!LOADS_ALL) own[4 * r + chunk] = weight_chunk(cell, next_slot(slot, r), chunk);
-                    weight_codes(cell, next_slot(slot, r), chunk, words[r], own[4 * r + chunk], lo[r], hi[r]);
+                    if (!LOADS_ALL) own[4 * r + chunk] = weight_chunk(cell, ROW_SLOT(r), chunk);
+                    weight_codes(cell, ROW_SLOT(r), chunk, words[r], own[4 * r + chunk], lo[r], hi[r]);
                 }
                 [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
                     CODES x_lo, x_hi;
@@ -220,8 +235,8 @@ void main() {
     [[unroll]] for (uint r = 0; r < ROWS; ++r)
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
             const float sum = across(sums[r * TOKENS + t], LANES, SG_SIZE);
-            const uint row = lane_of_cell() * ROWS + r;
-            if (lane_cell() == 0) part_sums[(sg_index() * TOKENS + t) * WEIGHT_GROUP_ROWS + row] = sum;
+            const uint row = r / GROUP_ROWS * WEIGHT_GROUP_ROWS + lane_of_cell() * GROUP_ROWS + r % GROUP_ROWS;
+            if (lane_cell() == 0) part_sums[(sg_index() * TOKENS + t) * ROW_GROUPS * WEIGHT_GROUP_ROWS + row] = sum;
         }
     if (linear_norm()) {
         squares = across(squares, 1, SG_SIZE);
@@ -234,12 +249,16 @@ void main() {
     [[unroll]] for (uint other = 0; other < PARTS; ++other) squares += part_squares[sg_index() + other];
     const float scale = linear_norm() ? 1.0 / sqrt(squares / float(push.cols) + push.epsilon) : 1.0;
     [[unroll]] for (uint i = 0; i < END_TURNS; ++i) {
-        const uint t = end_token(i);
+        const uint t = end_token(i), pair = pair0 + end_pair(i);
+        const uint row = end_pair(i) / WEIGHT_GROUP_PAIRS * WEIGHT_GROUP_ROWS + end_pair(i) % WEIGHT_GROUP_PAIRS;
         vec2 sum = vec2(0.0);
         [[unroll]] for (uint other = 0; other < PARTS; ++other) {
-            const uint at = ((sg_index() + other) * TOKENS + min(t, TOKENS - 1)) * WEIGHT_GROUP_ROWS + in_group;
+            const uint at = ((sg_index() + other) * TOKENS + min(t, TOKENS - 1)) * ROW_GROUPS * WEIGHT_GROUP_ROWS + row;
             sum += vec2(part_sums[at], part_sums[at + WEIGHT_GROUP_PAIRS]);
         }
-        write_pair(token0 + t, pair, finished(fma(sum, vec2(scale), biases)) + residuals[i], ends(token0, i, pair, pairs));
+        const vec2 value = finished(fma(sum, vec2(scale), biases[i]));
+        const bool wanted = ends(token0, i, pair, pairs);
+        if (HEADS_END) write_head_pair(token0 + t, pair, value, heads[i], wanted);
+        else write_pair(token0 + t, pair, value + residuals[i], wanted);
     }
 }

@@ -43,6 +43,7 @@
 #define ROW_PLACES
 #if defined(NATIVE_SUBGROUP) && !defined(WEIGHT_INTS)
 #define X_LANES
+#define HEADS
 #endif
 #endif
 #ifdef COMPACT
@@ -502,6 +503,12 @@ void main() {
         const uint pair = pair_of(unit, ONE_GROUP ? 0 : p);
         places[p] = place_of(min(pair, pairs - 1) / WEIGHT_GROUP_PAIRS, pair % WEIGHT_GROUP_PAIRS, blocks);
     }
+#ifdef HEADS
+    // Where one pair goes is asked for first, that nobody waits for it at the end; of more it would take registers.
+    const bool EARLY = PAIRS * TOKENS == 1;
+    HeadPair early;
+    if (HEADS_END && EARLY) early = head_pair(token0, pair_of(unit, 0));
+#endif
     float sums[SUMS];
     [[unroll]] for (uint r = 0; r < ROWS; ++r) {
         const uint row = 2 * pair_of(unit, r / 2) + r % 2;
@@ -554,6 +561,13 @@ void main() {
         UNROLL_ON_GPU for (uint t = 0; t < TOKENS; ++t) {
             const uint i = 2 * p * TOKENS + t;
             const bool store = pair < pairs && token0 + t < push.tokens;
+#ifdef HEADS
+            if (HEADS_END) {
+                const HeadPair to = EARLY ? early : head_pair(token0 + t, pair);
+                write_head_pair(token0 + t, pair, finished(vec2(sums[i], sums[i + TOKENS])), to, store);
+                continue;
+            }
+#endif
             store_pair(token0 + t, pair, vec2(sums[i], sums[i + TOKENS]), store);
         }
     }

@@ -1,65 +1,34 @@
-// Heads of q and k as attention takes them: RMS norm before or after rotation by the token's position (Su et al. 2021,
-// eq. 34). Whoever includes it has subgroup.glsl, buffers angles (cos, sin), q_norm and k_norm, and defines
-// ROPE_VALUE(word) of q | k | v, ROPE_WIDTH (leading dims that rotate) and ROPE_COARSE_ROWS (of the table).
+// What a token's place in its sequence says: the angles by which its heads rotate (Su et al. 2021, eq. 34), and its slot of
+// the paged cache. Whoever includes it has kv_cache.glsl and buffers angles (cos, sin) and step_words.
 #ifndef SCORIA_ROPE_GLSL
 #define SCORIA_ROPE_GLSL
-#include "rope_cache.push.h"
-
-layout(constant_id = ROPE_INTERLEAVED) const bool INTERLEAVED = false;
-layout(constant_id = ROPE_QK_NORM) const uint QK_NORM = ROPE_NORM_NONE;
+#include "step.h"
 
 #define FINE_POSITIONS 256
 
-struct Head {
-    uint from;      // word of its first dim
-    bool is_key;
-    float scale;    // of the norm
-    uint coarse, fine;  // rows of the table
-};
-
-// Of a head that is there or not. Reached by all invocations: the sum may hold barriers.
-Head head_at(uint from, bool is_key, bool exists, uint position, uint dims, float epsilon) {
-    Head head;
-    head.from = from;
-    head.is_key = is_key;
-    head.scale = 1.0;
-    head.coarse = min(position / FINE_POSITIONS, ROPE_COARSE_ROWS - 1) * (ROPE_WIDTH / 2);
-    head.fine = (ROPE_COARSE_ROWS + position % FINE_POSITIONS) * (ROPE_WIDTH / 2);
-    if (QK_NORM != ROPE_NORM_NONE) {
-        float sum = 0.0;
-        for (uint dim = sg_lane(); exists && dim < dims; dim += SG_SIZE)
-            sum += ROPE_VALUE(from + dim) * ROPE_VALUE(from + dim);
-        head.scale = 1.0 / sqrt(sg_add(sum) / float(dims) + epsilon);
-    }
-    return head;
+// Rows of the table, coarse and fine, of `width` rotating dims.
+uvec2 angle_rows(uint position, uint width, uint coarse_rows) {
+    return uvec2(min(position / FINE_POSITIONS, coarse_rows - 1), coarse_rows + position % FINE_POSITIONS) * (width / 2);
 }
-
-float norm_weight(Head head, uint dim) { return head.is_key ? k_norm[dim] : q_norm[dim]; }
-
-float unrotated(Head head, uint dim) {
-    const float value = ROPE_VALUE(head.from + dim);
-    return QK_NORM == ROPE_NORM_BEFORE ? value * head.scale * norm_weight(head, dim) : value;
-}
-
-// The angle of `pair` at the head's position: coarse + fine.
-vec2 angle(Head head, uint pair) {
-    const vec2 a = angles[head.coarse + pair], b = angles[head.fine + pair];
+// (cos, sin) of `pair`: coarse + fine.
+vec2 angle(uvec2 rows, uint pair) {
+    const vec2 a = angles[rows.x + pair], b = angles[rows.y + pair];
     return vec2(a.x * b.x - a.y * b.y, a.y * b.x + a.x * b.y);
 }
 
-float turned(Head head, uint dim) {
-    if (dim >= ROPE_WIDTH) return unrotated(head, dim);
-    const uint half_width = ROPE_WIDTH / 2;
-    const bool second = INTERLEAVED ? dim % 2 == 1 : dim >= half_width;
-    const uint pair = INTERLEAVED ? dim / 2 : second ? dim - half_width : dim;
-    const uint other = INTERLEAVED ? dim ^ 1u : (second ? dim - half_width : dim + half_width);
-    const vec2 turn = angle(head, pair);
-    return unrotated(head, dim) * turn.x + unrotated(head, other) * (second ? turn.y : -turn.y);
-}
-
-float rotated(Head head, uint dim) {
-    const float value = turned(head, dim);
-    return QK_NORM == ROPE_NORM_AFTER ? value * head.scale * norm_weight(head, dim) : value;
+struct TokenSlot {
+    bool exists;
+    uint position;
+    uint block;  // of this shard; another's are past its end
+};
+TokenSlot token_slot(uint token, uint tokens, uint ring, uint first_block) {
+    TokenSlot slot;
+    slot.exists = token < tokens && token < step_words[STEP_TOKEN_COUNT];
+    const uint words = STEP_TOKENS + (slot.exists ? token : 0) * STEP_TOKEN_WORDS;
+    slot.position = step_words[words + STEP_TOKEN_POSITION];
+    const uint entry = step_words[words + STEP_TOKEN_TABLE] + slot.position / KV_BLOCK_TOKENS % ring;
+    slot.block = step_words[min(entry, step_words.length() - 1)] - first_block;
+    return slot;
 }
 
 #endif

@@ -10,9 +10,10 @@
 #include "numerics.glsl"
 #include "grid.glsl"
 #include "kv_cache.glsl"
-#include "step.h"
 #include "rope_cache.push.h"
 
+layout(constant_id = ROPE_INTERLEAVED) const bool INTERLEAVED = false;
+layout(constant_id = ROPE_QK_NORM) const uint QK_NORM = ROPE_NORM_NONE;
 layout(constant_id = ROPE_SPREAD_DIMS) const uint SPREAD_DIMS = 1;
 
 layout(binding = 0) buffer Qkv { float qkv[]; };
@@ -23,10 +24,47 @@ layout(binding = 4) readonly buffer Step { uint step_words[]; };
 layout(binding = 5) writeonly buffer Kv { uint kv[]; };
 layout(push_constant) uniform Push { RopeCachePush push; };
 
-#define ROPE_VALUE(word) qkv[word]
-#define ROPE_WIDTH push.width
-#define ROPE_COARSE_ROWS push.coarse_rows
 #include "rope.glsl"
+
+struct Head {
+    uint from;  // word of its first dim
+    bool is_key;
+    float scale;       // of the norm
+    uvec2 angle_rows;  // of the table
+};
+
+// Of a head that is there or not. Reached by all invocations: the sum may hold barriers.
+Head head_at(uint from, bool is_key, bool exists, uint position) {
+    Head head = Head(from, is_key, 1.0, angle_rows(position, push.width, push.coarse_rows));
+    if (QK_NORM != ROPE_NORM_NONE) {
+        float sum = 0.0;
+        for (uint dim = sg_lane(); exists && dim < push.head_dim; dim += SG_SIZE) sum += qkv[from + dim] * qkv[from + dim];
+        head.scale = 1.0 / sqrt(sg_add(sum) / float(push.head_dim) + push.epsilon);
+    }
+    return head;
+}
+
+float norm_weight(Head head, uint dim) { return head.is_key ? k_norm[dim] : q_norm[dim]; }
+
+float unrotated(Head head, uint dim) {
+    const float value = qkv[head.from + dim];
+    return QK_NORM == ROPE_NORM_BEFORE ? value * head.scale * norm_weight(head, dim) : value;
+}
+
+float turned(Head head, uint dim) {
+    if (dim >= push.width) return unrotated(head, dim);
+    const uint half_width = push.width / 2;
+    const bool second = INTERLEAVED ? dim % 2 == 1 : dim >= half_width;
+    const uint pair = INTERLEAVED ? dim / 2 : second ? dim - half_width : dim;
+    const uint other = INTERLEAVED ? dim ^ 1u : (second ? dim - half_width : dim + half_width);
+    const vec2 turn = angle(head.angle_rows, pair);
+    return unrotated(head, dim) * turn.x + unrotated(head, other) * (second ? turn.y : -turn.y);
+}
+
+float rotated(Head head, uint dim) {
+    const float value = turned(head, dim);
+    return QK_NORM == ROPE_NORM_AFTER ? value * head.scale * norm_weight(head, dim) : value;
+}
 
 shared float rotated_dims[SG_COUNT * SPREAD_DIMS], spread_dims[SG_COUNT * SPREAD_DIMS];
 const float GROUP_ROOT = 0.1767766952966369;  // 1 / sqrt(KV_GROUP): the transform is its own inverse
@@ -132,22 +170,17 @@ void main() {
     const uint heads = push.heads + KV_PLANES * push.kv_heads;
     const uint item = group_index() * SG_COUNT + sg_index();
     const uint token = item / heads, index = item % heads;
-    const bool exists = token < push.tokens && token < step_words[STEP_TOKEN_COUNT];
+    const TokenSlot slot = token_slot(token, push.tokens, push.ring, push.first_block);
     const bool is_query = index < push.heads;
     const bool is_value = index >= push.heads + push.kv_heads;
-    const uint slot = STEP_TOKENS + (exists ? token : 0) * STEP_TOKEN_WORDS;
-    const uint position = step_words[slot + STEP_TOKEN_POSITION];
 
-    const Head head = head_at(push.qkv_first + token * push.qkv_stride + index * push.head_dim, !is_query, exists, position,
-                              push.head_dim, push.epsilon);
-    if (KV_SPREAD) spread_head(head, exists && !is_value);
-    const uint entry = step_words[slot + STEP_TOKEN_TABLE] + position / KV_BLOCK_TOKENS % push.ring;
-    const uint block = step_words[min(entry, step_words.length() - 1)] - push.first_block;
-    // Else it is another shard's.
-    const bool writes = exists && (is_query ? push.rotate_q != 0 : block < push.blocks);
+    const Head head =
+        head_at(push.qkv_first + token * push.qkv_stride + index * push.head_dim, !is_query, slot.exists, slot.position);
+    if (KV_SPREAD) spread_head(head, slot.exists && !is_value);
+    const bool writes = slot.exists && (is_query ? push.rotate_q != 0 : slot.block < push.blocks);
     const uint kv_head = (index - push.heads) % max(push.kv_heads, 1);
     const KvRow row =
-        kv_row(is_value, block, kv_head, push.kv_heads, position % KV_BLOCK_TOKENS, push.head_dim);
+        kv_row(is_value, slot.block, kv_head, push.kv_heads, slot.position % KV_BLOCK_TOKENS, push.head_dim);
     if (KV_QUANTISED) write_quantised(head, is_value, writes && !is_query, row);
     if (writes && (is_query || !KV_QUANTISED)) write_exact(head, is_query, is_value, row);
 }

@@ -1,11 +1,10 @@
-// Push constants and specialization constants of rope_cache.comp, and constants of rope.glsl, which attention
-// includes too.
+// Push constants and specialization constants of rope_cache.comp.
 #ifndef SCORIA_ROPE_CACHE_PUSH_H
 #define SCORIA_ROPE_CACHE_PUSH_H
 
 #include "kv_cache.h"
 
-// 0 workgroup size, 1 logical subgroup size, 2 KV_TYPE_CONSTANT
+// 0 workgroup size, 1 logical subgroup size
 #define ROPE_INTERLEAVED 16  // pairs are (2i, 2i + 1), else (i, i + width / 2)
 #define ROPE_QK_NORM 17      // RMS norm of each q and k head: ROPE_NORM_...
 

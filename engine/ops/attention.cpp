@@ -151,18 +151,6 @@ AttentionShape attention_shape(const Attention& attention, uint32_t tokens, uint
             .distance_values = attention.distance_values};
 }
 
-bool attention_rotates(const vk::Caps& caps, const AttentionVariant& variant, const Attention& shape,
-                       KvType type) {
-    // Wider heads spill 52 words on Xe2, those of 64 dims 14 to 21 before it (tools/gates).
-    const bool fits =
-        caps.vendor_id != vk::vendor_intel || (!caps.small_register_file() && shape.head_dim <= 64);
-    const size_t buffers = shader_module(Shader::attention_vec_sg_rotates).bindings.size();
-    // A workgroup waits for what one subgroup of it does: 20 us of an H200, where another dispatch takes 6.
-    const bool alone = variant.shader == Shader::attention_vec_sg && variant.shares == 1;
-    return fits && buffers <= caps.max_storage_buffers && alone && !kv_quantised(type) &&
-           shape.latent.kv_rank == 0 && shape.mask == Mask::causal && !shape.distance_values;
-}
-
 std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const AttentionShape& shape) {
     std::vector<AttentionVariant> variants;
     const uint64_t rows = uint64_t(shape.tokens) * (shape.heads / shape.kv_heads);
@@ -280,11 +268,6 @@ AttentionPush push_of(const AttentionArgs& args) {
     push.bias_span = args.shape.bias_span;
     push.scale = args.shape.scale;
     push.soft_cap = args.shape.soft_cap;
-    if (args.rope) {
-        push.rope_width = args.rope->width;
-        push.rope_coarse_rows = rope_coarse_rows(*args.rope);
-        push.norm_epsilon = args.rope->epsilon;
-    }
     if (args.distances) {
         push.bias_first = args.distances->first;
         push.bias_stride = args.distances->stride;
@@ -313,9 +296,6 @@ std::vector<vk::View> views_of(const vk::Pipeline& pipeline, const AttentionArgs
                                 args.sinks.value_or(none),
                                 args.distance_values.value_or(none),
                                 parts};
-    if (const RopeCacheArgs* rope = args.rope)
-        views.insert(views.end(),
-                     {rope->tables, rope->q_norm.value_or(none), rope->k_norm.value_or(none), shard.view});
     views.push_back(shard.view);  // as texels
     views.resize(pipeline.module->bindings.size());
     return views;
@@ -357,10 +337,7 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
                                            {ATTENTION_K, context.caps.matrix_k},
                                            {ATTENTION_DIM_PARTS, variant.dim_parts},
                                            {ATTENTION_AHEAD, uint32_t(holds_tiles(context.caps))}});
-    if (args.rope)
-        for (const vk::Constant& constant : rope_constants(*args.rope)) constants.push_back(constant);
-    const vk::Pipeline& pipeline = recorder.pipelines().get(
-        shader_module(args.rope ? Shader::attention_vec_sg_rotates : variant.shader), constants);
+    const vk::Pipeline& pipeline = recorder.pipelines().get(shader_module(variant.shader), constants);
     const uint64_t items = tiles * variant.splits;
     // Behind the arrivals, where tiles write them.
     const auto results = [&] {

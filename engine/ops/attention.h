@@ -7,7 +7,6 @@
 
 #include "architecture.h"
 #include "kernel_variant.h"
-#include "rope.h"
 
 #include <string>
 
@@ -23,9 +22,6 @@ struct AttentionArgs {
     std::optional<Matrix> distances = {};  // [tokens, heads * bias_span]: what by_query adds to q.k
     std::optional<vk::View> distance_values = {};  // [bias_span, head_dim]
     uint32_t first_token = 0;                      // of the batch, whose rows these are from there on
-    /// What record_rope_cache() would do first; q is then that of its q | k | v. Each token is of another
-    /// sequence, and attention_rotates().
-    const RopeCacheArgs* rope = nullptr;
 };
 
 struct AttentionShape {
@@ -49,12 +45,6 @@ struct AttentionVariant : KernelVariant {
 
 AttentionShape attention_shape(const Attention& attention, uint32_t tokens, uint32_t positions,
                                uint32_t shards = 1);
-/// Whether the variant can rotate a token's heads and fill its place of the cache itself: those of few rows,
-/// where subgroups are native, keys and values are exact, and a token sees itself last. Not where registers
-/// are few: it would spill (tools/gates); nor the compact one: CPU drivers gain nothing that could be
-/// measured.
-bool attention_rotates(const vk::Caps& caps, const AttentionVariant& variant, const Attention& shape,
-                       KvType type);
 /// Valid on a device for a shape and its precision class, default first. What each takes:
 ///
 ///   kernel              masks, biases, caps, sinks  values of distances  rows of a kv head           class

@@ -5,6 +5,7 @@
 
 #include "fail.h"
 #include "kernel_variant.h"
+#include "kv_layout.h"
 #include "linear.push.h"
 #include "quant_grids.h"
 #include "weight_layout.h"
@@ -64,14 +65,19 @@ Shader best_vec(const vk::Caps& caps, TensorType type) {
 
 constexpr uint32_t group_lanes = WEIGHT_GROUP_ROWS / 4;  // of a cell
 
+/// Of linear_group.comp: rows of a subgroup.
+uint32_t subgroup_rows(Shader shader) {
+    return (shader == Shader::linear_group_two ? 2 : 1) * WEIGHT_GROUP_ROWS;
+}
+
 /// Of shared memory, of a part: x, and what it found.
 uint32_t group_part_bytes(Shader shader, uint32_t subgroup, uint32_t lane_tokens) {
     const uint32_t chunk = shader == Shader::linear_group_int ? 8 : 32;
     const uint32_t cell = WEIGHT_BLOCK / 8 * chunk + std::min(chunk, 16u);
-    return lane_tokens * (subgroup / group_lanes * cell + 4 * WEIGHT_GROUP_ROWS) + 4;
+    return lane_tokens * (subgroup / group_lanes * cell + 4 * subgroup_rows(shader)) + 4;
 }
 
-/// A subgroup for each group of rows; nothing where a subgroup has not whole groups of pairs.
+/// A subgroup for each group of rows, or two; nothing where a subgroup has not whole groups of pairs.
 std::optional<LinearVariant> group(const vk::Caps& caps, Shader shader, uint32_t lane_tokens,
                                    uint32_t parts) {
     const uint32_t subgroup = caps.subgroup_size;
@@ -79,10 +85,10 @@ std::optional<LinearVariant> group(const vk::Caps& caps, Shader shader, uint32_t
     return LinearVariant{.shader = shader,
                          .workgroup = parts * subgroup,
                          .tokens = lane_tokens,
-                         .rows = WEIGHT_GROUP_ROWS,
+                         .rows = subgroup_rows(shader),
                          .subgroup = subgroup,
                          .lane_tokens = lane_tokens,
-                         .lane_pairs = 2,
+                         .lane_pairs = 2 * subgroup_rows(shader) / WEIGHT_GROUP_ROWS,
                          .parts = parts,
                          .name = cat(shader_name(shader).substr(std::string_view("linear_").size()), " ",
                                      subgroup, " tokens ", lane_tokens, " parts ", parts)};
@@ -91,7 +97,7 @@ std::optional<LinearVariant> group(const vk::Caps& caps, Shader shader, uint32_t
 /// Parts of it, of which each goes through the columns at least once.
 uint32_t group_parts(const vk::Caps& caps, const LinearShape& shape, Shader shader, uint32_t lane_tokens) {
     constexpr uint32_t enough_subgroups = 4096, most_bytes = 32768;
-    const bool many = uint64_t{shape.rows} / WEIGHT_GROUP_ROWS * 16 > enough_subgroups;
+    const bool many = uint64_t{shape.rows} / subgroup_rows(shader) * 16 > enough_subgroups;
     const uint32_t most_parts =
         caps.is_cpu() ? 2 : (many ? 8 : 16) / lane_tokens;  // each size a compile there
     const uint32_t turns = shape.cols * group_lanes / WEIGHT_BLOCK / caps.subgroup_size;
@@ -173,12 +179,13 @@ LinearVariant tile_int(const vk::Caps& caps) {
 }
 
 /// Tiles of linear_coop and linear_coop2, large first: of a workgroup, and of a subgroup. The largest reads x
-/// half as often, and took an H200 1.15 times as long: `tune` alone tries it.
+/// half as often, and took an H200 1.15 times as long; the other unpacks weights half as often: `tune` alone
+/// tries them.
 struct CoopTile {
     uint32_t rows, tokens, part_rows, part_tokens;
     bool whole = false;  // of whole workgroups alone
 };
-constexpr CoopTile largest_tile[] = {{256, 128, 64, 64}};
+constexpr CoopTile largest_tiles[] = {{256, 128, 64, 64}, {128, 256, 64, 64}};
 constexpr CoopTile coop_tiles[] = {{128, 128, 64, 64}, {128, 64, 32, 16}, {128, 32, 32, 32, true},
                                    {64, 64, 32, 32},   {64, 64, 32, 16},  {64, 32, 32, 16},
                                    {64, 32, 16, 16},   {32, 32, 32, 16},  {32, 32, 16, 16}};
@@ -390,6 +397,7 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
     else if (variant.lane_pairs)
         add({{LINEAR_PAIRS, variant.lane_pairs}});
     if (compact(variant.shader)) add({x_quads, {LINEAR_OLD_LAVAPIPE, uint32_t(caps.old_lavapipe())}});
+    if (args.heads) add({{LINEAR_HEADS, 1}, {KV_TYPE_CONSTANT, uint32_t(args.heads->rope.kv->type)}});
     return constants;
 }
 
@@ -427,19 +435,30 @@ constexpr uint64_t sums_offset(uint64_t operands) {
 LinearPush epilogue(const LinearArgs& args, uint32_t first_row) {
     const uint32_t out_row = args.glu ? first_row / 2 : first_row;
     const Matrix& residual = args.residual ? *args.residual : args.x;
-    assert(!args.norm || !args.residual);
-    return {.tokens = args.out.rows,
-            .flags = (args.bias ? LINEAR_BIAS : 0) | (args.residual ? LINEAR_RESIDUAL : 0) |
-                     (args.glu ? LINEAR_GLU : 0) | (args.activate ? LINEAR_ACTIVATE : 0) |
-                     (args.norm ? LINEAR_NORM : 0),
-            .out_first = args.out.first + out_row,
-            .out_stride = args.out.stride,
-            .residual_first = residual.first + out_row,
-            .residual_stride = residual.stride,
-            .bias_first = first_row,
-            .splits = 1,
-            .scale = args.scale,
-            .epsilon = args.norm ? args.norm->epsilon : 0};
+    assert(!(args.norm || args.heads) || !args.residual);
+    LinearPush push{.tokens = args.out.rows,
+                    .flags = (args.bias ? LINEAR_BIAS : 0) | (args.residual ? LINEAR_RESIDUAL : 0) |
+                             (args.glu ? LINEAR_GLU : 0) | (args.activate ? LINEAR_ACTIVATE : 0) |
+                             (args.norm ? LINEAR_NORM : 0),
+                    .out_first = args.out.first + out_row,
+                    .out_stride = args.out.stride,
+                    .residual_first = residual.first + out_row,
+                    .residual_stride = residual.stride,
+                    .bias_first = first_row,
+                    .splits = 1,
+                    .scale = args.scale,
+                    .epsilon = args.norm ? args.norm->epsilon : 0};
+    if (!args.heads) return push;
+    const RopeCacheArgs& rope = args.heads->rope;
+    push.head_row = args.heads->first_row + first_row;
+    push.first_token = args.heads->first_token;
+    push.heads = rope.heads;
+    push.kv_heads = rope.with_kv ? rope.kv->kv_heads : 0;
+    push.head_dim = rope.kv->head_dim;
+    push.width = rope.width;
+    push.coarse_rows = rope_coarse_rows(rope);
+    push.ring = rope.kv->ring;
+    return push;
 }
 
 /// out of the sums of parts, [part][token][row].
@@ -525,6 +544,7 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
     if (ints) add(vec(caps, Shader::linear_vec_int, lane_tokens, 1, parts));
     if (ints) add_group(Shader::linear_group_int);
     add_group(Shader::linear_group);
+    if (shape.tokens == 1) add_group(Shader::linear_group_two);
     for (const Tile& tile : tiles) {
         add(tile.variant);
         // In two parts at least, so that each kernel can be proven and forced that way on any device.
@@ -551,12 +571,15 @@ std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearS
     if (caps.is_cpu()) return candidates;
     if (pays_tiles(caps, shape))
         for (const auto& larger :
-             {coop2_variants(caps, shape, largest_tile), coop_variants(caps, shape, largest_tile)})
+             {coop2_variants(caps, shape, largest_tiles), coop_variants(caps, shape, largest_tiles)})
             std::ranges::for_each(larger, add);
     for (uint32_t lane_tokens = most_tokens; lane_tokens * 2 >= most_tokens && lane_tokens; lane_tokens /= 2)
         for (const uint32_t parts : {1u, 2u, 4u, 8u, 16u})
-            for (const Shader shader : {Shader::linear_group, Shader::linear_group_int}) {
-                if (shader == Shader::linear_group_int && !multiplies_ints(caps, shape)) continue;
+            for (const Shader shader :
+                 {Shader::linear_group, Shader::linear_group_two, Shader::linear_group_int}) {
+                const bool fits_registers = shader != Shader::linear_group_two || lane_tokens <= 2;
+                if (!fits_registers || (shader == Shader::linear_group_int && !multiplies_ints(caps, shape)))
+                    continue;
                 if (const auto variant = group(caps, shader, lane_tokens, parts)) add(*variant);
             }
     return candidates;
@@ -566,6 +589,13 @@ LinearVariant::Operands LinearVariant::operands() const {
     return part_rows || shader == Shader::linear_tile_half                         ? Operands::halves
            : shader == Shader::linear_vec_int || shader == Shader::linear_tile_int ? Operands::bytes
                                                                                    : Operands::floats;
+}
+
+bool ends_heads(const LinearVariant& variant, const RopeShape& rope) {
+    const bool by_pairs = variant.grouped() || variant.shader == Shader::linear_vec_sg ||
+                          variant.shader == Shader::linear_vec_sg_bytes;
+    return by_pairs && (rope.width == 0 || rope.pairs == RopePairs::interleaved) && rope.head_dim % 2 == 0 &&
+           !kv_quantised(rope.type) && rope.shards == 1;
 }
 
 uint64_t linear_scratch_bytes(const LinearVariant& variant, uint32_t tokens, uint32_t rows, uint32_t cols) {
@@ -623,9 +653,17 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
             views.insert(views.end(), {rows, x, args.norm ? args.norm->weight : x});
         if (variant.shader == Shader::linear_vec_sg_grid)
             views.push_back(rows.slice(planes.table, planes.bytes - planes.table));
+        if (args.heads) {
+            const RopeCacheArgs& rope = args.heads->rope;
+            views.insert(views.end(), {rope.step, rope.tables, rope.kv->shards.front().view});
+        }
+        views.resize(pipeline.module->bindings.size(),
+                     args.out.view);  // what is not of heads: waited for anyway
         context.recorder.dispatch(pipeline, views, std::as_bytes(std::span(&push, 1)),
                                   row_tiles * token_tiles * variant.splits,
-                                  all.glu ? "linear glu" : "linear");
+                                  all.glu     ? "linear glu"
+                                  : all.heads ? "linear heads"
+                                              : "linear");
         if (!weight.over_bus) continue;
         const bool last = i + 1 == weight.shards.size();
         if (const DeviceWeight::Shard* next = last ? all.after : &weight.shards[i + 1])

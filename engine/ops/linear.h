@@ -2,6 +2,7 @@
 #pragma once
 
 #include "op.h"
+#include "rope.h"
 #include "shaders.h"
 #include "weight_stream.h"
 
@@ -15,6 +16,14 @@ struct RmsNorm {
     float epsilon;
 };
 
+/// Rows that are heads of q | k | v: what record_rope_cache() would do to them next is done on the way, of
+/// variants that ends_heads(). Queries stand in `out` then, keys and values in the cache alone.
+struct LinearHeads {
+    const RopeCacheArgs& rope;
+    uint32_t first_row;    // of q | k | v
+    uint32_t first_token;  // of the batch
+};
+
 struct LinearArgs {
     Matrix x, out;  // [tokens, cols], [tokens, rows] (GLU: [tokens, rows / 2])
     const DeviceWeight& weight;
@@ -23,7 +32,8 @@ struct LinearArgs {
     /// x is RMS-normalised first (Zhang and Sennrich 2019): of variants that folds_norm() and without a
     /// residual.
     std::optional<RmsNorm> norm{};
-    bool glu = false;  // shards start at even rows then
+    std::optional<LinearHeads> heads{};  // without a residual
+    bool glu = false;                    // shards start at even rows then
     bool activate = false;
     /// Better the model's one also where it is not applied: all its linears share pipelines then.
     Activation activation = Activation::silu;
@@ -58,7 +68,10 @@ struct LinearVariant {
     /// What x is packed to before the kernel reads it.
     enum class Operands : uint8_t { floats, halves, bytes };
     Operands operands() const;
-    bool grouped() const { return shader == Shader::linear_group || shader == Shader::linear_group_int; }
+    bool grouped() const {
+        return shader == Shader::linear_group || shader == Shader::linear_group_two ||
+               shader == Shader::linear_group_int;
+    }
     /// Whether it makes bytes of x as it goes.
     bool packs_bytes() const { return shader == Shader::linear_group_int; }
     /// Whether it takes LinearArgs::norm of so many tokens: of one.
@@ -72,6 +85,10 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
 /// The same, and sizes of linear_vec beyond: what is worth timing where that can be done
 /// (instruments/tune.h).
 std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearShape& shape);
+
+/// Whether the variant takes LinearArgs::heads that rotate so: by pairs of neighbouring dims, without norms,
+/// for a cache that holds exact numbers in one shard.
+bool ends_heads(const LinearVariant& variant, const RopeShape& rope);
 
 /// What LinearArgs::scratch must hold, packed x first: 0 if the variant needs none.
 uint64_t linear_scratch_bytes(const LinearVariant& variant, uint32_t tokens, uint32_t rows, uint32_t cols);

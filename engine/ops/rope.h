@@ -36,6 +36,14 @@ struct RopeCacheArgs {
     const DeviceKv* kv;
 };
 
+/// What decides who else may do it, of heads without norms whose keys are no values.
+struct RopeShape {
+    uint32_t head_dim, width;
+    RopePairs pairs;
+    KvType type;
+    uint32_t shards = 1;  // of the cache
+};
+
 /// Rows of the coarse part of `tables`.
 uint32_t rope_coarse_rows(const RopeCacheArgs& args);
 /// What rope.glsl is made for.

@@ -13,9 +13,6 @@
 namespace scoria::validate {
 namespace {
 
-/// Of kernels that also rotate: how heads are, if at all.
-enum class Turn : uint8_t { none, halves, interleaved, normed, partly };
-
 struct Case {
     uint32_t tokens, first;  // of the first sequence: positions first ..
     uint32_t heads, kv_heads, head_dim;
@@ -29,15 +26,14 @@ struct Case {
     PositionBias bias = PositionBias::none;
     float soft_cap = 0;
     bool sinks = false;
-    uint32_t source = 0;     // keys of Mask::source, whatever the tokens' positions
-    uint32_t low = 0;        // of Mask::compressed
-    bool values = false;     // of distances
-    bool wraps = false;      // positions, in as few blocks as may be
-    bool latent = false;     // values are the keys
-    bool grows = false;      // values double every four positions
-    bool broken = false;     // the first key is no number
-    bool cut = false;        // into two dispatches by rows, as the engine cuts what takes too long
-    Turn turn = Turn::none;  // with one token of each sequence
+    uint32_t source = 0;  // keys of Mask::source, whatever the tokens' positions
+    uint32_t low = 0;     // of Mask::compressed
+    bool values = false;  // of distances
+    bool wraps = false;   // positions, in as few blocks as may be
+    bool latent = false;  // values are the keys
+    bool grows = false;   // values double every four positions
+    bool broken = false;  // the first key is no number
+    bool cut = false;     // into two dispatches by rows, as the engine cuts what takes too long
 
     uint32_t keys() const { return mask == Mask::source ? source : first + tokens; }
 };
@@ -50,10 +46,6 @@ constexpr auto with(bool Case::*flag) {
 }
 constexpr auto latent = with(&Case::latent), growing = with(&Case::grows), broken = with(&Case::broken),
                cut = with(&Case::cut), wrapped = with(&Case::wraps);
-constexpr Case turned(Turn turn, Case c) {
-    c.turn = turn;
-    return c;
-}
 constexpr KvType f32 = KvType::f32, f16 = KvType::f16, bf16 = KvType::bf16, q8_0 = KvType::q8_0,
                  q4_0 = KvType::q4_0;
 constexpr uint32_t bias_span = 20;
@@ -158,19 +150,6 @@ constexpr Case cases[] = {
     wrapped({512, 2000, 9, 3, 64, f16, 129, 1, 1, 1, true}),
     wrapped(special(40, 330, Mask::fixed_block, 16, 0, no_bias, 0, false)),
     wrapped(special(44, 330, Mask::local_block, 16, 5, no_bias, 0, true, 2)),
-    // q is rotated and the cache filled on the way: the first token of all, the first of a block, seven heads
-    // of a kv head, several shards, sequences, a ring.
-    turned(Turn::halves, {1, 0, 9, 3, 64, f16}),
-    turned(Turn::halves, {1, 199, 9, 3, 64, f16, 0, 2}),
-    turned(Turn::halves, wrapped({1, 512, 9, 3, 64, f16, 64, 1, 3})),
-    turned(Turn::interleaved, {1, 96, 7, 1, 12, f32}),
-    turned(Turn::normed, {1, 70, 14, 2, 20, f16, 0, 3, 2}),
-    turned(Turn::partly, special(1, 300, Mask::causal, 0, 0, PositionBias::linear, 2, true, 2)),
-    turned(Turn::halves, {1, 0, 1, 1, 4, f32, 0, 1, 1, 1, true}),
-    turned(Turn::partly, {1, 100, 6, 3, 7, f32, 16, 2, 5, 1, true}),
-    turned(Turn::halves, {1, 33, 4, 2, 12, bf16, 0, 1, 1, 1, true}),
-    turned(Turn::normed, {1, 400, 32, 8, 128, f16, 0, 2, 2, 1, true}),
-    turned(Turn::interleaved, {1, 300, 3, 3, 256, f32, 0, 2, 1, 1, true}),
 };
 
 std::string shape_of(const Case& c, uint32_t splits) {
@@ -179,8 +158,7 @@ std::string shape_of(const Case& c, uint32_t splits) {
                c.sequences, " sigma ", c.sigma, " splits ", splits, " mask ", int(c.mask), " bias ",
                int(c.bias), " cap ", c.soft_cap, c.sinks ? " sinks" : "", " keys ", c.keys(),
                c.values ? " values" : "", c.wraps ? " ring" : "", c.latent ? " latent" : "",
-               c.grows ? " growing" : "", c.broken ? " broken" : "", c.cut ? " cut" : "",
-               c.turn == Turn::none ? "" : cat(" turned ", int(c.turn)));
+               c.grows ? " growing" : "", c.broken ? " broken" : "", c.cut ? " cut" : "");
 }
 
 /// Keys and values as the cache holds them, for positions [0, end).
@@ -262,17 +240,16 @@ class Scene {
 
     Scene(CheckContext& context, const Case& of)
         : c(of), shape(attention_of(c)), tokens(c.tokens * c.sequences), cols(c.heads * c.head_dim),
-          q_(context, size_t{tokens} * row_cols(), context.seed + 1, c.sigma),
+          q_(context, size_t{tokens} * cols, context.seed + 1, c.sigma),
           bias_(context, c.heads * shape.bias_cols(), context.seed + 7),
           sinks_(context, c.heads, context.seed + 8),
           distances_(context, size_t{tokens} * distance_cols(), context.seed + 9),
           distance_table_(context, bias_span * c.head_dim, context.seed + 11),
-          marks_(c.mask >= Mask::global_keys ? c.tokens : 0), queries_(q_.values) {
+          marks_(c.mask >= Mask::global_keys ? c.tokens : 0) {
         for (const uint32_t i : {0u, 37u})
             if (i < marks_.size()) marks_[i] = 1;
         fill_cache(context);
         fill_step(context);
-        if (c.turn != Turn::none) turn(context);
     }
 
     /// Most positions of a sequence.
@@ -288,7 +265,7 @@ class Scene {
         };
         const auto rows = [&](const Operand& operand, size_t width) { return of(operand.values, width); };
         const std::span<const double> none;
-        return {.q = of(queries_, cols),
+        return {.q = rows(q_, cols),
                 .keys = keys_[sequence],
                 .values = c.latent ? keys_[sequence] : values_[sequence],
                 .first = c.first + 7 * sequence + from,
@@ -308,7 +285,7 @@ class Scene {
         const auto view = [](bool there, const Operand& operand) {
             return there ? std::optional(operand.buffer.view()) : std::nullopt;
         };
-        return {.q = Matrix{q_.buffer.view(), tokens, cols, row_cols(), 0}.row_range(from, count),
+        return {.q = rows(q_, cols),
                 .out = out,
                 .step = step_->view(),
                 .kv = &cache_->device,
@@ -318,97 +295,11 @@ class Scene {
                 .sinks = view(c.sinks, sinks_),
                 .distances = by_query() ? std::optional(rows(distances_, distance_cols())) : std::nullopt,
                 .distance_values = view(c.values, distance_table_),
-                .first_token = from,
-                .rope = rope_ ? &*rope_ : nullptr};
-    }
-
-    /// Of kernels that fill the cache: it is what it was before.
-    void reset_cache(CheckContext& context) {
-        cache_.emplace(context, *before_, c.shards, ring());
-        rope_->kv = &cache_->device;
-    }
-    /// Compares what they put there, and finds out whether anything else changed.
-    void compare_cache(CheckContext& context, const AttentionVariant& variant,
-                       const std::string& text) const {
-        HostCache after = *before_;
-        cache_->download(context, after);
-        std::string error = stray_writes(*before_, after);
-        const std::vector<float> zeros(c.kv_heads * c.head_dim);
-        HostCache rest[] = {*before_, after};
-        for (HostCache& cache : rest)
-            for (const CheckSequence& s : sequences_)
-                for (const bool value : {false, true}) cache.set(s.table, value, s.first, zeros);
-        if (error.empty() && rest[0].words != rest[1].words)
-            error = "another position of the cache was overwritten";
-        for (const bool value : {false, true}) {
-            std::vector<double> expected;
-            std::vector<float> actual;
-            for (uint32_t i = 0; i < c.sequences; ++i) {
-                const auto& all = (value ? values_ : keys_)[i];
-                const uint32_t kv_cols = c.kv_heads * c.head_dim;
-                expected.insert(expected.end(), all.end() - kv_cols, all.end());
-                for (uint32_t col = 0; col < kv_cols; ++col)
-                    actual.push_back(float(after.get(sequences_[i].table, value, sequences_[i].first, col)));
-            }
-            const Bounds bounds =
-                value ? Bounds{0, 0, 0} : held_bounds(c.type, bounds_of(6 + std::sqrt(double(c.head_dim))));
-            context.compare("attention", variant.name, text + (value ? " v" : " k"), expected, actual,
-                            c.head_dim, bounds, error);
-        }
+                .first_token = from};
     }
 
   private:
-    uint32_t row_cols() const { return cols + (c.turn == Turn::none ? 0 : 2 * c.kv_heads * c.head_dim); }
     uint32_t ring() const { return c.wraps ? kv_ring_blocks(shape.reach(), c.tokens) : UINT32_MAX; }
-    /// Of rows q | k | v, what the reference sees: q, and the newest keys and values, which `before_` lacks.
-    void turn(CheckContext& context) {
-        constexpr float epsilon = 1e-6f;
-        const uint32_t kv_cols = c.kv_heads * c.head_dim, even = c.head_dim / 2 * 2;
-        const bool normed = c.turn >= Turn::normed;
-        const Rope rope = check_rope(c.turn == Turn::interleaved ? RopePairs::interleaved : RopePairs::halves,
-                                     c.turn == Turn::partly ? even / 4 * 2 : even, normed ? 1 : 1.25);
-        tables_.emplace(context.buffer_of<float>(rope_tables(rope, longest())));
-        q_norm_.emplace(context, c.head_dim, context.seed + 12);
-        k_norm_.emplace(context, c.head_dim, context.seed + 13);
-        queries_.clear();
-        HostCache after = *before_;
-        for (uint32_t i = 0; i < c.sequences; ++i) {
-            const CheckSequence& s = sequences_[i];
-            const auto row = q_.values.begin() + std::ptrdiff_t(size_t{i} * row_cols());
-            std::vector<double> q(row, row + cols), k(row + cols, row + cols + kv_cols);
-            const std::vector<float> v(row + cols + kv_cols, row + row_cols());
-            const auto norm = [&](bool here) {
-                if (!here) return;
-                reference::norm(q, NormKind::rms, c.head_dim, q_norm_->values, {}, double(epsilon), q);
-                reference::norm(k, NormKind::rms, c.head_dim, k_norm_->values, {}, double(epsilon), k);
-            };
-            norm(c.turn == Turn::normed);
-            reference::rope(q, c.heads, c.head_dim, rope, s.first, q);
-            reference::rope(k, c.kv_heads, c.head_dim, rope, s.first, k);
-            norm(c.turn == Turn::partly);
-            queries_.insert(queries_.end(), q.begin(), q.end());
-            after.set(s.table, false, s.first, std::vector<float>(k.begin(), k.end()));
-            after.set(s.table, true, s.first, v);
-            for (uint32_t col = 0; col < kv_cols; ++col) {
-                keys_[i].push_back(c.type == f32 ? k[col] : after.get(s.table, false, s.first, col));
-                values_[i].push_back(after.get(s.table, true, s.first, col));
-            }
-        }
-        rope_.emplace(RopeCacheArgs{.qkv = {q_.buffer.view(), tokens, row_cols(), row_cols(), 0},
-                                    .heads = c.heads,
-                                    .pairs = rope.pairs,
-                                    .width = rope.width,
-                                    .tables = tables_->view(),
-                                    .q_norm = {},
-                                    .k_norm = {},
-                                    .norm_after = c.turn == Turn::partly,
-                                    .epsilon = epsilon,
-                                    .step = step_->view(),
-                                    .kv = &cache_->device});
-        if (!normed) return;
-        rope_->q_norm = q_norm_->buffer.view();
-        rope_->k_norm = k_norm_->buffer.view();
-    }
     uint32_t distance_cols() const { return c.heads * bias_span; }
     bool by_query() const { return c.bias == PositionBias::by_query; }
 
@@ -418,12 +309,11 @@ class Scene {
         for (uint32_t i = 0; i < c.sequences; ++i) {
             sequences_.push_back({c.first + 7 * i, c.tokens, host.own(held)});
             const CheckSequence& s = sequences_.back();
-            const uint32_t end = c.keys() + 7 * i - (c.turn == Turn::none ? 0 : 1);
+            const uint32_t end = c.keys() + 7 * i;
             keys_.push_back(fill(host, s, end, false, context.seed + 10 + i, c));
             if (!c.latent) values_.push_back(fill(host, s, end, true, context.seed + 90 + i, c));
         }
         cache_.emplace(context, host, c.shards, ring());
-        before_.emplace(std::move(host));
     }
 
     void fill_step(CheckContext& context) {
@@ -441,19 +331,13 @@ class Scene {
     std::vector<uint8_t> marks_;  // of Mask::global_keys
     std::vector<CheckSequence> sequences_;
     std::vector<std::vector<double>> keys_, values_;  // of each sequence
-    std::optional<HostCache> before_;
     std::optional<CheckCache> cache_;
     std::optional<vk::Buffer> step_;
-    std::vector<double> queries_;  // as the reference takes them
-    // Of kernels that rotate:
-    std::optional<vk::Buffer> tables_;
-    std::optional<Operand> q_norm_, k_norm_;
-    std::optional<RopeCacheArgs> rope_;
 };
 
 /// Of `only`, if given, and of some of the tokens; else of all variants and tokens.
 void run_case(CheckContext& context, const Case& c, const AttentionVariant* only = nullptr) {
-    Scene scene(context, c);
+    const Scene scene(context, c);
     const uint32_t tokens = scene.tokens, cols = scene.cols;
     const RowSample sample = only ? RowSample{c.tokens, sampled(c.tokens, 6)} : RowSample{};
     std::vector<double> expected;
@@ -480,22 +364,16 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
                                       }),
                        variants.end());
     // CPU drivers never run those by default, and compile them for seconds.
-    const bool telling = c.tokens == 1 && !context.only_subgroups &&
-                         (c.turn == Turn::none ? c.type == KvType::f16 : c.turn == Turn::interleaved);
+    const bool telling = c.tokens == 1 && !context.only_subgroups && c.type == KvType::f16;
     if (context.caps().is_cpu_driver() && context.tier == Tier::quick && !telling)
         std::erase_if(variants, [](const AttentionVariant& variant) { return variant.shares > 1; });
     if (only) variants = {*only};
-    if (c.turn != Turn::none)
-        std::erase_if(variants, [&](const AttentionVariant& variant) {
-            return !attention_rotates(context.caps(), variant, scene.shape, c.type);
-        });
     for (AttentionVariant variant : variants) {
         if (context.leaves_out("attention", variant)) continue;
         for (const uint32_t splits : {variant.splits, 3u}) {
             if (only && splits != only->splits) continue;
             variant.splits = splits;
             if (variant.part_keys != 0 && !only) variant.part_keys = 1;  // so that few keys make parts, too
-            if (c.turn != Turn::none) scene.reset_cache(context);
             const vk::Buffer partials(context.device,
                                       std::max<uint64_t>(4, attention_partial_bytes(variant, sizes)),
                                       vk::MemoryUse::device);
@@ -513,7 +391,6 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
                     if (c.cut) rows(first, tokens - first);
                 },
                 sample);
-            if (c.turn != Turn::none) scene.compare_cache(context, variant, shape_of(c, splits));
         }
     }
 }
@@ -555,8 +432,7 @@ void check_attention_map(CheckContext& context) {
         return !c.deep && (c.tokens <= 5 || c.mask != Mask::causal || c.bias != no_bias || c.sinks);
     };
     for (const Case& c : cases)
-        if (of_decoder(c.mask) && c.turn == Turn::none && (telling(c) || context.tier == Tier::full))
-            run_map_case(context, c);
+        if (of_decoder(c.mask) && (telling(c) || context.tier == Tier::full)) run_map_case(context, c);
 }
 
 void check_attention(CheckContext& context, const ModelAttention& m, const AttentionVariant& variant) {
@@ -582,12 +458,6 @@ void check_attention(CheckContext& context, const ModelAttention& m, const Atten
     c.wraps = m.wraps;
     c.latent = shape.latent.kv_rank != 0;
     if (c.wraps) c.first += kv_ring_blocks(shape.reach(), c.tokens) * kv_block_tokens;
-    run_case(context, c, &variant);
-    if (!m.rope || !attention_rotates(context.caps(), variant, shape, c.type)) return;
-    c.turn = m.rope->norm_after                        ? Turn::partly
-             : m.rope->normed                          ? Turn::normed
-             : m.rope->pairs == RopePairs::interleaved ? Turn::interleaved
-                                                       : Turn::halves;
     run_case(context, c, &variant);
 }
 

@@ -9,6 +9,7 @@
 namespace scoria::validate {
 
 void check_linear(CheckContext& context);
+void check_linear_heads(CheckContext& context);  // of them, those whose rows are heads of q | k | v
 void check_embed(CheckContext& context);
 void check_norm(CheckContext& context);
 void check_rope_cache(CheckContext& context);
@@ -43,12 +44,14 @@ struct ModelRope {
     bool normed, norm_after;
     bool wraps, latent;
 };
+/// Of a linear that makes heads of q | k | v from `first_head` on.
+void check_linear_heads(CheckContext& context, const ModelLinear& shape, const ModelRope& rope,
+                        uint32_t first_head, const LinearVariant& variant);
 struct ModelAttention {
     const scoria::Attention& shape;
     KvType type;
-    uint32_t tokens, first;         // first: the position of the first token
-    bool wraps;                     // its cache is a ring, which the first token is past the end of then
-    std::optional<ModelRope> rope;  // that steps of one token fold into it
+    uint32_t tokens, first;  // first: the position of the first token
+    bool wraps;              // its cache is a ring, which the first token is past the end of then
 };
 void check_attention(CheckContext& context, const ModelAttention& shape, const AttentionVariant& variant);
 void check_embed(CheckContext& context, TensorType type, uint32_t vocab, uint32_t cols);

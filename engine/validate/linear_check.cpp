@@ -1,8 +1,8 @@
 // Checks of linear: every weight type and variant against the double-precision product.
 #include "check_tools.h"
 #include "checks.h"
+#include "linear_tools.h"
 #include "reference/elementwise.h"
-#include "reference/norm.h"
 #include "weight_check.h"
 #include "weight_planes.h"
 
@@ -52,47 +52,12 @@ constexpr Case float_cases[] = {{1, 9, 1},
                                 {1, 34, 36, false, false, false, false, true},
                                 {9, 34, 36, false, false, false, false, true}};
 
-/// Sums of `cols` products of random sign, rounded at every step, err by about sqrt(cols) * 2^-24 of their
-/// size (the partial sums grow as a random walk). Digits and codes of 2 to 6 bits are multiplied as values in
-/// [1, 2) (dequant_bits.glsl), which cancels up to two bits and a half; GLU multiplies two sums. Each bound
-/// leaves as much room as the largest of thousands of such errors needs: 6 standard deviations for an
-/// element. Halves round both operands by up to 2^-11 (drivers may round towards zero), which the signs of
-/// products make random. What bytes round is no part of it: the reference multiplies the bytes (packed_x,
-/// byte_values).
-/// Sums of halves, of 16 products each, are rounded at every step to 2^-11 of their size so far: in all by
-/// sqrt(sum of j / 16, j = 1 .. 16) = sqrt(8.5) times what one rounding of a product would be.
-Bounds bounds_for(const Case& c, TensorType type, const LinearVariant& variant) {
-    constexpr TensorType shifted_types[] = {TensorType::q4_0,  TensorType::q4_1, TensorType::q5_0,
-                                            TensorType::q5_1,  TensorType::q2_k, TensorType::q3_k,
-                                            TensorType::q4_k,  TensorType::q5_k, TensorType::q6_k,
-                                            TensorType::tq2_0, TensorType::q2_0};
-    const bool shifted = std::ranges::find(shifted_types, type) != std::end(shifted_types) ||
-                         (type == TensorType::tq1_0 && c.tokens == 1);  // linear_vec.comp, add_ternary_unit
-    const bool halves = variant.operands() == LinearVariant::Operands::halves;
-    const double sums = std::sqrt(double(c.cols) + 32) * std::exp2(-24) * (shifted ? 6 : 1);
-    const bool half_sums = variant.shader == Shader::linear_tile_half;
-    const double rounding = halves ? std::sqrt(half_sums ? 2 + 8.5 : 2) * std::exp2(-11) : 0;
-    const double error = (sums + rounding) * (c.glu || c.activate ? 2 : 1);
-    // With few columns one product may be most of an element, and its rounding most of the error: the first
-    // of a sum of halves is rounded at all 16 steps, where 8.5 was the mean.
-    const double deviations = half_sums ? 8 * std::sqrt(16 / 8.5) : halves ? 8 : 6;
-    return {error * error, 2 * error, deviations * error};
-}
-
 std::vector<float> rows_of(std::span<const float> x, uint32_t cols, std::span<const uint32_t> at) {
     std::vector<float> rows;
     for (const uint32_t t : at)
         rows.insert(rows.end(), x.begin() + std::ptrdiff_t(t) * cols,
                     x.begin() + std::ptrdiff_t(t + 1) * cols);
     return rows;
-}
-
-/// The largest of so many values; NaN where one is no number.
-double largest_of(std::span<const double> block) {
-    double largest = 0;
-    for (const double value : block)
-        largest = std::isfinite(value) ? std::max(largest, std::abs(value)) : NAN;
-    return largest;
 }
 
 /// Rows `at` of x [tokens, cols] as the device packed them, if the variant multiplies bytes, else as they
@@ -132,46 +97,6 @@ std::vector<double> packed_x(CheckContext& context, const LinearVariant& variant
     return values;
 }
 
-/// How far from halfway between two bytes values are kept, in steps, so that all devices round them alike.
-constexpr double clear_of_ties = 1e-3;
-
-/// Visits the blocks of columns of [rows, cols] numbers, `size` in all: (first, count).
-template <class Visit> void each_block(size_t size, uint32_t cols, const Visit& visit) {
-    for (size_t first = 0, count; first < size; first += count) {
-        count = std::min<size_t>(WEIGHT_BLOCK, cols - first % cols);
-        visit(first, count);
-    }
-}
-
-/// x [tokens, cols] as bytes of steps (byte_operands.glsl), of blocks that are zero past the end.
-std::vector<double> byte_values(std::vector<double> x, uint32_t cols) {
-    each_block(x.size(), cols, [&](size_t first, size_t count) {
-        const std::span block = std::span(x).subspan(first, count);
-        const double step = largest_of(block) / 127;
-        for (double& value : block)
-            value = std::isnan(step) ? NAN : step == 0 ? 0 : std::nearbyint(value / step) * step;
-    });
-    return x;
-}
-
-/// Moves values of x [tokens, cols] that are about halfway between two bytes, where they are multiplied by
-/// `weight`, if there is one, first.
-void leave_ties(std::vector<float>& x, uint32_t cols, std::span<const float> weight) {
-    const auto scaled = [&](size_t i) {
-        return double(x[i]) * (weight.empty() ? 1 : double(weight[i % cols]));
-    };
-    each_block(x.size(), cols, [&](size_t first, size_t count) {
-        std::vector<double> block(count);
-        for (size_t i = 0; i < count; ++i) block[i] = scaled(first + i);
-        const double step = largest_of(block) / 127;
-        for (size_t i = 0; i < count && step > 0; ++i) {
-            const double steps = std::abs(block[i]) / step;
-            const double from_tie = std::abs(steps - std::floor(steps) - 0.5);
-            if (from_tie < clear_of_ties) x[first + i] *= float((steps - 0.1) / steps);
-        }
-    });
-}
-
 std::string shape_of(const Case& c, TensorType type) {
     return cat(tensor_type_info(type).name, " rows ", c.rows, " cols ", c.cols, " tokens ", c.tokens,
                c.bias ? " bias" : "", c.residual ? c.in_place ? " residual in place" : " residual" : "",
@@ -204,17 +129,6 @@ struct Inputs {
     std::vector<float> x, bias, residual, norm;
     uint32_t out_cols;
 };
-
-constexpr float norm_epsilon = 1e-5f;
-
-/// Rows of x as they are multiplied.
-std::vector<double> normed(std::span<const float> x, std::span<const float> weight) {
-    std::vector<double> in(x.begin(), x.end()), out(x.size());
-    const std::vector<double> weights(weight.begin(), weight.end());
-    if (weight.empty()) return in;
-    reference::norm(in, NormKind::rms, weights.size(), weights, {}, double(norm_epsilon), out);
-    return out;
-}
 
 Inputs inputs_for(const Case& c, uint64_t seed) {
     Inputs in{random_floats(size_t(c.tokens) * c.cols, seed + 1),
@@ -330,13 +244,14 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
         // tokens'.
         const uint32_t judged = in.out_cols < 16 ? uint32_t(actual.size()) : in.out_cols;
         context.compare("linear", variant.name, shape_of(c, type), expected, actual, judged,
-                        bounds_for(c, type, variant), sentinel);
+                        linear_bounds(variant, type, c.tokens, c.cols, c.glu || c.activate), sentinel);
     }
 }
 
 }  // namespace
 
 void check_linear(CheckContext& context) {
+    check_linear_heads(context);
     const bool full = context.tier == Tier::full;
     for (const TensorTypeInfo& info : tensor_types()) {
         const TensorType type = info.type;
@@ -428,7 +343,7 @@ void check_linear(CheckContext& context, const ModelLinear& m, const LinearVaria
                  .glu = m.glu,
                  .activate = m.activate};
     context.compare("linear", variant.name, shape_of(c, m.type), expected, actual, uint32_t(actual.size()),
-                    bounds_for(c, m.type, variant), error);
+                    linear_bounds(variant, m.type, c.tokens, c.cols, c.glu || c.activate), error);
 }
 
 }  // namespace scoria::validate

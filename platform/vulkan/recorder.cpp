@@ -39,10 +39,18 @@ struct Scope {
 };
 constexpr Scope transfers{VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT,
                           VK_ACCESS_TRANSFER_WRITE_BIT};
-constexpr Scope dispatches{VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                           VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_UNIFORM_READ_BIT,
+constexpr Scope dispatches{VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_READ_BIT,
                            VK_ACCESS_SHADER_WRITE_BIT};
+/// Apart, since drivers invalidate another cache for these: few kernels have such buffers.
+constexpr Scope uniforms{VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_UNIFORM_READ_BIT, 0};
 constexpr Scope host_reads{VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT, 0};
+
+Scope scope_of(const Operation& operation) {
+    if (operation.kind != Operation::Kind::dispatch) return transfers;
+    const auto& bindings = operation.pipeline->module->bindings;
+    const bool has_uniforms = std::ranges::find(bindings, Access::uniform) != bindings.end();
+    return has_uniforms ? dispatches | uniforms : dispatches;
+}
 
 RangeAccess range(const View& view, Access access) {
     return {reinterpret_cast<uint64_t>(view.buffer), view.offset, view.offset + view.size, access};
@@ -75,7 +83,8 @@ struct Recorder::Impl {
           device(on), fn(on.fn()), timestamps(wanted.timestamps && on.caps().timestamp_bits > 0),
           random(wanted.shuffle_seed) {
         all = transfers;
-        if (options.queue == QueueKind::compute || !device.has_transfer_queue()) all = all | dispatches;
+        if (options.queue == QueueKind::compute || !device.has_transfer_queue())
+            all = all | dispatches | uniforms;
         auto begin = vk_struct<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
         if (options.simultaneous_use) begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
         check(fn.vkBeginCommandBuffer(commands->handle, &begin), "vkBeginCommandBuffer");
@@ -109,8 +118,7 @@ struct Recorder::Impl {
     /// Writes the group; what it did.
     Scope flush() {
         Scope scope;
-        for (const Operation& operation : group)
-            scope = scope | (operation.kind == Operation::Kind::dispatch ? dispatches : transfers);
+        for (const Operation& operation : group) scope = scope | scope_of(operation);
         if (behind) barrier(*behind, scope);
         behind.reset();
         if (options.shuffle_seed) std::ranges::shuffle(group, random);

@@ -42,15 +42,13 @@ EXPLAINED |= {(gpu, "attention_vec_sg"): "quantised caches and heads wider than 
                                          "which wants a measurement there" for gpu in INTEL}
 EXPLAINED |= {(gpu, kernel): "heads wider than 256 dims (latents have 576); adreno740: than 128"
               for gpu in ("arc-b580", "lunar-lake", "turing", "ampere", "ada", "adreno740", "m1")
-              for kernel in ("attention_vec", "attention_vec_sg", "attention_vec_sg_rotates") if (gpu, kernel) not in EXPLAINED}
+              for kernel in ("attention_vec", "attention_vec_sg") if (gpu, kernel) not in EXPLAINED}
 EXPLAINED |= {(gpu, "linear_tile_half"): "offered and never the default there: pairs of halves gain nothing"
               for gpu in INTEL}
 EXPLAINED |= {(gpu, "linear_coop"): "three words, of Q6_K's gated products alone" for gpu in ("arc-b580", "lunar-lake")}
 EXPLAINED |= {(gpu, kernel): "offered and never the default there: four rows of many tokens a lane"
-              for gpu in (*INTEL, "adreno740", "m1") for kernel in ("linear_group", "linear_group_int")}
+              for gpu in (*INTEL, "adreno740", "m1") for kernel in ("linear_group", "linear_group_two", "linear_group_int")}
 EXPLAINED |= {(gpu, "sample_pick_sg"): "12 or 13 words, once a token" for gpu in ("hd530", "iris-xe", "arc-a770")}
-EXPLAINED |= {(gpu, "attention_vec_sg_rotates"): "scalars, which go to lanes of a vector register and not to memory"
-              for gpu in ("polaris10", "vega10", "navi10", "navi21", "navi31", "gfx1201")}
 EXPLAINED["polaris10", "attention_vec"] = "2 scalars, Mesa 25.0; has no need of emulated subgroups"
 EXPLAINED |= {("hd530", kernel): "has no integer dot products in hardware, so never runs it unless forced"
               for kernel in ("linear_tile_int", "linear_vec_int")}
