@@ -176,10 +176,11 @@ vec2 numbers_of_words(uvec2 words, uint pair, uint in_word) {
 }
 
 // Dims 2 pair and 2 pair + 1 of a key or a value, from kv_keys or kv_values.
-vec2 load_pair(KvRow row, uint pair) {
+uvec2 load_words(KvRow row, uint pair) {
     const uvec2 at = words_of_pair(row, pair);
-    return pair_of_words(uvec2(kv[at.x], PAIR_HAS_SECOND ? kv[at.y] : 0), pair);
+    return uvec2(kv[at.x], PAIR_HAS_SECOND ? kv[at.y] : 0);
 }
+vec2 load_pair(KvRow row, uint pair) { return pair_of_words(load_words(row, pair), pair); }
 vec2 load_key(uint keys, uint in_block, uint pair) { return load_pair(kv_key_row(keys, in_block, HEAD_DIM), pair); }
 vec2 load_value(uint values, uint in_block, uint pair) {
     return load_pair(kv_value_row(values, in_block, HEAD_DIM), pair);

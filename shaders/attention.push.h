@@ -20,7 +20,8 @@
 #define ATTENTION_DIM_PARTS 14
 #define ATTENTION_SHARES 18   // vec: subgroups of a workgroup that share out the keys of a split; 1 or all
 #define ATTENTION_IN_STEP 19  // vec: of sg_share_memory()
-#define ATTENTION_AHEAD 20    // coop: a lane holds the next tile's words while this one is multiplied
+// coop: a lane holds the next tile's words while this one is multiplied; vec: values while keys are
+#define ATTENTION_AHEAD 20
 // tile: lanes, dims that it holds in shared memory at a time, the most of such chunks of a head
 #define ATTENTION_TILE_WORKGROUP 128
 #define ATTENTION_TILE_CHUNK 32

@@ -19,9 +19,12 @@ layout(binding = 7) coherent buffer Parts { uint parts[]; };
 
 layout(constant_id = ATTENTION_SHARES) const uint SHARES = 1;
 layout(constant_id = ATTENTION_IN_STEP) const bool IN_STEP = false;
+layout(constant_id = ATTENTION_AHEAD) const bool HAS_REGISTERS = false;
 // GPUs load much before they wait; narrow subgroups are CPU drivers', which take minutes to compile that of larger heads.
 const bool AHEAD_PAYS = SG_SIZE >= 32 || HEAD_DIM <= 16;
 const bool LOADS_AHEAD = SHARES > 1 && AHEAD_PAYS;
+// Values, too, that are a word a pair; scales beside them take scalars that AMD's have not.
+const bool HOLDS_VALUES = PAIR_HAS_SECOND ? false : HAS_REGISTERS;
 
 
 #ifdef COMPACT
@@ -54,7 +57,7 @@ const uint CHUNKS = (UNITS + SG_SIZE - 1) / SG_SIZE;
 const uint LAST_DIMS = HEAD_DIM % (2 * LANE_PAIRS);
 const bool SCALED_DISTANCES = KV_QUANTISED && DISTANCE_VALUES;
 const bool ROWS_OF_TEXELS = KV_PLANES == 2 && LAST_DIMS == 0 && !SCALED_DISTANCES;
-const bool VALUES_BY_TEXELS = ROWS_OF_TEXELS || (KV_PLANES == 1 && !PAIR_HAS_SECOND);
+const bool VALUES_BY_TEXELS = KV_PLANES == 1 ? !PAIR_HAS_SECOND : ROWS_OF_TEXELS;
 // Lanes that share out a value; where they are few, the others take other keys.
 const uint ODD_LANES = SG_SIZE % UNITS;
 const uint KEY_LANES = ROWS_OF_TEXELS && UNITS < SG_SIZE && ODD_LANES == 0 ? UNITS : SG_SIZE;
@@ -65,8 +68,13 @@ uint dims_lane() { return sg_lane(); }
 #endif
 
 const uint OUTPUTS = CHUNKS * LANE_PAIRS;  // of a lane, pairs
-// Keys whose values are loaded before the first is waited for: a part of a step.
-const uint MOST_BATCH = OUTPUTS == 1 ? 16 : OUTPUTS == 2 ? 8 : OUTPUTS <= 4 ? 4 : OUTPUTS <= 8 ? 2 : 1;
+// Keys whose values are loaded before the first is waited for: a part of a step, of 32 words or 16 pairs.
+const uint BATCH_OUTPUTS = HOLDS_VALUES ? 32 : 16;
+const uint MOST_BATCH = OUTPUTS == 1   ? BATCH_OUTPUTS
+                        : OUTPUTS == 2 ? BATCH_OUTPUTS / 2
+                        : OUTPUTS <= 4 ? BATCH_OUTPUTS / 4
+                        : OUTPUTS <= 8 ? BATCH_OUTPUTS / 8
+                                       : BATCH_OUTPUTS / 16;
 const uint STEP_BATCH = MOST_BATCH < STEP_KEYS ? MOST_BATCH : STEP_KEYS;
 const uint BATCH = LOADS_AHEAD ? STEP_BATCH : 1;
 
@@ -243,7 +251,20 @@ void score(Row rows[QUERIES], uint keys, uint in_block) {
 }
 #endif
 
-// o += weights * values of the first `count` keys of the step; later ones may never have been written.
+// Of a step's values: those of BATCH keys from the `first` on. Keys past `count` may never have been written; they have the
+// weight 0, and the last one's value stands in for theirs.
+uvec2 value_words[BATCH * OUTPUTS];
+void load_values(uint values, uint key0, uint first, uint count) {
+#ifdef COMPACT
+    if (VALUES_BY_TEXELS) return;
+#endif
+    [[unroll]] for (uint j = 0; j < BATCH; ++j) {
+        const KvRow row = kv_value_row(values, key0 % KV_BLOCK_TOKENS + min(first + j, count - 1), HEAD_DIM);
+        [[unroll]] for (uint o = 0; o < OUTPUTS; ++o) value_words[j * OUTPUTS + o] = load_words(row, min(pair_of(o), PAIRS - 1));
+    }
+}
+
+// o += weights * values of the first `count` keys of the step, of which the first may be held.
 void accumulate(Row rows[QUERIES], uint values, uint key0, uint count) {
 #ifdef COMPACT
     if (VALUES_BY_TEXELS) {
@@ -255,12 +276,7 @@ void accumulate(Row rows[QUERIES], uint values, uint key0, uint count) {
     if (SHARED) share_weights();
 #endif
     for (uint first = 0; first < count; first += BATCH) {
-        vec2 v[BATCH * OUTPUTS];
-        [[unroll]] for (uint j = 0; j < BATCH; ++j) {
-            const uint in_block = key0 % KV_BLOCK_TOKENS + min(first + j, count - 1);  // later ones have the weight 0
-            [[unroll]] for (uint o = 0; o < OUTPUTS; ++o)
-                v[j * OUTPUTS + o] = load_value(values, in_block, min(pair_of(o), PAIRS - 1));
-        }
+        if (first != 0 || !HOLDS_VALUES) load_values(values, key0, first, count);
         [[unroll]] for (uint j = 0; j < BATCH; ++j) {
 #ifdef CAN_SHARE
             const vec4 shared_weight = shared_weights[SHARED ? sg_index() * SG_SIZE + first + j : 0];
@@ -272,9 +288,9 @@ void accumulate(Row rows[QUERIES], uint values, uint key0, uint count) {
                 const float w = weight_of(i, first + j);
 #endif
                 [[unroll]] for (uint o = 0; o < OUTPUTS; ++o) {
-                    vec2 value = v[j * OUTPUTS + o];
-                    if (DISTANCE_VALUES)
-                        value += distance_value(rows[i].position, key0 + first + j, min(pair_of(o), PAIRS - 1));
+                    const uint pair = min(pair_of(o), PAIRS - 1);
+                    vec2 value = pair_of_words(value_words[j * OUTPUTS + o], pair);
+                    if (DISTANCE_VALUES) value += distance_value(rows[i].position, key0 + first + j, pair);
                     total[i * OUTPUTS + o] += w * value;
                 }
             }
@@ -326,11 +342,15 @@ void attend(Row rows[QUERIES], uint kv_head, uint part, uint splits) {
     const uint steps = end == 0 ? 0 : (end + STEP_KEYS - 1) / STEP_KEYS - first;
     const uint each = (steps + splits - 1) / splits;
     const uint from = min(part * each, steps), to = min(from + each, steps);
+    uint next = LOADS_AHEAD ? block_of(table, (first + from) * STEP_KEYS) : 0;
     for (uint s = first + from; s < first + to; ++s) {
-        const uint key0 = s * STEP_KEYS;
-        const uint block = block_of(table, key0);
+        const uint key0 = s * STEP_KEYS, count = min(STEP_KEYS, end - key0);
+        const uint block = LOADS_AHEAD ? next : block_of(table, key0);
+        if (LOADS_AHEAD) next = block_of(table, key0 + STEP_KEYS);
         if (block >= push.blocks || !seen_by_any(from_position, to_position, key0, STEP_KEYS)) continue;
         const uint keys = kv_keys(block, kv_head, push.kv_heads, HEAD_WORDS);
+        const uint values = kv_values(block, kv_head, push.kv_heads, HEAD_WORDS);
+        if (HOLDS_VALUES) load_values(values, key0, 0, count);  // are on their way while scores are computed
 #ifdef COMPACT
         score(keys);
 #else
@@ -338,7 +358,7 @@ void attend(Row rows[QUERIES], uint kv_head, uint part, uint splits) {
 #endif
         soften(rows, key0);
         share();
-        accumulate(rows, kv_values(block, kv_head, push.kv_heads, HEAD_WORDS), key0, min(STEP_KEYS, end - key0));
+        accumulate(rows, values, key0, count);
     }
 }
 

@@ -80,6 +80,10 @@ uint32_t most_coop_sums(const vk::Caps& caps) {
 
 /// Whether a lane has registers for the next tile of attention_coop.comp beside its sums.
 bool holds_tiles(const vk::Caps& caps) { return caps.vendor_id != vk::vendor_intel; }
+/// For values of attention_vec.comp beside keys; compilers of others spill (tools/gates).
+bool holds_values(const vk::Caps& caps) {
+    return caps.vendor_id == vk::vendor_nvidia || caps.vendor_id == vk::vendor_amd || caps.is_cpu();
+}
 
 /// `rows` of a workgroup on matrix units, if that fits into `most_bytes` of shared memory: as few subgroups
 /// for a strip of rows as hold its sums and make a workgroup large enough to hide latency.
@@ -330,7 +334,8 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
     constants.push_back({uint32_t(is_tile(variant) ? ATTENTION_ROWS : ATTENTION_QUERIES), variant.queries});
     if (variant.shares > 1)
         constants.insert(constants.end(), {{ATTENTION_SHARES, variant.shares},
-                                           {ATTENTION_IN_STEP, uint32_t(context.caps.is_lavapipe())}});
+                                           {ATTENTION_IN_STEP, uint32_t(context.caps.is_lavapipe())},
+                                           {ATTENTION_AHEAD, uint32_t(holds_values(context.caps))}});
     if (variant.shader == Shader::attention_coop)
         constants.insert(constants.end(), {{ATTENTION_M, context.caps.matrix_m},
                                            {ATTENTION_N, context.caps.matrix_n},

@@ -179,13 +179,12 @@ LinearVariant tile_int(const vk::Caps& caps) {
 }
 
 /// Tiles of linear_coop and linear_coop2, large first: of a workgroup, and of a subgroup. The largest reads x
-/// half as often, and took an H200 1.15 times as long; the other unpacks weights half as often: `tune` alone
-/// tries them.
+/// half as often, and took an H200 1.15 times as long: `tune` alone tries it.
 struct CoopTile {
     uint32_t rows, tokens, part_rows, part_tokens;
     bool whole = false;  // of whole workgroups alone
 };
-constexpr CoopTile largest_tiles[] = {{256, 128, 64, 64}, {128, 256, 64, 64}};
+constexpr CoopTile largest_tile[] = {{256, 128, 64, 64}};
 constexpr CoopTile coop_tiles[] = {{128, 128, 64, 64}, {128, 64, 32, 16}, {128, 32, 32, 32, true},
                                    {64, 64, 32, 32},   {64, 64, 32, 16},  {64, 32, 32, 16},
                                    {64, 32, 16, 16},   {32, 32, 32, 16},  {32, 32, 16, 16}};
@@ -571,7 +570,7 @@ std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearS
     if (caps.is_cpu()) return candidates;
     if (pays_tiles(caps, shape))
         for (const auto& larger :
-             {coop2_variants(caps, shape, largest_tiles), coop_variants(caps, shape, largest_tiles)})
+             {coop2_variants(caps, shape, largest_tile), coop_variants(caps, shape, largest_tile)})
             std::ranges::for_each(larger, add);
     for (uint32_t lane_tokens = most_tokens; lane_tokens * 2 >= most_tokens && lane_tokens; lane_tokens /= 2)
         for (const uint32_t parts : {1u, 2u, 4u, 8u, 16u})
