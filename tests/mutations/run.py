@@ -130,7 +130,7 @@ def main():
     parser.add_argument("--root", type=pathlib.Path)
     args = parser.parse_args()
     build = args.build.resolve()
-    subprocess.run(["ninja", "-C", build, "mutant"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["ninja", "-C", build, "mutant", "scoria"], check=True, stdout=subprocess.DEVNULL)
     variants = compile_commands(build)
     rows = []
     roots = [None, args.root] if args.root else [None]
