@@ -69,10 +69,12 @@ struct LinearPush {
 
 // Of packed halves, tokens whose blocks of columns stand side by side: a tile loads whole lines then.
 #define LINEAR_PACK_TOKENS 8
+#define LINEAR_PACK_NORM 2  // of the packed halves: 1 if x is RMS-normalised on the way
 struct LinearPackPush {
     uint tokens, cols, x_first, x_stride;
     uint row_words;   // of a packed token: cols padded to whole blocks, two a word, or four
     uint side_first;  // word behind all of them, where what says how to unpack them begins
+    float epsilon;    // of the norm
 };
 
 #ifdef __cplusplus

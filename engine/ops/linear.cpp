@@ -478,23 +478,33 @@ void record_join(OpContext& context, const LinearArgs& args, const Matrix& sums,
         groups_for(uint64_t(push.tokens) * groups_for(push.rows, 2), variant.workgroup), "linear join");
 }
 
-void record_pack(OpContext& context, const Matrix& x, LinearVariant::Operands operands, const vk::View& to) {
+/// x as the variant's operands, `to`.
+void record_pack(OpContext& context, const LinearArgs& args, LinearVariant::Operands operands,
+                 const vk::View& to) {
+    const Matrix& x = args.x;
     const bool bytes = operands == LinearVariant::Operands::bytes;
     const LinearPackPush push{.tokens = x.rows,
                               .cols = x.cols,
                               .x_first = x.first,
                               .x_stride = x.stride,
                               .row_words = packed_row(operands, x.cols).words,
-                              .side_first = packed_words(operands, x.rows, x.cols)};
+                              .side_first = packed_words(operands, x.rows, x.cols),
+                              .epsilon = args.norm ? args.norm->epsilon : 0};
     const KernelVariant variant =
         bytes ? plain_variants(context.caps, Shader::linear_pack_int, 64).front()
               : subgroup_variants(context.caps, Shader::linear_pack_sg, Shader::linear_pack, 256).front();
     std::vector<vk::Constant> constants{{vk::constant_workgroup, variant.workgroup}};
-    if (!bytes) constants.push_back({vk::constant_subgroup, variant.subgroup});
+    std::vector<vk::View> views{x.view, to};
+    if (!bytes) {
+        constants.insert(constants.end(), {{vk::constant_subgroup, variant.subgroup},
+                                           {LINEAR_PACK_NORM, args.norm.has_value()}});
+        views.push_back(args.norm ? args.norm->weight : x.view);
+    }
     const uint64_t blocks = push.row_words / (WEIGHT_BLOCK / 4);
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(shader_module(variant.shader), constants);
-    context.recorder.dispatch(pipeline, {x.view, to}, push,
-                              bytes ? groups_for(x.rows * blocks, variant.workgroup) : x.rows, "linear pack");
+    context.recorder.dispatch(pipeline, views, std::as_bytes(std::span(&push, 1)),
+                              bytes ? groups_for(x.rows * blocks, variant.workgroup) : x.rows,
+                              args.norm ? "linear pack norm" : "linear pack");
 }
 
 }  // namespace
@@ -616,7 +626,7 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
     uint32_t x_first = all.x.first;
     if (variant.operands() != LinearVariant::Operands::floats) {
         x = all.scratch.slice(0, operand_bytes(variant, tokens, weight.cols));
-        record_pack(context, all.x, variant.operands(), x);
+        record_pack(context, all, variant.operands(), x);
         x_first = packed_words(variant.operands(), tokens, weight.cols);
     }
     // Parts end plainly, in the scratch.
@@ -625,9 +635,9 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
         return Matrix{all.scratch.slice(first, 4ull * variant.splits * tokens * weight.rows), tokens,
                       weight.rows, weight.rows, 0};
     };
-    const LinearArgs args =
-        variant.splits == 1 ? all : LinearArgs{.x = all.x, .out = sums(), .weight = weight};
-    assert(!args.norm || variant.folds_norm(tokens));
+    assert(!all.norm || variant.folds_norm(tokens));
+    LinearArgs args = variant.splits == 1 ? all : LinearArgs{.x = all.x, .out = sums(), .weight = weight};
+    if (variant.operands() == LinearVariant::Operands::halves) args.norm.reset();  // it is packed
     const vk::View residual = args.residual ? args.residual->view
                               : args.norm   ? args.norm->weight
                                             : args.x.view;

@@ -74,9 +74,10 @@ struct LinearVariant {
     }
     /// Whether it makes bytes of x as it goes.
     bool packs_bytes() const { return shader == Shader::linear_group_int; }
-    /// Whether it takes LinearArgs::norm of so many tokens: of one.
+    /// Whether it takes LinearArgs::norm of so many tokens: of one, or where x becomes halves first.
     bool folds_norm(uint32_t batch) const {
-        return lane_pairs != 0 && operands() == Operands::floats && batch == 1 && lane_tokens == 1;
+        return operands() == Operands::halves ||
+               (lane_pairs != 0 && operands() == Operands::floats && batch == 1 && lane_tokens == 1);
     }
 };
 
