@@ -121,6 +121,7 @@ void Batch::record(OpContext& context, const kernel::Embed& k) const {
 }
 
 bool Batch::folds(const vk::Caps& caps, const kernel::Norm& k) const {
+    if (!folds_last_norm_ && k.out == model_.graph().last_hidden) return false;
     return folding_ && !k.folds_into.empty() && std::ranges::all_of(k.folds_into, [&](size_t i) {
                const LinearShape shape = shape_of(std::get<kernel::Linear>(model_.plan().kernels[i].kernel));
                return choices().linear(caps, shape).folds_norm(shape.tokens);

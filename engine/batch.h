@@ -59,8 +59,12 @@ class Batch {
     uint32_t tokens() const { return tokens_; }
 
     /// From here on linears normalise x themselves where all that read a norm can, and rotate heads and fill
-    /// the cache where all that make q, k and v can: what is folded makes no tensor of its own.
-    void fold() { folding_ = true; }
+    /// the cache where all that make q, k and v can: what is folded makes no tensor of its own. `last_norm`:
+    /// the model's last one, too, whose result is what Session::share() may be asked for.
+    void fold(bool last_norm) {
+        folding_ = true;
+        folds_last_norm_ = last_norm;
+    }
     /// Records kernel `index` of the plan. In order, and on one queue: weights on the host are on their way
     /// from one kernel to the next.
     void record(vk::Recorder& recorder, size_t index) { record(recorder, {.kernel = index}); }
@@ -133,7 +137,7 @@ class Batch {
     uint32_t tokens_, outputs_;
     WeightStream stream_;
     Part part_;  // being recorded
-    bool folding_ = false;
+    bool folding_ = false, folds_last_norm_ = false;
 };
 
 }  // namespace scoria

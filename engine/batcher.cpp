@@ -319,7 +319,7 @@ void Batcher::Impl::pass(const Pieces& pieces) {
 
     reserve_scratch(tokens);
     Batch work(*engine.weights, *cache, workspace, tokens, outputs);
-    if (!engine.choices.pinned) work.fold();
+    if (!engine.choices.pinned) work.fold(true);
     if (tokens == outputs) {
         vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options());
         write(recorder, pieces);

@@ -44,7 +44,7 @@ class Stage {
         workspace_.scratch = prop(scratch.linear);
         workspace_.partials = prop(scratch.partials);
         Batch work(*engine_.weights, cache_, workspace_, tokens, engine_.stream_out ? 0 : 1);
-        if (!engine_.choices.pinned) work.fold();
+        if (!engine_.choices.pinned) work.fold(tokens == 1);
         for (size_t i = share_.first; i < engine_.plan.kernels.size() && !stop_.stop_requested();
              i += share_.step) {
             vk::Recorder recorder(engine_.device, engine_.pipelines, {.rehearsal = range});

@@ -45,21 +45,23 @@ class UseCheck {
         constexpr uint32_t least_tokens = 64;  // more than any tile's
         const uint64_t fitting = most_products / (uint64_t{weight.rows} * weight.cols);
         const uint32_t tokens = std::min(use_.tokens, std::max(least_tokens, uint32_t(fitting)));
-        const validate::ModelLinear shape{tokens,
-                                          weight.rows,
-                                          weight.cols,
-                                          weight.type,
-                                          k.bias.has_value(),
-                                          k.residual.has_value(),
-                                          k.glu,
-                                          activate,
-                                          activation,
-                                          k.norm && variant.folds_norm(use_.tokens)};
+        validate::ModelLinear shape{tokens,
+                                    weight.rows,
+                                    weight.cols,
+                                    weight.type,
+                                    k.bias.has_value(),
+                                    k.residual.has_value(),
+                                    k.glu,
+                                    activate,
+                                    activation,
+                                    k.norm && variant.folds_norm(use_.tokens)};
         validate::check_linear(context_, shape, variant);
         if (!k.heads) return;
         const auto& heads = std::get<kernel::RopeCache>(engine_.plan.kernels[*k.heads].kernel);
         if (!ends_heads(variant, rope_shape(heads, engine_.model->architecture, engine_.kv_type()))) return;
         const auto column = [&](TensorId tensor) { return engine_.plan.placements[tensor.index].first; };
+        constexpr uint32_t most_rotated = 16;  // tokens: the reference makes every row of them
+        shape.tokens = std::min(tokens, most_rotated);
         validate::check_linear_heads(context_, shape, rope_of(heads),
                                      (column(k.out) - column(heads.q)) / heads.shape.head_dim, variant);
     }

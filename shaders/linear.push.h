@@ -26,6 +26,7 @@
 #define LINEAR_COOP_TOKENS 11
 #define LINEAR_PART_ROWS 12
 #define LINEAR_PART_TOKENS 13
+#define LINEAR_AHEAD 20  // blocks of columns that a lane holds: 1, 2 or 4
 #define LINEAR_SCOPE 14  // linear_coop2 alone; as gl_Scope...
 #define LINEAR_OF_WORKGROUP 2
 #define LINEAR_OF_SUBGROUP 3

@@ -277,6 +277,19 @@ LinearVariant split(LinearVariant tile, const LinearShape& shape, uint32_t wante
     return tile;
 }
 
+/// The same tile with more blocks of columns on their way, if a lane has room for them: small tiles, of few
+/// tokens, wait for memory and not for products. CPU drivers have so few lanes that 48 words would never be
+/// two blocks, and nothing proven.
+std::optional<LinearVariant> further_ahead(const vk::Caps& caps, LinearVariant tile) {
+    constexpr uint32_t most_blocks = 4;
+    if (!tile.part_rows || caps.vendor_id == vk::vendor_intel) return {};  // few registers
+    const uint32_t most_words = caps.is_cpu() ? 128 : 48, words = block_words(tile) / tile.workgroup;
+    tile.ahead = std::bit_floor(std::clamp(most_words / words, 1u, most_blocks));
+    if (tile.ahead == 1) return {};
+    tile.name += cat(" ahead ", tile.ahead);
+    return tile;
+}
+
 /// Adds a variant that fits and is not yet among `variants`.
 void add_new(const vk::Caps& caps, std::vector<LinearVariant>& variants, const LinearVariant& variant) {
     const bool known = std::ranges::find(variants, variant.name, &LinearVariant::name) != variants.end();
@@ -382,7 +395,8 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
         add({{LINEAR_COOP_ROWS, variant.rows},
              {LINEAR_COOP_TOKENS, variant.tokens},
              {LINEAR_PART_ROWS, variant.part_rows},
-             {LINEAR_PART_TOKENS, variant.part_tokens}});
+             {LINEAR_PART_TOKENS, variant.part_tokens},
+             {LINEAR_AHEAD, variant.ahead}});
     if (variant.shader == Shader::linear_coop)
         add({{LINEAR_M, caps.matrix_m}, {LINEAR_N, caps.matrix_n}, {LINEAR_K, caps.matrix_k}});
     else if (variant.shader == Shader::linear_coop2)
@@ -559,6 +573,11 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
         // In two parts at least, so that each kernel can be proven and forced that way on any device.
         const bool first = &tile == tiles.data() || tile.variant.shader != (&tile - 1)->variant.shader;
         if (first) add(split(tile.variant, shape, std::max(2u, splits_for(caps, shape, tile.variant))));
+        const bool proven = std::ranges::any_of(variants, [&](const LinearVariant& variant) {
+            return variant.shader == tile.variant.shader && variant.ahead > 1;
+        });
+        if (const auto ahead = further_ahead(caps, tile.variant); ahead && (!proven || caps.is_cpu()))
+            add(*ahead);
     }
     assert(!variants.empty());
     return variants;
@@ -578,6 +597,8 @@ std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearS
                     add(vec(caps, best_vec(caps, shape.type), lane_tokens, lane_pairs, parts, lanes));
                 }
     if (caps.is_cpu()) return candidates;
+    for (const LinearVariant& tile : std::vector(candidates))
+        if (const auto ahead = further_ahead(caps, tile); ahead && tile.ahead == 1) add(*ahead);
     if (pays_tiles(caps, shape))
         for (const auto& larger :
              {coop2_variants(caps, shape, largest_tile), coop_variants(caps, shape, largest_tile)})
@@ -666,8 +687,8 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
             const RopeCacheArgs& rope = args.heads->rope;
             views.insert(views.end(), {rope.step, rope.tables, rope.kv->shards.front().view});
         }
-        views.resize(pipeline.module->bindings.size(),
-                     args.out.view);  // what is not of heads: waited for anyway
+        // Where there are no heads, what is written stands in for their buffers, one of which is written.
+        views.resize(pipeline.module->bindings.size(), args.out.view);
         context.recorder.dispatch(pipeline, views, std::as_bytes(std::span(&push, 1)),
                                   row_tiles * token_tiles * variant.splits,
                                   all.glu     ? "linear glu"

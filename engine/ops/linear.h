@@ -62,6 +62,7 @@ struct LinearVariant {
     // `whole`, the workgroup as one
     uint32_t part_rows = 0, part_tokens = 0;
     bool whole = false;
+    uint32_t ahead = 1;  // blocks of columns that a lane loads before it waits for the first: 1, 2 or 4
     // of kernels that make tiles: parts of the columns, by a workgroup each, which a second dispatch joins
     uint32_t splits = 1;
     std::string name;  // for reports

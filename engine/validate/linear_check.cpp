@@ -41,6 +41,7 @@ constexpr Case cases[] = {
     {1, 98, 96, true, false, false, false, true, 34, Tier::quick, true, 0, false, true},
     {1, 64, 320, false, false, false, true, false, 0, Tier::quick, false, 0, false, true},
     {40, 98, 96, true, false, false, false, true, 34, Tier::quick, false, 0, false, true},
+    {20, 34, 576},    // several units of what blocks share
     {300, 4096, 32},  // 76,800 groups at one token and 16 rows each: the grid folds
     {1, 70000, 64, false, false, false, false, false, 0, Tier::full},
     {128, 1536, 576, false, true, true, false, false, 0, Tier::full},

@@ -233,6 +233,37 @@ TEST_SUITE("linear") {
         }
     }
 
+    TEST_CASE("GPUs end heads where they make few tokens of them, and only those that need a pair of rows") {
+        constexpr RopeShape whole{128, 128, RopePairs::interleaved, KvType::f16};
+        const auto changed = [&](auto change) {
+            RopeShape rope = whole;
+            change(rope);
+            return rope;
+        };
+        const struct {
+            vk::Caps caps;
+            uint32_t tokens;
+            RopeShape rope;
+            bool ends;
+        } cases[] = {
+            {gpu(), 1, whole, true},
+            {nvidia_gpu(), 1, whole, true},
+            {nvidia_gpu(), 8, whole, true},
+            {nvidia_gpu(), 512, whole, false},
+            {compact_cpu(), 1, whole, false},
+            {gpu(), 1, changed([](RopeShape& r) { r.pairs = RopePairs::halves; }), false},
+            {gpu(), 1, changed([](RopeShape& r) { r.pairs = RopePairs::halves, r.width = 0; }), true},
+            {gpu(), 1, changed([](RopeShape& r) { r.type = KvType::q8_0; }), false},
+            {gpu(), 1, changed([](RopeShape& r) { r.type = KvType::f32; }), true},
+            {gpu(), 1, changed([](RopeShape& r) { r.shards = 2; }), false},
+            {gpu(), 1, changed([](RopeShape& r) { r.head_dim = 63; }), false},
+        };
+        for (const auto& c : cases) {
+            const auto variants = linear_variants(c.caps, {c.tokens, 6144, 4096, TensorType::q4_1});
+            CHECK(ends_heads(variants.front(), c.rope) == c.ends);
+        }
+    }
+
     TEST_CASE("points of a grid lie in a uniform buffer where a CPU driver takes it") {
         vk::Caps cpu = compact_cpu();
         for (const bool uniforms : {false, true})
