@@ -169,15 +169,16 @@ class Scene {
         const auto [first, end] = columns(0, c.heads);
         std::vector<double> wanted;
         std::vector<float> actual;
-        for (size_t i = 0; i < out.size(); ++i) {
-            const uint32_t column = uint32_t(i % c.rows());
-            if (column >= first && column < end) {
-                wanted.push_back(expected[i]);
-                actual.push_back(out[i]);
-            } else if (std::bit_cast<uint32_t>(out[i]) != unwritten_word && error.empty()) {
-                error = cat("row ", i / c.rows(), " column ", column, ", which is cached, was written");
+        for (uint32_t t = 0; t < c.batch(); ++t)
+            for (uint32_t column = 0; column < c.rows(); ++column) {
+                const size_t i = size_t{t} * c.rows() + column;
+                if (column >= first && column < end) {
+                    wanted.push_back(expected[i]);
+                    actual.push_back(out[i]);
+                } else if (std::bit_cast<uint32_t>(out[i]) != unwritten_word && error.empty()) {
+                    error = cat("row ", t, " column ", column, ", which is cached, was written");
+                }
             }
-        }
         if (!wanted.empty() || !error.empty())
             context.compare("linear", variant.name, shape_of(c) + " q", wanted, actual,
                             std::max(1u, end - first), bounds, error);
