@@ -4,8 +4,6 @@
 #include "fail.h"
 #include "ops/attention.h"
 #include "reference/attention.h"
-#include "reference/norm.h"
-#include "reference/rope.h"
 #include "step.h"
 
 #include <algorithm>
