@@ -59,11 +59,13 @@ class Batch {
     uint32_t tokens() const { return tokens_; }
 
     /// From here on linears normalise x themselves where all that read a norm can, and rotate heads and fill
-    /// the cache where all that make q, k and v can: what is folded makes no tensor of its own. `last_norm`:
-    /// the model's last one, too, whose result is what Session::share() may be asked for.
-    void fold(bool last_norm) {
-        folding_ = true;
-        folds_last_norm_ = last_norm;
+    /// the cache where all that make q, k and v can: what is folded makes no tensor of its own. Not where
+    /// variants are pinned: steps have the bits of prompts then.
+    void fold_step() { fold(true); }
+    /// The same of a chunk of a prompt, but for the model's last norm, whose result Session::share() may be
+    /// asked for. A chunk of one token folds nothing: it has the bits of one whose tensors are captured.
+    void fold_chunk() {
+        if (tokens_ > 1) fold(false);
     }
     /// Records kernel `index` of the plan. In order, and on one queue: weights on the host are on their way
     /// from one kernel to the next.
@@ -109,6 +111,10 @@ class Batch {
     void record(OpContext& context, const kernel::Sort& k) const;
     void record(OpContext& context, const kernel::ChunkAttention& k) const;
     const Choices& choices() const { return *workspace_.choices; }
+    void fold(bool last_norm) {
+        folding_ = !choices().pinned;
+        folds_last_norm_ = last_norm;
+    }
     /// Of rows [first, first + count) of the batch; 0: all.
     AttentionArgs args_of(const kernel::Attention& k, uint32_t first, uint32_t count) const;
     AttentionShape shape_of(const kernel::Attention& k) const;

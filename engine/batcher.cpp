@@ -319,7 +319,6 @@ void Batcher::Impl::pass(const Pieces& pieces) {
 
     reserve_scratch(tokens);
     Batch work(*engine.weights, *cache, workspace, tokens, outputs);
-    if (!engine.choices.pinned) work.fold(true);
     if (tokens == outputs) {
         vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options());
         write(recorder, pieces);
@@ -331,6 +330,7 @@ void Batcher::Impl::pass(const Pieces& pieces) {
                         {.behind = [&](vk::Recorder& behind) { sample(behind, kind, outputs); }});
         land_until(submit_step(step, tokens));
     } else {
+        work.fold_step();
         compute(work, engine.plan.encoder_kernels, outputs ? engine.plan.kernels.size() : body_kernels(),
                 longest,
                 {.before = [&](vk::Recorder& recorder) { write(recorder, pieces); },

@@ -25,12 +25,7 @@ bool Planner::makes_qkv(size_t i) const {
     return false;
 }
 
-size_t Planner::qkv_linear(size_t i) {
-    if (!makes_qkv(i)) return 0;
-    const auto *q = at<op::Linear>(i), *k = at<op::Linear>(i + 1), *v = at<op::Linear>(i + 2);
-    std::vector<const op::Linear*> parts{q, k};
-    if (!same_type({q->weight, k->weight})) return 0;
-    if (same_type({q->weight, v->weight})) parts.push_back(v);  // Q4_K_M has some of another type
+void Planner::one_below_another(std::span<const op::Linear* const> parts) {
     VectorGroup biases;
     std::vector<WeightRef> weights;
     std::vector<TensorId> results;
@@ -44,9 +39,19 @@ size_t Planner::qkv_linear(size_t i) {
     std::optional<VectorId> bias;
     if (std::ranges::any_of(parts, [](const op::Linear* part) { return part->bias.has_value(); }))
         bias = vector_group(std::move(biases));
+    const op::Linear& first = *parts.front();
+    emit(kernel::Linear{first.x, first.out, sum, weight_group(std::move(weights)), bias, {}, {}},
+         std::array{first.x}, results);
+}
+
+size_t Planner::qkv_linear(size_t i) {
+    if (!makes_qkv(i)) return 0;
+    const auto *q = at<op::Linear>(i), *k = at<op::Linear>(i + 1), *v = at<op::Linear>(i + 2);
+    std::vector<const op::Linear*> parts{q, k};
+    if (!same_type({q->weight, k->weight})) return 0;
+    if (same_type({q->weight, v->weight})) parts.push_back(v);  // Q4_K_M has some of another type
     define({q->out, k->out, v->out});
-    emit(kernel::Linear{q->x, q->out, sum, weight_group(std::move(weights)), bias, {}, {}}, std::array{q->x},
-         results);
+    one_below_another(parts);
     return parts.size();
 }
 
@@ -155,16 +160,7 @@ size_t Planner::kv_linear(size_t i) {
     if (!k || !v || !(k->x == v->x) || !at<op::Store>(past_adapters(i + 2))) return 0;
     define({k->out, v->out});
     if (fusion_ && same_type({k->weight, v->weight})) {
-        std::optional<VectorId> bias;
-        if (k->bias || v->bias) bias = vector_group({{{k->bias, cols(k->out)}, {v->bias, cols(v->out)}}});
-        emit(kernel::Linear{k->x,
-                            k->out,
-                            cols(k->out) + cols(v->out),
-                            weight_group({k->weight, v->weight}),
-                            bias,
-                            {},
-                            {}},
-             {k->x}, {k->out, v->out});
+        one_below_another(std::array{k, v});
     } else {
         linear(i);
         linear(i + 1);

@@ -35,6 +35,8 @@ class Planner {
         return i < graph_.ops.size() ? std::get_if<T>(&graph_.ops[i]) : nullptr;
     }
 
+    /// One kernel for linears of one input and type whose results stand side by side.
+    void one_below_another(std::span<const op::Linear* const> parts);
     size_t qkv_linear(size_t i);
     size_t norm_rope_attention(size_t i);
     size_t rope_attention(size_t i);

@@ -39,12 +39,15 @@ class Stage {
 
     /// This share of a batch of so many tokens, one of which gets logits. Each pipeline runs empty where
     /// `range` has a buffer.
-    void pass(uint32_t tokens, const vk::View& range) {
+    void pass(uint32_t tokens, bool decodes, const vk::View& range) {
         const Scratch scratch = engine_.scratch_bytes(tokens);
         workspace_.scratch = prop(scratch.linear);
         workspace_.partials = prop(scratch.partials);
         Batch work(*engine_.weights, cache_, workspace_, tokens, engine_.stream_out ? 0 : 1);
-        if (!engine_.choices.pinned) work.fold(tokens == 1);
+        if (decodes)
+            work.fold_step();
+        else
+            work.fold_chunk();
         for (size_t i = share_.first; i < engine_.plan.kernels.size() && !stop_.stop_requested();
              i += share_.step) {
             vk::Recorder recorder(engine_.device, engine_.pipelines, {.rehearsal = range});
@@ -97,9 +100,9 @@ void rehearse(Engine::Impl& engine, const Rehearsed& what, Share share, std::sto
     if (engine.device.caps().is_cpu())
         range = vk::Buffer(engine.device, vk::rehearsal_bytes, vk::MemoryUse::device);
     Stage stage(engine, share, std::move(stop));
-    stage.pass(std::min(what.prompt, engine.layout.tokens), range.view());
+    stage.pass(std::min(what.prompt, engine.layout.tokens), false, range.view());
     if (what.greedy && share.first == 0 && !engine.stream_out) stage.sample(*what.greedy, range.view());
-    stage.pass(1, {});
+    stage.pass(1, true, {});
 }
 
 /// Beside the thread that uploads; the cores of a CPU driver are the device.

@@ -112,15 +112,14 @@ class UseCheck {
                kv_blocks_for(length.positions);
     }
     validate::ModelRope rope_of(const kernel::RopeCache& k) const {
-        const std::vector<Rope>& ropes = engine_.model->architecture.ropes;
-        const Rope* rope = k.shape.rope >= 0 ? &ropes[size_t(k.shape.rope)] : nullptr;
+        const RopeShape rope = rope_shape(k, engine_.model->architecture, engine_.kv_type());
         return {use_.tokens,
                 k.shape.heads,
                 k.shape.kv_heads,
-                k.shape.head_dim,
-                rope ? rope->width : 0,
-                rope ? rope->pairs : RopePairs::halves,
-                engine_.kv_type(),
+                rope.head_dim,
+                rope.width,
+                rope.pairs,
+                rope.type,
                 k.q_norm || k.k_norm,
                 k.norm_after,
                 wraps(k.layer),

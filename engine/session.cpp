@@ -182,8 +182,7 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
     enter_segment(position);
     writes(position, ids.size());
     Batch work = batch(uint32_t(ids.size()), uint32_t(outputs.size()));
-    // Else what is captured is there; and one token alone has the same bits, captured or not.
-    if (!capture && !engine.choices.pinned && ids.size() > 1) work.fold(false);
+    if (!capture) work.fold_chunk();  // else all tensors are there
     const size_t first = stage == Stage::encoder ? 0 : engine.plan.encoder_kernels;
     const size_t end_of_all = stage == Stage::encoder ? engine.plan.encoder_kernels
                               : outputs.empty()       ? body_kernels()

@@ -188,7 +188,7 @@ void Tenant::record_step(Step& step, Batch& work, uint32_t positions, const Besi
     land_all();  // what was recorded before
     step = {};
     const size_t first = engine.plan.encoder_kernels;
-    if (!engine.choices.pinned) work.fold(true);  // else a step has the bits of a prompt
+    work.fold_step();
     for (size_t i = first; i < engine.plan.kernels.size(); ++i)
         step.kernel_costs.push_back(work.cost(i, positions));
     vk::RecorderOptions options = engine.recorder_options(true);

@@ -26,7 +26,6 @@ const bool LOADS_AHEAD = SHARES > 1 && AHEAD_PAYS;
 // Values, too, that are a word a pair; scales beside them take scalars that AMD's have not.
 const bool HOLDS_VALUES = PAIR_HAS_SECOND ? false : HAS_REGISTERS;
 
-
 #ifdef COMPACT
 layout(binding = 8) uniform usamplerBuffer kv_texels;  // kv by fours
 const uint LANE_KEYS = 4;
@@ -322,7 +321,6 @@ void soften(Row rows[QUERIES], uint key0) {
         [[unroll]] for (uint o = 0; o < OUTPUTS; ++o) total[i * OUTPUTS + o] *= shrink;
     }
 }
-
 
 // The rows whose tokens share a block table, over one of `splits` parts of the keys that any of them sees.
 void attend(Row rows[QUERIES], uint kv_head, uint part, uint splits) {

@@ -127,6 +127,7 @@ class Scene {
         HostCache after = empty_;
         cache.download(context, after);
         if (error.empty()) error = stray_writes(empty_, after);
+        if (error.empty() && others_changed(after)) error = "another position of the cache was overwritten";
 
         const std::vector<double> expected = expected_rows(variant.packs_bytes());
         Bounds bounds = linear_bounds(variant, c.type, c.batch(), c.cols, false);
@@ -163,6 +164,19 @@ class Scene {
         return {(first - c.first_head) * c.head_dim, (end - c.first_head) * c.head_dim};
     }
 
+    /// Whether positions changed that are none of the batch's.
+    bool others_changed(HostCache after) const {
+        HostCache before = empty_;
+        const std::vector<float> zeros(c.kv_heads * c.head_dim);
+        for (uint32_t t = 0; t < c.batch(); ++t)
+            for (const bool value : {false, true})
+                for (HostCache* cache : {&before, &after}) {
+                    const CheckSequence& s = sequences_[t / c.tokens];
+                    cache->set(s.table, value, s.first + t % c.tokens, zeros);
+                }
+        return before.words != after.words;
+    }
+
     void compare_queries(CheckContext& context, const LinearVariant& variant,
                          const std::vector<double>& expected, const std::vector<float>& out,
                          const Bounds& bounds, std::string error) const {
@@ -186,13 +200,11 @@ class Scene {
 
     void compare_cached(CheckContext& context, const LinearVariant& variant, bool value,
                         const std::vector<double>& expected, const HostCache& after, const Bounds& bounds,
-                        std::string error) const {
-        const uint32_t plane = c.heads + (value ? c.kv_heads : 0), kv_cols = c.kv_heads * c.head_dim;
+                        const std::string& error) const {
+        const uint32_t plane = c.heads + (value ? c.kv_heads : 0);
         const auto [first, end] = columns(plane, plane + c.kv_heads);
         std::vector<double> wanted;
         std::vector<float> actual;
-        HostCache before = empty_, rest = after;
-        const std::vector<float> zeros(kv_cols);
         for (uint32_t t = 0; t < c.batch(); ++t) {
             const CheckSequence& s = sequences_[t / c.tokens];
             const uint32_t position = s.first + t % c.tokens;
@@ -201,11 +213,7 @@ class Scene {
                 const uint32_t in_plane = column + (c.first_head - plane) * c.head_dim;
                 actual.push_back(float(after.get(s.table, value, position, in_plane)));
             }
-            for (const bool plane_value : {false, true})
-                for (HostCache* cache : {&before, &rest}) cache->set(s.table, plane_value, position, zeros);
         }
-        if (before.words != rest.words && error.empty())
-            error = "another position of the cache was overwritten";
         if (!wanted.empty())
             context.compare("linear", variant.name, shape_of(c) + (value ? " v" : " k"), wanted, actual,
                             end - first, bounds, error);
