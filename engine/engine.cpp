@@ -138,7 +138,6 @@ std::vector<VariantUse> Engine::Impl::uses() const {
 
 vk::RecorderOptions Engine::Impl::recorder_options(bool simultaneous_use) const {
     return {.simultaneous_use = simultaneous_use,
-            .timestamps = options.profile,
             .shuffle_seed = options.shuffle_seed,
             .omit_barriers = options.omit_barriers};
 }

@@ -98,7 +98,7 @@ void Generation::sample_prompt() {
 void Generation::fill_pipeline() {
     const EngineOptions& options = s_.engine.options;
     const bool one_by_one = answer_.guided() || options_.on_attention || s_.engine.device.caps().is_cpu() ||
-                            options.profile || !options.replay || s_.front ||
+                            s_.profile || !options.replay || s_.front ||
                             s_.decode.slices.size() > 1;  // between slices the queue is others', too
     const size_t depth = one_by_one || guesses() ? 1 : 2;
     while (in_flight_.size() < depth && first_ + decodes_ < s_.engine.memory.context &&

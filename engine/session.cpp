@@ -424,6 +424,13 @@ std::span<const TokenId> Session::tokens() const { return impl_->tokens; }
 uint32_t Session::capacity() const { return impl_->engine.memory.context; }
 uint32_t Session::head_rows() const { return impl_->forward_chunk(); }
 
+void Session::set_profile(bool on) {
+    const auto lock = impl_->engine.use();
+    impl_->land_all();
+    impl_->profile = on;
+    impl_->forget_recorded();
+}
+
 StepStats Session::stats() const {
     const Impl& s = *impl_;
     StepStats stats;
@@ -436,7 +443,7 @@ StepStats Session::stats() const {
             if (const auto* linear = std::get_if<kernel::Linear>(&planned.kernel))
                 for (const DeviceWeight::Shard& shard : part->weights->weight(linear->weight).shards)
                     stats.weight_bytes_per_token += shard.view.size;
-    if (s.engine.options.profile) stats.prompt_profile = s.computed_times;
+    if (s.profile) stats.prompt_profile = s.computed_times;
     if (!s.decode_recorded) return stats;
     for (const vk::Commands& slice : s.decode.slices) {
         stats.dispatches += slice.stats().dispatches;
@@ -451,7 +458,7 @@ StepStats Session::stats() const {
         std::ranges::nth_element(sorted, sorted.begin() + std::ptrdiff_t(sorted.size() / 2));
         stats.submit_cpu_us = sorted[sorted.size() / 2];
     }
-    if (s.engine.options.profile) {
+    if (s.profile) {
         for (const vk::Commands& slice : s.decode.slices)
             for (const vk::DispatchTime& time : slice.times()) stats.profile.push_back(time);
         stats.profile_layers = s.decode.layers;

@@ -58,7 +58,6 @@ struct EngineOptions {
         memory_budgets;          // the same for each of several devices; the rest take memory_budget
     uint64_t shuffle_seed = 0;   // tests: see RecorderOptions
     bool omit_barriers = false;  // tests: see RecorderOptions
-    bool profile = false;        // timestamps per dispatch
     /// Sessions that share one cache, at most 64: such a batcher computes in one pass (batcher.h), and those
     /// that begin alike have that part in common (block_pool.h). Others have a cache each.
     uint32_t sequences = 1;
@@ -201,7 +200,7 @@ struct StepStats {
     uint32_t pipelines = 0;
     double pipeline_seconds = 0;
     uint64_t weight_bytes_per_token = 0;           // read by one decode step
-    std::vector<vk::DispatchTime> profile;         // of the last step, if EngineOptions::profile
+    std::vector<vk::DispatchTime> profile;         // of the last step, if set_profile()
     std::vector<int32_t> profile_layers;           // of each of these dispatches; -1: of none
     std::vector<vk::DispatchTime> prompt_profile;  // of the last chunk of a prompt, likewise
 };
@@ -307,7 +306,9 @@ class Session {
     void wait_for(const vk::Device::TimelinePoint& point);
     std::span<const TokenId> tokens() const;  // all appended and generated tokens
     uint32_t capacity() const;                // positions
-    StepStats stats() const;                  // of the last decode step
+    /// From here on every dispatch is timed by itself (StepStats::profile), and all take longer together.
+    void set_profile(bool on);
+    StepStats stats() const;  // of the last decode step
 
     struct Impl;
     Impl& impl() { return *impl_; }

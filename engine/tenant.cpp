@@ -135,7 +135,7 @@ void Tenant::land() {
     // Of a first run the device's own time counts alone; that of CPU drivers has their compilers in it.
     if (!slice.first_run || (timed && !engine.device.caps().is_cpu()))
         slice.pacer->learn(slice.cost, slice_seconds_);
-    if (engine.options.profile && !slice.replayed)
+    if (profile && !slice.replayed)
         for (const vk::DispatchTime& time : slice.owned.times()) computed_times.push_back(time);
     flight_.pop_front();
 }
@@ -161,6 +161,7 @@ void Tenant::compute(Batch& work, size_t first, size_t end, uint32_t positions, 
                 fail_cancelled();
             }
             vk::RecorderOptions options = engine.recorder_options();
+            options.timestamps = profile;
             options.timed = true;
             vk::Recorder recorder(engine.device, engine.pipelines, options);
             if (at == 0 && beside.before) beside.before(recorder);
@@ -192,6 +193,7 @@ void Tenant::record_step(Step& step, Batch& work, uint32_t positions, const Besi
     for (size_t i = first; i < engine.plan.kernels.size(); ++i)
         step.kernel_costs.push_back(work.cost(i, positions));
     vk::RecorderOptions options = engine.recorder_options(true);
+    options.timestamps = profile;
     options.timed = true;
     size_t at = 0;
     for (const size_t slice_end : engine.pacer(work.tokens()).cut(step.kernel_costs)) {

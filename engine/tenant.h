@@ -84,7 +84,8 @@ struct Tenant {
     const std::atomic<bool>* stop = nullptr;  // of the call that computes tokens: looked at between slices
     vk::Device::TimelinePoint host_point;     // the next submission waits for it
     vk::Device::Ticket last_submitted;
-    std::vector<vk::DispatchTime> computed_times;  // of the last compute(), if EngineOptions::profile
+    bool profile = false;  // timestamps around every dispatch
+    std::vector<vk::DispatchTime> computed_times;  // of the last compute(), if `profile`
 
   private:
     std::set<uint32_t> scratch_for_;  // tokens of a batch that the scratch was sized for

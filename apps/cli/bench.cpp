@@ -59,7 +59,6 @@ class Bench {
     BenchRow prompt(uint32_t tokens, uint32_t depth) {
         BenchRow row{.test = cat("pp", tokens), .tokens = tokens, .depth = depth};
         measure(row, depth, [&] { take_prompt(tokens); });
-        prompt_profile_ = session_.stats().prompt_profile;
         return row;
     }
 
@@ -74,9 +73,20 @@ class Bench {
         return row;
     }
 
-    StepStats stats() const {
+    StepStats stats() const { return session_.stats(); }
+
+    /// A step and the last chunk of a prompt behind `depth` tokens, each dispatch by itself, which what is
+    /// measured above is spared.
+    StepStats profile(uint32_t depth) {
+        session_.set_profile(true);
+        start_at(depth);
+        if (const uint32_t tokens = options_.longest_prompt()) take_prompt(tokens);
+        const std::vector<vk::DispatchTime> of_prompt = session_.stats().prompt_profile;
+        start_at(std::max(depth, 1u));
+        if (std::ranges::max(options_.generates) > 0) generate(2);  // the first is sampled from what stands
         StepStats stats = session_.stats();
-        if (!prompt_profile_.empty()) stats.prompt_profile = prompt_profile_;  // not of a prompt of one token
+        stats.prompt_profile = of_prompt;
+        session_.set_profile(false);
         return stats;
     }
 
@@ -97,13 +107,17 @@ class Bench {
         return made;
     }
 
+    void start_at(uint32_t depth) {
+        session_.truncate(0);
+        if (encodes_) session_.encode(some_ids(std::max(options_.prompts.front(), 1u), vocab_));
+        if (depth > 0) session_.append(some_ids(depth, vocab_));
+    }
+
     // The first round compiles pipelines and is not counted, nor are those in which a GPU raises its clock.
     template <class Work> void measure(BenchRow& row, uint32_t depth, const Work& work) {
         const auto first = Clock::now();
         for (uint32_t round = 0; round <= options_.repetitions;) {
-            session_.truncate(0);
-            if (encodes_) session_.encode(some_ids(std::max(options_.prompts.front(), 1u), vocab_));
-            if (depth > 0) session_.append(some_ids(depth, vocab_));
+            start_at(depth);
             const auto start = Clock::now();
             work();
             if (round > 0) row.seconds.push_back(seconds_since(start));
@@ -115,7 +129,6 @@ class Bench {
     const BenchOptions& options_;
     uint32_t vocab_;
     bool encodes_;
-    std::vector<vk::DispatchTime> prompt_profile_;
     double warm_;  // seconds until a GPU's clock is as high as it gets
 };
 
@@ -238,7 +251,6 @@ int bench(BenchOptions& options, const Common& common) {
             Common each = common;
             each.kv = kv;
             EngineOptions flags = engine_options(each);
-            flags.profile = options.profile;
             flags.prompt_chunk = chunk;
             engine = load_engine(model, flags, each);
             load_proposer(options.speculation, *engine, each);
@@ -252,7 +264,7 @@ int bench(BenchOptions& options, const Common& common) {
                     report.warm_first_token = bench.first_token();
                 }
                 add_rows(bench, options, *engine, report.rows);
-                report.step = bench.stats();
+                report.step = options.profile ? bench.profile(options.depths.back()) : bench.stats();
             }
             code = std::max(code, finish(*engine));
             if (options.batches.empty()) continue;

@@ -59,7 +59,7 @@ Architecture llama_of(const SyntheticSize& size) {
     layer.attention.head_dim = size.head_dim;
     layer.attention.scale = float(1 / std::sqrt(double(size.head_dim)));
     layer.feed_forward.size = size.feed_forward;
-    Rope rope{.width = size.head_dim};
+    Rope rope{.pairs = RopePairs::interleaved, .width = size.head_dim};  // as GGUF files have them
     for (uint32_t i = 0; i < size.head_dim / 2; ++i)
         rope.inverse_frequencies.push_back(std::pow(500000.0, -2.0 * i / size.head_dim));
     Architecture architecture;
