@@ -69,14 +69,11 @@ Batch::Tiles Batch::tiles_of(const vk::Caps& caps, size_t index) const {
     const auto whole_tiles = [](uint32_t tokens) { return groups_for(least_part, tokens) * tokens; };
     if (const auto* linear = std::get_if<kernel::Linear>(&kernel)) {
         if (model_.weight(linear->weight).over_bus) return {};  // what crosses the bus does so once
-        const LinearShape shape = shape_of(*linear);
-        return {shape.tokens, uint32_t(whole_tiles(choices().linear(caps, shape).tokens))};
+        return {shape_of(*linear).tokens, uint32_t(whole_tiles(variant_of(caps, *linear).tokens))};
     }
     if (const auto* attention = std::get_if<kernel::Attention>(&kernel)) {
-        const AttentionShape shape = shape_of(*attention);
-        const AttentionVariant variant =
-            choices().attention(caps, shape, cache_.layer(attention->layer).type);
-        return {tokens_, uint32_t(whole_tiles(attention_tile_tokens(variant, shape)))};
+        const uint32_t tokens = attention_tile_tokens(variant_of(caps, *attention), shape_of(*attention));
+        return {tokens_, uint32_t(whole_tiles(tokens))};
     }
     // Each row reads its weights.
     if (const auto* experts = std::get_if<kernel::ExpertLinear>(&kernel))
@@ -93,6 +90,22 @@ AttentionShape Batch::shape_of(const kernel::Attention& k) const {
 LinearShape Batch::shape_of(const kernel::Linear& k) const {
     const DeviceWeight& weight = model_.weight(k.weight);
     return {matrix(k.out).rows, weight.rows, weight.cols, weight.type};
+}
+
+const LinearVariant& Batch::variant_of(const vk::Caps& caps, const kernel::Linear& k) const {
+    const LinearShape shape = shape_of(k);
+    auto found = linear_variants_.find(shape);
+    if (found == linear_variants_.end())
+        found = linear_variants_.emplace(shape, choices().linear(caps, shape)).first;
+    return found->second;
+}
+
+const AttentionVariant& Batch::variant_of(const vk::Caps& caps, const kernel::Attention& k) const {
+    const CachedAttention shape{shape_of(k), cache_.layer(k.layer).type};
+    auto found = attention_variants_.find(shape);
+    if (found == attention_variants_.end())
+        found = attention_variants_.emplace(shape, choices().attention(caps, shape.shape, shape.kv)).first;
+    return found->second;
 }
 
 std::vector<Batch::Part> Batch::parts(const vk::Caps& caps, size_t first, size_t end, uint32_t positions,
@@ -123,8 +136,8 @@ void Batch::record(OpContext& context, const kernel::Embed& k) const {
 bool Batch::folds(const vk::Caps& caps, const kernel::Norm& k) const {
     if (!folds_last_norm_ && k.out == model_.graph().last_hidden) return false;
     return folding_ && !k.folds_into.empty() && std::ranges::all_of(k.folds_into, [&](size_t i) {
-               const LinearShape shape = shape_of(std::get<kernel::Linear>(model_.plan().kernels[i].kernel));
-               return choices().linear(caps, shape).folds_norm(shape.tokens);
+               const auto& linear = std::get<kernel::Linear>(model_.plan().kernels[i].kernel);
+               return variant_of(caps, linear).folds_norm(shape_of(linear).tokens);
            });
 }
 
@@ -135,7 +148,7 @@ bool Batch::folds(const vk::Caps& caps, const kernel::RopeCache& k) const {
     rope.shards = uint32_t(kv.shards.size());
     return std::ranges::all_of(k.folds_into, [&](size_t i) {
         const auto& linear = std::get<kernel::Linear>(model_.plan().kernels[i].kernel);
-        return ends_heads(choices().linear(caps, shape_of(linear)), rope);
+        return ends_heads(variant_of(caps, linear), rope);
     });
 }
 
@@ -179,7 +192,7 @@ void Batch::record(OpContext& context, const kernel::Linear& k) {
     if (k.residual) residual = rows(matrix(*k.residual)), args.residual = &residual;
     if (workspace_.scratch) args.scratch = workspace_.scratch.view();
     if (weight.over_bus) args.stream = &stream_, args.after = next_over_bus(part_.kernel);
-    record_linear(context, args, choices().linear(context.caps, shape_of(k)));
+    record_linear(context, args, variant_of(context.caps, k));
 }
 
 RopeCacheArgs Batch::args_of(const kernel::RopeCache& k) const {
@@ -235,8 +248,7 @@ AttentionArgs Batch::args_of(const kernel::Attention& k, uint32_t first, uint32_
 }
 
 void Batch::record(OpContext& context, const kernel::Attention& k) const {
-    record_attention(context, args_of(k, part_.first_row, part_.rows),
-                     choices().attention(context.caps, shape_of(k), cache_.layer(k.layer).type));
+    record_attention(context, args_of(k, part_.first_row, part_.rows), variant_of(context.caps, k));
 }
 
 void Batch::record_attended(vk::Recorder& recorder, size_t index, const vk::View& map) const {

@@ -9,6 +9,7 @@
 #include "plan.h"
 
 #include <algorithm>
+#include <map>
 
 namespace scoria {
 
@@ -119,6 +120,9 @@ class Batch {
     AttentionArgs args_of(const kernel::Attention& k, uint32_t first, uint32_t count) const;
     AttentionShape shape_of(const kernel::Attention& k) const;
     LinearShape shape_of(const kernel::Linear& k) const;
+    /// What choices() say of it, asked once for each shape: they weigh many variants.
+    const LinearVariant& variant_of(const vk::Caps& caps, const kernel::Linear& k) const;
+    const AttentionVariant& variant_of(const vk::Caps& caps, const kernel::Attention& k) const;
     bool folds(const vk::Caps& caps, const kernel::Norm& k) const;
     bool folds(const vk::Caps& caps, const kernel::RopeCache& k) const;
     RopeCacheArgs args_of(const kernel::RopeCache& k) const;
@@ -137,6 +141,8 @@ class Batch {
     /// The shard that the next linear behind kernel `index` brings over the bus, or null.
     const DeviceWeight::Shard* next_over_bus(size_t index) const;
 
+    mutable std::map<LinearShape, LinearVariant> linear_variants_;
+    mutable std::map<CachedAttention, AttentionVariant> attention_variants_;
     const DeviceModel& model_;
     const KvCache& cache_;
     const Workspace& workspace_;

@@ -5,8 +5,8 @@
 
 namespace scoria {
 
-size_t Pacer::fitting(std::span<const double> costs) const {
-    const double most = most_cost();
+size_t Pacer::fitting(std::span<const double> costs, double most) const {
+    most = std::min(most, most_cost());
     double run = 0;
     for (size_t i = 0; i < costs.size(); ++i) {
         if (run > 0 && run + costs[i] > most) return i;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include <limits>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -19,9 +20,10 @@ class Pacer {
     Pacer(double budget, double first_guess) : budget_(budget), seconds_per_cost_(first_guess) {}
     void set_budget(double seconds);
 
-    /// How many of consecutive costs are predicted to stay under the budget together; a single item that
-    /// exceeds it is a run of its own.
-    size_t fitting(std::span<const double> costs) const;
+    /// How many of consecutive costs are predicted to stay under the budget together, and are no more than
+    /// `most`; a single item that exceeds it is a run of its own.
+    size_t fitting(std::span<const double> costs,
+                   double most = std::numeric_limits<double>::infinity()) const;
     /// Cuts all of them into such runs. Returns the end index of every run.
     std::vector<size_t> cut(std::span<const double> costs) const;
     /// The cost predicted to take as long as the budget.

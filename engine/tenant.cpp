@@ -2,6 +2,8 @@
 #include "tenant.h"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 
 namespace scoria {
 namespace {
@@ -151,11 +153,15 @@ void Tenant::compute(Batch& work, size_t first, size_t end, uint32_t positions, 
         work.parts(engine.device.caps(), first, end, positions, pacer.most_cost());
     std::vector<double> costs;
     for (const Batch::Part& part : parts) costs.push_back(part.cost);
+    // A GPU computes one slice while the next is recorded, which takes a prompt's tenth (CPU drivers have no
+    // processor to spare for that).
+    const double most = engine.device.caps().is_cpu() ? std::numeric_limits<double>::infinity()
+                                                      : std::accumulate(costs.begin(), costs.end(), 0.0) / 8;
     computed_times.clear();
     try {
         for (size_t at = 0; at < parts.size();) {
             // By what landed meanwhile: the first slices are as long as a guess.
-            const size_t slice_end = at + pacer.fitting(std::span(costs).subspan(at));
+            const size_t slice_end = at + pacer.fitting(std::span(costs).subspan(at), most);
             if (stop && *stop) {
                 land_all();
                 fail_cancelled();
