@@ -84,7 +84,7 @@ struct Tenant {
     const std::atomic<bool>* stop = nullptr;  // of the call that computes tokens: looked at between slices
     vk::Device::TimelinePoint host_point;     // the next submission waits for it
     vk::Device::Ticket last_submitted;
-    bool profile = false;  // timestamps around every dispatch
+    bool profile = false;                          // timestamps around every dispatch
     std::vector<vk::DispatchTime> computed_times;  // of the last compute(), if `profile`
 
   private:

@@ -12,7 +12,7 @@
 #define LINEAR_PARTS 5       // linear_vec: subgroups of a workgroup that share out the columns
 #define LINEAR_ACTIVATION 6  // numerics.glsl; used with LINEAR_GLU or LINEAR_ACTIVATE alone
 
-#define LINEAR_X_QUADS 15       // linear_vec -DCOMPACT, linear_group: 1 if rows of x are whole fours of words
+#define LINEAR_X_QUADS 15       // where x is loaded by fours of words: 1 if its rows are whole ones
 #define LINEAR_OLD_LAVAPIPE 16  // linear_vec -DCOMPACT: 1 if Caps::old_lavapipe()
 #define LINEAR_IN_STEP 17       // linear_group: of sg_share_memory()
 #define LINEAR_HEADS 18  // -DHEADS: 1 if rows are heads of q | k | v, for the cache of KV_TYPE_CONSTANT
@@ -26,7 +26,6 @@
 #define LINEAR_COOP_TOKENS 11
 #define LINEAR_PART_ROWS 12
 #define LINEAR_PART_TOKENS 13
-#define LINEAR_AHEAD 20  // blocks of columns that a lane holds: 1, 2 or 4
 #define LINEAR_SCOPE 14  // linear_coop2 alone; as gl_Scope...
 #define LINEAR_OF_WORKGROUP 2
 #define LINEAR_OF_SUBGROUP 3

@@ -3,9 +3,9 @@
 // (32) at a time; both operands pass through shared memory, W dequantised on the way. A subgroup holds
 // PART_ROWS x PART_TOKENS of the sums as matrices of M x N.
 //
-// Rows stand in the tile as in a row group (weight_planes.h): even ones first. The next block, or AHEAD of them, is loaded into
-// registers before the products of the current one and made halves after them, so that nothing waits for memory in
-// between; scales that blocks share are loaded once for them. Two barriers a block.
+// Rows stand in the tile as in a row group (weight_planes.h): even ones first. The next block is loaded into registers before
+// the products of the current one and made halves after them, so that nothing waits for memory in between; scales that
+// blocks share are loaded once for them. Two barriers a block.
 //
 // -DANY_SIZE (VK_NV_cooperative_matrix2): a part is two matrices, of its even and of its odd rows, which the driver makes
 // of units as it sees fit; SCOPE says whether a subgroup holds a part or the whole workgroup one. Sums then end where they
@@ -28,7 +28,6 @@ layout(constant_id = LINEAR_COOP_ROWS) const uint TILE_ROWS = 64;
 layout(constant_id = LINEAR_COOP_TOKENS) const uint TILE_TOKENS = 64;
 layout(constant_id = LINEAR_PART_ROWS) const uint PART_ROWS = 32;
 layout(constant_id = LINEAR_PART_TOKENS) const uint PART_TOKENS = 32;
-layout(constant_id = LINEAR_AHEAD) const uint AHEAD = 1;
 #ifdef ANY_SIZE
 layout(constant_id = LINEAR_SCOPE) const int SCOPE = LINEAR_OF_SUBGROUP;
 const uint M = PART_ROWS / 2, N = PART_TOKENS, K = WEIGHT_BLOCK;
@@ -86,6 +85,27 @@ uint w_row(Place place) {
 #endif
 }
 
+WeightChunk w_next[W_LOADS];
+uvec4 x_next[X_LOADS];
+
+void load_block(Work work, uint block) {
+    block = min(block, work.to - 1);
+    [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
+        const Place place = w_place(i);
+        load_codes(w_cell(place, work, block), place.slot, place.chunk, w_next[i]);
+    }
+    [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
+        const uint item = i * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
+        const uint token = min(work.token0 + item / CHUNKS, push.tokens - 1);
+        x_next[i] = x_halves[packed_block(token, block, work.blocks) * CHUNKS + item % CHUNKS];
+    }
+    if (block % WEIGHT_UNIT_CELLS != 0 && block != work.from) return;
+    [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
+        const Place place = w_place(i);
+        w_next[i].unit = weight_unit(w_cell(place, work, block), place.slot);
+    }
+}
+
 uvec4 weight_halves(WeightChunk loaded, Place place, Work work, uint block) {
     if (WEIGHT_TYPE == WEIGHT_F16) return uvec4(loaded.own.lo.xy, loaded.own.hi.xy);
     vec4 lo, hi;
@@ -94,6 +114,17 @@ uvec4 weight_halves(WeightChunk loaded, Place place, Work work, uint block) {
     // Rows are whole units, so that a block stands in its unit as its cell does.
     const vec2 line = weight_line(weight_affine(block, place.chunk, loaded.unit, loaded.words), false);
     return packed_halves(fma(lo, line.xxxx, line.yyyy), fma(hi, line.xxxx, line.yyyy));
+}
+
+void store_block(uvec4 w_halves[W_LOADS]) {
+    [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
+        const Place place = w_place(i);
+        w_tile[w_row(place) * PITCH + place.chunk] = w_halves[i];
+    }
+    [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
+        const uint item = i * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
+        x_tile[item / CHUNKS * PITCH + item % CHUNKS] = x_next[i];
+    }
 }
 
 #define Sums coopmat<float, SCOPE, M, N, gl_MatrixUseAccumulator>
@@ -115,15 +146,6 @@ void multiply_block(uint part_row, uint part_token) {
         }
     }
 }
-
-#define HELD(name) name##_0
-#include "linear_coop_block.glsl"
-#define HELD(name) name##_1
-#include "linear_coop_block.glsl"
-#define HELD(name) name##_2
-#include "linear_coop_block.glsl"
-#define HELD(name) name##_3
-#include "linear_coop_block.glsl"
 
 #ifdef ANY_SIZE
 // Functions of an element: its row and column in the matrix, its value, and what they are given. They may be called more
@@ -196,17 +218,15 @@ void main() {
     const uint part_token = part / PARTS_ACROSS * PART_TOKENS;
 
     [[unroll]] for (uint i = 0; i < ROW_MATRICES * TOKEN_MATRICES; ++i) sums[i] = Sums(0.0);
-    load_block_0(work, work.from);
-    if (AHEAD > 1) load_block_1(work, work.from + 1);
-    if (AHEAD > 2) {
-        load_block_2(work, work.from + 2);
-        load_block_3(work, work.from + 3);
-    }
-    for (uint block = work.from; block < work.to; block += AHEAD) {
-        turn_0(work, block, part_row, part_token);
-        if (AHEAD > 1 && block + 1 < work.to) turn_1(work, block + 1, part_row, part_token);
-        if (AHEAD > 2 && block + 2 < work.to) turn_2(work, block + 2, part_row, part_token);
-        if (AHEAD > 2 && block + 3 < work.to) turn_3(work, block + 3, part_row, part_token);
+    load_block(work, work.from);
+    for (uint block = work.from; block < work.to; ++block) {
+        uvec4 w_halves[W_LOADS];
+        [[unroll]] for (uint i = 0; i < W_LOADS; ++i) w_halves[i] = weight_halves(w_next[i], w_place(i), work, block);
+        barrier();
+        store_block(w_halves);
+        barrier();
+        load_block(work, block + 1);
+        multiply_block(part_row, part_token);
     }
     end_sums(work.row0 + part_row, work.token0 + part_token);
 }

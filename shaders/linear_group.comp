@@ -4,8 +4,8 @@
 // of its cell, which go through shared memory to the other three, since a broadcast is a shuffle on some GPUs (NVIDIA's).
 // Nothing waits between what a turn loads, and only the end reduces across lanes.
 //
-// -DWEIGHT_INTS multiplies integers: x becomes bytes on the way (byte_operands.glsl).
-// -DROW_GROUPS=2: a subgroup has two groups of rows, for which it loads and shares x once.
+// -DWEIGHT_INTS multiplies integers: x becomes bytes on the way (byte_operands.glsl), or with -DWIDE_X two of them, which are
+// multiplied one by one and are more exact than halves.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -33,28 +33,43 @@ layout(constant_id = LINEAR_IN_STEP) const bool IN_STEP = false;
 layout(set = 0, binding = 1) readonly buffer Quads { vec4 x_quads[]; };
 layout(set = 0, binding = 3) readonly buffer NormQuads { vec4 norm_quads[]; };
 
-#ifndef ROW_GROUPS
-#define ROW_GROUPS 1
-#endif
-const uint GROUP_ROWS = 4;                         // of a lane, of each group
-const uint ROWS = ROW_GROUPS * GROUP_ROWS;         // of a lane
-const uint LANES = WEIGHT_GROUP_ROWS / GROUP_ROWS; // of a cell
-const uint SUMS = ROWS * TOKENS;                   // [row][token]
-const uint CELLS = SG_SIZE / LANES;                // that a subgroup takes at a time
-const uint SPAN = WEIGHT_HALVES ? 2 : 4;           // chunks of 8 columns that share a scale
-const bool LOADS_ALL = WEIGHT_CHUNK_WORDS <= 4;    // of a turn at once; of floats that would be 128 words
+const uint ROWS = 4;                            // of a lane
+const uint LANES = WEIGHT_GROUP_ROWS / ROWS;    // of a cell
+const uint SUMS = ROWS * TOKENS;                // [row][token]
+const uint CELLS = SG_SIZE / LANES;             // that a subgroup takes at a time
+const uint SPAN = WEIGHT_HALVES ? 2 : 4;        // chunks of 8 columns that share a scale
+const bool LOADS_ALL = WEIGHT_CHUNK_WORDS <= 4; // of a turn at once; of floats that would be 128 words
 
 // Of each subgroup, [token][cell]; chunks, and one beside, so that cells lie in different banks.
 #ifdef WEIGHT_INTS
 const uint PITCH = 4 + 1;
-shared uvec2 x_cells[SG_COUNT * TOKENS * CELLS * PITCH];
-void share_chunk(uint cell_at, uint chunk, uint lo, uint hi) { x_cells[cell_at + chunk] = uvec2(lo, hi); }
-void shared_chunk(uint cell_at, uint chunk, out uint lo, out uint hi) {
-    const uvec2 both = x_cells[cell_at + chunk];
+#ifdef WIDE_X
+#define X_CHUNK uvec4
+#define X_SUM ivec2
+X_SUM add_products(uint a, X_BYTES x, X_SUM sum) { return X_SUM(add_products(a, x.x, sum.x), add_products(a, x.y, sum.y)); }
+float whole_sum(X_SUM sum) { return float(256 * sum.x + sum.y); }
+#else
+#define X_CHUNK uvec2
+#define X_SUM SUM
+float whole_sum(X_SUM sum) { return float(sum); }
+#endif
+#define X_CODES X_BYTES
+shared X_CHUNK x_cells[SG_COUNT * TOKENS * CELLS * PITCH];
+void share_chunk(uint cell_at, uint chunk, X_CODES lo, X_CODES hi) { x_cells[cell_at + chunk] = X_CHUNK(lo, hi); }
+void shared_chunk(uint cell_at, uint chunk, out X_CODES lo, out X_CODES hi) {
+    const X_CHUNK both = x_cells[cell_at + chunk];
+#ifdef WIDE_X
+    lo = both.xy;
+    hi = both.zw;
+#else
     lo = both.x;
     hi = both.y;
+#endif
 }
 #else
+#define X_CODES vec4
+#define X_SUM SUM
+float whole_sum(X_SUM sum) { return sum; }
 const uint PITCH = 8 + 1;
 shared vec4 x_cells[SG_COUNT * TOKENS * CELLS * PITCH];
 void share_chunk(uint cell_at, uint chunk, vec4 lo, vec4 hi) {
@@ -66,8 +81,8 @@ void shared_chunk(uint cell_at, uint chunk, out vec4 lo, out vec4 hi) {
     hi = x_cells[cell_at + 2 * chunk + 1];
 }
 #endif
-// What each subgroup found: [subgroup][token][group][16 rows, the even ones first], and of x^2.
-shared float part_sums[SG_COUNT * TOKENS * ROW_GROUPS * WEIGHT_GROUP_ROWS];
+// What each subgroup found: [subgroup][token][16 rows, the even ones first], and of x^2.
+shared float part_sums[SG_COUNT * TOKENS * WEIGHT_GROUP_ROWS];
 shared float part_squares[SG_COUNT];
 
 uint lane_of_cell() { return sg_lane() % LANES; }
@@ -87,9 +102,9 @@ vec4 norm_quad(uint quad) {
 }
 
 // A lane ends a pair of rows of one token in each turn.
-const uint END_PAIRS = ROW_GROUPS * WEIGHT_GROUP_PAIRS, END_TURNS = (TOKENS * END_PAIRS + SG_SIZE - 1) / SG_SIZE;
-uint end_token(uint turn) { return (turn * SG_SIZE + sg_lane()) / END_PAIRS; }
-uint end_pair(uint turn) { return (turn * SG_SIZE + sg_lane()) % END_PAIRS; }
+const uint END_TURNS = (TOKENS * WEIGHT_GROUP_PAIRS + SG_SIZE - 1) / SG_SIZE;
+uint end_token(uint turn) { return (turn * SG_SIZE + sg_lane()) / WEIGHT_GROUP_PAIRS; }
+uint end_pair(uint turn) { return (turn * SG_SIZE + sg_lane()) % WEIGHT_GROUP_PAIRS; }
 bool ends(uint token0, uint turn, uint pair, uint pairs) {
     return end_token(turn) < TOKENS && pair < pairs && token0 + end_token(turn) < push.tokens;
 }
@@ -106,19 +121,22 @@ vec2 halves_of_cell(float own) {
 }
 
 #ifdef WEIGHT_INTS
-// Shares eight columns of x; `x_sums`: of what is multiplied of the cell's halves.
-void share_x(uint cell_at, vec4 lo, vec4 hi, out float x_step, out vec2 x_sums) {
+// Shares eight columns of x, which count for nothing if their cell does not exist; `x_sums`: of what is multiplied of the cell's
+// halves.
+void share_x(uint cell_at, bool exists, vec4 lo, vec4 hi, out float x_step, out vec2 x_sums) {
     uint size = max(size_of(lo), size_of(hi));
     [[unroll]] for (uint apart = 1; apart < LANES; apart *= 2) size = max(size, subgroupShuffleXor(size, apart));
     const float scale = byte_scale(size);
-    const uint lo_bytes = bytes_of_x(lo, scale), hi_bytes = bytes_of_x(hi, scale);
+    const X_CODES lo_bytes = bytes_of_x(lo, scale), hi_bytes = bytes_of_x(hi, scale);
     share_chunk(cell_at, lane_of_cell(), lo_bytes, hi_bytes);
-    x_step = byte_step(size);
+    x_step = exists ? byte_step(size) : 0.0;
     const uint ones = 0x01010101u;
-    if (WEIGHT_SHIFTED) x_sums = x_step * halves_of_cell(float(add_products(lo_bytes, ones, add_products(hi_bytes, ones, 0))));
+    const X_SUM sum = add_products(ones, lo_bytes, add_products(ones, hi_bytes, X_SUM(0)));
+    if (WEIGHT_SHIFTED) x_sums = x_step * halves_of_cell(whole_sum(sum));
 }
 #else
-void share_x(uint cell_at, vec4 lo, vec4 hi, out float x_step, out vec2 x_sums) {
+void share_x(uint cell_at, bool exists, vec4 lo, vec4 hi, out float x_step, out vec2 x_sums) {
+    if (!exists) lo = hi = vec4(0.0);
     share_chunk(cell_at, lane_of_cell(), lo, CODE_HALVES && WEIGHT_HALF_CODES ? 0.0625 * hi : hi);
     x_step = 1.0;
     const vec4 both = lo + hi;
@@ -133,16 +151,12 @@ void main() {
     const uint token_tiles = (push.tokens + TOKENS - 1) / TOKENS, token0 = group_index() % token_tiles * TOKENS;
     const uint part = sg_index() % PARTS, first_unit = group_index() / token_tiles * (SG_COUNT / PARTS);
     const uint pairs = (push.rows + 1) / 2, blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
-    if (first_unit * END_PAIRS >= pairs) return;
+    if (first_unit * WEIGHT_GROUP_PAIRS >= pairs) return;
 
     // Groups past the end compute the last one and store nothing.
-    const uint pair0 = (first_unit + sg_index() / PARTS) * END_PAIRS;
-    Slot slots[ROW_GROUPS];
-    [[unroll]] for (uint g = 0; g < ROW_GROUPS; ++g) {
-        const uint group = min(pair0 / WEIGHT_GROUP_PAIRS + g, (pairs - 1) / WEIGHT_GROUP_PAIRS);
-        slots[g] = first_slot(group * push.group_words, group * (blocks / WEIGHT_UNIT_CELLS), lane_of_cell());
-    }
-#define ROW_SLOT(row) next_slot(slots[(row) / GROUP_ROWS], (row) % GROUP_ROWS)
+    const uint own_group = first_unit + sg_index() / PARTS, pair0 = own_group * WEIGHT_GROUP_PAIRS;
+    const uint group = min(own_group, (pairs - 1) / WEIGHT_GROUP_PAIRS);
+    const Slot slot = first_slot(group * push.group_words, group * (blocks / WEIGHT_UNIT_CELLS), lane_of_cell());
     // What only the end needs is asked for first, that nobody waits for it there.
     vec2 biases[END_TURNS], residuals[END_TURNS];
     HeadPair heads[END_TURNS];
@@ -171,10 +185,10 @@ void main() {
         uvec4 words[ROWS];
         ChunkWords own[4 * ROWS];
         [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-            units[r] = weight_unit(cell, ROW_SLOT(r));
-            words[r] = weight_cell(cell, ROW_SLOT(r));
+            units[r] = weight_unit(cell, next_slot(slot, r));
+            words[r] = weight_cell(cell, next_slot(slot, r));
             [[unroll]] for (uint chunk = 0; chunk < 4 && LOADS_ALL; ++chunk)
-                own[4 * r + chunk] = weight_chunk(cell, ROW_SLOT(r), chunk);
+                own[4 * r + chunk] = weight_chunk(cell, next_slot(slot, r), chunk);
         }
         const uint quad = WEIGHT_BLOCK / 4 * cell + 2 * lane_of_cell();
         vec4 x_own[2 * TOKENS], norm_lo = vec4(1.0), norm_hi = vec4(1.0);
@@ -188,27 +202,26 @@ void main() {
         vec2 x_sums[TOKENS];
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
             vec4 lo = x_own[2 * t], hi = x_own[2 * t + 1];
-            if (!exists) lo = hi = vec4(0.0);
             if (TOKENS == 1) {
-                squares += dot(lo, lo) + dot(hi, hi);
+                squares += exists ? dot(lo, lo) + dot(hi, hi) : 0.0;
                 lo *= norm_lo;
                 hi *= norm_hi;
             }
-            share_x(stage + t * CELLS * PITCH, lo, hi, x_steps[t], x_sums[t]);
+            share_x(stage + t * CELLS * PITCH, exists, lo, hi, x_steps[t], x_sums[t]);
         }
         sg_share_memory(IN_STEP);
 
         [[unroll]] for (uint span = 0; span < 4; span += SPAN) {
-            SUM span_sums[SUMS];
-            [[unroll]] for (uint i = 0; i < SUMS; ++i) span_sums[i] = SUM(0);
+            X_SUM span_sums[SUMS];
+            [[unroll]] for (uint i = 0; i < SUMS; ++i) span_sums[i] = X_SUM(0);
             [[unroll]] for (uint chunk = span; chunk < span + SPAN; ++chunk) {
                 CODES lo[ROWS], hi[ROWS];
                 [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-                    if (!LOADS_ALL) own[4 * r + chunk] = weight_chunk(cell, ROW_SLOT(r), chunk);
-                    weight_codes(cell, ROW_SLOT(r), chunk, words[r], own[4 * r + chunk], lo[r], hi[r]);
+                    if (!LOADS_ALL) own[4 * r + chunk] = weight_chunk(cell, next_slot(slot, r), chunk);
+                    weight_codes(cell, next_slot(slot, r), chunk, words[r], own[4 * r + chunk], lo[r], hi[r]);
                 }
                 [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
-                    CODES x_lo, x_hi;
+                    X_CODES x_lo, x_hi;
                     shared_chunk(stage + t * CELLS * PITCH, chunk, x_lo, x_hi);
                     [[unroll]] for (uint r = 0; r < ROWS; ++r) {
                         const uint i = r * TOKENS + t;
@@ -220,7 +233,7 @@ void main() {
                 const vec2 line = weight_line(weight_affine(in_unit, span, units[r], words[r]), CODE_BYTES);
                 [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
                     const uint i = r * TOKENS + t;
-                    const float sum = float(span_sums[i]);
+                    const float sum = whole_sum(span_sums[i]);
                     sums[i] = WEIGHT_PLAIN ? sums[i] + sum : fma(line.x * x_steps[t], sum, sums[i]);
                     if (WEIGHT_SHIFTED) {
                         const float x_sum = !WEIGHT_HALVES ? x_sums[t].x + x_sums[t].y : span == 0 ? x_sums[t].x : x_sums[t].y;
@@ -235,8 +248,7 @@ void main() {
     [[unroll]] for (uint r = 0; r < ROWS; ++r)
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
             const float sum = across(sums[r * TOKENS + t], LANES, SG_SIZE);
-            const uint row = r / GROUP_ROWS * WEIGHT_GROUP_ROWS + lane_of_cell() * GROUP_ROWS + r % GROUP_ROWS;
-            if (lane_cell() == 0) part_sums[(sg_index() * TOKENS + t) * ROW_GROUPS * WEIGHT_GROUP_ROWS + row] = sum;
+            if (lane_cell() == 0) part_sums[(sg_index() * TOKENS + t) * WEIGHT_GROUP_ROWS + lane_of_cell() * ROWS + r] = sum;
         }
     if (linear_norm()) {
         squares = across(squares, 1, SG_SIZE);
@@ -250,10 +262,9 @@ void main() {
     const float scale = linear_norm() ? 1.0 / sqrt(squares / float(push.cols) + push.epsilon) : 1.0;
     [[unroll]] for (uint i = 0; i < END_TURNS; ++i) {
         const uint t = end_token(i), pair = pair0 + end_pair(i);
-        const uint row = end_pair(i) / WEIGHT_GROUP_PAIRS * WEIGHT_GROUP_ROWS + end_pair(i) % WEIGHT_GROUP_PAIRS;
         vec2 sum = vec2(0.0);
         [[unroll]] for (uint other = 0; other < PARTS; ++other) {
-            const uint at = ((sg_index() + other) * TOKENS + min(t, TOKENS - 1)) * ROW_GROUPS * WEIGHT_GROUP_ROWS + row;
+            const uint at = ((sg_index() + other) * TOKENS + min(t, TOKENS - 1)) * WEIGHT_GROUP_ROWS + end_pair(i);
             sum += vec2(part_sums[at], part_sums[at + WEIGHT_GROUP_PAIRS]);
         }
         const vec2 value = finished(fma(sum, vec2(scale), biases[i]));

@@ -1,7 +1,7 @@
 // Operands of the matrix units: x [tokens, cols] float32 -> halves of whole blocks of columns, where packed_x.glsl says, each
 // token divided by the power of two that puts its largest value into [2^14, 2^15), since real activations overflow
 // float16; then the powers, [tokens] floats. A token that holds Inf or NaN gets NaN for its power, so that all its
-// outputs are NaN. One workgroup per token. With NORM x is RMS-normalised first (norm.comp).
+// outputs are NaN. One workgroup per token, a lane for eight columns. With NORM x is RMS-normalised first (norm.comp).
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -10,36 +10,55 @@
 #include "packed_x.glsl"
 #include "weight_planes.h"
 #include "numerics.glsl"
+#include "half_operands.glsl"
 
 layout(constant_id = LINEAR_PACK_NORM) const bool NORM = false;
+layout(constant_id = LINEAR_X_QUADS) const uint X_QUADS = 0;
 
 layout(push_constant) uniform Push { LinearPackPush push; };
 layout(set = 0, binding = 0) readonly buffer X { float x[]; };
+layout(set = 0, binding = 0) readonly buffer Quads { vec4 x_quads[]; };
 layout(set = 0, binding = 1) writeonly buffer Out { uint words[]; };
+layout(set = 0, binding = 1) writeonly buffer Packed { uvec4 packed_x[]; };
 layout(set = 0, binding = 2) readonly buffer Weight { float weight[]; };  // of the norm; else any buffer
+layout(set = 0, binding = 2) readonly buffer WeightQuads { vec4 weight_quads[]; };
 
 const uint LANES = gl_WorkGroupSize.x;
-const uint LOADS = 8;  // of a lane, before it waits for the first
+const uint ITEMS = 2;  // of eight columns, that a lane loads before it waits for the first
 
-// x of a column, and what it is multiplied by; zeros past the last.
-vec2 value_at(uint row, uint column) {
-    const uint at = min(column, push.cols - 1);
-    const vec2 value = vec2(x[row + at], NORM ? weight[at] : 1.0);
-    return column < push.cols ? value : vec2(0.0);
+// Columns from `column` on; zeros past the last.
+vec4 x_quad(uint row, uint column) {
+    const uint last = push.cols - 1;
+    vec4 quad;
+    if (X_QUADS != 0) quad = x_quads[(row + min(column, last)) / 4];
+    else [[unroll]] for (uint i = 0; i < 4; ++i) quad[i] = x[row + min(column + i, last)];
+    return mix(quad, vec4(0.0), greaterThan(column + uvec4(0, 1, 2, 3), uvec4(last)));
+}
+vec4 weight_quad(uint column) {
+    const uint last = push.cols - 1;
+    if (!NORM) return vec4(1.0);
+    if (X_QUADS != 0) return weight_quads[min(column, last) / 4];
+    vec4 quad;
+    [[unroll]] for (uint i = 0; i < 4; ++i) quad[i] = weight[min(column + i, last)];
+    return quad;
 }
 
 void main() {
     const uint token = group_index();
     if (token >= push.tokens) return;
-    const uint row = push.x_first + token * push.x_stride;
+    const uint row = push.x_first + token * push.x_stride, items = push.row_words / 4;
     uint size = 0;  // bits of |x|, in whose order Inf and NaN are last
     float squares = 0.0;
-    for (uint first = wg_lane(); first < push.cols; first += LOADS * LANES) {
-        vec2 values[LOADS];
-        [[unroll]] for (uint k = 0; k < LOADS; ++k) values[k] = value_at(row, first + k * LANES);
-        [[unroll]] for (uint k = 0; k < LOADS; ++k) {
-            size = max(size, floatBitsToUint(values[k].x * values[k].y) & 0x7FFFFFFFu);
-            squares += values[k].x * values[k].x;
+    for (uint first = wg_lane(); first < items; first += ITEMS * LANES) {
+        vec4 quads[2 * ITEMS], factors[2 * ITEMS];
+        [[unroll]] for (uint k = 0; k < 2 * ITEMS; ++k) {
+            const uint column = 8 * (first + k / 2 * LANES) + k % 2 * 4;
+            quads[k] = x_quad(row, column);
+            factors[k] = weight_quad(column);
+        }
+        [[unroll]] for (uint k = 0; k < 2 * ITEMS; ++k) {
+            size = max(size, size_of(quads[k] * factors[k]));
+            squares += dot(quads[k], quads[k]);
         }
     }
     size = wg_max(size);
@@ -50,20 +69,18 @@ void main() {
     }
 
     const vec2 power = half_power(size);
-    const uint block_words = WEIGHT_BLOCK / 2, blocks = push.row_words / block_words;
-    for (uint first = wg_lane(); first < push.row_words; first += LOADS * LANES) {
-        vec2 values[LOADS], factors[LOADS];
-        [[unroll]] for (uint k = 0; k < LOADS; ++k) {
-            const uint column = 2 * (first + k * LANES);
-            const vec2 a = value_at(row, column), b = value_at(row, column + 1);
-            values[k] = vec2(a.x, b.x);
-            factors[k] = vec2(a.y, b.y);
+    const uint block_items = WEIGHT_BLOCK / 8, blocks = items / block_items;
+    for (uint first = wg_lane(); first < items; first += ITEMS * LANES) {
+        vec4 quads[2 * ITEMS];
+        [[unroll]] for (uint k = 0; k < 2 * ITEMS; ++k) {
+            const uint column = 8 * (first + k / 2 * LANES) + k % 2 * 4;
+            quads[k] = x_quad(row, column);
+            if (NORM) quads[k] *= scale * weight_quad(column);
         }
-        [[unroll]] for (uint k = 0; k < LOADS; ++k) {
-            const uint i = first + k * LANES;
-            const uint to = packed_block(token, i / block_words, blocks) * block_words + i % block_words;
-            const vec2 value = NORM ? values[k] * scale * factors[k] : values[k];
-            if (i < push.row_words) words[to] = pack_half2(value * power.y);
+        [[unroll]] for (uint k = 0; k < ITEMS; ++k) {
+            const uint item = first + k * LANES;
+            const uint to = packed_block(token, item / block_items, blocks) * block_items + item % block_items;
+            if (item < items) packed_x[to] = packed_halves(quads[2 * k] * power.y, quads[2 * k + 1] * power.y);
         }
     }
     if (wg_lane() == 0) {

@@ -192,8 +192,10 @@ std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const Att
     for (const KernelVariant& base : bases) {
         variants.push_back({base, queries, splits_for(caps, shape, queries, joins), 0, part_keys});
         if (base.shader != Shader::attention_vec_sg) continue;
-        // One token has few rows: fewer of a workgroup make more of these (an H200: tools/bench/RESULTS.md).
-        const uint32_t fewer = shape.tokens == 1 && !caps.is_cpu() ? std::min(queries, 2u) : queries;
+        // One token has few rows: fewer of a workgroup make more of these (an H200: tools/bench/RESULTS.md;
+        // other GPUs may rather read the cache less often).
+        const uint32_t least = caps.vendor_id == vk::vendor_nvidia ? 1 : 2;
+        const uint32_t fewer = shape.tokens == 1 && !caps.is_cpu() ? std::min(queries, least) : queries;
         shares = shared_out(caps, {base, fewer, splits_for(caps, shape, fewer, joins), 0, part_keys},
                             shape.head_dim);
     }

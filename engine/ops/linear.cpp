@@ -65,19 +65,16 @@ Shader best_vec(const vk::Caps& caps, TensorType type) {
 
 constexpr uint32_t group_lanes = WEIGHT_GROUP_ROWS / 4;  // of a cell
 
-/// Of linear_group.comp: rows of a subgroup.
-uint32_t subgroup_rows(Shader shader) {
-    return (shader == Shader::linear_group_two ? 2 : 1) * WEIGHT_GROUP_ROWS;
-}
-
 /// Of shared memory, of a part: x, and what it found.
 uint32_t group_part_bytes(Shader shader, uint32_t subgroup, uint32_t lane_tokens) {
-    const uint32_t chunk = shader == Shader::linear_group_int ? 8 : 32;
+    const uint32_t chunk = shader == Shader::linear_group_int    ? 8
+                           : shader == Shader::linear_group_wide ? 16
+                                                                 : 32;
     const uint32_t cell = WEIGHT_BLOCK / 8 * chunk + std::min(chunk, 16u);
-    return lane_tokens * (subgroup / group_lanes * cell + 4 * subgroup_rows(shader)) + 4;
+    return lane_tokens * (subgroup / group_lanes * cell + 4 * WEIGHT_GROUP_ROWS) + 4;
 }
 
-/// A subgroup for each group of rows, or two; nothing where a subgroup has not whole groups of pairs.
+/// A subgroup for each group of rows; nothing where a subgroup has not whole groups of pairs.
 std::optional<LinearVariant> group(const vk::Caps& caps, Shader shader, uint32_t lane_tokens,
                                    uint32_t parts) {
     const uint32_t subgroup = caps.subgroup_size;
@@ -85,10 +82,10 @@ std::optional<LinearVariant> group(const vk::Caps& caps, Shader shader, uint32_t
     return LinearVariant{.shader = shader,
                          .workgroup = parts * subgroup,
                          .tokens = lane_tokens,
-                         .rows = subgroup_rows(shader),
+                         .rows = WEIGHT_GROUP_ROWS,
                          .subgroup = subgroup,
                          .lane_tokens = lane_tokens,
-                         .lane_pairs = 2 * subgroup_rows(shader) / WEIGHT_GROUP_ROWS,
+                         .lane_pairs = 2,
                          .parts = parts,
                          .name = cat(shader_name(shader).substr(std::string_view("linear_").size()), " ",
                                      subgroup, " tokens ", lane_tokens, " parts ", parts)};
@@ -97,9 +94,11 @@ std::optional<LinearVariant> group(const vk::Caps& caps, Shader shader, uint32_t
 /// Parts of it, of which each goes through the columns at least once.
 uint32_t group_parts(const vk::Caps& caps, const LinearShape& shape, Shader shader, uint32_t lane_tokens) {
     constexpr uint32_t enough_subgroups = 4096, most_bytes = 32768;
-    const bool many = uint64_t{shape.rows} / subgroup_rows(shader) * 16 > enough_subgroups;
+    // Of one token, as an H200 likes it (tools/bench/RESULTS.md).
+    const uint32_t most = shader == Shader::linear_group_wide && lane_tokens == 1 ? 8 : 16;
+    const bool many = uint64_t{shape.rows} / WEIGHT_GROUP_ROWS * most > enough_subgroups;
     const uint32_t most_parts =
-        caps.is_cpu() ? 2 : (many ? 8 : 16) / lane_tokens;  // each size a compile there
+        caps.is_cpu() ? 2 : most / (many ? 2 : 1) / lane_tokens;  // each size a compile there
     const uint32_t turns = shape.cols * group_lanes / WEIGHT_BLOCK / caps.subgroup_size;
     const uint32_t room = std::min(std::min(caps.max_invocations, caps.max_workgroup_x) / caps.subgroup_size,
                                    most_bytes / group_part_bytes(shader, caps.subgroup_size, lane_tokens));
@@ -147,8 +146,9 @@ constexpr TensorType int_types[] = {TensorType::q4_0, TensorType::q4_1, TensorTy
                                     TensorType::q8_0, TensorType::q2_k, TensorType::q3_k, TensorType::q4_k,
                                     TensorType::q5_k, TensorType::q6_k};
 
-bool multiplies_ints(const vk::Caps& caps, const LinearShape& shape) {
-    return caps.int_dot && shape.precision == Precision::fast && built(Shader::linear_tile_int) &&
+/// By x of two bytes, or, of `precision` fast, of one.
+bool multiplies_ints(const vk::Caps& caps, const LinearShape& shape, Precision precision = Precision::fast) {
+    return caps.int_dot && shape.precision >= precision && built(Shader::linear_tile_int) &&
            std::ranges::find(int_types, shape.type) != std::end(int_types);
 }
 
@@ -277,19 +277,6 @@ LinearVariant split(LinearVariant tile, const LinearShape& shape, uint32_t wante
     return tile;
 }
 
-/// The same tile with more blocks of columns on their way, if a lane has room for them: small tiles, of few
-/// tokens, wait for memory and not for products. CPU drivers have so few lanes that 48 words would never be
-/// two blocks, and nothing proven.
-std::optional<LinearVariant> further_ahead(const vk::Caps& caps, LinearVariant tile) {
-    constexpr uint32_t most_blocks = 4;
-    if (!tile.part_rows || caps.vendor_id == vk::vendor_intel) return {};  // few registers
-    const uint32_t most_words = caps.is_cpu() ? 128 : 48, words = block_words(tile) / tile.workgroup;
-    tile.ahead = std::bit_floor(std::clamp(most_words / words, 1u, most_blocks));
-    if (tile.ahead == 1) return {};
-    tile.name += cat(" ahead ", tile.ahead);
-    return tile;
-}
-
 /// Adds a variant that fits and is not yet among `variants`.
 void add_new(const vk::Caps& caps, std::vector<LinearVariant>& variants, const LinearVariant& variant) {
     const bool known = std::ranges::find(variants, variant.name, &LinearVariant::name) != variants.end();
@@ -313,8 +300,12 @@ std::vector<LinearVariant> best_first(const vk::Caps& caps, const LinearShape& s
                tiles_of(variant) >= (variant.whole ? 32 : 64);
     });
     if (first != variants.end() && first->whole && first->tokens >= 128) {
+        // Some cores would have two, others one: those of half the tokens are shared out better.
+        const uint64_t tiles = groups_for(shape.rows, first->rows) * groups_for(shape.tokens, first->tokens);
+        const bool uneven = caps.cores < tiles && tiles < 2 * caps.cores;
         const auto smaller = std::ranges::find_if(variants, [&](const LinearVariant& variant) {
-            return variant.rows == first->rows && variant.tokens == first->tokens && variant.workgroup == 128;
+            return variant.rows == first->rows && variant.workgroup == 128 &&
+                   variant.tokens == (uneven ? first->tokens / 2 : first->tokens);
         });
         if (smaller != variants.end()) first = smaller;
     }
@@ -378,6 +369,11 @@ std::vector<Tile> tile_variants(const vk::Caps& caps, const LinearShape& shape) 
     return tiles;
 }
 
+/// Whether rows are whole fours of words.
+vk::Constant quads_of(const Matrix& x) {
+    return {LINEAR_X_QUADS, uint32_t((x.first | x.stride | x.cols) % 4 == 0)};
+}
+
 std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant& variant,
                                        const LinearArgs& args) {
     std::vector<vk::Constant> constants = {{2, uint32_t(args.weight.type)},
@@ -395,16 +391,14 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
         add({{LINEAR_COOP_ROWS, variant.rows},
              {LINEAR_COOP_TOKENS, variant.tokens},
              {LINEAR_PART_ROWS, variant.part_rows},
-             {LINEAR_PART_TOKENS, variant.part_tokens},
-             {LINEAR_AHEAD, variant.ahead}});
+             {LINEAR_PART_TOKENS, variant.part_tokens}});
     if (variant.shader == Shader::linear_coop)
         add({{LINEAR_M, caps.matrix_m}, {LINEAR_N, caps.matrix_n}, {LINEAR_K, caps.matrix_k}});
     else if (variant.shader == Shader::linear_coop2)
         add({{LINEAR_SCOPE, uint32_t(variant.whole ? LINEAR_OF_WORKGROUP : LINEAR_OF_SUBGROUP)}});
     else
         add({{LINEAR_TOKENS, variant.lane_tokens}, {LINEAR_PARTS, variant.parts}});
-    const vk::Constant x_quads{LINEAR_X_QUADS,
-                               uint32_t((args.x.first | args.x.stride | args.x.cols) % 4 == 0)};
+    const vk::Constant x_quads = quads_of(args.x);
     if (variant.grouped())
         add({x_quads, {LINEAR_IN_STEP, uint32_t(caps.is_lavapipe())}});
     else if (variant.lane_pairs)
@@ -483,13 +477,20 @@ void record_join(OpContext& context, const LinearArgs& args, const Matrix& sums,
     push.splits = splits;
     push.part_stride = sums.rows * sums.stride;
     const KernelVariant variant = plain_variants(context.caps, Shader::linear_join, 64).front();
+    const bool quads =
+        !args.glu && (push.rows | push.x_first | push.x_stride | push.part_stride | push.residual_first |
+                      push.residual_stride | push.out_first | push.out_stride) %
+                             4 ==
+                         0;
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader),
-        {{vk::constant_workgroup, variant.workgroup}, {LINEAR_ACTIVATION, uint32_t(args.activation)}});
+        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
+                                        {LINEAR_ACTIVATION, uint32_t(args.activation)},
+                                        {LINEAR_X_QUADS, quads}});
     const vk::View residual = args.residual ? args.residual->view : args.x.view;
     context.recorder.dispatch(
         pipeline, {sums.view, sums.view, args.bias ? *args.bias : sums.view, residual, args.out.view}, push,
-        groups_for(uint64_t(push.tokens) * groups_for(push.rows, 2), variant.workgroup), "linear join");
+        groups_for(uint64_t(push.tokens) * groups_for(push.rows, quads ? 4 : 2), variant.workgroup),
+        "linear join");
 }
 
 /// x as the variant's operands, `to`.
@@ -511,7 +512,8 @@ void record_pack(OpContext& context, const LinearArgs& args, LinearVariant::Oper
     std::vector<vk::View> views{x.view, to};
     if (!bytes) {
         constants.insert(constants.end(), {{vk::constant_subgroup, variant.subgroup},
-                                           {LINEAR_PACK_NORM, args.norm.has_value()}});
+                                           {LINEAR_PACK_NORM, args.norm.has_value()},
+                                           quads_of(x)});
         views.push_back(args.norm ? args.norm->weight : x.view);
     }
     const uint64_t blocks = push.row_words / (WEIGHT_BLOCK / 4);
@@ -545,6 +547,7 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
             add(tile.variant);
         }
     const bool ints = native && multiplies_ints(caps, shape);
+    const bool wide = native && multiplies_ints(caps, shape, Precision::balanced);
     const auto add_group = [&](Shader shader) {
         const uint32_t of_lane = std::min(lane_tokens, 4u);  // of 8 sums few subgroups fit into a core
         const uint32_t parts_of = group_parts(caps, shape, shader, of_lane);
@@ -553,6 +556,8 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
     // Where a broadcast is a shuffle, x goes through shared memory rather.
     if (caps.vendor_id == vk::vendor_nvidia && !caps.is_cpu()) {
         if (ints && caps.int_dot_fast) add_group(Shader::linear_group_int);
+        // Two products of four bytes take the place of four of floats, and nothing is converted.
+        if (wide && caps.int_dot_fast) add_group(Shader::linear_group_wide);
         add_group(Shader::linear_group);
     }
     // One token waits for its weights; that more are multiplied in its shadow is what bytes are for.
@@ -567,17 +572,12 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
     if (ints) add(vec(caps, Shader::linear_vec_int, lane_tokens, 1, parts));
     if (ints) add_group(Shader::linear_group_int);
     add_group(Shader::linear_group);
-    if (shape.tokens == 1) add_group(Shader::linear_group_two);
+    if (wide) add_group(Shader::linear_group_wide);
     for (const Tile& tile : tiles) {
         add(tile.variant);
         // In two parts at least, so that each kernel can be proven and forced that way on any device.
         const bool first = &tile == tiles.data() || tile.variant.shader != (&tile - 1)->variant.shader;
         if (first) add(split(tile.variant, shape, std::max(2u, splits_for(caps, shape, tile.variant))));
-        const bool proven = std::ranges::any_of(variants, [&](const LinearVariant& variant) {
-            return variant.shader == tile.variant.shader && variant.ahead > 1;
-        });
-        if (const auto ahead = further_ahead(caps, tile.variant); ahead && (!proven || caps.is_cpu()))
-            add(*ahead);
     }
     assert(!variants.empty());
     return variants;
@@ -597,8 +597,6 @@ std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearS
                     add(vec(caps, best_vec(caps, shape.type), lane_tokens, lane_pairs, parts, lanes));
                 }
     if (caps.is_cpu()) return candidates;
-    for (const LinearVariant& tile : std::vector(candidates))
-        if (const auto ahead = further_ahead(caps, tile); ahead && tile.ahead == 1) add(*ahead);
     if (pays_tiles(caps, shape))
         for (const auto& larger :
              {coop2_variants(caps, shape, largest_tile), coop_variants(caps, shape, largest_tile)})
@@ -606,10 +604,10 @@ std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearS
     for (uint32_t lane_tokens = most_tokens; lane_tokens * 2 >= most_tokens && lane_tokens; lane_tokens /= 2)
         for (const uint32_t parts : {1u, 2u, 4u, 8u, 16u})
             for (const Shader shader :
-                 {Shader::linear_group, Shader::linear_group_two, Shader::linear_group_int}) {
-                const bool fits_registers = shader != Shader::linear_group_two || lane_tokens <= 2;
-                if (!fits_registers || (shader == Shader::linear_group_int && !multiplies_ints(caps, shape)))
-                    continue;
+                 {Shader::linear_group, Shader::linear_group_wide, Shader::linear_group_int}) {
+                const Precision least =
+                    shader == Shader::linear_group_int ? Precision::fast : Precision::balanced;
+                if (shader != Shader::linear_group && !multiplies_ints(caps, shape, least)) continue;
                 if (const auto variant = group(caps, shader, lane_tokens, parts)) add(*variant);
             }
     return candidates;

@@ -62,7 +62,6 @@ struct LinearVariant {
     // `whole`, the workgroup as one
     uint32_t part_rows = 0, part_tokens = 0;
     bool whole = false;
-    uint32_t ahead = 1;  // blocks of columns that a lane loads before it waits for the first: 1, 2 or 4
     // of kernels that make tiles: parts of the columns, by a workgroup each, which a second dispatch joins
     uint32_t splits = 1;
     std::string name;  // for reports
@@ -70,11 +69,16 @@ struct LinearVariant {
     enum class Operands : uint8_t { floats, halves, bytes };
     Operands operands() const;
     bool grouped() const {
-        return shader == Shader::linear_group || shader == Shader::linear_group_two ||
-               shader == Shader::linear_group_int;
+        return shader == Shader::linear_group || shader == Shader::linear_group_int ||
+               shader == Shader::linear_group_wide;
     }
-    /// Whether it makes bytes of x as it goes.
-    bool packs_bytes() const { return shader == Shader::linear_group_int; }
+    /// Steps between 0 and the largest of 32 columns of x where it makes whole numbers of these as it goes
+    /// (byte_operands.glsl); else 0.
+    uint32_t x_levels() const {
+        return shader == Shader::linear_group_int    ? 127
+               : shader == Shader::linear_group_wide ? 127 * 256 + 127
+                                                     : 0;
+    }
     /// Whether it takes LinearArgs::norm of so many tokens: of one, or where x becomes halves first.
     bool folds_norm(uint32_t batch) const {
         return operands() == Operands::halves ||

@@ -193,7 +193,7 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
     const Shader ints = context.caps().is_cpu() ? Shader::linear_vec_int : Shader::linear_tile_int;
     for (const LinearVariant& variant : variants) {
         const bool wanted = all_variants || &variant == &variants.front() ||
-                            (c.ints && (variant.shader == ints || variant.packs_bytes()));
+                            (c.ints && (variant.shader == ints || variant.x_levels() != 0));
         if (!wanted || context.leaves_out("linear", variant) || (c.norm && !variant.folds_norm(c.tokens)))
             continue;
         // A CPU driver compiles the large matrix tiles for minutes: the full tier proves them.
@@ -227,10 +227,11 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
         const std::vector<float> words = context.run_twice(uint32_t(residual.words.size()), record, sentinel);
         const bool bytes = variant.operands() == LinearVariant::Operands::bytes;
         const std::vector<double> expected =
-            bytes                   ? expected_of(c, weight, in,
-                                                  packed_x(context, variant, operands, in.x, c.cols, all_tokens, sentinel))
-            : variant.packs_bytes() ? expected_of(c, weight, in, byte_values(normed_x, c.cols))
-                                    : plain;
+            bytes ? expected_of(c, weight, in,
+                                packed_x(context, variant, operands, in.x, c.cols, all_tokens, sentinel))
+            : variant.x_levels() != 0
+                ? expected_of(c, weight, in, stepped(normed_x, c.cols, variant.x_levels()))
+                : plain;
         std::vector<float> actual(expected.size());
         for (size_t k = 0; k < actual.size(); ++k)
             actual[k] = words[residual.first + k / in.out_cols * residual.stride + k % in.out_cols];
@@ -281,7 +282,7 @@ void check_linear(CheckContext& context, const ModelLinear& m, const LinearVaria
                              residual = repeated_floats(size_t(m.tokens) * out_cols, seed + 3),
                              norm = m.norm ? random_floats(m.cols, seed + 4) : std::vector<float>();
     std::vector<float> x = repeated_floats(size_t(m.tokens) * m.cols, seed + 1);
-    if (variant.packs_bytes()) leave_ties(x, m.cols, norm);
+    if (variant.x_levels() != 0) leave_ties(x, m.cols, norm);
     const vk::Buffer x_buffer = context.buffer_of<float>(x), bias_buffer = context.buffer_of<float>(bias),
                      norm_weight = context.buffer_of<float>(m.norm ? norm : bias),
                      residual_buffer = context.buffer_of<float>(residual),
@@ -319,7 +320,7 @@ void check_linear(CheckContext& context, const ModelLinear& m, const LinearVaria
     std::vector<double> few_bias, product(at_tokens.size() * at_cols.size() * parts), expected;
     std::vector<double> few_x = m.norm ? normed(rows_of(x, m.cols, at_tokens), norm)
                                        : packed_x(context, variant, operands, x, m.cols, at_tokens, error);
-    if (variant.packs_bytes()) few_x = byte_values(std::move(few_x), m.cols);
+    few_x = stepped(std::move(few_x), m.cols, variant.x_levels());
     const auto weight_row = [&](uint32_t i) { return at_cols[i / parts] * parts + i % parts; };
     const reference::Rows all = weight.reference();
     const reference::Rows few{uint32_t(at_cols.size()) * parts, m.cols,

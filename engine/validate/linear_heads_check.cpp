@@ -129,7 +129,7 @@ class Scene {
         if (error.empty()) error = stray_writes(empty_, after);
         if (error.empty() && others_changed(after)) error = "another position of the cache was overwritten";
 
-        const std::vector<double> expected = expected_rows(variant.packs_bytes());
+        const std::vector<double> expected = expected_rows(variant.x_levels());
         Bounds bounds = linear_bounds(variant, c.type, c.batch(), c.cols, false);
         // The table and the sum of angles round four times, the rotation thrice.
         const Bounds turned = bounds_of(6);
@@ -143,9 +143,9 @@ class Scene {
 
   private:
     /// [batch, rows], where heads of q and k are rotated.
-    std::vector<double> expected_rows(bool bytes) const {
-        std::vector<double> x = normed(x_, norm_), rows(size_t{c.batch()} * c.rows()), bias;
-        if (bytes) x = byte_values(std::move(x), c.cols);
+    std::vector<double> expected_rows(uint32_t x_levels) const {
+        std::vector<double> x = stepped(normed(x_, norm_), c.cols, x_levels),
+                            rows(size_t{c.batch()} * c.rows()), bias;
         if (c.bias) bias.assign(bias_.begin(), bias_.end());
         reference::linear(x, weight_.reference(), bias, rows);
         const uint32_t rotating =

@@ -10,8 +10,9 @@
 namespace scoria::validate {
 namespace {
 
-/// How far from halfway between two bytes values are kept, in steps, so that all devices round them alike.
-constexpr double clear_of_ties = 1e-3;
+/// How far from halfway between two steps values are kept, in steps, so that all devices round them alike:
+/// floats of 32639 steps are known to a few thousandths of one.
+constexpr struct { double levels, clear; } ties[] = {{127, 2e-3}, {127 * 256 + 127, 2e-2}};
 
 /// Visits the blocks of columns of [rows, cols] numbers, `size` in all: (first, count).
 template <class Visit> void each_block(size_t size, uint32_t cols, const Visit& visit) {
@@ -49,10 +50,11 @@ double largest_of(std::span<const double> block) {
     return largest;
 }
 
-std::vector<double> byte_values(std::vector<double> x, uint32_t cols) {
+std::vector<double> stepped(std::vector<double> x, uint32_t cols, uint32_t levels) {
+    if (levels == 0) return x;
     each_block(x.size(), cols, [&](size_t first, size_t count) {
         const std::span block = std::span(x).subspan(first, count);
-        const double step = largest_of(block) / 127;
+        const double step = largest_of(block) / levels;
         for (double& value : block)
             value = std::isnan(step) ? NAN : step == 0 ? 0 : std::nearbyint(value / step) * step;
     });
@@ -63,16 +65,17 @@ void leave_ties(std::vector<float>& x, uint32_t cols, std::span<const float> wei
     const auto scaled = [&](size_t i) {
         return double(x[i]) * (weight.empty() ? 1 : double(weight[i % cols]));
     };
-    each_block(x.size(), cols, [&](size_t first, size_t count) {
-        std::vector<double> block(count);
-        for (size_t i = 0; i < count; ++i) block[i] = scaled(first + i);
-        const double step = largest_of(block) / 127;
-        for (size_t i = 0; i < count && step > 0; ++i) {
-            const double steps = std::abs(block[i]) / step;
-            const double from_tie = std::abs(steps - std::floor(steps) - 0.5);
-            if (from_tie < clear_of_ties) x[first + i] *= float((steps - 0.1) / steps);
-        }
-    });
+    for (const auto& [levels, clear] : ties)
+        each_block(x.size(), cols, [&](size_t first, size_t count) {
+            std::vector<double> block(count);
+            for (size_t i = 0; i < count; ++i) block[i] = scaled(first + i);
+            const double step = largest_of(block) / levels;
+            for (size_t i = 0; i < count && step > 0; ++i) {
+                const double steps = std::abs(block[i]) / step;
+                const double from_tie = std::abs(steps - std::floor(steps) - 0.5);
+                if (from_tie < clear) x[first + i] *= float((steps - 0.1) / steps);
+            }
+        });
 }
 
 std::vector<double> normed(std::span<const float> x, std::span<const float> weight) {

@@ -12,7 +12,7 @@ namespace scoria::validate {
 /// leaves as much room as the largest of thousands of such errors needs: 6 standard deviations for an
 /// element. Halves round both operands by up to 2^-11 (drivers may round towards zero), which the signs of
 /// products make random. What bytes round is no part of it: the reference multiplies the bytes (packed_x,
-/// byte_values).
+/// stepped).
 /// Sums of halves, of 16 products each, are rounded at every step to 2^-11 of their size so far: in all by
 /// sqrt(sum of j / 16, j = 1 .. 16) = sqrt(8.5) times what one rounding of a product would be.
 /// `two_sums`: as of GLU.
@@ -21,10 +21,11 @@ Bounds linear_bounds(const LinearVariant& variant, TensorType type, uint32_t tok
 
 /// The largest of so many values; NaN where one is no number.
 double largest_of(std::span<const double> block);
-/// x [tokens, cols] as bytes of steps (byte_operands.glsl), of blocks that are zero past the end.
-std::vector<double> byte_values(std::vector<double> x, uint32_t cols);
-/// Moves values of x [tokens, cols] that are about halfway between two bytes, where they are multiplied by
-/// `weight`, if there is one, first.
+/// x [tokens, cols] in whole steps, of which `levels` are the largest of 32 columns (byte_operands.glsl), of
+/// blocks that are zero past the end. Without levels as it is.
+std::vector<double> stepped(std::vector<double> x, uint32_t cols, uint32_t levels);
+/// Moves values of x [tokens, cols] that are about halfway between two such steps, whether of one byte or of
+/// two, where they are multiplied by `weight`, if there is one, first.
 void leave_ties(std::vector<float>& x, uint32_t cols, std::span<const float> weight);
 
 inline constexpr float norm_epsilon = 1e-5f;

@@ -46,6 +46,9 @@ TEST_SUITE("attention") {
             // One token's by workgroups are fewer: an H200 then has more of these.
             CHECK(variants.front().name == "shares");
             CHECK(variants.front().queries == std::min(queries, 2u));
+            vk::Caps nvidia = matrix_gpu();
+            nvidia.vendor_id = vk::vendor_nvidia;
+            CHECK(attention_variants(nvidia, shape).front().queries == 1);
         }
     }
 

@@ -379,24 +379,30 @@ TEST_SUITE("linear") {
         if (shader_module(Shader::linear_coop2).words.empty()) return;
         vk::Caps h200 = nvidia_gpu();
         h200.cores = 132;
+        h200.int_dot = h200.int_dot_fast = true;
         h200.matrix_grains = {
             {32, 32, 16, 256}, {32, 16, 16, 128}, {16, 16, 16, 64}, {16, 16, 16, 32}, {16, 16, 16, 0}};
         h200.matrix_reserved = 8192;
         const struct {
             uint32_t tokens, rows, cols;
             const char* name;
+            Precision precision = Precision::balanced;
         } cases[] = {{512, 28672, 4096, "coop2 128x128 by 128"},
                      {512, 4096, 14336, "coop2_split 128x128 by 128 splits 2"},
                      {512, 4096, 4096, "coop2_split 128x128 by 128 splits 2"},
-                     {512, 6144, 4096, "coop2 128x128 by 128"},
+                     {512, 6144, 4096, "coop2 128x64 by 128"},
                      {64, 28672, 4096, "coop2 128x64 by 256"},
                      {16, 4096, 14336, "coop2_split 128x32 by 128 splits 8"},
-                     {8, 28672, 4096, "group 32 tokens 4 parts 2"},
-                     {8, 4096, 14336, "group 32 tokens 4 parts 4"},
-                     {1, 28672, 4096, "group 32 tokens 1 parts 8"},
-                     {1, 4096, 4096, "group 32 tokens 1 parts 16"}};
+                     {8, 28672, 4096, "group_wide 32 tokens 4 parts 2"},
+                     {8, 4096, 14336, "group_wide 32 tokens 4 parts 4"},
+                     {1, 28672, 4096, "group_wide 32 tokens 1 parts 4"},
+                     {1, 6144, 4096, "group_wide 32 tokens 1 parts 8"},
+                     {1, 4096, 4096, "group_wide 32 tokens 1 parts 8"},
+                     {8, 28672, 4096, "group 32 tokens 4 parts 2", Precision::strict},
+                     {1, 28672, 4096, "group 32 tokens 1 parts 8", Precision::strict},
+                     {1, 4096, 4096, "group 32 tokens 1 parts 16", Precision::strict}};
         for (const auto& c : cases)
-            CHECK(linear_variants(h200, {c.tokens, c.rows, c.cols, TensorType::q4_k, Precision::balanced})
+            CHECK(linear_variants(h200, {c.tokens, c.rows, c.cols, TensorType::q4_k, c.precision})
                       .front()
                       .name == c.name);
     }
