@@ -15,6 +15,7 @@
 #define LINEAR_X_QUADS 15       // where x is loaded by fours of words: 1 if its rows are whole ones
 #define LINEAR_OLD_LAVAPIPE 16  // linear_vec -DCOMPACT: 1 if Caps::old_lavapipe()
 #define LINEAR_IN_STEP 17       // linear_group: of sg_share_memory()
+#define LINEAR_NORMS 19         // linear_group: LINEAR_NORM is set
 #define LINEAR_HEADS 18  // -DHEADS: 1 if rows are heads of q | k | v, for the cache of KV_TYPE_CONSTANT
 
 // linear_coop: the matrix shape (not linear_coop2), and the tile of a workgroup and the part of it of a

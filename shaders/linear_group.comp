@@ -29,6 +29,7 @@ layout(constant_id = LINEAR_TOKENS) const uint TOKENS = 1;
 layout(constant_id = LINEAR_PARTS) const uint PARTS = 1;
 layout(constant_id = LINEAR_X_QUADS) const uint X_QUADS = 0;
 layout(constant_id = LINEAR_IN_STEP) const bool IN_STEP = false;
+layout(constant_id = LINEAR_NORMS) const bool NORMS = false;
 
 layout(set = 0, binding = 1) readonly buffer Quads { vec4 x_quads[]; };
 layout(set = 0, binding = 3) readonly buffer NormQuads { vec4 norm_quads[]; };
@@ -87,7 +88,6 @@ shared float part_squares[SG_COUNT];
 
 uint lane_of_cell() { return sg_lane() % LANES; }
 uint lane_cell() { return sg_lane() / LANES; }
-bool linear_norm() { return TOKENS == 1 && (push.flags & LINEAR_NORM) != 0; }
 
 // Columns 4 quad .. of x[token], whose quads begin at `first` if they do; zeros past the last.
 vec4 x_quad(uint token, uint first, uint quad) {
@@ -113,26 +113,34 @@ float across(float value, uint from, uint to) {
     [[unroll]] for (uint apart = from; apart < to; apart *= 2) value += subgroupShuffleXor(value, apart);
     return value;
 }
-// Sums of the first and of the second 16 columns of this lane's cell, of which it has eight.
-vec2 halves_of_cell(float own) {
+// Sums of the first and of the second 16 columns of this lane's cell, of which it has eight; of all where one scale is theirs.
+vec2 sums_of_cell(float own) {
+    if (!WEIGHT_HALVES) return vec2(across(own, 1, LANES));
     own = across(own, 1, LANES / 2);
     const float other = subgroupShuffleXor(own, LANES / 2);
     return lane_of_cell() < LANES / 2 ? vec2(own, other) : vec2(other, own);
 }
 
 #ifdef WEIGHT_INTS
-// Shares eight columns of x, which count for nothing if their cell does not exist; `x_sums`: of what is multiplied of the cell's
-// halves.
+// Bits of the largest |x|. Where x is no number a norm is none either, else it must count as the largest.
+uint largest_of(vec4 lo, vec4 hi) {
+    if (!NORMS) return max(size_of(lo), size_of(hi));
+    const vec4 both = max(abs(lo), abs(hi));
+    return floatBitsToUint(max(max(both.x, both.y), max(both.z, both.w)));
+}
+// Shares eight columns of x, which count for nothing if their cell does not exist; `x_sums`: of what is multiplied
+// (sums_of_cell).
 void share_x(uint cell_at, bool exists, vec4 lo, vec4 hi, out float x_step, out vec2 x_sums) {
-    uint size = max(size_of(lo), size_of(hi));
+    uint size = largest_of(lo, hi);
     [[unroll]] for (uint apart = 1; apart < LANES; apart *= 2) size = max(size, subgroupShuffleXor(size, apart));
     const float scale = byte_scale(size);
     const X_CODES lo_bytes = bytes_of_x(lo, scale), hi_bytes = bytes_of_x(hi, scale);
     share_chunk(cell_at, lane_of_cell(), lo_bytes, hi_bytes);
-    x_step = exists ? byte_step(size) : 0.0;
+    const float step = byte_step(size);
+    x_step = exists ? step : 0.0;
     const uint ones = 0x01010101u;
     const X_SUM sum = add_products(ones, lo_bytes, add_products(ones, hi_bytes, X_SUM(0)));
-    if (WEIGHT_SHIFTED) x_sums = x_step * halves_of_cell(whole_sum(sum));
+    if (WEIGHT_SHIFTED) x_sums = x_step * sums_of_cell(whole_sum(sum));
 }
 #else
 void share_x(uint cell_at, bool exists, vec4 lo, vec4 hi, out float x_step, out vec2 x_sums) {
@@ -140,7 +148,7 @@ void share_x(uint cell_at, bool exists, vec4 lo, vec4 hi, out float x_step, out 
     share_chunk(cell_at, lane_of_cell(), lo, CODE_HALVES && WEIGHT_HALF_CODES ? 0.0625 * hi : hi);
     x_step = 1.0;
     const vec4 both = lo + hi;
-    if (WEIGHT_SHIFTED) x_sums = halves_of_cell((both.x + both.y) + (both.z + both.w));
+    if (WEIGHT_SHIFTED) x_sums = sums_of_cell((both.x + both.y) + (both.z + both.w));
 }
 #endif
 
@@ -148,8 +156,13 @@ void main() {
 #ifndef WEIGHT_INTS
     hide_one();
 #endif
-    const uint token_tiles = (push.tokens + TOKENS - 1) / TOKENS, token0 = group_index() % token_tiles * TOKENS;
-    const uint part = sg_index() % PARTS, first_unit = group_index() / token_tiles * (SG_COUNT / PARTS);
+    const uint token_tiles = (push.tokens + TOKENS - 1) / TOKENS;
+    uint row_tile = group_index(), token0 = 0;
+    if (token_tiles > 1) {  // a division takes as long as a load from cache
+        token0 = row_tile % token_tiles * TOKENS;
+        row_tile /= token_tiles;
+    }
+    const uint part = sg_index() % PARTS, first_unit = row_tile * (SG_COUNT / PARTS);
     const uint pairs = (push.rows + 1) / 2, blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
     if (first_unit * WEIGHT_GROUP_PAIRS >= pairs) return;
 
@@ -194,7 +207,7 @@ void main() {
         vec4 x_own[2 * TOKENS], norm_lo = vec4(1.0), norm_hi = vec4(1.0);
         [[unroll]] for (uint i = 0; i < 2 * TOKENS; ++i)
             x_own[i] = x_quad(min(token0 + i / 2, push.tokens - 1), x_rows[i / 2], quad + i % 2);
-        if (linear_norm()) {
+        if (NORMS) {
             norm_lo = norm_quad(quad);
             norm_hi = norm_quad(quad + 1);
         }
@@ -202,7 +215,7 @@ void main() {
         vec2 x_sums[TOKENS];
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
             vec4 lo = x_own[2 * t], hi = x_own[2 * t + 1];
-            if (TOKENS == 1) {
+            if (NORMS) {
                 squares += exists ? dot(lo, lo) + dot(hi, hi) : 0.0;
                 lo *= norm_lo;
                 hi *= norm_hi;
@@ -236,8 +249,7 @@ void main() {
                     const float sum = whole_sum(span_sums[i]);
                     sums[i] = WEIGHT_PLAIN ? sums[i] + sum : fma(line.x * x_steps[t], sum, sums[i]);
                     if (WEIGHT_SHIFTED) {
-                        const float x_sum = !WEIGHT_HALVES ? x_sums[t].x + x_sums[t].y : span == 0 ? x_sums[t].x : x_sums[t].y;
-                        sums[i] = fma(line.y, x_sum, sums[i]);
+                        sums[i] = fma(line.y, span == 0 ? x_sums[t].x : x_sums[t].y, sums[i]);
                     }
                 }
             }
@@ -250,7 +262,7 @@ void main() {
             const float sum = across(sums[r * TOKENS + t], LANES, SG_SIZE);
             if (lane_cell() == 0) part_sums[(sg_index() * TOKENS + t) * WEIGHT_GROUP_ROWS + lane_of_cell() * ROWS + r] = sum;
         }
-    if (linear_norm()) {
+    if (NORMS) {
         squares = across(squares, 1, SG_SIZE);
         if (sg_lane() == 0) part_squares[sg_index()] = squares;
     }
@@ -259,7 +271,9 @@ void main() {
     if (part != 0) return;
     squares = 0.0;
     [[unroll]] for (uint other = 0; other < PARTS; ++other) squares += part_squares[sg_index() + other];
-    const float scale = linear_norm() ? 1.0 / sqrt(squares / float(push.cols) + push.epsilon) : 1.0;
+    const float scale = !NORMS               ? 1.0
+                        : is_finite(squares) ? 1.0 / sqrt(squares / float(push.cols) + push.epsilon)
+                                             : uintBitsToFloat(0x7FC00000u);
     [[unroll]] for (uint i = 0; i < END_TURNS; ++i) {
         const uint t = end_token(i), pair = pair0 + end_pair(i);
         vec2 sum = vec2(0.0);

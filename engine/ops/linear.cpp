@@ -400,7 +400,7 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
         add({{LINEAR_TOKENS, variant.lane_tokens}, {LINEAR_PARTS, variant.parts}});
     const vk::Constant x_quads = quads_of(args.x);
     if (variant.grouped())
-        add({x_quads, {LINEAR_IN_STEP, uint32_t(caps.is_lavapipe())}});
+        add({x_quads, {LINEAR_IN_STEP, uint32_t(caps.is_lavapipe())}, {LINEAR_NORMS, args.norm.has_value()}});
     else if (variant.lane_pairs)
         add({{LINEAR_PAIRS, variant.lane_pairs}});
     if (compact(variant.shader)) add({x_quads, {LINEAR_OLD_LAVAPIPE, uint32_t(caps.old_lavapipe())}});

@@ -20,7 +20,7 @@ struct Case {
     uint32_t shard_rows = 0;
     Tier tier = Tier::quick;
     bool activate = false;  // also scales
-    float bad = 0;          // NaN or Inf in token 1, whose outputs then are no numbers, and no other's
+    float bad = 0;          // NaN or Inf in the second token or the only one, whose outputs are none then
     bool ints = false;      // a kernel of integer products too, of every type
     bool norm = false;      // variants that fold it alone
 };
@@ -41,6 +41,8 @@ constexpr Case cases[] = {
     {1, 98, 96, true, false, false, false, true, 34, Tier::quick, true, 0, false, true},
     {1, 64, 320, false, false, false, true, false, 0, Tier::quick, false, 0, false, true},
     {40, 98, 96, true, false, false, false, true, 34, Tier::quick, false, 0, false, true},
+    {1, 64, 320, true, false, false, false, false, 0, Tier::quick, false, NAN, false, true},
+    {1, 64, 320, true, false, false, false, false, 0, Tier::quick, false, INFINITY, false, true},
     {20, 34, 576},    // several units of what blocks share
     {300, 4096, 32},  // 76,800 groups at one token and 16 rows each: the grid folds
     {1, 70000, 64, false, false, false, false, false, 0, Tier::full},
@@ -140,7 +142,8 @@ Inputs inputs_for(const Case& c, uint64_t seed) {
               c.glu ? c.rows / 2 : c.rows};
     if (c.norm)  // as small as makes epsilon count
         for (float& value : in.x) value *= std::sqrt(norm_epsilon);
-    if (c.bad != 0) in.x[c.cols + c.cols / 2] = c.bad;
+    if (c.bad != 0) in.x[(c.tokens > 1 ? c.cols : 0) + c.cols / 2] = c.bad;
+    if (c.bad != 0 && c.norm) in.norm[c.cols / 2] = 0;  // what is no number stays so
     leave_ties(in.x, c.cols, in.norm);
     in.residual = random_floats(size_t(c.tokens) * in.out_cols, seed + 3);
     return in;
