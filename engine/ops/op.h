@@ -14,7 +14,7 @@ namespace scoria {
 /// Precision classes (DESIGN.md "Numbers"): what operands of matrix products are rounded to.
 enum class Precision : uint8_t {
     strict,    // f32 only; KV cache f32
-    balanced,  // f16 operands and KV cache, f32 accumulators
+    balanced,  // f16 operands, or whole numbers of two bytes, f16 KV cache, f32 accumulators
     fast,      // also 8-bit activations, f16 accumulation over short runs
 };
 
