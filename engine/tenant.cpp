@@ -147,6 +147,13 @@ void Tenant::land_until(vk::Device::Ticket ticket) {
     wait(ticket);
 }
 
+vk::RecorderOptions Tenant::timed_options(bool simultaneous_use) const {
+    vk::RecorderOptions options = engine.recorder_options(simultaneous_use);
+    options.timestamps = profile;
+    options.timed = true;
+    return options;
+}
+
 void Tenant::compute(Batch& work, size_t first, size_t end, uint32_t positions, const Beside& beside) {
     Pacer& pacer = engine.pacer(work.tokens());
     const std::vector<Batch::Part> parts =
@@ -166,10 +173,7 @@ void Tenant::compute(Batch& work, size_t first, size_t end, uint32_t positions, 
                 land_all();
                 fail_cancelled();
             }
-            vk::RecorderOptions options = engine.recorder_options();
-            options.timestamps = profile;
-            options.timed = true;
-            vk::Recorder recorder(engine.device, engine.pipelines, options);
+            vk::Recorder recorder(engine.device, engine.pipelines, timed_options());
             if (at == 0 && beside.before) beside.before(recorder);
             double cost = 0;
             for (; at < slice_end; ++at) {
@@ -198,9 +202,7 @@ void Tenant::record_step(Step& step, Batch& work, uint32_t positions, const Besi
     work.fold_step();
     for (size_t i = first; i < engine.plan.kernels.size(); ++i)
         step.kernel_costs.push_back(work.cost(i, positions));
-    vk::RecorderOptions options = engine.recorder_options(true);
-    options.timestamps = profile;
-    options.timed = true;
+    const vk::RecorderOptions options = timed_options(true);
     size_t at = 0;
     for (const size_t slice_end : engine.pacer(work.tokens()).cut(step.kernel_costs)) {
         vk::Recorder recorder(engine.device, engine.pipelines, options);

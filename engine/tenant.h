@@ -88,6 +88,8 @@ struct Tenant {
     std::vector<vk::DispatchTime> computed_times;  // of the last compute(), if `profile`
 
   private:
+    /// What the pacer learns from, and with `profile` every dispatch by itself.
+    vk::RecorderOptions timed_options(bool simultaneous_use = false) const;
     std::set<uint32_t> scratch_for_;  // tokens of a batch that the scratch was sized for
     std::deque<Slice> flight_;  // two at most: a host's work on the queue waits for no more of a session
     std::chrono::steady_clock::time_point idle_since_;  // when the device last had none of them

@@ -2,15 +2,16 @@
 // at most half a step. Where one is Inf or NaN the step is NaN, and with it all that it makes.
 //
 // -DWIDE_X: of two bytes, 256 coarse + fine, both of them signed; else of one.
+#include "linear.push.h"
 #include "numerics.glsl"
 
 // `size`: size_of() x. None counts as less than 2^-102, whose inverse overflows.
 const uint LEAST_SIZE = 0x0C800000u, FIRST_INFINITE = 0x7F800000u;
 #ifdef WIDE_X
-const float X_LEVELS = 127.0 * 256.0 + 127.0;
+const float X_LEVELS = float(LINEAR_WIDE_LEVELS);
 #define X_BYTES uvec2
 #else
-const float X_LEVELS = 127.0;
+const float X_LEVELS = float(LINEAR_BYTE_LEVELS);
 #define X_BYTES uint
 #endif
 float byte_step(uint size) {

@@ -7,18 +7,16 @@
 // Evaluated as written it is the file's value bit for bit: code - zero and its product with scale are exact.
 //
 // -DWEIGHT_INTS is for kernels that multiply integers: a code is q itself there, four columns a word, for the
-// types that weight_step knows, and Affine::scale is for that. Where the includer's CODE_BYTES is true, their float codes are q
-// too. The rest of Affine stays that of the other codes, so that kernels take weight_line() of it, and not weight_values().
+// types that weight_step knows. Where the includer's CODE_BYTES is true, their float codes are q too. Affine stays that
+// of the other codes, so that kernels take weight_line() of it, and not weight_values().
 //
 // A type is a pair of functions in one of these files and one line in each table below.
 #include "weight_planes.h"
 
 #ifdef WEIGHT_INTS
 #define CODES uint
-#define CODE_RANGE(values) 1.0
 #else
 #define CODES vec4
-#define CODE_RANGE(values) values
 #endif
 
 layout(constant_id = 2) const uint WEIGHT_TYPE = WEIGHT_F32;
@@ -437,8 +435,8 @@ Affine weight_affine(uint cell, uint chunk, Unit unit, uvec4 words) {
     case WEIGHT_Q5_1: return q5_1_affine(unit);
     case WEIGHT_Q2_K: return q2_k_affine(unit, words.z, i, chunk);
     case WEIGHT_Q3_K: return q3_k_affine(unit, i, chunk);
-    case WEIGHT_Q4_K: return six_bit_affine(unit, i, CODE_RANGE(16.0));
-    case WEIGHT_Q5_K: return six_bit_affine(unit, i, CODE_RANGE(32.0));
+    case WEIGHT_Q4_K: return six_bit_affine(unit, i, 16.0);
+    case WEIGHT_Q5_K: return six_bit_affine(unit, i, 32.0);
     case WEIGHT_Q6_K: return q6_k_affine(unit, words.z, i, chunk);
     case WEIGHT_F32:
     case WEIGHT_F16:
@@ -489,16 +487,11 @@ float weight_step() {
 }
 // A weight is x code + y; `whole`: codes of whole bits are whole numbers.
 vec2 weight_line(Affine affine, bool whole) {
-#ifdef WEIGHT_INTS
-    const float below_first = (affine.zero - (weight_step() == 1.0 ? 0.0 : 1.0)) / weight_step();
-    return vec2(affine.scale, WEIGHT_SHIFTED ? affine.offset - affine.scale * below_first : 0.0);
-#else
     const bool halves = CODE_HALVES && WEIGHT_HALF_CODES;
     const float step = whole || halves ? weight_step() : 1.0, first = step == 1.0 ? 0.0 : 1.0;
     const float whole_one = halves ? step * 16777216.0 : step;
     return vec2(weight_scale(affine) * whole_one,
                 WEIGHT_SHIFTED ? affine.offset + affine.scale * (first - affine.zero) : 0.0);
-#endif
 }
 
 #ifndef WEIGHT_INTS

@@ -34,14 +34,14 @@ Unit q3_k_unit(uint unit, Slot slot) {
 
 Affine q2_k_affine(Unit unit, uint words, uint i, uint chunk) {
     const uint scales = byte_of(words, i % 2 * 2 + chunk / 2);
-    return Affine(CODE_RANGE(4.0) * unit_d(unit).x * float(scales & 15u), 1.0, -(unit_d(unit).y * float(scales >> 4)));
+    return Affine(4.0 * unit_d(unit).x * float(scales & 15u), 1.0, -(unit_d(unit).y * float(scales >> 4)));
 }
 // Low four bits of scale i: byte i % 8, nibble i / 8; high two: byte 8 + i % 4, from bit 2 (i / 4).
 Affine q3_k_affine(Unit unit, uint cell, uint chunk) {
     const uint i = cell * 2 + chunk / 2;
     const uint low = (i % 8 < 4 ? unit.words.x : unit.words.y) >> (8 * (i % 4) + 4 * (i / 8)) & 15u;
     const uint high = unit.words.z >> (8 * (i % 4) + 2 * (i / 4)) & 3u;
-    return Affine(CODE_RANGE(8.0) * unit_d(unit).x * float(int(low | high << 4) - 32), 1.5, 0.0);
+    return Affine(8.0 * unit_d(unit).x * float(int(low | high << 4) - 32), 1.5, 0.0);
 }
 // Scales and minima of cells 0-3: six bits of bytes 0-3 and 4-7; of cells 4-7: low four bits in the nibbles
 // of bytes 8-11, high two on top of the former. `step` is what a code must be multiplied by to count in ones.
@@ -53,5 +53,5 @@ Affine six_bit_affine(Unit unit, uint i, float step) {
 }
 Affine q6_k_affine(Unit unit, uint words, uint i, uint chunk) {
     const int scale = int(words << (24 - 8 * (i % 2 * 2 + chunk / 2))) >> 24;
-    return Affine(CODE_RANGE(64.0) * unit_d(unit).x * float(scale), 1.5, 0.0);
+    return Affine(64.0 * unit_d(unit).x * float(scale), 1.5, 0.0);
 }

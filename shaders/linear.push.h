@@ -15,8 +15,8 @@
 #define LINEAR_X_QUADS 15       // where x is loaded by fours of words: 1 if its rows are whole ones
 #define LINEAR_OLD_LAVAPIPE 16  // linear_vec -DCOMPACT: 1 if Caps::old_lavapipe()
 #define LINEAR_IN_STEP 17       // linear_group: of sg_share_memory()
-#define LINEAR_NORMS 19         // linear_group: LINEAR_NORM is set
 #define LINEAR_HEADS 18  // -DHEADS: 1 if rows are heads of q | k | v, for the cache of KV_TYPE_CONSTANT
+#define LINEAR_NORMS 19  // linear_group: LINEAR_NORM is set
 
 // linear_coop: the matrix shape (not linear_coop2), and the tile of a workgroup and the part of it of a
 // subgroup
@@ -70,6 +70,9 @@ struct LinearPush {
 
 // Of packed halves, tokens whose blocks of columns stand side by side: a tile loads whole lines then.
 #define LINEAR_PACK_TOKENS 8
+// Steps up to the largest of 32 columns of x, as a byte and as two of them (byte_operands.glsl).
+#define LINEAR_BYTE_LEVELS 127
+#define LINEAR_WIDE_LEVELS (127 * 256 + 127)
 #define LINEAR_PACK_NORM 2  // of the packed halves: 1 if x is RMS-normalised on the way
 struct LinearPackPush {
     uint tokens, cols, x_first, x_stride;

@@ -370,9 +370,7 @@ std::vector<Tile> tile_variants(const vk::Caps& caps, const LinearShape& shape) 
 }
 
 /// Whether rows are whole fours of words.
-vk::Constant quads_of(const Matrix& x) {
-    return {LINEAR_X_QUADS, uint32_t((x.first | x.stride | x.cols) % 4 == 0)};
-}
+bool whole_quads(const Matrix& x) { return (x.first | x.stride | x.cols) % 4 == 0; }
 
 std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant& variant,
                                        const LinearArgs& args) {
@@ -398,7 +396,7 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
         add({{LINEAR_SCOPE, uint32_t(variant.whole ? LINEAR_OF_WORKGROUP : LINEAR_OF_SUBGROUP)}});
     else
         add({{LINEAR_TOKENS, variant.lane_tokens}, {LINEAR_PARTS, variant.parts}});
-    const vk::Constant x_quads = quads_of(args.x);
+    const vk::Constant x_quads{LINEAR_X_QUADS, whole_quads(args.x)};
     if (variant.grouped())
         add({x_quads, {LINEAR_IN_STEP, uint32_t(caps.is_lavapipe())}, {LINEAR_NORMS, args.norm.has_value()}});
     else if (variant.lane_pairs)
@@ -477,11 +475,8 @@ void record_join(OpContext& context, const LinearArgs& args, const Matrix& sums,
     push.splits = splits;
     push.part_stride = sums.rows * sums.stride;
     const KernelVariant variant = plain_variants(context.caps, Shader::linear_join, 64).front();
-    const bool quads =
-        !args.glu && (push.rows | push.x_first | push.x_stride | push.part_stride | push.residual_first |
-                      push.residual_stride | push.out_first | push.out_stride) %
-                             4 ==
-                         0;
+    const bool quads = !args.glu && whole_quads(sums) && whole_quads(args.out) &&
+                       (!args.residual || whole_quads(*args.residual));
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
         shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
                                         {LINEAR_ACTIVATION, uint32_t(args.activation)},
@@ -513,7 +508,7 @@ void record_pack(OpContext& context, const LinearArgs& args, LinearVariant::Oper
     if (!bytes) {
         constants.insert(constants.end(), {{vk::constant_subgroup, variant.subgroup},
                                            {LINEAR_PACK_NORM, args.norm.has_value()},
-                                           quads_of(x)});
+                                           {LINEAR_X_QUADS, whole_quads(x)}});
         views.push_back(args.norm ? args.norm->weight : x.view);
     }
     const uint64_t blocks = push.row_words / (WEIGHT_BLOCK / 4);
@@ -617,6 +612,12 @@ LinearVariant::Operands LinearVariant::operands() const {
     return part_rows || shader == Shader::linear_tile_half                         ? Operands::halves
            : shader == Shader::linear_vec_int || shader == Shader::linear_tile_int ? Operands::bytes
                                                                                    : Operands::floats;
+}
+
+uint32_t LinearVariant::x_levels() const {
+    return shader == Shader::linear_group_int    ? LINEAR_BYTE_LEVELS
+           : shader == Shader::linear_group_wide ? LINEAR_WIDE_LEVELS
+                                                 : 0;
 }
 
 bool ends_heads(const LinearVariant& variant, const RopeShape& rope) {

@@ -51,6 +51,12 @@ struct LinearShape {
     auto operator<=>(const LinearShape&) const = default;
 };
 
+/// Of linear_group.comp.
+constexpr bool is_linear_group(Shader shader) {
+    return shader == Shader::linear_group || shader == Shader::linear_group_int ||
+           shader == Shader::linear_group_wide;
+}
+
 struct LinearVariant {
     Shader shader;
     uint32_t workgroup;     // invocations
@@ -68,17 +74,10 @@ struct LinearVariant {
     /// What x is packed to before the kernel reads it.
     enum class Operands : uint8_t { floats, halves, bytes };
     Operands operands() const;
-    bool grouped() const {
-        return shader == Shader::linear_group || shader == Shader::linear_group_int ||
-               shader == Shader::linear_group_wide;
-    }
+    bool grouped() const { return is_linear_group(shader); }
     /// Steps between 0 and the largest of 32 columns of x where it makes whole numbers of these as it goes
     /// (byte_operands.glsl); else 0.
-    uint32_t x_levels() const {
-        return shader == Shader::linear_group_int    ? 127
-               : shader == Shader::linear_group_wide ? 127 * 256 + 127
-                                                     : 0;
-    }
+    uint32_t x_levels() const;
     /// Whether it takes LinearArgs::norm of so many tokens: of one, or where x becomes halves first.
     bool folds_norm(uint32_t batch) const {
         return operands() == Operands::halves ||

@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include "fail.h"
+#include "ops/linear.h"
 
 #include <algorithm>
 #include <array>
@@ -43,9 +44,7 @@ CheckContext::CheckContext(vk::Device& device_, vk::Pipelines& pipelines_, Tier 
       layer_errors_(device_.validation_errors()) {}
 
 bool CheckContext::followed(Shader shader, bool one_subgroup) {
-    const bool in_step = shader == Shader::linear_group || shader == Shader::linear_group_int ||
-                         shader == Shader::linear_group_wide ||
-                         (shader == Shader::attention_vec_sg && !one_subgroup) ||
+    const bool in_step = is_linear_group(shader) || (shader == Shader::attention_vec_sg && !one_subgroup) ||
                          (shader == Shader::sample_scan_sg && one_subgroup);
     return shader != Shader::linear_coop && !in_step;
 }

@@ -1,6 +1,7 @@
 // See linear_tools.h.
 #include "linear_tools.h"
 
+#include "linear.push.h"
 #include "reference/norm.h"
 #include "weight_planes.h"
 
@@ -11,8 +12,8 @@ namespace scoria::validate {
 namespace {
 
 /// How far from halfway between two steps values are kept, in steps, so that all devices round them alike:
-/// floats of 32639 steps are known to a few thousandths of one.
-constexpr struct { double levels, clear; } ties[] = {{127, 2e-3}, {127 * 256 + 127, 2e-2}};
+/// floats of so many steps as two bytes have are known to a few thousandths of one.
+constexpr struct { double levels, clear; } ties[] = {{LINEAR_BYTE_LEVELS, 2e-3}, {LINEAR_WIDE_LEVELS, 2e-2}};
 
 /// Visits the blocks of columns of [rows, cols] numbers, `size` in all: (first, count).
 template <class Visit> void each_block(size_t size, uint32_t cols, const Visit& visit) {
