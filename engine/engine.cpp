@@ -5,6 +5,7 @@
 #include "log.h"
 #include "ops/kv_layout.h"
 #include "ops/rope.h"
+#include "paired_heads.h"
 #include "self_test.h"
 #include "tenant.h"
 #include "tuned_variants.h"
@@ -174,7 +175,7 @@ std::vector<std::string> device_list(const std::string& select) {
 }
 
 Engine::Engine(std::shared_ptr<const Model> model, const EngineOptions& options)
-    : impl_(std::make_unique<Impl>(std::move(model), options)) {
+    : impl_(std::make_unique<Impl>(with_paired_heads(std::move(model)), options)) {
     const std::vector<Impl*> parts = impl_->parts();
     for (Impl* part : parts) part->self_test();
     if (parts.size() > 1) impl_->agree();

@@ -151,6 +151,25 @@ TEST_CASE("vulkan: every golden holds under every forced variant" * needs_varian
     }
 }
 
+TEST_CASE("vulkan: heads whose pairs are halves apart end in the linears that make them" *
+          needs_variants(slow_driver())) {
+    // Biases; heads of which a quarter rotates, in one tensor with their keys and values.
+    for (const std::string family : {"qwen2", "gpt-neox"}) {
+        CAPTURE(family);
+        const std::string folder = fixtures() + "/models/" + family;
+        const Safetensors golden(folder + "/golden.safetensors");
+        EngineOptions options = engine_options(Precision::strict);
+        options.variants = {"linear=vec_sg"};
+        Engine engine(std::make_shared<const Model>(open_model(folder)), options);
+        Session session(engine);
+        for (const TokenId id : read_ids(golden, "short.input_ids")) session.append({&id, 1});
+        const std::vector<float> expected = golden.read<float>("short.logits"), logits = session.logits();
+        CHECK(largest_error(std::span(expected).last(logits.size()), logits) <= strict_error);
+        CHECK(!engine.pipelines().modules().contains("rope_cache"));
+        CHECK(engine.device().validation_errors() == 0);
+    }
+}
+
 TEST_CASE("vulkan: an attention cut at its tiles gives the same bits" * needs_variants(floor_tier())) {
     const Expected expected = all_expected().front();
     const std::vector<TokenId> ids = [&] {
