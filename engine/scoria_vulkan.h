@@ -6,8 +6,9 @@
  * storageBuffer16BitAccess, shaderInt8, shaderInt16, shaderInt64, uniformBufferStandardLayout,
  * storageBuffer8BitAccess, vulkanMemoryModel with device scope, subgroupSizeControl with
  * computeFullSubgroups, shaderIntegerDotProduct, cooperativeMatrix, with maintenance4 and Vulkan 1.3
- * cooperativeMatrixFlexibleDimensions with cooperativeMatrixPerElementOperations and
- * cooperativeMatrixWorkgroupScope (VK_NV_cooperative_matrix2), VK_EXT_memory_budget.
+ * cooperativeMatrixFlexibleDimensions with cooperativeMatrixPerElementOperations,
+ * cooperativeMatrixReductions with cooperativeMatrixConversions, and cooperativeMatrixWorkgroupScope
+ * (VK_NV_cooperative_matrix2), VK_EXT_memory_budget.
  *
  * The objects must live until scoria_engine_destroy has returned SCORIA_OK; then none of the library's own
  * objects is left on the device. After SCORIA_DEVICE_LOST destroy the sessions and the engine first, too.

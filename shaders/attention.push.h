@@ -22,6 +22,10 @@
 #define ATTENTION_IN_STEP 19  // vec: of sg_share_memory()
 // coop: a lane holds the next tile's words while this one is multiplied; vec: values while keys are
 #define ATTENTION_AHEAD 20
+// coop2, whose M is a strip of rows: as gl_Scope...
+#define ATTENTION_SCOPE 23
+#define ATTENTION_OF_WORKGROUP 2
+#define ATTENTION_OF_SUBGROUP 3
 // tile: lanes, dims that it holds in shared memory at a time, the most of such chunks of a head
 #define ATTENTION_TILE_WORKGROUP 128
 #define ATTENTION_TILE_CHUNK 32

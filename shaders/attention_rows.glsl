@@ -17,20 +17,23 @@ struct Run {
     uint table;      // of their sequence
     uint end;        // one past the last key
     uvec2 position;  // the least and the most of a row
+    uvec2 every;     // keys every.x .. every.y - 1 are within the range of each row of the tile
     uint from, to;   // blocks of this part of the cache
 };
 
 // The run that begins with row `start`.
 Run next_run(uint start, uint part) {
-    Run run = Run(uvec2(start), row_table[start], 0, uvec2(0xFFFFFFFFu, 0), 0, 0);
+    Run run = Run(uvec2(start), row_table[start], 0, uvec2(0xFFFFFFFFu, 0), uvec2(0, 0xFFFFFFFFu), 0, 0);
     uint low = 0xFFFFFFFFu, next = start;
     for (; next < ROWS && (row_table[next] == run.table || row_count[next] == 0); ++next) {
         if (row_count[next] == 0) continue;
         low = min(low, row_low[next]);
         run.end = max(run.end, row_low[next] + row_count[next]);
+        run.every = uvec2(max(run.every.x, row_low[next]), min(run.every.y, row_low[next] + row_count[next]));
         run.position = uvec2(min(run.position.x, row_position[next]), max(run.position.y, row_position[next]));
     }
     run.rows.y = next;
+    if (next - start != ROWS) run.every.y = 0;
     const uint first = run.end == 0 ? 0 : low / KEYS;
     const uint steps = run.end == 0 ? 0 : (run.end + KEYS - 1) / KEYS - first;
     const uint each = (steps + push.splits - 1) / push.splits;

@@ -51,7 +51,7 @@ uint32_t splits_for(const vk::Caps& caps, const AttentionShape& shape, uint32_t 
 
 /// A workgroup of it takes one tile of rows.
 bool is_tile(const AttentionVariant& variant) {
-    return variant.shader == Shader::attention_tile || variant.shader == Shader::attention_coop;
+    return variant.shader == Shader::attention_tile || variant.on_matrix_units();
 }
 
 /// Of a tile: the most whose sums a lane holds without spilling, as compilers report (tools/gates).
@@ -124,6 +124,58 @@ std::vector<AttentionVariant> coop_variants(const vk::Caps& caps, const Attentio
     return variants;
 }
 
+/// As attention_coop2.comp declares it.
+uint32_t coop2_shared_bytes(const vk::Caps& caps, const AttentionVariant& v, uint32_t head_dim) {
+    const uint32_t pitch = uint32_t(groups_for(head_dim, kv_block_tokens)) * kv_block_tokens / 8 + 1;
+    return 16 * std::max(v.queries, 2 * kv_block_tokens) * pitch + 4 * (6 * v.queries + 2) +
+           (v.strip == v.queries ? caps.matrix_reserved : 0);
+}
+
+/// `rows` of a workgroup by matrices of any size: of a subgroup each, or of the workgroup as one where
+/// `grain` says so.
+std::optional<AttentionVariant> coop2(const vk::Caps& caps, const AttentionShape& shape, uint32_t rows,
+                                      const vk::MatrixGrain& grain, uint32_t most_bytes) {
+    const uint64_t dims = groups_for(shape.head_dim, kv_block_tokens) * kv_block_tokens;
+    // CPU drivers have memory for their sums.
+    const uint64_t most_sums = caps.is_cpu() ? UINT32_MAX : most_coop_sums(caps);
+    const uint32_t lanes = caps.matrix_subgroup, holders = grain.invocations ? grain.invocations : lanes;
+    // Of a subgroup no more rows than must be: Mesa 26.2.6 reduces those of several grains wrongly.
+    const uint32_t strip = grain.invocations ? rows : grain.m;
+    const char* const name = holders == lanes ? "coop2" : holders == 128 ? "coop2_by_128" : "coop2_by_256";
+    AttentionVariant variant{{name, Shader::attention_coop2, rows / strip * holders, lanes},
+                             rows,
+                             splits_for(caps, shape, rows, false)};
+    variant.strip = strip;
+    const bool multiples = rows % strip == 0 && strip % grain.m == 0 && kv_block_tokens % grain.n == 0 &&
+                           kv_block_tokens % grain.k == 0;
+    if (!multiples || strip * dims / holders > most_sums ||
+        std::max(strip, kv_block_tokens) > caps.matrix_most ||
+        variant.workgroup > std::min(caps.max_invocations, caps.max_workgroup_x) ||
+        coop2_shared_bytes(caps, variant, shape.head_dim) > std::min(caps.shared_memory, most_bytes))
+        return {};
+    return variant;
+}
+
+/// The same by matrices of any size, of subgroups first.
+std::vector<AttentionVariant> coop2_variants(const vk::Caps& caps, const AttentionShape& shape,
+                                             uint32_t most_bytes = most_shared) {
+    std::vector<AttentionVariant> variants;
+    if (!caps.matrix_reductions || shape.precision == Precision::strict || shape.distance_values ||
+        shape.tokens == 1 || shader_module(Shader::attention_coop2).words.empty())
+        return variants;
+    const uint64_t all = uint64_t(shape.tokens) * (shape.heads / shape.kv_heads);
+    const auto known = [](const vk::MatrixGrain& grain) {
+        return grain.invocations == 0 || grain.invocations == 128 || grain.invocations == 256;
+    };
+    for (const bool whole : {false, true})
+        for (const vk::MatrixGrain& grain : caps.matrix_grains)
+            for (const uint32_t rows : {128u, 64u, 32u, 16u})
+                if (rows <= all && whole == (grain.invocations != 0) && known(grain))
+                    if (const auto variant = coop2(caps, shape, rows, grain, most_bytes))
+                        variants.push_back(*variant);
+    return variants;
+}
+
 /// `variant` by workgroups, each as large as its results fit into shared memory; nothing if that is one
 /// subgroup.
 std::optional<AttentionVariant> shared_out(const vk::Caps& caps, AttentionVariant variant,
@@ -166,11 +218,13 @@ std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const Att
     // The tile multiplies weights with values that all its rows share.
     const bool many = rows >= 64 && !shape.distance_values &&
                       shape.head_dim <= ATTENTION_TILE_CHUNKS * ATTENTION_TILE_CHUNK;
-    const std::vector<AttentionVariant> matrix = coop_variants(caps, shape);
+    const std::vector<AttentionVariant> matrix = coop_variants(caps, shape),
+                                        any_size = coop2_variants(caps, shape);
     // Few rows may be of as many sequences, which a tile takes one after the other.
     const bool matrix_first = many && !caps.is_cpu();
     const auto add_matrix = [&] {
         if (!matrix.empty()) variants.push_back(matrix.front());
+        if (!any_size.empty()) variants.push_back(any_size.front());  // not yet measured
     };
     if (matrix_first) add_matrix();
     if (many && !caps.is_cpu()) variants.push_back(tile);
@@ -213,7 +267,7 @@ std::vector<AttentionVariant> attention_candidates(const vk::Caps& caps, const A
     constexpr uint32_t least_keys = 64;  // of a split
     std::vector<AttentionVariant> candidates = attention_variants(caps, shape), sizes;
     for (const AttentionVariant& variant : candidates) {
-        if (variant.shader == Shader::attention_coop) continue;
+        if (variant.on_matrix_units()) continue;
         const bool tile = variant.shader == Shader::attention_tile;
         for (const uint32_t queries : tile ? std::vector{16u, 32u, 64u} : std::vector{1u, 2u, 4u})
             if (queries <= std::bit_ceil(rows)) {
@@ -226,8 +280,9 @@ std::vector<AttentionVariant> attention_candidates(const vk::Caps& caps, const A
             }
     }
     // Workgroups may be fewer where each does more between two barriers.
-    const std::vector<AttentionVariant> matrix = coop_variants(caps, shape, caps.shared_memory);
-    sizes.insert(sizes.end(), matrix.begin(), matrix.end());
+    for (const auto& matrix :
+         {coop_variants(caps, shape, caps.shared_memory), coop2_variants(caps, shape, caps.shared_memory)})
+        sizes.insert(sizes.end(), matrix.begin(), matrix.end());
     for (AttentionVariant variant : sizes)
         for (uint32_t splits = 1; splits <= most_splits; splits *= 2) {
             if (splits > 1 && shape.context / splits < least_keys) continue;
@@ -344,6 +399,14 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
                                            {ATTENTION_K, context.caps.matrix_k},
                                            {ATTENTION_DIM_PARTS, variant.dim_parts},
                                            {ATTENTION_AHEAD, uint32_t(holds_tiles(context.caps))}});
+    if (variant.shader == Shader::attention_coop2)
+        constants.insert(constants.end(),
+                         {{ATTENTION_M, variant.strip},
+                          {ATTENTION_SCOPE,
+                           uint32_t(variant.strip == variant.queries && variant.workgroup > variant.subgroup
+                                        ? ATTENTION_OF_WORKGROUP
+                                        : ATTENTION_OF_SUBGROUP)},
+                          {ATTENTION_AHEAD, uint32_t(holds_tiles(context.caps))}});
     const vk::Pipeline& pipeline = recorder.pipelines().get(shader_module(variant.shader), constants);
     const uint64_t items = tiles * variant.splits;
     // Behind the arrivals, where tiles write them.

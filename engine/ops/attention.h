@@ -41,6 +41,9 @@ struct AttentionVariant : KernelVariant {
     /// Vulkan memory model at device scope. 0: another dispatch does.
     uint32_t part_keys = 0;
     uint32_t shares = 1;  // subgroups of a workgroup that share out the keys of a part
+    /// attention_coop2 alone: rows of a matrix, which a subgroup holds, or the workgroup if they are all.
+    uint32_t strip = 0;
+    bool on_matrix_units() const { return dim_parts != 0 || strip != 0; }
 };
 
 AttentionShape attention_shape(const Attention& attention, uint32_t tokens, uint32_t positions,
@@ -52,10 +55,10 @@ AttentionShape attention_shape(const Attention& attention, uint32_t tokens, uint
 ///   subgroup, emulated  all                         yes                  any                         f32
 ///   compact             all                         yes                  any, on CPU drivers         f32
 ///   tile                all                         no                   a tile or more              f32
-///   coop                all                         no                   16 or more, of two tokens   f16
+///   coop, coop2         all                         no                   16 or more, of two tokens   f16
 ///
-/// All take every type of cache, and heads of any size but coop those only whose tiles fit into 32 KiB of
-/// shared memory and the device's registers.
+/// All take every type of cache, and heads of any size but coop and coop2 those only whose tiles fit into 32
+/// KiB of shared memory and the device's registers.
 std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const AttentionShape& shape);
 /// The same in other sizes and splits: what is worth timing where that can be done (instruments/tune.h).
 std::vector<AttentionVariant> attention_candidates(const vk::Caps& caps, const AttentionShape& shape);

@@ -189,7 +189,7 @@ std::vector<double> fill(HostCache& cache, const CheckSequence& s, uint32_t end,
 Bounds bounds_for(const Case& c, const AttentionVariant& variant) {
     const double score = 1 + 4 * std::abs(double(c.sigma));
     const double sums = 4 * (4 + std::sqrt(double(c.head_dim)) + std::sqrt(double(c.keys()))) * score;
-    const bool halves = variant.shader == Shader::attention_coop;
+    const bool halves = variant.on_matrix_units();
     const double rounding = halves ? std::sqrt(2 + 2 * double(c.sigma) * double(c.sigma)) : 0;
     return bounds_of(sums + rounding * half_unit_roundoff / unit_roundoff);
 }
@@ -357,11 +357,10 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
     // with biases on all.
     const bool special = c.mask != Mask::causal || c.bias >= PositionBias::table;
     if (special && context.tier == Tier::quick)
-        variants.erase(std::remove_if(variants.begin() + 1, variants.end(),
-                                      [](const AttentionVariant& variant) {
-                                          return variant.shader != Shader::attention_coop;
-                                      }),
-                       variants.end());
+        variants.erase(
+            std::remove_if(variants.begin() + 1, variants.end(),
+                           [](const AttentionVariant& variant) { return !variant.on_matrix_units(); }),
+            variants.end());
     // CPU drivers never run those by default, and compile them for seconds.
     const bool telling = c.tokens == 1 && !context.only_subgroups && c.type == KvType::f16;
     if (context.caps().is_cpu_driver() && context.tier == Tier::quick && !telling)

@@ -44,6 +44,7 @@ template <class CapsRef, class Visitor> void visit_narrowable(CapsRef& caps, Vis
     SCORIA_CAP(bfloat16);
     SCORIA_CAP(cooperative_matrix);
     SCORIA_CAP(cooperative_matrix2);
+    SCORIA_CAP(matrix_reductions);
     SCORIA_CAP(memory_budget);
     SCORIA_CAP(pipeline_statistics);
     SCORIA_CAP(pipeline_robustness);
@@ -143,6 +144,7 @@ Caps narrowed(const Caps& caps, const std::string& json_text, const std::string&
     result.cooperative_matrix = result.cooperative_matrix && result.float16 && result.vulkan_memory_model &&
                                 result.native_subgroups();
     result.cooperative_matrix2 = result.cooperative_matrix2 && result.cooperative_matrix;
+    result.matrix_reductions = result.matrix_reductions && result.cooperative_matrix2;
     result.max_binding = std::min({result.max_binding, result.max_storage_range, result.max_allocation});
     return result;
 }

@@ -100,6 +100,7 @@ struct Caps {
     uint32_t matrix_m = 0, matrix_n = 0, matrix_k = 0, matrix_subgroup = 0;
     /// VK_NV_cooperative_matrix2: those of any of these multiples, and functions of each element.
     bool cooperative_matrix2 = false;
+    bool matrix_reductions = false;          // its reductions and conversions, too
     std::vector<MatrixGrain> matrix_grains;  // of whole workgroups first
     uint32_t matrix_most = 0;                // rows, columns
     uint32_t matrix_reserved = 0;            // of shared memory, where a workgroup holds matrices

@@ -215,6 +215,8 @@ void read_features(const Instance& instance, VkPhysicalDevice device, const std:
         matrix2.cooperativeMatrixFlexibleDimensions && matrix2.cooperativeMatrixPerElementOperations)
         caps.matrix_grains = query_matrix_grains(instance, device, matrix2.cooperativeMatrixWorkgroupScope);
     caps.cooperative_matrix2 = !caps.matrix_grains.empty();
+    caps.matrix_reductions = caps.cooperative_matrix2 && matrix2.cooperativeMatrixReductions &&
+                             matrix2.cooperativeMatrixConversions;
 }
 
 void read_memory(const Instance& instance, VkPhysicalDevice device, Caps& caps) {

@@ -72,6 +72,8 @@ struct FeatureChain {
         maintenance4.maintenance4 = VK_TRUE;
         if (caps.cooperative_matrix2) {
             matrix2.cooperativeMatrixWorkgroupScope = caps.matrix_grains.front().invocations != 0;
+            matrix2.cooperativeMatrixReductions = matrix2.cooperativeMatrixConversions =
+                caps.matrix_reductions;
             append(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME, matrix2);
             append(VK_KHR_MAINTENANCE_4_EXTENSION_NAME, maintenance4);
         }

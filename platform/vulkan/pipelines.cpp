@@ -37,6 +37,8 @@ constexpr Need needs_table[] = {
      [](const Caps& c) { return c.cooperative_matrix; }},
     {ModuleNeeds::cooperative_matrix2, "cooperative matrices of any size",
      [](const Caps& c) { return c.cooperative_matrix2; }},
+    {ModuleNeeds::matrix_reductions, "reductions and conversions of cooperative matrices",
+     [](const Caps& c) { return c.matrix_reductions; }},
     {ModuleNeeds::bfloat16, "bfloat16", [](const Caps& c) { return c.bfloat16; }},
     {ModuleNeeds::vulkan_memory_model, "vulkan_memory_model",
      [](const Caps& c) { return c.vulkan_memory_model; }},

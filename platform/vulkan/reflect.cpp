@@ -29,6 +29,8 @@ const std::map<uint32_t, ModuleNeeds> capability_needs = {
     {5116, ModuleNeeds::bfloat16},   // BFloat16TypeKHR
     {5345, ModuleNeeds::vulkan_memory_model},
     {5346, ModuleNeeds::vulkan_memory_model},  // VulkanMemoryModelDeviceScope
+    {5430, ModuleNeeds::matrix_reductions},    // CooperativeMatrixReductionsNV
+    {5431, ModuleNeeds::matrix_reductions},    // CooperativeMatrixConversionsNV
     {5432, ModuleNeeds::cooperative_matrix2},  // CooperativeMatrixPerElementOperationsNV
     {6017, ModuleNeeds::int_dot},              // DotProductInput4x8Bit
     {6018, ModuleNeeds::int_dot},              // DotProductInput4x8BitPacked

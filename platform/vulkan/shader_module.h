@@ -36,6 +36,7 @@ enum class ModuleNeeds : uint32_t {
     int64 = 1u << 14,
     uniform_scalars = 1u << 15,  // no capability: that it has a uniform buffer
     texel_words = 1u << 16,
+    matrix_reductions = 1u << 17,
     unknown = 1u << 31,  // a capability this table has no name for: never usable
 };
 constexpr ModuleNeeds operator|(ModuleNeeds a, ModuleNeeds b) {

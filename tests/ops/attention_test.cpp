@@ -6,6 +6,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <tuple>
 
 using namespace scoria;
 
@@ -124,5 +126,44 @@ TEST_SUITE("attention") {
                           variant.queries / c.caps.matrix_m * variant.dim_parts * c.caps.matrix_subgroup);
             }
         }
+    }
+    TEST_CASE("matrices of any size are offered where rows of them can be reduced") {
+        if (shader_module(Shader::attention_coop2).words.empty()) return;
+        vk::Caps caps = matrix_gpu(), lacks;
+        caps.cooperative_matrix2 = caps.matrix_reductions = true;
+        caps.matrix_grains = {{32, 32, 16, 256}, {32, 16, 16, 128}, {16, 16, 16, 0}, {16, 64, 16, 0}};
+        caps.matrix_most = 1024;
+        caps.matrix_reserved = 16384;
+        lacks = caps;
+        lacks.matrix_reductions = false;
+        const auto of = [](std::vector<AttentionVariant> variants) {
+            std::erase_if(variants, [](const AttentionVariant& v) { return v.strip == 0; });
+            return variants;
+        };
+        AttentionShape shape{.tokens = 512, .heads = 32, .kv_heads = 8, .head_dim = 128, .context = 4096};
+        shape.precision = Precision::balanced;
+        const std::vector<AttentionVariant> offered = of(attention_variants(caps, shape));
+        REQUIRE(offered.size() == 1);
+        CHECK(offered.front().name == "coop2");
+        CHECK(offered.front().queries == 64);
+        CHECK(offered.front().workgroup == 128);
+        CHECK(attention_variants(caps, shape).front().shader == Shader::attention_coop);
+        // Beyond 32 KiB, and by whole workgroups, which take some for themselves.
+        const std::vector<AttentionVariant> all = of(attention_candidates(caps, shape));
+        for (const auto& [name, queries, workgroup] : {std::tuple(std::string("coop2"), 128u, 256u),
+                                                       {"coop2", 64u, 128u},
+                                                       {"coop2_by_128", 64u, 128u},
+                                                       {"coop2_by_256", 64u, 256u}})
+            CHECK(std::ranges::any_of(all, [&](const AttentionVariant& v) {
+                return v.name == name && v.queries == queries && v.workgroup == workgroup &&
+                       v.strip == (name == "coop2" ? 16 : queries);
+            }));
+        for (const AttentionVariant& v : all) CHECK(uint64_t(v.queries) * 128 / v.workgroup <= 64);
+        CHECK(of(attention_candidates(lacks, shape)).empty());
+        std::array<AttentionShape, 3> others{shape, shape, shape};
+        others[0].precision = Precision::strict;
+        others[1].distance_values = true;
+        others[2].tokens = 1;
+        for (const AttentionShape& other : others) CHECK(of(attention_candidates(caps, other)).empty());
     }
 }

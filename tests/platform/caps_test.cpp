@@ -74,9 +74,11 @@ TEST_CASE("a profile says what kernels are chosen for") {
     CHECK(gpu.int_dot_fast);
     CHECK_FALSE(narrowed(cpu, R"({"int_dot_fast": true, "int_dot": false})", "gpu").int_dot_fast);
     cpu.subgroup_arithmetic = cpu.vulkan_memory_model = cpu.cooperative_matrix = cpu.cooperative_matrix2 =
-        true;
+        cpu.matrix_reductions = true;
     CHECK(narrowed(cpu, "{}", "gpu").cooperative_matrix2);
+    CHECK(narrowed(cpu, "{}", "gpu").matrix_reductions);
     CHECK_FALSE(narrowed(cpu, R"({"cooperative_matrix": false})", "gpu").cooperative_matrix2);
+    CHECK_FALSE(narrowed(cpu, R"({"cooperative_matrix": false})", "gpu").matrix_reductions);
 }
 
 TEST_CASE("bad profiles are refused by key") {

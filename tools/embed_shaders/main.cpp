@@ -34,6 +34,7 @@ const std::map<std::string, ModuleNeeds> need_names = {
     {"int_dot", ModuleNeeds::int_dot},
     {"cooperative_matrix", ModuleNeeds::cooperative_matrix},
     {"cooperative_matrix2", ModuleNeeds::cooperative_matrix2},
+    {"matrix_reductions", ModuleNeeds::matrix_reductions},
     {"bfloat16", ModuleNeeds::bfloat16},
     {"vulkan_memory_model", ModuleNeeds::vulkan_memory_model},
     {"int16", ModuleNeeds::int16},

@@ -50,6 +50,8 @@ EXPLAINED |= {(gpu, kernel): "offered and never the default there: four rows of 
               for gpu in (*INTEL, "adreno740", "m1") for kernel in ("linear_group", "linear_group_int", "linear_group_wide")}
 EXPLAINED |= {(gpu, "sample_pick_sg"): "12 or 13 words, once a token" for gpu in ("hd530", "iris-xe", "arc-a770")}
 EXPLAINED["vega10", "attention_vec_sg"] = "4 scalars of heads of 64 dims, which go to lanes of a vector register and not to memory"
+EXPLAINED |= {(gpu, "attention_coop2"): "8 to 16 scalars of heads of 130 dims, likewise; RADV lists its extension on demand only"
+              for gpu in ("navi31", "gfx1201")}
 EXPLAINED["polaris10", "attention_vec"] = "2 scalars, Mesa 25.0; has no need of emulated subgroups"
 EXPLAINED |= {("hd530", kernel): "has no integer dot products in hardware, so never runs it unless forced"
               for kernel in ("linear_tile_int", "linear_vec_int")}
