@@ -110,16 +110,22 @@ std::optional<AttentionVariant> coop(const vk::Caps& caps, const AttentionShape&
     return best;
 }
 
+/// Whether the rows of a kv head are enough for tiles of so many; a quarter of one row of matrices, of one
+/// token.
+bool fill(const AttentionShape& shape, uint32_t tile) {
+    const uint64_t rows = uint64_t(shape.tokens) * (shape.heads / shape.kv_heads);
+    return rows >= tile || (shape.tokens == 1 && tile == 16 && rows >= 4);
+}
+
 /// On matrix units, best first: the largest tile that rows fill.
 std::vector<AttentionVariant> coop_variants(const vk::Caps& caps, const AttentionShape& shape,
                                             uint32_t most_bytes = most_shared) {
     std::vector<AttentionVariant> variants;
     if (!caps.cooperative_matrix || shape.precision == Precision::strict || shape.distance_values ||
-        shape.tokens == 1 || shader_module(Shader::attention_coop).words.empty())
+        shader_module(Shader::attention_coop).words.empty())
         return variants;
-    const uint64_t all = uint64_t(shape.tokens) * (shape.heads / shape.kv_heads);
     for (const uint32_t rows : {64u, 32u, 16u})
-        if (rows <= all)
+        if (fill(shape, rows))
             if (const auto variant = coop(caps, shape, rows, most_bytes)) variants.push_back(*variant);
     return variants;
 }
@@ -161,16 +167,15 @@ std::vector<AttentionVariant> coop2_variants(const vk::Caps& caps, const Attenti
                                              uint32_t most_bytes = most_shared) {
     std::vector<AttentionVariant> variants;
     if (!caps.matrix_reductions || shape.precision == Precision::strict || shape.distance_values ||
-        shape.tokens == 1 || shader_module(Shader::attention_coop2).words.empty())
+        shader_module(Shader::attention_coop2).words.empty())
         return variants;
-    const uint64_t all = uint64_t(shape.tokens) * (shape.heads / shape.kv_heads);
     const auto known = [](const vk::MatrixGrain& grain) {
         return grain.invocations == 0 || grain.invocations == 128 || grain.invocations == 256;
     };
     for (const bool whole : {false, true})
         for (const vk::MatrixGrain& grain : caps.matrix_grains)
             for (const uint32_t rows : {128u, 64u, 32u, 16u})
-                if (rows <= all && whole == (grain.invocations != 0) && known(grain))
+                if (fill(shape, rows) && whole == (grain.invocations != 0) && known(grain))
                     if (const auto variant = coop2(caps, shape, rows, grain, most_bytes))
                         variants.push_back(*variant);
     return variants;
@@ -221,7 +226,7 @@ std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const Att
     const std::vector<AttentionVariant> matrix = coop_variants(caps, shape),
                                         any_size = coop2_variants(caps, shape);
     // Few rows may be of as many sequences, which a tile takes one after the other.
-    const bool matrix_first = many && !caps.is_cpu();
+    const bool matrix_first = many && shape.tokens > 1 && !caps.is_cpu();
     const auto add_matrix = [&] {
         if (!matrix.empty()) variants.push_back(matrix.front());
         if (!any_size.empty()) variants.push_back(any_size.front());  // not yet measured

@@ -55,7 +55,7 @@ AttentionShape attention_shape(const Attention& attention, uint32_t tokens, uint
 ///   subgroup, emulated  all                         yes                  any                         f32
 ///   compact             all                         yes                  any, on CPU drivers         f32
 ///   tile                all                         no                   a tile or more              f32
-///   coop, coop2         all                         no                   16 or more, of two tokens   f16
+///   coop, coop2         all                         no                   16, or 4 of one token        f16
 ///
 /// All take every type of cache, and heads of any size but coop and coop2 those only whose tiles fit into 32
 /// KiB of shared memory and the device's registers.

@@ -115,8 +115,8 @@ TEST_SUITE("attention") {
             const bool offered = std::ranges::any_of(variants, [](const AttentionVariant& variant) {
                 return variant.shader == Shader::attention_coop;
             });
-            const bool valid = c.precision != strict && c.caps.cooperative_matrix && !c.values &&
-                               c.tokens > 1 && c.head_dim <= 256;
+            const bool valid =
+                c.precision != strict && c.caps.cooperative_matrix && !c.values && c.head_dim <= 256;
             CHECK(offered == (built() && valid));
             for (const AttentionVariant& variant : attention_candidates(c.caps, shape)) {
                 CAPTURE(attention_text(variant));
@@ -164,6 +164,13 @@ TEST_SUITE("attention") {
         others[0].precision = Precision::strict;
         others[1].distance_values = true;
         others[2].tokens = 1;
+        others[2].heads = 24;
         for (const AttentionShape& other : others) CHECK(of(attention_candidates(caps, other)).empty());
+        // Four rows of one token take a quarter of a tile; never by default.
+        shape.tokens = 1;
+        const std::vector<AttentionVariant> one = of(attention_candidates(caps, shape));
+        REQUIRE(!one.empty());
+        for (const AttentionVariant& v : one) CHECK(v.queries == 16);
+        CHECK(!attention_variants(caps, shape).front().on_matrix_units());
     }
 }
