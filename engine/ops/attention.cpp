@@ -112,7 +112,7 @@ std::optional<AttentionVariant> coop(const vk::Caps& caps, const AttentionShape&
 
 /// Whether the rows of a kv head are enough for tiles of so many; a quarter of one row of matrices, of one
 /// token.
-bool fill(const AttentionShape& shape, uint32_t tile) {
+bool fills(const AttentionShape& shape, uint32_t tile) {
     const uint64_t rows = uint64_t(shape.tokens) * (shape.heads / shape.kv_heads);
     return rows >= tile || (shape.tokens == 1 && tile == 16 && rows >= 4);
 }
@@ -125,7 +125,7 @@ std::vector<AttentionVariant> coop_variants(const vk::Caps& caps, const Attentio
         shader_module(Shader::attention_coop).words.empty())
         return variants;
     for (const uint32_t rows : {64u, 32u, 16u})
-        if (fill(shape, rows))
+        if (fills(shape, rows))
             if (const auto variant = coop(caps, shape, rows, most_bytes)) variants.push_back(*variant);
     return variants;
 }
@@ -134,7 +134,7 @@ std::vector<AttentionVariant> coop_variants(const vk::Caps& caps, const Attentio
 uint32_t coop2_shared_bytes(const vk::Caps& caps, const AttentionVariant& v, uint32_t head_dim) {
     const uint32_t pitch = uint32_t(groups_for(head_dim, kv_block_tokens)) * kv_block_tokens / 8 + 1;
     return 16 * std::max(v.queries, 2 * kv_block_tokens) * pitch + 4 * (6 * v.queries + 2) +
-           (v.strip == v.queries ? caps.matrix_reserved : 0);
+           (v.of_workgroup() ? caps.matrix_reserved : 0);
 }
 
 /// `rows` of a workgroup by matrices of any size: of a subgroup each, or of the workgroup as one where
@@ -175,7 +175,7 @@ std::vector<AttentionVariant> coop2_variants(const vk::Caps& caps, const Attenti
     for (const bool whole : {false, true})
         for (const vk::MatrixGrain& grain : caps.matrix_grains)
             for (const uint32_t rows : {128u, 64u, 32u, 16u})
-                if (fill(shape, rows) && whole == (grain.invocations != 0) && known(grain))
+                if (fills(shape, rows) && whole == (grain.invocations != 0) && known(grain))
                     if (const auto variant = coop2(caps, shape, rows, grain, most_bytes))
                         variants.push_back(*variant);
     return variants;
@@ -408,9 +408,7 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
         constants.insert(constants.end(),
                          {{ATTENTION_M, variant.strip},
                           {ATTENTION_SCOPE,
-                           uint32_t(variant.strip == variant.queries && variant.workgroup > variant.subgroup
-                                        ? ATTENTION_OF_WORKGROUP
-                                        : ATTENTION_OF_SUBGROUP)},
+                           uint32_t(variant.of_workgroup() ? ATTENTION_OF_WORKGROUP : ATTENTION_OF_SUBGROUP)},
                           {ATTENTION_AHEAD, uint32_t(holds_tiles(context.caps))}});
     const vk::Pipeline& pipeline = recorder.pipelines().get(shader_module(variant.shader), constants);
     const uint64_t items = tiles * variant.splits;

@@ -43,6 +43,7 @@ struct AttentionVariant : KernelVariant {
     uint32_t shares = 1;  // subgroups of a workgroup that share out the keys of a part
     /// attention_coop2 alone: rows of a matrix, which a subgroup holds, or the workgroup if they are all.
     uint32_t strip = 0;
+    bool of_workgroup() const { return strip == queries && workgroup > subgroup; }
     bool on_matrix_units() const { return dim_parts != 0 || strip != 0; }
 };
 

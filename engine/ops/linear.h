@@ -51,6 +51,11 @@ struct LinearShape {
     auto operator<=>(const LinearShape&) const = default;
 };
 
+/// Of linear_vec.comp, as it is compiled for CPU drivers.
+constexpr bool is_compact(Shader shader) {
+    return shader == Shader::linear_vec_sg_compact || shader == Shader::linear_vec_sg_grid ||
+           shader == Shader::linear_vec_sg_texels;
+}
 /// Of linear_group.comp.
 constexpr bool is_linear_group(Shader shader) {
     return shader == Shader::linear_group || shader == Shader::linear_group_int ||

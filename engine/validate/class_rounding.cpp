@@ -3,6 +3,7 @@
 #include "class_rounding.h"
 
 #include "cache_tools.h"
+#include "linear_tools.h"
 #include "weight_planes.h"
 
 #include <algorithm>
@@ -11,12 +12,6 @@
 
 namespace scoria::validate {
 namespace {
-
-double largest_of(std::span<const double> row) {
-    double largest = 0;
-    for (const double value : row) largest = std::max(largest, std::abs(value));
-    return largest;
-}
 
 /// Halves keep 10 bits of a float's 23, and below 2^-14 lie 2^-24 apart. Whole models go through here.
 float half_value(float value, bool nearest) {
