@@ -81,21 +81,24 @@ void multiply_keys() {
 
 // Scores of the rows run.x .. run.y - 1 become weights in score_tile, all others 0; m and l are brought up to date, and how
 // much o shrinks is left in row_shrink (Milakov & Gimelshein 2018, alg. 3).
-void soften(uvec2 run, uint row0, uint kv_head, uint key0, float k_power, float v_shrink) {
+void soften(Run run, uint row0, uint kv_head, uint key0, float k_power, float v_shrink) {
     const uint row = lane_row(), group = push.heads / push.kv_heads, position = row_position[row], low = row_low[row];
-    const uint count = row >= run.x && row < run.y ? row_count[row] : 0;
+    const uint count = row >= run.rows.x && row < run.rows.y ? row_count[row] : 0;
+    const bool all_seen = are_all_seen(run, key0);
     const uint token = min((row0 + row) / group, push.tokens - 1), head = kv_head * group + (row0 + row) % group;
     float scores[LANE_KEYS], now = MASKED;
     [[unroll]] for (uint first = 0; first < LANE_KEYS; first += 4) {
         const vec4 products = uintBitsToFloat(score_tile[row * SCORE_PITCH + (lane_key() + first) / 4]) * q_power * k_power;
         [[unroll]] for (uint j = 0; j < 4; ++j) {
-            const uint key = key0 + lane_key() + first + j;
-            const float score = score_of(products[j], token, head, position, key);
-            const bool seen = key - low < count && visible(position, key);
-            scores[first + j] = seen ? score : MASKED;
-            now = max(now, scores[first + j]);
+            scores[first + j] = score_of(products[j], token, head, position, key0 + lane_key() + first + j);
         }
     }
+    if (!all_seen)
+        [[unroll]] for (uint j = 0; j < LANE_KEYS; ++j) {
+            const uint key = key0 + lane_key() + j;
+            if (key - low >= count || !visible(position, key)) scores[j] = MASKED;
+        }
+    [[unroll]] for (uint j = 0; j < LANE_KEYS; ++j) now = max(now, scores[j]);
     partial[gl_LocalInvocationID.x] = now;
     barrier();
     now = most;
@@ -153,7 +156,7 @@ Keys attend(Run run, uint row0, uint kv_head, Keys keys) {
     barrier();
     fill_tile(true, keys, kv_head, v_power.y);
     if (gl_LocalInvocationID.x == 0) cache_size[0] = cache_size[1] = 0;
-    soften(run.rows, row0, kv_head, keys.step * KEYS, k_power.x, v_shrink);
+    soften(run, row0, kv_head, keys.step * KEYS, k_power.x, v_shrink);
     Keys next = keys;
     if (AHEAD) next = next_keys(run, keys.step + 1);
     barrier();

@@ -97,13 +97,6 @@ void load_rows(out Strip rows) {
     barrier();
 }
 
-// Whether scores of the block are products times a number of their row.
-bool is_plain(Run run, uint key0) {
-    const bool sets = MASK == MASK_STRIDED || MASK == MASK_STRIDED_UNION || MASK == MASK_FIXED_SUMMARY ||
-                      MASK == MASK_FIXED_UNION || MASK == MASK_GLOBAL_KEYS;
-    return !sets && BIAS == 0 && !SOFT_CAP && key0 >= run.every.x && key0 + KEYS <= run.every.y;
-}
-
 // For the rows of a run; returns the keys of the next step.
 Keys attend(Run run, uint row0, uint kv_head, Keys keys) {
     vec2 k_power = vec2(1.0), v_power = vec2(1.0);
@@ -139,7 +132,7 @@ Keys attend(Run run, uint row0, uint kv_head, Keys keys) {
         scores = coopMatMulAdd(queries[p], b, scores);
     }
     const uint key0 = keys.step * KEYS;
-    if (is_plain(run, key0))
+    if (BIAS == 0 && !SOFT_CAP && are_all_seen(run, key0))
         scores = scores * q_scale * k_power.x;
     else
         coopMatPerElementNV(scores, scores, masked_score, row0, strip_row(), kv_head, run.rows.x, run.rows.y, key0, k_power.x);

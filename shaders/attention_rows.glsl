@@ -46,3 +46,9 @@ Run next_run(uint start, uint part) {
 uint block_to_attend(Run run, uint key0) {
     return seen_by_any(run.position.x, run.position.y, key0, KEYS) ? block_of(run.table, key0) : push.blocks;
 }
+// Whether each row of the tile sees all KEYS keys from key0 on; may say no too often.
+bool are_all_seen(Run run, uint key0) {
+    const bool sets = MASK == MASK_STRIDED || MASK == MASK_STRIDED_UNION || MASK == MASK_FIXED_SUMMARY ||
+                      MASK == MASK_FIXED_UNION || MASK == MASK_GLOBAL_KEYS;
+    return !sets && key0 >= run.every.x && key0 + KEYS <= run.every.y;
+}
