@@ -13,7 +13,9 @@ namespace {
 
 /// How far from halfway between two steps values are kept, in steps, so that all devices round them alike:
 /// floats of so many steps as two bytes have are known to a few thousandths of one.
-constexpr struct { double levels, clear; } ties[] = {{LINEAR_BYTE_LEVELS, 2e-3}, {LINEAR_WIDE_LEVELS, 2e-2}};
+constexpr struct Ties {
+    double levels, clear;
+} all_ties[] = {{LINEAR_BYTE_LEVELS, 2e-3}, {LINEAR_WIDE_LEVELS, 2e-2}};
 
 /// Visits the blocks of columns of [rows, cols] numbers, `size` in all: (first, count).
 template <class Visit> void each_block(size_t size, uint32_t cols, const Visit& visit) {
@@ -66,15 +68,15 @@ void leave_ties(std::vector<float>& x, uint32_t cols, std::span<const float> wei
     const auto scaled = [&](size_t i) {
         return double(x[i]) * (weight.empty() ? 1 : double(weight[i % cols]));
     };
-    for (const auto& [levels, clear] : ties)
+    for (const Ties& ties : all_ties)
         each_block(x.size(), cols, [&](size_t first, size_t count) {
             std::vector<double> block(count);
             for (size_t i = 0; i < count; ++i) block[i] = scaled(first + i);
-            const double step = largest_of(block) / levels;
+            const double step = largest_of(block) / ties.levels;
             for (size_t i = 0; i < count && step > 0; ++i) {
                 const double steps = std::abs(block[i]) / step;
                 const double from_tie = std::abs(steps - std::floor(steps) - 0.5);
-                if (from_tie < clear) x[first + i] *= float((steps - 0.1) / steps);
+                if (from_tie < ties.clear) x[first + i] *= float((steps - 0.1) / steps);
             }
         });
 }
