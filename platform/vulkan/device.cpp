@@ -51,7 +51,7 @@ struct FeatureChain {
     explicit FeatureChain(const Caps& caps) {
         base.pNext = &v11;
         v11.pNext = &v12;
-        tail = &v12.pNext;
+        tail_ = &v12.pNext;
         base.features.shaderInt16 = caps.int16;
         base.features.shaderInt64 = caps.int64;
         v11.storageBuffer16BitAccess = caps.storage16;
@@ -92,10 +92,10 @@ struct FeatureChain {
   private:
     template <class Features> void append(const char* extension, Features& features) {
         extensions.push_back(extension);
-        *tail = &features;
-        tail = &features.pNext;
+        *tail_ = &features;
+        tail_ = &features.pNext;
     }
-    void** tail;
+    void** tail_;
 };
 
 /// Destroys it, or leaves it to the process, instance and all, where commands may run on it for ever.
