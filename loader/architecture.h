@@ -54,6 +54,10 @@ enum class RopePairs : uint8_t {
     interleaved,  // (2i, 2i+1): GGUF files of the llama family, whose q/k rows were permuted by the converter
     halves,       // (i, i + width/2)
 };
+/// Where row `row` of a head of interleaved pairs, of which `width` rows rotate, stands in one of halves.
+constexpr uint64_t row_of_halves(uint64_t row, uint64_t width) {
+    return row < width ? row % 2 * (width / 2) + row / 2 : row;
+}
 
 /// Rotary positions. Every published scaling (linear, Llama-3, YaRN) is a choice of frequencies and a
 /// magnitude, so the loader computes both and nothing later knows which it was. Two depend on the length T

@@ -316,10 +316,7 @@ std::vector<std::string> FolderSource::paths() const {
 uint64_t FolderSource::source_row(Order order, uint64_t row) const {
     const Attention& attention = model_.architecture.layers.front().attention;
     const uint64_t head = attention.head_dim, at = row % head, start = row - at;
-    if (order == Order::pairs) {
-        const uint64_t width = ropes_.front().width;
-        return at >= width ? row : start + at % 2 * (width / 2) + at / 2;
-    }
+    if (order == Order::pairs) return start + row_of_halves(at, ropes_.front().width);
     if (order == Order::rope_last) {
         const uint64_t rope = attention.latent.rope_dim, fixed = head - rope;
         return start + (at < fixed ? at + rope : at - fixed);

@@ -116,8 +116,8 @@ std::vector<float> reordered(const std::vector<float>& rows, uint32_t cols, uint
     const uint32_t half = rope.width / 2;
     for (size_t head = 0; head < rows.size() / cols; head += head_dim)
         for (uint32_t i = 0; i < rope.width; ++i) {
-            const uint32_t from =
-                rope.pairs == RopePairs::interleaved ? i % 2 * half + i / 2 : i % half * 2 + i / half;
+            const uint64_t from =
+                rope.pairs == RopePairs::interleaved ? row_of_halves(i, rope.width) : i % half * 2 + i / half;
             std::copy_n(rows.begin() + std::ptrdiff_t((head + from) * cols), cols,
                         result.begin() + std::ptrdiff_t((head + i) * cols));
         }

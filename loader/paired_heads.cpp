@@ -44,8 +44,7 @@ void PairedTensors::read(const TensorView& tensor, uint64_t first, std::span<std
     base_->read(stored, from, heads);
     for (uint64_t at = first; at < end;) {
         const uint64_t row = at / row_bytes, in_head = row % head_dim, in_row = at % row_bytes;
-        const uint64_t stored_row =
-            in_head < width ? row - in_head + in_head % 2 * (width / 2) + in_head / 2 : row;
+        const uint64_t stored_row = row - in_head + row_of_halves(in_head, width);
         const uint64_t bytes = std::min(row_bytes - in_row, end - at);
         std::memcpy(&out[at - first], &heads[stored_row * row_bytes + in_row - from], bytes);
         at += bytes;

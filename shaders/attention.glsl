@@ -54,11 +54,16 @@ bool is_global(uint token) {
     return (step_words[STEP_TOKENS + token * STEP_TOKEN_WORDS + STEP_TOKEN_TYPE] & STEP_TOKEN_GLOBAL) != 0;
 }
 
-Row row_at(uint row, uint kv_head) {
+// Token and head alone, whether or not the row exists.
+Row row_place(uint row, uint kv_head) {
     const uint group = push.heads / push.kv_heads;
     Row r;
     r.token = row / group;
     r.head = kv_head * group + row % group;
+    return r;
+}
+Row row_at(uint row, uint kv_head) {
+    Row r = row_place(row, kv_head);
     bool exists = r.token < push.tokens && push.first_token + r.token < step_words[STEP_TOKEN_COUNT];
     if (MASK == MASK_GLOBAL_ROWS) exists = exists && is_global(push.first_token + r.token);
     if (!exists) r.token = 0;  // so that all addresses are good
@@ -86,15 +91,16 @@ Row row_at(uint row, uint kv_head) {
     r.count = exists ? end - r.low : 0;
     return r;
 }
+// Masks of which a row sees some keys of its range alone.
+const bool STRIDED = MASK == MASK_STRIDED || MASK == MASK_STRIDED_UNION;
+const bool FIXED_SETS = MASK == MASK_FIXED_SUMMARY || MASK == MASK_FIXED_UNION;
 // Whether a query at `position` sees `key`, which lies within its range.
 bool visible(uint position, uint key) {
     if (MASK == MASK_GLOBAL_KEYS)
         return max(position, key) - min(position, key) < push.window || is_global(key);
-    const bool strided = MASK == MASK_STRIDED || MASK == MASK_STRIDED_UNION;
-    const bool fixed_sets = MASK == MASK_FIXED_SUMMARY || MASK == MASK_FIXED_UNION;
-    if (!strided && !fixed_sets) return true;
+    if (!STRIDED && !FIXED_SETS) return true;
     const uint distance = position - key;
-    if (strided) return distance % push.stride == 0 || (MASK == MASK_STRIDED_UNION && distance <= push.stride);
+    if (STRIDED) return distance % push.stride == 0 || (MASK == MASK_STRIDED_UNION && distance <= push.stride);
     return key % push.stride >= push.stride - push.summary || distance == 0 ||
            (MASK == MASK_FIXED_UNION && key / push.stride == position / push.stride);
 }
@@ -105,14 +111,12 @@ bool seen_by_any(uint from, uint to, uint first, uint count) {
     const uint last = first + count - 1;
     if (MASK == MASK_GLOBAL_KEYS)
         return first < step_words[STEP_GLOBALS] || (first < to + push.window && from < last + push.window);
-    const bool strided = MASK == MASK_STRIDED || MASK == MASK_STRIDED_UNION;
-    const bool fixed_sets = MASK == MASK_FIXED_SUMMARY || MASK == MASK_FIXED_UNION;
-    if (!strided && !fixed_sets) return true;
+    if (!STRIDED && !FIXED_SETS) return true;
     const uint least = from - min(from, last), most = to - min(to, first);  // distances
     const bool near = MASK == MASK_STRIDED_UNION && least <= push.stride ||
                       MASK == MASK_FIXED_UNION && last / push.stride >= from / push.stride;
     if (least == 0 || near) return true;
-    return strided ? most / push.stride * push.stride >= least
+    return STRIDED ? most / push.stride * push.stride >= least
                    : last % push.stride >= push.stride - push.summary || last / push.stride > first / push.stride;
 }
 

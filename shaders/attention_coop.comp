@@ -82,10 +82,11 @@ void multiply_keys() {
 // Scores of the rows run.x .. run.y - 1 become weights in score_tile, all others 0; m and l are brought up to date, and how
 // much o shrinks is left in row_shrink (Milakov & Gimelshein 2018, alg. 3).
 void soften(Run run, uint row0, uint kv_head, uint key0, float k_power, float v_shrink) {
-    const uint row = lane_row(), group = push.heads / push.kv_heads, position = row_position[row], low = row_low[row];
+    const uint row = lane_row(), position = row_position[row], low = row_low[row];
     const uint count = row >= run.rows.x && row < run.rows.y ? row_count[row] : 0;
     const bool all_seen = are_all_seen(run, key0);
-    const uint token = min((row0 + row) / group, push.tokens - 1), head = kv_head * group + (row0 + row) % group;
+    const Row at = row_place(row0 + row, kv_head);
+    const uint token = min(at.token, push.tokens - 1), head = at.head;
     float scores[LANE_KEYS], now = MASKED;
     [[unroll]] for (uint first = 0; first < LANE_KEYS; first += 4) {
         const vec4 products = uintBitsToFloat(score_tile[row * SCORE_PITCH + (lane_key() + first) / 4]) * q_power * k_power;
@@ -169,7 +170,6 @@ Keys attend(Run run, uint row0, uint kv_head, Keys keys) {
 
 // Through shared memory of the subgroup's own, a matrix of each subgroup at a time.
 void write(uint row0, uint kv_head, uint part) {
-    const uint group = push.heads / push.kv_heads;
     const bool final = push.parts == 1;
     const float one = KV_TYPE == KV_F16 ? 1.0 / WEIGHT_ONE : half_power(v_size).x / WEIGHT_ONE;
     partial[gl_LocalInvocationID.x] = sum;
@@ -183,9 +183,7 @@ void write(uint row0, uint kv_head, uint part) {
             const uint r = strip_row() + i / N, column = dim_part() * N + i % N;
             const uint dim = (dim_part() * DIM_MATRICES + d) * N + i % N;
             if (row_count[r] == 0 || dim >= HEAD_DIM) continue;
-            Row row;
-            row.token = (row0 + r) / group;
-            row.head = kv_head * group + (row0 + r) % group;
+            const Row row = row_place(row0 + r, kv_head);
             float l = 0.0;
             [[unroll]] for (uint lane = 0; lane < ROW_LANES; ++lane) l += partial[r * ROW_LANES + lane];
             const float o = uintBitsToFloat(score_tile[r * SCORE_PITCH + column / 4][column % 4]);

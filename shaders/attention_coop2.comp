@@ -63,10 +63,11 @@ float weight_of(const in uint row, const in uint column, const in float score, c
 // Scores of the rows from .. to - 1 alone, and of keys that they see; `k_power`: what K was divided by.
 float masked_score(const in uint row, const in uint column, const in float product, const in uint row0, const in uint strip,
                    const in uint kv_head, const in uint from, const in uint to, const in uint key0, const in float k_power) {
-    const uint r = strip + row, group = push.heads / push.kv_heads, key = key0 + column, position = row_position[r];
+    const uint r = strip + row, key = key0 + column, position = row_position[r];
     const uint count = r >= from && r < to ? row_count[r] : 0;
-    const uint token = min((row0 + r) / group, push.tokens - 1), head = kv_head * group + (row0 + r) % group;
-    const float score = LOG2_E * score_of(product * query_power(r) * k_power, token, head, position, key);
+    const Row at = row_place(row0 + r, kv_head);
+    const float score =
+        LOG2_E * score_of(product * query_power(r) * k_power, min(at.token, push.tokens - 1), at.head, position, key);
     return key - row_low[r] < count && visible(position, key) ? score : MASKED;
 }
 float first_sum(const in uint row, const in uint column, const in float sum, const in float start) {
@@ -76,11 +77,9 @@ float first_sum(const in uint row, const in uint column, const in float sum, con
 float write_total(const in uint row, const in uint column, const in float o, const in float l, const in float m,
                   const in uint row0, const in uint strip, const in uint kv_head, const in uint part, const in uint dim0,
                   const in float one) {
-    const uint r = strip + row, group = push.heads / push.kv_heads, dim = dim0 + column;
+    const uint r = strip + row, dim = dim0 + column;
     if (row_count[r] == 0 || dim >= HEAD_DIM) return o;
-    Row to;
-    to.token = (row0 + r) / group;
-    to.head = kv_head * group + (row0 + r) % group;
+    const Row to = row_place(row0 + r, kv_head);
     const bool final = push.parts == 1;
     const uint word = final ? out_word(to) : partial_word(to, part);
     result[word + dim] = final ? o / l * one : ldexp(o, -int(WEIGHT_BITS)) * one;

@@ -12,8 +12,8 @@ layout(binding = 2) readonly buffer KvQuads { uvec4 kv_quads[]; };
 shared uint row_size[ROWS], cache_size[2];  // bits of the largest |q| of a row, |k| and |v| of a block
 
 void load_chunk(uint row0, uint kv_head, uint row, uint chunk, out vec4 lo, out vec4 hi) {
-    const uint group = push.heads / push.kv_heads, token = min((row0 + row) / group, push.tokens - 1);
-    const uint first = query_word(token, kv_head * group + (row0 + row) % group), dim = 8 * chunk;
+    const Row at = row_place(row0 + row, kv_head);
+    const uint first = query_word(min(at.token, push.tokens - 1), at.head), dim = 8 * chunk;
     [[unroll]] for (uint i = 0; i < 4; ++i) {
         lo[i] = dim + i < HEAD_DIM ? q[first + min(dim + i, HEAD_DIM - 1)] : 0.0;
         hi[i] = dim + 4 + i < HEAD_DIM ? q[first + min(dim + 4 + i, HEAD_DIM - 1)] : 0.0;

@@ -48,7 +48,6 @@ uint block_to_attend(Run run, uint key0) {
 }
 // Whether each row of the tile sees all KEYS keys from key0 on; may say no too often.
 bool are_all_seen(Run run, uint key0) {
-    const bool sets = MASK == MASK_STRIDED || MASK == MASK_STRIDED_UNION || MASK == MASK_FIXED_SUMMARY ||
-                      MASK == MASK_FIXED_UNION || MASK == MASK_GLOBAL_KEYS;
-    return !sets && key0 >= run.every.x && key0 + KEYS <= run.every.y;
+    if (STRIDED || FIXED_SETS || MASK == MASK_GLOBAL_KEYS) return false;
+    return key0 >= run.every.x && key0 + KEYS <= run.every.y;
 }

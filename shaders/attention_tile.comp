@@ -37,13 +37,13 @@ uint first_row() { return gl_LocalInvocationID.x / KEY_LANES * LANE_ROWS; }
 
 // Neighbouring lanes take neighbouring dims of a row: in memory a row's dims lie side by side.
 void load_queries(uint row0, uint kv_head, uint chunk) {
-    const uint dim = chunk * DIMS + gl_LocalInvocationID.x % DIMS, group = push.heads / push.kv_heads;
+    const uint dim = chunk * DIMS + gl_LocalInvocationID.x % DIMS;
     const uint between = ATTENTION_TILE_WORKGROUP / DIMS;
     [[dont_unroll]] for (uint r0 = gl_LocalInvocationID.x / DIMS; r0 < ROWS; r0 += LOADS * between)
         [[unroll]] for (uint i = 0; i < LOADS; ++i) {
             const uint r = r0 + i * between;
-            const uint token = min((row0 + r) / group, push.tokens - 1), head = kv_head * group + (row0 + r) % group;
-            const float value = q[query_word(token, head) + min(dim, HEAD_DIM - 1)];
+            const Row at = row_place(row0 + r, kv_head);
+            const float value = q[query_word(min(at.token, push.tokens - 1), at.head) + min(dim, HEAD_DIM - 1)];
             row_tile[gl_LocalInvocationID.x % DIMS * ROW_PITCH + r] = dim < HEAD_DIM ? value : 0.0;
         }
 }
@@ -92,17 +92,17 @@ void share(float values[LANE_ROWS]) {
 // Scores of the rows run.x .. run.y - 1 become weights in row_tile, all others 0; m, l and o are brought up to date (Milakov &
 // Gimelshein 2018, alg. 3).
 void soften(float scores[LANE_SUMS], uvec2 run, uint row0, uint kv_head, uint key0) {
-    const uint group = push.heads / push.kv_heads;
     float values[LANE_ROWS];
     [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
         const uint row = first_row() + i;
         values[i] = MASKED;
         [[unroll]] for (uint j = 0; j < LANE_KEYS; ++j) {
             const uint key = key0 + key_lane() * LANE_KEYS + j;
-            const uint position = row_position[row], head = kv_head * group + (row0 + row) % group;
+            const uint position = row_position[row];
+            const Row at = row_place(row0 + row, kv_head);
             const bool seen = key - row_low[row] < row_count[row] && row >= run.x && row < run.y && visible(position, key);
-            const uint token = min((row0 + row) / group, push.tokens - 1);
-            const float score = score_of(scores[i * LANE_KEYS + j], token, head, position, key);
+            const float score =
+                score_of(scores[i * LANE_KEYS + j], min(at.token, push.tokens - 1), at.head, position, key);
             scores[i * LANE_KEYS + j] = seen ? score : MASKED;
             values[i] = max(values[i], scores[i * LANE_KEYS + j]);
         }

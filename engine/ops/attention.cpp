@@ -49,6 +49,11 @@ uint32_t splits_for(const vk::Caps& caps, const AttentionShape& shape, uint32_t 
     return uint32_t(std::min<uint64_t>(groups_for(enough_groups, groups), most));
 }
 
+/// Of one kv head.
+uint64_t rows_of(const AttentionShape& shape) {
+    return uint64_t(shape.tokens) * (shape.heads / shape.kv_heads);
+}
+
 /// A workgroup of it takes one tile of rows.
 bool is_tile(const AttentionVariant& variant) {
     return variant.shader == Shader::attention_tile || variant.on_matrix_units();
@@ -113,17 +118,21 @@ std::optional<AttentionVariant> coop(const vk::Caps& caps, const AttentionShape&
 /// Whether the rows of a kv head are enough for tiles of so many; a quarter of one row of matrices, of one
 /// token.
 bool fills(const AttentionShape& shape, uint32_t tile) {
-    const uint64_t rows = uint64_t(shape.tokens) * (shape.heads / shape.kv_heads);
+    const uint64_t rows = rows_of(shape);
     return rows >= tile || (shape.tokens == 1 && tile == 16 && rows >= 4);
+}
+
+/// Whether a kernel of matrix units is there and may run the shape.
+bool takes(Shader kernel, const AttentionShape& shape) {
+    return shape.precision != Precision::strict && !shape.distance_values &&
+           !shader_module(kernel).words.empty();
 }
 
 /// On matrix units, best first: the largest tile that rows fill.
 std::vector<AttentionVariant> coop_variants(const vk::Caps& caps, const AttentionShape& shape,
                                             uint32_t most_bytes = most_shared) {
     std::vector<AttentionVariant> variants;
-    if (!caps.cooperative_matrix || shape.precision == Precision::strict || shape.distance_values ||
-        shader_module(Shader::attention_coop).words.empty())
-        return variants;
+    if (!caps.cooperative_matrix || !takes(Shader::attention_coop, shape)) return variants;
     for (const uint32_t rows : {64u, 32u, 16u})
         if (fills(shape, rows))
             if (const auto variant = coop(caps, shape, rows, most_bytes)) variants.push_back(*variant);
@@ -152,8 +161,8 @@ std::optional<AttentionVariant> coop2(const vk::Caps& caps, const AttentionShape
                              rows,
                              splits_for(caps, shape, rows, false)};
     variant.strip = strip;
-    const bool multiples = rows % strip == 0 && strip % grain.m == 0 && kv_block_tokens % grain.n == 0 &&
-                           kv_block_tokens % grain.k == 0;
+    const bool multiples =
+        rows % grain.m == 0 && kv_block_tokens % grain.n == 0 && kv_block_tokens % grain.k == 0;
     if (!multiples || strip * dims / holders > most_sums ||
         std::max(strip, kv_block_tokens) > caps.matrix_most ||
         variant.workgroup > std::min(caps.max_invocations, caps.max_workgroup_x) ||
@@ -166,9 +175,7 @@ std::optional<AttentionVariant> coop2(const vk::Caps& caps, const AttentionShape
 std::vector<AttentionVariant> coop2_variants(const vk::Caps& caps, const AttentionShape& shape,
                                              uint32_t most_bytes = most_shared) {
     std::vector<AttentionVariant> variants;
-    if (!caps.matrix_reductions || shape.precision == Precision::strict || shape.distance_values ||
-        shader_module(Shader::attention_coop2).words.empty())
-        return variants;
+    if (!caps.matrix_reductions || !takes(Shader::attention_coop2, shape)) return variants;
     const auto known = [](const vk::MatrixGrain& grain) {
         return grain.invocations == 0 || grain.invocations == 128 || grain.invocations == 256;
     };
@@ -214,7 +221,7 @@ AttentionShape attention_shape(const Attention& attention, uint32_t tokens, uint
 
 std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const AttentionShape& shape) {
     std::vector<AttentionVariant> variants;
-    const uint64_t rows = uint64_t(shape.tokens) * (shape.heads / shape.kv_heads);
+    const uint64_t rows = rows_of(shape);
     const uint32_t of_tile = tile_rows(caps, shape.head_dim);
     const AttentionVariant tile{
         {"tile", Shader::attention_tile, ATTENTION_TILE_WORKGROUP, ATTENTION_TILE_WORKGROUP},
@@ -268,7 +275,7 @@ std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, const Att
 }
 
 std::vector<AttentionVariant> attention_candidates(const vk::Caps& caps, const AttentionShape& shape) {
-    const uint64_t rows = uint64_t(shape.tokens) * (shape.heads / shape.kv_heads);
+    const uint64_t rows = rows_of(shape);
     constexpr uint32_t least_keys = 64;  // of a split
     std::vector<AttentionVariant> candidates = attention_variants(caps, shape), sizes;
     for (const AttentionVariant& variant : candidates) {
@@ -402,14 +409,14 @@ void record_attention(OpContext& context, const AttentionArgs& args, const Atten
         constants.insert(constants.end(), {{ATTENTION_M, context.caps.matrix_m},
                                            {ATTENTION_N, context.caps.matrix_n},
                                            {ATTENTION_K, context.caps.matrix_k},
-                                           {ATTENTION_DIM_PARTS, variant.dim_parts},
-                                           {ATTENTION_AHEAD, uint32_t(holds_tiles(context.caps))}});
+                                           {ATTENTION_DIM_PARTS, variant.dim_parts}});
     if (variant.shader == Shader::attention_coop2)
         constants.insert(constants.end(),
                          {{ATTENTION_M, variant.strip},
-                          {ATTENTION_SCOPE,
-                           uint32_t(variant.of_workgroup() ? ATTENTION_OF_WORKGROUP : ATTENTION_OF_SUBGROUP)},
-                          {ATTENTION_AHEAD, uint32_t(holds_tiles(context.caps))}});
+                          {ATTENTION_SCOPE, uint32_t(variant.of_workgroup() ? ATTENTION_OF_WORKGROUP
+                                                                            : ATTENTION_OF_SUBGROUP)}});
+    if (variant.on_matrix_units())
+        constants.push_back({ATTENTION_AHEAD, uint32_t(holds_tiles(context.caps))});
     const vk::Pipeline& pipeline = recorder.pipelines().get(shader_module(variant.shader), constants);
     const uint64_t items = tiles * variant.splits;
     // Behind the arrivals, where tiles write them.
