@@ -7,13 +7,19 @@
 // A chunk of 8 columns lies in the bytes of a word: columns 0-3 in the low field of bytes 0-3, columns 4-7
 // in the next field. Single bits lie in column order.
 
-// The low `width` bits of each byte of q, moved to bit `bit`, which is at least 16.
-uvec4 byte_fields(uint q, uint bit, uint width) {
-    return uvec4(q << bit, q << (bit - 8), q << (bit - 16), q >> (24 - bit)) & (((1u << width) - 1u) << bit);
+// Of each byte of q `width` bits from bit `from` on, moved to bit `bit`, which is at least 16 more.
+uvec4 byte_fields(uint q, uint from, uint bit, uint width) {
+    const uint left = bit - from;
+    return uvec4(q << left, q << (left - 8), q << (left - 16), q >> (24 - left)) & (((1u << width) - 1u) << bit);
 }
-// Bits 0 to 3 of h, moved to bit `bit`.
-uvec4 single_bits(uint h, uint bit) {
-    return uvec4(h << bit, h << (bit - 1), h << (bit - 2), h << (bit - 3)) & (1u << bit);
+// Of each byte its upper four bits, moved to bit `bit`, which is at most 20.
+uvec4 upper_fields(uint q, uint bit) {
+    return uvec4(q << (bit - 4), q << (bit - 12), q >> (20 - bit), q >> (28 - bit)) & (15u << bit);
+}
+// Bits `from` to from + 3 of h, moved to bit `bit`.
+uvec4 single_bits(uint h, uint from, uint bit) {
+    const uint left = bit - from;
+    return uvec4(h << left, h << (left - 1), h << (left - 2), h << (left - 3)) & (1u << bit);
 }
 #ifndef ONE_BITS
 #define ONE_BITS 0x3F800000u
@@ -76,15 +82,15 @@ void six_bit_codes(uint q, uint high, uint chunk, out uint lo, out uint hi) {
 void two_bit_codes(uint q, uint chunk, out vec4 lo, out vec4 hi) {
     OR_BYTES(two_bit_codes(q, chunk, bytes_lo, bytes_hi))
     q >>= 4 * (chunk % 2);
-    lo = one_plus(byte_fields(q, 21, 2));
-    hi = one_plus(byte_fields(q >> 2, 21, 2));
+    lo = one_plus(byte_fields(q, 0, 21, 2));
+    hi = one_plus(byte_fields(q, 2, 21, 2));
 }
 void three_bit_codes(uint q, uint high, uint chunk, out vec4 lo, out vec4 hi) {
     OR_BYTES(three_bit_codes(q, high, chunk, bytes_lo, bytes_hi))
     q >>= 4 * (chunk % 2);
     high >>= 8 * chunk;
-    lo = one_plus(byte_fields(q, 20, 2) | single_bits(high, 22));
-    hi = one_plus(byte_fields(q >> 2, 20, 2) | single_bits(high >> 4, 22));
+    lo = one_plus(byte_fields(q, 0, 20, 2) | single_bits(high, 0, 22));
+    hi = one_plus(byte_fields(q, 2, 20, 2) | single_bits(high, 4, 22));
 }
 // Of bytes 0 and 2, and of 1 and 3.
 vec4 four_halves(uvec2 words) {
@@ -92,8 +98,8 @@ vec4 four_halves(uvec2 words) {
     return vec4(even.x, odd.x, even.y, odd.y);
 }
 void sixteenths(uint q, out vec4 lo, out vec4 hi) {
-    lo = one_plus(byte_fields(q, 19, 4));
-    hi = one_plus(byte_fields(q >> 4, 19, 4));
+    lo = one_plus(byte_fields(q, 0, 19, 4));
+    hi = one_plus(upper_fields(q, 19));
 }
 void four_bit_codes(uint q, out vec4 lo, out vec4 hi) {
     OR_BYTES(four_bit_codes(q, bytes_lo, bytes_hi))
@@ -107,8 +113,8 @@ void four_bit_codes(uint q, out vec4 lo, out vec4 hi) {
 void five_bit_codes(uint q, uint high, uint chunk, out vec4 lo, out vec4 hi) {
     OR_BYTES(five_bit_codes(q, high, chunk, bytes_lo, bytes_hi))
     high >>= 8 * chunk;
-    lo = one_plus(byte_fields(q, 18, 4) | single_bits(high, 22));
-    hi = one_plus(byte_fields(q >> 4, 18, 4) | single_bits(high >> 4, 22));
+    lo = one_plus(byte_fields(q, 0, 18, 4) | single_bits(high, 0, 22));
+    hi = one_plus(upper_fields(q, 18) | single_bits(high, 4, 22));
 }
 void six_bit_codes(uint q, uint high, uint chunk, out vec4 lo, out vec4 hi) {
     OR_BYTES(six_bit_codes(q, high, chunk, bytes_lo, bytes_hi))
@@ -119,12 +125,12 @@ void six_bit_codes(uint q, uint high, uint chunk, out vec4 lo, out vec4 hi) {
         hi = four_halves((low & 0x00F000F0u) | (above << 6 & 0x03000300u));
         return;
     }
-    lo = one_plus(byte_fields(q, 17, 4) | byte_fields(high, 21, 2));
-    hi = one_plus(byte_fields(q >> 4, 17, 4) | byte_fields(high >> 2, 21, 2));
+    lo = one_plus(byte_fields(q, 0, 17, 4) | byte_fields(high, 0, 21, 2));
+    hi = one_plus(upper_fields(q, 17) | byte_fields(high, 2, 21, 2));
 }
 
 // Negated where the bit of `signs` is set: bit i is that of column i.
 vec4 with_signs(vec4 sizes, uint signs) {
-    return uintBitsToFloat(floatBitsToUint(sizes) ^ single_bits(signs, 31));
+    return uintBitsToFloat(floatBitsToUint(sizes) ^ single_bits(signs, 0, 31));
 }
 uint byte_of(uint word, uint i) { return word >> (8 * i) & 0xFFu; }

@@ -5,7 +5,7 @@
 // The low three bits, added to those of 1.0 from the top mantissa bit on, make h = 2^e (1 + m / 2): the value
 // but for e = 0, where m is wanted. 2 h - 2 is that, and no less than h elsewhere.
 vec4 fp4_values(uint q) {
-    const vec4 h = uintBitsToFloat(byte_fields(q, 22, 3) + 0x3F800000u);
+    const vec4 h = uintBitsToFloat(byte_fields(q, 0, 22, 3) + 0x3F800000u);
     const uvec4 signs = uvec4(q << 28, q << 20, q << 12, q << 4) & 0x80000000u;
     return uintBitsToFloat(floatBitsToUint(min(h, 2.0 * h - 2.0)) | signs);
 }

@@ -9,12 +9,12 @@
 // 0 workgroup size, 1 subgroup size, 2 weight type (dequant.glsl)
 #define LINEAR_TOKENS 3      // linear_vec, linear_tile_int and linear_tile_half (2 or 4): tokens per lane
 #define LINEAR_PAIRS 4       // linear_vec: pairs of rows per lane
-#define LINEAR_PARTS 5       // linear_vec: subgroups of a workgroup that share out the columns
+#define LINEAR_PARTS 5       // linear_vec, linear_group, linear_coop: subgroups that share out the columns
 #define LINEAR_ACTIVATION 6  // numerics.glsl; used with LINEAR_GLU or LINEAR_ACTIVATE alone
 
 #define LINEAR_X_QUADS 15       // where x is loaded by fours of words: 1 if its rows are whole ones
 #define LINEAR_OLD_LAVAPIPE 16  // linear_vec -DCOMPACT: 1 if Caps::old_lavapipe()
-#define LINEAR_IN_STEP 17       // linear_group: of sg_share_memory()
+#define LINEAR_IN_STEP 17       // linear_group and linear_coop: of sg_share_memory()
 #define LINEAR_HEADS 18  // -DHEADS: 1 if rows are heads of q | k | v, for the cache of KV_TYPE_CONSTANT
 #define LINEAR_NORMS 19  // linear_group: LINEAR_NORM is set
 

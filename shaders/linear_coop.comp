@@ -7,6 +7,9 @@
 // the products of the current one and made halves after them, so that nothing waits for memory in between; scales that
 // blocks share are loaded once for them. Two barriers a block.
 //
+// For few tokens PARTS subgroups have the same tile, each of it as one part and in shared memory of its own, and share out
+// the columns: nobody waits for another before the end, and a lane has words enough in flight.
+//
 // -DANY_SIZE (VK_NV_cooperative_matrix2): a part is two matrices, of its even and of its odd rows, which the driver makes
 // of units as it sees fit; SCOPE says whether a subgroup holds a part or the whole workgroup one. Sums then end where they
 // are, element by element, and not by way of shared memory.
@@ -28,6 +31,8 @@ layout(constant_id = LINEAR_COOP_ROWS) const uint TILE_ROWS = 64;
 layout(constant_id = LINEAR_COOP_TOKENS) const uint TILE_TOKENS = 64;
 layout(constant_id = LINEAR_PART_ROWS) const uint PART_ROWS = 32;
 layout(constant_id = LINEAR_PART_TOKENS) const uint PART_TOKENS = 32;
+layout(constant_id = LINEAR_PARTS) const uint PARTS = 1;
+layout(constant_id = LINEAR_IN_STEP) const bool IN_STEP = false;
 #ifdef ANY_SIZE
 layout(constant_id = LINEAR_SCOPE) const int SCOPE = LINEAR_OF_SUBGROUP;
 const uint M = PART_ROWS / 2, N = PART_TOKENS, K = WEIGHT_BLOCK;
@@ -41,9 +46,13 @@ layout(constant_id = LINEAR_K) const uint K = 16;
 const uint GROUP = WEIGHT_GROUP_ROWS;
 const uint CHUNKS = WEIGHT_BLOCK / 8;      // of 8 columns: 16 bytes of halves
 const uint PITCH = CHUNKS + 1;             // uvec4s of a row in shared memory; odd, so rows lie on other banks
-const uint W_LOADS = TILE_ROWS * CHUNKS / gl_WorkGroupSize.x;
-const uint W_ROWS = W_LOADS < 4 ? W_LOADS : 4;  // whose words a lane loads as one
-const uint X_LOADS = TILE_TOKENS * CHUNKS / gl_WorkGroupSize.x;
+const uint LANES = gl_WorkGroupSize.x / PARTS;  // that load a block together
+const uint W_LOADS = TILE_ROWS * CHUNKS / LANES;
+// Whose words a lane loads as one, and of whose block it has so many chunks, which share scales.
+const uint W_LEAST = PARTS == 1 ? W_LOADS : W_LOADS / CHUNKS;
+const uint W_ROWS = W_LEAST == 0 ? 1 : W_LEAST < 4 ? W_LEAST : 4;
+const uint W_CHUNKS = PARTS == 1 ? 1 : W_LOADS / W_ROWS < CHUNKS ? W_LOADS / W_ROWS : CHUNKS;
+const uint X_LOADS = TILE_TOKENS * CHUNKS / LANES;
 
 layout(set = 0, binding = 0) restrict readonly buffer WeightQuads { uvec4 weight_quads[]; };
 layout(set = 0, binding = 0) restrict readonly buffer WeightPairs { uvec2 weight_pairs[]; };
@@ -57,17 +66,36 @@ layout(set = 0, binding = 1) readonly buffer Packed { uvec4 x_halves[]; };
 const uint PARTS_ACROSS = TILE_ROWS / PART_ROWS;  // parts side by side along the rows
 const uint ROW_MATRICES = PART_ROWS / M, TOKEN_MATRICES = PART_TOKENS / N;
 
-shared uvec4 w_tile[TILE_ROWS * PITCH];    // [row][chunk]
-shared uvec4 x_tile[TILE_TOKENS * PITCH];  // [token][chunk]
+// Of each part: W, [row][chunk], and x, [token][chunk]; in the end its sums, [token][row].
+const uint X_TILE = TILE_ROWS * PITCH, OPERANDS = X_TILE + TILE_TOKENS * PITCH, SUM_PITCH = TILE_ROWS / 4;
+const uint SUMS = PARTS == 1 ? 0 : TILE_TOKENS * SUM_PITCH, AREA = OPERANDS < SUMS ? SUMS : OPERANDS;
+shared uvec4 tiles[PARTS * AREA];
+
+uint lane() { return PARTS == 1 ? gl_LocalInvocationID.x : gl_SubgroupInvocationID; }
+uint area() { return PARTS == 1 ? 0 : gl_SubgroupID * AREA; }
+// See sg_share_memory() for IN_STEP.
+void share_in_subgroup() {
+    if (!IN_STEP)
+        controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared, gl_SemanticsAcquireRelease);
+}
+// What lanes that load a block together have written is known to all of them.
+void share_tiles() {
+    if (PARTS == 1) barrier();
+    else share_in_subgroup();
+}
 
 // Load `i` of a lane takes one chunk of one row. Eight neighbouring lanes take W_ROWS chunks of every W_ROWS-th row: these
-// lie in different banks.
+// lie in different banks; of several parts, W_CHUNKS chunks of neighbouring rows.
 struct Place {
     uint group, chunk;
     Slot slot;
 };
 Place w_place(uint i) {
-    const uint item = i / W_ROWS * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
+    const uint item = i / (W_ROWS * W_CHUNKS) * LANES + lane();
+    if (PARTS > 1) {
+        const uint lanes = CHUNKS / W_CHUNKS, span = item / lanes;
+        return Place(span / SPANS, item % lanes * W_CHUNKS + i / W_ROWS % W_CHUNKS, Slot(span % SPANS, i % W_ROWS));
+    }
     const uint chunk = item / GROUP % (CHUNKS / W_ROWS) * W_ROWS + item % W_ROWS;
     return Place(item / (SPANS * CHUNKS), chunk, Slot(item / W_ROWS % SPANS, i % W_ROWS));
 }
@@ -86,6 +114,8 @@ uint w_row(Place place) {
 }
 
 WeightChunk w_next[W_LOADS];
+Unit units[W_LOADS / W_CHUNKS];
+uint unit_of(uint i) { return i / (W_ROWS * W_CHUNKS) * W_ROWS + i % W_ROWS; }
 uvec4 x_next[X_LOADS];
 
 void load_block(Work work, uint block) {
@@ -95,35 +125,35 @@ void load_block(Work work, uint block) {
         load_codes(w_cell(place, work, block), place.slot, place.chunk, w_next[i]);
     }
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
-        const uint item = i * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
+        const uint item = i * LANES + lane();
         const uint token = min(work.token0 + item / CHUNKS, push.tokens - 1);
         x_next[i] = x_halves[packed_block(token, block, work.blocks) * CHUNKS + item % CHUNKS];
     }
     if (block % WEIGHT_UNIT_CELLS != 0 && block != work.from) return;
     [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
         const Place place = w_place(i);
-        w_next[i].unit = weight_unit(w_cell(place, work, block), place.slot);
+        if (i / W_ROWS % W_CHUNKS == 0) units[unit_of(i)] = weight_unit(w_cell(place, work, block), place.slot);
     }
 }
 
-uvec4 weight_halves(WeightChunk loaded, Place place, Work work, uint block) {
+uvec4 weight_halves(WeightChunk loaded, Unit unit, Place place, Work work, uint block) {
     if (WEIGHT_TYPE == WEIGHT_F16) return uvec4(loaded.own.lo.xy, loaded.own.hi.xy);
     vec4 lo, hi;
     weight_codes(w_cell(place, work, block), place.slot, place.chunk, loaded.words, loaded.own, lo, hi);
     if (WEIGHT_PLAIN) return packed_halves(lo, hi);
     // Rows are whole units, so that a block stands in its unit as its cell does.
-    const vec2 line = weight_line(weight_affine(block, place.chunk, loaded.unit, loaded.words), false);
+    const vec2 line = weight_line(weight_affine(block, place.chunk, unit, loaded.words), false);
     return packed_halves(fma(lo, line.xxxx, line.yyyy), fma(hi, line.xxxx, line.yyyy));
 }
 
 void store_block(uvec4 w_halves[W_LOADS]) {
     [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
         const Place place = w_place(i);
-        w_tile[w_row(place) * PITCH + place.chunk] = w_halves[i];
+        tiles[area() + w_row(place) * PITCH + place.chunk] = w_halves[i];
     }
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
-        const uint item = i * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
-        x_tile[item / CHUNKS * PITCH + item % CHUNKS] = x_next[i];
+        const uint item = i * LANES + lane();
+        tiles[area() + X_TILE + item / CHUNKS * PITCH + item % CHUNKS] = x_next[i];
     }
 }
 
@@ -135,15 +165,52 @@ void multiply_block(uint part_row, uint part_token) {
     [[unroll]] for (uint k = 0; k < WEIGHT_BLOCK; k += K) {
         coopmat<float16_t, SCOPE, M, K, gl_MatrixUseA> w[ROW_MATRICES];
         [[unroll]] for (uint m = 0; m < ROW_MATRICES; ++m) {
-            coopMatLoad(w[m], w_tile, (part_row + m * M) * PITCH + k / 8, PITCH, gl_CooperativeMatrixLayoutRowMajor);
+            coopMatLoad(w[m], tiles, area() + (part_row + m * M) * PITCH + k / 8, PITCH, gl_CooperativeMatrixLayoutRowMajor);
         }
         [[unroll]] for (uint n = 0; n < TOKEN_MATRICES; ++n) {
             coopmat<float16_t, SCOPE, K, N, gl_MatrixUseB> x;
-            coopMatLoad(x, x_tile, (part_token + n * N) * PITCH + k / 8, PITCH, gl_CooperativeMatrixLayoutColumnMajor);
+            coopMatLoad(x, tiles, area() + X_TILE + (part_token + n * N) * PITCH + k / 8, PITCH,
+                        gl_CooperativeMatrixLayoutColumnMajor);
             [[unroll]] for (uint m = 0; m < ROW_MATRICES; ++m) {
                 sums[m * TOKEN_MATRICES + n] = coopMatMulAdd(w[m], x, sums[m * TOKEN_MATRICES + n]);
             }
         }
+    }
+}
+
+float power_of(uint token) { return x[push.x_first + min(token, push.tokens - 1)]; }
+void end_pair(uint token, uint row, vec2 sum) {
+    store_pair(token, row / 2, vec2(load_bias(row), load_bias(row + 1)) + power_of(token) * sum,
+               row < push.rows && token < push.tokens);
+}
+
+// Where pairs 4 quad .. of the tile stand among the rows of shared sums: x the even rows, y the odd ones.
+uvec2 quad_places(uint quad) {
+#ifdef ANY_SIZE
+    return uvec2(quad, quad + M / 4);
+#else
+    const uint quads = WEIGHT_GROUP_PAIRS / 4, group = quad / quads * (GROUP / 4);
+    return uvec2(group + quad % quads, group + quad % quads + quads);
+#endif
+}
+// Sums of the parts, always in the same order.
+void end_parts(uint row0, uint token0) {
+    share_tiles();
+    [[unroll]] for (uint n = 0; n < TOKEN_MATRICES; ++n)
+        [[unroll]] for (uint m = 0; m < ROW_MATRICES; ++m)
+            coopMatStore(sums[m * TOKEN_MATRICES + n], tiles, area() + n * N * SUM_PITCH + m * M / 4, SUM_PITCH,
+                         gl_CooperativeMatrixLayoutColumnMajor);
+    barrier();
+    const uint quads = TILE_ROWS / 8;
+    for (uint item = gl_LocalInvocationID.x; item < TILE_TOKENS * quads; item += gl_WorkGroupSize.x) {
+        const uint at = item / quads, quad = item % quads;
+        const uvec2 places = at * SUM_PITCH + quad_places(quad);
+        vec4 even = vec4(0.0), odd = vec4(0.0);
+        [[unroll]] for (uint part = 0; part < PARTS; ++part) {
+            even += uintBitsToFloat(tiles[part * AREA + places.x]);
+            odd += uintBitsToFloat(tiles[part * AREA + places.y]);
+        }
+        [[unroll]] for (uint i = 0; i < 4; ++i) end_pair(token0 + at, row0 + 8 * quad + 2 * i, vec2(even[i], odd[i]));
     }
 }
 
@@ -162,8 +229,7 @@ float second_residual(const in uint pair, const in uint token, const in float su
 float write_sums(const in uint pair, const in uint token, const in float even, const in float odd, const in float first,
                  const in float second, const in uint pair0, const in uint token0) {
     const uint row = 2 * (pair0 + pair), at = token0 + token;
-    const float power = x[push.x_first + min(at, push.tokens - 1)];
-    const vec2 value = vec2(load_bias(row), load_bias(row + 1)) + power * vec2(even, odd);
+    const vec2 value = vec2(load_bias(row), load_bias(row + 1)) + power_of(at) * vec2(even, odd);
     write_pair(at, row / 2, finished(value) + vec2(first, second), row < push.rows && at < push.tokens);
     return even;
 }
@@ -178,7 +244,7 @@ void end_sums(uint row0, uint token0) {
     coopMatPerElementNV(sums[0], sums[0], write_sums, sums[1], first, second, row0 / 2, token0);
 }
 #else
-const uint STAGE = GROUP * N;  // floats of a row group's sums
+const uint STAGE = PARTS == 1 ? GROUP * N : 1;  // floats of a row group's sums
 shared float stage[gl_WorkGroupSize.x / SG_SIZE * STAGE];
 
 // A row group at a time through shared memory of the subgroup's own: [token][slot].
@@ -190,20 +256,14 @@ void end_sums(uint row0, uint token0) {
                 coopMatStore(sums[(g * (GROUP / M) + m) * TOKEN_MATRICES + n], stage, mine + m * M, GROUP,
                              gl_CooperativeMatrixLayoutColumnMajor);
             }
-            controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared,
-                           gl_SemanticsAcquireRelease);
+            share_in_subgroup();
             [[unroll]] for (uint i = 0; i < WEIGHT_GROUP_PAIRS * N; i += SG_SIZE) {
                 const uint item = i + gl_SubgroupInvocationID;
                 const uint at = item / WEIGHT_GROUP_PAIRS, slot = item % WEIGHT_GROUP_PAIRS;
-                const uint token = token0 + n * N + at;
-                const uint row = row0 + g * GROUP + 2 * slot;
-                const float power = x[push.x_first + min(token, push.tokens - 1)];
                 const vec2 sum = vec2(stage[mine + at * GROUP + slot], stage[mine + at * GROUP + slot + WEIGHT_GROUP_PAIRS]);
-                store_pair(token, row / 2, vec2(load_bias(row), load_bias(row + 1)) + power * sum,
-                           row < push.rows && token < push.tokens);
+                end_pair(token0 + n * N + at, row0 + g * GROUP + 2 * slot, sum);
             }
-            controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared,
-                           gl_SemanticsAcquireRelease);
+            share_in_subgroup();
         }
     }
 }
@@ -211,9 +271,14 @@ void end_sums(uint row0, uint token0) {
 
 void main() {
     hide_one();
-    const Work work = work_of(TILE_ROWS, TILE_TOKENS);
+    Work work = work_of(TILE_ROWS, TILE_TOKENS);
     if (work.row0 >= push.rows) return;
-    const uint part = SCOPE == LINEAR_OF_WORKGROUP ? 0 : gl_SubgroupID;
+    if (PARTS > 1) {
+        const uint each = (work.to - work.from + PARTS - 1) / PARTS;
+        work.from = min(work.from + gl_SubgroupID * each, work.to);
+        work.to = min(work.from + each, work.to);
+    }
+    const uint part = SCOPE == LINEAR_OF_WORKGROUP || PARTS > 1 ? 0 : gl_SubgroupID;
     const uint part_row = part % PARTS_ACROSS * PART_ROWS;
     const uint part_token = part / PARTS_ACROSS * PART_TOKENS;
 
@@ -221,12 +286,14 @@ void main() {
     load_block(work, work.from);
     for (uint block = work.from; block < work.to; ++block) {
         uvec4 w_halves[W_LOADS];
-        [[unroll]] for (uint i = 0; i < W_LOADS; ++i) w_halves[i] = weight_halves(w_next[i], w_place(i), work, block);
-        barrier();
+        [[unroll]] for (uint i = 0; i < W_LOADS; ++i)
+            w_halves[i] = weight_halves(w_next[i], units[unit_of(i)], w_place(i), work, block);
+        share_tiles();
         store_block(w_halves);
-        barrier();
+        share_tiles();
         load_block(work, block + 1);
         multiply_block(part_row, part_token);
     }
-    end_sums(work.row0 + part_row, work.token0 + part_token);
+    if (PARTS > 1) end_parts(work.row0, work.token0);
+    else end_sums(work.row0 + part_row, work.token0 + part_token);
 }

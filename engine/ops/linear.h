@@ -66,8 +66,9 @@ struct LinearVariant {
     Shader shader;
     uint32_t workgroup;     // invocations
     uint32_t tokens, rows;  // computed by one workgroup
-    // linear_vec and linear_group alone: lanes of a logical subgroup, tokens (linear_tile_int and
-    // linear_tile_half too) and row pairs of a lane, subgroups sharing the columns
+    // linear_vec and linear_group alone: lanes of a logical subgroup (linear_coop and linear_coop2 too),
+    // tokens (linear_tile_int and linear_tile_half too) and row pairs of a lane, subgroups sharing the
+    // columns (linear_coop and linear_coop2 too)
     uint32_t subgroup = 0, lane_tokens = 0, lane_pairs = 0, parts = 0;
     // linear_coop and linear_coop2 alone: of the workgroup's tile, what one subgroup computes, or, with
     // `whole`, the workgroup as one

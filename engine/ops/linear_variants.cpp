@@ -170,15 +170,20 @@ LinearVariant tile_int(const vk::Caps& caps) {
 }
 
 /// Tiles of linear_coop and linear_coop2, large first: of a workgroup, and of a subgroup. The largest reads x
-/// half as often, and took an H200 1.15 times as long: `tune` alone tries it.
+/// half as often, and took an H200 1.15 times as long: `tune` alone tries it. The deep ones, for few tokens,
+/// are each of one subgroup, of which several share out the columns.
 struct CoopTile {
     uint32_t rows, tokens, part_rows, part_tokens;
     bool whole = false;  // of whole workgroups alone
+    uint32_t parts = 1;
 };
 constexpr CoopTile largest_tile[] = {{256, 128, 64, 64}};
 constexpr CoopTile coop_tiles[] = {{128, 128, 64, 64}, {128, 64, 32, 16}, {128, 32, 32, 32, true},
                                    {64, 64, 32, 32},   {64, 64, 32, 16},  {64, 32, 32, 16},
                                    {64, 32, 16, 16},   {32, 32, 32, 16},  {32, 32, 16, 16}};
+constexpr CoopTile deep_tiles[] = {{64, 64, 64, 64, false, 2}, {64, 32, 64, 32, false, 4},
+                                   {64, 16, 64, 16, false, 4}, {32, 32, 32, 32, false, 4},
+                                   {32, 16, 32, 16, false, 8}, {32, 16, 32, 16, false, 4}};
 
 /// Words of sums and of the next block's operands that a lane holds without spilling, as compilers report
 /// (validate --compile-only). A thread of Intel's has 4 KiB of registers for 8 lanes and up, since Xe2 8 KiB
@@ -190,15 +195,18 @@ uint32_t lane_words(const vk::Caps& caps) {
 uint32_t block_words(const LinearVariant& tile) { return (tile.rows + tile.tokens) * (WEIGHT_BLOCK / 2); }
 
 LinearVariant coop(const vk::Caps& caps, const CoopTile& tile) {
-    const uint32_t subgroups = tile.rows / tile.part_rows * (tile.tokens / tile.part_tokens);
+    const uint32_t subgroups = tile.parts * (tile.rows / tile.part_rows) * (tile.tokens / tile.part_tokens);
     return {.shader = Shader::linear_coop,
             .workgroup = subgroups * caps.matrix_subgroup,
             .tokens = tile.tokens,
             .rows = tile.rows,
             .subgroup = caps.matrix_subgroup,
+            .parts = tile.parts,
             .part_rows = tile.part_rows,
             .part_tokens = tile.part_tokens,
-            .name = cat("coop ", tile.rows, "x", tile.tokens, " of ", tile.part_rows, "x", tile.part_tokens)};
+            .name = tile.parts > 1 ? cat("coop_deep ", tile.rows, "x", tile.tokens, " parts ", tile.parts)
+                                   : cat("coop ", tile.rows, "x", tile.tokens, " of ", tile.part_rows, "x",
+                                         tile.part_tokens)};
 }
 
 /// The same with matrices of any size, by the workgroup as one where `grain` says so: the tile is one part
@@ -213,7 +221,7 @@ std::optional<LinearVariant> coop2(const vk::Caps& caps, const CoopTile& tile, c
         variant.part_tokens = tile.tokens;
         variant.name = cat("coop ", tile.rows, "x", tile.tokens, " by ", grain.invocations);
     }
-    variant.name.insert(variant.name.find(' '), "2");
+    variant.name.insert(std::string_view("coop").size(), "2");
     const uint32_t m = variant.part_rows / 2, n = variant.part_tokens;
     const bool multiples = m % grain.m == 0 && n % grain.n == 0 && WEIGHT_BLOCK % grain.k == 0;
     if (!multiples || std::max(m, n) > caps.matrix_most || variant.workgroup % variant.subgroup) return {};
@@ -223,6 +231,8 @@ std::optional<LinearVariant> coop2(const vk::Caps& caps, const CoopTile& tile, c
 uint64_t shared_bytes(const vk::Caps& caps, const LinearVariant& variant) {
     const uint64_t halves =
         uint64_t(variant.rows + variant.tokens) * 2 * (WEIGHT_BLOCK + 8);  // of both tiles
+    if (variant.part_rows && variant.parts > 1)
+        return variant.parts * std::max<uint64_t>(halves, 4ull * variant.rows * variant.tokens);
     if (variant.shader == Shader::linear_coop)
         return halves + 4ull * variant.workgroup / variant.subgroup * WEIGHT_GROUP_ROWS * caps.matrix_n;
     if (variant.shader == Shader::linear_coop2) return halves + (variant.whole ? caps.matrix_reserved : 0);
@@ -237,7 +247,8 @@ uint64_t shared_bytes(const vk::Caps& caps, const LinearVariant& variant) {
 bool fits(const vk::Caps& caps, const LinearVariant& variant) {
     const bool loads_whole =
         !variant.part_rows ||
-        std::min(variant.rows, variant.tokens) * (WEIGHT_BLOCK / 8) % variant.workgroup == 0;
+        std::min(variant.rows, variant.tokens) * (WEIGHT_BLOCK / 8) % (variant.workgroup / variant.parts) ==
+            0;
     return variant.workgroup <= std::min(caps.max_invocations, caps.max_workgroup_x) && loads_whole &&
            shared_bytes(caps, variant) <= caps.shared_memory;
 }
@@ -278,7 +289,7 @@ void add_new(const vk::Caps& caps, std::vector<LinearVariant>& variants, const L
 std::vector<LinearVariant> best_first(const vk::Caps& caps, const LinearShape& shape,
                                       std::vector<LinearVariant> variants) {
     std::erase_if(variants, [&](const LinearVariant& v) {
-        const uint32_t words = v.rows * v.tokens + block_words(v);
+        const uint32_t words = v.parts * (v.rows * v.tokens + block_words(v));
         return words / v.workgroup > lane_words(caps) || !fits(caps, v);
     });
     // The smallest tile that holds all tokens wastes least; a large one must leave enough workgroups. Many
@@ -287,7 +298,7 @@ std::vector<LinearVariant> best_first(const vk::Caps& caps, const LinearShape& s
         return uint64_t(shape.rows / variant.rows) * (shape.tokens / variant.tokens + 1);
     };
     auto first = std::ranges::find_if(variants, [&](const LinearVariant& variant) {
-        return variant.tokens <= std::max(std::bit_ceil(shape.tokens), 32u) &&
+        return variant.tokens <= std::max(std::bit_ceil(shape.tokens), variant.parts > 1 ? 16u : 32u) &&
                tiles_of(variant) >= (variant.whole ? 32 : 64);
     });
     if (first != variants.end() && first->whole && first->tokens >= 128) {
@@ -326,11 +337,20 @@ std::vector<LinearVariant> coop2_variants(const vk::Caps& caps, const LinearShap
         return variants;
     for (const vk::MatrixGrain& grain : caps.matrix_grains)
         for (const CoopTile& tile : tiles) {
-            if (tile.whole && !grain.invocations) continue;
+            if (grain.invocations ? tile.parts > 1 : tile.whole) continue;
             if (const std::optional<LinearVariant> variant = coop2(caps, tile, grain))
                 add_new(caps, variants, *variant);
         }
     return best_first(caps, shape, variants);
+}
+
+/// Of few tokens, but not of one.
+std::vector<LinearVariant> deep_variants(const vk::Caps& caps, const LinearShape& shape) {
+    constexpr uint32_t most_tokens = 64;
+    if (shape.tokens == 1 || shape.tokens > most_tokens) return {};
+    std::vector<LinearVariant> variants = coop2_variants(caps, shape, deep_tiles);
+    std::ranges::copy(coop_variants(caps, shape, deep_tiles), std::back_inserter(variants));
+    return variants;
 }
 
 /// Kernels that make tiles, best first. `pays`: many tokens run it by default.
@@ -377,6 +397,12 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
     std::vector<LinearVariant> variants;
     const auto add = [&](const LinearVariant& variant) { add_new(caps, variants, variant); };
     const std::vector<Tile> tiles = tile_variants(caps, shape);
+    const std::vector<LinearVariant> deep = deep_variants(caps, shape);
+    // By what compilers make of them: no GPU has run them yet (tools/bench/RESULTS.md).
+    if (pays_tiles(caps, shape) && shape.tokens <= 32 && !deep.empty()) {
+        add(split(deep.front(), shape, splits_for(caps, shape, deep.front())));
+        add(deep.front());
+    }
     if (pays_tiles(caps, shape))
         for (const Tile& tile : tiles) {
             if (!tile.pays) continue;
@@ -416,6 +442,9 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
         const bool first = &tile == tiles.data() || tile.variant.shader != (&tile - 1)->variant.shader;
         if (first) add(split(tile.variant, shape, std::max(2u, splits_for(caps, shape, tile.variant))));
     }
+    // One of each kernel, that it can be proven; `tune` tries them all.
+    for (const LinearVariant& variant : deep)
+        if (&variant == deep.data() || variant.shader != (&variant - 1)->shader) add(variant);
     assert(!variants.empty());
     return variants;
 }
@@ -434,6 +463,10 @@ std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearS
                     add(vec(caps, best_vec(caps, shape.type), lane_tokens, lane_pairs, parts, lanes));
                 }
     if (caps.is_cpu()) return candidates;
+    for (const LinearVariant& variant : deep_variants(caps, shape)) {
+        add(variant);
+        add(split(variant, shape, splits_for(caps, shape, variant)));
+    }
     if (pays_tiles(caps, shape))
         for (const auto& larger :
              {coop2_variants(caps, shape, largest_tile), coop_variants(caps, shape, largest_tile)})

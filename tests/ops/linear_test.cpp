@@ -339,6 +339,7 @@ TEST_SUITE("linear") {
             bool whole, offered;
         } cases[] = {
             {nvidia_gpu(), 512, Shader::linear_coop2, true, true},
+            {nvidia_gpu(), 64, Shader::linear_coop2, true, true},
             {nvidia_gpu(), 16, Shader::linear_coop2, true, true},
             {nvidia_gpu(), 8, Shader::linear_group, true, true},
             {full, 512, Shader::linear_coop, false, true},
@@ -357,7 +358,9 @@ TEST_SUITE("linear") {
                 CAPTURE(v.name);
                 offered = true;
                 whole = whole || v.whole;
-                CHECK(names_variant(v.splits == 1 ? "coop2" : "coop2_split", v.name));
+                const bool deep = v.parts > 1;
+                CHECK(
+                    names_variant(cat(deep ? "coop2_deep" : "coop2", v.splits == 1 ? "" : "_split"), v.name));
                 CHECK(v.operands() == LinearVariant::Operands::halves);
                 const auto grain = std::ranges::find(c.caps.matrix_grains, v.whole ? v.workgroup : 0,
                                                      &vk::MatrixGrain::invocations);
@@ -365,7 +368,8 @@ TEST_SUITE("linear") {
                 CHECK(v.part_rows / 2 % grain->m == 0);
                 CHECK(v.part_tokens % grain->n == 0);
                 CHECK(std::max(v.part_rows / 2, v.part_tokens) <= c.caps.matrix_most);
-                const uint32_t parts = v.rows / v.part_rows * (v.tokens / v.part_tokens);
+                const uint32_t parts = v.parts * (v.rows / v.part_rows) * (v.tokens / v.part_tokens);
+                if (deep) CHECK(parts == v.parts);
                 CHECK(v.workgroup == (v.whole ? grain->invocations : parts * c.caps.matrix_subgroup));
             }
             CHECK(offered == c.offered);
@@ -392,7 +396,6 @@ TEST_SUITE("linear") {
                      {512, 4096, 4096, "coop2_split 128x128 by 128 splits 2"},
                      {512, 6144, 4096, "coop2 128x64 by 128"},
                      {64, 28672, 4096, "coop2 128x64 by 256"},
-                     {16, 4096, 14336, "coop2_split 128x32 by 128 splits 8"},
                      {8, 28672, 4096, "group_wide 32 tokens 4 parts 2"},
                      {8, 4096, 14336, "group_wide 32 tokens 4 parts 4"},
                      {1, 28672, 4096, "group_wide 32 tokens 1 parts 4"},
@@ -405,6 +408,36 @@ TEST_SUITE("linear") {
             CHECK(linear_variants(h200, {c.tokens, c.rows, c.cols, TensorType::q4_k, c.precision})
                       .front()
                       .name == c.name);
+    }
+
+    TEST_CASE("nine to thirty-two tokens take tiles of a subgroup each, whose columns several share out") {
+        if (shader_module(Shader::linear_coop2).words.empty()) return;
+        vk::Caps nvidia = nvidia_gpu(), no_any_size = nvidia_gpu(), small = nvidia_gpu(),
+                 intel = nvidia_gpu(), cpu = nvidia_gpu();
+        nvidia.cores = 132;
+        no_any_size.cooperative_matrix2 = false;
+        small.shared_memory = 16384;
+        intel.vendor_id = vk::vendor_intel;  // whose registers hold less
+        intel.matrix_subgroup = 16;
+        intel.cooperative_matrix2 = false;
+        cpu.type = vk::DeviceType::cpu;
+        const struct {
+            vk::Caps caps;
+            uint32_t tokens, rows, cols;
+            const char* name;
+        } cases[] = {{nvidia, 16, 28672, 4096, "coop2_deep 64x16 parts 4"},
+                     {nvidia, 9, 4096, 14336, "coop2_deep_split 64x16 parts 4 splits 4"},
+                     {nvidia, 32, 28672, 4096, "coop2_deep 64x32 parts 4"},
+                     {nvidia, 33, 28672, 4096, "coop2 128x64 by 256"},
+                     {nvidia, 16, 576, 576, "coop2_deep_split 32x16 parts 4 splits 2"},
+                     {no_any_size, 16, 28672, 4096, "coop_deep 64x16 parts 4"},
+                     {small, 16, 28672, 4096, "coop2_deep 32x16 parts 4"},
+                     {intel, 16, 28672, 4096, "coop 64x32 of 16x16"},
+                     {cpu, 16, 28672, 4096, "vec_sg 32 tokens 4 pairs 1 parts 1"}};
+        for (const auto& c : cases) {
+            const LinearShape shape{c.tokens, c.rows, c.cols, TensorType::q4_k, Precision::balanced};
+            CHECK(linear_variants(c.caps, shape).front().name == c.name);
+        }
     }
 
     TEST_CASE("columns are split where tiles are too few for the device, and no part is empty") {
