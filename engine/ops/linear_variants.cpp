@@ -182,7 +182,7 @@ constexpr CoopTile coop_tiles[] = {{128, 128, 64, 64}, {128, 64, 32, 16}, {128, 
                                    {64, 64, 32, 32},   {64, 64, 32, 16},  {64, 32, 32, 16},
                                    {64, 32, 16, 16},   {32, 32, 32, 16},  {32, 32, 16, 16}};
 constexpr CoopTile deep_tiles[] = {{64, 64, 64, 64, false, 2}, {64, 32, 64, 32, false, 4},
-                                   {64, 16, 64, 16, false, 4}, {32, 32, 32, 32, false, 4},
+                                   {32, 32, 32, 32, false, 4}, {64, 16, 64, 16, false, 4},
                                    {32, 16, 32, 16, false, 8}, {32, 16, 32, 16, false, 4}};
 
 /// Words of sums and of the next block's operands that a lane holds without spilling, as compilers report
@@ -256,16 +256,23 @@ bool fits(const vk::Caps& caps, const LinearVariant& variant) {
 /// Bytes of the sums of parts: more than tiles too few for a device ever have, or not worth their memory.
 constexpr uint64_t most_sums_bytes = 32ull << 20;
 
-/// How many parts of the columns make enough workgroups for the device where tiles alone do not; each keeps
-/// at least 256 columns, since what a part computes it also writes, and a second dispatch reads. A core
-/// hides what a tile waits for by one other (an H200: tools/bench/RESULTS.md). Where hardware does not tell
-/// how many cores it has: 32 is what integrated GPUs have at most, 128 large ones.
-uint32_t splits_for(const vk::Caps& caps, const LinearShape& shape, const LinearVariant& variant) {
-    constexpr uint32_t least_blocks = 8;
+/// How often the tiles of `variant` would have to be split for enough workgroups; 0: never. A core hides what
+/// a tile waits for by one other (an H200: tools/bench/RESULTS.md). Where hardware does not tell how many
+/// cores it has: 32 is what integrated GPUs have at most, 128 large ones. Of deep tiles subgroups count, of
+/// which a workgroup otherwise has four.
+uint64_t wanted_splits(const vk::Caps& caps, const LinearShape& shape, const LinearVariant& variant) {
     const uint64_t enough = caps.cores ? 2 * caps.cores : caps.type == vk::DeviceType::discrete ? 128 : 32;
     const uint64_t tiles = groups_for(shape.rows, variant.rows) * groups_for(shape.tokens, variant.tokens);
+    return variant.parts > 1 ? 4 * enough / (tiles * variant.parts) : enough / tiles;
+}
+
+/// How many parts of the columns make enough workgroups for the device where tiles alone do not; each keeps
+/// at least 256 columns, since what a part computes it also writes, and a second dispatch reads.
+uint32_t splits_for(const vk::Caps& caps, const LinearShape& shape, const LinearVariant& variant) {
+    constexpr uint32_t least_blocks = 8;
     const uint64_t most = most_sums_bytes / (4ull * shape.tokens * shape.rows);
-    return uint32_t(std::min<uint64_t>({enough / tiles, most, shape.cols / (least_blocks * WEIGHT_BLOCK)}));
+    return uint32_t(std::min<uint64_t>(
+        {wanted_splits(caps, shape, variant), most, shape.cols / (least_blocks * WEIGHT_BLOCK)}));
 }
 
 /// `tile` with its columns in `wanted` parts or fewer, none of them empty; `tile` itself where that is one.
@@ -294,11 +301,15 @@ std::vector<LinearVariant> best_first(const vk::Caps& caps, const LinearShape& s
     });
     // The smallest tile that holds all tokens wastes least; a large one must leave enough workgroups. Many
     // sums are faster by few lanes, of which a core has several workgroups (an H200: tools/bench/RESULTS.md).
+    // A deep one must need no splitting, since a smaller may do without.
     const auto tiles_of = [&](const LinearVariant& variant) {
         return uint64_t(shape.rows / variant.rows) * (shape.tokens / variant.tokens + 1);
     };
     auto first = std::ranges::find_if(variants, [&](const LinearVariant& variant) {
-        return variant.tokens <= std::max(std::bit_ceil(shape.tokens), variant.parts > 1 ? 16u : 32u) &&
+        if (variant.parts > 1)
+            return variant.tokens <= std::bit_ceil(std::max(shape.tokens, 16u)) &&
+                   wanted_splits(caps, shape, variant) <= 1;
+        return variant.tokens <= std::max(std::bit_ceil(shape.tokens), 32u) &&
                tiles_of(variant) >= (variant.whole ? 32 : 64);
     });
     if (first != variants.end() && first->whole && first->tokens >= 128) {

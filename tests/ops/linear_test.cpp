@@ -426,7 +426,9 @@ TEST_SUITE("linear") {
             uint32_t tokens, rows, cols;
             const char* name;
         } cases[] = {{nvidia, 16, 28672, 4096, "coop2_deep 64x16 parts 4"},
-                     {nvidia, 9, 4096, 14336, "coop2_deep_split 64x16 parts 4 splits 4"},
+                     {nvidia, 9, 4096, 14336, "coop2_deep 32x16 parts 8"},
+                     {nvidia, 32, 6144, 4096, "coop2_deep 32x32 parts 4"},
+                     {nvidia, 32, 4096, 14336, "coop2_deep 32x16 parts 8"},
                      {nvidia, 32, 28672, 4096, "coop2_deep 64x32 parts 4"},
                      {nvidia, 33, 28672, 4096, "coop2 128x64 by 256"},
                      {nvidia, 16, 576, 576, "coop2_deep_split 32x16 parts 4 splits 2"},
