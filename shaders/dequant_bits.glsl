@@ -21,6 +21,21 @@ uvec4 single_bits(uint h, uint from, uint bit) {
     const uint left = bit - from;
     return uvec4(h << left, h << (left - 1), h << (left - 2), h << (left - 3)) & (1u << bit);
 }
+// Two codes a word, columns 0 and 2, 1 and 3, 4 and 6, 5 and 7 of a chunk: codes of the former two words stand at the bottom
+// of 16 bits, those of the latter two as 16 times as much.
+uvec4 four_bit_pairs(uint q) { return uvec4(uvec2(q, q >> 8) & 0x000F000Fu, uvec2(q, q >> 8) & 0x00F000F0u); }
+// The fifth bits in a word of 32 columns.
+uvec4 five_bit_pairs(uint q, uint high, uint chunk) {
+    high >>= 8 * chunk;
+    const uvec2 bits = (uvec2(high << 4, high << 3) & 0x00000110u) | (uvec2(high << 18, high << 17) & 0x01100000u);
+    return four_bit_pairs(q) | uvec4(bits & 0x00100010u, bits & 0x01000100u);
+}
+// The two high bits as in two_bit_codes.
+uvec4 six_bit_pairs(uint q, uint high, uint chunk) {
+    high >>= 4 * (chunk % 2);
+    const uvec2 above = uvec2(high, high >> 8);
+    return four_bit_pairs(q) | uvec4(above << 4 & 0x00300030u, above << 6 & 0x03000300u);
+}
 #ifndef ONE_BITS
 #define ONE_BITS 0x3F800000u
 #endif
@@ -104,8 +119,9 @@ void sixteenths(uint q, out vec4 lo, out vec4 hi) {
 void four_bit_codes(uint q, out vec4 lo, out vec4 hi) {
     OR_BYTES(four_bit_codes(q, bytes_lo, bytes_hi))
     if (CODE_HALVES) {
-        lo = four_halves(uvec2(q, q >> 8) & 0x000F000Fu);
-        hi = four_halves(uvec2(q, q >> 8) & 0x00F000F0u);
+        const uvec4 pairs = four_bit_pairs(q);
+        lo = four_halves(pairs.xy);
+        hi = four_halves(pairs.zw);
         return;
     }
     sixteenths(q, lo, hi);
@@ -118,13 +134,13 @@ void five_bit_codes(uint q, uint high, uint chunk, out vec4 lo, out vec4 hi) {
 }
 void six_bit_codes(uint q, uint high, uint chunk, out vec4 lo, out vec4 hi) {
     OR_BYTES(six_bit_codes(q, high, chunk, bytes_lo, bytes_hi))
-    high >>= 4 * (chunk % 2);
     if (CODE_HALVES) {
-        const uvec2 low = uvec2(q, q >> 8), above = uvec2(high, high >> 8);
-        lo = four_halves((low & 0x000F000Fu) | (above << 4 & 0x00300030u));
-        hi = four_halves((low & 0x00F000F0u) | (above << 6 & 0x03000300u));
+        const uvec4 pairs = six_bit_pairs(q, high, chunk);
+        lo = four_halves(pairs.xy);
+        hi = four_halves(pairs.zw);
         return;
     }
+    high >>= 4 * (chunk % 2);
     lo = one_plus(byte_fields(q, 0, 17, 4) | byte_fields(high, 0, 21, 2));
     hi = one_plus(upper_fields(q, 17) | byte_fields(high, 2, 21, 2));
 }

@@ -61,6 +61,7 @@ layout(set = 0, binding = 1) readonly buffer Packed { uvec4 x_halves[]; };
 #define HIDES_ONE
 #include "linear.glsl"
 #include "half_operands.glsl"
+#include "dequant_halves.glsl"
 #include "packed_x.glsl"
 
 const uint PARTS_ACROSS = TILE_ROWS / PART_ROWS;  // parts side by side along the rows
@@ -136,13 +137,18 @@ void load_block(Work work, uint block) {
     }
 }
 
+// Where instructions and not shared memory are waited for.
+const bool CROSSES = PARTS > 1 && WEIGHT_HALF_PAIRS;
+
 uvec4 weight_halves(WeightChunk loaded, Unit unit, Place place, Work work, uint block) {
     if (WEIGHT_TYPE == WEIGHT_F16) return uvec4(loaded.own.lo.xy, loaded.own.hi.xy);
+    // Rows are whole units, so that a block stands in its unit as its cell does.
+    const Affine affine = weight_affine(block, place.chunk, unit, loaded.words);
+    if (CROSSES) return crossed_weights(code_pairs(loaded, place.slot, place.chunk), weight_line(affine, true));
     vec4 lo, hi;
     weight_codes(w_cell(place, work, block), place.slot, place.chunk, loaded.words, loaded.own, lo, hi);
     if (WEIGHT_PLAIN) return packed_halves(lo, hi);
-    // Rows are whole units, so that a block stands in its unit as its cell does.
-    const vec2 line = weight_line(weight_affine(block, place.chunk, unit, loaded.words), false);
+    const vec2 line = weight_line(affine, false);
     return packed_halves(fma(lo, line.xxxx, line.yyyy), fma(hi, line.xxxx, line.yyyy));
 }
 
@@ -153,7 +159,7 @@ void store_block(uvec4 w_halves[W_LOADS]) {
     }
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
         const uint item = i * LANES + lane();
-        tiles[area() + X_TILE + item / CHUNKS * PITCH + item % CHUNKS] = x_next[i];
+        tiles[area() + X_TILE + item / CHUNKS * PITCH + item % CHUNKS] = CROSSES ? crossed(x_next[i]) : x_next[i];
     }
 }
 

@@ -36,8 +36,7 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
              {LINEAR_COOP_TOKENS, variant.tokens},
              {LINEAR_PART_ROWS, variant.part_rows},
              {LINEAR_PART_TOKENS, variant.part_tokens}});
-    if (variant.part_rows && variant.parts > 1)
-        add({{LINEAR_PARTS, variant.parts}, {LINEAR_IN_STEP, uint32_t(caps.is_lavapipe())}});
+    if (variant.deep()) add({{LINEAR_PARTS, variant.parts}, {LINEAR_IN_STEP, uint32_t(caps.is_lavapipe())}});
     if (variant.shader == Shader::linear_coop)
         add({{LINEAR_M, caps.matrix_m}, {LINEAR_N, caps.matrix_n}, {LINEAR_K, caps.matrix_k}});
     else if (variant.shader == Shader::linear_coop2)

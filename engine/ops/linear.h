@@ -81,6 +81,8 @@ struct LinearVariant {
     enum class Operands : uint8_t { floats, halves, bytes };
     Operands operands() const;
     bool grouped() const { return is_linear_group(shader); }
+    /// Of linear_coop and linear_coop2: each part has the tile as one subgroup's.
+    bool deep() const { return part_rows != 0 && parts > 1; }
     /// Steps between 0 and the largest of 32 columns of x where it makes whole numbers of these as it goes
     /// (byte_operands.glsl); else 0.
     uint32_t x_levels() const;

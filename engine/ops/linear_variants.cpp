@@ -231,7 +231,7 @@ std::optional<LinearVariant> coop2(const vk::Caps& caps, const CoopTile& tile, c
 uint64_t shared_bytes(const vk::Caps& caps, const LinearVariant& variant) {
     const uint64_t halves =
         uint64_t(variant.rows + variant.tokens) * 2 * (WEIGHT_BLOCK + 8);  // of both tiles
-    if (variant.part_rows && variant.parts > 1)
+    if (variant.deep())
         return variant.parts * std::max<uint64_t>(halves, 4ull * variant.rows * variant.tokens);
     if (variant.shader == Shader::linear_coop)
         return halves + 4ull * variant.workgroup / variant.subgroup * WEIGHT_GROUP_ROWS * caps.matrix_n;
@@ -263,7 +263,7 @@ constexpr uint64_t most_sums_bytes = 32ull << 20;
 uint64_t wanted_splits(const vk::Caps& caps, const LinearShape& shape, const LinearVariant& variant) {
     const uint64_t enough = caps.cores ? 2 * caps.cores : caps.type == vk::DeviceType::discrete ? 128 : 32;
     const uint64_t tiles = groups_for(shape.rows, variant.rows) * groups_for(shape.tokens, variant.tokens);
-    return variant.parts > 1 ? 4 * enough / (tiles * variant.parts) : enough / tiles;
+    return variant.deep() ? 4 * enough / (tiles * variant.parts) : enough / tiles;
 }
 
 /// How many parts of the columns make enough workgroups for the device where tiles alone do not; each keeps
@@ -306,7 +306,7 @@ std::vector<LinearVariant> best_first(const vk::Caps& caps, const LinearShape& s
         return uint64_t(shape.rows / variant.rows) * (shape.tokens / variant.tokens + 1);
     };
     auto first = std::ranges::find_if(variants, [&](const LinearVariant& variant) {
-        if (variant.parts > 1)
+        if (variant.deep())
             return variant.tokens <= std::bit_ceil(std::max(shape.tokens, 16u)) &&
                    wanted_splits(caps, shape, variant) <= 1;
         return variant.tokens <= std::max(std::bit_ceil(shape.tokens), 32u) &&

@@ -21,7 +21,7 @@ struct Case {
     Tier tier = Tier::quick;
     bool activate = false;  // also scales
     float bad = 0;          // NaN or Inf in the second token or the only one, whose outputs are none then
-    bool ints = false;      // a kernel of integer products too, of every type
+    bool ints = false;      // kernels of integer products and deep tiles too, of every type
     bool norm = false;      // variants that fold it alone
 };
 
@@ -196,7 +196,7 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
     const Shader ints = context.caps().is_cpu() ? Shader::linear_vec_int : Shader::linear_tile_int;
     for (const LinearVariant& variant : variants) {
         const bool wanted = all_variants || &variant == &variants.front() ||
-                            (c.ints && (variant.shader == ints || variant.x_levels() != 0));
+                            (c.ints && (variant.shader == ints || variant.x_levels() != 0 || variant.deep()));
         if (!wanted || context.leaves_out("linear", variant) || (c.norm && !variant.folds_norm(c.tokens)))
             continue;
         // A CPU driver compiles the large matrix tiles for minutes: the full tier proves them.

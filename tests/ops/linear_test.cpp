@@ -358,9 +358,8 @@ TEST_SUITE("linear") {
                 CAPTURE(v.name);
                 offered = true;
                 whole = whole || v.whole;
-                const bool deep = v.parts > 1;
-                CHECK(
-                    names_variant(cat(deep ? "coop2_deep" : "coop2", v.splits == 1 ? "" : "_split"), v.name));
+                CHECK(names_variant(cat(v.deep() ? "coop2_deep" : "coop2", v.splits == 1 ? "" : "_split"),
+                                    v.name));
                 CHECK(v.operands() == LinearVariant::Operands::halves);
                 const auto grain = std::ranges::find(c.caps.matrix_grains, v.whole ? v.workgroup : 0,
                                                      &vk::MatrixGrain::invocations);
@@ -369,7 +368,7 @@ TEST_SUITE("linear") {
                 CHECK(v.part_tokens % grain->n == 0);
                 CHECK(std::max(v.part_rows / 2, v.part_tokens) <= c.caps.matrix_most);
                 const uint32_t parts = v.parts * (v.rows / v.part_rows) * (v.tokens / v.part_tokens);
-                if (deep) CHECK(parts == v.parts);
+                if (v.deep()) CHECK(parts == v.parts);
                 CHECK(v.workgroup == (v.whole ? grain->invocations : parts * c.caps.matrix_subgroup));
             }
             CHECK(offered == c.offered);
