@@ -59,6 +59,7 @@ layout(set = 0, binding = 0) restrict readonly buffer WeightPairs { uvec2 weight
 layout(set = 0, binding = 1) readonly buffer Packed { uvec4 x_halves[]; };
 #define ROW_SPANS
 #define HIDES_ONE
+#define HEADS
 #include "linear.glsl"
 #include "half_operands.glsl"
 #include "dequant_halves.glsl"
@@ -152,10 +153,14 @@ uvec4 weight_halves(WeightChunk loaded, Unit unit, Place place, Work work, uint 
     return packed_halves(fma(lo, line.xxxx, line.yyyy), fma(hi, line.xxxx, line.yyyy));
 }
 
-void store_block(uvec4 w_halves[W_LOADS]) {
+uvec4 weight_halves(Work work, uint block, uint i) {
+    return weight_halves(w_next[i], units[unit_of(i)], w_place(i), work, block);
+}
+// Of several parts nobody waits for another, so that W is made only now, and fewer registers hold it.
+void store_block(Work work, uint block, uvec4 w_halves[W_LOADS]) {
     [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
         const Place place = w_place(i);
-        tiles[area() + w_row(place) * PITCH + place.chunk] = w_halves[i];
+        tiles[area() + w_row(place) * PITCH + place.chunk] = PARTS == 1 ? w_halves[i] : weight_halves(work, block, i);
     }
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
         const uint item = i * LANES + lane();
@@ -185,10 +190,17 @@ void multiply_block(uint part_row, uint part_token) {
 }
 
 float power_of(uint token) { return x[push.x_first + min(token, push.tokens - 1)]; }
-void end_pair(uint token, uint row, vec2 sum) {
-    store_pair(token, row / 2, vec2(load_bias(row), load_bias(row + 1)) + power_of(token) * sum,
-               row < push.rows && token < push.tokens);
+vec2 residual_of(uint token, uint row) {
+    if (HEADS_END) return vec2(0.0);
+    return load_residual(token, row / 2, row < push.rows && token < push.tokens);
 }
+void end_pair(uint token, uint row, vec2 sum, vec2 residuals) {
+    const bool wanted = row < push.rows && token < push.tokens;
+    const vec2 value = finished(vec2(load_bias(row), load_bias(row + 1)) + power_of(token) * sum);
+    if (HEADS_END) write_head_pair(token, row / 2, value, head_pair(token, row / 2), wanted);
+    else write_pair(token, row / 2, value + residuals, wanted);
+}
+void end_pair(uint token, uint row, vec2 sum) { end_pair(token, row, sum, residual_of(token, row)); }
 
 // Where pairs 4 quad .. of the tile stand among the rows of shared sums: x the even rows, y the odd ones.
 uvec2 quad_places(uint quad) {
@@ -223,20 +235,15 @@ void end_parts(uint row0, uint token0) {
 #ifdef ANY_SIZE
 // Functions of an element: its row and column in the matrix, its value, and what they are given. They may be called more
 // than once for an element, so that residuals, which may be the memory of `out`, are read before anything is written.
-vec2 residual_of(uint pair, uint token) {
-    return load_residual(token, pair, 2 * pair < push.rows && token < push.tokens);
-}
 float first_residual(const in uint pair, const in uint token, const in float sum, const in uint pair0, const in uint token0) {
-    return residual_of(pair0 + pair, token0 + token).x;
+    return residual_of(token0 + token, 2 * (pair0 + pair)).x;
 }
 float second_residual(const in uint pair, const in uint token, const in float sum, const in uint pair0, const in uint token0) {
-    return residual_of(pair0 + pair, token0 + token).y;
+    return residual_of(token0 + token, 2 * (pair0 + pair)).y;
 }
 float write_sums(const in uint pair, const in uint token, const in float even, const in float odd, const in float first,
                  const in float second, const in uint pair0, const in uint token0) {
-    const uint row = 2 * (pair0 + pair), at = token0 + token;
-    const vec2 value = vec2(load_bias(row), load_bias(row + 1)) + power_of(at) * vec2(even, odd);
-    write_pair(at, row / 2, finished(value) + vec2(first, second), row < push.rows && at < push.tokens);
+    end_pair(token0 + token, 2 * (pair0 + pair), vec2(even, odd), vec2(first, second));
     return even;
 }
 
@@ -292,10 +299,9 @@ void main() {
     load_block(work, work.from);
     for (uint block = work.from; block < work.to; ++block) {
         uvec4 w_halves[W_LOADS];
-        [[unroll]] for (uint i = 0; i < W_LOADS; ++i)
-            w_halves[i] = weight_halves(w_next[i], units[unit_of(i)], w_place(i), work, block);
+        [[unroll]] for (uint i = 0; i < W_LOADS && PARTS == 1; ++i) w_halves[i] = weight_halves(work, block, i);
         share_tiles();
-        store_block(w_halves);
+        store_block(work, block, w_halves);
         share_tiles();
         load_block(work, block + 1);
         multiply_block(part_row, part_token);

@@ -202,8 +202,8 @@ Rope check_rope(RopePairs pairs, uint32_t width, double magnitude) {
 }
 
 Bounds held_bounds(KvType type, const Bounds& bounds) {
-    return type == KvType::f16    ? bounds_of(1, half_unit_roundoff)
-           : type == KvType::bf16 ? bounds_of(1, bfloat_unit_roundoff)
+    return type == KvType::f16    ? bounds + bounds_of(1, half_unit_roundoff)
+           : type == KvType::bf16 ? bounds + bounds_of(1, bfloat_unit_roundoff)
                                   : bounds;
 }
 

@@ -27,6 +27,11 @@ struct Bounds {
     double nmse, worst_row, worst_element;
     double floor = 0;  // least scale of a row: for sums that cancel, or underflow
 };
+/// Of two roundings that know nothing of each other.
+constexpr Bounds operator+(const Bounds& a, const Bounds& b) {
+    return {a.nmse + b.nmse, a.worst_row + b.worst_row, a.worst_element + b.worst_element,
+            a.floor > b.floor ? a.floor : b.floor};
+}
 
 /// How far elements lie from the float nearest to what was expected, in units of its last place: [0] counts
 /// equal ones, [k] those at most 2^(k-1) away, the last one those further.

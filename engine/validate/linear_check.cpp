@@ -199,9 +199,7 @@ void run_case(CheckContext& context, Case c, TensorType type, bool all_variants)
                             (c.ints && (variant.shader == ints || variant.x_levels() != 0 || variant.deep()));
         if (!wanted || context.leaves_out("linear", variant) || (c.norm && !variant.folds_norm(c.tokens)))
             continue;
-        // A CPU driver compiles the large matrix tiles for minutes: the full tier proves them.
-        if (context.tier == Tier::quick && context.caps().is_cpu() && variant.part_rows && variant.rows > 32)
-            continue;
+        if (takes_minutes(context, variant)) continue;
         const vk::Buffer operands = context.buffer_of<std::byte>(
             std::vector(linear_scratch_bytes(variant, c.tokens, c.rows, c.cols), std::byte{0x7D}));
         const auto record = [&](OpContext& op, const CheckContext::Output& output) {

@@ -46,6 +46,10 @@ Bounds linear_bounds(const LinearVariant& variant, TensorType type, uint32_t tok
     return {error * error, 2 * error, deviations * error};
 }
 
+bool takes_minutes(CheckContext& context, const LinearVariant& variant) {
+    return context.tier == Tier::quick && context.caps().is_cpu() && variant.part_rows && variant.rows > 32;
+}
+
 double largest_of(std::span<const double> block) {
     double largest = 0;
     for (const double value : block)

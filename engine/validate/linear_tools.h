@@ -19,6 +19,9 @@ namespace scoria::validate {
 Bounds linear_bounds(const LinearVariant& variant, TensorType type, uint32_t tokens, uint32_t cols,
                      bool two_sums);
 
+/// Whether a CPU driver compiles the variant's large matrix tile for minutes: the full tier proves those.
+bool takes_minutes(CheckContext& context, const LinearVariant& variant);
+
 /// The largest of so many values; NaN where one is no number.
 double largest_of(std::span<const double> block);
 /// x [tokens, cols] in whole steps, of which `levels` are the largest of 32 columns (byte_operands.glsl), of

@@ -233,7 +233,10 @@ TEST_SUITE("linear") {
         }
     }
 
-    TEST_CASE("GPUs end heads where they make few tokens of them, and only those that need a pair of rows") {
+    TEST_CASE("GPUs end heads where they make few tokens of them or have matrix units, and only those that "
+              "need a pair of rows") {
+        vk::Caps nvidia = nvidia_gpu();
+        nvidia.cores = 60;
         constexpr RopeShape whole{128, 128, RopePairs::interleaved, KvType::f16};
         const auto changed = [&](auto change) {
             RopeShape rope = whole;
@@ -249,7 +252,10 @@ TEST_SUITE("linear") {
             {gpu(), 1, whole, true},
             {nvidia_gpu(), 1, whole, true},
             {nvidia_gpu(), 8, whole, true},
-            {nvidia_gpu(), 512, whole, false},
+            {nvidia_gpu(), 16, whole, true},
+            {nvidia, 512, whole, true},
+            {nvidia, 64, whole, false},  // its columns are split
+            {gpu(), 512, whole, false},
             {compact_cpu(), 1, whole, false},
             {gpu(), 1, changed([](RopeShape& r) { r.pairs = RopePairs::halves; }), false},
             {gpu(), 1, changed([](RopeShape& r) { r.pairs = RopePairs::halves, r.width = 0; }), true},
@@ -259,7 +265,8 @@ TEST_SUITE("linear") {
             {gpu(), 1, changed([](RopeShape& r) { r.head_dim = 63; }), false},
         };
         for (const auto& c : cases) {
-            const auto variants = linear_variants(c.caps, {c.tokens, 6144, 4096, TensorType::q4_1});
+            const auto variants =
+                linear_variants(c.caps, {c.tokens, 6144, 4096, TensorType::q4_1, Precision::balanced});
             CHECK(ends_heads(variants.front(), c.rope) == c.ends);
         }
     }
