@@ -116,15 +116,17 @@ Rehearsal::Rehearsal(Engine::Impl& engine, const Rehearsed& what, size_t threads
     const Architecture& architecture = engine.model->architecture;
     if (engine.options.device.host || architecture.bidirectional() || !architecture.encoder.empty()) return;
     const size_t count = threads ? threads : usual_threads(engine);
-    for (size_t first = 0; first < count; ++first)
-        threads_.emplace_back([&engine, what, share = Share{first, count}](std::stop_token stop) {
-            try {
-                rehearse(engine, what, share, std::move(stop));
-            } catch (const std::exception& error) {
-                // Whoever computes meets the same error, and says so to its caller.
-                log_once(cat("[rehearsal] ", error.what()));
-            }
-        });
+    try {
+        for (size_t first = 0; first < count; ++first)
+            threads_.emplace_back([&engine, what, share = Share{first, count}](std::stop_token stop) {
+                try {
+                    rehearse(engine, what, share, std::move(stop));
+                } catch (...) {  // whoever computes meets the same error, and says so to its caller
+                }
+            });
+    } catch (
+        const std::system_error&) {  // no more threads: what they would have made is made when it is wanted
+    }
 }
 
 }  // namespace scoria

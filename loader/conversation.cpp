@@ -2,18 +2,12 @@
 #include "conversation.h"
 
 #include "fail.h"
-
-#include <nlohmann/json.hpp>
+#include "tokenizer/json.h"
 
 namespace scoria {
 
 Conversation parse_conversation(std::string_view where, const std::string& json) {
-    nlohmann::ordered_json root;
-    try {
-        root = nlohmann::ordered_json::parse(json);
-    } catch (const nlohmann::json::exception& error) {
-        fail(Status::bad_file, where, "expected JSON, got: ", error.what());
-    }
+    auto root = parse_shallow<nlohmann::ordered_json>(json, where);
     Conversation out;
     if (root.is_object()) {
         if (!root.contains("messages"))

@@ -4,6 +4,7 @@
 
 #include "grammar/json_schema.h"
 #include "io.h"
+#include "ranges.h"
 
 #include <CLI/CLI.hpp>
 
@@ -14,17 +15,6 @@
 
 namespace scoria::cli {
 namespace {
-
-/// CLI11's own Range lets NaN through.
-CLI::Validator finite_in(double least, double most) {
-    const auto check = [least, most](std::string& text) -> std::string {
-        double value = 0;
-        if (!CLI::detail::lexical_cast(text, value) || !(value >= least && value <= most))
-            return cat("expected a number from ", least, " to ", most, ", got '", text, "'");
-        return {};
-    };
-    return CLI::Validator(check, "");
-}
 
 /// "ID=VALUE"; -inf bans.
 LogitBias parse_bias(const std::string& text) {

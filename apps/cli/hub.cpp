@@ -209,11 +209,19 @@ std::optional<RemoteName> parse_remote(const std::string& name) {
 
 fs::path remote_folder(const RemoteName& name) {
     if (!name.repository.empty()) return models_folder() / "hub" / path_of(name.repository);
-    std::string place = name.url.substr(name.url.find("://") + 3);  // a folder per URL
-    for (char& c : place)
-        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
-              c == '-'))
-            c = '_';
+    constexpr std::string_view https = "https://", digits = "0123456789ABCDEF";
+    std::string place;  // a folder per URL
+    for (const char c :
+         name.url.starts_with(https) ? std::string_view(name.url).substr(https.size()) : name.url) {
+        const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                           c == '.' || c == '-';
+        if (plain)
+            place += c;
+        else if (c == '/')
+            place += '_';
+        else
+            place += {'%', digits[uint8_t(c) >> 4], digits[uint8_t(c) & 15]};
+    }
     return models_folder() / "url" / place;
 }
 

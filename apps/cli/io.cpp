@@ -2,13 +2,12 @@
 #include "io.h"
 
 #include "console.h"
+#include "fail.h"
 #include "file.h"
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <iostream>
-#include <iterator>
 
 namespace scoria::cli {
 
@@ -22,8 +21,12 @@ void write_out(std::string_view text) {
 void write_note(std::string_view text) { (void)std::fwrite(text.data(), 1, text.size(), stderr); }
 
 std::string read_text(const std::string& path) {
-    if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
-    return read_file(path);
+    if (path != "-") return read_file(path);
+    std::string text;
+    char part[65536];
+    while (const size_t got = std::fread(part, 1, sizeof part, stdin)) text.append(part, got);
+    if (std::ferror(stdin)) fail(Status::bad_file, "stdin", "cannot be read");
+    return text;
 }
 
 std::string prompt_text(std::string_view verb, const std::string& text, const std::string& file) {

@@ -2,6 +2,7 @@
 #include "messages.h"
 
 #include "fail.h"
+#include "tokenizer/json.h"
 
 #include <nlohmann/json.hpp>
 
@@ -28,11 +29,7 @@ std::vector<TokenId> parse_ids(std::string_view where, std::string_view text) {
 }
 
 nlohmann::ordered_json parse_json(std::string_view where, const std::string& text) {
-    try {
-        return nlohmann::ordered_json::parse(text);
-    } catch (const nlohmann::json::exception& error) {
-        fail(Status::bad_file, where, "expected JSON, got: ", error.what());
-    }
+    return parse_shallow<nlohmann::ordered_json>(text, where);
 }
 
 int64_t parse_time(std::string_view where, const std::string& text) {

@@ -46,6 +46,9 @@ void window_losses(Session& session, std::span<const TokenId> window, std::vecto
 
 int perplexity(const PerplexityOptions& options, const Common& common) {
     const std::shared_ptr<const Model> model = load_model(common);
+    if (model->architecture.bidirectional() || !model->architecture.encoder.empty())
+        fail(Status::unsupported, "perplexity", "expected a model that continues a text, got ",
+             model->architecture.family);
     const Tokenizer& tokenizer = tokenizer_of(*model);
     std::vector<TokenId> ids = tokenizer.encode(prompt_text("perplexity", options.text, options.file),
                                                 {.add_special = true, .parse_special = false});
@@ -57,6 +60,9 @@ int perplexity(const PerplexityOptions& options, const Common& common) {
     const std::unique_ptr<Engine> engine = load_engine(model, engine_flags, common);
     Session session(*engine);
     const size_t window = session.capacity();
+    if (window < 2)
+        fail(Status::bad_argument, "perplexity", "expected a context of at least 2 tokens (--ctx), got ",
+             window);
     begin_windows(ids, window, tokenizer);
     const auto start = std::chrono::steady_clock::now();
     std::vector<double> losses;

@@ -2,6 +2,7 @@
 #include "beam_search.h"
 #include "clock.h"
 #include "io.h"
+#include "ranges.h"
 #include "run_many.h"
 #include "verbs.h"
 
@@ -93,6 +94,15 @@ Answer beam_answer(Engine& engine, std::span<const TokenId> source, std::span<co
     return answer;
 }
 
+/// Whether nothing but the model's own probabilities says which tokens come, and they and the end where the
+/// answer ends.
+bool plain(const GenerationFlags& flags) {
+    const SamplingOptions& sampling = flags.sampling;
+    return !flags.output_grammar && flags.stop.empty() && !flags.logprobs && sampling.logit_bias.empty() &&
+           sampling.repetition_penalty == 1 && sampling.frequency_penalty == 0 &&
+           sampling.presence_penalty == 0 && sampling.dry_multiplier == 0;
+}
+
 int run(RunOptions& options, const Common& common) {
     const auto start = Clock::now();
     if (options.generation.logprobs && !common.json)
@@ -100,6 +110,10 @@ int run(RunOptions& options, const Common& common) {
     const SpeculationFlags& speculation = options.generation.speculation;
     if (options.beams > 1 && (speculation.lookup || !speculation.draft.empty()))
         fail(Status::bad_argument, "run", "expected --lookup or --draft without --beams, got both");
+    if (options.beams > 1 && !plain(options.generation))
+        fail(Status::bad_argument, "run",
+             "expected --beams without grammars, stop texts, log-probabilities, biases and penalties, got "
+             "both");
     const std::shared_ptr<const Model> model = load_model(common);
     const std::string text = prompt_text("run", options.text, options.file);
     note_form(*model, options.form);
@@ -161,7 +175,7 @@ Action define_run(CLI::App& app, const Common& common) {
         ->excludes(prompts);
     app.add_option("--length-penalty", options->length_penalty,
                    "of beams: scores are divided by length to this power (default: 1)")
-        ->check(CLI::Range(-10.0, 10.0));
+        ->check(finite_in(-10, 10));
     app.add_option("--early-stopping", options->early_stopping,
                    "of beams: yes, no (when no beam can become better at its length) or never (at any "
                    "length); default: no")

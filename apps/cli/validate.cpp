@@ -3,6 +3,7 @@
 #include "compile_report.h"
 #include "io.h"
 #include "messages.h"
+#include "ranges.h"
 #include "validate_shader.h"
 #include "verbs.h"
 
@@ -211,7 +212,7 @@ Action define_validate(CLI::App& app, const Common& common) {
     CLI::Option* quick = app.add_flag("--quick", options->quick, "the telling cases, in seconds (default)");
     app.add_flag("--full", options->full, "all cases, every type on every variant")->excludes(quick);
     app.add_option("--soak", options->soak, "repeats with other inputs for so many seconds")
-        ->check(CLI::Range(0.0, 1e7));
+        ->check(finite_in(0, 1e7));
     app.add_option("--json", options->json, "writes the report as JSON to a file, or stdout without one")
         ->expected(0, 1)
         ->default_str("-");

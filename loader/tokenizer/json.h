@@ -10,21 +10,26 @@
 
 namespace scoria {
 
-/// Errors: bad_file, if it is no JSON, deeper than any real file or no object.
-inline nlohmann::json parse_json(std::string_view text, std::string_view where) {
+/// Errors: bad_file, if it is no JSON or deeper than any real file: copies and readers recurse.
+template <class Json> Json parse_shallow(std::string_view text, std::string_view where) {
     constexpr int most_depth = 64;
-    const auto limit = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+    const auto limit = [&](int depth, typename Json::parse_event_t, Json&) {
         if (depth > most_depth)
-            fail(Status::bad_file, where, "expected at most ", most_depth, " levels of nesting");
+            fail(Status::bad_file, where, "expected at most ", most_depth, " levels of nesting, got more");
         return true;
     };
     try {
-        nlohmann::json json = nlohmann::json::parse(text, limit);
-        if (!json.is_object()) fail(Status::bad_file, where, "expected an object, got ", json.type_name());
-        return json;
+        return Json::parse(text, limit);
     } catch (const nlohmann::json::exception& error) {
-        fail(Status::bad_file, where, error.what());
+        fail(Status::bad_file, where, "expected JSON, got: ", error.what());
     }
+}
+
+/// The same, if it is no object.
+inline nlohmann::json parse_json(std::string_view text, std::string_view where) {
+    nlohmann::json json = parse_shallow<nlohmann::json>(text, where);
+    if (!json.is_object()) fail(Status::bad_file, where, "expected an object, got ", json.type_name());
+    return json;
 }
 
 /// The field, or `otherwise` if it is absent or null. Errors: bad_file, naming it, for another type.

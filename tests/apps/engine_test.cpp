@@ -309,6 +309,14 @@ TEST_CASE("guesses change no answer, and are counted" * needs_fixtures()) {
     const Outcome beams = run_scoria({"run", "-m", tiny, "--raw", "-p", "x", "--lookup", "--beams", "2"});
     CHECK(beams.code == 2);
     CHECK(beams.err.find("without --beams") != std::string::npos);
+    for (const std::vector<std::string>& flags : {std::vector<std::string>{"--json-schema", "{}"},
+                                                  {"--stop", "x"},
+                                                  {"--logit-bias", "5=1"},
+                                                  {"--presence-penalty", "1"}}) {
+        std::vector<std::string> ignored{"run", "-m", tiny, "--raw", "-p", "x", "--beams", "2"};
+        ignored.insert(ignored.end(), flags.begin(), flags.end());
+        CHECK(run_scoria(ignored).code == 2);
+    }
     const Outcome bench = run_scoria({"bench", "-m", tiny, "-p", "0", "-n", "150", "-r", "1", "--lookup",
                                       "--draft-tokens", "7", "--json"});
     CAPTURE(bench.err);

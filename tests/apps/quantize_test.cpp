@@ -214,6 +214,10 @@ TEST_CASE("perplexity: every window begins with BOS where the vocabulary adds it
     CHECK(one["predicted"] == 3);
     CHECK(three["predicted"] == 9);
     CHECK(three["mean_nll"].get<double>() == doctest::Approx(one["mean_nll"].get<double>()).epsilon(1e-9));
+    CHECK(run_scoria({"perplexity", "-m", tiny, "-p", "x x x", "--ctx", "1"}).code == 2);
+    const Outcome both_ways = run_scoria({"perplexity", "-m", fixtures() + "/models/bert", "-p", "x x x"});
+    CHECK(both_ways.code == 1);
+    CHECK(both_ways.err.find("[perplexity] expected a model that continues a text") != std::string::npos);
 }
 
 TEST_CASE("convert: pooled heads are the mean of those they replace" * needs_fixtures()) {

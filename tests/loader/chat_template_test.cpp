@@ -1,6 +1,7 @@
 // Every recorded conversation through every recorded template, and what the prompt says of its origins.
 #include "chat_template.h"
 
+#include "conversation.h"
 #include "fail.h"
 #include "file.h"
 #include "model.h"
@@ -160,4 +161,16 @@ TEST_CASE("messages cannot spell control tokens") {
     CHECK(tokenizer->encode(prompt.text,
                             {.add_special = false, .parse_special = true, .literal = prompt.input}) ==
           tokenizer->encode(prompt.text, {.add_special = false, .parse_special = true}));
+}
+
+TEST_CASE("a conversation nested deeper than any real one is refused, and not walked") {
+    const std::string deep =
+        R"([{"role": "user", "content": )" + std::string(100'000, '[') + std::string(100'000, ']') + "}]";
+    try {
+        parse_conversation("messages", deep);
+        CHECK(false);
+    } catch (const Error& error) {
+        CHECK(error.status() == Status::bad_file);
+        CHECK(std::string(error.what()).find("levels of nesting") != std::string::npos);
+    }
 }

@@ -381,6 +381,24 @@ TEST_CASE("bad input meets a status and loses nothing" * needs_fixtures()) {
     CHECK(status_of([&] { Engine too_long(tiny(), options); }) == Status::bad_argument);
 }
 
+TEST_CASE("an answer ends with the context, too, where rotations depend on the length or nothing is kept" *
+          needs_fixtures()) {
+    for (const char* name : {"llama-dynamic-ntk", "reformer"}) {
+        CAPTURE(name);
+        EngineOptions options = strict();
+        options.context = 60;
+        Engine engine(std::make_shared<Model>(open_model(fixtures() + "/models/" + name)), options);
+        Session session(engine);
+        session.append(some_ids(56));
+        const GenerateResult full =
+            session.generate({.sampling = {}, .max_tokens = 0, .ignore_end = true, .on_token = {}});
+        CHECK(full.reason == StopReason::context_full);
+        CHECK(full.tokens.size() == 4);
+        CHECK(session.tokens().size() == 60);
+        CHECK(session.logits().size() == engine.model().architecture.vocab);
+    }
+}
+
 TEST_CASE("a callback or a flag stops generation" * needs_fixtures_and_time()) {
     Engine engine(tiny(), strict());
     Session session(engine);

@@ -2,6 +2,7 @@
 #include "console.h"
 
 #include <csignal>
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace scoria {
@@ -14,6 +15,14 @@ static_assert(std::atomic<bool>::is_always_lock_free, "set from a signal handler
 
 std::vector<std::string> start_program(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);
+    // Else a file of ours or a driver's, opened later, would be what is read as input or written as output.
+    while (true) {
+        const int opened = ::open("/dev/null", O_RDWR);
+        if (opened < 0 || opened > 2) {
+            if (opened > 2) ::close(opened);
+            break;
+        }
+    }
     return {argv, argv + argc};
 }
 

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
+#include <optional>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -34,6 +35,22 @@ void write_all(int descriptor, std::span<const std::byte> bytes, const std::stri
         if (wrote <= 0) fail(Status::failed, path, "cannot be written: ", system_reason());
         bytes = bytes.subspan(size_t(wrote));
     }
+}
+
+/// Where what is written to `path` belongs: behind symbolic links, and as whom the file that it replaces may
+/// be opened by.
+struct Place {
+    std::string path;
+    std::optional<mode_t> mode;
+    bool is_special = false;  // a device, a pipe: written, never replaced
+};
+Place place_of(const std::string& path) {
+    struct stat info {};
+    if (::stat(path.c_str(), &info) != 0) return {path, {}};
+    if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) return {path, {}, true};
+    std::error_code unknown;
+    const std::filesystem::path real = std::filesystem::canonical(path, unknown);
+    return {unknown ? path : real.string(), info.st_mode & 0777};
 }
 
 }  // namespace
@@ -74,13 +91,21 @@ size_t File::read_some(uint64_t offset, std::span<std::byte> out) const {
 
 void write_file_atomic(const std::string& path, std::span<const std::byte> bytes) {
     static std::atomic<uint32_t> serial{0};  // two threads may write the same path
-    const std::string temporary = cat(path, ".", process_id(), ".", serial++, ".tmp");
+    const Place place = place_of(path);
+    if (place.is_special) {
+        const Descriptor file{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
+        if (file.value < 0) fail(Status::failed, path, "cannot be opened: ", system_reason());
+        return write_all(file.value, bytes, path);
+    }
+    const std::string temporary = cat(place.path, ".", process_id(), ".", serial++, ".tmp");
     try {
         const Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
         if (file.value < 0) fail(Status::failed, path, "cannot be created: ", system_reason());
+        if (place.mode && ::fchmod(file.value, *place.mode) != 0)
+            fail(Status::failed, path, "cannot be created: ", system_reason());
         write_all(file.value, bytes, path);
         if (::fsync(file.value) != 0) fail(Status::failed, path, "cannot be synced: ", system_reason());
-        if (::rename(temporary.c_str(), path.c_str()) != 0)
+        if (::rename(temporary.c_str(), place.path.c_str()) != 0)
             fail(Status::failed, path, "cannot be replaced: ", system_reason());
     } catch (...) {
         ::unlink(temporary.c_str());
@@ -88,7 +113,11 @@ void write_file_atomic(const std::string& path, std::span<const std::byte> bytes
     }
 }
 
-NewFile::NewFile(std::string path, uint64_t bytes) : path_(std::move(path)), partial_(path_ + ".partial") {
+NewFile::NewFile(std::string path, uint64_t bytes) : path_(std::move(path)) {
+    const Place place = place_of(path_);
+    if (place.is_special) fail(Status::failed, path_, "expected a regular file or none");
+    path_ = place.path;
+    partial_ = path_ + ".partial";
     Descriptor opened{::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644)};
     if (opened.value < 0) fail(Status::failed, path_, "cannot be created: ", system_reason());
     // The lock proves that no other process writes it; comparing the files, that none has just renamed it.
@@ -98,6 +127,7 @@ NewFile::NewFile(std::string path, uint64_t bytes) : path_(std::move(path)), par
         ::stat(partial_.c_str(), &named) != 0 || ours.st_ino != named.st_ino || ours.st_dev != named.st_dev)
         fail(Status::failed, path_, "is being written by another process");
     int error = ::ftruncate(opened.value, 0) == 0 ? 0 : errno;
+    if (error == 0 && place.mode && ::fchmod(opened.value, *place.mode) != 0) error = errno;
     if (error == 0 && bytes != 0) error = ::posix_fallocate(opened.value, 0, off_t(bytes));
     if (error != 0) {
         ::unlink(partial_.c_str());
