@@ -14,7 +14,10 @@ BlockPool::BlockPool(uint32_t total, uint32_t sequences, std::vector<uint32_t> r
     for (const uint32_t ring : rings)
         classes_.push_back({ring, uint32_t(std::min<uint64_t>(total, uint64_t{ring} * sequences))});
     classes_.push_back({UINT32_MAX, total});
-    for (uint32_t block = 0; block < total; ++block) free_.insert(free_.end(), block);
+    for (uint32_t block = 0; block < total; ++block) {
+        free_.insert(free_.end(), block);
+        blocks_[block].in_last = last_.extract(last_.emplace(0, block).first);
+    }
 }
 
 BlockPool::Known::key_type BlockPool::key_of(std::span<const uint32_t> table, size_t entry,
@@ -42,8 +45,21 @@ void BlockPool::hold(uint32_t block) {
     Block& b = blocks_[block];
     if (b.tables++ != 0) return;
     ++held_;
-    free_.erase(block);
-    last_.erase({b.held_until, block});
+    unlist(block);
+}
+
+void BlockPool::list_free(uint32_t block) { free_.insert(std::move(blocks_[block].in_free)); }
+
+void BlockPool::list_last(uint32_t block) {
+    Block& b = blocks_[block];
+    b.in_last.value().first = b.held_until;
+    last_.insert(std::move(b.in_last));
+}
+
+void BlockPool::unlist(uint32_t block) {
+    Block& b = blocks_[block];
+    if (!b.in_free) b.in_free = free_.extract(block);
+    if (!b.in_last) b.in_last = last_.extract({b.held_until, block});
 }
 
 void BlockPool::let_go(uint32_t block) {
@@ -52,9 +68,9 @@ void BlockPool::let_go(uint32_t block) {
     --held_;
     b.held_until = ++clock_;
     if (!b.known)
-        free_.insert(block);
+        list_free(block);
     else if (b.followers == 0)
-        last_.insert({b.held_until, block});
+        list_last(block);
 }
 
 /// A block without followers.
@@ -64,12 +80,12 @@ void BlockPool::make_unknown(uint32_t block) {
     known_.erase(*b.known);
     b.known.reset();
     if (b.tables == 0) {
-        last_.erase({b.held_until, block});
-        free_.insert(block);
+        unlist(block);
+        list_free(block);
     }
     if (before == none) return;
     Block& parent = blocks_[before];
-    if (--parent.followers == 0 && parent.tables == 0) last_.insert({parent.held_until, before});
+    if (--parent.followers == 0 && parent.tables == 0) list_last(before);
 }
 
 bool BlockPool::extend(std::vector<uint32_t>& table, size_t entries) {

@@ -51,12 +51,18 @@ class BlockPool {
         uint32_t end_entry, end_block;
     };
     static constexpr uint32_t none = UINT32_MAX;
+    using Free = std::set<uint32_t>;
+    using Last = std::set<std::pair<uint64_t, uint32_t>>;
     using Known = std::map<std::pair<uint32_t, std::vector<TokenId>>, uint32_t>;  // {block before, tokens}
     struct Block {
         uint32_t tables = 0;     // that hold it
         uint32_t followers = 0;  // known blocks right behind it
         uint64_t held_until = 0;
         std::optional<Known::iterator> known = {};
+        // Its places in these sets while it has none there: giving back allocates nothing, and so cannot
+        // fail.
+        Free::node_type in_free{};
+        Last::node_type in_last{};
     };
     static Known::key_type key_of(std::span<const uint32_t> table, size_t entry,
                                   std::span<const TokenId> tokens);
@@ -64,16 +70,18 @@ class BlockPool {
     void hold(uint32_t block);
     void let_go(uint32_t block);
     void make_unknown(uint32_t block);
+    void list_free(uint32_t block);
+    void list_last(uint32_t block);
+    void unlist(uint32_t block);
 
     const uint32_t total_;
     std::vector<Class> classes_;
     mutable std::mutex mutex_;  // guards what follows
     std::vector<Block> blocks_;
-    std::set<uint32_t> free_;  // held by no table, and not known
+    Free free_;  // held by no table, and not known
     Known known_;
     uint32_t held_ = 0;  // blocks that a table holds
-    std::set<std::pair<uint64_t, uint32_t>>
-        last_;  // known, without followers and held by none, by held_until
+    Last last_;          // known, without followers and held by none, by held_until
     uint64_t clock_ = 0;
 };
 

@@ -37,8 +37,13 @@ struct Head {
 Head head_at(uint from, bool is_key, bool exists, uint position) {
     Head head = Head(from, is_key, 1.0, angle_rows(position, push.width, push.coarse_rows));
     if (QK_NORM != ROPE_NORM_NONE) {
-        float sum = 0.0;
-        for (uint dim = sg_lane(); exists && dim < push.head_dim; dim += SG_SIZE) sum += qkv[from + dim] * qkv[from + dim];
+        float sum = 0.0, longer = 1.0;  // by the square of the rotation's magnitude, before the norm
+        if (QK_NORM == ROPE_NORM_AFTER && push.width != 0) {
+            const vec2 turn = angle(head.angle_rows, 0);
+            longer = dot(turn, turn);
+        }
+        for (uint dim = sg_lane(); exists && dim < push.head_dim; dim += SG_SIZE)
+            sum += qkv[from + dim] * qkv[from + dim] * (dim < push.width ? longer : 1.0);
         head.scale = 1.0 / sqrt(sg_add(sum) / float(push.head_dim) + push.epsilon);
     }
     return head;

@@ -12,7 +12,7 @@
 
 #define ROPE_NORM_NONE 0
 #define ROPE_NORM_BEFORE 1  // before rotation
-#define ROPE_NORM_AFTER 2   // after; the scale is the same, since a rotation keeps lengths
+#define ROPE_NORM_AFTER 2   // after
 
 #ifdef __cplusplus
 namespace scoria {

@@ -30,7 +30,7 @@ struct RopeCacheArgs {
     uint32_t width;  // rotated leading elements of a head; 0: none
     vk::View tables;
     std::optional<vk::View> q_norm, k_norm;  // [head_dim]: RMS norm of each head
-    bool norm_after = false;                 // after rotation, whose magnitude is 1 then
+    bool norm_after = false;                 // after rotation
     float epsilon = 0;
     vk::View step;
     const DeviceKv* kv;

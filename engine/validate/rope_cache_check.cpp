@@ -72,7 +72,7 @@ std::string shape_of(const Case& c) {
                c.planes == 1 ? " latent" : "");
 }
 
-Rope rope_of(const Case& c) { return check_rope(c.pairs, c.width, c.norm ? 1 : 1.25); }
+Rope rope_of(const Case& c) { return check_rope(c.pairs, c.width, 1.25); }
 
 /// Steps up and down from 0 that a quantised type has.
 std::pair<double, double> levels(KvType type) {
