@@ -507,9 +507,10 @@ uint32_t LinearVariant::x_levels() const {
 }
 
 bool ends_heads(const LinearVariant& variant, const RopeShape& rope) {
-    const bool by_pairs = variant.grouped() || variant.shader == Shader::linear_vec_sg ||
-                          variant.shader == Shader::linear_vec_sg_bytes ||
-                          (variant.part_rows != 0 && variant.splits == 1);
+    const bool by_pairs =
+        variant.grouped() || variant.shader == Shader::linear_vec_sg ||
+        variant.shader == Shader::linear_vec_sg_bytes ||
+        (variant.deep() && variant.splits == 1);  // of larger tiles some spill (tools/gates)
     return by_pairs && (rope.width == 0 || rope.pairs == RopePairs::interleaved) && rope.head_dim % 2 == 0 &&
            !kv_quantised(rope.type) && rope.shards == 1;
 }
