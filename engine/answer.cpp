@@ -59,8 +59,9 @@ std::optional<StopReason> Answer::why_stop(TokenId token) {
     if (options_.cancel && *options_.cancel) return StopReason::cancelled;
     if (ends || (constraint_ && constraint_->complete())) return StopReason::end_of_generation;
     if (text_ && text_->stopped()) return StopReason::stop_string;
-    if (most && length() >= most) return StopReason::token_limit;
+    if (options_.max_tokens && left() == 0) return StopReason::token_limit;
     if (session_.tokens.size() >= session_.engine.memory.context) return StopReason::context_full;
+    if (most && length() >= most) return StopReason::token_limit;  // of this run
     return std::nullopt;
 }
 

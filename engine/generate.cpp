@@ -257,12 +257,8 @@ bool Generation::run(uint32_t limit) {
             if (next.empty()) fill_pipeline();
             more = next.empty() ? take_result() : take_guess(next);
         }
-        const bool all = options_.max_tokens != 0 && left() == 0;
-        // A run may end where the context does.
-        if (answer_.result().reason == StopReason::token_limit && !all &&
-            s_.tokens.size() >= s_.engine.memory.context)
-            answer_.end(StopReason::context_full);
-        ended_ = all || answer_.result().reason != StopReason::token_limit;
+        ended_ =
+            answer_.result().reason != StopReason::token_limit || (options_.max_tokens != 0 && left() == 0);
     } catch (...) {
         settle();
         s_.outlast();  // updates of the step are on their way before what uses them is

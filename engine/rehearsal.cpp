@@ -1,12 +1,12 @@
 // See rehearsal.h.
 #include "engine.h"
 #include "kv_cache.h"
-#include "log.h"
 #include "ops/rope.h"
 #include "ops/sample.h"
 #include "session_impl.h"
 
 #include <algorithm>
+#include <system_error>
 
 namespace scoria {
 namespace {
@@ -124,8 +124,7 @@ Rehearsal::Rehearsal(Engine::Impl& engine, const Rehearsed& what, size_t threads
                 } catch (...) {  // whoever computes meets the same error, and says so to its caller
                 }
             });
-    } catch (
-        const std::system_error&) {  // no more threads: what they would have made is made when it is wanted
+    } catch (const std::system_error&) {  // too few threads: the rest is made when it is wanted
     }
 }
 

@@ -141,10 +141,13 @@ void load_block(Work work, uint block) {
 // Where instructions and not shared memory are waited for.
 const bool CROSSES = PARTS > 1 && WEIGHT_HALF_PAIRS;
 
-uvec4 weight_halves(WeightChunk loaded, Unit unit, Place place, Work work, uint block) {
+// Of load `i`.
+uvec4 weight_halves(Work work, uint block, uint i) {
+    const WeightChunk loaded = w_next[i];
+    const Place place = w_place(i);
     if (WEIGHT_TYPE == WEIGHT_F16) return uvec4(loaded.own.lo.xy, loaded.own.hi.xy);
     // Rows are whole units, so that a block stands in its unit as its cell does.
-    const Affine affine = weight_affine(block, place.chunk, unit, loaded.words);
+    const Affine affine = weight_affine(block, place.chunk, units[unit_of(i)], loaded.words);
     if (CROSSES) return crossed_weights(code_pairs(loaded, place.slot, place.chunk), weight_line(affine, true));
     vec4 lo, hi;
     weight_codes(w_cell(place, work, block), place.slot, place.chunk, loaded.words, loaded.own, lo, hi);
@@ -153,9 +156,6 @@ uvec4 weight_halves(WeightChunk loaded, Unit unit, Place place, Work work, uint 
     return packed_halves(fma(lo, line.xxxx, line.yyyy), fma(hi, line.xxxx, line.yyyy));
 }
 
-uvec4 weight_halves(Work work, uint block, uint i) {
-    return weight_halves(w_next[i], units[unit_of(i)], w_place(i), work, block);
-}
 // Of several parts nobody waits for another, so that W is made only now, and fewer registers hold it.
 void store_block(Work work, uint block, uvec4 w_halves[W_LOADS]) {
     [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {

@@ -409,17 +409,18 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
     const auto add = [&](const LinearVariant& variant) { add_new(caps, variants, variant); };
     const std::vector<Tile> tiles = tile_variants(caps, shape);
     const std::vector<LinearVariant> deep = deep_variants(caps, shape);
-    // By what compilers make of them: no GPU has run them yet (tools/bench/RESULTS.md).
-    if (pays_tiles(caps, shape) && shape.tokens <= 32 && !deep.empty()) {
-        add(split(deep.front(), shape, splits_for(caps, shape, deep.front())));
-        add(deep.front());
-    }
-    if (pays_tiles(caps, shape))
+    if (pays_tiles(caps, shape)) {
+        // By what compilers make of them: no GPU has run them yet (tools/bench/RESULTS.md).
+        if (shape.tokens <= 32 && !deep.empty()) {
+            add(split(deep.front(), shape, splits_for(caps, shape, deep.front())));
+            add(deep.front());
+        }
         for (const Tile& tile : tiles) {
             if (!tile.pays) continue;
             add(split(tile.variant, shape, splits_for(caps, shape, tile.variant)));
             add(tile.variant);
         }
+    }
     const bool ints = native && multiplies_ints(caps, shape);
     const bool wide = native && multiplies_ints(caps, shape, Precision::balanced);
     const auto add_group = [&](Shader shader) {

@@ -16,13 +16,9 @@ static_assert(std::atomic<bool>::is_always_lock_free, "set from a signal handler
 std::vector<std::string> start_program(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);
     // Else a file of ours or a driver's, opened later, would be what is read as input or written as output.
-    while (true) {
-        const int opened = ::open("/dev/null", O_RDWR);
-        if (opened < 0 || opened > 2) {
-            if (opened > 2) ::close(opened);
-            break;
-        }
-    }
+    int opened = 0;
+    while (opened >= 0 && opened <= 2) opened = ::open("/dev/null", O_RDWR);
+    if (opened >= 0) ::close(opened);
     return {argv, argv + argc};
 }
 
