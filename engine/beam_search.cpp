@@ -105,7 +105,7 @@ std::vector<Beam> beam_search(Engine& engine, std::span<const TokenId> source,
         sessions.emplace_back(engine);
         if (!engine.model().architecture.encoder.empty()) sessions.back().encode(source);
     }
-    while (!search.done()) {
+    const auto step = [&] {
         const std::vector<Beam>& live = search.live();
         std::vector<std::vector<float>> logits(live.size());
         std::vector<bool> taken(sessions.size());
@@ -125,6 +125,11 @@ std::vector<Beam> beam_search(Engine& engine, std::span<const TokenId> source,
             logits[i] = session.logits();
         }
         search.step(logits);
+    };
+    try {
+        while (!search.done()) step();
+    } catch (const Error& error) {
+        if (error.status() != Status::cancelled || search.best().empty()) throw;
     }
     return search.best();
 }

@@ -53,8 +53,8 @@ class BeamSearch {
     bool done_ = false, settled_ = false;  // settled: by the answers that ended
 };
 
-/// Searches after `prompt`, and after `source` for an encoder-decoder. Takes options.width caches.
-/// Errors: as Session's.
+/// Searches after `prompt`, and after `source` for an encoder-decoder. Takes options.width caches. Once
+/// `cancel` is set, the best answers so far. Errors: as Session's; cancelled, where there is none yet.
 std::vector<Beam> beam_search(Engine& engine, std::span<const TokenId> source,
                               std::span<const TokenId> prompt, const BeamOptions& options,
                               const std::atomic<bool>* cancel = nullptr);

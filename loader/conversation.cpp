@@ -24,6 +24,9 @@ Conversation parse_conversation(std::string_view where, const std::string& json)
         if (!message.is_object() || !message.contains("role") || !message["role"].is_string())
             fail(Status::bad_file, where, "expected messages with a role, got ",
                  message.is_object() ? "one without" : message.type_name());
+    for (const auto& [key, value] : {std::pair("tools", &out.tools), std::pair("documents", &out.documents)})
+        if (!value->is_array() && !value->is_null())
+            fail(Status::bad_file, where, "expected ", key, " as an array, got ", value->type_name());
     if (!out.variables.is_object())
         fail(Status::bad_file, where, "expected variables as an object, got ", out.variables.type_name());
     out.messages = std::move(root);

@@ -298,7 +298,9 @@ Gguf GgufReader::read(uint64_t whole) {
     return result;
 }
 
-Gguf read_gguf(const File& file, uint64_t whole) { return GgufReader(file).read(whole); }
+Gguf read_gguf(const File& file, uint64_t whole) {
+    return naming_file(file.path(), [&] { return GgufReader(file).read(whole); });
+}
 
 template <class T> const T* GgufMetadata::find(std::string_view key, const char* expected) const {
     const auto found = values_.find(key);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "architecture.h"
+#include "fail.h"
 #include "file.h"
 
 #include <nlohmann/json_fwd.hpp>
@@ -71,6 +72,16 @@ struct Gguf {
 /// Reads the header by positioned reads; `whole`: bytes of the whole file, where `file` is only its
 /// beginning. Errors: bad_file, naming the field; unsupported for a big-endian file and for another version.
 Gguf read_gguf(const File& file, uint64_t whole = 0);
+
+/// What `work` returns; its errors that say [gguf] say [`path`] instead.
+template <class Work> auto naming_file(const std::string& path, const Work& work) try {
+    return work();
+} catch (const Error& error) {
+    constexpr std::string_view nameless = "[gguf]";
+    const std::string_view text = error.what();
+    if (!text.starts_with(nameless)) throw;
+    throw Error(error.status(), cat("[", path, "]", text.substr(nameless.size())));
+}
 
 /// "Q4_K", also for types that this build cannot read; "type 77" for unknown numbers.
 std::string gguf_type_name(uint32_t type);

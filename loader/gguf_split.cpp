@@ -23,7 +23,7 @@ std::string path_of_part(const std::filesystem::path& path, uint64_t known, uint
     const std::string tail = "-of-" + five_digits(count) + ".gguf", text = path.string();
     const std::string end = "-" + five_digits(known + 1) + tail;
     if (!text.ends_with(end))
-        fail(Status::bad_file, "gguf", text, ": expected a name that ends in ", end,
+        fail(Status::bad_file, text, "expected a name that ends in ", end,
              ", as split.no and split.count say");
     return text.substr(0, text.size() - end.size()) + "-" + five_digits(no + 1) + tail;
 }
@@ -42,7 +42,7 @@ GgufFiles open_gguf_files(const std::filesystem::path& path) {
         return all;
     }
     if (count > most_files || known >= count)
-        fail(Status::bad_file, "gguf", "split.count: expected at most ", most_files,
+        fail(Status::bad_file, path.string(), "split.count: expected at most ", most_files,
              " and above split.no, got ", count, " and split.no ", known);
 
     std::set<std::string> names;
@@ -52,11 +52,12 @@ GgufFiles open_gguf_files(const std::filesystem::path& path) {
         const uint64_t its_no = part.metadata.integer("split.no").value_or(0),
                        its_count = part.metadata.integer("split.count").value_or(1);
         if (its_no != no || its_count != count)
-            fail(Status::bad_file, "gguf", file.path(), ": expected split.no ", no, " of ", count, ", got ",
-                 its_no, " of ", its_count);
+            fail(Status::bad_file, file.path(), "expected split.no ", no, " of ", count, ", got ", its_no,
+                 " of ", its_count);
         for (GgufTensor& tensor : part.tensors) {
             if (!names.insert(tensor.name).second)
-                fail(Status::bad_file, "gguf", "tensor ", tensor.name, ": expected in one part, got in two");
+                fail(Status::bad_file, file.path(), "tensor ", tensor.name,
+                     ": expected in one part, got in two");
             tensor.file = static_cast<uint32_t>(no);
         }
         if (no == 0)
@@ -68,8 +69,8 @@ GgufFiles open_gguf_files(const std::filesystem::path& path) {
     const uint64_t tensors = all.gguf.tensors.size();
     const uint64_t expected = all.gguf.metadata.integer("split.tensors.count").value_or(tensors);
     if (tensors != expected)
-        fail(Status::bad_file, "gguf", "split.tensors.count: expected ", expected, " tensors in ", count,
-             " parts, got ", tensors);
+        fail(Status::bad_file, path.string(), "split.tensors.count: expected ", expected, " tensors in ",
+             count, " parts, got ", tensors);
     return all;
 }
 

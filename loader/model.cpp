@@ -91,7 +91,7 @@ bool is_spare(const Model& model, const TensorView& unused) {
 }
 
 Model open_model(const std::filesystem::path& path, Reads reads) {
-    Model model = open_parts(path, reads);
+    Model model = naming_file(path.string(), [&] { return open_parts(path, reads); });
     say_unused(model);
     return model;
 }

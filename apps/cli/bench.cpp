@@ -5,6 +5,7 @@
 #include "common.h"
 #include "io.h"
 #include "proposers.h"
+#include "values.h"
 #include "verbs.h"
 
 #include "file.h"
@@ -365,7 +366,9 @@ Action define_bench(CLI::App& app, const Common& common) {
                  "time of every dispatch of a decode step, and of a prompt's last chunk");
     add_speculation_flags(app, options->speculation);
     app.add_option("--trace", options->trace,
-                   "writes that step for chrome://tracing or Perfetto to this file; implies --profile");
+                   "writes that step for chrome://tracing or Perfetto to this file; "
+                   "implies --profile")
+        ->check(writable());
     app.add_flag("--ops", options->ops,
                  "no model: each op alone, beside the bandwidth and the matmul peak of this device");
     app.add_option("--op", options->op, "with --ops: this one alone");

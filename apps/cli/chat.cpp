@@ -135,6 +135,7 @@ Action define_chat(CLI::App& app, const Common& common) {
     add_generation_flags(app, options->generation);
     app.footer(help_text);
     return [options, &common] {
+        if (common.json) fail(Status::bad_argument, "chat", "expected no --json, which `scoria run` has");
         compile_grammar(options->generation);
         return chat(*options, common);
     };

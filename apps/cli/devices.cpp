@@ -187,6 +187,9 @@ Action define_devices(CLI::App& app, const Common& common) {
             note("forgot ", forget_verdicts(cache_folder()), " files of verdicts");
             return 0;
         }
+        if (!common.device.empty() || !common.caps.empty())
+            fail(Status::bad_argument, "devices",
+                 "expected neither --device nor --caps: it shows all devices as they are");
         const std::vector<vk::ListedDevice> devices = vk::list_devices();
         const std::vector<StoredVerdicts> verdicts = stored_verdicts(cache_folder());
         print(common.json ? devices_json(devices, verdicts)

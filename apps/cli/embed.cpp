@@ -20,6 +20,8 @@ struct EmbedOptions {
 
 std::vector<std::string> texts_of(const EmbedOptions& options) {
     std::vector<std::string> texts = options.texts;
+    for (std::string& text : texts)
+        if (text == "-") text = read_text("-");
     if (!options.file.empty()) {
         std::istringstream lines(prompt_text("embed", "", options.file));
         for (std::string line; std::getline(lines, line);) texts.push_back(line);
@@ -37,13 +39,17 @@ int embed(const EmbedOptions& options, const Common& common) {
     if (options.pooling == "mean") pooling = Pooling::mean;
     if (options.pooling == "first") pooling = Pooling::first;
     if (options.pooling == "last") pooling = Pooling::last;
+    std::vector<std::vector<TokenId>> sequences;
+    for (const std::string& text : texts) {
+        sequences.push_back(tokenizer.encode(text, {.add_special = true, .parse_special = false}));
+        if (sequences.back().empty())
+            fail(Status::bad_argument, "embed", "expected texts of at least one token, got '", text,
+                 "' as number ", sequences.size());
+    }
     const std::unique_ptr<Engine> engine = load_engine(model, engine_options(common), common);
     Session session(*engine);
     nlohmann::json all = nlohmann::json::array();
-    for (const std::string& text : texts) {
-        std::vector<TokenId> ids = tokenizer.encode(text, {.add_special = true, .parse_special = false});
-        if (ids.empty())
-            fail(Status::bad_argument, "embed", "expected a text with at least one token, got '", text, "'");
+    for (std::vector<TokenId>& ids : sequences) {
         if (options.truncate && ids.size() > session.capacity()) {
             const TokenId end = ids.back();
             ids.resize(session.capacity());
@@ -73,7 +79,7 @@ int embed(const EmbedOptions& options, const Common& common) {
 
 Action define_embed(CLI::App& app, const Common& common) {
     auto options = std::make_shared<EmbedOptions>();
-    app.add_option("-p,--prompt", options->texts, "a text; may be given several times");
+    app.add_option("-p,--prompt", options->texts, "a text (-: stdin); may be given several times");
     app.add_option("-f,--file", options->file, "a file with one text per line (-: stdin)");
     app.add_option("--pooling", options->pooling, "mean, first or last token; else as the model says")
         ->check(CLI::IsMember({"mean", "first", "last"}));

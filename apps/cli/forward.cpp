@@ -2,6 +2,7 @@
 #include "common.h"
 #include "io.h"
 #include "messages.h"
+#include "values.h"
 #include "verbs.h"
 
 #include "hash_rotations.h"
@@ -148,7 +149,9 @@ Action define_forward(CLI::App& app, const Common& common) {
                  "also write hidden.<i>, the residual stream before and after each layer");
     app.add_option("--greedy", options->greedy,
                    "also write N greedily chosen tokens; end-of-generation ids are not special");
-    app.add_option("-o,--output", options->output, "safetensors file to write")->required();
+    app.add_option("-o,--output", options->output, "safetensors file to write")
+        ->required()
+        ->check(writable());
     return [options, &common] { return forward(*options, common); };
 }
 

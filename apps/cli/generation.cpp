@@ -4,7 +4,7 @@
 
 #include "grammar/json_schema.h"
 #include "io.h"
-#include "ranges.h"
+#include "values.h"
 
 #include <CLI/CLI.hpp>
 

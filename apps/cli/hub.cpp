@@ -166,6 +166,40 @@ uint64_t bytes_below(const fs::path& folder) {
     return total;
 }
 
+constexpr std::string_view https = "https://", hex_digits = "0123456789ABCDEF";
+
+/// A folder's name for each URL: no two share one.
+std::string folder_of_url(std::string_view url) {
+    std::string folder;
+    for (const char c : url.starts_with(https) ? url.substr(https.size()) : url) {
+        const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                           c == '.' || c == '-';
+        if (plain)
+            folder += c;
+        else if (c == '/')
+            folder += '_';
+        else
+            folder += {'%', hex_digits[uint8_t(c) >> 4], hex_digits[uint8_t(c) & 15]};
+    }
+    return folder;
+}
+
+/// The URL that folder_of_url() made it of.
+std::string url_of_folder(std::string_view folder) {
+    std::string url;
+    for (size_t i = 0; i < folder.size(); ++i) {
+        const size_t high = folder[i] == '%' && i + 2 < folder.size() ? hex_digits.find(folder[i + 1])
+                                                                      : std::string_view::npos;
+        if (high == std::string_view::npos) {
+            url += folder[i] == '_' ? '/' : folder[i];
+        } else {
+            url += char(high << 4 | (hex_digits.find(folder[i + 2]) & 15));
+            i += 2;
+        }
+    }
+    return url.starts_with("http://") ? url : cat(https, url);
+}
+
 fs::path pull_url(const RemoteName& name, const PullOptions& options) {
     fs::path target = remote_folder(name) / path_of(name.file);
     if (fs::exists(target)) {
@@ -189,12 +223,12 @@ std::optional<RemoteName> parse_remote(const std::string& name) {
     const size_t scheme = name.find("://");
     if (scheme != name.npos) {
         if (!name.starts_with("http://") && !name.starts_with("https://"))
-            fail(Status::bad_argument, "pull", "expected http:// or https://, got ", name);
+            fail(Status::bad_argument, "model", "expected http:// or https://, got ", name);
         const std::string path = name.substr(scheme + 3, name.find_first_of("?#") - scheme - 3);
         const size_t slash = path.rfind('/');
         const std::string file = slash == path.npos ? "" : path.substr(slash + 1);
         if (!is_safe(file))
-            fail(Status::bad_argument, "pull", "expected a URL that ends in a file's name, got ", name);
+            fail(Status::bad_argument, "model", "expected a URL that ends in a file's name, got ", name);
         return RemoteName{"", file, name};
     }
     const size_t colon = name.find(':');
@@ -203,26 +237,13 @@ std::optional<RemoteName> parse_remote(const std::string& name) {
     if (is_path || std::ranges::count(repository, '/') != 1) return std::nullopt;
     RemoteName remote{repository, colon == name.npos ? "" : name.substr(colon + 1), ""};
     if (!is_safe(repository) || (colon != name.npos && !is_safe(remote.file)))
-        fail(Status::bad_argument, "pull", "expected org/repo or org/repo:file, got ", name);
+        fail(Status::bad_argument, "model", "expected org/repo or org/repo:file, got ", name);
     return remote;
 }
 
 fs::path remote_folder(const RemoteName& name) {
     if (!name.repository.empty()) return models_folder() / "hub" / path_of(name.repository);
-    constexpr std::string_view https = "https://", digits = "0123456789ABCDEF";
-    std::string place;  // a folder per URL
-    for (const char c :
-         name.url.starts_with(https) ? std::string_view(name.url).substr(https.size()) : name.url) {
-        const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                           c == '.' || c == '-';
-        if (plain)
-            place += c;
-        else if (c == '/')
-            place += '_';
-        else
-            place += {'%', digits[uint8_t(c) >> 4], digits[uint8_t(c) & 15]};
-    }
-    return models_folder() / "url" / place;
+    return models_folder() / "url" / folder_of_url(name.url);
 }
 
 std::optional<fs::path> find_remote(const RemoteName& name) {
@@ -262,7 +283,8 @@ std::vector<CachedModel> cached_remotes() {
             models.push_back({org.path().filename().string() + "/" + repository.path().filename().string(),
                               repository.path(), bytes_below(repository.path())});
     for (const fs::directory_entry& url : fs::directory_iterator(models_folder() / "url", ignored))
-        models.push_back({url.path().filename().string(), url.path(), bytes_below(url.path())});
+        models.push_back(
+            {url_of_folder(url.path().filename().string()), url.path(), bytes_below(url.path())});
     std::ranges::sort(models, {}, &CachedModel::name);
     return models;
 }

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <memory>
 
 namespace scoria::cli {
 
@@ -20,13 +22,29 @@ void write_out(std::string_view text) {
 // Nothing can be reported when stderr itself fails.
 void write_note(std::string_view text) { (void)std::fwrite(text.data(), 1, text.size(), stderr); }
 
-std::string read_text(const std::string& path) {
-    if (path != "-") return read_file(path);
+namespace {
+
+std::string read_stream(std::FILE* from, std::string_view name) {
+    constexpr size_t most = 1u << 30;
     std::string text;
     char part[65536];
-    while (const size_t got = std::fread(part, 1, sizeof part, stdin)) text.append(part, got);
-    if (std::ferror(stdin)) fail(Status::bad_file, "stdin", "cannot be read");
+    while (const size_t got = std::fread(part, 1, sizeof part, from)) {
+        text.append(part, got);
+        if (text.size() > most) fail(Status::bad_file, name, "expected at most ", most, " bytes, got more");
+    }
+    if (std::ferror(from)) fail(Status::bad_file, name, "cannot be read");
     return text;
+}
+
+}  // namespace
+
+std::string read_text(const std::string& path) {
+    if (path == "-") return read_stream(stdin, "stdin");
+    std::error_code unknown;
+    if (!std::filesystem::is_fifo(path_of(path), unknown)) return read_file(path);
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(std::fopen(path.c_str(), "rb"), &std::fclose);
+    if (!pipe) fail(Status::bad_file, path, "cannot be opened: ", std::strerror(errno));
+    return read_stream(pipe.get(), path);
 }
 
 std::string prompt_text(std::string_view verb, const std::string& text, const std::string& file) {

@@ -19,7 +19,7 @@ template <class... Parts> void print(const Parts&... parts) { write_out(cat(part
 /// One line on stderr.
 template <class... Parts> void note(const Parts&... parts) { write_note(cat(parts..., '\n')); }
 
-/// The whole of a file, or of stdin for "-". Errors: bad_file.
+/// The whole of a file or a pipe, or of stdin for "-". Errors: bad_file.
 std::string read_text(const std::string& path);
 
 /// The text of `-p TEXT` ("-": stdin) or `-f FILE`; with neither, stdin if it is piped.

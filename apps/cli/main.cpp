@@ -2,6 +2,7 @@
 // 1 for failure, 2 for wrong usage, 130 when Ctrl-C came before there was anything to show.
 #include "common.h"
 #include "io.h"
+#include "values.h"
 #include "verbs.h"
 
 #include "console.h"
@@ -57,6 +58,7 @@ int run(const std::vector<std::string>& arguments) {
         sub->failure_message(CLI::FailureMessage::simple);
         actions.emplace_back(sub, verb.define(*sub, common));
         add_common_flags(*sub, common);
+        check_values(*sub);
     }
     // CLI11 would only say that a subcommand is missing.
     if (arguments.size() > 1 && !arguments[1].starts_with('-') &&

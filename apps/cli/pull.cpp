@@ -23,7 +23,8 @@ const KnownModel& known(const std::string& name) {
     if (const KnownModel* model = find_model(name)) return *model;
     std::string names;
     for (const KnownModel& model : known_models()) names += cat(names.empty() ? "" : ", ", model.name);
-    fail(Status::bad_argument, "pull", "expected one of {", names, "}, got '", name, "'");
+    fail(Status::bad_argument, "model", "expected one of {", names, "}, org/repo[:file] or a URL, got '",
+         name, "'");
 }
 
 void make_folder(const fs::path& folder) {

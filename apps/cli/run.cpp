@@ -2,8 +2,8 @@
 #include "beam_search.h"
 #include "clock.h"
 #include "io.h"
-#include "ranges.h"
 #include "run_many.h"
+#include "values.h"
 #include "verbs.h"
 
 #include "console.h"
@@ -76,8 +76,9 @@ Answer beam_answer(Engine& engine, std::span<const TokenId> source, std::span<co
     search.stop = options.early_stopping == "yes"     ? BeamOptions::Stop::enough
                   : options.early_stopping == "never" ? BeamOptions::Stop::never
                                                       : BeamOptions::Stop::hopeless;
-    const uint32_t room =
-        engine.memory_plan().context - std::min(engine.memory_plan().context, uint32_t(prompt.size()));
+    // A prompt that fills the context still says what comes next; what is longer is Session's to refuse.
+    const uint32_t context = engine.memory_plan().context;
+    const uint32_t room = std::max(context - std::min(context, uint32_t(prompt.size())), 1u);
     search.max_tokens = options.generation.max_tokens ? std::min(options.generation.max_tokens, room) : room;
     const uint32_t known = std::min(model.tokenizer->size(), model.architecture.logits());
     for (uint32_t id = 0; id < known; ++id)
@@ -88,7 +89,9 @@ Answer beam_answer(Engine& engine, std::span<const TokenId> source, std::span<co
     answer.result.seconds = seconds_since(start);
     answer.result.tokens = all.front().tokens;
     const bool ended = model.tokenizer->ends_generation(answer.result.tokens.back());
-    answer.result.reason = ended ? StopReason::end_of_generation : StopReason::token_limit;
+    answer.result.reason = interrupted ? StopReason::cancelled
+                           : ended     ? StopReason::end_of_generation
+                                       : StopReason::token_limit;
     const std::span<const TokenId> tokens(answer.result.tokens);
     answer.text = model.tokenizer->decode(tokens.first(tokens.size() - (ended ? 1 : 0)), false);
     return answer;

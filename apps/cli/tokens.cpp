@@ -75,8 +75,12 @@ Action define_template(CLI::App& app, const Common& common) {
     return [options, &common] {
         scoria::Conversation conversation =
             parse_conversation(options->messages, read_text(options->messages));
-        if (!options->tools.empty())
+        if (!options->tools.empty()) {
             conversation.tools = parse_json(options->tools, read_text(options->tools));
+            if (!conversation.tools.is_array())
+                fail(Status::bad_file, options->tools, "expected an array of tools, got ",
+                     conversation.tools.type_name());
+        }
         if (!options->variables.empty()) {
             const nlohmann::ordered_json more = parse_json("--variables", options->variables);
             if (!more.is_object())

@@ -1,7 +1,7 @@
 // scoria tune: which variants are fastest for a model on this device.
 #include "common.h"
 #include "io.h"
-#include "ranges.h"
+#include "values.h"
 #include "verbs.h"
 
 #include "console.h"

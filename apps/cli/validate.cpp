@@ -3,8 +3,8 @@
 #include "compile_report.h"
 #include "io.h"
 #include "messages.h"
-#include "ranges.h"
 #include "validate_shader.h"
+#include "values.h"
 #include "verbs.h"
 
 #include "file.h"
@@ -215,8 +215,10 @@ Action define_validate(CLI::App& app, const Common& common) {
         ->check(finite_in(0, 1e7));
     app.add_option("--json", options->json, "writes the report as JSON to a file, or stdout without one")
         ->expected(0, 1)
-        ->default_str("-");
-    app.add_option("--html", options->html, "writes the report as a page with tables and pictures of errors");
+        ->default_str("-")
+        ->check(writable());
+    app.add_option("--html", options->html, "writes the report as a page with tables and pictures of errors")
+        ->check(writable());
     CLI::Option* only_compiles =
         app.add_flag("--compile-only", options->compile_only,
                      "only make the pipelines and report what the driver's compiler says of them");

@@ -39,9 +39,24 @@ std::string compiled(const std::string& path) {
          "compiler");
 }
 
-std::vector<uint32_t> shader_words(const std::string& path) {
+/// SPIR-V that is none of a compiler's, or damaged, can end SPIRV-Cross and drivers.
+void check_spirv(const std::string& path) {
+    const std::optional<int> code =
+        run_program({"spirv-val", "--target-env", "vulkan1.3", "--scalar-block-layout", path});
+    if (!code)
+        note("scoria: no spirv-val on PATH: ", path, " is taken as it is");
+    else if (*code != 0)
+        fail(Status::bad_file, path, "expected valid SPIR-V, got exit code ", *code,
+             " of spirv-val (--no-spirv-val: where that is "
+             "older than the shader's extensions)");
+}
+
+std::vector<uint32_t> shader_words(const ShaderOptions& options) {
+    const std::string& path = options.shader;
     read_file(path);  // says what is wrong with the file before a compiler does
-    const std::string bytes = path.ends_with(".spv") ? read_file(path) : compiled(path);
+    const bool is_binary = path.ends_with(".spv");
+    if (is_binary && !options.unchecked) check_spirv(path);
+    const std::string bytes = is_binary ? read_file(path) : compiled(path);
     if (bytes.size() % 4 != 0)
         fail(Status::bad_file, path, "expected SPIR-V of whole words, got ", bytes.size(), " bytes");
     std::vector<uint32_t> words(bytes.size() / 4);
@@ -92,6 +107,8 @@ void add_shader_flags(CLI::App& app, ShaderOptions& options) {
     app.add_option("--input", options.inputs, "NAME=FILE.npy: your own input; may be repeated")
         ->needs(shader);
     app.add_option("--reference", options.reference, "FILE.npy: what the output ought to be")->needs(shader);
+    app.add_flag("--no-spirv-val", options.unchecked, "take an .spv as it is, however a driver may take it")
+        ->needs(shader);
 }
 
 validate::Run validate_shader(const ShaderOptions& options, uint64_t seed, bool keep_maps,
@@ -99,7 +116,7 @@ validate::Run validate_shader(const ShaderOptions& options, uint64_t seed, bool 
     const validate::ShaderManifest manifest = manifest_for(options);
     const validate::ShaderOp op = validate::find_shader_op(options.as, manifest);
     const validate::OwnData data = own_data(options);
-    const vk::Reflection shader = vk::reflect(shader_words(options.shader));
+    const vk::Reflection shader = vk::reflect(shader_words(options));
     for (const vk::Access access : shader.bindings)
         if (access == vk::Access::uniform || access == vk::Access::texels)
             fail(Status::bad_file, "shader", "expected storage buffers only, got a ",

@@ -17,6 +17,7 @@ namespace scoria::cli {
 struct ShaderOptions {
     std::string shader, as, manifest, reference;
     std::vector<std::string> inputs;  // NAME=FILE.npy
+    bool unchecked = false;           // by spirv-val
 };
 
 void add_shader_flags(CLI::App& app, ShaderOptions& options);

@@ -55,6 +55,12 @@ template <class T> void check_size(size_t size) {
              " in this version, got ", size);
 }
 
+/// So that what a later version puts there is never taken for this one's silence.
+template <class T> void reserved_is_zero(const T& given) {
+    if constexpr (requires { given.reserved; }) require(given.reserved == 0, "`reserved` to be 0");
+    if constexpr (requires { given.reserved2; }) require(given.reserved2 == 0, "`reserved2` to be 0");
+}
+
 /// A caller's struct of any version: members it does not have keep their defaults.
 template <class T> T versioned(const T* given, const T& defaults) {
     require(given != nullptr, "a struct, got NULL");
@@ -67,6 +73,7 @@ template <class T> T versioned(const T* given, const T& defaults) {
              given->size);
     T result = defaults;
     std::memcpy(static_cast<void*>(&result), given, std::min(given->size, sizeof(T)));
+    reserved_is_zero(result);
     return result;
 }
 

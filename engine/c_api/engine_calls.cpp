@@ -123,6 +123,7 @@ Wanted wanted(const scoria_engine_options* given) {
     std::vector<AdapterChoice> adapters;
     for (size_t i = 0; i < options.adapter_count; ++i) {
         require(options.adapters[i].path != nullptr, "a path for every adapter");
+        reserved_is_zero(options.adapters[i]);
         adapters.push_back({path_of(options.adapters[i].path), double{options.adapters[i].scale}});
     }
     result.model = std::make_shared<Model>(

@@ -7,6 +7,7 @@
 #include "quantise/quantise.h"
 #include "reference/dequantise.h"
 #include "safetensors.h"
+#include "tokenizer/json.h"
 
 #include <nlohmann/json.hpp>
 
@@ -170,7 +171,8 @@ void pool_heads(const fs::path& in, const fs::path& out, uint32_t kv_heads,
         fail(Status::bad_argument, pooling_where, out.string(), " exists: expected a new name");
     const Model model = open_model(in);
     check_model(model, kv_heads);
-    nlohmann::ordered_json config = nlohmann::ordered_json::parse(read_file((in / "config.json").string()));
+    auto config =
+        parse_shallow<nlohmann::ordered_json>(read_file((in / "config.json").string()), pooling_where);
     config["num_key_value_heads"] = kv_heads;
     const std::string config_text = config.dump(2) + "\n";
 

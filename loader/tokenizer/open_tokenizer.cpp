@@ -39,7 +39,10 @@ std::shared_ptr<const Tokenizer> open_tokenizer(const fs::path& path) {
     }
     const std::string extension = path.extension().string();
     const bool known = extension == ".json" || extension == ".model" || extension == ".txt";
-    if (!known || is_gguf(path)) return make_tokenizer(read_vocabulary(open_gguf_files(path).gguf.metadata));
+    if (!known || is_gguf(path))
+        return naming_file(path.string(), [&] {
+            return make_tokenizer(read_vocabulary(open_gguf_files(path).gguf.metadata));
+        });
 
     const std::string bytes = read_file(path.string(), most_bytes);
     const fs::path beside = path.parent_path() / "tokenizer_config.json";

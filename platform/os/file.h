@@ -28,14 +28,17 @@ class File {
     /// fails, ends the process (SIGBUS). Before any read in another thread. Errors: failed.
     void map();
 
-    /// Fills `out` from byte `offset`. Errors: bad_file when the range is not all inside the file.
+    /// Fills `out` from byte `offset`. Errors: bad_file when the range is not all inside the file, or
+    /// somebody has written to it since it was opened.
     void read(uint64_t offset, std::span<std::byte> out) const;
 
   private:
     size_t read_some(uint64_t offset, std::span<std::byte> out) const;  // bytes read; 0: none are left
+    int64_t last_write() const;                                         // a time of the system's
 
     std::string path_;
     uint64_t size_ = 0;
+    int64_t written_ = 0;                // last_write(), when it was opened
     std::intptr_t handle_ = -1;          // a descriptor, or a HANDLE of Windows
     const std::byte* mapped_ = nullptr;  // size_ bytes
 };
@@ -48,6 +51,9 @@ enum class Reads : uint8_t { positioned, mapped };
 
 /// The whole file. Errors: bad_file (also when it is longer than `limit` bytes).
 std::string read_file(const std::string& path, uint64_t limit = 1ull << 30);
+
+/// Errors: failed, if a file could not be written to `path` now: for what is written after long work.
+void check_writable(const std::string& path);
 
 /// Writes a temporary file beside `path`, syncs and renames it, so readers see the old bytes or the new.
 /// Errors: failed, with the reason of the system.

@@ -108,7 +108,17 @@ TEST_CASE("wrong usage ends with 2" * needs_fixtures()) {
         {{"forward", "-m", tiny, "--ids", "1"}, 2, "", "--output"},
         {{"forward", "-m", tiny, "-o", "x"}, 2, "", "--ids"},
         {{"forward", "-m", tiny, "--ids", "1,x", "-o", "x"}, 2, "", "'x'"},
+        {{"forward", "-m", tiny, "--ids", "1", "-o", "/nonexistent/x"}, 2, "", "/nonexistent/x"},
+        {{"imatrix", "-m", tiny, "-f", "-", "-o", "/"}, 2, "", "got a folder"},
+        {{"bench", "-m", tiny, "--trace", "/nonexistent/x"}, 2, "", "/nonexistent/x"},
+        {{"validate", "--html", "/nonexistent/x"}, 2, "", "/nonexistent/x"},
         {{"bench", "-r", "0"}, 2, "", "-r"},
+        {{"run", "-m", "", "-p", "x"}, 2, "", "got an empty one"},
+        {{"run", "-m", tiny, "-p", "x", "--seed", "-1"}, 2, "", "'-1'"},
+        {{"run", "-m", tiny, "-p", "x", "--seed", "18446744073709551616"}, 2, "", "18446744073709551616"},
+        {{"run", "-m", tiny, "-p", "x", "-n", "0x10"}, 2, "", "'0x10'"},
+        {{"devices", "--device", "0"}, 2, "", "neither --device nor --caps"},
+        {{"chat", "-m", tiny, "--json"}, 2, "", "expected no --json"},
         {{"validate", "--soak", "long"}, 2, "", "--soak"},
         {{"validate", "--quick", "--full"}, 2, "", "--quick"},
         {{"validate", "--op", "conjure"}, 2, "", "rope_cache"},
@@ -125,6 +135,8 @@ TEST_CASE("models that are not there or lie end with 1" * needs_fixtures()) {
     check({{"run", "-p", "x"}, 1, "", "run `scoria pull smollm2`", empty_cache});
     check({{"run", "-p", "x", "-m", "/nonexistent.gguf"}, 1, "", "/nonexistent.gguf"});
     check({{"inspect", fixtures() + "/gguf"}, 1, "", "gguf"});
+    write_text(cache.path("empty.gguf"), "GGUG");
+    check({{"inspect", cache.path("empty.gguf")}, 1, "", "[" + cache.path("empty.gguf") + "] magic"});
     check({{"tokenize", "-m", fixtures() + "/tokenizers/gpt-2.gguf", "-f", "/nonexistent.txt"},
            1,
            "",
@@ -183,6 +195,8 @@ TEST_CASE("the model's text side" * needs_fixtures()) {
                       "--bos", "<s>"},
                      {.input = R"({"messages": []})"})
               .out == R"(<s>14 Mar[{"type": "function", "function": {"name": "f"}}]50)");
+    const std::string object = folder.path("object.json");
+    write_text(object, "{}");
     const Case refused[] = {
         {{"template", "--template", folder.path("t.jinja"), "--messages", "-", "--now", "noon"},
          2,
@@ -197,6 +211,18 @@ TEST_CASE("the model's text side" * needs_fixtures()) {
          {},
          "[]"},
         {{"template", "--template", folder.path("t.jinja"), "--messages", "-"}, 1, "", "messages", {}, "{}"},
+        {{"template", "--template", folder.path("t.jinja"), "--messages", "-"},
+         1,
+         "",
+         "expected tools as an array, got object",
+         {},
+         R"({"messages": [], "tools": {}})"},
+        {{"template", "--template", folder.path("t.jinja"), "--messages", "-", "--tools", object},
+         1,
+         "",
+         "expected an array of tools, got object",
+         {},
+         "[]"},
         {{"template", "--template", mistral + ".jinja", "--messages", "-"},
          1,
          "",

@@ -106,7 +106,9 @@ TEST_CASE("pull: what a server does wrong is survived or said") {
     CHECK(machine.run({"pull", machine.server.url("gated/x.gguf")}, {{"HF_TOKEN", "secret"}}).code == 1);
     CHECK(machine.pull("corrupt/model.gguf", {"--sha256", wrong_digest}).err.find("SHA-256") !=
           std::string::npos);
+    CHECK(machine.run({"list"}).out.find(machine.server.url("drop/model.gguf") + " ") != std::string::npos);
     CHECK(machine.run({"rm", machine.server.url("drop/model.gguf")}).code == 0);
+    CHECK(machine.run({"list"}).out.find("drop/model.gguf") == std::string::npos);
     const Outcome alone = machine.pull("drop/model.gguf", {"--connections", "1"});
     CHECK(alone.code == 0);
     CHECK(text_of(first_line(alone.out)) == machine.bytes);

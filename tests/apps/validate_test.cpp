@@ -1,4 +1,5 @@
 // validate as its users meet it: reports in files, own shaders, own data.
+#include "process.h"
 #include "program.h"
 #include "test_env.h"
 
@@ -123,6 +124,20 @@ TEST_CASE("somebody's own shader is held against the reference") {
                                     {.environment = {{"PATH", "/nonexistent"}}});
     CHECK(none.code == 1);
     CHECK(none.err.find("glslangValidator") != std::string::npos);
+}
+
+TEST_CASE("SPIR-V that is damaged never reaches a driver") {
+    const ScratchFolder folder;
+    const std::string whole = folder.path("whole.spv"), damaged = folder.path("damaged.spv");
+    const auto compiled = scoria::run_program({"glslangValidator", "-V", "--quiet", "--target-env",
+                                               "vulkan1.2", examples + "rms_norm.comp", "-o", whole});
+    REQUIRE(compiled == 0);
+    std::string words = text_of(whole);
+    words.replace(12, 4, std::string("\1\0\0\0", 4));  // the bound of ids
+    std::ofstream(damaged, std::ios::binary) << words;
+    check({{"--shader", whole, "--as", "rms_norm"}, 0, "0 failed"});
+    check({{"--shader", whole, "--as", "rms_norm", "--no-spirv-val"}, 0, "0 failed"});
+    check({{"--shader", damaged, "--as", "rms_norm"}, 1, "exit code 1 of spirv-val"});
 }
 
 TEST_CASE("a race whose results are right is told where the validation layer can") {

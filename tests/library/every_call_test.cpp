@@ -299,6 +299,11 @@ TEST_CASE("structs of other versions" * needs_fixtures()) {
     CHECK(scoria_session_generate(loaded.session, &options.known, nullptr) == SCORIA_OK);
     options.more = 1;
     CHECK(scoria_session_generate(loaded.session, &options.known, nullptr) == SCORIA_UNSUPPORTED);
+    scoria_chat_options chat{};
+    chat.size = sizeof chat;
+    chat.reserved = 1;
+    CHECK(scoria_chat_text(loaded.engine, &chat, nullptr, 0, nullptr) == SCORIA_BAD_ARGUMENT);
+    CHECK(std::string(scoria_last_error()).find("`reserved` to be 0") != std::string::npos);
     // An old caller's struct ends before `max_tokens`: the defaults, which go on to the end of the context.
     scoria_generate_options short_one{};
     short_one.size = offsetof(scoria_generate_options, user);

@@ -147,6 +147,7 @@ TEST_CASE("restoring can be stopped, and can fail, and then succeed" * needs_fix
     const std::filesystem::path file = scratch.path / "model.gguf";
     std::filesystem::copy_file(tiny_model(), file);
     const auto size = std::filesystem::file_size(file);
+    const auto written = std::filesystem::last_write_time(file);
     {
         const Loaded loaded(deterministic(file.string()));
         const std::vector<int32_t> expected = generated(loaded.session, some_prompt, 12);
@@ -158,11 +159,14 @@ TEST_CASE("restoring can be stopped, and can fail, and then succeed" * needs_fix
         CHECK(scoria_engine_restore(loaded.engine, nullptr, nullptr) == SCORIA_BAD_FILE);
         size_t count = 0;
         CHECK(scoria_session_logits(loaded.session, nullptr, 0, &count) == SCORIA_BAD_FILE);
-        // The same file again, not another one in its place.
+        // The same file again, not another one in its place, and not another's bytes in it.
         std::ifstream from(tiny_model(), std::ios::binary);
         const std::string bytes(std::istreambuf_iterator<char>(from), {});
         std::ofstream(file, std::ios::binary | std::ios::in)
             .write(bytes.data(), std::streamsize(bytes.size()));
+        std::filesystem::last_write_time(file, written + std::chrono::seconds(1));
+        CHECK(scoria_engine_restore(loaded.engine, nullptr, nullptr) == SCORIA_BAD_FILE);
+        std::filesystem::last_write_time(file, written);
         CHECK(generated(loaded.session, some_prompt, 12) == expected);
     }
 }

@@ -10,12 +10,15 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <memory>
 #include <regex>
+#include <thread>
 
 using namespace scoria;
 using namespace scoria::test;
@@ -433,6 +436,36 @@ TEST_CASE("weights that hold NaN give a status, never a wild index" * needs_fixt
         CHECK((status == Status::non_finite || (status == Status::ok && std::isinf(bad))));
     }
     std::filesystem::remove(broken);
+}
+
+TEST_CASE("vulkan: beams that are stopped are the best so far" * needs_fixtures()) {
+    Engine engine(std::make_shared<const Model>(open_model(fixtures() + "/models/llama1")),
+                  engine_options(Precision::strict));
+    constexpr uint32_t most = 64;
+    std::vector<Beam> found;
+    const auto search_for = [&](std::chrono::milliseconds time) {
+        std::atomic<bool> cancel{time.count() == 0};
+        std::thread watch([&] {
+            std::this_thread::sleep_for(time);
+            cancel = true;
+        });
+        const Status status = status_of([&] {
+            found =
+                beam_search(engine, {}, some_ids(9), {.width = 4, .max_tokens = most, .ends = {}}, &cancel);
+        });
+        watch.join();
+        return status;
+    };
+    CHECK(search_for(std::chrono::milliseconds(0)) == Status::cancelled);
+    bool stopped = false;  // with something found: how soon depends on the machine
+    for (int ms = 1; ms < 60'000 && !stopped; ms *= 2) {
+        found.clear();
+        const Status status = search_for(std::chrono::milliseconds(ms));
+        CHECK(status == (found.empty() ? Status::cancelled : Status::ok));
+        stopped = !found.empty() && found.front().tokens.size() < most;
+        if (!found.empty() && !stopped) break;
+    }
+    CHECK(stopped);
 }
 
 TEST_CASE("vulkan: beams of an encoder-decoder" * needs_fixtures()) {

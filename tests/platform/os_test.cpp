@@ -10,6 +10,7 @@
 #include <cmath>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 
 using namespace scoria;
 using namespace scoria::test;
@@ -92,6 +93,33 @@ TEST_CASE("a file that shrinks after it was opened is an error") {
     fs::resize_file(path, 4);
     std::byte bytes[10];
     expect_error(Status::bad_file, "shrank", [&] { file.read(0, bytes); });
+}
+
+TEST_CASE("a file that somebody writes to after it was opened is an error") {
+    const TemporaryFolder folder;
+    const std::string path = folder.path + "/changes";
+    write(path, "0123456789");
+    File file(path), mapped(path);
+    mapped.map();
+    std::byte bytes[10];
+    file.read(0, bytes);
+    std::ofstream(path, std::ios::in | std::ios::out) << "ab";  // the same file, of the same size
+    fs::last_write_time(path, fs::last_write_time(path) + std::chrono::seconds(1));
+    for (const File* each : {&file, &mapped})
+        expect_error(Status::bad_file, "written to since", [&] { each->read(0, bytes); });
+    CHECK(read_file(path) == "ab23456789");
+}
+
+TEST_CASE("what cannot be written is known before") {
+    const TemporaryFolder folder;
+    const std::string path = folder.path + "/file";
+    check_writable(path);
+    CHECK(fs::is_empty(folder.path));
+    write(path, "text");
+    check_writable(path);
+    CHECK(read_file(path) == "text");
+    expect_error(Status::failed, "got a folder", [&] { check_writable(folder.path); });
+    expect_error(Status::failed, "cannot be created", [&] { check_writable(folder.path + "/no/file"); });
 }
 
 TEST_CASE("what is no readable file is refused") {

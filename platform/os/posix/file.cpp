@@ -21,6 +21,10 @@ namespace {
 
 std::string system_reason() { return std::generic_category().message(errno); }
 
+int64_t time_of(const struct stat& info) {
+    return int64_t(info.st_mtim.tv_sec) * 1'000'000'000 + info.st_mtim.tv_nsec;
+}
+
 struct Descriptor {
     int value;
     ~Descriptor() {
@@ -46,7 +50,13 @@ struct Place {
 };
 Place place_of(const std::string& path) {
     struct stat info {};
-    if (::stat(path.c_str(), &info) != 0) return {path, {}};
+    if (::stat(path.c_str(), &info) != 0) {
+        if (errno != ENOENT) return {path, {}};
+        std::error_code no_link;  // of a link to what is not there yet, that is what is made
+        const std::filesystem::path target = std::filesystem::read_symlink(path, no_link);
+        if (no_link) return {path, {}};
+        return place_of((std::filesystem::path(path).parent_path() / target).string());
+    }
     if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) return {path, {}, true};
     std::error_code unknown;
     const std::filesystem::path real = std::filesystem::canonical(path, unknown);
@@ -67,6 +77,7 @@ File::File(const std::string& path)
         fail(Status::bad_file, path, "expected a regular file");
     }
     size_ = uint64_t(info.st_size);
+    written_ = time_of(info);
 }
 
 File::~File() {
@@ -87,6 +98,13 @@ size_t File::read_some(uint64_t offset, std::span<std::byte> out) const {
         if (got >= 0) return size_t(got);
         if (errno != EINTR) fail(Status::bad_file, path_, "cannot be read: ", system_reason());
     }
+}
+
+int64_t File::last_write() const {
+    struct stat info {};
+    if (::fstat(int(handle_), &info) != 0)
+        fail(Status::bad_file, path_, "cannot be looked at: ", system_reason());
+    return time_of(info);
 }
 
 void write_file_atomic(const std::string& path, std::span<const std::byte> bytes) {

@@ -76,6 +76,7 @@ File::File(const std::string& path) : path_(path) {
         fail(Status::bad_file, path, "expected a regular file");
     size_ = uint64_t(size.QuadPart);
     handle_ = std::exchange(file.value, none);
+    written_ = last_write();
 }
 
 File::~File() {
@@ -100,6 +101,13 @@ size_t File::read_some(uint64_t offset, std::span<std::byte> out) const {
         ::GetLastError() != ERROR_HANDLE_EOF)
         fail(Status::bad_file, path_, "cannot be read: ", last_error());
     return got;
+}
+
+int64_t File::last_write() const {
+    FILETIME time{};
+    if (!::GetFileTime(as_handle(handle_), nullptr, nullptr, &time))
+        fail(Status::bad_file, path_, "cannot be looked at: ", last_error());
+    return int64_t(uint64_t(time.dwHighDateTime) << 32 | time.dwLowDateTime);
 }
 
 void write_file_atomic(const std::string& path, std::span<const std::byte> bytes) {

@@ -36,6 +36,14 @@ TEST_CASE("links are followed, permissions kept, and pipes and devices never rep
     CHECK(fs::is_symlink(link));
     CHECK(read_file(file) == "end");
 
+    fs::create_symlink("later", folder / "ahead");
+    write(folder / "ahead", "first");
+    CHECK(fs::is_symlink(folder / "ahead"));
+    CHECK(read_file(folder / "later") == "first");
+    fs::create_symlink("itself", folder / "itself");
+    write(folder / "itself", "at last");
+    CHECK(read_file(folder / "itself") == "at last");
+
     REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
     std::string got;
     std::thread reader([&] { std::getline(std::ifstream(pipe), got); });

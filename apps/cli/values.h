@@ -1,4 +1,4 @@
-// Ranges of numbers that flags take.
+// Values that flags take.
 #pragma once
 
 #include "fail.h"
@@ -19,5 +19,13 @@ inline CLI::Validator finite_in(double least, double most) {
     };
     return CLI::Validator(check, "");
 }
+
+/// A file that can be written, "-" apart: known before hours of work and not after them.
+CLI::Validator writable();
+
+/// Of all options of `app`: whole numbers are decimal and fit 64 bits (CLI11 reads 010 as 8, and the largest
+/// number for any that is larger), and no value is empty (as where a shell's variable is not set), but for
+/// those that give a text by itself.
+void check_values(CLI::App& app);
 
 }  // namespace scoria::cli

@@ -1,0 +1,51 @@
+// See values.h.
+#include "values.h"
+
+#include "file.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace scoria::cli {
+namespace {
+
+constexpr std::array may_be_empty = {"prompt", "system", "answer", "bos", "eos"};
+
+std::string decimal(std::string& text) {
+    uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size())
+        return cat("expected a whole number from 0 to ", UINT64_MAX, ", got '", text, "'");
+    text = cat(value);
+    return {};
+}
+
+std::string filled(std::string& text) { return text.empty() ? "expected a value, got an empty one" : ""; }
+
+}  // namespace
+
+CLI::Validator writable() {
+    const auto check = [](std::string& path) -> std::string {
+        try {
+            if (path != "-") check_writable(path);
+        } catch (const Error& error) {
+            return error.what();
+        }
+        return {};
+    };
+    return CLI::Validator(check, "");
+}
+
+void check_values(CLI::App& app) {
+    for (CLI::Option* option : app.get_options()) {
+        const std::string type = option->get_type_name();
+        const auto is_named = [&](const char* name) { return option->check_lname(name); };
+        if (type.starts_with("UINT") && type.find("SIZE") == type.npos)
+            option->transform(CLI::Validator(decimal, ""), "");
+        else if (type.starts_with("TEXT") && std::ranges::none_of(may_be_empty, is_named))
+            option->transform(CLI::Validator(filled, ""), "");
+    }
+}
+
+}  // namespace scoria::cli
