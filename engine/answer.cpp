@@ -89,7 +89,7 @@ bool Answer::take(std::span<const uint32_t> result, std::span<const uint32_t> to
 GenerateResult Answer::finish() {
     if (text_ && !refused_)
         if (const std::string rest = text_->finish(); !rest.empty()) show_text(-1, rest);
-    result_.reused = std::exchange(session_.reused, 0);
+    result_.reused += std::exchange(session_.reused, 0);
     return std::move(result_);
 }
 

@@ -408,7 +408,7 @@ void Batcher::Impl::finish_ended() {
     }
 }
 
-Batcher::Batcher(Engine& engine) : impl_(std::make_unique<Impl>(engine.impl())) {}
+Batcher::Batcher(Engine& engine) : impl_(make_tenant<Impl>(engine.impl())) {}
 Batcher::Batcher(Batcher&& other) noexcept = default;
 Batcher::~Batcher() = default;
 

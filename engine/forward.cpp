@@ -49,14 +49,10 @@ class ResultCopies {
 void Session::Impl::check_forward(std::span<const TokenId> ids, std::span<const TokenId> token_types) {
     const Architecture& architecture = engine.model->architecture;
     if (!architecture.encoder.empty()) needs_decoder("forward");
-    if (architecture.bidirectional()) {
-        tokens.clear();
-        computed = 0;
-        if (ids.size() > forward_chunk())
-            fail(Status::context_full, "forward", "expected at most ", forward_chunk(), " tokens, got ",
-                 ids.size());
-    }
-    check_ids(ids);
+    if (architecture.bidirectional() && ids.size() > forward_chunk())
+        fail(Status::context_full, "forward", "expected at most ", forward_chunk(), " tokens, got ",
+             ids.size());
+    architecture.bidirectional() ? check_vocabulary(ids, architecture.vocab) : check_ids(ids);
     if (!token_types.empty() && token_types.size() != ids.size())
         fail(Status::bad_argument, "forward", "expected ", ids.size(), " token types, got ",
              token_types.size());
@@ -64,6 +60,9 @@ void Session::Impl::check_forward(std::span<const TokenId> ids, std::span<const 
         if (type < 0 || uint32_t(type) >= architecture.token_types)
             fail(Status::bad_argument, "forward", "expected token types below ", architecture.token_types,
                  ", got ", type);
+    if (!architecture.bidirectional()) return;
+    tokens.clear();
+    computed = 0;
 }
 
 std::vector<uint32_t> Session::Impl::type_words(size_t ids, std::span<const TokenId> token_types,
@@ -253,7 +252,13 @@ void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer,
                 s.source_ids.assign(from.begin(), from.end());
                 s.source_global.clear();
                 s.source = uint32_t(from.size());
-                s.trace(0, encoder_kernels, from, 0, false, observer);
+                try {
+                    s.trace(0, encoder_kernels, from, 0, false, observer);
+                } catch (...) {  // a source that was not computed is none
+                    s.source_ids.clear();
+                    s.source = 0;
+                    throw;
+                }
             }
             for (size_t done = 0; done < ids.size();) {
                 const uint32_t count = s.tokens_of_segment(

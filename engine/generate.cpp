@@ -115,8 +115,9 @@ void Generation::fill_pipeline() {
             s_.submit(step_update_);
         }
         s_.bring_step({&s_.tokens.back(), 1}, first_ + decodes_);
-        s_.writes(first_ + decodes_++, 1);
+        s_.writes(first_ + decodes_, 1);
         in_flight_.push_back(s_.submit_decode(answer_.kind()));
+        ++decodes_;  // settle() counts what is on its way, and nothing that failed to be
     }
 }
 

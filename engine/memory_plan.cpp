@@ -187,7 +187,9 @@ class Planning {
             return false;
         if (encodes_) tokens = memory_.source = std::min(memory_.source, context);
         tokens = std::min(tokens, context);
-        if (!engine_.options.shared_context) memory_.shared = cached();
+        memory_.shared = engine_.options.shared_context
+                             ? uint32_t(std::min<uint64_t>(memory_.shared, all_cached()))
+                             : cached();
         if (whole_) engine_.layout.outputs = std::min(engine_.layout.outputs, tokens);
         place_activations();
         return true;

@@ -240,6 +240,7 @@ void Session::Impl::compute_pending(const std::atomic<bool>* cancel) {
 }
 
 void Session::Impl::compute_rest(const std::atomic<bool>* cancel) {
+    if (tokens.empty()) return;
     struct Stopping {
         const std::atomic<bool>*& stop;
         ~Stopping() { stop = nullptr; }
@@ -271,7 +272,7 @@ std::vector<float> Session::Impl::read_floats(const vk::View& view, size_t count
     return {floats, floats + count};
 }
 
-Session::Session(Engine& engine) : impl_(std::make_unique<Impl>(engine.impl())) {
+Session::Session(Engine& engine) : impl_(make_tenant<Impl>(engine.impl())) {
     // Of sessions that share a cache most are computed by a batcher, in its workspace.
     engine.impl().survive([&] { engine.options().sequences > 1 ? impl_->take_cache() : impl_->ready(); });
 }
@@ -333,7 +334,8 @@ void Session::truncate(uint32_t length) {
     const auto lock = s.engine.use();  // evict() changes what rewind() does
     s.tokens.resize(length);
     s.rewind(length);
-    if (s.cache && s.cache->sequences() > 1) s.cache.shrink(length);
+    for (Impl* part = &s; part; part = part->front.get())
+        if (part->cache && part->cache->sequences() > 1) part->cache.shrink(length);
 }
 
 void Session::Impl::rewind(uint32_t length) {

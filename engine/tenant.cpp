@@ -195,9 +195,10 @@ void Tenant::compute(Batch& work, size_t first, size_t end, uint32_t positions, 
     }
 }
 
-void Tenant::record_step(Step& step, Batch& work, uint32_t positions, const Beside& beside) {
+void Tenant::record_step(Step& to, Batch& work, uint32_t positions, const Beside& beside) {
     land_all();  // what was recorded before
-    step = {};
+    to = {};
+    Step step;  // whole, or none: a part of one could be taken for one in fewer slices
     const size_t first = engine.plan.encoder_kernels;
     work.fold_step();
     for (size_t i = first; i < engine.plan.kernels.size(); ++i)
@@ -223,6 +224,7 @@ void Tenant::record_step(Step& step, Batch& work, uint32_t positions, const Besi
         step.slices.push_back(recorder.finish());
         step.costs.push_back(cost);
     }
+    to = std::move(step);
 }
 
 bool Tenant::stands(const Step& step, uint32_t count) const {

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <set>
 
 namespace scoria {
@@ -95,5 +96,11 @@ struct Tenant {
     std::chrono::steady_clock::time_point idle_since_;  // when the device last had none of them
     double slice_seconds_ = 0;                          // of the device, that the last one landed took
 };
+
+/// evict() and recover() find a tenant from its first moment, and must find it whole.
+template <class T> std::unique_ptr<T> make_tenant(Engine::Impl& engine) {
+    const auto in_use = engine.use();
+    return std::make_unique<T>(engine);
+}
 
 }  // namespace scoria

@@ -27,10 +27,13 @@ std::vector<float> embedding(SessionObject& object, std::span<const TokenId> ids
     constexpr Pooling poolings[] = {Pooling::mean, Pooling::first, Pooling::last};
     const Pooling pooling =
         options.pooling == SCORIA_POOL_BY_MODEL ? model.pooling : poolings[options.pooling - 1];
-    object.session.truncate(0);
+    struct Forgotten {  // the sequence before and, also where it fails, this one
+        Session& session;
+        explicit Forgotten(Session& its) : session(its) { session.truncate(0); }
+        ~Forgotten() { session.truncate(0); }
+    } const forgotten{object.session};
     const ForwardResult result =
         model.architecture.encoder.empty() ? object.session.forward(ids, false) : object.session.encode(ids);
-    object.session.truncate(0);
     return pooled(result.last_hidden, result.last_hidden_size(), pooling, options.raw == 0);
 }
 

@@ -173,6 +173,8 @@ void pool_heads(const fs::path& in, const fs::path& out, uint32_t kv_heads,
     check_model(model, kv_heads);
     auto config =
         parse_shallow<nlohmann::ordered_json>(read_file((in / "config.json").string()), pooling_where);
+    if (config.contains("text_config"))
+        fail(Status::unsupported, pooling_where, "expected a model of texts alone, got one of images, too");
     config["num_key_value_heads"] = kv_heads;
     const std::string config_text = config.dump(2) + "\n";
 
