@@ -33,7 +33,7 @@ Strip strip(uint64_t first, uint64_t row_stride, uint64_t col_stride, uint64_t r
 }
 
 bool second_half(Role role) {
-    return role == Role::up || role == Role::expert_up || role == Role::up_bias ||
+    return role == Role::up || role == Role::shared_up || role == Role::expert_up || role == Role::up_bias ||
            role == Role::expert_up_bias;
 }
 

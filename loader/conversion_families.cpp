@@ -78,15 +78,8 @@ void set_parallel(const Described& model, Keys& keys) {
 /// The slopes of ALiBi end at 2^-8.
 void set_alibi(const Described&, Keys& keys) { keys.set("attention.max_alibi_bias", 8.0); }
 
-void set_deepseek(const Described& model, Keys& keys) {
+void set_deepseek_experts(const Described& model, Keys& keys) {
     const std::vector<Layer>& layers = model.architecture.layers;
-    const Latent& latent = layers.front().attention.latent;
-    keys.set("attention.kv_lora_rank", latent.kv_rank);
-    if (latent.q_rank != 0) keys.set("attention.q_lora_rank", latent.q_rank);
-    keys.set("attention.key_length_mla", layers.front().attention.head_dim);
-    keys.set("attention.value_length_mla", latent.value_dim);
-    if (const RopeSettings& rope = model.ropes.front(); rope.mscale_all)
-        keys.set("rope.scaling.yarn_log_multiplier", 0.1 * *rope.mscale_all);
     const auto dense = std::ranges::count_if(
         layers, [](const Layer& layer) { return layer.feed_forward.routing.experts == 0; });
     keys.set("leading_dense_block_count", static_cast<uint32_t>(dense));
@@ -100,6 +93,52 @@ void set_deepseek(const Described& model, Keys& keys) {
     keys.set("expert_group_used_count", routing.groups_used);
 }
 
+void set_ernie_experts(const Described& model, Keys& keys) {
+    const std::vector<Layer>& layers = model.architecture.layers;
+    const auto sparse = [](const Layer& layer) { return layer.feed_forward.routing.experts != 0; };
+    const auto first = std::ranges::find_if(layers, sparse);
+    if (first == layers.end()) return;
+    const auto next = std::find_if(first + 1, layers.end(), sparse);
+    const auto place = static_cast<uint32_t>(first - layers.begin());
+    // Every step-th layer from the first one on; one alone is the last one of its step.
+    const auto step = next != layers.end() ? static_cast<uint32_t>(next - first) : place + 1;
+    keys.set("interleave_moe_layer_step", step);
+    keys.set("leading_dense_block_count", place);
+    keys.set("expert_shared_count",
+             first->feed_forward.routing.shared_size / first->feed_forward.routing.size);
+}
+
+void set_granite_shared(const Described& model, Keys& keys) {
+    set_granite(model, keys);
+    const uint32_t shared = model.architecture.layers.back().feed_forward.routing.shared_size;
+    if (shared != 0) keys.set("expert_shared_feed_forward_length", shared);
+}
+
+void set_ministral3(const Described& model, Keys& keys) {
+    const RopeSettings& rope = model.ropes.front();
+    if (rope.mscale_all) keys.set("rope.scaling.yarn_log_multiplier", *rope.mscale_all);
+    if (rope.query_growth != 0) keys.set("attention.temperature_scale", rope.query_growth);
+}
+
+/// Which layers have the window.
+void set_windowed(const Described& model, Keys& keys) {
+    std::vector<bool> windowed;
+    for (const Layer& layer : model.architecture.layers) windowed.push_back(layer.attention.window != 0);
+    if (std::ranges::find(windowed, true) != windowed.end())
+        keys.set("attention.sliding_window_pattern", windowed);
+}
+
+void set_deepseek(const Described& model, Keys& keys) {
+    const std::vector<Layer>& layers = model.architecture.layers;
+    const Latent& latent = layers.front().attention.latent;
+    keys.set("attention.kv_lora_rank", latent.kv_rank);
+    if (latent.q_rank != 0) keys.set("attention.q_lora_rank", latent.q_rank);
+    keys.set("attention.key_length_mla", layers.front().attention.head_dim);
+    keys.set("attention.value_length_mla", latent.value_dim);
+    if (const RopeSettings& rope = model.ropes.front(); rope.mscale_all)
+        keys.set("rope.scaling.yarn_log_multiplier", 0.1 * *rope.mscale_all);
+    set_deepseek_experts(model, keys);
+}
 /// A window counts both sides; every n-th layer from the first on has none.
 void set_modern_bert(const Described& model, Keys& keys) {
     const std::vector<Layer>& layers = model.architecture.layers;
@@ -138,12 +177,20 @@ constexpr ConversionFamily families[] = {
     {.model_type = "llama", .architecture = "llama"},
     {.model_type = "mistral", .architecture = "llama"},
     {.model_type = "mixtral", .architecture = "llama"},
+    {.model_type = "ministral3", .architecture = "mistral3", .keys = set_ministral3},
+    {.model_type = "arcee", .architecture = "arcee"},
+    {.model_type = "seed_oss", .architecture = "seed_oss"},
+    {.model_type = "ernie4_5", .architecture = "ernie4_5"},
+    {.model_type = "ernie4_5_moe", .architecture = "ernie4_5-moe", .keys = set_ernie_experts},
     {.model_type = "qwen2", .architecture = "qwen2"},
     {.model_type = "qwen2_moe", .architecture = "qwen2moe", .keys = set_shared_expert},
     {.model_type = "qwen3", .architecture = "qwen3"},
     {.model_type = "qwen3_moe", .architecture = "qwen3moe"},
     {.model_type = "smollm3", .architecture = "smollm3"},
     {.model_type = "granite", .architecture = "granite", .keys = set_granite},
+    {.model_type = "granitemoehybrid", .architecture = "granite", .keys = set_granite},
+    {.model_type = "granitemoe", .architecture = "granitemoe", .keys = set_granite},
+    {.model_type = "granitemoeshared", .architecture = "granitemoe", .keys = set_granite_shared},
     {.model_type = "phi", .architecture = "phi2"},
     {.model_type = "phi3", .architecture = "phi3", .fused_qkv = true},
     {.model_type = "gemma", .architecture = "gemma"},
@@ -153,11 +200,16 @@ constexpr ConversionFamily families[] = {
     {.model_type = "cohere2", .architecture = "cohere2", .keys = set_logit_scale},
     {.model_type = "olmo", .architecture = "olmo"},
     {.model_type = "olmo2", .architecture = "olmo2"},
+    {.model_type = "olmo3", .architecture = "olmo2", .keys = set_windowed},
+    {.model_type = "exaone4", .architecture = "exaone4", .keys = set_windowed},
     {.model_type = "olmoe", .architecture = "olmoe"},
     {.model_type = "glm", .architecture = "chatglm"},
     {.model_type = "glm4", .architecture = "glm4"},
     {.model_type = "hunyuan_v1_dense", .architecture = "hunyuan-dense"},
     {.model_type = "hunyuan_v1_moe", .architecture = "hunyuan-moe", .keys = set_hunyuan_experts},
+    {.model_type = "glm4_moe", .architecture = "glm4moe", .keys = set_deepseek_experts},
+    {.model_type = "dots1", .architecture = "dots1", .keys = set_deepseek_experts},
+    {.model_type = "minimax_m2", .architecture = "minimax-m2", .keys = set_deepseek_experts},
     {.model_type = "gpt_oss", .architecture = "gpt-oss"},
     {.model_type = "deepseek_v2", .architecture = "deepseek2", .keys = set_deepseek, .lacks = lacks_q_rank},
     {.model_type = "deepseek_v3", .architecture = "deepseek2", .keys = set_deepseek, .lacks = lacks_q_rank},

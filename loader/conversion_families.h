@@ -28,6 +28,9 @@ class Keys {
     void set(std::string_view name, uint32_t value) { out_.set(prefix_ + std::string(name), value); }
     void set(std::string_view name, bool value) { out_.set(prefix_ + std::string(name), value); }
     void set(std::string_view name, const char* value) { out_.set(prefix_ + std::string(name), value); }
+    void set(std::string_view name, const std::vector<bool>& value) {
+        out_.set(prefix_ + std::string(name), value);
+    }
     void set(std::string_view name, double value) {
         out_.set(prefix_ + std::string(name), static_cast<float>(value));
     }

@@ -9,6 +9,7 @@
 #include "gguf_families.h"
 #include "hf_families.h"
 #include "hf_folder.h"
+#include "hf_text_part.h"
 #include "position_tables.h"
 #include "tokenizer/json.h"
 
@@ -88,7 +89,7 @@ FolderSource::FolderSource(const fs::path& path)
     find_family();
     const fs::path config = hugging_face_paths(path).config;
     const Settings settings(Settings::Format::hugging_face, config.filename().string(), "",
-                            parse_json(read_file(config.string(), 1 << 26), config.string()));
+                            text_part(parse_json(read_file(config.string(), 1 << 26), config.string())));
     ropes_ = read_hugging_face_ropes(family_named(hugging_face_families(), model_.architecture.family),
                                      settings, model_.architecture);
     check_pairs();

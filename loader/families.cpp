@@ -102,7 +102,8 @@ void read_experts(const Family& family, const Settings& settings, const Architec
     routing.experts = settings.size(Field::experts, 1 << 16);
     routing.used = settings.size(Field::experts_used, routing.experts);
     routing.size = settings.size(Field::expert_size, most_size, feed_forward.size);
-    if (settings.has(Field::shared_size)) routing.shared_size = settings.size(Field::shared_size, most_size);
+    if (settings.has(Field::shared_size))
+        routing.shared_size = settings.size(settings.name_of(Field::shared_size), most_size, {}, 0);
     routing.renormalise = settings.flag("norm_topk_prob", routing.renormalise);
     if (uint64_t{routing.experts} * std::max(routing.size, architecture.hidden) > UINT32_MAX)
         fail(Status::unsupported, settings.where(), "experts: expected fewer than 2^32 rows");
@@ -121,7 +122,7 @@ void make_dense_layers(const Settings& settings, const FeedForward& dense, Archi
 bool is_windowed_type(const Settings& settings, const char* key, const std::string& type) {
     for (const char* windowed : {"sliding_attention", "local", "banded"})
         if (type == windowed) return true;
-    for (const char* full : {"full_attention", "global", "dense"})
+    for (const char* full : {"full_attention", "attention", "global", "dense"})
         if (type == full) return false;
     fail(Status::unsupported, settings.where(), settings.full_name(key),
          ": expected sliding_attention or full_attention, got ", type);
@@ -137,11 +138,21 @@ void read_windows(const Family& family, const Settings& settings, Architecture& 
              " types, got ", types.size());
     const WindowRule& rule = family.window;
     const bool split = rule.layers == Layers::from || rule.layers == Layers::odd_before;
-    const uint32_t first =
-        split ? settings.size("max_window_layers", most_layers, 28, 0) : 0;  // as Qwen's classes
+    const uint32_t first = split ? settings.size("max_window_layers", most_layers, rule.first, 0) : 0;
     uint32_t every = rule.every;
-    for (const char* name : {"layer_switch", "_sliding_window_pattern", "sliding_window_pattern"})
-        if (rule.layers == Layers::not_every) every = settings.size(name, most_layers, every);
+    std::vector<double> listed;  // GGUF's: 1 where a layer has the window
+    if (rule.layers == Layers::not_every)
+        for (const char* name : {"layer_switch", "_sliding_window_pattern", "sliding_window_pattern",
+                                 "attention.sliding_window_pattern"}) {
+            const nlohmann::json* value = settings.find(name);
+            if (value != nullptr && value->is_array())
+                listed = settings.numbers(name);
+            else if (value == nullptr || !value->is_string() || types.empty())  // "LLLG" says what types say
+                every = settings.size(name, most_layers, every, 0);
+        }
+    if (!listed.empty() && listed.size() != layers)
+        fail(Status::bad_file, settings.where(), "sliding_window_pattern: expected ", layers, " values, got ",
+             listed.size());
 
     const bool counts =
         rule.layers != Layers::none && (rule.flag == nullptr || settings.flag(rule.flag, false));
@@ -150,10 +161,11 @@ void read_windows(const Family& family, const Settings& settings, Architecture& 
     if (rule.flag != nullptr)
         for (const char* name : {field, "max_window_layers"}) settings.understood(name);
     for (size_t i = 0; i < layers; ++i) {
-        bool windowed = rule.layers == Layers::not_every    ? (i + 1) % every != 0
+        bool windowed = rule.layers == Layers::not_every    ? every != 0 && (i + 1) % every != 0
                         : rule.layers == Layers::odd_before ? i % 2 == 0 && i < first
                                                             : i >= first;
         if (!types.empty()) windowed = is_windowed_type(settings, key, types[i]);
+        if (!listed.empty()) windowed = listed[i] != 0;
         if (windowed && !types.empty() && window == 0)
             fail(Status::bad_file, settings.where(), settings.full_name(key), ": layer ", i,
                  " has a window, and ", field, " is missing");
@@ -224,7 +236,11 @@ Architecture describe(const Family& family, const Settings& settings) {
     const FeedForward dense = feed_forward;
     read_experts(family, settings, architecture, feed_forward);
 
-    architecture.layers.assign(settings.size(Field::layers, most_layers), layer);
+    const uint32_t layers = settings.size(Field::layers, most_layers);
+    const uint32_t ahead = settings.format() == Settings::Format::gguf  // layers that guess tokens, not run
+                               ? settings.size("nextn_predict_layers", layers - 1, 0, 0)
+                               : 0;
+    architecture.layers.assign(layers - ahead, layer);
     if (feed_forward.routing.experts != 0) make_dense_layers(settings, dense, architecture);
     read_windows(family, settings, architecture);
     return architecture;
@@ -239,10 +255,13 @@ void assign_ropes(const Family& family, const Settings& settings, Architecture& 
     if (!listed.empty() && listed.size() != layers)
         fail(Status::bad_file, settings.where(), settings.full_name("no_rope_layers"), ": expected ", layers,
              " numbers, got ", listed.size());
+    using FullLayers = Family::FullLayers;
+    const bool full_rotate =
+        family.full_layers == FullLayers::rotate ||
+        (family.full_layers == FullLayers::rest_beside_windows && !settings.has(Field::window));
     for (size_t i = 0; i < layers; ++i) {
         Attention& attention = architecture.layers[i].attention;
-        const bool rotates = !architecture.ropes.empty() &&
-                             (family.full_layers_rotate || attention.window != 0) &&
+        const bool rotates = !architecture.ropes.empty() && (full_rotate || attention.window != 0) &&
                              (!listed.empty() ? listed[i] != 0 : every == 0 || (i + 1) % every != 0);
         if (rotates && family.window.layers == WindowRule::Layers::unrotated && !settings.has("layer_types"))
             attention.window = 0;

@@ -34,6 +34,7 @@ struct WindowRule {
     } layers = Layers::none;
     uint32_t every = 0;
     const char* flag = nullptr;  // the window counts only if this is true
+    uint32_t first = 28;         // max_window_layers, where the file has none: as Qwen's classes
 };
 
 /// A model while it is read; a family's row may change what is described, beyond the fields of Family.
@@ -47,7 +48,7 @@ using Adjust = void (*)(Reading& reading);
 
 struct Family {
     const char* name;                                   // model_type or general.architecture
-    std::array<std::span<const TensorRow>, 5> tensors;  // of a role in several, the first that the file has
+    std::array<std::span<const TensorRow>, 6> tensors;  // of a role in several, the first that the file has
     std::array<std::span<const TensorRow>, 1> encoder_tensors = {};  // of an encoder-decoder's encoder
     const char* prefix = "";                                         // some files leave it out of all names
     uint32_t context = 0;                                            // where the file names none; 0: it must
@@ -69,7 +70,11 @@ struct Family {
            local_rope_base = 0;          // where the file names none; local > 0: windowed layers differ
     const char* rope_parameters = "{}";  // JSON, where the file has none
     double rotary = 1;                   // share of a head that rotates, where the file names none
-    bool full_layers_rotate = true;
+    enum class FullLayers : uint8_t {
+        rotate,
+        rest,
+        rest_beside_windows,  // but rotate where the file names no window
+    } full_layers = FullLayers::rotate;
     uint32_t no_rope_every = 0;  // every n-th layer does not rotate, where the file does not say
 
     WindowRule window = {};

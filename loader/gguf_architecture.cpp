@@ -85,7 +85,9 @@ std::vector<Rope> read_ropes(const Family& family, const Settings& keys, const A
     if (const char* key = "rope.scaling.attn_factor"; keys.has(key))
         ropes[0].magnitude =
             keys.positive(key) * (rope.scaling == RopeScaling::longrope ? 1 : ropes[0].magnitude);
-    if (family.local_rope_base > 0) {
+    const bool windows = std::ranges::any_of(architecture.layers,
+                                             [](const Layer& layer) { return layer.attention.window != 0; });
+    if (family.local_rope_base > 0 && windows) {
         RopeSettings local = unscaled;
         local.base = keys.positive("rope.freq_base_swa", family.local_rope_base);
         ropes.push_back(make_rope(local, "gguf"));

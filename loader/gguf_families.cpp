@@ -10,6 +10,7 @@ namespace {
 
 using enum Layout;
 using Layers = WindowRule::Layers;
+using gguf::common, gguf::fused_gate_up, gguf::number, gguf::post_attention_norm;
 
 #define LAYER "blk.#."
 constexpr TensorRow common_rows[] = {
@@ -50,7 +51,7 @@ constexpr TensorRow common_rows[] = {
     {Role::down_bias, LAYER "ffn_down.bias"},
     {Role::feed_forward_post_norm, LAYER "post_ffw_norm.weight"},
 };
-constexpr TensorRow experts[] = {
+constexpr TensorRow expert_rows[] = {
     {Role::router, LAYER "ffn_gate_inp.weight"},
     {Role::router_bias, LAYER "ffn_gate_inp.bias"},
     {Role::expert_gate, LAYER "ffn_gate_exps.weight"},
@@ -66,27 +67,15 @@ constexpr TensorRow experts[] = {
     {Role::shared_up, LAYER "ffn_up_shexp.weight"},
     {Role::shared_down, LAYER "ffn_down_shexp.weight"},
     {Role::shared_expert_gate, LAYER "ffn_gate_inp_shexp.weight"},
-};
-constexpr TensorRow gpt_oss[] = {
-    {Role::feed_forward_norm, LAYER "post_attention_norm.weight"},
-    {Role::sinks, LAYER "attn_sinks.weight"},
-};
-constexpr TensorRow deepseek[] = {
-    {Role::latent_q, LAYER "attn_q_a.weight"},
-    {Role::latent_q_norm, LAYER "attn_q_a_norm.weight"},
-    {Role::q, LAYER "attn_q_b.weight", q_rope_last},
-    {Role::q, LAYER "attn_q.weight", q_rope_last},
-    {Role::latent_kv, LAYER "attn_kv_a_mqa.weight"},
-    {Role::latent_kv_norm, LAYER "attn_kv_a_norm.weight"},
-    {Role::latent_k, LAYER "attn_k_b.weight"},
-    {Role::latent_v, LAYER "attn_v_b.weight"},
-    {Role::latent_k, LAYER "attn_kv_b.weight", latent_kv_b},  // older files
-    {Role::latent_v, LAYER "attn_kv_b.weight", latent_kv_b},
     {Role::router_choice_bias, LAYER "exp_probs_b.bias"},
 };
 constexpr TensorRow fused_gate_up_rows[] = {
     {Role::gate, LAYER "ffn_up.weight", gate_up},
     {Role::up, LAYER "ffn_up.weight", gate_up},
+};
+// Of those whose norm before the feed-forward is called so.
+constexpr TensorRow post_attention_norm_rows[] = {
+    {Role::feed_forward_norm, LAYER "post_attention_norm.weight"},
 };
 constexpr TensorRow falcon_40b[] = {
     // of 7B and 2, attn_norm is the only norm
@@ -97,18 +86,7 @@ constexpr TensorRow falcon_40b[] = {
 };
 #undef LAYER
 
-constexpr Routing softmax_experts{};
 constexpr Routing renormalised_experts{.renormalise = true};
-constexpr Routing gated_shared_experts{.shared_gate = true};
-constexpr Routing gpt_oss_experts{.score = Routing::Score::softmax_chosen,
-                                  .router_bias = true,
-                                  .bias = true,
-                                  .clamp = 7,
-                                  .gate_slope = 1.702f};
-
-float number(const Settings& keys, const char* name, double otherwise) {
-    return static_cast<float>(keys.positive(name, otherwise));
-}
 
 void adjust_alibi(Reading& r) {
     if (r.settings.positive("attention.max_alibi_bias", 8.0) != 8)
@@ -130,14 +108,6 @@ void adjust_command_r(Reading& r) {
     }
 }
 
-void adjust_granite(Reading& r) {
-    r.architecture.embedding_scale = number(r.settings, "embedding_scale", 1);
-    r.architecture.residual_scale = number(r.settings, "residual_scale", 1);
-    r.architecture.logit_scale = static_cast<float>(1 / r.settings.positive("logit_scale", 1.0));
-    const Attention& attention = r.architecture.layers.front().attention;
-    set_scale(r.architecture, r.settings.positive("attention.scale", double{attention.scale}));
-}
-
 void adjust_gemma2(Reading& r) {
     for (Layer& layer : r.architecture.layers)
         layer.attention.soft_cap = number(r.settings, "attn_logit_softcapping", 0);
@@ -146,6 +116,26 @@ void adjust_gemma2(Reading& r) {
     const uint32_t heads = r.architecture.layers.front().attention.heads;
     if (layers == 46 || layers == 62)
         set_scale(r.architecture, 1 / std::sqrt(double(r.architecture.hidden) / heads));
+}
+
+/// The magnitude of YaRN's rotations is 1, as mscale is taken to be mscale_all_dim. Beyond the length that it
+/// was first trained for queries grow with their position, which is not computed here: the context ends
+/// there.
+void adjust_mistral3(Reading& r) {
+    r.settings.understood("rope.scaling.yarn_log_multiplier");
+    if (!r.settings.has("attention.temperature_scale")) return;
+    r.architecture.ropes.front().magnitude = 1;
+    r.architecture.context =
+        std::min(r.architecture.context, r.settings.size("rope.scaling.original_context_length", most_size));
+}
+
+/// Granite's multipliers; files of before they had keys have those of the 2B models.
+void adjust_minicpm(Reading& r) {
+    gguf::adjust_granite(r);
+    Architecture& a = r.architecture;
+    if (!r.settings.has("embedding_scale")) a.embedding_scale = 12;
+    if (!r.settings.has("residual_scale")) a.residual_scale = 1.4f / std::sqrt(float(a.layers.size()));
+    if (!r.settings.has("logit_scale")) a.logit_scale = 256 / float(a.hidden);
 }
 
 void adjust_parallel(Reading& r) {
@@ -158,61 +148,32 @@ void adjust_stablelm(Reading& r) {
     if (r.settings.flag("use_parallel_residual", false)) r.architecture.placement = NormPlacement::parallel;
 }
 
-void adjust_deepseek2(Reading& r) {
-    const Settings& keys = r.settings;
-    Architecture& architecture = r.architecture;
-    Latent latent;
-    latent.kv_rank = keys.size("attention.kv_lora_rank", 1 << 16);
-    if (keys.has("attention.q_lora_rank")) latent.q_rank = keys.size("attention.q_lora_rank", 1 << 16);
-    latent.rope_dim = architecture.ropes.front().width;
-    latent.value_dim = keys.size("attention.value_length_mla", 1 << 12);
-    latent.epsilon = architecture.norm.epsilon;
-    const uint32_t head_dim = keys.size("attention.key_length_mla", 1 << 12, {}, latent.rope_dim + 1);
-    use_latent(architecture, latent, head_dim);
-    // yarn_log_multiplier = 0.1 mscale_all_dim; the magnitude of rotations is 1, as mscale is taken to be
-    // equal.
-    if (const char* key = "rope.scaling.yarn_log_multiplier"; keys.has(key)) {
-        const double factor = 1 + keys.positive(key) * std::log(keys.positive("rope.scaling.factor"));
-        set_scale(architecture, factor * factor / std::sqrt(double(head_dim)));
-        architecture.ropes.front().magnitude = 1;
-    }
-    const uint32_t gating = keys.size("expert_gating_func", 2, 1);  // 1: softmax, 2: sigmoid
-    const uint32_t shared = keys.size("expert_shared_count", 1 << 10, 0, 0);
-    for (Layer& layer : architecture.layers) {
-        Routing& routing = layer.feed_forward.routing;
-        routing.score = gating == 2 ? Routing::Score::sigmoid : Routing::Score::softmax;
-        routing.group_by_top2 = gating == 2;
-        routing.scale = number(keys, "expert_weights_scale", 1);
-        routing.renormalise = keys.flag("expert_weights_norm", false);
-        routing.groups = keys.size("expert_group_count", std::max(1u, routing.experts), 1);
-        routing.groups_used = keys.size("expert_group_used_count", routing.groups, 1);
-        if (routing.experts % routing.groups != 0)
-            keys.wrong("expert_group_count", "a divisor of expert_count");
-        if (uint64_t{shared} * routing.size > most_size)
-            keys.wrong("expert_shared_count", "fewer than 2^28 columns");
-        routing.shared_size = shared * routing.size;
-    }
-    make_first_dense(architecture, keys.size("leading_dense_block_count", most_layers, 0, 0),
-                     keys.size(Field::feed_forward, most_size));
-    for (size_t i = 0; i < architecture.layers.size(); ++i)
-        architecture.layers[i].feed_forward.routing.choice_bias =
-            r.catalog.find(tensor_name("blk.#.exp_probs_b.bias", static_cast<int32_t>(i))) != nullptr;
-}
-
-void adjust_gpt_oss(Reading& r) {
-    for (Layer& layer : r.architecture.layers) layer.attention.sinks = true;
-}
-
-using gguf::common, gguf::fused_gate_up;
-
 }  // namespace
 
-const std::span<const TensorRow> gguf::common = common_rows, gguf::fused_gate_up = fused_gate_up_rows;
+const std::span<const TensorRow> gguf::common = common_rows, gguf::experts = expert_rows,
+                                 gguf::fused_gate_up = fused_gate_up_rows,
+                                 gguf::post_attention_norm = post_attention_norm_rows;
+
+float gguf::number(const Settings& keys, const char* name, double otherwise) {
+    return static_cast<float>(keys.positive(name, otherwise));
+}
+
+void gguf::adjust_granite(Reading& r) {
+    r.architecture.embedding_scale = number(r.settings, "embedding_scale", 1);
+    r.architecture.residual_scale = number(r.settings, "residual_scale", 1);
+    r.architecture.logit_scale = static_cast<float>(1 / r.settings.positive("logit_scale", 1.0));
+    const Attention& attention = r.architecture.layers.front().attention;
+    set_scale(r.architecture, r.settings.positive("attention.scale", double{attention.scale}));
+}
+
+void gguf::read_past_axes(Reading& r) {
+    for (const char* name : {"rope.dimension_sections", "n_deepstack_layers"}) r.settings.understood(name);
+}
 
 std::span<const Family> gguf_families() {
     static const std::vector<Family> families = [] {
         std::vector<Family> all;
-        for (const auto part : {gguf_decoder_families(), gguf_encoder_families()})
+        for (const auto part : {gguf_decoder_families(), gguf_expert_families(), gguf_encoder_families()})
             all.insert(all.end(), part.begin(), part.end());
         return all;
     }();
@@ -222,7 +183,7 @@ std::span<const Family> gguf_families() {
 std::span<const Family> gguf_decoder_families() {
     static const Family families[] = {
         {.name = "llama",  // Mistral, Mixtral and SmolLM2 as well; the converter permutes rows of q and k
-         .tensors = {common, experts},
+         .tensors = {common, gguf::experts},
          .qkv_bias = if_present,
          .o_bias = if_present,
          .pairs = RopePairs::interleaved,
@@ -230,20 +191,30 @@ std::span<const Family> gguf_decoder_families() {
          .feed_forward_bias = if_present,
          .routing = &renormalised_experts},
         {.name = "qwen2", .tensors = {common}, .qkv_bias = biased, .window = {Layers::all}},
-        {.name = "qwen2moe",
-         .tensors = {common, experts},
-         .qkv_bias = biased,
-         .routing = &gated_shared_experts},
         {.name = "qwen3",
          .tensors = {common},
          .qkv_bias = if_present,
          .qk_norm = QkNorm::Group::head,
          .window = {Layers::all}},
-        {.name = "qwen3moe",
-         .tensors = {common, experts},
-         .qkv_bias = if_present,
+        {.name = "mistral3",  // Ministral 3; q and k permuted as for llama, like those of the next four
+         .tensors = {common},
+         .pairs = RopePairs::interleaved,
+         .window = {Layers::all},
+         .adjust = adjust_mistral3},
+        {.name = "arcee",
+         .tensors = {common},
+         .pairs = RopePairs::interleaved,
+         .activation = Activation::relu_squared,
+         .gated = false},
+        {.name = "internlm2", .tensors = {common}, .pairs = RopePairs::interleaved},
+        {.name = "minicpm", .tensors = {common}, .pairs = RopePairs::interleaved, .adjust = adjust_minicpm},
+        {.name = "ernie4_5", .tensors = {common}, .pairs = RopePairs::interleaved},
+        {.name = "seed_oss", .tensors = {post_attention_norm, common}},
+        {.name = "qwen2vl", .tensors = {common}, .qkv_bias = biased, .adjust = gguf::read_past_axes},
+        {.name = "qwen3vl",
+         .tensors = {common},
          .qk_norm = QkNorm::Group::head,
-         .routing = &renormalised_experts},
+         .adjust = gguf::read_past_axes},
         {.name = "smollm3",  // a descendant of llama's converter
          .tensors = {common},
          .qkv_bias = if_present,
@@ -256,7 +227,7 @@ std::span<const Family> gguf_decoder_families() {
          .o_bias = if_present,
          .pairs = RopePairs::interleaved,
          .feed_forward_bias = if_present,
-         .adjust = adjust_granite},
+         .adjust = gguf::adjust_granite},
         {.name = "phi3", .tensors = {fused_gate_up, common}, .window = {Layers::all}},
         {.name = "chatglm",  // GLM of 2024, and ChatGLM before it
          .tensors = {fused_gate_up, common},
@@ -271,11 +242,6 @@ std::span<const Family> gguf_decoder_families() {
          .tensors = {common},
          .qk_norm = QkNorm::Group::head,
          .qk_norm_after_rope = true},
-        {.name = "hunyuan-moe",
-         .tensors = {common, experts},
-         .qk_norm = QkNorm::Group::head,
-         .qk_norm_after_rope = true,
-         .routing = &renormalised_experts},
         {.name = "gemma",  // the converter adds 1 to the norms of all Gemmas
          .tensors = {common},
          .activation = Activation::gelu_tanh,
@@ -308,7 +274,7 @@ std::span<const Family> gguf_decoder_families() {
          .norm = NormKind::layer,
          .placement = NormPlacement::parallel,
          .pairs = RopePairs::interleaved,
-         .full_layers_rotate = false,
+         .full_layers = Family::FullLayers::rest,
          .window = {Layers::not_every, 4},
          .adjust = adjust_command_r},
         {.name = "olmo",  // q and k permuted as for llama
@@ -317,27 +283,18 @@ std::span<const Family> gguf_decoder_families() {
          .norm_weight = false,
          .clips = true,
          .pairs = RopePairs::interleaved},
-        {.name = "olmo2",
+        {.name = "olmo2",  // OLMo 3 as well, which has windows
          .tensors = {common},
          .placement = NormPlacement::output,
-         .qk_norm = QkNorm::Group::projection},
-        {.name = "olmoe",
-         .tensors = {common, experts},
          .qk_norm = QkNorm::Group::projection,
-         .clips = true,
-         .routing = &softmax_experts},
-        {.name = "gpt-oss",
-         .tensors = {gpt_oss, common, experts},
-         .qkv_bias = biased,
-         .o_bias = biased,
-         .window = {Layers::not_every, 2},
-         .routing = &gpt_oss_experts,
-         .adjust = adjust_gpt_oss},
-        {.name = "deepseek2",
-         .tensors = {deepseek, common, experts},
-         .pairs = RopePairs::interleaved,
-         .routing = &softmax_experts,
-         .adjust = adjust_deepseek2},
+         .local_rope_base = 5e5,
+         .window = {Layers::not_every, 4}},
+        {.name = "exaone4",
+         .tensors = {common},
+         .placement = NormPlacement::output,
+         .qk_norm = QkNorm::Group::head,
+         .full_layers = Family::FullLayers::rest_beside_windows,
+         .window = {Layers::not_every, 4}},
         {.name = "gpt2",
          .tensors = {common},
          .norm = NormKind::layer,

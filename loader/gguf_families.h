@@ -17,12 +17,19 @@ struct ReadModel {
 std::span<const Family> gguf_families();
 // Its parts.
 std::span<const Family> gguf_decoder_families();
+std::span<const Family> gguf_expert_families();
 std::span<const Family> gguf_encoder_families();
 
-// Tensor names that families share.
 namespace gguf {
-extern const std::span<const TensorRow> common, fused_gate_up;
-}
+// Tensor names that families share.
+extern const std::span<const TensorRow> common, experts, fused_gate_up, post_attention_norm;
+
+float number(const Settings& keys, const char* name, double otherwise);
+/// Granite's multipliers.
+void adjust_granite(Reading& reading);
+/// Keys of images' positions: in a text all axes have the same one, so that rotations are the usual.
+void read_past_axes(Reading& reading);
+}  // namespace gguf
 
 /// The file's tensors. Errors: unsupported, for a type that this build cannot read.
 std::vector<StoredTensor> stored_tensors(const Gguf& gguf);

@@ -55,6 +55,10 @@ void GgufWriter::set(std::string_view key, std::span<const int32_t> values) {
 void GgufWriter::set(std::string_view key, std::span<const float> values) {
     put_array(slot(key, type_array).value, type_f32, values);
 }
+void GgufWriter::set(std::string_view key, const std::vector<bool>& values) {
+    const std::vector<uint8_t> bytes(values.begin(), values.end());
+    put_array(slot(key, type_array).value, type_bool, std::span<const uint8_t>(bytes));
+}
 void GgufWriter::set_raw(std::string_view key, uint32_t type, std::span<const std::byte> value) {
     slot(key, type).value.assign(reinterpret_cast<const char*>(value.data()), value.size());
 }

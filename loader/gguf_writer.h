@@ -33,6 +33,7 @@ class GgufWriter {
     void set(std::string_view key, std::span<const std::string> values);
     void set(std::string_view key, std::span<const int32_t> values);
     void set(std::string_view key, std::span<const float> values);
+    void set(std::string_view key, const std::vector<bool>& values);
     /// value: as it lies in another file (GgufEntry).
     void set_raw(std::string_view key, uint32_t type, std::span<const std::byte> value);
     void remove(std::string_view key);

@@ -19,7 +19,7 @@ RopeScaling read_scaling(const Settings& rope, const Settings& config) {
     constexpr Row rows[] = {{"default", RopeScaling::none},    {"linear", RopeScaling::linear},
                             {"dynamic", RopeScaling::dynamic}, {"llama3", RopeScaling::llama3},
                             {"yarn", RopeScaling::yarn},       {"longrope", RopeScaling::longrope},
-                            {"su", RopeScaling::longrope}};
+                            {"su", RopeScaling::longrope},     {"mrope", RopeScaling::none}};
     const std::string older = rope.text("type", "default"), name = rope.text("rope_type", older);
     std::string known;
     for (const Row& row : rows) {
@@ -83,6 +83,11 @@ RopeSettings read_rope(const Family& family, const Settings& rope, const Setting
         settings.short_divisors = short_divisors;
         settings.long_divisors = long_divisors;
     }
+    const char* growth = "llama_4_scaling_beta";
+    if (const nlohmann::json* given = rope.find(growth); given != nullptr && *given != 0)
+        settings.query_growth = rope.positive(growth);
+    for (const char* other : {"max_position_embeddings", "mrope_section", "mrope_interleaved"})
+        rope.understood(other);
     rope.refuse_unknown([](std::string_view, const nlohmann::json&) { return false; });
     return settings;
 }

@@ -15,11 +15,17 @@ float number(const Settings& settings, const char* name, double otherwise) {
     return static_cast<float>(settings.positive(name, otherwise));
 }
 
-void adjust_granite(Reading& r) {
-    r.architecture.embedding_scale = number(r.settings, "embedding_multiplier", 1);
-    r.architecture.residual_scale = number(r.settings, "residual_multiplier", 1);
-    r.architecture.logit_scale = static_cast<float>(1 / r.settings.positive("logits_scaling", 1.0));
-    set_scale(r.architecture, r.settings.positive("attention_multiplier", 1.0));
+/// Every layer is one of attention and of the expert that all tokens pass, alone.
+void adjust_granite_hybrid(Reading& r) {
+    adjust_granite(r);
+    expect_text(r.settings, "position_embedding_type", "rope");
+    for (const char* other :
+         {"mamba_chunk_size", "mamba_conv_bias", "mamba_d_conv", "mamba_d_head", "mamba_d_state",
+          "mamba_expand", "mamba_n_groups", "mamba_n_heads", "mamba_proj_bias", "normalization_function",
+          "time_step_floor", "time_step_limit", "time_step_max", "time_step_min"})
+        r.settings.understood(other);
+    const uint32_t size = r.settings.size("shared_intermediate_size", most_size);
+    for (Layer& layer : r.architecture.layers) layer.feed_forward.size = size;
 }
 
 void adjust_stablelm(Reading& r) {
@@ -83,6 +89,36 @@ std::span<const Family> llama_families() {
          .o_bias = attention_bias,
          .feed_forward_bias = mlp_bias},
         {.name = "mistral", .tensors = {hf::frame, hf::attention, hf::gated}, .window = {Layers::all}},
+        {.name = "ministral", .tensors = {hf::frame, hf::attention, hf::gated}, .window = {Layers::all}},
+        {.name = "ministral3",
+         .tensors = {hf::frame, hf::attention, hf::gated},
+         .rope_base = 1e6,
+         .window = {Layers::all}},
+        {.name = "arcee",
+         .tensors = {hf::frame, hf::attention, hf::gated},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .activation = Activation::relu_squared,
+         .gated = false,
+         .feed_forward_bias = mlp_bias},
+        {.name = "seed_oss",
+         .tensors = {hf::frame, hf::attention, hf::gated},
+         .qkv_bias = by_flag("attention_bias", true),
+         .o_bias = by_flag("attention_out_bias", false),
+         .feed_forward_bias = mlp_bias},
+        {.name = "helium",
+         .tensors = {hf::frame, hf::attention, hf::gated},
+         .qkv_bias = attention_bias,
+         .pairs = RopePairs::interleaved,
+         .rope_base = 1e5,
+         .feed_forward_bias = mlp_bias},
+        {.name = "ernie4_5",
+         .tensors = {hf::frame, hf::attention, hf::gated},
+         .qkv_bias = use_bias,
+         .o_bias = use_bias,
+         .pairs = RopePairs::interleaved,
+         .rope_base = 5e5,
+         .feed_forward_bias = use_bias},
         {.name = "qwen2",
          .tensors = {hf::frame, hf::attention, hf::gated},
          .qkv_bias = biased,
@@ -107,6 +143,12 @@ std::span<const Family> llama_families() {
          .o_bias = attention_bias,
          .feed_forward_bias = mlp_bias,
          .adjust = adjust_granite},
+        {.name = "granitemoehybrid",  // of which those without a state-space layer are Granite's
+         .tensors = {hf::granite_shared, hf::frame, hf::attention},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .window = {Layers::all},
+         .adjust = adjust_granite_hybrid},
         {.name = "phi3",
          .tensors = {hf::fused_qkv, hf::fused_gate_up, hf::frame, hf::attention},
          .window = {Layers::all}},
@@ -158,6 +200,21 @@ std::span<const Family> llama_families() {
          .qkv_bias = attention_bias,
          .o_bias = attention_bias,
          .qk_norm = QkNorm::Group::projection},
+        {.name = "olmo3",
+         .tensors = {hf::olmo2, hf::frame, hf::attention, hf::gated, hf::qk_norms},
+         .placement = NormPlacement::output,
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .qk_norm = QkNorm::Group::projection,
+         .rope_base = 5e5,
+         .local_rope_base = 5e5,
+         .window = {Layers::not_every, 4}},
+        {.name = "exaone4",
+         .tensors = {hf::olmo2, hf::frame, hf::attention, hf::gated, hf::qk_norms},
+         .placement = NormPlacement::output,
+         .qk_norm = QkNorm::Group::head,
+         .full_layers = Family::FullLayers::rest_beside_windows,
+         .window = {Layers::not_every, 4}},
         {.name = "glm",
          .tensors = {hf::fused_gate_up, hf::frame, hf::attention},
          .qkv_bias = by_flag("attention_bias", true),
@@ -213,7 +270,7 @@ std::span<const Family> llama_families() {
          .qkv_bias = attention_bias,
          .o_bias = attention_bias,
          .pairs = RopePairs::interleaved,
-         .full_layers_rotate = false,
+         .full_layers = Family::FullLayers::rest,
          .window = {Layers::not_every, 4},
          .adjust = adjust_cohere},
     };
@@ -229,6 +286,13 @@ std::span<const Family> hugging_face_families() {
         return all;
     }();
     return families;
+}
+
+void adjust_granite(Reading& r) {
+    r.architecture.embedding_scale = number(r.settings, "embedding_multiplier", 1);
+    r.architecture.residual_scale = number(r.settings, "residual_multiplier", 1);
+    r.architecture.logit_scale = static_cast<float>(1 / r.settings.positive("logits_scaling", 1.0));
+    set_scale(r.architecture, r.settings.positive("attention_multiplier", 1.0));
 }
 
 void check_hunyuan(const Settings& settings) {

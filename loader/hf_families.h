@@ -25,7 +25,9 @@ void check_hunyuan(const Settings& settings);
 /// Longformer's masks and projections, of both Longformer and LED.
 void use_global_tokens(const Settings& settings, Architecture& encoder);
 inline constexpr Bias attention_bias = by_flag("attention_bias", false),
-                      mlp_bias = by_flag("mlp_bias", false);
+                      mlp_bias = by_flag("mlp_bias", false), use_bias = by_flag("use_bias", false);
+/// Granite's multipliers.
+void adjust_granite(Reading& reading);
 
 /// The rotary positions that config.json tells, under its newer names (rope_parameters) or older ones
 /// (rope_theta, rope_scaling): none, one, or one for full layers and one for windowed ones.
@@ -39,7 +41,8 @@ bool is_harmless_field(std::string_view name, const nlohmann::json& value);
 namespace hf {
 extern const std::span<const TensorRow> frame, frame_plus_one, attention, qk_norms, hunyuan_qk_norms,
     stablelm_qk_norms, fused_qkv, gated, fused_gate_up, starcoder2, phi, glm4, gemma2, olmo2, mixtral,
-    experts, hunyuan_moe, deepseek, gpt_oss, gpt2, gpt1, gpt_neo, gptj, bloom_like, gpt_neox, opt, mpt, own;
+    experts, granite_shared, granite_moe, minimax, ernie_moe, hunyuan_moe, shared_experts, deepseek, gpt_oss,
+    gpt2, gpt1, gpt_neo, gptj, bloom_like, gpt_neox, opt, mpt, own;
 }  // namespace hf
 
 }  // namespace scoria

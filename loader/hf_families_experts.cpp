@@ -22,6 +22,9 @@ constexpr Routing gpt_oss_experts{.score = Routing::Score::softmax_chosen,
 
 constexpr Routing deepseek_v3_experts{
     .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
+constexpr Routing dots_experts{.score = Routing::Score::sigmoid, .choice_bias = true, .group_by_top2 = true};
+constexpr Routing granite_experts{.score = Routing::Score::softmax_chosen};
+constexpr Routing ernie_experts{.renormalise = true, .choice_bias = true};
 
 void adjust_gpt_oss(Reading& r) {
     for (Layer& layer : r.architecture.layers) {
@@ -46,7 +49,26 @@ struct DeepSeekDefaults {
     uint32_t shared, groups, groups_used, dense;
     double scale;
 };
-constexpr DeepSeekDefaults deepseek_v2{2, 1, 1, 0, 1.0}, deepseek_v3{1, 8, 4, 3, 2.5};
+constexpr DeepSeekDefaults deepseek_v2{2, 1, 1, 0, 1.0}, deepseek_v3{1, 8, 4, 3, 2.5},
+    glm4_moe{1, 1, 1, 1, 1.0}, dots1{0, 1, 1, 0, 1.0};
+
+void read_deepseek_experts(Reading& r, const DeepSeekDefaults& defaults) {
+    const Settings& s = r.settings;
+    for (Layer& layer : r.architecture.layers) {
+        Routing& routing = layer.feed_forward.routing;
+        const auto size = [&](const char* name, uint64_t most, uint32_t otherwise, uint32_t least) {
+            return s.size(name, most, s.is_null(name) ? least : otherwise, least);
+        };
+        routing.scale = static_cast<float>(s.positive("routed_scaling_factor", defaults.scale));
+        const uint64_t shared =
+            uint64_t{size("n_shared_experts", 1 << 10, defaults.shared, 0)} * routing.size;
+        if (shared > most_size) s.wrong("n_shared_experts", "fewer than 2^28 columns");
+        routing.shared_size = static_cast<uint32_t>(shared);
+        routing.groups = size("n_group", routing.experts, defaults.groups, 1);
+        routing.groups_used = size("topk_group", routing.groups, defaults.groups_used, 1);
+        if (routing.experts % routing.groups != 0) s.wrong("n_group", "a divisor of the number of experts");
+    }
+}
 
 /// What both versions have: latent attention, and YaRN's factor in the scale of scores (yarn_get_mscale).
 void adjust_deepseek(Reading& r, const DeepSeekDefaults& defaults) {
@@ -71,20 +93,7 @@ void adjust_deepseek(Reading& r, const DeepSeekDefaults& defaults) {
             0.1 * rope.positive("mscale_all_dim") * std::log(rope.positive("factor")) + 1;
         set_scale(r.architecture, magnitude * magnitude / std::sqrt(double(fixed + latent.rope_dim)));
     }
-    for (Layer& layer : r.architecture.layers) {
-        Routing& routing = layer.feed_forward.routing;
-        const auto size = [&](const char* name, uint64_t most, uint32_t otherwise, uint32_t least) {
-            return s.size(name, most, s.is_null(name) ? least : otherwise, least);
-        };
-        routing.scale = static_cast<float>(s.positive("routed_scaling_factor", defaults.scale));
-        const uint64_t shared =
-            uint64_t{size("n_shared_experts", 1 << 10, defaults.shared, 0)} * routing.size;
-        if (shared > most_size) s.wrong("n_shared_experts", "fewer than 2^28 columns");
-        routing.shared_size = static_cast<uint32_t>(shared);
-        routing.groups = size("n_group", routing.experts, defaults.groups, 1);
-        routing.groups_used = size("topk_group", routing.groups, defaults.groups_used, 1);
-        if (routing.experts % routing.groups != 0) s.wrong("n_group", "a divisor of the number of experts");
-    }
+    read_deepseek_experts(r, defaults);
 }
 
 void finish_deepseek(Reading& r, const DeepSeekDefaults& defaults) {
@@ -115,6 +124,58 @@ void adjust_deepseek_v3(Reading& r) {
     expect_text(r.settings, "scoring_func", "sigmoid");
     expect_text(r.settings, "topk_method", "noaux_tc");
     finish_deepseek(r, deepseek_v3);
+}
+
+void adjust_glm4_moe(Reading& r) {
+    read_deepseek_experts(r, glm4_moe);
+    finish_deepseek(r, glm4_moe);
+    if (r.settings.flag("use_qk_norm", false)) return;
+    for (Layer& layer : r.architecture.layers) layer.attention.qk_norm.group = QkNorm::Group::none;
+}
+
+void adjust_dots1(Reading& r) {
+    expect_text(r.settings, "scoring_func", "noaux_tc");
+    read_deepseek_experts(r, dots1);
+    finish_deepseek(r, dots1);
+}
+
+/// What its published config says beside what its class reads.
+void adjust_minimax(Reading& r) {
+    expect_text(r.settings, "scoring_func", "sigmoid");
+    expect_text(r.settings, "qk_norm_type", "per_layer");
+    expect_flag(r.settings, "use_qk_norm", true, true);
+    expect_flag(r.settings, "use_routing_bias", true, true);
+    for (const double full : r.settings.numbers("attn_type_list"))
+        if (full != 1) r.settings.wrong("attn_type_list", "attention in all layers");
+    for (const char* ignored :
+         {"layernorm_full_attention_beta", "layernorm_linear_attention_beta", "layernorm_mlp_beta",
+          "mlp_intermediate_size", "mtp_transformer_layers", "num_mtp_modules", "shared_moe_mode", "use_mtp"})
+        r.settings.understood(ignored);
+}
+
+/// Experts stand in every n-th layer of a range; the expert that all tokens pass is as wide as several.
+void adjust_ernie_moe(Reading& r) {
+    const Settings& s = r.settings;
+    const auto layers = static_cast<uint32_t>(r.architecture.layers.size());
+    const uint32_t step = s.size("moe_layer_interval", most_layers, 1),
+                   start = s.size("moe_layer_start_index", most_layers, 1, 0);
+    const nlohmann::json* last = s.find("moe_layer_end_index");
+    const uint32_t end =
+        last == nullptr || *last == -1 ? layers - 1 : s.size("moe_layer_end_index", most_layers, {}, 0);
+    const uint32_t dense = s.size(Field::feed_forward, most_size),
+                   shared = s.size("moe_num_shared_experts", 1 << 10, 2, 0);
+    for (uint32_t i = 0; i < layers; ++i) {
+        FeedForward& feed_forward = r.architecture.layers[i].feed_forward;
+        Routing& routing = feed_forward.routing;
+        if (uint64_t{shared} * routing.size > most_size)
+            s.wrong("moe_num_shared_experts", "fewer than 2^28 columns");
+        routing.shared_size = shared * routing.size;
+        if ((i + 1) % step == 0 && i >= start && i <= end) continue;
+        routing = {};
+        feed_forward.size = dense;
+    }
+    for (const char* ignored : {"moe_capacity", "moe_gate", "moe_norm_min", "moe_use_aux_free"})
+        s.understood(ignored);
 }
 
 }  // namespace
@@ -156,18 +217,61 @@ std::span<const Family> expert_families() {
          .routing = &gpt_oss_experts,
          .adjust = adjust_gpt_oss},
         {.name = "deepseek_v2",
-         .tensors = {hf::deepseek, hf::experts, hf::frame, hf::attention, hf::gated},
+         .tensors = {hf::deepseek, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
          .o_bias = attention_bias,
          .pairs = RopePairs::interleaved,
          .feed_forward_bias = mlp_bias,
          .routing = &softmax_experts,
          .adjust = adjust_deepseek_v2},
         {.name = "deepseek_v3",
-         .tensors = {hf::deepseek, hf::experts, hf::frame, hf::attention, hf::gated},
+         .tensors = {hf::deepseek, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
          .o_bias = attention_bias,
          .pairs = RopePairs::interleaved,
          .routing = &deepseek_v3_experts,
          .adjust = adjust_deepseek_v3},
+        {.name = "glm4_moe",
+         .tensors = {hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated, hf::qk_norms},
+         .qkv_bias = attention_bias,
+         .qk_norm = QkNorm::Group::head,
+         .rotary = 0.5,
+         .routing = &deepseek_v3_experts,
+         .adjust = adjust_glm4_moe},
+        {.name = "dots1",
+         .tensors = {hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated, hf::qk_norms},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .qk_norm = QkNorm::Group::head,
+         .window = {.layers = Layers::from, .first = 62},
+         .routing = &dots_experts,
+         .adjust = adjust_dots1},
+        {.name = "minimax_m2",
+         .tensors = {hf::minimax, hf::mixtral, hf::experts, hf::frame, hf::attention, hf::qk_norms},
+         .qk_norm = QkNorm::Group::projection,
+         .rope_base = 5e6,
+         .routing = &deepseek_v3_experts,
+         .adjust = adjust_minimax},
+        {.name = "granitemoe",
+         .tensors = {hf::granite_moe, hf::frame, hf::attention},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .routing = &granite_experts,
+         .adjust = adjust_granite},
+        {.name = "granitemoeshared",
+         .tensors = {hf::granite_moe, hf::frame, hf::attention},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .routing = &granite_experts,
+         .adjust = adjust_granite},
+        {.name = "ernie4_5_moe",
+         .tensors = {hf::ernie_moe, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
+         .qkv_bias = use_bias,
+         .o_bias = use_bias,
+         .pairs = RopePairs::interleaved,
+         .rope_base = 5e5,
+         .feed_forward_bias = use_bias,
+         .routing = &ernie_experts,
+         .output_bias = use_bias,
+         .adjust = adjust_ernie_moe},
         {.name = "hunyuan_v1_moe",
          .tensors = {hf::hunyuan_moe, hf::experts, hf::frame, hf::attention, hf::hunyuan_qk_norms},
          .qkv_bias = attention_bias,

@@ -4,6 +4,7 @@
 #include "fail.h"
 #include "file.h"
 #include "hf_families.h"
+#include "hf_text_part.h"
 #include "tokenizer/json.h"
 
 #include <algorithm>
@@ -54,7 +55,7 @@ template <class Listed> void add_shard(Shards& shards, const fs::path& path, con
         if (!is_listed(name))
             fail(Status::bad_file, index_name, "weight_map: ", path.filename().string(), " holds ", name,
                  ", and the map does not say so");
-        shards.tensors.push_back(stored_tensor(name, array, file));
+        shards.tensors.push_back(stored_tensor(text_part_name(name), array, file));
     }
 }
 
@@ -81,7 +82,8 @@ Shards open_shards(const fs::path& folder) {
                   [&listed = tensors](const std::string& tensor) { return listed.contains(tensor); });
         if (shards.tensors.size() - before == tensors.size()) continue;
         for (const std::string& tensor : tensors)
-            if (std::ranges::find(shards.tensors, tensor, &StoredTensor::name) == shards.tensors.end())
+            if (std::ranges::find(shards.tensors, text_part_name(tensor), &StoredTensor::name) ==
+                shards.tensors.end())
                 fail(Status::bad_file, index_name, "weight_map: expected ", tensor, " in ", name,
                      ", got a file without it");
     }
@@ -115,8 +117,11 @@ ConfiguredModel read_model(const Settings& config, Catalog& catalog, const Gathe
         config.size(Field::context, most_size,
                     family.context ? std::optional<uint64_t>(family.context) : std::optional<uint64_t>());
     if (family.positions) architecture.positions = architecture.context;
-    for (const RopeSettings& rope : read_hugging_face_ropes(family, config, architecture))
+    for (const RopeSettings& rope : read_hugging_face_ropes(family, config, architecture)) {
         architecture.ropes.push_back(make_rope(rope, config.where()));
+        if (rope.query_growth != 0)
+            architecture.context = std::min(architecture.context, rope.original_length);
+    }
     for (const Rope& rope : architecture.ropes)  // dynamic NTK's base grows with whatever length there is
         if (rope.ntk_base > 0) architecture.context = std::max(architecture.context, no_limit);
 
@@ -207,7 +212,7 @@ Model open_hugging_face_model(const fs::path& path, Reads reads) {
     const auto [folder, config_path] = hugging_face_paths(path);
     const std::string config_name = config_path.filename().string();
     const nlohmann::json json = parse_json(read_file(config_path.string(), most_json_bytes), config_name);
-    const Settings config(Settings::Format::hugging_face, config_name, "", json);
+    const Settings config(Settings::Format::hugging_face, config_name, "", text_part(json));
 
     Shards shards = open_tensors(folder);
     Catalog catalog("safetensors", std::move(shards.tensors));
@@ -224,6 +229,7 @@ Model open_hugging_face_model(const fs::path& path, Reads reads) {
     model.architecture = std::move(read.architecture);
     model.weights = std::move(read.bound.weights);
     model.unused = catalog.rest();
+    model.layers_ahead = config.size("num_nextn_predict_layers", most_layers, 0, 0);
     model.tensors = tensors;
     read_tokenizer(model, folder);
     model.chat_template = read_chat_template(folder, model.tokenizer.get());

@@ -115,6 +115,33 @@ constexpr TensorRow expert_rows[] = {
     {Role::shared_down, LAYER "mlp.shared_expert.down_proj.weight"},
     {Role::shared_expert_gate, LAYER "mlp.shared_expert_gate.weight"},
 };
+// Granite's: expert tensors in one, as newer files have them and as older ones do.
+constexpr TensorRow granite_moe_rows[] = {
+    {Role::router, LAYER "block_sparse_moe.router.weight"},
+    {Role::router, LAYER "block_sparse_moe.router.layer.weight"},
+    {Role::expert_gate, LAYER "block_sparse_moe.experts.gate_up_proj", experts_gate_up},
+    {Role::expert_up, LAYER "block_sparse_moe.experts.gate_up_proj", experts_gate_up},
+    {Role::expert_down, LAYER "block_sparse_moe.experts.down_proj"},
+    {Role::expert_gate, LAYER "block_sparse_moe.input_linear.weight", experts_gate_up},
+    {Role::expert_up, LAYER "block_sparse_moe.input_linear.weight", experts_gate_up},
+    {Role::expert_down, LAYER "block_sparse_moe.output_linear.weight"},
+    {Role::shared_gate, LAYER "shared_mlp.input_linear.weight", gate_up},
+    {Role::shared_up, LAYER "shared_mlp.input_linear.weight", gate_up},
+    {Role::shared_down, LAYER "shared_mlp.output_linear.weight"},
+};
+constexpr TensorRow granite_shared_rows[] = {
+    {Role::gate, LAYER "shared_mlp.input_linear.weight", gate_up},
+    {Role::up, LAYER "shared_mlp.input_linear.weight", gate_up},
+    {Role::down, LAYER "shared_mlp.output_linear.weight"},
+};
+constexpr TensorRow minimax_rows[] = {
+    {Role::router_choice_bias, LAYER "block_sparse_moe.e_score_correction_bias"},
+    {Role::router_choice_bias, LAYER "mlp.e_score_correction_bias"},
+};
+constexpr TensorRow ernie_moe_rows[] = {
+    {Role::router_choice_bias, LAYER "mlp.moe_statics.e_score_correction_bias"},
+    {Role::router_choice_bias, LAYER "mlp.gate.moe_statics.e_score_correction_bias"},
+};
 constexpr TensorRow hunyuan_moe_rows[] = {
     {Role::router, LAYER "mlp.gate.wg.weight"},
     {Role::shared_gate, LAYER "mlp.shared_mlp.gate_proj.weight"},
@@ -132,6 +159,9 @@ constexpr TensorRow deepseek_rows[] = {
     {Role::latent_kv_norm, LAYER "self_attn.kv_a_layernorm.weight"},
     {Role::latent_k, LAYER "self_attn.kv_b_proj.weight", latent_kv_b},
     {Role::latent_v, LAYER "self_attn.kv_b_proj.weight", latent_kv_b},
+};
+// DeepSeek's experts, which others took over.
+constexpr TensorRow shared_expert_rows[] = {
     {Role::router_choice_bias, LAYER "mlp.gate.e_score_correction_bias"},
     {Role::shared_gate, LAYER "mlp.shared_experts.gate_proj.weight"},
     {Role::shared_up, LAYER "mlp.shared_experts.up_proj.weight"},
@@ -377,7 +407,12 @@ const Rows gemma2 = gemma2_rows;
 const Rows olmo2 = olmo2_rows;
 const Rows mixtral = mixtral_rows;
 const Rows experts = expert_rows;
+const Rows granite_shared = granite_shared_rows;
+const Rows granite_moe = granite_moe_rows;
+const Rows minimax = minimax_rows;
+const Rows ernie_moe = ernie_moe_rows;
 const Rows hunyuan_moe = hunyuan_moe_rows;
+const Rows shared_experts = shared_expert_rows;
 const Rows deepseek = deepseek_rows;
 const Rows gpt_oss = gpt_oss_rows;
 const Rows gpt2 = gpt2_rows;

@@ -5,11 +5,13 @@
 #include "gguf_families.h"
 #include "gguf_split.h"
 #include "hf_folder.h"
+#include "hf_text_part.h"
 #include "log.h"
 #include "lora.h"
 #include "tokenizer/vocabulary.h"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 namespace scoria {
@@ -63,6 +65,8 @@ Model open_parts(const std::filesystem::path& path, Reads reads) {
     model.pooling = read.pooling;
     model.weights = std::move(read.bound.weights);
     model.unused = std::move(read.unused);
+    model.layers_ahead = uint32_t(std::min<uint64_t>(
+        gguf.metadata.integer(model.architecture.family + ".nextn_predict_layers").value_or(0), most_layers));
     model.tensors = tensors;
     try {
         model.tokenizer = make_tokenizer(read_vocabulary(gguf.metadata));
@@ -76,13 +80,28 @@ Model open_parts(const std::filesystem::path& path, Reads reads) {
     return model;
 }
 
+/// Of a layer that guesses further tokens.
+bool is_of_layer_ahead(std::string_view name, const Model& model) {
+    const size_t layers = model.architecture.layers.size();
+    for (const std::string_view prefix : {"model.layers.", "blk."}) {
+        if (!name.starts_with(prefix)) continue;
+        size_t layer = 0;
+        const char* const end = name.data() + name.size();
+        const auto read = std::from_chars(name.data() + prefix.size(), end, layer);
+        return read.ec == std::errc() && read.ptr != end && *read.ptr == '.' && layer >= layers &&
+               layer < layers + model.layers_ahead;
+    }
+    return false;
+}
+
 }  // namespace
 
 bool is_spare(const Model& model, const TensorView& unused) {
     constexpr std::string_view spare[] = {"inv_freq", "attn.bias", "attention.bias", "masked_bias",
                                           "position_ids"};
     const auto ends = [&](std::string_view end) { return unused.name.ends_with(end); };
-    return (model.architecture.tied_embeddings && ends("lm_head.weight")) ||
+    return is_of_layer_ahead(unused.name, model) || is_of_images(unused.name) ||
+           (model.architecture.tied_embeddings && ends("lm_head.weight")) ||
            // Published T5 has the table thrice, and one of positions that nothing reads.
            (!model.architecture.encoder.empty() &&
             (ends("coder.embed_tokens.weight") || ends("EncDecAttention.relative_attention_bias.weight"))) ||

@@ -27,6 +27,7 @@ struct Model {
     Architecture architecture;
     Weights weights;
     std::vector<TensorView> unused;  // tensors of the file that no role claims
+    uint32_t layers_ahead = 0;       // behind the last, that guess further tokens: in the file, not run
     std::shared_ptr<const TensorSource> tensors;
     std::shared_ptr<const Tokenizer> tokenizer;  // null: no vocabulary, or one of a kind not supported yet
     std::string tokenizer_problem;               // why tokenizer is null, for people

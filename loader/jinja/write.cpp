@@ -16,7 +16,7 @@ void append_hex(std::string& out, std::string_view prefix, uint32_t value, int d
 }
 
 /// In single quotes, or in double quotes if it holds single ones alone.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
     const char quote = text.find('\'') != text.npos && text.find('"') == text.npos ? '"' : '\'';
     std::string out(1, quote);
     for (size_t at = 0; at < text.size();) {
@@ -98,7 +98,7 @@ void write_repr(Writer& out, Runtime& runtime, const Value& value) {
         return out.append(float_repr(value.number()));
     case Kind::string:
         runtime.reserve(4 * value.text().size());  // the longest escapes
-        return out.append(quoted(value.text().bytes()), value.text().has_input());
+        return out.append(in_quotes(value.text().bytes()), value.text().has_input());
     case Kind::list:
         return write_list(out, runtime, value.list());
     case Kind::dict:

@@ -2,7 +2,9 @@
 #include "families.h"
 #include "file.h"
 #include "gguf_builder.h"
+#include "gguf_writer.h"
 #include "hf_builder.h"
+#include "hf_folder.h"
 #include "model.h"
 #include "safetensors.h"
 #include "test_env.h"
@@ -11,6 +13,8 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstring>
+#include <functional>
 
 using namespace scoria;
 using namespace scoria::test;
@@ -260,6 +264,91 @@ TEST_CASE("GGUF fixtures of decoders have every weight, and the architecture of 
         const Model model = open_model(fixtures() + "/gguf/" + overridden + ".gguf");
         check_weights(model);
         CHECK(model.unused.empty());
+    }
+}
+
+namespace {
+
+/// A GGUF file under another architecture's name, with more keys of its own.
+std::string renamed(const std::string& path, const std::string& name,
+                    const std::function<void(GgufWriter&, const std::string& prefix)>& more) {
+    const File file(path);
+    const Gguf gguf = read_gguf(file);
+    const std::string before = *gguf.metadata.text("general.architecture") + ".", after = name + ".";
+    const auto read = [&](uint64_t offset, uint64_t bytes) {
+        std::vector<std::byte> data(bytes);
+        file.read(offset, data);
+        return data;
+    };
+    GgufWriter writer;
+    for (const GgufEntry& entry : gguf.entries) {
+        const bool own = entry.key.starts_with(before);
+        writer.set_raw(own ? after + entry.key.substr(before.size()) : entry.key, entry.type,
+                       read(entry.offset, entry.bytes));
+    }
+    writer.set("general.architecture", name);
+    more(writer, after);
+    for (const GgufTensor& tensor : gguf.tensors)
+        writer.add(tensor.name, tensor.dimensions, tensor_view(tensor).type);
+    const std::vector<std::byte> header = writer.header(32);
+    std::string bytes(writer.file_bytes(), '\0');
+    std::memcpy(bytes.data(), header.data(), header.size());
+    for (size_t i = 0; i < gguf.tensors.size(); ++i) {
+        const auto data = read(gguf.tensors[i].offset, writer.tensors()[i].bytes);
+        std::memcpy(bytes.data() + writer.tensors()[i].offset, data.data(), data.size());
+    }
+    return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("architectures of GGUF that compute what others do" * needs_fixtures()) {
+    using More = std::function<void(GgufWriter&, const std::string&)>;
+    const More none = [](GgufWriter&, const std::string&) {};
+    const More axes = [](GgufWriter& out, const std::string& prefix) {
+        const int32_t sections[] = {4, 2, 2, 0};
+        out.set(prefix + "rope.dimension_sections", std::span<const int32_t>(sections));
+        out.set(prefix + "n_deepstack_layers", 1u);
+    };
+    struct Case {
+        const char *file, *name;
+        More more;
+        std::function<void(Architecture&)> expected = [](Architecture&) {};
+    };
+    const Case cases[] = {
+        {"llama1", "internlm2", none},
+        {"llama1", "minicpm",
+         [](GgufWriter& out, const std::string& prefix) {
+             out.set(prefix + "embedding_scale", 3.0f);
+             out.set(prefix + "logit_scale", 4.0f);
+         },
+         [](Architecture& a) {
+             a.embedding_scale = 3;
+             a.residual_scale = 1.4f / std::sqrt(float(a.layers.size()));
+             a.logit_scale = 0.25f;
+         }},
+        {"llama1", "mistral3",
+         [](GgufWriter& out, const std::string& prefix) {
+             out.set(prefix + "attention.temperature_scale", 0.1f);
+             out.set(prefix + "rope.scaling.original_context_length", 40u);
+         },
+         [](Architecture& a) { a.context = 40; }},
+        {"qwen2", "qwen2vl", axes},
+        {"qwen3", "qwen3vl", axes},
+        {"llama1", "internlm2",  // whose last layer guesses a token further ahead
+         [](GgufWriter& out, const std::string& prefix) { out.set(prefix + "nextn_predict_layers", 1u); },
+         [](Architecture& a) { a.layers.pop_back(); }},
+    };
+    for (const Case& c : cases) {
+        CAPTURE(std::string(c.name));
+        const std::string path = fixtures() + "/gguf/" + c.file + ".gguf";
+        const TemporaryFile file(renamed(path, c.name, c.more));
+        Architecture expected = open_model(path).architecture;
+        expected.family = c.name;
+        c.expected(expected);
+        const Model model = open_model(file.path());
+        CHECK(model.architecture == expected);
+        for (const TensorView& unused : model.unused) CHECK(is_spare(model, unused));
     }
 }
 

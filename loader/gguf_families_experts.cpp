@@ -1,0 +1,188 @@
+// Mixtures of experts in GGUF files: see gguf_families.cpp.
+#include "gguf_families.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace scoria {
+namespace {
+
+using Layers = WindowRule::Layers;
+using enum Layout;
+using gguf::common, gguf::experts, gguf::number, gguf::post_attention_norm;
+
+#define LAYER "blk.#."
+constexpr TensorRow gpt_oss[] = {
+    {Role::sinks, LAYER "attn_sinks.weight"},
+};
+constexpr TensorRow deepseek[] = {
+    {Role::latent_q, LAYER "attn_q_a.weight"},
+    {Role::latent_q_norm, LAYER "attn_q_a_norm.weight"},
+    {Role::q, LAYER "attn_q_b.weight", q_rope_last},
+    {Role::q, LAYER "attn_q.weight", q_rope_last},
+    {Role::latent_kv, LAYER "attn_kv_a_mqa.weight"},
+    {Role::latent_kv_norm, LAYER "attn_kv_a_norm.weight"},
+    {Role::latent_k, LAYER "attn_k_b.weight"},
+    {Role::latent_v, LAYER "attn_v_b.weight"},
+    {Role::latent_k, LAYER "attn_kv_b.weight", latent_kv_b},  // older files
+    {Role::latent_v, LAYER "attn_kv_b.weight", latent_kv_b},
+};
+#undef LAYER
+
+constexpr Routing softmax_experts{};
+constexpr Routing renormalised_experts{.renormalise = true};
+constexpr Routing gated_shared_experts{.shared_gate = true};
+constexpr Routing sigmoid_experts{
+    .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
+constexpr Routing ernie_experts{.renormalise = true, .choice_bias = true};
+constexpr Routing granite_experts{.score = Routing::Score::softmax_chosen};
+constexpr Routing gpt_oss_experts{.score = Routing::Score::softmax_chosen,
+                                  .router_bias = true,
+                                  .bias = true,
+                                  .clamp = 7,
+                                  .gate_slope = 1.702f};
+
+constexpr uint32_t softmax_gating = 1, sigmoid_gating = 2;  // expert_gating_func
+
+/// DeepSeek's keys, which others took over.
+void read_routing(Reading& r, uint32_t usual_gating) {
+    const Settings& keys = r.settings;
+    const uint32_t gating = keys.size("expert_gating_func", sigmoid_gating, usual_gating);
+    const uint32_t shared = keys.size("expert_shared_count", 1 << 10, 0, 0);
+    for (Layer& layer : r.architecture.layers) {
+        Routing& routing = layer.feed_forward.routing;
+        routing.score = gating == sigmoid_gating ? Routing::Score::sigmoid : Routing::Score::softmax;
+        routing.group_by_top2 = gating == sigmoid_gating;
+        routing.scale = number(keys, "expert_weights_scale", 1);
+        routing.renormalise = keys.flag("expert_weights_norm", routing.renormalise);
+        routing.groups = keys.size("expert_group_count", std::max(1u, routing.experts), 1);
+        routing.groups_used = keys.size("expert_group_used_count", routing.groups, 1);
+        if (routing.experts % routing.groups != 0)
+            keys.wrong("expert_group_count", "a divisor of expert_count");
+        if (uint64_t{shared} * routing.size > most_size)
+            keys.wrong("expert_shared_count", "fewer than 2^28 columns");
+        if (!keys.has(Field::shared_size)) routing.shared_size = shared * routing.size;
+    }
+    make_first_dense(r.architecture, keys.size("leading_dense_block_count", most_layers, 0, 0),
+                     keys.size(Field::feed_forward, most_size));
+    for (size_t i = 0; i < r.architecture.layers.size(); ++i)
+        r.architecture.layers[i].feed_forward.routing.choice_bias =
+            r.catalog.find(tensor_name("blk.#.exp_probs_b.bias", static_cast<int32_t>(i))) != nullptr;
+}
+
+void adjust_sigmoid(Reading& r) { read_routing(r, sigmoid_gating); }
+
+/// The larger of its models have norms of q and k.
+void adjust_glm4_moe(Reading& r) {
+    adjust_sigmoid(r);
+    if (r.catalog.find("blk.0.attn_q_norm.weight") != nullptr) return;
+    for (Layer& layer : r.architecture.layers) layer.attention.qk_norm.group = QkNorm::Group::none;
+}
+
+void adjust_ernie_moe(Reading& r) {
+    const uint32_t size = r.settings.size(Field::feed_forward, most_size),
+                   step = r.settings.size("interleave_moe_layer_step", most_layers, 1);
+    read_routing(r, softmax_gating);
+    for (size_t i = 0; i < r.architecture.layers.size(); ++i) {
+        if ((i + 1) % step == 0) continue;
+        r.architecture.layers[i].feed_forward.routing = {};
+        r.architecture.layers[i].feed_forward.size = size;
+    }
+}
+
+void adjust_deepseek2(Reading& r) {
+    const Settings& keys = r.settings;
+    Architecture& architecture = r.architecture;
+    Latent latent;
+    latent.kv_rank = keys.size("attention.kv_lora_rank", 1 << 16);
+    if (keys.has("attention.q_lora_rank")) latent.q_rank = keys.size("attention.q_lora_rank", 1 << 16);
+    latent.rope_dim = architecture.ropes.front().width;
+    latent.value_dim = keys.size("attention.value_length_mla", 1 << 12);
+    latent.epsilon = architecture.norm.epsilon;
+    const uint32_t head_dim = keys.size("attention.key_length_mla", 1 << 12, {}, latent.rope_dim + 1);
+    use_latent(architecture, latent, head_dim);
+    // yarn_log_multiplier = 0.1 mscale_all_dim; the magnitude of rotations is 1, as mscale is taken to be
+    // equal.
+    if (const char* key = "rope.scaling.yarn_log_multiplier"; keys.has(key)) {
+        const double factor = 1 + keys.positive(key) * std::log(keys.positive("rope.scaling.factor"));
+        set_scale(architecture, factor * factor / std::sqrt(double(head_dim)));
+        architecture.ropes.front().magnitude = 1;
+    }
+    read_routing(r, softmax_gating);
+}
+
+void adjust_gpt_oss(Reading& r) {
+    for (Layer& layer : r.architecture.layers) layer.attention.sinks = true;
+}
+
+}  // namespace
+
+std::span<const Family> gguf_expert_families() {
+    static const Family families[] = {
+        {.name = "qwen2moe",
+         .tensors = {common, experts},
+         .qkv_bias = biased,
+         .routing = &gated_shared_experts},
+        {.name = "qwen3moe",
+         .tensors = {common, experts},
+         .qkv_bias = if_present,
+         .qk_norm = QkNorm::Group::head,
+         .routing = &renormalised_experts},
+        {.name = "qwen3vlmoe",
+         .tensors = {common, experts},
+         .qk_norm = QkNorm::Group::head,
+         .routing = &renormalised_experts,
+         .adjust = gguf::read_past_axes},
+        {.name = "granitemoe",  // q and k permuted as for llama
+         .tensors = {common, experts},
+         .pairs = RopePairs::interleaved,
+         .routing = &granite_experts,
+         .adjust = gguf::adjust_granite},
+        {.name = "glm4moe",
+         .tensors = {post_attention_norm, common, experts},
+         .qk_norm = QkNorm::Group::head,
+         .rotary = 0.5,
+         .routing = &sigmoid_experts,
+         .adjust = adjust_glm4_moe},
+        {.name = "dots1",
+         .tensors = {common, experts},
+         .qk_norm = QkNorm::Group::head,
+         .routing = &sigmoid_experts,
+         .adjust = adjust_sigmoid},
+        {.name = "minimax-m2",
+         .tensors = {common, experts},
+         .qk_norm = QkNorm::Group::projection,
+         .routing = &sigmoid_experts,
+         .adjust = adjust_sigmoid},
+        {.name = "ernie4_5-moe",
+         .tensors = {common, experts},
+         .pairs = RopePairs::interleaved,
+         .routing = &ernie_experts,
+         .adjust = adjust_ernie_moe},
+        {.name = "hunyuan-moe",
+         .tensors = {common, experts},
+         .qk_norm = QkNorm::Group::head,
+         .qk_norm_after_rope = true,
+         .routing = &renormalised_experts},
+        {.name = "olmoe",
+         .tensors = {common, experts},
+         .qk_norm = QkNorm::Group::projection,
+         .clips = true,
+         .routing = &softmax_experts},
+        {.name = "gpt-oss",
+         .tensors = {gpt_oss, post_attention_norm, common, experts},
+         .qkv_bias = biased,
+         .o_bias = biased,
+         .window = {Layers::not_every, 2},
+         .routing = &gpt_oss_experts,
+         .adjust = adjust_gpt_oss},
+        {.name = "deepseek2",
+         .tensors = {deepseek, common, experts},
+         .pairs = RopePairs::interleaved,
+         .routing = &softmax_experts,
+         .adjust = adjust_deepseek2},
+    };
+    return families;
+}
+
+}  // namespace scoria

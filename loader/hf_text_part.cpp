@@ -1,0 +1,65 @@
+// See hf_text_part.h.
+#include "hf_text_part.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+namespace scoria {
+namespace {
+
+struct TextPart {
+    std::string_view model_type;
+    const char* family;
+    const char* fields = "{}";  // of the class, JSON
+};
+// Their positions have several axes, all with the same position in a text.
+constexpr TextPart parts[] = {
+    {"qwen2_vl", "qwen2"},
+    {"qwen2_vl_text", "qwen2"},
+    {"qwen2_5_vl", "qwen2"},
+    {"qwen2_5_vl_text", "qwen2"},
+    {"qwen3_vl_text", "qwen3"},
+    {"qwen3_vl_moe_text", "qwen3_moe", R"({"norm_topk_prob": true})"},
+    {"gemma3_text", "gemma3_text",
+     R"({"vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
+         "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
+         "max_position_embeddings": 131072, "rms_norm_eps": 1e-6, "sliding_window": 4096})"},
+};
+
+}  // namespace
+
+nlohmann::json text_part(nlohmann::json config) {
+    nlohmann::json text = config;
+    if (const auto inner = config.find("text_config"); inner != config.end() && inner->is_object()) {
+        text = *inner;
+        for (const char* shared : {"tie_word_embeddings", "quantization_config"})
+            if (config.contains(shared)) text[shared] = config[shared];
+    }
+    const auto type = text.find("model_type");
+    if (type == text.end() || !type->is_string()) return config;
+    const auto part = std::ranges::find(parts, type->get<std::string_view>(), &TextPart::model_type);
+    if (part == std::end(parts)) return text;
+    text["model_type"] = part->family;
+    for (const char* of_images : {"vision_config", "vision_token_id"}) text.erase(of_images);
+    const nlohmann::json fields = nlohmann::json::parse(part->fields);
+    for (const auto& [name, value] : fields.items())
+        if (!text.contains(name)) text[name] = value;
+    return text;
+}
+
+std::string text_part_name(std::string name) {
+    for (const std::string_view from : {"model.language_model.", "language_model.model."})
+        if (name.starts_with(from)) return "model." + name.substr(from.size());
+    constexpr std::string_view head = "language_model.lm_head.";
+    return name.starts_with(head) ? name.substr(head.size() - std::string_view("lm_head.").size()) : name;
+}
+
+bool is_of_images(std::string_view tensor) {
+    constexpr std::array<std::string_view, 5> places = {"visual.", "vision_tower.", "vision_model.",
+                                                        "multi_modal_projector.", "embed_vision."};
+    const std::string_view inner = tensor.starts_with("model.") ? tensor.substr(6) : tensor;
+    return std::ranges::any_of(places, [&](std::string_view place) { return inner.starts_with(place); });
+}
+
+}  // namespace scoria

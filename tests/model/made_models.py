@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Writes made_models.jsonl, a tiny model of each family that no fixture has: its config, the shapes of its
+tensors, whose values are made of their names (as made_models_test.cpp makes them), token ids, and logits by
+transformers (5.24) in float64 with eager attention. pip install torch transformers; made_models.py OUT"""
+import json, math, sys, tempfile
+import numpy as np, torch
+from safetensors.numpy import load_file, save_file
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+
+ROPE = {"rope_type": "default", "rope_theta": 10000.0}
+BASE = dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=4,
+            num_key_value_heads=2, head_dim=16, max_position_embeddings=160, rms_norm_eps=0.02, bos_token_id=1,
+            eos_token_id=2, pad_token_id=None, rope_parameters=ROPE, tie_word_embeddings=False)
+SAME = {k: v for k, v in BASE.items() if k != "head_dim"} | dict(hidden_size=64)  # heads that fill the width
+GRANITE = dict(embedding_multiplier=3.0, residual_multiplier=0.4, attention_multiplier=0.2, logits_scaling=2.0)
+EXPERTS = dict(n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=24, n_group=2, topk_group=1,
+               first_k_dense_replace=1, routed_scaling_factor=1.5, num_hidden_layers=3)
+AXES = ROPE | {"mrope_section": [2, 3, 3]}
+VISION = dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, patch_size=14, out_hidden_size=48)
+TYPES = ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention"]
+CONFIGS = {
+    "arcee": BASE | dict(hidden_act="relu2", attention_bias=True),
+    "seed_oss": BASE | dict(attention_bias=True, attention_out_bias=True, mlp_bias=True),
+    "helium": SAME | dict(head_dim=16),
+    "ernie4_5": BASE | dict(use_bias=True),
+    "ministral": BASE | dict(sliding_window=8, layer_types=TYPES[1:3]),
+    "ministral3": BASE | dict(rope_parameters=dict(
+        rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=64, beta_fast=32.0,
+        beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1)),
+    "olmo3": SAME | dict(num_hidden_layers=4, sliding_window=7, layer_types=TYPES, rope_parameters={
+        "full_attention": dict(rope_type="yarn", rope_theta=5e5, factor=4.0, original_max_position_embeddings=40),
+        "sliding_attention": dict(rope_type="default", rope_theta=5e5)}),
+    "exaone4": BASE | dict(num_hidden_layers=4, sliding_window=7, layer_types=TYPES),
+    "exaone4-whole": BASE | dict(sliding_window=None, layer_types=["full_attention"] * 2),
+    "granitemoehybrid": SAME | GRANITE | dict(
+        position_embedding_type="rope", num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=40,
+        layer_types=["full_attention"] * 2, mamba_n_heads=2, mamba_d_head=64, mamba_expand=2),
+    "granitemoe": SAME | GRANITE | dict(num_local_experts=5, num_experts_per_tok=2, intermediate_size=24),
+    "granitemoeshared": SAME | GRANITE | dict(num_local_experts=5, num_experts_per_tok=2, intermediate_size=24,
+                                              shared_intermediate_size=40),
+    "glm4_moe": BASE | EXPERTS | dict(use_qk_norm=True, attention_bias=True, n_shared_experts=2,
+                                      rope_parameters=ROPE | {"partial_rotary_factor": 0.5}),
+    "dots1": BASE | EXPERTS | dict(n_shared_experts=1, norm_topk_prob=True, sliding_window=None),
+    "minimax_m2": BASE | dict(num_local_experts=6, num_experts_per_tok=2, intermediate_size=24,
+                              rope_parameters=ROPE | {"partial_rotary_factor": 0.5}),
+    "ernie4_5_moe": SAME | dict(num_hidden_layers=3, moe_num_experts=6, moe_k=2, moe_intermediate_size=24,
+                                moe_num_shared_experts=2, moe_layer_start_index=1),
+    "qwen2_5_vl": dict(text_config=SAME | dict(rope_parameters=AXES), vision_config=VISION | dict(out_hidden_size=64)),
+    "qwen3_vl": dict(text_config=BASE | dict(rope_parameters=AXES),
+                     vision_config=VISION | dict(num_position_embeddings=16, deepstack_visual_indexes=[0])),
+    "qwen3_vl_moe": dict(text_config=BASE | dict(rope_parameters=AXES, num_experts=4, num_experts_per_tok=2,
+                                                 moe_intermediate_size=24),
+                         vision_config=VISION | dict(num_position_embeddings=16, deepstack_visual_indexes=[0])),
+    "mistral3": dict(text_config=BASE | dict(model_type="mistral", sliding_window=None), vision_config=dict(
+        model_type="pixtral", hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
+        head_dim=16, image_size=28, patch_size=14)),
+}
+IMAGES = ("visual.", "vision_tower.", "multi_modal_projector.", "model.visual.", "model.vision_tower.",
+          "model.multi_modal_projector.")
+
+
+def values(name, shape):
+    """Of a tensor's name: splitmix64 of its FNV-1a hash, scaled to keep the stream's size."""
+    mask = 2**64 - 1
+    seed = 0xCBF29CE484222325
+    for byte in name.encode():
+        seed = (seed ^ byte) * 0x100000001B3 & mask
+    z = np.uint64(seed) + (np.arange(math.prod(shape), dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    u = ((z ^ (z >> np.uint64(31))) >> np.uint64(40)).astype(np.float64) / 2**23 - 1
+    if len(shape) > 1 and shape[0] > 1:
+        u = u * 2.5 / math.sqrt(shape[-1])
+    elif "norm" in name and name.endswith("weight"):
+        u = 1 + 0.3 * u
+    else:
+        u = 0.3 * u
+    return u.astype(np.float32).reshape(shape)
+
+
+def made(name, fields):
+    images = "vision_config" in fields
+    kind = AutoModelForImageTextToText if images else AutoModelForCausalLM
+    config = AutoConfig.for_model(name.split("-")[0], **fields)
+    with tempfile.TemporaryDirectory() as folder, np.errstate(over="ignore"):
+        kind.from_config(config).save_pretrained(folder)
+        path = folder + "/model.safetensors"
+        tensors = {key: values(key, array.shape) for key, array in load_file(path).items()}
+        save_file(tensors, path, {"format": "pt"})
+        model = kind.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager").eval()
+        for part in (model.config, model.config.get_text_config()):
+            part._experts_implementation = "eager"
+        ids = [(7 * i * i + 3 * i + 5) % 61 + 3 for i in range(24)]
+        with torch.no_grad():
+            logits = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0].numpy()
+        saved = json.load(open(folder + "/config.json"))
+    for other in ("vision_config", "transformers_version", "dtype", "architectures"):
+        saved.pop(other, None)
+    return {"name": name, "config": saved, "ids": ids,
+            "tensors": {k: list(v.shape) for k, v in tensors.items() if not k.startswith(IMAGES)},
+            "logits": {str(row): [float(f"{x:.7g}") for x in logits[row]] for row in (0, 11, 23)}}
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1], "w") as out:
+        for each, fields in CONFIGS.items():
+            out.write(json.dumps(made(each, fields), separators=(",", ":")) + "\n")
