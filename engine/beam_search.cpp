@@ -68,7 +68,6 @@ void BeamSearch::step(std::span<const std::vector<float>> logits) {
     std::ranges::partial_sort(candidates, candidates.begin() + std::ptrdiff_t(count), std::less<>());
 
     std::vector<Beam> next;
-    parents_.clear();
     for (size_t rank = 0; rank < count && next.size() < options_.width; ++rank) {
         const Candidate& c = candidates[rank];
         Beam beam{live_[c.beam].tokens, c.log_probability, 0};
@@ -78,7 +77,6 @@ void BeamSearch::step(std::span<const std::vector<float>> logits) {
             continue;
         }
         next.push_back(std::move(beam));
-        parents_.push_back(c.beam);
     }
     const size_t length = live_.front().tokens.size() + 1;
     live_ = std::move(next);

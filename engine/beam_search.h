@@ -31,10 +31,8 @@ class BeamSearch {
   public:
     /// Errors: bad_argument, for a width or a length of 0.
     explicit BeamSearch(BeamOptions options);
-    /// Beams that go on: one empty one at first, then `width`; parents()[i] is the beam of the step before
-    /// that live()[i] continues.
+    /// Beams that go on: one empty one at first, then `width`.
     const std::vector<Beam>& live() const { return live_; }
-    const std::vector<uint32_t>& parents() const { return parents_; }
     /// Logits of the next token of every live beam, all of one size.
     void step(std::span<const std::vector<float>> logits);
     bool done() const { return done_; }
@@ -48,7 +46,6 @@ class BeamSearch {
 
     BeamOptions options_;
     std::vector<Beam> live_{Beam{}};
-    std::vector<uint32_t> parents_{0};
     std::vector<Beam> ended_;              // best first, at most `width`
     bool done_ = false, settled_ = false;  // settled: by the answers that ended
 };

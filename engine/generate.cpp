@@ -8,7 +8,6 @@
 #include "log.h"
 #include "sampler.h"
 #include "speculation.h"
-#include "step.h"
 
 #include <algorithm>
 #include <chrono>

@@ -31,19 +31,8 @@ void Pacer::set_budget(double seconds) {
     budget_ = seconds;
 }
 
-double Pacer::budget() const {
-    const std::lock_guard lock(mutex_);
-    return budget_;
-}
-
-double Pacer::longest() const {
-    const std::lock_guard lock(mutex_);
-    return longest_;
-}
-
 void Pacer::learn(double cost, double seconds) {
     const std::lock_guard lock(mutex_);
-    longest_ = std::max(longest_, seconds);
     if (cost <= 0) return;
     const double seen = seconds / cost;
     seconds_per_cost_ = seen > seconds_per_cost_ ? seen : 0.5 * (seconds_per_cost_ + seen);

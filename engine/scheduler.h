@@ -34,14 +34,10 @@ class Pacer {
     /// The device was lost with a submission of this pacer on its way: its like will be a fourth as long.
     void submission_lost();
 
-    double budget() const;
-    double longest() const;  // seconds of the longest submission seen
-
   private:
     mutable std::mutex mutex_;  // guards all of it
     double budget_;
     double seconds_per_cost_;
-    double longest_ = 0;
 };
 
 }  // namespace scoria

@@ -456,7 +456,7 @@ StepStats Session::stats() const {
         double(std::ranges::count_if(s.decode.layers, [](int32_t layer) { return layer >= 0; })) /
         double(s.engine.memory.layers.end - s.engine.memory.layers.first);
     if (!s.submit_us.empty()) {
-        std::vector<double> sorted = s.submit_us;
+        std::vector<double> sorted(s.submit_us.begin(), s.submit_us.end());
         std::ranges::nth_element(sorted, sorted.begin() + std::ptrdiff_t(sorted.size() / 2));
         stats.submit_cpu_us = sorted[sorted.size() / 2];
     }

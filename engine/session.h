@@ -63,7 +63,7 @@ struct EngineOptions {
     uint32_t sequences = 1;
     uint32_t shared_context =
         0;                // positions of all of them together; 0: as many as fit, at most `context` each
-    bool recover = true;  // a lost device of our own is opened again, sessions replayed (engine/recovery.h)
+    bool recover = true;  // a lost device of our own is opened again, sessions replayed
     std::function<void(uint64_t done, uint64_t total)> progress;  // bytes of weights uploaded
     /// Before each submission of a prompt's or a step's part, on the thread of the call: others' chance to
     /// use the queue. Seconds of the device that the last part known took; 0: none yet. Must not throw.

@@ -1,4 +1,4 @@
-// What a Session owns; for session.cpp, generate.cpp and forward.cpp only.
+// What a Session owns; for the engine room only.
 #pragma once
 
 #include "ops/sample.h"
@@ -158,9 +158,9 @@ struct Session::Impl final : Tenant {
     uint64_t rotated_length = 0;                     // what rotations are for
     uint32_t computed = 0;                           // tokens whose keys and values are in the cache
     uint32_t reused = 0;                             // of these that others computed, since the last answer
-    uint32_t written = 0;           // positions that were, since the sequence began; see KvCache::holds
-    bool logits_ready = false;      // row 0 of the logits is of tokens[computed - 1]
-    std::vector<double> submit_us;  // thread CPU time of each replayed step's submission
+    uint32_t written = 0;          // positions that were, since the sequence began; see KvCache::holds
+    bool logits_ready = false;     // row 0 of the logits is of tokens[computed - 1]
+    std::deque<double> submit_us;  // thread CPU time of the submission of each of the last replayed steps
 };
 
 }  // namespace scoria

@@ -41,6 +41,8 @@ vk::Device::Ticket Session::Impl::submit_decode(const SampleKind& kind) {
     }
     const double start = thread_cpu_us();
     const vk::Device::Ticket ticket = submit_step(decode, 1);
+    constexpr size_t remembered = 256;
+    if (submit_us.size() == remembered) submit_us.pop_front();
     submit_us.push_back(thread_cpu_us() - start);
     return ticket;
 }

@@ -176,6 +176,7 @@ bool lacks_second_norm(const Architecture& a, std::string_view name) {
 constexpr ConversionFamily families[] = {
     {.model_type = "llama", .architecture = "llama"},
     {.model_type = "mistral", .architecture = "llama"},
+    {.model_type = "ministral", .architecture = "llama"},
     {.model_type = "mixtral", .architecture = "llama"},
     {.model_type = "ministral3", .architecture = "mistral3", .keys = set_ministral3},
     {.model_type = "arcee", .architecture = "arcee"},

@@ -2,6 +2,7 @@
 // came, and B's rows in the order of the model's.
 #include "lora.h"
 
+#include "conversion_families.h"
 #include "fail.h"
 #include "gguf_families.h"
 #include "hf_families.h"
@@ -18,29 +19,11 @@ namespace {
 
 using Format = Settings::Format;
 
-/// GGUF's names of Hugging Face families, where they differ.
-struct Alias {
-    std::string_view hugging_face, gguf;
-};
-constexpr Alias aliases[] = {
-    {"mistral", "llama"},
-    {"mixtral", "llama"},
-    {"qwen2_moe", "qwen2moe"},
-    {"qwen3_moe", "qwen3moe"},
-    {"hunyuan_v1_dense", "hunyuan-dense"},
-    {"hunyuan_v1_moe", "hunyuan-moe"},
-    {"gemma3_text", "gemma3"},
-    {"cohere", "command-r"},
-    {"gpt_oss", "gpt-oss"},
-    {"deepseek_v2", "deepseek2"},
-    {"deepseek_v3", "deepseek2"},
-    {"gpt_neox", "gptneox"},
-    {"phi", "phi2"},
-};
-
+/// GGUF's name of a Hugging Face family.
 std::string gguf_name(const std::string& hugging_face) {
-    const auto alias = std::ranges::find(aliases, hugging_face, &Alias::hugging_face);
-    return alias == std::end(aliases) ? hugging_face : std::string(alias->gguf);
+    const auto families = conversion::conversion_families();
+    const auto family = std::ranges::find(families, hugging_face, &conversion::ConversionFamily::model_type);
+    return family == families.end() ? hugging_face : std::string(family->architecture);
 }
 
 /// How an adapter's format names a model's weights, and which elements of its heads rotate together.

@@ -221,18 +221,11 @@ void score(Row rows[QUERIES], uint keys, uint in_block) {
         return;
     }
 #endif
-#ifdef COMPACT
-    [[unroll]]
-#endif
     for (uint c = 0; c < CHUNKS; ++c) {
 #ifdef NATIVE_SUBGROUP
         vec2 q_lane[QUERIES];
         [[unroll]] for (uint i = 0; i < QUERIES; ++i)
-#ifdef COMPACT
-            q_lane[i] = query[i * QUERY_CHUNKS + c];
-#else
             q_lane[i] = query_pair(rows[i], c * SG_SIZE + sg_lane());
-#endif
 #endif
         UNROLL_LANES for (uint j = 0; j < SG_SIZE; ++j) {
             const uint pair = c * SG_SIZE + j;

@@ -1,6 +1,6 @@
-// Push constants and specialization constants of the linear kernels (linear_vec.comp, linear_tile.comp,
-// linear_tile_int.comp with linear_pack_int.comp, linear_coop.comp and linear_tile_half.comp with
-// linear_pack.comp, linear_join.comp).
+// Push constants and specialization constants of the linear kernels (linear_vec.comp, linear_group.comp,
+// linear_tile.comp, linear_tile_int.comp with linear_pack_int.comp, linear_coop.comp and
+// linear_tile_half.comp with linear_pack.comp, linear_join.comp).
 #ifndef SCORIA_LINEAR_PUSH_H
 #define SCORIA_LINEAR_PUSH_H
 
@@ -35,8 +35,8 @@
 #define LINEAR_RESIDUAL 2u  // out += residual; may be `out` itself
 #define LINEAR_GLU 4u       // rows 2i, 2i + 1 of the weight are gate i and up i: out[i] = act(gate) * up
 #define LINEAR_ACTIVATE 8u  // out = act(W x + bias)
-// linear_vec of one token alone, and not with a residual, whose place the weights of the norm have: x is
-// RMS-normalised on the way, W (x * weight) / sqrt(mean of x^2 + epsilon).
+// linear_vec of one token, and linear_group; not with a residual, whose place the weights of the norm have: x
+// is RMS-normalised on the way, W (x * weight) / sqrt(mean of x^2 + epsilon).
 #define LINEAR_NORM 16u
 
 #define LINEAR_TILE_ROWS 64  // linear_tile: of one workgroup

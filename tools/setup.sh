@@ -113,7 +113,7 @@ private_glslang() {
     mkdir -p $tools/root $tools/bin
     for package in "$work"/*.deb; do dpkg -x "$package" $tools/root; done
     rm -r "$work" $tools/root/usr/share
-    for name in glslang spirv-val spirv-opt; do
+    for name in glslang spirv-val; do
         cat >$tools/bin/$name <<WRAPPER
 #!/bin/sh
 usr=\$(dirname "\$(readlink -f "\$0")")/../root/usr

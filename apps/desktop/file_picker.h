@@ -13,7 +13,6 @@ class FilePicker {
   public:
     /// Shows it from the next frame on, in the folder of `model`, or at home.
     void open(const std::string& model);
-    bool is_open() const { return open_; }
     /// Draws it while it is open; the model that was chosen, once.
     std::optional<std::string> draw();
 

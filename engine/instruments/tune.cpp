@@ -6,7 +6,6 @@
 #include "instruments/op_timer.h"
 #include "log.h"
 #include "ops/kv_layout.h"
-#include "ops/weight_layout.h"
 #include "tuned_variants.h"
 #include "validate/checks.h"
 #include "verdicts.h"

@@ -6,7 +6,6 @@
 #include "kv_layout.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <numeric>
 #include <thread>

@@ -9,7 +9,6 @@
 #include "weight_layout.h"
 #include "weight_planes.h"
 
-#include <algorithm>
 #include <cassert>
 
 namespace scoria {

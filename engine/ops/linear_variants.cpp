@@ -132,7 +132,7 @@ uint32_t parts_for(const vk::Caps& caps, const LinearShape& shape, uint32_t lane
 /// Whether this build's compiler knew what the shader needs.
 bool built(Shader shader) { return !shader_module(shader).words.empty(); }
 
-/// Types whose codes are small integers (weight_int_step of dequant.glsl).
+/// Types whose codes are small integers (weight_step of dequant.glsl).
 constexpr TensorType int_types[] = {TensorType::q4_0, TensorType::q4_1, TensorType::q5_0, TensorType::q5_1,
                                     TensorType::q8_0, TensorType::q2_k, TensorType::q3_k, TensorType::q4_k,
                                     TensorType::q5_k, TensorType::q6_k};

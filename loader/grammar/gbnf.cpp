@@ -32,7 +32,7 @@ class Parser {
     }
     void skip_space();
     std::string_view name();
-    /// Whether a rule's head stands here; moves on past it only if `take_it`.
+    /// Whether a rule's head stands here.
     bool at_head() const;
     uint32_t rule_of(std::string_view name);
     Expr alternatives(uint32_t depth);

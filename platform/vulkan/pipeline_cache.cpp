@@ -1,7 +1,6 @@
 // Layout of the file, all integers little-endian as on every machine with a Vulkan driver:
 //   FileHeader, then the bytes of vkGetPipelineCacheData.
 #include "pipeline_cache.h"
-#include "fail.h"
 
 #include <algorithm>
 #include <cstring>

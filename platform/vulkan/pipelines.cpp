@@ -8,7 +8,6 @@
 #include "pipeline_cache.h"
 
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <optional>

@@ -18,7 +18,7 @@ struct RecorderOptions {
     QueueKind queue =
         QueueKind::compute;         // where the commands will be submitted; transfer records no dispatch
     bool simultaneous_use = false;  // the command buffer may be submitted again while it is in flight
-    bool timestamps = false;        // one pair per dispatch, read by Profiler
+    bool timestamps = false;        // one pair per dispatch, for Commands::times()
     bool timed = false;             // one pair around all, for Commands::seconds()
     uint64_t shuffle_seed = 0;      // != 0: shuffles the dispatches inside every barrier-free group (tests)
     /// A rehearsal: dispatches are checked, whose views need no buffer, and nothing is recorded. But where
