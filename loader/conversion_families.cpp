@@ -128,6 +128,11 @@ void set_windowed(const Described& model, Keys& keys) {
         keys.set("attention.sliding_window_pattern", windowed);
 }
 
+void set_exaone_moe(const Described& model, Keys& keys) {
+    set_windowed(model, keys);
+    set_deepseek_experts(model, keys);
+}
+
 void set_deepseek(const Described& model, Keys& keys) {
     const std::vector<Layer>& layers = model.architecture.layers;
     const Latent& latent = layers.front().attention.latent;
@@ -209,6 +214,9 @@ constexpr ConversionFamily families[] = {
     {.model_type = "hunyuan_v1_dense", .architecture = "hunyuan-dense"},
     {.model_type = "hunyuan_v1_moe", .architecture = "hunyuan-moe", .keys = set_hunyuan_experts},
     {.model_type = "glm4_moe", .architecture = "glm4moe", .keys = set_deepseek_experts},
+    {.model_type = "glm4_moe_lite", .architecture = "deepseek2", .keys = set_deepseek, .lacks = lacks_q_rank},
+    {.model_type = "solar_open", .architecture = "glm4moe", .keys = set_deepseek_experts},
+    {.model_type = "exaone_moe", .architecture = "exaone-moe", .keys = set_exaone_moe},
     {.model_type = "dots1", .architecture = "dots1", .keys = set_deepseek_experts},
     {.model_type = "minimax_m2", .architecture = "minimax-m2", .keys = set_deepseek_experts},
     {.model_type = "gpt_oss", .architecture = "gpt-oss"},
@@ -222,6 +230,7 @@ constexpr ConversionFamily families[] = {
     {.model_type = "starcoder2", .architecture = "starcoder2"},
     {.model_type = "stablelm", .architecture = "stablelm", .keys = set_parallel},
     {.model_type = "nemotron", .architecture = "nemotron"},
+    {.model_type = "jais2", .architecture = "jais2"},
     {.model_type = "t5", .architecture = "t5", .keys = set_t5},
     {.model_type = "mt5", .architecture = "t5", .keys = set_t5},
     {.model_type = "bert", .architecture = "bert", .embeds = true, .keys = set_bert},

@@ -99,7 +99,8 @@ FolderSource::FolderSource(const fs::path& path)
     facts_.kv_heads = attention.kv_heads;
     facts_.experts = model_.architecture.layers.back().feed_forward.routing.experts;
     const uint32_t size = model_.architecture.layers.front().feed_forward.size;
-    feed_forward_ = size != 0 ? size : settings.size(Field::feed_forward, most_size);
+    const uint32_t of_expert = model_.architecture.layers.back().feed_forward.routing.size;
+    feed_forward_ = size != 0 ? size : settings.size(Field::feed_forward, most_size, of_expert);
     check_unused();
     if (row_->embeds) drop_head();
     add_divisors();

@@ -113,10 +113,19 @@ void read_experts(const Family& family, const Settings& settings, const Architec
 /// Layers without experts among those with them.
 void make_dense_layers(const Settings& settings, const FeedForward& dense, Architecture& architecture) {
     const uint32_t step = settings.size("decoder_sparse_step", most_layers, 1);
-    std::vector<double> only = settings.numbers("mlp_only_layers");
-    for (size_t i = 0; i < architecture.layers.size(); ++i)
-        if ((i + 1) % step != 0 || std::ranges::find(only, double(i)) != only.end())
+    const std::vector<double> only = settings.numbers("mlp_only_layers");
+    const std::vector<std::string> types = settings.texts("mlp_layer_types");
+    const size_t layers = architecture.layers.size();
+    if (!types.empty() && types.size() != layers)
+        fail(Status::bad_file, settings.where(), settings.full_name("mlp_layer_types"), ": expected ", layers,
+             " types, got ", types.size());
+    for (size_t i = 0; i < layers; ++i) {
+        if (!types.empty() && types[i] != "dense" && types[i] != "sparse")
+            settings.wrong("mlp_layer_types", "dense or sparse in every place");
+        if ((i + 1) % step != 0 || std::ranges::find(only, double(i)) != only.end() ||
+            (!types.empty() && types[i] == "dense"))
             architecture.layers[i].feed_forward = dense;
+    }
 }
 
 bool is_windowed_type(const Settings& settings, const char* key, const std::string& type) {
@@ -232,6 +241,8 @@ Architecture describe(const Family& family, const Settings& settings) {
     feed_forward.gated = family.gated;
     std::optional<uint64_t> size;
     if (family.feed_forward_factor != 0) size = uint64_t{family.feed_forward_factor} * architecture.hidden;
+    if (family.routing != nullptr && settings.has(Field::expert_size))  // where there may be no dense layer
+        size = settings.size(Field::expert_size, most_size);
     feed_forward.size = settings.size(Field::feed_forward, most_size, size);
     const FeedForward dense = feed_forward;
     read_experts(family, settings, architecture, feed_forward);

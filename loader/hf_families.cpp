@@ -28,6 +28,20 @@ void adjust_granite_hybrid(Reading& r) {
     for (Layer& layer : r.architecture.layers) layer.feed_forward.size = size;
 }
 
+/// As Granite, but logits are multiplied, and scores by the usual where the file has no factor.
+void adjust_hyperclovax(Reading& r) {
+    const double scale = r.architecture.layers.front().attention.scale;
+    adjust_granite(r);
+    r.architecture.logit_scale = number(r.settings, "logits_scaling", 1);
+    set_scale(r.architecture, r.settings.positive("attention_multiplier", scale));
+    if (!r.settings.flag("use_post_norm", true)) r.architecture.placement = NormPlacement::pre;
+}
+
+/// Its class gives windows to other layers than any rule here.
+void adjust_cwm(Reading& r) {
+    if (!r.settings.has("layer_types")) r.settings.wrong("layer_types", "a type of every layer");
+}
+
 void adjust_stablelm(Reading& r) {
     if (r.settings.flag("qk_layernorm", false))
         for (Layer& layer : r.architecture.layers) {
@@ -159,6 +173,30 @@ std::span<const Family> llama_families() {
          .qk_norm = QkNorm::Group::head,
          .qk_norm_after_rope = true,
          .adjust = adjust_hunyuan},
+        {.name = "hyperclovax",
+         .tensors = {hf::hyperclovax, hf::frame, hf::attention, hf::gated},
+         .placement = NormPlacement::sandwich,
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .feed_forward_bias = mlp_bias,
+         .adjust = adjust_hyperclovax},
+        {.name = "cwm",
+         .tensors = {hf::frame, hf::attention, hf::gated},
+         .rope_base = 1e6,
+         .rope_parameters = R"({"rope_type": "llama3", "factor": 16, "low_freq_factor": 1,
+                               "high_freq_factor": 4, "original_max_position_embeddings": 8192})",
+         .window = {Layers::all},
+         .feed_forward_bias = mlp_bias,
+         .adjust = adjust_cwm},
+        {.name = "jais2",
+         .tensors = {hf::frame, hf::attention, hf::gated},
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .qkv_bias = by_flag("attention_bias", true),
+         .o_bias = by_flag("attention_bias", true),
+         .activation = Activation::relu_squared,
+         .gated = false,
+         .feed_forward_bias = by_flag("mlp_bias", true)},
         {.name = "stablelm",
          .tensors = {hf::frame, hf::attention, hf::gated, hf::stablelm_qk_norms},
          .norm = NormKind::layer,
@@ -236,6 +274,14 @@ std::span<const Family> llama_families() {
         {.name = "gemma2",
          .tensors = {hf::gemma2, hf::frame, hf::attention, hf::gated},
          .placement = NormPlacement::sandwich,
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .window = {Layers::not_every, 2},
+         .activation = Activation::gelu_tanh,
+         .root_embedding_scale = true,
+         .adjust = adjust_gemma2},
+        {.name = "vaultgemma",
+         .tensors = {hf::gemma2, hf::frame, hf::attention, hf::gated},
          .qkv_bias = attention_bias,
          .o_bias = attention_bias,
          .window = {Layers::not_every, 2},

@@ -50,19 +50,21 @@ struct DeepSeekDefaults {
     double scale;
 };
 constexpr DeepSeekDefaults deepseek_v2{2, 1, 1, 0, 1.0}, deepseek_v3{1, 8, 4, 3, 2.5},
-    glm4_moe{1, 1, 1, 1, 1.0}, dots1{0, 1, 1, 0, 1.0};
+    glm4_moe{1, 1, 1, 1, 1.0}, glm4_moe_lite{1, 1, 1, 1, 1.8}, solar_open{1, 1, 1, 0, 1.0},
+    dots1{0, 1, 1, 0, 1.0}, exaone_moe{1, 1, 1, 1, 2.5};
 
 void read_deepseek_experts(Reading& r, const DeepSeekDefaults& defaults) {
     const Settings& s = r.settings;
+    const char* shared_name = s.has("num_shared_experts") ? "num_shared_experts" : "n_shared_experts";
     for (Layer& layer : r.architecture.layers) {
         Routing& routing = layer.feed_forward.routing;
+        if (routing.experts == 0) continue;
         const auto size = [&](const char* name, uint64_t most, uint32_t otherwise, uint32_t least) {
             return s.size(name, most, s.is_null(name) ? least : otherwise, least);
         };
         routing.scale = static_cast<float>(s.positive("routed_scaling_factor", defaults.scale));
-        const uint64_t shared =
-            uint64_t{size("n_shared_experts", 1 << 10, defaults.shared, 0)} * routing.size;
-        if (shared > most_size) s.wrong("n_shared_experts", "fewer than 2^28 columns");
+        const uint64_t shared = uint64_t{size(shared_name, 1 << 10, defaults.shared, 0)} * routing.size;
+        if (shared > most_size) s.wrong(shared_name, "fewer than 2^28 columns");
         routing.shared_size = static_cast<uint32_t>(shared);
         routing.groups = size("n_group", routing.experts, defaults.groups, 1);
         routing.groups_used = size("topk_group", routing.groups, defaults.groups_used, 1);
@@ -100,9 +102,25 @@ void finish_deepseek(Reading& r, const DeepSeekDefaults& defaults) {
     const Routing& routing = r.architecture.layers.back().feed_forward.routing;
     if (uint64_t{routing.used} * routing.groups > uint64_t{routing.experts} * routing.groups_used)
         r.settings.wrong("num_experts_per_tok", "no more than the chosen groups hold");
-    const uint32_t size = r.settings.size(Field::feed_forward, most_size),
+    const uint32_t size = r.settings.size(Field::feed_forward, most_size, routing.size),
                    dense = r.settings.size("first_k_dense_replace", most_layers, defaults.dense, 0);
-    make_first_dense(r.architecture, dense, size);
+    if (!r.settings.has("mlp_layer_types")) make_first_dense(r.architecture, dense, size);
+}
+
+template <const DeepSeekDefaults& defaults> void adjust_like_deepseek(Reading& r) {
+    read_deepseek_experts(r, defaults);
+    finish_deepseek(r, defaults);
+}
+
+void adjust_glm4_moe_lite(Reading& r) {
+    adjust_deepseek(r, glm4_moe_lite);
+    finish_deepseek(r, glm4_moe_lite);
+}
+
+/// Latent attention before dense layers.
+void adjust_youtu(Reading& r) {
+    adjust_deepseek(r, deepseek_v3);
+    r.settings.understood("embedding_initializer_range");
 }
 
 void adjust_deepseek_v2(Reading& r) {
@@ -127,16 +145,14 @@ void adjust_deepseek_v3(Reading& r) {
 }
 
 void adjust_glm4_moe(Reading& r) {
-    read_deepseek_experts(r, glm4_moe);
-    finish_deepseek(r, glm4_moe);
+    adjust_like_deepseek<glm4_moe>(r);
     if (r.settings.flag("use_qk_norm", false)) return;
     for (Layer& layer : r.architecture.layers) layer.attention.qk_norm.group = QkNorm::Group::none;
 }
 
 void adjust_dots1(Reading& r) {
     expect_text(r.settings, "scoring_func", "noaux_tc");
-    read_deepseek_experts(r, dots1);
-    finish_deepseek(r, dots1);
+    adjust_like_deepseek<dots1>(r);
 }
 
 /// What its published config says beside what its class reads.
@@ -236,6 +252,31 @@ std::span<const Family> expert_families() {
          .rotary = 0.5,
          .routing = &deepseek_v3_experts,
          .adjust = adjust_glm4_moe},
+        {.name = "glm4_moe_lite",
+         .tensors = {hf::deepseek, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
+         .o_bias = attention_bias,
+         .pairs = RopePairs::interleaved,
+         .routing = &deepseek_v3_experts,
+         .adjust = adjust_glm4_moe_lite},
+        {.name = "solar_open",
+         .tensors = {hf::shared_experts, hf::experts, hf::frame, hf::attention},
+         .qkv_bias = attention_bias,
+         .rope_base = 1e6,
+         .routing = &deepseek_v3_experts,
+         .adjust = adjust_like_deepseek<solar_open>},
+        {.name = "exaone_moe",
+         .tensors = {hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated, hf::qk_norms},
+         .qk_norm = QkNorm::Group::head,
+         .full_layers = Family::FullLayers::rest_beside_windows,
+         .window = {Layers::not_every, 4},
+         .routing = &deepseek_v3_experts,
+         .adjust = adjust_like_deepseek<exaone_moe>},
+        {.name = "youtu",
+         .tensors = {hf::deepseek, hf::frame, hf::attention, hf::gated},
+         .o_bias = attention_bias,
+         .pairs = RopePairs::interleaved,
+         .feed_forward_bias = mlp_bias,
+         .adjust = adjust_youtu},
         {.name = "dots1",
          .tensors = {hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated, hf::qk_norms},
          .qkv_bias = attention_bias,

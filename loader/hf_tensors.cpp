@@ -90,6 +90,10 @@ constexpr TensorRow gemma2_rows[] = {
     {Role::output_norm, "model.norm.weight", plus_one},
     {Role::attention_norm, LAYER "input_layernorm.weight", plus_one},
 };
+constexpr TensorRow hyperclovax_rows[] = {
+    {Role::attention_post_norm, LAYER "post_norm1.weight"},
+    {Role::feed_forward_post_norm, LAYER "post_norm2.weight"},
+};
 constexpr TensorRow olmo2_rows[] = {
     {Role::attention_post_norm, LAYER "post_attention_layernorm.weight"},
     {Role::feed_forward_post_norm, LAYER "post_feedforward_layernorm.weight"},
@@ -136,7 +140,7 @@ constexpr TensorRow granite_shared_rows[] = {
 };
 constexpr TensorRow minimax_rows[] = {
     {Role::router_choice_bias, LAYER "block_sparse_moe.e_score_correction_bias"},
-    {Role::router_choice_bias, LAYER "mlp.e_score_correction_bias"},
+    {Role::router_choice_bias, LAYER "mlp.gate.e_score_correction_bias"},
 };
 constexpr TensorRow ernie_moe_rows[] = {
     {Role::router_choice_bias, LAYER "mlp.moe_statics.e_score_correction_bias"},
@@ -163,6 +167,7 @@ constexpr TensorRow deepseek_rows[] = {
 // DeepSeek's experts, which others took over.
 constexpr TensorRow shared_expert_rows[] = {
     {Role::router_choice_bias, LAYER "mlp.gate.e_score_correction_bias"},
+    {Role::router_choice_bias, LAYER "mlp.e_score_correction_bias"},
     {Role::shared_gate, LAYER "mlp.shared_experts.gate_proj.weight"},
     {Role::shared_up, LAYER "mlp.shared_experts.up_proj.weight"},
     {Role::shared_down, LAYER "mlp.shared_experts.down_proj.weight"},
@@ -409,6 +414,7 @@ const Rows mixtral = mixtral_rows;
 const Rows experts = expert_rows;
 const Rows granite_shared = granite_shared_rows;
 const Rows granite_moe = granite_moe_rows;
+const Rows hyperclovax = hyperclovax_rows;
 const Rows minimax = minimax_rows;
 const Rows ernie_moe = ernie_moe_rows;
 const Rows hunyuan_moe = hunyuan_moe_rows;

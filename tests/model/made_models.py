@@ -15,6 +15,8 @@ SAME = {k: v for k, v in BASE.items() if k != "head_dim"} | dict(hidden_size=64)
 GRANITE = dict(embedding_multiplier=3.0, residual_multiplier=0.4, attention_multiplier=0.2, logits_scaling=2.0)
 EXPERTS = dict(n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=24, n_group=2, topk_group=1,
                first_k_dense_replace=1, routed_scaling_factor=1.5, num_hidden_layers=3)
+LATENT = dict(kv_lora_rank=24, q_lora_rank=20, qk_rope_head_dim=8, qk_nope_head_dim=12, v_head_dim=16,
+              num_key_value_heads=4, head_dim=8)
 AXES = ROPE | {"mrope_section": [2, 3, 3]}
 VISION = dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, patch_size=14, out_hidden_size=48)
 TYPES = ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention"]
@@ -23,7 +25,7 @@ CONFIGS = {
     "seed_oss": BASE | dict(attention_bias=True, attention_out_bias=True, mlp_bias=True),
     "helium": SAME | dict(head_dim=16),
     "ernie4_5": BASE | dict(use_bias=True),
-    "ministral": BASE | dict(sliding_window=8, layer_types=TYPES[1:3]),
+    "ministral": BASE | dict(sliding_window=8, layer_types=TYPES[:2]),
     "ministral3": BASE | dict(rope_parameters=dict(
         rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=64, beta_fast=32.0,
         beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1)),
@@ -45,6 +47,22 @@ CONFIGS = {
                               rope_parameters=ROPE | {"partial_rotary_factor": 0.5}),
     "ernie4_5_moe": SAME | dict(num_hidden_layers=3, moe_num_experts=6, moe_k=2, moe_intermediate_size=24,
                                 moe_num_shared_experts=2, moe_layer_start_index=1),
+    "glm4_moe_lite": BASE | EXPERTS | LATENT | dict(n_shared_experts=1, norm_topk_prob=True, mlp_layer_types=[
+        "dense", "sparse", "sparse"], first_k_dense_replace=0, rms_norm_eps=1e-6),
+    "solar_open": {k: v for k, v in (BASE | EXPERTS).items() if k not in ("first_k_dense_replace", "intermediate_size")}
+    | dict(n_shared_experts=1, norm_topk_prob=True),
+    "exaone_moe": BASE | dict(num_hidden_layers=4, sliding_window=7, layer_types=TYPES, num_experts=6,
+                              num_experts_per_tok=2, moe_intermediate_size=24, num_shared_experts=2, n_group=1,
+                              topk_group=1, first_k_dense_replace=1, routed_scaling_factor=1.5),
+    "youtu": BASE | LATENT,
+    "hyperclovax": SAME | GRANITE | dict(head_dim=16, attention_bias=True),
+    "cwm": BASE | dict(sliding_window=7, layer_types=TYPES[1:3], rope_parameters=dict(
+        rope_type="llama3", rope_theta=1e4, factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0,
+        original_max_position_embeddings=40)),
+    "jais2": {k: v for k, v in BASE.items() if k != "rms_norm_eps"} | dict(layer_norm_eps=0.02),
+    "vaultgemma": BASE | dict(query_pre_attn_scalar=20, sliding_window=7, attn_logit_softcapping=4.0,
+                              final_logit_softcapping=3.0, hidden_activation="gelu_pytorch_tanh",
+                              layer_types=TYPES[1:3]),
     "qwen2_5_vl": dict(text_config=SAME | dict(rope_parameters=AXES), vision_config=VISION | dict(out_hidden_size=64)),
     "qwen3_vl": dict(text_config=BASE | dict(rope_parameters=AXES),
                      vision_config=VISION | dict(num_position_embeddings=16, deepstack_visual_indexes=[0])),
