@@ -35,6 +35,7 @@ struct ActivationName {
 constexpr ActivationName activation_names[] = {
     {"silu", Activation::silu},
     {"swish", Activation::silu},
+    {"swiglu", Activation::silu},
     {"gelu", Activation::gelu},
     {"gelu_python", Activation::gelu},
     {"gelu_new", Activation::gelu_tanh},

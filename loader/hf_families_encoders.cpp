@@ -71,6 +71,28 @@ constexpr TensorRow longformer_rows[] = {
 #undef SELF
 #undef BERT_ROWS
 
+#define LAYER "nomic_bert.encoder.layers.#."
+constexpr TensorRow nomic_bert_rows[] = {
+    {Role::token_embedding, "nomic_bert.embeddings.word_embeddings.weight"},
+    {Role::token_type_embedding, "nomic_bert.embeddings.token_type_embeddings.weight"},
+    {Role::embedding_norm, "nomic_bert.emb_ln.weight"},
+    {Role::embedding_norm_bias, "nomic_bert.emb_ln.bias"},
+    {Role::q, LAYER "attn.Wqkv.weight", qkv},
+    {Role::k, LAYER "attn.Wqkv.weight", qkv},
+    {Role::v, LAYER "attn.Wqkv.weight", qkv},
+    {Role::o, LAYER "attn.out_proj.weight"},
+    {Role::attention_post_norm, LAYER "norm1.weight"},
+    {Role::attention_post_norm_bias, LAYER "norm1.bias"},
+    {Role::gate, LAYER "mlp.fc12.weight"},
+    {Role::up, LAYER "mlp.fc11.weight"},
+    {Role::down, LAYER "mlp.fc2.weight"},
+    {Role::feed_forward_post_norm, LAYER "norm2.weight"},
+    {Role::feed_forward_post_norm_bias, LAYER "norm2.bias"},
+    {Role::head_norm, "cls.predictions.transform.layer_norm.weight"},
+    {Role::head_norm_bias, "cls.predictions.transform.layer_norm.bias"},
+};
+#undef LAYER
+
 #define LAYER "model.layers.#."
 constexpr TensorRow modernbert_rows[] = {
     {Role::token_embedding, "model.embeddings.tok_embeddings.weight"},
@@ -120,6 +142,21 @@ void adjust_bert(Reading& r) {
     make_encoder(r, "cls.predictions.transform.dense.weight", true);
     r.architecture.token_types = r.settings.size("type_vocab_size", most_size, 2);
     expect_text(r.settings, "position_embedding_type", "absolute");
+}
+
+/// What its published config says beside what its class reads has no other value there.
+void adjust_nomic_bert(Reading& r) {
+    make_encoder(r, "cls.predictions.transform.dense.weight", true);
+    r.architecture.token_types = r.settings.size("type_vocab_size", most_size, 2);
+    for (const char* off :
+         {"causal", "mlp_fc1_bias", "mlp_fc2_bias", "parallel_block", "parallel_block_tied_norm", "prenorm",
+          "qkv_proj_bias", "rotary_emb_interleaved", "scale_attn_by_inverse_layer_idx", "use_rms_norm"})
+        expect_flag(r.settings, off, false, false);
+    if (r.settings.positive("rotary_emb_fraction", 1.0) != 1) r.settings.wrong("rotary_emb_fraction", "1");
+    for (const char* ignored :
+         {"dense_seq_output", "fused_bias_fc", "fused_dropout_add_ln", "max_trained_positions",
+          "pad_vocab_size_multiple", "use_flash_attn", "use_xentropy"})
+        r.settings.understood(ignored);
 }
 
 /// Positions are counted from pad_token_id + 1 on. The head has its own activation.
@@ -213,6 +250,17 @@ std::span<const Family> encoder_families() {
         bert_like("roberta", roberta_rows, lm_head_rows, "roberta.", adjust_roberta),
         bert_like("xlm-roberta", roberta_rows, lm_head_rows, "roberta.", adjust_roberta),
         bert_like("longformer", longformer_rows, lm_head_rows, "longformer.", adjust_longformer),
+        {.name = "nomic_bert",
+         .tensors = {nomic_bert_rows, bert_head_rows},
+         .prefix = "nomic_bert.",
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .placement = NormPlacement::post,
+         .output_norm = false,
+         .rope_base = 1000,
+         .embedding_norm = true,
+         .output_bias = if_present,
+         .adjust = adjust_nomic_bert},
         {.name = "modernbert",
          .tensors = {modernbert_rows},
          .prefix = "model.",

@@ -5,7 +5,7 @@ transformers (5.24) in float64 with eager attention. pip install torch transform
 import json, math, sys, tempfile
 import numpy as np, torch
 from safetensors.numpy import load_file, save_file
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoModelForMaskedLM
 
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 BASE = dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=4,
@@ -63,6 +63,8 @@ CONFIGS = {
     "vaultgemma": BASE | dict(query_pre_attn_scalar=20, sliding_window=7, attn_logit_softcapping=4.0,
                               final_logit_softcapping=3.0, hidden_activation="gelu_pytorch_tanh",
                               layer_types=TYPES[1:3]),
+    "nomic_bert": dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3,
+                       max_position_embeddings=160, layer_norm_eps=0.02, type_vocab_size=2),
     "qwen2_5_vl": dict(text_config=SAME | dict(rope_parameters=AXES), vision_config=VISION | dict(out_hidden_size=64)),
     "qwen3_vl": dict(text_config=BASE | dict(rope_parameters=AXES),
                      vision_config=VISION | dict(num_position_embeddings=16, deepstack_visual_indexes=[0])),
@@ -97,8 +99,8 @@ def values(name, shape):
 
 
 def made(name, fields):
-    images = "vision_config" in fields
-    kind = AutoModelForImageTextToText if images else AutoModelForCausalLM
+    kind = (AutoModelForImageTextToText if "vision_config" in fields else
+            AutoModelForMaskedLM if name.endswith("bert") else AutoModelForCausalLM)
     config = AutoConfig.for_model(name.split("-")[0], **fields)
     with tempfile.TemporaryDirectory() as folder, np.errstate(over="ignore"):
         kind.from_config(config).save_pretrained(folder)
@@ -110,7 +112,7 @@ def made(name, fields):
             part._experts_implementation = "eager"
         ids = [(7 * i * i + 3 * i + 5) % 61 + 3 for i in range(24)]
         with torch.no_grad():
-            logits = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0].numpy()
+            logits = model(input_ids=torch.tensor([ids])).logits[0].numpy()
         saved = json.load(open(folder + "/config.json"))
     for other in ("vision_config", "transformers_version", "dtype", "architectures"):
         saved.pop(other, None)
