@@ -2,6 +2,7 @@
 // structs only on devices of that version.
 #include "caps_query.h"
 #include "cooperative_matrix.h"
+#include "feature_chain.h"
 
 #include <algorithm>
 #include <cstring>
@@ -144,79 +145,45 @@ void read_matrix_shape(const Instance& instance, VkPhysicalDevice device, Caps& 
 
 void read_features(const Instance& instance, VkPhysicalDevice device, const std::set<std::string>& extensions,
                    const HostDevice* host, Caps& caps) {
-    VkPhysicalDeviceFeatures2 base =
-        vk_struct<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
-    VkPhysicalDeviceVulkan11Features v11 =
-        vk_struct<VkPhysicalDeviceVulkan11Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
-    VkPhysicalDeviceVulkan12Features v12 =
-        vk_struct<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
-    VkPhysicalDeviceSubgroupSizeControlFeaturesEXT sizes =
-        vk_struct<VkPhysicalDeviceSubgroupSizeControlFeaturesEXT>(
-            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT);
-    VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR dot =
-        vk_struct<VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR>(
-            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR);
-    VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics =
-        vk_struct<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(
-            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR);
-    auto robustness = vk_struct<VkPhysicalDevicePipelineRobustnessFeaturesEXT>(
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_FEATURES_EXT);
-    chain(base, v11);
-    chain(base, v12);
-    if (extensions.contains(VK_EXT_PIPELINE_ROBUSTNESS_EXTENSION_NAME)) chain(base, robustness);
-    if (extensions.contains(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME)) chain(base, sizes);
-    if (extensions.contains(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)) chain(base, dot);
-    if (extensions.contains(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME)) chain(base, statistics);
-    auto matrix = vk_struct<VkPhysicalDeviceCooperativeMatrixFeaturesKHR>(
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR);
-    if (extensions.contains(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME)) chain(base, matrix);
-    auto matrix2 = vk_struct<VkPhysicalDeviceCooperativeMatrix2FeaturesNV>(
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV);
-    auto maintenance4 = vk_struct<VkPhysicalDeviceMaintenance4Features>(
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES);
-    if (extensions.contains(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME)) chain(base, matrix2);
-    if (extensions.contains(VK_KHR_MAINTENANCE_4_EXTENSION_NAME)) chain(base, maintenance4);
-#ifdef VK_KHR_shader_bfloat16
-    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat = vk_struct<VkPhysicalDeviceShaderBfloat16FeaturesKHR>(
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR);
-    if (extensions.contains(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME)) chain(base, bfloat);
-#endif
+    FeatureChain found([&](const char* extension) { return extensions.contains(extension); });
     if (host)
-        apply_features(host->features, base);
+        apply_features(host->features, found.base);
     else
-        instance.fn().GetPhysicalDeviceFeatures2(device, &base);
+        instance.fn().GetPhysicalDeviceFeatures2(device, &found.base);
 
-    caps.float16 = v12.shaderFloat16;
-    caps.storage16 = v11.storageBuffer16BitAccess;
-    caps.int8 = v12.shaderInt8;
-    caps.storage8 = v12.storageBuffer8BitAccess;
-    caps.int16 = base.features.shaderInt16;
-    caps.int64 = base.features.shaderInt64;
-    caps.uniform_scalars = caps.uniform_scalars && v12.uniformBufferStandardLayout && caps.is_cpu();
-    caps.int_dot = dot.shaderIntegerDotProduct;
+    caps.float16 = found.v12.shaderFloat16;
+    caps.storage16 = found.v11.storageBuffer16BitAccess;
+    caps.int8 = found.v12.shaderInt8;
+    caps.storage8 = found.v12.storageBuffer8BitAccess;
+    caps.int16 = found.base.features.shaderInt16;
+    caps.int64 = found.base.features.shaderInt64;
+    caps.uniform_scalars = caps.uniform_scalars && found.v12.uniformBufferStandardLayout && caps.is_cpu();
+    caps.int_dot = found.dot.shaderIntegerDotProduct;
     caps.int_dot_fast = caps.int_dot_fast && caps.int_dot;
-    caps.vulkan_memory_model = v12.vulkanMemoryModel && v12.vulkanMemoryModelDeviceScope;
-    caps.timeline_semaphore = v12.timelineSemaphore;
+    caps.vulkan_memory_model = found.v12.vulkanMemoryModel && found.v12.vulkanMemoryModelDeviceScope;
+    caps.timeline_semaphore = found.v12.timelineSemaphore;
     caps.subgroup_size_control =
-        caps.subgroup_size_control && sizes.subgroupSizeControl && sizes.computeFullSubgroups;
+        caps.subgroup_size_control && found.sizes.subgroupSizeControl && found.sizes.computeFullSubgroups;
     // Its compilers run out of registers at the 32 lanes that Intel reports (tools/gates).
     if (caps.vendor_id == vendor_intel && caps.subgroup_size_control)
         caps.subgroup_size = std::clamp(16u, caps.subgroup_min, caps.subgroup_max);
     caps.memory_budget = extensions.contains(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
-    caps.pipeline_statistics = statistics.pipelineExecutableInfo;
-    caps.pipeline_robustness = robustness.pipelineRobustness && !caps.is_cpu();
+    caps.pipeline_statistics = found.statistics.pipelineExecutableInfo;
+    caps.pipeline_robustness = found.robustness.pipelineRobustness && !caps.is_cpu();
 #ifdef VK_KHR_shader_bfloat16
-    caps.bfloat16 = bfloat.shaderBFloat16Type;
+    caps.bfloat16 = found.bfloat.shaderBFloat16Type;
 #endif
-    if (matrix.cooperativeMatrix && caps.float16 && caps.vulkan_memory_model)
+    if (found.matrix.cooperativeMatrix && caps.float16 && caps.vulkan_memory_model)
         read_matrix_shape(instance, device, caps);
     // Its modules are SPIR-V 1.6, in which a workgroup sized by constants is maintenance4's.
-    if (caps.cooperative_matrix && caps.api_version >= VK_API_VERSION_1_3 && maintenance4.maintenance4 &&
-        matrix2.cooperativeMatrixFlexibleDimensions && matrix2.cooperativeMatrixPerElementOperations)
-        caps.matrix_grains = query_matrix_grains(instance, device, matrix2.cooperativeMatrixWorkgroupScope);
+    if (caps.cooperative_matrix && caps.api_version >= VK_API_VERSION_1_3 &&
+        found.maintenance4.maintenance4 && found.matrix2.cooperativeMatrixFlexibleDimensions &&
+        found.matrix2.cooperativeMatrixPerElementOperations)
+        caps.matrix_grains =
+            query_matrix_grains(instance, device, found.matrix2.cooperativeMatrixWorkgroupScope);
     caps.cooperative_matrix2 = !caps.matrix_grains.empty();
-    caps.matrix_reductions = caps.cooperative_matrix2 && matrix2.cooperativeMatrixReductions &&
-                             matrix2.cooperativeMatrixConversions;
+    caps.matrix_reductions = caps.cooperative_matrix2 && found.matrix2.cooperativeMatrixReductions &&
+                             found.matrix2.cooperativeMatrixConversions;
 }
 
 void read_memory(const Instance& instance, VkPhysicalDevice device, Caps& caps) {

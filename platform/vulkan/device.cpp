@@ -1,7 +1,7 @@
 // Creation of the device with exactly the features of its caps, its queues and timelines, submission.
 #include "device.h"
-#include "cooperative_matrix.h"
 #include "device_impl.h"
+#include "feature_chain.h"
 #include "file.h"
 #include "log.h"
 #include "vma.h"
@@ -13,90 +13,6 @@
 
 namespace scoria::vk {
 namespace {
-
-// The features of (narrowed) Caps as the chain of VkDeviceCreateInfo. Not copied: links point inside.
-struct FeatureChain {
-    VkPhysicalDeviceFeatures2 base =
-        vk_struct<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
-    VkPhysicalDeviceVulkan11Features v11 =
-        vk_struct<VkPhysicalDeviceVulkan11Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES);
-    VkPhysicalDeviceVulkan12Features v12 =
-        vk_struct<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
-    VkPhysicalDeviceSubgroupSizeControlFeaturesEXT sizes =
-        vk_struct<VkPhysicalDeviceSubgroupSizeControlFeaturesEXT>(
-            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT);
-    VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR dot =
-        vk_struct<VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR>(
-            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR);
-    VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics =
-        vk_struct<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(
-            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR);
-    VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrix =
-        vk_struct<VkPhysicalDeviceCooperativeMatrixFeaturesKHR>(
-            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR);
-    VkPhysicalDeviceCooperativeMatrix2FeaturesNV matrix2 =
-        vk_struct<VkPhysicalDeviceCooperativeMatrix2FeaturesNV>(
-            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV);
-    VkPhysicalDeviceMaintenance4Features maintenance4 = vk_struct<VkPhysicalDeviceMaintenance4Features>(
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES);
-#ifdef VK_KHR_shader_bfloat16
-    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat = vk_struct<VkPhysicalDeviceShaderBfloat16FeaturesKHR>(
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR);
-#endif
-    VkPhysicalDevicePipelineRobustnessFeaturesEXT robustness =
-        vk_struct<VkPhysicalDevicePipelineRobustnessFeaturesEXT>(
-            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_FEATURES_EXT);
-    std::vector<const char*> extensions;
-
-    explicit FeatureChain(const Caps& caps) {
-        base.pNext = &v11;
-        v11.pNext = &v12;
-        tail_ = &v12.pNext;
-        base.features.shaderInt16 = caps.int16;
-        base.features.shaderInt64 = caps.int64;
-        v11.storageBuffer16BitAccess = caps.storage16;
-        v12.shaderFloat16 = caps.float16;
-        v12.shaderInt8 = caps.int8;
-        v12.storageBuffer8BitAccess = caps.storage8;
-        v12.uniformBufferStandardLayout = caps.uniform_scalars;
-        v12.timelineSemaphore = VK_TRUE;
-        v12.vulkanMemoryModel = v12.vulkanMemoryModelDeviceScope = caps.vulkan_memory_model;
-        sizes.subgroupSizeControl = sizes.computeFullSubgroups = VK_TRUE;
-        dot.shaderIntegerDotProduct = VK_TRUE;
-        statistics.pipelineExecutableInfo = VK_TRUE;
-        if (caps.subgroup_size_control) append(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME, sizes);
-        if (caps.int_dot) append(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, dot);
-        matrix.cooperativeMatrix = VK_TRUE;
-        if (caps.cooperative_matrix) append(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, matrix);
-        matrix2.cooperativeMatrixFlexibleDimensions = matrix2.cooperativeMatrixPerElementOperations = VK_TRUE;
-        maintenance4.maintenance4 = VK_TRUE;
-        if (caps.cooperative_matrix2) {
-            matrix2.cooperativeMatrixWorkgroupScope = caps.matrix_grains.front().invocations != 0;
-            matrix2.cooperativeMatrixReductions = matrix2.cooperativeMatrixConversions =
-                caps.matrix_reductions;
-            append(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME, matrix2);
-            append(VK_KHR_MAINTENANCE_4_EXTENSION_NAME, maintenance4);
-        }
-        if (caps.pipeline_statistics)
-            append(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME, statistics);
-        if (caps.memory_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
-        robustness.pipelineRobustness = VK_TRUE;
-        if (caps.pipeline_robustness) append(VK_EXT_PIPELINE_ROBUSTNESS_EXTENSION_NAME, robustness);
-#ifdef VK_KHR_shader_bfloat16
-        bfloat.shaderBFloat16Type = VK_TRUE;
-        if (caps.bfloat16) append(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME, bfloat);
-#endif
-    }
-    FeatureChain(const FeatureChain&) = delete;
-
-  private:
-    template <class Features> void append(const char* extension, Features& features) {
-        extensions.push_back(extension);
-        *tail_ = &features;
-        tail_ = &features.pNext;
-    }
-    void** tail_;
-};
 
 /// Destroys it, or leaves it to the process, instance and all, where commands may run on it for ever.
 void let_go(std::unique_ptr<Device::Impl> impl) noexcept {
