@@ -31,7 +31,9 @@ uint32_t StepLayout::outputs_word() const { return STEP_TOKENS + tokens * STEP_T
 
 RopeShape rope_shape(const kernel::RopeCache& k, const Architecture& architecture, KvType type) {
     const Rope* rope = k.shape.rope >= 0 ? &architecture.ropes[size_t(k.shape.rope)] : nullptr;
-    return {k.shape.head_dim, rope ? rope->width : 0, rope ? rope->pairs : RopePairs::halves, type};
+    RopeShape shape{k.shape.head_dim, 0, RopePairs::halves, type};
+    if (rope) shape.width = rope->width, shape.pairs = rope->pairs, shape.grows = rope->query_growth != 0;
+    return shape;
 }
 
 Matrix Batch::matrix(TensorId tensor) const {
@@ -215,6 +217,8 @@ RopeCacheArgs Batch::args_of(const kernel::RopeCache& k) const {
         const Rope& rope = model_.architecture().ropes[size_t(k.shape.rope)];
         args.pairs = rope.pairs;
         args.width = rope.width;
+        args.query_growth = float(rope.query_growth);
+        args.growth_length = rope.growth_length;
         args.tables = workspace_.ropes.empty() ? model_.rope_tables(uint32_t(k.shape.rope))
                                                : workspace_.ropes[size_t(k.shape.rope)].view();
     }

@@ -135,9 +135,9 @@ class Builder {
                  Activation activation = Activation::identity) {
         return emit(op::Map{x, tensor_like(name, x), kind, value, activation});
     }
-    TensorId rope(const std::string& name, TensorId x, const Attention& shape, uint32_t heads) {
+    TensorId rope(const std::string& name, TensorId x, const Attention& shape, uint32_t heads, bool queries) {
         if (shape.rope < 0) return x;
-        return emit(op::Rope{x, tensor_like(name, x), heads, shape.head_dim, uint32_t(shape.rope)});
+        return emit(op::Rope{x, tensor_like(name, x), heads, shape.head_dim, uint32_t(shape.rope), queries});
     }
     TensorId add(const std::string& name, TensorId a, TensorId b, float scale = 1) {
         return emit(op::Add{a, b, tensor_like(name, a), scale});
@@ -261,8 +261,8 @@ class Builder {
             if (own_kv) k = map("k clamped", *k, MapKind::clamp, shape.clip);
             if (own_kv) v = map("v clamped", *v, MapKind::clamp, shape.clip);
         }
-        q = rope("q rotated", q, shape, shape.heads);
-        if (own_kv) k = rope("k rotated", *k, shape, shape.kv_heads);
+        q = rope("q rotated", q, shape, shape.heads, true);
+        if (own_kv) k = rope("k rotated", *k, shape, shape.kv_heads, false);
         normed(shape.qk_norm.after_rope);
         op::Attention attention{q, k, v, tensor("attention heads", q_cols), slot(), shape};
         if (shape.bias != PositionBias::none && !distances)
@@ -367,8 +367,8 @@ class Builder {
         };
         q = pack("q packed", q, absorbed, shape.heads, 0);
         TensorId k = pack("k packed", kv, c, 1, latent.kv_rank);
-        q = rope("q rotated", q, common, shape.heads);
-        k = rope("k rotated", k, common, 1);
+        q = rope("q rotated", q, common, shape.heads, true);
+        k = rope("k rotated", k, common, 1, false);
         const TensorId heads = emit(
             op::Attention{q, k, k, tensor("attention heads", shape.heads * common.head_dim), slot(), common});
         const TensorId values = emit(op::HeadLinear{heads, tensor("values", shape.heads * latent.value_dim),

@@ -74,6 +74,7 @@ struct Map {
 struct Rope {
     TensorId x, out;
     uint32_t heads, head_dim, rope;
+    bool queries;  // which may grow with their position
 };
 /// Appends k, v to the cache slot `layer` (unless it reads another's), then out[t] = softmax(score) V
 /// over the keys that t may see, per head; kv head = head / (heads / kv_heads).

@@ -123,7 +123,8 @@ class UseCheck {
                 k.q_norm || k.k_norm,
                 k.norm_after,
                 wraps(k.layer),
-                k.shape.latent.kv_rank != 0};
+                k.shape.latent.kv_rank != 0,
+                rope.grows};
     }
     const WeightGroup& group(GroupId id) const { return engine_.plan.weight_groups[id]; }
     uint32_t cols(TensorId tensor) const { return engine_.graph.tensors[tensor.index].cols; }

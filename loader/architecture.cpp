@@ -1,4 +1,5 @@
-// What follows from an Architecture: length-dependent rotary frequencies, the cache's slots.
+// What follows from an Architecture: length-dependent rotary frequencies, how queries grow, the cache's
+// slots.
 #include "architecture.h"
 
 #include <algorithm>
@@ -17,6 +18,10 @@ std::vector<double> rope_frequencies(const Rope& rope, uint64_t length) {
     std::vector<double> frequencies;
     for (uint32_t i = 0; i < rope.width / 2; ++i) frequencies.push_back(std::pow(base, -2.0 * i / width));
     return frequencies;
+}
+
+double query_length(const Rope& rope, uint64_t position) {
+    return 1 + rope.query_growth * std::log1p(static_cast<double>(position / rope.growth_length));
 }
 
 uint32_t Attention::reach() const {

@@ -71,8 +71,14 @@ struct Rope {
     std::vector<double> long_inverse_frequencies;  // LongRoPE (Ding et al. 2024): these instead
     double ntk_base = 0, ntk_factor = 1;  // dynamic NTK, if long_inverse_frequencies is empty: frequencies of
                                           // ntk_base (ntk_factor T / short_length - ntk_factor + 1)^(w/(w-2))
+    double query_growth = 0;              // queries grow with their position, see query_length()
+    uint32_t growth_length = 1;           // positions, at least 1
     bool operator==(const Rope&) const = default;
 };
+
+/// By what a query at `position` is multiplied: 1 + query_growth ln(1 + floor(position / growth_length)), the
+/// temperature of Llama 4's and Ministral 3's attention. Exactly 1 without growth.
+double query_length(const Rope& rope, uint64_t position);
 
 /// The frequencies of a sequence of `length` positions.
 std::vector<double> rope_frequencies(const Rope& rope, uint64_t length);

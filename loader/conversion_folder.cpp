@@ -419,7 +419,8 @@ bool same_rope(const Rope* a, const Rope* b) {
     return a->width == b->width && near(a->inverse_frequencies, b->inverse_frequencies) &&
            near(a->magnitude, b->magnitude) && a->short_length == b->short_length &&
            near(a->long_inverse_frequencies, b->long_inverse_frequencies) && a->ntk_base == b->ntk_base &&
-           a->ntk_factor == b->ntk_factor;
+           a->ntk_factor == b->ntk_factor && near(a->query_growth, b->query_growth) &&
+           a->growth_length == b->growth_length;
 }
 
 /// Scales went through 32 bits, frequencies through tensors: what is near is taken for equal.

@@ -118,15 +118,14 @@ void adjust_gemma2(Reading& r) {
         set_scale(r.architecture, 1 / std::sqrt(double(r.architecture.hidden) / heads));
 }
 
-/// The magnitude of YaRN's rotations is 1, as mscale is taken to be mscale_all_dim. Beyond the length that it
-/// was first trained for queries grow with their position, which is not computed here: the context ends
-/// there.
+/// The magnitude of YaRN's rotations is 1, as mscale is taken to be mscale_all_dim.
 void adjust_mistral3(Reading& r) {
     r.settings.understood("rope.scaling.yarn_log_multiplier");
     if (!r.settings.has("attention.temperature_scale")) return;
-    r.architecture.ropes.front().magnitude = 1;
-    r.architecture.context =
-        std::min(r.architecture.context, r.settings.size("rope.scaling.original_context_length", most_size));
+    Rope& rope = r.architecture.ropes.front();
+    rope.magnitude = 1;
+    rope.query_growth = double{number(r.settings, "attention.temperature_scale", 0)};
+    rope.growth_length = r.settings.size("rope.scaling.original_context_length", most_size);
 }
 
 /// Granite's multipliers; files of before they had keys have those of the 2B models.

@@ -117,11 +117,8 @@ ConfiguredModel read_model(const Settings& config, Catalog& catalog, const Gathe
         config.size(Field::context, most_size,
                     family.context ? std::optional<uint64_t>(family.context) : std::optional<uint64_t>());
     if (family.positions) architecture.positions = architecture.context;
-    for (const RopeSettings& rope : read_hugging_face_ropes(family, config, architecture)) {
+    for (const RopeSettings& rope : read_hugging_face_ropes(family, config, architecture))
         architecture.ropes.push_back(make_rope(rope, config.where()));
-        if (rope.query_growth != 0)
-            architecture.context = std::min(architecture.context, rope.original_length);
-    }
     for (const Rope& rope : architecture.ropes)  // dynamic NTK's base grows with whatever length there is
         if (rope.ntk_base > 0) architecture.context = std::max(architecture.context, no_limit);
 

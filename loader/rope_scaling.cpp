@@ -68,7 +68,7 @@ void check(const RopeSettings& s, const std::string& where) {
     need(std::isfinite(s.factor) && s.factor > 0, "rotary factor: expected a finite number above 0");
     const bool by_length = s.scaling == RopeScaling::llama3 || s.scaling == RopeScaling::yarn ||
                            s.scaling == RopeScaling::longrope ||
-                           (s.scaling == RopeScaling::dynamic && s.alpha == 0);
+                           (s.scaling == RopeScaling::dynamic && s.alpha == 0) || s.query_growth != 0;
     need(!by_length || s.original_length > 1, "rotary scaling: the original length is missing");
     need(s.scaling != RopeScaling::llama3 || s.high_factor > s.low_factor,
          "high_freq_factor: expected more than low_freq_factor");
@@ -92,6 +92,8 @@ Rope make_rope(const RopeSettings& s, const std::string& where) {
     Rope rope;
     rope.pairs = s.pairs;
     rope.width = s.width;
+    rope.query_growth = s.query_growth;
+    if (s.query_growth != 0) rope.growth_length = s.original_length;
     const double width = s.width;
     rope.inverse_frequencies =
         plain(s.alpha > 0 ? s.base * std::pow(s.alpha, width / (width - 2)) : s.base, s.width);

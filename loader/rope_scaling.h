@@ -30,8 +30,7 @@ struct RopeSettings {
     std::optional<double> mscale, mscale_all;  // yarn
     std::optional<double> magnitude;           // instead of the scaling's own
     double alpha = 0;                          // dynamic; 0: none
-    double query_growth = 0;  // queries beyond original_length grow (Llama 4's temperature), which nothing
-                              // here computes: the context ends there
+    double query_growth = 0;                   // of queries, once per original_length (Rope)
     std::vector<double> short_divisors, long_divisors;  // longrope; short ones also divide without a scaling
 };
 

@@ -14,6 +14,7 @@
 
 layout(constant_id = ROPE_INTERLEAVED) const bool INTERLEAVED = false;
 layout(constant_id = ROPE_QK_NORM) const uint QK_NORM = ROPE_NORM_NONE;
+layout(constant_id = ROPE_QUERIES_GROW) const bool QUERIES_GROW = false;
 layout(constant_id = ROPE_SPREAD_DIMS) const uint SPREAD_DIMS = 1;
 
 layout(binding = 0) buffer Qkv { float qkv[]; };
@@ -30,20 +31,24 @@ struct Head {
     uint from;  // word of its first dim
     bool is_key;
     float scale;       // of the norm
+    float growth;      // of a query
     uvec2 angle_rows;  // of the table
 };
 
 // Of a head that is there or not. Reached by all invocations: the sum may hold barriers.
 Head head_at(uint from, bool is_key, bool exists, uint position) {
-    Head head = Head(from, is_key, 1.0, angle_rows(position, push.width, push.coarse_rows));
+    Head head = Head(from, is_key, 1.0, 1.0, angle_rows(position, push.width, push.coarse_rows));
+    if (QUERIES_GROW && !is_key)
+        head.growth += push.query_growth * log(float(1 + position / push.growth_length));
     if (QK_NORM != ROPE_NORM_NONE) {
         float sum = 0.0, longer = 1.0;  // by the square of the rotation's magnitude, before the norm
         if (QK_NORM == ROPE_NORM_AFTER && push.width != 0) {
             const vec2 turn = angle(head.angle_rows, 0);
             longer = dot(turn, turn);
         }
+        const float grown = QK_NORM == ROPE_NORM_AFTER ? head.growth * head.growth : 1.0;
         for (uint dim = sg_lane(); exists && dim < push.head_dim; dim += SG_SIZE)
-            sum += qkv[from + dim] * qkv[from + dim] * (dim < push.width ? longer : 1.0);
+            sum += qkv[from + dim] * qkv[from + dim] * (dim < push.width ? longer : 1.0) * grown;
         head.scale = 1.0 / sqrt(sg_add(sum) / float(push.head_dim) + push.epsilon);
     }
     return head;
@@ -67,7 +72,7 @@ float turned(Head head, uint dim) {
 }
 
 float rotated(Head head, uint dim) {
-    const float value = turned(head, dim);
+    const float value = turned(head, dim) * head.growth;
     return QK_NORM == ROPE_NORM_AFTER ? value * head.scale * norm_weight(head, dim) : value;
 }
 

@@ -8,6 +8,7 @@
 #define ROPE_INTERLEAVED 16  // pairs are (2i, 2i + 1), else (i, i + width / 2)
 #define ROPE_QK_NORM 17      // RMS norm of each q and k head: ROPE_NORM_...
 
+#define ROPE_QUERIES_GROW 18
 #define ROPE_SPREAD_DIMS 5  // of a head, where keys are spread (kv_cache.glsl); else 1
 
 #define ROPE_NORM_NONE 0
@@ -28,6 +29,8 @@ struct RopeCachePush {
     uint ring;                   // block p / KV_BLOCK_TOKENS % ring of the table holds position p
     uint rotate_q;               // once per token, though every shard has a dispatch
     float epsilon;
+    float query_growth;  // by which queries grow with the logarithm of their position ...
+    uint growth_length;  // ... in steps of so many
 };
 
 #ifdef __cplusplus

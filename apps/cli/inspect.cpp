@@ -303,6 +303,8 @@ std::string scales_text(const Architecture& architecture) {
                       rope.pairs == RopePairs::halves ? "halves" : "neighbours"));
         add(rope.magnitude != 1, cat("its magnitude ", fixed(rope.magnitude, 4)));
         add(rope.short_length != 0, cat("other frequencies beyond ", rope.short_length, " positions"));
+        add(rope.query_growth != 0, cat("queries x 1 + ", fixed(rope.query_growth, 4), " ln(1 + position / ",
+                                        rope.growth_length, ")"));
     }
     return text.empty() ? text : text + "\n";
 }

@@ -513,7 +513,7 @@ bool ends_heads(const LinearVariant& variant, const RopeShape& rope) {
         variant.shader == Shader::linear_vec_sg_bytes ||
         (variant.deep() && variant.splits == 1);  // of larger tiles some spill (tools/gates)
     return by_pairs && (rope.width == 0 || rope.pairs == RopePairs::interleaved) && rope.head_dim % 2 == 0 &&
-           !kv_quantised(rope.type) && rope.shards == 1;
+           !kv_quantised(rope.type) && rope.shards == 1 && !rope.grows;
 }
 
 }  // namespace scoria

@@ -48,7 +48,9 @@ std::vector<vk::Constant> rope_constants(const RopeCacheArgs& args) {
     const uint32_t norm = !args.q_norm      ? ROPE_NORM_NONE
                           : args.norm_after ? ROPE_NORM_AFTER
                                             : ROPE_NORM_BEFORE;
-    return {{ROPE_INTERLEAVED, args.pairs == RopePairs::interleaved}, {ROPE_QK_NORM, norm}};
+    return {{ROPE_INTERLEAVED, args.pairs == RopePairs::interleaved},
+            {ROPE_QK_NORM, norm},
+            {ROPE_QUERIES_GROW, args.query_growth != 0}};
 }
 
 void record_rope_cache(OpContext& context, const RopeCacheArgs& args, const KernelVariant& variant) {
@@ -64,6 +66,8 @@ void record_rope_cache(OpContext& context, const RopeCacheArgs& args, const Kern
     push.coarse_rows = rope_coarse_rows(args);
     push.ring = kv.ring;
     push.epsilon = args.epsilon;
+    push.query_growth = args.query_growth;
+    push.growth_length = args.growth_length;
     std::vector<vk::Constant> constants = rope_constants(args);
     constants.insert(constants.end(), {{vk::constant_workgroup, variant.workgroup},
                                        {vk::constant_subgroup, variant.subgroup},

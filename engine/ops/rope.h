@@ -34,6 +34,8 @@ struct RopeCacheArgs {
     float epsilon = 0;
     vk::View step;
     const DeviceKv* kv;
+    float query_growth = 0;  // as Rope has them
+    uint32_t growth_length = 1;
 };
 
 /// What decides who else may do it, of heads without norms whose keys are no values.
@@ -42,6 +44,7 @@ struct RopeShape {
     RopePairs pairs;
     KvType type;
     uint32_t shards = 1;  // of the cache
+    bool grows = false;   // queries do
 };
 
 /// Rows of the coarse part of `tables`.

@@ -128,8 +128,8 @@ struct Executor::Step {
         }
     }
     void run(const op::Rope& op) {
-        rope(in(op.x), op.heads, op.head_dim, executor.model_.architecture.ropes[op.rope], first,
-             out(op.out));
+        rope(in(op.x), op.heads, op.head_dim, executor.model_.architecture.ropes[op.rope], first, out(op.out),
+             op.queries);
     }
     void run(const op::Attention& op) {
         LayerCache& cache = executor.cache_[op.k ? op.layer : uint32_t(op.shape.kv_layer)];

@@ -11,9 +11,10 @@
 namespace scoria::reference {
 
 /// x, out: [tokens, heads * head_dim]; row t stands at position first + t of a sequence that ends there.
-/// Elements of a head past rope.width stay as they are. x and out may be the same memory.
+/// Elements of a head past rope.width do not rotate; all of those of queries grow. x and out may be the same
+/// memory.
 inline void rope(std::span<const double> x, size_t heads, size_t head_dim, const Rope& rope, size_t first,
-                 std::span<double> out) {
+                 std::span<double> out, bool queries = false) {
     std::copy(x.begin(), x.end(), out.begin());
     const size_t pairs = rope.width / 2, tokens = x.size() / (heads * head_dim);
     const bool halves = rope.pairs == RopePairs::halves;
@@ -31,6 +32,10 @@ inline void rope(std::span<const double> x, size_t heads, size_t head_dim, const
                 a = turned;
             }
         }
+    if (!queries || rope.query_growth == 0) return;
+    for (size_t t = 0; t < tokens; ++t)
+        for (double& value : out.subspan(t * heads * head_dim, heads * head_dim))
+            value *= query_length(rope, first + t);
 }
 
 }  // namespace scoria::reference

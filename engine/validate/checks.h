@@ -42,7 +42,7 @@ struct ModelRope {
     RopePairs pairs;
     KvType type;
     bool normed, norm_after;
-    bool wraps, latent;
+    bool wraps, latent, grows;
 };
 /// Of a linear that makes heads of q | k | v from `first_head` on.
 void check_linear_heads(CheckContext& context, const ModelLinear& shape, const ModelRope& rope,

@@ -21,6 +21,7 @@ struct Case {
     uint32_t shards = 1, extra = 0;  // extra: columns of a row that are not q | k | v
     uint32_t ring = UINT32_MAX;      // blocks after which positions wrap
     uint32_t planes = 2;             // 1: there is no v
+    bool grows = false;              // queries do
 
     uint32_t held() const {
         return uint32_t(std::min<uint64_t>(first + tokens, uint64_t{ring} * kv_block_tokens));
@@ -59,6 +60,9 @@ constexpr Case cases[] = {
     {40, 250, 4, 2, 16, 16, interleaved, bf16, Case::none, 3, 0, 3},
     {40, 90, 4, 2, 12, 10, halves, q8_0, Case::none, 2, 7, 2},
     {40, 90, 4, 2, 12, 10, interleaved, q4_0, Case::none, 2, 7, 2},
+    {40, 250, 4, 2, 16, 12, interleaved, f16, Case::none, 2, 0, UINT32_MAX, 2, true},
+    {5, 106, 9, 1, 80, 16, halves, q8_0, Case::before, 1, 0, UINT32_MAX, 2, true},
+    {3, 106, 4, 2, 16, 16, halves, f32, Case::after, 1, 0, UINT32_MAX, 2, true},
 };
 
 std::string shape_of(const Case& c) {
@@ -69,10 +73,14 @@ std::string shape_of(const Case& c) {
                : c.norm               ? " normed after"
                                       : "",
                " shards ", c.shards, c.ring == UINT32_MAX ? "" : cat(" ring ", c.ring),
-               c.planes == 1 ? " latent" : "");
+               c.planes == 1 ? " latent" : "", c.grows ? " growing" : "");
 }
 
-Rope rope_of(const Case& c) { return check_rope(c.pairs, c.width, 1.25); }
+Rope rope_of(const Case& c) {
+    Rope rope = check_rope(c.pairs, c.width, 1.25);
+    if (c.grows) rope.query_growth = 0.1, rope.growth_length = 36;
+    return rope;
+}
 
 /// Steps up and down from 0 that a quantised type has.
 std::pair<double, double> levels(KvType type) {
@@ -112,7 +120,7 @@ Inputs inputs_of(const Case& c, uint64_t seed, float epsilon) {
     };
     normed(c.norm == Case::before);
     const Rope rope = rope_of(c);
-    if (c.heads) reference::rope(in.q, c.heads, c.head_dim, rope, c.first, in.q);
+    if (c.heads) reference::rope(in.q, c.heads, c.head_dim, rope, c.first, in.q, true);
     reference::rope(in.k, c.kv_heads, c.head_dim, rope, c.first, in.k);
     normed(c.norm == Case::after);
     if (kv_spread(c.type, c.planes)) {
@@ -207,7 +215,9 @@ void run_case(CheckContext& context, const Case& c) {
                            .norm_after = c.norm == Case::after,
                            .epsilon = epsilon,
                            .step = step.view(),
-                           .kv = &cache.device};
+                           .kv = &cache.device,
+                           .query_growth = float(rope_of(c).query_growth),
+                           .growth_length = rope_of(c).growth_length};
         if (c.norm) {
             args.q_norm = q_norm.view();
             args.k_norm = k_norm.view();
@@ -261,6 +271,7 @@ void check_rope_cache(CheckContext& context, const ModelRope& m) {
     Case c{m.tokens, first, m.heads, m.kv_heads, m.head_dim, m.width, m.pairs, m.type};
     c.norm = m.norm_after ? Case::after : m.normed ? Case::before : Case::none;
     c.planes = m.latent ? 1 : 2;
+    c.grows = m.grows;
     if (m.wraps) c.ring = kv_ring_blocks(1, m.tokens) + 1;
     run_case(context, c);
 }

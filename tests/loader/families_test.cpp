@@ -332,7 +332,10 @@ TEST_CASE("architectures of GGUF that compute what others do" * needs_fixtures()
              out.set(prefix + "attention.temperature_scale", 0.1f);
              out.set(prefix + "rope.scaling.original_context_length", 40u);
          },
-         [](Architecture& a) { a.context = 40; }},
+         [](Architecture& a) {
+             a.ropes.front().query_growth = double{0.1f};
+             a.ropes.front().growth_length = 40;
+         }},
         {"qwen2", "qwen2vl", axes},
         {"qwen3", "qwen3vl", axes},
         {"llama1", "internlm2",  // whose last layer guesses a token further ahead

@@ -27,7 +27,7 @@ CONFIGS = {
     "ernie4_5": BASE | dict(use_bias=True),
     "ministral": BASE | dict(sliding_window=8, layer_types=TYPES[:2]),
     "ministral3": BASE | dict(rope_parameters=dict(
-        rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=64, beta_fast=32.0,
+        rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=7, beta_fast=32.0,
         beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1)),
     "olmo3": SAME | dict(num_hidden_layers=4, sliding_window=7, layer_types=TYPES, rope_parameters={
         "full_attention": dict(rope_type="yarn", rope_theta=5e5, factor=4.0, original_max_position_embeddings=40),
