@@ -2,6 +2,7 @@
 #include "reflect.h"
 
 #include "fail.h"
+#include "pipelines.h"
 
 #include <algorithm>
 #include <map>
@@ -56,19 +57,47 @@ std::pair<NumberKind, uint32_t> number_of(const Type& type) {
     case Type::UShort:
     case Type::UInt:
     case Type::UInt64:
+        return {NumberKind::unsigned_integer, type.width / 8};
     case Type::Boolean:
-        return {NumberKind::unsigned_integer, std::max(type.width / 8, 4u)};
+        return {NumberKind::unsigned_integer, 4};
     default:
         return {NumberKind::none, 0};
     }
+}
+
+/// Numbers in one element of it: of a vector, a matrix, or arrays of them.
+uint64_t numbers_in(const Type& type) {
+    uint64_t count = uint64_t(type.vecsize) * type.columns;
+    for (const uint32_t size : type.array) count *= size;
+    return count;
+}
+
+bool is_scalar(const Type& type) { return type.array.empty() && !type.pointer && numbers_in(type) == 1; }
+
+/// Empty for numbers without gaps from the start of the block, a vector being as many; else what is wrong.
+std::string odd_layout(const Compiler& compiler, const Type& block, uint32_t last) {
+    Type element = compiler.get_type(block.member_types[last]);
+    if (number_of(element).first == NumberKind::none || element.pointer)
+        return "elements that are no numbers";
+    if (block.member_types.size() > 1) return cat(block.member_types.size(), " members");
+    if (const uint32_t offset = compiler.type_struct_member_offset(block, last); offset != 0)
+        return cat("an offset of ", offset, " bytes");
+    if (element.array.empty()) return {};
+    element.array.pop_back();  // the outermost
+    const uint64_t tight = numbers_in(element) * (element.width / 8);
+    const uint32_t stride = compiler.type_struct_member_array_stride(block, last);
+    return stride == tight ? "" : cat("elements of ", tight, " bytes that lie ", stride, " bytes apart");
 }
 
 ReflectedBuffer reflect_buffer(const Compiler& compiler, const spirv_cross::Resource& resource) {
     const Type& block = compiler.get_type(resource.base_type_id);
     const uint32_t last = uint32_t(block.member_types.size()) - 1;
     const auto [kind, bytes] = number_of(compiler.get_type(block.member_types[last]));
-    ReflectedBuffer buffer{
-        compiler.get_decoration(resource.id, spv::DecorationBinding), {}, kind, std::max(bytes, 1u)};
+    ReflectedBuffer buffer{compiler.get_decoration(resource.id, spv::DecorationBinding),
+                           {},
+                           kind,
+                           std::max(bytes, 1u),
+                           odd_layout(compiler, block, last)};
     for (const std::string& name : {compiler.get_name(resource.id), compiler.get_name(resource.base_type_id),
                                     compiler.get_member_name(resource.base_type_id, last)})
         if (!name.empty()) buffer.names.push_back(name);
@@ -107,9 +136,21 @@ std::vector<uint32_t> interface_of(const std::vector<uint32_t>& words) {
     return dropped.empty() ? words : kept;
 }
 
+// A layout has one descriptor at each binding; the shader of an array would find what follows it.
+void refuse_arrays(const Compiler& compiler,
+                   const spirv_cross::SmallVector<spirv_cross::Resource>& resources) {
+    for (const auto& resource : resources)
+        if (!compiler.get_type(resource.type_id).array.empty())
+            fail(Status::bad_file, "shader", "expected one buffer at each binding, got an array of them at ",
+                 compiler.get_decoration(resource.id, spv::DecorationBinding));
+}
+
 // Several blocks may share a binding (one buffer seen as words and as vectors): accesses add up.
 void reflect_bindings(const Compiler& compiler, const spirv_cross::ShaderResources& resources,
                       Reflection& reflection) {
+    for (const auto* kind :
+         {&resources.storage_buffers, &resources.sampled_images, &resources.uniform_buffers})
+        refuse_arrays(compiler, *kind);
     std::map<uint32_t, uint32_t> accesses;
     for (const auto& buffer : resources.storage_buffers) {
         const uint32_t set = compiler.get_decoration(buffer.id, spv::DecorationDescriptorSet);
@@ -151,9 +192,11 @@ void reflect_numbers(const Compiler& compiler, const spirv_cross::ShaderResource
         const Type& type = compiler.get_type(push.base_type_id);
         reflection.push_size = uint32_t(compiler.get_declared_struct_size(type));
         for (uint32_t i = 0; i < type.member_types.size(); ++i) {
-            const auto [kind, bytes] = number_of(compiler.get_type(type.member_types[i]));
+            const Type& member = compiler.get_type(type.member_types[i]);
             reflection.push.push_back({compiler.get_member_name(push.base_type_id, i),
-                                       compiler.type_struct_member_offset(type, i), kind, bytes});
+                                       compiler.type_struct_member_offset(type, i),
+                                       is_scalar(member) ? number_of(member).first : NumberKind::none,
+                                       uint32_t(compiler.get_declared_struct_member_size(type, i))});
         }
     }
     for (const auto& constant : compiler.get_specialization_constants()) {
@@ -163,6 +206,19 @@ void reflect_numbers(const Compiler& compiler, const spirv_cross::ShaderResource
         reflection.constant_ids.push_back(constant.constant_id);
     }
     std::ranges::sort(reflection.constant_ids);
+}
+
+void check_entry(const Compiler& compiler) {
+    const auto entries = compiler.get_entry_points_and_stages();
+    if (entries.size() == 1 && entries[0].name == "main" &&
+        entries[0].execution_model == spv::ExecutionModelGLCompute)
+        return;
+    std::string names;
+    for (const auto& entry : entries)
+        names += cat(names.empty() ? "" : ", ",
+                     entry.execution_model == spv::ExecutionModelGLCompute ? "compute" : "not compute", " '",
+                     entry.name, "'");
+    fail(Status::bad_file, "shader", "expected one entry point, a compute shader's 'main', got ", names);
 }
 
 void reflect_workgroup(const Compiler& compiler, Reflection& reflection) {
@@ -176,7 +232,38 @@ void reflect_workgroup(const Compiler& compiler, Reflection& reflection) {
     }
 }
 
+/// Types of shared variables have no layout: their sizes are added up.
+class SharedMemory : Compiler {
+  public:
+    SharedMemory(const std::vector<uint32_t>& words, std::span<const Constant> constants)
+        : Compiler(interface_of(words)) {
+        for (const auto& known : get_specialization_constants())
+            for (const Constant& given : constants)
+                if (given.id == known.constant_id) get_constant(known.id).m.c[0].r[0].u32 = given.value;
+    }
+    uint64_t bytes() const {
+        uint64_t sum = 0;
+        ir.for_each_typed_id<spirv_cross::SPIRVariable>([&](uint32_t, const spirv_cross::SPIRVariable& each) {
+            if (each.storage == spv::StorageClassWorkgroup) sum += bytes_of(get_type(each.basetype));
+        });
+        return sum;
+    }
+
+  private:
+    uint64_t bytes_of(const Type& type) const {
+        uint64_t bytes = uint64_t(number_of(type).second) * type.vecsize * type.columns;
+        for (const auto member : type.member_types) bytes += bytes_of(get_type(member));
+        for (size_t i = 0; i < type.array.size(); ++i)
+            bytes *= type.array_size_literal[i] ? type.array[i] : evaluate_constant_u32(type.array[i]);
+        return bytes;
+    }
+};
+
 }  // namespace
+
+uint64_t shared_bytes(const Reflection& shader, std::span<const Constant> constants) {
+    return SharedMemory(shader.words, constants).bytes();
+}
 
 uint32_t unknown_capability(const std::vector<uint32_t>& words) {
     const Compiler compiler(interface_of(words));
@@ -192,6 +279,7 @@ Reflection reflect(std::vector<uint32_t> words) {
     Reflection reflection;
     try {
         const Compiler compiler(interface_of(words));
+        check_entry(compiler);
         const spirv_cross::ShaderResources resources = compiler.get_shader_resources();
         if (!resources.storage_images.empty() || !resources.separate_images.empty() ||
             !resources.separate_samplers.empty())

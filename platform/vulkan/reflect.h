@@ -11,13 +11,15 @@
 
 namespace scoria::vk {
 
+struct Constant;
+
 enum class NumberKind : uint8_t { none, float_number, signed_integer, unsigned_integer };
 
-/// A number with the names it goes by.
+/// A number with the name it goes by.
 struct ReflectedNumber {
     std::string name;
-    uint32_t at;  // byte offset in the push constants, or id of a specialization constant
-    NumberKind kind;
+    uint32_t at;      // byte offset in the push constants, or id of a specialization constant
+    NumberKind kind;  // none: a vector, an array or a struct
     uint32_t bytes;
 };
 
@@ -26,6 +28,7 @@ struct ReflectedBuffer {
     std::vector<std::string> names;  // of the instance, the block and its last member; empty ones left out
     NumberKind kind;                 // of the last member's elements
     uint32_t bytes;                  // of one of them (of a vector: of a component)
+    std::string layout;              // where it is no plain array of numbers: what it is instead
 };
 
 struct Reflection {
@@ -45,10 +48,15 @@ struct Reflection {
     }
 };
 
-/// Errors: bad_file, when it is no module, or takes anything but storage buffers, at most one uniform buffer
-/// and most_texel_buffers uniform texel buffers of uvec4, of set 0, numbered from 0 without a gap, and push
-/// constants. A capability that Scoria has no name for makes it need `unknown`.
+/// Errors: bad_file, when it is no module of one entry point, a compute shader's "main", or takes anything
+/// but storage buffers, at most one uniform buffer and most_texel_buffers uniform texel buffers of uvec4, of
+/// set 0, numbered from 0 without a gap, none of them an array, and push constants. A capability that Scoria
+/// has no name for makes it need `unknown`.
 Reflection reflect(std::vector<uint32_t> words);
+
+/// Bytes of shared memory that a workgroup holds where these constants are set: without the gaps that a
+/// driver may leave between variables.
+uint64_t shared_bytes(const Reflection& shader, std::span<const Constant> constants);
 
 /// The SPIR-V number of the first capability that has no name, for messages; 0 if all have one.
 uint32_t unknown_capability(const std::vector<uint32_t>& words);
