@@ -12,7 +12,7 @@ struct NpyArray {
     std::vector<double> values;  // row-major
 };
 
-/// Numbers of 2 to 8 bytes (f2, f4, f8, i1 to i8, u1 to u8, b1), little-endian, in C order.
+/// Numbers of 1 to 8 bytes (f2, f4, f8, i1 to i8, u1 to u8, b1), little-endian, in C order, one at least.
 /// Errors: bad_file.
 NpyArray read_npy(const std::string& path);
 
