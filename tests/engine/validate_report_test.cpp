@@ -29,6 +29,16 @@ float next_up(float value, int steps) { return std::bit_cast<float>(std::bit_cas
 
 }  // namespace
 
+TEST_CASE("what was never written is no NaN that was wanted") {
+    const std::vector<double> expected{1, double(nan_value)};
+    const auto passes = [&](float second) {
+        const std::vector<float> actual{1, second};
+        return compare_values("add", "plain", "", expected, actual, 2, tight).passed;
+    };
+    CHECK(passes(nan_value));
+    CHECK(!passes(std::bit_cast<float>(unwritten_word)));
+}
+
 TEST_CASE("a comparison says how far off, where, and in how many places") {
     struct Row {
         const char* what;
