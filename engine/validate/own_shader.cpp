@@ -1,8 +1,9 @@
 // See own_shader.h: cases are filled in, run twice and compared.
 #include "own_shader.h"
 
-#include "cache_tools.h"
+#include "check_tools.h"
 #include "fail.h"
+#include "shader_elements.h"
 
 #include <algorithm>
 #include <bit>
@@ -14,12 +15,6 @@ namespace {
 
 using vk::NumberKind;
 
-/// What the shader sees of one tensor: elements of `kind` and `bytes`.
-struct Element {
-    NumberKind kind = NumberKind::float_number;
-    uint32_t bytes = 4;
-};
-
 /// One case, ready to run: a parameter may be named in every expression.
 struct Prepared {
     Parameters parameters;
@@ -28,29 +23,41 @@ struct Prepared {
     std::string shape;
 };
 
-constexpr uint32_t fence_bytes = 256;  // before and after every buffer: NaN, or the output's sentinels
+/// A tensor's buffer and what it held before the shader ran.
+struct Bound {
+    std::vector<uint32_t> words;  // between fences
+    size_t bytes = 0;             // without them
+    vk::Buffer buffer;
+};
+
+constexpr uint32_t fence_bytes = 65536;  // before and after every buffer: NaN
 constexpr uint32_t fence_word = 0x7FA5A5A5;
 
-double rounded(double value, const Element& element) {
-    if (element.kind != NumberKind::float_number) return std::round(value);
-    return element.bytes == 2 ? double(float_of(half_of(float(value)))) : double(float(value));
+std::string shape_text(const Parameters& parameters) {
+    std::string text;
+    for (const auto& [name, value] : parameters) text += cat(text.empty() ? "" : " ", name, " ", value);
+    return text;
 }
 
-std::vector<std::byte> packed(std::span<const double> values, const Element& element) {
-    std::vector<std::byte> bytes(values.size() * element.bytes);
-    for (size_t i = 0; i < values.size(); ++i) {
-        uint64_t bits = 0;
-        if (element.kind != NumberKind::float_number)
-            bits = uint64_t(int64_t(values[i]));
-        else if (element.bytes == 2)
-            bits = half_of(float(values[i]));
-        else if (element.bytes == 8)
-            bits = std::bit_cast<uint64_t>(values[i]);
-        else
-            bits = std::bit_cast<uint32_t>(float(values[i]));
-        std::memcpy(&bytes[i * element.bytes], &bits, element.bytes);
-    }
-    return bytes;
+std::string keys_of(const auto& map) {
+    std::string keys;
+    for (const auto& each : map) keys += cat(keys.empty() ? "" : ", ", each.first);
+    return keys;
+}
+
+std::string lower(const std::string& name) {
+    std::string plain;
+    for (const char c : name)
+        if (c != '_') plain += char(std::tolower(static_cast<unsigned char>(c)));
+    return plain;
+}
+
+/// Errors: bad_argument: integers of a shader get no other.
+uint32_t word_of(double value, NumberKind kind, const std::string& name) {
+    if (kind == NumberKind::float_number) return std::bit_cast<uint32_t>(float(value));
+    if (value < INT32_MIN || value > UINT32_MAX || value != std::round(value))
+        fail(Status::bad_argument, name, "expected a whole number of 32 bits, got ", value);
+    return uint32_t(int64_t(value));
 }
 
 class ShaderRun {
@@ -59,8 +66,9 @@ class ShaderRun {
               const ShaderOp& op, const ShaderManifest& manifest)
         : context_(context), name_(name), shader_(shader), module_(context_module(name, shader)), op_(op),
           manifest_(manifest), layout_(match_bindings(shader, op, manifest)) {
+        check_names();
         // A shader that asks for the length of its arrays gets the true one; another may run past its end,
-        // and meets NaN there, or sentinels.
+        // and meets NaN there.
         constexpr uint32_t op_array_length = 68;
         for (size_t at = 5; at < shader.words.size(); at += std::max(1u, shader.words[at] >> 16))
             exact_ranges_ = exact_ranges_ || (shader.words[at] & 0xFFFF) == op_array_length;
@@ -70,8 +78,9 @@ class ShaderRun {
         return std::ranges::find(layout_.tensors, tensor) != layout_.tensors.end();
     }
     Element element_of(const std::string& tensor) const;
-    void run(const Prepared& prepared);
-    const ShaderLayout& layout() const { return layout_; }
+    /// Whether a push constant or a specialization constant depends on it.
+    bool asks_for(const std::string& number, const Parameters& parameters) const;
+    void run(Prepared prepared);
 
   private:
     /// Kept for the process's life, since pipelines refer to it.
@@ -84,14 +93,20 @@ class ShaderRun {
     std::vector<std::byte> push_constants(const Parameters& parameters) const;
     vk::Grid grid(const Parameters& parameters) const;
     void add_local_size(Parameters& parameters) const;
-    uint32_t word_of(double value, NumberKind kind) const {
-        return kind == NumberKind::float_number ? std::bit_cast<uint32_t>(float(value))
-                                                : uint32_t(int64_t(std::llround(value)));
-    }
     /// The parameter that a member or constant stands for, or its own expression.
     std::string expression_for(const std::map<std::string, std::string>& given, const std::string& name,
                                const Parameters& parameters) const;
-    std::vector<float> once(const Prepared& prepared, std::string& error);
+    std::string constant_expression(const vk::ReflectedNumber& constant, const Parameters& parameters) const;
+    void check_names() const;
+    void check_value_names() const;
+    bool is_output(const std::string& tensor) const {
+        return tensor == op_.output.name || (layout_.in_place && tensor == op_.inputs[0].name);
+    }
+    Bound bind(const std::string& tensor, const Prepared& prepared);
+    std::string overwritten(const std::string& tensor, const Bound& bound,
+                            std::span<const std::byte> now) const;
+    Bounds bounds(const Prepared& prepared) const;
+    std::vector<std::byte> once(const Prepared& prepared, std::string& error);
 
     CheckContext& context_;
     const std::string& name_;
@@ -106,42 +121,109 @@ class ShaderRun {
 Element ShaderRun::element_of(const std::string& tensor) const {
     const std::string& at = layout_.in_place && tensor == op_.output.name ? op_.inputs[0].name : tensor;
     const auto found = std::ranges::find(layout_.tensors, at);
+    const vk::ReflectedBuffer* view = nullptr;  // of several, one of floats: the others are bits of those
     for (const vk::ReflectedBuffer& buffer : shader_.buffers)
-        if (buffer.binding == uint32_t(found - layout_.tensors.begin()) && buffer.kind != NumberKind::none) {
-            if (buffer.kind == NumberKind::float_number || buffer.bytes == 4)
-                return {buffer.kind, buffer.bytes};
-            fail(Status::bad_argument, tensor,
-                 "expected elements of f16, f32, f64, int or uint, got integers of ", buffer.bytes, " bytes");
-        }
-    return {};
+        if (buffer.binding == uint32_t(found - layout_.tensors.begin()) &&
+            (!view || buffer.kind == NumberKind::float_number))
+            view = &buffer;
+    if (!view) return {};
+    if (view->kind != NumberKind::float_number && view->bytes != 4)
+        fail(Status::bad_argument, tensor,
+             "expected elements of f16, f32, f64, int or uint, got integers of ", view->bytes, " bytes");
+    return {view->kind, view->bytes};
 }
 
 std::string ShaderRun::expression_for(const std::map<std::string, std::string>& given,
                                       const std::string& name, const Parameters& parameters) const {
     if (const auto found = given.find(name); found != given.end()) return found->second;
+    if (parameters.contains(name)) return name;
     // n_rows, numRows, nrows and the like; eps
-    std::string plain;
-    for (const char c : name)
-        if (c != '_') plain += char(std::tolower(static_cast<unsigned char>(c)));
-    for (const auto& [parameter, value] : parameters) {
-        std::string wanted = parameter;
-        std::erase(wanted, '_');
-        for (const char* prefix : {"", "n", "num"})
-            if (plain == prefix + wanted) return parameter;
-        if (plain.size() >= 3 && plain.size() < wanted.size() && wanted.starts_with(plain)) return parameter;
-    }
-    return {};
+    const std::string plain = lower(name);
+    for (const char* prefix : {"", "n", "num"})
+        for (const auto& [parameter, value] : parameters)
+            if (plain == prefix + lower(parameter)) return parameter;
+    return plain == "eps" && parameters.contains("epsilon") ? "epsilon" : "";
+}
+
+std::string ShaderRun::constant_expression(const vk::ReflectedNumber& constant,
+                                           const Parameters& parameters) const {
+    const auto by_id = manifest_.constants.find(cat(constant.at));
+    return by_id != manifest_.constants.end()
+               ? by_id->second
+               : expression_for(manifest_.constants, constant.name, parameters);
+}
+
+bool ShaderRun::asks_for(const std::string& number, const Parameters& parameters) const {
+    const auto has = [&](const std::string& expression) {
+        const std::vector<std::string> names = names_in(expression);
+        return std::ranges::find(names, number) != names.end();
+    };
+    return std::ranges::any_of(shader_.push,
+                               [&](const auto& member) {
+                                   return has(expression_for(manifest_.push, member.name, parameters));
+                               }) ||
+           std::ranges::any_of(shader_.constants, [&](const auto& constant) {
+               return has(constant_expression(constant, parameters));
+           });
+}
+
+void ShaderRun::check_names() const {
+    const auto known = [](const std::vector<vk::ReflectedNumber>& numbers, const std::string& name,
+                          bool ids) {
+        return std::ranges::any_of(numbers, [&](const vk::ReflectedNumber& number) {
+            return number.name == name || (ids && cat(number.at) == name);
+        });
+    };
+    const auto names = [](const std::vector<vk::ReflectedNumber>& numbers) {
+        std::string all;
+        for (const vk::ReflectedNumber& number : numbers) all += cat(all.empty() ? "" : ", ", number.name);
+        return all;
+    };
+    for (const auto& [name, expression] : manifest_.push)
+        if (!known(shader_.push, name, false))
+            fail(Status::bad_argument, "manifest", "push: expected members of {", names(shader_.push),
+                 "}, got '", name, "'");
+    for (const auto& [name, expression] : manifest_.constants)
+        if (!known(shader_.constants, name, true))
+            fail(Status::bad_argument, "manifest", "constants: expected ids, or names of {",
+                 names(shader_.constants), "}, got '", name, "'");
+    check_value_names();
+}
+
+// A number that nothing asks for is a name misspelt.
+void ShaderRun::check_value_names() const {
+    Parameters known;
+    if (!op_.cases.empty()) known = op_.cases[0].parameters;
+    if (op_.derive) op_.derive(known);
+    const auto add = [&](const std::string& expression) {
+        for (const std::string& name : names_in(expression)) known[name] = 0;
+    };
+    for (const ShaderTensor& tensor : op_.inputs) std::ranges::for_each(tensor.shape, add);
+    std::ranges::for_each(op_.output.shape, add);
+    std::ranges::for_each(manifest_.groups, add);
+    for (const auto* expressions : {&manifest_.push, &manifest_.constants})
+        for (const auto& [name, expression] : *expressions) add(expression);
+    std::erase_if(known, [](const auto& each) { return each.first.starts_with("local_size"); });
+    const auto check = [&](const char* where, const Parameters& given) {
+        for (const auto& [name, value] : given)
+            if (!known.contains(name) && !asks_for(name, {{name, value}}))
+                fail(Status::bad_argument, "manifest", where, ": expected names of {", keys_of(known),
+                     "}, got '", name, "'");
+    };
+    check("values", manifest_.values);
+    for (const Parameters& one : manifest_.cases) check("cases", one);
 }
 
 std::vector<vk::Constant> ShaderRun::constants(const Parameters& parameters) const {
     std::vector<vk::Constant> made;
     for (const vk::ReflectedNumber& constant : shader_.constants) {
-        const auto by_id = manifest_.constants.find(cat(constant.at));
-        const std::string expression = by_id != manifest_.constants.end()
-                                           ? by_id->second
-                                           : expression_for(manifest_.constants, constant.name, parameters);
+        const std::string expression = constant_expression(constant, parameters);
         if (expression.empty()) continue;  // keeps its default
-        made.push_back({constant.at, word_of(evaluate(expression, parameters, "constants"), constant.kind)});
+        if (constant.kind == NumberKind::none || constant.bytes != 4)
+            fail(Status::bad_argument, cat("specialization constant ", constant.at),
+                 "expected a number of 4 bytes, got '", constant.name, "' of ", constant.bytes, " bytes");
+        made.push_back({constant.at, word_of(evaluate(expression, parameters, "constants"), constant.kind,
+                                             cat("specialization constant ", constant.at))});
     }
     return made;
 }
@@ -149,15 +231,13 @@ std::vector<vk::Constant> ShaderRun::constants(const Parameters& parameters) con
 std::vector<std::byte> ShaderRun::push_constants(const Parameters& parameters) const {
     std::vector<std::byte> bytes(shader_.push_size);
     for (const vk::ReflectedNumber& member : shader_.push) {
+        const std::string where = cat("push constant at byte ", member.at);
         const std::string expression = expression_for(manifest_.push, member.name, parameters);
-        if (expression.empty() || member.bytes != 4) {
-            std::string names;
-            for (const auto& [name, value] : parameters) names += cat(names.empty() ? "" : ", ", name);
-            fail(Status::bad_argument, cat("push constant at byte ", member.at),
-                 "expected a number of 4 bytes named as one of {", names,
-                 "}, or \"push\" in a manifest, got '", member.name, "' of ", member.bytes, " bytes");
-        }
-        const uint32_t word = word_of(evaluate(expression, parameters, "push"), member.kind);
+        if (expression.empty() || member.kind == NumberKind::none || member.bytes != 4)
+            fail(Status::bad_argument, where, "expected a number of 4 bytes named as one of {",
+                 keys_of(parameters), "}, or \"push\" in a manifest, got '", member.name, "' of ",
+                 member.bytes, " bytes");
+        const uint32_t word = word_of(evaluate(expression, parameters, "push"), member.kind, where);
         std::memcpy(&bytes[member.at], &word, 4);
     }
     return bytes;
@@ -177,6 +257,9 @@ void ShaderRun::add_local_size(Parameters& parameters) const {
         fail(Status::unsupported, name_, "expected a workgroup of 1 to ", caps.max_invocations, ", got ",
              all);
     parameters["local_size"] = all;
+    if (const uint64_t shared = vk::shared_bytes(shader_, constants(parameters)); shared > caps.shared_memory)
+        fail(Status::unsupported, name_, "expected at most ", caps.shared_memory,
+             " bytes of shared memory, got ", shared);
 }
 
 vk::Grid ShaderRun::grid(const Parameters& parameters) const {
@@ -187,37 +270,51 @@ vk::Grid ShaderRun::grid(const Parameters& parameters) const {
         const double count = std::ceil(evaluate(sides[i], parameters, "groups"));
         if (count < 1 || count > context_.caps().max_groups)
             fail(Status::bad_argument, "groups", "expected 1 to ", context_.caps().max_groups,
-                 " workgroups in each direction, got ", count, " for '", sides[i], "'");
+                 " workgroups in each direction, got ", count, " for '", sides[i].substr(0, 80), "'");
         counts[i] = uint32_t(count);
     }
     return {counts[0], counts[1], counts[2]};
 }
 
-std::vector<float> ShaderRun::once(const Prepared& prepared, std::string& error) {
-    const Element out = element_of(op_.output.name);
-    std::vector<vk::Buffer> buffers;
+Bound ShaderRun::bind(const std::string& tensor, const Prepared& prepared) {
+    const Element element = element_of(tensor);
+    std::vector<std::byte> values;
+    if (tensor == op_.output.name) {
+        values.resize(prepared.expected.size() * element.bytes);
+        const uint64_t bits = unwritten_bits(element);
+        for (size_t at = 0; at < values.size(); at += element.bytes)
+            std::memcpy(&values[at], &bits, element.bytes);
+    } else {
+        values = packed(prepared.inputs.at(tensor), element);
+    }
+    std::vector<uint32_t> words((2 * fence_bytes + (values.size() + 3) / 4 * 4) / 4, fence_word);
+    std::memcpy(&words[fence_bytes / 4], values.data(), values.size());
+    vk::Buffer buffer = context_.buffer_of<uint32_t>(words);
+    return {std::move(words), values.size(), std::move(buffer)};
+}
+
+/// What the shader changed beside its output's elements: says where, if it did.
+std::string ShaderRun::overwritten(const std::string& tensor, const Bound& bound,
+                                   std::span<const std::byte> now) const {
+    const uint32_t size = element_of(tensor).bytes;
+    const std::span<const std::byte> before = std::as_bytes(std::span(bound.words));
+    for (size_t at = 0; at < now.size(); ++at) {
+        const bool may_change = is_output(tensor) && at >= fence_bytes && at < fence_bytes + bound.bytes;
+        if (!may_change && now[at] != before[at])
+            return cat("element ", (int64_t(at / size * size) - fence_bytes) / size, " of ", tensor, ", ",
+                       is_output(tensor) ? "an output of " : "an input of ", bound.bytes / size,
+                       ", was overwritten");
+    }
+    return {};
+}
+
+std::vector<std::byte> ShaderRun::once(const Prepared& prepared, std::string& error) {
+    std::vector<Bound> bound;
     std::vector<vk::View> views;
-    size_t output_at = 0, output_bytes = 0;
     for (const std::string& tensor : layout_.tensors) {
-        const bool is_output =
-            tensor == op_.output.name || (layout_.in_place && tensor == op_.inputs[0].name);
-        std::vector<std::byte> values;
-        if (tensor == op_.output.name)
-            values.resize(prepared.expected.size() * out.bytes);
-        else
-            values = packed(prepared.inputs.at(tensor), element_of(tensor));
-        const size_t bytes = (values.size() + 3) / 4 * 4;
-        std::vector<uint32_t> words((2 * fence_bytes + bytes) / 4, fence_word);
-        if (tensor == op_.output.name)
-            std::fill_n(words.begin() + fence_bytes / 4, bytes / 4, unwritten_word);
-        else
-            std::memcpy(&words[fence_bytes / 4], values.data(), values.size());
-        if (is_output) {
-            output_at = buffers.size();
-            output_bytes = values.size();
-        }
-        buffers.push_back(context_.buffer_of<uint32_t>(words));
-        views.push_back(buffers.back().view(fence_bytes, bytes + (exact_ranges_ ? 0 : fence_bytes)));
+        bound.push_back(bind(tensor, prepared));
+        const size_t bytes = (bound.back().bytes + 3) / 4 * 4;
+        views.push_back(bound.back().buffer.view(fence_bytes, bytes + (exact_ranges_ ? 0 : fence_bytes)));
     }
     const vk::Pipeline& pipeline = context_.pipelines.get(module_, constants(prepared.parameters));
     const std::vector<std::byte> push = push_constants(prepared.parameters);
@@ -225,60 +322,82 @@ std::vector<float> ShaderRun::once(const Prepared& prepared, std::string& error)
         ops.recorder.dispatch(pipeline, views, push, grid(prepared.parameters), "shader");
     });
 
-    const std::vector<std::byte> bytes = context_.download(buffers[output_at].view());
-    for (size_t at = 0; at + 4 <= bytes.size() && error.empty(); at += 4) {
-        uint32_t word = 0;
-        std::memcpy(&word, &bytes[at], 4);
-        const bool outside = at < fence_bytes || at >= fence_bytes + (output_bytes + 3) / 4 * 4;
-        if (outside && word != fence_word)
-            error = cat("element ", (int64_t(at) - fence_bytes) / out.bytes, " of an output of ",
-                        output_bytes / out.bytes, " was overwritten");
+    std::vector<std::byte> output;
+    for (size_t i = 0; i < bound.size(); ++i) {
+        if ((uint8_t(shader_.bindings[i]) & uint8_t(vk::Access::write)) == 0) continue;
+        const std::vector<std::byte> now = context_.download(bound[i].buffer.view());
+        if (error.empty()) error = overwritten(layout_.tensors[i], bound[i], now);
+        if (is_output(layout_.tensors[i]))
+            output.assign(now.begin() + fence_bytes, now.begin() + fence_bytes + ptrdiff_t(bound[i].bytes));
     }
-    std::vector<float> values(output_bytes / out.bytes);
-    for (size_t i = 0; i < values.size(); ++i) {
-        uint64_t bits = 0;
-        std::memcpy(&bits, &bytes[fence_bytes + i * out.bytes], out.bytes);
-        values[i] = out.kind == NumberKind::signed_integer     ? float(int32_t(bits))
-                    : out.kind == NumberKind::unsigned_integer ? float(uint32_t(bits))
-                    : out.bytes == 2                           ? float_of(uint16_t(bits))
-                    : out.bytes == 8                           ? float(std::bit_cast<double>(bits))
-                                                               : std::bit_cast<float>(uint32_t(bits));
-    }
-    return values;
+    return output;
 }
 
-void ShaderRun::run(const Prepared& given) {
-    Prepared prepared = given;
+Bounds ShaderRun::bounds(const Prepared& prepared) const {
+    const Element out = element_of(op_.output.name);
+    if (out.kind != NumberKind::float_number) return {};
+    const double units = op_.units ? op_.units(prepared.parameters, prepared.inputs) : 64;
+    Bounds bounds = out.bytes == 2 ? bounds_of(manifest_.tolerance, half_unit_roundoff)
+                                   : bounds_of(units * manifest_.tolerance);
+    // What is smaller may be flushed to zero; halves below 2^-14 have fewer digits.
+    bounds.floor = out.bytes == 2 ? 0x1p-14 : 1e-35;
+    return bounds;
+}
+
+void ShaderRun::run(Prepared prepared) {
     add_local_size(prepared.parameters);
+    const Element out = element_of(op_.output.name);
     std::string error;
-    const std::vector<float> first = once(prepared, error);
+    const std::vector<std::byte> first = once(prepared, error);
     if (error.empty()) {
-        const std::vector<float> second = once(prepared, error);
-        for (size_t i = 0; i < first.size() && error.empty(); ++i)
-            if (std::bit_cast<uint32_t>(first[i]) != std::bit_cast<uint32_t>(second[i]))
-                error = cat("a second run differs: element ", i, " was ", first[i], ", now ", second[i]);
+        const std::vector<std::byte> second = once(prepared, error);
+        const auto differs = std::ranges::mismatch(first, second).in1;
+        if (error.empty() && differs != first.end()) {
+            const size_t i = size_t(differs - first.begin()) / out.bytes;
+            error = cat("a second run differs: element ", i, " was ", value_at(first, i, out), ", now ",
+                        value_at(second, i, out));
+        }
     }
-    const double units = op_.units ? op_.units(prepared.parameters) : 64;
-    Bounds bounds = bounds_of(units * manifest_.tolerance);
-    if (element_of(op_.output.name).bytes == 2) bounds = bounds_of(manifest_.tolerance, half_unit_roundoff);
-    bounds.floor = 1e-35;  // what is smaller may be flushed to zero
+    if (out.kind != NumberKind::float_number) {
+        if (error.empty()) error = integer_error(prepared.expected, first, out);
+        for (double& value : prepared.expected) value = double(float(value));
+    }
     // Rows are those of the first dimension, or the whole where there is only one.
     ShaderTensor row = op_.output;
     if (row.shape.size() > 1) row.shape.erase(row.shape.begin());
     const auto cols = uint32_t(count_of(row, prepared.parameters));
-    context_.compare(op_.name, name_, prepared.shape, prepared.expected, first, cols, bounds, error);
+    context_.compare(op_.name, name_, prepared.shape, prepared.expected, floats_of(first, out), cols,
+                     bounds(prepared), error);
 }
 
-std::string shape_text(const Parameters& parameters) {
-    std::string text;
-    for (const auto& [name, value] : parameters) text += cat(text.empty() ? "" : " ", name, " ", value);
-    return text;
+/// Errors: bad_argument, for sizes that the reference and the shader cannot have.
+void check_sizes(const ShaderOp& op, const Parameters& parameters, const char* where) {
+    constexpr double most = 1 << 26;  // elements: half a GiB on the host
+    const auto check = [&](const ShaderTensor& tensor) {
+        double count = 1;
+        for (const std::string& size : tensor.shape) {
+            const double value = evaluate(size, parameters, tensor.name);
+            if (value < 1 || value > most || value != std::round(value))
+                fail(Status::bad_argument, where, size, ": expected a whole number from 1 to ", most,
+                     ", got ", value);
+            count *= value;
+        }
+        if (count > most)
+            fail(Status::bad_argument, where, tensor.name, ": expected at most ", most, " elements, got ",
+                 count);
+    };
+    std::ranges::for_each(op.inputs, check);
+    check(op.output);
+    if (const char* wanted = op.misfit ? op.misfit(parameters) : nullptr)
+        fail(Status::bad_argument, where, "expected ", wanted, ", got ", shape_text(parameters));
 }
 
 Prepared prepare_case(const CheckContext& context, const ShaderRun& run, const ShaderOp& op,
                       const ShaderCase& one, const ShaderManifest& manifest) {
     Prepared prepared{one.parameters, {}, {}, {}};
     for (const auto& [name, value] : manifest.values) prepared.parameters[name] = value;
+    if (op.derive) op.derive(prepared.parameters);
+    check_sizes(op, prepared.parameters, "manifest");
     prepared.shape = cat(shape_text(prepared.parameters), " ", pattern_name(one.pattern));
     uint64_t seed = context.seed;
     for (const ShaderTensor& tensor : op.inputs) {
@@ -289,27 +408,19 @@ Prepared prepare_case(const CheckContext& context, const ShaderRun& run, const S
         if (!run.takes(tensor.name)) continue;
         std::vector<double>& values = prepared.inputs[tensor.name];
         const Element element = run.element_of(tensor.name);
-        for (size_t i = 0; i < count; ++i)
-            values.push_back(
-                rounded(tensor.value ? tensor.value(prepared.parameters, i) : double(random[i]), element));
+        const auto [least, most] = range_of(element);
+        for (size_t i = 0; i < count; ++i) {
+            const double value = tensor.value ? tensor.value(prepared.parameters, i) : double(random[i]);
+            values.push_back(rounded(std::clamp(value, least, most), element));
+        }
     }
     prepared.expected.resize(count_of(op.output, prepared.parameters));
     op.reference(prepared.parameters, prepared.inputs, prepared.expected);
     return prepared;
 }
 
-/// Sizes from an array's shape; those that are known must agree.
-void take_sizes(const ShaderTensor& tensor, const OwnData::Array& array, Parameters& parameters) {
-    bool fits = array.shape.size() == tensor.shape.size();
-    for (size_t i = 0; i < tensor.shape.size() && fits; ++i) {
-        if (tensor.shape[i].find_first_of("*/") != std::string::npos) {
-            fits = evaluate(tensor.shape[i], parameters, tensor.name) == double(array.shape[i]);
-            continue;
-        }
-        const auto [known, fresh] = parameters.try_emplace(tensor.shape[i], double(array.shape[i]));
-        fits = fresh || known->second == double(array.shape[i]);
-    }
-    if (fits) return;
+[[noreturn]] void fail_shape(const ShaderTensor& tensor, const OwnData::Array& array,
+                             const Parameters& parameters) {
     std::string wanted, got;
     for (const std::string& size : tensor.shape)
         wanted += cat(wanted.empty() ? "" : ", ", size,
@@ -318,25 +429,66 @@ void take_sizes(const ShaderTensor& tensor, const OwnData::Array& array, Paramet
     fail(Status::bad_argument, tensor.name, "expected the shape [", wanted, "], got [", got, "]");
 }
 
-Prepared prepare_own(const ShaderRun& run, const ShaderOp& op, const OwnData& data,
-                     const ShaderManifest& manifest) {
+/// Sizes that go by a name alone, from an array's shape.
+void take_sizes(const ShaderTensor& tensor, const OwnData::Array& array, Parameters& parameters) {
+    if (array.shape.size() != tensor.shape.size()) fail_shape(tensor, array, parameters);
+    for (size_t i = 0; i < tensor.shape.size(); ++i)
+        if (names_in(tensor.shape[i]) == std::vector{tensor.shape[i]})
+            parameters.try_emplace(tensor.shape[i], double(array.shape[i]));
+}
+
+void check_shape(const ShaderTensor& tensor, const OwnData::Array& array, const Parameters& parameters) {
+    for (size_t i = 0; i < tensor.shape.size(); ++i)
+        if (evaluate(tensor.shape[i], parameters, tensor.name) != double(array.shape[i]))
+            fail_shape(tensor, array, parameters);
+}
+
+/// As the shader gets them. Errors: bad_argument, for what its integers cannot hold.
+std::vector<double> own_values(const std::string& name, const OwnData::Array& array, const Element& element) {
+    const auto [least, most] = range_of(element);
+    std::vector<double> values;
+    for (const double value : array.values) {
+        if (element.kind != NumberKind::float_number &&
+            !(value >= least && value <= most && value == std::round(value)))
+            fail(Status::bad_argument, name, "expected whole numbers from ", int64_t(least), " to ",
+                 int64_t(most), ", got ", value);
+        values.push_back(rounded(value, element));
+    }
+    return values;
+}
+
+/// Inputs and sizes. What sizes do not tell (an epsilon) is as in the op's first case.
+Prepared own_inputs(const ShaderRun& run, const ShaderOp& op, const OwnData& data,
+                    const ShaderManifest& manifest) {
     Prepared prepared{manifest.values, {}, {}, {}};
-    // What sizes do not tell (an epsilon) is as in the op's first case.
     for (const auto& [name, array] : data.inputs)
-        if (std::ranges::find(op.inputs, name, &ShaderTensor::name) == op.inputs.end())
-            fail(Status::bad_argument, "--input", "expected an input of ", op.name, ", got '", name, "'");
+        if (std::ranges::find(op.inputs, name, &ShaderTensor::name) == op.inputs.end() || !run.takes(name))
+            fail(Status::bad_argument, "--input", "expected an input of ", op.name,
+                 " that the shader takes, got '", name, "'");
     for (const ShaderTensor& tensor : op.inputs) {
         if (!run.takes(tensor.name)) continue;
-        const auto found = data.inputs.find(tensor.name);
-        if (found == data.inputs.end())
+        if (!data.inputs.contains(tensor.name))
             fail(Status::bad_argument, "--input", "expected ", tensor.name, "=FILE.npy, got none");
-        take_sizes(tensor, found->second, prepared.parameters);
-        for (const double value : found->second.values)
-            prepared.inputs[tensor.name].push_back(rounded(value, run.element_of(tensor.name)));
+        take_sizes(tensor, data.inputs.at(tensor.name), prepared.parameters);
     }
     if (data.expected) take_sizes(op.output, *data.expected, prepared.parameters);
     if (!op.cases.empty())
         for (const auto& [name, value] : op.cases[0].parameters) prepared.parameters.try_emplace(name, value);
+    for (const ShaderTensor& tensor : op.inputs) {
+        if (!run.takes(tensor.name)) continue;
+        const OwnData::Array& array = data.inputs.at(tensor.name);
+        check_shape(tensor, array, prepared.parameters);
+        prepared.inputs[tensor.name] = own_values(tensor.name, array, run.element_of(tensor.name));
+    }
+    if (data.expected) check_shape(op.output, *data.expected, prepared.parameters);
+    if (op.derive) op.derive(prepared.parameters);
+    check_sizes(op, prepared.parameters, "--input");
+    return prepared;
+}
+
+Prepared prepare_own(const ShaderRun& run, const ShaderOp& op, const OwnData& data,
+                     const ShaderManifest& manifest) {
+    Prepared prepared = own_inputs(run, op, data, manifest);
     prepared.shape = shape_text(prepared.parameters) + " own data";
     if (data.expected) {
         prepared.expected = data.expected->values;
@@ -354,16 +506,35 @@ Prepared prepare_own(const ShaderRun& run, const ShaderOp& op, const OwnData& da
 void check_shader(CheckContext& context, const std::string& name, const vk::Reflection& shader,
                   const ShaderOp& op, const ShaderManifest& manifest, const OwnData& data) {
     ShaderRun run(context, name, shader, op, manifest);
-    if (!data.inputs.empty() || data.expected) return run.run(prepare_own(run, op, data, manifest));
+    /// False when nothing more can run: the case is the last result.
+    const auto run_case = [&](Prepared prepared) {
+        const std::string shape = prepared.shape;
+        try {
+            run.run(std::move(prepared));
+            return true;
+        } catch (const Error& error) {
+            if (error.status() != Status::device_lost && error.status() != Status::timeout) throw;
+            context.add({.op = op.name, .variant = name, .shape = shape, .detail = error.what()});
+            return false;
+        }
+    };
+    if (!data.inputs.empty() || data.expected) {
+        run_case(prepare_own(run, op, data, manifest));
+        return;
+    }
     if (!op.reference) fail(Status::bad_argument, "--as custom", "expected --input and --reference");
     std::vector<ShaderCase> cases = op.cases;
+    const Parameters& usual = op.cases[0].parameters;
+    if (!op.built_in.empty() && !run.asks_for(op.built_in, usual))
+        for (ShaderCase& one : cases) one.parameters[op.built_in] = usual.at(op.built_in);
     if (!manifest.cases.empty()) cases.clear();
     for (const Parameters& sizes : manifest.cases) {
-        ShaderCase one{op.cases[0].parameters, Pattern::normal};
+        ShaderCase one{usual, Pattern::normal};
         for (const auto& [size, value] : sizes) one.parameters[size] = value;
         cases.push_back(one);
     }
-    for (const ShaderCase& one : cases) run.run(prepare_case(context, run, op, one, manifest));
+    for (const ShaderCase& one : cases)
+        if (!run_case(prepare_case(context, run, op, one, manifest))) return;
 }
 
 }  // namespace scoria::validate

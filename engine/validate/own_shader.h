@@ -24,11 +24,13 @@ struct ShaderManifest {
     std::vector<ShaderTensor> tensors;             // of `--as custom`: inputs, the output last
     double tolerance = 4;  // times the bounds of our own kernels: another order of summation is no error
 };
-/// Errors: bad_file, naming what is unknown or of the wrong type.
+/// Errors: bad_file, naming what is unknown, of the wrong type or out of range.
 ShaderManifest parse_manifest(const std::string& text, const std::string& where);
 
 /// Numbers and parameters joined by * and /, from left to right; / rounds up. Errors: bad_argument.
 double evaluate(const std::string& expression, const Parameters& parameters, const std::string& where);
+/// The names in it.
+std::vector<std::string> names_in(const std::string& expression);
 
 /// People's own data: values by tensor. With these there is one case, whose sizes come from the shapes.
 struct OwnData {
@@ -45,14 +47,16 @@ struct ShaderLayout {
     std::vector<std::string> tensors;  // by binding
     bool in_place = false;             // the output overwrites the first input
 };
-/// Errors: bad_argument, naming the binding and the tensors that are left.
+/// Errors: bad_argument, naming the binding and the tensors that are left, or a layout that is no plain
+/// array.
 ShaderLayout match_bindings(const vk::Reflection& shader, const ShaderOp& op, const ShaderManifest& manifest);
 
 /// The op of that name, or the manifest's own for "custom". Errors: bad_argument.
 ShaderOp find_shader_op(const std::string& name, const ShaderManifest& manifest);
 
-/// Runs the shader on every case and appends to the context's results. `name` and `shader` must outlive the
-/// context's pipelines. Errors: bad_argument, unsupported (a capability that the device lacks).
+/// Runs the shader on every case and appends to the context's results; where the device is lost or takes too
+/// long, that is the last of them. `name` and `shader` must outlive the context's pipelines.
+/// Errors: bad_argument (also for what the manifest says of nothing), unsupported (what the device lacks).
 void check_shader(CheckContext& context, const std::string& name, const vk::Reflection& shader,
                   const ShaderOp& op, const ShaderManifest& manifest, const OwnData& data);
 

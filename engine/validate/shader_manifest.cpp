@@ -2,6 +2,7 @@
 #include "own_shader.h"
 
 #include "fail.h"
+#include "tokenizer/json.h"
 
 #include <algorithm>
 #include <charconv>
@@ -10,7 +11,7 @@
 namespace scoria::validate {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;  // the first input is the first in the file
 
 /// Lower case, letters and digits only, without "buffer" or "buf" at the end.
 std::string plain_name(std::string_view name) {
@@ -24,19 +25,33 @@ std::string plain_name(std::string_view name) {
     return plain;
 }
 
+/// Errors: bad_file, unless it is an object, each of whose values `fits`.
+const json& object_of(const json& value, const std::string& where, const char* wanted,
+                      bool (*fits)(const json&)) {
+    if (value.is_object() && std::ranges::all_of(value, fits)) return value;
+    fail(Status::bad_file, where, "expected an object of ", wanted, ", got ", value.dump().substr(0, 80));
+}
+
 std::string expression_of(const json& value, const std::string& where, const std::string& key) {
     if (value.is_string()) return value.get<std::string>();
     if (value.is_number()) return value.dump();
-    fail(Status::bad_file, where, key, ": expected a number or an expression, got ", value.dump());
+    fail(Status::bad_file, where, key, ": expected a number or an expression, got ",
+         value.dump().substr(0, 80));
 }
 
+bool is_binding(const json& value) { return value.is_number_unsigned() && value <= UINT32_MAX; }
+
 std::map<std::string, std::string> expressions_of(const json& value, const std::string& where) {
+    object_of(value, where, "numbers and expressions", [](const json&) { return true; });
     std::map<std::string, std::string> all;
     for (const auto& [key, each] : value.items()) all[key] = expression_of(each, where, key);
     return all;
 }
 
-Parameters parameters_of(const json& value) { return value.get<Parameters>(); }
+Parameters parameters_of(const json& value, const std::string& where) {
+    return object_of(value, where, "numbers", [](const json& each) { return each.is_number(); })
+        .get<Parameters>();
+}
 
 /// "x": "rows cols"
 ShaderTensor tensor_of(const std::string& name, const std::string& shape) {
@@ -49,40 +64,58 @@ ShaderTensor tensor_of(const std::string& name, const std::string& shape) {
     return tensor;
 }
 
+void add_tensors(ShaderManifest& manifest, const json& value, const std::string& where) {
+    object_of(value, where, "shapes such as \"rows cols\"",
+              [](const json& each) { return each.is_string(); });
+    for (const auto& [name, shape] : value.items()) manifest.tensors.push_back(tensor_of(name, shape));
+}
+
 struct ManifestKey {
     const char* name;
     void (*read)(ShaderManifest&, const json&, const std::string& where);
 };
 constexpr ManifestKey manifest_keys[] = {
-    {"bindings", [](auto& m, const json& v, const auto&) { m.bindings = v.get<decltype(m.bindings)>(); }},
+    {"bindings",
+     [](ShaderManifest& m, const json& v, const std::string& where) {
+         m.bindings = object_of(v, where, "bindings from 0", is_binding).get<decltype(m.bindings)>();
+     }},
     {"push", [](auto& m, const json& v, const auto& where) { m.push = expressions_of(v, where); }},
     {"constants", [](auto& m, const json& v, const auto& where) { m.constants = expressions_of(v, where); }},
     {"groups",
      [](auto& m, const json& v, const auto& where) {
+         if (!v.is_array() || v.empty() || v.size() > 3)
+             fail(Status::bad_file, where, "groups: expected a list of one to three sides, got ",
+                  v.dump().substr(0, 80));
          for (const json& side : v) m.groups.push_back(expression_of(side, where, "groups"));
-         if (m.groups.empty() || m.groups.size() > 3)
-             fail(Status::bad_file, where, "groups: expected one to three sides, got ", m.groups.size());
      }},
     {"cases",
-     [](auto& m, const json& v, const auto&) {
-         for (const json& one : v) m.cases.push_back(parameters_of(one));
+     [](auto& m, const json& v, const auto& where) {
+         if (!v.is_array() || v.empty())
+             fail(Status::bad_file, where, "cases: expected a list of them, got ", v.dump().substr(0, 80));
+         for (const json& one : v) m.cases.push_back(parameters_of(one, where));
      }},
-    {"values", [](auto& m, const json& v, const auto&) { m.values = parameters_of(v); }},
-    {"tensors",
-     [](auto& m, const json& v, const auto&) {
-         for (const auto& [name, shape] : v.items()) m.tensors.push_back(tensor_of(name, shape));
+    {"values", [](auto& m, const json& v, const auto& where) { m.values = parameters_of(v, where); }},
+    {"tensors", add_tensors},
+    {"output", add_tensors},
+    {"tolerance",
+     [](auto& m, const json& v, const auto& where) {
+         m.tolerance = v.is_number() ? v.get<double>() : 0;
+         if (!(m.tolerance > 0))
+             fail(Status::bad_file, where, "tolerance: expected a number above 0, got ",
+                  v.dump().substr(0, 80));
      }},
-    {"output",
-     [](auto& m, const json& v, const auto&) {
-         for (const auto& [name, shape] : v.items()) m.tensors.push_back(tensor_of(name, shape));
-     }},
-    {"tolerance", [](auto& m, const json& v, const auto&) { m.tolerance = v.get<double>(); }},
 };
 
-bool goes_by(const ShaderTensor& tensor, const std::string& name) {
+bool goes_by(const ShaderTensor& tensor, const std::string& name, bool by_alias) {
     const std::string plain = plain_name(name);
-    return plain == plain_name(tensor.name) ||
-           std::ranges::find(tensor.aliases, plain) != tensor.aliases.end();
+    return by_alias ? std::ranges::find(tensor.aliases, plain) != tensor.aliases.end()
+                    : plain == plain_name(tensor.name);
+}
+
+bool is_name(const std::string& term) {
+    const auto in_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+    return !term.empty() && !std::isdigit(static_cast<unsigned char>(term[0])) &&
+           std::ranges::all_of(term, in_name);
 }
 
 std::string names_of(const std::vector<const ShaderTensor*>& tensors) {
@@ -97,8 +130,12 @@ ShaderManifest parse_manifest(const std::string& text, const std::string& where)
     ShaderManifest manifest;
     try {
         // In this order, so that the output follows the inputs.
-        const json all = json::parse(text);
+        const json all = parse_shallow<json>(text, where);
         if (!all.is_object()) fail(Status::bad_file, where, "expected an object");
+        if (all.contains("schema"))
+            fail(Status::bad_file, where,
+                 "expected the shader's manifest, got a report: --manifest names "
+                 "another file");
         for (const auto& [name, value] : all.items())
             if (std::ranges::find(manifest_keys, std::string_view(name), &ManifestKey::name) ==
                 std::end(manifest_keys))
@@ -109,12 +146,26 @@ ShaderManifest parse_manifest(const std::string& text, const std::string& where)
             if (tensor.shape.empty())
                 fail(Status::bad_file, where, tensor.name, ": expected a shape such as \"rows cols\"");
         if (all.contains("tensors") != all.contains("output") ||
-            (all.contains("output") && all["output"].size() != 1))
-            fail(Status::bad_file, where, "expected \"tensors\" (the inputs) with one \"output\"");
+            (all.contains("output") &&
+             (all["output"].size() != 1 || all["tensors"].contains(all["output"].begin().key()))))
+            fail(Status::bad_file, where,
+                 "expected \"tensors\" (the inputs) with one \"output\" of another name");
     } catch (const json::exception& error) {
         fail(Status::bad_file, where, error.what());
     }
     return manifest;
+}
+
+std::vector<std::string> names_in(const std::string& expression) {
+    std::vector<std::string> names;
+    for (size_t at = 0; at <= expression.size();) {
+        const size_t end = std::min(expression.find_first_of("*/", at), expression.size());
+        std::string term = expression.substr(at, end - at);
+        std::erase(term, ' ');
+        if (is_name(term)) names.push_back(term);
+        at = end + 1;
+    }
+    return names;
 }
 
 double evaluate(const std::string& expression, const Parameters& parameters, const std::string& where) {
@@ -131,7 +182,8 @@ double evaluate(const std::string& expression, const Parameters& parameters, con
             if (found == parameters.end()) {
                 std::string names;
                 for (const auto& [name, known] : parameters) names += cat(names.empty() ? "" : ", ", name);
-                fail(Status::bad_argument, where, "expected numbers or {", names, "}, got '", term, "'");
+                fail(Status::bad_argument, where, "expected numbers or {", names, "}, got '",
+                     term.substr(0, 80), "'");
             }
             number = found->second;
         }
@@ -139,13 +191,17 @@ double evaluate(const std::string& expression, const Parameters& parameters, con
         joined_by = end < expression.size() ? expression[end] : '*';
         at = end + 1;
     }
-    if (!std::isfinite(value)) fail(Status::bad_argument, where, "expected a number, got '", expression, "'");
+    if (!std::isfinite(value))
+        fail(Status::bad_argument, where, "expected a number, got '", expression.substr(0, 80), "'");
     return value;
 }
 
 ShaderOp find_shader_op(const std::string& name, const ShaderManifest& manifest) {
     std::string names;
     for (const ShaderOp& op : shader_ops()) {
+        if (op.name == name && !manifest.tensors.empty())
+            fail(Status::bad_argument, "manifest", "expected \"tensors\" of --as custom alone, got --as ",
+                 name);
         if (op.name == name) return op;
         names += op.name + ", ";
     }
@@ -162,6 +218,10 @@ ShaderOp find_shader_op(const std::string& name, const ShaderManifest& manifest)
 
 ShaderLayout match_bindings(const vk::Reflection& shader, const ShaderOp& op,
                             const ShaderManifest& manifest) {
+    for (const vk::ReflectedBuffer& buffer : shader.buffers)
+        if (!buffer.layout.empty())
+            fail(Status::bad_argument, cat("binding ", buffer.binding),
+                 "expected an array of numbers without gaps, alone in its block, got ", buffer.layout);
     std::vector<const ShaderTensor*> left;
     for (const ShaderTensor& input : op.inputs) left.push_back(&input);
     left.push_back(&op.output);
@@ -173,20 +233,24 @@ ShaderLayout match_bindings(const vk::Reflection& shader, const ShaderOp& op,
     };
     for (const auto& [name, binding] : manifest.bindings) {
         const auto found = std::ranges::find(left, name, &ShaderTensor::name);
-        if (found == left.end() || binding >= layout.tensors.size())
-            fail(Status::bad_argument, "manifest", "bindings: expected tensors of {", names_of(left),
-                 "} at bindings below ", layout.tensors.size(), ", got ", name, " at ", binding);
+        if (found == left.end() || binding >= layout.tensors.size() || !layout.tensors[binding].empty())
+            fail(Status::bad_argument, "manifest", "bindings: expected each of {", names_of(left),
+                 "} at a binding of its own below ", layout.tensors.size(), ", got ", name, " at ", binding);
         take(binding, **found);
     }
-    // A binding seen as two types goes by the names of both.
-    for (uint32_t binding = 0; binding < layout.tensors.size(); ++binding) {
+    // A binding seen as two types goes by the names of both. A tensor's own name comes before all aliases.
+    const auto take_named = [&](uint32_t binding, bool by_alias) {
         for (const vk::ReflectedBuffer& buffer : shader.buffers)
             for (const std::string& name : buffer.names) {
                 if (buffer.binding != binding || !layout.tensors[binding].empty()) continue;
                 const auto found = std::ranges::find_if(
-                    left, [&](const ShaderTensor* tensor) { return goes_by(*tensor, name); });
+                    left, [&](const ShaderTensor* tensor) { return goes_by(*tensor, name, by_alias); });
                 if (found != left.end()) take(binding, **found);
             }
+    };
+    for (uint32_t binding = 0; binding < layout.tensors.size(); ++binding) take_named(binding, false);
+    for (uint32_t binding = 0; binding < layout.tensors.size(); ++binding) {
+        take_named(binding, true);
         if (!layout.tensors[binding].empty()) continue;
         std::string names;
         for (const vk::ReflectedBuffer& buffer : shader.buffers)

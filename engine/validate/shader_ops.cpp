@@ -5,8 +5,8 @@
 #include "reference/elementwise.h"
 #include "reference/linear.h"
 #include "reference/norm.h"
-#include "reference/rope.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace scoria::validate {
@@ -35,13 +35,14 @@ ShaderTensor norm_weight(bool optional) {
 ShaderTensor norm_bias() { return {"bias", {"cols"}, {"b", "beta"}, true}; }
 
 std::vector<ShaderCase> norm_cases() {
-    const auto sized = [](double rows, double cols, Pattern pattern = Pattern::normal) {
-        return ShaderCase{{{"rows", rows}, {"cols", cols}, {"epsilon", 1e-5}}, pattern};
+    const auto sized = [](double rows, double cols, Pattern pattern = Pattern::normal,
+                          double epsilon = 1e-5) {
+        return ShaderCase{{{"rows", rows}, {"cols", cols}, {"epsilon", epsilon}}, pattern};
     };
     return {sized(1, 576),
             sized(3, 64),
             sized(4, 1),
-            sized(7, 37),
+            sized(7, 37, Pattern::normal, 0.03),
             sized(2, 257),
             sized(5, 1000, Pattern::spikes),
             sized(2, 4096),
@@ -60,7 +61,8 @@ ShaderOp rms_norm_op() {
                 reference::norm(in.at("x"), NormKind::rms, size_of(p, "cols"), optional_values(in, "weight"),
                                 {}, p.at("epsilon"), out);
             },
-            [](const P& p) { return 4 + 2 * std::sqrt(p.at("cols")); }};
+            [](const P& p, const T&) { return 4 + 2 * std::sqrt(p.at("cols")); },
+            "epsilon"};
 }
 
 ShaderOp layer_norm_op() {
@@ -73,20 +75,21 @@ ShaderOp layer_norm_op() {
         reference::norm(in.at("x"), NormKind::layer, size_of(p, "cols"), optional_values(in, "weight"),
                         optional_values(in, "bias"), p.at("epsilon"), out);
     };
-    op.units = [](const P& p) { return 1000 + 2 * std::sqrt(p.at("cols")); };
+    op.units = [](const P& p, const T&) { return 1000 + 2 * std::sqrt(p.at("cols")); };
     return op;
 }
 
 ShaderOp softmax_op() {
-    const auto sized = [](double rows, double cols, Pattern pattern = Pattern::normal) {
-        return ShaderCase{{{"rows", rows}, {"cols", cols}, {"scale", 1}}, pattern};
+    const auto sized = [](double rows, double cols, Pattern pattern = Pattern::normal, double scale = 1) {
+        return ShaderCase{{{"rows", rows}, {"cols", cols}, {"scale", scale}}, pattern};
     };
     return {"softmax",
             {input_x({"rows", "cols"})},
             output_out({"rows", "cols"}),
             {"rows"},
-            {sized(1, 64), sized(5, 1), sized(3, 37), sized(2, 1025), sized(4, 300, Pattern::spikes),
-             sized(2, 100, Pattern::zeros), sized(2, 70, Pattern::huge), sized(2, 70, Pattern::offset)},
+            {sized(1, 64), sized(5, 1), sized(3, 37, Pattern::normal, 0.3), sized(2, 1025),
+             sized(4, 300, Pattern::spikes), sized(2, 100, Pattern::zeros), sized(2, 70, Pattern::huge),
+             sized(2, 70, Pattern::offset)},
             [](const P& p, const T& in, Values& out) {
                 const size_t cols = size_of(p, "cols");
                 for (size_t first = 0; first < out.size(); first += cols) {
@@ -100,7 +103,8 @@ ShaderOp softmax_op() {
             },
             // e^x may be off by 3 + 2 |x| units (Vulkan's table of precisions); arguments that matter are
             // above -20, and those of `offset` are rounded to 6e-5.
-            [](const P& p) { return 64 + 2 * std::sqrt(p.at("cols")); }};
+            [](const P& p, const T&) { return 64 + 2 * std::sqrt(p.at("cols")); },
+            "scale"};
 }
 
 ShaderOp glu_op(const char* name, Activation activation) {
@@ -117,59 +121,82 @@ ShaderOp glu_op(const char* name, Activation activation) {
             [activation](const P&, const T& in, Values& out) {
                 reference::glu(in.at("gate"), in.at("up"), activation, 0, 1, out);
             },
-            [](const P&) { return 16.0; }};
+            [](const P&, const T&) { return 16.0; }};
 }
 
-double rope_frequency(const P& p, size_t pair) {
-    return std::pow(p.at("theta"), -2 * double(pair) / p.at("head_dim"));
+/// Of given positions those of rows; else they count up from `first`.
+double position_of(const P& p, const T& in, size_t token) {
+    const Values& given = optional_values(in, "positions");
+    return given.empty() ? p.at("first") + double(token) : given[token];
 }
-double rope_angle(const P& p, size_t i) {
-    const size_t pairs = size_of(p, "head_dim") / 2, token = i / pairs;
-    return (p.at("first") + double(token)) * rope_frequency(p, i % pairs);
+double rope_angle(const P& p, double position, size_t pair) {
+    return position * std::pow(p.at("theta"), -2 * double(pair) / p.at("head_dim"));
+}
+/// Rows of several sequences: neither from 0 nor in order.
+double scattered_position(const P& p, size_t token) { return p.at("first") + double(5 * token % 7); }
+double table_angle(const P& p, size_t i) {
+    const size_t pairs = size_of(p, "head_dim") / 2;
+    return rope_angle(p, scattered_position(p, i / pairs), i % pairs);
+}
+
+/// Su et al. 2021, eq. 34, with the tables or positions that are given.
+void rope(RopePairs pairing, const P& p, const T& in, Values& out) {
+    const size_t heads = size_of(p, "heads"), head_dim = size_of(p, "head_dim"), pairs = head_dim / 2;
+    const Values &cosines = optional_values(in, "cosines"), &sines = optional_values(in, "sines");
+    const bool halves = pairing == RopePairs::halves;
+    for (size_t row = 0; row < out.size() / head_dim; ++row)
+        for (size_t i = 0; i < pairs; ++i) {
+            const size_t token = row / heads, in_table = token * pairs + i;
+            const double angle = rope_angle(p, position_of(p, in, token), i);
+            const double cosine = cosines.empty() ? std::cos(angle) : cosines[in_table];
+            const double sine = sines.empty() ? std::sin(angle) : sines[in_table];
+            const size_t a = row * head_dim + (halves ? i : 2 * i), b = a + (halves ? pairs : 1);
+            const Values& x = in.at("x");
+            out[a] = x[a] * cosine - x[b] * sine;
+            out[b] = x[b] * cosine + x[a] * sine;
+        }
 }
 
 ShaderOp rope_op(const char* name, RopePairs pairs) {
-    const auto sized = [](double tokens, double heads, double head_dim, double first) {
+    const auto sized = [](double tokens, double heads, double head_dim, double first, double theta = 10000) {
         return ShaderCase{{{"tokens", tokens},
                            {"heads", heads},
                            {"head_dim", head_dim},
                            {"first", first},
-                           {"theta", 10000}}};
+                           {"theta", theta}}};
     };
     return {name,
             {input_x({"tokens", "heads", "head_dim"}),
-             {"positions",
-              {"tokens"},
-              {"position", "pos"},
-              true,
-              [](const P& p, size_t i) { return p.at("first") + double(i); }},
+             {"positions", {"tokens"}, {"position", "pos"}, true, scattered_position},
              {"cosines",
               {"tokens", "head_dim/2"},
               {"cos", "coscache", "costable"},
               true,
-              [](const P& p, size_t i) { return std::cos(rope_angle(p, i)); }},
+              [](const P& p, size_t i) { return std::cos(table_angle(p, i)); }},
              {"sines",
               {"tokens", "head_dim/2"},
               {"sin", "sincache", "sintable"},
               true,
-              [](const P& p, size_t i) { return std::sin(rope_angle(p, i)); }}},
+              [](const P& p, size_t i) { return std::sin(table_angle(p, i)); }}},
             output_out({"tokens", "heads", "head_dim"}),
             {"tokens*heads*head_dim/2/local_size"},
-            {sized(1, 1, 4, 0), sized(1, 9, 64, 5), sized(7, 3, 64, 100), sized(3, 5, 10, 0),
+            {sized(1, 1, 4, 0), sized(1, 9, 64, 5), sized(7, 3, 64, 100), sized(3, 5, 10, 0, 500),
              sized(2, 2, 128, 1000)},
-            [pairs](const P& p, const T& in, Values& out) {
-                const size_t head_dim = size_of(p, "head_dim");
-                Rope rope{.pairs = pairs,
-                          .width = uint32_t(head_dim),
-                          .inverse_frequencies = {},
-                          .magnitude = 1,
-                          .long_inverse_frequencies = {}};
-                for (size_t i = 0; i < head_dim / 2; ++i)
-                    rope.inverse_frequencies.push_back(rope_frequency(p, i));
-                reference::rope(in.at("x"), size_of(p, "heads"), head_dim, rope, size_of(p, "first"), out);
-            },
+            [pairs](const P& p, const T& in, Values& out) { rope(pairs, p, in, out); },
             // The angle itself, position * theta^(...), is rounded: half a unit of up to 1000 radians.
-            [](const P& p) { return 16 + 2 * (p.at("first") + p.at("tokens")); }};
+            [](const P& p, const T& in) {
+                double most = 0;
+                for (size_t token = 0; token < size_of(p, "tokens"); ++token)
+                    most = std::max(most, std::abs(position_of(p, in, token)));
+                return 16 + 2 * (1 + most);
+            },
+            "theta",
+            nullptr,
+            [](const P& p) {
+                return std::fmod(p.at("head_dim"), 2) != 0 ? "an even head_dim"
+                       : p.at("theta") <= 0                ? "a theta above 0"
+                                                           : nullptr;
+            }};
 }
 
 ShaderOp linear_op() {
@@ -193,7 +220,7 @@ ShaderOp linear_op() {
                     }};
                 reference::linear(in.at("x"), rows, optional_values(in, "bias"), out);
             },
-            [](const P& p) { return 8 + 2 * std::sqrt(p.at("cols")); }};
+            [](const P& p, const T&) { return 8 + 2 * std::sqrt(p.at("cols")); }};
 }
 
 ShaderOp attention_op() {
@@ -203,33 +230,40 @@ ShaderOp attention_op() {
                            {"keys", keys},
                            {"heads", heads},
                            {"kv_heads", kv_heads},
-                           {"head_dim", head_dim},
-                           {"scale", 1 / std::sqrt(head_dim)}},
+                           {"head_dim", head_dim}},
                           pattern};
     };
-    return {"attention",
-            {{"q", {"tokens", "heads", "head_dim"}, {"query", "queries"}},
-             {"k", {"keys", "kv_heads", "head_dim"}, {"key", "keys", "kcache"}},
-             {"v", {"keys", "kv_heads", "head_dim"}, {"value", "values", "vcache"}}},
-            {"out", {"tokens", "heads", "head_dim"}, {"output", "o", "dst", "result"}},
-            {"heads", "tokens"},
-            {sized(1, 1, 1, 1, 4), sized(1, 200, 9, 3, 64), sized(7, 7, 4, 2, 12), sized(5, 37, 6, 1, 64),
-             sized(3, 65, 2, 2, 128, Pattern::spikes)},
-            [](const P& p, const T& in, Values& out) {
-                const scoria::Attention shape{.heads = uint32_t(size_of(p, "heads")),
-                                              .kv_heads = uint32_t(size_of(p, "kv_heads")),
-                                              .head_dim = uint32_t(size_of(p, "head_dim")),
-                                              .scale = float(p.at("scale")),
-                                              .qk_norm = {}};
-                reference::attention(shape,
-                                     {.q = in.at("q"),
-                                      .keys = in.at("k"),
-                                      .values = in.at("v"),
-                                      .first = size_of(p, "keys") - size_of(p, "tokens")},
-                                     out);
-            },
-            // As attention's own check: a score's error is absolute under exp and grows with it.
-            [](const P& p) { return 64 * (4 + std::sqrt(p.at("head_dim")) + std::sqrt(p.at("keys"))); }};
+    return {
+        "attention",
+        {{"q", {"tokens", "heads", "head_dim"}, {"query", "queries"}},
+         {"k", {"keys", "kv_heads", "head_dim"}, {"key", "keys", "kcache"}},
+         {"v", {"keys", "kv_heads", "head_dim"}, {"value", "values", "vcache"}}},
+        {"out", {"tokens", "heads", "head_dim"}, {"output", "o", "dst", "result"}},
+        {"heads", "tokens"},
+        {sized(1, 1, 1, 1, 4), sized(1, 200, 9, 3, 64), sized(7, 7, 4, 2, 12), sized(5, 37, 6, 1, 64),
+         sized(3, 65, 2, 2, 128, Pattern::spikes)},
+        [](const P& p, const T& in, Values& out) {
+            const scoria::Attention shape{.heads = uint32_t(size_of(p, "heads")),
+                                          .kv_heads = uint32_t(size_of(p, "kv_heads")),
+                                          .head_dim = uint32_t(size_of(p, "head_dim")),
+                                          .scale = float(p.at("scale")),
+                                          .qk_norm = {}};
+            reference::attention(shape,
+                                 {.q = in.at("q"),
+                                  .keys = in.at("k"),
+                                  .values = in.at("v"),
+                                  .first = size_of(p, "keys") - size_of(p, "tokens")},
+                                 out);
+        },
+        // As attention's own check: a score's error is absolute under exp and grows with it.
+        [](const P& p, const T&) { return 64 * (4 + std::sqrt(p.at("head_dim")) + std::sqrt(p.at("keys"))); },
+        "",
+        [](P& p) { p.try_emplace("scale", 1 / std::sqrt(p.at("head_dim"))); },
+        [](const P& p) {
+            return std::fmod(p.at("heads"), p.at("kv_heads")) != 0 ? "heads to be a multiple of kv_heads"
+                   : p.at("keys") < p.at("tokens")                 ? "at least as many keys as tokens"
+                                                                   : nullptr;
+        }};
 }
 
 }  // namespace

@@ -36,7 +36,12 @@ struct ShaderOp {
     std::vector<std::string> groups;  // default grid: expressions (own_shader.h)
     std::vector<ShaderCase> cases;
     std::function<void(const Parameters&, const TensorValues&, std::vector<double>& out)> reference;
-    double (*units)(const Parameters&) = nullptr;  // unit roundoffs of a typical error (check_tools.h)
+    /// Unit roundoffs of a typical error (check_tools.h).
+    double (*units)(const Parameters&, const TensorValues&) = nullptr;
+    std::string built_in{};  // a number that shaders may not ask for: then it is the first case's in each
+    void (*derive)(Parameters&) = nullptr;  // adds what follows from sizes where nothing else is said
+    /// What has to hold beside every size being whole: null, or a text that follows "expected".
+    const char* (*misfit)(const Parameters&) = nullptr;
 };
 
 const std::vector<ShaderOp>& shader_ops();
