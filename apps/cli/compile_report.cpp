@@ -3,6 +3,8 @@
 
 #include "common.h"
 #include "io.h"
+
+#include "file.h"
 #include "text_table.h"
 
 #include <nlohmann/json.hpp>
@@ -69,10 +71,10 @@ std::string table_of(const std::vector<vk::PipelineReport>& reports) {
 
 using Failures = std::map<std::string, std::string>;  // what failed: why
 
-int report_all(const Common& common, const vk::Device& device, const vk::Pipelines& pipelines,
+int report_all(const std::string& json, const vk::Device& device, const vk::Pipelines& pipelines,
                const Failures& failures) {
     const std::vector<vk::PipelineReport> reports = pipelines.reports();
-    if (common.json) {
+    if (!json.empty()) {
         nlohmann::ordered_json out = {{"device", device.caps().name},
                                       {"driver", device.caps().driver_info},
                                       {"pipelines", pipelines.created()},
@@ -80,16 +82,19 @@ int report_all(const Common& common, const vk::Device& device, const vk::Pipelin
                                       {"failures", failures},
                                       {"executables", nlohmann::ordered_json::array()}};
         for (const vk::PipelineReport& report : reports) out["executables"].push_back(report_as_json(report));
-        print(out.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace), '\n');
-    } else {
-        print(table_of(reports));
+        const std::string text = out.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+        if (json == "-")
+            print(text, '\n');
+        else
+            write_file_atomic(json, std::as_bytes(std::span(text)));
     }
+    if (json != "-") print(table_of(reports));
     for (const auto& [name, why] : failures) note("scoria: ", name, ": ", why);
     note(device.caps().name, ": ", pipelines.created(), " pipelines, ", failures.size(), " failures");
     return failures.empty() ? 0 : 1;
 }
 
-int compile_ops(const Common& common, validate::Tier tier, const std::string& op) {
+int compile_ops(const Common& common, validate::Tier tier, const std::string& op, const std::string& json) {
     vk::DeviceOptions options = device_options(common);
     options.capture_statistics = true;
     vk::Device device(options);
@@ -105,10 +110,10 @@ int compile_ops(const Common& common, validate::Tier tier, const std::string& op
             failures[check.op] = error.what();
         }
     }
-    return report_all(common, device, pipelines, failures);
+    return report_all(json, device, pipelines, failures);
 }
 
-int compile_model(const Common& common) {
+int compile_model(const Common& common, const std::string& json) {
     const std::shared_ptr<const Model> model = load_model(common);
     EngineOptions options = engine_options(common);
     options.device.capture_statistics = true;
@@ -128,13 +133,16 @@ int compile_model(const Common& common) {
             if (!nonsense) failures[cat(tokens, " tokens")] = error.what();
         }
     }
-    return report_all(common, engine->device(), engine->pipelines(), failures);
+    return report_all(json, engine->device(), engine->pipelines(), failures);
 }
 
 }  // namespace
 
-int compile_only(const Common& common, validate::Tier tier, const std::string& op) {
-    return common.model.empty() ? compile_ops(common, tier, op) : compile_model(common);
+int compile_only(const Common& common, validate::Tier tier, const std::string& op, const std::string& json) {
+    if (common.model.empty()) return compile_ops(common, tier, op, json);
+    Common loading = common;
+    loading.json = json == "-";
+    return compile_model(loading, json);
 }
 
 }  // namespace scoria::cli

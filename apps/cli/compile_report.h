@@ -10,8 +10,9 @@ namespace scoria::cli {
 struct Common;
 
 /// Makes every pipeline of a tier (of one op, if `op` names one), or with a model those that it uses here for
-/// prompts and for one token, and prints what the compiler reports of each, as a table or as JSON; results
-/// are ignored. Returns the exit code: 1 if something failed.
-int compile_only(const Common& common, validate::Tier tier, const std::string& op);
+/// prompts and for one token, and prints what the compiler reports of each as a table, and as JSON into the
+/// file `json`, if it is given ("-": on stdout, instead of the table); results are ignored. Returns the exit
+/// code: 1 if something failed.
+int compile_only(const Common& common, validate::Tier tier, const std::string& op, const std::string& json);
 
 }  // namespace scoria::cli

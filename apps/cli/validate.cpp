@@ -122,11 +122,16 @@ std::vector<validate::Run> on_devices(const Common& common, bool races,
     const std::vector<vk::ListedDevice> devices = vk::list_devices();
     for (size_t i = 0; i < devices.size(); ++i) {
         one.select = cat(i);
-        if (devices[i].unusable.empty())
-            runs.push_back(run(one));
-        else
-            note("left out: ", devices[i].caps.name, ": ", devices[i].unusable);
+        std::string why = devices[i].unusable;
+        try {
+            if (why.empty()) runs.push_back(run(one));
+        } catch (const Error& error) {
+            if (error.status() != Status::unsupported) throw;
+            why = error.what();
+        }
+        if (!why.empty()) note("left out: ", devices[i].caps.name, ": ", why);
     }
+    if (runs.empty()) fail(Status::unsupported, "validate", "expected a device that can run it, got none");
     return runs;
 }
 
@@ -163,10 +168,15 @@ int validate_ops(const ValidateOptions& options, const Common& common) {
     const std::vector<validate::Run> runs =
         on_devices(common, options.races,
                    [&](const vk::DeviceOptions& device) { return validate_device(device, options, common); });
-    return report(runs, {{"tier", options.full ? "full" : "quick"}, {"seed", options.seed}}, options, common);
+    nlohmann::ordered_json facts{{"tier", options.full ? "full" : "quick"}, {"seed", options.seed}};
+    if (!options.op.empty()) facts["op"] = options.op;
+    if (options.parts > 1) facts["part"] = cat(options.part + 1, "/", options.parts);
+    return report(runs, std::move(facts), options, common);
 }
 
 int validate_own(const ValidateOptions& options, const Common& common) {
+    check_report_path(options.shader, options.json);
+    check_report_path(options.shader, options.html);
     const std::vector<validate::Run> runs =
         on_devices(common, options.races, [&](const vk::DeviceOptions& device) {
             return validate_shader(options.shader, options.seed, !options.html.empty(), device);
@@ -198,6 +208,22 @@ int validate_model(const ValidateOptions& options, const Common& common) {
     if (check.first_diverging) note("scoria: the first tensor that diverges: ", check.name_of_first());
     if (check.fused_away > 0) note(check.fused_away, " tensors are fused away (--no-fusion stores them)");
     return std::max(code, finish(*engine));
+}
+
+/// Errors: bad_argument, for a flag that another would make mean nothing.
+void check_flags(const CLI::App& app) {
+    const std::pair<const char*, std::vector<const char*>> lone_flags[] = {
+        {"--shader", {"--model", "--compile-only", "--op", "--full", "--soak"}},
+        {"--model", {"--op", "--full", "--soak", "--seed"}},
+        {"--compile-only", {"--html", "--soak", "--seed"}},
+    };
+    for (const auto& [flag, others] : lone_flags)
+        for (const char* other : others)
+            if (app.count(flag) > 0 && app.count(other) > 0)
+                fail(Status::bad_argument, "validate", "expected ", flag, " without ", other);
+    for (const char* flag : {"--ids", "--prompt"})
+        if (app.count(flag) > 0 && app.count("--model") == 0)
+            fail(Status::bad_argument, "validate", "expected -m beside ", flag);
 }
 
 }  // namespace
@@ -233,7 +259,8 @@ Action define_validate(CLI::App& app, const Common& common) {
     app.footer("--device all puts every device's results side by side. With -m the whole model runs on the "
                "device and in the reference, and every stored tensor is "
                "compared.");
-    return [options, part, &common] {
+    return [options, part, &app, &common] {
+        check_flags(app);
         if (common.model.empty() && !common.variants.empty())
             fail(Status::bad_argument, "validate",
                  "expected -m beside --variant: without a model every variant is taken");
@@ -248,9 +275,7 @@ Action define_validate(CLI::App& app, const Common& common) {
             fail(Status::bad_argument, "validate", "expected --op to be one of {", op_names(), "}, got '",
                  options->op, "'");
         if (options->compile_only) {
-            Common printing = common;
-            printing.json = !options->json.empty();
-            return compile_only(printing, tier_of(*options), options->op);
+            return compile_only(common, tier_of(*options), options->op, options->json);
         }
         if (!options->shader.shader.empty()) return validate_own(*options, common);
         return common.model.empty() ? validate_ops(*options, common) : validate_model(*options, common);

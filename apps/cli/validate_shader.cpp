@@ -64,14 +64,24 @@ std::vector<uint32_t> shader_words(const ShaderOptions& options) {
     return words;
 }
 
-/// `--manifest`, else the .json beside the shader, if there is one.
+/// `--manifest`, else the .json beside the shader.
+std::string manifest_path(const ShaderOptions& options) {
+    return options.manifest.empty() ? path_of(options.shader).replace_extension(".json").string()
+                                    : options.manifest;
+}
+
 validate::ShaderManifest manifest_for(const ShaderOptions& options) {
-    std::string path = options.manifest;
-    if (path.empty()) {
-        path = path_of(options.shader).replace_extension(".json").string();
-        if (!std::filesystem::exists(path_of(path))) return {};
-    }
+    const std::string path = manifest_path(options);
+    if (options.manifest.empty() && !std::filesystem::exists(path_of(path))) return {};
     return validate::parse_manifest(read_file(path, 1 << 20), path);
+}
+
+/// NAME=FILE.npy
+std::pair<std::string, std::string> split_input(const std::string& input) {
+    const size_t equals = input.find('=');
+    if (equals == std::string::npos || equals == 0)
+        fail(Status::bad_argument, "--input", "expected NAME=FILE.npy, got '", input, "'");
+    return {input.substr(0, equals), input.substr(equals + 1)};
 }
 
 validate::OwnData::Array read_array(const std::string& path) {
@@ -82,10 +92,9 @@ validate::OwnData::Array read_array(const std::string& path) {
 validate::OwnData own_data(const ShaderOptions& options) {
     validate::OwnData data;
     for (const std::string& input : options.inputs) {
-        const size_t equals = input.find('=');
-        if (equals == std::string::npos || equals == 0)
-            fail(Status::bad_argument, "--input", "expected NAME=FILE.npy, got '", input, "'");
-        data.inputs[input.substr(0, equals)] = read_array(input.substr(equals + 1));
+        const auto [name, path] = split_input(input);
+        if (!data.inputs.try_emplace(name, read_array(path)).second)
+            fail(Status::bad_argument, "--input", "expected each input once, got '", name, "' again");
     }
     if (!options.reference.empty()) data.expected = read_array(options.reference);
     return data;
@@ -109,6 +118,20 @@ void add_shader_flags(CLI::App& app, ShaderOptions& options) {
     app.add_option("--reference", options.reference, "FILE.npy: what the output ought to be")->needs(shader);
     app.add_flag("--no-spirv-val", options.unchecked, "take an .spv as it is, however a driver may take it")
         ->needs(shader);
+}
+
+void check_report_path(const ShaderOptions& options, const std::string& report) {
+    std::vector<std::string> kept{manifest_path(options), options.shader, options.reference};
+    for (const std::string& input : options.inputs) kept.push_back(split_input(input).second);
+    const auto whole = [](const std::string& path) {
+        std::error_code unknown;
+        return std::filesystem::weakly_canonical(path_of(path), unknown);
+    };
+    for (const std::string& path : kept)
+        if (!report.empty() && report != "-" && !path.empty() && whole(path) == whole(report))
+            fail(Status::bad_argument, report,
+                 "expected another name for the report: this one is the shader's, its manifest's or its "
+                 "data's");
 }
 
 validate::Run validate_shader(const ShaderOptions& options, uint64_t seed, bool keep_maps,

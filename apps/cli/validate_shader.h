@@ -22,6 +22,9 @@ struct ShaderOptions {
 
 void add_shader_flags(CLI::App& app, ShaderOptions& options);
 
+/// Errors: bad_argument, when a report would take the place of the manifest, the shader or an array.
+void check_report_path(const ShaderOptions& options, const std::string& report);
+
 /// Errors: bad_argument, bad_file; failed, when a .comp does not compile or there is no compiler.
 validate::Run validate_shader(const ShaderOptions& options, uint64_t seed, bool keep_maps,
                               const vk::DeviceOptions& device_options);
