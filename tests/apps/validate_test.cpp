@@ -1,4 +1,5 @@
 // validate as its users meet it: reports in files, own shaders, own data.
+#include "fail.h"
 #include "process.h"
 #include "program.h"
 #include "test_env.h"
@@ -7,8 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 
 using namespace scoria::test;
 using nlohmann::json;
@@ -22,13 +25,19 @@ std::string text_of(const std::string& path) {
     return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
-/// A file of NumPy's format 1 with float32 values.
-void write_npy(const std::string& path, const std::string& shape, const std::vector<float>& values) {
-    std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + shape + "), }";
-    header.resize(117, ' ');
+/// A file of NumPy's format with float32 values, or int32 ones. `shape` ends in its bracket.
+template <class T>
+void write_npy(const std::string& path, const std::string& shape, const std::vector<T>& values,
+               int version = 1, size_t length = 118) {
+    const char* type = std::is_same_v<T, float> ? "<f4" : "<i4";
+    std::string header =
+        scoria::cat("{'descr': '", type, "', 'fortran_order': False, 'shape': (", shape, ", }");
+    header.resize(length - 1, ' ');
     header += '\n';
     std::ofstream out(path, std::ios::binary);
-    out << std::string("\x93NUMPY\x01\x00\x76\x00", 10) << header;
+    out << "\x93NUMPY" << char(version) << '\0' << char(length & 255) << char(length >> 8);
+    if (version != 1) out << '\0' << '\0';
+    out << header;
     out.write(reinterpret_cast<const char*>(values.data()), std::streamsize(4 * values.size()));
 }
 
@@ -48,6 +57,54 @@ void check(const Run& run) {
     CHECK((outcome.out + outcome.err).find(run.says) != std::string::npos);
 }
 
+/// A folder of somebody's with own.comp and its manifest; names of arrays are within it.
+struct Own {
+    std::string source, manifest;  // none if empty
+    std::vector<std::string> arguments;
+    int code;
+    const char* says;
+};
+
+void check(const Own& own, const ScratchFolder& folder) {
+    const std::string shader = folder.path("own.comp"), manifest = folder.path("own.json");
+    std::ofstream(shader) << own.source;
+    std::filesystem::remove(manifest);
+    if (!own.manifest.empty()) std::ofstream(manifest) << own.manifest;
+    std::vector<std::string> arguments{"--shader", shader};
+    for (const std::string& each : own.arguments) {
+        const size_t name = each.ends_with(".npy") ? each.find('=') + 1 : each.size();
+        arguments.push_back(name == each.size() ? each
+                                                : each.substr(0, name) + folder.path(each.substr(name)));
+    }
+    CAPTURE(own.source);
+    CAPTURE(own.manifest);
+    check({arguments, own.code, own.says});
+}
+
+/// One invocation per workgroup.
+std::string glsl(const std::string& interface, const std::string& body) {
+    return "#version 460\n#extension GL_EXT_shader_16bit_storage : enable\n"
+           "#extension GL_EXT_shader_explicit_arithmetic_types : enable\n"
+           "#extension GL_EXT_scalar_block_layout : enable\nlayout(local_size_x = 1) in;\n" +
+           interface + "void main() {\n" + body + "}\n";
+}
+std::string block(int binding, const std::string& declaration, const char* layout = "std430") {
+    return scoria::cat("layout(", layout, ", binding = ", binding, ") ", declaration, ";\n");
+}
+const std::string x_block = block(0, "readonly buffer X { float x[]; }"),
+                  y_block = block(1, "buffer Y { float y[]; }"),
+                  push_block = "layout(push_constant) uniform P { uint cols; float eps; };\n",
+                  each = "for (uint i = 0; i < cols; ++i) ";
+/// An RMS norm that writes `out`, of a row that begins at f.
+std::string norm_body(const std::string& out = "y[f + i] = x[f + i] * k;") {
+    return "uint f = gl_WorkGroupID.x * cols; float s = 0;\n" + each +
+           "s += float(x[f + i]) * float(x[f + i]);\nif (isnan(s) || isinf(s)) return;\n"
+           "float k = inversesqrt(s / cols + eps);\n" +
+           each + out + "\n";
+}
+const std::string plain_norm = glsl(x_block + y_block + push_block, norm_body());
+const std::vector<std::string> as_norm{"--as", "rms_norm"};
+
 }  // namespace
 
 TEST_CASE("validate writes its report as JSON and as a page") {
@@ -66,6 +123,30 @@ TEST_CASE("validate writes its report as JSON and as a page") {
     check({{"--op", "pack", "--device", "all"}, 0, "pack"});
     check({{"--op", "pack", "--soak", "0.5"}, 0, "round 2"});
     check({{"--op", "pack", "--variant", "pack=plain"}, 2, "expected -m beside --variant"});
+    std::filesystem::remove(file);
+    check({{"--op", "pack", "--compile-only", "--json", file}, 0, "kernel"});
+    CHECK(json::parse(text_of(file)).contains("executables"));
+}
+
+TEST_CASE("flags of validate that mean nothing beside another are refused") {
+    const std::string shader = examples + "rms_norm.comp";
+    const Run runs[] = {
+        {{"--compile-only", "--html", "x.html"}, 2, "expected --compile-only without --html"},
+        {{"--compile-only", "--soak", "1"}, 2, "without --soak"},
+        {{"--compile-only", "--seed", "1"}, 2, "without --seed"},
+        {{"--shader", shader, "--as", "rms_norm", "--compile-only"}, 2, "without --compile-only"},
+        {{"--shader", shader, "--as", "rms_norm", "--op", "norm"}, 2, "without --op"},
+        {{"--shader", shader, "--as", "rms_norm", "--full"}, 2, "without --full"},
+        {{"--shader", shader, "--as", "rms_norm", "--soak", "1"}, 2, "without --soak"},
+        {{"--shader", shader, "--as", "rms_norm", "-m", "x"}, 2, "without --model"},
+        {{"-m", "x", "--full"}, 2, "without --full"},
+        {{"-m", "x", "--soak", "1"}, 2, "without --soak"},
+        {{"-m", "x", "--seed", "2"}, 2, "without --seed"},
+        {{"-m", "x", "--op", "norm"}, 2, "without --op"},
+        {{"--ids", "1,2"}, 2, "expected -m beside --ids"},
+        {{"-p", "text"}, 2, "expected -m beside --prompt"},
+    };
+    for (const Run& run : runs) check(run);
 }
 
 TEST_CASE("several processes share the cases of validate") {
@@ -79,6 +160,9 @@ TEST_CASE("several processes share the cases of validate") {
     for (const char* part : {"0/1", "3/2", "1", "1/", "a/b", "1/2/3"})
         check({{"--part", part}, 2, "expected --part K/N"});
     check({{"--part", "1/2", "--compile-only"}, 2, "expected --part of our kernels' cases"});
+    const json report = json::parse(run_scoria({"validate", "--op", "pack", "--part", "1/2", "--json"}).out);
+    CHECK(report.value("op", "") == "pack");
+    CHECK(report.value("part", "") == "1/2");
 }
 
 TEST_CASE("somebody's own shader is held against the reference") {
@@ -140,6 +224,21 @@ TEST_CASE("SPIR-V that is damaged never reaches a driver") {
     check({{"--shader", damaged, "--as", "rms_norm"}, 1, "exit code 1 of spirv-val"});
 }
 
+TEST_CASE("SPIR-V without a compute shader's main is refused") {
+    const ScratchFolder folder;
+    const std::string vertex = folder.path("a.vert"), words = folder.path("a.spv");
+    std::ofstream(vertex) << "#version 460\nvoid main() { gl_Position = vec4(0); }\n";
+    const std::vector<std::string> compilations[] = {
+        {"-e", "foo", "--source-entrypoint", "main", examples + "rms_norm.comp"}, {vertex}};
+    for (std::vector<std::string> command : compilations) {
+        command.insert(command.begin(), {"glslangValidator", "-V", "--quiet", "-o", words});
+        REQUIRE(scoria::run_program(command) == 0);
+        check({{"--shader", words, "--as", "rms_norm"},
+               1,
+               "expected one entry point, a compute shader's 'main'"});
+    }
+}
+
 TEST_CASE("a race whose results are right is told where the validation layer can") {
     const auto validate = [](const char* shader) {
         return run_scoria({"validate", "--shader", examples + shader, "--as", "rms_norm", "--races"});
@@ -170,12 +269,12 @@ TEST_CASE("somebody's own data are inputs and reference") {
                 float(double(x[size_t(row) * 5 + i]) / std::sqrt(squares / 5 + 1e-5) * double(weight[i])));
     }
     const auto npy = [&](const char* name) { return folder.path(std::string(name) + ".npy"); };
-    write_npy(npy("x"), "2, 5", x);
-    write_npy(npy("flat"), "10,", x);
-    write_npy(npy("weight"), "5,", weight);
-    write_npy(npy("out"), "2, 5", out);
+    write_npy(npy("x"), "2, 5)", x);
+    write_npy(npy("flat"), "10,)", x);
+    write_npy(npy("weight"), "5,)", weight);
+    write_npy(npy("out"), "2, 5)", out);
     out[7] += 0.01f;
-    write_npy(npy("wrong"), "2, 5", out);
+    write_npy(npy("wrong"), "2, 5)", out);
     std::ofstream(npy("short")) << text_of(npy("x")).substr(0, 140);
     const auto run = [&](const char* input, const char* reference, int code, const char* says) {
         check({{"--shader", examples + "rms_norm.comp", "--as", "rms_norm", "--input", "x=" + npy(input),
@@ -196,4 +295,281 @@ TEST_CASE("somebody's own data are inputs and reference") {
             "a=" + npy("x"), "--input", "b=" + npy("weight"), "--reference", npy("out")},
            0,
            "custom"});
+}
+
+TEST_CASE("a manifest that cannot be meant is refused") {
+    const ScratchFolder folder;
+    const struct {
+        std::string manifest;
+        int code;
+        const char* says;
+    } rows[] = {
+        {R"({"cases": [{"rows": 2.5, "cols": 8}]})", 2, "[manifest] rows: expected a whole number"},
+        {R"({"cases": [{"rows": 3, "cols": -8}]})", 2, "got -8"},
+        {R"({"cases": [{"rows": 0}]})", 2, "got 0"},
+        {R"({"cases": [{"rows": 1e300, "cols": 1}]})", 2, "got 1e+300"},
+        {R"({"cases": [{"rows": 1e6, "cols": 1e6}]})", 2, "got 1e+12"},
+        {R"({"cases": [{"rows": 2, "cloumns": 8}]})", 2, "got 'cloumns'"},
+        {R"({"cases": []})", 1, "cases: expected a list"},
+        {R"({"cases": [{"rows": "7"}]})", 1, "expected an object of numbers"},
+        {R"({"values": {"epsylon": 1}})", 2, "got 'epsylon'"},
+        {R"({"values": {"local_size": 1}})", 2, "got 'local_size'"},
+        {R"({"push": {"ne0": "cols"}})", 2, "expected members of {cols, eps}, got 'ne0'"},
+        {R"({"push": {"cols": 1.5}})", 2, "expected a whole number of 32 bits, got 1.5"},
+        {R"({"constants": {"0": 1}})", 2, "constants: expected ids"},
+        {R"({"groups": "rows"})", 1, "groups: expected a list"},
+        {R"({"bindings": {"gamma": 0}})", 2, "got gamma at 0"},
+        {R"({"bindings": {"x": 0, "weight": 0}})", 2, "at a binding of its own"},
+        {R"({"bindings": {"x": 0.5}})", 1, "expected an object of bindings"},
+        {R"({"bindings": {"x": -1}})", 1, "expected an object of bindings"},
+        {R"({"tolerance": 0})", 1, "expected a number above 0, got 0"},
+        {R"({"tolerance": true})", 1, "expected a number above 0"},
+        {R"({"tensors": {"x": "n"}, "output": {"y": "n"}})", 2, "of --as custom alone"},
+        {R"({"tensors": {"x": "n"}, "output": {"x": "n"}})", 1, "of another name"},
+        {R"({"schema": "scoria.validate/2"})", 1, "got a report"},
+        {R"({"push": {"a": )" + std::string(100000, '['), 1, "64 levels"},
+        {R"({"cases": [{"rows": 2, "cols": 3, "epsilon": 1e-3}], "values": {"cols": 5}})", 0, "1 cases"},
+    };
+    for (const auto& row : rows) check(Own{plain_norm, row.manifest, as_norm, row.code, row.says}, folder);
+    for (const char* kept : {"own.json", "own.comp"})
+        for (const char* flag : {"--json", "--html"})
+            check(Own{plain_norm, "", {"--as", "rms_norm", flag, folder.path(kept)}, 2, "another name"},
+                  folder);
+}
+
+TEST_CASE("an interface that would be misread is refused") {
+    const ScratchFolder folder;
+    const auto x_as = [](const std::string& declaration, const char* layout = "std430") {
+        return glsl(block(0, declaration, layout) + y_block + push_block, "y[0] = 0;");
+    };
+    const auto pushed = [](const std::string& members) {
+        return glsl(x_block + y_block + "layout(push_constant) uniform P {" + members + "};\n",
+                    "y[0] = eps;");
+    };
+    const auto constant = [](const std::string& declaration) {
+        return glsl("layout(constant_id = 3) const " + declaration + ";\n" + x_block + y_block + push_block,
+                    norm_body());
+    };
+    const std::string too_much = glsl(x_block + y_block + push_block + "shared float big[20000];\n",
+                                      "big[cols] = x[0]; barrier(); y[0] = big[cols / 2];");
+    const Own rows[] = {
+        {x_as("buffer X { float x[]; } xs[2]"), "", as_norm, 1, "got an array of them at 0"},
+        {x_as("buffer X { float x[]; } xs[1]"), "", as_norm, 1, "got an array of them at 0"},
+        {x_as("buffer X { uint count; float x[]; }"), "", as_norm, 2, "[binding 0]"},
+        {x_as("buffer X { layout(offset = 16) float x[]; }"), "", as_norm, 2, "an offset of 16"},
+        {x_as("buffer X { float x[]; }", "std140"), "", as_norm, 2, "4 bytes that lie 16 bytes apart"},
+        {x_as("buffer X { vec3 x[]; }"), "", as_norm, 2, "12 bytes that lie 16 bytes apart"},
+        {glsl("struct B { float a; };\n" + block(0, "buffer X { B x[]; }") + y_block + push_block,
+              "y[0] = 0;"),
+         "", as_norm, 2, "elements that are no numbers"},
+        {x_as("buffer X { uint8_t x[]; }"), "", as_norm, 2, "integers of 1 bytes"},
+        {pushed("uvec2 cols; float eps;"), "", as_norm, 2, "got 'cols' of 8 bytes"},
+        {pushed("uint head; float eps;"), "", {"--as", "rope"}, 2, "got 'head'"},
+        {pushed("uint cols; uint eps;"), "", as_norm, 2, "whole number of 32 bits, got 1e-05"},
+        {constant("double epsilon = 1e-5lf"), "", as_norm, 2, "got 'epsilon' of 8 bytes"},
+        {constant("uint LOCAL = 16"), "", as_norm, 0, "0 failed"},
+        {too_much, "", as_norm, 1, "bytes of shared memory, got 80000"},
+        {too_much, "", {"--as", "rms_norm", "--device", "all"}, 1, "left out: "},
+    };
+    for (const Own& own : rows) check(own, folder);
+}
+
+TEST_CASE("shaders that are wrong in one respect fail, and right ones pass") {
+    const ScratchFolder folder;
+    const auto norm = [](const std::string& out) {
+        return glsl(block(0, "buffer X { float x[]; }") + y_block + push_block, norm_body() + out);
+    };
+    const std::string half_y = glsl(x_block + block(1, "buffer Y { float16_t y[]; }") + push_block,
+                                    norm_body("y[f + i] = float16_t(x[f + i] * k);"));
+    const auto epsilon = [](const std::string& eps) {
+        return glsl(x_block + y_block + "layout(push_constant) uniform P { uint cols" +
+                        (eps == "eps * 0.1" ? "; float eps" : "") + "; };\n",
+                    "uint f = gl_WorkGroupID.x * cols; float s = 0;\n" + each +
+                        "s += x[f + i] * x[f + i];\n" + each +
+                        "y[f + i] = x[f + i] * inversesqrt(s / cols + " + eps + ");\n");
+    };
+    const auto softmax = [](const std::string& scale, const std::string& member) {
+        return glsl(x_block + y_block + "layout(push_constant) uniform P { uint cols" + member + "; };\n",
+                    "uint f = gl_WorkGroupID.x * cols; float m = x[f], s = 0;\n" + each +
+                        "m = max(m, x[f + i]);\n" + each + "s += exp((x[f + i] - m)" + scale + ");\n" + each +
+                        "y[f + i] = exp((x[f + i] - m)" + scale + ") / s;\n");
+    };
+    const auto rope = [](const std::string& position, const std::string& theta) {
+        return glsl(
+            x_block + block(1, "readonly buffer Positions { uint positions[]; }") +
+                block(2, "buffer Out { float y[]; }") +
+                "layout(push_constant) uniform P { uint tokens, heads, head_dim, first; float theta; };\n",
+            "uint g = gl_WorkGroupID.x, h = head_dim / 2, p = g % h, b = g / h * head_dim;\n"
+            "uint t = g / h / heads; float a = float(" +
+                position + ") * pow(" + theta +
+                ", -2.0 * float(p) / float(head_dim)), c = cos(a), s = sin(a);\n"
+                "y[b + p] = x[b + p] * c - x[b + p + h] * s;\n"
+                "y[b + p + h] = x[b + p + h] * c + x[b + p] * s;\n");
+    };
+    const std::vector<std::string> as_softmax{"--as", "softmax"}, as_rope{"--as", "rope"};
+    const Own rows[] = {
+        {norm(""), "", as_norm, 0, "0 failed"},
+        {norm("x[f] = 0;"), "", as_norm, 1, "element 0 of x, an input of 576, was overwritten"},
+        {norm("if (f == 0) y[gl_NumWorkGroups.x * cols + 9000] = 1;"), "", as_norm, 1, "element 9576 of out"},
+        {half_y, "", as_norm, 0, "0 failed"},
+        {epsilon("eps * 0.1"), "", as_norm, 1, "cols 37 epsilon 0.03 rows 7"},
+        {epsilon("1e-5"), "", as_norm, 0, "0 failed"},
+        {softmax(" / scale", "; float scale"), "", as_softmax, 1, "8 cases, 1 failed"},
+        {softmax("", ""), "", as_softmax, 0, "0 failed"},
+        {rope("positions[t]", "theta"), "", as_rope, 0, "0 failed"},
+        {rope("first + t", "theta"), "", as_rope, 1, "FAILED"},
+        {rope("positions[t]", "10000.0"), "", as_rope, 1, "5 cases, 1 failed"},
+    };
+    for (const Own& own : rows) check(own, folder);
+}
+
+TEST_CASE("a tensor's own name comes before what others are called") {
+    const ScratchFolder folder;
+    const std::string letters =
+        glsl(block(0, "readonly buffer A { float weight[]; }") +
+                 block(1, "readonly buffer B { float x[]; }") + block(2, "buffer C { float y[]; }") +
+                 "layout(push_constant) uniform P { uint tokens, rows, cols; };\n",
+             "uint r = gl_WorkGroupID.x, t = gl_WorkGroupID.y; float s = 0;\n" + each +
+                 "s += weight[r * cols + i] * x[t * cols + i];\ny[t * rows + r] = s;\n");
+    check(Own{letters, "", {"--as", "linear"}, 0, "0 failed"}, folder);
+}
+
+TEST_CASE("sizes that attention cannot have are refused, and its scale is that of its heads") {
+    const ScratchFolder folder;
+    const std::string attention = glsl(
+        block(0, "readonly buffer Q { float q[]; }") + block(1, "readonly buffer K { float k[]; }") +
+            block(2, "readonly buffer V { float v[]; }") + block(3, "buffer Out { float y[]; }") +
+            "layout(push_constant) uniform P { uint tokens, keys, heads, kv_heads, head_dim; };\n"
+            "float score(uint a, uint b) { float s = 0; for (uint i = 0; i < head_dim; ++i) s += q[a + i] * "
+            "k[b + i];"
+            " return s * inversesqrt(float(head_dim)); }\n",
+        "uint h = gl_WorkGroupID.x, t = gl_WorkGroupID.y, a = (t * heads + h) * head_dim;\n"
+        "float m = -1e30, s = 0;\n"
+        "#define KEYS for (uint j = 0, b = h * kv_heads / heads * head_dim; j <= keys - tokens + t; ++j, b "
+        "+= "
+        "kv_heads * head_dim)\n"
+        "KEYS m = max(m, score(a, b));\nKEYS s += exp(score(a, b) - m);\n"
+        "for (uint i = 0; i < head_dim; ++i) { float o = 0; KEYS o += exp(score(a, b) - m) / s * v[b + i]; "
+        "y[a + i] = o; }\n");
+    const std::vector<std::string> as{"--as", "attention"};
+    const std::vector<float> one(64, 1.0f), two{3, -1, 2, 1, 3, 1};
+    write_npy(folder.path("q.npy"), "1, 1, 2)", std::vector<float>{1, 2});
+    write_npy(folder.path("k.npy"), "3, 1, 2)", two);
+    write_npy(folder.path("v.npy"), "3, 1, 2)", two);
+    const Own rows[] = {
+        {attention, "", as, 0, "0 failed"},
+        {attention, R"({"cases": [{"tokens": 2, "keys": 9, "heads": 2, "kv_heads": 1, "head_dim": 64}]})", as,
+         0, "0 failed"},
+        {attention, R"({"cases": [{"heads": 3, "kv_heads": 2}]})", as, 2, "a multiple of kv_heads"},
+        {attention, R"({"cases": [{"tokens": 20, "keys": 9}]})", as, 2, "as many keys as tokens"},
+        {attention,
+         "",
+         {"--as", "attention", "--input", "q=q.npy", "--input", "k=k.npy", "--input", "v=v.npy"},
+         0,
+         "0 failed"},
+    };
+    for (const Own& own : rows) check(own, folder);
+}
+
+TEST_CASE("somebody's own data are taken as they are") {
+    const ScratchFolder folder;
+    constexpr float infinite = std::numeric_limits<float>::infinity(),
+                    nan = std::numeric_limits<float>::quiet_NaN();
+    const auto npy = [&](const char* name) { return folder.path(std::string(name) + ".npy"); };
+    write_npy(npy("x"), "2, 3)", std::vector<float>{1, 2, 3, 4, 5, 6});
+    write_npy(npy("row"), "3,)", std::vector<float>{1, 1, 2});
+    write_npy(npy("sum"), "2, 3)", std::vector<float>{2, 3, 5, 5, 6, 8});
+    write_npy(npy("nan"), "2, 3)", std::vector<float>{1, 2, 3, 4, nan, 6});
+    write_npy(npy("beyond"), "2, 3)", std::vector<float>{1, -infinite, nan, 70000, 5, 65504});
+    write_npy(npy("halves"), "2, 3)", std::vector<float>{1, -infinite, nan, infinite, 5, 65504});
+    write_npy(npy("ints"), "2, 3)", std::vector<int>{16777217, 3, 100001, 2147483647, -5, 7});
+    write_npy(npy("near"), "2, 3)", std::vector<int>{16777216, 3, 100001, 2147483647, -5, 7});
+    write_npy(npy("heads"), "2, 1, 4)", std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8});
+    write_npy(npy("far"), "2,)", std::vector<int>{17, 3});
+    const auto copied = [&](const char* x, const char* y, const char* manifest, const char* from,
+                            const char* to, int code, const char* says) {
+        const std::string source = glsl(block(0, std::string("readonly buffer X { ") + x + " x[]; }") +
+                                            block(1, std::string("buffer Y { ") + y + " y[]; }"),
+                                        std::string("uint i = gl_WorkGroupID.x; y[i] = ") + y + "(x[i]);\n");
+        check(Own{source,
+                  manifest,
+                  {"--as", "custom", "--input", std::string("x=") + from, "--reference", to},
+                  code,
+                  says},
+              folder);
+    };
+    const char* matrix = R"({"tensors": {"x": "n m"}, "output": {"y": "n m"}, "groups": ["n*m"]})";
+    copied("float", "float", matrix, "x.npy", "x.npy", 0, "0 failed");
+    copied("float16_t", "float", matrix, "beyond.npy", "halves.npy", 0, "0 failed");
+    copied("int", "int", matrix, "ints.npy", "ints.npy", 0, "0 failed");
+    copied("int", "int", matrix, "near.npy", "ints.npy", 1, "expected 16777217, got 16777216");
+    copied("int", "int", matrix, "nan.npy", "ints.npy", 2, "expected whole numbers");
+    copied("float", "float", R"({"tensors": {"x": "3 m"}, "output": {"y": "3 m"}, "groups": [1]})", "x.npy",
+           "x.npy", 2, "expected the shape [3, m = 3], got [2, 3]");
+    copied("float", "float", matrix, "x.npy", "row.npy", 2, "expected the shape");
+
+    const std::string in_place =
+        glsl(block(0, "buffer X { float x[]; }") + block(1, "readonly buffer A { float a[]; }") +
+                 "layout(push_constant) uniform P { uint m; };\n",
+             "uint i = gl_WorkGroupID.x; x[i] += a[i % m];\n");
+    const std::string positions = glsl(
+        x_block + block(1, "readonly buffer P { uint positions[]; }") + block(2, "buffer Out { float y[]; }"),
+        "uint t = gl_WorkGroupID.x / 2, p = gl_WorkGroupID.x % 2, b = 4 * t + p;\n"
+        "float a = float(positions[t]) * pow(10000.0, -0.5 * float(p)), c = cos(a), s = sin(a);\n"
+        "y[b] = x[b] * c - x[b + 2] * s; y[b + 2] = x[b + 2] * c + x[b] * s;\n");
+    const std::string half_norm = glsl(x_block + block(1, "buffer Y { float16_t y[]; }") + push_block,
+                                       norm_body("y[f + i] = float16_t(x[f + i] * k);"));
+    const std::vector<std::string> nan_x{"--as", "rms_norm", "--input", "x=nan.npy"};
+    const Own rows[] = {
+        {in_place,
+         R"({"tensors": {"x": "n m", "a": "m"}, "output": {"out": "n m"}, "groups": ["n*m"]})",
+         {"--as", "custom", "--input", "x=x.npy", "--input", "a=row.npy", "--reference", "sum.npy"},
+         0,
+         "0 failed"},
+        {positions,
+         "",
+         {"--as", "rope", "--input", "x=heads.npy", "--input", "positions=far.npy"},
+         0,
+         "0 failed"},
+        {plain_norm, "", nan_x, 1, "never written"},
+        {half_norm, "", nan_x, 1, "never written"},
+        {plain_norm,
+         "",
+         {"--as", "rms_norm", "--input", "x=x.npy", "--input", "x=x.npy"},
+         2,
+         "got 'x' again"},
+        {plain_norm,
+         "",
+         {"--as", "rms_norm", "--input", "x=x.npy", "--input", "weight=row.npy"},
+         2,
+         "that the shader takes, got 'weight'"},
+    };
+    for (const Own& own : rows) check(own, folder);
+}
+
+TEST_CASE("arrays that NumPy would not write are refused") {
+    const ScratchFolder folder;
+    const struct {
+        const char* shape;
+        int version;
+        size_t length;
+        int code;
+        const char* says;
+    } rows[] = {
+        {"2, 3)", 1, 118, 0, "0 failed"},
+        {"2, 3)", 2, 118, 0, "0 failed"},
+        {"2, 3)", 3, 118, 0, "0 failed"},
+        {"2, 3)", 2, 65000, 0, "0 failed"},
+        {"2, 3)", 0, 118, 1, "expected version 1 to 3 of the format, got 0"},
+        {"2, 3)", 9, 118, 1, "got 9"},
+        {"0, 3)", 1, 118, 1, "got (0, 3)"},
+        {"-2, -3)", 1, 118, 1, "got (-2, -3)"},
+        {"2, 3", 1, 118, 1, "got none that is whole"},
+        {"99999999999, 99999999999)", 1, 118, 1, "got (99999999999, 99999999999)"},
+    };
+    for (const auto& row : rows) {
+        write_npy(folder.path("x.npy"), row.shape, std::vector<float>{1, 2, 3, 4, 5, 6}, row.version,
+                  row.length);
+        check(Own{plain_norm, "", {"--as", "rms_norm", "--input", "x=x.npy"}, row.code, row.says}, folder);
+    }
 }
