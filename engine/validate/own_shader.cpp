@@ -3,7 +3,7 @@
 
 #include "check_tools.h"
 #include "fail.h"
-#include "shader_elements.h"
+#include "own_cases.h"
 
 #include <algorithm>
 #include <bit>
@@ -15,14 +15,6 @@ namespace {
 
 using vk::NumberKind;
 
-/// One case, ready to run: a parameter may be named in every expression.
-struct Prepared {
-    Parameters parameters;
-    TensorValues inputs;  // as the shader gets them: rounded to its types
-    std::vector<double> expected;
-    std::string shape;
-};
-
 /// A tensor's buffer and what it held before the shader ran.
 struct Bound {
     std::vector<uint32_t> words;  // between fences
@@ -32,12 +24,6 @@ struct Bound {
 
 constexpr uint32_t fence_bytes = 65536;  // before and after every buffer: NaN
 constexpr uint32_t fence_word = 0x7FA5A5A5;
-
-std::string shape_text(const Parameters& parameters) {
-    std::string text;
-    for (const auto& [name, value] : parameters) text += cat(text.empty() ? "" : " ", name, " ", value);
-    return text;
-}
 
 std::string keys_of(const auto& map) {
     std::string keys;
@@ -74,10 +60,11 @@ class ShaderRun {
             exact_ranges_ = exact_ranges_ || (shader.words[at] & 0xFFFF) == op_array_length;
     }
 
-    bool takes(const std::string& tensor) const {
-        return std::ranges::find(layout_.tensors, tensor) != layout_.tensors.end();
+    TakenTensors taken() const {
+        TakenTensors all;
+        for (const std::string& tensor : layout_.tensors) all[tensor] = element_of(tensor);
+        return all;
     }
-    Element element_of(const std::string& tensor) const;
     /// Whether a push constant or a specialization constant depends on it.
     bool asks_for(const std::string& number, const Parameters& parameters) const;
     void run(Prepared prepared);
@@ -99,6 +86,7 @@ class ShaderRun {
     std::string constant_expression(const vk::ReflectedNumber& constant, const Parameters& parameters) const;
     void check_names() const;
     void check_value_names() const;
+    Element element_of(const std::string& tensor) const;
     bool is_output(const std::string& tensor) const {
         return tensor == op_.output.name || (layout_.in_place && tensor == op_.inputs[0].name);
     }
@@ -370,137 +358,6 @@ void ShaderRun::run(Prepared prepared) {
                      bounds(prepared), error);
 }
 
-/// Errors: bad_argument, for sizes that the reference and the shader cannot have.
-void check_sizes(const ShaderOp& op, const Parameters& parameters, const char* where) {
-    constexpr double most = 1 << 26;  // elements: half a GiB on the host
-    const auto check = [&](const ShaderTensor& tensor) {
-        double count = 1;
-        for (const std::string& size : tensor.shape) {
-            const double value = evaluate(size, parameters, tensor.name);
-            if (value < 1 || value > most || value != std::round(value))
-                fail(Status::bad_argument, where, size, ": expected a whole number from 1 to ", most,
-                     ", got ", value);
-            count *= value;
-        }
-        if (count > most)
-            fail(Status::bad_argument, where, tensor.name, ": expected at most ", most, " elements, got ",
-                 count);
-    };
-    std::ranges::for_each(op.inputs, check);
-    check(op.output);
-    if (const char* wanted = op.misfit ? op.misfit(parameters) : nullptr)
-        fail(Status::bad_argument, where, "expected ", wanted, ", got ", shape_text(parameters));
-}
-
-Prepared prepare_case(const CheckContext& context, const ShaderRun& run, const ShaderOp& op,
-                      const ShaderCase& one, const ShaderManifest& manifest) {
-    Prepared prepared{one.parameters, {}, {}, {}};
-    for (const auto& [name, value] : manifest.values) prepared.parameters[name] = value;
-    if (op.derive) op.derive(prepared.parameters);
-    check_sizes(op, prepared.parameters, "manifest");
-    prepared.shape = cat(shape_text(prepared.parameters), " ", pattern_name(one.pattern));
-    uint64_t seed = context.seed;
-    for (const ShaderTensor& tensor : op.inputs) {
-        const size_t count = count_of(tensor, prepared.parameters);
-        // The pattern is the first input's; others are random, or what they have to be.
-        const Pattern pattern = &tensor == &op.inputs[0] ? one.pattern : Pattern::normal;
-        const std::vector<float> random = pattern_floats(pattern, count, seed++);
-        if (!run.takes(tensor.name)) continue;
-        std::vector<double>& values = prepared.inputs[tensor.name];
-        const Element element = run.element_of(tensor.name);
-        const auto [least, most] = range_of(element);
-        for (size_t i = 0; i < count; ++i) {
-            const double value = tensor.value ? tensor.value(prepared.parameters, i) : double(random[i]);
-            values.push_back(rounded(std::clamp(value, least, most), element));
-        }
-    }
-    prepared.expected.resize(count_of(op.output, prepared.parameters));
-    op.reference(prepared.parameters, prepared.inputs, prepared.expected);
-    return prepared;
-}
-
-[[noreturn]] void fail_shape(const ShaderTensor& tensor, const OwnData::Array& array,
-                             const Parameters& parameters) {
-    std::string wanted, got;
-    for (const std::string& size : tensor.shape)
-        wanted += cat(wanted.empty() ? "" : ", ", size,
-                      parameters.contains(size) ? cat(" = ", parameters.at(size)) : "");
-    for (const size_t size : array.shape) got += cat(got.empty() ? "" : ", ", size);
-    fail(Status::bad_argument, tensor.name, "expected the shape [", wanted, "], got [", got, "]");
-}
-
-/// Sizes that go by a name alone, from an array's shape.
-void take_sizes(const ShaderTensor& tensor, const OwnData::Array& array, Parameters& parameters) {
-    if (array.shape.size() != tensor.shape.size()) fail_shape(tensor, array, parameters);
-    for (size_t i = 0; i < tensor.shape.size(); ++i)
-        if (names_in(tensor.shape[i]) == std::vector{tensor.shape[i]})
-            parameters.try_emplace(tensor.shape[i], double(array.shape[i]));
-}
-
-void check_shape(const ShaderTensor& tensor, const OwnData::Array& array, const Parameters& parameters) {
-    for (size_t i = 0; i < tensor.shape.size(); ++i)
-        if (evaluate(tensor.shape[i], parameters, tensor.name) != double(array.shape[i]))
-            fail_shape(tensor, array, parameters);
-}
-
-/// As the shader gets them. Errors: bad_argument, for what its integers cannot hold.
-std::vector<double> own_values(const std::string& name, const OwnData::Array& array, const Element& element) {
-    const auto [least, most] = range_of(element);
-    std::vector<double> values;
-    for (const double value : array.values) {
-        if (element.kind != NumberKind::float_number &&
-            !(value >= least && value <= most && value == std::round(value)))
-            fail(Status::bad_argument, name, "expected whole numbers from ", int64_t(least), " to ",
-                 int64_t(most), ", got ", value);
-        values.push_back(rounded(value, element));
-    }
-    return values;
-}
-
-/// Inputs and sizes. What sizes do not tell (an epsilon) is as in the op's first case.
-Prepared own_inputs(const ShaderRun& run, const ShaderOp& op, const OwnData& data,
-                    const ShaderManifest& manifest) {
-    Prepared prepared{manifest.values, {}, {}, {}};
-    for (const auto& [name, array] : data.inputs)
-        if (std::ranges::find(op.inputs, name, &ShaderTensor::name) == op.inputs.end() || !run.takes(name))
-            fail(Status::bad_argument, "--input", "expected an input of ", op.name,
-                 " that the shader takes, got '", name, "'");
-    for (const ShaderTensor& tensor : op.inputs) {
-        if (!run.takes(tensor.name)) continue;
-        if (!data.inputs.contains(tensor.name))
-            fail(Status::bad_argument, "--input", "expected ", tensor.name, "=FILE.npy, got none");
-        take_sizes(tensor, data.inputs.at(tensor.name), prepared.parameters);
-    }
-    if (data.expected) take_sizes(op.output, *data.expected, prepared.parameters);
-    if (!op.cases.empty())
-        for (const auto& [name, value] : op.cases[0].parameters) prepared.parameters.try_emplace(name, value);
-    for (const ShaderTensor& tensor : op.inputs) {
-        if (!run.takes(tensor.name)) continue;
-        const OwnData::Array& array = data.inputs.at(tensor.name);
-        check_shape(tensor, array, prepared.parameters);
-        prepared.inputs[tensor.name] = own_values(tensor.name, array, run.element_of(tensor.name));
-    }
-    if (data.expected) check_shape(op.output, *data.expected, prepared.parameters);
-    if (op.derive) op.derive(prepared.parameters);
-    check_sizes(op, prepared.parameters, "--input");
-    return prepared;
-}
-
-Prepared prepare_own(const ShaderRun& run, const ShaderOp& op, const OwnData& data,
-                     const ShaderManifest& manifest) {
-    Prepared prepared = own_inputs(run, op, data, manifest);
-    prepared.shape = shape_text(prepared.parameters) + " own data";
-    if (data.expected) {
-        prepared.expected = data.expected->values;
-    } else if (op.reference) {
-        prepared.expected.resize(count_of(op.output, prepared.parameters));
-        op.reference(prepared.parameters, prepared.inputs, prepared.expected);
-    } else {
-        fail(Status::bad_argument, "--as custom", "expected --reference FILE.npy");
-    }
-    return prepared;
-}
-
 }  // namespace
 
 void check_shader(CheckContext& context, const std::string& name, const vk::Reflection& shader,
@@ -519,7 +376,7 @@ void check_shader(CheckContext& context, const std::string& name, const vk::Refl
         }
     };
     if (!data.inputs.empty() || data.expected) {
-        run_case(prepare_own(run, op, data, manifest));
+        run_case(prepare_own(op, data, manifest, run.taken()));
         return;
     }
     if (!op.reference) fail(Status::bad_argument, "--as custom", "expected --input and --reference");
@@ -534,7 +391,7 @@ void check_shader(CheckContext& context, const std::string& name, const vk::Refl
         cases.push_back(one);
     }
     for (const ShaderCase& one : cases)
-        if (!run_case(prepare_case(context, run, op, one, manifest))) return;
+        if (!run_case(prepare_case(op, one, manifest, run.taken(), context.seed))) return;
 }
 
 }  // namespace scoria::validate
