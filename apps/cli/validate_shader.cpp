@@ -125,7 +125,7 @@ void check_report_path(const ShaderOptions& options, const std::string& report) 
     for (const std::string& input : options.inputs) kept.push_back(split_input(input).second);
     const auto whole = [](const std::string& path) {
         std::error_code unknown;
-        return std::filesystem::weakly_canonical(path_of(path), unknown);
+        return std::filesystem::weakly_canonical(std::filesystem::absolute(path_of(path), unknown), unknown);
     };
     for (const std::string& path : kept)
         if (!report.empty() && report != "-" && !path.empty() && whole(path) == whole(report))
