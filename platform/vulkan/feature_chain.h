@@ -1,7 +1,6 @@
 #pragma once
 
-#include "caps.h"
-#include "loader.h"
+#include "cooperative_matrix.h"
 
 #include <vector>
 
