@@ -245,7 +245,7 @@ void ShaderRun::add_local_size(Parameters& parameters) const {
         fail(Status::unsupported, name_, "expected a workgroup of 1 to ", caps.max_invocations, ", got ",
              all);
     parameters["local_size"] = all;
-    if (const uint64_t shared = vk::shared_bytes(shader_, constants(parameters)); shared > caps.shared_memory)
+    if (const uint64_t shared = shader_.shared_bytes(constants(parameters)); shared > caps.shared_memory)
         fail(Status::unsupported, name_, "expected at most ", caps.shared_memory,
              " bytes of shared memory, got ", shared);
 }

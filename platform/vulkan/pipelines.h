@@ -13,13 +13,6 @@
 
 namespace scoria::vk {
 
-/// Value of one specialization constant. 4 bytes; floats travel as their bits.
-struct Constant {
-    uint32_t id;
-    uint32_t value;
-    bool operator==(const Constant&) const = default;
-};
-
 /// Conventions of every shader in shaders/: constant 0 is the workgroup size, 1 the logical subgroup size.
 inline constexpr uint32_t constant_workgroup = 0;
 inline constexpr uint32_t constant_subgroup = 1;

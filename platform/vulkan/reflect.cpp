@@ -2,7 +2,6 @@
 #include "reflect.h"
 
 #include "fail.h"
-#include "pipelines.h"
 
 #include <algorithm>
 #include <map>
@@ -261,10 +260,6 @@ class SharedMemory : Compiler {
 
 }  // namespace
 
-uint64_t shared_bytes(const Reflection& shader, std::span<const Constant> constants) {
-    return SharedMemory(shader.words, constants).bytes();
-}
-
 uint32_t unknown_capability(const std::vector<uint32_t>& words) {
     const Compiler compiler(interface_of(words));
     for (const auto capability : compiler.get_declared_capabilities())
@@ -295,6 +290,9 @@ Reflection reflect(std::vector<uint32_t> words) {
     } catch (const spirv_cross::CompilerError& error) {
         fail(Status::bad_file, "shader", "SPIRV-Cross cannot read it: ", error.what());
     }
+    reflection.shared_bytes = [words](std::span<const Constant> constants) {
+        return SharedMemory(words, constants).bytes();
+    };
     reflection.words = std::move(words);
     return reflection;
 }

@@ -5,13 +5,12 @@
 #include "shader_module.h"
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace scoria::vk {
-
-struct Constant;
 
 enum class NumberKind : uint8_t { none, float_number, signed_integer, unsigned_integer };
 
@@ -41,6 +40,9 @@ struct Reflection {
     std::array<uint32_t, 3> workgroup{1, 1, 1};
     std::array<std::optional<uint32_t>, 3> workgroup_ids;  // specialization constants of its sides
     ModuleNeeds needs = ModuleNeeds::none;
+    /// Bytes of shared memory that a workgroup holds where these constants are set: without the gaps that a
+    /// driver may leave between variables. No plain function, since the library does without SPIRV-Cross.
+    std::function<uint64_t(std::span<const Constant>)> shared_bytes;
 
     /// Refers to this. `ours`: see ShaderModule.
     ShaderModule module(std::string_view name, bool ours = true) const {
@@ -53,10 +55,6 @@ struct Reflection {
 /// set 0, numbered from 0 without a gap, none of them an array, and push constants. A capability that Scoria
 /// has no name for makes it need `unknown`.
 Reflection reflect(std::vector<uint32_t> words);
-
-/// Bytes of shared memory that a workgroup holds where these constants are set: without the gaps that a
-/// driver may leave between variables.
-uint64_t shared_bytes(const Reflection& shader, std::span<const Constant> constants);
 
 /// The SPIR-V number of the first capability that has no name, for messages; 0 if all have one.
 uint32_t unknown_capability(const std::vector<uint32_t>& words);

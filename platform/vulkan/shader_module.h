@@ -44,6 +44,13 @@ constexpr ModuleNeeds operator|(ModuleNeeds a, ModuleNeeds b) {
 }
 constexpr bool has(ModuleNeeds set, ModuleNeeds one) { return (uint32_t(set) & uint32_t(one)) != 0; }
 
+/// Value of one specialization constant. 4 bytes; floats travel as their bits.
+struct Constant {
+    uint32_t id;
+    uint32_t value;
+    bool operator==(const Constant&) const = default;
+};
+
 struct ShaderModule {
     std::string_view name;                   // file stem of the variant, e.g. "linear_vec_sg"
     std::span<const uint32_t> words;         // SPIR-V
