@@ -144,6 +144,7 @@ void set_deepseek(const Described& model, Keys& keys) {
         keys.set("rope.scaling.yarn_log_multiplier", 0.1 * *rope.mscale_all);
     set_deepseek_experts(model, keys);
 }
+
 /// A window counts both sides; every n-th layer from the first on has none.
 void set_modern_bert(const Described& model, Keys& keys) {
     const std::vector<Layer>& layers = model.architecture.layers;

@@ -111,15 +111,21 @@ void read_experts(const Family& family, const Settings& settings, const Architec
     feed_forward.size = 0;
 }
 
+/// Errors: bad_file, for a list, `what` of the layers, that is there and not as long as they are many.
+void check_length(const Settings& settings, const char* name, size_t length, size_t layers,
+                  const char* what) {
+    if (length != 0 && length != layers)
+        fail(Status::bad_file, settings.where(), settings.full_name(name), ": expected ", layers, " ", what,
+             ", got ", length);
+}
+
 /// Layers without experts among those with them.
 void make_dense_layers(const Settings& settings, const FeedForward& dense, Architecture& architecture) {
     const uint32_t step = settings.size("decoder_sparse_step", most_layers, 1);
     const std::vector<double> only = settings.numbers("mlp_only_layers");
     const std::vector<std::string> types = settings.texts("mlp_layer_types");
     const size_t layers = architecture.layers.size();
-    if (!types.empty() && types.size() != layers)
-        fail(Status::bad_file, settings.where(), settings.full_name("mlp_layer_types"), ": expected ", layers,
-             " types, got ", types.size());
+    check_length(settings, "mlp_layer_types", types.size(), layers, "types");
     for (size_t i = 0; i < layers; ++i) {
         if (!types.empty() && types[i] != "dense" && types[i] != "sparse")
             settings.wrong("mlp_layer_types", "dense or sparse in every place");
@@ -143,9 +149,7 @@ void read_windows(const Family& family, const Settings& settings, Architecture& 
     const char* key = settings.has("layer_types") ? "layer_types" : "attention_layers";
     const std::vector<std::string> types = settings.texts(key);
     const size_t layers = architecture.layers.size();
-    if (!types.empty() && types.size() != layers)
-        fail(Status::bad_file, settings.where(), settings.full_name(key), ": expected ", layers,
-             " types, got ", types.size());
+    check_length(settings, key, types.size(), layers, "types");
     const WindowRule& rule = family.window;
     const bool split = rule.layers == Layers::from || rule.layers == Layers::odd_before;
     const uint32_t first = split ? settings.size("max_window_layers", most_layers, rule.first, 0) : 0;
@@ -155,14 +159,13 @@ void read_windows(const Family& family, const Settings& settings, Architecture& 
         for (const char* name : {"layer_switch", "_sliding_window_pattern", "sliding_window_pattern",
                                  "attention.sliding_window_pattern"}) {
             const nlohmann::json* value = settings.find(name);
-            if (value != nullptr && value->is_array())
+            if (value != nullptr && value->is_array()) {
                 listed = settings.numbers(name);
-            else if (value == nullptr || !value->is_string() || types.empty())  // "LLLG" says what types say
+                check_length(settings, name, listed.size(), layers, "values");
+            } else if (value == nullptr || !value->is_string() || types.empty()) {
                 every = settings.size(name, most_layers, every, 0);
+            }  // "LLLG" says what types say
         }
-    if (!listed.empty() && listed.size() != layers)
-        fail(Status::bad_file, settings.where(), "sliding_window_pattern: expected ", layers, " values, got ",
-             listed.size());
 
     const bool counts =
         rule.layers != Layers::none && (rule.flag == nullptr || settings.flag(rule.flag, false));
@@ -264,9 +267,7 @@ void assign_ropes(const Family& family, const Settings& settings, Architecture& 
                                ? 0
                                : settings.size("no_rope_layer_interval", most_layers, family.no_rope_every);
     const size_t layers = architecture.layers.size();
-    if (!listed.empty() && listed.size() != layers)
-        fail(Status::bad_file, settings.where(), settings.full_name("no_rope_layers"), ": expected ", layers,
-             " numbers, got ", listed.size());
+    check_length(settings, "no_rope_layers", listed.size(), layers, "numbers");
     using FullLayers = Family::FullLayers;
     const bool full_rotate =
         family.full_layers == FullLayers::rotate ||
@@ -358,11 +359,27 @@ void use_latent(Architecture& architecture, const Latent& latent, uint32_t head_
     }
 }
 
+void read_multipliers(Reading& r, const Multipliers& names, double scale) {
+    r.architecture.embedding_scale = r.settings.number(names.embedding, 1);
+    r.architecture.residual_scale = r.settings.number(names.residual, 1);
+    r.architecture.logit_scale = static_cast<float>(1 / r.settings.positive(names.logits, 1.0));
+    set_scale(r.architecture, r.settings.positive(names.scores, scale));
+}
+
+uint32_t columns_of(const Settings& settings, const char* name, uint32_t experts, uint32_t size) {
+    const uint64_t columns = uint64_t{experts} * size;
+    if (columns > most_size) settings.wrong(name, "fewer than 2^28 columns");
+    return static_cast<uint32_t>(columns);
+}
+
+void make_dense(Layer& layer, uint32_t size) {
+    layer.feed_forward.routing = {};
+    layer.feed_forward.size = size;
+}
+
 void make_first_dense(Architecture& architecture, uint32_t count, uint32_t size) {
-    for (size_t i = 0; i < std::min<size_t>(count, architecture.layers.size()); ++i) {
-        architecture.layers[i].feed_forward.routing = {};
-        architecture.layers[i].feed_forward.size = size;
-    }
+    for (size_t i = 0; i < std::min<size_t>(count, architecture.layers.size()); ++i)
+        make_dense(architecture.layers[i], size);
 }
 
 std::vector<float> alibi_slopes(uint32_t heads) {

@@ -124,7 +124,19 @@ void set_biases(const Family& family, const Settings& settings, const Catalog& c
 void set_scale(Architecture& architecture, double scale);
 /// Makes every layer's attention latent, with heads of `head_dim` elements.
 void use_latent(Architecture& architecture, const Latent& latent, uint32_t head_dim);
-/// The first `count` layers get a feed-forward of `size` columns instead of experts.
+/// Factors of embeddings, of what layers add, of logits (their divisor) and of scores, by the file's names;
+/// 1, and `scale` for scores, where it has none.
+struct Multipliers {
+    const char *embedding, *residual, *logits, *scores;
+};
+void read_multipliers(Reading& reading, const Multipliers& names, double scale);
+
+/// Columns of so many experts that all tokens pass. Errors: bad_file, naming `name`, where there are too
+/// many.
+uint32_t columns_of(const Settings& settings, const char* name, uint32_t experts, uint32_t size);
+/// The layer gets a feed-forward of `size` columns instead of experts.
+void make_dense(Layer& layer, uint32_t size);
+/// So do the first `count` layers.
 void make_first_dense(Architecture& architecture, uint32_t count, uint32_t size);
 
 /// Press et al. 2022, section 3: 2^(-8 h / n), h from 1; between powers of two every second one of the next.

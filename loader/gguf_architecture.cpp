@@ -173,6 +173,7 @@ ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors) {
     model.bound = bind_weights(architecture, family.tensors, family.encoder_tensors, std::move(synthesised),
                                catalog, tensors);
     model.unused = catalog.rest();
+    model.layers_ahead = keys.size("nextn_predict_layers", most_layers, 0, 0);
     return model;
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 using enum Layout;
 using Layers = WindowRule::Layers;
-using gguf::common, gguf::fused_gate_up, gguf::number, gguf::post_attention_norm;
+using gguf::common, gguf::fused_gate_up, gguf::post_attention_norm;
 
 #define LAYER "blk.#."
 constexpr TensorRow common_rows[] = {
@@ -100,7 +100,7 @@ void adjust_falcon(Reading& r) {
 }
 
 void adjust_command_r(Reading& r) {
-    r.architecture.logit_scale = number(r.settings, "logit_scale", 0.0625);
+    r.architecture.logit_scale = r.settings.number("logit_scale", 0.0625);
     if (r.catalog.find("blk.0.attn_q_norm.weight") == nullptr) return;
     for (Layer& layer : r.architecture.layers) {  // Command R+
         layer.attention.qk_norm.group = QkNorm::Group::head;
@@ -110,7 +110,7 @@ void adjust_command_r(Reading& r) {
 
 void adjust_gemma2(Reading& r) {
     for (Layer& layer : r.architecture.layers)
-        layer.attention.soft_cap = number(r.settings, "attn_logit_softcapping", 0);
+        layer.attention.soft_cap = r.settings.number("attn_logit_softcapping", 0);
     // The file does not hold query_pre_attn_scalar: the head's width, but for the 27B models.
     const size_t layers = r.architecture.layers.size();
     const uint32_t heads = r.architecture.layers.front().attention.heads;
@@ -124,7 +124,7 @@ void adjust_mistral3(Reading& r) {
     if (!r.settings.has("attention.temperature_scale")) return;
     Rope& rope = r.architecture.ropes.front();
     rope.magnitude = 1;
-    rope.query_growth = double{number(r.settings, "attention.temperature_scale", 0)};
+    rope.query_growth = double{r.settings.number("attention.temperature_scale", 0)};
     rope.growth_length = r.settings.size("rope.scaling.original_context_length", most_size);
 }
 
@@ -153,16 +153,9 @@ const std::span<const TensorRow> gguf::common = common_rows, gguf::experts = exp
                                  gguf::fused_gate_up = fused_gate_up_rows,
                                  gguf::post_attention_norm = post_attention_norm_rows;
 
-float gguf::number(const Settings& keys, const char* name, double otherwise) {
-    return static_cast<float>(keys.positive(name, otherwise));
-}
-
 void gguf::adjust_granite(Reading& r) {
-    r.architecture.embedding_scale = number(r.settings, "embedding_scale", 1);
-    r.architecture.residual_scale = number(r.settings, "residual_scale", 1);
-    r.architecture.logit_scale = static_cast<float>(1 / r.settings.positive("logit_scale", 1.0));
-    const Attention& attention = r.architecture.layers.front().attention;
-    set_scale(r.architecture, r.settings.positive("attention.scale", double{attention.scale}));
+    read_multipliers(r, {"embedding_scale", "residual_scale", "logit_scale", "attention.scale"},
+                     double{r.architecture.layers.front().attention.scale});
 }
 
 void gguf::read_past_axes(Reading& r) {

@@ -12,6 +12,7 @@ struct ReadModel {
     Pooling pooling = Pooling::mean;
     BoundWeights bound;
     std::vector<TensorView> unused;
+    uint32_t layers_ahead = 0;  // Model
 };
 
 std::span<const Family> gguf_families();
@@ -24,7 +25,6 @@ namespace gguf {
 // Tensor names that families share.
 extern const std::span<const TensorRow> common, experts, fused_gate_up, post_attention_norm;
 
-float number(const Settings& keys, const char* name, double otherwise);
 /// Granite's multipliers.
 void adjust_granite(Reading& reading);
 /// Keys of images' positions: in a text all axes have the same one, so that rotations are the usual.

@@ -9,7 +9,7 @@ namespace {
 
 using Layers = WindowRule::Layers;
 using enum Layout;
-using gguf::common, gguf::experts, gguf::number, gguf::post_attention_norm;
+using gguf::common, gguf::experts, gguf::post_attention_norm;
 
 #define LAYER "blk.#."
 constexpr TensorRow gpt_oss[] = {
@@ -53,15 +53,14 @@ void read_routing(Reading& r, uint32_t usual_gating) {
         Routing& routing = layer.feed_forward.routing;
         routing.score = gating == sigmoid_gating ? Routing::Score::sigmoid : Routing::Score::softmax;
         routing.group_by_top2 = gating == sigmoid_gating;
-        routing.scale = number(keys, "expert_weights_scale", 1);
+        routing.scale = keys.number("expert_weights_scale", 1);
         routing.renormalise = keys.flag("expert_weights_norm", routing.renormalise);
         routing.groups = keys.size("expert_group_count", std::max(1u, routing.experts), 1);
         routing.groups_used = keys.size("expert_group_used_count", routing.groups, 1);
         if (routing.experts % routing.groups != 0)
             keys.wrong("expert_group_count", "a divisor of expert_count");
-        if (uint64_t{shared} * routing.size > most_size)
-            keys.wrong("expert_shared_count", "fewer than 2^28 columns");
-        if (!keys.has(Field::shared_size)) routing.shared_size = shared * routing.size;
+        const uint32_t shared_size = columns_of(keys, "expert_shared_count", shared, routing.size);
+        if (!keys.has(Field::shared_size)) routing.shared_size = shared_size;
     }
     make_first_dense(r.architecture, keys.size("leading_dense_block_count", most_layers, 0, 0),
                      keys.size(Field::feed_forward, most_size));
@@ -83,11 +82,8 @@ void adjust_ernie_moe(Reading& r) {
     const uint32_t size = r.settings.size(Field::feed_forward, most_size),
                    step = r.settings.size("interleave_moe_layer_step", most_layers, 1);
     read_routing(r, softmax_gating);
-    for (size_t i = 0; i < r.architecture.layers.size(); ++i) {
-        if ((i + 1) % step == 0) continue;
-        r.architecture.layers[i].feed_forward.routing = {};
-        r.architecture.layers[i].feed_forward.size = size;
-    }
+    for (size_t i = 0; i < r.architecture.layers.size(); ++i)
+        if ((i + 1) % step != 0) make_dense(r.architecture.layers[i], size);
 }
 
 void adjust_deepseek2(Reading& r) {

@@ -11,9 +11,8 @@ namespace {
 
 using Layers = WindowRule::Layers;
 
-float number(const Settings& settings, const char* name, double otherwise) {
-    return static_cast<float>(settings.positive(name, otherwise));
-}
+constexpr Multipliers granite_multipliers{"embedding_multiplier", "residual_multiplier", "logits_scaling",
+                                          "attention_multiplier"};
 
 /// Every layer is one of attention and of the expert that all tokens pass, alone.
 void adjust_granite_hybrid(Reading& r) {
@@ -30,10 +29,8 @@ void adjust_granite_hybrid(Reading& r) {
 
 /// As Granite, but logits are multiplied, and scores by the usual where the file has no factor.
 void adjust_hyperclovax(Reading& r) {
-    const double scale = r.architecture.layers.front().attention.scale;
-    adjust_granite(r);
-    r.architecture.logit_scale = number(r.settings, "logits_scaling", 1);
-    set_scale(r.architecture, r.settings.positive("attention_multiplier", scale));
+    read_multipliers(r, granite_multipliers, double{r.architecture.layers.front().attention.scale});
+    r.architecture.logit_scale = r.settings.number("logits_scaling", 1);
     if (!r.settings.flag("use_post_norm", true)) r.architecture.placement = NormPlacement::pre;
 }
 
@@ -58,7 +55,7 @@ void adjust_hunyuan(Reading& r) { check_hunyuan(r.settings); }
 /// Soft caps that are null are off; those left out are the class's own.
 void adjust_gemma2(Reading& r) {
     const auto cap = [&](const char* name, double otherwise) {
-        return r.settings.is_null(name) ? 0.0f : number(r.settings, name, otherwise);
+        return r.settings.is_null(name) ? 0.0f : r.settings.number(name, otherwise);
     };
     r.architecture.logit_soft_cap = cap("final_logit_softcapping", 30);
     for (Layer& layer : r.architecture.layers) layer.attention.soft_cap = cap("attn_logit_softcapping", 50);
@@ -77,7 +74,7 @@ void see_both_sides(Reading& r) {
 
 /// The reference caps no scores, whatever attn_logit_softcapping is.
 void adjust_gemma3(Reading& r) {
-    r.architecture.logit_soft_cap = number(r.settings, "final_logit_softcapping", 0);
+    r.architecture.logit_soft_cap = r.settings.number("final_logit_softcapping", 0);
     r.settings.understood("attn_logit_softcapping");
     see_both_sides(r);
     set_scale(r.architecture, 1 / std::sqrt(r.settings.positive("query_pre_attn_scalar", 256.0)));
@@ -85,7 +82,7 @@ void adjust_gemma3(Reading& r) {
 
 /// Command R+ norms its q and k heads, each with weights of its own.
 void adjust_cohere(Reading& r) {
-    r.architecture.logit_scale = number(r.settings, "logit_scale", 0.0625);
+    r.architecture.logit_scale = r.settings.number("logit_scale", 0.0625);
     if (!r.settings.flag("use_qk_norm", false)) return;
     for (Layer& layer : r.architecture.layers) {
         layer.attention.qk_norm.group = QkNorm::Group::head;
@@ -334,12 +331,7 @@ std::span<const Family> hugging_face_families() {
     return families;
 }
 
-void adjust_granite(Reading& r) {
-    r.architecture.embedding_scale = number(r.settings, "embedding_multiplier", 1);
-    r.architecture.residual_scale = number(r.settings, "residual_multiplier", 1);
-    r.architecture.logit_scale = static_cast<float>(1 / r.settings.positive("logits_scaling", 1.0));
-    set_scale(r.architecture, r.settings.positive("attention_multiplier", 1.0));
-}
+void adjust_granite(Reading& r) { read_multipliers(r, granite_multipliers, 1); }
 
 void check_hunyuan(const Settings& settings) {
     expect_flag(settings, "use_qk_norm", true, true);

@@ -62,10 +62,9 @@ void read_deepseek_experts(Reading& r, const DeepSeekDefaults& defaults) {
         const auto size = [&](const char* name, uint64_t most, uint32_t otherwise, uint32_t least) {
             return s.size(name, most, s.is_null(name) ? least : otherwise, least);
         };
-        routing.scale = static_cast<float>(s.positive("routed_scaling_factor", defaults.scale));
-        const uint64_t shared = uint64_t{size(shared_name, 1 << 10, defaults.shared, 0)} * routing.size;
-        if (shared > most_size) s.wrong(shared_name, "fewer than 2^28 columns");
-        routing.shared_size = static_cast<uint32_t>(shared);
+        routing.scale = s.number("routed_scaling_factor", defaults.scale);
+        routing.shared_size =
+            columns_of(s, shared_name, size(shared_name, 1 << 10, defaults.shared, 0), routing.size);
         routing.groups = size("n_group", routing.experts, defaults.groups, 1);
         routing.groups_used = size("topk_group", routing.groups, defaults.groups_used, 1);
         if (routing.experts % routing.groups != 0) s.wrong("n_group", "a divisor of the number of experts");
@@ -181,14 +180,10 @@ void adjust_ernie_moe(Reading& r) {
     const uint32_t dense = s.size(Field::feed_forward, most_size),
                    shared = s.size("moe_num_shared_experts", 1 << 10, 2, 0);
     for (uint32_t i = 0; i < layers; ++i) {
-        FeedForward& feed_forward = r.architecture.layers[i].feed_forward;
-        Routing& routing = feed_forward.routing;
-        if (uint64_t{shared} * routing.size > most_size)
-            s.wrong("moe_num_shared_experts", "fewer than 2^28 columns");
-        routing.shared_size = shared * routing.size;
-        if ((i + 1) % step == 0 && i >= start && i <= end) continue;
-        routing = {};
-        feed_forward.size = dense;
+        Layer& layer = r.architecture.layers[i];
+        Routing& routing = layer.feed_forward.routing;
+        routing.shared_size = columns_of(s, "moe_num_shared_experts", shared, routing.size);
+        if ((i + 1) % step != 0 || i < start || i > end) make_dense(layer, dense);
     }
     for (const char* ignored : {"moe_capacity", "moe_gate", "moe_norm_min", "moe_use_aux_free"})
         s.understood(ignored);

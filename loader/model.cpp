@@ -65,8 +65,7 @@ Model open_parts(const std::filesystem::path& path, Reads reads) {
     model.pooling = read.pooling;
     model.weights = std::move(read.bound.weights);
     model.unused = std::move(read.unused);
-    model.layers_ahead = uint32_t(std::min<uint64_t>(
-        gguf.metadata.integer(model.architecture.family + ".nextn_predict_layers").value_or(0), most_layers));
+    model.layers_ahead = read.layers_ahead;
     model.tensors = tensors;
     try {
         model.tokenizer = make_tokenizer(read_vocabulary(gguf.metadata));

@@ -61,6 +61,9 @@ class Settings {
     }
     /// A finite number above 0; `fallback`, whatever it is, where there is none.
     double positive(std::string_view name, std::optional<double> fallback = {}) const;
+    float number(std::string_view name, double fallback) const {
+        return static_cast<float>(positive(name, fallback));
+    }
     bool flag(std::string_view name, bool otherwise) const;
     std::string text(std::string_view name, std::string otherwise = {}) const;
     /// Empty if it is absent. Errors: bad_file, if it is no list of such values.

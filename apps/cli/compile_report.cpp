@@ -4,7 +4,6 @@
 #include "common.h"
 #include "io.h"
 
-#include "file.h"
 #include "text_table.h"
 
 #include <nlohmann/json.hpp>
@@ -82,11 +81,7 @@ int report_all(const std::string& json, const vk::Device& device, const vk::Pipe
                                       {"failures", failures},
                                       {"executables", nlohmann::ordered_json::array()}};
         for (const vk::PipelineReport& report : reports) out["executables"].push_back(report_as_json(report));
-        const std::string text = out.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-        if (json == "-")
-            print(text, '\n');
-        else
-            write_file_atomic(json, std::as_bytes(std::span(text)));
+        write_text(json, out.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     }
     if (json != "-") print(table_of(reports));
     for (const auto& [name, why] : failures) note("scoria: ", name, ": ", why);

@@ -22,6 +22,13 @@ void write_out(std::string_view text) {
 // Nothing can be reported when stderr itself fails.
 void write_note(std::string_view text) { (void)std::fwrite(text.data(), 1, text.size(), stderr); }
 
+void write_text(const std::string& path, const std::string& text) {
+    if (path == "-")
+        print(text, '\n');
+    else
+        write_file_atomic(path, std::as_bytes(std::span(text)));
+}
+
 namespace {
 
 std::string read_stream(std::FILE* from, std::string_view name) {

@@ -19,6 +19,9 @@ template <class... Parts> void print(const Parts&... parts) { write_out(cat(part
 /// One line on stderr.
 template <class... Parts> void note(const Parts&... parts) { write_note(cat(parts..., '\n')); }
 
+/// To a file, or to stdout for "-". Errors: failed.
+void write_text(const std::string& path, const std::string& text);
+
 /// The whole of a file or a pipe, or of stdin for "-". Errors: bad_file.
 std::string read_text(const std::string& path);
 

@@ -139,14 +139,9 @@ std::vector<validate::Run> on_devices(const Common& common, bool races,
 int report(std::span<const validate::Run> runs, nlohmann::ordered_json facts, const ValidateOptions& options,
            const Common& common) {
     facts.update(validate::build_facts());
-    if (!options.json.empty()) {
-        const std::string json = validate::report_json(runs, facts)
-                                     .dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-        if (options.json == "-")
-            print(json, '\n');
-        else
-            write_file_atomic(options.json, std::as_bytes(std::span(json)));
-    }
+    if (!options.json.empty())
+        write_text(options.json, validate::report_json(runs, facts)
+                                     .dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     if (!options.html.empty()) {
         const std::string html = validate::report_html(runs, facts);
         write_file_atomic(options.html, std::as_bytes(std::span(html)));
@@ -274,9 +269,7 @@ Action define_validate(CLI::App& app, const Common& common) {
             }))
             fail(Status::bad_argument, "validate", "expected --op to be one of {", op_names(), "}, got '",
                  options->op, "'");
-        if (options->compile_only) {
-            return compile_only(common, tier_of(*options), options->op, options->json);
-        }
+        if (options->compile_only) return compile_only(common, tier_of(*options), options->op, options->json);
         if (!options->shader.shader.empty()) return validate_own(*options, common);
         return common.model.empty() ? validate_ops(*options, common) : validate_model(*options, common);
     };

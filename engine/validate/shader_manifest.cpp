@@ -124,6 +124,24 @@ std::string names_of(const std::vector<const ShaderTensor*>& tensors) {
     return names;
 }
 
+/// Of an expression, from left to right; the first is joined by '*'.
+struct Term {
+    char joined_by;
+    std::string text;  // without spaces
+};
+std::vector<Term> terms_of(const std::string& expression) {
+    std::vector<Term> terms;
+    char joined_by = '*';
+    for (size_t at = 0; at <= expression.size();) {
+        const size_t end = std::min(expression.find_first_of("*/", at), expression.size());
+        terms.push_back({joined_by, expression.substr(at, end - at)});
+        std::erase(terms.back().text, ' ');
+        if (end < expression.size()) joined_by = expression[end];
+        at = end + 1;
+    }
+    return terms;
+}
+
 }  // namespace
 
 ShaderManifest parse_manifest(const std::string& text, const std::string& where) {
@@ -158,23 +176,14 @@ ShaderManifest parse_manifest(const std::string& text, const std::string& where)
 
 std::vector<std::string> names_in(const std::string& expression) {
     std::vector<std::string> names;
-    for (size_t at = 0; at <= expression.size();) {
-        const size_t end = std::min(expression.find_first_of("*/", at), expression.size());
-        std::string term = expression.substr(at, end - at);
-        std::erase(term, ' ');
-        if (is_name(term)) names.push_back(term);
-        at = end + 1;
-    }
+    for (const Term& term : terms_of(expression))
+        if (is_name(term.text)) names.push_back(term.text);
     return names;
 }
 
 double evaluate(const std::string& expression, const Parameters& parameters, const std::string& where) {
     double value = 1;
-    char joined_by = '*';
-    for (size_t at = 0; at <= expression.size();) {
-        const size_t end = std::min(expression.find_first_of("*/", at), expression.size());
-        std::string term = expression.substr(at, end - at);
-        std::erase(term, ' ');
+    for (const auto& [joined_by, term] : terms_of(expression)) {
         double number = 0;
         const auto [rest, error] = std::from_chars(term.data(), term.data() + term.size(), number);
         if (error != std::errc() || rest != term.data() + term.size()) {
@@ -188,8 +197,6 @@ double evaluate(const std::string& expression, const Parameters& parameters, con
             number = found->second;
         }
         value = joined_by == '*' ? value * number : std::ceil(value / number);
-        joined_by = end < expression.size() ? expression[end] : '*';
-        at = end + 1;
     }
     if (!std::isfinite(value))
         fail(Status::bad_argument, where, "expected a number, got '", expression.substr(0, 80), "'");

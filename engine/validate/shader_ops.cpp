@@ -5,6 +5,7 @@
 #include "reference/elementwise.h"
 #include "reference/linear.h"
 #include "reference/norm.h"
+#include "reference/rope.h"
 
 #include <algorithm>
 #include <cmath>
@@ -143,17 +144,15 @@ double table_angle(const P& p, size_t i) {
 void rope(RopePairs pairing, const P& p, const T& in, Values& out) {
     const size_t heads = size_of(p, "heads"), head_dim = size_of(p, "head_dim"), pairs = head_dim / 2;
     const Values &cosines = optional_values(in, "cosines"), &sines = optional_values(in, "sines");
-    const bool halves = pairing == RopePairs::halves;
+    out = in.at("x");
     for (size_t row = 0; row < out.size() / head_dim; ++row)
         for (size_t i = 0; i < pairs; ++i) {
             const size_t token = row / heads, in_table = token * pairs + i;
             const double angle = rope_angle(p, position_of(p, in, token), i);
             const double cosine = cosines.empty() ? std::cos(angle) : cosines[in_table];
             const double sine = sines.empty() ? std::sin(angle) : sines[in_table];
-            const size_t a = row * head_dim + (halves ? i : 2 * i), b = a + (halves ? pairs : 1);
-            const Values& x = in.at("x");
-            out[a] = x[a] * cosine - x[b] * sine;
-            out[b] = x[b] * cosine + x[a] * sine;
+            reference::turn_pair(std::span(out).subspan(row * head_dim, head_dim), pairing, pairs, i, cosine,
+                                 sine);
         }
 }
 
