@@ -9,6 +9,7 @@
 #include "ops/kv_layout.h"
 #include "ops/linear.h"
 #include "ops/norm.h"
+#include "ops/recurrence.h"
 #include "ops/rope.h"
 #include "ops/select.h"
 #include "step.h"
@@ -337,6 +338,22 @@ void Batch::record(OpContext& context, const kernel::ChunkAttention& k) const {
                            choices().simple(context.caps, SimpleOp::chunk_attention));
 }
 
+void Batch::record(OpContext& context, const kernel::Convolve& k) const {
+    record_convolve(context,
+                    {matrix(k.x), matrix(k.out), model_.vector(k.taps), vector(k.bias),
+                     workspace_.step.view(), state(k.layer), k.activation, k.shape},
+                    choices().simple(context.caps, SimpleOp::convolve));
+}
+
+void Batch::record(OpContext& context, const kernel::Scan& k) const {
+    const op::Scan& op = k.op;
+    record_scan(context,
+                {matrix(op.qk), matrix(op.v), op.q_first, op.k_first, op.v_first, op.q_scale, op.k_scale,
+                 matrix(op.step), op.beta ? std::optional(matrix(*op.beta)) : std::nullopt, matrix(op.out),
+                 model_.vector(k.parameters), workspace_.step.view(), state(op.layer), op.shape},
+                choices().simple(context.caps, SimpleOp::scan));
+}
+
 double Batch::cost(size_t index, uint32_t positions) const {
     const Kernel& kernel = model_.plan().kernels[index].kernel;
     const auto reads = [](const DeviceWeight& weight) { return weight.over_bus ? bus_cost : 1; };
@@ -361,6 +378,8 @@ double Batch::cost(size_t index, uint32_t positions) const {
         const Chunks& chunks = k->shape.chunks;
         return double(tokens_) * k->shape.heads * k->shape.head_dim * chunks.rounds * chunks.rotated();
     }
+    if (const auto* k = std::get_if<kernel::Scan>(&kernel))
+        return 4.0 * tokens_ * k->op.shape.heads * k->op.shape.key_dim * k->op.shape.value_dim;
     if (const auto* k = std::get_if<kernel::ChunkAttention>(&kernel))
         return 2.0 * tokens_ * double(chunk_ring(k->shape.chunks, tokens_).seen()) * k->shape.heads *
                k->shape.head_dim;

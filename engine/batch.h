@@ -7,6 +7,7 @@
 #include "ops/choices.h"
 #include "ops/weight_stream.h"
 #include "plan.h"
+#include "states.h"
 
 #include <algorithm>
 #include <map>
@@ -41,6 +42,8 @@ struct Workspace {
     vk::Buffer logits;  // [outputs, vocab]
     /// Rotary tables by rope where they depend on the sequence's length; else empty: the model's serve.
     std::vector<vk::Buffer> ropes;
+    vk::Buffer states;  // of recurrences, at their places; empty if there are none
+    StatePlaces state_places;
     vk::Buffer slots;  // of weights that stand in host memory (weight_stream.h); empty if none does
     vk::Buffer scratch, partials;      // Scratch's; empty if no op needs it
     const Choices* choices = nullptr;  // the engine's
@@ -111,6 +114,12 @@ class Batch {
     void record(OpContext& context, const kernel::Hash& k) const;
     void record(OpContext& context, const kernel::Sort& k) const;
     void record(OpContext& context, const kernel::ChunkAttention& k) const;
+    void record(OpContext& context, const kernel::Convolve& k) const;
+    void record(OpContext& context, const kernel::Scan& k) const;
+    vk::View state(uint32_t layer) const {
+        const StatePlaces::Place& place = workspace_.state_places.layers[layer];
+        return workspace_.states.view(place.offset, place.bytes);
+    }
     const Choices& choices() const { return *workspace_.choices; }
     void fold(bool last_norm) {
         folding_ = !choices().pinned;

@@ -159,6 +159,8 @@ Workspace Engine::Impl::workspace(const StepLayout& of, vk::MemoryUse own, vk::M
     made.choices = &choices;
     made.step = vk::Buffer(device, 4ull * of.words(), own);
     made.arena = vk::Buffer(device, placement.bytes, shared);
+    made.state_places = state_places(model->architecture, layers, device.caps().storage_alignment);
+    if (const uint64_t bytes = made.state_places.bytes) made.states = vk::Buffer(device, bytes, own);
     if (const uint64_t bytes = weights->slots_bytes()) made.slots = vk::Buffer(device, bytes, own);
     return made;
 }
@@ -240,8 +242,8 @@ void Engine::Impl::forget_weights() noexcept {
 bool Engine::Impl::one_pass() const {
     const Architecture& a = model->architecture;
     const bool prefix = a.layers[0].attention.mask == Mask::prefix;
-    return !front && !stream_out && a.encoder.empty() && !a.recomputes() && a.memory.segment == 0 &&
-           !prefix && !by_length(a.ropes);
+    return !front && !stream_out && a.encoder.empty() && !a.recomputes() && !a.recurrent() &&
+           a.memory.segment == 0 && !prefix && !by_length(a.ropes);
 }
 
 KvShare Engine::Impl::share_cache() {

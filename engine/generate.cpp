@@ -139,7 +139,7 @@ bool Generation::take_token() {
 
 void Generation::set_proposer() {
     const Architecture& architecture = s_.engine.model->architecture;
-    if (architecture.memory.segment != 0 || architecture.recomputes()) {
+    if (architecture.memory.segment != 0 || architecture.recomputes() || architecture.recurrent()) {
         log(cat("no speculation: ", architecture.family, " cannot take back a token that it has computed"));
         return;
     }

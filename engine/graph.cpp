@@ -4,6 +4,7 @@
 
 #include "fail.h"
 
+#include <cmath>
 #include <set>
 
 namespace scoria {
@@ -24,7 +25,8 @@ constexpr NormRoles embedding_norm{"embedding norm", Role::embedding_norm, Role:
     output_norm{"output norm", Role::output_norm, Role::output_norm_bias},
     cross_norm{"cross norm", Role::cross_norm, Role::cross_norm_bias},
     latent_q_norm{"latent q normed", Role::latent_q_norm, Role::latent_q_norm},
-    q_norm{"q normed", Role::q_norm, Role::q_norm_bias}, k_norm{"k normed", Role::k_norm, Role::k_norm_bias};
+    q_norm{"q normed", Role::q_norm, Role::q_norm_bias}, k_norm{"k normed", Role::k_norm, Role::k_norm_bias},
+    mixer_norm{"mixed normed", Role::mixer_norm, Role::mixer_norm};
 
 class Builder {
   public:
@@ -204,8 +206,9 @@ class Builder {
             if (placement == NormPlacement::normed) stream = y;
             return y;
         };
-        TensorId x =
-            attention(layer.attention, pre && layer.attention_norm ? normed(attention_norm) : stream);
+        const TensorId mixed = pre && layer.attention_norm ? normed(attention_norm) : stream;
+        TensorId x = layer.recurrence.kind != RecurrenceKind::none ? recurrence(layer.recurrence, mixed)
+                                                                   : attention(layer.attention, mixed);
         if (post) x = norm(attention_post_norm, x);
         stream = add("attention residual", stream, x, scale);
         if (placement == NormPlacement::post) stream = norm(attention_post_norm, stream);
@@ -272,7 +275,75 @@ class Builder {
         attention.distance_values = optional(shape.distance_values, Role::distance_v);
         TensorId heads = emit(attention);
         if (shape.global_tokens) heads = global_attention(shape, x, heads);
+        if (shape.output_gate) {
+            const TensorId gate = linear("attention gate", x, q_cols, Role::attention_gate);
+            heads = emit(op::Glu{gate, heads, tensor("attention gated", q_cols), Activation::sigmoid});
+        }
         return linear("attention out", heads, stack().hidden, Role::o, optional(shape.o_bias, Role::o_bias));
+    }
+
+    TensorId convolve(const Recurrence& shape, TensorId x, Activation activation) {
+        return emit(op::Convolve{x, tensor("convolved", shape.channels()), weight(Role::mixer_taps),
+                                 optional(shape.taps_bias, Role::mixer_taps_bias), activation, slot(),
+                                 shape});
+    }
+
+    /// What struct Recurrence says, in place of attention.
+    TensorId recurrence(const Recurrence& shape, TensorId x) {
+        const auto out = [&](TensorId mixed) {
+            return linear("mixer out", mixed, stack().hidden, Role::mixer_out);
+        };
+        if (shape.kind == RecurrenceKind::convolution) {
+            const TensorId in_gate = linear("mixer input gate", x, shape.channels(), Role::mixer_in_gate);
+            const TensorId in = linear("mixer in", x, shape.channels(), Role::mixer_in);
+            const TensorId gated =
+                emit(op::Glu{in_gate, in, tensor("mixer in gated", shape.channels()), Activation::identity});
+            const TensorId gate = linear("mixer gate", x, shape.width, Role::mixer_gate);
+            const TensorId convolved = convolve(shape, gated, Activation::identity);
+            return out(emit(op::Glu{gate, convolved, tensor("mixed", shape.width), Activation::identity}));
+        }
+        const bool delta = shape.kind == RecurrenceKind::delta;
+        const TensorId in = linear("mixer in", x, shape.channels(), Role::mixer_in);
+        const TensorId gate = linear("mixer gate", x, shape.width, Role::mixer_gate);
+        const TensorId step = linear("mixer step", x, shape.heads, Role::mixer_step);
+        std::optional<TensorId> beta;
+        if (delta) beta = linear("mixer beta", x, shape.heads, Role::mixer_beta);
+        const TensorId convolved = convolve(shape, in, Activation::silu);
+        op::Scan scan{convolved,
+                      convolved,
+                      step,
+                      beta,
+                      {},
+                      weight(Role::mixer_decay),
+                      weight(Role::mixer_step_bias),
+                      optional(!delta, Role::mixer_skip),
+                      shape.q_channel(),
+                      shape.k_channel(),
+                      shape.v_channel(),
+                      1,
+                      1,
+                      slot(),
+                      shape};
+        if (delta) {
+            // x / sqrt(sum of x^2 + e) is an RMS norm by e / key_dim, over sqrt(key_dim).
+            constexpr float length_epsilon = 1e-6f;  // of the published code
+            const float dim = float(shape.key_dim);
+            scan.qk = emit(op::Norm{convolved, tensor("q and k normed", 2 * shape.keys()), std::nullopt,
+                                    std::nullopt, NormKind::rms, length_epsilon / dim, shape.key_dim,
+                                    shape.key_dim});
+            scan.k_scale = 1 / std::sqrt(dim);
+            scan.q_scale = 1 / dim;
+        }
+        scan.out = tensor("scanned", shape.width);
+        const TensorId scanned = emit(scan);
+        const auto gated = [&](TensorId y) {
+            return emit(op::Glu{gate, y, tensor("mixed", shape.width), Activation::silu});
+        };
+        const auto normed = [&](TensorId y, uint32_t group, uint32_t weights) {
+            return norm({NormKind::rms, shape.epsilon}, mixer_norm, y, group, weights);
+        };
+        return out(delta ? gated(normed(scanned, shape.value_dim, shape.value_dim))
+                         : normed(gated(scanned), shape.width / shape.groups, shape.width));
     }
 
     /// Keys are projected, or the queries normed (Kitaev et al. 2020, "Shared-QK").

@@ -172,11 +172,36 @@ struct ChunkAttention {
     scoria::Attention shape;
 };
 
+/// out[t][c] = act(bias[c] + sum over j of taps[c][j] x[t - taps + 1 + j][c]), x before the sequence's first
+/// being 0, and remembers the last taps - 1 rows of x in the cache slot `layer`.
+struct Convolve {
+    TensorId x, out;
+    WeightRef taps;
+    std::optional<WeightRef> bias;
+    Activation activation;
+    uint32_t layer;
+    scoria::Recurrence shape;
+};
+/// The states of all heads, in the cache slot `layer`, from token to token (RecurrenceKind): out [heads *
+/// value_dim]. q and k of all groups are `key_dim` columns each, from q_first and k_first of `qk` on; v from
+/// v_first of `v` on; q times q_scale, k times k_scale.
+struct Scan {
+    TensorId qk, v, step;
+    std::optional<TensorId> beta;  // delta
+    TensorId out;
+    WeightRef decay, step_bias;
+    std::optional<WeightRef> skip;  // state_space, if any
+    uint32_t q_first, k_first, v_first;
+    float q_scale, k_scale;
+    uint32_t layer;
+    scoria::Recurrence shape;
+};
+
 }  // namespace op
 
 using Op = std::variant<op::Embed, op::Norm, op::Linear, op::Map, op::Rope, op::Attention, op::Glu, op::Add,
                         op::Select, op::Route, op::ExpertLinear, op::ExpertSum, op::HeadLinear, op::Pack,
-                        op::Gate, op::Store, op::Hash, op::Sort, op::ChunkAttention>;
+                        op::Gate, op::Store, op::Hash, op::Sort, op::ChunkAttention, op::Convolve, op::Scan>;
 
 struct Graph {
     std::vector<GraphTensor> tensors;

@@ -27,6 +27,8 @@ const char* kind_name(const op::Store&) { return "store"; }
 const char* kind_name(const op::Hash&) { return "hash"; }
 const char* kind_name(const op::Sort&) { return "sort"; }
 const char* kind_name(const op::ChunkAttention&) { return "chunk attention"; }
+const char* kind_name(const op::Convolve&) { return "convolve"; }
+const char* kind_name(const op::Scan&) { return "scan"; }
 
 struct Inputs {
     using Ids = std::vector<TensorId>;
@@ -47,6 +49,9 @@ struct Inputs {
     Ids operator()(const op::Store& o) const { return {o.k, o.v}; }
     Ids operator()(const op::ChunkAttention& o) const {
         return o.sorted ? Ids{o.q, o.k, o.v, *o.sorted} : Ids{o.q, o.k, o.v};
+    }
+    Ids operator()(const op::Scan& o) const {
+        return o.beta ? Ids{o.qk, o.v, o.step, *o.beta} : Ids{o.qk, o.v, o.step};
     }
     template <class Unary> Ids operator()(const Unary& o) const { return {o.x}; }
 };

@@ -41,9 +41,8 @@ std::vector<uint32_t> KvCache::slot_entries(const Architecture& architecture, Kv
     std::vector<uint32_t> blocks;
     for (size_t i = 0; i < slots.size(); ++i) {
         const uint32_t reach = reach_of(slots, i);
-        blocks.push_back(slots[i].kv_layer >= 0 || !length.layers.has(i) ? 0
-                         : reach ? std::min(all, kv_ring_blocks(reach, length.chunk))
-                                 : all);
+        const bool none = slots[i].kv_layer >= 0 || slots[i].heads == 0 || !length.layers.has(i);
+        blocks.push_back(none ? 0 : reach ? std::min(all, kv_ring_blocks(reach, length.chunk)) : all);
     }
     return blocks;
 }
@@ -75,7 +74,7 @@ KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType ty
             kv.ring = entries[i];
             rings_.push_back({entries[i] * kv_block_tokens, reach_of(slots, i)});
         }
-        const uint32_t most = kv_blocks_within(device.caps().max_binding, rows);
+        const uint32_t most = blocks[i] ? kv_blocks_within(device.caps().max_binding, rows) : 0;
         for (uint32_t first = 0; first < blocks[i]; first += most) {
             const uint32_t count = std::min(most, blocks[i] - first);
             buffers_.emplace_back(device, count * rows.block_bytes(), use);
@@ -120,7 +119,7 @@ std::vector<KvPart> KvCache::parts(const Architecture& architecture, KvType type
     const std::vector<uint64_t> bytes = slot_bytes(architecture, type, length);
     std::vector<KvPart> parts;
     for (size_t i = 0; i < slots.size(); ++i) {
-        if (!length.layers.has(i)) continue;
+        if (!length.layers.has(i) || slots[i].heads == 0) continue;
         const Attention& a = slots[i];
         const KvPart::Kind kind = entries[i] == 0                                ? KvPart::Kind::shared
                                   : a.latent.kv_rank                             ? KvPart::Kind::latent

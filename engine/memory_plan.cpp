@@ -7,6 +7,7 @@
 #include "ops/rope.h"
 #include "ops/sample.h"
 #include "ops/weight_layout.h"
+#include "states.h"
 
 #include <algorithm>
 
@@ -140,18 +141,22 @@ class Planning {
         memory_.chunk = layout.tokens;
         memory_.staging = DeviceModel::staging_bytes(caps_);
         memory_.kv_parts = KvCache::parts(architecture_, engine_.kv_type(), engine_.cache_length());
+        const StatePlaces states = state_places(architecture_, memory_.layers, caps_.storage_alignment);
+        memory_.recurrences = uint32_t(
+            std::ranges::count_if(states.layers, [](const auto& place) { return place.bytes != 0; }));
         const uint64_t head = engine_.stream_out ? 0 : 4ull * vocab + sampler_bytes(vocab);
         const auto workspace = [&](uint32_t sequences) {
             const uint64_t step = 4ull * (layout.words() + (sequences - 1) * layout.blocks);
             return engine_.placement.bytes + sequences * head + step + most_scratch(layout.tokens);
         };
+        memory_.states = states.bytes * options.sequences;
         memory_.scratch = workspace(1) + rope_bytes();
         if (options.sequences > 1) memory_.scratch += workspace(options.sequences);  // a batcher's
         const uint64_t vectors =
             DeviceModel::vector_bytes(engine_.plan, architecture_, caps_, memory_.context);
         uint64_t room = memory_.heap_budget;
         const auto take = [&](uint64_t bytes) { room -= std::min(room, bytes); };
-        take(vectors + memory_.scratch);
+        take(vectors + memory_.scratch + memory_.states);
         // Within one heap there is nowhere to go, unless a part of it was set aside.
         const bool elsewhere = !one_heap_ || memory_.heap_budget < *one_heap_;
         KvLength length = engine_.cache_length();
@@ -246,7 +251,8 @@ std::vector<uint64_t> Engine::Impl::bytes_by_layer() const {
     const KvLength length{std::min(architecture.context, options.context ? options.context : default_context),
                           default_chunk};
     const std::vector<uint64_t> cached = KvCache::slot_bytes(architecture, kv_type(), length);
-    for (size_t i = 0; i < count; ++i) bytes[i + 1] += cached[i];
+    const StatePlaces states = state_places(architecture, {}, device.caps().storage_alignment);
+    for (size_t i = 0; i < count; ++i) bytes[i + 1] += cached[i] + states.layers[i].bytes;
     return bytes;
 }
 

@@ -14,6 +14,7 @@ constinit const Planner::Row Planner::table[] = {
     {"k+v", false, &Planner::kv_linear},
     {"cache", false, &Planner::store},
     {"gate+up+glu", true, &Planner::linear_glu},
+    {"recurrence's in+gate", true, &Planner::mixer_linears},
     {"experts' gate+up+glu", true, &Planner::expert_glu},
     {"linear+activation", true, &Planner::linear_activate},
     {"linear+add", true, &Planner::linear_add},
@@ -33,6 +34,8 @@ constinit const Planner::Row Planner::table[] = {
     {"hash", false, &Planner::hash},
     {"sort", false, &Planner::as_is<op::Sort>},
     {"chunk attention", false, &Planner::as_is<op::ChunkAttention>},
+    {"convolve", false, &Planner::convolve},
+    {"scan", false, &Planner::scan},
 };
 
 Plan Planner::run() {
@@ -112,9 +115,9 @@ VectorId Planner::vector_group(VectorGroup group) {
     return VectorId(found - plan_.vector_groups.begin());
 }
 
-void Planner::define(std::initializer_list<TensorId> tensors) {
-    if (placed(*tensors.begin())) return;
-    Storage storage{graph_.tensors[tensors.begin()->index].rows, 0, uint32_t(plan_.kernels.size()), 0};
+void Planner::define(std::span<const TensorId> tensors) {
+    if (placed(tensors.front())) return;
+    Storage storage{graph_.tensors[tensors.front().index].rows, 0, uint32_t(plan_.kernels.size()), 0};
     for (const TensorId t : tensors) {
         plan_.placements[t.index] = {uint32_t(plan_.storages.size()), storage.cols};
         storage.cols += cols(t);
@@ -295,6 +298,46 @@ size_t Planner::hash(size_t i) {
     const Chunks& chunks = op->shape.chunks;
     const uint32_t size = op->shape.heads * op->shape.head_dim * chunks.rounds * chunks.rotated();
     emit(kernel::Hash{op->x, op->out, vector_of(op->rotations, size), op->shape}, {op->x}, {op->out});
+    return 1;
+}
+
+/// What a recurrence projects its input to, one matrix below another as far as types agree.
+size_t Planner::mixer_linears(size_t i) {
+    std::vector<const op::Linear*> parts;
+    for (const op::Linear* each = at<op::Linear>(i); each; each = at<op::Linear>(i + parts.size())) {
+        const bool is_part = each->weight.role >= Role::mixer_in_gate &&
+                             each->weight.role <= Role::mixer_step && each->weight.part == WeightPart::base &&
+                             !each->bias;
+        if (!is_part ||
+            (!parts.empty() && (!(each->x == parts[0]->x) || !same_type({parts[0]->weight, each->weight}))))
+            break;
+        parts.push_back(each);
+    }
+    if (parts.size() < 2) return 0;
+    std::vector<TensorId> results;
+    for (const op::Linear* part : parts) results.push_back(part->out);
+    define(results);
+    one_below_another(parts);
+    return parts.size();
+}
+
+size_t Planner::convolve(size_t i) {
+    const auto* op = at<op::Convolve>(i);
+    if (!op) return 0;
+    const uint32_t channels = op->shape.channels();
+    emit(kernel::Convolve{op->x, op->out, vector_of(op->taps, channels * op->shape.taps),
+                          vector_of(op->bias, channels), op->activation, op->layer, op->shape},
+         {op->x}, {op->out});
+    return 1;
+}
+
+size_t Planner::scan(size_t i) {
+    const auto* op = at<op::Scan>(i);
+    if (!op) return 0;
+    const uint32_t heads = op->shape.heads;
+    const VectorId parameters =
+        vector_group({{{op->decay, heads}, {op->step_bias, heads}, {op->skip, heads}}});
+    emit(kernel::Scan{*op, parameters}, inputs_of(graph_.ops[i]), std::array{op->out});
     return 1;
 }
 

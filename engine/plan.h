@@ -113,6 +113,19 @@ struct Route {
     Routing routing;
     std::optional<VectorId> choice_bias;
 };
+struct Convolve {
+    TensorId x, out;
+    VectorId taps;
+    std::optional<VectorId> bias;
+    Activation activation;
+    uint32_t layer;
+    scoria::Recurrence shape;
+};
+/// `parameters`: decay, the steps' bias and what skips, of every head (zeros where nothing does).
+struct Scan {
+    op::Scan op;
+    VectorId parameters;
+};
 struct Hash {
     TensorId x, out;
     VectorId rotations;
@@ -123,10 +136,11 @@ using op::Add, op::ChunkAttention, op::Sort, op::Pack, op::ExpertSum, op::Gate, 
 
 }  // namespace kernel
 
-using Kernel = std::variant<kernel::Embed, kernel::Norm, kernel::Linear, kernel::RopeCache, kernel::Attention,
-                            kernel::Glu, kernel::Add, kernel::Map, kernel::Select, kernel::Route,
-                            kernel::ExpertLinear, kernel::ExpertSum, kernel::HeadLinear, kernel::Pack,
-                            kernel::Gate, kernel::Hash, kernel::Sort, kernel::ChunkAttention>;
+using Kernel =
+    std::variant<kernel::Embed, kernel::Norm, kernel::Linear, kernel::RopeCache, kernel::Attention,
+                 kernel::Glu, kernel::Add, kernel::Map, kernel::Select, kernel::Route, kernel::ExpertLinear,
+                 kernel::ExpertSum, kernel::HeadLinear, kernel::Pack, kernel::Gate, kernel::Hash,
+                 kernel::Sort, kernel::ChunkAttention, kernel::Convolve, kernel::Scan>;
 
 struct PlannedKernel {
     Kernel kernel;

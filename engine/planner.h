@@ -57,6 +57,9 @@ class Planner {
     size_t head_linear(size_t i);
     size_t pack(size_t i);
     size_t hash(size_t i);
+    size_t mixer_linears(size_t i);
+    size_t convolve(size_t i);
+    size_t scan(size_t i);
     size_t add(size_t i);
     /// An op that is its own kernel.
     template <class T> size_t as_is(size_t i);
@@ -90,7 +93,10 @@ class Planner {
 
     uint32_t cols(TensorId t) const { return graph_.tensors[t.index].cols; }
     /// Gives tensors a storage of their own, side by side.
-    void define(std::initializer_list<TensorId> tensors);
+    void define(std::span<const TensorId> tensors);
+    void define(std::initializer_list<TensorId> tensors) {
+        define(std::span(tensors.begin(), tensors.size()));
+    }
     /// Gives `t` the place of `of`: the kernel works in place.
     void alias(TensorId t, TensorId of) { plan_.placements[t.index] = plan_.placements[of.index]; }
     bool placed(TensorId t) const { return plan_.placements[t.index].storage != UINT32_MAX; }

@@ -13,7 +13,8 @@
 namespace scoria {
 
 Session::Impl::Impl(Engine::Impl& owner)
-    : Tenant(owner), front(owner.front ? std::make_unique<Impl>(*owner.front) : nullptr) {}
+    : Tenant(owner), recurrent(owner.model->architecture.recurrent()),
+      front(owner.front ? std::make_unique<Impl>(*owner.front) : nullptr) {}
 
 void Session::Impl::ready() {
     if (!on_device) take_memory();
@@ -71,6 +72,7 @@ bool Session::Impl::reach(uint32_t first, size_t count) {
     if (!cache.own(first, copy) || !cache.reach(first + count)) return false;
     write_table();
     written = std::max(first == 0 ? 0 : written, first + uint32_t(count));
+    if (recurrent) states.advance(first, uint32_t(count));
     return true;
 }
 
@@ -112,6 +114,7 @@ void Session::Impl::release() noexcept {
     release_buffers();
     if (front) front->release();
     cache = {};
+    states.forget();
     computed = written = source = segment = 0;
 }
 
@@ -124,6 +127,7 @@ void Session::Impl::write_step(vk::Recorder& recorder, std::span<const TokenId> 
     words[STEP_SOURCE] = source;
     if (const CompressedMemory& memory = engine.model->architecture.memory; memory.segment)
         words[STEP_LOW] = compressed_window(memory, position / memory.segment).low;
+    if (recurrent) words[STEP_STATE_SHIFT] = states.shift(position);
     for (size_t t = 0; t < ids.size(); ++t) {
         uint32_t* token = &words[STEP_TOKENS + t * STEP_TOKEN_WORDS];
         token[STEP_TOKEN_ID] = uint32_t(ids[t]);

@@ -80,6 +80,8 @@ struct MemoryPlan {
     std::string device;
     LayerRange layers;                          // whose bytes these are
     uint64_t weights = 0, kv = 0, scratch = 0;  // bytes of device memory
+    uint64_t states = 0;                        // bytes of device memory: what recurrences remember
+    uint32_t recurrences = 0;                   // layers that do
     std::vector<KvPart> kv_parts;               // of `kv` and `host_kv`, by kind of layer
     uint64_t host_weights = 0, host_kv = 0;     // bytes of host memory: what the device has no room for
     uint64_t staging = 0;                       // bytes of host memory while weights are uploaded
@@ -90,7 +92,7 @@ struct MemoryPlan {
     uint64_t heap_size = 0, heap_budget = 0;    // of the heap for device memory, as planned with
     uint64_t host_budget = 0;                   // of what host memory the device sees
     std::vector<MemoryPlan> before;  // of the devices that compute the layers before these, in order
-    uint64_t device_total() const { return weights + kv + scratch; }
+    uint64_t device_total() const { return weights + kv + states + scratch; }
     uint64_t host_total() const { return host_weights + host_kv + staging; }
     bool fits() const { return device_total() <= heap_budget && host_total() <= host_budget; }
     bool all_fit() const { return fits() && std::ranges::all_of(before, &MemoryPlan::fits); }

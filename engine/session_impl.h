@@ -3,6 +3,7 @@
 
 #include "ops/sample.h"
 #include "session.h"
+#include "states.h"
 #include "tenant.h"
 
 #include <functional>
@@ -64,7 +65,8 @@ struct Session::Impl final : Tenant {
     /// Computes a decode step or a guess on the devices before this one, replayed.
     void bring_step(std::span<const TokenId> ids, uint32_t position);
     bool holds(uint32_t position, uint32_t since) const {
-        return cache->holds(position, since) && (!front || front->holds(position, since));
+        return (!recurrent || states.holds(position)) && cache->holds(position, since) &&
+               (!front || front->holds(position, since));
     }
     void write_step(vk::Recorder& recorder, std::span<const TokenId> ids, uint32_t position,
                     const Rows& outputs, std::span<const uint32_t> types = {}) const;
@@ -137,6 +139,8 @@ struct Session::Impl final : Tenant {
     /// Forgets keys and values from position `length` on: the only way back.
     void rewind(uint32_t length);
 
+    const bool recurrent;  // and `states` says what stands of its states
+    StateRing states;
     std::unique_ptr<Impl> front;    // of Engine::Impl::front
     vk::Buffer incoming, outgoing;  // the residual stream in host memory
     vk::Commands step_update;       // of bring_step()

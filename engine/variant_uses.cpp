@@ -124,6 +124,15 @@ class Uses {
         simple(SimpleOp::chunk_attention, i, k.out,
                cat("heads ", k.shape.heads, " dim ", k.shape.head_dim, k.sorted ? " sorted" : ""));
     }
+    void operator()(size_t i, const kernel::Convolve& k) {
+        simple(SimpleOp::convolve, i, k.out, cat("channels ", k.shape.channels(), " taps ", k.shape.taps));
+    }
+    void operator()(size_t i, const kernel::Scan& k) {
+        const Recurrence& shape = k.op.shape;
+        simple(SimpleOp::scan, i, k.op.out,
+               cat("kind ", int(shape.kind), " heads ", shape.heads, "/", shape.groups, " state ",
+                   shape.key_dim, " x ", shape.value_dim));
+    }
     void operator()(size_t i, const kernel::ExpertSum& k) {
         simple(SimpleOp::expert_sum, i, k.out, cat("used ", k.used));
     }

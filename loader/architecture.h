@@ -190,6 +190,7 @@ struct Attention {
                : bias == PositionBias::table_both ? 2 * bias_span - 1
                                                   : 1;
     }
+    bool output_gate = false;    // the heads' results times sigmoid(attention_gate x)
     bool sinks = false;          // one more score per head in the softmax's sum, Role::sinks
     bool global_tokens = false;  // their rows have projections of their own, Role::global_q ... (global_keys)
     Latent latent;
@@ -199,6 +200,38 @@ struct Attention {
     /// How many positions back a query may see, its own among them; 0: all of them, or ones ahead too.
     uint32_t reach() const;
     bool operator==(const Attention&) const = default;
+};
+
+/// A linear recurrence in place of attention: a layer remembers as much of a long sequence as of a short one.
+/// x is projected to `channels()`, each of which is convolved with its own last `taps` values; what becomes
+/// of these is told by the kind. Heads keep a state S [key_dim, value_dim], which the q, k, v of a token
+/// change, with d = softplus(step) and a = exp(decay d), decay < 0:
+enum class RecurrenceKind : uint8_t {
+    none,
+    convolution,  // gate * convolved(input gate * x): all a layer remembers (LFM2, Liquid AI 2025)
+    delta,        // S = a S, S += sigmoid(beta) k (v - S^T k)^T; norm(S^T q) silu(gate), q and k being of
+                  // length 1, q then divided by sqrt(key_dim) (Yang et al. 2024, Gated DeltaNet, eq. 10)
+    state_space,  // S = a S + d k v^T; norm((S^T q + skip v) silu(gate)) (Dao & Gu 2024, Mamba-2, section 2)
+};
+struct Recurrence {
+    RecurrenceKind kind = RecurrenceKind::none;
+    uint32_t taps = 0;
+    uint32_t heads = 0, groups = 0;  // a group of heads / groups heads has its q and k in common
+    uint32_t key_dim = 0, value_dim = 0;
+    bool tiled = false;  // head h is of group h mod groups, else of group h / (heads / groups)
+    bool taps_bias = false;
+    float epsilon = 0;   // of the norm: of a head, or of a group's heads (state_space)
+    uint32_t width = 0;  // columns of what is projected back
+    uint32_t keys() const { return groups * key_dim; }
+    uint32_t channels() const { return kind == RecurrenceKind::convolution ? width : 2 * keys() + width; }
+    /// Where q, k and v begin among the channels: q, k, v or, of Mamba's, v, k, q (x, B, C).
+    uint32_t q_channel() const { return kind == RecurrenceKind::state_space ? width + keys() : 0; }
+    uint32_t k_channel() const { return kind == RecurrenceKind::state_space ? width : keys(); }
+    uint32_t v_channel() const { return kind == RecurrenceKind::state_space ? 0 : 2 * keys(); }
+    /// What is kept of a sequence: [taps - 1, channels], then S of every head.
+    uint64_t convolved_floats() const { return uint64_t{taps - 1} * channels(); }
+    uint64_t state_floats() const { return convolved_floats() + uint64_t{heads} * key_dim * value_dim; }
+    bool operator==(const Recurrence&) const = default;
 };
 
 /// Which experts a token goes to, and how much of each (Role::router makes a score per expert).
@@ -244,7 +277,8 @@ inline Attention kernel_attention(Attention attention) {
 
 struct Layer {
     bool attention_norm = true;  // false: without the norm before attention (ModernBERT's first layer)
-    Attention attention;
+    Attention attention;         // 0 heads: a recurrence instead
+    Recurrence recurrence = {};
     Attention cross;  // to the encoder's output, between the two others; 0 heads: none
     FeedForward feed_forward;
     bool operator==(const Layer&) const = default;
@@ -296,6 +330,18 @@ struct Architecture {
     /// A sequence is computed anew as a whole whenever it grows: nothing is cached, since what earlier
     /// positions see may change.
     bool recomputes() const { return !layers.empty() && layers[0].attention.chunks.length != 0; }
+    /// What layers remember cannot be cut back to an earlier position.
+    bool recurrent() const {
+        for (const Layer& layer : layers)
+            if (layer.recurrence.kind != RecurrenceKind::none) return true;
+        return false;
+    }
+    /// Of the first layer that has any.
+    const Attention& attention() const {
+        for (const Layer& layer : layers)
+            if (layer.attention.heads != 0) return layer.attention;
+        return layers.front().attention;
+    }
     /// Positions that tables hold; 0: any number.
     uint64_t most_positions() const { return axial.rows ? uint64_t{axial.rows} * axial.cols : positions; }
     /// An encoder: nothing is generated.

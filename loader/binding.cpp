@@ -14,8 +14,9 @@ struct Frame {
     uint64_t rows, cols, groups;
     bool vector;
     Role role;
-    const Attention& attention;
+    const Layer& layer;
 
+    const Attention& attention() const { return layer.attention; }
     uint64_t group_rows() const { return rows / groups; }
     std::vector<uint64_t> shape(std::vector<uint64_t> sizes) const {  // the last size is `cols`
         if (vector) sizes.pop_back();
@@ -38,7 +39,7 @@ bool second_half(Role role) {
 }
 
 Laid lay_qkv(const Frame& f, Layout layout) {
-    const uint64_t d = f.attention.head_dim, kv = f.attention.kv_heads, heads = f.attention.heads;
+    const uint64_t d = f.attention().head_dim, kv = f.attention().kv_heads, heads = f.attention().heads;
     const uint64_t total = (heads + 2 * kv) * d, per_group = layout == Layout::qkv_grouped ? kv : 1;
     const uint64_t queries = heads * d / per_group, keys = kv * d / per_group;
     const bool is_q = f.role == Role::q || f.role == Role::q_bias;
@@ -76,8 +77,8 @@ Laid lay_experts(const Frame& f, Layout layout) {
 
 /// DeepSeek's q_b_proj and kv_b_proj, heads one after the other.
 Laid lay_latent(const Frame& f, Layout layout) {
-    const Latent& latent = f.attention.latent;
-    const uint64_t heads = f.attention.heads, head = f.attention.head_dim, rope = latent.rope_dim;
+    const Latent& latent = f.attention().latent;
+    const uint64_t heads = f.attention().heads, head = f.attention().head_dim, rope = latent.rope_dim;
     const uint64_t fixed = head - rope, rank = latent.kv_rank, pair = fixed + latent.value_dim;
     Laid laid{layout == Layout::q_rope_last ? std::vector<uint64_t>{f.rows, f.cols}
                                             : std::vector<uint64_t>{heads * pair, rank},
@@ -94,8 +95,55 @@ Laid lay_latent(const Frame& f, Layout layout) {
     return laid;
 }
 
+Laid lay_gated(const Frame& f) {
+    const uint64_t d = f.attention().head_dim, second = f.role == Role::attention_gate ? d : 0;
+    Laid laid{f.shape({2 * f.rows, f.cols}), {}};
+    for (uint64_t h = 0; h < f.attention().heads; ++h)
+        laid.strips.push_back(strip((2 * h * d + second) * f.cols, f.cols, 1, d));
+    return laid;
+}
+
+Laid lay_mixer(const Frame& f) {
+    const Recurrence& r = f.layer.recurrence;
+    const bool gates_input = r.kind == RecurrenceKind::convolution;
+    const uint64_t before_channels = gates_input ? 2ull * r.width : r.width;
+    const uint64_t first = f.role == Role::mixer_in     ? before_channels
+                           : f.role == Role::mixer_step ? before_channels + r.channels()
+                           : f.role == Role::mixer_gate ? before_channels - r.width
+                                                        : 0;
+    return {{before_channels + r.channels() + r.heads, f.cols}, {strip(first * f.cols, f.cols, 1, f.rows)}};
+}
+
+Laid lay_mixer_grouped(const Frame& f) {
+    const Recurrence& r = f.layer.recurrence;
+    const uint64_t heads = r.heads / r.groups, values = heads * r.value_dim;
+    const bool vectors = f.role == Role::mixer_beta || f.role == Role::mixer_step;
+    const uint64_t group = vectors ? 2 * heads : 2 * (r.key_dim + values);
+    Laid laid{{r.groups * group, f.cols}, {}};
+    const auto of_groups = [&](uint64_t first, uint64_t rows) {
+        for (uint64_t g = 0; g < r.groups; ++g)
+            laid.strips.push_back(strip((g * group + first) * f.cols, f.cols, 1, rows));
+    };
+    if (vectors) {
+        of_groups(f.role == Role::mixer_beta ? 0 : heads, heads);
+    } else if (f.role == Role::mixer_gate) {
+        of_groups(2 * r.key_dim + values, values);
+    } else {
+        of_groups(0, r.key_dim);
+        of_groups(r.key_dim, r.key_dim);
+        of_groups(2 * r.key_dim, values);
+    }
+    return laid;
+}
+
 Laid lay(const Frame& f, Layout layout) {
     switch (layout) {
+    case Layout::q_gated:
+        return lay_gated(f);
+    case Layout::mixer:
+        return lay_mixer(f);
+    case Layout::mixer_grouped:
+        return lay_mixer_grouped(f);
     case Layout::q_rope_last:
     case Layout::latent_kv_b:
         return lay_latent(f, layout);
@@ -141,20 +189,20 @@ class Binder {
                 if (made != synthesised.end())
                     add_values(ref, shape, role_name(ref.role), std::move(made->second));
                 else
-                    add_stored(ref, shape, layer.attention);
+                    add_stored(ref, shape, layer);
             }
         }
     }
 
   private:
-    void add_stored(WeightRef ref, const RoleShape& shape, const Attention& attention) {
+    void add_stored(WeightRef ref, const RoleShape& shape, const Layer& layer) {
         const TensorRow* row = nullptr;
         for (const std::span<const TensorRow> rows : rows_)
             for (const TensorRow& each : rows) {
                 if (each.role != ref.role) continue;
                 if (row == nullptr) row = &each;  // the one whose absence is told
                 if (catalog_.find(tensor_name(each.name, ref.layer)) == nullptr) continue;
-                return add_row(ref, shape, attention, each);
+                return add_row(ref, shape, layer, each);
             }
         if (row == nullptr)
             fail(Status::unsupported, catalog_.format(), "family ", architecture_.family,
@@ -163,11 +211,11 @@ class Binder {
              " is missing");
     }
 
-    void add_row(WeightRef ref, const RoleShape& shape, const Attention& attention, const TensorRow& row) {
-        if (row.layout >= Layout::buckets) return add_made(ref, shape, row, attention);
+    void add_row(WeightRef ref, const RoleShape& shape, const Layer& layer, const TensorRow& row) {
+        if (row.layout >= Layout::buckets) return add_made(ref, shape, row, layer.attention);
         const Frame frame = shape.vector
-                                ? Frame{shape.cols, 1, shape.groups, true, ref.role, attention}
-                                : Frame{shape.rows, shape.cols, shape.groups, false, ref.role, attention};
+                                ? Frame{shape.cols, 1, shape.groups, true, ref.role, layer}
+                                : Frame{shape.rows, shape.cols, shape.groups, false, ref.role, layer};
         const Laid laid = lay(frame, row.layout);
         const uint32_t tensors = row.layout == Layout::per_expert ? shape.groups : 1;
         Recipe recipe;
@@ -191,6 +239,7 @@ class Binder {
         }
         recipe.cols = static_cast<uint32_t>(frame.cols);
         recipe.add = row.layout == Layout::plus_one ? 1.0f : 0.0f;
+        recipe.negative_exp = row.layout == Layout::negative_exp;
         const bool blocks = tensor_type_info(recipe.stored).block > 1;
         // Vectors are small and enter sums, so they are F32; matrices keep the file's precision.
         view.type = recipe.type = (shape.vector || recipe.add != 0) && !blocks ? TensorType::f32 : view.type;
@@ -203,7 +252,7 @@ class Binder {
 
     void check_blocks(const TensorView& view, const Recipe& recipe, bool blocks) const {
         if (!blocks) return;
-        bool whole = recipe.add == 0;
+        bool whole = recipe.add == 0 && !recipe.negative_exp;
         const uint32_t block = tensor_type_info(recipe.stored).block;
         for (const Strip& each : recipe.strips)
             whole = whole && each.col_stride == 1 && each.first % block == 0 && each.row_stride % block == 0;
@@ -217,7 +266,7 @@ class Binder {
         if (tensor == nullptr) fail(Status::bad_file, catalog_.format(), "tensor ", name, " is missing");
         const auto is = [&](const std::vector<uint64_t>& shape) { return tensor->shape == shape; };
         bool fits = is(laid.expected);
-        if (layout == Layout::as_is || layout == Layout::plus_one) {
+        if (layout == Layout::as_is || layout == Layout::plus_one || layout == Layout::negative_exp) {
             fits = fits || is(frame.shape({frame.groups, frame.group_rows(), frame.cols}));
             fits = fits || (frame.vector && is({1, frame.rows}));
         }
@@ -290,8 +339,8 @@ std::string shape_text(std::span<const uint64_t> shape) {
     return text + "]";
 }
 
-Laid lay_matrix(Role role, uint64_t rows, uint64_t cols, Layout layout, const Attention& attention) {
-    return lay({rows, cols, 1, false, role, attention}, layout);
+Laid lay_matrix(Role role, uint64_t rows, uint64_t cols, Layout layout, const Layer& layer) {
+    return lay({rows, cols, 1, false, role, layer}, layout);
 }
 
 std::string tensor_name(std::string_view pattern, int32_t layer, uint32_t expert) {

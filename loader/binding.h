@@ -30,6 +30,10 @@ enum class Layout : uint8_t {
     experts_gate_up_columns,  // [E, C, 2n]: per expert gate in even columns, up in odd ones
     q_rope_last,              // [R, C], the rotating elements of a head after its others (DeepSeek)
     latent_kv_b,              // per head: rows of its keys, then of its values; [.., kv_rank]
+    q_gated,                  // per head: its rows of q, then of the attention's gate
+    negative_exp,             // as it is; -exp of each
+    mixer,          // of struct Recurrence: gate, channels, steps; input gate, gate, channels (convolution)
+    mixer_grouped,  // per group: its q, k, v and gate; of its heads' vectors: betas, steps (Qwen3-Next)
     // From here on the weight is computed from the tensor: position_tables.h.
     buckets,              // [buckets, R]: relative-position buckets, to be expanded by distance; of both
                           // directions, half of them each
@@ -75,7 +79,7 @@ struct Laid {
 };
 
 /// How a role's matrix [rows, cols] lies in a stored one.
-Laid lay_matrix(Role role, uint64_t rows, uint64_t cols, Layout layout, const Attention& attention);
+Laid lay_matrix(Role role, uint64_t rows, uint64_t cols, Layout layout, const Layer& layer);
 
 /// "[2, 3]"
 std::string shape_text(std::span<const uint64_t> shape);

@@ -61,7 +61,7 @@ void set_granite(const Described& model, Keys& keys) {
     const Architecture& a = model.architecture;
     keys.set("embedding_scale", double{a.embedding_scale});
     keys.set("residual_scale", double{a.residual_scale});
-    keys.set("attention.scale", double{a.layers.front().attention.scale});
+    keys.set("attention.scale", double{a.attention().scale});
     keys.set("logit_scale", 1 / double{a.logit_scale});
 }
 
@@ -170,6 +170,64 @@ void set_t5(const Described& model, Keys& keys) {
     keys.set("attention.relative_buckets_count", model.buckets);
 }
 
+const Recurrence& recurrence_of(const Architecture& architecture) {
+    const auto recurs = [](const Layer& layer) { return layer.recurrence.kind != RecurrenceKind::none; };
+    return std::ranges::find_if(architecture.layers, recurs)->recurrence;
+}
+
+/// Key/value heads of every layer, 0 where it is a recurrence.
+void set_heads_by_layer(const Described& model, Keys& keys) {
+    std::vector<int32_t> heads;
+    for (const Layer& layer : model.architecture.layers)
+        heads.push_back(static_cast<int32_t>(layer.attention.kv_heads));
+    keys.set("attention.head_count_kv", heads);
+}
+
+void set_lfm2(const Described& model, Keys& keys) {
+    set_heads_by_layer(model, keys);
+    keys.set("shortconv.l_cache", recurrence_of(model.architecture).taps);
+}
+
+void set_lfm2_moe(const Described& model, Keys& keys) {
+    set_lfm2(model, keys);
+    set_deepseek_experts(model, keys);
+}
+
+void set_states(const Described& model, Keys& keys) {
+    const Recurrence& r = recurrence_of(model.architecture);
+    keys.set("ssm.conv_kernel", r.taps);
+    keys.set("ssm.state_size", r.key_dim);
+    keys.set("ssm.group_count", r.groups);
+    keys.set("ssm.time_step_rank", r.heads);
+    keys.set("ssm.inner_size", r.width);
+}
+
+void set_delta(const Described& model, Keys& keys) {
+    set_states(model, keys);
+    const std::vector<Layer>& layers = model.architecture.layers;
+    const auto full =
+        std::ranges::find_if(layers, [](const Layer& layer) { return layer.attention.heads != 0; });
+    keys.set("full_attention_interval", static_cast<uint32_t>(full - layers.begin()) + 1);
+    if (layers.back().feed_forward.routing.shared_size != 0) set_shared_expert(model, keys);
+}
+
+/// Readers want the axes of positions, which all have the same one in a text.
+void set_delta_and_axes(const Described& model, Keys& keys) {
+    set_delta(model, keys);
+    const auto pairs = static_cast<int32_t>(model.ropes.front().width / 2);
+    keys.set("rope.dimension_sections", std::vector<int32_t>{(pairs + 2) / 3, (pairs + 1) / 3, pairs / 3, 0});
+}
+
+void set_granite_hybrid(const Described& model, Keys& keys) {
+    set_granite_shared(model, keys);
+    set_states(model, keys);
+    set_heads_by_layer(model, keys);
+    keys.set("rope.scaling.finetuned", !model.ropes.empty());
+}
+
+bool is_recurrent(const Architecture& a) { return a.recurrent(); }
+bool has_experts(const Architecture& a) { return a.layers.back().feed_forward.routing.experts != 0; }
+
 bool lacks_q_rank(const Architecture& a, std::string_view name) {
     return a.layers.front().attention.latent.q_rank == 0 && name == "blk.#.attn_q_b.weight";
 }
@@ -195,7 +253,23 @@ constexpr ConversionFamily families[] = {
     {.model_type = "qwen3_moe", .architecture = "qwen3moe"},
     {.model_type = "smollm3", .architecture = "smollm3"},
     {.model_type = "granite", .architecture = "granite", .keys = set_granite},
+    {.model_type = "granitemoehybrid",
+     .architecture = "granitehybrid",
+     .fits = is_recurrent,
+     .keys = set_granite_hybrid},
+    {.model_type = "granitemoehybrid",
+     .architecture = "granitemoe",
+     .fits = has_experts,
+     .keys = set_granite_shared},
     {.model_type = "granitemoehybrid", .architecture = "granite", .keys = set_granite},
+    {.model_type = "lfm2", .architecture = "lfm2", .keys = set_lfm2},
+    {.model_type = "lfm2_moe", .architecture = "lfm2moe", .keys = set_lfm2_moe},
+    {.model_type = "qwen3_next", .architecture = "qwen3next", .keys = set_delta},
+    {.model_type = "qwen3_5_text", .architecture = "qwen35", .tiles_heads = true, .keys = set_delta_and_axes},
+    {.model_type = "qwen3_5_moe_text",
+     .architecture = "qwen35moe",
+     .tiles_heads = true,
+     .keys = set_delta_and_axes},
     {.model_type = "granitemoe", .architecture = "granitemoe", .keys = set_granite},
     {.model_type = "granitemoeshared", .architecture = "granitemoe", .keys = set_granite_shared},
     {.model_type = "phi", .architecture = "phi2"},
@@ -255,7 +329,7 @@ std::span<const ConversionFamily> conversion_families() { return families; }
 
 void set_shared_keys(const Described& model, Keys& keys) {
     const Architecture& a = model.architecture;
-    const Attention& attention = a.layers.front().attention;
+    const Attention& attention = a.attention();
     const Attention cached = kernel_attention(attention);
     const Routing& routing = a.layers.back().feed_forward.routing;
     keys.set("block_count", static_cast<uint32_t>(a.layers.size()));

@@ -28,6 +28,9 @@ class Keys {
     void set(std::string_view name, uint32_t value) { out_.set(prefix_ + std::string(name), value); }
     void set(std::string_view name, bool value) { out_.set(prefix_ + std::string(name), value); }
     void set(std::string_view name, const char* value) { out_.set(prefix_ + std::string(name), value); }
+    void set(std::string_view name, const std::vector<int32_t>& value) {
+        out_.set(prefix_ + std::string(name), value);
+    }
     void set(std::string_view name, const std::vector<bool>& value) {
         out_.set(prefix_ + std::string(name), value);
     }
@@ -42,7 +45,9 @@ class Keys {
 
 struct ConversionFamily {
     const char *model_type, *architecture;
+    bool (*fits)(const Architecture& architecture) = nullptr;    // else a later row of the type may
     bool fused_qkv = false;                                      // as its own converter writes it
+    bool tiles_heads = false;                                    // Recurrence::tiled in the GGUF
     bool embeds = false;                                         // GGUF's holds no head
     void (*keys)(const Described& model, Keys& keys) = nullptr;  // that no other architecture has
     /// Whether a name of the GGUF family's table is one that such a model has not.

@@ -29,6 +29,8 @@ enum class Order : uint8_t {
     same,
     pairs,      // the rotating elements of a head, halves beside each other there
     rope_last,  // the rotating elements of a head are its last there (DeepSeek)
+    tiled,      // heads that share q and k are `groups` apart there (Recurrence::tiled)
+    tiled_columns,
 };
 
 const Family& family_named(std::span<const Family> families, std::string_view name) {
@@ -48,10 +50,12 @@ class FolderSource final : public ConversionSource {
         const TensorView* view;
         uint64_t rows;  // of a vector: its elements
         Order order;
+        uint64_t first = 0, head = 1;  // tiled: the row where heads begin, and rows, or columns, of each
     };
     struct Place {
         std::vector<Part> parts;    // one after the other
         std::vector<float> values;  // instead of parts: computed
+        uint64_t by_turns = 0;      // > 0: parts by turns, so many rows of each at a time
     };
     bool turns_pairs() const;
     void check_pairs() const;
@@ -68,7 +72,11 @@ class FolderSource final : public ConversionSource {
     const Architecture& stack_of(WeightRef ref) const;
     const TensorRow& row_of(WeightRef ref) const;
     Part part_of(WeightRef ref, const TensorView& view, Layout layout, bool vector) const;
-    uint64_t source_row(Order order, uint64_t row) const;
+    const Recurrence& recurrence(WeightRef ref) const;
+    Part tiled(Part part, WeightRef ref) const;
+    uint64_t tiled_head(uint64_t head) const;
+    uint64_t source_row(const Part& part, uint64_t row) const;
+    void tile_columns(uint64_t head_bytes, std::span<std::byte> row) const;
     void set_keys(GgufWriter& out) const;
     void check_unused() const;
     void check_read_back() const;
@@ -92,8 +100,9 @@ FolderSource::FolderSource(const fs::path& path)
                             text_part(parse_json(read_file(config.string(), 1 << 26), config.string())));
     ropes_ = read_hugging_face_ropes(family_named(hugging_face_families(), model_.architecture.family),
                                      settings, model_.architecture);
+    if (model_.architecture.ropes.empty()) ropes_.clear();
     check_pairs();
-    const Attention& attention = model_.architecture.layers.front().attention;
+    const Attention& attention = model_.architecture.attention();
     facts_.layers = stack_of({Role::q, 0, !model_.architecture.encoder.empty()}).layers.size();
     facts_.heads = attention.heads;
     facts_.kv_heads = attention.kv_heads;
@@ -115,7 +124,10 @@ FolderSource::FolderSource(const fs::path& path)
 
 void FolderSource::find_family() {
     const std::string& name = model_.architecture.family;
-    const auto found = std::ranges::find(conversion_families(), name, &ConversionFamily::model_type);
+    const auto fits = [&](const ConversionFamily& family) {
+        return family.model_type == name && (family.fits == nullptr || family.fits(model_.architecture));
+    };
+    const auto found = std::ranges::find_if(conversion_families(), fits);
     if (found == conversion_families().end()) {
         std::string known;
         for (const ConversionFamily& family : conversion_families())
@@ -161,7 +173,7 @@ bool FolderSource::turns_pairs() const { return !ropes_.empty() && ropes_.front(
 
 /// Rows of plain q and k change places, and the other way round nobody needs.
 void FolderSource::check_pairs() const {
-    const Attention& attention = model_.architecture.layers.front().attention;
+    const Attention& attention = model_.architecture.attention();
     const bool plain = attention.latent.kv_rank == 0 && attention.qk_norm.group == QkNorm::Group::none;
     if (turns_pairs() && (!plain || ropes_.front().pairs == RopePairs::interleaved))
         cannot_say("rope_interleave");
@@ -239,7 +251,8 @@ const TensorRow& FolderSource::row_of(WeightRef ref) const {
             const bool fused = row.layout == Layout::qkv;
             const bool writable = row.layout == Layout::as_is || row.layout == Layout::gate_up ||
                                   row.layout == Layout::q_rope_last || row.layout == Layout::buckets ||
-                                  (fused && row_->fused_qkv);
+                                  row.layout == Layout::q_gated || row.layout == Layout::mixer ||
+                                  row.layout == Layout::mixer_grouped || (fused && row_->fused_qkv);
             const bool split = row.layout == Layout::as_is && row_->fused_qkv &&
                                std::string_view(row.name).starts_with("blk.#.attn_") &&
                                (role == Role::q || role == Role::k || role == Role::v ||
@@ -269,7 +282,46 @@ FolderSource::Part FolderSource::part_of(WeightRef ref, const TensorView& view, 
     const Order order = layout == Layout::q_rope_last ? Order::rope_last
                         : rotates && turns_pairs()    ? Order::pairs
                                                       : Order::same;
-    return {&view, vector ? view.cols : view.rows, order};
+    return tiled({&view, vector ? view.cols : view.rows, order}, ref);
+}
+
+const Recurrence& FolderSource::recurrence(WeightRef ref) const {
+    return model_.architecture.layers[static_cast<size_t>(std::max(ref.layer, 0))].recurrence;
+}
+
+/// The same part, of whose rows or columns the values' heads stand otherwise in the GGUF.
+FolderSource::Part FolderSource::tiled(Part part, WeightRef ref) const {
+    if (!row_->tiles_heads) return part;
+    const Recurrence& shape = recurrence(ref);
+    switch (ref.role) {
+    case Role::mixer_in:
+    case Role::mixer_taps:
+        part.first = shape.v_channel();
+        [[fallthrough]];
+    case Role::mixer_gate:
+        part.head = shape.value_dim;
+        [[fallthrough]];
+    case Role::mixer_beta:
+    case Role::mixer_step:
+    case Role::mixer_step_bias:
+    case Role::mixer_decay:
+        part.order = Order::tiled;
+        return part;
+    case Role::mixer_out:
+        part.order = Order::tiled_columns;
+        part.head = shape.value_dim;
+        return part;
+    default:
+        return part;
+    }
+}
+
+/// The folder's head for the GGUF's.
+uint64_t FolderSource::tiled_head(uint64_t head) const {
+    for (const Layer& layer : model_.architecture.layers)
+        if (const Recurrence& r = layer.recurrence; r.groups != 0)
+            return head % r.groups * (r.heads / r.groups) + head / r.groups;
+    return head;
 }
 
 void FolderSource::add(WeightRef ref, const TensorView& view) {
@@ -282,13 +334,19 @@ void FolderSource::add(WeightRef ref, const TensorView& view) {
     const std::string name = tensor_name(row.name, ref.layer);
     const auto before = std::ranges::find(tensors_, name, &Tensor::name);
     if (before != tensors_.end()) {
-        const bool fused = row.layout == Layout::qkv || row.layout == Layout::gate_up;
+        const bool by_turns = row.layout == Layout::q_gated || row.layout == Layout::mixer_grouped;
+        const bool fused = row.layout == Layout::qkv || row.layout == Layout::gate_up ||
+                           row.layout == Layout::mixer || by_turns;
         if (!fused) cannot_say(view.name);  // two weights of one name
         if (before->type != view.type)
             fail(Status::unsupported, folder_.string(), view.name, ": expected the type of those that ", name,
                  " is made of");
         before->dimensions.back() += part.rows;
-        places_[static_cast<size_t>(before - tensors_.begin())].parts.push_back(part);
+        Place& place = places_[static_cast<size_t>(before - tensors_.begin())];
+        place.parts.push_back(part);
+        if (by_turns)
+            place.by_turns = row.layout == Layout::q_gated ? layer.attention.head_dim
+                                                           : layer.recurrence.heads / layer.recurrence.groups;
         return;
     }
     Tensor tensor{name, {view.cols}, view.type};
@@ -296,9 +354,11 @@ void FolderSource::add(WeightRef ref, const TensorView& view) {
     const bool split =
         !shape.vector || ref.role == Role::expert_gate_bias || ref.role == Role::expert_up_bias ||
         ref.role == Role::expert_down_bias ||
-        ((ref.role == Role::q_norm || ref.role == Role::k_norm) && layer.attention.qk_norm.own_weights);
+        ((ref.role == Role::q_norm || ref.role == Role::k_norm) && layer.attention.qk_norm.own_weights) ||
+        (layer.recurrence.kind == RecurrenceKind::state_space &&
+         (ref.role == Role::mixer_decay || ref.role == Role::mixer_skip || ref.role == Role::mixer_norm));
     if (!shape.vector) tensor.dimensions.push_back(view.rows);
-    if (split && shape.groups > 1) {
+    if (split && shape.groups > 1 && ref.role != Role::mixer_taps) {
         tensor.dimensions.back() /= shape.groups;
         tensor.dimensions.push_back(shape.groups);
     }
@@ -315,8 +375,12 @@ std::vector<std::string> FolderSource::paths() const {
 }
 
 /// The folder's row for the GGUF's.
-uint64_t FolderSource::source_row(Order order, uint64_t row) const {
-    const Attention& attention = model_.architecture.layers.front().attention;
+uint64_t FolderSource::source_row(const Part& part, uint64_t row) const {
+    const Order order = part.order;
+    if (order == Order::tiled && row >= part.first)
+        return part.first + tiled_head((row - part.first) / part.head) * part.head +
+               (row - part.first) % part.head;
+    const Attention& attention = model_.architecture.attention();
     const uint64_t head = attention.head_dim, at = row % head, start = row - at;
     if (order == Order::pairs) return start + row_of_halves(at, ropes_.front().width);
     if (order == Order::rope_last) {
@@ -324,6 +388,13 @@ uint64_t FolderSource::source_row(Order order, uint64_t row) const {
         return start + (at < fixed ? at + rope : at - fixed);
     }
     return row;
+}
+
+void FolderSource::tile_columns(uint64_t head_bytes, std::span<std::byte> row) const {
+    const std::vector<std::byte> before(row.begin(), row.end());
+    for (uint64_t head = 0; head * head_bytes < row.size(); ++head)
+        std::memcpy(row.data() + head * head_bytes, before.data() + tiled_head(head) * head_bytes,
+                    head_bytes);
 }
 
 void FolderSource::read_rows(size_t tensor, uint64_t first_row, std::span<std::byte> out) const {
@@ -341,18 +412,27 @@ void FolderSource::read_rows(size_t tensor, uint64_t first_row, std::span<std::b
     const bool vector = place.parts.front().view->rows == 1 && place.parts.front().rows > 1;
     const uint64_t width = vector ? 1 : its.cols(), bytes = stored(width);
     uint64_t row = first_row * its.cols() / width, left = out.size() / bytes;
+    for (; place.by_turns != 0 && left > 0; ++row, --left) {
+        const uint64_t turn = row / place.by_turns, parts = place.parts.size();
+        const uint64_t from = turn / parts * place.by_turns + row % place.by_turns;
+        model_.tensors->read(*place.parts[turn % parts].view, from * bytes, out.first(bytes));
+        out = out.subspan(bytes);
+    }
     for (const Part& part : place.parts) {
         if (row >= part.rows) {
             row -= part.rows;
             continue;
         }
         while (left > 0 && row < part.rows) {
-            const uint64_t from = source_row(part.order, row);
+            const uint64_t from = source_row(part, row);
             uint64_t run = 1;  // of rows that lie one after the other
             const uint64_t most = std::min(left, part.rows - row);
             if (part.order == Order::same) run = most;
-            while (run < most && source_row(part.order, row + run) == from + run) ++run;
+            while (run < most && source_row(part, row + run) == from + run) ++run;
             model_.tensors->read(*part.view, from * bytes, out.first(run * bytes));
+            if (part.order == Order::tiled_columns)
+                for (uint64_t i = 0; i < run; ++i)
+                    tile_columns(stored(part.head), out.subspan(i * bytes, bytes));
             out = out.subspan(run * bytes);
             left -= run;
             row += run;
@@ -442,6 +522,7 @@ void FolderSource::check_equal(const Architecture& read) const {
             cannot_say("relative_attention_max_distance");
         if (!same_rope(rope_of(ours, layer), rope_of(read, its))) cannot_say(cat("rotation of layer ", i));
         its.attention.rope = layer.attention.rope;
+        if (row_->tiles_heads) its.recurrence.tiled = layer.recurrence.tiled;
         if (near(double{its.attention.scale}, double{layer.attention.scale}))
             its.attention.scale = layer.attention.scale;
         const Routing &routing = layer.feed_forward.routing, &its_routing = its.feed_forward.routing;

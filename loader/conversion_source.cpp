@@ -58,7 +58,8 @@ class GgufSource final : public ConversionSource {
         if (entry->type != array_type) return opened_.gguf.metadata.integer(key).value_or(0);
         const std::vector<int64_t> values =
             opened_.gguf.metadata.integers(key).value_or(std::vector<int64_t>());
-        return values.empty() || values.front() < 0 ? 0 : static_cast<uint64_t>(values.front());
+        const auto some = std::ranges::find_if(values, [](int64_t value) { return value > 0; });
+        return some == values.end() ? 0 : static_cast<uint64_t>(*some);
     }
 
     GgufFiles opened_;

@@ -2,6 +2,7 @@
 #include "families.h"
 
 #include "fail.h"
+#include "recurrent_layers.h"
 
 #include <algorithm>
 #include <cassert>
@@ -177,7 +178,9 @@ void read_windows(const Family& family, const Settings& settings, Architecture& 
         bool windowed = rule.layers == Layers::not_every    ? every != 0 && (i + 1) % every != 0
                         : rule.layers == Layers::odd_before ? i % 2 == 0 && i < first
                                                             : i >= first;
-        if (!types.empty()) windowed = is_windowed_type(settings, key, types[i]);
+        if (!types.empty())
+            windowed = !(family.recurrences && is_recurrent_type(types[i])) &&
+                       is_windowed_type(settings, key, types[i]);
         if (!listed.empty()) windowed = listed[i] != 0;
         if (windowed && !types.empty() && window == 0)
             fail(Status::bad_file, settings.where(), settings.full_name(key), ": layer ", i,

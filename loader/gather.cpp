@@ -92,7 +92,8 @@ void GatheredTensors::gather_strip(const Recipe& recipe, const Strip& strip, uin
     };
     const uint64_t cols = recipe.cols, weights = rows * cols, start = strip.first + first * strip.row_stride;
     const File& file = files_[strip.file];
-    const bool convert = recipe.decode != Decode::none || recipe.add != 0 || recipe.type != recipe.stored;
+    const bool convert = recipe.decode != Decode::none || recipe.add != 0 || recipe.negative_exp ||
+                         recipe.type != recipe.stored;
     std::vector<std::byte> raw(convert ? bytes_of(weights) : 0);
     const std::span<std::byte> to = convert ? std::span(raw) : out;
 
@@ -119,9 +120,10 @@ void GatheredTensors::gather_strip(const Recipe& recipe, const Strip& strip, uin
     }
     if (!convert) return;
     const uint64_t element = bytes_of(1), result = stored_bytes(recipe.type, Decode::none, 1);
-    for (uint64_t i = 0; i < weights; ++i)
-        encode(recipe.type, decoded(recipe.stored, recipe.decode, raw.data() + i * element) + recipe.add,
-               out.data() + i * result);
+    for (uint64_t i = 0; i < weights; ++i) {
+        const float value = decoded(recipe.stored, recipe.decode, raw.data() + i * element) + recipe.add;
+        encode(recipe.type, recipe.negative_exp ? -std::exp(value) : value, out.data() + i * result);
+    }
 }
 
 void GatheredTensors::gather(const Recipe& recipe, uint64_t first, std::span<std::byte> out) const {

@@ -40,6 +40,7 @@ struct Recipe {
     Decode decode = Decode::none;
     TensorType type = TensorType::f32;  // of the result
     float add = 0;
+    bool negative_exp = false;
     std::vector<Strip> strips;
     std::vector<float> values;  // if not empty: the result, F32
 };

@@ -59,7 +59,7 @@ void read_scaling(const Settings& keys, RopeSettings& rope) {
 std::vector<Rope> read_ropes(const Family& family, const Settings& keys, const Architecture& architecture,
                              Catalog& catalog, const GatheredTensors& tensors) {
     if (!family.rope) return {};
-    const uint32_t head_dim = architecture.layers.front().attention.head_dim;
+    const uint32_t head_dim = architecture.attention().head_dim;
     RopeSettings rope;
     rope.pairs = family.pairs;
     rope.width = keys.size("rope.dimension_count", head_dim, static_cast<uint64_t>(head_dim * family.rotary));

@@ -20,11 +20,14 @@ std::span<const Family> gguf_families();
 std::span<const Family> gguf_decoder_families();
 std::span<const Family> gguf_expert_families();
 std::span<const Family> gguf_encoder_families();
+std::span<const Family> gguf_recurrent_families();
 
 namespace gguf {
 // Tensor names that families share.
 extern const std::span<const TensorRow> common, experts, fused_gate_up, post_attention_norm;
 
+/// DeepSeek's keys of experts, which others took over; scores by sigmoid where the file does not say.
+void read_routing(Reading& reading, bool by_sigmoid);
 /// Granite's multipliers.
 void adjust_granite(Reading& reading);
 /// Keys of images' positions: in a text all axes have the same one, so that rotations are the usual.

@@ -42,34 +42,7 @@ constexpr Routing gpt_oss_experts{.score = Routing::Score::softmax_chosen,
                                   .clamp = 7,
                                   .gate_slope = 1.702f};
 
-constexpr uint32_t softmax_gating = 1, sigmoid_gating = 2;  // expert_gating_func
-
-/// DeepSeek's keys, which others took over.
-void read_routing(Reading& r, uint32_t usual_gating) {
-    const Settings& keys = r.settings;
-    const uint32_t gating = keys.size("expert_gating_func", sigmoid_gating, usual_gating);
-    const uint32_t shared = keys.size("expert_shared_count", 1 << 10, 0, 0);
-    for (Layer& layer : r.architecture.layers) {
-        Routing& routing = layer.feed_forward.routing;
-        routing.score = gating == sigmoid_gating ? Routing::Score::sigmoid : Routing::Score::softmax;
-        routing.group_by_top2 = gating == sigmoid_gating;
-        routing.scale = keys.number("expert_weights_scale", 1);
-        routing.renormalise = keys.flag("expert_weights_norm", routing.renormalise);
-        routing.groups = keys.size("expert_group_count", std::max(1u, routing.experts), 1);
-        routing.groups_used = keys.size("expert_group_used_count", routing.groups, 1);
-        if (routing.experts % routing.groups != 0)
-            keys.wrong("expert_group_count", "a divisor of expert_count");
-        const uint32_t shared_size = columns_of(keys, "expert_shared_count", shared, routing.size);
-        if (!keys.has(Field::shared_size)) routing.shared_size = shared_size;
-    }
-    make_first_dense(r.architecture, keys.size("leading_dense_block_count", most_layers, 0, 0),
-                     keys.size(Field::feed_forward, most_size));
-    for (size_t i = 0; i < r.architecture.layers.size(); ++i)
-        r.architecture.layers[i].feed_forward.routing.choice_bias =
-            r.catalog.find(tensor_name("blk.#.exp_probs_b.bias", static_cast<int32_t>(i))) != nullptr;
-}
-
-void adjust_sigmoid(Reading& r) { read_routing(r, sigmoid_gating); }
+void adjust_sigmoid(Reading& r) { gguf::read_routing(r, true); }
 
 /// The larger of its models have norms of q and k.
 void adjust_glm4_moe(Reading& r) {
@@ -81,7 +54,7 @@ void adjust_glm4_moe(Reading& r) {
 void adjust_ernie_moe(Reading& r) {
     const uint32_t size = r.settings.size(Field::feed_forward, most_size),
                    step = r.settings.size("interleave_moe_layer_step", most_layers, 1);
-    read_routing(r, softmax_gating);
+    gguf::read_routing(r, false);
     for (size_t i = 0; i < r.architecture.layers.size(); ++i)
         if ((i + 1) % step != 0) make_dense(r.architecture.layers[i], size);
 }
@@ -104,7 +77,7 @@ void adjust_deepseek2(Reading& r) {
         set_scale(architecture, factor * factor / std::sqrt(double(head_dim)));
         architecture.ropes.front().magnitude = 1;
     }
-    read_routing(r, softmax_gating);
+    gguf::read_routing(r, false);
 }
 
 void adjust_gpt_oss(Reading& r) {
@@ -112,6 +85,32 @@ void adjust_gpt_oss(Reading& r) {
 }
 
 }  // namespace
+
+void gguf::read_routing(Reading& r, bool by_sigmoid) {
+    const Settings& keys = r.settings;
+    constexpr uint32_t softmax_gating = 1, sigmoid_gating = 2;
+    const uint32_t gating =
+        keys.size("expert_gating_func", sigmoid_gating, by_sigmoid ? sigmoid_gating : softmax_gating);
+    const uint32_t shared = keys.size("expert_shared_count", 1 << 10, 0, 0);
+    for (Layer& layer : r.architecture.layers) {
+        Routing& routing = layer.feed_forward.routing;
+        routing.score = gating == sigmoid_gating ? Routing::Score::sigmoid : Routing::Score::softmax;
+        routing.group_by_top2 = gating == sigmoid_gating;
+        routing.scale = keys.number("expert_weights_scale", 1);
+        routing.renormalise = keys.flag("expert_weights_norm", routing.renormalise);
+        routing.groups = keys.size("expert_group_count", std::max(1u, routing.experts), 1);
+        routing.groups_used = keys.size("expert_group_used_count", routing.groups, 1);
+        if (routing.experts % routing.groups != 0)
+            keys.wrong("expert_group_count", "a divisor of expert_count");
+        const uint32_t shared_size = columns_of(keys, "expert_shared_count", shared, routing.size);
+        if (!keys.has(Field::shared_size)) routing.shared_size = shared_size;
+    }
+    make_first_dense(r.architecture, keys.size("leading_dense_block_count", most_layers, 0, 0),
+                     keys.size(Field::feed_forward, most_size));
+    for (size_t i = 0; i < r.architecture.layers.size(); ++i)
+        r.architecture.layers[i].feed_forward.routing.choice_bias =
+            r.catalog.find(tensor_name("blk.#.exp_probs_b.bias", static_cast<int32_t>(i))) != nullptr;
+}
 
 std::span<const Family> gguf_expert_families() {
     static const Family families[] = {

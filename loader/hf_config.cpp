@@ -101,7 +101,7 @@ bool is_by_layer_type(const nlohmann::json* parameters) {
 std::vector<RopeSettings> read_hugging_face_ropes(const Family& family, const Settings& config,
                                                   const Architecture& architecture) {
     if (!family.rope) return {};
-    const uint32_t head_dim = architecture.layers.front().attention.head_dim;
+    const uint32_t head_dim = architecture.attention().head_dim;
     const double base = config.positive(config.has("rotary_emb_base")     ? "rotary_emb_base"
                                         : config.has("global_rope_theta") ? "global_rope_theta"
                                                                           : "rope_theta",

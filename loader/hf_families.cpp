@@ -14,19 +14,6 @@ using Layers = WindowRule::Layers;
 constexpr Multipliers granite_multipliers{"embedding_multiplier", "residual_multiplier", "logits_scaling",
                                           "attention_multiplier"};
 
-/// Every layer is one of attention and of the expert that all tokens pass, alone.
-void adjust_granite_hybrid(Reading& r) {
-    adjust_granite(r);
-    expect_text(r.settings, "position_embedding_type", "rope");
-    for (const char* other :
-         {"mamba_chunk_size", "mamba_conv_bias", "mamba_d_conv", "mamba_d_head", "mamba_d_state",
-          "mamba_expand", "mamba_n_groups", "mamba_n_heads", "mamba_proj_bias", "normalization_function",
-          "time_step_floor", "time_step_limit", "time_step_max", "time_step_min"})
-        r.settings.understood(other);
-    const uint32_t size = r.settings.size("shared_intermediate_size", most_size);
-    for (Layer& layer : r.architecture.layers) layer.feed_forward.size = size;
-}
-
 /// As Granite, but logits are multiplied, and scores by the usual where the file has no factor.
 void adjust_hyperclovax(Reading& r) {
     read_multipliers(r, granite_multipliers, double{r.architecture.layers.front().attention.scale});
@@ -154,12 +141,6 @@ std::span<const Family> llama_families() {
          .o_bias = attention_bias,
          .feed_forward_bias = mlp_bias,
          .adjust = adjust_granite},
-        {.name = "granitemoehybrid",  // of which those without a state-space layer are Granite's
-         .tensors = {hf::granite_shared, hf::frame, hf::attention},
-         .qkv_bias = attention_bias,
-         .o_bias = attention_bias,
-         .window = {Layers::all},
-         .adjust = adjust_granite_hybrid},
         {.name = "phi3",
          .tensors = {hf::fused_qkv, hf::fused_gate_up, hf::frame, hf::attention},
          .window = {Layers::all}},
@@ -323,8 +304,9 @@ std::span<const Family> llama_families() {
 std::span<const Family> hugging_face_families() {
     static const std::vector<Family> families = [] {
         std::vector<Family> all;
-        for (const auto part : {llama_families(), gpt_families(), expert_families(), encoder_families(),
-                                encoder_decoder_families(), reformer_families(), own_families()})
+        for (const auto part :
+             {llama_families(), gpt_families(), expert_families(), encoder_families(),
+              encoder_decoder_families(), recurrent_families(), reformer_families(), own_families()})
             all.insert(all.end(), part.begin(), part.end());
         return all;
     }();

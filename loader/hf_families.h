@@ -13,6 +13,7 @@ std::span<const Family> gpt_families();              // learned positions, ALiBi
 std::span<const Family> expert_families();           // mixtures of experts
 std::span<const Family> encoder_families();          // BERT and its kin
 std::span<const Family> encoder_decoder_families();  // T5, BART and their kin
+std::span<const Family> recurrent_families();        // some layers of which are no attention
 std::span<const Family> reformer_families();
 std::span<const Family> own_families();  // the fixtures' own references
 

@@ -20,6 +20,8 @@ constexpr TextPart parts[] = {
     {"qwen2_5_vl", "qwen2"},
     {"qwen2_5_vl_text", "qwen2"},
     {"qwen3_vl_text", "qwen3"},
+    {"qwen3_5", "qwen3_5_text"},
+    {"qwen3_5_moe", "qwen3_5_moe_text"},
     {"qwen3_vl_moe_text", "qwen3_moe", R"({"norm_topk_prob": true})"},
     {"gemma3_text", "gemma3_text",
      R"({"vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,

@@ -82,6 +82,9 @@ std::optional<Layout> layout_of_b(Layout layout) {
     case Layout::qkv_grouped:
     case Layout::gate_up:
     case Layout::q_rope_last:
+    case Layout::q_gated:
+    case Layout::mixer:
+    case Layout::mixer_grouped:
         return layout;
     case Layout::transposed:
         return Layout::as_is;
@@ -183,8 +186,8 @@ class Attacher {
         if (!b_layout) wrong(Status::unsupported, pair.a, "a linear layer", role_name(ref.role));
         const uint32_t rank = pair.rank();
         const Architecture& stack = ref.encoder ? model_.architecture.encoder[0] : model_.architecture;
-        const Attention attention = ref.layer < 0 ? Attention() : stack.layers[size_t(ref.layer)].attention;
-        const Laid laid = lay_matrix(ref.role, base.rows, rank, *b_layout, attention);
+        const Layer layer = ref.layer < 0 ? Layer() : stack.layers[size_t(ref.layer)];
+        const Laid laid = lay_matrix(ref.role, base.rows, rank, *b_layout, layer);
         const std::vector<uint64_t> expected_a{rank, base.cols};
         if (pair.a.shape != expected_a)
             wrong(Status::bad_file, pair.a, shape_text(expected_a), shape_text(pair.a.shape));
@@ -198,6 +201,7 @@ class Attacher {
             for (uint64_t i = 0; i < uint64_t{strip.rows} * rank; ++i)
                 b.push_back(static_cast<float>(scale_ * pair.scale * double{stored[strip.first + i]}));
         const std::vector<Rope>& ropes = model_.architecture.ropes;
+        const Attention& attention = layer.attention;
         const bool rotated = (ref.role == Role::q || ref.role == Role::k) && attention.latent.kv_rank == 0;
         if (rotated && !ropes.empty() && naming_.pairs.value_or(ropes[0].pairs) != ropes[0].pairs)
             b = reordered(b, rank, attention.head_dim, ropes[0]);

@@ -36,6 +36,10 @@ uint32_t dense(const L& l) { return l.feed_forward.size; }
 const Routing& routing(const L& l) { return l.feed_forward.routing; }
 uint32_t expert_rows(const L& l) { return routing(l).experts * routing(l).size; }
 
+const Recurrence& mixer(const L& l) { return l.recurrence; }
+using Kind = RecurrenceKind;
+bool is(const L& l, Kind kind) { return l.recurrence.kind == kind; }
+
 bool has_pre_norm(const A& a) {
     return a.placement != NormPlacement::post && a.placement != NormPlacement::output;
 }
@@ -104,7 +108,7 @@ constexpr RoleRule rules[] = {
     {Role::q_bias, true, SCORIA_SHAPE(vector(l.attention.q_bias, queries(l), l.attention.heads))},
     {Role::k_bias, true, SCORIA_SHAPE(vector(l.attention.k_bias, keys(l)))},
     {Role::v_bias, true, SCORIA_SHAPE(vector(l.attention.v_bias, keys(l)))},
-    {Role::o_bias, true, SCORIA_SHAPE(vector(l.attention.o_bias, a.hidden))},
+    {Role::o_bias, true, SCORIA_SHAPE(vector(l.attention.o_bias&& l.attention.heads, a.hidden))},
     {Role::q_norm, true, SCORIA_SHAPE(q_norm(l, l.attention.qk_norm.norm.weight))},
     {Role::k_norm, true, SCORIA_SHAPE(k_norm(l, l.attention.qk_norm.norm.weight))},
     {Role::q_norm_bias, true, SCORIA_SHAPE(q_norm(l, l.attention.qk_norm.norm.bias))},
@@ -188,9 +192,27 @@ constexpr RoleRule rules[] = {
     {Role::axial_cols, false,
      SCORIA_SHAPE(matrix(a.axial.cols, a.axial.rows ? a.hidden - a.axial.width : 0))},
     {Role::hash_rotations, false, SCORIA_SHAPE(hash_rotations(a))},
+    {Role::attention_gate, true, SCORIA_SHAPE(matrix(l.attention.output_gate ? queries(l) : 0, a.hidden))},
+    {Role::mixer_in_gate, true,
+     SCORIA_SHAPE(matrix(is(l, Kind::convolution) ? mixer(l).width : 0, a.hidden))},
+    {Role::mixer_gate, true, SCORIA_SHAPE(matrix(mixer(l).width, a.hidden))},
+    {Role::mixer_in, true,
+     SCORIA_SHAPE(matrix(mixer(l).kind == Kind::none ? 0 : mixer(l).channels(), a.hidden))},
+    {Role::mixer_beta, true, SCORIA_SHAPE(matrix(is(l, Kind::delta) ? mixer(l).heads : 0, a.hidden))},
+    {Role::mixer_step, true, SCORIA_SHAPE(matrix(mixer(l).heads, a.hidden))},
+    {Role::mixer_step_bias, true, SCORIA_SHAPE(vector(true, mixer(l).heads))},
+    {Role::mixer_decay, true, SCORIA_SHAPE(vector(true, mixer(l).heads, mixer(l).heads))},
+    {Role::mixer_skip, true, SCORIA_SHAPE(vector(is(l, Kind::state_space), mixer(l).heads, mixer(l).heads))},
+    {Role::mixer_taps, true,
+     SCORIA_SHAPE(matrix(mixer(l).taps ? mixer(l).channels() : 0, mixer(l).taps, mixer(l).channels()))},
+    {Role::mixer_taps_bias, true, SCORIA_SHAPE(vector(mixer(l).taps_bias, mixer(l).channels()))},
+    {Role::mixer_norm, true,
+     SCORIA_SHAPE(is(l, Kind::state_space) ? vector(true, mixer(l).width, mixer(l).groups)
+                                           : vector(true, mixer(l).value_dim))},
+    {Role::mixer_out, true, SCORIA_SHAPE(matrix(mixer(l).width ? a.hidden : 0, mixer(l).width))},
 };
 #undef SCORIA_SHAPE
-static_assert(std::size(rules) == static_cast<size_t>(Role::hash_rotations) + 1);
+static_assert(std::size(rules) == static_cast<size_t>(Role::mixer_out) + 1);
 
 }  // namespace
 

@@ -101,9 +101,13 @@ uint32_t Settings::size(std::string_view name, uint64_t most, std::optional<uint
                         uint64_t least) const {
     const nlohmann::json* value = find(name);
     if (value == nullptr && !fallback) fail(Status::bad_file, where_, full_name(name), " is missing");
-    if (value != nullptr && value->is_array() && !value->empty() &&
-        std::ranges::all_of(*value, [&](const auto& each) { return each == value->front(); }))
-        value = &value->front();  // one per layer
+    if (value != nullptr && value->is_array() &&
+        !value->empty()) {  // one per layer, 0 where a layer has none
+        const auto some = std::ranges::find_if(*value, [](const auto& each) { return each != 0; });
+        const nlohmann::json& one = some == value->end() ? value->front() : *some;
+        if (std::ranges::all_of(*value, [&](const auto& each) { return each == one || each == 0; }))
+            value = &one;
+    }
     if (value != nullptr && !value->is_number_unsigned()) {
         const bool negative = value->is_number_integer() && value->get<int64_t>() < 0;
         if (!value->is_number_integer() || negative)

@@ -53,7 +53,8 @@ class Settings {
     /// Names that are understood and need no value.
     void understood(std::string_view name) const { asked_.emplace(name); }
 
-    /// An integer from `least` to `most`, or a list of equal ones; without a fallback it must be there.
+    /// An integer from `least` to `most`, or a list of equal ones and zeros; without a fallback it must be
+    /// there.
     uint32_t size(std::string_view name, uint64_t most, std::optional<uint64_t> fallback = {},
                   uint64_t least = 1) const;
     uint32_t size(Field field, uint64_t most, std::optional<uint64_t> fallback = {}) const {

@@ -127,8 +127,21 @@ constexpr const char* role_names[] = {
     "axial_rows",
     "axial_cols",
     "hash_rotations",
+    "attention_gate",
+    "mixer_in_gate",
+    "mixer_gate",
+    "mixer_in",
+    "mixer_beta",
+    "mixer_step",
+    "mixer_step_bias",
+    "mixer_decay",
+    "mixer_skip",
+    "mixer_taps",
+    "mixer_taps_bias",
+    "mixer_norm",
+    "mixer_out",
 };
-static_assert(std::size(role_names) == static_cast<size_t>(Role::hash_rotations) + 1);
+static_assert(std::size(role_names) == static_cast<size_t>(Role::mixer_out) + 1);
 
 }  // namespace
 

@@ -98,9 +98,22 @@ enum class Role : uint8_t {
     global_q_bias,
     global_k_bias,
     global_v_bias,
-    axial_rows,      // [axial.rows, axial.width]
-    axial_cols,      // [axial.cols, hidden - axial.width]
-    hash_rotations,  // [heads, head_dim, rounds, Chunks::rotated()] as one vector, of all layers
+    axial_rows,       // [axial.rows, axial.width]
+    axial_cols,       // [axial.cols, hidden - axial.width]
+    hash_rotations,   // [heads, head_dim, rounds, Chunks::rotated()] as one vector, of all layers
+    attention_gate,   // [heads * head_dim, hidden]
+    mixer_in_gate,    // [channels, hidden]; of struct Recurrence, as are those below
+    mixer_gate,       // [width, hidden]
+    mixer_in,         // [channels, hidden]
+    mixer_beta,       // [heads, hidden]
+    mixer_step,       // [heads, hidden]
+    mixer_step_bias,  // [heads]
+    mixer_decay,      // [heads], below 0
+    mixer_skip,       // [heads]
+    mixer_taps,       // [channels, taps], the last one of the token itself
+    mixer_taps_bias,  // [channels]
+    mixer_norm,       // [value_dim], or [width] (state_space)
+    mixer_out,        // [hidden, width]
 };
 const char* role_name(Role role);
 

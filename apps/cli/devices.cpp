@@ -134,6 +134,7 @@ nlohmann::json plan_json(const MemoryPlan& plan) {
             {"weights", plan.weights},
             {"kv", plan.kv},
             {"kv_parts", parts},
+            {"states", plan.states},
             {"scratch", plan.scratch},
             {"total", plan.device_total()},
             {"heap_size", plan.heap_size},
@@ -163,6 +164,7 @@ std::string plan_text(const MemoryPlan& plan, bool several) {
     add("", "KV cache", plan.kv);
     if (!plan.host_kv)
         for (const KvPart& kv : plan.kv_parts) add("", kv_text(kv), kv.bytes);
+    if (plan.states) add("", cat("states of ", plan.recurrences, " layers"), plan.states);
     add("", "scratch", plan.scratch);
     add("", "total", plan.device_total());
     add("", "may be used", plan.heap_budget);

@@ -29,6 +29,8 @@ inline constexpr const char* bias_names[] = {"none", "linear (ALiBi)", "table", 
                                              "by query and distance"};
 inline constexpr const char* score_names[] = {"softmax", "softmax of chosen", "sigmoid"};
 
+inline constexpr const char* recurrence_names[] = {"none", "convolution", "delta", "state space"};
+
 template <class T, size_t n> const char* name_of(const char* const (&names)[n], T value) {
     return names[static_cast<size_t>(value)];
 }

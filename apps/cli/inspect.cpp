@@ -81,6 +81,7 @@ nlohmann::json attention_json(const Attention& attention) {
             {"rope", attention.rope},
             {"position_bias", name_of(bias_names, attention.bias)},
             {"sinks", attention.sinks},
+            {"output_gate", attention.output_gate},
             {"latent",
              {{"kv_rank", attention.latent.kv_rank},
               {"q_rank", attention.latent.q_rank},
@@ -98,7 +99,16 @@ nlohmann::json attention_json(const Attention& attention) {
 nlohmann::json layer_json(const Layer& layer) {
     const FeedForward& feed_forward = layer.feed_forward;
     const Routing& routing = feed_forward.routing;
+    const Recurrence& recurrence = layer.recurrence;
     nlohmann::json json = attention_json(layer.attention);
+    if (recurrence.kind != RecurrenceKind::none)
+        json["recurrence"] = {{"kind", name_of(recurrence_names, recurrence.kind)},
+                              {"taps", recurrence.taps},
+                              {"heads", recurrence.heads},
+                              {"groups", recurrence.groups},
+                              {"key_dim", recurrence.key_dim},
+                              {"value_dim", recurrence.value_dim},
+                              {"width", recurrence.width}};
     json["feed_forward"] = feed_forward.size;
     json["activation"] = name_of(activation_names, feed_forward.activation);
     json["gated"] = feed_forward.gated;
@@ -241,6 +251,7 @@ std::string extras_text(const Layer& layer) {
     add(attention.soft_cap != 0, cat("soft-cap-", attention.soft_cap));
     add(attention.clip != 0, cat("clip-", attention.clip));
     add(attention.sinks, "sinks");
+    add(attention.output_gate, "gated");
     add(attention.global_tokens, "global-projections");
     add(attention.distance_values, "distance-values");
     add(attention.latent.kv_rank != 0, cat("latent-", attention.latent.kv_rank));
@@ -257,10 +268,18 @@ void add_layers(TextTable& table, const Architecture& architecture, const std::s
         size_t last = first;
         while (last + 1 < layers.size() && layers[last + 1] == layers[first]) ++last;
         const Attention& attention = layers[first].attention;
-        table.add({stack + (first == last ? cat(first) : cat(first, '-', last)), cat(attention.heads),
-                   cat(attention.kv_heads), cat(attention.head_dim), positions_text(architecture, attention),
-                   mask_text(attention), feed_forward_text(layers[first].feed_forward),
-                   extras_text(layers[first])});
+        const Recurrence& recurrence = layers[first].recurrence;
+        const std::string which = stack + (first == last ? cat(first) : cat(first, '-', last)),
+                          feed_forward = feed_forward_text(layers[first].feed_forward);
+        if (recurrence.kind == RecurrenceKind::none)
+            table.add({which, cat(attention.heads), cat(attention.kv_heads), cat(attention.head_dim),
+                       positions_text(architecture, attention), mask_text(attention), feed_forward,
+                       extras_text(layers[first])});
+        else
+            table.add({which, cat(recurrence.heads), cat(recurrence.groups), cat(recurrence.value_dim), "",
+                       name_of(recurrence_names, recurrence.kind), feed_forward,
+                       cat("taps-", recurrence.taps,
+                           recurrence.key_dim ? cat(" state-", recurrence.key_dim) : std::string())});
         first = last + 1;
     }
 }

@@ -7,6 +7,7 @@
 #include "ops/embed.h"
 #include "ops/experts.h"
 #include "ops/norm.h"
+#include "ops/recurrence.h"
 #include "ops/rope.h"
 #include "ops/sample.h"
 #include "ops/select.h"
@@ -195,6 +196,69 @@ void time_chunk_attention(OpTimer& t) {
            });
 }
 
+/// Of Gated DeltaNet, with as many channels as heads of attention have, twice.
+Recurrence plain_recurrence(const OpSizes& s) {
+    Recurrence shape;
+    shape.kind = RecurrenceKind::delta;
+    shape.taps = 4;
+    shape.heads = 2 * s.heads;
+    shape.groups = s.heads;
+    shape.key_dim = shape.value_dim = std::min(s.head_dim, 128u);
+    shape.width = shape.heads * shape.value_dim;
+    return shape;
+}
+
+void time_convolve(OpTimer& t) {
+    const OpSizes& s = t.sizes();
+    const Recurrence shape = plain_recurrence(s);
+    uint32_t outputs = 0;
+    for (const uint32_t tokens : {1u, s.tokens}) {
+        const Matrix x = t.matrix(tokens, shape.channels()), out = t.matrix(tokens, x.cols);
+        const ConvolveArgs args{x,
+                                out,
+                                t.vector(x.cols * shape.taps),
+                                {},
+                                t.step(s.positions - tokens, tokens, outputs),
+                                t.room(state_bytes(shape)),
+                                Activation::silu,
+                                shape};
+        const KernelVariant variant = t.variant(SimpleOp::convolve);
+        t.rate("convolve", variant.name, cat(sizes_of(x), ", ", shape.taps, " taps"),
+               8 * floats_of(x) + args.taps.size + 8 * shape.convolved_floats(),
+               2 * floats_of(x) * shape.taps, [&](OpContext& ops) { record_convolve(ops, args, variant); });
+    }
+}
+
+void time_scan(OpTimer& t) {
+    const OpSizes& s = t.sizes();
+    const Recurrence shape = plain_recurrence(s);
+    uint32_t outputs = 0;
+    for (const uint32_t tokens : {1u, s.tokens}) {
+        const Matrix x = t.matrix(tokens, shape.channels()), out = t.matrix(tokens, shape.width),
+                     steps = t.matrix(tokens, shape.heads);
+        const ScanArgs args{x,
+                            x,
+                            shape.q_channel(),
+                            shape.k_channel(),
+                            shape.v_channel(),
+                            1,
+                            1,
+                            steps,
+                            steps,
+                            out,
+                            t.vector(3 * shape.heads),
+                            t.step(s.positions - tokens, tokens, outputs),
+                            t.room(state_bytes(shape)),
+                            shape};
+        const uint64_t cells = uint64_t{shape.width} * shape.key_dim;
+        const KernelVariant variant = t.variant(SimpleOp::scan);
+        t.rate("scan", variant.name,
+               cat(tokens, " tokens, ", shape.heads, " states of ", shape.key_dim, " x ", shape.value_dim),
+               8 * cells + 4 * (floats_of(x) + floats_of(out)), 10 * tokens * cells,
+               [&](OpContext& ops) { record_scan(ops, args, variant); });
+    }
+}
+
 /// Ops of two matrices and of one. `flops`: of an element.
 template <class Call>
 void time_elements(OpTimer& t, SimpleOp op, uint64_t flops, bool binary, const Call& call) {
@@ -344,6 +408,8 @@ std::span<const OpCase> op_cases() {
         {"hash", time_hash},
         {"sort", time_sort},
         {"chunk_attention", time_chunk_attention},
+        {"convolve", time_convolve},
+        {"scan", time_scan},
         {"glu", time_glu},
         {"add", time_add},
         {"gate", time_gate},

@@ -8,6 +8,7 @@
 #include "experts.h"
 #include "fail.h"
 #include "norm.h"
+#include "recurrence.h"
 #include "rope.h"
 #include "sample.h"
 #include "select.h"
@@ -42,6 +43,8 @@ constexpr SimpleRow simple_rows[] = {
     {SimpleOp::hash, "hash", hash_variants},
     {SimpleOp::sort, "sort", sort_variants},
     {SimpleOp::chunk_attention, "chunk_attention", chunk_attention_variants},
+    {SimpleOp::convolve, "convolve", convolve_variants},
+    {SimpleOp::scan, "scan", scan_variants},
     {SimpleOp::sample, "sample", sample_variants},
 };
 constexpr bool in_order() {

@@ -33,6 +33,8 @@ enum class SimpleOp : uint8_t {
     hash,
     sort,
     chunk_attention,
+    convolve,
+    scan,
     sample,
     count
 };

@@ -10,10 +10,12 @@
 #include "fail.h"
 #include "linear.h"
 #include "norm.h"
+#include "recurrence.h"
 #include "rope.h"
 #include "weights.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 namespace scoria::reference {
@@ -26,7 +28,8 @@ struct Executor::Step {
     std::span<const TokenId> ids, token_types;
     size_t first, outputs;  // first: position of ids[0]
     std::vector<Values> tensors;
-    Values rounded = {};  // what factor() made
+    Values rounded = {};                         // what factor() made
+    std::map<uint32_t, LayerCache> states = {};  // of recurrences, after these tokens
 
     const Values& in(TensorId id) const { return tensors[id.index]; }
     Values& out(TensorId id) {
@@ -236,6 +239,52 @@ struct Executor::Step {
         chunk_attention(op.shape, in(op.q), in(op.k), in(op.v),
                         op.sorted ? std::span(in(*op.sorted)) : std::span<const double>(), out(op.out));
     }
+    /// What a recurrence remembers, to be changed: convolved rows as keys, states as values.
+    LayerCache& state(uint32_t layer, const Recurrence& shape) {
+        LayerCache& mine = states.try_emplace(layer, executor.cache_[layer]).first->second;
+        if (first == 0 && mine.keys.empty()) {
+            mine.keys.resize(shape.convolved_floats());
+            mine.values.resize(shape.state_floats() - shape.convolved_floats());
+        }
+        return mine;
+    }
+    void run(const op::Convolve& op) {
+        const Recurrence& shape = op.shape;
+        const Values taps = values_of(*executor.model_.tensors, view(op.taps, shape.channels(), shape.taps));
+        convolve(shape, in(op.x), taps, vector(op.bias, shape.channels()), op.activation,
+                 state(op.layer, shape).keys, out(op.out));
+    }
+    void run(const op::Scan& op) {
+        const Recurrence& shape = op.shape;
+        const Values decay = vector(op.decay, shape.heads), bias = vector(op.step_bias, shape.heads),
+                     skip = vector(op.skip, shape.heads);
+        Values &matrices = state(op.layer, shape).values, &result = out(op.out);
+        const auto row = [&](TensorId id, size_t t, size_t from, size_t count) {
+            return std::span(in(id)).subspan(t * cols(id) + from, count);
+        };
+        const size_t cells = size_t{shape.key_dim} * shape.value_dim;
+        for (size_t t = 0; t < ids.size(); ++t)
+            for (size_t h = 0; h < shape.heads; ++h) {
+                const size_t group = shape.tiled ? h % shape.groups : h / (shape.heads / shape.groups);
+                const auto scaled = [&](uint32_t from, float by) {
+                    const auto part = row(op.qk, t, from + group * shape.key_dim, shape.key_dim);
+                    Values values(part.begin(), part.end());
+                    for (double& value : values) value *= double{by};
+                    return values;
+                };
+                const Values q = scaled(op.q_first, op.q_scale), k = scaled(op.k_first, op.k_scale);
+                scan(shape.kind,
+                     {.q = q,
+                      .k = k,
+                      .v = row(op.v, t, op.v_first + h * shape.value_dim, shape.value_dim),
+                      .step = row(op.step, t, h, 1)[0] + bias[h],
+                      .beta = op.beta ? row(*op.beta, t, h, 1)[0] : 0,
+                      .decay = decay[h],
+                      .skip = op.skip ? skip[h] : 0},
+                     std::span(matrices).subspan(h * cells, cells),
+                     std::span(result).subspan(t * cols(op.out) + h * shape.value_dim, shape.value_dim));
+            }
+    }
     void run(const op::Select& op) {
         const Values& x = in(op.x);
         Values& selected = out(op.out);
@@ -372,6 +421,7 @@ Result Executor::run(std::span<const TokenId> ids, Outputs outputs, const Observ
               std::vector<Values>(graph_.tensors.size())};
     for (size_t i = graph_.encoder_ops; i < graph_.ops.size(); ++i) step.run_op(graph_.ops[i], observer);
     length_ += ids.size();
+    for (auto& [layer, state] : step.states) cache_[layer] = std::move(state);
 
     Result result{static_cast<uint32_t>(ids.size()), static_cast<uint32_t>(step.outputs), {}, {}, {}};
     result.last_hidden = step.tensors[graph_.last_hidden.index];

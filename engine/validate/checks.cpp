@@ -13,6 +13,8 @@ std::span<const OpCheck> op_checks() {
         {"attention_map", check_attention_map},
         {"compress", check_compress},
         {"chunk_attention", check_chunk_attention},
+        {"convolve", check_convolve},
+        {"scan", check_scan},
         {"glu", check_glu},
         {"add", check_add},
         {"gate", check_gate},

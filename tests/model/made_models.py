@@ -17,6 +17,11 @@ EXPERTS = dict(n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=
                first_k_dense_replace=1, routed_scaling_factor=1.5, num_hidden_layers=3)
 LATENT = dict(kv_lora_rank=24, q_lora_rank=20, qk_rope_head_dim=8, qk_nope_head_dim=12, v_head_dim=16,
               num_key_value_heads=4, head_dim=8)
+DELTA = dict(num_hidden_layers=4, linear_conv_kernel_dim=4, linear_num_key_heads=2, linear_num_value_heads=6,
+             linear_key_head_dim=12, linear_value_head_dim=16, full_attention_interval=4,
+             rope_parameters=ROPE | {"partial_rotary_factor": 0.25})
+MAMBA = dict(num_hidden_layers=3, layer_types=["linear_attention", "full_attention", "linear_attention"],
+             mamba_n_heads=8, mamba_d_head=16, mamba_expand=2, mamba_n_groups=2, mamba_d_state=12, mamba_d_conv=4)
 AXES = ROPE | {"mrope_section": [2, 3, 3]}
 VISION = dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, patch_size=14, out_hidden_size=48)
 TYPES = ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention"]
@@ -60,6 +65,24 @@ CONFIGS = {
         rope_type="llama3", rope_theta=1e4, factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0,
         original_max_position_embeddings=40)),
     "jais2": {k: v for k, v in BASE.items() if k != "rms_norm_eps"} | dict(layer_norm_eps=0.02),
+    "lfm2": {k: v for k, v in SAME.items() if k != "rms_norm_eps"} | dict(
+        norm_eps=0.02, num_hidden_layers=3, conv_L_cache=3, block_multiple_of=8, block_ffn_dim_multiplier=1.5,
+        layer_types=["conv", "full_attention", "conv"]),
+    "lfm2_moe": {k: v for k, v in SAME.items() if k != "rms_norm_eps"} | dict(
+        norm_eps=0.02, num_hidden_layers=4, conv_L_cache=4, num_experts=5, num_experts_per_tok=2, num_dense_layers=1,
+        moe_intermediate_size=24, routed_scaling_factor=1.5, layer_types=["conv", "conv", "full_attention", "conv"]),
+    "qwen3_next": BASE | DELTA | dict(num_experts=5, num_experts_per_tok=2, moe_intermediate_size=24,
+                                      shared_expert_intermediate_size=40),
+    "qwen3_5_text": BASE | DELTA,
+    "qwen3_5_moe": dict(text_config=BASE | DELTA | dict(
+        num_experts=5, num_experts_per_tok=2, moe_intermediate_size=24, shared_expert_intermediate_size=40,
+        rope_parameters=ROPE | {"partial_rotary_factor": 0.25, "mrope_section": [1, 1, 0], "mrope_interleaved": True}),
+        vision_config=VISION | dict(num_position_embeddings=16)),
+    "granitemoehybrid-mamba": SAME | GRANITE | MAMBA | dict(
+        num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=40, mamba_conv_bias=False),
+    "granitemoehybrid-experts": SAME | GRANITE | MAMBA | dict(
+        position_embedding_type="rope", num_local_experts=5, num_experts_per_tok=2, intermediate_size=24,
+        shared_intermediate_size=40),
     "vaultgemma": BASE | dict(query_pre_attn_scalar=20, sliding_window=7, attn_logit_softcapping=4.0,
                               final_logit_softcapping=3.0, hidden_activation="gelu_pytorch_tanh",
                               layer_types=TYPES[1:3]),

@@ -2,15 +2,12 @@
 // that transformers computes of them (made_models.py, which made made_models.jsonl).
 #include "conversion_families.h"
 #include "fail.h"
-#include "loader/hf_builder.h"
+#include "made_models.h"
 #include "quantise/convert.h"
 #include "reference/executor.h"
 #include "support/compare.h"
 #include "support/device.h"
 #include "support/golden.h"
-
-#include <cstring>
-#include <fstream>
 
 using namespace scoria;
 using namespace scoria::test;
@@ -19,52 +16,6 @@ namespace {
 
 /// Angles of transformers are float32's.
 constexpr double made_error = 2e-5;
-
-/// splitmix64 of a name's FNV-1a hash, scaled so that the stream keeps its size.
-std::string bytes_of(const std::string& name, const std::vector<uint64_t>& shape) {
-    uint64_t seed = 0xCBF29CE484222325, count = 1;
-    for (const char c : name) seed = (seed ^ uint8_t(c)) * 0x100000001B3;
-    for (const uint64_t size : shape) count *= size;
-    const bool matrix = shape.size() > 1 && shape[0] > 1;
-    const bool norm = name.find("norm") != name.npos && name.ends_with("weight");
-    const double root = std::sqrt(double(shape.back()));
-    std::vector<float> values;
-    for (uint64_t i = 1; i <= count; ++i) {
-        uint64_t z = seed + i * 0x9E3779B97F4A7C15;
-        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-        z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-        const double u = double((z ^ (z >> 31)) >> 40) / double(1 << 23) - 1;
-        values.push_back(float(matrix ? u * 2.5 / root : norm ? 1 + 0.3 * u : 0.3 * u));
-    }
-    std::string bytes(4 * count, '\0');
-    std::memcpy(bytes.data(), values.data(), bytes.size());
-    return bytes;
-}
-
-struct MadeModel {
-    std::string name, family;
-    HfFolder folder;
-    std::vector<TokenId> ids;
-    std::map<size_t, std::vector<double>> logits;  // by row
-};
-
-std::vector<MadeModel> made_models() {
-    std::vector<MadeModel> all;
-    std::ifstream lines(std::string(SCORIA_SOURCE_DIR) + "/tests/model/made_models.jsonl");
-    for (std::string line; std::getline(lines, line);) {
-        const nlohmann::json json = nlohmann::json::parse(line);
-        MadeModel made{json["name"], json["config"]["model_type"], {}, json["ids"], {}};
-        made.folder.config = json["config"];
-        for (const auto& [name, sizes] : json["tensors"].items()) {
-            const std::vector<uint64_t> shape = sizes;
-            made.folder.tensors[name] = {"F32", shape, bytes_of(name, shape)};
-        }
-        for (const auto& [row, values] : json["logits"].items())
-            made.logits[std::stoul(row)] = values.get<std::vector<double>>();
-        all.push_back(std::move(made));
-    }
-    return all;
-}
 
 double error_of(const MadeModel& made, const auto& logits) {
     double most = 0;
@@ -89,7 +40,7 @@ std::optional<Model> as_gguf(const Model& model, const std::filesystem::path& fo
 
 TEST_CASE("reference: families without fixtures have the logits of transformers") {
     const std::vector<MadeModel> all = made_models();
-    CHECK(all.size() == 29);
+    CHECK(all.size() == 36);
     for (const MadeModel& made : all) {
         CAPTURE(made.name);
         const TemporaryFolder folder(made.folder);

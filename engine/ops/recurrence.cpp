@@ -1,0 +1,78 @@
+// See recurrence.h.
+#include "recurrence.h"
+
+#include "recurrence.push.h"
+
+namespace scoria {
+
+uint64_t state_bytes(const Recurrence& shape) { return 4 * STATE_SLOTS * shape.state_floats(); }
+
+std::vector<KernelVariant> convolve_variants(const vk::Caps& caps) {
+    return plain_variants(caps, Shader::convolve, 64);
+}
+
+void record_convolve(OpContext& context, const ConvolveArgs& args, const KernelVariant& variant) {
+    const Recurrence& shape = args.shape;
+    const ConvolvePush push{.tokens = args.x.rows,
+                            .channels = shape.channels(),
+                            .taps = shape.taps,
+                            .has_bias = args.bias.has_value(),
+                            .slot_words = uint32_t(shape.state_floats()),
+                            .x_first = args.x.first,
+                            .x_stride = args.x.stride,
+                            .out_first = args.out.first,
+                            .out_stride = args.out.stride};
+    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
+        shader_module(variant.shader),
+        {{vk::constant_workgroup, variant.workgroup}, {CONVOLVE_ACTIVATION, uint32_t(args.activation)}});
+    context.recorder.dispatch(
+        pipeline,
+        {args.step, args.x.view, args.taps, args.bias.value_or(args.taps), args.state, args.out.view}, push,
+        groups_for(uint64_t{push.tokens + push.taps - 1} * push.channels, variant.workgroup), "convolve");
+}
+
+std::vector<KernelVariant> scan_variants(const vk::Caps& caps) {
+    const uint32_t most = std::min(caps.max_invocations, caps.max_workgroup_x);
+    const uint32_t whole = std::min(64u, most), parted = std::min(128u, most);
+    constexpr uint32_t parts = 4;  // of 128 keys 32 each, in registers
+    if (!caps.is_cpu()) return {{"parts", Shader::scan_unrolled, parted, parted / parts}};
+    return {{"columns", Shader::scan, whole, whole}, {"parts", Shader::scan, parted, parted / parts}};
+}
+
+void record_scan(OpContext& context, const ScanArgs& args, const KernelVariant& variant) {
+    const Recurrence& shape = args.shape;
+    const uint32_t columns = variant.subgroup, parts = variant.workgroup / columns;
+    const Matrix& beta = args.beta.value_or(args.steps);
+    const ScanPush push{.tokens = args.qk.rows,
+                        .heads = shape.heads,
+                        .groups = shape.groups,
+                        .key_dim = shape.key_dim,
+                        .value_dim = shape.value_dim,
+                        .tiled = shape.tiled,
+                        .state_first = uint32_t(shape.convolved_floats()),
+                        .slot_words = uint32_t(shape.state_floats()),
+                        .q_first = args.qk.first + args.q_first,
+                        .k_first = args.qk.first + args.k_first,
+                        .qk_stride = args.qk.stride,
+                        .v_first = args.v.first + args.v_first,
+                        .v_stride = args.v.stride,
+                        .step_first = args.steps.first,
+                        .step_stride = args.steps.stride,
+                        .beta_first = beta.first,
+                        .beta_stride = beta.stride,
+                        .out_first = args.out.first,
+                        .out_stride = args.out.stride,
+                        .q_scale = args.q_scale,
+                        .k_scale = args.k_scale};
+    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
+        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
+                                        {SCAN_PARTS, parts},
+                                        {SCAN_KEYS, uint32_t(groups_for(shape.key_dim, parts))},
+                                        {SCAN_DELTA, shape.kind == RecurrenceKind::delta}});
+    context.recorder.dispatch(pipeline,
+                              {args.step, args.qk.view, args.v.view, args.steps.view, beta.view,
+                               args.parameters, args.state, args.out.view},
+                              push, uint64_t{shape.heads} * groups_for(shape.value_dim, columns), "scan");
+}
+
+}  // namespace scoria

@@ -1,0 +1,37 @@
+// op::Convolve and op::Scan: what layers with a recurrence remember (struct Recurrence).
+#pragma once
+
+#include "architecture.h"
+#include "kernel_variant.h"
+
+namespace scoria {
+
+uint64_t state_bytes(const Recurrence& shape);  // of all slots
+
+struct ConvolveArgs {
+    Matrix x, out;  // [tokens, channels]
+    vk::View taps;  // [channels, taps] float32
+    std::optional<vk::View> bias;
+    vk::View step, state;
+    Activation activation;
+    Recurrence shape;
+};
+std::vector<KernelVariant> convolve_variants(const vk::Caps& caps);
+void record_convolve(OpContext& context, const ConvolveArgs& args, const KernelVariant& variant);
+
+struct ScanArgs {
+    Matrix qk, v;  // [tokens, ..]: q, k and v from the columns below on
+    uint32_t q_first, k_first, v_first;
+    float q_scale, k_scale;
+    Matrix steps;                // [tokens, heads]
+    std::optional<Matrix> beta;  // likewise
+    Matrix out;                  // [tokens, heads * value_dim]
+    vk::View parameters;         // [3, heads] float32: decay, steps' bias, skip
+    vk::View step, state;
+    Recurrence shape;
+};
+/// `subgroup` of a variant: columns of a head's state that a workgroup takes.
+std::vector<KernelVariant> scan_variants(const vk::Caps& caps);
+void record_scan(OpContext& context, const ScanArgs& args, const KernelVariant& variant);
+
+}  // namespace scoria

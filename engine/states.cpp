@@ -1,0 +1,43 @@
+// See states.h.
+#include "states.h"
+
+#include "fail.h"
+#include "ops/recurrence.h"
+
+namespace scoria {
+
+StatePlaces state_places(const Architecture& architecture, LayerRange layers, uint64_t alignment) {
+    StatePlaces places;
+    for (size_t i = 0; i < architecture.layers.size(); ++i) {
+        const Recurrence& shape = architecture.layers[i].recurrence;
+        const bool here = shape.kind != RecurrenceKind::none && layers.has(i);
+        places.layers.push_back({places.bytes, here ? state_bytes(shape) : 0});
+        places.bytes += groups_for(places.layers.back().bytes, alignment) * alignment;
+    }
+    return places;
+}
+
+std::optional<uint32_t> StateRing::slot_of(uint32_t length) const {
+    for (uint32_t back = 0; back < STATE_SLOTS; ++back) {
+        const uint32_t slot = (newest_ + STATE_SLOTS - back) % STATE_SLOTS;
+        if (lengths_[slot] == length) return slot;
+    }
+    return {};
+}
+
+uint32_t StateRing::shift(uint32_t position) const {
+    const uint32_t slot = slot_of(position).value_or((newest_ + STATE_SLOTS - 1) % STATE_SLOTS);
+    return (slot + STATE_SLOTS - position % STATE_SLOTS) % STATE_SLOTS;
+}
+
+void StateRing::advance(uint32_t first, uint32_t count) {
+    const std::optional<uint32_t> from = slot_of(first);
+    if (!from && first > 0)
+        fail(Status::failed, "states", "expected those after ", first, " tokens, got none");
+    for (uint32_t& length : lengths_)
+        if (length > first) length = 0;
+    newest_ = (from.value_or(newest_) + 1) % STATE_SLOTS;
+    lengths_[newest_] = first + count;
+}
+
+}  // namespace scoria

@@ -1,0 +1,167 @@
+// GGUF's families some of whose layers are recurrences: see hf_families_recurrent.cpp.
+#include "fail.h"
+#include "gguf_families.h"
+#include "recurrent_layers.h"
+
+#include <algorithm>
+
+namespace scoria {
+namespace {
+
+using enum Layout;
+using gguf::common, gguf::experts, gguf::post_attention_norm;
+
+#define LAYER "blk.#."
+constexpr TensorRow lfm2_rows[] = {
+    {Role::output_norm, "token_embd_norm.weight"},
+    {Role::mixer_in, LAYER "shortconv.in_proj.weight", mixer},
+    {Role::mixer_in_gate, LAYER "shortconv.in_proj.weight", mixer},
+    {Role::mixer_gate, LAYER "shortconv.in_proj.weight", mixer},
+    {Role::mixer_taps, LAYER "shortconv.conv.weight"},
+    {Role::mixer_out, LAYER "shortconv.out_proj.weight"},
+};
+constexpr TensorRow state_rows[] = {
+    {Role::mixer_step_bias, LAYER "ssm_dt.bias"},
+    {Role::mixer_decay, LAYER "ssm_a"},
+    {Role::mixer_skip, LAYER "ssm_d"},
+    {Role::mixer_taps, LAYER "ssm_conv1d.weight"},
+    {Role::mixer_taps_bias, LAYER "ssm_conv1d.bias"},
+    {Role::mixer_norm, LAYER "ssm_norm.weight"},
+    {Role::mixer_out, LAYER "ssm_out.weight"},
+};
+constexpr TensorRow gated_rows[] = {
+    {Role::q, LAYER "attn_q.weight", q_gated},
+    {Role::attention_gate, LAYER "attn_q.weight", q_gated},
+    {Role::mixer_in, LAYER "attn_qkv.weight"},
+    {Role::mixer_gate, LAYER "attn_gate.weight"},
+};
+constexpr TensorRow qwen3_next_rows[] = {
+    {Role::mixer_beta, LAYER "ssm_ba.weight", mixer_grouped},
+    {Role::mixer_step, LAYER "ssm_ba.weight", mixer_grouped},
+    {Role::mixer_in, LAYER "ssm_in.weight", mixer_grouped},  // of older files
+    {Role::mixer_gate, LAYER "ssm_in.weight", mixer_grouped},
+};
+constexpr TensorRow qwen3_5_rows[] = {
+    {Role::mixer_beta, LAYER "ssm_beta.weight"},
+    {Role::mixer_step, LAYER "ssm_alpha.weight"},
+};
+constexpr TensorRow mamba_rows[] = {
+    {Role::mixer_in, LAYER "ssm_in.weight", mixer},
+    {Role::mixer_gate, LAYER "ssm_in.weight", mixer},
+    {Role::mixer_step, LAYER "ssm_in.weight", mixer},
+};
+#undef LAYER
+
+constexpr Routing lfm2_experts{
+    .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
+constexpr Routing qwen_experts{.renormalise = true, .shared_gate = true};
+constexpr Routing granite_experts{.score = Routing::Score::softmax_chosen};
+
+/// Layers without key/value heads.
+std::vector<bool> layers_without_heads(const Reading& r) {
+    std::vector<double> heads = r.settings.numbers("attention.head_count_kv");
+    heads.resize(r.architecture.layers.size(), 1);
+    std::vector<bool> recurs;
+    for (const double count : heads) recurs.push_back(count == 0);
+    return recurs;
+}
+
+void adjust_lfm2(Reading& r) {
+    use_recurrence(r.settings, r.architecture, layers_without_heads(r),
+                   short_convolution(r.settings, "shortconv.l_cache", r.architecture.hidden));
+}
+
+void adjust_lfm2_moe(Reading& r) {
+    gguf::read_routing(r, true);
+    adjust_lfm2(r);
+}
+
+/// Sizes of a state by Mamba's keys.
+Recurrence read_state(const Settings& keys, RecurrenceKind kind, float epsilon) {
+    Recurrence state;
+    state.kind = kind;
+    state.taps = keys.size("ssm.conv_kernel", most_taps, {}, 2);
+    state.heads = keys.size("ssm.time_step_rank", 1 << 16);
+    state.groups = keys.size("ssm.group_count", 1 << 16);
+    state.key_dim = keys.size("ssm.state_size", most_state_dim);
+    const uint32_t width = keys.size("ssm.inner_size", 1 << 20);
+    if (width % state.heads != 0 || width / state.heads > most_state_dim)
+        keys.wrong("ssm.inner_size", cat("a multiple of ", state.heads, " heads, of at most 256 each"));
+    state.value_dim = width / state.heads;
+    state.epsilon = epsilon;
+    check_heads(keys, "ssm.time_step_rank", state);
+    return state;
+}
+
+/// The converter puts heads that share q and k `groups` apart, but for those of Qwen3-Next.
+void adjust_delta(Reading& r) {
+    gguf::read_past_axes(r);
+    Recurrence delta = read_state(r.settings, RecurrenceKind::delta, r.architecture.norm.epsilon);
+    delta.tiled = r.architecture.family != "qwen3next";
+    const size_t layers = r.architecture.layers.size();
+    const uint32_t every = r.settings.size("full_attention_interval", most_layers, 4);
+    std::vector<double> listed = r.settings.numbers("attention.recurrent_layers");
+    std::vector<bool> recurs(layers);
+    for (size_t i = 0; i < layers; ++i) recurs[i] = i < listed.size() ? listed[i] != 0 : (i + 1) % every != 0;
+    for (Layer& layer : r.architecture.layers) layer.attention.output_gate = true;
+    use_recurrence(r.settings, r.architecture, recurs, delta);
+}
+
+void adjust_granite_hybrid(Reading& r) {
+    gguf::adjust_granite(r);
+    const Settings& keys = r.settings;
+    if (!keys.flag("rope.scaling.finetuned", false)) r.architecture.ropes.clear();
+    Recurrence mamba = read_state(keys, RecurrenceKind::state_space, r.architecture.norm.epsilon);
+    mamba.taps_bias = r.catalog.find("blk.0.ssm_conv1d.bias") != nullptr;
+    const uint32_t shared = keys.size(keys.name_of(Field::shared_size), most_size, 0, 0);
+    for (Layer& layer : r.architecture.layers)
+        if (layer.feed_forward.routing.experts == 0 && shared != 0) layer.feed_forward.size = shared;
+    use_recurrence(keys, r.architecture, layers_without_heads(r), mamba);
+}
+
+}  // namespace
+
+std::span<const Family> gguf_recurrent_families() {
+    static const Family families[] = {
+        {.name = "lfm2",
+         .tensors = {lfm2_rows, common},
+         .qk_norm = QkNorm::Group::head,
+         .recurrences = true,
+         .adjust = adjust_lfm2},
+        {.name = "lfm2moe",
+         .tensors = {lfm2_rows, common, experts},
+         .qk_norm = QkNorm::Group::head,
+         .routing = &lfm2_experts,
+         .recurrences = true,
+         .adjust = adjust_lfm2_moe},
+        {.name = "qwen3next",  // the converter adds 1 to norms, but for those of recurrences
+         .tensors = {gated_rows, qwen3_next_rows, state_rows, post_attention_norm, common, experts},
+         .qk_norm = QkNorm::Group::head,
+         .rotary = 0.25,
+         .routing = &qwen_experts,
+         .recurrences = true,
+         .adjust = adjust_delta},
+        {.name = "qwen35",
+         .tensors = {gated_rows, qwen3_5_rows, state_rows, post_attention_norm, common},
+         .qk_norm = QkNorm::Group::head,
+         .rotary = 0.25,
+         .recurrences = true,
+         .adjust = adjust_delta},
+        {.name = "qwen35moe",
+         .tensors = {gated_rows, qwen3_5_rows, state_rows, post_attention_norm, common, experts},
+         .qk_norm = QkNorm::Group::head,
+         .rotary = 0.25,
+         .routing = &qwen_experts,
+         .recurrences = true,
+         .adjust = adjust_delta},
+        {.name = "granitehybrid",  // q and k permuted as for llama
+         .tensors = {mamba_rows, state_rows, common, experts},
+         .pairs = RopePairs::interleaved,
+         .routing = &granite_experts,
+         .recurrences = true,
+         .adjust = adjust_granite_hybrid},
+    };
+    return families;
+}
+
+}  // namespace scoria

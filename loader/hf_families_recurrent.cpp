@@ -1,0 +1,228 @@
+// Families some of whose layers are recurrences: LFM2, Qwen3-Next and 3.5, Granite 4.
+#include "hf_families.h"
+
+#include "fail.h"
+#include "recurrent_layers.h"
+
+#include <algorithm>
+
+namespace scoria {
+namespace {
+
+using enum Layout;
+
+#define LAYER "model.layers.#."
+constexpr TensorRow lfm2_rows[] = {
+    {Role::output_norm, "model.embedding_norm.weight"},
+    {Role::attention_norm, LAYER "operator_norm.weight"},
+    {Role::feed_forward_norm, LAYER "ffn_norm.weight"},
+    {Role::o, LAYER "self_attn.out_proj.weight"},
+    {Role::q_norm, LAYER "self_attn.q_layernorm.weight"},
+    {Role::k_norm, LAYER "self_attn.k_layernorm.weight"},
+    {Role::gate, LAYER "feed_forward.w1.weight"},
+    {Role::up, LAYER "feed_forward.w3.weight"},
+    {Role::down, LAYER "feed_forward.w2.weight"},
+    {Role::mixer_in, LAYER "conv.in_proj.weight", mixer},
+    {Role::mixer_in_gate, LAYER "conv.in_proj.weight", mixer},
+    {Role::mixer_gate, LAYER "conv.in_proj.weight", mixer},
+    {Role::mixer_taps, LAYER "conv.conv.weight"},
+    {Role::mixer_out, LAYER "conv.out_proj.weight"},
+    {Role::router, LAYER "feed_forward.gate.weight"},
+    {Role::router_choice_bias, LAYER "feed_forward.expert_bias"},
+    {Role::expert_gate, LAYER "feed_forward.experts.gate_up_proj", experts_gate_up},
+    {Role::expert_up, LAYER "feed_forward.experts.gate_up_proj", experts_gate_up},
+    {Role::expert_down, LAYER "feed_forward.experts.down_proj"},
+    {Role::expert_gate, LAYER "feed_forward.experts.@.w1.weight", per_expert},
+    {Role::expert_up, LAYER "feed_forward.experts.@.w3.weight", per_expert},
+    {Role::expert_down, LAYER "feed_forward.experts.@.w2.weight", per_expert},
+};
+constexpr TensorRow delta_rows[] = {
+    {Role::q, LAYER "self_attn.q_proj.weight", q_gated},
+    {Role::attention_gate, LAYER "self_attn.q_proj.weight", q_gated},
+    {Role::q_norm, LAYER "self_attn.q_norm.weight", plus_one},
+    {Role::k_norm, LAYER "self_attn.k_norm.weight", plus_one},
+    {Role::mixer_in, LAYER "linear_attn.in_proj_qkv.weight"},
+    {Role::mixer_gate, LAYER "linear_attn.in_proj_z.weight"},
+    {Role::mixer_beta, LAYER "linear_attn.in_proj_b.weight"},
+    {Role::mixer_step, LAYER "linear_attn.in_proj_a.weight"},
+    {Role::mixer_in, LAYER "linear_attn.in_proj_qkvz.weight", mixer_grouped},
+    {Role::mixer_gate, LAYER "linear_attn.in_proj_qkvz.weight", mixer_grouped},
+    {Role::mixer_beta, LAYER "linear_attn.in_proj_ba.weight", mixer_grouped},
+    {Role::mixer_step, LAYER "linear_attn.in_proj_ba.weight", mixer_grouped},
+    {Role::mixer_step_bias, LAYER "linear_attn.dt_bias"},
+    {Role::mixer_decay, LAYER "linear_attn.A_log", negative_exp},
+    {Role::mixer_taps, LAYER "linear_attn.conv1d.weight"},
+    {Role::mixer_norm, LAYER "linear_attn.norm.weight"},
+    {Role::mixer_out, LAYER "linear_attn.out_proj.weight"},
+};
+constexpr TensorRow mamba_rows[] = {
+    {Role::mixer_in, LAYER "mamba.in_proj.weight", mixer},
+    {Role::mixer_gate, LAYER "mamba.in_proj.weight", mixer},
+    {Role::mixer_step, LAYER "mamba.in_proj.weight", mixer},
+    {Role::mixer_step_bias, LAYER "mamba.dt_bias"},
+    {Role::mixer_decay, LAYER "mamba.A_log", negative_exp},
+    {Role::mixer_skip, LAYER "mamba.D"},
+    {Role::mixer_taps, LAYER "mamba.conv1d.weight"},
+    {Role::mixer_taps_bias, LAYER "mamba.conv1d.bias"},
+    {Role::mixer_norm, LAYER "mamba.norm.weight"},
+    {Role::mixer_out, LAYER "mamba.out_proj.weight"},
+};
+#undef LAYER
+
+constexpr Routing lfm2_experts{
+    .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
+constexpr Routing renormalised_shared_experts{.renormalise = true, .shared_size = 512, .shared_gate = true};
+constexpr Routing granite_experts{.score = Routing::Score::softmax_chosen};
+
+/// The width of LFM2's feed-forward is two thirds of what the file says, times a factor, rounded up.
+void adjust_lfm2(Reading& r) {
+    const Settings& s = r.settings;
+    expect_flag(s, "conv_bias", false, false);
+    const auto listed = s.numbers("full_attn_idxs");
+    if (!s.has("layer_types") && listed.empty()) s.wrong("layer_types", "a type of every layer");
+    std::vector<bool> recurs = recurrent_layers(s, r.architecture.layers.size());
+    if (!s.has("layer_types"))
+        for (size_t i = 0; i < recurs.size(); ++i)
+            recurs[i] = std::ranges::find(listed, double(i)) == listed.end();
+    use_recurrence(s, r.architecture, recurs, short_convolution(s, "conv_L_cache", r.architecture.hidden));
+    const uint32_t multiple = s.size("block_multiple_of", most_size, 256);
+    const double factor = s.positive("block_ffn_dim_multiplier", 1.0);
+    uint64_t size = r.architecture.layers.front().feed_forward.size;
+    if (s.has("block_ff_dim")) size = s.size("block_ff_dim", most_size);
+    if (s.flag("block_auto_adjust_ff_dim", true)) {
+        size = static_cast<uint64_t>(factor * double(2 * size / 3));
+        size = (size + multiple - 1) / multiple * multiple;
+    }
+    if (size == 0 || size > most_size) s.wrong("block_ffn_dim_multiplier", "another factor");
+    for (Layer& layer : r.architecture.layers) layer.feed_forward.size = static_cast<uint32_t>(size);
+}
+
+void adjust_lfm2_moe(Reading& r) {
+    const Settings& s = r.settings;
+    expect_flag(s, "conv_bias", false, false);
+    if (!s.has("layer_types")) s.wrong("layer_types", "a type of every layer");
+    use_recurrence(s, r.architecture, recurrent_layers(s, r.architecture.layers.size()),
+                   short_convolution(s, "conv_L_cache", r.architecture.hidden));
+    for (Layer& layer : r.architecture.layers) {
+        layer.feed_forward.routing.choice_bias = s.flag("use_expert_bias", true);
+        layer.feed_forward.routing.scale = s.number("routed_scaling_factor", 1);
+    }
+    make_first_dense(r.architecture, s.size("num_dense_layers", most_layers, 2, 0),
+                     s.size(Field::feed_forward, most_size));
+}
+
+void adjust_delta(Reading& r) {
+    const Settings& s = r.settings;
+    Recurrence delta;
+    delta.kind = RecurrenceKind::delta;
+    delta.taps = s.size("linear_conv_kernel_dim", most_taps, 4, 2);
+    delta.groups = s.size("linear_num_key_heads", 1 << 16, 16);
+    delta.heads = s.size("linear_num_value_heads", 1 << 16, 32);
+    delta.key_dim = s.size("linear_key_head_dim", most_state_dim, 128);
+    delta.value_dim = s.size("linear_value_head_dim", most_state_dim, 128);
+    delta.epsilon = r.architecture.norm.epsilon;
+    check_heads(s, "linear_num_value_heads", delta);
+    for (const char* other : {"mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "mamba_ssm_dtype"})
+        s.understood(other);
+    expect_flag(s, "attn_output_gate", true, true);
+    expect_flag(s, "attention_bias", false, false);
+    const uint32_t every = s.size("full_attention_interval", most_layers, 4);
+    std::vector<bool> recurs = recurrent_layers(s, r.architecture.layers.size());
+    if (!s.has("layer_types"))
+        for (size_t i = 0; i < recurs.size(); ++i) recurs[i] = (i + 1) % every != 0;
+    for (Layer& layer : r.architecture.layers) layer.attention.output_gate = true;
+    use_recurrence(s, r.architecture, recurs, delta);
+}
+
+/// Errors: unsupported, where steps are clamped.
+void check_step_limit(const Settings& s) {
+    const nlohmann::json* limit = s.find("time_step_limit");
+    if (limit != nullptr &&
+        (!limit->is_array() || limit->size() != 2 || (*limit)[0] != 0 || (*limit)[1].is_number()))
+        fail(Status::unsupported, s.where(), s.full_name("time_step_limit"),
+             ": expected 0 and infinity, got ", limit->dump());
+}
+
+/// Layers are of attention or of Mamba-2, each with experts and one that all tokens pass, or with that alone.
+void adjust_granite_hybrid(Reading& r) {
+    adjust_granite(r);
+    const Settings& s = r.settings;
+    if (s.text("position_embedding_type") != "rope") r.architecture.ropes.clear();
+    expect_flag(s, "mamba_proj_bias", false, false);
+    check_step_limit(s);
+    for (const char* other : {"mamba_chunk_size", "normalization_function", "time_step_floor",
+                              "time_step_max", "time_step_min", "num_experts_per_tok"})
+        s.understood(other);
+    Recurrence mamba;
+    mamba.kind = RecurrenceKind::state_space;
+    mamba.taps = s.size("mamba_d_conv", most_taps, 4, 2);
+    mamba.heads = s.size("mamba_n_heads", 1 << 16, 128);
+    mamba.groups = s.size("mamba_n_groups", 1 << 16, 1);
+    mamba.key_dim = s.size("mamba_d_state", most_state_dim, 256);
+    const uint64_t width = uint64_t{s.size("mamba_expand", 1 << 10, 2)} * r.architecture.hidden;
+    const nlohmann::json* head = s.find("mamba_d_head");
+    mamba.value_dim = head == nullptr || *head == "auto" ? static_cast<uint32_t>(width / mamba.heads)
+                                                         : s.size("mamba_d_head", most_state_dim);
+    mamba.taps_bias = s.flag("mamba_conv_bias", true);
+    mamba.epsilon = r.architecture.norm.epsilon;
+    if (uint64_t{mamba.heads} * mamba.value_dim != width)
+        s.wrong("mamba_d_head", "heads that fill mamba_expand times hidden_size");
+    check_heads(s, "mamba_n_heads", mamba);
+    const uint32_t shared = s.size("shared_intermediate_size", most_size, 1024);
+    for (Layer& layer : r.architecture.layers) {
+        Routing& routing = layer.feed_forward.routing;
+        (routing.experts ? routing.shared_size : layer.feed_forward.size) = shared;
+    }
+    if (!s.has("layer_types")) s.wrong("layer_types", "a type of every layer");
+    use_recurrence(s, r.architecture, recurrent_layers(s, r.architecture.layers.size()), mamba);
+}
+
+}  // namespace
+
+std::span<const Family> recurrent_families() {
+    static const Family families[] = {
+        {.name = "lfm2",
+         .tensors = {lfm2_rows, hf::frame, hf::attention},
+         .qk_norm = QkNorm::Group::head,
+         .rope_base = 1e6,
+         .recurrences = true,
+         .adjust = adjust_lfm2},
+        {.name = "lfm2_moe",
+         .tensors = {lfm2_rows, hf::frame, hf::attention},
+         .qk_norm = QkNorm::Group::head,
+         .rope_base = 1e6,
+         .routing = &lfm2_experts,
+         .recurrences = true,
+         .adjust = adjust_lfm2_moe},
+        {.name = "qwen3_next",
+         .tensors = {delta_rows, hf::experts, hf::frame_plus_one, hf::frame, hf::attention, hf::gated},
+         .qk_norm = QkNorm::Group::head,
+         .rotary = 0.25,
+         .routing = &renormalised_shared_experts,
+         .recurrences = true,
+         .adjust = adjust_delta},
+        {.name = "qwen3_5_text",
+         .tensors = {delta_rows, hf::frame_plus_one, hf::frame, hf::attention, hf::gated},
+         .qk_norm = QkNorm::Group::head,
+         .rotary = 0.25,
+         .recurrences = true,
+         .adjust = adjust_delta},
+        {.name = "qwen3_5_moe_text",
+         .tensors = {delta_rows, hf::experts, hf::frame_plus_one, hf::frame, hf::attention, hf::gated},
+         .qk_norm = QkNorm::Group::head,
+         .rotary = 0.25,
+         .routing = &renormalised_shared_experts,
+         .recurrences = true,
+         .adjust = adjust_delta},
+        {.name = "granitemoehybrid",
+         .tensors = {hf::granite_moe, hf::granite_shared, hf::frame, hf::attention, mamba_rows},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .routing = &granite_experts,
+         .recurrences = true,
+         .adjust = adjust_granite_hybrid},
+    };
+    return families;
+}
+
+}  // namespace scoria

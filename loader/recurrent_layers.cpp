@@ -1,0 +1,48 @@
+// See recurrent_layers.h.
+#include "recurrent_layers.h"
+
+#include "fail.h"
+
+#include <algorithm>
+
+namespace scoria {
+
+bool is_recurrent_type(std::string_view type) {
+    return type == "linear_attention" || type == "mamba" || type == "conv";
+}
+
+std::vector<bool> recurrent_layers(const Settings& settings, size_t layers) {
+    std::vector<bool> recurs(layers);
+    const std::vector<std::string> types = settings.texts("layer_types");
+    for (size_t i = 0; i < std::min(layers, types.size()); ++i) recurs[i] = is_recurrent_type(types[i]);
+    return recurs;
+}
+
+void use_recurrence(const Settings& settings, Architecture& architecture, const std::vector<bool>& recurs,
+                    Recurrence recurrence) {
+    if (std::ranges::find(recurs, false) == recurs.end())
+        fail(Status::unsupported, settings.where(), "expected a layer of attention, got ", recurs.size(),
+             " recurrences");
+    if (recurrence.width == 0) recurrence.width = recurrence.heads * recurrence.value_dim;
+    for (size_t i = 0; i < recurs.size(); ++i) {
+        if (!recurs[i]) continue;
+        architecture.layers[i].attention = {};
+        architecture.layers[i].recurrence = recurrence;
+    }
+}
+
+Recurrence short_convolution(const Settings& settings, const char* taps, uint32_t hidden) {
+    Recurrence convolution;
+    convolution.kind = RecurrenceKind::convolution;
+    convolution.taps = settings.size(taps, most_taps, 3, 2);
+    convolution.width = hidden;
+    return convolution;
+}
+
+void check_heads(const Settings& settings, const char* heads, const Recurrence& r) {
+    if (r.heads % r.groups != 0) settings.wrong(heads, cat("a multiple of ", r.groups, " groups"));
+    if (uint64_t{r.heads} * r.value_dim + 2ull * r.groups * r.key_dim > 1 << 20)
+        settings.wrong(heads, "at most 2^20 channels");
+}
+
+}  // namespace scoria

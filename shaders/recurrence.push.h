@@ -1,0 +1,47 @@
+// Push constants and specialization constants of convolve.comp and scan.comp, and where a sequence's states
+// stand.
+#ifndef SCORIA_RECURRENCE_PUSH_H
+#define SCORIA_RECURRENCE_PUSH_H
+
+// A layer's states of one sequence, by turns: a batch whose first token is at position p reads slot
+// (p + shift) mod STATE_SLOTS, `shift` being word STEP_STATE_SHIFT of the step buffer, and writes the next
+// one. So it may be computed again, and few single tokens be taken back. At position 0 nothing is read: it is
+// all zero.
+#define STATE_SLOTS 3
+
+// 0 workgroup size
+#define CONVOLVE_ACTIVATION 1  // numerics.glsl
+#define SCAN_PARTS 1           // of the keys, each taken by a lane of its own; they divide the workgroup
+#define SCAN_KEYS 2            // of a part
+#define SCAN_DELTA 3           // else a state space
+
+#ifdef __cplusplus
+namespace scoria {
+using uint = uint32_t;
+#endif
+
+struct ConvolvePush {
+    uint tokens, channels, taps;
+    uint has_bias;
+    uint slot_words;             // words between slots
+    uint x_first, x_stride;      // words, as in Matrix
+    uint out_first, out_stride;  // likewise
+};
+
+struct ScanPush {
+    uint tokens, heads, groups;
+    uint key_dim, value_dim;
+    uint tiled;  // head h is of group h mod groups, else of h / (heads / groups)
+    uint state_first, slot_words;
+    uint q_first, k_first, qk_stride;  // words, as in Matrix
+    uint v_first, v_stride;            // likewise
+    uint step_first, step_stride;      // likewise
+    uint beta_first, beta_stride;      // likewise
+    uint out_first, out_stride;        // likewise
+    float q_scale, k_scale;
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,84 @@
+// What a head remembers, S [key_dim, value_dim], from token to token (RecurrenceKind), and what it says of it. A lane
+// has SCAN_KEYS rows of one column of S, SCAN_PARTS lanes the whole column. With d = softplus(step), a = exp(decay d):
+//   u = b (v - a S^T k), b = sigmoid(beta); or u = d v;  out = a S^T q + (k . q) u + skip v;  S = a S + k u^T
+// so that the lanes of a column meet once a token, over S^T k, S^T q and k . q.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "grid.glsl"
+#include "numerics.glsl"
+#include "recurrence.glsl"
+
+layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+layout(constant_id = SCAN_PARTS) const uint PARTS = 1;
+layout(constant_id = SCAN_KEYS) const uint KEYS = 1;
+layout(constant_id = SCAN_DELTA) const bool DELTA = false;
+layout(binding = 1) readonly buffer Qk { float qk[]; };
+layout(binding = 2) readonly buffer V { float values[]; };
+layout(binding = 3) readonly buffer Steps { float steps[]; };
+layout(binding = 4) readonly buffer Betas { float betas[]; };            // of a state space, any buffer
+layout(binding = 5) readonly buffer Parameters { float parameters[]; };  // [3, heads]: decay, steps' bias, skip
+layout(binding = 6) buffer State { float state[]; };                     // of each slot [heads, key_dim, value_dim]
+layout(binding = 7) writeonly buffer Out { float result[]; };
+layout(push_constant) uniform Push { ScanPush push; };
+
+#ifdef UNROLLED  // GPUs keep S in registers
+#define EACH_KEY [[unroll]]
+#else
+#define EACH_KEY [[dont_unroll]]
+#endif
+
+const uint COLUMNS = gl_WorkGroupSize.x / PARTS;
+shared vec3 sums[2 * gl_WorkGroupSize.x];  // of even tokens and of odd ones
+
+vec3 column_sum(vec3 mine, uint token) {
+    if (PARTS == 1) return mine;
+    const uint base = token % 2 * gl_WorkGroupSize.x;
+    sums[base + gl_LocalInvocationID.x] = mine;
+    barrier();  // once: what the next token writes is the other half
+    vec3 total = vec3(0.0);
+    for (uint part = 0; part < PARTS; ++part) total += sums[base + part * COLUMNS + gl_LocalInvocationID.x % COLUMNS];
+    return total;
+}
+
+void main() {
+    const uint blocks = (push.value_dim + COLUMNS - 1) / COLUMNS, group = group_index();
+    const uint head = group / blocks;
+    if (head >= push.heads) return;
+    const uint column = group % blocks * COLUMNS + gl_LocalInvocationID.x % COLUMNS;
+    const uint part = gl_LocalInvocationID.x / COLUMNS, first_key = part * KEYS;
+    const bool inside = column < push.value_dim;
+    const uint keys = inside ? min(KEYS, push.key_dim - min(first_key, push.key_dim)) : 0;
+    const uint shared_keys = push.tiled != 0 ? head % push.groups : head / (push.heads / push.groups);
+    const uint of_q = push.q_first + shared_keys * push.key_dim + first_key,
+               of_k = push.k_first + shared_keys * push.key_dim + first_key;
+    const uint cell = push.state_first + (head * push.key_dim + first_key) * push.value_dim + column;
+    const float decay = parameters[head], step_bias = parameters[push.heads + head],
+                skip = parameters[2 * push.heads + head];
+
+    float s[KEYS];
+    const bool begins = first_position() == 0;
+    const uint before = state_slot(0) * push.slot_words + cell, after = state_slot(1) * push.slot_words + cell;
+    EACH_KEY for (uint i = 0; i < KEYS; ++i) s[i] = begins || i >= keys ? 0.0 : state[before + i * push.value_dim];
+
+    for (uint token = 0; token < push.tokens; ++token) {
+        const uint q_row = of_q + token * push.qk_stride, k_row = of_k + token * push.qk_stride;
+        const float v = inside ? values[push.v_first + token * push.v_stride + head * push.value_dim + column] : 0.0;
+        const float raw = steps[push.step_first + token * push.step_stride + head] + step_bias;
+        const float size = activated(raw, ACTIVATION_SOFTPLUS), a = exp_safe(decay * size);
+        vec3 sum = vec3(0.0);  // S^T k, S^T q, k . q
+        EACH_KEY for (uint i = 0; i < KEYS; ++i) {
+            if (i >= keys) continue;
+            const float k = qk[k_row + i], q = qk[q_row + i];
+            sum += vec3(s[i] * k, s[i] * q, k * q);
+        }
+        sum = column_sum(sum, token) * vec3(a * push.k_scale, a * push.q_scale, push.k_scale * push.q_scale);
+        const float u = DELTA ? sigmoid(betas[push.beta_first + token * push.beta_stride + head]) * (v - sum.x) : size * v;
+        if (inside && part == 0)
+            result[push.out_first + token * push.out_stride + head * push.value_dim + column] =
+                sum.y + sum.z * u + skip * v;
+        EACH_KEY for (uint i = 0; i < KEYS; ++i) s[i] = a * s[i] + (i < keys ? qk[k_row + i] : 0.0) * push.k_scale * u;
+    }
+    EACH_KEY for (uint i = 0; i < KEYS; ++i)
+        if (i < keys) state[after + i * push.value_dim] = s[i];
+}
