@@ -206,17 +206,21 @@ class Builder {
             if (placement == NormPlacement::normed) stream = y;
             return y;
         };
-        const TensorId mixed = pre && layer.attention_norm ? normed(attention_norm) : stream;
-        TensorId x = layer.recurrence.kind != RecurrenceKind::none ? recurrence(layer.recurrence, mixed)
-                                                                   : attention(layer.attention, mixed);
-        if (post) x = norm(attention_post_norm, x);
-        stream = add("attention residual", stream, x, scale);
+        TensorId x = stream;
+        if (layer.mixes()) {
+            const TensorId in = pre && layer.attention_norm ? normed(attention_norm) : stream;
+            x = layer.recurrence.kind != RecurrenceKind::none ? recurrence(layer.recurrence, in)
+                                                              : attention(layer.attention, in);
+            if (post) x = norm(attention_post_norm, x);
+            stream = add("attention residual", stream, x, scale);
+        }
         if (placement == NormPlacement::post) stream = norm(attention_post_norm, stream);
         if (layer.cross.heads) {
             x = cross_attention(layer.cross, pre ? norm(cross_norm, stream) : stream);
             stream = add("cross residual", stream, x, scale);
             if (!pre) stream = norm(cross_norm, stream);
         }
+        if (!layer.feeds()) return stream;
         x = feed_forward(layer.feed_forward, pre ? normed(feed_forward_norm) : stream);
         if (post) x = norm(feed_forward_post_norm, x);
         stream = add("feed-forward residual", stream, x, scale);
@@ -470,11 +474,13 @@ class Builder {
             return emit(op::ExpertLinear{in, routes, tensor(name, routing.used * cols), weight(role),
                                          optional(routing.bias, bias), routing.experts, routing.used});
         };
-        const TensorId gate =
-            experts("expert gate", x, routing.size, Role::expert_gate, Role::expert_gate_bias);
+        std::optional<TensorId> gate;
+        if (shape.gated)
+            gate = experts("expert gate", x, routing.size, Role::expert_gate, Role::expert_gate_bias);
         const TensorId up = experts("expert up", x, routing.size, Role::expert_up, Role::expert_up_bias);
-        const TensorId gated = emit(op::Glu{gate, up, tensor_like("expert gated", gate), shape.activation,
-                                            routing.clamp, routing.gate_slope});
+        const TensorId gated = gate ? emit(op::Glu{*gate, up, tensor_like("expert gated", up),
+                                                   shape.activation, routing.clamp, routing.gate_slope})
+                                    : map("expert activated", up, MapKind::activate, 0, shape.activation);
         const TensorId down =
             experts("expert out", gated, stack().hidden, Role::expert_down, Role::expert_down_bias);
         TensorId sum = emit(op::ExpertSum{down, routes, tensor("experts", stack().hidden), routing.used});
@@ -486,12 +492,14 @@ class Builder {
         const auto shared = [&](const char* name, TensorId in, uint32_t cols, Role role, Role bias) {
             return linear(name, in, cols, role, optional(routing.shared_bias, bias));
         };
-        const TensorId gate =
-            shared("shared gate", x, routing.shared_size, Role::shared_gate, Role::shared_gate_bias);
+        std::optional<TensorId> gate;
+        if (shape.gated)
+            gate = shared("shared gate", x, routing.shared_size, Role::shared_gate, Role::shared_gate_bias);
         const TensorId up =
             shared("shared up", x, routing.shared_size, Role::shared_up, Role::shared_up_bias);
         const TensorId gated =
-            emit(op::Glu{gate, up, tensor("shared gated", routing.shared_size), shape.activation});
+            gate ? emit(op::Glu{*gate, up, tensor("shared gated", routing.shared_size), shape.activation})
+                 : map("shared activated", up, MapKind::activate, 0, shape.activation);
         const TensorId down =
             shared("shared out", gated, stack().hidden, Role::shared_down, Role::shared_down_bias);
         if (!routing.shared_gate) return down;

@@ -277,10 +277,12 @@ inline Attention kernel_attention(Attention attention) {
 
 struct Layer {
     bool attention_norm = true;  // false: without the norm before attention (ModernBERT's first layer)
-    Attention attention;         // 0 heads: a recurrence instead
+    Attention attention;         // 0 heads: a recurrence instead, or nothing
     Recurrence recurrence = {};
-    Attention cross;  // to the encoder's output, between the two others; 0 heads: none
-    FeedForward feed_forward;
+    Attention cross;           // to the encoder's output, between the two others; 0 heads: none
+    FeedForward feed_forward;  // neither columns nor experts: nothing
+    bool mixes() const { return attention.heads != 0 || recurrence.kind != RecurrenceKind::none; }
+    bool feeds() const { return feed_forward.size != 0 || feed_forward.routing.experts != 0; }
     bool operator==(const Layer&) const = default;
 };
 
@@ -341,6 +343,12 @@ struct Architecture {
         for (const Layer& layer : layers)
             if (layer.attention.heads != 0) return layer.attention;
         return layers.front().attention;
+    }
+    /// Of the first layer that has experts, else of none.
+    const Routing& routing() const {
+        for (const Layer& layer : layers)
+            if (layer.feed_forward.routing.experts != 0) return layer.feed_forward.routing;
+        return layers.back().feed_forward.routing;
     }
     /// Positions that tables hold; 0: any number.
     uint64_t most_positions() const { return axial.rows ? uint64_t{axial.rows} * axial.cols : positions; }

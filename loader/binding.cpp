@@ -241,8 +241,9 @@ class Binder {
         recipe.add = row.layout == Layout::plus_one ? 1.0f : 0.0f;
         recipe.negative_exp = row.layout == Layout::negative_exp;
         const bool blocks = tensor_type_info(recipe.stored).block > 1;
-        // Vectors are small and enter sums, so they are F32; matrices keep the file's precision.
-        view.type = recipe.type = (shape.vector || recipe.add != 0) && !blocks ? TensorType::f32 : view.type;
+        // Vectors are small and enter sums, so they are F32, and so are taps; matrices keep the precision.
+        const bool f32 = (shape.vector || recipe.add != 0 || ref.role == Role::mixer_taps) && !blocks;
+        view.type = recipe.type = f32 ? TensorType::f32 : view.type;
         check_blocks(view, recipe, blocks);
         const bool plain =
             (row.layout == Layout::as_is) && recipe.type == recipe.stored && recipe.decode == Decode::none;

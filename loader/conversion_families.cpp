@@ -48,8 +48,7 @@ void set_experts(const Routing& routing, Keys& keys) {
 }
 
 void set_shared_expert(const Described& model, Keys& keys) {
-    keys.set("expert_shared_feed_forward_length",
-             model.architecture.layers.back().feed_forward.routing.shared_size);
+    keys.set("expert_shared_feed_forward_length", model.architecture.routing().shared_size);
 }
 
 void set_hunyuan_experts(const Described& model, Keys& keys) {
@@ -110,7 +109,7 @@ void set_ernie_experts(const Described& model, Keys& keys) {
 
 void set_granite_shared(const Described& model, Keys& keys) {
     set_granite(model, keys);
-    const uint32_t shared = model.architecture.layers.back().feed_forward.routing.shared_size;
+    const uint32_t shared = model.architecture.routing().shared_size;
     if (shared != 0) keys.set("expert_shared_feed_forward_length", shared);
 }
 
@@ -225,8 +224,27 @@ void set_granite_hybrid(const Described& model, Keys& keys) {
     keys.set("rope.scaling.finetuned", !model.ropes.empty());
 }
 
+/// Every layer is of one thing alone.
+void set_nemotron(const Described& model, Keys& keys) {
+    const Routing& routing = model.architecture.routing();
+    std::vector<int32_t> sizes;
+    for (const Layer& layer : model.architecture.layers)
+        sizes.push_back(static_cast<int32_t>(
+            layer.feed_forward.routing.experts != 0 ? routing.size : layer.feed_forward.size));
+    set_states(model, keys);
+    set_heads_by_layer(model, keys);
+    keys.set("feed_forward_length", sizes);
+    if (routing.experts == 0) return;
+    set_shared_expert(model, keys);
+    keys.set("expert_shared_count", 1u);
+    keys.set("expert_weights_scale", double{routing.scale});
+    keys.set("expert_weights_norm", routing.renormalise);
+    keys.set("expert_group_count", routing.groups);
+    keys.set("expert_group_used_count", routing.groups_used);
+}
+
 bool is_recurrent(const Architecture& a) { return a.recurrent(); }
-bool has_experts(const Architecture& a) { return a.layers.back().feed_forward.routing.experts != 0; }
+bool has_experts(const Architecture& a) { return a.routing().experts != 0; }
 
 bool lacks_q_rank(const Architecture& a, std::string_view name) {
     return a.layers.front().attention.latent.q_rank == 0 && name == "blk.#.attn_q_b.weight";
@@ -262,6 +280,8 @@ constexpr ConversionFamily families[] = {
      .fits = has_experts,
      .keys = set_granite_shared},
     {.model_type = "granitemoehybrid", .architecture = "granite", .keys = set_granite},
+    {.model_type = "nemotron_h", .architecture = "nemotron_h_moe", .fits = has_experts, .keys = set_nemotron},
+    {.model_type = "nemotron_h", .architecture = "nemotron_h", .keys = set_nemotron},
     {.model_type = "lfm2", .architecture = "lfm2", .keys = set_lfm2},
     {.model_type = "lfm2_moe", .architecture = "lfm2moe", .keys = set_lfm2_moe},
     {.model_type = "qwen3_next", .architecture = "qwen3next", .keys = set_delta},
@@ -331,7 +351,7 @@ void set_shared_keys(const Described& model, Keys& keys) {
     const Architecture& a = model.architecture;
     const Attention& attention = a.attention();
     const Attention cached = kernel_attention(attention);
-    const Routing& routing = a.layers.back().feed_forward.routing;
+    const Routing& routing = a.routing();
     keys.set("block_count", static_cast<uint32_t>(a.layers.size()));
     keys.set("context_length", a.context);
     keys.set("embedding_length", a.hidden);

@@ -97,7 +97,7 @@ FolderSource::FolderSource(const fs::path& path)
     find_family();
     const fs::path config = hugging_face_paths(path).config;
     const Settings settings(Settings::Format::hugging_face, config.filename().string(), "",
-                            text_part(parse_json(read_file(config.string(), 1 << 26), config.string())));
+                            read_config(config, true));
     ropes_ = read_hugging_face_ropes(family_named(hugging_face_families(), model_.architecture.family),
                                      settings, model_.architecture);
     if (model_.architecture.ropes.empty()) ropes_.clear();
@@ -106,9 +106,10 @@ FolderSource::FolderSource(const fs::path& path)
     facts_.layers = stack_of({Role::q, 0, !model_.architecture.encoder.empty()}).layers.size();
     facts_.heads = attention.heads;
     facts_.kv_heads = attention.kv_heads;
-    facts_.experts = model_.architecture.layers.back().feed_forward.routing.experts;
-    const uint32_t size = model_.architecture.layers.front().feed_forward.size;
-    const uint32_t of_expert = model_.architecture.layers.back().feed_forward.routing.size;
+    facts_.experts = model_.architecture.routing().experts;
+    uint32_t size = 0;
+    for (const Layer& layer : model_.architecture.layers) size = std::max(size, layer.feed_forward.size);
+    const uint32_t of_expert = model_.architecture.routing().size;
     feed_forward_ = size != 0 ? size : settings.size(Field::feed_forward, most_size, of_expert);
     check_unused();
     if (row_->embeds) drop_head();

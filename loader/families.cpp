@@ -179,7 +179,7 @@ void read_windows(const Family& family, const Settings& settings, Architecture& 
                         : rule.layers == Layers::odd_before ? i % 2 == 0 && i < first
                                                             : i >= first;
         if (!types.empty())
-            windowed = !(family.recurrences && is_recurrent_type(types[i])) &&
+            windowed = !(family.recurrence != RecurrenceKind::none && is_recurrent_type(types[i])) &&
                        is_windowed_type(settings, key, types[i]);
         if (!listed.empty()) windowed = listed[i] != 0;
         if (windowed && !types.empty() && window == 0)
@@ -254,7 +254,10 @@ Architecture describe(const Family& family, const Settings& settings) {
     const FeedForward dense = feed_forward;
     read_experts(family, settings, architecture, feed_forward);
 
-    const uint32_t layers = settings.size(Field::layers, most_layers);
+    std::optional<uint64_t> listed;
+    for (const char* name : {"layer_types", "layers_block_type"})
+        if (const size_t count = settings.texts(name).size(); count != 0) listed = count;
+    const uint32_t layers = settings.size(Field::layers, most_layers, listed);
     const uint32_t ahead = settings.format() == Settings::Format::gguf  // layers that guess tokens, not run
                                ? settings.size("nextn_predict_layers", layers - 1, 0, 0)
                                : 0;

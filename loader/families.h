@@ -91,7 +91,7 @@ struct Family {
     Bias output_bias = {};
     bool output_decides = false;  // tied if there is no output tensor, whatever tie_word_embeddings says
 
-    bool recurrences = false;  // of some layers, which `adjust` makes
+    RecurrenceKind recurrence = RecurrenceKind::none;  // of some layers, which `adjust` makes
 
     Adjust adjust = nullptr;
 };

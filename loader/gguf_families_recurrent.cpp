@@ -50,12 +50,17 @@ constexpr TensorRow mamba_rows[] = {
     {Role::mixer_gate, LAYER "ssm_in.weight", mixer},
     {Role::mixer_step, LAYER "ssm_in.weight", mixer},
 };
+constexpr TensorRow nemotron_rows[] = {
+    {Role::feed_forward_norm, LAYER "attn_norm.weight"},  // every layer's one
+};
 #undef LAYER
 
 constexpr Routing lfm2_experts{
     .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
 constexpr Routing qwen_experts{.renormalise = true, .shared_gate = true};
 constexpr Routing granite_experts{.score = Routing::Score::softmax_chosen};
+constexpr Routing nemotron_experts{
+    .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
 
 /// Layers without key/value heads.
 std::vector<bool> layers_without_heads(const Reading& r) {
@@ -119,6 +124,30 @@ void adjust_granite_hybrid(Reading& r) {
     use_recurrence(keys, r.architecture, layers_without_heads(r), mamba);
 }
 
+/// Layers with key/value heads are attention, with columns of a feed-forward that, or experts, the others
+/// Mamba-2.
+void adjust_nemotron(Reading& r) {
+    const Settings& keys = r.settings;
+    gguf::read_routing(r, true);
+    Recurrence mamba = read_state(keys, RecurrenceKind::state_space, r.architecture.norm.epsilon);
+    std::vector<Layer>& layers = r.architecture.layers;
+    std::vector<double> sizes = keys.numbers("feed_forward_length");
+    sizes.resize(layers.size(), 0);
+    const std::vector<bool> none = layers_without_heads(r);
+    std::vector<bool> recurs(layers.size());
+    for (size_t i = 0; i < layers.size(); ++i) {
+        const bool feeds = sizes[i] != 0;
+        recurs[i] = none[i] && !feeds;
+        const std::string bias = tensor_name("blk.#.ssm_conv1d.bias", static_cast<int32_t>(i));
+        if (recurs[i] && r.catalog.find(bias) != nullptr) mamba.taps_bias = true;
+        if (!feeds || layers[i].feed_forward.routing.experts == 0)
+            make_dense(layers[i], feeds ? static_cast<uint32_t>(sizes[i]) : 0);
+    }
+    use_recurrence(keys, r.architecture, recurs, mamba);
+    for (size_t i = 0; i < layers.size(); ++i)
+        if (none[i]) layers[i].attention = {};
+}
+
 }  // namespace
 
 std::span<const Family> gguf_recurrent_families() {
@@ -126,40 +155,55 @@ std::span<const Family> gguf_recurrent_families() {
         {.name = "lfm2",
          .tensors = {lfm2_rows, common},
          .qk_norm = QkNorm::Group::head,
-         .recurrences = true,
+         .recurrence = RecurrenceKind::convolution,
          .adjust = adjust_lfm2},
         {.name = "lfm2moe",
          .tensors = {lfm2_rows, common, experts},
          .qk_norm = QkNorm::Group::head,
          .routing = &lfm2_experts,
-         .recurrences = true,
+         .recurrence = RecurrenceKind::convolution,
          .adjust = adjust_lfm2_moe},
         {.name = "qwen3next",  // the converter adds 1 to norms, but for those of recurrences
          .tensors = {gated_rows, qwen3_next_rows, state_rows, post_attention_norm, common, experts},
          .qk_norm = QkNorm::Group::head,
          .rotary = 0.25,
          .routing = &qwen_experts,
-         .recurrences = true,
+         .recurrence = RecurrenceKind::delta,
          .adjust = adjust_delta},
         {.name = "qwen35",
          .tensors = {gated_rows, qwen3_5_rows, state_rows, post_attention_norm, common},
          .qk_norm = QkNorm::Group::head,
          .rotary = 0.25,
-         .recurrences = true,
+         .recurrence = RecurrenceKind::delta,
          .adjust = adjust_delta},
         {.name = "qwen35moe",
          .tensors = {gated_rows, qwen3_5_rows, state_rows, post_attention_norm, common, experts},
          .qk_norm = QkNorm::Group::head,
          .rotary = 0.25,
          .routing = &qwen_experts,
-         .recurrences = true,
+         .recurrence = RecurrenceKind::delta,
          .adjust = adjust_delta},
         {.name = "granitehybrid",  // q and k permuted as for llama
          .tensors = {mamba_rows, state_rows, common, experts},
          .pairs = RopePairs::interleaved,
          .routing = &granite_experts,
-         .recurrences = true,
+         .recurrence = RecurrenceKind::state_space,
          .adjust = adjust_granite_hybrid},
+        {.name = "nemotron_h",
+         .tensors = {nemotron_rows, mamba_rows, state_rows, common},
+         .rope = false,
+         .activation = Activation::relu_squared,
+         .gated = false,
+         .recurrence = RecurrenceKind::state_space,
+         .adjust = adjust_nemotron},
+        {.name = "nemotron_h_moe",
+         .tensors = {nemotron_rows, mamba_rows, state_rows, common, experts},
+         .rope = false,
+         .activation = Activation::relu_squared,
+         .gated = false,
+         .routing = &nemotron_experts,
+         .recurrence = RecurrenceKind::state_space,
+         .adjust = adjust_nemotron},
     };
     return families;
 }

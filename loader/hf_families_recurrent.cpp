@@ -5,6 +5,7 @@
 #include "recurrent_layers.h"
 
 #include <algorithm>
+#include <array>
 
 namespace scoria {
 namespace {
@@ -68,11 +69,52 @@ constexpr TensorRow mamba_rows[] = {
     {Role::mixer_out, LAYER "mamba.out_proj.weight"},
 };
 #undef LAYER
+#define LAYER "backbone.layers.#."
+constexpr TensorRow nemotron_rows[] = {
+    {Role::token_embedding, "backbone.embeddings.weight"},
+    {Role::output_norm, "backbone.norm_f.weight"},
+    {Role::attention_norm, LAYER "norm.weight"},  // a layer has one of these two
+    {Role::feed_forward_norm, LAYER "norm.weight"},
+    {Role::q, LAYER "mixer.q_proj.weight"},
+    {Role::k, LAYER "mixer.k_proj.weight"},
+    {Role::v, LAYER "mixer.v_proj.weight"},
+    {Role::o, LAYER "mixer.o_proj.weight"},
+    {Role::q_bias, LAYER "mixer.q_proj.bias"},
+    {Role::k_bias, LAYER "mixer.k_proj.bias"},
+    {Role::v_bias, LAYER "mixer.v_proj.bias"},
+    {Role::o_bias, LAYER "mixer.o_proj.bias"},
+    {Role::up, LAYER "mixer.up_proj.weight"},
+    {Role::down, LAYER "mixer.down_proj.weight"},
+    {Role::router, LAYER "mixer.gate.weight"},
+    {Role::router_choice_bias, LAYER "mixer.gate.e_score_correction_bias"},
+    {Role::expert_up, LAYER "mixer.experts.@.up_proj.weight", per_expert},
+    {Role::expert_down, LAYER "mixer.experts.@.down_proj.weight", per_expert},
+    {Role::expert_up, LAYER "mixer.experts.up_proj"},
+    {Role::expert_down, LAYER "mixer.experts.down_proj"},
+    {Role::shared_up, LAYER "mixer.shared_experts.up_proj.weight"},
+    {Role::shared_down, LAYER "mixer.shared_experts.down_proj.weight"},
+    {Role::mixer_in, LAYER "mixer.in_proj.weight", mixer},
+    {Role::mixer_gate, LAYER "mixer.in_proj.weight", mixer},
+    {Role::mixer_step, LAYER "mixer.in_proj.weight", mixer},
+    {Role::mixer_step_bias, LAYER "mixer.dt_bias"},
+    {Role::mixer_decay, LAYER "mixer.A_log", negative_exp},
+    {Role::mixer_skip, LAYER "mixer.D"},
+    {Role::mixer_taps, LAYER "mixer.conv1d.weight"},
+    {Role::mixer_taps_bias, LAYER "mixer.conv1d.bias"},
+    {Role::mixer_norm, LAYER "mixer.norm.weight"},
+    {Role::mixer_out, LAYER "mixer.out_proj.weight"},
+};
+#undef LAYER
 
 constexpr Routing lfm2_experts{
     .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
 constexpr Routing renormalised_shared_experts{.renormalise = true, .shared_size = 512, .shared_gate = true};
 constexpr Routing granite_experts{.score = Routing::Score::softmax_chosen};
+constexpr Routing nemotron_experts{.score = Routing::Score::sigmoid,
+                                   .renormalise = true,
+                                   .choice_bias = true,
+                                   .group_by_top2 = true,
+                                   .shared_size = 7688};
 
 /// The width of LFM2's feed-forward is two thirds of what the file says, times a factor, rounded up.
 void adjust_lfm2(Reading& r) {
@@ -177,6 +219,74 @@ void adjust_granite_hybrid(Reading& r) {
     use_recurrence(s, r.architecture, recurrent_layers(s, r.architecture.layers.size()), mamba);
 }
 
+/// The types of a Nemotron-H's layers, one letter each, as older files have them: Mamba, attention, MLP,
+/// experts.
+std::string nemotron_pattern(const Settings& s, size_t layers) {
+    std::string pattern = s.text("hybrid_override_pattern");
+    constexpr std::pair<std::string_view, char> letters[] = {
+        {"linear_attention", 'M'}, {"mamba", 'M'}, {"full_attention", '*'},
+        {"attention", '*'},        {"mlp", '-'},   {"moe", 'E'}};
+    for (const char* name : {"layers_block_type", "layer_types"}) {
+        const std::vector<std::string> types = s.texts(name);
+        if (!types.empty()) pattern.clear();
+        for (const std::string& type : types) {
+            const auto letter = std::ranges::find(letters, type, [](const auto& each) { return each.first; });
+            if (letter == std::end(letters)) s.wrong(name, "mamba, attention, mlp or moe in every place");
+            pattern += letter->second;
+        }
+    }
+    if (pattern.size() != layers || pattern.find_first_not_of("M*-E") != pattern.npos)
+        s.wrong("hybrid_override_pattern", cat("M, *, - or E for each of ", layers, " layers"));
+    return pattern;
+}
+
+/// Every layer is one thing alone: a state space, attention without positions, a feed-forward, or experts.
+void adjust_nemotron(Reading& r) {
+    const Settings& s = r.settings;
+    std::vector<Layer>& layers = r.architecture.layers;
+    for (const char* bias : {"use_bias", "mlp_bias", "mamba_proj_bias"}) expect_flag(s, bias, false, false);
+    expect_text(s, "mamba_hidden_act", "silu");
+    s.refuse(std::array{"moe_latent_size"});
+    check_step_limit(s);
+    for (const char* other :
+         {"chunk_size", "expand", "mamba_ssm_cache_dtype", "mtp_layers_block_type",
+          "mtp_hybrid_override_pattern", "moe_shared_expert_overlap", "n_shared_experts",
+          "num_logits_to_keep", "rescale_prenorm_residual", "residual_in_fp32", "time_step_floor",
+          "time_step_max", "time_step_min", "time_step_rank", "use_mamba_kernels"})
+        s.understood(other);
+    Recurrence mamba;
+    mamba.kind = RecurrenceKind::state_space;
+    mamba.taps = s.size("conv_kernel", most_taps, 4, 2);
+    mamba.heads = s.size("mamba_num_heads", 1 << 16, 128);
+    mamba.groups = s.size("n_groups", 1 << 16, 8);
+    mamba.key_dim = s.size("ssm_state_size", most_state_dim, 128);
+    mamba.value_dim = s.size("mamba_head_dim", most_state_dim, 64);
+    mamba.taps_bias = s.flag("use_conv_bias", true);
+    mamba.epsilon = r.architecture.norm.epsilon;
+    check_heads(s, "mamba_num_heads", mamba);
+    const uint32_t size = s.size(Field::feed_forward, most_size), groups = s.size("n_group", 1 << 16, 1);
+    const Activation activation = activation_named(s, "mlp_hidden_act", s.text("mlp_hidden_act", "relu2"));
+    const std::string pattern = nemotron_pattern(s, layers.size());
+    std::vector<bool> recurs(layers.size());
+    for (size_t i = 0; i < layers.size(); ++i) {
+        FeedForward& feed_forward = layers[i].feed_forward;
+        Routing& routing = feed_forward.routing;
+        feed_forward.activation = activation;
+        routing.scale = s.number("routed_scaling_factor", 1);
+        routing.groups = groups;
+        routing.groups_used = s.size("topk_group", groups, 1);
+        if (routing.experts % groups != 0) s.wrong("n_group", "a divisor of n_routed_experts");
+        recurs[i] = pattern[i] == 'M';
+        if (pattern[i] == 'E' && routing.experts == 0)
+            s.wrong("n_routed_experts", "experts for layers of them");
+        if (pattern[i] != 'E') make_dense(layers[i], pattern[i] == '-' ? size : 0);
+    }
+    use_recurrence(s, r.architecture, recurs, mamba);
+    for (size_t i = 0; i < layers.size(); ++i)
+        if (pattern[i] != '*') layers[i].attention = {};
+    if (pattern.find('*') == pattern.npos) s.wrong("hybrid_override_pattern", "a layer of attention");
+}
+
 }  // namespace
 
 std::span<const Family> recurrent_families() {
@@ -185,42 +295,52 @@ std::span<const Family> recurrent_families() {
          .tensors = {lfm2_rows, hf::frame, hf::attention},
          .qk_norm = QkNorm::Group::head,
          .rope_base = 1e6,
-         .recurrences = true,
+         .recurrence = RecurrenceKind::convolution,
          .adjust = adjust_lfm2},
         {.name = "lfm2_moe",
          .tensors = {lfm2_rows, hf::frame, hf::attention},
          .qk_norm = QkNorm::Group::head,
          .rope_base = 1e6,
          .routing = &lfm2_experts,
-         .recurrences = true,
+         .recurrence = RecurrenceKind::convolution,
          .adjust = adjust_lfm2_moe},
         {.name = "qwen3_next",
          .tensors = {delta_rows, hf::experts, hf::frame_plus_one, hf::frame, hf::attention, hf::gated},
          .qk_norm = QkNorm::Group::head,
          .rotary = 0.25,
          .routing = &renormalised_shared_experts,
-         .recurrences = true,
+         .recurrence = RecurrenceKind::delta,
          .adjust = adjust_delta},
         {.name = "qwen3_5_text",
          .tensors = {delta_rows, hf::frame_plus_one, hf::frame, hf::attention, hf::gated},
          .qk_norm = QkNorm::Group::head,
          .rotary = 0.25,
-         .recurrences = true,
+         .recurrence = RecurrenceKind::delta,
          .adjust = adjust_delta},
         {.name = "qwen3_5_moe_text",
          .tensors = {delta_rows, hf::experts, hf::frame_plus_one, hf::frame, hf::attention, hf::gated},
          .qk_norm = QkNorm::Group::head,
          .rotary = 0.25,
          .routing = &renormalised_shared_experts,
-         .recurrences = true,
+         .recurrence = RecurrenceKind::delta,
          .adjust = adjust_delta},
         {.name = "granitemoehybrid",
          .tensors = {hf::granite_moe, hf::granite_shared, hf::frame, hf::attention, mamba_rows},
          .qkv_bias = attention_bias,
          .o_bias = attention_bias,
          .routing = &granite_experts,
-         .recurrences = true,
+         .recurrence = RecurrenceKind::state_space,
          .adjust = adjust_granite_hybrid},
+        {.name = "nemotron_h",
+         .tensors = {nemotron_rows, hf::frame},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .rope = false,
+         .activation = Activation::relu_squared,
+         .gated = false,
+         .routing = &nemotron_experts,
+         .recurrence = RecurrenceKind::state_space,
+         .adjust = adjust_nemotron},
     };
     return families;
 }

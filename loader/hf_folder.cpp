@@ -205,10 +205,25 @@ HuggingFacePaths hugging_face_paths(const fs::path& path) {
     return {path.has_parent_path() ? path.parent_path() : fs::path("."), path};
 }
 
+nlohmann::json read_config(const fs::path& config, bool text_alone) {
+    std::string text = read_file(config.string(), most_json_bytes);
+    constexpr std::string_view infinity = "Infinity";
+    bool quoted = false;
+    for (size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '"') quoted = !quoted;
+        if (quoted && text[i] == '\\') ++i;
+        if (quoted || !std::string_view(text).substr(i).starts_with(infinity)) continue;
+        text.replace(i, infinity.size(), "\"Infinity\"");
+        i += infinity.size() + 1;
+    }
+    nlohmann::json json = parse_json(text, config.filename().string());
+    return text_alone ? text_part(std::move(json)) : json;
+}
+
 Model open_hugging_face_model(const fs::path& path, Reads reads) {
     const auto [folder, config_path] = hugging_face_paths(path);
     const std::string config_name = config_path.filename().string();
-    const nlohmann::json json = parse_json(read_file(config_path.string(), most_json_bytes), config_name);
+    const nlohmann::json json = read_config(config_path, false);
     const Settings config(Settings::Format::hugging_face, config_name, "", text_part(json));
 
     Shards shards = open_tensors(folder);

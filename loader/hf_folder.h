@@ -6,6 +6,8 @@
 #include "model.h"
 #include "safetensors.h"
 
+#include <nlohmann/json.hpp>
+
 namespace scoria {
 
 /// An array of a safetensors file that is number `file` of some. Errors: unsupported, for its element type
@@ -20,6 +22,10 @@ struct HuggingFacePaths {
     std::filesystem::path folder, config;
 };
 HuggingFacePaths hugging_face_paths(const std::filesystem::path& path);
+
+/// The text part of config.json (hf_text_part.h), or all of it. Python writes Infinity where JSON has no
+/// number: it becomes a string. Errors: bad_file.
+nlohmann::json read_config(const std::filesystem::path& config, bool text_alone);
 
 /// `path`: the folder, or its config. Errors: as open_model.
 Model open_hugging_face_model(const std::filesystem::path& path, Reads reads);

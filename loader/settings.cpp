@@ -49,7 +49,7 @@ constexpr FieldNames field_names[] = {
     {Field::expert_size, "expert_feed_forward_length", {"moe_intermediate_size"}},
     {Field::shared_size,
      "expert_shared_feed_forward_length",
-     {"shared_expert_intermediate_size", "shared_intermediate_size"}},
+     {"shared_expert_intermediate_size", "shared_intermediate_size", "moe_shared_expert_intermediate_size"}},
     {Field::window,
      "attention.sliding_window",
      {"sliding_window", "window_size", "window", "local_attention"}},

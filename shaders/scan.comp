@@ -8,8 +8,12 @@
 #include "grid.glsl"
 #include "numerics.glsl"
 #include "recurrence.glsl"
-
+#ifdef NATIVE_SUBGROUP
+#include "subgroup.glsl"
+#else
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+#endif
+
 layout(constant_id = SCAN_PARTS) const uint PARTS = 1;
 layout(constant_id = SCAN_KEYS) const uint KEYS = 1;
 layout(constant_id = SCAN_DELTA) const bool DELTA = false;
@@ -26,6 +30,18 @@ layout(push_constant) uniform Push { ScanPush push; };
 #define EACH_KEY [[unroll]]
 #else
 #define EACH_KEY [[dont_unroll]]
+#endif
+
+
+#ifdef NATIVE_SUBGROUP
+// A lane loads one of SG_SIZE keys, which all take from it: CPU drivers load lane by lane.
+#define KEYS_AT_ONCE SG_SIZE
+float loaded(uint row, uint i, uint keys) { return qk[row + min(i + sg_lane(), keys - 1)]; }
+#define OF_KEY(values, i) sg_broadcast(values, i)
+#else
+#define KEYS_AT_ONCE 1
+float loaded(uint row, uint i, uint keys) { return qk[row + i]; }
+#define OF_KEY(values, i) values
 #endif
 
 const uint COLUMNS = gl_WorkGroupSize.x / PARTS;
@@ -46,13 +62,14 @@ void main() {
     const uint head = group / blocks;
     if (head >= push.heads) return;
     const uint column = group % blocks * COLUMNS + gl_LocalInvocationID.x % COLUMNS;
-    const uint part = gl_LocalInvocationID.x / COLUMNS, first_key = part * KEYS;
+    // The same for all lanes, or for those of a subgroup: CPU drivers load once what they know is.
+    const uint part = PARTS == 1 ? 0 : gl_LocalInvocationID.x / COLUMNS, first_key = part * KEYS;
+    const uint keys = min(KEYS, push.key_dim - min(first_key, push.key_dim));
     const bool inside = column < push.value_dim;
-    const uint keys = inside ? min(KEYS, push.key_dim - min(first_key, push.key_dim)) : 0;
     const uint shared_keys = push.tiled != 0 ? head % push.groups : head / (push.heads / push.groups);
     const uint of_q = push.q_first + shared_keys * push.key_dim + first_key,
                of_k = push.k_first + shared_keys * push.key_dim + first_key;
-    const uint cell = push.state_first + (head * push.key_dim + first_key) * push.value_dim + column;
+    const uint cell = push.state_first + (head * push.key_dim + first_key) * push.value_dim + min(column, push.value_dim - 1);
     const float decay = parameters[head], step_bias = parameters[push.heads + head],
                 skip = parameters[2 * push.heads + head];
 
@@ -67,18 +84,28 @@ void main() {
         const float raw = steps[push.step_first + token * push.step_stride + head] + step_bias;
         const float size = activated(raw, ACTIVATION_SOFTPLUS), a = exp_safe(decay * size);
         vec3 sum = vec3(0.0);  // S^T k, S^T q, k . q
-        EACH_KEY for (uint i = 0; i < KEYS; ++i) {
-            if (i >= keys) continue;
-            const float k = qk[k_row + i], q = qk[q_row + i];
-            sum += vec3(s[i] * k, s[i] * q, k * q);
+        EACH_KEY for (uint first = 0; first < KEYS; first += KEYS_AT_ONCE) {
+            if (first >= keys) continue;
+            const float all_k = loaded(k_row, first, keys), all_q = loaded(q_row, first, keys);
+            [[unroll]] for (uint i = 0; i < KEYS_AT_ONCE; ++i) {
+                const float k = OF_KEY(all_k, i), q = OF_KEY(all_q, i);
+                if (first + i < keys) sum += vec3(s[first + i] * k, s[first + i] * q, k * q);
+            }
         }
         sum = column_sum(sum, token) * vec3(a * push.k_scale, a * push.q_scale, push.k_scale * push.q_scale);
         const float u = DELTA ? sigmoid(betas[push.beta_first + token * push.beta_stride + head]) * (v - sum.x) : size * v;
         if (inside && part == 0)
             result[push.out_first + token * push.out_stride + head * push.value_dim + column] =
                 sum.y + sum.z * u + skip * v;
-        EACH_KEY for (uint i = 0; i < KEYS; ++i) s[i] = a * s[i] + (i < keys ? qk[k_row + i] : 0.0) * push.k_scale * u;
+        EACH_KEY for (uint first = 0; first < KEYS; first += KEYS_AT_ONCE) {
+            if (first >= keys) continue;
+            const float all_k = loaded(k_row, first, keys);
+            [[unroll]] for (uint i = 0; i < KEYS_AT_ONCE; ++i) {
+                const float k = OF_KEY(all_k, i);
+                if (first + i < keys) s[first + i] = a * s[first + i] + k * push.k_scale * u;
+            }
+        }
     }
     EACH_KEY for (uint i = 0; i < KEYS; ++i)
-        if (i < keys) state[after + i * push.value_dim] = s[i];
+        if (inside && i < keys) state[after + i * push.value_dim] = s[i];
 }

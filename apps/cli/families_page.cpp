@@ -54,6 +54,9 @@ std::string attention_of(const Family& family) {
     list(text, family.qkv_bias.when != Bias::When::never, when_biased("q/k/v ", family.qkv_bias));
     list(text, family.o_bias.when != Bias::When::never, when_biased("output ", family.o_bias));
     list(text, family.clips, "clipped q/k/v");
+    constexpr const char* recurrences[] = {"", "short convolutions in most layers",
+                                           "gated delta rule in most layers", "state spaces in most layers"};
+    list(text, family.recurrence != RecurrenceKind::none, name_of(recurrences, family.recurrence));
     return text;
 }
 

@@ -142,7 +142,7 @@ scoria_memory as_c(MemoryPlan plan, uint64_t in_use) {
             plan.*bytes += other.*bytes;
     return {.size = sizeof(scoria_memory),
             .weights = plan.weights,
-            .kv = plan.kv,
+            .kv = plan.kv + plan.states,
             .scratch = plan.scratch,
             .staging = plan.staging,
             .heap_size = plan.heap_size,

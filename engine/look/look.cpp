@@ -107,6 +107,8 @@ class Look {
         if (std::holds_alternative<kernel::ChunkAttention>(planned.kernel))
             note("No attention maps: in this family chunks of a sorted list see each other, which is no "
                  "matrix of queries and keys.");
+        if (std::holds_alternative<kernel::Convolve>(planned.kernel))
+            note("No attention maps of layers with a recurrence: they have states, and no keys.");
         if (const auto* attention = std::get_if<kernel::Attention>(&planned.kernel))
             see_attention(*attention, uint32_t(planned.layer), fetch);
     }

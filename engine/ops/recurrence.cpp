@@ -36,12 +36,19 @@ std::vector<KernelVariant> scan_variants(const vk::Caps& caps) {
     const uint32_t whole = std::min(64u, most), parted = std::min(128u, most);
     constexpr uint32_t parts = 4;  // of 128 keys 32 each, in registers
     if (!caps.is_cpu()) return {{"parts", Shader::scan_unrolled, parted, parted / parts}};
-    return {{"columns", Shader::scan, whole, whole}, {"parts", Shader::scan, parted, parted / parts}};
+    std::vector<KernelVariant> variants;
+    if (caps.native_subgroups() && caps.subgroup_ballot && whole % caps.subgroup_size == 0)
+        variants.push_back({"subgroup", Shader::scan_sg, whole, caps.subgroup_size});
+    variants.push_back({"columns", Shader::scan, whole, whole});
+    variants.push_back({"parts", Shader::scan, parted, parted / parts});
+    return variants;
 }
 
 void record_scan(OpContext& context, const ScanArgs& args, const KernelVariant& variant) {
     const Recurrence& shape = args.shape;
-    const uint32_t columns = variant.subgroup, parts = variant.workgroup / columns;
+    const bool native = variant.shader == Shader::scan_sg;
+    const uint32_t columns = native ? variant.workgroup : variant.subgroup,
+                   parts = variant.workgroup / columns;
     const Matrix& beta = args.beta.value_or(args.steps);
     const ScanPush push{.tokens = args.qk.rows,
                         .heads = shape.heads,
@@ -64,11 +71,13 @@ void record_scan(OpContext& context, const ScanArgs& args, const KernelVariant& 
                         .out_stride = args.out.stride,
                         .q_scale = args.q_scale,
                         .k_scale = args.k_scale};
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
+    std::vector<vk::Constant> constants{{vk::constant_workgroup, variant.workgroup},
                                         {SCAN_PARTS, parts},
                                         {SCAN_KEYS, uint32_t(groups_for(shape.key_dim, parts))},
-                                        {SCAN_DELTA, shape.kind == RecurrenceKind::delta}});
+                                        {SCAN_DELTA, shape.kind == RecurrenceKind::delta}};
+    if (native) constants.push_back({vk::constant_subgroup, variant.subgroup});
+    const vk::Pipeline& pipeline =
+        context.recorder.pipelines().get(shader_module(variant.shader), constants);
     context.recorder.dispatch(pipeline,
                               {args.step, args.qk.view, args.v.view, args.steps.view, beta.view,
                                args.parameters, args.state, args.out.view},

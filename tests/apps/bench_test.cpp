@@ -136,10 +136,10 @@ TEST_CASE("bench --ops holds every op against this device's roofline") {
         CHECK(row["share"].get<double>() <= 1.5);
     }
     CHECK(ops == std::set<std::string>{
-                     "embed",  "norm",  "linear",          "rope_cache",    "attention",   "compress",
-                     "hash",   "sort",  "chunk_attention", "glu",           "add",         "gate",
-                     "map",    "pack",  "route",           "expert_linear", "head_linear", "expert_sum",
-                     "select", "sample"});
+                     "embed",  "norm",   "linear",          "rope_cache",    "attention",   "compress",
+                     "hash",   "sort",   "chunk_attention", "glu",           "add",         "gate",
+                     "map",    "pack",   "route",           "expert_linear", "head_linear", "expert_sum",
+                     "select", "sample", "convolve",        "scan"});
     CHECK(text_of(folder.path("roofline.png")).substr(1, 3) == "PNG");
     CHECK(bench({"--ops", "--op", "select", "--format", "csv"}).out.find("\nselect,") != std::string::npos);
 }

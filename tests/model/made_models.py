@@ -22,6 +22,9 @@ DELTA = dict(num_hidden_layers=4, linear_conv_kernel_dim=4, linear_num_key_heads
              rope_parameters=ROPE | {"partial_rotary_factor": 0.25})
 MAMBA = dict(num_hidden_layers=3, layer_types=["linear_attention", "full_attention", "linear_attention"],
              mamba_n_heads=8, mamba_d_head=16, mamba_expand=2, mamba_n_groups=2, mamba_d_state=12, mamba_d_conv=4)
+NEMOTRON = dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_attention_heads=4, num_key_value_heads=2,
+                head_dim=16, max_position_embeddings=160, layer_norm_epsilon=0.02, bos_token_id=1, eos_token_id=2,
+                pad_token_id=None, ssm_state_size=12, mamba_num_heads=6, mamba_head_dim=16, n_groups=2)
 AXES = ROPE | {"mrope_section": [2, 3, 3]}
 VISION = dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, patch_size=14, out_hidden_size=48)
 TYPES = ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention"]
@@ -83,6 +86,11 @@ CONFIGS = {
     "granitemoehybrid-experts": SAME | GRANITE | MAMBA | dict(
         position_embedding_type="rope", num_local_experts=5, num_experts_per_tok=2, intermediate_size=24,
         shared_intermediate_size=40),
+    "nemotron_h": NEMOTRON | dict(layers_block_type=["linear_attention", "mlp", "full_attention", "linear_attention"]),
+    "nemotron_h-experts": NEMOTRON | dict(
+        layers_block_type=["linear_attention", "moe", "full_attention", "moe", "linear_attention"], n_routed_experts=6,
+        moe_intermediate_size=24, moe_shared_expert_intermediate_size=40, num_experts_per_tok=2,
+        routed_scaling_factor=1.5, n_group=2, topk_group=1),
     "vaultgemma": BASE | dict(query_pre_attn_scalar=20, sliding_window=7, attn_logit_softcapping=4.0,
                               final_logit_softcapping=3.0, hidden_activation="gelu_pytorch_tanh",
                               layer_types=TYPES[1:3]),
