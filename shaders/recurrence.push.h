@@ -12,9 +12,9 @@
 // 0 workgroup size
 #define CONVOLVE_ACTIVATION 1  // numerics.glsl
 // of scan.comp 1: logical subgroup size
-#define SCAN_PARTS 2           // of the keys, each taken by a lane of its own; they divide the workgroup
-#define SCAN_KEYS 3            // of a part
-#define SCAN_DELTA 4           // else a state space
+#define SCAN_PARTS 2  // of the keys, each taken by a lane of its own; they divide the workgroup
+#define SCAN_KEYS 3   // of a part
+#define SCAN_DELTA 4  // else a state space
 
 #ifdef __cplusplus
 namespace scoria {

@@ -34,21 +34,23 @@ void record_convolve(OpContext& context, const ConvolveArgs& args, const KernelV
 std::vector<KernelVariant> scan_variants(const vk::Caps& caps) {
     const uint32_t most = std::min(caps.max_invocations, caps.max_workgroup_x);
     const uint32_t whole = std::min(64u, most), parted = std::min(128u, most);
-    constexpr uint32_t parts = 4;  // of 128 keys 32 each, in registers
-    if (!caps.is_cpu()) return {{"parts", Shader::scan_unrolled, parted, parted / parts}};
+    constexpr uint32_t parts = 4;
+    if (!caps.is_cpu()) return {{"parts", Shader::scan_unrolled, parted, parts}};
     std::vector<KernelVariant> variants;
     if (caps.native_subgroups() && caps.subgroup_ballot && whole % caps.subgroup_size == 0)
         variants.push_back({"subgroup", Shader::scan_sg, whole, caps.subgroup_size});
-    variants.push_back({"columns", Shader::scan, whole, whole});
-    variants.push_back({"parts", Shader::scan, parted, parted / parts});
+    variants.push_back({"columns", Shader::scan, whole, 1});
+    variants.push_back({"parts", Shader::scan, parted, parts});
     return variants;
 }
 
 void record_scan(OpContext& context, const ScanArgs& args, const KernelVariant& variant) {
     const Recurrence& shape = args.shape;
     const bool native = variant.shader == Shader::scan_sg;
-    const uint32_t columns = native ? variant.workgroup : variant.subgroup,
-                   parts = variant.workgroup / columns;
+    constexpr uint32_t most_keys = 32;  // of a lane: what GPUs have registers for
+    uint32_t parts = native ? 1 : variant.subgroup;
+    while (parts > 1 && parts * most_keys < shape.key_dim) parts *= 2;
+    const uint32_t columns = variant.workgroup / parts;
     const Matrix& beta = args.beta.value_or(args.steps);
     const ScanPush push{.tokens = args.qk.rows,
                         .heads = shape.heads,
@@ -76,8 +78,7 @@ void record_scan(OpContext& context, const ScanArgs& args, const KernelVariant& 
                                         {SCAN_KEYS, uint32_t(groups_for(shape.key_dim, parts))},
                                         {SCAN_DELTA, shape.kind == RecurrenceKind::delta}};
     if (native) constants.push_back({vk::constant_subgroup, variant.subgroup});
-    const vk::Pipeline& pipeline =
-        context.recorder.pipelines().get(shader_module(variant.shader), constants);
+    const vk::Pipeline& pipeline = context.recorder.pipelines().get(shader_module(variant.shader), constants);
     context.recorder.dispatch(pipeline,
                               {args.step, args.qk.view, args.v.view, args.steps.view, beta.view,
                                args.parameters, args.state, args.out.view},

@@ -30,7 +30,7 @@ struct ScanArgs {
     vk::View step, state;
     Recurrence shape;
 };
-/// `subgroup` of a variant whose module knows no subgroups: columns of a head's state that a workgroup takes.
+/// `subgroup` of a variant whose module knows no subgroups: parts of the keys, at least.
 std::vector<KernelVariant> scan_variants(const vk::Caps& caps);
 void record_scan(OpContext& context, const ScanArgs& args, const KernelVariant& variant);
 

@@ -245,7 +245,7 @@ void check_scan(CheckContext& context) {
     const Case cases[] = {
         {state(delta, 2, 1, 16, 16), 1, 0},
         {state(delta, 4, 2, 128, 128), 5, 3, 1},
-        {state(delta, 6, 2, 20, 12, true), 33, 0, 2, Activation::silu, 3},  // parts of the keys are unequal
+        {state(delta, 6, 2, 18, 12, true), 33, 0, 2, Activation::silu, 3},  // parts of the keys are unequal
         {state(delta, 4, 4, 64, 100), 64, 17, 1},
         {state(space, 4, 2, 128, 64), 7, 0},
         {state(space, 3, 1, 256, 64), 1, 5, 2, Activation::silu, 1},

@@ -342,9 +342,9 @@ MUTATIONS = [
     mutant("scan_own_update", "scan.comp", "a token does not see its own update", "sum.y + sum.z * u + skip * v", "sum.y + skip * v", "scan"),
     mutant("scan_group", "scan.comp", "heads are always tiled", "push.tiled != 0 ? head % push.groups :", "true ? head % push.groups :", "scan"),
     mutant("scan_barrier", "scan.comp", "lanes of a column do not wait for each other", "barrier();  // once", "// once", "scan"),
-    mutant("scan_halves", "scan.comp", "the next token's sums overwrite this one's", "const uint base = token % 2 * gl_WorkGroupSize.x;", "const uint base = 0;", "scan",
-           why="seen only where a lane is late by a token: CPU drivers run lanes in step between barriers"),
-    mutant("scan_tail", "scan.comp", "keys past the last one are those of the next group", "if (i >= keys) continue;", "if (!inside) continue;", "scan"),
+    mutant("scan_halves", "scan.comp", "the next token's sums overwrite this one's", "const uint base = token % 2 * gl_WorkGroupSize.x;", "const uint base = 0;", "scan"),
+    mutant("scan_tail", "scan.comp", "parts of the keys are all as long as the first", "const uint keys = min(KEYS, push.key_dim - min(first_key, push.key_dim));",
+           "const uint keys = KEYS;", "scan"),
     mutant("scan_step", "scan.comp", "steps are not made positive", "activated(raw, ACTIVATION_SOFTPLUS)", "raw", "scan"),
     mutant("scan_skip", "scan.comp", "nothing skips the state", "+ skip * v", "", "scan"),
     # element by element
