@@ -4,6 +4,7 @@
 #include "fail.h"
 #include "made_models.h"
 #include "quantise/convert.h"
+#include "quantise/pool_heads.h"
 #include "reference/executor.h"
 #include "support/compare.h"
 #include "support/device.h"
@@ -105,4 +106,13 @@ TEST_CASE("vulkan: layers that read another's keys see them in its ring") {
     options.device.select = "0,0";
     CHECK_THROWS_WITH_AS(Engine(model, options), doctest::Contains("expected one device for gemma4_text"),
                          Error);
+}
+
+TEST_CASE("convert: heads of several sizes are not pooled as if they were of one") {
+    const std::vector<MadeModel> all = made_models();
+    const auto made = std::ranges::find(all, "gemma4_text", &MadeModel::name);
+    REQUIRE(made != all.end());
+    const TemporaryFolder folder(made->folder);
+    CHECK_THROWS_WITH_AS(pool_heads(folder.path(), folder.path() / "pooled", 1, {}),
+                         doctest::Contains("expected plain attention of a decoder"), Error);
 }
