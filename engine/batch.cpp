@@ -265,7 +265,8 @@ void Batch::record_attended(vk::Recorder& recorder, size_t index, const vk::View
 }
 
 void Batch::record(OpContext& context, const kernel::Glu& k) const {
-    record_glu(context, {matrix(k.gate), matrix(k.up), matrix(k.out), k.activation, k.clamp, k.slope},
+    const Matrix out = matrix(k.out), up = matrix(k.up).columns(k.up_first, out.cols);
+    record_glu(context, {matrix(k.gate), up, out, k.activation, k.clamp, k.slope},
                choices().simple(context.caps, SimpleOp::glu));
 }
 
@@ -286,7 +287,8 @@ void Batch::record(OpContext& context, const kernel::Select& k) const {
 }
 
 void Batch::record(OpContext& context, const kernel::Route& k) const {
-    record_route(context, {matrix(k.scores), matrix(k.out), k.routing, vector(k.choice_bias)},
+    record_route(context,
+                 {matrix(k.scores), matrix(k.out), k.routing, vector(k.choice_bias), vector(k.weight_scale)},
                  choices().simple(context.caps, SimpleOp::route));
 }
 

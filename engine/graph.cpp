@@ -26,7 +26,12 @@ constexpr NormRoles embedding_norm{"embedding norm", Role::embedding_norm, Role:
     cross_norm{"cross norm", Role::cross_norm, Role::cross_norm_bias},
     latent_q_norm{"latent q normed", Role::latent_q_norm, Role::latent_q_norm},
     q_norm{"q normed", Role::q_norm, Role::q_norm_bias}, k_norm{"k normed", Role::k_norm, Role::k_norm_bias},
-    mixer_norm{"mixed normed", Role::mixer_norm, Role::mixer_norm};
+    mixer_norm{"mixed normed", Role::mixer_norm, Role::mixer_norm},
+    per_layer_post_norm{"per-layer post-norm", Role::per_layer_post_norm, Role::per_layer_post_norm},
+    router_norm{"router norm", Role::router_norm, Role::router_norm},
+    expert_norm{"expert norm", Role::expert_norm, Role::expert_norm},
+    expert_post_norm{"expert post-norm", Role::expert_post_norm, Role::expert_post_norm},
+    shared_post_norm{"shared post-norm", Role::shared_post_norm, Role::shared_post_norm};
 
 class Builder {
   public:
@@ -50,6 +55,7 @@ class Builder {
     TensorId layers(std::vector<TensorId>& hidden) {
         TensorId stream = embedding();
         first_stream_ = stream;
+        if (stack().per_layer) per_layer_ = per_layer_embeddings(stream);
         hidden.push_back(stream);
         for (layer_ = 0; layer_ < static_cast<int32_t>(stack().layers.size()); ++layer_) {
             stream = block(stack().layers[static_cast<size_t>(layer_)], stream);
@@ -165,6 +171,35 @@ class Builder {
         return stack().embedding_norm ? norm(embedding_norm, x) : x;
     }
 
+    /// Of all layers (Architecture::per_layer). Under its norm the projection need not be divided by
+    /// sqrt(hidden): the epsilon is multiplied by hidden instead.
+    TensorId per_layer_embeddings(TensorId x) {
+        const uint32_t cols = stack().per_layer, all = cols * uint32_t(stack().layers.size());
+        const float half = std::sqrt(0.5f);
+        const TensorId table =
+            emit(op::Embed{tensor("per-layer embedding", all), weight(Role::per_layer_embedding),
+                           EmbedBy::token, half * std::sqrt(float(cols))});
+        const TensorId y = linear("per-layer projection", x, all, Role::per_layer_projection);
+        const Norm& kind = stack().norm;
+        const TensorId normed =
+            emit(op::Norm{y, tensor_like("per-layer normed", y), weight(Role::per_layer_norm), std::nullopt,
+                          kind.kind, kind.epsilon * float(stack().hidden), cols, cols});
+        return add("per-layer embeddings", table, normed, half);
+    }
+
+    /// What a layer ends with.
+    TensorId end_of(const Layer& layer, TensorId stream) {
+        if (const uint32_t cols = stack().per_layer) {
+            const TensorId gate = linear("per-layer gate", stream, cols, Role::per_layer_gate);
+            op::Glu glu{gate, *per_layer_, tensor_like("per-layer gated", gate),
+                        layer.feed_forward.activation};
+            glu.up_first = cols * uint32_t(layer_);
+            const TensorId x = linear("per-layer out", emit(glu), stack().hidden, Role::per_layer_out);
+            stream = add("per-layer residual", stream, norm(per_layer_post_norm, x));
+        }
+        return layer.scale == 1 ? stream : map("scaled", stream, MapKind::scale, layer.scale);
+    }
+
     TensorId side_by_side(const std::string& name, TensorId a, TensorId b) {
         return emit(
             op::Pack{a, b, tensor(name, at(a).cols + at(b).cols), 1, {0, at(a).cols}, {0, at(b).cols}});
@@ -185,7 +220,7 @@ class Builder {
         first_stream_ = add("attention residual", *first_stream_,
                             attention(layer.attention, norm(attention_norm, second)));
         return add("feed-forward residual", second,
-                   feed_forward(layer.feed_forward, norm(feed_forward_norm, *first_stream_)));
+                   feed_forward(layer.feed_forward, norm(feed_forward_norm, *first_stream_), *first_stream_));
     }
 
     TensorId block(const Layer& layer, TensorId stream) {
@@ -196,7 +231,7 @@ class Builder {
             const TensorId x = norm(attention_norm, stream);
             const TensorId y = placement == NormPlacement::parallel ? x : norm(feed_forward_norm, stream);
             stream = add("attention residual", stream, attention(layer.attention, x), scale);
-            return add("feed-forward residual", stream, feed_forward(layer.feed_forward, y), scale);
+            return add("feed-forward residual", stream, feed_forward(layer.feed_forward, y, stream), scale);
         }
         const bool pre = placement == NormPlacement::pre || placement == NormPlacement::sandwich ||
                          placement == NormPlacement::normed;
@@ -220,12 +255,13 @@ class Builder {
             stream = add("cross residual", stream, x, scale);
             if (!pre) stream = norm(cross_norm, stream);
         }
-        if (!layer.feeds()) return stream;
-        x = feed_forward(layer.feed_forward, pre ? normed(feed_forward_norm) : stream);
+        if (!layer.feeds()) return end_of(layer, stream);
+        x = pre ? normed(feed_forward_norm) : stream;
+        x = feed_forward(layer.feed_forward, x, stream);
         if (post) x = norm(feed_forward_post_norm, x);
         stream = add("feed-forward residual", stream, x, scale);
         if (placement == NormPlacement::post) stream = norm(feed_forward_post_norm, stream);
-        return stream;
+        return end_of(layer, stream);
     }
 
     TensorId qk_normed(const QkNorm& kind, const NormRoles& roles, TensorId x, uint32_t head_dim) {
@@ -250,13 +286,15 @@ class Builder {
         }
         TensorId q = bare_linear("q", x, q_cols, Role::q, optional(shape.q_bias, Role::q_bias));
         std::optional<TensorId> k, v;
-        if (own_kv) {
-            k = bare_linear("k", x, kv_cols, Role::k, optional(shape.k_bias, Role::k_bias));
+        if (own_kv) k = bare_linear("k", x, kv_cols, Role::k, optional(shape.k_bias, Role::k_bias));
+        if (own_kv && !shape.v_is_k)
             v = bare_linear("v", x, kv_cols, Role::v, optional(shape.v_bias, Role::v_bias));
-        }
         q = adapted(q, x, Role::q);
         if (own_kv) k = adapted(*k, x, Role::k);
-        if (own_kv) v = adapted(*v, x, Role::v);
+        if (own_kv) v = shape.v_is_k ? k : adapted(*v, x, Role::v);
+        if (own_kv && shape.v_norm)
+            v = emit(op::Norm{*v, tensor("v normed", kv_cols), std::nullopt, std::nullopt, NormKind::rms,
+                              shape.qk_norm.norm.epsilon, shape.head_dim, shape.head_dim});
         const auto normed = [&](bool here) {
             if (shape.qk_norm.group == QkNorm::Group::none || !here) return;
             q = qk_normed(shape.qk_norm, q_norm, q, shape.head_dim);
@@ -451,8 +489,9 @@ class Builder {
         return linear("attention out", values, stack().hidden, Role::o, optional(shape.o_bias, Role::o_bias));
     }
 
-    TensorId feed_forward(const FeedForward& shape, TensorId x) {
-        if (shape.routing.experts) return routed_feed_forward(shape, x);
+    /// x: of the stream, normed or not.
+    TensorId feed_forward(const FeedForward& shape, TensorId x, TensorId stream) {
+        if (shape.routing.experts) return routed_feed_forward(shape, x, stream);
         std::optional<TensorId> gate;
         if (shape.gated)
             gate = linear("gate", x, shape.size, Role::gate, optional(shape.gate_bias, Role::gate_bias));
@@ -464,12 +503,19 @@ class Builder {
     }
 
     /// Mixture of experts (Shazeer et al. 2017): the chosen ones, and one that all tokens pass if there is.
-    TensorId routed_feed_forward(const FeedForward& shape, TensorId x) {
+    TensorId routed_feed_forward(const FeedForward& shape, TensorId x, TensorId stream) {
         const Routing& routing = shape.routing;
-        const TensorId scores = linear("router", x, routing.experts, Role::router,
-                                       optional(routing.router_bias, Role::router_bias));
+        const TensorId of_all = x;
+        if (routing.apart) x = norm(router_norm, stream);
+        TensorId scores = linear("router", x, routing.experts, Role::router,
+                                 optional(routing.router_bias, Role::router_bias));
+        if (routing.apart) {
+            scores = map("router scaled", scores, MapKind::scale, 1 / std::sqrt(float(stack().hidden)));
+            x = norm(expert_norm, stream);
+        }
         const TensorId routes = emit(op::Route{scores, tensor("routes", 2 * routing.used), routing,
-                                               optional(routing.choice_bias, Role::router_choice_bias)});
+                                               optional(routing.choice_bias, Role::router_choice_bias),
+                                               optional(routing.weight_scale, Role::router_weight_scale)});
         const auto experts = [&](const char* name, TensorId in, uint32_t cols, Role role, Role bias) {
             return emit(op::ExpertLinear{in, routes, tensor(name, routing.used * cols), weight(role),
                                          optional(routing.bias, bias), routing.experts, routing.used});
@@ -484,7 +530,11 @@ class Builder {
         const TensorId down =
             experts("expert out", gated, stack().hidden, Role::expert_down, Role::expert_down_bias);
         TensorId sum = emit(op::ExpertSum{down, routes, tensor("experts", stack().hidden), routing.used});
-        return routing.shared_size ? add("experts and shared", sum, shared_expert(shape, x)) : sum;
+        if (routing.apart) sum = norm(expert_post_norm, sum);
+        if (routing.shared_size == 0) return sum;
+        TensorId shared = shared_expert(shape, of_all);
+        if (routing.apart) shared = norm(shared_post_norm, shared);
+        return add("experts and shared", sum, shared);
     }
 
     TensorId shared_expert(const FeedForward& shape, TensorId x) {
@@ -533,6 +583,7 @@ class Builder {
     Graph graph_;
     int32_t layer_ = -1;
     std::optional<TensorId> first_stream_;  // of two (Architecture::two_streams)
+    std::optional<TensorId> per_layer_;     // of all layers (Architecture::per_layer)
     std::set<WeightRef> adapted_;           // of Architecture::adapters
 };
 

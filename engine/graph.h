@@ -95,11 +95,13 @@ struct Store {
     uint32_t layer;
     scoria::Attention shape;
 };
-/// out = act(gate) * up; with a clamp c: (clamp(up, c) + 1) g sigmoid(slope g), g = min(gate, c).
+/// out = act(gate) * up; with a clamp c: (clamp(up, c) + 1) g sigmoid(slope g), g = min(gate, c). Of up,
+/// columns from `up_first` on.
 struct Glu {
     TensorId gate, up, out;
     Activation activation;
     float clamp = 0, slope = 1;
+    uint32_t up_first = 0;
 };
 /// out = a + scale * b
 struct Add {
@@ -114,7 +116,7 @@ struct Select {
 struct Route {
     TensorId scores, out;
     Routing routing;
-    std::optional<WeightRef> choice_bias;
+    std::optional<WeightRef> choice_bias, weight_scale;
 };
 /// out[t][s] = W[expert s of t] x[t] + bias, or of x[t][s] where x has a part per chosen expert.
 struct ExpertLinear {

@@ -41,7 +41,8 @@ const vk::HeapState* largest(std::span<const vk::HeapState> heaps, bool device_l
     return best;
 }
 
-/// A default context is cut down to this before weights cross a bus; then so is the prompt's chunk.
+/// A default context is cut down to this before weights cross a bus, but for tables, of which a token reads a
+/// row; then so is the prompt's chunk.
 constexpr uint32_t least_context = 2048, good_chunk = 128;
 constexpr uint32_t least_chunk = 32;
 
@@ -165,8 +166,7 @@ class Planning {
         take(memory_.kv = kv);
         memory_.host_kv = host_kv;
         const bool early = options.context || memory_.context <= least_context || !caps_.has_bus();
-        const bool may_leave = elsewhere && early;
-        engine_.places = place_weights(engine_.plan, caps_, may_leave ? room : UINT64_MAX);
+        engine_.places = place_weights(engine_.plan, caps_, elsewhere ? room : UINT64_MAX, !early);
         memory_.weights = engine_.places.device_bytes + vectors;
         memory_.host_weights = engine_.places.host_bytes;
         memory_.scratch += engine_.places.slots_bytes;

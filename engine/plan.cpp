@@ -224,7 +224,7 @@ size_t Planner::embed(size_t i) {
 size_t Planner::norm(size_t i) {
     const auto* op = at<op::Norm>(i);
     if (!op) return 0;
-    if (has_neighbours(op->x)) alias(op->out, op->x);
+    if (has_neighbours(op->x) && !placed(op->out)) alias(op->out, op->x);
     emit(kernel::Norm{op->x, op->out, vector_of(op->weight, op->weights), vector_of(op->bias, op->weights),
                       op->kind, op->epsilon, op->group, op->weights != op->group},
          {op->x}, {op->out});
@@ -234,7 +234,7 @@ size_t Planner::norm(size_t i) {
 size_t Planner::linear(size_t i) {
     const auto* op = at<op::Linear>(i);
     if (!op) return 0;
-    if (makes_qkv(i)) define({op->out, at<op::Linear>(i + 1)->out, at<op::Linear>(i + 2)->out});
+    if (const auto v = v_of(i)) define({op->out, at<op::Linear>(i + 1)->out, *v});
     emit(kernel::Linear{op->x,
                         op->out,
                         cols(op->out),
@@ -257,7 +257,8 @@ size_t Planner::map(size_t i) {
 size_t Planner::route(size_t i) {
     const auto* op = at<op::Route>(i);
     if (!op) return 0;
-    emit(kernel::Route{op->scores, op->out, op->routing, vector_of(op->choice_bias, op->routing.experts)},
+    emit(kernel::Route{op->scores, op->out, op->routing, vector_of(op->choice_bias, op->routing.experts),
+                       vector_of(op->weight_scale, op->routing.experts)},
          {op->scores}, {op->out});
     return 1;
 }

@@ -111,7 +111,7 @@ struct HeadLinear {
 struct Route {
     TensorId scores, out;
     Routing routing;
-    std::optional<VectorId> choice_bias;
+    std::optional<VectorId> choice_bias, weight_scale;
 };
 struct Convolve {
     TensorId x, out;

@@ -13,16 +13,21 @@ size_t Planner::past_adapters(size_t i) const {
     return i;
 }
 
-/// linear q, linear k, linear v of one input. Their outputs are side by side whether or not they are
-/// fused, because rope_attention wants them so.
-bool Planner::makes_qkv(size_t i) const {
+/// linear q, linear k, linear v of one input, or a norm of k for v. Their outputs are side by side whether or
+/// not they are fused, because rope_attention wants them so.
+std::optional<TensorId> Planner::v_of(size_t i) const {
     const auto *q = at<op::Linear>(i), *k = at<op::Linear>(i + 1), *v = at<op::Linear>(i + 2);
-    if (!q || !k || !v || !(q->x == k->x) || !(q->x == v->x)) return false;
-    for (size_t j = past_adapters(i + 3); j < graph_.ops.size(); ++j) {
-        if (const auto* attention = at<op::Attention>(j)) return attention->k.has_value();
-        if (!at<op::Map>(j) && !at<op::Norm>(j) && !at<op::Rope>(j)) return false;
+    if (!q || !k || !(q->x == k->x)) return {};
+    const bool own = v && v->x == q->x && v->weight.part == WeightPart::base;
+    const size_t next = past_adapters(i + (own ? 3 : 2));
+    const auto* norm = at<op::Norm>(next);
+    if (!own && (!norm || norm->weight)) return {};
+    for (size_t j = next; j < graph_.ops.size(); ++j) {
+        if (const auto* attention = at<op::Attention>(j))
+            return attention->k ? std::optional(own ? v->out : norm->out) : std::nullopt;
+        if (!at<op::Map>(j) && !at<op::Norm>(j) && !at<op::Rope>(j)) return {};
     }
-    return false;
+    return {};
 }
 
 void Planner::one_below_another(std::span<const op::Linear* const> parts) {
@@ -45,12 +50,14 @@ void Planner::one_below_another(std::span<const op::Linear* const> parts) {
 }
 
 size_t Planner::qkv_linear(size_t i) {
-    if (!makes_qkv(i)) return 0;
+    const std::optional<TensorId> v_out = v_of(i);
+    if (!v_out) return 0;
     const auto *q = at<op::Linear>(i), *k = at<op::Linear>(i + 1), *v = at<op::Linear>(i + 2);
     std::vector<const op::Linear*> parts{q, k};
     if (!same_type({q->weight, k->weight})) return 0;
-    if (same_type({q->weight, v->weight})) parts.push_back(v);  // Q4_K_M has some of another type
-    define({q->out, k->out, v->out});
+    if (v && v->out == *v_out && same_type({q->weight, v->weight}))
+        parts.push_back(v);  // Q4_K_M has some of another type
+    define({q->out, k->out, *v_out});
     one_below_another(parts);
     return parts.size();
 }

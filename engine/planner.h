@@ -67,8 +67,8 @@ class Planner {
     size_t emit_rope_attention(size_t i, const op::Norm* q_norm, const op::Norm* k_norm);
     /// Norms that the kernel which rotates can apply: RMS over heads, weights shared by them; else 0 taken.
     size_t head_norms(size_t i, const op::Norm*& q_norm, const op::Norm*& k_norm) const;
-    /// Whether the three Linear from i on make the q, k and v of an Attention.
-    bool makes_qkv(size_t i) const;
+    /// The v of the Attention whose q, k and v the Linear from i on make, if they do; v may be a norm of k.
+    std::optional<TensorId> v_of(size_t i) const;
     /// The first op from i on that is not of adapters, which come right behind q, k and v.
     size_t past_adapters(size_t i) const;
 

@@ -81,7 +81,7 @@ std::vector<DeviceWeight::Shard> shards_of(const WeightGroup& group, uint64_t li
     return shards;
 }
 
-WeightPlaces place_weights(const Plan& plan, const vk::Caps& caps, uint64_t room) {
+WeightPlaces place_weights(const Plan& plan, const vk::Caps& caps, uint64_t room, bool tables_alone) {
     WeightPlaces places;
     places.groups.assign(plan.weight_groups.size(), {false, caps.max_binding});
     const uint64_t short_shard = shard_limit(caps, room);
@@ -100,6 +100,7 @@ WeightPlaces place_weights(const Plan& plan, const vk::Caps& caps, uint64_t room
         uint64_t excess = total - room;
         for (const Reading reading :
              {Reading::few_rows, Reading::chosen_experts, Reading::in_place, Reading::streamed}) {
+            if (tables_alone && reading != Reading::few_rows) break;
             std::vector<size_t> groups;
             for (size_t i = 0; i < reads.size(); ++i)
                 if (reads[i] == reading) groups.push_back(i);

@@ -20,8 +20,8 @@ struct WeightPlaces {
 /// All on the device, or, if they take more than `room` bytes of it, the slots included, enough of them on
 /// the host: first tables of which a step reads few rows, then experts, then matrices spread evenly over the
 /// layers, so that copies run beside other work. More than `room` is taken only if even all on the host needs
-/// more.
-WeightPlaces place_weights(const Plan& plan, const vk::Caps& caps, uint64_t room);
+/// more, or if only tables may go.
+WeightPlaces place_weights(const Plan& plan, const vk::Caps& caps, uint64_t room, bool tables_alone = false);
 
 /// Rows of a group in shards whose layout takes at most `limit` bytes each. Their views are empty.
 std::vector<DeviceWeight::Shard> shards_of(const WeightGroup& group, uint64_t limit);

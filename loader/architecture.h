@@ -179,7 +179,9 @@ struct Attention {
     uint32_t stride = 0, summary = 0;  // of the mask
     bool q_bias = false, k_bias = false, v_bias = false, o_bias = false;
     QkNorm qk_norm;
-    int32_t rope = 0;  // index into Architecture::ropes; -1: no rotation
+    bool v_norm = false;  // RMS norm of each v head, without weights, of qk_norm's epsilon
+    bool v_is_k = false;  // v is k as it was projected; it has a norm then
+    int32_t rope = 0;     // index into Architecture::ropes; -1: no rotation
     PositionBias bias = PositionBias::none;
     uint32_t bias_span = 0;        // distances that a table, or by_query, tells apart
     bool distance_q_bias = false;  // by_query's c
@@ -247,6 +249,7 @@ struct Routing {
     float scale = 1;                       // multiplies weights
     bool router_bias = false;              // added to the router's output
     bool choice_bias = false;              // Role::router_choice_bias counts in the choice, not in the weight
+    bool weight_scale = false;             // Role::router_weight_scale multiplies weights, last
     uint32_t groups = 1, groups_used = 1;  // experts are chosen inside the best groups
     bool group_by_top2 = false;            // a group counts as the sum of its two best, else as its best
     bool bias = false;                     // expert linears have biases
@@ -254,6 +257,9 @@ struct Routing {
     uint32_t shared_size = 0;         // columns of the expert that all tokens pass; 0: none
     bool shared_bias = false;         // its linears have biases
     bool shared_gate = false;         // times sigmoid(shared_expert_gate x)
+    // Experts and their router read the stream through norms of their own (expert_norm, and router_norm over
+    // sqrt(hidden)), and what comes of them, and of the shared one, is normed before it is added.
+    bool apart = false;
     bool operator==(const Routing&) const = default;
 };
 
@@ -281,6 +287,7 @@ struct Layer {
     Recurrence recurrence = {};
     Attention cross;           // to the encoder's output, between the two others; 0 heads: none
     FeedForward feed_forward;  // neither columns nor experts: nothing
+    float scale = 1;           // multiplies the stream behind the layer
     bool mixes() const { return attention.heads != 0 || recurrence.kind != RecurrenceKind::none; }
     bool feeds() const { return feed_forward.size != 0 || feed_forward.routing.experts != 0; }
     bool operator==(const Layer&) const = default;
@@ -315,7 +322,11 @@ struct Architecture {
     } axial = {};
     uint32_t embedding = 0;     // columns of the token table where not `hidden` (embedding_in, embedding_out)
     float embedding_scale = 1;  // multiplies token embeddings
-    uint32_t token_types = 0;   // rows of Role::token_type_embedding, which is added too; 0: none
+    /// Columns that a table of tokens has for each layer; 0: none. With n of them, e those of layer i in
+    /// (sqrt(n) table[token] + norm(projection x)) / sqrt(2), x the embedding, and the norm over each layer's
+    /// columns of the projection over sqrt(hidden), layer i ends with s += post_norm(out(act(gate s) * e)).
+    uint32_t per_layer = 0;
+    uint32_t token_types = 0;     // rows of Role::token_type_embedding, which is added too; 0: none
     bool embedding_norm = false;  // after positions and types are added
     float residual_scale = 1;     // multiplies what a block adds to the stream
     bool two_streams = false;  // a += attention(norm(b)), b += feed_forward(norm(a)), the output being of [a

@@ -2,6 +2,7 @@
 #include "conversion_families.h"
 
 #include "fail.h"
+#include "families.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +17,8 @@ void set_rope(const RopeSettings& rope, double magnitude, Keys& keys) {
     keys.set("rope.dimension_count", rope.width);
     switch (rope.scaling) {
     case RopeScaling::none:
-    case RopeScaling::llama3:  // a tensor of divisors
+    case RopeScaling::llama3:
+    case RopeScaling::proportional:  // a tensor of divisors
         break;
     case RopeScaling::dynamic:
         if (rope.alpha == 0)
@@ -125,6 +127,27 @@ void set_windowed(const Described& model, Keys& keys) {
     for (const Layer& layer : model.architecture.layers) windowed.push_back(layer.attention.window != 0);
     if (std::ranges::find(windowed, true) != windowed.end())
         keys.set("attention.sliding_window_pattern", windowed);
+}
+
+void set_gemma4(const Described& model, Keys& keys) {
+    const Architecture& a = model.architecture;
+    std::vector<uint32_t> kv_heads, sizes;
+    uint32_t shares = 0;
+    for (const Layer& layer : a.layers) {
+        const FeedForward& feed_forward = layer.feed_forward;
+        kv_heads.push_back(layer.attention.kv_heads);
+        sizes.push_back(feed_forward.routing.apart ? feed_forward.routing.shared_size : feed_forward.size);
+        shares += layer.attention.kv_layer >= 0 ? 1 : 0;
+    }
+    set_windowed(model, keys);
+    keys.set("attention.head_count_kv", kv_heads);
+    keys.set("feed_forward_length", sizes);
+    keys.set("attention.shared_kv_layers", shares);
+    keys.set("embedding_length_per_layer_input", a.per_layer);
+    for (const bool windowed : {false, true})
+        for (const char* name : {"attention.key_length", "attention.value_length"})
+            keys.set(cat(name, windowed ? "_swa" : ""), head_dim_of(a, windowed));
+    keys.set("rope.dimension_count_swa", model.ropes.back().width);
 }
 
 void set_exaone_moe(const Described& model, Keys& keys) {
@@ -297,6 +320,7 @@ constexpr ConversionFamily families[] = {
     {.model_type = "gemma", .architecture = "gemma"},
     {.model_type = "gemma2", .architecture = "gemma2"},
     {.model_type = "gemma3_text", .architecture = "gemma3"},
+    {.model_type = "gemma4_text", .architecture = "gemma4", .keys = set_gemma4},
     {.model_type = "cohere", .architecture = "command-r", .keys = set_logit_scale},
     {.model_type = "cohere2", .architecture = "cohere2", .keys = set_logit_scale},
     {.model_type = "olmo", .architecture = "olmo"},

@@ -34,6 +34,10 @@ class Keys {
     void set(std::string_view name, const std::vector<bool>& value) {
         out_.set(prefix_ + std::string(name), value);
     }
+    void set(std::string_view name, const std::vector<uint32_t>& values) {
+        const std::vector<int32_t> numbers(values.begin(), values.end());
+        out_.set(prefix_ + std::string(name), std::span(numbers));
+    }
     void set(std::string_view name, double value) {
         out_.set(prefix_ + std::string(name), static_cast<float>(value));
     }

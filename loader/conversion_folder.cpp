@@ -63,6 +63,7 @@ class FolderSource final : public ConversionSource {
     void drop_head();
     void add_divisors();
     void add_divisors(const char* name, const std::vector<double>& divisors);
+    void add_layer_scales();
     void add_weights();
     void add(WeightRef ref, const TensorView& view);
     void add_values(std::string name, std::vector<uint64_t> dimensions, std::vector<float> values);
@@ -114,6 +115,7 @@ FolderSource::FolderSource(const fs::path& path)
     check_unused();
     if (row_->embeds) drop_head();
     add_divisors();
+    add_layer_scales();
     if (!model_.architecture.encoder.empty()) {
         buckets_ = settings.size("relative_attention_num_buckets", most_size, 32);
         add_buckets();
@@ -235,6 +237,20 @@ void FolderSource::add_divisors() {
         for (size_t i = 0; i < divisors.size(); ++i)
             divisors[i] /= model_.architecture.ropes.front().inverse_frequencies[i];
         add_divisors("rope_freqs.weight", divisors);
+    } else if (rope.scaling == RopeScaling::proportional) {
+        std::vector<double> divisors(rope.width / 2, still_divisor);
+        std::fill_n(divisors.begin(), rope.rotating / 2, rope.factor);
+        add_divisors("rope_freqs.weight", divisors);
+    }
+}
+
+/// The number behind each layer, which is no weight to the model.
+void FolderSource::add_layer_scales() {
+    const std::vector<Layer>& layers = model_.architecture.layers;
+    for (size_t i = 0; i < layers.size(); ++i) {
+        if (layers[i].scale == 1) continue;
+        if (family_->layer_scale == nullptr) cannot_say("scales of layers");
+        add_values(tensor_name(family_->layer_scale, int32_t(i)), {1}, {layers[i].scale});
     }
 }
 

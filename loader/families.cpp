@@ -75,19 +75,29 @@ Norm read_norm(const Family& family, const Settings& settings) {
     return norm;
 }
 
-Attention read_attention(const Family& family, const Settings& settings, const Architecture& architecture) {
+/// Errors: bad_file.
+void set_heads(const Settings& settings, uint32_t kv_heads, uint32_t head_dim, Attention& attention) {
+    if (attention.heads % kv_heads != 0)
+        fail(Status::bad_file, settings.where(), settings.full_name(settings.name_of(Field::kv_heads)),
+             ": expected a divisor of ", attention.heads, " heads, got ", kv_heads);
+    attention.kv_heads = kv_heads;
+    attention.head_dim = head_dim;
+    attention.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(head_dim)));
+}
+
+constexpr uint64_t most_heads = 1 << 16, most_head_dim = 1 << 12;
+
+Attention read_attention(const Family& family, const Settings& settings, const Architecture& architecture,
+                         const std::vector<uint32_t>& kv_heads) {
     const uint32_t hidden = architecture.hidden;
     Attention attention;
-    attention.heads = settings.size(Field::heads, 1 << 16);
-    attention.kv_heads = settings.size(Field::kv_heads, 1 << 16, attention.heads);
-    if (attention.heads % attention.kv_heads != 0)
-        fail(Status::bad_file, settings.where(), settings.full_name(settings.name_of(Field::kv_heads)),
-             ": expected a divisor of ", attention.heads, " heads, got ", attention.kv_heads);
+    attention.heads = settings.size(Field::heads, most_heads);
     if (!settings.has(Field::head_dim) && hidden % attention.heads != 0)
         fail(Status::bad_file, settings.where(), settings.full_name(settings.name_of(Field::heads)),
              ": expected a divisor of ", hidden, ", got ", attention.heads);
-    attention.head_dim = settings.size(Field::head_dim, 1 << 12, hidden / attention.heads);
-    attention.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(attention.head_dim)));
+    set_heads(settings,
+              kv_heads.empty() ? settings.size(Field::kv_heads, most_heads, attention.heads) : kv_heads[0],
+              settings.size(Field::head_dim, most_head_dim, hidden / attention.heads), attention);
     if (family.clips)
         attention.clip = static_cast<float>(settings.positive(settings.name_of(Field::clip), 0.0));
     attention.qk_norm.group = family.qk_norm;
@@ -106,6 +116,7 @@ void read_experts(const Family& family, const Settings& settings, const Architec
     routing.size = settings.size(Field::expert_size, most_size, feed_forward.size);
     if (settings.has(Field::shared_size))
         routing.shared_size = settings.size(settings.name_of(Field::shared_size), most_size, {}, 0);
+    if (routing.apart) routing.shared_size = feed_forward.size;
     routing.renormalise = settings.flag("norm_topk_prob", routing.renormalise);
     if (uint64_t{routing.experts} * std::max(routing.size, architecture.hidden) > UINT32_MAX)
         fail(Status::unsupported, settings.where(), "experts: expected fewer than 2^32 rows");
@@ -189,6 +200,45 @@ void read_windows(const Family& family, const Settings& settings, Architecture& 
     }
 }
 
+bool nothing(std::string_view, const nlohmann::json&) { return false; }
+
+/// config.json's sizes of heads by numbers of layers, or of all layers without a window.
+void read_layer_heads(const Settings& settings, Architecture& architecture) {
+    const Settings list = settings.section("per_layer_config");
+    const bool listed = settings.has("per_layer_config"), own_kv = settings.flag("attention_k_eq_v", false);
+    for (size_t i = 0; i < architecture.layers.size(); ++i) {
+        Attention& attention = architecture.layers[i].attention;
+        const auto set = [&](const Settings& from, const char* head_dim, const char* kv_heads) {
+            const uint32_t size = from.size(head_dim, most_head_dim, attention.head_dim);
+            const uint32_t heads = from.size(kv_heads, most_heads, attention.kv_heads);
+            set_heads(settings, listed || own_kv ? heads : attention.kv_heads, size, attention);
+        };
+        if (!listed && attention.window == 0) set(settings, "global_head_dim", "num_global_key_value_heads");
+        if (!list.has(cat(i))) continue;
+        const Settings own = list.section(cat(i));
+        set(own, "head_dim", "num_key_value_heads");
+        own.refuse_unknown(nothing);
+    }
+    list.refuse_unknown(nothing);
+    for (const char* name : {"global_head_dim", "num_global_key_value_heads"}) settings.understood(name);
+    for (const Layer& layer : architecture.layers)
+        if (layer.attention.head_dim != head_dim_of(architecture, layer.attention.window != 0))
+            fail(Status::unsupported, settings.where(), settings.full_name("per_layer_config"),
+                 ": expected heads of one size where there is a window, and where there is none, got ",
+                 layer.attention.head_dim, " and ", head_dim_of(architecture, layer.attention.window != 0));
+}
+
+/// GGUF's size of heads in layers with a window.
+void read_windowed_heads(const Settings& keys, Architecture& architecture) {
+    const char *name = "attention.key_length_swa", *of_values = "attention.value_length_swa";
+    for (Layer& layer : architecture.layers)
+        if (layer.attention.window != 0)
+            set_heads(keys, layer.attention.kv_heads,
+                      keys.size(name, most_head_dim, layer.attention.head_dim), layer.attention);
+    const uint32_t size = head_dim_of(architecture, true);
+    if (keys.size(of_values, most_head_dim, size) != size) keys.wrong(of_values, cat(size));
+}
+
 bool bias_by(const Bias& bias, const Settings& settings, bool present) {
     switch (bias.when) {
     case Bias::When::never:
@@ -241,8 +291,14 @@ Architecture describe(const Family& family, const Settings& settings) {
     if (family.root_embedding_scale)
         architecture.embedding_scale = std::sqrt(static_cast<float>(architecture.hidden));
 
+    std::optional<uint64_t> listed;
+    for (const char* name : {"layer_types", "layers_block_type"})
+        if (const size_t count = settings.texts(name).size(); count != 0) listed = count;
+    const uint32_t layers = settings.size(Field::layers, most_layers, listed);
+    const std::vector<uint32_t> kv_heads = settings.sizes(Field::kv_heads, layers, most_heads),
+                                sizes = settings.sizes(Field::feed_forward, layers, most_size);
     Layer layer;
-    layer.attention = read_attention(family, settings, architecture);
+    layer.attention = read_attention(family, settings, architecture, kv_heads);
     FeedForward& feed_forward = layer.feed_forward;
     feed_forward.activation = read_activation(family, settings);
     feed_forward.gated = family.gated;
@@ -250,21 +306,66 @@ Architecture describe(const Family& family, const Settings& settings) {
     if (family.feed_forward_factor != 0) size = uint64_t{family.feed_forward_factor} * architecture.hidden;
     if (family.routing != nullptr && settings.has(Field::expert_size))  // where there may be no dense layer
         size = settings.size(Field::expert_size, most_size);
-    feed_forward.size = settings.size(Field::feed_forward, most_size, size);
+    feed_forward.size = sizes.empty() ? settings.size(Field::feed_forward, most_size, size) : sizes.front();
     const FeedForward dense = feed_forward;
     read_experts(family, settings, architecture, feed_forward);
 
-    std::optional<uint64_t> listed;
-    for (const char* name : {"layer_types", "layers_block_type"})
-        if (const size_t count = settings.texts(name).size(); count != 0) listed = count;
-    const uint32_t layers = settings.size(Field::layers, most_layers, listed);
     const uint32_t ahead = settings.format() == Settings::Format::gguf  // layers that guess tokens, not run
                                ? settings.size("nextn_predict_layers", layers - 1, 0, 0)
                                : 0;
     architecture.layers.assign(layers - ahead, layer);
     if (feed_forward.routing.experts != 0) make_dense_layers(settings, dense, architecture);
+    for (size_t i = 0; i < architecture.layers.size(); ++i) {
+        Layer& own = architecture.layers[i];
+        if (!kv_heads.empty()) set_heads(settings, kv_heads[i], own.attention.head_dim, own.attention);
+        Routing& routing = own.feed_forward.routing;
+        uint32_t& of_all = routing.apart ? routing.shared_size : own.feed_forward.size;
+        if (!sizes.empty() && of_all != 0) of_all = sizes[i];
+    }
     read_windows(family, settings, architecture);
+    if (family.split_heads)
+        (settings.format() == Settings::Format::gguf ? read_windowed_heads : read_layer_heads)(settings,
+                                                                                               architecture);
     return architecture;
+}
+
+uint32_t head_dim_of(const Architecture& architecture, bool windowed) {
+    for (const Layer& layer : architecture.layers)
+        if (layer.attention.heads != 0 && (layer.attention.window != 0) == windowed)
+            return layer.attention.head_dim;
+    return architecture.attention().head_dim;
+}
+
+void share_keys(const Settings& settings, const char* name, Architecture& architecture) {
+    std::vector<Layer>& layers = architecture.layers;
+    const size_t first = layers.size() - settings.size(name, layers.size(), 0, 0);
+    for (size_t i = first; i < layers.size(); ++i) {
+        const auto alike = [&](const Layer& layer) {
+            return (layer.attention.window != 0) == (layers[i].attention.window != 0);
+        };
+        size_t of = first;
+        while (of > 0 && !alike(layers[of - 1])) --of;
+        if (of == 0 || layers[of - 1].attention.kv_heads != layers[i].attention.kv_heads)
+            settings.wrong(name, cat("a layer before them whose keys layer ", i, " can read"));
+        layers[i].attention.kv_layer = static_cast<int32_t>(of - 1);
+    }
+}
+
+void read_layer_scales(const Family& family, Catalog& catalog, const GatheredTensors& tensors,
+                       Architecture& architecture) {
+    if (family.layer_scale == nullptr) return;
+    for (size_t i = 0; i < architecture.layers.size(); ++i) {
+        const std::string name = tensor_name(family.layer_scale, static_cast<int32_t>(i));
+        const StoredTensor* tensor = catalog.take(name);
+        if (tensor == nullptr) continue;
+        const bool one = std::ranges::all_of(tensor->shape, [](uint64_t size) { return size == 1; }) &&
+                         tensor_type_info(tensor->type).block == 1;
+        const float scale = one ? tensors.floats(*tensor).front() : 0;
+        if (!one || !std::isfinite(scale))
+            fail(Status::bad_file, catalog.format(), "tensor ", name, ": expected one finite number, got ",
+                 one ? cat(scale) : shape_text(tensor->shape));
+        architecture.layers[i].scale = scale;
+    }
 }
 
 void assign_ropes(const Family& family, const Settings& settings, Architecture& architecture) {
@@ -303,8 +404,10 @@ void set_biases(const Family& family, const Settings& settings, const Catalog& c
         for (int32_t i = 0; i < static_cast<int32_t>(stack.layers.size()); ++i) {
             Layer& layer = stack.layers[static_cast<size_t>(i)];
             layer.attention.q_bias = bias(family.qkv_bias, Role::q_bias, i);
-            layer.attention.k_bias = bias(family.qkv_bias, Role::k_bias, i);
-            layer.attention.v_bias = bias(family.qkv_bias, Role::v_bias, i);
+            const bool own_keys = layer.attention.kv_layer < 0;
+            layer.attention.k_bias = own_keys && bias(family.qkv_bias, Role::k_bias, i);
+            layer.attention.v_bias =
+                own_keys && !layer.attention.v_is_k && bias(family.qkv_bias, Role::v_bias, i);
             layer.attention.o_bias = bias(family.o_bias, Role::o_bias, i);
             if (layer.cross.heads != 0) {
                 layer.cross.q_bias = bias(family.qkv_bias, Role::cross_q_bias, i);

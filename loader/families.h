@@ -62,7 +62,8 @@ struct Family {
     Bias qkv_bias = {}, o_bias = {};
     QkNorm::Group qk_norm = QkNorm::Group::none;
     bool qk_norm_after_rope = false;
-    bool clips = false;  // has Field::clip
+    bool clips = false;        // has Field::clip
+    bool split_heads = false;  // heads of layers with a window and of those without may differ
 
     bool rope = true;
     RopePairs pairs = RopePairs::halves;
@@ -88,6 +89,7 @@ struct Family {
 
     bool positions = false;  // learned
     bool embedding_norm = false, root_embedding_scale = false;
+    const char* layer_scale = nullptr;  // tensor of the number that multiplies the stream behind layer '#'
     Bias output_bias = {};
     bool output_decides = false;  // tied if there is no output tensor, whatever tie_word_embeddings says
 
@@ -115,6 +117,15 @@ Activation activation_named(const Settings& settings, const char* field, const s
 void add_encoder(Architecture& architecture, uint32_t decoder_layers);
 /// T5's buckets (Raffel et al. 2020) in every layer, one table for all; of both directions in encoders.
 void use_buckets(Architecture& architecture, uint32_t most_distance, bool both);
+
+/// Of the first layer that has a window, or has none; of any where there is no such layer.
+uint32_t head_dim_of(const Architecture& architecture, bool windowed);
+/// The last layers, as many as `name` says, read the keys and values of the last one before them that has a
+/// window as they have, or has none. Errors: bad_file.
+void share_keys(const Settings& settings, const char* name, Architecture& architecture);
+/// Sets every Layer::scale by the family's tensors, where the file has them. Errors: bad_file.
+void read_layer_scales(const Family& family, Catalog& catalog, const GatheredTensors& tensors,
+                       Architecture& architecture);
 
 /// Sets every layer's Attention::rope: which of `ropes` by its window, -1 where it does not rotate.
 void assign_ropes(const Family& family, const Settings& settings, Architecture& architecture);

@@ -59,7 +59,7 @@ void read_scaling(const Settings& keys, RopeSettings& rope) {
 std::vector<Rope> read_ropes(const Family& family, const Settings& keys, const Architecture& architecture,
                              Catalog& catalog, const GatheredTensors& tensors) {
     if (!family.rope) return {};
-    const uint32_t head_dim = architecture.attention().head_dim;
+    const uint32_t head_dim = head_dim_of(architecture, false);
     RopeSettings rope;
     rope.pairs = family.pairs;
     rope.width = keys.size("rope.dimension_count", head_dim, static_cast<uint64_t>(head_dim * family.rotary));
@@ -90,6 +90,7 @@ std::vector<Rope> read_ropes(const Family& family, const Settings& keys, const A
     if (family.local_rope_base > 0 && windows) {
         RopeSettings local = unscaled;
         local.base = keys.positive("rope.freq_base_swa", family.local_rope_base);
+        local.width = keys.size("rope.dimension_count_swa", head_dim_of(architecture, true), rope.width);
         ropes.push_back(make_rope(local, "gguf"));
     }
     return ropes;
@@ -110,11 +111,11 @@ uint32_t read_vocab(const Gguf& gguf, const Catalog& catalog) {
     return static_cast<uint32_t>(vocab);
 }
 
-void check_value_length(const Settings& keys, const Attention& attention) {
-    const uint32_t length = keys.size("attention.value_length", 1 << 12, attention.head_dim);
-    if (length != attention.head_dim && !keys.has("attention.kv_lora_rank"))
-        fail(Status::unsupported, "gguf", keys.full_name("attention.value_length"), ": expected ",
-             attention.head_dim, ", got ", length);
+void check_value_length(const Settings& keys, uint32_t head_dim) {
+    const uint32_t length = keys.size("attention.value_length", 1 << 12, head_dim);
+    if (length != head_dim && !keys.has("attention.kv_lora_rank"))
+        fail(Status::unsupported, "gguf", keys.full_name("attention.value_length"), ": expected ", head_dim,
+             ", got ", length);
 }
 
 Pooling read_pooling(const Settings& keys) {
@@ -154,13 +155,14 @@ ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors) {
     if (family.positions) architecture.positions = architecture.context;
     if (keys.has("final_logit_softcapping"))
         architecture.logit_soft_cap = static_cast<float>(keys.positive("final_logit_softcapping"));
-    check_value_length(keys, architecture.layers.front().attention);
+    check_value_length(keys, head_dim_of(architecture, false));
     model.pooling = read_pooling(keys);
     architecture.ropes = read_ropes(family, keys, architecture, catalog, tensors);
 
     Synthesised synthesised;
     Reading reading{keys, catalog, architecture, synthesised};
     if (family.adjust != nullptr) family.adjust(reading);
+    read_layer_scales(family, catalog, tensors, architecture);
     if (!keys.flag("attention.causal", true) && !architecture.bidirectional())
         fail(Status::unsupported, "gguf", keys.full_name("attention.causal"), ": expected true");
     assign_ropes(family, keys, architecture);

@@ -77,6 +77,24 @@ constexpr TensorRow fused_gate_up_rows[] = {
 constexpr TensorRow post_attention_norm_rows[] = {
     {Role::feed_forward_norm, LAYER "post_attention_norm.weight"},
 };
+constexpr TensorRow gemma4[] = {
+    {Role::per_layer_embedding, "per_layer_token_embd.weight"},
+    {Role::per_layer_projection, "per_layer_model_proj.weight"},
+    {Role::per_layer_norm, "per_layer_proj_norm.weight"},
+    {Role::per_layer_gate, LAYER "inp_gate.weight"},
+    {Role::per_layer_out, LAYER "proj.weight"},
+    {Role::per_layer_post_norm, LAYER "post_norm.weight"},
+    {Role::router_norm, LAYER "ffn_gate_inp.scale"},
+    {Role::router_weight_scale, LAYER "ffn_down_exps.scale"},
+    {Role::expert_norm, LAYER "pre_ffw_norm_2.weight"},
+    {Role::expert_gate, LAYER "ffn_gate_up_exps.weight", experts_gate_up},
+    {Role::expert_up, LAYER "ffn_gate_up_exps.weight", experts_gate_up},
+    {Role::expert_post_norm, LAYER "post_ffw_norm_2.weight"},
+    {Role::shared_gate, LAYER "ffn_gate.weight"},
+    {Role::shared_up, LAYER "ffn_up.weight"},
+    {Role::shared_down, LAYER "ffn_down.weight"},
+    {Role::shared_post_norm, LAYER "post_ffw_norm_1.weight"},
+};
 constexpr TensorRow falcon_40b[] = {
     // of 7B and 2, attn_norm is the only norm
     {Role::attention_norm, LAYER "attn_norm_2.weight"},
@@ -86,7 +104,8 @@ constexpr TensorRow falcon_40b[] = {
 };
 #undef LAYER
 
-constexpr Routing renormalised_experts{.renormalise = true};
+constexpr Routing renormalised_experts{.renormalise = true},
+    apart_experts{.renormalise = true, .weight_scale = true, .apart = true};
 
 void adjust_alibi(Reading& r) {
     if (r.settings.positive("attention.max_alibi_bias", 8.0) != 8)
@@ -116,6 +135,19 @@ void adjust_gemma2(Reading& r) {
     const uint32_t heads = r.architecture.layers.front().attention.heads;
     if (layers == 46 || layers == 62)
         set_scale(r.architecture, 1 / std::sqrt(double(r.architecture.hidden) / heads));
+}
+
+void adjust_gemma4(Reading& r) {
+    Architecture& a = r.architecture;
+    a.per_layer = r.settings.size("embedding_length_per_layer_input", 1 << 16, 0, 0);
+    share_keys(r.settings, "attention.shared_kv_layers", a);
+    for (size_t i = 0; i < a.layers.size(); ++i) {
+        Attention& attention = a.layers[i].attention;
+        const bool has_v = r.catalog.find(tensor_name("blk.#.attn_v.weight", int32_t(i))) != nullptr;
+        attention.scale = 1;
+        attention.v_norm = true;
+        attention.v_is_k = attention.kv_layer < 0 && !has_v;
+    }
 }
 
 /// The magnitude of YaRN's rotations is 1, as mscale is taken to be mscale_all_dim.
@@ -256,6 +288,19 @@ std::span<const Family> gguf_decoder_families() {
          .activation = Activation::gelu_tanh,
          .root_embedding_scale = true,
          .adjust = adjust_gemma2},
+        {.name = "gemma4",
+         .tensors = {gemma4, common, gguf::experts},
+         .placement = NormPlacement::sandwich,
+         .qk_norm = QkNorm::Group::head,
+         .split_heads = true,
+         .rope_base = 1e6,
+         .local_rope_base = 1e4,
+         .window = {Layers::not_every, 6},
+         .activation = Activation::gelu_tanh,
+         .routing = &apart_experts,
+         .root_embedding_scale = true,
+         .layer_scale = "blk.#.layer_output_scale.weight",
+         .adjust = adjust_gemma4},
         {.name = "command-r",
          .tensors = {common},
          .norm = NormKind::layer,

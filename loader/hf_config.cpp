@@ -16,10 +16,15 @@ RopeScaling read_scaling(const Settings& rope, const Settings& config) {
         const char* name;
         RopeScaling scaling;
     };
-    constexpr Row rows[] = {{"default", RopeScaling::none},    {"linear", RopeScaling::linear},
-                            {"dynamic", RopeScaling::dynamic}, {"llama3", RopeScaling::llama3},
-                            {"yarn", RopeScaling::yarn},       {"longrope", RopeScaling::longrope},
-                            {"su", RopeScaling::longrope},     {"mrope", RopeScaling::none}};
+    constexpr Row rows[] = {{"default", RopeScaling::none},
+                            {"linear", RopeScaling::linear},
+                            {"dynamic", RopeScaling::dynamic},
+                            {"llama3", RopeScaling::llama3},
+                            {"yarn", RopeScaling::yarn},
+                            {"longrope", RopeScaling::longrope},
+                            {"su", RopeScaling::longrope},
+                            {"mrope", RopeScaling::none},
+                            {"proportional", RopeScaling::proportional}};
     const std::string older = rope.text("type", "default"), name = rope.text("rope_type", older);
     std::string known;
     for (const Row& row : rows) {
@@ -50,13 +55,19 @@ RopeSettings read_rope(const Family& family, const Settings& rope, const Setting
                                   config.flag("rope_interleaved", family.pairs == RopePairs::interleaved));
     settings.pairs = swap ? RopePairs::interleaved : RopePairs::halves;
     settings.width = read_width(family, rope, config, head_dim);
+    if (settings.scaling == RopeScaling::proportional) {
+        settings.rotating = settings.width / 2 * 2;
+        settings.width = head_dim;
+    }
     settings.base = rope.positive("rope_theta", base);
     settings.length = config.size(Field::context, most_size, family.context);
     const char* original = "original_max_position_embeddings";
     settings.original_length =
         rope.size(original, most_size, config.size(original, most_size, settings.length));
     const bool by_ratio = settings.scaling == RopeScaling::none || settings.scaling == RopeScaling::longrope;
-    if (!by_ratio)
+    if (settings.scaling == RopeScaling::proportional)
+        settings.factor = rope.positive("factor", 1.0);
+    else if (!by_ratio)
         settings.factor = rope.positive("factor");
     else
         rope.understood("factor");  // LongRoPE's magnitude follows from the two lengths
@@ -101,7 +112,7 @@ bool is_by_layer_type(const nlohmann::json* parameters) {
 std::vector<RopeSettings> read_hugging_face_ropes(const Family& family, const Settings& config,
                                                   const Architecture& architecture) {
     if (!family.rope) return {};
-    const uint32_t head_dim = architecture.attention().head_dim;
+    const uint32_t head_dim = head_dim_of(architecture, false);
     const double base = config.positive(config.has("rotary_emb_base")     ? "rotary_emb_base"
                                         : config.has("global_rope_theta") ? "global_rope_theta"
                                                                           : "rope_theta",
@@ -111,7 +122,8 @@ std::vector<RopeSettings> read_hugging_face_ropes(const Family& family, const Se
         const double local = family.local_rope_base > 0 ? family.local_rope_base : base;
         std::vector<RopeSettings> ropes = {
             read_rope(family, all.section("full_attention"), config, head_dim, base),
-            read_rope(family, all.section("sliding_attention"), config, head_dim, local)};
+            read_rope(family, all.section("sliding_attention"), config, head_dim_of(architecture, true),
+                      local)};
         config.understood("rope_local_base_freq");
         all.refuse_unknown([](std::string_view, const nlohmann::json&) { return false; });
         return ropes;
@@ -124,7 +136,7 @@ std::vector<RopeSettings> read_hugging_face_ropes(const Family& family, const Se
     if (family.local_rope_base > 0) {
         const Settings unscaled(config.format(), config.where(), "", nlohmann::json::object());
         ropes.push_back(read_rope(
-            family, unscaled, config, head_dim,
+            family, unscaled, config, head_dim_of(architecture, true),
             config.positive(config.has("local_rope_theta") ? "local_rope_theta" : "rope_local_base_freq",
                             family.local_rope_base)));
     }

@@ -67,6 +67,36 @@ void adjust_gemma3(Reading& r) {
     set_scale(r.architecture, 1 / std::sqrt(r.settings.positive("query_pre_attn_scalar", 256.0)));
 }
 
+constexpr Routing apart_experts{.renormalise = true, .weight_scale = true, .apart = true};
+
+void adjust_gemma4(Reading& r) {
+    const Settings& s = r.settings;
+    Architecture& a = r.architecture;
+    expect_text(s, "use_bidirectional_attention", "vision");  // which texts do not see
+    if (a.layers.back().attention.window != 0) s.wrong("layer_types", "full_attention at the end");
+    for (const Rope& rope : a.ropes)
+        if (rope.width != head_dim_of(a, &rope != &a.ropes.front()))
+            s.wrong("rope_parameters", "the rope_type proportional where a part of a head rotates");
+    a.logit_soft_cap = s.number("final_logit_softcapping", 0);
+    a.per_layer = s.size("hidden_size_per_layer_input", 1 << 16, 0, 0);
+    if (s.size("vocab_size_per_layer_input", most_size, a.vocab, 0) != a.vocab && a.per_layer != 0)
+        s.wrong("vocab_size_per_layer_input", cat(a.vocab, ", as vocab_size"));
+    share_keys(s, "num_kv_shared_layers", a);
+    const bool experts = s.flag("enable_moe_block", false), wide = s.flag("use_double_wide_mlp", false),
+               v_is_k = s.flag("attention_k_eq_v", false);
+    if (experts) s.size(Field::experts, most_size);  // it has some
+    for (Layer& layer : a.layers) {
+        Attention& attention = layer.attention;
+        Routing& routing = layer.feed_forward.routing;
+        const bool shares = attention.kv_layer >= 0;
+        attention.scale = 1;
+        attention.v_norm = true;
+        attention.v_is_k = v_is_k && attention.window == 0 && !shares;
+        if (!experts && routing.experts != 0) make_dense(layer, routing.shared_size);
+        if (wide && shares) (routing.apart ? routing.shared_size : layer.feed_forward.size) *= 2;
+    }
+}
+
 /// Command R+ norms its q and k heads, each with weights of its own.
 void adjust_cohere(Reading& r) {
     r.architecture.logit_scale = r.settings.number("logit_scale", 0.0625);
@@ -278,6 +308,21 @@ std::span<const Family> llama_families() {
          .activation = Activation::gelu_tanh,
          .root_embedding_scale = true,
          .adjust = adjust_gemma3},
+        {.name = "gemma4_text",
+         .tensors = {hf::gemma4, hf::frame, hf::attention, hf::gated, hf::qk_norms},
+         .placement = NormPlacement::sandwich,
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .qk_norm = QkNorm::Group::head,
+         .split_heads = true,
+         .rope_base = 1e6,
+         .local_rope_base = 1e4,
+         .window = {Layers::not_every, 6},
+         .activation = Activation::gelu_tanh,
+         .routing = &apart_experts,
+         .root_embedding_scale = true,
+         .layer_scale = "model.layers.#.layer_scalar",
+         .adjust = adjust_gemma4},
         {.name = "cohere",
          .tensors = {hf::frame, hf::attention, hf::gated, hf::qk_norms},
          .norm = NormKind::layer,

@@ -90,6 +90,29 @@ constexpr TensorRow gemma2_rows[] = {
     {Role::output_norm, "model.norm.weight", plus_one},
     {Role::attention_norm, LAYER "input_layernorm.weight", plus_one},
 };
+constexpr TensorRow gemma4_rows[] = {
+    {Role::attention_post_norm, LAYER "post_attention_layernorm.weight"},
+    {Role::feed_forward_norm, LAYER "pre_feedforward_layernorm.weight"},
+    {Role::feed_forward_post_norm, LAYER "post_feedforward_layernorm.weight"},
+    {Role::per_layer_embedding, "model.embed_tokens_per_layer.weight"},
+    {Role::per_layer_projection, "model.per_layer_model_projection.weight"},
+    {Role::per_layer_norm, "model.per_layer_projection_norm.weight"},
+    {Role::per_layer_gate, LAYER "per_layer_input_gate.weight"},
+    {Role::per_layer_out, LAYER "per_layer_projection.weight"},
+    {Role::per_layer_post_norm, LAYER "post_per_layer_input_norm.weight"},
+    {Role::router, LAYER "router.proj.weight"},
+    {Role::router_norm, LAYER "router.scale"},
+    {Role::router_weight_scale, LAYER "router.per_expert_scale"},
+    {Role::expert_norm, LAYER "pre_feedforward_layernorm_2.weight"},
+    {Role::expert_gate, LAYER "experts.gate_up_proj", experts_gate_up},
+    {Role::expert_up, LAYER "experts.gate_up_proj", experts_gate_up},
+    {Role::expert_down, LAYER "experts.down_proj"},
+    {Role::expert_post_norm, LAYER "post_feedforward_layernorm_2.weight"},
+    {Role::shared_gate, LAYER "mlp.gate_proj.weight"},
+    {Role::shared_up, LAYER "mlp.up_proj.weight"},
+    {Role::shared_down, LAYER "mlp.down_proj.weight"},
+    {Role::shared_post_norm, LAYER "post_feedforward_layernorm_1.weight"},
+};
 constexpr TensorRow hyperclovax_rows[] = {
     {Role::attention_post_norm, LAYER "post_norm1.weight"},
     {Role::feed_forward_post_norm, LAYER "post_norm2.weight"},
@@ -409,6 +432,7 @@ const Rows starcoder2 = starcoder2_rows;
 const Rows phi = phi_rows;
 const Rows glm4 = glm4_rows;
 const Rows gemma2 = gemma2_rows;
+const Rows gemma4 = gemma4_rows;
 const Rows olmo2 = olmo2_rows;
 const Rows mixtral = mixtral_rows;
 const Rows experts = expert_rows;

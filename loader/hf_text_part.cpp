@@ -13,6 +13,12 @@ struct TextPart {
     const char* family;
     const char* fields = "{}";  // of the class, JSON
 };
+#define GEMMA4                                                                                    \
+    R"({"vocab_size": 262144, "vocab_size_per_layer_input": 262144, "hidden_size": 2304,)"        \
+    R"("intermediate_size": 9216, "num_hidden_layers": 30, "num_attention_heads": 8,)"            \
+    R"("num_key_value_heads": 4, "head_dim": 256, "global_head_dim": 512, "rms_norm_eps": 1e-6,)" \
+    R"("rope_parameters": {"full_attention": {"rope_type": "proportional", "rope_theta": 1e6,)"   \
+    R"("partial_rotary_factor": 0.25}, "sliding_attention": {"rope_type": "default"}},)"
 // Their positions have several axes, all with the same position in a text.
 constexpr TextPart parts[] = {
     {"qwen2_vl", "qwen2"},
@@ -27,7 +33,13 @@ constexpr TextPart parts[] = {
      R"({"vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
          "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
          "max_position_embeddings": 131072, "rms_norm_eps": 1e-6, "sliding_window": 4096})"},
+    {"gemma4_text", "gemma4_text",
+     GEMMA4
+     R"("max_position_embeddings": 131072, "sliding_window": 512, "hidden_size_per_layer_input": 256})"},
+    {"gemma4_unified_text", "gemma4_text",
+     GEMMA4 R"("max_position_embeddings": 262144, "sliding_window": 1024})"},
 };
+#undef GEMMA4
 
 }  // namespace
 
@@ -58,8 +70,9 @@ std::string text_part_name(std::string name) {
 }
 
 bool is_of_images(std::string_view tensor) {
-    constexpr std::array<std::string_view, 5> places = {"visual.", "vision_tower.", "vision_model.",
-                                                        "multi_modal_projector.", "embed_vision."};
+    constexpr std::array<std::string_view, 8> places = {
+        "visual.",       "vision_tower.",    "vision_model.", "multi_modal_projector.",
+        "embed_vision.", "vision_embedder.", "audio_tower.",  "embed_audio."};
     const std::string_view inner = tensor.starts_with("model.") ? tensor.substr(6) : tensor;
     return std::ranges::any_of(places, [&](std::string_view place) { return inner.starts_with(place); });
 }

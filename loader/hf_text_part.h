@@ -16,7 +16,7 @@ nlohmann::json text_part(nlohmann::json config);
 /// The name of a tensor of that part as a model of texts alone has it.
 std::string text_part_name(std::string name);
 
-/// Whether a tensor belongs to images, and so to nothing that runs.
+/// Whether a tensor belongs to images or sounds, and so to nothing that runs.
 bool is_of_images(std::string_view tensor);
 
 }  // namespace scoria

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <utility>
 
 namespace scoria {
@@ -79,18 +80,32 @@ Model open_parts(const std::filesystem::path& path, Reads reads) {
     return model;
 }
 
-/// Of a layer that guesses further tokens.
-bool is_of_layer_ahead(std::string_view name, const Model& model) {
-    const size_t layers = model.architecture.layers.size();
+/// The layer that a tensor is of, if it is of one.
+std::optional<size_t> layer_of(std::string_view name) {
     for (const std::string_view prefix : {"model.layers.", "blk."}) {
         if (!name.starts_with(prefix)) continue;
         size_t layer = 0;
         const char* const end = name.data() + name.size();
         const auto read = std::from_chars(name.data() + prefix.size(), end, layer);
-        return read.ec == std::errc() && read.ptr != end && *read.ptr == '.' && layer >= layers &&
-               layer < layers + model.layers_ahead;
+        if (read.ec == std::errc() && read.ptr != end && *read.ptr == '.') return layer;
     }
-    return false;
+    return std::nullopt;
+}
+
+/// Of a layer that guesses further tokens.
+bool is_of_layer_ahead(std::string_view name, const Model& model) {
+    const size_t layers = model.architecture.layers.size(), layer = layer_of(name).value_or(0);
+    return layer >= layers && layer < layers + model.layers_ahead;
+}
+
+/// What would make keys and values of a layer that reads another's, as published files have it.
+bool is_of_shared_keys(std::string_view name, const Model& model) {
+    const std::vector<Layer>& layers = model.architecture.layers;
+    const size_t layer = layer_of(name).value_or(layers.size());
+    constexpr std::string_view parts[] = {".k_proj.", ".v_proj.", ".k_norm.",
+                                          ".attn_k.", ".attn_v.", ".attn_k_norm."};
+    return layer < layers.size() && layers[layer].attention.kv_layer >= 0 &&
+           std::ranges::any_of(parts, [&](std::string_view part) { return name.find(part) != name.npos; });
 }
 
 }  // namespace
@@ -99,8 +114,8 @@ bool is_spare(const Model& model, const TensorView& unused) {
     constexpr std::string_view spare[] = {"inv_freq", "attn.bias", "attention.bias", "masked_bias",
                                           "position_ids"};
     const auto ends = [&](std::string_view end) { return unused.name.ends_with(end); };
-    return is_of_layer_ahead(unused.name, model) || is_of_images(unused.name) ||
-           (model.architecture.tied_embeddings && ends("lm_head.weight")) ||
+    return is_of_layer_ahead(unused.name, model) || is_of_shared_keys(unused.name, model) ||
+           is_of_images(unused.name) || (model.architecture.tied_embeddings && ends("lm_head.weight")) ||
            // Published T5 has the table thrice, and one of positions that nothing reads.
            (!model.architecture.encoder.empty() &&
             (ends("coder.embed_tokens.weight") || ends("EncDecAttention.relative_attention_bias.weight"))) ||

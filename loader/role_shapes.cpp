@@ -29,12 +29,15 @@ uint32_t keys(const L& l) {
 }
 /// Where keys are the queries, normed, they have no projection of their own.
 uint32_t projected_keys(const L& l) { return l.attention.chunks.rounds == 0 ? keys(l) : 0; }
+uint32_t values(const L& l) { return l.attention.v_is_k ? 0 : keys(l); }
 uint32_t cross_queries(const L& l) { return l.cross.heads * l.cross.head_dim; }
 uint32_t cross_keys(const L& l) { return l.cross.kv_heads * l.cross.head_dim; }
 bool global(const L& l) { return l.attention.global_tokens; }
 uint32_t dense(const L& l) { return l.feed_forward.size; }
 const Routing& routing(const L& l) { return l.feed_forward.routing; }
 uint32_t expert_rows(const L& l) { return routing(l).experts * routing(l).size; }
+
+uint32_t all_per_layer(const A& a) { return a.per_layer * uint32_t(a.layers.size()); }
 
 const Recurrence& mixer(const L& l) { return l.recurrence; }
 using Kind = RecurrenceKind;
@@ -102,12 +105,12 @@ constexpr RoleRule rules[] = {
      SCORIA_SHAPE(vector(has_pre_norm(a) && l.attention_norm && a.norm.bias, a.hidden))},
     {Role::q, true, SCORIA_SHAPE(matrix(queries(l), latent(l).q_rank ? latent(l).q_rank : a.hidden))},
     {Role::k, true, SCORIA_SHAPE(matrix(projected_keys(l), a.hidden))},
-    {Role::v, true, SCORIA_SHAPE(matrix(keys(l), a.hidden))},
+    {Role::v, true, SCORIA_SHAPE(matrix(values(l), a.hidden))},
     {Role::o, true,
      SCORIA_SHAPE(matrix(a.hidden, latent(l).kv_rank ? l.attention.heads* latent(l).value_dim : queries(l)))},
     {Role::q_bias, true, SCORIA_SHAPE(vector(l.attention.q_bias, queries(l), l.attention.heads))},
     {Role::k_bias, true, SCORIA_SHAPE(vector(l.attention.k_bias, keys(l)))},
-    {Role::v_bias, true, SCORIA_SHAPE(vector(l.attention.v_bias, keys(l)))},
+    {Role::v_bias, true, SCORIA_SHAPE(vector(l.attention.v_bias, values(l)))},
     {Role::o_bias, true, SCORIA_SHAPE(vector(l.attention.o_bias&& l.attention.heads, a.hidden))},
     {Role::q_norm, true, SCORIA_SHAPE(q_norm(l, l.attention.qk_norm.norm.weight))},
     {Role::k_norm, true, SCORIA_SHAPE(k_norm(l, l.attention.qk_norm.norm.weight))},
@@ -210,9 +213,20 @@ constexpr RoleRule rules[] = {
      SCORIA_SHAPE(is(l, Kind::state_space) ? vector(true, mixer(l).width, mixer(l).groups)
                                            : vector(true, mixer(l).value_dim))},
     {Role::mixer_out, true, SCORIA_SHAPE(matrix(mixer(l).width ? a.hidden : 0, mixer(l).width))},
+    {Role::per_layer_embedding, false, SCORIA_SHAPE(matrix(a.vocab, all_per_layer(a)))},
+    {Role::per_layer_projection, false, SCORIA_SHAPE(matrix(all_per_layer(a), a.hidden))},
+    {Role::per_layer_norm, false, SCORIA_SHAPE(vector(true, a.per_layer))},
+    {Role::per_layer_gate, true, SCORIA_SHAPE(matrix(a.per_layer, a.hidden))},
+    {Role::per_layer_out, true, SCORIA_SHAPE(matrix(a.per_layer ? a.hidden : 0, a.per_layer))},
+    {Role::per_layer_post_norm, true, SCORIA_SHAPE(vector(a.per_layer != 0, a.hidden))},
+    {Role::router_norm, true, SCORIA_SHAPE(vector(routing(l).apart, a.hidden))},
+    {Role::router_weight_scale, true, SCORIA_SHAPE(vector(routing(l).weight_scale, routing(l).experts))},
+    {Role::expert_norm, true, SCORIA_SHAPE(vector(routing(l).apart, a.hidden))},
+    {Role::expert_post_norm, true, SCORIA_SHAPE(vector(routing(l).apart, a.hidden))},
+    {Role::shared_post_norm, true, SCORIA_SHAPE(vector(routing(l).apart, a.hidden))},
 };
 #undef SCORIA_SHAPE
-static_assert(std::size(rules) == static_cast<size_t>(Role::mixer_out) + 1);
+static_assert(std::size(rules) == static_cast<size_t>(Role::shared_post_norm) + 1);
 
 }  // namespace
 

@@ -54,7 +54,8 @@ double yarn_magnitude(double factor, double weight) {
 }
 
 void divide(std::vector<double>& frequencies, const std::vector<double>& divisors) {
-    for (size_t i = 0; i < frequencies.size(); ++i) frequencies[i] /= divisors[i];
+    for (size_t i = 0; i < frequencies.size(); ++i)
+        frequencies[i] = divisors[i] < still_divisor ? frequencies[i] / divisors[i] : 0;
 }
 
 void check(const RopeSettings& s, const std::string& where) {
@@ -103,6 +104,10 @@ Rope make_rope(const RopeSettings& s, const std::string& where) {
         break;
     case RopeScaling::linear:
         for (double& frequency : frequencies) frequency /= s.factor;
+        break;
+    case RopeScaling::proportional:
+        for (size_t i = 0; i < frequencies.size(); ++i)
+            frequencies[i] = 2 * i < s.rotating ? frequencies[i] / s.factor : 0;
         break;
     case RopeScaling::dynamic:
         if (s.alpha > 0) break;

@@ -45,7 +45,8 @@ constexpr FieldNames field_names[] = {
      {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"}},
     {Field::experts_used,
      "expert_used_count",
-     {"num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk", "moe_k"}},
+     {"num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk", "moe_k",
+      "top_k_experts"}},
     {Field::expert_size, "expert_feed_forward_length", {"moe_intermediate_size"}},
     {Field::shared_size,
      "expert_shared_feed_forward_length",
@@ -62,6 +63,15 @@ constexpr FieldNames field_names[] = {
 bool is_off(const nlohmann::json& value) {
     return value.is_null() || value == false || value == 0 ||
            ((value.is_structured() || value.is_string()) && value.empty());
+}
+
+/// The one value of a list with one per layer, beside zeros where a layer has none; null if it has several.
+const nlohmann::json* one_of(const nlohmann::json& list) {
+    if (list.empty()) return nullptr;
+    const auto some = std::ranges::find_if(list, [](const auto& each) { return each != 0; });
+    const nlohmann::json& one = some == list.end() ? list.front() : *some;
+    const bool alone = std::ranges::all_of(list, [&](const auto& each) { return each == one || each == 0; });
+    return alone ? &one : nullptr;
 }
 
 }  // namespace
@@ -101,13 +111,8 @@ uint32_t Settings::size(std::string_view name, uint64_t most, std::optional<uint
                         uint64_t least) const {
     const nlohmann::json* value = find(name);
     if (value == nullptr && !fallback) fail(Status::bad_file, where_, full_name(name), " is missing");
-    if (value != nullptr && value->is_array() &&
-        !value->empty()) {  // one per layer, 0 where a layer has none
-        const auto some = std::ranges::find_if(*value, [](const auto& each) { return each != 0; });
-        const nlohmann::json& one = some == value->end() ? value->front() : *some;
-        if (std::ranges::all_of(*value, [&](const auto& each) { return each == one || each == 0; }))
-            value = &one;
-    }
+    if (value != nullptr && value->is_array())
+        if (const nlohmann::json* one = one_of(*value)) value = one;
     if (value != nullptr && !value->is_number_unsigned()) {
         const bool negative = value->is_number_integer() && value->get<int64_t>() < 0;
         if (!value->is_number_integer() || negative)
@@ -117,6 +122,21 @@ uint32_t Settings::size(std::string_view name, uint64_t most, std::optional<uint
     if (chosen < least || chosen > most)
         fail(Status::bad_file, where_, full_name(name), ": expected ", least, " to ", most, ", got ", chosen);
     return static_cast<uint32_t>(chosen);
+}
+
+std::vector<uint32_t> Settings::sizes(Field field, size_t count, uint64_t most) const {
+    const char* name = name_of(field);
+    const nlohmann::json* value = find(name);
+    std::vector<uint32_t> all;
+    if (value == nullptr || !value->is_array() || one_of(*value) != nullptr) return all;
+    for (const nlohmann::json& each : *value) {
+        if (!each.is_number_integer() || each < 1 || each > most)
+            wrong(name, cat("1 to ", most, " in every place"));
+        all.push_back(each.get<uint32_t>());
+    }
+    if (all.size() != count)
+        fail(Status::bad_file, where_, full_name(name), ": expected ", count, " numbers, got ", all.size());
+    return all;
 }
 
 double Settings::positive(std::string_view name, std::optional<double> fallback) const {

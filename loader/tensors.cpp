@@ -140,8 +140,19 @@ constexpr const char* role_names[] = {
     "mixer_taps_bias",
     "mixer_norm",
     "mixer_out",
+    "per_layer_embedding",
+    "per_layer_projection",
+    "per_layer_norm",
+    "per_layer_gate",
+    "per_layer_out",
+    "per_layer_post_norm",
+    "router_norm",
+    "router_weight_scale",
+    "expert_norm",
+    "expert_post_norm",
+    "shared_post_norm",
 };
-static_assert(std::size(role_names) == static_cast<size_t>(Role::mixer_out) + 1);
+static_assert(std::size(role_names) == static_cast<size_t>(Role::shared_post_norm) + 1);
 
 }  // namespace
 

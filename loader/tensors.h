@@ -98,22 +98,33 @@ enum class Role : uint8_t {
     global_q_bias,
     global_k_bias,
     global_v_bias,
-    axial_rows,       // [axial.rows, axial.width]
-    axial_cols,       // [axial.cols, hidden - axial.width]
-    hash_rotations,   // [heads, head_dim, rounds, Chunks::rotated()] as one vector, of all layers
-    attention_gate,   // [heads * head_dim, hidden]
-    mixer_in_gate,    // [channels, hidden]; of struct Recurrence, as are those below
-    mixer_gate,       // [width, hidden]
-    mixer_in,         // [channels, hidden]
-    mixer_beta,       // [heads, hidden]
-    mixer_step,       // [heads, hidden]
-    mixer_step_bias,  // [heads]
-    mixer_decay,      // [heads], below 0
-    mixer_skip,       // [heads]
-    mixer_taps,       // [channels, taps], the last one of the token itself
-    mixer_taps_bias,  // [channels]
-    mixer_norm,       // [value_dim], or [width] (state_space)
-    mixer_out,        // [hidden, width]
+    axial_rows,            // [axial.rows, axial.width]
+    axial_cols,            // [axial.cols, hidden - axial.width]
+    hash_rotations,        // [heads, head_dim, rounds, Chunks::rotated()] as one vector, of all layers
+    attention_gate,        // [heads * head_dim, hidden]
+    mixer_in_gate,         // [channels, hidden]; of struct Recurrence, as are those below
+    mixer_gate,            // [width, hidden]
+    mixer_in,              // [channels, hidden]
+    mixer_beta,            // [heads, hidden]
+    mixer_step,            // [heads, hidden]
+    mixer_step_bias,       // [heads]
+    mixer_decay,           // [heads], below 0
+    mixer_skip,            // [heads]
+    mixer_taps,            // [channels, taps], the last one of the token itself
+    mixer_taps_bias,       // [channels]
+    mixer_norm,            // [value_dim], or [width] (state_space)
+    mixer_out,             // [hidden, width]
+    per_layer_embedding,   // [vocab, layers * per_layer]
+    per_layer_projection,  // [layers * per_layer, hidden]
+    per_layer_norm,        // [per_layer]
+    per_layer_gate,        // [per_layer, hidden]
+    per_layer_out,         // [hidden, per_layer]
+    per_layer_post_norm,   // [hidden]
+    router_norm,           // [hidden]
+    router_weight_scale,   // [experts]
+    expert_norm,           // [hidden]
+    expert_post_norm,      // [hidden]
+    shared_post_norm,      // [hidden]
 };
 const char* role_name(Role role);
 

@@ -19,6 +19,7 @@
 #define ROUTE_RENORMALISE 1u
 #define ROUTE_TOP2 2u  // a group counts as the sum of its two best, else as its best
 #define ROUTE_CHOICE_BIAS 4u
+#define ROUTE_WEIGHT_SCALE 8u
 
 #ifdef __cplusplus
 namespace scoria {

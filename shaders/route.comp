@@ -9,7 +9,8 @@
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(binding = 0) readonly buffer Scores { float scores[]; };
 layout(binding = 1) readonly buffer Choice { float choice_bias[]; };
-layout(binding = 2) buffer Out { float result[]; };
+layout(binding = 2) readonly buffer Scale { float weight_scale[]; };
+layout(binding = 3) buffer Out { float result[]; };
 layout(push_constant) uniform Push { RoutePush push; };
 
 const float LOWEST = -3e38;
@@ -97,5 +98,9 @@ void main() {
     }
     const bool divide = push.score == ROUTE_SOFTMAX_CHOSEN || (push.flags & ROUTE_RENORMALISE) != 0;
     const float scale = divide ? push.scale / sum : push.scale;
-    for (uint slot = 0; slot < push.used; ++slot) result[to + push.used + slot] *= scale;
+    for (uint slot = 0; slot < push.used; ++slot) {
+        const uint expert = min(uint(result[to + slot]), push.experts - 1);
+        const float own = (push.flags & ROUTE_WEIGHT_SCALE) != 0 ? weight_scale[expert] : 1.0;
+        result[to + push.used + slot] *= scale * own;
+    }
 }

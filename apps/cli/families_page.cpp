@@ -49,6 +49,7 @@ std::string attention_of(const Family& family) {
     std::string text;
     const bool windowed = family.window.layers != WindowRule::Layers::none;
     list(text, windowed, name_of(windows, family.window.layers));
+    list(text, family.split_heads, "heads of another size where windowed");
     list(text, family.qk_norm != QkNorm::Group::none,
          cat("q/k norm per ", name_of(qk_norm_names, family.qk_norm)));
     list(text, family.qkv_bias.when != Bias::When::never, when_biased("q/k/v ", family.qkv_bias));
@@ -67,6 +68,7 @@ std::string feed_forward_of(const Family& family) {
         list(text, true, cat("experts by ", name_of(score_names, routing->score)));
         list(text, routing->shared_gate, "a gated shared expert");
         list(text, routing->choice_bias, "bias of the choice");
+        list(text, routing->apart, "beside a dense one");
     }
     return text;
 }
@@ -76,6 +78,7 @@ std::string rest_of(const Family& family) {
     list(text, !family.encoder_tensors[0].empty(), "encoder-decoder");
     list(text, family.embedding_norm, "embedding norm");
     list(text, family.root_embedding_scale, "embeddings times sqrt(hidden)");
+    list(text, family.layer_scale != nullptr, "layers scaled");
     list(text, family.output_bias.when != Bias::When::never, when_biased("logit ", family.output_bias));
     list(text, family.adjust != nullptr, "rules of its own");
     return text;

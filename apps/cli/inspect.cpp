@@ -78,6 +78,8 @@ nlohmann::json attention_json(const Attention& attention) {
             {"o_bias", attention.o_bias},
             {"qk_norm", name_of(qk_norm_names, attention.qk_norm.group)},
             {"qk_norm_after_rope", attention.qk_norm.after_rope},
+            {"v_norm", attention.v_norm},
+            {"v_is_k", attention.v_is_k},
             {"rope", attention.rope},
             {"position_bias", name_of(bias_names, attention.bias)},
             {"sinks", attention.sinks},
@@ -109,6 +111,7 @@ nlohmann::json layer_json(const Layer& layer) {
                               {"key_dim", recurrence.key_dim},
                               {"value_dim", recurrence.value_dim},
                               {"width", recurrence.width}};
+    json["scale"] = layer.scale;
     json["feed_forward"] = feed_forward.size;
     json["activation"] = name_of(activation_names, feed_forward.activation);
     json["gated"] = feed_forward.gated;
@@ -124,7 +127,8 @@ nlohmann::json layer_json(const Layer& layer) {
                        {"bias", routing.bias},
                        {"clamp", routing.clamp},
                        {"shared_size", routing.shared_size},
-                       {"shared_gate", routing.shared_gate}};
+                       {"shared_gate", routing.shared_gate},
+                       {"apart", routing.apart}};
     return json;
 }
 
@@ -165,6 +169,7 @@ nlohmann::json architecture_json(const Architecture& architecture) {
             {"embedding", architecture.embedding != 0 ? architecture.embedding : architecture.hidden},
             {"embedding_scale", architecture.embedding_scale},
             {"embedding_norm", architecture.embedding_norm},
+            {"per_layer_embedding", architecture.per_layer},
             {"residual_scale", architecture.residual_scale},
             {"output_norm", architecture.output_norm},
             {"output_bias", architecture.output_bias},
@@ -233,7 +238,9 @@ std::string feed_forward_text(const FeedForward& feed_forward) {
         cat(feed_forward.gated ? "gated " : "", name_of(activation_names, feed_forward.activation));
     if (routing.experts == 0) return cat(feed_forward.size, " ", text);
     text = cat(routing.used, " of ", routing.experts, " experts, ", routing.size, " ", text);
-    return routing.shared_size != 0 ? cat(text, ", shared ", routing.shared_size) : text;
+    return routing.shared_size != 0
+               ? cat(text, routing.apart ? ", beside " : ", shared ", routing.shared_size)
+               : text;
 }
 
 std::string extras_text(const Layer& layer) {
@@ -248,6 +255,7 @@ std::string extras_text(const Layer& layer) {
     add(feed_forward.up_bias || feed_forward.down_bias || feed_forward.routing.bias, "ff-bias");
     add(attention.qk_norm.group != QkNorm::Group::none,
         cat("qk-norm-", name_of(qk_norm_names, attention.qk_norm.group)));
+    add(attention.v_norm, attention.v_is_k ? "v-norm-of-k" : "v-norm");
     add(attention.soft_cap != 0, cat("soft-cap-", attention.soft_cap));
     add(attention.clip != 0, cat("clip-", attention.clip));
     add(attention.sinks, "sinks");
@@ -257,6 +265,7 @@ std::string extras_text(const Layer& layer) {
     add(attention.latent.kv_rank != 0, cat("latent-", attention.latent.kv_rank));
     add(attention.kv_layer >= 0, cat("kv-of-", attention.kv_layer));
     add(layer.cross.heads != 0, "cross-attention");
+    add(layer.scale != 1, cat("scale-", layer.scale));
     return extras;
 }
 
@@ -311,6 +320,7 @@ std::string scales_text(const Architecture& architecture) {
         cat(architecture.axial.rows, " x ", architecture.axial.cols, " axial position embeddings"));
     add(architecture.two_streams, "two streams");
     add(architecture.embedding != 0, cat("token table of ", architecture.embedding, " columns"));
+    add(architecture.per_layer != 0, cat("token table of ", architecture.per_layer, " columns per layer"));
     add(architecture.embedding_scale != 1, cat("embeddings x ", architecture.embedding_scale));
     add(architecture.residual_scale != 1, cat("residuals x ", architecture.residual_scale));
     add(architecture.logit_scale != 1, cat("logits x ", architecture.logit_scale));

@@ -317,7 +317,7 @@ void time_route(OpTimer& t) {
     const KernelVariant variant = t.variant(SimpleOp::route);
     t.rate("route", variant.name, cat(sizes_of(scores), ", 8 used"), 4 * (floats_of(scores) + floats_of(out)),
            3 * floats_of(scores), [&](OpContext& ops) {
-               record_route(ops, {scores, out, routing, std::nullopt}, variant);
+               record_route(ops, {scores, out, routing, std::nullopt, std::nullopt}, variant);
            });
 }
 

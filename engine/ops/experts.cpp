@@ -11,25 +11,26 @@ std::vector<KernelVariant> route_variants(const vk::Caps& caps) {
 
 void record_route(OpContext& context, const RouteArgs& args, const KernelVariant& variant) {
     const Routing& routing = args.routing;
-    const RoutePush push{.tokens = args.scores.rows,
-                         .experts = routing.experts,
-                         .used = routing.used,
-                         .score = uint32_t(routing.score),
-                         .flags = (routing.renormalise ? ROUTE_RENORMALISE : 0) |
-                                  (routing.group_by_top2 ? ROUTE_TOP2 : 0) |
-                                  (args.choice_bias ? ROUTE_CHOICE_BIAS : 0),
-                         .groups = routing.groups,
-                         .groups_used = routing.groups_used,
-                         .x_first = args.scores.first,
-                         .x_stride = args.scores.stride,
-                         .out_first = args.out.first,
-                         .out_stride = args.out.stride,
-                         .scale = routing.scale};
+    const RoutePush push{
+        .tokens = args.scores.rows,
+        .experts = routing.experts,
+        .used = routing.used,
+        .score = uint32_t(routing.score),
+        .flags = (routing.renormalise ? ROUTE_RENORMALISE : 0) | (routing.group_by_top2 ? ROUTE_TOP2 : 0) |
+                 (args.choice_bias ? ROUTE_CHOICE_BIAS : 0) | (args.weight_scale ? ROUTE_WEIGHT_SCALE : 0),
+        .groups = routing.groups,
+        .groups_used = routing.groups_used,
+        .x_first = args.scores.first,
+        .x_stride = args.scores.stride,
+        .out_first = args.out.first,
+        .out_stride = args.out.stride,
+        .scale = routing.scale};
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
         shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup}});
-    context.recorder.dispatch(pipeline,
-                              {args.scores.view, args.choice_bias.value_or(args.scores.view), args.out.view},
-                              push, groups_for(push.tokens, variant.workgroup), "route");
+    const vk::View& none = args.scores.view;
+    context.recorder.dispatch(
+        pipeline, {none, args.choice_bias.value_or(none), args.weight_scale.value_or(none), args.out.view},
+        push, groups_for(push.tokens, variant.workgroup), "route");
 }
 
 std::vector<KernelVariant> expert_linear_variants(const vk::Caps& caps) {

@@ -10,7 +10,7 @@ namespace scoria {
 struct RouteArgs {
     Matrix scores, out;  // [tokens, experts], [tokens, 2 * used]
     const Routing& routing;
-    std::optional<vk::View> choice_bias;  // [experts]
+    std::optional<vk::View> choice_bias, weight_scale;  // [experts]
 };
 
 struct ExpertLinearArgs {

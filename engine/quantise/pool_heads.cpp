@@ -45,7 +45,9 @@ void check_model(const Model& model, uint32_t kv_heads) {
         const bool several =
             attention.qk_norm.group == QkNorm::Group::projection || attention.qk_norm.own_weights;
         if (!architecture.encoder.empty() || attention.latent.kv_rank != 0 || several ||
-            layer.recurrence.kind != RecurrenceKind::none)
+            layer.recurrence.kind != RecurrenceKind::none ||
+            attention.kv_heads != architecture.layers.front().attention.kv_heads ||
+            attention.head_dim != architecture.layers.front().attention.head_dim)
             fail(Status::unsupported, pooling_where, "expected plain attention of a decoder, got ",
                  architecture.family);
         if (kv_heads == 0 || attention.kv_heads % kv_heads != 0)

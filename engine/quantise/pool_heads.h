@@ -11,8 +11,8 @@ namespace scoria {
 /// Writes the Hugging Face folder `in` as the folder `out` with `kv_heads` heads of keys and values; all else
 /// is copied. `out` appears when it is whole. `progress` sees bytes written; false stops with
 /// Status::cancelled. Errors: bad_argument (`out` exists, kv_heads is no divisor of what the model has);
-/// unsupported (keys fused with others in one tensor, norms over several heads, latent attention, no folder);
-/// bad_file; failed.
+/// unsupported (keys fused with others in one tensor, norms over several heads, latent attention, layers
+/// whose heads differ, no folder); bad_file; failed.
 void pool_heads(const std::filesystem::path& in, const std::filesystem::path& out, uint32_t kv_heads,
                 const std::function<bool(uint64_t done, uint64_t total)>& progress = {});
 

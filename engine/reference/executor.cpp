@@ -110,7 +110,7 @@ struct Executor::Step {
         scale(in(op.out), double{op.scale}, out(op.out));
     }
     void run(const op::Norm& op) {
-        norm(leading(in(op.x), cols(op.x), cols(op.out)), op.kind, op.group, vector(op.weight, op.weights),
+        norm(columns(in(op.x), cols(op.x), 0, cols(op.out)), op.kind, op.group, vector(op.weight, op.weights),
              vector(op.bias, op.weights), double{op.epsilon}, out(op.out));
     }
     void run(const op::Linear& op) {
@@ -177,16 +177,18 @@ struct Executor::Step {
         cached.insert(cached.end(), rows.begin(), rows.end());
     }
     void run(const op::Glu& op) {
-        glu(in(op.gate), in(op.up), op.activation, double{op.clamp}, double{op.slope}, out(op.out));
+        glu(in(op.gate), columns(in(op.up), cols(op.up), op.up_first, cols(op.out)), op.activation,
+            double{op.clamp}, double{op.slope}, out(op.out));
     }
     void run(const op::Add& op) { add(in(op.a), in(op.b), double{op.scale}, out(op.out)); }
     void run(const op::Route& op) {
         const Values& scores = in(op.scores);
-        const Values choice = vector(op.choice_bias, op.routing.experts);
+        const Values choice = vector(op.choice_bias, op.routing.experts),
+                     scale = vector(op.weight_scale, op.routing.experts);
         Values& routes = out(op.out);
         for (size_t t = 0; t < ids.size(); ++t)
             route(std::span(scores).subspan(t * op.routing.experts, op.routing.experts), op.routing, choice,
-                  std::span(routes).subspan(t * 2 * op.routing.used, 2 * op.routing.used));
+                  scale, std::span(routes).subspan(t * 2 * op.routing.used, 2 * op.routing.used));
     }
     void run(const op::ExpertLinear& op) {
         const uint32_t rows = cols(op.out) / op.used * op.experts;
@@ -195,11 +197,11 @@ struct Executor::Step {
                       op.experts, op.used, out(op.out));
     }
     void run(const op::ExpertSum& op) { expert_sum(in(op.x), in(op.routes), op.used, out(op.out)); }
-    /// The first `count` of every `cols` values.
-    static Values leading(const Values& x, size_t cols, size_t count) {
+    /// Of every `cols` values those from `first` on, `count` of them.
+    static Values columns(const Values& x, size_t cols, size_t first, size_t count) {
         if (count == cols) return x;
         Values values;
-        for (size_t begin = 0; begin < x.size(); begin += cols)
+        for (size_t begin = first; begin < x.size(); begin += cols)
             values.insert(values.end(), x.begin() + std::ptrdiff_t(begin),
                           x.begin() + std::ptrdiff_t(begin + count));
         return values;

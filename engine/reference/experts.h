@@ -18,10 +18,10 @@ inline std::vector<uint32_t> largest(std::span<const double> keys, std::vector<u
     return of;
 }
 
-/// scores: [experts] of one token; out: ids, then weights, [2 * used]. choice_bias: [experts] or empty.
-/// Groups as in DeepSeek-AI 2024 (V2, section 2.1.2; V3, section 2.1.2).
+/// scores: [experts] of one token; out: ids, then weights, [2 * used]. choice_bias, scale: [experts] or
+/// empty. Groups as in DeepSeek-AI 2024 (V2, section 2.1.2; V3, section 2.1.2).
 inline void route(std::span<const double> scores, const Routing& routing, std::span<const double> choice_bias,
-                  std::span<double> out) {
+                  std::span<const double> scale, std::span<double> out) {
     std::vector<double> weight(scores.begin(), scores.end());
     const auto softmax = [](std::vector<double>& values) {
         const double most = *std::max_element(values.begin(), values.end());
@@ -56,6 +56,7 @@ inline void route(std::span<const double> scores, const Routing& routing, std::s
     for (size_t s = 0; s < experts.size(); ++s) {
         out[s] = experts[s];
         out[experts.size() + s] = chosen[s] / sum * static_cast<double>(routing.scale);
+        if (!scale.empty()) out[experts.size() + s] *= scale[experts[s]];
     }
 }
 

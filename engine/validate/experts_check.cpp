@@ -17,7 +17,7 @@ struct RouteCase {
     Score score;
     bool renormalise = false, choice_bias = false;
     uint32_t groups = 1, groups_used = 1;
-    bool top2 = false;
+    bool top2 = false, weight_scale = false;
 };
 constexpr RouteCase route_cases[] = {
     {1, 8, 2, Score::softmax, true},
@@ -27,6 +27,7 @@ constexpr RouteCase route_cases[] = {
     {5, 256, 8, Score::sigmoid, true, true, 8, 4, true},
     {2, 4, 4, Score::sigmoid},
     {2, 1, 1, Score::softmax},
+    {66, 40, 5, Score::softmax, true, false, 1, 1, false, true},
 };
 
 void check_route(CheckContext& context, const RouteCase& c) {
@@ -36,29 +37,36 @@ void check_route(CheckContext& context, const RouteCase& c) {
                           .renormalise = c.renormalise,
                           .scale = 2.5f,
                           .choice_bias = c.choice_bias,
+                          .weight_scale = c.weight_scale,
                           .groups = c.groups,
                           .groups_used = c.groups_used,
                           .group_by_top2 = c.top2};
     const std::vector<float> scores = random_floats(size_t(c.tokens) * c.experts, context.seed),
-                             choice = random_floats(c.experts, context.seed + 1, 0.3f);
+                             choice = random_floats(c.experts, context.seed + 1, 0.3f),
+                             scale = random_floats(c.experts, context.seed + 2);
+    const auto or_none = [](bool given, const std::vector<float>& values) {
+        return given ? doubles(values) : std::vector<double>{};
+    };
     std::vector<double> expected(size_t(c.tokens) * 2 * c.used);
     for (uint32_t t = 0; t < c.tokens; ++t)
         reference::route(doubles(std::span(scores).subspan(t * c.experts, c.experts)), routing,
-                         c.choice_bias ? doubles(choice) : std::vector<double>{},
+                         or_none(c.choice_bias, choice), or_none(c.weight_scale, scale),
                          std::span(expected).subspan(t * 2 * c.used, 2 * c.used));
     const vk::Buffer scores_buffer = context.buffer_of<float>(scores),
-                     choice_buffer = context.buffer_of<float>(choice);
+                     choice_buffer = context.buffer_of<float>(choice),
+                     scale_buffer = context.buffer_of<float>(scale);
     // Judged by slot: ids are exact or wrong by at least one.
     run_variants(context, "route",
                  cat("tokens ", c.tokens, " experts ", c.experts, " used ", c.used, " score ", int(c.score),
-                     " groups ", c.groups_used, "/", c.groups),
+                     " groups ", c.groups_used, "/", c.groups, c.weight_scale ? " weights scaled" : ""),
                  route_variants(context.caps()), expected, 2 * c.used, bounds_of(24),
                  [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
                      record_route(ops,
                                   {{scores_buffer.view(), c.tokens, c.experts, c.experts, 0},
                                    out,
                                    routing,
-                                   c.choice_bias ? std::optional(choice_buffer.view()) : std::nullopt},
+                                   c.choice_bias ? std::optional(choice_buffer.view()) : std::nullopt,
+                                   c.weight_scale ? std::optional(scale_buffer.view()) : std::nullopt},
                                   variant);
                  });
 }

@@ -72,11 +72,12 @@ void set_ends(Pipeline& p, const Vocabulary& v, bool adds_bos, bool adds_eos) {
 }
 
 Pipeline byte_bpe(const Vocabulary& v) {
-    const GgufPreTokenizer* row = gguf_pre_tokenizer(v.pre.empty() ? "default" : std::string_view(v.pre));
+    const std::string pre = !v.pre.empty() ? v.pre : v.model == "gpt2" ? "default" : v.model;
+    const GgufPreTokenizer* row = gguf_pre_tokenizer(pre);
     if (row == nullptr)
-        fail(Status::unsupported, where, "tokenizer.ggml.pre: this build does not know ", v.pre);
+        fail(Status::unsupported, where, "tokenizer.ggml.pre: this build does not know ", pre);
     Pipeline p;
-    p.kind = cat("gpt2 (", v.pre.empty() ? "default" : v.pre, ")");
+    p.kind = cat(v.model, " (", pre, ")");
     if (row->nfc) p.normalizer.emplace_back(NormalForm::nfc);
     if (row->plain) p.normalizer.emplace_back(Replace{{" ", {}}, std::string(space_mark)});
     for (const std::string_view expression : row->expressions)
@@ -267,15 +268,12 @@ Pipeline rwkv(const Vocabulary& v) {
 
 std::shared_ptr<const Tokenizer> make_tokenizer(const Vocabulary& v) {
     constexpr std::pair<std::string_view, Pipeline (*)(const Vocabulary&)> kinds[] = {
-        {"gpt2", byte_bpe},
-        {"llama", sentencepiece_bpe},
-        {"t5", unigram},
-        {"bert", word_piece},
-        {"rwkv", rwkv}};
+        {"gpt2", byte_bpe}, {"gemma4", byte_bpe}, {"llama", sentencepiece_bpe},
+        {"t5", unigram},    {"bert", word_piece}, {"rwkv", rwkv}};
     const auto* kind = std::ranges::find(kinds, v.model, [](const auto& row) { return row.first; });
     if (kind == std::end(kinds)) {
-        fail(Status::unsupported, where, "tokenizer.ggml.model: expected gpt2, llama, t5, bert or rwkv, got ",
-             v.model);
+        fail(Status::unsupported, where,
+             "tokenizer.ggml.model: expected gpt2, gemma4, llama, t5, bert or rwkv, got ", v.model);
     }
     Pipeline p = kind->second(v);
     p.added = added_tokens(v);

@@ -23,6 +23,12 @@ Architecture one_layer() {
     return a;
 }
 
+void use_experts_apart(Architecture& a) {
+    a.layers[0].feed_forward.size = 0;
+    a.layers[0].feed_forward.routing = {
+        .experts = 4, .used = 2, .size = 16, .shared_size = 40, .apart = true};
+}
+
 std::vector<std::string> described(const Graph& graph) {
     std::vector<std::string> lines;
     for (const Op& op : graph.ops) lines.push_back(describe(graph, op));
@@ -78,6 +84,14 @@ TEST_CASE("graph: switches of the architecture") {
         {"k norm",
          [](Architecture& a) { a.layers[0].attention.qk_norm.group = QkNorm::Group::head; },
          {Role::k_norm, 0}},
+        {"per-layer table", [](Architecture& a) { a.per_layer = 8; }, {Role::per_layer_embedding, -1}},
+        {"per-layer norm", [](Architecture& a) { a.per_layer = 8; }, {Role::per_layer_norm, -1}},
+        {"per-layer gate", [](Architecture& a) { a.per_layer = 8; }, {Role::per_layer_gate, 0}},
+        {"norms of experts", [](Architecture& a) { use_experts_apart(a); }, {Role::expert_norm, 0}},
+        {"norm of the router", [](Architecture& a) { use_experts_apart(a); }, {Role::router_norm, 0}},
+        {"norm behind the shared",
+         [](Architecture& a) { use_experts_apart(a); },
+         {Role::shared_post_norm, 0}},
         {"untied", [](Architecture& a) { a.tied_embeddings = false; }, {Role::output, -1}},
     };
     const auto weights = [](const Graph& graph) {
@@ -99,6 +113,45 @@ TEST_CASE("graph: switches of the architecture") {
         CHECK_FALSE(weights(build_graph(a)).contains(row.weight));
         row.change(a);
         CHECK(weights(build_graph(a)).contains(row.weight));
+    }
+}
+
+TEST_CASE("graph: v is k before its norm, and layers end with what is their own of the token") {
+    Architecture a = one_layer();
+    a.placement = NormPlacement::sandwich;
+    Attention& attention = a.layers[0].attention;
+    attention.qk_norm.group = QkNorm::Group::head;
+    attention.v_norm = attention.v_is_k = true;
+    a.per_layer = 6;
+    a.layers.resize(2, Layer(a.layers[0]));
+    a.layers[1].attention.kv_layer = 0;
+    a.layers[1].scale = 0.5f;
+    const Graph graph = build_graph(a);
+    const std::vector<std::string> lines = described(graph);
+    const auto of_layer = [&](const char* layer) {
+        std::vector<std::string> some;
+        for (const std::string& line : lines)
+            if (const size_t at = line.find(layer); at != line.npos) some.push_back(line.substr(at + 8));
+        return some;
+    };
+    CHECK(std::vector(lines.begin(), lines.begin() + 5) ==
+          std::vector<std::string>{"embed -> embedding", "embed -> per-layer embedding",
+                                   "linear -> per-layer projection", "norm -> per-layer normed",
+                                   "add -> per-layer embeddings"});
+    const std::vector<std::string> first = of_layer("layer 0 "), second = of_layer("layer 1 ");
+    CHECK(std::vector(first.begin() + 1, first.begin() + 8) ==
+          std::vector<std::string>{"q", "k", "v normed", "q normed", "k normed", "q rotated", "k rotated"});
+    CHECK(std::vector(second.begin() + 1, second.begin() + 5) ==
+          std::vector<std::string>{"q", "q normed", "q rotated", "attention heads"});
+    CHECK(std::vector(second.end() - 6, second.end()) ==
+          std::vector<std::string>{"per-layer gate", "per-layer gated", "per-layer out",
+                                   "per-layer post-norm", "per-layer residual", "scaled"});
+    CHECK(first.back() == "per-layer residual");
+    for (const Op& op : graph.ops) {
+        const GraphTensor& out = graph.tensors[output_of(op).index];
+        if (out.name == "layer 0 v normed")
+            CHECK(graph.tensors[std::get<op::Norm>(op).x.index].name == "layer 0 k");
+        if (out.name == "layer 1 per-layer gated") CHECK(std::get<op::Glu>(op).up_first == 6);
     }
 }
 

@@ -62,6 +62,11 @@ TEST_CASE("weights leave the device in the order of what that costs") {
     CHECK_FALSE(on_host(experts, sample.output));
     CHECK(experts.slots_bytes == 0);
 
+    const WeightPlaces alone = place_weights(sample.plan, sample.caps, 0, true);
+    CHECK(on_host(alone, sample.table));
+    CHECK(alone.device_bytes == all - 64 * mib);
+    CHECK(alone.slots_bytes == 0);
+
     for (uint64_t room = 3 * mib; room < all; room += 5 * mib) {
         CAPTURE(room);
         const WeightPlaces places = sample.place(room);

@@ -199,6 +199,23 @@ TEST_CASE("SentencePiece merges by score, falls back to bytes, and across spaces
     CHECK_THROWS_AS(open_tokenizer(TemporaryFile(file.bytes()).path()), Error);
 }
 
+TEST_CASE("BPE over text with space marks, by GGUF's name of the model alone") {
+    GgufFile file;
+    file.metadata = {
+        {"tokenizer.ggml.model", "gemma4"},
+        {"tokenizer.ggml.tokens",
+         std::vector<std::string>{"<unk>", "\u2581", "a", "b", "ab", "\u2581ab", "<0xC3>", "<0xA9>"}},
+        {"tokenizer.ggml.token_type", std::vector<int32_t>{2, 1, 1, 1, 1, 1, 6, 6}},
+        {"tokenizer.ggml.merges", std::vector<std::string>{"a b", "\u2581 ab"}},
+        {"tokenizer.ggml.unknown_token_id", 0u},
+        {"tokenizer.ggml.add_bos_token", false},
+    };
+    const auto tokenizer = open_tokenizer(TemporaryFile(file.bytes()).path());
+    CHECK(tokenizer->encode("ab abb") == std::vector<TokenId>{4, 5, 3});
+    CHECK(tokenizer->encode("\u00E9") == std::vector<TokenId>{6, 7});
+    CHECK(tokenizer->decode(std::vector<TokenId>{4, 5, 6, 7}, false) == "ab ab\u00E9");
+}
+
 TEST_CASE("RWKV: the longest token first, whatever its bytes") {
     GgufFile file;
     std::vector<std::string> tokens = {"<s>"};

@@ -28,6 +28,9 @@ NEMOTRON = dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_attenti
 AXES = ROPE | {"mrope_section": [2, 3, 3]}
 VISION = dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, patch_size=14, out_hidden_size=48)
 TYPES = ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention"]
+GEMMA4 = BASE | dict(sliding_window=7, pad_token_id=0, global_head_dim=32, vocab_size_per_layer_input=64, rope_parameters={
+    "full_attention": dict(rope_type="proportional", rope_theta=1e4, partial_rotary_factor=0.25),
+    "sliding_attention": dict(rope_type="default", rope_theta=1e3)})
 CONFIGS = {
     "arcee": BASE | dict(hidden_act="relu2", attention_bias=True),
     "seed_oss": BASE | dict(attention_bias=True, attention_out_bias=True, mlp_bias=True),
@@ -94,6 +97,22 @@ CONFIGS = {
     "vaultgemma": BASE | dict(query_pre_attn_scalar=20, sliding_window=7, attn_logit_softcapping=4.0,
                               final_logit_softcapping=3.0, hidden_activation="gelu_pytorch_tanh",
                               layer_types=TYPES[1:3]),
+    "gemma4_text": GEMMA4 | dict(
+        num_hidden_layers=7, layer_types=TYPES[:3] + TYPES[1:3] + TYPES[1:3], num_kv_shared_layers=3,
+        hidden_size_per_layer_input=8, use_double_wide_mlp=True, attention_k_eq_v=True,
+        num_global_key_value_heads=1, final_logit_softcapping=3.0),
+    "gemma4_text-experts": GEMMA4 | dict(
+        num_hidden_layers=3, layer_types=TYPES[:3], hidden_size_per_layer_input=0, enable_moe_block=True,
+        num_experts=6, top_k_experts=2, moe_intermediate_size=24, attention_bias=True),
+    "gemma4": dict(
+        text_config=GEMMA4 | dict(model_type="gemma4_text", layer_types=TYPES[1:3], hidden_size_per_layer_input=8),
+        vision_config=dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
+                           num_key_value_heads=2, head_dim=16, position_embedding_size=16),
+        audio_config=None),
+    "gemma4_unified": dict(
+        text_config=GEMMA4 | dict(model_type="gemma4_unified_text", layer_types=TYPES[1:3], attention_k_eq_v=True,
+                                  num_global_key_value_heads=1),
+        vision_config=dict(mm_embed_dim=32, mm_posemb_size=16, output_proj_dims=32), audio_config=None),
     "nomic_bert": dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3,
                        max_position_embeddings=160, layer_norm_eps=0.02, type_vocab_size=2),
     "qwen2_5_vl": dict(text_config=SAME | dict(rope_parameters=AXES), vision_config=VISION | dict(out_hidden_size=64)),
@@ -107,7 +126,7 @@ CONFIGS = {
         head_dim=16, image_size=28, patch_size=14)),
 }
 IMAGES = ("visual.", "vision_tower.", "multi_modal_projector.", "model.visual.", "model.vision_tower.",
-          "model.multi_modal_projector.")
+          "model.multi_modal_projector.", "model.embed_vision.", "model.vision_embedder.")
 
 
 def values(name, shape):
@@ -122,7 +141,7 @@ def values(name, shape):
     u = ((z ^ (z >> np.uint64(31))) >> np.uint64(40)).astype(np.float64) / 2**23 - 1
     if len(shape) > 1 and shape[0] > 1:
         u = u * 2.5 / math.sqrt(shape[-1])
-    elif "norm" in name and name.endswith("weight"):
+    elif ("norm" in name and name.endswith("weight")) or name.endswith(("scale", "scalar")):
         u = 1 + 0.3 * u
     else:
         u = 0.3 * u

@@ -4,6 +4,7 @@
 #include "fail.h"
 #include "made_models.h"
 #include "quantise/convert.h"
+#include "quantise/pool_heads.h"
 #include "reference/executor.h"
 #include "support/compare.h"
 #include "support/device.h"
@@ -25,6 +26,14 @@ double error_of(const MadeModel& made, const auto& logits) {
     return most;
 }
 
+/// Of the last row, the ids before it coming in parts.
+double error_of_last(const MadeModel& made, Engine& engine) {
+    Session session(engine);
+    for (size_t first = 0, count = 9; first < made.ids.size(); first += count, count = 1)
+        session.append(std::span(made.ids).subspan(first, count));
+    return largest_error(made.logits.rbegin()->second, session.logits());
+}
+
 /// The folder as a GGUF file of the same numbers, or nothing: not all families have an architecture there.
 std::optional<Model> as_gguf(const Model& model, const std::filesystem::path& folder) {
     const auto families = conversion::conversion_families();
@@ -40,7 +49,7 @@ std::optional<Model> as_gguf(const Model& model, const std::filesystem::path& fo
 
 TEST_CASE("reference: families without fixtures have the logits of transformers") {
     const std::vector<MadeModel> all = made_models();
-    CHECK(all.size() == 38);
+    CHECK(all.size() == 42);
     for (const MadeModel& made : all) {
         CAPTURE(made.name);
         const TemporaryFolder folder(made.folder);
@@ -68,6 +77,42 @@ TEST_CASE("vulkan: families without fixtures have the logits of transformers") {
                       engine_options(Precision::strict));
         Session session(engine);
         CHECK(error_of(made, session.forward(made.ids, false).logits) <= strict_error);
+        if (!engine.model().architecture.bidirectional()) CHECK(error_of_last(made, engine) <= strict_error);
         CHECK(engine.device().validation_errors() == 0);
     }
+}
+
+TEST_CASE("vulkan: layers that read another's keys see them in its ring") {
+    const std::vector<MadeModel> all = made_models();
+    const auto made = std::ranges::find(all, "gemma4_text", &MadeModel::name);
+    REQUIRE(made != all.end());
+    const TemporaryFolder folder(made->folder);
+    const auto model = std::make_shared<const Model>(open_model(folder.path()));
+    EngineOptions options = engine_options(Precision::strict);
+    options.prompt_chunk = 16;
+    Engine engine(model, options);
+    std::string parts;
+    for (const KvPart& part : engine.memory_plan().kv_parts)
+        parts += cat(part.slots, " ", kv_part_names[size_t(part.kind)], " ", part.positions, ", ");
+    CHECK(parts == "3 window 32, 1 full 160, 3 shared 0, ");
+    std::vector<TokenId> ids;
+    for (TokenId i = 0; i < 150; ++i) ids.push_back((7 * i * i + 3 * i) % 61 + 3);
+    reference::Executor executor(*model);
+    const std::vector<double> expected = executor.forward(ids, reference::Outputs::last).logits;
+    Session session(engine);
+    session.append(ids);
+    CHECK(largest_error(expected, session.logits()) <= strict_error);
+
+    options.device.select = "0,0";
+    CHECK_THROWS_WITH_AS(Engine(model, options), doctest::Contains("expected one device for gemma4_text"),
+                         Error);
+}
+
+TEST_CASE("convert: heads of several sizes are not pooled as if they were of one") {
+    const std::vector<MadeModel> all = made_models();
+    const auto made = std::ranges::find(all, "gemma4_text", &MadeModel::name);
+    REQUIRE(made != all.end());
+    const TemporaryFolder folder(made->folder);
+    CHECK_THROWS_WITH_AS(pool_heads(folder.path(), folder.path() / "pooled", 1, {}),
+                         doctest::Contains("expected plain attention of a decoder"), Error);
 }

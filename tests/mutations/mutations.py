@@ -364,6 +364,7 @@ MUTATIONS = [
     mutant("pack_edge", "pack.comp", "the first column of b is a's", "column >= push.a_count;", "column > push.a_count;", "pack"),
     # experts
     mutant("route_ties", "route.comp", "an expert is chosen twice", "key < last_key || (key == last_key && e > last)", "key <= last_key", "experts"),
+    mutant("route_scale", "route.comp", "weights have the scale of their place among the chosen", "weight_scale[expert]", "weight_scale[slot]", "experts"),
     mutant("route_no_max", "route.comp", "softmax over experts without its maximum", "exp_safe(scores[first + e] - most);", "exp_safe(scores[first + e]);", "experts"),
     mutant("expert_clamp", "linear_expert.comp", "an id past the experts is not clamped", "min(uint(min(id, 65535.0)), push.experts - 1)", "uint(min(id, 65535.0))", "experts"),
     mutant("expert_sum_last", "expert_sum.comp", "the last expert is left out", "s < push.used; ++s", "s + 1 < push.used; ++s", "experts"),
