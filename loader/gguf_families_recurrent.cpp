@@ -98,6 +98,13 @@ Recurrence read_state(const Settings& keys, RecurrenceKind kind, float epsilon) 
     return state;
 }
 
+bool has_taps_bias(const Reading& r) {
+    for (size_t i = 0; i < r.architecture.layers.size(); ++i)
+        if (r.catalog.find(tensor_name("blk.#.ssm_conv1d.bias", static_cast<int32_t>(i))) != nullptr)
+            return true;
+    return false;
+}
+
 /// The converter puts heads that share q and k `groups` apart, but for those of Qwen3-Next.
 void adjust_delta(Reading& r) {
     gguf::read_past_axes(r);
@@ -117,7 +124,7 @@ void adjust_granite_hybrid(Reading& r) {
     const Settings& keys = r.settings;
     if (!keys.flag("rope.scaling.finetuned", false)) r.architecture.ropes.clear();
     Recurrence mamba = read_state(keys, RecurrenceKind::state_space, r.architecture.norm.epsilon);
-    mamba.taps_bias = r.catalog.find("blk.0.ssm_conv1d.bias") != nullptr;
+    mamba.taps_bias = has_taps_bias(r);
     const uint32_t shared = keys.size(keys.name_of(Field::shared_size), most_size, 0, 0);
     for (Layer& layer : r.architecture.layers)
         if (layer.feed_forward.routing.experts == 0 && shared != 0) layer.feed_forward.size = shared;
@@ -130,6 +137,7 @@ void adjust_nemotron(Reading& r) {
     const Settings& keys = r.settings;
     gguf::read_routing(r, true);
     Recurrence mamba = read_state(keys, RecurrenceKind::state_space, r.architecture.norm.epsilon);
+    mamba.taps_bias = has_taps_bias(r);
     std::vector<Layer>& layers = r.architecture.layers;
     std::vector<double> sizes = keys.numbers("feed_forward_length");
     sizes.resize(layers.size(), 0);
@@ -138,8 +146,6 @@ void adjust_nemotron(Reading& r) {
     for (size_t i = 0; i < layers.size(); ++i) {
         const bool feeds = sizes[i] != 0;
         recurs[i] = none[i] && !feeds;
-        const std::string bias = tensor_name("blk.#.ssm_conv1d.bias", static_cast<int32_t>(i));
-        if (recurs[i] && r.catalog.find(bias) != nullptr) mamba.taps_bias = true;
         if (!feeds || layers[i].feed_forward.routing.experts == 0)
             make_dense(layers[i], feeds ? static_cast<uint32_t>(sizes[i]) : 0);
     }
