@@ -226,11 +226,14 @@ void set_states(const Described& model, Keys& keys) {
 
 void set_delta(const Described& model, Keys& keys) {
     set_states(model, keys);
-    const std::vector<Layer>& layers = model.architecture.layers;
-    const auto full =
-        std::ranges::find_if(layers, [](const Layer& layer) { return layer.attention.heads != 0; });
-    keys.set("full_attention_interval", static_cast<uint32_t>(full - layers.begin()) + 1);
-    if (layers.back().feed_forward.routing.shared_size != 0) set_shared_expert(model, keys);
+    std::vector<bool> recurs;
+    for (const Layer& layer : model.architecture.layers) recurs.push_back(layer.attention.heads == 0);
+    const auto every = static_cast<size_t>(std::ranges::find(recurs, false) - recurs.begin()) + 1;
+    keys.set("full_attention_interval", static_cast<uint32_t>(every));
+    bool regular = true;
+    for (size_t i = 0; i < recurs.size(); ++i) regular = regular && recurs[i] == ((i + 1) % every != 0);
+    if (!regular) keys.set("attention.recurrent_layers", recurs);
+    if (model.architecture.routing().shared_size != 0) set_shared_expert(model, keys);
 }
 
 /// Readers want the axes of positions, which all have the same one in a text.

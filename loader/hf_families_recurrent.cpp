@@ -120,6 +120,7 @@ constexpr Routing nemotron_experts{.score = Routing::Score::sigmoid,
 void adjust_lfm2(Reading& r) {
     const Settings& s = r.settings;
     expect_flag(s, "conv_bias", false, false);
+    s.understood("tie_embedding");
     const auto listed = s.numbers("full_attn_idxs");
     if (!s.has("layer_types") && listed.empty()) s.wrong("layer_types", "a type of every layer");
     std::vector<bool> recurs = recurrent_layers(s, r.architecture.layers.size());
@@ -142,6 +143,7 @@ void adjust_lfm2(Reading& r) {
 void adjust_lfm2_moe(Reading& r) {
     const Settings& s = r.settings;
     expect_flag(s, "conv_bias", false, false);
+    s.understood("tie_embedding");
     if (!s.has("layer_types")) s.wrong("layer_types", "a type of every layer");
     use_recurrence(s, r.architecture, recurrent_layers(s, r.architecture.layers.size()),
                    short_convolution(s, "conv_L_cache", r.architecture.hidden));
@@ -295,6 +297,7 @@ std::span<const Family> recurrent_families() {
          .tensors = {lfm2_rows, hf::frame, hf::attention},
          .qk_norm = QkNorm::Group::head,
          .rope_base = 1e6,
+         .output_decides = true,
          .recurrence = RecurrenceKind::convolution,
          .adjust = adjust_lfm2},
         {.name = "lfm2_moe",
@@ -302,6 +305,7 @@ std::span<const Family> recurrent_families() {
          .qk_norm = QkNorm::Group::head,
          .rope_base = 1e6,
          .routing = &lfm2_experts,
+         .output_decides = true,
          .recurrence = RecurrenceKind::convolution,
          .adjust = adjust_lfm2_moe},
         {.name = "qwen3_next",
@@ -339,6 +343,7 @@ std::span<const Family> recurrent_families() {
          .activation = Activation::relu_squared,
          .gated = false,
          .routing = &nemotron_experts,
+         .output_decides = true,
          .recurrence = RecurrenceKind::state_space,
          .adjust = adjust_nemotron},
     };
