@@ -115,7 +115,8 @@ bool is_spare(const Model& model, const TensorView& unused) {
                                           "position_ids"};
     const auto ends = [&](std::string_view end) { return unused.name.ends_with(end); };
     return is_of_layer_ahead(unused.name, model) || is_of_shared_keys(unused.name, model) ||
-           is_of_images(unused.name) || (model.architecture.tied_embeddings && ends("lm_head.weight")) ||
+           is_of_images(unused.name) || unused.name.starts_with("mtp.") ||  // that guesses further tokens
+           (model.architecture.tied_embeddings && ends("lm_head.weight")) ||
            // Published T5 has the table thrice, and one of positions that nothing reads.
            (!model.architecture.encoder.empty() &&
             (ends("coder.embed_tokens.weight") || ends("EncDecAttention.relative_attention_bias.weight"))) ||
