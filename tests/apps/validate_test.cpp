@@ -150,13 +150,14 @@ TEST_CASE("flags of validate that mean nothing beside another are refused") {
 }
 
 TEST_CASE("several processes share the cases of validate") {
-    const auto cases = [](const char* part) {
-        const Outcome outcome = run_scoria({"validate", "--op", "norm", "--part", part, "--json"});
+    const auto cases = [](const char* part, const char* op = "norm") {
+        const Outcome outcome = run_scoria({"validate", "--op", op, "--part", part, "--json"});
         return json::parse(outcome.out)["runs"][0]["results"].size();
     };
     const size_t all = cases("1/1"), first = cases("1/3");
     CHECK(first >= all / 3);
     CHECK(first + cases("2/3") + cases("3/3") == all);
+    for (const char* op : {"attention", "linear", "scan"}) CHECK(cases("2/40", op) > 0);
     for (const char* part : {"0/1", "3/2", "1", "1/", "a/b", "1/2/3"})
         check({{"--part", part}, 2, "expected --part K/N"});
     check({{"--part", "1/2", "--compile-only"}, 2, "expected --part of our kernels' cases"});
