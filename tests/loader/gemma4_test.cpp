@@ -34,11 +34,14 @@ HfFolder made_folder(const std::string& name) {
     fail(Status::failed, "test", name, " is missing");
 }
 
-Model opened_folder(const HfFolder& folder) { return open_model(TemporaryFolder(folder).path()); }
+Architecture architecture_of(const HfFolder& folder) {
+    const TemporaryFolder temporary(folder);
+    return open_model(temporary.path()).architecture;
+}
 
 std::string refusal_of(const HfFolder& folder) {
     try {
-        opened_folder(folder);
+        architecture_of(folder);
     } catch (const Error& error) {
         return error.what();
     }
@@ -49,13 +52,13 @@ std::string refusal_of(const HfFolder& folder) {
 
 TEST_CASE("sizes of heads by layer, or of all layers without a window") {
     HfFolder folder = made_folder("gemma4_text");
-    const Architecture expected = opened_folder(folder).architecture;
+    const Architecture expected = architecture_of(folder);
     CHECK(expected.layers[2].attention.head_dim == 32);
     CHECK(expected.layers[2].attention.kv_heads == 1);
     folder.config.erase("per_layer_config");
     folder.config["global_head_dim"] = 32;
     folder.config["num_global_key_value_heads"] = 1;
-    CHECK(opened_folder(folder).architecture == expected);
+    CHECK(architecture_of(folder) == expected);
     folder.config["attention_k_eq_v"] = false;  // the number of heads counts beside this alone
     CHECK(refusal_of(folder).find("self_attn.k_proj.weight: expected [64, 48], got [32, 48]") !=
           std::string::npos);
@@ -82,7 +85,7 @@ TEST_CASE("pairs that do not turn have the frequency 0, from GGUF's divisors too
 
 TEST_CASE("layers that read another's keys: what would make theirs is spare") {
     HfFolder folder = made_folder("gemma4_text");
-    const Architecture expected = opened_folder(folder).architecture;
+    const Architecture expected = architecture_of(folder);
     const int32_t of[] = {-1, -1, -1, -1, 2, 3, 2};
     for (size_t i = 0; i < 7; ++i) CHECK(expected.layers[i].attention.kv_layer == of[i]);
     for (const char* const part : {"k_proj", "v_proj", "k_norm"})
@@ -200,9 +203,10 @@ TEST_CASE("GGUF may have the experts' gates and ups in one tensor") {
 
 TEST_CASE("experts that are there are left out where the switch is off") {
     HfFolder folder = made_folder("gemma4_text-experts");
-    CHECK(opened_folder(folder).architecture.layers[0].feed_forward.routing.apart);
+    CHECK(architecture_of(folder).layers[0].feed_forward.routing.apart);
     folder.config["enable_moe_block"] = false;
-    const Model model = opened_folder(folder);
+    const TemporaryFolder temporary(folder);
+    const Model model = open_model(temporary.path());
     CHECK(model.architecture.layers[0].feed_forward.routing.experts == 0);
     CHECK(model.architecture.layers[0].feed_forward.size == 56);
     CHECK_FALSE(model.unused.empty());
