@@ -27,17 +27,18 @@ struct Recurrent {
 
 /// One of each kind of recurrence, or all.
 std::vector<Recurrent> recurrent_models() {
+    const bool few = few_models() || floor_tier();
     std::vector<Recurrent> all;
     for (MadeModel& made : made_models()) {
         const bool chosen =
             made.name == "lfm2" || made.name == "qwen3_5_text" || made.name == "granitemoehybrid-mamba";
-        if (few_models() && !chosen) continue;
+        if (few && !chosen) continue;
         auto folder = std::make_unique<TemporaryFolder>(made.folder);
         auto model = std::make_shared<const Model>(open_model(folder->path()));
         if (model->architecture.recurrent())
             all.push_back({std::move(made), std::move(model), std::move(folder)});
     }
-    REQUIRE(all.size() == (few_models() ? 3 : 9));
+    REQUIRE(all.size() == (few ? 3 : 9));
     return all;
 }
 
