@@ -129,10 +129,10 @@ void Tenant::land() {
     const auto now = std::chrono::steady_clock::now();
     // The device's own time, without what others did between; but a replay on its way writes it anew.
     const bool replayed = slice.replayed && flight_.size() == 2 && flight_[1].replayed == slice.replayed;
-    const std::optional<double> measured = replayed ? std::nullopt : slice.commands().seconds();
+    const double measured = replayed ? 0 : slice.commands().seconds().value_or(0);
     const double waited = std::chrono::duration<double>(now - idle_since_).count();
-    const bool timed = measured.value_or(0) > 0;  // some drivers' clocks stand still
-    slice_seconds_ = timed ? *measured : waited;
+    const bool timed = measured > 0;  // some drivers' clocks stand still
+    slice_seconds_ = timed ? measured : waited;
     idle_since_ = now;
     // Of a first run the device's own time counts alone; that of CPU drivers has their compilers in it.
     if (!slice.first_run || (timed && !engine.device.caps().is_cpu()))
