@@ -244,8 +244,7 @@ class Builder {
         TensorId x = stream;
         if (layer.mixes()) {
             const TensorId in = pre && layer.attention_norm ? normed(attention_norm) : stream;
-            x = layer.recurrence.kind != RecurrenceKind::none ? recurrence(layer.recurrence, in)
-                                                              : attention(layer.attention, in);
+            x = layer.recurs() ? recurrence(layer.recurrence, in) : attention(layer.attention, in);
             if (post) x = norm(attention_post_norm, x);
             stream = add("attention residual", stream, x, scale);
         }
@@ -489,6 +488,13 @@ class Builder {
         return linear("attention out", values, stack().hidden, Role::o, optional(shape.o_bias, Role::o_bias));
     }
 
+    /// act(gate) * up, or act(up) where there is no gate.
+    TensorId activated(const std::string& whose, const FeedForward& shape, std::optional<TensorId> gate,
+                       TensorId up, float clamp = 0, float slope = 1) {
+        if (!gate) return map(whose + "activated", up, MapKind::activate, 0, shape.activation);
+        return emit(op::Glu{*gate, up, tensor_like(whose + "gated", up), shape.activation, clamp, slope});
+    }
+
     /// x: of the stream, normed or not.
     TensorId feed_forward(const FeedForward& shape, TensorId x, TensorId stream) {
         if (shape.routing.experts) return routed_feed_forward(shape, x, stream);
@@ -496,9 +502,7 @@ class Builder {
         if (shape.gated)
             gate = linear("gate", x, shape.size, Role::gate, optional(shape.gate_bias, Role::gate_bias));
         const TensorId up = linear("up", x, shape.size, Role::up, optional(shape.up_bias, Role::up_bias));
-        const TensorId inner = gate ? emit(op::Glu{*gate, up, tensor("gated", shape.size), shape.activation})
-                                    : map("activated", up, MapKind::activate, 0, shape.activation);
-        return linear("feed-forward out", inner, stack().hidden, Role::down,
+        return linear("feed-forward out", activated("", shape, gate, up), stack().hidden, Role::down,
                       optional(shape.down_bias, Role::down_bias));
     }
 
@@ -524,11 +528,9 @@ class Builder {
         if (shape.gated)
             gate = experts("expert gate", x, routing.size, Role::expert_gate, Role::expert_gate_bias);
         const TensorId up = experts("expert up", x, routing.size, Role::expert_up, Role::expert_up_bias);
-        const TensorId gated = gate ? emit(op::Glu{*gate, up, tensor_like("expert gated", up),
-                                                   shape.activation, routing.clamp, routing.gate_slope})
-                                    : map("expert activated", up, MapKind::activate, 0, shape.activation);
+        const TensorId inner = activated("expert ", shape, gate, up, routing.clamp, routing.gate_slope);
         const TensorId down =
-            experts("expert out", gated, stack().hidden, Role::expert_down, Role::expert_down_bias);
+            experts("expert out", inner, stack().hidden, Role::expert_down, Role::expert_down_bias);
         TensorId sum = emit(op::ExpertSum{down, routes, tensor("experts", stack().hidden), routing.used});
         if (routing.apart) sum = norm(expert_post_norm, sum);
         if (routing.shared_size == 0) return sum;
@@ -547,11 +549,9 @@ class Builder {
             gate = shared("shared gate", x, routing.shared_size, Role::shared_gate, Role::shared_gate_bias);
         const TensorId up =
             shared("shared up", x, routing.shared_size, Role::shared_up, Role::shared_up_bias);
-        const TensorId gated =
-            gate ? emit(op::Glu{*gate, up, tensor("shared gated", routing.shared_size), shape.activation})
-                 : map("shared activated", up, MapKind::activate, 0, shape.activation);
+        const TensorId inner = activated("shared ", shape, gate, up);
         const TensorId down =
-            shared("shared out", gated, stack().hidden, Role::shared_down, Role::shared_down_bias);
+            shared("shared out", inner, stack().hidden, Role::shared_down, Role::shared_down_bias);
         if (!routing.shared_gate) return down;
         const TensorId share = linear("shared expert gate", x, 1, Role::shared_expert_gate);
         return emit(op::Gate{down, share, tensor_like("shared gated out", down)});

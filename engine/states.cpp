@@ -9,9 +9,9 @@ namespace scoria {
 StatePlaces state_places(const Architecture& architecture, LayerRange layers, uint64_t alignment) {
     StatePlaces places;
     for (size_t i = 0; i < architecture.layers.size(); ++i) {
-        const Recurrence& shape = architecture.layers[i].recurrence;
-        const bool here = shape.kind != RecurrenceKind::none && layers.has(i);
-        places.layers.push_back({places.bytes, here ? state_bytes(shape) : 0});
+        const Layer& layer = architecture.layers[i];
+        const bool here = layer.recurs() && layers.has(i);
+        places.layers.push_back({places.bytes, here ? state_bytes(layer.recurrence) : 0});
         places.bytes += groups_for(places.layers.back().bytes, alignment) * alignment;
     }
     return places;

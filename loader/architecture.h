@@ -220,10 +220,11 @@ struct Recurrence {
     uint32_t taps = 0;
     uint32_t heads = 0, groups = 0;  // a group of heads / groups heads has its q and k in common
     uint32_t key_dim = 0, value_dim = 0;
-    bool tiled = false;  // head h is of group h mod groups, else of group h / (heads / groups)
+    bool tiled = false;  // group_of()
     bool taps_bias = false;
     float epsilon = 0;   // of the norm: of a head, or of a group's heads (state_space)
     uint32_t width = 0;  // columns of what is projected back
+    size_t group_of(size_t head) const { return tiled ? head % groups : head / (heads / groups); }
     uint32_t keys() const { return groups * key_dim; }
     uint32_t channels() const { return kind == RecurrenceKind::convolution ? width : 2 * keys() + width; }
     /// Where q, k and v begin among the channels: q, k, v or, of Mamba's, v, k, q (x, B, C).
@@ -288,7 +289,8 @@ struct Layer {
     Attention cross;           // to the encoder's output, between the two others; 0 heads: none
     FeedForward feed_forward;  // neither columns nor experts: nothing
     float scale = 1;           // multiplies the stream behind the layer
-    bool mixes() const { return attention.heads != 0 || recurrence.kind != RecurrenceKind::none; }
+    bool recurs() const { return recurrence.kind != RecurrenceKind::none; }
+    bool mixes() const { return attention.heads != 0 || recurs(); }
     bool feeds() const { return feed_forward.size != 0 || feed_forward.routing.experts != 0; }
     bool operator==(const Layer&) const = default;
 };
@@ -343,12 +345,14 @@ struct Architecture {
     /// A sequence is computed anew as a whole whenever it grows: nothing is cached, since what earlier
     /// positions see may change.
     bool recomputes() const { return !layers.empty() && layers[0].attention.chunks.length != 0; }
-    /// What layers remember cannot be cut back to an earlier position.
-    bool recurrent() const {
+    /// Of the first layer that has any, else of none; all that have any have the same.
+    const Recurrence& recurrence() const {
         for (const Layer& layer : layers)
-            if (layer.recurrence.kind != RecurrenceKind::none) return true;
-        return false;
+            if (layer.recurs()) return layer.recurrence;
+        return layers.front().recurrence;
     }
+    /// What layers remember cannot be cut back to an earlier position.
+    bool recurrent() const { return !layers.empty() && recurrence().kind != RecurrenceKind::none; }
     /// Of the first layer that has any.
     const Attention& attention() const {
         for (const Layer& layer : layers)

@@ -79,6 +79,13 @@ void set_parallel(const Described& model, Keys& keys) {
 /// The slopes of ALiBi end at 2^-8.
 void set_alibi(const Described&, Keys& keys) { keys.set("attention.max_alibi_bias", 8.0); }
 
+void set_choice(const Routing& routing, Keys& keys) {
+    keys.set("expert_weights_scale", double{routing.scale});
+    keys.set("expert_weights_norm", routing.renormalise);
+    keys.set("expert_group_count", routing.groups);
+    keys.set("expert_group_used_count", routing.groups_used);
+}
+
 void set_deepseek_experts(const Described& model, Keys& keys) {
     const std::vector<Layer>& layers = model.architecture.layers;
     const auto dense = std::ranges::count_if(
@@ -88,10 +95,7 @@ void set_deepseek_experts(const Described& model, Keys& keys) {
     if (routing.experts == 0) return;
     keys.set("expert_shared_count", routing.shared_size / routing.size);
     keys.set("expert_gating_func", routing.score == Routing::Score::sigmoid ? 2u : 1u);
-    keys.set("expert_weights_scale", double{routing.scale});
-    keys.set("expert_weights_norm", routing.renormalise);
-    keys.set("expert_group_count", routing.groups);
-    keys.set("expert_group_used_count", routing.groups_used);
+    set_choice(routing, keys);
 }
 
 void set_ernie_experts(const Described& model, Keys& keys) {
@@ -129,18 +133,24 @@ void set_windowed(const Described& model, Keys& keys) {
         keys.set("attention.sliding_window_pattern", windowed);
 }
 
+/// Key/value heads of every layer, 0 where it has no attention.
+void set_heads_by_layer(const Described& model, Keys& keys) {
+    std::vector<uint32_t> heads;
+    for (const Layer& layer : model.architecture.layers) heads.push_back(layer.attention.kv_heads);
+    keys.set("attention.head_count_kv", heads);
+}
+
 void set_gemma4(const Described& model, Keys& keys) {
     const Architecture& a = model.architecture;
-    std::vector<uint32_t> kv_heads, sizes;
+    std::vector<uint32_t> sizes;
     uint32_t shares = 0;
     for (const Layer& layer : a.layers) {
         const FeedForward& feed_forward = layer.feed_forward;
-        kv_heads.push_back(layer.attention.kv_heads);
         sizes.push_back(feed_forward.routing.apart ? feed_forward.routing.shared_size : feed_forward.size);
         shares += layer.attention.kv_layer >= 0 ? 1 : 0;
     }
     set_windowed(model, keys);
-    keys.set("attention.head_count_kv", kv_heads);
+    set_heads_by_layer(model, keys);
     keys.set("feed_forward_length", sizes);
     keys.set("attention.shared_kv_layers", shares);
     keys.set("embedding_length_per_layer_input", a.per_layer);
@@ -192,22 +202,9 @@ void set_t5(const Described& model, Keys& keys) {
     keys.set("attention.relative_buckets_count", model.buckets);
 }
 
-const Recurrence& recurrence_of(const Architecture& architecture) {
-    const auto recurs = [](const Layer& layer) { return layer.recurrence.kind != RecurrenceKind::none; };
-    return std::ranges::find_if(architecture.layers, recurs)->recurrence;
-}
-
-/// Key/value heads of every layer, 0 where it is a recurrence.
-void set_heads_by_layer(const Described& model, Keys& keys) {
-    std::vector<int32_t> heads;
-    for (const Layer& layer : model.architecture.layers)
-        heads.push_back(static_cast<int32_t>(layer.attention.kv_heads));
-    keys.set("attention.head_count_kv", heads);
-}
-
 void set_lfm2(const Described& model, Keys& keys) {
     set_heads_by_layer(model, keys);
-    keys.set("shortconv.l_cache", recurrence_of(model.architecture).taps);
+    keys.set("shortconv.l_cache", model.architecture.recurrence().taps);
 }
 
 void set_lfm2_moe(const Described& model, Keys& keys) {
@@ -216,7 +213,7 @@ void set_lfm2_moe(const Described& model, Keys& keys) {
 }
 
 void set_states(const Described& model, Keys& keys) {
-    const Recurrence& r = recurrence_of(model.architecture);
+    const Recurrence& r = model.architecture.recurrence();
     keys.set("ssm.conv_kernel", r.taps);
     keys.set("ssm.state_size", r.key_dim);
     keys.set("ssm.group_count", r.groups);
@@ -239,8 +236,9 @@ void set_delta(const Described& model, Keys& keys) {
 /// Readers want the axes of positions, which all have the same one in a text.
 void set_delta_and_axes(const Described& model, Keys& keys) {
     set_delta(model, keys);
-    const auto pairs = static_cast<int32_t>(model.ropes.front().width / 2);
-    keys.set("rope.dimension_sections", std::vector<int32_t>{(pairs + 2) / 3, (pairs + 1) / 3, pairs / 3, 0});
+    const uint32_t pairs = model.ropes.front().width / 2;
+    keys.set("rope.dimension_sections",
+             std::vector<uint32_t>{(pairs + 2) / 3, (pairs + 1) / 3, pairs / 3, 0});
 }
 
 void set_granite_hybrid(const Described& model, Keys& keys) {
@@ -253,20 +251,16 @@ void set_granite_hybrid(const Described& model, Keys& keys) {
 /// Every layer is of one thing alone.
 void set_nemotron(const Described& model, Keys& keys) {
     const Routing& routing = model.architecture.routing();
-    std::vector<int32_t> sizes;
+    std::vector<uint32_t> sizes;
     for (const Layer& layer : model.architecture.layers)
-        sizes.push_back(static_cast<int32_t>(
-            layer.feed_forward.routing.experts != 0 ? routing.size : layer.feed_forward.size));
+        sizes.push_back(layer.feed_forward.routing.experts != 0 ? routing.size : layer.feed_forward.size);
     set_states(model, keys);
     set_heads_by_layer(model, keys);
     keys.set("feed_forward_length", sizes);
     if (routing.experts == 0) return;
     set_shared_expert(model, keys);
     keys.set("expert_shared_count", 1u);
-    keys.set("expert_weights_scale", double{routing.scale});
-    keys.set("expert_weights_norm", routing.renormalise);
-    keys.set("expert_group_count", routing.groups);
-    keys.set("expert_group_used_count", routing.groups_used);
+    set_choice(routing, keys);
 }
 
 bool is_recurrent(const Architecture& a) { return a.recurrent(); }

@@ -28,9 +28,6 @@ class Keys {
     void set(std::string_view name, uint32_t value) { out_.set(prefix_ + std::string(name), value); }
     void set(std::string_view name, bool value) { out_.set(prefix_ + std::string(name), value); }
     void set(std::string_view name, const char* value) { out_.set(prefix_ + std::string(name), value); }
-    void set(std::string_view name, const std::vector<int32_t>& value) {
-        out_.set(prefix_ + std::string(name), value);
-    }
     void set(std::string_view name, const std::vector<bool>& value) {
         out_.set(prefix_ + std::string(name), value);
     }

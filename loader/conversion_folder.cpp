@@ -73,8 +73,7 @@ class FolderSource final : public ConversionSource {
     const Architecture& stack_of(WeightRef ref) const;
     const TensorRow& row_of(WeightRef ref) const;
     Part part_of(WeightRef ref, const TensorView& view, Layout layout, bool vector) const;
-    const Recurrence& recurrence(WeightRef ref) const;
-    Part tiled(Part part, WeightRef ref) const;
+    Part tiled(Part part, Role role) const;
     uint64_t tiled_head(uint64_t head) const;
     uint64_t source_row(const Part& part, uint64_t row) const;
     void tile_columns(uint64_t head_bytes, std::span<std::byte> row) const;
@@ -98,7 +97,7 @@ FolderSource::FolderSource(const fs::path& path)
     find_family();
     const fs::path config = hugging_face_paths(path).config;
     const Settings settings(Settings::Format::hugging_face, config.filename().string(), "",
-                            read_config(config, true));
+                            text_part(read_config(config)));
     ropes_ = read_hugging_face_ropes(family_named(hugging_face_families(), model_.architecture.family),
                                      settings, model_.architecture);
     if (model_.architecture.ropes.empty()) ropes_.clear();
@@ -299,18 +298,14 @@ FolderSource::Part FolderSource::part_of(WeightRef ref, const TensorView& view, 
     const Order order = layout == Layout::q_rope_last ? Order::rope_last
                         : rotates && turns_pairs()    ? Order::pairs
                                                       : Order::same;
-    return tiled({&view, vector ? view.cols : view.rows, order}, ref);
-}
-
-const Recurrence& FolderSource::recurrence(WeightRef ref) const {
-    return model_.architecture.layers[static_cast<size_t>(std::max(ref.layer, 0))].recurrence;
+    return tiled({&view, vector ? view.cols : view.rows, order}, ref.role);
 }
 
 /// The same part, of whose rows or columns the values' heads stand otherwise in the GGUF.
-FolderSource::Part FolderSource::tiled(Part part, WeightRef ref) const {
+FolderSource::Part FolderSource::tiled(Part part, Role role) const {
     if (!row_->tiles_heads) return part;
-    const Recurrence& shape = recurrence(ref);
-    switch (ref.role) {
+    const Recurrence& shape = model_.architecture.recurrence();
+    switch (role) {
     case Role::mixer_in:
     case Role::mixer_taps:
         part.first = shape.v_channel();
@@ -335,10 +330,8 @@ FolderSource::Part FolderSource::tiled(Part part, WeightRef ref) const {
 
 /// The folder's head for the GGUF's.
 uint64_t FolderSource::tiled_head(uint64_t head) const {
-    for (const Layer& layer : model_.architecture.layers)
-        if (const Recurrence& r = layer.recurrence; r.groups != 0)
-            return head % r.groups * (r.heads / r.groups) + head / r.groups;
-    return head;
+    const Recurrence& r = model_.architecture.recurrence();
+    return head % r.groups * (r.heads / r.groups) + head / r.groups;
 }
 
 void FolderSource::add(WeightRef ref, const TensorView& view) {

@@ -200,8 +200,6 @@ void read_windows(const Family& family, const Settings& settings, Architecture& 
     }
 }
 
-bool nothing(std::string_view, const nlohmann::json&) { return false; }
-
 /// config.json's sizes of heads by numbers of layers, or of all layers without a window.
 void read_layer_heads(const Settings& settings, Architecture& architecture) {
     const Settings list = settings.section("per_layer_config");
@@ -217,9 +215,9 @@ void read_layer_heads(const Settings& settings, Architecture& architecture) {
         if (!list.has(cat(i))) continue;
         const Settings own = list.section(cat(i));
         set(own, "head_dim", "num_key_value_heads");
-        own.refuse_unknown(nothing);
+        own.refuse_unknown();
     }
-    list.refuse_unknown(nothing);
+    list.refuse_unknown();
     for (const char* name : {"global_head_dim", "num_global_key_value_heads"}) settings.understood(name);
     for (const Layer& layer : architecture.layers)
         if (layer.attention.head_dim != head_dim_of(architecture, layer.attention.window != 0))

@@ -148,10 +148,9 @@ void adjust_nemotron(Reading& r) {
         recurs[i] = none[i] && !feeds;
         if (!feeds || layers[i].feed_forward.routing.experts == 0)
             make_dense(layers[i], feeds ? static_cast<uint32_t>(sizes[i]) : 0);
+        if (none[i]) layers[i].attention = {};
     }
     use_recurrence(keys, r.architecture, recurs, mamba);
-    for (size_t i = 0; i < layers.size(); ++i)
-        if (none[i]) layers[i].attention = {};
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ RopeSettings read_rope(const Family& family, const Settings& rope, const Setting
         settings.query_growth = rope.positive(growth);
     for (const char* other : {"max_position_embeddings", "mrope_section", "mrope_interleaved"})
         rope.understood(other);
-    rope.refuse_unknown([](std::string_view, const nlohmann::json&) { return false; });
+    rope.refuse_unknown();
     return settings;
 }
 
@@ -125,7 +125,7 @@ std::vector<RopeSettings> read_hugging_face_ropes(const Family& family, const Se
             read_rope(family, all.section("sliding_attention"), config, head_dim_of(architecture, true),
                       local)};
         config.understood("rope_local_base_freq");
-        all.refuse_unknown([](std::string_view, const nlohmann::json&) { return false; });
+        all.refuse_unknown();
         return ropes;
     }
     const char* name = config.has("rope_parameters") ? "rope_parameters" : "rope_scaling";

@@ -1,4 +1,4 @@
-// Families some of whose layers are recurrences: LFM2, Qwen3-Next and 3.5, Granite 4.
+// Families some of whose layers are recurrences: LFM2, Qwen3-Next and 3.5, Granite 4, Nemotron-H.
 #include "hf_families.h"
 
 #include "fail.h"
@@ -282,10 +282,9 @@ void adjust_nemotron(Reading& r) {
         if (pattern[i] == 'E' && routing.experts == 0)
             s.wrong("n_routed_experts", "experts for layers of them");
         if (pattern[i] != 'E') make_dense(layers[i], pattern[i] == '-' ? size : 0);
+        if (pattern[i] != '*') layers[i].attention = {};
     }
     use_recurrence(s, r.architecture, recurs, mamba);
-    for (size_t i = 0; i < layers.size(); ++i)
-        if (pattern[i] != '*') layers[i].attention = {};
     if (pattern.find('*') == pattern.npos) s.wrong("hybrid_override_pattern", "a layer of attention");
 }
 

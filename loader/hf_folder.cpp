@@ -206,7 +206,7 @@ HuggingFacePaths hugging_face_paths(const fs::path& path) {
     return {path.has_parent_path() ? path.parent_path() : fs::path("."), path};
 }
 
-nlohmann::json read_config(const fs::path& config, bool text_alone) {
+nlohmann::json read_config(const fs::path& config) {
     std::string text = read_file(config.string(), most_json_bytes);
     constexpr std::string_view infinity = "Infinity";
     bool quoted = false;
@@ -217,14 +217,13 @@ nlohmann::json read_config(const fs::path& config, bool text_alone) {
         text.replace(i, infinity.size(), "\"Infinity\"");
         i += infinity.size() + 1;
     }
-    nlohmann::json json = parse_json(text, config.filename().string());
-    return text_alone ? text_part(std::move(json)) : json;
+    return parse_json(text, config.filename().string());
 }
 
 Model open_hugging_face_model(const fs::path& path, Reads reads) {
     const auto [folder, config_path] = hugging_face_paths(path);
     const std::string config_name = config_path.filename().string();
-    const nlohmann::json json = read_config(config_path, false);
+    const nlohmann::json json = read_config(config_path);
     const Settings config(Settings::Format::hugging_face, config_name, "", text_part(json));
 
     Shards shards = open_tensors(folder);

@@ -23,9 +23,8 @@ struct HuggingFacePaths {
 };
 HuggingFacePaths hugging_face_paths(const std::filesystem::path& path);
 
-/// The text part of config.json (hf_text_part.h), or all of it. Python writes Infinity where JSON has no
-/// number: it becomes a string. Errors: bad_file.
-nlohmann::json read_config(const std::filesystem::path& config, bool text_alone);
+/// config.json. Python writes Infinity where JSON has no number: it becomes a string. Errors: bad_file.
+nlohmann::json read_config(const std::filesystem::path& config);
 
 /// `path`: the folder, or its config. Errors: as open_model.
 Model open_hugging_face_model(const std::filesystem::path& path, Reads reads);

@@ -205,7 +205,7 @@ void Settings::refuse(std::span<const char* const> names) const {
 
 void Settings::refuse_unknown(bool (*harmless)(std::string_view, const nlohmann::json&)) const {
     for (const auto& [name, value] : values_.items()) {
-        if (asked_.contains(name) || is_off(value) || harmless(name, value)) continue;
+        if (asked_.contains(name) || is_off(value) || (harmless && harmless(name, value))) continue;
         fail(Status::unsupported, where_, full_name(name),
              ": this build does not know it and cannot honour it, got ", value.dump().substr(0, 80));
     }

@@ -78,7 +78,7 @@ class Settings {
     /// Errors: unsupported, where the file has one of these and it is not off (false, null, empty).
     void refuse(std::span<const char* const> names) const;
     /// Errors: unsupported, naming a value that nobody asked for; `harmless` lets one pass.
-    void refuse_unknown(bool (*harmless)(std::string_view name, const nlohmann::json& value)) const;
+    void refuse_unknown(bool (*harmless)(std::string_view name, const nlohmann::json& value) = nullptr) const;
     [[noreturn]] void wrong(std::string_view name, std::string_view expected) const;
 
   private:

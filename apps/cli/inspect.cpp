@@ -103,7 +103,7 @@ nlohmann::json layer_json(const Layer& layer) {
     const Routing& routing = feed_forward.routing;
     const Recurrence& recurrence = layer.recurrence;
     nlohmann::json json = attention_json(layer.attention);
-    if (recurrence.kind != RecurrenceKind::none)
+    if (layer.recurs())
         json["recurrence"] = {{"kind", name_of(recurrence_names, recurrence.kind)},
                               {"taps", recurrence.taps},
                               {"heads", recurrence.heads},
@@ -280,7 +280,7 @@ void add_layers(TextTable& table, const Architecture& architecture, const std::s
         const Recurrence& recurrence = layers[first].recurrence;
         const std::string which = stack + (first == last ? cat(first) : cat(first, '-', last)),
                           feed_forward = feed_forward_text(layers[first].feed_forward);
-        if (recurrence.kind == RecurrenceKind::none)
+        if (!layers[first].recurs())
             table.add({which, cat(attention.heads), cat(attention.kv_heads), cat(attention.head_dim),
                        positions_text(architecture, attention), mask_text(attention), feed_forward,
                        extras_text(layers[first])});

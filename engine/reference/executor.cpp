@@ -260,32 +260,22 @@ struct Executor::Step {
         const Recurrence& shape = op.shape;
         const Values decay = vector(op.decay, shape.heads), bias = vector(op.step_bias, shape.heads),
                      skip = vector(op.skip, shape.heads);
-        Values &matrices = state(op.layer, shape).values, &result = out(op.out);
-        const auto row = [&](TensorId id, size_t t, size_t from, size_t count) {
-            return std::span(in(id)).subspan(t * cols(id) + from, count);
-        };
-        const size_t cells = size_t{shape.key_dim} * shape.value_dim;
-        for (size_t t = 0; t < ids.size(); ++t)
-            for (size_t h = 0; h < shape.heads; ++h) {
-                const size_t group = shape.tiled ? h % shape.groups : h / (shape.heads / shape.groups);
-                const auto scaled = [&](uint32_t from, float by) {
-                    const auto part = row(op.qk, t, from + group * shape.key_dim, shape.key_dim);
-                    Values values(part.begin(), part.end());
-                    for (double& value : values) value *= double{by};
-                    return values;
-                };
-                const Values q = scaled(op.q_first, op.q_scale), k = scaled(op.k_first, op.k_scale);
-                scan(shape.kind,
-                     {.q = q,
-                      .k = k,
-                      .v = row(op.v, t, op.v_first + h * shape.value_dim, shape.value_dim),
-                      .step = row(op.step, t, h, 1)[0] + bias[h],
-                      .beta = op.beta ? row(*op.beta, t, h, 1)[0] : 0,
-                      .decay = decay[h],
-                      .skip = op.skip ? skip[h] : 0},
-                     std::span(matrices).subspan(h * cells, cells),
-                     std::span(result).subspan(t * cols(op.out) + h * shape.value_dim, shape.value_dim));
-            }
+        scan(shape,
+             {.qk = in(op.qk),
+              .v = in(op.v),
+              .steps = in(op.step),
+              .betas = op.beta ? std::span(in(*op.beta)) : std::span<const double>(),
+              .qk_cols = cols(op.qk),
+              .v_cols = cols(op.v),
+              .q_first = op.q_first,
+              .k_first = op.k_first,
+              .v_first = op.v_first,
+              .q_scale = double{op.q_scale},
+              .k_scale = double{op.k_scale},
+              .decay = decay,
+              .step_bias = bias,
+              .skip = skip},
+             state(op.layer, shape).values, out(op.out));
     }
     void run(const op::Select& op) {
         const Values& x = in(op.x);

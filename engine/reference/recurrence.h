@@ -27,26 +27,38 @@ inline void convolve(const Recurrence& shape, std::span<const double> x, std::sp
     remembered.assign(all.end() - std::ptrdiff_t(remembered.size()), all.end());
 }
 
-/// One token's inputs of a head.
+/// Of a batch; in a row q, k and v of all groups or heads begin at a column each.
 struct ScanInputs {
-    std::span<const double> q, k, v;  // already scaled
-    double step, beta;                // before softplus and sigmoid; step with its bias
-    double decay, skip;
+    std::span<const double> qk, v;         // [tokens, qk_cols], [tokens, v_cols]
+    std::span<const double> steps, betas;  // [tokens, heads], before softplus and sigmoid; betas: delta
+    size_t qk_cols, v_cols, q_first, k_first, v_first;
+    double q_scale, k_scale;
+    std::span<const double> decay, step_bias, skip;  // [heads]; skip may be empty
 };
-/// S [key_dim, value_dim] goes on by one token; out: [value_dim].
-inline void scan(RecurrenceKind kind, const ScanInputs& in, std::span<double> S, std::span<double> out) {
-    const size_t keys = in.k.size(), values = in.v.size();
-    const double step = activate(in.step, Activation::softplus), a = std::exp(in.decay * step);
-    for (double& each : S) each *= a;
-    for (size_t j = 0; j < values; ++j) {
-        double known = 0, said = 0;
-        for (size_t i = 0; i < keys; ++i) known += S[i * values + j] * in.k[i];
-        const double update = kind == RecurrenceKind::delta
-                                  ? activate(in.beta, Activation::sigmoid) * (in.v[j] - known)
-                                  : step * in.v[j];
-        for (size_t i = 0; i < keys; ++i) S[i * values + j] += in.k[i] * update;
-        for (size_t i = 0; i < keys; ++i) said += S[i * values + j] * in.q[i];
-        out[j] = said + in.skip * in.v[j];
+/// The states [heads, key_dim, value_dim] go on by the batch; out: [tokens, heads * value_dim].
+inline void scan(const Recurrence& shape, const ScanInputs& in, std::span<double> states,
+                 std::span<double> out) {
+    const size_t keys = shape.key_dim, values = shape.value_dim, heads = shape.heads;
+    for (size_t th = 0; th < in.steps.size(); ++th) {
+        const size_t t = th / heads, h = th % heads;
+        const double* const q = &in.qk[t * in.qk_cols + in.q_first + shape.group_of(h) * keys];
+        const double* const k = &in.qk[t * in.qk_cols + in.k_first + shape.group_of(h) * keys];
+        const double* const v = &in.v[t * in.v_cols + in.v_first + h * values];
+        const double step = activate(in.steps[th] + in.step_bias[h], Activation::softplus),
+                     a = std::exp(in.decay[h] * step), skip = in.skip.empty() ? 0 : in.skip[h];
+        const std::span<double> S = states.subspan(h * keys * values, keys * values);
+        for (double& each : S) each *= a;
+        for (size_t j = 0; j < values; ++j) {
+            double known = 0, said = 0;
+            for (size_t i = 0; i < keys; ++i) known += S[i * values + j] * k[i];
+            const double update =
+                shape.kind == RecurrenceKind::delta
+                    ? activate(in.betas[th], Activation::sigmoid) * (v[j] - known * in.k_scale)
+                    : step * v[j];
+            for (size_t i = 0; i < keys; ++i) S[i * values + j] += k[i] * (in.k_scale * update);
+            for (size_t i = 0; i < keys; ++i) said += S[i * values + j] * q[i];
+            out[th * values + j] = said * in.q_scale + skip * v[j];
+        }
     }
 }
 

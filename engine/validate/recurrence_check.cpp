@@ -165,32 +165,25 @@ void run_scan(CheckContext& context, const Case& c) {
     if (c.first > 0)
         std::ranges::copy(before.begin() + std::ptrdiff_t(expected.from), before.end(),
                           expected.state.begin());
-    for (uint32_t t = 0; t < c.tokens; ++t)
-        for (uint32_t h = 0; h < heads; ++h) {
-            const uint32_t group = shape.tiled ? h % shape.groups : h / (heads / shape.groups);
-            const auto row = [&](uint32_t from, uint32_t count, float scale) {
-                std::vector<double> values;
-                for (uint32_t i = 0; i < count; ++i)
-                    values.push_back(double(x[c.extra + t * stride + from + i]) * double{scale});
-                return values;
-            };
-            const std::vector<double> q = row(shape.q_channel() + group * shape.key_dim, shape.key_dim,
-                                              q_scale),
-                                      k = row(shape.k_channel() + group * shape.key_dim, shape.key_dim,
-                                              k_scale),
-                                      v = row(shape.v_channel() + h * shape.value_dim, shape.value_dim, 1);
-            reference::scan(
-                shape.kind,
-                {.q = q,
-                 .k = k,
-                 .v = v,
-                 .step = double(steps[t * heads + h]) + double(parameters[heads + h]),
-                 .beta = double(betas[t * heads + h]),
-                 .decay = double(parameters[h]),
-                 .skip = double(parameters[2 * heads + h])},
-                std::span(expected.state).subspan(h * cells, cells),
-                std::span(expected.out).subspan(t * shape.width + h * shape.value_dim, shape.value_dim));
-        }
+    const std::vector<double> rows_in = doubles(std::span(x).subspan(c.extra)), numbers = doubles(parameters),
+                              steps_in = doubles(steps), betas_in = doubles(betas);
+    const std::span<const double> of_heads = numbers;
+    reference::scan(shape,
+                    {.qk = rows_in,
+                     .v = rows_in,
+                     .steps = steps_in,
+                     .betas = betas_in,
+                     .qk_cols = stride,
+                     .v_cols = stride,
+                     .q_first = shape.q_channel(),
+                     .k_first = shape.k_channel(),
+                     .v_first = shape.v_channel(),
+                     .q_scale = double{q_scale},
+                     .k_scale = double{k_scale},
+                     .decay = of_heads.first(heads),
+                     .step_bias = of_heads.subspan(heads, heads),
+                     .skip = of_heads.last(heads)},
+                    expected.state, expected.out);
     const vk::Buffer x_buffer = context.buffer_of<float>(x), steps_buffer = context.buffer_of<float>(steps),
                      betas_buffer = context.buffer_of<float>(betas),
                      parameters_buffer = context.buffer_of<float>(parameters);

@@ -5,14 +5,13 @@
 #include "file.h"
 #include "gguf_builder.h"
 #include "gguf_writer.h"
-#include "hf_builder.h"
 #include "hf_folder.h"
 #include "model.h"
+#include "model/made_models.h"
 #include "weight_check.h"
 
 #include <doctest/doctest.h>
 
-#include <fstream>
 #include <functional>
 
 using namespace scoria;
@@ -20,32 +19,11 @@ using namespace scoria::test;
 
 namespace {
 
-/// Its tensors hold numbers that mean nothing.
-HfFolder made_folder(const std::string& name) {
-    std::ifstream lines(std::string(SCORIA_SOURCE_DIR) + "/tests/model/made_models.jsonl");
-    for (std::string line; std::getline(lines, line);) {
-        const nlohmann::json json = nlohmann::json::parse(line);
-        if (json["name"] != name) continue;
-        HfFolder folder;
-        folder.config = json["config"];
-        for (const auto& [tensor, shape] : json["tensors"].items()) folder.add(tensor, shape, 1);
-        return folder;
-    }
-    fail(Status::failed, "test", name, " is missing");
-}
+HfFolder made_folder(const std::string& name) { return made_model(name).folder; }
 
 Architecture architecture_of(const HfFolder& folder) {
     const TemporaryFolder temporary(folder);
     return open_model(temporary.path()).architecture;
-}
-
-std::string refusal_of(const HfFolder& folder) {
-    try {
-        architecture_of(folder);
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "no error";
 }
 
 }  // namespace

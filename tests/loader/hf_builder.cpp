@@ -2,6 +2,7 @@
 
 #include "fail.h"
 #include "file.h"
+#include "model.h"
 #include "system.h"
 
 #include <algorithm>
@@ -70,6 +71,16 @@ TemporaryFolder::TemporaryFolder(const HfFolder& folder) {
     const bool has_weights = std::ranges::any_of(
         folder.files, [](const auto& file) { return file.first.find("safetensors") != std::string::npos; });
     if (!has_weights) write("model.safetensors", safetensors_bytes(folder.tensors));
+}
+
+std::string refusal_of(const HfFolder& folder) {
+    const TemporaryFolder on_disk(folder);
+    try {
+        open_model(on_disk.path());
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "no error";
 }
 
 }  // namespace scoria::test

@@ -45,4 +45,7 @@ class TemporaryFolder {
     std::filesystem::path path_;
 };
 
+/// What opening the folder as a model says, or "no error".
+std::string refusal_of(const HfFolder& folder);
+
 }  // namespace scoria::test

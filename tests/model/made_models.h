@@ -1,6 +1,7 @@
 // The models of made_models.jsonl: see made_models.py, which made it.
 #pragma once
 
+#include "fail.h"
 #include "loader/hf_builder.h"
 #include "tokenizer/tokenizer.h"
 
@@ -9,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -44,11 +46,13 @@ struct MadeModel {
     std::map<size_t, std::vector<double>> logits;  // by row
 };
 
-inline std::vector<MadeModel> made_models() {
+/// All, or those whose name `wanted` takes.
+inline std::vector<MadeModel> made_models(const std::function<bool(const std::string&)>& wanted = {}) {
     std::vector<MadeModel> all;
     std::ifstream lines(std::string(SCORIA_SOURCE_DIR) + "/tests/model/made_models.jsonl");
     for (std::string line; std::getline(lines, line);) {
         const nlohmann::json json = nlohmann::json::parse(line);
+        if (wanted && !wanted(json["name"])) continue;
         MadeModel made{json["name"], json["config"]["model_type"], {}, json["ids"], {}};
         made.folder.config = json["config"];
         for (const auto& [name, sizes] : json["tensors"].items()) {
@@ -60,6 +64,12 @@ inline std::vector<MadeModel> made_models() {
         all.push_back(std::move(made));
     }
     return all;
+}
+
+inline MadeModel made_model(const std::string& name) {
+    std::vector<MadeModel> found = made_models([&](const std::string& each) { return each == name; });
+    if (found.empty()) fail(Status::failed, "test", name, " is missing");
+    return std::move(found.front());
 }
 
 }  // namespace scoria::test

@@ -85,10 +85,7 @@ TEST_CASE("vulkan: families without fixtures have the logits of transformers" *
 }
 
 TEST_CASE("vulkan: layers that read another's keys see them in its ring") {
-    const std::vector<MadeModel> all = made_models();
-    const auto made = std::ranges::find(all, "gemma4_text", &MadeModel::name);
-    REQUIRE(made != all.end());
-    const TemporaryFolder folder(made->folder);
+    const TemporaryFolder folder(made_model("gemma4_text").folder);
     const auto model = std::make_shared<const Model>(open_model(folder.path()));
     EngineOptions options = engine_options(Precision::strict);
     options.prompt_chunk = 16;
@@ -111,10 +108,7 @@ TEST_CASE("vulkan: layers that read another's keys see them in its ring") {
 }
 
 TEST_CASE("convert: heads of several sizes are not pooled as if they were of one") {
-    const std::vector<MadeModel> all = made_models();
-    const auto made = std::ranges::find(all, "gemma4_text", &MadeModel::name);
-    REQUIRE(made != all.end());
-    const TemporaryFolder folder(made->folder);
+    const TemporaryFolder folder(made_model("gemma4_text").folder);
     CHECK_THROWS_WITH_AS(pool_heads(folder.path(), folder.path() / "pooled", 1, {}),
                          doctest::Contains("expected plain attention of a decoder"), Error);
 }
