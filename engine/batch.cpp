@@ -29,6 +29,9 @@ constexpr uint32_t least_part = 16;
 }  // namespace
 
 uint32_t StepLayout::outputs_word() const { return STEP_TOKENS + tokens * STEP_TOKEN_WORDS; }
+uint32_t StepLayout::words() const {
+    return pieces_word() + pieces * PIECE_WORDS + (pieces > 1 ? tokens : 0);
+}
 
 RopeShape rope_shape(const kernel::RopeCache& k, const Architecture& architecture, KvType type) {
     const Rope* rope = k.shape.rope >= 0 ? &architecture.ropes[size_t(k.shape.rope)] : nullptr;
@@ -343,7 +346,8 @@ void Batch::record(OpContext& context, const kernel::ChunkAttention& k) const {
 void Batch::record(OpContext& context, const kernel::Convolve& k) const {
     record_convolve(context,
                     {matrix(k.x), matrix(k.out), model_.vector(k.taps), vector(k.bias),
-                     workspace_.step.view(), state(k.layer), k.activation, k.shape},
+                     workspace_.step.view(), cache_.states(k.layer, sequences_.one), pieces(), k.activation,
+                     k.shape},
                     choices().simple(context.caps, SimpleOp::convolve));
 }
 
@@ -352,7 +356,8 @@ void Batch::record(OpContext& context, const kernel::Scan& k) const {
     record_scan(context,
                 {matrix(op.qk), matrix(op.v), op.q_first, op.k_first, op.v_first, op.q_scale, op.k_scale,
                  matrix(op.step), op.beta ? std::optional(matrix(*op.beta)) : std::nullopt, matrix(op.out),
-                 model_.vector(k.parameters), workspace_.step.view(), state(op.layer), op.shape},
+                 model_.vector(k.parameters), workspace_.step.view(), cache_.states(op.layer, sequences_.one),
+                 pieces(), op.shape},
                 choices().simple(context.caps, SimpleOp::scan));
 }
 

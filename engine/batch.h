@@ -7,20 +7,20 @@
 #include "ops/choices.h"
 #include "ops/weight_stream.h"
 #include "plan.h"
-#include "states.h"
 
 #include <algorithm>
 #include <map>
 
 namespace scoria {
 
-/// Words of the step buffer (shaders/step.h) for up to `tokens` tokens, `outputs` outputs and one sequence
-/// of `blocks` cache blocks.
+/// Words of the step buffer (shaders/step.h) for up to `tokens` tokens, `outputs` outputs, block tables of
+/// `blocks` entries and, where there are recurrences, `pieces` pieces.
 struct StepLayout {
-    uint32_t tokens = 0, outputs = 0, blocks = 0;
+    uint32_t tokens = 0, outputs = 0, blocks = 0, pieces = 0;
     uint32_t outputs_word() const;
     uint32_t table_word() const { return outputs_word() + outputs; }
-    uint32_t words() const { return table_word() + blocks; }
+    uint32_t pieces_word() const { return table_word() + blocks; }
+    uint32_t words() const;
 };
 
 /// Bytes that single ops of a batch keep for themselves.
@@ -42,8 +42,6 @@ struct Workspace {
     vk::Buffer logits;  // [outputs, vocab]
     /// Rotary tables by rope where they depend on the sequence's length; else empty: the model's serve.
     std::vector<vk::Buffer> ropes;
-    vk::Buffer states;  // of recurrences, at their places; empty if there are none
-    StatePlaces state_places;
     vk::Buffer slots;  // of weights that stand in host memory (weight_stream.h); empty if none does
     vk::Buffer scratch, partials;      // Scratch's; empty if no op needs it
     const Choices* choices = nullptr;  // the engine's
@@ -52,13 +50,19 @@ struct Workspace {
 /// Of a model's heads, for a cache in one shard.
 RopeShape rope_shape(const kernel::RopeCache& k, const Architecture& architecture, KvType type);
 
+/// Whose tokens a batch has: those of one sequence, by its place in the cache, or of so many.
+struct Sequences {
+    std::optional<uint32_t> one = 0;
+    uint32_t count = 1;
+};
+
 /// A batch: `tokens` rows of the workspace, of which `outputs` get logits.
 class Batch {
   public:
     Batch(const DeviceModel& model, const KvCache& cache, const Workspace& workspace, uint32_t tokens,
-          uint32_t outputs)
+          uint32_t outputs, Sequences sequences = {})
         : model_(model), cache_(cache), workspace_(workspace), tokens_(tokens), outputs_(outputs),
-          stream_(workspace.slots.view()) {}
+          sequences_(sequences), stream_(workspace.slots.view()) {}
 
     uint32_t tokens() const { return tokens_; }
 
@@ -116,10 +120,7 @@ class Batch {
     void record(OpContext& context, const kernel::ChunkAttention& k) const;
     void record(OpContext& context, const kernel::Convolve& k) const;
     void record(OpContext& context, const kernel::Scan& k) const;
-    vk::View state(uint32_t layer) const {
-        const StatePlaces::Place& place = workspace_.state_places.layers[layer];
-        return workspace_.states.view(place.offset, place.bytes);
-    }
+    Pieces pieces() const { return {sequences_.count, workspace_.layout.pieces_word()}; }
     const Choices& choices() const { return *workspace_.choices; }
     void fold(bool last_norm) {
         folding_ = !choices().pinned;
@@ -156,6 +157,7 @@ class Batch {
     const KvCache& cache_;
     const Workspace& workspace_;
     uint32_t tokens_, outputs_;
+    Sequences sequences_;
     WeightStream stream_;
     Part part_;  // being recorded
     bool folding_ = false, folds_last_norm_ = false;

@@ -109,7 +109,8 @@ void Batcher::Impl::ready() {
     const uint64_t most = engine.device.caps().max_binding / sample_scratch_bytes(vocab);
     rows = uint32_t(
         std::clamp<uint64_t>(most, 1, std::min({engine.layout.outputs, engine.layout.tokens, sequences})));
-    take_workspace({engine.layout.tokens, rows, engine.layout.blocks * sequences});
+    take_workspace(
+        {engine.layout.tokens, rows, engine.layout.blocks * sequences, engine.layout.pieces * sequences});
     reserve_logits(rows);
     samplers = device_buffer(4ull * sampler_words(vocab) * sequences);
     sample_scratch = device_buffer(sample_scratch_bytes(vocab) * rows);
@@ -241,10 +242,14 @@ Batcher::Impl::Pieces Batcher::Impl::choose() {
 /// Writes the step buffer and what the samplers are told.
 void Batcher::Impl::write(vk::Recorder& recorder, const Pieces& pieces) {
     const StepLayout& layout = workspace.layout;
-    std::vector<uint32_t> words(STEP_TOKENS), outputs;
+    std::vector<uint32_t> words(STEP_TOKENS), outputs, table_of_pieces, piece_of;
     for (const auto& [member, count, samples] : pieces) {
         Member& m = *member;
         const uint32_t table = layout.table_word() + *m.slot * engine.layout.blocks;
+        const uint32_t first_token = uint32_t(words.size() - STEP_TOKENS) / STEP_TOKEN_WORDS;
+        piece_of.insert(piece_of.end(), count, uint32_t(table_of_pieces.size() / PIECE_WORDS));
+        table_of_pieces.insert(table_of_pieces.end(),
+                               {first_token, count, m.s.cache.place(), m.s.states.shift(m.s.computed)});
         for (uint32_t t = m.s.computed; t < m.s.computed + count; ++t)
             words.insert(words.end(), {uint32_t(m.s.tokens[t]), t, table, *m.slot});
         size_t& current = m.s.cache.current(KvShare::Copy::batcher);
@@ -265,6 +270,9 @@ void Batcher::Impl::write(vk::Recorder& recorder, const Pieces& pieces) {
     words[STEP_OUTPUT_COUNT] = uint32_t(outputs.size());
     write_words(recorder, workspace.step, 0, words);
     write_words(recorder, workspace.step, layout.outputs_word(), outputs);
+    if (!layout.pieces) return;
+    table_of_pieces.insert(table_of_pieces.end(), piece_of.begin(), piece_of.end());
+    write_words(recorder, workspace.step, layout.pieces_word(), table_of_pieces);
 }
 
 void Batcher::Impl::sample(vk::Recorder& recorder, const SampleKind& kind, uint32_t count) {
@@ -317,8 +325,10 @@ void Batcher::Impl::pass(const Pieces& pieces) {
     recorded_for = cache;
     on_device = false;  // until it is over: what a failed one leaves on its way is waited for, and made anew
 
+    for (const Piece& piece : pieces)
+        if (piece.member->s.recurrent) piece.member->s.states.advance(piece.member->s.computed, piece.count);
     reserve_scratch(tokens);
-    Batch work(*engine.weights, *cache, workspace, tokens, outputs);
+    Batch work(*engine.weights, *cache, workspace, tokens, outputs, {{}, uint32_t(pieces.size())});
     if (tokens == outputs) {
         vk::Recorder recorder(engine.device, engine.pipelines, engine.recorder_options());
         write(recorder, pieces);

@@ -7,6 +7,7 @@
 #include "ops/rope.h"
 #include "paired_heads.h"
 #include "self_test.h"
+#include "states.h"
 #include "tenant.h"
 #include "tuned_variants.h"
 #include "verdicts.h"
@@ -160,8 +161,6 @@ Workspace Engine::Impl::workspace(const StepLayout& of, vk::MemoryUse own, vk::M
     made.choices = &choices;
     made.step = vk::Buffer(device, 4ull * of.words(), own);
     made.arena = vk::Buffer(device, placement.bytes, shared);
-    made.state_places = state_places(model->architecture, layers, device.caps().storage_alignment);
-    if (const uint64_t bytes = made.state_places.bytes) made.states = vk::Buffer(device, bytes, own);
     if (const uint64_t bytes = weights->slots_bytes()) made.slots = vk::Buffer(device, bytes, own);
     return made;
 }
@@ -243,8 +242,10 @@ void Engine::Impl::forget_weights() noexcept {
 bool Engine::Impl::one_pass() const {
     const Architecture& a = model->architecture;
     const bool prefix = a.layers[0].attention.mask == Mask::prefix;
-    return !front && !stream_out && a.encoder.empty() && !a.recomputes() && !a.recurrent() &&
-           a.memory.segment == 0 && !prefix && !by_length(a.ropes);
+    const std::vector<uint64_t> states = state_strides(a, layers, device.caps().storage_alignment);
+    return !front && !stream_out && a.encoder.empty() && !a.recomputes() && a.memory.segment == 0 &&
+           !prefix && !by_length(a.ropes) &&
+           std::ranges::max(states) <= device.caps().max_binding / std::max(options.sequences, 1u);
 }
 
 KvShare Engine::Impl::share_cache() {

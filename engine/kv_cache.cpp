@@ -1,7 +1,9 @@
 // See kv_cache.h.
 #include "kv_cache.h"
 
+#include "fail.h"
 #include "ops/kv_layout.h"
+#include "states.h"
 
 #include <algorithm>
 #include <utility>
@@ -58,7 +60,11 @@ std::vector<uint32_t> KvCache::slot_blocks(const Architecture& architecture, KvL
 KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType type, KvLength length,
                  vk::MemoryUse use)
     : blocks_(kv_blocks_for(length.positions)), sequences_(length.sequences),
-      pool_(length.blocks(), length.sequences, rings_of(slot_entries(architecture, length), blocks_)) {
+      pool_(length.blocks(), length.sequences, rings_of(slot_entries(architecture, length), blocks_)),
+      state_strides_(state_strides(architecture, length.layers, device.caps().storage_alignment)),
+      places_(length.sequences) {
+    for (const uint64_t stride : state_strides_)
+        states_.push_back(stride ? vk::Buffer(device, stride * sequences_, use) : vk::Buffer());
     const std::vector<Attention> slots = cache_slots(architecture);
     const std::vector<uint32_t> entries = slot_entries(architecture, length),
                                 blocks = slot_blocks(architecture, length);
@@ -82,6 +88,26 @@ KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType ty
         }
         layers_.push_back(std::move(kv));
     }
+}
+
+DeviceStates KvCache::states(uint32_t layer, std::optional<uint32_t> sequence) const {
+    const uint64_t stride = state_strides_[layer];
+    const vk::Buffer& all = states_[layer];
+    return {sequence ? all.view(*sequence * stride, stride) : all.view(), stride};
+}
+
+uint32_t KvCache::take_place() {
+    const std::lock_guard lock(places_mutex_);
+    const auto free = std::ranges::find(places_, false);
+    if (free == places_.end())
+        fail(Status::failed, "cache", "expected a place for one of ", sequences_, " sequences, got none");
+    *free = true;
+    return uint32_t(free - places_.begin());
+}
+
+void KvCache::leave_place(uint32_t sequence) noexcept {
+    const std::lock_guard lock(places_mutex_);
+    places_[sequence] = false;
 }
 
 void KvCache::copy_block(vk::Recorder& recorder, uint32_t from, uint32_t to) const {
@@ -144,17 +170,23 @@ KvCache::Bytes KvCache::bytes(const Architecture& architecture, KvType type, KvL
     return {device, all - device};
 }
 
-KvShare::KvShare(std::shared_ptr<KvCache> cache) : cache_(std::move(cache)) {
+KvShare::KvShare(std::shared_ptr<KvCache> cache) : cache_(std::move(cache)), place_(cache_->take_place()) {
     if (cache_->sequences() == 1) reach(cache_->positions());
 }
 
 KvShare& KvShare::operator=(KvShare&& other) noexcept {
-    shrink(0);
+    leave();
     cache_ = std::exchange(other.cache_, nullptr);
+    place_ = other.place_;
     table_ = std::exchange(other.table_, {});
     known_ = std::exchange(other.known_, 0);
     current_ = std::exchange(other.current_, {});
     return *this;
+}
+
+void KvShare::leave() noexcept {
+    shrink(0);
+    if (cache_) cache_->leave_place(place_);
 }
 
 bool KvShare::reach(uint64_t positions) {

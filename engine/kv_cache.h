@@ -1,18 +1,21 @@
 // The paged key-value cache (Kwon et al. 2023) of one session, or of several that share it: per slot
 // (cache_slots: the layers, mostly) blocks of kv_block_tokens positions, sharded at the device's binding
 // limit. Which blocks a sequence owns, its block table says. Where nobody looks further back than a window,
-// positions wrap: the slot holds what the queries of one chunk see, of each sequence, and no more.
+// positions wrap: the slot holds what the queries of one chunk see, of each sequence, and no more. And what
+// recurrences remember in the place of keys and values: states, of every sequence that has a place.
 #pragma once
 
 #include "architecture.h"
 #include "block_pool.h"
 #include "layer_shares.h"
-#include "ops/op.h"
+#include "ops/recurrence.h"
 
 #include <algorithm>
 #include <array>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 
 namespace scoria {
 
@@ -47,6 +50,11 @@ class KvCache {
     BlockPool& pool() { return pool_; }
     const BlockPool& pool() const { return pool_; }
     uint32_t free_blocks() const { return pool_.free(); }
+    /// What a layer remembers of the sequence in that place, or of all.
+    DeviceStates states(uint32_t layer, std::optional<uint32_t> sequence) const;
+    /// Of its sequences, one whose states nobody has. Thread-safe, and so is its return.
+    uint32_t take_place();
+    void leave_place(uint32_t sequence) noexcept;
     /// Records a copy of all that block `from` holds to block `to`, in every slot.
     void copy_block(vk::Recorder& recorder, uint32_t from, uint32_t to) const;
     /// Whether a sequence of which `written` positions were computed can go on at `position`: what is seen
@@ -73,6 +81,10 @@ class KvCache {
     std::vector<DeviceKv> layers_;
     const uint32_t blocks_, sequences_;
     BlockPool pool_;
+    std::vector<uint64_t> state_strides_;  // by layer
+    std::vector<vk::Buffer> states_;       // likewise, of all sequences
+    std::mutex places_mutex_;
+    std::vector<bool> places_;  // by sequence, whether it is taken
     struct Ring {
         uint32_t positions, reach;
     };
@@ -85,7 +97,7 @@ class KvShare {
     KvShare() = default;
     /// Alone in its cache, a sequence has all blocks at once, in order.
     explicit KvShare(std::shared_ptr<KvCache> cache);
-    ~KvShare() { shrink(0); }
+    ~KvShare() { leave(); }
     KvShare(KvShare&& other) noexcept { *this = std::move(other); }
     KvShare& operator=(KvShare&& other) noexcept;
 
@@ -94,6 +106,7 @@ class KvShare {
     const KvCache* operator->() const { return cache_.get(); }
     const std::shared_ptr<KvCache>& cache() const { return cache_; }
     std::span<const uint32_t> table() const { return table_; }
+    uint32_t place() const { return place_; }  // where its states are
 
     /// Has blocks for positions [0, positions); false: others have them, and nothing changed.
     bool reach(uint64_t positions);
@@ -116,11 +129,13 @@ class KvShare {
     size_t& current(Copy copy) { return current_[size_t(copy)]; }
 
   private:
+    void leave() noexcept;
     void changed(size_t first) {
         for (size_t& entries : current_) entries = std::min(entries, first);
     }
 
     std::shared_ptr<KvCache> cache_;
+    uint32_t place_ = 0;
     std::vector<uint32_t> table_;
     size_t known_ = 0;  // entries, from the first on, whose blocks the pool may know
     std::array<size_t, 2> current_{};

@@ -10,6 +10,7 @@
 #include "states.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace scoria {
 namespace {
@@ -142,15 +143,19 @@ class Planning {
         memory_.chunk = layout.tokens;
         memory_.staging = DeviceModel::staging_bytes(caps_);
         memory_.kv_parts = KvCache::parts(architecture_, engine_.kv_type(), engine_.cache_length());
-        const StatePlaces states = state_places(architecture_, memory_.layers, caps_.storage_alignment);
-        memory_.recurrences = uint32_t(
-            std::ranges::count_if(states.layers, [](const auto& place) { return place.bytes != 0; }));
+        const std::vector<uint64_t> states =
+            state_strides(architecture_, memory_.layers, caps_.storage_alignment);
+        memory_.recurrences = uint32_t(states.size() - size_t(std::ranges::count(states, 0u)));
+        layout.pieces = memory_.recurrences ? 1 : 0;
         const uint64_t head = engine_.stream_out ? 0 : 4ull * vocab + sampler_bytes(vocab);
         const auto workspace = [&](uint32_t sequences) {
-            const uint64_t step = 4ull * (layout.words() + (sequences - 1) * layout.blocks);
+            StepLayout of = layout;
+            of.blocks *= sequences;
+            of.pieces *= sequences;
+            const uint64_t step = 4ull * of.words();
             return engine_.placement.bytes + sequences * head + step + most_scratch(layout.tokens);
         };
-        memory_.states = states.bytes * options.sequences;
+        memory_.states = std::accumulate(states.begin(), states.end(), uint64_t{0}) * options.sequences;
         memory_.scratch = workspace(1) + rope_bytes();
         if (options.sequences > 1) memory_.scratch += workspace(options.sequences);  // a batcher's
         const uint64_t vectors =
@@ -251,8 +256,8 @@ std::vector<uint64_t> Engine::Impl::bytes_by_layer() const {
     const KvLength length{std::min(architecture.context, options.context ? options.context : default_context),
                           default_chunk};
     const std::vector<uint64_t> cached = KvCache::slot_bytes(architecture, kv_type(), length);
-    const StatePlaces states = state_places(architecture, {}, device.caps().storage_alignment);
-    for (size_t i = 0; i < count; ++i) bytes[i + 1] += cached[i] + states.layers[i].bytes;
+    const std::vector<uint64_t> states = state_strides(architecture, {}, device.caps().storage_alignment);
+    for (size_t i = 0; i < count; ++i) bytes[i + 1] += cached[i] + states[i];
     return bytes;
 }
 

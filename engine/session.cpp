@@ -72,7 +72,6 @@ bool Session::Impl::reach(uint32_t first, size_t count) {
     if (!cache.own(first, copy) || !cache.reach(first + count)) return false;
     write_table();
     written = std::max(first == 0 ? 0 : written, first + uint32_t(count));
-    if (recurrent) states.advance(first, uint32_t(count));
     return true;
 }
 
@@ -94,6 +93,7 @@ void Session::Impl::writes(uint32_t first, size_t count) {
         fail(Status::context_full, "cache", "expected room for ", first + count,
              " positions in the cache that sessions share, got ", cache->free_blocks(), " free blocks of ",
              kv_block_tokens, " beside ", cache.table().size());
+    if (recurrent) states.advance(first, uint32_t(count));
 }
 
 void Session::Impl::release_buffers() noexcept {
@@ -127,7 +127,6 @@ void Session::Impl::write_step(vk::Recorder& recorder, std::span<const TokenId> 
     words[STEP_SOURCE] = source;
     if (const CompressedMemory& memory = engine.model->architecture.memory; memory.segment)
         words[STEP_LOW] = compressed_window(memory, position / memory.segment).low;
-    if (recurrent) words[STEP_STATE_SHIFT] = states.shift(position);
     for (size_t t = 0; t < ids.size(); ++t) {
         uint32_t* token = &words[STEP_TOKENS + t * STEP_TOKEN_WORDS];
         token[STEP_TOKEN_ID] = uint32_t(ids[t]);
@@ -138,6 +137,9 @@ void Session::Impl::write_step(vk::Recorder& recorder, std::span<const TokenId> 
         if (types[t] & STEP_TOKEN_GLOBAL) words[STEP_GLOBALS] = uint32_t(t) + 1;
     }
     write_words(recorder, workspace.step, 0, words);
+    if (recurrent)
+        write_words(recorder, workspace.step, workspace.layout.pieces_word(),
+                    std::array{0u, uint32_t(ids.size()), 0u, states.shift(position)});
     if (!outputs.empty()) write_words(recorder, workspace.step, workspace.layout.outputs_word(), outputs);
 }
 

@@ -39,7 +39,7 @@ struct Session::Impl final : Tenant {
     using Capture = std::function<void(vk::Recorder&, const Batch&, const PlannedKernel&)>;
 
     Batch batch(uint32_t token_count, uint32_t outputs) const {
-        return Batch(*engine.weights, *cache, workspace, token_count, outputs);
+        return Batch(*engine.weights, *cache, workspace, token_count, outputs, {cache.place()});
     }
     /// Tokens of a batch whose logits are all wanted.
     uint32_t forward_chunk() const { return std::min(workspace.layout.outputs, workspace.layout.tokens); }

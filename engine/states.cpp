@@ -6,15 +6,14 @@
 
 namespace scoria {
 
-StatePlaces state_places(const Architecture& architecture, LayerRange layers, uint64_t alignment) {
-    StatePlaces places;
+std::vector<uint64_t> state_strides(const Architecture& architecture, LayerRange layers, uint64_t alignment) {
+    std::vector<uint64_t> strides;
     for (size_t i = 0; i < architecture.layers.size(); ++i) {
         const Layer& layer = architecture.layers[i];
         const bool here = layer.recurs() && layers.has(i);
-        places.layers.push_back({places.bytes, here ? state_bytes(layer.recurrence) : 0});
-        places.bytes += groups_for(places.layers.back().bytes, alignment) * alignment;
+        strides.push_back(here ? groups_for(state_bytes(layer.recurrence), alignment) * alignment : 0);
     }
-    return places;
+    return strides;
 }
 
 std::optional<uint32_t> StateRing::slot_of(uint32_t length) const {

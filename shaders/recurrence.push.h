@@ -3,11 +3,19 @@
 #ifndef SCORIA_RECURRENCE_PUSH_H
 #define SCORIA_RECURRENCE_PUSH_H
 
-// A layer's states of one sequence, by turns: a batch whose first token is at position p reads slot
-// (p + shift) mod STATE_SLOTS, `shift` being word STEP_STATE_SHIFT of the step buffer, and writes the next
-// one. So it may be computed again, and few single tokens be taken back. At position 0 nothing is read: it is
-// all zero.
+// A batch has pieces: tokens of one sequence each, one after the other. A layer has slots of states for every
+// sequence, by turns: a piece whose first token is at position p reads slot (p + shift) mod STATE_SLOTS of its
+// sequence, and writes the next one. So it may be computed again, and few single tokens be taken back. At
+// position 0 nothing is read: it is all zero.
 #define STATE_SLOTS 3
+
+// The step buffer, from word `pieces_word` on: of each piece these words; where there are several, then of
+// each token the piece that it is of.
+#define PIECE_FIRST 0  // its first token
+#define PIECE_TOKENS 1
+#define PIECE_SEQUENCE 2
+#define PIECE_SHIFT 3
+#define PIECE_WORDS 4
 
 // 0 workgroup size
 #define CONVOLVE_ACTIVATION 1  // numerics.glsl
@@ -22,18 +30,21 @@ using uint = uint32_t;
 #endif
 
 struct ConvolvePush {
+    uint pieces, pieces_word;
+    uint sequence_words, slot_words;  // words between sequences, and between slots
     uint tokens, channels, taps;
     uint has_bias;
-    uint slot_words;             // words between slots
     uint x_first, x_stride;      // words, as in Matrix
     uint out_first, out_stride;  // likewise
 };
 
 struct ScanPush {
-    uint tokens, heads, groups;
+    uint pieces, pieces_word;
+    uint sequence_words, slot_words;  // words between sequences, and between slots
+    uint heads, groups;
     uint key_dim, value_dim;
     uint tiled;  // head h is of group h mod groups, else of h / (heads / groups)
-    uint state_first, slot_words;
+    uint state_first;
     uint q_first, k_first, qk_stride;  // words, as in Matrix
     uint v_first, v_stride;            // likewise
     uint step_first, step_stride;      // likewise

@@ -7,7 +7,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "grid.glsl"
 #include "numerics.glsl"
-#include "recurrence.glsl"
+#include "recurrence.push.h"
 #ifdef NATIVE_SUBGROUP
 #include "subgroup.glsl"
 #else
@@ -22,16 +22,16 @@ layout(binding = 2) readonly buffer V { float values[]; };
 layout(binding = 3) readonly buffer Steps { float steps[]; };
 layout(binding = 4) readonly buffer Betas { float betas[]; };            // of a state space, any buffer
 layout(binding = 5) readonly buffer Parameters { float parameters[]; };  // [3, heads]: decay, steps' bias, skip
-layout(binding = 6) buffer State { float state[]; };                     // of each slot [heads, key_dim, value_dim]
+layout(binding = 6) buffer State { float state[]; };                     // of each slot, last, [heads, key_dim, value_dim]
 layout(binding = 7) writeonly buffer Out { float result[]; };
 layout(push_constant) uniform Push { ScanPush push; };
+#include "recurrence.glsl"
 
 #ifdef UNROLLED  // GPUs keep S in registers
 #define EACH_KEY [[unroll]]
 #else
 #define EACH_KEY [[dont_unroll]]
 #endif
-
 
 #ifdef NATIVE_SUBGROUP
 // A lane loads one of SG_SIZE keys, which all take from it: CPU drivers load lane by lane.
@@ -59,8 +59,9 @@ vec3 column_sum(vec3 mine, uint token) {
 
 void main() {
     const uint blocks = (push.value_dim + COLUMNS - 1) / COLUMNS, group = group_index();
-    const uint head = group / blocks;
-    if (head >= push.heads) return;
+    if (group >= push.pieces * push.heads * blocks) return;
+    const Piece piece = piece_at(group / blocks / push.heads);
+    const uint head = group / blocks % push.heads;
     const uint column = group % blocks * COLUMNS + gl_LocalInvocationID.x % COLUMNS;
     // The same for all lanes, or for those of a subgroup: CPU drivers load once what they know is.
     const uint part = PARTS == 1 ? 0 : gl_LocalInvocationID.x / COLUMNS, first_key = part * KEYS;
@@ -74,11 +75,10 @@ void main() {
                 skip = parameters[2 * push.heads + head];
 
     float s[KEYS];
-    const bool begins = first_position() == 0;
-    const uint before = state_slot(0) * push.slot_words + cell, after = state_slot(1) * push.slot_words + cell;
-    EACH_KEY for (uint i = 0; i < KEYS; ++i) s[i] = begins || i >= keys ? 0.0 : state[before + i * push.value_dim];
+    const uint before = piece.remembered + cell, after = piece.remember + cell;
+    EACH_KEY for (uint i = 0; i < KEYS; ++i) s[i] = piece.begins || i >= keys ? 0.0 : state[before + i * push.value_dim];
 
-    for (uint token = 0; token < push.tokens; ++token) {
+    for (uint token = piece.first; token < piece.first + piece.tokens; ++token) {
         const uint q_row = of_q + token * push.qk_stride, k_row = of_k + token * push.qk_stride;
         const float v = inside ? values[push.v_first + token * push.v_stride + head * push.value_dim + column] : 0.0;
         const float raw = steps[push.step_first + token * push.step_stride + head] + step_bias;

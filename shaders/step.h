@@ -9,11 +9,10 @@
 //   word 5                    tokens of the encoder's sequence, which cross-attention sees
 //   word 6                    one past the last global token; masks that know such are of one whole sequence
 //   word 7                    the first position that a compressed memory holds
-//   word 8                    which slot of states a recurrence reads (recurrence.push.h)
 //   STEP_TOKENS + 4 t ...     per token: id, position, table, sampler slot
 //                             `table` is the word of this buffer where the block table of the token's
 //                             sequence starts; entry p / kv_block_tokens is a physical block id
-//   outputs list, block tables: where the host puts them (push constants and `table` say)
+//   outputs list, block tables, pieces: where the host puts them (push constants and `table` say)
 #ifndef SCORIA_STEP_H
 #define SCORIA_STEP_H
 
@@ -25,7 +24,6 @@
 #define STEP_SOURCE 5
 #define STEP_GLOBALS 6
 #define STEP_LOW 7
-#define STEP_STATE_SHIFT 8
 #define STEP_TOKENS 16
 #define STEP_TOKEN_WORDS 4
 #define STEP_TOKEN_ID 0

@@ -71,7 +71,7 @@ const DeviceKv& OpTimer::cache(uint32_t positions, const KvRows& rows) {
     return cache_;
 }
 
-vk::View OpTimer::step(uint32_t first, uint32_t tokens, uint32_t& outputs_word) {
+vk::View OpTimer::step(uint32_t first, uint32_t tokens, uint32_t& outputs_word, Pieces* pieces) {
     validate::CheckSequence sequence{first, tokens, {}};
     sequence.table.resize(kv_blocks_for(first + tokens));
     std::iota(sequence.table.begin(), sequence.table.end(), 0u);
@@ -81,6 +81,10 @@ vk::View OpTimer::step(uint32_t first, uint32_t tokens, uint32_t& outputs_word) 
     all[STEP_OUTPUT_COUNT] = tokens;
     outputs_word = uint32_t(all.size());
     for (uint32_t t = 0; t < tokens; ++t) all.push_back(t);
+    if (pieces) {
+        const std::array whole{0u, tokens, 0u, 0u};
+        *pieces = validate::add_pieces(all, std::span(&whole, 1));
+    }
     return words(all);
 }
 

@@ -212,14 +212,17 @@ void time_convolve(OpTimer& t) {
     const OpSizes& s = t.sizes();
     const Recurrence shape = plain_recurrence(s);
     uint32_t outputs = 0;
+    Pieces pieces;
     for (const uint32_t tokens : {1u, s.tokens}) {
+        const vk::View step = t.step(s.positions - tokens, tokens, outputs, &pieces);
         const Matrix x = t.matrix(tokens, shape.channels()), out = t.matrix(tokens, x.cols);
         const ConvolveArgs args{x,
                                 out,
                                 t.vector(x.cols * shape.taps),
                                 {},
-                                t.step(s.positions - tokens, tokens, outputs),
-                                t.room(state_bytes(shape)),
+                                step,
+                                {t.room(state_bytes(shape))},
+                                pieces,
                                 Activation::silu,
                                 shape};
         const KernelVariant variant = t.variant(SimpleOp::convolve);
@@ -233,7 +236,9 @@ void time_scan(OpTimer& t) {
     const OpSizes& s = t.sizes();
     const Recurrence shape = plain_recurrence(s);
     uint32_t outputs = 0;
+    Pieces pieces;
     for (const uint32_t tokens : {1u, s.tokens}) {
+        const vk::View step = t.step(s.positions - tokens, tokens, outputs, &pieces);
         const Matrix x = t.matrix(tokens, shape.channels()), out = t.matrix(tokens, shape.width),
                      steps = t.matrix(tokens, shape.heads);
         const ScanArgs args{x,
@@ -247,8 +252,9 @@ void time_scan(OpTimer& t) {
                             steps,
                             out,
                             t.vector(3 * shape.heads),
-                            t.step(s.positions - tokens, tokens, outputs),
-                            t.room(state_bytes(shape)),
+                            step,
+                            {t.room(state_bytes(shape))},
+                            pieces,
                             shape};
         const uint64_t cells = uint64_t{shape.width} * shape.key_dim;
         const KernelVariant variant = t.variant(SimpleOp::scan);

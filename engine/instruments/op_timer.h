@@ -41,7 +41,7 @@ class OpTimer {
         return cache(positions, {KvType::f16, sizes_.kv_heads, sizes_.head_dim});
     }
     /// The step buffer of `tokens` tokens from position `first` on, all of them outputs.
-    vk::View step(uint32_t first, uint32_t tokens, uint32_t& outputs_word);
+    vk::View step(uint32_t first, uint32_t tokens, uint32_t& outputs_word, Pieces* pieces = nullptr);
 
     using Record = std::function<void(OpContext&)>;
     /// Microseconds of one `record`.

@@ -13,11 +13,14 @@ std::vector<KernelVariant> convolve_variants(const vk::Caps& caps) {
 
 void record_convolve(OpContext& context, const ConvolveArgs& args, const KernelVariant& variant) {
     const Recurrence& shape = args.shape;
-    const ConvolvePush push{.tokens = args.x.rows,
+    const ConvolvePush push{.pieces = args.pieces.count,
+                            .pieces_word = args.pieces.word,
+                            .sequence_words = uint32_t(args.states.stride / 4),
+                            .slot_words = uint32_t(shape.state_floats()),
+                            .tokens = args.x.rows,
                             .channels = shape.channels(),
                             .taps = shape.taps,
                             .has_bias = args.bias.has_value(),
-                            .slot_words = uint32_t(shape.state_floats()),
                             .x_first = args.x.first,
                             .x_stride = args.x.stride,
                             .out_first = args.out.first,
@@ -27,8 +30,11 @@ void record_convolve(OpContext& context, const ConvolveArgs& args, const KernelV
         {{vk::constant_workgroup, variant.workgroup}, {CONVOLVE_ACTIVATION, uint32_t(args.activation)}});
     context.recorder.dispatch(
         pipeline,
-        {args.step, args.x.view, args.taps, args.bias.value_or(args.taps), args.state, args.out.view}, push,
-        groups_for(uint64_t{push.tokens + push.taps - 1} * push.channels, variant.workgroup), "convolve");
+        {args.step, args.x.view, args.taps, args.bias.value_or(args.taps), args.states.view, args.out.view},
+        push,
+        groups_for((push.tokens + uint64_t{push.pieces} * (push.taps - 1)) * push.channels,
+                   variant.workgroup),
+        "convolve");
 }
 
 std::vector<KernelVariant> scan_variants(const vk::Caps& caps) {
@@ -52,14 +58,16 @@ void record_scan(OpContext& context, const ScanArgs& args, const KernelVariant& 
     while (parts > 1 && parts * most_keys < shape.key_dim) parts *= 2;
     const uint32_t columns = variant.workgroup / parts;
     const Matrix& beta = args.beta.value_or(args.steps);
-    const ScanPush push{.tokens = args.qk.rows,
+    const ScanPush push{.pieces = args.pieces.count,
+                        .pieces_word = args.pieces.word,
+                        .sequence_words = uint32_t(args.states.stride / 4),
+                        .slot_words = uint32_t(shape.state_floats()),
                         .heads = shape.heads,
                         .groups = shape.groups,
                         .key_dim = shape.key_dim,
                         .value_dim = shape.value_dim,
                         .tiled = shape.tiled,
                         .state_first = uint32_t(shape.convolved_floats()),
-                        .slot_words = uint32_t(shape.state_floats()),
                         .q_first = args.qk.first + args.q_first,
                         .k_first = args.qk.first + args.k_first,
                         .qk_stride = args.qk.stride,
@@ -79,10 +87,11 @@ void record_scan(OpContext& context, const ScanArgs& args, const KernelVariant& 
                                         {SCAN_DELTA, shape.kind == RecurrenceKind::delta}};
     if (native) constants.push_back({vk::constant_subgroup, variant.subgroup});
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(shader_module(variant.shader), constants);
-    context.recorder.dispatch(pipeline,
-                              {args.step, args.qk.view, args.v.view, args.steps.view, beta.view,
-                               args.parameters, args.state, args.out.view},
-                              push, uint64_t{shape.heads} * groups_for(shape.value_dim, columns), "scan");
+    context.recorder.dispatch(
+        pipeline,
+        {args.step, args.qk.view, args.v.view, args.steps.view, beta.view, args.parameters, args.states.view,
+         args.out.view},
+        push, uint64_t{push.pieces} * shape.heads * groups_for(shape.value_dim, columns), "scan");
 }
 
 }  // namespace scoria

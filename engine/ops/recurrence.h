@@ -6,13 +6,25 @@
 
 namespace scoria {
 
-uint64_t state_bytes(const Recurrence& shape);  // of all slots
+uint64_t state_bytes(const Recurrence& shape);  // of a sequence, all slots
+
+/// States of so many sequences, `stride` bytes from one to the next.
+struct DeviceStates {
+    vk::View view;
+    uint64_t stride = 0;
+};
+/// Of a batch, in the step buffer (recurrence.push.h).
+struct Pieces {
+    uint32_t count = 1, word = 0;
+};
 
 struct ConvolveArgs {
     Matrix x, out;  // [tokens, channels]
     vk::View taps;  // [channels, taps] float32
     std::optional<vk::View> bias;
-    vk::View step, state;
+    vk::View step;
+    DeviceStates states;
+    Pieces pieces;
     Activation activation;
     Recurrence shape;
 };
@@ -27,7 +39,9 @@ struct ScanArgs {
     std::optional<Matrix> beta;  // likewise
     Matrix out;                  // [tokens, heads * value_dim]
     vk::View parameters;         // [3, heads] float32: decay, steps' bias, skip
-    vk::View step, state;
+    vk::View step;
+    DeviceStates states;
+    Pieces pieces;
     Recurrence shape;
 };
 /// `subgroup` of a variant whose module knows no subgroups: parts of the keys, at least.

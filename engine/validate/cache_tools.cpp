@@ -207,4 +207,12 @@ Bounds held_bounds(KvType type, const Bounds& bounds) {
                                   : bounds;
 }
 
+Pieces add_pieces(std::vector<uint32_t>& step, std::span<const std::array<uint32_t, PIECE_WORDS>> pieces) {
+    const Pieces where{uint32_t(pieces.size()), uint32_t(step.size())};
+    for (const auto& piece : pieces) step.insert(step.end(), piece.begin(), piece.end());
+    if (pieces.size() > 1)
+        for (uint32_t i = 0; i < pieces.size(); ++i) step.insert(step.end(), pieces[i][PIECE_TOKENS], i);
+    return where;
+}
+
 }  // namespace scoria::validate

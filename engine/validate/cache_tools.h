@@ -4,6 +4,8 @@
 
 #include "check_tools.h"
 #include "ops/kv_layout.h"
+#include "ops/recurrence.h"
+#include "recurrence.push.h"
 
 namespace scoria::validate {
 
@@ -76,5 +78,7 @@ struct CheckSequence {
 };
 /// The step buffer (shaders/step.h) of a batch of sequences.
 std::vector<uint32_t> step_words(std::span<const CheckSequence> sequences);
+/// Adds what recurrences want to know of each piece (recurrence.push.h).
+Pieces add_pieces(std::vector<uint32_t>& step, std::span<const std::array<uint32_t, PIECE_WORDS>> pieces);
 
 }  // namespace scoria::validate

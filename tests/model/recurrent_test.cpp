@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <fstream>
 
 using namespace scoria;
 using namespace scoria::test;
@@ -142,32 +143,100 @@ TEST_CASE("vulkan: answers of a recurrence are the reference's, and it goes on b
     }
 }
 
-TEST_CASE("vulkan: recurrences of a batch take turns") {
+/// What a batch of sessions answers, one after the other's prompt, and its passes. Who is done keeps nothing.
+std::pair<std::vector<std::vector<TokenId>>, size_t>
+answers(Engine& engine, const MadeModel& made, std::span<const uint32_t> lengths, size_t tokens) {
+    std::vector<std::vector<TokenId>> all(lengths.size());
+    std::vector<Session> sessions;
+    Batcher batcher(engine);
+    for (size_t i = 0; i < lengths.size(); ++i) sessions.emplace_back(engine);
+    for (size_t i = 0; i < lengths.size(); ++i)
+        batcher.add(sessions[i], part(made, 0, lengths[i]), greedy(tokens),
+                    [&, i](GenerateResult result, const std::exception_ptr& error) {
+                        CHECK(error == nullptr);
+                        all[i] = std::move(result.tokens);
+                        sessions[i].truncate(0);
+                    });
+    size_t passes = 0;
+    do ++passes;
+    while (batcher.step());
+    return {all, passes};
+}
+
+TEST_CASE("vulkan: recurrences in one pass are each alone, bit for bit") {
+    constexpr std::array lengths{24u, 1u, 7u, 13u};
     for (const Recurrent& r : recurrent_models()) {
         CAPTURE(r.made.name);
-        std::vector<std::vector<TokenId>> alone, together(3);
-        {
-            Engine engine(r.model, deterministic(1));
-            for (const size_t length : {24, 7, 13}) {
-                Session session(engine);
-                session.append(part(r.made, 0, length));
-                alone.push_back(session.generate(greedy(6)).tokens);
-            }
-        }
-        Engine engine(r.model, deterministic(2));
+        Engine one(r.model, deterministic(1));
+        EngineOptions options = deterministic(4);
+        options.prompt_chunk = 8;  // prompts in pieces beside answers
+        Engine engine(r.model, options);
         std::vector<Session> sessions;
+        for (size_t i = 0; i < lengths.size(); ++i) sessions.emplace_back(engine);
+        sessions[3].append(part(r.made, 0, 5));  // by itself, before
+        std::vector<std::vector<TokenId>> together(lengths.size());
         Batcher batcher(engine);
-        for (size_t i = 0; i < 3; ++i) {
-            sessions.emplace_back(engine);
-            batcher.add(sessions.back(), part(r.made, 0, std::array{24, 7, 13}[i]), greedy(6),
-                        [&, i](GenerateResult result, const std::exception_ptr& error) {
-                            CHECK(error == nullptr);
-                            together[i] = std::move(result.tokens);
-                        });
+        size_t passes = 0;
+        for (const bool again : {false, true}) {
+            for (size_t i = 0; i < lengths.size(); ++i) {
+                const size_t held = again ? 0 : sessions[i].tokens().size();
+                const auto ids = again ? part(r.made, 3, 8) : part(r.made, held, lengths[i]);
+                batcher.add(sessions[i], ids, greedy(again ? 4 : 6),
+                            [&, i](const GenerateResult& result, const std::exception_ptr& error) {
+                                CHECK(error == nullptr);
+                                together[i].insert(together[i].end(), result.tokens.begin(),
+                                                   result.tokens.end());
+                            });
+            }
+            do ++passes;
+            while (batcher.step());
         }
-        while (batcher.step()) {
+        CHECK(passes > 2 * lengths.size());  // which turns would take
+        for (size_t i = 0; i < lengths.size(); ++i) {
+            Session session(one);
+            session.append(part(r.made, 0, lengths[i]));
+            std::vector<TokenId> alone = session.generate(greedy(6)).tokens;
+            session.append(part(r.made, 3, 8));
+            for (const TokenId token : session.generate(greedy(4)).tokens) alone.push_back(token);
+            CHECK(together[i] == alone);
+            CHECK(same_bits(sessions[i].logits(), session.logits()));
         }
-        CHECK(together == alone);
+        CHECK(engine.device().validation_errors() == 0);
+    }
+}
+
+TEST_CASE("vulkan: a recurrence that gives way in a full cache is computed again") {
+    constexpr std::array lengths{24u, 20u, 9u};
+    for (const Recurrent& r : recurrent_models()) {
+        CAPTURE(r.made.name);
+        EngineOptions options = deterministic(3);
+        options.context = 64;
+        Engine roomy(r.model, options);
+        options.shared_context = 96;  // of the 101 that they come to, in blocks of 32
+        Engine full(r.model, options);
+        const auto [wanted, passes] = answers(roomy, r.made, lengths, 16);
+        const auto [given, more_passes] = answers(full, r.made, lengths, 16);
+        CHECK(given == wanted);
+        CHECK(more_passes > passes);
+    }
+}
+
+TEST_CASE("vulkan: recurrences of more sequences than a binding holds take turns") {
+    for (const Recurrent& r : recurrent_models()) {
+        CAPTURE(r.made.name);
+        constexpr std::array lengths{9u, 5u};
+        EngineOptions options = deterministic(64);
+        options.context = 32;
+        options.shared_context = 256;
+        Engine wide(r.model, options);
+        options.device.caps_profile = (r.folder->path() / "caps.json").string();
+        std::ofstream(options.device.caps_profile) << R"({"max_storage_range": 65536})";
+        Engine narrow(r.model, options);
+        const auto [wanted, passes] = answers(wide, r.made, lengths, 4);
+        const auto [given, turns] = answers(narrow, r.made, lengths, 4);
+        CHECK(given == wanted);
+        CHECK(turns < passes);
+        CHECK(turns == lengths.size());
     }
 }
 
