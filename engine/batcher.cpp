@@ -184,7 +184,7 @@ Batcher::Impl::Pieces Batcher::Impl::choose(const KvCache& cache, Member*& block
         if (!blocked) blocked = &m;
     };
     const auto add = [&](Member& m) {
-        const uint32_t count = uint32_t(std::min<size_t>(m.pending(), tokens));
+        const uint32_t count = m.s.tokens_of_batch(m.s.computed, std::min<size_t>(m.pending(), tokens));
         pieces.push_back({&m, count, count == m.pending()});
         tokens -= count;
         outputs -= pieces.back().samples;
@@ -325,8 +325,7 @@ void Batcher::Impl::pass(const Pieces& pieces) {
     recorded_for = cache;
     on_device = false;  // until it is over: what a failed one leaves on its way is waited for, and made anew
 
-    for (const Piece& piece : pieces)
-        if (piece.member->s.recurrent) piece.member->s.states.advance(piece.member->s.computed, piece.count);
+    for (const Piece& piece : pieces) piece.member->s.advance_states(piece.member->s.computed, piece.count);
     reserve_scratch(tokens);
     Batch work(*engine.weights, *cache, workspace, tokens, outputs, {{}, uint32_t(pieces.size())});
     if (tokens == outputs) {
@@ -351,6 +350,7 @@ void Batcher::Impl::pass(const Pieces& pieces) {
     }
     for (const Piece& piece : pieces) {
         piece.member->s.computed += piece.count;
+        piece.member->s.keep_states();
         piece.member->s.logits_ready = false;
         piece.member->s.share_prefix();
     }
@@ -441,7 +441,10 @@ void Batcher::add(Session& session, std::span<const TokenId> ids, GenerateOption
     s.tokens.insert(s.tokens.end(), ids.begin(), ids.end());
     m.prompt = s.tokens.size();
     if (s.computed == s.tokens.size()) --s.computed;
-    if (impl_->together) s.forget_overwritten();
+    if (impl_->together) {
+        s.forget_overwritten();
+        s.choose_keep();
+    }
     if (s.tokens.size() >= s.engine.memory.context) {
         m.answer.end(StopReason::context_full);
         m.ended = true;

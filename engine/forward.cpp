@@ -107,8 +107,8 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states,
 
             for (size_t done = 0; done < ids.size();) {
                 const std::span<const TokenId> part =
-                    ids.subspan(done, s.tokens_of_segment(uint32_t(s.tokens.size()),
-                                                          std::min<size_t>(ids.size() - done, chunk)));
+                    ids.subspan(done, s.tokens_of_batch(uint32_t(s.tokens.size()),
+                                                        std::min<size_t>(ids.size() - done, chunk)));
                 Impl::Rows rows(part.size());
                 for (uint32_t t = 0; t < rows.size(); ++t)
                     rows[t] = t + (all.empty() ? 0 : uint32_t(before + done));
@@ -261,7 +261,7 @@ void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer,
                 }
             }
             for (size_t done = 0; done < ids.size();) {
-                const uint32_t count = s.tokens_of_segment(
+                const uint32_t count = s.tokens_of_batch(
                     uint32_t(s.tokens.size()), std::min<size_t>(ids.size() - done, s.forward_chunk()));
                 const std::span<const TokenId> part = ids.subspan(done, count);
                 s.writes(uint32_t(s.tokens.size()), count);

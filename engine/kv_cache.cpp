@@ -61,10 +61,16 @@ KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType ty
                  vk::MemoryUse use)
     : blocks_(kv_blocks_for(length.positions)), sequences_(length.sequences),
       pool_(length.blocks(), length.sequences, rings_of(slot_entries(architecture, length), blocks_)),
-      state_strides_(state_strides(architecture, length.layers, device.caps().storage_alignment)),
       places_(length.sequences) {
-    for (const uint64_t stride : state_strides_)
-        states_.push_back(stride ? vk::Buffer(device, stride * sequences_, use) : vk::Buffer());
+    const std::vector<uint64_t> strides =
+        state_strides(architecture, length.layers, device.caps().storage_alignment);
+    for (size_t i = 0; i < strides.size(); ++i) {
+        States& of = states_.emplace_back();
+        if (strides[i] == 0) continue;
+        of.slot = state_bytes(architecture.layers[i].recurrence);
+        of.stride = strides[i];
+        of.buffer = vk::Buffer(device, of.stride * sequences_, use);
+    }
     const std::vector<Attention> slots = cache_slots(architecture);
     const std::vector<uint32_t> entries = slot_entries(architecture, length),
                                 blocks = slot_blocks(architecture, length);
@@ -91,9 +97,17 @@ KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType ty
 }
 
 DeviceStates KvCache::states(uint32_t layer, std::optional<uint32_t> sequence) const {
-    const uint64_t stride = state_strides_[layer];
-    const vk::Buffer& all = states_[layer];
-    return {sequence ? all.view(*sequence * stride, stride) : all.view(), stride};
+    const States& of = states_[layer];
+    return {sequence ? of.buffer.view(*sequence * of.stride, of.stride) : of.buffer.view(), of.stride};
+}
+
+void KvCache::copy_states(vk::Recorder& recorder, uint32_t sequence, uint32_t from, uint32_t to) const {
+    for (const States& of : states_) {
+        const auto slot = [&](uint32_t index) {
+            return of.buffer.view(sequence * of.stride + index * of.slot, of.slot);
+        };
+        if (of.stride != 0) recorder.copy(slot(from), slot(to));
+    }
 }
 
 uint32_t KvCache::take_place() {

@@ -52,6 +52,8 @@ class KvCache {
     uint32_t free_blocks() const { return pool_.free(); }
     /// What a layer remembers of the sequence in that place, or of all.
     DeviceStates states(uint32_t layer, std::optional<uint32_t> sequence) const;
+    /// Records a copy of one slot of a sequence's states to another, in every layer (StateSlots).
+    void copy_states(vk::Recorder& recorder, uint32_t sequence, uint32_t from, uint32_t to) const;
     /// Of its sequences, one whose states nobody has. Thread-safe, and so is its return.
     uint32_t take_place();
     void leave_place(uint32_t sequence) noexcept;
@@ -81,8 +83,11 @@ class KvCache {
     std::vector<DeviceKv> layers_;
     const uint32_t blocks_, sequences_;
     BlockPool pool_;
-    std::vector<uint64_t> state_strides_;  // by layer
-    std::vector<vk::Buffer> states_;       // likewise, of all sequences
+    struct States {
+        uint64_t slot = 0, stride = 0;  // bytes, of a sequence; 0: it remembers none
+        vk::Buffer buffer;              // of all sequences
+    };
+    std::vector<States> states_;  // by layer
     std::mutex places_mutex_;
     std::vector<bool> places_;  // by sequence, whether it is taken
     struct Ring {

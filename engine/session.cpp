@@ -93,7 +93,7 @@ void Session::Impl::writes(uint32_t first, size_t count) {
         fail(Status::context_full, "cache", "expected room for ", first + count,
              " positions in the cache that sessions share, got ", cache->free_blocks(), " free blocks of ",
              kv_block_tokens, " beside ", cache.table().size());
-    if (recurrent) states.advance(first, uint32_t(count));
+    advance_states(first, count);
 }
 
 void Session::Impl::release_buffers() noexcept {
@@ -143,9 +143,41 @@ void Session::Impl::write_step(vk::Recorder& recorder, std::span<const TokenId> 
     if (!outputs.empty()) write_words(recorder, workspace.step, workspace.layout.outputs_word(), outputs);
 }
 
-uint32_t Session::Impl::tokens_of_segment(uint32_t position, size_t limit) const {
+uint32_t Session::Impl::tokens_of_batch(uint32_t position, size_t limit) const {
     const uint32_t length = engine.model->architecture.memory.segment;
-    return uint32_t(length ? std::min<size_t>(limit, length - position % length) : limit);
+    if (length) limit = std::min<size_t>(limit, length - position % length);
+    if (keep_at > position) limit = std::min<size_t>(limit, keep_at - position);
+    return uint32_t(limit);
+}
+
+void Session::Impl::choose_keep() {
+    // What templates put behind a message, as "<|im_start|>assistant\n<think>\n", is other once the answer is
+    // a part of the conversation, and then its thoughts are gone. So it is there that chats are taken up
+    // again.
+    constexpr uint32_t behind = 16, apart = 64;
+    keep_at = 0;
+    const uint32_t length = uint32_t(tokens.size()), at = length - std::min(length, behind);
+    if (recurrent && at > computed && at - states.longest_kept(at) >= apart) keep_at = at;
+}
+
+void Session::Impl::copy_states(const StateSlots::Copy& copy) {
+    vk::Recorder recorder(engine.device, engine.pipelines);
+    cache->copy_states(recorder, cache.place(), copy.from, copy.to);
+    const vk::Commands commands = recorder.finish();
+    run(commands);
+    states.copied(copy);
+}
+
+void Session::Impl::keep_states() {
+    if (keep_at == 0 || computed != keep_at) return;
+    for (Impl* part = this; part; part = part->front.get()) part->copy_states(part->states.to_keep());
+    keep_at = 0;
+}
+
+void Session::Impl::advance_states(uint32_t first, size_t count) {
+    if (!recurrent) return;
+    if (const auto copy = states.to_go_on(first)) copy_states(*copy);
+    states.advance(first, uint32_t(count));
 }
 
 void Session::Impl::enter_segment(uint32_t position) {
@@ -170,7 +202,8 @@ void Session::Impl::forget_overwritten() {
     const bool averaged = length != 0 && segment > computed / length;
     if (!averaged && (!cache || holds(computed, written))) return;
     segment = 0;
-    computed = 0;
+    const uint32_t kept = averaged ? 0 : states.longest_kept(computed);
+    computed = kept != 0 && holds(kept, written) ? kept : 0;
 }
 
 /// Runs one batch: `ids` from `position` on, logits of the rows `outputs`, in slices that the pacer cuts.
@@ -255,14 +288,16 @@ void Session::Impl::compute_rest(const std::atomic<bool>* cancel) {
     if (computed == tokens.size() && !logits_ready) --computed;
     if (engine.model->architecture.recomputes() && computed < tokens.size()) computed = 0;
     forget_overwritten();
+    choose_keep();
     for (share_prefix(); computed < tokens.size(); share_prefix()) {
         if (cancel && *cancel) fail_cancelled();
         const uint32_t count =
-            tokens_of_segment(computed, std::min<size_t>(workspace.layout.tokens, tokens.size() - computed));
+            tokens_of_batch(computed, std::min<size_t>(workspace.layout.tokens, tokens.size() - computed));
         const bool last = computed + count == tokens.size();
         logits_ready = false;
         run_chunk(std::span(tokens).subspan(computed, count), computed, last ? Rows{count - 1} : Rows{});
         computed += count;
+        keep_states();
         logits_ready = last;
     }
 }

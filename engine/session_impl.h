@@ -75,11 +75,20 @@ struct Session::Impl final : Tenant {
     void run_chunk(std::span<const TokenId> ids, uint32_t position, const Rows& outputs,
                    const Capture& capture = {}, std::span<const uint32_t> types = {},
                    Stage stage = Stage::decoder);
-    /// Tokens from `position` on that one batch may take, at most `limit`: a segment's.
-    uint32_t tokens_of_segment(uint32_t position, size_t limit) const;
+    /// Tokens from `position` on that one batch may take, at most `limit`: a segment's, and those before
+    /// states are kept.
+    uint32_t tokens_of_batch(uint32_t position, size_t limit) const;
+    /// To be called when tokens were appended: decides where on the way to the last one states are kept.
+    void choose_keep();
+    /// To be called when `computed` has grown by a batch.
+    void keep_states();
+    /// To be called before states go on by `count` tokens after `first`, wherever that is computed.
+    void advance_states(uint32_t first, size_t count);
+    void copy_states(const StateSlots::Copy& copy);
     /// Compresses the memory for the segment that `position` is in.
     void enter_segment(uint32_t position);
-    /// Begins anew where the cache holds averages, or later tokens, in place of what the next token sees.
+    /// Where the cache holds averages, or later tokens, in place of what the next token sees: begins anew, or
+    /// goes back as far as states are kept.
     void forget_overwritten();
     /// To be called before `count` positions from `first` on are computed here. Errors: context_full, where
     /// other sequences have the cache.
@@ -140,7 +149,8 @@ struct Session::Impl final : Tenant {
     void rewind(uint32_t length);
 
     const bool recurrent;  // and `states` says what stands of its states
-    StateRing states;
+    StateSlots states;
+    uint32_t keep_at = 0;           // states are kept where the prompt has come so far; 0: nowhere
     std::unique_ptr<Impl> front;    // of Engine::Impl::front
     vk::Buffer incoming, outgoing;  // the residual stream in host memory
     vk::Commands step_update;       // of bring_step()

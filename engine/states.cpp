@@ -10,13 +10,39 @@ std::vector<uint64_t> state_strides(const Architecture& architecture, LayerRange
     std::vector<uint64_t> strides;
     for (size_t i = 0; i < architecture.layers.size(); ++i) {
         const Layer& layer = architecture.layers[i];
+        const uint64_t bytes = StateSlots::all * state_bytes(layer.recurrence);
         const bool here = layer.recurs() && layers.has(i);
-        strides.push_back(here ? groups_for(state_bytes(layer.recurrence), alignment) * alignment : 0);
+        strides.push_back(here ? groups_for(bytes, alignment) * alignment : 0);
     }
     return strides;
 }
 
-std::optional<uint32_t> StateRing::slot_of(uint32_t length) const {
+uint32_t StateSlots::longest_kept(uint32_t length) const {
+    uint32_t longest = 0;
+    for (uint32_t slot = STATE_SLOTS; slot < all; ++slot)
+        if (lengths_[slot] <= length) longest = std::max(longest, lengths_[slot]);
+    return longest;
+}
+
+StateSlots::Copy StateSlots::to_keep() const {
+    const auto shortest = std::min_element(lengths_.begin() + STATE_SLOTS, lengths_.end());
+    return {newest_, uint32_t(shortest - lengths_.begin()), lengths_[newest_]};
+}
+
+std::optional<StateSlots::Copy> StateSlots::to_go_on(uint32_t length) const {
+    if (length == 0 || slot_of(length)) return {};
+    const auto from = std::find(lengths_.begin() + STATE_SLOTS, lengths_.end(), length);
+    if (from == lengths_.end())
+        fail(Status::failed, "states", "expected those after ", length, " tokens, got none");
+    return Copy{uint32_t(from - lengths_.begin()), (newest_ + 1) % STATE_SLOTS, length};
+}
+
+void StateSlots::copied(const Copy& copy) {
+    lengths_[copy.to] = copy.length;
+    if (copy.to < STATE_SLOTS) newest_ = copy.to;
+}
+
+std::optional<uint32_t> StateSlots::slot_of(uint32_t length) const {
     for (uint32_t back = 0; back < STATE_SLOTS; ++back) {
         const uint32_t slot = (newest_ + STATE_SLOTS - back) % STATE_SLOTS;
         if (lengths_[slot] == length) return slot;
@@ -24,15 +50,13 @@ std::optional<uint32_t> StateRing::slot_of(uint32_t length) const {
     return {};
 }
 
-uint32_t StateRing::shift(uint32_t position) const {
+uint32_t StateSlots::shift(uint32_t position) const {
     const uint32_t slot = slot_of(position).value_or((newest_ + STATE_SLOTS - 1) % STATE_SLOTS);
     return (slot + STATE_SLOTS - position % STATE_SLOTS) % STATE_SLOTS;
 }
 
-void StateRing::advance(uint32_t first, uint32_t count) {
+void StateSlots::advance(uint32_t first, uint32_t count) {
     const std::optional<uint32_t> from = slot_of(first);
-    if (!from && first > 0)
-        fail(Status::failed, "states", "expected those after ", first, " tokens, got none");
     for (uint32_t& length : lengths_)
         if (length > first) length = 0;
     newest_ = (from.value_or(newest_) + 1) % STATE_SLOTS;

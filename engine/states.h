@@ -5,6 +5,7 @@
 #include "layer_shares.h"
 #include "recurrence.push.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <vector>
@@ -16,11 +17,25 @@ namespace scoria {
 std::vector<uint64_t> state_strides(const Architecture& architecture, LayerRange layers, uint64_t alignment);
 
 /// Every piece reads the states that the tokens before it left, in one slot, and leaves its own in the next
-/// one (recurrence.push.h): so the states of the last few batches stand.
-class StateRing {
+/// one (recurrence.push.h): so the states of the last few batches stand. Behind these slots are some that few
+/// lengths are kept in, so that a sequence cut back farther than that need not begin anew.
+class StateSlots {
   public:
+    static constexpr uint32_t kept = 2, all = STATE_SLOTS + kept;
+
     /// Whether a sequence can go on after `length` tokens.
-    bool holds(uint32_t length) const { return length == 0 || slot_of(length); }
+    bool holds(uint32_t length) const { return length == 0 || std::ranges::count(lengths_, length) != 0; }
+    /// The longest that is kept of at most `length` tokens; 0: none is.
+    uint32_t longest_kept(uint32_t length) const;
+    /// From slot to slot, of a sequence of `length` tokens.
+    struct Copy {
+        uint32_t from, to, length;
+    };
+    /// Keeps what was computed last, in the place of what is shortest.
+    Copy to_keep() const;
+    /// Before tokens after `length` are computed: nothing, unless it is kept only.
+    std::optional<Copy> to_go_on(uint32_t length) const;
+    void copied(const Copy& copy);
     /// PIECE_SHIFT of the tokens of a batch that begin at `position` and were computed last or are computed
     /// next, or of the token before the next one.
     uint32_t shift(uint32_t position) const;
@@ -29,8 +44,8 @@ class StateRing {
     void forget() { *this = {}; }
 
   private:
-    std::optional<uint32_t> slot_of(uint32_t length) const;
-    std::array<uint32_t, STATE_SLOTS> lengths_{};  // of the sequence, by slot; 0: of none
+    std::optional<uint32_t> slot_of(uint32_t length) const;  // by turns
+    std::array<uint32_t, all> lengths_{};                    // of the sequence, by slot; 0: of none
     uint32_t newest_ = 0;
 };
 

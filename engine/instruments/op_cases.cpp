@@ -11,6 +11,7 @@
 #include "ops/rope.h"
 #include "ops/sample.h"
 #include "ops/select.h"
+#include "recurrence.push.h"
 #include "session.h"
 
 #include <cmath>
@@ -221,7 +222,7 @@ void time_convolve(OpTimer& t) {
                                 t.vector(x.cols * shape.taps),
                                 {},
                                 step,
-                                {t.room(state_bytes(shape))},
+                                {t.room(STATE_SLOTS * state_bytes(shape))},
                                 pieces,
                                 Activation::silu,
                                 shape};
@@ -253,7 +254,7 @@ void time_scan(OpTimer& t) {
                             out,
                             t.vector(3 * shape.heads),
                             step,
-                            {t.room(state_bytes(shape))},
+                            {t.room(STATE_SLOTS * state_bytes(shape))},
                             pieces,
                             shape};
         const uint64_t cells = uint64_t{shape.width} * shape.key_dim;

@@ -5,7 +5,7 @@
 
 namespace scoria {
 
-uint64_t state_bytes(const Recurrence& shape) { return 4 * STATE_SLOTS * shape.state_floats(); }
+uint64_t state_bytes(const Recurrence& shape) { return 4 * shape.state_floats(); }
 
 std::vector<KernelVariant> convolve_variants(const vk::Caps& caps) {
     return plain_variants(caps, Shader::convolve, 64);

@@ -6,7 +6,7 @@
 
 namespace scoria {
 
-uint64_t state_bytes(const Recurrence& shape);  // of a sequence, all slots
+uint64_t state_bytes(const Recurrence& shape);  // of a slot
 
 /// States of so many sequences, `stride` bytes from one to the next.
 struct DeviceStates {

@@ -4,6 +4,7 @@
 #include "engine.h"
 #include "fail.h"
 #include "made_models.h"
+#include "session_impl.h"
 #include "speculation.h"
 #include "support/compare.h"
 #include "support/device.h"
@@ -26,9 +27,9 @@ struct Recurrent {
     std::unique_ptr<TemporaryFolder> folder;
 };
 
-/// One of each kind of recurrence, or all.
+/// One of each kind of recurrence; deep, all.
 std::vector<Recurrent> recurrent_models() {
-    const bool few = few_models() || floor_tier();
+    const bool few = !deep();
     const auto wanted = [&](const std::string& name) {
         return !few || name == "lfm2" || name == "qwen3_5_text" || name == "granitemoehybrid-mamba";
     };
@@ -109,6 +110,68 @@ TEST_CASE("vulkan: a recurrence cut back is computed anew, unless it stands") {
         session.evict();
         session.restore();
         CHECK(same_bits(session.logits(), whole));
+    }
+}
+
+TEST_CASE("vulkan: a recurrence cut back behind its prompt goes on from what was kept of that") {
+    for (const Recurrent& r : recurrent_models()) {
+        CAPTURE(r.made.name);
+        std::vector<TokenId> ids;
+        while (ids.size() < 160) ids.insert(ids.end(), r.made.ids.begin(), r.made.ids.end());
+        const auto of = [&](size_t from, size_t to) { return std::span(ids).subspan(from, to - from); };
+        EngineOptions options = deterministic(1);
+        options.prompt_chunk = 32;
+        options.context = 160;
+        Engine one(r.model, options);
+        options.device.select = "0,0";
+        Engine two(r.model, options);
+        for (Engine* const engine : {&one, &two}) {
+            Session session(*engine);
+            const auto goes_on = [&](uint32_t length, uint32_t stands, std::span<const TokenId> more) {
+                CAPTURE(length);
+                session.truncate(length);
+                CHECK(session.impl().computed == stands);
+                session.append(more);
+                const std::vector<TokenId> all(session.tokens().begin(), session.tokens().end());
+                CHECK(same_bits(session.logits(), at_once(one, all)));
+            };
+            session.append(of(0, 90));  // kept: 74
+            (void)session.generate(greedy(5));
+            goes_on(88, 74, of(88, 155));  // 139
+            (void)session.generate(greedy(5));
+            goes_on(153, 139, of(1, 3));
+            goes_on(130, 74, of(30, 35));  // a message before is another
+            goes_on(134, 74, of(40, 60));  // 138
+            goes_on(150, 138, of(0, 1));
+            goes_on(90, 74, of(90, 93));
+            goes_on(73, 0, of(73, 90));
+            session.evict();
+            goes_on(85, 0, of(5, 9));
+        }
+        // Of prompts that a batch computes, too.
+        EngineOptions shared = deterministic(2);
+        shared.prompt_chunk = 32;
+        shared.context = 160;
+        Engine engine(r.model, shared);
+        Session session(engine), other(engine);
+        Batcher batcher(engine);
+        batcher.add(session, of(0, 100), greedy(5));
+        batcher.add(other, of(0, 150), greedy(9));
+        while (batcher.step()) {
+        }
+        session.truncate(98);
+        other.truncate(140);
+        CHECK(session.impl().computed == 84);
+        CHECK(other.impl().computed == 134);
+        batcher.add(session, of(50, 60), greedy(3));
+        batcher.add(other, of(50, 60), greedy(3));
+        while (batcher.step()) {
+        }
+        for (Session* each : {&session, &other}) {
+            const std::vector<TokenId> all(each->tokens().begin(), each->tokens().end());
+            CHECK(same_bits(each->logits(), at_once(one, all)));
+        }
+        CHECK(engine.device().validation_errors() == 0);
     }
 }
 
