@@ -349,10 +349,11 @@ void Batcher::Impl::pass(const Pieces& pieces) {
                      }});
     }
     for (const Piece& piece : pieces) {
-        piece.member->s.computed += piece.count;
-        piece.member->s.keep_states();
-        piece.member->s.logits_ready = false;
-        piece.member->s.share_prefix();
+        Session::Impl& s = piece.member->s;
+        s.computed += piece.count;
+        if (s.computed == s.keep_at) s.keep_states();
+        s.logits_ready = false;
+        s.share_prefix();
     }
     const auto words_of = [](const vk::Buffer& buffer, size_t count) {
         const auto* words = reinterpret_cast<const uint32_t*>(buffer.mapped().data());

@@ -2,14 +2,17 @@
 // step before sampled, so the host only collects results. On hardware one more step is submitted before
 // a result is read; where a grammar or DRY says what may come next, each step waits for the token before it.
 // A guess (speculation.h) makes one step of several tokens: their logits, and samplings in a row, which stop
-// where the guess was wrong.
+// where the guess was wrong. Where states cannot follow it back to there (recurrences), they are those before
+// the step, and the next step computes its right tokens once more.
 #include "answer.h"
 #include "fail.h"
 #include "log.h"
 #include "sampler.h"
 #include "speculation.h"
+#include "step.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <deque>
 
@@ -43,12 +46,17 @@ class Generation {
     void fill_pipeline();
     /// Whether a guess may be made of what follows the tokens known.
     bool guesses() const {
-        return proposer_ && pace_.length(s_.tokens.size()) > 0 && proposer_->promising(s_.tokens);
+        constexpr uint32_t most_pending = 8;  // which a step computes once more beside a guess
+        return proposer_ && pending() <= most_pending && pace_.length(s_.tokens.size()) > 0 &&
+               proposer_->promising(s_.tokens);
     }
+    /// Tokens that are known and not computed; the last one never is.
+    uint32_t pending() const { return uint32_t(s_.tokens.size()) - first_ - decodes_; }
     /// Tokens that may follow, none if there is no guess; with a grammar, fills `masks_`.
     std::vector<TokenId> guess();
-    /// Computes the last token and a guess of what follows, samples after each as long as the guess comes
-    /// true, and takes what was sampled. false when the last of it was the last one wanted.
+    /// Computes the tokens that are pending and a guess of what follows, samples after the last and on as
+    /// long as the guess comes true, and takes what was sampled. false when the last of it was the last one
+    /// wanted.
     bool take_guess(const std::vector<TokenId>& guess);
     vk::Device::Ticket submit_guess(const std::vector<TokenId>& guess);
     /// Reads the oldest result; false when it was the last one wanted.
@@ -72,7 +80,7 @@ class Generation {
     // Of this run:
     uint32_t first_ = 0;    // positions in the cache before the first decode step
     uint32_t decodes_ = 0;  // steps submitted
-    size_t written_ = 0;    // tokens of the result when the step buffer was last written
+    size_t written_ = 0;    // tokens of the result when the step buffer's counter was 0, or would have been
     bool stale_ = false;    // the step buffer does not begin with the last token
     vk::Commands prompt_sample_;
     std::deque<vk::Device::Ticket> in_flight_;
@@ -139,7 +147,7 @@ bool Generation::take_token() {
 
 void Generation::set_proposer() {
     const Architecture& architecture = s_.engine.model->architecture;
-    if (architecture.memory.segment != 0 || architecture.recomputes() || architecture.recurrent()) {
+    if (architecture.memory.segment != 0 || architecture.recomputes()) {
         log(cat("no speculation: ", architecture.family, " cannot take back a token that it has computed"));
         return;
     }
@@ -153,12 +161,13 @@ std::vector<TokenId> Generation::guess() {
     if (!guesses()) return {};
     const size_t room = s_.engine.memory.context - s_.tokens.size();  // tokens that may still come
     const size_t wanted = answer_.most ? std::min(room, answer_.most - answer_.length()) : room;
-    const uint32_t length = uint32_t(std::min<size_t>(pace_.length(s_.tokens.size()), wanted - 1));
+    const size_t most = s_.longest_pass() - std::min(s_.longest_pass(), pending());
+    const uint32_t length = uint32_t(std::min<size_t>({most, pace_.length(s_.tokens.size()), wanted - 1}));
     if (length == 0) return {};
     std::vector<TokenId> guess;
     try {
-        s_.reserve_logits(length + 1);
-        s_.reserve_scratch(length + 1);
+        s_.reserve_logits(pending() + length);
+        s_.reserve_scratch(pending() + length);
         guess = proposer_->propose(s_.tokens, length, options_.sampling);
     } catch (const Error& error) {
         log(cat("no more speculation in this answer: ", error.what()));
@@ -176,33 +185,35 @@ std::vector<TokenId> Generation::guess() {
 }
 
 vk::Device::Ticket Generation::submit_guess(const std::vector<TokenId>& guess) {
-    const uint32_t count = uint32_t(guess.size()) + 1;
+    const uint32_t known = pending(), count = known + uint32_t(guess.size()), first = first_ + decodes_;
     std::vector<TokenId> tokens = s_.tokens;
     tokens.insert(tokens.end(), guess.begin(), guess.end());
     Session::Impl::Rows rows(count);
     for (uint32_t row = 0; row < count; ++row) rows[row] = row;
 
     vk::Recorder before(s_.engine.device, s_.engine.pipelines, s_.engine.recorder_options());
-    s_.write_step(before, std::span(tokens).last(count), uint32_t(s_.tokens.size()) - 1, rows);
+    s_.write_step(before, std::span(tokens).last(count), first, rows);
+    s_.write_words(before, s_.workspace.step, STEP_INDEX, std::array{known - 1});  // slot i's counter is i
     step_update_ = before.finish();
-    written_ = answer_.length();
+    written_ = answer_.length() - (known - 1);
     stale_ = true;
     s_.submit(step_update_);
-    s_.bring_step(std::span(tokens).last(count), uint32_t(s_.tokens.size()) - 1);
-    s_.writes(uint32_t(s_.tokens.size()) - 1, count);
+    s_.bring_step(std::span(tokens).last(count), first);
+    s_.writes(first, count);
     s_.submit_pass(count);
 
     vk::Recorder after(s_.engine.device, s_.engine.pipelines, s_.engine.recorder_options());
-    for (uint32_t row = 0; row < count; ++row) {
-        if (row == 0)
+    for (uint32_t i = 0; i <= guess.size(); ++i) {
+        if (i == 0)
             answer_.guide(writes_sampler(after));
         else
-            answer_.guide(std::span(tokens).first(s_.tokens.size() + row),
-                          answer_.constraint() ? std::span<const uint32_t>(masks_[row - 1])
+            answer_.guide(std::span(tokens).first(s_.tokens.size() + i),
+                          answer_.constraint() ? std::span<const uint32_t>(masks_[i - 1])
                                                : std::span<const uint32_t>(),
                           writes_sampler(after));
+        const uint32_t row = known - 1 + i;
         s_.sample(after, answer_.kind(),
-                  {row, row + 1, row == 0 ? std::nullopt : std::optional<TokenId>(guess[row - 1])});
+                  {row, row + 1, i == 0 ? std::nullopt : std::optional<TokenId>(guess[i - 1])});
     }
     after.make_host_visible();
     guess_samples_ = after.finish();
@@ -223,15 +234,16 @@ bool Generation::take_guess(const std::vector<TokenId>& guess) {
     }
     answer_.result().proposed += uint32_t(guess.size());
     answer_.result().accepted += uint32_t(right);
-    pace_.learn(s_.tokens.size(), guess.size(), right);
+    if (!guess.empty()) pace_.learn(s_.tokens.size(), guess.size(), right);
     // The guess's keys and values stand as far as it came true, but the last token counts as not computed.
+    const uint32_t begun = first_ + decodes_;
     s_.computed = uint32_t(before + guess.size());
     s_.rewind(uint32_t(s_.tokens.size()) - 1);
-    if (s_.computed + 1 != s_.tokens.size())
-        fail(Status::failed, "generate", "expected a cache that takes ", guess.size(),
-             " tokens back, got one that ends at ", s_.computed, " of ", s_.tokens.size());
     first_ = s_.computed;
     decodes_ = 0;
+    if (pending() != 1 && !(s_.recurrent && first_ == begun))
+        fail(Status::failed, "generate", "expected a cache that takes ", guess.size(),
+             " tokens back, got one that ends at ", s_.computed, " of ", s_.tokens.size());
     return more;
 }
 
@@ -254,8 +266,9 @@ bool Generation::run(uint32_t limit) {
         sample_prompt();
         for (bool more = true; more;) {
             const std::vector<TokenId> next = in_flight_.empty() ? guess() : std::vector<TokenId>();
-            if (next.empty()) fill_pipeline();
-            more = next.empty() ? take_result() : take_guess(next);
+            const bool alone = next.empty() && (!in_flight_.empty() || pending() == 1);
+            if (alone) fill_pipeline();
+            more = alone ? take_result() : take_guess(next);
         }
         ended_ =
             answer_.result().reason != StopReason::token_limit || (options_.max_tokens != 0 && left() == 0);

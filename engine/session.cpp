@@ -169,7 +169,7 @@ void Session::Impl::copy_states(const StateSlots::Copy& copy) {
 }
 
 void Session::Impl::keep_states() {
-    if (keep_at == 0 || computed != keep_at) return;
+    if (!recurrent || computed == 0) return;
     for (Impl* part = this; part; part = part->front.get()) part->copy_states(part->states.to_keep());
     keep_at = 0;
 }
@@ -202,8 +202,8 @@ void Session::Impl::forget_overwritten() {
     const bool averaged = length != 0 && segment > computed / length;
     if (!averaged && (!cache || holds(computed, written))) return;
     segment = 0;
-    const uint32_t kept = averaged ? 0 : states.longest_kept(computed);
-    computed = kept != 0 && holds(kept, written) ? kept : 0;
+    const uint32_t stands = averaged ? 0 : states.longest(computed);
+    computed = stands != 0 && holds(stands, written) ? stands : 0;
 }
 
 /// Runs one batch: `ids` from `position` on, logits of the rows `outputs`, in slices that the pacer cuts.
@@ -297,7 +297,7 @@ void Session::Impl::compute_rest(const std::atomic<bool>* cancel) {
         logits_ready = false;
         run_chunk(std::span(tokens).subspan(computed, count), computed, last ? Rows{count - 1} : Rows{});
         computed += count;
-        keep_states();
+        if (computed == keep_at) keep_states();
         logits_ready = last;
     }
 }

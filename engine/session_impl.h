@@ -80,15 +80,15 @@ struct Session::Impl final : Tenant {
     uint32_t tokens_of_batch(uint32_t position, size_t limit) const;
     /// To be called when tokens were appended: decides where on the way to the last one states are kept.
     void choose_keep();
-    /// To be called when `computed` has grown by a batch.
+    /// Those of the tokens that are computed.
     void keep_states();
     /// To be called before states go on by `count` tokens after `first`, wherever that is computed.
     void advance_states(uint32_t first, size_t count);
     void copy_states(const StateSlots::Copy& copy);
     /// Compresses the memory for the segment that `position` is in.
     void enter_segment(uint32_t position);
-    /// Where the cache holds averages, or later tokens, in place of what the next token sees: begins anew, or
-    /// goes back as far as states are kept.
+    /// Where the cache holds averages, or later tokens, in place of what the next token sees: goes back as
+    /// far as states stand, or begins anew.
     void forget_overwritten();
     /// To be called before `count` positions from `first` on are computed here. Errors: context_full, where
     /// other sequences have the cache.

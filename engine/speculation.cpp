@@ -2,6 +2,7 @@
 #include "speculation.h"
 
 #include "fail.h"
+#include "session_impl.h"
 
 #include <algorithm>
 #include <bit>
@@ -76,6 +77,8 @@ std::vector<TokenId> DraftModel::propose(std::span<const TokenId> tokens, uint32
     const size_t shared = size_t(differs - tokens.begin());
     session_.truncate(uint32_t(shared));
     session_.append(tokens.subspan(shared));
+    Session::Impl& s = session_.impl();
+    s.engine.survive([&] { s.keep_states(); });  // a guess that was wrong is cut back to here
     return session_.generate({.sampling = sampling, .max_tokens = most, .ignore_end = true, .on_token = {}})
         .tokens;
 }

@@ -17,10 +17,10 @@ std::vector<uint64_t> state_strides(const Architecture& architecture, LayerRange
     return strides;
 }
 
-uint32_t StateSlots::longest_kept(uint32_t length) const {
+uint32_t StateSlots::longest_of(std::span<const uint32_t> lengths, uint32_t length) {
     uint32_t longest = 0;
-    for (uint32_t slot = STATE_SLOTS; slot < all; ++slot)
-        if (lengths_[slot] <= length) longest = std::max(longest, lengths_[slot]);
+    for (const uint32_t each : lengths)
+        if (each <= length) longest = std::max(longest, each);
     return longest;
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace scoria {
@@ -25,8 +26,12 @@ class StateSlots {
 
     /// Whether a sequence can go on after `length` tokens.
     bool holds(uint32_t length) const { return length == 0 || std::ranges::count(lengths_, length) != 0; }
-    /// The longest that is kept of at most `length` tokens; 0: none is.
-    uint32_t longest_kept(uint32_t length) const;
+    /// The longest length of at most `length` tokens after which it can; and the longest that is kept, 0:
+    /// none.
+    uint32_t longest(uint32_t length) const { return longest_of(lengths_, length); }
+    uint32_t longest_kept(uint32_t length) const {
+        return longest_of(std::span(lengths_).last(kept), length);
+    }
     /// From slot to slot, of a sequence of `length` tokens.
     struct Copy {
         uint32_t from, to, length;
@@ -44,6 +49,7 @@ class StateSlots {
     void forget() { *this = {}; }
 
   private:
+    static uint32_t longest_of(std::span<const uint32_t> lengths, uint32_t length);
     std::optional<uint32_t> slot_of(uint32_t length) const;  // by turns
     std::array<uint32_t, all> lengths_{};                    // of the sequence, by slot; 0: of none
     uint32_t newest_ = 0;
