@@ -19,6 +19,8 @@
 
 // 0 workgroup size
 #define CONVOLVE_ACTIVATION 1  // numerics.glsl
+#define CONVOLVE_TAPS 2
+#define CONVOLVE_ROWS 16  // of a lane
 // of scan.comp 1: logical subgroup size
 #define SCAN_PARTS 2  // of the keys, each taken by a lane of its own; they divide the workgroup
 #define SCAN_KEYS 3   // of a part
@@ -32,7 +34,7 @@ using uint = uint32_t;
 struct ConvolvePush {
     uint pieces, pieces_word;
     uint sequence_words, slot_words;  // words between sequences, and between slots
-    uint tokens, channels, taps;
+    uint tokens, channels;
     uint has_bias;
     uint x_first, x_stride;      // words, as in Matrix
     uint out_first, out_stride;  // likewise

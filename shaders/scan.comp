@@ -36,11 +36,11 @@ layout(push_constant) uniform Push { ScanPush push; };
 #ifdef NATIVE_SUBGROUP
 // A lane loads one of SG_SIZE keys, which all take from it: CPU drivers load lane by lane.
 #define KEYS_AT_ONCE SG_SIZE
-float loaded(uint row, uint i, uint keys) { return qk[row + min(i + sg_lane(), keys - 1)]; }
+float loaded(uint row, uint i, uint keys) { return i + sg_lane() < keys ? qk[row + i + sg_lane()] : 0.0; }
 #define OF_KEY(values, i) sg_broadcast(values, i)
 #else
 #define KEYS_AT_ONCE 1
-float loaded(uint row, uint i, uint keys) { return qk[row + i]; }
+float loaded(uint row, uint i, uint keys) { return i < keys ? qk[row + i] : 0.0; }
 #define OF_KEY(values, i) values
 #endif
 
@@ -85,11 +85,10 @@ void main() {
         const float size = activated(raw, ACTIVATION_SOFTPLUS), a = exp_safe(decay * size);
         vec3 sum = vec3(0.0);  // S^T k, S^T q, k . q
         EACH_KEY for (uint first = 0; first < KEYS; first += KEYS_AT_ONCE) {
-            if (first >= keys) continue;
             const float all_k = loaded(k_row, first, keys), all_q = loaded(q_row, first, keys);
             [[unroll]] for (uint i = 0; i < KEYS_AT_ONCE; ++i) {
                 const float k = OF_KEY(all_k, i), q = OF_KEY(all_q, i);
-                if (first + i < keys) sum += vec3(s[first + i] * k, s[first + i] * q, k * q);
+                if (first + i < KEYS) sum += vec3(s[first + i] * k, s[first + i] * q, k * q);
             }
         }
         sum = column_sum(sum, token) * vec3(a * push.k_scale, a * push.q_scale, push.k_scale * push.q_scale);
@@ -98,11 +97,10 @@ void main() {
             result[push.out_first + token * push.out_stride + head * push.value_dim + column] =
                 sum.y + sum.z * u + skip * v;
         EACH_KEY for (uint first = 0; first < KEYS; first += KEYS_AT_ONCE) {
-            if (first >= keys) continue;
             const float all_k = loaded(k_row, first, keys);
             [[unroll]] for (uint i = 0; i < KEYS_AT_ONCE; ++i) {
                 const float k = OF_KEY(all_k, i);
-                if (first + i < keys) s[first + i] = a * s[first + i] + k * push.k_scale * u;
+                if (first + i < KEYS) s[first + i] = a * s[first + i] + k * push.k_scale * u;
             }
         }
     }

@@ -19,21 +19,19 @@ void record_convolve(OpContext& context, const ConvolveArgs& args, const KernelV
                             .slot_words = uint32_t(shape.state_floats()),
                             .tokens = args.x.rows,
                             .channels = shape.channels(),
-                            .taps = shape.taps,
                             .has_bias = args.bias.has_value(),
                             .x_first = args.x.first,
                             .x_stride = args.x.stride,
                             .out_first = args.out.first,
                             .out_stride = args.out.stride};
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader),
-        {{vk::constant_workgroup, variant.workgroup}, {CONVOLVE_ACTIVATION, uint32_t(args.activation)}});
+        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
+                                        {CONVOLVE_ACTIVATION, uint32_t(args.activation)},
+                                        {CONVOLVE_TAPS, shape.taps}});
     context.recorder.dispatch(
         pipeline,
         {args.step, args.x.view, args.taps, args.bias.value_or(args.taps), args.states.view, args.out.view},
-        push,
-        groups_for((push.tokens + uint64_t{push.pieces} * (push.taps - 1)) * push.channels,
-                   variant.workgroup),
+        push, groups_for(push.tokens, CONVOLVE_ROWS) * groups_for(push.channels, variant.workgroup),
         "convolve");
 }
 

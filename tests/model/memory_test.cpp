@@ -51,7 +51,7 @@ void check_alike(const Answer& plenty, const Answer& little, uint64_t budget) {
 
 }  // namespace
 
-TEST_CASE("vulkan: SmolLM2 in 30 MB of device memory answers the same" * needs_fixtures()) {
+TEST_CASE("vulkan: SmolLM2 in 30 MB of device memory answers the same" * needs_fast_driver()) {
     const std::string path = real_model_or_message();
     if (path.empty()) return;
     const auto model = std::make_shared<const Model>(open_model(path));

@@ -113,7 +113,8 @@ TEST_CASE("vulkan: a recurrence cut back is computed anew, unless it stands") {
     }
 }
 
-TEST_CASE("vulkan: a recurrence cut back behind its prompt goes on from what was kept of that") {
+TEST_CASE("vulkan: a recurrence cut back behind its prompt goes on from what was kept of that" *
+          doctest::skip(floor_tier())) {
     for (const Recurrent& r : recurrent_models()) {
         CAPTURE(r.made.name);
         std::vector<TokenId> ids;
@@ -175,7 +176,8 @@ TEST_CASE("vulkan: a recurrence cut back behind its prompt goes on from what was
     }
 }
 
-TEST_CASE("vulkan: answers of a recurrence are the reference's, and it goes on behind them") {
+TEST_CASE("vulkan: answers of a recurrence are the reference's, and it goes on behind them" *
+          doctest::skip(floor_tier())) {
     for (const Recurrent& r : recurrent_models()) {
         CAPTURE(r.made.name);
         Engine engine(r.model, deterministic(1));
@@ -234,7 +236,8 @@ struct HalfRight final : Proposer {
     }
 };
 
-TEST_CASE("vulkan: guesses leave the answers of recurrences as they are, where they are wrong, too") {
+TEST_CASE("vulkan: guesses leave the answers of recurrences as they are, where they are wrong, too" *
+          doctest::skip(floor_tier())) {
     for (const Recurrent& r : recurrent_models()) {
         CAPTURE(r.made.name);
         Engine one(r.model, deterministic(1));
@@ -316,7 +319,8 @@ TEST_CASE("vulkan: recurrences in one pass are each alone, bit for bit") {
     }
 }
 
-TEST_CASE("vulkan: a recurrence that gives way in a full cache is computed again") {
+TEST_CASE("vulkan: a recurrence that gives way in a full cache is computed again" *
+          doctest::skip(floor_tier())) {
     constexpr std::array lengths{24u, 20u, 9u};
     for (const Recurrent& r : recurrent_models()) {
         CAPTURE(r.made.name);
@@ -332,7 +336,8 @@ TEST_CASE("vulkan: a recurrence that gives way in a full cache is computed again
     }
 }
 
-TEST_CASE("vulkan: recurrences of more sequences than a binding holds take turns") {
+TEST_CASE("vulkan: recurrences of more sequences than a binding holds take turns" *
+          doctest::skip(floor_tier())) {
     for (const Recurrent& r : recurrent_models()) {
         CAPTURE(r.made.name);
         constexpr std::array lengths{9u, 5u};
