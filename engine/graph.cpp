@@ -320,6 +320,10 @@ class Builder {
             const TensorId gate = linear("attention gate", x, q_cols, Role::attention_gate);
             heads = emit(op::Glu{gate, heads, tensor("attention gated", q_cols), Activation::sigmoid});
         }
+        if (shape.head_gate) {
+            const TensorId gate = linear("attention gate", x, shape.heads, Role::attention_gate);
+            heads = emit(op::Gate{heads, gate, tensor("attention gated", q_cols)});
+        }
         return linear("attention out", heads, stack().hidden, Role::o, optional(shape.o_bias, Role::o_bias));
     }
 

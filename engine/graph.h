@@ -147,7 +147,7 @@ struct Pack {
     uint32_t heads;
     HeadColumns from_a, from_b;
 };
-/// out[t] = sigmoid(gate[t]) * x[t], gate being one column
+/// out[t][c] = sigmoid(gate[t][c / n]) * x[t][c], x having n times as many columns as gate
 struct Gate {
     TensorId x, gate, out;
 };

@@ -193,6 +193,7 @@ struct Attention {
                                                   : 1;
     }
     bool output_gate = false;    // the heads' results times sigmoid(attention_gate x)
+    bool head_gate = false;      // likewise, by one number a head
     bool sinks = false;          // one more score per head in the softmax's sum, Role::sinks
     bool global_tokens = false;  // their rows have projections of their own, Role::global_q ... (global_keys)
     Latent latent;

@@ -264,6 +264,7 @@ void set_nemotron(const Described& model, Keys& keys) {
 }
 
 bool is_recurrent(const Architecture& a) { return a.recurrent(); }
+bool scales_embedding(const Architecture& a) { return a.embedding_scale != 1; }
 bool has_experts(const Architecture& a) { return a.routing().experts != 0; }
 
 bool lacks_q_rank(const Architecture& a, std::string_view name) {
@@ -277,6 +278,8 @@ bool lacks_second_norm(const Architecture& a, std::string_view name) {
 
 constexpr ConversionFamily families[] = {
     {.model_type = "llama", .architecture = "llama"},
+    {.model_type = "iquestcoder", .architecture = "llama"},
+    {.model_type = "internlm3", .architecture = "llama"},
     {.model_type = "mistral", .architecture = "llama"},
     {.model_type = "ministral", .architecture = "llama"},
     {.model_type = "mixtral", .architecture = "llama"},
@@ -333,6 +336,7 @@ constexpr ConversionFamily families[] = {
     {.model_type = "glm4_moe_lite", .architecture = "deepseek2", .keys = set_deepseek, .lacks = lacks_q_rank},
     {.model_type = "solar_open", .architecture = "glm4moe", .keys = set_deepseek_experts},
     {.model_type = "exaone_moe", .architecture = "exaone-moe", .keys = set_exaone_moe},
+    {.model_type = "afmoe", .architecture = "afmoe", .fits = scales_embedding, .keys = set_exaone_moe},
     {.model_type = "dots1", .architecture = "dots1", .keys = set_deepseek_experts},
     {.model_type = "minimax_m2", .architecture = "minimax-m2", .keys = set_deepseek_experts},
     {.model_type = "gpt_oss", .architecture = "gpt-oss"},

@@ -12,6 +12,9 @@ using enum Layout;
 using gguf::common, gguf::experts, gguf::post_attention_norm;
 
 #define LAYER "blk.#."
+constexpr TensorRow afmoe[] = {
+    {Role::attention_gate, LAYER "attn_gate.weight"},
+};
 constexpr TensorRow gpt_oss[] = {
     {Role::sinks, LAYER "attn_sinks.weight"},
 };
@@ -43,6 +46,11 @@ constexpr Routing gpt_oss_experts{.score = Routing::Score::softmax_chosen,
                                   .gate_slope = 1.702f};
 
 void adjust_sigmoid(Reading& r) { gguf::read_routing(r, true); }
+
+void adjust_afmoe(Reading& r) {
+    adjust_sigmoid(r);
+    for (Layer& layer : r.architecture.layers) layer.attention.output_gate = true;
+}
 
 /// The larger of its models have norms of q and k.
 void adjust_glm4_moe(Reading& r) {
@@ -144,6 +152,15 @@ std::span<const Family> gguf_expert_families() {
          .qk_norm = QkNorm::Group::head,
          .routing = &sigmoid_experts,
          .adjust = adjust_sigmoid},
+        {.name = "afmoe",
+         .tensors = {afmoe, common, experts},
+         .placement = NormPlacement::sandwich,
+         .qk_norm = QkNorm::Group::head,
+         .full_layers = Family::FullLayers::rest,
+         .window = {Layers::not_every, 4},
+         .routing = &sigmoid_experts,
+         .root_embedding_scale = true,
+         .adjust = adjust_afmoe},
         {.name = "exaone-moe",
          .tensors = {common, experts},
          .qk_norm = QkNorm::Group::head,

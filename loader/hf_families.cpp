@@ -22,6 +22,13 @@ void adjust_hyperclovax(Reading& r) {
 }
 
 /// Its class gives windows to other layers than any rule here.
+/// Older names of its biases.
+void adjust_internlm3(Reading& r) {
+    for (const char* name : {"qkv_bias", "bias"}) expect_flag(r.settings, name, false, false);
+}
+
+void adjust_iquestcoder(Reading& r) { r.settings.refuse(std::array{"clip_qkv", "use_sliding_window"}); }
+
 void adjust_cwm(Reading& r) {
     if (!r.settings.has("layer_types")) r.settings.wrong("layer_types", "a type of every layer");
 }
@@ -116,6 +123,18 @@ std::span<const Family> llama_families() {
          .qkv_bias = attention_bias,
          .o_bias = attention_bias,
          .feed_forward_bias = mlp_bias},
+        {.name = "iquestcoder",
+         .tensors = {hf::frame, hf::attention, hf::gated},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .feed_forward_bias = mlp_bias,
+         .adjust = adjust_iquestcoder},
+        {.name = "internlm3",
+         .tensors = {hf::frame, hf::attention, hf::gated},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .feed_forward_bias = mlp_bias,
+         .adjust = adjust_internlm3},
         {.name = "mistral", .tensors = {hf::frame, hf::attention, hf::gated}, .window = {Layers::all}},
         {.name = "ministral", .tensors = {hf::frame, hf::attention, hf::gated}, .window = {Layers::all}},
         {.name = "ministral3",

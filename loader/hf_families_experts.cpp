@@ -51,7 +51,8 @@ struct DeepSeekDefaults {
 };
 constexpr DeepSeekDefaults deepseek_v2{2, 1, 1, 0, 1.0}, deepseek_v3{1, 8, 4, 3, 2.5},
     glm4_moe{1, 1, 1, 1, 1.0}, glm4_moe_lite{1, 1, 1, 1, 1.8}, solar_open{1, 1, 1, 0, 1.0},
-    dots1{0, 1, 1, 0, 1.0}, exaone_moe{1, 1, 1, 1, 2.5};
+    dots1{0, 1, 1, 0, 1.0}, exaone_moe{1, 1, 1, 1, 2.5}, afmoe{2, 1, 1, 1, 1.0}, sarvam_moe{1, 1, 1, 1, 2.5},
+    hy_v3{1, 1, 1, 1, 2.826};
 
 void read_deepseek_experts(Reading& r, const DeepSeekDefaults& defaults) {
     const Settings& s = r.settings;
@@ -143,10 +144,48 @@ void adjust_deepseek_v3(Reading& r) {
     finish_deepseek(r, deepseek_v3);
 }
 
-void adjust_glm4_moe(Reading& r) {
-    adjust_like_deepseek<glm4_moe>(r);
-    if (r.settings.flag("use_qk_norm", false)) return;
+template <const DeepSeekDefaults& defaults, bool normed> void adjust_glm4_moe(Reading& r) {
+    adjust_like_deepseek<defaults>(r);
+    if (r.settings.flag("use_qk_norm", normed)) return;
     for (Layer& layer : r.architecture.layers) layer.attention.qk_norm.group = QkNorm::Group::none;
+}
+
+void adjust_afmoe(Reading& r) {
+    const Settings& s = r.settings;
+    Architecture& a = r.architecture;
+    expect_text(s, "score_func", "sigmoid");
+    expect_flag(s, "route_norm", true, true);
+    for (const char* name : {"num_expert_groups", "num_limited_groups"})
+        if (s.size(name, 1 << 10, 1) != 1) s.wrong(name, "1");
+    if (s.size("global_attn_every_n_layers", most_layers, 4) != 4 && !s.has("layer_types"))
+        s.wrong("global_attn_every_n_layers", "4, or layer_types beside it");
+    read_deepseek_experts(r, afmoe);
+    for (Layer& layer : a.layers) {
+        layer.attention.output_gate = true;
+        layer.feed_forward.routing.scale = s.number("route_scale", 1.0);
+    }
+    if (s.flag("mup_enabled", false)) a.embedding_scale = static_cast<float>(std::sqrt(double(a.hidden)));
+    make_first_dense(a, s.size("num_dense_layers", most_layers, afmoe.dense, 0),
+                     s.size(Field::feed_forward, most_size));
+}
+
+void adjust_hy_v3(Reading& r) {
+    const Settings& s = r.settings;
+    for (const char* other : {"enable_moe_fp32_combine", "moe_router_enable_expert_bias",
+                              "enable_attention_fp32_softmax", "enable_lm_head_fp32"})
+        s.understood(other);
+    adjust_like_deepseek<hy_v3>(r);
+    for (Layer& layer : r.architecture.layers)
+        layer.feed_forward.routing.scale = s.number("router_scaling_factor", hy_v3.scale);
+}
+
+void adjust_sarvam(Reading& r) {
+    for (const char* name : {"use_qkv_bias", "use_bias"}) expect_flag(r.settings, name, false, false);
+    adjust_glm4_moe<sarvam_moe, true>(r);
+}
+
+void adjust_mellum(Reading& r) {
+    if (!r.settings.has("layer_types")) r.settings.wrong("layer_types", "a type of every layer");
 }
 
 void adjust_dots1(Reading& r) {
@@ -240,13 +279,47 @@ std::span<const Family> expert_families() {
          .pairs = RopePairs::interleaved,
          .routing = &deepseek_v3_experts,
          .adjust = adjust_deepseek_v3},
+        {.name = "sarvam_moe",
+         .tensors = {hf::sarvam, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
+         .qkv_bias = attention_bias,
+         .qk_norm = QkNorm::Group::head,
+         .rope_base = 8e6,
+         .routing = &deepseek_v3_experts,
+         .adjust = adjust_sarvam},
+        {.name = "hy_v3",
+         .tensors = {hf::hy_v3, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .qk_norm = QkNorm::Group::head,
+         .rope_base = 11158840,
+         .feed_forward_bias = mlp_bias,
+         .routing = &deepseek_v3_experts,
+         .adjust = adjust_hy_v3},
+        {.name = "mellum",
+         .tensors = {hf::experts, hf::frame, hf::attention, hf::gated, hf::qk_norms},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .qk_norm = QkNorm::Group::head,
+         .rope_base = 5e5,
+         .local_rope_base = 1e4,
+         .window = {WindowRule::Layers::all},
+         .routing = &renormalised_experts,
+         .adjust = adjust_mellum},
+        {.name = "afmoe",
+         .tensors = {hf::afmoe, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
+         .placement = NormPlacement::sandwich,
+         .qk_norm = QkNorm::Group::head,
+         .full_layers = Family::FullLayers::rest,
+         .window = {WindowRule::Layers::not_every, 4},
+         .routing = &deepseek_v3_experts,
+         .adjust = adjust_afmoe},
         {.name = "glm4_moe",
          .tensors = {hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated, hf::qk_norms},
          .qkv_bias = attention_bias,
          .qk_norm = QkNorm::Group::head,
          .rotary = 0.5,
          .routing = &deepseek_v3_experts,
-         .adjust = adjust_glm4_moe},
+         .adjust = adjust_glm4_moe<glm4_moe, false>},
         {.name = "glm4_moe_lite",
          .tensors = {hf::deepseek, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
          .o_bias = attention_bias,

@@ -1,4 +1,5 @@
-// Families some of whose layers are recurrences: LFM2, Qwen3-Next and 3.5, Granite 4, Nemotron-H.
+// Families some of whose layers are recurrences: LFM2 and 3, Qwen3-Next and 3.5, Bamba, Granite 4,
+// Nemotron-H.
 #include "hf_families.h"
 
 #include "fail.h"
@@ -37,6 +38,12 @@ constexpr TensorRow lfm2_rows[] = {
     {Role::expert_up, LAYER "feed_forward.experts.@.w3.weight", per_expert},
     {Role::expert_down, LAYER "feed_forward.experts.@.w2.weight", per_expert},
 };
+constexpr TensorRow lfm3_rows[] = {
+    {Role::attention_post_norm, LAYER "post_operator_norm.weight"},
+    {Role::feed_forward_post_norm, LAYER "post_ffn_norm.weight"},
+    {Role::attention_gate, LAYER "self_attn.gate_proj.weight"},
+    {Role::attention_gate, LAYER "self_attn.g_proj.weight"},
+};
 constexpr TensorRow delta_rows[] = {
     {Role::q, LAYER "self_attn.q_proj.weight", q_gated},
     {Role::attention_gate, LAYER "self_attn.q_proj.weight", q_gated},
@@ -67,6 +74,16 @@ constexpr TensorRow mamba_rows[] = {
     {Role::mixer_taps_bias, LAYER "mamba.conv1d.bias"},
     {Role::mixer_norm, LAYER "mamba.norm.weight"},
     {Role::mixer_out, LAYER "mamba.out_proj.weight"},
+};
+constexpr TensorRow bamba_rows[] = {
+    {Role::output_norm, "model.final_layernorm.weight"},
+    {Role::feed_forward_norm, LAYER "pre_ff_layernorm.weight"},
+    {Role::gate, LAYER "feed_forward.gate_proj.weight"},
+    {Role::up, LAYER "feed_forward.up_proj.weight"},
+    {Role::down, LAYER "feed_forward.down_proj.weight"},
+    {Role::gate_bias, LAYER "feed_forward.gate_proj.bias"},
+    {Role::up_bias, LAYER "feed_forward.up_proj.bias"},
+    {Role::down_bias, LAYER "feed_forward.down_proj.bias"},
 };
 #undef LAYER
 #define LAYER "backbone.layers.#."
@@ -155,6 +172,19 @@ void adjust_lfm2_moe(Reading& r) {
                      s.size(Field::feed_forward, most_size));
 }
 
+/// Layers are of short convolutions, or of attention with a window or without, each head's result with a
+/// gate.
+void adjust_lfm3(Reading& r) {
+    const Settings& s = r.settings;
+    Architecture& a = r.architecture;
+    expect_flag(s, "conv_bias", false, false);
+    if (!s.has("layer_types")) s.wrong("layer_types", "a type of every layer");
+    if (!s.flag("use_sandwich_norm", true)) a.placement = NormPlacement::pre;
+    for (Layer& layer : a.layers) layer.attention.head_gate = s.flag("use_attention_gate", true);
+    use_recurrence(s, a, recurrent_layers(s, a.layers.size()),
+                   short_convolution(s, "conv_L_cache", a.hidden));
+}
+
 void adjust_delta(Reading& r) {
     const Settings& s = r.settings;
     Recurrence delta;
@@ -187,15 +217,12 @@ void check_step_limit(const Settings& s) {
              ": expected 0 and infinity, got ", limit->dump());
 }
 
-/// Layers are of attention or of Mamba-2, each with experts and one that all tokens pass, or with that alone.
-void adjust_granite_hybrid(Reading& r) {
-    adjust_granite(r);
+/// Mamba-2 as Bamba has it, and Granite.
+Recurrence read_mamba(const Reading& r) {
     const Settings& s = r.settings;
-    if (s.text("position_embedding_type") != "rope") r.architecture.ropes.clear();
     expect_flag(s, "mamba_proj_bias", false, false);
     check_step_limit(s);
-    for (const char* other : {"mamba_chunk_size", "normalization_function", "time_step_floor",
-                              "time_step_max", "time_step_min", "num_experts_per_tok"})
+    for (const char* other : {"mamba_chunk_size", "time_step_floor", "time_step_max", "time_step_min"})
         s.understood(other);
     Recurrence mamba;
     mamba.kind = RecurrenceKind::state_space;
@@ -212,6 +239,16 @@ void adjust_granite_hybrid(Reading& r) {
     if (uint64_t{mamba.heads} * mamba.value_dim != width)
         s.wrong("mamba_d_head", "heads that fill mamba_expand times hidden_size");
     check_heads(s, "mamba_n_heads", mamba);
+    return mamba;
+}
+
+/// Layers are of attention or of Mamba-2, each with experts and one that all tokens pass, or with that alone.
+void adjust_granite_hybrid(Reading& r) {
+    adjust_granite(r);
+    const Settings& s = r.settings;
+    if (s.text("position_embedding_type") != "rope") r.architecture.ropes.clear();
+    for (const char* other : {"normalization_function", "num_experts_per_tok"}) s.understood(other);
+    const Recurrence mamba = read_mamba(r);
     const uint32_t shared = s.size("shared_intermediate_size", most_size, 1024);
     for (Layer& layer : r.architecture.layers) {
         Routing& routing = layer.feed_forward.routing;
@@ -219,6 +256,18 @@ void adjust_granite_hybrid(Reading& r) {
     }
     if (!s.has("layer_types")) s.wrong("layer_types", "a type of every layer");
     use_recurrence(s, r.architecture, recurrent_layers(s, r.architecture.layers.size()), mamba);
+}
+
+/// Layers are of Mamba-2, but those that are listed.
+void adjust_bamba(Reading& r) {
+    const Settings& s = r.settings;
+    for (const char* other : {"num_logits_to_keep", "z_loss_coefficient"}) s.understood(other);
+    const std::vector<double> listed = s.numbers("attn_layer_indices");
+    std::vector<bool> recurs = recurrent_layers(s, r.architecture.layers.size());
+    if (!s.has("layer_types"))
+        for (size_t i = 0; i < recurs.size(); ++i)
+            recurs[i] = std::ranges::find(listed, double(i)) == listed.end();
+    use_recurrence(s, r.architecture, recurs, read_mamba(r));
 }
 
 /// The types of a Nemotron-H's layers, one letter each, as older files have them: Mamba, attention, MLP,
@@ -307,6 +356,17 @@ std::span<const Family> recurrent_families() {
          .output_decides = true,
          .recurrence = RecurrenceKind::convolution,
          .adjust = adjust_lfm2_moe},
+        {.name = "lfm3",
+         .tensors = {lfm3_rows, lfm2_rows, hf::frame, hf::attention, hf::qk_norms},
+         .placement = NormPlacement::sandwich,
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .qk_norm = QkNorm::Group::head,
+         .rope_base = 1e6,
+         .local_rope_base = 1e4,
+         .window = {WindowRule::Layers::not_every, 4},
+         .recurrence = RecurrenceKind::convolution,
+         .adjust = adjust_lfm3},
         {.name = "qwen3_next",
          .tensors = {delta_rows, hf::experts, hf::frame_plus_one, hf::frame, hf::attention, hf::gated},
          .qk_norm = QkNorm::Group::head,
@@ -327,6 +387,14 @@ std::span<const Family> recurrent_families() {
          .routing = &renormalised_shared_experts,
          .recurrence = RecurrenceKind::delta,
          .adjust = adjust_delta},
+        {.name = "bamba",
+         .tensors = {bamba_rows, mamba_rows, hf::frame, hf::attention},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .rotary = 0.5,
+         .feed_forward_bias = mlp_bias,
+         .recurrence = RecurrenceKind::state_space,
+         .adjust = adjust_bamba},
         {.name = "granitemoehybrid",
          .tensors = {hf::granite_moe, hf::granite_shared, hf::frame, hf::attention, mamba_rows},
          .qkv_bias = attention_bias,

@@ -90,6 +90,41 @@ constexpr TensorRow gemma2_rows[] = {
     {Role::output_norm, "model.norm.weight", plus_one},
     {Role::attention_norm, LAYER "input_layernorm.weight", plus_one},
 };
+constexpr TensorRow afmoe_rows[] = {
+    {Role::attention_post_norm, LAYER "post_attention_layernorm.weight"},
+    {Role::feed_forward_norm, LAYER "pre_mlp_layernorm.weight"},
+    {Role::feed_forward_post_norm, LAYER "post_mlp_layernorm.weight"},
+    {Role::attention_gate, LAYER "self_attn.gate_proj.weight"},
+    {Role::q_norm, LAYER "self_attn.q_norm.weight"},
+    {Role::k_norm, LAYER "self_attn.k_norm.weight"},
+    {Role::router, LAYER "mlp.router.gate.weight"},
+    {Role::router_choice_bias, LAYER "mlp.expert_bias"},
+};
+constexpr TensorRow hy_v3_rows[] = {
+    {Role::q_norm, LAYER "self_attn.q_norm.weight"},
+    {Role::k_norm, LAYER "self_attn.k_norm.weight"},
+    {Role::router, LAYER "mlp.router.gate.weight"},
+    {Role::router_choice_bias, LAYER "mlp.expert_bias"},
+    {Role::shared_gate, LAYER "mlp.shared_mlp.gate_proj.weight"},
+    {Role::shared_up, LAYER "mlp.shared_mlp.up_proj.weight"},
+    {Role::shared_down, LAYER "mlp.shared_mlp.down_proj.weight"},
+    {Role::shared_gate_bias, LAYER "mlp.shared_mlp.gate_proj.bias"},
+    {Role::shared_up_bias, LAYER "mlp.shared_mlp.up_proj.bias"},
+    {Role::shared_down_bias, LAYER "mlp.shared_mlp.down_proj.bias"},
+};
+constexpr TensorRow sarvam_rows[] = {
+    {Role::token_embedding, "model.word_embeddings.weight"},
+    {Role::q, LAYER "attention.query_key_value.weight", qkv},
+    {Role::k, LAYER "attention.query_key_value.weight", qkv},
+    {Role::v, LAYER "attention.query_key_value.weight", qkv},
+    {Role::q_bias, LAYER "attention.query_key_value.bias", qkv},
+    {Role::k_bias, LAYER "attention.query_key_value.bias", qkv},
+    {Role::v_bias, LAYER "attention.query_key_value.bias", qkv},
+    {Role::o, LAYER "attention.dense.weight"},
+    {Role::q_norm, LAYER "attention.query_layernorm.weight"},
+    {Role::k_norm, LAYER "attention.key_layernorm.weight"},
+    {Role::router_choice_bias, LAYER "mlp.gate.expert_bias"},
+};
 constexpr TensorRow gemma4_rows[] = {
     {Role::attention_post_norm, LAYER "post_attention_layernorm.weight"},
     {Role::feed_forward_norm, LAYER "pre_feedforward_layernorm.weight"},
@@ -432,6 +467,9 @@ const Rows starcoder2 = starcoder2_rows;
 const Rows phi = phi_rows;
 const Rows glm4 = glm4_rows;
 const Rows gemma2 = gemma2_rows;
+const Rows afmoe = afmoe_rows;
+const Rows hy_v3 = hy_v3_rows;
+const Rows sarvam = sarvam_rows;
 const Rows gemma4 = gemma4_rows;
 const Rows olmo2 = olmo2_rows;
 const Rows mixtral = mixtral_rows;

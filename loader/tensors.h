@@ -101,7 +101,7 @@ enum class Role : uint8_t {
     axial_rows,            // [axial.rows, axial.width]
     axial_cols,            // [axial.cols, hidden - axial.width]
     hash_rotations,        // [heads, head_dim, rounds, Chunks::rotated()] as one vector, of all layers
-    attention_gate,        // [heads * head_dim, hidden]
+    attention_gate,        // [heads * head_dim, hidden] or [heads, hidden]
     mixer_in_gate,         // [channels, hidden]; of struct Recurrence, as are those below
     mixer_gate,            // [width, hidden]
     mixer_in,              // [channels, hidden]

@@ -1,5 +1,5 @@
 // out = f(a, b), element by element; a workgroup takes ELEMENTS_PER_LANE runs of its size. f is a + value b, a gated
-// activation of gate a and up b, or sigmoid(b) a, where b has one column.
+// activation of gate a and up b, or sigmoid(b) a, where a column of b is for `per_gate` of a.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "grid.glsl"
@@ -31,7 +31,7 @@ void main() {
         if (element >= push.rows * push.cols) return;
         const uint row = element / push.cols, column = element % push.cols;
         const float x = a[push.a_first + row * push.a_stride + column];
-        const float y = b[push.b_first + row * push.b_stride + (KIND == BINARY_GATE ? 0 : column)];
+        const float y = b[push.b_first + row * push.b_stride + (KIND == BINARY_GATE ? column / push.per_gate : column)];
         result[push.out_first + row * push.out_stride + column] = combined(x, y);
     }
 }

@@ -26,6 +26,7 @@ using uint = uint32_t;
 #endif
 
 struct BinaryPush {
+    uint per_gate;  // columns of a that one of b is for (BINARY_GATE)
     uint rows, cols;
     uint a_first, a_stride;      // words, as in Matrix
     uint b_first, b_stride;      // likewise

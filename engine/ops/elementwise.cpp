@@ -29,8 +29,8 @@ struct Binary {
 
 void record(OpContext& context, const Matrix& a, const Matrix& b, const Matrix& out, const Binary& binary,
             const KernelVariant& variant, std::string_view label) {
-    const BinaryPush push{out.rows, out.cols,  a.first,    a.stride,     b.first,
-                          b.stride, out.first, out.stride, binary.value, binary.slope};
+    const BinaryPush push{out.cols / b.cols, out.rows,  out.cols,   a.first,      a.stride,    b.first,
+                          b.stride,          out.first, out.stride, binary.value, binary.slope};
     const vk::Pipeline& pipeline = pipeline_for(context, variant, binary.kind, binary.activation);
     context.recorder.dispatch(pipeline, {a.view, b.view, out.view}, push, workgroups(out, variant), label);
 }

@@ -17,7 +17,7 @@ struct AddArgs {
     Matrix a, b, out;
     float scale = 1;
 };
-/// out[t] = sigmoid(gate[t]) * x[t], gate being one column; out may be x.
+/// out[t][c] = sigmoid(gate[t][c / n]) * x[t][c], x having n times as many columns as gate; out may be x.
 struct GateArgs {
     Matrix x, gate, out;
 };

@@ -33,6 +33,8 @@ GEMMA4 = BASE | dict(sliding_window=7, pad_token_id=0, global_head_dim=32, vocab
     "sliding_attention": dict(rope_type="default", rope_theta=1e3)})
 CONFIGS = {
     "arcee": BASE | dict(hidden_act="relu2", attention_bias=True),
+    "iquestcoder": BASE | dict(attention_bias=True),
+    "internlm3": BASE | dict(attention_bias=True, mlp_bias=True),
     "seed_oss": BASE | dict(attention_bias=True, attention_out_bias=True, mlp_bias=True),
     "helium": SAME | dict(head_dim=16),
     "ernie4_5": BASE | dict(use_bias=True),
@@ -54,6 +56,17 @@ CONFIGS = {
     "glm4_moe": BASE | EXPERTS | dict(use_qk_norm=True, attention_bias=True, n_shared_experts=2,
                                       rope_parameters=ROPE | {"partial_rotary_factor": 0.5}),
     "dots1": BASE | EXPERTS | dict(n_shared_experts=1, norm_topk_prob=True, sliding_window=None),
+    "afmoe": BASE | dict(
+        num_hidden_layers=4, sliding_window=7, layer_types=TYPES, num_experts=6, num_experts_per_tok=2,
+        moe_intermediate_size=24, num_shared_experts=2, num_dense_layers=1, route_scale=1.5, mup_enabled=True),
+    "hy_v3": BASE | dict(num_hidden_layers=3, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=24,
+                         num_shared_experts=2, router_scaling_factor=1.5),
+    "sarvam_moe": {k: v for k, v in (BASE | EXPERTS).items() if k != "n_routed_experts"} | dict(
+        num_experts=6, num_shared_experts=2, use_qkv_bias=True),
+    "mellum": BASE | dict(
+        num_hidden_layers=3, sliding_window=7, layer_types=TYPES[1:], num_local_experts=6, num_experts_per_tok=2,
+        moe_intermediate_size=24, mlp_layer_types=["dense", "sparse", "sparse"], rope_parameters={
+            "full_attention": ROPE | {"rope_theta": 1e5}, "sliding_attention": ROPE}),
     "minimax_m2": BASE | dict(num_local_experts=6, num_experts_per_tok=2, intermediate_size=24,
                               rope_parameters=ROPE | {"partial_rotary_factor": 0.5}),
     "ernie4_5_moe": SAME | dict(num_hidden_layers=3, moe_num_experts=6, moe_k=2, moe_intermediate_size=24,
@@ -77,6 +90,11 @@ CONFIGS = {
     "lfm2_moe": {k: v for k, v in SAME.items() if k != "rms_norm_eps"} | dict(
         norm_eps=0.02, num_hidden_layers=4, conv_L_cache=4, num_experts=5, num_experts_per_tok=2, num_dense_layers=1,
         moe_intermediate_size=24, routed_scaling_factor=1.5, layer_types=["conv", "conv", "full_attention", "conv"]),
+    "lfm3": {k: v for k, v in BASE.items() if k != "rms_norm_eps"} | dict(
+        norm_eps=0.02, num_hidden_layers=4, conv_L_cache=4, sliding_window=7,
+        layer_types=["conv", "full_attention", "sliding_attention", "conv"], rope_parameters={
+            "full_attention": dict(rope_type="proportional", rope_theta=1e5, partial_rotary_factor=0.5),
+            "sliding_attention": ROPE}),
     "qwen3_next": BASE | DELTA | dict(num_experts=5, num_experts_per_tok=2, moe_intermediate_size=24,
                                       shared_expert_intermediate_size=40),
     "qwen3_5_text": BASE | DELTA,
@@ -84,6 +102,9 @@ CONFIGS = {
         num_experts=5, num_experts_per_tok=2, moe_intermediate_size=24, shared_expert_intermediate_size=40,
         rope_parameters=ROPE | {"partial_rotary_factor": 0.25, "mrope_section": [1, 1, 0], "mrope_interleaved": True}),
         vision_config=VISION | dict(num_position_embeddings=16)),
+    "bamba": SAME | dict(
+        num_hidden_layers=3, attn_layer_indices=[1], mamba_n_heads=8, mamba_d_head=16, mamba_expand=2,
+        mamba_n_groups=2, mamba_d_state=12, mamba_d_conv=4, mlp_bias=True),
     "granitemoehybrid-mamba": SAME | GRANITE | MAMBA | dict(
         num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=40, mamba_conv_bias=False),
     "granitemoehybrid-experts": SAME | GRANITE | MAMBA | dict(

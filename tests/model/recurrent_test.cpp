@@ -40,7 +40,7 @@ std::vector<Recurrent> recurrent_models() {
         if (model->architecture.recurrent())
             all.push_back({std::move(made), std::move(model), std::move(folder)});
     }
-    REQUIRE(all.size() == (few ? 3 : 9));
+    REQUIRE(all.size() == (few ? 3 : 11));
     return all;
 }
 
@@ -120,6 +120,9 @@ TEST_CASE("vulkan: a recurrence cut back behind its prompt goes on from what was
         std::vector<TokenId> ids;
         while (ids.size() < 160) ids.insert(ids.end(), r.made.ids.begin(), r.made.ids.end());
         const auto of = [&](size_t from, size_t to) { return std::span(ids).subspan(from, to - from); };
+        // Where windows have gone on, a sequence is computed anew.
+        const bool windows = std::ranges::any_of(
+            r.model->architecture.layers, [](const Layer& layer) { return layer.attention.window != 0; });
         EngineOptions options = deterministic(1);
         options.prompt_chunk = 32;
         options.context = 160;
@@ -131,7 +134,7 @@ TEST_CASE("vulkan: a recurrence cut back behind its prompt goes on from what was
             const auto goes_on = [&](uint32_t length, uint32_t stands, std::span<const TokenId> more) {
                 CAPTURE(length);
                 session.truncate(length);
-                CHECK(session.impl().computed == stands);
+                if (!windows) CHECK(session.impl().computed == stands);
                 session.append(more);
                 const std::vector<TokenId> all(session.tokens().begin(), session.tokens().end());
                 CHECK(same_bits(session.logits(), at_once(one, all)));
@@ -162,8 +165,8 @@ TEST_CASE("vulkan: a recurrence cut back behind its prompt goes on from what was
         }
         session.truncate(98);
         other.truncate(140);
-        CHECK(session.impl().computed == 84);
-        CHECK(other.impl().computed == 134);
+        if (!windows) CHECK(session.impl().computed == 84);
+        if (!windows) CHECK(other.impl().computed == 134);
         batcher.add(session, of(50, 60), greedy(3));
         batcher.add(other, of(50, 60), greedy(3));
         while (batcher.step()) {
