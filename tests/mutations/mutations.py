@@ -353,6 +353,7 @@ MUTATIONS = [
     mutant("scan_step", "scan.comp", "steps are not made positive", "activated(raw, ACTIVATION_SOFTPLUS)", "raw", "scan"),
     mutant("scan_skip", "scan.comp", "nothing skips the state", "+ skip * v", "", "scan"),
     # element by element
+    mutant("gate_heads", "binary.comp", "all heads have the first one's gate", "KIND == BINARY_GATE ? column / push.per_gate", "KIND == BINARY_GATE ? 0", "gate"),
     mutant("exp_overflow", "numerics.glsl", "e^x without its floor", "exp(min(value, 88.0)), kept = value < -87.0 ? 0.0 : power;", "exp(-abs(value)), kept = power;", "glu", "map"),
     mutant("exp_nan", "numerics.glsl", "e^x of NaN is the largest there is", "return is_nan(value) ? value : kept;", "return kept;", "attention"),
     mutant("tanh_overflow", "numerics.glsl", "tanh by e^2x, Inf / Inf for large x", "const float large = (1.0 - e) / (1.0 + e);",
