@@ -7,8 +7,8 @@
 //
 // Together are computed sessions that share a cache (EngineOptions::sequences). Others take turns, as do
 // answers with speculation or on_attention, and models whose passes know one sequence only: encoder-decoders,
-// prefix language models, compressed memories, rotations by length, and such as are shared by several
-// devices.
+// prefix language models, compressed memories, rotations by length, recurrences whose states no binding holds
+// for all sequences, and such as are shared by several devices.
 #pragma once
 
 #include "session.h"

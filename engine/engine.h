@@ -91,8 +91,8 @@ struct Engine::Impl {
     bool one_pass() const;
     /// Whether sequences that begin alike have blocks of the cache in common (block_pool.h).
     bool shares_prefixes(const KvCache& cache) const {
-        return one_pass() && cache.sequences() > 1 && cache.pool().shares() &&
-               !model->architecture.recurrent();
+        return cache.sequences() > 1 && cache.pool().shares() && !model->architecture.recurrent() &&
+               one_pass();
     }
     /// The vocabulary as grammars want it, made when first asked for. Thread-safe.
     std::shared_ptr<const grammar::TokenTrie> token_trie();

@@ -4,8 +4,8 @@
 #define SCORIA_RECURRENCE_PUSH_H
 
 // A batch has pieces: tokens of one sequence each, one after the other. A layer has slots of states for every
-// sequence, by turns: a piece whose first token is at position p reads slot (p + shift) mod STATE_SLOTS of its
-// sequence, and writes the next one. So it may be computed again, and few single tokens be taken back. At
+// sequence, by turns: a piece whose first token is at position p reads slot (p + shift) mod STATE_SLOTS of
+// its sequence, and writes the next one. So it may be computed again, and few single tokens be taken back. At
 // position 0 nothing is read: it is all zero.
 #define STATE_SLOTS 3
 
