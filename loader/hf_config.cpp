@@ -38,7 +38,14 @@ RopeScaling read_scaling(const Settings& rope, const Settings& config) {
 /// Leading elements of a head that rotate.
 uint32_t read_width(const Family& family, const Settings& rope, const Settings& config, uint32_t head_dim) {
     if (config.has("rotary_dim")) return config.size("rotary_dim", head_dim);
-    if (config.has("qk_rope_head_dim")) return config.size("qk_rope_head_dim", 1 << 12);
+    if (config.has("qk_rope_head_dim")) {
+        const uint32_t width = config.size("qk_rope_head_dim", 1 << 12);
+        const double whole = double(width) + config.size("qk_nope_head_dim", 1 << 12);
+        const double said = rope.positive("partial_rotary_factor", 1.0);
+        if (said != 1 && std::abs(said * whole - width) >= 1)
+            rope.wrong("partial_rotary_factor", "qk_rope_head_dim's share of a head");
+        return width;
+    }
     double share = family.rotary;
     for (const char* name : {"rotary_pct", "partial_rotary_factor"}) share = config.positive(name, share);
     share = rope.positive("partial_rotary_factor", share);

@@ -23,6 +23,7 @@ constexpr Routing gpt_oss_experts{.score = Routing::Score::softmax_chosen,
 constexpr Routing deepseek_v3_experts{
     .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
 constexpr Routing dots_experts{.score = Routing::Score::sigmoid, .choice_bias = true, .group_by_top2 = true};
+constexpr Routing mistral4_experts{.renormalise = true, .group_by_top2 = true};
 constexpr Routing granite_experts{.score = Routing::Score::softmax_chosen};
 constexpr Routing ernie_experts{.renormalise = true, .choice_bias = true};
 
@@ -52,7 +53,7 @@ struct DeepSeekDefaults {
 constexpr DeepSeekDefaults deepseek_v2{2, 1, 1, 0, 1.0}, deepseek_v3{1, 8, 4, 3, 2.5},
     glm4_moe{1, 1, 1, 1, 1.0}, glm4_moe_lite{1, 1, 1, 1, 1.8}, solar_open{1, 1, 1, 0, 1.0},
     dots1{0, 1, 1, 0, 1.0}, exaone_moe{1, 1, 1, 1, 2.5}, afmoe{2, 1, 1, 1, 1.0}, sarvam_moe{1, 1, 1, 1, 2.5},
-    hy_v3{1, 1, 1, 1, 2.826};
+    mistral4{1, 1, 1, 0, 1.0}, hy_v3{1, 1, 1, 1, 2.826};
 
 void read_deepseek_experts(Reading& r, const DeepSeekDefaults& defaults) {
     const Settings& s = r.settings;
@@ -121,6 +122,25 @@ void adjust_glm4_moe_lite(Reading& r) {
 void adjust_youtu(Reading& r) {
     adjust_deepseek(r, deepseek_v3);
     r.settings.understood("embedding_initializer_range");
+}
+
+/// Latent attention before dense layers, with multipliers of depth and width (Hu et al. 2024, section 3).
+void adjust_minicpm3(Reading& r) {
+    const Settings& s = r.settings;
+    Architecture& a = r.architecture;
+    adjust_deepseek(r, deepseek_v3);
+    const double layers = double(a.layers.size());
+    a.embedding_scale = static_cast<float>(s.positive("scale_emb", 12.0));
+    if (!s.is_null("scale_depth"))
+        a.residual_scale = static_cast<float>(s.positive("scale_depth", 1.4) / std::sqrt(layers));
+    if (!s.is_null("dim_model_base"))
+        a.logit_scale = static_cast<float>(s.size("dim_model_base", most_size, 256) / double(a.hidden));
+}
+
+void adjust_mistral4(Reading& r) {
+    expect_flag(r.settings, "rope_interleave", true, true);
+    adjust_deepseek(r, mistral4);
+    finish_deepseek(r, mistral4);
 }
 
 void adjust_deepseek_v2(Reading& r) {
@@ -279,6 +299,24 @@ std::span<const Family> expert_families() {
          .pairs = RopePairs::interleaved,
          .routing = &deepseek_v3_experts,
          .adjust = adjust_deepseek_v3},
+        {.name = "mistral4",
+         .tensors = {hf::deepseek, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
+         .o_bias = attention_bias,
+         .pairs = RopePairs::interleaved,
+         .routing = &mistral4_experts,
+         .adjust = adjust_mistral4},
+        {.name = "minicpm3",
+         .tensors = {hf::deepseek, hf::frame, hf::attention, hf::gated},
+         .o_bias = attention_bias,
+         .adjust = adjust_minicpm3},
+        {.name = "flex_olmo",
+         .tensors = {hf::olmo2, hf::experts, hf::frame, hf::attention, hf::qk_norms},
+         .placement = NormPlacement::output,
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .qk_norm = QkNorm::Group::projection,
+         .rope_base = 5e5,
+         .routing = &softmax_experts},
         {.name = "sarvam_moe",
          .tensors = {hf::sarvam, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
          .qkv_bias = attention_bias,

@@ -27,6 +27,8 @@ NEMOTRON = dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_attenti
                 pad_token_id=None, ssm_state_size=12, mamba_num_heads=6, mamba_head_dim=16, n_groups=2)
 AXES = ROPE | {"mrope_section": [2, 3, 3]}
 VISION = dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, patch_size=14, out_hidden_size=48)
+PIXTRAL = dict(model_type="pixtral", hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
+               head_dim=16, image_size=28, patch_size=14)
 TYPES = ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention"]
 GEMMA4 = BASE | dict(sliding_window=7, pad_token_id=0, global_head_dim=32, vocab_size_per_layer_input=64, rope_parameters={
     "full_attention": dict(rope_type="proportional", rope_theta=1e4, partial_rotary_factor=0.25),
@@ -59,6 +61,9 @@ CONFIGS = {
     "afmoe": BASE | dict(
         num_hidden_layers=4, sliding_window=7, layer_types=TYPES, num_experts=6, num_experts_per_tok=2,
         moe_intermediate_size=24, num_shared_experts=2, num_dense_layers=1, route_scale=1.5, mup_enabled=True),
+    "minicpm3": {k: v for k, v in (BASE | LATENT).items() if k != "head_dim"} | dict(
+        scale_emb=3.0, scale_depth=1.5, dim_model_base=20),
+    "flex_olmo": SAME | dict(num_experts=5, num_experts_per_tok=2, norm_topk_prob=True),
     "hy_v3": BASE | dict(num_hidden_layers=3, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=24,
                          num_shared_experts=2, router_scaling_factor=1.5),
     "sarvam_moe": {k: v for k, v in (BASE | EXPERTS).items() if k != "n_routed_experts"} | dict(
@@ -142,9 +147,12 @@ CONFIGS = {
     "qwen3_vl_moe": dict(text_config=BASE | dict(rope_parameters=AXES, num_experts=4, num_experts_per_tok=2,
                                                  moe_intermediate_size=24),
                          vision_config=VISION | dict(num_position_embeddings=16, deepstack_visual_indexes=[0])),
-    "mistral3": dict(text_config=BASE | dict(model_type="mistral", sliding_window=None), vision_config=dict(
-        model_type="pixtral", hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
-        head_dim=16, image_size=28, patch_size=14)),
+    "mistral3": dict(text_config=BASE | dict(model_type="mistral", sliding_window=None), vision_config=PIXTRAL),
+    "mistral3-mistral4": dict(text_config={k: v for k, v in (BASE | EXPERTS | LATENT).items() if k != "head_dim"} | dict(
+        model_type="mistral4", n_shared_experts=1, rope_parameters=dict(
+            type="yarn", rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=7, beta_fast=32.0,
+            beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1, partial_rotary_factor=0.4)),
+        vision_config=PIXTRAL),
 }
 IMAGES = ("visual.", "vision_tower.", "multi_modal_projector.", "model.visual.", "model.vision_tower.",
           "model.multi_modal_projector.", "model.embed_vision.", "model.vision_embedder.")
