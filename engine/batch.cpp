@@ -12,6 +12,7 @@
 #include "ops/recurrence.h"
 #include "ops/rope.h"
 #include "ops/select.h"
+#include "recurrence.push.h"
 #include "step.h"
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 #include "instruments/op_bench.h"
 #include "ops/choices.h"
 #include "ops/kv_layout.h"
+#include "ops/recurrence.h"
 #include "validate/weight_check.h"
 
 #include <cmath>

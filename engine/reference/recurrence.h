@@ -39,27 +39,28 @@ struct ScanInputs {
 inline void scan(const Recurrence& shape, const ScanInputs& in, std::span<double> states,
                  std::span<double> out) {
     const size_t keys = shape.key_dim, values = shape.value_dim, heads = shape.heads;
-    for (size_t th = 0; th < in.steps.size(); ++th) {
-        const size_t t = th / heads, h = th % heads;
-        const double* const q = &in.qk[t * in.qk_cols + in.q_first + shape.group_of(h) * keys];
-        const double* const k = &in.qk[t * in.qk_cols + in.k_first + shape.group_of(h) * keys];
-        const double* const v = &in.v[t * in.v_cols + in.v_first + h * values];
-        const double step = activate(in.steps[th] + in.step_bias[h], Activation::softplus),
-                     a = std::exp(in.decay[h] * step), skip = in.skip.empty() ? 0 : in.skip[h];
-        const std::span<double> S = states.subspan(h * keys * values, keys * values);
-        for (double& each : S) each *= a;
-        for (size_t j = 0; j < values; ++j) {
-            double known = 0, said = 0;
-            for (size_t i = 0; i < keys; ++i) known += S[i * values + j] * k[i];
-            const double update =
-                shape.kind == RecurrenceKind::delta
-                    ? activate(in.betas[th], Activation::sigmoid) * (v[j] - known * in.k_scale)
-                    : step * v[j];
-            for (size_t i = 0; i < keys; ++i) S[i * values + j] += k[i] * (in.k_scale * update);
-            for (size_t i = 0; i < keys; ++i) said += S[i * values + j] * q[i];
-            out[th * values + j] = said * in.q_scale + skip * v[j];
+    size_t at = 0;  // of steps and betas
+    for (size_t t = 0; at < in.steps.size(); ++t)
+        for (size_t h = 0; h < heads; ++h, ++at) {
+            const double* const q = &in.qk[t * in.qk_cols + in.q_first + shape.group_of(h) * keys];
+            const double* const k = &in.qk[t * in.qk_cols + in.k_first + shape.group_of(h) * keys];
+            const double* const v = &in.v[t * in.v_cols + in.v_first + h * values];
+            const double step = activate(in.steps[at] + in.step_bias[h], Activation::softplus),
+                         a = std::exp(in.decay[h] * step), skip = in.skip.empty() ? 0 : in.skip[h];
+            const std::span<double> state = states.subspan(h * keys * values, keys * values);
+            for (double& each : state) each *= a;
+            for (size_t j = 0; j < values; ++j) {
+                double known = 0, said = 0;
+                for (size_t i = 0; i < keys; ++i) known += state[i * values + j] * k[i];
+                const double update =
+                    shape.kind == RecurrenceKind::delta
+                        ? activate(in.betas[at], Activation::sigmoid) * (v[j] - known * in.k_scale)
+                        : step * v[j];
+                for (size_t i = 0; i < keys; ++i) state[i * values + j] += k[i] * (in.k_scale * update);
+                for (size_t i = 0; i < keys; ++i) said += state[i * values + j] * q[i];
+                out[at * values + j] = said * in.q_scale + skip * v[j];
+            }
         }
-    }
 }
 
 }  // namespace scoria::reference
