@@ -17,6 +17,10 @@ namespace scoria {
 /// `blocks` entries and, where there are recurrences, `pieces` pieces.
 struct StepLayout {
     uint32_t tokens = 0, outputs = 0, blocks = 0, pieces = 0;
+    /// Of so many sequences, a block table and a piece each.
+    StepLayout of(uint32_t sequences) const {
+        return {tokens, outputs, blocks * sequences, pieces * sequences};
+    }
     uint32_t outputs_word() const;
     uint32_t table_word() const { return outputs_word() + outputs; }
     uint32_t pieces_word() const { return table_word() + blocks; }

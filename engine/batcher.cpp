@@ -109,8 +109,9 @@ void Batcher::Impl::ready() {
     const uint64_t most = engine.device.caps().max_binding / sample_scratch_bytes(vocab);
     rows = uint32_t(
         std::clamp<uint64_t>(most, 1, std::min({engine.layout.outputs, engine.layout.tokens, sequences})));
-    take_workspace(
-        {engine.layout.tokens, rows, engine.layout.blocks * sequences, engine.layout.pieces * sequences});
+    StepLayout layout = engine.layout.of(sequences);
+    layout.outputs = rows;
+    take_workspace(layout);
     reserve_logits(rows);
     samplers = device_buffer(4ull * sampler_words(vocab) * sequences);
     sample_scratch = device_buffer(sample_scratch_bytes(vocab) * rows);

@@ -242,10 +242,12 @@ void Engine::Impl::forget_weights() noexcept {
 bool Engine::Impl::one_pass() const {
     const Architecture& a = model->architecture;
     const bool prefix = a.layers[0].attention.mask == Mask::prefix;
-    const std::vector<uint64_t> states = state_strides(a, layers, device.caps().storage_alignment);
+    const auto states_bind = [&] {
+        const std::vector<uint64_t> states = state_strides(a, layers, device.caps().storage_alignment);
+        return std::ranges::max(states) <= device.caps().max_binding / std::max(options.sequences, 1u);
+    };
     return !front && !stream_out && a.encoder.empty() && !a.recomputes() && a.memory.segment == 0 &&
-           !prefix && !by_length(a.ropes) &&
-           std::ranges::max(states) <= device.caps().max_binding / std::max(options.sequences, 1u);
+           !prefix && !by_length(a.ropes) && (!a.recurrent() || states_bind());
 }
 
 KvShare Engine::Impl::share_cache() {

@@ -316,13 +316,11 @@ class Builder {
         attention.distance_values = optional(shape.distance_values, Role::distance_v);
         TensorId heads = emit(attention);
         if (shape.global_tokens) heads = global_attention(shape, x, heads);
-        if (shape.output_gate) {
-            const TensorId gate = linear("attention gate", x, q_cols, Role::attention_gate);
-            heads = emit(op::Glu{gate, heads, tensor("attention gated", q_cols), Activation::sigmoid});
-        }
-        if (shape.head_gate) {
-            const TensorId gate = linear("attention gate", x, shape.heads, Role::attention_gate);
-            heads = emit(op::Gate{heads, gate, tensor("attention gated", q_cols)});
+        if (const uint32_t columns = shape.gate_columns()) {
+            const TensorId gate = linear("attention gate", x, columns, Role::attention_gate),
+                           gated = tensor("attention gated", q_cols);
+            heads = columns == q_cols ? emit(op::Glu{gate, heads, gated, Activation::sigmoid})
+                                      : emit(op::Gate{heads, gate, gated});
         }
         return linear("attention out", heads, stack().hidden, Role::o, optional(shape.o_bias, Role::o_bias));
     }

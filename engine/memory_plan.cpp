@@ -149,10 +149,7 @@ class Planning {
         layout.pieces = memory_.recurrences ? 1 : 0;
         const uint64_t head = engine_.stream_out ? 0 : 4ull * vocab + sampler_bytes(vocab);
         const auto workspace = [&](uint32_t sequences) {
-            StepLayout of = layout;
-            of.blocks *= sequences;
-            of.pieces *= sequences;
-            const uint64_t step = 4ull * of.words();
+            const uint64_t step = 4ull * layout.of(sequences).words();
             return engine_.placement.bytes + sequences * head + step + most_scratch(layout.tokens);
         };
         memory_.states = std::accumulate(states.begin(), states.end(), uint64_t{0}) * options.sequences;

@@ -192,8 +192,13 @@ struct Attention {
                : bias == PositionBias::table_both ? 2 * bias_span - 1
                                                   : 1;
     }
-    bool output_gate = false;    // the heads' results times sigmoid(attention_gate x)
-    bool head_gate = false;      // likewise, by one number a head
+    enum class OutputGate : uint8_t { none, elements, heads } output_gate = OutputGate::none;
+    /// The heads' results times sigmoid(attention_gate x), of so many columns: one for each of theirs, or for
+    /// each head; 0: no gate.
+    uint32_t gate_columns() const {
+        return output_gate == OutputGate::none ? 0
+                                               : heads * (output_gate == OutputGate::heads ? 1 : head_dim);
+    }
     bool sinks = false;          // one more score per head in the softmax's sum, Role::sinks
     bool global_tokens = false;  // their rows have projections of their own, Role::global_q ... (global_keys)
     Latent latent;

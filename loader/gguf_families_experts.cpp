@@ -49,7 +49,7 @@ void adjust_sigmoid(Reading& r) { gguf::read_routing(r, true); }
 
 void adjust_afmoe(Reading& r) {
     adjust_sigmoid(r);
-    for (Layer& layer : r.architecture.layers) layer.attention.output_gate = true;
+    for (Layer& layer : r.architecture.layers) layer.attention.output_gate = Attention::OutputGate::elements;
 }
 
 /// The larger of its models have norms of q and k.

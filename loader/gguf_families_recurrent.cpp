@@ -115,7 +115,7 @@ void adjust_delta(Reading& r) {
     std::vector<double> listed = r.settings.numbers("attention.recurrent_layers");
     std::vector<bool> recurs(layers);
     for (size_t i = 0; i < layers; ++i) recurs[i] = i < listed.size() ? listed[i] != 0 : (i + 1) % every != 0;
-    for (Layer& layer : r.architecture.layers) layer.attention.output_gate = true;
+    for (Layer& layer : r.architecture.layers) layer.attention.output_gate = Attention::OutputGate::elements;
     use_recurrence(r.settings, r.architecture, recurs, delta);
 }
 

@@ -21,17 +21,12 @@ void adjust_hyperclovax(Reading& r) {
     if (!r.settings.flag("use_post_norm", true)) r.architecture.placement = NormPlacement::pre;
 }
 
-/// Its class gives windows to other layers than any rule here.
 /// Older names of its biases.
 void adjust_internlm3(Reading& r) {
     for (const char* name : {"qkv_bias", "bias"}) expect_flag(r.settings, name, false, false);
 }
 
 void adjust_iquestcoder(Reading& r) { r.settings.refuse(std::array{"clip_qkv", "use_sliding_window"}); }
-
-void adjust_cwm(Reading& r) {
-    if (!r.settings.has("layer_types")) r.settings.wrong("layer_types", "a type of every layer");
-}
 
 void adjust_stablelm(Reading& r) {
     if (r.settings.flag("qk_layernorm", false))
@@ -214,7 +209,7 @@ std::span<const Family> llama_families() {
                                "high_freq_factor": 4, "original_max_position_embeddings": 8192})",
          .window = {Layers::all},
          .feed_forward_bias = mlp_bias,
-         .adjust = adjust_cwm},
+         .adjust = adjust_listed_layers},
         {.name = "jais2",
          .tensors = {hf::frame, hf::attention, hf::gated},
          .norm = NormKind::layer,
@@ -378,6 +373,12 @@ std::span<const Family> hugging_face_families() {
 }
 
 void adjust_granite(Reading& r) { read_multipliers(r, granite_multipliers, 1); }
+
+void expect_layer_types(const Settings& settings) {
+    if (!settings.has("layer_types")) settings.wrong("layer_types", "a type of every layer");
+}
+
+void adjust_listed_layers(Reading& r) { expect_layer_types(r.settings); }
 
 void check_hunyuan(const Settings& settings) {
     expect_flag(settings, "use_qk_norm", true, true);

@@ -21,6 +21,10 @@ std::span<const Family> own_families();  // the fixtures' own references
 /// Errors: unsupported, where a field has not the one value that this build computes.
 void expect_flag(const Settings& settings, const char* name, bool expected, bool otherwise);
 void expect_text(const Settings& settings, const char* name, const char* expected);
+/// Errors: bad_file, where the file does not list what each layer is.
+void expect_layer_types(const Settings& settings);
+/// That alone: classes that choose the layers with a window as no rule here does.
+void adjust_listed_layers(Reading& reading);
 /// What published configs of Hunyuan say beside what their classes read. Errors: unsupported, as above.
 void check_hunyuan(const Settings& settings);
 /// Longformer's masks and projections, of both Longformer and LED.

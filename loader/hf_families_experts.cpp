@@ -181,7 +181,7 @@ void adjust_afmoe(Reading& r) {
         s.wrong("global_attn_every_n_layers", "4, or layer_types beside it");
     read_deepseek_experts(r, afmoe);
     for (Layer& layer : a.layers) {
-        layer.attention.output_gate = true;
+        layer.attention.output_gate = Attention::OutputGate::elements;
         layer.feed_forward.routing.scale = s.number("route_scale", 1.0);
     }
     if (s.flag("mup_enabled", false)) a.embedding_scale = static_cast<float>(std::sqrt(double(a.hidden)));
@@ -202,10 +202,6 @@ void adjust_hy_v3(Reading& r) {
 void adjust_sarvam(Reading& r) {
     for (const char* name : {"use_qkv_bias", "use_bias"}) expect_flag(r.settings, name, false, false);
     adjust_glm4_moe<sarvam_moe, true>(r);
-}
-
-void adjust_mellum(Reading& r) {
-    if (!r.settings.has("layer_types")) r.settings.wrong("layer_types", "a type of every layer");
 }
 
 void adjust_dots1(Reading& r) {
@@ -342,7 +338,7 @@ std::span<const Family> expert_families() {
          .local_rope_base = 1e4,
          .window = {WindowRule::Layers::all},
          .routing = &renormalised_experts,
-         .adjust = adjust_mellum},
+         .adjust = adjust_listed_layers},
         {.name = "afmoe",
          .tensors = {hf::afmoe, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
          .placement = NormPlacement::sandwich,

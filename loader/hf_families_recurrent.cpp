@@ -138,13 +138,10 @@ void adjust_lfm2(Reading& r) {
     const Settings& s = r.settings;
     expect_flag(s, "conv_bias", false, false);
     s.understood("tie_embedding");
-    const auto listed = s.numbers("full_attn_idxs");
-    if (!s.has("layer_types") && listed.empty()) s.wrong("layer_types", "a type of every layer");
-    std::vector<bool> recurs = recurrent_layers(s, r.architecture.layers.size());
-    if (!s.has("layer_types"))
-        for (size_t i = 0; i < recurs.size(); ++i)
-            recurs[i] = std::ranges::find(listed, double(i)) == listed.end();
-    use_recurrence(s, r.architecture, recurs, short_convolution(s, "conv_L_cache", r.architecture.hidden));
+    const char* of_attention = "full_attn_idxs";
+    if (s.numbers(of_attention).empty()) expect_layer_types(s);
+    use_recurrence(s, r.architecture, recurrent_layers(s, r.architecture.layers.size(), of_attention),
+                   short_convolution(s, "conv_L_cache", r.architecture.hidden));
     const uint32_t multiple = s.size("block_multiple_of", most_size, 256);
     const double factor = s.positive("block_ffn_dim_multiplier", 1.0);
     uint64_t size = r.architecture.layers.front().feed_forward.size;
@@ -161,7 +158,7 @@ void adjust_lfm2_moe(Reading& r) {
     const Settings& s = r.settings;
     expect_flag(s, "conv_bias", false, false);
     s.understood("tie_embedding");
-    if (!s.has("layer_types")) s.wrong("layer_types", "a type of every layer");
+    expect_layer_types(s);
     use_recurrence(s, r.architecture, recurrent_layers(s, r.architecture.layers.size()),
                    short_convolution(s, "conv_L_cache", r.architecture.hidden));
     for (Layer& layer : r.architecture.layers) {
@@ -178,9 +175,10 @@ void adjust_lfm3(Reading& r) {
     const Settings& s = r.settings;
     Architecture& a = r.architecture;
     expect_flag(s, "conv_bias", false, false);
-    if (!s.has("layer_types")) s.wrong("layer_types", "a type of every layer");
+    expect_layer_types(s);
     if (!s.flag("use_sandwich_norm", true)) a.placement = NormPlacement::pre;
-    for (Layer& layer : a.layers) layer.attention.head_gate = s.flag("use_attention_gate", true);
+    for (Layer& layer : a.layers)
+        if (s.flag("use_attention_gate", true)) layer.attention.output_gate = Attention::OutputGate::heads;
     use_recurrence(s, a, recurrent_layers(s, a.layers.size()),
                    short_convolution(s, "conv_L_cache", a.hidden));
 }
@@ -204,7 +202,7 @@ void adjust_delta(Reading& r) {
     std::vector<bool> recurs = recurrent_layers(s, r.architecture.layers.size());
     if (!s.has("layer_types"))
         for (size_t i = 0; i < recurs.size(); ++i) recurs[i] = (i + 1) % every != 0;
-    for (Layer& layer : r.architecture.layers) layer.attention.output_gate = true;
+    for (Layer& layer : r.architecture.layers) layer.attention.output_gate = Attention::OutputGate::elements;
     use_recurrence(s, r.architecture, recurs, delta);
 }
 
@@ -254,7 +252,7 @@ void adjust_granite_hybrid(Reading& r) {
         Routing& routing = layer.feed_forward.routing;
         (routing.experts ? routing.shared_size : layer.feed_forward.size) = shared;
     }
-    if (!s.has("layer_types")) s.wrong("layer_types", "a type of every layer");
+    expect_layer_types(s);
     use_recurrence(s, r.architecture, recurrent_layers(s, r.architecture.layers.size()), mamba);
 }
 
@@ -262,12 +260,8 @@ void adjust_granite_hybrid(Reading& r) {
 void adjust_bamba(Reading& r) {
     const Settings& s = r.settings;
     for (const char* other : {"num_logits_to_keep", "z_loss_coefficient"}) s.understood(other);
-    const std::vector<double> listed = s.numbers("attn_layer_indices");
-    std::vector<bool> recurs = recurrent_layers(s, r.architecture.layers.size());
-    if (!s.has("layer_types"))
-        for (size_t i = 0; i < recurs.size(); ++i)
-            recurs[i] = std::ranges::find(listed, double(i)) == listed.end();
-    use_recurrence(s, r.architecture, recurs, read_mamba(r));
+    use_recurrence(s, r.architecture, recurrent_layers(s, r.architecture.layers.size(), "attn_layer_indices"),
+                   read_mamba(r));
 }
 
 /// The types of a Nemotron-H's layers, one letter each, as older files have them: Mamba, attention, MLP,

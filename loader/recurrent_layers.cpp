@@ -11,9 +11,14 @@ bool is_recurrent_type(std::string_view type) {
     return type == "linear_attention" || type == "mamba" || type == "conv";
 }
 
-std::vector<bool> recurrent_layers(const Settings& settings, size_t layers) {
+std::vector<bool> recurrent_layers(const Settings& settings, size_t layers, const char* attention) {
     std::vector<bool> recurs(layers);
     const std::vector<std::string> types = settings.texts("layer_types");
+    if (attention != nullptr) {
+        const std::vector<double> listed = settings.numbers(attention);
+        for (size_t i = 0; i < layers && !settings.has("layer_types"); ++i)
+            recurs[i] = std::ranges::find(listed, double(i)) == listed.end();
+    }
     for (size_t i = 0; i < std::min(layers, types.size()); ++i) recurs[i] = is_recurrent_type(types[i]);
     return recurs;
 }

@@ -13,8 +13,9 @@ constexpr uint64_t most_taps = 16, most_state_dim = 256;
 
 /// Whether a type of layer in config.json is a recurrence's: whose, the family knows.
 bool is_recurrent_type(std::string_view type);
-/// By "layer_types"; none recurs where the file has no such list.
-std::vector<bool> recurrent_layers(const Settings& settings, size_t layers);
+/// By "layer_types"; where the file has no such list all but those whose indices the field `attention` lists,
+/// or none.
+std::vector<bool> recurrent_layers(const Settings& settings, size_t layers, const char* attention = nullptr);
 
 /// Layers that recur have this in place of attention. Errors: unsupported, if none is left with attention:
 /// the cache counts a sequence's positions.

@@ -195,11 +195,7 @@ constexpr RoleRule rules[] = {
     {Role::axial_cols, false,
      SCORIA_SHAPE(matrix(a.axial.cols, a.axial.rows ? a.hidden - a.axial.width : 0))},
     {Role::hash_rotations, false, SCORIA_SHAPE(hash_rotations(a))},
-    {Role::attention_gate, true,
-     SCORIA_SHAPE(matrix(l.attention.output_gate ? queries(l)
-                         : l.attention.head_gate ? l.attention.heads
-                                                 : 0,
-                         a.hidden))},
+    {Role::attention_gate, true, SCORIA_SHAPE(matrix(l.attention.gate_columns(), a.hidden))},
     {Role::mixer_in_gate, true,
      SCORIA_SHAPE(matrix(is(l, Kind::convolution) ? mixer(l).width : 0, a.hidden))},
     {Role::mixer_gate, true, SCORIA_SHAPE(matrix(mixer(l).width, a.hidden))},

@@ -83,7 +83,7 @@ nlohmann::json attention_json(const Attention& attention) {
             {"rope", attention.rope},
             {"position_bias", name_of(bias_names, attention.bias)},
             {"sinks", attention.sinks},
-            {"output_gate", attention.output_gate},
+            {"output_gate", attention.gate_columns() != 0},
             {"latent",
              {{"kv_rank", attention.latent.kv_rank},
               {"q_rank", attention.latent.q_rank},
@@ -259,7 +259,7 @@ std::string extras_text(const Layer& layer) {
     add(attention.soft_cap != 0, cat("soft-cap-", attention.soft_cap));
     add(attention.clip != 0, cat("clip-", attention.clip));
     add(attention.sinks, "sinks");
-    add(attention.output_gate, "gated");
+    add(attention.gate_columns() != 0, "gated");
     add(attention.global_tokens, "global-projections");
     add(attention.distance_values, "distance-values");
     add(attention.latent.kv_rank != 0, cat("latent-", attention.latent.kv_rank));
