@@ -3,9 +3,9 @@
 #include "pipelines.h"
 #include "device_impl.h"
 #include "file.h"
-#include "fold_switches.h"
 #include "log.h"
 #include "pipeline_cache.h"
+#include "prune.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -255,7 +255,7 @@ VkPipeline Pipelines::Impl::compile(const ShaderModule& module, std::span<const 
     robustness.storageBuffers = robustness.uniformBuffers =
         VK_PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_DISABLED_EXT;
     if (device.caps().pipeline_robustness) info.pNext = &robustness;
-    info.stage.module = shader(fold_switches(module.words, constants));
+    info.stage.module = shader(prune(module.words, constants));
     VkPipeline pipeline = VK_NULL_HANDLE;
     const VkResult result =
         fn.vkCreateComputePipelines(device.handle(), cache, 1, &info, device.callbacks(), &pipeline);
