@@ -272,7 +272,7 @@ void Batcher::Impl::write(vk::Recorder& recorder, const Pieces& pieces) {
     write_words(recorder, workspace.step, 0, words);
     write_words(recorder, workspace.step, layout.outputs_word(), outputs);
     if (!layout.pieces) return;
-    table_of_pieces.insert(table_of_pieces.end(), piece_of.begin(), piece_of.end());
+    if (layout.pieces > 1) table_of_pieces.insert(table_of_pieces.end(), piece_of.begin(), piece_of.end());
     write_words(recorder, workspace.step, layout.pieces_word(), table_of_pieces);
 }
 
@@ -352,7 +352,7 @@ void Batcher::Impl::pass(const Pieces& pieces) {
     for (const Piece& piece : pieces) {
         Session::Impl& s = piece.member->s;
         s.computed += piece.count;
-        if (s.computed == s.keep_at) s.keep_states();
+        s.keep_wanted_states();
         s.logits_ready = false;
         s.share_prefix();
     }

@@ -244,7 +244,8 @@ bool Engine::Impl::one_pass() const {
     const bool prefix = a.layers[0].attention.mask == Mask::prefix;
     const auto states_bind = [&] {
         const std::vector<uint64_t> states = state_strides(a, layers, device.caps().storage_alignment);
-        return std::ranges::max(states) <= device.caps().max_binding / std::max(options.sequences, 1u);
+        const uint64_t most = std::min<uint64_t>(device.caps().max_binding, device.caps().max_allocation);
+        return std::ranges::max(states) <= most / std::max(options.sequences, 1u);
     };
     return !front && !stream_out && a.encoder.empty() && !a.recomputes() && a.memory.segment == 0 &&
            !prefix && !by_length(a.ropes) && (!a.recurrent() || states_bind());

@@ -110,6 +110,8 @@ void Generation::fill_pipeline() {
     const size_t depth = one_by_one || guesses() ? 1 : 2;
     while (in_flight_.size() < depth && first_ + decodes_ < s_.engine.memory.context &&
            (answer_.most == 0 || answer_.length() + in_flight_.size() < answer_.most)) {
+        // Others may have the cache: then this token waits, since the one before it may be the last.
+        if (!in_flight_.empty() && !s_.reach(first_ + decodes_, 1)) return;
         if (answer_.guided() || stale_) {
             vk::Recorder recorder(s_.engine.device, s_.engine.pipelines, s_.engine.recorder_options());
             if (stale_) {
@@ -163,7 +165,7 @@ std::vector<TokenId> Generation::guess() {
     const size_t wanted = answer_.most ? std::min(room, answer_.most - answer_.length()) : room;
     const size_t most = s_.longest_pass() - std::min(s_.longest_pass(), pending());
     const uint32_t length = uint32_t(std::min<size_t>({most, pace_.length(s_.tokens.size()), wanted - 1}));
-    if (length == 0) return {};
+    if (length == 0 || !s_.reach(first_ + decodes_, pending() + length)) return {};
     std::vector<TokenId> guess;
     try {
         s_.reserve_logits(pending() + length);
@@ -326,6 +328,7 @@ GenerateResult Session::Impl::generate(const GenerateOptions& options) {
     if (tokens.empty())
         fail(Status::bad_argument, "generate", "expected at least one token appended before, got none");
     if (tokens.size() >= engine.memory.context) return {{}, StopReason::context_full, 0};
+    if (options.proposer) options.proposer->prepare();
     Generation generation(*this, options);
     engine.survive([&] {
         if (generation.ended()) return;  // the device was lost after the last token

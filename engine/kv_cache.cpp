@@ -69,7 +69,9 @@ KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType ty
         if (strides[i] == 0) continue;
         of.slot = state_bytes(architecture.layers[i].recurrence);
         of.stride = strides[i];
-        of.buffer = vk::Buffer(device, of.stride * sequences_, use);
+        of.together = uint32_t(std::clamp<uint64_t>(device.caps().max_allocation / of.stride, 1, sequences_));
+        for (uint32_t first = 0; first < sequences_; first += of.together)
+            of.buffers.emplace_back(device, of.stride * std::min(of.together, sequences_ - first), use);
     }
     const std::vector<Attention> slots = cache_slots(architecture);
     const std::vector<uint32_t> entries = slot_entries(architecture, length),
@@ -98,14 +100,12 @@ KvCache::KvCache(vk::Device& device, const Architecture& architecture, KvType ty
 
 DeviceStates KvCache::states(uint32_t layer, std::optional<uint32_t> sequence) const {
     const States& of = states_[layer];
-    return {sequence ? of.buffer.view(*sequence * of.stride, of.stride) : of.buffer.view(), of.stride};
+    return {sequence ? of.view(*sequence, 0, of.stride) : of.buffers.front().view(), of.stride};
 }
 
 void KvCache::copy_states(vk::Recorder& recorder, uint32_t sequence, uint32_t from, uint32_t to) const {
     for (const States& of : states_) {
-        const auto slot = [&](uint32_t index) {
-            return of.buffer.view(sequence * of.stride + index * of.slot, of.slot);
-        };
+        const auto slot = [&](uint32_t index) { return of.view(sequence, index * of.slot, of.slot); };
         if (of.stride != 0) recorder.copy(slot(from), slot(to));
     }
 }

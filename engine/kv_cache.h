@@ -85,7 +85,11 @@ class KvCache {
     BlockPool pool_;
     struct States {
         uint64_t slot = 0, stride = 0;  // bytes, of a sequence; 0: it remembers none
-        vk::Buffer buffer;              // of all sequences
+        std::vector<vk::Buffer> buffers;
+        uint32_t together = 1;  // sequences in each: all, unless no allocation is so large
+        vk::View view(uint32_t sequence, uint64_t first, uint64_t bytes) const {
+            return buffers[sequence / together].view(sequence % together * stride + first, bytes);
+        }
     };
     std::vector<States> states_;  // by layer
     std::mutex places_mutex_;

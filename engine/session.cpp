@@ -137,7 +137,7 @@ void Session::Impl::write_step(vk::Recorder& recorder, std::span<const TokenId> 
         if (types[t] & STEP_TOKEN_GLOBAL) words[STEP_GLOBALS] = uint32_t(t) + 1;
     }
     write_words(recorder, workspace.step, 0, words);
-    if (recurrent)
+    if (workspace.layout.pieces)  // of several devices, where this one's layers recur
         write_words(recorder, workspace.step, workspace.layout.pieces_word(),
                     std::array{0u, uint32_t(ids.size()), 0u, states.shift(position)});
     if (!outputs.empty()) write_words(recorder, workspace.step, workspace.layout.outputs_word(), outputs);
@@ -146,18 +146,25 @@ void Session::Impl::write_step(vk::Recorder& recorder, std::span<const TokenId> 
 uint32_t Session::Impl::tokens_of_batch(uint32_t position, size_t limit) const {
     const uint32_t length = engine.model->architecture.memory.segment;
     if (length) limit = std::min<size_t>(limit, length - position % length);
-    if (keep_at > position) limit = std::min<size_t>(limit, keep_at - position);
+    for (const uint32_t at : {keep_at, share_at})
+        if (at > position) limit = std::min<size_t>(limit, at - position);
     return uint32_t(limit);
 }
 
+namespace {
+
+// What templates put behind a message, as "<|im_start|>assistant\n<think>\n", is other once the answer is a
+// part of the conversation, and then its thoughts are gone. So it is there that chats are taken up again. Of
+// sequences that begin alike as many tokens less, since the next one may share fewer.
+constexpr uint32_t behind = 16, apart = 64;
+
+}  // namespace
+
 void Session::Impl::choose_keep() {
-    // What templates put behind a message, as "<|im_start|>assistant\n<think>\n", is other once the answer is
-    // a part of the conversation, and then its thoughts are gone. So it is there that chats are taken up
-    // again.
-    constexpr uint32_t behind = 16, apart = 64;
     keep_at = 0;
     const uint32_t length = uint32_t(tokens.size()), at = length - std::min(length, behind);
-    if (recurrent && at > computed && at - states.longest_kept(at) >= apart) keep_at = at;
+    const uint32_t before = std::max(states.longest_kept(computed), share_at <= at ? share_at : 0);
+    if (recurrent && at > computed && at - before >= apart) keep_at = at;
 }
 
 void Session::Impl::copy_states(const StateSlots::Copy& copy) {
@@ -170,8 +177,9 @@ void Session::Impl::copy_states(const StateSlots::Copy& copy) {
 
 void Session::Impl::keep_states() {
     if (!recurrent || computed == 0) return;
-    for (Impl* part = this; part; part = part->front.get()) part->copy_states(part->states.to_keep());
-    keep_at = 0;
+    const bool shared = computed == share_at;
+    for (Impl* part = this; part; part = part->front.get()) part->copy_states(part->states.to_keep(shared));
+    (shared ? share_at : keep_at) = 0;
 }
 
 void Session::Impl::advance_states(uint32_t first, size_t count) {
@@ -297,7 +305,7 @@ void Session::Impl::compute_rest(const std::atomic<bool>* cancel) {
         logits_ready = false;
         run_chunk(std::span(tokens).subspan(computed, count), computed, last ? Rows{count - 1} : Rows{});
         computed += count;
-        if (computed == keep_at) keep_states();
+        keep_wanted_states();
         logits_ready = last;
     }
 }
@@ -381,7 +389,9 @@ void Session::truncate(uint32_t length) {
 
 void Session::Impl::rewind(uint32_t length) {
     computed = std::min(computed, length);
+    const uint32_t wanted = computed;
     forget_overwritten();
+    share_at = recurrent && wanted - computed >= apart + behind ? wanted - behind : 0;
     logits_ready = false;
 }
 

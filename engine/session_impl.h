@@ -80,7 +80,10 @@ struct Session::Impl final : Tenant {
     uint32_t tokens_of_batch(uint32_t position, size_t limit) const;
     /// To be called when tokens were appended: decides where on the way to the last one states are kept.
     void choose_keep();
-    /// Those of the tokens that are computed.
+    /// Those of the tokens that are computed; where they are wanted, or at once.
+    void keep_wanted_states() {
+        if (computed == keep_at || computed == share_at) keep_states();
+    }
     void keep_states();
     /// To be called before states go on by `count` tokens after `first`, wherever that is computed.
     void advance_states(uint32_t first, size_t count);
@@ -150,7 +153,9 @@ struct Session::Impl final : Tenant {
 
     const bool recurrent;  // and `states` says what stands of its states
     StateSlots states;
-    uint32_t keep_at = 0;           // states are kept where the prompt has come so far; 0: nowhere
+    // States are kept where a prompt has come so far; 0: nowhere. `share_at`: the sequence before began
+    // alike.
+    uint32_t keep_at = 0, share_at = 0;
     std::unique_ptr<Impl> front;    // of Engine::Impl::front
     vk::Buffer incoming, outgoing;  // the residual stream in host memory
     vk::Commands step_update;       // of bring_step()

@@ -2,10 +2,12 @@
 #include "speculation.h"
 
 #include "fail.h"
+#include "log.h"
 #include "session_impl.h"
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace scoria {
 namespace {
@@ -69,8 +71,20 @@ bool DraftModel::promising(std::span<const TokenId> tokens) const {
     return tokens.size() < session_.capacity();
 }
 
+void DraftModel::prepare() noexcept {
+    if (!std::exchange(lost_, false)) return;
+    auto lose = [once = true]() mutable {
+        if (std::exchange(once, false)) fail(Status::device_lost, "draft", "its device was lost");
+    };
+    try {
+        engine_->impl().survive(lose);
+    } catch (const Error& error) {
+        log(cat("no guesses by the draft: ", error.what()));
+    }
+}
+
 std::vector<TokenId> DraftModel::propose(std::span<const TokenId> tokens, uint32_t most,
-                                         const SamplingOptions& sampling) {
+                                         const SamplingOptions& sampling) try {
     if (!promising(tokens)) return {};
     const std::span<const TokenId> held = session_.tokens();
     const auto differs = std::mismatch(held.begin(), held.end(), tokens.begin(), tokens.end()).second;
@@ -81,6 +95,9 @@ std::vector<TokenId> DraftModel::propose(std::span<const TokenId> tokens, uint32
     s.engine.survive([&] { s.keep_states(); });  // a guess that was wrong is cut back to here
     return session_.generate({.sampling = sampling, .max_tokens = most, .ignore_end = true, .on_token = {}})
         .tokens;
+} catch (const Error& error) {
+    lost_ = error.status() == Status::device_lost;
+    throw;
 }
 
 void GuessPace::learn(size_t tokens, size_t guessed, size_t right) {

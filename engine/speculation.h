@@ -18,6 +18,8 @@ class Proposer {
     virtual ~Proposer() = default;
     /// Whether propose() may find something: cheap. Where it may not, steps are chained on the device.
     virtual bool promising(std::span<const TokenId> tokens) const = 0;
+    /// Before an answer, while no engine is in use by this thread.
+    virtual void prepare() noexcept {}
     /// At most `most` tokens that may follow `tokens`. What it throws ends speculation, not the answer.
     virtual std::vector<TokenId> propose(std::span<const TokenId> tokens, uint32_t most,
                                          const SamplingOptions& sampling) = 0;
@@ -43,12 +45,15 @@ class DraftModel final : public Proposer {
     /// Errors: as check_draft, and those of Session.
     DraftModel(std::shared_ptr<Engine> draft, const Model& target);
     bool promising(std::span<const TokenId> tokens) const override;
+    /// Opens a device anew that was lost, which inside the target's answer could not be.
+    void prepare() noexcept override;
     std::vector<TokenId> propose(std::span<const TokenId> tokens, uint32_t most,
                                  const SamplingOptions& sampling) override;
 
   private:
     std::shared_ptr<Engine> engine_;
     Session session_;
+    bool lost_ = false;  // its device
 };
 
 /// How long guesses are: batches double after one that was right throughout, else they fit what was right;

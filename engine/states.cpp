@@ -24,9 +24,15 @@ uint32_t StateSlots::longest_of(std::span<const uint32_t> lengths, uint32_t leng
     return longest;
 }
 
-StateSlots::Copy StateSlots::to_keep() const {
-    const auto shortest = std::min_element(lengths_.begin() + STATE_SLOTS, lengths_.end());
-    return {newest_, uint32_t(shortest - lengths_.begin()), lengths_[newest_]};
+StateSlots::Copy StateSlots::to_keep(bool shared) const {
+    uint32_t to = STATE_SLOTS;
+    const auto rank = [&](uint32_t slot) {
+        const bool stays = slot == shared_ && lengths_[slot] != 0 && !shared;
+        return std::pair(stays, shared && slot == shared_ ? 0 : lengths_[slot]);
+    };
+    for (uint32_t slot = to + 1; slot < all; ++slot)
+        if (rank(slot) < rank(to)) to = slot;
+    return {newest_, to, lengths_[newest_], shared};
 }
 
 std::optional<StateSlots::Copy> StateSlots::to_go_on(uint32_t length) const {
@@ -40,6 +46,10 @@ std::optional<StateSlots::Copy> StateSlots::to_go_on(uint32_t length) const {
 void StateSlots::copied(const Copy& copy) {
     lengths_[copy.to] = copy.length;
     if (copy.to < STATE_SLOTS) newest_ = copy.to;
+    if (copy.shared)
+        shared_ = copy.to;
+    else if (copy.to == shared_)
+        shared_ = 0;
 }
 
 std::optional<uint32_t> StateSlots::slot_of(uint32_t length) const {

@@ -32,12 +32,14 @@ class StateSlots {
     uint32_t longest_kept(uint32_t length) const {
         return longest_of(std::span(lengths_).last(kept), length);
     }
-    /// From slot to slot, of a sequence of `length` tokens.
+    /// From slot to slot, of a sequence of `length` tokens; of a beginning that sequences share.
     struct Copy {
         uint32_t from, to, length;
+        bool shared = false;
     };
-    /// Keeps what was computed last, in the place of what is shortest.
-    Copy to_keep() const;
+    /// Keeps what was computed last, in the place of what is shortest; what is shared makes way only for
+    /// another.
+    Copy to_keep(bool shared) const;
     /// Before tokens after `length` are computed: nothing, unless it is kept only.
     std::optional<Copy> to_go_on(uint32_t length) const;
     void copied(const Copy& copy);
@@ -52,6 +54,7 @@ class StateSlots {
     static uint32_t longest_of(std::span<const uint32_t> lengths, uint32_t length);
     std::optional<uint32_t> slot_of(uint32_t length) const;  // by turns
     std::array<uint32_t, all> lengths_{};                    // of the sequence, by slot; 0: of none
+    uint32_t shared_ = 0;                                    // the slot of what is shared; 0: none
     uint32_t newest_ = 0;
 };
 

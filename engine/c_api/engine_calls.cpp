@@ -136,9 +136,9 @@ Wanted wanted(const scoria_engine_options* given) {
 scoria_memory as_c(MemoryPlan plan, uint64_t in_use) {
     for (const MemoryPlan& other : plan.before)
         for (uint64_t MemoryPlan::*bytes :
-             {&MemoryPlan::weights, &MemoryPlan::kv, &MemoryPlan::scratch, &MemoryPlan::staging,
-              &MemoryPlan::heap_size, &MemoryPlan::heap_budget, &MemoryPlan::host_weights,
-              &MemoryPlan::host_kv})
+             {&MemoryPlan::weights, &MemoryPlan::kv, &MemoryPlan::states, &MemoryPlan::scratch,
+              &MemoryPlan::staging, &MemoryPlan::heap_size, &MemoryPlan::heap_budget,
+              &MemoryPlan::host_weights, &MemoryPlan::host_kv})
             plan.*bytes += other.*bytes;
     return {.size = sizeof(scoria_memory),
             .weights = plan.weights,

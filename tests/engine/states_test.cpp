@@ -45,7 +45,7 @@ TEST_CASE("the last batches' states stand, and each batch reads those of the one
 TEST_CASE("what is kept stands until what it is of is another, or two longer ones are kept") {
     StateSlots slots;
     const auto keep = [&] {
-        const StateSlots::Copy copy = slots.to_keep();
+        const StateSlots::Copy copy = slots.to_keep(false);
         CHECK(copy.to >= STATE_SLOTS);
         slots.copied(copy);
     };
@@ -73,6 +73,28 @@ TEST_CASE("what is kept stands until what it is of is another, or two longer one
     CHECK(slots.holds(23));
     CHECK(!slots.to_go_on(23));
     CHECK_THROWS_AS((void)slots.to_go_on(22), Error);
+}
+
+TEST_CASE("what sequences share is kept until they share something else, or its tokens are others") {
+    StateSlots slots;
+    const auto keep = [&](uint32_t first, uint32_t length, bool shared) {
+        go_on(slots, first, length - first);
+        slots.copied(slots.to_keep(shared));
+    };
+    keep(0, 10, true);
+    for (uint32_t length = 10; length < 40; length += 10) keep(length, length + 10, false);
+    CHECK(slots.longest_kept(39) == 10);
+    CHECK(slots.longest_kept(40) == 40);
+    keep(40, 50, true);
+    CHECK(slots.longest_kept(39) == 0);
+    CHECK(slots.longest_kept(49) == 40);
+    keep(50, 60, false);
+    CHECK(slots.longest_kept(59) == 50);
+    keep(0, 20, false);  // what was shared is gone with its tokens
+    keep(20, 30, false);
+    CHECK(slots.longest_kept(29) == 20);
+    keep(30, 40, false);
+    CHECK(slots.longest_kept(29) == 0);
 }
 
 }  // namespace state_slots

@@ -3,6 +3,7 @@
 #include "speculation.h"
 
 #include "fail.h"
+#include "loader/hf_builder.h"
 #include "support/device.h"
 #include "support/golden.h"
 
@@ -296,6 +297,38 @@ TEST_CASE("speculation: draft models" * needs_fixtures_and_time()) {
     const Told plain = told(session, options);
     options.proposer = &brief;
     check_same(plain, told(session, options));
+}
+
+TEST_CASE("speculation: where others have the cache, a token is asked for before its guess or the next one" *
+          needs_fixtures_and_time()) {
+    const auto model = small_model();
+    HfFolder profiles;
+    profiles.files = {{"cpu.json", "{}"}, {"gpu.json", R"({"type": "discrete"})"}};  // two steps under way
+    const TemporaryFolder folder(profiles);
+    EngineOptions options = small_engine();
+    options.context = options.shared_context = 96;
+    options.sequences = 2;
+    Oracle oracle;
+    for (const char* profile : {"cpu.json", "gpu.json"}) {
+        CAPTURE(profile);
+        options.device.caps_profile = (folder.path() / profile).string();
+        Engine engine(model, options);
+        Session holder(engine), session(engine);
+        session.append(prompt_of(10));
+        session.generate(greedy(50));
+        oracle.all = {session.tokens().begin(), session.tokens().end()};
+        session.truncate(0);
+        holder.append(prompt_of(40));  // two blocks of three: 22 tokens after the prompt may be computed
+        for (Proposer* proposer : {static_cast<Proposer*>(nullptr), static_cast<Proposer*>(&oracle)}) {
+            session.truncate(0);
+            session.append(prompt_of(10));
+            GenerateOptions until = greedy(60);
+            size_t told = 0;
+            until.on_token = [&](TokenId) { return ++told < 23; };
+            until.proposer = proposer;
+            CHECK(session.generate(until).tokens.size() == 23);
+        }
+    }
 }
 
 TEST_CASE("speculation: drafts of another vocabulary are refused by name") {

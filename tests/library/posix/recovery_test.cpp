@@ -4,6 +4,7 @@
 #include "support/layers.h"
 
 #include <atomic>
+#include <optional>
 #include <thread>
 
 using namespace scoria::test;
@@ -156,6 +157,29 @@ TEST_CASE("one of two devices that share a model is lost" * needs_fixtures()) {
         CHECK(answer_of(Loaded(options).session) == expected);
         CHECK(losses > before);
     }
+    scoria_set_log(nullptr, nullptr);
+}
+
+TEST_CASE("a draft whose device was lost guesses again" * needs_fixtures()) {
+    std::optional<Loaded> target(std::in_place, deterministic());
+    REQUIRE_OK(scoria_set_log(on_log, nullptr));
+    const int before = losses;
+    scoria_engine* draft = nullptr;
+    const Layers layers("", "vkQueueSubmit:60+:VK_ERROR_DEVICE_LOST", false);
+    const scoria_engine_options options = deterministic();
+    REQUIRE_OK(scoria_engine_create(&options, &draft));
+    scoria_generate_options drafted = greedy(24);
+    drafted.draft = draft;
+    scoria_generate_result result{};
+    for (int answer = 0; answer < 4; ++answer) {
+        REQUIRE_OK(scoria_session_replace(target->session, some_prompt.data(), some_prompt.size()));
+        result.size = sizeof result;
+        REQUIRE_OK(scoria_session_generate(target->session, &drafted, &result));
+    }
+    CHECK(result.proposed > 0);
+    CHECK(losses == before + 1);
+    target.reset();  // whose session has one of the draft's
+    CHECK(scoria_engine_destroy(draft) == SCORIA_OK);
     scoria_set_log(nullptr, nullptr);
 }
 
