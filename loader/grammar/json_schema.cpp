@@ -146,15 +146,11 @@ Expr Builder::listed(const Json& schema, const Json& values, const std::string& 
 
 Expr Builder::alternatives(const Json& schema, const char* keyword, const std::string& where,
                            uint32_t depth) {
-    const Json& list = schema[keyword];
-    if (!list.is_array() || list.empty()) refuse_schema(where, cat("schemas in ", keyword));
-    Json rest = schema;
-    rest.erase(keyword);
-    const bool alone =
-        std::ranges::all_of(rest.items(), [](const auto& item) { return is_annotation(item.key()); });
+    const Json list = document_.alternatives(schema, keyword, where);
     if (keyword == std::string_view("oneOf")) {
         if (list.size() > most_alternatives)
             refuse_keyword(where, "oneOf", cat("of more than ", most_alternatives, " schemas"));
+        // With what stands beside oneOf: objects are made of listed properties, and it may list some.
         for (size_t i = 0; i < list.size(); ++i)
             for (size_t j = i + 1; j < list.size(); ++j)
                 if (!document_.apart(list[i], list[j], where))
@@ -163,10 +159,8 @@ Expr Builder::alternatives(const Json& schema, const char* keyword, const std::s
     }
     std::vector<Expr> all;
     for (size_t i = 0; i < list.size(); ++i) {
-        const std::string there = cat(where, "/", keyword, "/", i);
         if (list[i] == Json(false)) continue;
-        all.push_back(value(alone ? list[i] : document_.both(document_.flat(rest, where), list[i], there),
-                            there, depth + 1));
+        all.push_back(value(list[i], cat(where, "/", keyword, "/", i), depth + 1));
     }
     if (all.empty()) refuse_schema(where, "a schema that some value satisfies");
     return choice(std::move(all));
@@ -366,7 +360,10 @@ Expr Builder::array(const Json& schema, const std::string& where, uint32_t depth
     // Beyond the prefix only what was asked for.
     if (!prefix.empty() && !schema.contains("items"))
         most = std::min(most, std::max(uint32_t(prefix.size()), least));
-    if (items == Json(false)) most = std::min(most, uint32_t(prefix.size()));
+    Json places = prefix;  // an array ends before what no value satisfies
+    places.push_back(items);
+    if (const auto none = std::ranges::find(places, Json(false)); none != places.end())
+        most = std::min(most, uint32_t(none - places.begin()));
     if (least > most) refuse_schema(where, "an array within the bounds");
     if (most < prefix.size()) prefix.erase(prefix.begin() + most, prefix.end());
 

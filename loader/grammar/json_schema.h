@@ -27,14 +27,17 @@ class SchemaDocument {
     /// What a $ref names. Errors: bad_argument; unsupported outside the document.
     const Json& target(const Json& reference, const std::string& where) const;
     /// An equal schema without $ref and allOf in its outermost level.
-    Json flat(const Json& schema, const std::string& where, uint32_t depth = 0) const;
+    Json flat(const Json& schema, const std::string& where, uint32_t depth = 0);
     /// Both at once. Errors: unsupported, naming a keyword of which there is no telling.
-    Json both(const Json& a, const Json& b, const std::string& where, uint32_t depth = 0) const;
+    Json both(const Json& a, const Json& b, const std::string& where, uint32_t depth = 0);
+    /// The schemas in anyOf or oneOf of a flat schema, flat too, each with all that it says beside them.
+    Json alternatives(const Json& schema, const char* keyword, const std::string& where);
     /// Certainty that no JSON made for one of them satisfies the other.
-    bool apart(const Json& a, const Json& b, const std::string& where, uint32_t depth = 0) const;
+    bool apart(const Json& a, const Json& b, const std::string& where, uint32_t depth = 0);
 
   private:
     Json root_;
+    size_t merged_ = 0;  // bytes, against a bound: schemas of few references can double at every level
 };
 
 /// Keywords that say nothing of a value: title, description and so on.

@@ -8,6 +8,8 @@
 namespace scoria::grammar {
 namespace {
 
+constexpr size_t most_merged = 16 << 20;  // bytes of schemas that are combined
+
 constexpr std::array annotations{"title",    "description", "$comment",   "examples", "default",    "$schema",
                                  "readOnly", "writeOnly",   "deprecated", "$defs",    "definitions"};
 constexpr std::array all_types{"object", "array", "string", "number", "integer", "boolean", "null"};
@@ -36,14 +38,33 @@ constexpr Keyword keywords[] = {
 
 bool contains(const Json& list, const Json& value) { return std::ranges::find(list, value) != list.end(); }
 
-Json all_of(const Json& a, const Json& b) {
-    Json schema;
-    schema["allOf"] = Json::array({a, b});
+/// Counts a schema that is merged or copied for it: a small one costs as much as a hundred bytes.
+void count(const Json& schema, size_t& merged, const std::string& where) {
+    merged += 100 + schema.dump().size();
+    if (merged > most_merged)
+        fail(Status::unsupported, "json schema", "at ", where,
+             ": expected schemas whose combinations take at most ", most_merged, " bytes, got more");
+}
+
+/// What a schema says of a value, but for these keywords.
+Json without(std::initializer_list<const char*> left_out, Json schema) {
+    for (const char* each : annotations) schema.erase(each);
+    for (const char* each : left_out) schema.erase(each);
     return schema;
 }
 
+/// Merged later, but `true` and `false` at once: optional properties and entries of `false` are left out.
+Json all_of(const Json& a, const Json& b, size_t& merged, const std::string& where) {
+    if (a == b || a == Json(false) || b == Json(true)) return a;
+    if (a == Json(true) || b == Json(false)) return b;
+    count(a, merged, where);
+    count(b, merged, where);
+    return {{"allOf", Json::array({a, b})}};
+}
+
 /// Two constraints of one keyword as one.
-Json combined(std::string_view keyword, const Json& a, const Json& b, const std::string& where) {
+Json combined(std::string_view keyword, const Json& a, const Json& b, size_t& merged,
+              const std::string& where) {
     if (a == b) return a;
     const bool numbers = a.is_number() && b.is_number();
     if (numbers && (keyword.starts_with("min") || keyword == "exclusiveMinimum")) return a < b ? b : a;
@@ -60,7 +81,7 @@ Json combined(std::string_view keyword, const Json& a, const Json& b, const std:
             if (contains(b, each)) shared.push_back(each);
         return shared;
     }
-    if (keyword == "items") return all_of(a, b);
+    if (keyword == "items") return all_of(a, b, merged, where);
     if (keyword == "const") refuse_schema(where, "values that every part of allOf allows");
     refuse_keyword(where, keyword, "twice in a combination");
 }
@@ -85,17 +106,27 @@ bool forbids_others(const Json& schema) {
 }
 
 /// Properties of `a` and `b`, each also under the other's additionalProperties where it is not listed.
-Json both_properties(const Json& a, const Json& b) {
+Json both_properties(const Json& a, const Json& b, size_t& merged, const std::string& where) {
     Json all = a.value("properties", Json::object());
     const Json others = b.value("properties", Json::object());
-    const auto under = [](const Json& property, const Json& schema) {
-        const auto rest = schema.find("additionalProperties");
-        return rest == schema.end() ? property : all_of(property, *rest);
-    };
+    const Json rest = a.value("additionalProperties", Json(true)),
+               others_rest = b.value("additionalProperties", Json(true));
     for (auto& [name, property] : all.items())
-        property = others.contains(name) ? all_of(property, others[name]) : under(property, b);
+        property = all_of(property, others.contains(name) ? others[name] : others_rest, merged, where);
     for (const auto& [name, property] : others.items())
-        if (!all.contains(name)) all[name] = under(property, a);
+        if (!all.contains(name)) all[name] = all_of(property, rest, merged, where);
+    return all;
+}
+
+/// Entries of `a` and `b`, each also under the other's items where that has no entry.
+Json both_prefixes(const Json& a, const Json& b, size_t& merged, const std::string& where) {
+    const Json none = Json::array(), all_values = true;
+    const Json entries = a.value("prefixItems", none), others = b.value("prefixItems", none);
+    const Json rest = a.value("items", all_values), others_rest = b.value("items", all_values);
+    Json all = none;
+    for (size_t i = 0; i < std::max(entries.size(), others.size()); ++i)
+        all.push_back(all_of(i < entries.size() ? entries[i] : rest,
+                             i < others.size() ? others[i] : others_rest, merged, where));
     return all;
 }
 
@@ -196,14 +227,13 @@ const Json& SchemaDocument::target(const Json& reference, const std::string& whe
     }
 }
 
-Json SchemaDocument::flat(const Json& schema, const std::string& where, uint32_t depth) const {
+Json SchemaDocument::flat(const Json& schema, const std::string& where, uint32_t depth) {
     if (depth > most_depth)
         fail(Status::unsupported, "json schema", "at ", where,
              ": expected $ref and allOf that come to an end, got more than ", most_depth, " in each other");
     if (!schema.is_object() || (!schema.contains("$ref") && !schema.contains("allOf"))) return schema;
-    Json result = schema;
-    result.erase("$ref");
-    result.erase("allOf");
+    count(schema, merged_, where);
+    Json result = without({"$ref", "allOf"}, schema);
     if (const auto at = schema.find("$ref"); at != schema.end())
         result = both(result, flat(target(*at, where), where, depth + 1), where, depth + 1);
     if (const auto at = schema.find("allOf"); at != schema.end()) {
@@ -213,16 +243,20 @@ Json SchemaDocument::flat(const Json& schema, const std::string& where, uint32_t
     return result;
 }
 
-Json SchemaDocument::both(const Json& a, const Json& b, const std::string& where, uint32_t depth) const {
-    if (a.is_boolean()) return a == Json(true) ? b : a;
-    if (b.is_boolean()) return b == Json(true) ? a : b;
+Json SchemaDocument::both(const Json& a, const Json& b, const std::string& where, uint32_t depth) {
+    count(a, merged_, where);
+    count(b, merged_, where);
+    if (a.is_boolean() || b.is_boolean()) return all_of(a, b, merged_, where);
     if (!a.is_object() || !b.is_object()) refuse_schema(where, "schemas");
     if (b.contains("$ref") || b.contains("allOf"))
         return both(a, flat(b, where, depth + 1), where, depth + 1);
     Json result = a;
-    if (a.contains("properties") || b.contains("properties")) result["properties"] = both_properties(a, b);
+    if (a.contains("properties") || b.contains("properties"))
+        result["properties"] = both_properties(a, b, merged_, where);
+    if (a.contains("prefixItems") || b.contains("prefixItems"))
+        result["prefixItems"] = both_prefixes(a, b, merged_, where);
     for (const auto& [keyword, value] : b.items()) {
-        if (is_annotation(keyword) || keyword == "properties") continue;
+        if (is_annotation(keyword) || keyword == "properties" || keyword == "prefixItems") continue;
         const auto at = result.find(keyword);
         if (at == result.end())
             result[keyword] = value;
@@ -231,17 +265,30 @@ Json SchemaDocument::both(const Json& a, const Json& b, const std::string& where
         else if (keyword == "additionalProperties")
             result[keyword] = both(*at, value, where, depth + 1);
         else
-            result[keyword] = combined(keyword, *at, value, where);
+            result[keyword] = combined(keyword, *at, value, merged_, where);
     }
     return result;
 }
 
-bool SchemaDocument::apart(const Json& first, const Json& second, const std::string& where,
-                           uint32_t depth) const {
+Json SchemaDocument::alternatives(const Json& schema, const char* keyword, const std::string& where) {
+    Json list = schema[keyword];
+    const Json rest = without({keyword}, schema);
+    if (!list.is_array() || list.empty()) refuse_schema(where, cat("schemas in ", keyword));
+    for (size_t i = 0; i < list.size(); ++i) list[i] = both(rest, list[i], cat(where, "/", keyword, "/", i));
+    return list;
+}
+
+bool SchemaDocument::apart(const Json& first, const Json& second, const std::string& where, uint32_t depth) {
     if (depth > 8) return false;
     const Json a = flat(first, where), b = flat(second, where);
     if (a == Json(false) || b == Json(false)) return true;
     if (!a.is_object() || !b.is_object()) return false;
+    for (const char* keyword : {"anyOf", "oneOf"}) {
+        if (!a.contains(keyword) && !b.contains(keyword)) continue;
+        const bool of_a = a.contains(keyword);
+        const auto apart_too = [&](const Json& each) { return apart(each, of_a ? b : a, where, depth + 1); };
+        return std::ranges::all_of(alternatives(of_a ? a : b, keyword, where), apart_too);
+    }
     const auto values = [](const Json& schema) {
         return schema.contains("const") ? Json::array({schema["const"]}) : schema.value("enum", Json());
     };
@@ -276,12 +323,15 @@ bool SchemaDocument::apart(const Json& first, const Json& second, const std::str
     const Json needed = a.value("required", none), needed_too = b.value("required", none);
     const Json properties = a.value("properties", no_properties),
                others_too = b.value("properties", no_properties);
-    for (const Json& name : needed) {
-        if (!contains(needed_too, name) || !name.is_string()) continue;
-        if (properties.contains(name) && others_too.contains(name) &&
-            apart(properties[name.get<std::string>()], others_too[name.get<std::string>()], where, depth + 1))
+    const auto told = [&](const Json& name, bool by_constant) {
+        if (!contains(needed_too, name) || !name.is_string()) return false;
+        if (!properties.contains(name) || !others_too.contains(name)) return false;
+        const Json &one = properties[name.get<std::string>()], &other = others_too[name.get<std::string>()];
+        return one.contains("const") == by_constant && one != other && apart(one, other, where, depth + 1);
+    };
+    for (const bool by_constant : {true, false})  // most alternatives have one, which is soon compared
+        if (std::ranges::any_of(needed, [&](const Json& name) { return told(name, by_constant); }))
             return true;
-    }
     const auto lacks = [](const Json& list, const Json& schema) {
         return std::ranges::any_of(
             list, [&](const Json& name) { return name.is_string() && !may_have(schema, name); });

@@ -93,6 +93,16 @@ std::string random_text(const std::shared_ptr<const Program>& program,
     return "";
 }
 
+/// allOf of two references to allOf of two references, and so on.
+std::string doubling_references(int levels) {
+    std::string text = R"({"$ref": "#/$defs/a0", "$defs": {)";
+    for (int i = 0; i < levels; ++i) {
+        const std::string next = cat(R"({"$ref": "#/$defs/a)", i + 1, "\"}");
+        text += cat("\"a", i, R"(": {"allOf": [)", next, ",", next, "]},");
+    }
+    return cat(text, "\"a", levels, R"(": {"type": "integer"}}})");
+}
+
 const std::vector<const char*> schemas{
     R"({"type": "object", "properties": {"name": {"type": "string", "maxLength": 5},
         "age": {"type": "integer", "minimum": 0, "maximum": 120}, "tags": {"type": "array",
@@ -205,6 +215,36 @@ TEST_CASE("a schema's grammar lets through what people write") {
          {"\"a b\"", "1.5", "null", R"([1,{"k":"v"}])"},
          {"1", "a"}},
         {R"({"type": "integer", "enum": [1, "a", 2]})", {"1", "2"}, {"\"a\""}},
+        // Entries of one part stand under the other's items.
+        {R"({"allOf": [{"type": "array", "prefixItems": [{"type": "number"}, true]},
+                       {"type": "array", "items": {"type": "integer"}}]})",
+         {"[]", "[1]", "[1, 2]", "[1, 2, 3]"},
+         {"[1.5]", R"([1, "a"])"}},
+        {R"({"allOf": [{"type": "array", "prefixItems": [{"type": "string"}, {"minimum": 1, "type": "integer"}]},
+                       {"type": "array", "prefixItems": [true], "items": {"type": "integer", "maximum": 3}}]})",
+         {R"(["a", 2])"},
+         {R"(["a", 0])", R"(["a", 4])", "[1]"}},
+        {R"({"allOf": [{"type": "array", "prefixItems": [{"type": "string"}]}, {"items": false}]})",
+         {"[]"},
+         {R"(["a"])"}},
+        {R"({"type": "array", "prefixItems": [{"type": "null"}, false, {"type": "null"}]})",
+         {"[]", "[null]"},
+         {"[null, null]"}},
+        // An optional property that one part forbids is left out.
+        {R"({"allOf": [{"type": "object", "properties": {"x": {"type": "integer"}}},
+             {"type": "object", "properties": {"y": {"type": "integer"}}, "additionalProperties": false}]})",
+         {"{}", R"({"y":1})"},
+         {R"({"x":1})", R"({"x":1,"y":1})"}},
+        // What stands beside oneOf may tell its schemas apart, too.
+        {R"({"type": "object", "properties": {"kind": {"type": "string"}}, "required": ["kind"],
+             "oneOf": [{"properties": {"kind": {"const": "a"}}}, {"properties": {"kind": {"const": "b"}}}]})",
+         {R"({"kind":"a"})", R"({"kind":"b"})"},
+         {"{}", R"({"kind":"c"})"}},
+        {R"({"oneOf": [{"type": "object", "properties": {"x": {"type": "null"}}, "required": ["x"],
+                        "anyOf": [{"properties": {"z": {"type": "null"}}}, {}]},
+                       {"type": "object", "properties": {"y": {"type": "null"}}, "required": ["y"]}]})",
+         {R"({"x":null,"z":null})", R"({"y":null})"},
+         {R"({"x":null,"y":null})"}},
     };
     for (const Row& row : rows) {
         CAPTURE(row.schema);
@@ -250,6 +290,9 @@ TEST_CASE("schemas that cannot be kept are refused by keyword and place") {
     struct Row {
         std::string schema, named;
     };
+    const char* one_of_x_or_y = R"("type": "object", "oneOf": [
+        {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]},
+        {"type": "object", "properties": {"y": {"type": "integer"}}, "required": ["y"]}])";
     const Row rows[] = {
         {"", "JSON"},
         {"{", "JSON"},
@@ -291,6 +334,18 @@ TEST_CASE("schemas that cannot be kept are refused by keyword and place") {
         {R"({"enum": [1], "minimum": 0})", "minimum"},
         {R"({"oneOf": [{"type": "integer"}, {"type": "number"}]})", "oneOf"},
         {R"({"oneOf": [{"type": "object"}, {"type": "object", "properties": {"a": {}}}]})", "oneOf"},
+        {cat(R"({"properties": {"x": {}, "y": {}}, )", one_of_x_or_y, "}"), "may both hold"},
+        {cat(R"({"required": ["x", "y"], )", one_of_x_or_y, "}"), "may both hold"},
+        {cat(R"({"additionalProperties": {"type": "integer"}, )", one_of_x_or_y, "}"), "may both hold"},
+        {R"({"oneOf": [{"type": "object", "properties": {"x": {}}, "required": ["x"],
+                        "anyOf": [{"properties": {"y": {}}}, {"required": ["x"]}]},
+                       {"type": "object", "properties": {"y": {}}, "required": ["y"]}]})",
+         "may both hold"},
+        {doubling_references(22), "combinations"},
+        {R"({"$ref": "#/$defs/a", "$defs": {
+            "a": {"type": "array", "items": {"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}]}},
+            "b": {"type": "array", "items": {"allOf": [{"$ref": "#/$defs/b"}, {"$ref": "#/$defs/a"}]}}}})",
+         "combinations"},
         {R"({"allOf": [{"type": "string"}, {"type": "integer"}]})", "allOf"},
         {R"({"allOf": [{"pattern": "a"}, {"pattern": "b"}]})", "pattern"},
         {R"({"anyOf": [false]})", "satisfies"},
