@@ -236,6 +236,16 @@ void add_unigram(const json& file, const Tokens& tokens, const Tokenizer& tokeni
     out.set_raw("tokenizer.ggml.precompiled_charsmap", array, std::as_bytes(std::span(value)));
 }
 
+/// Two of the tokens that end an answer, of those that no reader knows by their spelling.
+void add_ends(const Tokens& tokens, const Tokenizer& tokenizer, GgufWriter& out) {
+    const std::vector<TokenId> known = find_ends(tokens.texts);
+    const char* const names[] = {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
+    auto name = std::begin(names);
+    for (TokenId id = 0; id < TokenId(tokenizer.size()) && name != std::end(names); ++id)
+        if (tokenizer.ends_generation(id) && id != tokenizer.eos() && !std::ranges::binary_search(known, id))
+            set_id(out, *name++, id);
+}
+
 /// Of tokenizer_config.json or a file of its own.
 std::optional<std::string> read_template(const fs::path& folder) {
     if (fs::exists(folder / "chat_template.jinja"))
@@ -286,6 +296,7 @@ void add_folder_vocabulary(const fs::path& folder, uint32_t vocab, GgufWriter& o
     out.set("tokenizer.ggml.token_type", tokens.types);
     set_id(out, "tokenizer.ggml.bos_token_id", tokenizer->bos());
     set_id(out, "tokenizer.ggml.eos_token_id", tokenizer->eos());
+    add_ends(tokens, *tokenizer, out);
     const auto unknown = std::ranges::find(tokens.types, static_cast<int32_t>(TokenType::unknown));
     if (unknown != tokens.types.end())
         out.set("tokenizer.ggml.unknown_token_id", static_cast<uint32_t>(unknown - tokens.types.begin()));

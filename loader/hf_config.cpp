@@ -69,8 +69,8 @@ RopeSettings read_rope(const Family& family, const Settings& rope, const Setting
     settings.base = rope.positive("rope_theta", base);
     settings.length = config.size(Field::context, most_size, family.context);
     const char* original = "original_max_position_embeddings";
-    settings.original_length =
-        rope.size(original, most_size, config.size(original, most_size, settings.length));
+    settings.original_length =  // the reference asks in this order
+        config.size(original, most_size, rope.size(original, most_size, settings.length));
     const bool by_ratio = settings.scaling == RopeScaling::none || settings.scaling == RopeScaling::longrope;
     if (settings.scaling == RopeScaling::proportional)
         settings.factor = rope.positive("factor", 1.0);
@@ -245,7 +245,9 @@ bool is_harmless_field(std::string_view name, const nlohmann::json& value) {
                                               "extra_pos_embeddings",
                                               "finetuning_task",
                                               "force_bos_token_to_be_generated",
+                                              "init_method",
                                               "length_penalty",
+                                              "logits_to_keep",
                                               "min_length",
                                               "no_repeat_ngram_size",
                                               "normalize_embedding",
@@ -286,6 +288,7 @@ bool is_harmless_field(std::string_view name, const nlohmann::json& value) {
         {"norm_type", "\"layer_norm\""},
         {"rotary", "true"},
         {"moe_layer_freq", "1"},
+        {"num_experts", "1"},
         {"scale_attn_weights", "true"},
         {"use_parallel_embedding", "true"},
         {"attention_mode", "\"longformer\""},

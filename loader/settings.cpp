@@ -13,7 +13,7 @@ namespace {
 struct FieldNames {
     Field field;
     const char* gguf;
-    std::array<const char*, 7> hugging_face;  // the commonest first
+    std::array<const char*, 8> hugging_face;  // the commonest first
 };
 
 constexpr FieldNames field_names[] = {
@@ -35,7 +35,7 @@ constexpr FieldNames field_names[] = {
       "max_decoder_position_embeddings"}},
     {Field::feed_forward,
      "feed_forward_length",
-     {"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "d_ff", "encoder_ffn_dim",
+     {"block_ff_dim", "intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "d_ff", "encoder_ffn_dim",
       "feed_forward_size"}},
     {Field::epsilon,
      "attention.layer_norm_rms_epsilon",

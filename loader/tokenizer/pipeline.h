@@ -37,9 +37,6 @@ struct Pipeline {
     std::vector<TokenId> ends;  // EOS and the tokens that end a turn
 };
 
-/// Tokens by which published vocabularies end a turn, a message or a file, known by their spelling; sorted.
-std::vector<TokenId> find_ends(const std::vector<std::string>& tokens);
-
 /// Errors: bad_file, naming `where`.
 std::shared_ptr<const Tokenizer> make_tokenizer(Pipeline pipeline, std::string_view where);
 

@@ -60,4 +60,7 @@ class StreamDecoder {
     std::string held_;
 };
 
+/// Tokens by which published vocabularies end a turn, a message or a file, known by their spelling; sorted.
+std::vector<TokenId> find_ends(const std::vector<std::string>& tokens);
+
 }  // namespace scoria

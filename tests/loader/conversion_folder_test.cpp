@@ -5,6 +5,7 @@
 #include "fail.h"
 #include "file.h"
 #include "gguf_builder.h"
+#include "hf_builder.h"
 #include "model.h"
 #include "safetensors.h"
 #include "system.h"
@@ -252,4 +253,19 @@ TEST_CASE("conversion: tokenizer.json gives the same ids as GGUF metadata" * nee
         CHECK(texts > 20);
         CHECK(different == 0);
     }
+}
+
+TEST_CASE("conversion: tokens that end an answer are those that the folder's model says" * needs_fixtures()) {
+    const TemporaryFolder folder{HfFolder{}};
+    fs::copy_file(fixtures() + "/hf_tokenizers/gpt2-style/tokenizer.json", folder.path() / "tokenizer.json");
+    std::ofstream(folder.path() / "generation_config.json") << R"({"eos_token_id": [7, 9, 11]})";
+    const auto original = open_tokenizer(folder.path());
+    GgufWriter writer;
+    add_folder_vocabulary(folder.path(), original->size(), writer);
+    const std::vector<std::byte> header = writer.header(32);
+    const TemporaryFile written(std::string(reinterpret_cast<const char*>(header.data()), header.size()));
+    const auto converted = make_tokenizer(read_vocabulary(read_gguf(File(written.path())).metadata));
+    for (const TokenId id : {7, 9, 11}) CHECK(original->ends_generation(id));
+    for (const TokenId id : {7, 9}) CHECK(converted->ends_generation(id));  // GGUF has names for two
+    CHECK(!converted->ends_generation(8));
 }

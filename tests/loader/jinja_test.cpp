@@ -104,6 +104,10 @@ TEST_CASE("filters and methods") {
         {"[a | select('odd') | list, a | select('>', 1) | list, [0, 'x', none] | reject | list]",
          "[[1, 3], [2, 3], [0, None]]"},
         {"{'b': 2, 'A': 1} | dictsort", "[('A', 1), ('b', 2)]"},
+        {"(m | groupby('role') | first).grouper ~ (m | groupby('role') | map(attribute='list') | first | "
+         "length) ~ "
+         "('ab', 2).grouper",
+         "tool1"},
         {"[a | sum, a | max, ['b', 'A'] | sort, a | reverse | list, a | batch(2, 'x') | list, a | slice(2) | "
          "list]",
          "[6, 3, ['A', 'b'], [3, 2, 1], [[1, 2], [3, 'x']], [[1, 2], [3]]]"},

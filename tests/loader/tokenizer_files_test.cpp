@@ -256,6 +256,17 @@ TEST_CASE("a folder, its tokenizer_config.json and vocab.txt") {
     CHECK(open_tokenizer(path)->encode("ab") == Ids{3, 2});
     CHECK(open_tokenizer(path)->adds_bos());
     CHECK(open_tokenizer(path)->ends_generation(2));
+    // What the model's own files say, the later one where the first says nothing.
+    write("config.json", R"({"text_config": {"eos_token_id": 1}, "time_step_limit": [0.0, Infinity]})");
+    write("generation_config.json", R"({"bos_token_id": 0})");
+    CHECK(open_tokenizer(path)->ends_generation(1));
+    CHECK(open_tokenizer(path)->ends_generation(2));
+    write("generation_config.json", R"({"eos_token_id": [0, 12345]})");
+    CHECK(open_tokenizer(path)->ends_generation(0));
+    CHECK(!open_tokenizer(path)->ends_generation(1));
+    write("generation_config.json", R"({"eos_token_id": "two"})");
+    CHECK(problem_of([&] { open_tokenizer(path); }).find("eos_token_id: expected an id") !=
+          std::string::npos);
     std::filesystem::remove_all(path);
 }
 

@@ -2,6 +2,7 @@
 // executors, beside logits that transformers 5.23 computed of the same in double precision.
 #include "file.h"
 #include "loader/hf_builder.h"
+#include "made_models.h"
 #include "reference/executor.h"
 #include "support/compare.h"
 #include "support/device.h"
@@ -163,4 +164,33 @@ TEST_CASE("switches of config.json that no fixture has" *
         check_last(row, session.forward(ids, false).logits, rows, strict_error);
         CHECK(engine.device().validation_errors() == 0);
     }
+}
+
+TEST_CASE("the length that LongRoPE was made for: where a folder says two, the outer one" *
+          doctest::skip(!have_fixtures())) {
+    const TemporaryFolder folder(
+        switched({"phi4", R"({"rope_parameters": {"original_max_position_embeddings": 64}})", {}, {}}));
+    const Safetensors golden(fixtures() + "/models/phi4/golden.safetensors");
+    const Model model = open_model(folder.path());
+    CHECK(largest_error(golden.read<float>("long.logits"),
+                        reference::Executor(model).forward(read_ids(golden, "long.input_ids")).logits) <=
+          1e-5);
+}
+
+TEST_CASE("LFM2's first folders have the width of feed-forwards under a name of their own") {
+    HfFolder published = made_model("lfm2").folder;
+    const uint32_t width =
+        open_model(TemporaryFolder(published).path()).architecture.layers[0].feed_forward.size;
+    published.config["block_ff_dim"] = published.config["intermediate_size"];
+    published.config.erase("intermediate_size");
+    for (const char* name : {"block_dim", "conv_dim", "conv_dim_out"}) published.config[name] = 64;
+    for (const char* name :
+         {"block_use_swiglu", "use_pos_enc", "block_use_xavier_init", "conv_use_xavier_init"})
+        published.config[name] = true;
+    for (const char* name : {"block_mlp_init_scale", "block_out_init_scale", "block_norm_eps"})
+        published.config[name] = 1.0;
+    CHECK(open_model(TemporaryFolder(published).path()).architecture.layers[0].feed_forward.size == width);
+    published.config["conv_dim"] = 32;
+    CHECK_THROWS_WITH_AS((void)open_model(TemporaryFolder(published).path()), doctest::Contains("conv_dim"),
+                         Error);
 }
