@@ -286,7 +286,7 @@ int bench(BenchOptions& options, const Common& common) {
             code = std::max(code, finish(*engine));
         }
     if (common.json || options.format == "json")
-        print(report_json(report, *engine, engine->options()).dump(1), '\n');
+        print(json_text(report_json(report, *engine, engine->options()), 1), '\n');
     else
         print(report_text(report, options.format));
     if (options.profile && report.step.profile.empty() && report.step.prompt_profile.empty())
@@ -314,7 +314,7 @@ int bench_all_ops(const BenchOptions& options, const Common& common) {
         nlohmann::json json = ops_json(report);
         json["device"] = caps.name;
         json["driver"] = caps.driver_info;
-        print(json.dump(1), '\n');
+        print(json_text(json, 1), '\n');
     } else {
         print(ops_text(report, options.format));
         if (options.format != "csv")

@@ -141,11 +141,10 @@ std::string chrome_trace(const StepStats& step, const std::string& model) {
     };
     add(step.profile, step.profile_layers, "a step", 0);
     add(step.prompt_profile, {}, "a prompt's last chunk", 1);
-    return nlohmann::json{
+    return json_text(nlohmann::json{
         {"traceEvents", events},
         {"displayTimeUnit", "ns"},
-        {"otherData", {{"model", model}, {"what", "one decode step and a prompt's last chunk"}}}}
-        .dump();
+        {"otherData", {{"model", model}, {"what", "one decode step and a prompt's last chunk"}}}});
 }
 
 std::string ops_text(const OpBenchReport& report, const std::string& format) {

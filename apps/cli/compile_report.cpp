@@ -81,7 +81,7 @@ int report_all(const std::string& json, const vk::Device& device, const vk::Pipe
                                       {"failures", failures},
                                       {"executables", nlohmann::ordered_json::array()}};
         for (const vk::PipelineReport& report : reports) out["executables"].push_back(report_as_json(report));
-        write_text(json, out.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+        write_text(json, json_text(out, 1));
     }
     if (json != "-") print(table_of(reports));
     for (const auto& [name, why] : failures) note("scoria: ", name, ": ", why);

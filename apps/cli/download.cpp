@@ -39,15 +39,15 @@ void check_interrupt() {
         fail(Status::cancelled, "pull", "interrupted; the next pull goes on from here");
 }
 
-/// The unfinished file and the ETag of what it is a part of.
+/// The unfinished file and the validator (RFC 9110, 13.1.5) of what it is a part of.
 class Partial {
   public:
     explicit Partial(const fs::path& target)
-        : path_(path_of(target.string() + ".partial")), etag_path_(path_of(path_.string() + ".etag")) {
+        : path_(path_of(target.string() + ".partial")), validator_path_(path_of(path_.string() + ".etag")) {
         std::error_code error;
         const uint64_t size = fs::file_size(path_, error);
         if (!error) size_ = size;
-        if (size_ && fs::exists(etag_path_)) etag_ = read_file(etag_path_.string(), 4096);
+        if (size_ && fs::exists(validator_path_)) validator_ = read_file(validator_path_.string(), 4096);
         file_ = std::fopen(path_.c_str(), size_ ? "r+b" : "wb");
         if (!file_ || std::fseek(file_, 0, SEEK_END) != 0) broken("open");
     }
@@ -55,18 +55,18 @@ class Partial {
         if (file_) std::fclose(file_);
     }
     uint64_t size() const { return size_; }
-    const std::string& etag() const { return etag_; }
+    const std::string& validator() const { return validator_; }
     const fs::path& path() const { return path_; }
 
     /// The first bytes of a body: from byte 0, unless they go on where the file ends.
     void begin(const Reply& answer) {
-        if (answer.status == 206 && answer.first == size_) return;
-        if (answer.status == 206)
+        if (answer.status == 206 && answer.first != size_)
             fail(Status::failed, "pull", "expected bytes from ", size_,
                  " on, got a server that sends others");
+        if (answer.status == 206 && size_ > 0) return;
         restart();
-        etag_ = answer.etag;
-        write_file_atomic(etag_path_.string(), std::as_bytes(std::span(etag_)));
+        validator_ = answer.validator;
+        write_file_atomic(validator_path_.string(), std::as_bytes(std::span(validator_)));
     }
     void append(std::string_view bytes) {
         if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) broken("write");
@@ -80,7 +80,7 @@ class Partial {
     void discard() {
         std::error_code ignored;
         fs::remove(path_, ignored);
-        fs::remove(etag_path_, ignored);
+        fs::remove(validator_path_, ignored);
     }
     void flush() {
         if (std::fflush(file_) != 0) broken("write");
@@ -89,7 +89,7 @@ class Partial {
         flush();
         fs::rename(path_, target);
         std::error_code ignored;
-        fs::remove(etag_path_, ignored);
+        fs::remove(validator_path_, ignored);
     }
 
   private:
@@ -97,14 +97,19 @@ class Partial {
         fail(Status::failed, "pull", "expected to ", what, " ", path_.string(),
              ", got: ", std::strerror(errno));
     }
-    fs::path path_, etag_path_;
-    std::string etag_;
+    fs::path path_, validator_path_;
+    std::string validator_;
     std::FILE* file_ = nullptr;
     uint64_t size_ = 0;
 };
 
-/// A status that no repetition changes.
-bool final_status(long status) { return status >= 400 && status < 500 && status != 408 && status != 429; }
+/// Throws if no repetition changes the answer.
+void refuse_final(const Remote& remote, const Request& request, CURLcode code) {
+    if (code == CURLE_URL_MALFORMAT)
+        fail(Status::bad_argument, "pull", "expected a URL, got ", remote.url, ": ", request.error(code));
+    const long status = request.answer().status;
+    if (status >= 400 && status < 500 && status != 408 && status != 429) refuse_status(remote, status);
+}
 
 class Download {
   public:
@@ -119,6 +124,18 @@ class Download {
   private:
     Outcome by_one();
     Outcome by_pieces();
+    void begin(const Reply& answer) {
+        if (answer.status == 200) total_.reset();  // it may be another file now
+        check_total(answer);
+        partial_.begin(answer);
+    }
+    /// Not all servers heed If-Range.
+    void check_total(const Reply& answer) {
+        if (answer.status != 206 || !total_ || answer.total.value_or(*total_) == *total_) return;
+        partial_.discard();
+        fail(Status::bad_file, "pull", "expected a piece of ", *total_, " bytes, got one of ", *answer.total,
+             " from ", remote_.url);
+    }
     bool fetch(const ByteRange& piece, std::string& bytes);
     void work();
     void say_lost(const Request& request, CURLcode code) const {
@@ -149,7 +166,7 @@ Download::Outcome Download::by_one() {
     std::optional<uint64_t> total = remote_.bytes;
     const auto body = [&](const Reply& answer, std::string_view bytes) {
         try {
-            if (!begun) partial_.begin(answer);
+            if (!begun) begin(answer);
             begun = true;
             if (!total) total = answer.total;
             partial_.append(bytes);
@@ -166,7 +183,7 @@ Download::Outcome Download::by_one() {
         }
     };
     const uint64_t from = partial_.size();
-    Request request(remote_, {from, pieces_ ? from + least_piece : 0}, partial_.etag(), body);
+    Request request(remote_, {from, pieces_ ? from + least_piece : 0}, partial_.validator(), body);
     const CURLcode code = request.run();
     if (problem) std::rethrow_exception(problem);
     check_interrupt();
@@ -178,9 +195,9 @@ Download::Outcome Download::by_one() {
         partial_.restart();
         return Outcome::lost;
     }
-    if (final_status(answer.status)) refuse_status(remote_, answer.status);
+    refuse_final(remote_, request, code);
     if (code == CURLE_OK && (answer.status == 200 || answer.status == 206)) {
-        if (!begun) partial_.begin(answer);  // an empty body
+        if (!begun) begin(answer);  // an empty body
         const bool piece = answer.status == 206 && pieces_;
         if (piece) total_ = remote_.bytes ? remote_.bytes : answer.total;
         if (piece && !total_) pieces_ = false;
@@ -198,9 +215,10 @@ bool Download::fetch(const ByteRange& piece, std::string& bytes) {
     for (int failures = 0; !stop_;) {
         const size_t before = bytes.size();
         Request request(
-            remote_, {piece.begin + before, piece.end}, partial_.etag(),
+            remote_, {piece.begin + before, piece.end}, partial_.validator(),
             [&](const Reply& answer, std::string_view part) {
                 const bool expected = answer.status == 206 && answer.first == piece.begin + before &&
+                                      answer.total.value_or(*total_) == *total_ &&
                                       bytes.size() + part.size() <= piece.end - piece.begin;
                 if (!expected) return false;
                 bytes += part;
@@ -214,6 +232,7 @@ bool Download::fetch(const ByteRange& piece, std::string& bytes) {
         if (bytes.size() == piece.end - piece.begin) return true;
         if (stop_) return false;
         check_interrupt();
+        check_total(request.answer());
         const long status = request.answer().status;
         if (status == 200 || status == 416 ||
             (status == 206 && bytes.size() == before && code != CURLE_OK &&
@@ -221,7 +240,7 @@ bool Download::fetch(const ByteRange& piece, std::string& bytes) {
             pieces_ = false;
             return false;
         }
-        if (final_status(status)) refuse_status(remote_, status);
+        refuse_final(remote_, request, code);
         say_lost(request, code);
         failures = bytes.size() > before ? 0 : failures + 1;
         if (failures == most_failures)
@@ -277,6 +296,8 @@ Download::Outcome Download::by_pieces() {
 void download(const Remote& remote, const fs::path& target, const std::string& label, uint32_t connections) {
     fs::create_directories(target.parent_path());
     Partial partial(target);
+    // Nothing would say that what comes is of the same file.
+    if (partial.validator().empty() && remote.sha256.empty()) partial.restart();
     Progress progress(label);
     Download work(remote, partial, progress, connections);
     uint64_t best = partial.size();  // progress is what no earlier attempt reached: a server may begin anew
@@ -319,7 +340,7 @@ std::string fetch_text(const Remote& remote, uint64_t limit) {
         if (text.size() > limit)
             fail(Status::bad_file, "pull", "expected at most ", limit, " bytes, got more from ", remote.url);
         if (code == CURLE_OK && status == 200) return text;
-        if (status >= 400 && status < 500) refuse_status(remote, status);
+        refuse_final(remote, request, code);
         const std::string problem = code == CURLE_OK ? cat("status ", status) : request.error(code);
         if (failures + 1 == most_failures)
             fail(Status::failed, "pull", "expected an answer, got: ", problem, " (", remote.url, ')');

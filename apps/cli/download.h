@@ -16,9 +16,10 @@ struct Remote {
 };
 
 /// Writes `target`, over as many connections at once, if the server sends pieces of files. Bytes go to
-/// `target`.partial, which a later call goes on from if the server still has the same file. Lost connections
-/// are taken up again while they make progress. Errors: failed (no connection, an answer other than 200,
-/// disk), bad_file (other length or checksum; nothing is kept then), cancelled (Ctrl-C; what came is kept).
+/// `target`.partial, which a later call goes on from if the server still has the same file, by its validator
+/// or `sha256`. Lost connections are taken up again while they make progress. Errors: failed (no connection,
+/// an answer other than 200, disk), bad_file (other length or checksum; nothing is kept then), cancelled
+/// (Ctrl-C; what came is kept).
 void download(const Remote& remote, const std::filesystem::path& target, const std::string& label,
               uint32_t connections);
 

@@ -24,7 +24,10 @@ std::vector<std::string> texts_of(const EmbedOptions& options) {
         if (text == "-") text = read_text("-");
     if (!options.file.empty()) {
         std::istringstream lines(prompt_text("embed", "", options.file));
-        for (std::string line; std::getline(lines, line);) texts.push_back(line);
+        for (std::string line; std::getline(lines, line);) {
+            if (line.ends_with('\r')) line.pop_back();
+            texts.push_back(line);
+        }
     }
     if (texts.empty())
         fail(Status::bad_argument, "embed", "expected -p TEXT or -f FILE with a text per line");
@@ -49,11 +52,13 @@ int embed(const EmbedOptions& options, const Common& common) {
     const std::unique_ptr<Engine> engine = load_engine(model, engine_options(common), common);
     Session session(*engine);
     nlohmann::json all = nlohmann::json::array();
+    const std::vector<TokenId> frame = tokenizer.encode("", {.add_special = true, .parse_special = false});
+    const bool ends = frame.size() > size_t(tokenizer.adds_bos());  // what is put behind a text stays there
     for (std::vector<TokenId>& ids : sequences) {
         if (options.truncate && ids.size() > session.capacity()) {
             const TokenId end = ids.back();
             ids.resize(session.capacity());
-            ids.back() = end;
+            if (ends) ids.back() = end;
         }
         session.truncate(0);
         const bool encodes = !model->architecture.encoder.empty();
@@ -66,11 +71,10 @@ int embed(const EmbedOptions& options, const Common& common) {
             print(nlohmann::json(vector).dump(), '\n');
     }
     if (common.json)
-        print(nlohmann::json{{"model", model->name},
-                             {"size", model->architecture.output_width()},
-                             {"normalised", !options.raw},
-                             {"embeddings", all}}
-                  .dump(),
+        print(json_text(nlohmann::json{{"model", model->name},
+                                       {"size", model->architecture.output_width()},
+                                       {"normalised", !options.raw},
+                                       {"embeddings", all}}),
               '\n');
     return finish(*engine);
 }

@@ -120,13 +120,12 @@ int forward(const ForwardOptions& options, const Common& common) {
     const auto last = result.logits.end() - result.vocab;
     const auto best = std::max_element(last, result.logits.end()) - last;
     if (common.json)
-        print(nlohmann::json{{"tokens", result.tokens},
-                             {"vocab", result.vocab},
-                             {"next", best},
-                             {"greedy", greedy},
-                             {"precision", precision_name(engine_flags.precision)},
-                             {"output", options.output}}
-                  .dump(),
+        print(json_text(nlohmann::json{{"tokens", result.tokens},
+                                       {"vocab", result.vocab},
+                                       {"next", best},
+                                       {"greedy", greedy},
+                                       {"precision", precision_name(engine_flags.precision)},
+                                       {"output", options.output}}),
               '\n');
     else
         print(result.tokens, " tokens, vocabulary ", result.vocab, ", next token ", best, " -> ",

@@ -20,7 +20,7 @@ std::optional<uint64_t> number(std::string_view text) {
 
 }  // namespace
 
-Request::Request(const Remote& remote, const ByteRange& range, const std::string& etag, Body on_body,
+Request::Request(const Remote& remote, const ByteRange& range, const std::string& validator, Body on_body,
                  const std::atomic<bool>* stop)
     : curl_(curl_easy_init(), curl_easy_cleanup), on_body_(std::move(on_body)), stop_(stop) {
     if (!curl_) fail(Status::failed, "pull", "expected libcurl to start, got an error");
@@ -42,7 +42,8 @@ Request::Request(const Remote& remote, const ByteRange& range, const std::string
     if (range.begin > 0 || range.end > 0) {
         const std::string last = range.end ? cat(range.end - 1) : "";
         set(CURLOPT_RANGE, cat(range.begin, '-', last).c_str());
-        if (!etag.empty()) headers_.reset(curl_slist_append(nullptr, cat("If-Range: ", etag).c_str()));
+        if (!validator.empty())
+            headers_.reset(curl_slist_append(nullptr, cat("If-Range: ", validator).c_str()));
         if (headers_) set(CURLOPT_HTTPHEADER, headers_.get());
     }
     set(CURLOPT_HEADERFUNCTION, &Request::take_header);
@@ -88,7 +89,8 @@ void Request::header(std::string_view line) {
     std::string_view value = line.substr(colon + 1);
     value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
     value = value.substr(0, value.find_first_of("\r\n"));
-    if (name == "etag") answer_.etag = value;
+    if (name == "etag" && !value.starts_with("W/")) answer_.validator = value;
+    if (name == "last-modified" && answer_.validator.empty()) answer_.validator = value;
     if (name == "content-length" && !answer_.first) answer_.total = number(value);
     if (name != "content-range" || !value.starts_with("bytes ")) return;
     value.remove_prefix(6);

@@ -14,7 +14,7 @@ namespace scoria::cli {
 
 struct Reply {
     long status = 0;
-    std::string etag;
+    std::string validator;                 // for If-Range: a strong ETag, else Last-Modified; or empty
     std::optional<uint64_t> first, total;  // of Content-Range; or of Content-Length alone, total
 };
 
@@ -28,7 +28,7 @@ class Request {
   public:
     using Body = std::function<bool(const Reply&, std::string_view)>;
 
-    Request(const Remote& remote, const ByteRange& range, const std::string& etag, Body on_body,
+    Request(const Remote& remote, const ByteRange& range, const std::string& validator, Body on_body,
             const std::atomic<bool>* stop = nullptr);
     CURLcode run();
     const Reply& answer() const { return answer_; }

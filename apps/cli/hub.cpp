@@ -48,6 +48,25 @@ bool has_extension(const std::string& path, const char* extension) {
     return path_of(path).extension() == extension;
 }
 
+constexpr std::string_view https = "https://", hex_digits = "0123456789ABCDEF";
+
+/// ASCII letters and digits, and what is in `kept`, stay as they are.
+std::string percent_encoded(std::string_view text, std::string_view kept) {
+    std::string encoded;
+    for (const char c : text) {
+        const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                           kept.find(c) != kept.npos;
+        if (plain)
+            encoded += c;
+        else
+            encoded += {'%', hex_digits[uint8_t(c) >> 4], hex_digits[uint8_t(c) & 15]};
+    }
+    return encoded;
+}
+
+// RFC 3986, 2.3: besides letters and digits, no URL need encode these.
+constexpr std::string_view in_segment = "-._~", in_path = "-._~/";
+
 struct HubFile {
     std::string path, sha256;
     std::optional<uint64_t> bytes;
@@ -58,14 +77,19 @@ struct Listing {
 };
 
 Listing list_files(const std::string& hub, const std::string& repository, const PullOptions& options) {
-    const Remote remote{cat(hub, "/api/models/", repository, "/revision/", options.revision, "?blobs=true"),
+    const Remote remote{cat(hub, "/api/models/", percent_encoded(repository, in_path), "/revision/",
+                            percent_encoded(options.revision, in_segment), "?blobs=true"),
                         environment("HF_TOKEN"),
                         {},
                         {}};
     const nlohmann::json json = nlohmann::json::parse(fetch_text(remote, most_listing_bytes), nullptr, false);
     if (!json.is_object() || !json.contains("siblings") || !json["siblings"].is_array())
         fail(Status::bad_file, "pull", "expected a list of files, got something else from ", remote.url);
-    Listing listing{json.value("sha", options.revision), {}};
+    const nlohmann::json sha = json.value("sha", nlohmann::json(options.revision));
+    if (!sha.is_string())
+        fail(Status::bad_file, "pull", "expected a commit as \"sha\", got ", sha.type_name(), " from ",
+             remote.url);
+    Listing listing{sha, {}};
     if (!is_safe(listing.commit)) listing.commit = options.revision;
     for (const nlohmann::json& sibling : json["siblings"]) {
         if (!sibling.is_object() || !sibling.contains("rfilename") || !sibling["rfilename"].is_string())
@@ -157,30 +181,31 @@ std::optional<fs::path> model_in(const fs::path& folder, const std::string& file
     return fs::exists(folder / "config.json", ignored) ? std::optional(folder) : std::nullopt;
 }
 
-uint64_t bytes_below(const fs::path& folder) {
-    uint64_t total = 0;
+CachedModel cached(const std::string& name, const fs::path& folder) {
+    // Ends of what lies beside a model, whose own file may be called anything if it came from a URL.
+    constexpr std::string_view beside[] = {".etag", ".lock", ".json", ".jinja", ".model", ".txt"};
+    CachedModel model{name, folder};
+    std::vector<std::string> whole, partial;
     std::error_code ignored;
     for (fs::recursive_directory_iterator at(folder, ignored), end; !ignored && at != end;
-         at.increment(ignored))
-        if (at->is_regular_file(ignored)) total += at->file_size(ignored);
-    return total;
+         at.increment(ignored)) {
+        if (!at->is_regular_file(ignored)) continue;
+        const std::string path = at->path().string();
+        model.bytes += at->file_size(ignored);
+        if (path.ends_with(".partial"))
+            partial.push_back(without_part(path));
+        else if (std::ranges::none_of(beside, [&](std::string_view its) { return path.ends_with(its); }))
+            whole.push_back(without_part(path));
+    }
+    model.whole = std::ranges::any_of(
+        whole, [&](const std::string& path) { return std::ranges::find(partial, path) == partial.end(); });
+    return model;
 }
-
-constexpr std::string_view https = "https://", hex_digits = "0123456789ABCDEF";
 
 /// A folder's name for each URL: no two share one.
 std::string folder_of_url(std::string_view url) {
-    std::string folder;
-    for (const char c : url.starts_with(https) ? url.substr(https.size()) : url) {
-        const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                           c == '.' || c == '-';
-        if (plain)
-            folder += c;
-        else if (c == '/')
-            folder += '_';
-        else
-            folder += {'%', hex_digits[uint8_t(c) >> 4], hex_digits[uint8_t(c) & 15]};
-    }
+    std::string folder = percent_encoded(url.starts_with(https) ? url.substr(https.size()) : url, ".-/");
+    std::ranges::replace(folder, '/', '_');
     return folder;
 }
 
@@ -267,7 +292,9 @@ fs::path pull_remote(const RemoteName& name, const PullOptions& options) {
         const uint64_t size = fs::file_size(target, error);
         const bool there = !error && (!file.bytes || *file.bytes == size);
         if (there && (file.sha256.empty() || sha256_of(target) == file.sha256)) continue;
-        const std::string url = cat(hub, '/', name.repository, "/resolve/", listing.commit, '/', file.path);
+        const std::string url =
+            cat(hub, '/', percent_encoded(name.repository, in_path), "/resolve/",
+                percent_encoded(listing.commit, in_segment), '/', percent_encoded(file.path, in_path));
         download({url, environment("HF_TOKEN"), file.bytes, file.sha256}, target, file.path,
                  options.connections);
     }
@@ -280,11 +307,11 @@ std::vector<CachedModel> cached_remotes() {
     std::error_code ignored;
     for (const fs::directory_entry& org : fs::directory_iterator(models_folder() / "hub", ignored))
         for (const fs::directory_entry& repository : fs::directory_iterator(org.path(), ignored))
-            models.push_back({org.path().filename().string() + "/" + repository.path().filename().string(),
-                              repository.path(), bytes_below(repository.path())});
+            models.push_back(
+                cached(org.path().filename().string() + "/" + repository.path().filename().string(),
+                       repository.path()));
     for (const fs::directory_entry& url : fs::directory_iterator(models_folder() / "url", ignored))
-        models.push_back(
-            {url_of_folder(url.path().filename().string()), url.path(), bytes_below(url.path())});
+        models.push_back(cached(url_of_folder(url.path().filename().string()), url.path()));
     std::ranges::sort(models, {}, &CachedModel::name);
     return models;
 }

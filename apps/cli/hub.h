@@ -35,7 +35,8 @@ std::filesystem::path remote_folder(const RemoteName& name);
 struct CachedModel {
     std::string name;
     std::filesystem::path path;
-    uint64_t bytes;
+    uint64_t bytes = 0;
+    bool whole = false;  // a model is there, no part of which is under way
 };
 std::vector<CachedModel> cached_remotes();
 

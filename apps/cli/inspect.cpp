@@ -395,7 +395,7 @@ std::string header_report(const Gguf& header, const std::string& reason, bool js
     const nlohmann::json report = {{"no_model", reason},
                                    {"tensors", tensors},
                                    {"metadata", nlohmann::json::parse(header.metadata.json())}};
-    return report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    return json_text(report, 1) + "\n";
 }
 
 bool is_adapter(const std::string& path) {
@@ -430,7 +430,7 @@ std::string adapter_report(const Adapter& adapter, bool json) {
                    " weights, ", parameters, " parameters\n\n", table.text());
     const nlohmann::json report = {
         {"adapter", format}, {"base", adapter.base}, {"parameters", parameters}, {"weights", pairs}};
-    return report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    return json_text(report, 1) + "\n";
 }
 
 }  // namespace
@@ -451,10 +451,7 @@ Action define_inspect(CLI::App& app, const Common& common) {
         whose.model = path;
         try {
             const std::shared_ptr<const Model> model = load_model(whose);
-            print(common.json
-                      ? model_json(*model).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) +
-                            "\n"
-                      : model_text(*model));
+            print(common.json ? json_text(model_json(*model), 1) + "\n" : model_text(*model));
         } catch (const Error& error) {
             if (is_adapter(path)) {
                 print(adapter_report(open_adapter(path_of(path)), common.json));

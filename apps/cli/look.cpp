@@ -175,7 +175,7 @@ int look_at(const LookFlags& flags, const Common& common) {
         write_file_atomic(page, std::as_bytes(std::span(html)));
     }
     if (common.json)
-        print(look::look_json(insight, names).dump(), '\n');
+        print(json_text(look::look_json(insight, names)), '\n');
     else
         print(insight.ids.size(), " tokens, ", insight.maps.size(), " attention maps, ", insight.lens.size(),
               " rows of the logit lens -> ", page.empty() ? flags.pictures : page, '\n');

@@ -102,6 +102,15 @@ void pull(const KnownModel& model) {
     fs::remove_all(partial);
 }
 
+/// In lower case. Refused before anything is fetched, as is one beside a name, which nothing would check.
+void check_wanted_digest(std::string& digest, bool of_url) {
+    if (digest.empty()) return;
+    if (!of_url) fail(Status::bad_argument, "pull", "expected a URL beside --sha256, got another name");
+    digest = CLI::detail::to_lower(digest);
+    if (digest.size() != 64 || digest.find_first_not_of("0123456789abcdef") != digest.npos)
+        fail(Status::bad_argument, "pull", "expected 64 hex digits as --sha256, got ", digest);
+}
+
 }  // namespace
 
 Action define_pull(CLI::App& app, const Common&) {
@@ -115,13 +124,15 @@ Action define_pull(CLI::App& app, const Common&) {
     app.add_option("--hub", options->hub,
                    "the hub's address (default: $HF_ENDPOINT); $HF_TOKEN is sent to it alone");
     app.add_option("--revision", options->revision, "branch, tag or commit of a hub's repository");
-    app.add_option("--sha256", options->sha256, "what a URL's file must have");
+    app.add_option("--sha256", options->sha256, "what a URL's file must have: 64 hex digits");
     app.add_option("--connections", options->connections, "to fetch pieces of a file by (default: 4)")
         ->check(CLI::Range(1, 16));
     app.add_flag("--offline", options->offline, "open no connection: only say where it is in the cache")
         ->envname("HF_HUB_OFFLINE");
     return [options] {
         const std::string& name = options->name;
+        const std::optional<RemoteName> remote = find_model(name) ? std::nullopt : parse_remote(name);
+        check_wanted_digest(options->sha256, remote && !remote->url.empty());
         if (const KnownModel* model = find_model(name)) {
             if (options->offline) print(resolve_model(name).string(), '\n');
             if (options->offline) return 0;
@@ -129,7 +140,6 @@ Action define_pull(CLI::App& app, const Common&) {
             print(model_file(*model).string(), '\n');
             return 0;
         }
-        const std::optional<RemoteName> remote = parse_remote(name);
         if (!remote) known(name);  // which tells the names
         make_folder(remote_folder(*remote));
         const LockedFile lock = lock_folder(remote_folder(*remote));
@@ -143,8 +153,8 @@ Action define_list(CLI::App&, const Common& common) {
         TextTable table({"name", "size", "in cache", "what"});
         nlohmann::json rows = nlohmann::json::array();
         const auto add = [&](const std::string& name, uint64_t bytes, const std::string& path,
-                             const std::string& about) {
-            table.add({name, bytes_text(bytes), path.empty() ? "no" : path, about});
+                             const char* otherwise, const std::string& about) {
+            table.add({name, bytes_text(bytes), path.empty() ? otherwise : path, about});
             rows.push_back({{"name", name},
                             {"bytes", bytes},
                             {"path", path.empty() ? nlohmann::json() : nlohmann::json(path)},
@@ -153,10 +163,11 @@ Action define_list(CLI::App&, const Common& common) {
         for (const KnownModel& model : known_models()) {
             const fs::path file = model_file(model);
             std::error_code ignored;
-            add(model.name, model.bytes, fs::exists(file, ignored) ? file.string() : "", model.about);
+            add(model.name, model.bytes, fs::exists(file, ignored) ? file.string() : "", "no", model.about);
         }
         for (const CachedModel& model : cached_remotes())
-            if (model.bytes != 0) add(model.name, model.bytes, model.path.string(), "");
+            if (model.bytes != 0)
+                add(model.name, model.bytes, model.whole ? model.path.string() : "", "partly", "");
         print(common.json ? rows.dump(1) + "\n" : table.text());
         return 0;
     };

@@ -55,7 +55,7 @@ void report(const Answer& answer, const std::vector<Beam>& beams, const Timing& 
                 {{"ids", beam.tokens}, {"score", beam.score}, {"logprob", beam.log_probability}});
         if (!answer.result.logprobs.empty())
             report["logprobs"] = logprobs_json(answer.result.logprobs, *engine.model().tokenizer);
-        print(report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace), '\n');
+        print(json_text(report, 1), '\n');
     }
     if (common.verbose)
         note("load ", fixed(timing.load, 2), " s, prompt ", timing.prompt_tokens, " tokens at ",

@@ -117,9 +117,7 @@ class Answers {
         ++errors_;
         write({{"line", line}, {"error", error.what()}});
     }
-    static void write(const nlohmann::json& json) {
-        print(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), '\n');
-    }
+    static void write(const nlohmann::json& json) { print(json_text(json), '\n'); }
 
     Engine& engine_;
     Batcher batcher_;
@@ -134,10 +132,12 @@ class Answers {
 std::vector<TokenId> prompt_ids(const Model& model, const std::string& text, const PromptForm& form) {
     const Tokenizer& tokenizer = tokenizer_of(model);
     const bool raw = form.raw || !model.architecture.encoder.empty();
-    if (!raw && model.chat_template.empty() && !form.system.empty())
-        fail(Status::unsupported, "run", "--system: expected a chat template in the model, got none");
+    const bool plain = raw || model.chat_template.empty();
+    if (plain && !form.system.empty())
+        fail(Status::unsupported, "run", "--system: expected a chat template, got ",
+             form.raw ? "--raw" : "a model without one");
     std::vector<TokenId> ids;
-    if (raw || model.chat_template.empty()) {
+    if (plain) {
         // Raw text is text: what spells a special token there is no special token.
         ids = tokenizer.encode(text, {.add_special = true, .parse_special = false});
     } else {

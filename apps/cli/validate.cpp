@@ -139,9 +139,7 @@ std::vector<validate::Run> on_devices(const Common& common, bool races,
 int report(std::span<const validate::Run> runs, nlohmann::ordered_json facts, const ValidateOptions& options,
            const Common& common) {
     facts.update(validate::build_facts());
-    if (!options.json.empty())
-        write_text(options.json, validate::report_json(runs, facts)
-                                     .dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    if (!options.json.empty()) write_text(options.json, json_text(validate::report_json(runs, facts), 1));
     if (!options.html.empty()) {
         const std::string html = validate::report_html(runs, facts);
         write_file_atomic(options.html, std::as_bytes(std::span(html)));

@@ -353,6 +353,28 @@ TEST_CASE("the real model: an answer, stopped by Ctrl-C, and one whose reader le
     CHECK(closed.code == 1);
 }
 
+TEST_CASE("the real model: lines are embedded without their ends, and what is cut off has no part in it" *
+          doctest::skip(default_model().empty())) {
+    const ScratchFolder folder;
+    const std::string lines = folder.path("lines"), eight = "one two three four five six seven eight";
+    std::ofstream(lines, std::ios::binary) << eight << " nine ten\r\n"
+                                           << eight << "\n"
+                                           << "one two\r\none two\n";
+    const Outcome outcome =
+        run_scoria({"embed", "-m", default_model(), "--ctx", "8", "--truncate", "-f", lines, "--json"});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    const nlohmann::json vectors = nlohmann::json::parse(outcome.out)["embeddings"];
+    REQUIRE(vectors.size() == 4);
+    CHECK(vectors[0] == vectors[1]);
+    CHECK(vectors[2] == vectors[3]);
+    CHECK(vectors[0] != vectors[2]);
+    const Outcome raw =
+        run_scoria({"run", "-m", default_model(), "--raw", "--system", "s", "-p", "x", "-n", "1"});
+    CHECK(raw.code == 1);
+    CHECK(raw.err.find("expected a chat template, got --raw") != std::string::npos);
+}
+
 TEST_CASE("the real model: an answer ends before a stop text that tokens share" *
           doctest::skip(default_model().empty())) {
     const auto ask = [&](const std::vector<std::string>& more) {

@@ -4,8 +4,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -89,6 +92,8 @@ TEST_CASE("pull: what a server does wrong is survived or said") {
         {"forget/model.gguf", 0, "trying"},
         {"pairs/model.gguf", 0, ""},
         {"change/model.gguf", 0, "trying again"},
+        {"dated/model.gguf", 0, ""},
+        {"grow/model.gguf", 1, "expected a piece of 400000 bytes, got one of 400001"},
         {"short/model.gguf", 1, "no byte more"},
         {"missing/nothing.gguf", 1, "404"},
         {"gated/model.gguf", 1, "HF_TOKEN"},
@@ -104,8 +109,6 @@ TEST_CASE("pull: what a server does wrong is survived or said") {
     }
     CHECK(machine.run({"pull", machine.server.url("gated/model.gguf")}, {{"HF_TOKEN", "secret"}}).code == 0);
     CHECK(machine.run({"pull", machine.server.url("gated/x.gguf")}, {{"HF_TOKEN", "secret"}}).code == 1);
-    CHECK(machine.pull("corrupt/model.gguf", {"--sha256", wrong_digest}).err.find("SHA-256") !=
-          std::string::npos);
     CHECK(machine.run({"list"}).out.find(machine.server.url("drop/model.gguf") + " ") != std::string::npos);
     CHECK(machine.run({"rm", machine.server.url("drop/model.gguf")}).code == 0);
     CHECK(machine.run({"list"}).out.find("drop/model.gguf") == std::string::npos);
@@ -115,31 +118,103 @@ TEST_CASE("pull: what a server does wrong is survived or said") {
     CHECK(machine.pull("ok/model.gguf", {"--connections", "0"}).code == 2);
     CHECK(machine.run({"pull", "ftp://127.0.0.1/x.gguf"}).code == 2);
     CHECK(machine.run({"pull", "http://127.0.0.1:1/x.gguf"}).code == 1);
+    const Outcome malformed = machine.pull("ok/a b.gguf");
+    CHECK(malformed.code == 2);
+    CHECK(malformed.err.find("trying again") == std::string::npos);
 }
 
-TEST_CASE("pull: an interrupted pull goes on where it ended") {
+TEST_CASE("pull: an interrupted pull goes on where it ended, if the file is still the same") {
     const Machine machine;
-    const Outcome broken = machine.pull("short/model.gguf");  // all bytes, and then it waits for more
-    REQUIRE(broken.code == 1);
-    std::string partial;
-    for (const auto& entry : fs::recursive_directory_iterator(machine.cache))
-        if (entry.path().extension() == ".partial") partial = entry.path();
-    REQUIRE(!partial.empty());
-    fs::resize_file(partial, 250'000);
-    const fs::path folder = fs::path(partial).parent_path();
-    std::string moved = folder.string();
-    moved.replace(moved.rfind("short"), 5, "ok");
-    fs::rename(folder, moved);
-    const Outcome outcome = machine.pull("ok/model.gguf");
-    CHECK(outcome.code == 0);
-    CHECK(text_of(first_line(outcome.out)) == machine.bytes);
-    CHECK(!fs::exists(fs::path(moved) / "model.gguf.partial"));
+    struct Row {
+        const char *before, *after;
+        bool changed;
+    };
+    const Row rows[] = {
+        {"short", "rest", false},  // all bytes, and then it waits for more
+        {"gone", "rest", false},   // one piece
+        {"gone", "ok", true},
+        {"bare", "ok", true},  // what nothing identifies is fetched anew
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.before);
+        CAPTURE(row.changed);
+        std::string bytes = machine.bytes;
+        write_text(machine.folder.path("served/model.gguf"), bytes);
+        REQUIRE(machine.pull(std::string(row.before) + "/model.gguf").code == 1);
+        fs::path partial;
+        for (const auto& entry : fs::recursive_directory_iterator(machine.cache))
+            if (entry.path().extension() == ".partial") partial = entry.path();
+        REQUIRE(!partial.empty());
+        const std::string folder = partial.parent_path().string();
+        const std::string listed = machine.run({"list"}).out;
+        CHECK(listed.find("partly") != std::string::npos);
+        CHECK(listed.find(folder) == std::string::npos);
+        if (fs::file_size(partial) > 250'000) fs::resize_file(partial, 250'000);
+        std::string moved = folder;
+        moved.replace(moved.rfind(row.before), std::strlen(row.before), row.after);
+        fs::rename(folder, moved);
+        if (row.changed) std::ranges::reverse(bytes);
+        write_text(machine.folder.path("served/model.gguf"), bytes);
+        const Outcome outcome = machine.pull(std::string(row.after) + "/model.gguf");
+        CAPTURE(outcome.err);
+        CHECK(outcome.code == 0);
+        CHECK(text_of(first_line(outcome.out)) == bytes);
+        CHECK(!fs::exists(moved + "/model.gguf.partial"));
+        CHECK(machine.run({"list"}).out.find(moved) != std::string::npos);
+        fs::remove_all(moved);
+    }
+}
+
+TEST_CASE("pull: a checksum that was asked for") {
+    const Machine machine;
+    const Outcome wrong = machine.pull("corrupt/model.gguf", {"--sha256", wrong_digest});
+    const size_t got = wrong.err.find("got ");
+    REQUIRE(wrong.err.find("SHA-256") < got);
+    std::string digest = wrong.err.substr(got + 4, 64);
+    for (char& c : digest) c = char(std::toupper(c));
+    CHECK(machine.pull("corrupt/model.gguf", {"--sha256", digest}).code == 0);
+    digest.back() = 'g';
+    for (const std::string& none : {std::string("abc"), digest}) {
+        const Outcome outcome = machine.pull("away/model.gguf", {"--sha256", none});
+        CHECK(outcome.code == 2);
+        CHECK(outcome.err.find("64 hex digits") != std::string::npos);
+    }
+    for (const char* name : {"org/one", "smollm2"})
+        CHECK(machine.run({"pull", name, "--sha256", wrong_digest}).err.find("expected a URL") !=
+              std::string::npos);
+}
+
+TEST_CASE("list: a path for what is whole alone") {
+    const ScratchFolder folder;
+    struct Row {
+        const char* repository;
+        std::vector<const char*> files;
+        bool whole;
+    };
+    const Row rows[] = {
+        {"one", {"a.gguf"}, true},
+        {"begun", {"a.gguf.partial"}, false},
+        {"another", {"a.gguf", "b.gguf.partial"}, true},
+        {"parts", {"a-00001-of-00002.gguf", "a-00002-of-00002.gguf.partial"}, false},
+        {"folder", {"config.json", "model.safetensors"}, true},
+        {"refused", {"config.json"}, false},
+    };
+    for (const Row& row : rows)
+        for (const char* file : row.files)
+            write_text(folder.path("scoria/models/hub/org/") + row.repository + "/" + file, "bytes");
+    const Outcome list = run_scoria({"list"}, {.environment = {{"XDG_CACHE_HOME", folder.path()}}});
+    for (const Row& row : rows) {
+        CAPTURE(row.repository);
+        const std::string name = std::string("org/") + row.repository;
+        CHECK(list.out.find("\n" + name + " ") != std::string::npos);
+        CHECK((list.out.find("hub/" + name) != std::string::npos) == row.whole);
+    }
 }
 
 TEST_CASE("pull: models of a hub" * needs_fixtures()) {
     const Machine machine;
     const std::string served = machine.folder.path("served/");
-    for (const char* repository : {"one", "liar", "climber"}) {
+    for (const char* repository : {"one", "liar", "climber", "null", "busy"}) {
         fs::create_directories(served + repository);
         fs::copy_file(fixtures() + "/gguf/llama1.gguf", served + repository + "/llama1.gguf");
     }
@@ -151,6 +226,8 @@ TEST_CASE("pull: models of a hub" * needs_fixtures()) {
     for (const char* name : {"config.json", "model.safetensors", "golden.json"})
         fs::copy_file(fixtures() + "/models/llama1/" + name, served + "folder/" + name);
     fs::create_directories(served + "empty");
+    fs::create_directories(served + "odd/a#b");
+    fs::copy_file(fixtures() + "/gguf/llama1.gguf", served + "odd/a#b/my 20%20?.gguf");
 
     const Outcome one = machine.run({"pull", "org/one"});
     CAPTURE(one.err);
@@ -182,6 +259,18 @@ TEST_CASE("pull: models of a hub" * needs_fixtures()) {
     CHECK(machine.run({"pull", "org/climber"}).code == 0);
     CHECK(!fs::exists(machine.cache + "/scoria/models/hub/escaped.gguf"));
     CHECK(machine.run({"pull", "org/empty"}).code == 1);
+    for (const char* revision : {"main", "refs/pr/1"}) {
+        const Outcome odd = machine.run({"pull", "org/odd", "--revision", revision});
+        CAPTURE(odd.err);
+        CHECK(odd.code == 0);
+        CHECK(first_line(odd.out).ends_with("/a#b/my 20%20?.gguf"));
+    }
+    const Outcome null = machine.run({"pull", "org/null"});
+    CHECK(null.code == 1);
+    CHECK(null.err.find("[pull] expected a commit as \"sha\", got null") != std::string::npos);
+    const Outcome busy = machine.run({"pull", "org/busy"});
+    CHECK(busy.code == 0);
+    CHECK(busy.err.find("429; trying again") != std::string::npos);
     CHECK(machine.run({"pull", "org/../x"}).code == 2);
     CHECK(machine.run({"pull", "org/one"}, {{"HF_ENDPOINT", ""}}).code == 2);
 }
