@@ -57,7 +57,11 @@ def _one_of(name: str, value: Any, choices: Sequence[Any]) -> int:
 
 
 def _ids(ids: Ids) -> npt.NDArray[np.int32]:
-    return np.ascontiguousarray(ids, np.int32).reshape(-1)
+    given = np.asarray(ids)
+    whole = given.size == 0 or np.issubdtype(given.dtype, np.integer)
+    if not whole or (given.size and (given.min() < 0 or given.max() > np.iinfo(np.int32).max)):
+        raise ValueError(f"expected token ids, whole numbers below 2^31, got {ids!r:.60}")
+    return np.ascontiguousarray(given, np.int32).reshape(-1)
 
 
 def _options(options: Optional[GenerateOptions], members: Mapping[str, Any]) -> GenerateOptions:
