@@ -372,11 +372,11 @@ Action define_bench(CLI::App& app, const Common& common) {
                  "no model: each op alone, beside the bandwidth and the matmul peak of this device");
     app.add_option("--op", options->op, "with --ops: this one alone");
     app.footer("JSON: {\"rows\": [{\"test\": \"pp512\", \"tokens_per_second\": ...}, ...], ...}");
-    return [options, &common] {
+    return [options, &common, &app] {
         if (options->ops) return bench_all_ops(*options, common);
         if (!options->scaling.empty()) {
             std::vector<uint32_t> depths = options->depths;
-            if (depths.size() == 1) depths = {0, 512, 1024, 2048, 4096};
+            if (app.count("--depth") == 0) depths = {0, 512, 1024, 2048, 4096};
             return bench_scaling({options->scaling, named_type(options->type), depths, options->repetitions,
                                   options->format, options->plots},
                                  common);

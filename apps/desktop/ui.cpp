@@ -246,7 +246,7 @@ void Ui::draw_message() {
 }
 
 void Ui::give_back(const std::string& text) {
-    if (input_.empty()) set_input(text);
+    set_input(input_.empty() ? text : text + "\n" + input_);
 }
 
 void Ui::set_input(const std::string& text) {

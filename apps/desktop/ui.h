@@ -32,7 +32,7 @@ class Ui {
     void draw(const ChatState& state, const DeviceInfo& device, const FrameTimes& times, AttentionMap& map);
     /// Shows a message until it is dismissed.
     void notify(const std::string& message) { messages_.push_back(message); }
-    /// A text to be sent again, where the user has not typed another.
+    /// A text to be sent again, before what the user has typed since.
     void give_back(const std::string& text);
     /// The model that the user chose, once; "" if none.
     std::string take_chosen() { return std::exchange(chosen_, {}); }

@@ -593,6 +593,7 @@ NB_MODULE(_scoria, m) {
         .def("embed", &Session::embed);
     nb::class_<GenerateOptions> options(m, "GenerateOptions");
     options.def(nb::init<>());
+    options.def(nb::init<const GenerateOptions&>());
     options.def_rw("stop", &GenerateOptions::stop);
     options.def_rw("logit_bias", &GenerateOptions::logit_bias);
     options.def_rw("grammar", &GenerateOptions::grammar, nb::for_setter(nb::arg().none()));

@@ -33,6 +33,8 @@ class Scoria(unittest.TestCase):
         self.assertRaises(ValueError, loaded, precision="exact")
         session = loaded().session()
         self.assertRaises(scoria.Error, session.append, [1 << 20])
+        for wrong in ([1.5], "12", [(1 << 32) + 5], [-1]):  # none becomes another id
+            self.assertRaises(ValueError, session.append, wrong)
         self.assertRaises(TypeError, session.generate, warmth=1)
         self.assertRaises(scoria.Error, next, session.generate())  # nothing appended
 
@@ -56,6 +58,13 @@ class Scoria(unittest.TestCase):
         stream = session.generate(max_tokens=20, **GREEDY)
         ids = [token.id for token in stream if token.id >= 0]
         self.assertEqual((len(ids), stream.stop_reason), (20, "token_limit"))
+
+        options = scoria.GenerateOptions()
+        options.max_tokens = 7
+        session.replace(PROMPT)
+        told = [token for token in session.generate(options, max_tokens=3, **GREEDY) if token.id >= 0]
+        self.assertEqual(len(told), 3)
+        self.assertEqual(options.max_tokens, 7)
 
         session.replace(PROMPT)  # guesses change no answer
         guessed = session.generate(max_tokens=20, lookup=True, draft_tokens=3, **GREEDY)

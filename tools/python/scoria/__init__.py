@@ -65,7 +65,7 @@ def _ids(ids: Ids) -> npt.NDArray[np.int32]:
 
 
 def _options(options: Optional[GenerateOptions], members: Mapping[str, Any]) -> GenerateOptions:
-    options = options or GenerateOptions()
+    options = GenerateOptions(options) if options else GenerateOptions()
     for name, value in members.items():
         if not hasattr(GenerateOptions, name):
             raise TypeError(f"expected a member of GenerateOptions, got {name!r}")
