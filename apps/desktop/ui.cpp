@@ -245,9 +245,7 @@ void Ui::draw_message() {
     ImGui::EndPopup();
 }
 
-void Ui::give_back(const std::string& text) {
-    set_input(input_.empty() ? text : text + "\n" + input_);
-}
+void Ui::give_back(const std::string& text) { set_input(input_.empty() ? text : text + "\n" + input_); }
 
 void Ui::set_input(const std::string& text) {
     input_ = text;

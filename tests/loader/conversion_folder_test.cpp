@@ -256,9 +256,11 @@ TEST_CASE("conversion: tokenizer.json gives the same ids as GGUF metadata" * nee
 }
 
 TEST_CASE("conversion: tokens that end an answer are those that the folder's model says" * needs_fixtures()) {
-    const TemporaryFolder folder{HfFolder{}};
-    fs::copy_file(fixtures() + "/hf_tokenizers/gpt2-style/tokenizer.json", folder.path() / "tokenizer.json");
-    std::ofstream(folder.path() / "generation_config.json") << R"({"eos_token_id": [7, 9, 11]})";
+    HfFolder files;
+    files.files = {
+        {"tokenizer.json", read_file(fixtures() + "/hf_tokenizers/gpt2-style/tokenizer.json", 1 << 26)},
+        {"generation_config.json", R"({"eos_token_id": [7, 9, 11]})"}};
+    const TemporaryFolder folder(files);
     const auto original = open_tokenizer(folder.path());
     GgufWriter writer;
     add_folder_vocabulary(folder.path(), original->size(), writer);
