@@ -142,7 +142,7 @@ void adjust_lfm2(Reading& r) {
     for (const char* width : {"block_dim", "conv_dim", "conv_dim_out"})
         if (s.size(width, most_size, r.architecture.hidden) != r.architecture.hidden)
             s.wrong(width, "the model's hidden size");
-    for (const char* other : {"tie_embedding", "intermediate_size", "block_norm_eps", "block_mlp_init_scale",
+    for (const char* other : {"tie_embedding", "block_norm_eps", "block_mlp_init_scale",
                               "block_out_init_scale", "block_use_xavier_init", "conv_use_xavier_init"})
         s.understood(other);  // of training, or said once more
     const char* of_attention = "full_attn_idxs";
@@ -152,6 +152,7 @@ void adjust_lfm2(Reading& r) {
     const uint32_t multiple = s.size("block_multiple_of", most_size, 256);
     const double factor = s.positive("block_ffn_dim_multiplier", 1.0);
     uint64_t size = r.architecture.layers.front().feed_forward.size;
+    if (s.has("block_ff_dim")) size = s.size("block_ff_dim", most_size);
     if (s.flag("block_auto_adjust_ff_dim", true)) {
         size = static_cast<uint64_t>(factor * double(2 * size / 3));
         size = (size + multiple - 1) / multiple * multiple;

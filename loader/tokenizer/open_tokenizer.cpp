@@ -29,7 +29,8 @@ void add_stated_ends(Pipeline& pipeline, const fs::path& folder) {
         if (!fs::is_regular_file(folder / name, ignored)) continue;
         const nlohmann::json config = read_config(folder / name);
         nlohmann::json stated = config.value("eos_token_id", nlohmann::json());
-        if (const auto text = config.find("text_config"); stated.is_null() && text != config.end())
+        const auto text = config.find("text_config");
+        if (stated.is_null() && text != config.end() && text->is_object())
             stated = text->value("eos_token_id", nlohmann::json());
         if (stated.is_null()) continue;
         if (!stated.is_array()) stated = nlohmann::json::array({stated});

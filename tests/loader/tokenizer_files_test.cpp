@@ -264,6 +264,8 @@ TEST_CASE("a folder, its tokenizer_config.json and vocab.txt") {
     write("generation_config.json", R"({"eos_token_id": [0, 12345]})");
     CHECK(open_tokenizer(path)->ends_generation(0));
     CHECK(!open_tokenizer(path)->ends_generation(1));
+    write("generation_config.json", R"({"text_config": "none"})");  // says nothing either
+    CHECK(open_tokenizer(path)->ends_generation(1));
     write("generation_config.json", R"({"eos_token_id": "two"})");
     CHECK(problem_of([&] { open_tokenizer(path); }).find("eos_token_id: expected an id") !=
           std::string::npos);

@@ -190,7 +190,12 @@ TEST_CASE("LFM2's first folders have the width of feed-forwards under a name of 
     for (const char* name : {"block_mlp_init_scale", "block_out_init_scale", "block_norm_eps"})
         published.config[name] = 1.0;
     CHECK(open_model(TemporaryFolder(published).path()).architecture.layers[0].feed_forward.size == width);
+    published.config["intermediate_size"] = 48;  // that name counts for less
+    CHECK(open_model(TemporaryFolder(published).path()).architecture.layers[0].feed_forward.size == width);
     published.config["conv_dim"] = 32;
     CHECK_THROWS_WITH_AS((void)open_model(TemporaryFolder(published).path()), doctest::Contains("conv_dim"),
                          Error);
+    for (const char* name : {"block_ff_dim", "intermediate_size"}) published.config.erase(name);
+    CHECK_THROWS_WITH_AS((void)open_model(TemporaryFolder(published).path()),
+                         doctest::Contains("intermediate_size is missing"), Error);
 }
