@@ -165,7 +165,7 @@ std::vector<TokenId> Generation::guess() {
     const size_t wanted = answer_.most ? std::min(room, answer_.most - answer_.length()) : room;
     const size_t most = s_.longest_pass() - std::min(s_.longest_pass(), pending());
     const uint32_t length = uint32_t(std::min<size_t>({most, pace_.length(s_.tokens.size()), wanted - 1}));
-    if (length == 0 || !s_.reach(first_ + decodes_, pending() + length)) return {};
+    if (length == 0) return {};
     std::vector<TokenId> guess;
     try {
         s_.reserve_logits(pending() + length);
@@ -180,9 +180,11 @@ std::vector<TokenId> Generation::guess() {
     const uint32_t known = std::min(architecture.vocab, architecture.logits());
     const auto end = std::ranges::find_if(guess, [&](TokenId id) { return id < 0 || uint32_t(id) >= known; });
     guess.resize(std::min<size_t>(length, size_t(end - guess.begin())));
-    if (!answer_.constraint()) return guess;
-    masks_ = answer_.constraint()->masks_after(guess);
-    guess.resize(masks_.size());
+    if (answer_.constraint()) {
+        masks_ = answer_.constraint()->masks_after(guess);
+        guess.resize(masks_.size());
+    }
+    if (!guess.empty() && !s_.reach(first_ + decodes_, pending() + uint32_t(guess.size()))) return {};
     return guess;
 }
 

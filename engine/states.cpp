@@ -4,6 +4,8 @@
 #include "fail.h"
 #include "ops/recurrence.h"
 
+#include <limits>
+
 namespace scoria {
 
 std::vector<uint64_t> state_strides(const Architecture& architecture, LayerRange layers, uint64_t alignment) {
@@ -27,8 +29,8 @@ uint32_t StateSlots::longest_of(std::span<const uint32_t> lengths, uint32_t leng
 StateSlots::Copy StateSlots::to_keep(bool shared) const {
     uint32_t to = STATE_SLOTS;
     const auto rank = [&](uint32_t slot) {
-        const bool stays = slot == shared_ && lengths_[slot] != 0 && !shared;
-        return std::pair(stays, shared && slot == shared_ ? 0 : lengths_[slot]);
+        if (slot != shared_ || lengths_[slot] == 0) return lengths_[slot];
+        return shared ? 0 : std::numeric_limits<uint32_t>::max();
     };
     for (uint32_t slot = to + 1; slot < all; ++slot)
         if (rank(slot) < rank(to)) to = slot;

@@ -41,24 +41,14 @@ Value Runtime::text(Text text, bool markup) {
     return std::shared_ptr<const Str>(new Str{std::move(text), ascii, markup, Charge(budget_, bytes)});
 }
 
-std::shared_ptr<List> Runtime::new_list(std::vector<Value> items, ListKind kind) {
+Value Runtime::list(std::vector<Value> items, ListKind kind, bool group) {
     const uint64_t bytes = sizeof(List) + items.capacity() * sizeof(Value);
     reserve(bytes);
     unsigned depth = 0;
     for (const Value& item : items) depth = std::max(depth, depth_of(item));
     if (depth >= max_value_depth) fail("expected at most ", max_value_depth, " nested lists, got more");
-    return std::shared_ptr<List>(
-        new List{std::move(items), kind, static_cast<uint16_t>(depth + 1), Charge(budget_, bytes)});
-}
-
-Value Runtime::list(std::vector<Value> items, ListKind kind) {
-    return std::shared_ptr<const List>(new_list(std::move(items), kind));
-}
-
-Value Runtime::group(Value name, Value members) {
-    const std::shared_ptr<List> made = new_list({std::move(name), std::move(members)}, ListKind::tuple);
-    made->group = true;
-    return std::shared_ptr<const List>(made);
+    return std::shared_ptr<const List>(
+        new List{std::move(items), kind, static_cast<uint16_t>(depth + 1), Charge(budget_, bytes), group});
 }
 
 Value Runtime::dict(std::vector<std::pair<Value, Value>> items) {

@@ -51,10 +51,8 @@ class Runtime {
 
     Value text(Text text, bool markup = false);
     Value text(std::string_view bytes) { return text(Text(std::string(bytes))); }
-    Value list(std::vector<Value> items, ListKind kind = ListKind::list);
+    Value list(std::vector<Value> items, ListKind kind = ListKind::list, bool group = false);
     Value tuple(std::vector<Value> items) { return list(std::move(items), ListKind::tuple); }
-    /// A tuple of the two whose items are also .grouper and .list.
-    Value group(Value name, Value members);
     /// A later value of a key takes the place of the earlier.
     Value dict(std::vector<std::pair<Value, Value>> items);
     /// What a generator yields: read once, without a length.
@@ -88,8 +86,6 @@ class Runtime {
     Budget budget_;
 
   private:
-    std::shared_ptr<List> new_list(std::vector<Value> items, ListKind kind);
-
     Limits limits_;
     CivilSeconds now_;
     uint64_t steps_ = 0;

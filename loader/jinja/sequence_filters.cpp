@@ -255,7 +255,7 @@ Value group_by(Runtime& runtime, const Value& self, Bound& arguments) {
             members.push_back(all[end].second);
         // The group's name is as its first member spells it.
         const Value name = attribute_of(runtime, members.front(), arguments.at(0), arguments[1]);
-        groups.push_back(runtime.group(name, runtime.list(std::move(members))));
+        groups.push_back(runtime.list({name, runtime.list(std::move(members))}, ListKind::tuple, true));
     }
     return runtime.list(std::move(groups));
 }

@@ -90,7 +90,7 @@ struct List {
     ListKind kind;
     uint16_t depth;  // 1: nothing nested
     Charge charge;
-    bool group = false;  // of groupby: a tuple whose items have names, too
+    bool group = false;  // of groupby: a tuple of two, which are .grouper and .list, too
     bool is_view() const { return kind >= ListKind::keys; }
 };
 

@@ -1,4 +1,4 @@
-// Opcodes: SPIR-V 1.6, section 3.52.
+// See prune.h.
 #include "prune.h"
 
 #include "pipelines.h"
@@ -9,7 +9,6 @@
 namespace scoria::vk {
 namespace {
 
-enum : uint32_t { op_entry_point = 15, op_function = 54, op_function_end = 56, op_decoration_group = 73 };
 /// Names and decorations, of members, by ids and by strings, too: what they are of is their first operand.
 constexpr uint32_t annotations[] = {5, 6, 71, 72, 332, 5632, 5633};
 constexpr size_t header_words = 5;
@@ -40,11 +39,12 @@ bool Module::read(std::span<const uint32_t> words, std::span<const Constant> con
         if (count == 0 || count > words.size() - at) return false;
         const spirv::Instruction each = words.subspan(at, count);
         at += count;
-        if (!bodies.empty() || spirv::opcode(each) == op_function) {
+        if (!bodies.empty() || spirv::opcode(each) == spirv::op_function) {
             bodies.push_back(each);
             continue;
         }
-        if (spirv::opcode(each) == op_decoration_group) return false;  // their targets are listed elsewhere
+        if (spirv::opcode(each) == spirv::op_decoration_group)
+            return false;  // their targets are listed elsewhere
         values_.read(each, constants);
         globals_.push_back(each);
     }
@@ -55,7 +55,7 @@ bool Module::read(std::span<const uint32_t> words, std::span<const Constant> con
 
 bool Module::read_functions(std::span<const spirv::Instruction> instructions) {
     while (!instructions.empty()) {
-        const auto end = std::ranges::find(instructions, op_function_end, spirv::opcode);
+        const auto end = std::ranges::find(instructions, spirv::op_function_end, spirv::opcode);
         if (end == instructions.end() || instructions[0].size() != 5) return false;
         const size_t count = size_t(end - instructions.begin()) + 1;
         auto& [id, function] = functions_.emplace_back(instructions[0][2], spirv::Function{});
@@ -72,7 +72,7 @@ void Module::mark_used() {
     for (const auto& [id, function] : functions_) all.emplace(id, &function);
     std::vector<uint32_t> next;
     for (const spirv::Instruction& each : globals_)
-        if (spirv::opcode(each) == op_entry_point && each.size() > 2) next.push_back(each[2]);
+        if (spirv::opcode(each) == spirv::op_entry_point && each.size() > 2) next.push_back(each[2]);
     while (!next.empty()) {
         const auto found = all.find(next.back());
         next.pop_back();

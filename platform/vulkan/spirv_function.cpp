@@ -1,22 +1,8 @@
-// Opcodes and layouts: SPIR-V 1.6, sections 2.3, 2.11 and 3.52.
+// See spirv_function.h.
 #include "spirv_function.h"
 
 namespace scoria::vk::spirv {
 namespace {
-
-enum : uint32_t {
-    op_line = 8,
-    op_function_end = 56,
-    op_phi = 245,
-    op_loop_merge = 246,
-    op_selection_merge = 247,
-    op_label = 248,
-    op_branch = 249,
-    op_branch_conditional = 250,
-    op_switch = 251,
-    op_unreachable = 255,
-    op_no_line = 317,
-};
 
 void write(std::vector<uint32_t>& out, uint32_t code, std::initializer_list<uint32_t> operands) {
     out.push_back(uint32_t(operands.size() + 1) << 16 | code);

@@ -1,22 +1,16 @@
 // Which ids of a module outside of its functions are types, and what constants make of the others.
 #pragma once
 
-#include <cstdint>
+#include "spirv.h"
+
 #include <optional>
-#include <span>
 #include <unordered_map>
-#include <unordered_set>
 
 namespace scoria::vk {
 struct Constant;
 }
 
 namespace scoria::vk::spirv {
-
-/// One instruction's words; the first is its number of words and its opcode.
-using Instruction = std::span<const uint32_t>;
-using Ids = std::unordered_set<uint32_t>;
-inline uint32_t opcode(Instruction each) { return each[0] & 0xFFFF; }
 
 class Values {
   public:
@@ -33,8 +27,8 @@ class Values {
   private:
     std::optional<uint32_t> result(Instruction operation) const;
 
-    Ids types_, narrow_,
-        wide_;  // of those, booleans and integers: of 32 bits, of 64
+    Ids types_;
+    Ids narrow_, wide_;  // of those: booleans and integers of 32 bits; integers of 64
     std::unordered_map<uint32_t, uint32_t> spec_ids_, values_;
     std::unordered_map<uint32_t, Instruction> composites_;
 };

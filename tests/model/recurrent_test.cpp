@@ -357,12 +357,11 @@ TEST_CASE("vulkan: recurrences of more sequences than a binding holds take turns
         Engine wide(r.model, options);
         options.device.caps_profile = (r.folder->path() / "caps.json").string();
         const auto [wanted, passes] = answers(wide, r.made, lengths, 4);
-        for (const char* limit : {R"({"max_storage_range": 65536})", R"({"max_allocation": 1048576})"}) {
+        std::vector<const char*> limits{R"({"max_storage_range": 65536})"};
+        if (r.made.name == "qwen3_5_text")  // of the others no layer has states of a megabyte
+            limits.push_back(R"({"max_allocation": 1048576})");
+        for (const char* limit : limits) {
             CAPTURE(limit);
-            // Of the others no layer has states of a megabyte.
-            if (std::string_view(limit).find("allocation") != std::string_view::npos &&
-                r.made.name != "qwen3_5_text")
-                continue;
             std::ofstream(options.device.caps_profile) << limit;
             Engine narrow(r.model, options);
             const auto [given, turns] = answers(narrow, r.made, lengths, 4);
