@@ -164,7 +164,7 @@ void Batch::record(OpContext& context, const kernel::Norm& k) const {
     const Matrix out = matrix(k.out);
     record_norm(context,
                 {matrix(k.x).columns(0, out.cols), out, k.kind, vector(k.weight), vector(k.bias), k.epsilon,
-                 k.group, k.own_weights},
+                 k.group, k.own_weights, k.like ? std::optional(matrix(*k.like)) : std::nullopt},
                 choices().simple(context.caps, SimpleOp::norm));
 }
 
@@ -275,7 +275,8 @@ void Batch::record(OpContext& context, const kernel::Glu& k) const {
 }
 
 void Batch::record(OpContext& context, const kernel::Add& k) const {
-    record_add(context, {matrix(k.a), matrix(k.b), matrix(k.out), k.scale},
+    const Matrix out = matrix(k.out);
+    record_add(context, {matrix(k.a).columns(0, out.cols), matrix(k.b).columns(0, out.cols), out, k.scale},
                choices().simple(context.caps, SimpleOp::add));
 }
 
@@ -319,6 +320,14 @@ void Batch::record(OpContext& context, const kernel::HeadLinear& k) const {
 void Batch::record(OpContext& context, const kernel::Pack& k) const {
     record_pack(context, {matrix(k.a), matrix(k.b), matrix(k.out), k.heads, k.from_a, k.from_b},
                 choices().simple(context.caps, SimpleOp::pack));
+}
+
+void Batch::record(OpContext& context, const kernel::Mix& k) const {
+    record_mix(context,
+               {matrix(k.x), matrix(k.y), matrix(k.out),
+                k.factors ? std::optional(matrix(*k.factors)) : std::nullopt, k.width, k.offset, k.factor,
+                k.first},
+               choices().simple(context.caps, SimpleOp::mix));
 }
 
 void Batch::record(OpContext& context, const kernel::Gate& k) const {

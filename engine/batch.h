@@ -118,6 +118,7 @@ class Batch {
     void record(OpContext& context, const kernel::ExpertSum& k) const;
     void record(OpContext& context, const kernel::HeadLinear& k) const;
     void record(OpContext& context, const kernel::Pack& k) const;
+    void record(OpContext& context, const kernel::Mix& k) const;
     void record(OpContext& context, const kernel::Gate& k) const;
     void record(OpContext& context, const kernel::Hash& k) const;
     void record(OpContext& context, const kernel::Sort& k) const;

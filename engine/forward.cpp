@@ -100,7 +100,7 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states,
                 s.compute_rest(nullptr);
             }
             ForwardResult result{
-                uint32_t(ids.size()), architecture.logits(), architecture.hidden, {}, {}, {}};
+                uint32_t(ids.size()), architecture.logits(), architecture.stream_width(), {}, {}, {}};
             if (hidden_states) result.hidden.resize(s.engine.graph.hidden.size());
             const uint32_t chunk = s.forward_chunk();
             s.reserve_logits(std::min(chunk, uint32_t(ids.size())));
@@ -134,7 +134,7 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states,
             for (std::vector<float>& hidden : result.hidden)
                 if (!ids.empty())
                     hidden.erase(hidden.begin(),
-                                 hidden.begin() + std::ptrdiff_t(before * architecture.hidden));
+                                 hidden.begin() + std::ptrdiff_t(before * architecture.stream_width()));
             return result;
         },
         false);
@@ -308,7 +308,9 @@ std::vector<float> Session::head(std::span<const float> stream) {
     const Architecture& architecture = s.engine.model->architecture;
     if (!architecture.has_head)
         fail(Status::unsupported, "head", "expected a model with an output head, got ", architecture.family);
-    const uint32_t width = architecture.output_width(), rows = uint32_t(stream.size() / width);
+    const uint32_t width =
+                       architecture.two_streams ? architecture.output_width() : architecture.stream_width(),
+                   rows = uint32_t(stream.size() / width);
     if (stream.empty() || stream.size() % width != 0 || rows > s.forward_chunk())
         fail(Status::bad_argument, "head", "expected 1 to ", s.forward_chunk(), " rows of ", width,
              " values, got ", stream.size(), " values");

@@ -31,7 +31,9 @@ constexpr NormRoles embedding_norm{"embedding norm", Role::embedding_norm, Role:
     router_norm{"router norm", Role::router_norm, Role::router_norm},
     expert_norm{"expert norm", Role::expert_norm, Role::expert_norm},
     expert_post_norm{"expert post-norm", Role::expert_post_norm, Role::expert_post_norm},
-    shared_post_norm{"shared post-norm", Role::shared_post_norm, Role::shared_post_norm};
+    shared_post_norm{"shared post-norm", Role::shared_post_norm, Role::shared_post_norm},
+    altup_router_norm{"stream router norm", Role::altup_router_norm, Role::altup_router_norm},
+    laurel_norm{"laurel norm", Role::laurel_norm, Role::laurel_norm};
 
 class Builder {
   public:
@@ -56,6 +58,7 @@ class Builder {
         TensorId stream = embedding();
         first_stream_ = stream;
         if (stack().per_layer) per_layer_ = per_layer_embeddings(stream);
+        if (stack().alternating.count) stream = streams_of(stream);
         hidden.push_back(stream);
         for (layer_ = 0; layer_ < static_cast<int32_t>(stack().layers.size()); ++layer_) {
             stream = block(stack().layers[static_cast<size_t>(layer_)], stream);
@@ -187,17 +190,90 @@ class Builder {
         return add("per-layer embeddings", table, normed, half);
     }
 
+    /// What per-layer embeddings add behind a layer, made of x.
+    TensorId per_layer_update(const Layer& layer, TensorId x) {
+        const uint32_t cols = stack().per_layer;
+        const TensorId gate = linear("per-layer gate", x, cols, Role::per_layer_gate);
+        op::Glu glu{gate, *per_layer_, tensor_like("per-layer gated", gate), layer.feed_forward.activation};
+        glu.up_first = cols * uint32_t(layer_);
+        return norm(per_layer_post_norm,
+                    linear("per-layer out", emit(glu), stack().hidden, Role::per_layer_out));
+    }
+
     /// What a layer ends with.
     TensorId end_of(const Layer& layer, TensorId stream) {
-        if (const uint32_t cols = stack().per_layer) {
-            const TensorId gate = linear("per-layer gate", stream, cols, Role::per_layer_gate);
-            op::Glu glu{gate, *per_layer_, tensor_like("per-layer gated", gate),
-                        layer.feed_forward.activation};
-            glu.up_first = cols * uint32_t(layer_);
-            const TensorId x = linear("per-layer out", emit(glu), stack().hidden, Role::per_layer_out);
-            stream = add("per-layer residual", stream, norm(per_layer_post_norm, x));
-        }
+        if (stack().per_layer) stream = add("per-layer residual", stream, per_layer_update(layer, stream));
         return layer.scale == 1 ? stream : map("scaled", stream, MapKind::scale, layer.scale);
+    }
+
+    /// A stream of the rows of x, which may be several.
+    TensorId one_stream(const char* name, TensorId x) { return tensor(name, stack().hidden, at(x).rows); }
+    TensorId first_norm(const NormRoles& roles, TensorId x) {
+        const Norm& kind = stack().norm;
+        return emit(op::Norm{x, one_stream(roles.name, x), optional(kind.weight, roles.weight), std::nullopt,
+                             kind.kind, kind.epsilon, stack().hidden, stack().hidden});
+    }
+    /// Each stream of x as long as the first of y.
+    TensorId as_long(const char* name, TensorId x, TensorId y) {
+        constexpr float least = 1e-5f;  // of the published code
+        return emit(op::Norm{x, tensor_like(name, x), std::nullopt, std::nullopt, NormKind::match, least,
+                             stack().hidden, stack().hidden, y});
+    }
+    /// hidden times what altup_predict or altup_correct makes of the router's tanh.
+    TensorId stream_factors(const char* name, TensorId x, uint32_t count, Role role) {
+        const TensorId routed = bare_linear("stream router", first_norm(altup_router_norm, x),
+                                            stack().alternating.count, Role::altup_router);
+        return bare_linear(name, map("stream modalities", routed, MapKind::soft_cap, float(stack().hidden)),
+                           count, role);
+    }
+    TensorId streams_of(TensorId x) {
+        const uint32_t others = stack().alternating.count - 1;
+        const TensorId y = linear("other streams", x, others * stack().hidden, Role::altup_in);
+        return side_by_side("streams", x, as_long("other streams matched", y, x));
+    }
+    TensorId merged(TensorId streams) {
+        const uint32_t count = stack().alternating.count, hidden = stack().hidden;
+        const uint32_t cols = (count - 1) * hidden;
+        const RowKind rows = at(streams).rows;
+        const TensorId others =
+            emit(op::Pack{streams, streams, tensor("other streams", cols, rows), 1, {hidden, cols}, {}});
+        const TensorId out = emit(op::HeadLinear{others, tensor("other streams out", cols, rows),
+                                                 weight(Role::altup_out), count - 1, 0});
+        const TensorId matched = as_long("other streams out matched", out, streams);
+        const TensorId sum =
+            emit(op::Mix{streams, matched, std::nullopt, one_stream("streams summed", streams), hidden, 1});
+        return map("streams merged", sum, MapKind::scale, 1 / float(count));
+    }
+
+    TensorId alternating_block(const Layer& layer, TensorId streams) {
+        const Alternating& shape = stack().alternating;
+        const uint32_t hidden = stack().hidden;
+        const auto mix = [&](const char* name, TensorId x, TensorId y, std::optional<TensorId> factors,
+                             float offset, uint32_t first = 0) {
+            return emit(
+                op::Mix{x, y, factors, tensor_like(name, x), hidden, offset, 1 / float(hidden), first});
+        };
+        const TensorId predicted = mix(
+            "streams predicted", streams, streams,
+            stream_factors("prediction factors", streams, shape.count * shape.count, Role::altup_predict), 0);
+        const TensorId x = first_norm(attention_norm, predicted);
+        const TensorId left = linear("laurel left", x, shape.laurel, Role::laurel_left);
+        const TensorId laurel =
+            add("laurel", x, norm(laurel_norm, linear("laurel right", left, hidden, Role::laurel_right)));
+        const TensorId attended = norm(attention_post_norm, attention(layer.attention, x));
+        TensorId stream = emit(op::Add{predicted, attended, tensor_like("attention residual", attended)});
+        stream =
+            map("with laurel, scaled", add("with laurel", stream, laurel), MapKind::scale, std::sqrt(0.5f));
+        const TensorId fed = feed_forward(layer.feed_forward, norm(feed_forward_norm, stream), stream);
+        stream = add("feed-forward residual", stream, norm(feed_forward_post_norm, fed));
+        const TensorId innovation = emit(op::Add{stream, predicted, tensor_like("innovation", stream), -1});
+        const TensorId corrected =
+            mix("streams corrected", predicted, innovation,
+                stream_factors("correction factors", stream, shape.count, Role::altup_correct), 1);
+        const TensorId first = emit(op::Norm{corrected, one_stream("stream scaled", corrected),
+                                             optional(shape.scaled, Role::altup_scale), std::nullopt,
+                                             NormKind::scale, 0, hidden, hidden});
+        return mix("streams out", corrected, per_layer_update(layer, first), std::nullopt, 1, 1);
     }
 
     TensorId side_by_side(const std::string& name, TensorId a, TensorId b) {
@@ -225,6 +301,7 @@ class Builder {
 
     TensorId block(const Layer& layer, TensorId stream) {
         if (stack().two_streams) return reversible_block(layer, stream);
+        if (stack().alternating.count) return alternating_block(layer, stream);
         const NormPlacement placement = stack().placement;
         const float scale = stack().residual_scale;
         if (placement == NormPlacement::parallel || placement == NormPlacement::parallel_2) {
@@ -504,6 +581,9 @@ class Builder {
         if (shape.gated)
             gate = linear("gate", x, shape.size, Role::gate, optional(shape.gate_bias, Role::gate_bias));
         const TensorId up = linear("up", x, shape.size, Role::up, optional(shape.up_bias, Role::up_bias));
+        if (gate && shape.cuts_gate())
+            gate = emit(op::Norm{*gate, tensor_like("gate cut", *gate), std::nullopt, std::nullopt,
+                                 NormKind::cut, shape.gate_cut, shape.size, shape.size});
         return linear("feed-forward out", activated("", shape, gate, up), stack().hidden, Role::down,
                       optional(shape.down_bias, Role::down_bias));
     }
@@ -561,6 +641,7 @@ class Builder {
 
     void head(TensorId stream) {
         TensorId x = emit(op::Select{stream, tensor("selected", at(stream).cols, RowKind::outputs)});
+        if (stack().alternating.count) x = merged(x);
         if (stack().output_norm) x = norm(output_norm, x);
         graph_.last_hidden = graph_.logits = x;
         if (!stack().has_head) return;

@@ -49,13 +49,15 @@ struct Embed {
 };
 /// Normalises each row, or each group of `group` columns of it (group == cols: the whole row); out may have
 /// fewer columns than x, whose others are left out. Weight and
-/// bias hold `weights` values: `group`, or one per column.
+/// bias hold `weights` values: `group`, or one per column. NormKind::match: each group becomes as long as the
+/// first `group` columns of `like`.
 struct Norm {
     TensorId x, out;
     std::optional<WeightRef> weight, bias;
     NormKind kind;
     float epsilon;
     uint32_t group, weights;
+    std::optional<TensorId> like{};
 };
 /// out = x W^T + bias
 struct Linear {
@@ -103,7 +105,7 @@ struct Glu {
     float clamp = 0, slope = 1;
     uint32_t up_first = 0;
 };
-/// out = a + scale * b
+/// out = a + scale * b, of each the first columns, as many as out has
 struct Add {
     TensorId a, b, out;
     float scale = 1;
@@ -150,6 +152,17 @@ struct Pack {
 /// out[t][c] = sigmoid(gate[t][c / n]) * x[t][c], x having n times as many columns as gate
 struct Gate {
     TensorId x, gate, out;
+};
+/// Streams of `width` columns, side by side in x and in y. out[t][i] = x[t][i] + sum over the n of y of
+/// (offset + factor * factors[t][n i + j]) y[t][j], of streams i before `first` x[t][i]; out may have fewer
+/// than x, the first ones.
+struct Mix {
+    TensorId x, y;
+    std::optional<TensorId> factors;
+    TensorId out;
+    uint32_t width;
+    float offset = 0, factor = 1;
+    uint32_t first = 0;
 };
 
 /// out[t] = the bucket of every head of x[t] in every round, [heads * rounds], whole numbers: over the
@@ -201,15 +214,17 @@ struct Scan {
 
 }  // namespace op
 
-using Op = std::variant<op::Embed, op::Norm, op::Linear, op::Map, op::Rope, op::Attention, op::Glu, op::Add,
-                        op::Select, op::Route, op::ExpertLinear, op::ExpertSum, op::HeadLinear, op::Pack,
-                        op::Gate, op::Store, op::Hash, op::Sort, op::ChunkAttention, op::Convolve, op::Scan>;
+using Op =
+    std::variant<op::Embed, op::Norm, op::Linear, op::Map, op::Rope, op::Attention, op::Glu, op::Add,
+                 op::Select, op::Route, op::ExpertLinear, op::ExpertSum, op::HeadLinear, op::Pack, op::Gate,
+                 op::Mix, op::Store, op::Hash, op::Sort, op::ChunkAttention, op::Convolve, op::Scan>;
 
 struct Graph {
     std::vector<GraphTensor> tensors;
     std::vector<Op> ops;
     std::vector<int32_t> layers;   // of each op; -1: of none
-    std::vector<TensorId> hidden;  // [layers + 1]: residual stream before the first layer and after each
+    std::vector<TensorId> hidden;  // [layers + 1]: residual stream before the first layer and after each,
+                                   // Architecture::stream_width() columns
     TensorId last_hidden;          // after the final norm, output rows
     TensorId logits;               // [outputs, vocab]
     // Of encoder-decoders; the encoder's ops come first and are run once per source.

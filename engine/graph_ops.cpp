@@ -23,6 +23,7 @@ const char* kind_name(const op::ExpertSum&) { return "expert sum"; }
 const char* kind_name(const op::HeadLinear&) { return "head linear"; }
 const char* kind_name(const op::Pack&) { return "pack"; }
 const char* kind_name(const op::Gate&) { return "gate"; }
+const char* kind_name(const op::Mix&) { return "mix"; }
 const char* kind_name(const op::Store&) { return "store"; }
 const char* kind_name(const op::Hash&) { return "hash"; }
 const char* kind_name(const op::Sort&) { return "sort"; }
@@ -46,6 +47,8 @@ struct Inputs {
     Ids operator()(const op::ExpertSum& o) const { return {o.x, o.routes}; }
     Ids operator()(const op::Pack& o) const { return {o.a, o.b}; }
     Ids operator()(const op::Gate& o) const { return {o.x, o.gate}; }
+    Ids operator()(const op::Norm& o) const { return o.like ? Ids{o.x, *o.like} : Ids{o.x}; }
+    Ids operator()(const op::Mix& o) const { return o.factors ? Ids{o.x, o.y, *o.factors} : Ids{o.x, o.y}; }
     Ids operator()(const op::Store& o) const { return {o.k, o.v}; }
     Ids operator()(const op::ChunkAttention& o) const {
         return o.sorted ? Ids{o.q, o.k, o.v, *o.sorted} : Ids{o.q, o.k, o.v};

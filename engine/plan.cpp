@@ -31,6 +31,7 @@ constinit const Planner::Row Planner::table[] = {
     {"select", false, &Planner::as_is<op::Select>},
     {"expert sum", false, &Planner::as_is<op::ExpertSum>},
     {"gate", false, &Planner::as_is<op::Gate>},
+    {"mix", false, &Planner::as_is<op::Mix>},
     {"hash", false, &Planner::hash},
     {"sort", false, &Planner::as_is<op::Sort>},
     {"chunk attention", false, &Planner::as_is<op::ChunkAttention>},
@@ -198,7 +199,9 @@ size_t Planner::linear_activate(size_t i) {
 size_t Planner::linear_add(size_t i) {
     const auto* linear = at<op::Linear>(i);
     const auto* add = at<op::Add>(i + 1);
-    if (!linear || !add || !(add->b == linear->out) || !placed(add->a) || !last_use(add->a, i + 1)) return 0;
+    if (!linear || !add || !(add->b == linear->out) || !placed(add->a) || !last_use(add->a, i + 1) ||
+        cols(add->a) != cols(add->out))
+        return 0;
     alias(add->out, add->a);
     emit(kernel::Linear{linear->x,
                         add->out,
@@ -226,8 +229,8 @@ size_t Planner::norm(size_t i) {
     if (!op) return 0;
     if (has_neighbours(op->x) && !placed(op->out)) alias(op->out, op->x);
     emit(kernel::Norm{op->x, op->out, vector_of(op->weight, op->weights), vector_of(op->bias, op->weights),
-                      op->kind, op->epsilon, op->group, op->weights != op->group},
-         {op->x}, {op->out});
+                      op->kind, op->epsilon, op->group, op->weights != op->group, op->like},
+         inputs_of(graph_.ops[i]), std::array{op->out});
     return 1;
 }
 

@@ -56,6 +56,7 @@ struct Norm {
     float epsilon;
     uint32_t group;
     bool own_weights;
+    std::optional<TensorId> like{};
     /// Kernels that read it, all of them Linear, if each could normalise x itself: none then needs `out`.
     std::vector<size_t> folds_into{};
 };
@@ -132,14 +133,15 @@ struct Hash {
     scoria::Attention shape;
 };
 // These are the graph's.
-using op::Add, op::ChunkAttention, op::Sort, op::Pack, op::ExpertSum, op::Gate, op::Glu, op::Map, op::Select;
+using op::Add, op::ChunkAttention, op::Sort, op::Pack, op::ExpertSum, op::Gate, op::Glu, op::Map, op::Mix,
+    op::Select;
 
 }  // namespace kernel
 
 using Kernel =
     std::variant<kernel::Embed, kernel::Norm, kernel::Linear, kernel::RopeCache, kernel::Attention,
                  kernel::Glu, kernel::Add, kernel::Map, kernel::Select, kernel::Route, kernel::ExpertLinear,
-                 kernel::ExpertSum, kernel::HeadLinear, kernel::Pack, kernel::Gate, kernel::Hash,
+                 kernel::ExpertSum, kernel::HeadLinear, kernel::Pack, kernel::Gate, kernel::Mix, kernel::Hash,
                  kernel::Sort, kernel::ChunkAttention, kernel::Convolve, kernel::Scan>;
 
 struct PlannedKernel {

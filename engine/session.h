@@ -189,8 +189,9 @@ struct ForwardResult {
     uint32_t tokens = 0, vocab = 0, hidden_size = 0;
     std::vector<float> logits;               // [tokens, vocab]
     std::vector<float> last_hidden;          // [tokens, last_hidden_size()] after the final norm
-    std::vector<std::vector<float>> hidden;  // [layers + 1][tokens, hidden]; empty unless asked for
-    /// hidden_size, or twice that where the model ends in two streams.
+    std::vector<std::vector<float>> hidden;  // [layers + 1][tokens, hidden_size]; empty unless asked for
+    /// The model's hidden size, or twice that where it ends in two streams; hidden_size is that of all of its
+    /// streams.
     uint32_t last_hidden_size() const { return tokens ? uint32_t(last_hidden.size() / tokens) : 0; }
 };
 

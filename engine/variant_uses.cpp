@@ -78,7 +78,7 @@ class Uses {
     }
     void operator()(size_t i, const kernel::Norm& k) {
         simple(SimpleOp::norm, i, k.out,
-               cat(k.kind == NormKind::rms ? "rms" : "layer", " group ", k.group, k.bias ? " bias" : "",
+               cat(norm_kind_names[size_t(k.kind)], " group ", k.group, k.bias ? " bias" : "",
                    k.own_weights ? " own weights" : ""));
     }
     void operator()(size_t i, const kernel::RopeCache& k) {
@@ -99,6 +99,9 @@ class Uses {
     void operator()(size_t i, const kernel::Gate& k) { simple(SimpleOp::gate, i, k.out, "gate"); }
     void operator()(size_t i, const kernel::Pack& k) {
         simple(SimpleOp::pack, i, k.out, cat("heads ", k.heads));
+    }
+    void operator()(size_t i, const kernel::Mix& k) {
+        simple(SimpleOp::mix, i, k.out, cat("width ", k.width, k.factors ? " by factors" : ""));
     }
     void operator()(size_t i, const kernel::Select& k) { simple(SimpleOp::select, i, k.out, "rows"); }
     void operator()(size_t i, const kernel::Map& k) {

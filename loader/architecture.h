@@ -4,7 +4,9 @@
 
 #include "tensors.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,7 +16,13 @@ namespace scoria {
 enum class NormKind : uint8_t {
     rms,    // x / sqrt(mean(x^2) + eps) * w  (Zhang & Sennrich 2019)
     layer,  // (x - mean) / sqrt(variance + eps) * w + b  (Ba et al. 2016)
+    // What else is made of a row by its moments, of no block:
+    scale,  // x * w
+    match,  // x sqrt(mean(y^2) / max(mean(x^2), eps)), y being another row
+    cut,    // max(x - mean - eps sqrt(variance), 0)
 };
+
+inline constexpr const char* norm_kind_names[] = {"rms", "layer", "scale", "match", "cut"};
 
 struct Norm {
     NormKind kind = NormKind::rms;
@@ -274,6 +282,10 @@ struct FeedForward {
     uint32_t size = 0;  // columns between up and down; 0: experts only
     Activation activation = Activation::silu;
     bool gated = true;  // down(act(gate x) * up x), else down(act(up x))
+    /// n: of gate x only what is more than n deviations above its mean counts, and as by how much it is
+    /// (NormKind::cut; statistical top-k, You et al. 2025). -infinity: all of it.
+    float gate_cut = -std::numeric_limits<float>::infinity();
+    bool cuts_gate() const { return gate_cut > -std::numeric_limits<float>::infinity(); }
     bool gate_bias = false, up_bias = false, down_bias = false;
     Routing routing;
     bool operator==(const FeedForward&) const = default;
@@ -299,6 +311,24 @@ struct Layer {
     bool mixes() const { return attention.heads != 0 || recurs(); }
     bool feeds() const { return feed_forward.size != 0 || feed_forward.routing.experts != 0; }
     bool operator==(const Layer&) const = default;
+};
+
+/// Alternating updates (AltUp, Baykal et al. 2023): the residual stream is `count` streams side by side. A
+/// layer predicts all of them from all, computes from the first one as predicted, and corrects each by what
+/// that changed, by factors of a router: with m(x) = tanh(altup_router norm(x) / hidden), streams s and
+/// y = block(p_0),
+///   p_i = s_i + sum over j of (altup_predict m(s_0))[count i + j] s_j
+///   s_i = p_i + (1 + (altup_correct m(y))[i]) (y - p_0)
+/// The block adds, to its attention's residual, that of a learned low rank (Laurel, Menghani et al. 2024):
+/// (attention residual + x + norm(laurel_right laurel_left x)) / sqrt(2), x being what attention sees. What
+/// per-layer embeddings make of altup_scale * s_0 is added to all streams but the first. The streams begin as
+/// the embedding e and altup_in e, and end as the mean of s_0 and of altup_out of the others, each as long as
+/// the first (NormKind::match).
+struct Alternating {
+    uint32_t count = 0;   // 0: one stream, of itself
+    uint32_t laurel = 0;  // rank
+    bool scaled = true;   // there is altup_scale
+    bool operator==(const Alternating&) const = default;
 };
 
 /// The Compressive Transformer's memory (Rae et al. 2020) by mean pooling. A segment sees itself and `memory`
@@ -334,6 +364,9 @@ struct Architecture {
     /// (sqrt(n) table[token] + norm(projection x)) / sqrt(2), x the embedding, and the norm over each layer's
     /// columns of the projection over sqrt(hidden), layer i ends with s += post_norm(out(act(gate s) * e)).
     uint32_t per_layer = 0;
+    Alternating alternating;
+    /// Columns of the residual stream.
+    uint32_t stream_width() const { return hidden * std::max(alternating.count, 1u); }
     uint32_t token_types = 0;     // rows of Role::token_type_embedding, which is added too; 0: none
     bool embedding_norm = false;  // after positions and types are added
     float residual_scale = 1;     // multiplies what a block adds to the stream

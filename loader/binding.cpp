@@ -15,6 +15,7 @@ struct Frame {
     bool vector;
     Role role;
     const Layer& layer;
+    uint64_t stored_rows;  // 1 to `rows`, of a tensor that may have fewer
 
     const Attention& attention() const { return layer.attention; }
     uint64_t group_rows() const { return rows / groups; }
@@ -149,6 +150,9 @@ Laid lay(const Frame& f, Layout layout) {
         return lay_latent(f, layout);
     case Layout::after_two:
         return {f.shape({f.rows + 2, f.cols}), {strip(2 * f.cols, f.cols, 1, f.rows)}};
+    case Layout::first_beyond:
+        return {{f.stored_rows, f.cols},
+                {strip(0, f.cols, 1, f.stored_rows), strip(0, 0, 1, f.rows - f.stored_rows)}};
     case Layout::transposed:
         return {{f.cols, f.rows}, {strip(0, 1, f.rows, f.rows)}};
     case Layout::qkv:
@@ -213,9 +217,11 @@ class Binder {
 
     void add_row(WeightRef ref, const RoleShape& shape, const Layer& layer, const TensorRow& row) {
         if (row.layout >= Layout::buckets) return add_made(ref, shape, row, layer.attention);
-        const Frame frame = shape.vector
-                                ? Frame{shape.cols, 1, shape.groups, true, ref.role, layer}
-                                : Frame{shape.rows, shape.cols, shape.groups, false, ref.role, layer};
+        Frame frame = shape.vector ? Frame{shape.cols, 1, shape.groups, true, ref.role, layer, 1}
+                                   : Frame{shape.rows, shape.cols, shape.groups, false, ref.role, layer, 1};
+        if (const auto& stored = catalog_.find(tensor_name(row.name, ref.layer))->shape;
+            row.layout == Layout::first_beyond && !stored.empty())
+            frame.stored_rows = std::clamp<uint64_t>(stored.front(), 1, frame.rows);
         const Laid laid = lay(frame, row.layout);
         const uint32_t tensors = row.layout == Layout::per_expert ? shape.groups : 1;
         Recipe recipe;

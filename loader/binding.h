@@ -19,6 +19,7 @@ enum class Layout : uint8_t {
     as_is,                    // [R, C], or [groups, R / groups, C]
     plus_one,                 // the same; the norm multiplies by 1 + the stored weight
     after_two,                // [2 + R, C], rows from the third on (OPT's positions)
+    first_beyond,             // [at most R, C], whose first row stands for those past its end
     transposed,               // [C, R] (Conv1D)
     qkv,                      // all of q, then k, then v
     qkv_transposed,           // the same, as columns

@@ -140,19 +140,40 @@ void set_heads_by_layer(const Described& model, Keys& keys) {
     keys.set("attention.head_count_kv", heads);
 }
 
-void set_gemma4(const Described& model, Keys& keys) {
-    const Architecture& a = model.architecture;
+/// Columns of the feed-forward that all tokens pass.
+void set_columns_by_layer(const Described& model, Keys& keys) {
     std::vector<uint32_t> sizes;
-    uint32_t shares = 0;
-    for (const Layer& layer : a.layers) {
+    for (const Layer& layer : model.architecture.layers) {
         const FeedForward& feed_forward = layer.feed_forward;
         sizes.push_back(feed_forward.routing.apart ? feed_forward.routing.shared_size : feed_forward.size);
-        shares += layer.attention.kv_layer >= 0 ? 1 : 0;
     }
+    keys.set("feed_forward_length", sizes);
+}
+
+uint32_t sharing_layers(const Architecture& a) {
+    return uint32_t(
+        std::ranges::count_if(a.layers, [](const Layer& l) { return l.attention.kv_layer >= 0; }));
+}
+
+void set_gemma3n(const Described& model, Keys& keys) {
+    const Architecture& a = model.architecture;
+    std::vector<float> cuts;
+    for (const Layer& layer : a.layers) cuts.push_back(layer.feed_forward.gate_cut);
+    set_windowed(model, keys);
+    set_columns_by_layer(model, keys);
+    keys.set("altup.active_idx", uint32_t{0});
+    keys.set("altup.num_inputs", a.alternating.count);
+    keys.set("attention.shared_kv_layers", sharing_layers(a));
+    keys.set("embedding_length_per_layer_input", a.per_layer);
+    keys.set("activation_sparsity_scale", cuts);
+}
+
+void set_gemma4(const Described& model, Keys& keys) {
+    const Architecture& a = model.architecture;
     set_windowed(model, keys);
     set_heads_by_layer(model, keys);
-    keys.set("feed_forward_length", sizes);
-    keys.set("attention.shared_kv_layers", shares);
+    set_columns_by_layer(model, keys);
+    keys.set("attention.shared_kv_layers", sharing_layers(a));
     keys.set("embedding_length_per_layer_input", a.per_layer);
     for (const bool windowed : {false, true})
         for (const char* name : {"attention.key_length", "attention.value_length"})
@@ -320,6 +341,7 @@ constexpr ConversionFamily families[] = {
     {.model_type = "gemma", .architecture = "gemma"},
     {.model_type = "gemma2", .architecture = "gemma2"},
     {.model_type = "gemma3_text", .architecture = "gemma3"},
+    {.model_type = "gemma3n_text", .architecture = "gemma3n", .keys = set_gemma3n},
     {.model_type = "gemma4_text", .architecture = "gemma4", .keys = set_gemma4},
     {.model_type = "cohere", .architecture = "command-r", .keys = set_logit_scale},
     {.model_type = "cohere2", .architecture = "cohere2", .keys = set_logit_scale},

@@ -35,6 +35,9 @@ class Keys {
         const std::vector<int32_t> numbers(values.begin(), values.end());
         out_.set(prefix_ + std::string(name), std::span(numbers));
     }
+    void set(std::string_view name, const std::vector<float>& values) {
+        out_.set(prefix_ + std::string(name), std::span(values));
+    }
     void set(std::string_view name, double value) {
         out_.set(prefix_ + std::string(name), static_cast<float>(value));
     }

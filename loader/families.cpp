@@ -349,6 +349,17 @@ void share_keys(const Settings& settings, const char* name, Architecture& archit
     }
 }
 
+void cut_gates(const Settings& settings, const char* name, std::span<const double> deviations,
+               Architecture& architecture) {
+    std::vector<Layer>& layers = architecture.layers;
+    if (deviations.size() > layers.size()) settings.wrong(name, cat("at most ", layers.size(), " numbers"));
+    for (size_t i = 0; i < deviations.size(); ++i) {
+        constexpr double most = 100;
+        if (!(deviations[i] <= most)) settings.wrong(name, cat("numbers up to ", most));
+        layers[i].feed_forward.gate_cut = static_cast<float>(deviations[i]);
+    }
+}
+
 void read_layer_scales(const Family& family, Catalog& catalog, const GatheredTensors& tensors,
                        Architecture& architecture) {
     if (family.layer_scale == nullptr) return;

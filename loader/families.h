@@ -100,6 +100,7 @@ struct Family {
 
 constexpr uint64_t most_layers = 4096;  // caps that keep every later product far below 2^64
 constexpr uint64_t most_size = 1 << 28;
+constexpr uint64_t most_streams = 16;   // a lane of mix.comp holds one number of each
 constexpr uint32_t no_limit = 1 << 20;  // as a context: positions go on
 
 /// The row of that name. Errors: unsupported, naming all families and the nearest.
@@ -156,6 +157,11 @@ void make_first_dense(Architecture& architecture, uint32_t count, uint32_t size)
 std::vector<float> alibi_slopes(uint32_t heads);
 /// Gives every layer ALiBi instead of rotation; slopes times `scale`.
 void use_alibi(Reading& reading, double scale = 1);
+
+/// Sets FeedForward::gate_cut of the first layers, one number each. Errors: bad_file, naming `name`, where
+/// they are more than layers, or no numbers of deviations.
+void cut_gates(const Settings& settings, const char* name, std::span<const double> deviations,
+               Architecture& architecture);
 
 /// Errors: bad_file, for a made table that the field `name` makes larger than most_table.
 void check_table(const Settings& settings, const char* name, uint64_t rows, uint64_t cols);

@@ -77,6 +77,18 @@ constexpr TensorRow fused_gate_up_rows[] = {
 constexpr TensorRow post_attention_norm_rows[] = {
     {Role::feed_forward_norm, LAYER "post_attention_norm.weight"},
 };
+constexpr TensorRow gemma3n[] = {
+    {Role::altup_in, "altup_proj.weight"},
+    {Role::altup_out, "altup_unembd_proj.weight"},
+    {Role::altup_router, LAYER "altup_router.weight"},
+    {Role::altup_router_norm, LAYER "altup_router_norm.weight"},
+    {Role::altup_predict, LAYER "altup_predict_coef.weight"},
+    {Role::altup_correct, LAYER "altup_correct_coef.weight"},
+    {Role::altup_scale, LAYER "altup_correct_scale.weight"},
+    {Role::laurel_left, LAYER "laurel_l.weight"},
+    {Role::laurel_right, LAYER "laurel_r.weight"},
+    {Role::laurel_norm, LAYER "laurel_post_norm.weight"},
+};
 constexpr TensorRow gemma4[] = {
     {Role::per_layer_embedding, "per_layer_token_embd.weight"},
     {Role::per_layer_projection, "per_layer_model_proj.weight"},
@@ -135,6 +147,32 @@ void adjust_gemma2(Reading& r) {
     const uint32_t heads = r.architecture.layers.front().attention.heads;
     if (layers == 46 || layers == 62)
         set_scale(r.architecture, 1 / std::sqrt(double(r.architecture.hidden) / heads));
+}
+
+uint32_t rows_of(const Catalog& catalog, const char* name, uint32_t otherwise) {
+    const StoredTensor* tensor = catalog.find(name);
+    return tensor && tensor->shape.size() == 2 && tensor->shape[0] <= most_size ? uint32_t(tensor->shape[0])
+                                                                                : otherwise;
+}
+
+void adjust_gemma3n(Reading& r) {
+    const Settings& s = r.settings;
+    Architecture& a = r.architecture;
+    if (s.size("altup.active_idx", most_size, 0, 0) != 0) s.wrong("altup.active_idx", "0");
+    a.alternating = {.count = s.size("altup.num_inputs", most_streams, 4, 2),
+                     .laurel = rows_of(r.catalog, "blk.0.laurel_l.weight", 64)};
+    if (!s.has("final_logit_softcapping")) a.logit_soft_cap = 30;
+    a.per_layer = s.size("embedding_length_per_layer_input", 1 << 16, 256);
+    share_keys(s, "attention.shared_kv_layers", a);
+    for (Layer& layer : a.layers) {
+        layer.attention.scale = 1;
+        layer.attention.v_norm = true;
+    }
+    const char* name = "activation_sparsity_scale";
+    std::vector<double> deviations = s.numbers(name);
+    if (!s.has(name))
+        deviations.assign(std::min<size_t>(10, a.layers.size()), 1.6448533535003662);  // of 0.95
+    cut_gates(s, name, deviations, a);
 }
 
 void adjust_gemma4(Reading& r) {
@@ -288,6 +326,16 @@ std::span<const Family> gguf_decoder_families() {
          .activation = Activation::gelu_tanh,
          .root_embedding_scale = true,
          .adjust = adjust_gemma2},
+        {.name = "gemma3n",
+         .tensors = {gemma3n, gemma4, common},
+         .placement = NormPlacement::sandwich,
+         .qk_norm = QkNorm::Group::head,
+         .rope_base = 1e6,
+         .local_rope_base = 1e4,
+         .window = {Layers::not_every, 5},
+         .activation = Activation::gelu_tanh,
+         .root_embedding_scale = true,
+         .adjust = adjust_gemma3n},
         {.name = "gemma4",
          .tensors = {gemma4, common, gguf::experts},
          .placement = NormPlacement::sandwich,

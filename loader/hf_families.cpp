@@ -4,7 +4,10 @@
 
 #include "fail.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numbers>
 
 namespace scoria {
 namespace {
@@ -67,6 +70,48 @@ void adjust_gemma3(Reading& r) {
     r.settings.understood("attn_logit_softcapping");
     see_both_sides(r);
     set_scale(r.architecture, 1 / std::sqrt(r.settings.positive("query_pre_attn_scalar", 256.0)));
+}
+
+/// How many deviations above the mean of a normal distribution leave `share` of it below.
+double normal_quantile(double share) {
+    double below = -40, above = 40;
+    for (int i = 0; i < 100; ++i) {
+        const double middle = (below + above) / 2;
+        (std::erfc(-middle / std::numbers::sqrt2) / 2 < share ? below : above) = middle;
+    }
+    return (below + above) / 2;
+}
+
+void adjust_gemma3n(Reading& r) {
+    const Settings& s = r.settings;
+    Architecture& a = r.architecture;
+    if (s.size("altup_active_idx", most_size, 0, 0) != 0) s.wrong("altup_active_idx", "0");
+    s.understood("altup_coef_clip");  // of training, as is the other
+    s.understood("altup_lr_multiplier");
+    a.alternating = {.count = s.size("altup_num_inputs", most_streams, 4, 2),
+                     .laurel = s.size("laurel_rank", most_size, 64),
+                     .scaled = s.flag("altup_correct_scale", true)};
+    a.logit_soft_cap = s.number("final_logit_softcapping", 0);
+    a.per_layer = s.size("hidden_size_per_layer_input", 1 << 16, 256);
+    const uint32_t rows = s.size("vocab_size_per_layer_input", a.vocab, std::min(262144u, a.vocab));
+    const StoredTensor* table = r.catalog.find("model.embed_tokens_per_layer.weight");
+    if (table && !table->shape.empty() && table->shape.front() != rows)
+        s.wrong("vocab_size_per_layer_input", cat(table->shape.front(), ", the rows of the table"));
+    share_keys(s, "num_kv_shared_layers", a);
+    for (Layer& layer : a.layers) {
+        layer.attention.scale = 1;
+        layer.attention.v_norm = true;
+    }
+    const char* name = "activation_sparsity_pattern";
+    std::vector<double> shares = s.numbers(name);
+    if (!s.has(name) && a.layers.size() > 10) shares.assign(10, 0.95);
+    for (double& share : shares) {
+        if (!(share < 1)) s.wrong(name, "shares below 1");
+        // Of float32, as the reference computes it.
+        share = share > 0 ? normal_quantile(double{static_cast<float>(share)})
+                          : -std::numeric_limits<double>::infinity();
+    }
+    cut_gates(s, name, shares, a);
 }
 
 constexpr Routing apart_experts{.renormalise = true, .weight_scale = true, .apart = true};
@@ -322,6 +367,18 @@ std::span<const Family> llama_families() {
          .activation = Activation::gelu_tanh,
          .root_embedding_scale = true,
          .adjust = adjust_gemma3},
+        {.name = "gemma3n_text",
+         .tensors = {hf::gemma3n, hf::gemma4, hf::frame, hf::attention, hf::gated, hf::qk_norms},
+         .placement = NormPlacement::sandwich,
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .qk_norm = QkNorm::Group::head,
+         .rope_base = 1e6,
+         .local_rope_base = 1e4,
+         .window = {Layers::not_every, 5},
+         .activation = Activation::gelu_tanh,
+         .root_embedding_scale = true,
+         .adjust = adjust_gemma3n},
         {.name = "gemma4_text",
          .tensors = {hf::gemma4, hf::frame, hf::attention, hf::gated, hf::qk_norms},
          .placement = NormPlacement::sandwich,

@@ -125,6 +125,19 @@ constexpr TensorRow sarvam_rows[] = {
     {Role::k_norm, LAYER "attention.key_layernorm.weight"},
     {Role::router_choice_bias, LAYER "mlp.gate.expert_bias"},
 };
+constexpr TensorRow gemma3n_rows[] = {
+    {Role::altup_in, "model.altup_projections.@.weight", per_expert},
+    {Role::altup_out, "model.altup_unembed_projections.@.weight", per_expert},
+    {Role::altup_router, LAYER "altup.modality_router.weight"},
+    {Role::altup_router_norm, LAYER "altup.router_norm.weight"},
+    {Role::altup_predict, LAYER "altup.prediction_coefs.weight"},
+    {Role::altup_correct, LAYER "altup.correction_coefs.weight"},
+    {Role::altup_scale, LAYER "altup.correct_output_scale"},
+    {Role::laurel_left, LAYER "laurel.linear_left.weight"},
+    {Role::laurel_right, LAYER "laurel.linear_right.weight"},
+    {Role::laurel_norm, LAYER "laurel.post_laurel_norm.weight"},
+    {Role::per_layer_embedding, "model.embed_tokens_per_layer.weight", first_beyond},
+};
 constexpr TensorRow gemma4_rows[] = {
     {Role::attention_post_norm, LAYER "post_attention_layernorm.weight"},
     {Role::feed_forward_norm, LAYER "pre_feedforward_layernorm.weight"},
@@ -470,6 +483,7 @@ const Rows gemma2 = gemma2_rows;
 const Rows afmoe = afmoe_rows;
 const Rows hy_v3 = hy_v3_rows;
 const Rows sarvam = sarvam_rows;
+const Rows gemma3n = gemma3n_rows;
 const Rows gemma4 = gemma4_rows;
 const Rows olmo2 = olmo2_rows;
 const Rows mixtral = mixtral_rows;

@@ -33,6 +33,11 @@ constexpr TextPart parts[] = {
      R"({"vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
          "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
          "max_position_embeddings": 131072, "rms_norm_eps": 1e-6, "sliding_window": 4096})"},
+    {"gemma3n_text", "gemma3n_text",
+     R"({"vocab_size": 262400, "vocab_size_per_layer_input": 262144, "hidden_size": 2048,
+         "intermediate_size": 16384, "num_hidden_layers": 35, "num_attention_heads": 8, "num_key_value_heads": 2,
+         "head_dim": 256, "max_position_embeddings": 32768, "rms_norm_eps": 1e-6, "sliding_window": 512,
+         "hidden_size_per_layer_input": 256, "num_kv_shared_layers": 15, "final_logit_softcapping": 30.0})"},
     {"gemma4_text", "gemma4_text",
      GEMMA4
      R"("max_position_embeddings": 131072, "sliding_window": 512, "hidden_size_per_layer_input": 256})"},

@@ -39,6 +39,12 @@ uint32_t expert_rows(const L& l) { return routing(l).experts * routing(l).size; 
 
 uint32_t all_per_layer(const A& a) { return a.per_layer * uint32_t(a.layers.size()); }
 
+/// Of streams but the first, one matrix each.
+RoleShape between_streams(const A& a) {
+    const uint32_t count = a.alternating.count;
+    return count > 1 ? matrix((count - 1) * a.hidden, a.hidden, count - 1) : RoleShape{};
+}
+
 const Recurrence& mixer(const L& l) { return l.recurrence; }
 using Kind = RecurrenceKind;
 bool is(const L& l, Kind kind) { return l.recurrence.kind == kind; }
@@ -223,9 +229,22 @@ constexpr RoleRule rules[] = {
     {Role::expert_norm, true, SCORIA_SHAPE(vector(routing(l).apart, a.hidden))},
     {Role::expert_post_norm, true, SCORIA_SHAPE(vector(routing(l).apart, a.hidden))},
     {Role::shared_post_norm, true, SCORIA_SHAPE(vector(routing(l).apart, a.hidden))},
+    {Role::altup_in, false, SCORIA_SHAPE(between_streams(a))},
+    {Role::altup_out, false, SCORIA_SHAPE(between_streams(a))},
+    {Role::altup_router, true, SCORIA_SHAPE(matrix(a.alternating.count, a.hidden))},
+    {Role::altup_router_norm, true, SCORIA_SHAPE(vector(a.alternating.count != 0, a.hidden))},
+    {Role::altup_predict, true,
+     SCORIA_SHAPE(matrix(a.alternating.count* a.alternating.count, a.alternating.count))},
+    {Role::altup_correct, true, SCORIA_SHAPE(matrix(a.alternating.count, a.alternating.count))},
+    {Role::altup_scale, true,
+     SCORIA_SHAPE(vector(a.alternating.count != 0 && a.alternating.scaled, a.hidden))},
+    {Role::laurel_left, true, SCORIA_SHAPE(matrix(a.alternating.laurel, a.hidden))},
+    {Role::laurel_right, true,
+     SCORIA_SHAPE(matrix(a.alternating.laurel ? a.hidden : 0, a.alternating.laurel))},
+    {Role::laurel_norm, true, SCORIA_SHAPE(vector(a.alternating.count != 0, a.hidden))},
 };
 #undef SCORIA_SHAPE
-static_assert(std::size(rules) == static_cast<size_t>(Role::shared_post_norm) + 1);
+static_assert(std::size(rules) == static_cast<size_t>(Role::laurel_norm) + 1);
 
 }  // namespace
 

@@ -65,6 +65,13 @@ bool is_off(const nlohmann::json& value) {
            ((value.is_structured() || value.is_string()) && value.empty());
 }
 
+/// 20.0, which a converter wrote for Gemma 3n's attention.shared_kv_layers.
+bool is_whole_float(const nlohmann::json& value) {
+    if (!value.is_number_float()) return false;
+    const double number = value.get<double>();
+    return number >= 0 && number <= 0x1p53 && number == std::floor(number);
+}
+
 /// The one value of a list with one per layer, beside zeros where a layer has none; null if it has several.
 const nlohmann::json* one_of(const nlohmann::json& list) {
     if (list.empty()) return nullptr;
@@ -113,7 +120,7 @@ uint32_t Settings::size(std::string_view name, uint64_t most, std::optional<uint
     if (value == nullptr && !fallback) fail(Status::bad_file, where_, full_name(name), " is missing");
     if (value != nullptr && value->is_array())
         if (const nlohmann::json* one = one_of(*value)) value = one;
-    if (value != nullptr && !value->is_number_unsigned()) {
+    if (value != nullptr && !value->is_number_unsigned() && !is_whole_float(*value)) {
         const bool negative = value->is_number_integer() && value->get<int64_t>() < 0;
         if (!value->is_number_integer() || negative)
             wrong(name, value->is_number_integer() ? cat(least, " to ", most) : "an integer");

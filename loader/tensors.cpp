@@ -151,8 +151,18 @@ constexpr const char* role_names[] = {
     "expert_norm",
     "expert_post_norm",
     "shared_post_norm",
+    "altup_in",
+    "altup_out",
+    "altup_router",
+    "altup_router_norm",
+    "altup_predict",
+    "altup_correct",
+    "altup_scale",
+    "laurel_left",
+    "laurel_right",
+    "laurel_norm",
 };
-static_assert(std::size(role_names) == static_cast<size_t>(Role::shared_post_norm) + 1);
+static_assert(std::size(role_names) == static_cast<size_t>(Role::laurel_norm) + 1);
 
 }  // namespace
 

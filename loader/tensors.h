@@ -125,6 +125,16 @@ enum class Role : uint8_t {
     expert_norm,           // [hidden]
     expert_post_norm,      // [hidden]
     shared_post_norm,      // [hidden]
+    altup_in,              // [(count - 1) * hidden, hidden]; of struct Alternating, as are those below
+    altup_out,             // likewise
+    altup_router,          // [count, hidden]
+    altup_router_norm,     // [hidden]
+    altup_predict,         // [count * count, count]
+    altup_correct,         // [count, count]
+    altup_scale,           // [hidden]
+    laurel_left,           // [laurel, hidden]
+    laurel_right,          // [hidden, laurel]
+    laurel_norm,           // [hidden]
 };
 const char* role_name(Role role);
 

@@ -1,11 +1,14 @@
 // Push constants and specialization constants of the kernels that compute each element alone: binary.comp,
-// map.comp, select.comp, pack.comp.
+// map.comp, select.comp, pack.comp, mix.comp.
 #ifndef SCORIA_ELEMENTWISE_PUSH_H
 #define SCORIA_ELEMENTWISE_PUSH_H
 
 // 0 workgroup size
 #define ELEMENTWISE_KIND 1        // BINARY_... or MAP_...
 #define ELEMENTWISE_ACTIVATION 2  // numerics.glsl
+
+#define MIX_FACTORS 1
+#define MIX_INPUTS 2  // streams of y
 
 #define ELEMENTS_PER_LANE 4
 
@@ -48,6 +51,16 @@ struct PackPush {
     uint a_first, a_stride;  // words, as in Matrix
     uint b_first, b_stride;  // likewise
     uint out_first, out_stride;
+};
+
+struct MixPush {
+    uint rows, width;         // columns of a stream
+    uint streams, unchanged;  // of out, and how many of them, the first ones, are x's
+    uint x_first, x_stride;   // words, as in Matrix
+    uint y_first, y_stride;   // likewise
+    uint factors_first, factors_stride;
+    uint out_first, out_stride;
+    float offset, factor;
 };
 
 struct SelectPush {

@@ -3,8 +3,15 @@
 #define SCORIA_NORM_PUSH_H
 
 // 0 workgroup size, 1 logical subgroup size
-#define NORM_CENTRED 2  // layer norm, else RMS norm
-#define NORM_LOADS 3    // of a lane at a time
+#define NORM_KIND 2   // NORM_RMS, ...
+#define NORM_LOADS 3  // of a lane at a time
+
+// As the enum NormKind (loader/architecture.h).
+#define NORM_RMS 0
+#define NORM_LAYER 1
+#define NORM_SCALE 2
+#define NORM_MATCH 3
+#define NORM_CUT 4
 
 #define NORM_WEIGHT 1u
 #define NORM_BIAS 2u
@@ -16,11 +23,12 @@ using uint = uint32_t;
 #endif
 
 struct NormPush {
-    uint rows, groups;           // groups of a row
-    uint group;                  // columns of a group
-    uint flags;                  // NORM_WEIGHT, ...
-    uint x_first, x_stride;      // words, as in Matrix
-    uint out_first, out_stride;  // likewise
+    uint rows, groups;             // groups of a row
+    uint group;                    // columns of a group
+    uint flags;                    // NORM_WEIGHT, ...
+    uint x_first, x_stride;        // words, as in Matrix
+    uint like_first, like_stride;  // likewise, of what NORM_MATCH reads in place of a weight
+    uint out_first, out_stride;
     float epsilon;
 };
 

@@ -166,6 +166,8 @@ nlohmann::json architecture_json(const Architecture& architecture) {
             {"positions", architecture.positions},
             {"axial_positions", {architecture.axial.rows, architecture.axial.cols}},
             {"two_streams", architecture.two_streams},
+            {"alternating_streams", architecture.alternating.count},
+            {"laurel_rank", architecture.alternating.laurel},
             {"embedding", architecture.embedding != 0 ? architecture.embedding : architecture.hidden},
             {"embedding_scale", architecture.embedding_scale},
             {"embedding_norm", architecture.embedding_norm},
@@ -252,6 +254,7 @@ std::string extras_text(const Layer& layer) {
     };
     add(attention.q_bias || attention.k_bias || attention.v_bias, "qkv-bias");
     add(attention.o_bias, "o-bias");
+    add(feed_forward.cuts_gate(), cat("gate-cut-", fixed(double{feed_forward.gate_cut}, 3)));
     add(feed_forward.up_bias || feed_forward.down_bias || feed_forward.routing.bias, "ff-bias");
     add(attention.qk_norm.group != QkNorm::Group::none,
         cat("qk-norm-", name_of(qk_norm_names, attention.qk_norm.group)));
@@ -319,6 +322,8 @@ std::string scales_text(const Architecture& architecture) {
     add(architecture.axial.rows != 0,
         cat(architecture.axial.rows, " x ", architecture.axial.cols, " axial position embeddings"));
     add(architecture.two_streams, "two streams");
+    add(architecture.alternating.count != 0, cat(architecture.alternating.count, " alternating streams"));
+    add(architecture.alternating.laurel != 0, cat("residuals of rank ", architecture.alternating.laurel));
     add(architecture.embedding != 0, cat("token table of ", architecture.embedding, " columns"));
     add(architecture.per_layer != 0, cat("token table of ", architecture.per_layer, " columns per layer"));
     add(architecture.embedding_scale != 1, cat("embeddings x ", architecture.embedding_scale));

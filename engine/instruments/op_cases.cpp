@@ -306,6 +306,17 @@ void time_pack(OpTimer& t) {  // half of each head from either side
     });
 }
 
+void time_mix(OpTimer& t) {  // four streams, each of all four
+    const uint32_t rows = t.sizes().rows, width = t.sizes().hidden, count = 4;
+    const Matrix x = t.matrix(rows, count * width), out = t.matrix(rows, count * width),
+                 factors = t.matrix(rows, count * count);
+    const KernelVariant variant = t.variant(SimpleOp::mix);
+    t.rate("mix", variant.name, sizes_of(x), 4 * (floats_of(x) + floats_of(factors) + floats_of(out)),
+           2 * count * floats_of(x), [&](OpContext& ops) {
+               record_mix(ops, {x, x, out, factors, width, 0, 1, 0}, variant);
+           });
+}
+
 constexpr uint32_t bench_experts = 16, bench_used = 2;
 
 vk::View bench_routes(OpTimer& t, uint32_t tokens) {
@@ -422,6 +433,7 @@ std::span<const OpCase> op_cases() {
         {"gate", time_gate},
         {"map", time_map},
         {"pack", time_pack},
+        {"mix", time_mix},
         {"route", time_route},
         {"expert_linear", time_expert_linear},
         {"head_linear", time_head_linear},

@@ -220,7 +220,7 @@ class Look {
                 continue;
             LensRow row{layer, {}};
             const std::span<const float> stream = kept_[graph_.hidden[i]];
-            const size_t batch = size_t{session_.head_rows()} * architecture.hidden;
+            const size_t batch = size_t{session_.head_rows()} * architecture.stream_width();
             for (size_t first = 0; first < stream.size(); first += batch) {
                 const std::vector<float> logits =
                     session_.head(stream.subspan(first, std::min(batch, stream.size() - first)));

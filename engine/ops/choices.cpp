@@ -34,6 +34,7 @@ constexpr SimpleRow simple_rows[] = {
     {SimpleOp::gate, "gate", binary_variants},
     {SimpleOp::map, "map", map_variants},
     {SimpleOp::pack, "pack", pack_variants},
+    {SimpleOp::mix, "mix", mix_variants},
     {SimpleOp::select, "select", select_variants},
     {SimpleOp::route, "route", route_variants},
     {SimpleOp::expert_linear, "expert_linear", expert_linear_variants},

@@ -24,6 +24,7 @@ enum class SimpleOp : uint8_t {
     gate,
     map,
     pack,
+    mix,
     select,
     route,
     expert_linear,

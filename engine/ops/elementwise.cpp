@@ -92,4 +92,33 @@ void record_pack(OpContext& context, const PackArgs& args, const KernelVariant& 
                               groups_for(uint64_t(out.rows) * out.cols, variant.workgroup), "pack");
 }
 
+std::vector<KernelVariant> mix_variants(const vk::Caps& caps) {
+    return plain_variants(caps, Shader::mix, 128);
+}
+
+void record_mix(OpContext& context, const MixArgs& args, const KernelVariant& variant) {
+    const auto& [x, y, out, factors, width, offset, factor, first] = args;
+    const Matrix& third = factors ? *factors : y;
+    const MixPush push{.rows = out.rows,
+                       .width = width,
+                       .streams = out.cols / width,
+                       .unchanged = first,
+                       .x_first = x.first,
+                       .x_stride = x.stride,
+                       .y_first = y.first,
+                       .y_stride = y.stride,
+                       .factors_first = third.first,
+                       .factors_stride = third.stride,
+                       .out_first = out.first,
+                       .out_stride = out.stride,
+                       .offset = offset,
+                       .factor = factor};
+    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
+        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
+                                        {MIX_FACTORS, factors.has_value()},
+                                        {MIX_INPUTS, y.cols / width}});
+    context.recorder.dispatch(pipeline, {x.view, y.view, third.view, out.view}, push,
+                              groups_for(uint64_t(out.rows) * width, variant.workgroup), "mix");
+}
+
 }  // namespace scoria

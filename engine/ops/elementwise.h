@@ -36,6 +36,15 @@ struct PackArgs {
     op::HeadColumns from_a, from_b;
 };
 
+/// As op::Mix says; out may be x, and x may be y.
+struct MixArgs {
+    Matrix x, y, out;
+    std::optional<Matrix> factors;
+    uint32_t width;
+    float offset, factor;
+    uint32_t first;
+};
+
 std::vector<KernelVariant> binary_variants(const vk::Caps& caps);
 void record_glu(OpContext& context, const GluArgs& args, const KernelVariant& variant);
 void record_add(OpContext& context, const AddArgs& args, const KernelVariant& variant);
@@ -44,5 +53,7 @@ std::vector<KernelVariant> map_variants(const vk::Caps& caps);
 void record_map(OpContext& context, const MapArgs& args, const KernelVariant& variant);
 std::vector<KernelVariant> pack_variants(const vk::Caps& caps);
 void record_pack(OpContext& context, const PackArgs& args, const KernelVariant& variant);
+std::vector<KernelVariant> mix_variants(const vk::Caps& caps);
+void record_mix(OpContext& context, const MixArgs& args, const KernelVariant& variant);
 
 }  // namespace scoria

@@ -5,6 +5,10 @@
 
 namespace scoria {
 
+static_assert(uint32_t(NormKind::rms) == NORM_RMS && uint32_t(NormKind::layer) == NORM_LAYER &&
+              uint32_t(NormKind::scale) == NORM_SCALE && uint32_t(NormKind::match) == NORM_MATCH &&
+              uint32_t(NormKind::cut) == NORM_CUT);
+
 std::vector<KernelVariant> norm_variants(const vk::Caps& caps) {
     return subgroup_variants(caps, Shader::norm_sg, Shader::norm, 256);
 }
@@ -17,6 +21,8 @@ void record_norm(OpContext& context, const NormArgs& args, const KernelVariant& 
                                  (args.own_weights ? NORM_OWN_WEIGHTS : 0),
                         .x_first = args.x.first,
                         .x_stride = args.x.stride,
+                        .like_first = args.like ? args.like->first : 0,
+                        .like_stride = args.like ? args.like->stride : 0,
                         .out_first = args.out.first,
                         .out_stride = args.out.stride,
                         .epsilon = args.epsilon};
@@ -25,12 +31,13 @@ void record_norm(OpContext& context, const NormArgs& args, const KernelVariant& 
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
         shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
                                         {vk::constant_subgroup, variant.subgroup},
-                                        {NORM_CENTRED, args.kind == NormKind::layer},
+                                        {NORM_KIND, uint32_t(args.kind)},
                                         {NORM_LOADS, loads}});
-    const vk::View& none = args.x.view;
-    context.recorder.dispatch(
-        pipeline, {args.x.view, args.weight.value_or(none), args.bias.value_or(none), args.out.view}, push,
-        uint64_t(push.rows) * push.groups, "norm");
+    const vk::View &none = args.x.view, &second = args.like     ? args.like->view
+                                                  : args.weight ? *args.weight
+                                                                : none;
+    context.recorder.dispatch(pipeline, {args.x.view, second, args.bias.value_or(none), args.out.view}, push,
+                              uint64_t(push.rows) * push.groups, "norm");
 }
 
 }  // namespace scoria

@@ -1,5 +1,6 @@
 // out = (x - mean) / sqrt(mean((x - mean)^2) + epsilon) * weight + bias over each row, or over each `group`
-// columns of it (Ba et al. 2016); mean = 0 for an RMS norm (Zhang & Sennrich 2019, eq. 4).
+// columns of it (Ba et al. 2016); mean = 0 for an RMS norm (Zhang & Sennrich 2019, eq. 4). Other kinds as
+// NormKind says.
 #pragma once
 
 #include "kernel_variant.h"
@@ -13,6 +14,7 @@ struct NormArgs {
     float epsilon;
     uint32_t group;  // divides cols; cols: whole rows
     bool own_weights = false;
+    std::optional<Matrix> like = {};  // [rows, group], of NormKind::match, which has neither weight nor bias
 };
 
 std::vector<KernelVariant> norm_variants(const vk::Caps& caps);

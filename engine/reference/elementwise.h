@@ -76,6 +76,25 @@ inline void activate(std::span<const double> x, Activation activation, std::span
     for (size_t i = 0; i < out.size(); ++i) out[i] = activate(x[i], activation);
 }
 
+/// op::Mix of `rows` rows of `width` columns a stream; factors may be empty.
+inline void mix(std::span<const double> x, std::span<const double> y, std::span<const double> factors,
+                size_t rows, size_t width, double offset, double factor, size_t first,
+                std::span<double> out) {
+    if (rows == 0) return;
+    const size_t inputs = y.size() / rows / width, streams = out.size() / rows / width,
+                 x_cols = x.size() / rows;
+    for (size_t t = 0; t < rows; ++t)
+        for (size_t i = 0; i < streams; ++i)
+            for (size_t c = 0; c < width; ++c) {
+                double value = x[t * x_cols + i * width + c];
+                for (size_t j = 0; j < inputs && i >= first; ++j) {
+                    const double share = factors.empty() ? 0 : factors[(t * streams + i) * inputs + j];
+                    value += (offset + factor * share) * y[(t * inputs + j) * width + c];
+                }
+                out[(t * streams + i) * width + c] = value;
+            }
+}
+
 /// out[t] = sigmoid(gate[t]) * x[t]; x, out: [gate.size(), cols]
 inline void gate(std::span<const double> x, std::span<const double> gate, std::span<double> out) {
     const size_t cols = x.size() / gate.size();

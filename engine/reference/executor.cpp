@@ -35,8 +35,11 @@ struct Executor::Step {
     Values& out(TensorId id) {
         const GraphTensor& tensor = executor.graph_.tensors[id.index];
         Values& values = tensors[id.index];
-        values.resize((tensor.rows == RowKind::tokens ? ids.size() : outputs) * tensor.cols);
+        values.resize(rows(id) * tensor.cols);
         return values;
+    }
+    size_t rows(TensorId id) const {
+        return executor.graph_.tensors[id.index].rows == RowKind::tokens ? ids.size() : outputs;
     }
     uint32_t cols(TensorId id) const { return executor.graph_.tensors[id.index].cols; }
 
@@ -110,8 +113,9 @@ struct Executor::Step {
         scale(in(op.out), double{op.scale}, out(op.out));
     }
     void run(const op::Norm& op) {
-        norm(columns(in(op.x), cols(op.x), 0, cols(op.out)), op.kind, op.group, vector(op.weight, op.weights),
-             vector(op.bias, op.weights), double{op.epsilon}, out(op.out));
+        norm(first_columns(op.x, cols(op.out)), op.kind, op.group, vector(op.weight, op.weights),
+             vector(op.bias, op.weights), double{op.epsilon}, out(op.out),
+             op.like ? first_columns(*op.like, op.group) : Values{});
     }
     void run(const op::Linear& op) {
         const uint32_t rows = cols(op.out);
@@ -180,7 +184,10 @@ struct Executor::Step {
         glu(in(op.gate), columns(in(op.up), cols(op.up), op.up_first, cols(op.out)), op.activation,
             double{op.clamp}, double{op.slope}, out(op.out));
     }
-    void run(const op::Add& op) { add(in(op.a), in(op.b), double{op.scale}, out(op.out)); }
+    void run(const op::Add& op) {
+        const uint32_t count = cols(op.out);
+        add(first_columns(op.a, count), first_columns(op.b, count), double{op.scale}, out(op.out));
+    }
     void run(const op::Route& op) {
         const Values& scores = in(op.scores);
         const Values choice = vector(op.choice_bias, op.routing.experts),
@@ -206,9 +213,10 @@ struct Executor::Step {
                           x.begin() + std::ptrdiff_t(begin + count));
         return values;
     }
+    Values first_columns(TensorId x, uint32_t count) const { return columns(in(x), cols(x), 0, count); }
     void run(const op::HeadLinear& op) {
         const TensorView& weight = view(op.weight);
-        head_linear(factor(op.x), ids.size(), factor(op.weight, cols(op.out), weight.cols), op.heads,
+        head_linear(factor(op.x), rows(op.x), factor(op.weight, cols(op.out), weight.cols), op.heads,
                     op.first, out(op.out));
     }
     void run(const op::Pack& op) {
@@ -220,10 +228,14 @@ struct Executor::Step {
             packed.insert(packed.end(), begin, begin + columns.count);
         };
         // A narrower input may have columns that belong to no head: heads are 1 then.
-        for (size_t i = 0; i < ids.size() * op.heads; ++i) {
+        for (size_t i = 0; i < rows(op.a) * op.heads; ++i) {
             take(op.a, op.from_a, i);
             take(op.b, op.from_b, i);
         }
+    }
+    void run(const op::Mix& op) {
+        mix(in(op.x), in(op.y), op.factors ? std::span(in(*op.factors)) : std::span<const double>(),
+            rows(op.x), op.width, double{op.offset}, double{op.factor}, op.first, out(op.out));
     }
     void run(const op::Gate& op) { gate(in(op.x), in(op.gate), out(op.out)); }
     void run(const op::Store& op) {

@@ -20,6 +20,7 @@ std::span<const OpCheck> op_checks() {
         {"gate", check_gate},
         {"map", check_map},
         {"pack", check_pack},
+        {"mix", check_mix},
         {"experts", check_experts},
         {"select", check_select},
         {"sample", check_sample},

@@ -23,6 +23,7 @@ void check_glu(CheckContext& context);
 void check_add(CheckContext& context);
 void check_gate(CheckContext& context);
 void check_pack(CheckContext& context);
+void check_mix(CheckContext& context);
 void check_map(CheckContext& context);
 void check_experts(CheckContext& context);
 void check_select(CheckContext& context);

@@ -1,4 +1,4 @@
-// Cases of glu, add, gate, map and select.
+// Cases of glu, add, gate, map, pack, mix and select.
 #include "check_tools.h"
 #include "checks.h"
 #include "fail.h"
@@ -187,6 +187,50 @@ void check_pack(CheckContext& context) {
                                   from_b},
                                  variant);
                  });
+}
+
+void check_mix(CheckContext& context) {
+    struct MixCase {
+        uint32_t rows, width, streams, inputs, kept;  // of x, of y, of out
+        bool factors;
+        float offset;
+        uint32_t first;
+    };
+    constexpr MixCase mixes[] = {{3, 37, 4, 4, 4, true, 0, 0},
+                                 {2, 300, 4, 1, 4, true, 1, 0},
+                                 {5, 64, 4, 1, 4, false, 1, 1},
+                                 {3, 33, 4, 3, 1, false, 1, 0},
+                                 {130, 17, 2, 2, 2, true, 0.5f, 1}};
+    constexpr float factor = 0.25f;
+    for (const MixCase& c : mixes) {
+        const uint32_t x_cols = c.streams * c.width, y_cols = c.inputs * c.width, count = c.kept * c.inputs;
+        const std::vector<float> x = random_floats(size_t(c.rows) * x_cols, context.seed),
+                                 y = random_floats(size_t(c.rows) * y_cols, context.seed + 1),
+                                 factors = random_floats(size_t(c.rows) * count, context.seed + 2);
+        std::vector<double> expected(size_t(c.rows) * c.kept * c.width);
+        reference::mix(doubles(x), doubles(y), c.factors ? doubles(factors) : std::vector<double>(), c.rows,
+                       c.width, double(c.offset), double(factor), c.first, expected);
+        const vk::Buffer x_buffer = context.buffer_of<float>(x), y_buffer = context.buffer_of<float>(y),
+                         factor_buffer = context.buffer_of<float>(factors);
+        MixArgs args{.x = {x_buffer.view(), c.rows, x_cols, x_cols, 0},
+                     .y = {y_buffer.view(), c.rows, y_cols, y_cols, 0},
+                     .out = {},
+                     .factors = {},
+                     .width = c.width,
+                     .offset = c.offset,
+                     .factor = factor,
+                     .first = c.first};
+        if (c.factors) args.factors = Matrix{factor_buffer.view(), c.rows, count, count, 0};
+        run_variants(context, "mix",
+                     cat("rows ", c.rows, " width ", c.width, " streams ", c.streams, " inputs ", c.inputs,
+                         " of ", c.kept, c.factors ? " by factors" : "", " from ", c.first),
+                     mix_variants(context.caps()), expected, c.kept * c.width,
+                     elementwise_bounds(2 + 2 * c.inputs),
+                     [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
+                         args.out = out;
+                         record_mix(ops, args, variant);
+                     });
+    }
 }
 
 void check_gate(CheckContext& context) {

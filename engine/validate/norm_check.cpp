@@ -9,7 +9,7 @@
 namespace scoria::validate {
 namespace {
 
-constexpr NormKind rms = NormKind::rms, layer = NormKind::layer;
+using enum NormKind;
 enum Parameters { none, weight_only, weight_and_bias };
 
 struct Case {
@@ -45,10 +45,20 @@ constexpr Case cases[] = {
     {2, 96, 96, 1, layer, weight_only, false, 0, Pattern::zeros},
     {3, 100, 100, 1, rms, weight_only, false, 0, Pattern::normal, true},
     {3, 100, 100, 1, layer, weight_only, false, 0, Pattern::normal, true},
+    {7, 37, 37, 1, scale, weight_only, false, 5},
+    {2, 96, 96, 1, scale, none},
+    {5, 96, 32, 1, match, none, false, 3},
+    {128, 1152, 576, 3, match, none},
+    {2, 64, 64, 1e-6f, match, none},  // shorter than the least length
+    {3, 100, 100, 1, match, none, false, 0, Pattern::normal, true},
+    {7, 37, 37, 100, cut, none, false, 5},
+    {3, 1536, 1536, 1, cut, none},
+    {3, 300, 300, 1, cut, none, false, 0, Pattern::offset},
+    {3, 100, 100, 1, cut, none, false, 0, Pattern::normal, true},
 };
 
 void run_case(CheckContext& context, const Case& c) {
-    constexpr float epsilon = 1e-5f;
+    const float epsilon = c.kind == cut ? 1.5f : 1e-5f;
     const uint32_t stride = c.cols + c.extra, weights = c.own_weights ? c.cols : c.group;
     std::vector<float> x = pattern_floats(c.pattern, size_t(c.rows) * stride + c.extra, context.seed);
     for (float& value : x) value *= c.sigma;
@@ -59,8 +69,16 @@ void run_case(CheckContext& context, const Case& c) {
     for (uint32_t r = 0; r < c.rows; ++r)
         for (uint32_t i = 0; i < c.cols; ++i) used.push_back(double(x[c.extra + r * stride + i]));
     const std::vector<double> no_values;
+    std::vector<float> like;
+    std::vector<double> used_like;
+    const uint32_t like_stride = c.group + 2;
+    if (c.kind == match) like = random_floats(size_t(c.rows) * like_stride, context.seed + 3, 2);
+    for (uint32_t r = 0; r < c.rows && !like.empty(); ++r)
+        for (uint32_t i = 0; i < c.group; ++i)
+            used_like.push_back(double(like[size_t(r) * like_stride + 1 + i]));
     reference::norm(used, c.kind, c.group, c.parameters == none ? no_values : doubles(weight),
-                    c.parameters == weight_and_bias ? doubles(bias) : no_values, double(epsilon), expected);
+                    c.parameters == weight_and_bias ? doubles(bias) : no_values, double(epsilon), expected,
+                    used_like);
 
     const vk::Buffer x_buffer = context.buffer_of<float>(x), weight_buffer = context.buffer_of<float>(weight),
                      bias_buffer = context.buffer_of<float>(bias);
@@ -73,15 +91,21 @@ void run_case(CheckContext& context, const Case& c) {
                   .epsilon = epsilon,
                   .group = c.group,
                   .own_weights = c.own_weights};
+    vk::Buffer like_buffer;
+    if (c.kind == match) {
+        like_buffer = context.buffer_of<float>(like);
+        args.like = Matrix{like_buffer.view(), c.rows, c.group, like_stride, 1};
+    }
     if (c.parameters != none) args.weight = weight_buffer.view();
     if (c.parameters == weight_and_bias) args.bias = bias_buffer.view();
     // The sum of squares, and of values: sqrt(group) roundings of random sign; then root, division and
     // two products. An offset of 1000 beside a deviation of 1 makes the mean's error 1000 times as large.
-    Bounds bounds =
-        bounds_of((4 + 2 * std::sqrt(double(c.group))) * (c.pattern == Pattern::offset ? 1000 : 1));
+    // What is above a cut is a fifth of what it was cut from, and one element in 15.
+    Bounds bounds = bounds_of((4 + 2 * std::sqrt(double(c.group))) *
+                              (c.pattern == Pattern::offset ? 1000 : 1) * (c.kind == cut ? 20 : 1));
     bounds.floor = 1e-35;  // what is smaller may be flushed to zero
     run_variants(context, "norm",
-                 cat(c.kind == rms ? "rms" : "layer", " rows ", c.rows, " cols ", c.cols, " group ", c.group,
+                 cat(norm_kind_names[size_t(c.kind)], " rows ", c.rows, " cols ", c.cols, " group ", c.group,
                      " sigma ", c.sigma, c.parameters == none ? " plain" : "",
                      c.parameters == weight_and_bias ? " bias" : "", c.own_weights ? " own weights" : "",
                      c.pattern == Pattern::normal ? "" : cat(" ", pattern_name(c.pattern)),

@@ -123,6 +123,12 @@ CONFIGS = {
     "vaultgemma": BASE | dict(query_pre_attn_scalar=20, sliding_window=7, attn_logit_softcapping=4.0,
                               final_logit_softcapping=3.0, hidden_activation="gelu_pytorch_tanh",
                               layer_types=TYPES[1:3]),
+    "gemma3n_text": BASE | dict(
+        num_hidden_layers=7, layer_types=TYPES[:3] + TYPES[1:3] + TYPES[1:3], num_kv_shared_layers=3, sliding_window=7,
+        pad_token_id=0, intermediate_size=[56, 40, 64, 56, 56, 40, 56], hidden_size_per_layer_input=8,
+        vocab_size_per_layer_input=60, altup_num_inputs=3, laurel_rank=12, final_logit_softcapping=3.0,
+        activation_sparsity_pattern=[0.9, 0.6, 0.2, 0.0, 0.95, 0.0, 0.0], rope_parameters={
+            "full_attention": ROPE, "sliding_attention": ROPE | {"rope_theta": 1e3}}),
     "gemma4_text": GEMMA4 | dict(
         num_hidden_layers=7, layer_types=TYPES[:3] + TYPES[1:3] + TYPES[1:3], num_kv_shared_layers=3,
         hidden_size_per_layer_input=8, use_double_wide_mlp=True, attention_k_eq_v=True,
