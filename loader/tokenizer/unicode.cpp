@@ -15,12 +15,11 @@ struct CombiningRun {
     uint8_t combining_class;
 };
 struct Decomposition {
-    char32_t code, first, second;  // second is 0: a singleton
-    bool composes;
+    uint64_t code : 21, first : 21, second : 21;  // second is 0: a singleton
+    uint64_t composes : 1;
 };
 struct CompatibilityDecomposition {
-    char32_t code;
-    uint16_t first, count;  // of compatibility_codes
+    uint32_t code : 18, first : 14;  // of compatibility_codes, up to the next row's; the last is an end
 };
 struct LowerRun {
     char32_t first, last;
@@ -49,6 +48,11 @@ template <size_t n> bool contains(const CodeRange (&ranges)[n], char32_t code) {
     return range != std::end(ranges) && range->first <= code;
 }
 
+/// The first row whose code is not below this one.
+template <class Row, size_t n> const Row* row_of(const Row (&rows)[n], char32_t code) {
+    return std::ranges::lower_bound(rows, code, {}, [](const Row& row) { return char32_t(row.code); });
+}
+
 void decompose(char32_t code, bool compatibility, std::vector<char32_t>& out) {
     if (code < 0xA0) return out.push_back(code);
     if (const char32_t index = code - syllables; code >= syllables && index < syllable_count) {
@@ -58,15 +62,13 @@ void decompose(char32_t code, bool compatibility, std::vector<char32_t>& out) {
         return;
     }
     if (compatibility) {
-        const auto* whole = std::ranges::lower_bound(compatibility_decompositions, code, {},
-                                                     &CompatibilityDecomposition::code);
-        if (whole != std::end(compatibility_decompositions) && whole->code == code) {
-            const char32_t* first = compatibility_codes + whole->first;
-            out.insert(out.end(), first, first + whole->count);
+        const auto* whole = row_of(compatibility_decompositions, code);
+        if (whole + 1 < std::end(compatibility_decompositions) && whole->code == code) {
+            out.insert(out.end(), compatibility_codes + whole[0].first, compatibility_codes + whole[1].first);
             return;
         }
     }
-    const auto* found = std::ranges::lower_bound(decompositions, code, {}, &Decomposition::code);
+    const auto* found = row_of(decompositions, code);
     if (found == std::end(decompositions) || found->code != code) return out.push_back(code);
     decompose(found->first, compatibility, out);  // the table's depth is at most 3
     if (found->second != 0) out.push_back(found->second);
@@ -84,7 +86,7 @@ char32_t compose(char32_t first, char32_t second) {
     static const std::unordered_map<uint64_t, char32_t> pairs = [] {
         std::unordered_map<uint64_t, char32_t> map;
         for (const Decomposition& d : decompositions) {
-            if (d.composes) map.emplace(uint64_t{d.first} << 32 | d.second, d.code);
+            if (d.composes) map.emplace(uint64_t{d.first} << 32 | d.second, char32_t(d.code));
         }
         return map;
     }();

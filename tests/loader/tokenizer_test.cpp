@@ -137,6 +137,21 @@ TEST_CASE("normalization form C") {
     for (const auto& [text, composed] : cases) CHECK(utf8::nfc(text) == composed);
 }
 
+TEST_CASE("compatibility forms, and where their table ends") {
+    const std::pair<const char*, const char*> cases[] = {
+        {"\xC2\xA0", " "},                         // the first row
+        {"\xEF\xAC\x83", "ffi"},                   // a ligature
+        {"\xF0\x9F\xAF\xB9", "9"},                 // U+1FBF9, the last row
+        {"\xF0\xBF\xBF\xBF", "\xF0\xBF\xBF\xBF"},  // U+3FFFF, behind all rows
+        {"\xF4\x8F\xBF\xBF", "\xF4\x8F\xBF\xBF"},  // U+10FFFF
+        {"\xF0\xAF\xA8\x9D", "\xF0\xAA\x98\x80"},  // U+2FA1D, a canonical one
+    };
+    for (const auto& [text, form] : cases) {
+        CHECK(utf8::normal_form(text, utf8::NormalForm::nfkc) == form);
+        CHECK(utf8::normal_form(text, utf8::NormalForm::nfkd) == form);
+    }
+}
+
 TEST_CASE("merges, special tokens and both ends") {
     const auto tokenizer = letters();
     struct Case {
