@@ -377,7 +377,24 @@ void read_layer_scales(const Family& family, Catalog& catalog, const GatheredTen
     }
 }
 
+std::vector<double> rope_bases(const Settings& settings) {
+    const char* name = "layer_rope_theta";
+    std::vector<double> bases;
+    for (const double base : settings.numbers(name)) {
+        if (!std::isfinite(base) || base < 0) settings.wrong(name, "numbers of 0 or more");
+        if (base != 0 && std::ranges::find(bases, base) == bases.end()) bases.push_back(base);
+    }
+    return bases;
+}
+
 void assign_ropes(const Family& family, const Settings& settings, Architecture& architecture) {
+    const std::vector<double> thetas = settings.numbers("layer_rope_theta"), bases = rope_bases(settings);
+    check_length(settings, "layer_rope_theta", thetas.size(), architecture.layers.size(), "numbers");
+    for (size_t i = 0; i < thetas.size(); ++i) {
+        const auto base = std::ranges::find(bases, thetas[i]);
+        architecture.layers[i].attention.rope = base == bases.end() ? -1 : int32_t(base - bases.begin());
+    }
+    if (!thetas.empty()) return;
     const std::vector<double> listed = settings.numbers("no_rope_layers");  // 1: rotates, despite the name
     const uint32_t every = family.no_rope_every == 0
                                ? 0

@@ -128,7 +128,9 @@ void share_keys(const Settings& settings, const char* name, Architecture& archit
 void read_layer_scales(const Family& family, Catalog& catalog, const GatheredTensors& tensors,
                        Architecture& architecture);
 
-/// Sets every layer's Attention::rope: which of `ropes` by its window, -1 where it does not rotate.
+/// The bases of layer_rope_theta, each once; 0 there: the layer does not rotate. Errors: bad_file.
+std::vector<double> rope_bases(const Settings& settings);
+/// Sets every layer's Attention::rope: which of `ropes` by its base or window, -1 where it does not rotate.
 void assign_ropes(const Family& family, const Settings& settings, Architecture& architecture);
 
 /// Sets the bias fields by the family's rules.

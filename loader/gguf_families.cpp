@@ -375,6 +375,7 @@ std::span<const Family> gguf_decoder_families() {
          .qk_norm = QkNorm::Group::projection,
          .local_rope_base = 5e5,
          .window = {Layers::not_every, 4}},
+        {.name = "exaone", .tensors = {common}, .rope_base = 5e5},
         {.name = "exaone4",
          .tensors = {common},
          .placement = NormPlacement::output,

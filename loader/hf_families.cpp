@@ -230,6 +230,19 @@ std::span<const Family> llama_families() {
          .o_bias = attention_bias,
          .feed_forward_bias = mlp_bias,
          .adjust = adjust_granite},
+        {.name = "granite_swa",
+         .tensors = {hf::sinks, hf::frame, hf::attention, hf::gated},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .window = {Layers::all},
+         .feed_forward_bias = mlp_bias,
+         .adjust = adjust_granite_swa},
+        {.name = "exaone",
+         .tensors = {hf::frame, hf::attention, hf::gated, hf::exaone},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .rope_base = 5e5,
+         .feed_forward_bias = mlp_bias},
         {.name = "phi3",
          .tensors = {hf::fused_qkv, hf::fused_gate_up, hf::frame, hf::attention},
          .window = {Layers::all}},
@@ -430,6 +443,17 @@ std::span<const Family> hugging_face_families() {
 }
 
 void adjust_granite(Reading& r) { read_multipliers(r, granite_multipliers, 1); }
+
+void adjust_granite_swa(Reading& r) {
+    adjust_granite(r);
+    const uint32_t window = r.settings.size(Field::window, most_size, 128);
+    const bool says = r.settings.has("layer_types");
+    for (size_t i = 0; i < r.architecture.layers.size(); ++i) {
+        Attention& attention = r.architecture.layers[i].attention;
+        attention.sinks = true;
+        if (!says) attention.window = i % 4 == 0 ? 0 : window;
+    }
+}
 
 void expect_layer_types(const Settings& settings) {
     if (!settings.has("layer_types")) settings.wrong("layer_types", "a type of every layer");

@@ -33,6 +33,8 @@ inline constexpr Bias attention_bias = by_flag("attention_bias", false),
                       mlp_bias = by_flag("mlp_bias", false), use_bias = by_flag("use_bias", false);
 /// Granite's multipliers.
 void adjust_granite(Reading& reading);
+/// Those, sinks, and windows but in every fourth layer from the first on, where the file does not say.
+void adjust_granite_swa(Reading& reading);
 
 /// The rotary positions that config.json tells, under its newer names (rope_parameters) or older ones
 /// (rope_theta, rope_scaling): none, one, or one for full layers and one for windowed ones.
@@ -47,8 +49,8 @@ namespace hf {
 extern const std::span<const TensorRow> frame, frame_plus_one, attention, qk_norms, hunyuan_qk_norms,
     stablelm_qk_norms, fused_qkv, gated, fused_gate_up, starcoder2, phi, glm4, gemma2, gemma3n, gemma4, olmo2,
     mixtral, afmoe, hy_v3, sarvam, experts, granite_shared, granite_moe, hyperclovax, minimax, ernie_moe,
-    hunyuan_moe, shared_experts, deepseek, gpt_oss, gpt2, gpt1, gpt_neo, gptj, bloom_like, gpt_neox, opt, mpt,
-    own;
+    hunyuan_moe, shared_experts, deepseek, gpt_oss, sinks, exaone, gpt2, gpt1, gpt_neo, gptj, bloom_like,
+    gpt_neox, opt, mpt, own;
 }  // namespace hf
 
 }  // namespace scoria

@@ -53,7 +53,7 @@ struct DeepSeekDefaults {
 constexpr DeepSeekDefaults deepseek_v2{2, 1, 1, 0, 1.0}, deepseek_v3{1, 8, 4, 3, 2.5},
     glm4_moe{1, 1, 1, 1, 1.0}, glm4_moe_lite{1, 1, 1, 1, 1.8}, solar_open{1, 1, 1, 0, 1.0},
     dots1{0, 1, 1, 0, 1.0}, exaone_moe{1, 1, 1, 1, 2.5}, afmoe{2, 1, 1, 1, 1.0}, sarvam_moe{1, 1, 1, 1, 2.5},
-    mistral4{1, 1, 1, 0, 1.0}, hy_v3{1, 1, 1, 1, 2.826};
+    sarvam_mla{1, 1, 1, 1, 2.5}, mistral4{1, 1, 1, 0, 1.0}, hy_v3{1, 1, 1, 1, 2.826};
 
 void read_deepseek_experts(Reading& r, const DeepSeekDefaults& defaults) {
     const Settings& s = r.settings;
@@ -157,11 +157,11 @@ void adjust_deepseek_v2(Reading& r) {
     finish_deepseek(r, deepseek_v2);
 }
 
-void adjust_deepseek_v3(Reading& r) {
-    adjust_deepseek(r, deepseek_v3);
+template <const DeepSeekDefaults& defaults> void adjust_deepseek_v3(Reading& r) {
+    adjust_deepseek(r, defaults);
     expect_text(r.settings, "scoring_func", "sigmoid");
     expect_text(r.settings, "topk_method", "noaux_tc");
-    finish_deepseek(r, deepseek_v3);
+    finish_deepseek(r, defaults);
 }
 
 template <const DeepSeekDefaults& defaults, bool normed> void adjust_glm4_moe(Reading& r) {
@@ -273,7 +273,7 @@ std::span<const Family> expert_families() {
          .clips = true,
          .routing = &softmax_experts},
         {.name = "gpt_oss",
-         .tensors = {hf::gpt_oss, hf::frame, hf::attention},
+         .tensors = {hf::gpt_oss, hf::frame, hf::attention, hf::sinks},
          .qkv_bias = by_flag("attention_bias", true),
          .o_bias = by_flag("attention_bias", true),
          .rope_base = 150000,
@@ -294,7 +294,13 @@ std::span<const Family> expert_families() {
          .o_bias = attention_bias,
          .pairs = RopePairs::interleaved,
          .routing = &deepseek_v3_experts,
-         .adjust = adjust_deepseek_v3},
+         .adjust = adjust_deepseek_v3<deepseek_v3>},
+        {.name = "sarvam_mla",
+         .tensors = {hf::deepseek, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
+         .o_bias = attention_bias,
+         .pairs = RopePairs::interleaved,
+         .routing = &deepseek_v3_experts,
+         .adjust = adjust_deepseek_v3<sarvam_mla>},
         {.name = "mistral4",
          .tensors = {hf::deepseek, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
          .o_bias = attention_bias,
@@ -405,6 +411,13 @@ std::span<const Family> expert_families() {
          .o_bias = attention_bias,
          .routing = &granite_experts,
          .adjust = adjust_granite},
+        {.name = "granitemoe_swa",
+         .tensors = {hf::granite_moe, hf::sinks, hf::frame, hf::attention},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .window = {Layers::all},
+         .routing = &granite_experts,
+         .adjust = adjust_granite_swa},
         {.name = "ernie4_5_moe",
          .tensors = {hf::ernie_moe, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
          .qkv_bias = use_bias,

@@ -246,8 +246,10 @@ constexpr TensorRow shared_expert_rows[] = {
     {Role::shared_up_bias, LAYER "mlp.shared_experts.up_proj.bias"},
     {Role::shared_down_bias, LAYER "mlp.shared_experts.down_proj.bias"},
 };
-constexpr TensorRow gpt_oss_rows[] = {
+constexpr TensorRow sinks_rows[] = {
     {Role::sinks, LAYER "self_attn.sinks"},
+};
+constexpr TensorRow gpt_oss_rows[] = {
     {Role::router, LAYER "mlp.router.weight"},
     {Role::router_bias, LAYER "mlp.router.bias"},
     {Role::expert_gate, LAYER "mlp.experts.gate_up_proj", experts_gate_up_columns},
@@ -256,6 +258,18 @@ constexpr TensorRow gpt_oss_rows[] = {
     {Role::expert_up_bias, LAYER "mlp.experts.gate_up_proj_bias", experts_gate_up_columns},
     {Role::expert_down, LAYER "mlp.experts.down_proj", experts_transposed},
     {Role::expert_down_bias, LAYER "mlp.experts.down_proj_bias"},
+};
+#undef LAYER
+
+// EXAONE 3 and 3.5 as published; transformers saves them under Llama's names.
+#define LAYER "transformer.h.#."
+constexpr TensorRow exaone_rows[] = {
+    {Role::token_embedding, "transformer.wte.weight"}, {Role::output_norm, "transformer.ln_f.weight"},
+    {Role::attention_norm, LAYER "ln_1.weight"},       {Role::q, LAYER "attn.attention.q_proj.weight"},
+    {Role::k, LAYER "attn.attention.k_proj.weight"},   {Role::v, LAYER "attn.attention.v_proj.weight"},
+    {Role::o, LAYER "attn.attention.out_proj.weight"}, {Role::feed_forward_norm, LAYER "ln_2.weight"},
+    {Role::gate, LAYER "mlp.c_fc_0.weight"},           {Role::up, LAYER "mlp.c_fc_1.weight"},
+    {Role::down, LAYER "mlp.c_proj.weight"},
 };
 #undef LAYER
 
@@ -497,6 +511,8 @@ const Rows hunyuan_moe = hunyuan_moe_rows;
 const Rows shared_experts = shared_expert_rows;
 const Rows deepseek = deepseek_rows;
 const Rows gpt_oss = gpt_oss_rows;
+const Rows sinks = sinks_rows;
+const Rows exaone = exaone_rows;
 const Rows gpt2 = gpt2_rows;
 const Rows gpt1 = gpt1_rows;
 const Rows gpt_neo = gpt_neo_rows;

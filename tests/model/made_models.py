@@ -52,6 +52,15 @@ CONFIGS = {
     "granitemoehybrid": SAME | GRANITE | dict(
         position_embedding_type="rope", num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=40,
         layer_types=["full_attention"] * 2, mamba_n_heads=2, mamba_d_head=64, mamba_expand=2),
+    "granite_swa": SAME | GRANITE | dict(num_hidden_layers=4, sliding_window=7, layer_types=TYPES[2:] + TYPES[1:3],
+                                         layer_rope_theta=[0, 1e4, 500.0, 1e4], attention_bias=True),
+    "granitemoe_swa": SAME | GRANITE | dict(
+        num_hidden_layers=3, sliding_window=7, layer_types=TYPES[1:], layer_rope_theta=None, num_local_experts=5,
+        num_experts_per_tok=2, intermediate_size=24, shared_intermediate_size=40),
+    "exaone": SAME | dict(rope_parameters=dict(
+        rope_type="llama3", rope_theta=1e4, factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0,
+        original_max_position_embeddings=40)),
+    "sarvam_mla": BASE | EXPERTS | LATENT | dict(n_shared_experts=1, q_lora_rank=None, rms_norm_eps=1e-6),
     "granitemoe": SAME | GRANITE | dict(num_local_experts=5, num_experts_per_tok=2, intermediate_size=24),
     "granitemoeshared": SAME | GRANITE | dict(num_local_experts=5, num_experts_per_tok=2, intermediate_size=24,
                                               shared_intermediate_size=40),

@@ -199,3 +199,55 @@ TEST_CASE("LFM2's first folders have the width of feed-forwards under a name of 
     CHECK_THROWS_WITH_AS((void)open_model(TemporaryFolder(published).path()),
                          doctest::Contains("intermediate_size is missing"), Error);
 }
+
+TEST_CASE("EXAONE as published has names of its own, and the same weights") {
+    const HfFolder saved = made_model("exaone").folder;
+    HfFolder published = saved;
+    published.tensors.clear();
+    constexpr std::pair<std::string_view, std::string_view> names[] = {
+        {"model.embed_tokens", "transformer.wte"},
+        {"model.norm", "transformer.ln_f"},
+        {"model.layers", "transformer.h"},
+        {"input_layernorm", "ln_1"},
+        {"self_attn", "attn.attention"},
+        {"o_proj", "out_proj"},
+        {"post_attention_layernorm", "ln_2"},
+        {"gate_proj", "c_fc_0"},
+        {"up_proj", "c_fc_1"},
+        {"down_proj", "c_proj"}};
+    for (const auto& [name, tensor] : saved.tensors) {
+        std::string other = name;
+        for (const auto& [from, to] : names)
+            if (const size_t at = other.find(from); at != std::string::npos)
+                other.replace(at, from.size(), to);
+        published.tensors[other] = tensor;
+    }
+    for (const auto& [from, to] : {std::pair("num_hidden_layers", "num_layers"),
+                                   {"rms_norm_eps", "layer_norm_epsilon"},
+                                   {"hidden_act", "activation_function"}}) {
+        published.config[to] = published.config[from];
+        published.config.erase(from);
+    }
+    const TemporaryFolder one(saved), other(published);
+    const Model model = open_model(other.path());
+    CHECK(model.architecture == open_model(one.path()).architecture);
+    CHECK(model.unused.empty());
+}
+
+TEST_CASE("Granite with windows: a base for every layer, or none") {
+    HfFolder folder = made_model("granite_swa").folder;
+    const auto opened = [&] { return open_model(TemporaryFolder(folder).path()).architecture; };
+    const Architecture a = opened();
+    const int32_t ropes[] = {-1, 0, 1, 0};
+    REQUIRE(a.ropes.size() == 2);
+    for (size_t i = 0; i < 4; ++i) CHECK(a.layers[i].attention.rope == ropes[i]);
+    folder.config.erase("layer_types");  // every fourth from the first on sees all
+    const Architecture other = opened();
+    for (size_t i = 0; i < 4; ++i) CHECK(other.layers[i].attention.window == (i == 0 ? 0u : 7u));
+    folder.config["layer_rope_theta"] = {1e4, 1e4, -1.0, 1e4};
+    CHECK_THROWS_WITH_AS((void)opened(), doctest::Contains("layer_rope_theta: expected numbers of 0 or more"),
+                         Error);
+    folder.config["layer_rope_theta"] = {1e4};
+    CHECK_THROWS_WITH_AS((void)opened(), doctest::Contains("layer_rope_theta: expected 4 numbers, got 1"),
+                         Error);
+}
