@@ -107,6 +107,24 @@ TEST_CASE("vulkan: layers that read another's keys see them in its ring") {
                          Error);
 }
 
+TEST_CASE("vulkan: the head reads all streams of a model that has several") {
+    const MadeModel made = made_model("gemma3n_text");
+    const TemporaryFolder folder(made.folder);
+    Engine engine(std::make_shared<const Model>(open_model(folder.path())),
+                  engine_options(Precision::strict));
+    Session session(engine);
+    const ForwardResult all = session.forward(made.ids, true);
+    CHECK(all.hidden_size == 3 * 48);
+    CHECK(all.last_hidden_size() == 48);
+    const size_t rows = std::min<size_t>(made.ids.size(), session.head_rows());
+    const std::vector<float> logits =
+        session.head(std::span(all.hidden.back()).first(rows * all.hidden_size));
+    CHECK(largest_error(std::vector<double>(all.logits.begin(), all.logits.begin() + long(rows * all.vocab)),
+                        logits) <= strict_error);
+    CHECK_THROWS_WITH_AS((void)session.head(std::span(all.hidden.back()).first(48)),
+                         doctest::Contains("rows of 144"), Error);
+}
+
 TEST_CASE("convert: heads of several sizes are not pooled as if they were of one") {
     const TemporaryFolder folder(made_model("gemma4_text").folder);
     CHECK_THROWS_WITH_AS(pool_heads(folder.path(), folder.path() / "pooled", 1, {}),
