@@ -281,7 +281,7 @@ void Batch::record(OpContext& context, const kernel::Add& k) const {
 }
 
 void Batch::record(OpContext& context, const kernel::Map& k) const {
-    record_map(context, {matrix(k.x), matrix(k.out), k.kind, k.value, k.activation},
+    record_map(context, {matrix(k.x), matrix(k.out), k.kind, k.value, k.second, k.activation},
                choices().simple(context.caps, SimpleOp::map));
 }
 

@@ -144,7 +144,7 @@ class Builder {
     }
     TensorId map(const std::string& name, TensorId x, MapKind kind, float value,
                  Activation activation = Activation::identity) {
-        return emit(op::Map{x, tensor_like(name, x), kind, value, activation});
+        return emit(op::Map{x, tensor_like(name, x), kind, value, 0, activation});
     }
     TensorId rope(const std::string& name, TensorId x, const Attention& shape, uint32_t heads, bool queries) {
         if (shape.rope < 0) return x;
@@ -570,6 +570,9 @@ class Builder {
     /// act(gate) * up, or act(up) where there is no gate.
     TensorId activated(const std::string& whose, const FeedForward& shape, std::optional<TensorId> gate,
                        TensorId up, float clamp = 0, float slope = 1) {
+        if (!gate && shape.activation == Activation::xielu)
+            return emit(op::Map{up, tensor_like(whose + "activated", up), MapKind::xielu, shape.xielu.rise(),
+                                shape.xielu.fall()});
         if (!gate) return map(whose + "activated", up, MapKind::activate, 0, shape.activation);
         return emit(op::Glu{*gate, up, tensor_like(whose + "gated", up), shape.activation, clamp, slope});
     }

@@ -35,6 +35,7 @@ enum class MapKind : uint8_t {
     clamp,     // to [-value, value]
     soft_cap,  // value * tanh(x / value)  (Bello et al. 2016)
     activate,  // activation(x)
+    xielu,     // value x^2 + x / 2, or second (e^x - 1 - x) + x / 2 below 0
 };
 
 namespace op {
@@ -69,7 +70,7 @@ struct Linear {
 struct Map {
     TensorId x, out;
     MapKind kind;
-    float value = 0;
+    float value = 0, second = 0;
     Activation activation = Activation::identity;
 };
 /// Rotates each head of x by the row's position (Architecture::ropes[rope]).

@@ -9,7 +9,7 @@ const char* kind_name(const op::Embed&) { return "embed"; }
 const char* kind_name(const op::Norm&) { return "norm"; }
 const char* kind_name(const op::Linear&) { return "linear"; }
 const char* kind_name(const op::Map& op) {
-    constexpr const char* names[] = {"scale", "clamp", "soft cap", "activate"};
+    constexpr const char* names[] = {"scale", "clamp", "soft cap", "activate", "xielu"};
     return names[static_cast<size_t>(op.kind)];
 }
 const char* kind_name(const op::Rope&) { return "rope"; }

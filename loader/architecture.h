@@ -5,6 +5,7 @@
 #include "tensors.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -55,6 +56,7 @@ enum class Activation : uint8_t {
     selu,      // 1.0507 (x, or 1.67326 (e^x - 1) below 0)
     softplus,  // ln(1 + e^x)
     tanh,
+    xielu,  // struct Xielu
 };
 
 /// Which two elements of a head one rotation turns (Su et al. 2021).
@@ -278,9 +280,19 @@ struct Routing {
     bool operator==(const Routing&) const = default;
 };
 
+/// An activation that is learned (Huang & Schlag 2024): rise x^2 + x / 2, or fall (e^x - 1 - x) + x / 2 below
+/// 0.
+struct Xielu {
+    float p = 0, n = 0;  // as files have them
+    float rise() const { return float(std::log1p(std::exp(double(p)))); }
+    float fall() const { return float(0.5 + std::log1p(std::exp(double(n)))); }
+    bool operator==(const Xielu&) const = default;
+};
+
 struct FeedForward {
     uint32_t size = 0;  // columns between up and down; 0: experts only
     Activation activation = Activation::silu;
+    Xielu xielu;        // of that activation, where there is no gate
     bool gated = true;  // down(act(gate x) * up x), else down(act(up x))
     /// n: of gate x only what is more than n deviations above its mean counts, and as by how much it is
     /// (NormKind::cut; statistical top-k, You et al. 2025). -infinity: all of it.

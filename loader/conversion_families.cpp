@@ -168,6 +168,18 @@ void set_gemma3n(const Described& model, Keys& keys) {
     keys.set("activation_sparsity_scale", cuts);
 }
 
+void set_apertus(const Described& model, Keys& keys) {
+    std::vector<float> p, n;
+    for (const Layer& layer : model.architecture.layers) {
+        p.push_back(layer.feed_forward.xielu.p);
+        n.push_back(layer.feed_forward.xielu.n);
+    }
+    keys.set_global("xielu.alpha_p", p);
+    keys.set_global("xielu.alpha_n", n);
+    keys.set_global("xielu.beta", std::vector<float>(p.size(), 0.5f));
+    keys.set_global("xielu.eps", std::vector<float>(p.size(), -1e-6f));
+}
+
 void set_gemma4(const Described& model, Keys& keys) {
     const Architecture& a = model.architecture;
     set_windowed(model, keys);
@@ -348,6 +360,7 @@ constexpr ConversionFamily families[] = {
     {.model_type = "olmo", .architecture = "olmo"},
     {.model_type = "olmo2", .architecture = "olmo2"},
     {.model_type = "olmo3", .architecture = "olmo2", .keys = set_windowed},
+    {.model_type = "apertus", .architecture = "apertus", .keys = set_apertus},
     {.model_type = "exaone", .architecture = "exaone"},
     {.model_type = "exaone4", .architecture = "exaone4", .keys = set_windowed},
     {.model_type = "olmoe", .architecture = "olmoe"},

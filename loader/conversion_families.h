@@ -38,6 +38,10 @@ class Keys {
     void set(std::string_view name, const std::vector<float>& values) {
         out_.set(prefix_ + std::string(name), std::span(values));
     }
+    /// Without the architecture's name before it.
+    void set_global(std::string_view name, const std::vector<float>& values) {
+        out_.set(name, std::span(values));
+    }
     void set(std::string_view name, double value) {
         out_.set(prefix_ + std::string(name), static_cast<float>(value));
     }

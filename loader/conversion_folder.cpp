@@ -248,8 +248,9 @@ void FolderSource::add_layer_scales() {
     const std::vector<Layer>& layers = model_.architecture.layers;
     for (size_t i = 0; i < layers.size(); ++i) {
         if (layers[i].scale == 1) continue;
-        if (family_->layer_scale == nullptr) cannot_say("scales of layers");
-        add_values(tensor_name(family_->layer_scale, int32_t(i)), {1}, {layers[i].scale});
+        const char* tensor = scale_tensor(*family_);
+        if (tensor == nullptr) cannot_say("scales of layers");
+        add_values(tensor_name(tensor, int32_t(i)), {1}, {layers[i].scale});
     }
 }
 

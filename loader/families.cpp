@@ -52,6 +52,7 @@ constexpr ActivationName activation_names[] = {
     {"elu", Activation::elu},
     {"selu", Activation::selu},
     {"softplus", Activation::softplus},
+    {"xielu", Activation::xielu},
 };
 
 Activation read_activation(const Family& family, const Settings& settings) {
@@ -360,21 +361,22 @@ void cut_gates(const Settings& settings, const char* name, std::span<const doubl
     }
 }
 
-void read_layer_scales(const Family& family, Catalog& catalog, const GatheredTensors& tensors,
-                       Architecture& architecture) {
-    if (family.layer_scale == nullptr) return;
-    for (size_t i = 0; i < architecture.layers.size(); ++i) {
-        const std::string name = tensor_name(family.layer_scale, static_cast<int32_t>(i));
+void read_layer_numbers(const Family& family, Catalog& catalog, const GatheredTensors& tensors,
+                        Architecture& architecture) {
+    const auto read = [&](const LayerNumber& number, size_t layer) {
+        const std::string name = tensor_name(number.tensor, static_cast<int32_t>(layer));
         const StoredTensor* tensor = catalog.take(name);
-        if (tensor == nullptr) continue;
+        if (tensor == nullptr) return;
         const bool one = std::ranges::all_of(tensor->shape, [](uint64_t size) { return size == 1; }) &&
                          tensor_type_info(tensor->type).block == 1;
-        const float scale = one ? tensors.floats(*tensor).front() : 0;
-        if (!one || !std::isfinite(scale))
+        const float value = one ? tensors.floats(*tensor).front() : 0;
+        if (!one || !std::isfinite(value))
             fail(Status::bad_file, catalog.format(), "tensor ", name, ": expected one finite number, got ",
-                 one ? cat(scale) : shape_text(tensor->shape));
-        architecture.layers[i].scale = scale;
-    }
+                 one ? cat(value) : shape_text(tensor->shape));
+        number.place(architecture.layers[layer]) = value;
+    };
+    for (const LayerNumber& number : family.layer_numbers)
+        for (size_t i = 0; i < architecture.layers.size(); ++i) read(number, i);
 }
 
 std::vector<double> rope_bases(const Settings& settings) {

@@ -46,6 +46,13 @@ struct Reading {
 };
 using Adjust = void (*)(Reading& reading);
 
+/// A tensor of one number that layers may have, '#' standing for the layer.
+struct LayerNumber {
+    const char* tensor;
+    float& (*place)(Layer& layer);
+};
+inline float& scale_of(Layer& layer) { return layer.scale; }
+
 struct Family {
     const char* name;                                   // model_type or general.architecture
     std::array<std::span<const TensorRow>, 6> tensors;  // of a role in several, the first that the file has
@@ -89,7 +96,7 @@ struct Family {
 
     bool positions = false;  // learned
     bool embedding_norm = false, root_embedding_scale = false;
-    const char* layer_scale = nullptr;  // tensor of the number that multiplies the stream behind layer '#'
+    std::span<const LayerNumber> layer_numbers = {};
     Bias output_bias = {};
     bool output_decides = false;  // tied if there is no output tensor, whatever tie_word_embeddings says
 
@@ -97,6 +104,13 @@ struct Family {
 
     Adjust adjust = nullptr;
 };
+
+/// The tensor of Layer::scale; null: the family has none.
+inline const char* scale_tensor(const Family& family) {
+    for (const LayerNumber& number : family.layer_numbers)
+        if (number.place == scale_of) return number.tensor;
+    return nullptr;
+}
 
 constexpr uint64_t most_layers = 4096;  // caps that keep every later product far below 2^64
 constexpr uint64_t most_size = 1 << 28;
@@ -124,9 +138,9 @@ uint32_t head_dim_of(const Architecture& architecture, bool windowed);
 /// The last layers, as many as `name` says, read the keys and values of the last one before them that has a
 /// window as they have, or has none. Errors: bad_file.
 void share_keys(const Settings& settings, const char* name, Architecture& architecture);
-/// Sets every Layer::scale by the family's tensors, where the file has them. Errors: bad_file.
-void read_layer_scales(const Family& family, Catalog& catalog, const GatheredTensors& tensors,
-                       Architecture& architecture);
+/// Sets what the family's layer_numbers say, where the file has them. Errors: bad_file.
+void read_layer_numbers(const Family& family, Catalog& catalog, const GatheredTensors& tensors,
+                        Architecture& architecture);
 
 /// The bases of layer_rope_theta, each once; 0 there: the layer does not rotate. Errors: bad_file.
 std::vector<double> rope_bases(const Settings& settings);

@@ -143,7 +143,11 @@ ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors) {
     if (name == nullptr) fail(Status::bad_file, "gguf", "general.architecture is missing");
     const Family& family = find_family(gguf_families(), *name, "gguf", "general.architecture");
     const std::string prefix = *name + ".";
-    const Settings keys(Settings::Format::gguf, "gguf", prefix, gguf.metadata.section(prefix));
+    nlohmann::json values = gguf.metadata.section(prefix);
+    if (const nlohmann::json xielu = gguf.metadata.section("xielu."); !xielu.empty())
+        for (const auto& [key, value] : xielu.items())
+            values["xielu." + key] = value;  // of Apertus, without its name
+    const Settings keys(Settings::Format::gguf, "gguf", prefix, std::move(values));
     Catalog catalog("gguf", stored_tensors(gguf));
 
     ReadModel model;
@@ -162,7 +166,7 @@ ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors) {
     Synthesised synthesised;
     Reading reading{keys, catalog, architecture, synthesised};
     if (family.adjust != nullptr) family.adjust(reading);
-    read_layer_scales(family, catalog, tensors, architecture);
+    read_layer_numbers(family, catalog, tensors, architecture);
     if (!keys.flag("attention.causal", true) && !architecture.bidirectional())
         fail(Status::unsupported, "gguf", keys.full_name("attention.causal"), ": expected true");
     assign_ropes(family, keys, architecture);

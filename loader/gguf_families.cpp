@@ -149,6 +149,24 @@ void adjust_gemma2(Reading& r) {
         set_scale(r.architecture, 1 / std::sqrt(double(r.architecture.hidden) / heads));
 }
 
+constexpr LayerNumber gemma4_numbers[] = {{"blk.#.layer_output_scale.weight", scale_of}};
+
+void adjust_apertus(Reading& r) {
+    const Settings& s = r.settings;
+    std::vector<Layer>& layers = r.architecture.layers;
+    const auto numbers = [&](const char* name) {
+        const std::vector<double> values = s.numbers(name);
+        if (values.size() != layers.size()) s.wrong(name, cat("as many numbers as layers, ", layers.size()));
+        return values;
+    };
+    const std::vector<double> p = numbers("xielu.alpha_p"), n = numbers("xielu.alpha_n");
+    for (const double beta : numbers("xielu.beta"))
+        if (beta != 0.5) s.wrong("xielu.beta", "0.5 in every place");
+    s.understood("xielu.eps");
+    for (size_t i = 0; i < layers.size(); ++i)
+        layers[i].feed_forward.xielu = {static_cast<float>(p[i]), static_cast<float>(n[i])};
+}
+
 uint32_t rows_of(const Catalog& catalog, const char* name, uint32_t otherwise) {
     const StoredTensor* tensor = catalog.find(name);
     return tensor && tensor->shape.size() == 2 && tensor->shape[0] <= most_size ? uint32_t(tensor->shape[0])
@@ -347,7 +365,7 @@ std::span<const Family> gguf_decoder_families() {
          .activation = Activation::gelu_tanh,
          .routing = &apart_experts,
          .root_embedding_scale = true,
-         .layer_scale = "blk.#.layer_output_scale.weight",
+         .layer_numbers = gemma4_numbers,
          .adjust = adjust_gemma4},
         {.name = "command-r",
          .tensors = {common},
@@ -375,6 +393,13 @@ std::span<const Family> gguf_decoder_families() {
          .qk_norm = QkNorm::Group::projection,
          .local_rope_base = 5e5,
          .window = {Layers::not_every, 4}},
+        {.name = "apertus",
+         .tensors = {common},
+         .qk_norm = QkNorm::Group::head,
+         .rope_base = 12e6,
+         .activation = Activation::xielu,
+         .gated = false,
+         .adjust = adjust_apertus},
         {.name = "exaone", .tensors = {common}, .rope_base = 5e5},
         {.name = "exaone4",
          .tensors = {common},

@@ -72,6 +72,19 @@ void adjust_gemma3(Reading& r) {
     set_scale(r.architecture, 1 / std::sqrt(r.settings.positive("query_pre_attn_scalar", 256.0)));
 }
 
+constexpr LayerNumber gemma4_numbers[] = {{"model.layers.#.layer_scalar", scale_of}};
+
+constexpr LayerNumber apertus_numbers[] = {
+    {"model.layers.#.mlp.act_fn.alpha_p", [](Layer& l) -> float& { return l.feed_forward.xielu.p; }},
+    {"model.layers.#.mlp.act_fn.alpha_n", [](Layer& l) -> float& { return l.feed_forward.xielu.n; }},
+};
+
+/// What published configs say beside what the class reads.
+void adjust_apertus(Reading& r) {
+    expect_flag(r.settings, "qk_norm", true, true);
+    for (const char* name : {"post_norm", "mlp_bias"}) expect_flag(r.settings, name, false, false);
+}
+
 /// How many deviations above the mean of a normal distribution leave `share` of it below.
 double normal_quantile(double share) {
     double below = -40, above = 40;
@@ -237,6 +250,18 @@ std::span<const Family> llama_families() {
          .window = {Layers::all},
          .feed_forward_bias = mlp_bias,
          .adjust = adjust_granite_swa},
+        {.name = "apertus",
+         .tensors = {hf::apertus, hf::frame, hf::attention, hf::gated, hf::qk_norms},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .qk_norm = QkNorm::Group::head,
+         .rope_base = 12e6,
+         .rope_parameters = R"({"rope_type": "llama3", "rope_theta": 12e6, "factor": 8.0,
+             "original_max_position_embeddings": 8192, "low_freq_factor": 1.0, "high_freq_factor": 4.0})",
+         .activation = Activation::xielu,
+         .gated = false,
+         .layer_numbers = apertus_numbers,
+         .adjust = adjust_apertus},
         {.name = "exaone",
          .tensors = {hf::frame, hf::attention, hf::gated, hf::exaone},
          .qkv_bias = attention_bias,
@@ -405,7 +430,7 @@ std::span<const Family> llama_families() {
          .activation = Activation::gelu_tanh,
          .routing = &apart_experts,
          .root_embedding_scale = true,
-         .layer_scale = "model.layers.#.layer_scalar",
+         .layer_numbers = gemma4_numbers,
          .adjust = adjust_gemma4},
         {.name = "cohere",
          .tensors = {hf::frame, hf::attention, hf::gated, hf::qk_norms},

@@ -125,7 +125,7 @@ ConfiguredModel read_model(const Settings& config, Catalog& catalog, const Gathe
     Synthesised synthesised;
     Reading reading{config, catalog, architecture, synthesised};
     if (family.adjust != nullptr) family.adjust(reading);
-    read_layer_scales(family, catalog, tensors, architecture);
+    read_layer_numbers(family, catalog, tensors, architecture);
     assign_ropes(family, config, architecture);
     set_biases(family, config, catalog, architecture);
     bool has_output = false;

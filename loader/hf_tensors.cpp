@@ -246,6 +246,10 @@ constexpr TensorRow shared_expert_rows[] = {
     {Role::shared_up_bias, LAYER "mlp.shared_experts.up_proj.bias"},
     {Role::shared_down_bias, LAYER "mlp.shared_experts.down_proj.bias"},
 };
+constexpr TensorRow apertus_rows[] = {
+    {Role::attention_norm, LAYER "attention_layernorm.weight"},
+    {Role::feed_forward_norm, LAYER "feedforward_layernorm.weight"},
+};
 constexpr TensorRow sinks_rows[] = {
     {Role::sinks, LAYER "self_attn.sinks"},
 };
@@ -512,6 +516,7 @@ const Rows shared_experts = shared_expert_rows;
 const Rows deepseek = deepseek_rows;
 const Rows gpt_oss = gpt_oss_rows;
 const Rows sinks = sinks_rows;
+const Rows apertus = apertus_rows;
 const Rows exaone = exaone_rows;
 const Rows gpt2 = gpt2_rows;
 const Rows gpt1 = gpt1_rows;

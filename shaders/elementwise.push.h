@@ -22,6 +22,7 @@
 #define MAP_CLAMP 1
 #define MAP_SOFT_CAP 2
 #define MAP_ACTIVATE 3
+#define MAP_XIELU 4
 
 #ifdef __cplusplus
 namespace scoria {
@@ -41,7 +42,7 @@ struct MapPush {
     uint rows, cols;
     uint x_first, x_stride;      // words, as in Matrix
     uint out_first, out_stride;  // likewise
-    float value;
+    float value, second;
 };
 
 struct PackPush {

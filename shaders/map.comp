@@ -18,6 +18,10 @@ float mapped(float value) {
     if (KIND != MAP_SCALE && KIND != MAP_ACTIVATE && is_nan(value)) return value;  // a bound must not hide it
     if (KIND == MAP_CLAMP) return clamp(value, -push.value, push.value);
     if (KIND == MAP_SOFT_CAP) return push.value * tanh_safe(value / push.value);
+    if (KIND == MAP_XIELU) {
+        const float bend = value > 0.0 ? push.value * value * value : push.second * (expm1_safe(value) - value);
+        return bend + 0.5 * value;
+    }
     return activated(value, ACTIVATION);
 }
 

@@ -78,7 +78,7 @@ std::string rest_of(const Family& family) {
     list(text, !family.encoder_tensors[0].empty(), "encoder-decoder");
     list(text, family.embedding_norm, "embedding norm");
     list(text, family.root_embedding_scale, "embeddings times sqrt(hidden)");
-    list(text, family.layer_scale != nullptr, "layers scaled");
+    list(text, scale_tensor(family) != nullptr, "layers scaled");
     list(text, family.output_bias.when != Bias::When::never, when_biased("logit ", family.output_bias));
     list(text, family.adjust != nullptr, "rules of its own");
     return text;

@@ -289,7 +289,7 @@ void time_add(OpTimer& t) {
 }
 void time_map(OpTimer& t) {
     time_elements(t, SimpleOp::map, 4, false, [](auto& ops, auto& a, auto&, auto& out, auto& variant) {
-        record_map(ops, {a, out, MapKind::activate, 0, Activation::silu}, variant);
+        record_map(ops, {a, out, MapKind::activate, 0, 0, Activation::silu}, variant);
     });
 }
 void time_gate(OpTimer& t) {

@@ -7,7 +7,8 @@ namespace scoria {
 namespace {
 
 static_assert(uint32_t(MapKind::scale) == MAP_SCALE && uint32_t(MapKind::clamp) == MAP_CLAMP &&
-              uint32_t(MapKind::soft_cap) == MAP_SOFT_CAP && uint32_t(MapKind::activate) == MAP_ACTIVATE);
+              uint32_t(MapKind::soft_cap) == MAP_SOFT_CAP && uint32_t(MapKind::activate) == MAP_ACTIVATE &&
+              uint32_t(MapKind::xielu) == MAP_XIELU);
 
 const vk::Pipeline& pipeline_for(OpContext& context, const KernelVariant& variant, uint32_t kind,
                                  Activation activation) {
@@ -62,8 +63,8 @@ std::vector<KernelVariant> map_variants(const vk::Caps& caps) {
 }
 
 void record_map(OpContext& context, const MapArgs& args, const KernelVariant& variant) {
-    const auto& [x, out, kind, value, activation] = args;
-    const MapPush push{out.rows, out.cols, x.first, x.stride, out.first, out.stride, value};
+    const auto& [x, out, kind, value, second, activation] = args;
+    const MapPush push{out.rows, out.cols, x.first, x.stride, out.first, out.stride, value, second};
     const vk::Pipeline& pipeline = pipeline_for(context, variant, uint32_t(kind), activation);
     context.recorder.dispatch(pipeline, {x.view, out.view}, push, workgroups(out, variant), "map");
 }

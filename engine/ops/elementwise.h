@@ -25,7 +25,7 @@ struct GateArgs {
 struct MapArgs {
     Matrix x, out;
     MapKind kind;
-    float value = 0;
+    float value = 0, second = 0;
     Activation activation = Activation::identity;
 };
 

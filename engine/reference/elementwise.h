@@ -38,6 +38,8 @@ inline double activate(double x, Activation activation) {
         return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
     case Activation::tanh:
         return std::tanh(x);
+    case Activation::xielu:  // xielu()
+        break;
     }
     return x;
 }
@@ -70,6 +72,11 @@ inline void clamp(std::span<const double> x, double limit, std::span<double> out
 /// out = cap * tanh(x / cap)
 inline void soft_cap(std::span<const double> x, double cap, std::span<double> out) {
     for (size_t i = 0; i < out.size(); ++i) out[i] = cap * std::tanh(x[i] / cap);
+}
+
+inline void xielu(std::span<const double> x, double rise, double fall, std::span<double> out) {
+    for (size_t i = 0; i < out.size(); ++i)
+        out[i] = (x[i] > 0 ? rise * x[i] * x[i] : fall * (std::expm1(x[i]) - x[i])) + x[i] / 2;
 }
 
 inline void activate(std::span<const double> x, Activation activation, std::span<double> out) {

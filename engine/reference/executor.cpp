@@ -132,6 +132,8 @@ struct Executor::Step {
             return soft_cap(in(op.x), value, out(op.out));
         case MapKind::activate:
             return activate(in(op.x), op.activation, out(op.out));
+        case MapKind::xielu:
+            return xielu(in(op.x), value, double{op.second}, out(op.out));
         }
     }
     void run(const op::Rope& op) {

@@ -252,6 +252,7 @@ void check_gate(CheckContext& context) {
 }
 
 void check_map(CheckContext& context) {
+    constexpr float fall = 0.8f;
     const auto check = [&](const std::string& name, MapKind kind, float value, Activation activation,
                            const auto& reference) {
         for (const Case& c : cases) {
@@ -265,7 +266,7 @@ void check_map(CheckContext& context) {
             run_variants(context, "map", cat(name, " ", shape_of(c)), map_variants(context.caps()), expected,
                          c.cols, elementwise_bounds(exp_units),
                          [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
-                             record_map(ops, {in.a, out, kind, value, activation}, variant);
+                             record_map(ops, {in.a, out, kind, value, fall, activation}, variant);
                          });
         }
     };
@@ -278,6 +279,8 @@ void check_map(CheckContext& context) {
         check(cat("clamp ", value), MapKind::clamp, value, {},
               [=](const auto& x, auto& out) { reference::clamp(x, exact, out); });
     }
+    check("xielu", MapKind::xielu, 1.25f, {},
+          [](const auto& x, auto& out) { reference::xielu(x, 1.25, double(fall), out); });
     for (const auto& each : activations) {
         const Activation activation = each.activation;
         check(each.name, MapKind::activate, 0, activation,

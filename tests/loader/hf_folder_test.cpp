@@ -2,8 +2,10 @@
 #include "fail.h"
 #include "file.h"
 #include "hf_builder.h"
+#include "hf_folder.h"
 #include "log.h"
 #include "model.h"
+#include "model/made_models.h"
 #include "support/families.h"
 #include "test_env.h"
 #include "weight_check.h"
@@ -343,4 +345,28 @@ TEST_CASE("every field of every fixture's config may lie" * needs_fixtures()) {
     }
     CHECK(opened != 0);
     CHECK(refused > opened / 4);
+}
+
+TEST_CASE("Apertus: the numbers of its activation by layer, and what it has beside") {
+    HfFolder folder = made_model("apertus").folder;
+    const auto opened = [&] { return open_model(TemporaryFolder(folder).path()); };
+    const Architecture expected = opened().architecture;
+    folder.config["qk_norm"] = true;
+    folder.config["post_norm"] = folder.config["mlp_bias"] = false;
+    for (const char* constant : {"beta", "eps"}) folder.add(cat("model.layers.0.mlp.act_fn.", constant), {});
+    const TemporaryFolder on_disk(folder);
+    const Model model = open_model(on_disk.path());
+    CHECK(model.architecture == expected);
+    CHECK(model.unused.size() == 2);
+    for (const TensorView& unused : model.unused) CHECK(is_spare(model, unused));
+    folder.add("model.layers.1.mlp.act_fn.alpha_n", {1}, 0.25f);
+    CHECK(opened().architecture.layers[1].feed_forward.xielu.n == 0.25f);
+    CHECK(double{opened().architecture.layers[1].feed_forward.xielu.fall()} ==
+          doctest::Approx(0.5 + std::log1p(std::exp(0.25))));
+    folder.config["post_norm"] = true;
+    CHECK_THROWS_WITH_AS((void)opened(), doctest::Contains("post_norm: expected false"), Error);
+    folder.config.erase("post_norm");
+    folder.add("model.layers.1.mlp.act_fn.alpha_n", {2});
+    CHECK_THROWS_WITH_AS((void)opened(), doctest::Contains("alpha_n: expected one finite number, got [2]"),
+                         Error);
 }

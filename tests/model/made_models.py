@@ -57,6 +57,7 @@ CONFIGS = {
     "granitemoe_swa": SAME | GRANITE | dict(
         num_hidden_layers=3, sliding_window=7, layer_types=TYPES[1:], layer_rope_theta=None, num_local_experts=5,
         num_experts_per_tok=2, intermediate_size=24, shared_intermediate_size=40),
+    "apertus": BASE | dict(hidden_act="xielu"),
     "exaone": SAME | dict(rope_parameters=dict(
         rope_type="llama3", rope_theta=1e4, factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0,
         original_max_position_embeddings=40)),
@@ -173,6 +174,9 @@ IMAGES = ("visual.", "vision_tower.", "multi_modal_projector.", "model.visual.",
           "model.multi_modal_projector.", "model.embed_vision.", "model.vision_embedder.")
 
 
+CONSTANTS = ("act_fn.beta", "act_fn.eps")
+
+
 def values(name, shape):
     """Of a tensor's name: splitmix64 of its FNV-1a hash, scaled to keep the stream's size."""
     mask = 2**64 - 1
@@ -199,7 +203,8 @@ def made(name, fields):
     with tempfile.TemporaryDirectory() as folder, np.errstate(over="ignore"):
         kind.from_config(config).save_pretrained(folder)
         path = folder + "/model.safetensors"
-        tensors = {key: values(key, array.shape) for key, array in load_file(path).items()}
+        tensors = {key: array if key.endswith(CONSTANTS) else values(key, array.shape)
+                   for key, array in load_file(path).items()}
         save_file(tensors, path, {"format": "pt"})
         model = kind.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager").eval()
         for part in (model.config, model.config.get_text_config()):
@@ -211,7 +216,7 @@ def made(name, fields):
     for other in ("vision_config", "transformers_version", "dtype", "architectures"):
         saved.pop(other, None)
     return {"name": name, "config": saved, "ids": ids,
-            "tensors": {k: list(v.shape) for k, v in tensors.items() if not k.startswith(IMAGES)},
+            "tensors": {k: list(v.shape) for k, v in tensors.items() if not k.startswith(IMAGES) and not k.endswith(CONSTANTS)},
             "logits": {str(row): [float(f"{x:.7g}") for x in logits[row]] for row in (0, 11, 23)}}
 
 

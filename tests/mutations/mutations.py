@@ -367,6 +367,7 @@ MUTATIONS = [
     mutant("half_overflow", "numerics.glsl", "halves past the largest become Inf", "sign | 0x7BFFu", "sign | 0x7C00u", "rope_cache"),
     mutant("binary_tail", "binary.comp", "the last element is left out", "if (element >= push.rows * push.cols) return;",
            "if (element + 1 >= push.rows * push.cols) return;", "add"),
+    mutant("xielu_sides", "map.comp", "both sides bend alike", "? push.value * value * value", "? push.second * value * value", "map"),
     mutant("clamp_nan", "map.comp", "a clamp hides NaN", "&& is_nan(value)) return value;", "&& false) return value;", "map"),
     mutant("select_clamp", "select.comp", "an output past the batch is not clamped", "min(step_words[push.outputs_word + row], push.x_rows - 1)",
            "step_words[push.outputs_word + row]", "select"),
