@@ -258,7 +258,7 @@ void Generation::settle() {
     in_flight_.clear();
     const uint32_t reached = first_ + decodes_, kept = uint32_t(s_.tokens.size());
     s_.computed = std::min(reached, kept);
-    s_.logits_ready = reached == kept;
+    s_.logits_ready = s_.stepped = reached == kept;
 }
 
 bool Generation::run(uint32_t limit) {

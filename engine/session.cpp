@@ -307,6 +307,7 @@ void Session::Impl::compute_rest(const std::atomic<bool>* cancel) {
         computed += count;
         keep_wanted_states();
         logits_ready = last;
+        stepped = false;
     }
 }
 
@@ -417,6 +418,7 @@ SharedView Session::share(SharedKind kind) {
         fail(Status::bad_argument, "share", "expected a layer whose attention is watched, got none");
     return s.engine.survive([&] {
         s.ready();
+        if (kind == SharedKind::hidden && s.stepped) s.logits_ready = false;
         s.compute_pending(nullptr);
         if (kind == SharedKind::attention) return s.shared_map();
         const Matrix row = s.batch(1, 1).matrix(kind == SharedKind::logits ? s.engine.graph.logits

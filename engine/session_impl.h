@@ -179,6 +179,7 @@ struct Session::Impl final : Tenant {
     uint32_t reused = 0;                             // of these that others computed, since the last answer
     uint32_t written = 0;          // positions that were, since the sequence began; see KvCache::holds
     bool logits_ready = false;     // row 0 of the logits is of tokens[computed - 1]
+    bool stepped = false;          // and of a step, where what the head reads may be folded away
     std::deque<double> submit_us;  // thread CPU time of the submission of each of the last replayed steps
 };
 

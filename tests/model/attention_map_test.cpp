@@ -1,6 +1,9 @@
-// What a session leaves of its last token's attention on the device, against the weights that the reference
-// computes from the queries and keys of a trace: every kind of mask, bias and cache.
+// What a session leaves of its last token on the device: its attention, against the weights that the
+// reference computes from the queries and keys of a trace, for every kind of mask, bias and cache; its hidden
+// state.
+#include "loader/hf_builder.h"
 #include "look/look.h"
+#include "support/compare.h"
 #include "support/device.h"
 
 #include <algorithm>
@@ -36,7 +39,7 @@ constexpr MapRow map_rows[] = {
     {"prefix-lm", "a prefix", KvType::f32, true},
 };
 
-std::vector<float> map_on_host(Engine& engine, const SharedView& shared) {
+std::vector<float> on_host(Engine& engine, const SharedView& shared) {
     vk::Buffer readback(engine.device(), shared.view.size, vk::MemoryUse::readback);
     vk::Recorder recorder(engine.device(), engine.pipelines());
     recorder.copy(shared.view, readback.view());
@@ -86,7 +89,7 @@ void check_maps(const MapRow& row) {
         std::vector<std::pair<uint32_t, std::vector<float>>> maps;
         const auto keep = [&](const SharedView& shared) {
             CHECK(shared.cols == session.tokens().size());
-            maps.emplace_back(shared.cols - 1, map_on_host(engine, shared));
+            maps.emplace_back(shared.cols - 1, on_host(engine, shared));
         };
         keep(session.share(SharedKind::attention));
         session.append(std::span(ids).subspan(5));
@@ -111,4 +114,25 @@ void check_maps(const MapRow& row) {
 TEST_CASE("a map on the device is what the reference computes" * needs_fixtures_and_time()) {
     for (const MapRow& row : map_rows)
         if (deep() || !(row.deep || (few_models() && &row != map_rows))) check_maps(row);
+}
+
+TEST_CASE("the hidden state on the device is the last token's, though a step has computed it" *
+          needs_fixtures()) {
+    HfFolder profiles;
+    profiles.files = {{"gpu.json", R"({"type": "discrete"})"}};  // a step is on its way when an answer stops
+    const TemporaryFolder folder(profiles);
+    EngineOptions options = engine_options(Precision::strict);
+    options.device.caps_profile = (folder.path() / "gpu.json").string();
+    Engine engine(std::make_shared<const Model>(open_model(fixtures() + "/models/llama3")), options);
+    Session session(engine), other(engine);
+    session.append(std::vector<TokenId>{3, 40, 114, 7, 19});
+    GenerateOptions until{.ignore_end = true, .on_token = [](TokenId) { return false; }};
+    for (int answer = 0; answer < 3; ++answer) {
+        REQUIRE(session.generate(until).tokens.size() == 1);
+        const std::vector<float> hidden = on_host(engine, session.share(SharedKind::hidden));
+        other.truncate(0);
+        const std::vector<float> all = other.forward(session.tokens(), false).last_hidden;
+        CHECK(largest_error(std::span(all).last(hidden.size()), hidden) < 1e-4);
+    }
+    CHECK(engine.device().validation_errors() == 0);
 }
