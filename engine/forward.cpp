@@ -153,9 +153,9 @@ ForwardResult Session::encode(std::span<const TokenId> ids, bool hidden_states,
                 fail(ids.empty() ? Status::bad_argument : Status::context_full, "encode", "expected 1 to ",
                      s.engine.memory.source, " tokens, got ", ids.size());
             (void)s.type_words(ids.size(), {}, global);  // what may be wrong with it
-            truncate(0);
             s.source_ids.clear();
             s.source = 0;
+            truncate(0);
             s.ready();
             ForwardResult result{uint32_t(ids.size()), 0, architecture.hidden, {}, {}, {}};
             if (hidden_states) result.hidden.resize(s.engine.graph.encoder_hidden.size());
@@ -253,6 +253,7 @@ void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer,
                 s.source_global.clear();
                 s.source = uint32_t(from.size());
                 try {
+                    s.writes(0, from.size());
                     s.trace(0, encoder_kernels, from, 0, false, observer);
                 } catch (...) {  // a source that was not computed is none
                     s.source_ids.clear();

@@ -385,7 +385,7 @@ void Session::truncate(uint32_t length) {
     s.tokens.resize(length);
     s.rewind(length);
     for (Impl* part = &s; part; part = part->front.get())
-        if (part->cache && part->cache->sequences() > 1) part->cache.shrink(length);
+        if (part->cache && part->cache->sequences() > 1) part->cache.shrink(std::max(length, s.source));
 }
 
 void Session::Impl::rewind(uint32_t length) {

@@ -468,6 +468,37 @@ TEST_CASE("vulkan: beams that are stopped are the best so far" * needs_fixtures(
     CHECK(stopped);
 }
 
+TEST_CASE("vulkan: what an encoder made of its source outlives the tokens, whoever shares the cache" *
+          needs_fixtures()) {
+    EngineOptions options = deterministic(3);
+    options.context = 96;
+    options.prompt_chunk = 16;
+    Engine engine(std::make_shared<const Model>(open_model(fixtures() + "/models/t5")), options);
+    const auto source_of = [](uint32_t count) {
+        std::vector<TokenId> ids(count);
+        for (uint32_t i = 0; i < count; ++i) ids[i] = TokenId(3 + (i * 37 + i * i + count) % 200);
+        return ids;
+    };
+    const std::vector<TokenId> source = source_of(40), start{0, 7, 11};
+    Session session(engine), other(engine);
+    session.encode(source);
+    session.append(start);
+    const std::vector<float> expected = session.logits();
+    session.truncate(0);
+    other.encode(source_of(80));  // takes what it gave back
+    session.append(start);
+    CHECK(session.logits() == expected);
+    session.truncate(0);
+    Session traced(engine);
+    traced.trace(
+        start, [](const PlannedKernel&, const TraceFetch&) {}, source_of(30));
+    session.append(start);
+    CHECK(session.logits() == expected);
+    session.encode(source);  // anew
+    session.append(start);
+    CHECK(session.logits() == expected);
+}
+
 TEST_CASE("vulkan: beams of an encoder-decoder" * needs_fixtures()) {
     const std::string folder = fixtures() + "/models/marian";
     Engine engine(std::make_shared<const Model>(open_model(folder)), engine_options(Precision::strict));
