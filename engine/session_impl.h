@@ -42,7 +42,7 @@ struct Session::Impl final : Tenant {
         return Batch(*engine.weights, *cache, workspace, token_count, outputs, {cache.place()});
     }
     /// Tokens of a batch whose logits are all wanted.
-    uint32_t forward_chunk() const { return std::min(workspace.layout.outputs, workspace.layout.tokens); }
+    uint32_t forward_chunk() const { return std::min(engine.layout.outputs, engine.layout.tokens); }
     /// Kernels [first, end) for `ids` from `position` on, each in a submission of its own.
     void trace(size_t first, size_t end, std::span<const TokenId> ids, uint32_t position, bool outputs,
                const TraceObserver& observer);

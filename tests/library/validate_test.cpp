@@ -58,6 +58,7 @@ TEST_CASE("a model is compared with the reference, on a host's device too" * nee
     scoria_engine_options options = engine_options(tiny_model());
     for (scoria_vulkan* const vulkan : {static_cast<scoria_vulkan*>(nullptr), host.description()}) {
         options.vulkan = vulkan;
+        options.sequences = vulkan ? 1 : 2;
         const Loaded loaded(options);
         Seen seen;
         scoria_check_counts counts = no_counts();
