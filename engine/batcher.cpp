@@ -61,6 +61,8 @@ struct Batcher::Impl final : Tenant {
     bool takes_turns(const Member& m) const {
         return !together || m.options.proposer || m.options.on_attention;
     }
+    bool lacks_room(const Member& m) const;
+    void make_room_alone(Member& m);
     void answer_alone(Member& m);
 
     Pieces choose();
@@ -143,11 +145,11 @@ void Batcher::Impl::take_slots() {
     }
 }
 
-/// Gives what a member has of the cache to those that came before it: it is computed again once there is
-/// room. Its sampler stays as it is.
+/// Gives what a member has of the cache to others: it is computed again once there is room. Its sampler stays
+/// as it is.
 void Batcher::Impl::give_way(Member& m) {
-    m.s.cache.shrink(0);
-    m.s.computed = 0;
+    for (Session::Impl* part = &m.s; part; part = part->front.get()) part->cache.shrink(0);
+    m.s.computed = m.s.source = 0;
 }
 
 /// Blocks for the next token of an answer, if need be those of who came last.
@@ -226,7 +228,8 @@ Batcher::Impl::Pieces Batcher::Impl::choose() {
         served = cache;
         return pieces;
     }
-    if (!blocked) return {};
+    // Who takes turns is computed before the next pass, and may then give its part back.
+    if (!blocked || std::ranges::any_of(members, [&](const Member& m) { return takes_turns(m); })) return {};
     // Sessions outside of the batch have the rest of the cache, and nobody here will give any back.
     Member& m = *blocked;
     m.ended = true;
@@ -387,8 +390,28 @@ void Batcher::Impl::take(const Pieces& pieces) {
     }
 }
 
+/// Whether a member's whole answer, if it is as long as it may be, finds too few blocks on some device.
+bool Batcher::Impl::lacks_room(const Member& m) const {
+    const uint64_t context = engine.memory.context, most = m.options.max_tokens;
+    const uint64_t end = most ? std::min(context, m.s.tokens.size() + most) : context;
+    const size_t wanted = kv_blocks_for(uint32_t(std::max(end, uint64_t{m.s.source_ids.size()})));
+    for (Session::Impl* part = &m.s; part; part = part->front.get())
+        if (part->cache->free_blocks() + part->cache.table().size() < wanted) return true;
+    return false;
+}
+
+/// Of those that have a part of its cache, who came last gives way first.
+void Batcher::Impl::make_room_alone(Member& m) {
+    engine.survive([&] {
+        for (Session::Impl* part = &m.s; part; part = part->front.get()) part->take_cache();
+        for (auto other = members.rbegin(); other != members.rend() && lacks_room(m); ++other)
+            if (&*other != &m && other->s.cache && &*other->s.cache == &*m.s.cache) give_way(*other);
+    });
+}
+
 void Batcher::Impl::answer_alone(Member& m) {
     try {
+        if (engine.options.sequences > 1) make_room_alone(m);
         m.answer.result() = m.s.generate(m.options);
     } catch (...) {
         m.error = std::current_exception();

@@ -319,6 +319,72 @@ TEST_SUITE("batcher") {
         CHECK(sessions[2].generate(greedy(4)).tokens.size() == 4);
     }
 
+    TEST_CASE("who takes its turn finds room: others are computed again" * needs_fixtures()) {
+        PromptLookup lookup;
+        std::vector<Wish> wishes{{some_ids(60), greedy(40)}, {some_ids(50, 1), greedy(20)}};
+        const std::vector<Outcome> expected = alone(wishes, deterministic(1));
+        wishes[1].options.proposer = &lookup;
+        EngineOptions options = deterministic(2);
+        options.context = options.shared_context = 128;  // both come to 170
+        Engine engine(tiny(), options);
+        std::vector<Session> sessions;
+        std::vector<Answered> answers(2);
+        Batcher batcher(engine);
+        for (size_t i = 0; i < 2; ++i) {
+            batcher.add(sessions.emplace_back(engine), wishes[i].ids, wishes[i].options,
+                        [&, i](GenerateResult result, const std::exception_ptr& error) {
+                            answers[i].taken()(std::move(result), error);
+                            sessions[i].truncate(0);
+                        });
+            for (int steps = 0; steps < 5; ++steps) batcher.step();
+        }
+        while (batcher.step()) {
+        }
+        for (size_t i = 0; i < 2; ++i) {
+            CAPTURE(i);
+            CHECK(answers[i].error == "");
+            CHECK(answers[i].result.tokens == expected[i].tokens);
+        }
+    }
+
+    TEST_CASE("where all take turns, who waits makes room" * needs_fixtures_and_time()) {
+        const auto model = std::make_shared<const Model>(open_model(fixtures() + "/models/t5"));
+        const std::vector<TokenId> start{0};
+        std::vector<std::vector<TokenId>> sources{some_ids(40), some_ids(40, 1)};
+        for (std::vector<TokenId>& source : sources)
+            for (TokenId& id : source) id %= 200;
+        EngineOptions options = deterministic(2);
+        options.context = options.shared_context = 128;  // which both sources fill
+        Engine engine(model, options);
+        std::vector<Session> sessions;
+        for (size_t i = 0; i < 2; ++i) {
+            sessions.emplace_back(engine).encode(sources[i]);
+            sessions[i].append(start);
+            if (i == 0) sessions[0].truncate(0);
+        }
+        std::vector<Answered> answers(2);
+        Batcher batcher(engine);
+        for (size_t i = 0; i < 2; ++i)
+            batcher.add(sessions[i], i == 0 ? start : std::vector<TokenId>(), greedy(80),
+                        [&, i](GenerateResult result, const std::exception_ptr& error) {
+                            answers[i].taken()(std::move(result), error);
+                            sessions[i].evict();
+                        });
+        while (batcher.step()) {
+        }
+        options.sequences = 1;
+        options.shared_context = 0;
+        Engine other(model, options);
+        for (size_t i = 0; i < 2; ++i) {
+            CAPTURE(i);
+            Session session(other);
+            session.encode(sources[i]);
+            session.append(start);
+            CHECK(answers[i].error == "");
+            CHECK(answers[i].result.tokens == session.generate(greedy(80)).tokens);
+        }
+    }
+
     TEST_CASE("bad calls are refused and change nothing" * needs_fixtures()) {
         Engine engine(tiny(), deterministic(2)), other(tiny(), deterministic(1));
         Session session(engine), foreign(other);
