@@ -389,7 +389,8 @@ void Session::truncate(uint32_t length) {
 }
 
 void Session::Impl::rewind(uint32_t length) {
-    computed = std::min(computed, length);
+    // Tokens of a prefix have seen those behind them, which may be others now.
+    computed = length < prefix ? 0 : std::min(computed, length);
     const uint32_t wanted = computed;
     forget_overwritten();
     share_at = recurrent && wanted - computed >= apart + behind ? wanted - behind : 0;

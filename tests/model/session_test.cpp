@@ -468,6 +468,20 @@ TEST_CASE("vulkan: beams that are stopped are the best so far" * needs_fixtures(
     CHECK(stopped);
 }
 
+TEST_CASE("vulkan: a prefix that was cut is computed anew, with what follows now" * needs_fixtures()) {
+    EngineOptions options = deterministic(1);
+    options.context = 64;
+    Engine engine(std::make_shared<const Model>(open_model(fixtures() + "/models/prefix-lm")), options);
+    const std::vector<TokenId> ids{3, 40, 11, 8, 5, 60, 17, 19, 1, 42};
+    Session fresh(engine), cut(engine);
+    for (Session* session : {&fresh, &cut}) session->set_prefix(uint32_t(ids.size()));
+    fresh.append(ids);
+    cut.append(std::vector<TokenId>{3, 40, 11, 8, 5, 6, 7, 9, 10, 12});
+    cut.truncate(5);
+    cut.append(std::span(ids).subspan(5));
+    CHECK(cut.logits() == fresh.logits());
+}
+
 TEST_CASE("vulkan: what an encoder made of its source outlives the tokens, whoever shares the cache" *
           needs_fixtures()) {
     EngineOptions options = deterministic(3);
