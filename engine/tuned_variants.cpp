@@ -39,20 +39,27 @@ double work_of(const TuneTarget& target) {
 
 TunedBook::TunedBook(const std::string& folder, const vk::Caps& caps)
     : folder_(folder), path_(cat(folder, "/tuned-", vk::device_key(caps), ".json")), device_(caps.name),
-      driver_(driver_version(caps)) {
-    try {
-        if (folder_.empty() || !std::filesystem::exists(path_of(path_))) return;
-        const auto json = nlohmann::json::parse(read_file(path_, most_bytes));
-        const bool ours = json.at("format") == tuned_format && json.at("device") == device_ &&
-                          json.at("driver") == driver_ && json.at("build") == tuned_build();
-        if (ours) entries_ = json.at("variants").get<TunedEntries>();
-    } catch (const std::exception& error) {
-        log_once(cat("[tune] ", path_, " is ignored: ", error.what()));
-    }
+      driver_(driver_version(caps)), entries_(read()) {}
+
+TunedEntries TunedBook::read() const noexcept try {
+    if (folder_.empty() || !std::filesystem::exists(path_of(path_))) return {};
+    const auto json = nlohmann::json::parse(read_file(path_, most_bytes));
+    const bool ours = json.at("format") == tuned_format && json.at("device") == device_ &&
+                      json.at("driver") == driver_ && json.at("build") == tuned_build();
+    return ours ? json.at("variants").get<TunedEntries>() : TunedEntries();
+} catch (const std::exception& error) {
+    log_once(cat("[tune] ", path_, " is ignored: ", error.what()));
+    return {};
 }
 
 void TunedBook::save() noexcept try {
     if (folder_.empty()) return;
+    TunedEntries all = read();
+    for (const std::string& key : changed_) {
+        all.erase(key);
+        if (const auto mine = entries_.find(key); mine != entries_.end()) all.insert(*mine);
+    }
+    entries_ = std::move(all);
     const nlohmann::json json = {{"format", tuned_format},
                                  {"device", device_},
                                  {"driver", driver_},
@@ -61,6 +68,7 @@ void TunedBook::save() noexcept try {
     const std::string text = json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     make_folders(folder_);
     write_file_atomic(path_, std::as_bytes(std::span(text)));
+    changed_.clear();
 } catch (const std::exception& error) {
     log_once(cat("[tune] what was found is not kept: ", error.what()));
 }

@@ -6,6 +6,7 @@
 #include "variant_uses.h"
 
 #include <map>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -22,13 +23,22 @@ class TunedBook {
     TunedBook(const std::string& folder, const vk::Caps& caps);
     const TunedEntries& entries() const { return entries_; }
     const std::string& path() const { return path_; }
-    void set(const std::string& key, const std::string& variant) { entries_.insert_or_assign(key, variant); }
-    void erase(const std::string& key) { entries_.erase(key); }
+    void set(const std::string& key, const std::string& variant) {
+        entries_.insert_or_assign(key, variant);
+        changed_.insert(key);
+    }
+    void erase(const std::string& key) {
+        entries_.erase(key);
+        changed_.insert(key);
+    }
+    /// Reads again, and changes there what was changed here: another process may tune for another model.
     void save() noexcept;
 
   private:
+    TunedEntries read() const noexcept;
     std::string folder_, path_, device_, driver_;
     TunedEntries entries_;
+    std::set<std::string, std::less<>> changed_;  // keys, since entries_ were read or written
 };
 
 /// One op at one size.

@@ -103,6 +103,26 @@ TEST_CASE("vulkan: a tuned variant runs where it is valid, and nowhere else" * n
     CHECK(runs(quarantined, found.shape) == found.standard.name);
 }
 
+TEST_CASE("vulkan: two processes that tune at once keep what both have found" * needs_fixtures()) {
+    TuneFolder cache;
+    const vk::Device device({.select = variable("SCORIA_DEVICE")});
+    const auto book = [&] { return TunedBook(cache.folder.string(), device.caps()); };
+    TunedBook before = book();
+    before.set("old", "of before");
+    before.set("new", "of before");
+    before.save();
+    TunedBook one = book(), other = book();
+    one.set("new", "of one");
+    one.set("of one", "alone");
+    one.save();
+    other.erase("old");
+    other.set("of the other", "alone");
+    other.save();
+    const TunedEntries all{{"new", "of one"}, {"of one", "alone"}, {"of the other", "alone"}};
+    CHECK(other.entries() == all);
+    CHECK(book().entries() == all);
+}
+
 TEST_CASE("vulkan: what was tuned may be damaged, stale, or a lie" * needs_fixtures()) {
     TuneFolder cache;
     Engine::Impl plain(tuned_model(), cache.options());
