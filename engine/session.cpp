@@ -333,20 +333,28 @@ void Session::append(std::span<const TokenId> ids, const std::atomic<bool>* canc
     impl_->needs_decoder("append");
     impl_->check_ids(ids);
     const size_t before = impl_->tokens.size();
-    impl_->engine.survive([&] {
+    bool fits = true;
+    const auto compute = [&] {
         impl_->ready();
         impl_->tokens.insert(impl_->tokens.end(), ids.begin(), ids.end());
         try {
             impl_->compute_pending(cancel);
         } catch (const Error& error) {
             const bool lost = error.status() == Status::device_lost;
+            fits = error.status() != Status::context_full;
             impl_->tokens.resize(lost ? before : std::max(before, size_t(impl_->computed)));
             throw;
         } catch (...) {
             impl_->tokens.resize(std::max(before, size_t(impl_->computed)));
             throw;
         }
-    });
+    };
+    try {
+        impl_->engine.survive(compute);
+    } catch (...) {
+        if (!fits) truncate(uint32_t(before));  // of a cache that sessions share others may have the rest
+        throw;
+    }
 }
 
 std::vector<float> Session::logits() {

@@ -12,8 +12,9 @@ struct Sharing {
     scoria_engine* engine = nullptr;
     scoria_session *one = nullptr, *other = nullptr;
 
-    explicit Sharing(const char* device = nullptr) {
+    explicit Sharing(const char* device = nullptr, uint32_t prompt_chunk = 0) {
         scoria_engine_options options = deterministic();
+        options.prompt_chunk = prompt_chunk;
         options.device = device;
         options.context = options.shared_context = context;
         options.sequences = 2;
@@ -79,6 +80,17 @@ TEST_CASE("an answer that found no room goes on as if there had been some" * nee
     greedily.max_tokens = uint32_t(expected.size() - reached);
     REQUIRE_OK(scoria_session_generate(sharing.one, &greedily, nullptr));
     CHECK(tokens_of(sharing.one) == expected);
+}
+
+TEST_CASE("a prompt that found no room is not appended in part" * needs_fixtures()) {
+    const Sharing sharing(nullptr, 16);
+    REQUIRE_OK(append(sharing.other, ids_of(100, 3)));  // leaves two blocks
+    REQUIRE_OK(append(sharing.one, some_prompt));
+    const std::vector<float> logits = logits_of(sharing.one);
+    CHECK(append(sharing.one, ids_of(130, 7)) == SCORIA_CONTEXT_FULL);
+    CHECK(tokens_of(sharing.one) == some_prompt);
+    CHECK(logits_of(sharing.one) == logits);
+    CHECK(append(sharing.other, ids_of(30, 7)) == SCORIA_OK);  // the room is free again
 }
 
 TEST_CASE("what is shortened makes room on every device" * needs_fixtures()) {
