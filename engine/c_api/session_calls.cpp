@@ -1,6 +1,7 @@
 // Sessions of the C interface.
 #include "objects.h"
 #include "scoria_vulkan.h"
+#include "session_impl.h"
 
 using namespace scoria;
 using namespace scoria::c_api;
@@ -11,6 +12,11 @@ static_assert(offsetof(scoria_shared, reserved) + 4 == sizeof(scoria_shared));
 static_assert(offsetof(scoria_embed_options, raw) + 4 == sizeof(scoria_embed_options));
 
 void replace(SessionObject& object, std::span<const TokenId> ids) {
+    // Before the sequence that there is goes.
+    object.session.impl().check_vocabulary(ids, object.owner->model->architecture.vocab);
+    if (ids.size() > object.session.capacity())
+        fail(Status::context_full, "context", "expected at most ", object.session.capacity(),
+             " tokens, which the context has, got ", ids.size());
     const std::span<const TokenId> held = object.session.tokens();
     const auto differs = std::mismatch(held.begin(), held.end(), ids.begin(), ids.end()).second;
     const size_t same = size_t(differs - ids.begin());

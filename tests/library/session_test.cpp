@@ -68,8 +68,14 @@ TEST_CASE("replace keeps what the sequences share" * needs_fixtures()) {
     const std::vector<int32_t> other = {3, 40, 9};
     const std::vector<int32_t> second = generated(loaded.session, other, 6);
     CHECK(generated(Loaded().session, other, 6) == second);
+    size_t count = 0;
+    for (const std::vector<int32_t>& bad : {std::vector<int32_t>{3, -1}, std::vector<int32_t>(500, 9)}) {
+        CHECK(scoria_session_replace(loaded.session, bad.data(), bad.size()) ==
+              (bad.size() == 2 ? SCORIA_BAD_ARGUMENT : SCORIA_CONTEXT_FULL));
+        REQUIRE_OK(scoria_session_tokens(loaded.session, nullptr, 0, &count));
+        CHECK(count == second.size());  // what was there stays
+    }
     REQUIRE_OK(scoria_session_replace(loaded.session, nullptr, 0));
-    size_t count = 1;
     REQUIRE_OK(scoria_session_tokens(loaded.session, nullptr, 0, &count));
     CHECK(count == 0);
 }
