@@ -21,6 +21,12 @@ std::string decimal(std::string& text) {
     return {};
 }
 
+/// Of a number with a unit: CLI11 takes "-5" for 2^64 - 5.
+std::string unsigned_size(std::string& text) {
+    const bool digit = !text.empty() && text[0] >= '0' && text[0] <= '9';
+    return digit ? "" : cat("expected a size such as 6G, got '", text, "'");
+}
+
 std::string filled(std::string& text) { return text.empty() ? "expected a value, got an empty one" : ""; }
 
 }  // namespace
@@ -41,8 +47,9 @@ void check_values(CLI::App& app) {
     for (CLI::Option* option : app.get_options()) {
         const std::string type = option->get_type_name();
         const auto is_named = [&](const char* name) { return option->check_lname(name); };
-        if (type.starts_with("UINT") && type.find("SIZE") == type.npos)
-            option->transform(CLI::Validator(decimal, ""), "");
+        if (type.starts_with("UINT"))
+            option->transform(CLI::Validator(type.find("SIZE") == type.npos ? decimal : unsigned_size, ""),
+                              "");
         else if (type.starts_with("TEXT") && std::ranges::none_of(may_be_empty, is_named))
             option->transform(CLI::Validator(filled, ""), "");
     }

@@ -117,6 +117,8 @@ TEST_CASE("wrong usage ends with 2" * needs_fixtures()) {
         {{"run", "-m", tiny, "-p", "x", "--seed", "-1"}, 2, "", "'-1'"},
         {{"run", "-m", tiny, "-p", "x", "--seed", "18446744073709551616"}, 2, "", "18446744073709551616"},
         {{"run", "-m", tiny, "-p", "x", "-n", "0x10"}, 2, "", "'0x10'"},
+        {{"plan", "-m", tiny, "--gpu-memory", "-5"}, 2, "", "'-5'"},
+        {{"plan", "-m", tiny, "--device", "0,0", "--gpu-memory", "6G,-2G"}, 2, "", "'-2G'"},
         {{"devices", "--device", "0"}, 2, "", "neither --device nor --caps"},
         {{"chat", "-m", tiny, "--json"}, 2, "", "expected no --json"},
         {{"validate", "--soak", "long"}, 2, "", "--soak"},
