@@ -17,12 +17,12 @@ int main(int count, char** arguments) try {
     scoria_session* session = nullptr;
     check(scoria_engine_create(&options, &engine));
     check(scoria_session_create(engine, &session));
-
     const scoria_message message{"user", arguments[2]};
     const scoria_chat_options chat{sizeof chat, &message, 1, nullptr, 0, 0};
-    std::vector<int32_t> prompt(4096);
     size_t length = 0;
-    check(scoria_chat_tokens(engine, &chat, prompt.data(), prompt.size(), &length));
+    check(scoria_chat_tokens(engine, &chat, nullptr, 0, &length));
+    std::vector<int32_t> prompt(length);
+    check(scoria_chat_tokens(engine, &chat, prompt.data(), length, &length));
     check(scoria_session_append(session, prompt.data(), length));
 
     scoria_generate_options answer;
