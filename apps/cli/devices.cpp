@@ -116,7 +116,7 @@ std::string devices_json(const std::vector<vk::ListedDevice>& devices,
                         {"unusable", devices[i].unusable},
                         {"self_tests", verdicts_json(verdicts, devices[i].caps)},
                         {"caps", nlohmann::json::parse(vk::to_json(devices[i].caps))}});
-    return rows.dump(1) + "\n";
+    return json_text(rows, 1) + "\n";
 }
 
 nlohmann::json plan_json(const MemoryPlan& plan) {
@@ -205,7 +205,7 @@ Action define_plan(CLI::App&, const Common& common) {
         const std::shared_ptr<const Model> model = load_model(common);
         const MemoryPlan plan = plan_memory(*model, engine_options(common));
         if (common.json) {
-            print(plan_json(plan).dump(1), '\n');
+            print(json_text(plan_json(plan), 1), '\n');
         } else {
             print(model->name, ", context ", plan.context, ", prompts by ", plan.chunk, " tokens\n");
             for (const MemoryPlan& device : plan.before) print(plan_text(device, true));

@@ -60,13 +60,13 @@ int imatrix(const ImatrixOptions& options, const Common& common) {
              " matrices of experts met no token: all their columns count alike; "
              "a longer text would reach more");
     if (common.json)
-        print(nlohmann::json{{"file", options.out},
-                             {"tensors", meter.sums().size()},
-                             {"tokens", ids.size()},
-                             {"windows", text.windows},
-                             {"window", window},
-                             {"unreached_experts", idle}}
-                  .dump(1),
+        print(json_text(nlohmann::json{{"file", options.out},
+                                       {"tensors", meter.sums().size()},
+                                       {"tokens", ids.size()},
+                                       {"windows", text.windows},
+                                       {"window", window},
+                                       {"unreached_experts", idle}},
+                        1),
               '\n');
     else
         print(options.out, ": ", meter.sums().size(), " tensors, ", ids.size(), " tokens in windows of ",

@@ -168,7 +168,7 @@ Action define_list(CLI::App&, const Common& common) {
         for (const CachedModel& model : cached_remotes())
             if (model.bytes != 0)
                 add(model.name, model.bytes, model.whole ? model.path.string() : "", "partly", "");
-        print(common.json ? rows.dump(1) + "\n" : table.text());
+        print(common.json ? json_text(rows, 1) + "\n" : table.text());
         return 0;
     };
 }

@@ -43,16 +43,16 @@ void report(const ConvertReport& done, const QuantizeOptions& options, const Rec
         note(tensors(done.unmeasured),
              " not in the importance matrix, quantised without (embeddings never are in one)");
     if (json) {
-        print(nlohmann::json{{"file", options.out},
-                             {"type", recipe.name},
-                             {"bytes", done.file_bytes},
-                             {"weights", done.weights},
-                             {"bits_per_weight", bits},
-                             {"tensors", done.tensors_of_type},
-                             {"fallbacks", done.fallbacks},
-                             {"requantised", done.requantised},
-                             {"unmeasured", done.unmeasured}}
-                  .dump(1),
+        print(json_text(nlohmann::json{{"file", options.out},
+                                       {"type", recipe.name},
+                                       {"bytes", done.file_bytes},
+                                       {"weights", done.weights},
+                                       {"bits_per_weight", bits},
+                                       {"tensors", done.tensors_of_type},
+                                       {"fallbacks", done.fallbacks},
+                                       {"requantised", done.requantised},
+                                       {"unmeasured", done.unmeasured}},
+                        1),
               '\n');
         return;
     }

@@ -56,7 +56,7 @@ int tune_model(double seconds, const Common& common) {
     size_t faster = 0;
     for (const TuneRow& row : report.rows) faster += row.variant != row.standard;
     if (common.json)
-        print(json_of(report).dump(1), '\n');
+        print(json_text(json_of(report), 1), '\n');
     else
         print(table_of(report), faster, " of ", report.rows.size(), " sizes run faster than by default\n");
     note(report.rows.size(), " of ", report.targets, " sizes in ", fixed(report.seconds, 1), " s",

@@ -309,6 +309,29 @@ TEST_CASE("no device" * needs_fixtures()) {
     check({{"plan", "-m", tiny, "--device", "no such device"}, 2, "", "no such device"});
 }
 
+TEST_CASE("JSON stays JSON where a name is no UTF-8" * needs_fixtures()) {
+    const ScratchFolder folder;
+    const std::string text = folder.path("text");
+    write_text(text, "a b");
+    const std::vector<std::string> commands[] = {
+        {"quantize", tiny, folder.path("\xff.gguf"), "--type", "Q8_0"},
+        {"imatrix", "-m", tiny, "-f", text, "-o", folder.path("\xff.imatrix")},
+        {"tune", "-m", tiny, "--seconds", "0"},
+        {"list"},
+    };
+    const std::map<std::string, std::string> cache = {{"XDG_CACHE_HOME", folder.path("\xff")}};
+    fs::create_directories(folder.path("\xff/scoria/models/hub/org/one"));
+    write_text(folder.path("\xff/scoria/models/hub/org/one/m.gguf"), "x");
+    for (std::vector<std::string> command : commands) {
+        CAPTURE(command.front());
+        command.push_back("--json");
+        const Outcome outcome = run_scoria(command, {.environment = cache});
+        CAPTURE(outcome.err);
+        CHECK(outcome.code == 0);
+        CHECK(json::accept(outcome.out));
+    }
+}
+
 TEST_CASE("nobody reads stdout, or it is full" * needs_fixtures()) {
     const Outcome closed = run_scoria({"inspect", tiny}, {.closed_output = true});
     CHECK(closed.code == 1);
