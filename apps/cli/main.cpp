@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <iterator>
 #include <new>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -70,7 +71,11 @@ int run(const std::vector<std::string>& arguments) {
     try {
         app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend() - !arguments.empty()));
     } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? 0 : exit_usage;
+        std::ostringstream out, err;  // what is asked for is a result like any other
+        const int code = app.exit(error, out, err);
+        write_note(err.str());
+        print(out.str());
+        return code == 0 ? 0 : exit_usage;
     }
     for (const auto& [sub, action] : actions)
         if (sub->parsed()) return action();

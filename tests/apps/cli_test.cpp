@@ -336,7 +336,9 @@ TEST_CASE("nobody reads stdout, or it is full" * needs_fixtures()) {
     const Outcome closed = run_scoria({"inspect", tiny}, {.closed_output = true});
     CHECK(closed.code == 1);
     CHECK(closed.err == "");
-    const Outcome full = run_scoria({"inspect", tiny}, {.output = "/dev/full"});
-    CHECK(full.code == 1);
-    CHECK(full.err.find("No space left") != std::string::npos);
+    for (const std::vector<std::string>& asked : {std::vector<std::string>{"inspect", tiny}, {"--version"}}) {
+        const Outcome full = run_scoria(asked, {.output = "/dev/full"});
+        CHECK(full.code == 1);
+        CHECK(full.err.find("No space left") != std::string::npos);
+    }
 }
