@@ -275,6 +275,22 @@ std::optional<fs::path> find_remote(const RemoteName& name) {
     return model_in(remote_folder(name), name.file);
 }
 
+std::vector<fs::path> places_of(const RemoteName& name) {
+    const fs::path folder = remote_folder(name);
+    if (name.repository.empty() || name.file.empty()) return {folder};
+    const fs::path named = folder / path_of(name.file);
+    std::vector<fs::path> places = {named};
+    std::error_code ignored;
+    for (const fs::directory_entry& entry : fs::directory_iterator(named.parent_path(), ignored)) {
+        std::string path = entry.path().string();
+        if (path == named.string()) continue;
+        for (const std::string_view end : {".etag", ".partial"})  // of what is under way
+            if (path.ends_with(end)) path.resize(path.size() - end.size());
+        if (without_part(path) == without_part(named.string())) places.push_back(entry.path());
+    }
+    return places;
+}
+
 fs::path pull_remote(const RemoteName& name, const PullOptions& options) {
     if (name.repository.empty()) return pull_url(name, options);
     const fs::path folder = remote_folder(name);

@@ -31,6 +31,9 @@ std::filesystem::path pull_remote(const RemoteName& name, const PullOptions& opt
 std::optional<std::filesystem::path> find_remote(const RemoteName& name);
 /// Everything of it that the cache holds.
 std::filesystem::path remote_folder(const RemoteName& name);
+/// What goes with it: of a file named, its other parts and what is under way of them, too. The first may not
+/// be there.
+std::vector<std::filesystem::path> places_of(const RemoteName& name);
 
 struct CachedModel {
     std::string name;

@@ -15,6 +15,8 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <cstdlib>
+
 namespace scoria::cli {
 namespace fs = std::filesystem;
 namespace {
@@ -102,6 +104,12 @@ void pull(const KnownModel& model) {
     fs::remove_all(partial);
 }
 
+/// As the hub's own client reads its variables: all else means no. CLI11 would refuse it, for every verb.
+bool is_yes(const char* value) {
+    const std::string text = CLI::detail::to_lower(value ? value : "");
+    return text == "1" || text == "on" || text == "yes" || text == "true";
+}
+
 /// In lower case. Refused before anything is fetched, as is one beside a name, which nothing would check.
 void check_wanted_digest(std::string& digest, bool of_url) {
     if (digest.empty()) return;
@@ -127,9 +135,10 @@ Action define_pull(CLI::App& app, const Common&) {
     app.add_option("--sha256", options->sha256, "what a URL's file must have: 64 hex digits");
     app.add_option("--connections", options->connections, "to fetch pieces of a file by (default: 4)")
         ->check(CLI::Range(1, 16));
-    app.add_flag("--offline", options->offline, "open no connection: only say where it is in the cache")
-        ->envname("HF_HUB_OFFLINE");
+    app.add_flag("--offline", options->offline,
+                 "open no connection: only say where it is in the cache (default: $HF_HUB_OFFLINE)");
     return [options] {
+        options->offline = options->offline || is_yes(std::getenv("HF_HUB_OFFLINE"));
         const std::string& name = options->name;
         const std::optional<RemoteName> remote = find_model(name) ? std::nullopt : parse_remote(name);
         check_wanted_digest(options->sha256, remote && !remote->url.empty());
@@ -141,6 +150,10 @@ Action define_pull(CLI::App& app, const Common&) {
             return 0;
         }
         if (!remote) known(name);  // which tells the names
+        if (options->offline) {    // nothing is written: the cache may be somebody else's
+            print(pull_remote(*remote, *options).string(), '\n');
+            return 0;
+        }
         make_folder(remote_folder(*remote));
         const LockedFile lock = lock_folder(remote_folder(*remote));
         print(pull_remote(*remote, *options).string(), '\n');
@@ -178,13 +191,17 @@ Action define_rm(CLI::App& app, const Common&) {
     app.add_option("NAME", *name, "a pulled model, as it was pulled")->required();
     return [name] {
         const std::optional<RemoteName> remote = find_model(*name) ? std::nullopt : parse_remote(*name);
-        fs::path place = remote ? remote_folder(*remote) : model_folder(known(*name));
-        if (remote && !remote->file.empty() && !remote->repository.empty()) place /= remote->file;
+        const std::vector<fs::path> places =
+            remote ? places_of(*remote) : std::vector{model_folder(known(*name))};
         std::error_code error;
-        if (fs::remove_all(place, error) == 0 && !error)
-            fail(Status::failed, "rm", "expected ", *name, " in the cache, got no ", place.string());
-        if (error)
-            fail(Status::failed, "rm", "expected to remove ", place.string(), ", got: ", error.message());
+        bool removed = false;
+        for (const fs::path& place : places) {
+            removed = fs::remove_all(place, error) > 0 || removed;
+            if (error)
+                fail(Status::failed, "rm", "expected to remove ", place.string(), ", got: ", error.message());
+        }
+        if (!removed)
+            fail(Status::failed, "rm", "expected ", *name, " in the cache, got no ", places[0].string());
         return 0;
     };
 }

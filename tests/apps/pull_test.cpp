@@ -238,6 +238,9 @@ TEST_CASE("pull: models of a hub" * needs_fixtures()) {
     CHECK(machine.run({"pull", "org/one", "--offline"}).code == 0);
     CHECK(machine.run({"rm", "org/one"}).code == 0);
     CHECK(machine.run({"pull", "org/one", "--offline"}).code == 1);
+    CHECK(!fs::exists(machine.cache + "/scoria/models/hub/org/one"));  // it only looks
+    CHECK(machine.run({"pull", "org/one"}, {{"HF_HUB_OFFLINE", "YES"}}).code == 1);
+    CHECK(machine.run({"list"}, {{"HF_HUB_OFFLINE", "maybe"}}).code == 0);
     CHECK(machine.run({"inspect", "org/one"}).code == 1);
 
     const Outcome folder = machine.run({"pull", "org/folder"});
@@ -251,6 +254,23 @@ TEST_CASE("pull: models of a hub" * needs_fixtures()) {
     CHECK(machine.run({"pull", "org/two:b.gguf"}).code == 0);
     CHECK(machine.run({"inspect", "org/two:b.gguf"}).code == 0);
     CHECK(machine.run({"pull", "org/two:c.gguf"}).code == 2);
+
+    // A split model comes and goes as a whole, what an interrupted pull left of it with it.
+    const std::string parts = machine.cache + "/scoria/models/hub/org/parts/";
+    fs::create_directories(served + "parts");
+    for (const char* name : {"a-00001-of-00002.gguf", "a-00002-of-00002.gguf", "b.gguf"})
+        fs::copy_file(fixtures() + "/gguf/llama1.gguf", served + "parts/" + name);
+    CHECK(machine.run({"pull", "org/parts:b.gguf"}).code == 0);
+    CHECK(machine.run({"pull", "org/parts:a-00001-of-00002.gguf"}).code == 0);
+    CHECK(fs::exists(parts + "a-00002-of-00002.gguf"));
+    CHECK(machine.run({"rm", "org/parts:a-00001-of-00002.gguf"}).code == 0);
+    CHECK(!fs::exists(parts + "a-00002-of-00002.gguf"));
+    for (const char* left : {"c.gguf.partial", "c.gguf.partial.etag"}) write_text(parts + left, "x");
+    CHECK(machine.run({"rm", "org/parts:c.gguf"}).code == 0);
+    CHECK(!fs::exists(parts + "c.gguf.partial"));
+    CHECK(!fs::exists(parts + "c.gguf.partial.etag"));
+    CHECK(machine.run({"rm", "org/parts:c.gguf"}).code == 1);
+    CHECK(machine.run({"inspect", "org/parts"}).code == 0);  // the one that is left
 
     const Outcome liar = machine.run({"pull", "org/liar"});
     CHECK(liar.code == 1);
