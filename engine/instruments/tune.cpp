@@ -42,7 +42,6 @@ class Tuner {
         const std::vector<TuneTarget> targets =
             tune_targets(engine_.plan, engine_.graph, engine_.choices, engine_.limits());
         TuneReport report{.targets = targets.size()};
-        if (!engine_.options.device.cache_folder.empty()) report.path = tuned_.path();
         verdicts_.open_journal();
         for (const TuneTarget& target : targets) {
             if (late()) break;
@@ -53,6 +52,8 @@ class Tuner {
             if (options_.on_row) options_.on_row(report.rows.back());
         }
         report.seconds = seconds();
+        const TunedBook kept(engine_.options.device.cache_folder, caps_);  // what the next start finds
+        if (!kept.entries().empty() && kept.entries() == tuned_.entries()) report.path = tuned_.path();
         return report;
     }
 

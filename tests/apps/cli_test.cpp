@@ -316,7 +316,7 @@ TEST_CASE("JSON stays JSON where a name is no UTF-8" * needs_fixtures()) {
     const std::vector<std::string> commands[] = {
         {"quantize", tiny, folder.path("\xff.gguf"), "--type", "Q8_0"},
         {"imatrix", "-m", tiny, "-f", text, "-o", folder.path("\xff.imatrix")},
-        {"tune", "-m", tiny, "--seconds", "0"},
+        {"tune", "-m", tiny, "--seconds", "1"},
         {"list"},
     };
     const std::map<std::string, std::string> cache = {{"XDG_CACHE_HOME", folder.path("\xff")}};
@@ -329,6 +329,20 @@ TEST_CASE("JSON stays JSON where a name is no UTF-8" * needs_fixtures()) {
         CAPTURE(outcome.err);
         CHECK(outcome.code == 0);
         CHECK(json::accept(outcome.out));
+    }
+}
+
+TEST_CASE("tune says where nothing could be kept" * needs_fixtures()) {
+    const ScratchFolder folder;
+    for (const bool kept : {true, false}) {
+        const Outcome outcome =
+            run_scoria({"tune", "-m", tiny, "--seconds", "1", "--json"},
+                       {.environment = {{"XDG_CACHE_HOME", kept ? folder.path() : tiny}}});
+        CAPTURE(outcome.err);
+        REQUIRE(outcome.code == 0);
+        const std::string file = json::parse(outcome.out)["file"];
+        CHECK((outcome.err.find("kept nowhere") == std::string::npos) == kept);
+        CHECK((kept ? fs::exists(file) : file.empty()));
     }
 }
 
