@@ -118,7 +118,7 @@ enum { SCORIA_KV_BY_PRECISION, SCORIA_KV_F32, SCORIA_KV_F16, SCORIA_KV_BF16, SCO
 typedef struct scoria_allocation {
     size_t size;
     uint64_t bytes;
-    uint64_t in_use;       /* bytes of the engine's other pieces */
+    uint64_t in_use;       /* bytes of the engine's other pieces on the same device */
     uint32_t count;        /* of them */
     uint32_t device_local; /* 1: of a heap of the device */
 } scoria_allocation;
@@ -161,8 +161,8 @@ typedef struct scoria_engine_options {
     void (*on_free)(void* user, const scoria_allocation* allocation);
     /* Instead of memory_budget, asked when the engine is planned, created or restored. */
     uint64_t (*available_memory)(void* user);
-    /* Pieces of memory held at a time; 0: as many as the device allows (maxMemoryAllocationCount), on a
-     * host's device half of them. One more is out_of_device_memory. */
+    /* Pieces of memory held at a time, on each of several devices; 0: as many as the device allows
+     * (maxMemoryAllocationCount), on a host's device half of them. One more is out_of_device_memory. */
     uint32_t max_allocations;
     uint32_t reserved2; /* 0 */
     /* Sessions that share one cache, which a scoria_batch then computes together: at most 64; 0: 1, and each

@@ -3,6 +3,7 @@
 
 #include "engine.h"
 #include "fail.h"
+#include "file.h"
 #include "instruments/op_timer.h"
 #include "log.h"
 #include "ops/kv_layout.h"
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <map>
 
 namespace scoria {
@@ -53,7 +55,8 @@ class Tuner {
         }
         report.seconds = seconds();
         const TunedBook kept(engine_.options.device.cache_folder, caps_);  // what the next start finds
-        if (!kept.entries().empty() && kept.entries() == tuned_.entries()) report.path = tuned_.path();
+        if (std::filesystem::exists(path_of(kept.path())) && kept.entries() == tuned_.entries())
+            report.path = kept.path();
         return report;
     }
 
