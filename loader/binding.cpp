@@ -224,7 +224,7 @@ class Binder {
             frame.stored_rows = std::clamp<uint64_t>(stored.front(), 1, frame.rows);
         const Laid laid = lay(frame, row.layout);
         const uint32_t tensors = row.layout == Layout::per_expert ? shape.groups : 1;
-        Recipe recipe;
+        GatherRecipe recipe;
         TensorView view;
         for (uint32_t expert = 0; expert < tensors; ++expert) {
             const StoredTensor& tensor =
@@ -257,7 +257,7 @@ class Binder {
         bound_.weights[ref] = std::move(view);
     }
 
-    void check_blocks(const TensorView& view, const Recipe& recipe, bool blocks) const {
+    void check_blocks(const TensorView& view, const GatherRecipe& recipe, bool blocks) const {
         if (!blocks) return;
         bool whole = recipe.add == 0 && !recipe.negative_exp;
         const uint32_t block = tensor_type_info(recipe.stored).block;
@@ -318,14 +318,14 @@ class Binder {
 
     void add_values(WeightRef ref, const RoleShape& shape, std::string name, std::vector<float> values) {
         TensorView view{std::move(name), TensorType::f32, shape.rows, shape.cols};
-        Recipe recipe;
+        GatherRecipe recipe;
         recipe.cols = shape.cols;
         recipe.values = std::move(values);
         view.recipe = add_recipe(std::move(recipe));
         bound_.weights[ref] = std::move(view);
     }
 
-    int32_t add_recipe(Recipe recipe) {
+    int32_t add_recipe(GatherRecipe recipe) {
         bound_.recipes.push_back(std::move(recipe));
         return static_cast<int32_t>(bound_.recipes.size() - 1);
     }

@@ -71,7 +71,7 @@ using Synthesised = std::map<WeightRef, std::vector<float>>;
 
 struct BoundWeights {
     Weights weights;
-    std::vector<Recipe> recipes;
+    std::vector<GatherRecipe> recipes;
 };
 
 struct Laid {

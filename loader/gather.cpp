@@ -85,8 +85,8 @@ uint64_t stored_bytes(TensorType type, Decode decode, uint64_t weights) {
     return weights / info.block * info.block_bytes;
 }
 
-void GatheredTensors::gather_strip(const Recipe& recipe, const Strip& strip, uint32_t first, uint32_t rows,
-                                   std::span<std::byte> out) const {
+void GatheredTensors::gather_strip(const GatherRecipe& recipe, const Strip& strip, uint32_t first,
+                                   uint32_t rows, std::span<std::byte> out) const {
     const auto bytes_of = [&](uint64_t weights) {
         return stored_bytes(recipe.stored, recipe.decode, weights);
     };
@@ -126,7 +126,7 @@ void GatheredTensors::gather_strip(const Recipe& recipe, const Strip& strip, uin
     }
 }
 
-void GatheredTensors::gather(const Recipe& recipe, uint64_t first, std::span<std::byte> out) const {
+void GatheredTensors::gather(const GatherRecipe& recipe, uint64_t first, std::span<std::byte> out) const {
     if (!recipe.values.empty()) {
         const auto bytes = std::as_bytes(std::span(recipe.values));
         std::memcpy(out.data(), bytes.data() + first, out.size());
@@ -157,7 +157,7 @@ std::vector<float> GatheredTensors::floats(const StoredTensor& tensor) const {
     uint64_t elements = 1;
     for (const uint64_t size : tensor.shape) elements *= size;
     std::vector<float> values(elements);
-    Recipe recipe;
+    GatherRecipe recipe;
     recipe.cols = 1;
     recipe.stored = tensor.type;
     recipe.decode = tensor.decode;

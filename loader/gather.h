@@ -34,7 +34,7 @@ struct Strip {
 };
 
 /// Strips one after the other, all stored alike; or values that no file holds.
-struct Recipe {
+struct GatherRecipe {
     uint32_t cols = 0;  // of a strip; a vector is gathered as rows of one column
     TensorType stored = TensorType::f32;
     Decode decode = Decode::none;
@@ -52,18 +52,18 @@ uint64_t stored_bytes(TensorType type, Decode decode, uint64_t weights);
 class GatheredTensors final : public TensorSource {
   public:
     explicit GatheredTensors(std::vector<File> files) : files_(std::move(files)) {}
-    void set_recipes(std::vector<Recipe> recipes) { recipes_ = std::move(recipes); }
+    void set_recipes(std::vector<GatherRecipe> recipes) { recipes_ = std::move(recipes); }
     void read(const TensorView& tensor, uint64_t first, std::span<std::byte> out) const override;
     /// All elements of a tensor that is not of blocks.
     std::vector<float> floats(const StoredTensor& tensor) const;
 
   private:
-    void gather(const Recipe& recipe, uint64_t first, std::span<std::byte> out) const;
-    void gather_strip(const Recipe& recipe, const Strip& strip, uint32_t first, uint32_t rows,
+    void gather(const GatherRecipe& recipe, uint64_t first, std::span<std::byte> out) const;
+    void gather_strip(const GatherRecipe& recipe, const Strip& strip, uint32_t first, uint32_t rows,
                       std::span<std::byte> out) const;
 
     std::vector<File> files_;
-    std::vector<Recipe> recipes_;
+    std::vector<GatherRecipe> recipes_;
 };
 
 }  // namespace scoria
