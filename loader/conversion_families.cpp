@@ -409,6 +409,44 @@ constexpr ConversionFamily families[] = {
 
 std::span<const ConversionFamily> conversion_families() { return families; }
 
+const ConversionFamily* conversion_family(const Architecture& folder) {
+    const auto found = std::ranges::find_if(families, [&](const ConversionFamily& family) {
+        return family.model_type == folder.family && (family.fits == nullptr || family.fits(folder));
+    });
+    return found == std::end(families) ? nullptr : found;
+}
+
+std::optional<TiledHeads> tiled_heads(Role role, const Recurrence& shape) {
+    switch (role) {
+    case Role::mixer_in:
+    case Role::mixer_taps:
+        return TiledHeads{shape.v_channel(), shape.value_dim};
+    case Role::mixer_gate:
+        return TiledHeads{0, shape.value_dim};
+    case Role::mixer_beta:
+    case Role::mixer_step:
+    case Role::mixer_step_bias:
+    case Role::mixer_decay:
+        return TiledHeads{};
+    case Role::mixer_out:
+        return TiledHeads{0, shape.value_dim, true};
+    default:
+        return std::nullopt;
+    }
+}
+
+uint64_t TiledHeads::in_folder(uint64_t place, const Recurrence& shape) const {
+    if (place < first) return place;
+    const uint64_t head = (place - first) / size, of_group = shape.heads / shape.groups;
+    return first + (head % shape.groups * of_group + head / shape.groups) * size + (place - first) % size;
+}
+
+uint64_t TiledHeads::in_gguf(uint64_t place, const Recurrence& shape) const {
+    if (place < first) return place;
+    const uint64_t head = (place - first) / size, of_group = shape.heads / shape.groups;
+    return first + (head % of_group * shape.groups + head / of_group) * size + (place - first) % size;
+}
+
 void set_shared_keys(const Described& model, Keys& keys) {
     const Architecture& a = model.architecture;
     const Attention& attention = a.attention();

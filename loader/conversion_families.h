@@ -6,6 +6,7 @@
 #include "gguf_writer.h"
 #include "rope_scaling.h"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -62,6 +63,19 @@ struct ConversionFamily {
     bool (*lacks)(const Architecture& architecture, std::string_view name) = nullptr;
 };
 std::span<const ConversionFamily> conversion_families();
+/// The row that such a folder is written by, or null.
+const ConversionFamily* conversion_family(const Architecture& folder);
+
+/// Where, of a weight of a family that `tiles_heads`, the heads of values lie otherwise in the GGUF: from the
+/// row, or column, `first` on, `size` of them to a head.
+struct TiledHeads {
+    uint64_t first = 0, size = 1;
+    bool columns = false;
+    /// The folder's row, or column, for the GGUF's, and the other way round.
+    uint64_t in_folder(uint64_t place, const Recurrence& shape) const;
+    uint64_t in_gguf(uint64_t place, const Recurrence& shape) const;
+};
+std::optional<TiledHeads> tiled_heads(Role role, const Recurrence& shape);
 
 /// The keys that architectures share. Errors: unsupported, for a scaling of rotations that GGUF has no name
 /// for.

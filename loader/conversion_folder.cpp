@@ -50,7 +50,7 @@ class FolderSource final : public ConversionSource {
         const TensorView* view;
         uint64_t rows;  // of a vector: its elements
         Order order;
-        uint64_t first = 0, head = 1;  // tiled: the row where heads begin, and rows, or columns, of each
+        TiledHeads heads = {};  // tiled: where they begin, and rows, or columns, of each
     };
     struct Place {
         std::vector<Part> parts;    // one after the other
@@ -74,9 +74,8 @@ class FolderSource final : public ConversionSource {
     const TensorRow& row_of(WeightRef ref) const;
     Part part_of(WeightRef ref, const TensorView& view, Layout layout, bool vector) const;
     Part tiled(Part part, Role role) const;
-    uint64_t tiled_head(uint64_t head) const;
     uint64_t source_row(const Part& part, uint64_t row) const;
-    void tile_columns(uint64_t head_bytes, std::span<std::byte> row) const;
+    void tile_columns(uint64_t bytes, TiledHeads columns, std::span<std::byte> row) const;
     void set_keys(GgufWriter& out) const;
     void check_unused() const;
     void check_read_back() const;
@@ -125,19 +124,14 @@ FolderSource::FolderSource(const fs::path& path)
 }
 
 void FolderSource::find_family() {
-    const std::string& name = model_.architecture.family;
-    const auto fits = [&](const ConversionFamily& family) {
-        return family.model_type == name && (family.fits == nullptr || family.fits(model_.architecture));
-    };
-    const auto found = std::ranges::find_if(conversion_families(), fits);
-    if (found == conversion_families().end()) {
+    row_ = conversion_family(model_.architecture);
+    if (row_ == nullptr) {
         std::string known;
         for (const ConversionFamily& family : conversion_families())
             known += cat(known.empty() ? "" : ", ", family.model_type);
-        fail(Status::unsupported, folder_.string(), "model_type: GGUF has no architecture for ", name,
-             " that this build writes; expected one of ", known);
+        fail(Status::unsupported, folder_.string(), "model_type: GGUF has no architecture for ",
+             model_.architecture.family, " that this build writes; expected one of ", known);
     }
-    row_ = &*found;
     family_ = &family_named(gguf_families(), row_->architecture);
 }
 
@@ -305,34 +299,11 @@ FolderSource::Part FolderSource::part_of(WeightRef ref, const TensorView& view, 
 /// The same part, of whose rows or columns the values' heads stand otherwise in the GGUF.
 FolderSource::Part FolderSource::tiled(Part part, Role role) const {
     if (!row_->tiles_heads) return part;
-    const Recurrence& shape = model_.architecture.recurrence();
-    switch (role) {
-    case Role::mixer_in:
-    case Role::mixer_taps:
-        part.first = shape.v_channel();
-        [[fallthrough]];
-    case Role::mixer_gate:
-        part.head = shape.value_dim;
-        [[fallthrough]];
-    case Role::mixer_beta:
-    case Role::mixer_step:
-    case Role::mixer_step_bias:
-    case Role::mixer_decay:
-        part.order = Order::tiled;
-        return part;
-    case Role::mixer_out:
-        part.order = Order::tiled_columns;
-        part.head = shape.value_dim;
-        return part;
-    default:
-        return part;
+    if (const std::optional<TiledHeads> heads = tiled_heads(role, model_.architecture.recurrence())) {
+        part.order = heads->columns ? Order::tiled_columns : Order::tiled;
+        part.heads = *heads;
     }
-}
-
-/// The folder's head for the GGUF's.
-uint64_t FolderSource::tiled_head(uint64_t head) const {
-    const Recurrence& r = model_.architecture.recurrence();
-    return head % r.groups * (r.heads / r.groups) + head / r.groups;
+    return part;
 }
 
 void FolderSource::add(WeightRef ref, const TensorView& view) {
@@ -388,9 +359,7 @@ std::vector<std::string> FolderSource::paths() const {
 /// The folder's row for the GGUF's.
 uint64_t FolderSource::source_row(const Part& part, uint64_t row) const {
     const Order order = part.order;
-    if (order == Order::tiled && row >= part.first)
-        return part.first + tiled_head((row - part.first) / part.head) * part.head +
-               (row - part.first) % part.head;
+    if (order == Order::tiled) return part.heads.in_folder(row, model_.architecture.recurrence());
     const Attention& attention = model_.architecture.attention();
     const uint64_t head = attention.head_dim, at = row % head, start = row - at;
     if (order == Order::pairs) return start + row_of_halves(at, ropes_.front().width);
@@ -401,11 +370,14 @@ uint64_t FolderSource::source_row(const Part& part, uint64_t row) const {
     return row;
 }
 
-void FolderSource::tile_columns(uint64_t head_bytes, std::span<std::byte> row) const {
+/// Of blocks of so many bytes, a head's columns each.
+void FolderSource::tile_columns(uint64_t bytes, TiledHeads columns, std::span<std::byte> row) const {
     const std::vector<std::byte> before(row.begin(), row.end());
-    for (uint64_t head = 0; head * head_bytes < row.size(); ++head)
-        std::memcpy(row.data() + head * head_bytes, before.data() + tiled_head(head) * head_bytes,
-                    head_bytes);
+    for (uint64_t head = 0; head * bytes < row.size(); ++head) {
+        const uint64_t from =
+            columns.in_folder(head * columns.size, model_.architecture.recurrence()) / columns.size;
+        std::memcpy(row.data() + head * bytes, before.data() + from * bytes, bytes);
+    }
 }
 
 void FolderSource::read_rows(size_t tensor, uint64_t first_row, std::span<std::byte> out) const {
@@ -443,7 +415,7 @@ void FolderSource::read_rows(size_t tensor, uint64_t first_row, std::span<std::b
             model_.tensors->read(*part.view, from * bytes, out.first(run * bytes));
             if (part.order == Order::tiled_columns)
                 for (uint64_t i = 0; i < run; ++i)
-                    tile_columns(stored(part.head), out.subspan(i * bytes, bytes));
+                    tile_columns(stored(part.heads.size), part.heads, out.subspan(i * bytes, bytes));
             out = out.subspan(run * bytes);
             left -= run;
             row += run;

@@ -4,6 +4,7 @@
 #include "fail.h"
 #include "gguf_families.h"
 #include "hf_folder.h"
+#include "hf_text_part.h"
 #include "tokenizer/json.h"
 #include "tokenizer/regex.h"
 
@@ -41,7 +42,8 @@ void add_pairs(Adapter& adapter, std::vector<StoredTensor> tensors, const Ends& 
         if (tensor_type_info(tensor.type).block != 1)
             fail(Status::unsupported, "lora", adapter.name, ": tensor ", tensor.name,
                  ": expected F32, F16 or BF16, got ", tensor_type_info(tensor.type).name);
-        auto& [a, b] = found[std::string(name) + std::string(ends.weight)];
+        // Where the base sees images, too, its text is called as the folder's tensors are.
+        auto& [a, b] = found[text_part_name(std::string(name) + std::string(ends.weight))];
         (is_a ? a : b) = std::move(tensor);
     }
     if (found.empty()) fail(Status::bad_file, "lora", adapter.name, ": expected tensors, got none");
@@ -73,7 +75,7 @@ void check_kind(const Settings& config) {
     // These train what they take away from the base's weights first, which no base has lost.
     const nlohmann::json* init = config.find("init_lora_weights");
     const std::string name = init != nullptr && init->is_string() ? init->get<std::string>() : "";
-    for (const char* changing : {"pissa", "olora", "corda", "loftq"})
+    for (const char* changing : {"pissa", "olora", "corda", "loftq", "lora_ga"})
         if (name.starts_with(changing))
             fail(Status::unsupported, config.where(),
                  "init_lora_weights: expected one that leaves the base "

@@ -19,11 +19,29 @@ namespace {
 
 using Format = Settings::Format;
 
-/// GGUF's name of a Hugging Face family.
-std::string gguf_name(const std::string& hugging_face) {
-    const auto families = conversion::conversion_families();
-    const auto family = std::ranges::find(families, hugging_face, &conversion::ConversionFamily::model_type);
-    return family == families.end() ? hugging_face : std::string(family->architecture);
+/// GGUF's name of a folder's family.
+std::string gguf_name(const Architecture& folder) {
+    const conversion::ConversionFamily* family = conversion::conversion_family(folder);
+    return family == nullptr ? folder.family : std::string(family->architecture);
+}
+
+/// Whether models of a family of folders are of this one as GGUF: some are of one of several.
+bool may_be(const Family& hugging_face, const std::string& gguf) {
+    bool has_others = false;
+    for (const conversion::ConversionFamily& row : conversion::conversion_families()) {
+        if (row.model_type != std::string_view(hugging_face.name)) continue;
+        if (row.architecture == gguf) return true;
+        has_others = true;
+    }
+    return !has_others && hugging_face.name == gguf;
+}
+
+/// Whether the heads of values of a model's recurrences lie otherwise in the other format.
+bool tiles_heads(const Architecture& model, bool is_folder) {
+    return std::ranges::any_of(
+        conversion::conversion_families(), [&](const conversion::ConversionFamily& row) {
+            return row.tiles_heads && (is_folder ? row.model_type : row.architecture) == model.family;
+        });
 }
 
 /// How an adapter's format names a model's weights, and which elements of its heads rotate together.
@@ -31,6 +49,7 @@ struct Naming {
     std::vector<const TensorRow*> rows, encoder_rows;
     std::string prefix;  // which some files leave out
     std::optional<RopePairs> pairs;
+    bool tiled = false;  // heads of values: the adapter's lie otherwise than the model's
 };
 
 void add_family(Naming& naming, const Family& family) {
@@ -54,7 +73,7 @@ void add_family(Naming& naming, const Family& family) {
 Naming naming_for(const Model& model, const Adapter& adapter) {
     const std::string& family = model.architecture.family;
     const bool is_folder = is_hugging_face_model(model.path);
-    const std::string common = is_folder ? gguf_name(family) : family;
+    const std::string common = is_folder ? gguf_name(model.architecture) : family;
     Naming naming;
     if (adapter.format == Format::gguf) {
         if (adapter.base != common)
@@ -63,13 +82,15 @@ Naming naming_for(const Model& model, const Adapter& adapter) {
         add_family(naming, find_family(gguf_families(), adapter.base, "lora", "general.architecture"));
     } else {
         for (const Family& each : hugging_face_families())
-            if (is_folder ? each.name == family : gguf_name(each.name) == family) add_family(naming, each);
+            if (is_folder ? each.name == family : may_be(each, family)) add_family(naming, each);
         if (naming.rows.empty())
             fail(Status::unsupported, "lora", adapter.name,
                  ": expected a GGUF adapter for a model of family ", family,
                  ", whose Hugging Face names are not known, got one of PEFT");
     }
-    if ((adapter.format == Format::hugging_face) == is_folder) naming.pairs.reset();
+    const bool alike = (adapter.format == Format::hugging_face) == is_folder;
+    if (alike) naming.pairs.reset();
+    naming.tiled = !alike && tiles_heads(model.architecture, is_folder);
     return naming;
 }
 
@@ -107,6 +128,18 @@ std::vector<float> reordered(const std::vector<float>& rows, uint32_t cols, uint
             std::copy_n(rows.begin() + std::ptrdiff_t((head + from) * cols), cols,
                         result.begin() + std::ptrdiff_t((head + i) * cols));
         }
+    return result;
+}
+
+/// Rows [.., cols], or with heads.columns their columns, with the heads of values as the model has them.
+std::vector<float> retiled(const std::vector<float>& values, uint32_t cols,
+                           const conversion::TiledHeads& heads, const Recurrence& shape) {
+    std::vector<float> result(values.size());
+    for (size_t i = 0; i < values.size(); ++i) {
+        const size_t row = i / cols, col = i % cols, place = heads.columns ? col : row;
+        const size_t from = shape.tiled ? heads.in_folder(place, shape) : heads.in_gguf(place, shape);
+        result[i] = values[heads.columns ? row * cols + from : from * cols + col];
+    }
     return result;
 }
 
@@ -194,8 +227,8 @@ class Attacher {
         if (pair.b.shape != laid.expected)
             wrong(Status::bad_file, pair.b, shape_text(laid.expected), shape_text(pair.b.shape));
 
-        const std::vector<float> a = adapter_.tensors->floats(pair.a),
-                                 stored = adapter_.tensors->floats(pair.b);
+        std::vector<float> a = adapter_.tensors->floats(pair.a);
+        const std::vector<float> stored = adapter_.tensors->floats(pair.b);
         std::vector<float> b;
         for (const Strip& strip : laid.strips)
             for (uint64_t i = 0; i < uint64_t{strip.rows} * rank; ++i)
@@ -205,6 +238,11 @@ class Attacher {
         const bool rotated = (ref.role == Role::q || ref.role == Role::k) && attention.latent.kv_rank == 0;
         if (rotated && !ropes.empty() && naming_.pairs.value_or(ropes[0].pairs) != ropes[0].pairs)
             b = reordered(b, rank, attention.head_dim, ropes[0]);
+        const auto heads = conversion::tiled_heads(ref.role, layer.recurrence);
+        if (naming_.tiled && heads) {
+            std::vector<float>& turned = heads->columns ? a : b;
+            turned = retiled(turned, heads->columns ? base.cols : rank, *heads, layer.recurrence);
+        }
 
         Update& update =
             updates_.try_emplace(ref, Update{pair.a.name, base.rows, base.cols, 0, {}, {}}).first->second;

@@ -218,6 +218,8 @@ TEST_CASE("PEFT adapters that are refused") {
          "peft_type: expected LORA, got IA3"},
         {"a changed base", [](HfFolder& f) { set(f, "init_lora_weights", "pissa_niter_4"); },
          "got pissa_niter_4"},
+        {"a base less its gradients", [](HfFolder& f) { set(f, "init_lora_weights", "lora_ga"); },
+         "got lora_ga"},
         {"no alpha", [](HfFolder& f) { set(f, "lora_alpha", nullptr); }, "lora_alpha"},
         {"two patterns",
          [](HfFolder& f) {

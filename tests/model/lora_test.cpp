@@ -7,6 +7,8 @@
 #include "file.h"
 #include "hf_folder.h"
 #include "loader/gguf_builder.h"
+#include "made_models.h"
+#include "quantise/convert.h"
 #include "reference/executor.h"
 #include "support/compare.h"
 #include "support/device.h"
@@ -210,6 +212,44 @@ std::vector<TokenId> ids_of(const Row& row) {
     return read_ids(golden, golden.has("short.input_ids") ? "short.input_ids" : "short.decoder_input_ids");
 }
 
+void add(GgufFile& file, const std::string& name, const Matrix& m) {
+    file.tensors[name] = {{m.cols, m.rows},
+                          0,
+                          std::string(reinterpret_cast<const char*>(m.values.data()), 4 * m.values.size())};
+}
+
+GgufFile adapter_file(const Update& update, const char* architecture) {
+    GgufFile file;
+    file.metadata = {{"general.architecture", architecture},
+                     {"general.type", "adapter"},
+                     {"adapter.type", "lora"},
+                     {"adapter.lora.alpha", static_cast<float>(update.alpha)}};
+    return file;
+}
+
+/// Of Qwen3.5's first layer: the gate's rows, and the columns of what projects back, with the heads of values
+/// as its converter leaves them.
+std::string tiled_adapter(const Update& update, const Recurrence& shape) {
+    const auto& [gate_a, gate_b] = update.pairs.at("model.layers.0.linear_attn.in_proj_z");
+    const auto& [back_a, back_b] = update.pairs.at("model.layers.0.linear_attn.out_proj");
+    Matrix b = gate_b, a = back_a;
+    REQUIRE((shape.groups == 2 && shape.heads == 6 && b.rows == shape.width && a.cols == shape.width));
+    for (uint64_t i = 0; i < shape.width; ++i) {
+        const uint64_t head = i / shape.value_dim;  // of the folder's 0 3 1 4 2 5
+        const uint64_t from = (head % 2 * 3 + head / 2) * shape.value_dim + i % shape.value_dim;
+        for (uint64_t k = 0; k < a.rows; ++k) {
+            b.values[i * b.cols + k] = gate_b.values[from * b.cols + k];
+            a.values[k * a.cols + i] = back_a.values[k * a.cols + from];
+        }
+    }
+    GgufFile file = adapter_file(update, "qwen35");
+    add(file, "blk.0.attn_gate.weight.lora_a", gate_a);
+    add(file, "blk.0.attn_gate.weight.lora_b", b);
+    add(file, "blk.0.ssm_out.weight.lora_a", a);
+    add(file, "blk.0.ssm_out.weight.lora_b", back_b);
+    return file.bytes();
+}
+
 /// The same numbers under GGUF's names; `permuted`: with rows of q and k of each head as the converter of
 /// llamas leaves them.
 std::string gguf_adapter(const Update& update, const char* architecture, uint32_t head_dim, bool permuted) {
@@ -217,17 +257,7 @@ std::string gguf_adapter(const Update& update, const char* architecture, uint32_
         {"self_attn.q_proj", "attn_q"},      {"self_attn.k_proj", "attn_k"}, {"self_attn.v_proj", "attn_v"},
         {"self_attn.o_proj", "attn_output"}, {"mlp.gate_proj", "ffn_gate"},  {"mlp.up_proj", "ffn_up"},
         {"mlp.down_proj", "ffn_down"}};
-    GgufFile file;
-    file.metadata = {{"general.architecture", architecture},
-                     {"general.type", "adapter"},
-                     {"adapter.type", "lora"},
-                     {"adapter.lora.alpha", static_cast<float>(update.alpha)}};
-    const auto add = [&](const std::string& name, const Matrix& m) {
-        file.tensors[name] = {
-            {m.cols, m.rows},
-            0,
-            std::string(reinterpret_cast<const char*>(m.values.data()), 4 * m.values.size())};
-    };
+    GgufFile file = adapter_file(update, architecture);
     for (const auto& [module, pair] : update.pairs) {
         const size_t layer_end = module.find('.', 13);  // after "model.layers."
         const std::string layer = module.substr(13, layer_end - 13), inner = module.substr(layer_end + 1);
@@ -241,8 +271,8 @@ std::string gguf_adapter(const Update& update, const char* architecture, uint32_
                 std::copy_n(pair.second.values.begin() + std::ptrdiff_t(from * b.cols), b.cols,
                             b.values.begin() + std::ptrdiff_t(r * b.cols));
             }
-        add(cat("blk.", layer, ".", name->second, ".weight.lora_a"), a);
-        add(cat("blk.", layer, ".", name->second, ".weight.lora_b"), b);
+        add(file, cat("blk.", layer, ".", name->second, ".weight.lora_a"), a);
+        add(file, cat("blk.", layer, ".", name->second, ".weight.lora_b"), b);
     }
     return file.bytes();
 }
@@ -292,6 +322,53 @@ TEST_CASE("reference: the same numbers from PEFT and GGUF files" * needs_fixture
         CHECK(logits(with(gguf, file.path()), ids) == logits(with(gguf, peft.path()), ids));
         CHECK(logits(with(folder, file.path()), ids) == logits(with(folder, peft.path()), ids));
     }
+}
+
+// Folders that no fixture's GGUF stands beside: the one that is made of them.
+TEST_CASE("reference: an adapter of PEFT does to a GGUF what it does to the folder") {
+    const Row rows[] = {
+        {"heads of values that are tiled there",
+         "qwen3_5_text",
+         nullptr,
+         {"in_proj_qkv", "in_proj_z", "in_proj_a", "in_proj_b", "out_proj"}},
+        {"heads of values that are not", "qwen3_next", nullptr, {"in_proj_qkvz", "in_proj_ba", "out_proj"}},
+        {"the second architecture of its family", "nemotron_h", nullptr, {"in_proj", "q_proj", "up_proj"}},
+        {"the third", "granitemoehybrid", nullptr, {"q_proj", "o_proj"}},
+        {"the text of a model that sees images", "gemma4", nullptr, {"q_proj", "down_proj"}},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.what);
+        MadeModel made = made_model(row.folder);
+        const TemporaryFolder folder(made.folder);
+        Arrays merged(folder.path() / "model.safetensors");
+        const Update update(row, merged, 4, 6);
+        const Folder adapter;
+        update.save(adapter.path());
+        update.merge_into(merged, row, 1);
+        for (auto& [name, tensor] : made.folder.tensors)
+            std::memcpy(tensor.bytes.data(), merged.values.at(name).data(), tensor.bytes.size());
+        const TemporaryFolder merged_folder(made.folder);
+        const std::string path = (adapter.path() / "made.gguf").string();
+        convert(*open_conversion_source(folder.path()), path, {.recipe = find_recipe("F32")});
+
+        const std::vector<double> expected = logits(open_model(merged_folder.path()), made.ids);
+        const Model base = open_model(folder.path()), gguf = open_model(path_of(path));
+        CHECK(largest_error(expected, logits(base, made.ids)) > 0.05);
+        CHECK(largest_error(expected, logits(with(base, adapter.path()), made.ids)) <= merged_error);
+        CHECK(largest_error(expected, logits(with(gguf, adapter.path()), made.ids)) <= merged_error);
+    }
+}
+
+TEST_CASE("reference: a GGUF adapter's tiled heads on the folder") {
+    const MadeModel made = made_model("qwen3_5_text");
+    const TemporaryFolder folder(made.folder);
+    const Model base = open_model(folder.path());
+    const Row row{"", "", nullptr, {"layers.0.linear_attn.in_proj_z", "layers.0.linear_attn.out_proj"}};
+    const Update update(row, Arrays(folder.path() / "model.safetensors"), 4, 7);
+    const Folder peft;
+    update.save(peft.path());
+    const TemporaryFile adapter(tiled_adapter(update, base.architecture.recurrence()));
+    CHECK(logits(with(base, adapter.path()), made.ids) == logits(with(base, peft.path()), made.ids));
 }
 
 TEST_CASE("reference: several adapters with scales add up" * needs_fixtures()) {
