@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <set>
 #include <string>
+#include <utility>
 
 namespace scoria {
 namespace {
@@ -106,6 +108,7 @@ constexpr Rule rules[] = {
     {"Q4_K_S", Part::attention_o, eight_experts, Type::q5_k},
     {"Q4_K_M", Part::attention_o, eight_experts, Type::q5_k},
     {"IQ4_NL", Part::attention_o, eight_experts, Type::q5_k},
+    {"Q3_K_L", Part::attention_o, eight_experts, Type::q3_k},
 
     {"Q2_K", Part::attention_v, large_model, Type::q5_k},
     {"Q2_K", Part::attention_v, shared_heads, Type::q4_k},
@@ -150,11 +153,17 @@ Type fallback(Type type, uint64_t cols) {
     return Type::f16;
 }
 
-/// Number of the layer in "blk.12.attn_v.weight"; 0 for other names.
-uint64_t layer_of(std::string_view name) {
-    uint64_t layer = 0;
+/// Number of the layer in "blk.12.attn_v.weight"; -1 for other names, such as "enc.blk.12.attn_v.weight".
+int64_t layer_of(std::string_view name) {
+    int64_t layer = -1;
     if (name.starts_with("blk.")) std::from_chars(name.data() + 4, name.data() + name.size(), layer);
     return layer;
+}
+
+/// The place of a tensor among its like in the field's order: by layer, then by name.
+using Order = std::set<std::pair<int64_t, std::string_view>>;
+uint64_t index_in(const Order& order, std::string_view name) {
+    return uint64_t(std::distance(order.begin(), order.find({layer_of(name), name})));
 }
 
 /// Without trailing ones.
@@ -200,12 +209,13 @@ std::vector<TensorType> choose_types(const ConversionSource& source, const Recip
     const auto named = [](const ConversionSource::Tensor& tensor) { return tensor.name == "output.weight"; };
     const bool tied = std::ranges::none_of(source.tensors(), named);
     const bool plain = tensor_type_info(recipe.type).block == 1;  // F32 and the like: no rules
-    // The layers that have a tensor of attention_v, for its place among them.
-    std::vector<uint64_t> attention_layers;
-    for (const auto& tensor : source.tensors())
-        if (part_of(tensor.name, tied) == Part::attention_v)
-            attention_layers.push_back(layer_of(tensor.name));
-    std::ranges::sort(attention_layers);
+    Order values, downs;
+    for (const auto& tensor : source.tensors()) {
+        if (!may_change(tensor)) continue;
+        const Part part = part_of(tensor.name, tied);
+        if (part == Part::attention_v) values.emplace(layer_of(tensor.name), tensor.name);
+        if (part == Part::down) downs.emplace(layer_of(tensor.name), tensor.name);
+    }
 
     std::vector<TensorType> types;
     for (const auto& tensor : source.tensors()) {
@@ -215,16 +225,18 @@ std::vector<TensorType> choose_types(const ConversionSource& source, const Recip
             continue;
         }
         const Part part = part_of(tensor.name, tied);
-        Place place{layer_of(tensor.name),
+        Place place{0,
                     facts.layers,
                     facts.kv_heads ? facts.heads / facts.kv_heads : 1,
                     facts.experts,
                     facts.layers == 80 && facts.kv_heads < facts.heads,
                     with_importance};
         if (part == Part::attention_v) {
-            place.index = static_cast<uint64_t>(std::ranges::lower_bound(attention_layers, place.index) -
-                                                attention_layers.begin());
-            place.count = attention_layers.size();
+            place.index = index_in(values, tensor.name);
+            place.count = values.size();
+        } else if (part == Part::down) {  // a layer's experts are in one tensor beside shared ones
+            place.index = facts.experts > 1 ? uint64_t(std::max<int64_t>(layer_of(tensor.name), 0))
+                                            : index_in(downs, tensor.name);
         }
         const bool by_rule = !plain && !pure && !recipe.int8;
         const Type type = by_rule ? ruled(recipe, part, place, tensor.cols()) : recipe.type;

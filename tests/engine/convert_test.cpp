@@ -133,6 +133,41 @@ ShapesOnly llama_shapes(uint64_t layers, uint64_t hidden, uint64_t size, uint64_
     return {std::move(tensors), {.layers = layers, .heads = heads, .kv_heads = kv_heads}};
 }
 
+/// Those of T5 that the rules are about, of an encoder and a decoder with so many layers each.
+ShapesOnly t5_shapes(uint64_t layers) {
+    std::vector<ConversionSource::Tensor> tensors = {{"token_embd.weight", {256, 1000}}};
+    for (const char* stack : {"enc.blk.", "dec.blk."})
+        for (uint64_t i = 0; i < layers; ++i) {
+            const std::string layer = cat(stack, i, ".");
+            tensors.push_back({layer + "attn_v.weight", {256, 256}});
+            if (*stack == 'd') tensors.push_back({layer + "cross_attn_v.weight", {256, 256}});
+            tensors.push_back({layer + "ffn_down.weight", {256, 256}});
+        }
+    return {std::move(tensors), {.layers = layers, .heads = 4, .kv_heads = 4}};
+}
+
+/// Of layers by turns a recurrence, attention and a feed-forward, as Nemotron-H has them.
+ShapesOnly turns_shapes(uint64_t layers) {
+    std::vector<ConversionSource::Tensor> tensors = {{"token_embd.weight", {256, 1000}}};
+    for (uint64_t i = 0; i < layers; ++i)
+        tensors.push_back({cat("blk.", i,
+                               i % 3 == 0   ? ".ssm_in.weight"
+                               : i % 3 == 1 ? ".attn_v.weight"
+                                            : ".ffn_down.weight"),
+                           {256, 256}});
+    return {std::move(tensors), {.layers = layers, .heads = 4, .kv_heads = 4}};
+}
+
+/// Of eight experts.
+ShapesOnly experts_shapes(uint64_t layers) {
+    std::vector<ConversionSource::Tensor> tensors = {{"token_embd.weight", {256, 1000}}};
+    for (uint64_t i = 0; i < layers; ++i) {
+        tensors.push_back({cat("blk.", i, ".attn_output.weight"), {256, 256}});
+        tensors.push_back({cat("blk.", i, ".ffn_down_exps.weight"), {256, 256, 8}});
+    }
+    return {std::move(tensors), {.layers = layers, .heads = 4, .kv_heads = 4, .experts = 8}};
+}
+
 }  // namespace
 
 TEST_CASE("convert: every type, with all metadata, and near the original") {
@@ -317,6 +352,14 @@ TEST_CASE("convert: types of tensors are the field's") {
         {"SmolLM2", small, "BF16", {{bf16, 211}}},
         {"SmolLM2", small, "F16", {{f16, 211}}},
         {"SmolLM2", small, "INT8", {{q8_0, 211}}},
+        // Tensors of one kind are counted through, the decoder's before the encoder's; ffn_down by the layers
+        // of one stack.
+        {"T5", t5_shapes(8), "Q4_K_M", {{q6_k, 1 + 12 + 12}, {q4_k, 12 + 4}}},
+        {"T5", t5_shapes(8), "Q4_K_S", {{q6_k, 1}, {q5_k, 4 + 1}, {q4_k, 20 + 15}}},
+        // Of 24 layers 8 have attention, of which 0, 3, 6 and 7 are better, and 8 a feed-forward: 0, 1, 2, 5.
+        {"Nemotron-H", turns_shapes(24), "Q4_K_M", {{q6_k, 1 + 4 + 4}, {q4_k, 8 + 4 + 4}}},
+        {"Mixtral", experts_shapes(16), "Q3_K_L", {{q6_k, 1}, {q3_k, 16}, {q5_k, 16}}},
+        {"Mixtral", experts_shapes(16), "Q3_K_M", {{q6_k, 1}, {q5_k, 16 + 1}, {q4_k, 15}}},
     };
     for (const Case& c : cases) {
         CAPTURE(std::string(c.name));
