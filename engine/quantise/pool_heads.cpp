@@ -163,10 +163,42 @@ class HeadPooler {
     std::vector<std::byte> buffer_;
 };
 
+/// Makes it empty. Errors: bad_argument, where it holds what no interrupted run for `in` has left.
+void empty_folder(const fs::path& partial, const fs::path& in) {
+    if (fs::exists(partial))
+        for (const fs::directory_entry& entry : fs::directory_iterator(partial)) {
+            fs::path name = entry.path().filename();
+            if (name.extension() == ".partial") name.replace_extension();
+            if (!entry.is_regular_file() || !fs::exists(in / name))
+                fail(Status::bad_argument, pooling_where, entry.path().string(),
+                     " is in the way: expected no such file, or another name to write to");
+        }
+    fs::remove_all(partial);
+    make_folders(partial.string());
+}
+
+/// Errors: unsupported, where what was written is not the model with so many heads: tensors beside keys and
+/// values have the heads of these, or the family's config.json does not say how many there are.
+void check_written(const fs::path& folder, const Model& model, uint32_t kv_heads) {
+    const auto refuse = [&](std::string_view why) {
+        fail(Status::unsupported, pooling_where,
+             "expected a model whose heads of keys and values may be fewer, got ", model.architecture.family,
+             ": ", why);
+    };
+    try {
+        for (const Layer& layer : open_model(folder).architecture.layers)
+            if (layer.attention.kv_heads != kv_heads) refuse("config.json does not say how many");
+    } catch (const Error& error) {
+        if (error.status() != Status::bad_file) throw;
+        refuse(error.what());
+    }
+}
+
 }  // namespace
 
-void pool_heads(const fs::path& in, const fs::path& out, uint32_t kv_heads,
+void pool_heads(const fs::path& in, const fs::path& given, uint32_t kv_heads,
                 const std::function<bool(uint64_t done, uint64_t total)>& progress) {
+    const fs::path out = given.has_filename() ? given : given.parent_path();  // "name/"
     if (!fs::is_directory(in) || !fs::exists(in / "config.json"))
         fail(Status::unsupported, pooling_where, "expected a Hugging Face folder, got ", in.string());
     if (fs::exists(out))
@@ -185,8 +217,7 @@ void pool_heads(const fs::path& in, const fs::path& out, uint32_t kv_heads,
         if (entry.path().extension() == ".safetensors") total += entry.file_size();
     HeadPooler writer(model, pooled_tensors(model), kv_heads, total, progress);
     const fs::path partial = path_of(out.string() + ".partial");
-    fs::remove_all(partial);
-    make_folders(partial.string());
+    empty_folder(partial, in);
     try {
         for (const fs::directory_entry& entry : fs::directory_iterator(in)) {
             const fs::path to = partial / entry.path().filename();
@@ -197,6 +228,7 @@ void pool_heads(const fs::path& in, const fs::path& out, uint32_t kv_heads,
             else if (entry.is_regular_file() && entry.path().extension() != ".bin")
                 fs::copy_file(entry.path(), to);
         }
+        check_written(partial, model, kv_heads);
         fs::rename(partial, out);
     } catch (const fs::filesystem_error& error) {
         fs::remove_all(partial);

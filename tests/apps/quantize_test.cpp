@@ -244,7 +244,18 @@ TEST_CASE("convert: pooled heads are the mean of those they replace" * needs_fix
     CHECK(after.read<float>("lm_head.weight") == before.read<float>("lm_head.weight"));
     CHECK(!logits_of(once, folder).empty());
 
-    CHECK(convert(once, twice, "2").code == 0);  // nothing to pool
+    fs::create_directory(twice + ".partial");
+    const std::string left = twice + ".partial/model.safetensors.partial",  // by a run that was killed
+        precious = twice + ".partial/notes.txt";                            // by somebody else
+    std::ofstream(left) << "half";
+    std::ofstream(precious) << "x";
+    const Outcome in_the_way = convert(once, twice, "2");
+    CHECK(in_the_way.code == 2);
+    CHECK(in_the_way.err.find("notes.txt is in the way") != std::string::npos);
+    CHECK(fs::exists(precious));
+    fs::remove(precious);
+    CHECK(convert(once, twice + "/", "2").code == 0);  // nothing to pool; a name as a shell completes it
+    CHECK(!fs::exists(left));
     CHECK(logits_of(twice, folder) == logits_of(once, folder));
 
     struct Refusal {
@@ -255,10 +266,13 @@ TEST_CASE("convert: pooled heads are the mean of those they replace" * needs_fix
          {Refusal{model, once, "2", "exists"}, Refusal{model, folder.path("a"), "3", "divisor of 4"},
           Refusal{fixtures() + "/models/phi3", folder.path("b"), "1", "qkv_proj"},
           Refusal{fixtures() + "/models/t5", folder.path("c"), "2", "plain attention"},
+          Refusal{fixtures() + "/models/longformer", folder.path("e"), "2", "key_global"},
+          Refusal{fixtures() + "/models/reformer", folder.path("f"), "2", "got reformer"},
           Refusal{tiny, folder.path("d"), "1", "folder"}}) {
         const Outcome refused = convert(c.in, c.out, c.heads);
         CHECK((refused.code == 1 || refused.code == 2));
         CHECK(refused.err.find(c.why) != std::string::npos);
         if (c.out != once) CHECK(!fs::exists(c.out));
+        CHECK(!fs::exists(c.out + ".partial"));
     }
 }
