@@ -2,6 +2,7 @@
 #include "common.h"
 #include "io.h"
 #include "messages.h"
+#include "models.h"
 #include "values.h"
 #include "verbs.h"
 
@@ -84,6 +85,7 @@ std::shared_ptr<const Model> with_rotations(std::shared_ptr<const Model> model,
 }
 
 int forward(const ForwardOptions& options, const Common& common) {
+    check_no_model("forward", common.model, options.output);
     EngineOptions engine_flags = engine_options(common);
     const std::shared_ptr<const Model> model = with_rotations(load_model(common), options);
     const bool encodes = !model->architecture.encoder.empty();

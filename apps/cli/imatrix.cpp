@@ -1,6 +1,7 @@
 // imatrix: how much each column of a model's weights counts on a text, for `quantize --imatrix`.
 #include "common.h"
 #include "io.h"
+#include "models.h"
 #include "values.h"
 #include "verbs.h"
 
@@ -25,10 +26,7 @@ struct ImatrixOptions {
 int imatrix(const ImatrixOptions& options, const Common& common) {
     if (std::filesystem::exists(path_of(options.out)) && !options.force)
         fail(Status::bad_argument, "imatrix", options.out, " exists: expected a new name, or --force");
-    std::error_code unknown;
-    if (!common.model.empty() &&
-        std::filesystem::equivalent(path_of(options.out), path_of(common.model), unknown))
-        fail(Status::bad_argument, "imatrix", "expected another name than the model's, got ", options.out);
+    check_no_model("imatrix", common.model, options.out);
     const std::shared_ptr<const Model> model = load_model(common);
     const Tokenizer& tokenizer = tokenizer_of(*model);
     std::vector<TokenId> ids = tokenizer.encode(prompt_text("imatrix", "", options.file),

@@ -2,6 +2,7 @@
 #include "common.h"
 #include "io.h"
 #include "messages.h"
+#include "models.h"
 #include "values.h"
 #include "verbs.h"
 
@@ -141,6 +142,7 @@ void check_count(const char* what, size_t count) {
 int look_at(const LookFlags& flags, const Common& common) {
     const look::LookOptions options{parse_ranges("--layers", flags.layers),
                                     parse_ranges("--heads", flags.heads)};
+    check_no_model("look", common.model, flags.page);
     const std::shared_ptr<const Model> model = load_model(common);
     const bool encodes = !model->architecture.encoder.empty();
     if (!encodes && !(flags.answer.empty() && flags.answer_ids.empty()))

@@ -59,4 +59,20 @@ fs::path resolve_model(const std::string& name) {
     return file;
 }
 
+void check_no_model(std::string_view verb, const std::string& model, const std::string& output) {
+    if (output.empty() || output == "-") return;
+    const fs::path path = resolve_model(model), out = path_of(output);
+    std::error_code unknown;
+    const auto check = [&](const fs::path& file) {
+        if (fs::equivalent(file, out, unknown))
+            fail(Status::bad_argument, verb, "expected another name to write to than the model's, got ",
+                 output);
+    };
+    check(path);
+    if (!fs::is_directory(path, unknown)) return;
+    for (const fs::directory_entry& entry : fs::directory_iterator(path))
+        if (entry.path().extension() == ".safetensors" || entry.path().extension() == ".json")
+            check(entry.path());
+}
+
 }  // namespace scoria::cli

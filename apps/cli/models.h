@@ -33,6 +33,10 @@ std::filesystem::path model_file(const KnownModel& model);
 /// bad_file, with the pull command when the name is known but not in the cache.
 std::filesystem::path resolve_model(const std::string& name);
 
+/// Errors: bad_argument, where `output` is a file of the model that -m names, or of its folder: writing there
+/// would lose it.
+void check_no_model(std::string_view verb, const std::string& model, const std::string& output);
+
 /// SHA-256 (FIPS 180-4) of a file, in lower-case hex. Errors: bad_file.
 std::string sha256_of(const std::filesystem::path& path);
 

@@ -3,6 +3,7 @@
 #include "compile_report.h"
 #include "io.h"
 #include "messages.h"
+#include "models.h"
 #include "validate_shader.h"
 #include "values.h"
 #include "verbs.h"
@@ -187,6 +188,8 @@ std::vector<TokenId> check_ids(const Model& model, const ValidateOptions& option
 }
 
 int validate_model(const ValidateOptions& options, const Common& common) {
+    for (const std::string& path : {options.json, options.html})
+        check_no_model("validate", common.model, path);
     const std::shared_ptr<const Model> model = load_model(common);
     const std::vector<TokenId> ids = check_ids(*model, options);
     const EngineOptions flags = engine_options(common);

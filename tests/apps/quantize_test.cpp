@@ -178,6 +178,35 @@ TEST_CASE("quantize: refusals change nothing" * needs_fixtures()) {
     }
 }
 
+TEST_CASE("no verb writes over the model that it reads" * needs_fixtures()) {
+    const ScratchFolder folder;
+    const std::string file = folder.path("model.gguf"), weights = folder.path("model.safetensors"),
+                      folder_of_weights = folder.path("");
+    fs::copy_file(tiny, file);
+    fs::copy_file(fixtures() + "/models/llama3/model.safetensors", weights);
+    fs::copy_file(fixtures() + "/models/llama3/config.json", folder.path("config.json"));
+    std::ofstream(folder.path("text")) << "x";
+    const std::vector<std::string> ends[] = {
+        {"look", "--ids", "1,2", "-o"},
+        {"forward", "--ids", "1,2", "-o"},
+        {"validate", "--ids", "1,2", "--json"},
+        {"validate", "--ids", "1,2", "--html"},
+        {"imatrix", "-f", folder.path("text"), "--force", "-o"},
+    };
+    for (const auto& [model, out] : {std::pair(file, file), std::pair(folder_of_weights, weights)})
+        for (std::vector<std::string> arguments : ends) {
+            const std::string before = read_file(out);
+            arguments.insert(arguments.end(), {out, "-m", model});
+            const Outcome outcome = run_scoria(arguments);
+            CAPTURE(arguments[0]);
+            CAPTURE(outcome.err);
+            CHECK(outcome.code == 2);
+            CHECK(outcome.err.find("expected another name to write to than the model's") !=
+                  std::string::npos);
+            CHECK(read_file(out) == before);
+        }
+}
+
 TEST_CASE("imatrix: every window begins as a text does" * needs_fixtures()) {
     const ScratchFolder folder;
     std::ofstream(folder.path("text")) << "x x x x x x x";  // [CLS], unknown, ...
