@@ -180,7 +180,7 @@ int validate_own(const ValidateOptions& options, const Common& common) {
 
 std::vector<TokenId> check_ids(const Model& model, const ValidateOptions& options) {
     if (!options.ids.empty()) return parse_ids("validate", options.ids);
-    if (model.tokenizer && !options.text.empty()) return model.tokenizer->encode(options.text);
+    if (!options.text.empty()) return tokenizer_of(model).encode(options.text);
     // Ids of no meaning serve as well: both executors get the same.
     std::vector<TokenId> ids;
     for (uint32_t i = 0; i < 7; ++i) ids.push_back(TokenId((i * 7919u + 11) % model.architecture.vocab));
@@ -212,6 +212,7 @@ void check_flags(const CLI::App& app) {
         {"--shader", {"--model", "--compile-only", "--op", "--full", "--soak"}},
         {"--model", {"--op", "--full", "--soak", "--seed"}},
         {"--compile-only", {"--html", "--soak", "--seed"}},
+        {"--ids", {"--prompt"}},
     };
     for (const auto& [flag, others] : lone_flags)
         for (const char* other : others)

@@ -145,6 +145,7 @@ TEST_CASE("flags of validate that mean nothing beside another are refused") {
         {{"-m", "x", "--op", "norm"}, 2, "without --op"},
         {{"--ids", "1,2"}, 2, "expected -m beside --ids"},
         {{"-p", "text"}, 2, "expected -m beside --prompt"},
+        {{"-m", "x", "--ids", "1", "-p", "text"}, 2, "expected --ids without --prompt"},
     };
     for (const Run& run : runs) check(run);
 }
