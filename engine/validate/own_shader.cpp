@@ -116,8 +116,8 @@ Element ShaderRun::element_of(const std::string& tensor) const {
             view = &buffer;
     if (!view) return {};
     if (view->kind != NumberKind::float_number && view->bytes != 4)
-        fail(Status::bad_argument, tensor,
-             "expected elements of f16, f32, f64, int or uint, got integers of ", view->bytes, " bytes");
+        fail(Status::bad_argument, tensor, "expected elements of f16, f32, int or uint, got integers of ",
+             view->bytes, " bytes");
     return {view->kind, view->bytes};
 }
 

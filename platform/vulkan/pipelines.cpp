@@ -45,7 +45,6 @@ constexpr Need needs_table[] = {
     {ModuleNeeds::int64, "int64", [](const Caps& c) { return c.int64; }},
     {ModuleNeeds::texel_words, "texel_words", [](const Caps& c) { return c.texel_words; }},
     {ModuleNeeds::uniform_scalars, "uniform_scalars", [](const Caps& c) { return c.uniform_scalars; }},
-    {ModuleNeeds::unknown, "a capability that Scoria does not know", [](const Caps&) { return false; }},
 };
 
 std::optional<uint32_t> value_of(std::span<const Constant> constants, uint32_t id) {
@@ -55,6 +54,8 @@ std::optional<uint32_t> value_of(std::span<const Constant> constants, uint32_t i
 
 void check_module(const ShaderModule& module, std::span<const Constant> constants, const Caps& caps) {
     const std::string where = cat("shader ", module.name);
+    if (has(module.needs, ModuleNeeds::unknown))  // that no device is asked for, whether or not it has it
+        fail(Status::unsupported, where, "it needs a capability that Scoria does not know");
     for (const Need& need : needs_table)
         if (has(module.needs, need.bit) && !need.met(caps))
             fail(Status::unsupported, where, "it needs ", need.name, ", which \"", caps.name, "\" lacks");

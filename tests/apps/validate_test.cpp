@@ -365,6 +365,7 @@ TEST_CASE("an interface that would be misread is refused") {
               "y[0] = 0;"),
          "", as_norm, 2, "elements that are no numbers"},
         {x_as("buffer X { uint8_t x[]; }"), "", as_norm, 2, "integers of 1 bytes"},
+        {x_as("buffer X { double x[]; }"), "", as_norm, 1, "a capability that Scoria does not know\n"},
         {pushed("uvec2 cols; float eps;"), "", as_norm, 2, "got 'cols' of 8 bytes"},
         {pushed("uint head; float eps;"), "", {"--as", "rope"}, 2, "got 'head'"},
         {pushed("uint cols; uint eps;"), "", as_norm, 2, "whole number of 32 bits, got 1e-05"},
