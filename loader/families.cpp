@@ -350,6 +350,13 @@ void share_keys(const Settings& settings, const char* name, Architecture& archit
     }
 }
 
+void norm_values(Architecture& architecture) {
+    for (Layer& layer : architecture.layers) {
+        layer.attention.scale = 1;
+        layer.attention.v_norm = true;
+    }
+}
+
 void cut_gates(const Settings& settings, const char* name, std::span<const double> deviations,
                Architecture& architecture) {
     std::vector<Layer>& layers = architecture.layers;

@@ -174,6 +174,8 @@ std::vector<float> alibi_slopes(uint32_t heads);
 /// Gives every layer ALiBi instead of rotation; slopes times `scale`.
 void use_alibi(Reading& reading, double scale = 1);
 
+/// Values have a norm, queries and keys no other scale than theirs (Gemma 3n and 4).
+void norm_values(Architecture& architecture);
 /// Sets FeedForward::gate_cut of the first layers, one number each. Errors: bad_file, naming `name`, where
 /// they are more than layers, or no numbers of deviations.
 void cut_gates(const Settings& settings, const char* name, std::span<const double> deviations,

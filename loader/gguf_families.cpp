@@ -182,10 +182,7 @@ void adjust_gemma3n(Reading& r) {
     if (!s.has("final_logit_softcapping")) a.logit_soft_cap = 30;
     a.per_layer = s.size("embedding_length_per_layer_input", 1 << 16, 256);
     share_keys(s, "attention.shared_kv_layers", a);
-    for (Layer& layer : a.layers) {
-        layer.attention.scale = 1;
-        layer.attention.v_norm = true;
-    }
+    norm_values(a);
     const char* name = "activation_sparsity_scale";
     std::vector<double> deviations = s.numbers(name);
     if (!s.has(name))
@@ -197,11 +194,10 @@ void adjust_gemma4(Reading& r) {
     Architecture& a = r.architecture;
     a.per_layer = r.settings.size("embedding_length_per_layer_input", 1 << 16, 0, 0);
     share_keys(r.settings, "attention.shared_kv_layers", a);
+    norm_values(a);
     for (size_t i = 0; i < a.layers.size(); ++i) {
         Attention& attention = a.layers[i].attention;
         const bool has_v = r.catalog.find(tensor_name("blk.#.attn_v.weight", int32_t(i))) != nullptr;
-        attention.scale = 1;
-        attention.v_norm = true;
         attention.v_is_k = attention.kv_layer < 0 && !has_v;
     }
 }

@@ -111,10 +111,7 @@ void adjust_gemma3n(Reading& r) {
     if (table && !table->shape.empty() && table->shape.front() != rows)
         s.wrong("vocab_size_per_layer_input", cat(table->shape.front(), ", the rows of the table"));
     share_keys(s, "num_kv_shared_layers", a);
-    for (Layer& layer : a.layers) {
-        layer.attention.scale = 1;
-        layer.attention.v_norm = true;
-    }
+    norm_values(a);
     const char* name = "activation_sparsity_pattern";
     std::vector<double> shares = s.numbers(name);
     if (!s.has(name) && a.layers.size() > 10) shares.assign(10, 0.95);
@@ -142,6 +139,7 @@ void adjust_gemma4(Reading& r) {
     if (s.size("vocab_size_per_layer_input", most_size, a.vocab, 0) != a.vocab && a.per_layer != 0)
         s.wrong("vocab_size_per_layer_input", cat(a.vocab, ", as vocab_size"));
     share_keys(s, "num_kv_shared_layers", a);
+    norm_values(a);
     const bool experts = s.flag("enable_moe_block", false), wide = s.flag("use_double_wide_mlp", false),
                v_is_k = s.flag("attention_k_eq_v", false);
     if (experts) s.size(Field::experts, most_size);  // it has some
@@ -149,8 +147,6 @@ void adjust_gemma4(Reading& r) {
         Attention& attention = layer.attention;
         Routing& routing = layer.feed_forward.routing;
         const bool shares = attention.kv_layer >= 0;
-        attention.scale = 1;
-        attention.v_norm = true;
         attention.v_is_k = v_is_k && attention.window == 0 && !shares;
         if (!experts && routing.experts != 0) make_dense(layer, routing.shared_size);
         if (wide && shares) (routing.apart ? routing.shared_size : layer.feed_forward.size) *= 2;
