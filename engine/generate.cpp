@@ -38,6 +38,7 @@ class Generation {
     /// Gives back what it recorded, while the device that holds it is sure to stand (Engine::Impl::survive);
     /// run() then goes on after the last token read.
     void release();
+    void end(StopReason reason) { answer_.end(reason); }
     GenerateResult finish() { return answer_.finish(); }
 
   private:
@@ -332,7 +333,7 @@ GenerateResult Session::Impl::generate(const GenerateOptions& options) {
     if (tokens.size() >= engine.memory.context) return {{}, StopReason::context_full, 0};
     if (options.proposer) options.proposer->prepare();
     Generation generation(*this, options);
-    engine.survive([&] {
+    const auto run = [&] {
         if (generation.ended()) return;  // the device was lost after the last token
         try {
             ready();
@@ -349,7 +350,13 @@ GenerateResult Session::Impl::generate(const GenerateOptions& options) {
             throw;
         }
         generation.release();
-    });
+    };
+    try {
+        engine.survive(run);
+    } catch (const Error& error) {
+        if (error.status() != Status::cancelled) throw;
+        generation.end(StopReason::cancelled);  // while tokens before the next one were computed anew
+    }
     return generation.finish();
 }
 

@@ -142,6 +142,31 @@ TEST_CASE("an engine that computes is not evicted" * needs_fixtures()) {
     CHECK(more_tokens(loaded.session, 1).size() == expected.size() + 1);
 }
 
+TEST_CASE("an answer stopped while what was evicted is computed again has a result" * needs_fixtures()) {
+    scoria_session* stopped = nullptr;
+    scoria_engine_options options = deterministic();
+    options.prompt_chunk = 2;
+    options.user = &stopped;
+    options.on_submission = [](void* user, float) {
+        (void)scoria_session_cancel(*static_cast<scoria_session**>(user));
+    };
+    const Loaded loaded(options);
+    const std::vector<int32_t> expected = generated(loaded.session, some_prompt, 6);
+    REQUIRE_OK(scoria_session_truncate(loaded.session, some_prompt.size()));
+    REQUIRE_OK(scoria_engine_evict(loaded.engine));
+    stopped = loaded.session;
+    scoria_generate_result result{};
+    result.size = sizeof result;
+    const scoria_generate_options answer = greedy(6);
+    CHECK(scoria_session_generate(loaded.session, &answer, &result) == SCORIA_CANCELLED);
+    CHECK(result.stop == SCORIA_STOP_CANCELLED);
+    CHECK(result.tokens == 0);
+    stopped = nullptr;
+    REQUIRE_OK(scoria_session_generate(loaded.session, &answer, &result));
+    CHECK(result.tokens == 6);
+    CHECK(generated(loaded.session, some_prompt, 6) == expected);
+}
+
 TEST_CASE("restoring can be stopped, and can fail, and then succeed" * needs_fixtures()) {
     const Scratch scratch;
     const std::filesystem::path file = scratch.path / "model.gguf";
