@@ -11,9 +11,9 @@
 
 namespace scoria::validate {
 
-uint16_t half_of(float value) {
+uint16_t half_of(double value) {
     const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
-    const double size = std::min(std::abs(double(value)), 65504.0);
+    const double size = std::min(std::abs(value), 65504.0);
     int exponent = 0;
     std::frexp(size, &exponent);
     exponent = std::max(exponent, -13);  // below 2^-14 halves are subnormal

@@ -10,7 +10,7 @@
 namespace scoria::validate {
 
 /// float -> half, to nearest even, clamped to +-65504; and back.
-uint16_t half_of(float value);
+uint16_t half_of(double value);
 float float_of(uint16_t half);
 /// float -> bfloat16, to nearest even. Not for NaN.
 uint16_t bfloat_of(float value);

@@ -19,7 +19,7 @@ using vk::NumberKind;
 uint16_t ieee_half(double value) {
     if (std::isnan(value)) return 0x7E00;
     if (std::abs(value) >= 65520) return value < 0 ? 0xFC00 : 0x7C00;
-    return half_of(float(value));
+    return half_of(value);
 }
 
 uint64_t bits_at(std::span<const std::byte> bytes, size_t i, const Element& element) {

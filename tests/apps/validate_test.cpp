@@ -25,11 +25,11 @@ std::string text_of(const std::string& path) {
     return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
-/// A file of NumPy's format with float32 values, or int32 ones. `shape` ends in its bracket.
+/// A file of NumPy's format with float32 values, doubles or int32 ones. `shape` ends in its bracket.
 template <class T>
 void write_npy(const std::string& path, const std::string& shape, const std::vector<T>& values,
                int version = 1, size_t length = 118) {
-    const char* type = std::is_same_v<T, float> ? "<f4" : "<i4";
+    const char* type = std::is_same_v<T, float> ? "<f4" : std::is_same_v<T, double> ? "<f8" : "<i4";
     std::string header =
         scoria::cat("{'descr': '", type, "', 'fortran_order': False, 'shape': (", shape, ", }");
     header.resize(length - 1, ' ');
@@ -38,7 +38,7 @@ void write_npy(const std::string& path, const std::string& shape, const std::vec
     out << "\x93NUMPY" << char(version) << '\0' << char(length & 255) << char(length >> 8);
     if (version != 1) out << '\0' << '\0';
     out << header;
-    out.write(reinterpret_cast<const char*>(values.data()), std::streamsize(4 * values.size()));
+    out.write(reinterpret_cast<const char*>(values.data()), std::streamsize(sizeof(T) * values.size()));
 }
 
 struct Run {
@@ -485,6 +485,9 @@ TEST_CASE("somebody's own data are taken as they are") {
     write_npy(npy("nan"), "2, 3)", std::vector<float>{1, 2, 3, 4, nan, 6});
     write_npy(npy("beyond"), "2, 3)", std::vector<float>{1, -infinite, nan, 70000, 5, 65504});
     write_npy(npy("halves"), "2, 3)", std::vector<float>{1, -infinite, nan, infinite, 5, 65504});
+    // Rounded once: by way of a float the first would be 1, a tie.
+    write_npy(npy("doubles"), "2,)", std::vector<double>{1 + 0x1p-11 + 0x1p-40, 1});
+    write_npy(npy("once"), "2,)", std::vector<float>{1 + 0x1p-10f, 1});
     write_npy(npy("ints"), "2, 3)", std::vector<int>{16777217, 3, 100001, 2147483647, -5, 7});
     write_npy(npy("near"), "2, 3)", std::vector<int>{16777216, 3, 100001, 2147483647, -5, 7});
     write_npy(npy("heads"), "2, 1, 4)", std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8});
@@ -504,6 +507,8 @@ TEST_CASE("somebody's own data are taken as they are") {
     const char* matrix = R"({"tensors": {"x": "n m"}, "output": {"y": "n m"}, "groups": ["n*m"]})";
     copied("float", "float", matrix, "x.npy", "x.npy", 0, "0 failed");
     copied("float16_t", "float", matrix, "beyond.npy", "halves.npy", 0, "0 failed");
+    copied("float16_t", "float", R"({"tensors": {"x": "n"}, "output": {"y": "n"}, "groups": ["n"]})",
+           "doubles.npy", "once.npy", 0, "0 failed");
     copied("int", "int", matrix, "ints.npy", "ints.npy", 0, "0 failed");
     copied("int", "int", matrix, "near.npy", "ints.npy", 1, "expected 16777217, got 16777216");
     copied("int", "int", matrix, "nan.npy", "ints.npy", 2, "expected whole numbers");
