@@ -110,6 +110,7 @@ TEST_CASE("wrong usage ends with 2" * needs_fixtures()) {
         {{"forward", "-m", tiny, "--ids", "1,x", "-o", "x"}, 2, "", "'x'"},
         {{"forward", "-m", tiny, "--ids", "1", "-o", "/nonexistent/x"}, 2, "", "/nonexistent/x"},
         {{"imatrix", "-m", tiny, "-f", "-", "-o", "/"}, 2, "", "got a folder"},
+        {{"validate", "-m", fixtures() + "/models/llama3", "-p", "x"}, 1, "", "expected a vocabulary"},
         {{"bench", "-m", tiny, "--trace", "/nonexistent/x"}, 2, "", "/nonexistent/x"},
         {{"validate", "--html", "/nonexistent/x"}, 2, "", "/nonexistent/x"},
         {{"bench", "-r", "0"}, 2, "", "-r"},
