@@ -52,7 +52,6 @@ constexpr ActivationName activation_names[] = {
     {"elu", Activation::elu},
     {"selu", Activation::selu},
     {"softplus", Activation::softplus},
-    {"xielu", Activation::xielu},
 };
 
 Activation read_activation(const Family& family, const Settings& settings) {
@@ -60,6 +59,8 @@ Activation read_activation(const Family& family, const Settings& settings) {
     const std::string name = settings.text(field);
     if (name.empty()) return family.activation;
     if (family.gelu_is_tanh && name == "gelu") return Activation::gelu_tanh;
+    if (family.activation == Activation::xielu && name == "xielu")
+        return Activation::xielu;  // has its numbers
     return activation_named(settings, field, name);
 }
 
@@ -373,7 +374,11 @@ void read_layer_numbers(const Family& family, Catalog& catalog, const GatheredTe
     const auto read = [&](const LayerNumber& number, size_t layer) {
         const std::string name = tensor_name(number.tensor, static_cast<int32_t>(layer));
         const StoredTensor* tensor = catalog.take(name);
-        if (tensor == nullptr) return;
+        if (tensor == nullptr) {
+            if (number.needed && number.needed(architecture.layers[layer]))
+                fail(Status::bad_file, catalog.format(), "tensor ", name, " is missing");
+            return;
+        }
         const bool one = std::ranges::all_of(tensor->shape, [](uint64_t size) { return size == 1; }) &&
                          tensor_type_info(tensor->type).block == 1;
         const float value = one ? tensors.floats(*tensor).front() : 0;
@@ -386,9 +391,10 @@ void read_layer_numbers(const Family& family, Catalog& catalog, const GatheredTe
         for (size_t i = 0; i < architecture.layers.size(); ++i) read(number, i);
 }
 
-std::vector<double> rope_bases(const Settings& settings) {
+std::vector<double> rope_bases(const Family& family, const Settings& settings) {
     const char* name = "layer_rope_theta";
     std::vector<double> bases;
+    if (!family.rope_by_layer) return bases;
     for (const double base : settings.numbers(name)) {
         if (!std::isfinite(base) || base < 0) settings.wrong(name, "numbers of 0 or more");
         if (base != 0 && std::ranges::find(bases, base) == bases.end()) bases.push_back(base);
@@ -397,13 +403,15 @@ std::vector<double> rope_bases(const Settings& settings) {
 }
 
 void assign_ropes(const Family& family, const Settings& settings, Architecture& architecture) {
-    const std::vector<double> thetas = settings.numbers("layer_rope_theta"), bases = rope_bases(settings);
-    check_length(settings, "layer_rope_theta", thetas.size(), architecture.layers.size(), "numbers");
-    for (size_t i = 0; i < thetas.size(); ++i) {
-        const auto base = std::ranges::find(bases, thetas[i]);
-        architecture.layers[i].attention.rope = base == bases.end() ? -1 : int32_t(base - bases.begin());
+    if (const char* name = "layer_rope_theta"; family.rope_by_layer && settings.has(name)) {
+        const std::vector<double> thetas = settings.numbers(name), bases = rope_bases(family, settings);
+        check_length(settings, name, thetas.size(), architecture.layers.size(), "numbers");
+        for (size_t i = 0; i < thetas.size(); ++i) {
+            const auto base = std::ranges::find(bases, thetas[i]);
+            architecture.layers[i].attention.rope = base == bases.end() ? -1 : int32_t(base - bases.begin());
+        }
+        return;
     }
-    if (!thetas.empty()) return;
     const std::vector<double> listed = settings.numbers("no_rope_layers");  // 1: rotates, despite the name
     const uint32_t every = family.no_rope_every == 0
                                ? 0

@@ -50,6 +50,7 @@ using Adjust = void (*)(Reading& reading);
 struct LayerNumber {
     const char* tensor;
     float& (*place)(Layer& layer);
+    bool (*needed)(const Layer& layer) = nullptr;  // null: the layer's own otherwise
 };
 inline float& scale_of(Layer& layer) { return layer.scale; }
 
@@ -84,6 +85,7 @@ struct Family {
         rest_beside_windows,  // but rotate where the file names no window
     } full_layers = FullLayers::rotate;
     uint32_t no_rope_every = 0;  // every n-th layer does not rotate, where the file does not say
+    bool rope_by_layer = false;  // layers may have bases of their own: layer_rope_theta
 
     WindowRule window = {};
 
@@ -143,7 +145,7 @@ void read_layer_numbers(const Family& family, Catalog& catalog, const GatheredTe
                         Architecture& architecture);
 
 /// The bases of layer_rope_theta, each once; 0 there: the layer does not rotate. Errors: bad_file.
-std::vector<double> rope_bases(const Settings& settings);
+std::vector<double> rope_bases(const Family& family, const Settings& settings);
 /// Sets every layer's Attention::rope: which of `ropes` by its base or window, -1 where it does not rotate.
 void assign_ropes(const Family& family, const Settings& settings, Architecture& architecture);
 

@@ -141,7 +141,7 @@ std::vector<RopeSettings> read_hugging_face_ropes(const Family& family, const Se
     std::vector<RopeSettings> ropes = {
         read_rope(family, config.has(name) ? config.section(name) : otherwise, config, head_dim, base)};
     // One for each base that layers have (assign_ropes).
-    if (const std::vector<double> bases = rope_bases(config); !bases.empty()) {
+    if (const std::vector<double> bases = rope_bases(family, config); !bases.empty()) {
         const RopeSettings first = ropes.front();
         ropes.assign(bases.size(), first);
         for (size_t i = 0; i < bases.size(); ++i) ropes[i].base = bases[i];

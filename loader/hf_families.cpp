@@ -74,9 +74,10 @@ void adjust_gemma3(Reading& r) {
 
 constexpr LayerNumber gemma4_numbers[] = {{"model.layers.#.layer_scalar", scale_of}};
 
+bool bends(const Layer& layer) { return layer.feed_forward.activation == Activation::xielu; }
 constexpr LayerNumber apertus_numbers[] = {
-    {"model.layers.#.mlp.act_fn.alpha_p", [](Layer& l) -> float& { return l.feed_forward.xielu.p; }},
-    {"model.layers.#.mlp.act_fn.alpha_n", [](Layer& l) -> float& { return l.feed_forward.xielu.n; }},
+    {"model.layers.#.mlp.act_fn.alpha_p", [](Layer& l) -> float& { return l.feed_forward.xielu.p; }, bends},
+    {"model.layers.#.mlp.act_fn.alpha_n", [](Layer& l) -> float& { return l.feed_forward.xielu.n; }, bends},
 };
 
 /// What published configs say beside what the class reads.
@@ -243,6 +244,7 @@ std::span<const Family> llama_families() {
          .tensors = {hf::sinks, hf::frame, hf::attention, hf::gated},
          .qkv_bias = attention_bias,
          .o_bias = attention_bias,
+         .rope_by_layer = true,
          .window = {Layers::all},
          .feed_forward_bias = mlp_bias,
          .adjust = adjust_granite_swa},

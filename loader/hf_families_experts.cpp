@@ -415,6 +415,7 @@ std::span<const Family> expert_families() {
          .tensors = {hf::granite_moe, hf::sinks, hf::frame, hf::attention},
          .qkv_bias = attention_bias,
          .o_bias = attention_bias,
+         .rope_by_layer = true,
          .window = {Layers::all},
          .routing = &granite_experts,
          .adjust = adjust_granite_swa},

@@ -366,6 +366,14 @@ TEST_CASE("Apertus: the numbers of its activation by layer, and what it has besi
     folder.config["post_norm"] = true;
     CHECK_THROWS_WITH_AS((void)opened(), doctest::Contains("post_norm: expected false"), Error);
     folder.config.erase("post_norm");
+    HfFolder lacking = folder;
+    lacking.tensors.erase("model.layers.1.mlp.act_fn.alpha_p");
+    CHECK(refusal_of(lacking).find("model.layers.1.mlp.act_fn.alpha_p is missing") != std::string::npos);
+    lacking.config["hidden_act"] = "relu2";  // which has no numbers
+    CHECK(refusal_of(lacking) == "no error");
+    lacking = tiny_hf_llama();
+    lacking.config["hidden_act"] = "xielu";
+    CHECK(refusal_of(lacking).find("hidden_act: expected one of") != std::string::npos);
     folder.add("model.layers.1.mlp.act_fn.alpha_n", {2});
     CHECK_THROWS_WITH_AS((void)opened(), doctest::Contains("alpha_n: expected one finite number, got [2]"),
                          Error);
