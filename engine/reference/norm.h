@@ -18,7 +18,8 @@ inline void norm(std::span<const double> x, NormKind kind, size_t group, std::sp
                  std::span<const double> bias, double epsilon, std::span<double> out,
                  std::span<const double> like = {}) {
     const double count = static_cast<double>(group);
-    for (size_t first = 0; first < x.size(); first += group) {
+    const size_t groups = like.empty() ? 1 : std::max<size_t>(x.size() / like.size(), 1);  // of a row
+    for (size_t first = 0, index = 0; first < x.size(); first += group, ++index) {
         double mean = 0, squares = 0;
         for (size_t i = 0; (kind == NormKind::layer || kind == NormKind::cut) && i < group; ++i)
             mean += x[first + i] / count;
@@ -32,7 +33,7 @@ inline void norm(std::span<const double> x, NormKind kind, size_t group, std::sp
         case NormKind::scale:
             break;
         case NormKind::match:
-            for (const double value : like.subspan(first / (x.size() / (like.size() / group)) * group, group))
+            for (const double value : like.subspan(index / groups * group, group))
                 length += value * value / count;
             scale = std::sqrt(length / std::max(squares, epsilon));
             break;
