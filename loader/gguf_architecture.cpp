@@ -67,7 +67,6 @@ std::vector<Rope> read_ropes(const Family& family, const Settings& keys, const A
         fail(Status::bad_file, "gguf", keys.full_name("rope.dimension_count"),
              ": expected an even number, got ", rope.width);
     rope.base = keys.positive("rope.freq_base", family.rope_base);
-    rope.length = architecture.context;
     const RopeSettings unscaled = rope;
     read_scaling(keys, rope);
     rope.short_divisors = read_divisors(catalog, "rope_freqs.weight", rope.width / 2, tensors);
@@ -78,6 +77,7 @@ std::vector<Rope> read_ropes(const Family& family, const Settings& keys, const A
         rope.short_divisors = short_factors;
         rope.long_divisors = long_factors;
         rope.original_length = keys.size("rope.scaling.original_context_length", most_size);
+        rope.factor = double(architecture.context) / rope.original_length;
     }
     std::vector<Rope> ropes;
     ropes.push_back(make_rope(rope, "gguf"));

@@ -67,17 +67,18 @@ RopeSettings read_rope(const Family& family, const Settings& rope, const Setting
         settings.width = head_dim;
     }
     settings.base = rope.positive("rope_theta", base);
-    settings.length = config.size(Field::context, most_size, family.context);
+    const uint32_t length = config.size(Field::context, most_size, family.context);
     const char* original = "original_max_position_embeddings";
     settings.original_length =  // the reference asks in this order
-        config.size(original, most_size, rope.size(original, most_size, settings.length));
-    const bool by_ratio = settings.scaling == RopeScaling::none || settings.scaling == RopeScaling::longrope;
+        config.size(original, most_size, rope.size(original, most_size, length));
     if (settings.scaling == RopeScaling::proportional)
         settings.factor = rope.positive("factor", 1.0);
-    else if (!by_ratio)
+    else if (settings.scaling == RopeScaling::longrope)
+        settings.factor = rope.positive("factor", double(length) / settings.original_length);
+    else if (settings.scaling != RopeScaling::none)
         settings.factor = rope.positive("factor");
     else
-        rope.understood("factor");  // LongRoPE's magnitude follows from the two lengths
+        rope.understood("factor");
     if (settings.scaling == RopeScaling::llama3) {
         settings.low_factor = rope.positive("low_freq_factor");
         settings.high_factor = rope.positive("high_freq_factor");

@@ -125,8 +125,7 @@ Rope make_rope(const RopeSettings& s, const std::string& where) {
                              : yarn_magnitude(s.factor, 1);
         break;
     case RopeScaling::longrope: {
-        const double growth = double(s.length) / s.original_length;
-        rope.magnitude = growth <= 1 ? 1 : std::sqrt(1 + std::log(growth) / std::log(s.original_length));
+        rope.magnitude = s.factor <= 1 ? 1 : std::sqrt(1 + std::log(s.factor) / std::log(s.original_length));
         rope.short_length = s.original_length;
         rope.long_inverse_frequencies = frequencies;
         divide(rope.long_inverse_frequencies, s.long_divisors);

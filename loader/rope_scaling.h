@@ -14,7 +14,7 @@ enum class RopeScaling : uint8_t {
     dynamic,       // NTK-aware, base by the length of the sequence; with alpha, a fixed base (Hunyuan)
     llama3,        // "The Llama 3 Herd of Models": low frequencies divided, high ones kept
     yarn,          // Peng et al. 2023
-    longrope,      // Ding et al. 2024: divisors per frequency, two sets
+    longrope,      // Ding et al. 2024: divisors per frequency, two sets; `factor` for the magnitude alone
     proportional,  // the first `rotating` elements' pairs alone turn, at the frequencies of the whole width
 };
 
@@ -25,7 +25,6 @@ struct RopeSettings {
     uint32_t rotating = 0;  // proportional; even
     double base = 10000, factor = 1;
     uint32_t original_length = 0;              // positions before scaling
-    uint32_t length = 0;                       // positions after
     double low_factor = 1, high_factor = 4;    // llama3
     double beta_fast = 32, beta_slow = 1;      // yarn: turns over the original length
     bool truncate = true;                      // yarn: the range between them ends at whole frequencies
