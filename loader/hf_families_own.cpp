@@ -90,7 +90,8 @@ void adjust_hunyuan_large(Reading& r) {
 /// by turns (Vaswani et al. 2017, section 3.5).
 void adjust_image_transformer(Reading& r) {
     Architecture& architecture = r.architecture;
-    const uint32_t row_length = r.settings.size("row_length", most_size);
+    // A row longer than the context is its first part: no table of the rest.
+    const uint32_t row_length = std::min(r.settings.size("row_length", most_size), architecture.context);
     const uint32_t width = architecture.hidden / 2;
     if (architecture.hidden % 4 != 0) r.settings.wrong("hidden_size", "a multiple of 4");
     check_table(r.settings, "max_position_embeddings", architecture.context, architecture.hidden);

@@ -181,6 +181,17 @@ TEST_CASE("the length that LongRoPE was made for: where a folder says two, the o
           1e-5);
 }
 
+TEST_CASE("a row of pixels that the context cannot fill is as long as the context" *
+          doctest::skip(!have_fixtures())) {
+    const auto logits = [](const char* changes) {
+        const TemporaryFolder folder(switched({"image-transformer", changes, {}, {}}));
+        const Model model = open_model(folder.path());
+        return reference::Executor(model).forward(first_ids("image-transformer", "input_ids", 48)).logits;
+    };
+    // Its 2^28 positions would be a table of 34 GB.
+    CHECK(logits(R"({"row_length": 268435456})") == logits(R"({"row_length": 192})"));
+}
+
 TEST_CASE("LFM2's first folders have the width of feed-forwards under a name of their own") {
     HfFolder published = made_model("lfm2").folder;
     const uint32_t width =
