@@ -164,7 +164,7 @@ void Batch::record(OpContext& context, const kernel::Norm& k) const {
     const Matrix out = matrix(k.out);
     record_norm(context,
                 {matrix(k.x).columns(0, out.cols), out, k.kind, vector(k.weight), vector(k.bias), k.epsilon,
-                 k.group, k.own_weights, k.like ? std::optional(matrix(*k.like)) : std::nullopt},
+                 k.group, k.own_weights, matrix(k.like)},
                 choices().simple(context.caps, SimpleOp::norm));
 }
 
@@ -323,11 +323,10 @@ void Batch::record(OpContext& context, const kernel::Pack& k) const {
 }
 
 void Batch::record(OpContext& context, const kernel::Mix& k) const {
-    record_mix(context,
-               {matrix(k.x), matrix(k.y), matrix(k.out),
-                k.factors ? std::optional(matrix(*k.factors)) : std::nullopt, k.width, k.offset, k.factor,
-                k.first},
-               choices().simple(context.caps, SimpleOp::mix));
+    record_mix(
+        context,
+        {matrix(k.x), matrix(k.y), matrix(k.out), matrix(k.factors), k.width, k.offset, k.factor, k.first},
+        choices().simple(context.caps, SimpleOp::mix));
 }
 
 void Batch::record(OpContext& context, const kernel::Gate& k) const {
@@ -347,9 +346,7 @@ void Batch::record(OpContext& context, const kernel::Sort& k) const {
 
 void Batch::record(OpContext& context, const kernel::ChunkAttention& k) const {
     record_chunk_attention(context,
-                           {matrix(k.q), matrix(k.k), matrix(k.v),
-                            k.sorted ? std::optional(matrix(*k.sorted)) : std::nullopt, matrix(k.out),
-                            k.shape},
+                           {matrix(k.q), matrix(k.k), matrix(k.v), matrix(k.sorted), matrix(k.out), k.shape},
                            choices().simple(context.caps, SimpleOp::chunk_attention));
 }
 
@@ -365,9 +362,8 @@ void Batch::record(OpContext& context, const kernel::Scan& k) const {
     const op::Scan& op = k.op;
     record_scan(context,
                 {matrix(op.qk), matrix(op.v), op.q_first, op.k_first, op.v_first, op.q_scale, op.k_scale,
-                 matrix(op.step), op.beta ? std::optional(matrix(*op.beta)) : std::nullopt, matrix(op.out),
-                 model_.vector(k.parameters), workspace_.step.view(), cache_.states(op.layer, sequences_.one),
-                 pieces(), op.shape},
+                 matrix(op.step), matrix(op.beta), matrix(op.out), model_.vector(k.parameters),
+                 workspace_.step.view(), cache_.states(op.layer, sequences_.one), pieces(), op.shape},
                 choices().simple(context.caps, SimpleOp::scan));
 }
 

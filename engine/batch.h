@@ -102,6 +102,9 @@ class Batch {
     void record_attended(vk::Recorder& recorder, size_t index, const vk::View& map) const;
     /// Where a tensor of the graph stands. Undefined for tensors that were fused away.
     Matrix matrix(TensorId tensor) const;
+    std::optional<Matrix> matrix(std::optional<TensorId> tensor) const {
+        return tensor ? std::optional(matrix(*tensor)) : std::nullopt;
+    }
 
   private:
     void record(OpContext& context, const kernel::Embed& k) const;

@@ -281,9 +281,10 @@ class Session {
     /// Keys [positions, kv_heads * head_dim] as slot `slot` of the cache (cache_slots) holds them; also
     /// inside a trace's observer.
     std::vector<float> cached_keys(uint32_t slot, uint32_t positions);
-    /// Logits [rows, vocab] of a residual stream [rows, output_width()], as if the last layer had left it:
-    /// the final norm and the head alone. Changes no token. Errors: unsupported, for a model without a head;
-    /// bad_argument, for no whole rows or more than a batch.
+    /// Logits [rows, vocab] of a residual stream [rows, Architecture::stream_width(); both of two streams
+    /// side by side: output_width()], as if the last layer had left it: the final norm and the head alone.
+    /// Changes no token. Errors: unsupported, for a model without a head; bad_argument, for no whole rows or
+    /// more than a batch.
     std::vector<float> head(std::span<const float> stream);
     uint32_t head_rows() const;  // that head() takes at most
 

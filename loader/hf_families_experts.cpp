@@ -52,8 +52,8 @@ struct DeepSeekDefaults {
 };
 constexpr DeepSeekDefaults deepseek_v2{2, 1, 1, 0, 1.0}, deepseek_v3{1, 8, 4, 3, 2.5},
     glm4_moe{1, 1, 1, 1, 1.0}, glm4_moe_lite{1, 1, 1, 1, 1.8}, solar_open{1, 1, 1, 0, 1.0},
-    dots1{0, 1, 1, 0, 1.0}, exaone_moe{1, 1, 1, 1, 2.5}, afmoe{2, 1, 1, 1, 1.0}, sarvam_moe{1, 1, 1, 1, 2.5},
-    sarvam_mla{1, 1, 1, 1, 2.5}, mistral4{1, 1, 1, 0, 1.0}, hy_v3{1, 1, 1, 1, 2.826};
+    dots1{0, 1, 1, 0, 1.0}, exaone_moe{1, 1, 1, 1, 2.5}, afmoe{2, 1, 1, 1, 1.0}, sarvam{1, 1, 1, 1, 2.5},
+    mistral4{1, 1, 1, 0, 1.0}, hy_v3{1, 1, 1, 1, 2.826};
 
 void read_deepseek_experts(Reading& r, const DeepSeekDefaults& defaults) {
     const Settings& s = r.settings;
@@ -201,7 +201,7 @@ void adjust_hy_v3(Reading& r) {
 
 void adjust_sarvam(Reading& r) {
     for (const char* name : {"use_qkv_bias", "use_bias"}) expect_flag(r.settings, name, false, false);
-    adjust_glm4_moe<sarvam_moe, true>(r);
+    adjust_glm4_moe<sarvam, true>(r);
 }
 
 void adjust_dots1(Reading& r) {
@@ -300,7 +300,7 @@ std::span<const Family> expert_families() {
          .o_bias = attention_bias,
          .pairs = RopePairs::interleaved,
          .routing = &deepseek_v3_experts,
-         .adjust = adjust_deepseek_v3<sarvam_mla>},
+         .adjust = adjust_deepseek_v3<sarvam>},
         {.name = "mistral4",
          .tensors = {hf::deepseek, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
          .o_bias = attention_bias,
