@@ -50,19 +50,19 @@ struct Row {
 };
 
 // Where a batch is one sequence from position 0 on, a position is a token's number.
-bool is_global(uint token) {
+bool is_global(const uint token) {
     return (step_words[STEP_TOKENS + token * STEP_TOKEN_WORDS + STEP_TOKEN_TYPE] & STEP_TOKEN_GLOBAL) != 0;
 }
 
 // Token and head alone, whether or not the row exists.
-Row row_place(uint row, uint kv_head) {
+Row row_place(const uint row, const uint kv_head) {
     const uint group = push.heads / push.kv_heads;
     Row r;
     r.token = row / group;
     r.head = kv_head * group + row % group;
     return r;
 }
-Row row_at(uint row, uint kv_head) {
+Row row_at(const uint row, const uint kv_head) {
     Row r = row_place(row, kv_head);
     bool exists = r.token < push.tokens && push.first_token + r.token < step_words[STEP_TOKEN_COUNT];
     if (MASK == MASK_GLOBAL_ROWS) exists = exists && is_global(push.first_token + r.token);
@@ -95,7 +95,7 @@ Row row_at(uint row, uint kv_head) {
 const bool STRIDED = MASK == MASK_STRIDED || MASK == MASK_STRIDED_UNION;
 const bool FIXED_SETS = MASK == MASK_FIXED_SUMMARY || MASK == MASK_FIXED_UNION;
 // Whether a query at `position` sees `key`, which lies within its range.
-bool visible(uint position, uint key) {
+bool visible(const uint position, const uint key) {
     if (MASK == MASK_GLOBAL_KEYS)
         return max(position, key) - min(position, key) < push.window || is_global(key);
     if (!STRIDED && !FIXED_SETS) return true;
@@ -107,7 +107,7 @@ bool visible(uint position, uint key) {
 
 // Whether any query at positions from .. to may see any of `count` keys from `first` on, which some query's range
 // reaches: what is skipped makes cost follow the mask. May say yes too often, never no.
-bool seen_by_any(uint from, uint to, uint first, uint count) {
+bool seen_by_any(const uint from, const uint to, const uint first, const uint count) {
     const uint last = first + count - 1;
     if (MASK == MASK_GLOBAL_KEYS)
         return first < step_words[STEP_GLOBALS] || (first < to + push.window && from < last + push.window);
@@ -121,7 +121,7 @@ bool seen_by_any(uint from, uint to, uint first, uint count) {
 }
 
 // The score that softmax takes, from the product q.k.
-float score_of(float product, uint token, uint head, uint position, uint key) {
+float score_of(float product, const uint token, const uint head, const uint position, const uint key) {
     const uint distance = min(position - key, push.bias_span - 1);
     if (BIAS == BIAS_BY_QUERY)
         product += bias[push.bias_first + token * push.bias_stride + head * push.bias_span + distance];
@@ -137,20 +137,20 @@ float score_of(float product, uint token, uint head, uint position, uint key) {
 }
 
 // m and l before any key: a sink counts once among the parts of the cache.
-float start_most(Row r, uint part) {
+float start_most(const Row r, const uint part) {
     return SINKS && push.first_part + part == 0 ? max(sinks[r.head], LOWEST) : LOWEST;
 }
-float start_sum(uint part) { return SINKS && push.first_part + part == 0 ? 1.0 : 0.0; }
+float start_sum(const uint part) { return SINKS && push.first_part + part == 0 ? 1.0 : 0.0; }
 
-uint query_word(uint token, uint head) { return push.q_first + token * push.q_stride + head * HEAD_DIM; }
+uint query_word(const uint token, const uint head) { return push.q_first + token * push.q_stride + head * HEAD_DIM; }
 // The last dim of an odd number of them has 0 beside it.
-bool has_second(uint pair) { return HEAD_DIM % 2 == 0 || pair + 1 < PAIRS; }
-vec2 load_query(uint word, uint pair) {
+bool has_second(const uint pair) { return HEAD_DIM % 2 == 0 || pair + 1 < PAIRS; }
+vec2 load_query(const uint word, const uint pair) {
     return vec2(q[word + 2 * pair], has_second(pair) ? q[word + 2 * pair + 1] : 0.0);
 }
 
 // Block of this shard that holds `key`, or at least push.blocks if it is another shard's.
-uint block_of(uint table, uint key) {
+uint block_of(const uint table, const uint key) {
     uint block = key / KV_BLOCK_TOKENS;
     if (push.ring != KV_NO_RING) block %= push.ring;  // a division per key is worth a branch
     const uint entry = min(table + block, step_words.length() - 1);
@@ -159,13 +159,13 @@ uint block_of(uint table, uint key) {
 
 // The words that hold dims 2 pair and 2 pair + 1 of a row: all, or numbers and their scale. Where a word holds both dims
 // there is no second.
-uvec2 words_of_pair(KvRow row, uint pair) {
+uvec2 words_of_pair(const KvRow row, const uint pair) {
     const uint first = row.numbers + 2 * pair / KV_PER_WORD * row.between;
     if (KV_TYPE == KV_F32) return uvec2(first, has_second(pair) ? first + row.between : first);
     return uvec2(first, KV_QUANTISED ? row.scales + 2 * pair / KV_GROUP / 2 * KV_BLOCK_TOKENS : 0);
 }
 const bool PAIR_HAS_SECOND = KV_TYPE == KV_F32 || KV_QUANTISED;
-vec2 pair_of_words(uvec2 words, uint pair) {
+vec2 pair_of_words(const uvec2 words, const uint pair) {
     if (KV_TYPE == KV_F32) return uintBitsToFloat(uvec2(words.x, has_second(pair) ? words.y : 0));
     if (!KV_QUANTISED) {
         const uint word = words.x & (has_second(pair) ? 0xFFFFFFFFu : 0xFFFFu);
@@ -175,31 +175,33 @@ vec2 pair_of_words(uvec2 words, uint pair) {
 }
 
 // Likewise, of pair `in_word` of its word, where numbers are quantised without their scale.
-vec2 numbers_of_words(uvec2 words, uint pair, uint in_word) {
+vec2 numbers_of_words(const uvec2 words, const uint pair, const uint in_word) {
     return KV_QUANTISED ? kv_steps(words.x, in_word) : pair_of_words(words, pair);
 }
 
 // Dims 2 pair and 2 pair + 1 of a key or a value, from kv_keys or kv_values.
-uvec2 load_words(KvRow row, uint pair) {
+uvec2 load_words(const KvRow row, const uint pair) {
     const uvec2 at = words_of_pair(row, pair);
     return uvec2(kv[at.x], PAIR_HAS_SECOND ? kv[at.y] : 0);
 }
-vec2 load_pair(KvRow row, uint pair) { return pair_of_words(load_words(row, pair), pair); }
-vec2 load_key(uint keys, uint in_block, uint pair) { return load_pair(kv_key_row(keys, in_block, HEAD_DIM), pair); }
-vec2 load_value(uint values, uint in_block, uint pair) {
+vec2 load_pair(const KvRow row, const uint pair) { return pair_of_words(load_words(row, pair), pair); }
+vec2 load_key(const uint keys, const uint in_block, const uint pair) {
+    return load_pair(kv_key_row(keys, in_block, HEAD_DIM), pair);
+}
+vec2 load_value(const uint values, const uint in_block, const uint pair) {
     return load_pair(kv_value_row(values, in_block, HEAD_DIM), pair);
 }
 
 // What the distance adds to the value of `key` (Shaw et al. 2018, eq. 3).
-vec2 distance_value(uint position, uint key, uint pair) {
+vec2 distance_value(const uint position, const uint key, const uint pair) {
     const uint word = min(position - key, push.bias_span - 1) * HEAD_DIM + 2 * pair;
     return vec2(distance_values[word], has_second(pair) ? distance_values[word + 1] : 0.0);
 }
 
 // Partial result of a row: o [HEAD_DIM] not divided by l, then m, l.
-uint partial_word(Row r, uint part) {
+uint partial_word(const Row r, const uint part) {
     return (((push.first_part + part) * push.tokens + r.token) * push.heads + r.head) * (HEAD_DIM + 2);
 }
-uint out_word(Row r) { return push.out_first + r.token * push.out_stride + r.head * HEAD_DIM; }
+uint out_word(const Row r) { return push.out_first + r.token * push.out_stride + r.head * HEAD_DIM; }
 
 #endif

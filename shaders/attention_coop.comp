@@ -81,7 +81,8 @@ void multiply_keys() {
 
 // Scores of the rows run.x .. run.y - 1 become weights in score_tile, all others 0; m and l are brought up to date, and how
 // much o shrinks is left in row_shrink (Milakov & Gimelshein 2018, alg. 3).
-void soften(Run run, uint row0, uint kv_head, uint key0, float k_power, float v_shrink) {
+void soften(const Run run, const uint row0, const uint kv_head, const uint key0, const float k_power,
+            const float v_shrink) {
     const uint row = lane_row(), position = row_position[row], low = row_low[row];
     const uint count = row >= run.rows.x && row < run.rows.y ? row_count[row] : 0;
     const bool all_seen = are_all_seen(run, key0);
@@ -136,7 +137,7 @@ void add_values() {
 }
 
 // For the rows of a run; returns the keys of the next step.
-Keys attend(Run run, uint row0, uint kv_head, Keys keys) {
+Keys attend(const Run run, const uint row0, const uint kv_head, const Keys keys) {
     vec2 k_power = vec2(1.0), v_power = vec2(1.0);
     float v_shrink = 1.0;
     barrier();
@@ -169,7 +170,7 @@ Keys attend(Run run, uint row0, uint kv_head, Keys keys) {
 }
 
 // Through shared memory of the subgroup's own, a matrix of each subgroup at a time.
-void write(uint row0, uint kv_head, uint part) {
+void write(const uint row0, const uint kv_head, const uint part) {
     const bool final = push.parts == 1;
     const float one = KV_TYPE == KV_F16 ? 1.0 / WEIGHT_ONE : half_power(v_size).x / WEIGHT_ONE;
     partial[gl_LocalInvocationID.x] = sum;

@@ -97,7 +97,7 @@ void load_rows(out Strip rows) {
 }
 
 // For the rows of a run; returns the keys of the next step.
-Keys attend(Run run, uint row0, uint kv_head, Keys keys) {
+Keys attend(const Run run, const uint row0, const uint kv_head, const Keys keys) {
     vec2 k_power = vec2(1.0), v_power = vec2(1.0);
     float v_shrink = 1.0;
     barrier();

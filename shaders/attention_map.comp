@@ -12,16 +12,16 @@
 
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 
-Row head_row(uint head) {
+Row head_row(const uint head) {
     const uint group = push.heads / push.kv_heads;
     return row_at(head % group, head / group);
 }
-uint row_word(uint head, uint keys) { return push.out_first + head * (keys + push.out_stride); }
+uint row_word(const uint head, const uint keys) { return push.out_first + head * (keys + push.out_stride); }
 
 #ifdef SOFTMAX
 shared float parts[gl_WorkGroupSize.x];
 
-void share(float value) {
+void share(const float value) {
     barrier();
     parts[gl_LocalInvocationID.x] = value;
     barrier();

@@ -14,7 +14,7 @@ layout(binding = 2) writeonly buffer Out { float result[]; };
 layout(constant_id = ATTENTION_MASK) const uint MASK = 0;
 layout(push_constant) uniform Push { AttentionMergePush push; };
 
-float load_part(uint word) { return partials[word]; }
+float load_part(const uint word) { return partials[word]; }
 #include "attention_parts.glsl"
 JOINED(of_parts, load_part, 8)
 

@@ -11,7 +11,7 @@ layout(binding = 2) readonly buffer KvQuads { uvec4 kv_quads[]; };
 
 shared uint row_size[ROWS], cache_size[2];  // bits of the largest |q| of a row, |k| and |v| of a block
 
-void load_chunk(uint row0, uint kv_head, uint row, uint chunk, out vec4 lo, out vec4 hi) {
+void load_chunk(const uint row0, const uint kv_head, const uint row, const uint chunk, out vec4 lo, out vec4 hi) {
     const Row at = row_place(row0 + row, kv_head);
     const uint first = query_word(min(at.token, push.tokens - 1), at.head), dim = 8 * chunk;
     [[unroll]] for (uint i = 0; i < 4; ++i) {
@@ -20,7 +20,7 @@ void load_chunk(uint row0, uint kv_head, uint row, uint chunk, out vec4 lo, out 
     }
 }
 
-void load_queries(uint row0, uint kv_head) {
+void load_queries(const uint row0, const uint kv_head) {
     vec4 lo, hi;
     for (uint r = gl_LocalInvocationID.x; r < ROWS; r += gl_WorkGroupSize.x) row_size[r] = 0;
     barrier();
@@ -36,7 +36,7 @@ void load_queries(uint row0, uint kv_head) {
     }
 }
 // What q of a row was divided by; NaN if Inf or NaN was among it.
-float query_power(uint row) {
+float query_power(const uint row) {
     const uint size = row_size[row];
     return size >= 0x7F800000u ? uintBitsToFloat(0x7FC00000u) : half_power(size).x;
 }
@@ -47,7 +47,7 @@ struct Keys {
 };
 
 // The largest of keys or values; what lies past them may never have been written.
-void measure(bool value, Keys keys, uint kv_head) {
+void measure(const bool value, const Keys keys, const uint kv_head) {
     uint size = 0;
     [[dont_unroll]] for (uint i = gl_LocalInvocationID.x; i < KEYS * PAIRS; i += gl_WorkGroupSize.x) {
         const KvRow row = kv_row(value, keys.block, kv_head, push.kv_heads, min(i % KEYS, keys.count - 1), HEAD_DIM);
@@ -57,7 +57,7 @@ void measure(bool value, Keys keys, uint kv_head) {
 }
 
 // Key and chunk of item `n` of a lane: keys lie side by side in memory, values of a row too, and so do their lanes.
-uvec2 cache_item(bool value, uint n) {
+uvec2 cache_item(const bool value, const uint n) {
     const bool rows = value && KV_PLANES == 2;
     const uint side = rows ? CHUNKS : KEYS, lanes = gl_WorkGroupSize.x, lane = gl_LocalInvocationID.x;
     const uint i = n * lanes + lane;
@@ -65,13 +65,13 @@ uvec2 cache_item(bool value, uint n) {
     const uvec2 item = lanes % side == 0 ? uvec2(lane % side, lane / side + n * (lanes / side)) : uvec2(i % side, i / side);
     return rows ? item.yx : item;
 }
-bool has_item(uint n) {
+bool has_item(const uint n) {
     const uint items = KEYS * CHUNKS, lanes = gl_WorkGroupSize.x;
     return items % lanes == 0 || n * lanes + gl_LocalInvocationID.x < items;
 }
 
 // Keys past the last written one, which no row sees, are that one.
-uvec4 load_item(bool value, uint n, Keys keys, uint kv_head, float inverse) {
+uvec4 load_item(const bool value, const uint n, const Keys keys, const uint kv_head, const float inverse) {
     const uvec2 item = cache_item(value, n);
     const KvRow row = kv_row(value, keys.block, kv_head, push.kv_heads, min(item.x, keys.count - 1), HEAD_DIM);
     if (KV_TYPE == KV_F16 && value && KV_PLANES == 2 && WHOLE) return kv_quads[row.numbers / 4 + item.y];
@@ -87,7 +87,7 @@ uvec4 load_item(bool value, uint n, Keys keys, uint kv_head, float inverse) {
 
 uvec4 held[2 * ITEMS];  // if AHEAD: of keys, of values
 
-void load_ahead(bool value, Keys keys, uint kv_head) {
+void load_ahead(const bool value, const Keys keys, const uint kv_head) {
     if (!AHEAD) return;
     [[unroll]] for (uint n = 0; n < ITEMS; ++n)
         if (has_item(n)) held[value ? ITEMS + n : n] = load_item(value, n, keys, kv_head, 1.0);
@@ -95,7 +95,7 @@ void load_ahead(bool value, Keys keys, uint kv_head) {
 
 // Compilers that unroll the loop of what is not held load everything first and spill (tools/gates): how often it is gone
 // through must not be known.
-void fill_tile(bool value, Keys keys, uint kv_head, float inverse) {
+void fill_tile(const bool value, const Keys keys, const uint kv_head, const float inverse) {
     const uint tile = value ? V_FIRST : 0;
     if (AHEAD) {
         [[unroll]] for (uint n = 0; n < ITEMS; ++n) {
@@ -111,11 +111,11 @@ void fill_tile(bool value, Keys keys, uint kv_head, float inverse) {
     }
 }
 
-Keys keys_at(Run run, uint step) {
+Keys keys_at(const Run run, const uint step) {
     return Keys(block_to_attend(run, step * KEYS), step, min(KEYS, run.end - step * KEYS));
 }
 // The keys from step `step` on that some row sees; none if there are none.
-Keys next_keys(Run run, uint step) {
+Keys next_keys(const Run run, uint step) {
     Keys keys = Keys(push.blocks, run.to, 0);
     for (; step < run.to && keys.block >= push.blocks; ++step) keys = keys_at(run, step);
     return keys;

@@ -2,7 +2,7 @@
 // one sequence among them, each with the blocks that any of its rows sees. Included after both constants.
 shared uint row_position[ROWS], row_table[ROWS], row_low[ROWS], row_count[ROWS];  // of Row
 
-void share_rows(uint row0, uint kv_head) {
+void share_rows(const uint row0, const uint kv_head) {
     for (uint r = gl_LocalInvocationID.x; r < ROWS; r += gl_WorkGroupSize.x) {
         const Row row = row_at(row0 + r, kv_head);
         row_position[r] = row.position;
@@ -22,7 +22,7 @@ struct Run {
 };
 
 // The run that begins with row `start`.
-Run next_run(uint start, uint part) {
+Run next_run(const uint start, const uint part) {
     Run run = Run(uvec2(start), row_table[start], 0, uvec2(0xFFFFFFFFu, 0), uvec2(0, 0xFFFFFFFFu), 0, 0);
     uint low = 0xFFFFFFFFu, next = start;
     for (; next < ROWS && (row_table[next] == run.table || row_count[next] == 0); ++next) {
@@ -43,11 +43,11 @@ Run next_run(uint start, uint part) {
 }
 
 // The block that holds the keys from key0 on; push.blocks or more if it is another shard's, or no row sees any of them.
-uint block_to_attend(Run run, uint key0) {
+uint block_to_attend(const Run run, const uint key0) {
     return seen_by_any(run.position.x, run.position.y, key0, KEYS) ? block_of(run.table, key0) : push.blocks;
 }
 // Whether each row of the tile sees all KEYS keys from key0 on; may say no too often.
-bool are_all_seen(Run run, uint key0) {
+bool are_all_seen(const Run run, const uint key0) {
     if (STRIDED || FIXED_SETS || MASK == MASK_GLOBAL_KEYS) return false;
     return key0 >= run.every.x && key0 + KEYS <= run.every.y;
 }

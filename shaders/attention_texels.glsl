@@ -5,14 +5,14 @@
 #define SCORIA_ATTENTION_TEXELS_GLSL
 #extension GL_KHR_shader_subgroup_shuffle : require
 
-uint item_at(uint lane, uint i) {  // behind the last q is 0
+uint item_at(const uint lane, const uint i) {  // behind the last q is 0
     const uint item = lane * LANE_ITEMS + i;
     return ITEMS % (LANE_ITEMS * SPAN_LANES) == 0 ? item : min(item, ITEMS - 1);
 }
 
 // weight[i][k] = row i . key LANE_KEYS * sg_lane() + k of the block. Loops go over lanes, so that the numbers of items,
 // which index the queries, are constants.
-void score(uint keys) {
+void score(const uint keys) {
     const uint texel = keys / 4 + sg_lane(), between = KV_BLOCK_TOKENS / 4;
     [[unroll]] for (uint w = 0; w < QUERIES * LANE_KEYS; ++w) weight[w] = 0.0;
     [[dont_unroll]] for (uint span = 0; span < SPANS; ++span)
@@ -65,7 +65,7 @@ const uint GROUPS = CHUNKS * FETCH_GROUPS;
 float scaled[QUERIES * LANE_KEYS * GROUPS];  // weights of this lane's keys by scales of their values
 
 // Scales past the first `count` keys may never have been written.
-void scale_weights(uint values, uint count) {
+void scale_weights(const uint values, const uint count) {
     const KvRow row = kv_value_row(values, LANE_KEYS * sg_lane(), HEAD_DIM);
     uvec4 scales = uvec4(0);
     [[unroll]] for (uint g = 0; g < GROUPS; ++g) {
@@ -84,7 +84,7 @@ void scale_weights(uint values, uint count) {
 }
 
 // Of row i and the key that fetch f of a turn takes, by the scale of what it takes of it.
-float fetch_weight(uint i, uint turn, uint f, uint c) {
+float fetch_weight(const uint i, const uint turn, const uint f, const uint c) {
     float mine = 0.0;
     [[unroll]] for (uint n = 0; n < FETCH_KEYS * FETCH_GROUPS; ++n) {
         const uint k = f * FETCH_KEYS + n / FETCH_GROUPS, group = c * FETCH_GROUPS + n % FETCH_GROUPS;
@@ -96,7 +96,7 @@ float fetch_weight(uint i, uint turn, uint f, uint c) {
 }
 
 // Four fetches a turn, then, dims by dims, their products.
-void accumulate_texels(Row rows[QUERIES], uint values, uint key0, uint count) {
+void accumulate_texels(Row rows[QUERIES], const uint values, const uint key0, const uint count) {
     scale_weights(values, count);
     [[dont_unroll]] for (uint turn = 0; turn * 4 * FETCH_KEYS < count; ++turn)
         [[unroll]] for (uint c = 0; c < CHUNKS; ++c) {

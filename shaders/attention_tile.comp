@@ -36,7 +36,7 @@ uint key_lane() { return gl_LocalInvocationID.x % KEY_LANES; }
 uint first_row() { return gl_LocalInvocationID.x / KEY_LANES * LANE_ROWS; }
 
 // Neighbouring lanes take neighbouring dims of a row: in memory a row's dims lie side by side.
-void load_queries(uint row0, uint kv_head, uint chunk) {
+void load_queries(const uint row0, const uint kv_head, const uint chunk) {
     const uint dim = chunk * DIMS + gl_LocalInvocationID.x % DIMS;
     const uint between = ATTENTION_TILE_WORKGROUP / DIMS;
     [[dont_unroll]] for (uint r0 = gl_LocalInvocationID.x / DIMS; r0 < ROWS; r0 += LOADS * between)
@@ -49,7 +49,7 @@ void load_queries(uint row0, uint kv_head, uint chunk) {
 }
 
 // Keys lie side by side in memory, and so do their lanes.
-void load_keys(uint keys, uint chunk) {
+void load_keys(const uint keys, const uint chunk) {
     const uint key = gl_LocalInvocationID.x % KEYS;
     for (uint i = gl_LocalInvocationID.x / KEYS; i < DIMS / 2; i += ATTENTION_TILE_WORKGROUP / KEYS) {
         const uint pair = chunk * DIMS / 2 + i;
@@ -60,7 +60,7 @@ void load_keys(uint keys, uint chunk) {
 }
 
 // Values past `count` may never have been written.
-void load_values(uint values, uint chunk, uint count) {
+void load_values(const uint values, const uint chunk, const uint count) {
     const uint i = gl_LocalInvocationID.x % (DIMS / 2), pair = min(chunk * DIMS / 2 + i, PAIRS - 1);
     for (uint key = gl_LocalInvocationID.x / (DIMS / 2); key < KEYS; key += ATTENTION_TILE_WORKGROUP / (DIMS / 2)) {
         const vec2 v = load_value(values, min(key, count - 1), pair);
@@ -91,7 +91,7 @@ void share(float values[LANE_ROWS]) {
 
 // Scores of the rows run.x .. run.y - 1 become weights in row_tile, all others 0; m, l and o are brought up to date (Milakov &
 // Gimelshein 2018, alg. 3).
-void soften(float scores[LANE_SUMS], uvec2 run, uint row0, uint kv_head, uint key0) {
+void soften(float scores[LANE_SUMS], const uvec2 run, const uint row0, const uint kv_head, const uint key0) {
     float values[LANE_ROWS];
     [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
         const uint row = first_row() + i;
@@ -133,7 +133,7 @@ void soften(float scores[LANE_SUMS], uvec2 run, uint row0, uint kv_head, uint ke
 }
 
 // The result's dims of chunk c += weights * values.
-void accumulate(const uint c, uint values, uint count) {
+void accumulate(const uint c, const uint values, const uint count) {
     barrier();
     load_values(values, c, count);
     barrier();
@@ -144,7 +144,7 @@ void accumulate(const uint c, uint values, uint count) {
 }
 
 // One block of keys, `count` of them written, for rows run.x .. run.y - 1.
-void attend(uvec2 run, uint row0, uint kv_head, uint block, uint key0, uint count) {
+void attend(const uvec2 run, const uint row0, const uint kv_head, const uint block, const uint key0, const uint count) {
     float scores[LANE_SUMS];
     [[unroll]] for (uint i = 0; i < LANE_SUMS; ++i) scores[i] = 0.0;
     for (uint c = 0; c < CHUNKS; ++c) {
@@ -166,7 +166,7 @@ void attend(uvec2 run, uint row0, uint kv_head, uint block, uint key0, uint coun
     ACCUMULATE(14); ACCUMULATE(15); ACCUMULATE(16); ACCUMULATE(17);
 }
 
-void write(uint row0, uint kv_head, uint part) {
+void write(const uint row0, const uint kv_head, const uint part) {
     [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
         const Row row = row_at(row0 + first_row() + i, kv_head);
         if (row.count == 0) continue;

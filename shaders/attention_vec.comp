@@ -82,7 +82,7 @@ float most[QUERIES];                // m: same in all lanes
 float sum[QUERIES];                 // l: of this lane's keys
 vec2 total[QUERIES * OUTPUTS];      // o: pairs pair_of(0) ..
 
-uint pair_of(uint output_pair) {
+uint pair_of(const uint output_pair) {
     return (output_pair / LANE_PAIRS * SG_SIZE + dims_lane()) * LANE_PAIRS + output_pair % LANE_PAIRS;
 }
 
@@ -90,13 +90,13 @@ uint pair_of(uint output_pair) {
 // pair of barriers.
 #ifdef NATIVE_SUBGROUP
 void share() {}
-float max_of(uint i) {
+float max_of(const uint i) {
     float most = weight[i * LANE_KEYS];
     [[unroll]] for (uint k = 1; k < LANE_KEYS; ++k) most = max(most, weight[i * LANE_KEYS + k]);
     return sg_max(most);
 }
-float sum_of(uint i) { return sg_add(sum[i]); }
-float weight_of(uint i, uint key) {
+float sum_of(const uint i) { return sg_add(sum[i]); }
+float weight_of(const uint i, const uint key) {
     float of_lane = weight[i * LANE_KEYS];
     [[unroll]] for (uint k = 1; k < LANE_KEYS; ++k)
         if (key % LANE_KEYS == k) of_lane = weight[i * LANE_KEYS + k];
@@ -110,15 +110,15 @@ void share() {
         shared_weights[i * gl_WorkGroupSize.x + gl_LocalInvocationID.x] = weight[i];
     barrier();
 }
-float weight_of(uint i, uint lane) {
+float weight_of(const uint i, const uint lane) {
     return shared_weights[i * gl_WorkGroupSize.x + sg_index() * SG_SIZE + lane];
 }
-float max_of(uint i) {
+float max_of(const uint i) {
     float most = weight_of(i, 0);
     SG_LOOP for (uint lane = 1; lane < SG_SIZE; ++lane) most = max(most, weight_of(i, lane));
     return most;
 }
-float sum_of(uint i) {
+float sum_of(const uint i) {
     float sum = weight_of(i, 0);
     SG_LOOP for (uint lane = 1; lane < SG_SIZE; ++lane) sum += weight_of(i, lane);
     return sum;
@@ -141,11 +141,11 @@ const uint QUERY_CHUNKS = LANE_ITEMS * ITEM_PAIRS;
 // i * QUERY_CHUNKS + c: pair query_pair_at(c, lane) of row i. A lane has pairs side by side, so that scores read a block of
 // keys from its first word to its last.
 vec2 query[QUERIES * QUERY_CHUNKS];
-uint query_pair_at(uint c, uint lane) { return lane * QUERY_CHUNKS + c; }
+uint query_pair_at(const uint c, const uint lane) { return lane * QUERY_CHUNKS + c; }
 #endif
 
 // What was loaded of a row, which no load of it again has to be waited for.
-Row row_of(Row rows[QUERIES], uint at) {
+Row row_of(Row rows[QUERIES], const uint at) {
     Row row = rows[0];
     [[unroll]] for (uint i = 1; i < QUERIES; ++i)
         if (i == at) row = rows[i];
@@ -153,7 +153,7 @@ Row row_of(Row rows[QUERIES], uint at) {
 }
 
 // Of a row's query; 0 behind the last pair.
-vec2 query_pair(Row row, uint pair) {
+vec2 query_pair(const Row row, const uint pair) {
     return pair < PAIRS ? load_query(query_word(row.token, row.head), pair) : vec2(0.0);
 }
 
@@ -185,7 +185,7 @@ void share_queries(Row rows[QUERIES]) {
     }
     barrier();
 }
-void score_shared(uint keys, uint in_block) {
+void score_shared(const uint keys, const uint in_block) {
     const uint TWOS = LOADS_AHEAD ? 16 : 1;  // whose keys are loaded before the first is waited for
     for (uint first = 0; first < PAIR_TWOS; first += TWOS) {
         vec4 k[TWOS];
@@ -213,7 +213,7 @@ void share_weights() {
 #include "attention_texels.glsl"
 #else
 // weight[i] = row i . this lane's key
-void score(Row rows[QUERIES], uint keys, uint in_block) {
+void score(Row rows[QUERIES], const uint keys, const uint in_block) {
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) weight[i] = 0.0;
 #ifdef CAN_SHARE
     if (SHARED) {
@@ -246,7 +246,7 @@ void score(Row rows[QUERIES], uint keys, uint in_block) {
 // Of a step's values: those of BATCH keys from the `first` on. Keys past `count` may never have been written; they have the
 // weight 0, and the last one's value stands in for theirs.
 uvec2 value_words[BATCH * OUTPUTS];
-void load_values(uint values, uint key0, uint first, uint count) {
+void load_values(const uint values, const uint key0, const uint first, const uint count) {
 #ifdef COMPACT
     if (VALUES_BY_TEXELS) return;
 #endif
@@ -257,7 +257,7 @@ void load_values(uint values, uint key0, uint first, uint count) {
 }
 
 // o += weights * values of the first `count` keys of the step, of which the first may be held.
-void accumulate(Row rows[QUERIES], uint values, uint key0, uint count) {
+void accumulate(Row rows[QUERIES], const uint values, const uint key0, const uint count) {
 #ifdef COMPACT
     if (VALUES_BY_TEXELS) {
         accumulate_texels(rows, values, key0, count);
@@ -291,7 +291,7 @@ void accumulate(Row rows[QUERIES], uint values, uint key0, uint count) {
 }
 
 // Scores become e^(score - m), with m, l and o brought up to date (Milakov & Gimelshein 2018, alg. 3).
-void soften(Row rows[QUERIES], uint key0) {
+void soften(Row rows[QUERIES], const uint key0) {
     [[unroll]] for (uint k = 0; k < LANE_KEYS; ++k) {
         const uint in_step = LANE_KEYS * sg_lane() + k, key = key0 + in_step;
         [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
@@ -316,7 +316,7 @@ void soften(Row rows[QUERIES], uint key0) {
 }
 
 // The rows whose tokens share a block table, over one of `splits` parts of the keys that any of them sees.
-void attend(Row rows[QUERIES], uint kv_head, uint part, uint splits) {
+void attend(Row rows[QUERIES], const uint kv_head, const uint part, const uint splits) {
 #ifdef COMPACT
     load_queries(rows);
 #endif
@@ -356,9 +356,9 @@ void attend(Row rows[QUERIES], uint kv_head, uint part, uint splits) {
 // What each subgroup of a workgroup found, [share][row], as a partial result.
 const uint PART_WORDS = HEAD_DIM + 2;
 shared float shares[SHARES > 1 ? SHARES * QUERIES * PART_WORDS : 1];
-float load_share(uint word) { return shares[word]; }
-void store_part(uint word, float value) { parts[ATTENTION_ARRIVALS + word] = floatBitsToUint(value); }
-float load_part(uint word) { return uintBitsToFloat(parts[ATTENTION_ARRIVALS + word]); }
+float load_share(const uint word) { return shares[word]; }
+void store_part(const uint word, const float value) { parts[ATTENTION_ARRIVALS + word] = floatBitsToUint(value); }
+float load_part(const uint word) { return uintBitsToFloat(parts[ATTENTION_ARRIVALS + word]); }
 #include "attention_parts.glsl"
 #ifdef NATIVE_SUBGROUP
 const uint PARTS_AT_ONCE = AHEAD_PAYS ? 8 : 1;
@@ -368,7 +368,7 @@ const uint PARTS_AT_ONCE = 1;
 JOINED(of_shares, load_share, SHARES)
 JOINED(of_parts, load_part, PARTS_AT_ONCE)
 
-void write(Row rows[QUERIES], uint part, bool final) {
+void write(Row rows[QUERIES], const uint part, const bool final) {
 #ifdef COMPACT
     add_lanes();
 #endif
@@ -406,7 +406,7 @@ void write(Row rows[QUERIES], uint part, bool final) {
 }
 
 // The same of a workgroup, whose subgroups meet.
-void write_shares(Row rows[QUERIES], uint part, bool final) {
+void write_shares(Row rows[QUERIES], const uint part, const bool final) {
     [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
         const uint at = (sg_index() * QUERIES + i) * PART_WORDS;
         const float l = sg_add(sum[i]);
@@ -444,7 +444,7 @@ void write_shares(Row rows[QUERIES], uint part, bool final) {
 // share, so that no barrier is needed, which would make a coroutine of the kernel on CPU drivers. Nobody waits for
 // another. For devices with the Vulkan memory model alone: they order a coherent buffer's words by barrier and atomic as
 // it says, in modules that do not declare it, too (its mapping of GLSL's model).
-bool arrives_last(uint arrival, uint splits) {
+bool arrives_last(const uint arrival, const uint splits) {
     memoryBarrierBuffer();
     const bool last = sg_max(atomicAdd(parts[arrival], 1)) + 1 == splits * SG_SIZE;
     memoryBarrierBuffer();
@@ -454,7 +454,7 @@ bool arrives_last(uint arrival, uint splits) {
 
 // The same of workgroups.
 shared uint arrived;
-bool group_arrives_last(uint arrival, uint splits) {
+bool group_arrives_last(const uint arrival, const uint splits) {
     memoryBarrierBuffer();
     barrier();
     if (gl_LocalInvocationID.x == 0) {
@@ -468,7 +468,7 @@ bool group_arrives_last(uint arrival, uint splits) {
     return arrived == splits;
 }
 
-void join(Row rows[QUERIES], uint splits) {
+void join(Row rows[QUERIES], const uint splits) {
     const uint lanes = SHARES * SG_SIZE, lane = SHARES > 1 ? gl_LocalInvocationID.x : sg_lane();
     [[dont_unroll]] for (uint at = lane; at < QUERIES * HEAD_DIM; at += lanes) {
         const Row row = row_of(rows, at / HEAD_DIM);

@@ -14,7 +14,7 @@ layout(binding = 1) readonly buffer B { float b[]; };
 layout(binding = 2) writeonly buffer Out { float result[]; };  // may be the memory of a or b
 layout(push_constant) uniform Push { BinaryPush push; };
 
-float combined(float x, float y) {
+float combined(const float x, const float y) {
     if (KIND == BINARY_ADD) return x + push.value * y;
     if (KIND == BINARY_GATE) return x * sigmoid(y);
     if (KIND == BINARY_GLU) return activated(x, ACTIVATION) * y;

@@ -14,23 +14,23 @@ const float X_LEVELS = float(LINEAR_WIDE_LEVELS);
 const float X_LEVELS = float(LINEAR_BYTE_LEVELS);
 #define X_BYTES uint
 #endif
-float byte_step(uint size) {
+float byte_step(const uint size) {
     return uintBitsToFloat(size >= FIRST_INFINITE ? 0x7FC00000u : max(size, LEAST_SIZE)) * (1.0 / X_LEVELS);
 }
 // What a step of one is divided by.
-float byte_scale(uint size) { return X_LEVELS / uintBitsToFloat(clamp(size, LEAST_SIZE, FIRST_INFINITE - 1)); }
+float byte_scale(const uint size) { return X_LEVELS / uintBitsToFloat(clamp(size, LEAST_SIZE, FIRST_INFINITE - 1)); }
 
 // Four columns. Added to 1.5 x 2^23 a number is rounded to whole ones, which are the low bits then.
 #ifdef WIDE_X
 // With 128 more the second byte is the coarse one, and the first is off by 128.
-uvec2 bytes_of_x(vec4 x, float scale) {
+uvec2 bytes_of_x(const vec4 x, const float scale) {
     const uvec4 codes = floatBitsToUint(fma(x, vec4(scale), vec4(12582912.0 + 128.0)));
     const uvec2 twos = codes.xy & 0xFFFFu | codes.zw << 16;
     const uint coarse = twos.x >> 8 & 0x00FF00FFu | twos.y & 0xFF00FF00u, fine = twos.x & 0x00FF00FFu | twos.y << 8 & 0xFF00FF00u;
     return uvec2(coarse, fine ^ 0x80808080u);
 }
 #else
-uint bytes_of_x(vec4 x, float scale) {
+uint bytes_of_x(const vec4 x, const float scale) {
     const uvec4 codes = floatBitsToUint(fma(x, vec4(scale), vec4(12582912.0))) & 0xFFu;
     return codes.x | codes.y << 8 | codes.z << 16 | codes.w << 24;
 }

@@ -24,13 +24,13 @@ const uint NONE = 0xFFFFFFFFu;
 shared float scores[CHUNK_LANES];
 shared uint keys[CHUNK_LANES];  // positions
 
-uint listed(uint head, uint round, uint row, bool place) {
+uint listed(const uint head, const uint round, const uint row, const bool place) {
     const uint column = (place ? push.heads * push.rounds : 0) + head * push.rounds + round;
     return uint(sorted[push.sorted_first + row * push.sorted_stride + column]);
 }
 
 // The position of element n of what the query sees, or NONE.
-uint key_of(uint token, uint head, uint n) {
+uint key_of(const uint token, const uint head, const uint n) {
     const uint round = n / (push.window * push.chunk), neighbour = n / push.chunk % push.window;
     const uint chunks = push.rounds * push.padded / push.chunk;
     const uint place =
@@ -46,7 +46,7 @@ uint key_of(uint token, uint head, uint n) {
     return (push.flags & CHUNK_CAUSAL) != 0 && key > token ? NONE : key;
 }
 
-float score_of(uint token, uint head, uint key) {
+float score_of(const uint token, const uint head, const uint key) {
     if ((push.flags & CHUNK_NOT_SELF) != 0 && key == token) return SELF_SCORE;
     const uint from_q = push.q_first + token * push.q_stride + head * push.head_dim;
     const uint from_k = push.k_first + key * push.k_stride + head * push.head_dim;

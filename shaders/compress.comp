@@ -15,7 +15,7 @@ layout(binding = 1) buffer Kv { uint kv[]; };
 layout(push_constant) uniform Push { CompressPush push; };
 
 // A word of the cache: two dims of a cache of halves, or one.
-uint word_of(uint position, uint kv_head, uint column, bool is_value) {
+uint word_of(const uint position, const uint kv_head, const uint column, const bool is_value) {
     const uint entry = min(push.table + position / KV_BLOCK_TOKENS, step_words.length() - 1);
     const uint block = min(step_words[entry], push.blocks - 1), in_block = position % KV_BLOCK_TOKENS;
     return is_value ? kv_values(block, kv_head, push.kv_heads, push.head_words) + in_block * push.head_words + column

@@ -19,7 +19,7 @@ layout(push_constant) uniform Push { ConvolvePush push; };
 #include "recurrence.glsl"
 
 // Row `later` of what is remembered, then of the piece's x.
-float value(Piece piece, uint later, uint channel) {
+float value(const Piece piece, const uint later, const uint channel) {
     if (later >= TAPS - 1) return x[push.x_first + (piece.first + later - (TAPS - 1)) * push.x_stride + channel];
     return piece.begins ? 0.0 : state[piece.remembered + later * push.channels + channel];
 }

@@ -23,7 +23,7 @@ layout(constant_id = 2) const uint WEIGHT_TYPE = WEIGHT_F32;
 layout(constant_id = 63) const bool HALVES_FLUSH = false;  // vk::constant_halves_flush
 
 // Scales: those of 6-bit blocks are mostly subnormal halves, which some devices take for zero. They keep normal floats.
-float scale_of_bits(uint bits) {
+float scale_of_bits(const uint bits) {
     const uint size = (bits & 0x7FFFu) << 13;
     const float value = size < 0x00800000u   ? uintBitsToFloat(size + 0x38800000u) - 6.103515625e-05  // 2^-14
                         : size < 0x0F800000u ? uintBitsToFloat(size + 0x38000000u)
@@ -38,7 +38,7 @@ const bool CODE_HALVES = false;
 #ifndef SCALES_BY_HAND
 #define SCALES_BY_HAND false
 #endif
-vec2 unpack_scales(uint word) {
+vec2 unpack_scales(const uint word) {
     return HALVES_FLUSH || SCALES_BY_HAND ? vec2(scale_of_bits(word), scale_of_bits(word >> 16)) : unpackHalf2x16(word);
 }
 
@@ -51,7 +51,7 @@ struct Unit {
     uvec3 words;
 };
 // d, and what stands above it.
-vec2 unit_d(Unit unit) { return unpack_scales(unit.word >> unit.bit); }
+vec2 unit_d(const Unit unit) { return unpack_scales(unit.word >> unit.bit); }
 
 // Which of the 16 rows of a group a function is asked for.
 #ifdef COMPACT
@@ -63,19 +63,21 @@ struct Slot {
 };
 #ifdef TEXELS
 // A lane has the four pairs of a texel.
-uint weight_double_part(uint at, Slot slot) { return texelFetch(weight_texels, int(at / 2))[slot.part]; }
+uint weight_double_part(const uint at, const Slot slot) { return texelFetch(weight_texels, int(at / 2))[slot.part]; }
 #else
-uint weight_double_part(uint at, Slot slot) { return unpack32(weight_doubles[at + slot.part / 2])[slot.part % 2]; }
+uint weight_double_part(const uint at, const Slot slot) {
+    return unpack32(weight_doubles[at + slot.part / 2])[slot.part % 2];
+}
 #endif
-uint weight_word(uint word, Slot slot) {
+uint weight_word(const uint word, const Slot slot) {
     const uint at = word * (WEIGHT_GROUP_ROWS / 2) + slot.doubles;
     return weight_double_part(slot.odd ? at + WEIGHT_GROUP_PAIRS / 2 : at, slot);
 }
-uint side_halves(uint unit, Slot slot) {
+uint side_halves(const uint unit, const Slot slot) {
     return weight_double_part(WEIGHT_SIDE_PLANE / 2 + unit * (WEIGHT_GROUP_PAIRS / 2) + slot.doubles, slot);
 }
-bool odd_row(Slot slot) { return slot.odd; }
-uint row_in_group(Slot slot) { return 4 * slot.doubles + 2 * slot.part + uint(slot.odd); }
+bool odd_row(const Slot slot) { return slot.odd; }
+uint row_in_group(const Slot slot) { return 4 * slot.doubles + 2 * slot.part + uint(slot.odd); }
 #elif defined(ROW_PLACES) || defined(ROW_QUADS)
 // Cells are counted from the row's first, whose words are here: what is added to those is the same in all lanes, and
 // GPUs that have scalar units compute it there.
@@ -89,37 +91,39 @@ struct Slot {
     uint quad, side, lane, part;
 };
 // Lanes 0 and 1 have the even rows, 2 and 3 the odd ones.
-Slot first_slot(uint group_word, uint group_unit, uint lane) {
+Slot first_slot(const uint group_word, const uint group_unit, const uint lane) {
     const uint side = WEIGHT_SIDE_PLANE + group_unit * WEIGHT_SIDE_WORDS + lane % 2 * (WEIGHT_SIDE_WORDS / 2);
     return Slot(group_word / 4 + lane, WEIGHT_SIDE_BYTES ? side : side / 4, lane, 0);
 }
-Slot next_slot(Slot slot, uint part) { return Slot(slot.quad, slot.side, slot.lane, part); }
-uint weight_word(uint word, Slot slot) {
+Slot next_slot(const Slot slot, const uint part) { return Slot(slot.quad, slot.side, slot.lane, part); }
+uint weight_word(const uint word, const Slot slot) {
     const uvec4 quad = weight_quads[word * (WEIGHT_GROUP_ROWS / 4) + slot.quad];
     return quad[slot.part];
 }
-uint side_halves(uint unit, Slot slot) {
+uint side_halves(const uint unit, const Slot slot) {
     const uvec4 quad = weight_quads[unit * (WEIGHT_SIDE_WORDS / 4) + slot.side];
     return quad[slot.part];
 }
-uint side_bytes(uint unit, Slot slot) { return weight_words[unit * WEIGHT_SIDE_WORDS + slot.side + slot.part / 2]; }
-bool odd_row(Slot slot) { return slot.lane >= 2; }
-uint byte_in_word(Slot slot) { return slot.part % 2 * 2 + uint(odd_row(slot)); }
+uint side_bytes(const uint unit, const Slot slot) {
+    return weight_words[unit * WEIGHT_SIDE_WORDS + slot.side + slot.part / 2];
+}
+bool odd_row(const Slot slot) { return slot.lane >= 2; }
+uint byte_in_word(const Slot slot) { return slot.part % 2 * 2 + uint(odd_row(slot)); }
 #else
 struct Slot {
     uint word, side, pair;
     bool odd;
 };
-Slot first_slot(uint group_word, uint group_unit, uint pair) {
+Slot first_slot(const uint group_word, const uint group_unit, const uint pair) {
     const uint side = WEIGHT_SIDE_PLANE + group_unit * WEIGHT_SIDE_WORDS + (WEIGHT_SIDE_BYTES ? pair / 2 : pair);
     return Slot(group_word + pair, side, pair, false);
 }
-Slot odd_slot(Slot even) { return Slot(even.word + WEIGHT_GROUP_PAIRS, even.side, even.pair, true); }
-uint weight_word(uint word, Slot slot) { return weight_words[word * WEIGHT_GROUP_ROWS + slot.word]; }
-uint side_halves(uint unit, Slot slot) { return weight_words[unit * WEIGHT_SIDE_WORDS + slot.side]; }
-uint side_bytes(uint unit, Slot slot) { return side_halves(unit, slot); }
-bool odd_row(Slot slot) { return slot.odd; }
-uint byte_in_word(Slot slot) { return slot.pair % 2 * 2 + uint(odd_row(slot)); }
+Slot odd_slot(const Slot even) { return Slot(even.word + WEIGHT_GROUP_PAIRS, even.side, even.pair, true); }
+uint weight_word(const uint word, const Slot slot) { return weight_words[word * WEIGHT_GROUP_ROWS + slot.word]; }
+uint side_halves(const uint unit, const Slot slot) { return weight_words[unit * WEIGHT_SIDE_WORDS + slot.side]; }
+uint side_bytes(const uint unit, const Slot slot) { return side_halves(unit, slot); }
+bool odd_row(const Slot slot) { return slot.odd; }
+uint byte_in_word(const Slot slot) { return slot.pair % 2 * 2 + uint(odd_row(slot)); }
 #endif
 #elif defined(ROW_SPANS)
 // A lane has W_ROWS (4, 2 or 1) neighbouring slots, whose words it loads as one: the includer declares weight_quads[], as
@@ -129,32 +133,34 @@ struct Slot {
     uint span, part;
 };
 const uint SPANS = WEIGHT_GROUP_ROWS / W_ROWS;
-uint weight_span(uint at, Slot slot) {
+uint weight_span(const uint at, const Slot slot) {
     uvec4 words;
     if (W_ROWS == 4) words = weight_quads[at];
     if (W_ROWS == 2) words.xy = weight_pairs[at];
     if (W_ROWS == 1) words.x = weight_words[at];
     return words[slot.part];
 }
-uint weight_word(uint word, Slot slot) { return weight_span(word * SPANS + slot.span, slot); }
-uint side_halves(uint unit, Slot slot) {
+uint weight_word(const uint word, const Slot slot) { return weight_span(word * SPANS + slot.span, slot); }
+uint side_halves(const uint unit, const Slot slot) {
     return weight_span(WEIGHT_SIDE_PLANE / W_ROWS + unit * (SPANS / 2) + slot.span % (SPANS / 2), slot);
 }
-bool odd_row(Slot slot) { return slot.span >= SPANS / 2; }
-uint row_in_group(Slot slot) { return (slot.span * W_ROWS + slot.part) % WEIGHT_GROUP_PAIRS * 2 + uint(odd_row(slot)); }
+bool odd_row(const Slot slot) { return slot.span >= SPANS / 2; }
+uint row_in_group(const Slot slot) {
+    return (slot.span * W_ROWS + slot.part) % WEIGHT_GROUP_PAIRS * 2 + uint(odd_row(slot));
+}
 #else
 #define Slot uint
-uint weight_word(uint word, Slot slot) { return weight_words[word * WEIGHT_GROUP_ROWS + slot]; }
+uint weight_word(const uint word, const Slot slot) { return weight_words[word * WEIGHT_GROUP_ROWS + slot]; }
 // Slots i and i + 8 are rows 2i and 2i + 1, which share a word.
-uint side_halves(uint unit, Slot slot) {
+uint side_halves(const uint unit, const Slot slot) {
     return weight_words[WEIGHT_SIDE_PLANE + unit * WEIGHT_GROUP_PAIRS + slot % WEIGHT_GROUP_PAIRS];
 }
-Slot slot_of_row(uint row) { return row % 2 * WEIGHT_GROUP_PAIRS + row % WEIGHT_GROUP_ROWS / 2; }
-bool odd_row(Slot slot) { return slot >= WEIGHT_GROUP_PAIRS; }
-uint row_in_group(Slot slot) { return slot % WEIGHT_GROUP_PAIRS * 2 + uint(odd_row(slot)); }
+Slot slot_of_row(const uint row) { return row % 2 * WEIGHT_GROUP_PAIRS + row % WEIGHT_GROUP_ROWS / 2; }
+bool odd_row(const Slot slot) { return slot >= WEIGHT_GROUP_PAIRS; }
+uint row_in_group(const Slot slot) { return slot % WEIGHT_GROUP_PAIRS * 2 + uint(odd_row(slot)); }
 #endif
 #if !defined(ROW_PLACES) && !defined(ROW_QUADS)
-uint side_bytes(uint unit, Slot slot) {
+uint side_bytes(const uint unit, const Slot slot) {
     const uint word = WEIGHT_SIDE_PLANE + unit * (WEIGHT_GROUP_ROWS / 4) + row_in_group(slot) / 4;
 #ifdef TEXELS
     return texelFetch(weight_texels, int(word / 4))[word % 4];
@@ -162,38 +168,44 @@ uint side_bytes(uint unit, Slot slot) {
     return weight_words[word];
 #endif
 }
-uint byte_in_word(Slot slot) { return row_in_group(slot) % 4; }
+uint byte_in_word(const Slot slot) { return row_in_group(slot) % 4; }
 #endif
 // A word of the table, and words 2 * pair and 2 * pair + 1.
 #ifdef GRID
-uint weight_table(uint word) { return grid_words[word]; }
-uvec2 weight_table_pair(uint pair) { return unpack32(grid_doubles[pair]); }
+uint weight_table(const uint word) { return grid_words[word]; }
+uvec2 weight_table_pair(const uint pair) { return unpack32(grid_doubles[pair]); }
 #else
-uint weight_table(uint word) { return weight_words[WEIGHT_TABLE_PLANE + word]; }
+uint weight_table(const uint word) { return weight_words[WEIGHT_TABLE_PLANE + word]; }
 #if defined(COMPACT) && !defined(TEXELS)
-uvec2 weight_table_pair(uint pair) { return unpack32(weight_doubles[WEIGHT_TABLE_PLANE / 2 + pair]); }
+uvec2 weight_table_pair(const uint pair) { return unpack32(weight_doubles[WEIGHT_TABLE_PLANE / 2 + pair]); }
 #else
-uvec2 weight_table_pair(uint pair) { return uvec2(weight_table(2 * pair), weight_table(2 * pair + 1)); }
+uvec2 weight_table_pair(const uint pair) { return uvec2(weight_table(2 * pair), weight_table(2 * pair + 1)); }
 #endif
 #endif
 
 // Of the types whose units have a half each, rows 2i and 2i + 1 in a word, or a byte each, or a word of two halves.
-Unit side_unit(uint unit, Slot slot, uvec3 words) { return Unit(side_halves(unit, slot), odd_row(slot) ? 16 : 0, words); }
-Unit byte_unit(uint unit, Slot slot) { return Unit(side_bytes(unit, slot), 8 * byte_in_word(slot), uvec3(0)); }
-Unit pair_unit(uint word, Slot slot) { return Unit(weight_word(word, slot), 0, uvec3(0)); }
+Unit side_unit(const uint unit, const Slot slot, const uvec3 words) {
+    return Unit(side_halves(unit, slot), odd_row(slot) ? 16 : 0, words);
+}
+Unit byte_unit(const uint unit, const Slot slot) {
+    return Unit(side_bytes(unit, slot), 8 * byte_in_word(slot), uvec3(0));
+}
+Unit pair_unit(const uint word, const Slot slot) { return Unit(weight_word(word, slot), 0, uvec3(0)); }
 
 // Two words of a cell, one for chunks 0 and 1 and one for 2 and 3. Lanes that take whole cells load both when the cell is
 // begun where loads are dear (-DCOMPACT) or are all made ahead, else each when it is wanted; lanes that take a chunk load its
 // word (load_weights).
 #if defined(COMPACT) || defined(ROW_QUADS)
-uvec2 chunk_words(uint word, Slot slot) { return uvec2(weight_word(word, slot), weight_word(word + 1, slot)); }
-uint chunk_word(uvec4 words, Slot slot, uint chunk) { return chunk < 2 ? words.x : words.y; }
+uvec2 chunk_words(const uint word, const Slot slot) {
+    return uvec2(weight_word(word, slot), weight_word(word + 1, slot));
+}
+uint chunk_word(const uvec4 words, const Slot slot, const uint chunk) { return chunk < 2 ? words.x : words.y; }
 #else
-uvec2 chunk_words(uint word, Slot slot) { return uvec2(word, 0); }
+uvec2 chunk_words(const uint word, const Slot slot) { return uvec2(word, 0); }
 #ifdef ROW_PLACES
-uint chunk_word(uvec4 words, Slot slot, uint chunk) { return weight_word(words.x + chunk / 2, slot); }
+uint chunk_word(const uvec4 words, const Slot slot, const uint chunk) { return weight_word(words.x + chunk / 2, slot); }
 #else
-uint chunk_word(uvec4 words, Slot slot, uint chunk) { return words.x; }
+uint chunk_word(const uvec4 words, const Slot slot, const uint chunk) { return words.x; }
 #endif
 #endif
 
@@ -244,7 +256,7 @@ const bool WEIGHT_IN_CELLS = WEIGHT_TYPE == WEIGHT_Q2_K || WEIGHT_TYPE == WEIGHT
                              WEIGHT_TYPE == WEIGHT_TQ2_0 || WEIGHT_TYPE == WEIGHT_Q2_0 || WEIGHT_TYPE == WEIGHT_Q1_0;
 
 // The four columns, from 4 * result on, of codes `quad`: lo of a chunk of a row is 2 * chunk, hi 2 * chunk + 1.
-uint weight_quad(uint quad) { return WEIGHT_TYPE == WEIGHT_TQ1_0 ? tq1_0_quad(quad) : quad; }
+uint weight_quad(const uint quad) { return WEIGHT_TYPE == WEIGHT_TQ1_0 ? tq1_0_quad(quad) : quad; }
 
 // Whether codes are looked up in a table that lies in the lanes.
 const bool WEIGHT_LANE_TABLE = WEIGHT_TYPE == WEIGHT_IQ4_NL || WEIGHT_TYPE == WEIGHT_IQ4_XS || WEIGHT_TYPE == WEIGHT_MXFP4 ||
@@ -263,7 +275,7 @@ void start_weights() {
 #endif
 
 // Of the unit that `cell` lies in.
-Unit weight_unit(uint cell, Slot slot) {
+Unit weight_unit(const uint cell, const Slot slot) {
     const uint unit = cell / WEIGHT_UNIT_CELLS;
     switch (WEIGHT_TYPE) {
     case WEIGHT_Q4_1: return pair_unit(cell * 5, slot);
@@ -288,7 +300,7 @@ Unit weight_unit(uint cell, Slot slot) {
     }
 }
 // Words that the chunks of a cell share.
-uvec4 weight_cell(uint cell, Slot slot) {
+uvec4 weight_cell(const uint cell, const Slot slot) {
     const uint unit = cell / WEIGHT_UNIT_CELLS, i = cell % WEIGHT_UNIT_CELLS;
     switch (WEIGHT_TYPE) {
     case WEIGHT_Q5_0: return uvec4(weight_word(cell * 5, slot));
@@ -329,7 +341,7 @@ const uint WEIGHT_CHUNK_WORDS = WEIGHT_TYPE == WEIGHT_F32                       
                                 : WEIGHT_CHUNK_WORD                                       ? 1
                                                                                           : 0;
 // The first of them.
-uint chunk_first_word(uint cell, uint chunk) {
+uint chunk_first_word(const uint cell, const uint chunk) {
     const uint unit = cell / WEIGHT_UNIT_CELLS, i = 4 * (cell % WEIGHT_UNIT_CELLS) + chunk;
     switch (WEIGHT_TYPE) {
     case WEIGHT_Q4_0: return unit * 4 + i;
@@ -352,7 +364,7 @@ uint chunk_first_word(uint cell, uint chunk) {
     default: return 0;
     }
 }
-ChunkWords weight_chunk(uint cell, Slot slot, uint chunk) {
+ChunkWords weight_chunk(const uint cell, const Slot slot, const uint chunk) {
     const uint first = chunk_first_word(cell, chunk);
     ChunkWords words = ChunkWords(uvec4(0), uvec4(0));
     if (WEIGHT_CHUNK_WORDS >= 1) words.lo.x = weight_word(first, slot);
@@ -367,7 +379,8 @@ ChunkWords weight_chunk(uint cell, Slot slot, uint chunk) {
 
 // Codes of columns 8 * chunk + 0..3 (lo) and + 4..7 (hi) of a cell whose words are `words`; chunk is 0 to 3.
 // -DCOMPACT: of the columns that weight_quad says.
-void weight_codes(uint cell, Slot slot, uint chunk, uvec4 words, ChunkWords own, out CODES lo, out CODES hi) {
+void weight_codes(const uint cell, const Slot slot, const uint chunk, const uvec4 words, const ChunkWords own,
+                  out CODES lo, out CODES hi) {
     switch (WEIGHT_TYPE) {
     case WEIGHT_Q4_0:
     case WEIGHT_Q4_1:
@@ -413,12 +426,12 @@ struct WeightChunk {
 const bool WEIGHT_TWO_WORDS = WEIGHT_TYPE == WEIGHT_Q2_K || WEIGHT_TYPE == WEIGHT_Q3_K || WEIGHT_TYPE == WEIGHT_Q6_K ||
                               WEIGHT_TYPE == WEIGHT_TQ2_0 || WEIGHT_TYPE == WEIGHT_Q2_0 || WEIGHT_TYPE == WEIGHT_IQ2_XS ||
                               WEIGHT_TYPE == WEIGHT_IQ3_XXS || WEIGHT_TYPE == WEIGHT_IQ3_S;  // those of chunk_words
-void load_codes(uint cell, Slot slot, uint chunk, inout WeightChunk to) {
+void load_codes(const uint cell, const Slot slot, const uint chunk, inout WeightChunk to) {
     to.words = weight_cell(cell, slot);
     if (WEIGHT_TWO_WORDS) to.words.x = weight_word(to.words.x + chunk / 2, slot);
     to.own = weight_chunk(cell, slot, chunk);
 }
-WeightChunk load_weights(uint cell, Slot slot, uint chunk) {
+WeightChunk load_weights(const uint cell, const Slot slot, const uint chunk) {
     WeightChunk loaded;
     loaded.unit = weight_unit(cell, slot);
     load_codes(cell, slot, chunk, loaded);
@@ -426,7 +439,7 @@ WeightChunk load_weights(uint cell, Slot slot, uint chunk) {
 }
 
 // Of the columns around `chunk` that share it.
-Affine weight_affine(uint cell, uint chunk, Unit unit, uvec4 words) {
+Affine weight_affine(const uint cell, const uint chunk, const Unit unit, const uvec4 words) {
     const uint i = cell % WEIGHT_UNIT_CELLS;
     switch (WEIGHT_TYPE) {
     case WEIGHT_Q4_0: return q4_0_affine(unit);
@@ -459,12 +472,12 @@ Affine weight_affine(uint cell, uint chunk, Unit unit, uvec4 words) {
     default: return Affine(unit_d(unit).x, 0.0, 0.0);  // q8_0, q1_0, iq4_nl
     }
 }
-Affine weight_affine(uint cell, Slot slot, uint chunk) {
+Affine weight_affine(const uint cell, const Slot slot, const uint chunk) {
     return weight_affine(cell, chunk, weight_unit(cell, slot), weight_cell(cell, slot));
 }
 
 // What sums of codes are multiplied by.
-float weight_scale(Affine affine) {
+float weight_scale(const Affine affine) {
     return WEIGHT_TYPE == WEIGHT_MXFP4 ? affine.scale * affine.offset : affine.scale;
 }
 
@@ -486,7 +499,7 @@ float weight_step() {
     }
 }
 // A weight is x code + y; `whole`: codes of whole bits are whole numbers.
-vec2 weight_line(Affine affine, bool whole) {
+vec2 weight_line(const Affine affine, const bool whole) {
     const bool halves = CODE_HALVES && WEIGHT_HALF_CODES;
     const float step = whole || halves ? weight_step() : 1.0, first = step == 1.0 ? 0.0 : 1.0;
     const float whole_one = halves ? step * 16777216.0 : step;
@@ -508,13 +521,14 @@ precise vec4 weight_values(vec4 codes, Affine affine) {
     if (WEIGHT_TYPE == WEIGHT_MXFP4) product *= affine.offset;
     return product;
 }
-void weight_values(WeightChunk loaded, uint cell, Slot slot, uint chunk, out vec4 lo, out vec4 hi) {
+void weight_values(const WeightChunk loaded, const uint cell, const Slot slot, const uint chunk, out vec4 lo,
+                   out vec4 hi) {
     weight_codes(cell, slot, chunk, loaded.words, loaded.own, lo, hi);
     const Affine affine = weight_affine(cell, chunk, loaded.unit, loaded.words);
     lo = weight_values(lo, affine);
     hi = weight_values(hi, affine);
 }
-void weight_values(uint cell, Slot slot, uint chunk, out vec4 lo, out vec4 hi) {
+void weight_values(const uint cell, const Slot slot, const uint chunk, out vec4 lo, out vec4 hi) {
     weight_values(load_weights(cell, slot, chunk), cell, slot, chunk, lo, hi);
 }
 #endif

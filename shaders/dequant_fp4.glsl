@@ -4,7 +4,7 @@
 
 // The low three bits, added to those of 1.0 from the top mantissa bit on, make h = 2^e (1 + m / 2): the value
 // but for e = 0, where m is wanted. 2 h - 2 is that, and no less than h elsewhere.
-vec4 fp4_values(uint q) {
+vec4 fp4_values(const uint q) {
     const vec4 h = uintBitsToFloat(byte_fields(q, 0, 22, 3) + 0x3F800000u);
     const uvec4 signs = uvec4(q << 28, q << 20, q << 12, q << 4) & 0x80000000u;
     return uintBitsToFloat(floatBitsToUint(min(h, 2.0 * h - 2.0)) | signs);
@@ -12,7 +12,7 @@ vec4 fp4_values(uint q) {
 #ifdef COMPACT
 void start_fp4() { lane_table = fp4_values(sg_lane()).xx; }
 #endif
-void fp4_codes(uint q, out vec4 lo, out vec4 hi) {
+void fp4_codes(const uint q, out vec4 lo, out vec4 hi) {
 #ifdef COMPACT
     if (LANE_TABLES) {
         lo = signed_values(q);
@@ -26,10 +26,10 @@ void fp4_codes(uint q, out vec4 lo, out vec4 hi) {
 
 // The scales of e = 0 and 1 are subnormal, the values they make are mostly not: so a normal scale and,
 // as the offset, what is still to be multiplied (weight_values).
-Affine mxfp4_affine(uint e) {
+Affine mxfp4_affine(const uint e) {
     return Affine(uintBitsToFloat((max(e, 2u) - 1u) << 23), 0.0, e < 2u ? 0.25 * float(e + 1u) : 1.0);
 }
-Affine nvfp4_affine(uint scales, uint i, uint chunk) {
+Affine nvfp4_affine(const uint scales, const uint i, const uint chunk) {
     const uint s = byte_of(scales, i % 2 * 2 + chunk / 2);
     const uint exponent = s >> 3 & 15u, fraction = s & 7u;
     // 2^(exponent - 8) (1 + fraction / 8)

@@ -6,7 +6,7 @@ const bool WEIGHT_HALF_PAIRS = WEIGHT_HALF_CODES || WEIGHT_TYPE == WEIGHT_Q5_0 |
 const bool CODE_IS_BYTE = WEIGHT_TYPE == WEIGHT_Q8_0;
 const float CODE_MIDDLE = CODE_IS_BYTE ? 128.0 : WEIGHT_TYPE == WEIGHT_Q6_K ? 32.0 : WEIGHT_HALF_CODES ? 8.0 : 16.0;
 
-uvec4 code_pairs(WeightChunk loaded, Slot slot, uint chunk) {
+uvec4 code_pairs(const WeightChunk loaded, const Slot slot, const uint chunk) {
     const uint word = loaded.own.lo.x, last = loaded.own.hi.x;
     switch (WEIGHT_TYPE) {
     case WEIGHT_Q5_0:
@@ -18,19 +18,19 @@ uvec4 code_pairs(WeightChunk loaded, Slot slot, uint chunk) {
     }
 }
 // Eight halves in the order of columns, in that of code_pairs().
-uvec4 crossed(uvec4 halves) {
+uvec4 crossed(const uvec4 halves) {
     const uvec2 first = halves.xz, second = halves.yw;
     const uvec2 low = (first & 0xFFFFu) | second << 16, high = first >> 16 | (second & 0xFFFF0000u);
     return uvec4(low.x, high.x, low.y, high.y);
 }
 // A code below the mantissa of 1024 is 1024 + code.
-f16vec2 codes_from_middle(uint pair, bool sixteenfold) {
+f16vec2 codes_from_middle(const uint pair, const bool sixteenfold) {
     const f16vec2 codes = unpackFloat2x16(pair | 0x64006400u);
     if (sixteenfold) return fma(codes, f16vec2(0.0625), f16vec2(float16_t(-64.0 - CODE_MIDDLE)));
     return codes - f16vec2(float16_t(1024.0 + CODE_MIDDLE));
 }
 // `line`: of weight_line(), with codes as whole numbers.
-uvec4 crossed_weights(uvec4 pairs, vec2 line) {
+uvec4 crossed_weights(const uvec4 pairs, const vec2 line) {
     const f16vec2 scale = f16vec2(float16_t(line.x));
     const f16vec2 offset = f16vec2(float16_t(CODE_IS_BYTE ? 0.0 : fma(CODE_MIDDLE, line.x, line.y)));
     uvec4 halves;

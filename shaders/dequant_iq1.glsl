@@ -5,7 +5,7 @@
 //          in 12 bits of every half, with a nibble of d above
 
 // v + 1 + shift in ones, as dequant_bits.glsl: (1 + (v + 1) / 4) - 1.25 + shift / 4, exact.
-void iq1_codes(uint index, bool down, out vec4 lo, out vec4 hi) {
+void iq1_codes(const uint index, const bool down, out vec4 lo, out vec4 hi) {
     const uint entry = weight_table(index / 2) >> (16 * (index % 2));
     const float shift = down ? -1.28125 : -1.21875;
     const uvec4 at = uvec4(entry << 21, entry << 19, entry << 17, entry << 15);
@@ -14,33 +14,33 @@ void iq1_codes(uint index, bool down, out vec4 lo, out vec4 hi) {
     hi = one_plus(next & 0x600000u) + shift;
 }
 // Index bytes of a cell, and what else it has of index bits.
-uvec4 iq1_s_words(uint cell, Slot slot) {
+uvec4 iq1_s_words(const uint cell, const Slot slot) {
     const uint first = cell / 8 * 12, i = cell % 8;
     return uvec4(weight_word(first + i, slot), weight_word(first + 8 + i / 2, slot) >> (16 * (i % 2)) & 0xFFFFu, 0, 0);
 }
-uvec4 iq1_m_words(uint cell, Slot slot) {
+uvec4 iq1_m_words(const uint cell, const Slot slot) {
     const uint first = cell / 8 * 14, i = cell % 8;
     return uvec4(weight_word(first + i, slot), weight_word(first + 8 + i / 2, slot) >> (16 * (i % 2)), 0, 0);
 }
-void iq1_s_codes(uvec4 words, uint chunk, out vec4 lo, out vec4 hi) {
+void iq1_s_codes(const uvec4 words, const uint chunk, out vec4 lo, out vec4 hi) {
     const uint high = words.y >> (3 * chunk) & 7u;
     iq1_codes(byte_of(words.x, chunk) | high << 8, (words.y & 0x8000u) != 0, lo, hi);
 }
-void iq1_m_codes(uvec4 words, uint chunk, out vec4 lo, out vec4 hi) {
+void iq1_m_codes(const uvec4 words, const uint chunk, out vec4 lo, out vec4 hi) {
     const uint high = words.y >> (4 * chunk);
     iq1_codes(byte_of(words.x, chunk) | (high & 7u) << 8, (high & 8u) != 0, lo, hi);
 }
 
 // Codes are quarters, hence 4 d.
-Affine iq1_s_affine(Unit unit, uvec4 words) {
+Affine iq1_s_affine(const Unit unit, const uvec4 words) {
     return Affine(4.0 * unit_d(unit).x * float(1u + 2u * (words.y >> 12 & 7u)), 0.0, 0.0);
 }
-Unit iq1_m_unit(uint unit, Slot slot) {
+Unit iq1_m_unit(const uint unit, const Slot slot) {
     const uint a = weight_word(unit * 14 + 12, slot), b = weight_word(unit * 14 + 13, slot);
     const uint d = (a >> 12 & 0xFu) | (a >> 24 & 0xF0u) | (b >> 4 & 0xF00u) | (b >> 16 & 0xF000u);
     return Unit(d, 0, uvec3(a, b, 0));
 }
-Affine iq1_m_affine(Unit unit, uint i, uint chunk) {
+Affine iq1_m_affine(const Unit unit, const uint i, const uint chunk) {
     const uint scales = i < 4 ? unit.words.x : unit.words.y;
     const uint s = scales >> (16 * (i / 2 % 2) + 6 * (i % 2) + 3 * (chunk / 2)) & 7u;
     return Affine(4.0 * unit_d(unit).x * float(1u + 2u * s), 0.0, 0.0);

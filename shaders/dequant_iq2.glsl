@@ -10,75 +10,75 @@
 // The eighth of seven signs makes their number even. CPU drivers make ten instructions of bitCount(); bit 15 - i of 0x6996
 // is the parity of i.
 #ifdef COMPACT
-uint eight_signs(uint seven) { return seven | (0x6996u << ((seven ^ seven >> 4) & 15u) & 0x8000u) >> 8; }
+uint eight_signs(const uint seven) { return seven | (0x6996u << ((seven ^ seven >> 4) & 15u) & 0x8000u) >> 8; }
 #else
-uint eight_signs(uint seven) { return seven | (uint(bitCount(seven)) & 1u) << 7; }
+uint eight_signs(const uint seven) { return seven | (uint(bitCount(seven)) & 1u) << 7; }
 #endif
 
-void grid_codes(uint entry, uint signs, out vec4 lo, out vec4 hi) {
+void grid_codes(const uint entry, const uint signs, out vec4 lo, out vec4 hi) {
     const uvec2 points = weight_table_pair(entry);
     lo = with_signs(bytes_of(points.x), signs);
     hi = with_signs(bytes_of(points.y), signs >> 4);
 }
 // Indices of a cell, one or two words, then signs, then high bits of the indices.
-uvec4 iq2_s_words(uint unit, uint i, Slot slot) {
+uvec4 iq2_s_words(const uint unit, const uint i, const Slot slot) {
     const uint first = unit * 20;
     return uvec4(weight_word(first + i, slot), 0, weight_word(first + 8 + i, slot),
                  byte_of(weight_word(first + 16 + i / 4, slot), i % 4));
 }
-uvec4 iq3_xxs_words(uint unit, uint i, Slot slot) {
+uvec4 iq3_xxs_words(const uint unit, const uint i, const Slot slot) {
     return uvec4(chunk_words(unit * 24 + 2 * i, slot), weight_word(unit * 24 + 16 + i, slot), 0);
 }
-uvec4 iq3_s_words(uint unit, uint i, Slot slot) {
+uvec4 iq3_s_words(const uint unit, const uint i, const Slot slot) {
     const uint first = unit * 27;
     return uvec4(chunk_words(first + 2 * i, slot), weight_word(first + 18 + i, slot),
                  byte_of(weight_word(first + 16 + i / 4, slot), i % 4));
 }
-uint half_word(uvec4 words, Slot slot, uint chunk) {
+uint half_word(const uvec4 words, const Slot slot, const uint chunk) {
     return chunk_word(words, slot, chunk) >> (16 * (chunk % 2)) & 0xFFFFu;
 }
 
-void iq2_xxs_codes(uvec4 words, uint chunk, out vec4 lo, out vec4 hi) {
+void iq2_xxs_codes(const uvec4 words, const uint chunk, out vec4 lo, out vec4 hi) {
     grid_codes(byte_of(words.x, chunk), eight_signs(words.y >> (7 * chunk) & 127u), lo, hi);
 }
-void iq2_xs_codes(uvec4 words, Slot slot, uint chunk, out vec4 lo, out vec4 hi) {
+void iq2_xs_codes(const uvec4 words, const Slot slot, const uint chunk, out vec4 lo, out vec4 hi) {
     const uint q = half_word(words, slot, chunk);
     grid_codes(q & 511u, eight_signs(q >> 9), lo, hi);
 }
-void iq2_s_codes(uvec4 words, uint chunk, out vec4 lo, out vec4 hi) {
+void iq2_s_codes(const uvec4 words, const uint chunk, out vec4 lo, out vec4 hi) {
     const uint high = words.w >> (2 * chunk) & 3u;
     grid_codes(byte_of(words.x, chunk) | high << 8, byte_of(words.z, chunk), lo, hi);
 }
-void iq3_xxs_codes(uvec4 words, Slot slot, uint chunk, out vec4 lo, out vec4 hi) {
+void iq3_xxs_codes(const uvec4 words, const Slot slot, const uint chunk, out vec4 lo, out vec4 hi) {
     const uint entries = half_word(words, slot, chunk);
     const uint signs = eight_signs(words.z >> (7 * chunk) & 127u);
     lo = with_signs(bytes_of(weight_table(entries & 255u)), signs);
     hi = with_signs(bytes_of(weight_table(entries >> 8)), signs >> 4);
 }
-void iq3_s_codes(uvec4 words, Slot slot, uint chunk, out vec4 lo, out vec4 hi) {
+void iq3_s_codes(const uvec4 words, const Slot slot, const uint chunk, out vec4 lo, out vec4 hi) {
     const uint entries = half_word(words, slot, chunk), ninth = words.w >> (2 * chunk), signs = byte_of(words.z, chunk);
     lo = with_signs(bytes_of(weight_table((entries & 255u) | (ninth & 1u) << 8)), signs);
     hi = with_signs(bytes_of(weight_table(entries >> 8 | (ninth >> 1 & 1u) << 8)), signs >> 4);
 }
 
 // d, and the words of scales from `first` on.
-Unit iq2_unit(uint unit, Slot slot, uint first) {
+Unit iq2_unit(const uint unit, const Slot slot, const uint first) {
     return side_unit(unit, slot, uvec3(weight_word(first, slot), weight_word(first + 1, slot), 0));
 }
-Unit iq3_s_unit(uint unit, Slot slot) {
+Unit iq3_s_unit(const uint unit, const Slot slot) {
     return side_unit(unit, slot, uvec3(weight_word(unit * 27 + 26, slot), 0, 0));
 }
 // Scales of 16 columns, a nibble each.
-Affine iq2_affine(Unit unit, uint i, uint chunk) {
+Affine iq2_affine(const Unit unit, const uint i, const uint chunk) {
     const uint s = (i < 4 ? unit.words.x : unit.words.y) >> (8 * (i % 4) + 4 * (chunk / 2)) & 15u;
     return Affine(unit_d(unit).x * ((0.5 + float(s)) * 0.25), 0.0, 0.0);
 }
-Affine iq2_xxs_affine(Unit unit, uvec4 words) {
+Affine iq2_xxs_affine(const Unit unit, const uvec4 words) {
     return Affine(unit_d(unit).x * ((0.5 + float(words.y >> 28)) * 0.25), 0.0, 0.0);
 }
-Affine iq3_xxs_affine(Unit unit, uvec4 words) {
+Affine iq3_xxs_affine(const Unit unit, const uvec4 words) {
     return Affine(unit_d(unit).x * ((0.5 + float(words.z >> 28)) * 0.5), 0.0, 0.0);
 }
-Affine iq3_s_affine(Unit unit, uint i) {
+Affine iq3_s_affine(const Unit unit, const uint i) {
     return Affine(unit_d(unit).x * float(1u + 2u * (unit.words.x >> (4 * i) & 15u)), 0.0, 0.0);
 }

@@ -5,7 +5,7 @@
 // degree four (weighted least squares, weights grown where the error was largest), which leaves rounding a
 // margin a hundred times what float32 loses. Selects or a look-up cost half as much again.
 
-vec4 iq4_values(vec4 t) {  // t = 1 + q / 16
+vec4 iq4_values(const vec4 t) {  // t = 1 + q / 16
     return roundEven((((103.9587 * t - 288.5419) * t - 109.3113) * t + 1055.187) * t - 887.8593);
 }
 #ifdef COMPACT
@@ -14,7 +14,7 @@ void start_iq4() {
     lane_table = iq4_values(vec4(1.0 + lane / 16.0, 1.5 + lane / 16.0, 1.0, 1.0)).xy;
 }
 #endif
-void iq4_codes(uint q, out vec4 lo, out vec4 hi) {
+void iq4_codes(const uint q, out vec4 lo, out vec4 hi) {
 #ifdef COMPACT
     if (LANE_TABLES) {
         lo = sixteen_values(q);
@@ -27,10 +27,10 @@ void iq4_codes(uint q, out vec4 lo, out vec4 hi) {
     hi = iq4_values(hi);
 }
 
-Unit iq4_xs_unit(uint unit, Slot slot) {
+Unit iq4_xs_unit(const uint unit, const Slot slot) {
     return Unit(weight_word(unit * 34, slot), 0, uvec3(weight_word(unit * 34 + 1, slot), 0, 0));
 }
-Affine iq4_xs_affine(Unit unit, uint i) {
+Affine iq4_xs_affine(const Unit unit, const uint i) {
     const uint scale = (unit.words.x >> (4 * i) & 15u) | (unit.word >> (16 + 2 * i) & 3u) << 4;
     return Affine(unit_d(unit).x * float(int(scale) - 32), 0.0, 0.0);
 }

@@ -9,35 +9,35 @@
 //   q6_k  d s (q - 32)          32 of low bits, 16 of high bits, 4 of scales (signed bytes); side d
 
 // Codes of a cell, two words, then what else is in words of its own.
-uvec4 q2_k_words(uint unit, uint i, Slot slot) {
+uvec4 q2_k_words(const uint unit, const uint i, const Slot slot) {
     const uint first = unit * 21;
     return uvec4(chunk_words(first + 4 + 2 * i, slot), weight_word(first + i / 2, slot), 0);
 }
-uvec4 q3_k_words(uint unit, uint i, Slot slot) {
+uvec4 q3_k_words(const uint unit, const uint i, const Slot slot) {
     const uint first = unit * 27;
     return uvec4(chunk_words(first + 8 + 2 * i, slot), weight_word(first + i, slot), 0);
 }
-uvec4 q6_k_words(uint unit, uint i, Slot slot) {
+uvec4 q6_k_words(const uint unit, const uint i, const Slot slot) {
     const uint first = unit * 52;
     return uvec4(chunk_words(first + 32 + 2 * i, slot), weight_word(first + 48 + i / 2, slot), 0);
 }
 
 // d and dmin, and the words of six-bit scales.
-Unit six_bit_unit(uint first, Slot slot) {
+Unit six_bit_unit(const uint first, const Slot slot) {
     return Unit(weight_word(first, slot), 0,
                 uvec3(weight_word(first + 1, slot), weight_word(first + 2, slot), weight_word(first + 3, slot)));
 }
-Unit q3_k_unit(uint unit, Slot slot) {
+Unit q3_k_unit(const uint unit, const Slot slot) {
     const uint first = unit * 27 + 24;
     return side_unit(unit, slot, uvec3(weight_word(first, slot), weight_word(first + 1, slot), weight_word(first + 2, slot)));
 }
 
-Affine q2_k_affine(Unit unit, uint words, uint i, uint chunk) {
+Affine q2_k_affine(const Unit unit, const uint words, const uint i, const uint chunk) {
     const uint scales = byte_of(words, i % 2 * 2 + chunk / 2);
     return Affine(4.0 * unit_d(unit).x * float(scales & 15u), 1.0, -(unit_d(unit).y * float(scales >> 4)));
 }
 // Low four bits of scale i: byte i % 8, nibble i / 8; high two: byte 8 + i % 4, from bit 2 (i / 4).
-Affine q3_k_affine(Unit unit, uint cell, uint chunk) {
+Affine q3_k_affine(const Unit unit, const uint cell, const uint chunk) {
     const uint i = cell * 2 + chunk / 2;
     const uint low = (i % 8 < 4 ? unit.words.x : unit.words.y) >> (8 * (i % 4) + 4 * (i / 8)) & 15u;
     const uint high = unit.words.z >> (8 * (i % 4) + 2 * (i / 4)) & 3u;
@@ -45,13 +45,13 @@ Affine q3_k_affine(Unit unit, uint cell, uint chunk) {
 }
 // Scales and minima of cells 0-3: six bits of bytes 0-3 and 4-7; of cells 4-7: low four bits in the nibbles
 // of bytes 8-11, high two on top of the former. `step` is what a code must be multiplied by to count in ones.
-Affine six_bit_affine(Unit unit, uint i, float step) {
+Affine six_bit_affine(const Unit unit, const uint i, const float step) {
     const uint at = 8 * (i % 4), late = i / 4;
     const uvec2 low = (late == 0 ? unit.words.xy : unit.words.zz) >> uvec2(at, at + 4 * late);
     const uvec2 scales = (low & 15u) | (unit.words.xy >> (at + 2 * late) & 48u);
     return Affine(step * unit_d(unit).x * float(scales.x), 1.0, -(unit_d(unit).y * float(scales.y)));
 }
-Affine q6_k_affine(Unit unit, uint words, uint i, uint chunk) {
+Affine q6_k_affine(const Unit unit, const uint words, const uint i, const uint chunk) {
     const int scale = int(words << (24 - 8 * (i % 2 * 2 + chunk / 2))) >> 24;
     return Affine(64.0 * unit_d(unit).x * float(scale), 1.5, 0.0);
 }

@@ -1,6 +1,6 @@
 // q8_0: d q with q a signed byte; unit: 8 words of 4 columns, side d.
 
-CODES q8_codes(uint word) {
+CODES q8_codes(const uint word) {
 #ifdef WEIGHT_INTS
     return word;
 #else

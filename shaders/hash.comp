@@ -13,7 +13,7 @@ layout(binding = 2) writeonly buffer Out { float result[]; };
 layout(push_constant) uniform Push { HashPush push; };
 
 // The first of the largest of [r | -r], NaN being none: 0 where all are.
-uint largest(uint from, uint rotation, uint step, uint half_buckets) {
+uint largest(const uint from, const uint rotation, const uint step, const uint half_buckets) {
     const float lowest = -3e38;
     float best = lowest, best_negated = lowest;
     uint at = 0, at_negated = 0;

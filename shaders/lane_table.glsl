@@ -9,26 +9,26 @@ const bool LANE_TABLES = SG_SIZE == 8;
 vec2 lane_table;
 
 // Those that the low three bits of the bytes of q stand for.
-vec4 eight_values(float table, uint q) {
+vec4 eight_values(const float table, const uint q) {
     const uvec4 at = uvec4(q, q >> 8, q >> 16, q >> 24) & 7u;
     return vec4(subgroupShuffle(table, at.x), subgroupShuffle(table, at.y), subgroupShuffle(table, at.z),
                 subgroupShuffle(table, at.w));
 }
 // Bit 3 of the bytes of q, moved to the sign bit.
-ivec4 fourth_bits(uint q) { return ivec4(q << 28, q << 20, q << 12, q << 4); }
+ivec4 fourth_bits(const uint q) { return ivec4(q << 28, q << 20, q << 12, q << 4); }
 // Those of the low nibbles.
-vec4 sixteen_values(uint q) {
+vec4 sixteen_values(const uint q) {
     const bvec4 late = lessThan(fourth_bits(q), ivec4(0));
     return mix(eight_values(lane_table.x, q), eight_values(lane_table.y, q), late);
 }
 // The same where value i + 8 is minus value i.
-vec4 signed_values(uint q) {
+vec4 signed_values(const uint q) {
     const ivec4 signs = fourth_bits(q) & ivec4(0x80000000);
     return intBitsToFloat(floatBitsToInt(eight_values(lane_table.x, q)) ^ signs);
 }
 
 // In lane j the sum of x, each negated where bit i of j is 0.
-float signed_sums(vec3 x) {
+float signed_sums(const vec3 x) {
     const uvec3 minus = ~(uvec3(sg_lane()) << uvec3(31, 30, 29)) & 0x80000000u;
     const vec3 products = uintBitsToFloat(floatBitsToUint(x) ^ minus);
     return products.x + products.y + products.z;

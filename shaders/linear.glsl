@@ -21,14 +21,14 @@ layout(set = 0, binding = 1) readonly buffer Bytes { uint x_words[]; };
 layout(set = 0, binding = 5) uniform usamplerBuffer weight_texels;  // weight_words by fours
 layout(set = 0, binding = 6) uniform usamplerBuffer x_texels;       // x by fours
 layout(set = 0, binding = 7) uniform usamplerBuffer norm_texels;    // the norm's weights by fours
-vec4 x_quad(uint quad) { return uintBitsToFloat(texelFetch(x_texels, int(quad))); }
-vec4 norm_quad(uint quad) { return uintBitsToFloat(texelFetch(norm_texels, int(quad))); }
+vec4 x_quad(const uint quad) { return uintBitsToFloat(texelFetch(x_texels, int(quad))); }
+vec4 norm_quad(const uint quad) { return uintBitsToFloat(texelFetch(norm_texels, int(quad))); }
 #else
 layout(set = 0, binding = 1) readonly buffer Quads { vec4 x_quads[]; };
-vec4 x_quad(uint quad) { return x_quads[quad]; }
+vec4 x_quad(const uint quad) { return x_quads[quad]; }
 layout(set = 0, binding = 0) restrict readonly buffer Doubles { uint64_t weight_doubles[]; };
 layout(set = 0, binding = 3) readonly buffer NormQuads { vec4 norm_quads[]; };
-vec4 norm_quad(uint quad) { return norm_quads[quad]; }
+vec4 norm_quad(const uint quad) { return norm_quads[quad]; }
 #endif
 #endif
 
@@ -54,11 +54,11 @@ void hide_one() { one_bits = push.cols != 0 ? 0x3F800000u : 0; }
 // sum + a.x b.x + ..., of codes and x, one product after the other; -DCOMPACT has its own.
 #ifdef WEIGHT_INTS
 #define SUM int
-int add_products(uint a, uint b, int sum) { return sum + dotPacked4x8EXT(int(a), int(b)); }
+int add_products(const uint a, const uint b, const int sum) { return sum + dotPacked4x8EXT(int(a), int(b)); }
 #else
 #define SUM float
 #ifndef COMPACT
-float add_products(vec4 a, vec4 b, float sum) {
+float add_products(const vec4 a, const vec4 b, const float sum) {
     return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum))));
 }
 #endif
@@ -71,7 +71,7 @@ uint linear_part = 0;  // which of push.splits this workgroup computes
 struct Work {
     uint row0, token0, from, to, blocks;
 };
-Work work_of(uint tile_rows, uint tile_tokens) {
+Work work_of(const uint tile_rows, const uint tile_tokens) {
     Work work;
     const uint token_tiles = (push.tokens + tile_tokens - 1) / tile_tokens, tile = group_index() / push.splits;
     linear_part = group_index() % push.splits;
@@ -85,7 +85,7 @@ Work work_of(uint tile_rows, uint tile_tokens) {
 }
 
 // Column k of x[token]; zero past the end, where float rows are padded to whole blocks.
-float load_x(uint token, uint k) {
+float load_x(const uint token, const uint k) {
     const uint row = push.x_first + token * push.x_stride;
     if (!WEIGHT_PLAIN) return x[row + k];
     return k < push.cols ? x[row + min(k, push.cols - 1)] : 0.0;
@@ -93,15 +93,17 @@ float load_x(uint token, uint k) {
 
 #ifdef WEIGHT_INTS
 // Word of the step of a block of x[token]; the next one holds the sums of its bytes.
-uint x_side(uint token, uint block, uint blocks) { return push.x_first + 2 * (token * blocks + block); }
+uint x_side(const uint token, const uint block, const uint blocks) {
+    return push.x_first + 2 * (token * blocks + block);
+}
 // Sum of the bytes that share a scale: of half `span` of a block, or of all of it.
-int bytes_sum(uint sums, uint span) {
+int bytes_sum(const uint sums, const uint span) {
     const int first = int(sums << 16) >> 16, second = int(sums) >> 16;
     return WEIGHT_HALVES ? span == 0 ? first : second : first + second;
 }
 #endif
 
-float load_bias(uint row) {
+float load_bias(const uint row) {
 #ifdef COMPACT
     if ((push.flags & LINEAR_BIAS) == 0) return 0.0;
 #endif
@@ -114,8 +116,8 @@ float load_bias(uint row) {
 // of which may lie past the end. Loads are unconditional and selected after: a branch per value costs CPU drivers as much
 // code as the product.
 bool linear_glu() { return (push.flags & LINEAR_GLU) != 0; }
-uint out_row(uint pair) { return linear_glu() ? pair : 2 * pair; }
-bool has_second(uint pair) {
+uint out_row(const uint pair) { return linear_glu() ? pair : 2 * pair; }
+bool has_second(const uint pair) {
     const uint row = 2 * pair;
     return !linear_glu() && row + 1 < push.rows;
 }
@@ -126,7 +128,7 @@ vec2 finished(vec2 value) {
     value *= push.scale;
     return value;
 }
-vec2 load_residual(uint token, uint pair, bool wanted) {
+vec2 load_residual(const uint token, const uint pair, const bool wanted) {
 #ifdef COMPACT
     if ((push.flags & LINEAR_RESIDUAL) == 0) return vec2(0.0);  // where loads are dear, one branch for all of them
 #endif
@@ -135,12 +137,12 @@ vec2 load_residual(uint token, uint pair, bool wanted) {
     const float a = residual[add ? from : 0], b = residual[add && second ? from + 1 : 0];
     return vec2(add ? a : 0.0, add ? b : 0.0);
 }
-void write_pair(uint token, uint pair, vec2 value, bool wanted) {
+void write_pair(const uint token, const uint pair, const vec2 value, const bool wanted) {
     const uint to = push.out_first + linear_part * push.part_stride + token * push.out_stride + out_row(pair);
     if (wanted) out_values[to] = value.x;
     if (wanted && has_second(pair)) out_values[to + 1] = value.y;
 }
-void store_pair(uint token, uint pair, vec2 value, bool wanted) {
+void store_pair(const uint token, const uint pair, const vec2 value, const bool wanted) {
     write_pair(token, pair, finished(value) + load_residual(token, pair, wanted), wanted);
 }
 
@@ -160,7 +162,7 @@ struct HeadPair {
     vec2 turn;           // (cos, sin)
     uint word, between;  // of the cache
 };
-HeadPair head_pair(uint token, uint pair) {
+HeadPair head_pair(const uint token, const uint pair) {
     const uint row = push.head_row + 2 * pair, head = row / push.head_dim, dim = row - head * push.head_dim;
     const TokenSlot slot = token_slot(push.first_token + token, push.first_token + push.tokens, push.ring, 0);
     const bool is_value = head >= push.heads + push.kv_heads;
@@ -176,7 +178,7 @@ HeadPair head_pair(uint token, uint pair) {
     to.word = cache_row.numbers + dim / (KV_TYPE == KV_F32 ? 1 : 2) * to.between;
     return to;
 }
-void write_head_pair(uint token, uint pair, vec2 value, HeadPair to, bool wanted) {
+void write_head_pair(const uint token, const uint pair, vec2 value, const HeadPair to, const bool wanted) {
     if (to.turns)
         value = vec2(value.x * to.turn.x - value.y * to.turn.y, value.y * to.turn.x + value.x * to.turn.y);
     write_pair(token, pair, value, wanted && !to.cached);

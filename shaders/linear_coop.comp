@@ -92,7 +92,7 @@ struct Place {
     uint group, chunk;
     Slot slot;
 };
-Place w_place(uint i) {
+Place w_place(const uint i) {
     const uint item = i / (W_ROWS * W_CHUNKS) * LANES + lane();
     if (PARTS > 1) {
         const uint lanes = CHUNKS / W_CHUNKS, span = item / lanes;
@@ -101,11 +101,11 @@ Place w_place(uint i) {
     const uint chunk = item / GROUP % (CHUNKS / W_ROWS) * W_ROWS + item % W_ROWS;
     return Place(item / (SPANS * CHUNKS), chunk, Slot(item / W_ROWS % SPANS, i % W_ROWS));
 }
-uint w_cell(Place place, Work work, uint block) {
+uint w_cell(const Place place, const Work work, const uint block) {
     return min(work.row0 / GROUP + place.group, (push.rows - 1) / GROUP) * work.blocks + block;
 }
 // Row of the tile.
-uint w_row(Place place) {
+uint w_row(const Place place) {
     const uint slot = place.slot.span * W_ROWS + place.slot.part;
 #ifdef ANY_SIZE
     const uint part = place.group / (PART_ROWS / GROUP), first = place.group % (PART_ROWS / GROUP) * WEIGHT_GROUP_PAIRS;
@@ -117,7 +117,7 @@ uint w_row(Place place) {
 
 WeightChunk w_next[W_LOADS];
 Unit units[W_LOADS / W_CHUNKS];
-uint unit_of(uint i) { return i / (W_ROWS * W_CHUNKS) * W_ROWS + i % W_ROWS; }
+uint unit_of(const uint i) { return i / (W_ROWS * W_CHUNKS) * W_ROWS + i % W_ROWS; }
 uvec4 x_next[X_LOADS];
 
 void load_block(Work work, uint block) {
@@ -142,7 +142,7 @@ void load_block(Work work, uint block) {
 const bool CROSSES = PARTS > 1 && WEIGHT_HALF_PAIRS;
 
 // Of load `i`.
-uvec4 weight_halves(Work work, uint block, uint i) {
+uvec4 weight_halves(const Work work, const uint block, const uint i) {
     const WeightChunk loaded = w_next[i];
     const Place place = w_place(i);
     if (WEIGHT_TYPE == WEIGHT_F16) return uvec4(loaded.own.lo.xy, loaded.own.hi.xy);
@@ -157,7 +157,7 @@ uvec4 weight_halves(Work work, uint block, uint i) {
 }
 
 // Of several parts nobody waits for another, so that W is made only now, and fewer registers hold it.
-void store_block(Work work, uint block, uvec4 w_halves[W_LOADS]) {
+void store_block(const Work work, const uint block, uvec4 w_halves[W_LOADS]) {
     [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
         const Place place = w_place(i);
         tiles[area() + w_row(place) * PITCH + place.chunk] = PARTS == 1 ? w_halves[i] : weight_halves(work, block, i);
@@ -172,7 +172,7 @@ void store_block(Work work, uint block, uvec4 w_halves[W_LOADS]) {
 Sums sums[ROW_MATRICES * TOKEN_MATRICES];
 
 // The block in shared memory.
-void multiply_block(uint part_row, uint part_token) {
+void multiply_block(const uint part_row, const uint part_token) {
     [[unroll]] for (uint k = 0; k < WEIGHT_BLOCK; k += K) {
         coopmat<float16_t, SCOPE, M, K, gl_MatrixUseA> w[ROW_MATRICES];
         [[unroll]] for (uint m = 0; m < ROW_MATRICES; ++m) {
@@ -189,21 +189,21 @@ void multiply_block(uint part_row, uint part_token) {
     }
 }
 
-float power_of(uint token) { return x[push.x_first + min(token, push.tokens - 1)]; }
-vec2 residual_of(uint token, uint row) {
+float power_of(const uint token) { return x[push.x_first + min(token, push.tokens - 1)]; }
+vec2 residual_of(const uint token, const uint row) {
     if (HEADS_END) return vec2(0.0);
     return load_residual(token, row / 2, row < push.rows && token < push.tokens);
 }
-void end_pair(uint token, uint row, vec2 sum, vec2 residuals) {
+void end_pair(const uint token, const uint row, const vec2 sum, const vec2 residuals) {
     const bool wanted = row < push.rows && token < push.tokens;
     const vec2 value = finished(vec2(load_bias(row), load_bias(row + 1)) + power_of(token) * sum);
     if (HEADS_END) write_head_pair(token, row / 2, value, head_pair(token, row / 2), wanted);
     else write_pair(token, row / 2, value + residuals, wanted);
 }
-void end_pair(uint token, uint row, vec2 sum) { end_pair(token, row, sum, residual_of(token, row)); }
+void end_pair(const uint token, const uint row, const vec2 sum) { end_pair(token, row, sum, residual_of(token, row)); }
 
 // Where pairs 4 quad .. of the tile stand among the rows of shared sums: x the even rows, y the odd ones.
-uvec2 quad_places(uint quad) {
+uvec2 quad_places(const uint quad) {
 #ifdef ANY_SIZE
     return uvec2(quad, quad + M / 4);
 #else
@@ -212,7 +212,7 @@ uvec2 quad_places(uint quad) {
 #endif
 }
 // Sums of the parts, always in the same order.
-void end_parts(uint row0, uint token0) {
+void end_parts(const uint row0, const uint token0) {
     share_tiles();
     [[unroll]] for (uint n = 0; n < TOKEN_MATRICES; ++n)
         [[unroll]] for (uint m = 0; m < ROW_MATRICES; ++m)
@@ -247,7 +247,7 @@ float write_sums(const in uint pair, const in uint token, const in float even, c
     return even;
 }
 
-void end_sums(uint row0, uint token0) {
+void end_sums(const uint row0, const uint token0) {
     Sums first = Sums(0.0), second = first;
     if ((push.flags & LINEAR_RESIDUAL) != 0) {
         coopMatPerElementNV(first, sums[0], first_residual, row0 / 2, token0);
@@ -261,7 +261,7 @@ const uint STAGE = PARTS == 1 ? GROUP * N : 1;  // floats of a row group's sums
 shared float stage[gl_WorkGroupSize.x / SG_SIZE * STAGE];
 
 // A row group at a time through shared memory of the subgroup's own: [token][slot].
-void end_sums(uint row0, uint token0) {
+void end_sums(const uint row0, const uint token0) {
     const uint mine = gl_SubgroupID * STAGE;
     [[unroll]] for (uint g = 0; g < PART_ROWS / GROUP; ++g) {
         [[unroll]] for (uint n = 0; n < TOKEN_MATRICES; ++n) {

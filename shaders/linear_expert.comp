@@ -20,13 +20,13 @@ layout(binding = 4) writeonly buffer Out { float result[]; };
 #include "dequant.glsl"
 #include "numerics.glsl"
 
-float load_x(uint from, uint k) {
+float load_x(const uint from, const uint k) {
     if (!WEIGHT_PLAIN) return x[from + k];
     return k < push.cols ? x[from + min(k, push.cols - 1)] : 0.0;
 }
 
 // Row `row` of this shard times x[from ..].
-float product(uint row, uint from) {
+float product(const uint row, const uint from) {
     const uint blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
     const uint slot = slot_of_row(row);
     float sum = 0.0;

@@ -47,17 +47,21 @@ const uint PITCH = 4 + 1;
 #ifdef WIDE_X
 #define X_CHUNK uvec4
 #define X_SUM ivec2
-X_SUM add_products(uint a, X_BYTES x, X_SUM sum) { return X_SUM(add_products(a, x.x, sum.x), add_products(a, x.y, sum.y)); }
-float whole_sum(X_SUM sum) { return float(256 * sum.x + sum.y); }
+X_SUM add_products(const uint a, const X_BYTES x, const X_SUM sum) {
+    return X_SUM(add_products(a, x.x, sum.x), add_products(a, x.y, sum.y));
+}
+float whole_sum(const X_SUM sum) { return float(256 * sum.x + sum.y); }
 #else
 #define X_CHUNK uvec2
 #define X_SUM SUM
-float whole_sum(X_SUM sum) { return float(sum); }
+float whole_sum(const X_SUM sum) { return float(sum); }
 #endif
 #define X_CODES X_BYTES
 shared X_CHUNK x_cells[SG_COUNT * TOKENS * CELLS * PITCH];
-void share_chunk(uint cell_at, uint chunk, X_CODES lo, X_CODES hi) { x_cells[cell_at + chunk] = X_CHUNK(lo, hi); }
-void shared_chunk(uint cell_at, uint chunk, out X_CODES lo, out X_CODES hi) {
+void share_chunk(const uint cell_at, const uint chunk, const X_CODES lo, const X_CODES hi) {
+    x_cells[cell_at + chunk] = X_CHUNK(lo, hi);
+}
+void shared_chunk(const uint cell_at, const uint chunk, out X_CODES lo, out X_CODES hi) {
     const X_CHUNK both = x_cells[cell_at + chunk];
 #ifdef WIDE_X
     lo = both.xy;
@@ -70,14 +74,14 @@ void shared_chunk(uint cell_at, uint chunk, out X_CODES lo, out X_CODES hi) {
 #else
 #define X_CODES vec4
 #define X_SUM SUM
-float whole_sum(X_SUM sum) { return sum; }
+float whole_sum(const X_SUM sum) { return sum; }
 const uint PITCH = 8 + 1;
 shared vec4 x_cells[SG_COUNT * TOKENS * CELLS * PITCH];
-void share_chunk(uint cell_at, uint chunk, vec4 lo, vec4 hi) {
+void share_chunk(const uint cell_at, const uint chunk, const vec4 lo, const vec4 hi) {
     x_cells[cell_at + 2 * chunk] = lo;
     x_cells[cell_at + 2 * chunk + 1] = hi;
 }
-void shared_chunk(uint cell_at, uint chunk, out vec4 lo, out vec4 hi) {
+void shared_chunk(const uint cell_at, const uint chunk, out vec4 lo, out vec4 hi) {
     lo = x_cells[cell_at + 2 * chunk];
     hi = x_cells[cell_at + 2 * chunk + 1];
 }
@@ -90,11 +94,11 @@ uint lane_of_cell() { return sg_lane() % LANES; }
 uint lane_cell() { return sg_lane() / LANES; }
 
 // Columns 4 quad .. of x[token], whose quads begin at `first` if they do; zeros past the last.
-vec4 x_quad(uint token, uint first, uint quad) {
+vec4 x_quad(const uint token, const uint first, const uint quad) {
     if (X_QUADS != 0 && (!WEIGHT_PLAIN || 4 * quad < push.cols)) return x_quads[first + quad];
     return vec4(load_x(token, 4 * quad), load_x(token, 4 * quad + 1), load_x(token, 4 * quad + 2), load_x(token, 4 * quad + 3));
 }
-vec4 norm_quad(uint quad) {
+vec4 norm_quad(const uint quad) {
     const uint first = 4 * quad, last = push.cols - 1;
     if (X_QUADS != 0) return norm_quads[min(quad, last / 4)];
     return vec4(residual[min(first, last)], residual[min(first + 1, last)], residual[min(first + 2, last)],
@@ -103,9 +107,9 @@ vec4 norm_quad(uint quad) {
 
 // A lane ends a pair of rows of one token in each turn.
 const uint END_TURNS = (TOKENS * WEIGHT_GROUP_PAIRS + SG_SIZE - 1) / SG_SIZE;
-uint end_token(uint turn) { return (turn * SG_SIZE + sg_lane()) / WEIGHT_GROUP_PAIRS; }
-uint end_pair(uint turn) { return (turn * SG_SIZE + sg_lane()) % WEIGHT_GROUP_PAIRS; }
-bool ends(uint token0, uint turn, uint pair, uint pairs) {
+uint end_token(const uint turn) { return (turn * SG_SIZE + sg_lane()) / WEIGHT_GROUP_PAIRS; }
+uint end_pair(const uint turn) { return (turn * SG_SIZE + sg_lane()) % WEIGHT_GROUP_PAIRS; }
+bool ends(const uint token0, const uint turn, const uint pair, const uint pairs) {
     return end_token(turn) < TOKENS && pair < pairs && token0 + end_token(turn) < push.tokens;
 }
 
@@ -123,14 +127,14 @@ vec2 sums_of_cell(float own) {
 
 #ifdef WEIGHT_INTS
 // Bits of the largest |x|. Where x is no number a norm is none either, else it must count as the largest.
-uint largest_of(vec4 lo, vec4 hi) {
+uint largest_of(const vec4 lo, const vec4 hi) {
     if (!NORMS) return max(size_of(lo), size_of(hi));
     const vec4 both = max(abs(lo), abs(hi));
     return floatBitsToUint(max(max(both.x, both.y), max(both.z, both.w)));
 }
 // Shares eight columns of x, which count for nothing if their cell does not exist; `x_sums`: of what is multiplied
 // (sums_of_cell).
-void share_x(uint cell_at, bool exists, vec4 lo, vec4 hi, out float x_step, out vec2 x_sums) {
+void share_x(const uint cell_at, bool exists, vec4 lo, vec4 hi, out float x_step, out vec2 x_sums) {
     uint size = largest_of(lo, hi);
     [[unroll]] for (uint apart = 1; apart < LANES; apart *= 2) size = max(size, subgroupShuffleXor(size, apart));
     const float scale = byte_scale(size);
@@ -143,7 +147,7 @@ void share_x(uint cell_at, bool exists, vec4 lo, vec4 hi, out float x_step, out 
     if (WEIGHT_SHIFTED) x_sums = x_step * sums_of_cell(whole_sum(sum));
 }
 #else
-void share_x(uint cell_at, bool exists, vec4 lo, vec4 hi, out float x_step, out vec2 x_sums) {
+void share_x(const uint cell_at, bool exists, vec4 lo, vec4 hi, out float x_step, out vec2 x_sums) {
     if (!exists) lo = hi = vec4(0.0);
     share_chunk(cell_at, lane_of_cell(), lo, CODE_HALVES && WEIGHT_HALF_CODES ? 0.0625 * hi : hi);
     x_step = 1.0;

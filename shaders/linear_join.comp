@@ -15,7 +15,7 @@ layout(set = 0, binding = 4) writeonly buffer OutQuads { vec4 out_quads[]; };
 const uint AT_ONCE = 4;  // parts, loaded before the first is waited for
 const uint ROWS = X_QUADS != 0 ? 4 : 2;
 
-vec4 part_at(uint at, uint second) {
+vec4 part_at(const uint at, const uint second) {
     return X_QUADS != 0 ? x_quads[at / 4] : vec4(x[at], x[at + second], 0.0, 0.0);
 }
 

@@ -27,14 +27,14 @@ const uint LANES = gl_WorkGroupSize.x;
 const uint ITEMS = 2;  // of eight columns, that a lane loads before it waits for the first
 
 // Columns from `column` on; zeros past the last.
-vec4 x_quad(uint row, uint column) {
+vec4 x_quad(const uint row, const uint column) {
     const uint last = push.cols - 1;
     vec4 quad;
     if (X_QUADS != 0) quad = x_quads[(row + min(column, last)) / 4];
     else [[unroll]] for (uint i = 0; i < 4; ++i) quad[i] = x[row + min(column + i, last)];
     return mix(quad, vec4(0.0), greaterThan(column + uvec4(0, 1, 2, 3), uvec4(last)));
 }
-vec4 weight_quad(uint column) {
+vec4 weight_quad(const uint column) {
     const uint last = push.cols - 1;
     if (!NORM) return vec4(1.0);
     if (X_QUADS != 0) return weight_quads[min(column, last) / 4];

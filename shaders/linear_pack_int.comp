@@ -16,11 +16,11 @@ layout(set = 0, binding = 1) writeonly buffer Out { uint words[]; };
 
 const uint WORDS = WEIGHT_BLOCK / 4;
 
-float value_at(uint row, uint column) {
+float value_at(const uint row, const uint column) {
     const float value = x[row + min(column, push.cols - 1)];
     return column < push.cols ? value : 0.0;
 }
-vec4 values_at(uint row, uint column) {
+vec4 values_at(const uint row, const uint column) {
     return vec4(value_at(row, column), value_at(row, column + 1), value_at(row, column + 2), value_at(row, column + 3));
 }
 

@@ -19,7 +19,7 @@ shared float w_tile[STEP * PITCH];  // [column][row]
 shared float x_tile[STEP * PITCH];  // [column][token]
 
 // 64 rows x 2 chunks of 8 columns: one chunk a lane. `half_block` counts half blocks along the columns.
-void load_w(uint row0, uint half_block, uint blocks) {
+void load_w(const uint row0, const uint half_block, const uint blocks) {
     const uint tile_row = gl_LocalInvocationID.x % LINEAR_TILE_ROWS, part = gl_LocalInvocationID.x / LINEAR_TILE_ROWS;
     const uint row = min(row0 + tile_row, push.rows - 1);
     const uint cell = row / WEIGHT_GROUP_ROWS * blocks + half_block / 2;
@@ -34,7 +34,7 @@ void load_w(uint row0, uint half_block, uint blocks) {
 }
 
 // 64 tokens x 16 columns: neighbouring lanes take neighbouring columns.
-void load_x_tile(uint token0, uint half_block) {
+void load_x_tile(const uint token0, const uint half_block) {
     const uint column = gl_LocalInvocationID.x % STEP;
     const uint k = half_block * STEP + column;
     for (uint t = gl_LocalInvocationID.x / STEP; t < LINEAR_TILE_TOKENS; t += LINEAR_TILE_WORKGROUP / STEP) {

@@ -41,12 +41,12 @@ struct Block {
 uint w_slot() { return gl_LocalInvocationID.x % LINEAR_TILE_ROWS; }
 uint w_chunk() { return gl_LocalInvocationID.x / LINEAR_TILE_ROWS * W_LOADS; }
 
-uint w_cell(uint row0, uint block, uint blocks) {
+uint w_cell(const uint row0, const uint block, const uint blocks) {
     return min(row0 + w_slot(), push.rows - 1) / WEIGHT_GROUP_ROWS * blocks + block;
 }
 
 // A lane brings neighbouring chunks of one row of W, and chunks of x, neighbouring lanes neighbouring ones.
-Block load_block(uint row0, uint token0, uint block, uint blocks) {
+Block load_block(const uint row0, const uint token0, const uint block, const uint blocks) {
     Block b;
     const uint cell = w_cell(row0, block, blocks), slot = w_slot() % WEIGHT_GROUP_ROWS;
     [[unroll]] for (uint i = 0; i < W_LOADS; ++i) b.w[i] = load_weights(cell, slot, w_chunk() + i);
@@ -58,7 +58,7 @@ Block load_block(uint row0, uint token0, uint block, uint blocks) {
     return b;
 }
 
-void make_floats(Block b, uint cell, uint block, out vec4 w[2 * W_LOADS]) {
+void make_floats(const Block b, const uint cell, const uint block, out vec4 w[2 * W_LOADS]) {
     const uint slot = w_slot() % WEIGHT_GROUP_ROWS;
     vec4 most = vec4(0.0);
     [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
@@ -69,13 +69,13 @@ void make_floats(Block b, uint cell, uint block, out vec4 w[2 * W_LOADS]) {
               floatBitsToUint(max(max(most.x, most.y), max(most.z, most.w))));
 }
 
-uvec4 scaled_down(uvec4 halves) {
+uvec4 scaled_down(const uvec4 halves) {
     uvec4 words;
     [[unroll]] for (uint i = 0; i < 4; ++i) words[i] = packFloat2x16(unpackFloat2x16(halves[i]) * float16_t(DOWN));
     return words;
 }
 
-void store_block(vec4 w[2 * W_LOADS], uvec4 x_next[2], uint block) {
+void store_block(vec4 w[2 * W_LOADS], uvec4 x_next[2], const uint block) {
     const float inverse = half_power(w_size[block % 2 * LINEAR_TILE_ROWS + w_slot()]).y * DOWN;
     [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
         w_tile[w_slot() * PITCH + w_chunk() + i] = packed_halves(w[2 * i] * inverse, w[2 * i + 1] * inverse);

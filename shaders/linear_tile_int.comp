@@ -37,13 +37,13 @@ struct Block {
 };
 
 // A lane brings chunks 2 part and 2 part + 1 of one row, and words of x, neighbouring lanes neighbouring words.
-void w_place(uint row0, uint block, uint blocks, out uint cell, out uint slot, out uint chunk) {
+void w_place(const uint row0, const uint block, const uint blocks, out uint cell, out uint slot, out uint chunk) {
     const uint row = min(row0 + gl_LocalInvocationID.x % LINEAR_TILE_ROWS, push.rows - 1);
     cell = row / WEIGHT_GROUP_ROWS * blocks + block;
     slot = slot_of_row(row);
     chunk = gl_LocalInvocationID.x / LINEAR_TILE_ROWS * 2;
 }
-Block load_block(uint row0, uint token0, uint block, uint blocks) {
+Block load_block(const uint row0, const uint token0, const uint block, const uint blocks) {
     Block b;
     const uint lane = gl_LocalInvocationID.x;
     uint cell, slot, chunk;
@@ -60,7 +60,7 @@ Block load_block(uint row0, uint token0, uint block, uint blocks) {
     return b;
 }
 
-void store_block(Block b, uint row0, uint block, uint blocks) {
+void store_block(const Block b, const uint row0, const uint block, const uint blocks) {
     const uint lane = gl_LocalInvocationID.x, row = lane % LINEAR_TILE_ROWS;
     uint cell, slot, chunk;
     w_place(row0, block, blocks, cell, slot, chunk);

@@ -89,7 +89,7 @@ float squares;
 // Of one token alone: sums for more cost Intel's compilers spills.
 bool linear_norm() { return TOKENS == 1 && (push.flags & LINEAR_NORM) != 0; }
 // Column k as it is multiplied.
-float normed(float value, uint k) {
+float normed(const float value, const uint k) {
     if (!linear_norm()) return value;
     squares += value * value;
     return value * residual[min(k, push.cols - 1)];
@@ -111,12 +111,12 @@ const bool X_BY_CHUNKS = X_BY_CELLS && TOKENS > 2 && CHUNKS_FETCH && !WEIGHT_LAN
 
 vec4 x_cells[TOKENS];  // four columns a lane
 
-vec4 x_quad_of(uint token, uint quad) {
+vec4 x_quad_of(uint token, const uint quad) {
     token = min(token, push.tokens - 1);
     return x_quad((push.x_first + token * push.x_stride) / 4 + quad);
 }
 
-void load_x_quad(uint token0, uint quad, bool wanted) {
+void load_x_quad(const uint token0, const uint quad, const bool wanted) {
     [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
         x_cells[t] = x_quad_of(token0 + t, quad);
         if (!wanted) x_cells[t] = vec4(0.0);
@@ -127,21 +127,21 @@ void load_x_quad(uint token0, uint quad, bool wanted) {
     }
 }
 // Float rows are padded to whole blocks, x is not.
-void load_x_cell(uint token0, uint cell) {
+void load_x_cell(const uint token0, const uint cell) {
     if (X_BY_CHUNKS) return;
     const uint quad = weight_quad(cell * (WEIGHT_BLOCK / 4) + sg_lane());
     load_x_quad(token0, quad, !WEIGHT_PLAIN || 4 * quad < push.cols);
 }
-vec4 of_lane(vec4 value, uint lane) {
+vec4 of_lane(const vec4 value, const uint lane) {
     return vec4(subgroupShuffle(value.x, lane), subgroupShuffle(value.y, lane), subgroupShuffle(value.z, lane),
                 subgroupShuffle(value.w, lane));
 }
-vec4 x_of_lane(uint t, uint lane) { return of_lane(x_cells[t], lane); }
+vec4 x_of_lane(const uint t, const uint lane) { return of_lane(x_cells[t], lane); }
 
 vec4 x_chunk[2];  // [quad][token], eight lanes of them each
 
 // Quads `first` and the next of all tokens.
-void load_x_chunk(uint token0, uint first) {
+void load_x_chunk(const uint token0, const uint first) {
     [[unroll]] for (uint i = 0; i < TOKENS / 4; ++i) {
         const uint item = i * 8 + sg_lane();
         const uint quad = weight_quad(first + item / TOKENS);
@@ -149,7 +149,7 @@ void load_x_chunk(uint token0, uint first) {
         if (WEIGHT_PLAIN) x_chunk[i] = 4 * quad < push.cols ? x_chunk[i] : vec4(0.0);
     }
 }
-vec4 x_of_chunk(uint t, uint quad) {
+vec4 x_of_chunk(const uint t, const uint quad) {
     const uint item = quad * TOKENS + t;
     return of_lane(x_chunk[item / 8], item % 8);
 }
@@ -162,7 +162,7 @@ const uint X_LOADS = 8 * SPAN / X_COLS;
 
 float x_lanes[TOKENS * X_LOADS];  // of a span, [token][load]
 
-void load_x_lanes(uint token0, uint first) {
+void load_x_lanes(const uint token0, const uint first) {
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
         const uint k = first + i * X_COLS + sg_lane() % X_COLS;
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
@@ -175,12 +175,12 @@ void load_x_lanes(uint token0, uint first) {
         }
     }
 }
-float x_lanes_sum(uint t) {
+float x_lanes_sum(const uint t) {
     float sum = x_lanes[t * X_LOADS];
     [[unroll]] for (uint i = 1; i < X_LOADS; ++i) sum += x_lanes[t * X_LOADS + i];
     return sg_add(sum) * (float(X_COLS) / float(SG_SIZE));
 }
-vec4 x_of_lanes(uint t, uint first) {
+vec4 x_of_lanes(const uint t, const uint first) {
     const float from = x_lanes[t * X_LOADS + first / X_COLS];
     const uint lane = first % X_COLS;
     return vec4(sg_broadcast(from, lane), sg_broadcast(from, lane + 1), sg_broadcast(from, lane + 2),
@@ -192,13 +192,13 @@ const uint X_COLS = SG_SIZE < 8 ? SG_SIZE : 8;
 
 #ifdef COMPACT
 // Column that is k-th where codes are concerned.
-uint column_of(uint k) { return 4 * weight_quad(k / 4) + k % 4; }
+uint column_of(const uint k) { return 4 * weight_quad(k / 4) + k % 4; }
 #endif
 
 #ifndef X_LANES
 // x of the chunk that starts at column k. Written without loops: SwiftShader unrolls none, and an array or a vector
 // that a loop indexes lives in memory there, which is several times slower.
-void load_chunk(uint token, uint k, out CODES lo, out CODES hi) {
+void load_chunk(const uint token, const uint k, out CODES lo, out CODES hi) {
 #ifdef WEIGHT_INTS
     const uint first = (token * ((push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK) * WEIGHT_BLOCK + k) / 4;
     lo = x_words[first];
@@ -223,7 +223,7 @@ void load_chunk(uint token, uint k, out CODES lo, out CODES hi) {
 
 #ifdef COMPACT
 // As in linear.glsl; where there is no fma, in parallel.
-float add_products(vec4 codes, vec4 x, float sum) {
+float add_products(const vec4 codes, const vec4 x, const float sum) {
     if (OLD_LAVAPIPE == 0 && WEIGHT_TYPE != WEIGHT_Q1_0)
         return fma(codes.w, x.w, fma(codes.z, x.z, fma(codes.y, x.y, fma(codes.x, x.x, sum))));
     // Codes of one bit are signs.
@@ -271,37 +271,38 @@ float norm_scale() {
 #ifdef COMPACT
 // Side by side, so that they share loads: PAIRS divides a group's, and the cells of one are those of all.
 const bool ONE_GROUP = true;
-uint pair_of(uint unit, uint p) { return (unit * SG_SIZE + sg_lane()) * PAIRS + p; }
+uint pair_of(const uint unit, const uint p) { return (unit * SG_SIZE + sg_lane()) * PAIRS + p; }
 struct Place {
     uint cell, slot;
 };
-Place place_of(uint group, uint pair, uint blocks) { return Place(group * blocks, pair); }
-Slot slot_of(Place places[PAIRS], uint r) {
+Place place_of(const uint group, const uint pair, const uint blocks) { return Place(group * blocks, pair); }
+Slot slot_of(Place places[PAIRS], const uint r) {
     return Slot(places[0].slot / 2, PAIRS == 1 ? places[0].slot % 2 : r / 2, r % 2 != 0);
 }
-uint cell_of(Place places[PAIRS], uint r, uint cell) { return places[r / 2].cell + cell; }
+uint cell_of(Place places[PAIRS], const uint r, const uint cell) { return places[r / 2].cell + cell; }
 #else
 const bool ONE_GROUP = false;
-uint pair_of(uint unit, uint p) { return (unit * PAIRS + p) * SG_SIZE + sg_lane(); }
+uint pair_of(const uint unit, const uint p) { return (unit * PAIRS + p) * SG_SIZE + sg_lane(); }
 #define Place Slot
-Place place_of(uint group, uint pair, uint blocks) {
+Place place_of(const uint group, const uint pair, const uint blocks) {
     return first_slot(group * push.group_words, group * (blocks / WEIGHT_UNIT_CELLS), pair);
 }
-Slot slot_of(Place places[PAIRS], uint r) { return r % 2 == 0 ? places[r / 2] : odd_slot(places[r / 2]); }
-uint cell_of(Place places[PAIRS], uint r, uint cell) { return cell; }
+Slot slot_of(Place places[PAIRS], const uint r) { return r % 2 == 0 ? places[r / 2] : odd_slot(places[r / 2]); }
+uint cell_of(Place places[PAIRS], const uint r, const uint cell) { return cell; }
 #endif
 
 // What cell `cell` of a lane's rows has besides codes.
-void load_units(Place places[PAIRS], uint cell, out Unit units[ROWS]) {
+void load_units(Place places[PAIRS], const uint cell, out Unit units[ROWS]) {
     [[unroll]] for (uint r = 0; r < ROWS; ++r) units[r] = weight_unit(cell_of(places, r, cell), slot_of(places, r));
 }
-void load_cell(Place places[PAIRS], uint cell, out uvec4 words[ROWS]) {
+void load_cell(Place places[PAIRS], const uint cell, out uvec4 words[ROWS]) {
     [[unroll]] for (uint r = 0; r < ROWS; ++r) words[r] = weight_cell(cell_of(places, r, cell), slot_of(places, r));
 }
 
 #ifdef COMPACT
 // The same of one-bit codes: all sums that three columns can make, and a look-up for each row.
-void add_signs(inout float sums[SUMS], uvec4 words[ROWS], uint token, uint chunk, vec4 x_lo, vec4 x_hi) {
+void add_signs(inout float sums[SUMS], uvec4 words[ROWS], const uint token, const uint chunk, const vec4 x_lo,
+               const vec4 x_hi) {
     const float first = signed_sums(x_lo.xyz), middle = signed_sums(vec3(x_lo.w, x_hi.xy));
     const float last = signed_sums(vec3(x_hi.zw, 0.0));
     [[unroll]] for (uint r = 0; r < ROWS; ++r) {
@@ -328,8 +329,9 @@ const bool PARITY_PAYS = OLD_LAVAPIPE != 0 || WEIGHT_CHUNK_WORDS >= 2;
 const bool BY_PARITY = CODES_LATE && X_BY_CELLS && WEIGHT_UNIT_CELLS == 1 && PARITY_PAYS;
 
 // add_chunk so. A loop over parities there, of one turn for other types, makes some of those seven times slower (Mesa 25.0.7).
-void add_chunk_by_parity(inout float sums[SUMS], inout float x_sum, Place places[PAIRS], uvec4 words[ROWS], uint cell,
-                         uint chunk) {
+void add_chunk_by_parity(inout float sums[SUMS], inout float x_sum, Place places[PAIRS], uvec4 words[ROWS],
+                         const uint cell,
+                         const uint chunk) {
     const vec4 x_lo = x_of_lane(0, 2 * chunk), x_hi = x_of_lane(0, 2 * chunk + 1);
     if (WEIGHT_SHIFTED) x_sum = add_products(vec4(1.0), x_hi, add_products(vec4(1.0), x_lo, x_sum));
     [[unroll]] for (uint odd = 0; odd < 2; ++odd) {
@@ -351,8 +353,9 @@ const bool UNROLLS_CHUNKS =
 #endif
 
 // Adds a chunk of a cell, of rows [pair][even, odd], times x to the sums, and x to its own.
-void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], Place places[PAIRS], uvec4 words[ROWS], uint token0,
-               uint cell, uint chunk) {
+void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], Place places[PAIRS], uvec4 words[ROWS],
+               const uint token0,
+               const uint cell, const uint chunk) {
 #ifdef TEXELS
     if (BY_PARITY) {
         add_chunk_by_parity(sums, x_sums[0], places, words, cell, chunk);
@@ -407,8 +410,9 @@ void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], Place places[PA
 }
 
 // Adds SPAN chunks of a cell, from `first` on.
-void add_span(inout float sums[SUMS], Place places[PAIRS], Unit units[ROWS], uvec4 words[ROWS], uint token0, uint cell,
-              uint first) {
+void add_span(inout float sums[SUMS], Place places[PAIRS], Unit units[ROWS], uvec4 words[ROWS], const uint token0,
+              const uint cell,
+              const uint first) {
     SUM span_sums[SUMS];
     float x_sums[TOKENS];
     [[unroll]] for (uint i = 0; i < SUMS; ++i) span_sums[i] = SUM(0);
@@ -464,7 +468,8 @@ void add_span(inout float sums[SUMS], Place places[PAIRS], Unit units[ROWS], uve
 const bool ADDS_TERNARY = WEIGHT_TYPE == WEIGHT_TQ1_0 && X_BY_CELLS && TOKENS == 1;
 
 // Adds the unit that begins with cell `cell`, word by word, where cells would share words: five columns a byte.
-void add_ternary_unit(inout float sums[SUMS], Place places[PAIRS], Unit units[ROWS], uint token, uint cell) {
+void add_ternary_unit(inout float sums[SUMS], Place places[PAIRS], Unit units[ROWS], const uint token,
+                      const uint cell) {
     float unit_sums[ROWS], x_sum = 0.0;
     [[unroll]] for (uint r = 0; r < ROWS; ++r) unit_sums[r] = 0.0;
     [[dont_unroll]] for (uint word = 0; word < TQ1_0_WORDS; ++word) {

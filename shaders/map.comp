@@ -13,7 +13,7 @@ layout(binding = 0) readonly buffer X { float x[]; };
 layout(binding = 1) writeonly buffer Out { float result[]; };  // may be the memory of x
 layout(push_constant) uniform Push { MapPush push; };
 
-float mapped(float value) {
+float mapped(const float value) {
     if (KIND == MAP_SCALE) return push.value * value;
     if (KIND != MAP_SCALE && KIND != MAP_ACTIVATE && is_nan(value)) return value;  // a bound must not hide it
     if (KIND == MAP_CLAMP) return clamp(value, -push.value, push.value);

@@ -22,10 +22,10 @@ const bool CENTRED = KIND == NORM_LAYER || KIND == NORM_CUT;
 const uint LANES = gl_WorkGroupSize.x;
 float values[LOADS];
 // Of the lane, of the row that begins at `from`: columns `first`, `first` + LANES and so on.
-void load(uint from, uint first) {
+void load(const uint from, const uint first) {
     [[unroll]] for (uint k = 0; k < LOADS; ++k) values[k] = x[from + min(first + k * LANES, push.group - 1)];
 }
-bool exists(uint first, uint k) { return first + k * LANES < push.group; }
+bool exists(const uint first, const uint k) { return first + k * LANES < push.group; }
 
 void main() {
     const uint item = group_index();

@@ -4,38 +4,38 @@
 #define SCORIA_NUMERICS_GLSL
 
 // On bits: with fast-math a driver may fold isnan(x) or x != x to false.
-bool is_nan(float value) { return (floatBitsToUint(value) & 0x7FFFFFFFu) > 0x7F800000u; }
-bool is_finite(float value) { return (floatBitsToUint(value) & 0x7F800000u) != 0x7F800000u; }
+bool is_nan(const float value) { return (floatBitsToUint(value) & 0x7FFFFFFFu) > 0x7F800000u; }
+bool is_finite(const float value) { return (floatBitsToUint(value) & 0x7F800000u) != 0x7F800000u; }
 
 // An unsigned word in the order of the floats; both zeros are equal, NaN comes before all.
-uint sort_key(float value) {
+uint sort_key(const float value) {
     const uint bits = value == 0.0 ? 0 : floatBitsToUint(value);
     if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return 0;
     return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
 }
-float from_sort_key(uint key) { return uintBitsToFloat((key & 0x80000000u) != 0 ? key & 0x7FFFFFFFu : ~key); }
+float from_sort_key(const uint key) { return uintBitsToFloat((key & 0x80000000u) != 0 ? key & 0x7FFFFFFFu : ~key); }
 
 // Below -87.3 e^x leaves the normal floats: a zero there is within every bound. NaN stays NaN, which min may lose.
 // Chosen of what is already computed: glslang makes a branch of a choice with work in it.
-float exp_safe(float value) {
+float exp_safe(const float value) {
     const float power = exp(min(value, 88.0)), kept = value < -87.0 ? 0.0 : power;
     return is_nan(value) ? value : kept;
 }
 
 // log(1 + e) for e in [0, 1] as 2 artanh(e / (2 + e)): 1 + e would lose the low bits of a small e.
-float log1p_safe(float e) {
+float log1p_safe(const float e) {
     const float s = e / (2.0 + e), t = s * s;
     const float series = 1.0 / 7.0 + t * (1.0 / 9.0 + t * (1.0 / 11.0 + t * (1.0 / 13.0)));
     return 2.0 * s * (1.0 + t * (1.0 / 3.0 + t * (1.0 / 5.0 + t * series)));
 }
 
-float log_positive(float value) { return log(max(value, 1.17549435e-38)); }
+float log_positive(const float value) { return log(max(value, 1.17549435e-38)); }
 
-float sigmoid(float value) { return 1.0 / (1.0 + exp_safe(-value)); }
-float silu(float value) { return value * sigmoid(value); }
+float sigmoid(const float value) { return 1.0 / (1.0 + exp_safe(-value)); }
+float silu(const float value) { return value * sigmoid(value); }
 
 // (1 - e) / (1 + e) with e = exp(-2|x|) in (0, 1]; near zero, where that cancels, the Taylor series.
-float tanh_safe(float value) {
+float tanh_safe(const float value) {
     const float size = abs(value);
     const float squared = value * value;
     const float e = exp_safe(-2.0 * size);
@@ -45,14 +45,14 @@ float tanh_safe(float value) {
 }
 
 // e^x - 1 = 2 t / (1 - t) with t = tanh(x / 2), which near zero does not cancel. For x <= 0.
-float expm1_safe(float value) {
+float expm1_safe(const float value) {
     const float t = tanh_safe(0.5 * value);
     return 2.0 * t / (1.0 - t);
 }
 
 // erfc(z) e^(z^2) for z in [0, 9]: t times a polynomial in t = 1 / (1 + z / 2), by Chebyshev interpolation; relative
 // error 8e-8.
-float erfc_scaled(float z) {
+float erfc_scaled(const float z) {
     const float t = 1.0 / (1.0 + 0.5 * z);
     const float u = (t - 0.59090909) * 2.4444444;
     const float terms[11] = float[](0.577977061, 0.323939562, 0.0986550376, 0.00521798152, -0.00576798571,
@@ -64,7 +64,7 @@ float erfc_scaled(float z) {
 }
 
 // x Phi(x) = x erfc(-x / sqrt 2) / 2, the smaller tail computed, so that nothing cancels.
-float gelu(float value) {
+float gelu(const float value) {
     const float z = min(abs(value) * 0.70710678, 9.0);
     const float tail = 0.5 * exp_safe(-z * z) * erfc_scaled(z);
     return value * (value < 0.0 ? tail : 1.0 - tail);
@@ -84,7 +84,7 @@ float gelu(float value) {
 #define ACTIVATION_SOFTPLUS 10
 #define ACTIVATION_TANH 11
 
-float activated(float value, uint activation) {
+float activated(const float value, const uint activation) {
     switch (activation) {
     case ACTIVATION_SILU: return silu(value);
     case ACTIVATION_GELU: return gelu(value);
@@ -103,7 +103,7 @@ float activated(float value, uint activation) {
 }
 
 // float -> half, to nearest even; beyond +-65504 (Inf too) clamps to it; NaN stays NaN.
-uint half_bits(float value) {
+uint half_bits(const float value) {
     const uint bits = floatBitsToUint(value);
     const uint sign = (bits >> 16) & 0x8000u;
     const uint size = bits & 0x7FFFFFFFu;
@@ -122,28 +122,28 @@ uint half_bits(float value) {
 }
 
 // x in the low half of the word.
-uint pack_half2(vec2 values) { return half_bits(values.x) | (half_bits(values.y) << 16); }
-vec2 unpack_half2(uint word) { return unpackHalf2x16(word); }
+uint pack_half2(const vec2 values) { return half_bits(values.x) | (half_bits(values.y) << 16); }
+vec2 unpack_half2(const uint word) { return unpackHalf2x16(word); }
 
 // Bits of the largest |value|, in whose order Inf and NaN are last.
-uint size_of(vec4 values) {
+uint size_of(const vec4 values) {
     const uvec4 bits = floatBitsToUint(values) & 0x7FFFFFFFu;
     return max(max(bits.x, bits.y), max(bits.z, bits.w));
 }
 
 // The power of two that puts the largest of some numbers, of which `size` is |x| as bits, into [2^14, 2^15), and its
 // inverse, with which to multiply them; both are normal floats.
-vec2 half_power(uint size) {
+vec2 half_power(const uint size) {
     const uint exponent = clamp(size >> 23, 15u, 254u);
     return uintBitsToFloat(uvec2(exponent - 14, 268 - exponent) << 23);
 }
 
 // float -> bfloat16, to nearest even; NaN stays NaN, and what rounds past the largest becomes Inf.
-uint bfloat_bits(float value) {
+uint bfloat_bits(const float value) {
     const uint bits = floatBitsToUint(value);
     if (is_nan(value)) return bits >> 16 | 0x40u;
     return (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16;
 }
-uint pack_bfloat2(vec2 values) { return bfloat_bits(values.x) | bfloat_bits(values.y) << 16; }
+uint pack_bfloat2(const vec2 values) { return bfloat_bits(values.x) | bfloat_bits(values.y) << 16; }
 
 #endif

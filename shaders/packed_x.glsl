@@ -4,7 +4,7 @@
 #define SCORIA_PACKED_X_GLSL
 #include "linear.push.h"
 
-uint packed_block(uint token, uint block, uint blocks) {
+uint packed_block(const uint token, const uint block, const uint blocks) {
     return (token / LINEAR_PACK_TOKENS * blocks + block) * LINEAR_PACK_TOKENS + token % LINEAR_PACK_TOKENS;
 }
 

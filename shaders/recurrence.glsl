@@ -7,7 +7,7 @@
 
 layout(binding = 0) readonly buffer Step { uint step_words[]; };
 
-uint piece_of(uint token) {
+uint piece_of(const uint token) {
     return push.pieces == 1 ? 0 : step_words[push.pieces_word + push.pieces * PIECE_WORDS + token];
 }
 
@@ -16,7 +16,7 @@ struct Piece {
     bool begins;                // its sequence: nothing is remembered
     uint remembered, remember;  // words of the states where the slots begin that it reads, and writes
 };
-Piece piece_at(uint index) {
+Piece piece_at(const uint index) {
     const uint word = push.pieces_word + index * PIECE_WORDS, first = step_words[word + PIECE_FIRST];
     const uint position = step_words[STEP_TOKENS + first * STEP_TOKEN_WORDS + STEP_TOKEN_POSITION];
     const uint slot = (position % STATE_SLOTS + step_words[word + PIECE_SHIFT]) % STATE_SLOTS;

@@ -7,11 +7,11 @@
 #define FINE_POSITIONS 256
 
 // Rows of the table, coarse and fine, of `width` rotating dims.
-uvec2 angle_rows(uint position, uint width, uint coarse_rows) {
+uvec2 angle_rows(const uint position, const uint width, const uint coarse_rows) {
     return uvec2(min(position / FINE_POSITIONS, coarse_rows - 1), coarse_rows + position % FINE_POSITIONS) * (width / 2);
 }
 // (cos, sin) of `pair`: coarse + fine.
-vec2 angle(uvec2 rows, uint pair) {
+vec2 angle(const uvec2 rows, const uint pair) {
     const vec2 a = angles[rows.x + pair], b = angles[rows.y + pair];
     return vec2(a.x * b.x - a.y * b.y, a.y * b.x + a.x * b.y);
 }
@@ -21,7 +21,7 @@ struct TokenSlot {
     uint position;
     uint block;  // of this shard; another's are past its end
 };
-TokenSlot token_slot(uint token, uint tokens, uint ring, uint first_block) {
+TokenSlot token_slot(const uint token, const uint tokens, const uint ring, const uint first_block) {
     TokenSlot slot;
     slot.exists = token < tokens && token < step_words[STEP_TOKEN_COUNT];
     const uint words = STEP_TOKENS + (slot.exists ? token : 0) * STEP_TOKEN_WORDS;

@@ -36,7 +36,7 @@ struct Head {
 };
 
 // Of a head that is there or not. Reached by all invocations: the sum may hold barriers.
-Head head_at(uint from, bool is_key, bool exists, uint position) {
+Head head_at(const uint from, const bool is_key, const bool exists, const uint position) {
     Head head = Head(from, is_key, 1.0, 1.0, angle_rows(position, push.width, push.coarse_rows));
     if (QUERIES_GROW && !is_key)
         head.growth += push.query_growth * log(float(1 + position / push.growth_length));
@@ -54,14 +54,14 @@ Head head_at(uint from, bool is_key, bool exists, uint position) {
     return head;
 }
 
-float norm_weight(Head head, uint dim) { return head.is_key ? k_norm[dim] : q_norm[dim]; }
+float norm_weight(const Head head, const uint dim) { return head.is_key ? k_norm[dim] : q_norm[dim]; }
 
-float unrotated(Head head, uint dim) {
+float unrotated(const Head head, const uint dim) {
     const float value = qkv[head.from + dim];
     return QK_NORM == ROPE_NORM_BEFORE ? value * head.scale * norm_weight(head, dim) : value;
 }
 
-float turned(Head head, uint dim) {
+float turned(const Head head, const uint dim) {
     if (dim >= push.width) return unrotated(head, dim);
     const uint half_width = push.width / 2;
     const bool second = INTERLEAVED ? dim % 2 == 1 : dim >= half_width;
@@ -71,7 +71,7 @@ float turned(Head head, uint dim) {
     return unrotated(head, dim) * turn.x + unrotated(head, other) * (second ? turn.y : -turn.y);
 }
 
-float rotated(Head head, uint dim) {
+float rotated(const Head head, const uint dim) {
     const float value = turned(head, dim) * head.growth;
     return QK_NORM == ROPE_NORM_AFTER ? value * head.scale * norm_weight(head, dim) : value;
 }
@@ -80,7 +80,7 @@ shared float rotated_dims[SG_COUNT * SPREAD_DIMS], spread_dims[SG_COUNT * SPREAD
 const float GROUP_ROOT = 0.1767766952966369;  // 1 / sqrt(KV_GROUP): the transform is its own inverse
 
 // Row `dim` of the transform of its group: signs are the parity of the bits that row and column share.
-float spread(uint first, uint dim) {
+float spread(const uint first, const uint dim) {
     const uint group = dim / KV_GROUP * KV_GROUP;
     if (group + KV_GROUP > push.head_dim) return rotated_dims[first + dim];
     float sum = 0.0;
@@ -92,7 +92,7 @@ float spread(uint first, uint dim) {
 }
 
 // Fills spread_dims. Reached by all invocations.
-void spread_head(Head head, bool exists) {
+void spread_head(const Head head, const bool exists) {
     const uint first = sg_index() * SPREAD_DIMS;
     for (uint dim = sg_lane(); exists && dim < push.head_dim; dim += SG_SIZE)
         rotated_dims[first + dim] = rotated(head, dim);
@@ -103,7 +103,7 @@ void spread_head(Head head, bool exists) {
 }
 
 // Dim `dim` of what is written; 0 past the head.
-float written(Head head, bool is_value, uint dim) {
+float written(const Head head, const bool is_value, const uint dim) {
     if (dim >= push.head_dim) return 0.0;
     if (is_value) return qkv[head.from + dim];
     return KV_SPREAD ? spread_dims[sg_index() * SPREAD_DIMS + dim] : rotated(head, dim);
@@ -111,7 +111,7 @@ float written(Head head, bool is_value, uint dim) {
 
 // The scale of a group: 127 steps to its largest number, or -8 steps to the one furthest from 0. NaN if a number is
 // none, or infinite. Reached by all invocations.
-uint scale_bits(Head head, bool is_value, bool exists, uint group) {
+uint scale_bits(const Head head, const bool is_value, const bool exists, const uint group) {
     float most = 0.0, least = 0.0;
     bool finite = true;
     for (uint i = sg_lane(); exists && i < KV_GROUP; i += SG_SIZE) {
@@ -127,7 +127,7 @@ uint scale_bits(Head head, bool is_value, bool exists, uint group) {
     return half_bits(KV_TYPE == KV_Q8_0 ? abs(furthest) / 127.0 : furthest / -8.0);
 }
 
-uint quantised_word(Head head, bool is_value, uint dim, float scale) {
+uint quantised_word(const Head head, const bool is_value, const uint dim, const float scale) {
     const float per_step = scale == 0.0 ? 0.0 : 1.0 / scale;
     uint word = 0;
     SG_LOOP for (uint i = 0; i < KV_PER_WORD; ++i) {
@@ -139,7 +139,7 @@ uint quantised_word(Head head, bool is_value, uint dim, float scale) {
 }
 
 // Reached by all invocations, also those of rows that do not exist.
-void write_quantised(Head head, bool is_value, bool exists, KvRow row) {
+void write_quantised(const Head head, const bool is_value, const bool exists, const KvRow row) {
     const uint words = KV_NUMBER_WORDS(push.head_dim), group_words = KV_GROUP / KV_PER_WORD;
     uint scales = 0;
     for (uint group = 0; group * KV_GROUP < push.head_dim; ++group) {
@@ -157,7 +157,7 @@ void write_quantised(Head head, bool is_value, bool exists, KvRow row) {
 
 // A query in its place, or a row of the cache. All come the same way, since CPU drivers compile each access of a storage
 // buffer into a branch for every lane.
-void write_exact(Head head, bool is_query, bool is_value, KvRow row) {
+void write_exact(const Head head, const bool is_query, const bool is_value, const KvRow row) {
     const uint half_width = push.width / 2;
     for (uint pair = sg_lane(); 2 * pair < push.head_dim; pair += SG_SIZE) {
         const bool apart = is_query && !INTERLEAVED && pair < half_width;

@@ -18,20 +18,20 @@ const uint NONE = 0xFFFFFFFFu;
 
 float most, total;  // of the softmax over all experts
 
-float weight_of(uint first, uint expert) {
+float weight_of(const uint first, const uint expert) {
     const float score = scores[first + expert];
     if (push.score == ROUTE_SOFTMAX) return exp_safe(score - most) / total;
     return push.score == ROUTE_SIGMOID ? sigmoid(score) : score;
 }
 
 // What experts are chosen by. NaN counts as the lowest.
-float key_of(uint first, uint expert) {
+float key_of(const uint first, const uint expert) {
     const float key = weight_of(first, expert) + ((push.flags & ROUTE_CHOICE_BIAS) != 0 ? choice_bias[expert] : 0.0);
     return is_nan(key) ? LOWEST : max(key, LOWEST);
 }
 
 // The groups whose bits are set are open.
-uint open_groups(uint first) {
+uint open_groups(const uint first) {
     if (push.groups_used >= push.groups) return 0xFFFFFFFFu;
     const uint members = push.experts / push.groups;
     uint open = 0;
@@ -58,7 +58,7 @@ uint open_groups(uint first) {
 }
 
 // The expert of an open group that comes after `last` by falling key.
-uint next_best(uint first, uint open, uint last) {
+uint next_best(const uint first, const uint open, const uint last) {
     const uint members = push.experts / push.groups;
     const float last_key = last == NONE ? 0.0 : key_of(first, last);
     float best_key = LOWEST;

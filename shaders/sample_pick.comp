@@ -24,7 +24,7 @@ const float LN_2 = 0.69314718;
 
 float setting(uint word) { return uintBitsToFloat(sampler_words[sampler_base + word]); }
 // A number in [0, 1) in units of 2^-32.
-uint fraction(float value) { return uint(max(value, 0.0) * 4294967296.0); }
+uint fraction(const float value) { return uint(max(value, 0.0) * 4294967296.0); }
 
 // Locally typical: -ln p - entropy is the distance of max - x from its mean, since ln of the sum cancels.
 // Sums run over all logits, in an order that does not depend on the list's.
@@ -55,7 +55,7 @@ Survivors with_most(Survivors s) {
 }
 
 // Exclude top choices: of the tokens whose probability reaches the threshold only the last stays. `mass`: of all.
-Survivors without_top(Survivors s, float mass) {
+Survivors without_top(Survivors s, const float mass) {
     const float least = setting(SAMPLER_XTC_THRESHOLD) * mass * 2147483648.0;
     uint last = 0;  // its key, inverted
     for (uint n = wg_lane(); n < candidates(); n += gl_WorkGroupSize.x) {
@@ -84,7 +84,7 @@ Survivors without_top(Survivors s, float mass) {
 #define DRAW 5u
 
 // The token; `mu` becomes mirostat's next state.
-uint draw(uint most, uint position, inout float mu) {
+uint draw(const uint most, const uint position, inout float mu) {
     const uvec2 seed = uvec2(sampler_words[sampler_base + SAMPLER_SEED_LOW], sampler_words[sampler_base + SAMPLER_SEED_HIGH]);
     const uvec4 random = philox(uvec4(position, 0, 0, 0), seed);
     const float temperature = setting(SAMPLER_TEMPERATURE), tau = setting(SAMPLER_MIROSTAT_TAU);
@@ -140,7 +140,7 @@ uint draw(uint most, uint position, inout float mu) {
     return token;
 }
 
-void finish(uint row, uint token, uint status, uint position, float mu) {
+void finish(const uint row, const uint token, const uint status, const uint position, const float mu) {
     const uint from = STEP_TOKENS + from_slot * STEP_TOKEN_WORDS;
     const uint to = STEP_TOKENS + to_slot * STEP_TOKEN_WORDS;
     uint slot = row;

@@ -5,7 +5,7 @@
 uint from_slot, to_slot, sampler_base, scratch_base;
 
 // Whether there is such a row.
-bool enter_row(uint row) {
+bool enter_row(const uint row) {
     const bool listed = push.outputs_word != SAMPLE_ONE;
     if (row >= push.rows || (listed && row >= step_words[STEP_OUTPUT_COUNT])) return false;
     from_slot = listed ? step_words[push.outputs_word + row] : push.from_slot;

@@ -19,10 +19,10 @@ layout(push_constant) uniform Push { SamplePush push; };
 
 #include "sample_rows.glsl"
 
-float setting(uint word) { return uintBitsToFloat(sampler_words[sampler_base + word]); }
+float setting(const uint word) { return uintBitsToFloat(sampler_words[sampler_base + word]); }
 
 // How often the token stands in the window.
-uint recent_count(uint token) {
+uint recent_count(const uint token) {
     const uint pushed = sampler_words[sampler_base + SAMPLER_PUSHED];
     const uint window = min(min(sampler_words[sampler_base + SAMPLER_WINDOW], SAMPLER_RING), pushed);
     uint count = 0;
@@ -31,7 +31,7 @@ uint recent_count(uint token) {
     return count;
 }
 
-float bias_of(uint token) {
+float bias_of(const uint token) {
     uint first = 0, end = min(sampler_words[sampler_base + SAMPLER_BIAS_COUNT], SAMPLER_BIAS_LIMIT);
     while (first < end) {
         const uint middle = (first + end) / 2, found = sampler_words[sampler_base + SAMPLER_BIASES + 2 * middle];
@@ -42,12 +42,12 @@ float bias_of(uint token) {
     return 0.0;
 }
 
-bool allowed(uint token) {
+bool allowed(const uint token) {
     return sampler_words[sampler_base + SAMPLER_MASKED] == 0 ||
            ((sampler_words[sampler_base + SAMPLER_MASK + token / 32] >> (token % 32)) & 1u) != 0;
 }
 
-float penalised(float value, uint token) {
+float penalised(float value, const uint token) {
     const uint count = recent_count(token);
     if (count == 0) return value;
     const float penalty = setting(SAMPLER_PENALTY);

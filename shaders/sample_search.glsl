@@ -17,9 +17,9 @@ const uint LIST = GREEDY ? 1 : 256;
 shared uint list[LIST], listed;
 bool use_list = false;
 
-uint key_of(uint i) { return scratch[scratch_base + push.blocks * SAMPLE_PARTIAL_WORDS + i]; }
+uint key_of(const uint i) { return scratch[scratch_base + push.blocks * SAMPLE_PARTIAL_WORDS + i]; }
 uint candidates() { return use_list ? listed : push.vocab; }
-uint candidate(uint n) { return use_list ? list[n] : n; }
+uint candidate(const uint n) { return use_list ? list[n] : n; }
 
 struct Survivors {
     uint most;                  // the largest key
@@ -30,9 +30,11 @@ struct Survivors {
     uint far, far_last;         //   distances (as bits) below `far`, and of those equal to it indices up to `far_last`
 };
 
-uint distance_code(Survivors s, uint key) { return floatBitsToUint(abs(s.origin - from_sort_key(key) - s.mean)); }
+uint distance_code(const Survivors s, const uint key) {
+    return floatBitsToUint(abs(s.origin - from_sort_key(key) - s.mean));
+}
 
-bool survives(Survivors s, uint key, uint i) {
+bool survives(const Survivors s, const uint key, const uint i) {
     if (key < s.key || (key == s.key && i > s.last)) return false;
     if (key > s.top_key || (key == s.top_key && i < s.top_first)) return false;
     if (!s.typical) return true;
@@ -41,7 +43,7 @@ bool survives(Survivors s, uint key, uint i) {
 }
 
 // e^((x - max) / T) in units of 2^-31. An infinite maximum takes all.
-uint mass_of(uint key, uint most, float temperature) {
+uint mass_of(const uint key, const uint most, const float temperature) {
     if (key == most) return 0x80000000u;
     if (key == 0) return 0;
     const float mass = exp_safe((from_sort_key(key) - from_sort_key(most)) / temperature) * 2147483648.0;
@@ -62,26 +64,26 @@ struct Search {
     float temperature;
 };
 
-uvec2 add64(uvec2 a, uvec2 b) {
+uvec2 add64(const uvec2 a, const uvec2 b) {
     uint carry;
     const uint sum = uaddCarry(a.x, b.x, carry);
     return uvec2(sum, a.y + b.y + carry);
 }
-uvec2 sub64(uvec2 a, uvec2 b) {
+uvec2 sub64(const uvec2 a, const uvec2 b) {
     uint borrow;
     const uint difference = usubBorrow(a.x, b.x, borrow);
     return uvec2(difference, a.y - b.y - borrow);
 }
-bool less64(uvec2 a, uvec2 b) { return a.y < b.y || (a.y == b.y && a.x < b.x); }
+bool less64(const uvec2 a, const uvec2 b) { return a.y < b.y || (a.y == b.y && a.x < b.x); }
 
-uint mass_in(Search search, Survivors s, uint key, uint i) {
+uint mass_in(const Search search, const Survivors s, const uint key, const uint i) {
     if (!survives(s, key, i)) return 0;
     if (search.ties && (search.order == BY_KEY ? ~key : distance_code(s, key)) != search.tied) return 0;
     return search.counts ? 1 : mass_of(key, s.most, search.temperature);
 }
 
 // Adds every element's mass to the bin of its code's eight bits from `shift` on, where the bits above are `prefix`'s.
-void fill_bins(Search search, Survivors s, uint prefix, uint shift) {
+void fill_bins(const Search search, const Survivors s, const uint prefix, const uint shift) {
     wg_barrier();
     for (uint b = wg_lane(); b < BINS; b += gl_WorkGroupSize.x) {
         low[b] = 0;
@@ -112,21 +114,21 @@ uvec2 bins_total() {
 }
 
 // floor(value * fraction / 2^32)
-uvec2 scaled(uvec2 value, uint fraction) {
+uvec2 scaled(const uvec2 value, const uint fraction) {
     uint high0, low0, high1, low1;
     umulExtended(value.x, fraction, high0, low0);
     umulExtended(value.y, fraction, high1, low1);
     return add64(uvec2(low1, high1), uvec2(high0, 0));
 }
 
-uvec2 part_of(Search search, uvec2 total, uint fraction) {
+uvec2 part_of(const Search search, const uvec2 total, const uint fraction) {
     const uvec2 part = scaled(total, fraction);
     // To reach a mass is to exceed one unit less; a draw lies in [0, total).
     return !search.by_index && less64(uvec2(0), part) ? sub64(part, uvec2(1, 0)) : part;
 }
 
 // The code; `target` becomes what is left of it within the mass of that code.
-uint search_code(Search search, Survivors s, inout uvec2 target) {
+uint search_code(const Search search, const Survivors s, inout uvec2 target) {
     uint prefix = 0;
     const uint first_level = search.by_index ? 1 : 0;  // indices are below 2^24
     for (uint level = first_level; level < 4; ++level) {
@@ -159,7 +161,7 @@ uint search_code(Search search, Survivors s, inout uvec2 target) {
 
 // Keeps the first of the survivors, in the order of a search: those with codes before `code`, and of those equal to it
 // indices up to `last`.
-Survivors narrowed(Survivors s, uint order, uint code, uint last) {
+Survivors narrowed(Survivors s, const uint order, const uint code, const uint last) {
     if (order == BY_KEY) {
         s.key = ~code;
         s.last = last;
@@ -181,7 +183,7 @@ Survivors bounded(Survivors s, uint bound) {
     return s;
 }
 
-void list_survivors(Survivors s) {
+void list_survivors(const Survivors s) {
     if (wg_lane() == 0) listed = 0;
     wg_barrier();
     for (uint i = wg_lane(); i < push.vocab; i += gl_WorkGroupSize.x)

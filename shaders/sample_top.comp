@@ -14,7 +14,7 @@ layout(binding = 2) writeonly buffer Top { uint top_words[]; };
 layout(push_constant) uniform Push { SampleTopPush push; };
 
 uint first_logit;
-float logit(uint i) { return logits[first_logit + i]; }
+float logit(const uint i) { return logits[first_logit + i]; }
 
 void main() {
     const uint row = group_index();

@@ -36,18 +36,20 @@ layout(push_constant) uniform Push { ScanPush push; };
 #ifdef NATIVE_SUBGROUP
 // A lane loads one of SG_SIZE keys, which all take from it: CPU drivers load lane by lane.
 #define KEYS_AT_ONCE SG_SIZE
-float loaded(uint row, uint i, uint keys) { return i + sg_lane() < keys ? qk[row + i + sg_lane()] : 0.0; }
+float loaded(const uint row, const uint i, const uint keys) {
+    return i + sg_lane() < keys ? qk[row + i + sg_lane()] : 0.0;
+}
 #define OF_KEY(values, i) sg_broadcast(values, i)
 #else
 #define KEYS_AT_ONCE 1
-float loaded(uint row, uint i, uint keys) { return i < keys ? qk[row + i] : 0.0; }
+float loaded(const uint row, const uint i, const uint keys) { return i < keys ? qk[row + i] : 0.0; }
 #define OF_KEY(values, i) values
 #endif
 
 const uint COLUMNS = gl_WorkGroupSize.x / PARTS;
 shared vec3 sums[2 * gl_WorkGroupSize.x];  // of even tokens and of odd ones
 
-vec3 column_sum(vec3 mine, uint token) {
+vec3 column_sum(const vec3 mine, const uint token) {
     if (PARTS == 1) return mine;
     const uint base = token % 2 * gl_WorkGroupSize.x;
     sums[base + gl_LocalInvocationID.x] = mine;

@@ -14,15 +14,15 @@ layout(push_constant) uniform Push { SortPush push; };
 const uint DIGITS = 1u << SORT_BITS;
 shared uint counts[DIGITS * SORT_LANES];  // by digit, then by lane; summed: where the next such row goes
 
-uint word(uint row, bool places, uint column) {
+uint word(const uint row, const bool places, const uint column) {
     return push.out_first + row * push.out_stride + (places ? push.cols : 0) + column;
 }
 
-uint row_before(uint i, uint pass, bool to_places, uint column) {
+uint row_before(const uint i, const uint pass, const bool to_places, const uint column) {
     return pass == 0 ? i : min(uint(result[word(i, !to_places, column)]), push.rows - 1);
 }
 
-uint digit_of(uint row, uint pass, uint column) {
+uint digit_of(const uint row, const uint pass, const uint column) {
     return uint(x[push.x_first + row * push.x_stride + column]) >> (SORT_BITS * pass) & (DIGITS - 1);
 }
 

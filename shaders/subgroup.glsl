@@ -44,21 +44,21 @@ SG_BUTTERFLY(sg_add, uint, value + other)
 SG_BUTTERFLY(sg_max, float, max(value, other))
 SG_BUTTERFLY(sg_max, uint, max(value, other))
 #else
-float sg_add(float value) { return subgroupAdd(value); }
-uint sg_add(uint value) { return subgroupAdd(value); }
-float sg_max(float value) { return subgroupMax(value); }
-uint sg_max(uint value) { return subgroupMax(value); }
+float sg_add(const float value) { return subgroupAdd(value); }
+uint sg_add(const uint value) { return subgroupAdd(value); }
+float sg_max(const float value) { return subgroupMax(value); }
+uint sg_max(const uint value) { return subgroupMax(value); }
 #endif
 // Makes what lanes have written to shared memory known to all. Lavapipe takes a barrier of a subgroup for one of the
 // workgroup, which others may never reach (Mesa 25.0.7); its lanes run in step (`in_step`) and need none.
-void sg_share_memory(bool in_step) {
+void sg_share_memory(const bool in_step) {
     if (in_step) return;
     subgroupMemoryBarrierShared();
     subgroupBarrier();
 }
 // `lane` is the same in the whole group. Needs caps.subgroup_ballot (the module declares it only if used).
-float sg_broadcast(float value, uint lane) { return subgroupBroadcast(value, lane); }
-uint sg_broadcast(uint value, uint lane) { return subgroupBroadcast(value, lane); }
+float sg_broadcast(const float value, const uint lane) { return subgroupBroadcast(value, lane); }
+uint sg_broadcast(const uint value, const uint lane) { return subgroupBroadcast(value, lane); }
 
 #else
 
@@ -69,7 +69,7 @@ uint sg_index() { return gl_LocalInvocationID.x / SG_SIZE; }
 
 // Two barriers and SG_SIZE reads of one address per group (a broadcast on GPUs): cheaper than a tree of
 // log2(SG_SIZE) barriers on CPU drivers, where each barrier is a coroutine switch.
-void sg_share(uint bits) {
+void sg_share(const uint bits) {
     barrier();
     sg_scratch[gl_LocalInvocationID.x] = bits;
     barrier();
@@ -92,11 +92,11 @@ SG_REDUCE(sg_add, uint, uint, uint, total + other)
 SG_REDUCE(sg_max, float, floatBitsToUint, uintBitsToFloat, max(total, other))
 SG_REDUCE(sg_max, uint, uint, uint, max(total, other))
 
-uint sg_broadcast(uint value, uint lane) {
+uint sg_broadcast(const uint value, const uint lane) {
     sg_share(value);
     return sg_scratch[sg_index() * SG_SIZE + lane];
 }
-float sg_broadcast(float value, uint lane) {
+float sg_broadcast(const float value, const uint lane) {
     return uintBitsToFloat(sg_broadcast(floatBitsToUint(value), lane));
 }
 

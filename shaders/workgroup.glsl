@@ -19,7 +19,7 @@ void wg_barrier() {
 void wg_barrier() { barrier(); }
 #endif
 
-void wg_share(uint bits) {
+void wg_share(const uint bits) {
     barrier();
     if (sg_lane() == 0) wg_scratch[sg_index()] = bits;
     barrier();
