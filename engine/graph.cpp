@@ -33,7 +33,9 @@ constexpr NormRoles embedding_norm{"embedding norm", Role::embedding_norm, Role:
     expert_post_norm{"expert post-norm", Role::expert_post_norm, Role::expert_post_norm},
     shared_post_norm{"shared post-norm", Role::shared_post_norm, Role::shared_post_norm},
     altup_router_norm{"stream router norm", Role::altup_router_norm, Role::altup_router_norm},
-    laurel_norm{"laurel norm", Role::laurel_norm, Role::laurel_norm};
+    laurel_norm{"laurel norm", Role::laurel_norm, Role::laurel_norm},
+    heads_norm{"heads normed", Role::heads_norm, Role::heads_norm},
+    inner_norm{"inner normed", Role::inner_norm, Role::inner_norm};
 
 class Builder {
   public:
@@ -399,6 +401,7 @@ class Builder {
             heads = columns == q_cols ? emit(op::Glu{gate, heads, gated, Activation::sigmoid})
                                       : emit(op::Gate{heads, gate, gated});
         }
+        if (shape.heads_norm) heads = norm(heads_norm, heads);
         return linear("attention out", heads, stack().hidden, Role::o, optional(shape.o_bias, Role::o_bias));
     }
 
@@ -587,7 +590,9 @@ class Builder {
         if (gate && shape.cuts_gate())
             gate = emit(op::Norm{*gate, tensor_like("gate cut", *gate), std::nullopt, std::nullopt,
                                  NormKind::cut, shape.gate_cut, shape.size, shape.size});
-        return linear("feed-forward out", activated("", shape, gate, up), stack().hidden, Role::down,
+        TensorId inner = activated("", shape, gate, up);
+        if (shape.inner_norm) inner = norm(inner_norm, inner);
+        return linear("feed-forward out", inner, stack().hidden, Role::down,
                       optional(shape.down_bias, Role::down_bias));
     }
 

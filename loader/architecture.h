@@ -210,6 +210,7 @@ struct Attention {
                                                : heads * (output_gate == OutputGate::heads ? 1 : head_dim);
     }
     bool sinks = false;          // one more score per head in the softmax's sum, Role::sinks
+    bool heads_norm = false;     // what the heads found is normed before it is projected (Role::heads_norm)
     bool global_tokens = false;  // their rows have projections of their own, Role::global_q ... (global_keys)
     Latent latent;
     Chunks chunks = {};
@@ -299,6 +300,7 @@ struct FeedForward {
     float gate_cut = -std::numeric_limits<float>::infinity();
     bool cuts_gate() const { return gate_cut > -std::numeric_limits<float>::infinity(); }
     bool gate_bias = false, up_bias = false, down_bias = false;
+    bool inner_norm = false;  // what down sees is normed (Role::inner_norm)
     Routing routing;
     bool operator==(const FeedForward&) const = default;
 };
@@ -364,6 +366,8 @@ struct Architecture {
     Norm norm;                                    // of the blocks, the embedding and the output
     NormPlacement placement = NormPlacement::pre;
     uint32_t positions = 0;  // rows of Role::position_embedding, which is added; 0: none
+    /// Rows of a folder's table before those, where its family has some (Layout::positions).
+    uint32_t rows_before_positions = 2;
     /// Position t adds row t / cols of Role::axial_rows, which is `width` wide, and beside it row t mod cols
     /// of Role::axial_cols.
     struct Axial {

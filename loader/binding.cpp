@@ -16,6 +16,7 @@ struct Frame {
     Role role;
     const Layer& layer;
     uint64_t stored_rows;  // 1 to `rows`, of a tensor that may have fewer
+    uint64_t rows_before;  // of a table of positions
 
     const Attention& attention() const { return layer.attention; }
     uint64_t group_rows() const { return rows / groups; }
@@ -60,7 +61,7 @@ Laid lay_experts(const Frame& f, Layout layout) {
     Laid laid;
     if (layout == Layout::experts_transposed)
         laid.expected = {f.groups, f.cols, n};
-    else if (layout == Layout::experts_gate_up)
+    else if (layout == Layout::experts_gate_up || layout == Layout::experts_gate_up_rows)
         laid.expected = f.shape({f.groups, 2 * n, f.cols});
     else
         laid.expected = f.vector ? std::vector<uint64_t>{f.groups, 2 * n}
@@ -70,6 +71,8 @@ Laid lay_experts(const Frame& f, Layout layout) {
             laid.strips.push_back(strip(e * n * f.cols, 1, n, n));
         else if (layout == Layout::experts_gate_up)
             laid.strips.push_back(strip((2 * e + half) * n * f.cols, f.cols, 1, n));
+        else if (layout == Layout::experts_gate_up_rows)
+            laid.strips.push_back(strip((2 * e * n + half) * f.cols, 2 * f.cols, 1, n));
         else
             laid.strips.push_back(strip(e * 2 * n * f.cols + half, 2, 2 * n, n));
     }
@@ -148,8 +151,8 @@ Laid lay(const Frame& f, Layout layout) {
     case Layout::q_rope_last:
     case Layout::latent_kv_b:
         return lay_latent(f, layout);
-    case Layout::after_two:
-        return {f.shape({f.rows + 2, f.cols}), {strip(2 * f.cols, f.cols, 1, f.rows)}};
+    case Layout::positions:
+        return {{f.rows_before + f.rows, f.cols}, {strip(f.rows_before * f.cols, f.cols, 1, f.rows)}};
     case Layout::first_beyond:
         return {{f.stored_rows, f.cols},
                 {strip(0, f.cols, 1, f.stored_rows), strip(0, 0, 1, f.rows - f.stored_rows)}};
@@ -167,6 +170,7 @@ Laid lay(const Frame& f, Layout layout) {
     case Layout::experts_transposed:
     case Layout::experts_gate_up:
     case Layout::experts_gate_up_columns:
+    case Layout::experts_gate_up_rows:
         return lay_experts(f, layout);
     default:
         break;
@@ -217,8 +221,15 @@ class Binder {
 
     void add_row(WeightRef ref, const RoleShape& shape, const Layer& layer, const TensorRow& row) {
         if (row.layout >= Layout::buckets) return add_made(ref, shape, row, layer.attention);
-        Frame frame = shape.vector ? Frame{shape.cols, 1, shape.groups, true, ref.role, layer, 1}
-                                   : Frame{shape.rows, shape.cols, shape.groups, false, ref.role, layer, 1};
+        Frame frame{shape.rows,
+                    shape.cols,
+                    shape.groups,
+                    shape.vector,
+                    ref.role,
+                    layer,
+                    1,
+                    architecture_.rows_before_positions};
+        if (shape.vector) frame.rows = shape.cols, frame.cols = 1;
         if (const auto& stored = catalog_.find(tensor_name(row.name, ref.layer))->shape;
             row.layout == Layout::first_beyond && !stored.empty())
             frame.stored_rows = std::clamp<uint64_t>(stored.front(), 1, frame.rows);
@@ -240,6 +251,7 @@ class Binder {
             for (Strip each : laid.strips) {
                 each.file = tensor.file;
                 each.offset = tensor.offset;
+                each.scales = tensor.scales;
                 recipe.strips.push_back(each);
             }
         }
@@ -258,9 +270,10 @@ class Binder {
     }
 
     void check_blocks(const TensorView& view, const GatherRecipe& recipe, bool blocks) const {
-        if (!blocks) return;
-        bool whole = recipe.add == 0 && !recipe.negative_exp;
-        const uint32_t block = tensor_type_info(recipe.stored).block;
+        const bool packed = is_packed(recipe.decode);
+        if (!blocks && !packed) return;
+        bool whole = recipe.add == 0 && !recipe.negative_exp && recipe.type == recipe.stored;
+        const uint32_t block = packed ? recipe.cols : tensor_type_info(recipe.stored).block;
         for (const Strip& each : recipe.strips)
             whole = whole && each.col_stride == 1 && each.first % block == 0 && each.row_stride % block == 0;
         if (!whole || (recipe.cols % block != 0 && view.rows != 1))

@@ -18,7 +18,7 @@ namespace scoria {
 enum class Layout : uint8_t {
     as_is,                    // [R, C], or [groups, R / groups, C]
     plus_one,                 // the same; the norm multiplies by 1 + the stored weight
-    after_two,                // [2 + R, C], rows from the third on (OPT's positions)
+    positions,                // [Architecture::rows_before_positions + R, C], the last R rows
     first_beyond,             // [at most R, C], whose first row stands for those past its end
     transposed,               // [C, R] (Conv1D)
     qkv,                      // all of q, then k, then v
@@ -29,6 +29,7 @@ enum class Layout : uint8_t {
     experts_transposed,       // [E, C, n]
     experts_gate_up,          // [E, 2n, C]: per expert gate, then up
     experts_gate_up_columns,  // [E, C, 2n]: per expert gate in even columns, up in odd ones
+    experts_gate_up_rows,     // [E, 2n, C]: likewise, in rows
     q_rope_last,              // [R, C], the rotating elements of a head after its others (DeepSeek)
     latent_kv_b,              // per head: rows of its keys, then of its values; [.., kv_rank]
     q_gated,                  // per head: its rows of q, then of the attention's gate

@@ -298,6 +298,7 @@ void set_nemotron(const Described& model, Keys& keys) {
 
 bool is_recurrent(const Architecture& a) { return a.recurrent(); }
 bool scales_embedding(const Architecture& a) { return a.embedding_scale != 1; }
+bool is_tied(const Architecture& a) { return a.tied_embeddings; }
 bool has_experts(const Architecture& a) { return a.routing().experts != 0; }
 
 bool lacks_q_rank(const Architecture& a, std::string_view name) {
@@ -319,6 +320,7 @@ constexpr ConversionFamily families[] = {
     {.model_type = "ministral3", .architecture = "mistral3", .keys = set_ministral3},
     {.model_type = "arcee", .architecture = "arcee"},
     {.model_type = "seed_oss", .architecture = "seed_oss"},
+    {.model_type = "bitnet", .architecture = "bitnet", .fits = is_tied},
     {.model_type = "ernie4_5", .architecture = "ernie4_5"},
     {.model_type = "ernie4_5_moe", .architecture = "ernie4_5-moe", .keys = set_ernie_experts},
     {.model_type = "qwen2", .architecture = "qwen2"},

@@ -493,6 +493,7 @@ void FolderSource::check_equal(const Architecture& read) const {
     Architecture settled = read;
     settled.family = ours.family;
     settled.ropes = ours.ropes;
+    settled.rows_before_positions = ours.rows_before_positions;  // of a folder
     for (Architecture& encoder : settled.encoder) encoder.family = ours.family;
     for (float Architecture::*scale :
          {&Architecture::embedding_scale, &Architecture::residual_scale, &Architecture::logit_scale})

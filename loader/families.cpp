@@ -358,6 +358,11 @@ void norm_values(Architecture& architecture) {
     }
 }
 
+void norm_inside(Architecture& architecture) {
+    for (Layer& layer : architecture.layers)
+        layer.attention.heads_norm = layer.feed_forward.inner_norm = true;
+}
+
 void cut_gates(const Settings& settings, const char* name, std::span<const double> deviations,
                Architecture& architecture) {
     std::vector<Layer>& layers = architecture.layers;

@@ -178,6 +178,8 @@ void use_alibi(Reading& reading, double scale = 1);
 
 /// Values have a norm, queries and keys no other scale than theirs (Gemma 3n and 4).
 void norm_values(Architecture& architecture);
+/// What the heads found, and what down sees, is normed (BitNet b1.58, Ma et al. 2024).
+void norm_inside(Architecture& architecture);
 /// Sets FeedForward::gate_cut of the first layers, one number each. Errors: bad_file, naming `name`, where
 /// they are more than layers, or no numbers of deviations.
 void cut_gates(const Settings& settings, const char* name, std::span<const double> deviations,

@@ -2,12 +2,15 @@
 #include "gather.h"
 
 #include "fail.h"
+#include "half.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 namespace scoria {
 namespace {
@@ -32,16 +35,26 @@ float small_float(uint32_t bits, int exponent_bits, int mantissa_bits, bool fini
     return sign * std::ldexp(float(mantissa | 1u << mantissa_bits), int(exponent) - bias - mantissa_bits);
 }
 
+std::array<float, 256> small_floats(int exponent_bits, int mantissa_bits, bool finite) {
+    std::array<float, 256> table;
+    for (uint32_t bits = 0; bits < table.size(); ++bits)
+        table[bits] = small_float(bits, exponent_bits, mantissa_bits, finite);
+    return table;
+}
+
 float decoded(TensorType type, Decode decode, const std::byte* from) {
+    static const auto e4m3 = small_floats(4, 3, true), e5m2 = small_floats(5, 2, false);
     switch (decode) {
     case Decode::none:
+    case Decode::fp4:  // by gather_packed
+    case Decode::ternary:
         break;
     case Decode::f64:
         return static_cast<float>(load<double>(from));
     case Decode::f8_e4m3:
-        return small_float(load<uint8_t>(from), 4, 3, true);
+        return e4m3[load<uint8_t>(from)];
     case Decode::f8_e5m2:
-        return small_float(load<uint8_t>(from), 5, 2, false);
+        return e5m2[load<uint8_t>(from)];
     case Decode::i8:
         return load<int8_t>(from);
     case Decode::u8:
@@ -64,18 +77,46 @@ float decoded(TensorType type, Decode decode, const std::byte* from) {
     return small_float(load<uint16_t>(from), 5, 10, false);  // F16, the only other one that is converted
 }
 
-/// Writes `value` as F32, or as BF16, which holds every eight-bit float.
+/// Writes `value` as F32, or as the nearest BF16.
 void encode(TensorType type, float value, std::byte* to) {
     if (type == TensorType::f32) {
         std::memcpy(to, &value, sizeof value);
     } else {
-        const auto bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
-        std::memcpy(to, &bits, sizeof bits);
+        const uint32_t bits = std::bit_cast<uint32_t>(value);
+        const uint32_t nearest = std::isnan(value) ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1);
+        const auto upper = static_cast<uint16_t>(nearest >> 16);
+        std::memcpy(to, &upper, sizeof upper);
     }
 }
 
-constexpr uint64_t element_bytes[] = {0, 8, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8};  // by Decode
-static_assert(std::size(element_bytes) == static_cast<size_t>(Decode::u64) + 1);
+constexpr uint64_t element_bytes[] = {0, 8, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 1, 1};  // by Decode
+static_assert(std::size(element_bytes) == static_cast<size_t>(Decode::ternary) + 1);
+
+/// Blocks of MXFP4, numbers j and j + 16 in byte j, of pairs of neighbours and of exponents.
+void join_fp4(std::span<const std::byte> pairs, std::span<const std::byte> exponents, std::byte* to) {
+    const auto number = [&](size_t i) { return pairs[i / 2] >> int(4 * (i % 2)) & std::byte{15}; };
+    for (size_t b = 0; b < exponents.size(); ++b) {
+        *to++ = exponents[b];
+        for (size_t j = 32 * b; j < 32 * b + 16; ++j) *to++ = number(j) | number(j + 16) << 4;
+    }
+}
+
+/// Codes 0, 1, 2 as TQ2_0, of whose halves byte j has the numbers j, j + 32, j + 64 and j + 96; or as floats.
+void write_ternary(TensorType type, std::span<const uint8_t> codes, float scale, std::byte* to) {
+    if (type != TensorType::tq2_0) {
+        const size_t bytes = stored_bytes(type, Decode::none, 1);
+        for (const uint8_t code : codes) encode(type, (float(code) - 1) * scale, to), to += bytes;
+        return;
+    }
+    const uint16_t half = to_half(scale);
+    for (size_t i = 0; i < codes.size(); i += 256) {
+        for (size_t j = 0; j < 64; ++j) {
+            const uint8_t* first = &codes[i + j / 32 * 128 + j % 32];
+            *to++ = static_cast<std::byte>(first[0] | first[32] << 2 | first[64] << 4 | first[96] << 6);
+        }
+        std::memcpy(to, &half, sizeof half), to += sizeof half;
+    }
+}
 
 }  // namespace
 
@@ -85,8 +126,39 @@ uint64_t stored_bytes(TensorType type, Decode decode, uint64_t weights) {
     return weights / info.block * info.block_bytes;
 }
 
+void Scales::fill(uint64_t first, uint64_t stride, std::span<float> out) const {
+    for (uint64_t i = 0; i < out.size(); ++i) {
+        const uint64_t at = first + i * stride;
+        out[i] = values[at / cols / rows_each * across + at % cols / cols_each];
+    }
+}
+
+void GatheredTensors::gather_packed(const GatherRecipe& recipe, const Strip& strip, uint32_t first,
+                                    uint32_t rows, std::span<std::byte> out) const {
+    const Scales& scales = scales_[size_t(strip.scales)];
+    const uint64_t cols = recipe.cols, row_bytes = stored_bytes(recipe.type, Decode::none, cols);
+    const bool ternary = recipe.decode == Decode::ternary;
+    std::vector<std::byte> raw(ternary ? cols : cols / 2), exponents(cols / 32);
+    for (uint32_t r = 0; r < rows; ++r) {
+        const uint64_t row = (strip.first + (first + r) * strip.row_stride) / cols;
+        std::byte* const to = out.data() + r * row_bytes;
+        const uint64_t quarter = scales.rows / 4;
+        files_[strip.file].read(strip.offset + raw.size() * (ternary ? row % quarter : row), raw);
+        if (ternary) {
+            std::vector<uint8_t> codes(cols);
+            for (uint64_t c = 0; c < cols; ++c)
+                codes[c] = static_cast<uint8_t>(raw[c] >> int(2 * (row / quarter)) & std::byte{3});
+            write_ternary(recipe.type, codes, scales.values[0], to);
+        } else {
+            files_[scales.file].read(scales.offset + row * exponents.size(), exponents);
+            join_fp4(raw, exponents, to);
+        }
+    }
+}
+
 void GatheredTensors::gather_strip(const GatherRecipe& recipe, const Strip& strip, uint32_t first,
                                    uint32_t rows, std::span<std::byte> out) const {
+    if (is_packed(recipe.decode)) return gather_packed(recipe, strip, first, rows, out);
     const auto bytes_of = [&](uint64_t weights) {
         return stored_bytes(recipe.stored, recipe.decode, weights);
     };
@@ -120,9 +192,21 @@ void GatheredTensors::gather_strip(const GatherRecipe& recipe, const Strip& stri
     }
     if (!convert) return;
     const uint64_t element = bytes_of(1), result = stored_bytes(recipe.type, Decode::none, 1);
-    for (uint64_t i = 0; i < weights; ++i) {
-        const float value = decoded(recipe.stored, recipe.decode, raw.data() + i * element) + recipe.add;
-        encode(recipe.type, recipe.negative_exp ? -std::exp(value) : value, out.data() + i * result);
+    const Scales* scales = strip.scales < 0 ? nullptr : &scales_[size_t(strip.scales)];
+    std::vector<float> factors(cols, 1.0f);
+    std::optional<uint64_t> filled;  // where the row begins whose factors these are
+    for (uint32_t r = 0; r < rows; ++r) {
+        const uint64_t at = start + r * strip.row_stride;
+        if (scales && !(filled && strip.col_stride == 1 && scales->alike(*filled, at))) {
+            scales->fill(at, strip.col_stride, factors);
+            filled = at;
+        }
+        for (uint64_t c = 0; c < cols; ++c) {
+            const uint64_t i = r * cols + c;
+            const float value =
+                decoded(recipe.stored, recipe.decode, raw.data() + i * element) * factors[c] + recipe.add;
+            encode(recipe.type, recipe.negative_exp ? -std::exp(value) : value, out.data() + i * result);
+        }
     }
 }
 
@@ -154,6 +238,8 @@ void GatheredTensors::gather(const GatherRecipe& recipe, uint64_t first, std::sp
 }
 
 std::vector<float> GatheredTensors::floats(const StoredTensor& tensor) const {
+    if (is_packed(tensor.decode))
+        fail(Status::unsupported, "tensor", tensor.name, ": expected numbers that are not packed");
     uint64_t elements = 1;
     for (const uint64_t size : tensor.shape) elements *= size;
     std::vector<float> values(elements);
@@ -166,6 +252,7 @@ std::vector<float> GatheredTensors::floats(const StoredTensor& tensor) const {
     strip.rows = static_cast<uint32_t>(elements);
     strip.file = tensor.file;
     strip.offset = tensor.offset;
+    strip.scales = tensor.scales;
     gather_strip(recipe, strip, 0, strip.rows, std::as_writable_bytes(std::span(values)));
     return values;
 }

@@ -1,6 +1,6 @@
 // Weights that a file does not hold as the graph wants them: rows of a fused tensor, a transposed matrix,
-// experts from a file each, numbers in a type no device reads, norms stored less one. They are gathered when
-// they are read, so no model is copied.
+// experts from a file each, numbers in a type no device reads or apart from their scales, norms stored less
+// one. They are gathered when they are read, so no model is copied.
 #pragma once
 
 #include "file.h"
@@ -13,16 +13,51 @@
 namespace scoria {
 
 /// How a file spells numbers that no TensorType stands for.
-enum class Decode : uint8_t { none, f64, f8_e4m3, f8_e5m2, i8, u8, i16, u16, i32, u32, i64, u64 };
+enum class Decode : uint8_t {
+    none,
+    f64,
+    f8_e4m3,
+    f8_e5m2,
+    i8,
+    u8,
+    i16,
+    u16,
+    i32,
+    u32,
+    i64,
+    u64,
+    fp4,      // MXFP4, numbers apart from scales; columns 2i and 2i + 1 in byte i
+    ternary,  // 0, 1, 2 for -1, 0, 1: of n rows each n / 4 rows in two bits of n / 4 rows of bytes
+};
+
+/// Whether several numbers share a byte: then whole rows are read, as blocks or as floats.
+inline bool is_packed(Decode decode) { return decode == Decode::fp4 || decode == Decode::ternary; }
 
 /// A tensor as its file describes it.
 struct StoredTensor {
     std::string name;
-    TensorType type = TensorType::f32;  // as it is read: F32 or BF16 if it is decoded
+    TensorType type = TensorType::f32;  // as it is read, if it is decoded
     Decode decode = Decode::none;
     std::vector<uint64_t> shape;  // slowest first; empty for one number
     uint32_t file = 0;
     uint64_t offset = 0;  // bytes from the start of that file
+    int32_t scales = -1;  // of the source's; -1: none
+};
+
+/// What a stored tensor's numbers are multiplied by, its rows being all but the last of its dimensions.
+struct Scales {
+    uint64_t rows = 0, cols = 0;  // of the tensor
+    /// Of element (r, c): values[r / rows_each * across + c / cols_each]. Decode::fp4 has none.
+    std::vector<float> values;
+    uint64_t rows_each = 1, cols_each = 1, across = 1;
+    uint32_t file = 0;  // Decode::fp4: where the exponents lie, a byte for 32 columns
+    uint64_t offset = 0;
+    /// Of elements first, first + stride, ...
+    void fill(uint64_t first, uint64_t stride, std::span<float> out) const;
+    /// Whether rows that begin with elements a and b have the same ones.
+    bool alike(uint64_t a, uint64_t b) const {
+        return a % cols == b % cols && a / cols / rows_each == b / cols / rows_each;
+    }
 };
 
 /// Rows of one stored tensor. Element (r, c) is its element first + r * row_stride + c * col_stride.
@@ -31,6 +66,7 @@ struct Strip {
     uint32_t rows = 0;
     uint32_t file = 0;
     uint64_t offset = 0;  // of the stored tensor
+    int32_t scales = -1;  // likewise
 };
 
 /// Strips one after the other, all stored alike; or values that no file holds.
@@ -53,6 +89,7 @@ class GatheredTensors final : public TensorSource {
   public:
     explicit GatheredTensors(std::vector<File> files) : files_(std::move(files)) {}
     void set_recipes(std::vector<GatherRecipe> recipes) { recipes_ = std::move(recipes); }
+    void set_scales(std::vector<Scales> scales) { scales_ = std::move(scales); }
     void read(const TensorView& tensor, uint64_t first, std::span<std::byte> out) const override;
     /// All elements of a tensor that is not of blocks.
     std::vector<float> floats(const StoredTensor& tensor) const;
@@ -61,9 +98,12 @@ class GatheredTensors final : public TensorSource {
     void gather(const GatherRecipe& recipe, uint64_t first, std::span<std::byte> out) const;
     void gather_strip(const GatherRecipe& recipe, const Strip& strip, uint32_t first, uint32_t rows,
                       std::span<std::byte> out) const;
+    void gather_packed(const GatherRecipe& recipe, const Strip& strip, uint32_t first, uint32_t rows,
+                       std::span<std::byte> out) const;
 
     std::vector<File> files_;
     std::vector<GatherRecipe> recipes_;
+    std::vector<Scales> scales_;
 };
 
 }  // namespace scoria

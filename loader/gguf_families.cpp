@@ -50,6 +50,8 @@ constexpr TensorRow common_rows[] = {
     {Role::down, LAYER "ffn_down.weight"},
     {Role::down_bias, LAYER "ffn_down.bias"},
     {Role::feed_forward_post_norm, LAYER "post_ffw_norm.weight"},
+    {Role::heads_norm, LAYER "attn_sub_norm.weight"},
+    {Role::inner_norm, LAYER "ffn_sub_norm.weight"},
 };
 constexpr TensorRow expert_rows[] = {
     {Role::router, LAYER "ffn_gate_inp.weight"},
@@ -123,6 +125,14 @@ void adjust_alibi(Reading& r) {
     if (r.settings.positive("attention.max_alibi_bias", 8.0) != 8)
         r.settings.wrong("attention.max_alibi_bias", "8");
     use_alibi(r);
+}
+
+/// Files made before types of ternary weights have scales of their own beside them.
+void adjust_bitnet(Reading& r) {
+    if (r.catalog.find("blk.0.attn_q.scale") != nullptr)
+        fail(Status::unsupported, r.catalog.format(),
+             "tensor blk.0.attn_q.scale: expected weights with their scales");
+    norm_inside(r.architecture);
 }
 
 void adjust_falcon(Reading& r) {
@@ -287,6 +297,7 @@ std::span<const Family> gguf_decoder_families() {
         {.name = "minicpm", .tensors = {common}, .pairs = RopePairs::interleaved, .adjust = adjust_minicpm},
         {.name = "ernie4_5", .tensors = {common}, .pairs = RopePairs::interleaved},
         {.name = "seed_oss", .tensors = {post_attention_norm, common}},
+        {.name = "bitnet", .tensors = {common}, .adjust = adjust_bitnet},
         {.name = "qwen2vl", .tensors = {common}, .qkv_bias = biased, .adjust = gguf::read_past_axes},
         {.name = "qwen3vl",
          .tensors = {common},

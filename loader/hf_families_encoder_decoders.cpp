@@ -80,9 +80,9 @@ constexpr TensorRow t5_encoder_rows[] = {
     }
 constexpr const char *bart_source_table = "model.encoder.embed_tokens.weight",
                      *led_source_table = "led.encoder.embed_tokens.weight";
-constexpr TensorRow bart_rows[] = {BART_DECODER_ROWS("model", after_two)};
+constexpr TensorRow bart_rows[] = {BART_DECODER_ROWS("model", positions)};
 constexpr TensorRow bart_encoder_rows[] = {{Role::token_embedding, bart_source_table},
-                                           BART_FRAME_ROWS("model.encoder", after_two),
+                                           BART_FRAME_ROWS("model.encoder", positions),
                                            BART_ATTENTION_ROWS(, "model.encoder.layers.#.self_attn")};
 constexpr TensorRow led_rows[] = {BART_DECODER_ROWS("led", as_is)};
 #define SELF "led.encoder.layers.#.self_attn.longformer_self_attn."

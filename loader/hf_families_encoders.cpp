@@ -56,11 +56,11 @@ constexpr TensorRow lm_head_rows[] = {
     {Role::output_bias, "lm_head.bias"},
 };
 constexpr TensorRow roberta_rows[] = {
-    BERT_ROWS("roberta", after_two),
+    BERT_ROWS("roberta", positions),
 };
 #define SELF "longformer.encoder.layer.#.attention.self."
 constexpr TensorRow longformer_rows[] = {
-    BERT_ROWS("longformer", after_two),
+    BERT_ROWS("longformer", positions),
     {Role::global_q, SELF "query_global.weight"},
     {Role::global_q_bias, SELF "query_global.bias"},
     {Role::global_k, SELF "key_global.weight"},
@@ -165,10 +165,11 @@ void adjust_roberta(Reading& r) {
     r.architecture.head_activation = Activation::gelu;
     r.architecture.token_types = r.settings.size("type_vocab_size", most_size, 1);
     expect_text(r.settings, "position_embedding_type", "absolute");
-    if (r.settings.size("pad_token_id", most_size, 1, 0) != 1)
-        fail(Status::unsupported, r.settings.where(), "pad_token_id: expected 1");
-    if (r.architecture.context < 3) r.settings.wrong("max_position_embeddings", "at least 3");
-    r.architecture.positions = r.architecture.context -= 2;
+    Architecture& architecture = r.architecture;
+    architecture.rows_before_positions = r.settings.size("pad_token_id", most_size, 1, 0) + 1;
+    if (architecture.context <= architecture.rows_before_positions)
+        r.settings.wrong("max_position_embeddings", "more than pad_token_id + 1");
+    architecture.positions = architecture.context -= architecture.rows_before_positions;
 }
 
 /// Beltagy et al. 2020. attention_window, one for all layers or a list, counts both sides.

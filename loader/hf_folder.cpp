@@ -4,6 +4,7 @@
 #include "fail.h"
 #include "file.h"
 #include "hf_families.h"
+#include "hf_scales.h"
 #include "hf_text_part.h"
 #include "tokenizer/json.h"
 
@@ -108,7 +109,7 @@ struct ConfiguredModel {
 ConfiguredModel read_model(const Settings& config, Catalog& catalog, const GatheredTensors& tensors) {
     const Family& family =
         find_family(hugging_face_families(), config.text("model_type"), config.where(), "model_type");
-    config.refuse(std::array{"quantization_config", "compression_config"});
+    config.refuse(std::array{"compression_config"});
     catalog.set_prefix(family.prefix);
     ConfiguredModel model{describe(family, config), {}};
     Architecture& architecture = model.architecture;
@@ -227,10 +228,11 @@ Model open_hugging_face_model(const fs::path& path, Reads reads) {
     const Settings config(Settings::Format::hugging_face, config_name, "", text_part(json));
 
     Shards shards = open_tensors(folder);
-    Catalog catalog("safetensors", std::move(shards.tensors));
     if (reads == Reads::mapped)
         for (File& file : shards.files) file.map();
     const auto tensors = std::make_shared<GatheredTensors>(std::move(shards.files));
+    tensors->set_scales(join_scales(config, shards.tensors, *tensors));
+    Catalog catalog("safetensors", std::move(shards.tensors));
     ConfiguredModel read = read_model(config, catalog, *tensors);
     tensors->set_recipes(std::move(read.bound.recipes));
 

@@ -262,6 +262,13 @@ constexpr TensorRow gpt_oss_rows[] = {
     {Role::expert_up_bias, LAYER "mlp.experts.gate_up_proj_bias", experts_gate_up_columns},
     {Role::expert_down, LAYER "mlp.experts.down_proj", experts_transposed},
     {Role::expert_down_bias, LAYER "mlp.experts.down_proj_bias"},
+    {Role::expert_gate, LAYER "mlp.experts.gate_up_proj_blocks", experts_gate_up_rows},
+    {Role::expert_up, LAYER "mlp.experts.gate_up_proj_blocks", experts_gate_up_rows},
+    {Role::expert_down, LAYER "mlp.experts.down_proj_blocks"},
+};
+constexpr TensorRow bitnet_rows[] = {
+    {Role::heads_norm, LAYER "self_attn.attn_sub_norm.weight"},
+    {Role::inner_norm, LAYER "mlp.ffn_sub_norm.weight"},
 };
 #undef LAYER
 
@@ -386,7 +393,7 @@ constexpr TensorRow gpt_neox_rows[] = {
 #define LAYER "model.decoder.layers.#."
 constexpr TensorRow opt_rows[] = {
     {Role::token_embedding, "model.decoder.embed_tokens.weight"},
-    {Role::position_embedding, "model.decoder.embed_positions.weight", after_two},
+    {Role::position_embedding, "model.decoder.embed_positions.weight", positions},
     {Role::embedding_in, "model.decoder.project_in.weight"},
     {Role::embedding_out, "model.decoder.project_out.weight"},
     {Role::output_norm, "model.decoder.final_layer_norm.weight"},
@@ -516,6 +523,7 @@ const Rows shared_experts = shared_expert_rows;
 const Rows deepseek = deepseek_rows;
 const Rows gpt_oss = gpt_oss_rows;
 const Rows sinks = sinks_rows;
+const Rows bitnet = bitnet_rows;
 const Rows apertus = apertus_rows;
 const Rows exaone = exaone_rows;
 const Rows gpt2 = gpt2_rows;

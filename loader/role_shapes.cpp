@@ -242,9 +242,11 @@ constexpr RoleRule rules[] = {
     {Role::laurel_right, true,
      SCORIA_SHAPE(matrix(a.alternating.laurel ? a.hidden : 0, a.alternating.laurel))},
     {Role::laurel_norm, true, SCORIA_SHAPE(vector(a.alternating.count != 0, a.hidden))},
+    {Role::heads_norm, true, SCORIA_SHAPE(vector(l.attention.heads_norm, queries(l)))},
+    {Role::inner_norm, true, SCORIA_SHAPE(vector(l.feed_forward.inner_norm, dense(l)))},
 };
 #undef SCORIA_SHAPE
-static_assert(std::size(rules) == static_cast<size_t>(Role::laurel_norm) + 1);
+static_assert(std::size(rules) == static_cast<size_t>(Role::inner_norm) + 1);
 
 }  // namespace
 

@@ -161,8 +161,10 @@ constexpr const char* role_names[] = {
     "laurel_left",
     "laurel_right",
     "laurel_norm",
+    "heads_norm",
+    "inner_norm",
 };
-static_assert(std::size(role_names) == static_cast<size_t>(Role::laurel_norm) + 1);
+static_assert(std::size(role_names) == static_cast<size_t>(Role::inner_norm) + 1);
 
 }  // namespace
 

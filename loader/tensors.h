@@ -135,6 +135,8 @@ enum class Role : uint8_t {
     laurel_left,           // [laurel, hidden]
     laurel_right,          // [hidden, laurel]
     laurel_norm,           // [hidden]
+    heads_norm,            // [heads * head_dim]
+    inner_norm,            // [size]
 };
 const char* role_name(Role role);
 

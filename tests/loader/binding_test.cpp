@@ -23,6 +23,7 @@ Architecture small() {
     a.vocab = 11;
     a.hidden = hidden;
     a.positions = 9;
+    a.rows_before_positions = 3;
     a.norm.bias = true;
     Layer layer;
     layer.attention.heads = heads;
@@ -93,11 +94,11 @@ TEST_CASE("layouts of stored tensors") {
          [&](size_t r, size_t c) { return r * hidden + c; }},
         {"a vector per head", Role::k_norm, as_is, {kv_heads, d}, [](size_t, size_t c) { return c; }},
         {"norm less one", Role::attention_norm, plus_one, {hidden}, [](size_t, size_t c) { return c; }, 1, 1},
-        {"positions after two",
+        {"positions after three rows",
          Role::position_embedding,
-         after_two,
-         {11, hidden},
-         [&](size_t r, size_t c) { return (r + 2) * hidden + c; }},
+         positions,
+         {12, hidden},
+         [&](size_t r, size_t c) { return (r + 3) * hidden + c; }},
         {"transposed",
          Role::down,
          transposed,

@@ -36,6 +36,7 @@ GEMMA4 = BASE | dict(sliding_window=7, pad_token_id=0, global_head_dim=32, vocab
 CONFIGS = {
     "arcee": BASE | dict(hidden_act="relu2", attention_bias=True),
     "iquestcoder": BASE | dict(attention_bias=True),
+    "bitnet": SAME | dict(hidden_act="silu", tie_word_embeddings=True),
     "internlm3": BASE | dict(attention_bias=True, mlp_bias=True),
     "seed_oss": BASE | dict(attention_bias=True, attention_out_bias=True, mlp_bias=True),
     "helium": SAME | dict(head_dim=16),
@@ -157,6 +158,8 @@ CONFIGS = {
         vision_config=dict(mm_embed_dim=32, mm_posemb_size=16, output_proj_dims=32), audio_config=None),
     "nomic_bert": dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3,
                        max_position_embeddings=160, layer_norm_eps=0.02, type_vocab_size=2),
+    "roberta-pad": dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3,
+                        max_position_embeddings=40, layer_norm_eps=0.02, type_vocab_size=1, pad_token_id=2),
     "qwen2_5_vl": dict(text_config=SAME | dict(rope_parameters=AXES), vision_config=VISION | dict(out_hidden_size=64)),
     "qwen3_vl": dict(text_config=BASE | dict(rope_parameters=AXES),
                      vision_config=VISION | dict(num_position_embeddings=16, deepstack_visual_indexes=[0])),
@@ -198,7 +201,7 @@ def values(name, shape):
 
 def made(name, fields):
     kind = (AutoModelForImageTextToText if "vision_config" in fields else
-            AutoModelForMaskedLM if name.endswith("bert") else AutoModelForCausalLM)
+            AutoModelForMaskedLM if "bert" in name else AutoModelForCausalLM)
     config = AutoConfig.for_model(name.split("-")[0], **fields)
     with tempfile.TemporaryDirectory() as folder, np.errstate(over="ignore"):
         kind.from_config(config).save_pretrained(folder)

@@ -1,0 +1,173 @@
+// See hf_scales.h.
+#include "hf_scales.h"
+
+#include "fail.h"
+#include "families.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+namespace scoria {
+namespace {
+
+constexpr const char* field = "quantization_config";
+
+class Joiner {
+  public:
+    Joiner(const Settings& config, std::vector<StoredTensor>& tensors, const GatheredTensors& source)
+        : config_(config), tensors_(tensors), source_(source) {
+        for (const StoredTensor& tensor : tensors) by_name_.emplace(tensor.name, &tensor);
+    }
+
+    std::vector<Scales> join() {
+        const std::string method = config_.text("quant_method");
+        if (method == "compressed-tensors") {
+            expect("format", "float-quantized");
+            scale_floats({128, 128});
+        } else if (method == "fp8") {
+            std::vector<double> block = config_.numbers("weight_block_size");
+            if (block.empty()) block = {128, 128};
+            if (block.size() != 2 || !(block[0] >= 1) || !(block[1] >= 1) || block[0] > most_size ||
+                block[1] > most_size)
+                config_.wrong("weight_block_size", "two sizes");
+            scale_floats({uint64_t(block[0]), uint64_t(block[1])});
+        } else if (method == "mxfp4") {
+            join_blocks();
+        } else if (method == "bitnet") {
+            expect("quantization_mode", "offline");
+            if (config_.flag("use_rms_norm", false)) config_.wrong("use_rms_norm", "false");
+            unpack_ternary(config_.text("linear_class", "bitlinear") == "autobitlinear");
+        } else {
+            config_.wrong("quant_method", "fp8, compressed-tensors, mxfp4 or bitnet");
+        }
+        std::erase_if(tensors_, [&](const StoredTensor& each) {
+            return joined_.contains(each.name) || each.name.ends_with(".input_scale") ||
+                   each.name.ends_with(".activation_scale");
+        });
+        return std::move(scales_);
+    }
+
+  private:
+    void expect(const char* name, const char* value) {
+        if (config_.text(name, value) != value) config_.wrong(name, value);
+    }
+
+    /// The first there is of X with each of these endings. Errors: bad_file.
+    const StoredTensor& beside(const StoredTensor& tensor, const std::string& stem,
+                               std::initializer_list<const char*> endings) {
+        for (const char* ending : endings) {
+            const auto found = by_name_.find(stem + ending);
+            if (found == by_name_.end()) continue;
+            joined_.insert(found->first);
+            return *found->second;
+        }
+        fail(Status::bad_file, "safetensors", "tensor ", tensor.name, ": expected its scales, ", stem,
+             *endings.begin(), ", got none");
+    }
+    [[noreturn]] void misshapen(const StoredTensor& scales, const StoredTensor& of) {
+        fail(Status::bad_file, "safetensors", "tensor ", scales.name, ": expected scales of ", of.name, ", ",
+             shape_text(of.shape), ", got ", shape_text(scales.shape));
+    }
+    void give(StoredTensor& tensor, Scales scales) {
+        tensor.scales = static_cast<int32_t>(scales_.size());
+        scales_.push_back(std::move(scales));
+    }
+
+    struct Block {
+        uint64_t rows, cols;
+    };
+
+    /// A scale for all, for each row, or for each block, of every matrix of a tensor.
+    void scale_floats(Block block) {
+        for (StoredTensor& tensor : tensors_) {
+            if (tensor.decode != Decode::f8_e4m3 && tensor.decode != Decode::f8_e5m2) continue;
+            if (tensor.shape.size() < 2) continue;
+            const StoredTensor& stored = beside(tensor, tensor.name, {"_scale_inv", "_scale"});
+            std::vector<uint64_t> shape = stored.shape;
+            const size_t n = tensor.shape.size();
+            if (shape.size() == 1 && shape[0] != 1)
+                shape.resize(n == 3 && shape[0] == tensor.shape[0] ? 3 : 2, 1);
+            while (shape.size() < n) shape.insert(shape.begin(), 1);
+            const uint64_t rows = tensor.shape[n - 2], cols = tensor.shape[n - 1];
+            uint64_t matrices = 1, of_scales = 1;
+            for (size_t i = 0; i + 2 < n; ++i) matrices *= tensor.shape[i];
+            for (size_t i = 0; i + 2 < shape.size(); ++i) of_scales *= shape[i];
+            const auto each = [&](uint64_t size, uint64_t count, uint64_t of_block) -> uint64_t {
+                if (count == 1) return size;
+                if (count == size) return 1;
+                return (size + of_block - 1) / of_block == count ? of_block : 0;
+            };
+            if (shape.size() != n || rows == 0 || cols == 0) misshapen(stored, tensor);
+            Scales scales{matrices * rows,
+                          cols,
+                          {},
+                          each(rows, shape[n - 2], block.rows),
+                          each(cols, shape[n - 1], block.cols),
+                          shape[n - 1]};
+            if (of_scales == 1 && matrices > 1 && shape[n - 2] == 1) scales.rows_each = scales.rows;
+            const bool split = matrices > 1 && of_scales > 1;  // no block may reach into the next matrix
+            if (scales.rows_each == 0 || scales.cols_each == 0 ||
+                (of_scales != matrices && scales.rows_each != scales.rows) ||
+                (split && rows % scales.rows_each != 0))
+                misshapen(stored, tensor);
+            scales.values = source_.floats(stored);
+            give(tensor, std::move(scales));
+        }
+    }
+
+    void join_blocks() {
+        constexpr std::string_view ending = "_blocks";
+        for (StoredTensor& tensor : tensors_) {
+            if (!tensor.name.ends_with(ending) || tensor.decode != Decode::u8) continue;
+            const std::string stem = tensor.name.substr(0, tensor.name.size() - ending.size());
+            const StoredTensor& stored = beside(tensor, stem, {"_scales"});
+            std::vector<uint64_t> shape = tensor.shape;
+            const bool blocks = shape.size() >= 3 && shape.back() == 16;
+            if (blocks) shape.pop_back();
+            if (!blocks || stored.shape != shape || stored.decode != Decode::u8) misshapen(stored, tensor);
+            shape.back() *= 32;
+            Scales scales;
+            scales.cols = shape.back();
+            scales.file = stored.file;
+            scales.offset = stored.offset;
+            tensor.shape = std::move(shape);
+            tensor.decode = Decode::fp4;
+            tensor.type = TensorType::mxfp4;
+            give(tensor, std::move(scales));
+        }
+    }
+
+    /// `multiplies`: or else a scale divides.
+    void unpack_ternary(bool multiplies) {
+        for (StoredTensor& tensor : tensors_) {
+            if (tensor.decode != Decode::u8 || tensor.shape.size() != 2) continue;
+            const StoredTensor& stored = beside(tensor, tensor.name, {"_scale"});
+            if (std::ranges::any_of(stored.shape, [](uint64_t size) { return size != 1; }))
+                misshapen(stored, tensor);
+            const float scale = source_.floats(stored).front();
+            tensor.shape[0] *= 4;
+            tensor.decode = Decode::ternary;
+            tensor.type = tensor.shape[1] % 256 == 0 ? TensorType::tq2_0 : TensorType::bf16;
+            give(tensor, {tensor.shape[0], tensor.shape[1], {multiplies ? scale : 1 / scale}});
+        }
+    }
+
+    const Settings& config_;
+    std::vector<StoredTensor>& tensors_;
+    const GatheredTensors& source_;
+    std::map<std::string, const StoredTensor*> by_name_;
+    std::set<std::string> joined_;
+    std::vector<Scales> scales_;
+};
+
+}  // namespace
+
+std::vector<Scales> join_scales(const Settings& config, std::vector<StoredTensor>& tensors,
+                                const GatheredTensors& source) {
+    if (!config.has(field) || config.find(field)->empty()) return {};
+    return Joiner(config.section(field), tensors, source).join();
+}
+
+}  // namespace scoria

@@ -1,0 +1,197 @@
+// Quantised Hugging Face folders: numbers and their scales in tensors of their own.
+#include "hf_scales.h"
+
+#include "half.h"
+#include "hf_builder.h"
+#include "model.h"
+#include "weight_check.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+
+using namespace scoria;
+using namespace scoria::test;
+
+namespace {
+
+const std::string up = "model.layers.0.mlp.up_proj.weight";  // [12, 8] of tiny_hf_llama
+constexpr char e4m3[] = {0x38, 0x40, 0x3C, char(0xB8)};      // 1, 2, 1.5, -1
+constexpr float e4m3_values[] = {1, 2, 1.5f, -1};
+
+std::string floats(std::initializer_list<float> values) {
+    return {reinterpret_cast<const char*>(std::data(values)), values.size() * sizeof(float)};
+}
+
+/// A llama whose up is of 8-bit floats, with `scales` of them.
+HfFolder with_floats(const std::string& ending, HfFolder::Tensor scales,
+                     nlohmann::json config = {{"quant_method", "fp8"}}) {
+    HfFolder folder = tiny_hf_llama();
+    folder.config["quantization_config"] = std::move(config);
+    folder.tensors[up] = {"F8_E4M3", {12, 8}, {}};
+    for (size_t i = 0; i < 96; ++i) folder.tensors[up].bytes += e4m3[i % 4];
+    folder.tensors[up + ending] = std::move(scales);
+    return folder;
+}
+
+/// Its up beside what `scale` says of each element.
+template <class Scale> void check_floats(const HfFolder& folder, const Scale& scale) {
+    const TemporaryFolder on_disk(folder);
+    const Model model = open_model(on_disk.path());
+    CHECK(model.unused.empty());
+    CHECK(model.weights.at({Role::up, 0}).type == TensorType::bf16);
+    const std::vector<float> values = floats_of(model, {Role::up, 0});
+    for (size_t r = 0; r < 12; ++r)
+        for (size_t c = 0; c < 8; ++c) CHECK(values[r * 8 + c] == e4m3_values[c % 4] * scale(r, c));
+}
+
+/// Tensors of a file, joined.
+struct Joined {
+    GatheredTensors source;
+    std::vector<StoredTensor> tensors;
+};
+
+Joined joined(const TemporaryFolder& folder, const char* method) {
+    const std::string path = (folder.path() / "model.safetensors").string();
+    std::vector<File> files;
+    files.emplace_back(path);
+    Joined made{GatheredTensors(std::move(files)), {}};
+    const Safetensors stored(path);
+    for (const auto& [name, array] : stored.arrays())
+        made.tensors.push_back({name, TensorType::f32, Decode::u8, array.shape, 0, array.offset});
+    const Settings config(Settings::Format::hugging_face, "config.json", "",
+                          {{"quantization_config", {{"quant_method", method}}}});
+    made.source.set_scales(join_scales(config, made.tensors, made.source));
+    return made;
+}
+
+/// Bytes of rows first, first + stride, ... of a joined tensor, as blocks of its type.
+std::vector<uint8_t> rows_of(Joined& from, const StoredTensor& tensor, uint64_t first, uint64_t stride,
+                             uint32_t rows) {
+    const auto cols = static_cast<uint32_t>(tensor.shape.back());
+    Strip strip{first * cols, stride * cols, 1, rows, tensor.file, tensor.offset, tensor.scales};
+    GatherRecipe recipe{cols, tensor.type, tensor.decode, tensor.type};
+    recipe.strips = {strip};
+    from.source.set_recipes({recipe});
+    const TensorView view{tensor.name, tensor.type, rows, cols, 0, 0, 0};
+    std::vector<uint8_t> bytes(view.bytes());
+    from.source.read(view, 0, std::as_writable_bytes(std::span(bytes)));
+    return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("8-bit floats by one scale, by one of each row, and by one of each block") {
+    check_floats(with_floats("_scale_inv", {"F32", {}, floats({0.5f})}), [](size_t, size_t) { return 0.5f; });
+    check_floats(with_floats("_scale", {"BF16", {1}, std::string("\x80\x3E", 2)}),  // 0.25
+                 [](size_t, size_t) { return 0.25f; });
+    HfFolder::Tensor rows{"F32", {12, 1}, {}};
+    for (int i = 0; i < 12; ++i) rows.bytes += floats({std::ldexp(1.0f, i - 6)});
+    const nlohmann::json rowwise = {{"quant_method", "compressed-tensors"}, {"format", "float-quantized"}};
+    const auto by_row = [](size_t r, size_t) { return std::ldexp(1.0f, int(r) - 6); };
+    check_floats(with_floats("_scale", rows, rowwise), by_row);
+    rows.shape = {12};
+    check_floats(with_floats("_scale", rows, rowwise), by_row);
+    const nlohmann::json blocks = {{"quant_method", "fp8"}, {"weight_block_size", {5, 3}}};
+    HfFolder::Tensor scales{"F32", {3, 3}, {}};
+    for (int i = 0; i < 9; ++i) scales.bytes += floats({std::ldexp(1.0f, i)});
+    HfFolder folder = with_floats("_scale_inv", scales, blocks);
+    folder.add("model.layers.0.mlp.up_proj.activation_scale", {1});
+    check_floats(folder, [](size_t r, size_t c) { return std::ldexp(1.0f, int(r / 5 * 3 + c / 3)); });
+}
+
+TEST_CASE("products of 8-bit floats and scales are rounded to the nearest BF16") {
+    const HfFolder folder = with_floats("_scale", {"F32", {}, floats({1.00390625f + 0x1p-20f})});
+    const TemporaryFolder on_disk(folder);
+    const std::vector<float> values = floats_of(open_model(on_disk.path()), {Role::up, 0});
+    CHECK(values[0] == 1.0078125f);  // more than halfway from 1
+    CHECK(values[3] == -1.0078125f);
+}
+
+TEST_CASE("MXFP4 of pairs and exponents, rows of gates and ups by turns") {
+    HfFolder folder;  // 2 experts, 4 rows, 64 columns
+    HfFolder::Tensor blocks{"U8", {2, 4, 2, 16}, {}}, scales{"U8", {2, 4, 2}, {}};
+    for (int i = 0; i < 2 * 4 * 2 * 16; ++i) blocks.bytes += char(i * 37 + i / 16);
+    for (int i = 0; i < 16; ++i) scales.bytes += char(120 + i);
+    folder.tensors = {{"x_blocks", blocks}, {"x_scales", scales}};
+    const TemporaryFolder on_disk(folder);
+    Joined from = joined(on_disk, "mxfp4");
+    REQUIRE(from.tensors.size() == 1);
+    CHECK(from.tensors[0].shape == std::vector<uint64_t>{2, 4, 64});
+    CHECK(from.tensors[0].type == TensorType::mxfp4);
+    const std::vector<uint8_t> bytes = rows_of(from, from.tensors[0], 5, 2, 2);  // ups of the second expert
+    REQUIRE(bytes.size() == size_t{2} * 2 * 17);
+    for (size_t b = 0; b < 4; ++b) {
+        const size_t stored = (b < 2 ? 5 : 7) * 2 + b % 2;
+        CHECK(bytes[b * 17] == 120 + stored);
+        for (size_t i = 0; i < 32; ++i) {
+            const auto pair = static_cast<uint8_t>(blocks.bytes[stored * 16 + i / 2]);
+            CHECK((bytes[b * 17 + 1 + i % 16] >> (i / 16 * 4) & 15) == (pair >> (i % 2 * 4) & 15));
+        }
+    }
+}
+
+TEST_CASE("ternary codes become TQ2_0") {
+    HfFolder folder;
+    HfFolder::Tensor codes{"U8", {3, 256}, {}};
+    for (int i = 0; i < 3 * 256; ++i)
+        codes.bytes += char((i * 7 % 3) | (i / 3 % 3) << 2 | (i / 5 % 3) << 4 | (i % 3) << 6);
+    folder.tensors = {{"x", codes}, {"x_scale", {"U8", {1}, "\x04"}}};
+    const TemporaryFolder on_disk(folder);
+    Joined from = joined(on_disk, "bitnet");
+    REQUIRE(from.tensors.size() == 1);
+    CHECK(from.tensors[0].shape == std::vector<uint64_t>{12, 256});
+    const std::vector<uint8_t> bytes = rows_of(from, from.tensors[0], 0, 1, 12);
+    for (size_t row = 0; row < 12; ++row) {
+        const uint8_t* block = &bytes[row * 66];
+        uint16_t half = 0;
+        std::memcpy(&half, block + 64, 2);
+        CHECK(half == to_half(0.25f));  // linear_class bitlinear divides
+        for (size_t i = 0; i < 256; ++i) {
+            const auto code = static_cast<uint8_t>(codes.bytes[row % 3 * 256 + i]) >> (row / 3 * 2) & 3;
+            CHECK((block[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3) == code);
+        }
+    }
+}
+
+TEST_CASE("ternary codes of short rows become BF16") {
+    HfFolder folder = tiny_hf_llama();
+    folder.config["quantization_config"] = {{"quant_method", "bitnet"}, {"linear_class", "autobitlinear"}};
+    folder.tensors[up] = {"U8", {3, 8}, std::string(24, char(0b10010010))};  // 1, -1, 0, 1 of rows 0, 3, 6, 9
+    folder.tensors[up + "_scale"] = {"F32", {1}, floats({0.75f})};
+    const TemporaryFolder on_disk(folder);
+    const std::vector<float> values = floats_of(open_model(on_disk.path()), {Role::up, 0});
+    const float expected[] = {0.75f, -0.75f, 0, 0.75f};
+    for (size_t i = 0; i < values.size(); ++i) CHECK(values[i] == expected[i / 24]);
+}
+
+TEST_CASE("quantised folders that are refused") {
+    const auto refused = [](HfFolder folder, const std::string& words) {
+        const std::string said = refusal_of(folder);
+        CAPTURE(said);
+        CAPTURE(words);
+        CHECK(said.find(words) != std::string::npos);
+    };
+    HfFolder folder = with_floats("_other", {"F32", {}, floats({1})});
+    refused(folder, "tensor " + up + ": expected its scales, " + up + "_scale_inv, got none");
+    refused(with_floats("_scale_inv", {"F32", {2, 1}, floats({1, 1})}), "expected scales of " + up);
+    refused(with_floats("_scale_inv", {"F32", {0}, {}}), "expected scales of " + up);
+    const nlohmann::json blocks = {{"quant_method", "fp8"}, {"weight_block_size", {5, 0}}};
+    refused(with_floats("_scale_inv", {"F32", {}, floats({1})}, blocks),
+            "weight_block_size: expected two sizes");
+    refused(with_floats("_scale", {"F32", {}, floats({1})},
+                        {{"quant_method", "compressed-tensors"}, {"format", "pack-quantized"}}),
+            "quantization_config.format: expected float-quantized");
+    folder = tiny_hf_llama();
+    folder.config["quantization_config"] = {{"quant_method", "bitnet"}, {"quantization_mode", "online"}};
+    refused(folder, "quantization_config.quantization_mode: expected offline");
+    folder.config["quantization_config"] = {{"quant_method", "bitnet"}};
+    folder.tensors["model.layers.0.mlp.down_proj.weight"] = {"U8", {2, 12}, std::string(24, 'U')};
+    folder.tensors["model.layers.0.mlp.down_proj.weight_scale"] = {"F32", {2}, floats({1, 1})};
+    refused(folder, "expected scales of model.layers.0.mlp.down_proj.weight");
+    folder.config["quantization_config"] = {{"quant_method", "mxfp4"}};
+    folder.tensors["x_blocks"] = {"U8", {2, 16}, std::string(32, 'U')};
+    folder.tensors["x_scales"] = {"U8", {2}, "UU"};
+    refused(folder, "expected scales of x_blocks");
+}
