@@ -42,7 +42,15 @@ std::array<float, 256> small_floats(int exponent_bits, int mantissa_bits, bool f
     return table;
 }
 
-float decoded(TensorType type, Decode decode, const std::byte* from) {
+template <class T> void convert(const std::byte* from, std::span<float> out) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(load<T>(from + i * sizeof(T)));
+}
+
+void look_up(const std::array<float, 256>& table, const std::byte* from, std::span<float> out) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = table[size_t(from[i])];
+}
+
+void decode(TensorType type, Decode decode, const std::byte* from, std::span<float> out) {
     static const auto e4m3 = small_floats(4, 3, true), e5m2 = small_floats(5, 2, false);
     switch (decode) {
     case Decode::none:
@@ -50,42 +58,47 @@ float decoded(TensorType type, Decode decode, const std::byte* from) {
     case Decode::ternary:
         break;
     case Decode::f64:
-        return static_cast<float>(load<double>(from));
+        return convert<double>(from, out);
     case Decode::f8_e4m3:
-        return e4m3[load<uint8_t>(from)];
+        return look_up(e4m3, from, out);
     case Decode::f8_e5m2:
-        return e5m2[load<uint8_t>(from)];
+        return look_up(e5m2, from, out);
     case Decode::i8:
-        return load<int8_t>(from);
+        return convert<int8_t>(from, out);
     case Decode::u8:
-        return load<uint8_t>(from);
+        return convert<uint8_t>(from, out);
     case Decode::i16:
-        return load<int16_t>(from);
+        return convert<int16_t>(from, out);
     case Decode::u16:
-        return load<uint16_t>(from);
+        return convert<uint16_t>(from, out);
     case Decode::i32:
-        return static_cast<float>(load<int32_t>(from));
+        return convert<int32_t>(from, out);
     case Decode::u32:
-        return static_cast<float>(load<uint32_t>(from));
+        return convert<uint32_t>(from, out);
     case Decode::i64:
-        return static_cast<float>(load<int64_t>(from));
+        return convert<int64_t>(from, out);
     case Decode::u64:
-        return static_cast<float>(load<uint64_t>(from));
+        return convert<uint64_t>(from, out);
     }
-    if (type == TensorType::f32) return load<float>(from);
-    if (type == TensorType::bf16) return std::bit_cast<float>(uint32_t{load<uint16_t>(from)} << 16);
-    return small_float(load<uint16_t>(from), 5, 10, false);  // F16, the only other one that is converted
+    if (type == TensorType::f32) return convert<float>(from, out);
+    for (size_t i = 0; i < out.size(); ++i) {
+        const auto bits = load<uint16_t>(from + 2 * i);  // or F16, the only other type that is converted
+        out[i] = type == TensorType::bf16 ? std::bit_cast<float>(uint32_t{bits} << 16)
+                                          : small_float(bits, 5, 10, false);
+    }
 }
 
-/// Writes `value` as F32, or as the nearest BF16.
-void encode(TensorType type, float value, std::byte* to) {
+/// Writes them as F32, or as the nearest BF16.
+void encode(TensorType type, std::span<const float> values, std::byte* to) {
     if (type == TensorType::f32) {
-        std::memcpy(to, &value, sizeof value);
-    } else {
+        std::memcpy(to, values.data(), values.size_bytes());
+        return;
+    }
+    for (const float value : values) {
         const uint32_t bits = std::bit_cast<uint32_t>(value);
         const uint32_t nearest = std::isnan(value) ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1);
         const auto upper = static_cast<uint16_t>(nearest >> 16);
-        std::memcpy(to, &upper, sizeof upper);
+        std::memcpy(to, &upper, sizeof upper), to += sizeof upper;
     }
 }
 
@@ -104,9 +117,9 @@ void join_fp4(std::span<const std::byte> pairs, std::span<const std::byte> expon
 /// Codes 0, 1, 2 as TQ2_0, of whose halves byte j has the numbers j, j + 32, j + 64 and j + 96; or as floats.
 void write_ternary(TensorType type, std::span<const uint8_t> codes, float scale, std::byte* to) {
     if (type != TensorType::tq2_0) {
-        const size_t bytes = stored_bytes(type, Decode::none, 1);
-        for (const uint8_t code : codes) encode(type, (float(code) - 1) * scale, to), to += bytes;
-        return;
+        std::vector<float> values;
+        for (const uint8_t code : codes) values.push_back((float(code) - 1) * scale);
+        return encode(type, values, to);
     }
     const uint16_t half = to_half(scale);
     for (size_t i = 0; i < codes.size(); i += 256) {
@@ -191,9 +204,8 @@ void GatheredTensors::gather_strip(const GatherRecipe& recipe, const Strip& stri
         }
     }
     if (!convert) return;
-    const uint64_t element = bytes_of(1), result = stored_bytes(recipe.type, Decode::none, 1);
     const Scales* scales = strip.scales < 0 ? nullptr : &scales_[size_t(strip.scales)];
-    std::vector<float> factors(cols, 1.0f);
+    std::vector<float> factors(cols, 1.0f), values(cols);
     std::optional<uint64_t> filled;  // where the row begins whose factors these are
     for (uint32_t r = 0; r < rows; ++r) {
         const uint64_t at = start + r * strip.row_stride;
@@ -201,12 +213,12 @@ void GatheredTensors::gather_strip(const GatherRecipe& recipe, const Strip& stri
             scales->fill(at, strip.col_stride, factors);
             filled = at;
         }
+        decode(recipe.stored, recipe.decode, raw.data() + bytes_of(r * cols), values);
         for (uint64_t c = 0; c < cols; ++c) {
-            const uint64_t i = r * cols + c;
-            const float value =
-                decoded(recipe.stored, recipe.decode, raw.data() + i * element) * factors[c] + recipe.add;
-            encode(recipe.type, recipe.negative_exp ? -std::exp(value) : value, out.data() + i * result);
+            values[c] = values[c] * factors[c] + recipe.add;
+            if (recipe.negative_exp) values[c] = -std::exp(values[c]);
         }
+        encode(recipe.type, values, out.data() + stored_bytes(recipe.type, Decode::none, r * cols));
     }
 }
 
