@@ -148,6 +148,9 @@ class Builder {
                  Activation activation = Activation::identity) {
         return emit(op::Map{x, tensor_like(name, x), kind, value, 0, activation});
     }
+    TensorId scaled(const char* name, TensorId x, float factor) {
+        return factor == 1 ? x : map(cat(name, " scaled"), x, MapKind::scale, factor);
+    }
     TensorId rope(const std::string& name, TensorId x, const Attention& shape, uint32_t heads, bool queries) {
         if (shape.rope < 0) return x;
         return emit(op::Rope{x, tensor_like(name, x), heads, shape.head_dim, uint32_t(shape.rope), queries});
@@ -320,24 +323,29 @@ class Builder {
             if (placement == NormPlacement::normed) stream = y;
             return y;
         };
-        TensorId x = stream;
         if (layer.mixes()) {
             const TensorId in = pre && layer.attention_norm ? normed(attention_norm) : stream;
-            x = layer.recurs() ? recurrence(layer.recurrence, in) : attention(layer.attention, in);
-            if (post) x = norm(attention_post_norm, x);
-            stream = add("attention residual", stream, x, scale);
+            const auto add_mixed = [&](const char* name, TensorId mixed, float factor) {
+                if (post) mixed = norm(attention_post_norm, mixed);
+                stream = add(name, stream, mixed, scale * factor);
+            };
+            if (layer.recurs())
+                add_mixed(layer.attention.heads ? "recurrence residual" : "attention residual",
+                          recurrence(layer.recurrence, in), layer.recurrence_out);
+            if (layer.attention.heads)
+                add_mixed("attention residual", attention(layer.attention, in), layer.attention_out);
         }
         if (placement == NormPlacement::post) stream = norm(attention_post_norm, stream);
         if (layer.cross.heads) {
-            x = cross_attention(layer.cross, pre ? norm(cross_norm, stream) : stream);
+            const TensorId x = cross_attention(layer.cross, pre ? norm(cross_norm, stream) : stream);
             stream = add("cross residual", stream, x, scale);
             if (!pre) stream = norm(cross_norm, stream);
         }
         if (!layer.feeds()) return end_of(layer, stream);
-        x = pre ? normed(feed_forward_norm) : stream;
+        TensorId x = pre ? normed(feed_forward_norm) : stream;
         x = feed_forward(layer.feed_forward, x, stream);
         if (post) x = norm(feed_forward_post_norm, x);
-        stream = add("feed-forward residual", stream, x, scale);
+        stream = add("feed-forward residual", stream, x, scale * layer.feed_forward_out);
         if (placement == NormPlacement::post) stream = norm(feed_forward_post_norm, stream);
         return end_of(layer, stream);
     }
@@ -427,8 +435,10 @@ class Builder {
         }
         const bool delta = shape.kind == RecurrenceKind::delta;
         const TensorId in = linear("mixer in", x, shape.channels(), Role::mixer_in);
-        const TensorId gate = linear("mixer gate", x, shape.width, Role::mixer_gate);
-        const TensorId step = linear("mixer step", x, shape.heads, Role::mixer_step);
+        const TensorId gate =
+            scaled("mixer gate", linear("mixer gate", x, shape.width, Role::mixer_gate), shape.gate_scale);
+        const TensorId step =
+            scaled("mixer step", linear("mixer step", x, shape.heads, Role::mixer_step), shape.step_scale);
         std::optional<TensorId> beta;
         if (delta) beta = linear("mixer beta", x, shape.heads, Role::mixer_beta);
         const TensorId convolved = convolve(shape, in, Activation::silu);
@@ -465,8 +475,11 @@ class Builder {
         const auto normed = [&](TensorId y, uint32_t group, uint32_t weights) {
             return norm({NormKind::rms, shape.epsilon}, mixer_norm, y, group, weights);
         };
-        return out(delta ? gated(normed(scanned, shape.value_dim, shape.value_dim))
-                         : normed(gated(scanned), shape.width / shape.groups, shape.width));
+        if (delta) return out(gated(normed(scanned, shape.value_dim, shape.value_dim)));
+        const auto of_groups = [&](TensorId y) {
+            return shape.normed ? normed(y, shape.width / shape.groups, shape.width) : y;
+        };
+        return out(shape.norm_first ? gated(of_groups(scanned)) : of_groups(gated(scanned)));
     }
 
     /// Keys are projected, or the queries normed (Kitaev et al. 2020, "Shared-QK").
@@ -585,7 +598,9 @@ class Builder {
         if (shape.routing.experts) return routed_feed_forward(shape, x, stream);
         std::optional<TensorId> gate;
         if (shape.gated)
-            gate = linear("gate", x, shape.size, Role::gate, optional(shape.gate_bias, Role::gate_bias));
+            gate = scaled(
+                "gate", linear("gate", x, shape.size, Role::gate, optional(shape.gate_bias, Role::gate_bias)),
+                shape.gate_scale);
         const TensorId up = linear("up", x, shape.size, Role::up, optional(shape.up_bias, Role::up_bias));
         if (gate && shape.cuts_gate())
             gate = emit(op::Norm{*gate, tensor_like("gate cut", *gate), std::nullopt, std::nullopt,

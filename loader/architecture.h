@@ -239,7 +239,13 @@ struct Recurrence {
     uint32_t key_dim = 0, value_dim = 0;
     bool tiled = false;  // group_of()
     bool taps_bias = false;
-    float epsilon = 0;   // of the norm: of a head, or of a group's heads (state_space)
+    float epsilon = 0;                     // of the norm: of a head, or of a group's heads (state_space)
+    bool normed = true;                    // else a state space leaves the norm out
+    bool norm_first = false;               // it norms before it gates
+    float gate_scale = 1, step_scale = 1;  // multiply what becomes the gate, and the step (state_space)
+    float q_scale = 1, k_scale = 1,
+          v_scale = 1;  // multiply channels that are convolved, through a folder's taps
+    bool scales_channels() const { return q_scale != 1 || k_scale != 1 || v_scale != 1; }
     uint32_t width = 0;  // columns of what is projected back
     size_t group_of(size_t head) const { return tiled ? head % groups : head / (heads / groups); }
     uint32_t keys() const { return groups * key_dim; }
@@ -300,6 +306,7 @@ struct FeedForward {
     float gate_cut = -std::numeric_limits<float>::infinity();
     bool cuts_gate() const { return gate_cut > -std::numeric_limits<float>::infinity(); }
     bool gate_bias = false, up_bias = false, down_bias = false;
+    float gate_scale = 1;     // down(act(gate_scale gate x) * up x)
     bool inner_norm = false;  // what down sees is normed (Role::inner_norm)
     Routing routing;
     bool operator==(const FeedForward&) const = default;
@@ -317,10 +324,12 @@ inline Attention kernel_attention(Attention attention) {
 struct Layer {
     bool attention_norm = true;  // false: without the norm before attention (ModernBERT's first layer)
     Attention attention;         // 0 heads: a recurrence instead, or nothing
-    Recurrence recurrence = {};
-    Attention cross;           // to the encoder's output, between the two others; 0 heads: none
+    Recurrence recurrence =
+        {};           // beside attention, if there are both: of the same, and added likewise (Falcon-H1)
+    Attention cross;  // to the encoder's output, between the two others; 0 heads: none
     FeedForward feed_forward;  // neither columns nor experts: nothing
-    float scale = 1;           // multiplies the stream behind the layer
+    float attention_out = 1, recurrence_out = 1, feed_forward_out = 1;  // multiply what each adds
+    float scale = 1;  // multiplies the stream behind the layer
     bool recurs() const { return recurrence.kind != RecurrenceKind::none; }
     bool mixes() const { return attention.heads != 0 || recurs(); }
     bool feeds() const { return feed_forward.size != 0 || feed_forward.routing.experts != 0; }

@@ -178,6 +178,16 @@ Laid lay(const Frame& f, Layout layout) {
     return {f.shape({f.rows, f.cols}), {strip(0, f.cols, 1, f.rows)}};
 }
 
+std::vector<float> channel_factors(const Recurrence& shape) {
+    std::vector<float> factors(shape.channels(), shape.v_scale);
+    const auto set = [&](uint32_t first, float scale) {
+        std::fill_n(factors.begin() + first, shape.keys(), scale);
+    };
+    set(shape.q_channel(), shape.q_scale);
+    set(shape.k_channel(), shape.k_scale);
+    return factors;
+}
+
 class Binder {
   public:
     Binder(const Architecture& architecture, std::span<const std::span<const TensorRow>> rows,
@@ -262,9 +272,11 @@ class Binder {
         // Vectors are small and enter sums, so they are F32, and so are taps; matrices keep the precision.
         const bool f32 = (shape.vector || recipe.add != 0 || ref.role == Role::mixer_taps) && !blocks;
         view.type = recipe.type = f32 ? TensorType::f32 : view.type;
+        if (ref.role == Role::mixer_taps && layer.recurrence.scales_channels())
+            recipe.factors = channel_factors(layer.recurrence);
         check_blocks(view, recipe, blocks);
-        const bool plain =
-            (row.layout == Layout::as_is) && recipe.type == recipe.stored && recipe.decode == Decode::none;
+        const bool plain = row.layout == Layout::as_is && recipe.type == recipe.stored &&
+                           recipe.decode == Decode::none && recipe.factors.empty();
         if (!plain) view.recipe = add_recipe(std::move(recipe));
         bound_.weights[ref] = std::move(view);
     }
@@ -272,7 +284,8 @@ class Binder {
     void check_blocks(const TensorView& view, const GatherRecipe& recipe, bool blocks) const {
         const bool packed = is_packed(recipe.decode);
         if (!blocks && !packed) return;
-        bool whole = recipe.add == 0 && !recipe.negative_exp && recipe.type == recipe.stored;
+        bool whole =
+            recipe.add == 0 && !recipe.negative_exp && recipe.factors.empty() && recipe.type == recipe.stored;
         const uint32_t block = packed ? recipe.cols : tensor_type_info(recipe.stored).block;
         for (const Strip& each : recipe.strips)
             whole = whole && each.col_stride == 1 && each.first % block == 0 && each.row_stride % block == 0;

@@ -298,6 +298,14 @@ void set_nemotron(const Described& model, Keys& keys) {
 
 bool is_recurrent(const Architecture& a) { return a.recurrent(); }
 bool scales_embedding(const Architecture& a) { return a.embedding_scale != 1; }
+/// Multipliers would have to go into weights, and norms come after gates.
+bool multiplies_nothing(const Architecture& a) {
+    const Layer& layer = a.layers.front();
+    const Recurrence& r = layer.recurrence;
+    return a.embedding_scale == 1 && a.logit_scale == 1 && layer.attention_out == 1 &&
+           layer.recurrence_out == 1 && layer.feed_forward_out == 1 && layer.feed_forward.gate_scale == 1 &&
+           r.gate_scale == 1 && r.step_scale == 1 && !r.scales_channels() && !r.norm_first;
+}
 bool is_tied(const Architecture& a) { return a.tied_embeddings; }
 bool has_experts(const Architecture& a) { return a.routing().experts != 0; }
 
@@ -338,6 +346,7 @@ constexpr ConversionFamily families[] = {
      .fits = has_experts,
      .keys = set_granite_shared},
     {.model_type = "granitemoehybrid", .architecture = "granite", .keys = set_granite},
+    {.model_type = "falcon_h1", .architecture = "falcon-h1", .fits = multiplies_nothing, .keys = set_states},
     {.model_type = "nemotron_h", .architecture = "nemotron_h_moe", .fits = has_experts, .keys = set_nemotron},
     {.model_type = "nemotron_h", .architecture = "nemotron_h", .keys = set_nemotron},
     {.model_type = "lfm2", .architecture = "lfm2", .keys = set_lfm2},

@@ -103,6 +103,7 @@ struct Family {
     bool output_decides = false;  // tied if there is no output tensor, whatever tie_word_embeddings says
 
     RecurrenceKind recurrence = RecurrenceKind::none;  // of some layers, which `adjust` makes
+    bool recurs_beside = false;                        // attention, in every layer
 
     Adjust adjust = nullptr;
 };

@@ -246,6 +246,12 @@ void GatheredTensors::gather(const GatherRecipe& recipe, uint64_t first, std::sp
                          rows.subspan((low - from) * row_bytes, (high - low) * row_bytes));
         base += strip.rows;
     }
+    for (uint64_t r = 0; r < recipe.factors.size() && r < to - from; ++r) {
+        std::vector<float> row(recipe.cols);
+        std::memcpy(row.data(), rows.data() + r * row_bytes, row_bytes);
+        for (float& value : row) value *= recipe.factors[from + r];
+        std::memcpy(rows.data() + r * row_bytes, row.data(), row_bytes);
+    }
     if (!whole.empty()) std::memcpy(out.data(), whole.data() + skip, out.size());
 }
 

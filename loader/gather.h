@@ -77,6 +77,7 @@ struct GatherRecipe {
     TensorType type = TensorType::f32;  // of the result
     float add = 0;
     bool negative_exp = false;
+    std::vector<float> factors;  // of the result's rows, which are F32; empty: 1
     std::vector<Strip> strips;
     std::vector<float> values;  // if not empty: the result, F32
 };

@@ -50,6 +50,9 @@ constexpr TensorRow mamba_rows[] = {
     {Role::mixer_gate, LAYER "ssm_in.weight", mixer},
     {Role::mixer_step, LAYER "ssm_in.weight", mixer},
 };
+constexpr TensorRow falcon_h1_rows[] = {
+    {Role::feed_forward_norm, LAYER "ffn_norm"},
+};
 constexpr TensorRow nemotron_rows[] = {
     {Role::feed_forward_norm, LAYER "attn_norm.weight"},  // every layer's one
 };
@@ -131,6 +134,15 @@ void adjust_granite_hybrid(Reading& r) {
     use_recurrence(keys, r.architecture, layers_without_heads(r), mamba);
 }
 
+/// The converter multiplies weights by what a folder's config.json says.
+void adjust_falcon_h1(Reading& r) {
+    Recurrence mamba = read_state(r.settings, RecurrenceKind::state_space, r.architecture.norm.epsilon);
+    mamba.taps_bias = has_taps_bias(r);
+    mamba.width = mamba.heads * mamba.value_dim;
+    mamba.normed = r.catalog.find("blk.0.ssm_norm.weight") != nullptr;
+    for (Layer& layer : r.architecture.layers) layer.recurrence = mamba;
+}
+
 /// Layers with key/value heads are attention, with columns of a feed-forward that, or experts, the others
 /// Mamba-2.
 void adjust_nemotron(Reading& r) {
@@ -194,6 +206,11 @@ std::span<const Family> gguf_recurrent_families() {
          .routing = &granite_experts,
          .recurrence = RecurrenceKind::state_space,
          .adjust = adjust_granite_hybrid},
+        {.name = "falcon-h1",
+         .tensors = {falcon_h1_rows, mamba_rows, state_rows, common},
+         .recurrence = RecurrenceKind::state_space,
+         .recurs_beside = true,
+         .adjust = adjust_falcon_h1},
         {.name = "nemotron_h",
          .tensors = {nemotron_rows, mamba_rows, state_rows, common},
          .rope = false,

@@ -1,5 +1,5 @@
 // Families some of whose layers are recurrences: LFM2 and 3, Qwen3-Next and 3.5, Bamba, Granite 4,
-// Nemotron-H.
+// Nemotron-H; or have one beside attention: Falcon-H1.
 #include "hf_families.h"
 
 #include "fail.h"
@@ -222,7 +222,7 @@ void check_step_limit(const Settings& s) {
              ": expected 0 and infinity, got ", limit->dump());
 }
 
-/// Mamba-2 as Bamba has it, and Granite.
+/// Mamba-2 as Bamba has it, and Granite, and of a width of its own, Falcon-H1.
 Recurrence read_mamba(const Reading& r) {
     const Settings& s = r.settings;
     expect_flag(s, "mamba_proj_bias", false, false);
@@ -235,14 +235,15 @@ Recurrence read_mamba(const Reading& r) {
     mamba.heads = s.size("mamba_n_heads", 1 << 16, 128);
     mamba.groups = s.size("mamba_n_groups", 1 << 16, 1);
     mamba.key_dim = s.size("mamba_d_state", most_state_dim, 256);
-    const uint64_t width = uint64_t{s.size("mamba_expand", 1 << 10, 2)} * r.architecture.hidden;
+    uint64_t width = uint64_t{s.size("mamba_expand", 1 << 10, 2)} * r.architecture.hidden;
+    if (s.has("mamba_d_ssm")) width = s.size("mamba_d_ssm", 1 << 20);
     const nlohmann::json* head = s.find("mamba_d_head");
     mamba.value_dim = head == nullptr || *head == "auto" ? static_cast<uint32_t>(width / mamba.heads)
                                                          : s.size("mamba_d_head", most_state_dim);
     mamba.taps_bias = s.flag("mamba_conv_bias", true);
     mamba.epsilon = r.architecture.norm.epsilon;
     if (uint64_t{mamba.heads} * mamba.value_dim != width)
-        s.wrong("mamba_d_head", "heads that fill mamba_expand times hidden_size");
+        s.wrong("mamba_d_head", cat("heads that fill a width of ", width));
     check_heads(s, "mamba_n_heads", mamba);
     return mamba;
 }
@@ -269,6 +270,47 @@ void adjust_bamba(Reading& r) {
     for (const char* other : {"num_logits_to_keep", "z_loss_coefficient"}) s.understood(other);
     use_recurrence(s, r.architecture, recurrent_layers(s, r.architecture.layers.size(), "attn_layer_indices"),
                    read_mamba(r));
+}
+
+/// Numbers of a list, all 1 where there is none.
+std::vector<float> multipliers(const Settings& s, const char* name, size_t count) {
+    const std::vector<double> listed = s.numbers(name);
+    if (listed.empty()) return std::vector<float>(count, 1.0f);
+    if (listed.size() != count) s.wrong(name, cat(count, " numbers"));
+    return {listed.begin(), listed.end()};
+}
+
+/// Every layer has attention and Mamba-2 side by side (Zuo et al. 2025, Falcon-H1), and multipliers of what
+/// goes in and out.
+void adjust_falcon_h1(Reading& r) {
+    const Settings& s = r.settings;
+    Architecture& a = r.architecture;
+    expect_flag(s, "projectors_bias", false, false);
+    for (const char* other :
+         {"num_logits_to_keep", "attn_layer_indices", "mlp_expansion_factor", "mamba_use_mlp"})
+        s.understood(other);
+    a.embedding_scale = s.number("embedding_multiplier", 1);
+    a.logit_scale = s.number("lm_head_multiplier", 1);
+    Recurrence mamba = read_mamba(r);
+    mamba.width = mamba.heads * mamba.value_dim;
+    mamba.normed = s.flag("mamba_rms_norm", false);
+    mamba.norm_first = s.flag("mamba_norm_before_gate", true) && mamba.normed;
+    const float in = s.number("ssm_in_multiplier", 1), attention_in = s.number("attention_in_multiplier", 1),
+                key = s.number("key_multiplier", 1);
+    const std::vector<float> parts = multipliers(s, "ssm_multipliers", 5),
+                             feed_forward = multipliers(s, "mlp_multipliers", 2);
+    float* const places[] = {&mamba.gate_scale, &mamba.v_scale, &mamba.k_scale, &mamba.q_scale,
+                             &mamba.step_scale};
+    for (size_t i = 0; i < parts.size(); ++i) *places[i] = in * parts[i];
+    if (attention_in != 1) expect_flag(s, "attention_bias", false, false);  // it would not be multiplied
+    for (Layer& layer : a.layers) {
+        layer.attention.scale *= key * attention_in * attention_in;
+        layer.attention_out = attention_in * s.number("attention_out_multiplier", 1);
+        layer.recurrence = mamba;
+        layer.recurrence_out = s.number("ssm_out_multiplier", 1);
+        layer.feed_forward.gate_scale = feed_forward[0];
+        layer.feed_forward_out = feed_forward[1];
+    }
 }
 
 /// The types of a Nemotron-H's layers, one letter each, as older files have them: Mamba, attention, MLP,
@@ -396,6 +438,14 @@ std::span<const Family> recurrent_families() {
          .feed_forward_bias = mlp_bias,
          .recurrence = RecurrenceKind::state_space,
          .adjust = adjust_bamba},
+        {.name = "falcon_h1",
+         .tensors = {bamba_rows, mamba_rows, hf::frame, hf::attention},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .feed_forward_bias = mlp_bias,
+         .recurrence = RecurrenceKind::state_space,
+         .recurs_beside = true,
+         .adjust = adjust_falcon_h1},
         {.name = "granitemoehybrid",
          .tensors = {hf::granite_moe, hf::granite_shared, hf::frame, hf::attention, mamba_rows},
          .qkv_bias = attention_bias,

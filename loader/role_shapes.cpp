@@ -215,7 +215,7 @@ constexpr RoleRule rules[] = {
      SCORIA_SHAPE(matrix(mixer(l).taps ? mixer(l).channels() : 0, mixer(l).taps, mixer(l).channels()))},
     {Role::mixer_taps_bias, true, SCORIA_SHAPE(vector(mixer(l).taps_bias, mixer(l).channels()))},
     {Role::mixer_norm, true,
-     SCORIA_SHAPE(is(l, Kind::state_space) ? vector(true, mixer(l).width, mixer(l).groups)
+     SCORIA_SHAPE(is(l, Kind::state_space) ? vector(mixer(l).normed, mixer(l).width, mixer(l).groups)
                                            : vector(true, mixer(l).value_dim))},
     {Role::mixer_out, true, SCORIA_SHAPE(matrix(mixer(l).width ? a.hidden : 0, mixer(l).width))},
     {Role::per_layer_embedding, false, SCORIA_SHAPE(matrix(a.vocab, all_per_layer(a)))},

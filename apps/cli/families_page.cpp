@@ -55,9 +55,10 @@ std::string attention_of(const Family& family) {
     list(text, family.qkv_bias.when != Bias::When::never, when_biased("q/k/v ", family.qkv_bias));
     list(text, family.o_bias.when != Bias::When::never, when_biased("output ", family.o_bias));
     list(text, family.clips, "clipped q/k/v");
-    constexpr const char* recurrences[] = {"", "short convolutions in most layers",
-                                           "gated delta rule in most layers", "state spaces in most layers"};
-    list(text, family.recurrence != RecurrenceKind::none, name_of(recurrences, family.recurrence));
+    constexpr const char* recurrences[] = {"", "short convolutions", "gated delta rule", "state spaces"};
+    list(text, family.recurrence != RecurrenceKind::none,
+         cat(name_of(recurrences, family.recurrence),
+             family.recurs_beside ? " beside it" : " in most layers"));
     return text;
 }
 

@@ -267,6 +267,8 @@ std::string extras_text(const Layer& layer) {
     add(attention.distance_values, "distance-values");
     add(attention.latent.kv_rank != 0, cat("latent-", attention.latent.kv_rank));
     add(attention.kv_layer >= 0, cat("kv-of-", attention.kv_layer));
+    add(layer.recurs(), cat("beside-", name_of(recurrence_names, layer.recurrence.kind), "-of-",
+                            layer.recurrence.heads, "x", layer.recurrence.value_dim, "-heads"));
     add(layer.cross.heads != 0, "cross-attention");
     add(layer.scale != 1, cat("scale-", layer.scale));
     return extras;
@@ -283,7 +285,7 @@ void add_layers(TextTable& table, const Architecture& architecture, const std::s
         const Recurrence& recurrence = layers[first].recurrence;
         const std::string which = stack + (first == last ? cat(first) : cat(first, '-', last)),
                           feed_forward = feed_forward_text(layers[first].feed_forward);
-        if (!layers[first].recurs())
+        if (layers[first].attention.heads != 0 || !layers[first].recurs())
             table.add({which, cat(attention.heads), cat(attention.kv_heads), cat(attention.head_dim),
                        positions_text(architecture, attention), mask_text(attention), feed_forward,
                        extras_text(layers[first])});

@@ -22,6 +22,8 @@ DELTA = dict(num_hidden_layers=4, linear_conv_kernel_dim=4, linear_num_key_heads
              rope_parameters=ROPE | {"partial_rotary_factor": 0.25})
 MAMBA = dict(num_hidden_layers=3, layer_types=["linear_attention", "full_attention", "linear_attention"],
              mamba_n_heads=8, mamba_d_head=16, mamba_expand=2, mamba_n_groups=2, mamba_d_state=12, mamba_d_conv=4)
+FALCON = SAME | dict(num_hidden_layers=2, mamba_d_ssm=96, mamba_n_heads=6, mamba_d_head=16, mamba_n_groups=2, mamba_d_state=12,
+                     mamba_d_conv=4)
 NEMOTRON = dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_attention_heads=4, num_key_value_heads=2,
                 head_dim=16, max_position_embeddings=160, layer_norm_epsilon=0.02, bos_token_id=1, eos_token_id=2,
                 pad_token_id=None, ssm_state_size=12, mamba_num_heads=6, mamba_head_dim=16, n_groups=2)
@@ -118,6 +120,12 @@ CONFIGS = {
         num_experts=5, num_experts_per_tok=2, moe_intermediate_size=24, shared_expert_intermediate_size=40,
         rope_parameters=ROPE | {"partial_rotary_factor": 0.25, "mrope_section": [1, 1, 0], "mrope_interleaved": True}),
         vision_config=VISION | dict(num_position_embeddings=16)),
+    "falcon_h1": FALCON | dict(
+        mlp_multipliers=[0.7, 0.4], ssm_multipliers=[0.8, 1.3, 0.6, 1.4, 0.9], ssm_in_multiplier=1.25, ssm_out_multiplier=0.3,
+        attention_in_multiplier=1.1, attention_out_multiplier=0.6, key_multiplier=0.8, embedding_multiplier=2.5,
+        lm_head_multiplier=0.35),
+    "falcon_h1-normed": FALCON | dict(mamba_rms_norm=True, mamba_norm_before_gate=False),
+    "falcon_h1-normed-first": FALCON | dict(mamba_rms_norm=True, mamba_expand=1, mamba_n_heads=4, mamba_d_ssm=None),
     "bamba": SAME | dict(
         num_hidden_layers=3, attn_layer_indices=[1], mamba_n_heads=8, mamba_d_head=16, mamba_expand=2,
         mamba_n_groups=2, mamba_d_state=12, mamba_d_conv=4, mlp_bias=True),
