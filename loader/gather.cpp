@@ -2,7 +2,6 @@
 #include "gather.h"
 
 #include "fail.h"
-#include "half.h"
 
 #include <algorithm>
 #include <array>
@@ -54,7 +53,12 @@ void decode(TensorType type, Decode decode, const std::byte* from, std::span<flo
     static const auto e4m3 = small_floats(4, 3, true), e5m2 = small_floats(5, 2, false);
     switch (decode) {
     case Decode::none:
-    case Decode::fp4:  // by gather_packed
+    case Decode::fp4:  // by gather_packed, as the others down to
+    case Decode::int4:
+    case Decode::int8:
+    case Decode::uint8:
+    case Decode::gptq:
+    case Decode::awq:
     case Decode::ternary:
         break;
     case Decode::f64:
@@ -88,8 +92,12 @@ void decode(TensorType type, Decode decode, const std::byte* from, std::span<flo
     }
 }
 
-/// Writes them as F32, or as the nearest BF16.
-void encode(TensorType type, std::span<const float> values, std::byte* to) {
+constexpr uint64_t element_bytes[] = {0, 8, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 1, 1, 1, 1, 1, 1, 1};  // by Decode
+static_assert(std::size(element_bytes) == static_cast<size_t>(Decode::ternary) + 1);
+
+}  // namespace
+
+void encode_floats(TensorType type, std::span<const float> values, std::byte* to) {
     if (type == TensorType::f32) {
         std::memcpy(to, values.data(), values.size_bytes());
         return;
@@ -102,75 +110,24 @@ void encode(TensorType type, std::span<const float> values, std::byte* to) {
     }
 }
 
-constexpr uint64_t element_bytes[] = {0, 8, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 1, 1};  // by Decode
-static_assert(std::size(element_bytes) == static_cast<size_t>(Decode::ternary) + 1);
-
-/// Blocks of MXFP4, numbers j and j + 16 in byte j, of pairs of neighbours and of exponents.
-void join_fp4(std::span<const std::byte> pairs, std::span<const std::byte> exponents, std::byte* to) {
-    const auto number = [&](size_t i) { return pairs[i / 2] >> int(4 * (i % 2)) & std::byte{15}; };
-    for (size_t b = 0; b < exponents.size(); ++b) {
-        *to++ = exponents[b];
-        for (size_t j = 32 * b; j < 32 * b + 16; ++j) *to++ = number(j) | number(j + 16) << 4;
-    }
-}
-
-/// Codes 0, 1, 2 as TQ2_0, of whose halves byte j has the numbers j, j + 32, j + 64 and j + 96; or as floats.
-void write_ternary(TensorType type, std::span<const uint8_t> codes, float scale, std::byte* to) {
-    if (type != TensorType::tq2_0) {
-        std::vector<float> values;
-        for (const uint8_t code : codes) values.push_back((float(code) - 1) * scale);
-        return encode(type, values, to);
-    }
-    const uint16_t half = to_half(scale);
-    for (size_t i = 0; i < codes.size(); i += 256) {
-        for (size_t j = 0; j < 64; ++j) {
-            const uint8_t* first = &codes[i + j / 32 * 128 + j % 32];
-            *to++ = static_cast<std::byte>(first[0] | first[32] << 2 | first[64] << 4 | first[96] << 6);
-        }
-        std::memcpy(to, &half, sizeof half), to += sizeof half;
-    }
-}
-
-}  // namespace
-
 uint64_t stored_bytes(TensorType type, Decode decode, uint64_t weights) {
     if (decode != Decode::none) return weights * element_bytes[static_cast<size_t>(decode)];
     const TensorTypeInfo& info = tensor_type_info(type);
     return weights / info.block * info.block_bytes;
 }
 
-void Scales::fill(uint64_t first, uint64_t stride, std::span<float> out) const {
+void Scales::fill(const std::vector<float>& those, uint64_t first, uint64_t stride,
+                  std::span<float> out) const {
     for (uint64_t i = 0; i < out.size(); ++i) {
         const uint64_t at = first + i * stride;
-        out[i] = values[at / cols / rows_each * across + at % cols / cols_each];
-    }
-}
-
-void GatheredTensors::gather_packed(const GatherRecipe& recipe, const Strip& strip, uint32_t first,
-                                    uint32_t rows, std::span<std::byte> out) const {
-    const Scales& scales = scales_[size_t(strip.scales)];
-    const uint64_t cols = recipe.cols, row_bytes = stored_bytes(recipe.type, Decode::none, cols);
-    const bool ternary = recipe.decode == Decode::ternary;
-    std::vector<std::byte> raw(ternary ? cols : cols / 2), exponents(cols / 32);
-    for (uint32_t r = 0; r < rows; ++r) {
-        const uint64_t row = (strip.first + (first + r) * strip.row_stride) / cols;
-        std::byte* const to = out.data() + r * row_bytes;
-        const uint64_t quarter = scales.rows / 4;
-        files_[strip.file].read(strip.offset + raw.size() * (ternary ? row % quarter : row), raw);
-        if (ternary) {
-            std::vector<uint8_t> codes(cols);
-            for (uint64_t c = 0; c < cols; ++c)
-                codes[c] = static_cast<uint8_t>(raw[c] >> int(2 * (row / quarter)) & std::byte{3});
-            write_ternary(recipe.type, codes, scales.values[0], to);
-        } else {
-            files_[scales.file].read(scales.offset + row * exponents.size(), exponents);
-            join_fp4(raw, exponents, to);
-        }
+        out[i] = those[at / cols / rows_each * across + at % cols / cols_each];
     }
 }
 
 void GatheredTensors::gather_strip(const GatherRecipe& recipe, const Strip& strip, uint32_t first,
                                    uint32_t rows, std::span<std::byte> out) const {
+    if (recipe.decode == Decode::gptq || recipe.decode == Decode::awq)
+        return gather_columns(recipe, strip, first, rows, out);
     if (is_packed(recipe.decode)) return gather_packed(recipe, strip, first, rows, out);
     const auto bytes_of = [&](uint64_t weights) {
         return stored_bytes(recipe.stored, recipe.decode, weights);
@@ -210,7 +167,7 @@ void GatheredTensors::gather_strip(const GatherRecipe& recipe, const Strip& stri
     for (uint32_t r = 0; r < rows; ++r) {
         const uint64_t at = start + r * strip.row_stride;
         if (scales && !(filled && strip.col_stride == 1 && scales->alike(*filled, at))) {
-            scales->fill(at, strip.col_stride, factors);
+            scales->fill(scales->values, at, strip.col_stride, factors);
             filled = at;
         }
         decode(recipe.stored, recipe.decode, raw.data() + bytes_of(r * cols), values);
@@ -218,7 +175,7 @@ void GatheredTensors::gather_strip(const GatherRecipe& recipe, const Strip& stri
             values[c] = values[c] * factors[c] + recipe.add;
             if (recipe.negative_exp) values[c] = -std::exp(values[c]);
         }
-        encode(recipe.type, values, out.data() + stored_bytes(recipe.type, Decode::none, r * cols));
+        encode_floats(recipe.type, values, out.data() + stored_bytes(recipe.type, Decode::none, r * cols));
     }
 }
 

@@ -27,11 +27,16 @@ enum class Decode : uint8_t {
     i64,
     u64,
     fp4,      // MXFP4, numbers apart from scales; columns 2i and 2i + 1 in byte i
+    int4,     // Q4_0, likewise
+    int8,     // Q8_0, likewise, a byte each
+    uint8,    // the same, 128 for 0
+    gptq,     // Q4_0 or Q5_0 by columns: a word of [cols / 8, rows] has 8 columns of a row
+    awq,      // likewise: a word of [cols, rows / 8] has 8 rows of a column, even ones first
     ternary,  // 0, 1, 2 for -1, 0, 1: of n rows each n / 4 rows in two bits of n / 4 rows of bytes
 };
 
-/// Whether several numbers share a byte: then whole rows are read, as blocks or as floats.
-inline bool is_packed(Decode decode) { return decode == Decode::fp4 || decode == Decode::ternary; }
+/// Whether whole rows are read, as blocks or as floats.
+inline bool is_packed(Decode decode) { return decode >= Decode::fp4; }
 
 /// A tensor as its file describes it.
 struct StoredTensor {
@@ -50,10 +55,11 @@ struct Scales {
     /// Of element (r, c): values[r / rows_each * across + c / cols_each]. Decode::fp4 has none.
     std::vector<float> values;
     uint64_t rows_each = 1, cols_each = 1, across = 1;
-    uint32_t file = 0;  // Decode::fp4: where the exponents lie, a byte for 32 columns
+    std::vector<float> zeros;  // likewise, the number that stands for 0, of 16; of gptq and awq alone
+    uint32_t file = 0;         // Decode::fp4: where the exponents lie, a byte for 32 columns
     uint64_t offset = 0;
-    /// Of elements first, first + stride, ...
-    void fill(uint64_t first, uint64_t stride, std::span<float> out) const;
+    /// Those, values or zeros, of elements first, first + stride, ...
+    void fill(const std::vector<float>& those, uint64_t first, uint64_t stride, std::span<float> out) const;
     /// Whether rows that begin with elements a and b have the same ones.
     bool alike(uint64_t a, uint64_t b) const {
         return a % cols == b % cols && a / cols / rows_each == b / cols / rows_each;
@@ -84,6 +90,8 @@ struct GatherRecipe {
 
 /// Bytes of `weights` weights, a multiple of the type's block.
 uint64_t stored_bytes(TensorType type, Decode decode, uint64_t weights);
+/// Writes values as F32, or as the nearest BF16.
+void encode_floats(TensorType type, std::span<const float> values, std::byte* to);
 
 /// The tensors of some files, as they are or by recipe. Ranges that do not begin and end at rows cost a copy.
 class GatheredTensors final : public TensorSource {
@@ -99,8 +107,11 @@ class GatheredTensors final : public TensorSource {
     void gather(const GatherRecipe& recipe, uint64_t first, std::span<std::byte> out) const;
     void gather_strip(const GatherRecipe& recipe, const Strip& strip, uint32_t first, uint32_t rows,
                       std::span<std::byte> out) const;
+    // gather_packed.cpp
     void gather_packed(const GatherRecipe& recipe, const Strip& strip, uint32_t first, uint32_t rows,
                        std::span<std::byte> out) const;
+    void gather_columns(const GatherRecipe& recipe, const Strip& strip, uint32_t first, uint32_t rows,
+                        std::span<std::byte> out) const;
 
     std::vector<File> files_;
     std::vector<GatherRecipe> recipes_;

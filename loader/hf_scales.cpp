@@ -24,8 +24,13 @@ class Joiner {
     std::vector<Scales> join() {
         const std::string method = config_.text("quant_method");
         if (method == "compressed-tensors") {
-            expect("format", "float-quantized");
-            scale_floats({128, 128});
+            const std::string format = config_.text("format");
+            if (format == "float-quantized")
+                scale_floats({128, 128});
+            else if (format == "int-quantized" || format == "pack-quantized")
+                scale_integers(format == "pack-quantized");
+            else
+                config_.wrong("format", "float-quantized, int-quantized or pack-quantized");
         } else if (method == "fp8") {
             std::vector<double> block = config_.numbers("weight_block_size");
             if (block.empty()) block = {128, 128};
@@ -33,6 +38,12 @@ class Joiner {
                 block[1] > most_size)
                 config_.wrong("weight_block_size", "two sizes");
             scale_floats({uint64_t(block[0]), uint64_t(block[1])});
+        } else if (method == "gptq" || method == "awq") {
+            const char* bits = config_.has("w_bit") ? "w_bit" : "bits";
+            if (config_.size(bits, 32) != 4) config_.wrong(bits, "4");
+            const std::string version = config_.text("version", "gemm");
+            if (method == "awq" && version != "gemm" && version != "GEMM") config_.wrong("version", "gemm");
+            join_columns(method == "awq", config_.text("checkpoint_format", "gptq") == "gptq_v2");
         } else if (method == "mxfp4") {
             join_blocks();
         } else if (method == "bitnet") {
@@ -40,7 +51,7 @@ class Joiner {
             if (config_.flag("use_rms_norm", false)) config_.wrong("use_rms_norm", "false");
             unpack_ternary(config_.text("linear_class", "bitlinear") == "autobitlinear");
         } else {
-            config_.wrong("quant_method", "fp8, compressed-tensors, mxfp4 or bitnet");
+            config_.wrong("quant_method", "fp8, compressed-tensors, gptq, awq, mxfp4 or bitnet");
         }
         std::erase_if(tensors_, [&](const StoredTensor& each) {
             return joined_.contains(each.name) || each.name.ends_with(".input_scale") ||
@@ -129,6 +140,8 @@ class Joiner {
             if (!blocks || stored.shape != shape || stored.decode != Decode::u8) misshapen(stored, tensor);
             shape.back() *= 32;
             Scales scales;
+            scales.rows = shape.front();
+            for (size_t i = 1; i + 1 < shape.size(); ++i) scales.rows *= shape[i];
             scales.cols = shape.back();
             scales.file = stored.file;
             scales.offset = stored.offset;
@@ -137,6 +150,96 @@ class Joiner {
             tensor.type = TensorType::mxfp4;
             give(tensor, std::move(scales));
         }
+    }
+
+    /// Of 8 bits, or packed, of 8 or 4, into words: a scale for each row or for groups of a row's columns.
+    void scale_integers(bool packed) {
+        const std::string ending = packed ? ".weight_packed" : ".weight";
+        for (StoredTensor& tensor : tensors_) {
+            if (!tensor.name.ends_with(ending) || tensor.decode != (packed ? Decode::i32 : Decode::i8))
+                continue;
+            const std::string stem = tensor.name.substr(0, tensor.name.size() - ending.size()) + ".weight";
+            for (const char* other : {"_zero_point", "_g_idx"})
+                if (by_name_.contains(stem + other))
+                    fail(Status::unsupported, "safetensors", "tensor ", stem, other,
+                         ": expected symmetric weights in groups of neighbours");
+            const StoredTensor& stored = beside(tensor, stem, {"_scale"});
+            std::vector<uint64_t> shape = tensor.shape;
+            tensor.decode = Decode::int8;
+            if (packed) {
+                const StoredTensor& sizes = beside(tensor, stem, {"_shape"});
+                if (sizes.shape != std::vector<uint64_t>{2}) misshapen(sizes, tensor);
+                const std::vector<float> size = source_.floats(sizes);
+                if (shape.size() != 2 || size[0] != float(shape[0])) misshapen(sizes, tensor);
+                const bool four = size[1] == float(shape[1] * 8);
+                if (!four && size[1] != float(shape[1] * 4)) misshapen(sizes, tensor);
+                tensor.decode = four ? Decode::int4 : Decode::uint8;
+                shape[1] *= four ? 8 : 4;
+            }
+            const uint64_t groups = stored.shape.size() == 2 ? stored.shape[1] : 0;
+            if (shape.size() != 2 || shape[0] == 0 || groups == 0 || stored.shape[0] != shape[0] ||
+                shape[1] % groups != 0 || shape[1] / groups % 32 != 0)
+                misshapen(stored, tensor);
+            tensor.name = stem;
+            tensor.shape = shape;
+            tensor.type = tensor.decode == Decode::int4 ? TensorType::q4_0 : TensorType::q8_0;
+            give(tensor, {shape[0], shape[1], source_.floats(stored), 1, shape[1] / groups, groups});
+        }
+    }
+
+    /// qweight, qzeros and scales, groups of columns being rows of the latter two. Zeros of the first version
+    /// of GPTQ are stored less one.
+    void join_columns(bool awq, bool second_version) {
+        constexpr std::string_view ending = ".qweight";
+        for (StoredTensor& tensor : tensors_) {
+            if (!tensor.name.ends_with(ending) || tensor.decode != Decode::i32) continue;
+            const std::string stem = tensor.name.substr(0, tensor.name.size() - ending.size());
+            const StoredTensor &stored = beside(tensor, stem, {".scales"}),
+                               &zeros = beside(tensor, stem, {".qzeros"});
+            if (tensor.shape.size() != 2 || stored.shape.size() != 2) misshapen(stored, tensor);
+            const uint64_t rows = tensor.shape[1] * (awq ? 8 : 1), cols = tensor.shape[0] * (awq ? 1 : 8),
+                           groups = stored.shape[0];
+            const std::vector<uint64_t> of_zeros = {groups, rows / 8};
+            if (groups == 0 || rows % 8 != 0 || stored.shape[1] != rows || cols % groups != 0 ||
+                cols / groups % 32 != 0)
+                misshapen(stored, tensor);
+            if (zeros.shape != of_zeros || zeros.decode != Decode::i32) misshapen(zeros, tensor);
+            check_order(stem, cols, cols / groups);
+            Scales scales{rows,          cols,   std::vector<float>(rows * groups), 1,
+                          cols / groups, groups, std::vector<float>(rows * groups)};
+            StoredTensor as_bytes = zeros;
+            as_bytes.decode = Decode::u8;
+            as_bytes.shape[1] *= 4;
+            const std::vector<float> values = source_.floats(stored), bytes = source_.floats(as_bytes);
+            constexpr uint64_t awq_places[] = {0, 4, 1, 5, 2, 6, 3, 7};
+            for (uint64_t g = 0; g < groups; ++g)
+                for (uint64_t r = 0; r < rows; ++r) {
+                    const uint64_t place = awq ? awq_places[r % 8] : r % 8;
+                    const auto pair = static_cast<uint32_t>(bytes[(g * rows + r / 8 * 8 + place) / 2]);
+                    const uint32_t zero = (pair >> (4 * (place % 2))) + (awq || second_version ? 0 : 1);
+                    scales.values[r * groups + g] = values[g * rows + r];
+                    scales.zeros[r * groups + g] = float(zero & 15);
+                }
+            tensor.name = stem + ".weight";
+            tensor.shape = {rows, cols};
+            tensor.decode = awq ? Decode::awq : Decode::gptq;
+            const bool symmetric = std::ranges::all_of(scales.zeros, [](float zero) { return zero == 8; });
+            tensor.type = symmetric ? TensorType::q4_0 : TensorType::q5_0;
+            give(tensor, std::move(scales));
+        }
+    }
+
+    /// Errors: unsupported, where groups are not of neighbours (desc_act).
+    void check_order(const std::string& stem, uint64_t cols, uint64_t group) {
+        const auto found = by_name_.find(stem + ".g_idx");
+        if (found == by_name_.end()) return;
+        joined_.insert(found->first);
+        const std::vector<float> groups = source_.floats(*found->second);
+        bool fits = groups.size() == cols;
+        for (uint64_t c = 0; fits && c < cols; ++c) fits = groups[c] == float(c / group);
+        if (!fits)
+            fail(Status::unsupported, "safetensors", "tensor ", found->first,
+                 ": expected groups of neighbours");
     }
 
     /// `multiplies`: or else a scale divides.

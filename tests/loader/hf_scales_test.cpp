@@ -3,11 +3,13 @@
 
 #include "half.h"
 #include "hf_builder.h"
+#include "hf_folder.h"
 #include "model.h"
 #include "weight_check.h"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -46,6 +48,40 @@ template <class Scale> void check_floats(const HfFolder& folder, const Scale& sc
         for (size_t c = 0; c < 8; ++c) CHECK(values[r * 8 + c] == e4m3_values[c % 4] * scale(r, c));
 }
 
+/// A llama of `cols` columns whose up is of integers by a scale for each row, 1/4, 1/2, ...
+HfFolder with_integers(uint32_t cols, const char* type, std::string bytes, const char* format) {
+    HfFolder folder = tiny_hf_llama();
+    folder.config["hidden_size"] = cols;
+    folder.config["head_dim"] = 4;
+    folder.config["quantization_config"] = {{"quant_method", "compressed-tensors"}, {"format", format}};
+    for (auto& [name, tensor] : folder.tensors)
+        if (tensor.shape.back() == 8 || name.ends_with("o_proj.weight") ||
+            name.ends_with("down_proj.weight")) {
+            std::vector<uint64_t> shape = tensor.shape;
+            for (uint64_t& size : shape)
+                if (size == 8) size = cols;
+            if (name.ends_with("q_proj.weight")) shape = {8, cols};
+            if (name.ends_with("o_proj.weight")) shape = {cols, 8};
+            folder.add(name, shape);
+        }
+    folder.tensors[up] = {type, {12, cols}, std::move(bytes)};
+    folder.tensors[up + "_scale"] = {"F32", {12, 1}, {}};
+    for (int i = 0; i < 12; ++i) folder.tensors[up + "_scale"].bytes += floats({std::ldexp(0.25f, i)});
+    return folder;
+}
+
+/// A tensor x of 8 rows and 32 columns in one group, whose zeros are `zeros` and whose scales are 1/4, 1/2,
+/// ...
+HfFolder by_columns(const char* method, HfFolder::Tensor words, std::string zeros) {
+    HfFolder folder = tiny_hf_llama();
+    folder.config["quantization_config"] = {{"quant_method", method}, {"bits", 4}};
+    folder.tensors["x.qweight"] = std::move(words);
+    folder.tensors["x.qzeros"] = {"I32", {1, 1}, std::move(zeros)};
+    folder.tensors["x.scales"] = {"F32", {1, 8}, {}};
+    for (int i = 0; i < 8; ++i) folder.tensors["x.scales"].bytes += floats({std::ldexp(0.25f, i)});
+    return folder;
+}
+
 /// Tensors of a file, joined.
 struct Joined {
     GatheredTensors source;
@@ -58,10 +94,9 @@ Joined joined(const TemporaryFolder& folder, const char* method) {
     files.emplace_back(path);
     Joined made{GatheredTensors(std::move(files)), {}};
     const Safetensors stored(path);
-    for (const auto& [name, array] : stored.arrays())
-        made.tensors.push_back({name, TensorType::f32, Decode::u8, array.shape, 0, array.offset});
+    for (const auto& [name, array] : stored.arrays()) made.tensors.push_back(stored_tensor(name, array, 0));
     const Settings config(Settings::Format::hugging_face, "config.json", "",
-                          {{"quantization_config", {{"quant_method", method}}}});
+                          {{"quantization_config", {{"quant_method", method}, {"bits", 4}}}});
     made.source.set_scales(join_scales(config, made.tensors, made.source));
     return made;
 }
@@ -132,6 +167,89 @@ TEST_CASE("MXFP4 of pairs and exponents, rows of gates and ups by turns") {
     }
 }
 
+TEST_CASE("integers by a scale of each row become Q8_0, or of 4 bits Q4_0") {
+    std::string bytes;
+    for (int i = 0; i < 12 * 32; ++i) bytes += char(i * 7);
+    const auto blocks_of = [](const HfFolder& folder) {
+        const TemporaryFolder on_disk(folder);
+        const Model model = open_model(on_disk.path());
+        CHECK(model.unused.empty());
+        const TensorView& view = model.weights.at({Role::up, 0});
+        std::vector<std::byte> blocks(view.bytes());
+        model.tensors->read(view, 0, blocks);
+        return std::pair(view.type, blocks);
+    };
+    HfFolder packed = with_integers(32, "I32", {}, "pack-quantized");
+    packed.tensors.erase(up);
+    const std::string shape("\x0c\0\0\0\0\0\0\0\x20\0\0\0\0\0\0\0", 16);
+    packed.tensors[up + "_shape"] = {"I64", {2}, shape};
+    packed.tensors[up + "_packed"] = {"I32", {12, 8}, bytes};
+    for (const bool words : {false, true}) {
+        const auto [type, blocks] =
+            blocks_of(words ? packed : with_integers(32, "I8", bytes, "int-quantized"));
+        CHECK(type == TensorType::q8_0);
+        for (size_t r = 0; r < 12; ++r) {
+            uint16_t half = 0;
+            std::memcpy(&half, &blocks[r * 34], 2);
+            CHECK(half == to_half(std::ldexp(0.25f, int(r))));
+            for (size_t c = 0; c < 32; ++c)
+                CHECK(int8_t(blocks[r * 34 + 2 + c]) == int8_t(bytes[r * 32 + c] - (words ? 128 : 0)));
+        }
+    }
+    packed.tensors[up + "_packed"] = {"I32", {12, 4}, bytes.substr(0, 12 * 16)};
+    const auto [type, blocks] = blocks_of(packed);
+    CHECK(type == TensorType::q4_0);
+    for (size_t i = 0; i < 12 * 32; ++i) {
+        const size_t c = i % 32;
+        const int number = uint8_t(bytes[i / 2]) >> (i % 2 * 4) & 15;
+        CHECK((int(blocks[i / 32 * 18 + 2 + c % 16]) >> (c / 16 * 4) & 15) == number);
+    }
+}
+
+TEST_CASE("numbers by columns, as GPTQ and AWQ pack them") {
+    const size_t awq_order[] = {0, 2, 4, 6, 1, 3, 5, 7};  // of rows in a word, from its lowest bits on
+    for (const bool awq : {false, true})
+        for (const bool symmetric : {false, true}) {
+            CAPTURE(awq);
+            CAPTURE(symmetric);
+            uint8_t numbers[8][32], zeros[8];
+            std::string words(128, 0), of_zeros(4, 0);
+            const auto put = [](std::string& to, size_t place, int number) {
+                to[place / 2] = char(to[place / 2] | number << (place % 2 * 4));
+            };
+            for (size_t r = 0; r < 8; ++r) {
+                const size_t place = size_t(std::ranges::find(awq_order, r) - awq_order);
+                zeros[r] = uint8_t(symmetric ? 8 : r + 3);
+                put(of_zeros, awq ? place : r, awq ? zeros[r] : zeros[r] - 1);
+                for (size_t c = 0; c < 32; ++c) {
+                    numbers[r][c] = uint8_t((r * 5 + c * 7) % 16);
+                    put(words, awq ? c * 8 + place : (c / 8 * 8 + r) * 8 + c % 8, numbers[r][c]);
+                }
+            }
+            const std::vector<uint64_t> shape =
+                awq ? std::vector<uint64_t>{32, 1} : std::vector<uint64_t>{4, 8};
+            const TemporaryFolder on_disk(by_columns(awq ? "awq" : "gptq", {"I32", shape, words}, of_zeros));
+            Joined from = joined(on_disk, awq ? "awq" : "gptq");
+            const auto x = std::ranges::find(from.tensors, std::string("x.weight"), &StoredTensor::name);
+            REQUIRE(x != from.tensors.end());
+            CHECK(x->shape == std::vector<uint64_t>{8, 32});
+            CHECK(x->type == (symmetric ? TensorType::q4_0 : TensorType::q5_0));
+            const std::vector<uint8_t> bytes = rows_of(from, *x, 1, 2, 4);
+            const size_t head = symmetric ? 2 : 6, block = head + 16;
+            for (size_t i = 0; i < 4; ++i) {
+                const size_t r = 1 + 2 * i;
+                uint16_t half = 0;
+                std::memcpy(&half, &bytes[i * block], 2);
+                CHECK(half == to_half(std::ldexp(0.25f, int(r))));
+                for (size_t c = 0; c < 32; ++c) {
+                    int number = bytes[i * block + head + c % 16] >> (c / 16 * 4) & 15;
+                    if (!symmetric) number |= (bytes[i * block + 2 + c / 8] >> (c % 8) & 1) << 4;
+                    CHECK(number - (symmetric ? 8 : 16) == numbers[r][c] - zeros[r]);
+                }
+            }
+        }
+}
+
 TEST_CASE("ternary codes become TQ2_0") {
     HfFolder folder;
     HfFolder::Tensor codes{"U8", {3, 256}, {}};
@@ -181,8 +299,16 @@ TEST_CASE("quantised folders that are refused") {
     refused(with_floats("_scale_inv", {"F32", {}, floats({1})}, blocks),
             "weight_block_size: expected two sizes");
     refused(with_floats("_scale", {"F32", {}, floats({1})},
-                        {{"quant_method", "compressed-tensors"}, {"format", "pack-quantized"}}),
-            "quantization_config.format: expected float-quantized");
+                        {{"quant_method", "compressed-tensors"}, {"format", "nvfp4-pack-quantized"}}),
+            "quantization_config.format: expected float-quantized, int-quantized or pack-quantized");
+    folder = with_integers(32, "I8", std::string(12 * 32, 1), "int-quantized");
+    folder.tensors[up + "_zero_point"] = folder.tensors[up + "_scale"];
+    refused(folder, "expected symmetric weights");
+    folder = by_columns("gptq", {"I32", {4, 8}, std::string(128, 'U')}, std::string(4, 7));
+    folder.tensors["x.g_idx"] = {"U8", {32}, std::string(31, 0) + '\1'};
+    refused(folder, "tensor x.g_idx: expected groups of neighbours");
+    folder.config["quantization_config"]["bits"] = 3;
+    refused(folder, "quantization_config.bits: expected 4");
     folder = tiny_hf_llama();
     folder.config["quantization_config"] = {{"quant_method", "bitnet"}, {"quantization_mode", "online"}};
     refused(folder, "quantization_config.quantization_mode: expected offline");
