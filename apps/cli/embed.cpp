@@ -23,7 +23,7 @@ std::vector<std::string> texts_of(const EmbedOptions& options) {
     for (std::string& text : texts)
         if (text == "-") text = read_text("-");
     if (!options.file.empty()) {
-        std::istringstream lines(prompt_text("embed", "", options.file));
+        std::istringstream lines(without_mark(prompt_text("embed", "", options.file)));
         for (std::string line; std::getline(lines, line);) {
             if (line.ends_with('\r')) line.pop_back();
             texts.push_back(line);

@@ -54,6 +54,12 @@ std::string read_text(const std::string& path) {
     return read_stream(pipe.get(), path);
 }
 
+std::string without_mark(std::string list) {
+    constexpr std::string_view mark = "\xEF\xBB\xBF";
+    if (list.starts_with(mark)) list.erase(0, mark.size());
+    return list;
+}
+
 std::string prompt_text(std::string_view verb, const std::string& text, const std::string& file) {
     if (!text.empty() && !file.empty())
         fail(Status::bad_argument, verb, "expected one of -p TEXT and -f FILE, got both");

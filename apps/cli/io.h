@@ -25,6 +25,9 @@ void write_text(const std::string& path, const std::string& text);
 /// The whole of a file or a pipe, or of stdin for "-". Errors: bad_file.
 std::string read_text(const std::string& path);
 
+/// A list of texts without the byte-order mark that editors on Windows begin files with.
+std::string without_mark(std::string list);
+
 /// The text of `-p TEXT` ("-": stdin) or `-f FILE`; with neither, stdin if it is piped.
 /// Errors: bad_argument when there is no text to be had.
 std::string prompt_text(std::string_view verb, const std::string& text, const std::string& file);

@@ -23,7 +23,7 @@ struct Prompt {
 
 std::deque<Prompt> read_prompts(const std::string& file) {
     std::deque<Prompt> prompts;
-    const std::string all = read_text(file);
+    const std::string all = without_mark(read_text(file));
     size_t line = 0;
     for (size_t begin = 0; begin < all.size(); ++line) {
         const size_t end = std::min(all.find('\n', begin), all.size());

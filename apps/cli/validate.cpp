@@ -218,7 +218,7 @@ void check_flags(const CLI::App& app) {
         for (const char* other : others)
             if (app.count(flag) > 0 && app.count(other) > 0)
                 fail(Status::bad_argument, "validate", "expected ", flag, " without ", other);
-    for (const char* flag : {"--ids", "--prompt"})
+    for (const char* flag : {"--ids", "--prompt", "--lora", "--ctx", "--kv"})
         if (app.count(flag) > 0 && app.count("--model") == 0)
             fail(Status::bad_argument, "validate", "expected -m beside ", flag);
 }
@@ -258,6 +258,9 @@ Action define_validate(CLI::App& app, const Common& common) {
                "compared.");
     return [options, part, &app, &common] {
         check_flags(app);
+        if (!options->html.empty() && options->html == options->json)
+            fail(Status::bad_argument, "validate", "expected two files for --json and --html, got ",
+                 options->html);
         if (common.model.empty() && !common.variants.empty())
             fail(Status::bad_argument, "validate",
                  "expected -m beside --variant: without a model every variant is taken");

@@ -101,6 +101,8 @@ TEST_CASE("wrong usage ends with 2" * needs_fixtures()) {
         {{"run", "-p", "x", "--kv", "q9"}, 2, "", "q9"},
         {{"run", "-p", "x", "--caps", "/nonexistent"}, 2, "", "/nonexistent"},
         {{"run", "-m", tiny, "-p", "x", "-f", "y"}, 2, "", "got both"},
+        {{"validate", "--op", "norm", "--kv", "f16"}, 2, "", "expected -m beside --kv"},
+        {{"validate", "--json", "x", "--html", "x"}, 2, "", "expected two files for --json and --html"},
         {{"run", "-m", tiny, "-p", "x", "--prompts", "y"}, 2, "", "--prompts"},
         {{"run", "-m", tiny, "--prompts", "y", "--parallel", "65"}, 2, "", "--parallel"},
         {{"run", "-m", tiny, "--prompts", "/nonexistent"}, 1, "", "/nonexistent"},

@@ -245,7 +245,8 @@ TEST_CASE("every line of a file is answered as it is alone" * needs_fixtures()) 
     const std::string file = folder.path("prompts");
     const std::vector<std::string> texts{"abab", "x", "a longer one, of more tokens", "two\nlines", "y"};
     const auto write = [&](const std::string& text) { std::ofstream(file, std::ios::binary) << text; };
-    write("abab\nx\r\n\na longer one, of more tokens\n\"two\\nlines\"\ny");
+    write("\xEF\xBB\xBF"
+          "abab\nx\r\n\na longer one, of more tokens\n\"two\\nlines\"\ny");
     const std::vector<std::string> common{"-m", tiny, "--raw", "-n", "20", "--deterministic", "--seed", "5"};
     const auto run = [&](std::vector<std::string> more) {
         more.insert(more.begin(), "run");
