@@ -2,7 +2,6 @@
 #include "tokenizer/utf8.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace scoria {
 
@@ -14,16 +13,14 @@ Unigram::Unigram(std::vector<std::string> tokens, std::vector<double> scores,
                  const std::vector<bool>& user_defined, double least_score, const Options& options)
     : spellings_(std::move(tokens)), scores_(std::move(scores)),
       unknown_score_(least_score - unknown_penalty), options_(options) {
-    double best = std::numeric_limits<float>::min();  // unigram_model.cc's, which no log probability exceeds
-    for (size_t i = 0; i < scores_.size(); ++i)
-        if (!user_defined[i] && !spellings_.tokens()[i].empty()) best = std::max(best, scores_[i]);
     std::vector<std::pair<std::string_view, TokenId>> entries;
     for (size_t i = 0; i < scores_.size(); ++i) {
         const std::string& token = spellings_.tokens()[i];
         if (!utf8::is_valid(token) || (!options_.bytes_are_text && spelled_byte(token))) continue;
         entries.push_back({token, static_cast<TokenId>(i)});
-        // So that a user-defined token beats any other way to write it (unigram_model.cc).
-        if (user_defined[i]) scores_[i] = static_cast<double>(token.size()) * best - 0.1;
+        // So that a user-defined token beats any other way to write it (unigram_model.cc,
+        // GetUserDefinedScore).
+        if (user_defined[i]) scores_[i] = static_cast<float>(0.1 * (static_cast<double>(token.size()) - 1));
     }
     trie_ = Trie(std::move(entries));
     byte_tokens_ = spellings_.byte_tokens();

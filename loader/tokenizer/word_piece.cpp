@@ -62,7 +62,9 @@ void MarkedWords::encode(std::string_view piece, std::vector<TokenId>& out) cons
     while (!piece.empty()) {
         const std::string_view word = piece.substr(0, piece.find(space_mark, 1));
         piece.remove_prefix(word.size());
-        writer.add(word, spellings_.id(word));
+        const TokenId id = spellings_.id(word);
+        const auto byte = spelled_byte(word);
+        writer.add(word, byte && byte_tokens_[*byte] == id ? -1 : id);  // bytes are no text
     }
 }
 

@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -205,6 +206,43 @@ TEST_CASE("UnicodeScripts splits where the library does") {
         pre_tokenize(p.pre_tokenizer, c.text, true, [&](std::string_view piece) { pieces.push_back(piece); });
         CHECK(pieces == c.pieces);
     }
+}
+
+namespace {
+
+enum SpmType : char { normal = 1, unknown, user_defined = 4, byte = 6 };
+
+/// A piece of a ModelProto; short.
+std::string spm_piece(const std::string& text, SpmType type, float score = 0) {
+    const auto field = [](char key, const std::string& bytes) {
+        return std::string{key, static_cast<char>(bytes.size())} + bytes;
+    };
+    const char* const bytes = reinterpret_cast<const char*>(&score);
+    return field('\x0A',
+                 field('\x0A', text) + '\x15' + std::string(bytes, sizeof score) + std::string{'\x18', type});
+}
+
+constexpr std::string_view no_prefix{"\x1A\x02\x18\x00", 4};
+
+}  // namespace
+
+TEST_CASE("SentencePiece: user-defined symbols count by their length, bytes are no words") {
+    const std::string unigram = spm_piece("<unk>", unknown) + spm_piece("abc", user_defined) +
+                                spm_piece("ab", user_defined) + spm_piece("d", normal, -0.05f) +
+                                spm_piece("cd", normal) + std::string(no_prefix);
+    CHECK(make_tokenizer(read_sentencepiece(unigram), "test")->encode("abcd") == Ids{1, 3});
+    std::string words = spm_piece("<unk>", unknown);
+    for (int code = 0; code < 256; ++code) {
+        char spelling[8];
+        std::snprintf(spelling, sizeof spelling, "<0x%02X>", code);
+        words += spm_piece(spelling, byte);
+    }
+    words += spm_piece("a", normal) + "\x12\x05\x18\x03\x98\x02\x01" + std::string(no_prefix);
+    const auto tokenizer = make_tokenizer(read_sentencepiece(words), "test");
+    CHECK(tokenizer->encode("a") == Ids{257});
+    Ids bytes;
+    for (const char c : std::string("<0x41>")) bytes.push_back(1 + c);
+    CHECK(tokenizer->encode("<0x41>") == bytes);
 }
 
 TEST_CASE("a SentencePiece model that lies is refused by name") {
