@@ -66,15 +66,17 @@ RankBpe::RankBpe(std::vector<std::string> tokens, const std::vector<Merge>& merg
     byte_tokens_ = spellings_.byte_tokens();
 }
 
-TokenId RankBpe::character(std::string_view text, bool first, bool last) const {
-    if (options_.prefix.empty() && options_.suffix.empty()) {
-        const auto byte = static_cast<uint8_t>(text[0]);
-        return byte < 0x80 ? ascii_[byte] : spellings_.id(text);
-    }
-    std::string spelling = first ? "" : options_.prefix;
-    spelling += text;
-    if (last) spelling += options_.suffix;
-    return spellings_.id(spelling);
+std::string_view RankBpe::spell(std::string_view character, bool first, bool last, std::string& room) const {
+    if (options_.prefix.empty() && options_.suffix.empty()) return character;
+    room = first ? "" : options_.prefix;
+    room += character;
+    if (last) room += options_.suffix;
+    return room;
+}
+
+TokenId RankBpe::character(std::string_view spelling) const {
+    const auto byte = static_cast<uint8_t>(spelling[0]);
+    return spelling.size() == 1 && byte < 0x80 ? ascii_[byte] : spellings_.id(spelling);
 }
 
 void RankBpe::encode(std::string_view piece, std::vector<TokenId>& out) const {
@@ -86,28 +88,28 @@ void RankBpe::encode(std::string_view piece, std::vector<TokenId>& out) const {
     }
     SymbolList list;
     list.symbols.reserve(piece.size());
-    size_t unknown_from = piece.npos;  // start of unknown characters not added yet
+    // Unknown characters wait for the next token that is none of bytes: those of later characters overtake
+    // them.
+    size_t unknown_bytes = 0;
     const auto add_unknown = [&](size_t end) {
-        if (unknown_from == piece.npos) return;
-        list.add(options_.unknown, unknown_from, end - unknown_from);
-        unknown_from = piece.npos;
+        if (unknown_bytes > 0) list.add(options_.unknown, end - unknown_bytes, unknown_bytes);
+        unknown_bytes = 0;
     };
+    std::string room;
     for (size_t i = 0, bytes = 0; i < piece.size(); i += bytes) {
         bytes = utf8::step(piece.substr(i)).bytes;
-        const std::string_view text = piece.substr(i, bytes);
-        if (const TokenId id = character(text, i == 0, i + bytes == piece.size()); id >= 0) {
+        const std::string_view text = spell(piece.substr(i, bytes), i == 0, i + bytes == piece.size(), room);
+        if (const TokenId id = character(text); id >= 0) {
             add_unknown(i);
             list.add(id, i, bytes);
             continue;
         }
         const auto has_token = [&](char byte) { return byte_tokens_[static_cast<uint8_t>(byte)] >= 0; };
-        if (options_.byte_fallback && std::ranges::all_of(text, has_token)) {
-            add_unknown(i);
-            for (size_t k = 0; k < bytes; ++k)
-                list.add(byte_tokens_[static_cast<uint8_t>(text[k])], i + k, 1);
+        if (options_.byte_fallback && std::ranges::all_of(text, has_token)) {  // prefix and suffix included
+            for (const char byte : text) list.add(byte_tokens_[static_cast<uint8_t>(byte)], i, 1);
         } else if (options_.unknown >= 0) {
             if (!options_.fuse_unknown) add_unknown(i);
-            if (unknown_from == piece.npos) unknown_from = i;
+            unknown_bytes += bytes;
         }
     }
     add_unknown(piece.size());

@@ -15,8 +15,9 @@ constexpr std::string_view space =
 constexpr std::string_view not_space =
     R"(\x00-\x08\x0e-\x1f\x21-\x{84}\x{86}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027})"
     R"(\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{d7ff}\x{e000}-\x{10ffff})";
-// As Oniguruma has it, the fractions and raised digits of Latin-1 included.
+// As Oniguruma has it: the fractions and raised digits of Latin-1 too, but not inside a class.
 constexpr std::string_view word = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
+constexpr std::string_view word_in_class = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Nl}\p{Pc})";
 
 // The whole of an expression that would look at a long run again from each of its characters, and its equal.
 constexpr std::pair<std::string_view, std::string_view> linear_equals[] = {{R"(\s+$)", R"((?<!\s)\s+$)"}};
@@ -87,7 +88,7 @@ class Translator {
         case 'S':
             return one_of(not_space);
         case 'w':
-            return one_of(word);
+            return one_of(in_class ? word_in_class : word);
         case 'W':
             return none_of(word);
         case 'h':

@@ -44,12 +44,14 @@ class RankBpe final : public TokenModel {
         uint32_t rank;
         TokenId result;
     };
-    TokenId character(std::string_view text, bool first, bool last) const;
+    /// With prefix and suffix, which `room` holds then.
+    std::string_view spell(std::string_view character, bool first, bool last, std::string& room) const;
+    TokenId character(std::string_view spelling) const;
 
     Spellings spellings_;
     Options options_;
     std::unordered_map<uint64_t, Ranked> merges_;  // key: left id << 32 | right id
-    std::array<TokenId, 128> ascii_;               // characters; only without prefix and suffix
+    std::array<TokenId, 128> ascii_;
     std::array<TokenId, 256> byte_tokens_;
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <unordered_set>
 
 namespace scoria {
 namespace {
@@ -145,8 +146,12 @@ void read_unigram(const json& model, Pipeline& p) {
                                    .byte_fallback = field(model, "byte_fallback", false),
                                    .bytes_are_text = true,
                                    .single_precision = false};
-    p.model = std::make_unique<Unigram>(p.tokens, std::move(scores), std::vector<bool>(p.tokens.size()),
-                                        least, options);
+    std::vector<std::string> spellings = p.tokens;
+    std::unordered_set<std::string_view> later;  // of equals the library finds the last
+    for (size_t i = spellings.size(); i-- > 0;)
+        if (!later.insert(p.tokens[i]).second) spellings[i].clear();
+    p.model = std::make_unique<Unigram>(std::move(spellings), std::move(scores),
+                                        std::vector<bool>(p.tokens.size()), least, options);
 }
 
 void read_model(const json& model, Pipeline& p) {
@@ -184,13 +189,17 @@ void read_added_tokens(const json& root, Pipeline& p) {
         const json& id = json_member(entry, "id", tokenizer_json);
         place(p.tokens, token.text, id, p.tokens.size() + list->size());
         token.id = id.get<TokenId>();
-        p.hidden.resize(p.tokens.size());
-        p.hidden[static_cast<size_t>(token.id)] = token.special;
         // The library decodes a token to what it looks for, whatever the model has under that id.
         p.tokens[static_cast<size_t>(token.id)] =
             token.normalized ? normalize(p.normalizer, token.text) : token.text;
         p.added.push_back(std::move(token));
     }
+    // It hides what is spelled as a special token: another token of that spelling too, but none that
+    // normalization has changed.
+    std::unordered_set<std::string_view> special;
+    for (const AddedToken& token : p.added)
+        if (token.special) special.insert(token.text);
+    for (const std::string& token : p.tokens) p.hidden.push_back(special.contains(token));
 }
 
 }  // namespace

@@ -139,6 +139,23 @@ TEST_CASE("tokenizer.json: what its library does where several readings are poss
          R"({"model": {"type": "Unigram", "unk_id": 3, "vocab": [["_", -2.286328867065844], ["3", -7.654027318278073],
              ["33", -7.6548801300681735], ["<unk>", -20.0]]}})",
          "_333", Ids{0, 2, 1}},
+        {"of equal tokens the last is found",
+         R"({"model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["a", -1], ["a", -2]]}})", "a",
+         Ids{2}},
+        {"where a suffix is no token with its character, it is bytes too",
+         R"({"model": {"type": "BPE", "byte_fallback": true, "end_of_word_suffix": "~",
+             "vocab": {"a": 0, "<0x62>": 1, "<0x7E>": 2}, "merges": []}})",
+         "ab", Ids{0, 1, 2}},
+        {"bytes overtake the unknown character in front of them",
+         R"({"model": {"type": "BPE", "byte_fallback": true, "unk_token": "?",
+             "vocab": {"?": 0, "<0x62>": 1, "a": 2}, "merges": []}})",
+         "xba", Ids{1, 0, 2}},
+        {"a fraction is a word character, but in no class",
+         R"({"model": {"type": "BPE", "vocab": {"a": 0, "\u00bd": 1}, "merges": []}, "pre_tokenizer": {
+             "type": "Sequence", "pretokenizers": [
+                 {"type": "Split", "pattern": {"Regex": "\\W"}, "behavior": "Removed"},
+                 {"type": "Split", "pattern": {"Regex": "^[\\w]"}, "behavior": "Removed"}]}})",
+         "\u00bda", Ids{1, 0}},
     };
     for (const Case& c : cases) {
         CAPTURE(c.name);
@@ -181,6 +198,14 @@ TEST_CASE("tokenizer.json: what its library does where several readings are poss
                            R"(, "added_tokens": [{"id": 1, "content": "<x>", "normalized": false}])")),
                        "test");
     CHECK(tokenizer->decode(Ids{1}, true) == "<x>");
+    // What it hides it knows by the spelling that it decodes to.
+    const auto spelled = make_tokenizer(
+        read_tokenizer_json(R"({"model": {"type": "Unigram", "vocab": [["<s>", 0], ["a", -1], ["<s>", -2]]},
+            "normalizer": {"type": "Lowercase"}, "added_tokens": [
+                {"id": 2, "content": "<s>", "special": true, "normalized": false},
+                {"id": 3, "content": "<B>", "special": true, "normalized": true}]})"),
+        "test");
+    CHECK(spelled->decode(Ids{0, 1, 2, 3}, false) == "a <b>");
 }
 
 TEST_CASE("UnicodeScripts splits where the library does") {
