@@ -164,6 +164,21 @@ std::string_view month_name(const Civil& c) { return months[unsigned(c.date.mont
 unsigned year(const Civil& c) { return static_cast<unsigned>(int(c.date.year())); }
 unsigned hour12(const Civil& c) { return c.hour % 12 == 0 ? 12 : c.hour % 12; }
 
+/// The Thursday of the date's week, whose year the week belongs to (ISO 8601).
+std::chrono::sys_days thursday(const Civil& c) {
+    return std::chrono::sys_days(c.date) + std::chrono::days(3 - int((c.weekday + 6) % 7));
+}
+
+unsigned week_year(const Civil& c) {
+    return static_cast<unsigned>(int(std::chrono::year_month_day(thursday(c)).year()));
+}
+
+unsigned week(const Civil& c) {
+    using namespace std::chrono;
+    const sys_days day = thursday(c);
+    return static_cast<unsigned>((day - sys_days(year_month_day(day).year() / January / 1)).count()) / 7 + 1;
+}
+
 /// Directives of C's locale, in English whatever the host's.
 struct Directive {
     char letter;
@@ -178,6 +193,8 @@ constexpr Directive directives[] = {
     {'d', [](const Civil& c) { return digits(unsigned(c.date.day()), 2); }},
     {'e', [](const Civil& c) { return digits(unsigned(c.date.day()), 2, ' '); }},
     {'f', [](const Civil&) { return std::string("000000"); }},
+    {'G', [](const Civil& c) { return digits(week_year(c), 1); }},
+    {'g', [](const Civil& c) { return digits(week_year(c) % 100, 2); }},
     {'H', [](const Civil& c) { return digits(c.hour, 2); }},
     {'h', [](const Civil& c) { return std::string(month_name(c).substr(0, 3)); }},
     {'I', [](const Civil& c) { return digits(hour12(c), 2); }},
@@ -193,6 +210,7 @@ constexpr Directive directives[] = {
     {'t', [](const Civil&) { return std::string("\t"); }},
     {'U', [](const Civil& c) { return digits((c.day_of_year + 7 - c.weekday) / 7, 2); }},
     {'u', [](const Civil& c) { return digits(c.weekday == 0 ? 7 : c.weekday, 1); }},
+    {'V', [](const Civil& c) { return digits(week(c), 2); }},
     {'W', [](const Civil& c) { return digits((c.day_of_year + 7 - (c.weekday + 6) % 7) / 7, 2); }},
     {'w', [](const Civil& c) { return digits(c.weekday, 1); }},
     {'Y', [](const Civil& c) { return digits(year(c), 1); }},

@@ -150,24 +150,23 @@ Value dict_sort(Runtime& runtime, const Value& self, Bound& arguments) {
 }
 
 Value sort(Runtime& runtime, const Value& self, Bound& arguments) {
-    std::vector<Keyed> all;
     const bool reversed = arguments.flag(0, false), case_sensitive = arguments.flag(1, false);
-    const bool several = arguments.given(2) && arguments.at(2).is(Kind::string) &&
-                         arguments.at(2).text().bytes().find(',') != std::string::npos;
-    if (!several) {
-        all = keyed(runtime, self, arguments[2], case_sensitive);
-    } else {
-        for (const Value& item : runtime.items(self)) {
-            std::vector<Value> keys;
-            std::string_view rest = arguments.at(2).text().bytes();
-            while (!rest.empty()) {
-                const size_t end = std::min(rest.find(','), rest.size());
-                const Value attribute = runtime.text(rest.substr(0, end));
-                keys.push_back(order_key(runtime, item, &attribute, case_sensitive));
-                rest.remove_prefix(std::min(end + 1, rest.size()));
-            }
-            all.emplace_back(runtime.list(std::move(keys)), item);
+    std::vector<Value> attributes(1, arguments[2] ? *arguments[2] : Value(None()));
+    if (attributes[0].is(Kind::string)) {
+        const std::string names = attributes[0].text().bytes();
+        attributes.clear();
+        for (size_t at = 0, end = 0; at <= names.size(); at = end + 1) {
+            end = std::min(names.find(',', at), names.size());
+            attributes.push_back(runtime.text(std::string_view(names).substr(at, end - at)));
         }
+    }
+    std::vector<Keyed> all;
+    for (const Value& item : runtime.items(self)) {
+        // A list, whose equal items are not ordered: None or what is undefined may be all that there is.
+        std::vector<Value> keys;
+        for (const Value& attribute : attributes)
+            keys.push_back(order_key(runtime, item, &attribute, case_sensitive));
+        all.emplace_back(runtime.list(std::move(keys)), item);
     }
     sort_keyed(runtime, all, reversed);
     return runtime.list(without_keys(std::move(all)));
@@ -177,7 +176,8 @@ Value unique(Runtime& runtime, const Value& self, Bound& arguments) {
     std::vector<Value> kept;
     std::map<std::string, bool> seen;
     for (Keyed& item : keyed(runtime, self, arguments[1], arguments.flag(0, false))) {
-        std::optional<std::string> key = key_of(item.first);
+        std::optional<std::string> key =
+            item.first.is(Kind::undefined) ? std::optional("\xFFundefined") : key_of(item.first);
         if (!key) runtime.fail("expected items that can be hashed, got ", type_name(item.first));
         runtime.reserve(100 + key->size());
         if (seen.emplace(std::move(*key), true).second) kept.push_back(std::move(item.second));
@@ -234,7 +234,7 @@ Value slice_filter(Runtime& runtime, const Value& self, Bound& arguments) {
         const size_t size = each + (i < longer);
         std::vector<Value> part(all.begin() + static_cast<ptrdiff_t>(at),
                                 all.begin() + static_cast<ptrdiff_t>(at + size));
-        if (arguments.given(1) && i >= longer && longer > 0) part.push_back(arguments.at(1));
+        if (arguments.given(1) && i >= longer) part.push_back(arguments.at(1));
         out.push_back(runtime.list(std::move(part)));
         at += size;
     }

@@ -96,6 +96,15 @@ TEST_CASE("templates that cannot be used say so when they are rendered") {
     CHECK(status_of("{{ messages }}") == Status::ok);
 }
 
+TEST_CASE("weeks are ISO's, also where their year is not the date's") {
+    const ChatTemplate chat("{{ strftime_now('%G-%V %g') }}");
+    constexpr int64_t day = 86400, new_year = 1798761600;  // Friday, 2027-01-01
+    CHECK(chat.render({.now = recorded_now}).text == "2026-11 26");
+    CHECK(chat.render({.now = new_year}).text == "2026-53 26");
+    CHECK(chat.render({.now = new_year + 3 * day}).text == "2027-01 27");
+    CHECK(chat.render({.now = new_year - 731 * day}).text == "2025-01 25");
+}
+
 TEST_CASE("a prompt tells the template's text from what came in") {
     const auto marked = [](const std::string& source, const Conversation& conversation) {
         const ChatPrompt prompt = ChatTemplate(source, "<s>", "</s>").render(conversation);

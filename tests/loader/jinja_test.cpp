@@ -111,6 +111,10 @@ TEST_CASE("filters and methods") {
         {"[a | sum, a | max, ['b', 'A'] | sort, a | reverse | list, a | batch(2, 'x') | list, a | slice(2) | "
          "list]",
          "[6, 3, ['A', 'b'], [3, 2, 1], [[1, 2], [3, 'x']], [[1, 2], [3]]]"},
+        {"[['b', 'a'] | sort(attribute='x'), [none, none] | sort, ['b', 'a'] | unique(attribute='x') | list]",
+         "[['b', 'a'], [None, None], ['b']]"},
+        {"[[1, 2] | slice(2, 'x') | list, [1, 2, 3] | slice(2, 'x') | list, [] | slice(1, 'x') | list]",
+         "[[[1, 'x'], [2, 'x']], [[1, 2], [3, 'x']], [['x']]]"},
         {"[x | default('E'), '' | d('E', true), '' | d('E'), n | d('E')]", "['E', 'E', '', None]"},
         {"['3' | int, 'x' | int(5), '3.7' | int, '1f' | int(base=16), 2.5 | round, 2.675 | round(2), '1' | "
          "float]",
