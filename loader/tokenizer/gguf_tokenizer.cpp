@@ -188,6 +188,7 @@ Pipeline unigram(const Vocabulary& v) {
     p.model = std::make_unique<Unigram>(spellings(v, left_out), v.scores, user_defined, least,
                                         Unigram::Options{.unknown = v.unknown});
     if (prefix) p.decoder.emplace_back(DropFirstSpace());
+    p.hidden_count = true;
     set_ends(p, v, false, true);
     return p;
 }

@@ -101,6 +101,20 @@ TEST_CASE("published vocabularies give the reference's ids and bytes" * needs_fi
     }
 }
 
+TEST_CASE("a hidden token in front keeps the first word's space, as in llama.cpp") {
+    for (const std::string model : {"llama", "t5"}) {
+        GgufFile file;
+        add_vocabulary(file, {"<unk>", "<s>", "\u2581a"}, {});
+        file.metadata["tokenizer.ggml.model"] = model;
+        file.metadata["tokenizer.ggml.scores"] = std::vector<float>{0, 0, -1};
+        file.metadata["tokenizer.ggml.token_type"] = std::vector<int32_t>{2, 3, 1};
+        file.metadata["tokenizer.ggml.bos_token_id"] = 1u;
+        const auto tokenizer = open_tokenizer(TemporaryFile(file.bytes()).path());
+        CHECK(tokenizer->decode(std::vector<TokenId>{1, 2}, false) == " a");
+        CHECK(tokenizer->decode(std::vector<TokenId>{2}, false) == "a");
+    }
+}
+
 TEST_CASE("the default model gives the golden's ids" * needs_fixtures()) {
     if (default_model().empty()) {
         MESSAGE("left out: SCORIA_MODEL names no model");
