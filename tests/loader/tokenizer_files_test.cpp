@@ -235,7 +235,7 @@ TEST_CASE("UnicodeScripts splits where the library does") {
 
 namespace {
 
-enum SpmType : char { normal = 1, unknown, user_defined = 4, byte = 6 };
+enum class SpmType : char { normal = 1, unknown, user_defined = 4, byte = 6 };
 
 /// A piece of a ModelProto; short.
 std::string spm_piece(const std::string& text, SpmType type, float score = 0) {
@@ -243,8 +243,8 @@ std::string spm_piece(const std::string& text, SpmType type, float score = 0) {
         return std::string{key, static_cast<char>(bytes.size())} + bytes;
     };
     const char* const bytes = reinterpret_cast<const char*>(&score);
-    return field('\x0A',
-                 field('\x0A', text) + '\x15' + std::string(bytes, sizeof score) + std::string{'\x18', type});
+    return field('\x0A', field('\x0A', text) + '\x15' + std::string(bytes, sizeof score) +
+                             std::string{'\x18', static_cast<char>(type)});
 }
 
 constexpr std::string_view no_prefix{"\x1A\x02\x18\x00", 4};
@@ -252,17 +252,18 @@ constexpr std::string_view no_prefix{"\x1A\x02\x18\x00", 4};
 }  // namespace
 
 TEST_CASE("SentencePiece: user-defined symbols count by their length, bytes are no words") {
-    const std::string unigram = spm_piece("<unk>", unknown) + spm_piece("abc", user_defined) +
-                                spm_piece("ab", user_defined) + spm_piece("d", normal, -0.05f) +
-                                spm_piece("cd", normal) + std::string(no_prefix);
+    const std::string unigram =
+        spm_piece("<unk>", SpmType::unknown) + spm_piece("abc", SpmType::user_defined) +
+        spm_piece("ab", SpmType::user_defined) + spm_piece("d", SpmType::normal, -0.05f) +
+        spm_piece("cd", SpmType::normal) + std::string(no_prefix);
     CHECK(make_tokenizer(read_sentencepiece(unigram), "test")->encode("abcd") == Ids{1, 3});
-    std::string words = spm_piece("<unk>", unknown);
+    std::string words = spm_piece("<unk>", SpmType::unknown);
     for (int code = 0; code < 256; ++code) {
         char spelling[8];
         std::snprintf(spelling, sizeof spelling, "<0x%02X>", code);
-        words += spm_piece(spelling, byte);
+        words += spm_piece(spelling, SpmType::byte);
     }
-    words += spm_piece("a", normal) + "\x12\x05\x18\x03\x98\x02\x01" + std::string(no_prefix);
+    words += spm_piece("a", SpmType::normal) + "\x12\x05\x18\x03\x98\x02\x01" + std::string(no_prefix);
     const auto tokenizer = make_tokenizer(read_sentencepiece(words), "test");
     CHECK(tokenizer->encode("a") == Ids{257});
     Ids bytes;
