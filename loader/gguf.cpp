@@ -222,8 +222,14 @@ GgufTensor GgufReader::tensor() {
 
 namespace {
 
+/// Where a tensor's bytes lie in the file.
+struct Extent {
+    uint64_t first, end;  // of a type that nobody knows: at least `first`, whose end is not known
+    std::string_view name;
+};
+
 /// Moves a tensor's offset to the start of the file and proves that its bytes lie inside.
-void place(GgufTensor& tensor, uint64_t data_start, uint64_t alignment, uint64_t file_size) {
+Extent place(GgufTensor& tensor, uint64_t data_start, uint64_t alignment, uint64_t file_size) {
     const std::string what = cat("tensor ", tensor.name);
     if (tensor.offset % alignment != 0) {
         fail(Status::bad_file, "gguf", what, ": expected an offset that is a multiple of ", alignment,
@@ -248,6 +254,18 @@ void place(GgufTensor& tensor, uint64_t data_start, uint64_t alignment, uint64_t
         __builtin_add_overflow(tensor.offset, bytes, &end) || end > file_size) {
         fail(Status::bad_file, "gguf", what, ": expected ", bytes, " bytes inside the file, got offset ",
              tensor.offset, " in a file of ", file_size);
+    }
+    return {tensor.offset, end, tensor.name};
+}
+
+/// One byte that is read as part of two tensors is wrong in one of them: an offset lies.
+void check_apart(std::vector<Extent> extents) {
+    std::ranges::sort(extents, {}, &Extent::first);
+    for (size_t i = 1; i < extents.size(); ++i) {
+        const Extent &before = extents[i - 1], &each = extents[i];
+        if (each.first < before.end)
+            fail(Status::bad_file, "gguf", "tensor ", each.name, ": expected an offset of ", before.end,
+                 " or more, behind ", before.name, ", got ", each.first);
     }
 }
 
@@ -293,8 +311,10 @@ Gguf GgufReader::read(uint64_t whole) {
             fail(Status::bad_file, "gguf", "tensor ", added.name, ": expected once, got twice");
     }
     const uint64_t data_start = (position_ + alignment - 1) / alignment * alignment;
+    std::vector<Extent> extents;
     for (GgufTensor& tensor : result.tensors)
-        place(tensor, data_start, alignment, std::max(whole, file_.size()));
+        extents.push_back(place(tensor, data_start, alignment, std::max(whole, file_.size())));
+    check_apart(std::move(extents));
     return result;
 }
 

@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <cstring>
 #include <functional>
 #include <random>
 
@@ -138,6 +139,21 @@ TEST_CASE("a damaged field is named") {
             CHECK(error == "");
         else
             CHECK_MESSAGE(error.find(c.expected) != error.npos, error);
+    }
+}
+
+TEST_CASE("tensors that share bytes are refused") {
+    const std::string bytes = tiny_llama().bytes(), name = "output_norm.weight";
+    const size_t offset = bytes.find(name) + name.size() + 4 + 8 + 4;  // behind dimensions and type
+    uint64_t stored = 0;
+    std::memcpy(&stored, bytes.data() + offset, sizeof stored);
+    REQUIRE(open_error(TemporaryFile(bytes).path()) == "");
+    for (const uint64_t lie : {uint64_t{0}, stored - 32}) {
+        CAPTURE(lie);
+        std::string damaged = bytes;
+        std::memcpy(damaged.data() + offset, &lie, sizeof lie);
+        const std::string error = open_error(TemporaryFile(damaged).path());
+        CHECK_MESSAGE(error.find("or more, behind ") != error.npos, error);
     }
 }
 
