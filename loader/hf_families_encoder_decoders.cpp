@@ -171,7 +171,8 @@ void adjust_t5(Reading& r) {
 void make_bart_stacks(Reading& r, const char* source_table) {
     Architecture& architecture = r.architecture;
     const Settings& settings = r.settings;
-    if (settings.flag("scale_embedding", false))
+    const bool scaled = settings.flag("scale_embedding", false);
+    if (scaled && architecture.family != "led")  // whose class has no such field
         architecture.embedding_scale = std::sqrt(static_cast<float>(architecture.hidden));
     const uint32_t heads = settings.size("decoder_attention_heads", 1 << 16, 16);
     if (architecture.hidden % heads != 0)

@@ -91,7 +91,9 @@ void adjust_deepseek(Reading& r, const DeepSeekDefaults& defaults) {
     s.understood("qk_head_dim");
 
     const Settings rope = s.section(s.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
-    if (rope.has("mscale_all_dim") && *rope.find("mscale_all_dim") != 0 && rope.positive("factor") > 1) {
+    const bool scaled = rope.text("rope_type", rope.text("type", "default")) != "default";
+    if (scaled && rope.has("mscale_all_dim") && *rope.find("mscale_all_dim") != 0 &&
+        rope.positive("factor") > 1) {
         const double magnitude =
             0.1 * rope.positive("mscale_all_dim") * std::log(rope.positive("factor")) + 1;
         set_scale(r.architecture, magnitude * magnitude / std::sqrt(double(fixed + latent.rope_dim)));

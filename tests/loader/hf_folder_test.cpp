@@ -271,6 +271,13 @@ TEST_CASE("what a config says beside the fixtures' own" * needs_fixtures()) {
          [](const Architecture& a) { return !a.layers[0].attention.q_bias; }},
         {"deepseek-v3", R"({"rope_interleave": null})",
          [](const Architecture& a) { return a.ropes[0].pairs == RopePairs::halves; }},
+        {"deepseek-v3", R"({"rope_parameters": {"rope_type": "default"}})",  // its mscale_all_dim stays
+         [](const Architecture& a) {
+             const Attention& attention = a.layers[0].attention;
+             return attention.scale == float(1 / std::sqrt(double(attention.head_dim)));
+         }},
+        {"led", R"({"scale_embedding": true})",
+         [](const Architecture& a) { return a.embedding_scale == 1 && a.encoder[0].embedding_scale == 1; }},
         {"gpt-oss", R"({"rope_parameters": null, "rope_theta": 1e4})",
          [](const Architecture& a) { return std::abs(a.ropes[0].magnitude - 1.3465735902799727) < 1e-12; }},
         {"t5", R"({"tie_word_embeddings": false, "scale_decoder_outputs": null})",
