@@ -45,6 +45,23 @@ constexpr Routing gpt_oss_experts{.score = Routing::Score::softmax_chosen,
                                   .clamp = 7,
                                   .gate_slope = 1.702f};
 
+/// Where the file does not say, the shared expert is as wide as a dense layer would be.
+void adjust_shared(Reading& r) {
+    if (r.settings.has(Field::shared_size)) return;
+    const uint32_t size = r.settings.size(Field::feed_forward, most_size);
+    for (Layer& layer : r.architecture.layers)
+        if (Routing& routing = layer.feed_forward.routing; routing.experts != 0) routing.shared_size = size;
+}
+
+/// The first files of Qwen1.5-MoE say neither size: those that are chosen have it together.
+void adjust_qwen2_moe(Reading& r) {
+    adjust_shared(r);
+    if (r.settings.has(Field::expert_size)) return;
+    for (Layer& layer : r.architecture.layers)
+        if (Routing& routing = layer.feed_forward.routing; routing.experts != 0)
+            routing.size = std::max(1u, routing.size / routing.used);
+}
+
 void adjust_sigmoid(Reading& r) { gguf::read_routing(r, true); }
 
 void adjust_afmoe(Reading& r) {
@@ -99,7 +116,12 @@ void gguf::read_routing(Reading& r, bool by_sigmoid) {
     constexpr uint32_t softmax_gating = 1, sigmoid_gating = 2;
     const uint32_t gating =
         keys.size("expert_gating_func", sigmoid_gating, by_sigmoid ? sigmoid_gating : softmax_gating);
-    const uint32_t shared = keys.size("expert_shared_count", 1 << 10, 0, 0);
+    bool shares = false;  // without the key its weights would be left out
+    for (size_t i = 0; i < r.architecture.layers.size() && !keys.has(Field::shared_size); ++i)
+        shares |=
+            r.catalog.find(tensor_name("blk.#.ffn_up_shexp.weight", static_cast<int32_t>(i))) != nullptr;
+    const uint32_t shared =
+        shares ? keys.size("expert_shared_count", 1 << 10) : keys.size("expert_shared_count", 1 << 10, 0, 0);
     for (Layer& layer : r.architecture.layers) {
         Routing& routing = layer.feed_forward.routing;
         routing.score = gating == sigmoid_gating ? Routing::Score::sigmoid : Routing::Score::softmax;
@@ -125,7 +147,8 @@ std::span<const Family> gguf_expert_families() {
         {.name = "qwen2moe",
          .tensors = {common, experts},
          .qkv_bias = biased,
-         .routing = &gated_shared_experts},
+         .routing = &gated_shared_experts,
+         .adjust = adjust_qwen2_moe},
         {.name = "qwen3moe",
          .tensors = {common, experts},
          .qkv_bias = if_present,
@@ -182,7 +205,8 @@ std::span<const Family> gguf_expert_families() {
          .tensors = {common, experts},
          .qk_norm = QkNorm::Group::head,
          .qk_norm_after_rope = true,
-         .routing = &renormalised_experts},
+         .routing = &renormalised_experts,
+         .adjust = adjust_shared},
         {.name = "olmoe",
          .tensors = {common, experts},
          .qk_norm = QkNorm::Group::projection,

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <set>
 
 using namespace scoria;
 using namespace scoria::test;
@@ -269,9 +270,10 @@ TEST_CASE("GGUF fixtures of decoders have every weight, and the architecture of 
 
 namespace {
 
-/// A GGUF file under another architecture's name, with more keys of its own.
+/// A GGUF file under another architecture's name, with more keys of its own, and some of its own left out.
 std::string renamed(const std::string& path, const std::string& name,
-                    const std::function<void(GgufWriter&, const std::string& prefix)>& more) {
+                    const std::function<void(GgufWriter&, const std::string& prefix)>& more,
+                    const std::set<std::string>& without = {}) {
     const File file(path);
     const Gguf gguf = read_gguf(file);
     const std::string before = *gguf.metadata.text("general.architecture") + ".", after = name + ".";
@@ -283,6 +285,7 @@ std::string renamed(const std::string& path, const std::string& name,
     GgufWriter writer;
     for (const GgufEntry& entry : gguf.entries) {
         const bool own = entry.key.starts_with(before);
+        if (own && without.contains(entry.key.substr(before.size()))) continue;
         writer.set_raw(own ? after + entry.key.substr(before.size()) : entry.key, entry.type,
                        read(entry.offset, entry.bytes));
     }
@@ -352,6 +355,35 @@ TEST_CASE("architectures of GGUF that compute what others do" * needs_fixtures()
         const Model model = open_model(file.path());
         CHECK(model.architecture == expected);
         for (const TensorView& unused : model.unused) CHECK(is_spare(model, unused));
+    }
+}
+
+TEST_CASE("sizes of shared experts that older files do not say" * needs_fixtures()) {
+    struct Case {
+        const char *file, *name;
+        std::set<std::string> without;
+        uint32_t feed_forward;
+        const char* refusal;  // "": the architecture is the whole file's
+    };
+    const std::string shared = "expert_shared_feed_forward_length";
+    const Case cases[] = {
+        {"qwen2-moe", "qwen2moe", {shared, "expert_feed_forward_length"}, 40, ""},
+        {"hunyuan-moe", "hunyuan-moe", {shared}, 28, ""},
+        {"deepseek-v3", "deepseek2", {"expert_shared_count"}, 80, "expert_shared_count is missing"},
+    };
+    for (const Case& c : cases) {
+        CAPTURE(std::string(c.file));
+        const std::string path = fixtures() + "/gguf/" + c.file + ".gguf";
+        const TemporaryFile file(renamed(
+            path, c.name,
+            [&](GgufWriter& out, const std::string& prefix) {
+                out.set(prefix + "feed_forward_length", c.feed_forward);
+            },
+            c.without));
+        if (*c.refusal == 0)
+            CHECK(open_model(file.path()).architecture == open_model(path).architecture);
+        else
+            CHECK_THROWS_WITH_AS(open_model(file.path()), doctest::Contains(c.refusal), Error);
     }
 }
 
