@@ -35,6 +35,9 @@ enum class Decode : uint8_t {
     ternary,  // 0, 1, 2 for -1, 0, 1: of n rows each n / 4 rows in two bits of n / 4 rows of bytes
 };
 
+/// Which four bits of a word of Decode::awq, from the lowest on, are those of row r: awq_places[r % 8].
+inline constexpr uint64_t awq_places[] = {0, 4, 1, 5, 2, 6, 3, 7};
+
 /// Whether whole rows are read, as blocks or as floats.
 inline bool is_packed(Decode decode) { return decode >= Decode::fp4; }
 

@@ -99,7 +99,7 @@ void GatheredTensors::gather_packed(const GatherRecipe& recipe, const Strip& str
 
 void GatheredTensors::gather_columns(const GatherRecipe& recipe, const Strip& strip, uint32_t first,
                                      uint32_t rows, std::span<std::byte> out) const {
-    constexpr uint64_t word_rows = 8, worth_a_read = 16 << 10, awq_places[] = {0, 4, 1, 5, 2, 6, 3, 7};
+    constexpr uint64_t word_rows = 8, worth_a_read = 16 << 10;
     const Scales& scales = scales_[size_t(strip.scales)];
     const bool awq = recipe.decode == Decode::awq;
     const uint64_t cols = recipe.cols, lines = awq ? cols : cols / 8;

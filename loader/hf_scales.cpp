@@ -211,7 +211,6 @@ class Joiner {
             as_bytes.decode = Decode::u8;
             as_bytes.shape[1] *= 4;
             const std::vector<float> values = source_.floats(stored), bytes = source_.floats(as_bytes);
-            constexpr uint64_t awq_places[] = {0, 4, 1, 5, 2, 6, 3, 7};
             for (uint64_t g = 0; g < groups; ++g)
                 for (uint64_t r = 0; r < rows; ++r) {
                     const uint64_t place = awq ? awq_places[r % 8] : r % 8;
