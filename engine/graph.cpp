@@ -149,7 +149,7 @@ class Builder {
         return emit(op::Map{x, tensor_like(name, x), kind, value, 0, activation});
     }
     TensorId scaled(const char* name, TensorId x, float factor) {
-        return factor == 1 ? x : map(cat(name, " scaled"), x, MapKind::scale, factor);
+        return factor == 1 ? x : map(name, x, MapKind::scale, factor);
     }
     TensorId rope(const std::string& name, TensorId x, const Attention& shape, uint32_t heads, bool queries) {
         if (shape.rope < 0) return x;
@@ -208,7 +208,7 @@ class Builder {
     /// What a layer ends with.
     TensorId end_of(const Layer& layer, TensorId stream) {
         if (stack().per_layer) stream = add("per-layer residual", stream, per_layer_update(layer, stream));
-        return layer.scale == 1 ? stream : map("scaled", stream, MapKind::scale, layer.scale);
+        return scaled("scaled", stream, layer.scale);
     }
 
     /// A stream of the rows of x, which may be several.
@@ -435,10 +435,10 @@ class Builder {
         }
         const bool delta = shape.kind == RecurrenceKind::delta;
         const TensorId in = linear("mixer in", x, shape.channels(), Role::mixer_in);
-        const TensorId gate =
-            scaled("mixer gate", linear("mixer gate", x, shape.width, Role::mixer_gate), shape.gate_scale);
-        const TensorId step =
-            scaled("mixer step", linear("mixer step", x, shape.heads, Role::mixer_step), shape.step_scale);
+        const TensorId gate = scaled(
+            "mixer gate scaled", linear("mixer gate", x, shape.width, Role::mixer_gate), shape.gate_scale);
+        const TensorId step = scaled(
+            "mixer step scaled", linear("mixer step", x, shape.heads, Role::mixer_step), shape.step_scale);
         std::optional<TensorId> beta;
         if (delta) beta = linear("mixer beta", x, shape.heads, Role::mixer_beta);
         const TensorId convolved = convolve(shape, in, Activation::silu);
@@ -598,9 +598,10 @@ class Builder {
         if (shape.routing.experts) return routed_feed_forward(shape, x, stream);
         std::optional<TensorId> gate;
         if (shape.gated)
-            gate = scaled(
-                "gate", linear("gate", x, shape.size, Role::gate, optional(shape.gate_bias, Role::gate_bias)),
-                shape.gate_scale);
+            gate =
+                scaled("gate scaled",
+                       linear("gate", x, shape.size, Role::gate, optional(shape.gate_bias, Role::gate_bias)),
+                       shape.gate_scale);
         const TensorId up = linear("up", x, shape.size, Role::up, optional(shape.up_bias, Role::up_bias));
         if (gate && shape.cuts_gate())
             gate = emit(op::Norm{*gate, tensor_like("gate cut", *gate), std::nullopt, std::nullopt,
@@ -678,7 +679,7 @@ class Builder {
                                 stack().tied_embeddings ? Role::token_embedding : Role::output,
                                 optional(stack().output_bias, Role::output_bias)),
                     x, Role::output);
-        if (stack().logit_scale != 1) x = map("logits scaled", x, MapKind::scale, stack().logit_scale);
+        x = scaled("logits scaled", x, stack().logit_scale);
         if (stack().logit_soft_cap != 0)
             x = map("logits capped", x, MapKind::soft_cap, stack().logit_soft_cap);
         graph_.logits = x;

@@ -178,14 +178,17 @@ Laid lay(const Frame& f, Layout layout) {
     return {f.shape({f.rows, f.cols}), {strip(0, f.cols, 1, f.rows)}};
 }
 
-std::vector<float> channel_factors(const Recurrence& shape) {
-    std::vector<float> factors(shape.channels(), shape.v_scale);
-    const auto set = [&](uint32_t first, float scale) {
-        std::fill_n(factors.begin() + first, shape.keys(), scale);
+/// The taps of a state space's channels, in their order, by what multiplies them.
+std::vector<Strip> channel_strips(const Recurrence& shape, uint64_t taps) {
+    std::vector<Strip> strips;
+    const auto add = [&](uint64_t first, uint32_t rows, float factor) {
+        strips.push_back(strip(first * taps, taps, 1, rows));
+        strips.back().factor = factor;
     };
-    set(shape.q_channel(), shape.q_scale);
-    set(shape.k_channel(), shape.k_scale);
-    return factors;
+    add(shape.v_channel(), shape.width, shape.v_scale);
+    add(shape.k_channel(), shape.keys(), shape.k_scale);
+    add(shape.q_channel(), shape.keys(), shape.q_scale);
+    return strips;
 }
 
 class Binder {
@@ -243,7 +246,9 @@ class Binder {
         if (const auto& stored = catalog_.find(tensor_name(row.name, ref.layer))->shape;
             row.layout == Layout::first_beyond && !stored.empty())
             frame.stored_rows = std::clamp<uint64_t>(stored.front(), 1, frame.rows);
-        const Laid laid = lay(frame, row.layout);
+        Laid laid = lay(frame, row.layout);
+        const bool scaled = ref.role == Role::mixer_taps && layer.recurrence.scales_channels();
+        if (scaled) laid.strips = channel_strips(layer.recurrence, frame.cols);
         const uint32_t tensors = row.layout == Layout::per_expert ? shape.groups : 1;
         GatherRecipe recipe;
         TensorView view;
@@ -272,11 +277,9 @@ class Binder {
         // Vectors are small and enter sums, so they are F32, and so are taps; matrices keep the precision.
         const bool f32 = (shape.vector || recipe.add != 0 || ref.role == Role::mixer_taps) && !blocks;
         view.type = recipe.type = f32 ? TensorType::f32 : view.type;
-        if (ref.role == Role::mixer_taps && layer.recurrence.scales_channels())
-            recipe.factors = channel_factors(layer.recurrence);
         check_blocks(view, recipe, blocks);
         const bool plain = row.layout == Layout::as_is && recipe.type == recipe.stored &&
-                           recipe.decode == Decode::none && recipe.factors.empty();
+                           recipe.decode == Decode::none && !scaled;
         if (!plain) view.recipe = add_recipe(std::move(recipe));
         bound_.weights[ref] = std::move(view);
     }
@@ -284,11 +287,11 @@ class Binder {
     void check_blocks(const TensorView& view, const GatherRecipe& recipe, bool blocks) const {
         const bool packed = is_packed(recipe.decode);
         if (!blocks && !packed) return;
-        bool whole =
-            recipe.add == 0 && !recipe.negative_exp && recipe.factors.empty() && recipe.type == recipe.stored;
+        bool whole = recipe.add == 0 && !recipe.negative_exp && recipe.type == recipe.stored;
         const uint32_t block = packed ? recipe.cols : tensor_type_info(recipe.stored).block;
         for (const Strip& each : recipe.strips)
-            whole = whole && each.col_stride == 1 && each.first % block == 0 && each.row_stride % block == 0;
+            whole = whole && each.col_stride == 1 && each.first % block == 0 &&
+                    each.row_stride % block == 0 && each.factor == 1;
         if (!whole || (recipe.cols % block != 0 && view.rows != 1))
             fail(Status::unsupported, catalog_.format(), "tensor ", view.name, ": type ",
                  tensor_type_info(recipe.stored).name, " cannot be rearranged as this family needs");

@@ -358,6 +358,12 @@ void norm_values(Architecture& architecture) {
     }
 }
 
+bool any_layer_has(const Reading& reading, std::string_view tensor) {
+    for (size_t i = 0; i < reading.architecture.layers.size(); ++i)
+        if (reading.catalog.find(tensor_name(tensor, static_cast<int32_t>(i))) != nullptr) return true;
+    return false;
+}
+
 void norm_inside(Architecture& architecture) {
     for (Layer& layer : architecture.layers)
         layer.attention.heads_norm = layer.feed_forward.inner_norm = true;

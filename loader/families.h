@@ -45,6 +45,8 @@ struct Reading {
     Synthesised& synthesised;
 };
 using Adjust = void (*)(Reading& reading);
+/// Whether any layer has the tensor, '#' standing for the layer.
+bool any_layer_has(const Reading& reading, std::string_view tensor);
 
 /// A tensor of one number that layers may have, '#' standing for the layer.
 struct LayerNumber {

@@ -2,6 +2,7 @@
 #include "gather.h"
 
 #include "fail.h"
+#include "half.h"
 
 #include <algorithm>
 #include <array>
@@ -103,10 +104,8 @@ void encode_floats(TensorType type, std::span<const float> values, std::byte* to
         return;
     }
     for (const float value : values) {
-        const uint32_t bits = std::bit_cast<uint32_t>(value);
-        const uint32_t nearest = std::isnan(value) ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1);
-        const auto upper = static_cast<uint16_t>(nearest >> 16);
-        std::memcpy(to, &upper, sizeof upper), to += sizeof upper;
+        const uint16_t nearest = to_bf16(value);
+        std::memcpy(to, &nearest, sizeof nearest), to += sizeof nearest;
     }
 }
 
@@ -135,7 +134,7 @@ void GatheredTensors::gather_strip(const GatherRecipe& recipe, const Strip& stri
     const uint64_t cols = recipe.cols, weights = rows * cols, start = strip.first + first * strip.row_stride;
     const File& file = files_[strip.file];
     const bool convert = recipe.decode != Decode::none || recipe.add != 0 || recipe.negative_exp ||
-                         recipe.type != recipe.stored;
+                         strip.factor != 1 || recipe.type != recipe.stored;
     std::vector<std::byte> raw(convert ? bytes_of(weights) : 0);
     const std::span<std::byte> to = convert ? std::span(raw) : out;
 
@@ -172,7 +171,7 @@ void GatheredTensors::gather_strip(const GatherRecipe& recipe, const Strip& stri
         }
         decode(recipe.stored, recipe.decode, raw.data() + bytes_of(r * cols), values);
         for (uint64_t c = 0; c < cols; ++c) {
-            values[c] = values[c] * factors[c] + recipe.add;
+            values[c] = values[c] * factors[c] * strip.factor + recipe.add;
             if (recipe.negative_exp) values[c] = -std::exp(values[c]);
         }
         encode_floats(recipe.type, values, out.data() + stored_bytes(recipe.type, Decode::none, r * cols));
@@ -203,12 +202,6 @@ void GatheredTensors::gather(const GatherRecipe& recipe, uint64_t first, std::sp
                          rows.subspan((low - from) * row_bytes, (high - low) * row_bytes));
         base += strip.rows;
     }
-    for (uint64_t r = 0; r < recipe.factors.size() && r < to - from; ++r) {
-        std::vector<float> row(recipe.cols);
-        std::memcpy(row.data(), rows.data() + r * row_bytes, row_bytes);
-        for (float& value : row) value *= recipe.factors[from + r];
-        std::memcpy(rows.data() + r * row_bytes, row.data(), row_bytes);
-    }
     if (!whole.empty()) std::memcpy(out.data(), whole.data() + skip, out.size());
 }
 
@@ -218,13 +211,14 @@ std::vector<float> GatheredTensors::floats(const StoredTensor& tensor) const {
     uint64_t elements = 1;
     for (const uint64_t size : tensor.shape) elements *= size;
     std::vector<float> values(elements);
+    if (values.empty()) return values;
     GatherRecipe recipe;
-    recipe.cols = 1;
+    recipe.cols = tensor.shape.empty() ? 1 : static_cast<uint32_t>(tensor.shape.back());
     recipe.stored = tensor.type;
     recipe.decode = tensor.decode;
     Strip strip;
-    strip.row_stride = 1;
-    strip.rows = static_cast<uint32_t>(elements);
+    strip.row_stride = recipe.cols;
+    strip.rows = static_cast<uint32_t>(elements / recipe.cols);
     strip.file = tensor.file;
     strip.offset = tensor.offset;
     strip.scales = tensor.scales;

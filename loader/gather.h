@@ -76,6 +76,7 @@ struct Strip {
     uint32_t file = 0;
     uint64_t offset = 0;  // of the stored tensor
     int32_t scales = -1;  // likewise
+    float factor = 1;     // multiplies the result, too
 };
 
 /// Strips one after the other, all stored alike; or values that no file holds.
@@ -86,7 +87,6 @@ struct GatherRecipe {
     TensorType type = TensorType::f32;  // of the result
     float add = 0;
     bool negative_exp = false;
-    std::vector<float> factors;  // of the result's rows, which are F32; empty: 1
     std::vector<Strip> strips;
     std::vector<float> values;  // if not empty: the result, F32
 };

@@ -116,10 +116,8 @@ void gguf::read_routing(Reading& r, bool by_sigmoid) {
     constexpr uint32_t softmax_gating = 1, sigmoid_gating = 2;
     const uint32_t gating =
         keys.size("expert_gating_func", sigmoid_gating, by_sigmoid ? sigmoid_gating : softmax_gating);
-    bool shares = false;  // without the key its weights would be left out
-    for (size_t i = 0; i < r.architecture.layers.size() && !keys.has(Field::shared_size); ++i)
-        shares |=
-            r.catalog.find(tensor_name("blk.#.ffn_up_shexp.weight", static_cast<int32_t>(i))) != nullptr;
+    const bool shares =  // without the key their weights would be left out
+        !keys.has(Field::shared_size) && any_layer_has(r, "blk.#.ffn_up_shexp.weight");
     const uint32_t shared =
         shares ? keys.size("expert_shared_count", 1 << 10) : keys.size("expert_shared_count", 1 << 10, 0, 0);
     for (Layer& layer : r.architecture.layers) {

@@ -101,11 +101,10 @@ Recurrence read_state(const Settings& keys, RecurrenceKind kind, float epsilon) 
     return state;
 }
 
-bool has_taps_bias(const Reading& r) {
-    for (size_t i = 0; i < r.architecture.layers.size(); ++i)
-        if (r.catalog.find(tensor_name("blk.#.ssm_conv1d.bias", static_cast<int32_t>(i))) != nullptr)
-            return true;
-    return false;
+Recurrence read_mamba(const Reading& r) {
+    Recurrence mamba = read_state(r.settings, RecurrenceKind::state_space, r.architecture.norm.epsilon);
+    mamba.taps_bias = any_layer_has(r, "blk.#.ssm_conv1d.bias");
+    return mamba;
 }
 
 /// The converter puts heads that share q and k `groups` apart, but for those of Qwen3-Next.
@@ -126,8 +125,7 @@ void adjust_granite_hybrid(Reading& r) {
     gguf::adjust_granite(r);
     const Settings& keys = r.settings;
     if (!keys.flag("rope.scaling.finetuned", false)) r.architecture.ropes.clear();
-    Recurrence mamba = read_state(keys, RecurrenceKind::state_space, r.architecture.norm.epsilon);
-    mamba.taps_bias = has_taps_bias(r);
+    const Recurrence mamba = read_mamba(r);
     const uint32_t shared = keys.size(keys.name_of(Field::shared_size), most_size, 0, 0);
     for (Layer& layer : r.architecture.layers)
         if (layer.feed_forward.routing.experts == 0 && shared != 0) layer.feed_forward.size = shared;
@@ -136,11 +134,9 @@ void adjust_granite_hybrid(Reading& r) {
 
 /// The converter multiplies weights by what a folder's config.json says.
 void adjust_falcon_h1(Reading& r) {
-    Recurrence mamba = read_state(r.settings, RecurrenceKind::state_space, r.architecture.norm.epsilon);
-    mamba.taps_bias = has_taps_bias(r);
-    mamba.width = mamba.heads * mamba.value_dim;
+    Recurrence mamba = read_mamba(r);
     mamba.normed = r.catalog.find("blk.0.ssm_norm.weight") != nullptr;
-    for (Layer& layer : r.architecture.layers) layer.recurrence = mamba;
+    use_beside_attention(r.architecture, mamba);
 }
 
 /// Layers with key/value heads are attention, with columns of a feed-forward that, or experts, the others
@@ -148,8 +144,7 @@ void adjust_falcon_h1(Reading& r) {
 void adjust_nemotron(Reading& r) {
     const Settings& keys = r.settings;
     gguf::read_routing(r, true);
-    Recurrence mamba = read_state(keys, RecurrenceKind::state_space, r.architecture.norm.epsilon);
-    mamba.taps_bias = has_taps_bias(r);
+    const Recurrence mamba = read_mamba(r);
     std::vector<Layer>& layers = r.architecture.layers;
     std::vector<double> sizes = keys.numbers("feed_forward_length");
     sizes.resize(layers.size(), 0);

@@ -1,4 +1,4 @@
-// Floats of half precision.
+// Floats of 16 bits.
 #pragma once
 
 #include <bit>
@@ -17,6 +17,13 @@ inline uint16_t to_half(float value) {
     if (magnitude >= 0x477ff000) return static_cast<uint16_t>(sign | 0x7c00);
     const uint32_t nearest = magnitude + 0xfff + (magnitude >> 13 & 1);
     return static_cast<uint16_t>(sign | (nearest - 0x38000000) >> 13);  // biases 127 and 15
+}
+
+/// The nearest BF16, even of two; NaN stays one.
+inline uint16_t to_bf16(float value) {
+    const uint32_t bits = std::bit_cast<uint32_t>(value);
+    const bool nan = (bits & 0x7fffffff) > 0x7f800000;
+    return static_cast<uint16_t>((nan ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 }  // namespace scoria

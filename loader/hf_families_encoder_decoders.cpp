@@ -171,9 +171,6 @@ void adjust_t5(Reading& r) {
 void make_bart_stacks(Reading& r, const char* source_table) {
     Architecture& architecture = r.architecture;
     const Settings& settings = r.settings;
-    const bool scaled = settings.flag("scale_embedding", false);
-    if (scaled && architecture.family != "led")  // whose class has no such field
-        architecture.embedding_scale = std::sqrt(static_cast<float>(architecture.hidden));
     const uint32_t heads = settings.size("decoder_attention_heads", 1 << 16, 16);
     if (architecture.hidden % heads != 0)
         settings.wrong("decoder_attention_heads", cat("a divisor of ", architecture.hidden));
@@ -193,7 +190,13 @@ void make_bart_stacks(Reading& r, const char* source_table) {
     for (const char* length : {"max_length", "min_length", "num_beams"}) settings.understood(length);
 }
 
+void read_embedding_scale(Reading& r) {
+    if (r.settings.flag("scale_embedding", false))
+        r.architecture.embedding_scale = std::sqrt(static_cast<float>(r.architecture.hidden));
+}
+
 void adjust_bart(Reading& r) {
+    read_embedding_scale(r);
     expect_flag(r.settings, "normalize_before", false, false);
     expect_flag(r.settings, "add_final_layer_norm", false, false);
     make_bart_stacks(r, bart_source_table);
@@ -201,6 +204,7 @@ void adjust_bart(Reading& r) {
 
 /// BART with Longformer's encoder (Beltagy et al. 2020, section 7).
 void adjust_led(Reading& r) {
+    (void)r.settings.flag("scale_embedding", false);  // its class has no such field
     make_bart_stacks(r, led_source_table);
     Architecture& encoder = r.architecture.encoder[0];
     use_global_tokens(r.settings, encoder);
@@ -218,6 +222,7 @@ void use_sinusoids(Reading& r, bool by_turns) {
 /// Its positions are computed: all sines of a row, then all cosines (Junczys-Dowmunt et al. 2018).
 void adjust_marian(Reading& r) {
     expect_flag(r.settings, "static_position_embeddings", true, true);
+    read_embedding_scale(r);
     make_bart_stacks(r, bart_source_table);
     const bool shared = r.settings.flag("share_encoder_decoder_embeddings", true);
     const uint32_t own = r.settings.size("decoder_vocab_size", most_size, r.architecture.vocab);

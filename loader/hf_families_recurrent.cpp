@@ -292,7 +292,6 @@ void adjust_falcon_h1(Reading& r) {
     a.embedding_scale = s.number("embedding_multiplier", 1);
     a.logit_scale = s.number("lm_head_multiplier", 1);
     Recurrence mamba = read_mamba(r);
-    mamba.width = mamba.heads * mamba.value_dim;
     mamba.normed = s.flag("mamba_rms_norm", false);
     mamba.norm_first = s.flag("mamba_norm_before_gate", true) && mamba.normed;
     const float in = s.number("ssm_in_multiplier", 1), attention_in = s.number("attention_in_multiplier", 1),
@@ -303,10 +302,10 @@ void adjust_falcon_h1(Reading& r) {
                              &mamba.step_scale};
     for (size_t i = 0; i < parts.size(); ++i) *places[i] = in * parts[i];
     if (attention_in != 1) expect_flag(s, "attention_bias", false, false);  // it would not be multiplied
+    use_beside_attention(a, mamba);
     for (Layer& layer : a.layers) {
         layer.attention.scale *= key * attention_in * attention_in;
         layer.attention_out = attention_in * s.number("attention_out_multiplier", 1);
-        layer.recurrence = mamba;
         layer.recurrence_out = s.number("ssm_out_multiplier", 1);
         layer.feed_forward.gate_scale = feed_forward[0];
         layer.feed_forward_out = feed_forward[1];

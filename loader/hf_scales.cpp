@@ -2,11 +2,12 @@
 #include "hf_scales.h"
 
 #include "fail.h"
-#include "families.h"
+#include "hf_families.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 
 namespace scoria {
@@ -47,8 +48,8 @@ class Joiner {
         } else if (method == "mxfp4") {
             join_blocks();
         } else if (method == "bitnet") {
-            expect("quantization_mode", "offline");
-            if (config_.flag("use_rms_norm", false)) config_.wrong("use_rms_norm", "false");
+            expect_text(config_, "quantization_mode", "offline");
+            expect_flag(config_, "use_rms_norm", false, false);
             unpack_ternary(config_.text("linear_class", "bitlinear") == "autobitlinear");
         } else {
             config_.wrong("quant_method", "fp8, compressed-tensors, gptq, awq, mxfp4 or bitnet");
@@ -61,8 +62,10 @@ class Joiner {
     }
 
   private:
-    void expect(const char* name, const char* value) {
-        if (config_.text(name, value) != value) config_.wrong(name, value);
+    /// The name without `ending`; nothing, if it has another.
+    static std::optional<std::string> stem_of(const StoredTensor& tensor, std::string_view ending) {
+        if (!tensor.name.ends_with(ending)) return std::nullopt;
+        return tensor.name.substr(0, tensor.name.size() - ending.size());
     }
 
     /// The first there is of X with each of these endings. Errors: bad_file.
@@ -129,11 +132,10 @@ class Joiner {
     }
 
     void join_blocks() {
-        constexpr std::string_view ending = "_blocks";
         for (StoredTensor& tensor : tensors_) {
-            if (!tensor.name.ends_with(ending) || tensor.decode != Decode::u8) continue;
-            const std::string stem = tensor.name.substr(0, tensor.name.size() - ending.size());
-            const StoredTensor& stored = beside(tensor, stem, {"_scales"});
+            const auto stem = stem_of(tensor, "_blocks");
+            if (!stem || tensor.decode != Decode::u8) continue;
+            const StoredTensor& stored = beside(tensor, *stem, {"_scales"});
             std::vector<uint64_t> shape = tensor.shape;
             const bool blocks = shape.size() >= 3 && shape.back() == 16;
             if (blocks) shape.pop_back();
@@ -154,11 +156,10 @@ class Joiner {
 
     /// Of 8 bits, or packed, of 8 or 4, into words: a scale for each row or for groups of a row's columns.
     void scale_integers(bool packed) {
-        const std::string ending = packed ? ".weight_packed" : ".weight";
         for (StoredTensor& tensor : tensors_) {
-            if (!tensor.name.ends_with(ending) || tensor.decode != (packed ? Decode::i32 : Decode::i8))
-                continue;
-            const std::string stem = tensor.name.substr(0, tensor.name.size() - ending.size()) + ".weight";
+            const auto module = stem_of(tensor, packed ? ".weight_packed" : ".weight");
+            if (!module || tensor.decode != (packed ? Decode::i32 : Decode::i8)) continue;
+            const std::string stem = *module + ".weight";
             for (const char* other : {"_zero_point", "_g_idx"})
                 if (by_name_.contains(stem + other))
                     fail(Status::unsupported, "safetensors", "tensor ", stem, other,
@@ -190,12 +191,11 @@ class Joiner {
     /// qweight, qzeros and scales, groups of columns being rows of the latter two. Zeros of the first version
     /// of GPTQ are stored less one.
     void join_columns(bool awq, bool second_version) {
-        constexpr std::string_view ending = ".qweight";
         for (StoredTensor& tensor : tensors_) {
-            if (!tensor.name.ends_with(ending) || tensor.decode != Decode::i32) continue;
-            const std::string stem = tensor.name.substr(0, tensor.name.size() - ending.size());
-            const StoredTensor &stored = beside(tensor, stem, {".scales"}),
-                               &zeros = beside(tensor, stem, {".qzeros"});
+            const auto module = stem_of(tensor, ".qweight");
+            if (!module || tensor.decode != Decode::i32) continue;
+            const StoredTensor &stored = beside(tensor, *module, {".scales"}),
+                               &zeros = beside(tensor, *module, {".qzeros"});
             if (tensor.shape.size() != 2 || stored.shape.size() != 2) misshapen(stored, tensor);
             const uint64_t rows = tensor.shape[1] * (awq ? 8 : 1), cols = tensor.shape[0] * (awq ? 1 : 8),
                            groups = stored.shape[0];
@@ -204,7 +204,7 @@ class Joiner {
                 cols / groups % 32 != 0)
                 misshapen(stored, tensor);
             if (zeros.shape != of_zeros || zeros.decode != Decode::i32) misshapen(zeros, tensor);
-            check_order(stem, cols, cols / groups);
+            check_order(*module, cols, cols / groups);
             Scales scales{rows,          cols,   std::vector<float>(rows * groups), 1,
                           cols / groups, groups, std::vector<float>(rows * groups)};
             StoredTensor as_bytes = zeros;
@@ -219,7 +219,7 @@ class Joiner {
                     scales.values[r * groups + g] = values[g * rows + r];
                     scales.zeros[r * groups + g] = float(zero & 15);
                 }
-            tensor.name = stem + ".weight";
+            tensor.name = *module + ".weight";
             tensor.shape = {rows, cols};
             tensor.decode = awq ? Decode::awq : Decode::gptq;
             const bool symmetric = std::ranges::all_of(scales.zeros, [](float zero) { return zero == 8; });

@@ -6,6 +6,13 @@
 #include <algorithm>
 
 namespace scoria {
+namespace {
+
+void set_width(Recurrence& recurrence) {
+    if (recurrence.width == 0) recurrence.width = recurrence.heads * recurrence.value_dim;
+}
+
+}  // namespace
 
 bool is_recurrent_type(std::string_view type) {
     return type == "linear_attention" || type == "mamba" || type == "conv";
@@ -23,12 +30,17 @@ std::vector<bool> recurrent_layers(const Settings& settings, size_t layers, cons
     return recurs;
 }
 
+void use_beside_attention(Architecture& architecture, Recurrence recurrence) {
+    set_width(recurrence);
+    for (Layer& layer : architecture.layers) layer.recurrence = recurrence;
+}
+
 void use_recurrence(const Settings& settings, Architecture& architecture, const std::vector<bool>& recurs,
                     Recurrence recurrence) {
     if (std::ranges::find(recurs, false) == recurs.end())
         fail(Status::unsupported, settings.where(), "expected a layer of attention, got ", recurs.size(),
              " recurrences");
-    if (recurrence.width == 0) recurrence.width = recurrence.heads * recurrence.value_dim;
+    set_width(recurrence);
     for (size_t i = 0; i < recurs.size(); ++i) {
         if (!recurs[i]) continue;
         architecture.layers[i].attention = {};

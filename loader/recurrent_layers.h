@@ -22,6 +22,9 @@ std::vector<bool> recurrent_layers(const Settings& settings, size_t layers, cons
 void use_recurrence(const Settings& settings, Architecture& architecture, const std::vector<bool>& recurs,
                     Recurrence recurrence);
 
+/// Every layer has this beside attention.
+void use_beside_attention(Architecture& architecture, Recurrence recurrence);
+
 /// LFM2's, as many taps as the field `taps` says.
 Recurrence short_convolution(const Settings& settings, const char* taps, uint32_t hidden);
 

@@ -27,9 +27,8 @@ void put_five_bits(std::byte* high, std::byte* packed, size_t i, int q) {
 void write_f32(Floats x, Floats, std::byte* out) { std::memcpy(out, x.data(), sizeof(float)); }
 void write_f16(Floats x, Floats, std::byte* out) { store_half(x[0], out); }
 void write_bf16(Floats x, Floats, std::byte* out) {
-    const uint32_t bits = std::bit_cast<uint32_t>(x[0]);
-    const uint16_t high = static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-    std::memcpy(out, &high, sizeof high);
+    const uint16_t nearest = to_bf16(x[0]);
+    std::memcpy(out, &nearest, sizeof nearest);
 }
 
 /// The integers of 32 weights, plus `bias`.
