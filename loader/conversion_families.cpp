@@ -391,6 +391,7 @@ constexpr ConversionFamily families[] = {
     {.model_type = "deepseek_v3", .architecture = "deepseek2", .keys = set_deepseek, .lacks = lacks_q_rank},
     {.model_type = "sarvam_mla", .architecture = "deepseek2", .keys = set_deepseek, .lacks = lacks_q_rank},
     {.model_type = "gpt2", .architecture = "gpt2", .fused_qkv = true},
+    {.model_type = "gpt_bigcode", .architecture = "starcoder", .fused_qkv = true},
     {.model_type = "gpt_neox", .architecture = "gptneox", .fused_qkv = true, .keys = set_parallel},
     {.model_type = "bloom", .architecture = "bloom", .fused_qkv = true},
     {.model_type = "mpt", .architecture = "mpt", .fused_qkv = true, .keys = set_alibi},

@@ -89,16 +89,35 @@ void set_heads(const Settings& settings, uint32_t kv_heads, uint32_t head_dim, A
 
 constexpr uint64_t most_heads = 1 << 16, most_head_dim = 1 << 12;
 
+/// Of every layer; 0 of either: it has no attention.
+struct LayerHeads {
+    std::vector<uint32_t> queries, keys;
+    bool any(size_t layer) const { return queries[layer] != 0 && keys[layer] != 0; }
+};
+
+LayerHeads read_heads(const Settings& settings, size_t layers) {
+    LayerHeads heads{settings.sizes(Field::heads, layers, most_heads),
+                     settings.sizes(Field::kv_heads, layers, most_heads)};
+    if (heads.queries.empty()) heads.queries.assign(layers, settings.size(Field::heads, most_heads));
+    if (heads.keys.empty() && settings.has(Field::kv_heads))
+        heads.keys.assign(layers, settings.size(Field::kv_heads, most_heads));
+    if (heads.keys.empty()) heads.keys = heads.queries;
+    return heads;
+}
+
+/// That of the first layer which has any.
 Attention read_attention(const Family& family, const Settings& settings, const Architecture& architecture,
-                         const std::vector<uint32_t>& kv_heads) {
+                         const LayerHeads& heads) {
     const uint32_t hidden = architecture.hidden;
+    size_t first = 0;
+    while (first + 1 < heads.keys.size() && !heads.any(first)) ++first;
+    if (!heads.any(first)) settings.wrong(settings.name_of(Field::kv_heads), "a layer with heads");
     Attention attention;
-    attention.heads = settings.size(Field::heads, most_heads);
+    attention.heads = heads.queries[first];
     if (!settings.has(Field::head_dim) && hidden % attention.heads != 0)
         fail(Status::bad_file, settings.where(), settings.full_name(settings.name_of(Field::heads)),
              ": expected a divisor of ", hidden, ", got ", attention.heads);
-    set_heads(settings,
-              kv_heads.empty() ? settings.size(Field::kv_heads, most_heads, attention.heads) : kv_heads[0],
+    set_heads(settings, heads.keys[first],
               settings.size(Field::head_dim, most_head_dim, hidden / attention.heads), attention);
     if (family.clips)
         attention.clip = static_cast<float>(settings.positive(settings.name_of(Field::clip), 0.0));
@@ -295,10 +314,10 @@ Architecture describe(const Family& family, const Settings& settings) {
     for (const char* name : {"layer_types", "layers_block_type"})
         if (const size_t count = settings.texts(name).size(); count != 0) listed = count;
     const uint32_t layers = settings.size(Field::layers, most_layers, listed);
-    const std::vector<uint32_t> kv_heads = settings.sizes(Field::kv_heads, layers, most_heads),
-                                sizes = settings.sizes(Field::feed_forward, layers, most_size);
+    const LayerHeads heads = read_heads(settings, layers);
+    const std::vector<uint32_t> sizes = settings.sizes(Field::feed_forward, layers, most_size);
     Layer layer;
-    layer.attention = read_attention(family, settings, architecture, kv_heads);
+    layer.attention = read_attention(family, settings, architecture, heads);
     FeedForward& feed_forward = layer.feed_forward;
     feed_forward.activation = read_activation(family, settings);
     feed_forward.gated = family.gated;
@@ -306,7 +325,8 @@ Architecture describe(const Family& family, const Settings& settings) {
     if (family.feed_forward_factor != 0) size = uint64_t{family.feed_forward_factor} * architecture.hidden;
     if (family.routing != nullptr && settings.has(Field::expert_size))  // where there may be no dense layer
         size = settings.size(Field::expert_size, most_size);
-    feed_forward.size = sizes.empty() ? settings.size(Field::feed_forward, most_size, size) : sizes.front();
+    feed_forward.size = sizes.empty() ? settings.size(Field::feed_forward, most_size, size)
+                                      : *std::ranges::max_element(sizes);
     const FeedForward dense = feed_forward;
     read_experts(family, settings, architecture, feed_forward);
 
@@ -317,7 +337,8 @@ Architecture describe(const Family& family, const Settings& settings) {
     if (feed_forward.routing.experts != 0) make_dense_layers(settings, dense, architecture);
     for (size_t i = 0; i < architecture.layers.size(); ++i) {
         Layer& own = architecture.layers[i];
-        if (!kv_heads.empty()) set_heads(settings, kv_heads[i], own.attention.head_dim, own.attention);
+        own.attention.heads = heads.queries[i];
+        if (heads.any(i)) set_heads(settings, heads.keys[i], own.attention.head_dim, own.attention);
         Routing& routing = own.feed_forward.routing;
         uint32_t& of_all = routing.apart ? routing.shared_size : own.feed_forward.size;
         if (!sizes.empty() && of_all != 0) of_all = sizes[i];
@@ -326,6 +347,8 @@ Architecture describe(const Family& family, const Settings& settings) {
     if (family.split_heads)
         (settings.format() == Settings::Format::gguf ? read_windowed_heads : read_layer_heads)(settings,
                                                                                                architecture);
+    for (size_t i = 0; i < architecture.layers.size(); ++i)
+        if (!heads.any(i)) architecture.layers[i].attention = {};
     return architecture;
 }
 

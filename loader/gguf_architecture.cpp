@@ -118,6 +118,20 @@ void check_value_length(const Settings& keys, uint32_t head_dim) {
              ", got ", length);
 }
 
+/// Weights of what a layer has none of would be left out (some Nemotrons have a linear in attention's place).
+void check_layers(const Settings& keys, const Catalog& catalog, const Architecture& architecture) {
+    for (size_t i = 0; i < architecture.layers.size(); ++i) {
+        const auto check = [&](bool has, Field field, std::string_view tensor) {
+            const std::string name = tensor_name(tensor, static_cast<int32_t>(i));
+            if (!has && catalog.find(name) != nullptr)
+                fail(Status::unsupported, "gguf", keys.full_name(keys.name_of(field)), ": layer ", i,
+                     " has none, but tensor ", name);
+        };
+        check(architecture.layers[i].attention.heads != 0, Field::kv_heads, "blk.#.attn_output.weight");
+        check(architecture.layers[i].feeds(), Field::feed_forward, "blk.#.ffn_down.weight");
+    }
+}
+
 Pooling read_pooling(const Settings& keys) {
     constexpr Pooling kinds[] = {Pooling::mean, Pooling::mean, Pooling::first, Pooling::last};  // 0: none
     const bool causal = keys.flag("attention.causal", true);
@@ -169,6 +183,7 @@ ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors) {
     read_layer_numbers(family, catalog, tensors, architecture);
     if (!keys.flag("attention.causal", true) && !architecture.bidirectional())
         fail(Status::unsupported, "gguf", keys.full_name("attention.causal"), ": expected true");
+    check_layers(keys, catalog, architecture);
     assign_ropes(family, keys, architecture);
     Family biases = family;  // which no key tells: a file has them, or not
     for (Bias* bias : {&biases.qkv_bias, &biases.o_bias, &biases.feed_forward_bias})

@@ -109,23 +109,10 @@ constexpr TensorRow gemma4[] = {
     {Role::shared_down, LAYER "ffn_down.weight"},
     {Role::shared_post_norm, LAYER "post_ffw_norm_1.weight"},
 };
-constexpr TensorRow falcon_40b[] = {
-    // of 7B and 2, attn_norm is the only norm
-    {Role::attention_norm, LAYER "attn_norm_2.weight"},
-    {Role::attention_norm_bias, LAYER "attn_norm_2.bias"},
-    {Role::feed_forward_norm, LAYER "attn_norm.weight"},
-    {Role::feed_forward_norm_bias, LAYER "attn_norm.bias"},
-};
 #undef LAYER
 
 constexpr Routing renormalised_experts{.renormalise = true},
     apart_experts{.renormalise = true, .weight_scale = true, .apart = true};
-
-void adjust_alibi(Reading& r) {
-    if (r.settings.positive("attention.max_alibi_bias", 8.0) != 8)
-        r.settings.wrong("attention.max_alibi_bias", "8");
-    use_alibi(r);
-}
 
 /// Files made before types of ternary weights have scales of their own beside them.
 void adjust_bitnet(Reading& r) {
@@ -133,11 +120,6 @@ void adjust_bitnet(Reading& r) {
         fail(Status::unsupported, r.catalog.format(),
              "tensor blk.0.attn_q.scale: expected weights with their scales");
     norm_inside(r.architecture);
-}
-
-void adjust_falcon(Reading& r) {
-    if (r.catalog.find("blk.0.attn_norm_2.weight") != nullptr)
-        r.architecture.placement = NormPlacement::parallel_2;
 }
 
 void adjust_command_r(Reading& r) {
@@ -212,6 +194,20 @@ void adjust_gemma4(Reading& r) {
     }
 }
 
+/// The 13B models are told by their layers; they have ALiBi.
+void adjust_baichuan(Reading& r) {
+    if (r.architecture.layers.size() == 40) use_alibi(r);
+}
+
+/// The file counts the columns of gate and up together.
+void adjust_qwen(Reading& r) {
+    for (Layer& layer : r.architecture.layers) {
+        uint32_t& size = layer.feed_forward.size;
+        if (size % 2 != 0) r.settings.wrong(r.settings.name_of(Field::feed_forward), "an even number");
+        size /= 2;
+    }
+}
+
 /// The magnitude of YaRN's rotations is 1, as mscale is taken to be mscale_all_dim.
 void adjust_mistral3(Reading& r) {
     r.settings.understood("rope.scaling.yarn_log_multiplier");
@@ -229,16 +225,6 @@ void adjust_minicpm(Reading& r) {
     if (!r.settings.has("embedding_scale")) a.embedding_scale = 12;
     if (!r.settings.has("residual_scale")) a.residual_scale = 1.4f / std::sqrt(float(a.layers.size()));
     if (!r.settings.has("logit_scale")) a.logit_scale = 256 / float(a.hidden);
-}
-
-void adjust_parallel(Reading& r) {
-    const bool parallel =
-        r.settings.flag("use_parallel_residual", r.architecture.placement != NormPlacement::pre);
-    if (!parallel) r.architecture.placement = NormPlacement::pre;
-}
-
-void adjust_stablelm(Reading& r) {
-    if (r.settings.flag("use_parallel_residual", false)) r.architecture.placement = NormPlacement::parallel;
 }
 
 }  // namespace
@@ -259,8 +245,8 @@ void gguf::read_past_axes(Reading& r) {
 std::span<const Family> gguf_families() {
     static const std::vector<Family> families = [] {
         std::vector<Family> all;
-        for (const auto part : {gguf_decoder_families(), gguf_expert_families(), gguf_encoder_families(),
-                                gguf_recurrent_families()})
+        for (const auto part : {gguf_decoder_families(), gguf_gpt_families(), gguf_expert_families(),
+                                gguf_encoder_families(), gguf_recurrent_families()})
             all.insert(all.end(), part.begin(), part.end());
         return all;
     }();
@@ -294,10 +280,23 @@ std::span<const Family> gguf_decoder_families() {
          .activation = Activation::relu_squared,
          .gated = false},
         {.name = "internlm2", .tensors = {common}, .pairs = RopePairs::interleaved},
+        {.name = "xverse", .tensors = {common}, .pairs = RopePairs::interleaved},
+        {.name = "baichuan", .tensors = {common}, .pairs = RopePairs::interleaved, .adjust = adjust_baichuan},
+        {.name = "deci", .tensors = {common}, .pairs = RopePairs::interleaved},
+        {.name = "maincoder",
+         .tensors = {common},
+         .qk_norm = QkNorm::Group::head,
+         .qk_norm_after_rope = true,
+         .pairs = RopePairs::interleaved},
         {.name = "minicpm", .tensors = {common}, .pairs = RopePairs::interleaved, .adjust = adjust_minicpm},
         {.name = "ernie4_5", .tensors = {common}, .pairs = RopePairs::interleaved},
         {.name = "seed_oss", .tensors = {post_attention_norm, common}},
         {.name = "bitnet", .tensors = {common}, .adjust = adjust_bitnet},
+        {.name = "qwen", .tensors = {common}, .qkv_bias = biased, .adjust = adjust_qwen},
+        {.name = "pangu-embedded", .tensors = {common}, .qkv_bias = if_present, .o_bias = biased},
+        {.name = "openelm", .tensors = {common}, .qk_norm = QkNorm::Group::head},
+        {.name = "refact", .tensors = {common}, .rope = false, .adjust = gguf::adjust_alibi},
+        {.name = "paddleocr", .tensors = {common}, .rope_base = 5e5, .adjust = gguf::read_past_axes},
         {.name = "qwen2vl", .tensors = {common}, .qkv_bias = biased, .adjust = gguf::read_past_axes},
         {.name = "qwen3vl",
          .tensors = {common},
@@ -414,101 +413,6 @@ std::span<const Family> gguf_decoder_families() {
          .qk_norm = QkNorm::Group::head,
          .full_layers = Family::FullLayers::rest_beside_windows,
          .window = {Layers::not_every, 4}},
-        {.name = "gpt2",
-         .tensors = {common},
-         .norm = NormKind::layer,
-         .norm_bias = true,
-         .qkv_bias = biased,
-         .o_bias = biased,
-         .rope = false,
-         .activation = Activation::gelu_tanh,
-         .gated = false,
-         .feed_forward_bias = biased,
-         .positions = true},
-        {.name = "gptneox",
-         .tensors = {common},
-         .norm = NormKind::layer,
-         .norm_bias = true,
-         .placement = NormPlacement::parallel_2,
-         .qkv_bias = if_present,
-         .o_bias = if_present,
-         .activation = Activation::gelu,
-         .gated = false,
-         .feed_forward_bias = biased,
-         .adjust = adjust_parallel},
-        {.name = "bloom",
-         .tensors = {common},
-         .norm = NormKind::layer,
-         .norm_bias = true,
-         .qkv_bias = biased,
-         .o_bias = biased,
-         .rope = false,
-         .activation = Activation::gelu_tanh,
-         .gated = false,
-         .feed_forward_bias = biased,
-         .embedding_norm = true,
-         .adjust = adjust_alibi},
-        {.name = "mpt",
-         .tensors = {common},
-         .norm = NormKind::layer,
-         .clips = true,
-         .rope = false,
-         .activation = Activation::gelu,
-         .gated = false,
-         .adjust = adjust_alibi},
-        {.name = "falcon",
-         .tensors = {falcon_40b, common},
-         .norm = NormKind::layer,
-         .norm_bias = true,
-         .placement = NormPlacement::parallel,
-         .activation = Activation::gelu,
-         .gated = false,
-         .adjust = adjust_falcon},
-        {.name = "phi2",
-         .tensors = {common},
-         .norm = NormKind::layer,
-         .norm_bias = true,
-         .placement = NormPlacement::parallel,
-         .qkv_bias = biased,
-         .o_bias = biased,
-         .activation = Activation::gelu_tanh,
-         .gated = false,
-         .feed_forward_bias = biased,
-         .output_bias = biased},
-        {.name = "starcoder2",
-         .tensors = {common},
-         .norm = NormKind::layer,
-         .norm_bias = true,
-         .qkv_bias = if_present,
-         .o_bias = if_present,
-         .window = {Layers::all},
-         .activation = Activation::gelu_tanh,
-         .gated = false,
-         .feed_forward_bias = if_present},
-        {.name = "stablelm",
-         .tensors = {common},
-         .norm = NormKind::layer,
-         .norm_bias = true,
-         .qkv_bias = if_present,
-         .adjust = adjust_stablelm},
-        {.name = "jais2",
-         .tensors = {common},
-         .norm = NormKind::layer,
-         .norm_bias = true,
-         .qkv_bias = if_present,
-         .o_bias = if_present,
-         .activation = Activation::relu_squared,
-         .gated = false,
-         .feed_forward_bias = if_present},
-        {.name = "nemotron",  // the converter adds 1 to the norms
-         .tensors = {common},
-         .norm = NormKind::layer,
-         .norm_bias = true,
-         .qkv_bias = if_present,
-         .o_bias = if_present,
-         .activation = Activation::relu_squared,
-         .gated = false,
-         .feed_forward_bias = if_present},
     };
     return families;
 }

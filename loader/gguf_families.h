@@ -18,6 +18,7 @@ struct ReadModel {
 std::span<const Family> gguf_families();
 // Its parts.
 std::span<const Family> gguf_decoder_families();
+std::span<const Family> gguf_gpt_families();
 std::span<const Family> gguf_expert_families();
 std::span<const Family> gguf_encoder_families();
 std::span<const Family> gguf_recurrent_families();
@@ -28,6 +29,8 @@ extern const std::span<const TensorRow> common, experts, fused_gate_up, post_att
 
 /// DeepSeek's keys of experts, which others took over; scores by sigmoid where the file does not say.
 void read_routing(Reading& reading, bool by_sigmoid);
+/// ALiBi in place of rotations.
+void adjust_alibi(Reading& reading);
 /// Granite's multipliers.
 void adjust_granite(Reading& reading);
 /// Keys of images' positions: in a text all axes have the same one, so that rotations are the usual.

@@ -65,13 +65,10 @@ constexpr Routing granite_experts{.score = Routing::Score::softmax_chosen};
 constexpr Routing nemotron_experts{
     .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
 
-/// Layers without key/value heads.
 std::vector<bool> layers_without_heads(const Reading& r) {
-    std::vector<double> heads = r.settings.numbers("attention.head_count_kv");
-    heads.resize(r.architecture.layers.size(), 1);
-    std::vector<bool> recurs;
-    for (const double count : heads) recurs.push_back(count == 0);
-    return recurs;
+    std::vector<bool> without;
+    for (const Layer& layer : r.architecture.layers) without.push_back(layer.attention.heads == 0);
+    return without;
 }
 
 void adjust_lfm2(Reading& r) {
@@ -155,7 +152,6 @@ void adjust_nemotron(Reading& r) {
         recurs[i] = none[i] && !feeds;
         if (!feeds || layers[i].feed_forward.routing.experts == 0)
             make_dense(layers[i], feeds ? static_cast<uint32_t>(sizes[i]) : 0);
-        if (none[i]) layers[i].attention = {};
     }
     use_recurrence(keys, r.architecture, recurs, mamba);
 }

@@ -17,6 +17,15 @@ void adjust_gpt2(Reading& r) {
     for (Layer& layer : r.architecture.layers) layer.attention.scale /= layer_number++;
 }
 
+/// StarCoder and SantaCoder; one head of keys, or as many as of queries.
+void adjust_gpt_bigcode(Reading& r) {
+    adjust_gpt2(r);
+    for (const char* same : {"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32"})
+        r.settings.understood(same);
+    if (!r.settings.flag("multi_query", true)) return;
+    for (Layer& layer : r.architecture.layers) layer.attention.kv_heads = 1;
+}
+
 /// The last token of the vocabulary only begins images; it has an embedding and no logit.
 void adjust_imagegpt(Reading& r) {
     adjust_gpt2(r);
@@ -152,6 +161,20 @@ std::span<const Family> gpt_families() {
          .feed_forward_bias = biased,
          .positions = true,
          .adjust = adjust_gpt2},
+        {.name = "gpt_bigcode",
+         .tensors = {hf::gpt_bigcode, hf::gpt2},
+         .prefix = "transformer.",
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .qkv_bias = biased,
+         .o_bias = biased,
+         .rope = false,
+         .activation = Activation::gelu_tanh,
+         .gated = false,
+         .feed_forward_factor = 4,
+         .feed_forward_bias = biased,
+         .positions = true,
+         .adjust = adjust_gpt_bigcode},
         {.name = "imagegpt",
          .tensors = {hf::gpt2},
          .prefix = "transformer.",

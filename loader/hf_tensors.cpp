@@ -310,6 +310,17 @@ constexpr TensorRow gpt2_rows[] = {
     {Role::down, LAYER "mlp.c_proj.weight", transposed},
     {Role::down_bias, LAYER "mlp.c_proj.bias"},
 };
+constexpr TensorRow gpt_bigcode_rows[] = {
+    {Role::q, LAYER "attn.c_attn.weight", qkv_grouped},
+    {Role::k, LAYER "attn.c_attn.weight", qkv_grouped},
+    {Role::v, LAYER "attn.c_attn.weight", qkv_grouped},
+    {Role::q_bias, LAYER "attn.c_attn.bias", qkv_grouped},
+    {Role::k_bias, LAYER "attn.c_attn.bias", qkv_grouped},
+    {Role::v_bias, LAYER "attn.c_attn.bias", qkv_grouped},
+    {Role::o, LAYER "attn.c_proj.weight"},
+    {Role::up, LAYER "mlp.c_fc.weight"},
+    {Role::down, LAYER "mlp.c_proj.weight"},
+};
 constexpr TensorRow gpt1_rows[] = {
     {Role::token_embedding, "transformer.tokens_embed.weight"},
     {Role::position_embedding, "transformer.positions_embed.weight"},
@@ -528,6 +539,7 @@ const Rows apertus = apertus_rows;
 const Rows exaone = exaone_rows;
 const Rows gpt2 = gpt2_rows;
 const Rows gpt1 = gpt1_rows;
+const Rows gpt_bigcode = gpt_bigcode_rows;
 const Rows gpt_neo = gpt_neo_rows;
 const Rows gptj = gptj_rows;
 const Rows bloom_like = bloom_like_rows;

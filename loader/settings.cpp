@@ -135,10 +135,11 @@ std::vector<uint32_t> Settings::sizes(Field field, size_t count, uint64_t most) 
     const char* name = name_of(field);
     const nlohmann::json* value = find(name);
     std::vector<uint32_t> all;
-    if (value == nullptr || !value->is_array() || one_of(*value) != nullptr) return all;
+    if (value == nullptr || !value->is_array() || value->empty()) return all;
+    if (std::ranges::all_of(*value, [&](const auto& each) { return each == value->front(); })) return all;
     for (const nlohmann::json& each : *value) {
-        if (!each.is_number_integer() || each < 1 || each > most)
-            wrong(name, cat("1 to ", most, " in every place"));
+        if (!each.is_number_integer() || each < 0 || each > most)
+            wrong(name, cat("0 to ", most, " in every place"));
         all.push_back(each.get<uint32_t>());
     }
     if (all.size() != count)

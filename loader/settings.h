@@ -60,7 +60,8 @@ class Settings {
     uint32_t size(Field field, uint64_t most, std::optional<uint64_t> fallback = {}) const {
         return size(name_of(field), most, fallback);
     }
-    /// Such integers where the file has a list of unequal ones, one for each of `count` layers; else empty.
+    /// Integers to `most` where the file has a list that is not of equal ones, one for each of `count`
+    /// layers; else empty. 0: the layer has none.
     std::vector<uint32_t> sizes(Field field, size_t count, uint64_t most) const;
     /// A finite number above 0; `fallback`, whatever it is, where there is none.
     double positive(std::string_view name, std::optional<double> fallback = {}) const;

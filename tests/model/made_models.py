@@ -2,8 +2,9 @@
 """Writes made_models.jsonl, a tiny model of each family that no fixture has: its config, the shapes of its
 tensors, whose values are made of their names (as made_models_test.cpp makes them), token ids, and logits by
 transformers (5.24) in float64 with eager attention. pip install torch transformers; made_models.py OUT"""
-import json, math, sys, tempfile
-import numpy as np, torch
+import json, sys, tempfile
+import torch
+from made_values import IDS, logits_of, values
 from safetensors.numpy import load_file, save_file
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoModelForMaskedLM
 
@@ -12,6 +13,7 @@ BASE = dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_hidden_laye
             num_key_value_heads=2, head_dim=16, max_position_embeddings=160, rms_norm_eps=0.02, bos_token_id=1,
             eos_token_id=2, pad_token_id=None, rope_parameters=ROPE, tie_word_embeddings=False)
 SAME = {k: v for k, v in BASE.items() if k != "head_dim"} | dict(hidden_size=64)  # heads that fill the width
+GPT = dict(vocab_size=64, n_positions=160, n_embd=48, n_layer=2, n_head=3, layer_norm_epsilon=0.02, bos_token_id=1, eos_token_id=2)
 GRANITE = dict(embedding_multiplier=3.0, residual_multiplier=0.4, attention_multiplier=0.2, logits_scaling=2.0)
 EXPERTS = dict(n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=24, n_group=2, topk_group=1,
                first_k_dense_replace=1, routed_scaling_factor=1.5, num_hidden_layers=3)
@@ -43,6 +45,8 @@ CONFIGS = {
     "seed_oss": BASE | dict(attention_bias=True, attention_out_bias=True, mlp_bias=True),
     "helium": SAME | dict(head_dim=16),
     "ernie4_5": BASE | dict(use_bias=True),
+    "gpt_bigcode": GPT | dict(n_inner=56),
+    "gpt_bigcode-heads": GPT | dict(multi_query=False),
     "ministral": BASE | dict(sliding_window=8, layer_types=TYPES[:2]),
     "ministral3": BASE | dict(rope_parameters=dict(
         rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=7, beta_fast=32.0,
@@ -188,30 +192,11 @@ IMAGES = ("visual.", "vision_tower.", "multi_modal_projector.", "model.visual.",
 CONSTANTS = ("act_fn.beta", "act_fn.eps")
 
 
-def values(name, shape):
-    """Of a tensor's name: splitmix64 of its FNV-1a hash, scaled to keep the stream's size."""
-    mask = 2**64 - 1
-    seed = 0xCBF29CE484222325
-    for byte in name.encode():
-        seed = (seed ^ byte) * 0x100000001B3 & mask
-    z = np.uint64(seed) + (np.arange(math.prod(shape), dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    u = ((z ^ (z >> np.uint64(31))) >> np.uint64(40)).astype(np.float64) / 2**23 - 1
-    if len(shape) > 1 and shape[0] > 1:
-        u = u * 2.5 / math.sqrt(shape[-1])
-    elif ("norm" in name and name.endswith("weight")) or name.endswith(("scale", "scalar")):
-        u = 1 + 0.3 * u
-    else:
-        u = 0.3 * u
-    return u.astype(np.float32).reshape(shape)
-
-
 def made(name, fields):
     kind = (AutoModelForImageTextToText if "vision_config" in fields else
             AutoModelForMaskedLM if "bert" in name else AutoModelForCausalLM)
     config = AutoConfig.for_model(name.split("-")[0], **fields)
-    with tempfile.TemporaryDirectory() as folder, np.errstate(over="ignore"):
+    with tempfile.TemporaryDirectory() as folder:
         kind.from_config(config).save_pretrained(folder)
         path = folder + "/model.safetensors"
         tensors = {key: array if key.endswith(CONSTANTS) else values(key, array.shape)
@@ -220,15 +205,14 @@ def made(name, fields):
         model = kind.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager").eval()
         for part in (model.config, model.config.get_text_config()):
             part._experts_implementation = "eager"
-        ids = [(7 * i * i + 3 * i + 5) % 61 + 3 for i in range(24)]
         with torch.no_grad():
-            logits = model(input_ids=torch.tensor([ids])).logits[0].numpy()
+            logits = model(input_ids=torch.tensor([IDS])).logits[0].numpy()
         saved = json.load(open(folder + "/config.json"))
     for other in ("vision_config", "transformers_version", "dtype", "architectures"):
         saved.pop(other, None)
-    return {"name": name, "config": saved, "ids": ids,
+    return {"name": name, "config": saved, "ids": IDS,
             "tensors": {k: list(v.shape) for k, v in tensors.items() if not k.startswith(IMAGES) and not k.endswith(CONSTANTS)},
-            "logits": {str(row): [float(f"{x:.7g}") for x in logits[row]] for row in (0, 11, 23)}}
+            "logits": logits_of(logits)}
 
 
 if __name__ == "__main__":

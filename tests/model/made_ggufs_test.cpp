@@ -1,0 +1,122 @@
+// GGUF's architectures that no folder of the tests becomes: tiny files whose weights are made of their
+// tensors' names, with the logits that llama.cpp computes of them (made_ggufs.py, which made
+// made_ggufs.jsonl).
+#include "loader/gguf_builder.h"
+#include "made_models.h"
+#include "reference/executor.h"
+#include "support/compare.h"
+#include "support/device.h"
+#include "support/golden.h"
+
+using namespace scoria;
+using namespace scoria::test;
+
+namespace {
+
+/// llama.cpp computes in float32, and reads GELU from a table of half floats.
+constexpr double single = 5e-5, half_table = 2e-3;
+
+struct MadeGguf {
+    std::string name;
+    GgufFile file;
+    std::vector<TokenId> ids;
+    std::map<size_t, std::vector<double>> logits;  // by row
+};
+
+GgufPart part_of(const nlohmann::json& value) {
+    if (value.is_boolean()) return value.get<bool>();
+    if (value.is_string()) return value.get<std::string>();
+    if (value.is_array()) return value.get<std::vector<int32_t>>();
+    if (value.is_number_float()) return value.get<float>();
+    return value.get<uint32_t>();
+}
+
+std::vector<MadeGguf> made_ggufs() {
+    std::vector<MadeGguf> all;
+    std::ifstream lines(std::string(SCORIA_SOURCE_DIR) + "/tests/model/made_ggufs.jsonl");
+    for (std::string line; std::getline(lines, line);) {
+        const nlohmann::json json = nlohmann::json::parse(line);
+        const std::string architecture = json["architecture"];
+        MadeGguf made{json["name"], {}, json["ids"], {}};
+        made.file.metadata["general.architecture"] = architecture;
+        for (const auto& [key, value] : json["keys"].items())
+            made.file.metadata[architecture + "." + key] = part_of(value);
+        for (const auto& [name, sizes] : json["tensors"].items()) {
+            const std::vector<uint64_t> shape = sizes;
+            made.file.tensors[name] = {{shape.rbegin(), shape.rend()}, 0, bytes_of(name, shape)};
+        }
+        for (const auto& [row, values] : json["logits"].items())
+            made.logits[std::stoul(row)] = values.get<std::vector<double>>();
+        all.push_back(std::move(made));
+    }
+    return all;
+}
+
+double error_of(const MadeGguf& made, const auto& logits) {
+    double most = 0;
+    for (const auto& [row, expected] : made.logits)
+        most = std::max(
+            most, largest_error(expected, std::span(logits).subspan(row * expected.size(), expected.size())));
+    return most;
+}
+
+double allowed(const Model& model) {
+    const Activation activation = model.architecture.layers.front().feed_forward.activation;
+    return activation == Activation::gelu_tanh || activation == Activation::gelu ? half_table : single;
+}
+
+}  // namespace
+
+TEST_CASE("reference: architectures of GGUF have the logits of llama.cpp") {
+    const std::vector<MadeGguf> all = made_ggufs();
+    CHECK(all.size() == 14);
+    for (const MadeGguf& made : all) {
+        CAPTURE(made.name);
+        const TemporaryFile file(made.file.bytes());
+        const Model model = open_model(file.path());
+        CHECK(model.unused.empty());
+        reference::Executor executor(model);
+        CHECK(error_of(made, executor.forward(made.ids).logits) <= allowed(model));
+    }
+}
+
+TEST_CASE("vulkan: architectures of GGUF have the logits of llama.cpp" *
+          doctest::skip(few_models() || floor_tier())) {
+    for (const MadeGguf& made : made_ggufs()) {
+        CAPTURE(made.name);
+        const TemporaryFile file(made.file.bytes());
+        const auto model = std::make_shared<const Model>(open_model(file.path()));
+        Engine engine(model, engine_options(Precision::strict));
+        CHECK(error_of(made, Session(engine).forward(made.ids, false).logits) <=
+              allowed(*model) + strict_error);
+        Session steps(engine);
+        for (const TokenId& id : made.ids) steps.append(std::span(&id, 1));
+        CHECK(largest_error(made.logits.rbegin()->second, steps.logits()) <= allowed(*model) + strict_error);
+        CHECK(engine.device().validation_errors() == 0);
+    }
+}
+
+TEST_CASE("reference: weights of what a layer of a GGUF file has none of are refused") {
+    struct Case {
+        const char* key;
+        std::vector<int32_t> values;
+        const char* message;
+    };
+    const Case cases[] = {
+        {"deci.attention.head_count_kv", {0, 0, 0, 1, 4}, "layer 0 has none, but tensor blk.0.attn_output"},
+        {"deci.attention.head_count", {4, 0, 0, 0, 4}, "layer 3 has none, but tensor blk.3.attn_output"},
+        {"deci.feed_forward_length", {96, 0, 0, 48, 128}, "layer 1 has none, but tensor blk.1.ffn_down"},
+        {"deci.attention.head_count_kv", {2, 0, 0, 3, 4}, "head_count_kv: expected a divisor of 4"},
+        {"deci.feed_forward_length", {96, 64, 8, 48, 128}, "blk.2.ffn_norm.weight is missing"},
+    };
+    for (MadeGguf& made : made_ggufs()) {
+        if (made.name != "deci") continue;
+        for (const Case& c : cases) {
+            CAPTURE(c.message);
+            GgufFile file = made.file;
+            file.metadata[c.key] = c.values;
+            const TemporaryFile changed(file.bytes());
+            CHECK_THROWS_WITH_AS(open_model(changed.path()), doctest::Contains(c.message), Error);
+        }
+    }
+}
