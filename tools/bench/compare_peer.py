@@ -10,7 +10,8 @@ usual.
 
 The peer is the llama.cpp inside the PyPI source package llama-cpp-python, pinned by checksum, built by its
 own CMake with GGML_VULKAN=ON and fully optimised; --peer-bin takes a folder with a llama-bench and a
-llama-simple built elsewhere. Building needs pip, cmake, ninja, glslc and a C++ compiler.
+llama-simple built elsewhere. Building needs pip, cmake, ninja, glslc and a C++ compiler. The peer's shaders use
+what its glslc knows (integer dot products, matrices): the report names it, and --glslc takes a newer one.
 """
 
 import argparse
@@ -87,8 +88,15 @@ def cpu_options():
     return ["-DGGML_NATIVE=OFF"] + [f"-DGGML_{option}=ON" for option, needs in options.items() if needs <= flags]
 
 
-def build_peer(work, jobs):
-    for tool in ("cmake", "ninja", "glslc", "c++"):
+def shader_compiler(peer_bin):
+    """What compiled the shaders of a peer, by the build folder around its programs."""
+    cache = pathlib.Path(peer_bin).parent / "CMakeCache.txt"
+    found = re.search(r"^Vulkan_GLSLC_EXECUTABLE:FILEPATH=(.+)$", cache.read_text(), re.M) if cache.exists() else None
+    return "a glslc unknown here" if found is None else run([found[1], "--version"]).splitlines()[0]
+
+
+def build_peer(work, jobs, glslc):
+    for tool in ("cmake", "ninja", glslc, "c++"):
         if not shutil.which(tool):
             stop(f"expected {tool} on the path to build the peer, got none")
     work.mkdir(parents=True, exist_ok=True)
@@ -108,7 +116,8 @@ def build_peer(work, jobs):
     say("building the peer, several minutes:", work / "build")
     run(["cmake", "-S", folder / "vendor/llama.cpp", "-B", work / "build", "-GNinja",
          "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_SHARED_LIBS=OFF", "-DGGML_VULKAN=ON", "-DLLAMA_CURL=OFF",
-         "-DLLAMA_BUILD_TESTS=OFF", "-DLLAMA_BUILD_SERVER=OFF", *cpu_options(), *vulkan_headers(work)])
+         "-DLLAMA_BUILD_TESTS=OFF", "-DLLAMA_BUILD_SERVER=OFF", f"-DVulkan_GLSLC_EXECUTABLE={shutil.which(glslc)}",
+         *cpu_options(), *vulkan_headers(work)])
     run(["cmake", "--build", work / "build", "-j", str(jobs), "--target", "llama-bench", "llama-simple"])
     return work / "build/bin"
 
@@ -220,7 +229,7 @@ def table(rounds, args):
     return lines, reached
 
 
-def report(rounds, load, ours, peer, args):
+def report(rounds, load, ours, peer, compiler, args):
     """Prints the block for RESULTS.md; true if every ratio reached what is asked for."""
     lines, reached = table(rounds, args)
     said = ours.report
@@ -228,7 +237,8 @@ def report(rounds, load, ours, peer, args):
     print(f"### {datetime.date.today()}, {said['device']}, {said['driver']}\n")
     print(f"{machine()}, {args.threads} threads each; {len(rounds)} rounds, load before each "
           f"{', '.join(f'{x:.1f}' for x in load)}; model "
-          f"{os.path.basename(args.model)}; Scoria --precision {said['precision']}; peer {PACKAGE} {VERSION}. "
+          f"{os.path.basename(args.model)}; Scoria --precision {said['precision']}; peer {PACKAGE} {VERSION}, "
+          f"shaders by {compiler}. "
           f"First token of {args.text!r}: Scoria {ours.text.strip()!r}, llama.cpp {peer_text!r}.\n")
     print("\n".join(lines))
     step = said["step"]
@@ -248,6 +258,7 @@ def arguments():
     add("--scoria-args", type=shlex.split, default=[], help="more flags for it: --scoria-args='--precision fast'")
     add("--peer-bin", help="folder of a peer already built; default: built from PyPI")
     add("--peer-work", type=pathlib.Path, default=REPOSITORY / ".cache/peer", help="where it is built")
+    add("--glslc", default="glslc", help="which compiles its shaders, where it is built")
     add("--peer-device", type=int, default=0, help="the peer's number of the device")
     add("--rounds", type=int, default=3)
     add("--prompt-tokens", type=int, default=512)
@@ -265,7 +276,8 @@ def arguments():
 
 def main():
     args = arguments()
-    compared = programs(args, args.peer_bin or build_peer(args.peer_work.resolve(), args.jobs))
+    peer_bin = args.peer_bin or build_peer(args.peer_work.resolve(), args.jobs, args.glslc)
+    compared = programs(args, peer_bin)
     with open(args.model, "rb") as file:  # into the page cache, for whichever goes first
         while file.read(1 << 24):
             pass
@@ -274,7 +286,7 @@ def main():
         load.append(os.getloadavg()[0])
         order = compared if number % 2 == 0 else compared[::-1]
         rounds.append({program.name: program.measure(cold=number == 0) for program in order})
-    if not report(rounds, load, *compared[:2], args) and args.check:
+    if not report(rounds, load, *compared[:2], shader_compiler(peer_bin), args) and args.check:
         sys.exit(1)
 
 
