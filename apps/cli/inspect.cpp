@@ -456,17 +456,18 @@ Action define_inspect(CLI::App& app, const Common& common) {
         const std::string path = resolve_model(name->empty() ? common.model : *name).string();
         Common whose = common;
         whose.model = path;
+        const auto say = [&](const std::string& report) { print(common.json ? report : shown(report)); };
         try {
             const std::shared_ptr<const Model> model = load_model(whose);
-            print(common.json ? json_text(model_json(*model), 1) + "\n" : model_text(*model));
+            say(common.json ? json_text(model_json(*model), 1) + "\n" : model_text(*model));
         } catch (const Error& error) {
             if (is_adapter(path)) {
-                print(adapter_report(open_adapter(path_of(path)), common.json));
+                say(adapter_report(open_adapter(path_of(path)), common.json));
                 return 0;
             }
             const std::optional<Gguf> header = header_without_model(path);
             if (!header) throw;
-            print(header_report(*header, error.what(), common.json));
+            say(header_report(*header, error.what(), common.json));
         }
         return 0;
     };

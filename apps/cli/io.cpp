@@ -20,7 +20,30 @@ void write_out(std::string_view text) {
 }
 
 // Nothing can be reported when stderr itself fails.
-void write_note(std::string_view text) { (void)std::fwrite(text.data(), 1, text.size(), stderr); }
+void write_note(std::string_view text) {
+    const std::string harmless = shown(text);
+    (void)std::fwrite(harmless.data(), 1, harmless.size(), stderr);
+}
+
+std::string shown(std::string_view text) {
+    std::string out;
+    const auto escape = [&](uint8_t byte) {
+        char hex[5];
+        std::snprintf(hex, sizeof hex, "\\x%02x", byte);
+        out += hex;
+    };
+    for (size_t i = 0; i < text.size(); ++i) {
+        const auto byte = static_cast<uint8_t>(text[i]);
+        const auto next = static_cast<uint8_t>(i + 1 < text.size() ? text[i + 1] : 0);
+        if (byte == 0xC2 && next >= 0x80 && next < 0xA0)  // U+0080 to U+009F
+            escape(next), ++i;
+        else if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F)
+            escape(byte);
+        else
+            out += text[i];
+    }
+    return out;
+}
 
 void write_text(const std::string& path, const std::string& text) {
     if (path == "-")

@@ -13,7 +13,11 @@ struct ClosedPipe {};
 
 /// Writes and flushes. Throws ClosedPipe, or Error when the disk is full and the like.
 void write_out(std::string_view text);
+/// As shown().
 void write_note(std::string_view text);
+/// Names and messages may come from a file that somebody else made: control characters, which a terminal
+/// obeys, are written \x1b, but for tabs and ends of lines.
+std::string shown(std::string_view text);
 
 template <class... Parts> void print(const Parts&... parts) { write_out(cat(parts...)); }
 /// One line on stderr.

@@ -259,6 +259,25 @@ TEST_CASE("the model's text side" * needs_fixtures()) {
     CHECK(run_scoria({"inspect", tensors}).out.find("t.IQ2_XXS") != std::string::npos);
 }
 
+TEST_CASE("control characters of a file's names do not reach the terminal" * needs_fixtures()) {
+    const ScratchFolder folder;
+    const auto outcome_with = [&](const std::string& path, const std::string& name,
+                                  const std::string& hostile, std::vector<std::string> arguments) {
+        std::string bytes = file_text(path);
+        bytes.replace(bytes.find(name), name.size(), hostile);
+        write_text(folder.path("hostile.gguf"), bytes);
+        arguments.push_back(folder.path("hostile.gguf"));
+        return run_scoria(arguments);
+    };
+    const Outcome table = outcome_with(fixtures() + "/quants/all_types.gguf", "t.IQ2_XXS",
+                                       "t\x1b]\a\xC2\x9B\x7F\rw", {"inspect"});
+    CHECK(table.out.find(R"(t\x1b]\x07\x9b\x7f\x0dw)") != std::string::npos);
+    const Outcome refusal = outcome_with(tiny, "llama", "ll\x1b[m", {"plan", "-m"});
+    CHECK(refusal.err.find(R"(got ll\x1b[m)") != std::string::npos);
+    for (const std::string& text : {table.out, table.err, refusal.out, refusal.err})
+        CHECK(text.find('\x1b') == std::string::npos);
+}
+
 TEST_CASE("pull leaves the cache whole whatever happens") {
     const ScratchFolder folder;
     const std::string cache = folder.path("cache"),
