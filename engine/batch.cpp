@@ -224,6 +224,7 @@ RopeCacheArgs Batch::args_of(const kernel::RopeCache& k) const {
         args.width = rope.width;
         args.query_growth = float(rope.query_growth);
         args.growth_length = rope.growth_length;
+        args.growth_offset = rope.growth_offset;
         args.tables = workspace_.ropes.empty() ? model_.rope_tables(uint32_t(k.shape.rope))
                                                : workspace_.ropes[size_t(k.shape.rope)].view();
     }
@@ -330,7 +331,7 @@ void Batch::record(OpContext& context, const kernel::Mix& k) const {
 }
 
 void Batch::record(OpContext& context, const kernel::Gate& k) const {
-    record_gate(context, {matrix(k.x), matrix(k.gate), matrix(k.out)},
+    record_gate(context, {matrix(k.x), matrix(k.gate).columns(k.first, k.gates), matrix(k.out), k.activation},
                 choices().simple(context.caps, SimpleOp::gate));
 }
 

@@ -407,7 +407,7 @@ class Builder {
             const TensorId gate = linear("attention gate", x, columns, Role::attention_gate),
                            gated = tensor("attention gated", q_cols);
             heads = columns == q_cols ? emit(op::Glu{gate, heads, gated, Activation::sigmoid})
-                                      : emit(op::Gate{heads, gate, gated});
+                                      : emit(op::Gate{heads, gate, gated, columns});
         }
         if (shape.heads_norm) heads = norm(heads_norm, heads);
         return linear("attention out", heads, stack().hidden, Role::o, optional(shape.o_bias, Role::o_bias));
@@ -634,6 +634,9 @@ class Builder {
         if (shape.gated)
             gate = experts("expert gate", x, routing.size, Role::expert_gate, Role::expert_gate_bias);
         const TensorId up = experts("expert up", x, routing.size, Role::expert_up, Role::expert_up_bias);
+        if (routing.scales_input)  // up is scaled with the sum
+            gate = emit(op::Gate{*gate, routes, tensor_like("expert gate scaled", *gate), routing.used,
+                                 routing.used, Activation::identity});
         const TensorId inner = activated("expert ", shape, gate, up, routing.clamp, routing.gate_slope);
         const TensorId down =
             experts("expert out", inner, stack().hidden, Role::expert_down, Role::expert_down_bias);
@@ -660,7 +663,7 @@ class Builder {
             shared("shared out", inner, stack().hidden, Role::shared_down, Role::shared_down_bias);
         if (!routing.shared_gate) return down;
         const TensorId share = linear("shared expert gate", x, 1, Role::shared_expert_gate);
-        return emit(op::Gate{down, share, tensor_like("shared gated out", down)});
+        return emit(op::Gate{down, share, tensor_like("shared gated out", down), 1});
     }
 
     void head(TensorId stream) {

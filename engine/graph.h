@@ -150,9 +150,12 @@ struct Pack {
     uint32_t heads;
     HeadColumns from_a, from_b;
 };
-/// out[t][c] = sigmoid(gate[t][c / n]) * x[t][c], x having n times as many columns as gate
+/// out[t][c] = act(gate[t][first + c / n]) * x[t][c], x having n times as many columns as are `gates`
 struct Gate {
     TensorId x, gate, out;
+    uint32_t gates;
+    uint32_t first = 0;
+    Activation activation = Activation::sigmoid;
 };
 /// Streams of `width` columns, side by side in x and in y. out[t][i] = x[t][i] + sum over the n of y of
 /// (offset + factor * factors[t][n i + j]) y[t][j], of streams i before `first` x[t][i]; out may have fewer

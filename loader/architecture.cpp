@@ -21,7 +21,8 @@ std::vector<double> rope_frequencies(const Rope& rope, uint64_t length) {
 }
 
 double query_length(const Rope& rope, uint64_t position) {
-    return 1 + rope.query_growth * std::log1p(static_cast<double>(position / rope.growth_length));
+    return 1 + rope.query_growth *
+                   std::log1p(static_cast<double>((position + rope.growth_offset) / rope.growth_length));
 }
 
 uint32_t Attention::reach() const {

@@ -83,11 +83,13 @@ struct Rope {
                                           // ntk_base (ntk_factor T / short_length - ntk_factor + 1)^(w/(w-2))
     double query_growth = 0;              // queries grow with their position, see query_length()
     uint32_t growth_length = 1;           // positions, at least 1
+    uint32_t growth_offset = 0;           // added to a position
     bool operator==(const Rope&) const = default;
 };
 
-/// By what a query at `position` is multiplied: 1 + query_growth ln(1 + floor(position / growth_length)), the
-/// temperature of Llama 4's and Ministral 3's attention. Exactly 1 without growth.
+/// By what a query at `position` is multiplied: 1 + query_growth
+/// ln(1 + floor((position + growth_offset) / growth_length)), the temperature of Llama 4's and Ministral 3's
+/// attention. Exactly 1 without growth.
 double query_length(const Rope& rope, uint64_t position);
 
 /// The frequencies of a sequence of `length` positions.
@@ -268,12 +270,17 @@ struct Routing {
         softmax,         // over all experts, before the choice
         softmax_chosen,  // over the chosen
         sigmoid,
+        // Of each chosen one, over itself and those not chosen before it whose score s is near its own m:
+        // m - s <= margin max(|s|, m) (SparseMixer, Liu et al. 2023, as it infers)
+        softmax_near,
     } score = Score::softmax;
-    bool renormalise = false;              // weights divided by their sum
-    float scale = 1;                       // multiplies weights
-    bool router_bias = false;              // added to the router's output
-    bool choice_bias = false;              // Role::router_choice_bias counts in the choice, not in the weight
-    bool weight_scale = false;             // Role::router_weight_scale multiplies weights, last
+    bool renormalise = false;   // weights divided by their sum
+    float scale = 1;            // multiplies weights
+    float margin = 0;           // of softmax_near
+    bool scales_input = false;  // an expert sees its weight times x; what it finds is added as it is
+    bool router_bias = false;   // added to the router's output
+    bool choice_bias = false;   // Role::router_choice_bias counts in the choice, not in the weight
+    bool weight_scale = false;  // Role::router_weight_scale multiplies weights, last
     uint32_t groups = 1, groups_used = 1;  // experts are chosen inside the best groups
     bool group_by_top2 = false;            // a group counts as the sum of its two best, else as its best
     bool bias = false;                     // expert linears have biases

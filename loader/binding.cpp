@@ -73,6 +73,8 @@ Laid lay_experts(const Frame& f, Layout layout) {
             laid.strips.push_back(strip((2 * e + half) * n * f.cols, f.cols, 1, n));
         else if (layout == Layout::experts_gate_up_rows)
             laid.strips.push_back(strip((2 * e * n + half) * f.cols, 2 * f.cols, 1, n));
+        else if (layout == Layout::experts_gate_up_halves)
+            laid.strips.push_back(strip(e * 2 * n * f.cols + half * n, 1, 2 * n, n));
         else
             laid.strips.push_back(strip(e * 2 * n * f.cols + half, 2, 2 * n, n));
     }
@@ -171,6 +173,7 @@ Laid lay(const Frame& f, Layout layout) {
     case Layout::experts_gate_up:
     case Layout::experts_gate_up_columns:
     case Layout::experts_gate_up_rows:
+    case Layout::experts_gate_up_halves:
         return lay_experts(f, layout);
     default:
         break;

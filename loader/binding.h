@@ -30,6 +30,7 @@ enum class Layout : uint8_t {
     experts_gate_up,          // [E, 2n, C]: per expert gate, then up
     experts_gate_up_columns,  // [E, C, 2n]: per expert gate in even columns, up in odd ones
     experts_gate_up_rows,     // [E, 2n, C]: likewise, in rows
+    experts_gate_up_halves,   // [E, C, 2n]: per expert columns of gate, then of up
     q_rope_last,              // [R, C], the rotating elements of a head after its others (DeepSeek)
     latent_kv_b,              // per head: rows of its keys, then of its values; [.., kv_rank]
     q_gated,                  // per head: its rows of q, then of the attention's gate

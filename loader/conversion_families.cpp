@@ -125,6 +125,13 @@ void set_ministral3(const Described& model, Keys& keys) {
     if (rope.query_growth != 0) keys.set("attention.temperature_scale", rope.query_growth);
 }
 
+/// Which layers rotate, where not all do.
+void set_rotating(const Described& model, Keys& keys) {
+    std::vector<bool> rotating;
+    for (const Layer& layer : model.architecture.layers) rotating.push_back(layer.attention.rope >= 0);
+    if (std::ranges::find(rotating, false) != rotating.end()) keys.set("attention.rope_pattern", rotating);
+}
+
 /// Which layers have the window.
 void set_windowed(const Described& model, Keys& keys) {
     std::vector<bool> windowed;
@@ -193,6 +200,32 @@ void set_gemma4(const Described& model, Keys& keys) {
     keys.set("rope.dimension_count_swa", model.ropes.back().width);
 }
 
+void set_granite_swa(const Described& model, Keys& keys) {
+    set_granite_shared(model, keys);
+    set_windowed(model, keys);
+    set_rotating(model, keys);
+}
+
+void set_hy_v3(const Described& model, Keys& keys) {
+    const Routing& routing = model.architecture.routing();
+    set_shared_expert(model, keys);
+    keys.set("expert_gating_func", 2u);
+    keys.set("expert_weights_scale", double{routing.scale});
+    keys.set("expert_weights_norm", routing.renormalise);
+}
+
+/// Every how many layers one has experts.
+uint32_t expert_step(const Architecture& a) {
+    const auto routes = [](const Layer& layer) { return layer.feed_forward.routing.experts != 0; };
+    return uint32_t(std::ranges::find_if(a.layers, routes) - a.layers.begin()) + 1;
+}
+
+void set_llama4(const Described& model, Keys& keys) {
+    keys.set("interleave_moe_layer_step", expert_step(model.architecture));
+    for (const Layer& layer : model.architecture.layers)
+        if (const uint32_t size = layer.feed_forward.size; size != 0) keys.set("feed_forward_length", size);
+}
+
 void set_exaone_moe(const Described& model, Keys& keys) {
     set_windowed(model, keys);
     set_deepseek_experts(model, keys);
@@ -208,6 +241,11 @@ void set_deepseek(const Described& model, Keys& keys) {
     if (const RopeSettings& rope = model.ropes.front(); rope.mscale_all)
         keys.set("rope.scaling.yarn_log_multiplier", 0.1 * *rope.mscale_all);
     set_deepseek_experts(model, keys);
+}
+
+void set_mistral4(const Described& model, Keys& keys) {
+    set_deepseek(model, keys);
+    keys.set("attention.temperature_scale", model.ropes.front().query_growth);
 }
 
 /// A window counts both sides; every n-th layer from the first on has none.
@@ -309,6 +347,29 @@ bool multiplies_nothing(const Architecture& a) {
 bool is_tied(const Architecture& a) { return a.tied_embeddings; }
 bool has_experts(const Architecture& a) { return a.routing().experts != 0; }
 
+bool has_one_base(const Architecture& a) { return a.ropes.size() <= 1; }
+bool renormalises(const Architecture& a) { return a.routing().renormalise; }
+/// Keys for the rest there are none.
+bool is_llama4_as_published(const Architecture& a) {
+    constexpr uint32_t chunk = 8192;
+    if (a.ropes.size() != 2 || a.ropes[1].query_growth != 0.1 || a.ropes[1].growth_length != chunk)
+        return false;
+    const uint32_t step = expert_step(a);
+    for (size_t i = 0; i < a.layers.size(); ++i) {
+        const Layer& layer = a.layers[i];
+        const Attention& attention = layer.attention;
+        const bool rotates = (i + 1) % 4 != 0, routes = (i + 1) % step == 0;
+        const bool normed = attention.qk_norm.group != QkNorm::Group::none;
+        if (attention.rope != (rotates ? 0 : 1) || normed != (rotates && a.routing().experts != 128) ||
+            attention.mask != (rotates ? Mask::fixed_block : Mask::causal) ||
+            (rotates && attention.stride != chunk) || (layer.feed_forward.routing.experts != 0) != routes)
+            return false;
+    }
+    return true;
+}
+/// Nor for another margin.
+bool is_phimoe_as_published(const Architecture& a) { return a.routing().margin == 0.02f; }
+
 bool lacks_q_rank(const Architecture& a, std::string_view name) {
     return a.layers.front().attention.latent.q_rank == 0 && name == "blk.#.attn_q_b.weight";
 }
@@ -325,6 +386,22 @@ constexpr ConversionFamily families[] = {
     {.model_type = "mistral", .architecture = "llama"},
     {.model_type = "ministral", .architecture = "llama"},
     {.model_type = "mixtral", .architecture = "llama"},
+    {.model_type = "llama4_text",
+     .architecture = "llama4",
+     .fits = is_llama4_as_published,
+     .keys = set_llama4},
+    {.model_type = "phimoe", .architecture = "phimoe", .fits = is_phimoe_as_published},
+    {.model_type = "hy_v3", .architecture = "hy_v3", .keys = set_hy_v3},
+    {.model_type = "mellum", .architecture = "mellum", .fits = renormalises, .keys = set_windowed},
+    {.model_type = "granite_swa",
+     .architecture = "granite_swa",
+     .fits = has_one_base,
+     .keys = set_granite_swa},
+    {.model_type = "granitemoe_swa",
+     .architecture = "granite_swa",
+     .fits = has_one_base,
+     .keys = set_granite_swa},
+    {.model_type = "mistral4", .architecture = "mistral4", .keys = set_mistral4, .lacks = lacks_q_rank},
     {.model_type = "ministral3", .architecture = "mistral3", .keys = set_ministral3},
     {.model_type = "arcee", .architecture = "arcee"},
     {.model_type = "seed_oss", .architecture = "seed_oss"},

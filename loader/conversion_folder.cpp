@@ -280,9 +280,8 @@ void FolderSource::add_weights() {
     for (const auto& weight : model_.weights) in_order.push_back(&weight);
     std::ranges::stable_sort(in_order, {}, [](const auto* weight) { return weight->first.layer; });
     for (const auto* weight : in_order) {
-        const bool slopes = weight->first.role == Role::position_bias &&
-                            model_.architecture.layers.front().attention.bias == PositionBias::linear;
-        if (!slopes) add(weight->first, weight->second);
+        const bool made = weight->second.name == role_name(weight->first.role);  // no file holds it
+        if (!made) add(weight->first, weight->second);
     }
 }
 
@@ -483,7 +482,7 @@ bool same_rope(const Rope* a, const Rope* b) {
            near(a->magnitude, b->magnitude) && a->short_length == b->short_length &&
            near(a->long_inverse_frequencies, b->long_inverse_frequencies) && a->ntk_base == b->ntk_base &&
            a->ntk_factor == b->ntk_factor && near(a->query_growth, b->query_growth) &&
-           a->growth_length == b->growth_length;
+           a->growth_length == b->growth_length && a->growth_offset == b->growth_offset;
 }
 
 /// Scales went through 32 bits, frequencies through tensors: what is near is taken for equal.

@@ -179,6 +179,7 @@ bool is_windowed_type(const Settings& settings, const char* key, const std::stri
 
 void read_windows(const Family& family, const Settings& settings, Architecture& architecture) {
     using Layers = WindowRule::Layers;
+    if (family.window.layers == Layers::chunked) return;
     const char* key = settings.has("layer_types") ? "layer_types" : "attention_layers";
     const std::vector<std::string> types = settings.texts(key);
     const size_t layers = architecture.layers.size();
@@ -256,6 +257,10 @@ void read_windowed_heads(const Settings& keys, Architecture& architecture) {
                       keys.size(name, most_head_dim, layer.attention.head_dim), layer.attention);
     const uint32_t size = head_dim_of(architecture, true);
     if (keys.size(of_values, most_head_dim, size) != size) keys.wrong(of_values, cat(size));
+}
+
+bool turns_nothing(const Rope& rope) {
+    return std::ranges::all_of(rope.inverse_frequencies, [](double frequency) { return frequency == 0; });
 }
 
 bool bias_by(const Bias& bias, const Settings& settings, bool present) {
@@ -436,6 +441,48 @@ std::vector<double> rope_bases(const Family& family, const Settings& settings) {
     return bases;
 }
 
+std::vector<bool> rotating_layers(const Settings& settings, uint32_t every, size_t layers) {
+    const char* name = "attention.rope_pattern";
+    if (!settings.has(name)) name = "no_rope_layers";  // 1: rotates, despite the name
+    const std::vector<double> listed = settings.numbers(name);
+    check_length(settings, name, listed.size(), layers, "numbers");
+    if (every != 0) every = settings.size("no_rope_layer_interval", most_layers, every);
+    std::vector<bool> rotating;
+    for (size_t i = 0; i < layers; ++i)
+        rotating.push_back(!listed.empty() ? listed[i] != 0 : every == 0 || (i + 1) % every != 0);
+    return rotating;
+}
+
+void see_chunks(const std::vector<bool>& chunked, uint32_t length, Architecture& architecture) {
+    for (size_t i = 0; i < chunked.size(); ++i) {
+        if (!chunked[i]) continue;
+        architecture.layers[i].attention.mask = Mask::fixed_block;
+        architecture.layers[i].attention.stride = length;
+    }
+}
+
+void norm_lengths(const std::vector<bool>& normed, Reading& r) {
+    for (size_t i = 0; i < normed.size(); ++i) {
+        Attention& attention = r.architecture.layers[i].attention;
+        if (!normed[i]) continue;
+        attention.qk_norm.group = QkNorm::Group::head;
+        attention.qk_norm.after_rope = true;
+        for (const Role role : {Role::q_norm, Role::k_norm})
+            r.synthesised[{role, int32_t(i)}].assign(attention.head_dim, 1.0f);
+    }
+}
+
+void grow_unrotated(double growth, uint32_t length, Architecture& architecture) {
+    if (architecture.ropes.empty()) return;
+    architecture.ropes.push_back({.pairs = architecture.ropes.front().pairs,
+                                  .width = 2,
+                                  .inverse_frequencies = {0},
+                                  .long_inverse_frequencies = {},
+                                  .query_growth = growth,
+                                  .growth_length = length,
+                                  .growth_offset = 1});
+}
+
 void assign_ropes(const Family& family, const Settings& settings, Architecture& architecture) {
     if (const char* name = "layer_rope_theta"; family.rope_by_layer && settings.has(name)) {
         const std::vector<double> thetas = settings.numbers(name), bases = rope_bases(family, settings);
@@ -446,23 +493,24 @@ void assign_ropes(const Family& family, const Settings& settings, Architecture& 
         }
         return;
     }
-    const std::vector<double> listed = settings.numbers("no_rope_layers");  // 1: rotates, despite the name
-    const uint32_t every = family.no_rope_every == 0
-                               ? 0
-                               : settings.size("no_rope_layer_interval", most_layers, family.no_rope_every);
     const size_t layers = architecture.layers.size();
-    check_length(settings, "no_rope_layers", listed.size(), layers, "numbers");
+    const std::vector<bool> rotating = rotating_layers(settings, family.no_rope_every, layers);
+    const auto still = std::ranges::find_if(architecture.ropes, turns_nothing);
+    const int32_t unrotated =
+        still == architecture.ropes.end() ? -1 : int32_t(still - architecture.ropes.begin());
     using FullLayers = Family::FullLayers;
     const bool full_rotate =
         family.full_layers == FullLayers::rotate ||
         (family.full_layers == FullLayers::rest_beside_windows && !settings.has(Field::window));
     for (size_t i = 0; i < layers; ++i) {
         Attention& attention = architecture.layers[i].attention;
-        const bool rotates = !architecture.ropes.empty() && (full_rotate || attention.window != 0) &&
-                             (!listed.empty() ? listed[i] != 0 : every == 0 || (i + 1) % every != 0);
+        const bool rotates =
+            !architecture.ropes.empty() && (full_rotate || attention.window != 0) && rotating[i];
         if (rotates && family.window.layers == WindowRule::Layers::unrotated && !settings.has("layer_types"))
             attention.window = 0;
-        attention.rope = !rotates ? -1 : attention.window != 0 && architecture.ropes.size() > 1 ? 1 : 0;
+        attention.rope = !rotates                                                 ? unrotated
+                         : attention.window != 0 && architecture.ropes.size() > 1 ? 1
+                                                                                  : 0;
     }
     for (Architecture& encoder : architecture.encoder) assign_ropes(family, settings, encoder);
 }

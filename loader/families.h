@@ -31,6 +31,7 @@ struct WindowRule {
         from,        // max_window_layers on
         odd_before,  // the first, third, ... of those before max_window_layers
         unrotated,
+        chunked,  // none: those that rotate see their own chunk of the sequence (see_chunks)
     } layers = Layers::none;
     uint32_t every = 0;
     const char* flag = nullptr;  // the window counts only if this is true
@@ -143,13 +144,23 @@ uint32_t head_dim_of(const Architecture& architecture, bool windowed);
 /// The last layers, as many as `name` says, read the keys and values of the last one before them that has a
 /// window as they have, or has none. Errors: bad_file.
 void share_keys(const Settings& settings, const char* name, Architecture& architecture);
+/// Which layers rotate, by no_rope_layers, or but every `every`-th (0: all do).
+std::vector<bool> rotating_layers(const Settings& settings, uint32_t every, size_t layers);
+/// Layers that `chunked` names see `length` positions, from the last multiple of it on.
+void see_chunks(const std::vector<bool>& chunked, uint32_t length, Architecture& architecture);
+/// Heads of q and k of the layers that `normed` names become of length sqrt(head_dim), after they rotated.
+void norm_lengths(const std::vector<bool>& normed, Reading& reading);
+/// Queries of layers that do not rotate grow with their position (struct Rope).
+void grow_unrotated(double growth, uint32_t length, Architecture& architecture);
+
 /// Sets what the family's layer_numbers say, where the file has them. Errors: bad_file.
 void read_layer_numbers(const Family& family, Catalog& catalog, const GatheredTensors& tensors,
                         Architecture& architecture);
 
 /// The bases of layer_rope_theta, each once; 0 there: the layer does not rotate. Errors: bad_file.
 std::vector<double> rope_bases(const Family& family, const Settings& settings);
-/// Sets every layer's Attention::rope: which of `ropes` by its base or window, -1 where it does not rotate.
+/// Sets every layer's Attention::rope: which of `ropes` by its base or window; where it does not rotate
+/// -1, or that of grow_unrotated.
 void assign_ropes(const Family& family, const Settings& settings, Architecture& architecture);
 
 /// Sets the bias fields by the family's rules.

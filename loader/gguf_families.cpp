@@ -62,6 +62,8 @@ constexpr TensorRow expert_rows[] = {
     {Role::expert_up_bias, LAYER "ffn_up_exps.bias"},
     {Role::expert_down, LAYER "ffn_down_exps.weight"},
     {Role::expert_down_bias, LAYER "ffn_down_exps.bias"},
+    {Role::expert_gate, LAYER "ffn_gate_up_exps.weight", experts_gate_up},
+    {Role::expert_up, LAYER "ffn_gate_up_exps.weight", experts_gate_up},
     {Role::expert_gate, LAYER "ffn_gate.@.weight", per_expert},  // older files
     {Role::expert_up, LAYER "ffn_up.@.weight", per_expert},
     {Role::expert_down, LAYER "ffn_down.@.weight", per_expert},
@@ -101,8 +103,6 @@ constexpr TensorRow gemma4[] = {
     {Role::router_norm, LAYER "ffn_gate_inp.scale"},
     {Role::router_weight_scale, LAYER "ffn_down_exps.scale"},
     {Role::expert_norm, LAYER "pre_ffw_norm_2.weight"},
-    {Role::expert_gate, LAYER "ffn_gate_up_exps.weight", experts_gate_up},
-    {Role::expert_up, LAYER "ffn_gate_up_exps.weight", experts_gate_up},
     {Role::expert_post_norm, LAYER "post_ffw_norm_2.weight"},
     {Role::shared_gate, LAYER "ffn_gate.weight"},
     {Role::shared_up, LAYER "ffn_up.weight"},

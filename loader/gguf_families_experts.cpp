@@ -15,7 +15,14 @@ using gguf::common, gguf::experts, gguf::post_attention_norm;
 constexpr TensorRow afmoe[] = {
     {Role::attention_gate, LAYER "attn_gate.weight"},
 };
-constexpr TensorRow gpt_oss[] = {
+constexpr TensorRow granite_swa[] = {
+    {Role::shared_gate, LAYER "ffn_up_shexp.weight", gate_up},
+    {Role::shared_up, LAYER "ffn_up_shexp.weight", gate_up},
+};
+constexpr TensorRow hy_v3[] = {
+    {Role::router_choice_bias, LAYER "exp_probs_b"},
+};
+constexpr TensorRow sinks[] = {
     {Role::sinks, LAYER "attn_sinks.weight"},
 };
 constexpr TensorRow deepseek[] = {
@@ -38,6 +45,8 @@ constexpr Routing gated_shared_experts{.shared_gate = true};
 constexpr Routing sigmoid_experts{
     .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
 constexpr Routing ernie_experts{.renormalise = true, .choice_bias = true};
+constexpr Routing llama4_experts{.score = Routing::Score::sigmoid, .scales_input = true};
+constexpr Routing phimoe_experts{.score = Routing::Score::softmax_near, .margin = 0.02f};
 constexpr Routing granite_experts{.score = Routing::Score::softmax_chosen};
 constexpr Routing gpt_oss_experts{.score = Routing::Score::softmax_chosen,
                                   .router_bias = true,
@@ -105,8 +114,64 @@ void adjust_deepseek2(Reading& r) {
     gguf::read_routing(r, false);
 }
 
-void adjust_gpt_oss(Reading& r) {
+/// Temperature of queries, which its converter leaves out, and groups by their two best though scores are no
+/// sigmoids: as the class has them.
+void adjust_mistral4(Reading& r) {
+    adjust_deepseek2(r);
+    for (Layer& layer : r.architecture.layers)
+        if (Routing& routing = layer.feed_forward.routing; routing.experts != 0) routing.group_by_top2 = true;
+    Rope& rope = r.architecture.ropes.front();
+    rope.query_growth = double{r.settings.number("attention.temperature_scale", 0.1)};
+    rope.growth_length = r.settings.size("rope.scaling.original_context_length", most_size, 8192);
+}
+
+void use_sinks(Reading& r) {
     for (Layer& layer : r.architecture.layers) layer.attention.sinks = true;
+}
+
+void adjust_granite_swa(Reading& r) {
+    gguf::adjust_granite(r);
+    use_sinks(r);
+}
+
+/// No key tells which layers have no experts.
+void make_unrouted_dense(Reading& r) {
+    const uint32_t size = r.settings.size(Field::feed_forward, most_size);
+    for (size_t i = 0; i < r.architecture.layers.size(); ++i)
+        if (r.catalog.find(tensor_name("blk.#.ffn_gate_inp.weight", int32_t(i))) == nullptr)
+            make_dense(r.architecture.layers[i], size);
+}
+
+void adjust_hy_v3(Reading& r) {
+    adjust_sigmoid(r);
+    make_unrouted_dense(r);
+}
+
+/// What the file does not say is as Scout and Maverick have it; Maverick, of 128 experts, norms no heads.
+void adjust_llama4(Reading& r) {
+    const Settings& keys = r.settings;
+    Architecture& a = r.architecture;
+    constexpr uint32_t chunk = 8192, experts_of_maverick = 128;
+    if (keys.has(Field::window) && keys.size(keys.name_of(Field::window), most_size, {}, 0) != chunk)
+        keys.wrong(keys.name_of(Field::window), "none, or 8192");
+    const uint32_t step = keys.size("interleave_moe_layer_step", most_layers),
+                   dense = keys.size(Field::feed_forward, most_size);
+    const std::vector<bool> rotating = rotating_layers(keys, 4, a.layers.size());
+    see_chunks(rotating, chunk, a);
+    grow_unrotated(0.1, chunk, a);
+    if (a.routing().experts != experts_of_maverick) norm_lengths(rotating, r);
+    for (size_t i = 0; i < a.layers.size(); ++i) {
+        Routing& routing = a.layers[i].feed_forward.routing;
+        routing.shared_size = routing.size;
+        routing.scale = keys.number("expert_weights_scale", 1);
+        if ((i + 1) % step != 0 || routing.experts == 0) make_dense(a.layers[i], dense);
+    }
+}
+
+/// As its folders have it where they do not say.
+void adjust_phimoe(Reading& r) {
+    if (r.settings.size(Field::experts_used, most_size) != 2)
+        r.settings.wrong(r.settings.name_of(Field::experts_used), "2");
 }
 
 }  // namespace
@@ -136,8 +201,11 @@ void gguf::read_routing(Reading& r, bool by_sigmoid) {
     make_first_dense(r.architecture, keys.size("leading_dense_block_count", most_layers, 0, 0),
                      keys.size(Field::feed_forward, most_size));
     for (size_t i = 0; i < r.architecture.layers.size(); ++i)
-        r.architecture.layers[i].feed_forward.routing.choice_bias =
-            r.catalog.find(tensor_name("blk.#.exp_probs_b.bias", static_cast<int32_t>(i))) != nullptr;
+        for (const char* name : {"blk.#.exp_probs_b.bias", "blk.#.exp_probs_b"}) {
+            bool& has = r.architecture.layers[i].feed_forward.routing.choice_bias;
+            has = r.catalog.find(tensor_name(name, static_cast<int32_t>(i))) != nullptr;
+            if (has) break;
+        }
 }
 
 std::span<const Family> gguf_expert_families() {
@@ -211,12 +279,53 @@ std::span<const Family> gguf_expert_families() {
          .clips = true,
          .routing = &softmax_experts},
         {.name = "gpt-oss",
-         .tensors = {gpt_oss, post_attention_norm, common, experts},
+         .tensors = {sinks, post_attention_norm, common, experts},
          .qkv_bias = biased,
          .o_bias = biased,
          .window = {Layers::not_every, 2},
          .routing = &gpt_oss_experts,
-         .adjust = adjust_gpt_oss},
+         .adjust = use_sinks},
+        {.name = "llama4",
+         .tensors = {common, experts},
+         .pairs = RopePairs::interleaved,
+         .rope_base = 5e5,
+         .no_rope_every = 4,
+         .window = {Layers::chunked},
+         .routing = &llama4_experts,
+         .adjust = adjust_llama4},
+        {.name = "phimoe",
+         .tensors = {common, experts},
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .window = {Layers::all},
+         .routing = &phimoe_experts,
+         .output_bias = if_present,
+         .adjust = adjust_phimoe},
+        {.name = "hy_v3",
+         .tensors = {hy_v3, common, experts},
+         .qk_norm = QkNorm::Group::head,
+         .rope_base = 11158840,
+         .routing = &sigmoid_experts,
+         .adjust = adjust_hy_v3},
+        {.name = "mellum",
+         .tensors = {common, experts},
+         .qk_norm = QkNorm::Group::head,
+         .rope_base = 5e5,
+         .local_rope_base = 5e5,
+         .window = {Layers::not_every, 4},
+         .routing = &renormalised_experts,
+         .adjust = make_unrouted_dense},
+        {.name = "granite_swa",  // q and k permuted as for llama
+         .tensors = {granite_swa, sinks, common, experts},
+         .pairs = RopePairs::interleaved,
+         .window = {Layers::not_every, 4},
+         .routing = &granite_experts,
+         .adjust = adjust_granite_swa},
+        {.name = "mistral4",
+         .tensors = {deepseek, common, experts},
+         .pairs = RopePairs::interleaved,
+         .routing = &softmax_experts,
+         .adjust = adjust_mistral4},
         {.name = "deepseek2",
          .tensors = {deepseek, common, experts},
          .pairs = RopePairs::interleaved,

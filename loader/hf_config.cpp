@@ -94,6 +94,12 @@ RopeSettings read_rope(const Family& family, const Settings& rope, const Setting
     const bool has_magnitude =
         settings.scaling == RopeScaling::yarn || settings.scaling == RopeScaling::longrope;
     if (rope.has("attention_factor") && has_magnitude) settings.magnitude = rope.positive("attention_factor");
+    const char *near = "short_mscale", *far = "long_mscale";  // of short sequences, and of long ones
+    if (rope.has(near) || rope.has(far)) {
+        settings.magnitude = rope.positive(near);
+        if (rope.positive(far) != *settings.magnitude) rope.wrong(far, "short_mscale's number");
+        if (settings.scaling != RopeScaling::longrope) rope.wrong(near, "none but of longrope");
+    }
     if (rope.has("alpha") && settings.scaling == RopeScaling::dynamic)
         settings.alpha = rope.positive("alpha");
     const std::vector<double> short_divisors = rope.numbers("short_factor"),

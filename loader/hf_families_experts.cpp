@@ -27,6 +27,59 @@ constexpr Routing mistral4_experts{.renormalise = true, .group_by_top2 = true};
 constexpr Routing granite_experts{.score = Routing::Score::softmax_chosen};
 constexpr Routing ernie_experts{.renormalise = true, .choice_bias = true};
 
+constexpr Routing llama4_experts{.score = Routing::Score::sigmoid, .scales_input = true};
+constexpr Routing phimoe_experts{.score = Routing::Score::softmax_near};
+
+/// Dense layers are of another size than experts; layers that rotate see chunks and norm q and k.
+void adjust_llama4(Reading& r) {
+    const Settings& s = r.settings;
+    Architecture& a = r.architecture;
+    const size_t layers = a.layers.size();
+    const uint32_t dense = s.size("intermediate_size_mlp", most_size, 16384),
+                   step = s.size("interleave_moe_layer_step", most_layers, 1);
+    const std::vector<double> sparse = s.numbers("moe_layers");
+    for (size_t i = 0; i < layers; ++i) {
+        Routing& routing = a.layers[i].feed_forward.routing;
+        routing.shared_size = routing.size;
+        const bool is_sparse =
+            s.has("moe_layers") ? std::ranges::find(sparse, double(i)) != sparse.end() : (i + 1) % step == 0;
+        if (!is_sparse || routing.experts == 0) make_dense(a.layers[i], dense);
+    }
+
+    const std::vector<bool> rotating = rotating_layers(s, 4, layers);
+    const char *name = "attention_chunk_size", *list = "layer_types";
+    const uint32_t length = s.is_null(name) ? 0 : s.size(name, most_size, 8192);
+    std::vector<bool> chunked = length == 0 ? std::vector<bool>(layers, false) : rotating;
+    const std::vector<std::string> types = s.texts(list);
+    if (!types.empty() && types.size() != layers) s.wrong(list, cat("types of ", layers, " layers"));
+    for (size_t i = 0; i < types.size(); ++i) {
+        chunked[i] = types[i] == "chunked_attention";
+        if (!chunked[i] && types[i] != "full_attention")
+            s.wrong(list, "chunked_attention or full_attention in every place");
+        if (chunked[i] && length == 0) s.wrong(name, "positions of a chunk, which layer_types has");
+    }
+    see_chunks(chunked, length, a);
+    if (s.flag("use_qk_norm", true)) norm_lengths(rotating, r);
+
+    const char* tuned = "attn_temperature_tuning";  // 4 in the first configs
+    const nlohmann::json* value = s.find(tuned);
+    const double growth = s.positive("attn_scale", 0.1);
+    const uint32_t floor = s.size("floor_scale", most_size, 8192);
+    if (value && value->is_number() ? *value != 0 : s.flag(tuned, true)) grow_unrotated(growth, floor, a);
+    s.understood("for_llm_compressor");
+}
+
+/// SparseMixer chooses two, whatever the file says; what jitters in training tells which scores are near.
+void adjust_phimoe(Reading& r) {
+    const Settings& s = r.settings;
+    if (s.size(Field::experts_used, most_size, 2) != 2) s.wrong(s.name_of(Field::experts_used), "2");
+    const nlohmann::json* jitter = s.find("router_jitter_noise");
+    const double share = jitter && *jitter == 0 ? 0 : s.positive("router_jitter_noise", 0.01);
+    for (Layer& layer : r.architecture.layers)
+        layer.feed_forward.routing.margin = static_cast<float>(2 * share);
+    s.understood("input_jitter_noise");
+}
+
 void adjust_gpt_oss(Reading& r) {
     for (Layer& layer : r.architecture.layers) {
         Routing& routing = layer.feed_forward.routing;
@@ -198,7 +251,8 @@ void adjust_hy_v3(Reading& r) {
         s.understood(other);
     adjust_like_deepseek<hy_v3>(r);
     for (Layer& layer : r.architecture.layers)
-        layer.feed_forward.routing.scale = s.number("router_scaling_factor", hy_v3.scale);
+        if (Routing& routing = layer.feed_forward.routing; routing.experts != 0)
+            routing.scale = s.number("router_scaling_factor", hy_v3.scale);
 }
 
 void adjust_sarvam(Reading& r) {
@@ -255,6 +309,27 @@ std::span<const Family> expert_families() {
          .rope_base = 1e6,
          .window = {Layers::all},
          .routing = &renormalised_experts},
+        {.name = "llama4_text",
+         .tensors = {hf::llama4, hf::frame, hf::attention},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .pairs = RopePairs::interleaved,
+         .rope_base = 5e5,
+         .no_rope_every = 4,
+         .window = {Layers::chunked},
+         .routing = &llama4_experts,
+         .adjust = adjust_llama4},
+        {.name = "phimoe",
+         .tensors = {hf::mixtral, hf::experts, hf::frame, hf::attention},
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .rope_base = 1e6,
+         .window = {Layers::all},
+         .routing = &phimoe_experts,
+         .output_bias = by_flag("lm_head_bias", false),
+         .adjust = adjust_phimoe},
         {.name = "qwen2_moe",
          .tensors = {hf::experts, hf::frame, hf::attention, hf::gated},
          .qkv_bias = by_flag("qkv_bias", true),

@@ -190,6 +190,18 @@ constexpr TensorRow expert_rows[] = {
     {Role::shared_down, LAYER "mlp.shared_expert.down_proj.weight"},
     {Role::shared_expert_gate, LAYER "mlp.shared_expert_gate.weight"},
 };
+constexpr TensorRow llama4_rows[] = {
+    {Role::gate, LAYER "feed_forward.gate_proj.weight"},
+    {Role::up, LAYER "feed_forward.up_proj.weight"},
+    {Role::down, LAYER "feed_forward.down_proj.weight"},
+    {Role::router, LAYER "feed_forward.router.weight"},
+    {Role::expert_gate, LAYER "feed_forward.experts.gate_up_proj", experts_gate_up_halves},
+    {Role::expert_up, LAYER "feed_forward.experts.gate_up_proj", experts_gate_up_halves},
+    {Role::expert_down, LAYER "feed_forward.experts.down_proj", experts_transposed},
+    {Role::shared_gate, LAYER "feed_forward.shared_expert.gate_proj.weight"},
+    {Role::shared_up, LAYER "feed_forward.shared_expert.up_proj.weight"},
+    {Role::shared_down, LAYER "feed_forward.shared_expert.down_proj.weight"},
+};
 // Granite's: expert tensors in one, as newer files have them and as older ones do.
 constexpr TensorRow granite_moe_rows[] = {
     {Role::router, LAYER "block_sparse_moe.router.weight"},
@@ -524,6 +536,7 @@ const Rows gemma4 = gemma4_rows;
 const Rows olmo2 = olmo2_rows;
 const Rows mixtral = mixtral_rows;
 const Rows experts = expert_rows;
+const Rows llama4 = llama4_rows;
 const Rows granite_shared = granite_shared_rows;
 const Rows granite_moe = granite_moe_rows;
 const Rows hyperclovax = hyperclovax_rows;

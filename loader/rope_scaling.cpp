@@ -22,7 +22,10 @@ std::vector<double> plain(double base, uint32_t width) {
 void scale_llama3(std::vector<double>& frequencies, const RopeSettings& s) {
     for (double& frequency : frequencies) {
         const double turns = s.original_length * frequency / (2 * std::numbers::pi);
-        const double blend = std::clamp((turns - s.low_factor) / (s.high_factor - s.low_factor), 0.0, 1.0);
+        const double blend =
+            s.high_factor == s.low_factor
+                ? double(turns >= s.low_factor)
+                : std::clamp((turns - s.low_factor) / (s.high_factor - s.low_factor), 0.0, 1.0);
         frequency = (1 - blend) * frequency / s.factor + blend * frequency;
     }
 }
@@ -71,8 +74,8 @@ void check(const RopeSettings& s, const std::string& where) {
                            s.scaling == RopeScaling::longrope ||
                            (s.scaling == RopeScaling::dynamic && s.alpha == 0) || s.query_growth != 0;
     need(!by_length || s.original_length > 1, "rotary scaling: the original length is missing");
-    need(s.scaling != RopeScaling::llama3 || s.high_factor > s.low_factor,
-         "high_freq_factor: expected more than low_freq_factor");
+    need(s.scaling != RopeScaling::llama3 || s.high_factor >= s.low_factor,
+         "high_freq_factor: expected at least low_freq_factor");
     need(s.scaling != RopeScaling::yarn || (s.beta_fast > 0 && s.beta_slow > 0),
          "beta_fast and beta_slow: expected numbers above 0");
     need(s.scaling != RopeScaling::dynamic || s.width > 2, "rotary width: expected above 2");

@@ -1,5 +1,5 @@
 // out = f(a, b), element by element; a workgroup takes ELEMENTS_PER_LANE runs of its size. f is a + value b, a gated
-// activation of gate a and up b, or sigmoid(b) a, where a column of b is for `per_gate` of a.
+// activation of gate a and up b, or an activation of b times a, where a column of b is for `per_gate` of a.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "grid.glsl"
@@ -16,7 +16,7 @@ layout(push_constant) uniform Push { BinaryPush push; };
 
 float combined(const float x, const float y) {
     if (KIND == BINARY_ADD) return x + push.value * y;
-    if (KIND == BINARY_GATE) return x * sigmoid(y);
+    if (KIND == BINARY_GATE) return x * activated(y, ACTIVATION);
     if (KIND == BINARY_GLU) return activated(x, ACTIVATION) * y;
     // BINARY_GLU_CLAMPED: the bounds must not hide NaN.
     if (is_nan(x) || is_nan(y)) return x * y;

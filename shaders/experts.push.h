@@ -15,6 +15,7 @@
 #define ROUTE_SOFTMAX 0
 #define ROUTE_SOFTMAX_CHOSEN 1
 #define ROUTE_SIGMOID 2
+#define ROUTE_SOFTMAX_NEAR 3
 
 #define ROUTE_RENORMALISE 1u
 #define ROUTE_TOP2 2u  // a group counts as the sum of its two best, else as its best
@@ -33,7 +34,7 @@ struct RoutePush {
     uint groups, groups_used;  // at most 32
     uint x_first, x_stride;    // words, as in Matrix
     uint out_first, out_stride;
-    float scale;
+    float scale, margin;
 };
 
 struct ExpertLinearPush {

@@ -39,7 +39,7 @@ struct Head {
 Head head_at(const uint from, const bool is_key, const bool exists, const uint position) {
     Head head = Head(from, is_key, 1.0, 1.0, angle_rows(position, push.width, push.coarse_rows));
     if (QUERIES_GROW && !is_key)
-        head.growth += push.query_growth * log(float(1 + position / push.growth_length));
+        head.growth += push.query_growth * log(float(1 + (position + push.growth_offset) / push.growth_length));
     if (QK_NORM != ROPE_NORM_NONE) {
         float sum = 0.0, longer = 1.0;  // by the square of the rotation's magnitude, before the norm
         if (QK_NORM == ROPE_NORM_AFTER && push.width != 0) {

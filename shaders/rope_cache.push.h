@@ -31,6 +31,7 @@ struct RopeCachePush {
     float epsilon;
     float query_growth;  // by which queries grow with the logarithm of their position ...
     uint growth_length;  // ... in steps of so many
+    uint growth_offset;  // added to the position
 };
 
 #ifdef __cplusplus

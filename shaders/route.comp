@@ -75,6 +75,19 @@ uint next_best(const uint first, const uint open, const uint last) {
     return best;
 }
 
+// The softmax of a chosen expert over itself and those that come after it and are near.
+float weight_near(const uint first, const uint expert) {
+    const float best = scores[first + expert];
+    float sum = 0.0;
+    for (uint e = 0; e < push.experts; ++e) {
+        const float score = scores[first + e];
+        const bool after = score < best || (score == best && e > expert);
+        const bool near = best - score <= push.margin * max(abs(score), best);
+        if (e == expert || (after && near)) sum += exp_safe(score - best);
+    }
+    return 1.0 / sum;
+}
+
 void main() {
     const uint token = group_index() * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
     if (token >= push.tokens) return;
@@ -92,6 +105,7 @@ void main() {
         const uint expert = min(last, push.experts - 1);
         float weight = weight_of(first, expert);
         if (push.score == ROUTE_SOFTMAX_CHOSEN) weight = exp_safe(weight - most);
+        if (push.score == ROUTE_SOFTMAX_NEAR) weight = weight_near(first, expert);
         sum += weight;
         result[to + slot] = float(expert);
         result[to + push.used + slot] = weight;

@@ -27,7 +27,8 @@ inline constexpr const char* mask_names[] = {"causal",
 inline constexpr const char* qk_norm_names[] = {"none", "head", "projection"};
 inline constexpr const char* bias_names[] = {"none", "linear (ALiBi)", "table", "table, both directions",
                                              "by query and distance"};
-inline constexpr const char* score_names[] = {"softmax", "softmax of chosen", "sigmoid"};
+inline constexpr const char* score_names[] = {"softmax", "softmax of chosen", "sigmoid",
+                                              "softmax of near ones"};
 
 inline constexpr const char* recurrence_names[] = {"none", "convolution", "delta", "state space"};
 

@@ -339,8 +339,10 @@ std::string scales_text(const Architecture& architecture) {
                       rope.pairs == RopePairs::halves ? "halves" : "neighbours"));
         add(rope.magnitude != 1, cat("its magnitude ", fixed(rope.magnitude, 4)));
         add(rope.short_length != 0, cat("other frequencies beyond ", rope.short_length, " positions"));
-        add(rope.query_growth != 0, cat("queries x 1 + ", fixed(rope.query_growth, 4), " ln(1 + position / ",
-                                        rope.growth_length, ")"));
+        add(rope.query_growth != 0,
+            cat("queries x 1 + ", fixed(rope.query_growth, 4), " ln(1 + ",
+                rope.growth_offset ? cat("(position + ", rope.growth_offset, ")") : "position", " / ",
+                rope.growth_length, ")"));
     }
     return text.empty() ? text : text + "\n";
 }

@@ -55,7 +55,8 @@ void record_add(OpContext& context, const AddArgs& args, const KernelVariant& va
 }
 
 void record_gate(OpContext& context, const GateArgs& args, const KernelVariant& variant) {
-    record(context, args.x, args.gate, args.out, {.kind = BINARY_GATE}, variant, "gate");
+    record(context, args.x, args.gate, args.out, {.kind = BINARY_GATE, .activation = args.activation},
+           variant, "gate");
 }
 
 std::vector<KernelVariant> map_variants(const vk::Caps& caps) {

@@ -17,9 +17,10 @@ struct AddArgs {
     Matrix a, b, out;
     float scale = 1;
 };
-/// out[t][c] = sigmoid(gate[t][c / n]) * x[t][c], x having n times as many columns as gate; out may be x.
+/// out[t][c] = act(gate[t][c / n]) * x[t][c], x having n times as many columns as gate; out may be x.
 struct GateArgs {
     Matrix x, gate, out;
+    Activation activation = Activation::sigmoid;
 };
 /// out = f(x) as MapKind says; out may be x.
 struct MapArgs {

@@ -24,7 +24,8 @@ void record_route(OpContext& context, const RouteArgs& args, const KernelVariant
         .x_stride = args.scores.stride,
         .out_first = args.out.first,
         .out_stride = args.out.stride,
-        .scale = routing.scale};
+        .scale = routing.scale,
+        .margin = routing.margin};
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
         shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup}});
     const vk::View& none = args.scores.view;

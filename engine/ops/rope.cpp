@@ -68,6 +68,7 @@ void record_rope_cache(OpContext& context, const RopeCacheArgs& args, const Kern
     push.epsilon = args.epsilon;
     push.query_growth = args.query_growth;
     push.growth_length = args.growth_length;
+    push.growth_offset = args.growth_offset;
     std::vector<vk::Constant> constants = rope_constants(args);
     constants.insert(constants.end(), {{vk::constant_workgroup, variant.workgroup},
                                        {vk::constant_subgroup, variant.subgroup},

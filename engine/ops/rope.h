@@ -35,7 +35,7 @@ struct RopeCacheArgs {
     vk::View step;
     const DeviceKv* kv;
     float query_growth = 0;  // as Rope has them
-    uint32_t growth_length = 1;
+    uint32_t growth_length = 1, growth_offset = 0;
 };
 
 /// What decides who else may do it, of heads without norms whose keys are no values.

@@ -102,10 +102,11 @@ inline void mix(std::span<const double> x, std::span<const double> y, std::span<
             }
 }
 
-/// out[t] = sigmoid(gate[t]) * x[t]; x, out: [gate.size(), cols]
-inline void gate(std::span<const double> x, std::span<const double> gate, std::span<double> out) {
+/// out[t] = act(gate[t]) * x[t]; x, out: [gate.size(), cols]
+inline void gate(std::span<const double> x, std::span<const double> gate, Activation activation,
+                 std::span<double> out) {
     const size_t cols = x.size() / gate.size();
-    for (size_t i = 0; i < x.size(); ++i) out[i] = x[i] / (1 + std::exp(-gate[i / cols]));
+    for (size_t i = 0; i < x.size(); ++i) out[i] = activate(gate[i / cols], activation) * x[i];
 }
 
 }  // namespace scoria::reference

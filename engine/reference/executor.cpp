@@ -239,7 +239,9 @@ struct Executor::Step {
         mix(in(op.x), in(op.y), op.factors ? std::span(in(*op.factors)) : std::span<const double>(),
             rows(op.x), op.width, double{op.offset}, double{op.factor}, op.first, out(op.out));
     }
-    void run(const op::Gate& op) { gate(in(op.x), in(op.gate), out(op.out)); }
+    void run(const op::Gate& op) {
+        gate(in(op.x), columns(in(op.gate), cols(op.gate), op.first, op.gates), op.activation, out(op.out));
+    }
     void run(const op::Store& op) {
         LayerCache& cache = executor.cache_[op.layer];
         cache.keys = out(op.out) = in(op.k);

@@ -52,6 +52,19 @@ inline void route(std::span<const double> scores, const Routing& routing, std::s
     std::vector<double> chosen;
     for (const uint32_t e : experts) chosen.push_back(weight[e]);
     if (routing.score == Routing::Score::softmax_chosen) softmax(chosen);
+    if (routing.score == Routing::Score::softmax_near)
+        for (size_t s = 0; s < experts.size(); ++s) {
+            const double best = scores[experts[s]];
+            double sum = 0;
+            for (uint32_t e = 0; e < routing.experts; ++e) {
+                const bool before =
+                    std::find(experts.begin(), experts.begin() + long(s), e) != experts.begin() + long(s);
+                const double margin = double{routing.margin} * std::max(std::abs(scores[e]), best);
+                if (e == experts[s] || (!before && best - scores[e] <= margin))
+                    sum += std::exp(scores[e] - best);
+            }
+            chosen[s] = 1 / sum;
+        }
     const double sum = routing.renormalise ? std::accumulate(chosen.begin(), chosen.end(), 0.0) : 1;
     for (size_t s = 0; s < experts.size(); ++s) {
         out[s] = experts[s];

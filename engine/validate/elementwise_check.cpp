@@ -242,12 +242,15 @@ void check_gate(CheckContext& context) {
         std::vector<double> gates, expected(in.a_values.size());
         for (uint32_t r = 0; r < c.rows; ++r)
             for (uint32_t i = 0; i < gates_of_row; ++i) gates.push_back(in.b_values[size_t(r) * c.cols + i]);
-        reference::gate(in.a_values, gates, expected);
-        run_variants(context, "gate", shape_of(c), binary_variants(context.caps()), expected, c.cols,
-                     elementwise_bounds(exp_units),
-                     [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
-                         record_gate(ops, {in.a, gate, out}, variant);
-                     });
+        for (const Activation activation : {Activation::sigmoid, Activation::identity}) {
+            reference::gate(in.a_values, gates, activation, expected);
+            run_variants(context, "gate",
+                         cat(shape_of(c), activation == Activation::identity ? " as it is" : ""),
+                         binary_variants(context.caps()), expected, c.cols, elementwise_bounds(exp_units),
+                         [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
+                             record_gate(ops, {in.a, gate, out, activation}, variant);
+                         });
+        }
     }
 }
 

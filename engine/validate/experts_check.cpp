@@ -28,6 +28,7 @@ constexpr RouteCase route_cases[] = {
     {2, 4, 4, Score::sigmoid},
     {2, 1, 1, Score::softmax},
     {66, 40, 5, Score::softmax, true, false, 1, 1, false, true},
+    {9, 16, 2, Score::softmax_near},
 };
 
 void check_route(CheckContext& context, const RouteCase& c) {
@@ -36,6 +37,7 @@ void check_route(CheckContext& context, const RouteCase& c) {
                           .score = c.score,
                           .renormalise = c.renormalise,
                           .scale = 2.5f,
+                          .margin = 0.5f,
                           .choice_bias = c.choice_bias,
                           .weight_scale = c.weight_scale,
                           .groups = c.groups,

@@ -78,7 +78,7 @@ std::string shape_of(const Case& c) {
 
 Rope rope_of(const Case& c) {
     Rope rope = check_rope(c.pairs, c.width, 1.25);
-    if (c.grows) rope.query_growth = 0.1, rope.growth_length = 36;
+    if (c.grows) rope.query_growth = 0.1, rope.growth_length = 36, rope.growth_offset = 3;
     return rope;
 }
 
@@ -217,7 +217,8 @@ void run_case(CheckContext& context, const Case& c) {
                            .step = step.view(),
                            .kv = &cache.device,
                            .query_growth = float(rope_of(c).query_growth),
-                           .growth_length = rope_of(c).growth_length};
+                           .growth_length = rope_of(c).growth_length,
+                           .growth_offset = rope_of(c).growth_offset};
         if (c.norm) {
             args.q_norm = q_norm.view();
             args.k_norm = k_norm.view();

@@ -182,6 +182,13 @@ TEST_CASE("layouts of stored tensors") {
          [&](size_t r, size_t c) {
              return (r / expert_size * hidden + c) * 2 * expert_size + r % expert_size * 2 + 1;
          }},
+        {"up in the second half of columns",
+         Role::expert_up,
+         experts_gate_up_halves,
+         {experts, hidden, 2 * expert_size},
+         [&](size_t r, size_t c) {
+             return (r / expert_size * hidden + c) * 2 * expert_size + expert_size + r % expert_size;
+         }},
         {"a head's rotating elements first",
          Role::q,
          q_rope_last,

@@ -19,6 +19,7 @@ EXPERTS = dict(n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=
                first_k_dense_replace=1, routed_scaling_factor=1.5, num_hidden_layers=3)
 LATENT = dict(kv_lora_rank=24, q_lora_rank=20, qk_rope_head_dim=8, qk_nope_head_dim=12, v_head_dim=16,
               num_key_value_heads=4, head_dim=8)
+LLAMA4 = BASE | dict(num_hidden_layers=4, intermediate_size=20, intermediate_size_mlp=56, num_local_experts=5)
 DELTA = dict(num_hidden_layers=4, linear_conv_kernel_dim=4, linear_num_key_heads=2, linear_num_value_heads=6,
              linear_key_head_dim=12, linear_value_head_dim=16, full_attention_interval=4,
              rope_parameters=ROPE | {"partial_rotary_factor": 0.25})
@@ -61,6 +62,8 @@ CONFIGS = {
         layer_types=["full_attention"] * 2, mamba_n_heads=2, mamba_d_head=64, mamba_expand=2),
     "granite_swa": SAME | GRANITE | dict(num_hidden_layers=4, sliding_window=7, layer_types=TYPES[2:] + TYPES[1:3],
                                          layer_rope_theta=[0, 1e4, 500.0, 1e4], attention_bias=True),
+    "granite_swa-one-base": SAME | GRANITE | dict(num_hidden_layers=3, sliding_window=7, layer_types=TYPES[2:] + TYPES[1:2],
+                                                  layer_rope_theta=[0, 1e4, 1e4]),
     "granitemoe_swa": SAME | GRANITE | dict(
         num_hidden_layers=3, sliding_window=7, layer_types=TYPES[1:], layer_rope_theta=None, num_local_experts=5,
         num_experts_per_tok=2, intermediate_size=24, shared_intermediate_size=40),
@@ -72,6 +75,18 @@ CONFIGS = {
     "granitemoe": SAME | GRANITE | dict(num_local_experts=5, num_experts_per_tok=2, intermediate_size=24),
     "granitemoeshared": SAME | GRANITE | dict(num_local_experts=5, num_experts_per_tok=2, intermediate_size=24,
                                               shared_intermediate_size=40),
+    "llama4_text": LLAMA4 | dict(
+        moe_layers=[0, 1, 3], num_experts_per_tok=2, attention_chunk_size=7, floor_scale=4, attn_scale=0.3,
+        attention_bias=True, rope_parameters=dict(rope_type="llama3", rope_theta=1e4, factor=4.0, low_freq_factor=1.0,
+                                                  high_freq_factor=1.0, original_max_position_embeddings=40)),
+    "llama4_text-unlike": LLAMA4 | dict(no_rope_layers=[0, 1, 1, 1], layer_types=["full_attention"] * 2 + [
+        "chunked_attention"] * 2, attention_chunk_size=5, use_qk_norm=False, attn_temperature_tuning=False),
+    "llama4_text-as-published": LLAMA4 | dict(interleave_moe_layer_step=2),
+    "phimoe": SAME | dict(num_local_experts=6, num_experts_per_tok=2, router_jitter_noise=0.3, attention_bias=True,
+                          lm_head_bias=True, sliding_window=9),
+    "phimoe-long": SAME | dict(num_local_experts=6, num_experts_per_tok=2, attention_bias=True, rope_parameters=dict(
+        rope_type="longrope", rope_theta=1e4, short_factor=[1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5], long_factor=[8.0] * 8,
+        short_mscale=1.25, long_mscale=1.25, original_max_position_embeddings=40)),
     "glm4_moe": BASE | EXPERTS | dict(use_qk_norm=True, attention_bias=True, n_shared_experts=2,
                                       rope_parameters=ROPE | {"partial_rotary_factor": 0.5}),
     "dots1": BASE | EXPERTS | dict(n_shared_experts=1, norm_topk_prob=True, sliding_window=None),
@@ -180,7 +195,7 @@ CONFIGS = {
                          vision_config=VISION | dict(num_position_embeddings=16, deepstack_visual_indexes=[0])),
     "mistral3": dict(text_config=BASE | dict(model_type="mistral", sliding_window=None), vision_config=PIXTRAL),
     "mistral3-mistral4": dict(text_config={k: v for k, v in (BASE | EXPERTS | LATENT).items() if k != "head_dim"} | dict(
-        model_type="mistral4", n_shared_experts=1, rope_parameters=dict(
+        model_type="mistral4", n_shared_experts=1, rms_norm_eps=1e-6, rope_parameters=dict(
             type="yarn", rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=7, beta_fast=32.0,
             beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1, partial_rotary_factor=0.4)),
         vision_config=PIXTRAL),

@@ -377,6 +377,10 @@ MUTATIONS = [
     # experts
     mutant("route_ties", "route.comp", "an expert is chosen twice", "key < last_key || (key == last_key && e > last)", "key <= last_key", "experts"),
     mutant("route_scale", "route.comp", "weights have the scale of their place among the chosen", "weight_scale[expert]", "weight_scale[slot]", "experts"),
+    mutant("route_far", "route.comp", "experts whose scores are far count as near ones", "(after && near)", "after", "experts"),
+    mutant("route_before", "route.comp", "experts chosen before count with those after", "(after && near)", "near", "experts"),
+    mutant("gate_as_sigmoid", "binary.comp", "every gate is a sigmoid", "return x * activated(y, ACTIVATION);", "return x * sigmoid(y);", "gate"),
+    mutant("rope_offset", "rope_cache.comp", "queries grow by their own position alone", "(position + push.growth_offset)", "position", "rope_cache"),
     mutant("route_no_max", "route.comp", "softmax over experts without its maximum", "exp_safe(scores[first + e] - most);", "exp_safe(scores[first + e]);", "experts"),
     mutant("expert_clamp", "linear_expert.comp", "an id past the experts is not clamped", "min(uint(min(id, 65535.0)), push.experts - 1)", "uint(min(id, 65535.0))", "experts"),
     mutant("expert_sum_last", "expert_sum.comp", "the last expert is left out", "s < push.used; ++s", "s + 1 < push.used; ++s", "experts"),
