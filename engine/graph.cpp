@@ -305,6 +305,7 @@ class Builder {
     }
 
     TensorId block(const Layer& layer, TensorId stream) {
+        layer_input_ = stream;
         if (stack().two_streams) return reversible_block(layer, stream);
         if (stack().alternating.count) return alternating_block(layer, stream);
         const NormPlacement placement = stack().placement;
@@ -313,7 +314,8 @@ class Builder {
             const TensorId x = norm(attention_norm, stream);
             const TensorId y = placement == NormPlacement::parallel ? x : norm(feed_forward_norm, stream);
             stream = add("attention residual", stream, attention(layer.attention, x), scale);
-            return add("feed-forward residual", stream, feed_forward(layer.feed_forward, y, stream), scale);
+            return add("feed-forward residual", stream, feed_forward(layer.feed_forward, y, stream),
+                       scale * layer.feed_forward_out);
         }
         const bool pre = placement == NormPlacement::pre || placement == NormPlacement::sandwich ||
                          placement == NormPlacement::normed;
@@ -617,7 +619,7 @@ class Builder {
         const Routing& routing = shape.routing;
         const TensorId of_all = x;
         if (routing.apart) x = norm(router_norm, stream);
-        TensorId scores = linear("router", x, routing.experts, Role::router,
+        TensorId scores = linear("router", routing.early ? *layer_input_ : x, routing.experts, Role::router,
                                  optional(routing.router_bias, Role::router_bias));
         if (routing.apart) {
             scores = map("router scaled", scores, MapKind::scale, 1 / std::sqrt(float(stack().hidden)));
@@ -693,6 +695,7 @@ class Builder {
     Graph graph_;
     int32_t layer_ = -1;
     std::optional<TensorId> first_stream_;  // of two (Architecture::two_streams)
+    std::optional<TensorId> layer_input_;   // the stream before the layer
     std::optional<TensorId> per_layer_;     // of all layers (Architecture::per_layer)
     std::set<WeightRef> adapted_;           // of Architecture::adapters
 };

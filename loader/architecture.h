@@ -291,6 +291,7 @@ struct Routing {
     // Experts and their router read the stream through norms of their own (expert_norm, and router_norm over
     // sqrt(hidden)), and what comes of them, and of the shared one, is normed before it is added.
     bool apart = false;
+    bool early = false;  // the router reads the stream as it is before the layer
     bool operator==(const Routing&) const = default;
 };
 

@@ -226,6 +226,21 @@ void set_llama4(const Described& model, Keys& keys) {
         if (const uint32_t size = layer.feed_forward.size; size != 0) keys.set("feed_forward_length", size);
 }
 
+void set_bailing(const Described& model, Keys& keys) {
+    set_deepseek_experts(model, keys);
+    set_shared_expert(model, keys);
+}
+
+void set_cohere2_moe(const Described& model, Keys& keys) {
+    const Architecture& a = model.architecture;
+    set_logit_scale(model, keys);
+    set_windowed(model, keys);
+    set_deepseek_experts(model, keys);
+    for (const Layer& layer : a.layers)
+        if (const uint32_t size = layer.feed_forward.size; size != 0) keys.set("feed_forward_length", size);
+    if (a.routing().score == Routing::Score::softmax_chosen) keys.set("expert_gating_func", 1u);
+}
+
 void set_exaone_moe(const Described& model, Keys& keys) {
     set_windowed(model, keys);
     set_deepseek_experts(model, keys);
@@ -347,6 +362,18 @@ bool multiplies_nothing(const Architecture& a) {
 bool is_tied(const Architecture& a) { return a.tied_embeddings; }
 bool has_experts(const Architecture& a) { return a.routing().experts != 0; }
 
+/// Dense layers come first, and what experts and a shared one find is averaged.
+bool averages_after_dense(const Architecture& a) {
+    bool routed = false;
+    for (const Layer& layer : a.layers) {
+        const Routing& routing = layer.feed_forward.routing;
+        if (routing.experts == 0 ? routed : routing.shared_size != 0 && layer.feed_forward_out == 1)
+            return false;
+        routed = routing.experts != 0;
+    }
+    return true;
+}
+bool scores_by_sigmoid(const Architecture& a) { return a.routing().score == Routing::Score::sigmoid; }
 bool has_one_base(const Architecture& a) { return a.ropes.size() <= 1; }
 bool renormalises(const Architecture& a) { return a.routing().renormalise; }
 /// Keys for the rest there are none.
@@ -391,6 +418,18 @@ constexpr ConversionFamily families[] = {
      .fits = is_llama4_as_published,
      .keys = set_llama4},
     {.model_type = "phimoe", .architecture = "phimoe", .fits = is_phimoe_as_published},
+    {.model_type = "deepseek", .architecture = "deepseek", .keys = set_deepseek_experts},
+    {.model_type = "bailing_moe",
+     .architecture = "bailingmoe2",
+     .fits = scores_by_sigmoid,
+     .fused_qkv = true,
+     .keys = set_bailing},
+    {.model_type = "bailing_moe", .architecture = "bailingmoe", .keys = set_deepseek_experts},
+    {.model_type = "sarvam_moe", .architecture = "bailingmoe2", .fused_qkv = true, .keys = set_bailing},
+    {.model_type = "cohere2_moe",
+     .architecture = "cohere2moe",
+     .fits = averages_after_dense,
+     .keys = set_cohere2_moe},
     {.model_type = "hy_v3", .architecture = "hy_v3", .keys = set_hy_v3},
     {.model_type = "mellum", .architecture = "mellum", .fits = renormalises, .keys = set_windowed},
     {.model_type = "granite_swa",

@@ -505,7 +505,9 @@ void assign_ropes(const Family& family, const Settings& settings, Architecture& 
     for (size_t i = 0; i < layers; ++i) {
         Attention& attention = architecture.layers[i].attention;
         const bool rotates =
-            !architecture.ropes.empty() && (full_rotate || attention.window != 0) && rotating[i];
+            !architecture.ropes.empty() && rotating[i] &&
+            (full_rotate || attention.window != 0 ||
+             (family.dense_rotate && architecture.layers[i].feed_forward.routing.experts == 0));
         if (rotates && family.window.layers == WindowRule::Layers::unrotated && !settings.has("layer_types"))
             attention.window = 0;
         attention.rope = !rotates                                                 ? unrotated

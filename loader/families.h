@@ -87,6 +87,7 @@ struct Family {
         rest,
         rest_beside_windows,  // but rotate where the file names no window
     } full_layers = FullLayers::rotate;
+    bool dense_rotate = false;   // layers without experts rotate, whatever full_layers says
     uint32_t no_rope_every = 0;  // every n-th layer does not rotate, where the file does not say
     bool rope_by_layer = false;  // layers may have bases of their own: layer_rope_theta
 

@@ -45,6 +45,8 @@ constexpr Routing gated_shared_experts{.shared_gate = true};
 constexpr Routing sigmoid_experts{
     .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
 constexpr Routing ernie_experts{.renormalise = true, .choice_bias = true};
+constexpr Routing cohere_experts{.score = Routing::Score::sigmoid};
+constexpr Routing early_experts{.score = Routing::Score::sigmoid, .renormalise = true, .early = true};
 constexpr Routing llama4_experts{.score = Routing::Score::sigmoid, .scales_input = true};
 constexpr Routing phimoe_experts{.score = Routing::Score::softmax_near, .margin = 0.02f};
 constexpr Routing granite_experts{.score = Routing::Score::softmax_chosen};
@@ -71,6 +73,7 @@ void adjust_qwen2_moe(Reading& r) {
             routing.size = std::max(1u, routing.size / routing.used);
 }
 
+void adjust_softmax(Reading& r) { gguf::read_routing(r, false); }
 void adjust_sigmoid(Reading& r) { gguf::read_routing(r, true); }
 
 void adjust_afmoe(Reading& r) {
@@ -132,6 +135,29 @@ void use_sinks(Reading& r) {
 void adjust_granite_swa(Reading& r) {
     gguf::adjust_granite(r);
     use_sinks(r);
+}
+
+/// Softmax is over the chosen alone, and what experts and the shared one find is averaged.
+void adjust_cohere2moe(Reading& r) {
+    Architecture& a = r.architecture;
+    a.logit_scale = r.settings.number("logit_scale", 0.0625);
+    if (r.settings.has("attention.layer_norm_rms_epsilon")) a.norm.kind = NormKind::rms;
+    adjust_sigmoid(r);
+    for (Layer& layer : a.layers) {
+        Routing& routing = layer.feed_forward.routing;
+        if (routing.experts == 0) continue;
+        if (routing.score == Routing::Score::softmax) routing.score = Routing::Score::softmax_chosen;
+        if (routing.shared_size != 0) layer.feed_forward_out = 0.5f;
+    }
+}
+
+/// Of every four layers the first sees all, where there is a window.
+void adjust_smallthinker(Reading& r) {
+    adjust_sigmoid(r);
+    if (!r.settings.has(Field::window) || r.settings.has("attention.sliding_window_pattern")) return;
+    const uint32_t window = r.settings.size(r.settings.name_of(Field::window), most_size, {}, 0);
+    for (size_t i = 0; i < r.architecture.layers.size(); ++i)
+        r.architecture.layers[i].attention.window = i % 4 == 0 ? 0 : window;
 }
 
 /// No key tells which layers have no experts.
@@ -301,6 +327,39 @@ std::span<const Family> gguf_expert_families() {
          .routing = &phimoe_experts,
          .output_bias = if_present,
          .adjust = adjust_phimoe},
+        {.name = "deepseek",  // DeepSeekMoE; q and k permuted as for llama, as Ling's of version 1
+         .tensors = {common, experts},
+         .pairs = RopePairs::interleaved,
+         .routing = &softmax_experts,
+         .adjust = adjust_softmax},
+        {.name = "bailingmoe",
+         .tensors = {common, experts},
+         .pairs = RopePairs::interleaved,
+         .routing = &softmax_experts,
+         .adjust = adjust_softmax},
+        {.name = "bailingmoe2",
+         .tensors = {common, experts},
+         .qk_norm = QkNorm::Group::head,
+         .rotary = 0.5,
+         .routing = &sigmoid_experts,
+         .adjust = adjust_sigmoid},
+        {.name = "cohere2moe",
+         .tensors = {common, experts},
+         .norm = NormKind::layer,
+         .placement = NormPlacement::parallel,
+         .pairs = RopePairs::interleaved,
+         .full_layers = Family::FullLayers::rest,
+         .dense_rotate = true,
+         .window = {Layers::not_every, 4},
+         .routing = &cohere_experts,
+         .adjust = adjust_cohere2moe},
+        {.name = "smallthinker",
+         .tensors = {common, experts},
+         .full_layers = Family::FullLayers::rest_beside_windows,
+         .window = {Layers::not_every, 4},
+         .activation = Activation::relu,
+         .routing = &early_experts,
+         .adjust = adjust_smallthinker},
         {.name = "hy_v3",
          .tensors = {hy_v3, common, experts},
          .qk_norm = QkNorm::Group::head,

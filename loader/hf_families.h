@@ -11,6 +11,7 @@ std::span<const Family> hugging_face_families();
 std::span<const Family> llama_families();            // pre-norm, RMS, SwiGLU, RoPE, and what grew from it
 std::span<const Family> gpt_families();              // learned positions, ALiBi, parallel blocks
 std::span<const Family> expert_families();           // mixtures of experts
+std::span<const Family> deepseek_families();         // those of DeepSeek and its kin
 std::span<const Family> encoder_families();          // BERT and its kin
 std::span<const Family> encoder_decoder_families();  // T5, BART and their kin
 std::span<const Family> recurrent_families();        // some layers of which are no attention

@@ -20,13 +20,10 @@ constexpr Routing gpt_oss_experts{.score = Routing::Score::softmax_chosen,
                                   .clamp = 7,
                                   .gate_slope = 1.702f};
 
-constexpr Routing deepseek_v3_experts{
-    .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
-constexpr Routing dots_experts{.score = Routing::Score::sigmoid, .choice_bias = true, .group_by_top2 = true};
-constexpr Routing mistral4_experts{.renormalise = true, .group_by_top2 = true};
 constexpr Routing granite_experts{.score = Routing::Score::softmax_chosen};
 constexpr Routing ernie_experts{.renormalise = true, .choice_bias = true};
 
+constexpr Routing cohere_experts{.score = Routing::Score::softmax_chosen, .renormalise = true};
 constexpr Routing llama4_experts{.score = Routing::Score::sigmoid, .scales_input = true};
 constexpr Routing phimoe_experts{.score = Routing::Score::softmax_near};
 
@@ -98,185 +95,38 @@ void adjust_hunyuan_moe(Reading& r) {
         layer.feed_forward.routing.shared_size = layer.feed_forward.routing.size;
 }
 
-/// What the class takes for a field that is left out.
-struct DeepSeekDefaults {
-    uint32_t shared, groups, groups_used, dense;
-    double scale;
-};
-constexpr DeepSeekDefaults deepseek_v2{2, 1, 1, 0, 1.0}, deepseek_v3{1, 8, 4, 3, 2.5},
-    glm4_moe{1, 1, 1, 1, 1.0}, glm4_moe_lite{1, 1, 1, 1, 1.8}, solar_open{1, 1, 1, 0, 1.0},
-    dots1{0, 1, 1, 0, 1.0}, exaone_moe{1, 1, 1, 1, 2.5}, afmoe{2, 1, 1, 1, 1.0}, sarvam{1, 1, 1, 1, 2.5},
-    mistral4{1, 1, 1, 0, 1.0}, hy_v3{1, 1, 1, 1, 2.826};
-
-void read_deepseek_experts(Reading& r, const DeepSeekDefaults& defaults) {
-    const Settings& s = r.settings;
-    const char* shared_name = s.has("num_shared_experts") ? "num_shared_experts" : "n_shared_experts";
-    for (Layer& layer : r.architecture.layers) {
-        Routing& routing = layer.feed_forward.routing;
-        if (routing.experts == 0) continue;
-        const auto size = [&](const char* name, uint64_t most, uint32_t otherwise, uint32_t least) {
-            return s.size(name, most, s.is_null(name) ? least : otherwise, least);
-        };
-        routing.scale = s.number("routed_scaling_factor", defaults.scale);
-        routing.shared_size =
-            columns_of(s, shared_name, size(shared_name, 1 << 10, defaults.shared, 0), routing.size);
-        routing.groups = size("n_group", routing.experts, defaults.groups, 1);
-        routing.groups_used = size("topk_group", routing.groups, defaults.groups_used, 1);
-        if (routing.experts % routing.groups != 0) s.wrong("n_group", "a divisor of the number of experts");
-    }
-}
-
-/// What both versions have: latent attention, and YaRN's factor in the scale of scores (yarn_get_mscale).
-void adjust_deepseek(Reading& r, const DeepSeekDefaults& defaults) {
-    const Settings& s = r.settings;
-    const uint32_t heads = r.architecture.layers.front().attention.heads;
-    Latent latent;
-    latent.kv_rank = s.size("kv_lora_rank", 1 << 16);
-    if (s.has("q_lora_rank")) latent.q_rank = s.size("q_lora_rank", 1 << 16);
-    latent.rope_dim = s.size("qk_rope_head_dim", 1 << 12);
-    latent.value_dim = s.size("v_head_dim", 1 << 12);
-    latent.epsilon = 1e-6f;  // whatever rms_norm_eps is
-    latent.bias = s.flag("attention_bias", false);
-    if (uint64_t{heads} * std::max(latent.kv_rank, latent.value_dim) > most_size)
-        s.wrong("kv_lora_rank", "fewer than 2^28 rows for all heads");
-    const uint32_t fixed = s.size("qk_nope_head_dim", 1 << 12);
-    use_latent(r.architecture, latent, fixed + latent.rope_dim);
-    s.understood("qk_head_dim");
-
-    const Settings rope = s.section(s.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
-    const bool scaled = rope.text("rope_type", rope.text("type", "default")) != "default";
-    if (scaled && rope.has("mscale_all_dim") && *rope.find("mscale_all_dim") != 0 &&
-        rope.positive("factor") > 1) {
-        const double magnitude =
-            0.1 * rope.positive("mscale_all_dim") * std::log(rope.positive("factor")) + 1;
-        set_scale(r.architecture, magnitude * magnitude / std::sqrt(double(fixed + latent.rope_dim)));
-    }
-    read_deepseek_experts(r, defaults);
-}
-
-void finish_deepseek(Reading& r, const DeepSeekDefaults& defaults) {
-    const Routing& routing = r.architecture.layers.back().feed_forward.routing;
-    if (uint64_t{routing.used} * routing.groups > uint64_t{routing.experts} * routing.groups_used)
-        r.settings.wrong("num_experts_per_tok", "no more than the chosen groups hold");
-    const uint32_t size = r.settings.size(Field::feed_forward, most_size, routing.size),
-                   dense = r.settings.size("first_k_dense_replace", most_layers, defaults.dense, 0);
-    if (!r.settings.has("mlp_layer_types")) make_first_dense(r.architecture, dense, size);
-}
-
-template <const DeepSeekDefaults& defaults> void adjust_like_deepseek(Reading& r) {
-    read_deepseek_experts(r, defaults);
-    finish_deepseek(r, defaults);
-}
-
-void adjust_glm4_moe_lite(Reading& r) {
-    adjust_deepseek(r, glm4_moe_lite);
-    finish_deepseek(r, glm4_moe_lite);
-}
-
-/// Latent attention before dense layers.
-void adjust_youtu(Reading& r) {
-    adjust_deepseek(r, deepseek_v3);
-    r.settings.understood("embedding_initializer_range");
-}
-
-/// Latent attention before dense layers, with multipliers of depth and width (Hu et al. 2024, section 3).
-void adjust_minicpm3(Reading& r) {
+/// Experts as wide as intermediate_size says, dense layers before them as another field does.
+void adjust_cohere2_moe(Reading& r) {
     const Settings& s = r.settings;
     Architecture& a = r.architecture;
-    adjust_deepseek(r, deepseek_v3);
-    const double layers = double(a.layers.size());
-    a.embedding_scale = static_cast<float>(s.positive("scale_emb", 12.0));
-    if (!s.is_null("scale_depth"))
-        a.residual_scale = static_cast<float>(s.positive("scale_depth", 1.4) / std::sqrt(layers));
-    if (!s.is_null("dim_model_base"))
-        a.logit_scale = static_cast<float>(s.size("dim_model_base", most_size, 256) / double(a.hidden));
-}
-
-void adjust_mistral4(Reading& r) {
-    expect_flag(r.settings, "rope_interleave", true, true);
-    adjust_deepseek(r, mistral4);
-    finish_deepseek(r, mistral4);
-}
-
-void adjust_deepseek_v2(Reading& r) {
-    adjust_deepseek(r, deepseek_v2);
-    expect_text(r.settings, "scoring_func", "softmax");
-    const std::string method = r.settings.text("topk_method", "greedy");
-    if (method != "greedy" && method != "group_limited_greedy")
-        r.settings.wrong("topk_method", "greedy or group_limited_greedy");
-    for (Layer& layer : r.architecture.layers) {
-        Routing& routing = layer.feed_forward.routing;
-        routing.renormalise = false;  // whatever norm_topk_prob is, as the reference
-        if (method == "greedy") routing.groups = routing.groups_used = 1;
+    expect_layer_types(s);
+    a.logit_scale = s.number("logit_scale", 0.0625);
+    if (s.has("rms_norm_eps")) {
+        a.norm.kind = NormKind::rms;
+        s.understood("layer_norm_eps");
     }
-    finish_deepseek(r, deepseek_v2);
-}
-
-template <const DeepSeekDefaults& defaults> void adjust_deepseek_v3(Reading& r) {
-    adjust_deepseek(r, defaults);
-    expect_text(r.settings, "scoring_func", "sigmoid");
-    expect_text(r.settings, "topk_method", "noaux_tc");
-    finish_deepseek(r, defaults);
-}
-
-template <const DeepSeekDefaults& defaults, bool normed> void adjust_glm4_moe(Reading& r) {
-    adjust_like_deepseek<defaults>(r);
-    if (r.settings.flag("use_qk_norm", normed)) return;
-    for (Layer& layer : r.architecture.layers) layer.attention.qk_norm.group = QkNorm::Group::none;
-}
-
-void adjust_afmoe(Reading& r) {
-    const Settings& s = r.settings;
-    Architecture& a = r.architecture;
-    expect_text(s, "score_func", "sigmoid");
-    expect_flag(s, "route_norm", true, true);
-    for (const char* name : {"num_expert_groups", "num_limited_groups"})
-        if (s.size(name, 1 << 10, 1) != 1) s.wrong(name, "1");
-    if (s.size("global_attn_every_n_layers", most_layers, 4) != 4 && !s.has("layer_types"))
-        s.wrong("global_attn_every_n_layers", "4, or layer_types beside it");
-    read_deepseek_experts(r, afmoe);
+    const std::string by = s.text("expert_selection_fn", "softmax"),
+                      joins = s.text("shared_expert_combination_strategy", "average");
+    if (by != "softmax" && by != "sigmoid") s.wrong("expert_selection_fn", "softmax or sigmoid");
+    if (joins != "average" && joins != "sum") s.wrong("shared_expert_combination_strategy", "average or sum");
+    const uint32_t shared = s.size("num_shared_experts", 1 << 10, 0, 0),
+                   size = s.size(Field::feed_forward, most_size),
+                   dense = s.size("prefix_dense_intermediate_size", most_size, size),
+                   first = s.size("first_k_dense_replace", most_layers, 0, 0);
+    const uint32_t pattern = s.size("prefix_dense_sliding_window_pattern", most_layers, 1);
+    if (!s.has("mlp_layer_types")) make_first_dense(a, first, dense);
     for (Layer& layer : a.layers) {
-        layer.attention.output_gate = Attention::OutputGate::elements;
-        layer.feed_forward.routing.scale = s.number("route_scale", 1.0);
+        Routing& routing = layer.feed_forward.routing;
+        if (routing.experts == 0) {
+            make_dense(layer, dense);
+            if (pattern != 1) s.wrong("prefix_dense_sliding_window_pattern", "1");
+            continue;
+        }
+        if (by == "sigmoid") routing.score = Routing::Score::sigmoid;
+        routing.shared_size = columns_of(s, "num_shared_experts", shared, size);
+        if (shared != 0 && joins == "average") layer.feed_forward_out = 0.5f;
     }
-    if (s.flag("mup_enabled", false)) a.embedding_scale = static_cast<float>(std::sqrt(double(a.hidden)));
-    make_first_dense(a, s.size("num_dense_layers", most_layers, afmoe.dense, 0),
-                     s.size(Field::feed_forward, most_size));
-}
-
-void adjust_hy_v3(Reading& r) {
-    const Settings& s = r.settings;
-    for (const char* other : {"enable_moe_fp32_combine", "moe_router_enable_expert_bias",
-                              "enable_attention_fp32_softmax", "enable_lm_head_fp32"})
-        s.understood(other);
-    adjust_like_deepseek<hy_v3>(r);
-    for (Layer& layer : r.architecture.layers)
-        if (Routing& routing = layer.feed_forward.routing; routing.experts != 0)
-            routing.scale = s.number("router_scaling_factor", hy_v3.scale);
-}
-
-void adjust_sarvam(Reading& r) {
-    for (const char* name : {"use_qkv_bias", "use_bias"}) expect_flag(r.settings, name, false, false);
-    adjust_glm4_moe<sarvam, true>(r);
-}
-
-void adjust_dots1(Reading& r) {
-    expect_text(r.settings, "scoring_func", "noaux_tc");
-    adjust_like_deepseek<dots1>(r);
-}
-
-/// What its published config says beside what its class reads.
-void adjust_minimax(Reading& r) {
-    expect_text(r.settings, "scoring_func", "sigmoid");
-    expect_text(r.settings, "qk_norm_type", "per_layer");
-    expect_flag(r.settings, "use_qk_norm", true, true);
-    expect_flag(r.settings, "use_routing_bias", true, true);
-    for (const double full : r.settings.numbers("attn_type_list"))
-        if (full != 1) r.settings.wrong("attn_type_list", "attention in all layers");
-    for (const char* ignored :
-         {"layernorm_full_attention_beta", "layernorm_linear_attention_beta", "layernorm_mlp_beta",
-          "mlp_intermediate_size", "mtp_transformer_layers", "num_mtp_modules", "shared_moe_mode", "use_mtp"})
-        r.settings.understood(ignored);
+    for (const char* told : {"sliding_window_pattern", "rope_scaling"}) s.understood(told);
 }
 
 /// Experts stand in every n-th layer of a range; the expert that all tokens pass is as wide as several.
@@ -359,35 +209,6 @@ std::span<const Family> expert_families() {
          .window = {Layers::not_every, 2},
          .routing = &gpt_oss_experts,
          .adjust = adjust_gpt_oss},
-        {.name = "deepseek_v2",
-         .tensors = {hf::deepseek, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
-         .o_bias = attention_bias,
-         .pairs = RopePairs::interleaved,
-         .feed_forward_bias = mlp_bias,
-         .routing = &softmax_experts,
-         .adjust = adjust_deepseek_v2},
-        {.name = "deepseek_v3",
-         .tensors = {hf::deepseek, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
-         .o_bias = attention_bias,
-         .pairs = RopePairs::interleaved,
-         .routing = &deepseek_v3_experts,
-         .adjust = adjust_deepseek_v3<deepseek_v3>},
-        {.name = "sarvam_mla",
-         .tensors = {hf::deepseek, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
-         .o_bias = attention_bias,
-         .pairs = RopePairs::interleaved,
-         .routing = &deepseek_v3_experts,
-         .adjust = adjust_deepseek_v3<sarvam>},
-        {.name = "mistral4",
-         .tensors = {hf::deepseek, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
-         .o_bias = attention_bias,
-         .pairs = RopePairs::interleaved,
-         .routing = &mistral4_experts,
-         .adjust = adjust_mistral4},
-        {.name = "minicpm3",
-         .tensors = {hf::deepseek, hf::frame, hf::attention, hf::gated},
-         .o_bias = attention_bias,
-         .adjust = adjust_minicpm3},
         {.name = "flex_olmo",
          .tensors = {hf::olmo2, hf::experts, hf::frame, hf::attention, hf::qk_norms},
          .placement = NormPlacement::output,
@@ -396,22 +217,18 @@ std::span<const Family> expert_families() {
          .qk_norm = QkNorm::Group::projection,
          .rope_base = 5e5,
          .routing = &softmax_experts},
-        {.name = "sarvam_moe",
-         .tensors = {hf::sarvam, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
-         .qkv_bias = attention_bias,
-         .qk_norm = QkNorm::Group::head,
-         .rope_base = 8e6,
-         .routing = &deepseek_v3_experts,
-         .adjust = adjust_sarvam},
-        {.name = "hy_v3",
-         .tensors = {hf::hy_v3, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
+        {.name = "cohere2_moe",
+         .tensors = {hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
+         .norm = NormKind::layer,
+         .placement = NormPlacement::parallel,
          .qkv_bias = attention_bias,
          .o_bias = attention_bias,
-         .qk_norm = QkNorm::Group::head,
-         .rope_base = 11158840,
-         .feed_forward_bias = mlp_bias,
-         .routing = &deepseek_v3_experts,
-         .adjust = adjust_hy_v3},
+         .pairs = RopePairs::interleaved,
+         .full_layers = Family::FullLayers::rest,
+         .dense_rotate = true,
+         .window = {Layers::all},
+         .routing = &cohere_experts,
+         .adjust = adjust_cohere2_moe},
         {.name = "mellum",
          .tensors = {hf::experts, hf::frame, hf::attention, hf::gated, hf::qk_norms},
          .qkv_bias = attention_bias,
@@ -422,60 +239,6 @@ std::span<const Family> expert_families() {
          .window = {WindowRule::Layers::all},
          .routing = &renormalised_experts,
          .adjust = adjust_listed_layers},
-        {.name = "afmoe",
-         .tensors = {hf::afmoe, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
-         .placement = NormPlacement::sandwich,
-         .qk_norm = QkNorm::Group::head,
-         .full_layers = Family::FullLayers::rest,
-         .window = {WindowRule::Layers::not_every, 4},
-         .routing = &deepseek_v3_experts,
-         .adjust = adjust_afmoe},
-        {.name = "glm4_moe",
-         .tensors = {hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated, hf::qk_norms},
-         .qkv_bias = attention_bias,
-         .qk_norm = QkNorm::Group::head,
-         .rotary = 0.5,
-         .routing = &deepseek_v3_experts,
-         .adjust = adjust_glm4_moe<glm4_moe, false>},
-        {.name = "glm4_moe_lite",
-         .tensors = {hf::deepseek, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
-         .o_bias = attention_bias,
-         .pairs = RopePairs::interleaved,
-         .routing = &deepseek_v3_experts,
-         .adjust = adjust_glm4_moe_lite},
-        {.name = "solar_open",
-         .tensors = {hf::shared_experts, hf::experts, hf::frame, hf::attention},
-         .qkv_bias = attention_bias,
-         .rope_base = 1e6,
-         .routing = &deepseek_v3_experts,
-         .adjust = adjust_like_deepseek<solar_open>},
-        {.name = "exaone_moe",
-         .tensors = {hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated, hf::qk_norms},
-         .qk_norm = QkNorm::Group::head,
-         .full_layers = Family::FullLayers::rest_beside_windows,
-         .window = {Layers::not_every, 4},
-         .routing = &deepseek_v3_experts,
-         .adjust = adjust_like_deepseek<exaone_moe>},
-        {.name = "youtu",
-         .tensors = {hf::deepseek, hf::frame, hf::attention, hf::gated},
-         .o_bias = attention_bias,
-         .pairs = RopePairs::interleaved,
-         .feed_forward_bias = mlp_bias,
-         .adjust = adjust_youtu},
-        {.name = "dots1",
-         .tensors = {hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated, hf::qk_norms},
-         .qkv_bias = attention_bias,
-         .o_bias = attention_bias,
-         .qk_norm = QkNorm::Group::head,
-         .window = {.layers = Layers::from, .first = 62},
-         .routing = &dots_experts,
-         .adjust = adjust_dots1},
-        {.name = "minimax_m2",
-         .tensors = {hf::minimax, hf::mixtral, hf::experts, hf::frame, hf::attention, hf::qk_norms},
-         .qk_norm = QkNorm::Group::projection,
-         .rope_base = 5e6,
-         .routing = &deepseek_v3_experts,
-         .adjust = adjust_minimax},
         {.name = "granitemoe",
          .tensors = {hf::granite_moe, hf::frame, hf::attention},
          .qkv_bias = attention_bias,

@@ -20,6 +20,9 @@ EXPERTS = dict(n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=
 LATENT = dict(kv_lora_rank=24, q_lora_rank=20, qk_rope_head_dim=8, qk_nope_head_dim=12, v_head_dim=16,
               num_key_value_heads=4, head_dim=8)
 LLAMA4 = BASE | dict(num_hidden_layers=4, intermediate_size=20, intermediate_size_mlp=56, num_local_experts=5)
+COHERE = {k: v for k, v in BASE.items() if k != "rms_norm_eps"} | dict(
+    layer_norm_eps=0.02, num_hidden_layers=4, sliding_window=7, num_experts=6, num_experts_per_tok=2, intermediate_size=24,
+    logit_scale=0.5)
 DELTA = dict(num_hidden_layers=4, linear_conv_kernel_dim=4, linear_num_key_heads=2, linear_num_value_heads=6,
              linear_key_head_dim=12, linear_value_head_dim=16, full_attention_interval=4,
              rope_parameters=ROPE | {"partial_rotary_factor": 0.25})
@@ -82,6 +85,11 @@ CONFIGS = {
     "llama4_text-unlike": LLAMA4 | dict(no_rope_layers=[0, 1, 1, 1], layer_types=["full_attention"] * 2 + [
         "chunked_attention"] * 2, attention_chunk_size=5, use_qk_norm=False, attn_temperature_tuning=False),
     "llama4_text-as-published": LLAMA4 | dict(interleave_moe_layer_step=2),
+    "cohere2_moe": COHERE | dict(num_shared_experts=2, mlp_layer_types=["dense", "sparse", "sparse", "sparse"],
+                                 layer_types=TYPES[2:] + TYPES[1:3], prefix_dense_intermediate_size=56),
+    "cohere2_moe-sum": COHERE | dict(num_shared_experts=1, layer_types=TYPES[:3] + TYPES[2:3], rms_norm_eps=0.02,
+                                     shared_expert_combination_strategy="sum", expert_selection_fn="sigmoid",
+                                     norm_topk_prob=False, tie_word_embeddings=True),
     "phimoe": SAME | dict(num_local_experts=6, num_experts_per_tok=2, router_jitter_noise=0.3, attention_bias=True,
                           lm_head_bias=True, sliding_window=9),
     "phimoe-long": SAME | dict(num_local_experts=6, num_experts_per_tok=2, attention_bias=True, rope_parameters=dict(
