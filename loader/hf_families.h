@@ -49,14 +49,9 @@ bool is_harmless_field(std::string_view name, const nlohmann::json& value);
 namespace hf {
 extern const std::span<const TensorRow> frame, frame_plus_one, attention, qk_norms, hunyuan_qk_norms,
     stablelm_qk_norms, fused_qkv, gated, fused_gate_up, starcoder2, phi, glm4, gemma2, gemma3n, gemma4, olmo2,
-<<<<<<< HEAD
-    mixtral, afmoe, hy_v3, sarvam, experts, granite_shared, granite_moe, hyperclovax, minimax, ernie_moe,
-    hunyuan_moe, shared_experts, deepseek, gpt_oss, sinks, bitnet, apertus, exaone, gpt2, gpt_bigcode, gpt1,
-=======
     mixtral, llama4, afmoe, hy_v3, sarvam, experts, granite_shared, granite_moe, hyperclovax, minimax,
-    ernie_moe, hunyuan_moe, shared_experts, deepseek, gpt_oss, sinks, bitnet, apertus, exaone, gpt2, gpt1,
->>>>>>> b718560 (Llama 4 and Phi-MoE; GGUF of Mistral 4, Hunyuan 3, Mellum and Granite with windows)
-    gpt_neo, gptj, bloom_like, gpt_neox, opt, mpt, own;
+    ernie_moe, hunyuan_moe, shared_experts, deepseek, gpt_oss, sinks, bitnet, apertus, exaone, gpt2,
+    gpt_bigcode, gpt1, gpt_neo, gptj, bloom_like, gpt_neox, opt, mpt, own;
 }  // namespace hf
 
 }  // namespace scoria
