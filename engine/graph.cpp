@@ -18,6 +18,8 @@ struct NormRoles {
 constexpr NormRoles embedding_norm{"embedding norm", Role::embedding_norm, Role::embedding_norm_bias},
     attention_norm{"attention norm", Role::attention_norm, Role::attention_norm_bias},
     attention_post_norm{"attention post-norm", Role::attention_post_norm, Role::attention_post_norm_bias},
+    attention_post_norm_2{"second attention post-norm", Role::attention_post_norm_2,
+                          Role::attention_post_norm_2_bias},
     feed_forward_norm{"feed-forward norm", Role::feed_forward_norm, Role::feed_forward_norm_bias},
     feed_forward_post_norm{"feed-forward post-norm", Role::feed_forward_post_norm,
                            Role::feed_forward_post_norm_bias},
@@ -325,6 +327,7 @@ class Builder {
             if (placement == NormPlacement::normed) stream = y;
             return y;
         };
+        const TensorId before = stream;
         if (layer.mixes()) {
             const TensorId in = pre && layer.attention_norm ? normed(attention_norm) : stream;
             const auto add_mixed = [&](const char* name, TensorId mixed, float factor) {
@@ -337,7 +340,10 @@ class Builder {
             if (layer.attention.heads)
                 add_mixed("attention residual", attention(layer.attention, in), layer.attention_out);
         }
-        if (placement == NormPlacement::post) stream = norm(attention_post_norm, stream);
+        const bool twice = placement == NormPlacement::post_2,
+                   after = twice || placement == NormPlacement::post;
+        if (after) stream = norm(attention_post_norm, stream);
+        if (twice) stream = norm(attention_post_norm_2, add("attention residual again", before, stream));
         if (layer.cross.heads) {
             const TensorId x = cross_attention(layer.cross, pre ? norm(cross_norm, stream) : stream);
             stream = add("cross residual", stream, x, scale);
@@ -348,7 +354,7 @@ class Builder {
         x = feed_forward(layer.feed_forward, x, stream);
         if (post) x = norm(feed_forward_post_norm, x);
         stream = add("feed-forward residual", stream, x, scale * layer.feed_forward_out);
-        if (placement == NormPlacement::post) stream = norm(feed_forward_post_norm, stream);
+        if (after) stream = norm(feed_forward_post_norm, stream);
         return end_of(layer, stream);
     }
 

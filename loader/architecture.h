@@ -37,6 +37,7 @@ enum class NormPlacement : uint8_t {
     pre,         // x + f(norm(x))
     normed,      // norm(x) + f(norm(x))
     post,        // post_norm(x + f(x))
+    post_2,      // the same, but of attention post_norm_2(x + post_norm(x + f(x)))
     sandwich,    // x + post_norm(f(norm(x)))
     output,      // x + post_norm(f(x))
     parallel,    // x + attention(norm(x)) + feed_forward(norm(x)), one norm
@@ -98,7 +99,7 @@ std::vector<double> rope_frequencies(const Rope& rope, uint64_t length);
 /// What is added to the score of query i and key j; weights in Role::position_bias.
 enum class PositionBias : uint8_t {
     none,
-    linear,  // slope[head] (j - i), slopes [heads] (ALiBi, Press et al. 2022)
+    linear,  // -slope[head] |i - j|, slopes [heads] (ALiBi, Press et al. 2022)
     table,   // table[head][min(i - j, span - 1)], [heads, span] (T5 and LaMDA buckets, expanded by distance)
     table_both,  // table[head][span - 1 + clamp(j - i, 1 - span, span - 1)], [heads, 2 span - 1]: T5's
                  // encoder
@@ -313,6 +314,7 @@ struct FeedForward {
     /// (NormKind::cut; statistical top-k, You et al. 2025). -infinity: all of it.
     float gate_cut = -std::numeric_limits<float>::infinity();
     bool cuts_gate() const { return gate_cut > -std::numeric_limits<float>::infinity(); }
+    bool up_first = false;  // in a tensor of both (Layout::gate_up)
     bool gate_bias = false, up_bias = false, down_bias = false;
     float gate_scale = 1;     // down(act(gate_scale gate x) * up x)
     bool inner_norm = false;  // what down sees is normed (Role::inner_norm)

@@ -166,7 +166,8 @@ Laid lay(const Frame& f, Layout layout) {
         return lay_qkv(f, layout);
     case Layout::gate_up:
         return {f.shape({2 * f.rows, f.cols}),
-                {strip(second_half(f.role) ? f.rows * f.cols : 0, f.cols, 1, f.rows)}};
+                {strip(second_half(f.role) != f.layer.feed_forward.up_first ? f.rows * f.cols : 0, f.cols, 1,
+                       f.rows)}};
     case Layout::per_expert:
         return {f.shape({f.group_rows(), f.cols}), {strip(0, f.cols, 1, f.group_rows())}};
     case Layout::experts_transposed:
@@ -399,9 +400,11 @@ Catalog::Catalog(std::string format, std::vector<StoredTensor> tensors) : format
     for (StoredTensor& tensor : tensors) tensors_.emplace(tensor.name, std::move(tensor));
 }
 
-void Catalog::set_prefix(std::string prefix) {
+bool Catalog::set_prefix(std::string prefix) {
     const auto has_it = [&](const auto& entry) { return entry.first.starts_with(prefix); };
-    if (!prefix.empty() && std::ranges::none_of(tensors_, has_it)) prefix_ = std::move(prefix);
+    if (std::ranges::any_of(tensors_, has_it)) return false;
+    prefix_ = std::move(prefix);
+    return true;
 }
 
 const StoredTensor* Catalog::find(const std::string& name) const {

@@ -56,7 +56,8 @@ class Catalog {
   public:
     /// `format` opens messages. Names are also looked up without `prefix` if no tensor has it.
     Catalog(std::string format, std::vector<StoredTensor> tensors);
-    void set_prefix(std::string prefix);
+    /// Whether no tensor has it.
+    bool set_prefix(std::string prefix);
     const std::string& format() const { return format_; }
     const StoredTensor* find(const std::string& name) const;
     const StoredTensor* take(const std::string& name);

@@ -50,7 +50,8 @@ using Kind = RecurrenceKind;
 bool is(const L& l, Kind kind) { return l.recurrence.kind == kind; }
 
 bool has_pre_norm(const A& a) {
-    return a.placement != NormPlacement::post && a.placement != NormPlacement::output;
+    return a.placement != NormPlacement::post && a.placement != NormPlacement::post_2 &&
+           a.placement != NormPlacement::output;
 }
 bool has_feed_forward_norm(const A& a) { return has_pre_norm(a) && a.placement != NormPlacement::parallel; }
 bool has_post_norm(const A& a) { return !has_pre_norm(a) || a.placement == NormPlacement::sandwich; }
@@ -126,6 +127,10 @@ constexpr RoleRule rules[] = {
     {Role::sinks, true, SCORIA_SHAPE(vector(l.attention.sinks, l.attention.heads))},
     {Role::attention_post_norm, true, SCORIA_SHAPE(vector(has_post_norm(a) && a.norm.weight, a.hidden))},
     {Role::attention_post_norm_bias, true, SCORIA_SHAPE(vector(has_post_norm(a) && a.norm.bias, a.hidden))},
+    {Role::attention_post_norm_2, true,
+     SCORIA_SHAPE(vector(a.placement == NormPlacement::post_2 && a.norm.weight, a.hidden))},
+    {Role::attention_post_norm_2_bias, true,
+     SCORIA_SHAPE(vector(a.placement == NormPlacement::post_2 && a.norm.bias, a.hidden))},
     {Role::feed_forward_norm, true,
      SCORIA_SHAPE(vector(has_feed_forward_norm(a) && l.feeds() && a.norm.weight, a.hidden))},
     {Role::feed_forward_norm_bias, true,

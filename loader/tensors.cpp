@@ -71,6 +71,8 @@ constexpr const char* role_names[] = {
     "sinks",
     "attention_post_norm",
     "attention_post_norm_bias",
+    "attention_post_norm_2",
+    "attention_post_norm_2_bias",
     "feed_forward_norm",
     "feed_forward_norm_bias",
     "gate",

@@ -45,6 +45,8 @@ enum class Role : uint8_t {
     sinks,          // [heads]
     attention_post_norm,          // [hidden]
     attention_post_norm_bias,     // [hidden]
+    attention_post_norm_2,        // [hidden]
+    attention_post_norm_2_bias,   // [hidden]
     feed_forward_norm,            // [hidden]
     feed_forward_norm_bias,       // [hidden]
     gate,                         // [size, hidden]

@@ -127,7 +127,7 @@ float score_of(float product, const uint token, const uint head, const uint posi
         product += bias[push.bias_first + token * push.bias_stride + head * push.bias_span + distance];
     float score = product * push.scale;
     if (SOFT_CAP) score = push.soft_cap * tanh_safe(score / push.soft_cap);
-    if (BIAS == BIAS_LINEAR) score -= bias[head] * float(position - key);
+    if (BIAS == BIAS_LINEAR) score -= bias[head] * float(max(position, key) - min(position, key));
     if (BIAS == BIAS_TABLE) score += bias[head * push.bias_span + distance];
     if (BIAS == BIAS_TABLE_BOTH) {
         const int most = int(push.bias_span) - 1, ahead = clamp(int(key) - int(position), -most, most);

@@ -7,7 +7,8 @@ namespace scoria::cli {
 
 inline constexpr const char* norm_names[] = {"RMS", "layer"};
 inline constexpr const char* placement_names[] = {
-    "pre", "pre, also of the residual", "post", "sandwich", "output", "parallel", "parallel, two norms"};
+    "pre",      "pre, also of the residual", "post", "post, twice after attention", "sandwich", "output",
+    "parallel", "parallel, two norms"};
 inline constexpr const char* activation_names[] = {"identity", "silu",   "gelu",    "gelu-tanh", "gelu-quick",
                                                    "relu",     "relu^2", "sigmoid", "elu",       "selu",
                                                    "softplus", "tanh",   "xielu"};

@@ -90,7 +90,8 @@ inline void attention_weights(const scoria::Attention& shape, const AttentionInp
             score += in.distances[(t * shape.heads + head) * shape.bias_span + distance];
         score *= static_cast<double>(shape.scale);
         if (cap > 0) score = cap * std::tanh(score / cap);
-        if (shape.bias == PositionBias::linear) score -= in.bias[head] * static_cast<double>(i - j);
+        if (shape.bias == PositionBias::linear)
+            score -= in.bias[head] * static_cast<double>(i > j ? i - j : j - i);
         if (shape.bias == PositionBias::table) score += in.bias[head * shape.bias_span + distance];
         if (shape.bias == PositionBias::table_both) {
             const auto most = static_cast<ptrdiff_t>(shape.bias_span) - 1;

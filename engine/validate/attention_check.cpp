@@ -123,6 +123,7 @@ constexpr Case cases[] = {
     special(70, 0, Mask::bidirectional, 0, 0, no_bias, 0, false),
     {50, 0, 4, 2, 12, f32, 13, 1, 1, 1, false, Mask::bidirectional},
     special(45, 0, Mask::bidirectional, 0, 0, PositionBias::table_both, 0, false),
+    special(45, 0, Mask::bidirectional, 0, 0, PositionBias::linear, 0, false),
     {5, 30, 4, 2, 12, f32, 0, 1, 1, 1, false, Mask::source, 0, 0, no_bias, 0, false, 61},
     {33, 0, 4, 2, 12, f32, 0, 2, 1, 1, false, Mask::source, 0, 0, no_bias, 0, false, 20},
     special(40, 30, Mask::local_block, 16, 5, PositionBias::by_query, 0, false),
