@@ -371,6 +371,9 @@ void Session::Impl::needs_decoder(const char* what) const {
     if (engine.model->architecture.bidirectional())
         fail(Status::unsupported, what, "expected a decoder, got an encoder (",
              engine.model->architecture.family, "), which generates nothing");
+    if (!engine.model->architecture.has_head)
+        fail(Status::unsupported, what, "expected a model with an output head, got one without (",
+             engine.model->architecture.family, "), which generates nothing");
     if (engine.plan.encoder_kernels != 0 && source_ids.empty())
         fail(Status::bad_argument, what, "expected a source for the encoder first, got none");
 }

@@ -132,10 +132,31 @@ void check_layers(const Settings& keys, const Catalog& catalog, const Architectu
     }
 }
 
-Pooling read_pooling(const Settings& keys) {
+Pooling read_pooling(const Settings& keys, const Architecture& architecture) {
     constexpr Pooling kinds[] = {Pooling::mean, Pooling::mean, Pooling::first, Pooling::last};  // 0: none
-    const bool causal = keys.flag("attention.causal", true);
-    return kinds[keys.size("pooling_type", std::size(kinds) - 1, causal ? 3 : 1, 0)];
+    return kinds[keys.size("pooling_type", std::size(kinds) - 1, architecture.bidirectional() ? 1 : 3, 0)];
+}
+
+/// What sentence-transformers put behind pooling, which the tensors tell.
+std::vector<Dense> read_dense(const Settings& keys, Catalog& catalog, uint32_t cols) {
+    std::vector<Dense> all;
+    for (const std::string name : {"dense_2", "dense_3"}) {
+        for (const char* features : {"_feat_in", "_feat_out"}) keys.understood((name + features).c_str());
+        const StoredTensor* tensor = catalog.take(name + ".weight");
+        if (tensor == nullptr) continue;
+        const std::vector<uint64_t>& shape = tensor->shape;
+        if (shape.size() != 2 || shape[1] != cols || shape[0] > most_size)
+            fail(Status::bad_file, "gguf", "tensor ", tensor->name, ": expected [features, ", cols, "], got ",
+                 shape_text(shape));
+        if (catalog.find(name + ".bias") != nullptr)
+            fail(Status::unsupported, "gguf", "tensor ", name, ".bias: expected none");
+        all.push_back({{tensor->name, tensor->type, static_cast<uint32_t>(shape[0]), cols, tensor->file,
+                        tensor->offset},
+                       {},
+                       Activation::identity});
+        cols = all.back().weight.rows;
+    }
+    return all;
 }
 
 }  // namespace
@@ -174,7 +195,6 @@ ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors) {
     if (keys.has("final_logit_softcapping"))
         architecture.logit_soft_cap = static_cast<float>(keys.positive("final_logit_softcapping"));
     check_value_length(keys, head_dim_of(architecture, false));
-    model.pooling = read_pooling(keys);
     architecture.ropes = read_ropes(family, keys, architecture, catalog, tensors);
 
     Synthesised synthesised;
@@ -184,6 +204,8 @@ ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors) {
     if (!keys.flag("attention.causal", true) && !architecture.bidirectional())
         fail(Status::unsupported, "gguf", keys.full_name("attention.causal"), ": expected true");
     check_layers(keys, catalog, architecture);
+    model.pooling = read_pooling(keys, architecture);
+    model.dense = read_dense(keys, catalog, architecture.output_width());
     assign_ropes(family, keys, architecture);
     Family biases = family;  // which no key tells: a file has them, or not
     for (Bias* bias : {&biases.qkv_bias, &biases.o_bias, &biases.feed_forward_bias})

@@ -10,6 +10,7 @@ namespace scoria {
 struct ReadModel {
     Architecture architecture;
     Pooling pooling = Pooling::mean;
+    std::vector<Dense> dense;
     BoundWeights bound;
     std::vector<TensorView> unused;
     uint32_t layers_ahead = 0;  // Model

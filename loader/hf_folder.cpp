@@ -110,7 +110,8 @@ ConfiguredModel read_model(const Settings& config, Catalog& catalog, const Gathe
     const Family& family =
         find_family(hugging_face_families(), config.text("model_type"), config.where(), "model_type");
     config.refuse(std::array{"compression_config"});
-    catalog.set_prefix(family.prefix);
+    // Of a model that was saved without its head all names lack what the one with it has in front.
+    const bool bare = catalog.set_prefix(*family.prefix != 0 ? family.prefix : "model.");
     ConfiguredModel model{describe(family, config), {}};
     Architecture& architecture = model.architecture;
     architecture.vocab = config.size(Field::vocab, most_size);
@@ -135,10 +136,51 @@ ConfiguredModel read_model(const Settings& config, Catalog& catalog, const Gathe
             has_output = has_output || (row.role == Role::output && catalog.find(row.name) != nullptr);
     const bool tied = config.flag("tie_word_embeddings", !has_output);
     architecture.tied_embeddings = !architecture.two_streams && (family.output_decides ? !has_output : tied);
+    if (bare && !has_output && (!tied || architecture.bidirectional())) architecture.has_head = false;
     config.refuse_unknown(is_harmless_field);
     model.bound = bind_weights(architecture, family.tensors, family.encoder_tensors, std::move(synthesised),
                                catalog, tensors);
     return model;
+}
+
+/// The weights of sentence-transformers' modules, each in a file of its own.
+std::vector<Dense> open_dense(const fs::path& folder, const EmbeddingModules& modules,
+                              std::vector<File>& files) {
+    std::vector<Dense> all;
+    for (const EmbeddingModules::Dense& module : modules.dense) {
+        const std::string where = module.path + "/model.safetensors";
+        const Safetensors arrays((folder / path_of(where)).string());
+        const auto file = static_cast<uint32_t>(files.size());
+        files.emplace_back((folder / path_of(where)).string());
+        const auto view = [&](const std::string& name, std::vector<uint64_t> shape) {
+            const auto found = arrays.arrays().find(name);
+            if (found == arrays.arrays().end()) fail(Status::bad_file, where, "tensor ", name, " is missing");
+            const StoredTensor tensor = stored_tensor(name, found->second, file);
+            if (tensor.decode != Decode::none)
+                fail(Status::unsupported, where, name, ": expected F32, F16 or BF16, got ",
+                     found->second.type);
+            if (tensor.shape != shape)
+                fail(Status::bad_file, where, name, ": expected ", shape_text(shape), ", got ",
+                     shape_text(tensor.shape));
+            if (shape.size() == 1) shape.insert(shape.begin(), 1);
+            return TensorView{cat(module.path, ".", name), tensor.type, uint32_t(shape[0]),
+                              uint32_t(shape[1]),          file,        tensor.offset};
+        };
+        Dense dense{view("linear.weight", {module.out, module.in}), {}, module.activation};
+        if (module.bias) dense.bias = view("linear.bias", {module.out});
+        all.push_back(std::move(dense));
+    }
+    return all;
+}
+
+/// Each module must take what comes before it.
+void check_dense(const EmbeddingModules& modules, uint32_t features) {
+    for (const EmbeddingModules::Dense& module : modules.dense) {
+        if (module.in != features)
+            fail(Status::bad_file, module.path + "/config.json", "in_features: expected ", features, ", got ",
+                 module.in);
+        features = module.out;
+    }
 }
 
 /// tokenizer_config.json's chat_template: a text, or a list of {name, template}, of which "default" is meant.
@@ -228,6 +270,8 @@ Model open_hugging_face_model(const fs::path& path, Reads reads) {
     const Settings config(Settings::Format::hugging_face, config_name, "", text_part(json));
 
     Shards shards = open_tensors(folder);
+    const EmbeddingModules modules = read_embedding_modules(folder);
+    std::vector<Dense> dense = open_dense(folder, modules, shards.files);
     if (reads == Reads::mapped)
         for (File& file : shards.files) file.map();
     const auto tensors = std::make_shared<GatheredTensors>(std::move(shards.files));
@@ -247,7 +291,10 @@ Model open_hugging_face_model(const fs::path& path, Reads reads) {
     model.tensors = tensors;
     read_tokenizer(model, folder);
     model.chat_template = read_chat_template(folder, model.tokenizer.get());
-    model.pooling = read_pooling(folder, model.architecture.bidirectional() ? Pooling::mean : Pooling::last);
+    model.pooling =
+        modules.pooling.value_or(model.architecture.bidirectional() ? Pooling::mean : Pooling::last);
+    check_dense(modules, model.architecture.output_width());
+    model.dense = std::move(dense);
     model.metadata_json = json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
     return model;
 }

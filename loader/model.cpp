@@ -64,6 +64,7 @@ Model open_parts(const std::filesystem::path& path, Reads reads) {
     model.name = name != nullptr ? *name : path.stem().string();
     model.architecture = std::move(read.architecture);
     model.pooling = read.pooling;
+    model.dense = std::move(read.dense);
     model.weights = std::move(read.bound.weights);
     model.unused = std::move(read.unused);
     model.layers_ahead = read.layers_ahead;

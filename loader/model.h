@@ -32,6 +32,7 @@ struct Model {
     std::shared_ptr<const Tokenizer> tokenizer;  // null: no vocabulary, or one of a kind not supported yet
     std::string tokenizer_problem;               // why tokenizer is null, for people
     Pooling pooling = Pooling::mean;             // of embeddings
+    std::vector<Dense> dense;                    // behind it
     ChatTemplate chat_template;                  // empty() if the file has none
     std::string metadata_json;  // the file's own metadata as a JSON object (long arrays cut), for `inspect`
 };

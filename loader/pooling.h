@@ -1,9 +1,13 @@
 // How the hidden states of a text become one embedding (Reimers & Gurevych 2019).
 #pragma once
 
+#include "architecture.h"
+
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace scoria {
@@ -14,11 +18,29 @@ enum class Pooling : uint8_t {
     last,   // of decoders
 };
 
-/// By 1_Pooling/config.json of a sentence-transformers folder; `otherwise` if there is none. Errors:
-/// bad_file, unsupported (a mode that is none of these, or several).
-Pooling read_pooling(const std::filesystem::path& folder, Pooling otherwise);
+/// What an embedding goes through behind pooling: activation(W x + b).
+struct Dense {
+    TensorView weight;
+    std::optional<TensorView> bias;  // [1, rows of weight]
+    Activation activation = Activation::identity;
+};
 
-/// hidden: [tokens, size] after the final norm. Returns [size], of length 1 if `normalise`. Summed in double.
-std::vector<float> pooled(std::span<const float> hidden, uint32_t size, Pooling pooling, bool normalise);
+/// The modules of a sentence-transformers folder behind its model.
+struct EmbeddingModules {
+    std::optional<Pooling> pooling;
+    struct Dense {
+        std::string path;  // inside the folder
+        uint32_t in = 0, out = 0;
+        bool bias = true;
+        Activation activation = Activation::identity;
+    };
+    std::vector<Dense> dense;
+};
+/// By modules.json; without it by 1_Pooling/config.json, and nothing without that. Errors: bad_file,
+/// unsupported (another module, a pooling that is none of these, or several).
+EmbeddingModules read_embedding_modules(const std::filesystem::path& folder);
+
+/// hidden: [tokens, size] after the final norm. Returns [size].
+std::vector<double> pooled(std::span<const float> hidden, uint32_t size, Pooling pooling);
 
 }  // namespace scoria

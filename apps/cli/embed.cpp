@@ -1,5 +1,6 @@
 // embed: sentence embeddings, one line per text.
 #include "common.h"
+#include "embedding.h"
 #include "io.h"
 #include "messages.h"
 #include "verbs.h"
@@ -51,6 +52,7 @@ int embed(const EmbedOptions& options, const Common& common) {
     }
     const std::unique_ptr<Engine> engine = load_engine(model, engine_options(common), common);
     Session session(*engine);
+    const Embedder embedder(*model);
     nlohmann::json all = nlohmann::json::array();
     const std::vector<TokenId> frame = tokenizer.encode("", {.add_special = true, .parse_special = false});
     const bool ends = frame.size() > size_t(tokenizer.adds_bos());  // what is put behind a text stays there
@@ -63,8 +65,7 @@ int embed(const EmbedOptions& options, const Common& common) {
         session.truncate(0);
         const bool encodes = !model->architecture.encoder.empty();
         const ForwardResult result = encodes ? session.encode(ids) : session.forward(ids, false);
-        const std::vector<float> vector =
-            pooled(result.last_hidden, result.last_hidden_size(), pooling, !options.raw);
+        const std::vector<float> vector = embedder.embedding(result.last_hidden, pooling, !options.raw);
         if (common.json)
             all.push_back(vector);
         else
@@ -72,7 +73,7 @@ int embed(const EmbedOptions& options, const Common& common) {
     }
     if (common.json)
         print(json_text(nlohmann::json{{"model", model->name},
-                                       {"size", model->architecture.output_width()},
+                                       {"size", embedder.size()},
                                        {"normalised", !options.raw},
                                        {"embeddings", all}}),
               '\n');

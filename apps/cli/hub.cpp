@@ -116,9 +116,11 @@ bool belongs_to_folder(const std::string& path) {
                                      "spiece.model",
                                      "vocab.txt",
                                      "chat_template.jinja",
+                                     "modules.json",
                                      "1_Pooling/config.json",
                                      "special_tokens_map.json"};
     if (std::ranges::find(names, path) != std::end(names)) return true;
+    if (path.ends_with("_Dense/config.json") || path.ends_with("_Dense/model.safetensors")) return true;
     return has_extension(path, ".safetensors") && path.find('/') == path.npos && path.starts_with("model");
 }
 

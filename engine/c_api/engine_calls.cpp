@@ -171,7 +171,7 @@ scoria_engine_info info_of(EngineObject& object) {
                              : architecture.bidirectional() ? SCORIA_ENCODER
                                                             : SCORIA_DECODER),
             .vocab = architecture.logits(),
-            .hidden = architecture.output_width(),
+            .hidden = object.embedder.size(),
             .layers = uint32_t(architecture.layers.size()),
             .context = object.engine.memory_plan().context,
             .has_chat_template = !model.chat_template.empty(),

@@ -3,6 +3,7 @@
 
 #include "batcher.h"
 #include "calls.h"
+#include "embedding.h"
 #include "scoria_vulkan.h"
 #include "session.h"
 #include "speculation.h"
@@ -13,12 +14,13 @@ namespace scoria::c_api {
 
 struct EngineObject {
     EngineObject(std::shared_ptr<const Model> of, const EngineOptions& options)
-        : model(std::move(of)), engine(model, options),
+        : model(std::move(of)), engine(model, options), embedder(*model),
           tokenizer_kind(model->tokenizer ? model->tokenizer->kind() : ""),
           device_name(engine.device().caps().name), driver_name(engine.device().caps().driver_name) {}
 
     std::shared_ptr<const Model> model;
     Engine engine;
+    Embedder embedder;
     // Handed out as pointers; a device that was lost is another object afterwards.
     std::string tokenizer_kind, device_name, driver_name;
     std::atomic<int64_t> users{0};  // calls that run, sessions and batches; -1: destroyed

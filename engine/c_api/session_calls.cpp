@@ -40,7 +40,7 @@ std::vector<float> embedding(SessionObject& object, std::span<const TokenId> ids
     } const forgotten{object.session};
     const ForwardResult result =
         model.architecture.encoder.empty() ? object.session.forward(ids, false) : object.session.encode(ids);
-    return pooled(result.last_hidden, result.last_hidden_size(), pooling, options.raw == 0);
+    return object.owner->embedder.embedding(result.last_hidden, pooling, options.raw == 0);
 }
 
 void require_host(SessionObject& object) {
