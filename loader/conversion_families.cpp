@@ -277,6 +277,15 @@ void set_modern_bert(const Described& model, Keys& keys) {
 
 void set_bert(const Described&, Keys& keys) { keys.set("attention.causal", false); }
 
+/// Readers take the window from every layer but each sixth; it counts both sides.
+void set_gemma_embedding(const Described& model, Keys& keys) {
+    set_windowed(model, keys);
+    set_bert(model, keys);
+    for (const Layer& layer : model.architecture.layers)
+        if (const uint32_t window = layer.attention.window; window != 0)
+            keys.set("attention.sliding_window", 2 * (window - 1));
+}
+
 /// The blocks counted are the encoder's; the context is what files say whose config.json names none.
 void set_t5(const Described& model, Keys& keys) {
     const Architecture& a = model.architecture;
@@ -359,6 +368,7 @@ bool multiplies_nothing(const Architecture& a) {
            layer.recurrence_out == 1 && layer.feed_forward_out == 1 && layer.feed_forward.gate_scale == 1 &&
            r.gate_scale == 1 && r.step_scale == 1 && !r.scales_channels() && !r.norm_first;
 }
+bool sees_both_sides(const Architecture& a) { return a.bidirectional(); }
 bool is_tied(const Architecture& a) { return a.tied_embeddings; }
 bool has_experts(const Architecture& a) { return a.routing().experts != 0; }
 
@@ -479,6 +489,12 @@ constexpr ConversionFamily families[] = {
     {.model_type = "phi3", .architecture = "phi3", .fused_qkv = true},
     {.model_type = "gemma", .architecture = "gemma"},
     {.model_type = "gemma2", .architecture = "gemma2"},
+    {.model_type = "gemma3_text",
+     .architecture = "gemma-embedding",
+     .fits = sees_both_sides,
+     .embeds = true,
+     .dense = true,
+     .keys = set_gemma_embedding},
     {.model_type = "gemma3_text", .architecture = "gemma3"},
     {.model_type = "gemma3n_text", .architecture = "gemma3n", .keys = set_gemma3n},
     {.model_type = "gemma4_text", .architecture = "gemma4", .keys = set_gemma4},
@@ -526,6 +542,10 @@ constexpr ConversionFamily families[] = {
      .fused_qkv = true,
      .embeds = true,
      .keys = set_bert},
+    {.model_type = "jina_bert_v2", .architecture = "jina-bert-v2", .embeds = true, .keys = set_bert},
+    {.model_type = "jina_embeddings_v3", .architecture = "jina-bert-v3", .embeds = true, .keys = set_bert},
+    {.model_type = "eurobert", .architecture = "eurobert", .embeds = true, .keys = set_bert},
+    {.model_type = "llama_bidirec", .architecture = "llama-embed", .embeds = true, .keys = set_bert},
     {.model_type = "modernbert",
      .architecture = "modern-bert",
      .fused_qkv = true,

@@ -68,6 +68,7 @@ class FolderSource final : public ConversionSource {
     void add(WeightRef ref, const TensorView& view);
     void add_values(std::string name, std::vector<uint64_t> dimensions, std::vector<float> values);
     void add_buckets();
+    void add_dense();
     void fold_logit_scale();
     std::vector<float> floats_of(const TensorView& view) const;
     const Architecture& stack_of(WeightRef ref) const;
@@ -120,6 +121,7 @@ FolderSource::FolderSource(const fs::path& path)
         fold_logit_scale();
     }
     add_weights();
+    add_dense();
     check_read_back();
 }
 
@@ -212,6 +214,21 @@ void FolderSource::fold_logit_scale() {
     for (float& weight : norm) weight *= scale;
     add_values(row_of(ref).name, {norm.size()}, norm);
     model_.weights.erase(ref);
+}
+
+/// Two linears behind pooling are what readers know.
+constexpr const char* dense_names[] = {"dense_2", "dense_3"};
+void FolderSource::add_dense() {
+    for (size_t i = 0; i < model_.dense.size(); ++i) {
+        const Dense& dense = model_.dense[i];
+        if (!row_->dense || i >= std::size(dense_names) || dense.bias ||
+            dense.activation != Activation::identity)
+            fail(Status::unsupported, folder_.string(), "modules.json: GGUF's ", row_->architecture,
+                 " cannot say what its Dense modules do");
+        const TensorView& weight = dense.weight;
+        tensors_.push_back({cat(dense_names[i], ".weight"), {weight.cols, weight.rows}, weight.type});
+        places_.push_back({.parts = {{&weight, weight.rows, Order::same}}, .values = {}});
+    }
 }
 
 void FolderSource::add_divisors(const char* name, const std::vector<double>& divisors) {
@@ -324,7 +341,8 @@ void FolderSource::add(WeightRef ref, const TensorView& view) {
                  " is made of");
         before->dimensions.back() += part.rows;
         Place& place = places_[static_cast<size_t>(before - tensors_.begin())];
-        place.parts.push_back(part);
+        const bool first = row.layout == Layout::gate_up && layer.feed_forward.up_first;
+        place.parts.insert(first ? place.parts.begin() : place.parts.end(), part);
         if (by_turns)
             place.by_turns = row.layout == Layout::q_gated ? layer.attention.head_dim
                                                            : layer.recurrence.heads / layer.recurrence.groups;
@@ -434,6 +452,10 @@ void FolderSource::set_keys(GgufWriter& out) const {
     if (!row_->embeds) return;
     constexpr uint32_t pooling[] = {1, 2, 3};  // of Pooling: mean, first, last
     keys.set("pooling_type", pooling[static_cast<size_t>(model_.pooling)]);
+    for (size_t i = 0; i < model_.dense.size(); ++i) {
+        keys.set(cat(dense_names[i], "_feat_in"), model_.dense[i].weight.cols);
+        keys.set(cat(dense_names[i], "_feat_out"), model_.dense[i].weight.rows);
+    }
     out.set("tokenizer.ggml.token_type_count", model_.architecture.token_types);
 }
 

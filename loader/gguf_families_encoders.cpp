@@ -1,4 +1,5 @@
-// The families of GGUF files that have an encoder: BERT, ModernBERT, T5.
+// The families of GGUF files that have an encoder: BERT and its kin, decoders that were made to see both
+// sides, T5.
 #include "gguf_families.h"
 
 #include "fail.h"
@@ -15,6 +16,17 @@ constexpr TensorRow bert[] = {
     {Role::attention_post_norm_bias, LAYER "attn_output_norm.bias"},
     {Role::feed_forward_post_norm, LAYER "layer_output_norm.weight"},
     {Role::feed_forward_post_norm_bias, LAYER "layer_output_norm.bias"},
+    {Role::attention_post_norm_2, LAYER "attn_norm_2.weight"},
+    {Role::attention_post_norm_2_bias, LAYER "attn_norm_2.bias"},
+    {Role::q_norm_bias, LAYER "attn_q_norm.bias"},
+    {Role::k_norm_bias, LAYER "attn_k_norm.bias"},
+};
+// The projection is per head, as the model's own class has it; the converter leaves it so.
+constexpr TensorRow neo_bert[] = {
+    {Role::q, LAYER "attn_qkv.weight", qkv_grouped},
+    {Role::k, LAYER "attn_qkv.weight", qkv_grouped},
+    {Role::v, LAYER "attn_qkv.weight", qkv_grouped},
+    {Role::output_norm, "enc.output_norm.weight"},
 };
 #undef LAYER
 #define T5_ROWS(STACK)                                                                                    \
@@ -53,6 +65,36 @@ void adjust_bert(Reading& r) {
         r.architecture.token_types = static_cast<uint32_t>(types->shape[0]);
 }
 
+/// In every n-th layer, from the second on, experts stand instead of the feed-forward.
+void adjust_nomic_bert_moe(Reading& r) {
+    adjust_bert(r);
+    const uint32_t every = r.settings.size("moe_every_n_layers", most_layers),
+                   size = r.settings.size(Field::feed_forward, most_size);
+    std::vector<Layer>& layers = r.architecture.layers;
+    for (size_t i = 0; i < layers.size(); ++i)
+        if (i % every != 1) make_dense(layers[i], size);
+}
+
+/// What was made for program code has norms of queries and keys and a second one after attention, and its
+/// gates stand behind what they gate.
+void adjust_jina_bert_v2(Reading& r) {
+    adjust_bert(r);
+    use_alibi(r);
+    if (r.catalog.find("blk.0.attn_norm_2.weight") == nullptr) return;
+    r.architecture.placement = NormPlacement::post_2;
+    for (Layer& layer : r.architecture.layers) {
+        layer.attention.qk_norm.group = QkNorm::Group::projection;
+        layer.feed_forward.up_first = true;
+    }
+}
+
+/// The window counts both sides.
+void adjust_gemma_embedding(Reading& r) {
+    make_encoder(r);
+    for (Layer& layer : r.architecture.layers)
+        if (uint32_t& window = layer.attention.window; window != 0) window = window / 2 + 1;
+}
+
 /// The window counts both sides; every n-th layer from the first on sees all. The first layer's norm is the
 /// embedding's.
 void adjust_modern_bert(Reading& r) {
@@ -62,58 +104,88 @@ void adjust_modern_bert(Reading& r) {
                    every = r.settings.size("attention.sliding_window_pattern", most_layers, 3);
     for (size_t i = 0; i < layers.size(); ++i) layers[i].attention.window = i % every != 0 ? both / 2 + 1 : 0;
     layers.front().attention_norm = false;
-    if (const std::string name = r.settings.text("hidden_activation", "gelu"); name != "gelu")
-        r.settings.wrong("hidden_activation", "gelu");
+    const char* field = "hidden_activation";
+    const Activation activation = activation_named(r.settings, field, r.settings.text(field, "gelu"));
+    for (Layer& layer : layers) layer.feed_forward.activation = activation;
 }
 
-/// The distance where T5's buckets end and the scale of its output are not in the file: llama.cpp takes 128
-/// and 1.
-void adjust_t5(Reading& r) {
-    const Settings& keys = r.settings;
+/// Of both stacks. The distance where T5's buckets end and the scale of its output are not in the file:
+/// llama.cpp takes 128 and 1.
+void adjust_t5_layers(Reading& r, const char* gate) {
     Architecture& architecture = r.architecture;
-    architecture.context = 1 << 20;  // relative positions go on past the length of training
+    architecture.context = no_limit;  // relative positions go on past the length of training
     set_scale(architecture, 1);
-    if (r.catalog.find("dec.blk.0.ffn_gate.weight") != nullptr)
+    if (r.catalog.find(gate) != nullptr)
         for (Layer& layer : architecture.layers) {
             layer.feed_forward.gated = true;
             layer.feed_forward.activation = Activation::gelu_tanh;
         }
+    r.settings.understood("attention.relative_buckets_count");  // the tensors say
+}
+constexpr uint32_t t5_distance = 128;
+
+void adjust_t5(Reading& r) {
+    const Settings& keys = r.settings;
+    Architecture& architecture = r.architecture;
+    adjust_t5_layers(r, "dec.blk.0.ffn_gate.weight");
     const uint32_t encoder_layers = static_cast<uint32_t>(architecture.layers.size());
     add_encoder(architecture, keys.size("decoder_block_count", most_layers, encoder_layers));
-    use_buckets(architecture, 128, false);
-    use_buckets(architecture.encoder[0], 128, true);
-    keys.understood("attention.relative_buckets_count");  // the tensors say
+    use_buckets(architecture, t5_distance, false);
+    use_buckets(architecture.encoder[0], t5_distance, true);
     architecture.decoder_start = keys.size("decoder_start_token_id", most_size, 0, 0);
+}
+
+void adjust_t5_encoder(Reading& r) {
+    adjust_t5_layers(r, "enc.blk.0.ffn_gate.weight");
+    make_encoder(r);
+    use_buckets(r.architecture, t5_distance, true);
+}
+
+/// What all that are built as BERT have.
+Family bert_like(Family family) {
+    family.norm = NormKind::layer;
+    family.norm_bias = true;
+    family.placement = NormPlacement::post;
+    family.output_norm = false;
+    family.embedding_norm = true;
+    return family;
 }
 
 }  // namespace
 
 std::span<const Family> gguf_encoder_families() {
+    static constexpr Routing plain_experts{};
     static const Family families[] = {
-        {.name = "bert",
-         .tensors = {bert, gguf::common},
-         .norm = NormKind::layer,
-         .norm_bias = true,
-         .placement = NormPlacement::post,
-         .output_norm = false,
-         .qkv_bias = biased,
-         .o_bias = biased,
-         .rope = false,
-         .activation = Activation::gelu,
-         .gated = false,
-         .feed_forward_bias = biased,
-         .positions = true,
-         .embedding_norm = true,
-         .adjust = adjust_bert},
-        {.name = "nomic-bert",
-         .tensors = {bert, gguf::common},
-         .norm = NormKind::layer,
-         .norm_bias = true,
-         .placement = NormPlacement::post,
-         .output_norm = false,
-         .rope_base = 1000,
-         .embedding_norm = true,
-         .adjust = adjust_bert},
+        bert_like({.name = "bert",
+                   .tensors = {bert, gguf::common},
+                   .qkv_bias = biased,
+                   .o_bias = biased,
+                   .rope = false,
+                   .activation = Activation::gelu,
+                   .gated = false,
+                   .feed_forward_bias = biased,
+                   .positions = true,
+                   .adjust = adjust_bert}),
+        bert_like({.name = "nomic-bert",
+                   .tensors = {bert, gguf::common},
+                   .rope_base = 1000,
+                   .adjust = adjust_bert}),
+        bert_like({.name = "nomic-bert-moe",
+                   .tensors = {bert, gguf::experts, gguf::common},
+                   .activation = Activation::gelu,
+                   .gated = false,
+                   .routing = &plain_experts,
+                   .adjust = adjust_nomic_bert_moe}),
+        bert_like({.name = "jina-bert-v2",
+                   .tensors = {bert, gguf::fused_gate_up, gguf::common},
+                   .rope = false,
+                   .activation = Activation::gelu,
+                   .adjust = adjust_jina_bert_v2}),
+        bert_like({.name = "jina-bert-v3",
+                   .tensors = {bert, gguf::common},
+                   .activation = Activation::gelu,
+                   .gated = false,
+                   .adjust = adjust_bert}),
         {.name = "modern-bert",
          .tensors = {gguf::fused_gate_up, gguf::common},
          .norm = NormKind::layer,
@@ -123,6 +195,31 @@ std::span<const Family> gguf_encoder_families() {
          .activation = Activation::gelu,
          .embedding_norm = true,
          .adjust = adjust_modern_bert},
+        {.name = "neo-bert",
+         .tensors = {neo_bert, gguf::fused_gate_up, gguf::common},
+         .pairs = RopePairs::interleaved,
+         .adjust = make_encoder},
+        {.name = "eurobert", .tensors = {gguf::common}, .adjust = make_encoder},
+        {.name = "llama-embed",  // q and k permuted as for llama
+         .tensors = {gguf::common},
+         .pairs = RopePairs::interleaved,
+         .adjust = make_encoder},
+        {.name = "gemma-embedding",
+         .tensors = {gguf::common},
+         .placement = NormPlacement::sandwich,
+         .qk_norm = QkNorm::Group::head,
+         .rope_base = 1e6,
+         .local_rope_base = 1e4,
+         .window = {WindowRule::Layers::not_every, 6},
+         .activation = Activation::gelu_tanh,
+         .root_embedding_scale = true,
+         .adjust = adjust_gemma_embedding},
+        {.name = "t5encoder",
+         .tensors = {t5_encoder},
+         .rope = false,
+         .activation = Activation::relu,
+         .gated = false,
+         .adjust = adjust_t5_encoder},
         {.name = "t5",
          .tensors = {t5},
          .encoder_tensors = {t5_encoder},

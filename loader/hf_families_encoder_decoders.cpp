@@ -43,6 +43,7 @@ constexpr TensorRow t5_rows[] = {
     {Role::output, "lm_head.weight"},
 };
 constexpr TensorRow t5_encoder_rows[] = {
+    {Role::token_embedding, "shared.weight"},
     T5_ATTENTION_ROWS("encoder"),
     T5_FEED_FORWARD_ROWS("encoder.block.#.layer.1"),
 };
@@ -133,8 +134,9 @@ constexpr TensorRow original_rows[] = {
 constexpr TensorRow original_encoder_rows[] = {ORIGINAL_STACK_ROWS("encoder")};
 #undef ORIGINAL_STACK_ROWS
 
-/// "relu", or "gated-gelu", whose GELU is the tanh form. Raffel et al. 2020; Shazeer 2020 for v1.1.
-void adjust_t5(Reading& r) {
+/// What both stacks have; returns the distance where buckets end. "relu", or "gated-gelu", whose GELU is the
+/// tanh form. Raffel et al. 2020; Shazeer 2020 for v1.1.
+uint32_t adjust_t5_layers(Reading& r) {
     Architecture& architecture = r.architecture;
     const Settings& settings = r.settings;
     const char* field = "feed_forward_proj";
@@ -151,12 +153,18 @@ void adjust_t5(Reading& r) {
             activation_named(settings, derived, settings.text("dense_act_fn", activation));
     }
     set_scale(architecture, 1);
-    const uint32_t encoder_layers = static_cast<uint32_t>(architecture.layers.size());
-    add_encoder(architecture, settings.size("num_decoder_layers", most_layers, encoder_layers));
     const char* most_name = "relative_attention_max_distance";
     const uint32_t most = settings.size(most_name, 1 << 20, 128);
     check_table(settings, most_name, most, architecture.layers.front().attention.heads);
     settings.understood("relative_attention_num_buckets");  // the tensors say
+    return most;
+}
+
+void adjust_t5(Reading& r) {
+    Architecture& architecture = r.architecture;
+    const Settings& settings = r.settings;
+    const uint32_t most = adjust_t5_layers(r), encoder_layers = uint32_t(architecture.layers.size());
+    add_encoder(architecture, settings.size("num_decoder_layers", most_layers, encoder_layers));
     use_buckets(architecture, most, false);
     use_buckets(architecture.encoder[0], most, true);
     const bool tied = settings.flag("tie_word_embeddings", true);
@@ -164,6 +172,15 @@ void adjust_t5(Reading& r) {
         architecture.logit_scale =
             static_cast<float>(1 / std::sqrt(static_cast<double>(architecture.hidden)));
     architecture.decoder_start = settings.size("decoder_start_token_id", most_size, 0, 0);
+}
+
+/// The encoder alone, as sentence-transformers have it.
+void adjust_t5_encoder(Reading& r) {
+    use_buckets(r.architecture, adjust_t5_layers(r), true);
+    r.architecture.has_head = false;
+    for (Layer& layer : r.architecture.layers) layer.attention.mask = Mask::bidirectional;
+    for (const char* of_decoder : {"num_decoder_layers", "decoder_start_token_id", "scale_decoder_outputs"})
+        r.settings.understood(of_decoder);
 }
 
 /// Sizes that BART's line tells of the two stacks apart, with the class's own where they are left out.
@@ -250,6 +267,14 @@ Family t5_like(const char* name) {
             .adjust = adjust_t5};
 }
 
+Family t5_encoder() {
+    Family family = t5_like("t5_encoder");
+    family.tensors = {t5_encoder_rows};
+    family.encoder_tensors = {};
+    family.adjust = adjust_t5_encoder;
+    return family;
+}
+
 Family post_norm(const char* name, std::span<const TensorRow> rows, std::span<const TensorRow> encoder_rows,
                  Activation activation, Adjust adjust) {
     return {.name = name,
@@ -286,7 +311,7 @@ std::span<const Family> encoder_decoder_families() {
                                     Activation::relu, adjust_original);
         original.qkv_bias = original.o_bias = {};
         original.epsilon = 0;
-        return std::array{t5_like("t5"), t5_like("mt5"), bart, led, marian, original};
+        return std::array{t5_like("t5"), t5_like("mt5"), t5_encoder(), bart, led, marian, original};
     }();
     return families;
 }

@@ -71,6 +71,71 @@ constexpr TensorRow longformer_rows[] = {
 #undef SELF
 #undef BERT_ROWS
 
+#define LAYER "bert.encoder.layer.#."
+constexpr TensorRow jina_bert_v2_rows[] = {
+    {Role::gate, LAYER "mlp.gated_layers.weight", gate_up},
+    {Role::up, LAYER "mlp.gated_layers.weight", gate_up},
+    {Role::down, LAYER "mlp.wo.weight"},
+    {Role::down_bias, LAYER "mlp.wo.bias"},
+    {Role::feed_forward_post_norm, LAYER "mlp.layernorm.weight"},
+    {Role::feed_forward_post_norm_bias, LAYER "mlp.layernorm.bias"},
+    // That for program code.
+    {Role::q_norm, LAYER "attention.self.layer_norm_q.weight"},
+    {Role::q_norm_bias, LAYER "attention.self.layer_norm_q.bias"},
+    {Role::k_norm, LAYER "attention.self.layer_norm_k.weight"},
+    {Role::k_norm_bias, LAYER "attention.self.layer_norm_k.bias"},
+    {Role::attention_post_norm_2, LAYER "layer_norm_1.weight"},
+    {Role::attention_post_norm_2_bias, LAYER "layer_norm_1.bias"},
+    {Role::gate, LAYER "mlp.up_gated_layer.weight", gate_up},
+    {Role::up, LAYER "mlp.up_gated_layer.weight", gate_up},
+    {Role::down, LAYER "mlp.down_layer.weight"},
+    {Role::down_bias, LAYER "mlp.down_layer.bias"},
+    {Role::feed_forward_post_norm, LAYER "layer_norm_2.weight"},
+    {Role::feed_forward_post_norm_bias, LAYER "layer_norm_2.bias"},
+};
+#undef LAYER
+#define LAYER "roberta.encoder.layers.#."
+constexpr TensorRow jina_v3_rows[] = {
+    {Role::token_embedding, "roberta.embeddings.word_embeddings.weight"},
+    {Role::token_type_embedding, "roberta.embeddings.token_type_embeddings.weight"},
+    {Role::embedding_norm, "roberta.emb_ln.weight"},
+    {Role::embedding_norm_bias, "roberta.emb_ln.bias"},
+    {Role::q, LAYER "mixer.Wqkv.weight", qkv},
+    {Role::q_bias, LAYER "mixer.Wqkv.bias", qkv},
+    {Role::k, LAYER "mixer.Wqkv.weight", qkv},
+    {Role::k_bias, LAYER "mixer.Wqkv.bias", qkv},
+    {Role::v, LAYER "mixer.Wqkv.weight", qkv},
+    {Role::v_bias, LAYER "mixer.Wqkv.bias", qkv},
+    {Role::o, LAYER "mixer.out_proj.weight"},
+    {Role::o_bias, LAYER "mixer.out_proj.bias"},
+    {Role::attention_post_norm, LAYER "norm1.weight"},
+    {Role::attention_post_norm_bias, LAYER "norm1.bias"},
+    {Role::up, LAYER "mlp.fc1.weight"},
+    {Role::up_bias, LAYER "mlp.fc1.bias"},
+    {Role::down, LAYER "mlp.fc2.weight"},
+    {Role::down_bias, LAYER "mlp.fc2.bias"},
+    {Role::feed_forward_post_norm, LAYER "norm2.weight"},
+    {Role::feed_forward_post_norm_bias, LAYER "norm2.bias"},
+};
+#undef LAYER
+#define LAYER "model.transformer_encoder.#."
+constexpr TensorRow neobert_rows[] = {
+    {Role::token_embedding, "model.encoder.weight"},
+    {Role::attention_norm, LAYER "attention_norm.weight"},
+    {Role::q, LAYER "qkv.weight", qkv_grouped},
+    {Role::k, LAYER "qkv.weight", qkv_grouped},
+    {Role::v, LAYER "qkv.weight", qkv_grouped},
+    {Role::o, LAYER "wo.weight"},
+    {Role::feed_forward_norm, LAYER "ffn_norm.weight"},
+    {Role::gate, LAYER "ffn.w12.weight", gate_up},
+    {Role::up, LAYER "ffn.w12.weight", gate_up},
+    {Role::down, LAYER "ffn.w3.weight"},
+    {Role::output_norm, "model.layer_norm.weight"},
+    {Role::output, "decoder.weight"},
+    {Role::output_bias, "decoder.bias"},
+};
+#undef LAYER
+
 #define LAYER "nomic_bert.encoder.layers.#."
 constexpr TensorRow nomic_bert_rows[] = {
     {Role::token_embedding, "nomic_bert.embeddings.word_embeddings.weight"},
@@ -127,10 +192,14 @@ constexpr TensorRow modernbert_rows[] = {
 };
 #undef LAYER
 
+void see_all(Reading& r) {
+    for (Layer& layer : r.architecture.layers) layer.attention.mask = Mask::bidirectional;
+}
+
 /// Every token sees all others; `head` is the tensor that only a masked language model has.
 void make_encoder(Reading& r, const char* head, bool head_bias) {
     Architecture& architecture = r.architecture;
-    for (Layer& layer : architecture.layers) layer.attention.mask = Mask::bidirectional;
+    see_all(r);
     architecture.has_head = architecture.head_transform = r.catalog.find(head) != nullptr;
     architecture.head_bias = architecture.has_head && head_bias;
     architecture.head_activation = architecture.layers.front().feed_forward.activation;
@@ -142,6 +211,63 @@ void adjust_bert(Reading& r) {
     make_encoder(r, "cls.predictions.transform.dense.weight", true);
     r.architecture.token_types = r.settings.size("type_vocab_size", most_size, 2);
     expect_text(r.settings, "position_embedding_type", "absolute");
+}
+
+/// Günther et al. 2023. Its model_type is BERT's (hf_text_part.cpp).
+void adjust_jina_bert_v2(Reading& r) {
+    make_encoder(r, "cls.predictions.transform.dense.weight", true);
+    Architecture& architecture = r.architecture;
+    architecture.token_types = r.settings.size("type_vocab_size", most_size, 2);
+    use_alibi(r);
+    const std::string glu = r.settings.text("feed_forward_type", "original");
+    if (glu != "geglu" && glu != "reglu") r.settings.wrong("feed_forward_type", "geglu or reglu");
+    r.settings.understood("hidden_act");  // of feed-forwards without a gate
+    const bool of_code = r.catalog.find("bert.encoder.layer.0.layer_norm_1.weight") != nullptr;
+    if (of_code) architecture.placement = NormPlacement::post_2;
+    for (Layer& layer : architecture.layers) {
+        layer.feed_forward.activation = glu == "geglu" ? Activation::gelu : Activation::relu;
+        layer.feed_forward.up_first = of_code;
+        if (of_code) layer.attention.qk_norm.group = QkNorm::Group::projection;
+    }
+    for (const char* ignored : {"position_embedding_type", "emb_pooler", "attn_implementation",
+                                "model_max_length", "use_flash_attn"})
+        r.settings.understood(ignored);
+}
+
+void adjust_jina_v3(Reading& r) {
+    make_encoder(r, "lm_head.dense.weight", true);
+    r.architecture.head_activation = Activation::gelu;
+    r.architecture.token_types = r.settings.size("type_vocab_size", most_size, 1);
+}
+
+void adjust_eurobert(Reading& r) {
+    see_all(r);
+    for (const char* ignored : {"classifier_pooling", "mask_token_id", "clf_pooling", "mask_token"})
+        r.settings.understood(ignored);
+}
+
+/// Llama's layers, seeing both sides (NV-Embed's line); what says how to pool is read with its modules.
+void adjust_llama_bidirec(Reading& r) {
+    see_all(r);
+    for (const char* ignored : {"pooling", "temperature"}) r.settings.understood(ignored);
+}
+
+/// Le Breton et al. 2025. Of intermediate_size two thirds are there, as a multiple of 8.
+void adjust_neobert(Reading& r) {
+    see_all(r);
+    Architecture& architecture = r.architecture;
+    architecture.has_head = r.catalog.find("decoder.weight") != nullptr;
+    architecture.context = r.settings.size("max_length", most_size, 1024);
+    const uint32_t whole = r.settings.size(Field::feed_forward, most_size);
+    for (Layer& layer : architecture.layers)
+        layer.feed_forward.size = static_cast<uint32_t>((uint64_t{whole} * 2 / 3 + 7) / 8 * 8);
+    expect_text(r.settings, "hidden_act", "swiglu");
+    for (const char* on : {"rms_norm", "rope", "swiglu_packed"}) expect_flag(r.settings, on, true, true);
+    expect_flag(r.settings, "ngpt", false, false);
+    for (const char* ignored :
+         {"classifier_init_range", "decoder_init_range", "dim_head", "dropout", "embedding_init_range",
+          "flash_attention", "kwargs", "max_position_embeddings"})
+        r.settings.understood(ignored);
 }
 
 /// What its published config says beside what its class reads has no other value there.
@@ -251,6 +377,55 @@ std::span<const Family> encoder_families() {
         bert_like("roberta", roberta_rows, lm_head_rows, "roberta.", adjust_roberta),
         bert_like("xlm-roberta", roberta_rows, lm_head_rows, "roberta.", adjust_roberta),
         bert_like("longformer", longformer_rows, lm_head_rows, "longformer.", adjust_longformer),
+        {.name = "jina_bert_v2",
+         .tensors = {bert_rows, jina_bert_v2_rows, bert_head_rows},
+         .prefix = "bert.",
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .placement = NormPlacement::post,
+         .output_norm = false,
+         .qkv_bias = biased,
+         .o_bias = biased,
+         .rope = false,
+         .feed_forward_bias = if_present,
+         .embedding_norm = true,
+         .output_bias = if_present,
+         .adjust = adjust_jina_bert_v2},
+        {.name = "jina_embeddings_v3",
+         .tensors = {jina_v3_rows, lm_head_rows},
+         .prefix = "roberta.",
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .placement = NormPlacement::post,
+         .output_norm = false,
+         .qkv_bias = biased,
+         .o_bias = biased,
+         .rope_base = 20000,
+         .activation = Activation::gelu,
+         .gated = false,
+         .feed_forward_bias = biased,
+         .embedding_norm = true,
+         .output_bias = if_present,
+         .adjust = adjust_jina_v3},
+        {.name = "eurobert",
+         .tensors = {hf::frame, hf::attention, hf::gated},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .feed_forward_bias = mlp_bias,
+         .output_bias = if_present,
+         .adjust = adjust_eurobert},
+        {.name = "llama_bidirec",
+         .tensors = {hf::frame, hf::attention, hf::gated},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .feed_forward_bias = mlp_bias,
+         .adjust = adjust_llama_bidirec},
+        {.name = "neobert",
+         .tensors = {neobert_rows},
+         .context = 1024,
+         .pairs = RopePairs::interleaved,
+         .output_bias = if_present,
+         .adjust = adjust_neobert},
         {.name = "nomic_bert",
          .tensors = {nomic_bert_rows, bert_head_rows},
          .prefix = "nomic_bert.",

@@ -46,6 +46,17 @@ constexpr TextPart parts[] = {
 };
 #undef GEMMA4
 
+/// Of those that have a model_type in common with others and are computed otherwise.
+std::string family_of(const nlohmann::json& config, std::string model_type) {
+    const auto is = [&](const char* name, const nlohmann::json& value) {
+        const auto found = config.find(name);
+        return found != config.end() && *found == value;
+    };
+    if (model_type == "bert" && is("position_embedding_type", "alibi")) return "jina_bert_v2";
+    if (model_type == "t5" && is("architectures", {"T5EncoderModel"})) return "t5_encoder";
+    return model_type;
+}
+
 }  // namespace
 
 nlohmann::json text_part(nlohmann::json config) {
@@ -57,6 +68,7 @@ nlohmann::json text_part(nlohmann::json config) {
     }
     const auto type = text.find("model_type");
     if (type == text.end() || !type->is_string()) return config;
+    *type = family_of(text, *type);
     const auto part = std::ranges::find(parts, type->get<std::string_view>(), &TextPart::model_type);
     if (part == std::end(parts)) return text;
     text["model_type"] = part->family;

@@ -10,7 +10,7 @@ namespace scoria {
 
 /// The config of the part for texts, by itself: `config`'s text_config where it has one, under the name of
 /// the family whose texts are the same, with the fields of its class that published ones leave out. Other
-/// configs are returned as they are.
+/// configs are returned as they are, but under a name of its own where a model_type stands for two families.
 nlohmann::json text_part(nlohmann::json config);
 
 /// The name of a tensor of that part as a model of texts alone has it.

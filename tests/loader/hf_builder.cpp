@@ -64,12 +64,15 @@ TemporaryFolder::TemporaryFolder(const HfFolder& folder) {
             path_of(cat("scoria-f\u00f6lder-", process_id(), "-", serial++));
     std::filesystem::create_directories(path_);
     const auto write = [&](const std::string& name, const std::string& bytes) {
+        std::filesystem::create_directories((path_ / name).parent_path());
         std::ofstream(path_ / name, std::ios::binary) << bytes;
     };
     if (!folder.files.contains("config.json")) write("config.json", folder.config.dump());
     for (const auto& [name, bytes] : folder.files) write(name, bytes);
-    const bool has_weights = std::ranges::any_of(
-        folder.files, [](const auto& file) { return file.first.find("safetensors") != std::string::npos; });
+    const bool has_weights = std::ranges::any_of(folder.files, [](const auto& file) {
+        return file.first.find("safetensors") != std::string::npos &&
+               file.first.find('/') == std::string::npos;
+    });
     if (!has_weights) write("model.safetensors", safetensors_bytes(folder.tensors));
 }
 

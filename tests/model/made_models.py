@@ -193,6 +193,13 @@ CONFIGS = {
         vision_config=dict(mm_embed_dim=32, mm_posemb_size=16, output_proj_dims=32), audio_config=None),
     "nomic_bert": dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3,
                        max_position_embeddings=160, layer_norm_eps=0.02, type_vocab_size=2),
+    "eurobert": BASE | dict(mask_token_id=3),
+    "jina_embeddings_v3": dict(
+        vocab_size=64, hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3,
+        max_position_embeddings=160, layer_norm_eps=0.02, type_vocab_size=1),
+    "gemma3_text-both": BASE | dict(
+        num_hidden_layers=3, sliding_window=8, layer_types=TYPES[1:], use_bidirectional_attention=True,
+        query_pre_attn_scalar=16, rope_parameters={"full_attention": ROPE, "sliding_attention": ROPE | {"rope_theta": 1e3}}),
     "roberta-pad": dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3,
                         max_position_embeddings=40, layer_norm_eps=0.02, type_vocab_size=1, pad_token_id=2),
     "qwen2_5_vl": dict(text_config=SAME | dict(rope_parameters=AXES), vision_config=VISION | dict(out_hidden_size=64)),
@@ -217,7 +224,7 @@ CONSTANTS = ("act_fn.beta", "act_fn.eps")
 
 def made(name, fields):
     kind = (AutoModelForImageTextToText if "vision_config" in fields else
-            AutoModelForMaskedLM if "bert" in name else AutoModelForCausalLM)
+            AutoModelForMaskedLM if "bert" in name or "jina" in name else AutoModelForCausalLM)
     config = AutoConfig.for_model(name.split("-")[0], **fields)
     with tempfile.TemporaryDirectory() as folder:
         kind.from_config(config).save_pretrained(folder)
