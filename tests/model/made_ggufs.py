@@ -18,7 +18,7 @@ def base(norm="rms", hidden=64, heads=4, kv=2, columns=96, layers=2, **keys):
 
 
 def dense(keys, gated=True, norm_bias=False, fused=False, qkv_bias=False, o_bias=False, biases=False, qk_norm=False,
-          output=True, positions=False, columns=None):
+          output=True, positions=False, columns=None, experts=0):
     """The tensors of a decoder. What the keys say of each layer may be a list."""
     hidden, shapes = keys["embedding_length"], {}
 
@@ -46,13 +46,17 @@ def dense(keys, gated=True, norm_bias=False, fused=False, qkv_bias=False, o_bias
             add(f"blk.{i}.attn_output", [hidden, heads * head], o_bias)
         if size:
             add(f"blk.{i}.ffn_norm", [hidden], norm_bias)
+            if experts:
+                add(f"blk.{i}.ffn_gate_inp", [experts, hidden])
+            count, suffix = ([experts], "_exps") if experts else ([], "")
             for name in ["gate", "up"] if gated else ["up"]:
-                add(f"blk.{i}.ffn_{name}", [size, hidden], biases)
-            add(f"blk.{i}.ffn_down", [hidden, size], biases)
+                add(f"blk.{i}.ffn_{name}{suffix}", count + [size, hidden], biases)
+            add(f"blk.{i}.ffn_down{suffix}", count + [hidden, size], biases)
     return shapes
 
 
 LAYER = dict(norm_bias=True, qkv_bias=True, o_bias=True, biases=True)
+EXPERTS = {"expert_count": 6, "expert_used_count": 2, "expert_feed_forward_length": 40}
 BAICHUAN = base(hidden=16, columns=24, kv=4, **{"rope.dimension_count": 4})
 CASES = {  # keys, and how its tensors differ
     "xverse": (base(**ROTATED), {}),
@@ -68,6 +72,11 @@ CASES = {  # keys, and how its tensors differ
                 dict(fused=True, qk_norm=True, output=False)),
     "refact": (base(kv=1), {}),
     "paddleocr": (base(**{"rope.dimension_sections": [2, 3, 3, 0], "rope.freq_base": 500000.0}), {}),
+    # llama.cpp knows no other window of it
+    "smallthinker": (base(layers=5, columns=40, **EXPERTS, **{
+        "expert_gating_func": 2, "attention.sliding_window": 4096, "rope.freq_base": 10000.0}), dict(experts=6)),
+    "smallthinker-softmax": (base(columns=40, **EXPERTS, **{"expert_gating_func": 1, "rope.freq_base": 10000.0}),
+                             dict(experts=6)),
     "starcoder": (base("layer", kv=1), LAYER | dict(fused=True, gated=False, positions=True)),
     "codeshell": (base("layer", **{"rope.scaling.type": "linear", "rope.scaling.factor": 1.0}),
                   LAYER | dict(fused=True, gated=False)),
