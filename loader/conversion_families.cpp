@@ -220,10 +220,15 @@ uint32_t expert_step(const Architecture& a) {
     return uint32_t(std::ranges::find_if(a.layers, routes) - a.layers.begin()) + 1;
 }
 
-void set_llama4(const Described& model, Keys& keys) {
-    keys.set("interleave_moe_layer_step", expert_step(model.architecture));
+/// Of a dense layer, where it is not that of experts.
+void set_dense_size(const Described& model, Keys& keys) {
     for (const Layer& layer : model.architecture.layers)
         if (const uint32_t size = layer.feed_forward.size; size != 0) keys.set("feed_forward_length", size);
+}
+
+void set_llama4(const Described& model, Keys& keys) {
+    keys.set("interleave_moe_layer_step", expert_step(model.architecture));
+    set_dense_size(model, keys);
 }
 
 void set_bailing(const Described& model, Keys& keys) {
@@ -236,8 +241,7 @@ void set_cohere2_moe(const Described& model, Keys& keys) {
     set_logit_scale(model, keys);
     set_windowed(model, keys);
     set_deepseek_experts(model, keys);
-    for (const Layer& layer : a.layers)
-        if (const uint32_t size = layer.feed_forward.size; size != 0) keys.set("feed_forward_length", size);
+    set_dense_size(model, keys);
     if (a.routing().score == Routing::Score::softmax_chosen) keys.set("expert_gating_func", 1u);
 }
 

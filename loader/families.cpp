@@ -386,10 +386,18 @@ void norm_values(Architecture& architecture) {
     }
 }
 
+bool layer_has(const Reading& reading, std::string_view tensor, size_t layer) {
+    return reading.catalog.find(tensor_name(tensor, static_cast<int32_t>(layer))) != nullptr;
+}
+
 bool any_layer_has(const Reading& reading, std::string_view tensor) {
     for (size_t i = 0; i < reading.architecture.layers.size(); ++i)
-        if (reading.catalog.find(tensor_name(tensor, static_cast<int32_t>(i))) != nullptr) return true;
+        if (layer_has(reading, tensor, i)) return true;
     return false;
+}
+
+void see_both_sides(Architecture& architecture) {
+    for (Layer& layer : architecture.layers) layer.attention.mask = Mask::bidirectional;
 }
 
 void norm_inside(Architecture& architecture) {
@@ -560,7 +568,7 @@ void add_encoder(Architecture& architecture, uint32_t decoder_layers) {
     Architecture encoder = architecture;
     encoder.vocab = 0;
     encoder.has_head = false;
-    for (Layer& layer : encoder.layers) layer.attention.mask = Mask::bidirectional;
+    see_both_sides(encoder);
     architecture.layers.resize(1);
     Layer& layer = architecture.layers[0];
     layer.cross = layer.attention;

@@ -46,7 +46,8 @@ struct Reading {
     Synthesised& synthesised;
 };
 using Adjust = void (*)(Reading& reading);
-/// Whether any layer has the tensor, '#' standing for the layer.
+/// Whether the layer has the tensor, or any does, '#' standing for its number.
+bool layer_has(const Reading& reading, std::string_view tensor, size_t layer);
 bool any_layer_has(const Reading& reading, std::string_view tensor);
 
 /// A tensor of one number that layers may have, '#' standing for the layer.
@@ -134,6 +135,8 @@ Architecture describe(const Family& family, const Settings& settings);
 /// The activation of that name. Errors: unsupported, naming all.
 Activation activation_named(const Settings& settings, const char* field, const std::string& name);
 
+/// Every token sees all others.
+void see_both_sides(Architecture& architecture);
 /// What was read as one stack becomes the encoder, which sees all of its sequence, and a decoder of
 /// `decoder_layers` such layers with cross-attention.
 void add_encoder(Architecture& architecture, uint32_t decoder_layers);

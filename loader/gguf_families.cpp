@@ -189,8 +189,7 @@ void adjust_gemma4(Reading& r) {
     norm_values(a);
     for (size_t i = 0; i < a.layers.size(); ++i) {
         Attention& attention = a.layers[i].attention;
-        const bool has_v = r.catalog.find(tensor_name("blk.#.attn_v.weight", int32_t(i))) != nullptr;
-        attention.v_is_k = attention.kv_layer < 0 && !has_v;
+        attention.v_is_k = attention.kv_layer < 0 && !layer_has(r, "blk.#.attn_v.weight", i);
     }
 }
 

@@ -54,7 +54,7 @@ constexpr TensorRow t5_encoder[] = {T5_ROWS("enc")};
 /// Every token sees all others; the files hold no head.
 void make_encoder(Reading& r) {
     r.architecture.has_head = false;
-    for (Layer& layer : r.architecture.layers) layer.attention.mask = Mask::bidirectional;
+    see_both_sides(r.architecture);
     for (const char* known : {"pooling_type", "classifier.pooling_type"}) r.settings.understood(known);
 }
 

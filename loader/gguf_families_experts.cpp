@@ -164,8 +164,7 @@ void adjust_smallthinker(Reading& r) {
 void make_unrouted_dense(Reading& r) {
     const uint32_t size = r.settings.size(Field::feed_forward, most_size);
     for (size_t i = 0; i < r.architecture.layers.size(); ++i)
-        if (r.catalog.find(tensor_name("blk.#.ffn_gate_inp.weight", int32_t(i))) == nullptr)
-            make_dense(r.architecture.layers[i], size);
+        if (!layer_has(r, "blk.#.ffn_gate_inp.weight", i)) make_dense(r.architecture.layers[i], size);
 }
 
 void adjust_hy_v3(Reading& r) {
@@ -227,11 +226,8 @@ void gguf::read_routing(Reading& r, bool by_sigmoid) {
     make_first_dense(r.architecture, keys.size("leading_dense_block_count", most_layers, 0, 0),
                      keys.size(Field::feed_forward, most_size));
     for (size_t i = 0; i < r.architecture.layers.size(); ++i)
-        for (const char* name : {"blk.#.exp_probs_b.bias", "blk.#.exp_probs_b"}) {
-            bool& has = r.architecture.layers[i].feed_forward.routing.choice_bias;
-            has = r.catalog.find(tensor_name(name, static_cast<int32_t>(i))) != nullptr;
-            if (has) break;
-        }
+        r.architecture.layers[i].feed_forward.routing.choice_bias =
+            layer_has(r, "blk.#.exp_probs_b.bias", i) || layer_has(r, "blk.#.exp_probs_b", i);
 }
 
 std::span<const Family> gguf_expert_families() {

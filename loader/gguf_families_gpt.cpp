@@ -39,6 +39,16 @@ void adjust_jais(Reading& r) {
     set_scale(r.architecture, 1.0 / r.architecture.layers.front().attention.head_dim);
 }
 
+/// What GPT-2 has, and most after it.
+Family gpt_like(Family family) {
+    family.norm = NormKind::layer;
+    family.norm_bias = true;
+    family.qkv_bias = family.o_bias = family.feed_forward_bias = biased;
+    family.activation = Activation::gelu_tanh;
+    family.gated = false;
+    return family;
+}
+
 }  // namespace
 
 void gguf::adjust_alibi(Reading& r) {
@@ -49,28 +59,8 @@ void gguf::adjust_alibi(Reading& r) {
 
 std::span<const Family> gguf_gpt_families() {
     static const Family families[] = {
-        {.name = "gpt2",
-         .tensors = {common},
-         .norm = NormKind::layer,
-         .norm_bias = true,
-         .qkv_bias = biased,
-         .o_bias = biased,
-         .rope = false,
-         .activation = Activation::gelu_tanh,
-         .gated = false,
-         .feed_forward_bias = biased,
-         .positions = true},
-        {.name = "starcoder",
-         .tensors = {common},
-         .norm = NormKind::layer,
-         .norm_bias = true,
-         .qkv_bias = biased,
-         .o_bias = biased,
-         .rope = false,
-         .activation = Activation::gelu_tanh,
-         .gated = false,
-         .feed_forward_bias = biased,
-         .positions = true},
+        gpt_like({.name = "gpt2", .tensors = {common}, .rope = false, .positions = true}),
+        gpt_like({.name = "starcoder", .tensors = {common}, .rope = false, .positions = true}),
         {.name = "codeshell",
          .tensors = {common},
          .norm = NormKind::layer,
@@ -91,18 +81,11 @@ std::span<const Family> gguf_gpt_families() {
          .gated = false,
          .feed_forward_bias = biased,
          .adjust = adjust_parallel},
-        {.name = "bloom",
-         .tensors = {common},
-         .norm = NormKind::layer,
-         .norm_bias = true,
-         .qkv_bias = biased,
-         .o_bias = biased,
-         .rope = false,
-         .activation = Activation::gelu_tanh,
-         .gated = false,
-         .feed_forward_bias = biased,
-         .embedding_norm = true,
-         .adjust = gguf::adjust_alibi},
+        gpt_like({.name = "bloom",
+                  .tensors = {common},
+                  .rope = false,
+                  .embedding_norm = true,
+                  .adjust = gguf::adjust_alibi}),
         {.name = "mpt",
          .tensors = {common},
          .norm = NormKind::layer,
@@ -119,17 +102,10 @@ std::span<const Family> gguf_gpt_families() {
          .activation = Activation::gelu,
          .gated = false,
          .adjust = adjust_falcon},
-        {.name = "phi2",
-         .tensors = {common},
-         .norm = NormKind::layer,
-         .norm_bias = true,
-         .placement = NormPlacement::parallel,
-         .qkv_bias = biased,
-         .o_bias = biased,
-         .activation = Activation::gelu_tanh,
-         .gated = false,
-         .feed_forward_bias = biased,
-         .output_bias = biased},
+        gpt_like({.name = "phi2",
+                  .tensors = {common},
+                  .placement = NormPlacement::parallel,
+                  .output_bias = biased}),
         {.name = "starcoder2",
          .tensors = {common},
          .norm = NormKind::layer,

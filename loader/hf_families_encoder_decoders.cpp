@@ -178,7 +178,7 @@ void adjust_t5(Reading& r) {
 void adjust_t5_encoder(Reading& r) {
     use_buckets(r.architecture, adjust_t5_layers(r), true);
     r.architecture.has_head = false;
-    for (Layer& layer : r.architecture.layers) layer.attention.mask = Mask::bidirectional;
+    see_both_sides(r.architecture);
     for (const char* of_decoder : {"num_decoder_layers", "decoder_start_token_id", "scale_decoder_outputs"})
         r.settings.understood(of_decoder);
 }

@@ -192,14 +192,10 @@ constexpr TensorRow modernbert_rows[] = {
 };
 #undef LAYER
 
-void see_all(Reading& r) {
-    for (Layer& layer : r.architecture.layers) layer.attention.mask = Mask::bidirectional;
-}
-
 /// Every token sees all others; `head` is the tensor that only a masked language model has.
 void make_encoder(Reading& r, const char* head, bool head_bias) {
     Architecture& architecture = r.architecture;
-    see_all(r);
+    see_both_sides(r.architecture);
     architecture.has_head = architecture.head_transform = r.catalog.find(head) != nullptr;
     architecture.head_bias = architecture.has_head && head_bias;
     architecture.head_activation = architecture.layers.front().feed_forward.activation;
@@ -241,20 +237,20 @@ void adjust_jina_v3(Reading& r) {
 }
 
 void adjust_eurobert(Reading& r) {
-    see_all(r);
+    see_both_sides(r.architecture);
     for (const char* ignored : {"classifier_pooling", "mask_token_id", "clf_pooling", "mask_token"})
         r.settings.understood(ignored);
 }
 
 /// Llama's layers, seeing both sides (NV-Embed's line); what says how to pool is read with its modules.
 void adjust_llama_bidirec(Reading& r) {
-    see_all(r);
+    see_both_sides(r.architecture);
     for (const char* ignored : {"pooling", "temperature"}) r.settings.understood(ignored);
 }
 
 /// Le Breton et al. 2025. Of intermediate_size two thirds are there, as a multiple of 8.
 void adjust_neobert(Reading& r) {
-    see_all(r);
+    see_both_sides(r.architecture);
     Architecture& architecture = r.architecture;
     architecture.has_head = r.catalog.find("decoder.weight") != nullptr;
     architecture.context = r.settings.size("max_length", most_size, 1024);

@@ -2,8 +2,7 @@
 // model (made_embedders.py, which made made_embedders.jsonl).
 #include "conversion_families.h"
 #include "embedding.h"
-#include "loader/gguf_builder.h"
-#include "made_models.h"
+#include "made_gguf.h"
 #include "quantise/convert.h"
 #include "reference/executor.h"
 #include "support/compare.h"
@@ -61,22 +60,6 @@ HfFolder folder_of(const nlohmann::json& json) {
     return folder;
 }
 
-GgufFile file_of(const nlohmann::json& json) {
-    GgufFile file;
-    for (const auto& [key, value] : json["config"].items())
-        if (value.is_string())
-            file.metadata[key] = value.get<std::string>();
-        else if (value.is_number_float())
-            file.metadata[key] = value.get<float>();
-        else
-            file.metadata[key] = value.get<uint32_t>();
-    for (const auto& [name, sizes] : json["tensors"].items()) {
-        const std::vector<uint64_t> shape = sizes;
-        file.tensors[name] = {{shape.rbegin(), shape.rend()}, 0, bytes_of(name, shape)};
-    }
-    return file;
-}
-
 std::vector<MadeEmbedder> made_embedders() {
     std::vector<MadeEmbedder> all;
     std::ifstream lines(std::string(SCORIA_SOURCE_DIR) + "/tests/model/made_embedders.jsonl");
@@ -84,7 +67,7 @@ std::vector<MadeEmbedder> made_embedders() {
         const nlohmann::json json = nlohmann::json::parse(line);
         MadeEmbedder made{json["name"], {}, {}, json["ids"], json["embedding"]};
         if (json["config"].contains("general.architecture"))
-            made.file = file_of(json);
+            made.file = made_gguf(json["config"], "", json["tensors"]);
         else
             made.folder = folder_of(json);
         all.push_back(std::move(made));

@@ -1,10 +1,8 @@
 // GGUF's architectures that no folder of the tests becomes: tiny files whose weights are made of their
 // tensors' names, with the logits that llama.cpp computes of them (made_ggufs.py, which made
 // made_ggufs.jsonl).
-#include "loader/gguf_builder.h"
-#include "made_models.h"
+#include "made_gguf.h"
 #include "reference/executor.h"
-#include "support/compare.h"
 #include "support/device.h"
 #include "support/golden.h"
 
@@ -23,41 +21,20 @@ struct MadeGguf {
     std::map<size_t, std::vector<double>> logits;  // by row
 };
 
-GgufPart part_of(const nlohmann::json& value) {
-    if (value.is_boolean()) return value.get<bool>();
-    if (value.is_string()) return value.get<std::string>();
-    if (value.is_array()) return value.get<std::vector<int32_t>>();
-    if (value.is_number_float()) return value.get<float>();
-    return value.get<uint32_t>();
-}
-
 std::vector<MadeGguf> made_ggufs() {
     std::vector<MadeGguf> all;
     std::ifstream lines(std::string(SCORIA_SOURCE_DIR) + "/tests/model/made_ggufs.jsonl");
     for (std::string line; std::getline(lines, line);) {
         const nlohmann::json json = nlohmann::json::parse(line);
         const std::string architecture = json["architecture"];
-        MadeGguf made{json["name"], {}, json["ids"], {}};
+        MadeGguf made{
+            json["name"], made_gguf(json["keys"], architecture + ".", json["tensors"]), json["ids"], {}};
         made.file.metadata["general.architecture"] = architecture;
-        for (const auto& [key, value] : json["keys"].items())
-            made.file.metadata[architecture + "." + key] = part_of(value);
-        for (const auto& [name, sizes] : json["tensors"].items()) {
-            const std::vector<uint64_t> shape = sizes;
-            made.file.tensors[name] = {{shape.rbegin(), shape.rend()}, 0, bytes_of(name, shape)};
-        }
         for (const auto& [row, values] : json["logits"].items())
             made.logits[std::stoul(row)] = values.get<std::vector<double>>();
         all.push_back(std::move(made));
     }
     return all;
-}
-
-double error_of(const MadeGguf& made, const auto& logits) {
-    double most = 0;
-    for (const auto& [row, expected] : made.logits)
-        most = std::max(
-            most, largest_error(expected, std::span(logits).subspan(row * expected.size(), expected.size())));
-    return most;
 }
 
 double allowed(const Model& model) {
@@ -76,7 +53,7 @@ TEST_CASE("reference: architectures of GGUF have the logits of llama.cpp") {
         const Model model = open_model(file.path());
         CHECK(model.unused.empty());
         reference::Executor executor(model);
-        CHECK(error_of(made, executor.forward(made.ids).logits) <= allowed(model));
+        CHECK(largest_error(made.logits, executor.forward(made.ids).logits) <= allowed(model));
     }
 }
 
@@ -87,7 +64,7 @@ TEST_CASE("vulkan: architectures of GGUF have the logits of llama.cpp" *
         const TemporaryFile file(made.file.bytes());
         const auto model = std::make_shared<const Model>(open_model(file.path()));
         Engine engine(model, engine_options(Precision::strict));
-        CHECK(error_of(made, Session(engine).forward(made.ids, false).logits) <=
+        CHECK(largest_error(made.logits, Session(engine).forward(made.ids, false).logits) <=
               allowed(*model) + strict_error);
         Session steps(engine);
         for (const TokenId& id : made.ids) steps.append(std::span(&id, 1));

@@ -3,6 +3,7 @@
 
 #include "fail.h"
 #include "loader/hf_builder.h"
+#include "support/compare.h"
 #include "tokenizer/tokenizer.h"
 
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,15 @@ inline std::string bytes_of(const std::string& name, const std::vector<uint64_t>
     std::string bytes(4 * count, '\0');
     std::memcpy(bytes.data(), values.data(), bytes.size());
     return bytes;
+}
+
+/// Of the rows there are, of logits [tokens, vocab].
+double largest_error(const std::map<size_t, std::vector<double>>& rows, const auto& logits) {
+    double most = 0;
+    for (const auto& [row, expected] : rows)
+        most = std::max(
+            most, largest_error(expected, std::span(logits).subspan(row * expected.size(), expected.size())));
+    return most;
 }
 
 struct MadeModel {

@@ -6,7 +6,6 @@
 #include "quantise/convert.h"
 #include "quantise/pool_heads.h"
 #include "reference/executor.h"
-#include "support/compare.h"
 #include "support/device.h"
 #include "support/golden.h"
 
@@ -17,14 +16,6 @@ namespace {
 
 /// Angles of transformers are float32's.
 constexpr double made_error = 2e-5;
-
-double error_of(const MadeModel& made, const auto& logits) {
-    double most = 0;
-    for (const auto& [row, expected] : made.logits)
-        most = std::max(
-            most, largest_error(expected, std::span(logits).subspan(row * expected.size(), expected.size())));
-    return most;
-}
 
 /// Of the last row, the ids before it coming in parts.
 double error_of_last(const MadeModel& made, Engine& engine) {
@@ -54,12 +45,12 @@ TEST_CASE("reference: families without fixtures have the logits of transformers"
         CHECK(model.unused.empty());
         reference::Executor executor(model);
         const reference::Result result = executor.forward(made.ids);
-        CHECK(error_of(made, result.logits) <= made_error);
+        CHECK(largest_error(made.logits, result.logits) <= made_error);
         if (const std::optional<Model> gguf = as_gguf(model, folder.path())) {
             reference::Executor from_gguf(*gguf);
             const reference::Result again = from_gguf.forward(made.ids);
             if (gguf->architecture.has_head)
-                CHECK(error_of(made, again.logits) <= made_error);
+                CHECK(largest_error(made.logits, again.logits) <= made_error);
             else
                 CHECK(largest_error(result.last_hidden, again.last_hidden) <= made_error);
         }
@@ -75,7 +66,7 @@ TEST_CASE("vulkan: families without fixtures have the logits of transformers" *
         Engine engine(std::make_shared<const Model>(open_model(folder.path())),
                       engine_options(Precision::strict));
         Session session(engine);
-        CHECK(error_of(made, session.forward(made.ids, false).logits) <= strict_error);
+        CHECK(largest_error(made.logits, session.forward(made.ids, false).logits) <= strict_error);
         if (!engine.model().architecture.bidirectional()) CHECK(error_of_last(made, engine) <= strict_error);
         CHECK(engine.device().validation_errors() == 0);
     }
