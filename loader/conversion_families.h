@@ -3,54 +3,13 @@
 // conversion_folder.cpp.
 #pragma once
 
-#include "gguf_writer.h"
-#include "rope_scaling.h"
+#include "conversion_keys.h"
 
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace scoria::conversion {
-
-/// A model, and the rotations of its folder: of full layers, then of windowed ones where they differ.
-struct Described {
-    const Architecture& architecture;
-    const std::vector<RopeSettings>& ropes;
-    uint32_t feed_forward;  // columns of a dense one, which config.json may say even where there is none
-    uint32_t buckets = 0;   // rows of T5's table of positions
-};
-
-/// Sets keys of one architecture.
-class Keys {
-  public:
-    Keys(std::string architecture, GgufWriter& out) : prefix_(std::move(architecture) + "."), out_(out) {}
-    void set(std::string_view name, uint32_t value) { out_.set(prefix_ + std::string(name), value); }
-    void set(std::string_view name, bool value) { out_.set(prefix_ + std::string(name), value); }
-    void set(std::string_view name, const char* value) { out_.set(prefix_ + std::string(name), value); }
-    void set(std::string_view name, const std::vector<bool>& value) {
-        out_.set(prefix_ + std::string(name), value);
-    }
-    void set(std::string_view name, const std::vector<uint32_t>& values) {
-        const std::vector<int32_t> numbers(values.begin(), values.end());
-        out_.set(prefix_ + std::string(name), std::span(numbers));
-    }
-    void set(std::string_view name, const std::vector<float>& values) {
-        out_.set(prefix_ + std::string(name), std::span(values));
-    }
-    /// Without the architecture's name before it.
-    void set_global(std::string_view name, const std::vector<float>& values) {
-        out_.set(name, std::span(values));
-    }
-    void set(std::string_view name, double value) {
-        out_.set(prefix_ + std::string(name), static_cast<float>(value));
-    }
-
-  private:
-    std::string prefix_;
-    GgufWriter& out_;
-};
 
 struct ConversionFamily {
     const char *model_type, *architecture;
@@ -64,6 +23,13 @@ struct ConversionFamily {
     bool (*lacks)(const Architecture& architecture, std::string_view name) = nullptr;
 };
 std::span<const ConversionFamily> conversion_families();
+// Its parts.
+std::span<const ConversionFamily> decoder_conversions();
+std::span<const ConversionFamily> expert_conversions();
+std::span<const ConversionFamily> recurrent_conversions();
+std::span<const ConversionFamily> encoder_conversions();
+inline bool has_experts(const Architecture& architecture) { return architecture.routing().experts != 0; }
+
 /// The row that such a folder is written by, or null.
 const ConversionFamily* conversion_family(const Architecture& folder);
 
@@ -77,9 +43,5 @@ struct TiledHeads {
     uint64_t in_gguf(uint64_t place, const Recurrence& shape) const;
 };
 std::optional<TiledHeads> tiled_heads(Role role, const Recurrence& shape);
-
-/// The keys that architectures share. Errors: unsupported, for a scaling of rotations that GGUF has no name
-/// for.
-void set_shared_keys(const Described& model, Keys& keys);
 
 }  // namespace scoria::conversion

@@ -135,75 +135,12 @@ Architecture describe(const Family& family, const Settings& settings);
 /// The activation of that name. Errors: unsupported, naming all.
 Activation activation_named(const Settings& settings, const char* field, const std::string& name);
 
-/// Every token sees all others.
-void see_both_sides(Architecture& architecture);
-/// What was read as one stack becomes the encoder, which sees all of its sequence, and a decoder of
-/// `decoder_layers` such layers with cross-attention.
-void add_encoder(Architecture& architecture, uint32_t decoder_layers);
-/// T5's buckets (Raffel et al. 2020) in every layer, one table for all; of both directions in encoders.
-void use_buckets(Architecture& architecture, uint32_t most_distance, bool both);
-
-/// Of the first layer that has a window, or has none; of any where there is no such layer.
-uint32_t head_dim_of(const Architecture& architecture, bool windowed);
-/// The last layers, as many as `name` says, read the keys and values of the last one before them that has a
-/// window as they have, or has none. Errors: bad_file.
-void share_keys(const Settings& settings, const char* name, Architecture& architecture);
-/// Which layers rotate, by no_rope_layers, or but every `every`-th (0: all do).
-std::vector<bool> rotating_layers(const Settings& settings, uint32_t every, size_t layers);
-/// Layers that `chunked` names see `length` positions, from the last multiple of it on.
-void see_chunks(const std::vector<bool>& chunked, uint32_t length, Architecture& architecture);
-/// Heads of q and k of the layers that `normed` names become of length sqrt(head_dim), after they rotated.
-void norm_lengths(const std::vector<bool>& normed, Reading& reading);
-/// Queries of layers that do not rotate grow with their position (struct Rope).
-void grow_unrotated(double growth, uint32_t length, Architecture& architecture);
-
 /// Sets what the family's layer_numbers say, where the file has them. Errors: bad_file.
 void read_layer_numbers(const Family& family, Catalog& catalog, const GatheredTensors& tensors,
                         Architecture& architecture);
 
-/// The bases of layer_rope_theta, each once; 0 there: the layer does not rotate. Errors: bad_file.
-std::vector<double> rope_bases(const Family& family, const Settings& settings);
-/// Sets every layer's Attention::rope: which of `ropes` by its base or window; where it does not rotate
-/// -1, or that of grow_unrotated.
-void assign_ropes(const Family& family, const Settings& settings, Architecture& architecture);
-
 /// Sets the bias fields by the family's rules.
 void set_biases(const Family& family, const Settings& settings, const Catalog& catalog,
                 Architecture& architecture);
-
-void set_scale(Architecture& architecture, double scale);
-/// Makes every layer's attention latent, with heads of `head_dim` elements.
-void use_latent(Architecture& architecture, const Latent& latent, uint32_t head_dim);
-/// Factors of embeddings, of what layers add, of logits (their divisor) and of scores, by the file's names;
-/// 1, and `scale` for scores, where it has none.
-struct Multipliers {
-    const char *embedding, *residual, *logits, *scores;
-};
-void read_multipliers(Reading& reading, const Multipliers& names, double scale);
-
-/// Columns of so many experts that all tokens pass. Errors: bad_file, naming `name`, where there are too
-/// many.
-uint32_t columns_of(const Settings& settings, const char* name, uint32_t experts, uint32_t size);
-/// The layer gets a feed-forward of `size` columns instead of experts.
-void make_dense(Layer& layer, uint32_t size);
-/// So do the first `count` layers.
-void make_first_dense(Architecture& architecture, uint32_t count, uint32_t size);
-
-/// Press et al. 2022, section 3: 2^(-8 h / n), h from 1; between powers of two every second one of the next.
-std::vector<float> alibi_slopes(uint32_t heads);
-/// Gives every layer ALiBi instead of rotation; slopes times `scale`.
-void use_alibi(Reading& reading, double scale = 1);
-
-/// Values have a norm, queries and keys no other scale than theirs (Gemma 3n and 4).
-void norm_values(Architecture& architecture);
-/// What the heads found, and what down sees, is normed (BitNet b1.58, Ma et al. 2024).
-void norm_inside(Architecture& architecture);
-/// Sets FeedForward::gate_cut of the first layers, one number each. Errors: bad_file, naming `name`, where
-/// they are more than layers, or no numbers of deviations.
-void cut_gates(const Settings& settings, const char* name, std::span<const double> deviations,
-               Architecture& architecture);
-
-/// Errors: bad_file, for a made table that the field `name` makes larger than most_table.
-void check_table(const Settings& settings, const char* name, uint64_t rows, uint64_t cols);
 
 }  // namespace scoria

@@ -2,6 +2,7 @@
 #include "gguf_families.h"
 
 #include "fail.h"
+#include "family_attention.h"
 #include "rope_scaling.h"
 
 #include <algorithm>

@@ -2,6 +2,8 @@
 // converter does to the weights.
 #include "gguf_families.h"
 
+#include "family_parts.h"
+
 #include <algorithm>
 #include <cmath>
 

@@ -3,6 +3,7 @@
 #include "gguf_families.h"
 
 #include "fail.h"
+#include "family_parts.h"
 
 namespace scoria {
 namespace {

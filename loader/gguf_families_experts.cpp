@@ -1,4 +1,6 @@
 // Mixtures of experts in GGUF files: see gguf_families.cpp.
+#include "family_attention.h"
+#include "family_parts.h"
 #include "gguf_families.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // GGUF's families that descend from GPT-2 and GPT-NeoX: layer norms, most with biases.
+#include "family_parts.h"
 #include "gguf_families.h"
 
 namespace scoria {

@@ -1,5 +1,6 @@
 // GGUF's families some of whose layers are recurrences: see hf_families_recurrent.cpp.
 #include "fail.h"
+#include "family_parts.h"
 #include "gguf_families.h"
 #include "recurrent_layers.h"
 

@@ -3,6 +3,7 @@
 #include "hf_families.h"
 
 #include "fail.h"
+#include "family_attention.h"
 #include "rope_scaling.h"
 
 #include <algorithm>

@@ -2,6 +2,8 @@
 #include "hf_families.h"
 
 #include "fail.h"
+#include "family_attention.h"
+#include "family_parts.h"
 
 #include <algorithm>
 #include <cmath>

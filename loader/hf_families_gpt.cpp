@@ -2,6 +2,7 @@
 #include "hf_families.h"
 
 #include "fail.h"
+#include "family_parts.h"
 
 #include <cmath>
 

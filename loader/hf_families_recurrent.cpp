@@ -3,6 +3,7 @@
 #include "hf_families.h"
 
 #include "fail.h"
+#include "family_parts.h"
 #include "recurrent_layers.h"
 
 #include <algorithm>

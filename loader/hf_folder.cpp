@@ -2,6 +2,7 @@
 #include "hf_folder.h"
 
 #include "fail.h"
+#include "family_attention.h"
 #include "file.h"
 #include "hf_families.h"
 #include "hf_scales.h"

@@ -1,5 +1,6 @@
 // The architectures that the files of each family become.
 #include "families.h"
+#include "family_parts.h"
 #include "file.h"
 #include "gguf_builder.h"
 #include "gguf_writer.h"

@@ -1,0 +1,146 @@
+// Families with recurrent layers: see conversion_families.h.
+#include "conversion_families.h"
+
+#include "families.h"
+
+#include <algorithm>
+
+namespace scoria::conversion {
+namespace {
+
+void set_lfm2(const Described& model, Keys& keys) {
+    set_heads_by_layer(model, keys);
+    keys.set("shortconv.l_cache", model.architecture.recurrence().taps);
+}
+
+void set_lfm2_moe(const Described& model, Keys& keys) {
+    set_lfm2(model, keys);
+    set_deepseek_experts(model, keys);
+}
+
+void set_states(const Described& model, Keys& keys) {
+    const Recurrence& r = model.architecture.recurrence();
+    keys.set("ssm.conv_kernel", r.taps);
+    keys.set("ssm.state_size", r.key_dim);
+    keys.set("ssm.group_count", r.groups);
+    keys.set("ssm.time_step_rank", r.heads);
+    keys.set("ssm.inner_size", r.width);
+}
+
+void set_delta(const Described& model, Keys& keys) {
+    set_states(model, keys);
+    std::vector<bool> recurs;
+    for (const Layer& layer : model.architecture.layers) recurs.push_back(layer.attention.heads == 0);
+    const auto every = static_cast<size_t>(std::ranges::find(recurs, false) - recurs.begin()) + 1;
+    keys.set("full_attention_interval", static_cast<uint32_t>(every));
+    bool regular = true;
+    for (size_t i = 0; i < recurs.size(); ++i) regular = regular && recurs[i] == ((i + 1) % every != 0);
+    if (!regular) keys.set("attention.recurrent_layers", recurs);
+    if (model.architecture.routing().shared_size != 0) set_shared_expert(model, keys);
+}
+
+/// Readers want the axes of positions, which all have the same one in a text.
+void set_delta_and_axes(const Described& model, Keys& keys) {
+    set_delta(model, keys);
+    const uint32_t pairs = model.ropes.front().width / 2;
+    keys.set("rope.dimension_sections",
+             std::vector<uint32_t>{(pairs + 2) / 3, (pairs + 1) / 3, pairs / 3, 0});
+}
+
+void set_granite_hybrid(const Described& model, Keys& keys) {
+    set_granite_shared(model, keys);
+    set_states(model, keys);
+    set_heads_by_layer(model, keys);
+    keys.set("rope.scaling.finetuned", !model.ropes.empty());
+}
+
+/// Every layer is of one thing alone.
+void set_nemotron(const Described& model, Keys& keys) {
+    const Routing& routing = model.architecture.routing();
+    std::vector<uint32_t> sizes;
+    for (const Layer& layer : model.architecture.layers)
+        sizes.push_back(layer.feed_forward.routing.experts != 0 ? routing.size : layer.feed_forward.size);
+    set_states(model, keys);
+    set_heads_by_layer(model, keys);
+    keys.set("feed_forward_length", sizes);
+    if (routing.experts == 0) return;
+    set_shared_expert(model, keys);
+    keys.set("expert_shared_count", 1u);
+    set_choice(routing, keys);
+}
+
+bool is_recurrent(const Architecture& a) { return a.recurrent(); }
+
+/// Multipliers would have to go into weights, and norms come after gates.
+bool multiplies_nothing(const Architecture& a) {
+    const Layer& layer = a.layers.front();
+    const Recurrence& r = layer.recurrence;
+    return a.embedding_scale == 1 && a.logit_scale == 1 && layer.attention_out == 1 &&
+           layer.recurrence_out == 1 && layer.feed_forward_out == 1 && layer.feed_forward.gate_scale == 1 &&
+           r.gate_scale == 1 && r.step_scale == 1 && !r.scales_channels() && !r.norm_first;
+}
+
+}  // namespace
+
+std::span<const ConversionFamily> recurrent_conversions() {
+    static constexpr ConversionFamily families[] = {
+        {.model_type = "granitemoehybrid",
+         .architecture = "granitehybrid",
+         .fits = is_recurrent,
+         .keys = set_granite_hybrid},
+        {.model_type = "falcon_h1",
+         .architecture = "falcon-h1",
+         .fits = multiplies_nothing,
+         .keys = set_states},
+        {.model_type = "nemotron_h",
+         .architecture = "nemotron_h_moe",
+         .fits = has_experts,
+         .keys = set_nemotron},
+        {.model_type = "nemotron_h", .architecture = "nemotron_h", .keys = set_nemotron},
+        {.model_type = "lfm2", .architecture = "lfm2", .keys = set_lfm2},
+        {.model_type = "lfm2_moe", .architecture = "lfm2moe", .keys = set_lfm2_moe},
+        {.model_type = "qwen3_next", .architecture = "qwen3next", .keys = set_delta},
+        {.model_type = "qwen3_5_text",
+         .architecture = "qwen35",
+         .tiles_heads = true,
+         .keys = set_delta_and_axes},
+        {.model_type = "qwen3_5_moe_text",
+         .architecture = "qwen35moe",
+         .tiles_heads = true,
+         .keys = set_delta_and_axes},
+    };
+    return families;
+}
+
+std::optional<TiledHeads> tiled_heads(Role role, const Recurrence& shape) {
+    switch (role) {
+    case Role::mixer_in:
+    case Role::mixer_taps:
+        return TiledHeads{shape.v_channel(), shape.value_dim};
+    case Role::mixer_gate:
+        return TiledHeads{0, shape.value_dim};
+    case Role::mixer_beta:
+    case Role::mixer_step:
+    case Role::mixer_step_bias:
+    case Role::mixer_decay:
+        return TiledHeads{};
+    case Role::mixer_out:
+        return TiledHeads{0, shape.value_dim, true};
+    default:
+        return std::nullopt;
+    }
+}
+
+uint64_t TiledHeads::in_folder(uint64_t place, const Recurrence& shape) const {
+    if (place < first) return place;
+    const uint64_t head = (place - first) / size, of_group = shape.heads / shape.groups;
+    return first + (head % shape.groups * of_group + head / shape.groups) * size + (place - first) % size;
+}
+
+uint64_t TiledHeads::in_gguf(uint64_t place, const Recurrence& shape) const {
+    if (place < first) return place;
+    const uint64_t head = (place - first) / size, of_group = shape.heads / shape.groups;
+    return first + (head % of_group * shape.groups + head / of_group) * size + (place - first) % size;
+}
+
+}  // namespace scoria::conversion
