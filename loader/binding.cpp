@@ -256,6 +256,7 @@ class Binder {
         const uint32_t tensors = row.layout == Layout::per_expert ? shape.groups : 1;
         GatherRecipe recipe;
         TensorView view;
+        bool float8 = !shape.vector && ref.role != Role::mixer_taps;
         for (uint32_t expert = 0; expert < tensors; ++expert) {
             const StoredTensor& tensor =
                 take(tensor_name(row.name, ref.layer, expert), laid, frame, row.layout);
@@ -267,6 +268,7 @@ class Binder {
                 fail(Status::unsupported, catalog_.format(), "tensor ", tensor.name,
                      ": expected the type of ", view.name);
             }
+            float8 = float8 && tensor.blocks;
             for (Strip each : laid.strips) {
                 each.file = tensor.file;
                 each.offset = tensor.offset;
@@ -277,6 +279,10 @@ class Binder {
         recipe.cols = static_cast<uint32_t>(frame.cols);
         recipe.add = row.layout == Layout::plus_one ? 1.0f : 0.0f;
         recipe.negative_exp = row.layout == Layout::negative_exp;
+        if (float8 && takes_rows(recipe, recipe.cols)) {
+            recipe.decode = Decode::float8;
+            view.type = recipe.stored = TensorType::f8_e4m3;
+        }
         const bool blocks = tensor_type_info(recipe.stored).block > 1;
         // Vectors are small and enter sums, so they are F32, and so are taps; matrices keep the precision.
         const bool f32 = (shape.vector || recipe.add != 0 || ref.role == Role::mixer_taps) && !blocks;
@@ -288,14 +294,20 @@ class Binder {
         bound_.weights[ref] = std::move(view);
     }
 
+    /// Whether parts of rows are taken as they are, that begin at multiples of `block`.
+    static bool takes_rows(const GatherRecipe& recipe, uint32_t block) {
+        return recipe.add == 0 && !recipe.negative_exp &&
+               std::ranges::all_of(recipe.strips, [&](const Strip& each) {
+                   return each.col_stride == 1 && each.first % block == 0 && each.row_stride % block == 0 &&
+                          each.factor == 1;
+               });
+    }
+
     void check_blocks(const TensorView& view, const GatherRecipe& recipe, bool blocks) const {
         const bool packed = is_packed(recipe.decode);
         if (!blocks && !packed) return;
-        bool whole = recipe.add == 0 && !recipe.negative_exp && recipe.type == recipe.stored;
         const uint32_t block = packed ? recipe.cols : tensor_type_info(recipe.stored).block;
-        for (const Strip& each : recipe.strips)
-            whole = whole && each.col_stride == 1 && each.first % block == 0 &&
-                    each.row_stride % block == 0 && each.factor == 1;
+        const bool whole = takes_rows(recipe, block) && recipe.type == recipe.stored;
         if (!whole || (recipe.cols % block != 0 && view.rows != 1))
             fail(Status::unsupported, catalog_.format(), "tensor ", view.name, ": type ",
                  tensor_type_info(recipe.stored).name, " cannot be rearranged as this family needs");

@@ -93,7 +93,7 @@ class FolderSource final : public ConversionSource {
 };
 
 FolderSource::FolderSource(const fs::path& path)
-    : folder_(hugging_face_paths(path).folder), model_(open_model(path)) {
+    : folder_(hugging_face_paths(path).folder), model_(open_model(path, Reads::positioned, Floats8::bf16)) {
     find_family();
     const fs::path config = hugging_face_paths(path).config;
     const Settings settings(Settings::Format::hugging_face, config.filename().string(), "",

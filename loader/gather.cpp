@@ -58,6 +58,7 @@ void decode(TensorType type, Decode decode, const std::byte* from, std::span<flo
     case Decode::int4:
     case Decode::int8:
     case Decode::uint8:
+    case Decode::float8:
     case Decode::gptq:
     case Decode::awq:
     case Decode::ternary:
@@ -93,7 +94,8 @@ void decode(TensorType type, Decode decode, const std::byte* from, std::span<flo
     }
 }
 
-constexpr uint64_t element_bytes[] = {0, 8, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 1, 1, 1, 1, 1, 1, 1};  // by Decode
+constexpr uint64_t element_bytes[] = {0, 8, 1, 1, 1, 1, 2, 2, 4, 4,
+                                      8, 8, 1, 1, 1, 1, 1, 1, 1, 1};  // by Decode
 static_assert(std::size(element_bytes) == static_cast<size_t>(Decode::ternary) + 1);
 
 }  // namespace

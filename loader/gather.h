@@ -30,6 +30,7 @@ enum class Decode : uint8_t {
     int4,     // Q4_0, likewise
     int8,     // Q8_0, likewise, a byte each
     uint8,    // the same, 128 for 0
+    float8,   // F8_E4M3, likewise
     gptq,     // Q4_0 or Q5_0 by columns: a word of [cols / 8, rows] has 8 columns of a row
     awq,      // likewise: a word of [cols, rows / 8] has 8 rows of a column, even ones first
     ternary,  // 0, 1, 2 for -1, 0, 1: of n rows each n / 4 rows in two bits of n / 4 rows of bytes
@@ -50,6 +51,7 @@ struct StoredTensor {
     uint32_t file = 0;
     uint64_t offset = 0;  // bytes from the start of that file
     int32_t scales = -1;  // of the source's; -1: none
+    bool blocks = false;  // Decode::f8_e4m3: rows may be read as blocks, too (Decode::float8)
 };
 
 /// What a stored tensor's numbers are multiplied by, its rows being all but the last of its dimensions.

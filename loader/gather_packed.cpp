@@ -2,6 +2,7 @@
 #include "gather.h"
 #include "half.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -19,6 +20,18 @@ void write_fp4(std::span<const std::byte> exponents, const std::byte* pairs, std
     for (size_t b = 0; b < exponents.size(); ++b) {
         *to++ = exponents[b];
         to = join_pairs(pairs + 16 * b, to);
+    }
+}
+
+/// Blocks of F8_E4M3; one with a NaN is all NaN.
+void write_floats(std::span<const float> scales, const std::byte* from, std::byte* to) {
+    constexpr uint16_t nan = 0x7E00;
+    for (const float scale : scales) {
+        const bool finite = std::none_of(
+            from, from + 32, [](std::byte b) { return (b & std::byte{0x7F}) == std::byte{0x7F}; });
+        const uint16_t half = finite ? to_half(256 * scale) : nan;
+        std::memcpy(to, &half, sizeof half), to += sizeof half;
+        std::memcpy(to, from, 32), from += 32, to += 32;
     }
 }
 
@@ -76,23 +89,29 @@ void GatheredTensors::gather_packed(const GatherRecipe& recipe, const Strip& str
     const uint64_t cols = recipe.cols, row_bytes = stored_bytes(recipe.type, Decode::none, cols);
     const bool pairs = recipe.decode == Decode::fp4 || recipe.decode == Decode::int4;
     const uint64_t stored_rows = recipe.decode == Decode::ternary ? scales.rows / 4 : scales.rows;
-    std::vector<std::byte> raw(pairs ? cols / 2 : cols), exponents(cols / 32);
+    const uint64_t bytes = pairs ? cols / 2 : cols;
+    const bool neighbours = strip.row_stride == cols && recipe.decode != Decode::ternary;
+    std::vector<std::byte> raw(bytes * (neighbours ? rows : 1)), exponents(cols / 32);
     std::vector<float> factors(cols / 32);
-    std::vector<uint8_t> codes(cols);
+    std::vector<uint8_t> digits(cols);
     for (uint32_t r = 0; r < rows; ++r) {
         const uint64_t row = (strip.first + (first + r) * strip.row_stride) / cols;
         std::byte* const to = out.data() + r * row_bytes;
-        files_[strip.file].read(strip.offset + raw.size() * (row % stored_rows), raw);
+        if (r == 0 || !neighbours) files_[strip.file].read(strip.offset + bytes * (row % stored_rows), raw);
+        const std::byte* const codes = raw.data() + (neighbours ? r * bytes : 0);
         if (recipe.decode == Decode::ternary) {
             for (uint64_t c = 0; c < cols; ++c)
-                codes[c] = static_cast<uint8_t>(raw[c] >> int(2 * (row / stored_rows)) & std::byte{3});
-            write_ternary(recipe.type, codes, scales.values[0], to);
+                digits[c] = static_cast<uint8_t>(codes[c] >> int(2 * (row / stored_rows)) & std::byte{3});
+            write_ternary(recipe.type, digits, scales.values[0], to);
         } else if (recipe.decode == Decode::fp4) {
             files_[scales.file].read(scales.offset + row * exponents.size(), exponents);
-            write_fp4(exponents, raw.data(), to);
+            write_fp4(exponents, codes, to);
         } else {
             scales.fill(scales.values, row * cols, 32, factors);
-            write_integers(recipe.decode, factors, raw.data(), to);
+            if (recipe.decode == Decode::float8)
+                write_floats(factors, codes, to);
+            else
+                write_integers(recipe.decode, factors, codes, to);
         }
     }
 }

@@ -264,7 +264,7 @@ nlohmann::json read_config(const fs::path& config) {
     return parse_json(text, config.filename().string());
 }
 
-Model open_hugging_face_model(const fs::path& path, Reads reads) {
+Model open_hugging_face_model(const fs::path& path, Reads reads, Floats8 floats8) {
     const auto [folder, config_path] = hugging_face_paths(path);
     const std::string config_name = config_path.filename().string();
     const nlohmann::json json = read_config(config_path);
@@ -277,6 +277,8 @@ Model open_hugging_face_model(const fs::path& path, Reads reads) {
         for (File& file : shards.files) file.map();
     const auto tensors = std::make_shared<GatheredTensors>(std::move(shards.files));
     tensors->set_scales(join_scales(config, shards.tensors, *tensors));
+    if (floats8 == Floats8::bf16)
+        for (StoredTensor& tensor : shards.tensors) tensor.blocks = false;
     Catalog catalog("safetensors", std::move(shards.tensors));
     ConfiguredModel read = read_model(config, catalog, *tensors);
     tensors->set_recipes(std::move(read.bound.recipes));

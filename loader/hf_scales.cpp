@@ -15,6 +15,12 @@ namespace {
 
 constexpr const char* field = "quantization_config";
 
+/// Whether a half holds 256 times the scale of 8-bit floats as a normal number.
+bool fits_half(float scale) {
+    constexpr float least = 0x1p-22f, most = 255;
+    return scale == 0 || (std::abs(scale) >= least && std::abs(scale) <= most);
+}
+
 class Joiner {
   public:
     Joiner(const Settings& config, std::vector<StoredTensor>& tensors, const GatheredTensors& source)
@@ -127,8 +133,13 @@ class Joiner {
                 (split && rows % scales.rows_each != 0))
                 misshapen(stored, tensor);
             scales.values = source_.floats(stored);
+            tensor.blocks = tensor.decode == Decode::f8_e4m3 && cols % 32 == 0 && scales.cols_each % 32 == 0;
             give(tensor, std::move(scales));
         }
+        // All or none: what is bound together has one type.
+        const auto fits = [](const Scales& scales) { return std::ranges::all_of(scales.values, fits_half); };
+        if (!std::ranges::all_of(scales_, fits))
+            for (StoredTensor& tensor : tensors_) tensor.blocks = false;
     }
 
     void join_blocks() {

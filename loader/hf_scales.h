@@ -11,7 +11,7 @@ namespace scoria {
 
 /// Gives quantised tensors their scales, which leave the list, as do those of activations: these stay floats
 /// here. By quant_method, what X is read as:
-///   fp8                 8-bit floats X by X_scale_inv or X_scale, of blocks, rows or all: BF16
+///   fp8                 8-bit floats X by X_scale_inv or X_scale, of blocks, rows or all: F8_E4M3, or BF16
 ///   compressed-tensors  the same; symmetric integers X, or X_packed, by X_scale, of rows or of groups of 32
 ///   n
 ///                       columns: Q8_0, or Q4_0 where they have 4 bits

@@ -41,14 +41,14 @@ void say_unused(const Model& model) {
                      count > 3 ? ", ...)" : ")"));
 }
 
-Model open_parts(const std::filesystem::path& path, Reads reads) {
+Model open_parts(const std::filesystem::path& path, Reads reads, Floats8 floats8) {
     const auto check = [&](bool adapter) {
         if (adapter)
             fail(Status::bad_file, path.string(),
                  "expected a model, got a LoRA adapter, which goes to --lora beside its model");
     };
     check(is_peft_adapter(path));
-    if (is_hugging_face_model(path)) return open_hugging_face_model(path, reads);
+    if (is_hugging_face_model(path)) return open_hugging_face_model(path, reads, floats8);
     GgufFiles opened = open_gguf_files(path);
     if (reads == Reads::mapped)
         for (File& file : opened.files) file.map();
@@ -125,8 +125,8 @@ bool is_spare(const Model& model, const TensorView& unused) {
            std::ranges::any_of(spare, ends);
 }
 
-Model open_model(const std::filesystem::path& path, Reads reads) {
-    Model model = naming_file(path.string(), [&] { return open_parts(path, reads); });
+Model open_model(const std::filesystem::path& path, Reads reads, Floats8 floats8) {
+    Model model = naming_file(path.string(), [&] { return open_parts(path, reads, floats8); });
     say_unused(model);
     return model;
 }

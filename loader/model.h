@@ -21,6 +21,10 @@ class TensorSource {
     virtual void read(const TensorView& tensor, uint64_t first, std::span<std::byte> out) const = 0;
 };
 
+/// What 8-bit floats of a folder are read as, where scales allow both: TensorType::f8_e4m3, or BF16, which
+/// GGUF has.
+enum class Floats8 : uint8_t { blocks, bf16 };
+
 struct Model {
     std::filesystem::path path;
     std::string name;  // for people: general.name, else the file's stem or the folder's name
@@ -41,7 +45,8 @@ struct Model {
 /// path of its config.json (or another .json of that form beside the weights). Errors: bad_file (missing,
 /// truncated, lying: the message names the field), unsupported (tensor type or architecture, named).
 /// With Reads::mapped a file that shrinks while the model is in use ends the process (File::map).
-Model open_model(const std::filesystem::path& path, Reads reads = Reads::positioned);
+Model open_model(const std::filesystem::path& path, Reads reads = Reads::positioned,
+                 Floats8 floats8 = Floats8::blocks);
 
 /// Only the tokenizer, from a GGUF file, tokenizer.json, SentencePiece's tokenizer.model, BERT's vocab.txt
 /// (by their extensions; tokenizer_config.json beside them counts) or a folder with one. Errors as above.

@@ -1,6 +1,7 @@
 // Tables of tensor types and roles.
 #include "tensors.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace scoria {
@@ -35,6 +36,7 @@ constexpr TensorTypeInfo types[] = {
     {TensorType::nvfp4, "NVFP4", 64, 36},      // 4 E4M3 scales, E2M1 nibbles
     {TensorType::q1_0, "Q1_0", 128, 18},       // f16 scale, signs
     {TensorType::q2_0, "Q2_0", 64, 18},        // f16 scale, two-bit codes
+    {TensorType::f8_e4m3, "F8_E4M3", 32, 34},  // f16 scale times 256, 32 such floats, none of them NaN
 };
 
 constexpr const char* role_names[] = {
@@ -171,16 +173,16 @@ static_assert(std::size(role_names) == static_cast<size_t>(Role::inner_norm) + 1
 }  // namespace
 
 const TensorTypeInfo* tensor_type_info(uint32_t gguf_type) {
-    for (const TensorTypeInfo& info : types) {
+    for (const TensorTypeInfo& info : gguf_types())
         if (static_cast<uint32_t>(info.type) == gguf_type) return &info;
-    }
     return nullptr;
 }
 
+std::span<const TensorTypeInfo> gguf_types() { return tensor_types().first(std::size(types) - 1); }
 std::span<const TensorTypeInfo> tensor_types() { return types; }
 
 const TensorTypeInfo& tensor_type_info(TensorType type) {
-    return *tensor_type_info(static_cast<uint32_t>(type));
+    return *std::ranges::find(types, type, &TensorTypeInfo::type);
 }
 
 uint64_t TensorView::row_bytes() const {

@@ -187,6 +187,7 @@ enum class TensorType : uint32_t {
     nvfp4 = 40,
     q1_0 = 41,
     q2_0 = 42,
+    f8_e4m3 = 256,  // of folders; GGUF has no number for it
 };
 
 struct TensorTypeInfo {
@@ -195,10 +196,11 @@ struct TensorTypeInfo {
     uint32_t block;        // weights per block
     uint32_t block_bytes;  // bytes per block in a file
 };
-/// Row of the table of supported types, or nullptr.
+/// Row of the table of types that a GGUF may have, or nullptr.
 const TensorTypeInfo* tensor_type_info(uint32_t gguf_type);
 const TensorTypeInfo& tensor_type_info(TensorType type);
-std::span<const TensorTypeInfo> tensor_types();
+std::span<const TensorTypeInfo> gguf_types();
+std::span<const TensorTypeInfo> tensor_types();  // all that kernels read
 
 /// One weight: where it lies in its file, or how it is made of that. Rows are contiguous; cols is a multiple
 /// of the type's block.

@@ -219,6 +219,7 @@ uint chunk_word(const uvec4 words, const Slot slot, const uint chunk) { return w
 #include "dequant_q8.glsl"
 #ifndef WEIGHT_INTS
 #include "dequant_float.glsl"
+#include "dequant_fp8.glsl"
 #include "dequant_fp4.glsl"
 #include "dequant_iq1.glsl"
 #include "dequant_iq2.glsl"
@@ -229,6 +230,8 @@ uint chunk_word(const uvec4 words, const Slot slot, const uint chunk) { return w
 // Whether codes are halves where CODE_HALVES says so.
 const bool WEIGHT_HALF_CODES = WEIGHT_TYPE == WEIGHT_Q4_0 || WEIGHT_TYPE == WEIGHT_Q4_1 || WEIGHT_TYPE == WEIGHT_Q4_K ||
                                WEIGHT_TYPE == WEIGHT_Q6_K;
+// Whether codes are bytes.
+const bool WEIGHT_BYTES = WEIGHT_TYPE == WEIGHT_Q8_0 || WEIGHT_TYPE == WEIGHT_F8_E4M3;
 // Whether codes are the values themselves.
 const bool WEIGHT_PLAIN = WEIGHT_TYPE == WEIGHT_F32 || WEIGHT_TYPE == WEIGHT_F16 || WEIGHT_TYPE == WEIGHT_BF16;
 // Whether a scale is that of 16 columns, chunks 0-1 or 2-3 of a cell.
@@ -246,7 +249,7 @@ const bool WEIGHT_SHIFTED = WEIGHT_OFFSET || WEIGHT_TYPE == WEIGHT_Q4_0 || WEIGH
 const uint WEIGHT_UNIT_CELLS =
     WEIGHT_PLAIN || WEIGHT_TYPE == WEIGHT_Q4_0 || WEIGHT_TYPE == WEIGHT_Q4_1 || WEIGHT_TYPE == WEIGHT_Q5_0 ||
             WEIGHT_TYPE == WEIGHT_Q5_1 || WEIGHT_TYPE == WEIGHT_Q8_0 || WEIGHT_TYPE == WEIGHT_IQ4_NL ||
-            WEIGHT_TYPE == WEIGHT_MXFP4 ? 1
+            WEIGHT_TYPE == WEIGHT_MXFP4 || WEIGHT_TYPE == WEIGHT_F8_E4M3 ? 1
     : WEIGHT_TYPE == WEIGHT_NVFP4 || WEIGHT_TYPE == WEIGHT_Q2_0 ? 2
     : WEIGHT_TYPE == WEIGHT_Q1_0 ? 4 : 8;
 
@@ -337,7 +340,7 @@ const bool WEIGHT_CHUNK_WORD = WEIGHT_TYPE == WEIGHT_Q4_0 || WEIGHT_TYPE == WEIG
                                WEIGHT_TYPE == WEIGHT_NVFP4;
 const uint WEIGHT_CHUNK_WORDS = WEIGHT_TYPE == WEIGHT_F32                                 ? 8
                                 : WEIGHT_TYPE == WEIGHT_F16 || WEIGHT_TYPE == WEIGHT_BF16 ? 4
-                                : WEIGHT_TYPE == WEIGHT_Q8_0                              ? 2
+                                : WEIGHT_BYTES                                            ? 2
                                 : WEIGHT_CHUNK_WORD                                       ? 1
                                                                                           : 0;
 // The first of them.
@@ -348,6 +351,7 @@ uint chunk_first_word(const uint cell, const uint chunk) {
     case WEIGHT_Q4_1:
     case WEIGHT_Q5_0: return unit * 5 + 1 + i;
     case WEIGHT_Q5_1: return unit * 6 + 2 + i;
+    case WEIGHT_F8_E4M3:
     case WEIGHT_Q8_0: return unit * 8 + 2 * i;
     case WEIGHT_Q4_K: return unit * 36 + 4 + i;
     case WEIGHT_Q5_K: return unit * 44 + 12 + i;
@@ -410,6 +414,7 @@ void weight_codes(const uint cell, const Slot slot, const uint chunk, const uvec
     case WEIGHT_Q1_0: q1_0_codes(words.x, chunk, lo, hi); break;
     case WEIGHT_TQ1_0: tq1_0_codes(cell, slot, chunk, words, lo, hi); break;
     case WEIGHT_Q8_0: lo = q8_codes(own.lo.x), hi = q8_codes(own.hi.x); break;
+    case WEIGHT_F8_E4M3: lo = f8_codes(own.lo.x), hi = f8_codes(own.hi.x); break;
     case WEIGHT_F16: lo = f16_codes(own.lo.xy), hi = f16_codes(own.hi.xy); break;
     case WEIGHT_BF16: lo = bf16_codes(own.lo.xy), hi = bf16_codes(own.hi.xy); break;
     default: lo = uintBitsToFloat(own.lo), hi = uintBitsToFloat(own.hi);
@@ -469,7 +474,7 @@ Affine weight_affine(const uint cell, const uint chunk, const Unit unit, const u
     case WEIGHT_TQ2_0:
     case WEIGHT_Q2_0: return two_bit_affine(unit);
 #endif
-    default: return Affine(unit_d(unit).x, 0.0, 0.0);  // q8_0, q1_0, iq4_nl
+    default: return Affine(unit_d(unit).x, 0.0, 0.0);  // q8_0, q1_0, iq4_nl, f8_e4m3
     }
 }
 Affine weight_affine(const uint cell, const Slot slot, const uint chunk) {
@@ -511,7 +516,7 @@ vec2 weight_line(const Affine affine, const bool whole) {
 // The file's values, bit for bit.
 precise vec4 weight_values(vec4 codes, Affine affine) {
     if (WEIGHT_PLAIN) return codes;
-    if (WEIGHT_TYPE == WEIGHT_MXFP4 || WEIGHT_TYPE == WEIGHT_NVFP4) {
+    if (WEIGHT_TYPE == WEIGHT_MXFP4 || WEIGHT_TYPE == WEIGHT_NVFP4 || WEIGHT_TYPE == WEIGHT_F8_E4M3) {
         // A code of -0 stands for 0. On bits: compilers may take 0 and -0 for the same (Mesa 26 does).
         const uvec4 bits = floatBitsToUint(codes);
         codes = uintBitsToFloat(mix(bits, uvec4(0), equal(bits, uvec4(0x80000000u))));

@@ -349,7 +349,7 @@ const bool BY_PARITY = false;
 #ifdef COMPACT
 // Of types that take few words a chunk, so that the code stays small: without the loop sums need not pass its mask.
 const bool UNROLLS_CHUNKS =
-    TOKENS == 1 && !BY_PARITY && (WEIGHT_IN_CELLS || WEIGHT_CHUNK_WORD || WEIGHT_TYPE == WEIGHT_Q8_0);
+    TOKENS == 1 && !BY_PARITY && (WEIGHT_IN_CELLS || WEIGHT_CHUNK_WORD || WEIGHT_BYTES);
 #endif
 
 // Adds a chunk of a cell, of rows [pair][even, odd], times x to the sums, and x to its own.

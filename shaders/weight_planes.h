@@ -17,7 +17,7 @@
 #define WEIGHT_GROUP_ROWS 16
 #define WEIGHT_GROUP_PAIRS 8
 
-// Values of the specialization constant WEIGHT_TYPE: those of a GGUF file.
+// Values of the specialization constant WEIGHT_TYPE: those of a GGUF file, and of folders.
 #define WEIGHT_F32 0
 #define WEIGHT_F16 1
 #define WEIGHT_Q4_0 2
@@ -46,5 +46,6 @@
 #define WEIGHT_NVFP4 40
 #define WEIGHT_Q1_0 41
 #define WEIGHT_Q2_0 42
+#define WEIGHT_F8_E4M3 256
 
 #endif

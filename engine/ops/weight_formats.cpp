@@ -234,6 +234,7 @@ constexpr WeightFormat formats[] = {
     format<Tq2_0>(TensorType::tq2_0),
     format<AsIs<128, 4, 2>>(TensorType::q1_0),
     format<Q2_0>(TensorType::q2_0),
+    format<AsIs<32, 8, 2>>(TensorType::f8_e4m3),
 };
 
 }  // namespace

@@ -65,6 +65,14 @@ float nvfp4(const std::byte* block, size_t i) {
     return (scale == 0x7F ? 0.0f : magnitude / 2) * static_cast<float>(fp4_values[q]);
 }
 
+/// E4M3 (Micikevicius et al. 2022); the scale is 256 times what multiplies it. Minus zero is zero.
+float f8_e4m3(const std::byte* block, size_t i) {
+    const int code = load<uint8_t>(block + 2 + i), exponent = code >> 3 & 15, fraction = code & 7;
+    const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -9)
+                                          : std::ldexp(1 + static_cast<float>(fraction) / 8, exponent - 7);
+    return (code < 128 || magnitude == 0 ? magnitude : -magnitude) * (load_half(block) / 256);
+}
+
 template <float (*weight)(const std::byte*, size_t)>
 void unpack(const TensorTypeInfo& info, const std::byte* blocks, std::span<float> out) {
     for (size_t i = 0; i < out.size(); ++i)
@@ -90,6 +98,7 @@ constexpr Reader readers[] = {
     {TensorType::tq1_0, unpack<tq1_0>},     {TensorType::tq2_0, unpack<tq2_0>},
     {TensorType::mxfp4, unpack<mxfp4>},     {TensorType::nvfp4, unpack<nvfp4>},
     {TensorType::q1_0, unpack<q1_0>},       {TensorType::q2_0, unpack<q2_0>},
+    {TensorType::f8_e4m3, unpack<f8_e4m3>},
 };
 
 }  // namespace

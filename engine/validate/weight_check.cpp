@@ -32,7 +32,7 @@ constexpr HalfScales half_scales[] = {
     {TensorType::iq2_xs, 0, 50},    {TensorType::iq2_s, 0, 50},    {TensorType::iq3_xxs, 0, 140},
     {TensorType::iq3_s, 0, 130},    {TensorType::iq1_s, 0, 6},     {TensorType::iq4_nl, 0, 60},
     {TensorType::iq4_xs, 0, 1100},  {TensorType::tq1_0, 52, 1},    {TensorType::tq2_0, 64, 1},
-    {TensorType::q1_0, 0, 1},       {TensorType::q2_0, 0, 1},
+    {TensorType::q1_0, 0, 1},       {TensorType::q2_0, 0, 1},      {TensorType::f8_e4m3, 0, 0.5},
 };
 
 /// Rows past the end hold NaN: nothing may depend on them.

@@ -11,7 +11,7 @@
 using namespace scoria;
 
 TEST_CASE("dequantise: every tensor type gives the recorded bits" * test::needs_fixtures()) {
-    for (const TensorTypeInfo& info : tensor_types()) {
+    for (const TensorTypeInfo& info : gguf_types()) {
         CAPTURE(info.name);
         const Safetensors file(test::fixtures() + "/quants/" + info.name + ".safetensors");
         for (const auto& [raw, deq] : {std::pair("raw", "deq"), std::pair("edge_raw", "edge_deq")}) {

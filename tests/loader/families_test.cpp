@@ -170,7 +170,7 @@ TEST_CASE("tensor types") {
         {23, "IQ4_XS", 136}, {29, "IQ1_M", 56}, {34, "TQ1_0", 54},   {35, "TQ2_0", 66},   {39, "MXFP4", 136},
         {40, "NVFP4", 144},  {41, "Q1_0", 36},  {42, "Q2_0", 72},
     };
-    CHECK(tensor_types().size() == std::size(cases));
+    CHECK(gguf_types().size() == std::size(cases));
     for (const Case& c : cases) {
         REQUIRE(tensor_type_info(c.type) != nullptr);
         CHECK(std::string(tensor_type_info(c.type)->name) == c.name);

@@ -1,6 +1,7 @@
 // Quantised Hugging Face folders: numbers and their scales in tensors of their own.
 #include "hf_scales.h"
 
+#include "fail.h"
 #include "half.h"
 #include "hf_builder.h"
 #include "hf_folder.h"
@@ -142,6 +143,70 @@ TEST_CASE("products of 8-bit floats and scales are rounded to the nearest BF16")
     const std::vector<float> values = floats_of(open_model(on_disk.path()), {Role::up, 0});
     CHECK(values[0] == 1.0078125f);  // more than halfway from 1
     CHECK(values[3] == -1.0078125f);
+}
+
+TEST_CASE("8-bit floats whose scales cover whole blocks of 32 stay what they are") {
+    struct Case {
+        float scale;  // of all
+        char code;    // of the first weight
+        bool blocks;
+    };
+    const Case cases[] = {{0.5f, 0x38, true}, {0x1p-22f, 0x38, true},  {255, 0x38, true},
+                          {0, 0x38, true},    {0x1p-23f, 0x38, false}, {300, 0x38, false},
+                          {1, 0x7F, true},    {1, char(0xFF), true}};
+    for (const Case& c : cases) {
+        CAPTURE(c.scale);
+        HfFolder folder = with_integers(32, "F8_E4M3", std::string(12 * 32, 0x40), "float-quantized");
+        folder.tensors[up].bytes[0] = c.code;
+        folder.tensors[up + "_scale"] = {"F32", {1}, floats({c.scale})};
+        const TemporaryFolder on_disk(folder);
+        for (const Floats8 floats8 : {Floats8::blocks, Floats8::bf16}) {
+            const Model model = open_model(on_disk.path(), Reads::positioned, floats8);
+            const bool blocks = c.blocks && floats8 == Floats8::blocks;
+            const TensorView& view = model.weights.at({Role::up, 0});
+            CHECK(view.type == (blocks ? TensorType::f8_e4m3 : TensorType::bf16));
+            if (!blocks) continue;
+            std::vector<std::byte> bytes(view.bytes());
+            model.tensors->read(view, 0, bytes);
+            for (size_t r = 0; r < 12; ++r) {
+                const auto* block = reinterpret_cast<const uint8_t*>(bytes.data()) + 34 * r;
+                const bool nan = r == 0 && c.code != 0x38;
+                CHECK((block[0] | block[1] << 8) == (nan ? 0x7E00 : to_half(256 * c.scale)));
+                CHECK(block[2] == uint8_t(r == 0 ? c.code : 0x40));
+                CHECK(block[33] == 0x40);
+            }
+        }
+    }
+}
+
+TEST_CASE("8-bit floats that are turned about become BF16") {
+    HfFolder folder;
+    folder.config = {{"model_type", "gpt2"}, {"vocab_size", 16},
+                     {"n_embd", 32},         {"layer_norm_epsilon", 1e-5},
+                     {"n_layer", 1},         {"n_head", 2},
+                     {"n_positions", 32},    {"quantization_config", {{"quant_method", "fp8"}}}};
+    folder.add("transformer.wte.weight", {16, 32});
+    folder.add("transformer.wpe.weight", {32, 32});
+    const std::string layer = "transformer.h.0.";
+    for (const char* norm : {"transformer.ln_f", "transformer.h.0.ln_1", "transformer.h.0.ln_2"})
+        for (const char* part : {".weight", ".bias"}) folder.add(cat(norm, part), {32});
+    const std::pair<const char*, std::pair<uint64_t, uint64_t>> linears[] = {{"attn.c_attn", {32, 96}},
+                                                                             {"attn.c_proj", {32, 32}},
+                                                                             {"mlp.c_fc", {32, 128}},
+                                                                             {"mlp.c_proj", {128, 32}}};
+    for (const auto& [name, shape] : linears) {
+        const std::string weight = cat(layer, name, ".weight");
+        folder.tensors[weight] = {"F8_E4M3", {shape.first, shape.second}, {}};
+        for (uint64_t i = 0; i < shape.first * shape.second; ++i)
+            folder.tensors[weight].bytes += e4m3[i / shape.second % 4];
+        folder.tensors[weight + "_scale_inv"] = {"F32", {}, floats({0.5f})};
+        folder.add(cat(layer, name, ".bias"), {shape.second});
+    }
+    const TemporaryFolder on_disk(folder);
+    const Model model = open_model(on_disk.path());
+    CHECK(model.weights.at({Role::up, 0}).type == TensorType::bf16);
+    const std::vector<float> values = floats_of(model, {Role::up, 0});
+    for (size_t i = 0; i < values.size(); ++i) CHECK(values[i] == e4m3_values[i % 4] / 2);
 }
 
 TEST_CASE("MXFP4 of pairs and exponents, rows of gates and ups by turns") {

@@ -199,6 +199,9 @@ MUTATIONS = [
     mutant("mxfp4_exponent", "dequant_fp4.glsl", "the scale of mxfp4 is twice too large", "(max(e, 2u) - 1u) << 23", "max(e, 2u) << 23", "embed"),
     mutant("mxfp4_subnormal", "dequant_fp4.glsl", "subnormal scales of mxfp4 are lost", "e < 2u ? 0.25 * float(e + 1u) : 1.0", "1.0", "embed"),
     mutant("fp4_negative_zero", "dequant.glsl", "-0 of a four-bit float stays -0", "codes = uintBitsToFloat(mix(bits, uvec4(0), equal(bits, uvec4(0x80000000u))));", "", "embed"),
+    mutant("fp8_sign", "dequant_fp8.glsl", "odd columns of 8-bit floats lose their sign", " | word & 0x80008000u", "", "embed"),
+    mutant("fp8_subnormal", "dequant_fp8.glsl", "subnormal 8-bit floats keep a one before their fraction", "min(h, 2.0 * h - 6.103515625e-05)", "h", "embed",
+           why="lavapipe keeps subnormal halves, which are all it needs; on SwiftShader the check sees it"),
     mutant("ternary_digit", "dequant_small.glsl", "the last digit of tq1_0 is the first again", ": 81u;", ": 1u;", "embed"),
     mutant("bf16_low", "dequant_float.glsl", "odd columns of bf16 keep the bits of their neighbour", "q.x & 0xFFFF0000u", "q.x", "embed"),
     # embedding
