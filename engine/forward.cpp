@@ -82,7 +82,8 @@ std::vector<uint32_t> Session::Impl::type_words(size_t ids, std::span<const Toke
 }
 
 ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states,
-                               std::span<const TokenId> token_types, std::span<const TokenId> global) {
+                               std::span<const TokenId> token_types, std::span<const TokenId> global,
+                               Outputs outputs) {
     Impl& s = *impl_;
     return s.engine.survive(
         [&]() -> ForwardResult {
@@ -99,33 +100,40 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states,
             } else if (s.computed < s.tokens.size()) {
                 s.compute_rest(nullptr);
             }
-            ForwardResult result{
-                uint32_t(ids.size()), architecture.logits(), architecture.stream_width(), {}, {}, {}};
+            const bool last = outputs == Outputs::last_hidden && !ids.empty(),
+                       logits = outputs == Outputs::logits;
+            ForwardResult result{last ? 1 : uint32_t(ids.size()),
+                                 architecture.logits(),
+                                 architecture.stream_width(),
+                                 {},
+                                 {},
+                                 {}};
             if (hidden_states) result.hidden.resize(s.engine.graph.hidden.size());
-            const uint32_t chunk = s.forward_chunk();
-            s.reserve_logits(std::min(chunk, uint32_t(ids.size())));
+            const uint32_t chunk = last ? s.engine.layout.tokens : s.forward_chunk();
+            if (logits || !architecture.has_head)
+                s.reserve_logits(last ? 1 : std::min(chunk, uint32_t(ids.size())));
 
             for (size_t done = 0; done < ids.size();) {
                 const std::span<const TokenId> part =
                     ids.subspan(done, s.tokens_of_batch(uint32_t(s.tokens.size()),
                                                         std::min<size_t>(ids.size() - done, chunk)));
                 Impl::Rows rows(part.size());
-                for (uint32_t t = 0; t < rows.size(); ++t)
-                    rows[t] = t + (all.empty() ? 0 : uint32_t(before + done));
+                std::iota(rows.begin(), rows.end(), all.empty() ? 0 : uint32_t(before + done));
+                if (last) rows.erase(rows.begin(), rows.end() - (done + part.size() == ids.size() ? 1 : 0));
                 const std::span<const TokenId> run = all.empty() ? part : all;
                 ResultCopies copies;
                 for (size_t i = 0; i < result.hidden.size() && (all.empty() || done == 0); ++i)
                     copies.want(s.engine.graph.hidden[i], result.hidden[i]);
                 copies.want(s.engine.graph.last_hidden, result.last_hidden);
-                copies.want(s.engine.graph.logits, result.logits);
+                if (logits) copies.want(s.engine.graph.logits, result.logits);
                 s.logits_ready = false;
                 s.run_chunk(
                     run, all.empty() ? uint32_t(s.tokens.size()) : 0, rows,
                     [&](auto& recorder, const Batch& batch, auto& kernel) {
                         copies.record(recorder, batch, kernel);
                     },
-                    types.empty() ? std::span<const uint32_t>()
-                                  : std::span(types).subspan(done, part.size()));
+                    types.empty() ? std::span<const uint32_t>() : std::span(types).subspan(done, part.size()),
+                    logits || hidden_states ? Impl::Stage::decoder : Impl::Stage::hidden);
                 copies.collect();
                 s.tokens.insert(s.tokens.end(), part.begin(), part.end());
                 s.computed = uint32_t(s.tokens.size());

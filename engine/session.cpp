@@ -229,11 +229,12 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
     enter_segment(position);
     writes(position, ids.size());
     Batch work = batch(uint32_t(ids.size()), uint32_t(outputs.size()));
-    if (!capture) work.fold_chunk();  // else all tensors are there
+    if (!capture || stage == Stage::hidden) work.fold_chunk();  // else all tensors are there
     const size_t first = stage == Stage::encoder ? 0 : engine.plan.encoder_kernels;
-    const size_t end_of_all = stage == Stage::encoder ? engine.plan.encoder_kernels
-                              : outputs.empty()       ? body_kernels()
-                                                      : engine.plan.kernels.size();
+    const size_t end_of_all = stage == Stage::encoder  ? engine.plan.encoder_kernels
+                              : outputs.empty()        ? body_kernels()
+                              : stage == Stage::hidden ? hidden_kernels()
+                                                       : engine.plan.kernels.size();
     compute(work, first, end_of_all, std::max(source, position + uint32_t(ids.size())),
             {.before =
                  [&](vk::Recorder& recorder) {

@@ -184,12 +184,19 @@ struct GenerateResult {
         0;  // tokens appended before it that other sessions had computed (EngineOptions::sequences)
 };
 
+/// What a plain forward pass computes behind the last layer.
+enum class Outputs : uint8_t {
+    logits,       // and last_hidden
+    hidden,       // last_hidden alone
+    last_hidden,  // that of the last token
+};
+
 /// What a plain forward pass returns; row-major.
 struct ForwardResult {
-    uint32_t tokens = 0, vocab = 0, hidden_size = 0;
-    std::vector<float> logits;               // [tokens, vocab]
-    std::vector<float> last_hidden;          // [tokens, last_hidden_size()] after the final norm
-    std::vector<std::vector<float>> hidden;  // [layers + 1][tokens, hidden_size]; empty unless asked for
+    uint32_t tokens = 0, vocab = 0, hidden_size = 0;  // tokens: of logits and last_hidden
+    std::vector<float> logits;                        // [tokens, vocab], if asked for
+    std::vector<float> last_hidden;                   // [tokens, last_hidden_size()] after the final norm
+    std::vector<std::vector<float>> hidden;  // [layers + 1][all tokens, hidden_size]; empty unless asked for
     /// The model's hidden size, or twice that where it ends in two streams; hidden_size is that of all of its
     /// streams.
     uint32_t last_hidden_size() const { return tokens ? uint32_t(last_hidden.size() / tokens) : 0; }
@@ -266,11 +273,12 @@ class Session {
     GenerateResult generate(const GenerateOptions& options);
     /// Logits [vocab] of the last appended token.
     std::vector<float> logits();
-    /// Appends tokens and returns logits of all of them, [tokens, vocab].
+    /// Appends tokens and returns logits of all of them, [tokens, vocab], or what `outputs` says.
     /// An encoder begins anew with each call, and all ids must fit in a batch; token_types: one per id, or
     /// none: all 0; global: as for encode.
     ForwardResult forward(std::span<const TokenId> ids, bool hidden_states,
-                          std::span<const TokenId> token_types = {}, std::span<const TokenId> global = {});
+                          std::span<const TokenId> token_types = {}, std::span<const TokenId> global = {},
+                          Outputs outputs = Outputs::logits);
     /// Appends tokens, kernel by kernel, and shows the observer every kernel with a way to fetch the
     /// values [rows, cols] of its results (PlannedKernel::results). Slow: for `validate -m` and `look`. More
     /// than a batch are traced batch by batch, all kernels of one before the next; tokens() are then those of

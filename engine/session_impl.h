@@ -55,8 +55,8 @@ struct Session::Impl final : Tenant {
     /// Errors: unsupported, for an encoder, which `what` makes no sense of; bad_argument, for a decoder
     /// without the source that it needs.
     void needs_decoder(const char* what) const;
-    /// Which kernels run: the encoder's, or all others.
-    enum class Stage : uint8_t { encoder, decoder };
+    /// Which kernels run: the encoder's, or all others, or of these those up to the last hidden state.
+    enum class Stage : uint8_t { encoder, decoder, hidden };
     // Where several devices share the layers, what crosses from the one before, and to the one behind:
     /// Brings the residual stream of `count` tokens, which `front` has computed, to `incoming`.
     void hand_over(uint32_t count);

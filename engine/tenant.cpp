@@ -89,6 +89,15 @@ size_t Tenant::body_kernels() const {
     return size_t(std::find_if(first, kernels.end(), on_outputs) - kernels.begin());
 }
 
+size_t Tenant::hidden_kernels() const {
+    size_t end = engine.plan.kernels.size();
+    const auto makes_it = [&](const PlannedKernel& k) {
+        return std::ranges::find(k.results, engine.graph.last_hidden) != k.results.end();
+    };
+    while (!makes_it(engine.plan.kernels[end - 1])) --end;
+    return end;
+}
+
 vk::Device::Ticket Tenant::submit(const vk::Commands& commands) {
     const VkCommandBuffer handle = commands.handle();
     if (!host_point.semaphore) return last_submitted = engine.device.submit({&handle, 1});

@@ -45,6 +45,8 @@ struct Tenant {
                             std::span<const uint32_t> words);
     /// Kernels that a batch without outputs needs: all before the first that works on output rows.
     size_t body_kernels() const;
+    /// Those up to Graph::last_hidden.
+    size_t hidden_kernels() const;
 
     vk::Device::Ticket submit(const vk::Commands& commands);
     /// Errors: timeout after a minute, ten on a CPU driver, whose machine may be busy otherwise.

@@ -151,6 +151,29 @@ TEST_CASE("deterministic: equal bits however the prompt is batched" * needs_fixt
     CHECK(outcome(pinned) == whole);
 }
 
+TEST_CASE("hidden states without logits are those beside them" * needs_fixtures()) {
+    EngineOptions options = strict();
+    options.prompt_chunk = 48;
+    Engine engine(tiny(), options);
+    const std::vector<TokenId> ids = some_ids(100);
+    const auto run = [&](size_t count, Outputs outputs) {
+        Session session(engine);
+        const ForwardResult result = session.forward(std::span(ids).first(count), false, {}, {}, outputs);
+        CHECK(result.logits.empty() == (outputs != Outputs::logits));
+        return result;
+    };
+    for (const size_t count : {1, 47, 48, 49, 100}) {
+        CAPTURE(count);
+        const ForwardResult all = run(count, Outputs::logits), hidden = run(count, Outputs::hidden),
+                            last = run(count, Outputs::last_hidden);
+        CHECK(largest_error(all.last_hidden, hidden.last_hidden) < 1e-5);
+        CHECK(last.tokens == 1);
+        REQUIRE(last.last_hidden_size() == all.last_hidden_size());
+        const std::span<const float> row = std::span(all.last_hidden).last(all.last_hidden_size());
+        CHECK(largest_error(std::vector<float>(row.begin(), row.end()), last.last_hidden) < 1e-5);
+    }
+}
+
 TEST_CASE("truncate forgets" * needs_fixtures()) {
     Engine engine(tiny(), strict());
     Session session(engine);
