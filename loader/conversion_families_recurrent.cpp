@@ -97,6 +97,7 @@ std::span<const ConversionFamily> recurrent_conversions() {
          .fits = has_experts,
          .keys = set_nemotron},
         {.model_type = "nemotron_h", .architecture = "nemotron_h", .keys = set_nemotron},
+        {.model_type = "mamba2", .architecture = "mamba2", .keys = set_states},
         {.model_type = "lfm2", .architecture = "lfm2", .keys = set_lfm2},
         {.model_type = "lfm2_moe", .architecture = "lfm2moe", .keys = set_lfm2_moe},
         {.model_type = "qwen3_next", .architecture = "qwen3next", .keys = set_delta},

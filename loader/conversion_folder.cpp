@@ -108,9 +108,13 @@ FolderSource::FolderSource(const fs::path& path)
     facts_.kv_heads = attention.kv_heads;
     facts_.experts = model_.architecture.routing().experts;
     uint32_t size = 0;
-    for (const Layer& layer : model_.architecture.layers) size = std::max(size, layer.feed_forward.size);
+    bool feeds = false;
+    for (const Layer& layer : model_.architecture.layers) {
+        size = std::max(size, layer.feed_forward.size);
+        feeds = feeds || layer.feeds();
+    }
     const uint32_t of_expert = model_.architecture.routing().size;
-    feed_forward_ = size != 0 ? size : settings.size(Field::feed_forward, most_size, of_expert);
+    feed_forward_ = size != 0 || !feeds ? size : settings.size(Field::feed_forward, most_size, of_expert);
     check_unused();
     if (row_->embeds) drop_head();
     add_divisors();
@@ -376,6 +380,7 @@ std::vector<std::string> FolderSource::paths() const {
 /// The folder's row for the GGUF's.
 uint64_t FolderSource::source_row(const Part& part, uint64_t row) const {
     const Order order = part.order;
+    if (order == Order::same) return row;
     if (order == Order::tiled) return part.heads.in_folder(row, model_.architecture.recurrence());
     const Attention& attention = model_.architecture.attention();
     const uint64_t head = attention.head_dim, at = row % head, start = row - at;

@@ -62,8 +62,11 @@ void set_shared_keys(const Described& model, Keys& keys) {
     keys.set("feed_forward_length", model.feed_forward);
     keys.set("attention.head_count", attention.heads);
     keys.set("attention.head_count_kv", cached.kv_heads);
-    keys.set("attention.key_length", cached.head_dim);
-    keys.set("attention.value_length", attention.latent.kv_rank ? attention.latent.kv_rank : cached.head_dim);
+    if (attention.heads != 0) {
+        keys.set("attention.key_length", cached.head_dim);
+        keys.set("attention.value_length",
+                 attention.latent.kv_rank ? attention.latent.kv_rank : cached.head_dim);
+    }
     keys.set(a.norm.kind == NormKind::rms ? "attention.layer_norm_rms_epsilon"
                                           : "attention.layer_norm_epsilon",
              double{a.norm.epsilon});

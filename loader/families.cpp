@@ -166,6 +166,12 @@ Architecture describe(const Family& family, const Settings& settings) {
     for (const char* name : {"layer_types", "layers_block_type"})
         if (const size_t count = settings.texts(name).size(); count != 0) listed = count;
     const uint32_t layers = settings.size(Field::layers, most_layers, listed);
+    if (family.recurs_alone) {
+        for (const Field none : {Field::heads, Field::head_dim, Field::feed_forward})
+            settings.understood(settings.name_of(none));  // 0, or of the recurrence
+        architecture.layers.assign(layers, {});
+        return architecture;
+    }
     const LayerHeads heads = read_heads(settings, layers);
     const std::vector<uint32_t> sizes = settings.sizes(Field::feed_forward, layers, most_size);
     Layer layer;

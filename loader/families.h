@@ -109,6 +109,7 @@ struct Family {
 
     RecurrenceKind recurrence = RecurrenceKind::none;  // of some layers, which `adjust` makes
     bool recurs_beside = false;                        // attention, in every layer
+    bool recurs_alone = false;                         // no attention in any layer, and no feed-forward
 
     Adjust adjust = nullptr;
 };

@@ -113,6 +113,7 @@ uint32_t read_vocab(const Gguf& gguf, const Catalog& catalog) {
 }
 
 void check_value_length(const Settings& keys, uint32_t head_dim) {
+    if (head_dim == 0) return keys.understood("attention.value_length");  // no attention
     const uint32_t length = keys.size("attention.value_length", 1 << 12, head_dim);
     if (length != head_dim && !keys.has("attention.kv_lora_rank"))
         fail(Status::unsupported, "gguf", keys.full_name("attention.value_length"), ": expected ", head_dim,

@@ -73,7 +73,7 @@ std::vector<bool> layers_without_heads(const Reading& r) {
 }
 
 void adjust_lfm2(Reading& r) {
-    use_recurrence(r.settings, r.architecture, layers_without_heads(r),
+    use_recurrence(r.architecture, layers_without_heads(r),
                    short_convolution(r.settings, "shortconv.l_cache", r.architecture.hidden));
 }
 
@@ -116,7 +116,7 @@ void adjust_delta(Reading& r) {
     std::vector<bool> recurs(layers);
     for (size_t i = 0; i < layers; ++i) recurs[i] = i < listed.size() ? listed[i] != 0 : (i + 1) % every != 0;
     for (Layer& layer : r.architecture.layers) layer.attention.output_gate = Attention::OutputGate::elements;
-    use_recurrence(r.settings, r.architecture, recurs, delta);
+    use_recurrence(r.architecture, recurs, delta);
 }
 
 void adjust_granite_hybrid(Reading& r) {
@@ -127,14 +127,14 @@ void adjust_granite_hybrid(Reading& r) {
     const uint32_t shared = keys.size(keys.name_of(Field::shared_size), most_size, 0, 0);
     for (Layer& layer : r.architecture.layers)
         if (layer.feed_forward.routing.experts == 0 && shared != 0) layer.feed_forward.size = shared;
-    use_recurrence(keys, r.architecture, layers_without_heads(r), mamba);
+    use_recurrence(r.architecture, layers_without_heads(r), mamba);
 }
 
 /// The converter multiplies weights by what a folder's config.json says.
 void adjust_falcon_h1(Reading& r) {
     Recurrence mamba = read_mamba(r);
     mamba.normed = r.catalog.find("blk.0.ssm_norm.weight") != nullptr;
-    use_beside_attention(r.architecture, mamba);
+    use_in_all_layers(r.architecture, mamba);
 }
 
 /// Layers with key/value heads are attention, with columns of a feed-forward that, or experts, the others
@@ -154,8 +154,10 @@ void adjust_nemotron(Reading& r) {
         if (!feeds || layers[i].feed_forward.routing.experts == 0)
             make_dense(layers[i], feeds ? static_cast<uint32_t>(sizes[i]) : 0);
     }
-    use_recurrence(keys, r.architecture, recurs, mamba);
+    use_recurrence(r.architecture, recurs, mamba);
 }
+
+void adjust_mamba2(Reading& r) { use_in_all_layers(r.architecture, read_mamba(r)); }
 
 }  // namespace
 
@@ -218,6 +220,12 @@ std::span<const Family> gguf_recurrent_families() {
          .routing = &nemotron_experts,
          .recurrence = RecurrenceKind::state_space,
          .adjust = adjust_nemotron},
+        {.name = "mamba2",
+         .tensors = {mamba_rows, state_rows, common},
+         .rope = false,
+         .recurrence = RecurrenceKind::state_space,
+         .recurs_alone = true,
+         .adjust = adjust_mamba2},
     };
     return families;
 }

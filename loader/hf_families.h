@@ -15,6 +15,7 @@ std::span<const Family> deepseek_families();         // those of DeepSeek and it
 std::span<const Family> encoder_families();          // BERT and its kin
 std::span<const Family> encoder_decoder_families();  // T5, BART and their kin
 std::span<const Family> recurrent_families();        // some layers of which are no attention
+std::span<const Family> mamba_families();            // no layer of which is
 std::span<const Family> reformer_families();
 std::span<const Family> own_families();  // the fixtures' own references
 

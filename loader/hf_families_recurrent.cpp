@@ -148,7 +148,7 @@ void adjust_lfm2(Reading& r) {
         s.understood(other);  // of training, or said once more
     const char* of_attention = "full_attn_idxs";
     if (s.numbers(of_attention).empty()) expect_layer_types(s);
-    use_recurrence(s, r.architecture, recurrent_layers(s, r.architecture.layers.size(), of_attention),
+    use_recurrence(r.architecture, recurrent_layers(s, r.architecture.layers.size(), of_attention),
                    short_convolution(s, "conv_L_cache", r.architecture.hidden));
     const uint32_t multiple = s.size("block_multiple_of", most_size, 256);
     const double factor = s.positive("block_ffn_dim_multiplier", 1.0);
@@ -167,7 +167,7 @@ void adjust_lfm2_moe(Reading& r) {
     expect_flag(s, "conv_bias", false, false);
     s.understood("tie_embedding");
     expect_layer_types(s);
-    use_recurrence(s, r.architecture, recurrent_layers(s, r.architecture.layers.size()),
+    use_recurrence(r.architecture, recurrent_layers(s, r.architecture.layers.size()),
                    short_convolution(s, "conv_L_cache", r.architecture.hidden));
     for (Layer& layer : r.architecture.layers) {
         layer.feed_forward.routing.choice_bias = s.flag("use_expert_bias", true);
@@ -187,8 +187,7 @@ void adjust_lfm3(Reading& r) {
     if (!s.flag("use_sandwich_norm", true)) a.placement = NormPlacement::pre;
     for (Layer& layer : a.layers)
         if (s.flag("use_attention_gate", true)) layer.attention.output_gate = Attention::OutputGate::heads;
-    use_recurrence(s, a, recurrent_layers(s, a.layers.size()),
-                   short_convolution(s, "conv_L_cache", a.hidden));
+    use_recurrence(a, recurrent_layers(s, a.layers.size()), short_convolution(s, "conv_L_cache", a.hidden));
 }
 
 void adjust_delta(Reading& r) {
@@ -211,16 +210,7 @@ void adjust_delta(Reading& r) {
     if (!s.has("layer_types"))
         for (size_t i = 0; i < recurs.size(); ++i) recurs[i] = (i + 1) % every != 0;
     for (Layer& layer : r.architecture.layers) layer.attention.output_gate = Attention::OutputGate::elements;
-    use_recurrence(s, r.architecture, recurs, delta);
-}
-
-/// Errors: unsupported, where steps are clamped.
-void check_step_limit(const Settings& s) {
-    const nlohmann::json* limit = s.find("time_step_limit");
-    if (limit != nullptr &&
-        (!limit->is_array() || limit->size() != 2 || (*limit)[0] != 0 || (*limit)[1].is_number()))
-        fail(Status::unsupported, s.where(), s.full_name("time_step_limit"),
-             ": expected 0 and infinity, got ", limit->dump());
+    use_recurrence(r.architecture, recurs, delta);
 }
 
 /// Mamba-2 as Bamba has it, and Granite, and of a width of its own, Falcon-H1.
@@ -262,14 +252,14 @@ void adjust_granite_hybrid(Reading& r) {
         (routing.experts ? routing.shared_size : layer.feed_forward.size) = shared;
     }
     expect_layer_types(s);
-    use_recurrence(s, r.architecture, recurrent_layers(s, r.architecture.layers.size()), mamba);
+    use_recurrence(r.architecture, recurrent_layers(s, r.architecture.layers.size()), mamba);
 }
 
 /// Layers are of Mamba-2, but those that are listed.
 void adjust_bamba(Reading& r) {
     const Settings& s = r.settings;
     for (const char* other : {"num_logits_to_keep", "z_loss_coefficient"}) s.understood(other);
-    use_recurrence(s, r.architecture, recurrent_layers(s, r.architecture.layers.size(), "attn_layer_indices"),
+    use_recurrence(r.architecture, recurrent_layers(s, r.architecture.layers.size(), "attn_layer_indices"),
                    read_mamba(r));
 }
 
@@ -303,7 +293,7 @@ void adjust_falcon_h1(Reading& r) {
                              &mamba.step_scale};
     for (size_t i = 0; i < parts.size(); ++i) *places[i] = in * parts[i];
     if (attention_in != 1) expect_flag(s, "attention_bias", false, false);  // it would not be multiplied
-    use_beside_attention(a, mamba);
+    use_in_all_layers(a, mamba);
     for (Layer& layer : a.layers) {
         layer.attention.scale *= key * attention_in * attention_in;
         layer.attention_out = attention_in * s.number("attention_out_multiplier", 1);
@@ -376,8 +366,7 @@ void adjust_nemotron(Reading& r) {
         if (pattern[i] != 'E') make_dense(layers[i], pattern[i] == '-' ? size : 0);
         if (pattern[i] != '*') layers[i].attention = {};
     }
-    use_recurrence(s, r.architecture, recurs, mamba);
-    if (pattern.find('*') == pattern.npos) s.wrong("hybrid_override_pattern", "a layer of attention");
+    use_recurrence(r.architecture, recurs, mamba);
 }
 
 }  // namespace

@@ -30,16 +30,12 @@ std::vector<bool> recurrent_layers(const Settings& settings, size_t layers, cons
     return recurs;
 }
 
-void use_beside_attention(Architecture& architecture, Recurrence recurrence) {
+void use_in_all_layers(Architecture& architecture, Recurrence recurrence) {
     set_width(recurrence);
     for (Layer& layer : architecture.layers) layer.recurrence = recurrence;
 }
 
-void use_recurrence(const Settings& settings, Architecture& architecture, const std::vector<bool>& recurs,
-                    Recurrence recurrence) {
-    if (std::ranges::find(recurs, false) == recurs.end())
-        fail(Status::unsupported, settings.where(), "expected a layer of attention, got ", recurs.size(),
-             " recurrences");
+void use_recurrence(Architecture& architecture, const std::vector<bool>& recurs, Recurrence recurrence) {
     set_width(recurrence);
     for (size_t i = 0; i < recurs.size(); ++i) {
         if (!recurs[i]) continue;
@@ -54,6 +50,14 @@ Recurrence short_convolution(const Settings& settings, const char* taps, uint32_
     convolution.taps = settings.size(taps, most_taps, 3, 2);
     convolution.width = hidden;
     return convolution;
+}
+
+void check_step_limit(const Settings& settings) {
+    const nlohmann::json* limit = settings.find("time_step_limit");
+    if (limit != nullptr &&
+        (!limit->is_array() || limit->size() != 2 || (*limit)[0] != 0 || (*limit)[1].is_number()))
+        fail(Status::unsupported, settings.where(), settings.full_name("time_step_limit"),
+             ": expected 0 and infinity, got ", limit->dump());
 }
 
 void check_heads(const Settings& settings, const char* heads, const Recurrence& r) {

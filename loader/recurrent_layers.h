@@ -17,16 +17,17 @@ bool is_recurrent_type(std::string_view type);
 /// or none.
 std::vector<bool> recurrent_layers(const Settings& settings, size_t layers, const char* attention = nullptr);
 
-/// Layers that recur have this in place of attention. Errors: unsupported, if none is left with attention:
-/// the cache counts a sequence's positions.
-void use_recurrence(const Settings& settings, Architecture& architecture, const std::vector<bool>& recurs,
-                    Recurrence recurrence);
+/// Layers that recur have this in place of attention.
+void use_recurrence(Architecture& architecture, const std::vector<bool>& recurs, Recurrence recurrence);
 
-/// Every layer has this beside attention.
-void use_beside_attention(Architecture& architecture, Recurrence recurrence);
+/// Every layer has this, beside attention where it has any.
+void use_in_all_layers(Architecture& architecture, Recurrence recurrence);
 
 /// LFM2's, as many taps as the field `taps` says.
 Recurrence short_convolution(const Settings& settings, const char* taps, uint32_t hidden);
+
+/// Errors: unsupported, where Mamba's steps are clamped.
+void check_step_limit(const Settings& settings);
 
 /// Errors: bad_file, naming `heads`, where heads are not a multiple of groups or the state is too large.
 void check_heads(const Settings& settings, const char* heads, const Recurrence& recurrence);

@@ -58,12 +58,14 @@ std::string attention_of(const Family& family) {
     list(text, family.clips, "clipped q/k/v");
     constexpr const char* recurrences[] = {"", "short convolutions", "gated delta rule", "state spaces"};
     list(text, family.recurrence != RecurrenceKind::none,
-         cat(name_of(recurrences, family.recurrence),
-             family.recurs_beside ? " beside it" : " in most layers"));
+         cat(name_of(recurrences, family.recurrence), family.recurs_alone    ? " alone"
+                                                      : family.recurs_beside ? " beside it"
+                                                                             : " in most layers"));
     return text;
 }
 
 std::string feed_forward_of(const Family& family) {
+    if (family.recurs_alone) return "none";
     std::string text = cat(family.gated ? "gated " : "", name_of(activation_names, family.activation));
     list(text, family.feed_forward_bias.when != Bias::When::never, when_biased("", family.feed_forward_bias));
     if (const Routing* routing = family.routing) {

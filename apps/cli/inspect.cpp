@@ -236,6 +236,7 @@ std::string mask_text(const Attention& attention) {
 
 std::string feed_forward_text(const FeedForward& feed_forward) {
     const Routing& routing = feed_forward.routing;
+    if (feed_forward.size == 0 && routing.experts == 0) return "none";
     std::string text =
         cat(feed_forward.gated ? "gated " : "", name_of(activation_names, feed_forward.activation));
     if (routing.experts == 0) return cat(feed_forward.size, " ", text);

@@ -62,7 +62,7 @@ TEST_CASE("a damaged field is named") {
         {"version 1", [](GgufFile& file) { file.version = 1; }, "version: expected 2 or 3, got 1"},
         {"big-endian", [](GgufFile& file) { file.version = 3u << 24; }, "big-endian"},
         {"no architecture", without("general.architecture"), "general.architecture is missing"},
-        {"unknown architecture", set("general.architecture", "mamba"), "got mamba (nearest: llama)"},
+        {"unknown architecture", set("general.architecture", "lloma"), "got lloma (nearest: llama)"},
         {"split file", set("split.count", 2u), "split.count"},
         {"alignment", set("general.alignment", 24u), "general.alignment: expected a power of two"},
         {"no layers", set("llama.block_count", 0u), "llama.block_count: expected 1 to"},

@@ -33,6 +33,8 @@ FALCON = SAME | dict(num_hidden_layers=2, mamba_d_ssm=96, mamba_n_heads=6, mamba
 NEMOTRON = dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_attention_heads=4, num_key_value_heads=2,
                 head_dim=16, max_position_embeddings=160, layer_norm_epsilon=0.02, bos_token_id=1, eos_token_id=2,
                 pad_token_id=None, ssm_state_size=12, mamba_num_heads=6, mamba_head_dim=16, n_groups=2)
+STATES = dict(vocab_size=64, hidden_size=48, num_hidden_layers=3, state_size=12, conv_kernel=4, layer_norm_epsilon=0.02,
+              bos_token_id=1, eos_token_id=2, pad_token_id=None)
 AXES = ROPE | {"mrope_section": [2, 3, 3]}
 VISION = dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, patch_size=14, out_hidden_size=48)
 PIXTRAL = dict(model_type="pixtral", hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
@@ -166,6 +168,7 @@ CONFIGS = {
         layers_block_type=["linear_attention", "moe", "full_attention", "moe", "linear_attention"], n_routed_experts=6,
         moe_intermediate_size=24, moe_shared_expert_intermediate_size=40, num_experts_per_tok=2,
         routed_scaling_factor=1.5, n_group=2, topk_group=1),
+    "mamba2": STATES | dict(num_heads=6, head_dim=16, n_groups=2, residual_in_fp32=False),
     "vaultgemma": BASE | dict(query_pre_attn_scalar=20, sliding_window=7, attn_logit_softcapping=4.0,
                               final_logit_softcapping=3.0, hidden_activation="gelu_pytorch_tanh",
                               layer_types=TYPES[1:3]),

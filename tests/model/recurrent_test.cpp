@@ -27,11 +27,11 @@ struct Recurrent {
     std::unique_ptr<TemporaryFolder> folder;
 };
 
-/// One of each kind of recurrence, or one of all; deep, all.
+/// One of each kind of recurrence, and one that is nothing else, or one of all; deep, all.
 std::vector<Recurrent> recurrent_models() {
     const auto wanted = [](const std::string& name) {
         return deep() || name == "qwen3_5_text" ||
-               (!few_models() && (name == "lfm2" || name == "granitemoehybrid-mamba"));
+               (!few_models() && (name == "lfm2" || name == "granitemoehybrid-mamba" || name == "mamba2"));
     };
     std::vector<Recurrent> all;
     for (MadeModel& made : made_models(wanted)) {
@@ -40,7 +40,7 @@ std::vector<Recurrent> recurrent_models() {
         if (model->architecture.recurrent())
             all.push_back({std::move(made), std::move(model), std::move(folder)});
     }
-    REQUIRE(all.size() == (deep() ? 11 : few_models() ? 1 : 3));
+    REQUIRE(all.size() == (deep() ? 12 : few_models() ? 1 : 4));
     return all;
 }
 
@@ -414,6 +414,27 @@ TEST_CASE("vulkan: recurrences on two devices, and kernel by kernel beside the r
     }
 }
 
+TEST_CASE("vulkan: a model without attention caches nothing by position, and has all of its file's") {
+    const MadeModel made = made_model("mamba2");
+    const TemporaryFolder folder(made.folder);
+    const auto model = std::make_shared<const Model>(open_model(folder.path()));
+    EngineOptions options = deterministic(1);
+    options.context = model->architecture.context;
+    CHECK(options.context == 1 << 20);
+    Engine engine(model, options);
+    CHECK(engine.memory_plan().kv + engine.memory_plan().host_kv == 0);
+    CHECK(engine.memory_plan().kv_parts.empty());
+    CHECK(engine.memory_plan().recurrences == 3);
+    std::vector<TokenId> ids;
+    for (TokenId i = 0; i < 9000; ++i) ids.push_back((7 * i * i + 3 * i) % 61 + 3);
+    ids.insert(ids.end(), made.ids.begin(), made.ids.end());  // what is long past decays
+    const std::vector<float> far = at_once(engine, ids), near = at_once(engine, std::span(ids).last(2000));
+    CHECK(largest_error(std::vector<double>(near.begin(), near.end()), far) <= strict_error);
+    ++options.context;
+    CHECK_THROWS_WITH_AS(Engine(model, options), doctest::Contains("expected at most 1048576 positions"),
+                         Error);
+}
+
 TEST_CASE("recurrences that are not computed are refused, naming the field") {
     struct Row {
         const char *name, *field, *value, *says;
@@ -421,8 +442,6 @@ TEST_CASE("recurrences that are not computed are refused, naming the field") {
     constexpr Row rows[] = {
         {"lfm2", "conv_bias", "true", "conv_bias: expected false"},
         {"lfm2", "conv_L_cache", "1", "conv_L_cache: expected 2 to 16, got 1"},
-        {"lfm2", "layer_types", R"(["conv", "conv", "conv"])",
-         "expected a layer of attention, got 3 recurrences"},
         {"lfm2", "layer_types", R"(["conv", "xlstm", "full_attention"])", "got xlstm"},
         {"lfm2", "layer_types", R"(["conv"])", "layer_types: expected 3 types, got 1"},
         {"lfm2", "block_ffn_dim_multiplier", "1e12", "block_ffn_dim_multiplier"},
@@ -439,6 +458,10 @@ TEST_CASE("recurrences that are not computed are refused, naming the field") {
         {"nemotron_h-experts", "moe_latent_size", "16", "moe_latent_size"},
         {"nemotron_h-experts", "layers_block_type", R"(["mamba", "moe", "attention", "gru", "mamba"])",
          "in every place"},
+        {"mamba2", "rms_norm", "false", "rms_norm: expected true"},
+        {"mamba2", "use_bias", "true", "use_bias: expected false"},
+        {"mamba2", "hidden_act", "\"gelu\"", "hidden_act: expected silu"},
+        {"mamba2", "expand", "3", "expand: expected a width of 6 heads of 16, got 3"},
         {"nemotron_h", "mamba_hidden_act", "\"gelu\"", "mamba_hidden_act: expected silu"},
     };
     const std::vector<MadeModel> all = made_models();
