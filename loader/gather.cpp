@@ -54,14 +54,15 @@ void decode(TensorType type, Decode decode, const std::byte* from, std::span<flo
     static const auto e4m3 = small_floats(4, 3, true), e5m2 = small_floats(5, 2, false);
     switch (decode) {
     case Decode::none:
-    case Decode::fp4:  // by gather_packed, as the others down to
-    case Decode::int4:
-    case Decode::int8:
-    case Decode::uint8:
-    case Decode::float8:
+    case Decode::int8:  // by gather_packed, as the others down to
+    case Decode::words:
     case Decode::gptq:
     case Decode::awq:
     case Decode::ternary:
+    case Decode::float8:
+    case Decode::fp4:
+    case Decode::nvfp4:
+    case Decode::table:
         break;
     case Decode::f64:
         return convert<double>(from, out);
@@ -94,9 +95,9 @@ void decode(TensorType type, Decode decode, const std::byte* from, std::span<flo
     }
 }
 
-constexpr uint64_t element_bytes[] = {0, 8, 1, 1, 1, 1, 2, 2, 4, 4,
-                                      8, 8, 1, 1, 1, 1, 1, 1, 1, 1};  // by Decode
-static_assert(std::size(element_bytes) == static_cast<size_t>(Decode::ternary) + 1);
+constexpr uint64_t element_bytes[] = {0, 8, 1, 1, 1, 1, 2, 2, 4, 4, 8,
+                                      8, 1, 1, 1, 1, 1, 1, 1, 1, 1};  // by Decode
+static_assert(std::size(element_bytes) == static_cast<size_t>(Decode::table) + 1);
 
 }  // namespace
 
@@ -106,7 +107,7 @@ void encode_floats(TensorType type, std::span<const float> values, std::byte* to
         return;
     }
     for (const float value : values) {
-        const uint16_t nearest = to_bf16(value);
+        const uint16_t nearest = type == TensorType::f16 ? to_half(value) : to_bf16(value);
         std::memcpy(to, &nearest, sizeof nearest), to += sizeof nearest;
     }
 }
@@ -121,7 +122,8 @@ void Scales::fill(const std::vector<float>& those, uint64_t first, uint64_t stri
                   std::span<float> out) const {
     for (uint64_t i = 0; i < out.size(); ++i) {
         const uint64_t at = first + i * stride;
-        out[i] = those[at / cols / rows_each * across + at % cols / cols_each];
+        const uint64_t col = at % cols, group = groups.empty() ? col / cols_each : groups[col];
+        out[i] = those[at / cols / rows_each * across + group];
     }
 }
 

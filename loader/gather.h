@@ -26,21 +26,24 @@ enum class Decode : uint8_t {
     u32,
     i64,
     u64,
-    fp4,      // MXFP4, numbers apart from scales; columns 2i and 2i + 1 in byte i
-    int4,     // Q4_0, likewise
-    int8,     // Q8_0, likewise, a byte each
-    uint8,    // the same, 128 for 0
-    float8,   // F8_E4M3, likewise
-    gptq,     // Q4_0 or Q5_0 by columns: a word of [cols / 8, rows] has 8 columns of a row
-    awq,      // likewise: a word of [cols, rows / 8] has 8 rows of a column, even ones first
+    // Integers of Scales::bits, apart from their scales: blocks, or floats where no block holds them.
+    int8,     // bytes, with their sign
+    words,    // of 32 bits, in which a row's numbers follow each other from the lowest bit on
+    gptq,     // likewise, one below the other: [cols * bits / 32, rows]
+    awq,      // of 4 bits: a word of [cols, rows / 8] has 8 rows of a column, even ones first
     ternary,  // 0, 1, 2 for -1, 0, 1: of n rows each n / 4 rows in two bits of n / 4 rows of bytes
+    float8,   // F8_E4M3, bytes apart from scales of whole blocks
+    // Numbers of 4 bits, columns 2i and 2i + 1 in byte i.
+    fp4,    // MXFP4
+    nvfp4,  // floats of E2M1
+    table,  // floats, those of Scales::table; all rows as one, column 2i in the upper half of byte i
 };
 
 /// Which four bits of a word of Decode::awq, from the lowest on, are those of row r: awq_places[r % 8].
 inline constexpr uint64_t awq_places[] = {0, 4, 1, 5, 2, 6, 3, 7};
 
 /// Whether whole rows are read, as blocks or as floats.
-inline bool is_packed(Decode decode) { return decode >= Decode::fp4; }
+inline bool is_packed(Decode decode) { return decode >= Decode::int8; }
 
 /// A tensor as its file describes it.
 struct StoredTensor {
@@ -57,12 +60,17 @@ struct StoredTensor {
 /// What a stored tensor's numbers are multiplied by, its rows being all but the last of its dimensions.
 struct Scales {
     uint64_t rows = 0, cols = 0;  // of the tensor
-    /// Of element (r, c): values[r / rows_each * across + c / cols_each]. Decode::fp4 has none.
+    /// Of element (r, c): values[r / rows_each * across + g], g being c / cols_each or groups[c]. Decode::fp4
+    /// has none; nvfp4 two, what all its scales are multiplied by and what they are divided by.
     std::vector<float> values;
     uint64_t rows_each = 1, cols_each = 1, across = 1;
-    std::vector<float> zeros;  // likewise, the number that stands for 0, of 16; of gptq and awq alone
-    uint32_t file = 0;         // Decode::fp4: where the exponents lie, a byte for 32 columns
+    std::vector<float> zeros;  // likewise, the integer that stands for 0; empty: `zero` for all
+    uint32_t file = 0;         // Decode::fp4, nvfp4: where the scales lie, a byte for 32 columns or for 16
     uint64_t offset = 0;
+    std::vector<uint32_t> groups;  // of columns that are no neighbours; else empty
+    float zero = 0;
+    uint32_t bits = 4;         // of an integer
+    std::vector<float> table;  // what a number of 4 bits stands for
     /// Those, values or zeros, of elements first, first + stride, ...
     void fill(const std::vector<float>& those, uint64_t first, uint64_t stride, std::span<float> out) const;
     /// Whether rows that begin with elements a and b have the same ones.
@@ -95,7 +103,7 @@ struct GatherRecipe {
 
 /// Bytes of `weights` weights, a multiple of the type's block.
 uint64_t stored_bytes(TensorType type, Decode decode, uint64_t weights);
-/// Writes values as F32, or as the nearest BF16.
+/// Writes values as F32, or as the nearest F16 or BF16.
 void encode_floats(TensorType type, std::span<const float> values, std::byte* to);
 
 /// The tensors of some files, as they are or by recipe. Ranges that do not begin and end at rows cost a copy.
@@ -117,6 +125,7 @@ class GatheredTensors final : public TensorSource {
                        std::span<std::byte> out) const;
     void gather_columns(const GatherRecipe& recipe, const Strip& strip, uint32_t first, uint32_t rows,
                         std::span<std::byte> out) const;
+    std::vector<float> nvfp4_scales(const Scales& scales, uint64_t row, uint64_t cols) const;
 
     std::vector<File> files_;
     std::vector<GatherRecipe> recipes_;

@@ -1,4 +1,5 @@
-// Quantised weights whose numbers and scales lie apart, as blocks that kernels know (Decode::fp4 and after).
+// Quantised weights whose numbers and scales lie apart, as blocks that kernels know, or as floats where no
+// block holds them (Decode::int8 and after).
 #include "gather.h"
 #include "half.h"
 
@@ -9,17 +10,15 @@
 namespace scoria {
 namespace {
 
-/// 32 numbers, neighbours in a byte, as blocks have them: j and j + 16 in byte j.
-std::byte* join_pairs(const std::byte* pairs, std::byte* to) {
-    const auto number = [&](size_t i) { return pairs[i / 2] >> int(4 * (i % 2)) & std::byte{15}; };
-    for (size_t j = 0; j < 16; ++j) *to++ = number(j) | number(j + 16) << 4;
-    return to;
-}
+constexpr float e2m1[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
 
 void write_fp4(std::span<const std::byte> exponents, const std::byte* pairs, std::byte* to) {
     for (size_t b = 0; b < exponents.size(); ++b) {
         *to++ = exponents[b];
-        to = join_pairs(pairs + 16 * b, to);
+        const auto number = [&](size_t i) {
+            return pairs[16 * b + i / 2] >> int(4 * (i % 2)) & std::byte{15};
+        };
+        for (size_t j = 0; j < 16; ++j) *to++ = number(j) | number(j + 16) << 4;
     }
 }
 
@@ -35,33 +34,42 @@ void write_floats(std::span<const float> scales, const std::byte* from, std::byt
     }
 }
 
-/// Blocks of Q4_0 or Q8_0.
-void write_integers(Decode decode, std::span<const float> scales, const std::byte* from, std::byte* to) {
-    for (const float scale : scales) {
-        const uint16_t half = to_half(scale);
-        std::memcpy(to, &half, sizeof half), to += sizeof half;
-        if (decode == Decode::int4) {
-            to = join_pairs(from, to), from += 16;
-            continue;
-        }
-        const std::byte zero{uint8_t(decode == Decode::uint8 ? 128 : 0)};
-        for (size_t j = 0; j < 32; ++j) *to++ = *from++ ^ zero;
+/// 32 integers, what stands for 0 subtracted. Q4_0 has 8 for 0, Q5_0 16.
+std::byte* write_block(TensorType type, float scale, const std::array<int32_t, 32>& numbers, std::byte* to) {
+    const uint16_t half = to_half(scale);
+    std::memcpy(to, &half, sizeof half), to += sizeof half;
+    if (type == TensorType::q8_0) {
+        for (const int32_t number : numbers) *to++ = static_cast<std::byte>(number);
+        return to;
     }
-}
-
-/// One of Q4_0, whose zero is 8, or of Q5_0, where it is 16.
-std::byte* write_block(TensorType type, uint16_t scale, uint32_t zero,
-                       const std::array<uint32_t, 32>& numbers, std::byte* to) {
-    std::memcpy(to, &scale, sizeof scale), to += sizeof scale;
-    const uint32_t shift = (type == TensorType::q5_0 ? 16 : 8) - zero;
+    const int32_t shift = type == TensorType::q5_0 ? 16 : 8;
     if (type == TensorType::q5_0) {
         uint32_t fifth = 0;
-        for (uint32_t j = 0; j < 32; ++j) fifth |= (numbers[j] + shift) >> 4 << j;
+        for (uint32_t j = 0; j < 32; ++j) fifth |= uint32_t(numbers[j] + shift) >> 4 << j;
         std::memcpy(to, &fifth, sizeof fifth), to += sizeof fifth;
     }
     for (size_t j = 0; j < 16; ++j)
         *to++ = static_cast<std::byte>(((numbers[j] + shift) & 15) | ((numbers[j + 16] + shift) & 15) << 4);
     return to;
+}
+
+/// A row of integers.
+void write_integers(TensorType type, const Scales& scales, uint64_t row, std::span<const uint8_t> codes,
+                    std::byte* to) {
+    const uint64_t cols = codes.size(), each = tensor_type_info(type).block;
+    std::vector<float> factors(cols / each), zeros(cols / each, scales.zero);
+    scales.fill(scales.values, row * cols, each, factors);
+    if (!scales.zeros.empty()) scales.fill(scales.zeros, row * cols, each, zeros);
+    if (each == 1) {
+        for (uint64_t c = 0; c < cols; ++c) factors[c] *= float(codes[c]) - zeros[c];
+        return encode_floats(type, factors, to);
+    }
+    for (uint64_t b = 0; b < cols / each; ++b) {
+        std::array<int32_t, 32> numbers;
+        const auto zero = static_cast<int32_t>(zeros[b]);
+        for (uint64_t j = 0; j < 32; ++j) numbers[j] = codes[b * each + j] - zero;
+        to = write_block(type, factors[b], numbers, to);
+    }
 }
 
 /// Codes 0, 1, 2 as TQ2_0, of whose halves byte j has the numbers j, j + 32, j + 64 and j + 96; or as floats.
@@ -81,37 +89,108 @@ void write_ternary(TensorType type, std::span<const uint8_t> codes, float scale,
     }
 }
 
+/// Number i of those that follow each other, `bits` wide; byte(k) is the k-th of the `bytes` they lie in.
+template <class Byte> uint8_t number_at(uint64_t i, uint32_t bits, uint64_t bytes, const Byte& byte) {
+    const uint64_t at = i * bits, k = at / 8;
+    uint32_t pair = uint32_t(byte(k));
+    if (at % 8 + bits > 8 && k + 1 < bytes) pair |= uint32_t(byte(k + 1)) << 8;
+    return static_cast<uint8_t>(pair >> at % 8 & ((1u << bits) - 1));
+}
+
+/// Bytes of a row, and how far into the first of them it begins, in numbers.
+struct RowBytes {
+    uint64_t first, count, skip = 0;
+};
+
+RowBytes bytes_of_row(Decode decode, const Scales& scales, uint64_t row, uint64_t cols) {
+    switch (decode) {
+    case Decode::words: {
+        const uint64_t bytes = (cols * scales.bits + 31) / 32 * 4;
+        return {row * bytes, bytes};
+    }
+    case Decode::table: {
+        const uint64_t first = row * cols;
+        return {first / 2, (first + cols + 1) / 2 - first / 2, first % 2};
+    }
+    case Decode::fp4:
+    case Decode::nvfp4:
+        return {row * cols / 2, cols / 2};
+    case Decode::ternary:
+        return {row % (scales.rows / 4) * cols, cols};
+    default:
+        return {row * cols, cols};
+    }
+}
+
+/// The row's numbers, each in a byte.
+void unpack_row(Decode decode, const Scales& scales, uint64_t row, uint64_t skip,
+                std::span<const std::byte> raw, std::span<uint8_t> codes) {
+    const auto half = [&](uint64_t i, uint64_t upper) {
+        return uint8_t(raw[i / 2]) >> (i % 2 == upper ? 4 : 0) & 15;
+    };
+    for (uint64_t c = 0; c < codes.size(); ++c) {
+        if (decode == Decode::int8)
+            codes[c] = uint8_t(raw[c]) ^ 128;
+        else if (decode == Decode::words)
+            codes[c] = number_at(c, scales.bits, raw.size(), [&](uint64_t k) { return raw[k]; });
+        else if (decode == Decode::ternary)
+            codes[c] = uint8_t(raw[c]) >> 2 * (row / (scales.rows / 4)) & 3;
+        else
+            codes[c] = static_cast<uint8_t>(half(c + skip, decode == Decode::table ? 0 : 1));
+    }
+}
+
 }  // namespace
+
+/// Of 16 columns each.
+std::vector<float> GatheredTensors::nvfp4_scales(const Scales& scales, uint64_t row, uint64_t cols) const {
+    StoredTensor stored{{}, TensorType::f32, Decode::f8_e4m3, {cols / 16}, scales.file, scales.offset};
+    stored.offset += row * (cols / 16);
+    std::vector<float> values = floats(stored);
+    for (float& value : values) value = value * scales.values[0] / scales.values[1];
+    return values;
+}
 
 void GatheredTensors::gather_packed(const GatherRecipe& recipe, const Strip& strip, uint32_t first,
                                     uint32_t rows, std::span<std::byte> out) const {
     const Scales& scales = scales_[size_t(strip.scales)];
     const uint64_t cols = recipe.cols, row_bytes = stored_bytes(recipe.type, Decode::none, cols);
-    const bool pairs = recipe.decode == Decode::fp4 || recipe.decode == Decode::int4;
-    const uint64_t stored_rows = recipe.decode == Decode::ternary ? scales.rows / 4 : scales.rows;
-    const uint64_t bytes = pairs ? cols / 2 : cols;
-    const bool neighbours = strip.row_stride == cols && recipe.decode != Decode::ternary;
-    std::vector<std::byte> raw(bytes * (neighbours ? rows : 1)), exponents(cols / 32);
-    std::vector<float> factors(cols / 32);
-    std::vector<uint8_t> digits(cols);
+    std::vector<std::byte> raw, exponents(cols / 32);
+    std::vector<uint8_t> codes(cols);
+    std::vector<float> values(cols);
     for (uint32_t r = 0; r < rows; ++r) {
         const uint64_t row = (strip.first + (first + r) * strip.row_stride) / cols;
         std::byte* const to = out.data() + r * row_bytes;
-        if (r == 0 || !neighbours) files_[strip.file].read(strip.offset + bytes * (row % stored_rows), raw);
-        const std::byte* const codes = raw.data() + (neighbours ? r * bytes : 0);
-        if (recipe.decode == Decode::ternary) {
-            for (uint64_t c = 0; c < cols; ++c)
-                digits[c] = static_cast<uint8_t>(codes[c] >> int(2 * (row / stored_rows)) & std::byte{3});
-            write_ternary(recipe.type, digits, scales.values[0], to);
-        } else if (recipe.decode == Decode::fp4) {
-            files_[scales.file].read(scales.offset + row * exponents.size(), exponents);
-            write_fp4(exponents, codes, to);
-        } else {
+        const RowBytes bytes = bytes_of_row(recipe.decode, scales, row, cols);
+        const bool run = recipe.decode == Decode::float8 && strip.row_stride == cols;  // of neighbours
+        if (r == 0 || !run) {
+            raw.resize(bytes.count * (run ? rows : 1));
+            files_[strip.file].read(strip.offset + bytes.first, raw);
+        }
+        if (recipe.decode == Decode::float8) {
+            std::vector<float> factors(cols / 32);
             scales.fill(scales.values, row * cols, 32, factors);
-            if (recipe.decode == Decode::float8)
-                write_floats(factors, codes, to);
-            else
-                write_integers(recipe.decode, factors, codes, to);
+            write_floats(factors, raw.data() + (run ? r * cols : 0), to);
+            continue;
+        }
+        if (recipe.decode == Decode::fp4) {
+            files_[scales.file].read(scales.offset + row * exponents.size(), exponents);
+            write_fp4(exponents, raw.data(), to);
+            continue;
+        }
+        unpack_row(recipe.decode, scales, row, bytes.skip, raw, codes);
+        if (recipe.decode == Decode::ternary) {
+            write_ternary(recipe.type, codes, scales.values[0], to);
+        } else if (recipe.decode == Decode::nvfp4) {
+            const std::vector<float> factors = nvfp4_scales(scales, row, cols);
+            for (uint64_t c = 0; c < cols; ++c) values[c] = e2m1[codes[c]] * factors[c / 16];
+            encode_floats(recipe.type, values, to);
+        } else if (recipe.decode == Decode::table) {
+            scales.fill(scales.values, row * cols, 1, values);
+            for (uint64_t c = 0; c < cols; ++c) values[c] *= scales.table[codes[c]];
+            encode_floats(recipe.type, values, to);
+        } else {
+            write_integers(recipe.type, scales, row, codes, to);
         }
     }
 }
@@ -121,7 +200,7 @@ void GatheredTensors::gather_columns(const GatherRecipe& recipe, const Strip& st
     constexpr uint64_t word_rows = 8, worth_a_read = 16 << 10;
     const Scales& scales = scales_[size_t(strip.scales)];
     const bool awq = recipe.decode == Decode::awq;
-    const uint64_t cols = recipe.cols, lines = awq ? cols : cols / 8;
+    const uint64_t cols = recipe.cols, lines = awq ? cols : cols * scales.bits / 32;
     const uint64_t line = 4 * (awq ? scales.rows / word_rows : scales.rows);
     const auto row_of = [&](uint32_t r) { return (strip.first + (first + r) * strip.row_stride) / cols; };
     const auto byte_of = [&](uint64_t row) { return 4 * (awq ? row / word_rows : row); };
@@ -133,21 +212,15 @@ void GatheredTensors::gather_columns(const GatherRecipe& recipe, const Strip& st
         files_[strip.file].read(strip.offset + i * line + low,
                                 whole ? std::span(words)
                                       : std::span(words).subspan(i * (high - low), high - low));
-    std::vector<float> factors(cols / 32), zeros(cols / 32);
-    std::byte* to = out.data();
+    std::vector<uint8_t> codes(cols);
+    const uint64_t row_bytes = stored_bytes(recipe.type, Decode::none, cols);
     for (uint32_t r = 0; r < rows; ++r) {
         const uint64_t row = row_of(r), at = byte_of(row) - low;
-        scales.fill(scales.values, row * cols, 32, factors);
-        scales.fill(scales.zeros, row * cols, 32, zeros);
-        for (uint64_t b = 0; b < cols / 32; ++b) {
-            std::array<uint32_t, 32> numbers;
-            for (uint64_t j = 0; j < 32; ++j) {
-                const uint64_t c = 32 * b + j, place = awq ? awq_places[row % word_rows] : c % 8;
-                const std::byte pair = words[(awq ? c : c / 8) * (high - low) + at + place / 2];
-                numbers[j] = uint32_t(pair) >> (4 * (place % 2)) & 15;
-            }
-            to = write_block(recipe.type, to_half(factors[b]), uint32_t(zeros[b]), numbers, to);
-        }
+        const auto byte = [&](uint64_t k) { return words[k / 4 * (high - low) + at + k % 4]; };
+        for (uint64_t c = 0; c < cols; ++c)
+            codes[c] = awq ? number_at(c * 8 + awq_places[row % word_rows], 4, 4 * lines, byte)
+                           : number_at(c, scales.bits, 4 * lines, byte);
+        write_integers(recipe.type, scales, row, codes, out.data() + r * row_bytes);
     }
 }
 

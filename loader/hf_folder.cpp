@@ -102,6 +102,18 @@ Shards open_tensors(const fs::path& folder) {
     fail(Status::bad_file, folder.string(), "expected model.safetensors or ", index_name, ", got neither");
 }
 
+/// ModelOpt says in a file of its own how weights are quantised, where config.json does not.
+void add_modelopt(nlohmann::json& config, const fs::path& folder) {
+    constexpr const char* name = "hf_quant_config.json";
+    if (!config.is_object() || config.contains("quantization_config") || !fs::exists(folder / name)) return;
+    const nlohmann::json all = parse_json(read_file((folder / name).string(), most_json_bytes), name);
+    nlohmann::json section = json_member(all, "quantization", name);
+    if (!section.is_object()) fail(Status::bad_file, name, "quantization: expected an object");
+    if (!section.contains("quant_algo") || section["quant_algo"].is_null()) return;  // the cache alone
+    section["quant_method"] = "modelopt";
+    config["quantization_config"] = std::move(section);
+}
+
 struct ConfiguredModel {
     Architecture architecture;
     BoundWeights bound;
@@ -267,7 +279,8 @@ nlohmann::json read_config(const fs::path& config) {
 Model open_hugging_face_model(const fs::path& path, Reads reads, Floats8 floats8) {
     const auto [folder, config_path] = hugging_face_paths(path);
     const std::string config_name = config_path.filename().string();
-    const nlohmann::json json = read_config(config_path);
+    nlohmann::json json = read_config(config_path);
+    add_modelopt(json, folder);
     const Settings config(Settings::Format::hugging_face, config_name, "", text_part(json));
 
     Shards shards = open_tensors(folder);

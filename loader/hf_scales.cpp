@@ -3,17 +3,20 @@
 
 #include "fail.h"
 #include "hf_families.h"
+#include "hf_joiner.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <map>
-#include <optional>
-#include <set>
 
 namespace scoria {
 namespace {
 
 constexpr const char* field = "quantization_config";
+
+constexpr std::string_view other_scales[] = {".input_scale",        ".activation_scale", ".input_zero_point",
+                                             ".input_global_scale", ".k_scale",          ".v_scale",
+                                             ".output_scale",       ".weight_format"};
 
 /// Whether a half holds 256 times the scale of 8-bit floats as a normal number.
 bool fits_half(float scale) {
@@ -21,78 +24,130 @@ bool fits_half(float scale) {
     return scale == 0 || (std::abs(scale) >= least && std::abs(scale) <= most);
 }
 
-class Joiner {
+class FolderJoiner final : public Joiner {
   public:
-    Joiner(const Settings& config, std::vector<StoredTensor>& tensors, const GatheredTensors& source)
-        : config_(config), tensors_(tensors), source_(source) {
-        for (const StoredTensor& tensor : tensors) by_name_.emplace(tensor.name, &tensor);
-    }
+    using Joiner::Joiner;
 
     std::vector<Scales> join() {
         const std::string method = config_.text("quant_method");
-        if (method == "compressed-tensors") {
-            const std::string format = config_.text("format");
-            if (format == "float-quantized")
-                scale_floats({128, 128});
-            else if (format == "int-quantized" || format == "pack-quantized")
-                scale_integers(format == "pack-quantized");
-            else
-                config_.wrong("format", "float-quantized, int-quantized or pack-quantized");
-        } else if (method == "fp8") {
-            std::vector<double> block = config_.numbers("weight_block_size");
-            if (block.empty()) block = {128, 128};
-            if (block.size() != 2 || !(block[0] >= 1) || !(block[1] >= 1) || block[0] > most_size ||
-                block[1] > most_size)
-                config_.wrong("weight_block_size", "two sizes");
-            scale_floats({uint64_t(block[0]), uint64_t(block[1])});
-        } else if (method == "gptq" || method == "awq") {
-            const char* bits = config_.has("w_bit") ? "w_bit" : "bits";
-            if (config_.size(bits, 32) != 4) config_.wrong(bits, "4");
-            const std::string version = config_.text("version", "gemm");
-            if (method == "awq" && version != "gemm" && version != "GEMM") config_.wrong("version", "gemm");
-            join_columns(method == "awq", config_.text("checkpoint_format", "gptq") == "gptq_v2");
-        } else if (method == "mxfp4") {
-            join_blocks();
-        } else if (method == "bitnet") {
-            expect_text(config_, "quantization_mode", "offline");
-            expect_flag(config_, "use_rms_norm", false, false);
-            unpack_ternary(config_.text("linear_class", "bitlinear") == "autobitlinear");
-        } else {
-            config_.wrong("quant_method", "fp8, compressed-tensors, gptq, awq, mxfp4 or bitnet");
+        const auto found = std::ranges::find(methods, method, &Method::name);
+        if (found == std::end(methods)) {
+            std::string names;
+            for (const Method& each : methods) names += cat(names.empty() ? "" : ", ", each.name);
+            other("quant_method", names);
         }
-        std::erase_if(tensors_, [&](const StoredTensor& each) {
-            return joined_.contains(each.name) || each.name.ends_with(".input_scale") ||
-                   each.name.ends_with(".activation_scale");
-        });
-        return std::move(scales_);
+        (this->*found->join)();
+        return finish();
     }
 
   private:
-    /// The name without `ending`; nothing, if it has another.
-    static std::optional<std::string> stem_of(const StoredTensor& tensor, std::string_view ending) {
-        if (!tensor.name.ends_with(ending)) return std::nullopt;
-        return tensor.name.substr(0, tensor.name.size() - ending.size());
+    struct Method {
+        std::string_view name;
+        void (FolderJoiner::*join)();
+    };
+    static const Method methods[9];
+
+    void fp8() {
+        std::vector<double> block = config_.numbers("weight_block_size");
+        if (block.empty()) block = {128, 128};
+        if (block.size() != 2 || !(block[0] >= 1) || !(block[1] >= 1) || block[0] > most_size ||
+            block[1] > most_size)
+            config_.wrong("weight_block_size", "two sizes");
+        scale_floats({uint64_t(block[0]), uint64_t(block[1])});
     }
 
-    /// The first there is of X with each of these endings. Errors: bad_file.
-    const StoredTensor& beside(const StoredTensor& tensor, const std::string& stem,
-                               std::initializer_list<const char*> endings) {
-        for (const char* ending : endings) {
-            const auto found = by_name_.find(stem + ending);
-            if (found == by_name_.end()) continue;
-            joined_.insert(found->first);
-            return *found->second;
+    void compressed_tensors() {
+        expect_format(config_);
+        const Settings groups = config_.section("config_groups");
+        if (const nlohmann::json* all = config_.find("config_groups"))
+            for (const auto& [name, group] : all->items())
+                if (groups.section(name).has("format")) expect_format(groups.section(name));
+        config_.section("transform_config").refuse(std::array{"config_groups"});  // rotations
+        expect_text(config_.section("sparsity_config"), "format", "dense");
+        join_nvfp4(true);
+        join_mxfp4(".weight_packed");
+        scale_integers(true);
+        scale_integers(false);
+        scale_floats({128, 128});
+    }
+    static void expect_format(const Settings& of) {
+        constexpr std::string_view formats[] = {
+            "float-quantized", "int-quantized", "naive-quantized",      "pack-quantized",
+            "mixed-precision", "dense",         "nvfp4-pack-quantized", "mxfp4-pack-quantized"};
+        const std::string format = of.text("format");
+        if (std::ranges::find(formats, format) != std::end(formats)) return;
+        fail(Status::unsupported, of.where(), of.full_name("format"),
+             ": expected float-, int-, pack-, nvfp4-pack- or mxfp4-pack-quantized, got ", format);
+    }
+
+    void gptq() {
+        const std::string format = config_.text("checkpoint_format", config_.text("format", "gptq"));
+        if (format != "gptq" && format != "gptq_v2")
+            other(config_.has("checkpoint_format") ? "checkpoint_format" : "format", "gptq or gptq_v2");
+        expect_flag(config_, "is_marlin_format", false, false);
+        expect_text(config_, "pack_dtype", "int32");
+        join_columns(false);
+    }
+    void awq() {
+        const std::string version = config_.text("version", "gemm");
+        if (version != "gemm" && version != "GEMM") other("version", "gemm");
+        join_columns(true);
+    }
+
+    void mxfp4() { join_blocks(); }
+
+    /// What a config says of weights, of all or of some: fp4 by exponents, or FP8.
+    static void expect_quark(const Settings& scheme) {
+        const Settings weight = scheme.section("weight");
+        const std::string type = weight.text("dtype", "none");
+        if (type == "fp8_e4m3" || !scheme.has("weight")) return;
+        if (type != "fp4")
+            fail(Status::unsupported, weight.where(), weight.full_name("dtype"),
+                 ": expected fp4 or fp8_e4m3, got ", type);
+        expect_text(weight, "scale_format", "e8m0");
+    }
+    void quark() {
+        expect_quark(config_.section("global_quant_config"));
+        for (const char* part : {"layer_quant_config", "layer_type_quant_config"}) {
+            const Settings layers = config_.section(part);
+            if (const nlohmann::json* all = config_.find(part))
+                for (const auto& [name, scheme] : all->items()) expect_quark(layers.section(name));
         }
-        fail(Status::bad_file, "safetensors", "tensor ", tensor.name, ": expected its scales, ", stem,
-             *endings.begin(), ", got none");
+        join_mxfp4(".weight");
+        scale_floats({1, 1});
     }
-    [[noreturn]] void misshapen(const StoredTensor& scales, const StoredTensor& of) {
-        fail(Status::bad_file, "safetensors", "tensor ", scales.name, ": expected scales of ", of.name, ", ",
-             shape_text(of.shape), ", got ", shape_text(scales.shape));
+
+    void modelopt() {
+        expect_algorithm(config_);
+        const Settings layers = config_.section("quantized_layers");
+        if (const nlohmann::json* all = config_.find("quantized_layers"))
+            for (const auto& [name, layer] : all->items()) expect_algorithm(layers.section(name));
+        for (const StoredTensor& tensor : tensors_)
+            for (const char* ending : {".pre_quant_scale", ".svdquant_lora_a"})
+                if (tensor.name.ends_with(ending))
+                    fail(Status::unsupported, "safetensors", "tensor ", tensor.name,
+                         ": expected weights by their scales alone");
+        join_nvfp4(false);
+        scale_floats({128, 128});
     }
-    void give(StoredTensor& tensor, Scales scales) {
-        tensor.scales = static_cast<int32_t>(scales_.size());
-        scales_.push_back(std::move(scales));
+    static void expect_algorithm(const Settings& of) {
+        constexpr std::string_view known[] = {"FP8", "FP8_PER_CHANNEL_PER_TOKEN", "NVFP4", "W4A16_NVFP4",
+                                              "MIXED_PRECISION"};
+        const std::string algorithm = of.text("quant_algo");
+        if (std::ranges::find(known, algorithm) != std::end(known)) return;
+        fail(Status::unsupported, of.where(), of.full_name("quant_algo"),
+             ": expected FP8, NVFP4 or MIXED_PRECISION of these, got ", algorithm);
+    }
+
+    void bitsandbytes() {
+        join_tables();
+        join_vectorwise();
+    }
+
+    void bitnet() {
+        expect_text(config_, "quantization_mode", "offline");
+        expect_flag(config_, "use_rms_norm", false, false);
+        unpack_ternary(config_.text("linear_class", "bitlinear") == "autobitlinear");
     }
 
     struct Block {
@@ -101,9 +156,10 @@ class Joiner {
 
     /// A scale for all, for each row, or for each block, of every matrix of a tensor.
     void scale_floats(Block block) {
+        bool fit = true;  // all or none: what is bound together has one type
         for (StoredTensor& tensor : tensors_) {
             if (tensor.decode != Decode::f8_e4m3 && tensor.decode != Decode::f8_e5m2) continue;
-            if (tensor.shape.size() < 2) continue;
+            if (tensor.shape.size() < 2 || !stem_of(tensor, "")) continue;
             const StoredTensor& stored = beside(tensor, tensor.name, {"_scale_inv", "_scale"});
             std::vector<uint64_t> shape = stored.shape;
             const size_t n = tensor.shape.size();
@@ -134,122 +190,10 @@ class Joiner {
                 misshapen(stored, tensor);
             scales.values = source_.floats(stored);
             tensor.blocks = tensor.decode == Decode::f8_e4m3 && cols % 32 == 0 && scales.cols_each % 32 == 0;
+            fit = fit && std::ranges::all_of(scales.values, fits_half);
             give(tensor, std::move(scales));
         }
-        // All or none: what is bound together has one type.
-        const auto fits = [](const Scales& scales) { return std::ranges::all_of(scales.values, fits_half); };
-        if (!std::ranges::all_of(scales_, fits))
-            for (StoredTensor& tensor : tensors_) tensor.blocks = false;
-    }
-
-    void join_blocks() {
-        for (StoredTensor& tensor : tensors_) {
-            const auto stem = stem_of(tensor, "_blocks");
-            if (!stem || tensor.decode != Decode::u8) continue;
-            const StoredTensor& stored = beside(tensor, *stem, {"_scales"});
-            std::vector<uint64_t> shape = tensor.shape;
-            const bool blocks = shape.size() >= 3 && shape.back() == 16;
-            if (blocks) shape.pop_back();
-            if (!blocks || stored.shape != shape || stored.decode != Decode::u8) misshapen(stored, tensor);
-            shape.back() *= 32;
-            Scales scales;
-            scales.rows = shape.front();
-            for (size_t i = 1; i + 1 < shape.size(); ++i) scales.rows *= shape[i];
-            scales.cols = shape.back();
-            scales.file = stored.file;
-            scales.offset = stored.offset;
-            tensor.shape = std::move(shape);
-            tensor.decode = Decode::fp4;
-            tensor.type = TensorType::mxfp4;
-            give(tensor, std::move(scales));
-        }
-    }
-
-    /// Of 8 bits, or packed, of 8 or 4, into words: a scale for each row or for groups of a row's columns.
-    void scale_integers(bool packed) {
-        for (StoredTensor& tensor : tensors_) {
-            const auto module = stem_of(tensor, packed ? ".weight_packed" : ".weight");
-            if (!module || tensor.decode != (packed ? Decode::i32 : Decode::i8)) continue;
-            const std::string stem = *module + ".weight";
-            for (const char* other : {"_zero_point", "_g_idx"})
-                if (by_name_.contains(stem + other))
-                    fail(Status::unsupported, "safetensors", "tensor ", stem, other,
-                         ": expected symmetric weights in groups of neighbours");
-            const StoredTensor& stored = beside(tensor, stem, {"_scale"});
-            std::vector<uint64_t> shape = tensor.shape;
-            tensor.decode = Decode::int8;
-            if (packed) {
-                const StoredTensor& sizes = beside(tensor, stem, {"_shape"});
-                if (sizes.shape != std::vector<uint64_t>{2}) misshapen(sizes, tensor);
-                const std::vector<float> size = source_.floats(sizes);
-                if (shape.size() != 2 || size[0] != float(shape[0])) misshapen(sizes, tensor);
-                const bool four = size[1] == float(shape[1] * 8);
-                if (!four && size[1] != float(shape[1] * 4)) misshapen(sizes, tensor);
-                tensor.decode = four ? Decode::int4 : Decode::uint8;
-                shape[1] *= four ? 8 : 4;
-            }
-            const uint64_t groups = stored.shape.size() == 2 ? stored.shape[1] : 0;
-            if (shape.size() != 2 || shape[0] == 0 || groups == 0 || stored.shape[0] != shape[0] ||
-                shape[1] % groups != 0 || shape[1] / groups % 32 != 0)
-                misshapen(stored, tensor);
-            tensor.name = stem;
-            tensor.shape = shape;
-            tensor.type = tensor.decode == Decode::int4 ? TensorType::q4_0 : TensorType::q8_0;
-            give(tensor, {shape[0], shape[1], source_.floats(stored), 1, shape[1] / groups, groups});
-        }
-    }
-
-    /// qweight, qzeros and scales, groups of columns being rows of the latter two. Zeros of the first version
-    /// of GPTQ are stored less one.
-    void join_columns(bool awq, bool second_version) {
-        for (StoredTensor& tensor : tensors_) {
-            const auto module = stem_of(tensor, ".qweight");
-            if (!module || tensor.decode != Decode::i32) continue;
-            const StoredTensor &stored = beside(tensor, *module, {".scales"}),
-                               &zeros = beside(tensor, *module, {".qzeros"});
-            if (tensor.shape.size() != 2 || stored.shape.size() != 2) misshapen(stored, tensor);
-            const uint64_t rows = tensor.shape[1] * (awq ? 8 : 1), cols = tensor.shape[0] * (awq ? 1 : 8),
-                           groups = stored.shape[0];
-            const std::vector<uint64_t> of_zeros = {groups, rows / 8};
-            if (groups == 0 || rows % 8 != 0 || stored.shape[1] != rows || cols % groups != 0 ||
-                cols / groups % 32 != 0)
-                misshapen(stored, tensor);
-            if (zeros.shape != of_zeros || zeros.decode != Decode::i32) misshapen(zeros, tensor);
-            check_order(*module, cols, cols / groups);
-            Scales scales{rows,          cols,   std::vector<float>(rows * groups), 1,
-                          cols / groups, groups, std::vector<float>(rows * groups)};
-            StoredTensor as_bytes = zeros;
-            as_bytes.decode = Decode::u8;
-            as_bytes.shape[1] *= 4;
-            const std::vector<float> values = source_.floats(stored), bytes = source_.floats(as_bytes);
-            for (uint64_t g = 0; g < groups; ++g)
-                for (uint64_t r = 0; r < rows; ++r) {
-                    const uint64_t place = awq ? awq_places[r % 8] : r % 8;
-                    const auto pair = static_cast<uint32_t>(bytes[(g * rows + r / 8 * 8 + place) / 2]);
-                    const uint32_t zero = (pair >> (4 * (place % 2))) + (awq || second_version ? 0 : 1);
-                    scales.values[r * groups + g] = values[g * rows + r];
-                    scales.zeros[r * groups + g] = float(zero & 15);
-                }
-            tensor.name = *module + ".weight";
-            tensor.shape = {rows, cols};
-            tensor.decode = awq ? Decode::awq : Decode::gptq;
-            const bool symmetric = std::ranges::all_of(scales.zeros, [](float zero) { return zero == 8; });
-            tensor.type = symmetric ? TensorType::q4_0 : TensorType::q5_0;
-            give(tensor, std::move(scales));
-        }
-    }
-
-    /// Errors: unsupported, where groups are not of neighbours (desc_act).
-    void check_order(const std::string& stem, uint64_t cols, uint64_t group) {
-        const auto found = by_name_.find(stem + ".g_idx");
-        if (found == by_name_.end()) return;
-        joined_.insert(found->first);
-        const std::vector<float> groups = source_.floats(*found->second);
-        bool fits = groups.size() == cols;
-        for (uint64_t c = 0; fits && c < cols; ++c) fits = groups[c] == float(c / group);
-        if (!fits)
-            fail(Status::unsupported, "safetensors", "tensor ", found->first,
-                 ": expected groups of neighbours");
+        for (StoredTensor& tensor : tensors_) tensor.blocks = tensor.blocks && fit;
     }
 
     /// `multiplies`: or else a scale divides.
@@ -266,21 +210,105 @@ class Joiner {
             give(tensor, {tensor.shape[0], tensor.shape[1], {multiplies ? scale : 1 / scale}});
         }
     }
-
-    const Settings& config_;
-    std::vector<StoredTensor>& tensors_;
-    const GatheredTensors& source_;
-    std::map<std::string, const StoredTensor*> by_name_;
-    std::set<std::string> joined_;
-    std::vector<Scales> scales_;
 };
 
+const FolderJoiner::Method FolderJoiner::methods[9] = {
+    {"fp8", &FolderJoiner::fp8},           {"compressed-tensors", &FolderJoiner::compressed_tensors},
+    {"gptq", &FolderJoiner::gptq},         {"awq", &FolderJoiner::awq},
+    {"mxfp4", &FolderJoiner::mxfp4},       {"quark", &FolderJoiner::quark},
+    {"modelopt", &FolderJoiner::modelopt}, {"bitsandbytes", &FolderJoiner::bitsandbytes},
+    {"bitnet", &FolderJoiner::bitnet},
+};
+
+/// Expert @ of "..experts.@..", so that those of a layer have one name.
+std::string without_expert(const std::string& name) {
+    constexpr std::string_view experts = ".experts.";
+    const size_t at = name.find(experts);
+    if (at == std::string::npos) return {};
+    const size_t number = at + experts.size(), after = name.find('.', number);
+    return after == std::string::npos ? std::string() : name.substr(0, number) + name.substr(after);
+}
+
 }  // namespace
+
+Joiner::Joiner(const Settings& config, std::vector<StoredTensor>& tensors, const GatheredTensors& source)
+    : config_(config), tensors_(tensors), source_(source) {
+    for (const StoredTensor& tensor : tensors) by_name_.emplace(tensor.name, &tensor);
+}
+
+std::optional<std::string> Joiner::stem_of(const StoredTensor& tensor, std::string_view ending) const {
+    if (!tensor.name.ends_with(ending) || tensor.scales >= 0 || joined_.contains(tensor.name))
+        return std::nullopt;
+    return tensor.name.substr(0, tensor.name.size() - ending.size());
+}
+
+const StoredTensor* Joiner::find(const std::string& name) {
+    const auto found = by_name_.find(name);
+    if (found == by_name_.end()) return nullptr;
+    joined_.insert(name);
+    return found->second;
+}
+
+const StoredTensor& Joiner::beside(const StoredTensor& tensor, const std::string& stem,
+                                   std::initializer_list<const char*> endings) {
+    for (const char* ending : endings)
+        if (const StoredTensor* found = find(stem + ending)) return *found;
+    fail(Status::bad_file, "safetensors", "tensor ", tensor.name, ": expected its scales, ", stem,
+         *endings.begin(), ", got none");
+}
+
+void Joiner::misshapen(const StoredTensor& scales, const StoredTensor& of) const {
+    fail(Status::bad_file, "safetensors", "tensor ", scales.name, ": expected scales of ", of.name, ", ",
+         shape_text(of.shape), ", got ", shape_text(scales.shape));
+}
+
+void Joiner::other(const char* name, std::string_view expected) const {
+    const nlohmann::json* value = config_.find(name);
+    const std::string got = value == nullptr     ? "nothing"
+                            : value->is_string() ? value->get<std::string>().substr(0, 80)
+                                                 : value->dump().substr(0, 80);
+    fail(Status::unsupported, config_.where(), config_.full_name(name), ": expected ", expected, ", got ",
+         got);
+}
+
+void Joiner::give(StoredTensor& tensor, Scales scales) {
+    tensor.scales = static_cast<int32_t>(scales_.size());
+    scales_.push_back(std::move(scales));
+}
+
+/// Experts of a layer are one weight: where their types differ, the widest, which holds the others' numbers.
+void Joiner::join_expert_types() {
+    std::map<std::string, TensorType> widest;
+    const auto width = [](TensorType type) {
+        return stored_bytes(type, Decode::none, tensor_type_info(type).block) * 32 /
+               tensor_type_info(type).block;
+    };
+    const auto each = [&](const auto& use) {
+        for (StoredTensor& tensor : tensors_) {
+            if (tensor.scales < 0 || tensor.decode < Decode::int8 || tensor.decode > Decode::awq) continue;
+            const std::string name = without_expert(tensor.name);
+            if (!name.empty()) use(tensor, widest.emplace(name, tensor.type).first->second);
+        }
+    };
+    each([&](StoredTensor& tensor, TensorType& type) {
+        if (width(tensor.type) > width(type)) type = tensor.type;
+    });
+    each([&](StoredTensor& tensor, TensorType& type) { tensor.type = type; });
+}
+
+std::vector<Scales> Joiner::finish() {
+    join_expert_types();
+    std::erase_if(tensors_, [&](const StoredTensor& each) {
+        return joined_.contains(each.name) ||
+               std::ranges::any_of(other_scales, [&](auto ending) { return each.name.ends_with(ending); });
+    });
+    return std::move(scales_);
+}
 
 std::vector<Scales> join_scales(const Settings& config, std::vector<StoredTensor>& tensors,
                                 const GatheredTensors& source) {
     if (!config.has(field) || config.find(field)->empty()) return {};
-    return Joiner(config.section(field), tensors, source).join();
+    return FolderJoiner(config.section(field), tensors, source).join();
 }
 
 }  // namespace scoria

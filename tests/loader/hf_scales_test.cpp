@@ -315,6 +315,39 @@ TEST_CASE("numbers by columns, as GPTQ and AWQ pack them") {
         }
 }
 
+TEST_CASE("scales that halves cannot hold keep floats") {
+    HfFolder folder = with_integers(32, "I8", std::string(12 * 32, 3), "int-quantized");
+    HfFolder::Tensor& scales = folder.tensors[up + "_scale"];
+    scales.bytes.clear();
+    for (int i = 0; i < 12; ++i) scales.bytes += floats({std::ldexp(1.0f + float(i) / 16, -24)});
+    const TemporaryFolder on_disk(folder);
+    const std::vector<float> values = floats_of(open_model(on_disk.path()), {Role::up, 0});
+    for (size_t i = 0; i < values.size(); ++i)
+        CHECK(values[i] == 3 * std::ldexp(1.0f + float(i / 32) / 16, -24));
+}
+
+TEST_CASE("experts of a layer have one type, which holds the numbers of all") {
+    HfFolder folder = by_columns("gptq", {"I32", {4, 8}, std::string(128, 'U')}, std::string(4, 'w'));
+    for (const char* part : {"qweight", "qzeros", "scales"}) {
+        folder.tensors[std::string("x.experts.0.up.") + part] = folder.tensors[std::string("x.") + part];
+        folder.tensors[std::string("x.experts.1.up.") + part] = folder.tensors[std::string("x.") + part];
+    }
+    folder.tensors["x.experts.1.up.qzeros"].bytes = "abcd";
+    const TemporaryFolder on_disk(folder);
+    Joined from = joined(on_disk, "gptq");
+    for (const auto& [name, type] :
+         {std::pair("x.weight", TensorType::q4_0), std::pair("x.experts.0.up.weight", TensorType::q5_0),
+          std::pair("x.experts.1.up.weight", TensorType::q5_0)}) {
+        const auto x = std::ranges::find(from.tensors, std::string(name), &StoredTensor::name);
+        REQUIRE(x != from.tensors.end());
+        CHECK(x->type == type);
+    }
+    const auto x = std::ranges::find(from.tensors, "x.experts.0.up.weight", &StoredTensor::name);
+    const std::vector<uint8_t> bytes = rows_of(from, *x, 0, 1, 1);
+    CHECK(bytes[2] == 0);  // 5 - 8 + 16 is 13
+    CHECK(bytes[6] == 0xDD);
+}
+
 TEST_CASE("ternary codes become TQ2_0") {
     HfFolder folder;
     HfFolder::Tensor codes{"U8", {3, 256}, {}};
@@ -363,17 +396,84 @@ TEST_CASE("quantised folders that are refused") {
     const nlohmann::json blocks = {{"quant_method", "fp8"}, {"weight_block_size", {5, 0}}};
     refused(with_floats("_scale_inv", {"F32", {}, floats({1})}, blocks),
             "weight_block_size: expected two sizes");
-    refused(with_floats("_scale", {"F32", {}, floats({1})},
-                        {{"quant_method", "compressed-tensors"}, {"format", "nvfp4-pack-quantized"}}),
-            "quantization_config.format: expected float-quantized, int-quantized or pack-quantized");
+    const auto configured = [&](nlohmann::json config) {
+        return with_floats("_scale", {"F32", {}, floats({1})}, std::move(config));
+    };
+    refused(configured({{"quant_method", "hqq"}}),
+            "quantization_config.quant_method: expected fp8, compressed-tensors, gptq, awq, mxfp4, quark, "
+            "modelopt, bitsandbytes, bitnet, got hqq");
+    refused(configured({{"quant_method", "compressed-tensors"}, {"format", "marlin-24"}}),
+            "quantization_config.format: expected float-, int-, pack-, nvfp4-pack- or mxfp4-pack-quantized, "
+            "got marlin-24");
+    refused(configured({{"quant_method", "compressed-tensors"},
+                        {"format", "mixed-precision"},
+                        {"config_groups", {{"g", {{"format", "mxfp8-quantized"}}}}}}),
+            "quantization_config.config_groups.g.format: expected");
+    refused(configured({{"quant_method", "compressed-tensors"},
+                        {"format", "dense"},
+                        {"transform_config", {{"config_groups", {{"r", 1}}}}}}),
+            "quantization_config.transform_config.config_groups: this build cannot honour it");
+    refused(configured({{"quant_method", "modelopt"}, {"quant_algo", "W4A8_AWQ"}}),
+            "quantization_config.quant_algo: expected FP8, NVFP4 or MIXED_PRECISION of these, got W4A8_AWQ");
+    refused(
+        configured({{"quant_method", "quark"}, {"global_quant_config", {{"weight", {{"dtype", "int4"}}}}}}),
+        "quantization_config.global_quant_config.weight.dtype: expected fp4 or fp8_e4m3, got int4");
+    folder = configured({{"quant_method", "modelopt"}, {"quant_algo", "FP8"}});
+    folder.tensors["x.pre_quant_scale"] = {"F32", {1}, floats({1})};
+    refused(folder, "tensor x.pre_quant_scale: expected weights by their scales alone");
     folder = with_integers(32, "I8", std::string(12 * 32, 1), "int-quantized");
     folder.tensors[up + "_zero_point"] = folder.tensors[up + "_scale"];
-    refused(folder, "expected symmetric weights");
-    folder = by_columns("gptq", {"I32", {4, 8}, std::string(128, 'U')}, std::string(4, 7));
+    refused(folder, "tensor " + up + "_zero_point: expected scales of " + up);
+    const HfFolder columns = by_columns("gptq", {"I32", {4, 8}, std::string(128, 'U')}, std::string(4, 7));
+    folder = columns;
     folder.tensors["x.g_idx"] = {"U8", {32}, std::string(31, 0) + '\1'};
-    refused(folder, "tensor x.g_idx: expected groups of neighbours");
-    folder.config["quantization_config"]["bits"] = 3;
-    refused(folder, "quantization_config.bits: expected 4");
+    refused(folder, "tensor x.g_idx: expected groups below 1, got 1");
+    folder.tensors["x.g_idx"] = {"U8", {31}, std::string(31, 0)};
+    refused(folder, "tensor x.g_idx: expected [32], got [31]");
+    folder = columns;
+    folder.config["quantization_config"]["bits"] = 5;
+    refused(folder, "quantization_config.bits: expected 2, 3, 4 or 8, got 5");
+    folder.config["quantization_config"]["bits"] = 8;
+    refused(folder, "tensor x.qzeros: expected scales of x.qweight");
+    folder = columns;
+    folder.config["quantization_config"]["checkpoint_format"] = "marlin";
+    refused(folder, "quantization_config.checkpoint_format: expected gptq or gptq_v2, got marlin");
+    folder = columns;
+    folder.config["quantization_config"]["group_size"] = 16;
+    refused(folder, "tensor x.scales: expected 32 columns in groups of one size, got 1 groups");
+    folder = columns;
+    folder.tensors.erase("x.qzeros");
+    refused(folder, "tensor x.qweight: expected its scales, x.qzeros, got none");
+    const auto of_codes = [&](nlohmann::json config, HfFolder::Tensor codes, const char* name) {
+        HfFolder made = tiny_hf_llama();
+        made.config["quantization_config"] = std::move(config);
+        made.tensors[name] = std::move(codes);
+        return made;
+    };
+    const nlohmann::json nvfp4 = {{"quant_method", "modelopt"}, {"quant_algo", "NVFP4"}};
+    folder = of_codes(nvfp4, {"U8", {1, 16}, std::string(16, 'U')}, "x.weight");
+    refused(folder, "tensor x.weight: expected its scales, x.weight_scale, got none");
+    folder.tensors["x.weight_scale"] = {"F8_E4M3", {1, 2}, "88"};
+    refused(folder, "tensor x.weight: expected its scales, x.weight_scale_2, got none");
+    folder.tensors["x.weight_scale_2"] = {"F32", {}, floats({0})};
+    refused(folder, "tensor x.weight_scale_2: expected a finite number above 0, got 0");
+    folder.tensors["x.weight_scale"] = {"F8_E4M3", {1, 1}, "8"};
+    refused(folder, "expected scales of x.weight, [1, 16], got [1, 1]");
+    folder = of_codes({{"quant_method", "quark"}}, {"U8", {1, 16}, std::string(16, 'U')}, "x.weight");
+    folder.tensors["x.weight_scale"] = {"U8", {1, 2}, "UU"};
+    refused(folder, "expected scales of x.weight, [1, 16], got [1, 2]");
+    const std::string state = R"({"blocksize": 32, "dtype": "float16", "shape": [1, 32]})";
+    folder = of_codes({{"quant_method", "bitsandbytes"}}, {"U8", {15, 1}, std::string(15, 'U')}, "x.weight");
+    refused(folder, "expected x.weight.quant_state.bitsandbytes__nf4 or __fp4, got none");
+    folder.tensors["x.weight.quant_state.bitsandbytes__nf4"] = {"U8", {state.size()}, state};
+    refused(folder, "tensor x.weight: expected 16 bytes of two numbers, got [15, 1]");
+    folder.tensors["x.weight"] = {"U8", {16, 1}, std::string(16, 'U')};
+    refused(folder, "tensor x.weight: expected its scales, x.weight.absmax, got none");
+    folder.tensors["x.weight.absmax"] = {"F32", {2}, floats({1, 1})};
+    folder.tensors["x.weight.quant_map"] = {"F32", {2}, floats({1, 1})};
+    refused(folder, "tensor x.weight.absmax: expected scales of x.weight");
+    folder.tensors["x.weight.absmax"] = {"F32", {1}, floats({1})};
+    refused(folder, "tensor x.weight.quant_map: expected scales of x.weight");
     folder = tiny_hf_llama();
     folder.config["quantization_config"] = {{"quant_method", "bitnet"}, {"quantization_mode", "online"}};
     refused(folder, "quantization_config.quantization_mode: expected offline");
