@@ -81,6 +81,14 @@ Laid lay_experts(const Frame& f, Layout layout) {
     return laid;
 }
 
+Laid lay_quarters(const Frame& f) {
+    const uint64_t part = f.rows / 4, place = f.role == Role::q ? 0 : f.role == Role::v ? 1 : 2;
+    Laid laid{{3 * f.rows, f.cols}, {}};
+    for (uint64_t i = 0; i < 4; ++i)
+        laid.strips.push_back(strip((3 * i + place) * part * f.cols, f.cols, 1, part));
+    return laid;
+}
+
 /// DeepSeek's q_b_proj and kv_b_proj, heads one after the other.
 Laid lay_latent(const Frame& f, Layout layout) {
     const Latent& latent = f.attention().latent;
@@ -164,6 +172,8 @@ Laid lay(const Frame& f, Layout layout) {
     case Layout::qkv_transposed:
     case Layout::qkv_grouped:
         return lay_qkv(f, layout);
+    case Layout::qvk_quarters:
+        return lay_quarters(f);
     case Layout::gate_up:
         return {f.shape({2 * f.rows, f.cols}),
                 {strip(second_half(f.role) != f.layer.feed_forward.up_first ? f.rows * f.cols : 0, f.cols, 1,

@@ -24,6 +24,7 @@ enum class Layout : uint8_t {
     qkv,                      // all of q, then k, then v
     qkv_transposed,           // the same, as columns
     qkv_grouped,              // per key/value head: its q heads, k, v
+    qvk_quarters,             // per quarter of the heads: its q, v, k (CodeGen)
     gate_up,                  // all of gate, then up
     per_expert,               // one tensor [n, C] per expert, or head; '@' in the name is its number
     experts_transposed,       // [E, C, n]

@@ -77,7 +77,8 @@ std::vector<Rope> read_ropes(const Family& family, const Settings& keys, const A
         rope.scaling = RopeScaling::longrope;
         rope.short_divisors = short_factors;
         rope.long_divisors = long_factors;
-        rope.original_length = keys.size("rope.scaling.original_context_length", most_size);
+        rope.original_length =
+            keys.size("rope.scaling.original_context_length", most_size, architecture.context);
         rope.factor = double(architecture.context) / rope.original_length;
     }
     std::vector<Rope> ropes;

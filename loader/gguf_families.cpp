@@ -83,6 +83,10 @@ constexpr TensorRow fused_gate_up_rows[] = {
 constexpr TensorRow post_attention_norm_rows[] = {
     {Role::feed_forward_norm, LAYER "post_attention_norm.weight"},
 };
+constexpr TensorRow plamo3[] = {
+    {Role::attention_post_norm, LAYER "post_attention_norm"},
+    {Role::feed_forward_post_norm, LAYER "post_ffw_norm"},
+};
 constexpr TensorRow gemma3n[] = {
     {Role::altup_in, "altup_proj.weight"},
     {Role::altup_out, "altup_unembd_proj.weight"},
@@ -228,6 +232,30 @@ void adjust_minicpm(Reading& r) {
     if (!r.settings.has("logit_scale")) a.logit_scale = 256 / float(a.hidden);
 }
 
+/// Latent attention; what multiplies is not in its files, but as published (Hu et al. 2024, section 3).
+void adjust_minicpm3(Reading& r) {
+    Architecture& a = r.architecture;
+    gguf::read_latent(r, {"attention.key_length", "attention.value_length"}, a.hidden / a.attention().heads);
+    a.embedding_scale = 12;
+    a.residual_scale = 1.4f / std::sqrt(float(a.layers.size()));
+    a.logit_scale = 256 / float(a.hidden);
+}
+
+void adjust_plm(Reading& r) { gguf::read_latent(r, {"attention.key_length", "attention.value_length"}, {}); }
+
+/// Alpha of its dynamic scaling is another base, as the folder's is.
+void adjust_hunyuan_vl(Reading& r) {
+    gguf::read_past_axes(r);
+    for (const char* other : {"rope.scaling.factor", "rope.scaling.original_context_length"})
+        r.settings.understood(other);
+    const char* name = "rope.scaling.alpha";
+    if (!r.settings.has(name)) return;
+    Rope& rope = r.architecture.ropes.front();
+    const double alpha = r.settings.positive(name);
+    for (size_t i = 0; i < rope.inverse_frequencies.size(); ++i)
+        rope.inverse_frequencies[i] *= std::pow(alpha, -2.0 * double(i) / (rope.width - 2));
+}
+
 }  // namespace
 
 const std::span<const TensorRow> gguf::common = common_rows, gguf::experts = expert_rows,
@@ -290,6 +318,22 @@ std::span<const Family> gguf_decoder_families() {
          .qk_norm_after_rope = true,
          .pairs = RopePairs::interleaved},
         {.name = "minicpm", .tensors = {common}, .pairs = RopePairs::interleaved, .adjust = adjust_minicpm},
+        {.name = "minicpm3", .tensors = {gguf::latent, common}, .adjust = adjust_minicpm3},
+        {.name = "plm",
+         .tensors = {gguf::latent, common},
+         .pairs = RopePairs::interleaved,
+         .activation = Activation::relu_squared,
+         .gated = false,
+         .adjust = adjust_plm},
+        {.name = "plamo",  // heads of q and o lie as others have them
+         .tensors = {common},
+         .placement = NormPlacement::parallel},
+        {.name = "plamo3",  // the converter adds to the norms what they lack
+         .tensors = {plamo3, fused_gate_up, common},
+         .placement = NormPlacement::sandwich,
+         .qk_norm = QkNorm::Group::head,
+         .local_rope_base = 1e4,
+         .window = {Layers::not_every, 8}},
         {.name = "ernie4_5", .tensors = {common}, .pairs = RopePairs::interleaved},
         {.name = "seed_oss", .tensors = {post_attention_norm, common}},
         {.name = "bitnet", .tensors = {common}, .adjust = adjust_bitnet},
@@ -330,6 +374,11 @@ std::span<const Family> gguf_decoder_families() {
          .tensors = {common},
          .qk_norm = QkNorm::Group::head,
          .qk_norm_after_rope = true},
+        {.name = "hunyuan_vl",
+         .tensors = {common},
+         .qk_norm = QkNorm::Group::head,
+         .qk_norm_after_rope = true,
+         .adjust = adjust_hunyuan_vl},
         {.name = "gemma",  // the converter adds 1 to the norms of all Gemmas
          .tensors = {common},
          .activation = Activation::gelu_tanh,

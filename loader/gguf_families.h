@@ -26,10 +26,16 @@ std::span<const Family> gguf_recurrent_families();
 
 namespace gguf {
 // Tensor names that families share.
-extern const std::span<const TensorRow> common, experts, fused_gate_up, post_attention_norm;
+extern const std::span<const TensorRow> common, experts, fused_gate_up, post_attention_norm, latent;
 
 /// DeepSeek's keys of experts, which others took over; scores by sigmoid where the file does not say.
 void read_routing(Reading& reading, bool by_sigmoid);
+/// Latent attention; the keys of a head's sizes. Errors: bad_file, where there is no `value` key and no
+/// size otherwise.
+struct LatentKeys {
+    const char *key, *value;
+};
+void read_latent(Reading& reading, const LatentKeys& names, std::optional<uint32_t> value_dim);
 /// ALiBi in place of rotations.
 void adjust_alibi(Reading& reading);
 /// Granite's multipliers.

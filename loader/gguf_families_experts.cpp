@@ -27,7 +27,10 @@ constexpr TensorRow hy_v3[] = {
 constexpr TensorRow sinks[] = {
     {Role::sinks, LAYER "attn_sinks.weight"},
 };
-constexpr TensorRow deepseek[] = {
+constexpr TensorRow dbrx[] = {
+    {Role::feed_forward_norm, LAYER "attn_output_norm.weight"},
+};
+constexpr TensorRow latent_rows[] = {
     {Role::latent_q, LAYER "attn_q_a.weight"},
     {Role::latent_q_norm, LAYER "attn_q_a_norm.weight"},
     {Role::q, LAYER "attn_q_b.weight", q_rope_last},
@@ -101,14 +104,8 @@ void adjust_ernie_moe(Reading& r) {
 void adjust_deepseek2(Reading& r) {
     const Settings& keys = r.settings;
     Architecture& architecture = r.architecture;
-    Latent latent;
-    latent.kv_rank = keys.size("attention.kv_lora_rank", 1 << 16);
-    if (keys.has("attention.q_lora_rank")) latent.q_rank = keys.size("attention.q_lora_rank", 1 << 16);
-    latent.rope_dim = architecture.ropes.front().width;
-    latent.value_dim = keys.size("attention.value_length_mla", 1 << 12);
-    latent.epsilon = architecture.norm.epsilon;
-    const uint32_t head_dim = keys.size("attention.key_length_mla", 1 << 12, {}, latent.rope_dim + 1);
-    use_latent(architecture, latent, head_dim);
+    gguf::read_latent(r, {"attention.key_length_mla", "attention.value_length_mla"}, {});
+    const uint32_t head_dim = architecture.attention().head_dim;
     // yarn_log_multiplier = 0.1 mscale_all_dim; the magnitude of rotations is 1, as mscale is taken to be
     // equal.
     if (const char* key = "rope.scaling.yarn_log_multiplier"; keys.has(key)) {
@@ -202,6 +199,22 @@ void adjust_phimoe(Reading& r) {
 }
 
 }  // namespace
+
+const std::span<const TensorRow> gguf::latent = latent_rows;
+
+void gguf::read_latent(Reading& r, const LatentKeys& names, std::optional<uint32_t> value_dim) {
+    const Settings& keys = r.settings;
+    Architecture& a = r.architecture;
+    Latent latent;
+    latent.kv_rank = keys.size("attention.kv_lora_rank", 1 << 16);
+    if (keys.has("attention.q_lora_rank")) latent.q_rank = keys.size("attention.q_lora_rank", 1 << 16);
+    latent.rope_dim = a.ropes.front().width;
+    latent.value_dim = keys.size(names.value, 1 << 12, value_dim);
+    latent.epsilon = a.norm.epsilon;
+    if (uint64_t{a.attention().heads} * std::max(latent.kv_rank, latent.value_dim) > most_size)
+        keys.wrong("attention.kv_lora_rank", "fewer than 2^28 rows for all heads");
+    use_latent(a, latent, keys.size(names.key, 1 << 12, {}, latent.rope_dim + 1));
+}
 
 void gguf::read_routing(Reading& r, bool by_sigmoid) {
     const Settings& keys = r.settings;
@@ -302,6 +315,11 @@ std::span<const Family> gguf_expert_families() {
          .qk_norm = QkNorm::Group::projection,
          .clips = true,
          .routing = &softmax_experts},
+        {.name = "dbrx",
+         .tensors = {dbrx, common, experts},
+         .norm = NormKind::layer,
+         .clips = true,
+         .routing = &renormalised_experts},
         {.name = "gpt-oss",
          .tensors = {sinks, post_attention_norm, common, experts},
          .qkv_bias = biased,
@@ -379,12 +397,12 @@ std::span<const Family> gguf_expert_families() {
          .routing = &granite_experts,
          .adjust = adjust_granite_swa},
         {.name = "mistral4",
-         .tensors = {deepseek, common, experts},
+         .tensors = {gguf::latent, common, experts},
          .pairs = RopePairs::interleaved,
          .routing = &softmax_experts,
          .adjust = adjust_mistral4},
         {.name = "deepseek2",
-         .tensors = {deepseek, common, experts},
+         .tensors = {gguf::latent, common, experts},
          .pairs = RopePairs::interleaved,
          .routing = &softmax_experts,
          .adjust = adjust_deepseek2},

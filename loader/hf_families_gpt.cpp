@@ -10,6 +10,37 @@ namespace scoria {
 namespace {
 
 using Layers = WindowRule::Layers;
+using enum Layout;
+
+constexpr TensorRow codegen_rows[] = {
+    {Role::q, "transformer.h.#.attn.qkv_proj.weight", qvk_quarters},
+    {Role::k, "transformer.h.#.attn.qkv_proj.weight", qvk_quarters},
+    {Role::v, "transformer.h.#.attn.qkv_proj.weight", qvk_quarters},
+};
+// Of models that were trained with fairseq.
+#define FAIRSEQ_ROWS(MODEL, HEAD)                                                                            \
+    {Role::token_embedding, MODEL ".embed_tokens.weight"}, {Role::output, HEAD},                             \
+        {Role::position_embedding, MODEL ".embed_positions.weight", positions},                              \
+        {Role::output_norm, MODEL ".layer_norm.weight"}, {Role::output_norm_bias, MODEL ".layer_norm.bias"}, \
+        {Role::attention_norm, MODEL ".layers.#.self_attn_layer_norm.weight"},                               \
+        {Role::attention_norm_bias, MODEL ".layers.#.self_attn_layer_norm.bias"},                            \
+        {Role::q, MODEL ".layers.#.self_attn.q_proj.weight"},                                                \
+        {Role::q_bias, MODEL ".layers.#.self_attn.q_proj.bias"},                                             \
+        {Role::k, MODEL ".layers.#.self_attn.k_proj.weight"},                                                \
+        {Role::k_bias, MODEL ".layers.#.self_attn.k_proj.bias"},                                             \
+        {Role::v, MODEL ".layers.#.self_attn.v_proj.weight"},                                                \
+        {Role::v_bias, MODEL ".layers.#.self_attn.v_proj.bias"},                                             \
+        {Role::o, MODEL ".layers.#.self_attn.out_proj.weight"},                                              \
+        {Role::o_bias, MODEL ".layers.#.self_attn.out_proj.bias"},                                           \
+        {Role::feed_forward_norm, MODEL ".layers.#.final_layer_norm.weight"},                                \
+        {Role::feed_forward_norm_bias, MODEL ".layers.#.final_layer_norm.bias"},                             \
+        {Role::up, MODEL ".layers.#.fc1.weight"}, {Role::up_bias, MODEL ".layers.#.fc1.bias"},               \
+        {Role::down, MODEL ".layers.#.fc2.weight"}, {                                                        \
+        Role::down_bias, MODEL ".layers.#.fc2.bias"                                                          \
+    }
+constexpr TensorRow xglm_rows[] = {FAIRSEQ_ROWS("model", "lm_head.weight")};
+constexpr TensorRow biogpt_rows[] = {FAIRSEQ_ROWS("biogpt", "output_projection.weight")};
+#undef FAIRSEQ_ROWS
 
 void adjust_gpt2(Reading& r) {
     if (!r.settings.flag("scale_attn_weights", true)) set_scale(r.architecture, 1);
@@ -128,6 +159,58 @@ void adjust_phi(Reading& r) {
     for (Layer& layer : r.architecture.layers) layer.attention.qk_norm.group = QkNorm::Group::head;
 }
 
+void adjust_codegen(Reading& r) {
+    if (r.architecture.hidden % 4 != 0)
+        r.settings.wrong(r.settings.name_of(Field::hidden), "a multiple of 4");
+}
+
+/// Embeddings are scaled where the file does not say otherwise.
+void adjust_biogpt(Reading& r) {
+    if (r.settings.flag("scale_embedding", true))
+        r.architecture.embedding_scale = std::sqrt(static_cast<float>(r.architecture.hidden));
+    r.settings.understood("layer_norm_eps");  // its class has PyTorch's, whatever it is
+}
+
+/// Positions are computed, from 2 on.
+void adjust_xglm(Reading& r) {
+    Architecture& a = r.architecture;
+    adjust_biogpt(r);
+    expect_flag(r.settings, "add_cross_attention", false, false);
+    check_table(r.settings, "max_position_embeddings", a.positions, a.hidden);
+    r.synthesised[{Role::position_embedding}] = sinusoids_to_slowest(2, a.positions, a.hidden);
+}
+
+/// Heads turn backwards, and are normed after that.
+void adjust_nanochat(Reading& r) {
+    Architecture& a = r.architecture;
+    for (Rope& rope : a.ropes) {
+        if (rope.ntk_base > 0) r.settings.wrong("rope_parameters", "no rope_type dynamic");
+        for (std::vector<double>* turns : {&rope.inverse_frequencies, &rope.long_inverse_frequencies})
+            for (double& frequency : *turns) frequency = -frequency;
+    }
+    for (Layer& layer : a.layers) layer.attention.qk_norm.norm.weight = true;  // of ones
+    norm_lengths(std::vector<bool>(a.layers.size(), true), r);
+    if (!r.settings.is_null("final_logit_softcapping"))
+        a.logit_soft_cap = r.settings.number("final_logit_softcapping", 15);
+}
+
+Family fairseq(const char* name, const char* prefix, std::span<const TensorRow> rows, Adjust adjust) {
+    return {.name = name,
+            .tensors = {rows},
+            .prefix = prefix,
+            .norm = NormKind::layer,
+            .norm_bias = true,
+            .epsilon = 1e-5,
+            .qkv_bias = biased,
+            .o_bias = biased,
+            .rope = false,
+            .activation = Activation::gelu,
+            .gated = false,
+            .feed_forward_bias = biased,
+            .positions = true,
+            .adjust = adjust};
+}
+
 }  // namespace
 
 std::span<const Family> gpt_families() {
@@ -214,6 +297,30 @@ std::span<const Family> gpt_families() {
          .feed_forward_factor = 4,
          .feed_forward_bias = biased,
          .output_bias = biased},
+        {.name = "codegen",
+         .tensors = {codegen_rows, hf::gptj, hf::gpt2},
+         .prefix = "transformer.",
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .placement = NormPlacement::parallel,
+         .pairs = RopePairs::interleaved,
+         .activation = Activation::gelu_tanh,
+         .gated = false,
+         .feed_forward_factor = 4,
+         .feed_forward_bias = biased,
+         .output_bias = biased,
+         .adjust = adjust_codegen},
+        fairseq("xglm", "model.", xglm_rows, adjust_xglm),
+        fairseq("biogpt", "biogpt.", biogpt_rows, adjust_biogpt),
+        {.name = "nanochat",
+         .tensors = {hf::frame, hf::attention, hf::phi},
+         .norm_weight = false,
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .activation = Activation::relu_squared,
+         .gated = false,
+         .embedding_norm = true,
+         .adjust = adjust_nanochat},
         {.name = "gpt_neox",
          .tensors = {hf::gpt_neox},
          .norm = NormKind::layer,

@@ -65,6 +65,18 @@ std::vector<float> sinusoids(uint32_t positions, uint32_t width, bool by_turns) 
     return table;
 }
 
+std::vector<float> sinusoids_to_slowest(uint32_t first, uint32_t positions, uint32_t width) {
+    const uint32_t half = width / 2;
+    std::vector<float> table(size_t{positions} * width);
+    for (size_t t = 0; t < positions; ++t)
+        for (uint32_t k = 0; k < half; ++k) {
+            const double angle = double(first + t) * std::pow(10000.0, -double(k) / std::max(1u, half - 1));
+            table[t * width + k] = static_cast<float>(std::sin(angle));
+            table[t * width + half + k] = static_cast<float>(std::cos(angle));
+        }
+    return table;
+}
+
 std::vector<float> distance_keys(std::span<const float> r, uint32_t heads, uint32_t span, uint32_t hidden) {
     const size_t head_dim = r.size() / hidden / heads;
     std::vector<float> keys(r.size() / hidden * span);

@@ -22,6 +22,10 @@ std::vector<float> collect_buckets(std::span<const float> table, uint32_t heads,
 /// sines first.
 std::vector<float> sinusoids(uint32_t positions, uint32_t width, bool by_turns);
 
+/// All sines first, of positions from `first` on, whose slowest turns by 1/10000 per position (Vaswani et al.
+/// 2018, Tensor2Tensor's code).
+std::vector<float> sinusoids_to_slowest(uint32_t first, uint32_t positions, uint32_t width);
+
 /// r R_n by head and distance n < span, [heads * span, head_dim]; r: [heads * head_dim, hidden], R_n: row n
 /// of sinusoids(.., hidden, sines first) (Dai et al. 2019, section 3.3).
 std::vector<float> distance_keys(std::span<const float> r, uint32_t heads, uint32_t span, uint32_t hidden);

@@ -24,7 +24,7 @@ constexpr FieldNames field_names[] = {
      {"num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers", "num_encoder_layers"}},
     {Field::heads,
      "attention.head_count",
-     {"num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads"}},
+     {"num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads", "attention_heads"}},
     {Field::kv_heads, "attention.head_count_kv", {"num_key_value_heads"}},
     {Field::head_dim,
      "attention.key_length",

@@ -18,8 +18,10 @@ def base(norm="rms", hidden=64, heads=4, kv=2, columns=96, layers=2, **keys):
 
 
 def dense(keys, gated=True, norm_bias=False, fused=False, qkv_bias=False, o_bias=False, biases=False, qk_norm=False,
-          output=True, positions=False, columns=None, experts=0):
-    """The tensors of a decoder. What the keys say of each layer may be a list."""
+          output=True, positions=False, columns=None, experts=0, latent=False, gate_up=False,
+          names={}):
+    """The tensors of a decoder, but for `names` of other ones, or of none. What the keys say of each layer may be a
+    list."""
     hidden, shapes = keys["embedding_length"], {}
 
     def add(name, shape, bias=False):
@@ -49,9 +51,27 @@ def dense(keys, gated=True, norm_bias=False, fused=False, qkv_bias=False, o_bias
             if experts:
                 add(f"blk.{i}.ffn_gate_inp", [experts, hidden])
             count, suffix = ([experts], "_exps") if experts else ([], "")
-            for name in ["gate", "up"] if gated else ["up"]:
-                add(f"blk.{i}.ffn_{name}{suffix}", count + [size, hidden], biases)
+            for name in ["gate", "up"] if gated and not gate_up else ["up"]:
+                add(f"blk.{i}.ffn_{name}{suffix}", count + [2 * size if gate_up else size, hidden], biases)
             add(f"blk.{i}.ffn_down{suffix}", count + [hidden, size], biases)
+        if latent:
+            rank, rope = keys["attention.kv_lora_rank"], keys["rope.dimension_count"]
+            fixed, value = head - rope, keys.get("attention.value_length", hidden // heads)
+            for name in "qkv":
+                del shapes[f"blk.{i}.attn_{name}.weight"]
+            q_rank = keys.get("attention.q_lora_rank")
+            if q_rank:
+                add(f"blk.{i}.attn_q_a", [q_rank, hidden])
+                add(f"blk.{i}.attn_q_a_norm", [q_rank])
+            add(f"blk.{i}.attn_q_b" if q_rank else f"blk.{i}.attn_q", [heads * head, q_rank or hidden])
+            add(f"blk.{i}.attn_kv_a_mqa", [rank + rope, hidden])
+            add(f"blk.{i}.attn_kv_a_norm", [rank])
+            add(f"blk.{i}.attn_kv_b", [heads * (fixed + value), rank])
+            add(f"blk.{i}.attn_output", [hidden, heads * value])
+        for other, name in names.items():
+            shape = shapes.pop(f"blk.{i}.{other}", None) or [hidden]
+            if name:
+                shapes[f"blk.{i}.{name}"] = shape
     return shapes
 
 
@@ -77,6 +97,21 @@ CASES = {  # keys, and how its tensors differ
         "expert_gating_func": 2, "attention.sliding_window": 4096, "rope.freq_base": 10000.0}), dict(experts=6)),
     "smallthinker-softmax": (base(columns=40, **EXPERTS, **{"expert_gating_func": 1, "rope.freq_base": 10000.0}),
                              dict(experts=6)),
+    "minicpm3": (base(kv=4, **ROTATED, **{"attention.kv_lora_rank": 24, "attention.q_lora_rank": 20,
+                                          "attention.key_length": 28}), dict(latent=True)),
+    "plm": (base(kv=4, **ROTATED, **{"attention.kv_lora_rank": 24, "attention.key_length": 28,
+                                     "attention.value_length": 20}), dict(latent=True, gated=False, output=False)),
+    "plamo": (base(), dict(names={"ffn_norm.weight": None})),
+    "plamo3": (base(layers=3, **ROTATED, **{
+        "attention.sliding_window": 8, "attention.sliding_window_pattern": 2, "rope.freq_base": 1e6,
+        "rope.freq_base_swa": 1e3, "attention.key_length": 16, "attention.value_length": 16}),
+               dict(fused=True, qk_norm=True, output=False, gate_up=True, names={
+                   "first": "post_attention_norm", "second": "post_ffw_norm"})),
+    "dbrx": (base("layer", columns=40, **{"expert_count": 6, "expert_used_count": 2, "attention.clamp_kqv": 0.5}),
+             dict(experts=6, fused=True, names={"ffn_norm.weight": "attn_output_norm.weight"})),
+    "hunyuan_vl": (base(**ROTATED, **{"rope.dimension_sections": [3, 3, 2, 0], "rope.scaling.alpha": 3.0,
+                             "rope.scaling.type": "none", "rope.scaling.factor": 1.0}),
+                   dict(qk_norm=True, output=False)),
     "starcoder": (base("layer", kv=1), LAYER | dict(fused=True, gated=False, positions=True)),
     "codeshell": (base("layer", **{"rope.scaling.type": "linear", "rope.scaling.factor": 1.0}),
                   LAYER | dict(fused=True, gated=False)),

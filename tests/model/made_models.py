@@ -53,6 +53,11 @@ CONFIGS = {
     "ernie4_5": BASE | dict(use_bias=True),
     "gpt_bigcode": GPT | dict(n_inner=56),
     "gpt_bigcode-heads": GPT | dict(multi_query=False),
+    "codegen": GPT | dict(n_head=4, n_embd=64, rotary_dim=8),
+    "xglm": dict(vocab_size=64, d_model=48, ffn_dim=56, num_layers=2, attention_heads=3, max_position_embeddings=160),
+    "biogpt": dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3,
+                   max_position_embeddings=160, layer_norm_eps=0.02),
+    "nanochat": SAME | dict(hidden_act="relu2", final_logit_softcapping=3.0),
     "ministral": BASE | dict(sliding_window=8, layer_types=TYPES[:2]),
     "ministral3": BASE | dict(rope_parameters=dict(
         rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=7, beta_fast=32.0,
@@ -238,8 +243,10 @@ def made(name, fields):
         model = kind.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager").eval()
         for part in (model.config, model.config.get_text_config()):
             part._experts_implementation = "eager"
+        torch.set_default_dtype(torch.float64)  # of constants that some classes make as they run
         with torch.no_grad():
             logits = model(input_ids=torch.tensor([IDS])).logits[0].numpy()
+        torch.set_default_dtype(torch.float32)
         saved = json.load(open(folder + "/config.json"))
     for other in ("vision_config", "transformers_version", "dtype", "architectures"):
         saved.pop(other, None)
