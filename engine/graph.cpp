@@ -414,8 +414,8 @@ class Builder {
         if (const uint32_t columns = shape.gate_columns()) {
             const TensorId gate = linear("attention gate", x, columns, Role::attention_gate),
                            gated = tensor("attention gated", q_cols);
-            heads = columns == q_cols ? emit(op::Glu{gate, heads, gated, Activation::sigmoid})
-                                      : emit(op::Gate{heads, gate, gated, columns});
+            heads = columns == q_cols ? emit(op::Glu{gate, heads, gated, shape.gate_activation})
+                                      : emit(op::Gate{heads, gate, gated, columns, 0, shape.gate_activation});
         }
         if (shape.heads_norm) heads = norm(heads_norm, heads);
         return linear("attention out", heads, stack().hidden, Role::o, optional(shape.o_bias, Role::o_bias));

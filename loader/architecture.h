@@ -206,8 +206,9 @@ struct Attention {
                                                   : 1;
     }
     enum class OutputGate : uint8_t { none, elements, heads } output_gate = OutputGate::none;
-    /// The heads' results times sigmoid(attention_gate x), of so many columns: one for each of theirs, or for
-    /// each head; 0: no gate.
+    Activation gate_activation = Activation::sigmoid;
+    /// The heads' results times gate_activation(attention_gate x), of so many columns: one for each of
+    /// theirs, or for each head; 0: no gate.
     uint32_t gate_columns() const {
         return output_gate == OutputGate::none ? 0
                                                : heads * (output_gate == OutputGate::heads ? 1 : head_dim);

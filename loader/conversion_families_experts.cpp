@@ -78,6 +78,18 @@ void set_exaone_moe(const Described& model, Keys& keys) {
     set_deepseek_experts(model, keys);
 }
 
+void set_laguna(const Described& model, Keys& keys) {
+    const Architecture& a = model.architecture;
+    set_windowed(model, keys);
+    set_deepseek_experts(model, keys);
+    set_shared_expert(model, keys);
+    set_dense_size(model, keys);
+    std::vector<uint32_t> heads;
+    for (const Layer& layer : a.layers) heads.push_back(layer.attention.heads);
+    keys.set("attention.head_count", heads);
+    if (model.ropes.size() > 1) keys.set("rope.dimension_count_swa", model.ropes[1].width);
+}
+
 void set_deepseek(const Described& model, Keys& keys) {
     const std::vector<Layer>& layers = model.architecture.layers;
     const Latent& latent = layers.front().attention.latent;
@@ -191,6 +203,7 @@ std::span<const ConversionFamily> expert_conversions() {
         {.model_type = "solar_open", .architecture = "glm4moe", .keys = set_deepseek_experts},
         {.model_type = "exaone_moe", .architecture = "exaone-moe", .keys = set_exaone_moe},
         {.model_type = "afmoe", .architecture = "afmoe", .fits = scales_embedding, .keys = set_exaone_moe},
+        {.model_type = "laguna", .architecture = "laguna", .keys = set_laguna},
         {.model_type = "dots1", .architecture = "dots1", .keys = set_deepseek_experts},
         {.model_type = "minimax_m2", .architecture = "minimax-m2", .keys = set_deepseek_experts},
         {.model_type = "gpt_oss", .architecture = "gpt-oss"},

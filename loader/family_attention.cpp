@@ -10,7 +10,7 @@
 namespace scoria {
 namespace {
 
-constexpr uint64_t most_heads = 1 << 16, most_head_dim = 1 << 12;
+constexpr uint64_t most_head_dim = 1 << 12;
 
 bool is_windowed_type(const Settings& settings, const char* key, const std::string& type) {
     for (const char* windowed : {"sliding_attention", "local", "banded"})

@@ -5,6 +5,8 @@
 
 namespace scoria {
 
+constexpr uint64_t most_heads = 1 << 16;
+
 /// Of every layer; 0 of either: it has no attention.
 struct LayerHeads {
     std::vector<uint32_t> queries, keys;

@@ -86,6 +86,29 @@ void adjust_afmoe(Reading& r) {
     for (Layer& layer : r.architecture.layers) layer.attention.output_gate = Attention::OutputGate::elements;
 }
 
+/// Of every four layers the first sees all, where the file lists none; a gate for each head, or for each of
+/// its elements, which its rows tell.
+void adjust_laguna(Reading& r) {
+    adjust_sigmoid(r);
+    Architecture& a = r.architecture;
+    for (const char* of_windows : {"rope.dimension_count_swa", "rope.freq_base_swa"})  // there may be none
+        r.settings.understood(of_windows);
+    const char* pattern = "attention.sliding_window_pattern";
+    const nlohmann::json* listed = r.settings.find(pattern);
+    const uint32_t every = listed && listed->is_array() ? 0 : r.settings.size(pattern, most_layers, 4);
+    for (size_t i = 0; i < a.layers.size(); ++i) {
+        Attention& attention = a.layers[i].attention;
+        if (every != 0 && r.settings.has(Field::window))
+            attention.window = i % every == 0 ? 0 : r.settings.size(Field::window, most_size);
+        attention.gate_activation = Activation::softplus;
+        const StoredTensor* gate = r.catalog.find(tensor_name("blk.#.attn_gate.weight", int32_t(i)));
+        const bool by_elements = gate && gate->shape.front() != attention.heads;
+        attention.output_gate = by_elements ? Attention::OutputGate::elements : Attention::OutputGate::heads;
+        Routing& routing = a.layers[i].feed_forward.routing;
+        if (routing.experts != 0 && !r.settings.has(Field::shared_size)) routing.shared_size = routing.size;
+    }
+}
+
 /// The larger of its models have norms of q and k.
 void adjust_glm4_moe(Reading& r) {
     adjust_sigmoid(r);
@@ -287,6 +310,13 @@ std::span<const Family> gguf_expert_families() {
          .routing = &sigmoid_experts,
          .root_embedding_scale = true,
          .adjust = adjust_afmoe},
+        {.name = "laguna",
+         .tensors = {afmoe, common, experts},
+         .qk_norm = QkNorm::Group::head,
+         .local_rope_base = 1e4,
+         .window = {Layers::not_every, 4},
+         .routing = &sigmoid_experts,
+         .adjust = adjust_laguna},
         {.name = "exaone-moe",
          .tensors = {common, experts},
          .qk_norm = QkNorm::Group::head,

@@ -13,7 +13,16 @@ namespace {
 
 using Layers = WindowRule::Layers;
 
+constexpr TensorRow laguna_rows[] = {
+    {Role::attention_gate, "model.layers.#.self_attn.g_proj.weight"},
+    {Role::q_norm, "model.layers.#.self_attn.q_norm.weight"},
+    {Role::k_norm, "model.layers.#.self_attn.k_norm.weight"},
+    {Role::router_choice_bias, "model.layers.#.mlp.experts.e_score_correction_bias"},
+};
+
 constexpr Routing softmax_experts{};
+constexpr Routing laguna_experts{
+    .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
 constexpr Routing renormalised_experts{.renormalise = true};
 constexpr Routing gated_shared_experts{.shared_size = 5632, .shared_gate = true};
 constexpr Routing gpt_oss_experts{.score = Routing::Score::softmax_chosen,
@@ -152,6 +161,42 @@ void adjust_ernie_moe(Reading& r) {
         s.understood(ignored);
 }
 
+/// Layers may have heads of their own number; the first alone has no experts, where the file does not say.
+void adjust_laguna(Reading& r) {
+    const Settings& s = r.settings;
+    Architecture& a = r.architecture;
+    const nlohmann::json* gating = s.find("gating");
+    const bool by_elements = gating && *gating == "per-element";
+    if (gating && !by_elements && *gating != true && *gating != "per-head")
+        s.wrong("gating", "true, per-head or per-element");
+    for (std::string type : s.texts("gating_types")) {
+        std::ranges::replace(type, '_', '-');
+        if (type != (by_elements ? "per-element" : "per-head")) s.wrong("gating_types", "what gating says");
+    }
+    if (!s.has("rope_parameters")) s.wrong("rope_parameters", "those of full_attention");
+    const char* each = "num_attention_heads_per_layer";
+    const std::vector<double> heads = s.numbers(each);
+    check_length(s, each, heads.size(), a.layers.size(), "numbers");
+    for (size_t i = 0; i < a.layers.size(); ++i) {
+        Attention& attention = a.layers[i].attention;
+        if (!heads.empty()) {
+            if (!(heads[i] >= 1 && heads[i] <= most_heads && heads[i] == std::floor(heads[i])))
+                s.wrong(each, "whole numbers from 1 on");
+            attention.heads = static_cast<uint32_t>(heads[i]);
+            set_heads(s, attention.kv_heads, attention.head_dim, attention);
+        }
+        attention.output_gate = by_elements ? Attention::OutputGate::elements : Attention::OutputGate::heads;
+        attention.gate_activation = Activation::softplus;
+        if (!s.has("layer_types")) attention.window = 0;
+        Routing& routing = a.layers[i].feed_forward.routing;
+        if (routing.experts == 0) continue;
+        routing.scale = s.number("moe_routed_scaling_factor", 1.0);
+        if (routing.shared_size == 0) routing.shared_size = 512;
+    }
+    if (!s.has("mlp_layer_types")) make_first_dense(a, 1, s.size(Field::feed_forward, most_size));
+    s.refuse(std::array{"moe_apply_router_weight_on_input", "moe_router_logit_softcapping"});
+}
+
 }  // namespace
 
 std::span<const Family> expert_families() {
@@ -241,6 +286,16 @@ std::span<const Family> expert_families() {
          .window = {WindowRule::Layers::all},
          .routing = &renormalised_experts,
          .adjust = adjust_listed_layers},
+        {.name = "laguna",
+         .tensors = {laguna_rows, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .qk_norm = QkNorm::Group::head,
+         .rope_base = 5e5,
+         .local_rope_base = 1e4,
+         .window = {Layers::all},
+         .routing = &laguna_experts,
+         .adjust = adjust_laguna},
         {.name = "granitemoe",
          .tensors = {hf::granite_moe, hf::frame, hf::attention},
          .qkv_bias = attention_bias,

@@ -19,9 +19,9 @@ def base(norm="rms", hidden=64, heads=4, kv=2, columns=96, layers=2, **keys):
 
 def dense(keys, gated=True, norm_bias=False, fused=False, qkv_bias=False, o_bias=False, biases=False, qk_norm=False,
           output=True, positions=False, columns=None, experts=0, latent=False, gate_up=False,
-          names={}):
-    """The tensors of a decoder, but for `names` of other ones, or of none. What the keys say of each layer may be a
-    list."""
+          names={}, more={}):
+    """The tensors of a decoder, but for `names` of other ones, or of none, and `more` of each layer. What the keys say
+    of each layer may be a list."""
     hidden, shapes = keys["embedding_length"], {}
 
     def add(name, shape, bias=False):
@@ -72,6 +72,8 @@ def dense(keys, gated=True, norm_bias=False, fused=False, qkv_bias=False, o_bias
             shape = shapes.pop(f"blk.{i}.{other}", None) or [hidden]
             if name:
                 shapes[f"blk.{i}.{name}"] = shape
+        for name, shape in more.items():
+            shapes[f"blk.{i}.{name}"] = shape
     return shapes
 
 
@@ -109,6 +111,12 @@ CASES = {  # keys, and how its tensors differ
                    "first": "post_attention_norm", "second": "post_ffw_norm"})),
     "dbrx": (base("layer", columns=40, **{"expert_count": 6, "expert_used_count": 2, "attention.clamp_kqv": 0.5}),
              dict(experts=6, fused=True, names={"ffn_norm.weight": "attn_output_norm.weight"})),
+    "laguna": (base(layers=5, columns=40, **EXPERTS, **ROTATED, **{
+        "leading_dense_block_count": 0, "expert_gating_func": 2, "expert_weights_norm": True, "expert_weights_scale": 1.5,
+        "expert_shared_feed_forward_length": 24, "attention.sliding_window": 8, "rope.freq_base": 5e5,
+        "rope.freq_base_swa": 1e4, "rope.dimension_count_swa": 8}), dict(experts=6, qk_norm=True, more={
+            "attn_gate.weight": [4, 64], "exp_probs_b.bias": [6], "ffn_gate_shexp.weight": [24, 64],
+            "ffn_up_shexp.weight": [24, 64], "ffn_down_shexp.weight": [64, 24]})),
     "hunyuan_vl": (base(**ROTATED, **{"rope.dimension_sections": [3, 3, 2, 0], "rope.scaling.alpha": 3.0,
                              "rope.scaling.type": "none", "rope.scaling.factor": 1.0}),
                    dict(qk_norm=True, output=False)),
@@ -126,7 +134,7 @@ def made(name, keys, shapes):
         path = folder + "/made.gguf"
         writer = gguf.GGUFWriter(path, architecture)
         for key, value in keys.items():
-            add = {int: writer.add_uint32, float: writer.add_float32, str: writer.add_string, list: writer.add_array}
+            add = {int: writer.add_uint32, bool: writer.add_bool, float: writer.add_float32, str: writer.add_string, list: writer.add_array}
             add[type(value)](f"{architecture}.{key}", value)
         writer.add_tokenizer_model("llama")  # which llama.cpp wants
         writer.add_token_list(["<unk>", "<s>", "</s>"] + [f"▁t{i}" for i in range(VOCAB - 3)])

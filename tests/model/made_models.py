@@ -110,6 +110,16 @@ CONFIGS = {
         moe_intermediate_size=24, num_shared_experts=2, num_dense_layers=1, route_scale=1.5, mup_enabled=True),
     "minicpm3": {k: v for k, v in (BASE | LATENT).items() if k != "head_dim"} | dict(
         scale_emb=3.0, scale_depth=1.5, dim_model_base=20),
+    "laguna": BASE | dict(
+        num_hidden_layers=4, sliding_window=7, layer_types=TYPES[2:] + TYPES[1:3], num_attention_heads_per_layer=[4, 6, 6, 4],
+        num_experts=6, num_experts_per_tok=2, moe_intermediate_size=24, shared_expert_intermediate_size=40,
+        moe_routed_scaling_factor=1.5, rope_parameters={
+            "full_attention": dict(rope_type="yarn", rope_theta=5e5, factor=4.0, original_max_position_embeddings=40,
+                                   partial_rotary_factor=0.5), "sliding_attention": ROPE}),
+    "laguna-elements": BASE | dict(
+        num_hidden_layers=3, gating="per-element", mlp_layer_types=["dense", "dense", "sparse"], num_experts=6,
+        num_experts_per_tok=2, moe_intermediate_size=24, shared_expert_intermediate_size=24, rope_parameters={
+            "full_attention": ROPE, "sliding_attention": ROPE}),
     "flex_olmo": SAME | dict(num_experts=5, num_experts_per_tok=2, norm_topk_prob=True),
     "hy_v3": BASE | dict(num_hidden_layers=3, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=24,
                          num_shared_experts=2, router_scaling_factor=1.5),
