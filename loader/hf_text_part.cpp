@@ -26,6 +26,7 @@ constexpr TextPart parts[] = {
     {"qwen2_5_vl", "qwen2"},
     {"qwen2_5_vl_text", "qwen2"},
     {"qwen3_vl_text", "qwen3"},
+    {"mimo", "qwen2"},  // MiMo 7B; its layers behind the last guess further tokens
     {"qwen3_5", "qwen3_5_text"},
     {"qwen3_5_moe", "qwen3_5_moe_text"},
     {"qwen3_vl_moe_text", "qwen3_moe", R"({"norm_topk_prob": true})"},

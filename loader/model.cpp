@@ -112,11 +112,14 @@ bool is_of_shared_keys(std::string_view name, const Model& model) {
 }  // namespace
 
 bool is_spare(const Model& model, const TensorView& unused) {
-    constexpr std::string_view spare[] = {"inv_freq",     "attn.bias",   "attention.bias", "masked_bias",
-                                          "position_ids", "act_fn.beta", "act_fn.eps"};  // constants of xIELU
+    constexpr std::string_view spare[] = {
+        "inv_freq",         "attn.bias",    "attention.bias",          "masked_bias",
+        "attn.causal_mask", "position_ids", "embed_positions.weights",  // sinusoids
+        "act_fn.beta",      "act_fn.eps"};                              // constants of xIELU
     const auto ends = [&](std::string_view end) { return unused.name.ends_with(end); };
     return is_of_layer_ahead(unused.name, model) || is_of_shared_keys(unused.name, model) ||
            is_of_images(unused.name) || unused.name.starts_with("mtp.") ||  // that guesses further tokens
+           unused.name.starts_with("model.mtp_layers.") ||
            (model.architecture.tied_embeddings && ends("lm_head.weight")) ||
            // Published T5 has the table thrice, and one of positions that nothing reads.
            (!model.architecture.encoder.empty() &&

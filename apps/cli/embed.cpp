@@ -1,6 +1,8 @@
 // embed: sentence embeddings, one line per text.
 #include "common.h"
 #include "embedding.h"
+#include "embedding_texts.h"
+#include "hf_folder.h"
 #include "io.h"
 #include "messages.h"
 #include "verbs.h"
@@ -16,6 +18,7 @@ namespace {
 struct EmbedOptions {
     std::vector<std::string> texts;
     std::string file, pooling;
+    std::optional<std::string> prompt;
     bool raw = false, truncate = false;
 };
 
@@ -43,9 +46,13 @@ int embed(const EmbedOptions& options, const Common& common) {
     if (options.pooling == "mean") pooling = Pooling::mean;
     if (options.pooling == "first") pooling = Pooling::first;
     if (options.pooling == "last") pooling = Pooling::last;
+    const EmbeddingTexts rules = is_hugging_face_model(model->path)
+                                     ? read_embedding_texts(hugging_face_paths(model->path).folder)
+                                     : EmbeddingTexts();
     std::vector<std::vector<TokenId>> sequences;
     for (const std::string& text : texts) {
-        sequences.push_back(tokenizer.encode(text, {.add_special = true, .parse_special = false}));
+        const std::string prepared = rules.prepared(text, options.prompt);
+        sequences.push_back(tokenizer.encode(prepared, {.add_special = true, .parse_special = false}));
         if (sequences.back().empty())
             fail(Status::bad_argument, "embed", "expected texts of at least one token, got '", text,
                  "' as number ", sequences.size());
@@ -88,6 +95,8 @@ Action define_embed(CLI::App& app, const Common& common) {
     auto options = std::make_shared<EmbedOptions>();
     app.add_option("-p,--prompt", options->texts, "a text (-: stdin); may be given several times");
     app.add_option("-f,--file", options->file, "a file with one text per line (-: stdin)");
+    app.add_option("--prompt-name", options->prompt,
+                   "the model's prompt of that name before each text (\"\": none); else as the model says");
     app.add_option("--pooling", options->pooling, "mean, first or last token; else as the model says")
         ->check(CLI::IsMember({"mean", "first", "last"}));
     app.add_flag("--raw", options->raw, "do not scale embeddings to length 1");

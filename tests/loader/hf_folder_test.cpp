@@ -1,4 +1,5 @@
 // Hugging Face folders: every decoder fixture under both forms of config.json, and folders that lie.
+#include "embedding_texts.h"
 #include "fail.h"
 #include "file.h"
 #include "hf_builder.h"
@@ -385,4 +386,48 @@ TEST_CASE("Apertus: the numbers of its activation by layer, and what it has besi
     folder.add("model.layers.1.mlp.act_fn.alpha_n", {2});
     CHECK_THROWS_WITH_AS((void)opened(), doctest::Contains("alpha_n: expected one finite number, got [2]"),
                          Error);
+}
+
+TEST_CASE("texts to embed get what sentence-transformers puts before them") {
+    HfFolder folder = tiny_hf_llama();
+    folder.files["config_sentence_transformers.json"] =
+        R"({"prompts": {"query": "query: ", "document": ""}, "default_prompt_name": "query"})";
+    folder.files["sentence_bert_config.json"] = R"({"max_seq_length": 256, "do_lower_case": true})";
+    const auto prepared = [&](const char* text, const std::optional<std::string>& prompt) {
+        const TemporaryFolder on_disk(folder);
+        return read_embedding_texts(on_disk.path()).prepared(text, prompt);
+    };
+    CHECK(prepared("Ein \u00C4pfel", {}) == "query: ein \u00E4pfel");
+    CHECK(prepared("A", "document") == "a");
+    CHECK(prepared("A", "") == "a");
+    CHECK_THROWS_WITH_AS(prepared("A", "passage"),
+                         doctest::Contains("expected one of document, query, got passage"), Error);
+    folder.files["1_Pooling/config.json"] = R"({"pooling_mode_mean_tokens": true, "include_prompt": false})";
+    CHECK(prepared("A", "document") == "a");
+    CHECK_THROWS_WITH_AS(prepared("A", {}), doctest::Contains("include_prompt: expected true"), Error);
+    folder.files["config_sentence_transformers.json"] = R"({"default_prompt_name": "query"})";
+    CHECK_THROWS_WITH_AS(prepared("A", {}), doctest::Contains("default_prompt_name: expected the name of"),
+                         Error);
+    folder.files = {};
+    CHECK(prepared("A", {}) == "A");
+    CHECK_THROWS_WITH_AS(prepared("A", "query"), doctest::Contains("the model has no prompts, got query"),
+                         Error);
+}
+
+TEST_CASE("MiMo 7B is a Qwen 2 whose layers behind the last are not run" * needs_fixtures()) {
+    const std::filesystem::path qwen = fixtures() + "/models/qwen2";
+    const TemporaryFolder folder(HfFolder{});
+    for (const std::filesystem::directory_entry& file : std::filesystem::directory_iterator(qwen))
+        std::filesystem::copy(file.path(), folder.path() / file.path().filename(),
+                              std::filesystem::copy_options::overwrite_existing);
+    nlohmann::json config = read_config(qwen / "config.json");
+    config["model_type"] = "mimo";
+    config["architectures"] = {"MiMoForCausalLM"};
+    config["num_nextn_predict_layers"] = 1;
+    std::ofstream(folder.path() / "config.json") << config;
+    const Model model = open_model(folder.path());
+    CHECK(model.architecture == open_model(qwen).architecture);
+    for (const char* name : {"model.mtp_layers.0.input_proj.weight", "transformer.h.0.attn.causal_mask"})
+        CHECK(is_spare(model, {name, TensorType::f32, 1, 1}));
+    CHECK_FALSE(is_spare(model, {"model.layers.0.extra.weight", TensorType::f32, 1, 1}));
 }

@@ -1,0 +1,80 @@
+// See embedding_texts.h.
+#include "embedding_texts.h"
+
+#include "fail.h"
+#include "file.h"
+#include "tokenizer/json.h"
+#include "tokenizer/normalizer.h"
+
+namespace scoria {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// null where there is no such file.
+nlohmann::json read_small(const fs::path& folder, const char* name) {
+    if (!fs::exists(folder / path_of(name))) return nullptr;
+    return parse_json(read_file((folder / path_of(name)).string(), 1 << 20), name);
+}
+
+void read_prompts(const nlohmann::json& config, const char* where, EmbeddingTexts& texts) {
+    if (!config.is_object()) fail(Status::bad_file, where, "expected an object");
+    const auto found = config.find("prompts");
+    const nlohmann::json prompts =
+        found == config.end() || found->is_null() ? nlohmann::json::object() : *found;
+    if (!prompts.is_object()) fail(Status::bad_file, where, "prompts: expected an object");
+    for (const auto& [name, prompt] : prompts.items()) {
+        if (!prompt.is_string()) fail(Status::bad_file, where, "prompts: ", name, ": expected a text");
+        texts.prompts[name] = prompt.get<std::string>();
+    }
+    texts.usual = json_field(config, "default_prompt_name", std::string(), where);
+    if (!texts.usual.empty() && !texts.prompts.contains(texts.usual))
+        fail(Status::bad_file, where, "default_prompt_name: expected the name of one of prompts, got ",
+             texts.usual);
+}
+
+}  // namespace
+
+std::string EmbeddingTexts::prepared(const std::string& text,
+                                     const std::optional<std::string>& prompt) const {
+    const std::string& name = prompt ? *prompt : usual;
+    std::string whole = text;
+    if (!name.empty()) {
+        const auto found = prompts.find(name);
+        if (found == prompts.end()) {
+            std::string known;
+            for (const auto& [each, ignored] : prompts) known += cat(known.empty() ? "" : ", ", each);
+            fail(Status::bad_argument, "prompt", "expected ",
+                 known.empty() ? "none, as the model has no prompts" : "one of " + known, ", got ", name);
+        }
+        if (!pools_prompt && !found->second.empty())
+            fail(Status::unsupported, "1_Pooling/config.json",
+                 "include_prompt: expected true, as prompts are pooled with their texts");
+        whole = found->second + text;
+    }
+    if (!lowercase) return whole;
+    std::vector<NormalizerStep> steps;
+    steps.emplace_back(Lowercase{});
+    return normalize(steps, whole);
+}
+
+EmbeddingTexts read_embedding_texts(const fs::path& folder) {
+    EmbeddingTexts texts;
+    const char *prompts = "config_sentence_transformers.json", *pooling = "1_Pooling/config.json";
+    if (const nlohmann::json config = read_small(folder, prompts); !config.is_null())
+        read_prompts(config, prompts, texts);
+    if (const nlohmann::json config = read_small(folder, pooling); !config.is_null())
+        texts.pools_prompt = json_field(config, "include_prompt", true, pooling);
+    // Named by the kind of model once.
+    for (const char* name :
+         {"sentence_bert_config.json", "sentence_roberta_config.json", "sentence_distilbert_config.json",
+          "sentence_camembert_config.json", "sentence_albert_config.json", "sentence_xlm-roberta_config.json",
+          "sentence_xlnet_config.json"})
+        if (const nlohmann::json config = read_small(folder, name); !config.is_null()) {
+            texts.lowercase = json_field(config, "do_lower_case", false, name);
+            break;
+        }
+    return texts;
+}
+
+}  // namespace scoria
