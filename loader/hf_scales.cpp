@@ -212,7 +212,7 @@ class FolderJoiner final : public Joiner {
     }
 };
 
-const FolderJoiner::Method FolderJoiner::methods[9] = {
+constinit const FolderJoiner::Method FolderJoiner::methods[9] = {
     {"fp8", &FolderJoiner::fp8},           {"compressed-tensors", &FolderJoiner::compressed_tensors},
     {"gptq", &FolderJoiner::gptq},         {"awq", &FolderJoiner::awq},
     {"mxfp4", &FolderJoiner::mxfp4},       {"quark", &FolderJoiner::quark},
