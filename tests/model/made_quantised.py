@@ -71,13 +71,15 @@ def gptq(name, rows, cols, bits, group=32, second=False, symmetric=False, order=
     return {"qweight": weight, "qzeros": zeros, "scales": scale, "g_idx": index.int()}, made
 
 
-def compressed(name, rows, cols, form, order=False, zeros=True, **weights):
+def compressed(name, rows, cols, form, order=False, **weights):
     args = QuantizationArgs(**weights)
     bits, groups = args.num_bits, cols // args.group_size if args.group_size else 1
     made = {}
     if form == "int-quantized":
         made["weight"] = packed(name + ".weight", torch.int8, rows, cols)
         made["weight_scale"] = scales(name, torch.bfloat16, bits, rows, 1)
+        if not args.symmetric:
+            made["weight_zero_point"] = packed(name + ".weight_zero_point", torch.int8, rows, 1)
     elif form == "pack-quantized":
         made["weight_packed"] = packed(name + ".weight_packed", torch.int32, rows, cols * bits // 32)
         made["weight_scale"] = scales(name, torch.bfloat16, bits, rows, groups)
@@ -160,6 +162,7 @@ WAYS = {
     "pack 4 act-order": (compressed_config("pack-quantized"), lambda *a: compressed(*a, "pack-quantized", order=True, num_bits=4, **GROUPS), "BF16"),
     "pack 8 asymmetric": (compressed_config("pack-quantized"), lambda *a: compressed(*a, "pack-quantized", num_bits=8, symmetric=False, **GROUPS), "BF16"),
     "int 8": (compressed_config("int-quantized"), lambda *a: compressed(*a, "int-quantized", num_bits=8, type="int", strategy="channel"), "Q8_0"),
+    "int 8 asymmetric": (compressed_config("int-quantized"), lambda *a: compressed(*a, "int-quantized", num_bits=8, type="int", strategy="channel", symmetric=False), "BF16"),
     "nvfp4": (compressed_config("nvfp4-pack-quantized"), lambda *a: compressed(*a, "nvfp4-pack-quantized", num_bits=4, type="float", strategy="tensor_group", group_size=16), "BF16"),
     "mxfp4": (compressed_config("mxfp4-pack-quantized"), lambda *a: compressed(*a, "mxfp4-pack-quantized", num_bits=4, type="float", strategy="group", group_size=32), "MXFP4"),
     "modelopt": (dict(quant_algo="NVFP4", group_size=16), modelopt, "BF16"),
