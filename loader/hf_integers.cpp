@@ -43,6 +43,19 @@ TensorType block_of(float least, float most, TensorType floats) {
     return least >= -128 && most <= 127 ? TensorType::q8_0 : floats;
 }
 
+/// Whether all of config_groups say of their weights that `name` is one of these.
+bool all_say(const Settings& config, const char* name, std::initializer_list<nlohmann::json> values) {
+    const Settings groups = config.section("config_groups");
+    const nlohmann::json* all = config.find("config_groups");
+    if (all == nullptr || all->empty()) return false;
+    for (const auto& [group, scheme] : all->items()) {
+        const Settings weights = groups.section(group).section("weights");
+        const nlohmann::json* said = weights.find(name);
+        if (said == nullptr || std::ranges::find(values, *said) == values.end()) return false;
+    }
+    return true;
+}
+
 TensorType floats_like(const StoredTensor& scales) {
     return scales.decode == Decode::none ? scales.type : TensorType::f32;
 }
@@ -58,9 +71,9 @@ struct Joiner::Groups {
 /// Whether some modules of GPTQ have bits and groups of their own.
 bool Joiner::has_dynamic() const { return config_.has("dynamic") && !config_.find("dynamic")->empty(); }
 
-/// `index`: of a tensor that may tell the group of each column. Errors: bad_file.
+/// `index`: of a tensor that may tell the group of each column, or must (`ordered`). Errors: bad_file.
 Joiner::Groups Joiner::groups_of(const StoredTensor& of, const std::string& index, uint64_t cols,
-                                 uint64_t count) {
+                                 uint64_t count, bool ordered) {
     uint64_t each = count != 0 && cols % count == 0 ? cols / count : 0;
     const nlohmann::json* size = config_.find("group_size");
     if (size != nullptr && size->is_number_unsigned() && size->get<uint64_t>() > 0 &&
@@ -72,6 +85,8 @@ Joiner::Groups Joiner::groups_of(const StoredTensor& of, const std::string& inde
     if (each == 0)
         fail(Status::bad_file, "safetensors", "tensor ", of.name, ": expected ", cols,
              " columns in groups of one size, got ", count, " groups");
+    if (stored == nullptr && ordered && count > 1)
+        fail(Status::bad_file, "safetensors", "tensor ", of.name, ": expected ", index, ", got none");
     if (stored == nullptr) return {each, {}};
     if (stored->shape != std::vector<uint64_t>{cols})
         fail(Status::bad_file, "safetensors", "tensor ", index, ": expected ", shape_text(std::array{cols}),
@@ -108,6 +123,8 @@ void Joiner::give_integers(StoredTensor& tensor, Scales scales, TensorType float
 }
 
 void Joiner::scale_integers(bool packed) {
+    const bool asymmetric = all_say(config_, "symmetric", {false}),
+               ordered = all_say(config_, "actorder", {true, "group", "dynamic"});
     for (StoredTensor& tensor : tensors_) {
         const auto module = stem_of(tensor, packed ? ".weight_packed" : ".weight");
         if (!module || tensor.decode != (packed ? Decode::i32 : Decode::i8)) continue;
@@ -137,7 +154,7 @@ void Joiner::scale_integers(bool packed) {
         if (shape.size() != 2 || scales.rows == 0 || scales.cols == 0 ||
             (shape[0] != scales.rows && (shape[0] != 1 || groups != 1)))
             misshapen(stored, tensor);
-        Groups columns = groups_of(stored, stem + "_g_idx", scales.cols, groups);
+        Groups columns = groups_of(stored, stem + "_g_idx", scales.cols, groups, ordered);
         scales.rows_each = scales.rows / shape[0];
         scales.cols_each = columns.each;
         scales.across = groups;
@@ -163,6 +180,9 @@ void Joiner::scale_integers(bool packed) {
             } else {
                 misshapen(*zeros, tensor);
             }
+        } else if (asymmetric) {
+            fail(Status::bad_file, "safetensors", "tensor ", tensor.name, ": expected ", stem,
+                 "_zero_point, got none");
         }
         tensor.name = stem;
         tensor.decode = packed ? Decode::words : Decode::int8;
@@ -176,6 +196,7 @@ void Joiner::join_columns(bool awq) {
     if (told != 4 && (awq || (told != 8 && told != 3 && told != 2))) other(name, awq ? "4" : "2, 3, 4 or 8");
     // Zeros of the first version of GPTQ are stored less one, each, and borrow as whole words do.
     const bool less_one = !awq && config_.text("checkpoint_format", config_.text("format", "gptq")) == "gptq";
+    const bool ordered = config_.flag("desc_act", false) && !has_dynamic();
     for (StoredTensor& tensor : tensors_) {
         const auto module = stem_of(tensor, ".qweight");
         if (!module || tensor.decode != Decode::i32) continue;
@@ -199,7 +220,7 @@ void Joiner::join_columns(bool awq) {
             tensor.shape != of_words)
             misshapen(stored, tensor);
         if (zeros.shape != of_zeros) misshapen(zeros, tensor);
-        Groups columns = groups_of(stored, *module + ".g_idx", scales.cols, groups);
+        Groups columns = groups_of(stored, *module + ".g_idx", scales.cols, groups, ordered);
         scales.cols_each = columns.each;
         scales.across = groups;
         scales.groups = std::move(columns.order);

@@ -58,7 +58,8 @@ class Joiner {
   private:
     struct Groups;
     bool has_dynamic() const;
-    Groups groups_of(const StoredTensor& of, const std::string& index, uint64_t cols, uint64_t count);
+    Groups groups_of(const StoredTensor& of, const std::string& index, uint64_t cols, uint64_t count,
+                     bool ordered);
     void give_integers(StoredTensor& tensor, Scales scales, TensorType floats);
     void join_expert_types();
 

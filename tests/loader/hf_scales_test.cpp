@@ -424,6 +424,13 @@ TEST_CASE("quantised folders that are refused") {
     folder = with_integers(32, "I8", std::string(12 * 32, 1), "int-quantized");
     folder.tensors[up + "_zero_point"] = folder.tensors[up + "_scale"];
     refused(folder, "tensor " + up + "_zero_point: expected scales of " + up);
+    folder.tensors.erase(up + "_zero_point");
+    folder.config["quantization_config"]["config_groups"] = {{"g", {{"weights", {{"symmetric", false}}}}}};
+    refused(folder, "tensor " + up + ": expected " + up + "_zero_point, got none");
+    folder.config["quantization_config"]["config_groups"] = {{"g", {{"weights", {{"actorder", "group"}}}}}};
+    folder.tensors[up].shape = {6, 64};
+    folder.tensors[up + "_scale"].shape = {6, 2};
+    refused(folder, "tensor " + up + "_scale: expected " + up + "_g_idx, got none");
     const HfFolder columns = by_columns("gptq", {"I32", {4, 8}, std::string(128, 'U')}, std::string(4, 7));
     folder = columns;
     folder.tensors["x.g_idx"] = {"U8", {32}, std::string(31, 0) + '\1'};
@@ -441,6 +448,11 @@ TEST_CASE("quantised folders that are refused") {
     folder = columns;
     folder.config["quantization_config"]["group_size"] = 16;
     refused(folder, "tensor x.scales: expected 32 columns in groups of one size, got 1 groups");
+    folder = by_columns("gptq", {"I32", {8, 8}, std::string(256, 'U')}, std::string(4, 7));
+    folder.config["quantization_config"]["desc_act"] = true;
+    folder.tensors["x.scales"] = {"F32", {2, 8}, std::string(64, 1)};
+    folder.tensors["x.qzeros"] = {"I32", {2, 1}, std::string(8, 7)};
+    refused(folder, "tensor x.scales: expected x.g_idx, got none");
     folder = columns;
     folder.tensors.erase("x.qzeros");
     refused(folder, "tensor x.qweight: expected its scales, x.qzeros, got none");
