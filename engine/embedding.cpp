@@ -3,13 +3,15 @@
 
 #include "reference/elementwise.h"
 #include "reference/weights.h"
+#include "session.h"
 
 #include <algorithm>
 #include <cmath>
 
 namespace scoria {
 
-Embedder::Embedder(const Model& model) : hidden_(model.architecture.output_width()) {
+Embedder::Embedder(const Model& model)
+    : hidden_(model.architecture.output_width()), encodes_(!model.architecture.encoder.empty()) {
     const auto floats = [&](const TensorView& tensor) {
         const std::vector<double> values = reference::values_of(*model.tensors, tensor);
         return std::vector<float>(values.begin(), values.end());
@@ -37,6 +39,13 @@ std::vector<float> Embedder::embedding(std::span<const float> hidden, Pooling po
     std::vector<float> result(vector.size());
     std::ranges::transform(vector, result.begin(), [&](double value) { return float(value * scale); });
     return result;
+}
+
+std::vector<float> Embedder::embedding(Session& session, std::span<const TokenId> ids, Pooling pooling,
+                                       bool normalise) const {
+    const Outputs wanted = pooling == Pooling::last ? Outputs::last_hidden : Outputs::hidden;
+    const ForwardResult result = encodes_ ? session.encode(ids) : session.forward(ids, false, {}, {}, wanted);
+    return embedding(result.last_hidden, pooling, normalise);
 }
 
 }  // namespace scoria

@@ -5,6 +5,8 @@
 
 namespace scoria {
 
+class Session;
+
 class Embedder {
   public:
     /// Reads the dense layers, if the model has any; keeps nothing else of it. Errors: bad_file.
@@ -14,6 +16,9 @@ class Embedder {
     /// hidden: [tokens, hidden] after the final norm. Returns [size()], of length 1 if `normalise`. Summed in
     /// double. Thread-safe.
     std::vector<float> embedding(std::span<const float> hidden, Pooling pooling, bool normalise) const;
+    /// The same of ids, which an empty session computes. Errors: Session's.
+    std::vector<float> embedding(Session& session, std::span<const TokenId> ids, Pooling pooling,
+                                 bool normalise) const;
 
   private:
     struct Layer {
@@ -22,6 +27,7 @@ class Embedder {
         Activation activation = Activation::identity;
     };
     uint32_t hidden_;
+    bool encodes_;  // an encoder-decoder
     std::vector<Layer> layers_;
 };
 

@@ -102,12 +102,9 @@ ForwardResult Session::forward(std::span<const TokenId> ids, bool hidden_states,
             }
             const bool last = outputs == Outputs::last_hidden && !ids.empty(),
                        logits = outputs == Outputs::logits;
-            ForwardResult result{last ? 1 : uint32_t(ids.size()),
-                                 architecture.logits(),
-                                 architecture.stream_width(),
-                                 {},
-                                 {},
-                                 {}};
+            ForwardResult result{.tokens = last ? 1 : uint32_t(ids.size()),
+                                 .vocab = architecture.logits(),
+                                 .hidden_size = architecture.stream_width()};
             if (hidden_states) result.hidden.resize(s.engine.graph.hidden.size());
             const uint32_t chunk = last ? s.engine.layout.tokens : s.forward_chunk();
             if (logits || !architecture.has_head)

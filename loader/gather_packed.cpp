@@ -155,22 +155,27 @@ void GatheredTensors::gather_packed(const GatherRecipe& recipe, const Strip& str
                                     uint32_t rows, std::span<std::byte> out) const {
     const Scales& scales = scales_[size_t(strip.scales)];
     const uint64_t cols = recipe.cols, row_bytes = stored_bytes(recipe.type, Decode::none, cols);
-    std::vector<std::byte> raw, exponents(cols / 32);
+    const auto row_of = [&](uint32_t r) { return (strip.first + (first + r) * strip.row_stride) / cols; };
+    const auto bytes_of = [&](uint32_t r) { return bytes_of_row(recipe.decode, scales, row_of(r), cols); };
+    const bool neighbours = strip.row_stride == cols && recipe.decode != Decode::ternary;  // read as one
+    std::vector<std::byte> read, exponents(cols / 32);
     std::vector<uint8_t> codes(cols);
-    std::vector<float> values(cols);
+    std::vector<float> values(cols), factors(cols / 32);
+    uint64_t from = 0;  // of the file's bytes, what was read
     for (uint32_t r = 0; r < rows; ++r) {
-        const uint64_t row = (strip.first + (first + r) * strip.row_stride) / cols;
+        const uint64_t row = row_of(r);
         std::byte* const to = out.data() + r * row_bytes;
-        const RowBytes bytes = bytes_of_row(recipe.decode, scales, row, cols);
-        const bool run = recipe.decode == Decode::float8 && strip.row_stride == cols;  // of neighbours
-        if (r == 0 || !run) {
-            raw.resize(bytes.count * (run ? rows : 1));
-            files_[strip.file].read(strip.offset + bytes.first, raw);
+        const RowBytes bytes = bytes_of(r);
+        if (r == 0 || !neighbours) {
+            const RowBytes last = neighbours ? bytes_of(rows - 1) : bytes;
+            from = bytes.first;
+            read.resize(last.first + last.count - from);
+            files_[strip.file].read(strip.offset + from, read);
         }
+        const std::span<const std::byte> raw = std::span(read).subspan(bytes.first - from, bytes.count);
         if (recipe.decode == Decode::float8) {
-            std::vector<float> factors(cols / 32);
             scales.fill(scales.values, row * cols, 32, factors);
-            write_floats(factors, raw.data() + (run ? r * cols : 0), to);
+            write_floats(factors, raw.data(), to);
             continue;
         }
         if (recipe.decode == Decode::fp4) {
@@ -182,8 +187,8 @@ void GatheredTensors::gather_packed(const GatherRecipe& recipe, const Strip& str
         if (recipe.decode == Decode::ternary) {
             write_ternary(recipe.type, codes, scales.values[0], to);
         } else if (recipe.decode == Decode::nvfp4) {
-            const std::vector<float> factors = nvfp4_scales(scales, row, cols);
-            for (uint64_t c = 0; c < cols; ++c) values[c] = e2m1[codes[c]] * factors[c / 16];
+            const std::vector<float> of_16 = nvfp4_scales(scales, row, cols);
+            for (uint64_t c = 0; c < cols; ++c) values[c] = e2m1[codes[c]] * of_16[c / 16];
             encode_floats(recipe.type, values, to);
         } else if (recipe.decode == Decode::table) {
             scales.fill(scales.values, row * cols, 1, values);

@@ -24,6 +24,16 @@ uint64_t elements_of(const StoredTensor& tensor) {
     return elements;
 }
 
+/// Of a matrix whose scales stay in the file until they are read.
+Scales scales_in_file(const StoredTensor& stored, uint64_t rows, uint64_t cols) {
+    Scales scales;
+    scales.rows = rows;
+    scales.cols = cols;
+    scales.file = stored.file;
+    scales.offset = stored.offset;
+    return scales;
+}
+
 }  // namespace
 
 void Joiner::join_blocks() {
@@ -36,16 +46,11 @@ void Joiner::join_blocks() {
         if (blocks) shape.pop_back();
         if (!blocks || stored.shape != shape || stored.decode != Decode::u8) misshapen(stored, tensor);
         shape.back() *= 32;
-        Scales scales;
-        scales.rows = shape.front();
-        for (size_t i = 1; i + 1 < shape.size(); ++i) scales.rows *= shape[i];
-        scales.cols = shape.back();
-        scales.file = stored.file;
-        scales.offset = stored.offset;
         tensor.shape = std::move(shape);
         tensor.decode = Decode::fp4;
         tensor.type = TensorType::mxfp4;
-        give(tensor, std::move(scales));
+        const uint64_t cols = tensor.shape.back();
+        give(tensor, scales_in_file(stored, cols == 0 ? 0 : elements_of(tensor) / cols, cols));
     }
 }
 
@@ -57,15 +62,11 @@ void Joiner::join_mxfp4(const char* ending) {
         if (tensor.shape.size() != 2 || tensor.shape[0] == 0 || tensor.shape[1] % 16 != 0 ||
             stored.decode != Decode::u8 || stored.shape != std::vector{tensor.shape[0], tensor.shape[1] / 16})
             misshapen(stored, tensor);
-        Scales scales;
-        scales.rows = tensor.shape[0];
-        scales.cols = tensor.shape[1] *= 2;
-        scales.file = stored.file;
-        scales.offset = stored.offset;
+        tensor.shape[1] *= 2;
         tensor.name = *module + ".weight";
         tensor.decode = Decode::fp4;
         tensor.type = TensorType::mxfp4;
-        give(tensor, std::move(scales));
+        give(tensor, scales_in_file(stored, tensor.shape[0], tensor.shape[1]));
     }
 }
 
@@ -86,12 +87,9 @@ void Joiner::join_nvfp4(bool packed) {
         if (!std::isfinite(of_all) || of_all <= 0)
             fail(Status::bad_file, "safetensors", "tensor ", global.name,
                  ": expected a finite number above 0, got ", of_all);
-        Scales scales;
-        scales.rows = tensor.shape[0];
-        scales.cols = tensor.shape[1] *= 2;
+        tensor.shape[1] *= 2;
+        Scales scales = scales_in_file(stored, tensor.shape[0], tensor.shape[1]);
         scales.values = {packed ? 1 : of_all, packed ? of_all : 1};
-        scales.file = stored.file;
-        scales.offset = stored.offset;
         tensor.name = stem;
         tensor.decode = Decode::nvfp4;
         tensor.type = TensorType::bf16;

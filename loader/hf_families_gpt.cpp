@@ -194,6 +194,23 @@ void adjust_nanochat(Reading& r) {
         a.logit_soft_cap = r.settings.number("final_logit_softcapping", 15);
 }
 
+/// `own` rows count before the others.
+Family gptj(const char* name, std::span<const TensorRow> own = {}, Adjust adjust = nullptr) {
+    return {.name = name,
+            .tensors = {own, hf::gptj, hf::gpt2},
+            .prefix = "transformer.",
+            .norm = NormKind::layer,
+            .norm_bias = true,
+            .placement = NormPlacement::parallel,
+            .pairs = RopePairs::interleaved,
+            .activation = Activation::gelu_tanh,
+            .gated = false,
+            .feed_forward_factor = 4,
+            .feed_forward_bias = biased,
+            .output_bias = biased,
+            .adjust = adjust};
+}
+
 Family fairseq(const char* name, const char* prefix, std::span<const TensorRow> rows, Adjust adjust) {
     return {.name = name,
             .tensors = {rows},
@@ -285,31 +302,8 @@ std::span<const Family> gpt_families() {
          .feed_forward_bias = biased,
          .positions = true,
          .adjust = adjust_gpt_neo},
-        {.name = "gptj",
-         .tensors = {hf::gptj, hf::gpt2},
-         .prefix = "transformer.",
-         .norm = NormKind::layer,
-         .norm_bias = true,
-         .placement = NormPlacement::parallel,
-         .pairs = RopePairs::interleaved,
-         .activation = Activation::gelu_tanh,
-         .gated = false,
-         .feed_forward_factor = 4,
-         .feed_forward_bias = biased,
-         .output_bias = biased},
-        {.name = "codegen",
-         .tensors = {codegen_rows, hf::gptj, hf::gpt2},
-         .prefix = "transformer.",
-         .norm = NormKind::layer,
-         .norm_bias = true,
-         .placement = NormPlacement::parallel,
-         .pairs = RopePairs::interleaved,
-         .activation = Activation::gelu_tanh,
-         .gated = false,
-         .feed_forward_factor = 4,
-         .feed_forward_bias = biased,
-         .output_bias = biased,
-         .adjust = adjust_codegen},
+        gptj("gptj"),
+        gptj("codegen", codegen_rows, adjust_codegen),
         fairseq("xglm", "model.", xglm_rows, adjust_xglm),
         fairseq("biogpt", "biogpt.", biogpt_rows, adjust_biogpt),
         {.name = "nanochat",

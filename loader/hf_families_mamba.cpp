@@ -10,7 +10,7 @@ namespace {
 using enum Layout;
 
 #define LAYER "backbone.layers.#."
-constexpr TensorRow frame_rows[] = {
+constexpr TensorRow mamba2_rows[] = {
     {Role::token_embedding, "backbone.embeddings.weight"},
     {Role::output_norm, "backbone.norm_f.weight"},
     {Role::output, "lm_head.weight"},
@@ -62,10 +62,12 @@ void adjust_mamba2(Reading& r) {
 
 }  // namespace
 
+const std::span<const TensorRow> hf::mamba2 = mamba2_rows;
+
 std::span<const Family> mamba_families() {
     static const Family families[] = {
         {.name = "mamba2",
-         .tensors = {frame_rows},
+         .tensors = {hf::mamba2},
          .context = no_limit,
          .rope = false,
          .recurrence = RecurrenceKind::state_space,

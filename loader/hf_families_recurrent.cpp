@@ -89,10 +89,7 @@ constexpr TensorRow bamba_rows[] = {
 #undef LAYER
 #define LAYER "backbone.layers.#."
 constexpr TensorRow nemotron_rows[] = {
-    {Role::token_embedding, "backbone.embeddings.weight"},
-    {Role::output_norm, "backbone.norm_f.weight"},
-    {Role::attention_norm, LAYER "norm.weight"},  // a layer has one of these two
-    {Role::feed_forward_norm, LAYER "norm.weight"},
+    {Role::feed_forward_norm, LAYER "norm.weight"},  // a layer has this, or that of attention
     {Role::q, LAYER "mixer.q_proj.weight"},
     {Role::k, LAYER "mixer.k_proj.weight"},
     {Role::v, LAYER "mixer.v_proj.weight"},
@@ -111,16 +108,6 @@ constexpr TensorRow nemotron_rows[] = {
     {Role::expert_down, LAYER "mixer.experts.down_proj"},
     {Role::shared_up, LAYER "mixer.shared_experts.up_proj.weight"},
     {Role::shared_down, LAYER "mixer.shared_experts.down_proj.weight"},
-    {Role::mixer_in, LAYER "mixer.in_proj.weight", mixer},
-    {Role::mixer_gate, LAYER "mixer.in_proj.weight", mixer},
-    {Role::mixer_step, LAYER "mixer.in_proj.weight", mixer},
-    {Role::mixer_step_bias, LAYER "mixer.dt_bias"},
-    {Role::mixer_decay, LAYER "mixer.A_log", negative_exp},
-    {Role::mixer_skip, LAYER "mixer.D"},
-    {Role::mixer_taps, LAYER "mixer.conv1d.weight"},
-    {Role::mixer_taps_bias, LAYER "mixer.conv1d.bias"},
-    {Role::mixer_norm, LAYER "mixer.norm.weight"},
-    {Role::mixer_out, LAYER "mixer.out_proj.weight"},
 };
 #undef LAYER
 
@@ -443,7 +430,7 @@ std::span<const Family> recurrent_families() {
          .recurrence = RecurrenceKind::state_space,
          .adjust = adjust_granite_hybrid},
         {.name = "nemotron_h",
-         .tensors = {nemotron_rows, hf::frame},
+         .tensors = {nemotron_rows, hf::mamba2, hf::frame},
          .qkv_bias = attention_bias,
          .o_bias = attention_bias,
          .rope = false,

@@ -13,11 +13,15 @@
 namespace scoria {
 namespace {
 
-/// A word of 32 bits, of a tensor's bytes.
-uint32_t word_of(std::span<const float> bytes, uint64_t i) {
-    uint32_t word = 0;
-    for (uint64_t k = 0; k < 4; ++k) word |= static_cast<uint32_t>(bytes[4 * i + k]) << (8 * k);
-    return word;
+/// The words of 32 bits of a matrix, whose floats would round them.
+std::vector<uint32_t> words_of(const GatheredTensors& source, StoredTensor matrix) {
+    matrix.decode = Decode::u8;
+    matrix.shape[1] *= 4;
+    const std::vector<float> bytes = source.floats(matrix);
+    std::vector<uint32_t> words(bytes.size() / 4);
+    for (size_t i = 0; i < bytes.size(); ++i)
+        words[i / 4] |= static_cast<uint32_t>(bytes[i]) << (8 * (i % 4));
+    return words;
 }
 
 /// Number i of those that follow each other in words, `bits` wide. The words of a number are `stride` apart.
@@ -165,12 +169,7 @@ void Joiner::scale_integers(bool packed) {
         if (const StoredTensor* zeros = find(stem + "_zero_point")) {
             const std::vector<uint64_t> below = {(shape[0] * scales.bits + 31) / 32, groups};
             if (zeros->decode == Decode::i32 && zeros->shape == below) {
-                StoredTensor as_bytes = *zeros;
-                as_bytes.decode = Decode::u8;
-                as_bytes.shape[1] *= 4;
-                const std::vector<float> bytes = source_.floats(as_bytes);
-                std::vector<uint32_t> words(below[0] * groups);
-                for (uint64_t i = 0; i < words.size(); ++i) words[i] = word_of(bytes, i);
+                const std::vector<uint32_t> words = words_of(source_, *zeros);
                 for (uint64_t r = 0; r < shape[0]; ++r)
                     for (uint64_t g = 0; g < groups; ++g)
                         scales.zeros.push_back(float(number_of(words, g, groups, r, scales.bits)));
@@ -226,20 +225,15 @@ void Joiner::join_columns(bool awq) {
         scales.groups = std::move(columns.order);
         scales.values.resize(scales.rows * groups);
         scales.zeros.resize(scales.rows * groups);
-        StoredTensor as_bytes = zeros;
-        as_bytes.decode = Decode::u8;
-        as_bytes.shape[1] *= 4;
-        const std::vector<float> values = source_.floats(stored), bytes = source_.floats(as_bytes);
-        std::vector<uint32_t> words(of_zeros[1]);
+        const std::vector<float> values = source_.floats(stored);
+        std::vector<uint32_t> words = words_of(source_, zeros);
+        if (less_one && scales.bits != 3)
+            for (uint32_t& word : words)
+                word += scales.bits == 2 ? 0x55555555 : scales.bits == 4 ? 0x11111111 : 0x01010101;
         for (uint64_t g = 0; g < groups; ++g) {
-            for (uint64_t i = 0; i < words.size(); ++i) {
-                words[i] = word_of(bytes, g * words.size() + i);
-                if (less_one && scales.bits != 3)
-                    words[i] += scales.bits == 2 ? 0x55555555 : scales.bits == 4 ? 0x11111111 : 0x01010101;
-            }
             for (uint64_t r = 0; r < scales.rows; ++r) {
                 const uint64_t place = awq ? r / 8 * 8 + awq_places[r % 8] : r;
-                uint32_t zero = number_of(words, 0, 1, place, scales.bits);
+                uint32_t zero = number_of(words, g * of_zeros[1], 1, place, scales.bits);
                 if (less_one && scales.bits == 3) zero = (zero + 1) & 7;
                 scales.values[r * groups + g] = values[g * scales.rows + r];
                 scales.zeros[r * groups + g] = float(zero);

@@ -70,11 +70,7 @@ int embed(const EmbedOptions& options, const Common& common) {
             if (ends) ids.back() = end;
         }
         session.truncate(0);
-        const Outputs wanted = pooling == Pooling::last ? Outputs::last_hidden : Outputs::hidden;
-        const bool encodes = !model->architecture.encoder.empty();
-        const ForwardResult result =
-            encodes ? session.encode(ids) : session.forward(ids, false, {}, {}, wanted);
-        const std::vector<float> vector = embedder.embedding(result.last_hidden, pooling, !options.raw);
+        const std::vector<float> vector = embedder.embedding(session, ids, pooling, !options.raw);
         if (common.json)
             all.push_back(vector);
         else

@@ -38,11 +38,7 @@ std::vector<float> embedding(SessionObject& object, std::span<const TokenId> ids
         explicit Forgotten(Session& its) : session(its) { session.truncate(0); }
         ~Forgotten() { session.truncate(0); }
     } const forgotten{object.session};
-    const Outputs wanted = pooling == Pooling::last ? Outputs::last_hidden : Outputs::hidden;
-    const ForwardResult result = model.architecture.encoder.empty()
-                                     ? object.session.forward(ids, false, {}, {}, wanted)
-                                     : object.session.encode(ids);
-    return object.owner->embedder.embedding(result.last_hidden, pooling, options.raw == 0);
+    return object.owner->embedder.embedding(object.session, ids, pooling, options.raw == 0);
 }
 
 void require_host(SessionObject& object) {

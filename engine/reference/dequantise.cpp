@@ -56,20 +56,23 @@ float mxfp4(const std::byte* block, size_t i) {
     const int exponent = load<uint8_t>(block) - 128;
     return static_cast<float>(fp4_values[nibble(block + 1, i)]) * std::ldexp(1.0f, exponent);
 }
+/// Of a code in E4M3, whatever its sign (Micikevicius et al. 2022).
+float e4m3_magnitude(int code) {
+    const int exponent = code >> 3 & 15, fraction = code & 7;
+    return exponent == 0 ? std::ldexp(static_cast<float>(fraction), -9)
+                         : std::ldexp(1 + static_cast<float>(fraction) / 8, exponent - 7);
+}
 /// Four scales in unsigned E4M3, whose NaN counts as zero; each is of 16 weights, which pack 8 apart.
 float nvfp4(const std::byte* block, size_t i) {
-    const int scale = load<uint8_t>(block + i / 16), exponent = scale >> 3 & 15, fraction = scale & 7;
-    const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -9)
-                                          : std::ldexp(1 + static_cast<float>(fraction) / 8, exponent - 7);
+    const int scale = load<uint8_t>(block + i / 16);
     const int q = bits(block + 4 + i / 16 * 8 + i % 8, i % 16 / 8 * 4, 4);
-    return (scale == 0x7F ? 0.0f : magnitude / 2) * static_cast<float>(fp4_values[q]);
+    return (scale == 0x7F ? 0.0f : e4m3_magnitude(scale) / 2) * static_cast<float>(fp4_values[q]);
 }
 
-/// E4M3 (Micikevicius et al. 2022); the scale is 256 times what multiplies it. Minus zero is zero.
+/// The scale is 256 times what multiplies codes. Minus zero is zero.
 float f8_e4m3(const std::byte* block, size_t i) {
-    const int code = load<uint8_t>(block + 2 + i), exponent = code >> 3 & 15, fraction = code & 7;
-    const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -9)
-                                          : std::ldexp(1 + static_cast<float>(fraction) / 8, exponent - 7);
+    const int code = load<uint8_t>(block + 2 + i);
+    const float magnitude = e4m3_magnitude(code);
     return (code < 128 || magnitude == 0 ? magnitude : -magnitude) * (load_half(block) / 256);
 }
 
