@@ -29,6 +29,7 @@ constexpr NormRoles embedding_norm{"embedding norm", Role::embedding_norm, Role:
     latent_q_norm{"latent q normed", Role::latent_q_norm, Role::latent_q_norm},
     q_norm{"q normed", Role::q_norm, Role::q_norm_bias}, k_norm{"k normed", Role::k_norm, Role::k_norm_bias},
     mixer_norm{"mixed normed", Role::mixer_norm, Role::mixer_norm},
+    mixer_step_norm{"mixer step low normed", Role::mixer_step_norm, Role::mixer_step_norm},
     per_layer_post_norm{"per-layer post-norm", Role::per_layer_post_norm, Role::per_layer_post_norm},
     router_norm{"router norm", Role::router_norm, Role::router_norm},
     expert_norm{"expert norm", Role::expert_norm, Role::expert_norm},
@@ -441,6 +442,7 @@ class Builder {
             const TensorId convolved = convolve(shape, gated, Activation::identity);
             return out(emit(op::Glu{gate, convolved, tensor("mixed", shape.width), Activation::identity}));
         }
+        if (shape.kind == RecurrenceKind::selective) return out(selective(shape, x));
         const bool delta = shape.kind == RecurrenceKind::delta;
         const TensorId in = linear("mixer in", x, shape.channels(), Role::mixer_in);
         const TensorId gate = scaled(
@@ -488,6 +490,35 @@ class Builder {
             return shape.normed ? normed(y, shape.width / shape.groups, shape.width) : y;
         };
         return out(shape.norm_first ? gated(of_groups(scanned)) : of_groups(gated(scanned)));
+    }
+
+    TensorId selective(const Recurrence& shape, TensorId x) {
+        const TensorId in = linear("mixer in", x, shape.width, Role::mixer_in);
+        const TensorId gate = linear("mixer gate", x, shape.width, Role::mixer_gate);
+        const TensorId v = convolve(shape, in, Activation::silu);
+        TensorId low = linear("mixer step low", v, shape.step_rank, Role::mixer_step_low);
+        TensorId kq = linear("mixer k and q", v, 2 * shape.key_dim, Role::mixer_kq);
+        if (shape.part_norms != Recurrence::PartNorms::none) {
+            const bool weights = shape.part_norms == Recurrence::PartNorms::weighted;
+            const Norm rms{NormKind::rms, shape.epsilon, weights};
+            low = norm(rms, mixer_step_norm, low, shape.step_rank, shape.step_rank);
+            op::Norm both{kq,
+                          tensor_like("mixer k and q normed", kq),
+                          optional(weights, Role::mixer_k_norm),
+                          std::nullopt,
+                          rms.kind,
+                          rms.epsilon,
+                          shape.key_dim,
+                          weights ? 2 * shape.key_dim : shape.key_dim};
+            both.second = optional(weights, Role::mixer_q_norm);
+            kq = emit(both);
+        }
+        const TensorId step = linear("mixer step", low, shape.width, Role::mixer_step);
+        const TensorId scanned =
+            emit(op::Scan{kq, v, step, std::nullopt, tensor("scanned", shape.width),
+                          weight(Role::mixer_decay), weight(Role::mixer_step_bias), weight(Role::mixer_skip),
+                          shape.key_dim, 0, 0, 1, 1, slot(), shape});
+        return emit(op::Glu{gate, scanned, tensor("mixed", shape.width), Activation::silu});
     }
 
     /// Keys are projected, or the queries normed (Kitaev et al. 2020, "Shared-QK").

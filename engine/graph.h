@@ -50,8 +50,8 @@ struct Embed {
 };
 /// Normalises each row, or each group of `group` columns of it (group == cols: the whole row); out may have
 /// fewer columns than x, whose others are left out. Weight and
-/// bias hold `weights` values: `group`, or one per column. NormKind::match: each group becomes as long as the
-/// first `group` columns of `like`.
+/// bias hold `weights` values: `group`, or one per column, of which `second` holds the latter half.
+/// NormKind::match: each group becomes as long as the first `group` columns of `like`.
 struct Norm {
     TensorId x, out;
     std::optional<WeightRef> weight, bias;
@@ -59,6 +59,7 @@ struct Norm {
     float epsilon;
     uint32_t group, weights;
     std::optional<TensorId> like{};
+    std::optional<WeightRef> second{};
 };
 /// out = x W^T + bias
 struct Linear {
@@ -209,7 +210,7 @@ struct Scan {
     std::optional<TensorId> beta;  // delta
     TensorId out;
     WeightRef decay, step_bias;
-    std::optional<WeightRef> skip;  // state_space, if any
+    std::optional<WeightRef> skip;  // but of delta
     uint32_t q_first, k_first, v_first;
     float q_scale, k_scale;
     uint32_t layer;

@@ -228,8 +228,11 @@ size_t Planner::norm(size_t i) {
     const auto* op = at<op::Norm>(i);
     if (!op) return 0;
     if (has_neighbours(op->x) && !placed(op->out)) alias(op->out, op->x);
-    emit(kernel::Norm{op->x, op->out, vector_of(op->weight, op->weights), vector_of(op->bias, op->weights),
-                      op->kind, op->epsilon, op->group, op->weights != op->group, op->like},
+    const auto weight = op->second
+                            ? vector_group({{{*op->weight, op->weights / 2}, {*op->second, op->weights / 2}}})
+                            : vector_of(op->weight, op->weights);
+    emit(kernel::Norm{op->x, op->out, weight, vector_of(op->bias, op->weights), op->kind, op->epsilon,
+                      op->group, op->weights != op->group, op->like},
          inputs_of(graph_.ops[i]), std::array{op->out});
     return 1;
 }
@@ -338,9 +341,9 @@ size_t Planner::convolve(size_t i) {
 size_t Planner::scan(size_t i) {
     const auto* op = at<op::Scan>(i);
     if (!op) return 0;
-    const uint32_t heads = op->shape.heads;
+    const uint32_t steps = op->shape.steps();
     const VectorId parameters =
-        vector_group({{{op->decay, heads}, {op->step_bias, heads}, {op->skip, heads}}});
+        vector_group({{{op->decay, op->shape.decays()}, {op->step_bias, steps}, {op->skip, steps}}});
     emit(kernel::Scan{*op, parameters}, inputs_of(graph_.ops[i]), std::array{op->out});
     return 1;
 }

@@ -235,6 +235,10 @@ enum class RecurrenceKind : uint8_t {
     delta,        // S = a S, S += sigmoid(beta) k (v - S^T k)^T; norm(S^T q) silu(gate), q and k being of
                   // length 1, q then divided by sqrt(key_dim) (Yang et al. 2024, Gated DeltaNet, eq. 10)
     state_space,  // S = a S + d k v^T; norm((S^T q + skip v) silu(gate)) (Dao & Gu 2024, Mamba-2, section 2)
+    // One head, whose columns have a step each and whose cells a decay each: S = a * S + k (d v)^T;
+    // (S^T q + skip v) silu(gate). v alone is convolved: k and q are W v, and the step U (W v), W of
+    // step_rank rows more (Gu & Dao 2023, Mamba, algorithm 2).
+    selective,
 };
 struct Recurrence {
     RecurrenceKind kind = RecurrenceKind::none;
@@ -243,9 +247,11 @@ struct Recurrence {
     uint32_t key_dim = 0, value_dim = 0;
     bool tiled = false;  // group_of()
     bool taps_bias = false;
-    float epsilon = 0;                     // of the norm: of a head, or of a group's heads (state_space)
-    bool normed = true;                    // else a state space leaves the norm out
-    bool norm_first = false;               // it norms before it gates
+    uint32_t step_rank = 0;                                                                 // of selective
+    enum class PartNorms : uint8_t { none, plain, weighted } part_norms = PartNorms::none;  // of its W v
+    float epsilon = 0;        // of the norm: of a head, or of a group's heads (state_space), or of parts
+    bool normed = true;       // else a state space leaves the norm out
+    bool norm_first = false;  // it norms before it gates
     float gate_scale = 1, step_scale = 1;  // multiply what becomes the gate, and the step (state_space)
     float q_scale = 1, k_scale = 1,
           v_scale = 1;  // multiply channels that are convolved, through a folder's taps
@@ -253,11 +259,16 @@ struct Recurrence {
     uint32_t width = 0;  // columns of what is projected back
     size_t group_of(size_t head) const { return tiled ? head % groups : head / (heads / groups); }
     uint32_t keys() const { return groups * key_dim; }
-    uint32_t channels() const { return kind == RecurrenceKind::convolution ? width : 2 * keys() + width; }
+    bool by_column() const { return kind == RecurrenceKind::selective; }
+    uint32_t steps() const { return by_column() ? width : heads; }
+    uint32_t decays() const { return by_column() ? width * key_dim : heads; }  // [width, key_dim]
+    uint32_t channels() const {
+        return kind == RecurrenceKind::convolution || by_column() ? width : 2 * keys() + width;
+    }
     /// Where q, k and v begin among the channels: q, k, v or, of Mamba's, v, k, q (x, B, C).
-    uint32_t q_channel() const { return kind == RecurrenceKind::state_space ? width + keys() : 0; }
-    uint32_t k_channel() const { return kind == RecurrenceKind::state_space ? width : keys(); }
-    uint32_t v_channel() const { return kind == RecurrenceKind::state_space ? 0 : 2 * keys(); }
+    uint32_t q_channel() const { return kind == RecurrenceKind::delta ? 0 : width + keys(); }
+    uint32_t k_channel() const { return kind == RecurrenceKind::delta ? keys() : width; }
+    uint32_t v_channel() const { return kind == RecurrenceKind::delta ? 2 * keys() : 0; }
     /// What is kept of a sequence: [taps - 1, channels], then S of every head.
     uint64_t convolved_floats() const { return uint64_t{taps - 1} * channels(); }
     uint64_t state_floats() const { return convolved_floats() + uint64_t{heads} * key_dim * value_dim; }

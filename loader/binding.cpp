@@ -119,6 +119,14 @@ Laid lay_gated(const Frame& f) {
 
 Laid lay_mixer(const Frame& f) {
     const Recurrence& r = f.layer.recurrence;
+    if (r.kind == RecurrenceKind::selective) {
+        const bool parts = f.role == Role::mixer_step_low || f.role == Role::mixer_kq;
+        const uint64_t above = f.role == Role::mixer_gate ? r.width
+                               : f.role == Role::mixer_kq ? r.step_rank
+                                                          : 0;
+        return {{parts ? r.step_rank + 2ull * r.key_dim : 2ull * r.width, f.cols},
+                {strip(above * f.cols, f.cols, 1, f.rows)}};
+    }
     const bool gates_input = r.kind == RecurrenceKind::convolution;
     const uint64_t before_channels = gates_input ? 2ull * r.width : r.width;
     const uint64_t first = f.role == Role::mixer_in     ? before_channels

@@ -69,6 +69,18 @@ void set_nemotron(const Described& model, Keys& keys) {
     set_choice(routing, keys);
 }
 
+/// Readers tell the first version's norms by this key, and take their epsilon for the layers'.
+void set_selective(const Described& model, Keys& keys) {
+    const Recurrence& r = model.architecture.recurrence();
+    keys.set("ssm.conv_kernel", r.taps);
+    keys.set("ssm.state_size", r.key_dim);
+    keys.set("ssm.time_step_rank", r.step_rank);
+    keys.set("ssm.inner_size", r.width);
+    keys.set("ssm.dt_b_c_rms", r.part_norms == Recurrence::PartNorms::plain);
+}
+
+bool has_one_epsilon(const Architecture& a) { return a.recurrence().epsilon == a.norm.epsilon; }
+
 bool is_recurrent(const Architecture& a) { return a.recurrent(); }
 
 /// Multipliers would have to go into weights, and norms come after gates.
@@ -97,6 +109,11 @@ std::span<const ConversionFamily> recurrent_conversions() {
          .fits = has_experts,
          .keys = set_nemotron},
         {.model_type = "nemotron_h", .architecture = "nemotron_h", .keys = set_nemotron},
+        {.model_type = "mamba", .architecture = "mamba", .keys = set_selective},
+        {.model_type = "falcon_mamba",
+         .architecture = "mamba",
+         .fits = has_one_epsilon,
+         .keys = set_selective},
         {.model_type = "mamba2", .architecture = "mamba2", .keys = set_states},
         {.model_type = "lfm2", .architecture = "lfm2", .keys = set_lfm2},
         {.model_type = "lfm2_moe", .architecture = "lfm2moe", .keys = set_lfm2_moe},

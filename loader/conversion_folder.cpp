@@ -345,7 +345,8 @@ void FolderSource::add(WeightRef ref, const TensorView& view) {
                  " is made of");
         before->dimensions.back() += part.rows;
         Place& place = places_[static_cast<size_t>(before - tensors_.begin())];
-        const bool first = row.layout == Layout::gate_up && layer.feed_forward.up_first;
+        const bool first = (row.layout == Layout::gate_up && layer.feed_forward.up_first) ||
+                           (ref.role == Role::mixer_in && layer.recurrence.by_column());
         place.parts.insert(first ? place.parts.begin() : place.parts.end(), part);
         if (by_turns)
             place.by_turns = row.layout == Layout::q_gated ? layer.attention.head_dim
@@ -358,7 +359,7 @@ void FolderSource::add(WeightRef ref, const TensorView& view) {
         !shape.vector || ref.role == Role::expert_gate_bias || ref.role == Role::expert_up_bias ||
         ref.role == Role::expert_down_bias ||
         ((ref.role == Role::q_norm || ref.role == Role::k_norm) && layer.attention.qk_norm.own_weights) ||
-        (layer.recurrence.kind == RecurrenceKind::state_space &&
+        (layer.recurrence.kind != RecurrenceKind::delta &&
          (ref.role == Role::mixer_decay || ref.role == Role::mixer_skip || ref.role == Role::mixer_norm));
     if (!shape.vector) tensor.dimensions.push_back(view.rows);
     if (split && shape.groups > 1 && ref.role != Role::mixer_taps) {

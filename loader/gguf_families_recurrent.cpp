@@ -51,6 +51,12 @@ constexpr TensorRow mamba_rows[] = {
     {Role::mixer_gate, LAYER "ssm_in.weight", mixer},
     {Role::mixer_step, LAYER "ssm_in.weight", mixer},
 };
+constexpr TensorRow selective_rows[] = {
+    {Role::mixer_in, LAYER "ssm_in.weight", mixer},      {Role::mixer_gate, LAYER "ssm_in.weight", mixer},
+    {Role::mixer_step_low, LAYER "ssm_x.weight", mixer}, {Role::mixer_kq, LAYER "ssm_x.weight", mixer},
+    {Role::mixer_step, LAYER "ssm_dt.weight"},           {Role::mixer_step_norm, LAYER "ssm_dt_norm.weight"},
+    {Role::mixer_k_norm, LAYER "ssm_b_norm.weight"},     {Role::mixer_q_norm, LAYER "ssm_c_norm.weight"},
+};
 constexpr TensorRow falcon_h1_rows[] = {
     {Role::feed_forward_norm, LAYER "ffn_norm"},
 };
@@ -157,6 +163,30 @@ void adjust_nemotron(Reading& r) {
     use_recurrence(r.architecture, recurs, mamba);
 }
 
+/// Of Mamba's first version: its step's rank in the key that heads have of the second.
+Recurrence read_selective(const Reading& r) {
+    const Settings& keys = r.settings;
+    Recurrence mamba;
+    mamba.kind = RecurrenceKind::selective;
+    mamba.heads = mamba.groups = 1;
+    mamba.taps = keys.size("ssm.conv_kernel", most_taps, {}, 2);
+    mamba.step_rank = keys.size("ssm.time_step_rank", 1 << 16);
+    mamba.key_dim = keys.size("ssm.state_size", most_state_dim);
+    mamba.value_dim = keys.size("ssm.inner_size", 1 << 20);
+    mamba.taps_bias = any_layer_has(r, "blk.#.ssm_conv1d.bias");
+    check_heads(keys, "ssm.inner_size", mamba);
+    return mamba;
+}
+
+void adjust_mamba(Reading& r) {
+    Recurrence mamba = read_selective(r);
+    if (r.settings.flag("ssm.dt_b_c_rms", false)) {
+        mamba.part_norms = Recurrence::PartNorms::plain;
+        mamba.epsilon = r.architecture.norm.epsilon;
+    }
+    use_in_all_layers(r.architecture, mamba);
+}
+
 void adjust_mamba2(Reading& r) { use_in_all_layers(r.architecture, read_mamba(r)); }
 
 }  // namespace
@@ -220,6 +250,12 @@ std::span<const Family> gguf_recurrent_families() {
          .routing = &nemotron_experts,
          .recurrence = RecurrenceKind::state_space,
          .adjust = adjust_nemotron},
+        {.name = "mamba",
+         .tensors = {selective_rows, state_rows, common},
+         .rope = false,
+         .recurrence = RecurrenceKind::selective,
+         .recurs_alone = true,
+         .adjust = adjust_mamba},
         {.name = "mamba2",
          .tensors = {mamba_rows, state_rows, common},
          .rope = false,

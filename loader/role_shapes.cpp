@@ -48,6 +48,7 @@ RoleShape between_streams(const A& a) {
 const Recurrence& mixer(const L& l) { return l.recurrence; }
 using Kind = RecurrenceKind;
 bool is(const L& l, Kind kind) { return l.recurrence.kind == kind; }
+bool weights_parts(const L& l) { return l.recurrence.part_norms == Recurrence::PartNorms::weighted; }
 
 bool has_pre_norm(const A& a) {
     return a.placement != NormPlacement::post && a.placement != NormPlacement::post_2 &&
@@ -212,16 +213,23 @@ constexpr RoleRule rules[] = {
     {Role::mixer_gate, true, SCORIA_SHAPE(matrix(mixer(l).width, a.hidden))},
     {Role::mixer_in, true, SCORIA_SHAPE(matrix(l.recurs() ? mixer(l).channels() : 0, a.hidden))},
     {Role::mixer_beta, true, SCORIA_SHAPE(matrix(is(l, Kind::delta) ? mixer(l).heads : 0, a.hidden))},
-    {Role::mixer_step, true, SCORIA_SHAPE(matrix(mixer(l).heads, a.hidden))},
-    {Role::mixer_step_bias, true, SCORIA_SHAPE(vector(true, mixer(l).heads))},
-    {Role::mixer_decay, true, SCORIA_SHAPE(vector(true, mixer(l).heads, mixer(l).heads))},
-    {Role::mixer_skip, true, SCORIA_SHAPE(vector(is(l, Kind::state_space), mixer(l).heads, mixer(l).heads))},
+    {Role::mixer_step_low, true, SCORIA_SHAPE(matrix(mixer(l).step_rank, mixer(l).width))},
+    {Role::mixer_kq, true,
+     SCORIA_SHAPE(matrix(is(l, Kind::selective) ? 2 * mixer(l).key_dim : 0, mixer(l).width))},
+    {Role::mixer_step, true,
+     SCORIA_SHAPE(matrix(mixer(l).steps(), is(l, Kind::selective) ? mixer(l).step_rank : a.hidden))},
+    {Role::mixer_step_bias, true, SCORIA_SHAPE(vector(true, mixer(l).steps()))},
+    {Role::mixer_decay, true, SCORIA_SHAPE(vector(true, mixer(l).decays(), mixer(l).steps()))},
+    {Role::mixer_skip, true, SCORIA_SHAPE(vector(!is(l, Kind::delta), mixer(l).steps(), mixer(l).heads))},
+    {Role::mixer_step_norm, true, SCORIA_SHAPE(vector(weights_parts(l), mixer(l).step_rank))},
+    {Role::mixer_k_norm, true, SCORIA_SHAPE(vector(weights_parts(l), mixer(l).key_dim))},
+    {Role::mixer_q_norm, true, SCORIA_SHAPE(vector(weights_parts(l), mixer(l).key_dim))},
     {Role::mixer_taps, true,
      SCORIA_SHAPE(matrix(mixer(l).taps ? mixer(l).channels() : 0, mixer(l).taps, mixer(l).channels()))},
     {Role::mixer_taps_bias, true, SCORIA_SHAPE(vector(mixer(l).taps_bias, mixer(l).channels()))},
     {Role::mixer_norm, true,
      SCORIA_SHAPE(is(l, Kind::state_space) ? vector(mixer(l).normed, mixer(l).width, mixer(l).groups)
-                                           : vector(true, mixer(l).value_dim))},
+                                           : vector(is(l, Kind::delta), mixer(l).value_dim))},
     {Role::mixer_out, true, SCORIA_SHAPE(matrix(mixer(l).width ? a.hidden : 0, mixer(l).width))},
     {Role::per_layer_embedding, false, SCORIA_SHAPE(matrix(a.vocab, all_per_layer(a)))},
     {Role::per_layer_projection, false, SCORIA_SHAPE(matrix(all_per_layer(a), a.hidden))},

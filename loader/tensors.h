@@ -108,10 +108,15 @@ enum class Role : uint8_t {
     mixer_gate,            // [width, hidden]
     mixer_in,              // [channels, hidden]
     mixer_beta,            // [heads, hidden]
-    mixer_step,            // [heads, hidden]
-    mixer_step_bias,       // [heads]
-    mixer_decay,           // [heads], below 0
-    mixer_skip,            // [heads]
+    mixer_step_low,        // [step_rank, width]
+    mixer_kq,              // [2 * key_dim, width]: k, then q
+    mixer_step,            // [heads, hidden], or [width, step_rank]
+    mixer_step_bias,       // [heads], or [width]
+    mixer_decay,           // likewise, or [width, key_dim] (selective), below 0
+    mixer_skip,            // [heads], or [width]
+    mixer_step_norm,       // [step_rank]
+    mixer_k_norm,          // [key_dim]
+    mixer_q_norm,          // likewise
     mixer_taps,            // [channels, taps], the last one of the token itself
     mixer_taps_bias,       // [channels]
     mixer_norm,            // [value_dim], or [width] (state_space)

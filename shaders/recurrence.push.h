@@ -22,9 +22,10 @@
 #define CONVOLVE_TAPS 2
 #define CONVOLVE_ROWS 16  // of a lane
 // of scan.comp 1: logical subgroup size
-#define SCAN_PARTS 2  // of the keys, each taken by a lane of its own; they divide the workgroup
-#define SCAN_KEYS 3   // of a part
-#define SCAN_DELTA 4  // else a state space
+#define SCAN_PARTS 2      // of the keys, each taken by a lane of its own; they divide the workgroup
+#define SCAN_KEYS 3       // of a part
+#define SCAN_DELTA 4      // else a state space
+#define SCAN_BY_COLUMN 5  // steps, biases and skips are of a column, and decays of a cell; one head
 
 #ifdef __cplusplus
 namespace scoria {

@@ -1,6 +1,7 @@
 // What a head remembers, S [key_dim, value_dim], from token to token (RecurrenceKind), and what it says of it. A lane
 // has SCAN_KEYS rows of one column of S, SCAN_PARTS lanes the whole column. With d = softplus(step), a = exp(decay d):
 //   u = b (v - a S^T k), b = sigmoid(beta); or u = d v;  out = a S^T q + (k . q) u + skip v;  S = a S + k u^T
+// (by column a is of a cell, and S decays first)
 // so that the lanes of a column meet once a token, over S^T k, S^T q and k . q.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -17,11 +18,13 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = SCAN_PARTS) const uint PARTS = 1;
 layout(constant_id = SCAN_KEYS) const uint KEYS = 1;
 layout(constant_id = SCAN_DELTA) const bool DELTA = false;
+layout(constant_id = SCAN_BY_COLUMN) const bool BY_COLUMN = false;
 layout(binding = 1) readonly buffer Qk { float qk[]; };
 layout(binding = 2) readonly buffer V { float values[]; };
 layout(binding = 3) readonly buffer Steps { float steps[]; };
 layout(binding = 4) readonly buffer Betas { float betas[]; };            // of a state space, any buffer
-layout(binding = 5) readonly buffer Parameters { float parameters[]; };  // [3, heads]: decay, steps' bias, skip
+// Decay, steps' bias, skip, [heads] each; by column [value_dim, key_dim], and [value_dim] each.
+layout(binding = 5) readonly buffer Parameters { float parameters[]; };
 layout(binding = 6) buffer State { float state[]; };                     // of each slot, last, [heads, key_dim, value_dim]
 layout(binding = 7) writeonly buffer Out { float result[]; };
 layout(push_constant) uniform Push { ScanPush push; };
@@ -73,18 +76,21 @@ void main() {
     const uint of_q = push.q_first + shared_keys * push.key_dim + first_key,
                of_k = push.k_first + shared_keys * push.key_dim + first_key;
     const uint cell = push.state_first + (head * push.key_dim + first_key) * push.value_dim + min(column, push.value_dim - 1);
-    const float decay = parameters[head], step_bias = parameters[push.heads + head],
-                skip = parameters[2 * push.heads + head];
+    const uint of = BY_COLUMN ? min(column, push.value_dim - 1) : head, ofs = BY_COLUMN ? push.value_dim : push.heads;
+    const uint decay = BY_COLUMN ? of * push.key_dim + first_key : of, biases = BY_COLUMN ? ofs * push.key_dim : ofs;
+    const float step_bias = parameters[biases + of], skip = parameters[biases + ofs + of];
 
-    float s[KEYS];
+    float s[KEYS], decays[BY_COLUMN ? KEYS : 1];
     const uint before = piece.remembered + cell, after = piece.remember + cell;
     EACH_KEY for (uint i = 0; i < KEYS; ++i) s[i] = piece.begins || i >= keys ? 0.0 : state[before + i * push.value_dim];
+    EACH_KEY for (uint i = 0; i < (BY_COLUMN ? KEYS : 1); ++i) decays[i] = i < keys ? parameters[decay + i] : 0.0;
 
     for (uint token = piece.first; token < piece.first + piece.tokens; ++token) {
         const uint q_row = of_q + token * push.qk_stride, k_row = of_k + token * push.qk_stride;
         const float v = inside ? values[push.v_first + token * push.v_stride + head * push.value_dim + column] : 0.0;
-        const float raw = steps[push.step_first + token * push.step_stride + head] + step_bias;
-        const float size = activated(raw, ACTIVATION_SOFTPLUS), a = exp_safe(decay * size);
+        const float raw = steps[push.step_first + token * push.step_stride + of] + step_bias;
+        const float size = activated(raw, ACTIVATION_SOFTPLUS), a = BY_COLUMN ? 1.0 : exp_safe(decays[0] * size);
+        if (BY_COLUMN) EACH_KEY for (uint i = 0; i < KEYS; ++i) s[i] *= exp_safe(decays[i] * size);
         vec3 sum = vec3(0.0);  // S^T k, S^T q, k . q
         EACH_KEY for (uint first = 0; first < KEYS; first += KEYS_AT_ONCE) {
             const float all_k = loaded(k_row, first, keys), all_q = loaded(q_row, first, keys);

@@ -56,7 +56,8 @@ std::string attention_of(const Family& family) {
     list(text, family.qkv_bias.when != Bias::When::never, when_biased("q/k/v ", family.qkv_bias));
     list(text, family.o_bias.when != Bias::When::never, when_biased("output ", family.o_bias));
     list(text, family.clips, "clipped q/k/v");
-    constexpr const char* recurrences[] = {"", "short convolutions", "gated delta rule", "state spaces"};
+    constexpr const char* recurrences[] = {"", "short convolutions", "gated delta rule", "state spaces",
+                                           "selective state spaces"};
     list(text, family.recurrence != RecurrenceKind::none,
          cat(name_of(recurrences, family.recurrence), family.recurs_alone    ? " alone"
                                                       : family.recurs_beside ? " beside it"

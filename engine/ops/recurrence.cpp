@@ -82,7 +82,8 @@ void record_scan(OpContext& context, const ScanArgs& args, const KernelVariant& 
     std::vector<vk::Constant> constants{{vk::constant_workgroup, variant.workgroup},
                                         {SCAN_PARTS, parts},
                                         {SCAN_KEYS, uint32_t(groups_for(shape.key_dim, parts))},
-                                        {SCAN_DELTA, shape.kind == RecurrenceKind::delta}};
+                                        {SCAN_DELTA, shape.kind == RecurrenceKind::delta},
+                                        {SCAN_BY_COLUMN, shape.by_column()}};
     if (native) constants.push_back({vk::constant_subgroup, variant.subgroup});
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(shader_module(variant.shader), constants);
     context.recorder.dispatch(

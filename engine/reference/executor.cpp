@@ -113,9 +113,11 @@ struct Executor::Step {
         scale(in(op.out), double{op.scale}, out(op.out));
     }
     void run(const op::Norm& op) {
-        norm(first_columns(op.x, cols(op.out)), op.kind, op.group, vector(op.weight, op.weights),
-             vector(op.bias, op.weights), double{op.epsilon}, out(op.out),
-             op.like ? first_columns(*op.like, op.group) : Values{});
+        Values weight = vector(op.weight, op.second ? op.weights / 2 : op.weights);
+        const Values second = vector(op.second, op.weights / 2);
+        weight.insert(weight.end(), second.begin(), second.end());
+        norm(first_columns(op.x, cols(op.out)), op.kind, op.group, weight, vector(op.bias, op.weights),
+             double{op.epsilon}, out(op.out), op.like ? first_columns(*op.like, op.group) : Values{});
     }
     void run(const op::Linear& op) {
         const uint32_t rows = cols(op.out);
@@ -274,8 +276,8 @@ struct Executor::Step {
     }
     void run(const op::Scan& op) {
         const Recurrence& shape = op.shape;
-        const Values decay = vector(op.decay, shape.heads), bias = vector(op.step_bias, shape.heads),
-                     skip = vector(op.skip, shape.heads);
+        const Values decay = vector(op.decay, shape.decays()), bias = vector(op.step_bias, shape.steps()),
+                     skip = vector(op.skip, shape.steps());
         scan(shape,
              {.qk = in(op.qk),
               .v = in(op.v),

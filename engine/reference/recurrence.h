@@ -29,38 +29,47 @@ inline void convolve(const Recurrence& shape, std::span<const double> x, std::sp
 
 /// Of a batch; in a row q, k and v of all groups or heads begin at a column each.
 struct ScanInputs {
-    std::span<const double> qk, v;         // [tokens, qk_cols], [tokens, v_cols]
-    std::span<const double> steps, betas;  // [tokens, heads], before softplus and sigmoid; betas: delta
+    std::span<const double> qk, v;  // [tokens, qk_cols], [tokens, v_cols]
+    std::span<const double> steps,
+        betas;  // [tokens, shape.steps()], before softplus and sigmoid; betas: delta
     size_t qk_cols, v_cols, q_first, k_first, v_first;
     double q_scale, k_scale;
-    std::span<const double> decay, step_bias, skip;  // [heads]; skip may be empty
+    std::span<const double> decay, step_bias, skip;  // [shape.decays()], [shape.steps()]; skip may be empty
 };
 /// The states [heads, key_dim, value_dim] go on by the batch; out: [tokens, heads * value_dim].
 inline void scan(const Recurrence& shape, const ScanInputs& in, std::span<double> states,
                  std::span<double> out) {
     const size_t keys = shape.key_dim, values = shape.value_dim, heads = shape.heads;
-    size_t at = 0;  // of steps and betas
-    for (size_t t = 0; at < in.steps.size(); ++t)
-        for (size_t h = 0; h < heads; ++h, ++at) {
-            const double* const q = &in.qk[t * in.qk_cols + in.q_first + shape.group_of(h) * keys];
-            const double* const k = &in.qk[t * in.qk_cols + in.k_first + shape.group_of(h) * keys];
-            const double* const v = &in.v[t * in.v_cols + in.v_first + h * values];
-            const double step = activate(in.steps[at] + in.step_bias[h], Activation::softplus),
-                         a = std::exp(in.decay[h] * step), skip = in.skip.empty() ? 0 : in.skip[h];
-            const std::span<double> state = states.subspan(h * keys * values, keys * values);
-            for (double& each : state) each *= a;
-            for (size_t j = 0; j < values; ++j) {
-                double known = 0, said = 0;
-                for (size_t i = 0; i < keys; ++i) known += state[i * values + j] * k[i];
-                const double update =
-                    shape.kind == RecurrenceKind::delta
-                        ? activate(in.betas[at], Activation::sigmoid) * (v[j] - known * in.k_scale)
-                        : step * v[j];
-                for (size_t i = 0; i < keys; ++i) state[i * values + j] += k[i] * (in.k_scale * update);
-                for (size_t i = 0; i < keys; ++i) said += state[i * values + j] * q[i];
-                out[at * values + j] = said * in.q_scale + skip * v[j];
+    const bool by_column = shape.by_column();
+    for (size_t at = 0; at < out.size() / values; ++at) {
+        const size_t t = at / heads, h = at % heads;
+        const double* const q = &in.qk[t * in.qk_cols + in.q_first + shape.group_of(h) * keys];
+        const double* const k = &in.qk[t * in.qk_cols + in.k_first + shape.group_of(h) * keys];
+        const double* const v = &in.v[t * in.v_cols + in.v_first + h * values];
+        const std::span<double> state = states.subspan(h * keys * values, keys * values);
+        for (size_t j = 0; j < values; ++j) {
+            const size_t of = by_column ? j : h;
+            const double step =
+                activate(in.steps[t * shape.steps() + of] + in.step_bias[of], Activation::softplus);
+            const double a = by_column ? 0 : std::exp(in.decay[h] * step);
+            const double skip = in.skip.empty() ? 0 : in.skip[of];
+            double known = 0, said = 0;
+            for (size_t i = 0; i < keys; ++i) {
+                double& cell = state[i * values + j];
+                cell *= by_column ? std::exp(in.decay[j * keys + i] * step) : a;
+                known += cell * k[i];
             }
+            const double update =
+                shape.kind == RecurrenceKind::delta
+                    ? activate(in.betas[at], Activation::sigmoid) * (v[j] - known * in.k_scale)
+                    : step * v[j];
+            for (size_t i = 0; i < keys; ++i) {
+                state[i * values + j] += k[i] * (in.k_scale * update);
+                said += state[i * values + j] * q[i];
+            }
+            out[at * values + j] = said * in.q_scale + skip * v[j];
         }
+    }
 }
 
 }  // namespace scoria::reference

@@ -200,20 +200,20 @@ void run_convolve(CheckContext& context, const Case& c) {
 void run_scan(CheckContext& context, const Case& c) {
     const Recurrence& shape = c.shape;
     const bool delta = shape.kind == RecurrenceKind::delta;
-    const uint32_t channels = shape.channels(), stride = channels + c.extra, heads = shape.heads,
-                   tokens = c.tokens();
+    const uint32_t channels = 2 * shape.keys() + shape.width, stride = channels + c.extra,
+                   heads = shape.heads, tokens = c.tokens(), step_cols = shape.steps();
     const size_t cells = size_t(shape.key_dim) * shape.value_dim;
     const float k_scale = float(1 / std::sqrt(double(shape.key_dim))),
                 q_scale = delta ? k_scale * k_scale : k_scale;
     const std::vector<float> x = random_floats(size_t(tokens) * stride + c.extra, context.seed),
-                             steps = random_floats(size_t(tokens) * heads, context.seed + 1),
+                             steps = random_floats(size_t(tokens) * step_cols, context.seed + 1),
                              betas = random_floats(size_t(tokens) * heads, context.seed + 2),
                              before = random_floats(c.pieces.size() * shape.state_floats(), context.seed + 3);
-    std::vector<float> parameters = random_floats(size_t(3) * heads, context.seed + 4);
-    for (uint32_t h = 0; h < heads; ++h) parameters[h] = -c.decay * std::exp(parameters[h]);
+    std::vector<float> parameters = random_floats(size_t(shape.decays()) + 2 * step_cols, context.seed + 4);
+    for (uint32_t i = 0; i < shape.decays(); ++i) parameters[i] = -c.decay * std::exp(parameters[i]);
     const std::vector<double> rows_in = doubles(std::span(x).subspan(c.extra)), numbers = doubles(parameters),
                               steps_in = doubles(steps), betas_in = doubles(betas);
-    const std::span<const double> of_heads = numbers;
+    const std::span<const double> of_steps = std::span(numbers).subspan(shape.decays());
     Expected expected{shape.width, shape.convolved_floats(), heads * cells};
     uint32_t first = 0;
     for (size_t i = 0; i < c.pieces.size(); first += c.pieces[i++].tokens)
@@ -226,7 +226,7 @@ void run_scan(CheckContext& context, const Case& c) {
                          reference::scan(shape,
                                          {.qk = rows(rows_in, stride),
                                           .v = rows(rows_in, stride),
-                                          .steps = rows(steps_in, heads),
+                                          .steps = rows(steps_in, step_cols),
                                           .betas = rows(betas_in, heads),
                                           .qk_cols = stride,
                                           .v_cols = stride,
@@ -235,9 +235,9 @@ void run_scan(CheckContext& context, const Case& c) {
                                           .v_first = shape.v_channel(),
                                           .q_scale = double{q_scale},
                                           .k_scale = double{k_scale},
-                                          .decay = of_heads.first(heads),
-                                          .step_bias = of_heads.subspan(heads, heads),
-                                          .skip = of_heads.last(heads)},
+                                          .decay = std::span(numbers).first(shape.decays()),
+                                          .step_bias = of_steps.first(step_cols),
+                                          .skip = of_steps.last(step_cols)},
                                          states, out);
                      });
     const vk::Buffer x_buffer = context.buffer_of<float>(x), steps_buffer = context.buffer_of<float>(steps),
@@ -251,7 +251,7 @@ void run_scan(CheckContext& context, const Case& c) {
                   .v_first = shape.v_channel(),
                   .q_scale = q_scale,
                   .k_scale = k_scale,
-                  .steps = {steps_buffer.view(), tokens, heads, heads, 0},
+                  .steps = {steps_buffer.view(), tokens, step_cols, step_cols, 0},
                   .beta = {},
                   .out = {},
                   .parameters = parameters_buffer.view(),
@@ -262,8 +262,11 @@ void run_scan(CheckContext& context, const Case& c) {
     if (delta) args.beta = Matrix{betas_buffer.view(), tokens, heads, heads, 0};
     // A sum over the keys for each token, of which later ones remember what decays leave.
     run_case(context, "scan", c,
-             cat(delta ? "delta " : "state space ", c.text(), " heads ", heads, "/", shape.groups,
-                 shape.tiled ? " tiled" : "", " state ", shape.key_dim, " x ", shape.value_dim),
+             cat(delta               ? "delta "
+                 : shape.by_column() ? "selective "
+                                     : "state space ",
+                 c.text(), " heads ", heads, "/", shape.groups, shape.tiled ? " tiled" : "", " state ",
+                 shape.key_dim, " x ", shape.value_dim),
              before, expected, scan_variants, bounds_of(16 + 4 * std::sqrt(double(shape.key_dim))),
              [&](OpContext& ops, const Matrix& out, const vk::View& step, const DeviceStates& states,
                  const Pieces& pieces, const KernelVariant& variant) {
@@ -293,7 +296,8 @@ void check_convolve(CheckContext& context) {
 }
 
 void check_scan(CheckContext& context) {
-    constexpr RecurrenceKind delta = RecurrenceKind::delta, space = RecurrenceKind::state_space;
+    constexpr RecurrenceKind delta = RecurrenceKind::delta, space = RecurrenceKind::state_space,
+                             selective = RecurrenceKind::selective;
     const Case cases[] = {
         {state(delta, 2, 1, 16, 16), {{1, 0}}},
         {state(delta, 4, 2, 128, 128), {{5, 3, 1}}},
@@ -306,6 +310,10 @@ void check_scan(CheckContext& context) {
         {state(delta, 2, 1, 32, 32), {{3, 1}}, Activation::silu, 0, 1000},  // forgets all of it
         {state(delta, 4, 2, 32, 20), {{1, 4}, {1, 0, 1}, {1, 77, 2}}},
         {state(space, 6, 3, 24, 70), {{1, 2, 1}, {19, 0}, {3, 40, 2}}, Activation::silu, 2},
+        {state(selective, 1, 1, 16, 200), {{9, 0}}},
+        {state(selective, 1, 1, 16, 130), {{1, 6, 1}}, Activation::silu, 3},
+        {state(selective, 1, 1, 5, 70), {{33, 2, 2}}, Activation::silu, 1, 0.01f},  // remembers all of it
+        {state(selective, 1, 1, 130, 40), {{1, 4}, {7, 0, 1}, {2, 77, 2}}},
     };
     for (const Case& c : cases) run_scan(context, c);
 }

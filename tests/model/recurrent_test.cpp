@@ -31,7 +31,8 @@ struct Recurrent {
 std::vector<Recurrent> recurrent_models() {
     const auto wanted = [](const std::string& name) {
         return deep() || name == "qwen3_5_text" ||
-               (!few_models() && (name == "lfm2" || name == "granitemoehybrid-mamba" || name == "mamba2"));
+               (!few_models() &&
+                (name == "lfm2" || name == "granitemoehybrid-mamba" || name == "mamba2" || name == "mamba"));
     };
     std::vector<Recurrent> all;
     for (MadeModel& made : made_models(wanted)) {
@@ -40,7 +41,7 @@ std::vector<Recurrent> recurrent_models() {
         if (model->architecture.recurrent())
             all.push_back({std::move(made), std::move(model), std::move(folder)});
     }
-    REQUIRE(all.size() == (deep() ? 12 : few_models() ? 1 : 4));
+    REQUIRE(all.size() == (deep() ? 16 : few_models() ? 1 : 5));
     return all;
 }
 
@@ -458,6 +459,9 @@ TEST_CASE("recurrences that are not computed are refused, naming the field") {
         {"nemotron_h-experts", "moe_latent_size", "16", "moe_latent_size"},
         {"nemotron_h-experts", "layers_block_type", R"(["mamba", "moe", "attention", "gru", "mamba"])",
          "in every place"},
+        {"mamba", "time_step_rank", "6", "expected [30, 96], got [29, 96]"},
+        {"mamba", "d_inner", "64", "d_inner: expected 96, got 64"},
+        {"falcon_mamba", "state_size", "300", "state_size: expected 1 to 256, got 300"},
         {"mamba2", "rms_norm", "false", "rms_norm: expected true"},
         {"mamba2", "use_bias", "true", "use_bias: expected false"},
         {"mamba2", "hidden_act", "\"gelu\"", "hidden_act: expected silu"},

@@ -350,6 +350,8 @@ MUTATIONS = [
     mutant("convolve_bias", "convolve.comp", "the bias is left out", "push.has_bias != 0 ? bias[channel] : 0.0", "0.0", "convolve"),
     mutant("scan_begin", "scan.comp", "the first token sees what another sequence left", "piece.begins || i >= keys ? 0.0", "i >= keys ? 0.0", "scan"),
     mutant("scan_no_decay", "scan.comp", "what is known of k is not decayed", "vec3(a * push.k_scale, a * push.q_scale,", "vec3(push.k_scale, a * push.q_scale,", "scan"),
+    mutant("scan_column_step", "scan.comp", "all columns take the first one's step", "token * push.step_stride + of]", "token * push.step_stride]", "scan"),
+    mutant("scan_cell_decay", "scan.comp", "all cells of a column decay alike", "exp_safe(decays[i] * size);", "exp_safe(decays[0] * size);", "scan"),
     mutant("scan_own_update", "scan.comp", "a token does not see its own update", "sum.y + sum.z * u + skip * v", "sum.y + skip * v", "scan"),
     mutant("scan_group", "scan.comp", "heads are always tiled", "push.tiled != 0 ? head % push.groups :", "true ? head % push.groups :", "scan"),
     mutant("scan_barrier", "scan.comp", "lanes of a column do not wait for each other", "barrier();  // once", "// once", "scan"),
