@@ -79,6 +79,11 @@ void set_selective(const Described& model, Keys& keys) {
     keys.set("ssm.dt_b_c_rms", r.part_norms == Recurrence::PartNorms::plain);
 }
 
+void set_jamba(const Described& model, Keys& keys) {
+    set_selective(model, keys);
+    set_heads_by_layer(model, keys);
+}
+
 bool has_one_epsilon(const Architecture& a) { return a.recurrence().epsilon == a.norm.epsilon; }
 
 bool is_recurrent(const Architecture& a) { return a.recurrent(); }
@@ -114,6 +119,7 @@ std::span<const ConversionFamily> recurrent_conversions() {
          .architecture = "mamba",
          .fits = has_one_epsilon,
          .keys = set_selective},
+        {.model_type = "jamba", .architecture = "jamba", .keys = set_jamba},
         {.model_type = "mamba2", .architecture = "mamba2", .keys = set_states},
         {.model_type = "lfm2", .architecture = "lfm2", .keys = set_lfm2},
         {.model_type = "lfm2_moe", .architecture = "lfm2moe", .keys = set_lfm2_moe},

@@ -72,6 +72,8 @@ constexpr Routing granite_experts{.score = Routing::Score::softmax_chosen};
 constexpr Routing nemotron_experts{
     .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
 
+constexpr Routing jamba_experts{};
+
 std::vector<bool> layers_without_heads(const Reading& r) {
     std::vector<bool> without;
     for (const Layer& layer : r.architecture.layers) without.push_back(layer.attention.heads == 0);
@@ -187,6 +189,19 @@ void adjust_mamba(Reading& r) {
     use_in_all_layers(r.architecture, mamba);
 }
 
+/// Layers without key/value heads are Mamba; those with a router have experts, all of the same columns.
+void adjust_jamba(Reading& r) {
+    Recurrence mamba = read_selective(r);
+    mamba.part_norms = Recurrence::PartNorms::weighted;
+    mamba.epsilon = r.architecture.norm.epsilon;
+    std::vector<Layer>& layers = r.architecture.layers;
+    for (size_t i = 0; i < layers.size(); ++i)
+        if (const uint32_t size = layers[i].feed_forward.routing.size;
+            size != 0 && !layer_has(r, "blk.#.ffn_gate_inp.weight", i))
+            make_dense(layers[i], size);
+    use_recurrence(r.architecture, layers_without_heads(r), mamba);
+}
+
 void adjust_mamba2(Reading& r) { use_in_all_layers(r.architecture, read_mamba(r)); }
 
 }  // namespace
@@ -256,6 +271,12 @@ std::span<const Family> gguf_recurrent_families() {
          .recurrence = RecurrenceKind::selective,
          .recurs_alone = true,
          .adjust = adjust_mamba},
+        {.name = "jamba",
+         .tensors = {selective_rows, state_rows, common, experts},
+         .rope = false,
+         .routing = &jamba_experts,
+         .recurrence = RecurrenceKind::selective,
+         .adjust = adjust_jamba},
         {.name = "mamba2",
          .tensors = {mamba_rows, state_rows, common},
          .rope = false,

@@ -2,6 +2,7 @@
 #include "hf_families.h"
 
 #include "fail.h"
+#include "family_parts.h"
 #include "recurrent_layers.h"
 
 namespace scoria {
@@ -33,6 +34,35 @@ constexpr TensorRow mamba2_rows[] = {
     {Role::mixer_out, LAYER "mixer.out_proj.weight"},
 };
 #undef LAYER
+#define LAYER "model.layers.#."
+constexpr TensorRow jamba_rows[] = {
+    {Role::output_norm, "model.final_layernorm.weight"},
+    {Role::feed_forward_norm, LAYER "pre_ff_layernorm.weight"},
+    {Role::gate, LAYER "feed_forward.gate_proj.weight"},
+    {Role::up, LAYER "feed_forward.up_proj.weight"},
+    {Role::down, LAYER "feed_forward.down_proj.weight"},
+    {Role::router, LAYER "feed_forward.router.weight"},
+    {Role::expert_gate, LAYER "feed_forward.experts.@.gate_proj.weight", per_expert},
+    {Role::expert_up, LAYER "feed_forward.experts.@.up_proj.weight", per_expert},
+    {Role::expert_down, LAYER "feed_forward.experts.@.down_proj.weight", per_expert},
+    {Role::mixer_in, LAYER "mamba.in_proj.weight", mixer},
+    {Role::mixer_gate, LAYER "mamba.in_proj.weight", mixer},
+    {Role::mixer_step_low, LAYER "mamba.x_proj.weight", mixer},
+    {Role::mixer_kq, LAYER "mamba.x_proj.weight", mixer},
+    {Role::mixer_step, LAYER "mamba.dt_proj.weight"},
+    {Role::mixer_step_bias, LAYER "mamba.dt_proj.bias"},
+    {Role::mixer_decay, LAYER "mamba.A_log", negative_exp},
+    {Role::mixer_skip, LAYER "mamba.D"},
+    {Role::mixer_taps, LAYER "mamba.conv1d.weight"},
+    {Role::mixer_taps_bias, LAYER "mamba.conv1d.bias"},
+    {Role::mixer_step_norm, LAYER "mamba.dt_layernorm.weight"},
+    {Role::mixer_k_norm, LAYER "mamba.b_layernorm.weight"},
+    {Role::mixer_q_norm, LAYER "mamba.c_layernorm.weight"},
+    {Role::mixer_out, LAYER "mamba.out_proj.weight"},
+};
+#undef LAYER
+
+constexpr Routing jamba_experts{};
 
 /// What configs of models that are Mamba alone say, of whichever version.
 void check_mamba_alone(const Settings& s) {
@@ -102,6 +132,44 @@ void adjust_mamba2(Reading& r) {
     use_in_all_layers(r.architecture, mamba);
 }
 
+/// One layer of `..._period`, from `..._offset` on.
+std::vector<bool> each_of(const Settings& s, const std::string& what, uint32_t period, uint32_t offset,
+                          size_t layers) {
+    const std::string first = what + "_offset";
+    period = s.size(what + "_period", most_layers, period);
+    offset = s.size(first, most_layers, offset, 0);
+    if (offset >= period) s.wrong(first, cat("less than ", period));
+    std::vector<bool> each(layers);
+    for (size_t i = 0; i < layers; ++i) each[i] = i % period == offset;
+    return each;
+}
+
+/// Layers of attention, without positions, among those of Mamba, and of experts among those of one.
+void adjust_jamba(Reading& r) {
+    const Settings& s = r.settings;
+    std::vector<Layer>& layers = r.architecture.layers;
+    expect_text(s, "hidden_act", "silu");
+    expect_flag(s, "mamba_proj_bias", false, false);
+    expect_flag(s, "mamba_inner_layernorms", true, true);
+    for (const char* other :
+         {"num_logits_to_keep", "use_mamba_kernels", "use_mambapy", "use_associative_scan"})
+        s.understood(other);
+    const uint64_t width = uint64_t{s.size("mamba_expand", 1 << 10, 2)} * r.architecture.hidden;
+    if (width > 1 << 20) s.wrong("mamba_expand", "at most 2^20 channels");
+    Recurrence mamba =
+        read_selective(s, {"mamba_d_conv", "mamba_d_state", "mamba_dt_rank", "mamba_conv_bias"},
+                       r.architecture.hidden, static_cast<uint32_t>(width));
+    mamba.part_norms = Recurrence::PartNorms::weighted;
+    mamba.epsilon = r.architecture.norm.epsilon;
+    const std::vector<bool> routed = each_of(s, "expert_layer", 2, 1, layers.size());
+    std::vector<bool> recurs = each_of(s, "attn_layer", 8, 4, layers.size());
+    recurs.flip();
+    const uint32_t size = s.size(Field::feed_forward, most_size);
+    for (size_t i = 0; i < layers.size(); ++i)
+        if (!routed[i] || layers[i].feed_forward.routing.experts == 1) make_dense(layers[i], size);
+    use_recurrence(r.architecture, recurs, mamba);
+}
+
 }  // namespace
 
 const std::span<const TensorRow> hf::mamba2 = mamba2_rows;
@@ -124,6 +192,12 @@ std::span<const Family> mamba_families() {
          .recurrence = RecurrenceKind::selective,
          .recurs_alone = true,
          .adjust = adjust_mamba},
+        {.name = "jamba",
+         .tensors = {jamba_rows, hf::frame, hf::attention},
+         .rope = false,
+         .routing = &jamba_experts,
+         .recurrence = RecurrenceKind::selective,
+         .adjust = adjust_jamba},
         {.name = "mamba2",
          .tensors = {hf::mamba2},
          .prefix = "backbone.",

@@ -35,6 +35,9 @@ NEMOTRON = dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_attenti
                 pad_token_id=None, ssm_state_size=12, mamba_num_heads=6, mamba_head_dim=16, n_groups=2)
 STATES = dict(vocab_size=64, hidden_size=48, num_hidden_layers=3, state_size=12, conv_kernel=4, layer_norm_epsilon=0.02,
               bos_token_id=1, eos_token_id=2, pad_token_id=None)
+JAMBA = dict(vocab_size=64, hidden_size=64, intermediate_size=40, num_hidden_layers=5, num_attention_heads=4,
+             num_key_value_heads=2, max_position_embeddings=160, rms_norm_eps=0.02, bos_token_id=1, eos_token_id=2,
+             pad_token_id=None, attn_layer_period=3, attn_layer_offset=1, mamba_d_state=12)
 AXES = ROPE | {"mrope_section": [2, 3, 3]}
 VISION = dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, patch_size=14, out_hidden_size=48)
 PIXTRAL = dict(model_type="pixtral", hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
@@ -187,6 +190,8 @@ CONFIGS = {
     "mamba-no-bias": STATES | dict(use_conv_bias=False, tie_word_embeddings=False, expand=3),
     "falcon_mamba": STATES | dict(mixer_rms_eps=0.02),
     "falcon_mamba-epsilon": STATES | dict(mixer_rms_eps=0.3, tie_word_embeddings=False),
+    "jamba": JAMBA | dict(num_experts=5, num_experts_per_tok=2, expert_layer_period=2, expert_layer_offset=1),
+    "jamba-dense": JAMBA | dict(num_experts=1, num_experts_per_tok=1, mamba_conv_bias=False, mamba_dt_rank=5),
     "mamba2": STATES | dict(num_heads=6, head_dim=16, n_groups=2, residual_in_fp32=False),
     "vaultgemma": BASE | dict(query_pre_attn_scalar=20, sliding_window=7, attn_logit_softcapping=4.0,
                               final_logit_softcapping=3.0, hidden_activation="gelu_pytorch_tanh",

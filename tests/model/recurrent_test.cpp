@@ -41,7 +41,7 @@ std::vector<Recurrent> recurrent_models() {
         if (model->architecture.recurrent())
             all.push_back({std::move(made), std::move(model), std::move(folder)});
     }
-    REQUIRE(all.size() == (deep() ? 16 : few_models() ? 1 : 5));
+    REQUIRE(all.size() == (deep() ? 18 : few_models() ? 1 : 5));
     return all;
 }
 
@@ -462,6 +462,8 @@ TEST_CASE("recurrences that are not computed are refused, naming the field") {
         {"mamba", "time_step_rank", "6", "expected [30, 96], got [29, 96]"},
         {"mamba", "d_inner", "64", "d_inner: expected 96, got 64"},
         {"falcon_mamba", "state_size", "300", "state_size: expected 1 to 256, got 300"},
+        {"jamba", "attn_layer_offset", "3", "attn_layer_offset: expected less than 3, got 3"},
+        {"jamba", "mamba_inner_layernorms", "false", "mamba_inner_layernorms: expected true"},
         {"mamba2", "rms_norm", "false", "rms_norm: expected true"},
         {"mamba2", "use_bias", "true", "use_bias: expected false"},
         {"mamba2", "hidden_act", "\"gelu\"", "hidden_act: expected silu"},
