@@ -41,7 +41,7 @@ std::vector<Recurrent> recurrent_models() {
         if (model->architecture.recurrent())
             all.push_back({std::move(made), std::move(model), std::move(folder)});
     }
-    REQUIRE(all.size() == (deep() ? 18 : few_models() ? 1 : 5));
+    REQUIRE(all.size() == (deep() ? 21 : few_models() ? 1 : 5));
     return all;
 }
 
