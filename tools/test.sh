@@ -88,6 +88,14 @@ gates() {
     tools/gates/compile_only.py --scoria build/ci/scoria --full --op attention polaris10 navi31  # heads of all widths
 }
 
+# Runs two functions side by side.
+both() {
+    "$1" &
+    local first=$!
+    "$2"
+    wait "$first"
+}
+
 # Runs [VARIABLE=VALUE...] COMMAND... on the CPU driver of the root folder that `newest` makes.
 in_newest() { chroot "$PWD/.cache/newest" env VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json "$@"; }
 
@@ -166,8 +174,7 @@ export SCORIA_MODEL
 [ -z "$wide" ] || stage asan sanitize
 [ -z "$deep" ] || stage tsan threads
 [ -z "$deep" ] || stage tidy tidy
-stage package package
-stage gates gates
+stage package_and_gates both package gates  # one core each
 [ -z "$deep" ] || stage bindings bindings
 [ -z "$deep" ] || stage desktop window
 [ -z "$deep" ] || stage newest newest
