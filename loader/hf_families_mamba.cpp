@@ -98,8 +98,9 @@ void adjust_mamba(Reading& r) {
     for (const char* flag : {"rms_norm", "fused_add_norm"}) expect_flag(s, flag, true, true);
     for (const char* other : {"ssm_cfg", "pad_vocab_size_multiple"}) s.understood(other);
     const uint32_t hidden = r.architecture.hidden;
-    const auto expanded = static_cast<uint64_t>(s.positive("expand", 2.0) * hidden);
-    const uint32_t width = s.size(Field::feed_forward, 1 << 20, expanded);
+    const double expanded = s.positive("expand", 2.0) * hidden;
+    if (expanded < 1 || expanded > 1 << 20) s.wrong("expand", "1 to 2^20 channels");
+    const uint32_t width = s.size(Field::feed_forward, 1 << 20, static_cast<uint64_t>(expanded));
     if (s.size("d_inner", 1 << 20, width) != width) s.wrong("d_inner", cat(width));
     Recurrence mamba =
         read_selective(s, {"conv_kernel", "state_size", "time_step_rank", "use_conv_bias"}, hidden, width);
