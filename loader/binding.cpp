@@ -274,7 +274,7 @@ class Binder {
         const uint32_t tensors = row.layout == Layout::per_expert ? shape.groups : 1;
         GatherRecipe recipe;
         TensorView view;
-        bool float8 = !shape.vector && ref.role != Role::mixer_taps;
+        bool as_blocks = !shape.vector && ref.role != Role::mixer_taps;
         for (uint32_t expert = 0; expert < tensors; ++expert) {
             const StoredTensor& tensor =
                 take(tensor_name(row.name, ref.layer, expert), laid, frame, row.layout);
@@ -286,7 +286,7 @@ class Binder {
                 fail(Status::unsupported, catalog_.format(), "tensor ", tensor.name,
                      ": expected the type of ", view.name);
             }
-            float8 = float8 && tensor.blocks;
+            as_blocks = as_blocks && tensor.blocks;
             for (Strip each : laid.strips) {
                 each.file = tensor.file;
                 each.offset = tensor.offset;
@@ -297,9 +297,10 @@ class Binder {
         recipe.cols = static_cast<uint32_t>(frame.cols);
         recipe.add = row.layout == Layout::plus_one ? 1.0f : 0.0f;
         recipe.negative_exp = row.layout == Layout::negative_exp;
-        if (float8 && takes_rows(recipe, recipe.cols)) {
-            recipe.decode = Decode::float8;
-            view.type = recipe.stored = TensorType::f8_e4m3;
+        if (as_blocks && takes_rows(recipe, recipe.cols)) {
+            const bool float8 = recipe.decode == Decode::f8_e4m3;
+            if (float8) recipe.decode = Decode::float8;
+            view.type = recipe.stored = float8 ? TensorType::f8_e4m3 : TensorType::nvfp4_s;
         }
         const bool blocks = tensor_type_info(recipe.stored).block > 1;
         // Vectors are small and enter sums, so they are F32, and so are taps; matrices keep the precision.

@@ -1,7 +1,10 @@
-// GGUF files as a source: metadata are copied byte by byte, widths included.
+// GGUF files as a source: metadata are copied byte by byte, widths included. Weights that keep a factor apart
+// are read with it, as a model has them.
 #include "conversion_source.h"
 
 #include "conversion_folder.h"
+#include "gguf_families.h"
+#include "gguf_scales.h"
 #include "gguf_split.h"
 #include "hf_folder.h"
 
@@ -15,12 +18,9 @@ constexpr uint32_t array_type = 9;
 class GgufSource final : public ConversionSource {
   public:
     explicit GgufSource(const std::filesystem::path& path) : opened_(open_gguf_files(path)) {
-        for (const GgufTensor& tensor : opened_.gguf.tensors) {
-            views_.push_back(tensor_view(tensor));
-            tensors_.push_back({tensor.name, tensor.dimensions, views_.back().type});
-        }
         const GgufMetadata& metadata = opened_.gguf.metadata;
         const std::string* family = metadata.text("general.architecture");
+        add_tensors(family != nullptr ? *family : "");
         const std::string prefix = family != nullptr ? *family + "." : "";
         facts_.layers = first_number(prefix + "block_count");
         facts_.heads = first_number(prefix + "attention.head_count");
@@ -31,7 +31,7 @@ class GgufSource final : public ConversionSource {
 
     std::vector<std::string> paths() const override {
         std::vector<std::string> result;
-        for (const File& file : opened_.files) result.push_back(file.path());
+        for (const File& file : source_.files()) result.push_back(file.path());
         return result;
     }
 
@@ -39,7 +39,7 @@ class GgufSource final : public ConversionSource {
         std::vector<std::byte> value;
         for (const GgufEntry& entry : opened_.gguf.entries) {
             value.resize(static_cast<size_t>(entry.bytes));
-            opened_.files.front().read(entry.offset, value);
+            source_.files().front().read(entry.offset, value);
             out.set_raw(entry.key, entry.type, value);
         }
         for (const char* key : {"split.no", "split.count", "split.tensors.count"}) out.remove(key);
@@ -47,10 +47,42 @@ class GgufSource final : public ConversionSource {
 
     void read_rows(size_t tensor, uint64_t first_row, std::span<std::byte> out) const override {
         const TensorView& view = views_[tensor];
-        opened_.files[view.file].read(view.offset + first_row * view.row_bytes(), out);
+        source_.read(view, first_row * view.row_bytes(), out);
     }
 
   private:
+    void add_tensors(const std::string& family) {
+        std::vector<StoredTensor> stored = stored_tensors(opened_.gguf);
+        source_.set_scales(join_gguf_scales(family, stored, source_));
+        std::vector<GatherRecipe> recipes;
+        for (const StoredTensor& tensor : stored) {
+            uint64_t rows = 1;
+            for (size_t i = 0; i + 1 < tensor.shape.size(); ++i) rows *= tensor.shape[i];
+            TensorView view{tensor.name,
+                            tensor.type,
+                            static_cast<uint32_t>(rows),
+                            static_cast<uint32_t>(tensor.shape.back()),
+                            tensor.file,
+                            tensor.offset};
+            if (tensor.scales >= 0) {
+                Strip strip{.row_stride = view.cols,
+                            .rows = view.rows,
+                            .file = view.file,
+                            .offset = view.offset,
+                            .scales = tensor.scales};
+                view.recipe = static_cast<int32_t>(recipes.size());
+                recipes.push_back({.cols = view.cols,
+                                   .stored = view.type,
+                                   .decode = tensor.decode,
+                                   .type = view.type,
+                                   .strips = {strip}});
+            }
+            views_.push_back(std::move(view));
+            tensors_.push_back({tensor.name, {tensor.shape.rbegin(), tensor.shape.rend()}, tensor.type});
+        }
+        source_.set_recipes(std::move(recipes));
+    }
+
     /// Of a key that some files give once and some per layer; 0 if it is absent.
     uint64_t first_number(const std::string& key) const {
         const auto entry = std::ranges::find(opened_.gguf.entries, key, &GgufEntry::key);
@@ -63,6 +95,7 @@ class GgufSource final : public ConversionSource {
     }
 
     GgufFiles opened_;
+    GatheredTensors source_{std::move(opened_.files)};
     std::vector<TensorView> views_;
 };
 

@@ -51,7 +51,7 @@ void look_up(const std::array<float, 256>& table, const std::byte* from, std::sp
 }
 
 void decode(TensorType type, Decode decode, const std::byte* from, std::span<float> out) {
-    static const auto e4m3 = small_floats(4, 3, true), e5m2 = small_floats(5, 2, false);
+    static const auto e5m2 = small_floats(5, 2, false);
     switch (decode) {
     case Decode::none:
     case Decode::int8:  // by gather_packed, as the others down to
@@ -62,12 +62,13 @@ void decode(TensorType type, Decode decode, const std::byte* from, std::span<flo
     case Decode::float8:
     case Decode::fp4:
     case Decode::nvfp4:
+    case Decode::nvfp4_blocks:
     case Decode::table:
         break;
     case Decode::f64:
         return convert<double>(from, out);
     case Decode::f8_e4m3:
-        return look_up(e4m3, from, out);
+        return decode_e4m3(from, out);
     case Decode::f8_e5m2:
         return look_up(e5m2, from, out);
     case Decode::i8:
@@ -96,10 +97,15 @@ void decode(TensorType type, Decode decode, const std::byte* from, std::span<flo
 }
 
 constexpr uint64_t element_bytes[] = {0, 8, 1, 1, 1, 1, 2, 2, 4, 4, 8,
-                                      8, 1, 1, 1, 1, 1, 1, 1, 1, 1};  // by Decode
+                                      8, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};  // by Decode
 static_assert(std::size(element_bytes) == static_cast<size_t>(Decode::table) + 1);
 
 }  // namespace
+
+void decode_e4m3(const std::byte* from, std::span<float> out) {
+    static const auto table = small_floats(4, 3, true);
+    look_up(table, from, out);
+}
 
 void encode_floats(TensorType type, std::span<const float> values, std::byte* to) {
     if (type == TensorType::f32) {

@@ -34,9 +34,10 @@ enum class Decode : uint8_t {
     ternary,  // 0, 1, 2 for -1, 0, 1: of n rows each n / 4 rows in two bits of n / 4 rows of bytes
     float8,   // F8_E4M3, bytes apart from scales of whole blocks
     // Numbers of 4 bits, columns 2i and 2i + 1 in byte i.
-    fp4,    // MXFP4
-    nvfp4,  // floats of E2M1
-    table,  // floats, those of Scales::table; all rows as one, column 2i in the upper half of byte i
+    fp4,           // MXFP4
+    nvfp4,         // NVFP4_S, or floats
+    nvfp4_blocks,  // NVFP4_S, its blocks apart from their factors
+    table,         // floats, those of Scales::table; all rows as one, column 2i in the upper half of byte i
 };
 
 /// Which four bits of a word of Decode::awq, from the lowest on, are those of row r: awq_places[r % 8].
@@ -54,14 +55,14 @@ struct StoredTensor {
     uint32_t file = 0;
     uint64_t offset = 0;  // bytes from the start of that file
     int32_t scales = -1;  // of the source's; -1: none
-    bool blocks = false;  // Decode::f8_e4m3: rows may be read as blocks, too (Decode::float8)
+    bool blocks = false;  // Decode::f8_e4m3, nvfp4: rows may be read as F8_E4M3 (Decode::float8), NVFP4_S
 };
 
 /// What a stored tensor's numbers are multiplied by, its rows being all but the last of its dimensions.
 struct Scales {
     uint64_t rows = 0, cols = 0;  // of the tensor
     /// Of element (r, c): values[r / rows_each * across + g], g being c / cols_each or groups[c]. Decode::fp4
-    /// has none; nvfp4 two, what all its scales are multiplied by and what they are divided by.
+    /// has none; nvfp4's scales are multiplied by them.
     std::vector<float> values;
     uint64_t rows_each = 1, cols_each = 1, across = 1;
     std::vector<float> zeros;  // likewise, the integer that stands for 0; empty: `zero` for all
@@ -103,6 +104,8 @@ struct GatherRecipe {
 
 /// Bytes of `weights` weights, a multiple of the type's block.
 uint64_t stored_bytes(TensorType type, Decode decode, uint64_t weights);
+/// out.size() floats of E4M3, a byte each.
+void decode_e4m3(const std::byte* from, std::span<float> out);
 /// Writes values as F32, or as the nearest F16 or BF16.
 void encode_floats(TensorType type, std::span<const float> values, std::byte* to);
 
@@ -112,6 +115,7 @@ class GatheredTensors final : public TensorSource {
     explicit GatheredTensors(std::vector<File> files) : files_(std::move(files)) {}
     void set_recipes(std::vector<GatherRecipe> recipes) { recipes_ = std::move(recipes); }
     void set_scales(std::vector<Scales> scales) { scales_ = std::move(scales); }
+    const std::vector<File>& files() const { return files_; }
     void read(const TensorView& tensor, uint64_t first, std::span<std::byte> out) const override;
     /// All elements of a tensor that is not of blocks.
     std::vector<float> floats(const StoredTensor& tensor) const;
@@ -125,7 +129,6 @@ class GatheredTensors final : public TensorSource {
                        std::span<std::byte> out) const;
     void gather_columns(const GatherRecipe& recipe, const Strip& strip, uint32_t first, uint32_t rows,
                         std::span<std::byte> out) const;
-    std::vector<float> nvfp4_scales(const Scales& scales, uint64_t row, uint64_t cols) const;
 
     std::vector<File> files_;
     std::vector<GatherRecipe> recipes_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 
 namespace scoria {
 namespace {
@@ -31,6 +32,38 @@ void write_floats(std::span<const float> scales, const std::byte* from, std::byt
         const uint16_t half = finite ? to_half(256 * scale) : nan;
         std::memcpy(to, &half, sizeof half), to += sizeof half;
         std::memcpy(to, from, 32), from += 32, to += 32;
+    }
+}
+
+std::byte* write_factor(float factor, std::byte* to) {
+    std::memcpy(to, &factor, sizeof factor);
+    return to + sizeof factor;
+}
+
+/// Blocks of NVFP4_S out of pairs of numbers and a scale of each 16. A scale's sign goes to its numbers; a
+/// block one of whose scales is NaN is all NaN.
+void write_nvfp4(std::span<const float> factors, const std::byte* scales, const std::byte* pairs,
+                 std::byte* to) {
+    constexpr std::byte magnitude{0x7F}, both_signs{0x88};
+    for (const float factor : factors) {
+        const bool finite =
+            std::none_of(scales, scales + 4, [&](std::byte b) { return (b & magnitude) == magnitude; });
+        to = write_factor(finite ? factor : std::numeric_limits<float>::quiet_NaN(), to);
+        for (size_t g = 0; g < 4; ++g) *to++ = scales[g] & magnitude;
+        for (size_t g = 0; g < 4; ++g, pairs += 8) {
+            const std::byte turned = (*scales++ & ~magnitude) == std::byte{} ? std::byte{} : both_signs;
+            const auto number = [&](size_t i) { return pairs[i / 2] >> int(4 * (i % 2)) & std::byte{15}; };
+            for (size_t j = 0; j < 8; ++j) *to++ = (number(j) | number(j + 8) << 4) ^ turned;
+        }
+    }
+}
+
+/// Blocks of NVFP4_S out of NVFP4's.
+void write_blocks(std::span<const float> factors, const std::byte* from, std::byte* to) {
+    constexpr size_t bytes = 36;
+    for (const float factor : factors) {
+        to = write_factor(factor, to);
+        std::memcpy(to, from, bytes), from += bytes, to += bytes;
     }
 }
 
@@ -115,6 +148,8 @@ RowBytes bytes_of_row(Decode decode, const Scales& scales, uint64_t row, uint64_
     case Decode::fp4:
     case Decode::nvfp4:
         return {row * cols / 2, cols / 2};
+    case Decode::nvfp4_blocks:
+        return {row * cols / 64 * 36, cols / 64 * 36};
     case Decode::ternary:
         return {row % (scales.rows / 4) * cols, cols};
     default:
@@ -142,15 +177,6 @@ void unpack_row(Decode decode, const Scales& scales, uint64_t row, uint64_t skip
 
 }  // namespace
 
-/// Of 16 columns each.
-std::vector<float> GatheredTensors::nvfp4_scales(const Scales& scales, uint64_t row, uint64_t cols) const {
-    StoredTensor stored{{}, TensorType::f32, Decode::f8_e4m3, {cols / 16}, scales.file, scales.offset};
-    stored.offset += row * (cols / 16);
-    std::vector<float> values = floats(stored);
-    for (float& value : values) value = value * scales.values[0] / scales.values[1];
-    return values;
-}
-
 void GatheredTensors::gather_packed(const GatherRecipe& recipe, const Strip& strip, uint32_t first,
                                     uint32_t rows, std::span<std::byte> out) const {
     const Scales& scales = scales_[size_t(strip.scales)];
@@ -158,9 +184,14 @@ void GatheredTensors::gather_packed(const GatherRecipe& recipe, const Strip& str
     const auto row_of = [&](uint32_t r) { return (strip.first + (first + r) * strip.row_stride) / cols; };
     const auto bytes_of = [&](uint32_t r) { return bytes_of_row(recipe.decode, scales, row_of(r), cols); };
     const bool neighbours = strip.row_stride == cols && recipe.decode != Decode::ternary;  // read as one
-    std::vector<std::byte> read, exponents(cols / 32);
+    // Of a row, where scales lie in the file.
+    const uint64_t scale_bytes = recipe.decode == Decode::fp4     ? cols / 32
+                                 : recipe.decode == Decode::nvfp4 ? cols / 16
+                                                                  : 0;
+    const uint32_t block = tensor_type_info(recipe.type).block;
+    std::vector<std::byte> read, scales_read;
     std::vector<uint8_t> codes(cols);
-    std::vector<float> values(cols), factors(cols / 32);
+    std::vector<float> values(cols), factors(cols / block);
     uint64_t from = 0;  // of the file's bytes, what was read
     for (uint32_t r = 0; r < rows; ++r) {
         const uint64_t row = row_of(r);
@@ -171,24 +202,34 @@ void GatheredTensors::gather_packed(const GatherRecipe& recipe, const Strip& str
             from = bytes.first;
             read.resize(last.first + last.count - from);
             files_[strip.file].read(strip.offset + from, read);
+            scales_read.resize((neighbours ? rows : 1) * scale_bytes);
+            if (scale_bytes != 0) files_[scales.file].read(scales.offset + row * scale_bytes, scales_read);
         }
+        const std::span<const std::byte> its_scales =
+            std::span(scales_read).subspan(neighbours ? r * scale_bytes : 0, scale_bytes);
         const std::span<const std::byte> raw = std::span(read).subspan(bytes.first - from, bytes.count);
-        if (recipe.decode == Decode::float8) {
-            scales.fill(scales.values, row * cols, 32, factors);
-            write_floats(factors, raw.data(), to);
+        if (recipe.decode == Decode::fp4) {
+            write_fp4(its_scales, raw.data(), to);
             continue;
         }
-        if (recipe.decode == Decode::fp4) {
-            files_[scales.file].read(scales.offset + row * exponents.size(), exponents);
-            write_fp4(exponents, raw.data(), to);
+        if (recipe.type == TensorType::f8_e4m3 || recipe.type == TensorType::nvfp4_s) {
+            scales.fill(scales.values, row * cols, block, factors);
+            if (recipe.decode == Decode::float8)
+                write_floats(factors, raw.data(), to);
+            else if (recipe.decode == Decode::nvfp4)
+                write_nvfp4(factors, its_scales.data(), raw.data(), to);
+            else
+                write_blocks(factors, raw.data(), to);
             continue;
         }
         unpack_row(recipe.decode, scales, row, bytes.skip, raw, codes);
         if (recipe.decode == Decode::ternary) {
             write_ternary(recipe.type, codes, scales.values[0], to);
         } else if (recipe.decode == Decode::nvfp4) {
-            const std::vector<float> of_16 = nvfp4_scales(scales, row, cols);
-            for (uint64_t c = 0; c < cols; ++c) values[c] = e2m1[codes[c]] * of_16[c / 16];
+            factors.resize(scale_bytes);
+            decode_e4m3(its_scales.data(), factors);
+            for (uint64_t c = 0; c < cols; ++c)
+                values[c] = e2m1[codes[c]] * (factors[c / 16] * scales.values[0]);
             encode_floats(recipe.type, values, to);
         } else if (recipe.decode == Decode::table) {
             scales.fill(scales.values, row * cols, 1, values);

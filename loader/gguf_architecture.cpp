@@ -3,6 +3,7 @@
 
 #include "fail.h"
 #include "family_attention.h"
+#include "gguf_scales.h"
 #include "rope_scaling.h"
 
 #include <algorithm>
@@ -186,9 +187,10 @@ ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors) {
         for (const auto& [key, value] : xielu.items())
             values["xielu." + key] = value;  // of Apertus, without its name
     const Settings keys(Settings::Format::gguf, "gguf", prefix, std::move(values));
-    Catalog catalog("gguf", stored_tensors(gguf));
-
+    std::vector<StoredTensor> stored = stored_tensors(gguf);
     ReadModel model;
+    model.scales = join_gguf_scales(*name, stored, tensors);
+    Catalog catalog("gguf", std::move(stored));
     Architecture& architecture = model.architecture;
     const uint32_t vocab = read_vocab(gguf, catalog);
     architecture = describe(family, keys);

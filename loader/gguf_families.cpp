@@ -120,13 +120,7 @@ constexpr TensorRow gemma4[] = {
 constexpr Routing renormalised_experts{.renormalise = true},
     apart_experts{.renormalise = true, .weight_scale = true, .apart = true};
 
-/// Files made before types of ternary weights have scales of their own beside them.
-void adjust_bitnet(Reading& r) {
-    if (r.catalog.find("blk.0.attn_q.scale") != nullptr)
-        fail(Status::unsupported, r.catalog.format(),
-             "tensor blk.0.attn_q.scale: expected weights with their scales");
-    norm_inside(r.architecture);
-}
+void adjust_bitnet(Reading& r) { norm_inside(r.architecture); }
 
 void adjust_command_r(Reading& r) {
     r.architecture.logit_scale = r.settings.number("logit_scale", 0.0625);

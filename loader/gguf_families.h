@@ -12,6 +12,7 @@ struct ReadModel {
     Pooling pooling = Pooling::mean;
     std::vector<Dense> dense;
     BoundWeights bound;
+    std::vector<Scales> scales;  // of the recipes
     std::vector<TensorView> unused;
     uint32_t layers_ahead = 0;  // Model
 };

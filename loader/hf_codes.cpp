@@ -89,7 +89,10 @@ void Joiner::join_nvfp4(bool packed) {
                  ": expected a finite number above 0, got ", of_all);
         tensor.shape[1] *= 2;
         Scales scales = scales_in_file(stored, tensor.shape[0], tensor.shape[1]);
-        scales.values = {packed ? 1 : of_all, packed ? of_all : 1};
+        scales.values = {packed ? 1 / of_all : of_all};
+        scales.rows_each = scales.rows;
+        scales.cols_each = scales.cols;
+        tensor.blocks = scales.cols % 64 == 0;
         tensor.name = stem;
         tensor.decode = Decode::nvfp4;
         tensor.type = TensorType::bf16;

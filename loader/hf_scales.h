@@ -21,7 +21,8 @@ namespace scoria {
 ///   bitnet              codes X by X_scale: TQ2_0, or BF16 where rows are no multiple of 256 long
 /// Integers become the smallest of Q4_0, Q5_0 and Q8_0 that holds them without their zero; or, where 32
 /// neighbours have not one scale (act-order) or none is wide enough, floats of the type of their scales,
-/// which is what the libraries compute. MXFP4 is kept, NVFP4 becomes BF16: GGUF's NVFP4 has no scale of all.
+/// which is what the libraries compute. MXFP4 is kept; NVFP4 becomes NVFP4_S, or BF16 where rows are no
+/// multiple of 64 long.
 /// Nothing happens without quantization_config. Errors: unsupported, for other methods; bad_file, where a
 /// tensor's scales are missing or of another shape.
 std::vector<Scales> join_scales(const Settings& config, std::vector<StoredTensor>& tensors,

@@ -57,6 +57,7 @@ Model open_parts(const std::filesystem::path& path, Reads reads, Floats8 floats8
     const auto tensors = std::make_shared<GatheredTensors>(std::move(opened.files));
     ReadModel read = read_architecture(gguf, *tensors);
     tensors->set_recipes(std::move(read.bound.recipes));
+    tensors->set_scales(std::move(read.scales));
 
     Model model;
     model.path = path;

@@ -37,6 +37,7 @@ constexpr TensorTypeInfo types[] = {
     {TensorType::q1_0, "Q1_0", 128, 18},       // f16 scale, signs
     {TensorType::q2_0, "Q2_0", 64, 18},        // f16 scale, two-bit codes
     {TensorType::f8_e4m3, "F8_E4M3", 32, 34},  // f16 scale times 256, 32 such floats, none of them NaN
+    {TensorType::nvfp4_s, "NVFP4_S", 64, 40},  // float factor of what a block of NVFP4 says
 };
 
 constexpr const char* role_names[] = {
@@ -183,7 +184,9 @@ const TensorTypeInfo* tensor_type_info(uint32_t gguf_type) {
     return nullptr;
 }
 
-std::span<const TensorTypeInfo> gguf_types() { return tensor_types().first(std::size(types) - 1); }
+std::span<const TensorTypeInfo> gguf_types() {
+    return tensor_types().first(std::size(types) - 2);  // but for F8_E4M3 and NVFP4_S
+}
 std::span<const TensorTypeInfo> tensor_types() { return types; }
 
 const TensorTypeInfo& tensor_type_info(TensorType type) {

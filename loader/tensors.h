@@ -192,7 +192,8 @@ enum class TensorType : uint32_t {
     nvfp4 = 40,
     q1_0 = 41,
     q2_0 = 42,
-    f8_e4m3 = 256,  // of folders; GGUF has no number for it
+    f8_e4m3 = 256,  // GGUF has no number for this one and those that follow
+    nvfp4_s = 257,
 };
 
 struct TensorTypeInfo {

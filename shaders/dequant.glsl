@@ -236,8 +236,8 @@ const bool WEIGHT_BYTES = WEIGHT_TYPE == WEIGHT_Q8_0 || WEIGHT_TYPE == WEIGHT_F8
 const bool WEIGHT_PLAIN = WEIGHT_TYPE == WEIGHT_F32 || WEIGHT_TYPE == WEIGHT_F16 || WEIGHT_TYPE == WEIGHT_BF16;
 // Whether a scale is that of 16 columns, chunks 0-1 or 2-3 of a cell.
 const bool WEIGHT_HALVES = WEIGHT_TYPE == WEIGHT_Q2_K || WEIGHT_TYPE == WEIGHT_Q3_K || WEIGHT_TYPE == WEIGHT_Q6_K ||
-                           WEIGHT_TYPE == WEIGHT_NVFP4 || WEIGHT_TYPE == WEIGHT_IQ2_XS ||
-                           WEIGHT_TYPE == WEIGHT_IQ2_S || WEIGHT_TYPE == WEIGHT_IQ1_M;
+                           WEIGHT_TYPE == WEIGHT_NVFP4 || WEIGHT_TYPE == WEIGHT_NVFP4_S ||
+                           WEIGHT_TYPE == WEIGHT_IQ2_XS || WEIGHT_TYPE == WEIGHT_IQ2_S || WEIGHT_TYPE == WEIGHT_IQ1_M;
 // Whether values have an offset, and whether `offset - scale * zero` is not always zero.
 const bool WEIGHT_OFFSET = WEIGHT_TYPE == WEIGHT_Q4_1 || WEIGHT_TYPE == WEIGHT_Q5_1 || WEIGHT_TYPE == WEIGHT_Q2_K ||
                            WEIGHT_TYPE == WEIGHT_Q4_K || WEIGHT_TYPE == WEIGHT_Q5_K;
@@ -250,7 +250,7 @@ const uint WEIGHT_UNIT_CELLS =
     WEIGHT_PLAIN || WEIGHT_TYPE == WEIGHT_Q4_0 || WEIGHT_TYPE == WEIGHT_Q4_1 || WEIGHT_TYPE == WEIGHT_Q5_0 ||
             WEIGHT_TYPE == WEIGHT_Q5_1 || WEIGHT_TYPE == WEIGHT_Q8_0 || WEIGHT_TYPE == WEIGHT_IQ4_NL ||
             WEIGHT_TYPE == WEIGHT_MXFP4 || WEIGHT_TYPE == WEIGHT_F8_E4M3 ? 1
-    : WEIGHT_TYPE == WEIGHT_NVFP4 || WEIGHT_TYPE == WEIGHT_Q2_0 ? 2
+    : WEIGHT_TYPE == WEIGHT_NVFP4 || WEIGHT_TYPE == WEIGHT_NVFP4_S || WEIGHT_TYPE == WEIGHT_Q2_0 ? 2
     : WEIGHT_TYPE == WEIGHT_Q1_0 ? 4 : 8;
 
 #ifdef COMPACT
@@ -263,7 +263,7 @@ uint weight_quad(const uint quad) { return WEIGHT_TYPE == WEIGHT_TQ1_0 ? tq1_0_q
 
 // Whether codes are looked up in a table that lies in the lanes.
 const bool WEIGHT_LANE_TABLE = WEIGHT_TYPE == WEIGHT_IQ4_NL || WEIGHT_TYPE == WEIGHT_IQ4_XS || WEIGHT_TYPE == WEIGHT_MXFP4 ||
-                               WEIGHT_TYPE == WEIGHT_NVFP4 || WEIGHT_TYPE == WEIGHT_Q1_0;
+                               WEIGHT_TYPE == WEIGHT_NVFP4 || WEIGHT_TYPE == WEIGHT_NVFP4_S || WEIGHT_TYPE == WEIGHT_Q1_0;
 
 // To be called once by all lanes, before codes are asked for.
 void start_weights() {
@@ -272,7 +272,8 @@ void start_weights() {
     case WEIGHT_IQ4_NL:
     case WEIGHT_IQ4_XS: start_iq4(); break;
     case WEIGHT_MXFP4:
-    case WEIGHT_NVFP4: start_fp4(); break;
+    case WEIGHT_NVFP4:
+    case WEIGHT_NVFP4_S: start_fp4(); break;
     }
 }
 #endif
@@ -291,6 +292,7 @@ Unit weight_unit(const uint cell, const Slot slot) {
     case WEIGHT_IQ4_XS: return iq4_xs_unit(unit, slot);
     case WEIGHT_MXFP4: return byte_unit(cell, slot);
     case WEIGHT_NVFP4: return pair_unit(unit * 9, slot);
+    case WEIGHT_NVFP4_S: return nvfp4_s_unit(unit, slot);
     case WEIGHT_IQ2_XS: return iq2_unit(unit, slot, unit * 18 + 16);
     case WEIGHT_IQ2_S: return iq2_unit(unit, slot, unit * 20 + 18);
     case WEIGHT_IQ3_S: return iq3_s_unit(unit, slot);
@@ -337,7 +339,7 @@ const bool WEIGHT_CHUNK_WORD = WEIGHT_TYPE == WEIGHT_Q4_0 || WEIGHT_TYPE == WEIG
                                WEIGHT_TYPE == WEIGHT_Q5_1 || WEIGHT_TYPE == WEIGHT_Q4_K || WEIGHT_TYPE == WEIGHT_Q5_K ||
                                WEIGHT_TYPE == WEIGHT_Q6_K || WEIGHT_TYPE == WEIGHT_IQ4_NL ||
                                WEIGHT_TYPE == WEIGHT_IQ4_XS || WEIGHT_TYPE == WEIGHT_MXFP4 ||
-                               WEIGHT_TYPE == WEIGHT_NVFP4;
+                               WEIGHT_TYPE == WEIGHT_NVFP4 || WEIGHT_TYPE == WEIGHT_NVFP4_S;
 const uint WEIGHT_CHUNK_WORDS = WEIGHT_TYPE == WEIGHT_F32                                 ? 8
                                 : WEIGHT_TYPE == WEIGHT_F16 || WEIGHT_TYPE == WEIGHT_BF16 ? 4
                                 : WEIGHT_BYTES                                            ? 2
@@ -361,6 +363,7 @@ uint chunk_first_word(const uint cell, const uint chunk) {
     case WEIGHT_MXFP4: return unit * 4 + i;
     case WEIGHT_IQ4_XS: return unit * 34 + 2 + i;
     case WEIGHT_NVFP4: return unit * 9 + 1 + i;
+    case WEIGHT_NVFP4_S: return unit * 10 + 2 + i;
     case WEIGHT_F16:
     case WEIGHT_BF16: return unit * 16 + 4 * i;
     case WEIGHT_F32: return unit * 32 + 8 * i;
@@ -401,7 +404,8 @@ void weight_codes(const uint cell, const Slot slot, const uint chunk, const uvec
     case WEIGHT_IQ4_NL:
     case WEIGHT_IQ4_XS: iq4_codes(own.lo.x, lo, hi); break;
     case WEIGHT_MXFP4:
-    case WEIGHT_NVFP4: fp4_codes(own.lo.x, lo, hi); break;
+    case WEIGHT_NVFP4:
+    case WEIGHT_NVFP4_S: fp4_codes(own.lo.x, lo, hi); break;
     case WEIGHT_IQ2_XXS: iq2_xxs_codes(words, chunk, lo, hi); break;
     case WEIGHT_IQ2_XS: iq2_xs_codes(words, slot, chunk, lo, hi); break;
     case WEIGHT_IQ2_S: iq2_s_codes(words, chunk, lo, hi); break;
@@ -463,6 +467,7 @@ Affine weight_affine(const uint cell, const uint chunk, const Unit unit, const u
     case WEIGHT_IQ4_XS: return iq4_xs_affine(unit, i);
     case WEIGHT_MXFP4: return mxfp4_affine(unit.word >> unit.bit & 0xFFu);
     case WEIGHT_NVFP4: return nvfp4_affine(unit.word, i, chunk);
+    case WEIGHT_NVFP4_S: return nvfp4_s_affine(unit, i, chunk);
     case WEIGHT_IQ2_XXS: return iq2_xxs_affine(unit, words);
     case WEIGHT_IQ2_XS:
     case WEIGHT_IQ2_S: return iq2_affine(unit, i, chunk);
@@ -516,7 +521,8 @@ vec2 weight_line(const Affine affine, const bool whole) {
 // The file's values, bit for bit.
 precise vec4 weight_values(vec4 codes, Affine affine) {
     if (WEIGHT_PLAIN) return codes;
-    if (WEIGHT_TYPE == WEIGHT_MXFP4 || WEIGHT_TYPE == WEIGHT_NVFP4 || WEIGHT_TYPE == WEIGHT_F8_E4M3) {
+    if (WEIGHT_TYPE == WEIGHT_MXFP4 || WEIGHT_TYPE == WEIGHT_NVFP4 || WEIGHT_TYPE == WEIGHT_NVFP4_S ||
+        WEIGHT_TYPE == WEIGHT_F8_E4M3) {
         // A code of -0 stands for 0. On bits: compilers may take 0 and -0 for the same (Mesa 26 does).
         const uvec4 bits = floatBitsToUint(codes);
         codes = uintBitsToFloat(mix(bits, uvec4(0), equal(bits, uvec4(0x80000000u))));

@@ -1,6 +1,7 @@
 // Nibbles that are E2M1 floats, here doubled: 0 1 2 3 4 6 8 12 and their negatives (-0 is 0: weight_values).
 //   mxfp4  2^(e - 128) v(q)   unit of 32: 4 words of codes, side the byte e  (OCP Microscaling 1.0)
 //   nvfp4  s v(q) / 2         unit of 64: a word of E4M3 scales s of 16 columns each, 8 of codes
+//   nvfp4_s  d s v(q) / 2     the same behind a word of the float d
 
 // The low three bits, added to those of 1.0 from the top mantissa bit on, make h = 2^e (1 + m / 2): the value
 // but for e = 0, where m is wanted. 2 h - 2 is that, and no less than h elsewhere.
@@ -36,4 +37,12 @@ Affine nvfp4_affine(const uint scales, const uint i, const uint chunk) {
     const float normal = uintBitsToFloat((exponent + 119u) << 23 | fraction << 20);
     const float scale = exponent == 0u ? float(fraction) / 1024.0 : normal;
     return Affine(s == 0x7Fu ? 0.0 : scale, 0.0, 0.0);  // NaN counts as zero
+}
+Unit nvfp4_s_unit(const uint unit, const Slot slot) {
+    return Unit(weight_word(unit * 10, slot), 0, uvec3(weight_word(unit * 10 + 1, slot), 0, 0));
+}
+Affine nvfp4_s_affine(const Unit unit, const uint i, const uint chunk) {
+    Affine affine = nvfp4_affine(unit.words.x, i, chunk);
+    affine.scale *= uintBitsToFloat(unit.word);
+    return affine;
 }

@@ -47,5 +47,6 @@
 #define WEIGHT_Q1_0 41
 #define WEIGHT_Q2_0 42
 #define WEIGHT_F8_E4M3 256
+#define WEIGHT_NVFP4_S 257
 
 #endif

@@ -112,11 +112,11 @@ template <uint32_t Cols, uint32_t Head, uint32_t Side> struct Nibbles : AsIs<Col
         for (uint32_t at = Head; at < Head + Cols / 8; at += 4) nibbles_of_32<way>(file + at, unit + at);
     }
 };
-/// Four times 16 columns, i and i + 8 in a byte.
-struct Nvfp4 : AsIs<64, 9, 0> {
+/// `Head` words as they are, then four times 16 columns, i and i + 8 in a byte.
+template <uint32_t Head> struct Nvfp4 : AsIs<64, Head + 8, 0> {
     template <Way way> static void move(uint32_t* file, uint32_t* unit) {
-        same<way>(file, unit, 1);
-        for (size_t at = 1; at < 9; at += 2) nibbles<way>(file, at, unit, at, at + 1);
+        same<way>(file, unit, Head);
+        for (size_t at = Head; at < Head + 8; at += 2) nibbles<way>(file, at, unit, at, at + 1);
     }
 };
 struct Q2_K : AsIs<256, 21, 0> {
@@ -222,7 +222,7 @@ constexpr WeightFormat formats[] = {
     format<Q4_0>(TensorType::iq4_nl),
     format<Nibbles<256, 2, 0>>(TensorType::iq4_xs),
     format<Mxfp4>(TensorType::mxfp4),
-    format<Nvfp4>(TensorType::nvfp4),
+    format<Nvfp4<1>>(TensorType::nvfp4),
     format<AsIs<256, 16, 2>>(TensorType::iq2_xxs),
     format<AsIs<256, 18, 2>>(TensorType::iq2_xs),
     format<AsIs<256, 20, 2>>(TensorType::iq2_s),
@@ -235,6 +235,7 @@ constexpr WeightFormat formats[] = {
     format<AsIs<128, 4, 2>>(TensorType::q1_0),
     format<Q2_0>(TensorType::q2_0),
     format<AsIs<32, 8, 2>>(TensorType::f8_e4m3),
+    format<Nvfp4<2>>(TensorType::nvfp4_s),
 };
 
 }  // namespace

@@ -221,7 +221,10 @@ std::vector<TensorType> choose_types(const ConversionSource& source, const Recip
     for (const auto& tensor : source.tensors()) {
         if (!may_change(tensor)) {
             const bool vector = dimensions_of(tensor) == 1;  // readers want these in F32
-            types.push_back(vector && tensor_type_info(tensor.type).block == 1 ? Type::f32 : tensor.type);
+            const bool in_gguf = tensor_type_info(static_cast<uint32_t>(tensor.type)) != nullptr;
+            types.push_back(vector && tensor_type_info(tensor.type).block == 1 ? Type::f32
+                            : in_gguf                                          ? tensor.type
+                                                                               : Type::bf16);
             continue;
         }
         const Part part = part_of(tensor.name, tied);

@@ -63,11 +63,14 @@ float e4m3_magnitude(int code) {
                          : std::ldexp(1 + static_cast<float>(fraction) / 8, exponent - 7);
 }
 /// Four scales in unsigned E4M3, whose NaN counts as zero; each is of 16 weights, which pack 8 apart.
-float nvfp4(const std::byte* block, size_t i) {
+float nvfp4(const std::byte* block, size_t i, float factor) {
     const int scale = load<uint8_t>(block + i / 16);
     const int q = bits(block + 4 + i / 16 * 8 + i % 8, i % 16 / 8 * 4, 4);
-    return (scale == 0x7F ? 0.0f : e4m3_magnitude(scale) / 2) * static_cast<float>(fp4_values[q]);
+    const float half = scale == 0x7F ? 0.0f : e4m3_magnitude(scale) / 2;
+    return half * factor * static_cast<float>(fp4_values[q]);
 }
+float nvfp4(const std::byte* block, size_t i) { return nvfp4(block, i, 1); }
+float nvfp4_s(const std::byte* block, size_t i) { return nvfp4(block + 4, i, load<float>(block)); }
 
 /// The scale is 256 times what multiplies codes. Minus zero is zero.
 float f8_e4m3(const std::byte* block, size_t i) {
@@ -101,7 +104,7 @@ constexpr Reader readers[] = {
     {TensorType::tq1_0, unpack<tq1_0>},     {TensorType::tq2_0, unpack<tq2_0>},
     {TensorType::mxfp4, unpack<mxfp4>},     {TensorType::nvfp4, unpack<nvfp4>},
     {TensorType::q1_0, unpack<q1_0>},       {TensorType::q2_0, unpack<q2_0>},
-    {TensorType::f8_e4m3, unpack<f8_e4m3>},
+    {TensorType::f8_e4m3, unpack<f8_e4m3>}, {TensorType::nvfp4_s, unpack<nvfp4_s>},
 };
 
 }  // namespace

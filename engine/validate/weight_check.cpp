@@ -123,14 +123,15 @@ std::vector<std::byte> random_blocks(TensorType type, uint32_t rows, uint32_t co
             const bool least = random() % 16 == 0;
             put(0, uint8_t(least ? random() % 2
                                  : uint32_t(std::lround(std::log2(sigma / 5))) + 127 + random() % 2));
-        } else if (type == TensorType::nvfp4) {
-            for (uint32_t sub = 0; sub < 4; ++sub)
-                put(sub, uint8_t(random() % 0x30u));  // 2^-9 to 1, and zero
         } else if (type == TensorType::iq1_m) {
             const uint16_t d = half(sigma / 6);  // a nibble of it above 12 bits of scales
             for (uint32_t part = 0; part < 4; ++part)
                 put(48 + 2 * part, uint16_t((random() & 0xFFFu) | (d >> (4 * part) & 15u) << 12));
         }
+        if (type == TensorType::nvfp4 || type == TensorType::nvfp4_s)
+            for (uint32_t sub = 0; sub < 4; ++sub)  // 2^-9 to 1, and zero
+                put((type == TensorType::nvfp4 ? 0 : 4) + sub, uint8_t(random() % 0x30u));
+        if (type == TensorType::nvfp4_s) put(0, float(3 * sigma * (double(random()) / 2147483648.0 - 1)));
     }
     return file;
 }

@@ -217,6 +217,30 @@ TEST_CASE("convert: every type, with all metadata, and near the original") {
     }
 }
 
+TEST_CASE("convert: factors that NVFP4 has apart are in its numbers afterwards") {
+    const Folder folder;
+    GgufFile source = wide_llama();
+    const std::string name = "blk.3.ffn_up";
+    GgufFile::Tensor& blocks = source.tensors.at(name + ".weight");
+    const size_t weights = blocks.data.size() / sizeof(float);
+    blocks.type = static_cast<uint32_t>(TensorType::nvfp4);
+    blocks.data.clear();
+    for (size_t i = 0; i < weights / 64 * 36; ++i)
+        blocks.data += char(i % 36 < 4 ? 0x30 + i / 36 % 9 : i * 37);
+    write(folder.file("plain.gguf"), source.bytes());
+    source.add(name + ".scale", {1}, 0.375f);
+    source.add(name + ".input_scale", {1});
+    write(folder.file("in.gguf"), source.bytes());
+    convert_file(folder.file("in.gguf"), folder.file("out.gguf"), "F32");
+    const Model plain = open_model(folder.file("plain.gguf")), out = open_model(folder.file("out.gguf"));
+    CHECK(out.unused.empty());
+    const TensorView& view = out.weights.at({Role::up, 3});
+    CHECK(view.type == TensorType::f32);
+    const std::vector<double> before = reference::values_of(*plain.tensors, plain.weights.at({Role::up, 3}));
+    const std::vector<double> after = reference::values_of(*out.tensors, view);
+    CHECK(std::ranges::equal(before, after, [](double x, double y) { return 0.375 * x == y; }));
+}
+
 TEST_CASE("convert: the same bytes for any number of threads") {
     const Folder folder;
     write(folder.file("in.gguf"), wide_llama().bytes());

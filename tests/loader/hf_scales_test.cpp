@@ -232,6 +232,48 @@ TEST_CASE("MXFP4 of pairs and exponents, rows of gates and ups by turns") {
     }
 }
 
+TEST_CASE("NVFP4 keeps its codes and scales where rows are multiples of 64") {
+    constexpr std::string_view scales("\x38\xB8\x01\x7E", 4);  // 1, -1, 2^-9, 448
+    for (const bool packed : {true, false})
+        for (const uint32_t cols : {64, 80}) {
+            HfFolder folder = with_integers(cols, "U8", {}, "nvfp4-pack-quantized");
+            if (!packed)
+                folder.config["quantization_config"] = {{"quant_method", "modelopt"},
+                                                        {"quant_algo", "NVFP4"}};
+            folder.tensors.erase(up);
+            HfFolder::Tensor& codes =
+                folder.tensors[up + (packed ? "_packed" : "")] = {"U8", {12, cols / 2}, {}};
+            for (uint32_t i = 0; i < 12 * cols / 2; ++i) codes.bytes += char(i * 37 + 1);
+            HfFolder::Tensor& each = folder.tensors[up + "_scale"] = {"F8_E4M3", {12, cols / 16}, {}};
+            for (uint32_t i = 0; i < 12 * cols / 16; ++i) each.bytes += scales[i % 4];
+            if (cols == 64) each.bytes[4 * 5] = 0x7F;  // NaN
+            folder.tensors[up + (packed ? "_global_scale" : "_scale_2")] = {"F32", {1}, floats({3})};
+            const float factor = packed ? 1 / 3.0f : 3;
+            const TemporaryFolder on_disk(folder);
+            CHECK(
+                open_model(on_disk.path(), Reads::positioned, Floats8::bf16).weights.at({Role::up, 0}).type ==
+                TensorType::bf16);
+            const Model model = open_model(on_disk.path());
+            const TensorView& view = model.weights.at({Role::up, 0});
+            CHECK(view.type == (cols == 64 ? TensorType::nvfp4_s : TensorType::bf16));
+            if (cols != 64) continue;
+            std::vector<std::byte> bytes(view.bytes());
+            model.tensors->read(view, 0, bytes);
+            for (size_t r = 0; r < 12; ++r) {
+                const auto* block = reinterpret_cast<const uint8_t*>(bytes.data()) + 40 * r;
+                float read = 0;
+                std::memcpy(&read, block, sizeof read);
+                CHECK((r == 5 ? std::isnan(read) : read == factor));
+                if (r != 5) CHECK(std::memcmp(block + 4, "\x38\x38\x01\x7E", 4) == 0);
+                for (size_t i = 0; i < 64; ++i) {
+                    const int stored = uint8_t(codes.bytes[32 * r + i / 2]) >> (i % 2 * 4) & 15;
+                    const int turned = i / 16 == 1 ? 8 : 0;  // the scale's sign
+                    CHECK((block[8 + i / 16 * 8 + i % 8] >> (i % 16 / 8 * 4) & 15) == (stored ^ turned));
+                }
+            }
+        }
+}
+
 TEST_CASE("integers by a scale of each row become Q8_0, or of 4 bits Q4_0") {
     std::string bytes;
     for (int i = 0; i < 12 * 32; ++i) bytes += char(i * 7);

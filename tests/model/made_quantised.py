@@ -100,6 +100,10 @@ def compressed(name, rows, cols, form, order=False, **weights):
         if bits == 8 and not args.symmetric:
             whole["weight_scale"] = made["weight_scale"]
     restored = BaseCompressor.get_value_from_registry(form).decompress(whole, scheme)["weight"]
+    if form.startswith("nv"):
+        exact = e2m1_by_16(made["weight_packed"], made["weight_scale"].float() / made["weight_global_scale"])
+        assert torch.equal(exact.to(restored.dtype), restored)
+        restored = exact
     if order:  # columns of groups that lie as an index says
         index = torch.arange(cols) // args.group_size
         index = index[torch.tensor(np.random.default_rng(cols).permutation(cols))]
@@ -125,11 +129,15 @@ def fp4(weight):
     return E2M1[torch.stack([weight & 15, weight >> 4], -1).flatten(1).long()]
 
 
+def e2m1_by_16(weight, scale):
+    return fp4(weight) * scale.repeat_interleave(16, 1)
+
+
 def modelopt(name, rows, cols):
     weight, second = packed(name + ".weight", torch.uint8, rows, cols // 2), torch.tensor(0.00081)
     scale = (scales(name, torch.float32, 0, rows, cols // 16) * 90).to(torch.float8_e4m3fn)
     made = {"weight": weight, "weight_scale": scale, "weight_scale_2": second, "input_scale": torch.tensor(1.0)}
-    return made, (fp4(weight) * (scale.float() * second).repeat_interleave(16, 1)).bfloat16()
+    return made, e2m1_by_16(weight, scale.float() * second)
 
 
 def quark(name, rows, cols):
@@ -163,9 +171,9 @@ WAYS = {
     "pack 8 asymmetric": (compressed_config("pack-quantized"), lambda *a: compressed(*a, "pack-quantized", num_bits=8, symmetric=False, **GROUPS), "BF16"),
     "int 8": (compressed_config("int-quantized"), lambda *a: compressed(*a, "int-quantized", num_bits=8, type="int", strategy="channel"), "Q8_0"),
     "int 8 asymmetric": (compressed_config("int-quantized"), lambda *a: compressed(*a, "int-quantized", num_bits=8, type="int", strategy="channel", symmetric=False), "BF16"),
-    "nvfp4": (compressed_config("nvfp4-pack-quantized"), lambda *a: compressed(*a, "nvfp4-pack-quantized", num_bits=4, type="float", strategy="tensor_group", group_size=16), "BF16"),
+    "nvfp4": (compressed_config("nvfp4-pack-quantized"), lambda *a: compressed(*a, "nvfp4-pack-quantized", num_bits=4, type="float", strategy="tensor_group", group_size=16), "NVFP4_S"),
     "mxfp4": (compressed_config("mxfp4-pack-quantized"), lambda *a: compressed(*a, "mxfp4-pack-quantized", num_bits=4, type="float", strategy="group", group_size=32), "MXFP4"),
-    "modelopt": (dict(quant_algo="NVFP4", group_size=16), modelopt, "BF16"),
+    "modelopt": (dict(quant_algo="NVFP4", group_size=16), modelopt, "NVFP4_S"),
     "quark": (dict(quant_method="quark", global_quant_config=dict(weight=dict(dtype="fp4", scale_format="e8m0"))), quark, "MXFP4"),
     "nf4": (BNB, lambda *a: table(*a, "nf4", False, torch.bfloat16), "BF16"),
     "nf4 double": (BNB, lambda *a: table(*a, "nf4", True, torch.float16), "F16"),

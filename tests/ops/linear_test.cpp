@@ -48,8 +48,31 @@ Rows float8_rows() {
     return rows;
 }
 
+std::vector<Rows> fixture_rows(const TensorTypeInfo& info);
+
+/// NVFP4's rows by factors, one for each block.
+std::vector<Rows> scaled_nvfp4_rows() {
+    constexpr float factors[] = {0x1p-60f, 1, -0x1.555p-13f, 0x1.FFFp+60f};  // whose products are exact
+    std::vector<Rows> all = fixture_rows(tensor_type_info(TensorType::nvfp4));
+    for (Rows& rows : all) {
+        rows.name = "NVFP4_S of " + rows.name;
+        rows.type = TensorType::nvfp4_s;
+        std::vector<std::byte> bytes;
+        for (size_t block = 0; block * 64 < rows.values.size(); ++block) {
+            const float factor = factors[block % std::size(factors)];
+            const auto head = std::as_bytes(std::span(&factor, 1));
+            bytes.insert(bytes.end(), head.begin(), head.end());
+            bytes.insert(bytes.end(), &rows.bytes[36 * block], &rows.bytes[36 * block] + 36);
+            for (size_t i = 0; i < 64; ++i) rows.values[64 * block + i] *= factor;
+        }
+        rows.bytes = std::move(bytes);
+    }
+    return all;
+}
+
 std::vector<Rows> fixture_rows(const TensorTypeInfo& info) {
     if (info.type == TensorType::f8_e4m3) return {float8_rows()};
+    if (info.type == TensorType::nvfp4_s) return scaled_nvfp4_rows();
     const Safetensors file(test::fixtures() + "/quants/" + info.name + ".safetensors");
     std::vector<Rows> all;
     for (const std::string prefix : {"", "edge_"}) {
