@@ -486,9 +486,9 @@ Affine weight_affine(const uint cell, const Slot slot, const uint chunk) {
     return weight_affine(cell, chunk, weight_unit(cell, slot), weight_cell(cell, slot));
 }
 
-// What sums of codes are multiplied by.
+// What sums of codes are multiplied by. Not infinity, by which 0 is none.
 float weight_scale(const Affine affine) {
-    return WEIGHT_TYPE == WEIGHT_MXFP4 ? affine.scale * affine.offset : affine.scale;
+    return WEIGHT_TYPE == WEIGHT_MXFP4 ? min(affine.scale * affine.offset, 3.4e38) : affine.scale;
 }
 
 // How much a code that is a whole number counts in the float codes that Affine is for, which begin at 1 (else at 0).
