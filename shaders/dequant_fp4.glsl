@@ -40,13 +40,15 @@ void fp4_codes(const uint q, out vec4 lo, out vec4 hi) {
 Affine mxfp4_affine(const uint e) {
     return Affine(uintBitsToFloat(min(e + 14u, 254u) << 23), 0.0, e > 240u ? uintBitsToFloat((e - 113u) << 23) : 1.0);
 }
+// 2^14 times a float of E4M3, whose seven bits are a half's over 2^8 (f8_codes).
+float e4m3_scale(const uint s) {
+    if (!HALVES_FLUSH) return 4194304.0 * unpackHalf2x16(s << 7 & 0x3F80u).x;
+    const uint exponent = s >> 3 & 15u, fraction = s & 7u;
+    return exponent == 0u ? float(fraction) * 32.0 : uintBitsToFloat((exponent + 134u) << 23 | fraction << 20);
+}
 Affine nvfp4_affine(const uint scales, const uint i, const uint chunk) {
     const uint s = byte_of(scales, i % 2 * 2 + chunk / 2);
-    const uint exponent = s >> 3 & 15u, fraction = s & 7u;
-    // 2^14 times 2^(exponent - 7) (1 + fraction / 8), or 2^-9 fraction
-    const float normal = uintBitsToFloat((exponent + 134u) << 23 | fraction << 20);
-    const float scale = exponent == 0u ? float(fraction) * 32.0 : normal;
-    return Affine(s == 0x7Fu ? 0.0 : scale, 0.0, 0.0);  // NaN counts as zero
+    return Affine(s == 0x7Fu ? 0.0 : e4m3_scale(s), 0.0, 0.0);  // NaN counts as zero
 }
 Unit nvfp4_s_unit(const uint unit, const Slot slot) {
     return Unit(weight_word(unit * 10, slot), 0, uvec3(weight_word(unit * 10 + 1, slot), 0, 0));
