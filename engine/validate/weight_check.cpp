@@ -129,8 +129,8 @@ std::vector<std::byte> random_blocks(TensorType type, uint32_t rows, uint32_t co
                 put(48 + 2 * part, uint16_t((random() & 0xFFFu) | (d >> (4 * part) & 15u) << 12));
         }
         if (type == TensorType::nvfp4 || type == TensorType::nvfp4_s)
-            for (uint32_t sub = 0; sub < 4; ++sub)  // 2^-9 to 1, and zero
-                put((type == TensorType::nvfp4 ? 0 : 4) + sub, uint8_t(random() % 0x30u));
+            for (uint32_t sub = 0; sub < 4; ++sub)  // 2^-9 to 4, and zero
+                put((type == TensorType::nvfp4 ? 0 : 4) + sub, uint8_t(random() % 0x48u));
         if (type == TensorType::nvfp4_s) put(0, float(3 * sigma * (double(random()) / 2147483648.0 - 1)));
     }
     return file;
