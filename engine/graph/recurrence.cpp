@@ -1,0 +1,125 @@
+// Recurrences (struct Recurrence), from the (normed) stream to what is added to it.
+#include "parts.h"
+
+#include <cmath>
+
+namespace scoria {
+namespace {
+
+constexpr NormRoles mixer_norm{"mixed normed", Role::mixer_norm},
+    mixer_step_norm{"mixer step low normed", Role::mixer_step_norm};
+
+TensorId convolve(GraphBuilder& graph, const Recurrence& shape, TensorId x, Activation activation) {
+    return graph.emit(op::Convolve{
+        x, graph.tensor("convolved", shape.channels()), graph.weight(Role::mixer_taps),
+        graph.optional(shape.taps_bias, Role::mixer_taps_bias), activation, graph.slot(), shape});
+}
+
+TensorId gated_mix(GraphBuilder& graph, const Recurrence& shape, TensorId gate, TensorId y,
+                   Activation activation) {
+    return graph.emit(op::Glu{gate, y, graph.tensor("mixed", shape.width), activation});
+}
+
+/// RecurrenceKind::convolution
+TensorId gated_convolution(GraphBuilder& graph, const Recurrence& shape, TensorId x) {
+    const TensorId in_gate = graph.linear("mixer input gate", x, shape.channels(), Role::mixer_in_gate);
+    const TensorId in = graph.linear("mixer in", x, shape.channels(), Role::mixer_in);
+    const TensorId gated = graph.emit(
+        op::Glu{in_gate, in, graph.tensor("mixer in gated", shape.channels()), Activation::identity});
+    const TensorId gate = graph.linear("mixer gate", x, shape.width, Role::mixer_gate);
+    return gated_mix(graph, shape, gate, convolve(graph, shape, gated, Activation::identity),
+                     Activation::identity);
+}
+
+/// RecurrenceKind::selective
+TensorId selective(GraphBuilder& graph, const Recurrence& shape, TensorId x) {
+    const TensorId in = graph.linear("mixer in", x, shape.width, Role::mixer_in);
+    const TensorId gate = graph.linear("mixer gate", x, shape.width, Role::mixer_gate);
+    const TensorId v = convolve(graph, shape, in, Activation::silu);
+    TensorId low = graph.linear("mixer step low", v, shape.step_rank, Role::mixer_step_low);
+    TensorId kq = graph.linear("mixer k and q", v, 2 * shape.key_dim, Role::mixer_kq);
+    if (shape.part_norms != Recurrence::PartNorms::none) {
+        const bool weights = shape.part_norms == Recurrence::PartNorms::weighted;
+        const Norm rms{NormKind::rms, shape.epsilon, weights};
+        low = graph.norm(rms, mixer_step_norm, low, shape.step_rank, shape.step_rank);
+        op::Norm both{kq,
+                      graph.tensor_like("mixer k and q normed", kq),
+                      graph.optional(weights, Role::mixer_k_norm),
+                      std::nullopt,
+                      rms.kind,
+                      rms.epsilon,
+                      shape.key_dim,
+                      weights ? 2 * shape.key_dim : shape.key_dim};
+        both.second = graph.optional(weights, Role::mixer_q_norm);
+        kq = graph.emit(both);
+    }
+    const TensorId step = graph.linear("mixer step", low, shape.width, Role::mixer_step);
+    const TensorId scanned =
+        graph.emit(op::Scan{kq, v, step, std::nullopt, graph.tensor("scanned", shape.width),
+                            graph.weight(Role::mixer_decay), graph.weight(Role::mixer_step_bias),
+                            graph.weight(Role::mixer_skip), shape.key_dim, 0, 0, 1, 1, graph.slot(), shape});
+    return gated_mix(graph, shape, gate, scanned, Activation::silu);
+}
+
+/// Of a delta rule q and k become of length 1, q then divided by sqrt(key_dim).
+void norm_keys(GraphBuilder& graph, const Recurrence& shape, op::Scan& scan) {
+    // x / sqrt(sum of x^2 + e) is an RMS norm by e / key_dim, over sqrt(key_dim).
+    constexpr float length_epsilon = 1e-6f;  // of the published code
+    const float dim = float(shape.key_dim);
+    scan.qk =
+        graph.emit(op::Norm{scan.v, graph.tensor("q and k normed", 2 * shape.keys()), std::nullopt,
+                            std::nullopt, NormKind::rms, length_epsilon / dim, shape.key_dim, shape.key_dim});
+    scan.k_scale = 1 / std::sqrt(dim);
+    scan.q_scale = 1 / dim;
+}
+
+/// RecurrenceKind::delta and state_space, whose heads have one step each.
+TensorId scanned_heads(GraphBuilder& graph, const Recurrence& shape, TensorId x) {
+    const bool delta = shape.kind == RecurrenceKind::delta;
+    const TensorId in = graph.linear("mixer in", x, shape.channels(), Role::mixer_in);
+    TensorId gate = graph.linear("mixer gate", x, shape.width, Role::mixer_gate);
+    gate = graph.scaled("mixer gate scaled", gate, shape.gate_scale);
+    TensorId step = graph.linear("mixer step", x, shape.heads, Role::mixer_step);
+    step = graph.scaled("mixer step scaled", step, shape.step_scale);
+    std::optional<TensorId> beta;
+    if (delta) beta = graph.linear("mixer beta", x, shape.heads, Role::mixer_beta);
+    const TensorId convolved = convolve(graph, shape, in, Activation::silu);
+    op::Scan scan{convolved,
+                  convolved,
+                  step,
+                  beta,
+                  {},
+                  graph.weight(Role::mixer_decay),
+                  graph.weight(Role::mixer_step_bias),
+                  graph.optional(!delta, Role::mixer_skip),
+                  shape.q_channel(),
+                  shape.k_channel(),
+                  shape.v_channel(),
+                  1,
+                  1,
+                  graph.slot(),
+                  shape};
+    if (delta) norm_keys(graph, shape, scan);
+    scan.out = graph.tensor("scanned", shape.width);
+    const TensorId scanned = graph.emit(scan);
+    const auto gated = [&](TensorId y) { return gated_mix(graph, shape, gate, y, Activation::silu); };
+    const auto normed = [&](TensorId y, uint32_t group, uint32_t weights) {
+        return graph.norm({NormKind::rms, shape.epsilon}, mixer_norm, y, group, weights);
+    };
+    if (delta) return gated(normed(scanned, shape.value_dim, shape.value_dim));
+    const auto of_groups = [&](TensorId y) {
+        return shape.normed ? normed(y, shape.width / shape.groups, shape.width) : y;
+    };
+    return shape.norm_first ? gated(of_groups(scanned)) : of_groups(gated(scanned));
+}
+
+}  // namespace
+
+TensorId build_recurrence(GraphBuilder& graph, const Recurrence& shape, TensorId x) {
+    const TensorId mixed = shape.kind == RecurrenceKind::convolution ? gated_convolution(graph, shape, x)
+                           : shape.kind == RecurrenceKind::selective ? selective(graph, shape, x)
+                                                                     : scanned_heads(graph, shape, x);
+    return graph.linear("mixer out", mixed, graph.stack->hidden, Role::mixer_out);
+}
+
+}  // namespace scoria
