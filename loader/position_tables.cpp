@@ -25,14 +25,25 @@ template <class Visit> void each_column(uint32_t count, uint32_t most, bool both
     }
 }
 
-std::vector<double> sinusoid_row(uint32_t position, uint32_t width, bool by_turns) {
+/// Sines and cosines, of which pair k turns by 10000^(-k / slowest) per position.
+std::vector<double> sinusoid_row(uint32_t position, uint32_t width, bool by_turns, double slowest) {
     std::vector<double> row(width);
     const uint32_t sines = (width + 1) / 2;
     for (uint32_t k = 0; k < width; ++k) {
-        const double angle = position * std::pow(10000.0, -2.0 * (by_turns ? k / 2 : k % sines) / width);
+        const double angle = position * std::pow(10000.0, -double(by_turns ? k / 2 : k % sines) / slowest);
         row[k] = (by_turns ? k % 2 == 0 : k < sines) ? std::sin(angle) : std::cos(angle);
     }
     return row;
+}
+
+/// Of what `row` says of each position; what it leaves out at the end of a row is 0.
+template <class Row> std::vector<float> table_of(uint32_t positions, uint32_t width, const Row& row) {
+    std::vector<float> table(size_t{positions} * width);
+    for (uint32_t t = 0; t < positions; ++t) {
+        float* to = table.data() + size_t{t} * width;
+        for (const double value : row(t)) *to++ = static_cast<float>(value);
+    }
+    return table;
 }
 
 }  // namespace
@@ -57,31 +68,22 @@ std::vector<float> collect_buckets(std::span<const float> table, uint32_t heads,
 }
 
 std::vector<float> sinusoids(uint32_t positions, uint32_t width, bool by_turns) {
-    std::vector<float> table;
-    table.reserve(size_t{positions} * width);
-    for (uint32_t t = 0; t < positions; ++t)
-        for (const double value : sinusoid_row(t, width, by_turns))
-            table.push_back(static_cast<float>(value));
-    return table;
+    return table_of(positions, width,
+                    [&](uint32_t t) { return sinusoid_row(t, width, by_turns, width / 2.0); });
 }
 
 std::vector<float> sinusoids_to_slowest(uint32_t first, uint32_t positions, uint32_t width) {
     const uint32_t half = width / 2;
-    std::vector<float> table(size_t{positions} * width);
-    for (size_t t = 0; t < positions; ++t)
-        for (uint32_t k = 0; k < half; ++k) {
-            const double angle = double(first + t) * std::pow(10000.0, -double(k) / std::max(1u, half - 1));
-            table[t * width + k] = static_cast<float>(std::sin(angle));
-            table[t * width + half + k] = static_cast<float>(std::cos(angle));
-        }
-    return table;
+    const double slowest = half > 1 ? half - 1 : 1;
+    return table_of(positions, width,
+                    [&](uint32_t t) { return sinusoid_row(first + t, 2 * half, false, slowest); });
 }
 
 std::vector<float> distance_keys(std::span<const float> r, uint32_t heads, uint32_t span, uint32_t hidden) {
     const size_t head_dim = r.size() / hidden / heads;
     std::vector<float> keys(r.size() / hidden * span);
     for (uint32_t n = 0; n < span; ++n) {
-        const std::vector<double> row = sinusoid_row(n, hidden, false);
+        const std::vector<double> row = sinusoid_row(n, hidden, false, hidden / 2.0);
         for (size_t i = 0; i < heads * head_dim; ++i) {
             double sum = 0;
             for (size_t k = 0; k < hidden; ++k) sum += static_cast<double>(r[i * hidden + k]) * row[k];
