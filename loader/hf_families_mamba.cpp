@@ -64,6 +64,19 @@ constexpr TensorRow jamba_rows[] = {
 
 constexpr Routing jamba_experts{};
 
+/// Where a config.json has the sizes of Mamba's first version.
+struct SelectiveFields {
+    const char *taps, *state, *rank, *bias;
+};
+constexpr SelectiveFields mamba_fields{"conv_kernel", "state_size", "time_step_rank", "use_conv_bias"},
+    jamba_fields{"mamba_d_conv", "mamba_d_state", "mamba_dt_rank", "mamba_conv_bias"};
+constexpr StateSpaceFields mamba2_fields{.taps = "conv_kernel",
+                                         .taps_bias = "use_conv_bias",
+                                         .heads = "num_heads",
+                                         .groups = {"n_groups", 8},
+                                         .key_dim = {"state_size", 128},
+                                         .value_dim = {"head_dim", 64}};
+
 /// What configs of models that are Mamba alone say, of whichever version.
 void check_mamba_alone(const Settings& s) {
     expect_text(s, "hidden_act", "silu");
@@ -74,10 +87,6 @@ void check_mamba_alone(const Settings& s) {
         s.understood(other);
 }
 
-/// Of Mamba's first version, by its fields' names.
-struct SelectiveFields {
-    const char *taps, *state, *rank, *bias;
-};
 Recurrence read_selective(const Settings& s, const SelectiveFields& names, uint32_t hidden, uint32_t width) {
     Recurrence mamba;
     mamba.kind = RecurrenceKind::selective;
@@ -102,8 +111,7 @@ void adjust_mamba(Reading& r) {
     if (expanded < 1 || expanded > 1 << 20) s.wrong("expand", "1 to 2^20 channels");
     const uint32_t width = s.size(Field::feed_forward, 1 << 20, static_cast<uint64_t>(expanded));
     if (s.size("d_inner", 1 << 20, width) != width) s.wrong("d_inner", cat(width));
-    Recurrence mamba =
-        read_selective(s, {"conv_kernel", "state_size", "time_step_rank", "use_conv_bias"}, hidden, width);
+    Recurrence mamba = read_selective(s, mamba_fields, hidden, width);
     if (r.architecture.family == "falcon_mamba") {
         mamba.part_norms = Recurrence::PartNorms::plain;
         mamba.epsilon = s.number("mixer_rms_eps", 1e-6);
@@ -115,21 +123,11 @@ void adjust_mamba(Reading& r) {
 void adjust_mamba2(Reading& r) {
     const Settings& s = r.settings;
     check_mamba_alone(s);
-    check_step_limit(s);
     expect_flag(s, "rms_norm", true, true);
     for (const char* other : {"chunk_size", "norm_before_gate"}) s.understood(other);
-    Recurrence mamba;
-    mamba.kind = RecurrenceKind::state_space;
-    mamba.taps = s.size("conv_kernel", most_taps, 4, 2);
-    mamba.heads = s.size("num_heads", 1 << 16, 128);
-    mamba.groups = s.size("n_groups", 1 << 16, 8);
-    mamba.key_dim = s.size("state_size", most_state_dim, 128);
-    mamba.value_dim = s.size("head_dim", most_state_dim, 64);
-    mamba.taps_bias = s.flag("use_conv_bias", true);
-    mamba.epsilon = r.architecture.norm.epsilon;
+    const Recurrence mamba = read_state_space(s, mamba2_fields, r.architecture.norm.epsilon);
     if (uint64_t{mamba.heads} * mamba.value_dim != s.positive("expand", 2.0) * r.architecture.hidden)
         s.wrong("expand", cat("a width of ", mamba.heads, " heads of ", mamba.value_dim));
-    check_heads(s, "num_heads", mamba);
     use_in_all_layers(r.architecture, mamba);
 }
 
@@ -157,9 +155,7 @@ void adjust_jamba(Reading& r) {
         s.understood(other);
     const uint64_t width = uint64_t{s.size("mamba_expand", 1 << 10, 2)} * r.architecture.hidden;
     if (width > 1 << 20) s.wrong("mamba_expand", "at most 2^20 channels");
-    Recurrence mamba =
-        read_selective(s, {"mamba_d_conv", "mamba_d_state", "mamba_dt_rank", "mamba_conv_bias"},
-                       r.architecture.hidden, static_cast<uint32_t>(width));
+    Recurrence mamba = read_selective(s, jamba_fields, r.architecture.hidden, static_cast<uint32_t>(width));
     mamba.part_norms = Recurrence::PartNorms::weighted;
     mamba.epsilon = r.architecture.norm.epsilon;
     const std::vector<bool> routed = each_of(s, "expert_layer", 2, 1, layers.size());

@@ -121,6 +121,19 @@ constexpr Routing nemotron_experts{.score = Routing::Score::sigmoid,
                                    .group_by_top2 = true,
                                    .shared_size = 7688};
 
+constexpr StateSpaceFields mamba_fields{.taps = "mamba_d_conv",
+                                        .taps_bias = "mamba_conv_bias",
+                                        .heads = "mamba_n_heads",
+                                        .groups = {"mamba_n_groups", 1},
+                                        .key_dim = {"mamba_d_state", 256},
+                                        .value_dim = {"mamba_d_head", 0}},
+    nemotron_fields{.taps = "conv_kernel",
+                    .taps_bias = "use_conv_bias",
+                    .heads = "mamba_num_heads",
+                    .groups = {"n_groups", 8},
+                    .key_dim = {"ssm_state_size", 128},
+                    .value_dim = {"mamba_head_dim", 64}};
+
 /// The width of LFM2's feed-forward is two thirds of what the file says, times a factor, rounded up.
 void adjust_lfm2(Reading& r) {
     const Settings& s = r.settings;
@@ -204,25 +217,12 @@ void adjust_delta(Reading& r) {
 Recurrence read_mamba(const Reading& r) {
     const Settings& s = r.settings;
     expect_flag(s, "mamba_proj_bias", false, false);
-    check_step_limit(s);
-    for (const char* other : {"mamba_chunk_size", "time_step_floor", "time_step_max", "time_step_min"})
-        s.understood(other);
-    Recurrence mamba;
-    mamba.kind = RecurrenceKind::state_space;
-    mamba.taps = s.size("mamba_d_conv", most_taps, 4, 2);
-    mamba.heads = s.size("mamba_n_heads", 1 << 16, 128);
-    mamba.groups = s.size("mamba_n_groups", 1 << 16, 1);
-    mamba.key_dim = s.size("mamba_d_state", most_state_dim, 256);
+    s.understood("mamba_chunk_size");
     uint64_t width = uint64_t{s.size("mamba_expand", 1 << 10, 2)} * r.architecture.hidden;
     if (s.has("mamba_d_ssm")) width = s.size("mamba_d_ssm", 1 << 20);
-    const nlohmann::json* head = s.find("mamba_d_head");
-    mamba.value_dim = head == nullptr || *head == "auto" ? static_cast<uint32_t>(width / mamba.heads)
-                                                         : s.size("mamba_d_head", most_state_dim);
-    mamba.taps_bias = s.flag("mamba_conv_bias", true);
-    mamba.epsilon = r.architecture.norm.epsilon;
+    const Recurrence mamba = read_state_space(s, mamba_fields, r.architecture.norm.epsilon, width);
     if (uint64_t{mamba.heads} * mamba.value_dim != width)
         s.wrong("mamba_d_head", cat("heads that fill a width of ", width));
-    check_heads(s, "mamba_n_heads", mamba);
     return mamba;
 }
 
@@ -318,23 +318,12 @@ void adjust_nemotron(Reading& r) {
     for (const char* bias : {"use_bias", "mlp_bias", "mamba_proj_bias"}) expect_flag(s, bias, false, false);
     expect_text(s, "mamba_hidden_act", "silu");
     s.refuse(std::array{"moe_latent_size"});
-    check_step_limit(s);
-    for (const char* other :
-         {"chunk_size", "expand", "mamba_ssm_cache_dtype", "mtp_layers_block_type",
-          "mtp_hybrid_override_pattern", "moe_shared_expert_overlap", "n_shared_experts",
-          "num_logits_to_keep", "rescale_prenorm_residual", "residual_in_fp32", "time_step_floor",
-          "time_step_max", "time_step_min", "time_step_rank", "use_mamba_kernels"})
+    for (const char* other : {"chunk_size", "expand", "mamba_ssm_cache_dtype", "mtp_layers_block_type",
+                              "mtp_hybrid_override_pattern", "moe_shared_expert_overlap", "n_shared_experts",
+                              "num_logits_to_keep", "rescale_prenorm_residual", "residual_in_fp32",
+                              "time_step_rank", "use_mamba_kernels"})
         s.understood(other);
-    Recurrence mamba;
-    mamba.kind = RecurrenceKind::state_space;
-    mamba.taps = s.size("conv_kernel", most_taps, 4, 2);
-    mamba.heads = s.size("mamba_num_heads", 1 << 16, 128);
-    mamba.groups = s.size("n_groups", 1 << 16, 8);
-    mamba.key_dim = s.size("ssm_state_size", most_state_dim, 128);
-    mamba.value_dim = s.size("mamba_head_dim", most_state_dim, 64);
-    mamba.taps_bias = s.flag("use_conv_bias", true);
-    mamba.epsilon = r.architecture.norm.epsilon;
-    check_heads(s, "mamba_num_heads", mamba);
+    const Recurrence mamba = read_state_space(s, nemotron_fields, r.architecture.norm.epsilon);
     const uint32_t size = s.size(Field::feed_forward, most_size), groups = s.size("n_group", 1 << 16, 1);
     const Activation activation = activation_named(s, "mlp_hidden_act", s.text("mlp_hidden_act", "relu2"));
     const std::string pattern = nemotron_pattern(s, layers.size());

@@ -12,6 +12,15 @@ void set_width(Recurrence& recurrence) {
     if (recurrence.width == 0) recurrence.width = recurrence.heads * recurrence.value_dim;
 }
 
+/// Errors: unsupported, where steps are clamped.
+void check_step_limit(const Settings& settings) {
+    const nlohmann::json* limit = settings.find("time_step_limit");
+    if (limit != nullptr &&
+        (!limit->is_array() || limit->size() != 2 || (*limit)[0] != 0 || (*limit)[1].is_number()))
+        fail(Status::unsupported, settings.where(), settings.full_name("time_step_limit"),
+             ": expected 0 and infinity, got ", limit->dump());
+}
+
 }  // namespace
 
 bool is_recurrent_type(std::string_view type) {
@@ -52,12 +61,26 @@ Recurrence short_convolution(const Settings& settings, const char* taps, uint32_
     return convolution;
 }
 
-void check_step_limit(const Settings& settings) {
-    const nlohmann::json* limit = settings.find("time_step_limit");
-    if (limit != nullptr &&
-        (!limit->is_array() || limit->size() != 2 || (*limit)[0] != 0 || (*limit)[1].is_number()))
-        fail(Status::unsupported, settings.where(), settings.full_name("time_step_limit"),
-             ": expected 0 and infinity, got ", limit->dump());
+Recurrence read_state_space(const Settings& settings, const StateSpaceFields& names, float epsilon,
+                            uint64_t width) {
+    check_step_limit(settings);
+    for (const char* of_training : {"time_step_floor", "time_step_max", "time_step_min"})
+        settings.understood(of_training);
+    Recurrence mamba;
+    mamba.kind = RecurrenceKind::state_space;
+    mamba.taps = settings.size(names.taps, most_taps, 4, 2);
+    mamba.heads = settings.size(names.heads, 1 << 16, 128);
+    mamba.groups = settings.size(names.groups.name, 1 << 16, names.groups.otherwise);
+    mamba.key_dim = settings.size(names.key_dim.name, most_state_dim, names.key_dim.otherwise);
+    const auto& [head, otherwise] = names.value_dim;
+    const nlohmann::json* value_dim = settings.find(head);
+    const bool share = otherwise == 0 && (value_dim == nullptr || *value_dim == "auto");
+    mamba.value_dim =
+        share ? static_cast<uint32_t>(width / mamba.heads) : settings.size(head, most_state_dim, otherwise);
+    mamba.taps_bias = settings.flag(names.taps_bias, true);
+    mamba.epsilon = epsilon;
+    check_heads(settings, names.heads, mamba);
+    return mamba;
 }
 
 void check_heads(const Settings& settings, const char* heads, const Recurrence& r) {

@@ -26,8 +26,19 @@ void use_in_all_layers(Architecture& architecture, Recurrence recurrence);
 /// LFM2's, as many taps as the field `taps` says.
 Recurrence short_convolution(const Settings& settings, const char* taps, uint32_t hidden);
 
-/// Errors: unsupported, where Mamba's steps are clamped.
-void check_step_limit(const Settings& settings);
+/// Where a config.json has the sizes of Mamba-2, and what they are where it does not say.
+struct StateSpaceFields {
+    struct Size {
+        const char* name;
+        uint32_t otherwise;
+    };
+    const char *taps, *taps_bias, *heads;  // otherwise 4, with one, and 128
+    Size groups, key_dim, value_dim;       // value_dim otherwise 0: the width's share
+};
+/// `width`: of all heads, where value_dim may be its share. Errors: unsupported, where steps are clamped;
+/// those of check_heads.
+Recurrence read_state_space(const Settings& settings, const StateSpaceFields& names, float epsilon,
+                            uint64_t width = 0);
 
 /// Errors: bad_file, naming `heads`, where heads are not a multiple of groups or the state is too large.
 void check_heads(const Settings& settings, const char* heads, const Recurrence& recurrence);

@@ -469,7 +469,12 @@ TEST_CASE("recurrences that are not computed are refused, naming the field") {
         {"mamba2", "use_bias", "true", "use_bias: expected false"},
         {"mamba2", "hidden_act", "\"gelu\"", "hidden_act: expected silu"},
         {"mamba2", "expand", "3", "expand: expected a width of 6 heads of 16, got 3"},
+        {"mamba2", "n_groups", "4", "num_heads: expected a multiple of 4 groups, got 6"},
+        {"mamba2", "time_step_limit", "[0, 0.1]", "time_step_limit: expected 0 and infinity"},
         {"nemotron_h", "mamba_hidden_act", "\"gelu\"", "mamba_hidden_act: expected silu"},
+        {"nemotron_h", "n_groups", "4", "mamba_num_heads: expected a multiple of 4 groups, got 6"},
+        {"nemotron_h", "time_step_limit", "[0, 0.1]", "time_step_limit: expected 0 and infinity"},
+        {"falcon_h1", "mamba_n_groups", "4", "mamba_n_heads: expected a multiple of 4 groups, got 6"},
     };
     const std::vector<MadeModel> all = made_models();
     for (const Row& row : rows) {
