@@ -126,7 +126,7 @@ void adjust_mamba2(Reading& r) {
     expect_flag(s, "rms_norm", true, true);
     for (const char* other : {"chunk_size", "norm_before_gate"}) s.understood(other);
     const Recurrence mamba = read_state_space(s, mamba2_fields, r.architecture.norm.epsilon);
-    if (uint64_t{mamba.heads} * mamba.value_dim != s.positive("expand", 2.0) * r.architecture.hidden)
+    if (double(mamba.heads) * mamba.value_dim != s.positive("expand", 2.0) * r.architecture.hidden)
         s.wrong("expand", cat("a width of ", mamba.heads, " heads of ", mamba.value_dim));
     use_in_all_layers(r.architecture, mamba);
 }
