@@ -145,8 +145,8 @@ void six_bit_codes(const uint q, uint high, const uint chunk, out vec4 lo, out v
     hi = one_plus(upper_fields(q, 17) | byte_fields(high, 2, 21, 2));
 }
 
-// Negated where the bit of `signs` is set: bit i is that of column i.
+// Negated where the bit of `signs` is set: bit i is that of column i. Sizes have none; AMD's GPUs have an and-or, no and-xor.
 vec4 with_signs(const vec4 sizes, const uint signs) {
-    return uintBitsToFloat(floatBitsToUint(sizes) ^ single_bits(signs, 0, 31));
+    return uintBitsToFloat(floatBitsToUint(sizes) | single_bits(signs, 0, 31));
 }
 uint byte_of(const uint word, const uint i) { return word >> (8 * i) & 0xFFu; }

@@ -8,6 +8,10 @@
 vec4 iq4_values(const vec4 t) {  // t = 1 + q / 16
     return roundEven((((103.9587 * t - 288.5419) * t - 109.3113) * t + 1055.187) * t - 887.8593);
 }
+// The same polynomial of q.
+vec4 iq4_values_of(const vec4 q) {
+    return roundEven((((0.0015862838 * q + 0.031077368) * q - 1.3718156) * q + 24.173344) * q - 126.5668);
+}
 #ifdef COMPACT
 void start_iq4() {
     const float lane = float(sg_lane());
@@ -22,6 +26,13 @@ void iq4_codes(const uint q, out vec4 lo, out vec4 hi) {
         return;
     }
 #endif
+    if (CODE_BYTES) {
+        uint bytes_lo, bytes_hi;
+        four_bit_codes(q, bytes_lo, bytes_hi);
+        lo = iq4_values_of(bytes_of(bytes_lo));
+        hi = iq4_values_of(bytes_of(bytes_hi));
+        return;
+    }
     sixteenths(q, lo, hi);
     lo = iq4_values(lo);
     hi = iq4_values(hi);
