@@ -21,8 +21,8 @@ class TensorSource {
     virtual void read(const TensorView& tensor, uint64_t first, std::span<std::byte> out) const = 0;
 };
 
-/// What 8-bit floats of a folder are read as, where scales allow both: TensorType::f8_e4m3, or BF16, which
-/// GGUF has.
+/// What 8-bit floats and NVFP4 of a folder are read as, where sizes and scales allow both:
+/// TensorType::f8_e4m3 and nvfp4_s, or BF16, which GGUF has.
 enum class Floats8 : uint8_t { blocks, bf16 };
 
 struct Model {
