@@ -8,24 +8,20 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 namespace scoria {
 namespace {
 
-constexpr uint64_t staging_slot_bytes = 16ull << 20;
+constexpr uint64_t staging_slot_bytes = 8ull << 20;
 constexpr uint64_t mapped_piece_bytes = 512ull << 10;  // as a CPU's second cache holds
 constexpr uint32_t staging_slots = 2;
-
-struct Progress {
-    const std::function<void(uint64_t, uint64_t)>& report;
-    uint64_t done, total;
-    void add(uint64_t bytes) {
-        done += bytes;
-        if (report) report(done, total);
-    }
-};
 
 }  // namespace
 
@@ -99,41 +95,62 @@ class Uploader {
     Pieces pieces_;
 };
 
+/// Rows of a shard that are read, repacked and moved at once.
+struct DeviceModel::Piece {
+    const WeightGroup& group;
+    const DeviceWeight::Shard& shard;
+    const vk::Buffer& buffer;
+    uint32_t first, rows;  // of the shard
+};
+
+std::vector<DeviceModel::Piece> DeviceModel::pieces() const {
+    std::vector<Piece> all;
+    auto buffer = buffers_.begin();
+    for (size_t i = 0; i < plan_.weight_groups.size(); ++i) {
+        const WeightGroup& group = plan_.weight_groups[i];
+        for (const DeviceWeight::Shard& shard : weights_[i].shards) {
+            const uint64_t bytes = buffer->mapped().empty() ? staging_slot_bytes : mapped_piece_bytes;
+            const uint32_t most = rows_within(group.type, shard.rows, group.cols, bytes);
+            for (uint32_t first = 0; first < shard.rows; first += most)
+                all.push_back({group, shard, *buffer, first, std::min(most, shard.rows - first)});
+            ++buffer;
+        }
+    }
+    return all;
+}
+
 namespace {
 
-/// Reads the rows of `group` that a shard holds, piece by piece, and uploads them in the device's layout.
 /// Rows [first, last) of a concatenated group come from consecutive parts; an interleaved one takes every
-/// n-th row from each of its n parts.
-void upload_shard(Uploader& uploader, const Model& model, const WeightGroup& group,
-                  const DeviceWeight::Shard& shard, const vk::Buffer& buffer, Progress& progress) {
-    const uint64_t piece_bytes = buffer.mapped().empty() ? staging_slot_bytes : mapped_piece_bytes;
-    const uint32_t most = rows_within(group.type, shard.rows, group.cols, piece_bytes);
+/// n-th row from each of its n parts. Returns how many bytes of the files they were.
+uint64_t upload_piece(Uploader& uploader, const Model& model, const WeightGroup& group,
+                      const DeviceWeight::Shard& shard, const vk::Buffer& buffer, uint32_t piece,
+                      uint32_t rows) {
     auto& [file_rows, planes] = uploader.pieces();
-    for (uint32_t piece = 0; piece < shard.rows; piece += most) {
-        const uint32_t rows = std::min(most, shard.rows - piece);
-        const uint32_t first = shard.first_row + piece, last = first + rows;  // of the group
-        planes.resize(layout_bytes(group.type, rows, group.cols));
-        uint32_t base = 0;  // first group row of the part
-        const uint32_t parts = uint32_t(group.parts.size());
-        for (uint32_t p = 0; p < parts; ++p) {
-            const TensorView& tensor = model.weights.at(group.parts[p]);
-            const uint32_t step = group.interleaved ? parts : 1;
-            // Rows [from, to) of the part lie in the piece.
-            const uint32_t from = group.interleaved ? (first - p + parts - 1) / parts
-                                                    : std::clamp(first, base, base + tensor.rows) - base;
-            const uint32_t to = group.interleaved ? (last - p + parts - 1) / parts
-                                                  : std::clamp(last, base, base + tensor.rows) - base;
-            if (from < to) {
-                file_rows.resize((to - from) * tensor.row_bytes());
-                model.tensors->read(tensor, from * tensor.row_bytes(), file_rows);
-                const uint32_t target = group.interleaved ? from * parts + p - first : base + from - first;
-                repack(group.type, rows, group.cols, file_rows, target, step, planes);
-                progress.add(file_rows.size());
-            }
-            base += tensor.rows;
+    const uint32_t first = shard.first_row + piece, last = first + rows;  // of the group
+    planes.resize(layout_bytes(group.type, rows, group.cols));
+    uint32_t base = 0;  // first group row of the part
+    uint64_t read = 0;
+    const uint32_t parts = uint32_t(group.parts.size());
+    for (uint32_t p = 0; p < parts; ++p) {
+        const TensorView& tensor = model.weights.at(group.parts[p]);
+        const uint32_t step = group.interleaved ? parts : 1;
+        // Rows [from, to) of the part lie in the piece.
+        const uint32_t from = group.interleaved ? (first - p + parts - 1) / parts
+                                                : std::clamp(first, base, base + tensor.rows) - base;
+        const uint32_t to = group.interleaved ? (last - p + parts - 1) / parts
+                                              : std::clamp(last, base, base + tensor.rows) - base;
+        if (from < to) {
+            file_rows.resize((to - from) * tensor.row_bytes());
+            model.tensors->read(tensor, from * tensor.row_bytes(), file_rows);
+            const uint32_t target = group.interleaved ? from * parts + p - first : base + from - first;
+            repack(group.type, rows, group.cols, file_rows, target, step, planes);
+            read += file_rows.size();
         }
-        uploader.write(buffer, plane_copies(group.type, shard.rows, group.cols, piece, rows), planes);
+        base += tensor.rows;
     }
+    uploader.write(buffer, plane_copies(group.type, shard.rows, group.cols, piece, rows), planes);
+    return read;
 }
 
 }  // namespace
@@ -174,16 +191,53 @@ void DeviceModel::place_vectors(vk::Device& device, vk::MemoryUse use) {
     vectors_.resize(plan_.vector_groups.size());
 }
 
-void DeviceModel::upload(vk::Device& device, vk::Pipelines& pipelines, const Model& model,
+void DeviceModel::upload(vk::Device& device, vk::Pipelines& pipelines, const Model& model, uint32_t threads,
                          const std::function<void(uint64_t, uint64_t)>& progress) {
-    Uploader uploader(device, pipelines);
-    Progress report{progress, 0, file_bytes(plan_, model)};
-    auto buffer = buffers_.begin();
-    for (size_t i = 0; i < plan_.weight_groups.size(); ++i)
-        for (const DeviceWeight::Shard& shard : weights_[i].shards)
-            upload_shard(uploader, model, plan_.weight_groups[i], shard, *buffer++, report);
-    upload_vectors(uploader, model);
-    uploader.finish();
+    const std::vector<Piece> all = pieces();
+    const uint64_t total = file_bytes(plan_, model);
+    std::atomic<size_t> next{0};
+    std::atomic<uint64_t> done{0};
+    const auto work = [&](Uploader& uploader, const auto& moved) {
+        for (size_t i = next++; i < all.size(); i = next++) {
+            const Piece& piece = all[i];
+            done += upload_piece(uploader, model, piece.group, piece.shard, piece.buffer, piece.first,
+                                 piece.rows);
+            moved();
+        }
+    };
+    const auto report = [&] {
+        if (progress) progress(done, total);
+    };
+    std::exception_ptr error;  // the first of a helper's
+    std::once_flag failed;
+    Uploader own(device, pipelines);
+    {
+        std::vector<std::jthread> helpers;
+        const auto help = [&] {
+            try {
+                Uploader uploader(device, pipelines);
+                work(uploader, [] {});
+                uploader.finish();
+            } catch (...) {
+                std::call_once(failed, [&] { error = std::current_exception(); });
+                next = all.size();
+            }
+        };
+        try {
+            for (uint32_t i = 1; i < threads && i < all.size(); ++i) helpers.emplace_back(help);
+        } catch (const std::system_error&) {  // too few threads: fewer do it
+        }
+        try {
+            work(own, report);
+        } catch (...) {
+            next = all.size();
+            throw;
+        }
+    }
+    if (error) std::rethrow_exception(error);
+    report();
+    upload_vectors(own, model);
+    own.finish();
 }
 
 void DeviceModel::upload_vectors(Uploader& uploader, const Model& model) const {
@@ -223,8 +277,8 @@ uint64_t DeviceModel::file_bytes(const Plan& plan, const Model& model) {
     return total;
 }
 
-uint64_t DeviceModel::staging_bytes(const vk::Caps& caps) {
-    return caps.unified_memory ? 0 : staging_slots * staging_slot_bytes;
+uint64_t DeviceModel::staging_bytes(const vk::Caps& caps, uint32_t threads) {
+    return caps.unified_memory ? 0 : threads * staging_slots * staging_slot_bytes;
 }
 
 }  // namespace scoria

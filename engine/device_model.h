@@ -1,5 +1,5 @@
 // A model's weights on the device, shared by all sessions: matrices repacked and sharded, vectors as
-// float32, the rotary tables. Read by positioned reads, chunk by chunk, straight into the staging ring
+// float32, the rotary tables. Read by positioned reads, chunk by chunk, straight into staging rings
 // (or into device memory itself where the host can see it).
 #pragma once
 
@@ -21,8 +21,9 @@ class DeviceModel {
     /// out_of_device_memory.
     DeviceModel(vk::Device& device, const Model& model, const Graph& graph, const Plan& plan,
                 const WeightPlaces& places, uint32_t positions, vk::MemoryUse use = vk::MemoryUse::device);
-    /// Errors: bad_file (a read fails), out_of_device_memory, device_lost.
-    void upload(vk::Device& device, vk::Pipelines& pipelines, const Model& model,
+    /// By so many threads, the caller's among them, which alone calls `progress`. Errors: bad_file (a read
+    /// fails), out_of_device_memory, device_lost, and what `progress` throws.
+    void upload(vk::Device& device, vk::Pipelines& pipelines, const Model& model, uint32_t threads,
                 const std::function<void(uint64_t, uint64_t)>& progress);
 
     const Architecture& architecture() const { return architecture_; }
@@ -35,14 +36,16 @@ class DeviceModel {
     /// What a session needs as Workspace::slots.
     uint64_t slots_bytes() const { return slots_bytes_; }
 
-    /// Device bytes that the vectors and rotary tables of a plan take, and of the staging ring.
+    /// Device bytes that the vectors and rotary tables of a plan take, and of the staging rings.
     static uint64_t vector_bytes(const Plan& plan, const Architecture& architecture, const vk::Caps& caps,
                                  uint32_t positions);
-    static uint64_t staging_bytes(const vk::Caps& caps);
+    static uint64_t staging_bytes(const vk::Caps& caps, uint32_t threads);
     /// Bytes of the model's files that the matrices of a plan are.
     static uint64_t file_bytes(const Plan& plan, const Model& model);
 
   private:
+    struct Piece;
+    std::vector<Piece> pieces() const;
     void place_vectors(vk::Device& device, vk::MemoryUse use);
     void upload_vectors(Uploader& uploader, const Model& model) const;
 

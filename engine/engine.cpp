@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <thread>
 
 namespace scoria {
 namespace {
@@ -207,11 +208,17 @@ void Engine::Impl::upload(const std::function<void(uint64_t done, uint64_t total
     weights.emplace(device, *model, graph, plan, places, memory.context);
     if (options.rehearse.prompt) rehearsal = std::make_unique<Rehearsal>(*this, options.rehearse);
     try {
-        weights->upload(device, pipelines, *model, progress);
+        weights->upload(device, pipelines, *model, upload_threads(), progress);
     } catch (...) {
         forget_weights();
         throw;
     }
+}
+
+uint32_t Engine::Impl::upload_threads() const {
+    if (options.device.host) return 1;
+    if (options.upload_threads != 0) return options.upload_threads;
+    return std::clamp(std::thread::hardware_concurrency() / 2, 1u, 4u);
 }
 
 void Engine::Impl::upload_all(const std::function<void(uint64_t done, uint64_t total)>& progress) {

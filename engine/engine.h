@@ -103,6 +103,9 @@ struct Engine::Impl {
     void check_fits() const;
     void save_pipelines();  // what a host that is ended would lose, not only at the end
     void upload(const std::function<void(uint64_t done, uint64_t total)>& progress);
+    /// Half of the processors, the others making pipelines meanwhile, up to four; but one on a host's device,
+    /// which only threads that call the library may use.
+    uint32_t upload_threads() const;
     void forget_weights() noexcept;
     /// Of all parts, one progress.
     void upload_all(const std::function<void(uint64_t done, uint64_t total)>& progress);

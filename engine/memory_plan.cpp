@@ -141,7 +141,7 @@ class Planning {
         StepLayout& layout = engine_.layout;
         layout.blocks = kv_blocks_for(cached());
         memory_.chunk = layout.tokens;
-        memory_.staging = DeviceModel::staging_bytes(caps_);
+        memory_.staging = DeviceModel::staging_bytes(caps_, engine_.upload_threads());
         memory_.kv_parts = KvCache::parts(architecture_, engine_.kv_type(), engine_.cache_length());
         const std::vector<uint64_t> states =
             state_strides(architecture_, memory_.layers, caps_.storage_alignment);

@@ -48,6 +48,7 @@ struct EngineOptions {
     SelfTest self_test = SelfTest::automatic;
     bool tuned = false;  // variants that `scoria tune` found (tuned_variants.h) stand in for defaults
     Rehearsed rehearse;
+    uint32_t upload_threads = 0;      // that read weights and move them to the device; 0: as many as do well
     bool replay = true;               // record decode once and replay it; false records every step
     double submission_budget_ms = 0;  // 0: 50 on hardware, 1000 on CPU drivers
     uint64_t memory_budget = 0;       // device bytes that the plan may take; 0: what the driver offers; what
