@@ -6,6 +6,9 @@
 #include "tokenizer/json.h"
 #include "tokenizer/normalizer.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace scoria {
 namespace {
 
@@ -13,8 +16,21 @@ namespace fs = std::filesystem;
 
 /// null where there is no such file.
 nlohmann::json read_small(const fs::path& folder, const char* name) {
+    constexpr uint64_t most_bytes = 64 << 20;  // tokenizer_config.json lists every added token
     if (!fs::exists(folder / path_of(name))) return nullptr;
-    return parse_json(read_file((folder / path_of(name)).string(), 1 << 20), name);
+    return parse_json(read_file((folder / path_of(name)).string(), most_bytes), name);
+}
+
+/// None if it is absent, or so large a number that it stands for none: 10^30, as transformers writes it.
+std::optional<uint32_t> read_most_tokens(const nlohmann::json& config, const char* key, const char* where) {
+    const auto found = config.find(key);
+    if (found == config.end() || found->is_null()) return {};
+    const double value = found->is_number() ? found->get<double>() : 0;
+    if (value < 1 || value != std::floor(value))
+        fail(Status::bad_file, where, key, ": expected a whole number from 1 on, got ",
+             found->dump().substr(0, 80));
+    if (value > UINT32_MAX) return {};
+    return uint32_t(value);
 }
 
 void read_prompts(const nlohmann::json& config, const char* where, EmbeddingTexts& texts) {
@@ -72,9 +88,24 @@ EmbeddingTexts read_embedding_texts(const fs::path& folder) {
           "sentence_xlnet_config.json"})
         if (const nlohmann::json config = read_small(folder, name); !config.is_null()) {
             texts.lowercase = json_field(config, "do_lower_case", false, name);
+            texts.most_tokens = read_most_tokens(config, "max_seq_length", name);
             break;
         }
+    const char* tokens = "tokenizer_config.json";
+    if (const nlohmann::json config = read_small(folder, tokens); !config.is_null()) {
+        if (!texts.most_tokens) texts.most_tokens = read_most_tokens(config, "model_max_length", tokens);
+        texts.cuts_front = json_field(config, "truncation_side", std::string("right"), tokens) == "left";
+    }
     return texts;
+}
+
+void cut(std::vector<TokenId>& ids, std::span<const TokenId> frame, size_t most, bool front) {
+    if (ids.size() <= most) return;
+    const auto before = std::ranges::mismatch(ids, frame).in2 - frame.begin();
+    const auto after = std::ptrdiff_t(frame.size()) - before;
+    const auto surplus = std::ptrdiff_t(std::min(ids.size() - most, ids.size() - frame.size()));
+    const auto first = front ? ids.begin() + before : ids.end() - after - surplus;
+    ids.erase(first, first + surplus);
 }
 
 }  // namespace scoria

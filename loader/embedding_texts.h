@@ -1,5 +1,9 @@
-// What sentence-transformers makes of a text before it is cut into tokens: a prompt in front, and lower case.
+// What sentence-transformers makes of a text: before it becomes tokens a prompt in front, and lower case;
+// then no more tokens than the model is meant for. White space around a text stays, as in its releases from 6
+// on.
 #pragma once
+
+#include "tokenizer/tokenizer.h"
 
 #include <filesystem>
 #include <map>
@@ -13,14 +17,20 @@ struct EmbeddingTexts {
     std::string usual;                           // the name of the one where none is asked for; empty: none
     bool lowercase = false;
     bool pools_prompt = true;  // false: pooling leaves a prompt's tokens out
+    std::optional<uint32_t>
+        most_tokens;          // what longer texts are cut to, the tokenizer's own tokens among them
+    bool cuts_front = false;  // else their end is what goes
 
     /// The text with the prompt of that name, the usual one where there is none, or no prompt for "". Errors:
     /// bad_argument, for a name that the model has not; unsupported, for a prompt whose tokens do not count.
     std::string prepared(const std::string& text, const std::optional<std::string>& prompt) const;
 };
 
-/// By config_sentence_transformers.json and sentence_bert_config.json, where the folder has them. Errors:
-/// bad_file.
+/// Of a text's ids `most` stay, among them `frame`: what the tokenizer puts around every text.
+void cut(std::vector<TokenId>& ids, std::span<const TokenId> frame, size_t most, bool front);
+
+/// By config_sentence_transformers.json, sentence_bert_config.json and tokenizer_config.json, where the
+/// folder has them. Errors: bad_file.
 EmbeddingTexts read_embedding_texts(const std::filesystem::path& folder);
 
 }  // namespace scoria

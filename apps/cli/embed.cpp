@@ -49,26 +49,28 @@ int embed(const EmbedOptions& options, const Common& common) {
     const EmbeddingTexts rules = is_hugging_face_model(model->path)
                                      ? read_embedding_texts(hugging_face_paths(model->path).folder)
                                      : EmbeddingTexts();
+    const std::vector<TokenId> frame = tokenizer.encode("", {.add_special = true, .parse_special = false});
     std::vector<std::vector<TokenId>> sequences;
+    size_t longer = 0;
     for (const std::string& text : texts) {
         const std::string prepared = rules.prepared(text, options.prompt);
         sequences.push_back(tokenizer.encode(prepared, {.add_special = true, .parse_special = false}));
         if (sequences.back().empty())
             fail(Status::bad_argument, "embed", "expected texts of at least one token, got '", text,
                  "' as number ", sequences.size());
+        if (!rules.most_tokens || sequences.back().size() <= *rules.most_tokens) continue;
+        cut(sequences.back(), frame, *rules.most_tokens, rules.cuts_front);
+        ++longer;
     }
+    if (longer)
+        note("scoria: ", longer, " of ", texts.size(), " texts cut to the ", *rules.most_tokens,
+             " tokens that the model is meant for");
     const std::unique_ptr<Engine> engine = load_engine(model, engine_options(common), common);
     Session session(*engine);
     const Embedder embedder(*model);
     nlohmann::json all = nlohmann::json::array();
-    const std::vector<TokenId> frame = tokenizer.encode("", {.add_special = true, .parse_special = false});
-    const bool ends = frame.size() > size_t(tokenizer.adds_bos());  // what is put behind a text stays there
     for (std::vector<TokenId>& ids : sequences) {
-        if (options.truncate && ids.size() > session.capacity()) {
-            const TokenId end = ids.back();
-            ids.resize(session.capacity());
-            if (ends) ids.back() = end;
-        }
+        if (options.truncate) cut(ids, frame, session.capacity(), rules.cuts_front);
         session.truncate(0);
         const std::vector<float> vector = embedder.embedding(session, ids, pooling, !options.raw);
         if (common.json)
@@ -96,8 +98,10 @@ Action define_embed(CLI::App& app, const Common& common) {
     app.add_option("--pooling", options->pooling, "mean, first or last token; else as the model says")
         ->check(CLI::IsMember({"mean", "first", "last"}));
     app.add_flag("--raw", options->raw, "do not scale embeddings to length 1");
-    app.add_flag("--truncate", options->truncate,
-                 "cut texts that are longer than the context, else refuse them");
+    app.add_flag(
+        "--truncate", options->truncate,
+        "cut texts that are longer than the context, else refuse them; a folder's max_seq_length, or "
+        "else its tokenizer's model_max_length, cuts texts in any case");
     return [options, &common] { return embed(*options, common); };
 }
 

@@ -376,6 +376,41 @@ TEST_CASE("the real model: lines are embedded without their ends, and what is cu
     CHECK(raw.err.find("expected a chat template, got --raw") != std::string::npos);
 }
 
+TEST_CASE("a folder's max_seq_length cuts texts to embed, which is said" * needs_fixtures()) {
+    const ScratchFolder folder;
+    const std::string from = fixtures() + "/models/bert";
+    for (const char* name : {"config.json", "model.safetensors"})
+        std::filesystem::copy_file(from + "/" + name, folder.path(name));
+    // The fixture's model has fewer tokens than any tokenizer there is.
+    json vocabulary{{"[UNK]", 0}, {"[CLS]", 1}, {"[SEP]", 2}};
+    for (char word = 'a'; word <= 'z'; ++word) vocabulary[std::string(1, word)] = vocabulary.size();
+    const json special = json::parse(
+        R"({"[CLS]": {"id": "[CLS]", "ids": [1], "tokens": ["[CLS]"]},
+            "[SEP]": {"id": "[SEP]", "ids": [2], "tokens": ["[SEP]"]}})");
+    const json frame = json::parse(
+        R"([{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+            {"SpecialToken": {"id": "[SEP]", "type_id": 0}}])");
+    std::ofstream(folder.path("tokenizer.json")) << json{
+        {"added_tokens", json::array()},
+        {"pre_tokenizer", {{"type", "WhitespaceSplit"}}},
+        {"post_processor",
+         {{"type", "TemplateProcessing"}, {"single", frame}, {"pair", frame}, {"special_tokens", special}}},
+        {"model", {{"type", "WordPiece"}, {"unk_token", "[UNK]"}, {"vocab", vocabulary}}}};
+    const auto embedding = [&](const char* text) {
+        const Outcome outcome = run_scoria({"embed", "-m", folder.path(), "-p", text});
+        CAPTURE(outcome.err);
+        CHECK(outcome.code == 0);
+        return outcome;
+    };
+    const Outcome whole = embedding("a b c d e");
+    std::ofstream(folder.path("sentence_bert_config.json")) << R"({"max_seq_length": 5})";
+    const Outcome cut = embedding("a b c d e"), three = embedding("a b c");
+    CHECK(cut.out == three.out);
+    CHECK(cut.out != whole.out);
+    CHECK(cut.err.find("1 of 1 texts cut to the 5 tokens") != std::string::npos);
+    CHECK(three.err.find("cut to") == std::string::npos);
+}
+
 TEST_CASE("the real model: an answer ends before a stop text that tokens share" *
           doctest::skip(default_model().empty())) {
     const auto ask = [&](const std::vector<std::string>& more) {

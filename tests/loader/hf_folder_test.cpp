@@ -414,6 +414,47 @@ TEST_CASE("texts to embed get what sentence-transformers puts before them") {
                          Error);
 }
 
+TEST_CASE("texts to embed are cut to what their model is meant for, as sentence-transformers does") {
+    HfFolder folder = tiny_hf_llama();
+    const auto read = [&] {
+        const TemporaryFolder on_disk(folder);
+        return read_embedding_texts(on_disk.path());
+    };
+    CHECK(!read().most_tokens);
+    auto& tokens = folder.files["tokenizer_config.json"];
+    tokens = R"({"model_max_length": 1000000000000000019884624838656})";
+    CHECK(!read().most_tokens);
+    tokens = R"({"model_max_length": 512, "truncation_side": "left"})";
+    CHECK(read().most_tokens == 512);
+    CHECK(read().cuts_front);
+    auto& texts = folder.files["sentence_bert_config.json"];
+    texts = R"({"max_seq_length": null})";
+    CHECK(read().most_tokens == 512);
+    texts = R"({"max_seq_length": 256})";
+    CHECK(read().most_tokens == 256);
+    for (const char* bad : {"0", "-1", "2.5", "\"many\""}) {
+        texts = cat(R"({"max_seq_length": )", bad, "}");
+        CHECK_THROWS_WITH_AS((void)read(), doctest::Contains("max_seq_length: expected a whole number"),
+                             Error);
+    }
+
+    const auto left = [](std::vector<TokenId> ids, const std::vector<TokenId>& frame, size_t most,
+                         bool front) {
+        cut(ids, frame, most, front);
+        return ids;
+    };
+    using Ids = std::vector<TokenId>;
+    const Ids text{1, 7, 8, 9, 2};
+    CHECK(left(text, {1, 2}, 5, false) == text);
+    CHECK(left(text, {1, 2}, 4, false) == Ids{1, 7, 8, 2});
+    CHECK(left(text, {1, 2}, 4, true) == Ids{1, 8, 9, 2});
+    CHECK(left(text, {1, 2}, 1, false) == Ids{1, 2});
+    CHECK(left(text, {}, 2, false) == Ids{1, 7});
+    CHECK(left(text, {}, 2, true) == Ids{9, 2});
+    CHECK(left(text, {2}, 3, false) == Ids{1, 7, 2});
+    CHECK(left(text, {1, 9, 2}, 4, false) == Ids{1, 7, 9, 2});
+}
+
 TEST_CASE("MiMo 7B is a Qwen 2 whose layers behind the last are not run" * needs_fixtures()) {
     const std::filesystem::path qwen = fixtures() + "/models/qwen2";
     const TemporaryFolder folder(HfFolder{});
