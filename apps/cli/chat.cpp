@@ -62,7 +62,7 @@ class Conversation {
             append_history(interrupted);
             const Answer answer = stream_answer(session_, flags_, interrupted, true);
             write_out("\n");
-            note_stop(answer, session_);
+            note_stop(answer, session_.capacity());
             messages_.push_back({"assistant", answer.text});
         } catch (const Error& error) {
             messages_.pop_back();

@@ -157,9 +157,9 @@ Answer stream_answer(Session& session, const GenerationFlags& flags, const std::
     return answer;
 }
 
-void note_stop(const Answer& answer, const Session& session) {
+void note_stop(const Answer& answer, uint32_t context) {
     if (answer.result.reason == StopReason::context_full)
-        note("scoria: stopped: the context of ", session.capacity(), " tokens is full (--ctx)");
+        note("scoria: stopped: the context of ", context, " tokens is full (--ctx)");
 }
 
 const char* stop_name(StopReason reason) {

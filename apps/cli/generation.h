@@ -52,7 +52,7 @@ Answer stream_answer(Session& session, const GenerationFlags& flags, const std::
                      bool stream);
 
 /// Says on stderr why an answer ended, when the reader could not know.
-void note_stop(const Answer& answer, const Session& session);
+void note_stop(const Answer& answer, uint32_t context);
 
 const char* stop_name(StopReason reason);
 

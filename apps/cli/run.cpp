@@ -89,9 +89,11 @@ Answer beam_answer(Engine& engine, std::span<const TokenId> source, std::span<co
     answer.result.seconds = seconds_since(start);
     answer.result.tokens = all.front().tokens;
     const bool ended = model.tokenizer->ends_generation(answer.result.tokens.back());
+    const bool limited = answer.result.tokens.size() == options.generation.max_tokens;
     answer.result.reason = interrupted ? StopReason::cancelled
                            : ended     ? StopReason::end_of_generation
-                                       : StopReason::token_limit;
+                           : limited   ? StopReason::token_limit
+                                       : StopReason::context_full;
     const std::span<const TokenId> tokens(answer.result.tokens);
     answer.text = model.tokenizer->decode(tokens.first(tokens.size() - (ended ? 1 : 0)), false);
     return answer;
@@ -148,7 +150,7 @@ int run(RunOptions& options, const Common& common) {
         answer = stream_answer(*session, options.generation, interrupted, !common.json);
     }
     if (!common.json && !answer.text.ends_with('\n')) write_out("\n");
-    if (session) note_stop(answer, *session);
+    note_stop(answer, engine->memory_plan().context);
     report(answer, beams, timing, common, *engine);
     if (answer.result.reason == StopReason::cancelled && answer.result.tokens.empty())
         throw Error(Status::cancelled, "[run] interrupted before the first token");

@@ -325,6 +325,25 @@ TEST_CASE("guesses change no answer, and are counted" * needs_fixtures()) {
     CHECK(json::parse(bench.out)["rows"][0]["proposed"] > 0);
 }
 
+TEST_CASE("beams that fill the context say so, as other answers do" * needs_fixtures()) {
+    const auto answer = [](const char* most, const char* beams) {
+        std::vector<std::string> arguments{"run", "-m", tiny,    "--raw", "-p",      "x",   "--temp", "0",
+                                           "-n",  most, "--ctx", "24",    "--beams", beams, "--json"};
+        if (std::string(most) == "0") arguments.erase(arguments.begin() + 8, arguments.begin() + 10);
+        return run_scoria(arguments);
+    };
+    for (const char* beams : {"1", "2"}) {
+        CAPTURE(beams);
+        const Outcome full = answer("0", beams), short_one = answer("4", beams);
+        CAPTURE(full.err);
+        REQUIRE(full.code == 0);
+        CHECK(json::parse(full.out)["stop"] == "context");
+        CHECK(full.err.find("stopped: the context of 24 tokens is full") != std::string::npos);
+        CHECK(json::parse(short_one.out)["stop"] == "length");
+        CHECK(short_one.err.find("stopped") == std::string::npos);
+    }
+}
+
 TEST_CASE("bench reports rows" * needs_fixtures()) {
     const Outcome outcome = run_scoria({"bench", "-m", tiny, "-p", "16", "-n", "8", "-r", "2", "--json"});
     CAPTURE(outcome.err);
