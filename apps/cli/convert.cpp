@@ -2,6 +2,7 @@
 #include "common.h"
 #include "io.h"
 #include "models.h"
+#include "values.h"
 #include "verbs.h"
 
 #include "console.h"
@@ -19,7 +20,7 @@ Action define_convert(CLI::App& app, const Common&) {
     };
     auto options = std::make_shared<Options>();
     app.add_option("in", options->in, "a Hugging Face folder")->required();
-    app.add_option("out", options->out, "the folder to write")->required();
+    app.add_option("out", options->out, "the folder to write")->required()->check(no_stdout());
     app.add_option("--gqa", options->kv_heads, "key/value heads: each the mean of those it replaces")
         ->required()
         ->check(CLI::Range(1u, 1u << 16));

@@ -2,6 +2,7 @@
 #include "common.h"
 #include "io.h"
 #include "models.h"
+#include "values.h"
 #include "verbs.h"
 
 #include "console.h"
@@ -96,7 +97,7 @@ Action define_quantize(CLI::App& app, const Common& common) {
     app.add_option("in", options->in,
                    "GGUF file (any part of a split one), Hugging Face folder or name of a pulled model")
         ->required();
-    app.add_option("out", options->out, "GGUF file to write")->required();
+    app.add_option("out", options->out, "GGUF file to write")->required()->check(no_stdout());
     app.add_option("-t,--type", options->type, "one of " + recipe_names())->required();
     app.add_option("--imatrix", options->importance, "importance matrix (GGUF or the older .dat)");
     app.add_option("--threads", options->threads, "default: one per processor")->check(CLI::Range(0u, 256u));

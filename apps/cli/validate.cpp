@@ -241,6 +241,7 @@ Action define_validate(CLI::App& app, const Common& common) {
         ->default_str("-")
         ->check(writable());
     app.add_option("--html", options->html, "writes the report as a page with tables and pictures of errors")
+        ->check(no_stdout())
         ->check(writable());
     CLI::Option* only_compiles =
         app.add_flag("--compile-only", options->compile_only,

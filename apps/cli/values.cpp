@@ -31,6 +31,13 @@ std::string filled(std::string& text) { return text.empty() ? "expected a value,
 
 }  // namespace
 
+CLI::Validator no_stdout() {
+    const auto check = [](std::string& path) -> std::string {
+        return path == "-" ? "expected a file, got -, as stdout says what was done (./- is a file)" : "";
+    };
+    return CLI::Validator(check, "");
+}
+
 CLI::Validator writable() {
     const auto check = [](std::string& path) -> std::string {
         try {
