@@ -10,6 +10,7 @@
 #include "tokenizer/json.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 namespace scoria {
@@ -114,6 +115,25 @@ void add_modelopt(nlohmann::json& config, const fs::path& folder) {
     config["quantization_config"] = std::move(section);
 }
 
+/// Whether two matrices are the same bytes.
+bool are_equal(const StoredTensor& a, const StoredTensor& b, const GatheredTensors& tensors) {
+    if (a.type != b.type || a.decode != Decode::none || b.decode != Decode::none || a.shape != b.shape ||
+        a.shape.size() != 2)
+        return false;
+    const auto view = [](const StoredTensor& t) {
+        return TensorView{t.name, t.type, uint32_t(t.shape[0]), uint32_t(t.shape[1]), t.file, t.offset};
+    };
+    const TensorView left = view(a), right = view(b);
+    std::vector<std::byte> some(1 << 20), others(some.size());
+    for (uint64_t at = 0; at < left.bytes(); at += some.size()) {
+        const size_t count = size_t(std::min<uint64_t>(some.size(), left.bytes() - at));
+        tensors.read(left, at, std::span(some).first(count));
+        tensors.read(right, at, std::span(others).first(count));
+        if (std::memcmp(some.data(), others.data(), count) != 0) return false;
+    }
+    return true;
+}
+
 struct ConfiguredModel {
     Architecture architecture;
     BoundWeights bound;
@@ -143,11 +163,18 @@ ConfiguredModel read_model(const Settings& config, Catalog& catalog, const Gathe
     read_layer_numbers(family, catalog, tensors, architecture);
     assign_ropes(family, config, architecture);
     set_biases(family, config, catalog, architecture);
-    bool has_output = false;
-    for (const std::span<const TensorRow> rows : family.tensors)
-        for (const TensorRow& row : rows)
-            has_output = has_output || (row.role == Role::output && catalog.find(row.name) != nullptr);
-    const bool tied = config.flag("tie_word_embeddings", !has_output);
+    const auto stored = [&](Role role) -> const StoredTensor* {
+        for (const std::span<const TensorRow> rows : family.tensors)
+            for (const TensorRow& row : rows)
+                if (const StoredTensor* found = row.role == role ? catalog.find(row.name) : nullptr)
+                    return found;
+        return nullptr;
+    };
+    const StoredTensor *output = stored(Role::output), *table = stored(Role::token_embedding);
+    const bool has_output = output != nullptr;
+    // As in transformers 5, a file with another output than its table says more than its config.
+    const bool tied = config.flag("tie_word_embeddings", !has_output) &&
+                      !(output && table && !are_equal(*output, *table, tensors));
     architecture.tied_embeddings = !architecture.two_streams && (family.output_decides ? !has_output : tied);
     if (bare && !has_output && (!tied || architecture.bidirectional())) architecture.has_head = false;
     config.refuse_unknown(is_harmless_field);

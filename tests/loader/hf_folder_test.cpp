@@ -414,6 +414,21 @@ TEST_CASE("texts to embed get what sentence-transformers puts before them") {
                          Error);
 }
 
+TEST_CASE("an output that is not the table is not tied to it, whatever the config says") {
+    HfFolder folder = tiny_hf_llama();
+    const auto tied = [&] {
+        const TemporaryFolder on_disk(folder);
+        return open_model(on_disk.path()).architecture.tied_embeddings;
+    };
+    CHECK(tied());
+    folder.add("lm_head.weight", {16, 8});
+    CHECK(tied());
+    folder.tensors["lm_head.weight"].bytes.back() ^= 1;
+    CHECK(!tied());
+    folder.config["tie_word_embeddings"] = false;
+    CHECK(!tied());
+}
+
 TEST_CASE("texts to embed are cut to what their model is meant for, as sentence-transformers does") {
     HfFolder folder = tiny_hf_llama();
     const auto read = [&] {
