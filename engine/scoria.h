@@ -68,9 +68,10 @@ SCORIA_API const char* scoria_status_name(scoria_status status); /* "SCORIA_OK";
 SCORIA_API const char* scoria_version(void);                     /* "0.1.0" */
 
 /* Where the process's messages for people go (a slower path taken, a cache ignored); NULL: nowhere, as at the
- * start. Lines come from any thread, one at a time; `line` is valid during the callback, and what the
- * callback causes is not logged. When the call returns, the callback before is not called any more. Errors:
- * busy, from inside a log callback. */
+ * start. Lines come from any thread, one at a time, and nobody but scoria_set_log waits for the callback:
+ * what other threads say meanwhile comes next. `line` is valid during the callback, and what the callback
+ * causes is not logged. When the call returns, the callback before is not called any more. Errors: busy, from
+ * inside a log callback. */
 typedef void (*scoria_log_callback)(void* user, const char* line);
 SCORIA_API scoria_status scoria_set_log(scoria_log_callback callback, void* user);
 

@@ -1,17 +1,24 @@
-// The sink and the set of lines already said, behind one lock.
+// The sink, lines that wait for it, and the set of those already said, behind one lock that no sink is called
+// under.
 #include "log.h"
 #include "fail.h"
 
+#include <condition_variable>
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace scoria {
 namespace {
 
 struct State {
     std::mutex mutex;
-    LogSink sink;
+    std::condition_variable rests;  // nobody is in the sink
+    LogSink sink;                   // exchanged while it rests
+    bool busy = false;
+    std::vector<std::string> lines;  // for whoever is in it
     std::set<std::string, std::less<>> said;
 };
 
@@ -22,13 +29,23 @@ State& state() {
 
 thread_local bool in_sink = false;
 
-void write(State& log_state, std::string_view line) {
+/// Lines come one at a time, yet nobody waits for a sink: it may call what waits for a lock of this thread's.
+void write(State& log_state, std::unique_lock<std::mutex>& lock, std::string_view line) {
     if (!log_state.sink) return;
-    in_sink = true;
-    struct Left {
-        ~Left() { in_sink = false; }
-    } const left;
-    log_state.sink(line);
+    log_state.lines.emplace_back(line);
+    if (log_state.busy) return;
+    log_state.busy = in_sink = true;
+    while (!log_state.lines.empty()) {
+        const std::vector<std::string> lines = std::exchange(log_state.lines, {});
+        lock.unlock();
+        for (const std::string& each : lines) try {
+                log_state.sink(each);
+            } catch (...) {
+            }
+        lock.lock();
+    }
+    log_state.busy = in_sink = false;
+    log_state.rests.notify_all();
 }
 
 }  // namespace
@@ -36,7 +53,8 @@ void write(State& log_state, std::string_view line) {
 void set_log(LogSink sink) {
     if (in_sink) fail(Status::busy, "log", "expected a call from outside the log callback");
     State& log_state = state();
-    const std::lock_guard lock(log_state.mutex);
+    std::unique_lock lock(log_state.mutex);
+    log_state.rests.wait(lock, [&] { return !log_state.busy; });
     log_state.sink = std::move(sink);
     log_state.said.clear();
 }
@@ -44,18 +62,18 @@ void set_log(LogSink sink) {
 void log(std::string_view line) noexcept try {
     if (in_sink) return;
     State& log_state = state();
-    const std::lock_guard lock(log_state.mutex);
-    write(log_state, line);
+    std::unique_lock lock(log_state.mutex);
+    write(log_state, lock, line);
 } catch (...) {
 }  // a message is never worth an exception
 
 void log_once(std::string_view line) noexcept try {
     if (in_sink) return;
     State& log_state = state();
-    const std::lock_guard lock(log_state.mutex);
+    std::unique_lock lock(log_state.mutex);
     if (!log_state.said.contains(line)) {
         log_state.said.emplace(line);
-        write(log_state, line);
+        write(log_state, lock, line);
     }
 } catch (...) {
 }

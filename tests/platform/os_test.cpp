@@ -6,11 +6,13 @@
 #include "on_system.h"
 #include "system.h"
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 using namespace scoria;
 using namespace scoria::test;
@@ -220,6 +222,31 @@ TEST_CASE("the log is silent without a sink and says a line once") {
     log("c");
     CHECK(heard == "a|b|a|");
     CHECK(inside == Status::busy);
+}
+
+TEST_CASE("a thread that logs does not wait for another's line, which a sink may wait for with its locks") {
+    std::atomic<bool> inside = false, returned = false, waited = false;
+    std::string heard;
+    set_log([&](std::string_view line) {
+        heard.append(line).append("|");
+        if (line != "a") return;
+        inside = true;
+        for (int i = 0; i < 500 && !returned; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        waited = bool(returned);
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        heard += "end|";
+    });
+    std::thread other([&] {
+        while (!inside) std::this_thread::yield();
+        log("b");
+        returned = true;
+    });
+    std::thread first([] { log("a"); });
+    other.join();
+    set_log(nullptr);
+    CHECK(heard == "a|end|b|");
+    CHECK(waited);
+    first.join();
 }
 
 TEST_CASE("progress into a pipe is one final line") {
