@@ -15,7 +15,6 @@ static void show(void* text, scoria_session* session, scoria_status status, cons
     check(scoria_session_destroy(session));
 }
 int main(int count, char** arguments) {
-    int32_t ids[4096];
     size_t length, left = 1;
     scoria_engine_options options;
     scoria_engine* engine = NULL;
@@ -23,17 +22,18 @@ int main(int count, char** arguments) {
     check(scoria_engine_options_init(&options, sizeof options));
     options.model_path = arguments[1], options.sequences = (uint32_t)count - 2;
     options.deterministic = 1; /* each answer is to the bit what it would be alone */
-    check(scoria_engine_create(&options, &engine));
-    check(scoria_batch_create(engine, &batch));
+    check(scoria_engine_create(&options, &engine)), check(scoria_batch_create(engine, &batch));
     for (int i = 2; i < count; i++) {
         scoria_chat_options chat = {sizeof chat, &(scoria_message){"user", arguments[i]}, 1, NULL, 0, 0};
         scoria_generate_options wanted;
         scoria_session* session = NULL;
-        check(scoria_chat_tokens(engine, &chat, ids, 4096, &length));
+        check(scoria_chat_tokens(engine, &chat, NULL, 0, &length));
+        int32_t* ids = malloc(length * sizeof *ids); /* without memory the next call fails */
+        check(scoria_chat_tokens(engine, &chat, ids, length, &length));
         check(scoria_generate_options_init(&wanted, sizeof wanted));
         wanted.on_token = keep, wanted.user = calloc(1, 1024), wanted.max_tokens = 32;
         check(scoria_session_create(engine, &session));
-        check(scoria_batch_add(batch, session, ids, length < 4096 ? length : 4096, &wanted, show));
+        check(scoria_batch_add(batch, session, ids, length, &wanted, show)), free(ids);
     }
     while (left) check(scoria_batch_step(batch, &left));
     return check(scoria_batch_destroy(batch)), check(scoria_engine_destroy(engine)), 0;

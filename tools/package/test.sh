@@ -52,6 +52,12 @@ for program in "$work"/out/batch_c{,_static}; do
     [ "$together" = "$alone" ] || fail "expected of $(basename "$program"): $alone, got: $together"
 done
 echo "[package] the examples answered as the program does: $expected"
+# More tokens than the model's context, of which none is left out in silence.
+long=$(printf 'word %.0s' {1..20000})
+for program in "$work"/out/{stream_c,stream_cpp,batch_c}; do
+    said=$("$program" "$model" "$long" 2>&1) || true
+    grep -q 'expected' <<<"$said" || fail "expected $(basename "$program") to refuse a long question, got: $said"
+done
 for program in "$work"/out/stream_{c,cpp}_pc; do
     ! "$program" /nowhere.gguf x 2>"$work/log" || fail "expected a failure for a missing model"
     grep -q '^\[' "$work/log" || fail "expected an error that says where, got: $(cat "$work/log")"
