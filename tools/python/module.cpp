@@ -21,6 +21,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -41,6 +42,13 @@ struct Failure {
 void check(scoria_status status) {
     if (status != SCORIA_OK) throw Failure{status, scoria_last_error()};
 }
+
+/// Of names that come from files, which need not be UTF-8.
+nb::str text_of(std::string_view bytes) {
+    return nb::steal<nb::str>(PyUnicode_DecodeUTF8(bytes.data(), Py_ssize_t(bytes.size()), "replace"));
+}
+
+std::string bytes_of(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
 /// A handle that is in use stays.
 template <auto destroy, class Handle> void release(Handle*& handle) {
@@ -134,7 +142,7 @@ struct Engine {
         info.size = sizeof info;
         check(scoria_engine_get_info(handle, &info));
         Named d;
-        d["model_name"] = info.model_name;
+        d["model_name"] = text_of(info.model_name);
         d["family"] = info.family;
         d["tokenizer"] = info.tokenizer;
         d["device_name"] = info.device_name;
@@ -545,7 +553,7 @@ NB_MODULE(_scoria, m) {
             std::rethrow_exception(thrown);
         } catch (const Failure& failure) {
             const nb::object type = nb::module_::import_("scoria._error").attr("Error");
-            const nb::object error = type(failure.message);
+            const nb::object error = type(text_of(failure.message));
             error.attr("status") = scoria_status_name(failure.status);
             PyErr_SetObject(type.ptr(), error.ptr());
         }
@@ -556,10 +564,7 @@ NB_MODULE(_scoria, m) {
     nb::class_<EngineArguments> arguments(m, "EngineArguments");
     arguments.def(nb::init<>());
 #define MEMBER(name) arguments.def_rw(#name, &EngineArguments::name)
-    MEMBER(model);
     MEMBER(device);
-    MEMBER(cache_folder);
-    MEMBER(adapters);
     MEMBER(memory_budget);
     MEMBER(context);
     MEMBER(precision);
@@ -572,6 +577,13 @@ NB_MODULE(_scoria, m) {
     MEMBER(submission_ms);
     arguments.def_rw("progress", &EngineArguments::progress, nb::for_setter(nb::arg().none()));
 #undef MEMBER
+    // Paths, as os.fsencode makes them.
+    arguments.def("set_model", [](EngineArguments& a, const nb::bytes& path) { a.model = bytes_of(path); });
+    arguments.def("set_cache_folder",
+                  [](EngineArguments& a, const nb::bytes& path) { a.cache_folder = bytes_of(path); });
+    arguments.def("add_adapter", [](EngineArguments& a, const nb::bytes& path, float scale) {
+        a.adapters.emplace_back(bytes_of(path), scale);
+    });
     nb::class_<Engine>(m, "Engine")
         .def(nb::init<const EngineArguments&>())
         .def("close", &Engine::close)

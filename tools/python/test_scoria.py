@@ -3,6 +3,8 @@ import asyncio
 import gc
 import os
 import signal
+import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -37,6 +39,17 @@ class Scoria(unittest.TestCase):
             self.assertRaises(ValueError, session.append, wrong)
         self.assertRaises(TypeError, session.generate, warmth=1)
         self.assertRaises(scoria.Error, next, session.generate())  # nothing appended
+
+    @unittest.skipUnless(sys.platform == "linux", "elsewhere the names of files are text")
+    def test_names_that_are_no_text(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, os.fsdecode(b"caf\xe9.gguf"))
+            with self.assertRaisesRegex(scoria.Error, "caf\ufffd.gguf"):
+                scoria.Engine(path)
+            os.symlink(FIXTURES + "llama1.gguf", path)
+            self.assertGreater(scoria.Engine(path, cache_folder=os.path.dirname(path)).info["vocab"], 0)
+            with self.assertRaisesRegex(scoria.Error, "no\ufffd"):
+                scoria.Engine(path, adapters=[(os.fsdecode(b"no\xe9"), 1.0)])
 
     def test_arrays(self) -> None:
         engine = loaded()

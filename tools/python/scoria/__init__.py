@@ -185,8 +185,11 @@ class Engine:
         """Loads a GGUF file or a Hugging Face folder. What each option means is in scoria.h; `progress` gets
         bytes done and in all, and stops the loading by returning False."""
         a = _scoria.EngineArguments()
-        a.model, a.device, a.cache_folder = os.fspath(model), device, cache_folder
-        a.adapters, a.progress = list(adapters), progress
+        a.device, a.progress = device, progress
+        a.set_model(os.fsencode(model))
+        a.set_cache_folder(os.fsencode(cache_folder))
+        for path, scale in adapters:
+            a.add_adapter(os.fsencode(path), scale)
         a.context, a.memory_budget, a.prompt_chunk = context, memory_budget, prompt_chunk
         a.sequences, a.shared_context = sequences, shared_context
         a.precision = _one_of("precision", precision, _PRECISIONS)
