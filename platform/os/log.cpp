@@ -38,10 +38,12 @@ void write(State& log_state, std::unique_lock<std::mutex>& lock, std::string_vie
     while (!log_state.lines.empty()) {
         const std::vector<std::string> lines = std::exchange(log_state.lines, {});
         lock.unlock();
-        for (const std::string& each : lines) try {
+        for (const std::string& each : lines) {
+            try {
                 log_state.sink(each);
-            } catch (...) {
+            } catch (...) {  // the other lines are worth as much
             }
+        }
         lock.lock();
     }
     log_state.busy = in_sink = false;

@@ -4,6 +4,8 @@
 #include "library.h"
 #include "vulkan_host.h"
 
+#include <atomic>
+#include <thread>
 #include <utility>
 
 using namespace scoria::test;
@@ -197,4 +199,43 @@ TEST_CASE("calls from inside on_allocate and on_free are busy" * needs_fixtures(
     }
     CHECK(asked.allocate > 0);
     CHECK(asked.free > 0);
+}
+
+namespace {
+
+/// Loads a model with a cache folder that cannot be made, which is logged.
+void load_and_say_so() {
+    const std::string folder = tiny_model() + "/folder";
+    scoria_engine_options options = engine_options(tiny_model());
+    options.cache_folder = folder.c_str();
+    const Loaded other(options);
+}
+
+}  // namespace
+
+TEST_CASE("a log callback waits for an engine that another thread restores, which has something to say, too" *
+          needs_fixtures()) {
+    const Loaded loaded;
+    struct Shared {
+        scoria_engine* engine;
+        std::atomic<bool> inside = false, restoring = false;
+    } shared{loaded.engine};
+    REQUIRE_OK(scoria_engine_evict(loaded.engine));
+    const auto on_line = [](void* user, const char*) {
+        auto& [engine, inside, restoring] = *static_cast<Shared*>(user);
+        if (inside.exchange(true)) return;
+        while (!restoring) std::this_thread::yield();
+        (void)memory_of(engine);  // when it is there
+    };
+    REQUIRE_OK(scoria_set_log(on_line, &shared));
+    std::thread other(load_and_say_so);
+    while (!shared.inside) std::this_thread::yield();
+    const auto progress = [](void* user, uint64_t, uint64_t) {
+        if (!static_cast<Shared*>(user)->restoring.exchange(true)) load_and_say_so();
+        return 1;
+    };
+    CHECK(scoria_engine_restore(loaded.engine, progress, &shared) == SCORIA_OK);
+    CHECK(shared.restoring);
+    other.join();
+    REQUIRE_OK(scoria_set_log(nullptr, nullptr));
 }
