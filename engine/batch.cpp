@@ -271,7 +271,7 @@ void Batch::record_attended(vk::Recorder& recorder, size_t index, const vk::View
 
 void Batch::record(OpContext& context, const kernel::Glu& k) const {
     const Matrix out = matrix(k.out), up = matrix(k.up).columns(k.up_first, out.cols);
-    record_glu(context, {matrix(k.gate), up, out, k.activation, k.clamp, k.slope},
+    record_glu(context, {matrix(k.gate), up, out, k.activation, k.clamp},
                choices().simple(context.caps, SimpleOp::glu));
 }
 

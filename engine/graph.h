@@ -99,12 +99,11 @@ struct Store {
     uint32_t layer;
     scoria::Attention shape;
 };
-/// out = act(gate) * up; with a clamp c: (clamp(up, c) + 1) g sigmoid(slope g), g = min(gate, c). Of up,
-/// columns from `up_first` on.
+/// out = act(gate) * up, clamped as GluClamp says. Of up, columns from `up_first` on.
 struct Glu {
     TensorId gate, up, out;
     Activation activation;
-    float clamp = 0, slope = 1;
+    GluClamp clamp = {};
     uint32_t up_first = 0;
 };
 /// out = a + scale * b, of each the first columns, as many as out has

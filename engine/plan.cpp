@@ -144,7 +144,8 @@ void Planner::emit(Kernel kernel, std::span<const TensorId> reads, std::span<con
 template <class T> const op::Glu* Planner::glu_of(size_t i) const {
     const auto *gate = at<T>(i), *up = at<T>(i + 1);
     const auto* glu = at<op::Glu>(i + 2);
-    const bool plain = gate && up && glu && !gate->bias && !up->bias && !(glu->clamp > 0) && gate->x == up->x;
+    const bool plain =
+        gate && up && glu && !gate->bias && !up->bias && glu->clamp.limit == 0 && gate->x == up->x;
     const bool matches = plain && glu->gate == gate->out && glu->up == up->out;
     return matches && same_type({gate->weight, up->weight}) ? glu : nullptr;
 }

@@ -88,7 +88,7 @@ class UseCheck {
     }
     void operator()(const kernel::RopeCache& k) { validate::check_rope_cache(context_, rope_of(k)); }
     void operator()(const kernel::Glu& k) {
-        if (k.clamp != 0) return table("glu");
+        if (k.clamp.limit > 0) return table("glu");
         validate::check_glu(context_, use_.tokens, cols(k.out), k.activation);
     }
     void operator()(const kernel::Add& k) {

@@ -93,7 +93,7 @@ class Uses {
     }
     void operator()(size_t i, const kernel::Glu& k) {
         simple(SimpleOp::glu, i, k.out,
-               cat("activation ", int(k.activation), k.clamp != 0 ? " clamped" : ""));
+               cat("activation ", int(k.activation), k.clamp.limit > 0 ? " clamped" : ""));
     }
     void operator()(size_t i, const kernel::Add& k) { simple(SimpleOp::add, i, k.out, "sum"); }
     void operator()(size_t i, const kernel::Gate& k) { simple(SimpleOp::gate, i, k.out, "gate"); }

@@ -60,6 +60,15 @@ enum class Activation : uint8_t {
     xielu,  // struct Xielu
 };
 
+/// How a gated product keeps gate g and up u to a limit c: min(act(g), c) u' where it is `activated`, else
+/// (u' + offset) g' sigmoid(slope g') with g' = min(g, c); u' = u within [-c, c].
+struct GluClamp {
+    float limit = 0;  // c; 0: act(g) u
+    bool activated = false;
+    float slope = 1, offset = 0;
+    bool operator==(const GluClamp&) const = default;
+};
+
 /// Which two elements of a head one rotation turns (Su et al. 2021).
 enum class RopePairs : uint8_t {
     interleaved,  // (2i, 2i+1): GGUF files of the llama family, whose q/k rows were permuted by the converter
@@ -297,10 +306,10 @@ struct Routing {
     uint32_t groups = 1, groups_used = 1;  // experts are chosen inside the best groups
     bool group_by_top2 = false;            // a group counts as the sum of its two best, else as its best
     bool bias = false;                     // expert linears have biases
-    float clamp = 0, gate_slope = 1;  // > 0: (clamp(up) + 1) g sigmoid(gate_slope g), g = min(gate, clamp)
-    uint32_t shared_size = 0;         // columns of the expert that all tokens pass; 0: none
-    bool shared_bias = false;         // its linears have biases
-    bool shared_gate = false;         // times sigmoid(shared_expert_gate x)
+    GluClamp clamp = {};
+    uint32_t shared_size = 0;  // columns of the expert that all tokens pass; 0: none
+    bool shared_bias = false;  // its linears have biases
+    bool shared_gate = false;  // times sigmoid(shared_expert_gate x)
     // Experts and their router read the stream through norms of their own (expert_norm, and router_norm over
     // sqrt(hidden)), and what comes of them, and of the shared one, is normed before it is added.
     bool apart = false;
@@ -325,6 +334,7 @@ struct FeedForward {
     /// n: of gate x only what is more than n deviations above its mean counts, and as by how much it is
     /// (NormKind::cut; statistical top-k, You et al. 2025). -infinity: all of it.
     float gate_cut = -std::numeric_limits<float>::infinity();
+    GluClamp clamp = {};  // also of the expert that all tokens pass
     bool cuts_gate() const { return gate_cut > -std::numeric_limits<float>::infinity(); }
     bool up_first = false;  // in a tensor of both (Layout::gate_up)
     bool gate_bias = false, up_bias = false, down_bias = false;

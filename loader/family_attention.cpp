@@ -74,6 +74,16 @@ void check_length(const Settings& settings, const char* name, size_t length, siz
              ", got ", length);
 }
 
+std::vector<double> layer_numbers(const Settings& settings, const char* name, size_t layers) {
+    std::vector<double> numbers = settings.numbers(name);
+    const uint32_t ahead = settings.format() == Settings::Format::gguf
+                               ? settings.size("nextn_predict_layers", most_layers, 0, 0)
+                               : 0;
+    if (ahead != 0 && numbers.size() == layers + ahead) numbers.resize(layers);
+    check_length(settings, name, numbers.size(), layers, "numbers");
+    return numbers;
+}
+
 void read_windows(const Family& family, const Settings& settings, Architecture& architecture) {
     using Layers = WindowRule::Layers;
     if (family.window.layers == Layers::chunked) return;
@@ -91,8 +101,7 @@ void read_windows(const Family& family, const Settings& settings, Architecture& 
                                  "attention.sliding_window_pattern"}) {
             const nlohmann::json* value = settings.find(name);
             if (value != nullptr && value->is_array()) {
-                listed = settings.numbers(name);
-                check_length(settings, name, listed.size(), layers, "values");
+                listed = layer_numbers(settings, name, layers);
             } else if (value == nullptr || !value->is_string() || types.empty()) {
                 every = settings.size(name, most_layers, every, 0);
             }  // "LLLG" says what types say

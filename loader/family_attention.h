@@ -26,6 +26,10 @@ void read_windowed_heads(const Settings& keys, Architecture& architecture);
 /// Errors: bad_file, for a list, `what` of the layers, that is there and not as long as they are many.
 void check_length(const Settings& settings, const char* name, size_t length, size_t layers, const char* what);
 
+/// A list of one number for each layer; those of layers that guess tokens ahead are left out. Empty if it is
+/// absent. Errors: bad_file.
+std::vector<double> layer_numbers(const Settings& settings, const char* name, size_t layers);
+
 /// Of the first layer that has a window, or has none; of any where there is no such layer.
 uint32_t head_dim_of(const Architecture& architecture, bool windowed);
 

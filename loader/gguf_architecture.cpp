@@ -72,6 +72,11 @@ std::vector<Rope> read_ropes(const Family& family, const Settings& keys, const A
     const RopeSettings unscaled = rope;
     read_scaling(keys, rope);
     rope.short_divisors = read_divisors(catalog, "rope_freqs.weight", rope.width / 2, tensors);
+    if (family.full_rotary != 1) {  // the rest of the divisors is 1, and of nothing
+        rope.width = static_cast<uint32_t>(rope.width * family.full_rotary);
+        if (rope.width % 2 != 0) keys.wrong("rope.dimension_count", "an even number that rotates everywhere");
+        if (!rope.short_divisors.empty()) rope.short_divisors.resize(rope.width / 2);
+    }
     const auto short_factors = read_divisors(catalog, "rope_factors_short.weight", rope.width / 2, tensors);
     const auto long_factors = read_divisors(catalog, "rope_factors_long.weight", rope.width / 2, tensors);
     if (!long_factors.empty()) {
@@ -93,7 +98,7 @@ std::vector<Rope> read_ropes(const Family& family, const Settings& keys, const A
     if (family.local_rope_base > 0 && windows) {
         RopeSettings local = unscaled;
         local.base = keys.positive("rope.freq_base_swa", family.local_rope_base);
-        local.width = keys.size("rope.dimension_count_swa", head_dim_of(architecture, true), rope.width);
+        local.width = keys.size("rope.dimension_count_swa", head_dim_of(architecture, true), local.width);
         ropes.push_back(make_rope(local, "gguf"));
     }
     return ropes;

@@ -58,8 +58,7 @@ constexpr Routing granite_experts{.score = Routing::Score::softmax_chosen};
 constexpr Routing gpt_oss_experts{.score = Routing::Score::softmax_chosen,
                                   .router_bias = true,
                                   .bias = true,
-                                  .clamp = 7,
-                                  .gate_slope = 1.702f};
+                                  .clamp = {.limit = 7, .slope = 1.702f, .offset = 1}};
 
 /// Where the file does not say, the shared expert is as wide as a dense layer would be.
 void adjust_shared(Reading& r) {
@@ -213,6 +212,46 @@ void adjust_llama4(Reading& r) {
         routing.scale = keys.number("expert_weights_scale", 1);
         if ((i + 1) % step != 0 || routing.experts == 0) make_dense(a.layers[i], dense);
     }
+}
+
+/// Without these keys layers would be computed otherwise in silence.
+void expect(Reading& r, std::initializer_list<const char*> names) {
+    for (const char* name : names)
+        if (!r.settings.has(name)) r.settings.wrong(name, "a value");
+}
+
+/// A clamp for each layer, by a list or one number for all; none where it is 0, or the file has none.
+void read_clamps(Reading& r, const char* name, bool activated, GluClamp& (*clamp_of)(FeedForward&)) {
+    const nlohmann::json* value = r.settings.find(name);
+    if (value == nullptr) return;
+    std::vector<Layer>& layers = r.architecture.layers;
+    const std::vector<double> limits = value->is_array()
+                                           ? layer_numbers(r.settings, name, layers.size())
+                                           : std::vector(layers.size(), r.settings.positive(name));
+    for (size_t i = 0; i < limits.size(); ++i) {
+        if (!std::isfinite(limits[i]) || limits[i] < 0) r.settings.wrong(name, "numbers of 0 or more");
+        clamp_of(layers[i].feed_forward) = {.limit = static_cast<float>(limits[i]), .activated = activated};
+    }
+}
+GluClamp& clamp_of_experts(FeedForward& feed_forward) { return feed_forward.routing.clamp; }
+GluClamp& clamp_of_all(FeedForward& feed_forward) { return feed_forward.clamp; }
+
+void adjust_step35(Reading& r) {
+    expect(r, {"attention.sliding_window", "attention.sliding_window_pattern"});
+    adjust_sigmoid(r);
+    make_unrouted_dense(r);
+    r.settings.understood("moe_every_n_layers");  // the router's tensors tell
+    read_clamps(r, "swiglu_clamp_exp", true, clamp_of_experts);
+    read_clamps(r, "swiglu_clamp_shexp", true, clamp_of_all);
+    for (size_t i = 0; i < r.architecture.layers.size(); ++i)
+        if (layer_has(r, "blk.#.attn_gate.weight", i))
+            r.architecture.layers[i].attention.output_gate = Attention::OutputGate::heads;
+}
+
+void adjust_maple(Reading& r) {
+    expect(r, {"attention.sliding_window", "attention.sliding_window_pattern", "swiglu_clamp_exp"});
+    adjust_softmax(r);
+    read_clamps(r, "swiglu_clamp_exp", false, clamp_of_experts);
 }
 
 /// As its folders have it where they do not say.
@@ -420,6 +459,21 @@ std::span<const Family> gguf_expert_families() {
          .window = {Layers::not_every, 4},
          .routing = &renormalised_experts,
          .adjust = make_unrouted_dense},
+        {.name = "step35",
+         .tensors = {afmoe, common, experts},
+         .qk_norm = QkNorm::Group::head,
+         .local_rope_base = 1e4,
+         .full_rotary = 0.5,
+         .window = {Layers::not_every},
+         .routing = &sigmoid_experts,
+         .adjust = adjust_step35},
+        {.name = "maple",
+         .tensors = {common, experts},
+         .qk_norm = QkNorm::Group::head,
+         .full_layers = Family::FullLayers::rest,
+         .window = {Layers::not_every},
+         .routing = &renormalised_experts,
+         .adjust = adjust_maple},
         {.name = "granite_swa",  // q and k permuted as for llama
          .tensors = {granite_swa, sinks, common, experts},
          .pairs = RopePairs::interleaved,

@@ -28,8 +28,7 @@ constexpr Routing gated_shared_experts{.shared_size = 5632, .shared_gate = true}
 constexpr Routing gpt_oss_experts{.score = Routing::Score::softmax_chosen,
                                   .router_bias = true,
                                   .bias = true,
-                                  .clamp = 7,
-                                  .gate_slope = 1.702f};
+                                  .clamp = {.limit = 7, .slope = 1.702f, .offset = 1}};
 
 constexpr Routing granite_experts{.score = Routing::Score::softmax_chosen};
 constexpr Routing ernie_experts{.renormalise = true, .choice_bias = true};
@@ -92,8 +91,8 @@ void adjust_gpt_oss(Reading& r) {
     for (Layer& layer : r.architecture.layers) {
         Routing& routing = layer.feed_forward.routing;
         layer.attention.sinks = true;
-        routing.clamp = static_cast<float>(r.settings.positive("swiglu_limit", 7.0));
-        routing.gate_slope = static_cast<float>(r.settings.positive("swiglu_alpha", 1.702));
+        routing.clamp.limit = static_cast<float>(r.settings.positive("swiglu_limit", 7.0));
+        routing.clamp.slope = static_cast<float>(r.settings.positive("swiglu_alpha", 1.702));
     }
 }
 

@@ -18,10 +18,11 @@ float combined(const float x, const float y) {
     if (KIND == BINARY_ADD) return x + push.value * y;
     if (KIND == BINARY_GATE) return x * activated(y, ACTIVATION);
     if (KIND == BINARY_GLU) return activated(x, ACTIVATION) * y;
-    // BINARY_GLU_CLAMPED: the bounds must not hide NaN.
-    if (is_nan(x) || is_nan(y)) return x * y;
+    if (is_nan(x) || is_nan(y)) return x * y;  // the bounds must not hide NaN
+    const float up = clamp(y, -push.value, push.value);
+    if (KIND == BINARY_GLU_ACTIVATED_CLAMPED) return min(activated(x, ACTIVATION), push.value) * up;
     const float gate = min(x, push.value);
-    return (clamp(y, -push.value, push.value) + 1.0) * gate * sigmoid(push.slope * gate);
+    return (up + push.offset) * gate * sigmoid(push.slope * gate);
 }
 
 void main() {

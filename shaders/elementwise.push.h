@@ -15,7 +15,8 @@
 #define BINARY_ADD 0
 #define BINARY_GLU 1
 #define BINARY_GLU_CLAMPED 2
-#define BINARY_GATE 3
+#define BINARY_GLU_ACTIVATED_CLAMPED 3
+#define BINARY_GATE 4
 
 // As the enum MapKind (engine/graph.h).
 #define MAP_SCALE 0
@@ -35,7 +36,7 @@ struct BinaryPush {
     uint a_first, a_stride;      // words, as in Matrix
     uint b_first, b_stride;      // likewise
     uint out_first, out_stride;  // likewise
-    float value, slope;
+    float value, slope, offset;
 };
 
 struct MapPush {

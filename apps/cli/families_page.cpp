@@ -32,6 +32,7 @@ std::string positions_of(const Family& family) {
     list(text, family.positions, "learned");
     list(text, family.rope, family.pairs == RopePairs::halves ? "RoPE" : "RoPE of neighbours");
     list(text, family.rope && family.rotary < 1, cat(family.rotary, " of a head"));
+    list(text, family.full_rotary < 1, cat(family.full_rotary, " of that where not windowed"));
     list(text, family.local_rope_base > 0, "another base where windowed");
     list(text, family.no_rope_every > 0, cat("none in one layer of ", family.no_rope_every));
     list(text, family.full_layers != Family::FullLayers::rotate, "only where windowed");

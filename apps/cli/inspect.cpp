@@ -125,7 +125,7 @@ nlohmann::json layer_json(const Layer& layer) {
                        {"scale", routing.scale},
                        {"groups", {routing.groups_used, routing.groups}},
                        {"bias", routing.bias},
-                       {"clamp", routing.clamp},
+                       {"clamp", routing.clamp.limit},
                        {"shared_size", routing.shared_size},
                        {"shared_gate", routing.shared_gate},
                        {"apart", routing.apart}};

@@ -32,7 +32,7 @@ TensorId shared_expert(GraphBuilder& graph, const FeedForward& shape, TensorId x
     if (shape.gated)
         gate = shared("shared gate", x, routing.shared_size, Role::shared_gate, Role::shared_gate_bias);
     const TensorId up = shared("shared up", x, routing.shared_size, Role::shared_up, Role::shared_up_bias);
-    const TensorId inner = build_activated(graph, "shared ", shape, gate, up);
+    const TensorId inner = build_activated(graph, "shared ", shape, gate, up, shape.clamp);
     const TensorId down =
         shared("shared out", inner, graph.stack->hidden, Role::shared_down, Role::shared_down_bias);
     if (!routing.shared_gate) return down;
@@ -62,8 +62,7 @@ TensorId build_experts(GraphBuilder& graph, const FeedForward& shape, const Feed
     if (routing.scales_input)  // up is scaled with the sum
         gate = graph.emit(op::Gate{*gate, routes, graph.tensor_like("expert gate scaled", *gate),
                                    routing.used, routing.used, Activation::identity});
-    const TensorId inner =
-        build_activated(graph, "expert ", shape, gate, up, routing.clamp, routing.gate_slope);
+    const TensorId inner = build_activated(graph, "expert ", shape, gate, up, routing.clamp);
     const TensorId down =
         experts("expert out", inner, graph.stack->hidden, Role::expert_down, Role::expert_down_bias);
     TensorId sum =

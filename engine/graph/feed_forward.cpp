@@ -11,13 +11,13 @@ constexpr NormRoles inner_norm{"inner normed", Role::inner_norm};
 }  // namespace
 
 TensorId build_activated(GraphBuilder& graph, std::string_view whose, const FeedForward& shape,
-                         std::optional<TensorId> gate, TensorId up, float clamp, float slope) {
+                         std::optional<TensorId> gate, TensorId up, const GluClamp& clamp) {
     if (!gate && shape.activation == Activation::xielu)
         return graph.emit(op::Map{up, graph.tensor_like(cat(whose, "activated"), up), MapKind::xielu,
                                   shape.xielu.rise(), shape.xielu.fall()});
     if (!gate) return graph.map(cat(whose, "activated"), up, MapKind::activate, 0, shape.activation);
     return graph.emit(
-        op::Glu{*gate, up, graph.tensor_like(cat(whose, "gated"), up), shape.activation, clamp, slope});
+        op::Glu{*gate, up, graph.tensor_like(cat(whose, "gated"), up), shape.activation, clamp});
 }
 
 TensorId build_feed_forward(GraphBuilder& graph, const FeedForward& shape, const FeedForwardInput& in) {
@@ -33,7 +33,7 @@ TensorId build_feed_forward(GraphBuilder& graph, const FeedForward& shape, const
     if (gate && shape.cuts_gate())
         gate = graph.emit(op::Norm{*gate, graph.tensor_like("gate cut", *gate), std::nullopt, std::nullopt,
                                    NormKind::cut, shape.gate_cut, shape.size, shape.size});
-    TensorId inner = build_activated(graph, "", shape, gate, up);
+    TensorId inner = build_activated(graph, "", shape, gate, up, shape.clamp);
     if (shape.inner_norm) inner = graph.norm(inner_norm, inner);
     return graph.linear("feed-forward out", inner, graph.stack->hidden, Role::down,
                         graph.optional(shape.down_bias, Role::down_bias));

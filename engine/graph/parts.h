@@ -49,9 +49,9 @@ struct FeedForwardInput {
     TensorId before;  // the stream before the layer
 };
 TensorId build_feed_forward(GraphBuilder& graph, const FeedForward& shape, const FeedForwardInput& in);
-/// act(gate) * up, or act(up) where there is no gate; clamp and slope: op::Glu's.
+/// act(gate) * up, or act(up) where there is no gate.
 TensorId build_activated(GraphBuilder& graph, std::string_view whose, const FeedForward& shape,
-                         std::optional<TensorId> gate, TensorId up, float clamp = 0, float slope = 1);
+                         std::optional<TensorId> gate, TensorId up, const GluClamp& clamp);
 
 // experts.cpp
 /// Mixture of experts (Shazeer et al. 2017): the chosen ones, and one that all tokens pass if there is.

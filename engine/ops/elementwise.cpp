@@ -24,14 +24,15 @@ uint64_t workgroups(const Matrix& out, const KernelVariant& variant) {
 
 struct Binary {
     uint32_t kind;
-    float value = 1, slope = 1;
+    float value = 1, slope = 1, offset = 0;
     Activation activation = Activation::silu;
 };
 
 void record(OpContext& context, const Matrix& a, const Matrix& b, const Matrix& out, const Binary& binary,
             const KernelVariant& variant, std::string_view label) {
-    const BinaryPush push{out.cols / b.cols, out.rows,  out.cols,   a.first,      a.stride,    b.first,
-                          b.stride,          out.first, out.stride, binary.value, binary.slope};
+    const BinaryPush push{out.cols / b.cols, out.rows,     out.cols,     a.first,
+                          a.stride,          b.first,      b.stride,     out.first,
+                          out.stride,        binary.value, binary.slope, binary.offset};
     const vk::Pipeline& pipeline = pipeline_for(context, variant, binary.kind, binary.activation);
     context.recorder.dispatch(pipeline, {a.view, b.view, out.view}, push, workgroups(out, variant), label);
 }
@@ -43,9 +44,13 @@ std::vector<KernelVariant> binary_variants(const vk::Caps& caps) {
 }
 
 void record_glu(OpContext& context, const GluArgs& args, const KernelVariant& variant) {
-    const Binary binary{.kind = uint32_t(args.clamp > 0 ? BINARY_GLU_CLAMPED : BINARY_GLU),
-                        .value = args.clamp,
-                        .slope = args.slope,
+    const GluClamp& clamp = args.clamp;
+    const Binary binary{.kind = uint32_t(clamp.limit == 0  ? BINARY_GLU
+                                         : clamp.activated ? BINARY_GLU_ACTIVATED_CLAMPED
+                                                           : BINARY_GLU_CLAMPED),
+                        .value = clamp.limit,
+                        .slope = clamp.slope,
+                        .offset = clamp.offset,
                         .activation = args.activation};
     record(context, args.gate, args.up, args.out, binary, variant, "glu");
 }

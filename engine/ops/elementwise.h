@@ -6,11 +6,11 @@
 
 namespace scoria {
 
-/// out = act(gate) * up, or clamped as op::Glu says; equal shapes; out may be gate or up.
+/// out = act(gate) * up, or clamped as GluClamp says; equal shapes; out may be gate or up.
 struct GluArgs {
     Matrix gate, up, out;
     Activation activation = Activation::silu;
-    float clamp = 0, slope = 1;
+    GluClamp clamp = {};
 };
 /// out = a + scale * b; equal shapes; out may be a or b.
 struct AddArgs {

@@ -44,15 +44,21 @@ inline double activate(double x, Activation activation) {
     return x;
 }
 
-/// out = act(gate) * up; with a clamp c: (clamp(up, c) + 1) g sigmoid(slope g), g = min(gate, c).
-inline void glu(std::span<const double> gate, std::span<const double> up, Activation activation, double clamp,
-                double slope, std::span<double> out) {
+/// out = act(gate) * up, clamped as GluClamp says.
+inline void glu(std::span<const double> gate, std::span<const double> up, Activation activation,
+                const GluClamp& clamp, std::span<double> out) {
+    const double limit{clamp.limit}, slope{clamp.slope}, offset{clamp.offset};
     for (size_t i = 0; i < out.size(); ++i) {
-        if (clamp > 0) {
-            const double g = std::min(gate[i], clamp);
-            out[i] = (std::clamp(up[i], -clamp, clamp) + 1) * g / (1 + std::exp(-slope * g));
-        } else {
+        if (limit == 0) {
             out[i] = activate(gate[i], activation) * up[i];
+            continue;
+        }
+        const double u = std::clamp(up[i], -limit, limit);
+        if (clamp.activated) {
+            out[i] = std::min(activate(gate[i], activation), limit) * u;
+        } else {
+            const double g = std::min(gate[i], limit);
+            out[i] = (u + offset) * g / (1 + std::exp(-slope * g));
         }
     }
 }

@@ -185,8 +185,8 @@ struct Executor::Step {
         cached.insert(cached.end(), rows.begin(), rows.end());
     }
     void run(const op::Glu& op) {
-        glu(in(op.gate), columns(in(op.up), cols(op.up), op.up_first, cols(op.out)), op.activation,
-            double{op.clamp}, double{op.slope}, out(op.out));
+        glu(in(op.gate), columns(in(op.up), cols(op.up), op.up_first, cols(op.out)), op.activation, op.clamp,
+            out(op.out));
     }
     void run(const op::Add& op) {
         const uint32_t count = cols(op.out);

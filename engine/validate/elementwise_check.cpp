@@ -99,7 +99,7 @@ namespace {
 void run_glu(CheckContext& context, const Case& c, Activation activation, const char* name) {
     const Pair in(context, c);
     std::vector<double> expected(in.a_values.size());
-    reference::glu(in.a_values, in.b_values, activation, 0, 1, expected);
+    reference::glu(in.a_values, in.b_values, activation, {}, expected);
     run_variants(context, "glu", cat(name, " ", shape_of(c)), binary_variants(context.caps()), expected,
                  c.cols, elementwise_bounds(exp_units),
                  [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
@@ -123,17 +123,21 @@ void check_glu(CheckContext& context) {
             if (!telling && context.tier == Tier::quick) continue;
             run_glu(context, c, activation, name);
         }
-    for (const Case& c : cases) {
-        constexpr float clamp = 2, slope = 1.702f;
-        const Pair in(context, c);
-        std::vector<double> expected(in.a_values.size());
-        reference::glu(in.a_values, in.b_values, Activation::silu, double(clamp), double(slope), expected);
-        run_variants(context, "glu", cat("clamped ", shape_of(c)), binary_variants(context.caps()), expected,
-                     c.cols, elementwise_bounds(exp_units),
-                     [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
-                         record_glu(ops, {in.a, in.b, out, Activation::silu, clamp, slope}, variant);
-                     });
-    }
+    constexpr GluClamp clamps[] = {
+        {.limit = 2, .slope = 1.702f, .offset = 1}, {.limit = 1.5f}, {.limit = 1.25f, .activated = true}};
+    for (const GluClamp& clamp : clamps)
+        for (const Case& c : cases) {
+            const Pair in(context, c);
+            std::vector<double> expected(in.a_values.size());
+            reference::glu(in.a_values, in.b_values, Activation::silu, clamp, expected);
+            run_variants(
+                context, "glu",
+                cat(clamp.activated ? "activated " : "", "clamped to ", clamp.limit, " ", shape_of(c)),
+                binary_variants(context.caps()), expected, c.cols, elementwise_bounds(exp_units),
+                [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
+                    record_glu(ops, {in.a, in.b, out, Activation::silu, clamp}, variant);
+                });
+        }
 }
 
 namespace {

@@ -120,7 +120,7 @@ ShaderOp glu_op(const char* name, Activation activation) {
             {sized(1, 1536), sized(3, 37), sized(1, 1), sized(5, 257), sized(3, 400, Pattern::spikes),
              sized(2, 64, Pattern::tiny), sized(2, 130, Pattern::offset)},
             [activation](const P&, const T& in, Values& out) {
-                reference::glu(in.at("gate"), in.at("up"), activation, 0, 1, out);
+                reference::glu(in.at("gate"), in.at("up"), activation, {}, out);
             },
             [](const P&, const T&) { return 16.0; }};
 }

@@ -9,6 +9,7 @@ namespace scoria::test {
 inline GgufPart gguf_part(const nlohmann::json& value) {
     if (value.is_boolean()) return value.get<bool>();
     if (value.is_string()) return value.get<std::string>();
+    if (value.is_array() && value.front().is_number_float()) return value.get<std::vector<float>>();
     if (value.is_array()) return value.get<std::vector<int32_t>>();
     if (value.is_number_float()) return value.get<float>();
     return value.get<uint32_t>();

@@ -18,11 +18,11 @@ def base(norm="rms", hidden=64, heads=4, kv=2, columns=96, layers=2, **keys):
 
 
 def dense(keys, gated=True, norm_bias=False, fused=False, qkv_bias=False, o_bias=False, biases=False, qk_norm=False,
-          output=True, positions=False, columns=None, experts=0, latent=False, gate_up=False,
-          names={}, more={}):
-    """The tensors of a decoder, but for `names` of other ones, or of none, and `more` of each layer. What the keys say
-    of each layer may be a list."""
-    hidden, shapes = keys["embedding_length"], {}
+          output=True, positions=False, columns=None, experts=0, dense_layers=0, latent=False, gate_up=False,
+          names={}, more={}, once={}):
+    """The tensors of a decoder, but for `names` of other ones, or of none, `more` of each layer, which may be a
+    function of its number, and `once` beside layers. What the keys say of each layer may be a list."""
+    hidden, shapes = keys["embedding_length"], dict(once)
 
     def add(name, shape, bias=False):
         shapes[name + ".weight"] = shape
@@ -35,7 +35,7 @@ def dense(keys, gated=True, norm_bias=False, fused=False, qkv_bias=False, o_bias
         add("output", [VOCAB, hidden])
     if positions:
         add("position_embd", [keys["context_length"], hidden])
-    for i in range(keys["block_count"]):
+    for i in range(keys["block_count"] - keys.get("nextn_predict_layers", 0)):
         heads, kv, size = (each[i] if isinstance(each, list) else each for each in (
             keys["attention.head_count"], keys["attention.head_count_kv"], keys["feed_forward_length"]))
         size, head = columns or size, keys.get("attention.key_length", hidden // 4)
@@ -48,9 +48,10 @@ def dense(keys, gated=True, norm_bias=False, fused=False, qkv_bias=False, o_bias
             add(f"blk.{i}.attn_output", [hidden, heads * head], o_bias)
         if size:
             add(f"blk.{i}.ffn_norm", [hidden], norm_bias)
-            if experts:
-                add(f"blk.{i}.ffn_gate_inp", [experts, hidden])
-            count, suffix = ([experts], "_exps") if experts else ([], "")
+            count, suffix = ([experts], "_exps") if experts and i >= dense_layers else ([], "")
+            if count:
+                add(f"blk.{i}.ffn_gate_inp", count + [hidden])
+                size = keys.get("expert_feed_forward_length", size)
             for name in ["gate", "up"] if gated and not gate_up else ["up"]:
                 add(f"blk.{i}.ffn_{name}{suffix}", count + [2 * size if gate_up else size, hidden], biases)
             add(f"blk.{i}.ffn_down{suffix}", count + [hidden, size], biases)
@@ -72,13 +73,15 @@ def dense(keys, gated=True, norm_bias=False, fused=False, qkv_bias=False, o_bias
             shape = shapes.pop(f"blk.{i}.{other}", None) or [hidden]
             if name:
                 shapes[f"blk.{i}.{name}"] = shape
-        for name, shape in more.items():
+        for name, shape in (more(i) if callable(more) else more).items():
             shapes[f"blk.{i}.{name}"] = shape
     return shapes
 
 
 LAYER = dict(norm_bias=True, qkv_bias=True, o_bias=True, biases=True)
 EXPERTS = {"expert_count": 6, "expert_used_count": 2, "expert_feed_forward_length": 40}
+SHARED = {"exp_probs_b.bias": [6], "ffn_gate_shexp.weight": [24, 64], "ffn_up_shexp.weight": [24, 64],
+          "ffn_down_shexp.weight": [64, 24]}
 BAICHUAN = base(hidden=16, columns=24, kv=4, **{"rope.dimension_count": 4})
 CASES = {  # keys, and how its tensors differ
     "xverse": (base(**ROTATED), {}),
@@ -115,8 +118,20 @@ CASES = {  # keys, and how its tensors differ
         "leading_dense_block_count": 0, "expert_gating_func": 2, "expert_weights_norm": True, "expert_weights_scale": 1.5,
         "expert_shared_feed_forward_length": 24, "attention.sliding_window": 8, "rope.freq_base": 5e5,
         "rope.freq_base_swa": 1e4, "rope.dimension_count_swa": 8}), dict(experts=6, qk_norm=True, more={
-            "attn_gate.weight": [4, 64], "exp_probs_b.bias": [6], "ffn_gate_shexp.weight": [24, 64],
-            "ffn_up_shexp.weight": [24, 64], "ffn_down_shexp.weight": [64, 24]})),
+            "attn_gate.weight": [4, 64]} | SHARED)),
+    # limits that many of the values reach; the last layer of step35 guesses tokens ahead, and is not run
+    "step35": (base(layers=5, kv=[2, 4, 1, 2, 2], heads=[4, 8, 4, 4, 4], **EXPERTS, **{
+        "leading_dense_block_count": 1, "moe_every_n_layers": 1, "nextn_predict_layers": 1, "expert_weights_norm": True,
+        "expert_weights_scale": 1.5, "expert_shared_feed_forward_length": 24, "attention.sliding_window": 8,
+        "attention.sliding_window_pattern": [False, True, False, True, True], "rope.freq_base": 5e5,
+        "rope.freq_base_swa": 1e4, "attention.key_length": 16, "attention.value_length": 16,
+        "swiglu_clamp_exp": [0.0, 0.2, 0.0, 0.3, 0.0], "swiglu_clamp_shexp": [0.25, 0.0, 0.15, 0.3, 0.0]}), dict(
+            experts=6, dense_layers=1, qk_norm=True, once={"rope_freqs.weight": [8]}, more=lambda i: {
+                "attn_gate.weight": [8 if i == 1 else 4, 64]} | (SHARED if i else {}))),
+    "maple": (base(layers=3, columns=40, **EXPERTS, **{
+        "attention.sliding_window": 8, "attention.sliding_window_pattern": [True, False, True], "rope.freq_base": 1e5,
+        "rope.dimension_count": 8, "attention.key_length": 16, "attention.value_length": 16,
+        "swiglu_clamp_exp": [0.2, 0.3, 0.25]}), dict(experts=6, qk_norm=True)),
     "hunyuan_vl": (base(**ROTATED, **{"rope.dimension_sections": [3, 3, 2, 0], "rope.scaling.alpha": 3.0,
                              "rope.scaling.type": "none", "rope.scaling.factor": 1.0}),
                    dict(qk_norm=True, output=False)),

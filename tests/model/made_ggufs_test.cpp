@@ -46,7 +46,7 @@ double allowed(const Model& model) {
 
 TEST_CASE("reference: architectures of GGUF have the logits of llama.cpp") {
     const std::vector<MadeGguf> all = made_ggufs();
-    CHECK(all.size() == 23);
+    CHECK(all.size() == 25);
     for (const MadeGguf& made : all) {
         CAPTURE(made.name);
         const TemporaryFile file(made.file.bytes());
@@ -94,6 +94,25 @@ TEST_CASE("reference: weights of what a layer of a GGUF file has none of are ref
             file.metadata[c.key] = c.values;
             const TemporaryFile changed(file.bytes());
             CHECK_THROWS_WITH_AS(open_model(changed.path()), doctest::Contains(c.message), Error);
+        }
+    }
+}
+
+TEST_CASE("reference: clamps of a GGUF file that are no limits of its layers are refused") {
+    const std::pair<std::vector<float>, const char*> cases[] = {
+        {{1, 1}, "maple.swiglu_clamp_exp: expected 3 numbers, got 2"},
+        {{1, -1, 1}, "maple.swiglu_clamp_exp: expected numbers of 0 or more"},
+        {{}, "maple.swiglu_clamp_exp: expected a value"},
+    };
+    for (MadeGguf& made : made_ggufs()) {
+        if (made.name != "maple") continue;
+        for (const auto& [limits, message] : cases) {
+            CAPTURE(message);
+            GgufFile file = made.file;
+            file.metadata.erase("maple.swiglu_clamp_exp");
+            if (!limits.empty()) file.metadata["maple.swiglu_clamp_exp"] = limits;
+            const TemporaryFile changed(file.bytes());
+            CHECK_THROWS_WITH_AS(open_model(changed.path()), doctest::Contains(message), Error);
         }
     }
 }

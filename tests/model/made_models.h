@@ -26,7 +26,7 @@ inline std::string bytes_of(const std::string& name, const std::vector<uint64_t>
     for (const uint64_t size : shape) count *= size;
     const bool matrix = shape.size() > 1 && shape[0] > 1;
     const bool norm = (name.find("norm") != name.npos && name.ends_with("weight")) ||
-                      name.ends_with("scale") || name.ends_with("scalar");
+                      name.ends_with("scale") || name.ends_with("scalar") || name.ends_with("freqs.weight");
     const double root = std::sqrt(double(shape.back()));
     std::vector<float> values;
     for (uint64_t i = 1; i <= count; ++i) {

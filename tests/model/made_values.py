@@ -19,7 +19,7 @@ def values(name, shape):
     u = ((z ^ (z >> np.uint64(31))) >> np.uint64(40)).astype(np.float64) / 2**23 - 1
     if len(shape) > 1 and shape[0] > 1:
         u = u * 2.5 / math.sqrt(shape[-1])
-    elif ("norm" in name and name.endswith("weight")) or name.endswith(("scale", "scalar")):
+    elif ("norm" in name and name.endswith("weight")) or name.endswith(("scale", "scalar", "freqs.weight")):
         u = 1 + 0.3 * u
     else:
         u = 0.3 * u
