@@ -57,8 +57,9 @@ sanitize() {
 # Everything of ours that starts threads, or is called from several.
 threads() {
     cmake --preset tsan -DSCORIA_DEEP_TESTS=$whole
-    cmake --build --preset tsan --target test_platform test_engine test_apps test_library
+    cmake --build --preset tsan --target test_platform test_engine test_apps test_library test_model
     TSAN_OPTIONS=suppressions=$PWD/tests/tsan.supp ctest --preset tsan -R '^(platform|engine|apps|library)\.lavapipe$'
+    TSAN_OPTIONS=suppressions=$PWD/tests/tsan.supp build/tsan/test_model --source-file='*upload_test*'
 }
 
 tidy() {
