@@ -119,15 +119,12 @@ std::vector<DeviceModel::Piece> DeviceModel::pieces() const {
     return all;
 }
 
-namespace {
-
 /// Rows [first, last) of a concatenated group come from consecutive parts; an interleaved one takes every
 /// n-th row from each of its n parts. Returns how many bytes of the files they were.
-uint64_t upload_piece(Uploader& uploader, const Model& model, const WeightGroup& group,
-                      const DeviceWeight::Shard& shard, const vk::Buffer& buffer, uint32_t piece,
-                      uint32_t rows) {
+uint64_t DeviceModel::upload_piece(Uploader& uploader, const Model& model, const Piece& piece) {
+    const auto& [group, shard, buffer, first_row, rows] = piece;
     auto& [file_rows, planes] = uploader.pieces();
-    const uint32_t first = shard.first_row + piece, last = first + rows;  // of the group
+    const uint32_t first = shard.first_row + first_row, last = first + rows;  // of the group
     planes.resize(layout_bytes(group.type, rows, group.cols));
     uint32_t base = 0;  // first group row of the part
     uint64_t read = 0;
@@ -149,11 +146,9 @@ uint64_t upload_piece(Uploader& uploader, const Model& model, const WeightGroup&
         }
         base += tensor.rows;
     }
-    uploader.write(buffer, plane_copies(group.type, shard.rows, group.cols, piece, rows), planes);
+    uploader.write(buffer, plane_copies(group.type, shard.rows, group.cols, first_row, rows), planes);
     return read;
 }
-
-}  // namespace
 
 DeviceModel::DeviceModel(vk::Device& device, const Model& model, const Graph& graph, const Plan& plan,
                          const WeightPlaces& places, uint32_t positions, vk::MemoryUse use)
@@ -199,9 +194,7 @@ void DeviceModel::upload(vk::Device& device, vk::Pipelines& pipelines, const Mod
     std::atomic<uint64_t> done{0};
     const auto work = [&](Uploader& uploader, const auto& moved) {
         for (size_t i = next++; i < all.size(); i = next++) {
-            const Piece& piece = all[i];
-            done += upload_piece(uploader, model, piece.group, piece.shard, piece.buffer, piece.first,
-                                 piece.rows);
+            done += upload_piece(uploader, model, all[i]);
             moved();
         }
     };

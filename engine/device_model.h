@@ -46,6 +46,7 @@ class DeviceModel {
   private:
     struct Piece;
     std::vector<Piece> pieces() const;
+    static uint64_t upload_piece(Uploader& uploader, const Model& model, const Piece& piece);
     void place_vectors(vk::Device& device, vk::MemoryUse use);
     void upload_vectors(Uploader& uploader, const Model& model) const;
 

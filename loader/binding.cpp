@@ -453,13 +453,7 @@ const StoredTensor* Catalog::take(const std::string& name) {
 std::vector<TensorView> Catalog::rest() const {
     std::vector<TensorView> views;
     for (const auto& [name, tensor] : tensors_) {
-        if (taken_.contains(name)) continue;
-        uint64_t weights = 1;
-        for (const uint64_t size : tensor.shape) weights *= size;
-        const uint64_t cols = tensor.shape.empty() ? 1 : tensor.shape.back();
-        const uint64_t rows = cols == 0 ? 0 : weights / cols;
-        views.push_back({name, tensor.type, static_cast<uint32_t>(rows), static_cast<uint32_t>(cols),
-                         tensor.file, tensor.offset});
+        if (!taken_.contains(name)) views.push_back(view_of(tensor));
     }
     return views;
 }

@@ -56,26 +56,10 @@ class GgufSource final : public ConversionSource {
         source_.set_scales(join_gguf_scales(family, stored, source_));
         std::vector<GatherRecipe> recipes;
         for (const StoredTensor& tensor : stored) {
-            uint64_t rows = 1;
-            for (size_t i = 0; i + 1 < tensor.shape.size(); ++i) rows *= tensor.shape[i];
-            TensorView view{tensor.name,
-                            tensor.type,
-                            static_cast<uint32_t>(rows),
-                            static_cast<uint32_t>(tensor.shape.back()),
-                            tensor.file,
-                            tensor.offset};
+            TensorView view = view_of(tensor);
             if (tensor.scales >= 0) {
-                Strip strip{.row_stride = view.cols,
-                            .rows = view.rows,
-                            .file = view.file,
-                            .offset = view.offset,
-                            .scales = tensor.scales};
                 view.recipe = static_cast<int32_t>(recipes.size());
-                recipes.push_back({.cols = view.cols,
-                                   .stored = view.type,
-                                   .decode = tensor.decode,
-                                   .type = view.type,
-                                   .strips = {strip}});
+                recipes.push_back(whole_of(tensor));
             }
             views_.push_back(std::move(view));
             tensors_.push_back({tensor.name, {tensor.shape.rbegin(), tensor.shape.rend()}, tensor.type});

@@ -102,6 +102,31 @@ static_assert(std::size(element_bytes) == static_cast<size_t>(Decode::table) + 1
 
 }  // namespace
 
+TensorView view_of(const StoredTensor& tensor) {
+    uint64_t weights = 1;
+    for (const uint64_t size : tensor.shape) weights *= size;
+    const uint64_t cols = tensor.shape.empty() ? 1 : tensor.shape.back();
+    const uint64_t rows = cols == 0 ? 0 : weights / cols;
+    return {tensor.name, tensor.type,  static_cast<uint32_t>(rows), static_cast<uint32_t>(cols),
+            tensor.file, tensor.offset};
+}
+
+GatherRecipe whole_of(const StoredTensor& tensor) {
+    const TensorView view = view_of(tensor);
+    Strip strip;
+    strip.row_stride = view.cols;
+    strip.rows = view.rows;
+    strip.file = tensor.file;
+    strip.offset = tensor.offset;
+    strip.scales = tensor.scales;
+    GatherRecipe recipe;
+    recipe.cols = view.cols;
+    recipe.stored = recipe.type = tensor.type;
+    recipe.decode = tensor.decode;
+    recipe.strips = {strip};
+    return recipe;
+}
+
 void decode_e4m3(const std::byte* from, std::span<float> out) {
     static const auto table = small_floats(4, 3, true);
     look_up(table, from, out);
@@ -218,21 +243,12 @@ void GatheredTensors::gather(const GatherRecipe& recipe, uint64_t first, std::sp
 std::vector<float> GatheredTensors::floats(const StoredTensor& tensor) const {
     if (is_packed(tensor.decode))
         fail(Status::unsupported, "tensor", tensor.name, ": expected numbers that are not packed");
-    uint64_t elements = 1;
-    for (const uint64_t size : tensor.shape) elements *= size;
-    std::vector<float> values(elements);
-    if (values.empty()) return values;
-    GatherRecipe recipe;
-    recipe.cols = tensor.shape.empty() ? 1 : static_cast<uint32_t>(tensor.shape.back());
-    recipe.stored = tensor.type;
-    recipe.decode = tensor.decode;
-    Strip strip;
-    strip.row_stride = recipe.cols;
-    strip.rows = static_cast<uint32_t>(elements / recipe.cols);
-    strip.file = tensor.file;
-    strip.offset = tensor.offset;
-    strip.scales = tensor.scales;
-    gather_strip(recipe, strip, 0, strip.rows, std::as_writable_bytes(std::span(values)));
+    GatherRecipe recipe = whole_of(tensor);
+    recipe.type = TensorType::f32;
+    const Strip& strip = recipe.strips.front();
+    std::vector<float> values(size_t{strip.rows} * recipe.cols);
+    if (!values.empty())
+        gather_strip(recipe, strip, 0, strip.rows, std::as_writable_bytes(std::span(values)));
     return values;
 }
 

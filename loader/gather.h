@@ -58,6 +58,9 @@ struct StoredTensor {
     bool blocks = false;  // Decode::f8_e4m3, nvfp4: rows may be read as F8_E4M3 (Decode::float8), NVFP4_S
 };
 
+/// The rows of all its matrices, as they are stored.
+TensorView view_of(const StoredTensor& tensor);
+
 /// What a stored tensor's numbers are multiplied by, its rows being all but the last of its dimensions.
 struct Scales {
     uint64_t rows = 0, cols = 0;  // of the tensor
@@ -101,6 +104,9 @@ struct GatherRecipe {
     std::vector<Strip> strips;
     std::vector<float> values;  // if not empty: the result, F32
 };
+
+/// All rows of a tensor as they are read, in its type.
+GatherRecipe whole_of(const StoredTensor& tensor);
 
 /// Bytes of `weights` weights, a multiple of the type's block.
 uint64_t stored_bytes(TensorType type, Decode decode, uint64_t weights);

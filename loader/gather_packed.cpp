@@ -13,13 +13,23 @@ namespace {
 
 constexpr float e2m1[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
 
+/// Of 4 bits, two in a byte.
+std::byte number_of(const std::byte* pairs, size_t i) {
+    return pairs[i / 2] >> int(4 * (i % 2)) & std::byte{15};
+}
+
+constexpr std::byte e4m3_magnitude{0x7F};
+/// Of `count` floats of E4M3.
+bool has_nan(const std::byte* codes, size_t count) {
+    return std::any_of(codes, codes + count,
+                       [](std::byte b) { return (b & e4m3_magnitude) == e4m3_magnitude; });
+}
+
 void write_fp4(std::span<const std::byte> exponents, const std::byte* pairs, std::byte* to) {
     for (size_t b = 0; b < exponents.size(); ++b) {
         *to++ = exponents[b];
-        const auto number = [&](size_t i) {
-            return pairs[16 * b + i / 2] >> int(4 * (i % 2)) & std::byte{15};
-        };
-        for (size_t j = 0; j < 16; ++j) *to++ = number(j) | number(j + 16) << 4;
+        const std::byte* its = pairs + 16 * b;
+        for (size_t j = 0; j < 16; ++j) *to++ = number_of(its, j) | number_of(its, j + 16) << 4;
     }
 }
 
@@ -27,9 +37,7 @@ void write_fp4(std::span<const std::byte> exponents, const std::byte* pairs, std
 void write_floats(std::span<const float> scales, const std::byte* from, std::byte* to) {
     constexpr uint16_t nan = 0x7E00;
     for (const float scale : scales) {
-        const bool finite = std::none_of(
-            from, from + 32, [](std::byte b) { return (b & std::byte{0x7F}) == std::byte{0x7F}; });
-        const uint16_t half = finite ? to_half(256 * scale) : nan;
+        const uint16_t half = has_nan(from, 32) ? nan : to_half(256 * scale);
         std::memcpy(to, &half, sizeof half), to += sizeof half;
         std::memcpy(to, from, 32), from += 32, to += 32;
     }
@@ -44,16 +52,14 @@ std::byte* write_factor(float factor, std::byte* to) {
 /// block one of whose scales is NaN is all NaN.
 void write_nvfp4(std::span<const float> factors, const std::byte* scales, const std::byte* pairs,
                  std::byte* to) {
-    constexpr std::byte magnitude{0x7F}, both_signs{0x88};
+    constexpr std::byte both_signs{0x88};
     for (const float factor : factors) {
-        const bool finite =
-            std::none_of(scales, scales + 4, [&](std::byte b) { return (b & magnitude) == magnitude; });
-        to = write_factor(finite ? factor : std::numeric_limits<float>::quiet_NaN(), to);
-        for (size_t g = 0; g < 4; ++g) *to++ = scales[g] & magnitude;
+        to = write_factor(has_nan(scales, 4) ? std::numeric_limits<float>::quiet_NaN() : factor, to);
+        for (size_t g = 0; g < 4; ++g) *to++ = scales[g] & e4m3_magnitude;
         for (size_t g = 0; g < 4; ++g, pairs += 8) {
-            const std::byte turned = (*scales++ & ~magnitude) == std::byte{} ? std::byte{} : both_signs;
-            const auto number = [&](size_t i) { return pairs[i / 2] >> int(4 * (i % 2)) & std::byte{15}; };
-            for (size_t j = 0; j < 8; ++j) *to++ = (number(j) | number(j + 8) << 4) ^ turned;
+            const std::byte turned = (*scales++ & ~e4m3_magnitude) == std::byte{} ? std::byte{} : both_signs;
+            for (size_t j = 0; j < 8; ++j)
+                *to++ = (number_of(pairs, j) | number_of(pairs, j + 8) << 4) ^ turned;
         }
     }
 }

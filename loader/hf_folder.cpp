@@ -120,10 +120,7 @@ bool are_equal(const StoredTensor& a, const StoredTensor& b, const GatheredTenso
     if (a.type != b.type || a.decode != Decode::none || b.decode != Decode::none || a.shape != b.shape ||
         a.shape.size() != 2)
         return false;
-    const auto view = [](const StoredTensor& t) {
-        return TensorView{t.name, t.type, uint32_t(t.shape[0]), uint32_t(t.shape[1]), t.file, t.offset};
-    };
-    const TensorView left = view(a), right = view(b);
+    const TensorView left = view_of(a), right = view_of(b);
     std::vector<std::byte> some(1 << 20), others(some.size());
     for (uint64_t at = 0; at < left.bytes(); at += some.size()) {
         const size_t count = size_t(std::min<uint64_t>(some.size(), left.bytes() - at));
@@ -173,8 +170,9 @@ ConfiguredModel read_model(const Settings& config, Catalog& catalog, const Gathe
     const StoredTensor *output = stored(Role::output), *table = stored(Role::token_embedding);
     const bool has_output = output != nullptr;
     // As in transformers 5, a file with another output than its table says more than its config.
+    const bool decides = !family.output_decides && !architecture.two_streams;
     const bool tied = config.flag("tie_word_embeddings", !has_output) &&
-                      !(output && table && !are_equal(*output, *table, tensors));
+                      !(decides && output && table && !are_equal(*output, *table, tensors));
     architecture.tied_embeddings = !architecture.two_streams && (family.output_decides ? !has_output : tied);
     if (bare && !has_output && (!tied || architecture.bidirectional())) architecture.has_head = false;
     config.refuse_unknown(is_harmless_field);

@@ -2,6 +2,9 @@
 // encoder's.
 #include "parts.h"
 
+#include <span>
+#include <vector>
+
 namespace scoria {
 namespace {
 
@@ -29,18 +32,35 @@ struct Heads {
     std::optional<TensorId> k, v;
 };
 
+/// One of several linears that read the same x.
+struct Projection {
+    const char* name;
+    uint32_t cols;
+    Role role;
+    bool has_bias;
+    Role bias;
+};
+
 /// Linears side by side, then the adapters of each.
+std::vector<TensorId> projected(GraphBuilder& graph, TensorId x, std::span<const Projection> all) {
+    std::vector<TensorId> made;
+    for (const Projection& each : all)
+        made.push_back(
+            graph.bare_linear(each.name, x, each.cols, each.role, graph.optional(each.has_bias, each.bias)));
+    for (size_t i = 0; i < all.size(); ++i) made[i] = graph.adapted(made[i], x, all[i].role);
+    return made;
+}
+
+/// As the layer's weights have them.
 Heads projected(GraphBuilder& graph, const Attention& shape, TensorId x) {
     const uint32_t q_cols = shape.heads * shape.head_dim, kv_cols = shape.kv_heads * shape.head_dim;
-    const bool own_kv = shape.kv_layer < 0;
-    Heads to{graph.bare_linear("q", x, q_cols, Role::q, graph.optional(shape.q_bias, Role::q_bias)), {}, {}};
-    if (own_kv)
-        to.k = graph.bare_linear("k", x, kv_cols, Role::k, graph.optional(shape.k_bias, Role::k_bias));
-    if (own_kv && !shape.v_is_k)
-        to.v = graph.bare_linear("v", x, kv_cols, Role::v, graph.optional(shape.v_bias, Role::v_bias));
-    to.q = graph.adapted(to.q, x, Role::q);
-    if (own_kv) to.k = graph.adapted(*to.k, x, Role::k);
-    if (own_kv) to.v = shape.v_is_k ? to.k : graph.adapted(*to.v, x, Role::v);
+    const Projection all[] = {{"q", q_cols, Role::q, shape.q_bias, Role::q_bias},
+                              {"k", kv_cols, Role::k, shape.k_bias, Role::k_bias},
+                              {"v", kv_cols, Role::v, shape.v_bias, Role::v_bias}};
+    const size_t count = shape.kv_layer >= 0 ? 1 : shape.v_is_k ? 2 : 3;
+    const std::vector<TensorId> made = projected(graph, x, std::span(all).first(count));
+    Heads to{made[0], {}, {}};
+    if (count > 1) to.k = made[1], to.v = made.back();
     return to;
 }
 
@@ -76,17 +96,12 @@ TensorId global_attention(GraphBuilder& graph, const Attention& local_shape, Ten
     shape.mask = Mask::global_rows;
     shape.window = 0;
     const uint32_t q_cols = shape.heads * shape.head_dim, kv_cols = shape.kv_heads * shape.head_dim;
-    TensorId q = graph.bare_linear("global q", x, q_cols, Role::global_q,
-                                   graph.optional(shape.q_bias, Role::global_q_bias));
-    TensorId k = graph.bare_linear("global k", x, kv_cols, Role::global_k,
-                                   graph.optional(shape.k_bias, Role::global_k_bias));
-    TensorId v = graph.bare_linear("global v", x, kv_cols, Role::global_v,
-                                   graph.optional(shape.v_bias, Role::global_v_bias));
-    q = graph.adapted(q, x, Role::global_q);
-    k = graph.adapted(k, x, Role::global_k);
-    v = graph.adapted(v, x, Role::global_v);
-    op::Attention attention{q,    k, v, graph.tensor("attention heads with global", q_cols), graph.slot(),
-                            shape};
+    const Projection all[] = {{"global q", q_cols, Role::global_q, shape.q_bias, Role::global_q_bias},
+                              {"global k", kv_cols, Role::global_k, shape.k_bias, Role::global_k_bias},
+                              {"global v", kv_cols, Role::global_v, shape.v_bias, Role::global_v_bias}};
+    const std::vector<TensorId> made = projected(graph, x, all);
+    op::Attention attention{
+        made[0], made[1], made[2], graph.tensor("attention heads with global", q_cols), graph.slot(), shape};
     attention.base = local;
     return graph.emit(attention);
 }
@@ -126,14 +141,11 @@ TensorId build_attention(GraphBuilder& graph, const Attention& shape, TensorId x
 
 void build_cross_keys(GraphBuilder& graph, const Attention& cross, TensorId encoded) {
     const uint32_t cols = cross.kv_heads * cross.head_dim;
-    TensorId k = graph.bare_linear("cross k", encoded, cols, Role::cross_k,
-                                   graph.optional(cross.k_bias, Role::cross_k_bias));
-    TensorId v = graph.bare_linear("cross v", encoded, cols, Role::cross_v,
-                                   graph.optional(cross.v_bias, Role::cross_v_bias));
-    k = graph.adapted(k, encoded, Role::cross_k);
-    v = graph.adapted(v, encoded, Role::cross_v);
+    const Projection all[] = {{"cross k", cols, Role::cross_k, cross.k_bias, Role::cross_k_bias},
+                              {"cross v", cols, Role::cross_v, cross.v_bias, Role::cross_v_bias}};
+    const std::vector<TensorId> made = projected(graph, encoded, all);
     const uint32_t slot = cross_slot(graph.model, uint32_t(graph.layer));
-    graph.emit(op::Store{k, v, graph.tensor("cross k stored", cols), slot, cross});
+    graph.emit(op::Store{made[0], made[1], graph.tensor("cross k stored", cols), slot, cross});
 }
 
 TensorId build_cross_attention(GraphBuilder& graph, const Attention& cross, TensorId x) {
