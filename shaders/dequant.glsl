@@ -6,6 +6,8 @@
 //   sum w x = scale * sum code x + (offset - scale * zero) * sum x.
 // Evaluated as written it is the file's value bit for bit: code - zero and its product with scale are exact.
 //
+// Where the includer defines HALF_PAIRS, for which it enables 16-bit floats, some codes are computed by pairs of those.
+//
 // -DWEIGHT_INTS is for kernels that multiply integers: a code is q itself there, four columns a word, for the
 // types that weight_step knows. Where the includer's CODE_BYTES is true, their float codes are q too. Affine stays that
 // of the other codes, so that kernels take weight_line() of it, and not weight_values().
@@ -21,6 +23,9 @@
 
 layout(constant_id = 2) const uint WEIGHT_TYPE = WEIGHT_F32;
 layout(constant_id = 63) const bool HALVES_FLUSH = false;  // vk::constant_halves_flush
+#ifdef HALF_PAIRS
+layout(constant_id = 61) const bool PACKS_HALVES = false;  // vk::constant_packs_halves
+#endif
 
 // Scales: those of 6-bit blocks are mostly subnormal halves, which some devices take for zero. They keep normal floats.
 float scale_of_bits(const uint bits) {

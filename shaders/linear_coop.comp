@@ -19,6 +19,7 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_cooperative_matrix : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #ifdef ANY_SIZE
 #extension GL_NV_cooperative_matrix2 : require
 #endif
@@ -58,6 +59,7 @@ layout(set = 0, binding = 0) restrict readonly buffer WeightQuads { uvec4 weight
 layout(set = 0, binding = 0) restrict readonly buffer WeightPairs { uvec2 weight_pairs[]; };
 layout(set = 0, binding = 1) readonly buffer Packed { uvec4 x_halves[]; };
 #define ROW_SPANS
+#define HALF_PAIRS
 #define HIDES_ONE
 #define HEADS
 #include "linear.glsl"

@@ -18,6 +18,8 @@
 #define CODE_BYTES true
 #include "byte_operands.glsl"
 #else
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#define HALF_PAIRS
 #define HALVES
 #define HIDES_ONE
 #endif

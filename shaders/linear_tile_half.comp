@@ -10,6 +10,8 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#define HALF_PAIRS
 #include "linear.glsl"
 #include "half_operands.glsl"
 #include "packed_x.glsl"

@@ -19,14 +19,15 @@
 // are four columns of x, and of the norm's weights.
 // -DGRID beside it is for types of codebooks: their points lie in a uniform buffer, since a load from one is a gather there.
 //
-// -DBYTES is for GPUs that convert bytes (dequant_bits.glsl).
-//
 // -DWEIGHT_INTS multiplies integers: x comes as bytes from linear_pack_int.comp, four columns a word.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #ifdef WEIGHT_INTS
 #extension GL_EXT_integer_dot_product : require
+#elif defined(NATIVE_SUBGROUP) && !defined(COMPACT)
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#define HALF_PAIRS
 #endif
 #if defined(COMPACT) && !defined(TEXELS)
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
@@ -36,12 +37,11 @@
 #endif
 #include "subgroup.glsl"
 #include "grid.glsl"
-#ifdef BYTES
-#define CODE_BYTES true
-#endif
 #ifndef COMPACT
 #define ROW_PLACES
 #if defined(NATIVE_SUBGROUP) && !defined(WEIGHT_INTS)
+layout(constant_id = 62) const bool CONVERTS_BYTES = false;  // vk::constant_converts_bytes
+#define CODE_BYTES CONVERTS_BYTES
 #define X_LANES
 #define HEADS
 #endif

@@ -42,14 +42,9 @@ LinearVariant vec(const vk::Caps& caps, Shader shader, uint32_t lane_tokens, uin
                         workgroup == workgroup_of(wanted) ? std::string() : cat(" lanes ", workgroup))};
 }
 
-/// Of those with native subgroups.
-Shader native_vec(const vk::Caps& caps) {
-    return caps.converts_bytes() ? Shader::linear_vec_sg_bytes : Shader::linear_vec_sg;
-}
-
 Shader best_vec(const vk::Caps& caps, TensorType type) {
     return !caps.native_subgroups() || !caps.subgroup_ballot         ? Shader::linear_vec
-           : !(caps.is_cpu() && caps.subgroup_shuffle && caps.int64) ? native_vec(caps)
+           : !(caps.is_cpu() && caps.subgroup_shuffle && caps.int64) ? Shader::linear_vec_sg
            : caps.uniform_scalars && quant_grid(type)                ? Shader::linear_vec_sg_grid
                                                                      : Shader::linear_vec_sg_compact;
 }
@@ -441,7 +436,7 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
     if (const uint32_t fetched = texel_tokens(caps, shape); fetched && is_compact(best))
         add(vec(caps, Shader::linear_vec_sg_texels, fetched, 4, 1));
     add(vec(caps, best, lane_tokens, lane_pairs, parts));
-    if (native) add(vec(caps, native_vec(caps), lane_tokens, 1, parts == 1 ? 2 : 1));
+    if (native) add(vec(caps, Shader::linear_vec_sg, lane_tokens, 1, parts == 1 ? 2 : 1));
     add(vec(caps, Shader::linear_vec, lane_tokens, 1, parts));
     add(vec(caps, best, 2, 2, 1));
     if (ints) add(vec(caps, Shader::linear_vec_int, lane_tokens, 1, parts));
@@ -510,7 +505,6 @@ uint32_t LinearVariant::x_levels() const {
 bool ends_heads(const LinearVariant& variant, const RopeShape& rope) {
     const bool by_pairs =
         variant.grouped() || variant.shader == Shader::linear_vec_sg ||
-        variant.shader == Shader::linear_vec_sg_bytes ||
         (variant.deep() && variant.splits == 1);  // of larger tiles some spill (tools/gates)
     return by_pairs && (rope.width == 0 || rope.pairs == RopePairs::interleaved) && rope.head_dim % 2 == 0 &&
            !kv_quantised(rope.type) && rope.shards == 1 && !rope.grows;

@@ -23,6 +23,7 @@ struct Case {
     float bad = 0;          // NaN or Inf in the second token or the only one, whose outputs are none then
     bool ints = false;      // kernels of integer products and deep tiles too, of every type
     bool norm = false;      // variants that fold it alone
+    bool halves = false;    // all kernels of iq4_nl, too, whose codes pairs of halves compute
 };
 
 constexpr Case cases[] = {
@@ -43,7 +44,8 @@ constexpr Case cases[] = {
     {40, 98, 96, true, false, false, false, true, 34, Tier::quick, false, 0, false, true},
     {1, 64, 320, true, false, false, false, false, 0, Tier::quick, false, NAN, false, true},
     {1, 64, 320, true, false, false, false, false, 0, Tier::quick, false, INFINITY, false, true},
-    {20, 34, 576},    // several units of what blocks share
+    // Several units of what blocks share.
+    {20, 34, 576, false, false, false, false, false, 0, Tier::quick, false, 0, false, false, true},
     {300, 4096, 32},  // 76,800 groups at one token and 16 rows each: the grid folds
     {1, 70000, 64, false, false, false, false, false, 0, Tier::full},
     {128, 1536, 576, false, true, true, false, false, 0, Tier::full},
@@ -267,7 +269,7 @@ void check_linear(CheckContext& context) {
         if (context.only_subgroups && !all) continue;  // a lane reads its blocks alone
         for (const Case& c : cases)
             if (full || (c.tier == Tier::quick && (thorough || c.rows < 100)))
-                run_case(context, c, type, all);
+                run_case(context, c, type, all || (c.halves && type == TensorType::iq4_nl));
         if (info.block == 1)
             for (const Case& c : float_cases) run_case(context, c, type, all);
     }

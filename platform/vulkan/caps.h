@@ -52,6 +52,10 @@ struct Caps {
     /// 3). NVIDIA's conversions are slower; of others it is not known.
     bool converts_bytes() const { return vendor_id == vendor_amd; }
 
+    /// Arithmetic of pairs of float16 takes fewer instructions than that of float32
+    /// (shaders/dequant_iq4.glsl; Intel's compilers make two of a pair, and conversions: tools/gates).
+    bool packs_halves() const { return float16 && vendor_id != vendor_intel; }
+
     // limits; bytes where not said
     uint64_t max_storage_range = 128ull << 20;  // maxStorageBufferRange
     uint64_t max_allocation = 1ull << 30;       // maxMemoryAllocationSize

@@ -16,8 +16,11 @@ namespace scoria::vk {
 /// Conventions of every shader in shaders/: constant 0 is the workgroup size, 1 the logical subgroup size.
 inline constexpr uint32_t constant_workgroup = 0;
 inline constexpr uint32_t constant_subgroup = 1;
-/// What Pipelines itself sets, where a module declares it: Caps::may_flush_halves().
+/// What Pipelines itself sets, where a module declares it: Caps::may_flush_halves(), converts_bytes() and
+/// packs_halves(). A module that declares the last needs no float16 where that is false.
 inline constexpr uint32_t constant_halves_flush = 63;
+inline constexpr uint32_t constant_converts_bytes = 62;
+inline constexpr uint32_t constant_packs_halves = 61;
 
 inline VkDescriptorType descriptor_type(Access access) {
     return access == Access::uniform  ? VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER

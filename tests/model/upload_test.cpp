@@ -9,16 +9,18 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <set>
 #include <thread>
 
 using namespace scoria;
 using namespace scoria::test;
+using namespace std::chrono_literals;
 
 namespace {
 
-/// A model's tensors, read slowly enough for every thread to have its turn; one read fails.
+/// A model's tensors, read slowly; one read fails. Those that come first wait for `awaited` threads.
 class SlowTensors : public TensorSource {
   public:
     explicit SlowTensors(std::shared_ptr<const TensorSource> source) : source_(std::move(source)) {}
@@ -28,17 +30,21 @@ class SlowTensors : public TensorSource {
         std::this_thread::sleep_for(late ? 10 * each : each);
         if (++reads == fails_at) fail(Status::bad_file, "slow", "tensor ", tensor.name, " is gone");
         source_->read(tensor, first, out);
-        const std::lock_guard lock(mutex_);
+        std::unique_lock lock(mutex_);
         threads.insert(std::this_thread::get_id());
+        arrived_.notify_all();
+        if (!arrived_.wait_for(lock, 20s, [&] { return threads.size() >= awaited; })) awaited = 0;
     }
     mutable std::atomic<uint32_t> reads{0};
     mutable std::set<std::thread::id> threads;
+    mutable size_t awaited = 0;
     uint32_t fails_at = 0;
     std::chrono::milliseconds each{2};
 
   private:
     std::shared_ptr<const TensorSource> source_;
     mutable std::mutex mutex_;
+    mutable std::condition_variable arrived_;
 };
 
 struct Loaded {
@@ -79,6 +85,7 @@ TEST_CASE("weights that several threads move are those that one moves" * doctest
         for (const uint32_t threads : {1, 4}) {
             CAPTURE(threads);
             Loaded loaded(file.path());
+            loaded.tensors->awaited = threads;
             Engine engine(loaded.model, by_threads(threads, profile));
             CHECK(loaded.tensors->threads.size() == threads);
             Session session(engine);

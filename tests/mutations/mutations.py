@@ -172,6 +172,8 @@ MUTATIONS = [
     mutant("quads_byte", "dequant.glsl", "byte scales of the wrong rows there", "slot.part % 2 * 2", "0", "linear"),
     mutant("quads_side", "dequant.glsl", "lanes have the scales of others' rows there", "lane % 2 * (WEIGHT_SIDE_WORDS / 2)", "0", "linear"),
     mutant("nvfp4_s_factor", "dequant_fp4.glsl", "the factor of NVFP4_S is left out", "affine.scale *= uintBitsToFloat(unit.word);", "", "embed", "linear"),
+    mutant("iq4_pair", "dequant_iq4.glsl", "IQ4's values by halves are a quarter off their centre", "f16vec2(-35.97)", "f16vec2(-36.5)", "linear"),
+    mutant("iq4_pairs", "dequant_iq4.glsl", "IQ4's last columns have a neighbour's codes", "q << 4, q >> 4, q, q >> 8)", "q << 4, q >> 4, q, q >> 4)", "linear"),
     mutant("halves_order", "dequant_bits.glsl", "codes as halves come in the order of their words", "vec4(even.x, odd.x, even.y, odd.y)", "vec4(even.x, even.y, odd.x, odd.y)", "linear"),
     mutant("halves_six", "dequant_bits.glsl", "the high bits of the second four codes stand for four times less", "above << 6 & 0x03000300u", "above << 4 & 0x00C000C0u", "linear"),
     mutant("halves_step", "dequant.glsl", "codes as halves count half", "step * 16777216.0", "step * 8388608.0", "linear"),

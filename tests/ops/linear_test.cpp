@@ -4,11 +4,13 @@
 #include "ops/embed.h"
 #include "ops/linear.h"
 #include "ops/weight_layout.h"
+#include "prune.h"
 #include "reference/dequantise.h"
 #include "safetensors.h"
 #include "step.h"
 #include "test_env.h"
 #include "validate/weight_check.h"
+#include "weight_planes.h"
 
 #include <doctest/doctest.h>
 
@@ -221,6 +223,20 @@ TEST_SUITE("linear") {
             }
     }
 
+    TEST_CASE("kernels that compute with pairs of halves need no 16-bit floats without") {
+        for (const Shader shader : {Shader::linear_vec_sg, Shader::linear_group})
+            for (const uint32_t type :
+                 {WEIGHT_F16, WEIGHT_Q4_K, WEIGHT_IQ4_NL, WEIGHT_IQ4_XS, WEIGHT_IQ2_S, WEIGHT_MXFP4})
+                for (const bool packs : {false, true}) {
+                    CAPTURE(shader_name(shader));
+                    CAPTURE(type);
+                    CAPTURE(packs);
+                    const vk::Constant constants[] = {{2, type}, {vk::constant_packs_halves, packs}};
+                    const std::vector<uint32_t> words = vk::prune(shader_module(shader).words, constants);
+                    CHECK(vk::declares_float16(words) ==
+                          (packs && (type == WEIGHT_IQ4_NL || type == WEIGHT_IQ4_XS)));
+                }
+    }
     TEST_CASE("the default kernel suits the device") {
         vk::Caps cpu = gpu();
         cpu.type = vk::DeviceType::cpu;
@@ -253,7 +269,7 @@ TEST_SUITE("linear") {
             {floor, 1, Shader::linear_vec, Shader::linear_vec},
             {floor, 9, Shader::linear_tile, Shader::linear_tile},
             {halves, 9, Shader::linear_tile, Shader::linear_tile_half},
-            {halves, 8, Shader::linear_vec_sg_bytes, Shader::linear_vec_sg_bytes},
+            {halves, 8, Shader::linear_vec_sg, Shader::linear_vec_sg},
             {intel, 8, Shader::linear_vec_sg, Shader::linear_vec_sg},
             {intel, 9, Shader::linear_tile, Shader::linear_tile},
             {nvidia, 1, Shader::linear_group, Shader::linear_group_int},
