@@ -4,6 +4,7 @@
 #include "conversion_folder.h"
 
 #include "conversion_families.h"
+#include "conversion_read_back.h"
 #include "fail.h"
 #include "file.h"
 #include "gguf_families.h"
@@ -14,7 +15,6 @@
 #include "tokenizer/json.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -80,7 +80,6 @@ class FolderSource final : public ConversionSource {
     void set_keys(GgufWriter& out) const;
     void check_unused() const;
     void check_read_back() const;
-    void check_equal(const Architecture& read) const;
     [[noreturn]] void cannot_say(std::string_view what) const;
 
     fs::path folder_;
@@ -488,64 +487,8 @@ void FolderSource::check_read_back() const {
     const Gguf gguf = read_gguf(files.front(), writer.file_bytes());
     const ReadModel read = read_architecture(gguf, GatheredTensors(std::move(files)));
     for (const TensorView& view : read.unused) cannot_say(view.name);
-    check_equal(read.architecture);
-}
-
-bool near(double a, double b) { return std::abs(a - b) <= 1e-6 * std::abs(b); }
-
-bool near(const std::vector<double>& a, const std::vector<double>& b) {
-    return std::ranges::equal(a, b, [](double x, double y) { return near(x, y); });
-}
-
-/// The rotation of a layer; null: none.
-const Rope* rope_of(const Architecture& architecture, const Layer& layer) {
-    return layer.attention.rope < 0 || architecture.ropes.empty()
-               ? nullptr
-               : &architecture.ropes[static_cast<size_t>(layer.attention.rope)];
-}
-
-bool same_rope(const Rope* a, const Rope* b) {
-    if (a == nullptr || b == nullptr) return a == b;
-    return a->width == b->width && near(a->inverse_frequencies, b->inverse_frequencies) &&
-           near(a->magnitude, b->magnitude) && a->short_length == b->short_length &&
-           near(a->long_inverse_frequencies, b->long_inverse_frequencies) && a->ntk_base == b->ntk_base &&
-           a->ntk_factor == b->ntk_factor && near(a->query_growth, b->query_growth) &&
-           a->growth_length == b->growth_length && a->growth_offset == b->growth_offset;
-}
-
-/// Scales went through 32 bits, frequencies through tensors: what is near is taken for equal.
-void FolderSource::check_equal(const Architecture& read) const {
-    const Architecture& ours = model_.architecture;
-    if (ours.layers.size() != read.layers.size()) cannot_say("layers");
-    Architecture settled = read;
-    settled.family = ours.family;
-    settled.ropes = ours.ropes;
-    settled.rows_before_positions = ours.rows_before_positions;  // of a folder
-    for (Architecture& encoder : settled.encoder) encoder.family = ours.family;
-    for (float Architecture::*scale :
-         {&Architecture::embedding_scale, &Architecture::residual_scale, &Architecture::logit_scale})
-        if (near(double{settled.*scale}, double{ours.*scale})) settled.*scale = ours.*scale;
-    for (size_t i = 0; i < ours.layers.size(); ++i) {
-        const Layer& layer = ours.layers[i];
-        Layer& its = settled.layers[i];
-        if (its.attention.window != layer.attention.window) cannot_say(cat("window of layer ", i));
-        if (its.attention.bias_span != layer.attention.bias_span)
-            cannot_say("relative_attention_max_distance");
-        if (!same_rope(rope_of(ours, layer), rope_of(read, its))) cannot_say(cat("rotation of layer ", i));
-        its.attention.rope = layer.attention.rope;
-        if (row_->tiles_heads) its.recurrence.tiled = layer.recurrence.tiled;
-        if (near(double{its.attention.scale}, double{layer.attention.scale}))
-            its.attention.scale = layer.attention.scale;
-        const Routing &routing = layer.feed_forward.routing, &its_routing = its.feed_forward.routing;
-        if (its.feed_forward.activation != layer.feed_forward.activation)
-            cannot_say(cat("activation of layer ", i));
-        if (its_routing != routing) cannot_say(cat("experts of layer ", i));
-        if (its.attention != layer.attention) cannot_say(cat("attention of layer ", i));
-        if (its != layer) cannot_say(cat("feed-forward of layer ", i));
-    }
-    if (settled.context != ours.context) cannot_say("context");
-    if (settled.norm != ours.norm || settled.placement != ours.placement) cannot_say("norms");
-    if (settled != ours) cannot_say("embeddings and output");
+    const std::string lost = what_differs(model_.architecture, read.architecture, row_->tiles_heads);
+    if (!lost.empty()) cannot_say(lost);
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ void hide_one() { one_bits = push.cols != 0 ? 0x3F800000u : 0; }
 #include "dequant.glsl"
 #include "numerics.glsl"
 
-// sum + a.x b.x + ..., of codes and x, one product after the other; -DCOMPACT has its own.
+// sum + a.x b.x + ..., of codes and x, one product after the other; linear_compact.comp has its own.
 #ifdef WEIGHT_INTS
 #define SUM int
 int add_products(const uint a, const uint b, const int sum) { return sum + dotPacked4x8EXT(int(a), int(b)); }

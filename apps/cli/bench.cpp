@@ -367,7 +367,6 @@ Action define_bench(CLI::App& app, const Common& common) {
     add_speculation_flags(app, options->speculation);
     app.add_option("--trace", options->trace,
                    "writes that step for chrome://tracing or Perfetto to this file; implies --profile")
-        ->check(no_stdout())
         ->check(writable());
     app.add_flag("--ops", options->ops,
                  "no model: each op alone, beside the bandwidth and the matmul peak of this device");

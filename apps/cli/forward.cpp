@@ -152,7 +152,6 @@ Action define_forward(CLI::App& app, const Common& common) {
                    "also write N greedily chosen tokens; end-of-generation ids are not special");
     app.add_option("-o,--output", options->output, "safetensors file to write")
         ->required()
-        ->check(no_stdout())
         ->check(writable());
     return [options, &common] { return forward(*options, common); };
 }

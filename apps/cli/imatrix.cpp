@@ -77,10 +77,7 @@ int imatrix(const ImatrixOptions& options, const Common& common) {
 Action define_imatrix(CLI::App& app, const Common& common) {
     auto options = std::make_shared<ImatrixOptions>();
     app.add_option("-f,--file", options->file, "a file with the text (-: stdin)")->required();
-    app.add_option("-o,--output", options->out, "GGUF file to write")
-        ->required()
-        ->check(no_stdout())
-        ->check(writable());
+    app.add_option("-o,--output", options->out, "GGUF file to write")->required()->check(writable());
     app.add_option("-n,--tokens", options->tokens, "only the first N tokens");
     app.add_option("--window", options->window, "tokens of a sequence (default: 512)")
         ->check(CLI::Range(1u, 1u << 20));

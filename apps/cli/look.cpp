@@ -198,9 +198,7 @@ Action define_look(CLI::App& app, const Common& common) {
     app.add_option("--answer-ids", flags->answer_ids, "the same as token ids");
     app.add_option("--layers", flags->layers, "which to show, e.g. 0-3,7 (default: all)");
     app.add_option("--heads", flags->heads, "likewise");
-    app.add_option("-o,--output", flags->page, "the page to write (default: look.html)")
-        ->check(no_stdout())
-        ->check(writable());
+    app.add_option("-o,--output", flags->page, "the page to write (default: look.html)")->check(writable());
     app.add_option("--png", flags->pictures, "a folder for the pictures as files");
     app.footer("At most 256 tokens. --json writes the numbers to stdout.");
     return [flags, &common] { return look_at(*flags, common); };

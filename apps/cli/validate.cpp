@@ -239,9 +239,8 @@ Action define_validate(CLI::App& app, const Common& common) {
     app.add_option("--json", options->json, "writes the report as JSON to a file, or stdout without one")
         ->expected(0, 1)
         ->default_str("-")
-        ->check(writable());
+        ->check(writable(true));
     app.add_option("--html", options->html, "writes the report as a page with tables and pictures of errors")
-        ->check(no_stdout())
         ->check(writable());
     CLI::Option* only_compiles =
         app.add_flag("--compile-only", options->compile_only,

@@ -38,10 +38,11 @@ CLI::Validator no_stdout() {
     return CLI::Validator(check, "");
 }
 
-CLI::Validator writable() {
-    const auto check = [](std::string& path) -> std::string {
+CLI::Validator writable(bool or_stdout) {
+    const auto check = [or_stdout](std::string& path) -> std::string {
+        if (path == "-") return or_stdout ? "" : no_stdout()(path);
         try {
-            if (path != "-") check_writable(path);
+            check_writable(path);
         } catch (const Error& error) {
             return error.what();
         }

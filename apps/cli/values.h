@@ -20,10 +20,11 @@ inline CLI::Validator finite_in(double least, double most) {
     return CLI::Validator(check, "");
 }
 
-/// A file that can be written, "-" apart: known before hours of work and not after them.
-CLI::Validator writable();
 /// Not "-", which a shell's user means stdout by.
 CLI::Validator no_stdout();
+/// A file that can be written, and not "-" either but with `or_stdout`: known before hours of work and not
+/// after them.
+CLI::Validator writable(bool or_stdout = false);
 
 /// Of all options of `app`: whole numbers are decimal and fit 64 bits (CLI11 reads 010 as 8, and the largest
 /// number for any that is larger), and no value is empty (as where a shell's variable is not set), but for

@@ -41,7 +41,8 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
     else if (variant.shader == Shader::linear_coop2)
         add({{LINEAR_SCOPE, uint32_t(variant.whole ? LINEAR_OF_WORKGROUP : LINEAR_OF_SUBGROUP)}});
     else
-        add({{LINEAR_TOKENS, variant.lane_tokens}, {LINEAR_PARTS, variant.parts}});
+        add({{LINEAR_TOKENS, variant.lane_tokens}});
+    if (!variant.part_rows && !is_compact(variant.shader)) add({{LINEAR_PARTS, variant.parts}});
     const vk::Constant x_quads{LINEAR_X_QUADS, whole_quads(args.x)};
     if (variant.grouped())
         add({x_quads, {LINEAR_IN_STEP, uint32_t(caps.is_lavapipe())}, {LINEAR_NORMS, args.norm.has_value()}});

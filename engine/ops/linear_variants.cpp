@@ -461,14 +461,14 @@ std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearS
     const auto add = [&](const LinearVariant& variant) { add_new(caps, candidates, variant); };
     const uint32_t most_tokens = std::min(std::bit_ceil(shape.tokens), most_lane_tokens(caps));
     const uint32_t most_sums = 4 * most_lane_tokens(caps);  // of linear_vec's SUMS: more spill
+    const Shader best = best_vec(caps, shape.type);
+    const uint32_t most_parts = is_compact(best) ? 1 : std::min(shape.cols / (2 * WEIGHT_BLOCK), 32u);
     for (uint32_t lane_tokens = most_tokens; lane_tokens * 2 >= most_tokens && lane_tokens; lane_tokens /= 2)
         for (const uint32_t lane_pairs : {1u, 2u})
-            for (const uint32_t parts : {1u, 2u, 4u, 8u, 16u, 32u})
-                for (const uint32_t lanes : {0u, 32u, 128u, 256u}) {
-                    if (2 * lane_pairs * lane_tokens > most_sums || shape.cols < parts * 2 * WEIGHT_BLOCK)
-                        continue;
-                    add(vec(caps, best_vec(caps, shape.type), lane_tokens, lane_pairs, parts, lanes));
-                }
+            for (uint32_t parts = 1; parts <= most_parts; parts *= 2)
+                for (const uint32_t lanes : {0u, 32u, 128u, 256u})
+                    if (2 * lane_pairs * lane_tokens <= most_sums)
+                        add(vec(caps, best, lane_tokens, lane_pairs, parts, lanes));
     if (caps.is_cpu()) return candidates;
     for (const LinearVariant& variant : deep_variants(caps, shape)) {
         add(variant);

@@ -54,6 +54,8 @@ constexpr Case special(uint32_t tokens, uint32_t first, Mask mask, uint32_t stri
     return {tokens, first, 4,    2,      12,      f32,  0,        shards, 1,
             1,      false, mask, stride, summary, bias, soft_cap, sinks};
 }
+/// Of code that all variants share, whatever their width.
+constexpr bool is_special(const Case& c) { return c.mask != Mask::causal || c.bias >= PositionBias::table; }
 constexpr PositionBias no_bias = PositionBias::none;
 // A pipeline per (head_dim, type, variant) takes seconds to compile on CPU drivers, so the quick cases share
 // a few.
@@ -356,7 +358,7 @@ void run_case(CheckContext& context, const Case& c, const AttentionVariant* only
     std::vector<AttentionVariant> variants = attention_variants(context.caps(), sizes);
     // What is special is common code: quickly, each on the default variant and on matrix units, and sinks
     // with biases on all.
-    const bool special = c.mask != Mask::causal || c.bias >= PositionBias::table;
+    const bool special = is_special(c);
     if (special && context.tier == Tier::quick)
         variants.erase(
             std::remove_if(variants.begin() + 1, variants.end(),
@@ -418,7 +420,8 @@ void run_map_case(CheckContext& context, const Case& c) {
 
 void check_attention(CheckContext& context) {
     for (const Case& c : cases)
-        if (!c.deep || context.tier == Tier::full) run_case(context, c);
+        if (context.tier == Tier::full || !(c.deep || (context.only_subgroups && is_special(c))))
+            run_case(context, c);
 }
 
 /// Of decoders: encoders have no last token.

@@ -266,9 +266,10 @@ void check_linear(CheckContext& context) {
         // default ones on all types.
         const bool thorough = full || type == TensorType::q4_1;
         const bool all = thorough || type == TensorType::q6_k || type == TensorType::mxfp4;
-        if (context.only_subgroups && !all) continue;  // a lane reads its blocks alone
+        // A lane reads its blocks alone; what a span is of, subgroups see.
+        if (context.only_subgroups && type != TensorType::q4_1 && type != TensorType::q6_k) continue;
         for (const Case& c : cases)
-            if (full || (c.tier == Tier::quick && (thorough || c.rows < 100)))
+            if (full || (c.tier == Tier::quick && ((thorough && !context.only_subgroups) || c.rows < 100)))
                 run_case(context, c, type, all || (c.halves && type == TensorType::iq4_nl));
         if (info.block == 1)
             for (const Case& c : float_cases) run_case(context, c, type, all);

@@ -1,0 +1,40 @@
+// What linear_vec.comp and linear_compact.comp share: a lane has PAIRS pairs of neighbouring rows, for TOKENS tokens.
+layout(constant_id = LINEAR_TOKENS) const uint TOKENS = 1;
+layout(constant_id = LINEAR_PAIRS) const uint PAIRS = 1;
+
+const uint ROWS = 2 * PAIRS;      // [pair][even, odd]
+const uint SUMS = ROWS * TOKENS;  // [pair][even, odd][token]
+
+// Chunks of 8 columns that share a scale.
+const uint SPAN = WEIGHT_HALVES ? 2 : 4;
+
+#ifdef WEIGHT_INTS
+bool linear_norm() { return false; }
+#else
+// Of x, for its norm: of the columns that this lane loaded, which others may have loaded too.
+float squares = 0.0;
+// Of one token alone: sums for more cost Intel's compilers spills.
+bool linear_norm() { return TOKENS == 1 && (push.flags & LINEAR_NORM) != 0; }
+// Column k as it is multiplied.
+float normed(const float value, const uint k) {
+    if (!linear_norm()) return value;
+    squares += value * value;
+    return value * residual[min(k, push.cols - 1)];
+}
+#endif
+
+// Of a lane: its first token, the subgroup among those of these tokens, and how many there are of what.
+struct Lane {
+    uint token0, unit, pairs, blocks;
+    bool idle;  // its whole workgroup is
+};
+Lane lane_of(const uint parts) {
+    const uint token_tiles = (push.tokens + TOKENS - 1) / TOKENS, first = group_index() / token_tiles * (SG_COUNT / parts);
+    Lane lane;
+    lane.token0 = group_index() % token_tiles * TOKENS;
+    lane.unit = first + sg_index() / parts;
+    lane.pairs = (push.rows + 1) / 2;
+    lane.blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
+    lane.idle = first * SG_SIZE * PAIRS >= lane.pairs;
+    return lane;
+}
