@@ -23,14 +23,14 @@ struct Case {
     float bad = 0;          // NaN or Inf in the second token or the only one, whose outputs are none then
     bool ints = false;      // kernels of integer products and deep tiles too, of every type
     bool norm = false;      // variants that fold it alone
-    bool halves = false;    // all kernels of iq4_nl, too, whose codes pairs of halves compute
+    bool kernels = false;   // all kernels on CPU drivers, too, of types of each kind
 };
 
 constexpr Case cases[] = {
     {40, 1, 32},
     {1, 576, 576, true, true},
     {1, 77, 1536, true, true, true, false, true, 20},
-    {1, 96, 256, true, false, false, true, true, 34},
+    {1, 96, 256, true, false, false, true, true, 34, Tier::quick, false, 0, false, false, true},
     {3, 49, 96, true, true, false, false, true, 0, Tier::quick, false, 0, true},
     {2, 64, 320, false, false, false, true},
     {70, 130, 160, true, true, true, false, true, 64},
@@ -40,7 +40,7 @@ constexpr Case cases[] = {
     {5, 64, 96, true, true, false, false, false, 0, Tier::quick, false, NAN},
     {5, 130, 96, true, true, false, false, false, 0, Tier::quick, false, INFINITY},
     {1, 98, 96, true, false, false, false, true, 34, Tier::quick, true, 0, false, true},
-    {1, 64, 320, false, false, false, true, false, 0, Tier::quick, false, 0, false, true},
+    {1, 64, 320, false, false, false, true, false, 0, Tier::quick, false, 0, false, true, true},
     {40, 98, 96, true, false, false, false, true, 34, Tier::quick, false, 0, false, true},
     {1, 64, 320, true, false, false, false, false, 0, Tier::quick, false, NAN, false, true},
     {1, 64, 320, true, false, false, false, false, 0, Tier::quick, false, INFINITY, false, true},
@@ -262,17 +262,22 @@ void check_linear(CheckContext& context) {
     for (const TensorTypeInfo& info : tensor_types()) {
         const TensorType type = info.type;
         // Every new pair of type and variant costs a CPU driver a compile of up to a second: in the quick
-        // tier all variants run on a type of each span of scales and on one whose scales are bytes, the
-        // default ones on all types.
+        // tier all variants run on one type, on a few cases of one of each kind (a scale for 16 columns, a
+        // byte of a scale, codes by pairs of halves), and the default ones on all types.
         const bool thorough = full || type == TensorType::q4_1;
-        const bool all = thorough || type == TensorType::q6_k || type == TensorType::mxfp4;
-        // A lane reads its blocks alone; what a span is of, subgroups see.
-        if (context.only_subgroups && type != TensorType::q4_1 && type != TensorType::q6_k) continue;
-        for (const Case& c : cases)
-            if (full || (c.tier == Tier::quick && ((thorough && !context.only_subgroups) || c.rows < 100)))
-                run_case(context, c, type, all || (c.halves && type == TensorType::iq4_nl));
+        const bool of_a_kind =
+            type == TensorType::q6_k || type == TensorType::mxfp4 || type == TensorType::iq4_nl;
+        for (const Case& c : cases) {
+            // A lane reads its blocks alone: subgroups see how many columns share a scale.
+            const bool sees = type == TensorType::q4_1 ? c.rows < 100 : type == TensorType::q6_k && c.kernels;
+            if (context.only_subgroups && !sees) continue;
+            const bool all = thorough || (of_a_kind && (c.kernels || !context.caps().is_cpu_driver()));
+            if (full || (c.tier == Tier::quick && (thorough || c.rows < 100)))
+                run_case(context, c, type, all);
+        }
+        if (context.only_subgroups) continue;
         if (info.block == 1)
-            for (const Case& c : float_cases) run_case(context, c, type, all);
+            for (const Case& c : float_cases) run_case(context, c, type, full);
     }
 }
 
