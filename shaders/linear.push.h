@@ -1,5 +1,5 @@
-// Push constants and specialization constants of the linear kernels (linear_vec.comp, linear_compact.comp, linear_group.comp,
-// linear_tile.comp, linear_tile_int.comp with linear_pack_int.comp, linear_coop.comp and
+// Push constants and specialization constants of the linear kernels (linear_vec.comp, linear_compact.comp,
+// linear_group.comp, linear_tile.comp, linear_tile_int.comp with linear_pack_int.comp, linear_coop.comp and
 // linear_tile_half.comp with linear_pack.comp, linear_join.comp).
 #ifndef SCORIA_LINEAR_PUSH_H
 #define SCORIA_LINEAR_PUSH_H
@@ -7,7 +7,8 @@
 #include "kv_cache.h"
 
 // 0 workgroup size, 1 subgroup size, 2 weight type (dequant.glsl)
-#define LINEAR_TOKENS 3      // linear_vec and _compact, linear_tile_int and linear_tile_half (2 or 4): tokens per lane
+#define LINEAR_TOKENS \
+    3  // linear_vec and _compact, linear_tile_int and linear_tile_half (2 or 4): tokens per lane
 #define LINEAR_PAIRS 4       // linear_vec and _compact: pairs of rows per lane
 #define LINEAR_PARTS 5       // linear_vec, linear_group, linear_coop: subgroups that share out the columns
 #define LINEAR_ACTIVATION 6  // numerics.glsl; used with LINEAR_GLU or LINEAR_ACTIVATE alone
@@ -35,8 +36,8 @@
 #define LINEAR_RESIDUAL 2u  // out += residual; may be `out` itself
 #define LINEAR_GLU 4u       // rows 2i, 2i + 1 of the weight are gate i and up i: out[i] = act(gate) * up
 #define LINEAR_ACTIVATE 8u  // out = act(W x + bias)
-// linear_vec and linear_compact of one token, and linear_group; not with a residual, whose place the weights of the norm have: x
-// is RMS-normalised on the way, W (x * weight) / sqrt(mean of x^2 + epsilon).
+// linear_vec and linear_compact of one token, and linear_group; not with a residual, whose place the weights
+// of the norm have: x is RMS-normalised on the way, W (x * weight) / sqrt(mean of x^2 + epsilon).
 #define LINEAR_NORM 16u
 
 #define LINEAR_TILE_ROWS 64  // linear_tile: of one workgroup

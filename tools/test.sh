@@ -3,8 +3,8 @@
 #   tools/test.sh [--wide | --deep]
 # Nothing: every room, lavapipe below validation layers, the floor on SwiftShader. --wide, as CI runs it: also lavapipe
 # at other subgroup widths and below profiles of poorer devices, and readers of untrusted bytes under sanitizers.
-# --deep, hours: also all cases and profiles, models and products at 16 lanes, the whole program under sanitizers, clang-tidy, Python, the chat window,
-# other systems, a minute of fuzzing for every reader.
+# --deep, hours: also all cases and profiles, models and matrix products at 16 lanes, the whole program under sanitizers,
+# clang-tidy, Python, the chat window, other systems, a minute of fuzzing for every reader.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 wide=

@@ -1,6 +1,6 @@
-// See linear.h; the kernels are shaders/linear_vec.comp, linear_group.comp, linear_tile.comp,
-// linear_tile_half.comp, linear_tile_int.comp and linear_coop.comp (twice: coop and coop2), and
-// linear_join.comp behind each of the latter.
+// See linear.h; the kernels are shaders/linear_vec.comp, linear_compact.comp, linear_group.comp,
+// linear_tile.comp, linear_tile_half.comp, linear_tile_int.comp and linear_coop.comp (twice: coop and coop2),
+// and linear_join.comp behind each of the latter.
 #include "linear.h"
 
 #include "kernel_variant.h"

@@ -51,7 +51,7 @@ struct LinearShape {
     auto operator<=>(const LinearShape&) const = default;
 };
 
-/// Of linear_vec.comp, as it is compiled for CPU drivers.
+/// Of linear_compact.comp, for CPU drivers.
 constexpr bool is_compact(Shader shader) {
     return shader == Shader::linear_vec_sg_compact || shader == Shader::linear_vec_sg_grid ||
            shader == Shader::linear_vec_sg_texels;

@@ -34,7 +34,7 @@ Bounds linear_bounds(const LinearVariant& variant, TensorType type, uint32_t tok
                                             TensorType::q4_k,  TensorType::q5_k, TensorType::q6_k,
                                             TensorType::tq2_0, TensorType::q2_0};
     const bool shifted = std::ranges::find(shifted_types, type) != std::end(shifted_types) ||
-                         (type == TensorType::tq1_0 && tokens == 1);  // linear_vec.comp, add_ternary_unit
+                         (type == TensorType::tq1_0 && tokens == 1);  // add_ternary_unit
     const bool halves = variant.operands() == LinearVariant::Operands::halves;
     const double sums = std::sqrt(double(cols) + 32) * std::exp2(-24) * (shifted ? 6 : 1);
     const bool half_sums = variant.shader == Shader::linear_tile_half;
