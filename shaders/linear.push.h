@@ -7,9 +7,8 @@
 #include "kv_cache.h"
 
 // 0 workgroup size, 1 subgroup size, 2 weight type (dequant.glsl)
-#define LINEAR_TOKENS \
-    3  // linear_vec and _compact, linear_tile_int and linear_tile_half (2 or 4): tokens per lane
-#define LINEAR_PAIRS 4       // linear_vec and _compact: pairs of rows per lane
+#define LINEAR_TOKENS 3      // tokens per lane: linear_vec, _compact, _tile_int and _tile_half (2 or 4)
+#define LINEAR_PAIRS 4       // pairs of rows per lane: linear_vec and linear_compact
 #define LINEAR_PARTS 5       // linear_vec, linear_group, linear_coop: subgroups that share out the columns
 #define LINEAR_ACTIVATION 6  // numerics.glsl; used with LINEAR_GLU or LINEAR_ACTIVATE alone
 
