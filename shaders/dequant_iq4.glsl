@@ -6,7 +6,7 @@
 // margin a hundred times what float32 loses. Selects or a look-up cost half as much again.
 //
 // In halves two at a time: what is left of them above the line 16 q - 120 is 19 at most, so that a polynomial of it, whose
-// centre is where it has a whole value (-4), ends 0.443 at most from whole numbers, whether or not products are rounded.
+// centre is where it has a whole value (-4), ends 0.443 at most from its whole number, whether or not products are rounded.
 // With -1144 beside it that sum is rounded to a whole number on its own, and takes 1024 + 16 q back to the value.
 
 vec4 iq4_values(const vec4 t) {  // t = 1 + q / 16
