@@ -111,14 +111,16 @@ spirv::Ids Module::types_of_halves() const {
     return types;
 }
 
-/// Whether something that is reached, or a variable of all functions, is of these types.
+/// Whether something that is reached, or a variable of all functions, is of these types, or one of an
+/// extension's.
 bool Module::yields(const spirv::Ids& types) const {
     bool found = false;
     const auto look = [&](const spirv::Instruction& each) {
         found = found || (each.size() > 2 && types.contains(each[1]));
     };
     for (const spirv::Instruction& each : globals_)
-        if (spirv::opcode(each) == spirv::op_variable) look(each);
+        if (spirv::opcode(each) == spirv::op_variable || spirv::opcode(each) >= spirv::op_extensions)
+            look(each);
     for (const auto& [id, function] : functions_)
         if (used_.contains(id)) function.each_reached(look);
     return found;

@@ -20,7 +20,7 @@ const std::map<std::string, uint32_t> opcodes = {
     {"parameter", 55}, {"end", 56},          {"call", 57},      {"variable", 59}, {"store", 62},
     {"decorate", 71},  {"group", 73},        {"add", 128},      {"phi", 245},     {"loop", 246},
     {"merge", 247},    {"label", 248},       {"branch", 249},   {"if", 250},      {"switch", 251},
-    {"return", 253},   {"unreachable", 255},
+    {"return", 253},   {"unreachable", 255}, {"matrix", 4456},
 };
 
 /// Instructions of opcodes and operands, one after the other, each ended by a semicolon.
@@ -168,6 +168,8 @@ TEST_CASE("prune: floats of 16 bits go where nothing computes with them") {
          false},
         {"a variable of them", "variable 22 70 7; branch 34; " + end, "", false},
         {"one of all functions", "branch 34; " + end, "variable 22 26 6; ", false},
+        {"a type of matrices of them, of which there may be some", "branch 34; " + end,
+         "matrix 27 20 6 6 6 6; ", false},
         {"a function of them that nobody calls", "branch 34; " + end + function, "", true},
         {"one that is called", "call 1 70 40 25; branch 34; " + end + function, "", false},
     };
