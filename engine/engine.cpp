@@ -43,10 +43,18 @@ EngineOptions options_of(EngineOptions options, size_t part) {
 void check_shareable(const Architecture& architecture) {
     const bool one_stream = architecture.encoder.empty() && !architecture.bidirectional() &&
                             !architecture.two_streams && architecture.memory.segment == 0 &&
-                            architecture.per_layer == 0;
+                            architecture.per_layer == 0 && !architecture.guesses_ahead();
     if (!one_stream)
         fail(Status::unsupported, "device", "expected one device for ", architecture.family,
              ": decoders of one residual stream alone are shared by layers");
+}
+
+std::shared_ptr<const Model> prepared(std::shared_ptr<const Model> model, bool shows_hidden) {
+    model = with_paired_heads(std::move(model));
+    if (!shows_hidden || model->architecture.shows_hidden) return model;
+    const auto showing = std::make_shared<Model>(*model);
+    showing->architecture.shows_hidden = true;
+    return showing;
 }
 
 std::string size_text(uint64_t bytes) {
@@ -111,7 +119,7 @@ void Engine::Impl::agree() {
 void Engine::Impl::take_layers(LayerRange range) {
     layers = range;
     graph = part_of(build_graph(model->architecture), range);
-    if (range.first > 0) stream_in = graph.hidden[range.first];
+    stream_in = range.first > 0 ? graph.hidden[range.first] : graph.given;
     if (range.end < model->architecture.layers.size()) stream_out = graph.hidden[range.end];
     plan = make_plan(graph, model->architecture, model->weights, options.fusion);
     if (model->architecture.memory.segment && kv_quantised(kv_type()))
@@ -178,7 +186,7 @@ std::vector<std::string> device_list(const std::string& select) {
 }
 
 Engine::Engine(std::shared_ptr<const Model> model, const EngineOptions& options)
-    : impl_(std::make_unique<Impl>(with_paired_heads(std::move(model)), options)) {
+    : impl_(std::make_unique<Impl>(prepared(std::move(model), options.shows_hidden), options)) {
     const std::vector<Impl*> parts = impl_->parts();
     for (Impl* part : parts) part->self_test();
     if (parts.size() > 1) impl_->agree();
@@ -254,7 +262,7 @@ bool Engine::Impl::one_pass() const {
         const uint64_t most = std::min<uint64_t>(device.caps().max_binding, device.caps().max_allocation);
         return std::ranges::max(states) <= most / std::max(options.sequences, 1u);
     };
-    return !front && !stream_out && a.encoder.empty() && !a.recomputes() && a.memory.segment == 0 &&
+    return !front && !stream_out && !a.guesses_ahead() && a.encoder.empty() && !a.recomputes() && a.memory.segment == 0 &&
            !prefix && !by_length(a.ropes) && (!a.recurrent() || states_bind());
 }
 

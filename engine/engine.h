@@ -72,7 +72,9 @@ struct Engine::Impl {
     std::unique_ptr<Impl> front;  // null: this is the first
     LayerRange layers;
     std::optional<TensorId> stream_in,
-        stream_out;  // the residual stream from `front`, and for the part behind
+        stream_out;  // the residual stream from `front`, or Graph::given; and for the part behind
+    /// What each pass leaves in host memory: stream_out, or Graph::shown; if anything.
+    std::optional<TensorId> to_host() const { return stream_out ? stream_out : graph.shown; }
     Graph graph;
     Plan plan;
     Choices choices;

@@ -197,6 +197,7 @@ void Session::Impl::trace(size_t first, size_t end, std::span<const TokenId> ids
         front->trace(0, front->engine.plan.kernels.size(), ids, position, false, observer);
         hand_over(uint32_t(ids.size()));
     }
+    bring_given(position, uint32_t(ids.size()));
     Rows rows(outputs ? ids.size() : 0);
     std::iota(rows.begin(), rows.end(), 0u);
     reserve_scratch(uint32_t(ids.size()));
@@ -325,9 +326,12 @@ std::vector<float> Session::head(std::span<const float> stream) {
         s.reserve_logits(rows);
         s.reserve_scratch(rows);
         s.logits_ready = false;
-        const size_t first = s.body_kernels();
+        size_t first = s.body_kernels();
         Batch work = s.batch(rows, rows);
-        const Matrix to = work.matrix(std::get<op::Select>(s.engine.plan.kernels[first].kernel).x);
+        TensorId stream_out = std::get<op::Select>(s.engine.plan.kernels[first].kernel).x;
+        if (stream_out == s.engine.graph.shown && architecture.output_norm)
+            stream_out = std::get<kernel::Norm>(s.engine.plan.kernels[--first].kernel).x;
+        const Matrix to = work.matrix(stream_out);
         const vk::Buffer staging(s.engine.device, to.view.size, vk::MemoryUse::staging);
         for (uint32_t r = 0; r < rows; ++r)
             std::memcpy(staging.mapped().data() + 4 * (to.first + size_t{r} * to.stride),

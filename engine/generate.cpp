@@ -107,6 +107,7 @@ void Generation::fill_pipeline() {
     const EngineOptions& options = s_.engine.options;
     const bool one_by_one = answer_.guided() || options_.on_attention || s_.engine.device.caps().is_cpu() ||
                             s_.profile || !options.replay || s_.front ||
+                            (s_.engine.graph.shown && !s_.engine.graph.given) ||
                             s_.decode.slices.size() > 1;  // between slices the queue is others', too
     const size_t depth = one_by_one || guesses() ? 1 : 2;
     while (in_flight_.size() < depth && first_ + decodes_ < s_.engine.memory.context &&
@@ -134,6 +135,7 @@ void Generation::fill_pipeline() {
 bool Generation::take_result() {
     s_.land_until(in_flight_.front());
     in_flight_.pop_front();
+    if (decodes_ != 0 && in_flight_.empty()) s_.take_shown(first_ + decodes_ - 1, 1);
     return take_token();
 }
 
@@ -230,6 +232,7 @@ bool Generation::take_guess(const std::vector<TokenId>& guess) {
     in_flight_.push_back(submit_guess(guess));
     s_.land_until(in_flight_.front());
     in_flight_.pop_front();
+    s_.take_shown(first_ + decodes_, uint32_t(before + guess.size()) - first_ - decodes_);
     size_t right = 0;
     bool more = true, true_so_far = true;
     for (size_t row = 0; more && true_so_far; ++row) {
@@ -331,7 +334,7 @@ GenerateResult Session::Impl::generate(const GenerateOptions& options) {
     if (tokens.empty())
         fail(Status::bad_argument, "generate", "expected at least one token appended before, got none");
     if (tokens.size() >= engine.memory.context) return {{}, StopReason::context_full, 0};
-    if (options.proposer) options.proposer->prepare();
+    if (options.proposer) options.proposer->prepare(*this);
     Generation generation(*this, options);
     const auto run = [&] {
         if (generation.ended()) return;  // the device was lost after the last token
@@ -357,6 +360,7 @@ GenerateResult Session::Impl::generate(const GenerateOptions& options) {
         if (error.status() != Status::cancelled) throw;
         generation.end(StopReason::cancelled);  // while tokens before the next one were computed anew
     }
+    if (!options.proposer) shown.cut(0);
     return generation.finish();
 }
 

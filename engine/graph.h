@@ -231,6 +231,8 @@ struct Graph {
                                    // Architecture::stream_width() columns
     TensorId last_hidden;          // after the final norm, output rows
     TensorId logits;               // [outputs, vocab]
+    std::optional<TensorId> given;  // [tokens, hidden], of Architecture::ahead: no op makes it
+    std::optional<TensorId> shown;  // [tokens, output_width()], of Architecture::shows_hidden
     // Of encoder-decoders; the encoder's ops come first and are run once per source.
     size_t encoder_ops = 0;
     std::vector<TensorId> encoder_hidden;

@@ -14,7 +14,8 @@ namespace scoria {
 
 Session::Impl::Impl(Engine::Impl& owner)
     : Tenant(owner), recurrent(owner.model->architecture.recurrent()),
-      front(owner.front ? std::make_unique<Impl>(*owner.front) : nullptr) {}
+      front(owner.front ? std::make_unique<Impl>(*owner.front) : nullptr),
+      given(owner.model->architecture.hidden), shown(owner.model->architecture.output_width()) {}
 
 void Session::Impl::ready() {
     if (!on_device) take_memory();
@@ -33,10 +34,9 @@ void Session::Impl::take_memory() {
             workspace.ropes.push_back(device_buffer(4 * rope_table_floats(rope, engine.memory.context)));
     upload_rotations();
     const uint64_t stream = 4ull * workspace.layout.tokens * engine.model->architecture.hidden;
-    if (front) incoming = vk::Buffer(engine.device, stream, vk::MemoryUse::staging);
-    if (engine.stream_out) {
-        outgoing = vk::Buffer(engine.device, stream, vk::MemoryUse::readback);
-    } else {
+    if (engine.stream_in) incoming = vk::Buffer(engine.device, stream, vk::MemoryUse::staging);
+    if (engine.to_host()) outgoing = vk::Buffer(engine.device, stream, vk::MemoryUse::readback);
+    if (!engine.stream_out) {
         const uint32_t logits = engine.model->architecture.logits();
         workspace.logits = shared_buffer(4ull * logits);
         sampler = device_buffer(4ull * sampler_words(logits));
@@ -225,6 +225,7 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
         front->run_chunk(ids, position, {}, capture, types);
         hand_over(uint32_t(ids.size()));
     }
+    bring_given(position, uint32_t(ids.size()));
     reserve_scratch(uint32_t(ids.size()));
     enter_segment(position);
     writes(position, ids.size());
@@ -248,6 +249,7 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
                      if (capture) capture(recorder, work, engine.plan.kernels[kernel]);
                  },
              .host_reads = bool(capture)});
+    take_shown(position, uint32_t(ids.size()));
 }
 
 void Session::Impl::check_vocabulary(std::span<const TokenId> ids, uint32_t vocab) const {
@@ -403,6 +405,8 @@ void Session::truncate(uint32_t length) {
 void Session::Impl::rewind(uint32_t length) {
     // Tokens of a prefix have seen those behind them, which may be others now.
     computed = length < prefix ? 0 : std::min(computed, length);
+    given.cut(length);
+    shown.cut(length);
     const uint32_t wanted = computed;
     forget_overwritten();
     share_at = recurrent && wanted - computed >= apart + behind ? wanted - behind : 0;

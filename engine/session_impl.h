@@ -5,6 +5,7 @@
 #include "session.h"
 #include "states.h"
 #include "tenant.h"
+#include "token_rows.h"
 
 #include <functional>
 #include <map>
@@ -57,9 +58,15 @@ struct Session::Impl final : Tenant {
     void needs_decoder(const char* what) const;
     /// Which kernels run: the encoder's, or all others, or of these those up to the last hidden state.
     enum class Stage : uint8_t { encoder, decoder, hidden };
-    // Where several devices share the layers, what crosses from the one before, and to the one behind:
+    // What crosses from the device before, or from the model of which this is one ahead, and to the device
+    // behind, or to a model ahead:
     /// Brings the residual stream of `count` tokens, which `front` has computed, to `incoming`.
     void hand_over(uint32_t count);
+    /// Brings the rows that `count` tokens from `position` on come with to `incoming`, zeros where nobody knows
+    /// them.
+    void bring_given(uint32_t position, uint32_t count);
+    /// Puts what `outgoing` has of `count` tokens from `position` on into `shown`.
+    void take_shown(uint32_t position, uint32_t count);
     void receive(vk::Recorder& recorder, const Batch& work) const;
     void send(vk::Recorder& recorder, const Batch& work) const;
     /// Computes a decode step or a guess on the devices before this one, replayed.
@@ -157,7 +164,7 @@ struct Session::Impl final : Tenant {
     // alike.
     uint32_t keep_at = 0, share_at = 0;
     std::unique_ptr<Impl> front;    // of Engine::Impl::front
-    vk::Buffer incoming, outgoing;  // the residual stream in host memory
+    vk::Buffer incoming, outgoing;  // in host memory
     vk::Commands step_update;       // of bring_step()
     bool on_device = false;         // the members down to `decode_recorded` stand
     KvShare cache;
@@ -170,6 +177,8 @@ struct Session::Impl final : Tenant {
     std::map<uint32_t, Step> passes;  // by count
     std::optional<SampleKind> decode_recorded;
     std::vector<TokenId> tokens;
+    TokenRows given;  // of Architecture::ahead: what tokens come with, as far as it was told
+    TokenRows shown;  // of Architecture::shows_hidden: since a proposer last took them
     uint32_t prefix = 0;                             // tokens that see each other
     uint32_t source = 0;                             // tokens that the encoder saw, and the cache holds
     std::vector<TokenId> source_ids, source_global;  // what encode() was given

@@ -1,4 +1,5 @@
-// Of a session over several devices: how one device's residual stream reaches the next, through host memory.
+// How one device's residual stream reaches the next of several, and what the head reads a model ahead: through
+// host memory.
 #include "session_impl.h"
 
 #include <cstring>
@@ -6,16 +7,41 @@
 namespace scoria {
 
 void Session::Impl::receive(vk::Recorder& recorder, const Batch& work) const {
-    if (!front) return;
+    if (!engine.stream_in) return;
     const vk::View to = work.matrix(*engine.stream_in).view;
     recorder.copy(incoming.view(0, to.size), to);
 }
 
 void Session::Impl::send(vk::Recorder& recorder, const Batch& work) const {
-    if (!engine.stream_out) return;
-    const vk::View from = work.matrix(*engine.stream_out).view;
-    recorder.copy(from, outgoing.view(0, from.size));
+    const std::optional<TensorId> out = engine.to_host();
+    if (!out) return;
+    const Matrix from = work.matrix(*out);
+    recorder.copy(from.view, outgoing.view(0, from.view.size));
     recorder.make_host_visible();
+    if (!engine.graph.given) return;
+    // The next token comes with what was made of the last one.
+    const Matrix to = batch(1, 0).matrix(*engine.graph.given);
+    recorder.copy(from.view.slice(4ull * (from.first + (from.rows - 1) * from.stride), 4ull * from.cols),
+                  incoming.view(4ull * to.first, 4ull * to.cols));
+}
+
+void Session::Impl::bring_given(uint32_t position, uint32_t count) {
+    if (!engine.graph.given) return;
+    const Matrix to = batch(count, 0).matrix(*engine.graph.given);
+    for (uint32_t row = 0; row < count; ++row) {
+        std::byte* const place = incoming.mapped().data() + 4ull * (to.first + row * to.stride);
+        const std::span<const float> known = given.row(position + row);
+        known.empty() ? std::memset(place, 0, 4ull * to.cols)
+                      : std::memcpy(place, known.data(), known.size_bytes());
+    }
+}
+
+void Session::Impl::take_shown(uint32_t position, uint32_t count) {
+    if (!engine.graph.shown || engine.graph.given || engine.stream_out) return;
+    const Matrix from = batch(count, 0).matrix(*engine.graph.shown);
+    const auto* floats = reinterpret_cast<const float*>(outgoing.mapped().data());
+    for (uint32_t row = 0; row < count; ++row)
+        shown.put(position + row, std::span(floats + from.first + row * from.stride, from.cols));
 }
 
 void Session::Impl::hand_over(uint32_t count) {

@@ -35,6 +35,11 @@ size_t find_match(std::span<const TokenId> tokens) {
 void check_draft(const Model& draft, const Model& target) {
     if (draft.architecture.bidirectional() || !draft.architecture.encoder.empty())
         fail(Status::unsupported, "draft", "expected a decoder, got ", draft.architecture.family);
+    if (draft.architecture.guesses_ahead() &&
+        (!target.architecture.shows_hidden || target.architecture.hidden != draft.architecture.hidden))
+        fail(Status::bad_argument, "draft", "expected an engine that shows ", draft.architecture.hidden,
+             " values of each token to the layers that guess ahead, got ",
+             target.architecture.shows_hidden ? target.architecture.hidden : 0);
     const auto size = [](const Model& model) {
         return model.tokenizer ? model.tokenizer->size() : model.architecture.vocab;
     };
@@ -71,7 +76,8 @@ bool DraftModel::promising(std::span<const TokenId> tokens) const {
     return tokens.size() < session_.capacity();
 }
 
-void DraftModel::prepare() noexcept {
+void DraftModel::prepare(Session::Impl& target) noexcept {
+    target_ = &target;
     if (!std::exchange(lost_, false)) return;
     auto lose = [once = true]() mutable {
         if (std::exchange(once, false)) fail(Status::device_lost, "draft", "its device was lost");
@@ -83,15 +89,31 @@ void DraftModel::prepare() noexcept {
     }
 }
 
+void DraftModel::give(size_t first, size_t end) {
+    TokenRows &given = session_.impl().given, &shown = target_->shown;
+    const std::vector<float> unknown(engine_->model().architecture.hidden);
+    for (size_t token = first; token < end; ++token) {
+        const std::span<const float> row = token ? shown.row(token - 1) : std::span<const float>();
+        given.put(token, row.empty() ? std::span(unknown) : row);
+    }
+    shown.forget_before(end - 1);
+}
+
 std::vector<TokenId> DraftModel::propose(std::span<const TokenId> tokens, uint32_t most,
                                          const SamplingOptions& sampling) try {
     if (!promising(tokens)) return {};
-    const std::span<const TokenId> held = session_.tokens();
+    Session::Impl& s = session_.impl();
+    const bool ahead = engine_->model().architecture.guesses_ahead();
+    // Behind those a model ahead computed tokens of what it had made itself.
+    const std::span<const TokenId> held =
+        session_.tokens().first(ahead ? std::min(given_, session_.tokens().size()) : session_.tokens().size());
     const auto differs = std::mismatch(held.begin(), held.end(), tokens.begin(), tokens.end()).second;
     const size_t shared = size_t(differs - tokens.begin());
     session_.truncate(uint32_t(shared));
+    if (ahead) give(shared, tokens.size());
     session_.append(tokens.subspan(shared));
-    Session::Impl& s = session_.impl();
+    given_ = tokens.size();
+    s.given.forget_before(given_ - 1);
     s.engine.survive([&] { s.keep_states(); });  // a guess that was wrong is cut back to here
     return session_.generate({.sampling = sampling, .max_tokens = most, .ignore_end = true, .on_token = {}})
         .tokens;

@@ -18,8 +18,8 @@ class Proposer {
     virtual ~Proposer() = default;
     /// Whether propose() may find something: cheap. Where it may not, steps are chained on the device.
     virtual bool promising(std::span<const TokenId> tokens) const = 0;
-    /// Before an answer, while no engine is in use by this thread.
-    virtual void prepare() noexcept {}
+    /// Before an answer of `target`, while no engine is in use by this thread.
+    virtual void prepare(Session::Impl& target) noexcept { (void)target; }
     /// At most `most` tokens that may follow `tokens`. What it throws ends speculation, not the answer.
     virtual std::vector<TokenId> propose(std::span<const TokenId> tokens, uint32_t most,
                                          const SamplingOptions& sampling) = 0;
@@ -34,25 +34,33 @@ class PromptLookup final : public Proposer {
                                  const SamplingOptions& sampling) override;
 };
 
-/// Errors: bad_argument, where the draft's vocabulary is not the target's; unsupported, for what is no plain
-/// decoder.
+/// Errors: bad_argument, where the draft's vocabulary is not the target's, or the draft is a model ahead
+/// (Architecture::ahead) and the target does not show what that takes; unsupported, for what is no plain decoder.
 void check_draft(const Model& draft, const Model& target);
 
-/// A smaller model's tokens. It draws with the seed and options of the answer, so at each position both
-/// models turn one random number into a token, and agree more often than two draws of their own would.
+/// A smaller model's tokens, or those of the target's own layers ahead (multi-token prediction; several tokens
+/// by taking what these made of one for the next, as EAGLE does: Li et al. 2024). It draws with the seed and
+/// options of the answer, so at each position both models turn one random number into a token, and agree more
+/// often than two draws of their own would. What a model ahead takes of tokens that the target computed elsewhere,
+/// or before it was cut back, nobody knows: zeros, by which guesses become worse and no more.
 class DraftModel final : public Proposer {
   public:
     /// Errors: as check_draft, and those of Session.
     DraftModel(std::shared_ptr<Engine> draft, const Model& target);
     bool promising(std::span<const TokenId> tokens) const override;
     /// Opens a device anew that was lost, which inside the target's answer could not be.
-    void prepare() noexcept override;
+    void prepare(Session::Impl& target) noexcept override;
     std::vector<TokenId> propose(std::span<const TokenId> tokens, uint32_t most,
                                  const SamplingOptions& sampling) override;
 
   private:
+    /// Of tokens from `first` on, of Architecture::ahead.
+    void give(size_t first, size_t end);
+
     std::shared_ptr<Engine> engine_;
     Session session_;
+    Session::Impl* target_ = nullptr;
+    size_t given_ = 0;   // tokens that a model ahead computed of what the target knows
     bool lost_ = false;  // its device
 };
 

@@ -401,6 +401,11 @@ struct CompressedWindow {
 };
 CompressedWindow compressed_window(const CompressedMemory& memory, uint32_t index);
 
+/// Layers that guess the token behind the next one (multi-token prediction, DeepSeek-AI 2024, section 2.2): a token
+/// comes with the row h that the head read of the one before, and the stream begins as ahead_in of
+/// ahead_embedding_norm(embedding) and ahead_hidden_norm(h), in this order.
+enum class Ahead : uint8_t { none, embedding_first, hidden_first };
+
 struct Architecture {
     std::string family;                           // for people: "llama", "qwen3"
     uint32_t vocab = 0, hidden = 0, context = 0;  // context: the positions it was trained for
@@ -427,6 +432,7 @@ struct Architecture {
     uint32_t token_types = 0;     // rows of Role::token_type_embedding, which is added too; 0: none
     bool embedding_norm = false;  // after positions and types are added
     float residual_scale = 1;     // multiplies what a block adds to the stream
+    bool guesses_ahead() const { return ahead != Ahead::none; }
     bool two_streams = false;  // a += attention(norm(b)), b += feed_forward(norm(a)), the output being of [a
                                // | b] (reversible layers, Gomez et al. 2017)
     uint32_t output_width() const { return two_streams ? 2 * hidden : hidden; }
@@ -479,6 +485,10 @@ struct Architecture {
     std::vector<Rope> ropes;
     std::vector<Layer> layers;
     CompressedMemory memory;
+    Ahead ahead = Ahead::none;
+    /// The head's rows are made of all tokens, not only of those whose logits are wanted: a model ahead takes
+    /// them.
+    bool shows_hidden = false;
     // Encoder-decoders: one more stack, whose output the layers' `cross` sees. It has no head, and where its
     // vocab is 0 the decoder's token embedding.
     std::vector<Architecture> encoder;

@@ -4,6 +4,7 @@
 #include "fail.h"
 #include "family_attention.h"
 #include "gguf_scales.h"
+#include "layer_ahead.h"
 #include "rope_scaling.h"
 
 #include <algorithm>
@@ -182,7 +183,7 @@ std::vector<StoredTensor> stored_tensors(const Gguf& gguf) {
     return tensors;
 }
 
-ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors) {
+ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors, ModelPart part) {
     const std::string* name = gguf.metadata.text("general.architecture");
     if (name == nullptr) fail(Status::bad_file, "gguf", "general.architecture is missing");
     const Family& family = find_family(gguf_families(), *name, "gguf", "general.architecture");
@@ -191,8 +192,10 @@ ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors) {
     if (const nlohmann::json xielu = gguf.metadata.section("xielu."); !xielu.empty())
         for (const auto& [key, value] : xielu.items())
             values["xielu." + key] = value;  // of Apertus, without its name
-    const Settings keys(Settings::Format::gguf, "gguf", prefix, std::move(values));
     std::vector<StoredTensor> stored = stored_tensors(gguf);
+    const bool ahead = part == ModelPart::ahead;
+    if (ahead) take_gguf_layer_ahead(values, stored);
+    const Settings keys(Settings::Format::gguf, "gguf", prefix, std::move(values));
     ReadModel model;
     model.scales = join_gguf_scales(*name, stored, tensors);
     Catalog catalog("gguf", std::move(stored));
@@ -223,8 +226,9 @@ ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors) {
     set_biases(biases, keys, catalog, architecture);
     architecture.tied_embeddings = catalog.find("output.weight") == nullptr;
     keys.refuse_unknown(is_harmless_key);
-    model.bound = bind_weights(architecture, family.tensors, family.encoder_tensors, std::move(synthesised),
-                               catalog, tensors);
+    if (ahead) architecture.ahead = kind_ahead(catalog), architecture.shows_hidden = true;
+    model.bound = bind_weights(architecture, with_rows_ahead(family.tensors), family.encoder_tensors,
+                               std::move(synthesised), catalog, tensors);
     model.unused = catalog.rest();
     model.layers_ahead = keys.size("nextn_predict_layers", most_layers, 0, 0);
     return model;

@@ -51,6 +51,7 @@ std::vector<StoredTensor> stored_tensors(const Gguf& gguf);
 /// `tensors` is asked only for small tensors that hold hyperparameters (frequencies). Errors: unsupported,
 /// naming the architecture, the key or the tensor type; bad_file, naming the key or the tensor, when a size
 /// is missing, out of range or contradicts a shape.
-ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors);
+/// Of the part of the model that is asked for.
+ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors, ModelPart part = ModelPart::whole);
 
 }  // namespace scoria

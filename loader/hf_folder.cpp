@@ -7,6 +7,7 @@
 #include "hf_families.h"
 #include "hf_scales.h"
 #include "hf_text_part.h"
+#include "layer_ahead.h"
 #include "tokenizer/json.h"
 
 #include <algorithm>
@@ -136,7 +137,8 @@ struct ConfiguredModel {
     BoundWeights bound;
 };
 
-ConfiguredModel read_model(const Settings& config, Catalog& catalog, const GatheredTensors& tensors) {
+ConfiguredModel read_model(const Settings& config, Catalog& catalog, const GatheredTensors& tensors,
+                           ModelPart part) {
     const Family& family =
         find_family(hugging_face_families(), config.text("model_type"), config.where(), "model_type");
     config.refuse(std::array{"compression_config"});
@@ -176,8 +178,9 @@ ConfiguredModel read_model(const Settings& config, Catalog& catalog, const Gathe
     architecture.tied_embeddings = !architecture.two_streams && (family.output_decides ? !has_output : tied);
     if (bare && !has_output && (!tied || architecture.bidirectional())) architecture.has_head = false;
     config.refuse_unknown(is_harmless_field);
-    model.bound = bind_weights(architecture, family.tensors, family.encoder_tensors, std::move(synthesised),
-                               catalog, tensors);
+    if (part == ModelPart::ahead) architecture.ahead = kind_ahead(catalog), architecture.shows_hidden = true;
+    model.bound = bind_weights(architecture, with_rows_ahead(family.tensors), family.encoder_tensors,
+                               std::move(synthesised), catalog, tensors);
     return model;
 }
 
@@ -301,12 +304,13 @@ nlohmann::json read_config(const fs::path& config) {
     return parse_json(text, config.filename().string());
 }
 
-Model open_hugging_face_model(const fs::path& path, Reads reads, Floats8 floats8) {
+Model open_hugging_face_model(const fs::path& path, Reads reads, Floats8 floats8, ModelPart part) {
     const auto [folder, config_path] = hugging_face_paths(path);
     const std::string config_name = config_path.filename().string();
     nlohmann::json json = read_config(config_path);
     add_modelopt(json, folder);
-    const Settings config(Settings::Format::hugging_face, config_name, "", text_part(json));
+    nlohmann::json fields = text_part(json);
+    const auto settings = [&] { return Settings(Settings::Format::hugging_face, config_name, "", fields); };
 
     Shards shards = open_tensors(folder);
     const EmbeddingModules modules = read_embedding_modules(folder);
@@ -314,11 +318,14 @@ Model open_hugging_face_model(const fs::path& path, Reads reads, Floats8 floats8
     if (reads == Reads::mapped)
         for (File& file : shards.files) file.map();
     const auto tensors = std::make_shared<GatheredTensors>(std::move(shards.files));
-    tensors->set_scales(join_scales(config, shards.tensors, *tensors));
+    tensors->set_scales(join_scales(settings(), shards.tensors, *tensors));
+    if (fields.is_object()) fields.erase("quantization_config");  // which knows tensors by the file's names
+    if (part == ModelPart::ahead) take_folder_layer_ahead(fields, shards.tensors);
+    const Settings config = settings();
     if (floats8 == Floats8::bf16)
         for (StoredTensor& tensor : shards.tensors) tensor.blocks = false;
     Catalog catalog("safetensors", std::move(shards.tensors));
-    ConfiguredModel read = read_model(config, catalog, *tensors);
+    ConfiguredModel read = read_model(config, catalog, *tensors, part);
     tensors->set_recipes(std::move(read.bound.recipes));
 
     Model model;

@@ -41,21 +41,21 @@ void say_unused(const Model& model) {
                      count > 3 ? ", ...)" : ")"));
 }
 
-Model open_parts(const std::filesystem::path& path, Reads reads, Floats8 floats8) {
+Model open_parts(const std::filesystem::path& path, Reads reads, Floats8 floats8, ModelPart part) {
     const auto check = [&](bool adapter) {
         if (adapter)
             fail(Status::bad_file, path.string(),
                  "expected a model, got a LoRA adapter, which goes to --lora beside its model");
     };
     check(is_peft_adapter(path));
-    if (is_hugging_face_model(path)) return open_hugging_face_model(path, reads, floats8);
+    if (is_hugging_face_model(path)) return open_hugging_face_model(path, reads, floats8, part);
     GgufFiles opened = open_gguf_files(path);
     if (reads == Reads::mapped)
         for (File& file : opened.files) file.map();
     const Gguf gguf = std::move(opened.gguf);
     check(is_adapter(gguf));
     const auto tensors = std::make_shared<GatheredTensors>(std::move(opened.files));
-    ReadModel read = read_architecture(gguf, *tensors);
+    ReadModel read = read_architecture(gguf, *tensors, part);
     tensors->set_recipes(std::move(read.bound.recipes));
     tensors->set_scales(std::move(read.scales));
 
@@ -110,6 +110,12 @@ bool is_of_shared_keys(std::string_view name, const Model& model) {
            std::ranges::any_of(parts, [&](std::string_view part) { return name.find(part) != name.npos; });
 }
 
+Model open_part(const std::filesystem::path& path, Reads reads, Floats8 floats8, ModelPart part) {
+    Model model = naming_file(path.string(), [&] { return open_parts(path, reads, floats8, part); });
+    say_unused(model);
+    return model;
+}
+
 }  // namespace
 
 bool is_spare(const Model& model, const TensorView& unused) {
@@ -130,9 +136,11 @@ bool is_spare(const Model& model, const TensorView& unused) {
 }
 
 Model open_model(const std::filesystem::path& path, Reads reads, Floats8 floats8) {
-    Model model = naming_file(path.string(), [&] { return open_parts(path, reads, floats8); });
-    say_unused(model);
-    return model;
+    return open_part(path, reads, floats8, ModelPart::whole);
+}
+
+Model open_model_ahead(const std::filesystem::path& path, Reads reads, Floats8 floats8) {
+    return open_part(path, reads, floats8, ModelPart::ahead);
 }
 
 }  // namespace scoria

@@ -25,13 +25,16 @@ class TensorSource {
 /// TensorType::f8_e4m3 and nvfp4_s, or BF16, which GGUF has.
 enum class Floats8 : uint8_t { blocks, bf16 };
 
+/// What of the files is read: the model, or the layer that guesses the token behind the next one.
+enum class ModelPart : uint8_t { whole, ahead };
+
 struct Model {
     std::filesystem::path path;
     std::string name;  // for people: general.name, else the file's stem or the folder's name
     Architecture architecture;
     Weights weights;
     std::vector<TensorView> unused;  // tensors of the file that no role claims
-    uint32_t layers_ahead = 0;       // behind the last, that guess further tokens: in the file, not run
+    uint32_t layers_ahead = 0;       // behind the last, that guess further tokens (open_model_ahead)
     std::shared_ptr<const TensorSource> tensors;
     std::shared_ptr<const Tokenizer> tokenizer;  // null: no vocabulary, or one of a kind not supported yet
     std::string tokenizer_problem;               // why tokenizer is null, for people
@@ -47,6 +50,11 @@ struct Model {
 /// With Reads::mapped a file that shrinks while the model is in use ends the process (File::map).
 Model open_model(const std::filesystem::path& path, Reads reads = Reads::positioned,
                  Floats8 floats8 = Floats8::blocks);
+
+/// The layer behind a model's last that guesses the token behind the next one (Architecture::ahead), as a model
+/// with the same vocabulary; of several the first. Errors: as open_model; unsupported, where there is none.
+Model open_model_ahead(const std::filesystem::path& path, Reads reads = Reads::positioned,
+                       Floats8 floats8 = Floats8::blocks);
 
 /// Only the tokenizer, from a GGUF file, tokenizer.json, SentencePiece's tokenizer.model, BERT's vocab.txt
 /// (by their extensions; tokenizer_config.json beside them counts) or a folder with one. Errors as above.

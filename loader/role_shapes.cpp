@@ -257,9 +257,12 @@ constexpr RoleRule rules[] = {
     {Role::laurel_norm, true, SCORIA_SHAPE(vector(a.alternating.count != 0, a.hidden))},
     {Role::heads_norm, true, SCORIA_SHAPE(vector(l.attention.heads_norm, queries(l)))},
     {Role::inner_norm, true, SCORIA_SHAPE(vector(l.feed_forward.inner_norm, dense(l)))},
+    {Role::ahead_embedding_norm, false, SCORIA_SHAPE(vector(a.guesses_ahead(), a.hidden))},
+    {Role::ahead_hidden_norm, false, SCORIA_SHAPE(vector(a.guesses_ahead(), a.hidden))},
+    {Role::ahead_in, false, SCORIA_SHAPE(matrix(a.guesses_ahead() ? a.hidden : 0, 2 * a.hidden))},
 };
 #undef SCORIA_SHAPE
-static_assert(std::size(rules) == static_cast<size_t>(Role::inner_norm) + 1);
+static_assert(std::size(rules) == static_cast<size_t>(Role::ahead_in) + 1);
 
 }  // namespace
 

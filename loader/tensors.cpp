@@ -173,8 +173,11 @@ constexpr const char* role_names[] = {
     "laurel_norm",
     "heads_norm",
     "inner_norm",
+    "ahead_embedding_norm",
+    "ahead_hidden_norm",
+    "ahead_in",
 };
-static_assert(std::size(role_names) == static_cast<size_t>(Role::inner_norm) + 1);
+static_assert(std::size(role_names) == static_cast<size_t>(Role::ahead_in) + 1);
 
 }  // namespace
 

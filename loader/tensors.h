@@ -144,6 +144,9 @@ enum class Role : uint8_t {
     laurel_norm,           // [hidden]
     heads_norm,            // [heads * head_dim]
     inner_norm,            // [size]
+    ahead_embedding_norm,  // [hidden]
+    ahead_hidden_norm,     // [hidden]
+    ahead_in,              // [hidden, 2 hidden]
 };
 const char* role_name(Role role);
 

@@ -34,7 +34,7 @@ vk::DeviceOptions device_options(const Common& common);
 EngineOptions engine_options(const Common& common);
 
 /// With its adapters.
-std::shared_ptr<const Model> load_model(const Common& common);
+std::shared_ptr<const Model> load_model(const Common& common, ModelPart part = ModelPart::whole);
 /// Errors: unsupported, when the file has no vocabulary.
 std::shared_ptr<const Tokenizer> load_tokenizer(const Common& common);
 const Tokenizer& tokenizer_of(const Model& model);

@@ -12,20 +12,29 @@ void add_speculation_flags(CLI::App& app, SpeculationFlags& flags) {
         app.add_flag("--lookup", flags.lookup,
                      "guess what comes next from how the text so far goes on elsewhere, and compute several "
                      "tokens at a time: the same answer, sooner where it repeats its prompt");
+    CLI::Option* mtp = app.add_flag("--mtp", flags.mtp,
+                                    "guess it by the layer that the model itself has for that (multi-token "
+                                    "prediction: DeepSeek V3, GLM 4.5, Qwen3-Next, Qwen3.5, MiMo)")
+                           ->excludes(lookup);
     app.add_option("--draft", flags.draft,
                    "guess it by a smaller model of the same vocabulary (a file, folder or pulled name)")
-        ->excludes(lookup);
+        ->excludes(lookup)
+        ->excludes(mtp);
     app.add_option("--draft-tokens", flags.draft_tokens, "the longest guess in tokens, 1 to 63 (default: 15)")
         ->check(CLI::Range(1u, 63u));
 }
 
+std::string speculation_flag(const SpeculationFlags& flags) {
+    return flags.lookup ? "--lookup" : flags.mtp ? "--mtp" : flags.draft.empty() ? "" : "--draft";
+}
+
 void load_proposer(SpeculationFlags& flags, const Engine& engine, const Common& common) {
     if (flags.lookup) flags.proposer = std::make_shared<PromptLookup>();
-    if (flags.draft.empty()) return;
+    if (!flags.mtp && flags.draft.empty()) return;
     Common of_draft = common;
-    of_draft.model = flags.draft;
+    if (!flags.mtp) of_draft.model = flags.draft;
     of_draft.adapters.clear();
-    const std::shared_ptr<const Model> model = load_model(of_draft);
+    const std::shared_ptr<const Model> model = load_model(of_draft, flags.mtp ? ModelPart::ahead : ModelPart::whole);
     check_draft(*model, engine.model());
     EngineOptions options = engine_options(of_draft);
     const Architecture& architecture = model->architecture;

@@ -8,6 +8,7 @@ namespace scoria::cli {
 
 struct SpeculationFlags {
     bool lookup = false;
+    bool mtp = false;
     std::string draft;          // as -m; empty: none
     uint32_t draft_tokens = 0;  // 0: the engine's default
     std::shared_ptr<Proposer> proposer;
@@ -19,6 +20,9 @@ struct SpeculationFlags {
 };
 
 void add_speculation_flags(CLI::App& app, SpeculationFlags& flags);
+
+/// The flag in use, "--draft"; empty: none.
+std::string speculation_flag(const SpeculationFlags& flags);
 
 /// Makes the proposer that the flags ask for, beside the engine of the model itself.
 void load_proposer(SpeculationFlags& flags, const Engine& engine, const Common& common);

@@ -113,8 +113,8 @@ int run(RunOptions& options, const Common& common) {
     if (options.generation.logprobs && !common.json)
         fail(Status::bad_argument, "run", "expected --json beside --logprobs, got none");
     const SpeculationFlags& speculation = options.generation.speculation;
-    if (options.beams > 1 && (speculation.lookup || !speculation.draft.empty()))
-        fail(Status::bad_argument, "run", "expected --lookup or --draft without --beams, got both");
+    if (const std::string flag = speculation_flag(speculation); options.beams > 1 && !flag.empty())
+        fail(Status::bad_argument, "run", "expected ", flag, " without --beams, got both");
     if (options.beams > 1 && !plain(options.generation))
         fail(Status::bad_argument, "run",
              "expected --beams without grammars, stop texts, log-probabilities, biases and penalties, got "
@@ -124,6 +124,7 @@ int run(RunOptions& options, const Common& common) {
     note_form(*model, options.form);
     const std::vector<TokenId> ids = prompt_ids(*model, text, options.form);
     EngineOptions engine_flags = engine_options(common);
+    engine_flags.shows_hidden = speculation.mtp;
     engine_flags.rehearse = {uint32_t(ids.size()), options.generation.sampling.temperature == 0};
     const std::unique_ptr<Engine> engine = load_engine(model, engine_flags, common);
     std::optional<Session> session;  // beams bring their own

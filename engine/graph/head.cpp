@@ -10,10 +10,16 @@ constexpr NormRoles head_norm{"head norm", Role::head_norm, Role::head_norm_bias
 
 void build_head(GraphBuilder& graph, TensorId stream) {
     const Architecture& stack = *graph.stack;
-    TensorId x =
-        graph.emit(op::Select{stream, graph.tensor("selected", graph.at(stream).cols, RowKind::outputs)});
+    const auto selected = [&](TensorId x) {
+        return graph.emit(op::Select{x, graph.tensor("selected", graph.at(x).cols, RowKind::outputs)});
+    };
+    TensorId x = stack.shows_hidden ? stream : selected(stream);
     if (stack.alternating.count) x = build_merged_streams(graph, x);
     if (stack.output_norm) x = graph.norm(output_norm, x);
+    if (stack.shows_hidden) {
+        graph.made.shown = x;
+        x = selected(x);
+    }
     graph.made.last_hidden = graph.made.logits = x;
     if (!stack.has_head) return;
     if (stack.head_transform) {

@@ -350,6 +350,9 @@ Result Executor::forward(std::span<const TokenId> ids, Outputs outputs, const Ob
     if (!token_types.empty() && token_types.size() != ids.size())
         fail(Status::bad_argument, "forward", "expected ", ids.size(), " token types, got ",
              token_types.size());
+    if (graph_.given && given_.size() != ids.size() * model_.architecture.hidden)
+        fail(Status::bad_argument, "forward", "expected ", ids.size(), " rows of ", model_.architecture.hidden,
+             " values beside the ids, got ", given_.size(), " values");
     const uint64_t most = model_.architecture.most_positions();
     if (most != 0 && ids_.size() + ids.size() > most)
         fail(Status::context_full, "forward", "expected at most ", most, " positions, got ",
@@ -429,6 +432,7 @@ Result Executor::run(std::span<const TokenId> ids, Outputs outputs, const Observ
               length_,
               outputs == Outputs::all ? ids.size() : 1,
               std::vector<Values>(graph_.tensors.size())};
+    if (graph_.given) step.out(*graph_.given) = given_;
     for (size_t i = graph_.encoder_ops; i < graph_.ops.size(); ++i) step.run_op(graph_.ops[i], observer);
     length_ += ids.size();
     for (auto& [layer, state] : step.states) cache_[layer] = std::move(state);

@@ -42,6 +42,8 @@ class Executor {
     void set_global(std::vector<uint8_t> global) { global_ = std::move(global); }
     /// Index of the largest logit after the last appended token, appended in turn, `count` times.
     std::vector<TokenId> greedy(std::span<const TokenId> prompt, uint32_t count);
+    /// The rows [ids, hidden] that the ids of the next forward pass come with (Architecture::ahead).
+    void set_given(std::vector<double> rows) { given_ = std::move(rows); }
     /// As Session::set_prefix; reset() forgets it not.
     void set_prefix(size_t length) { prefix_ = length; }
     /// Forgets the sequence.
@@ -72,6 +74,7 @@ class Executor {
     std::vector<TokenId> ids_;       // of the sequence
     size_t prefix_ = 0;
     std::vector<uint8_t> global_;
+    std::vector<double> given_;
     size_t length_ = 0;     // positions in the cache
     uint32_t segment_ = 0;  // that the compressed memory stands at
 };

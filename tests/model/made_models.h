@@ -57,10 +57,11 @@ struct MadeModel {
     std::map<size_t, std::vector<double>> logits;  // by row
 };
 
-/// All, or those whose name `wanted` takes.
-inline std::vector<MadeModel> made_models(const std::function<bool(const std::string&)>& wanted = {}) {
+/// All of a file's, or those whose name `wanted` takes.
+inline std::vector<MadeModel> made_models(const std::function<bool(const std::string&)>& wanted = {},
+                                          const char* file = "made_models.jsonl") {
     std::vector<MadeModel> all;
-    std::ifstream lines(std::string(SCORIA_SOURCE_DIR) + "/tests/model/made_models.jsonl");
+    std::ifstream lines(std::string(SCORIA_SOURCE_DIR) + "/tests/model/" + file);
     for (std::string line; std::getline(lines, line);) {
         const nlohmann::json json = nlohmann::json::parse(line);
         if (wanted && !wanted(json["name"])) continue;

@@ -8,6 +8,7 @@
 #include "speculation.h"
 #include "support/compare.h"
 #include "support/device.h"
+#include "support/golden.h"
 #include "validate/model_check.h"
 
 #include <algorithm>

@@ -1,0 +1,148 @@
+// See layer_ahead.h.
+#include "layer_ahead.h"
+
+#include "fail.h"
+
+#include <algorithm>
+
+namespace scoria {
+namespace {
+
+/// How names begin, '#' standing for the layer's number; of several that fit the first counts.
+struct Renamed {
+    const char *from, *to;
+};
+
+#define IN "ahead.in."
+#define IN_HIDDEN_FIRST "ahead.in_hidden_first."
+#define EMBEDDING_NORM "ahead.embedding_norm."
+#define HIDDEN_NORM "ahead.hidden_norm."
+constexpr Renamed gguf_names[] = {
+    {"blk.#.nextn.eh_proj.", IN},
+    {"blk.#.nextn.enorm.", EMBEDDING_NORM},
+    {"blk.#.nextn.hnorm.", HIDDEN_NORM},
+    {"blk.#.nextn.embed_tokens.", "token_embd."},
+    {"blk.#.nextn.shared_head_head.", "output."},
+    {"blk.#.nextn.shared_head_norm.", "output_norm."},
+    {"blk.#.", "blk.0."},
+};
+constexpr Renamed folder_names[] = {
+    // DeepSeek, GLM
+    {"model.layers.#.eh_proj.", IN},
+    {"model.layers.#.enorm.", EMBEDDING_NORM},
+    {"model.layers.#.hnorm.", HIDDEN_NORM},
+    {"model.layers.#.embed_tokens.", "model.embed_tokens."},
+    {"model.layers.#.shared_head.head.", "lm_head."},
+    {"model.layers.#.shared_head.norm.", "model.norm."},
+    {"model.layers.#.", "model.layers.0."},
+    // Qwen3-Next, Qwen3.5, K-EXAONE
+    {"mtp.fc.", IN},
+    {"mtp.pre_fc_norm_embedding.", EMBEDDING_NORM},
+    {"mtp.pre_fc_norm_hidden.", HIDDEN_NORM},
+    {"mtp.norm.", "model.norm."},
+    {"mtp.layers.0.", "model.layers.0."},
+    // MiMo
+    {"model.mtp_layers.0.input_proj.", IN_HIDDEN_FIRST},
+    {"model.mtp_layers.0.token_layernorm.", EMBEDDING_NORM},
+    {"model.mtp_layers.0.hidden_layernorm.", HIDDEN_NORM},
+    {"model.mtp_layers.0.final_layernorm.", "model.norm."},
+    {"model.mtp_layers.0.", "model.layers.0."},
+};
+constexpr const char *in = IN "weight", *in_hidden_first = IN_HIDDEN_FIRST "weight";
+
+/// Of all layers' tensors leaves the one's.
+void rename(std::vector<StoredTensor>& tensors, std::span<const Renamed> names, uint32_t layer,
+            std::initializer_list<std::string_view> of_layers) {
+    std::vector<StoredTensor> renamed, others;
+    for (StoredTensor& tensor : tensors) {
+        const auto row = std::ranges::find_if(names, [&](const Renamed& each) {
+            return tensor.name.starts_with(tensor_name(each.from, int32_t(layer)));
+        });
+        if (row != names.end()) {
+            const size_t length = tensor_name(row->from, int32_t(layer)).size();
+            tensor.name = row->to + tensor.name.substr(length);
+            renamed.push_back(std::move(tensor));
+        } else if (std::ranges::none_of(of_layers, [&](std::string_view each) {
+                       return tensor.name.starts_with(each);
+                   })) {
+            others.push_back(std::move(tensor));
+        }
+    }
+    const auto has = [&](const std::string& name) {
+        return std::ranges::find(renamed, name, &StoredTensor::name) != renamed.end();
+    };
+    if (!has(in) && !has(in_hidden_first))
+        fail(Status::unsupported, "layers ahead",
+             "expected a model with a layer that guesses further tokens, got none");
+    for (StoredTensor& tensor : others)
+        if (!has(tensor.name)) renamed.push_back(std::move(tensor));
+    tensors = std::move(renamed);
+}
+
+uint32_t count(const nlohmann::json& values, const char* name) {
+    const auto found = values.find(name);
+    return found != values.end() && found->is_number_unsigned() ? found->get<uint32_t>() : 0;
+}
+
+/// Leaves of lists with a value for each of `layers` that of one.
+void take_value(nlohmann::json& values, uint32_t layers, uint32_t layer) {
+    for (nlohmann::json& value : values)
+        if (value.is_array() && value.size() == layers) value = nlohmann::json::array({value[layer]});
+}
+
+void set_if_there(nlohmann::json& values, std::initializer_list<std::pair<const char*, nlohmann::json>> fields) {
+    for (const auto& [name, value] : fields)
+        if (values.contains(name)) values[name] = value;
+}
+
+}  // namespace
+
+void take_gguf_layer_ahead(nlohmann::json& values, std::vector<StoredTensor>& tensors) {
+    const uint32_t all = count(values, "block_count"),
+                   layer = all - std::min(all, count(values, "nextn_predict_layers"));
+    rename(tensors, gguf_names, layer, {"blk."});
+    take_value(values, all, layer);
+    set_if_there(values, {{"block_count", 1u},
+                          {"nextn_predict_layers", 0u},
+                          {"leading_dense_block_count", 0u},
+                          {"full_attention_interval", 1u}});
+}
+
+void take_folder_layer_ahead(nlohmann::json& config, std::vector<StoredTensor>& tensors) {
+    const uint32_t layers = count(config, "num_hidden_layers");
+    rename(tensors, folder_names, layers, {"model.layers.", "mtp.", "model.mtp_layers."});
+    if (layers != 0) take_value(config, layers, layers - 1);
+    set_if_there(config, {{"num_hidden_layers", 1u},
+                          {"num_nextn_predict_layers", 0u},
+                          {"first_k_dense_replace", 0u},
+                          {"full_attention_interval", 1u},
+                          {"layer_types", nlohmann::json::array({"full_attention"})}});
+    for (const auto& [name, ahead] : {std::pair{"layer_types", "mtp_layer_types"},
+                                      std::pair{"mlp_layer_types", "mtp_mlp_layer_types"}})
+        if (const auto found = config.find(ahead); found != config.end() && found->is_array() && !found->empty())
+            config[name] = nlohmann::json::array({found->front()});
+}
+
+std::vector<std::span<const TensorRow>> with_rows_ahead(std::span<const std::span<const TensorRow>> family) {
+    static constexpr TensorRow as_is[] = {{Role::ahead_in, in},
+                                          {Role::ahead_in, in_hidden_first},
+                                          {Role::ahead_embedding_norm, EMBEDDING_NORM "weight"},
+                                          {Role::ahead_hidden_norm, HIDDEN_NORM "weight"}},
+                               plus_one[] = {
+                                   {Role::ahead_in, in},
+                                   {Role::ahead_embedding_norm, EMBEDDING_NORM "weight", Layout::plus_one},
+                                   {Role::ahead_hidden_norm, HIDDEN_NORM "weight", Layout::plus_one}};
+    std::vector<std::span<const TensorRow>> all(family.begin(), family.end());
+    bool adds = false;
+    for (const std::span<const TensorRow> rows : family)
+        for (const TensorRow& row : rows)
+            adds = adds || (row.role == Role::output_norm && row.layout == Layout::plus_one);
+    all.push_back(adds ? std::span<const TensorRow>(plus_one) : as_is);
+    return all;
+}
+
+Ahead kind_ahead(const Catalog& catalog) {
+    return catalog.find(in) ? Ahead::embedding_first : Ahead::hidden_first;
+}
+
+}  // namespace scoria
