@@ -123,15 +123,15 @@ std::span<const ConversionFamily> recurrent_conversions() {
         {.model_type = "mamba2", .architecture = "mamba2", .keys = set_states},
         {.model_type = "lfm2", .architecture = "lfm2", .keys = set_lfm2},
         {.model_type = "lfm2_moe", .architecture = "lfm2moe", .keys = set_lfm2_moe},
-        {.model_type = "qwen3_next", .architecture = "qwen3next", .keys = set_delta},
+        {.model_type = "qwen3_next", .architecture = "qwen3next", .ahead = true, .keys = set_delta},
         {.model_type = "qwen3_5_text",
          .architecture = "qwen35",
          .tiles_heads = true,
-         .keys = set_delta_and_axes},
+         .ahead = true, .keys = set_delta_and_axes},
         {.model_type = "qwen3_5_moe_text",
          .architecture = "qwen35moe",
          .tiles_heads = true,
-         .keys = set_delta_and_axes},
+         .ahead = true, .keys = set_delta_and_axes},
     };
     return families;
 }

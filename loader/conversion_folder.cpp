@@ -11,6 +11,7 @@
 #include "hf_families.h"
 #include "hf_folder.h"
 #include "hf_text_part.h"
+#include "layer_ahead.h"
 #include "position_tables.h"
 #include "tokenizer/json.h"
 
@@ -40,7 +41,7 @@ const Family& family_named(std::span<const Family> families, std::string_view na
 
 class FolderSource final : public ConversionSource {
   public:
-    explicit FolderSource(const fs::path& path);
+    FolderSource(const fs::path& path, ModelPart part);
     std::vector<std::string> paths() const override;
     void metadata(GgufWriter& out) const override;
     void read_rows(size_t tensor, uint64_t first_row, std::span<std::byte> out) const override;
@@ -91,8 +92,9 @@ class FolderSource final : public ConversionSource {
     std::vector<Place> places_;       // of tensors_
 };
 
-FolderSource::FolderSource(const fs::path& path)
-    : folder_(hugging_face_paths(path).folder), model_(open_model(path, Reads::positioned, Floats8::bf16)) {
+FolderSource::FolderSource(const fs::path& path, ModelPart part)
+    : folder_(hugging_face_paths(path).folder),
+      model_((part == ModelPart::ahead ? open_model_ahead : open_model)(path, Reads::positioned, Floats8::bf16)) {
     find_family();
     const fs::path config = hugging_face_paths(path).config;
     const Settings settings(Settings::Format::hugging_face, config.filename().string(), "",
@@ -125,7 +127,7 @@ FolderSource::FolderSource(const fs::path& path)
     }
     add_weights();
     add_dense();
-    check_read_back();
+    if (part == ModelPart::whole) check_read_back();
 }
 
 void FolderSource::find_family() {
@@ -277,7 +279,8 @@ const Architecture& FolderSource::stack_of(WeightRef ref) const {
 const TensorRow& FolderSource::row_of(WeightRef ref) const {
     using Rows = std::span<const TensorRow>;
     const Role role = ref.role;
-    for (const Rows rows : ref.encoder ? std::span<const Rows>(family_->encoder_tensors) : family_->tensors)
+    for (const Rows rows : with_rows_ahead(ref.encoder ? std::span<const Rows>(family_->encoder_tensors)
+                                                       : std::span<const Rows>(family_->tensors)))
         for (const TensorRow& row : rows) {
             const bool fused = row.layout == Layout::qkv;
             const bool writable = row.layout == Layout::as_is || row.layout == Layout::gate_up ||
@@ -493,8 +496,8 @@ void FolderSource::check_read_back() const {
 
 }  // namespace
 
-std::unique_ptr<const ConversionSource> open_conversion_folder(const fs::path& path) {
-    return std::make_unique<const FolderSource>(path);
+std::unique_ptr<const ConversionSource> open_conversion_part(const fs::path& path, ModelPart part) {
+    return std::make_unique<const FolderSource>(path, part);
 }
 
 }  // namespace scoria

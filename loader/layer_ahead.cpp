@@ -123,6 +123,21 @@ void take_folder_layer_ahead(nlohmann::json& config, std::vector<StoredTensor>& 
             config[name] = nlohmann::json::array({found->front()});
 }
 
+bool has_layer_ahead(std::span<const TensorView> tensors, size_t layers) {
+    return std::ranges::any_of(folder_names, [&](const Renamed& row) {
+        const bool joins = row.to == std::string_view(IN) || row.to == std::string_view(IN_HIDDEN_FIRST);
+        const std::string name = tensor_name(row.from, int32_t(layers)) + "weight";
+        return joins && std::ranges::find(tensors, name, &TensorView::name) != tensors.end();
+    });
+}
+
+std::string gguf_name_ahead(const std::string& name, size_t layers) {
+    const auto row =
+        std::ranges::find_if(gguf_names, [&](const Renamed& each) { return name.starts_with(each.to); });
+    if (row == std::end(gguf_names)) return {};
+    return tensor_name(row->from, int32_t(layers)) + name.substr(std::string_view(row->to).size());
+}
+
 std::vector<std::span<const TensorRow>> with_rows_ahead(std::span<const std::span<const TensorRow>> family) {
     static constexpr TensorRow as_is[] = {{Role::ahead_in, in},
                                           {Role::ahead_in, in_hidden_first},

@@ -15,6 +15,12 @@ void take_gguf_layer_ahead(nlohmann::json& values, std::vector<StoredTensor>& te
 /// The same of config.json's part for texts.
 void take_folder_layer_ahead(nlohmann::json& config, std::vector<StoredTensor>& tensors);
 
+/// Whether `tensors`, those of a folder's model of `layers` that have no place in it, are of such a layer.
+bool has_layer_ahead(std::span<const TensorView> tensors, size_t layers);
+
+/// What a tensor of a model of that layer alone is called in the GGUF of a model of `layers`; empty: nothing.
+std::string gguf_name_ahead(const std::string& name, size_t layers);
+
 /// The family's rows and those of the layer's own roles, whose norms lie as the family's.
 std::vector<std::span<const TensorRow>> with_rows_ahead(std::span<const std::span<const TensorRow>> family);
 

@@ -3,6 +3,7 @@
 #include "fail.h"
 #include "hf_folder.h"
 #include "made_models.h"
+#include "quantise/convert.h"
 #include "reference/executor.h"
 #include "session_impl.h"
 #include "speculation.h"
@@ -69,6 +70,27 @@ TEST_CASE("reference: layers that guess ahead have the logits of transformers' l
         CHECK(largest_error(made->of.logits, executor.forward(made->of.ids).logits) <= 2e-5);
         executor.set_given({1});
         CHECK_THROWS_WITH_AS(executor.forward(made->of.ids), doctest::Contains("rows of"), Error);
+    }
+}
+
+TEST_CASE("reference: a folder's layer that guesses ahead goes with it into a GGUF") {
+    for (const auto& made : all_made()) {
+        CAPTURE(made->of.name);
+        const std::string path = (made->folder.path() / "made.gguf").string();
+        convert(*open_conversion_source(made->folder.path()), path, {.recipe = find_recipe("F32")});
+        const Model whole = open_model(path);
+        if (made->of.name == "mimo") {  // GGUF's qwen2 has none
+            CHECK(whole.unused.empty());
+            continue;
+        }
+        CHECK(whole.layers_ahead == 1);
+        for (const TensorView& unused : whole.unused) CHECK(is_spare(whole, unused));
+        reference::Executor model(whole);
+        const Model layer = open_model_ahead(path);
+        CHECK(layer.unused.empty());
+        reference::Executor executor(layer);
+        executor.set_given(shifted(model.forward(made->of.ids).last_hidden, whole.architecture.hidden));
+        CHECK(largest_error(made->of.logits, executor.forward(made->of.ids).logits) <= 2e-5);
     }
 }
 
