@@ -262,8 +262,8 @@ bool Engine::Impl::one_pass() const {
         const uint64_t most = std::min<uint64_t>(device.caps().max_binding, device.caps().max_allocation);
         return std::ranges::max(states) <= most / std::max(options.sequences, 1u);
     };
-    return !front && !stream_out && !a.guesses_ahead() && a.encoder.empty() && !a.recomputes() && a.memory.segment == 0 &&
-           !prefix && !by_length(a.ropes) && (!a.recurrent() || states_bind());
+    return !front && !stream_out && !a.guesses_ahead() && a.encoder.empty() && !a.recomputes() &&
+           a.memory.segment == 0 && !prefix && !by_length(a.ropes) && (!a.recurrent() || states_bind());
 }
 
 KvShare Engine::Impl::share_cache() {

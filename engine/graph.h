@@ -226,11 +226,11 @@ using Op =
 struct Graph {
     std::vector<GraphTensor> tensors;
     std::vector<Op> ops;
-    std::vector<int32_t> layers;   // of each op; -1: of none
-    std::vector<TensorId> hidden;  // [layers + 1]: residual stream before the first layer and after each,
-                                   // Architecture::stream_width() columns
-    TensorId last_hidden;          // after the final norm, output rows
-    TensorId logits;               // [outputs, vocab]
+    std::vector<int32_t> layers;    // of each op; -1: of none
+    std::vector<TensorId> hidden;   // [layers + 1]: residual stream before the first layer and after each,
+                                    // Architecture::stream_width() columns
+    TensorId last_hidden;           // after the final norm, output rows
+    TensorId logits;                // [outputs, vocab]
     std::optional<TensorId> given;  // [tokens, hidden], of Architecture::ahead: no op makes it
     std::optional<TensorId> shown;  // [tokens, output_width()], of Architecture::shows_hidden
     // Of encoder-decoders; the encoder's ops come first and are run once per source.

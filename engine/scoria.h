@@ -172,6 +172,13 @@ typedef struct scoria_engine_options {
      * must not tell by time what others have asked needs an engine of his own. */
     uint32_t sequences;
     uint32_t shared_context; /* positions of all that share; 0: as many as fit, `context` each at most */
+    /* 1: of the model, only the layer that it has for guessing the token behind the next one (multi-token
+     * prediction; "unsupported", if it has none), with its embedding and head: a draft for sessions of an
+     * engine of the model itself that shows_hidden. */
+    uint32_t layer_ahead;
+    /* 1: what heads read of tokens stays in host memory, 4 bytes of each of the model's columns, until the
+     * session's next answer: such a draft takes it. */
+    uint32_t shows_hidden;
 } scoria_engine_options;
 
 /* Sets `size` and every default of a struct of `size` bytes. */
@@ -378,9 +385,10 @@ typedef struct scoria_generate_options {
     uint32_t dry_range;  /* tokens back; 0: all */
     uint32_t ignore_end; /* 1: tokens that end an answer are like others */
     /* Speculation: tokens are guessed and several computed at a time. The answer is the same one, sooner
-     * where guesses come true. A smaller model of the same vocabulary guesses, or how the text so far went on
-     * elsewhere (lookup); not both. The session keeps a session of its own on the draft's engine, until it is
-     * destroyed or given another draft. NULL and 0: none. */
+     * where guesses come true. A smaller model of the same vocabulary guesses, or a model's own layer
+     * for it (scoria_engine_options.layer_ahead), or how the text so far went on elsewhere (lookup); not
+     * both. The session keeps a session of its own on the draft's engine, until it is destroyed or given
+     * another draft. NULL and 0: none. */
     scoria_engine* draft;
     uint32_t lookup;       /* 1: by the text so far */
     uint32_t draft_tokens; /* the longest guess; 0: 15 */

@@ -62,8 +62,8 @@ struct Session::Impl final : Tenant {
     // behind, or to a model ahead:
     /// Brings the residual stream of `count` tokens, which `front` has computed, to `incoming`.
     void hand_over(uint32_t count);
-    /// Brings the rows that `count` tokens from `position` on come with to `incoming`, zeros where nobody knows
-    /// them.
+    /// Brings the rows that `count` tokens from `position` on come with to `incoming`, zeros where nobody
+    /// knows them.
     void bring_given(uint32_t position, uint32_t count);
     /// Puts what `outgoing` has of `count` tokens from `position` on into `shown`.
     void take_shown(uint32_t position, uint32_t count);
@@ -177,10 +177,10 @@ struct Session::Impl final : Tenant {
     std::map<uint32_t, Step> passes;  // by count
     std::optional<SampleKind> decode_recorded;
     std::vector<TokenId> tokens;
-    TokenRows given;  // of Architecture::ahead: what tokens come with, as far as it was told
-    TokenRows shown;  // of Architecture::shows_hidden: since a proposer last took them
-    uint32_t prefix = 0;                             // tokens that see each other
-    uint32_t source = 0;                             // tokens that the encoder saw, and the cache holds
+    TokenRows given;      // of Architecture::ahead: what tokens come with, as far as it was told
+    TokenRows shown;      // of Architecture::shows_hidden: since a proposer last took them
+    uint32_t prefix = 0;  // tokens that see each other
+    uint32_t source = 0;  // tokens that the encoder saw, and the cache holds
     std::vector<TokenId> source_ids, source_global;  // what encode() was given
     uint32_t segment = 0;                            // that the compressed memory stands at
     uint64_t rotated_length = 0;                     // what rotations are for

@@ -1,5 +1,5 @@
-// How one device's residual stream reaches the next of several, and what the head reads a model ahead: through
-// host memory.
+// How one device's residual stream reaches the next of several, and what the head reads a model ahead:
+// through host memory.
 #include "session_impl.h"
 
 #include <cstring>

@@ -105,8 +105,8 @@ std::vector<TokenId> DraftModel::propose(std::span<const TokenId> tokens, uint32
     Session::Impl& s = session_.impl();
     const bool ahead = engine_->model().architecture.guesses_ahead();
     // Behind those a model ahead computed tokens of what it had made itself.
-    const std::span<const TokenId> held =
-        session_.tokens().first(ahead ? std::min(given_, session_.tokens().size()) : session_.tokens().size());
+    const std::span<const TokenId> held = session_.tokens().first(
+        ahead ? std::min(given_, session_.tokens().size()) : session_.tokens().size());
     const auto differs = std::mismatch(held.begin(), held.end(), tokens.begin(), tokens.end()).second;
     const size_t shared = size_t(differs - tokens.begin());
     session_.truncate(uint32_t(shared));

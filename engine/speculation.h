@@ -35,14 +35,16 @@ class PromptLookup final : public Proposer {
 };
 
 /// Errors: bad_argument, where the draft's vocabulary is not the target's, or the draft is a model ahead
-/// (Architecture::ahead) and the target does not show what that takes; unsupported, for what is no plain decoder.
+/// (Architecture::ahead) and the target does not show what that takes; unsupported, for what is no plain
+/// decoder.
 void check_draft(const Model& draft, const Model& target);
 
-/// A smaller model's tokens, or those of the target's own layers ahead (multi-token prediction; several tokens
-/// by taking what these made of one for the next, as EAGLE does: Li et al. 2024). It draws with the seed and
-/// options of the answer, so at each position both models turn one random number into a token, and agree more
-/// often than two draws of their own would. What a model ahead takes of tokens that the target computed elsewhere,
-/// or before it was cut back, nobody knows: zeros, by which guesses become worse and no more.
+/// A smaller model's tokens, or those of the target's own layers ahead (multi-token prediction; several
+/// tokens by taking what these made of one for the next, as EAGLE does: Li et al. 2024). It draws with the
+/// seed and options of the answer, so at each position both models turn one random number into a token, and
+/// agree more often than two draws of their own would. What a model ahead takes of tokens that the target
+/// computed elsewhere, or before it was cut back, nobody knows: zeros, by which guesses become worse and no
+/// more.
 class DraftModel final : public Proposer {
   public:
     /// Errors: as check_draft, and those of Session.

@@ -11,8 +11,8 @@ namespace scoria {
 class TokenRows {
   public:
     explicit TokenRows(size_t cols) : cols_(cols) {}
-    /// Rows of the tokens from `token` on, in place of those that stood there and behind; where there would be
-    /// a gap, in place of all.
+    /// Rows of the tokens from `token` on, in place of those that stood there and behind; where there would
+    /// be a gap, in place of all.
     void put(size_t token, std::span<const float> rows) {
         if (token < first_ || token > end()) {
             first_ = token;

@@ -401,8 +401,8 @@ struct CompressedWindow {
 };
 CompressedWindow compressed_window(const CompressedMemory& memory, uint32_t index);
 
-/// Layers that guess the token behind the next one (multi-token prediction, DeepSeek-AI 2024, section 2.2): a token
-/// comes with the row h that the head read of the one before, and the stream begins as ahead_in of
+/// Layers that guess the token behind the next one (multi-token prediction, DeepSeek-AI 2024, section 2.2): a
+/// token comes with the row h that the head read of the one before, and the stream begins as ahead_in of
 /// ahead_embedding_norm(embedding) and ahead_hidden_norm(h), in this order.
 enum class Ahead : uint8_t { none, embedding_first, hidden_first };
 

@@ -1,5 +1,5 @@
-// A folder with a layer that guesses ahead (Architecture::ahead): its model and that layer, which are read one by
-// one, as one GGUF.
+// A folder with a layer that guesses ahead (Architecture::ahead): its model and that layer, which are read
+// one by one, as one GGUF.
 #include "conversion_families.h"
 #include "conversion_folder.h"
 #include "conversion_read_back.h"
@@ -52,8 +52,9 @@ class AheadSource final : public ConversionSource {
   private:
     static bool same(const Model& a, const Model& b, Role role) {
         const auto left = a.weights.find({role}), right = b.weights.find({role});
-        return left != a.weights.end() && right != b.weights.end() && left->second.file == right->second.file &&
-               left->second.offset == right->second.offset && left->second.name == right->second.name;
+        return left != a.weights.end() && right != b.weights.end() &&
+               left->second.file == right->second.file && left->second.offset == right->second.offset &&
+               left->second.name == right->second.name;
     }
     void check_read_back(const fs::path& path, const Model& ahead) const {
         GgufWriter writer;
@@ -82,7 +83,7 @@ class AheadSource final : public ConversionSource {
 std::unique_ptr<const ConversionSource> open_conversion_folder(const fs::path& path) {
     const Model model = open_model(path, Reads::positioned, Floats8::bf16);
     const conversion::ConversionFamily* family = conversion::conversion_family(model.architecture);
-    if (family != nullptr && family->ahead && has_layer_ahead(model.unused, model.architecture.layers.size()))
+    if (family != nullptr && family->ahead && has_layer_ahead(model))
         return std::make_unique<const AheadSource>(path, model, family->architecture);
     return open_conversion_part(path, ModelPart::whole);
 }

@@ -13,11 +13,11 @@ namespace scoria::conversion {
 
 struct ConversionFamily {
     const char *model_type, *architecture;
-    bool (*fits)(const Architecture& architecture) = nullptr;    // else a later row of the type may
-    bool fused_qkv = false;                                      // as its own converter writes it
-    bool tiles_heads = false;                                    // Recurrence::tiled in the GGUF
-    bool embeds = false;                                         // GGUF's holds no head
-    bool dense = false;                                          // but what stands behind pooling
+    bool (*fits)(const Architecture& architecture) = nullptr;  // else a later row of the type may
+    bool fused_qkv = false;                                    // as its own converter writes it
+    bool tiles_heads = false;                                  // Recurrence::tiled in the GGUF
+    bool embeds = false;                                       // GGUF's holds no head
+    bool dense = false;                                        // but what stands behind pooling
     bool ahead = false;  // may have a layer that guesses ahead: no key is a list with a value for each layer
     void (*keys)(const Described& model, Keys& keys) = nullptr;  // that no other architecture has
     /// Whether a name of the GGUF family's table is one that such a model has not.

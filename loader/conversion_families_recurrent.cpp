@@ -127,11 +127,13 @@ std::span<const ConversionFamily> recurrent_conversions() {
         {.model_type = "qwen3_5_text",
          .architecture = "qwen35",
          .tiles_heads = true,
-         .ahead = true, .keys = set_delta_and_axes},
+         .ahead = true,
+         .keys = set_delta_and_axes},
         {.model_type = "qwen3_5_moe_text",
          .architecture = "qwen35moe",
          .tiles_heads = true,
-         .ahead = true, .keys = set_delta_and_axes},
+         .ahead = true,
+         .keys = set_delta_and_axes},
     };
     return families;
 }

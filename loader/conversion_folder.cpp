@@ -94,7 +94,8 @@ class FolderSource final : public ConversionSource {
 
 FolderSource::FolderSource(const fs::path& path, ModelPart part)
     : folder_(hugging_face_paths(path).folder),
-      model_((part == ModelPart::ahead ? open_model_ahead : open_model)(path, Reads::positioned, Floats8::bf16)) {
+      model_((part == ModelPart::ahead ? open_model_ahead : open_model)(path, Reads::positioned,
+                                                                        Floats8::bf16)) {
     find_family();
     const fs::path config = hugging_face_paths(path).config;
     const Settings settings(Settings::Format::hugging_face, config.filename().string(), "",

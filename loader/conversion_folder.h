@@ -12,7 +12,8 @@ std::unique_ptr<const ConversionSource> open_conversion_folder(const std::filesy
 
 /// Its model without the layer that guesses ahead, or that layer as a model of its own (conversion_ahead.cpp
 /// joins them).
-std::unique_ptr<const ConversionSource> open_conversion_part(const std::filesystem::path& path, ModelPart part);
+std::unique_ptr<const ConversionSource> open_conversion_part(const std::filesystem::path& path,
+                                                             ModelPart part);
 
 /// The keys tokenizer.* from tokenizer.json for `vocab` ids; nothing without one. Errors: unsupported,
 /// where GGUF has no name for what they say; bad_file.

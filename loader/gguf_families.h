@@ -52,6 +52,7 @@ std::vector<StoredTensor> stored_tensors(const Gguf& gguf);
 /// naming the architecture, the key or the tensor type; bad_file, naming the key or the tensor, when a size
 /// is missing, out of range or contradicts a shape.
 /// Of the part of the model that is asked for.
-ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors, ModelPart part = ModelPart::whole);
+ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors,
+                            ModelPart part = ModelPart::whole);
 
 }  // namespace scoria

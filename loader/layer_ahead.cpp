@@ -2,6 +2,7 @@
 #include "layer_ahead.h"
 
 #include "fail.h"
+#include "model.h"
 
 #include <algorithm>
 
@@ -62,9 +63,8 @@ void rename(std::vector<StoredTensor>& tensors, std::span<const Renamed> names, 
             const size_t length = tensor_name(row->from, int32_t(layer)).size();
             tensor.name = row->to + tensor.name.substr(length);
             renamed.push_back(std::move(tensor));
-        } else if (std::ranges::none_of(of_layers, [&](std::string_view each) {
-                       return tensor.name.starts_with(each);
-                   })) {
+        } else if (std::ranges::none_of(
+                       of_layers, [&](std::string_view each) { return tensor.name.starts_with(each); })) {
             others.push_back(std::move(tensor));
         }
     }
@@ -90,7 +90,8 @@ void take_value(nlohmann::json& values, uint32_t layers, uint32_t layer) {
         if (value.is_array() && value.size() == layers) value = nlohmann::json::array({value[layer]});
 }
 
-void set_if_there(nlohmann::json& values, std::initializer_list<std::pair<const char*, nlohmann::json>> fields) {
+void set_if_there(nlohmann::json& values,
+                  std::initializer_list<std::pair<const char*, nlohmann::json>> fields) {
     for (const auto& [name, value] : fields)
         if (values.contains(name)) values[name] = value;
 }
@@ -117,18 +118,23 @@ void take_folder_layer_ahead(nlohmann::json& config, std::vector<StoredTensor>& 
                           {"first_k_dense_replace", 0u},
                           {"full_attention_interval", 1u},
                           {"layer_types", nlohmann::json::array({"full_attention"})}});
-    for (const auto& [name, ahead] : {std::pair{"layer_types", "mtp_layer_types"},
-                                      std::pair{"mlp_layer_types", "mtp_mlp_layer_types"}})
-        if (const auto found = config.find(ahead); found != config.end() && found->is_array() && !found->empty())
+    for (const auto& [name, ahead] :
+         {std::pair{"layer_types", "mtp_layer_types"}, std::pair{"mlp_layer_types", "mtp_mlp_layer_types"}})
+        if (const auto found = config.find(ahead);
+            found != config.end() && found->is_array() && !found->empty())
             config[name] = nlohmann::json::array({found->front()});
 }
 
-bool has_layer_ahead(std::span<const TensorView> tensors, size_t layers) {
-    return std::ranges::any_of(folder_names, [&](const Renamed& row) {
-        const bool joins = row.to == std::string_view(IN) || row.to == std::string_view(IN_HIDDEN_FIRST);
-        const std::string name = tensor_name(row.from, int32_t(layers)) + "weight";
-        return joins && std::ranges::find(tensors, name, &TensorView::name) != tensors.end();
-    });
+bool has_layer_ahead(const Model& model) {
+    const auto has = [&](std::span<const Renamed> names) {
+        return std::ranges::any_of(names, [&](const Renamed& row) {
+            const bool joins = row.to == std::string_view(IN) || row.to == std::string_view(IN_HIDDEN_FIRST);
+            const std::string name =
+                tensor_name(row.from, int32_t(model.architecture.layers.size())) + "weight";
+            return joins && std::ranges::find(model.unused, name, &TensorView::name) != model.unused.end();
+        });
+    };
+    return has(gguf_names) || has(folder_names);
 }
 
 std::string gguf_name_ahead(const std::string& name, size_t layers) {

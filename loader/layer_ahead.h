@@ -1,6 +1,6 @@
-// The layer behind a model's last that guesses the token behind the next one (Architecture::ahead), as a model of
-// its own: what a file says of it, under the names that a model of one layer would have, with the embedding and
-// the head of the file's model where it has none of its own. Of several such layers the first.
+// The layer behind a model's last that guesses the token behind the next one (Architecture::ahead), as a
+// model of its own: what a file says of it, under the names that a model of one layer would have, with the
+// embedding and the head of the file's model where it has none of its own. Of several such layers the first.
 #pragma once
 
 #include "binding.h"
@@ -14,9 +14,6 @@ namespace scoria {
 void take_gguf_layer_ahead(nlohmann::json& values, std::vector<StoredTensor>& tensors);
 /// The same of config.json's part for texts.
 void take_folder_layer_ahead(nlohmann::json& config, std::vector<StoredTensor>& tensors);
-
-/// Whether `tensors`, those of a folder's model of `layers` that have no place in it, are of such a layer.
-bool has_layer_ahead(std::span<const TensorView> tensors, size_t layers);
 
 /// What a tensor of a model of that layer alone is called in the GGUF of a model of `layers`; empty: nothing.
 std::string gguf_name_ahead(const std::string& name, size_t layers);

@@ -51,8 +51,11 @@ struct Model {
 Model open_model(const std::filesystem::path& path, Reads reads = Reads::positioned,
                  Floats8 floats8 = Floats8::blocks);
 
-/// The layer behind a model's last that guesses the token behind the next one (Architecture::ahead), as a model
-/// with the same vocabulary; of several the first. Errors: as open_model; unsupported, where there is none.
+/// Whether a model as open_model opens it has a layer for open_model_ahead.
+bool has_layer_ahead(const Model& model);
+/// The layer behind a model's last that guesses the token behind the next one (Architecture::ahead), as a
+/// model with the same vocabulary; of several the first. Errors: as open_model; unsupported, where there is
+/// none.
 Model open_model_ahead(const std::filesystem::path& path, Reads reads = Reads::positioned,
                        Floats8 floats8 = Floats8::blocks);
 

@@ -261,7 +261,7 @@ int bench(BenchOptions& options, const Common& common) {
             each.kv = kv;
             EngineOptions flags = engine_options(each);
             flags.prompt_chunk = chunk;
-            flags.shows_hidden = options.speculation.mtp;
+            flags.shows_hidden = options.speculation.mtp.has_value();
             engine = load_engine(model, flags, each);
             load_proposer(options.speculation, *engine, each);
             const bool first = report.rows.empty();

@@ -207,6 +207,7 @@ nlohmann::json model_json(const Model& model) {
             {"kv_bytes_per_position", kv_bytes(architecture)},
             {"tensors", tensors},
             {"tokenizer", tokenizer},
+            {"layer_ahead", has_layer_ahead(model)},
             {"chat_template", model.chat_template.source()},
             {"metadata", nlohmann::json::parse(model.metadata_json)}};
 }
@@ -353,7 +354,8 @@ std::string model_text(const Model& model) {
     std::string out = cat(model.name, "  (", model.path.string(), ")\n", "family ", architecture.family, ", ",
                           architecture.layers.size(), " layers, hidden ", architecture.hidden,
                           ", vocabulary ", architecture.vocab, ", context ", architecture.context,
-                          architecture.tied_embeddings ? ", tied embeddings" : "", "\n");
+                          architecture.tied_embeddings ? ", tied embeddings" : "",
+                          has_layer_ahead(model) ? ", a layer that guesses ahead (--mtp)" : "", "\n");
     out += norm_text(architecture) + scales_text(architecture) + "\n" + layers_table(architecture) + "\n";
     TextTable tensors({"tensor", "role", "type", "rows", "cols", "bytes"});
     for (const TensorRow& row : tensor_rows(model))

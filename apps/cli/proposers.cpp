@@ -12,10 +12,13 @@ void add_speculation_flags(CLI::App& app, SpeculationFlags& flags) {
         app.add_flag("--lookup", flags.lookup,
                      "guess what comes next from how the text so far goes on elsewhere, and compute several "
                      "tokens at a time: the same answer, sooner where it repeats its prompt");
-    CLI::Option* mtp = app.add_flag("--mtp", flags.mtp,
-                                    "guess it by the layer that the model itself has for that (multi-token "
-                                    "prediction: DeepSeek V3, GLM 4.5, Qwen3-Next, Qwen3.5, MiMo)")
-                           ->excludes(lookup);
+    CLI::Option* mtp =
+        app.add_option(
+               "--mtp", flags.mtp,
+               "guess it by the layer that the model has for that (multi-token prediction: DeepSeek V3, "
+               "GLM 4.5, Qwen3-Next, Qwen3.5, MiMo), or that of a file of its own")
+            ->expected(0, 1)
+            ->excludes(lookup);
     app.add_option("--draft", flags.draft,
                    "guess it by a smaller model of the same vocabulary (a file, folder or pulled name)")
         ->excludes(lookup)
@@ -32,9 +35,11 @@ void load_proposer(SpeculationFlags& flags, const Engine& engine, const Common& 
     if (flags.lookup) flags.proposer = std::make_shared<PromptLookup>();
     if (!flags.mtp && flags.draft.empty()) return;
     Common of_draft = common;
-    if (!flags.mtp) of_draft.model = flags.draft;
+    if (const std::string& other = flags.mtp ? *flags.mtp : flags.draft; !other.empty())
+        of_draft.model = other;
     of_draft.adapters.clear();
-    const std::shared_ptr<const Model> model = load_model(of_draft, flags.mtp ? ModelPart::ahead : ModelPart::whole);
+    const std::shared_ptr<const Model> model =
+        load_model(of_draft, flags.mtp ? ModelPart::ahead : ModelPart::whole);
     check_draft(*model, engine.model());
     EngineOptions options = engine_options(of_draft);
     const Architecture& architecture = model->architecture;

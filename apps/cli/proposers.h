@@ -4,13 +4,15 @@
 #include "common.h"
 #include "speculation.h"
 
+#include <optional>
+
 namespace scoria::cli {
 
 struct SpeculationFlags {
     bool lookup = false;
-    bool mtp = false;
-    std::string draft;          // as -m; empty: none
-    uint32_t draft_tokens = 0;  // 0: the engine's default
+    std::optional<std::string> mtp;  // as -m; empty: the model itself
+    std::string draft;               // as -m; empty: none
+    uint32_t draft_tokens = 0;       // 0: the engine's default
     std::shared_ptr<Proposer> proposer;
 
     void apply(GenerateOptions& options) const {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr scoria_engine_options engine_defaults{.size = sizeof(scoria_engine_options),
                                                 .precision = SCORIA_BALANCED};
-static_assert(offsetof(scoria_engine_options, shared_context) + 4 == sizeof(scoria_engine_options));
+static_assert(offsetof(scoria_engine_options, shows_hidden) + 4 == sizeof(scoria_engine_options));
 static_assert(offsetof(scoria_allocation, device_local) + 4 == sizeof(scoria_allocation));
 static_assert(offsetof(scoria_engine_info, prompt_chunk) + 4 == sizeof(scoria_engine_info));
 static_assert(offsetof(scoria_memory, host_kv) + 8 == sizeof(scoria_memory));
@@ -99,7 +99,9 @@ Wanted wanted(const scoria_engine_options* given) {
     require(options.model_path != nullptr, "a model_path");
     require(options.precision <= SCORIA_FAST, "a precision from 0 to 2");
     require(options.kv <= SCORIA_KV_Q4_0, "a kv from 0 to 5");
-    require(options.mmap <= 1 && options.deterministic <= 1, "mmap and deterministic of 0 or 1");
+    require(options.mmap <= 1 && options.deterministic <= 1 && options.layer_ahead <= 1 &&
+                options.shows_hidden <= 1,
+            "mmap, deterministic, layer_ahead and shows_hidden of 0 or 1");
     check_submission_ms(options.submission_ms);
     require(!options.available_memory || !options.memory_budget,
             "available_memory or memory_budget, not both");
@@ -119,6 +121,7 @@ Wanted wanted(const scoria_engine_options* given) {
     to.memory_budget = options.memory_budget;
     to.sequences = std::max(options.sequences, 1u);
     to.shared_context = options.shared_context;
+    to.shows_hidden = options.shows_hidden;
     set_callbacks(to, options);
     std::vector<AdapterChoice> adapters;
     for (size_t i = 0; i < options.adapter_count; ++i) {
@@ -126,8 +129,9 @@ Wanted wanted(const scoria_engine_options* given) {
         reserved_is_zero(options.adapters[i]);
         adapters.push_back({path_of(options.adapters[i].path), double{options.adapters[i].scale}});
     }
+    const auto open = options.layer_ahead ? open_model_ahead : open_model;
     result.model = std::make_shared<Model>(
-        open_model(path_of(options.model_path), options.mmap ? Reads::mapped : Reads::positioned));
+        open(path_of(options.model_path), options.mmap ? Reads::mapped : Reads::positioned, Floats8::blocks));
     attach_adapters(*result.model, adapters);
     return result;
 }

@@ -81,7 +81,7 @@ Proposer& draft_of(SessionObject& session, const scoria_engine* handle) {
     if (session.draft_handle == handle && session.draft) return *session.draft;
     session.draft.reset();
     const auto use = std::make_shared<EngineUse>(handle);
-    session.draft.emplace(std::shared_ptr<Engine>(use, &(*use)->engine), *session.owner->model);
+    session.draft.emplace(std::shared_ptr<Engine>(use, &(*use)->engine), session.owner->engine.model());
     session.draft_handle = handle;
     return *session.draft;
 }

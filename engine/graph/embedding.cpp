@@ -15,7 +15,8 @@ TensorId with_hidden(GraphBuilder& graph, TensorId embedding) {
     const uint32_t hidden = graph.stack->hidden;
     const TensorId given = graph.tensor("hidden given", hidden);
     graph.made.given = given;
-    TensorId first = graph.norm(ahead_embedding_norm, embedding), second = graph.norm(ahead_hidden_norm, given);
+    TensorId first = graph.norm(ahead_embedding_norm, embedding),
+             second = graph.norm(ahead_hidden_norm, given);
     if (graph.stack->ahead == Ahead::hidden_first) std::swap(first, second);
     const TensorId both = graph.side_by_side("embedding and hidden", first, second);
     return graph.linear("ahead in", both, hidden, Role::ahead_in);

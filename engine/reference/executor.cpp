@@ -351,8 +351,8 @@ Result Executor::forward(std::span<const TokenId> ids, Outputs outputs, const Ob
         fail(Status::bad_argument, "forward", "expected ", ids.size(), " token types, got ",
              token_types.size());
     if (graph_.given && given_.size() != ids.size() * model_.architecture.hidden)
-        fail(Status::bad_argument, "forward", "expected ", ids.size(), " rows of ", model_.architecture.hidden,
-             " values beside the ids, got ", given_.size(), " values");
+        fail(Status::bad_argument, "forward", "expected ", ids.size(), " rows of ",
+             model_.architecture.hidden, " values beside the ids, got ", given_.size(), " values");
     const uint64_t most = model_.architecture.most_positions();
     if (most != 0 && ids_.size() + ids.size() > most)
         fail(Status::context_full, "forward", "expected at most ", most, " positions, got ",

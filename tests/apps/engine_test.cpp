@@ -2,6 +2,7 @@
 #include "program.h"
 
 #include "file.h"
+#include "support/made_folder.h"
 #include "test_env.h"
 
 #include "safetensors.h"
@@ -323,6 +324,24 @@ TEST_CASE("guesses change no answer, and are counted" * needs_fixtures()) {
     CAPTURE(bench.err);
     REQUIRE(bench.code == 0);
     CHECK(json::parse(bench.out)["rows"][0]["proposed"] > 0);
+}
+
+TEST_CASE("a layer that guesses ahead, of the model itself or of a file" * needs_fixtures()) {
+    const MadeFolder made("made_ahead.jsonl");
+    for (const std::vector<std::string>& mtp : {std::vector<std::string>{"--mtp"}, {"--mtp", made.path()}}) {
+        std::vector<std::string> arguments{"bench", "-m", made.path(), "-p", "0",
+                                           "-n",    "40", "-r",        "1",  "--json"};
+        arguments.insert(arguments.end(), mtp.begin(), mtp.end());
+        const Outcome bench = run_scoria(arguments);
+        CAPTURE(bench.err);
+        REQUIRE(bench.code == 0);
+        CHECK(json::parse(bench.out)["rows"][0]["proposed"] > 0);
+    }
+    const Outcome none = run_scoria({"run", "-m", tiny, "--raw", "-p", "x", "--mtp"});
+    CHECK(none.code == 1);
+    CHECK(none.err.find("expected a model with a layer that guesses further tokens, got none") !=
+          std::string::npos);
+    CHECK(run_scoria({"run", "-m", tiny, "--raw", "-p", "x", "--mtp", "--lookup"}).code == 2);
 }
 
 TEST_CASE("beams that fill the context say so, as other answers do" * needs_fixtures()) {

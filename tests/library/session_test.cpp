@@ -1,5 +1,6 @@
 // What hosts do with engines and sessions, from one thread and from many.
 #include "library.h"
+#include "support/made_folder.h"
 
 #include <algorithm>
 #include <atomic>
@@ -196,6 +197,47 @@ TEST_CASE("guesses change no answer; a draft's engine stays in use by its sessio
     CHECK(scoria_session_generate(loaded.session, &drafted, nullptr) == SCORIA_BAD_ARGUMENT);
     REQUIRE_OK(scoria_session_destroy(other));
     CHECK(scoria_engine_destroy(draft) == SCORIA_OK);  // the failed call had given it back
+}
+
+TEST_CASE("a model's own layer ahead guesses, and changes no answer") {
+    const MadeFolder made("made_ahead.jsonl");
+    const std::string path = made.path();
+    scoria_engine_options options = engine_options(path);
+    const Loaded plain(options);
+    const std::vector<int32_t> prompt{8, 18, 42, 19, 10, 15}, expected = generated(plain.session, prompt, 40);
+    options.shows_hidden = 1;
+    const Loaded loaded(options);
+    options.shows_hidden = 0;
+    options.layer_ahead = 1;
+    const Loaded ahead(options);
+    scoria_generate_options drafted = greedy(40);
+    drafted.draft = ahead.engine;
+    drafted.draft_tokens = 3;
+    {
+        scoria_session* session = nullptr;  // which holds the draft's engine
+        REQUIRE_OK(scoria_session_create(loaded.engine, &session));
+        REQUIRE_OK(scoria_session_append(session, prompt.data(), prompt.size()));
+        scoria_generate_result result{};
+        result.size = sizeof result;
+        REQUIRE_OK(scoria_session_generate(session, &drafted, &result));
+        CHECK(result.proposed > 3);
+        std::vector<int32_t> ids(expected.size());
+        size_t count = 0;
+        REQUIRE_OK(scoria_session_tokens(session, ids.data(), ids.size(), &count));
+        CHECK(ids == expected);
+        REQUIRE_OK(scoria_session_destroy(session));
+    }
+    REQUIRE_OK(scoria_session_append(plain.session, prompt.data(), 1));
+    CHECK(scoria_session_generate(plain.session, &drafted, nullptr) == SCORIA_BAD_ARGUMENT);
+    CHECK(std::string(scoria_last_error()).find("expected an engine that shows 48 values") !=
+          std::string::npos);
+    options = engine_options(tiny_model());
+    options.layer_ahead = 1;
+    scoria_engine* none = nullptr;
+    CHECK(scoria_engine_create(&options, &none) == SCORIA_UNSUPPORTED);
+    CHECK(std::string(scoria_last_error()).find("got none") != std::string::npos);
+    options.layer_ahead = 2;
+    CHECK(scoria_engine_create(&options, &none) == SCORIA_BAD_ARGUMENT);
 }
 
 TEST_CASE("cancel from another thread" * needs_fixtures()) {

@@ -21,13 +21,15 @@ struct Made {
     TemporaryFolder folder;
     std::shared_ptr<const Model> whole, layer;
     explicit Made(MadeModel model)
-        : of(std::move(model)), folder(of.folder), whole(std::make_shared<const Model>(open_model(folder.path()))),
+        : of(std::move(model)), folder(of.folder),
+          whole(std::make_shared<const Model>(open_model(folder.path()))),
           layer(std::make_shared<const Model>(open_model_ahead(folder.path()))) {}
 };
 
 std::vector<std::unique_ptr<Made>> all_made() {
     std::vector<std::unique_ptr<Made>> all;
-    for (MadeModel& made : made_models({}, "made_ahead.jsonl")) all.push_back(std::make_unique<Made>(std::move(made)));
+    for (MadeModel& made : made_models({}, "made_ahead.jsonl"))
+        all.push_back(std::make_unique<Made>(std::move(made)));
     REQUIRE(all.size() == 5);
     return all;
 }
@@ -141,7 +143,8 @@ TEST_CASE("vulkan: guesses are those of the layer ahead, of what the model shows
                 reference::Result result = executor.forward(tokens);
                 std::vector<TokenId> expected{likeliest(result.logits, vocab)};
                 while (expected.size() < guess.size()) {
-                    executor.set_given({result.last_hidden.end() - std::ptrdiff_t(hidden), result.last_hidden.end()});
+                    executor.set_given(
+                        {result.last_hidden.end() - std::ptrdiff_t(hidden), result.last_hidden.end()});
                     result = executor.forward(std::span(expected).last(1));
                     expected.push_back(likeliest(result.logits, vocab));
                 }
@@ -174,9 +177,9 @@ TEST_CASE("vulkan: guesses are those of the layer ahead, of what the model shows
 
 TEST_CASE("a layer ahead is refused where there is none, and beside an engine that shows nothing") {
     const TemporaryFolder folder(made_model("glm4_moe").folder);
-    CHECK_THROWS_WITH_AS(open_model_ahead(folder.path()),
-                         doctest::Contains("expected a model with a layer that guesses further tokens, got none"),
-                         Error);
+    CHECK_THROWS_WITH_AS(
+        open_model_ahead(folder.path()),
+        doctest::Contains("expected a model with a layer that guesses further tokens, got none"), Error);
     const Made made(std::move(made_models({}, "made_ahead.jsonl").front()));
     CHECK_THROWS_WITH_AS(check_draft(*made.layer, *made.whole),
                          doctest::Contains("expected an engine that shows 48 values of each token"), Error);

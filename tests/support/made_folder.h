@@ -1,0 +1,71 @@
+// Models whose weights are made of their tensors' names (tests/model/made_values.py), for programs that know
+// files alone.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace scoria::test {
+
+/// splitmix64 of a name's FNV-1a hash, scaled so that the stream keeps its size.
+inline std::string bytes_of(const std::string& name, const std::vector<uint64_t>& shape) {
+    uint64_t seed = 0xCBF29CE484222325, count = 1;
+    for (const char c : name) seed = (seed ^ uint8_t(c)) * 0x100000001B3;
+    for (const uint64_t size : shape) count *= size;
+    const bool matrix = shape.size() > 1 && shape[0] > 1;
+    const bool norm = (name.find("norm") != name.npos && name.ends_with("weight")) ||
+                      name.ends_with("scale") || name.ends_with("scalar") || name.ends_with("freqs.weight");
+    const double root = std::sqrt(double(shape.back()));
+    std::vector<float> values;
+    for (uint64_t i = 1; i <= count; ++i) {
+        uint64_t z = seed + i * 0x9E3779B97F4A7C15;
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+        const double u = double((z ^ (z >> 31)) >> 40) / double(1 << 23) - 1;
+        values.push_back(float(matrix ? u * 2.5 / root : norm ? 1 + 0.3 * u : 0.3 * u));
+    }
+    std::string bytes(4 * count, '\0');
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    return bytes;
+}
+
+/// The first model of tests/model/FILE as a Hugging Face folder, which lives as long as the object.
+class MadeFolder {
+  public:
+    explicit MadeFolder(const std::string& file)
+        : path_(std::filesystem::temp_directory_path() /
+                ("scoria-made-" + std::to_string(std::random_device()()))) {
+        std::ifstream lines(std::string(SCORIA_SOURCE_DIR) + "/tests/model/" + file);
+        std::string line, data;
+        std::getline(lines, line);
+        const nlohmann::json made = nlohmann::json::parse(line);
+        nlohmann::json header;
+        for (const auto& [name, shape] : made["tensors"].items()) {
+            const size_t begin = data.size();
+            data += bytes_of(name, shape);
+            header[name] = {{"dtype", "F32"}, {"shape", shape}, {"data_offsets", {begin, data.size()}}};
+        }
+        const std::string text = header.dump();
+        const uint64_t length = text.size();
+        std::filesystem::create_directory(path_);
+        std::ofstream(path_ / "config.json") << made["config"];
+        std::ofstream(path_ / "model.safetensors", std::ios::binary)
+            << std::string(reinterpret_cast<const char*>(&length), sizeof length) << text << data;
+    }
+    ~MadeFolder() { std::filesystem::remove_all(path_); }
+    MadeFolder(const MadeFolder&) = delete;
+    std::string path() const { return path_.string(); }
+
+  private:
+    std::filesystem::path path_;
+};
+
+}  // namespace scoria::test
