@@ -40,7 +40,7 @@ class Uses {
         // Their shaders know no batch but as a count of rows: some of them tell.
         constexpr uint32_t telling = 33;
         const KernelVariant chosen = choices_.simple(caps_, op, of);
-        add({op_name(op), of, names_of(simple_variants(caps_, op)), chosen.name, chosen.shader,
+        add({op_name(op), of, names_of(simple_variants(caps_, op)), std::string(chosen.name), chosen.shader,
              cat(shape, " cols ", graph_.tensors[out.index].cols), kernel, std::min(rows(out), telling)});
     }
     void operator()(size_t i, const kernel::Linear& k) {
@@ -62,7 +62,7 @@ class Uses {
             const AttentionShape shape = attention_shape(k.shape, tokens, limits_.positions);
             const AttentionVariant chosen = choices_.attention(caps_, shape, limits_.kv);
             add({"attention", attention_of(k.shape.head_dim, limits_.kv),
-                 names_of(choices_.attention_variants(caps_, shape)), chosen.name, chosen.shader,
+                 names_of(choices_.attention_variants(caps_, shape)), std::string(chosen.name), chosen.shader,
                  cat("heads ", k.shape.heads, "/", k.shape.kv_heads, " queries ", chosen.queries,
                      tokens == 1 ? " one token" : "", chosen.splits > 1 ? " split" : "", " mask ",
                      int(k.shape.mask), " bias ", int(k.shape.bias),

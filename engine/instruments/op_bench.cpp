@@ -147,9 +147,9 @@ double OpTimer::ratio(const Record& record, const Record& other, double hopeless
     return ratios[rounds / 2];
 }
 
-void OpTimer::rate(const char* op, const std::string& variant, const std::string& shape, uint64_t bytes,
+void OpTimer::rate(const char* op, std::string_view variant, const std::string& shape, uint64_t bytes,
                    uint64_t flops, const Record& record) {
-    rates_.push_back({op, variant, shape, time(record), bytes, flops});
+    rates_.push_back({op, std::string(variant), shape, time(record), bytes, flops});
     if (on_rate_) on_rate_(rates_.back());
     forget();
 }

@@ -56,7 +56,7 @@ class OpTimer {
         weights_.clear();
     }
     /// Times `record` and reports it; then operands go.
-    void rate(const char* op, const std::string& variant, const std::string& shape, uint64_t bytes,
+    void rate(const char* op, std::string_view variant, const std::string& shape, uint64_t bytes,
               uint64_t flops, const Record& record);
     double read_bandwidth();          // GB/s, of uncached_bytes()
     uint64_t uncached_bytes() const;  // more than caches hold

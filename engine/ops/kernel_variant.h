@@ -4,10 +4,12 @@
 #include "op.h"
 #include "shaders.h"
 
+#include <string_view>
+
 namespace scoria {
 
 struct KernelVariant {
-    const char* name;  // for reports
+    std::string_view name;  // for reports; a literal
     Shader shader;
     uint32_t workgroup;  // invocations
     uint32_t subgroup;   // lanes of a logical group

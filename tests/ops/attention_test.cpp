@@ -27,9 +27,6 @@ vk::Caps matrix_gpu() {
 
 bool built() { return !shader_module(Shader::attention_coop).words.empty(); }
 
-/// Its text: two literals of the same may be two places.
-std::string_view name_of(const AttentionVariant& variant) { return variant.name; }
-
 }  // namespace
 
 TEST_SUITE("attention") {
@@ -47,9 +44,9 @@ TEST_SUITE("attention") {
                 .tokens = 1, .heads = heads, .kv_heads = 1, .head_dim = 64, .context = 64};
             CAPTURE(shape.heads);
             const std::vector<AttentionVariant> variants = attention_variants(matrix_gpu(), shape);
-            CHECK(std::ranges::find(variants, "subgroup", name_of)->queries == queries);
+            CHECK(std::ranges::find(variants, "subgroup", &AttentionVariant::name)->queries == queries);
             // One token's by workgroups are fewer: an H200 then has more of these.
-            CHECK(name_of(variants.front()) == "shares");
+            CHECK(variants.front().name == "shares");
             CHECK(variants.front().queries == std::min(queries, 2u));
             vk::Caps nvidia = matrix_gpu();
             nvidia.vendor_id = vk::vendor_nvidia;
@@ -147,7 +144,7 @@ TEST_SUITE("attention") {
         shape.precision = Precision::balanced;
         const std::vector<AttentionVariant> offered = of(attention_variants(caps, shape));
         REQUIRE(offered.size() == 1);
-        CHECK(name_of(offered.front()) == "coop2");
+        CHECK(offered.front().name == "coop2");
         CHECK(offered.front().queries == 64);
         CHECK(offered.front().workgroup == 128);
         CHECK(attention_variants(caps, shape).front().shader == Shader::attention_coop);
