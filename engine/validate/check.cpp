@@ -142,8 +142,8 @@ void CheckContext::keep_map(CheckResult& result, std::span<const double> expecte
 void CheckContext::compare(std::string op, std::string_view variant, std::string shape,
                            std::span<const double> expected, std::span<const float> actual, uint32_t cols,
                            const Bounds& bounds, std::string sentinel_error) {
-    CheckResult result = compare_values(std::move(op), std::string(variant), std::move(shape), expected, actual,
-                                        cols, bounds, std::move(sentinel_error));
+    CheckResult result = compare_values(std::move(op), std::string(variant), std::move(shape), expected,
+                                        actual, cols, bounds, std::move(sentinel_error));
     if (const uint64_t errors = device.validation_errors(); errors > layer_errors_) {
         const std::vector<std::string> messages = device.validation_messages();
         result.passed = false;
