@@ -81,7 +81,7 @@ struct EngineArguments {
     uint64_t memory_budget = 0;
     uint32_t context = 0, precision = SCORIA_BALANCED, kv = 0, prompt_chunk = 0;
     uint32_t sequences = 1, shared_context = 0;
-    bool deterministic = false, mmap = false;
+    bool deterministic = false, mmap = false, layer_ahead = false, shows_hidden = false;
     float submission_ms = 0;
     std::optional<Progress> progress;
 };
@@ -109,6 +109,8 @@ struct Engine {
         options.shared_context = from.shared_context;
         options.deterministic = from.deterministic;
         options.mmap = from.mmap;
+        options.layer_ahead = from.layer_ahead;
+        options.shows_hidden = from.shows_hidden;
         options.submission_ms = from.submission_ms;
         std::pair<const Progress*, std::optional<nb::python_error>> called;
         options.user = &called;
@@ -210,6 +212,7 @@ struct Engine {
 struct Session {
     std::shared_ptr<Engine> owner;
     scoria_session* handle = nullptr;
+    std::vector<std::shared_ptr<Engine>> drafts;  // which it may hold
 
     explicit Session(std::shared_ptr<Engine> engine) : owner(std::move(engine)) {
         const Unlocked unlocked;
@@ -259,6 +262,7 @@ struct GenerateOptions {
     std::vector<std::string> stop;
     std::vector<std::pair<int32_t, float>> logit_bias;
     std::optional<std::string> grammar, json_schema;
+    std::shared_ptr<Engine> draft;
 
     GenerateOptions() { check(scoria_generate_options_init(&plain, sizeof plain)); }
 };
@@ -279,6 +283,7 @@ class PlainOptions {
         options.logit_bias_count = biases_.size();
         options.grammar = from_.grammar ? from_.grammar->c_str() : nullptr;
         options.json_schema = from_.json_schema ? from_.json_schema->c_str() : nullptr;
+        options.draft = from_.draft ? from_.draft->handle : nullptr;
         return options;
     }
 
@@ -385,6 +390,8 @@ class Stream {
   public:
     Stream(std::shared_ptr<Session> session, const GenerateOptions& options)
         : session_(std::move(session)), options_(options) {
+        if (options.draft && std::ranges::find(session_->drafts, options.draft) == session_->drafts.end())
+            session_->drafts.push_back(options.draft);
         tokens_.start([this] { run(); });
     }
     ~Stream() { cancel(); }
@@ -574,6 +581,8 @@ NB_MODULE(_scoria, m) {
     MEMBER(shared_context);
     MEMBER(deterministic);
     MEMBER(mmap);
+    MEMBER(layer_ahead);
+    MEMBER(shows_hidden);
     MEMBER(submission_ms);
     arguments.def_rw("progress", &EngineArguments::progress, nb::for_setter(nb::arg().none()));
 #undef MEMBER
@@ -610,6 +619,7 @@ NB_MODULE(_scoria, m) {
     options.def_rw("logit_bias", &GenerateOptions::logit_bias);
     options.def_rw("grammar", &GenerateOptions::grammar, nb::for_setter(nb::arg().none()));
     options.def_rw("json_schema", &GenerateOptions::json_schema, nb::for_setter(nb::arg().none()));
+    options.def_rw("draft", &GenerateOptions::draft, nb::for_setter(nb::arg().none()));
     const auto property = [&](const char* name, auto at) {
         const auto [get, set] = member(at);
         options.def_prop_rw(name, get, set);

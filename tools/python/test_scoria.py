@@ -82,6 +82,15 @@ class Scoria(unittest.TestCase):
         session.replace(PROMPT)  # guesses change no answer
         guessed = session.generate(max_tokens=20, lookup=True, draft_tokens=3, **GREEDY)
         self.assertEqual([token.id for token in guessed if token.id >= 0], ids)
+        for _ in range(2):  # an engine that nobody else holds
+            session.replace(PROMPT)
+            guessed = session.generate(max_tokens=20, draft=loaded(), draft_tokens=3, **GREEDY)
+            self.assertEqual([token.id for token in guessed if token.id >= 0], ids)
+        session.replace(PROMPT)
+        with self.assertRaisesRegex(scoria.Error, "expected a decoder"):
+            next(session.generate(draft=loaded("bert")))
+        with self.assertRaisesRegex(scoria.Error, "a layer that guesses further tokens"):
+            loaded(layer_ahead=True)
 
         async def again() -> list:
             session.replace(PROMPT)

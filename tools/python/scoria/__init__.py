@@ -69,7 +69,7 @@ def _options(options: Optional[GenerateOptions], members: Mapping[str, Any]) -> 
     for name, value in members.items():
         if not hasattr(GenerateOptions, name):
             raise TypeError(f"expected a member of GenerateOptions, got {name!r}")
-        setattr(options, name, value)
+        setattr(options, name, value._inner if isinstance(value, Engine) else value)
     return options
 
 
@@ -180,6 +180,8 @@ class Engine:
         submission_ms: float = 0,
         deterministic: bool = False,
         mmap: bool = False,
+        layer_ahead: bool = False,
+        shows_hidden: bool = False,
         progress: Optional[Callable[[int, int], Optional[bool]]] = None,
     ) -> None:
         """Loads a GGUF file or a Hugging Face folder. What each option means is in scoria.h; `progress` gets
@@ -195,6 +197,7 @@ class Engine:
         a.precision = _one_of("precision", precision, _PRECISIONS)
         a.kv = _one_of("kv", kv, _CACHES)
         a.submission_ms, a.deterministic, a.mmap = submission_ms, deterministic, mmap
+        a.layer_ahead, a.shows_hidden = layer_ahead, shows_hidden
         self._inner = _scoria.Engine(a)
 
     @property
@@ -273,7 +276,7 @@ class Session:
 
     def generate(self, options: Optional[GenerateOptions] = None, **members: Any) -> Stream:
         """Starts to sample tokens; `members` are set in the options (max_tokens=100, temperature=0.7, seed=1,
-        stop=["\\n"], json_schema="..."). Errors come with the tokens."""
+        stop=["\\n"], json_schema="...", draft=engine). Errors come with the tokens."""
         return Stream(_scoria.Stream(self._inner, _options(options, members)))
 
     def cancel(self) -> None:
