@@ -121,9 +121,9 @@ class CheckContext {
 
     /// Compares, row by row of `cols`, and appends to results(). What validation layers said since the last
     /// result fails this one.
-    void compare(std::string op, std::string_view variant, std::string shape, std::span<const double> expected,
-                 std::span<const float> actual, uint32_t cols, const Bounds& bounds,
-                 std::string sentinel_error = {});
+    void compare(std::string op, std::string_view variant, std::string shape,
+                 std::span<const double> expected, std::span<const float> actual, uint32_t cols,
+                 const Bounds& bounds, std::string sentinel_error = {});
     /// Appends to results() and tells on_result.
     void add(CheckResult result);
     std::vector<CheckResult>& results() { return results_; }
