@@ -41,19 +41,30 @@ EngineOptions options_of(EngineOptions options, size_t part) {
 
 /// Errors: unsupported.
 void check_shareable(const Architecture& architecture) {
-    const bool one_stream = architecture.encoder.empty() && !architecture.bidirectional() &&
-                            !architecture.two_streams && architecture.memory.segment == 0 &&
-                            architecture.per_layer == 0 && !architecture.guesses_ahead();
+    const bool one_stream =
+        architecture.encoder.empty() && !architecture.bidirectional() && !architecture.two_streams &&
+        architecture.memory.segment == 0 && architecture.per_layer == 0 && !architecture.guesses_ahead() &&
+        std::ranges::all_of(architecture.shows, [](uint32_t each) { return each == read_by_head; });
     if (!one_stream)
         fail(Status::unsupported, "device", "expected one device for ", architecture.family,
              ": decoders of one residual stream alone are shared by layers");
 }
 
-std::shared_ptr<const Model> prepared(std::shared_ptr<const Model> model, bool shows_hidden) {
+/// With heads in pairs, and what it shows. Errors: bad_argument, for a layer that it has not; unsupported.
+std::shared_ptr<const Model> prepared(std::shared_ptr<const Model> model,
+                                      const std::vector<uint32_t>& shows) {
     model = with_paired_heads(std::move(model));
-    if (!shows_hidden || model->architecture.shows_hidden) return model;
+    if (shows.empty()) return model;
+    const Architecture& a = model->architecture;
+    const size_t layers = a.layers.size();
+    if (a.two_streams || a.alternating.count || a.bidirectional() || a.recomputes() || !a.encoder.empty())
+        fail(Status::unsupported, "engine", "expected a decoder of one residual stream to show, got ",
+             a.family);
+    for (const uint32_t each : shows)
+        if (each != read_by_head && each > layers)
+            fail(Status::bad_argument, "engine", "expected a layer up to ", layers, " to show, got ", each);
     const auto showing = std::make_shared<Model>(*model);
-    showing->architecture.shows_hidden = true;
+    showing->architecture.shows = shows;
     return showing;
 }
 
@@ -64,7 +75,7 @@ std::string size_text(uint64_t bytes) {
 }  // namespace
 
 Engine::Impl::Impl(std::shared_ptr<const Model> model_, const EngineOptions& options_)
-    : Impl(std::move(model_), options_,
+    : Impl(prepared(std::move(model_), options_.shows), options_,
            options_.device.host ? 0 : device_list(options_.device.select).size() - 1) {
     const std::vector<Impl*> all = parts();
     if (all.size() == 1) {
@@ -186,7 +197,7 @@ std::vector<std::string> device_list(const std::string& select) {
 }
 
 Engine::Engine(std::shared_ptr<const Model> model, const EngineOptions& options)
-    : impl_(std::make_unique<Impl>(prepared(std::move(model), options.shows_hidden), options)) {
+    : impl_(std::make_unique<Impl>(std::move(model), options)) {
     const std::vector<Impl*> parts = impl_->parts();
     for (Impl* part : parts) part->self_test();
     if (parts.size() > 1) impl_->agree();

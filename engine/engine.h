@@ -73,8 +73,6 @@ struct Engine::Impl {
     LayerRange layers;
     std::optional<TensorId> stream_in,
         stream_out;  // the residual stream from `front`, or Graph::given; and for the part behind
-    /// What each pass leaves in host memory: stream_out, or Graph::shown; if anything.
-    std::optional<TensorId> to_host() const { return stream_out ? stream_out : graph.shown; }
     Graph graph;
     Plan plan;
     Choices choices;

@@ -329,7 +329,7 @@ std::vector<float> Session::head(std::span<const float> stream) {
         size_t first = s.body_kernels();
         Batch work = s.batch(rows, rows);
         TensorId stream_out = std::get<op::Select>(s.engine.plan.kernels[first].kernel).x;
-        if (stream_out == s.engine.graph.shown && architecture.output_norm)
+        if (architecture.shows_head() && architecture.output_norm)
             stream_out = std::get<kernel::Norm>(s.engine.plan.kernels[--first].kernel).x;
         const Matrix to = work.matrix(stream_out);
         const vk::Buffer staging(s.engine.device, to.view.size, vk::MemoryUse::staging);

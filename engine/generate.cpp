@@ -107,7 +107,7 @@ void Generation::fill_pipeline() {
     const EngineOptions& options = s_.engine.options;
     const bool one_by_one = answer_.guided() || options_.on_attention || s_.engine.device.caps().is_cpu() ||
                             s_.profile || !options.replay || s_.front ||
-                            (s_.engine.graph.shown && !s_.engine.graph.given) ||
+                            (proposer_ && proposer_->takes_rows()) ||
                             s_.decode.slices.size() > 1;  // between slices the queue is others', too
     const size_t depth = one_by_one || guesses() ? 1 : 2;
     while (in_flight_.size() < depth && first_ + decodes_ < s_.engine.memory.context &&
@@ -174,7 +174,7 @@ std::vector<TokenId> Generation::guess() {
         s_.reserve_logits(pending() + length);
         s_.reserve_scratch(pending() + length);
         guess = proposer_->propose(s_.tokens, length, options_.sampling);
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
         log(cat("no more speculation in this answer: ", error.what()));
         proposer_ = nullptr;
         return {};
@@ -360,7 +360,8 @@ GenerateResult Session::Impl::generate(const GenerateOptions& options) {
         if (error.status() != Status::cancelled) throw;
         generation.end(StopReason::cancelled);  // while tokens before the next one were computed anew
     }
-    if (!options.proposer) shown.cut(0);
+    if (!options.proposer || !options.proposer->takes_rows() || !options.proposer->promising(tokens))
+        shown.clear();
     return generation.finish();
 }
 

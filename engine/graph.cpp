@@ -12,6 +12,15 @@ namespace {
 TensorId build_layers(GraphBuilder& graph, std::vector<TensorId>& hidden) {
     const Architecture& stack = *graph.stack;
     TensorId stream = build_embedding(graph), first = stream;
+    if (stack.ahead == Ahead::features) {
+        const FeatureStream in = build_features(graph);
+        hidden.push_back(in.stream);
+        graph.layer = 0;
+        hidden.push_back(build_features_block(graph, stack.layers.front(), stream, in));
+        graph.layer = -1;
+        return hidden.back();
+    }
+    if (stack.guesses_ahead()) stream = build_predicting(graph, stream);
     std::optional<TensorId> per_layer;
     if (stack.per_layer) per_layer = build_per_layer_embeddings(graph, stream);
     if (stack.alternating.count) stream = build_streams(graph, stream);

@@ -226,13 +226,15 @@ using Op =
 struct Graph {
     std::vector<GraphTensor> tensors;
     std::vector<Op> ops;
-    std::vector<int32_t> layers;    // of each op; -1: of none
-    std::vector<TensorId> hidden;   // [layers + 1]: residual stream before the first layer and after each,
-                                    // Architecture::stream_width() columns
-    TensorId last_hidden;           // after the final norm, output rows
-    TensorId logits;                // [outputs, vocab]
-    std::optional<TensorId> given;  // [tokens, hidden], of Architecture::ahead: no op makes it
-    std::optional<TensorId> shown;  // [tokens, output_width()], of Architecture::shows_hidden
+    std::vector<int32_t> layers;   // of each op; -1: of none
+    std::vector<TensorId> hidden;  // [layers + 1]: residual stream before the first layer and after each,
+                                   // Architecture::stream_width() columns
+    TensorId last_hidden;          // after the final norm, output rows
+    TensorId logits;               // [outputs, vocab]
+    /// Of a model ahead: [tokens, what it takes], then, of Ahead::features, the stream that it ends with,
+    /// both 0 where it has the other. No op makes it.
+    std::optional<TensorId> given;
+    std::vector<TensorId> shown;  // of Architecture::shows, of all tokens
     // Of encoder-decoders; the encoder's ops come first and are run once per source.
     size_t encoder_ops = 0;
     std::vector<TensorId> encoder_hidden;

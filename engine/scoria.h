@@ -174,11 +174,16 @@ typedef struct scoria_engine_options {
     uint32_t shared_context; /* positions of all that share; 0: as many as fit, `context` each at most */
     /* 1: of the model, only the layer that it has for guessing the token behind the next one (multi-token
      * prediction; "unsupported", if it has none), with its embedding and head: a draft for sessions of an
-     * engine of the model itself that shows_hidden. */
+     * engine of the model itself that shows_hidden, and of no use by itself. */
     uint32_t layer_ahead;
-    /* 1: what heads read of tokens stays in host memory, 4 bytes of each of the model's columns, until the
-     * session's next answer: such a draft takes it. */
+    /* 1: such a draft may guess for its sessions. What heads read, 4 bytes of each hidden column of a token, then
+     * stays in host memory until the draft takes it, or an answer ends without one. scoria_memory has none of
+     * that. */
     uint32_t shows_hidden;
+    /* Of a draft that reads layers of its target (EAGLE-3): that target's model, whose vocabulary and, where the
+     * draft has none, embedding it takes; and of its target: that draft's model, what it reads being shown as
+     * above. Each may be NULL. */
+    const char *target_path, *draft_path;
 } scoria_engine_options;
 
 /* Sets `size` and every default of a struct of `size` bytes. */

@@ -14,8 +14,7 @@ namespace scoria {
 
 Session::Impl::Impl(Engine::Impl& owner)
     : Tenant(owner), recurrent(owner.model->architecture.recurrent()),
-      front(owner.front ? std::make_unique<Impl>(*owner.front) : nullptr),
-      given(owner.model->architecture.hidden), shown(owner.model->architecture.output_width()) {}
+      front(owner.front ? std::make_unique<Impl>(*owner.front) : nullptr) {}
 
 void Session::Impl::ready() {
     if (!on_device) take_memory();
@@ -33,9 +32,13 @@ void Session::Impl::take_memory() {
         for (const Rope& rope : ropes)
             workspace.ropes.push_back(device_buffer(4 * rope_table_floats(rope, engine.memory.context)));
     upload_rotations();
-    const uint64_t stream = 4ull * workspace.layout.tokens * engine.model->architecture.hidden;
-    if (engine.stream_in) incoming = vk::Buffer(engine.device, stream, vk::MemoryUse::staging);
-    if (engine.to_host()) outgoing = vk::Buffer(engine.device, stream, vk::MemoryUse::readback);
+    const auto bytes = [&](TensorId tensor) {
+        return batch(workspace.layout.tokens, 0).matrix(tensor).view.size;
+    };
+    if (engine.stream_in)
+        incoming = vk::Buffer(engine.device, bytes(*engine.stream_in), vk::MemoryUse::staging);
+    if (const uint64_t out = engine.stream_out ? bytes(*engine.stream_out) : shown_places().back())
+        outgoing = vk::Buffer(engine.device, out, vk::MemoryUse::readback);
     if (!engine.stream_out) {
         const uint32_t logits = engine.model->architecture.logits();
         workspace.logits = shared_buffer(4ull * logits);
@@ -246,6 +249,7 @@ void Session::Impl::run_chunk(std::span<const TokenId> ids, uint32_t position, c
              .after =
                  [&](vk::Recorder& recorder, size_t kernel) {
                      if (!outputs.empty()) watch(recorder, work, kernel);
+                     show(recorder, work, kernel);
                      if (capture) capture(recorder, work, engine.plan.kernels[kernel]);
                  },
              .host_reads = bool(capture)});

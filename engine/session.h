@@ -46,8 +46,8 @@ struct EngineOptions {
     bool deterministic = false;         // one variant per op for all batch sizes: equal bits, slower prompts
     std::vector<std::string> variants;  // "OP=NAME": forces that variant wherever it is valid (ops/choices.h)
     SelfTest self_test = SelfTest::automatic;
-    bool shows_hidden =
-        false;           // what heads read stays in host memory until LayersAhead takes it (speculation.h)
+    /// What of all tokens stays in host memory until DraftModel takes it: Architecture::takes of a draft.
+    std::vector<uint32_t> shows;
     bool tuned = false;  // variants that `scoria tune` found (tuned_variants.h) stand in for defaults
     Rehearsed rehearse;
     uint32_t upload_threads = 0;      // that read weights and move them to the device; 0: as many as do well

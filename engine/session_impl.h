@@ -65,8 +65,14 @@ struct Session::Impl final : Tenant {
     /// Brings the rows that `count` tokens from `position` on come with to `incoming`, zeros where nobody
     /// knows them.
     void bring_given(uint32_t position, uint32_t count);
+    /// Records a copy of what of Graph::shown kernel `index` makes to `outgoing`.
+    void show(vk::Recorder& recorder, const Batch& work, size_t index) const;
     /// Puts what `outgoing` has of `count` tokens from `position` on into `shown`.
     void take_shown(uint32_t position, uint32_t count);
+    /// Where in `outgoing` each of Graph::shown begins, in bytes; then its end.
+    std::vector<uint64_t> shown_places() const;
+    /// A model ahead each of whose tokens comes, on the device, with what was made of the one before.
+    bool chains() const { return engine.graph.given && engine.model->architecture.features == 0; }
     void receive(vk::Recorder& recorder, const Batch& work) const;
     void send(vk::Recorder& recorder, const Batch& work) const;
     /// Computes a decode step or a guess on the devices before this one, replayed.
@@ -178,7 +184,7 @@ struct Session::Impl final : Tenant {
     std::optional<SampleKind> decode_recorded;
     std::vector<TokenId> tokens;
     TokenRows given;      // of Architecture::ahead: what tokens come with, as far as it was told
-    TokenRows shown;      // of Architecture::shows_hidden: since a proposer last took them
+    TokenRows shown;      // of Architecture::shows: since a proposer last took them
     uint32_t prefix = 0;  // tokens that see each other
     uint32_t source = 0;  // tokens that the encoder saw, and the cache holds
     std::vector<TokenId> source_ids, source_global;  // what encode() was given

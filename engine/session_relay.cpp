@@ -2,6 +2,7 @@
 // through host memory.
 #include "session_impl.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace scoria {
@@ -13,16 +14,36 @@ void Session::Impl::receive(vk::Recorder& recorder, const Batch& work) const {
 }
 
 void Session::Impl::send(vk::Recorder& recorder, const Batch& work) const {
-    const std::optional<TensorId> out = engine.to_host();
-    if (!out) return;
-    const Matrix from = work.matrix(*out);
-    recorder.copy(from.view, outgoing.view(0, from.view.size));
-    recorder.make_host_visible();
-    if (!engine.graph.given) return;
-    // The next token comes with what was made of the last one.
-    const Matrix to = batch(1, 0).matrix(*engine.graph.given);
-    recorder.copy(from.view.slice(4ull * (from.first + (from.rows - 1) * from.stride), 4ull * from.cols),
-                  incoming.view(4ull * to.first, 4ull * to.cols));
+    if (engine.stream_out) {
+        const vk::View from = work.matrix(*engine.stream_out).view;
+        recorder.copy(from, outgoing.view(0, from.size));
+    }
+    if (chains()) {
+        const Matrix from = work.matrix(engine.graph.shown.front()),
+                     to = batch(1, 0).matrix(*engine.graph.given);
+        const uint64_t last = from.first + uint64_t{from.rows - 1} * from.stride;
+        recorder.copy(from.view.slice(4 * last, 4ull * from.cols),
+                      incoming.view(4ull * to.first, 4ull * to.cols));
+    }
+    if (outgoing || chains()) recorder.make_host_visible();
+}
+
+std::vector<uint64_t> Session::Impl::shown_places() const {
+    std::vector<uint64_t> places{0};
+    if (chains() || engine.graph.shown.empty()) return places;
+    const Batch most = batch(workspace.layout.tokens, 0);
+    for (const TensorId each : engine.graph.shown)
+        places.push_back(places.back() + most.matrix(each).view.size);
+    return places;
+}
+
+void Session::Impl::show(vk::Recorder& recorder, const Batch& work, size_t index) const {
+    const std::vector<TensorId>&tensors = engine.graph.shown, &made = engine.plan.kernels[index].results;
+    for (size_t i = 0; i < tensors.size() && outgoing; ++i) {
+        if (engine.stream_out || std::ranges::find(made, tensors[i]) == made.end()) continue;
+        const vk::View from = work.matrix(tensors[i]).view;
+        recorder.copy(from, outgoing.view(shown_places()[i], from.size));
+    }
 }
 
 void Session::Impl::bring_given(uint32_t position, uint32_t count) {
@@ -37,11 +58,21 @@ void Session::Impl::bring_given(uint32_t position, uint32_t count) {
 }
 
 void Session::Impl::take_shown(uint32_t position, uint32_t count) {
-    if (!engine.graph.shown || engine.graph.given || engine.stream_out) return;
-    const Matrix from = batch(count, 0).matrix(*engine.graph.shown);
-    const auto* floats = reinterpret_cast<const float*>(outgoing.mapped().data());
-    for (uint32_t row = 0; row < count; ++row)
-        shown.put(position + row, std::span(floats + from.first + row * from.stride, from.cols));
+    const std::vector<TensorId>& tensors = engine.graph.shown;
+    if (tensors.empty() || chains() || engine.stream_out) return;
+    const std::vector<uint64_t> places = shown_places();
+    const Batch work = batch(count, 0);
+    std::vector<float> values;
+    for (uint32_t row = 0; row < count; ++row) {
+        values.clear();
+        for (size_t i = 0; i < tensors.size(); ++i) {
+            const Matrix from = work.matrix(tensors[i]);
+            const auto* floats = reinterpret_cast<const float*>(outgoing.mapped().data() + places[i]) +
+                                 from.first + row * from.stride;
+            values.insert(values.end(), floats, floats + from.cols);
+        }
+        shown.put(position + row, values);
+    }
 }
 
 void Session::Impl::hand_over(uint32_t count) {

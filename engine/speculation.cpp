@@ -35,11 +35,11 @@ size_t find_match(std::span<const TokenId> tokens) {
 void check_draft(const Model& draft, const Model& target) {
     if (draft.architecture.bidirectional() || !draft.architecture.encoder.empty())
         fail(Status::unsupported, "draft", "expected a decoder, got ", draft.architecture.family);
-    if (draft.architecture.guesses_ahead() &&
-        (!target.architecture.shows_hidden || target.architecture.hidden != draft.architecture.hidden))
-        fail(Status::bad_argument, "draft", "expected an engine that shows ", draft.architecture.hidden,
-             " values of each token to the layers that guess ahead, got ",
-             target.architecture.shows_hidden ? target.architecture.hidden : 0);
+    const Architecture &of = draft.architecture, &by = target.architecture;
+    const uint32_t taken = of.features ? of.features / uint32_t(of.takes.size()) : of.hidden;
+    if (of.guesses_ahead() && (of.takes != by.shows || by.hidden != taken))
+        fail(Status::bad_argument, "draft", "expected an engine that shows ", taken,
+             " values of each token to a model that guesses ahead, got ", by.shows.empty() ? 0 : by.hidden);
     const auto size = [](const Model& model) {
         return model.tokenizer ? model.tokenizer->size() : model.architecture.vocab;
     };
@@ -91,29 +91,63 @@ void DraftModel::prepare(Session::Impl& target) noexcept {
 
 void DraftModel::give(size_t first, size_t end) {
     TokenRows &given = session_.impl().given, &shown = target_->shown;
-    const std::vector<float> unknown(engine_->model().architecture.hidden);
+    const Architecture& architecture = engine_->model().architecture;
+    std::vector<float> values(architecture.features + architecture.hidden);
+    const size_t own = architecture.features ? architecture.hidden : 0;  // columns behind, which are 0
     for (size_t token = first; token < end; ++token) {
         const std::span<const float> row = token ? shown.row(token - 1) : std::span<const float>();
-        given.put(token, row.empty() ? std::span(unknown) : row);
+        values.assign(architecture.features ? architecture.features : architecture.hidden, 0.0f);
+        std::ranges::copy(row, values.begin());
+        values.resize(values.size() + own);
+        given.put(token, values);
     }
     shown.forget_before(end - 1);
+}
+
+std::vector<TokenId> DraftModel::by_features(uint32_t most) {
+    const Model& model = engine_->model();
+    Session::Impl& s = session_.impl();
+    std::vector<TokenId> guess;
+    std::vector<float> values;
+    for (;;) {
+        const size_t length = session_.tokens().size();
+        const std::span<const float> made = s.shown.row(length - 1);
+        values.assign(model.architecture.features, 0.0f);
+        values.insert(values.end(), made.begin(), made.end());
+        const TokenId likeliest = session_.generate({.max_tokens = 1, .ignore_end = true}).tokens.front();
+        guess.push_back(model.output_ids.empty() ? likeliest : model.output_ids[size_t(likeliest)]);
+        if (guess.size() == most) return guess;
+        session_.truncate(uint32_t(length));
+        s.given.put(length, values);
+        session_.append(std::span(guess).last(1));
+    }
 }
 
 std::vector<TokenId> DraftModel::propose(std::span<const TokenId> tokens, uint32_t most,
                                          const SamplingOptions& sampling) try {
     if (!promising(tokens)) return {};
     Session::Impl& s = session_.impl();
-    const bool ahead = engine_->model().architecture.guesses_ahead();
-    // Behind those a model ahead computed tokens of what it had made itself.
-    const std::span<const TokenId> held = session_.tokens().first(
-        ahead ? std::min(given_, session_.tokens().size()) : session_.tokens().size());
+    const Architecture& architecture = engine_->model().architecture;
+    // Of a model ahead: what it computed last were tokens with what it had made itself.
+    std::span<const TokenId> held = session_.tokens();
+    if (takes_rows()) held = held.first(std::min({given_, held.size(), size_t{s.computed}}));
     const auto differs = std::mismatch(held.begin(), held.end(), tokens.begin(), tokens.end()).second;
-    const size_t shared = size_t(differs - tokens.begin());
-    session_.truncate(uint32_t(shared));
-    if (ahead) give(shared, tokens.size());
-    session_.append(tokens.subspan(shared));
-    given_ = tokens.size();
-    s.given.forget_before(given_ - 1);
+    size_t done = size_t(differs - tokens.begin());
+    session_.truncate(uint32_t(done));
+    // In pieces, so that no row is there twice for long.
+    const size_t piece = takes_rows() ? s.engine.layout.tokens : tokens.size();
+    while (done < tokens.size()) {
+        const size_t count = std::min(piece, tokens.size() - done);
+        if (takes_rows()) give(done, done + count);
+        session_.append(tokens.subspan(done, count));
+        done += count;
+        s.given.forget_before(done - 1);
+    }
+    given_ = done;
+    if (architecture.features) {
+        const size_t room = session_.capacity() - tokens.size();
+        return by_features(uint32_t(std::min<size_t>(most, room)));
+    }
     s.engine.survive([&] { s.keep_states(); });  // a guess that was wrong is cut back to here
     return session_.generate({.sampling = sampling, .max_tokens = most, .ignore_end = true, .on_token = {}})
         .tokens;

@@ -20,6 +20,8 @@ class Proposer {
     virtual bool promising(std::span<const TokenId> tokens) const = 0;
     /// Before an answer of `target`, while no engine is in use by this thread.
     virtual void prepare(Session::Impl& target) noexcept { (void)target; }
+    /// Whether it takes what the target shows (Session::Impl::shown).
+    virtual bool takes_rows() const { return false; }
     /// At most `most` tokens that may follow `tokens`. What it throws ends speculation, not the answer.
     virtual std::vector<TokenId> propose(std::span<const TokenId> tokens, uint32_t most,
                                          const SamplingOptions& sampling) = 0;
@@ -52,12 +54,15 @@ class DraftModel final : public Proposer {
     bool promising(std::span<const TokenId> tokens) const override;
     /// Opens a device anew that was lost, which inside the target's answer could not be.
     void prepare(Session::Impl& target) noexcept override;
+    bool takes_rows() const override { return engine_->model().architecture.guesses_ahead(); }
     std::vector<TokenId> propose(std::span<const TokenId> tokens, uint32_t most,
                                  const SamplingOptions& sampling) override;
 
   private:
     /// Of tokens from `first` on, of Architecture::ahead.
     void give(size_t first, size_t end);
+    /// Of Ahead::features, whose logits are of other ids: one after the other, each the likeliest.
+    std::vector<TokenId> by_features(uint32_t most);
 
     std::shared_ptr<Engine> engine_;
     Session session_;

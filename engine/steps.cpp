@@ -20,6 +20,7 @@ void Session::Impl::record_step(Step& step, uint32_t count, const std::function<
                              [&](vk::Recorder& recorder, size_t kernel) {
                                  // Else what comes last is a guess.
                                  if (count == 1) watch(recorder, work, kernel);
+                                 show(recorder, work, kernel);
                              }});
 }
 

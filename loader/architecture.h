@@ -401,10 +401,20 @@ struct CompressedWindow {
 };
 CompressedWindow compressed_window(const CompressedMemory& memory, uint32_t index);
 
-/// Layers that guess the token behind the next one (multi-token prediction, DeepSeek-AI 2024, section 2.2): a
-/// token comes with the row h that the head read of the one before, and the stream begins as ahead_in of
-/// ahead_embedding_norm(embedding) and ahead_hidden_norm(h), in this order.
-enum class Ahead : uint8_t { none, embedding_first, hidden_first };
+/// Models that guess for another, of whose tokens each comes with what the other, the target, made of the
+/// token before it (Architecture::takes).
+enum class Ahead : uint8_t {
+    none,
+    // Multi-token prediction (DeepSeek-AI 2024, section 2.2): h being what the head read, the stream begins
+    // as ahead_in of ahead_embedding_norm(embedding) and ahead_hidden_norm(h), in this order or the other.
+    embedding_first,
+    hidden_first,
+    // EAGLE-3 (Li et al. 2025): the streams before some layers, side by side, are f; the stream begins as
+    // g = ahead_in f, and attention reads [attention_norm(embedding) | ahead_hidden_norm(g)].
+    features,
+};
+/// Of the residual streams before the layers and behind the last: instead of one, what the head reads.
+inline constexpr uint32_t read_by_head = std::numeric_limits<uint32_t>::max();
 
 struct Architecture {
     std::string family;                           // for people: "llama", "qwen3"
@@ -486,9 +496,15 @@ struct Architecture {
     std::vector<Layer> layers;
     CompressedMemory memory;
     Ahead ahead = Ahead::none;
-    /// The head's rows are made of all tokens, not only of those whose logits are wanted: a model ahead takes
-    /// them.
-    bool shows_hidden = false;
+    /// What a model ahead takes of its target's tokens, and what the target shows of all tokens: streams by
+    /// their layer, or read_by_head.
+    std::vector<uint32_t> takes, shows;
+    uint32_t features = 0;         // columns of what is taken, of Ahead::features
+    bool features_normed = false;  // by ahead_features_norm
+    bool normed_residual = false;  // what the layer's attention is added to is ahead_hidden_norm(g)
+    bool shows_head() const { return std::ranges::find(shows, read_by_head) != shows.end(); }
+    /// Columns that attention's projections read.
+    uint32_t attended() const { return ahead == Ahead::features ? 2 * hidden : hidden; }
     // Encoder-decoders: one more stack, whose output the layers' `cross` sees. It has no head, and where its
     // vocab is 0 the decoder's token embedding.
     std::vector<Architecture> encoder;

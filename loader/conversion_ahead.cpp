@@ -6,6 +6,7 @@
 #include "fail.h"
 #include "gguf_families.h"
 #include "layer_ahead.h"
+#include "log.h"
 
 #include <algorithm>
 
@@ -83,8 +84,12 @@ class AheadSource final : public ConversionSource {
 std::unique_ptr<const ConversionSource> open_conversion_folder(const fs::path& path) {
     const Model model = open_model(path, Reads::positioned, Floats8::bf16);
     const conversion::ConversionFamily* family = conversion::conversion_family(model.architecture);
-    if (family != nullptr && family->ahead && has_layer_ahead(model))
-        return std::make_unique<const AheadSource>(path, model, family->architecture);
+    if (family != nullptr && family->ahead && has_layer_ahead(model)) try {
+            return std::make_unique<const AheadSource>(path, model, family->architecture);
+        } catch (const Error& error) {
+            if (error.status() != Status::bad_file && error.status() != Status::unsupported) throw;
+            log(cat("without the layer that guesses further tokens: ", error.what()));
+        }
     return open_conversion_part(path, ModelPart::whole);
 }
 

@@ -3,6 +3,7 @@
 
 #include "fail.h"
 #include "family_attention.h"
+#include "feature_draft.h"
 #include "gguf_scales.h"
 #include "layer_ahead.h"
 #include "rope_scaling.h"
@@ -173,10 +174,11 @@ std::vector<Dense> read_dense(const Settings& keys, Catalog& catalog, uint32_t c
 
 std::vector<StoredTensor> stored_tensors(const Gguf& gguf) {
     std::vector<StoredTensor> tensors;
+    constexpr uint32_t i64 = 27;  // of which no weights are
     for (const GgufTensor& tensor : gguf.tensors)
         tensors.push_back({tensor.name,
-                           tensor_view(tensor).type,
-                           Decode::none,
+                           tensor.type == i64 ? TensorType::f32 : tensor_view(tensor).type,
+                           tensor.type == i64 ? Decode::i64 : Decode::none,
                            {tensor.dimensions.rbegin(), tensor.dimensions.rend()},
                            tensor.file,
                            tensor.offset});
@@ -195,12 +197,15 @@ ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors, Mo
     std::vector<StoredTensor> stored = stored_tensors(gguf);
     const bool ahead = part == ModelPart::ahead;
     if (ahead) take_gguf_layer_ahead(values, stored);
+    const bool features = *name == "eagle3";
+    if (features) name_feature_draft(Settings::Format::gguf, stored);
     const Settings keys(Settings::Format::gguf, "gguf", prefix, std::move(values));
     ReadModel model;
     model.scales = join_gguf_scales(*name, stored, tensors);
     Catalog catalog("gguf", std::move(stored));
     Architecture& architecture = model.architecture;
-    const uint32_t vocab = read_vocab(gguf, catalog);
+    const bool embeds = !features || catalog.find("token_embd.weight") != nullptr;
+    const uint32_t vocab = embeds ? read_vocab(gguf, catalog) : 0;
     architecture = describe(family, keys);
     architecture.vocab = vocab;
     architecture.context = keys.size(Field::context, most_size);
@@ -226,9 +231,11 @@ ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors, Mo
     set_biases(biases, keys, catalog, architecture);
     architecture.tied_embeddings = catalog.find("output.weight") == nullptr;
     keys.refuse_unknown(is_harmless_key);
-    if (ahead) architecture.ahead = kind_ahead(catalog), architecture.shows_hidden = true;
+    if (ahead) set_ahead(catalog, architecture);
     model.bound = bind_weights(architecture, with_rows_ahead(family.tensors), family.encoder_tensors,
                                std::move(synthesised), catalog, tensors);
+    if (features)
+        model.output_ids = output_ids(Settings::Format::gguf, catalog, tensors, architecture.outputs);
     model.unused = catalog.rest();
     model.layers_ahead = keys.size("nextn_predict_layers", most_layers, 0, 0);
     return model;

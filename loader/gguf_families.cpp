@@ -3,6 +3,7 @@
 #include "gguf_families.h"
 
 #include "family_parts.h"
+#include "feature_draft.h"
 
 #include <algorithm>
 #include <cmath>
@@ -286,6 +287,10 @@ std::span<const Family> gguf_decoder_families() {
          .window = {Layers::all},
          .feed_forward_bias = if_present,
          .routing = &renormalised_experts},
+        {.name = "eagle3",
+         .tensors = {common},
+         .pairs = RopePairs::interleaved,
+         .adjust = read_feature_draft},
         {.name = "qwen2", .tensors = {common}, .qkv_bias = biased, .window = {Layers::all}},
         {.name = "qwen3",
          .tensors = {common},

@@ -14,7 +14,8 @@ struct ReadModel {
     BoundWeights bound;
     std::vector<Scales> scales;  // of the recipes
     std::vector<TensorView> unused;
-    uint32_t layers_ahead = 0;  // Model
+    uint32_t layers_ahead = 0;  // Model, as the next
+    std::vector<TokenId> output_ids;
 };
 
 std::span<const Family> gguf_families();

@@ -5,6 +5,7 @@
 #include "fail.h"
 #include "family_attention.h"
 #include "family_parts.h"
+#include "feature_draft.h"
 
 #include <algorithm>
 #include <cmath>
@@ -175,6 +176,12 @@ std::span<const Family> llama_families() {
          .qkv_bias = attention_bias,
          .o_bias = attention_bias,
          .feed_forward_bias = mlp_bias},
+        {.name = "eagle3",
+         .tensors = {hf::frame, hf::attention, hf::gated},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .feed_forward_bias = mlp_bias,
+         .adjust = read_feature_draft},
         {.name = "bitnet",
          .tensors = {hf::frame, hf::attention, hf::gated, hf::bitnet},
          .qkv_bias = attention_bias,

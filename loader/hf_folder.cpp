@@ -3,6 +3,7 @@
 
 #include "fail.h"
 #include "family_attention.h"
+#include "feature_draft.h"
 #include "file.h"
 #include "hf_families.h"
 #include "hf_scales.h"
@@ -178,7 +179,7 @@ ConfiguredModel read_model(const Settings& config, Catalog& catalog, const Gathe
     architecture.tied_embeddings = !architecture.two_streams && (family.output_decides ? !has_output : tied);
     if (bare && !has_output && (!tied || architecture.bidirectional())) architecture.has_head = false;
     config.refuse_unknown(is_harmless_field);
-    if (part == ModelPart::ahead) architecture.ahead = kind_ahead(catalog), architecture.shows_hidden = true;
+    if (part == ModelPart::ahead) set_ahead(catalog, architecture);
     model.bound = bind_weights(architecture, with_rows_ahead(family.tensors), family.encoder_tensors,
                                std::move(synthesised), catalog, tensors);
     return model;
@@ -322,6 +323,8 @@ Model open_hugging_face_model(const fs::path& path, Reads reads, Floats8 floats8
     if (fields.is_object()) fields.erase("quantization_config");  // which knows tensors by the file's names
     if (part == ModelPart::ahead) take_folder_layer_ahead(fields, shards.tensors);
     const Settings config = settings();
+    const bool features = config.text("model_type") == "eagle3";
+    if (features) name_feature_draft(Settings::Format::hugging_face, shards.tensors);
     if (floats8 == Floats8::bf16)
         for (StoredTensor& tensor : shards.tensors) tensor.blocks = false;
     Catalog catalog("safetensors", std::move(shards.tensors));
@@ -334,6 +337,9 @@ Model open_hugging_face_model(const fs::path& path, Reads reads, Floats8 floats8
     model.name = named.has_filename() ? named.filename().string() : named.parent_path().filename().string();
     model.architecture = std::move(read.architecture);
     model.weights = std::move(read.bound.weights);
+    if (features)
+        model.output_ids =
+            output_ids(Settings::Format::hugging_face, catalog, *tensors, model.architecture.outputs);
     model.unused = catalog.rest();
     model.layers_ahead = config.size("num_nextn_predict_layers", most_layers, 0, 0);
     model.tensors = tensors;

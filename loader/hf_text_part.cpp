@@ -53,6 +53,7 @@ std::string family_of(const nlohmann::json& config, std::string model_type) {
         const auto found = config.find(name);
         return found != config.end() && *found == value;
     };
+    if (config.contains("draft_vocab_size")) return "eagle3";
     if (model_type == "bert" && is("position_embedding_type", "alibi")) return "jina_bert_v2";
     if (model_type == "t5" && is("architectures", {"T5EncoderModel"})) return "t5_encoder";
     return model_type;
@@ -67,6 +68,9 @@ nlohmann::json text_part(nlohmann::json config) {
         for (const char* shared : {"tie_word_embeddings", "quantization_config"})
             if (config.contains(shared)) text[shared] = config[shared];
     }
+    // What a draft's layer is, in the form of speculators.
+    if (const auto inner = text.find("transformer_layer_config"); inner != text.end() && inner->is_object())
+        text.update(nlohmann::json(*inner));
     const auto type = text.find("model_type");
     if (type == text.end() || !type->is_string()) return config;
     *type = family_of(text, *type);

@@ -148,7 +148,8 @@ std::vector<std::span<const TensorRow>> with_rows_ahead(std::span<const std::spa
     static constexpr TensorRow as_is[] = {{Role::ahead_in, in},
                                           {Role::ahead_in, in_hidden_first},
                                           {Role::ahead_embedding_norm, EMBEDDING_NORM "weight"},
-                                          {Role::ahead_hidden_norm, HIDDEN_NORM "weight"}},
+                                          {Role::ahead_hidden_norm, HIDDEN_NORM "weight"},
+                                          {Role::ahead_features_norm, "ahead.features_norm.weight"}},
                                plus_one[] = {
                                    {Role::ahead_in, in},
                                    {Role::ahead_embedding_norm, EMBEDDING_NORM "weight", Layout::plus_one},
@@ -162,8 +163,9 @@ std::vector<std::span<const TensorRow>> with_rows_ahead(std::span<const std::spa
     return all;
 }
 
-Ahead kind_ahead(const Catalog& catalog) {
-    return catalog.find(in) ? Ahead::embedding_first : Ahead::hidden_first;
+void set_ahead(const Catalog& catalog, Architecture& architecture) {
+    architecture.ahead = catalog.find(in) ? Ahead::embedding_first : Ahead::hidden_first;
+    architecture.takes = architecture.shows = {read_by_head};
 }
 
 }  // namespace scoria

@@ -22,6 +22,6 @@ std::string gguf_name_ahead(const std::string& name, size_t layers);
 std::vector<std::span<const TensorRow>> with_rows_ahead(std::span<const std::span<const TensorRow>> family);
 
 /// What the tensors say of it.
-Ahead kind_ahead(const Catalog& catalog);
+void set_ahead(const Catalog& catalog, Architecture& architecture);
 
 }  // namespace scoria

@@ -69,6 +69,7 @@ Model open_parts(const std::filesystem::path& path, Reads reads, Floats8 floats8
     model.weights = std::move(read.bound.weights);
     model.unused = std::move(read.unused);
     model.layers_ahead = read.layers_ahead;
+    model.output_ids = std::move(read.output_ids);
     model.tensors = tensors;
     try {
         model.tokenizer = make_tokenizer(read_vocabulary(gguf.metadata));

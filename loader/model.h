@@ -34,7 +34,9 @@ struct Model {
     Architecture architecture;
     Weights weights;
     std::vector<TensorView> unused;  // tensors of the file that no role claims
-    uint32_t layers_ahead = 0;       // behind the last, that guess further tokens (open_model_ahead)
+    std::vector<TokenId>
+        output_ids;             // of logits that are not of the ids from 0 on (Ahead::features); or empty
+    uint32_t layers_ahead = 0;  // behind the last, that guess further tokens (open_model_ahead)
     std::shared_ptr<const TensorSource> tensors;
     std::shared_ptr<const Tokenizer> tokenizer;  // null: no vocabulary, or one of a kind not supported yet
     std::string tokenizer_problem;               // why tokenizer is null, for people
@@ -58,6 +60,11 @@ bool has_layer_ahead(const Model& model);
 /// none.
 Model open_model_ahead(const std::filesystem::path& path, Reads reads = Reads::positioned,
                        Floats8 floats8 = Floats8::blocks);
+
+/// A model of Ahead::features with its target's vocabulary, and its embedding where it has none; any other as
+/// it is. Errors: bad_argument, where one does not fit the other.
+std::shared_ptr<const Model> with_target(std::shared_ptr<const Model> draft,
+                                         const std::shared_ptr<const Model>& target);
 
 /// Only the tokenizer, from a GGUF file, tokenizer.json, SentencePiece's tokenizer.model, BERT's vocab.txt
 /// (by their extensions; tokenizer_config.json beside them counts) or a folder with one. Errors as above.

@@ -111,9 +111,9 @@ constexpr RoleRule rules[] = {
      SCORIA_SHAPE(vector(has_pre_norm(a) && l.mixes() && l.attention_norm && a.norm.weight, a.hidden))},
     {Role::attention_norm_bias, true,
      SCORIA_SHAPE(vector(has_pre_norm(a) && l.attention_norm && a.norm.bias, a.hidden))},
-    {Role::q, true, SCORIA_SHAPE(matrix(queries(l), latent(l).q_rank ? latent(l).q_rank : a.hidden))},
-    {Role::k, true, SCORIA_SHAPE(matrix(projected_keys(l), a.hidden))},
-    {Role::v, true, SCORIA_SHAPE(matrix(values(l), a.hidden))},
+    {Role::q, true, SCORIA_SHAPE(matrix(queries(l), latent(l).q_rank ? latent(l).q_rank : a.attended()))},
+    {Role::k, true, SCORIA_SHAPE(matrix(projected_keys(l), a.attended()))},
+    {Role::v, true, SCORIA_SHAPE(matrix(values(l), a.attended()))},
     {Role::o, true,
      SCORIA_SHAPE(matrix(a.hidden, latent(l).kv_rank ? l.attention.heads* latent(l).value_dim : queries(l)))},
     {Role::q_bias, true, SCORIA_SHAPE(vector(l.attention.q_bias, queries(l), l.attention.heads))},
@@ -257,12 +257,14 @@ constexpr RoleRule rules[] = {
     {Role::laurel_norm, true, SCORIA_SHAPE(vector(a.alternating.count != 0, a.hidden))},
     {Role::heads_norm, true, SCORIA_SHAPE(vector(l.attention.heads_norm, queries(l)))},
     {Role::inner_norm, true, SCORIA_SHAPE(vector(l.feed_forward.inner_norm, dense(l)))},
-    {Role::ahead_embedding_norm, false, SCORIA_SHAPE(vector(a.guesses_ahead(), a.hidden))},
+    {Role::ahead_embedding_norm, false, SCORIA_SHAPE(vector(a.guesses_ahead() && a.features == 0, a.hidden))},
     {Role::ahead_hidden_norm, false, SCORIA_SHAPE(vector(a.guesses_ahead(), a.hidden))},
-    {Role::ahead_in, false, SCORIA_SHAPE(matrix(a.guesses_ahead() ? a.hidden : 0, 2 * a.hidden))},
+    {Role::ahead_in, false,
+     SCORIA_SHAPE(matrix(a.guesses_ahead() ? a.hidden : 0, a.features ? a.features : 2 * a.hidden))},
+    {Role::ahead_features_norm, false, SCORIA_SHAPE(vector(a.features_normed, a.features))},
 };
 #undef SCORIA_SHAPE
-static_assert(std::size(rules) == static_cast<size_t>(Role::ahead_in) + 1);
+static_assert(std::size(rules) == static_cast<size_t>(Role::ahead_features_norm) + 1);
 
 }  // namespace
 

@@ -176,8 +176,9 @@ constexpr const char* role_names[] = {
     "ahead_embedding_norm",
     "ahead_hidden_norm",
     "ahead_in",
+    "ahead_features_norm",
 };
-static_assert(std::size(role_names) == static_cast<size_t>(Role::ahead_in) + 1);
+static_assert(std::size(role_names) == static_cast<size_t>(Role::ahead_features_norm) + 1);
 
 }  // namespace
 

@@ -146,7 +146,8 @@ enum class Role : uint8_t {
     inner_norm,            // [size]
     ahead_embedding_norm,  // [hidden]
     ahead_hidden_norm,     // [hidden]
-    ahead_in,              // [hidden, 2 hidden]
+    ahead_in,              // [hidden, 2 hidden or features]
+    ahead_features_norm,   // [features]
 };
 const char* role_name(Role role);
 

@@ -251,6 +251,7 @@ int bench(BenchOptions& options, const Common& common) {
         options.synthetic.empty()
             ? load_model(common)
             : std::make_shared<const Model>(synthetic_model(options.synthetic, named_type(options.type)));
+    open_draft(options.speculation, model, common);
     Report report;
     std::unique_ptr<Engine> engine;
     int code = 0;
@@ -261,7 +262,7 @@ int bench(BenchOptions& options, const Common& common) {
             each.kv = kv;
             EngineOptions flags = engine_options(each);
             flags.prompt_chunk = chunk;
-            flags.shows_hidden = options.speculation.mtp.has_value();
+            flags.shows = options.speculation.takes();
             engine = load_engine(model, flags, each);
             load_proposer(options.speculation, *engine, each);
             const bool first = report.rows.empty();

@@ -107,8 +107,9 @@ int chat(ChatOptions& options, const Common& common) {
     if (model->chat_template.empty())
         fail(Status::unsupported, "chat",
              "expected a chat template in the model, got none (`scoria run --raw` continues a text)");
+    open_draft(options.generation.speculation, model, common);
     EngineOptions engine_flags = engine_options(common);
-    engine_flags.shows_hidden = options.generation.speculation.mtp.has_value();
+    engine_flags.shows = options.generation.speculation.takes();
     engine_flags.rehearse = {usual_prompt, options.generation.sampling.temperature == 0};
     const std::unique_ptr<Engine> engine = load_engine(model, engine_flags, common);
     load_proposer(options.generation.speculation, *engine, common);

@@ -31,16 +31,28 @@ std::string speculation_flag(const SpeculationFlags& flags) {
     return flags.lookup ? "--lookup" : flags.mtp ? "--mtp" : flags.draft.empty() ? "" : "--draft";
 }
 
+namespace {
+
+Common common_of_draft(const SpeculationFlags& flags, Common common) {
+    if (const std::string& other = flags.mtp ? *flags.mtp : flags.draft; !other.empty()) common.model = other;
+    common.adapters.clear();
+    return common;
+}
+
+}  // namespace
+
+void open_draft(SpeculationFlags& flags, const std::shared_ptr<const Model>& target, const Common& common) {
+    if (!flags.mtp && flags.draft.empty()) return;
+    flags.model = load_model(common_of_draft(flags, common), flags.mtp ? ModelPart::ahead : ModelPart::whole);
+    flags.model = with_target(flags.model, target);
+}
+
 void load_proposer(SpeculationFlags& flags, const Engine& engine, const Common& common) {
     if (flags.lookup) flags.proposer = std::make_shared<PromptLookup>();
-    if (!flags.mtp && flags.draft.empty()) return;
-    Common of_draft = common;
-    if (const std::string& other = flags.mtp ? *flags.mtp : flags.draft; !other.empty())
-        of_draft.model = other;
-    of_draft.adapters.clear();
-    const std::shared_ptr<const Model> model =
-        load_model(of_draft, flags.mtp ? ModelPart::ahead : ModelPart::whole);
+    const std::shared_ptr<const Model>& model = flags.model;
+    if (!model) return;
     check_draft(*model, engine.model());
+    const Common of_draft = common_of_draft(flags, common);
     EngineOptions options = engine_options(of_draft);
     const Architecture& architecture = model->architecture;
     options.context = std::min(engine.memory_plan().context, architecture.context);

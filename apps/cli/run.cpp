@@ -123,8 +123,9 @@ int run(RunOptions& options, const Common& common) {
     const std::string text = prompt_text("run", options.text, options.file);
     note_form(*model, options.form);
     const std::vector<TokenId> ids = prompt_ids(*model, text, options.form);
+    open_draft(options.generation.speculation, model, common);
     EngineOptions engine_flags = engine_options(common);
-    engine_flags.shows_hidden = speculation.mtp.has_value();
+    engine_flags.shows = speculation.takes();
     engine_flags.rehearse = {uint32_t(ids.size()), options.generation.sampling.temperature == 0};
     const std::unique_ptr<Engine> engine = load_engine(model, engine_flags, common);
     std::optional<Session> session;  // beams bring their own

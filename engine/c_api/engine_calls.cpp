@@ -12,7 +12,7 @@ namespace {
 
 constexpr scoria_engine_options engine_defaults{.size = sizeof(scoria_engine_options),
                                                 .precision = SCORIA_BALANCED};
-static_assert(offsetof(scoria_engine_options, shows_hidden) + 4 == sizeof(scoria_engine_options));
+static_assert(offsetof(scoria_engine_options, draft_path) + sizeof(char*) == sizeof(scoria_engine_options));
 static_assert(offsetof(scoria_allocation, device_local) + 4 == sizeof(scoria_allocation));
 static_assert(offsetof(scoria_engine_info, prompt_chunk) + 4 == sizeof(scoria_engine_info));
 static_assert(offsetof(scoria_memory, host_kv) + 8 == sizeof(scoria_memory));
@@ -90,7 +90,7 @@ void set_callbacks(EngineOptions& to, const scoria_engine_options& options) {
 
 /// What scoria_engine_options ask for.
 struct Wanted {
-    std::shared_ptr<Model> model;
+    std::shared_ptr<const Model> model;
     EngineOptions options;
 };
 
@@ -121,7 +121,8 @@ Wanted wanted(const scoria_engine_options* given) {
     to.memory_budget = options.memory_budget;
     to.sequences = std::max(options.sequences, 1u);
     to.shared_context = options.shared_context;
-    to.shows_hidden = options.shows_hidden;
+    require(!options.shows_hidden || !options.draft_path, "shows_hidden or a draft_path, not both");
+    if (options.shows_hidden) to.shows = {read_by_head};
     set_callbacks(to, options);
     std::vector<AdapterChoice> adapters;
     for (size_t i = 0; i < options.adapter_count; ++i) {
@@ -130,9 +131,16 @@ Wanted wanted(const scoria_engine_options* given) {
         adapters.push_back({path_of(options.adapters[i].path), double{options.adapters[i].scale}});
     }
     const auto open = options.layer_ahead ? open_model_ahead : open_model;
-    result.model = std::make_shared<Model>(
-        open(path_of(options.model_path), options.mmap ? Reads::mapped : Reads::positioned, Floats8::blocks));
-    attach_adapters(*result.model, adapters);
+    const Reads reads = options.mmap ? Reads::mapped : Reads::positioned;
+    const auto model = std::make_shared<Model>(open(path_of(options.model_path), reads, Floats8::blocks));
+    attach_adapters(*model, adapters);
+    result.model = model;
+    const auto other = [&](const char* path) {
+        return std::make_shared<const Model>(open_model(path_of(path), reads));
+    };
+    if (options.target_path) result.model = with_target(result.model, other(options.target_path));
+    if (options.draft_path)
+        to.shows = with_target(other(options.draft_path), result.model)->architecture.takes;
     return result;
 }
 

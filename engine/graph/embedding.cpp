@@ -1,26 +1,10 @@
 // What a stack begins with.
 #include "parts.h"
 
-#include <utility>
-
 namespace scoria {
 namespace {
 
-constexpr NormRoles embedding_norm{"embedding norm", Role::embedding_norm, Role::embedding_norm_bias},
-    ahead_embedding_norm{"embedding normed", Role::ahead_embedding_norm},
-    ahead_hidden_norm{"hidden normed", Role::ahead_hidden_norm};
-
-/// What Architecture::ahead says.
-TensorId with_hidden(GraphBuilder& graph, TensorId embedding) {
-    const uint32_t hidden = graph.stack->hidden;
-    const TensorId given = graph.tensor("hidden given", hidden);
-    graph.made.given = given;
-    TensorId first = graph.norm(ahead_embedding_norm, embedding),
-             second = graph.norm(ahead_hidden_norm, given);
-    if (graph.stack->ahead == Ahead::hidden_first) std::swap(first, second);
-    const TensorId both = graph.side_by_side("embedding and hidden", first, second);
-    return graph.linear("ahead in", both, hidden, Role::ahead_in);
-}
+constexpr NormRoles embedding_norm{"embedding norm", Role::embedding_norm, Role::embedding_norm_bias};
 
 /// x plus a row and a column of the tables (Architecture::Axial).
 TensorId with_axial_positions(GraphBuilder& graph, const Architecture::Axial& axial, TensorId x) {
@@ -52,8 +36,7 @@ TensorId build_embedding(GraphBuilder& graph) {
     if (stack.axial.rows) x = with_axial_positions(graph, stack.axial, x);
     if (stack.token_types)
         add_row("token types", "embedding with token types", Role::token_type_embedding, EmbedBy::token_type);
-    if (stack.embedding_norm) x = graph.norm(embedding_norm, x);
-    return stack.guesses_ahead() ? with_hidden(graph, x) : x;
+    return stack.embedding_norm ? graph.norm(embedding_norm, x) : x;
 }
 
 }  // namespace scoria

@@ -13,13 +13,12 @@ void build_head(GraphBuilder& graph, TensorId stream) {
     const auto selected = [&](TensorId x) {
         return graph.emit(op::Select{x, graph.tensor("selected", graph.at(x).cols, RowKind::outputs)});
     };
-    TensorId x = stack.shows_hidden ? stream : selected(stream);
+    TensorId x = stack.shows_head() ? stream : selected(stream);
     if (stack.alternating.count) x = build_merged_streams(graph, x);
     if (stack.output_norm) x = graph.norm(output_norm, x);
-    if (stack.shows_hidden) {
-        graph.made.shown = x;
-        x = selected(x);
-    }
+    for (const uint32_t each : stack.shows)
+        graph.made.shown.push_back(each == read_by_head ? x : graph.made.hidden[each]);
+    if (stack.shows_head()) x = selected(x);
     graph.made.last_hidden = graph.made.logits = x;
     if (!stack.has_head) return;
     if (stack.head_transform) {

@@ -18,6 +18,17 @@ inline constexpr NormRoles output_norm{"output norm", Role::output_norm, Role::o
 /// Of tokens, with their positions and types.
 TensorId build_embedding(GraphBuilder& graph);
 
+// ahead.cpp
+/// Where a layer of Ahead::embedding_first or hidden_first begins.
+TensorId build_predicting(GraphBuilder& graph, TensorId embedding);
+/// The stream that a layer of Ahead::features begins with, and its norm.
+struct FeatureStream {
+    TensorId stream, normed;
+};
+FeatureStream build_features(GraphBuilder& graph);
+/// Behind that layer.
+TensorId build_features_block(GraphBuilder& graph, const Layer& layer, TensorId embedding, FeatureStream in);
+
 // block.cpp
 /// The residual stream behind a layer, of the one before it; per_layer: what build_per_layer_embeddings made,
 /// if anything.

@@ -350,9 +350,10 @@ Result Executor::forward(std::span<const TokenId> ids, Outputs outputs, const Ob
     if (!token_types.empty() && token_types.size() != ids.size())
         fail(Status::bad_argument, "forward", "expected ", ids.size(), " token types, got ",
              token_types.size());
-    if (graph_.given && given_.size() != ids.size() * model_.architecture.hidden)
-        fail(Status::bad_argument, "forward", "expected ", ids.size(), " rows of ",
-             model_.architecture.hidden, " values beside the ids, got ", given_.size(), " values");
+    const uint32_t given = graph_.given ? graph_.tensors[graph_.given->index].cols : 0;
+    if (graph_.given && given_.size() != ids.size() * given)
+        fail(Status::bad_argument, "forward", "expected ", ids.size(), " rows of ", given,
+             " values beside the ids, got ", given_.size(), " values");
     const uint64_t most = model_.architecture.most_positions();
     if (most != 0 && ids_.size() + ids.size() > most)
         fail(Status::context_full, "forward", "expected at most ", most, " positions, got ",

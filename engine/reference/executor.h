@@ -42,7 +42,7 @@ class Executor {
     void set_global(std::vector<uint8_t> global) { global_ = std::move(global); }
     /// Index of the largest logit after the last appended token, appended in turn, `count` times.
     std::vector<TokenId> greedy(std::span<const TokenId> prompt, uint32_t count);
-    /// The rows [ids, hidden] that the ids of the next forward pass come with (Architecture::ahead).
+    /// The rows that the ids of the next forward pass come with (Graph::given).
     void set_given(std::vector<double> rows) { given_ = std::move(rows); }
     /// As Session::set_prefix; reset() forgets it not.
     void set_prefix(size_t length) { prefix_ = length; }

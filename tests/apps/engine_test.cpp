@@ -327,11 +327,13 @@ TEST_CASE("guesses change no answer, and are counted" * needs_fixtures()) {
 }
 
 TEST_CASE("a layer that guesses ahead, of the model itself or of a file" * needs_fixtures()) {
-    const MadeFolder made("made_ahead.jsonl");
-    for (const std::vector<std::string>& mtp : {std::vector<std::string>{"--mtp"}, {"--mtp", made.path()}}) {
-        std::vector<std::string> arguments{"bench", "-m", made.path(), "-p", "0",
-                                           "-n",    "40", "-r",        "1",  "--json"};
-        arguments.insert(arguments.end(), mtp.begin(), mtp.end());
+    const MadeFolder made("made_ahead.jsonl"), eagle("made_features.jsonl"),
+        target("made_features.jsonl", true);
+    for (const std::vector<std::string>& flags : {std::vector<std::string>{"-m", made.path(), "--mtp"},
+                                                  {"-m", made.path(), "--mtp", made.path()},
+                                                  {"-m", target.path(), "--draft", eagle.path()}}) {
+        std::vector<std::string> arguments{"bench", "-p", "0", "-n", "40", "-r", "1", "--json"};
+        arguments.insert(arguments.end(), flags.begin(), flags.end());
         const Outcome bench = run_scoria(arguments);
         CAPTURE(bench.err);
         REQUIRE(bench.code == 0);

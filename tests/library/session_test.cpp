@@ -199,44 +199,55 @@ TEST_CASE("guesses change no answer; a draft's engine stays in use by its sessio
     CHECK(scoria_engine_destroy(draft) == SCORIA_OK);  // the failed call had given it back
 }
 
-TEST_CASE("a model's own layer ahead guesses, and changes no answer") {
-    const MadeFolder made("made_ahead.jsonl");
-    const std::string path = made.path();
-    scoria_engine_options options = engine_options(path);
-    const Loaded plain(options);
-    const std::vector<int32_t> prompt{8, 18, 42, 19, 10, 15}, expected = generated(plain.session, prompt, 40);
-    options.shows_hidden = 1;
-    const Loaded loaded(options);
-    options.shows_hidden = 0;
-    options.layer_ahead = 1;
-    const Loaded ahead(options);
-    scoria_generate_options drafted = greedy(40);
-    drafted.draft = ahead.engine;
-    drafted.draft_tokens = 3;
-    {
+TEST_CASE(
+    "a model's own layer ahead guesses, and one of another that reads its layers, and no answer changes") {
+    const MadeFolder made("made_ahead.jsonl"), eagle("made_features.jsonl"),
+        target("made_features.jsonl", true);
+    const std::string paths[] = {made.path(), eagle.path(), target.path()};
+    const std::vector<int32_t> prompt{8, 18, 42, 19, 10, 15};
+    for (const bool own : {true, false}) {
+        CAPTURE(own);
+        scoria_engine_options options = engine_options(paths[own ? 0 : 2]), of_draft = options;
+        const Loaded plain(options);
+        const std::vector<int32_t> expected = generated(plain.session, prompt, 40);
+        if (own) {
+            options.shows_hidden = of_draft.layer_ahead = 1;
+        } else {
+            of_draft.model_path = options.draft_path = paths[1].c_str();
+            of_draft.target_path = paths[2].c_str();
+        }
+        const Loaded loaded(options), draft(of_draft);
+        scoria_generate_options drafted = greedy(40);
+        drafted.draft = draft.engine;
+        drafted.draft_tokens = 3;
         scoria_session* session = nullptr;  // which holds the draft's engine
         REQUIRE_OK(scoria_session_create(loaded.engine, &session));
-        REQUIRE_OK(scoria_session_append(session, prompt.data(), prompt.size()));
-        scoria_generate_result result{};
-        result.size = sizeof result;
-        REQUIRE_OK(scoria_session_generate(session, &drafted, &result));
-        CHECK(result.proposed > 3);
-        std::vector<int32_t> ids(expected.size());
-        size_t count = 0;
-        REQUIRE_OK(scoria_session_tokens(session, ids.data(), ids.size(), &count));
-        CHECK(ids == expected);
+        for (int turn = 0; turn < 2; ++turn) {
+            REQUIRE_OK(scoria_session_replace(session, prompt.data(), prompt.size()));
+            scoria_generate_result result{};
+            result.size = sizeof result;
+            REQUIRE_OK(scoria_session_generate(session, &drafted, &result));
+            CHECK(result.proposed > 3);
+            std::vector<int32_t> ids(expected.size());
+            size_t count = 0;
+            REQUIRE_OK(scoria_session_tokens(session, ids.data(), ids.size(), &count));
+            CHECK(ids == expected);
+        }
         REQUIRE_OK(scoria_session_destroy(session));
+        REQUIRE_OK(scoria_session_append(plain.session, prompt.data(), 1));
+        CHECK(scoria_session_generate(plain.session, &drafted, nullptr) == SCORIA_BAD_ARGUMENT);
+        CHECK(std::string(scoria_last_error()).find("expected an engine that shows 48 values") !=
+              std::string::npos);
     }
-    REQUIRE_OK(scoria_session_append(plain.session, prompt.data(), 1));
-    CHECK(scoria_session_generate(plain.session, &drafted, nullptr) == SCORIA_BAD_ARGUMENT);
-    CHECK(std::string(scoria_last_error()).find("expected an engine that shows 48 values") !=
-          std::string::npos);
-    options = engine_options(tiny_model());
+    scoria_engine_options options = engine_options(tiny_model());
     options.layer_ahead = 1;
     scoria_engine* none = nullptr;
     CHECK(scoria_engine_create(&options, &none) == SCORIA_UNSUPPORTED);
     CHECK(std::string(scoria_last_error()).find("got none") != std::string::npos);
     options.layer_ahead = 2;
+    CHECK(scoria_engine_create(&options, &none) == SCORIA_BAD_ARGUMENT);
+    options = engine_options(paths[1]);
+    options.target_path = tiny_model().c_str();  // whose streams are wider
     CHECK(scoria_engine_create(&options, &none) == SCORIA_BAD_ARGUMENT);
 }
 

@@ -44,7 +44,7 @@ inline std::vector<MadeModel> made_models(const std::function<bool(const std::st
     for (std::string line; std::getline(lines, line);) {
         const nlohmann::json json = nlohmann::json::parse(line);
         if (wanted && !wanted(json["name"])) continue;
-        MadeModel made{json["name"], json["config"]["model_type"], {}, json["ids"], {}};
+        MadeModel made{json["name"], json["config"].value("model_type", ""), {}, json["ids"], {}};
         made.folder.config = json["config"];
         for (const auto& [name, sizes] : json["tensors"].items()) {
             const std::vector<uint64_t> shape = sizes;

@@ -37,20 +37,21 @@ inline std::string bytes_of(const std::string& name, const std::vector<uint64_t>
     return bytes;
 }
 
-/// The first model of tests/model/FILE as a Hugging Face folder, which lives as long as the object.
+/// The first model of tests/model/FILE as a Hugging Face folder, or its target, which lives as long as the
+/// object.
 class MadeFolder {
   public:
-    explicit MadeFolder(const std::string& file)
+    explicit MadeFolder(const std::string& file, bool target = false)
         : path_(std::filesystem::temp_directory_path() /
                 ("scoria-made-" + std::to_string(std::random_device()()))) {
         std::ifstream lines(std::string(SCORIA_SOURCE_DIR) + "/tests/model/" + file);
         std::string line, data;
         std::getline(lines, line);
-        const nlohmann::json made = nlohmann::json::parse(line);
+        const nlohmann::json all = nlohmann::json::parse(line), made = target ? all["target"] : all;
         nlohmann::json header;
         for (const auto& [name, shape] : made["tensors"].items()) {
             const size_t begin = data.size();
-            data += bytes_of(name, shape);
+            data += bytes_of(target ? "target." + name : name, shape);
             header[name] = {{"dtype", "F32"}, {"shape", shape}, {"data_offsets", {begin, data.size()}}};
         }
         const std::string text = header.dump();

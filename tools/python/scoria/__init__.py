@@ -67,9 +67,12 @@ def _ids(ids: Ids) -> npt.NDArray[np.int32]:
 def _options(options: Optional[GenerateOptions], members: Mapping[str, Any]) -> GenerateOptions:
     options = GenerateOptions(options) if options else GenerateOptions()
     for name, value in members.items():
+        if name == "draft":
+            options._draft = None if value is None else value._inner
+            continue
         if not hasattr(GenerateOptions, name):
             raise TypeError(f"expected a member of GenerateOptions, got {name!r}")
-        setattr(options, name, value._inner if isinstance(value, Engine) else value)
+        setattr(options, name, value)
     return options
 
 
