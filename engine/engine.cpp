@@ -41,21 +41,25 @@ EngineOptions options_of(EngineOptions options, size_t part) {
 
 /// Errors: unsupported.
 void check_shareable(const Architecture& architecture) {
-    const bool one_stream =
-        architecture.encoder.empty() && !architecture.bidirectional() && !architecture.two_streams &&
-        architecture.memory.segment == 0 && architecture.per_layer == 0 && !architecture.guesses_ahead() &&
-        std::ranges::all_of(architecture.shows, [](uint32_t each) { return each == read_by_head; });
+    const bool one_stream = architecture.encoder.empty() && !architecture.bidirectional() &&
+                            !architecture.two_streams && architecture.memory.segment == 0 &&
+                            architecture.per_layer == 0 && !architecture.guesses_ahead();
     if (!one_stream)
         fail(Status::unsupported, "device", "expected one device for ", architecture.family,
              ": decoders of one residual stream alone are shared by layers");
+    if (architecture.shows != std::vector{read_by_head} && !architecture.shows.empty())
+        fail(Status::unsupported, "device", "expected one device for a model whose layers a draft reads");
 }
 
 /// With heads in pairs, and what it shows. Errors: bad_argument, for a layer that it has not; unsupported.
 std::shared_ptr<const Model> prepared(std::shared_ptr<const Model> model,
                                       const std::vector<uint32_t>& shows) {
     model = with_paired_heads(std::move(model));
-    if (shows.empty()) return model;
     const Architecture& a = model->architecture;
+    if (a.ahead == Ahead::features && (a.vocab == 0 || a.takes.empty()))
+        fail(Status::bad_argument, model->path.string(),
+             "expected the target that this draft reads (EAGLE-3) beside it, got none");
+    if (shows.empty()) return model;
     const size_t layers = a.layers.size();
     if (a.two_streams || a.alternating.count || a.bidirectional() || a.recomputes() || !a.encoder.empty())
         fail(Status::unsupported, "engine", "expected a decoder of one residual stream to show, got ",
