@@ -176,13 +176,13 @@ typedef struct scoria_engine_options {
      * prediction; "unsupported", if it has none), with its embedding and head: a draft for sessions of an
      * engine of the model itself that shows_hidden, and of no use by itself. */
     uint32_t layer_ahead;
-    /* 1: such a draft may guess for its sessions. What heads read, 4 bytes of each hidden column of a token, then
-     * stays in host memory until the draft takes it, or an answer ends without one. scoria_memory has none of
-     * that. */
+    /* 1: such a draft may guess for its sessions. What heads read, 4 bytes of each hidden column of a token,
+     * then stays in host memory until the draft takes it, or an answer ends without one. scoria_memory has
+     * none of that. */
     uint32_t shows_hidden;
-    /* Of a draft that reads layers of its target (EAGLE-3): that target's model, whose vocabulary and, where the
-     * draft has none, embedding it takes; and of its target: that draft's model, what it reads being shown as
-     * above. Each may be NULL. */
+    /* Of a draft that reads layers of its target (EAGLE-3): that target's model, whose vocabulary and, where
+     * the draft has none, embedding it takes; and of its target: that draft's model, what it reads being
+     * shown as above. Each may be NULL. */
     const char *target_path, *draft_path;
 } scoria_engine_options;
 

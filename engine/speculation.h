@@ -43,10 +43,10 @@ void check_draft(const Model& draft, const Model& target);
 
 /// A smaller model's tokens, or those of a model ahead (enum Ahead): of the target's own layer (multi-token
 /// prediction; several tokens by taking what it made of one for the next), or of one that reads the target's
-/// (EAGLE-3). It draws with the seed and options of the answer, so at each position both models turn one random
-/// number into a token, and agree more often than two draws of their own would; EAGLE-3 alone, whose vocabulary
-/// is another, says what is likeliest. What a model ahead takes of tokens that the target computed elsewhere, or
-/// before it was cut back, nobody knows: zeros, by which guesses become worse and no more.
+/// (EAGLE-3). It draws with the seed and options of the answer, so at each position both models turn one
+/// random number into a token, and agree more often than two draws of their own would; EAGLE-3 alone, whose
+/// vocabulary is another, says what is likeliest. What a model ahead takes of tokens that the target computed
+/// elsewhere, or before it was cut back, nobody knows: zeros, by which guesses become worse and no more.
 class DraftModel final : public Proposer {
   public:
     /// Errors: as check_draft, and those of Session.
