@@ -62,17 +62,26 @@ void read_feature_draft(Reading& r) {
     Architecture& a = r.architecture;
     const bool gguf = s.format() == Settings::Format::gguf;
     for (const char* name :
-         {"draft_vocab_size", "target_hidden_size", "speculators_config", "speculators_version",
-          "speculators_model_type", "transformer_layer_config", "embed_requires_grad"})
+         {"draft_vocab_size", "target_hidden_size", "target_vocab_size", "speculators_config",
+          "speculators_version", "speculators_model_type", "embed_requires_grad", "has_no_defaults_at_init",
+          "inference_type", "num_aux_hidden_states"})
         s.understood(name);
     if (a.layers.size() != 1) s.wrong(s.name_of(Field::layers), "1");
     const Settings eagle = s.section("eagle_config");
-    eagle.understood("use_aux_hidden_state");
-    const char* layers = gguf ? "target_layers" : "eagle_aux_hidden_state_layer_ids";
-    for (const double layer : eagle.has(layers) ? eagle.numbers(layers) : s.numbers(layers)) {
-        if (layer < 0 || layer > most_layers) s.wrong(layers, "numbers of layers");
-        a.takes.push_back(static_cast<uint32_t>(layer));
-    }
+    const auto listed = [&](const char* name) {
+        for (const Settings* where : {&s, &eagle}) {
+            if (!a.takes.empty()) return;
+            for (const double layer : where->numbers(name)) {
+                if (layer < 0 || layer > most_layers) where->wrong(name, "numbers of layers");
+                a.takes.push_back(static_cast<uint32_t>(layer));
+            }
+        }
+    };
+    if (gguf)
+        listed("target_layers");
+    else
+        listed(s.has("aux_hidden_state_layer_ids") ? "aux_hidden_state_layer_ids"
+                                                   : "eagle_aux_hidden_state_layer_ids");
     const auto shape = [&](const char* name) -> std::vector<uint64_t> {
         const StoredTensor* tensor = r.catalog.find(name);
         if (tensor == nullptr || tensor->shape.size() != 2 || std::ranges::max(tensor->shape) > most_size)
@@ -85,7 +94,8 @@ void read_feature_draft(Reading& r) {
     a.features = static_cast<uint32_t>(shape("ahead.in.weight")[1]);
     a.outputs = static_cast<uint32_t>(shape(gguf ? "output.weight" : "lm_head.weight")[0]);
     a.features_normed = s.flag("norm_before_fc", false);
-    a.normed_residual = s.flag("norm_before_residual", false);
+    const bool speculators = s.has("transformer_layer_config");
+    a.normed_residual = s.flag("norm_before_residual", speculators);
     if (r.catalog.find(gguf ? "token_embd.weight" : "model.embed_tokens.weight") == nullptr) a.vocab = 0;
 }
 

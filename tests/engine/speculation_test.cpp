@@ -1,6 +1,7 @@
 // Guesses and their length, without a device: prompt lookup against the definition, tried for every earlier
 // place; and how long guesses become.
 #include "speculation.h"
+#include "token_rows.h"
 
 #include <doctest/doctest.h>
 
@@ -26,6 +27,40 @@ std::vector<TokenId> looked_up(const std::vector<TokenId>& tokens, uint32_t most
 }
 
 }  // namespace
+
+TEST_CASE("rows of tokens: what is put at a token ends those behind it, a gap all") {
+    TokenRows rows;
+    const auto put = [&](size_t token) { rows.put(token, std::vector<float>{float(token), 1}); };
+    const auto known = [&] {
+        std::vector<size_t> tokens;
+        for (size_t token = 0; token < 20; ++token)
+            if (const std::span<const float> row = rows.row(token); !row.empty()) {
+                CHECK(row[0] == float(token));
+                tokens.push_back(token);
+            }
+        return tokens;
+    };
+    for (const size_t token : {3, 4, 5, 6}) put(token);
+    CHECK(known() == std::vector<size_t>{3, 4, 5, 6});
+    put(5);
+    CHECK(known() == std::vector<size_t>{3, 4, 5});
+    rows.forget_before(4);
+    put(6);
+    CHECK(known() == std::vector<size_t>{4, 5, 6});
+    rows.cut(6);
+    CHECK(known() == std::vector<size_t>{4, 5});
+    put(9);
+    CHECK(known() == std::vector<size_t>{9});
+    put(2);
+    CHECK(known() == std::vector<size_t>{2});
+    rows.forget_before(30);
+    rows.cut(0);
+    CHECK(known().empty());
+    put(7);
+    rows.clear();
+    put(8);
+    CHECK(known() == std::vector<size_t>{8});
+}
 
 TEST_CASE("prompt lookup: the definition, on texts of few letters") {
     std::mt19937 random(1);

@@ -255,13 +255,15 @@ TEST_CASE("vulkan: guesses are those of the layer ahead, of what the model shows
         Session session(showing), other(plain);
         session.append(std::span(made->of.ids).first(20));
         other.append(std::span(made->of.ids).first(20));
-        DraftModel draft(std::make_shared<Engine>(made->layer, strict()), showing.model());
+        const auto guessing = std::make_shared<Engine>(made->layer, strict());
+        DraftModel draft(guessing, showing.model());
 
         struct Checked : Proposer {
             const Made& made;
             Proposer& draft;
             size_t asked = 0;
             Checked(const Made& of, Proposer& by) : made(of), draft(by) {}
+            bool takes_rows() const override { return draft.takes_rows(); }
             bool promising(std::span<const TokenId> tokens) const override { return draft.promising(tokens); }
             void prepare(Session::Impl& target) noexcept override { draft.prepare(target); }
             std::vector<TokenId> propose(std::span<const TokenId> tokens, uint32_t most,
@@ -289,7 +291,9 @@ TEST_CASE("vulkan: guesses are those of the layer ahead, of what the model shows
         CHECK(result.tokens == expected);
         CHECK(result.proposed > 0);
         CHECK(checked.asked > 2);
-        // Another end, and a device whose memory was given up.
+        CHECK(session.impl().shown.row(0).empty());  // taken
+        // Another end, and devices whose memory was given up: all is known once more.
+        guessing->evict();
         for (Session* each : {&session, &other}) {
             each->truncate(25);
             each->append(std::span(made->of.ids).first(2));
@@ -299,6 +303,10 @@ TEST_CASE("vulkan: guesses are those of the layer ahead, of what the model shows
         const std::vector<TokenId> again = other.generate(without).tokens;
         CHECK(session.generate(generate).tokens.size() == 40);
         CHECK(std::ranges::equal(session.tokens().subspan(27, 20), again));
+        session.append(std::span(made->of.ids).first(3));
+        CHECK_FALSE(session.impl().shown.row(session.tokens().size() - 1).empty());
+        (void)session.generate(without);  // nobody takes them
+        CHECK(session.impl().shown.row(session.tokens().size() - 4).empty());
         CHECK(showing.device().validation_errors() == 0);
     }
 }

@@ -94,7 +94,7 @@ DRAFT = dict(model_type="llama", hidden_size=48, intermediate_size=56, num_hidde
              tie_word_embeddings=False, hidden_act="silu")
 FEATURES = {
     "eagle3": (DRAFT | dict(draft_vocab_size=40), "midlayer.", None),
-    "eagle3-own-embedding": (dict(draft_vocab_size=64, norm_before_residual=True, norm_before_fc=True, target_hidden_size=48,
+    "eagle3-own-embedding": (dict(draft_vocab_size=64, norm_before_fc=True, target_hidden_size=48,
                                   eagle_aux_hidden_state_layer_ids=[1, 2, 4], transformer_layer_config=DRAFT),
                              "layers.0.", "embed_tokens.weight"),
 }
