@@ -92,16 +92,18 @@ void DraftModel::prepare(Session::Impl& target) noexcept {
 void DraftModel::give(size_t first, size_t end) {
     TokenRows &given = session_.impl().given, &shown = target_->shown;
     const Architecture& architecture = engine_->model().architecture;
-    std::vector<float> values(architecture.features + architecture.hidden);
-    const size_t own = architecture.features ? architecture.hidden : 0;  // columns behind, which are 0
+    std::vector<float> values;
+    // Of the target's tokens Ahead::features has all but the first, with which nothing would come.
+    const size_t before = architecture.features ? 0 : 1;
     for (size_t token = first; token < end; ++token) {
-        const std::span<const float> row = token ? shown.row(token - 1) : std::span<const float>();
-        values.assign(architecture.features ? architecture.features : architecture.hidden, 0.0f);
+        const std::span<const float> row =
+            token < before ? std::span<const float>() : shown.row(token - before);
+        values.assign(
+            architecture.features ? architecture.features + architecture.hidden : architecture.hidden, 0.0f);
         std::ranges::copy(row, values.begin());
-        values.resize(values.size() + own);
         given.put(token, values);
     }
-    shown.forget_before(end - 1);
+    shown.forget_before(end - before);
 }
 
 std::vector<TokenId> DraftModel::by_features(uint32_t most) {
@@ -128,6 +130,8 @@ std::vector<TokenId> DraftModel::propose(std::span<const TokenId> tokens, uint32
     if (!promising(tokens)) return {};
     Session::Impl& s = session_.impl();
     const Architecture& architecture = engine_->model().architecture;
+    if (architecture.features) tokens = tokens.subspan(1);
+    if (tokens.empty()) return {};
     // Of a model ahead: what it computed last were tokens with what it had made itself.
     std::span<const TokenId> held = session_.tokens();
     if (takes_rows()) held = held.first(std::min({given_, held.size(), size_t{s.computed}}));

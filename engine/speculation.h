@@ -59,7 +59,7 @@ class DraftModel final : public Proposer {
                                  const SamplingOptions& sampling) override;
 
   private:
-    /// Of tokens from `first` on, of Architecture::ahead.
+    /// Tells a model ahead what its tokens [first, end) come with.
     void give(size_t first, size_t end);
     /// Of Ahead::features, whose logits are of other ids: one after the other, each the likeliest.
     std::vector<TokenId> by_features(uint32_t most);
