@@ -619,7 +619,9 @@ NB_MODULE(_scoria, m) {
     options.def_rw("logit_bias", &GenerateOptions::logit_bias);
     options.def_rw("grammar", &GenerateOptions::grammar, nb::for_setter(nb::arg().none()));
     options.def_rw("json_schema", &GenerateOptions::json_schema, nb::for_setter(nb::arg().none()));
-    options.def_rw("_draft", &GenerateOptions::draft, nb::for_setter(nb::arg().none()));
+    options.def(
+        "set_draft", [](GenerateOptions& o, std::shared_ptr<Engine> draft) { o.draft = std::move(draft); },
+        nb::arg().none());
     const auto property = [&](const char* name, auto at) {
         const auto [get, set] = member(at);
         options.def_prop_rw(name, get, set);

@@ -68,7 +68,7 @@ def _options(options: Optional[GenerateOptions], members: Mapping[str, Any]) -> 
     options = GenerateOptions(options) if options else GenerateOptions()
     for name, value in members.items():
         if name == "draft":
-            options._draft = None if value is None else value._inner
+            options.set_draft(None if value is None else value._inner)
             continue
         if not hasattr(GenerateOptions, name):
             raise TypeError(f"expected a member of GenerateOptions, got {name!r}")
