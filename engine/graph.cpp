@@ -12,15 +12,13 @@ namespace {
 TensorId build_layers(GraphBuilder& graph, std::vector<TensorId>& hidden) {
     const Architecture& stack = *graph.stack;
     TensorId stream = build_embedding(graph), first = stream;
+    std::optional<FeatureStream> features;
     if (stack.ahead == Ahead::features) {
-        const FeatureStream in = build_features(graph);
-        hidden.push_back(in.stream);
-        graph.layer = 0;
-        hidden.push_back(build_features_block(graph, stack.layers.front(), stream, in));
-        graph.layer = -1;
-        return hidden.back();
+        features = build_features(graph);
+        stream = features->stream;
+    } else if (stack.guesses_ahead()) {
+        stream = build_predicting(graph, stream);
     }
-    if (stack.guesses_ahead()) stream = build_predicting(graph, stream);
     std::optional<TensorId> per_layer;
     if (stack.per_layer) per_layer = build_per_layer_embeddings(graph, stream);
     if (stack.alternating.count) stream = build_streams(graph, stream);
@@ -30,6 +28,8 @@ TensorId build_layers(GraphBuilder& graph, std::vector<TensorId>& hidden) {
         if (stack.two_streams) {
             const TwoStreams both = build_reversible_block(graph, layer, {first, stream});
             first = both.first, stream = both.second;
+        } else if (features) {
+            stream = build_features_block(graph, layer, first, *features);
         } else {
             stream = build_block(graph, layer, stream, per_layer);
         }

@@ -36,7 +36,7 @@ void check_draft(const Model& draft, const Model& target) {
     if (draft.architecture.bidirectional() || !draft.architecture.encoder.empty())
         fail(Status::unsupported, "draft", "expected a decoder, got ", draft.architecture.family);
     const Architecture &of = draft.architecture, &by = target.architecture;
-    const uint32_t taken = of.features ? of.features / uint32_t(of.takes.size()) : of.hidden;
+    const uint32_t taken = of.features ? of.features / std::max(uint32_t(of.takes.size()), 1u) : of.hidden;
     if (of.guesses_ahead() && (of.takes != by.shows || by.hidden != taken))
         fail(Status::bad_argument, "draft", "expected an engine that shows ", taken,
              " values of each token to a model that guesses ahead, got ", by.shows.empty() ? 0 : by.hidden);
@@ -98,8 +98,7 @@ void DraftModel::give(size_t first, size_t end) {
     for (size_t token = first; token < end; ++token) {
         const std::span<const float> row =
             token < before ? std::span<const float>() : shown.row(token - before);
-        values.assign(
-            architecture.features ? architecture.features + architecture.hidden : architecture.hidden, 0.0f);
+        values.assign(architecture.features + architecture.hidden, 0.0f);
         std::ranges::copy(row, values.begin());
         given.put(token, values);
     }

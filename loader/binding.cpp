@@ -427,6 +427,16 @@ std::string tensor_name(std::string_view pattern, int32_t layer, uint32_t expert
     return name;
 }
 
+bool rename(StoredTensor& tensor, std::span<const Renamed> names, int32_t layer) {
+    for (const Renamed& each : names) {
+        const std::string from = tensor_name(each.from, layer);
+        if (!tensor.name.starts_with(from)) continue;
+        tensor.name = each.to + tensor.name.substr(from.size());
+        return true;
+    }
+    return false;
+}
+
 Catalog::Catalog(std::string format, std::vector<StoredTensor> tensors) : format_(std::move(format)) {
     for (StoredTensor& tensor : tensors) tensors_.emplace(tensor.name, std::move(tensor));
 }

@@ -53,6 +53,13 @@ struct TensorRow {
     Layout layout = Layout::as_is;
 };
 
+/// How a tensor's name begins, and with what instead, '#' standing for the layer.
+struct Renamed {
+    const char *from, *to;
+};
+/// By the first that fits, if any does: then true.
+bool rename(StoredTensor& tensor, std::span<const Renamed> names, int32_t layer);
+
 /// The tensors of a file by name; remembers which were taken.
 class Catalog {
   public:

@@ -4,7 +4,6 @@
 #include "conversion_folder.h"
 #include "conversion_read_back.h"
 #include "fail.h"
-#include "gguf_families.h"
 #include "layer_ahead.h"
 #include "log.h"
 
@@ -17,13 +16,11 @@ namespace fs = std::filesystem;
 
 class AheadSource final : public ConversionSource {
   public:
-    AheadSource(const fs::path& path, const Model& model, std::string architecture)
-        : model_(open_conversion_part(path, ModelPart::whole)),
-          layer_(open_conversion_part(path, ModelPart::ahead)), architecture_(std::move(architecture)),
-          layers_(model.architecture.layers.size()) {
+    AheadSource(const fs::path& path, const Model& model, const Model& ahead, std::string architecture)
+        : model_(open_conversion_part(path, model)), layer_(open_conversion_part(path, ahead)),
+          architecture_(std::move(architecture)), layers_(model.architecture.layers.size()) {
         tensors_ = model_->tensors();
         facts_ = model_->facts();
-        const Model ahead = open_model_ahead(path, Reads::positioned, Floats8::bf16);
         const auto shared = [&](const std::string& name) {  // the model's own
             return (name == "token_embd.weight" && same(model, ahead, Role::token_embedding)) ||
                    (name == "output.weight" && same(model, ahead, Role::output));
@@ -61,12 +58,7 @@ class AheadSource final : public ConversionSource {
         GgufWriter writer;
         metadata(writer);
         for (const Tensor& tensor : tensors_) writer.add(tensor.name, tensor.dimensions, tensor.type);
-        const ScratchFile scratch;
-        write_file_atomic(scratch.path(), writer.header(facts_.alignment));
-        std::vector<File> files;
-        files.emplace_back(scratch.path());
-        const Gguf gguf = read_gguf(files.front(), writer.file_bytes());
-        const ReadModel read = read_architecture(gguf, GatheredTensors(std::move(files)), ModelPart::ahead);
+        const ReadModel read = read_back(writer, writer.header(facts_.alignment), ModelPart::ahead);
         const std::string lost = what_differs(ahead.architecture, read.architecture, false);
         if (!lost.empty())
             fail(Status::unsupported, path.string(), lost, ": GGUF's ", architecture_,
@@ -82,15 +74,19 @@ class AheadSource final : public ConversionSource {
 }  // namespace
 
 std::unique_ptr<const ConversionSource> open_conversion_folder(const fs::path& path) {
-    const Model model = open_model(path, Reads::positioned, Floats8::bf16);
+    const auto open = [&](ModelPart part) {
+        return open_model(path, Reads::positioned, Floats8::bf16, part);
+    };
+    Model model = open(ModelPart::whole);
     const conversion::ConversionFamily* family = conversion::conversion_family(model.architecture);
     if (family != nullptr && family->ahead && has_layer_ahead(model)) try {
-            return std::make_unique<const AheadSource>(path, model, family->architecture);
+            return std::make_unique<const AheadSource>(path, model, open(ModelPart::ahead),
+                                                       family->architecture);
         } catch (const Error& error) {
             if (error.status() != Status::bad_file && error.status() != Status::unsupported) throw;
             log(cat("without the layer that guesses further tokens: ", error.what()));
         }
-    return open_conversion_part(path, ModelPart::whole);
+    return open_conversion_part(path, std::move(model));
 }
 
 }  // namespace scoria

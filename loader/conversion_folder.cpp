@@ -41,7 +41,7 @@ const Family& family_named(std::span<const Family> families, std::string_view na
 
 class FolderSource final : public ConversionSource {
   public:
-    FolderSource(const fs::path& path, ModelPart part);
+    FolderSource(const fs::path& path, Model part);
     std::vector<std::string> paths() const override;
     void metadata(GgufWriter& out) const override;
     void read_rows(size_t tensor, uint64_t first_row, std::span<std::byte> out) const override;
@@ -92,10 +92,8 @@ class FolderSource final : public ConversionSource {
     std::vector<Place> places_;       // of tensors_
 };
 
-FolderSource::FolderSource(const fs::path& path, ModelPart part)
-    : folder_(hugging_face_paths(path).folder),
-      model_((part == ModelPart::ahead ? open_model_ahead : open_model)(path, Reads::positioned,
-                                                                        Floats8::bf16)) {
+FolderSource::FolderSource(const fs::path& path, Model part)
+    : folder_(hugging_face_paths(path).folder), model_(std::move(part)) {
     find_family();
     const fs::path config = hugging_face_paths(path).config;
     const Settings settings(Settings::Format::hugging_face, config.filename().string(), "",
@@ -128,7 +126,7 @@ FolderSource::FolderSource(const fs::path& path, ModelPart part)
     }
     add_weights();
     add_dense();
-    if (part == ModelPart::whole) check_read_back();
+    if (!model_.architecture.guesses_ahead()) check_read_back();
 }
 
 void FolderSource::find_family() {
@@ -484,12 +482,7 @@ void FolderSource::check_read_back() const {
         const auto values = std::as_bytes(std::span(places_[i].values));
         bytes.insert(bytes.end(), values.begin(), values.end());
     }
-    const ScratchFile scratch;
-    write_file_atomic(scratch.path(), bytes);
-    std::vector<File> files;
-    files.emplace_back(scratch.path());
-    const Gguf gguf = read_gguf(files.front(), writer.file_bytes());
-    const ReadModel read = read_architecture(gguf, GatheredTensors(std::move(files)));
+    const ReadModel read = read_back(writer, bytes, ModelPart::whole);
     for (const TensorView& view : read.unused) cannot_say(view.name);
     const std::string lost = what_differs(model_.architecture, read.architecture, row_->tiles_heads);
     if (!lost.empty()) cannot_say(lost);
@@ -497,8 +490,8 @@ void FolderSource::check_read_back() const {
 
 }  // namespace
 
-std::unique_ptr<const ConversionSource> open_conversion_part(const fs::path& path, ModelPart part) {
-    return std::make_unique<const FolderSource>(path, part);
+std::unique_ptr<const ConversionSource> open_conversion_part(const fs::path& path, Model part) {
+    return std::make_unique<const FolderSource>(path, std::move(part));
 }
 
 }  // namespace scoria

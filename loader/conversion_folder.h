@@ -10,10 +10,8 @@ namespace scoria {
 /// unsupported, naming the model_type, the tensor, or what the GGUF would not say.
 std::unique_ptr<const ConversionSource> open_conversion_folder(const std::filesystem::path& path);
 
-/// Its model without the layer that guesses ahead, or that layer as a model of its own (conversion_ahead.cpp
-/// joins them).
-std::unique_ptr<const ConversionSource> open_conversion_part(const std::filesystem::path& path,
-                                                             ModelPart part);
+/// One part of it, opened with Floats8::bf16 (conversion_ahead.cpp joins them).
+std::unique_ptr<const ConversionSource> open_conversion_part(const std::filesystem::path& path, Model part);
 
 /// The keys tokenizer.* from tokenizer.json for `vocab` ids; nothing without one. Errors: unsupported,
 /// where GGUF has no name for what they say; bad_file.

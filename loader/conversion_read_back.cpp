@@ -2,6 +2,7 @@
 #include "conversion_read_back.h"
 
 #include "fail.h"
+#include "file.h"
 
 #include <algorithm>
 #include <cmath>
@@ -33,6 +34,15 @@ bool same_rope(const Rope* a, const Rope* b) {
 }
 
 }  // namespace
+
+ReadModel read_back(const GgufWriter& writer, const std::vector<std::byte>& bytes, ModelPart part) {
+    const ScratchFile scratch;
+    write_file_atomic(scratch.path(), bytes);
+    std::vector<File> files;
+    files.emplace_back(scratch.path());
+    const Gguf gguf = read_gguf(files.front(), writer.file_bytes());
+    return read_architecture(gguf, GatheredTensors(std::move(files)), part);
+}
 
 std::string what_differs(const Architecture& ours, const Architecture& read, bool tiles_heads) {
     if (ours.layers.size() != read.layers.size()) return "layers";

@@ -9,8 +9,7 @@
 namespace scoria {
 namespace {
 
-/// How names begin; of several that fit the first counts.
-constexpr std::pair<std::string_view, const char*> folder_names[] = {
+constexpr Renamed folder_names[] = {
     {"midlayer.hidden_norm.", "ahead.hidden_norm."},
     {"midlayer.", "model.layers.0."},
     {"layers.0.hidden_norm.", "ahead.hidden_norm."},
@@ -20,7 +19,7 @@ constexpr std::pair<std::string_view, const char*> folder_names[] = {
     {"fc.", "ahead.in."},
     {"input_norm.", "ahead.features_norm."},
 };
-constexpr std::pair<std::string_view, const char*> gguf_names[] = {
+constexpr Renamed gguf_names[] = {
     {"blk.0.attn_norm_2.", "ahead.hidden_norm."},
     {"fc.", "ahead.in."},
     {"enc.output_norm.", "ahead.features_norm."},
@@ -46,15 +45,9 @@ class TwoSources final : public TensorSource {
 }  // namespace
 
 void name_feature_draft(Settings::Format format, std::vector<StoredTensor>& tensors) {
-    const auto rename = [&](const auto& names) {
-        for (StoredTensor& tensor : tensors)
-            for (const auto& [from, to] : names)
-                if (tensor.name.starts_with(from)) {
-                    tensor.name = to + tensor.name.substr(from.size());
-                    break;
-                }
-    };
-    format == Settings::Format::gguf ? rename(gguf_names) : rename(folder_names);
+    const bool gguf = format == Settings::Format::gguf;
+    for (StoredTensor& tensor : tensors)
+        rename(tensor, gguf ? std::span<const Renamed>(gguf_names) : folder_names, 0);
 }
 
 void read_feature_draft(Reading& r) {

@@ -28,7 +28,7 @@ nlohmann::json read_config(const std::filesystem::path& config);
 
 /// `path`: the folder, or its config. Errors: as open_model.
 Model open_hugging_face_model(const std::filesystem::path& path, Reads reads, Floats8 floats8,
-                              ModelPart part = ModelPart::whole);
+                              ModelPart part);
 
 /// Whether nobody misses a tensor that no role claims: frequencies, masks, and what a head has twice.
 bool is_spare(const Model& model, const TensorView& unused);

@@ -9,11 +9,6 @@
 namespace scoria {
 namespace {
 
-/// How names begin, '#' standing for the layer's number; of several that fit the first counts.
-struct Renamed {
-    const char *from, *to;
-};
-
 #define IN "ahead.in."
 #define IN_HIDDEN_FIRST "ahead.in_hidden_first."
 #define EMBEDDING_NORM "ahead.embedding_norm."
@@ -52,21 +47,15 @@ constexpr Renamed folder_names[] = {
 constexpr const char *in = IN "weight", *in_hidden_first = IN_HIDDEN_FIRST "weight";
 
 /// Of all layers' tensors leaves the one's.
-void rename(std::vector<StoredTensor>& tensors, std::span<const Renamed> names, uint32_t layer,
-            std::initializer_list<std::string_view> of_layers) {
+void take_layer(std::vector<StoredTensor>& tensors, std::span<const Renamed> names, uint32_t layer,
+                std::initializer_list<std::string_view> of_layers) {
     std::vector<StoredTensor> renamed, others;
     for (StoredTensor& tensor : tensors) {
-        const auto row = std::ranges::find_if(names, [&](const Renamed& each) {
-            return tensor.name.starts_with(tensor_name(each.from, int32_t(layer)));
-        });
-        if (row != names.end()) {
-            const size_t length = tensor_name(row->from, int32_t(layer)).size();
-            tensor.name = row->to + tensor.name.substr(length);
+        const auto begins = [&](std::string_view each) { return tensor.name.starts_with(each); };
+        if (rename(tensor, names, int32_t(layer)))
             renamed.push_back(std::move(tensor));
-        } else if (std::ranges::none_of(
-                       of_layers, [&](std::string_view each) { return tensor.name.starts_with(each); })) {
+        else if (std::ranges::none_of(of_layers, begins))
             others.push_back(std::move(tensor));
-        }
     }
     const auto has = [&](const std::string& name) {
         return std::ranges::find(renamed, name, &StoredTensor::name) != renamed.end();
@@ -101,7 +90,7 @@ void set_if_there(nlohmann::json& values,
 void take_gguf_layer_ahead(nlohmann::json& values, std::vector<StoredTensor>& tensors) {
     const uint32_t all = count(values, "block_count"),
                    layer = all - std::min(all, count(values, "nextn_predict_layers"));
-    rename(tensors, gguf_names, layer, {"blk."});
+    take_layer(tensors, gguf_names, layer, {"blk."});
     take_value(values, all, layer);
     set_if_there(values, {{"block_count", 1u},
                           {"nextn_predict_layers", 0u},
@@ -111,7 +100,7 @@ void take_gguf_layer_ahead(nlohmann::json& values, std::vector<StoredTensor>& te
 
 void take_folder_layer_ahead(nlohmann::json& config, std::vector<StoredTensor>& tensors) {
     const uint32_t layers = count(config, "num_hidden_layers");
-    rename(tensors, folder_names, layers, {"model.layers.", "mtp.", "model.mtp_layers."});
+    take_layer(tensors, folder_names, layers, {"model.layers.", "mtp.", "model.mtp_layers."});
     if (layers != 0) take_value(config, layers, layers - 1);
     set_if_there(config, {{"num_hidden_layers", 1u},
                           {"num_nextn_predict_layers", 0u},

@@ -111,12 +111,6 @@ bool is_of_shared_keys(std::string_view name, const Model& model) {
            std::ranges::any_of(parts, [&](std::string_view part) { return name.find(part) != name.npos; });
 }
 
-Model open_part(const std::filesystem::path& path, Reads reads, Floats8 floats8, ModelPart part) {
-    Model model = naming_file(path.string(), [&] { return open_parts(path, reads, floats8, part); });
-    say_unused(model);
-    return model;
-}
-
 }  // namespace
 
 bool is_spare(const Model& model, const TensorView& unused) {
@@ -136,12 +130,10 @@ bool is_spare(const Model& model, const TensorView& unused) {
            std::ranges::any_of(spare, ends);
 }
 
-Model open_model(const std::filesystem::path& path, Reads reads, Floats8 floats8) {
-    return open_part(path, reads, floats8, ModelPart::whole);
-}
-
-Model open_model_ahead(const std::filesystem::path& path, Reads reads, Floats8 floats8) {
-    return open_part(path, reads, floats8, ModelPart::ahead);
+Model open_model(const std::filesystem::path& path, Reads reads, Floats8 floats8, ModelPart part) {
+    Model model = naming_file(path.string(), [&] { return open_parts(path, reads, floats8, part); });
+    say_unused(model);
+    return model;
 }
 
 }  // namespace scoria

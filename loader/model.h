@@ -36,7 +36,7 @@ struct Model {
     std::vector<TensorView> unused;  // tensors of the file that no role claims
     std::vector<TokenId>
         output_ids;             // of logits that are not of the ids from 0 on (Ahead::features); or empty
-    uint32_t layers_ahead = 0;  // behind the last, that guess further tokens (open_model_ahead)
+    uint32_t layers_ahead = 0;  // behind the last, that guess further tokens (ModelPart::ahead)
     std::shared_ptr<const TensorSource> tensors;
     std::shared_ptr<const Tokenizer> tokenizer;  // null: no vocabulary, or one of a kind not supported yet
     std::string tokenizer_problem;               // why tokenizer is null, for people
@@ -50,16 +50,13 @@ struct Model {
 /// path of its config.json (or another .json of that form beside the weights). Errors: bad_file (missing,
 /// truncated, lying: the message names the field), unsupported (tensor type or architecture, named).
 /// With Reads::mapped a file that shrinks while the model is in use ends the process (File::map).
+/// ModelPart::ahead: the layer behind the model's last that guesses the token behind the next one (enum
+/// Ahead), as a model with the same vocabulary; of several the first; unsupported, where there is none.
 Model open_model(const std::filesystem::path& path, Reads reads = Reads::positioned,
-                 Floats8 floats8 = Floats8::blocks);
+                 Floats8 floats8 = Floats8::blocks, ModelPart part = ModelPart::whole);
 
-/// Whether a model as open_model opens it has a layer for open_model_ahead.
+/// Whether a model, opened as a whole, has a ModelPart::ahead.
 bool has_layer_ahead(const Model& model);
-/// The layer behind a model's last that guesses the token behind the next one (Architecture::ahead), as a
-/// model with the same vocabulary; of several the first. Errors: as open_model; unsupported, where there is
-/// none.
-Model open_model_ahead(const std::filesystem::path& path, Reads reads = Reads::positioned,
-                       Floats8 floats8 = Floats8::blocks);
 
 /// A model of Ahead::features with its target's vocabulary, and its embedding where it has none; any other as
 /// it is. Errors: bad_argument, where one does not fit the other.

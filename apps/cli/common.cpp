@@ -124,9 +124,9 @@ const char* precision_name(Precision precision) {
 }
 
 std::shared_ptr<const Model> load_model(const Common& common, ModelPart part) {
-    const auto open = part == ModelPart::ahead ? open_model_ahead : open_model;
-    const auto model = std::make_shared<Model>(
-        open(resolve_model(common.model), common.mmap ? Reads::mapped : Reads::positioned, Floats8::blocks));
+    const Reads reads = common.mmap ? Reads::mapped : Reads::positioned;
+    const auto model =
+        std::make_shared<Model>(open_model(resolve_model(common.model), reads, Floats8::blocks, part));
     std::vector<AdapterChoice> adapters;
     for (const std::string& text : common.adapters) adapters.push_back(parse_adapter(text));
     attach_adapters(*model, adapters);

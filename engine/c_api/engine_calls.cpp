@@ -130,9 +130,10 @@ Wanted wanted(const scoria_engine_options* given) {
         reserved_is_zero(options.adapters[i]);
         adapters.push_back({path_of(options.adapters[i].path), double{options.adapters[i].scale}});
     }
-    const auto open = options.layer_ahead ? open_model_ahead : open_model;
+    const ModelPart part = options.layer_ahead ? ModelPart::ahead : ModelPart::whole;
     const Reads reads = options.mmap ? Reads::mapped : Reads::positioned;
-    const auto model = std::make_shared<Model>(open(path_of(options.model_path), reads, Floats8::blocks));
+    const auto model =
+        std::make_shared<Model>(open_model(path_of(options.model_path), reads, Floats8::blocks, part));
     attach_adapters(*model, adapters);
     result.model = model;
     const auto other = [&](const char* path) {

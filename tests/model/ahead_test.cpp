@@ -17,6 +17,10 @@ using namespace scoria::test;
 namespace ahead {
 namespace {
 
+Model open_ahead(const std::filesystem::path& path) {
+    return open_model(path, Reads::positioned, Floats8::blocks, ModelPart::ahead);
+}
+
 /// A model and one that guesses for it.
 struct Made {
     MadeModel of;  // logits: of the one that guesses
@@ -26,7 +30,7 @@ struct Made {
     explicit Made(MadeModel model)
         : of(std::move(model)), folder(of.folder),
           whole(std::make_shared<const Model>(open_model(folder.path()))),
-          layer(std::make_shared<const Model>(open_model_ahead(folder.path()))) {}
+          layer(std::make_shared<const Model>(open_ahead(folder.path()))) {}
     Made(MadeModel model, const HfFolder& target)
         : of(std::move(model)), folder(target), apart(std::make_unique<TemporaryFolder>(of.folder)),
           whole(std::make_shared<const Model>(open_model(folder.path()))),
@@ -153,7 +157,7 @@ TEST_CASE("reference: a folder's layer that guesses ahead goes with it into a GG
         }
         CHECK(whole.layers_ahead == 1);
         for (const TensorView& unused : whole.unused) CHECK(is_spare(whole, unused));
-        const Model layer = open_model_ahead(path);
+        const Model layer = open_ahead(path);
         CHECK(layer.unused.empty());
         reference::Executor executor(layer);
         executor.set_given(given_of(*made, made->of.ids));
@@ -319,7 +323,7 @@ TEST_CASE("vulkan: guesses are those of the layer ahead, of what the model shows
 TEST_CASE("a layer ahead is refused where there is none, and beside an engine that shows nothing") {
     const TemporaryFolder folder(made_model("glm4_moe").folder);
     CHECK_THROWS_WITH_AS(
-        open_model_ahead(folder.path()),
+        open_ahead(folder.path()),
         doctest::Contains("expected a model with a layer that guesses further tokens, got none"), Error);
     const Made made(std::move(made_models({}, "made_ahead.jsonl").front()));
     CHECK_THROWS_WITH_AS(check_draft(*made.layer, *made.whole),
