@@ -23,9 +23,6 @@
 
 layout(constant_id = 2) const uint WEIGHT_TYPE = WEIGHT_F32;
 layout(constant_id = 63) const bool HALVES_FLUSH = false;  // vk::constant_halves_flush
-#ifdef HALF_PAIRS
-layout(constant_id = 61) const bool PACKS_HALVES = false;  // vk::constant_packs_halves
-#endif
 
 // Scales: those of 6-bit blocks are mostly subnormal halves, which some devices take for zero. They keep normal floats.
 float scale_of_bits(const uint bits) {
@@ -60,6 +57,7 @@ vec2 unit_d(const Unit unit) { return unpack_scales(unit.word >> unit.bit); }
 
 #include "weight_slots.glsl"
 #ifdef COMPACT
+#define STARTS_WEIGHTS
 #include "lane_table.glsl"
 #endif
 #include "dequant_bits.glsl"
@@ -114,16 +112,21 @@ uint weight_quad(const uint quad) { return WEIGHT_TYPE == WEIGHT_TQ1_0 ? tq1_0_q
 // Whether codes are looked up in a table that lies in the lanes.
 const bool WEIGHT_LANE_TABLE = WEIGHT_TYPE == WEIGHT_IQ4_NL || WEIGHT_TYPE == WEIGHT_IQ4_XS || WEIGHT_TYPE == WEIGHT_MXFP4 ||
                                WEIGHT_TYPE == WEIGHT_NVFP4 || WEIGHT_TYPE == WEIGHT_NVFP4_S || WEIGHT_TYPE == WEIGHT_Q1_0;
-
-// To be called once by all lanes, before codes are asked for.
+#endif
+#ifdef STARTS_WEIGHTS
+// To be called once by the whole workgroup, before codes are asked for.
 void start_weights() {
+#ifdef COMPACT
     if (!LANE_TABLES) return;
+#endif
     switch (WEIGHT_TYPE) {
     case WEIGHT_IQ4_NL:
     case WEIGHT_IQ4_XS: start_iq4(); break;
+#ifdef COMPACT
     case WEIGHT_MXFP4:
     case WEIGHT_NVFP4:
     case WEIGHT_NVFP4_S: start_fp4(); break;
+#endif
     }
 }
 #endif
@@ -336,11 +339,6 @@ Affine weight_affine(const uint cell, const Slot slot, const uint chunk) {
     return weight_affine(cell, chunk, weight_unit(cell, slot), weight_cell(cell, slot));
 }
 
-// What sums of codes are multiplied by. Not infinity, by which 0 is none.
-float weight_scale(const Affine affine) {
-    return WEIGHT_TYPE == WEIGHT_MXFP4 ? min(affine.scale * affine.offset, 3.4e38) : affine.scale;
-}
-
 // How much a code that is a whole number counts in the float codes that Affine is for, which begin at 1 (else at 0).
 float weight_step() {
     switch (WEIGHT_TYPE) {
@@ -363,7 +361,7 @@ vec2 weight_line(const Affine affine, const bool whole) {
     const bool halves = CODE_HALVES && WEIGHT_HALF_CODES;
     const float step = whole || halves ? weight_step() : 1.0, first = step == 1.0 ? 0.0 : 1.0;
     const float whole_one = halves ? step * 16777216.0 : step;
-    return vec2(weight_scale(affine) * whole_one,
+    return vec2(affine.scale * whole_one,
                 WEIGHT_SHIFTED ? affine.offset + affine.scale * (first - affine.zero) : 0.0);
 }
 
@@ -377,9 +375,14 @@ precise vec4 weight_values(vec4 codes, Affine affine) {
         const uvec4 bits = floatBitsToUint(codes);
         codes = uintBitsToFloat(mix(bits, uvec4(0), equal(bits, uvec4(0x80000000u))));
     }
-    precise vec4 product = affine.scale * (codes - affine.zero);
+    precise vec4 product;
+    if (WEIGHT_TYPE == WEIGHT_MXFP4) {
+        product = affine.zero * codes;
+        product *= affine.offset;
+        return product;
+    }
+    product = affine.scale * (codes - affine.zero);
     if (WEIGHT_OFFSET) product += affine.offset;
-    if (WEIGHT_TYPE == WEIGHT_MXFP4) product *= affine.offset;
     return product;
 }
 void weight_values(const WeightChunk loaded, const uint cell, const Slot slot, const uint chunk, out vec4 lo,

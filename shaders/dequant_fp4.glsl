@@ -35,10 +35,11 @@ void fp4_codes(const uint q, out vec4 lo, out vec4 hi) {
     }
 }
 
-// A scale as large as floats may be, times 2^14, is none: so one that is, and as the offset what is still to be multiplied
-// (weight_values).
+// A scale times 2^14 may be more than floats hold. Sums take the largest float then, and not infinity, by which 0 is none;
+// values the last power of two, as the zero, and as the offset what is still to be multiplied (weight_values).
 Affine mxfp4_affine(const uint e) {
-    return Affine(uintBitsToFloat(min(e + 14u, 254u) << 23), 0.0, e > 240u ? uintBitsToFloat((e - 113u) << 23) : 1.0);
+    return Affine(uintBitsToFloat(min((e + 14u) << 23, 0x7F7FFFFFu)), uintBitsToFloat(min(e + 14u, 254u) << 23),
+                  e > 240u ? uintBitsToFloat((e - 113u) << 23) : 1.0);
 }
 // 2^14 times a float of E4M3, whose seven bits are a half's over 2^8 (f8_codes).
 float e4m3_scale(const uint s) {

@@ -2,11 +2,10 @@
 // offset are rounded to halves, too. Codes count from their middle, so that no large offset cancels. Columns stand
 // in the order of code_pairs(), and x must stand so, too.
 const bool WEIGHT_IQ4 = WEIGHT_TYPE == WEIGHT_IQ4_NL || WEIGHT_TYPE == WEIGHT_IQ4_XS;
-const bool IQ4_HALVES = PACKS_HALVES ? WEIGHT_IQ4 : false;  // by && glslang would define it behind its use
-const bool WEIGHT_HALF_PAIRS = IQ4_HALVES || WEIGHT_HALF_CODES || WEIGHT_TYPE == WEIGHT_Q5_0 || WEIGHT_TYPE == WEIGHT_Q5_1 ||
+const bool WEIGHT_HALF_PAIRS = WEIGHT_IQ4 || WEIGHT_HALF_CODES || WEIGHT_TYPE == WEIGHT_Q5_0 || WEIGHT_TYPE == WEIGHT_Q5_1 ||
                                WEIGHT_TYPE == WEIGHT_Q5_K || WEIGHT_TYPE == WEIGHT_Q8_0;
 const bool CODE_IS_BYTE = WEIGHT_TYPE == WEIGHT_Q8_0;
-const float CODE_MIDDLE = IQ4_HALVES ? 0.0 : CODE_IS_BYTE ? 128.0 : WEIGHT_TYPE == WEIGHT_Q6_K ? 32.0 : WEIGHT_HALF_CODES ? 8.0 : 16.0;
+const float CODE_MIDDLE = WEIGHT_IQ4 ? 0.0 : CODE_IS_BYTE ? 128.0 : WEIGHT_TYPE == WEIGHT_Q6_K ? 32.0 : WEIGHT_HALF_CODES ? 8.0 : 16.0;
 
 uvec4 code_pairs(const WeightChunk loaded, const Slot slot, const uint chunk) {
     const uint word = loaded.own.lo.x, last = loaded.own.hi.x;
@@ -29,7 +28,7 @@ uvec4 crossed(const uvec4 halves) {
 }
 // A code below the mantissa of 1024 is 1024 + code.
 f16vec2 codes_from_middle(const uint pair, const bool sixteenfold) {
-    if (IQ4_HALVES) return iq4_pair(pair);
+    if (WEIGHT_IQ4) return iq4_pair(pair);
     const f16vec2 codes = unpackFloat2x16(pair | 0x64006400u);
     if (sixteenfold) return fma(codes, f16vec2(0.0625), f16vec2(float16_t(-64.0 - CODE_MIDDLE)));
     return codes - f16vec2(float16_t(1024.0 + CODE_MIDDLE));

@@ -18,10 +18,9 @@
 #define CODE_BYTES true
 #include "byte_operands.glsl"
 #else
-#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
-#define HALF_PAIRS
 #define HALVES
 #define HIDES_ONE
+#define STARTS_WEIGHTS
 #endif
 #define HEADS
 layout(set = 0, binding = 0) restrict readonly buffer WeightQuads { uvec4 weight_quads[]; };
@@ -161,6 +160,7 @@ void share_x(const uint cell_at, bool exists, vec4 lo, vec4 hi, out float x_step
 void main() {
 #ifndef WEIGHT_INTS
     hide_one();
+    start_weights();
 #endif
     const uint token_tiles = (push.tokens + TOKENS - 1) / TOKENS;
     uint row_tile = group_index(), token0 = 0;

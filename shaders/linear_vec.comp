@@ -14,9 +14,6 @@
 #extension GL_EXT_control_flow_attributes : require
 #ifdef WEIGHT_INTS
 #extension GL_EXT_integer_dot_product : require
-#elif defined(NATIVE_SUBGROUP)
-#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
-#define HALF_PAIRS
 #endif
 #include "subgroup.glsl"
 #include "grid.glsl"
@@ -25,6 +22,7 @@
 layout(constant_id = 62) const bool CONVERTS_BYTES = false;  // vk::constant_converts_bytes
 #define CODE_BYTES CONVERTS_BYTES
 #define X_LANES
+#define STARTS_WEIGHTS
 #define HEADS
 #endif
 #include "linear.glsl"
@@ -207,6 +205,9 @@ void add_span(inout float sums[SUMS], Slot slots[PAIRS], Unit units[ROWS], uvec4
 }
 
 void main() {
+#ifdef STARTS_WEIGHTS
+    start_weights();
+#endif
     const Lane lane = lane_of(PARTS);
     if (lane.idle) return;
     Slot slots[PAIRS];  // pairs past the end compute some of the last group and store nothing

@@ -263,7 +263,7 @@ void check_linear(CheckContext& context) {
         const TensorType type = info.type;
         // Every new pair of type and variant costs a CPU driver a compile of up to a second: in the quick
         // tier all variants run on one type, on a few cases of one of each kind (a scale for 16 columns, a
-        // byte of a scale, codes by pairs of halves), and the default ones on all types.
+        // byte of a scale, codes of a table), and the default ones on all types.
         const bool thorough = full || type == TensorType::q4_1;
         const bool of_a_kind =
             type == TensorType::q6_k || type == TensorType::mxfp4 || type == TensorType::iq4_nl;

@@ -52,9 +52,9 @@ struct Caps {
     /// 3). NVIDIA's conversions are slower; of others it is not known.
     bool converts_bytes() const { return vendor_id == vendor_amd; }
 
-    /// Arithmetic of pairs of float16 takes fewer instructions than that of float32
-    /// (shaders/dequant_iq4.glsl; Intel's compilers make two of a pair, and conversions: tools/gates).
-    bool packs_halves() const { return float16 && vendor_id != vendor_intel; }
+    /// Lanes load words of shared memory in one go, each its own, of a few (shaders/dequant_iq4.glsl). CPU
+    /// drivers make a branch and a load of it for each lane.
+    bool looks_up_shared() const { return !is_cpu(); }
 
     // limits; bytes where not said
     uint64_t max_storage_range = 128ull << 20;  // maxStorageBufferRange

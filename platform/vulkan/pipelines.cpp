@@ -52,19 +52,12 @@ std::optional<uint32_t> value_of(std::span<const Constant> constants, uint32_t i
     return found == constants.end() ? std::nullopt : std::optional(found->value);
 }
 
-/// What is left of what a module needs once it is pruned under `constants`.
-ModuleNeeds needs_of(const ShaderModule& module, std::span<const Constant> constants) {
-    const bool no_halves = module.ours && value_of(constants, constant_packs_halves) == 0u;
-    return no_halves ? ModuleNeeds(uint32_t(module.needs) & ~uint32_t(ModuleNeeds::float16)) : module.needs;
-}
-
 void check_module(const ShaderModule& module, std::span<const Constant> constants, const Caps& caps) {
     const std::string where = cat("shader ", module.name);
-    const ModuleNeeds needs = needs_of(module, constants);
     if (has(module.needs, ModuleNeeds::unknown))  // that no device is asked for, whether or not it has it
         fail(Status::unsupported, where, "it needs a capability that Scoria does not know");
     for (const Need& need : needs_table)
-        if (has(needs, need.bit) && !need.met(caps))
+        if (has(module.needs, need.bit) && !need.met(caps))
             fail(Status::unsupported, where, "it needs ", need.name, ", which \"", caps.name, "\" lacks");
     if (module.bindings.size() > caps.max_storage_buffers)
         fail(Status::unsupported, where, "expected at most ", caps.max_storage_buffers, " bindings, got ",
@@ -263,11 +256,7 @@ VkPipeline Pipelines::Impl::compile(const ShaderModule& module, std::span<const 
     robustness.storageBuffers = robustness.uniformBuffers =
         VK_PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_DISABLED_EXT;
     if (device.caps().pipeline_robustness) info.pNext = &robustness;
-    const std::vector<uint32_t> words = prune(module.words, constants);
-    if (!device.caps().float16 && declares_float16(words))  // where prune was not sure
-        fail(Status::unsupported, cat("shader ", module.name), "it needs float16, which \"",
-             device.caps().name, "\" lacks");
-    info.stage.module = shader(words);
+    info.stage.module = shader(prune(module.words, constants));
     VkPipeline pipeline = VK_NULL_HANDLE;
     const VkResult result =
         fn.vkCreateComputePipelines(device.handle(), cache, 1, &info, device.callbacks(), &pipeline);
@@ -367,7 +356,7 @@ const Pipeline& Pipelines::get(const ShaderModule& module, std::span<const Const
     for (const Constant& constant : given) key.second.emplace_back(constant.id, constant.value);
     const std::pair<uint32_t, bool> own[] = {{constant_halves_flush, caps.may_flush_halves()},
                                              {constant_converts_bytes, caps.converts_bytes()},
-                                             {constant_packs_halves, caps.packs_halves()}};
+                                             {constant_looks_up_shared, caps.looks_up_shared()}};
     for (const auto& [id, value] : own)
         if (module.ours && std::ranges::count(module.constant_ids, id) != 0)
             key.second.emplace_back(id, value);

@@ -17,10 +17,10 @@ namespace scoria::vk {
 inline constexpr uint32_t constant_workgroup = 0;
 inline constexpr uint32_t constant_subgroup = 1;
 /// What Pipelines itself sets, where a module declares it: Caps::may_flush_halves(), converts_bytes() and
-/// packs_halves(). A module that declares the last needs no float16 where that is false.
+/// looks_up_shared().
 inline constexpr uint32_t constant_halves_flush = 63;
 inline constexpr uint32_t constant_converts_bytes = 62;
-inline constexpr uint32_t constant_packs_halves = 61;
+inline constexpr uint32_t constant_looks_up_shared = 61;
 
 inline VkDescriptorType descriptor_type(Access access) {
     return access == Access::uniform  ? VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER

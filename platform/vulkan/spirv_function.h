@@ -33,9 +33,8 @@ class Function {
     /// From OpFunction to OpFunctionEnd. False where something is not as expected, or what remains could not
     /// be said.
     bool read(std::span<const Instruction> instructions, const Values& values);
-    /// visit(instruction) for all that is reached, and what stands before the first block.
+    /// visit(instruction) for all that is reached.
     void each_reached(const auto& visit) const {
-        std::ranges::for_each(head_, visit);
         for (const Block& block : blocks_)
             if (reached_.contains(block.label)) std::ranges::for_each(block.body, visit);
     }

@@ -1,14 +1,16 @@
 // Weight planes, dequantisation bit for bit against the fixtures, and the choice of linear kernels.
 #include "fail.h"
+#include "file.h"
 #include "ops/choices.h"
 #include "ops/embed.h"
 #include "ops/linear.h"
 #include "ops/weight_layout.h"
-#include "prune.h"
 #include "reference/dequantise.h"
 #include "safetensors.h"
 #include "step.h"
+#include "system.h"
 #include "test_env.h"
+#include "validate/linear_tools.h"
 #include "validate/weight_check.h"
 #include "weight_planes.h"
 
@@ -18,6 +20,8 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 using namespace scoria;
 
@@ -223,19 +227,48 @@ TEST_SUITE("linear") {
             }
     }
 
-    TEST_CASE("kernels that compute with pairs of halves need no 16-bit floats without") {
-        for (const Shader shader : {Shader::linear_vec_sg, Shader::linear_group})
-            for (const uint32_t type :
-                 {WEIGHT_F16, WEIGHT_Q4_K, WEIGHT_IQ4_NL, WEIGHT_IQ4_XS, WEIGHT_IQ2_S, WEIGHT_MXFP4})
-                for (const bool packs : {false, true}) {
-                    CAPTURE(shader_name(shader));
-                    CAPTURE(type);
-                    CAPTURE(packs);
-                    const vk::Constant constants[] = {{2, type}, {vk::constant_packs_halves, packs}};
-                    const std::vector<uint32_t> words = vk::prune(shader_module(shader).words, constants);
-                    CHECK(vk::declares_float16(words) ==
-                          (packs && (type == WEIGHT_IQ4_NL || type == WEIGHT_IQ4_XS)));
-                }
+    TEST_CASE("GPUs look iq4's values up in shared memory, which CPU drivers compute") {
+        const std::filesystem::path profile =
+            std::filesystem::temp_directory_path() / path_of(cat("scoria-gpu-", process_id(), ".json"));
+        std::ofstream(profile) << R"({"type": "discrete"})";
+        vk::DeviceOptions options;
+        options.select = test::variable("SCORIA_DEVICE");
+        options.caps_profile = profile.string();
+        vk::Device device(options);
+        std::filesystem::remove(profile);
+        vk::Pipelines pipelines(device);
+        validate::CheckContext context(device, pipelines, validate::Tier::quick, 1);
+        REQUIRE(device.caps().looks_up_shared());
+        const uint32_t rows = 48, cols = 512;
+        const std::vector<float> x = validate::random_floats(cols, 2);
+        const vk::Buffer x_buffer = context.buffer_of<float>(x);
+        for (const TensorType type : {TensorType::iq4_nl, TensorType::iq4_xs}) {
+            const auto weight = validate::check_weight(context, type, rows, cols,
+                                                       validate::random_blocks(type, rows, cols, 3), rows);
+            std::vector<double> expected(rows);
+            reference::linear(std::vector<double>(x.begin(), x.end()), weight.reference(), {}, expected);
+            for (const LinearVariant& variant :
+                 linear_variants(device.caps(), {1, rows, cols, type, Precision::balanced})) {
+                if (variant.shader != Shader::linear_vec_sg && variant.shader != Shader::linear_group)
+                    continue;
+                std::string sentinel;
+                const std::vector<float> actual = context.run_twice(
+                    rows,
+                    [&](OpContext& op, const validate::CheckContext::Output& output) {
+                        record_linear(op,
+                                      {.x = {x_buffer.view(), 1, cols, cols, 0},
+                                       .out = output.matrix(1, rows),
+                                       .weight = weight.device},
+                                      variant);
+                    },
+                    sentinel);
+                context.compare("linear", variant.name, tensor_type_info(type).name, expected, actual, rows,
+                                validate::linear_bounds(variant, type, 1, cols, false), sentinel);
+            }
+        }
+        CHECK(context.results().size() >= 4);
+        for (const validate::CheckResult& result : context.results())
+            CHECK_MESSAGE(result.passed, cat(result.variant, ", ", result.shape, ": ", result.detail));
     }
     TEST_CASE("the default kernel suits the device") {
         vk::Caps cpu = gpu();

@@ -14,13 +14,12 @@ namespace {
 using Words = std::vector<uint32_t>;
 
 const std::map<std::string, uint32_t> opcodes = {
-    {"entry", 15},     {"can", 17},          {"void", 19},      {"bool", 20},     {"int", 21},
-    {"float", 22},     {"vector", 23},       {"pointer", 32},   {"type", 33},     {"true", 41},
-    {"const", 43},     {"spec", 50},         {"composite", 51}, {"spec_op", 52},  {"function", 54},
-    {"parameter", 55}, {"end", 56},          {"call", 57},      {"variable", 59}, {"store", 62},
-    {"decorate", 71},  {"group", 73},        {"add", 128},      {"phi", 245},     {"loop", 246},
-    {"merge", 247},    {"label", 248},       {"branch", 249},   {"if", 250},      {"switch", 251},
-    {"return", 253},   {"unreachable", 255}, {"matrix", 4456},
+    {"entry", 15},    {"void", 19},         {"bool", 20},    {"int", 21},       {"type", 33},
+    {"true", 41},     {"const", 43},        {"spec", 50},    {"composite", 51}, {"spec_op", 52},
+    {"function", 54}, {"parameter", 55},    {"end", 56},     {"call", 57},      {"store", 62},
+    {"decorate", 71}, {"group", 73},        {"add", 128},    {"phi", 245},      {"loop", 246},
+    {"merge", 247},   {"label", 248},       {"branch", 249}, {"if", 250},       {"switch", 251},
+    {"return", 253},  {"unreachable", 255},
 };
 
 /// Instructions of opcodes and operands, one after the other, each ended by a semicolon.
@@ -145,38 +144,6 @@ TEST_CASE("prune: what constants decide is a jump, and what nobody reaches is go
         CHECK(text.substr(text.find("label")) == "label 31; " + c.after);
         const auto has_number = [](const std::string& body) { return body.find(" 70 ") != body.npos; };
         CHECK((text.find("decorate 70") == text.npos) == (has_number(c.before) && !has_number(c.after)));
-    }
-}
-
-TEST_CASE("prune: floats of 16 bits go where nothing computes with them") {
-    // %20 the type, %21 pairs, %22 a pointer to them, %23 a function's; %24, %25 constants.
-    const std::string plain = "entry 5 30; void 1; bool 2; int 3 32 0; type 4 1; const 3 6 5; true 2 8; ";
-    const std::string all = "can 9; can 1; decorate 24 42; " + plain +
-                            "float 20 16; vector 21 20 2; pointer 22 7 21; type 23 1 21; const 20 24 15360; "
-                            "composite 21 25 24 24; ";
-    struct Case {
-        const char* name;
-        std::string body, globals;  // more of those
-        bool idle;
-    };
-    const std::string end = "label 34; return; end; ",
-                      function = "function 1 40 0 23; parameter 21 71; label 41; return; end; ";
-    const Case cases[] = {
-        {"a sum of them in a block that nobody reaches",
-         "merge 34 0; if 8 34 33; label 33; add 21 70 25 25; branch 34; " + end, "", true},
-        {"in one that is reached", "merge 34 0; if 8 33 34; label 33; add 21 70 25 25; branch 34; " + end, "",
-         false},
-        {"a variable of them", "variable 22 70 7; branch 34; " + end, "", false},
-        {"one of all functions", "branch 34; " + end, "variable 22 26 6; ", false},
-        {"a type of matrices of them, of which there may be some", "branch 34; " + end,
-         "matrix 27 20 6 6 6 6; ", false},
-        {"a function of them that nobody calls", "branch 34; " + end + function, "", true},
-        {"one that is called", "call 1 70 40 25; branch 34; " + end + function, "", false},
-    };
-    for (const Case& c : cases) {
-        CAPTURE(c.name);
-        const std::string text = pruned(c.body, {}, all + c.globals);
-        CHECK(text.substr(0, text.find("function 1 30")) == (c.idle ? "can 1; " + plain : all + c.globals));
     }
 }
 
