@@ -5,6 +5,32 @@
 #define SCORIA_ATTENTION_TEXELS_GLSL
 #extension GL_KHR_shader_subgroup_shuffle : require
 
+// What scores take at once of a key: a word, two of floats. A turn fetches those that share a scale, or a few, of one lane
+// or of some.
+const uint ITEM_PAIRS = KV_PER_WORD <= 2 ? 1 : KV_PER_WORD / 2;
+const uint ITEMS = (PAIRS + ITEM_PAIRS - 1) / ITEM_PAIRS;
+const uint TURN_ITEMS = KV_QUANTISED ? KV_GROUP / KV_PER_WORD : 4;
+const uint LEAST_ITEMS = (ITEMS + SG_SIZE - 1) / SG_SIZE;  // of a lane
+const uint LANE_ITEMS = LEAST_ITEMS <= 2   ? LEAST_ITEMS
+                        : LEAST_ITEMS <= 4 ? 4
+                                           : (LEAST_ITEMS + TURN_ITEMS - 1) / TURN_ITEMS * TURN_ITEMS;
+const uint SPAN_LANES = LANE_ITEMS < TURN_ITEMS ? TURN_ITEMS / LANE_ITEMS : 1;
+const uint SPANS = (ITEMS + LANE_ITEMS * SPAN_LANES - 1) / (LANE_ITEMS * SPAN_LANES);
+const uint QUERY_CHUNKS = LANE_ITEMS * ITEM_PAIRS;
+// i * QUERY_CHUNKS + c: pair query_pair_at(c, lane) of row i. A lane has pairs side by side, so that scores read a block of
+// keys from its first word to its last.
+vec2 query[QUERIES * QUERY_CHUNKS];
+uint query_pair_at(const uint c, const uint lane) { return lane * QUERY_CHUNKS + c; }
+
+void load_queries(Row rows[QUERIES]) {
+    UNROLL_MEMORY for (uint i = 0; i < QUERIES; ++i) {
+        UNROLL_MEMORY for (uint c = 0; c < QUERY_CHUNKS; ++c) {
+            const uint pair = query_pair_at(c, sg_lane());
+            query[i * QUERY_CHUNKS + c] = query_pair(rows[i], pair);
+        }
+    }
+}
+
 uint item_at(const uint lane, const uint i) {  // behind the last q is 0
     const uint item = lane * LANE_ITEMS + i;
     return ITEMS % (LANE_ITEMS * SPAN_LANES) == 0 ? item : min(item, ITEMS - 1);

@@ -125,25 +125,6 @@ float sum_of(const uint i) {
 }
 #endif
 
-#ifdef COMPACT
-// What scores take at once of a key: a word, two of floats. A turn fetches those that share a scale, or a few, of one lane
-// or of some.
-const uint ITEM_PAIRS = KV_PER_WORD <= 2 ? 1 : KV_PER_WORD / 2;
-const uint ITEMS = (PAIRS + ITEM_PAIRS - 1) / ITEM_PAIRS;
-const uint TURN_ITEMS = KV_QUANTISED ? KV_GROUP / KV_PER_WORD : 4;
-const uint LEAST_ITEMS = (ITEMS + SG_SIZE - 1) / SG_SIZE;  // of a lane
-const uint LANE_ITEMS = LEAST_ITEMS <= 2   ? LEAST_ITEMS
-                        : LEAST_ITEMS <= 4 ? 4
-                                           : (LEAST_ITEMS + TURN_ITEMS - 1) / TURN_ITEMS * TURN_ITEMS;
-const uint SPAN_LANES = LANE_ITEMS < TURN_ITEMS ? TURN_ITEMS / LANE_ITEMS : 1;
-const uint SPANS = (ITEMS + LANE_ITEMS * SPAN_LANES - 1) / (LANE_ITEMS * SPAN_LANES);
-const uint QUERY_CHUNKS = LANE_ITEMS * ITEM_PAIRS;
-// i * QUERY_CHUNKS + c: pair query_pair_at(c, lane) of row i. A lane has pairs side by side, so that scores read a block of
-// keys from its first word to its last.
-vec2 query[QUERIES * QUERY_CHUNKS];
-uint query_pair_at(const uint c, const uint lane) { return lane * QUERY_CHUNKS + c; }
-#endif
-
 // What was loaded of a row, which no load of it again has to be waited for.
 Row row_of(Row rows[QUERIES], const uint at) {
     Row row = rows[0];
@@ -158,89 +139,9 @@ vec2 query_pair(const Row row, const uint pair) {
 }
 
 #ifdef COMPACT
-void load_queries(Row rows[QUERIES]) {
-    UNROLL_MEMORY for (uint i = 0; i < QUERIES; ++i) {
-        UNROLL_MEMORY for (uint c = 0; c < QUERY_CHUNKS; ++c) {
-            const uint pair = query_pair_at(c, sg_lane());
-            query[i * QUERY_CHUNKS + c] = query_pair(rows[i], pair);
-        }
-    }
-}
-#endif
-
-#if defined(NATIVE_SUBGROUP) && !defined(COMPACT)
-#define CAN_SHARE
-const uint PAIR_TWOS = (PAIRS + 1) / 2;
-const bool SHARED = SHARES > 1;
-shared vec4 shared_queries[SHARED ? PAIR_TWOS * QUERIES : 1];  // [two pairs][row]
-shared vec4 shared_weights[SHARED ? gl_WorkGroupSize.x : 1];   // of a key, of all rows
-
-// To be called by the whole workgroup.
-void share_queries(Row rows[QUERIES]) {
-    for (uint at = gl_LocalInvocationID.x / SG_SIZE; at < QUERIES; at += SG_COUNT) {
-        const Row row = row_of(rows, at);
-        for (uint two = sg_lane(); two < PAIR_TWOS; two += SG_SIZE) {
-            shared_queries[two * QUERIES + at] = vec4(query_pair(row, 2 * two), query_pair(row, 2 * two + 1));
-        }
-    }
-    barrier();
-}
-void score_shared(const uint keys, const uint in_block) {
-    const uint TWOS = LOADS_AHEAD ? 16 : 1;  // whose keys are loaded before the first is waited for
-    for (uint first = 0; first < PAIR_TWOS; first += TWOS) {
-        vec4 k[TWOS];
-        [[unroll]] for (uint two = 0; two < TWOS; ++two) {
-            const uint pair = 2 * (first + two);
-            k[two] = vec4(load_key(keys, in_block, min(pair, PAIRS - 1)), load_key(keys, in_block, min(pair + 1, PAIRS - 1)));
-        }
-        [[unroll]] for (uint two = 0; two < TWOS; ++two) {
-            if (first + two >= PAIR_TWOS) continue;
-            [[unroll]] for (uint i = 0; i < QUERIES; ++i)
-                weight[i] += dot(shared_queries[(first + two) * QUERIES + i], k[two]);
-        }
-    }
-}
-void share_weights() {
-    vec4 all = vec4(0.0);
-    [[unroll]] for (uint i = 0; i < QUERIES; ++i) all[i] = weight[i];
-    sg_share_memory(IN_STEP);  // who still reads those of the step before
-    shared_weights[gl_LocalInvocationID.x] = all;
-    sg_share_memory(IN_STEP);
-}
-#endif
-
-#ifdef COMPACT
 #include "attention_texels.glsl"
 #else
-// weight[i] = row i . this lane's key
-void score(Row rows[QUERIES], const uint keys, const uint in_block) {
-    [[unroll]] for (uint i = 0; i < QUERIES; ++i) weight[i] = 0.0;
-#ifdef CAN_SHARE
-    if (SHARED) {
-        score_shared(keys, in_block);
-        return;
-    }
-#endif
-    for (uint c = 0; c < CHUNKS; ++c) {
-#ifdef NATIVE_SUBGROUP
-        vec2 q_lane[QUERIES];
-        [[unroll]] for (uint i = 0; i < QUERIES; ++i)
-            q_lane[i] = query_pair(rows[i], c * SG_SIZE + sg_lane());
-#endif
-        UNROLL_LANES for (uint j = 0; j < SG_SIZE; ++j) {
-            const uint pair = c * SG_SIZE + j;
-            const vec2 k = load_key(keys, in_block, min(pair, PAIRS - 1));
-            [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
-#ifdef NATIVE_SUBGROUP
-                const vec2 x = vec2(sg_broadcast(q_lane[i].x, j), sg_broadcast(q_lane[i].y, j));
-#else
-                const vec2 x = query_pair(rows[i], pair);
-#endif
-                weight[i] += x.x * k.x + x.y * k.y;
-            }
-        }
-    }
-}
+#include "attention_words.glsl"
 #endif
 
 // Of a step's values: those of BATCH keys from the `first` on. Keys past `count` may never have been written; they have the
@@ -353,131 +254,7 @@ void attend(Row rows[QUERIES], const uint kv_head, const uint part, const uint s
     }
 }
 
-// What each subgroup of a workgroup found, [share][row], as a partial result.
-const uint PART_WORDS = HEAD_DIM + 2;
-shared float shares[SHARES > 1 ? SHARES * QUERIES * PART_WORDS : 1];
-float load_share(const uint word) { return shares[word]; }
-void store_part(const uint word, const float value) { parts[ATTENTION_ARRIVALS + word] = floatBitsToUint(value); }
-float load_part(const uint word) { return uintBitsToFloat(parts[ATTENTION_ARRIVALS + word]); }
-#include "attention_parts.glsl"
-#ifdef NATIVE_SUBGROUP
-const uint PARTS_AT_ONCE = AHEAD_PAYS ? 8 : 1;
-#else
-const uint PARTS_AT_ONCE = 1;
-#endif
-JOINED(of_shares, load_share, SHARES)
-JOINED(of_parts, load_part, PARTS_AT_ONCE)
-
-void write(Row rows[QUERIES], const uint part, const bool final) {
-#ifdef COMPACT
-    add_lanes();
-#endif
-    [[unroll]] for (uint i = 0; i < QUERIES; ++i) weight[i] = sum[i];
-    share();
-    const uint nowhere = 0xFFFFFFFFu;
-    uint to[QUERIES];
-    vec2 ends[QUERIES], values[QUERIES * OUTPUTS];
-    [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
-        ends[i] = vec2(most[i], sum_of(i));
-        to[i] = final ? out_word(rows[i]) : partial_word(rows[i], part);
-        if (rows[i].count == 0 || sg_lane() >= KEY_LANES) to[i] = nowhere;
-        [[unroll]] for (uint o = 0; o < OUTPUTS; ++o)
-            values[i * OUTPUTS + o] = total[i * OUTPUTS + o] / (final ? ends[i].y : 1.0);
-    }
-    UNROLL_MEMORY for (uint i = 0; i < QUERIES; ++i) {
-        if (to[i] == nowhere) continue;
-        UNROLL_MEMORY for (uint o = 0; o < OUTPUTS; ++o) {
-            const uint pair = pair_of(o);
-            if (pair >= PAIRS) continue;
-            const vec2 dims = values[i * OUTPUTS + o];
-            if (final) {
-                result[to[i] + 2 * pair] = dims.x;
-                if (has_second(pair)) result[to[i] + 2 * pair + 1] = dims.y;
-            } else {
-                store_part(to[i] + 2 * pair, dims.x);
-                if (has_second(pair)) store_part(to[i] + 2 * pair + 1, dims.y);
-            }
-        }
-        if (!final && sg_lane() == 0) {
-            store_part(to[i] + HEAD_DIM, ends[i].x);
-            store_part(to[i] + HEAD_DIM + 1, ends[i].y);
-        }
-    }
-}
-
-// The same of a workgroup, whose subgroups meet.
-void write_shares(Row rows[QUERIES], const uint part, const bool final) {
-    [[unroll]] for (uint i = 0; i < QUERIES; ++i) {
-        const uint at = (sg_index() * QUERIES + i) * PART_WORDS;
-        const float l = sg_add(sum[i]);
-        [[unroll]] for (uint o = 0; o < OUTPUTS; ++o) {
-            const uint pair = pair_of(o);
-            if (pair >= PAIRS) continue;
-            shares[at + 2 * pair] = total[i * OUTPUTS + o].x;
-            if (has_second(pair)) shares[at + 2 * pair + 1] = total[i * OUTPUTS + o].y;
-        }
-        if (sg_lane() == 0) {
-            shares[at + HEAD_DIM] = most[i];
-            shares[at + HEAD_DIM + 1] = l;
-        }
-    }
-    barrier();
-    const uint between = QUERIES * PART_WORDS;
-    for (uint at = gl_LocalInvocationID.x; at < QUERIES * HEAD_DIM; at += gl_WorkGroupSize.x) {
-        const uint dim = at % HEAD_DIM, first = at / HEAD_DIM * PART_WORDS;
-        const Row row = row_of(rows, at / HEAD_DIM);
-        if (row.count == 0) continue;
-        const vec3 joined = joined_of_shares(first, between, SHARES, HEAD_DIM, dim);
-        if (final) {
-            result[out_word(row) + dim] = joined.x / joined.y;
-            continue;
-        }
-        const uint to = partial_word(row, part);
-        store_part(to + dim, joined.x);
-        if (dim != 0) continue;
-        store_part(to + HEAD_DIM, joined.z);
-        store_part(to + HEAD_DIM + 1, joined.y);
-    }
-}
-
-// Whether all parts of a tile and kv head are written, this group's the last: each lane arrives when it has written its
-// share, so that no barrier is needed, which would make a coroutine of the kernel on CPU drivers. Nobody waits for
-// another. For devices with the Vulkan memory model alone: they order a coherent buffer's words by barrier and atomic as
-// it says, in modules that do not declare it, too (its mapping of GLSL's model).
-bool arrives_last(const uint arrival, const uint splits) {
-    memoryBarrierBuffer();
-    const bool last = sg_max(atomicAdd(parts[arrival], 1)) + 1 == splits * SG_SIZE;
-    memoryBarrierBuffer();
-    if (last && sg_lane() == 0) parts[arrival] = 0;
-    return last;
-}
-
-// The same of workgroups.
-shared uint arrived;
-bool group_arrives_last(const uint arrival, const uint splits) {
-    memoryBarrierBuffer();
-    barrier();
-    if (gl_LocalInvocationID.x == 0) {
-        memoryBarrierBuffer();
-        arrived = atomicAdd(parts[arrival], 1) + 1;
-        memoryBarrierBuffer();
-        if (arrived == splits) parts[arrival] = 0;
-    }
-    barrier();
-    memoryBarrierBuffer();
-    return arrived == splits;
-}
-
-void join(Row rows[QUERIES], const uint splits) {
-    const uint lanes = SHARES * SG_SIZE, lane = SHARES > 1 ? gl_LocalInvocationID.x : sg_lane();
-    [[dont_unroll]] for (uint at = lane; at < QUERIES * HEAD_DIM; at += lanes) {
-        const Row row = row_of(rows, at / HEAD_DIM);
-        if (row.count == 0) continue;
-        const uint first = partial_word(row, 0), between = partial_word(row, 1) - first;
-        const vec3 joined = joined_of_parts(first, between, splits, HEAD_DIM, at % HEAD_DIM);
-        result[out_word(row) + at % HEAD_DIM] = joined.x / joined.y;
-    }
-}
+#include "attention_ends.glsl"
 
 void main() {
     // Emulated groups meet at barriers, so there a workgroup is one group and returns as one.
