@@ -15,7 +15,7 @@ vec4 x_cells[TOKENS];  // four columns a lane
 
 vec4 x_quad_of(uint token, const uint quad) {
     token = min(token, push.tokens - 1);
-    return x_quad((push.x_first + token * push.x_stride) / 4 + quad);
+    return x_quad(x_word(token) / 4 + quad);
 }
 
 void load_x_quad(const uint token0, const uint quad, const bool wanted) {

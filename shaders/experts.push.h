@@ -8,7 +8,6 @@
 
 #define EXPERT_BIAS 1u
 #define EXPERT_GLU 2u       // rows 2i, 2i + 1 are gate i and up i: out[i] = act(gate) * up
-#define EXPERT_PER_SLOT 4u  // x has a part per chosen expert
 #define EXPERT_IS_SLOT 8u   // no routes: slot s goes to expert s, as heads do
 
 // The enum Routing::Score (loader/architecture.h).
@@ -46,7 +45,7 @@ struct ExpertLinearPush {
     uint x_first, x_stride;        // words, as in Matrix
     uint routes_first, routes_stride;
     uint out_first, out_stride;
-    uint slot_stride;  // words between the parts of x, if EXPERT_PER_SLOT
+    uint slot_stride;  // words between the parts of x, if it has one per chosen expert; else 0
 };
 
 struct ExpertSumPush {

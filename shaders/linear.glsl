@@ -84,9 +84,17 @@ Work work_of(const uint tile_rows, const uint tile_tokens) {
     return work;
 }
 
+#ifdef EXPERTS
+#include "linear_experts.glsl"
+#else
+const bool OF_EXPERTS = false;
+const uint expert_x = 0, expert_out = 0, expert_row = 0;
+#endif
+// The first word of x[token].
+uint x_word(const uint token) { return OF_EXPERTS ? expert_x : push.x_first + token * push.x_stride; }
 // Column k of x[token]; zero past the end, where float rows are padded to whole blocks.
 float load_x(const uint token, const uint k) {
-    const uint row = push.x_first + token * push.x_stride;
+    const uint row = x_word(token);
     if (!WEIGHT_PLAIN) return x[row + k];
     return k < push.cols ? x[row + min(k, push.cols - 1)] : 0.0;
 }
@@ -108,7 +116,7 @@ float load_bias(const uint row) {
     if ((push.flags & LINEAR_BIAS) == 0) return 0.0;
 #endif
     const bool has = (push.flags & LINEAR_BIAS) != 0 && row < push.rows;
-    const float value = bias[has ? push.bias_first + row : 0];
+    const float value = bias[has ? (OF_EXPERTS ? expert_row : push.bias_first) + row : 0];
     return has ? value : 0.0;
 }
 
@@ -138,7 +146,8 @@ vec2 load_residual(const uint token, const uint pair, const bool wanted) {
     return vec2(add ? a : 0.0, add ? b : 0.0);
 }
 void write_pair(const uint token, const uint pair, const vec2 value, const bool wanted) {
-    const uint to = push.out_first + linear_part * push.part_stride + token * push.out_stride + out_row(pair);
+    const uint first = OF_EXPERTS ? expert_out : push.out_first + linear_part * push.part_stride + token * push.out_stride;
+    const uint to = first + out_row(pair);
     if (wanted) out_values[to] = value.x;
     if (wanted && has_second(pair)) out_values[to + 1] = value.y;
 }

@@ -17,6 +17,7 @@
 #define LINEAR_IN_STEP 17       // linear_group and linear_coop: of sg_share_memory()
 #define LINEAR_HEADS 18  // -DHEADS: 1 if rows are heads of q | k | v, for the cache of KV_TYPE_CONSTANT
 #define LINEAR_NORMS 19  // linear_group: LINEAR_NORM is set
+#define LINEAR_EXPERTS 20  // linear_vec and linear_compact, of one token: 1 for a mixture of experts (linear_rows.glsl)
 
 // linear_coop: the matrix shape (not linear_coop2), and the tile of a workgroup and the part of it of a
 // subgroup
@@ -38,6 +39,7 @@
 // linear_vec and linear_compact of one token, and linear_group; not with a residual, whose place the weights
 // of the norm have: x is RMS-normalised on the way, W (x * weight) / sqrt(mean of x^2 + epsilon).
 #define LINEAR_NORM 16u
+#define LINEAR_IS_SLOT 32u  // with LINEAR_EXPERTS: no routes, slot s goes to expert s, as heads do
 
 #define LINEAR_TILE_ROWS 64  // linear_tile: of one workgroup
 #define LINEAR_TILE_TOKENS 64
@@ -66,6 +68,11 @@ struct LinearPush {
     uint heads, kv_heads, head_dim;
     uint width, coarse_rows;
     uint ring;
+    // With LINEAR_EXPERTS; `rows` are one expert's then, `tokens` counts each token once for each expert it uses, and
+    // the residual is the routes.
+    uint experts, used;
+    uint first_row, shard_rows;  // of all experts' rows, those in this shard
+    uint slot_stride;            // words of x between what a token's experts multiply, if it is not the same
 };
 
 // Of packed halves, tokens whose blocks of columns stand side by side: a tile loads whole lines then.

@@ -17,6 +17,7 @@
 #extension GL_EXT_scalar_block_layout : require
 #endif
 #define COMPACT
+#define EXPERTS
 #include "subgroup.glsl"
 #include "grid.glsl"
 #include "linear.push.h"
@@ -203,7 +204,8 @@ void main() {
     const Lane lane = lane_of(1);
     if (lane.idle) return;
     // Pairs past the end compute some of the last group and store nothing.
-    const uint first = pair_of(lane.unit, 0), group = min(first, lane.pairs - 1) / WEIGHT_GROUP_PAIRS;
+    const uint first = lane.weight_pair + pair_of(lane.unit, 0);
+    const uint group = min(first, lane.weight_pairs - 1) / WEIGHT_GROUP_PAIRS;
     const Place place = Place(group * lane.blocks, first % WEIGHT_GROUP_PAIRS);
     float sums[SUMS];
     [[unroll]] for (uint r = 0; r < ROWS; ++r) {
@@ -239,7 +241,7 @@ void main() {
         const uint pair = pair_of(lane.unit, p);
         [[dont_unroll]] for (uint t = 0; t < TOKENS; ++t) {
             const uint i = 2 * p * TOKENS + t;
-            const bool store = pair < lane.pairs && lane.token0 + t < push.tokens;
+            const bool store = has_pair(lane, pair) && lane.token0 + t < push.tokens;
             store_pair(lane.token0 + t, pair, vec2(sums[i], sums[i + TOKENS]), store);
         }
     }

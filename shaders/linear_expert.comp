@@ -51,7 +51,7 @@ void main() {
         const float id = routes[push.routes_first + token * push.routes_stride + slot];
         expert = id > 0.0 ? min(uint(min(id, 65535.0)), push.experts - 1) : 0;
     }
-    const uint from = push.x_first + token * push.x_stride + ((push.flags & EXPERT_PER_SLOT) != 0 ? slot * push.slot_stride : 0);
+    const uint from = push.x_first + token * push.x_stride + slot * push.slot_stride;
 
     vec2 values = vec2(0.0);
     bvec2 mine;

@@ -23,9 +23,11 @@ float normed(const float value, const uint k) {
 }
 #endif
 
-// Of a lane: its first token, the subgroup among those of these tokens, and how many there are of what.
+// Of a lane: its first token, the subgroup among those of these tokens, and how many there are of what. The weight's pairs
+// are those of out, or of a mixture's experts, those of this shard, of which `weight_pair` is the expert's first (wraps where the
+// shard begins behind it).
 struct Lane {
-    uint token0, unit, pairs, blocks;
+    uint token0, unit, pairs, blocks, weight_pair, weight_pairs;
     bool idle;  // its whole workgroup is
 };
 Lane lane_of(const uint parts) {
@@ -36,5 +38,20 @@ Lane lane_of(const uint parts) {
     lane.pairs = (push.rows + 1) / 2;
     lane.blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
     lane.idle = first * SG_SIZE * PAIRS >= lane.pairs;
+    lane.weight_pair = 0;
+    lane.weight_pairs = lane.pairs;
+#ifdef EXPERTS
+    if (OF_EXPERTS) {
+        choose_expert(lane.token0);
+        lane.weight_pair = expert_row / 2 - push.first_row / 2;
+        lane.weight_pairs = push.shard_rows / 2;
+        const int from = int(lane.weight_pair + first * SG_SIZE * PAIRS), to = from + int(SG_COUNT / parts * SG_SIZE * PAIRS);
+        lane.idle = lane.idle || to <= 0 || from >= int(lane.weight_pairs);
+    }
+#endif
     return lane;
+}
+// Whether a pair of out is there, and its weights in this shard.
+bool has_pair(const Lane lane, const uint pair) {
+    return pair < lane.pairs && (!OF_EXPERTS || lane.weight_pair + pair < lane.weight_pairs);
 }

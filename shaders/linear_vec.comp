@@ -18,6 +18,9 @@
 #include "subgroup.glsl"
 #include "grid.glsl"
 #define ROW_PLACES
+#ifndef WEIGHT_INTS
+#define EXPERTS
+#endif
 #if defined(NATIVE_SUBGROUP) && !defined(WEIGHT_INTS)
 layout(constant_id = 62) const bool CONVERTS_BYTES = false;  // vk::constant_converts_bytes
 #define CODE_BYTES CONVERTS_BYTES
@@ -212,7 +215,7 @@ void main() {
     if (lane.idle) return;
     Slot slots[PAIRS];  // pairs past the end compute some of the last group and store nothing
     [[unroll]] for (uint p = 0; p < PAIRS; ++p) {
-        const uint pair = pair_of(lane.unit, p), group = min(pair, lane.pairs - 1) / WEIGHT_GROUP_PAIRS;
+        const uint pair = lane.weight_pair + pair_of(lane.unit, p), group = min(pair, lane.weight_pairs - 1) / WEIGHT_GROUP_PAIRS;
         slots[p] = first_slot(group * push.group_words, group * (lane.blocks / WEIGHT_UNIT_CELLS), pair % WEIGHT_GROUP_PAIRS);
     }
 #ifdef HEADS
@@ -251,7 +254,7 @@ void main() {
         const uint pair = pair_of(lane.unit, p);
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
             const uint i = 2 * p * TOKENS + t;
-            const bool store = pair < lane.pairs && lane.token0 + t < push.tokens;
+            const bool store = has_pair(lane, pair) && lane.token0 + t < push.tokens;
 #ifdef HEADS
             if (HEADS_END) {
                 const HeadPair to = EARLY ? early : head_pair(lane.token0 + t, pair);

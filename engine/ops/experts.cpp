@@ -2,7 +2,10 @@
 #include "experts.h"
 
 #include "experts.push.h"
+#include "linear.h"
 #include "weight_layout.h"
+
+#include <algorithm>
 
 namespace scoria {
 std::vector<KernelVariant> route_variants(const vk::Caps& caps) {
@@ -35,21 +38,36 @@ void record_route(OpContext& context, const RouteArgs& args, const KernelVariant
 }
 
 std::vector<KernelVariant> expert_linear_variants(const vk::Caps& caps) {
-    return plain_variants(caps, Shader::linear_expert, 64);
+    KernelVariant rows = subgroup_variants(caps, Shader::linear_vec_sg, Shader::linear_vec, 64, true).front();
+    rows.name = "rows";  // by what suits the weight: expert_linear_variant()
+    return {rows, plain_variants(caps, Shader::linear_expert, 64).front()};
 }
 
 namespace {
 
-/// One dispatch per shard of a weight whose experts stand one after the other; fills in the shard's words.
-void record_experts(OpContext& context, ExpertLinearPush push, const DeviceWeight& weight, const vk::View& x,
-                    const vk::View& routes, const vk::View& bias, const vk::View& out, Activation activation,
-                    const KernelVariant& variant, std::string_view label) {
-    push.rows = weight.rows / push.experts;
-    push.cols = weight.cols;
+/// A lane for two rows of an expert, whatever their number. One dispatch per shard of the weight.
+void record_plain(OpContext& context, const LinearArgs& args, const KernelVariant& variant) {
+    const DeviceWeight& weight = args.weight;
+    const LinearExperts& experts = *args.experts;
+    const Matrix& routes = experts.routes.value_or(args.x);
+    ExpertLinearPush push{.tokens = args.x.rows,
+                          .experts = experts.experts,
+                          .used = experts.used,
+                          .rows = weight.rows / experts.experts,
+                          .cols = weight.cols,
+                          .flags = (args.bias ? EXPERT_BIAS : 0) | (args.glu ? EXPERT_GLU : 0) |
+                                   (experts.routes ? 0 : EXPERT_IS_SLOT),
+                          .x_first = args.x.first,
+                          .x_stride = args.x.stride,
+                          .routes_first = routes.first,
+                          .routes_stride = routes.stride,
+                          .out_first = args.out.first,
+                          .out_stride = args.out.stride,
+                          .slot_stride = experts.slot_stride};
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
         shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup},
                                         {2, uint32_t(weight.type)},
-                                        {EXPERT_ACTIVATION, uint32_t(activation)}});
+                                        {EXPERT_ACTIVATION, uint32_t(args.activation)}});
     const uint64_t tiles = groups_for(groups_for(push.rows, 2), variant.workgroup);
     for (const DeviceWeight::Shard& shard : weight.shards) {
         const WeightPlanes planes = weight_planes(weight.type, shard.rows, weight.cols);
@@ -57,43 +75,55 @@ void record_experts(OpContext& context, ExpertLinearPush push, const DeviceWeigh
         push.shard_rows = shard.rows;
         push.side_plane = uint32_t(planes.side / 4);
         push.table_plane = uint32_t(planes.table / 4);
-        context.recorder.dispatch(pipeline, {shard.view, x, routes, bias, out}, push,
-                                  tiles * push.tokens * push.used, label);
+        context.recorder.dispatch(
+            pipeline,
+            {shard.view, args.x.view, routes.view, args.bias ? *args.bias : args.x.view, args.out.view}, push,
+            tiles * push.tokens * push.used, experts.routes ? "expert_linear" : "head_linear");
     }
+}
+
+void record_experts(OpContext& context, const LinearArgs& args, const KernelVariant& variant) {
+    const DeviceWeight& weight = args.weight;
+    const LinearShape shape{.tokens = args.x.rows * args.experts->used,
+                            .rows = weight.rows / args.experts->experts,
+                            .cols = weight.cols,
+                            .type = weight.type};
+    const auto linear = expert_linear_variant(context.caps, shape);
+    // Lanes have rows of one shard, too.
+    const auto fits = [&](const DeviceWeight::Shard& shard) {
+        return shard.first_row % (2 * linear->lane_pairs) == 0;
+    };
+    if (variant.shader != Shader::linear_expert && linear && std::ranges::all_of(weight.shards, fits))
+        record_linear(context, args, *linear);
+    else
+        record_plain(context, args, expert_linear_variants(context.caps).back());
 }
 
 }  // namespace
 
 void record_expert_linear(OpContext& context, const ExpertLinearArgs& args, const KernelVariant& variant) {
     const bool per_slot = args.x.cols != args.weight.cols;
-    const ExpertLinearPush push{.tokens = args.x.rows,
-                                .experts = args.experts,
-                                .used = args.used,
-                                .flags = (args.bias ? EXPERT_BIAS : 0) | (args.glu ? EXPERT_GLU : 0) |
-                                         (per_slot ? EXPERT_PER_SLOT : 0),
-                                .x_first = args.x.first,
-                                .x_stride = args.x.stride,
-                                .routes_first = args.routes.first,
-                                .routes_stride = args.routes.stride,
-                                .out_first = args.out.first,
-                                .out_stride = args.out.stride,
-                                .slot_stride = args.weight.cols};
-    record_experts(context, push, args.weight, args.x.view, args.routes.view, args.bias.value_or(args.x.view),
-                   args.out.view, args.activation, variant, "expert_linear");
+    record_experts(
+        context,
+        {.x = args.x,
+         .out = args.out,
+         .weight = args.weight,
+         .bias = args.bias ? &*args.bias : nullptr,
+         .experts = LinearExperts{args.routes, args.experts, args.used, per_slot ? args.weight.cols : 0},
+         .glu = args.glu,
+         .activation = args.activation},
+        variant);
 }
 
 void record_head_linear(OpContext& context, const HeadLinearArgs& args, const KernelVariant& variant) {
-    const ExpertLinearPush push{.tokens = args.x.rows,
-                                .experts = args.heads,
-                                .used = args.heads,
-                                .flags = EXPERT_PER_SLOT | EXPERT_IS_SLOT,
-                                .x_first = args.x.first + args.first,
-                                .x_stride = args.x.stride,
-                                .out_first = args.out.first,
-                                .out_stride = args.out.stride,
-                                .slot_stride = args.x.cols / args.heads};
-    record_experts(context, push, args.weight, args.x.view, args.x.view, args.x.view, args.out.view,
-                   Activation::silu, variant, "head_linear");
+    Matrix x = args.x;
+    x.first += args.first;
+    record_experts(context,
+                   {.x = x,
+                    .out = args.out,
+                    .weight = args.weight,
+                    .experts = LinearExperts{{}, args.heads, args.heads, x.cols / args.heads}},
+                   variant);
 }
 
 std::vector<KernelVariant> expert_sum_variants(const vk::Caps& caps) {

@@ -16,6 +16,9 @@ namespace {
 
 /// Whether rows are whole fours of words.
 bool whole_quads(const Matrix& x) { return (x.first | x.stride | x.cols) % 4 == 0; }
+bool whole_quads(const LinearArgs& args) {
+    return whole_quads(args.x) && (!args.experts || (args.experts->slot_stride | args.weight.cols) % 4 == 0);
+}
 
 std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant& variant,
                                        const LinearArgs& args) {
@@ -43,13 +46,14 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
     else
         add({{LINEAR_TOKENS, variant.lane_tokens}});
     if (!variant.part_rows && !is_compact(variant.shader)) add({{LINEAR_PARTS, variant.parts}});
-    const vk::Constant x_quads{LINEAR_X_QUADS, whole_quads(args.x)};
+    const vk::Constant x_quads{LINEAR_X_QUADS, whole_quads(args)};
     if (variant.grouped())
         add({x_quads, {LINEAR_IN_STEP, uint32_t(caps.is_lavapipe())}, {LINEAR_NORMS, args.norm.has_value()}});
     else if (variant.lane_pairs)
         add({{LINEAR_PAIRS, variant.lane_pairs}});
     if (is_compact(variant.shader)) add({x_quads, {LINEAR_OLD_LAVAPIPE, uint32_t(caps.old_lavapipe())}});
     if (args.heads) add({{LINEAR_HEADS, 1}, {KV_TYPE_CONSTANT, uint32_t(args.heads->rope.kv->type)}});
+    if (args.experts) add({{LINEAR_EXPERTS, 1}});
     return constants;
 }
 
@@ -113,6 +117,24 @@ LinearPush epilogue(const LinearArgs& args, uint32_t first_row) {
     return push;
 }
 
+/// The same of a mixture's experts, of which a shard has `rows` from `first_row` on.
+LinearPush expert_epilogue(const LinearArgs& args, uint32_t first_row, uint32_t rows) {
+    const LinearExperts& experts = *args.experts;
+    LinearPush push = epilogue(args, 0);
+    push.flags |= experts.routes ? 0 : LINEAR_IS_SLOT;
+    push.tokens *= experts.used;
+    if (experts.routes) {
+        push.residual_first = experts.routes->first;
+        push.residual_stride = experts.routes->stride;
+    }
+    push.experts = experts.experts;
+    push.used = experts.used;
+    push.first_row = first_row;
+    push.shard_rows = rows;
+    push.slot_stride = experts.slot_stride;
+    return push;
+}
+
 /// out of the sums of parts, [part][token][row].
 void record_join(OpContext& context, const LinearArgs& args, const Matrix& sums, uint32_t splits) {
     LinearPush push = epilogue(args, 0);
@@ -165,6 +187,13 @@ void record_pack(OpContext& context, const LinearArgs& args, LinearVariant::Oper
                               args.norm ? "linear pack norm" : "linear pack");
 }
 
+const char* label_of(const LinearArgs& args) {
+    return args.experts ? (args.experts->routes ? "expert_linear" : "head_linear")
+           : args.glu   ? "linear glu"
+           : args.heads ? "linear heads"
+                        : "linear";
+}
+
 }  // namespace
 
 uint64_t linear_scratch_bytes(const LinearVariant& variant, uint32_t tokens, uint32_t rows, uint32_t cols) {
@@ -175,11 +204,12 @@ uint64_t linear_scratch_bytes(const LinearVariant& variant, uint32_t tokens, uin
 
 void record_linear(OpContext& context, const LinearArgs& all, const LinearVariant& variant) {
     const DeviceWeight& weight = all.weight;
-    assert(all.x.cols == weight.cols && all.out.cols == (all.glu ? weight.rows / 2 : weight.rows));
+    assert(all.experts ||
+           (all.x.cols == weight.cols && all.out.cols == (all.glu ? weight.rows / 2 : weight.rows)));
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(shader_module(variant.shader),
                                                                     constants_of(context.caps, variant, all));
 
-    const uint32_t tokens = all.out.rows;
+    const uint32_t tokens = all.out.rows * (all.experts ? all.experts->used : 1);
     const uint64_t token_tiles = groups_for(tokens, variant.tokens);
     assert(all.scratch.size >= linear_scratch_bytes(variant, tokens, weight.rows, weight.cols));
     vk::View x = all.x.view;
@@ -198,15 +228,17 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
     assert(!all.norm || variant.folds_norm(tokens));
     LinearArgs args = variant.splits == 1 ? all : LinearArgs{.x = all.x, .out = sums(), .weight = weight};
     if (variant.operands() == LinearVariant::Operands::halves) args.norm.reset();  // it is packed
-    const vk::View residual = args.residual ? args.residual->view
-                              : args.norm   ? args.norm->weight
-                                            : args.x.view;
+    const vk::View residual = args.residual                          ? args.residual->view
+                              : args.norm                            ? args.norm->weight
+                              : args.experts && args.experts->routes ? args.experts->routes->view
+                                                                     : args.x.view;
     for (size_t i = 0; i < weight.shards.size(); ++i) {
         const DeviceWeight::Shard& shard = weight.shards[i];
         assert(!args.glu || shard.first_row % 2 == 0);
         const WeightPlanes planes = weight_planes(weight.type, shard.rows, weight.cols);
-        LinearPush push = epilogue(args, shard.first_row);
-        push.rows = shard.rows;
+        LinearPush push = args.experts ? expert_epilogue(args, shard.first_row, shard.rows)
+                                       : epilogue(args, shard.first_row);
+        push.rows = args.experts ? weight.rows / args.experts->experts : shard.rows;
         push.cols = weight.cols;
         push.side_plane = uint32_t(planes.side / 4);
         push.table_plane = uint32_t(planes.table / 4);
@@ -215,7 +247,7 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
         push.x_stride = args.x.stride;
         push.splits = variant.splits;
         push.part_stride = tokens * weight.rows;
-        const uint64_t row_tiles = groups_for(shard.rows, variant.rows);
+        const uint64_t row_tiles = groups_for(push.rows, variant.rows);
         const vk::View rows = weight.over_bus ? all.stream->fetch(context.recorder, shard) : shard.view;
         std::vector<vk::View> views{rows, x, args.bias ? *args.bias : x, residual, args.out.view};
         if (variant.shader == Shader::linear_vec_sg_texels)
@@ -229,10 +261,7 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
         // Where there are no heads, what is written stands in for their buffers, one of which is written.
         views.resize(pipeline.module->bindings.size(), args.out.view);
         context.recorder.dispatch(pipeline, views, std::as_bytes(std::span(&push, 1)),
-                                  row_tiles * token_tiles * variant.splits,
-                                  all.glu     ? "linear glu"
-                                  : all.heads ? "linear heads"
-                                              : "linear");
+                                  row_tiles * token_tiles * variant.splits, label_of(all));
         if (!weight.over_bus) continue;
         const bool last = i + 1 == weight.shards.size();
         if (const DeviceWeight::Shard* next = last ? all.after : &weight.shards[i + 1])

@@ -24,6 +24,13 @@ struct LinearHeads {
     uint32_t first_token;  // of the batch
 };
 
+/// A mixture's: the weight is [experts * rows, cols], and each token uses `used` of the experts.
+struct LinearExperts {
+    std::optional<Matrix> routes;  // as of RouteArgs; none: slot s goes to expert s
+    uint32_t experts, used;
+    uint32_t slot_stride;  // words of x between what they multiply of a token; 0 if it is the same
+};
+
 struct LinearArgs {
     Matrix x, out;  // [tokens, cols], [tokens, rows] (GLU: [tokens, rows / 2])
     const DeviceWeight& weight;
@@ -33,7 +40,10 @@ struct LinearArgs {
     /// residual.
     std::optional<RmsNorm> norm{};
     std::optional<LinearHeads> heads{};  // without a residual
-    bool glu = false;                    // shards start at even rows then
+    /// By expert_linear_variant() alone. out: [tokens, used * rows], bias: [experts * rows]; no residual, no
+    /// norm.
+    std::optional<LinearExperts> experts{};
+    bool glu = false;  // shards start at even rows then
     bool activate = false;
     /// Better the model's one also where it is not applied: all its linears share pipelines then.
     Activation activation = Activation::silu;
@@ -92,6 +102,10 @@ struct LinearVariant {
                (lane_pairs != 0 && operands() == Operands::floats && batch == 1 && lane_tokens == 1);
     }
 };
+
+/// How LinearArgs::experts are multiplied: `shape` has one expert's rows, and each token as often as it uses
+/// one. Nothing where those rows are no whole lanes' (an even number, on some drivers a multiple of 8).
+std::optional<LinearVariant> expert_linear_variant(const vk::Caps& caps, const LinearShape& shape);
 
 /// The variants valid on a device for a shape and its precision class, default first. Pure.
 std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearShape& shape);

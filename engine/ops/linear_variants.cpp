@@ -456,6 +456,16 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
     return variants;
 }
 
+std::optional<LinearVariant> expert_linear_variant(const vk::Caps& caps, const LinearShape& shape) {
+    const bool fetches =
+        texel_tokens(caps, {.tokens = 1, .rows = shape.rows, .cols = shape.cols, .type = shape.type}) != 0;
+    const Shader best = best_vec(caps, shape.type);
+    const uint32_t lane_pairs = is_compact(best) ? 4 : 1;
+    if (shape.rows % (2 * lane_pairs) != 0) return {};
+    return vec(caps, fetches && is_compact(best) ? Shader::linear_vec_sg_texels : best, 1, lane_pairs,
+               parts_for(caps, shape, 1));
+}
+
 std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearShape& shape) {
     std::vector<LinearVariant> candidates = linear_variants(caps, shape);
     const auto add = [&](const LinearVariant& variant) { add_new(caps, candidates, variant); };

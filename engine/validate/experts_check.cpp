@@ -84,6 +84,10 @@ constexpr LinearCase linear_cases[] = {
     {TensorType::q4_1, 7, 8, 2, 64, 96, false, false, true, 80},
     {TensorType::q8_0, 5, 3, 3, 48, 64, true, true, false, 50},
     {TensorType::q6_k, 2, 5, 1, 16, 256, true},
+    {TensorType::mxfp4, 1, 6, 4, 32, 1056, false, true, true},
+    {TensorType::iq2_s, 2, 3, 2, 24, 512, false, true},
+    {TensorType::f16, 3, 4, 2, 40, 50, true, false, true, 64},
+    {TensorType::iq4_nl, 33, 16, 4, 80, 160, false, true, true, 128},
 };
 
 /// Routes with ids in range and one past it, which counts as the last; weights of either sign.
