@@ -3,12 +3,12 @@
 #ifndef SCORIA_EXPERTS_PUSH_H
 #define SCORIA_EXPERTS_PUSH_H
 
-// 0 workgroup size; linear_expert: 2 weight type (dequant.glsl)
+// 0 workgroup size; route: 1 subgroup size; linear_expert: 2 weight type (dequant.glsl)
 #define EXPERT_ACTIVATION 3  // linear_expert: numerics.glsl; with EXPERT_GLU alone
 
 #define EXPERT_BIAS 1u
-#define EXPERT_GLU 2u       // rows 2i, 2i + 1 are gate i and up i: out[i] = act(gate) * up
-#define EXPERT_IS_SLOT 8u   // no routes: slot s goes to expert s, as heads do
+#define EXPERT_GLU 2u      // rows 2i, 2i + 1 are gate i and up i: out[i] = act(gate) * up
+#define EXPERT_IS_SLOT 8u  // no routes: slot s goes to expert s, as heads do
 
 // The enum Routing::Score (loader/architecture.h).
 #define ROUTE_SOFTMAX 0
@@ -16,6 +16,7 @@
 #define ROUTE_SIGMOID 2
 #define ROUTE_SOFTMAX_NEAR 3
 
+#define ROUTE_MOST_GROUPS 32
 #define ROUTE_RENORMALISE 1u
 #define ROUTE_TOP2 2u  // a group counts as the sum of its two best, else as its best
 #define ROUTE_CHOICE_BIAS 4u
@@ -30,7 +31,7 @@ struct RoutePush {
     uint tokens, experts, used;
     uint score;  // ROUTE_SOFTMAX, ...
     uint flags;
-    uint groups, groups_used;  // at most 32
+    uint groups, groups_used;  // at most ROUTE_MOST_GROUPS
     uint x_first, x_stride;    // words, as in Matrix
     uint out_first, out_stride;
     float scale, margin;

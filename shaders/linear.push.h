@@ -15,9 +15,9 @@
 #define LINEAR_X_QUADS 15       // where x is loaded by fours of words: 1 if its rows are whole ones
 #define LINEAR_OLD_LAVAPIPE 16  // linear_compact: 1 if Caps::old_lavapipe()
 #define LINEAR_IN_STEP 17       // linear_group and linear_coop: of sg_share_memory()
-#define LINEAR_HEADS 18  // -DHEADS: 1 if rows are heads of q | k | v, for the cache of KV_TYPE_CONSTANT
-#define LINEAR_NORMS 19  // linear_group: LINEAR_NORM is set
-#define LINEAR_EXPERTS 20  // linear_vec and linear_compact, of one token: 1 for a mixture of experts (linear_rows.glsl)
+#define LINEAR_HEADS 18    // -DHEADS: 1 if rows are heads of q | k | v, for the cache of KV_TYPE_CONSTANT
+#define LINEAR_NORMS 19    // linear_group: LINEAR_NORM is set
+#define LINEAR_EXPERTS 20  // linear_vec and linear_compact of one token: linear_experts.glsl
 
 // linear_coop: the matrix shape (not linear_coop2), and the tile of a workgroup and the part of it of a
 // subgroup
@@ -68,8 +68,8 @@ struct LinearPush {
     uint heads, kv_heads, head_dim;
     uint width, coarse_rows;
     uint ring;
-    // With LINEAR_EXPERTS; `rows` are one expert's then, `tokens` counts each token once for each expert it uses, and
-    // the residual is the routes.
+    // With LINEAR_EXPERTS; `rows` are one expert's then, `tokens` counts each token once for each expert it
+    // uses, and the residual is the routes.
     uint experts, used;
     uint first_row, shard_rows;  // of all experts' rows, those in this shard
     uint slot_stride;            // words of x between what a token's experts multiply, if it is not the same

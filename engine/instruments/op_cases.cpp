@@ -331,12 +331,14 @@ vk::View bench_routes(OpTimer& t, uint32_t tokens) {
 void time_route(OpTimer& t) {
     const OpSizes& s = t.sizes();
     const Routing routing{.experts = 128, .used = 8};
-    const Matrix scores = t.matrix(s.rows, routing.experts), out = t.matrix(s.rows, 2 * routing.used);
     const KernelVariant variant = t.variant(SimpleOp::route);
-    t.rate("route", variant.name, cat(sizes_of(scores), ", 8 used"), 4 * (floats_of(scores) + floats_of(out)),
-           3 * floats_of(scores), [&](OpContext& ops) {
-               record_route(ops, {scores, out, routing, std::nullopt, std::nullopt}, variant);
-           });
+    for (const uint32_t tokens : {1u, s.rows}) {
+        const Matrix scores = t.matrix(tokens, routing.experts), out = t.matrix(tokens, 2 * routing.used);
+        t.rate("route", variant.name, cat(sizes_of(scores), ", 8 used"),
+               4 * (floats_of(scores) + floats_of(out)), 3 * floats_of(scores), [&](OpContext& ops) {
+                   record_route(ops, {scores, out, routing, std::nullopt, std::nullopt}, variant);
+               });
+    }
 }
 
 void time_expert_linear(OpTimer& t) {

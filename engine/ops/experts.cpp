@@ -9,7 +9,7 @@
 
 namespace scoria {
 std::vector<KernelVariant> route_variants(const vk::Caps& caps) {
-    return plain_variants(caps, Shader::route, 64);
+    return subgroup_variants(caps, Shader::route_sg, Shader::route, 64);
 }
 
 void record_route(OpContext& context, const RouteArgs& args, const KernelVariant& variant) {
@@ -30,11 +30,12 @@ void record_route(OpContext& context, const RouteArgs& args, const KernelVariant
         .scale = routing.scale,
         .margin = routing.margin};
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
-        shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup}});
+        shader_module(variant.shader),
+        {{vk::constant_workgroup, variant.workgroup}, {vk::constant_subgroup, variant.subgroup}});
     const vk::View& none = args.scores.view;
     context.recorder.dispatch(
         pipeline, {none, args.choice_bias.value_or(none), args.weight_scale.value_or(none), args.out.view},
-        push, groups_for(push.tokens, variant.workgroup), "route");
+        push, groups_for(push.tokens, variant.workgroup / variant.subgroup), "route");
 }
 
 std::vector<KernelVariant> expert_linear_variants(const vk::Caps& caps) {

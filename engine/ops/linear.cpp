@@ -232,6 +232,7 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
                               : args.norm                            ? args.norm->weight
                               : args.experts && args.experts->routes ? args.experts->routes->view
                                                                      : args.x.view;
+    const bool streams = weight.over_bus && !all.experts;  // of experts few are read, where they are
     for (size_t i = 0; i < weight.shards.size(); ++i) {
         const DeviceWeight::Shard& shard = weight.shards[i];
         assert(!args.glu || shard.first_row % 2 == 0);
@@ -248,7 +249,7 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
         push.splits = variant.splits;
         push.part_stride = tokens * weight.rows;
         const uint64_t row_tiles = groups_for(push.rows, variant.rows);
-        const vk::View rows = weight.over_bus ? all.stream->fetch(context.recorder, shard) : shard.view;
+        const vk::View rows = streams ? all.stream->fetch(context.recorder, shard) : shard.view;
         std::vector<vk::View> views{rows, x, args.bias ? *args.bias : x, residual, args.out.view};
         if (variant.shader == Shader::linear_vec_sg_texels)
             views.insert(views.end(), {rows, x, args.norm ? args.norm->weight : x});
@@ -262,7 +263,7 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
         views.resize(pipeline.module->bindings.size(), args.out.view);
         context.recorder.dispatch(pipeline, views, std::as_bytes(std::span(&push, 1)),
                                   row_tiles * token_tiles * variant.splits, label_of(all));
-        if (!weight.over_bus) continue;
+        if (!streams) continue;
         const bool last = i + 1 == weight.shards.size();
         if (const DeviceWeight::Shard* next = last ? all.after : &weight.shards[i + 1])
             all.stream->prefetch(context.recorder, *next);

@@ -24,6 +24,8 @@ constexpr RouteCase route_cases[] = {
     {70, 60, 4, Score::softmax},
     {3, 32, 4, Score::softmax_chosen},
     {5, 160, 6, Score::softmax, false, false, 8, 3},
+    {4, 80, 36, Score::sigmoid, false, true, 20, 11,
+     true},  // more groups and slots than many a subgroup has lanes
     {5, 256, 8, Score::sigmoid, true, true, 8, 4, true},
     {2, 4, 4, Score::sigmoid},
     {2, 1, 1, Score::softmax},
