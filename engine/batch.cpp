@@ -308,7 +308,8 @@ void Batch::record(OpContext& context, const kernel::ExpertLinear& k) const {
 }
 
 void Batch::record(OpContext& context, const kernel::ExpertSum& k) const {
-    record_expert_sum(context, {matrix(k.x), matrix(k.routes), matrix(k.out), k.used},
+    const auto residual = k.residual ? std::optional(matrix(*k.residual)) : std::nullopt;
+    record_expert_sum(context, {matrix(k.x), matrix(k.routes), matrix(k.out), k.used, residual, k.scale},
                       choices().simple(context.caps, SimpleOp::expert_sum));
 }
 

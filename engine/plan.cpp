@@ -18,6 +18,7 @@ constinit const Planner::Row Planner::table[] = {
     {"experts' gate+up+glu", true, &Planner::expert_glu},
     {"linear+activation", true, &Planner::linear_activate},
     {"linear+add", true, &Planner::linear_add},
+    {"expert sum+add", true, &Planner::expert_sum_add},
     {"embed", false, &Planner::embed},
     {"norm", false, &Planner::norm},
     {"linear", false, &Planner::linear},
@@ -29,7 +30,7 @@ constinit const Planner::Row Planner::table[] = {
     {"glu", false, &Planner::as_is<op::Glu>},
     {"add", false, &Planner::add},
     {"select", false, &Planner::as_is<op::Select>},
-    {"expert sum", false, &Planner::as_is<op::ExpertSum>},
+    {"expert sum", false, &Planner::expert_sum},
     {"gate", false, &Planner::as_is<op::Gate>},
     {"mix", false, &Planner::as_is<op::Mix>},
     {"hash", false, &Planner::hash},
@@ -197,12 +198,15 @@ size_t Planner::linear_activate(size_t i) {
     return 2;
 }
 
+/// Whether op i adds `x` to what nobody reads after it.
+bool Planner::adds_in_place(const op::Add& add, TensorId x, size_t i) const {
+    return add.b == x && placed(add.a) && last_use(add.a, i) && cols(add.a) == cols(add.out);
+}
+
 size_t Planner::linear_add(size_t i) {
     const auto* linear = at<op::Linear>(i);
     const auto* add = at<op::Add>(i + 1);
-    if (!linear || !add || !(add->b == linear->out) || !placed(add->a) || !last_use(add->a, i + 1) ||
-        cols(add->a) != cols(add->out))
-        return 0;
+    if (!linear || !add || !adds_in_place(*add, linear->out, i + 1)) return 0;
     alias(add->out, add->a);
     emit(kernel::Linear{linear->x,
                         add->out,
@@ -283,6 +287,23 @@ size_t Planner::expert_linear(size_t i) {
                               {}},
          {op->x, op->routes}, {op->out});
     return 1;
+}
+
+size_t Planner::expert_sum(size_t i) {
+    const auto* op = at<op::ExpertSum>(i);
+    if (!op) return 0;
+    emit(kernel::ExpertSum{op->x, op->routes, op->out, op->used, {}}, {op->x, op->routes}, {op->out});
+    return 1;
+}
+
+size_t Planner::expert_sum_add(size_t i) {
+    const auto* sum = at<op::ExpertSum>(i);
+    const auto* add = at<op::Add>(i + 1);
+    if (!sum || !add || !adds_in_place(*add, sum->out, i + 1)) return 0;
+    alias(add->out, add->a);
+    emit(kernel::ExpertSum{sum->x, sum->routes, add->out, sum->used, add->a, add->scale},
+         {sum->x, sum->routes, add->a}, {add->out});
+    return 2;
 }
 
 size_t Planner::head_linear(size_t i) {

@@ -109,6 +109,13 @@ struct HeadLinear {
     GroupId weight;
     uint32_t heads, first;
 };
+/// out = sum of the experts' x by their weights, or residual + scale times that
+struct ExpertSum {
+    TensorId x, routes, out;
+    uint32_t used;
+    std::optional<TensorId> residual;
+    float scale = 1;
+};
 struct Route {
     TensorId scores, out;
     Routing routing;
@@ -133,8 +140,7 @@ struct Hash {
     scoria::Attention shape;
 };
 // These are the graph's.
-using op::Add, op::ChunkAttention, op::Sort, op::Pack, op::ExpertSum, op::Gate, op::Glu, op::Map, op::Mix,
-    op::Select;
+using op::Add, op::ChunkAttention, op::Sort, op::Pack, op::Gate, op::Glu, op::Map, op::Mix, op::Select;
 
 }  // namespace kernel
 

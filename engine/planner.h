@@ -61,6 +61,9 @@ class Planner {
     size_t convolve(size_t i);
     size_t scan(size_t i);
     size_t add(size_t i);
+    bool adds_in_place(const op::Add& add, TensorId x, size_t i) const;
+    size_t expert_sum(size_t i);
+    size_t expert_sum_add(size_t i);
     /// An op that is its own kernel.
     template <class T> size_t as_is(size_t i);
 

@@ -1,4 +1,5 @@
-// out[t] = sum over the chosen experts s of weight[t][s] * x[t][s]. One lane per element.
+// out[t] = sum over the chosen experts s of weight[t][s] * x[t][s], which may be scaled and added to a residual. One lane per
+// element.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "grid.glsl"
@@ -7,7 +8,8 @@
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(binding = 0) readonly buffer X { float x[]; };
 layout(binding = 1) readonly buffer Routes { float routes[]; };
-layout(binding = 2) writeonly buffer Out { float result[]; };
+layout(binding = 2) readonly buffer Residual { float residual[]; };  // may be the memory of `out`
+layout(binding = 3) writeonly buffer Out { float result[]; };
 layout(push_constant) uniform Push { ExpertSumPush push; };
 
 void main() {
@@ -18,5 +20,6 @@ void main() {
     const uint weights = push.routes_first + token * push.routes_stride + push.used;
     float sum = 0.0;
     for (uint s = 0; s < push.used; ++s) sum += routes[weights + s] * x[from + s * push.cols];
+    if (push.adds != 0) sum = residual[push.residual_first + token * push.residual_stride + column] + push.scale * sum;
     result[push.out_first + token * push.out_stride + column] = sum;
 }

@@ -54,6 +54,9 @@ struct ExpertSumPush {
     uint x_first, x_stride;  // words, as in Matrix
     uint routes_first, routes_stride;
     uint out_first, out_stride;
+    uint residual_first, residual_stride;
+    uint adds;    // 1: a residual
+    float scale;  // of what is added to it
 };
 
 #ifdef __cplusplus

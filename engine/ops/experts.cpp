@@ -50,7 +50,7 @@ namespace {
 void record_plain(OpContext& context, const LinearArgs& args, const KernelVariant& variant) {
     const DeviceWeight& weight = args.weight;
     const LinearExperts& experts = *args.experts;
-    const Matrix& routes = experts.routes.value_or(args.x);
+    const Matrix routes = experts.routes.value_or(args.x);
     ExpertLinearPush push{.tokens = args.x.rows,
                           .experts = experts.experts,
                           .used = experts.used,
@@ -132,12 +132,23 @@ std::vector<KernelVariant> expert_sum_variants(const vk::Caps& caps) {
 }
 
 void record_expert_sum(OpContext& context, const ExpertSumArgs& args, const KernelVariant& variant) {
-    const ExpertSumPush push{args.out.rows,      args.used,      args.out.cols,
-                             args.x.first,       args.x.stride,  args.routes.first,
-                             args.routes.stride, args.out.first, args.out.stride};
+    const Matrix residual = args.residual.value_or(args.x);
+    const ExpertSumPush push{.tokens = args.out.rows,
+                             .used = args.used,
+                             .cols = args.out.cols,
+                             .x_first = args.x.first,
+                             .x_stride = args.x.stride,
+                             .routes_first = args.routes.first,
+                             .routes_stride = args.routes.stride,
+                             .out_first = args.out.first,
+                             .out_stride = args.out.stride,
+                             .residual_first = residual.first,
+                             .residual_stride = residual.stride,
+                             .adds = args.residual.has_value(),
+                             .scale = args.scale};
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(
         shader_module(variant.shader), {{vk::constant_workgroup, variant.workgroup}});
-    context.recorder.dispatch(pipeline, {args.x.view, args.routes.view, args.out.view}, push,
+    context.recorder.dispatch(pipeline, {args.x.view, args.routes.view, residual.view, args.out.view}, push,
                               groups_for(uint64_t(push.tokens) * push.cols, variant.workgroup), "expert_sum");
 }
 

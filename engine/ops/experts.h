@@ -30,10 +30,12 @@ struct HeadLinearArgs {
     uint32_t heads, first;
 };
 
-/// out[t] = sum over s of weight[t][s] * x[t][s]
+/// out[t] = sum over s of weight[t][s] * x[t][s], or residual + scale times that
 struct ExpertSumArgs {
     Matrix x, routes, out;  // [tokens, used * cols], [tokens, 2 * used], [tokens, cols]
     uint32_t used;
+    std::optional<Matrix> residual = std::nullopt;  // shape of out; may be out itself
+    float scale = 1;
 };
 
 std::vector<KernelVariant> route_variants(const vk::Caps& caps);

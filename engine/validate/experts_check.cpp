@@ -165,21 +165,29 @@ void check_head_linear(CheckContext& context) {
                  });
 }
 
-void check_expert_sum(CheckContext& context) {
+void check_expert_sum(CheckContext& context, bool adds) {
     constexpr uint32_t tokens = 5, used = 3, cols = 37;
+    constexpr float scale = 0.75f;
     const std::vector<float> x = random_floats(tokens * used * cols, context.seed),
-                             routes = routes_for(tokens, 4, used, context.seed + 1);
+                             routes = routes_for(tokens, 4, used, context.seed + 1),
+                             residual = random_floats(tokens * cols, context.seed + 2);
     std::vector<double> expected(tokens * cols);
     reference::expert_sum(doubles(x), doubles(routes), used, expected);
-    const vk::Buffer x_buffer = context.buffer_of<float>(x), routes_buffer = context.buffer_of<float>(routes);
-    run_variants(context, "expert_sum", cat("tokens ", tokens, " used ", used, " cols ", cols),
+    if (adds) reference::add(doubles(residual), std::vector(expected), scale, expected);
+    const vk::Buffer x_buffer = context.buffer_of<float>(x), routes_buffer = context.buffer_of<float>(routes),
+                     residual_buffer = context.buffer_of<float>(residual);
+    const Matrix residual_matrix{residual_buffer.view(), tokens, cols, cols, 0};
+    run_variants(context, "expert_sum",
+                 cat("tokens ", tokens, " used ", used, " cols ", cols, adds ? " added" : ""),
                  expert_sum_variants(context.caps()), expected, cols, bounds_of(4),
                  [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
                      record_expert_sum(ops,
                                        {{x_buffer.view(), tokens, used * cols, used * cols, 0},
                                         {routes_buffer.view(), tokens, 2 * used, 2 * used, 0},
                                         out,
-                                        used},
+                                        used,
+                                        adds ? std::optional(residual_matrix) : std::nullopt,
+                                        scale},
                                        variant);
                  });
 }
@@ -190,7 +198,7 @@ void check_experts(CheckContext& context) {
     for (const RouteCase& c : route_cases) check_route(context, c);
     for (const LinearCase& c : linear_cases) check_expert_linear(context, c);
     check_head_linear(context);
-    check_expert_sum(context);
+    for (const bool adds : {false, true}) check_expert_sum(context, adds);
 }
 
 }  // namespace scoria::validate

@@ -408,6 +408,8 @@ MUTATIONS = [
     mutant("route_lanes", "route.comp", "the last of equal experts is chosen, not the first", "index != NONE && key == best ? ~index : 0u", "index != NONE && key == best ? index : 0u", "experts"),
     mutant("route_groups", "route.comp", "a lane forgets its later groups", "const uint group = i * SG_SIZE + sg_lane();\n            if", "const uint group = sg_lane();\n            if", "experts"),
     mutant("route_slots", "route.comp", "chosen experts beyond a lane each are not scaled", "slot < push.used; slot += SG_SIZE", "slot < min(push.used, SG_SIZE); slot += SG_SIZE", "experts"),
+    mutant("expert_sum_scale", "expert_sum.comp", "what is added to the residual is not scaled", "push.scale * sum;", "sum;", "experts"),
+    mutant("expert_sum_residual", "expert_sum.comp", "all tokens add to the first one's residual", "token * push.residual_stride", "0", "experts"),
     mutant("expert_sum_last", "expert_sum.comp", "the last expert is left out", "s < push.used; ++s", "s + 1 < push.used; ++s", "experts"),
     # sampling
     mutant("sample_tie", "sample_scan.comp", "the highest of equal logits wins", "~wg_max(best == most ? ~best_index : 0)", "wg_max(best == most ? best_index : 0)", "sample"),
