@@ -17,7 +17,7 @@
 #define LINEAR_IN_STEP 17       // linear_group and linear_coop: of sg_share_memory()
 #define LINEAR_HEADS 18    // -DHEADS: 1 if rows are heads of q | k | v, for the cache of KV_TYPE_CONSTANT
 #define LINEAR_NORMS 19    // linear_group: LINEAR_NORM is set
-#define LINEAR_EXPERTS 20  // linear_vec and linear_compact of one token: linear_experts.glsl
+#define LINEAR_EXPERTS 20  // linear_vec, _compact and _group of one token: linear_experts.glsl
 
 // linear_coop: the matrix shape (not linear_coop2), and the tile of a workgroup and the part of it of a
 // subgroup

@@ -23,6 +23,7 @@
 #define STARTS_WEIGHTS
 #endif
 #define HEADS
+#define EXPERTS
 layout(set = 0, binding = 0) restrict readonly buffer WeightQuads { uvec4 weight_quads[]; };
 #include "linear.glsl"
 
@@ -170,11 +171,20 @@ void main() {
     }
     const uint part = sg_index() % PARTS, first_unit = row_tile * (SG_COUNT / PARTS);
     const uint pairs = (push.rows + 1) / 2, blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
-    if (first_unit * WEIGHT_GROUP_PAIRS >= pairs) return;
+    uint groups = (pairs - 1) / WEIGHT_GROUP_PAIRS + 1, first_group = 0;
+    if (OF_EXPERTS) {  // whole groups each; wraps where the shard begins behind an expert
+        choose_expert(token0);
+        groups = push.shard_rows / WEIGHT_GROUP_ROWS;
+        first_group = expert_row / WEIGHT_GROUP_ROWS - push.first_row / WEIGHT_GROUP_ROWS;
+    }
+    const int from = int(first_group + first_unit), to = from + int(SG_COUNT / PARTS);
+    const bool elsewhere = OF_EXPERTS ? to <= 0 || from >= int(groups) : false;  // the expert's rows
+    if (first_unit * WEIGHT_GROUP_PAIRS >= pairs || elsewhere) return;
 
     // Groups past the end compute the last one and store nothing.
     const uint own_group = first_unit + sg_index() / PARTS, pair0 = own_group * WEIGHT_GROUP_PAIRS;
-    const uint group = min(own_group, (pairs - 1) / WEIGHT_GROUP_PAIRS);
+    const uint group = min(first_group + own_group, groups - 1);
+    const bool here = !OF_EXPERTS || first_group + own_group < groups;
     const Slot slot = first_slot(group * push.group_words, group * (blocks / WEIGHT_UNIT_CELLS), lane_of_cell());
     // What only the end needs is asked for first, that nobody waits for it there.
     vec2 biases[END_TURNS], residuals[END_TURNS];
@@ -184,7 +194,7 @@ void main() {
             const uint token = token0 + end_token(i), pair = pair0 + end_pair(i);
             biases[i] = vec2(load_bias(2 * pair), load_bias(2 * pair + 1));
             if (HEADS_END) heads[i] = head_pair(token, pair);
-            else residuals[i] = load_residual(token, pair, ends(token0, i, pair, pairs));
+            else residuals[i] = load_residual(token, pair, here && ends(token0, i, pair, pairs));
         }
     }
     float sums[SUMS], squares = 0.0;
@@ -192,7 +202,7 @@ void main() {
 
     uint x_rows[TOKENS];
     [[unroll]] for (uint t = 0; t < TOKENS; ++t)
-        x_rows[t] = (push.x_first + min(token0 + t, push.tokens - 1) * push.x_stride) / 4;
+        x_rows[t] = x_word(min(token0 + t, push.tokens - 1)) / 4;
 
     const uint stage = (sg_index() * TOKENS * CELLS + lane_cell()) * PITCH;
     for (uint first = part * CELLS; first < blocks; first += PARTS * CELLS) {
@@ -288,7 +298,7 @@ void main() {
             sum += vec2(part_sums[at], part_sums[at + WEIGHT_GROUP_PAIRS]);
         }
         const vec2 value = finished(fma(sum, vec2(scale), biases[i]));
-        const bool wanted = ends(token0, i, pair, pairs);
+        const bool wanted = here && ends(token0, i, pair, pairs);
         if (HEADS_END) write_head_pair(token0 + t, pair, value, heads[i], wanted);
         else write_pair(token0 + t, pair, value + residuals[i], wanted);
     }

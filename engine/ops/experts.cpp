@@ -92,7 +92,7 @@ void record_experts(OpContext& context, const LinearArgs& args, const KernelVari
     const auto linear = expert_linear_variant(context.caps, shape);
     // Lanes have rows of one shard, too.
     const auto fits = [&](const DeviceWeight::Shard& shard) {
-        return shard.first_row % (2 * linear->lane_pairs) == 0;
+        return shard.first_row % linear->expert_rows() == 0;
     };
     if (variant.shader != Shader::linear_expert && linear && std::ranges::all_of(weight.shards, fits))
         record_linear(context, args, *linear);

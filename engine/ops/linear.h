@@ -96,6 +96,8 @@ struct LinearVariant {
     /// Steps between 0 and the largest of 32 columns of x where it makes whole numbers of these as it goes
     /// (byte_operands.glsl); else 0.
     uint32_t x_levels() const;
+    /// Of what an expert's rows, and its shards', must be whole ones: rows of a lane, or of a group.
+    uint32_t expert_rows() const { return grouped() ? rows : 2 * lane_pairs; }
     /// Whether it takes LinearArgs::norm of so many tokens: of one, or where x becomes halves first.
     bool folds_norm(uint32_t batch) const {
         return operands() == Operands::halves ||
@@ -104,7 +106,7 @@ struct LinearVariant {
 };
 
 /// How LinearArgs::experts are multiplied: `shape` has one expert's rows, and each token as often as it uses
-/// one. Nothing where those rows are no whole lanes' (an even number, on some drivers a multiple of 8).
+/// one. Nothing where those rows are not whole expert_rows().
 std::optional<LinearVariant> expert_linear_variant(const vk::Caps& caps, const LinearShape& shape);
 
 /// The variants valid on a device for a shape and its precision class, default first. Pure.

@@ -457,13 +457,17 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
 }
 
 std::optional<LinearVariant> expert_linear_variant(const vk::Caps& caps, const LinearShape& shape) {
-    const bool fetches =
-        texel_tokens(caps, {.tokens = 1, .rows = shape.rows, .cols = shape.cols, .type = shape.type}) != 0;
     const Shader best = best_vec(caps, shape.type);
-    const uint32_t lane_pairs = is_compact(best) ? 4 : 1;
-    if (shape.rows % (2 * lane_pairs) != 0) return {};
-    return vec(caps, fetches && is_compact(best) ? Shader::linear_vec_sg_texels : best, 1, lane_pairs,
-               parts_for(caps, shape, 1));
+    LinearVariant variant = vec(caps, best, 1, is_compact(best) ? 4 : 1, parts_for(caps, shape, 1));
+    if (is_compact(best) && texel_tokens(caps, {1, shape.rows, shape.cols, shape.type}))
+        variant = vec(caps, Shader::linear_vec_sg_texels, 1, 4, 1);
+    if (caps.vendor_id == vk::vendor_nvidia && !caps.is_cpu()) {
+        const LinearShape all{1, shape.rows * shape.tokens, shape.cols, shape.type};
+        const uint32_t parts = group_parts(caps, all, Shader::linear_group, 1);
+        const auto grouped = group(caps, Shader::linear_group, 1, parts);
+        if (grouped && shape.rows % grouped->expert_rows() == 0) variant = *grouped;
+    }
+    return shape.rows % variant.expert_rows() == 0 ? std::optional(variant) : std::nullopt;
 }
 
 std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearShape& shape) {
