@@ -4,7 +4,8 @@
 // A weight is scale * (code - zero) + offset: `code` is what the bits give most cheaply, and the rest is the
 // same for 32 columns (16 where WEIGHT_HALVES), so that kernels multiply codes and apply the rest once:
 //   sum w x = scale * sum code x + (offset - scale * zero) * sum x.
-// Evaluated as written it is the file's value bit for bit: code - zero and its product with scale are exact.
+// Evaluated as written it is the file's value bit for bit: code - zero and its product with scale are exact. (MXFP4's scale is
+// that of sums alone: mxfp4_affine.)
 //
 // Where the includer defines HALF_PAIRS, for which it enables 16-bit floats, some codes are computed by pairs of those.
 //

@@ -8,7 +8,7 @@
 
 #define EXPERT_BIAS 1u
 #define EXPERT_GLU 2u      // rows 2i, 2i + 1 are gate i and up i: out[i] = act(gate) * up
-#define EXPERT_IS_SLOT 8u  // no routes: slot s goes to expert s, as heads do
+#define EXPERT_IS_SLOT 4u  // no routes: slot s goes to expert s, as heads do
 
 // The enum Routing::Score (loader/architecture.h).
 #define ROUTE_SOFTMAX 0

@@ -1,3 +1,4 @@
+// For experts whose rows are no whole lanes' of the mat-vecs (linear_experts.glsl):
 // out[t][s] = W[e] x[t] (+ bias[e]) with e = expert s of token t, or of x[t][s]; the experts' matrices stand one after
 // the other in one weight. A lane makes two neighbouring rows of one (token, slot); an id past the experts counts as
 // the last.

@@ -3,7 +3,6 @@
 // cheaper than keeping lists.
 #version 460
 #extension GL_GOOGLE_include_directive : require
-#extension GL_EXT_control_flow_attributes : require
 #include "subgroup.glsl"
 #include "grid.glsl"
 #include "numerics.glsl"
@@ -48,7 +47,7 @@ float group_key(const uint first, const uint group) {
         second = max(second, min(top, key));
         top = max(top, key);
     }
-    return (push.flags & ROUTE_TOP2) != 0 ? top + second : top;
+    return (push.flags & ROUTE_TOP2) != 0 ? max(top + second, LOWEST) : top;
 }
 
 // The groups whose bits are set are open. A lane has every SG_SIZE-th.

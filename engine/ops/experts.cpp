@@ -85,7 +85,8 @@ void record_plain(OpContext& context, const LinearArgs& args, const KernelVarian
 
 void record_experts(OpContext& context, const LinearArgs& args, const KernelVariant& variant) {
     const DeviceWeight& weight = args.weight;
-    const LinearShape shape{.tokens = args.x.rows * args.experts->used,
+    // By one token, so that bits do not depend on how many go beside it.
+    const LinearShape shape{.tokens = args.experts->used,
                             .rows = weight.rows / args.experts->experts,
                             .cols = weight.cols,
                             .type = weight.type};

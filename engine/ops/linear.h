@@ -105,8 +105,8 @@ struct LinearVariant {
     }
 };
 
-/// How LinearArgs::experts are multiplied: `shape` has one expert's rows, and each token as often as it uses
-/// one. Nothing where those rows are not whole expert_rows().
+/// How LinearArgs::experts are multiplied: `shape` has one expert's rows, and as tokens the experts that one
+/// uses. Nothing where those rows are not whole expert_rows().
 std::optional<LinearVariant> expert_linear_variant(const vk::Caps& caps, const LinearShape& shape);
 
 /// The variants valid on a device for a shape and its precision class, default first. Pure.
