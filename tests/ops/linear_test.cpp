@@ -275,7 +275,9 @@ TEST_SUITE("linear") {
                                 validate::linear_bounds(variant, type, 1, cols, false), sentinel);
             }
         }
-        CHECK(context.results().size() >= 4);
+        // Without subgroups there is no such kernel, and what there is computes them.
+        const bool native = device.caps().native_subgroups() && device.caps().subgroup_ballot;
+        CHECK((context.results().size() >= 4) == native);
         for (const validate::CheckResult& result : context.results())
             CHECK_MESSAGE(result.passed, cat(result.variant, ", ", result.shape, ": ", result.detail));
     }
