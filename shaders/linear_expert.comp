@@ -6,6 +6,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "grid.glsl"
 #include "experts.push.h"
+#include "expert_id.glsl"
 
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = EXPERT_ACTIVATION) const uint ACTIVATION = 1;
@@ -49,8 +50,7 @@ void main() {
     if (token >= push.tokens || pair >= pairs) return;
     uint expert = slot;
     if ((push.flags & EXPERT_IS_SLOT) == 0) {
-        const float id = routes[push.routes_first + token * push.routes_stride + slot];
-        expert = id > 0.0 ? min(uint(min(id, 65535.0)), push.experts - 1) : 0;
+        expert = expert_of_id(routes[push.routes_first + token * push.routes_stride + slot], push.experts);
     }
     const uint from = push.x_first + token * push.x_stride + slot * push.slot_stride;
 

@@ -177,8 +177,7 @@ void main() {
         groups = push.shard_rows / WEIGHT_GROUP_ROWS;
         first_group = expert_row / WEIGHT_GROUP_ROWS - push.first_row / WEIGHT_GROUP_ROWS;
     }
-    const int from = int(first_group + first_unit), to = from + int(SG_COUNT / PARTS);
-    const bool elsewhere = OF_EXPERTS ? to <= 0 || from >= int(groups) : false;  // the expert's rows
+    const bool elsewhere = OF_EXPERTS ? is_elsewhere(first_group + first_unit, SG_COUNT / PARTS, groups) : false;
     if (first_unit * WEIGHT_GROUP_PAIRS >= pairs || elsewhere) return;
 
     // Groups past the end compute the last one and store nothing.

@@ -45,8 +45,8 @@ Lane lane_of(const uint parts) {
         choose_expert(lane.token0);
         lane.weight_pair = expert_row / 2 - push.first_row / 2;
         lane.weight_pairs = push.shard_rows / 2;
-        const int from = int(lane.weight_pair + first * SG_SIZE * PAIRS), to = from + int(SG_COUNT / parts * SG_SIZE * PAIRS);
-        lane.idle = lane.idle || to <= 0 || from >= int(lane.weight_pairs);
+        const uint each = SG_SIZE * PAIRS;
+        lane.idle = lane.idle || is_elsewhere(lane.weight_pair + first * each, SG_COUNT / parts * each, lane.weight_pairs);
     }
 #endif
     return lane;

@@ -6,7 +6,7 @@
 // is reduced across lanes, and x is the same in the whole subgroup: with native subgroups each lane
 // loads one of the columns that share a scale and broadcasts it, and their sum is one across lanes; without, every lane
 // loads all. What a cell needs is loaded without a branch between, so that compilers put the loads of all before the
-// first is waited for. No barrier if PARTS is 1.
+// first is waited for. No barrier if PARTS is 1 and weights need no table (start_weights).
 //
 // -DWEIGHT_INTS multiplies integers: x comes as bytes from linear_pack_int.comp, four columns a word.
 #version 460

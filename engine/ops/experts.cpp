@@ -85,6 +85,8 @@ void record_plain(OpContext& context, const LinearArgs& args, const KernelVarian
 
 void record_experts(OpContext& context, const LinearArgs& args, const KernelVariant& variant) {
     const DeviceWeight& weight = args.weight;
+    const KernelVariant plain = expert_linear_variants(context.caps).back();
+    if (variant.shader == plain.shader) return record_plain(context, args, plain);
     // By one token, so that bits do not depend on how many go beside it.
     const LinearShape shape{.tokens = args.experts->used,
                             .rows = weight.rows / args.experts->experts,
@@ -95,10 +97,10 @@ void record_experts(OpContext& context, const LinearArgs& args, const KernelVari
     const auto fits = [&](const DeviceWeight::Shard& shard) {
         return shard.first_row % linear->expert_rows() == 0;
     };
-    if (variant.shader != Shader::linear_expert && linear && std::ranges::all_of(weight.shards, fits))
+    if (linear && std::ranges::all_of(weight.shards, fits))
         record_linear(context, args, *linear);
     else
-        record_plain(context, args, expert_linear_variants(context.caps).back());
+        record_plain(context, args, plain);
 }
 
 }  // namespace
