@@ -41,6 +41,22 @@ RopeShape rope_shape(const kernel::RopeCache& k, const Architecture& architectur
     return shape;
 }
 
+ExpertShape expert_shape(const Plan& plan, const Graph& graph, const kernel::ExpertLinear& k,
+                         uint32_t tokens) {
+    const WeightGroup& weight = plan.weight_groups[k.weight];
+    return {tokens,
+            k.experts,
+            k.used,
+            weight.rows / k.experts,
+            weight.cols,
+            weight.type,
+            graph.tensors[k.x.index].cols != weight.cols};
+}
+ExpertShape expert_shape(const Plan& plan, const kernel::HeadLinear& k, uint32_t tokens) {
+    const WeightGroup& weight = plan.weight_groups[k.weight];
+    return {tokens, k.heads, k.heads, weight.rows / k.heads, weight.cols, weight.type, true};
+}
+
 Matrix Batch::matrix(TensorId tensor) const {
     const GraphTensor& info = model_.graph().tensors[tensor.index];
     const Placement& place = model_.plan().placements[tensor.index];
@@ -82,10 +98,14 @@ Batch::Tiles Batch::tiles_of(const vk::Caps& caps, size_t index) const {
         const uint32_t tokens = attention_tile_tokens(variant_of(caps, *attention), shape_of(*attention));
         return {tokens_, uint32_t(whole_tiles(tokens))};
     }
-    // Each row reads its weights.
+    // Each row reads its weights, or all are read for many.
+    const auto expert_tiles = [&](TensorId out, const LinearVariant& variant) -> Tiles {
+        return {matrix(out).rows, variant.sorted ? uint32_t(whole_tiles(variant.tokens)) : 1};
+    };
     if (const auto* experts = std::get_if<kernel::ExpertLinear>(&kernel))
-        return {matrix(experts->out).rows, 1};
-    if (const auto* heads = std::get_if<kernel::HeadLinear>(&kernel)) return {matrix(heads->out).rows, 1};
+        return expert_tiles(experts->out, variant_of(caps, *experts));
+    if (const auto* heads = std::get_if<kernel::HeadLinear>(&kernel))
+        return expert_tiles(heads->out, variant_of(caps, *heads));
     return {};
 }
 
@@ -105,6 +125,23 @@ const LinearVariant& Batch::variant_of(const vk::Caps& caps, const kernel::Linea
     if (found == linear_variants_.end())
         found = linear_variants_.emplace(shape, choices().linear(caps, shape)).first;
     return found->second;
+}
+
+const LinearVariant& Batch::experts_of(const vk::Caps& caps, std::string_view op,
+                                       const ExpertShape& shape) const {
+    auto found = expert_variants_.find({op, shape});
+    if (found == expert_variants_.end())
+        found = expert_variants_.emplace(std::pair{op, shape}, choices().experts(caps, op, shape)).first;
+    return found->second;
+}
+
+const LinearVariant& Batch::variant_of(const vk::Caps& caps, const kernel::ExpertLinear& k) const {
+    return experts_of(caps, "expert_linear",
+                      expert_shape(model_.plan(), model_.graph(), k, matrix(k.out).rows));
+}
+
+const LinearVariant& Batch::variant_of(const vk::Caps& caps, const kernel::HeadLinear& k) const {
+    return experts_of(caps, "head_linear", expert_shape(model_.plan(), k, matrix(k.out).rows));
 }
 
 const AttentionVariant& Batch::variant_of(const vk::Caps& caps, const kernel::Attention& k) const {
@@ -197,7 +234,7 @@ void Batch::record(OpContext& context, const kernel::Linear& k) {
         }
     }
     if (k.residual) residual = rows(matrix(*k.residual)), args.residual = &residual;
-    if (workspace_.scratch) args.scratch = workspace_.scratch.view();
+    args.scratch = scratch();
     if (weight.over_bus) args.stream = &stream_, args.after = next_over_bus(part_.kernel);
     record_linear(context, args, variant_of(context.caps, k));
 }
@@ -303,8 +340,8 @@ void Batch::record(OpContext& context, const kernel::ExpertLinear& k) const {
     record_expert_linear(context,
                          {rows(matrix(k.x)), rows(matrix(k.routes)), rows(matrix(k.out)), weight,
                           vector(k.bias), k.experts, k.used, k.glu.has_value(),
-                          k.glu.value_or(Activation::silu)},
-                         choices().simple(context.caps, SimpleOp::expert_linear, linear_of(weight.type)));
+                          k.glu.value_or(Activation::silu), scratch()},
+                         variant_of(context.caps, k));
 }
 
 void Batch::record(OpContext& context, const kernel::ExpertSum& k) const {
@@ -315,8 +352,9 @@ void Batch::record(OpContext& context, const kernel::ExpertSum& k) const {
 
 void Batch::record(OpContext& context, const kernel::HeadLinear& k) const {
     record_head_linear(
-        context, {rows(matrix(k.x)), rows(matrix(k.out)), model_.weight(k.weight), k.heads, k.first},
-        choices().simple(context.caps, SimpleOp::head_linear, linear_of(model_.weight(k.weight).type)));
+        context,
+        {rows(matrix(k.x)), rows(matrix(k.out)), model_.weight(k.weight), k.heads, k.first, scratch()},
+        variant_of(context.caps, k));
 }
 
 void Batch::record(OpContext& context, const kernel::Pack& k) const {
@@ -378,12 +416,12 @@ double Batch::cost(size_t index, uint32_t positions) const {
     }
     if (const auto* k = std::get_if<kernel::ExpertLinear>(&kernel)) {
         const DeviceWeight& weight = model_.weight(k->weight);
-        // Each token reads its experts.
-        return (reads(weight) + 1) * weight.rows / k->experts * weight.cols * tokens_ * k->used;
+        const double asked = double(tokens_) * k->used, read = std::min(asked, double(k->experts));
+        return double(weight.rows) / k->experts * weight.cols * (reads(weight) * read + asked);
     }
     if (const auto* k = std::get_if<kernel::HeadLinear>(&kernel)) {
         const DeviceWeight& weight = model_.weight(k->weight);
-        return (reads(weight) + 1) * weight.rows * weight.cols * matrix(k->out).rows;
+        return double(weight.rows) * weight.cols * (reads(weight) + matrix(k->out).rows);
     }
     if (const auto* k = std::get_if<kernel::Attention>(&kernel)) {
         const double keys = k->shape.window ? std::min(k->shape.window, positions) : positions;

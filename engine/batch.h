@@ -54,6 +54,11 @@ struct Workspace {
 /// Of a model's heads, for a cache in one shard.
 RopeShape rope_shape(const kernel::RopeCache& k, const Architecture& architecture, KvType type);
 
+/// Of so many tokens.
+ExpertShape expert_shape(const Plan& plan, const Graph& graph, const kernel::ExpertLinear& k,
+                         uint32_t tokens);
+ExpertShape expert_shape(const Plan& plan, const kernel::HeadLinear& k, uint32_t tokens);
+
 /// Whose tokens a batch has: those of one sequence, by its place in the cache, or of so many.
 struct Sequences {
     std::optional<uint32_t> one = 0;
@@ -140,6 +145,10 @@ class Batch {
     LinearShape shape_of(const kernel::Linear& k) const;
     /// What choices() say of it, asked once for each shape: they weigh many variants.
     const LinearVariant& variant_of(const vk::Caps& caps, const kernel::Linear& k) const;
+    const LinearVariant& variant_of(const vk::Caps& caps, const kernel::ExpertLinear& k) const;
+    const LinearVariant& variant_of(const vk::Caps& caps, const kernel::HeadLinear& k) const;
+    const LinearVariant& experts_of(const vk::Caps& caps, std::string_view op,
+                                    const ExpertShape& shape) const;
     const AttentionVariant& variant_of(const vk::Caps& caps, const kernel::Attention& k) const;
     bool folds(const vk::Caps& caps, const kernel::Norm& k) const;
     bool folds(const vk::Caps& caps, const kernel::RopeCache& k) const;
@@ -153,6 +162,7 @@ class Batch {
     Matrix rows(const Matrix& whole) const {
         return part_.rows ? whole.row_range(part_.first_row, part_.rows) : whole;
     }
+    vk::View scratch() const { return workspace_.scratch ? workspace_.scratch.view() : vk::View(); }
     std::optional<vk::View> vector(std::optional<VectorId> id) const {
         return id ? std::optional(model_.vector(*id)) : std::nullopt;
     }
@@ -160,6 +170,7 @@ class Batch {
     const DeviceWeight::Shard* next_over_bus(size_t index) const;
 
     mutable std::map<LinearShape, LinearVariant> linear_variants_;
+    mutable std::map<std::pair<std::string_view, ExpertShape>, LinearVariant> expert_variants_;
     mutable std::map<CachedAttention, AttentionVariant> attention_variants_;
     const DeviceModel& model_;
     const KvCache& cache_;

@@ -94,17 +94,29 @@ class UseCheck {
     void operator()(const kernel::Add& k) {
         validate::check_add(context_, use_.tokens, cols(k.out), k.scale);
     }
+    void operator()(const kernel::ExpertLinear& k) {
+        experts(expert_shape(engine_.plan, engine_.graph, k, use_.tokens), k.bias.has_value(),
+                k.glu.has_value(), false, k.glu.value_or(Activation::silu));
+    }
+    void operator()(const kernel::HeadLinear& k) {
+        experts(expert_shape(engine_.plan, k, use_.tokens), false, false, true, Activation::silu);
+    }
     /// The rest is small, and general in its sizes: the op's table of cases serves.
     template <class Kernel> void operator()(const Kernel&) {
-        constexpr std::pair<std::string_view, const char*> in_tables_of[] = {
-            {"route", "experts"},       {"expert_linear", "experts"}, {"expert_sum", "experts"},
-            {"head_linear", "experts"}, {"hash", "chunk_attention"},  {"sort", "chunk_attention"}};
+        constexpr std::pair<std::string_view, const char*> in_tables_of[] = {{"route", "experts"},
+                                                                             {"expert_sum", "experts"},
+                                                                             {"hash", "chunk_attention"},
+                                                                             {"sort", "chunk_attention"}};
         for (const auto& [op, of] : in_tables_of)
             if (use_.op == op) return table(of);
         table(use_.op);
     }
 
   private:
+    void experts(const ExpertShape& shape, bool bias, bool glu, bool heads, Activation activation) {
+        validate::check_experts(context_, {shape, bias, glu, heads, activation},
+                                engine_.choices.experts(context_.caps(), use_.op, shape));
+    }
     /// Whether positions wrap in a slot of the cache.
     bool wraps(uint32_t slot) const {
         const KvLength length = engine_.cache_length();

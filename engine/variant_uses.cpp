@@ -111,11 +111,8 @@ class Uses {
         simple(SimpleOp::route, i, k.out, cat("experts ", graph_.tensors[k.scores.index].cols));
     }
     void operator()(size_t i, const kernel::ExpertLinear& k) {
-        const WeightGroup& weight = plan_.weight_groups[k.weight];
-        simple(SimpleOp::expert_linear, i, k.out,
-               cat("rows ", weight.rows, " cols ", weight.cols, " experts ", k.experts, "/", k.used,
-                   k.glu ? " glu" : ""),
-               linear_of(weight.type));
+        experts("expert_linear", i, rows(k.out), k.glu ? " glu" : "",
+                [&](uint32_t tokens) { return expert_shape(plan_, graph_, k, tokens); });
     }
     void operator()(size_t i, const kernel::Hash& k) {
         simple(SimpleOp::hash, i, k.out, cat("heads ", k.shape.heads, " dim ", k.shape.head_dim));
@@ -140,13 +137,23 @@ class Uses {
         simple(SimpleOp::expert_sum, i, k.out, cat("used ", k.used));
     }
     void operator()(size_t i, const kernel::HeadLinear& k) {
-        const WeightGroup& weight = plan_.weight_groups[k.weight];
-        simple(SimpleOp::head_linear, i, k.out, cat("rows ", weight.rows, " cols ", weight.cols),
-               linear_of(weight.type));
+        experts("head_linear", i, rows(k.out), "",
+                [&](uint32_t tokens) { return expert_shape(plan_, k, tokens); });
     }
     std::vector<VariantUse> take() { return std::move(uses_); }
 
   private:
+    void experts(const char* op, size_t kernel, uint32_t most, std::string_view end, const auto& shape_of) {
+        for (const uint32_t tokens : batch_sizes(most)) {
+            const ExpertShape shape = shape_of(tokens);
+            const LinearVariant chosen = choices_.experts(caps_, op, shape);
+            add({op, linear_of(shape.type), names_of(choices_.expert_variants(caps_, shape)), chosen.name,
+                 chosen.shader,
+                 cat("rows ", shape.rows, " cols ", shape.cols, " experts ", shape.used, "/", shape.experts,
+                     end),
+                 kernel, tokens});
+        }
+    }
     /// Of a linear that may end so.
     std::string heads_text(size_t kernel, const LinearVariant& variant) const {
         const auto& rope = std::get<kernel::RopeCache>(plan_.kernels[kernel].kernel);

@@ -13,14 +13,9 @@ const bool X_BY_CHUNKS = X_BY_CELLS && TOKENS > 2 && CHUNKS_FETCH && !WEIGHT_LAN
 
 vec4 x_cells[TOKENS];  // four columns a lane
 
-vec4 x_quad_of(uint token, const uint quad) {
-    token = min(token, push.tokens - 1);
-    return x_quad(x_word(token) / 4 + quad);
-}
-
 void load_x_quad(const uint token0, const uint quad, const bool wanted) {
     [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
-        x_cells[t] = x_quad_of(token0 + t, quad);
+        x_cells[t] = x_quad(lane_x_word(token0, t) / 4 + quad);
         if (!wanted) x_cells[t] = vec4(0.0);
     }
     if (linear_norm()) {
@@ -47,7 +42,7 @@ void load_x_chunk(const uint token0, const uint first) {
     [[unroll]] for (uint i = 0; i < TOKENS / 4; ++i) {
         const uint item = i * 8 + sg_lane();
         const uint quad = weight_quad(first + item / TOKENS);
-        x_chunk[i] = x_quad_of(token0 + item % TOKENS, quad);
+        x_chunk[i] = x_quad(lane_x_word(token0, item % TOKENS) / 4 + quad);
         if (WEIGHT_PLAIN) x_chunk[i] = 4 * quad < push.cols ? x_chunk[i] : vec4(0.0);
     }
 }
@@ -62,11 +57,11 @@ const uint X_COLS = SG_SIZE < 8 ? SG_SIZE : 8;
 // Column that is k-th where codes are concerned.
 uint column_of(const uint k) { return 4 * weight_quad(k / 4) + k % 4; }
 
-// x of the chunk that starts at column k.
-void load_chunk(const uint token, const uint k, out vec4 lo, out vec4 hi) {
+// x of the chunk that starts at column k, of the row that begins with word `row`.
+void load_chunk(const uint row, const uint k, out vec4 lo, out vec4 hi) {
     const uint first = column_of(k + sg_lane() % 8), second = column_of(k + 4 + sg_lane() % 4);
-    const float a = normed(load_x(token, first), first);
-    const float b = SG_SIZE < 8 ? normed(load_x(token, second), second) : a;
+    const float a = normed(load_x(row, first), first);
+    const float b = SG_SIZE < 8 ? normed(load_x(row, second), second) : a;
     lo = vec4(sg_broadcast(a, 0), sg_broadcast(a, 1), sg_broadcast(a, 2), sg_broadcast(a, 3));
     hi = vec4(sg_broadcast(b, 4 % SG_SIZE), sg_broadcast(b, 5 % SG_SIZE), sg_broadcast(b, 6 % SG_SIZE),
               sg_broadcast(b, 7 % SG_SIZE));

@@ -1,10 +1,13 @@
 // Push constants and specialization constants of the kernels of mixtures of experts: route.comp,
-// linear_expert.comp, expert_sum.comp.
+// expert_sort.comp, linear_expert.comp, expert_sum.comp.
 #ifndef SCORIA_EXPERTS_PUSH_H
 #define SCORIA_EXPERTS_PUSH_H
 
-// 0 workgroup size; route: 1 subgroup size; linear_expert: 2 weight type (dequant.glsl)
+// 0 workgroup size; route and expert_sort: 1 subgroup size; linear_expert: 2 weight type (dequant.glsl)
 #define EXPERT_ACTIVATION 3  // linear_expert: numerics.glsl; with EXPERT_GLU alone
+
+#define EXPERT_COUNT 4           // expert_sort: how many there are, at most EXPERT_MOST_SORTED
+#define EXPERT_MOST_SORTED 2048  // 8 KiB of shared memory
 
 #define EXPERT_BIAS 1u
 #define EXPERT_GLU 2u      // rows 2i, 2i + 1 are gate i and up i: out[i] = act(gate) * up
@@ -35,6 +38,15 @@ struct RoutePush {
     uint x_first, x_stride;    // words, as in Matrix
     uint out_first, out_stride;
     float scale, margin;
+};
+
+struct ExpertSortPush {
+    uint tokens, used;
+    uint is_slot;  // no routes: slot s goes to expert s
+    uint routes_first, routes_stride;
+    uint tile, places;  // of the lists, whole tiles
+    // Between tokens and between the experts that one uses: words of out, and words or packed rows of x.
+    uint x_stride, x_slot_stride, out_stride, out_slot_stride;
 };
 
 struct ExpertLinearPush {

@@ -64,12 +64,15 @@ float add_products(const vec4 a, const vec4 b, const float sum) {
 #endif
 #endif
 
+#include "linear_experts.glsl"
+
 uint linear_part = 0;  // which of push.splits this workgroup computes
 
-// What a workgroup of a tile kernel computes: rows from row0 on (past push.rows: nothing), tokens from token0 on, and of
-// the `blocks` of columns those from .. to - 1.
+// What a workgroup of a tile kernel computes: rows from row0 on, tokens from token0 on, and of the `blocks` of columns those
+// from .. to - 1.
 struct Work {
     uint row0, token0, from, to, blocks;
+    bool idle;  // nothing
 };
 Work work_of(const uint tile_rows, const uint tile_tokens) {
     Work work;
@@ -81,28 +84,39 @@ Work work_of(const uint tile_rows, const uint tile_tokens) {
     const uint each = (work.blocks + push.splits - 1) / push.splits;
     work.from = linear_part * each;
     work.to = min(work.from + each, work.blocks);
+    work.idle = work.row0 >= push.rows;
+    if (OF_EXPERTS)
+        work.idle = work.idle || !choose_expert(work.token0, tile_tokens) ||
+                    is_elsewhere(expert_row + work.row0 - push.first_row, tile_rows, push.shard_rows);
     return work;
 }
+// Row of this shard's weights where `row` of out has its own, or past the last any other; and likewise of groups of rows, of
+// which experts have whole ones.
+uint expert_place(const uint row) { return uint(clamp(int(expert_row + row - push.first_row), 0, int(push.shard_rows) - 1)); }
+uint weight_row(const uint row) { return OF_EXPERTS ? expert_place(row) : min(row, push.rows - 1); }
+uint weight_group(const uint group) {
+    if (OF_EXPERTS) return expert_place(group * WEIGHT_GROUP_ROWS) / WEIGHT_GROUP_ROWS;
+    return min(group, (push.rows - 1) / WEIGHT_GROUP_ROWS);
+}
+bool has_row(const uint row) {
+    return row < push.rows && (!OF_EXPERTS || expert_row + row - push.first_row < push.shard_rows);
+}
 
-#ifdef EXPERTS
-#include "linear_experts.glsl"
-#else
-const bool OF_EXPERTS = false;
-const uint expert_x = 0, expert_out = 0, expert_row = 0;
-#endif
-// The first word of x[token].
-uint x_word(const uint token) { return OF_EXPERTS ? expert_x : push.x_first + token * push.x_stride; }
-// Column k of x[token]; zero past the end, where float rows are padded to whole blocks.
-float load_x(const uint token, const uint k) {
-    const uint row = x_word(token);
+// Where x[token] is: its row, if rows are packed, else its first word.
+uint x_row(const uint token) { return SORTED ? lists[token] : token; }
+uint x_word(const uint token) {
+    return SORTED ? push.x_first + lists[token] : OF_EXPERTS ? expert_x : push.x_first + token * push.x_stride;
+}
+// Column k of the row of x that begins with word `row`; zero past the end, where float rows are padded to whole blocks.
+float load_x(const uint row, const uint k) {
     if (!WEIGHT_PLAIN) return x[row + k];
     return k < push.cols ? x[row + min(k, push.cols - 1)] : 0.0;
 }
 
 #ifdef WEIGHT_INTS
-// Word of the step of a block of x[token]; the next one holds the sums of its bytes.
-uint x_side(const uint token, const uint block, const uint blocks) {
-    return push.x_first + 2 * (token * blocks + block);
+// Word of the step of a block of row `row` of x; the next one holds the sums of its bytes.
+uint x_side(const uint row, const uint block, const uint blocks) {
+    return push.x_first + 2 * (row * blocks + block);
 }
 // Sum of the bytes that share a scale: of half `span` of a block, or of all of it.
 int bytes_sum(const uint sums, const uint span) {
@@ -111,6 +125,9 @@ int bytes_sum(const uint sums, const uint span) {
 }
 #endif
 
+bool has_token(const uint token) {
+    return token < push.tokens && (!SORTED || lists[push.tokens + min(token, push.tokens - 1)] != EXPERT_NONE);
+}
 float load_bias(const uint row) {
 #ifdef COMPACT
     if ((push.flags & LINEAR_BIAS) == 0) return 0.0;
@@ -146,8 +163,10 @@ vec2 load_residual(const uint token, const uint pair, const bool wanted) {
     return vec2(add ? a : 0.0, add ? b : 0.0);
 }
 void write_pair(const uint token, const uint pair, const vec2 value, const bool wanted) {
-    const uint first = OF_EXPERTS ? expert_out : push.out_first + linear_part * push.part_stride + token * push.out_stride;
-    const uint to = first + out_row(pair);
+    uint to = out_row(pair);
+    if (SORTED) to += push.out_first + lists[push.tokens + token];
+    else if (OF_EXPERTS) to += expert_out;
+    else to += push.out_first + linear_part * push.part_stride + token * push.out_stride;
     if (wanted) out_values[to] = value.x;
     if (wanted && has_second(pair)) out_values[to + 1] = value.y;
 }

@@ -17,7 +17,9 @@
 #define LINEAR_IN_STEP 17       // linear_group and linear_coop: of sg_share_memory()
 #define LINEAR_HEADS 18    // -DHEADS: 1 if rows are heads of q | k | v, for the cache of KV_TYPE_CONSTANT
 #define LINEAR_NORMS 19    // linear_group: LINEAR_NORM is set
-#define LINEAR_EXPERTS 20  // linear_vec, _compact and _group of one token: linear_experts.glsl
+#define LINEAR_EXPERTS 20  // linear_experts.glsl, one of:
+#define LINEAR_EXPERTS_DIRECT 1  // linear_vec, _compact and _group of one token
+#define LINEAR_EXPERTS_SORTED 2
 
 // linear_coop: the matrix shape (not linear_coop2), and the tile of a workgroup and the part of it of a
 // subgroup
@@ -69,7 +71,7 @@ struct LinearPush {
     uint width, coarse_rows;
     uint ring;
     // With LINEAR_EXPERTS; `rows` are one expert's then, `tokens` counts each token once for each expert it
-    // uses, and the residual is the routes.
+    // uses, or places of the lists, which the residual is then, and else the routes.
     uint experts, used;
     uint first_row, shard_rows;  // of all experts' rows, those in this shard
     uint slot_stride;            // words of x between what a token's experts multiply, if it is not the same
@@ -82,10 +84,11 @@ struct LinearPush {
 #define LINEAR_WIDE_LEVELS (127 * 256 + 127)
 #define LINEAR_PACK_NORM 2  // of the packed halves: 1 if x is RMS-normalised on the way
 struct LinearPackPush {
-    uint tokens, cols, x_first, x_stride;
-    uint row_words;   // of a packed token: cols padded to whole blocks, two a word, or four
-    uint side_first;  // word behind all of them, where what says how to unpack them begins
-    float epsilon;    // of the norm
+    uint tokens, cols, x_first, x_stride;  // tokens: packed ones
+    uint slots, slot_stride;  // rows of a token of x, each packed as a token, and words between them
+    uint row_words;           // of a packed token: cols padded to whole blocks, two a word, or four
+    uint side_first;          // word behind all of them, where what says how to unpack them begins
+    float epsilon;            // of the norm
 };
 
 #ifdef __cplusplus

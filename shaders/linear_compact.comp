@@ -17,7 +17,6 @@
 #extension GL_EXT_scalar_block_layout : require
 #endif
 #define COMPACT
-#define EXPERTS
 #include "subgroup.glsl"
 #include "grid.glsl"
 #include "linear.push.h"
@@ -128,7 +127,7 @@ void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], const Place pla
             x_lo = x_of_lane(t, 2 * chunk);
             x_hi = x_of_lane(t, 2 * chunk + 1);
         } else
-            load_chunk(min(token0 + t, push.tokens - 1), WEIGHT_BLOCK * cell + 8 * chunk, x_lo, x_hi);
+            load_chunk(lane_x_word(token0, t), WEIGHT_BLOCK * cell + 8 * chunk, x_lo, x_hi);
         if (WEIGHT_SHIFTED) x_sums[t] = add_products(vec4(1.0), x_hi, add_products(vec4(1.0), x_lo, x_sums[t]));
         if (WEIGHT_TYPE == WEIGHT_Q1_0 && LANE_TABLES) {
             add_signs(sums, words, t, chunk, x_lo, x_hi);
@@ -241,7 +240,7 @@ void main() {
         const uint pair = pair_of(lane.unit, p);
         [[dont_unroll]] for (uint t = 0; t < TOKENS; ++t) {
             const uint i = 2 * p * TOKENS + t;
-            const bool store = has_pair(lane, pair) && lane.token0 + t < push.tokens;
+            const bool store = has_pair(lane, pair) && has_token(lane.token0 + t);
             store_pair(lane.token0 + t, pair, vec2(sums[i], sums[i + TOKENS]), store);
         }
     }

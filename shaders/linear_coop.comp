@@ -104,7 +104,7 @@ Place w_place(const uint i) {
     return Place(item / (SPANS * CHUNKS), chunk, Slot(item / W_ROWS % SPANS, i % W_ROWS));
 }
 uint w_cell(const Place place, const Work work, const uint block) {
-    return min(work.row0 / GROUP + place.group, (push.rows - 1) / GROUP) * work.blocks + block;
+    return weight_group(work.row0 / GROUP + place.group) * work.blocks + block;
 }
 // Row of the tile.
 uint w_row(const Place place) {
@@ -121,6 +121,12 @@ WeightChunk w_next[W_LOADS];
 Unit units[W_LOADS / W_CHUNKS];
 uint unit_of(const uint i) { return i / (W_ROWS * W_CHUNKS) * W_ROWS + i % W_ROWS; }
 uvec4 x_next[X_LOADS];
+// Where x of the tokens that a lane loads is, if it is sorted.
+uint x_rows[SORTED ? X_LOADS : 1];
+void find_x(const uint token0) {
+    [[unroll]] for (uint i = 0; SORTED && i < X_LOADS; ++i)
+        x_rows[SORTED ? i : 0] = x_row(token0 + (i * LANES + lane()) / CHUNKS);
+}
 
 void load_block(Work work, uint block) {
     block = min(block, work.to - 1);
@@ -130,8 +136,8 @@ void load_block(Work work, uint block) {
     }
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
         const uint item = i * LANES + lane();
-        const uint token = min(work.token0 + item / CHUNKS, push.tokens - 1);
-        x_next[i] = x_halves[packed_block(token, block, work.blocks) * CHUNKS + item % CHUNKS];
+        const uint row = SORTED ? x_rows[SORTED ? i : 0] : min(work.token0 + item / CHUNKS, push.tokens - 1);
+        x_next[i] = x_halves[packed_block(row, block, work.blocks) * CHUNKS + item % CHUNKS];
     }
     if (block % WEIGHT_UNIT_CELLS != 0 && block != work.from) return;
     [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {
@@ -191,13 +197,13 @@ void multiply_block(const uint part_row, const uint part_token) {
     }
 }
 
-float power_of(const uint token) { return x[push.x_first + min(token, push.tokens - 1)]; }
+float power_of(const uint token) { return x[push.x_first + x_row(min(token, push.tokens - 1))]; }
 vec2 residual_of(const uint token, const uint row) {
     if (HEADS_END) return vec2(0.0);
-    return load_residual(token, row / 2, row < push.rows && token < push.tokens);
+    return load_residual(token, row / 2, has_row(row) && has_token(token));
 }
 void end_pair(const uint token, const uint row, const vec2 sum, const vec2 residuals) {
-    const bool wanted = row < push.rows && token < push.tokens;
+    const bool wanted = has_row(row) && has_token(token);
     const vec2 value = finished(vec2(load_bias(row), load_bias(row + 1)) + power_of(token) * sum);
     if (HEADS_END) write_head_pair(token, row / 2, value, head_pair(token, row / 2), wanted);
     else write_pair(token, row / 2, value + residuals, wanted);
@@ -287,7 +293,7 @@ void end_sums(const uint row0, const uint token0) {
 void main() {
     hide_one();
     Work work = work_of(TILE_ROWS, TILE_TOKENS);
-    if (work.row0 >= push.rows) return;
+    if (work.idle) return;
     if (PARTS > 1) {
         const uint each = (work.to - work.from + PARTS - 1) / PARTS;
         work.from = min(work.from + gl_SubgroupID * each, work.to);
@@ -298,6 +304,7 @@ void main() {
     const uint part_token = part / PARTS_ACROSS * PART_TOKENS;
 
     [[unroll]] for (uint i = 0; i < ROW_MATRICES * TOKEN_MATRICES; ++i) sums[i] = Sums(0.0);
+    find_x(work.token0);
     load_block(work, work.from);
     for (uint block = work.from; block < work.to; ++block) {
         uvec4 w_halves[W_LOADS];

@@ -23,7 +23,6 @@
 #define STARTS_WEIGHTS
 #endif
 #define HEADS
-#define EXPERTS
 layout(set = 0, binding = 0) restrict readonly buffer WeightQuads { uvec4 weight_quads[]; };
 #include "linear.glsl"
 
@@ -95,10 +94,10 @@ shared float part_squares[SG_COUNT];
 uint lane_of_cell() { return sg_lane() % LANES; }
 uint lane_cell() { return sg_lane() / LANES; }
 
-// Columns 4 quad .. of x[token], whose quads begin at `first` if they do; zeros past the last.
-vec4 x_quad(const uint token, const uint first, const uint quad) {
-    if (X_QUADS != 0 && (!WEIGHT_PLAIN || 4 * quad < push.cols)) return x_quads[first + quad];
-    return vec4(load_x(token, 4 * quad), load_x(token, 4 * quad + 1), load_x(token, 4 * quad + 2), load_x(token, 4 * quad + 3));
+// Columns 4 quad .. of the row of x that begins with word `row`, at whole quads if they do; zeros past the last.
+vec4 x_quad(const uint row, const uint quad) {
+    if (X_QUADS != 0 && (!WEIGHT_PLAIN || 4 * quad < push.cols)) return x_quads[row / 4 + quad];
+    return vec4(load_x(row, 4 * quad), load_x(row, 4 * quad + 1), load_x(row, 4 * quad + 2), load_x(row, 4 * quad + 3));
 }
 vec4 norm_quad(const uint quad) {
     const uint first = 4 * quad, last = push.cols - 1;
@@ -112,7 +111,7 @@ const uint END_TURNS = (TOKENS * WEIGHT_GROUP_PAIRS + SG_SIZE - 1) / SG_SIZE;
 uint end_token(const uint turn) { return (turn * SG_SIZE + sg_lane()) / WEIGHT_GROUP_PAIRS; }
 uint end_pair(const uint turn) { return (turn * SG_SIZE + sg_lane()) % WEIGHT_GROUP_PAIRS; }
 bool ends(const uint token0, const uint turn, const uint pair, const uint pairs) {
-    return end_token(turn) < TOKENS && pair < pairs && token0 + end_token(turn) < push.tokens;
+    return end_token(turn) < TOKENS && pair < pairs && has_token(token0 + end_token(turn));
 }
 
 float across(float value, uint from, uint to) {
@@ -173,7 +172,7 @@ void main() {
     const uint pairs = (push.rows + 1) / 2, blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
     uint groups = (pairs - 1) / WEIGHT_GROUP_PAIRS + 1, first_group = 0;
     if (OF_EXPERTS) {  // whole groups each; wraps where the shard begins behind an expert
-        choose_expert(token0);
+        if (!choose_expert(token0, TOKENS)) return;
         groups = push.shard_rows / WEIGHT_GROUP_ROWS;
         first_group = expert_row / WEIGHT_GROUP_ROWS - push.first_row / WEIGHT_GROUP_ROWS;
     }
@@ -201,7 +200,7 @@ void main() {
 
     uint x_rows[TOKENS];
     [[unroll]] for (uint t = 0; t < TOKENS; ++t)
-        x_rows[t] = x_word(min(token0 + t, push.tokens - 1)) / 4;
+        x_rows[t] = x_word(min(token0 + t, push.tokens - 1));
 
     const uint stage = (sg_index() * TOKENS * CELLS + lane_cell()) * PITCH;
     for (uint first = part * CELLS; first < blocks; first += PARTS * CELLS) {
@@ -221,7 +220,7 @@ void main() {
         const uint quad = WEIGHT_BLOCK / 4 * cell + 2 * lane_of_cell();
         vec4 x_own[2 * TOKENS], norm_lo = vec4(1.0), norm_hi = vec4(1.0);
         [[unroll]] for (uint i = 0; i < 2 * TOKENS; ++i)
-            x_own[i] = x_quad(min(token0 + i / 2, push.tokens - 1), x_rows[i / 2], quad + i % 2);
+            x_own[i] = x_quad(x_rows[i / 2], quad + i % 2);
         if (NORMS) {
             norm_lo = norm_quad(quad);
             norm_hi = norm_quad(quad + 1);

@@ -16,6 +16,7 @@ layout(constant_id = LINEAR_PACK_NORM) const bool NORM = false;
 layout(constant_id = LINEAR_X_QUADS) const uint X_QUADS = 0;
 
 layout(push_constant) uniform Push { LinearPackPush push; };
+#include "pack_rows.glsl"
 layout(set = 0, binding = 0) readonly buffer X { float x[]; };
 layout(set = 0, binding = 0) readonly buffer Quads { vec4 x_quads[]; };
 layout(set = 0, binding = 1) writeonly buffer Out { uint words[]; };
@@ -46,7 +47,7 @@ vec4 weight_quad(const uint column) {
 void main() {
     const uint token = group_index();
     if (token >= push.tokens) return;
-    const uint row = push.x_first + token * push.x_stride, items = push.row_words / 4;
+    const uint row = packed_from(token), items = push.row_words / 4;
     uint size = 0;  // bits of |x|, in whose order Inf and NaN are last
     float squares = 0.0;
     for (uint first = wg_lane(); first < items; first += ITEMS * LANES) {

@@ -11,6 +11,7 @@
 
 layout(local_size_x_id = 0) in;
 layout(push_constant) uniform Push { LinearPackPush push; };
+#include "pack_rows.glsl"
 layout(set = 0, binding = 0) readonly buffer X { float x[]; };
 layout(set = 0, binding = 1) writeonly buffer Out { uint words[]; };
 
@@ -29,7 +30,7 @@ void main() {
     const uint item = group_index() * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
     const uint token = item / blocks, block = item % blocks;
     if (token >= push.tokens) return;
-    const uint row = push.x_first + token * push.x_stride, first = block * WEIGHT_BLOCK;
+    const uint row = packed_from(token), first = block * WEIGHT_BLOCK;
     uint size = 0;
     for (uint w = 0; w < WORDS; ++w) size = max(size, size_of(values_at(row, first + 4 * w)));
     const float scale = byte_scale(size);

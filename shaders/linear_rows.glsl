@@ -23,6 +23,14 @@ float normed(const float value, const uint k) {
 }
 #endif
 
+// Of the lane's token t: x_row() and x_word().
+const uint SORTED_TOKENS = SORTED ? TOKENS : 1;
+uint sorted_x[SORTED_TOKENS];
+uint lane_x_row(const uint token0, const uint t) { return SORTED ? sorted_x[t] : min(token0 + t, push.tokens - 1); }
+uint lane_x_word(const uint token0, const uint t) {
+    return SORTED ? push.x_first + sorted_x[t] : x_word(min(token0 + t, push.tokens - 1));
+}
+
 // Of a lane: its first token, the subgroup among those of these tokens, and how many there are of what. The weight's pairs
 // are those of out, or of a mixture's experts, those of this shard, of which `weight_pair` is the expert's first (wraps where the
 // shard begins behind it).
@@ -40,15 +48,15 @@ Lane lane_of(const uint parts) {
     lane.idle = first * SG_SIZE * PAIRS >= lane.pairs;
     lane.weight_pair = 0;
     lane.weight_pairs = lane.pairs;
-#ifdef EXPERTS
     if (OF_EXPERTS) {
-        choose_expert(lane.token0);
+        const bool has = choose_expert(lane.token0, TOKENS);
+        [[unroll]] for (uint t = 0; t < SORTED_TOKENS; ++t) sorted_x[t] = x_row(lane.token0 + t);
         lane.weight_pair = expert_row / 2 - push.first_row / 2;
         lane.weight_pairs = push.shard_rows / 2;
         const uint each = SG_SIZE * PAIRS;
-        lane.idle = lane.idle || is_elsewhere(lane.weight_pair + first * each, SG_COUNT / parts * each, lane.weight_pairs);
+        lane.idle = lane.idle || !has ||
+                    is_elsewhere(lane.weight_pair + first * each, SG_COUNT / parts * each, lane.weight_pairs);
     }
-#endif
     return lane;
 }
 // Whether a pair of out is there, and its weights in this shard.

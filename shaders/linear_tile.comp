@@ -21,7 +21,7 @@ shared float x_tile[STEP * PITCH];  // [column][token]
 // 64 rows x 2 chunks of 8 columns: one chunk a lane. `half_block` counts half blocks along the columns.
 void load_w(const uint row0, const uint half_block, const uint blocks) {
     const uint tile_row = gl_LocalInvocationID.x % LINEAR_TILE_ROWS, part = gl_LocalInvocationID.x / LINEAR_TILE_ROWS;
-    const uint row = min(row0 + tile_row, push.rows - 1);
+    const uint row = weight_row(row0 + tile_row);
     const uint cell = row / WEIGHT_GROUP_ROWS * blocks + half_block / 2;
     const uint slot = slot_of_row(row);
     vec4 lo, hi;
@@ -38,13 +38,13 @@ void load_x_tile(const uint token0, const uint half_block) {
     const uint column = gl_LocalInvocationID.x % STEP;
     const uint k = half_block * STEP + column;
     for (uint t = gl_LocalInvocationID.x / STEP; t < LINEAR_TILE_TOKENS; t += LINEAR_TILE_WORKGROUP / STEP) {
-        x_tile[column * PITCH + t] = load_x(min(token0 + t, push.tokens - 1), k);
+        x_tile[column * PITCH + t] = load_x(x_word(min(token0 + t, push.tokens - 1)), k);
     }
 }
 
 void main() {
     const Work work = work_of(LINEAR_TILE_ROWS, LINEAR_TILE_TOKENS);
-    if (work.row0 >= push.rows) return;
+    if (work.idle) return;
     const uint lane_row = gl_LocalInvocationID.x % ROW_LANES * LANE_ROWS;
     const uint lane_token = gl_LocalInvocationID.x / ROW_LANES * LANE_TOKENS;
 
@@ -73,7 +73,7 @@ void main() {
         [[unroll]] for (uint t = 0; t < LANE_TOKENS; ++t) {
             const uint token = work.token0 + lane_token + t;
             store_pair(token, row / 2, start + vec2(sums[r * LANE_TOKENS + t], sums[(r + 1) * LANE_TOKENS + t]),
-                       row < push.rows && token < push.tokens);
+                       has_row(row) && has_token(token));
         }
     }
 }

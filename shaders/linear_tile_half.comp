@@ -44,9 +44,15 @@ uint w_slot() { return gl_LocalInvocationID.x % LINEAR_TILE_ROWS; }
 uint w_chunk() { return gl_LocalInvocationID.x / LINEAR_TILE_ROWS * W_LOADS; }
 
 uint w_cell(const uint row0, const uint block, const uint blocks) {
-    return min(row0 + w_slot(), push.rows - 1) / WEIGHT_GROUP_ROWS * blocks + block;
+    return weight_row(row0 + w_slot()) / WEIGHT_GROUP_ROWS * blocks + block;
 }
 
+// Where x of the tokens that a lane brings is, if it is sorted.
+uint x_rows[SORTED ? X_LOADS : 1];
+void find_x(const uint token0) {
+    [[unroll]] for (uint i = 0; SORTED && i < X_LOADS; ++i)
+        x_rows[SORTED ? i : 0] = x_row(token0 + (i * LINEAR_TILE_WORKGROUP + gl_LocalInvocationID.x) / CHUNKS);
+}
 // A lane brings neighbouring chunks of one row of W, and chunks of x, neighbouring lanes neighbouring ones.
 Block load_block(const uint row0, const uint token0, const uint block, const uint blocks) {
     Block b;
@@ -54,8 +60,8 @@ Block load_block(const uint row0, const uint token0, const uint block, const uin
     [[unroll]] for (uint i = 0; i < W_LOADS; ++i) b.w[i] = load_weights(cell, slot, w_chunk() + i);
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
         const uint item = i * LINEAR_TILE_WORKGROUP + gl_LocalInvocationID.x;
-        const uint token = min(token0 + item / CHUNKS, push.tokens - 1);
-        b.x[i] = x_halves[packed_block(token, block, blocks) * CHUNKS + item % CHUNKS];
+        const uint row = SORTED ? x_rows[SORTED ? i : 0] : min(token0 + item / CHUNKS, push.tokens - 1);
+        b.x[i] = x_halves[packed_block(row, block, blocks) * CHUNKS + item % CHUNKS];
     }
     return b;
 }
@@ -90,13 +96,14 @@ void store_block(vec4 w[2 * W_LOADS], uvec4 x_next[2], const uint block) {
 
 void main() {
     const Work work = work_of(LINEAR_TILE_ROWS, TILE_TOKENS);
-    if (work.row0 >= push.rows) return;
+    if (work.idle) return;
     const uint lane_row = gl_LocalInvocationID.x % ROW_LANES, lane_token = gl_LocalInvocationID.x / ROW_LANES;
 
     float sums[LANE_ROWS * LANE_TOKENS];  // [row][token]
     [[unroll]] for (uint i = 0; i < LANE_ROWS * LANE_TOKENS; ++i) sums[i] = 0.0;
     w_size[gl_LocalInvocationID.x] = 0;
     barrier();
+    find_x(work.token0);
     Block next = load_block(work.row0, work.token0, work.from, work.blocks);
     for (uint block = work.from; block < work.to; ++block) {
         vec4 w[2 * W_LOADS];
@@ -141,9 +148,9 @@ void main() {
         const vec2 start = vec2(load_bias(row), load_bias(row + 1));
         [[unroll]] for (uint t = 0; t < LANE_TOKENS; ++t) {
             const uint token = work.token0 + lane_token + t * TOKEN_LANES;
-            const float power = x[push.x_first + min(token, push.tokens - 1)] / (DOWN * DOWN);
+            const float power = x[push.x_first + x_row(min(token, push.tokens - 1))] / (DOWN * DOWN);
             store_pair(token, row / 2, start + power * vec2(sums[r * LANE_TOKENS + t], sums[(r + 1) * LANE_TOKENS + t]),
-                       row < push.rows && token < push.tokens);
+                       has_row(row) && has_token(token));
         }
     }
 }

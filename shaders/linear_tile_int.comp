@@ -36,9 +36,17 @@ struct Block {
     uint x_sums;
 };
 
+// Where x of the tokens that a lane brings is, its words and its sides, if it is sorted.
+uint x_rows[SORTED ? LOADS : 1], x_side_row;
+void find_x(const uint token0) {
+    if (!SORTED) return;
+    [[unroll]] for (uint i = 0; i < LOADS; ++i)
+        x_rows[SORTED ? i : 0] = x_row(token0 + (i * LINEAR_TILE_WORKGROUP + gl_LocalInvocationID.x) / WORDS);
+    x_side_row = x_row(token0 + gl_LocalInvocationID.x % TILE_TOKENS);
+}
 // A lane brings chunks 2 part and 2 part + 1 of one row, and words of x, neighbouring lanes neighbouring words.
 void w_place(const uint row0, const uint block, const uint blocks, out uint cell, out uint slot, out uint chunk) {
-    const uint row = min(row0 + gl_LocalInvocationID.x % LINEAR_TILE_ROWS, push.rows - 1);
+    const uint row = weight_row(row0 + gl_LocalInvocationID.x % LINEAR_TILE_ROWS);
     cell = row / WEIGHT_GROUP_ROWS * blocks + block;
     slot = slot_of_row(row);
     chunk = gl_LocalInvocationID.x / LINEAR_TILE_ROWS * 2;
@@ -51,10 +59,10 @@ Block load_block(const uint row0, const uint token0, const uint block, const uin
     [[unroll]] for (uint i = 0; i < 2; ++i) b.w[i] = load_weights(cell, slot, chunk + i);
     [[unroll]] for (uint i = 0; i < LOADS; ++i) {
         const uint item = i * LINEAR_TILE_WORKGROUP + lane;
-        const uint token = min(token0 + item / WORDS, push.tokens - 1);
-        b.x[i] = x_words[(token * blocks + block) * WORDS + item % WORDS];
+        const uint row = SORTED ? x_rows[SORTED ? i : 0] : min(token0 + item / WORDS, push.tokens - 1);
+        b.x[i] = x_words[(row * blocks + block) * WORDS + item % WORDS];
     }
-    const uint side = x_side(min(token0 + lane % TILE_TOKENS, push.tokens - 1), block, blocks);
+    const uint side = x_side(SORTED ? x_side_row : min(token0 + lane % TILE_TOKENS, push.tokens - 1), block, blocks);
     b.x_step = x[side];
     b.x_sums = x_words[side + 1];
     return b;
@@ -82,12 +90,13 @@ void store_block(const Block b, const uint row0, const uint block, const uint bl
 
 void main() {
     const Work work = work_of(LINEAR_TILE_ROWS, TILE_TOKENS);
-    if (work.row0 >= push.rows) return;
+    if (work.idle) return;
     const uint lane_row = gl_LocalInvocationID.x % ROW_LANES * LANE_ROWS;
     const uint lane_token = gl_LocalInvocationID.x / ROW_LANES * LANE_TOKENS;
 
     float sums[LANE_ROWS * LANE_TOKENS];  // [row][token]
     [[unroll]] for (uint i = 0; i < LANE_ROWS * LANE_TOKENS; ++i) sums[i] = 0.0;
+    find_x(work.token0);
     Block next = load_block(work.row0, work.token0, work.from, work.blocks);
     for (uint block = work.from; block < work.to; ++block) {
         barrier();
@@ -127,7 +136,7 @@ void main() {
         [[unroll]] for (uint t = 0; t < LANE_TOKENS; ++t) {
             const uint token = work.token0 + lane_token + t;
             store_pair(token, row / 2, start + vec2(sums[r * LANE_TOKENS + t], sums[(r + 1) * LANE_TOKENS + t]),
-                       row < push.rows && token < push.tokens);
+                       has_row(row) && has_token(token));
         }
     }
 }

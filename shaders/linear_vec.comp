@@ -18,9 +18,6 @@
 #include "subgroup.glsl"
 #include "grid.glsl"
 #define ROW_PLACES
-#ifndef WEIGHT_INTS
-#define EXPERTS
-#endif
 #if defined(NATIVE_SUBGROUP) && !defined(WEIGHT_INTS)
 layout(constant_id = 62) const bool CONVERTS_BYTES = false;  // vk::constant_converts_bytes
 #define CODE_BYTES CONVERTS_BYTES
@@ -52,7 +49,7 @@ void load_x_lanes(const uint token0, const uint first) {
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
         const uint k = first + i * X_COLS + sg_lane() % X_COLS;
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
-            x_lanes[t * X_LOADS + i] = load_x(min(token0 + t, push.tokens - 1), k);
+            x_lanes[t * X_LOADS + i] = load_x(lane_x_word(token0, t), k);
         }
         if (TOKENS == 1) {
             const float value = x_lanes[i], weight = residual[min(k, linear_norm() ? push.cols - 1 : 0)];
@@ -77,16 +74,16 @@ const uint X_COLS = SG_SIZE < 8 ? SG_SIZE : 8;
 #endif
 
 #ifndef X_LANES
-// x of the chunk that starts at column k. Written without loops: SwiftShader unrolls none, and an array or a vector
+// x of the chunk that starts at column k, of row `row`, or of the one that begins with that word. Written without loops: SwiftShader unrolls none, and an array or a vector
 // that a loop indexes lives in memory there, which is several times slower.
-void load_chunk(const uint token, const uint k, out CODES lo, out CODES hi) {
+void load_chunk(const uint row, const uint k, out CODES lo, out CODES hi) {
 #ifdef WEIGHT_INTS
-    const uint first = (token * ((push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK) * WEIGHT_BLOCK + k) / 4;
+    const uint first = (row * ((push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK) * WEIGHT_BLOCK + k) / 4;
     lo = x_words[first];
     hi = x_words[first + 1];
 #else
-    lo = vec4(load_x(token, k), load_x(token, k + 1), load_x(token, k + 2), load_x(token, k + 3));
-    hi = vec4(load_x(token, k + 4), load_x(token, k + 5), load_x(token, k + 6), load_x(token, k + 7));
+    lo = vec4(load_x(row, k), load_x(row, k + 1), load_x(row, k + 2), load_x(row, k + 3));
+    hi = vec4(load_x(row, k + 4), load_x(row, k + 5), load_x(row, k + 6), load_x(row, k + 7));
     if (linear_norm()) {
         lo = vec4(normed(lo.x, k), normed(lo.y, k + 1), normed(lo.z, k + 2), normed(lo.w, k + 3));
         hi = vec4(normed(hi.x, k + 4), normed(hi.y, k + 5), normed(hi.z, k + 6), normed(hi.w, k + 7));
@@ -148,7 +145,12 @@ void add_chunk(inout SUM sums[SUMS], inout float x_sums[TOKENS], Slot slots[PAIR
         x_lo = x_of_lanes(t, 8 * (chunk % SPAN));
         x_hi = x_of_lanes(t, 8 * (chunk % SPAN) + 4);
 #else
-        load_chunk(min(token0 + t, push.tokens - 1), WEIGHT_BLOCK * cell + 8 * chunk, x_lo, x_hi);
+#ifdef WEIGHT_INTS
+        const uint row = lane_x_row(token0, t);
+#else
+        const uint row = lane_x_word(token0, t);
+#endif
+        load_chunk(row, WEIGHT_BLOCK * cell + 8 * chunk, x_lo, x_hi);
 #endif
 #if !defined(X_LANES) && !defined(WEIGHT_INTS)
         if (WEIGHT_SHIFTED) x_sums[t] = add_products(vec4(1.0), x_hi, add_products(vec4(1.0), x_lo, x_sums[t]));
@@ -180,7 +182,7 @@ void add_span(inout float sums[SUMS], Slot slots[PAIRS], Unit units[ROWS], uvec4
     const uint blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
     float steps[TOKENS];
     [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
-        const uint side = x_side(min(token0 + t, push.tokens - 1), cell, blocks);
+        const uint side = x_side(lane_x_row(token0, t), cell, blocks);
         steps[t] = x[side];
         x_sums[t] = steps[t] * float(bytes_sum(x_words[side + 1], first / 2));
     }
@@ -254,7 +256,7 @@ void main() {
         const uint pair = pair_of(lane.unit, p);
         [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
             const uint i = 2 * p * TOKENS + t;
-            const bool store = has_pair(lane, pair) && lane.token0 + t < push.tokens;
+            const bool store = has_pair(lane, pair) && has_token(lane.token0 + t);
 #ifdef HEADS
             if (HEADS_END) {
                 const HeadPair to = EARLY ? early : head_pair(lane.token0 + t, pair);

@@ -344,17 +344,31 @@ void time_route(OpTimer& t) {
 void time_expert_linear(OpTimer& t) {
     const OpSizes& s = t.sizes();
     const uint32_t rows = s.feed_forward / 2;
-    const DeviceWeight& w = t.weight(TensorType::q4_k, bench_experts * rows, s.hidden);
-    const Matrix x = t.matrix(1, s.hidden), out = t.matrix(1, bench_used * rows),
-                 routes{bench_routes(t, 1), 1, 2 * bench_used, 2 * bench_used, 0};
-    const KernelVariant variant = t.variant(SimpleOp::expert_linear);
-    t.rate(
-        "expert_linear", variant.name,
-        cat("Q4_K ", rows, " x ", s.hidden, ", ", bench_used, " of ", bench_experts, " experts"),
-        bytes_of_rows(w, uint64_t{bench_used} * rows) + 4 * (floats_of(x) + floats_of(out)),
-        2 * floats_of(out) * s.hidden, [&](OpContext& ops) {
-            record_expert_linear(ops, {x, routes, out, w, std::nullopt, bench_experts, bench_used}, variant);
-        });
+    for (const uint32_t tokens : {1u, s.tokens}) {
+        const ExpertShape shape{.tokens = tokens,
+                                .experts = bench_experts,
+                                .used = bench_used,
+                                .rows = rows,
+                                .cols = s.hidden,
+                                .type = TensorType::q4_k,
+                                .precision = t.precision()};
+        const DeviceWeight& w = t.weight(shape.type, bench_experts * rows, s.hidden);
+        const Matrix x = t.matrix(tokens, s.hidden), out = t.matrix(tokens, bench_used * rows),
+                     routes{bench_routes(t, tokens), tokens, 2 * bench_used, 2 * bench_used, 0};
+        const LinearVariant variant = expert_linear_variants(t.caps(), shape).front();
+        const uint64_t read = std::min(tokens * bench_used, bench_experts);
+        const vk::View room = t.room(expert_scratch_bytes(variant, shape));
+        t.rate("expert_linear", variant.name,
+               cat("Q4_K ", rows, " x ", s.hidden, ", ", bench_used, " of ", bench_experts, " experts, ",
+                   tokens, " tokens"),
+               bytes_of_rows(w, read * rows) + 4 * (floats_of(x) + floats_of(out)),
+               2 * floats_of(out) * s.hidden, [&](OpContext& ops) {
+                   record_expert_linear(ops,
+                                        {x, routes, out, w, std::nullopt, bench_experts, bench_used, false,
+                                         Activation::silu, room},
+                                        variant);
+               });
+    }
 }
 
 void time_head_linear(OpTimer& t) {
@@ -362,7 +376,9 @@ void time_head_linear(OpTimer& t) {
     const uint32_t rows = 4 * s.head_dim;  // the rank of latent attention, of one token
     const DeviceWeight& w = t.weight(TensorType::bf16, s.heads * rows, s.head_dim);
     const Matrix x = t.matrix(1, s.heads * s.head_dim), out = t.matrix(1, s.heads * rows);
-    const KernelVariant variant = t.variant(SimpleOp::head_linear);
+    const LinearVariant variant =
+        expert_linear_variants(t.caps(), {1, s.heads, s.heads, rows, s.head_dim, TensorType::bf16, true})
+            .front();
     t.rate("head_linear", variant.name, cat("BF16 ", s.heads, " heads of ", rows, " x ", s.head_dim),
            bytes_of_rows(w, w.rows) + 4 * (floats_of(x) + floats_of(out)), 2 * floats_of(out) * s.head_dim,
            [&](OpContext& ops) {

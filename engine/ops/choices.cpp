@@ -37,9 +37,7 @@ constexpr SimpleRow simple_rows[] = {
     {SimpleOp::mix, "mix", mix_variants},
     {SimpleOp::select, "select", select_variants},
     {SimpleOp::route, "route", route_variants},
-    {SimpleOp::expert_linear, "expert_linear", expert_linear_variants},
     {SimpleOp::expert_sum, "expert_sum", expert_sum_variants},
-    {SimpleOp::head_linear, "head_linear", expert_linear_variants},
     {SimpleOp::compress, "compress", compress_variants},
     {SimpleOp::hash, "hash", hash_variants},
     {SimpleOp::sort, "sort", sort_variants},
@@ -142,6 +140,16 @@ AttentionVariant Choices::attention(const vk::Caps& caps, const AttentionShape& 
     exact.precision = precision;
     if (const auto* variant = tuned(tuned_attention, {exact, type}, "attention", of)) return *variant;
     return choose("attention", of, attention_variants(caps, shape));
+}
+
+std::vector<LinearVariant> Choices::expert_variants(const vk::Caps& caps, ExpertShape shape) const {
+    if (pinned) shape.tokens = 1;
+    shape.precision = precision;
+    return expert_linear_variants(caps, shape);
+}
+
+LinearVariant Choices::experts(const vk::Caps& caps, std::string_view op, const ExpertShape& shape) const {
+    return choose(op, linear_of(shape.type), expert_variants(caps, shape));
 }
 
 KernelVariant Choices::simple(const vk::Caps& caps, SimpleOp op, std::string_view of) const {

@@ -27,9 +27,7 @@ enum class SimpleOp : uint8_t {
     mix,
     select,
     route,
-    expert_linear,
     expert_sum,
-    head_linear,
     compress,
     hash,
     sort,
@@ -88,6 +86,9 @@ class Choices {
     std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, AttentionShape shape) const;
     LinearVariant linear(const vk::Caps& caps, const LinearShape& shape) const;
     AttentionVariant attention(const vk::Caps& caps, const AttentionShape& shape, KvType type) const;
+    /// Of `op`, "expert_linear" or "head_linear".
+    std::vector<LinearVariant> expert_variants(const vk::Caps& caps, ExpertShape shape) const;
+    LinearVariant experts(const vk::Caps& caps, std::string_view op, const ExpertShape& shape) const;
     /// `of`: what else the pipeline is made for, a weight type.
     KernelVariant simple(const vk::Caps& caps, SimpleOp op, std::string_view of = {}) const;
 

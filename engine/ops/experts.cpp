@@ -2,7 +2,6 @@
 #include "experts.h"
 
 #include "experts.push.h"
-#include "linear.h"
 #include "weight_layout.h"
 
 #include <algorithm>
@@ -38,16 +37,10 @@ void record_route(OpContext& context, const RouteArgs& args, const KernelVariant
         push, groups_for(push.tokens, variant.workgroup / variant.subgroup), "route");
 }
 
-std::vector<KernelVariant> expert_linear_variants(const vk::Caps& caps) {
-    KernelVariant rows = subgroup_variants(caps, Shader::linear_vec_sg, Shader::linear_vec, 64, true).front();
-    rows.name = "rows";  // by what suits the weight: expert_linear_variant()
-    return {rows, plain_variants(caps, Shader::linear_expert, 64).front()};
-}
-
 namespace {
 
 /// A lane for two rows of an expert, whatever their number. One dispatch per shard of the weight.
-void record_plain(OpContext& context, const LinearArgs& args, const KernelVariant& variant) {
+void record_plain(OpContext& context, const LinearArgs& args, const LinearVariant& variant) {
     const DeviceWeight& weight = args.weight;
     const LinearExperts& experts = *args.experts;
     const Matrix routes = experts.routes.value_or(args.x);
@@ -83,29 +76,16 @@ void record_plain(OpContext& context, const LinearArgs& args, const KernelVarian
     }
 }
 
-void record_experts(OpContext& context, const LinearArgs& args, const KernelVariant& variant) {
-    const DeviceWeight& weight = args.weight;
-    const KernelVariant plain = expert_linear_variants(context.caps).back();
-    if (variant.shader == plain.shader) return record_plain(context, args, plain);
-    // By one token, so that bits do not depend on how many go beside it.
-    const LinearShape shape{.tokens = args.experts->used,
-                            .rows = weight.rows / args.experts->experts,
-                            .cols = weight.cols,
-                            .type = weight.type};
-    const auto linear = expert_linear_variant(context.caps, shape);
-    // Lanes have rows of one shard, too.
-    const auto fits = [&](const DeviceWeight::Shard& shard) {
-        return shard.first_row % linear->expert_rows() == 0;
-    };
-    if (linear && std::ranges::all_of(weight.shards, fits))
-        record_linear(context, args, *linear);
+void record_experts(OpContext& context, const LinearArgs& args, const LinearVariant& variant) {
+    if (variant.shader == Shader::linear_expert)
+        record_plain(context, args, variant);
     else
-        record_plain(context, args, plain);
+        record_linear(context, args, variant);
 }
 
 }  // namespace
 
-void record_expert_linear(OpContext& context, const ExpertLinearArgs& args, const KernelVariant& variant) {
+void record_expert_linear(OpContext& context, const ExpertLinearArgs& args, const LinearVariant& variant) {
     const bool per_slot = args.x.cols != args.weight.cols;
     record_experts(
         context,
@@ -115,18 +95,20 @@ void record_expert_linear(OpContext& context, const ExpertLinearArgs& args, cons
          .bias = args.bias ? &*args.bias : nullptr,
          .experts = LinearExperts{args.routes, args.experts, args.used, per_slot ? args.weight.cols : 0},
          .glu = args.glu,
-         .activation = args.activation},
+         .activation = args.activation,
+         .scratch = args.scratch},
         variant);
 }
 
-void record_head_linear(OpContext& context, const HeadLinearArgs& args, const KernelVariant& variant) {
+void record_head_linear(OpContext& context, const HeadLinearArgs& args, const LinearVariant& variant) {
     Matrix x = args.x;
     x.first += args.first;
     record_experts(context,
                    {.x = x,
                     .out = args.out,
                     .weight = args.weight,
-                    .experts = LinearExperts{{}, args.heads, args.heads, x.cols / args.heads}},
+                    .experts = LinearExperts{{}, args.heads, args.heads, x.cols / args.heads},
+                    .scratch = args.scratch},
                    variant);
 }
 

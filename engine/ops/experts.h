@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernel_variant.h"
+#include "linear.h"
 
 namespace scoria {
 
@@ -21,6 +22,7 @@ struct ExpertLinearArgs {
     uint32_t experts, used;
     bool glu = false;
     Activation activation = Activation::silu;  // of glu
+    vk::View scratch{};                        // of expert_scratch_bytes()
 };
 
 /// out[t][h] = W[h] times the columns of x[t][h] from `first` on.
@@ -28,6 +30,7 @@ struct HeadLinearArgs {
     Matrix x, out;               // [tokens, heads * any], [tokens, heads * rows]
     const DeviceWeight& weight;  // [heads * rows, cols]
     uint32_t heads, first;
+    vk::View scratch{};  // of expert_scratch_bytes()
 };
 
 /// out[t] = sum over s of weight[t][s] * x[t][s], or residual + scale times that
@@ -40,9 +43,10 @@ struct ExpertSumArgs {
 
 std::vector<KernelVariant> route_variants(const vk::Caps& caps);
 void record_route(OpContext& context, const RouteArgs& args, const KernelVariant& variant);
-std::vector<KernelVariant> expert_linear_variants(const vk::Caps& caps);
-void record_expert_linear(OpContext& context, const ExpertLinearArgs& args, const KernelVariant& variant);
-void record_head_linear(OpContext& context, const HeadLinearArgs& args, const KernelVariant& variant);
+/// Of expert_linear_variants(), for as many tokens or more.
+void record_expert_linear(OpContext& context, const ExpertLinearArgs& args, const LinearVariant& variant);
+/// The same for heads, of which a token uses all.
+void record_head_linear(OpContext& context, const HeadLinearArgs& args, const LinearVariant& variant);
 std::vector<KernelVariant> expert_sum_variants(const vk::Caps& caps);
 void record_expert_sum(OpContext& context, const ExpertSumArgs& args, const KernelVariant& variant);
 

@@ -3,6 +3,7 @@
 // and linear_join.comp behind each of the latter.
 #include "linear.h"
 
+#include "experts.push.h"
 #include "kernel_variant.h"
 #include "kv_layout.h"
 #include "linear.push.h"
@@ -24,6 +25,9 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
                                        const LinearArgs& args) {
     std::vector<vk::Constant> constants = {{2, uint32_t(args.weight.type)},
                                            {LINEAR_ACTIVATION, uint32_t(args.activation)}};
+    if (args.experts)
+        constants.push_back(
+            {LINEAR_EXPERTS, uint32_t(variant.sorted ? LINEAR_EXPERTS_SORTED : LINEAR_EXPERTS_DIRECT)});
     const auto add = [&](std::initializer_list<vk::Constant> more) {
         constants.insert(constants.end(), more);
     };
@@ -53,7 +57,6 @@ std::vector<vk::Constant> constants_of(const vk::Caps& caps, const LinearVariant
         add({{LINEAR_PAIRS, variant.lane_pairs}});
     if (is_compact(variant.shader)) add({x_quads, {LINEAR_OLD_LAVAPIPE, uint32_t(caps.old_lavapipe())}});
     if (args.heads) add({{LINEAR_HEADS, 1}, {KV_TYPE_CONSTANT, uint32_t(args.heads->rope.kv->type)}});
-    if (args.experts) add({{LINEAR_EXPERTS, 1}});
     return constants;
 }
 
@@ -80,11 +83,22 @@ uint64_t operand_bytes(const LinearVariant& variant, uint32_t tokens, uint32_t c
     return 4ull * packed_words(operands, tokens, cols) +
            4ull * tokens * packed_row(operands, cols).side_words;
 }
-/// Where the sums of parts stand in the scratch, behind `operands` bytes: as Vulkan lets every device align
-/// views.
-constexpr uint64_t sums_offset(uint64_t operands) {
+/// Where the sums of parts, or lists, stand in the scratch, behind `operands` bytes: as Vulkan lets every
+/// device align views.
+constexpr uint64_t behind(uint64_t operands) {
     constexpr uint64_t most_alignment = 256;
     return groups_for(operands, most_alignment) * most_alignment;
+}
+
+/// Places in the lists of experts whose tokens are sorted: whole tiles for what each is asked, `items` in
+/// all.
+uint32_t expert_places(const LinearVariant& variant, uint32_t items, uint32_t experts) {
+    const uint32_t asked = std::min(items, experts);
+    return (items + asked * (variant.tokens - 1)) / variant.tokens * variant.tokens;
+}
+/// See expert_sort.comp.
+uint64_t list_bytes(const LinearVariant& variant, uint32_t places) {
+    return 4ull * (2 * places + places / variant.tokens);
 }
 
 /// How `args` end: flags and what they mean, for rows from `first_row` on.
@@ -117,12 +131,13 @@ LinearPush epilogue(const LinearArgs& args, uint32_t first_row) {
     return push;
 }
 
-/// The same of a mixture's experts, of which a shard has `rows` from `first_row` on.
-LinearPush expert_epilogue(const LinearArgs& args, uint32_t first_row, uint32_t rows) {
+/// The same of a mixture's experts, of which a shard has `rows` from `first_row` on; `tokens`: as the kernel
+/// counts them.
+LinearPush expert_epilogue(const LinearArgs& args, uint32_t first_row, uint32_t rows, uint32_t tokens) {
     const LinearExperts& experts = *args.experts;
     LinearPush push = epilogue(args, 0);
     push.flags |= experts.routes ? 0 : LINEAR_IS_SLOT;
-    push.tokens *= experts.used;
+    push.tokens = tokens;
     if (experts.routes) {
         push.residual_first = experts.routes->first;
         push.residual_stride = experts.routes->stride;
@@ -157,17 +172,20 @@ void record_join(OpContext& context, const LinearArgs& args, const Matrix& sums,
         "linear join");
 }
 
-/// x as the variant's operands, `to`.
-void record_pack(OpContext& context, const LinearArgs& args, LinearVariant::Operands operands,
+/// x as the variant's operands, `to`: so many rows.
+void record_pack(OpContext& context, const LinearArgs& args, LinearVariant::Operands operands, uint32_t rows,
                  const vk::View& to) {
     const Matrix& x = args.x;
+    const uint32_t cols = args.weight.cols;
     const bool bytes = operands == LinearVariant::Operands::bytes;
-    const LinearPackPush push{.tokens = x.rows,
-                              .cols = x.cols,
+    const LinearPackPush push{.tokens = rows,
+                              .cols = cols,
                               .x_first = x.first,
                               .x_stride = x.stride,
-                              .row_words = packed_row(operands, x.cols).words,
-                              .side_first = packed_words(operands, x.rows, x.cols),
+                              .slots = rows / x.rows,
+                              .slot_stride = args.experts ? args.experts->slot_stride : 0,
+                              .row_words = packed_row(operands, cols).words,
+                              .side_first = packed_words(operands, rows, cols),
                               .epsilon = args.norm ? args.norm->epsilon : 0};
     const KernelVariant variant =
         bytes ? plain_variants(context.caps, Shader::linear_pack_int, 64).front()
@@ -177,14 +195,41 @@ void record_pack(OpContext& context, const LinearArgs& args, LinearVariant::Oper
     if (!bytes) {
         constants.insert(constants.end(), {{vk::constant_subgroup, variant.subgroup},
                                            {LINEAR_PACK_NORM, args.norm.has_value()},
-                                           {LINEAR_X_QUADS, whole_quads(x)}});
+                                           {LINEAR_X_QUADS, whole_quads(args)}});
         views.push_back(args.norm ? args.norm->weight : x.view);
     }
     const uint64_t blocks = push.row_words / (WEIGHT_BLOCK / 4);
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(shader_module(variant.shader), constants);
     context.recorder.dispatch(pipeline, views, std::as_bytes(std::span(&push, 1)),
-                              bytes ? groups_for(x.rows * blocks, variant.workgroup) : x.rows,
+                              bytes ? groups_for(rows * blocks, variant.workgroup) : rows,
                               args.norm ? "linear pack norm" : "linear pack");
+}
+
+/// Lists of what the experts are asked, `to`.
+void record_sort(OpContext& context, const LinearArgs& args, const LinearVariant& variant, uint32_t places,
+                 const vk::View& to) {
+    const LinearExperts& experts = *args.experts;
+    const Matrix routes = experts.routes.value_or(args.x);
+    const bool packed = variant.operands() != LinearVariant::Operands::floats;
+    const uint32_t slots = experts.slot_stride ? experts.used : 1;  // rows of x of a token
+    const ExpertSortPush push{.tokens = args.out.rows,
+                              .used = experts.used,
+                              .is_slot = !experts.routes,
+                              .routes_first = routes.first,
+                              .routes_stride = routes.stride,
+                              .tile = variant.tokens,
+                              .places = places,
+                              .x_stride = packed ? slots : args.x.stride,
+                              .x_slot_stride = packed ? slots > 1 : experts.slot_stride,
+                              .out_stride = args.out.stride,
+                              .out_slot_stride = args.out.cols / experts.used};
+    const KernelVariant sort =
+        subgroup_variants(context.caps, Shader::expert_sort_sg, Shader::expert_sort, 64).front();
+    const vk::Pipeline& pipeline = context.recorder.pipelines().get(shader_module(sort.shader),
+                                                                    {{vk::constant_workgroup, sort.workgroup},
+                                                                     {vk::constant_subgroup, sort.subgroup},
+                                                                     {EXPERT_COUNT, experts.experts}});
+    context.recorder.dispatch(pipeline, {routes.view, to}, push, experts.experts, "expert_sort");
 }
 
 const char* label_of(const LinearArgs& args) {
@@ -199,7 +244,14 @@ const char* label_of(const LinearArgs& args) {
 uint64_t linear_scratch_bytes(const LinearVariant& variant, uint32_t tokens, uint32_t rows, uint32_t cols) {
     const uint64_t operands = operand_bytes(variant, tokens, cols);
     if (variant.splits == 1) return operands;
-    return sums_offset(operands) + 4ull * variant.splits * tokens * rows;
+    return behind(operands) + 4ull * variant.splits * tokens * rows;
+}
+
+uint64_t expert_scratch_bytes(const LinearVariant& variant, const ExpertShape& shape) {
+    if (!variant.sorted) return 0;
+    const uint32_t items = shape.tokens * shape.used;
+    return behind(operand_bytes(variant, shape.per_slot ? items : shape.tokens, shape.cols)) +
+           list_bytes(variant, expert_places(variant, items, shape.experts));
 }
 
 void record_linear(OpContext& context, const LinearArgs& all, const LinearVariant& variant) {
@@ -209,26 +261,35 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(shader_module(variant.shader),
                                                                     constants_of(context.caps, variant, all));
 
-    const uint32_t tokens = all.out.rows * (all.experts ? all.experts->used : 1);
+    const uint32_t items = all.out.rows * (all.experts ? all.experts->used : 1);
+    const uint32_t x_rows = all.experts && all.experts->slot_stride ? items : all.x.rows;
+    const uint32_t tokens = variant.sorted ? expert_places(variant, items, all.experts->experts) : items;
     const uint64_t token_tiles = groups_for(tokens, variant.tokens);
-    assert(all.scratch.size >= linear_scratch_bytes(variant, tokens, weight.rows, weight.cols));
-    vk::View x = all.x.view;
+    assert(all.experts ||
+           all.scratch.size >= linear_scratch_bytes(variant, tokens, weight.rows, weight.cols));
+    vk::View x = all.x.view, lists;
     uint32_t x_first = all.x.first;
     if (variant.operands() != LinearVariant::Operands::floats) {
-        x = all.scratch.slice(0, operand_bytes(variant, tokens, weight.cols));
-        record_pack(context, all, variant.operands(), x);
-        x_first = packed_words(variant.operands(), tokens, weight.cols);
+        x = all.scratch.slice(0, operand_bytes(variant, x_rows, weight.cols));
+        record_pack(context, all, variant.operands(), x_rows, x);
+        x_first = packed_words(variant.operands(), x_rows, weight.cols);
+    }
+    if (variant.sorted) {
+        lists = all.scratch.slice(behind(operand_bytes(variant, x_rows, weight.cols)),
+                                  list_bytes(variant, tokens));
+        record_sort(context, all, variant, tokens, lists);
     }
     // Parts end plainly, in the scratch.
     const auto sums = [&] {
-        const uint64_t first = sums_offset(operand_bytes(variant, tokens, weight.cols));
+        const uint64_t first = behind(operand_bytes(variant, tokens, weight.cols));
         return Matrix{all.scratch.slice(first, 4ull * variant.splits * tokens * weight.rows), tokens,
                       weight.rows, weight.rows, 0};
     };
     assert(!all.norm || variant.folds_norm(tokens));
     LinearArgs args = variant.splits == 1 ? all : LinearArgs{.x = all.x, .out = sums(), .weight = weight};
     if (variant.operands() == LinearVariant::Operands::halves) args.norm.reset();  // it is packed
-    const vk::View residual = args.residual                          ? args.residual->view
+    const vk::View residual = variant.sorted                         ? lists
+                              : args.residual                        ? args.residual->view
                               : args.norm                            ? args.norm->weight
                               : args.experts && args.experts->routes ? args.experts->routes->view
                                                                      : args.x.view;
@@ -237,7 +298,7 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
         const DeviceWeight::Shard& shard = weight.shards[i];
         assert(!args.glu || shard.first_row % 2 == 0);
         const WeightPlanes planes = weight_planes(weight.type, shard.rows, weight.cols);
-        LinearPush push = args.experts ? expert_epilogue(args, shard.first_row, shard.rows)
+        LinearPush push = args.experts ? expert_epilogue(args, shard.first_row, shard.rows, tokens)
                                        : epilogue(args, shard.first_row);
         push.rows = args.experts ? weight.rows / args.experts->experts : shard.rows;
         push.cols = weight.cols;

@@ -40,15 +40,14 @@ struct LinearArgs {
     /// residual.
     std::optional<RmsNorm> norm{};
     std::optional<LinearHeads> heads{};  // without a residual
-    /// By expert_linear_variant() alone. out: [tokens, used * rows], bias: [experts * rows]; no residual, no
-    /// norm.
+    /// Of expert_linear_variants(). out: [tokens, used * rows], bias: [experts * rows]; no residual, no norm.
     std::optional<LinearExperts> experts{};
     bool glu = false;  // shards start at even rows then
     bool activate = false;
     /// Better the model's one also where it is not applied: all its linears share pipelines then.
     Activation activation = Activation::silu;
     float scale = 1;
-    vk::View scratch{};  // of linear_scratch_bytes()
+    vk::View scratch{};  // of linear_scratch_bytes(), or of expert_scratch_bytes()
     /// For a weight on the host; `after`, if not null, is fetched next when this one is through.
     WeightStream* stream = nullptr;
     const DeviceWeight::Shard* after = nullptr;
@@ -59,6 +58,16 @@ struct LinearShape {
     TensorType type;
     Precision precision = Precision::strict;
     auto operator<=>(const LinearShape&) const = default;
+};
+
+/// Of a mixture's experts, of which each token uses `used`.
+struct ExpertShape {
+    uint32_t tokens, experts, used;
+    uint32_t rows, cols;  // of one expert
+    TensorType type;
+    bool per_slot = false;  // a token has a row of x for each that it uses
+    Precision precision = Precision::strict;
+    auto operator<=>(const ExpertShape&) const = default;
 };
 
 /// Of linear_compact.comp, for CPU drivers.
@@ -86,6 +95,9 @@ struct LinearVariant {
     bool whole = false;
     // of kernels that make tiles: parts of the columns, by a workgroup each, which a second dispatch joins
     uint32_t splits = 1;
+    // of experts alone: tokens are sorted by expert first, and a workgroup has those of one
+    // (expert_sort.comp)
+    bool sorted = false;
     std::string name;  // for reports
     /// What x is packed to before the kernel reads it.
     enum class Operands : uint8_t { floats, halves, bytes };
@@ -96,8 +108,8 @@ struct LinearVariant {
     /// Steps between 0 and the largest of 32 columns of x where it makes whole numbers of these as it goes
     /// (byte_operands.glsl); else 0.
     uint32_t x_levels() const;
-    /// Of what an expert's rows, and its shards', must be whole ones: rows of a lane, or of a group.
-    uint32_t expert_rows() const { return grouped() ? rows : 2 * lane_pairs; }
+    /// Of what an expert's rows must be whole ones: rows of a lane, of a group, or of the layout's groups.
+    uint32_t expert_rows() const;
     /// Whether it takes LinearArgs::norm of so many tokens: of one, or where x becomes halves first.
     bool folds_norm(uint32_t batch) const {
         return operands() == Operands::halves ||
@@ -105,15 +117,15 @@ struct LinearVariant {
     }
 };
 
-/// How LinearArgs::experts are multiplied: `shape` has one expert's rows, and as tokens the experts that one
-/// uses. Nothing where those rows are not whole expert_rows().
-std::optional<LinearVariant> expert_linear_variant(const vk::Caps& caps, const LinearShape& shape);
-
 /// The variants valid on a device for a shape and its precision class, default first. Pure.
 std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearShape& shape);
 /// The same, and sizes of linear_vec beyond: what is worth timing where that can be done
 /// (instruments/tune.h).
 std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearShape& shape);
+
+/// How LinearArgs::experts are multiplied, default first: direct, by tiles of tokens that are sorted, or by
+/// Shader::linear_expert, which is record_expert_linear()'s alone.
+std::vector<LinearVariant> expert_linear_variants(const vk::Caps& caps, const ExpertShape& shape);
 
 /// Whether the variant takes LinearArgs::heads that rotate so: by pairs of neighbouring dims, without norms,
 /// for a cache that holds exact numbers in one shard.
@@ -121,9 +133,12 @@ bool ends_heads(const LinearVariant& variant, const RopeShape& rope);
 
 /// What LinearArgs::scratch must hold, packed x first: 0 if the variant needs none.
 uint64_t linear_scratch_bytes(const LinearVariant& variant, uint32_t tokens, uint32_t rows, uint32_t cols);
+/// The same of a mixture's experts, packed x and lists.
+uint64_t expert_scratch_bytes(const LinearVariant& variant, const ExpertShape& shape);
 
-/// Records one dispatch per shard, after one that packs x where operands are not floats, and before one that
-/// joins the parts where the columns are split.
+/// Records one dispatch per shard, after one that packs x where operands are not floats and one that sorts
+/// tokens by expert where the variant wants that, and before one that joins the parts where the columns are
+/// split.
 void record_linear(OpContext& context, const LinearArgs& args, const LinearVariant& variant);
 
 }  // namespace scoria

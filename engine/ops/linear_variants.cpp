@@ -1,6 +1,7 @@
 // Which kernels multiply with a matrix, and in which sizes: see linear.h.
 #include "linear.h"
 
+#include "experts.push.h"
 #include "fail.h"
 #include "kernel_variant.h"
 #include "kv_layout.h"
@@ -456,18 +457,56 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
     return variants;
 }
 
-std::optional<LinearVariant> expert_linear_variant(const vk::Caps& caps, const LinearShape& shape) {
+namespace {
+
+/// How the experts of a token are multiplied one by one: by the count of those alone, so that bits do not
+/// depend on how many tokens go beside.
+std::vector<LinearVariant> direct_variants(const vk::Caps& caps, const ExpertShape& shape) {
+    const LinearShape used{shape.used, shape.rows, shape.cols, shape.type};
+    const LinearShape one{1, shape.rows, shape.cols, shape.type};
+    const LinearShape all{1, shape.rows * shape.used, shape.cols, shape.type};
     const Shader best = best_vec(caps, shape.type);
-    LinearVariant variant = vec(caps, best, 1, is_compact(best) ? 4 : 1, parts_for(caps, shape, 1));
-    if (is_compact(best) && texel_tokens(caps, {1, shape.rows, shape.cols, shape.type}))
-        variant = vec(caps, Shader::linear_vec_sg_texels, 1, 4, 1);
-    if (caps.vendor_id == vk::vendor_nvidia && !caps.is_cpu()) {
-        const LinearShape all{1, shape.rows * shape.tokens, shape.cols, shape.type};
-        const uint32_t parts = group_parts(caps, all, Shader::linear_group, 1);
-        const auto grouped = group(caps, Shader::linear_group, 1, parts);
-        if (grouped && shape.rows % grouped->expert_rows() == 0) variant = *grouped;
+    std::vector<LinearVariant> variants;
+    if (caps.vendor_id == vk::vendor_nvidia && !caps.is_cpu())
+        if (const auto grouped =
+                group(caps, Shader::linear_group, 1, group_parts(caps, all, Shader::linear_group, 1)))
+            variants.push_back(*grouped);
+    if (is_compact(best) && texel_tokens(caps, one))
+        variants.push_back(vec(caps, Shader::linear_vec_sg_texels, 1, 4, 1));
+    variants.push_back(vec(caps, best, 1, is_compact(best) ? 4 : 1, parts_for(caps, used, 1)));
+    for (LinearVariant& variant : variants) variant.name.insert(0, "direct ");
+    return variants;
+}
+
+/// By what as many tokens as an expert has on the whole would run.
+std::vector<LinearVariant> sorted_variants(const vk::Caps& caps, const ExpertShape& shape) {
+    const auto items = uint32_t(uint64_t{shape.tokens} * shape.used);
+    if (shape.tokens == 1 || shape.experts > EXPERT_MOST_SORTED) return {};
+    std::vector<LinearVariant> variants = linear_variants(
+        caps, {std::max(uint32_t(groups_for(items, shape.experts)), 2u),
+               shape.rows * std::min(items, shape.experts), shape.cols, shape.type, shape.precision});
+    std::erase_if(variants, [](const LinearVariant& variant) { return variant.splits > 1; });
+    for (LinearVariant& variant : variants) {
+        variant.sorted = true;
+        variant.name.insert(0, "sorted ");
     }
-    return shape.rows % variant.expert_rows() == 0 ? std::optional(variant) : std::nullopt;
+    return variants;
+}
+
+}  // namespace
+
+std::vector<LinearVariant> expert_linear_variants(const vk::Caps& caps, const ExpertShape& shape) {
+    std::vector<LinearVariant> variants = direct_variants(caps, shape), sorted = sorted_variants(caps, shape);
+    // With fewer tokens most experts would have one, or none; a CPU gains by what is unpacked alone
+    // (tools/bench/RESULTS.md).
+    const uint64_t least = caps.is_cpu() ? 3 : 1;
+    const bool pays = uint64_t{shape.tokens} * shape.used >= least * shape.experts;
+    variants.insert(pays ? variants.begin() : variants.end(), sorted.begin(), sorted.end());
+    std::erase_if(variants,
+                  [&](const LinearVariant& variant) { return shape.rows % variant.expert_rows() != 0; });
+    const KernelVariant plain = plain_variants(caps, Shader::linear_expert, 64).front();
+    variants.push_back({.shader = plain.shader, .workgroup = plain.workgroup, .name = "plain"});
+    return variants;
 }
 
 std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearShape& shape) {
@@ -508,6 +547,10 @@ LinearVariant::Operands LinearVariant::operands() const {
     return part_rows || shader == Shader::linear_tile_half                         ? Operands::halves
            : shader == Shader::linear_vec_int || shader == Shader::linear_tile_int ? Operands::bytes
                                                                                    : Operands::floats;
+}
+
+uint32_t LinearVariant::expert_rows() const {
+    return lane_pairs && !grouped() ? 2 * lane_pairs : WEIGHT_GROUP_ROWS;
 }
 
 uint32_t LinearVariant::x_levels() const {

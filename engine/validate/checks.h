@@ -50,6 +50,12 @@ struct ModelRope {
 /// Of a linear that makes heads of q | k | v from `first_head` on.
 void check_linear_heads(CheckContext& context, const ModelLinear& shape, const ModelRope& rope,
                         uint32_t first_head, const LinearVariant& variant);
+struct ModelExperts {
+    ExpertShape shape;
+    bool bias, glu, heads;  // heads: of head_linear
+    Activation activation;
+};
+void check_experts(CheckContext& context, const ModelExperts& shape, const LinearVariant& variant);
 struct ModelAttention {
     const scoria::Attention& shape;
     KvType type;

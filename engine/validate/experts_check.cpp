@@ -2,10 +2,14 @@
 #include "check_tools.h"
 #include "checks.h"
 #include "fail.h"
+#include "linear.push.h"
+#include "linear_tools.h"
 #include "ops/experts.h"
 #include "reference/elementwise.h"
 #include "reference/experts.h"
 #include "weight_check.h"
+
+#include <algorithm>
 
 namespace scoria::validate {
 namespace {
@@ -80,16 +84,22 @@ struct LinearCase {
     uint32_t tokens, experts, used, rows, cols;
     bool per_slot = false, bias = false, glu = false;
     uint32_t shard_rows = 0;
+    Activation activation = Activation::gelu_tanh;
+    bool heads = false;  // head_linear: no routes
+    ExpertShape shape() const { return {tokens, experts, used, rows, cols, type, per_slot, Precision::fast}; }
 };
 constexpr LinearCase linear_cases[] = {
     {TensorType::f32, 1, 4, 2, 33, 45, false, true},
     {TensorType::q4_1, 7, 8, 2, 64, 96, false, false, true, 80},
-    {TensorType::q8_0, 5, 3, 3, 48, 64, true, true, false, 50},
+    {TensorType::q4_1, 90, 6, 3, 80, 160, true, true, false, 96},
+    {TensorType::q8_0, 5, 3, 3, 48, 64, true, true, false, 48},
     {TensorType::q6_k, 2, 5, 1, 16, 256, true},
     {TensorType::mxfp4, 1, 6, 4, 32, 1056, false, true, true},
     {TensorType::iq2_s, 2, 3, 2, 24, 512, false, true},
     {TensorType::f16, 3, 4, 2, 40, 50, true, false, true, 64},
     {TensorType::iq4_nl, 33, 16, 4, 80, 160, false, true, true, 128},
+    {TensorType::q4_k, 40, 300, 4, 32, 256, false, true},
+    {TensorType::bf16, 20, 4, 4, 32, 40, true, false, false, 0, Activation::silu, true},
 };
 
 /// Routes with ids in range and one past it, which counts as the last; weights of either sign.
@@ -102,45 +112,73 @@ std::vector<float> routes_for(uint32_t tokens, uint32_t experts, uint32_t used, 
     return routes;
 }
 
-void check_expert_linear(CheckContext& context, const LinearCase& c) {
+void check_expert_linear(CheckContext& context, const LinearCase& c,
+                         const std::vector<LinearVariant>& variants) {
+    const char* op = c.heads ? "head_linear" : "expert_linear";
     const uint32_t rows = c.rows * c.experts, out_cols = c.glu ? c.rows / 2 : c.rows;
     const CheckWeight weight = check_weight(context, c.type, rows, c.cols,
                                             random_blocks(c.type, rows, c.cols, context.seed), c.shard_rows);
     const uint32_t x_cols = c.per_slot ? c.used * c.cols : c.cols;
-    const std::vector<float> x = random_floats(size_t(c.tokens) * x_cols, context.seed + 1),
-                             bias = random_floats(rows, context.seed + 2),
+    std::vector<float> x = random_floats(size_t(c.tokens) * x_cols, context.seed + 1);
+    leave_ties(x, c.cols, {});
+    const std::vector<float> bias = random_floats(rows, context.seed + 2),
                              routes = routes_for(c.tokens, c.experts, c.used, context.seed + 3);
-    std::vector<double> known = doubles(routes), product(size_t(c.tokens) * c.used * c.rows);
-    for (double& value : known) value = std::min(value, double(c.experts - 1));
-    reference::expert_linear(doubles(x), known, weight.reference(),
-                             c.bias ? doubles(bias) : std::vector<double>{}, c.experts, c.used, product);
-    std::vector<double> expected = product;
-    if (c.glu) {
-        expected.resize(product.size() / 2);
-        for (size_t i = 0; i < expected.size(); ++i)
-            expected[i] = reference::activate(product[2 * i], Activation::gelu_tanh) * product[2 * i + 1];
-    }
+    std::vector<double> known = doubles(routes);
+    for (size_t i = 0; i < known.size(); ++i)
+        known[i] = c.heads ? double(i % (2 * c.used)) : std::min(known[i], double(c.experts - 1));
+    const auto expected_of = [&](const std::vector<double>& in) {
+        std::vector<double> product(size_t(c.tokens) * c.used * c.rows);
+        reference::expert_linear(in, known, weight.reference(),
+                                 c.bias ? doubles(bias) : std::vector<double>{}, c.experts, c.used, product);
+        if (!c.glu) return product;
+        for (size_t i = 0; i < product.size() / 2; ++i)
+            product[i] = reference::activate(product[2 * i], c.activation) * product[2 * i + 1];
+        product.resize(product.size() / 2);
+        return product;
+    };
+    const std::vector<double> plain = expected_of(doubles(x));
     const vk::Buffer x_buffer = context.buffer_of<float>(x), bias_buffer = context.buffer_of<float>(bias),
                      routes_buffer = context.buffer_of<float>(routes);
-    const double units = 6 * std::sqrt(double(c.cols) + 32) * (c.glu ? 2 : 1);  // as linear's
-    run_variants(context, "expert_linear",
-                 cat(tensor_type_info(c.type).name, " tokens ", c.tokens, " experts ", c.used, "/", c.experts,
-                     " rows ", c.rows, " cols ", c.cols, c.per_slot ? " per slot" : "", c.bias ? " bias" : "",
-                     c.glu ? " glu" : "", c.shard_rows ? " sharded" : ""),
-                 expert_linear_variants(context.caps()), expected, c.used * out_cols, bounds_of(units),
-                 [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
-                     record_expert_linear(ops,
-                                          {{x_buffer.view(), c.tokens, x_cols, x_cols, 0},
-                                           {routes_buffer.view(), c.tokens, 2 * c.used, 2 * c.used, 0},
-                                           out,
-                                           weight.device,
-                                           c.bias ? std::optional(bias_buffer.view()) : std::nullopt,
-                                           c.experts,
-                                           c.used,
-                                           c.glu,
-                                           Activation::gelu_tanh},
-                                          variant);
-                 });
+    const Matrix x_matrix{x_buffer.view(), c.tokens, x_cols, x_cols, 0},
+        routes_matrix{routes_buffer.view(), c.tokens, 2 * c.used, 2 * c.used, 0};
+    for (const LinearVariant& variant : variants) {
+        if (context.never_runs(op, variant) || takes_minutes(context, variant)) continue;
+        const bool bytes = variant.operands() == LinearVariant::Operands::bytes;
+        const uint32_t levels = bytes ? LINEAR_BYTE_LEVELS : variant.x_levels();
+        const vk::Buffer scratch = context.buffer_of<std::byte>(
+            std::vector(std::max<uint64_t>(4, expert_scratch_bytes(variant, c.shape())), std::byte{0x7D}));
+        run_variants(context, op,
+                     cat(tensor_type_info(c.type).name, " tokens ", c.tokens, " experts ", c.used, "/",
+                         c.experts, " rows ", c.rows, " cols ", c.cols, c.per_slot ? " per slot" : "",
+                         c.bias ? " bias" : "", c.glu ? " glu" : "", c.shard_rows ? " sharded" : ""),
+                     std::span(&variant, 1),
+                     levels ? expected_of(stepped(doubles(x), c.cols, levels)) : plain, c.used * out_cols,
+                     linear_bounds(variant, c.type, c.tokens, c.cols, c.glu),
+                     [&](OpContext& ops, const Matrix& out, const LinearVariant&) {
+                         const vk::View room = scratch.view();
+                         if (c.heads)
+                             return record_head_linear(
+                                 ops, {x_matrix, out, weight.device, c.experts, 0, room}, variant);
+                         record_expert_linear(ops,
+                                              {x_matrix, routes_matrix, out, weight.device,
+                                               c.bias ? std::optional(bias_buffer.view()) : std::nullopt,
+                                               c.experts, c.used, c.glu, c.activation, room},
+                                              variant);
+                     });
+    }
+}
+
+/// Every way on one type, each kernel costing a CPU driver a compile; of others the default, the first that
+/// sorts, and what does not.
+void check_expert_linear(CheckContext& context, const LinearCase& c) {
+    std::vector<LinearVariant> variants = expert_linear_variants(context.caps(), c.shape());
+    const bool all = c.type == TensorType::q4_1 || context.tier == Tier::full;
+    const auto first_sorted = std::ranges::find(variants, true, &LinearVariant::sorted) - variants.begin();
+    size_t i = 0;
+    std::erase_if(variants, [&](const LinearVariant& variant) {
+        return i++, !all && variant.sorted && std::ptrdiff_t(i - 1) != first_sorted;
+    });
+    check_expert_linear(context, c, variants);
 }
 
 void check_head_linear(CheckContext& context) {
@@ -153,8 +191,9 @@ void check_head_linear(CheckContext& context) {
     reference::head_linear(doubles(x), tokens, weight.reference(), heads, first, expected);
     const vk::Buffer x_buffer = context.buffer_of<float>(x);
     run_variants(context, "head_linear", cat("tokens ", tokens, " heads ", heads),
-                 expert_linear_variants(context.caps()), expected, heads * rows, bounds_of(6 * 8),
-                 [&](OpContext& ops, const Matrix& out, const KernelVariant& variant) {
+                 expert_linear_variants(context.caps(), {1, heads, heads, rows, cols, TensorType::f32, true}),
+                 expected, heads * rows, bounds_of(6 * 8),
+                 [&](OpContext& ops, const Matrix& out, const LinearVariant& variant) {
                      record_head_linear(ops,
                                         {{x_buffer.view(), tokens, heads * stride, heads * stride, 0},
                                          out,
@@ -199,6 +238,19 @@ void check_experts(CheckContext& context) {
     for (const LinearCase& c : linear_cases) check_expert_linear(context, c);
     check_head_linear(context);
     for (const bool adds : {false, true}) check_expert_sum(context, adds);
+}
+
+void check_experts(CheckContext& context, const ModelExperts& m, const LinearVariant& variant) {
+    // Few experts with few rows tell, where each has a tile of tokens and one more.
+    constexpr uint32_t experts = 3, most_rows = 128;
+    const uint32_t used = m.heads ? experts : std::min(m.shape.used, 2u);
+    const uint32_t tokens = variant.sorted       ? (variant.tokens + 1) * experts / used
+                            : m.shape.tokens > 1 ? 3
+                                                 : 1;
+    check_expert_linear(context,
+                        {m.shape.type, tokens, experts, used, std::min(m.shape.rows, most_rows), m.shape.cols,
+                         m.shape.per_slot, m.bias, m.glu, 0, m.activation, m.heads},
+                        {variant});
 }
 
 }  // namespace scoria::validate

@@ -1,4 +1,5 @@
 // Weight planes, dequantisation bit for bit against the fixtures, and the choice of linear kernels.
+#include "devices.h"
 #include "fail.h"
 #include "file.h"
 #include "ops/choices.h"
@@ -25,6 +26,9 @@
 #include <fstream>
 
 using namespace scoria;
+using test::compact_cpu;
+using test::gpu;
+using test::nvidia_gpu;
 
 namespace {
 
@@ -112,54 +116,6 @@ void check_bits(const Rows& rows, std::span<const float> actual, bool flushes) {
                                   rows.values[first], ", got ", actual[first]));
 }
 
-/// Of Turing's shape, with matrices of whole workgroups.
-vk::Caps nvidia_gpu() {
-    vk::Caps caps;
-    caps.type = vk::DeviceType::discrete;
-    caps.vendor_id = vk::vendor_nvidia;
-    caps.subgroup_size = caps.subgroup_min = caps.subgroup_max = caps.matrix_subgroup = 32;
-    caps.subgroup_shuffle = true;
-    caps.subgroup_arithmetic = caps.subgroup_ballot = caps.float16 = caps.vulkan_memory_model = true;
-    caps.cooperative_matrix = caps.cooperative_matrix2 = true;
-    caps.matrix_m = caps.matrix_n = caps.matrix_k = 16;
-    caps.matrix_grains = {{32, 32, 16, 256}, {32, 16, 16, 128}, {16, 16, 16, 0}};
-    caps.matrix_most = 1024;
-    caps.matrix_reserved = 16384;
-    caps.max_invocations = caps.max_workgroup_x = 1024;
-    caps.shared_memory = 49152;
-    return caps;
-}
-
-vk::Caps gpu() {
-    vk::Caps caps;
-    caps.type = vk::DeviceType::discrete;
-    caps.subgroup_size = caps.subgroup_min = caps.subgroup_max = 32;
-    caps.subgroup_arithmetic = caps.subgroup_ballot = true;
-    return caps;
-}
-
-/// A CPU driver that takes the compact kernels.
-vk::Caps compact_cpu() {
-    vk::Caps caps = gpu();
-    caps.type = vk::DeviceType::cpu;
-    caps.subgroup_shuffle = caps.int64 = true;
-    return caps;
-}
-
-/// Options of a device whose caps a JSON object narrows.
-struct Narrowed {
-    std::filesystem::path profile =
-        std::filesystem::temp_directory_path() / path_of(cat("scoria-caps-", process_id(), ".json"));
-    vk::DeviceOptions options;
-
-    explicit Narrowed(std::string_view caps) {
-        std::ofstream(profile) << caps;
-        options.select = test::variable("SCORIA_DEVICE");
-        options.caps_profile = profile.string();
-    }
-    ~Narrowed() { std::filesystem::remove(profile); }
-};
-
 }  // namespace
 
 TEST_SUITE("linear") {
@@ -243,10 +199,9 @@ TEST_SUITE("linear") {
     }
 
     TEST_CASE("GPUs look iq4's values up in shared memory, which CPU drivers compute") {
-        const Narrowed gpu(R"({"type": "discrete"})");
-        vk::Device device(gpu.options);
-        vk::Pipelines pipelines(device);
-        validate::CheckContext context(device, pipelines, validate::Tier::quick, 1);
+        test::Narrowed gpu(R"({"type": "discrete"})");
+        const vk::Device& device = gpu.device;
+        validate::CheckContext& context = gpu.context;
         REQUIRE(device.caps().looks_up_shared());
         const uint32_t rows = 48, cols = 512;
         const std::vector<float> x = validate::random_floats(cols, 2);
@@ -281,62 +236,7 @@ TEST_SUITE("linear") {
         for (const validate::CheckResult& result : context.results())
             CHECK_MESSAGE(result.passed, cat(result.variant, ", ", result.shape, ": ", result.detail));
     }
-    TEST_CASE("experts by groups of rows, in parts, as NVIDIA's GPUs take them" *
-              doctest::skip(test::few_models())) {
-        const Narrowed gpu(R"({"type": "discrete", "vendor_id": 4318})");
-        vk::Device device(gpu.options);
-        vk::Pipelines pipelines(device);
-        validate::CheckContext context(device, pipelines, validate::Tier::quick, 1);
-        const std::optional<LinearVariant> variant =
-            expert_linear_variant(device.caps(), {4, 32, 1056, TensorType::mxfp4});
-        REQUIRE(variant);
-        const bool shuffles = device.caps().native_subgroups() && device.caps().subgroup_shuffle;
-        CHECK(variant->grouped() == (shuffles && device.caps().subgroup_size % 8 == 0));
-        const auto experts = std::ranges::find(validate::op_checks(), std::string_view("experts"),
-                                               [](const validate::OpCheck& check) { return check.op; });
-        REQUIRE(experts != validate::op_checks().end());
-        CHECK(validate::run_check(context, *experts));
-        for (const validate::CheckResult& result : context.results())
-            CHECK_MESSAGE(result.passed, cat(result.variant, ", ", result.shape, ": ", result.detail));
-    }
-    TEST_CASE("what experts make of a token has the same bits, however many go beside it" *
-              doctest::skip(test::few_models())) {
-        const Narrowed gpu(R"({"type": "discrete"})");
-        vk::Device device(gpu.options);
-        vk::Pipelines pipelines(device);
-        validate::CheckContext context(device, pipelines, validate::Tier::quick, 1);
-        constexpr uint32_t tokens = 64, experts = 4, used = 2, rows = 512, cols = 1024;
-        const auto weight = validate::check_weight(
-            context, TensorType::q4_k, experts * rows, cols,
-            validate::random_blocks(TensorType::q4_k, experts * rows, cols, 1), experts * rows);
-        std::vector<float> routes(size_t(tokens) * 2 * used, 0.5f);
-        for (uint32_t i = 0; i < tokens * used; ++i)
-            routes[i / used * 2 * used + i % used] = float(i % experts);
-        const vk::Buffer x = context.buffer_of<float>(validate::random_floats(size_t(tokens) * cols, 2)),
-                         route = context.buffer_of<float>(routes);
-        const auto made = [&](uint32_t first, uint32_t count) {
-            std::string sentinel;
-            return context.run_twice(
-                count * used * rows,
-                [&](OpContext& op, const validate::CheckContext::Output& output) {
-                    record_expert_linear(op,
-                                         {{x.view(), count, cols, cols, first * cols},
-                                          {route.view(), count, 2 * used, 2 * used, first * 2 * used},
-                                          output.matrix(count, used * rows),
-                                          weight.device,
-                                          std::nullopt,
-                                          experts,
-                                          used},
-                                         expert_linear_variants(op.caps).front());
-                },
-                sentinel);
-        };
-        const std::vector<float> all = made(0, tokens);
-        for (const uint32_t token : {0u, tokens - 1}) {
-            const std::vector<float> alone = made(token, 1);
-            CHECK(std::memcmp(alone.data(), &all[token * alone.size()], 4 * alone.size()) == 0);
-        }
-    }
+
     TEST_CASE("the default kernel suits the device") {
         vk::Caps cpu = gpu();
         cpu.type = vk::DeviceType::cpu;
