@@ -143,6 +143,20 @@ bool multiplies_halves(const vk::Caps& caps, const LinearShape& shape) {
     return caps.float16 && shape.precision == Precision::fast && built(Shader::linear_tile_half);
 }
 
+/// Kernels of linear_group.comp, where they are what few tokens run: where a broadcast is a shuffle, x goes
+/// through shared memory rather.
+std::vector<Shader> default_groups(const vk::Caps& caps, const LinearShape& shape) {
+    std::vector<Shader> shaders;
+    if (caps.vendor_id != vk::vendor_nvidia || caps.is_cpu()) return shaders;
+    const bool fast = caps.int_dot_fast && caps.native_subgroups() && caps.subgroup_ballot;
+    if (fast && multiplies_ints(caps, shape)) shaders.push_back(Shader::linear_group_int);
+    // Two products of four bytes take the place of four of floats, and nothing is converted.
+    if (fast && multiplies_ints(caps, shape, Precision::balanced))
+        shaders.push_back(Shader::linear_group_wide);
+    shaders.push_back(Shader::linear_group);
+    return shaders;
+}
+
 /// A tile of which each lane holds `lane_tokens` tokens.
 LinearVariant lane_tile(Shader shader, std::string_view name, uint32_t lane_tokens) {
     const uint32_t tokens = LINEAR_TILE_TOKENS / 4 * lane_tokens;
@@ -424,13 +438,7 @@ std::vector<LinearVariant> linear_variants(const vk::Caps& caps, const LinearSha
         const uint32_t parts_of = group_parts(caps, shape, shader, of_lane);
         if (const auto variant = group(caps, shader, of_lane, parts_of)) add(*variant);
     };
-    // Where a broadcast is a shuffle, x goes through shared memory rather.
-    if (caps.vendor_id == vk::vendor_nvidia && !caps.is_cpu()) {
-        if (ints && caps.int_dot_fast) add_group(Shader::linear_group_int);
-        // Two products of four bytes take the place of four of floats, and nothing is converted.
-        if (wide && caps.int_dot_fast) add_group(Shader::linear_group_wide);
-        add_group(Shader::linear_group);
-    }
+    for (const Shader shader : default_groups(caps, shape)) add_group(shader);
     // One token waits for its weights; that more are multiplied in its shadow is what bytes are for.
     if (!caps.is_cpu() && caps.int_dot_fast && shape.tokens > 1 && ints)
         add(vec(caps, Shader::linear_vec_int, lane_tokens, 1, parts));
@@ -464,12 +472,11 @@ namespace {
 std::vector<LinearVariant> direct_variants(const vk::Caps& caps, const ExpertShape& shape) {
     const LinearShape used{shape.used, shape.rows, shape.cols, shape.type};
     const LinearShape one{1, shape.rows, shape.cols, shape.type};
-    const LinearShape all{1, shape.rows * shape.used, shape.cols, shape.type};
+    const LinearShape all{1, shape.rows * shape.used, shape.cols, shape.type, shape.precision};
     const Shader best = best_vec(caps, shape.type);
     std::vector<LinearVariant> variants;
-    if (caps.vendor_id == vk::vendor_nvidia && !caps.is_cpu())
-        if (const auto grouped =
-                group(caps, Shader::linear_group, 1, group_parts(caps, all, Shader::linear_group, 1)))
+    for (const Shader shader : default_groups(caps, all))
+        if (const auto grouped = group(caps, shader, 1, group_parts(caps, all, shader, 1)))
             variants.push_back(*grouped);
     if (is_compact(best) && texel_tokens(caps, one))
         variants.push_back(vec(caps, Shader::linear_vec_sg_texels, 1, 4, 1));

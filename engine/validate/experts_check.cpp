@@ -146,7 +146,8 @@ void check_expert_linear(CheckContext& context, const LinearCase& c,
         const bool bytes = variant.operands() == LinearVariant::Operands::bytes;
         const uint32_t levels = bytes ? LINEAR_BYTE_LEVELS : variant.x_levels();
         const vk::Buffer scratch = context.buffer_of<std::byte>(
-            std::vector(std::max<uint64_t>(4, expert_scratch_bytes(variant, c.shape())), std::byte{0x7D}));
+            std::vector(std::max<uint64_t>(4, expert_scratch_bytes(variant, c.shape())),
+                        std::byte{0}));  // places in lists that are somebody's
         run_variants(context, op,
                      cat(tensor_type_info(c.type).name, " tokens ", c.tokens, " experts ", c.used, "/",
                          c.experts, " rows ", c.rows, " cols ", c.cols, c.per_slot ? " per slot" : "",

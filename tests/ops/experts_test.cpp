@@ -38,6 +38,8 @@ LinearVariant default_of(const vk::Caps& caps, uint32_t tokens) {
 
 TEST_SUITE("experts") {
     TEST_CASE("tokens are sorted where experts have one each, on CPUs several") {
+        vk::Caps dots = test::nvidia_gpu();
+        dots.int_dot = dots.int_dot_fast = true;
         const struct {
             vk::Caps caps;
             uint32_t tokens;
@@ -51,6 +53,8 @@ TEST_SUITE("experts") {
             {test::nvidia_gpu(), 1, false, Shader::linear_group},
             {test::nvidia_gpu(), 16, true, Shader::linear_group},
             {test::nvidia_gpu(), 512, true, Shader::linear_coop2},
+            {dots, 1, false, Shader::linear_group_wide},
+            {dots, 16, true, Shader::linear_group_wide},
             {test::compact_cpu(), 47, false, Shader::linear_vec_sg_compact},
             {test::compact_cpu(), 48, true, Shader::linear_vec_sg_compact},
         };

@@ -46,6 +46,8 @@ EXPLAINED |= {(gpu, kernel): "heads wider than 256 dims (latents have 576); adre
 EXPLAINED |= {(gpu, "linear_tile_half"): "offered and never the default there: pairs of halves gain nothing"
               for gpu in INTEL}
 EXPLAINED |= {(gpu, "linear_coop"): "3 to 8 words, of Q6_K alone" for gpu in ("arc-b580", "lunar-lake")}
+EXPLAINED |= {(gpu, "linear_coop"): "64 rows x 64 tokens a subgroup alone, offered and never the default"
+              for gpu in ("turing", "ampere", "ada")}
 EXPLAINED |= {(gpu, kernel): "offered and never the default there: four rows of many tokens a lane"
               for gpu in (*INTEL, "adreno740", "m1") for kernel in ("linear_group", "linear_group_int", "linear_group_wide")}
 EXPLAINED |= {(gpu, "sample_pick_sg"): "12 or 13 words, once a token" for gpu in ("hd530", "iris-xe", "arc-a770")}
