@@ -98,14 +98,14 @@ Batch::Tiles Batch::tiles_of(const vk::Caps& caps, size_t index) const {
         const uint32_t tokens = attention_tile_tokens(variant_of(caps, *attention), shape_of(*attention));
         return {tokens_, uint32_t(whole_tiles(tokens))};
     }
-    // Each row reads its weights, or all are read for many.
-    const auto expert_tiles = [&](TensorId out, const LinearVariant& variant) -> Tiles {
-        return {matrix(out).rows, variant.sorted ? uint32_t(whole_tiles(variant.tokens)) : 1};
+    // Each token reads its experts, or, sorted, each expert's rows are read for all tokens.
+    const auto expert_tiles = [&](const auto& k, uint32_t experts) -> Tiles {
+        const LinearVariant& variant = variant_of(caps, k);
+        const uint32_t rows = model_.weight(k.weight).rows / experts;
+        return {variant.sorted ? uint32_t(groups_for(rows, variant.rows)) : matrix(k.out).rows, 1};
     };
-    if (const auto* experts = std::get_if<kernel::ExpertLinear>(&kernel))
-        return expert_tiles(experts->out, variant_of(caps, *experts));
-    if (const auto* heads = std::get_if<kernel::HeadLinear>(&kernel))
-        return expert_tiles(heads->out, variant_of(caps, *heads));
+    if (const auto* k = std::get_if<kernel::ExpertLinear>(&kernel)) return expert_tiles(*k, k->experts);
+    if (const auto* k = std::get_if<kernel::HeadLinear>(&kernel)) return expert_tiles(*k, k->heads);
     return {};
 }
 
@@ -156,7 +156,7 @@ std::vector<Batch::Part> Batch::parts(const vk::Caps& caps, size_t first, size_t
                                       double most) const {
     std::vector<Part> parts;
     for (size_t i = first; i < end; ++i) {
-        const double whole = cost(i, positions);
+        const double whole = cost(caps, i, positions);
         const auto [rows, least] = whole > most ? tiles_of(caps, i) : Tiles{};
         const uint32_t step = std::max(least, uint32_t(rows * most / std::max(whole, 1.0)) / least * least);
         if (step >= rows) {
@@ -336,12 +336,13 @@ void Batch::record(OpContext& context, const kernel::Route& k) const {
 }
 
 void Batch::record(OpContext& context, const kernel::ExpertLinear& k) const {
-    const DeviceWeight& weight = model_.weight(k.weight);
+    const LinearVariant& variant = variant_of(context.caps, k);
+    const auto part = [&](TensorId tensor) { return variant.sorted ? matrix(tensor) : rows(matrix(tensor)); };
     record_expert_linear(context,
-                         {rows(matrix(k.x)), rows(matrix(k.routes)), rows(matrix(k.out)), weight,
-                          vector(k.bias), k.experts, k.used, k.glu.has_value(),
-                          k.glu.value_or(Activation::silu), scratch()},
-                         variant_of(context.caps, k));
+                         {part(k.x), part(k.routes), part(k.out), model_.weight(k.weight), vector(k.bias),
+                          k.experts, k.used, k.glu.has_value(), k.glu.value_or(Activation::silu), scratch(),
+                          part_.first_row, part_.rows},
+                         variant);
 }
 
 void Batch::record(OpContext& context, const kernel::ExpertSum& k) const {
@@ -351,10 +352,12 @@ void Batch::record(OpContext& context, const kernel::ExpertSum& k) const {
 }
 
 void Batch::record(OpContext& context, const kernel::HeadLinear& k) const {
-    record_head_linear(
-        context,
-        {rows(matrix(k.x)), rows(matrix(k.out)), model_.weight(k.weight), k.heads, k.first, scratch()},
-        variant_of(context.caps, k));
+    const LinearVariant& variant = variant_of(context.caps, k);
+    const auto part = [&](TensorId tensor) { return variant.sorted ? matrix(tensor) : rows(matrix(tensor)); };
+    record_head_linear(context,
+                       {part(k.x), part(k.out), model_.weight(k.weight), k.heads, k.first, scratch(),
+                        part_.first_row, part_.rows},
+                       variant);
 }
 
 void Batch::record(OpContext& context, const kernel::Pack& k) const {
@@ -407,22 +410,22 @@ void Batch::record(OpContext& context, const kernel::Scan& k) const {
                 choices().simple(context.caps, SimpleOp::scan));
 }
 
-double Batch::cost(size_t index, uint32_t positions) const {
+double Batch::cost(const vk::Caps& caps, size_t index, uint32_t positions) const {
     const Kernel& kernel = model_.plan().kernels[index].kernel;
     const auto reads = [](const DeviceWeight& weight) { return weight.over_bus ? bus_cost : 1; };
     if (const auto* k = std::get_if<kernel::Linear>(&kernel)) {
         const DeviceWeight& weight = model_.weight(k->weight);
         return double(weight.rows) * weight.cols * (reads(weight) + matrix(k->out).rows);
     }
-    if (const auto* k = std::get_if<kernel::ExpertLinear>(&kernel)) {
-        const DeviceWeight& weight = model_.weight(k->weight);
-        const double asked = double(tokens_) * k->used, read = std::min(asked, double(k->experts));
-        return double(weight.rows) / k->experts * weight.cols * (reads(weight) * read + asked);
-    }
-    if (const auto* k = std::get_if<kernel::HeadLinear>(&kernel)) {
-        const DeviceWeight& weight = model_.weight(k->weight);
-        return double(weight.rows) * weight.cols * (reads(weight) + matrix(k->out).rows);
-    }
+    const auto of_experts = [&](const auto& k, double experts, double used) {
+        const DeviceWeight& weight = model_.weight(k.weight);
+        const double asked = used * matrix(k.out).rows;
+        const double read = variant_of(caps, k).sorted ? std::min(asked, experts) : asked;
+        return weight.rows / experts * weight.cols * (reads(weight) * read + asked);
+    };
+    if (const auto* k = std::get_if<kernel::ExpertLinear>(&kernel))
+        return of_experts(*k, k->experts, k->used);
+    if (const auto* k = std::get_if<kernel::HeadLinear>(&kernel)) return of_experts(*k, k->heads, k->heads);
     if (const auto* k = std::get_if<kernel::Attention>(&kernel)) {
         const double keys = k->shape.window ? std::min(k->shape.window, positions) : positions;
         return 2.0 * tokens_ * keys * k->shape.heads * k->shape.head_dim;

@@ -29,7 +29,7 @@ struct StepLayout {
 
 /// Bytes that single ops of a batch keep for themselves.
 struct Scratch {
-    uint64_t linear = 0;    // packed operands, sums of parts
+    uint64_t linear = 0;    // packed operands, sums of parts, lists of experts
     uint64_t partials = 0;  // split attention's
     void raise(const Scratch& other) {
         linear = std::max(linear, other.linear);
@@ -88,10 +88,10 @@ class Batch {
     /// from one kernel to the next.
     void record(vk::Recorder& recorder, size_t index) { record(recorder, {.kernel = index}); }
     /// Predicted cost of kernel `index`: multiply-adds plus bytes of weights and cache read.
-    double cost(size_t index, uint32_t positions) const;
+    double cost(const vk::Caps& caps, size_t index, uint32_t positions) const;
 
     /// A kernel, or one that costs too much in parts: of a linear and an attention, rows one after the
-    /// other, with the same results bit for bit.
+    /// other, with the same results bit for bit. Of sorted experts tiles of their weights' rows count.
     struct Part {
         size_t kernel = 0;
         uint32_t first_row = 0, rows = 0;  // 0: all

@@ -211,7 +211,7 @@ void Tenant::record_step(Step& to, Batch& work, uint32_t positions, const Beside
     const size_t first = engine.plan.encoder_kernels;
     work.fold_step();
     for (size_t i = first; i < engine.plan.kernels.size(); ++i)
-        step.kernel_costs.push_back(work.cost(i, positions));
+        step.kernel_costs.push_back(work.cost(engine.device.caps(), i, positions));
     const vk::RecorderOptions options = timed_options(true);
     size_t at = 0;
     for (const size_t slice_end : engine.pacer(work.tokens()).cut(step.kernel_costs)) {

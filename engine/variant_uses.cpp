@@ -111,7 +111,8 @@ class Uses {
         simple(SimpleOp::route, i, k.out, cat("experts ", graph_.tensors[k.scores.index].cols));
     }
     void operator()(size_t i, const kernel::ExpertLinear& k) {
-        experts("expert_linear", i, rows(k.out), k.glu ? " glu" : "",
+        experts("expert_linear", i, rows(k.out),
+                cat(k.bias ? " bias" : "", k.glu ? cat(" glu activation ", int(*k.glu)) : std::string()),
                 [&](uint32_t tokens) { return expert_shape(plan_, graph_, k, tokens); });
     }
     void operator()(size_t i, const kernel::Hash& k) {
@@ -150,7 +151,7 @@ class Uses {
             add({op, linear_of(shape.type), names_of(choices_.expert_variants(caps_, shape)), chosen.name,
                  chosen.shader,
                  cat("rows ", shape.rows, " cols ", shape.cols, " experts ", shape.used, "/", shape.experts,
-                     end),
+                     shape.per_slot ? " per slot" : "", end),
                  kernel, tokens});
         }
     }

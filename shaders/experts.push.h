@@ -3,7 +3,7 @@
 #ifndef SCORIA_EXPERTS_PUSH_H
 #define SCORIA_EXPERTS_PUSH_H
 
-// 0 workgroup size; route and expert_sort: 1 subgroup size; linear_expert: 2 weight type (dequant.glsl)
+// 0 workgroup size; route: 1 subgroup size; linear_expert: 2 weight type (dequant.glsl)
 #define EXPERT_ACTIVATION 3  // linear_expert: numerics.glsl; with EXPERT_GLU alone
 
 #define EXPERT_COUNT 4           // expert_sort: how many there are, at most EXPERT_MOST_SORTED

@@ -78,7 +78,7 @@ Work work_of(const uint tile_rows, const uint tile_tokens) {
     Work work;
     const uint token_tiles = (push.tokens + tile_tokens - 1) / tile_tokens, tile = group_index() / push.splits;
     linear_part = group_index() % push.splits;
-    work.row0 = tile / token_tiles * tile_rows;
+    work.row0 = (tile / token_tiles + first_tile()) * tile_rows;
     work.token0 = tile % token_tiles * tile_tokens;
     work.blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
     const uint each = (work.blocks + push.splits - 1) / push.splits;
@@ -126,7 +126,7 @@ int bytes_sum(const uint sums, const uint span) {
 #endif
 
 bool has_token(const uint token) {
-    return token < push.tokens && (!SORTED || lists[push.tokens + min(token, push.tokens - 1)] != EXPERT_NONE);
+    return token < push.tokens && (!SORTED || sorted_out(token) != EXPERT_NONE);
 }
 float load_bias(const uint row) {
 #ifdef COMPACT
@@ -164,7 +164,7 @@ vec2 load_residual(const uint token, const uint pair, const bool wanted) {
 }
 void write_pair(const uint token, const uint pair, const vec2 value, const bool wanted) {
     uint to = out_row(pair);
-    if (SORTED) to += push.out_first + lists[push.tokens + token];
+    if (SORTED) to += push.out_first + sorted_out(token);
     else if (OF_EXPERTS) to += expert_out;
     else to += push.out_first + linear_part * push.part_stride + token * push.out_stride;
     if (wanted) out_values[to] = value.x;

@@ -121,12 +121,10 @@ WeightChunk w_next[W_LOADS];
 Unit units[W_LOADS / W_CHUNKS];
 uint unit_of(const uint i) { return i / (W_ROWS * W_CHUNKS) * W_ROWS + i % W_ROWS; }
 uvec4 x_next[X_LOADS];
-// Where x of the tokens that a lane loads is, if it is sorted.
-uint x_rows[SORTED ? X_LOADS : 1];
-void find_x(const uint token0) {
-    [[unroll]] for (uint i = 0; SORTED && i < X_LOADS; ++i)
-        x_rows[SORTED ? i : 0] = x_row(token0 + (i * LANES + lane()) / CHUNKS);
-}
+#define X_LANES LANES
+#define X_ITEMS CHUNKS
+uint x_lane() { return lane(); }
+#include "tile_x.glsl"
 
 void load_block(Work work, uint block) {
     block = min(block, work.to - 1);
@@ -135,9 +133,8 @@ void load_block(Work work, uint block) {
         load_codes(w_cell(place, work, block), place.slot, place.chunk, w_next[i]);
     }
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
-        const uint item = i * LANES + lane();
-        const uint row = SORTED ? x_rows[SORTED ? i : 0] : min(work.token0 + item / CHUNKS, push.tokens - 1);
-        x_next[i] = x_halves[packed_block(row, block, work.blocks) * CHUNKS + item % CHUNKS];
+        const uint row = item_row(work.token0, i);
+        x_next[i] = x_halves[packed_block(row, block, work.blocks) * CHUNKS + x_item(i) % CHUNKS];
     }
     if (block % WEIGHT_UNIT_CELLS != 0 && block != work.from) return;
     [[unroll]] for (uint i = 0; i < W_LOADS; ++i) {

@@ -1,4 +1,4 @@
-// -DEXPERTS: with LINEAR_EXPERTS the weight is those of a mixture of experts, one after the other, and a workgroup has one of
+// With LINEAR_EXPERTS the weight is those of a mixture of experts, one after the other, and a workgroup has one of
 // them. Direct, a token stands for one of the experts that a token uses. Sorted, it is a place of the lists that
 // expert_sort.comp makes, where whole tiles of tokens have one expert.
 #include "expert_id.glsl"
@@ -9,6 +9,10 @@ layout(set = 0, binding = 3) readonly buffer Lists { uint lists[]; };
 
 uint expert_x, expert_out;  // first words, of what goes direct
 uint expert_row;            // its first, of all
+
+uint first_tile() { return SORTED ? push.first_tile : 0; }
+// Where a token's results go, or EXPERT_NONE.
+uint sorted_out(const uint token) { return lists[push.tokens + min(token, push.tokens - 1)]; }
 
 // Direct: routes are [tokens][ids of the chosen experts as floats, their shares]. False where no expert has the tile.
 bool choose_expert(const uint first, const uint tile_tokens) {

@@ -168,6 +168,7 @@ void main() {
         token0 = row_tile % token_tiles * TOKENS;
         row_tile /= token_tiles;
     }
+    row_tile += first_tile();
     const uint part = sg_index() % PARTS, first_unit = row_tile * (SG_COUNT / PARTS);
     const uint pairs = (push.rows + 1) / 2, blocks = (push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK;
     uint groups = (pairs - 1) / WEIGHT_GROUP_PAIRS + 1, first_group = 0;

@@ -26,7 +26,9 @@ float normed(const float value, const uint k) {
 // Of the lane's token t: x_row() and x_word().
 const uint SORTED_TOKENS = SORTED ? TOKENS : 1;
 uint sorted_x[SORTED_TOKENS];
-uint lane_x_row(const uint token0, const uint t) { return SORTED ? sorted_x[t] : min(token0 + t, push.tokens - 1); }
+uint lane_x_row(const uint token0, const uint t) {
+    return SORTED ? sorted_x[t] : min(token0 + t, push.tokens - 1);
+}
 uint lane_x_word(const uint token0, const uint t) {
     return SORTED ? push.x_first + sorted_x[t] : x_word(min(token0 + t, push.tokens - 1));
 }
@@ -39,7 +41,8 @@ struct Lane {
     bool idle;  // its whole workgroup is
 };
 Lane lane_of(const uint parts) {
-    const uint token_tiles = (push.tokens + TOKENS - 1) / TOKENS, first = group_index() / token_tiles * (SG_COUNT / parts);
+    const uint token_tiles = (push.tokens + TOKENS - 1) / TOKENS;
+    const uint first = (group_index() / token_tiles + first_tile()) * (SG_COUNT / parts);
     Lane lane;
     lane.token0 = group_index() % token_tiles * TOKENS;
     lane.unit = first + sg_index() / parts;

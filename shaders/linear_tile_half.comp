@@ -47,21 +47,18 @@ uint w_cell(const uint row0, const uint block, const uint blocks) {
     return weight_row(row0 + w_slot()) / WEIGHT_GROUP_ROWS * blocks + block;
 }
 
-// Where x of the tokens that a lane brings is, if it is sorted.
-uint x_rows[SORTED ? X_LOADS : 1];
-void find_x(const uint token0) {
-    [[unroll]] for (uint i = 0; SORTED && i < X_LOADS; ++i)
-        x_rows[SORTED ? i : 0] = x_row(token0 + (i * LINEAR_TILE_WORKGROUP + gl_LocalInvocationID.x) / CHUNKS);
-}
+#define X_LANES LINEAR_TILE_WORKGROUP
+#define X_ITEMS CHUNKS
+uint x_lane() { return gl_LocalInvocationID.x; }
+#include "tile_x.glsl"
+
 // A lane brings neighbouring chunks of one row of W, and chunks of x, neighbouring lanes neighbouring ones.
 Block load_block(const uint row0, const uint token0, const uint block, const uint blocks) {
     Block b;
     const uint cell = w_cell(row0, block, blocks), slot = w_slot() % WEIGHT_GROUP_ROWS;
     [[unroll]] for (uint i = 0; i < W_LOADS; ++i) b.w[i] = load_weights(cell, slot, w_chunk() + i);
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
-        const uint item = i * LINEAR_TILE_WORKGROUP + gl_LocalInvocationID.x;
-        const uint row = SORTED ? x_rows[SORTED ? i : 0] : min(token0 + item / CHUNKS, push.tokens - 1);
-        b.x[i] = x_halves[packed_block(row, block, blocks) * CHUNKS + item % CHUNKS];
+        b.x[i] = x_halves[packed_block(item_row(token0, i), block, blocks) * CHUNKS + x_item(i) % CHUNKS];
     }
     return b;
 }

@@ -36,14 +36,13 @@ struct Block {
     uint x_sums;
 };
 
-// Where x of the tokens that a lane brings is, its words and its sides, if it is sorted.
-uint x_rows[SORTED ? LOADS : 1], x_side_row;
-void find_x(const uint token0) {
-    if (!SORTED) return;
-    [[unroll]] for (uint i = 0; i < LOADS; ++i)
-        x_rows[SORTED ? i : 0] = x_row(token0 + (i * LINEAR_TILE_WORKGROUP + gl_LocalInvocationID.x) / WORDS);
-    x_side_row = x_row(token0 + gl_LocalInvocationID.x % TILE_TOKENS);
-}
+#define X_LOADS LOADS
+#define X_LANES LINEAR_TILE_WORKGROUP
+#define X_ITEMS WORDS
+uint x_lane() { return gl_LocalInvocationID.x; }
+#include "tile_x.glsl"
+uint side_row;  // of the token whose side a lane brings
+
 // A lane brings chunks 2 part and 2 part + 1 of one row, and words of x, neighbouring lanes neighbouring words.
 void w_place(const uint row0, const uint block, const uint blocks, out uint cell, out uint slot, out uint chunk) {
     const uint row = weight_row(row0 + gl_LocalInvocationID.x % LINEAR_TILE_ROWS);
@@ -58,11 +57,9 @@ Block load_block(const uint row0, const uint token0, const uint block, const uin
     w_place(row0, block, blocks, cell, slot, chunk);
     [[unroll]] for (uint i = 0; i < 2; ++i) b.w[i] = load_weights(cell, slot, chunk + i);
     [[unroll]] for (uint i = 0; i < LOADS; ++i) {
-        const uint item = i * LINEAR_TILE_WORKGROUP + lane;
-        const uint row = SORTED ? x_rows[SORTED ? i : 0] : min(token0 + item / WORDS, push.tokens - 1);
-        b.x[i] = x_words[(row * blocks + block) * WORDS + item % WORDS];
+        b.x[i] = x_words[(item_row(token0, i) * blocks + block) * WORDS + x_item(i) % WORDS];
     }
-    const uint side = x_side(SORTED ? x_side_row : min(token0 + lane % TILE_TOKENS, push.tokens - 1), block, blocks);
+    const uint side = x_side(SORTED ? side_row : min(token0 + lane % TILE_TOKENS, push.tokens - 1), block, blocks);
     b.x_step = x[side];
     b.x_sums = x_words[side + 1];
     return b;
@@ -97,6 +94,7 @@ void main() {
     float sums[LANE_ROWS * LANE_TOKENS];  // [row][token]
     [[unroll]] for (uint i = 0; i < LANE_ROWS * LANE_TOKENS; ++i) sums[i] = 0.0;
     find_x(work.token0);
+    if (SORTED) side_row = x_row(work.token0 + gl_LocalInvocationID.x % TILE_TOKENS);
     Block next = load_block(work.row0, work.token0, work.from, work.blocks);
     for (uint block = work.from; block < work.to; ++block) {
         barrier();

@@ -74,8 +74,8 @@ const uint X_COLS = SG_SIZE < 8 ? SG_SIZE : 8;
 #endif
 
 #ifndef X_LANES
-// x of the chunk that starts at column k, of row `row`, or of the one that begins with that word. Written without loops: SwiftShader unrolls none, and an array or a vector
-// that a loop indexes lives in memory there, which is several times slower.
+// x of the chunk that starts at column k, of row `row`, or of the one that begins with that word. Written without loops:
+// SwiftShader unrolls none, and an array or a vector that a loop indexes lives in memory there, which is several times slower.
 void load_chunk(const uint row, const uint k, out CODES lo, out CODES hi) {
 #ifdef WEIGHT_INTS
     const uint first = (row * ((push.cols + WEIGHT_BLOCK - 1) / WEIGHT_BLOCK) * WEIGHT_BLOCK + k) / 4;

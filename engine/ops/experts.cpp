@@ -87,29 +87,31 @@ void record_experts(OpContext& context, const LinearArgs& args, const LinearVari
 
 void record_expert_linear(OpContext& context, const ExpertLinearArgs& args, const LinearVariant& variant) {
     const bool per_slot = args.x.cols != args.weight.cols;
-    record_experts(
-        context,
-        {.x = args.x,
-         .out = args.out,
-         .weight = args.weight,
-         .bias = args.bias ? &*args.bias : nullptr,
-         .experts = LinearExperts{args.routes, args.experts, args.used, per_slot ? args.weight.cols : 0},
-         .glu = args.glu,
-         .activation = args.activation,
-         .scratch = args.scratch},
-        variant);
+    record_experts(context,
+                   {.x = args.x,
+                    .out = args.out,
+                    .weight = args.weight,
+                    .bias = args.bias ? &*args.bias : nullptr,
+                    .experts = LinearExperts{args.routes, args.experts, args.used,
+                                             per_slot ? args.weight.cols : 0, args.first_tile, args.tiles},
+                    .glu = args.glu,
+                    .activation = args.activation,
+                    .scratch = args.scratch},
+                   variant);
 }
 
 void record_head_linear(OpContext& context, const HeadLinearArgs& args, const LinearVariant& variant) {
     Matrix x = args.x;
     x.first += args.first;
-    record_experts(context,
-                   {.x = x,
-                    .out = args.out,
-                    .weight = args.weight,
-                    .experts = LinearExperts{{}, args.heads, args.heads, x.cols / args.heads},
-                    .scratch = args.scratch},
-                   variant);
+    record_experts(
+        context,
+        {.x = x,
+         .out = args.out,
+         .weight = args.weight,
+         .experts =
+             LinearExperts{{}, args.heads, args.heads, x.cols / args.heads, args.first_tile, args.tiles},
+         .scratch = args.scratch},
+        variant);
 }
 
 std::vector<KernelVariant> expert_sum_variants(const vk::Caps& caps) {

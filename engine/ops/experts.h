@@ -23,6 +23,7 @@ struct ExpertLinearArgs {
     bool glu = false;
     Activation activation = Activation::silu;  // of glu
     vk::View scratch{};                        // of expert_scratch_bytes()
+    uint32_t first_tile = 0, tiles = 0;        // as LinearExperts have them
 };
 
 /// out[t][h] = W[h] times the columns of x[t][h] from `first` on.
@@ -31,6 +32,7 @@ struct HeadLinearArgs {
     const DeviceWeight& weight;  // [heads * rows, cols]
     uint32_t heads, first;
     vk::View scratch{};  // of expert_scratch_bytes()
+    uint32_t first_tile = 0, tiles = 0;
 };
 
 /// out[t] = sum over s of weight[t][s] * x[t][s], or residual + scale times that

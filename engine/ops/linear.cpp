@@ -1,6 +1,6 @@
 // See linear.h; the kernels are shaders/linear_vec.comp, linear_compact.comp, linear_group.comp,
 // linear_tile.comp, linear_tile_half.comp, linear_tile_int.comp and linear_coop.comp (twice: coop and coop2),
-// and linear_join.comp behind each of the latter.
+// and linear_join.comp behind each of the latter; expert_sort.comp before any of them.
 #include "linear.h"
 
 #include "experts.push.h"
@@ -223,13 +223,36 @@ void record_sort(OpContext& context, const LinearArgs& args, const LinearVariant
                               .x_slot_stride = packed ? slots > 1 : experts.slot_stride,
                               .out_stride = args.out.stride,
                               .out_slot_stride = args.out.cols / experts.used};
-    const KernelVariant sort =
-        subgroup_variants(context.caps, Shader::expert_sort_sg, Shader::expert_sort, 64).front();
-    const vk::Pipeline& pipeline = context.recorder.pipelines().get(shader_module(sort.shader),
-                                                                    {{vk::constant_workgroup, sort.workgroup},
-                                                                     {vk::constant_subgroup, sort.subgroup},
-                                                                     {EXPERT_COUNT, experts.experts}});
+    const KernelVariant sort = plain_variants(context.caps, Shader::expert_sort, 64).front();
+    const vk::Pipeline& pipeline = context.recorder.pipelines().get(
+        shader_module(sort.shader),
+        {{vk::constant_workgroup, sort.workgroup}, {EXPERT_COUNT, experts.experts}});
     context.recorder.dispatch(pipeline, {routes.view, to}, push, experts.experts, "expert_sort");
+}
+
+/// What a kernel reads besides weights, as it is prepared for it.
+struct Inputs {
+    uint32_t tokens;  // as the kernel counts them
+    vk::View x, lists;
+    uint32_t x_first;
+};
+Inputs prepare(OpContext& context, const LinearArgs& args, const LinearVariant& variant) {
+    const LinearVariant::Operands operands = variant.operands();
+    const uint32_t cols = args.weight.cols, items = args.out.rows * (args.experts ? args.experts->used : 1),
+                   x_rows = args.experts && args.experts->slot_stride ? items : args.x.rows;
+    Inputs in{items, args.x.view, {}, args.x.first};
+    if (operands != LinearVariant::Operands::floats) {
+        in.x = args.scratch.slice(0, operand_bytes(variant, x_rows, cols));
+        in.x_first = packed_words(operands, x_rows, cols);
+        record_pack(context, args, operands, x_rows, in.x);
+    }
+    if (variant.sorted) {
+        in.tokens = expert_places(variant, items, args.experts->experts);
+        in.lists =
+            args.scratch.slice(behind(operand_bytes(variant, x_rows, cols)), list_bytes(variant, in.tokens));
+        record_sort(context, args, variant, in.tokens, in.lists);
+    }
+    return in;
 }
 
 const char* label_of(const LinearArgs& args) {
@@ -260,27 +283,10 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
            (all.x.cols == weight.cols && all.out.cols == (all.glu ? weight.rows / 2 : weight.rows)));
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(shader_module(variant.shader),
                                                                     constants_of(context.caps, variant, all));
-
-    const uint32_t items = all.out.rows * (all.experts ? all.experts->used : 1);
-    const uint32_t x_rows = all.experts && all.experts->slot_stride ? items : all.x.rows;
-    const uint32_t tokens = variant.sorted ? expert_places(variant, items, all.experts->experts) : items;
+    const auto& [tokens, x, lists, x_first] = prepare(context, all, variant);
     const uint64_t token_tiles = groups_for(tokens, variant.tokens);
-    assert(all.experts ||
-           all.scratch.size >= linear_scratch_bytes(variant, tokens, weight.rows, weight.cols));
-    vk::View x = all.x.view, lists;
-    uint32_t x_first = all.x.first;
-    if (variant.operands() != LinearVariant::Operands::floats) {
-        x = all.scratch.slice(0, operand_bytes(variant, x_rows, weight.cols));
-        record_pack(context, all, variant.operands(), x_rows, x);
-        x_first = packed_words(variant.operands(), x_rows, weight.cols);
-    }
-    if (variant.sorted) {
-        lists = all.scratch.slice(behind(operand_bytes(variant, x_rows, weight.cols)),
-                                  list_bytes(variant, tokens));
-        record_sort(context, all, variant, tokens, lists);
-    }
     // Parts end plainly, in the scratch.
-    const auto sums = [&] {
+    const auto sums = [&, tokens = tokens] {
         const uint64_t first = behind(operand_bytes(variant, tokens, weight.cols));
         return Matrix{all.scratch.slice(first, 4ull * variant.splits * tokens * weight.rows), tokens,
                       weight.rows, weight.rows, 0};
@@ -293,10 +299,10 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
                               : args.norm                            ? args.norm->weight
                               : args.experts && args.experts->routes ? args.experts->routes->view
                                                                      : args.x.view;
-    const bool streams = weight.over_bus && !all.experts;  // of experts few are read, where they are
+    const bool streams = weight.over_bus && !all.experts;  // chosen experts are read where they are
     for (size_t i = 0; i < weight.shards.size(); ++i) {
         const DeviceWeight::Shard& shard = weight.shards[i];
-        assert(!args.glu || shard.first_row % 2 == 0);
+        assert(shard.first_row % (args.experts ? WEIGHT_GROUP_ROWS : args.glu ? 2 : 1) == 0);
         const WeightPlanes planes = weight_planes(weight.type, shard.rows, weight.cols);
         LinearPush push = args.experts ? expert_epilogue(args, shard.first_row, shard.rows, tokens)
                                        : epilogue(args, shard.first_row);
@@ -309,7 +315,11 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
         push.x_stride = args.x.stride;
         push.splits = variant.splits;
         push.part_stride = tokens * weight.rows;
-        const uint64_t row_tiles = groups_for(push.rows, variant.rows);
+        uint64_t row_tiles = groups_for(push.rows, variant.rows);
+        if (variant.sorted && args.experts->tiles) {
+            push.first_tile = args.experts->first_tile;
+            row_tiles = args.experts->tiles;
+        }
         const vk::View rows = streams ? all.stream->fetch(context.recorder, shard) : shard.view;
         std::vector<vk::View> views{rows, x, args.bias ? *args.bias : x, residual, args.out.view};
         if (variant.shader == Shader::linear_vec_sg_texels)

@@ -29,6 +29,8 @@ struct LinearExperts {
     std::optional<Matrix> routes;  // as of RouteArgs; none: slot s goes to expert s
     uint32_t experts, used;
     uint32_t slot_stride;  // words of x between what they multiply of a token; 0 if it is the same
+    /// Of the tiles of an expert's rows those that are made, of sorted variants; 0: all.
+    uint32_t first_tile = 0, tiles = 0;
 };
 
 struct LinearArgs {

@@ -87,14 +87,23 @@ inline void expert_linear(std::span<const double> x, std::span<const double> rou
                           std::span<double> out) {
     const size_t tokens = routes.size() / (2 * used), cols = weight.cols, rows = weight.rows / experts;
     const bool per_slot = x.size() == tokens * used * cols;
-    for (size_t t = 0; t < tokens; ++t)
-        for (size_t s = 0; s < used; ++s) {
-            const auto expert = static_cast<uint32_t>(routes[t * 2 * used + s]);
-            linear(x.subspan((per_slot ? t * used + s : t) * cols, cols),
-                   expert_rows(weight, experts, expert),
-                   bias.empty() ? bias : bias.subspan(expert * rows, rows),
-                   out.subspan((t * used + s) * rows, rows));
+    std::vector<std::vector<size_t>> asked(experts);  // [t][s] of each
+    for (size_t i = 0; i < tokens * used; ++i)
+        asked[static_cast<uint32_t>(routes[i / used * 2 * used + i % used])].push_back(i);
+    for (uint32_t expert = 0; expert < experts; ++expert) {  // whose rows are made once
+        const std::vector<size_t>& items = asked[expert];
+        std::vector<double> in, results(items.size() * rows);
+        for (const size_t i : items) {
+            const auto row = x.subspan((per_slot ? i : i / used) * cols, cols);
+            in.insert(in.end(), row.begin(), row.end());
         }
+        if (items.empty()) continue;
+        linear(in, expert_rows(weight, experts, expert),
+               bias.empty() ? bias : bias.subspan(expert * rows, rows), results);
+        for (size_t n = 0; n < items.size(); ++n)
+            std::ranges::copy(std::span(results).subspan(n * rows, rows),
+                              out.subspan(items[n] * rows, rows).begin());
+    }
 }
 
 /// x: [tokens, heads * any], of whose heads columns from `first` on are read; out: [tokens, heads * rows].

@@ -10,6 +10,7 @@
 #include "weight_check.h"
 
 #include <algorithm>
+#include <map>
 
 namespace scoria::validate {
 namespace {
@@ -86,6 +87,8 @@ struct LinearCase {
     uint32_t shard_rows = 0;
     Activation activation = Activation::gelu_tanh;
     bool heads = false;  // head_linear: no routes
+    uint32_t gap = 0;    // words before and between rows of x
+    bool bad = false;    // a NaN in the first token, whose row of x places that nobody has multiply
     ExpertShape shape() const { return {tokens, experts, used, rows, cols, type, per_slot, Precision::fast}; }
 };
 constexpr LinearCase linear_cases[] = {
@@ -99,7 +102,8 @@ constexpr LinearCase linear_cases[] = {
     {TensorType::f16, 3, 4, 2, 40, 50, true, false, true, 64},
     {TensorType::iq4_nl, 33, 16, 4, 80, 160, false, true, true, 128},
     {TensorType::q4_k, 40, 300, 4, 32, 256, false, true},
-    {TensorType::bf16, 20, 4, 4, 32, 40, true, false, false, 0, Activation::silu, true},
+    {TensorType::q4_1, 12, 3, 1, 32, 64, false, true, true, 0, Activation::silu, false, 3, true},
+    {TensorType::bf16, 20, 4, 4, 32, 40, true, false, false, 0, Activation::silu, true, 4},
 };
 
 /// Routes with ids in range and one past it, which counts as the last; weights of either sign.
@@ -112,6 +116,15 @@ std::vector<float> routes_for(uint32_t tokens, uint32_t experts, uint32_t used, 
     return routes;
 }
 
+/// Zeros: in lists places of somebody.
+vk::Buffer scratch_for(CheckContext& context, const std::vector<LinearVariant>& variants,
+                       const ExpertShape& shape) {
+    uint64_t bytes = 0;
+    for (const LinearVariant& variant : variants)
+        bytes = std::max(bytes, expert_scratch_bytes(variant, shape));
+    return context.buffer_of<std::byte>(std::vector<std::byte>(bytes));
+}
+
 void check_expert_linear(CheckContext& context, const LinearCase& c,
                          const std::vector<LinearVariant>& variants) {
     const char* op = c.heads ? "head_linear" : "expert_linear";
@@ -120,7 +133,11 @@ void check_expert_linear(CheckContext& context, const LinearCase& c,
                                             random_blocks(c.type, rows, c.cols, context.seed), c.shard_rows);
     const uint32_t x_cols = c.per_slot ? c.used * c.cols : c.cols;
     std::vector<float> x = random_floats(size_t(c.tokens) * x_cols, context.seed + 1);
+    if (c.bad) x[c.cols / 2] = std::nanf("");
     leave_ties(x, c.cols, {});
+    const uint32_t stride = x_cols + c.gap;
+    std::vector<float> placed(c.gap + size_t(c.tokens) * stride);
+    for (size_t i = 0; i < x.size(); ++i) placed[c.gap + i / x_cols * stride + i % x_cols] = x[i];
     const std::vector<float> bias = random_floats(rows, context.seed + 2),
                              routes = routes_for(c.tokens, c.experts, c.used, context.seed + 3);
     std::vector<double> known = doubles(routes);
@@ -136,25 +153,25 @@ void check_expert_linear(CheckContext& context, const LinearCase& c,
         product.resize(product.size() / 2);
         return product;
     };
-    const std::vector<double> plain = expected_of(doubles(x));
-    const vk::Buffer x_buffer = context.buffer_of<float>(x), bias_buffer = context.buffer_of<float>(bias),
+    std::map<uint32_t, std::vector<double>> expected;  // by levels
+    const vk::Buffer x_buffer = context.buffer_of<float>(placed),
+                     bias_buffer = context.buffer_of<float>(bias),
                      routes_buffer = context.buffer_of<float>(routes);
-    const Matrix x_matrix{x_buffer.view(), c.tokens, x_cols, x_cols, 0},
+    const Matrix x_matrix{x_buffer.view(), c.tokens, x_cols, stride, c.gap},
         routes_matrix{routes_buffer.view(), c.tokens, 2 * c.used, 2 * c.used, 0};
     for (const LinearVariant& variant : variants) {
         if (context.never_runs(op, variant) || takes_minutes(context, variant)) continue;
         const bool bytes = variant.operands() == LinearVariant::Operands::bytes;
         const uint32_t levels = bytes ? LINEAR_BYTE_LEVELS : variant.x_levels();
-        const vk::Buffer scratch = context.buffer_of<std::byte>(
-            std::vector(std::max<uint64_t>(4, expert_scratch_bytes(variant, c.shape())),
-                        std::byte{0}));  // places in lists that are somebody's
+        if (!expected.contains(levels)) expected[levels] = expected_of(stepped(doubles(x), c.cols, levels));
+        const vk::Buffer scratch = scratch_for(context, {variant}, c.shape());
         run_variants(context, op,
                      cat(tensor_type_info(c.type).name, " tokens ", c.tokens, " experts ", c.used, "/",
                          c.experts, " rows ", c.rows, " cols ", c.cols, c.per_slot ? " per slot" : "",
-                         c.bias ? " bias" : "", c.glu ? " glu" : "", c.shard_rows ? " sharded" : ""),
-                     std::span(&variant, 1),
-                     levels ? expected_of(stepped(doubles(x), c.cols, levels)) : plain, c.used * out_cols,
-                     linear_bounds(variant, c.type, c.tokens, c.cols, c.glu),
+                         c.bias ? " bias" : "", c.glu ? " glu" : "", c.shard_rows ? " sharded" : "",
+                         c.gap ? " strided" : "", c.bad ? " NaN" : ""),
+                     std::span(&variant, 1), expected[levels], c.used * out_cols,
+                     linear_bounds(variant, c.type, variant.lane_tokens == 1 ? 1 : c.tokens, c.cols, c.glu),
                      [&](OpContext& ops, const Matrix& out, const LinearVariant&) {
                          const vk::View room = scratch.view();
                          if (c.heads)
@@ -169,21 +186,20 @@ void check_expert_linear(CheckContext& context, const LinearCase& c,
     }
 }
 
-/// Every way on one type, each kernel costing a CPU driver a compile; of others the default, the first that
-/// sorts, and what does not.
-void check_expert_linear(CheckContext& context, const LinearCase& c) {
-    std::vector<LinearVariant> variants = expert_linear_variants(context.caps(), c.shape());
-    const bool all = c.type == TensorType::q4_1 || context.tier == Tier::full;
-    const auto first_sorted = std::ranges::find(variants, true, &LinearVariant::sorted) - variants.begin();
-    size_t i = 0;
-    std::erase_if(variants, [&](const LinearVariant& variant) {
-        return i++, !all && variant.sorted && std::ptrdiff_t(i - 1) != first_sorted;
-    });
-    check_expert_linear(context, c, variants);
+/// Every way on one type, each kernel costing a CPU driver a compile; of others the first that sorts, and
+/// what does not.
+std::vector<LinearVariant> telling_variants(const CheckContext& context, const ExpertShape& shape) {
+    std::vector<LinearVariant> variants = expert_linear_variants(context.caps(), shape);
+    const auto sorted = std::ranges::find(variants, true, &LinearVariant::sorted);
+    if (sorted == variants.end() || shape.type == TensorType::q4_1 || context.tier == Tier::full)
+        return variants;
+    const std::string first = sorted->name;
+    std::erase_if(variants, [&](const LinearVariant& v) { return v.sorted && v.name != first; });
+    return variants;
 }
 
 void check_head_linear(CheckContext& context) {
-    constexpr uint32_t tokens = 3, heads = 4, rows = 20, cols = 32, first = 6, stride = 45;
+    constexpr uint32_t tokens = 3, heads = 4, rows = 32, cols = 32, first = 6, stride = 45;
     const CheckWeight weight =
         check_weight(context, TensorType::f32, heads * rows, cols,
                      random_blocks(TensorType::f32, heads * rows, cols, context.seed), 32);
@@ -191,16 +207,19 @@ void check_head_linear(CheckContext& context) {
     std::vector<double> expected(tokens * heads * rows);
     reference::head_linear(doubles(x), tokens, weight.reference(), heads, first, expected);
     const vk::Buffer x_buffer = context.buffer_of<float>(x);
-    run_variants(context, "head_linear", cat("tokens ", tokens, " heads ", heads),
-                 expert_linear_variants(context.caps(), {1, heads, heads, rows, cols, TensorType::f32, true}),
-                 expected, heads * rows, bounds_of(6 * 8),
+    const ExpertShape shape{tokens, heads, heads, rows, cols, TensorType::f32, true};
+    const std::vector<LinearVariant> variants = telling_variants(context, shape);
+    const vk::Buffer scratch = scratch_for(context, variants, shape);
+    run_variants(context, "head_linear", cat("tokens ", tokens, " heads ", heads), variants, expected,
+                 heads * rows, bounds_of(6 * 8),
                  [&](OpContext& ops, const Matrix& out, const LinearVariant& variant) {
                      record_head_linear(ops,
                                         {{x_buffer.view(), tokens, heads * stride, heads * stride, 0},
                                          out,
                                          weight.device,
                                          heads,
-                                         first},
+                                         first,
+                                         scratch.view()},
                                         variant);
                  });
 }
@@ -236,14 +255,15 @@ void check_expert_sum(CheckContext& context, bool adds) {
 
 void check_experts(CheckContext& context) {
     for (const RouteCase& c : route_cases) check_route(context, c);
-    for (const LinearCase& c : linear_cases) check_expert_linear(context, c);
+    for (const LinearCase& c : linear_cases)
+        check_expert_linear(context, c, telling_variants(context, c.shape()));
     check_head_linear(context);
     for (const bool adds : {false, true}) check_expert_sum(context, adds);
 }
 
 void check_experts(CheckContext& context, const ModelExperts& m, const LinearVariant& variant) {
     // Few experts with few rows tell, where each has a tile of tokens and one more.
-    constexpr uint32_t experts = 3, most_rows = 128;
+    constexpr uint32_t experts = 3, most_rows = 32;
     const uint32_t used = m.heads ? experts : std::min(m.shape.used, 2u);
     const uint32_t tokens = variant.sorted       ? (variant.tokens + 1) * experts / used
                             : m.shape.tokens > 1 ? 3

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -122,30 +123,36 @@ TEST_SUITE("experts") {
             routes[i / used * 2 * used + i % used] = float(i % experts);
         const vk::Buffer x = context.buffer_of<float>(validate::random_floats(size_t(tokens) * cols, 2)),
                          route = context.buffer_of<float>(routes);
-        std::vector<LinearVariant> variants = expert_linear_variants(context.caps(), shape);
+        const std::vector<LinearVariant> variants = expert_linear_variants(context.caps(), shape);
         const auto direct = std::ranges::find(variants, false, &LinearVariant::sorted);
+        CHECK(variants.front().sorted);
         for (const LinearVariant& variant : {variants.front(), *direct}) {
             CAPTURE(variant.name);
-            CHECK(variant.sorted == (&variant != &*direct && variant.name != direct->name));
             const vk::Buffer scratch(gpu.device, std::max<uint64_t>(4, expert_scratch_bytes(variant, shape)),
                                      vk::MemoryUse::device);
-            const auto made = [&](uint32_t first, uint32_t count) {
+            // In parts by tiles of the experts' rows, as submissions have them.
+            const auto made = [&](uint32_t first, uint32_t count, std::vector<uint32_t> cuts = {0}) {
                 std::string sentinel;
                 return context.run_twice(
                     count * used * rows,
                     [&](OpContext& op, const validate::CheckContext::Output& output) {
-                        record_expert_linear(op,
-                                             {{x.view(), count, cols, cols, first * cols},
-                                              {route.view(), count, 2 * used, 2 * used, first * 2 * used},
-                                              output.matrix(count, used * rows),
-                                              weight.device,
-                                              std::nullopt,
-                                              experts,
-                                              used,
-                                              false,
-                                              Activation::silu,
-                                              scratch.view()},
-                                             variant);
+                        for (size_t i = 0; i < cuts.size(); ++i)
+                            record_expert_linear(op,
+                                                 {{x.view(), count, cols, cols, first * cols},
+                                                  {route.view(), count, 2 * used, 2 * used, first * 2 * used},
+                                                  output.matrix(count, used * rows),
+                                                  weight.device,
+                                                  std::nullopt,
+                                                  experts,
+                                                  used,
+                                                  false,
+                                                  Activation::silu,
+                                                  scratch.view(),
+                                                  cuts[i],
+                                                  i + 1 < cuts.size()
+                                                      ? cuts[i + 1] - cuts[i]
+                                                      : uint32_t(groups_for(rows, variant.rows)) - cuts[i]},
+                                                 variant);
                     },
                     sentinel);
             };
@@ -154,6 +161,9 @@ TEST_SUITE("experts") {
                 const std::vector<float> alone = made(token, 1);
                 CHECK(std::memcmp(alone.data(), &all[token * alone.size()], 4 * alone.size()) == 0);
             }
+            if (!variant.sorted) continue;
+            const std::vector<float> parts = made(0, tokens, {0, 1, 3});
+            CHECK(std::memcmp(parts.data(), all.data(), 4 * all.size()) == 0);
         }
     }
 }
