@@ -1,6 +1,7 @@
 // Every op's table of cases on this device: one test case per op, all variants, all bounds.
 // $SCORIA_DEVICE, $SCORIA_CAPS, $SCORIA_VALIDATION=1, $SCORIA_DEEP=1.
 #include "fail.h"
+#include "shaders.h"
 #include "test_env.h"
 #include "validate/check.h"
 
@@ -49,6 +50,13 @@ void run(const char* op, void (*check)(validate::CheckContext&)) {
 }  // namespace
 
 TEST_SUITE("ops") {
+    TEST_CASE("modules unpack to the words that were compiled") {
+        uint64_t digest = 0xCBF29CE484222325ull;  // as tools/embed_shaders makes it of the files
+        for (uint16_t i = 0; i < uint16_t(Shader::count); ++i)
+            for (const uint32_t word : shader_module(Shader(i)).words)
+                digest = (digest ^ word) * 0x100000001B3ull;
+        CHECK(digest == shaders_digest());
+    }
     TEST_CASE("every op agrees with its reference") {
         for (const validate::OpCheck& check : validate::op_checks()) {
             SUBCASE(check.op) { run(check.op, check.run); }
