@@ -54,7 +54,7 @@ ExpertShape expert_shape(const Plan& plan, const Graph& graph, const kernel::Exp
 }
 ExpertShape expert_shape(const Plan& plan, const kernel::HeadLinear& k, uint32_t tokens) {
     const WeightGroup& weight = plan.weight_groups[k.weight];
-    return {tokens, k.heads, k.heads, weight.rows / k.heads, weight.cols, weight.type, true};
+    return {tokens, k.heads, k.heads, weight.rows / k.heads, weight.cols, weight.type, true, true};
 }
 
 Matrix Batch::matrix(TensorId tensor) const {
@@ -127,21 +127,19 @@ const LinearVariant& Batch::variant_of(const vk::Caps& caps, const kernel::Linea
     return found->second;
 }
 
-const LinearVariant& Batch::experts_of(const vk::Caps& caps, std::string_view op,
-                                       const ExpertShape& shape) const {
-    auto found = expert_variants_.find({op, shape});
+const LinearVariant& Batch::variant_of(const vk::Caps& caps, const ExpertShape& shape) const {
+    auto found = expert_variants_.find(shape);
     if (found == expert_variants_.end())
-        found = expert_variants_.emplace(std::pair{op, shape}, choices().experts(caps, op, shape)).first;
+        found = expert_variants_.emplace(shape, choices().experts(caps, shape)).first;
     return found->second;
 }
 
 const LinearVariant& Batch::variant_of(const vk::Caps& caps, const kernel::ExpertLinear& k) const {
-    return experts_of(caps, "expert_linear",
-                      expert_shape(model_.plan(), model_.graph(), k, matrix(k.out).rows));
+    return variant_of(caps, expert_shape(model_.plan(), model_.graph(), k, matrix(k.out).rows));
 }
 
 const LinearVariant& Batch::variant_of(const vk::Caps& caps, const kernel::HeadLinear& k) const {
-    return experts_of(caps, "head_linear", expert_shape(model_.plan(), k, matrix(k.out).rows));
+    return variant_of(caps, expert_shape(model_.plan(), k, matrix(k.out).rows));
 }
 
 const AttentionVariant& Batch::variant_of(const vk::Caps& caps, const kernel::Attention& k) const {

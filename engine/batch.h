@@ -147,8 +147,7 @@ class Batch {
     const LinearVariant& variant_of(const vk::Caps& caps, const kernel::Linear& k) const;
     const LinearVariant& variant_of(const vk::Caps& caps, const kernel::ExpertLinear& k) const;
     const LinearVariant& variant_of(const vk::Caps& caps, const kernel::HeadLinear& k) const;
-    const LinearVariant& experts_of(const vk::Caps& caps, std::string_view op,
-                                    const ExpertShape& shape) const;
+    const LinearVariant& variant_of(const vk::Caps& caps, const ExpertShape& shape) const;
     const AttentionVariant& variant_of(const vk::Caps& caps, const kernel::Attention& k) const;
     bool folds(const vk::Caps& caps, const kernel::Norm& k) const;
     bool folds(const vk::Caps& caps, const kernel::RopeCache& k) const;
@@ -170,7 +169,7 @@ class Batch {
     const DeviceWeight::Shard* next_over_bus(size_t index) const;
 
     mutable std::map<LinearShape, LinearVariant> linear_variants_;
-    mutable std::map<std::pair<std::string_view, ExpertShape>, LinearVariant> expert_variants_;
+    mutable std::map<ExpertShape, LinearVariant> expert_variants_;
     mutable std::map<CachedAttention, AttentionVariant> attention_variants_;
     const DeviceModel& model_;
     const KvCache& cache_;

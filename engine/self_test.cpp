@@ -96,10 +96,10 @@ class UseCheck {
     }
     void operator()(const kernel::ExpertLinear& k) {
         experts(expert_shape(engine_.plan, engine_.graph, k, use_.tokens), k.bias.has_value(),
-                k.glu.has_value(), false, k.glu.value_or(Activation::silu));
+                k.glu.has_value(), k.glu.value_or(Activation::silu));
     }
     void operator()(const kernel::HeadLinear& k) {
-        experts(expert_shape(engine_.plan, k, use_.tokens), false, false, true, Activation::silu);
+        experts(expert_shape(engine_.plan, k, use_.tokens), false, false, Activation::silu);
     }
     /// The rest is small, and general in its sizes: the op's table of cases serves.
     template <class Kernel> void operator()(const Kernel&) {
@@ -113,9 +113,9 @@ class UseCheck {
     }
 
   private:
-    void experts(const ExpertShape& shape, bool bias, bool glu, bool heads, Activation activation) {
-        validate::check_experts(context_, {shape, bias, glu, heads, activation},
-                                engine_.choices.experts(context_.caps(), use_.op, shape));
+    void experts(const ExpertShape& shape, bool bias, bool glu, Activation activation) {
+        validate::check_experts(context_, {shape, bias, glu, activation},
+                                engine_.choices.experts(context_.caps(), shape));
     }
     /// Whether positions wrap in a slot of the cache.
     bool wraps(uint32_t slot) const {

@@ -31,6 +31,8 @@ bool is_plain(const kernel::Attention& k) {
 double work_of(const TuneTarget& target) {
     if (const auto* linear = std::get_if<LinearShape>(&target.shape))
         return double(linear->rows) * linear->cols;
+    if (const auto* experts = std::get_if<ExpertShape>(&target.shape))
+        return double(experts->rows) * experts->cols * experts->used;
     const AttentionShape& shape = std::get<CachedAttention>(target.shape).shape;
     return double(shape.context) * shape.heads * shape.head_dim;
 }
@@ -77,6 +79,10 @@ std::string TuneTarget::key() const {
     if (const auto* s = std::get_if<LinearShape>(&shape))
         return cat("linear ", linear_of(s->type), " ", s->rows, "x", s->cols, " tokens ", s->tokens, " ",
                    precision_words[size_t(s->precision)]);
+    if (const auto* s = std::get_if<ExpertShape>(&shape))
+        return cat(op_name(*s), " ", linear_of(s->type), " ", s->used, "/", s->experts, " of ", s->rows, "x",
+                   s->cols, s->per_slot ? " per slot" : "", " tokens ", s->tokens, " ",
+                   precision_words[size_t(s->precision)]);
     const auto& [s, kv] = std::get<CachedAttention>(shape);
     return cat("attention ", attention_of(s.head_dim, kv), " heads ", s.heads, "/", s.kv_heads, " context ",
                s.context, " tokens ", s.tokens, " ", precision_words[size_t(s.precision)]);
@@ -108,6 +114,18 @@ std::vector<TuneTarget> tune_targets(const Plan& plan, const Graph& graph, const
             add(i, rows(k->out), [&](uint32_t tokens) {
                 return LinearShape{tokens, w.rows, w.cols, w.type, choices.precision};
             });
+        } else if (const auto* e = std::get_if<kernel::ExpertLinear>(&plan.kernels[i].kernel)) {
+            add(i, rows(e->out), [&](uint32_t tokens) {
+                ExpertShape shape = expert_shape(plan, graph, *e, tokens);
+                shape.precision = choices.precision;
+                return shape;
+            });
+        } else if (const auto* h = std::get_if<kernel::HeadLinear>(&plan.kernels[i].kernel)) {
+            add(i, rows(h->out), [&](uint32_t tokens) {
+                ExpertShape shape = expert_shape(plan, *h, tokens);
+                shape.precision = choices.precision;
+                return shape;
+            });
         } else if (const auto* a = std::get_if<kernel::Attention>(&plan.kernels[i].kernel)) {
             if (is_plain(*a))
                 add(i, rows(a->out), [&](uint32_t tokens) {
@@ -135,6 +153,9 @@ void use_tuned(Choices& choices, const vk::Caps& caps, const std::vector<TuneTar
         if (const auto* linear = std::get_if<LinearShape>(&target.shape)) {
             for (const LinearVariant& variant : linear_candidates(caps, *linear))
                 if (variant.name == entry->second) choices.tuned_linear.insert_or_assign(*linear, variant);
+        } else if (const auto* experts = std::get_if<ExpertShape>(&target.shape)) {
+            for (const LinearVariant& variant : expert_candidates(caps, *experts))
+                if (variant.name == entry->second) choices.tuned_experts.insert_or_assign(*experts, variant);
         } else {
             const auto& attention = std::get<CachedAttention>(target.shape);
             for (const AttentionVariant& variant : attention_candidates(caps, attention.shape))

@@ -45,12 +45,12 @@ class TunedBook {
 struct TuneTarget {
     size_t kernel;  // of the plan: the first of this size
     uint32_t tokens;
-    std::variant<LinearShape, CachedAttention> shape;  // as tuned_shape() leaves it
-    std::string key() const;                           // "linear Q4_1 960x576 tokens 1 balanced"
+    std::variant<LinearShape, ExpertShape, CachedAttention> shape;  // as tuned_shape() leaves it
+    std::string key() const;                                        // "linear Q4_1 960x576 tokens 1 balanced"
 };
 
-/// Each size of linear, and of attention without biases, that a plan has: one token first, then the largest
-/// batch, then those between; of a batch, the largest matrix first.
+/// Each size of linear, of experts, and of attention without biases, that a plan has: one token first, then
+/// the largest batch, then those between; of a batch, the largest matrix first.
 std::vector<TuneTarget> tune_targets(const Plan& plan, const Graph& graph, const Choices& choices,
                                      const UseLimits& limits);
 

@@ -111,7 +111,7 @@ class Uses {
         simple(SimpleOp::route, i, k.out, cat("experts ", graph_.tensors[k.scores.index].cols));
     }
     void operator()(size_t i, const kernel::ExpertLinear& k) {
-        experts("expert_linear", i, rows(k.out),
+        experts(i, rows(k.out),
                 cat(k.bias ? " bias" : "", k.glu ? cat(" glu activation ", int(*k.glu)) : std::string()),
                 [&](uint32_t tokens) { return expert_shape(plan_, graph_, k, tokens); });
     }
@@ -138,18 +138,17 @@ class Uses {
         simple(SimpleOp::expert_sum, i, k.out, cat("used ", k.used));
     }
     void operator()(size_t i, const kernel::HeadLinear& k) {
-        experts("head_linear", i, rows(k.out), "",
-                [&](uint32_t tokens) { return expert_shape(plan_, k, tokens); });
+        experts(i, rows(k.out), "", [&](uint32_t tokens) { return expert_shape(plan_, k, tokens); });
     }
     std::vector<VariantUse> take() { return std::move(uses_); }
 
   private:
-    void experts(const char* op, size_t kernel, uint32_t most, std::string_view end, const auto& shape_of) {
+    void experts(size_t kernel, uint32_t most, std::string_view end, const auto& shape_of) {
         for (const uint32_t tokens : batch_sizes(most)) {
             const ExpertShape shape = shape_of(tokens);
-            const LinearVariant chosen = choices_.experts(caps_, op, shape);
-            add({op, linear_of(shape.type), names_of(choices_.expert_variants(caps_, shape)), chosen.name,
-                 chosen.shader,
+            const LinearVariant chosen = choices_.experts(caps_, shape);
+            add({op_name(shape), linear_of(shape.type), names_of(choices_.expert_variants(caps_, shape)),
+                 chosen.name, chosen.shader,
                  cat("rows ", shape.rows, " cols ", shape.cols, " experts ", shape.used, "/", shape.experts,
                      shape.per_slot ? " per slot" : "", end),
                  kernel, tokens});

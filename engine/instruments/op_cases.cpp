@@ -376,9 +376,9 @@ void time_head_linear(OpTimer& t) {
     const uint32_t rows = 4 * s.head_dim;  // the rank of latent attention, of one token
     const DeviceWeight& w = t.weight(TensorType::bf16, s.heads * rows, s.head_dim);
     const Matrix x = t.matrix(1, s.heads * s.head_dim), out = t.matrix(1, s.heads * rows);
-    const LinearVariant variant =
-        expert_linear_variants(t.caps(), {1, s.heads, s.heads, rows, s.head_dim, TensorType::bf16, true})
-            .front();
+    const LinearVariant variant = expert_linear_variants(t.caps(), {1, s.heads, s.heads, rows, s.head_dim,
+                                                                    TensorType::bf16, true, true})
+                                      .front();
     t.rate("head_linear", variant.name, cat("BF16 ", s.heads, " heads of ", rows, " x ", s.head_dim),
            bytes_of_rows(w, w.rows) + 4 * (floats_of(x) + floats_of(out)), 2 * floats_of(out) * s.head_dim,
            [&](OpContext& ops) {

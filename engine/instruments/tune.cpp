@@ -6,7 +6,9 @@
 #include "file.h"
 #include "instruments/op_timer.h"
 #include "log.h"
+#include "ops/experts.h"
 #include "ops/kv_layout.h"
+#include "ops/weight_layout.h"
 #include "tuned_variants.h"
 #include "validate/checks.h"
 #include "verdicts.h"
@@ -27,6 +29,7 @@ constexpr double least_gain = 0.03, hopeless = 1.5;
 constexpr uint32_t most_hopeless = 3;
 // A step reads each matrix once, from memory: as many copies take turns as no cache holds.
 constexpr uint64_t cache_bytes = 128ull << 20;
+constexpr uint64_t most_expert_bytes = 256ull << 20;
 constexpr uint32_t most_keys = 4096;  // that attention is timed over, where the context is longer
 
 std::string name_of(const LinearVariant& variant) { return variant.name; }
@@ -97,6 +100,47 @@ class Tuner {
         at.tokens = target.tokens;
         return pick(target, "linear", linear_of(shape.type), engine_.choices.linear(caps_, at),
                     linear_candidates(caps_, at), record, prove);
+    }
+
+    TuneRow search(const TuneTarget& target, const ExpertShape& shape) {
+        const auto* k = std::get_if<kernel::ExpertLinear>(&engine_.plan.kernels[target.kernel].kernel);
+        const bool bias = k && k->bias, glu = k && k->glu;
+        const Activation activation = k ? k->glu.value_or(Activation::silu) : Activation::silu;
+        ExpertShape at = shape;
+        at.tokens = target.tokens;
+        // Of many experts fewer, for fewer tokens: as many to each.
+        ExpertShape timed = at;
+        while (layout_bytes(at.type, timed.experts * at.rows, at.cols) > most_expert_bytes &&
+               timed.experts % 2 == 0 && timed.experts / 2 >= at.used)
+            timed.experts /= 2, timed.tokens = (timed.tokens + 1) / 2;
+        const DeviceWeight& weight = timer_.weight(at.type, timed.experts * at.rows, at.cols);
+        const Matrix x = timer_.matrix(timed.tokens, at.cols * (at.per_slot ? at.used : 1)),
+                     out = timer_.matrix(timed.tokens, at.used * at.rows / (glu ? 2 : 1));
+        // Each turn asks others: of one token, weights are as cold as in a step.
+        constexpr uint32_t turns = 64, odd = 7;
+        std::vector<float> asked;
+        for (uint32_t i = 0; i < (turns + timed.tokens) * at.used; ++i) {
+            asked.push_back(float(i * odd % timed.experts));
+            if ((i + 1) % at.used == 0) asked.insert(asked.end(), at.used, 0.5f);
+        }
+        const vk::View routes = timer_.floats(asked);
+        const auto record = [&](const LinearVariant& variant) -> OpTimer::Record {
+            const vk::View scratch = timer_.room(expert_scratch_bytes(variant, timed));
+            return [&, variant, scratch, turn = 0u](OpContext& ops) mutable {
+                if (at.heads)
+                    return record_head_linear(ops, {x, out, weight, at.experts, 0, scratch}, variant);
+                const Matrix of_turn{routes, timed.tokens, 2 * at.used, 2 * at.used,
+                                     turn++ % turns * 2 * at.used};
+                record_expert_linear(
+                    ops, {x, of_turn, out, weight, {}, timed.experts, at.used, glu, activation, scratch},
+                    variant);
+            };
+        };
+        const auto prove = [&](validate::CheckContext& context, const LinearVariant& variant) {
+            validate::check_experts(context, {at, bias, glu, activation}, variant);
+        };
+        return pick(target, op_name(at), linear_of(at.type), engine_.choices.experts(caps_, at),
+                    expert_candidates(caps_, at), record, prove);
     }
 
     TuneRow search(const TuneTarget& target, const CachedAttention& attention) {

@@ -1,5 +1,5 @@
-// `scoria tune`: times the valid variants of the linears and attentions of a model on its device, proves the
-// fastest against the reference, and keeps what beats the default (tuned_variants.h).
+// `scoria tune`: times the valid variants of the linears, experts and attentions of a model on its device,
+// proves the fastest against the reference, and keeps what beats the default (tuned_variants.h).
 #pragma once
 
 #include "session.h"

@@ -53,6 +53,12 @@ constexpr bool in_order() {
 }
 static_assert(in_order());
 
+uint32_t tuned_tokens(uint32_t tokens) {
+    constexpr uint32_t batches[] = {1, 2, 4, 8, 16, 64, 512};
+    const auto next = std::ranges::lower_bound(batches, tokens);
+    return next == std::end(batches) ? *std::prev(next) : *next;
+}
+
 }  // namespace
 
 const char* op_name(SimpleOp op) { return simple_rows[size_t(op)].name; }
@@ -95,6 +101,12 @@ std::vector<LinearVariant> Choices::linear_variants(const vk::Caps& caps, Linear
     return scoria::linear_variants(caps, shape);
 }
 
+std::vector<LinearVariant> Choices::expert_variants(const vk::Caps& caps, ExpertShape shape) const {
+    if (pinned) shape.tokens = 1;
+    shape.precision = precision;
+    return expert_linear_variants(caps, shape);
+}
+
 std::vector<AttentionVariant> Choices::attention_variants(const vk::Caps& caps, AttentionShape shape) const {
     if (pinned) shape.tokens = 1;
     shape.precision = precision;
@@ -105,15 +117,18 @@ std::vector<AttentionVariant> Choices::attention_variants(const vk::Caps& caps, 
 }
 
 LinearShape tuned_shape(LinearShape shape) {
-    constexpr uint32_t batches[] = {1, 2, 4, 8, 16, 64, 512};
-    const auto next = std::ranges::lower_bound(batches, shape.tokens);
-    shape.tokens = next == std::end(batches) ? *std::prev(next) : *next;
+    shape.tokens = tuned_tokens(shape.tokens);
+    return shape;
+}
+
+ExpertShape tuned_shape(ExpertShape shape) {
+    shape.tokens = tuned_tokens(shape.tokens);
     return shape;
 }
 
 CachedAttention tuned_shape(CachedAttention attention) {
     AttentionShape& shape = attention.shape;
-    shape.tokens = tuned_shape(LinearShape{shape.tokens, 0, 0, TensorType::f32}).tokens;
+    shape.tokens = tuned_tokens(shape.tokens);
     shape.context = std::bit_ceil(std::max(shape.context, kv_block_tokens));
     return attention;
 }
@@ -134,22 +149,20 @@ LinearVariant Choices::linear(const vk::Caps& caps, const LinearShape& shape) co
     return choose("linear", linear_of(shape.type), linear_variants(caps, shape));
 }
 
+LinearVariant Choices::experts(const vk::Caps& caps, const ExpertShape& shape) const {
+    const std::string_view op = op_name(shape);
+    ExpertShape exact = shape;
+    exact.precision = precision;
+    if (const auto* variant = tuned(tuned_experts, exact, op, linear_of(shape.type))) return *variant;
+    return choose(op, linear_of(shape.type), expert_variants(caps, shape));
+}
+
 AttentionVariant Choices::attention(const vk::Caps& caps, const AttentionShape& shape, KvType type) const {
     const std::string of = attention_of(shape.head_dim, type);
     AttentionShape exact = shape;
     exact.precision = precision;
     if (const auto* variant = tuned(tuned_attention, {exact, type}, "attention", of)) return *variant;
     return choose("attention", of, attention_variants(caps, shape));
-}
-
-std::vector<LinearVariant> Choices::expert_variants(const vk::Caps& caps, ExpertShape shape) const {
-    if (pinned) shape.tokens = 1;
-    shape.precision = precision;
-    return expert_linear_variants(caps, shape);
-}
-
-LinearVariant Choices::experts(const vk::Caps& caps, std::string_view op, const ExpertShape& shape) const {
-    return choose(op, linear_of(shape.type), expert_variants(caps, shape));
 }
 
 KernelVariant Choices::simple(const vk::Caps& caps, SimpleOp op, std::string_view of) const {

@@ -57,6 +57,7 @@ struct CachedAttention {
 /// The sizes that a variant is found for stand for those near them: batches up to the next of 1, 2, 4, 8, 16,
 /// 64 and 512 tokens (of more, 512), contexts up to the next power of two.
 LinearShape tuned_shape(LinearShape shape);
+ExpertShape tuned_shape(ExpertShape shape);
 CachedAttention tuned_shape(CachedAttention attention);
 
 class Choices {
@@ -68,6 +69,7 @@ class Choices {
     std::map<std::string, std::string, std::less<>> quarantined;  // why, by variant_key
     // What measured fastest on this device, by tuned_shape: stands in for the default (tuned_variants.h).
     std::map<LinearShape, LinearVariant> tuned_linear;
+    std::map<ExpertShape, LinearVariant> tuned_experts;
     std::map<CachedAttention, AttentionVariant> tuned_attention;
 
     /// Of these, default first: the forced one, where it is among them, else the first; no quarantined one.
@@ -81,14 +83,13 @@ class Choices {
         return variants[index_of(op, of, names)];
     }
 
-    /// What linear() and attention() choose from.
+    /// What linear(), experts() and attention() choose from.
     std::vector<LinearVariant> linear_variants(const vk::Caps& caps, LinearShape shape) const;
+    std::vector<LinearVariant> expert_variants(const vk::Caps& caps, ExpertShape shape) const;
     std::vector<AttentionVariant> attention_variants(const vk::Caps& caps, AttentionShape shape) const;
     LinearVariant linear(const vk::Caps& caps, const LinearShape& shape) const;
+    LinearVariant experts(const vk::Caps& caps, const ExpertShape& shape) const;
     AttentionVariant attention(const vk::Caps& caps, const AttentionShape& shape, KvType type) const;
-    /// Of `op`, "expert_linear" or "head_linear".
-    std::vector<LinearVariant> expert_variants(const vk::Caps& caps, ExpertShape shape) const;
-    LinearVariant experts(const vk::Caps& caps, std::string_view op, const ExpertShape& shape) const;
     /// `of`: what else the pipeline is made for, a weight type.
     KernelVariant simple(const vk::Caps& caps, SimpleOp op, std::string_view of = {}) const;
 

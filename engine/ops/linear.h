@@ -68,9 +68,12 @@ struct ExpertShape {
     uint32_t rows, cols;  // of one expert
     TensorType type;
     bool per_slot = false;  // a token has a row of x for each that it uses
+    bool heads = false;     // no routes: a token uses all, one after the other
     Precision precision = Precision::strict;
     auto operator<=>(const ExpertShape&) const = default;
 };
+
+inline const char* op_name(const ExpertShape& shape) { return shape.heads ? "head_linear" : "expert_linear"; }
 
 /// Of linear_compact.comp, for CPU drivers.
 constexpr bool is_compact(Shader shader) {
@@ -128,6 +131,8 @@ std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearS
 /// How LinearArgs::experts are multiplied, default first: direct, by tiles of tokens that are sorted, or by
 /// Shader::linear_expert, which is record_expert_linear()'s alone.
 std::vector<LinearVariant> expert_linear_variants(const vk::Caps& caps, const ExpertShape& shape);
+/// The same, and sizes beyond, as linear_candidates().
+std::vector<LinearVariant> expert_candidates(const vk::Caps& caps, const ExpertShape& shape);
 
 /// Whether the variant takes LinearArgs::heads that rotate so: by pairs of neighbouring dims, without norms,
 /// for a cache that holds exact numbers in one shard.

@@ -102,35 +102,59 @@ std::vector<LinearVariant> direct_variants(const vk::Caps& caps, const ExpertSha
     return variants;
 }
 
-/// By what as many tokens as an expert has on the whole would run.
-std::vector<LinearVariant> sorted_variants(const vk::Caps& caps, const ExpertShape& shape) {
-    const auto items = uint32_t(uint64_t{shape.tokens} * shape.used);
-    if (shape.tokens == 1 || shape.experts > EXPERT_MOST_SORTED) return {};
-    std::vector<LinearVariant> variants = linear_variants(
-        caps, {std::max(uint32_t(groups_for(items, shape.experts)), 2u),
-               shape.rows * std::min(items, shape.experts), shape.cols, shape.type, shape.precision});
-    std::erase_if(variants, [](const LinearVariant& variant) { return variant.splits > 1; });
-    for (LinearVariant& variant : variants) {
+/// Of `list`, by what as many tokens as an expert has on the whole would run.
+std::vector<LinearVariant> sorted_variants(const vk::Caps& caps, const ExpertShape& shape,
+                                           decltype(linear_variants)& list) {
+    const uint32_t items = shape.tokens * shape.used;
+    std::vector<LinearVariant> variants;
+    if (shape.tokens == 1 || shape.experts > EXPERT_MOST_SORTED) return variants;
+    for (LinearVariant& variant :
+         list(caps, {std::max(uint32_t(groups_for(items, shape.experts)), 2u),
+                     shape.rows * std::min(items, shape.experts), shape.cols, shape.type, shape.precision})) {
+        if (variant.splits > 1) continue;
         variant.sorted = true;
         variant.name.insert(0, "sorted ");
+        variants.push_back(variant);
     }
     return variants;
+}
+
+/// Those of `more` that an expert's rows fit, behind what `variants` holds, each once.
+void add_fitting(std::vector<LinearVariant>& variants, const ExpertShape& shape,
+                 const std::vector<LinearVariant>& more) {
+    for (const LinearVariant& variant : more)
+        if (shape.rows % variant.expert_rows() == 0 &&
+            std::ranges::find(variants, variant.name, &LinearVariant::name) == variants.end())
+            variants.push_back(variant);
 }
 
 }  // namespace
 
 std::vector<LinearVariant> expert_linear_variants(const vk::Caps& caps, const ExpertShape& shape) {
-    std::vector<LinearVariant> variants = direct_variants(caps, shape), sorted = sorted_variants(caps, shape);
+    const std::vector<LinearVariant> direct = direct_variants(caps, shape),
+                                     sorted = sorted_variants(caps, shape, linear_variants);
     // With fewer tokens most experts would have one, or none; a CPU gains by what is unpacked alone
     // (tools/bench/RESULTS.md).
     const uint64_t least = caps.is_cpu() ? 3 : 1;
     const bool pays = uint64_t{shape.tokens} * shape.used >= least * shape.experts;
-    variants.insert(pays ? variants.begin() : variants.end(), sorted.begin(), sorted.end());
-    std::erase_if(variants,
-                  [&](const LinearVariant& variant) { return shape.rows % variant.expert_rows() != 0; });
+    std::vector<LinearVariant> variants;
+    add_fitting(variants, shape, pays ? sorted : direct);
+    add_fitting(variants, shape, pays ? direct : sorted);
     const KernelVariant plain = plain_variants(caps, Shader::linear_expert, 64).front();
     variants.push_back({.shader = plain.shader, .workgroup = plain.workgroup, .name = "plain"});
     return variants;
+}
+
+std::vector<LinearVariant> expert_candidates(const vk::Caps& caps, const ExpertShape& shape) {
+    std::vector<LinearVariant> candidates = expert_linear_variants(caps, shape);
+    add_fitting(candidates, shape, sorted_variants(caps, shape, linear_candidates));
+    for (LinearVariant& variant :
+         linear_candidates(caps, {1, shape.rows * shape.used, shape.cols, shape.type, shape.precision})) {
+        if (variant.lane_tokens != 1 || variant.operands() != LinearVariant::Operands::floats) continue;
+        variant.name.insert(0, "direct ");
+        add_fitting(candidates, shape, {variant});
+    }
+    return candidates;
 }
 
 std::vector<LinearVariant> linear_candidates(const vk::Caps& caps, const LinearShape& shape) {

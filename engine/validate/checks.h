@@ -52,7 +52,7 @@ void check_linear_heads(CheckContext& context, const ModelLinear& shape, const M
                         uint32_t first_head, const LinearVariant& variant);
 struct ModelExperts {
     ExpertShape shape;
-    bool bias, glu, heads;  // heads: of head_linear
+    bool bias, glu;
     Activation activation;
 };
 void check_experts(CheckContext& context, const ModelExperts& shape, const LinearVariant& variant);

@@ -89,7 +89,9 @@ struct LinearCase {
     bool heads = false;  // head_linear: no routes
     uint32_t gap = 0;    // words before and between rows of x
     bool bad = false;    // a NaN in the first token, whose row of x places that nobody has multiply
-    ExpertShape shape() const { return {tokens, experts, used, rows, cols, type, per_slot, Precision::fast}; }
+    ExpertShape shape() const {
+        return {tokens, experts, used, rows, cols, type, per_slot, heads, Precision::fast};
+    }
 };
 constexpr LinearCase linear_cases[] = {
     {TensorType::f32, 1, 4, 2, 33, 45, false, true},
@@ -127,7 +129,7 @@ vk::Buffer scratch_for(CheckContext& context, const std::vector<LinearVariant>& 
 
 void check_expert_linear(CheckContext& context, const LinearCase& c,
                          const std::vector<LinearVariant>& variants) {
-    const char* op = c.heads ? "head_linear" : "expert_linear";
+    const char* op = op_name(c.shape());
     const uint32_t rows = c.rows * c.experts, out_cols = c.glu ? c.rows / 2 : c.rows;
     const CheckWeight weight = check_weight(context, c.type, rows, c.cols,
                                             random_blocks(c.type, rows, c.cols, context.seed), c.shard_rows);
@@ -207,7 +209,7 @@ void check_head_linear(CheckContext& context) {
     std::vector<double> expected(tokens * heads * rows);
     reference::head_linear(doubles(x), tokens, weight.reference(), heads, first, expected);
     const vk::Buffer x_buffer = context.buffer_of<float>(x);
-    const ExpertShape shape{tokens, heads, heads, rows, cols, TensorType::f32, true};
+    const ExpertShape shape{tokens, heads, heads, rows, cols, TensorType::f32, true, true};
     const std::vector<LinearVariant> variants = telling_variants(context, shape);
     const vk::Buffer scratch = scratch_for(context, variants, shape);
     run_variants(context, "head_linear", cat("tokens ", tokens, " heads ", heads), variants, expected,
@@ -264,13 +266,13 @@ void check_experts(CheckContext& context) {
 void check_experts(CheckContext& context, const ModelExperts& m, const LinearVariant& variant) {
     // Few experts with few rows tell, where each has a tile of tokens and one more.
     constexpr uint32_t experts = 3, most_rows = 32;
-    const uint32_t used = m.heads ? experts : std::min(m.shape.used, 2u);
+    const uint32_t used = m.shape.heads ? experts : std::min(m.shape.used, 2u);
     const uint32_t tokens = variant.sorted       ? (variant.tokens + 1) * experts / used
                             : m.shape.tokens > 1 ? 3
                                                  : 1;
     check_expert_linear(context,
                         {m.shape.type, tokens, experts, used, std::min(m.shape.rows, most_rows), m.shape.cols,
-                         m.shape.per_slot, m.bias, m.glu, 0, m.activation, m.heads},
+                         m.shape.per_slot, m.bias, m.glu, 0, m.activation, m.shape.heads},
                         {variant});
 }
 

@@ -250,3 +250,40 @@ TEST_CASE("sizes that a tuned one stands for") {
     CHECK(tuned_shape(CachedAttention{{1, 8, 2, 64, 1000}, KvType::f16}).shape.context == 1024);
     CHECK(tuned_shape(CachedAttention{{1, 8, 2, 64, 3}, KvType::f16}).shape.context == kv_block_tokens);
 }
+
+TEST_CASE("vulkan: goldens hold under every way to multiply experts and latent heads" * needs_fixtures()) {
+    const struct {
+        const char *gguf, *golden, *op;
+    } cases[] = {{"gguf/qwen2-moe.gguf", "models/qwen2-moe/golden.safetensors", "expert_linear"},
+                 {"gguf/deepseek-v3.gguf", "gguf/deepseek-v3.golden.safetensors", "head_linear"}};
+    for (const auto& [gguf, golden_path, op] : cases) {
+        const auto model = std::make_shared<const Model>(open_model(fixtures() + "/" + gguf));
+        const Safetensors golden(fixtures() + "/" + golden_path);
+        const std::vector<float> expected = golden.read<float>("long.logits");
+        const std::vector<TokenId> ids = read_ids(golden, "long.input_ids");
+        for (const std::string way : {"direct", "sorted", "plain"}) {
+            CAPTURE(gguf);
+            CAPTURE(way);
+            TuneFolder cache;
+            Engine::Impl plain(model, cache.options());
+            TunedBook book(cache.folder.string(), plain.device.caps());
+            size_t found = 0;
+            for (const TuneTarget& target : targets_of(plain)) {
+                const auto* shape = std::get_if<ExpertShape>(&target.shape);
+                if (!shape) continue;
+                // The last of them is the farthest from what would run.
+                for (const LinearVariant& variant : expert_candidates(plain.device.caps(), *shape))
+                    if (variant.name.starts_with(way)) book.set(target.key(), variant.name);
+                found += book.entries().contains(target.key()) && target.key().starts_with(op);
+            }
+            CHECK(found > 0);
+            book.save();
+            Engine engine(model, cache.options());
+            for (const auto& [shape, variant] : engine.impl().choices.tuned_experts)
+                CHECK(variant.name.starts_with(way));
+            CHECK(engine.impl().choices.tuned_experts.size() == book.entries().size());
+            Session session(engine);
+            CHECK(largest_error(expected, session.forward(ids, false).logits) <= strict_error);
+        }
+    }
+}

@@ -102,7 +102,7 @@ TEST_SUITE("experts") {
             const LinearVariant variant = expert_linear_variants(caps, shape).front();
             CHECK(variant.grouped() == (shuffles && caps.subgroup_size % 8 == 0));
             CHECK(variant.sorted == (tokens > 1));
-            validate::check_experts(nvidia.context, {shape, true, true, false, Activation::silu}, variant);
+            validate::check_experts(nvidia.context, {shape, true, true, Activation::silu}, variant);
         }
         CHECK(nvidia.context.results().size() == 2);
         for (const validate::CheckResult& result : nvidia.context.results())
