@@ -287,3 +287,39 @@ TEST_CASE("vulkan: goldens hold under every way to multiply experts and latent h
         }
     }
 }
+
+TEST_CASE("vulkan: a mixture's prompt cut at tiles of its experts' rows has the same bits" *
+          needs_fixtures_and_time()) {
+    const auto model = std::make_shared<const Model>(open_model(fixtures() + "/gguf/qwen2-moe.gguf"));
+    const std::vector<TokenId> ids = [] {
+        std::vector<TokenId> many;
+        for (uint32_t i = 0; i < 150; ++i) many.push_back(TokenId(3 + i * 7 % 90));
+        return many;
+    }();
+    std::map<uint32_t, std::string> ways;  // by rows of a tile, the fewest first
+    {
+        const vk::Device device({.select = variable("SCORIA_DEVICE")});
+        const ExpertShape shape{uint32_t(ids.size()), 8, 2, 64, 64, TensorType::f32};
+        for (const LinearVariant& variant : expert_linear_variants(device.caps(), shape))
+            if (variant.sorted && variant.tokens > 1) ways.emplace(variant.rows, variant.name);
+    }
+    REQUIRE(!ways.empty());
+    EngineOptions options = engine_options(Precision::strict);
+    const std::string& way = ways.begin()->second;
+    options.variants = {"expert_linear=" + way.substr(0, way.find(' ', way.find(' ') + 1))};
+    CAPTURE(options.variants.front());
+    std::vector<float> logits[2];
+    size_t dispatches[2];  // of experts
+    for (const bool cut : {false, true}) {
+        options.submission_budget_ms = cut ? 1e-6 : 1e6;
+        Engine engine(model, options);
+        Session session(engine);
+        session.set_profile(true);
+        logits[cut] = session.forward(ids, false).logits;
+        const auto times = session.stats().prompt_profile;
+        dispatches[cut] = size_t(std::ranges::count(times, "expert_linear", &vk::DispatchTime::label));
+    }
+    CHECK(dispatches[0] > 0);
+    CHECK(dispatches[1] > dispatches[0]);
+    CHECK(logits[0] == logits[1]);
+}
