@@ -335,11 +335,10 @@ void Batch::record(OpContext& context, const kernel::Route& k) const {
 
 void Batch::record(OpContext& context, const kernel::ExpertLinear& k) const {
     const LinearVariant& variant = variant_of(context.caps, k);
-    const auto part = [&](TensorId tensor) { return variant.sorted ? matrix(tensor) : rows(matrix(tensor)); };
     record_expert_linear(context,
-                         {part(k.x), part(k.routes), part(k.out), model_.weight(k.weight), vector(k.bias),
-                          k.experts, k.used, k.glu.has_value(), k.glu.value_or(Activation::silu), scratch(),
-                          part_.first_row, part_.rows},
+                         {rows_for(variant, k.x), rows_for(variant, k.routes), rows_for(variant, k.out),
+                          model_.weight(k.weight), vector(k.bias), k.experts, k.used, k.glu.has_value(),
+                          k.glu.value_or(Activation::silu), scratch(), part_.first_row, part_.rows},
                          variant);
 }
 
@@ -351,10 +350,9 @@ void Batch::record(OpContext& context, const kernel::ExpertSum& k) const {
 
 void Batch::record(OpContext& context, const kernel::HeadLinear& k) const {
     const LinearVariant& variant = variant_of(context.caps, k);
-    const auto part = [&](TensorId tensor) { return variant.sorted ? matrix(tensor) : rows(matrix(tensor)); };
     record_head_linear(context,
-                       {part(k.x), part(k.out), model_.weight(k.weight), k.heads, k.first, scratch(),
-                        part_.first_row, part_.rows},
+                       {rows_for(variant, k.x), rows_for(variant, k.out), model_.weight(k.weight), k.heads,
+                        k.first, scratch(), part_.first_row, part_.rows},
                        variant);
 }
 

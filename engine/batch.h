@@ -91,7 +91,8 @@ class Batch {
     double cost(const vk::Caps& caps, size_t index, uint32_t positions) const;
 
     /// A kernel, or one that costs too much in parts: of a linear and an attention, rows one after the
-    /// other, with the same results bit for bit. Of sorted experts tiles of their weights' rows count.
+    /// other, with the same results bit for bit; of sorted experts tiles of their weights' rows, of others
+    /// rows of tokens.
     struct Part {
         size_t kernel = 0;
         uint32_t first_row = 0, rows = 0;  // 0: all
@@ -158,6 +159,9 @@ class Batch {
     };
     Tiles tiles_of(const vk::Caps& caps, size_t index) const;
     /// Those of the part being recorded.
+    Matrix rows_for(const LinearVariant& variant, TensorId tensor) const {  // by experts
+        return variant.sorted ? matrix(tensor) : rows(matrix(tensor));
+    }
     Matrix rows(const Matrix& whole) const {
         return part_.rows ? whole.row_range(part_.first_row, part_.rows) : whole;
     }

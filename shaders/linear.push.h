@@ -75,7 +75,9 @@ struct LinearPush {
     uint experts, used;
     uint first_row, shard_rows;  // of all experts' rows, those in this shard
     uint slot_stride;            // words of x between what a token's experts multiply, if it is not the same
-    uint first_tile;  // of the rows of each expert, of which a dispatch may have some; sorted alone
+    // Of the rows of each expert, of which a dispatch may have some; sorted alone. What a folded grid has
+    // too many makes tiles of the next part, as that does.
+    uint first_tile;
 };
 
 // Of packed halves, tokens whose blocks of columns stand side by side: a tile loads whole lines then.

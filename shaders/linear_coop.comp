@@ -168,7 +168,7 @@ void store_block(const Work work, const uint block, uvec4 w_halves[W_LOADS]) {
         tiles[area() + w_row(place) * PITCH + place.chunk] = PARTS == 1 ? w_halves[i] : weight_halves(work, block, i);
     }
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
-        const uint item = i * LANES + lane();
+        const uint item = x_item(i);
         tiles[area() + X_TILE + item / CHUNKS * PITCH + item % CHUNKS] = CROSSES ? crossed(x_next[i]) : x_next[i];
     }
 }

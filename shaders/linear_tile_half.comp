@@ -86,7 +86,7 @@ void store_block(vec4 w[2 * W_LOADS], uvec4 x_next[2], const uint block) {
         w_tile[w_slot() * PITCH + w_chunk() + i] = packed_halves(w[2 * i] * inverse, w[2 * i + 1] * inverse);
     }
     [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
-        const uint item = i * LINEAR_TILE_WORKGROUP + gl_LocalInvocationID.x;
+        const uint item = x_item(i);
         x_tile[item / CHUNKS * PITCH + item % CHUNKS] = scaled_down(x_next[i]);
     }
 }

@@ -17,6 +17,8 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <numeric>
+#include <random>
 
 namespace scoria {
 namespace {
@@ -29,11 +31,13 @@ constexpr double least_gain = 0.03, hopeless = 1.5;
 constexpr uint32_t most_hopeless = 3;
 // A step reads each matrix once, from memory: as many copies take turns as no cache holds.
 constexpr uint64_t cache_bytes = 128ull << 20;
-constexpr uint64_t most_expert_bytes = 256ull << 20;
 constexpr uint32_t most_keys = 4096;  // that attention is timed over, where the context is longer
 
 std::string name_of(const LinearVariant& variant) { return variant.name; }
 std::string name_of(const AttentionVariant& variant) { return attention_text(variant); }
+/// What variants have in common that are slow together.
+std::pair<Shader, bool> kernel_of(const LinearVariant& variant) { return {variant.shader, variant.sorted}; }
+std::pair<Shader, bool> kernel_of(const AttentionVariant& variant) { return {variant.shader, false}; }
 
 class Tuner {
   public:
@@ -99,7 +103,7 @@ class Tuner {
         LinearShape at = shape;
         at.tokens = target.tokens;
         return pick(target, "linear", linear_of(shape.type), engine_.choices.linear(caps_, at),
-                    linear_candidates(caps_, at), record, prove);
+                    linear_candidates(caps_, shape), record, prove);
     }
 
     TuneRow search(const TuneTarget& target, const ExpertShape& shape) {
@@ -108,25 +112,23 @@ class Tuner {
         const Activation activation = k ? k->glu.value_or(Activation::silu) : Activation::silu;
         ExpertShape at = shape;
         at.tokens = target.tokens;
-        // Of many experts fewer, for fewer tokens: as many to each.
-        ExpertShape timed = at;
-        while (layout_bytes(at.type, timed.experts * at.rows, at.cols) > most_expert_bytes &&
-               timed.experts % 2 == 0 && timed.experts / 2 >= at.used)
-            timed.experts /= 2, timed.tokens = (timed.tokens + 1) / 2;
+        const ExpertShape timed = affordable(at);
         const DeviceWeight& weight = timer_.weight(at.type, timed.experts * at.rows, at.cols);
         const Matrix x = timer_.matrix(timed.tokens, at.cols * (at.per_slot ? at.used : 1)),
                      out = timer_.matrix(timed.tokens, at.used * at.rows / (glu ? 2 : 1));
         // Each turn asks others: of one token, weights are as cold as in a step.
-        constexpr uint32_t turns = 64, odd = 7;
-        std::vector<float> asked;
-        for (uint32_t i = 0; i < (turns + timed.tokens) * at.used; ++i) {
-            asked.push_back(float(i * odd % timed.experts));
-            if ((i + 1) % at.used == 0) asked.insert(asked.end(), at.used, 0.5f);
-        }
-        const vk::View routes = timer_.floats(asked);
+        constexpr uint32_t turns = 64;
+        const vk::View routes = timer_.floats(random_routes(turns + timed.tokens, timed.experts, at.used));
+        std::vector<LinearVariant> candidates = expert_candidates(caps_, shape);
+        const LinearVariant standard = engine_.choices.experts(caps_, at);
+        // A lane of it makes two rows of an expert, which of many tokens takes a CPU half a minute.
+        std::erase_if(candidates, [](const LinearVariant& v) { return v.shader == Shader::linear_expert; });
+        uint64_t most = expert_scratch_bytes(standard, timed);
+        for (const LinearVariant& variant : candidates)
+            most = std::max(most, expert_scratch_bytes(variant, timed));
+        const vk::View scratch = timer_.room(most);
         const auto record = [&](const LinearVariant& variant) -> OpTimer::Record {
-            const vk::View scratch = timer_.room(expert_scratch_bytes(variant, timed));
-            return [&, variant, scratch, turn = 0u](OpContext& ops) mutable {
+            return [&, variant, turn = 0u](OpContext& ops) mutable {
                 if (at.heads)
                     return record_head_linear(ops, {x, out, weight, at.experts, 0, scratch}, variant);
                 const Matrix of_turn{routes, timed.tokens, 2 * at.used, 2 * at.used,
@@ -139,8 +141,32 @@ class Tuner {
         const auto prove = [&](validate::CheckContext& context, const LinearVariant& variant) {
             validate::check_experts(context, {at, bias, glu, activation}, variant);
         };
-        return pick(target, op_name(at), linear_of(at.type), engine_.choices.experts(caps_, at),
-                    expert_candidates(caps_, at), record, prove);
+        return pick(target, op_name(at), linear_of(at.type), standard, candidates, record, prove);
+    }
+
+    /// The same with fewer experts, for fewer tokens, as many to each: what a device has room and time for
+    /// (Windows resets a GPU after 2 s).
+    static ExpertShape affordable(ExpertShape shape) {
+        constexpr uint64_t most_bytes = 256ull << 20, most_products = 5'000'000'000;
+        const auto products = [&] { return uint64_t{shape.tokens} * shape.used * shape.rows * shape.cols; };
+        while ((layout_bytes(shape.type, shape.experts * shape.rows, shape.cols) > most_bytes ||
+                products() > most_products) &&
+               shape.experts % 2 == 0 && shape.experts / 2 >= shape.used)
+            shape.experts /= 2, shape.tokens = (shape.tokens + 1) / 2;
+        return shape;
+    }
+
+    /// [tokens][ids of different experts, shares of a half]
+    static std::vector<float> random_routes(uint32_t tokens, uint32_t experts, uint32_t used) {
+        std::mt19937 random(1);
+        std::vector<float> ids(experts), routes;
+        std::iota(ids.begin(), ids.end(), 0.0f);
+        for (uint32_t t = 0; t < tokens; ++t) {
+            for (uint32_t s = 0; s < used; ++s) std::swap(ids[s], ids[s + random() % (experts - s)]);
+            routes.insert(routes.end(), ids.begin(), ids.begin() + used);
+            routes.insert(routes.end(), used, 0.5f);
+        }
+        return routes;
     }
 
     TuneRow search(const TuneTarget& target, const CachedAttention& attention) {
@@ -197,14 +223,15 @@ class Tuner {
         time(standard);
         if (timed.empty()) return row;
         row.standard_us = row.us = best;
-        std::map<Shader, uint32_t> slow;  // of a kernel, one after the other
+        std::map<std::pair<Shader, bool>, uint32_t> slow;  // of a kernel, one after the other
         for (const Variant& variant : candidates) {
             if (late()) break;
             const bool left_out =
                 verdicts_.verdicts().failed.contains(key(variant)) ||
-                (variant.shader != standard.shader && slow[variant.shader] >= most_hopeless);
+                (variant.shader != standard.shader && slow[kernel_of(variant)] >= most_hopeless);
             if (left_out || name_of(variant) == row.standard) continue;
-            slow[variant.shader] = time(variant) > hopeless * best ? slow[variant.shader] + 1 : 0;
+            uint32_t& in_a_row = slow[kernel_of(variant)];
+            in_a_row = time(variant) > hopeless * best ? in_a_row + 1 : 0;
         }
         std::ranges::sort(timed, {}, [](const auto& each) { return each.first; });
         tuned_.erase(row.key);

@@ -15,6 +15,8 @@
 namespace scoria {
 namespace {
 
+static_assert(sizeof(LinearPush) <= 128);  // what Vulkan promises of every device
+
 /// Whether rows are whole fours of words.
 bool whole_quads(const Matrix& x) { return (x.first | x.stride | x.cols) % 4 == 0; }
 bool whole_quads(const LinearArgs& args) {
@@ -255,6 +257,19 @@ Inputs prepare(OpContext& context, const LinearArgs& args, const LinearVariant& 
     return in;
 }
 
+/// What kernels bind behind weights, x, bias, residual and out.
+void add_views(std::vector<vk::View>& views, const LinearArgs& args, const LinearVariant& variant,
+               const WeightPlanes& planes) {
+    const vk::View rows = views[0], x = views[1];
+    if (variant.shader == Shader::linear_vec_sg_texels)
+        views.insert(views.end(), {rows, x, args.norm ? args.norm->weight : x});
+    if (variant.shader == Shader::linear_vec_sg_grid)
+        views.push_back(rows.slice(planes.table, planes.bytes - planes.table));
+    if (!args.heads) return;
+    const RopeCacheArgs& rope = args.heads->rope;
+    views.insert(views.end(), {rope.step, rope.tables, rope.kv->shards.front().view});
+}
+
 const char* label_of(const LinearArgs& args) {
     return args.experts ? (args.experts->routes ? "expert_linear" : "head_linear")
            : args.glu   ? "linear glu"
@@ -322,14 +337,7 @@ void record_linear(OpContext& context, const LinearArgs& all, const LinearVarian
         }
         const vk::View rows = streams ? all.stream->fetch(context.recorder, shard) : shard.view;
         std::vector<vk::View> views{rows, x, args.bias ? *args.bias : x, residual, args.out.view};
-        if (variant.shader == Shader::linear_vec_sg_texels)
-            views.insert(views.end(), {rows, x, args.norm ? args.norm->weight : x});
-        if (variant.shader == Shader::linear_vec_sg_grid)
-            views.push_back(rows.slice(planes.table, planes.bytes - planes.table));
-        if (args.heads) {
-            const RopeCacheArgs& rope = args.heads->rope;
-            views.insert(views.end(), {rope.step, rope.tables, rope.kv->shards.front().view});
-        }
+        add_views(views, args, variant, planes);
         // Where there are no heads, what is written stands in for their buffers, one of which is written.
         views.resize(pipeline.module->bindings.size(), args.out.view);
         context.recorder.dispatch(pipeline, views, std::as_bytes(std::span(&push, 1)),

@@ -104,6 +104,9 @@ uint32_t texel_tokens(const vk::Caps& caps, const LinearShape& shape) {
     constexpr uint32_t few = 4, many = 8;
     if (!caps.texel_words || shape.cols * sizeof(float) < vk::texel_bytes) return 0;
     if (shape.tokens > few) return many;
+    // One token's codes of six bits, and of two with minima, are loaded rather.
+    const bool loads = shape.type == TensorType::q6_k || shape.type == TensorType::q2_k;
+    if (loads && shape.tokens == 1 && caps.old_lavapipe()) return 0;
     return quant_grid(shape.type) ? 0 : std::bit_ceil(shape.tokens);
 }
 

@@ -92,12 +92,12 @@ inline void expert_linear(std::span<const double> x, std::span<const double> rou
         asked[static_cast<uint32_t>(routes[i / used * 2 * used + i % used])].push_back(i);
     for (uint32_t expert = 0; expert < experts; ++expert) {  // whose rows are made once
         const std::vector<size_t>& items = asked[expert];
+        if (items.empty()) continue;
         std::vector<double> in, results(items.size() * rows);
         for (const size_t i : items) {
             const auto row = x.subspan((per_slot ? i : i / used) * cols, cols);
             in.insert(in.end(), row.begin(), row.end());
         }
-        if (items.empty()) continue;
         linear(in, expert_rows(weight, experts, expert),
                bias.empty() ? bias : bias.subspan(expert * rows, rows), results);
         for (size_t n = 0; n < items.size(); ++n)

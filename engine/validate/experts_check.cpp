@@ -1,4 +1,4 @@
-// Cases of route, expert_linear and expert_sum.
+// Cases of route, expert_linear, head_linear and expert_sum.
 #include "check_tools.h"
 #include "checks.h"
 #include "fail.h"
@@ -8,8 +8,10 @@
 #include "reference/elementwise.h"
 #include "reference/experts.h"
 #include "weight_check.h"
+#include "weight_planes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 namespace scoria::validate {
@@ -88,6 +90,7 @@ struct LinearCase {
     Activation activation = Activation::gelu_tanh;
     bool heads = false;  // head_linear: no routes
     uint32_t gap = 0;    // words before and between rows of x
+    bool cut = false;    // in two parts, by tiles of the experts' rows, if sorted
     bool bad = false;    // a NaN in the first token, whose row of x places that nobody has multiply
     ExpertShape shape() const {
         return {tokens, experts, used, rows, cols, type, per_slot, heads, Precision::fast};
@@ -96,7 +99,7 @@ struct LinearCase {
 constexpr LinearCase linear_cases[] = {
     {TensorType::f32, 1, 4, 2, 33, 45, false, true},
     {TensorType::q4_1, 7, 8, 2, 64, 96, false, false, true, 80},
-    {TensorType::q4_1, 90, 6, 3, 80, 160, true, true, false, 96},
+    {TensorType::q4_1, 90, 6, 3, 80, 160, true, true, false, 96, Activation::silu, false, 0, true},
     {TensorType::q8_0, 5, 3, 3, 48, 64, true, true, false, 48},
     {TensorType::q6_k, 2, 5, 1, 16, 256, true},
     {TensorType::mxfp4, 1, 6, 4, 32, 1056, false, true, true},
@@ -104,7 +107,7 @@ constexpr LinearCase linear_cases[] = {
     {TensorType::f16, 3, 4, 2, 40, 50, true, false, true, 64},
     {TensorType::iq4_nl, 33, 16, 4, 80, 160, false, true, true, 128},
     {TensorType::q4_k, 40, 300, 4, 32, 256, false, true},
-    {TensorType::q4_1, 12, 3, 1, 32, 64, false, true, true, 0, Activation::silu, false, 3, true},
+    {TensorType::q4_1, 12, 3, 1, 32, 64, false, true, true, 0, Activation::silu, false, 3, false, true},
     {TensorType::bf16, 20, 4, 4, 32, 40, true, false, false, 0, Activation::silu, true, 4},
 };
 
@@ -161,30 +164,37 @@ void check_expert_linear(CheckContext& context, const LinearCase& c,
                      routes_buffer = context.buffer_of<float>(routes);
     const Matrix x_matrix{x_buffer.view(), c.tokens, x_cols, stride, c.gap},
         routes_matrix{routes_buffer.view(), c.tokens, 2 * c.used, 2 * c.used, 0};
+    const auto record = [&](OpContext& ops, const Matrix& out, const LinearVariant& variant,
+                            const vk::View& scratch, uint32_t first_tile, uint32_t tiles) {
+        if (c.heads)
+            return record_head_linear(
+                ops, {x_matrix, out, weight.device, c.experts, 0, scratch, first_tile, tiles}, variant);
+        record_expert_linear(ops,
+                             {x_matrix, routes_matrix, out, weight.device,
+                              c.bias ? std::optional(bias_buffer.view()) : std::nullopt, c.experts, c.used,
+                              c.glu, c.activation, scratch, first_tile, tiles},
+                             variant);
+    };
     for (const LinearVariant& variant : variants) {
         if (context.never_runs(op, variant) || takes_minutes(context, variant)) continue;
         const bool bytes = variant.operands() == LinearVariant::Operands::bytes;
         const uint32_t levels = bytes ? LINEAR_BYTE_LEVELS : variant.x_levels();
         if (!expected.contains(levels)) expected[levels] = expected_of(stepped(doubles(x), c.cols, levels));
         const vk::Buffer scratch = scratch_for(context, {variant}, c.shape());
-        run_variants(context, op,
-                     cat(tensor_type_info(c.type).name, " tokens ", c.tokens, " experts ", c.used, "/",
-                         c.experts, " rows ", c.rows, " cols ", c.cols, c.per_slot ? " per slot" : "",
-                         c.bias ? " bias" : "", c.glu ? " glu" : "", c.shard_rows ? " sharded" : "",
-                         c.gap ? " strided" : "", c.bad ? " NaN" : ""),
-                     std::span(&variant, 1), expected[levels], c.used * out_cols,
-                     linear_bounds(variant, c.type, variant.lane_tokens == 1 ? 1 : c.tokens, c.cols, c.glu),
-                     [&](OpContext& ops, const Matrix& out, const LinearVariant&) {
-                         const vk::View room = scratch.view();
-                         if (c.heads)
-                             return record_head_linear(
-                                 ops, {x_matrix, out, weight.device, c.experts, 0, room}, variant);
-                         record_expert_linear(ops,
-                                              {x_matrix, routes_matrix, out, weight.device,
-                                               c.bias ? std::optional(bias_buffer.view()) : std::nullopt,
-                                               c.experts, c.used, c.glu, c.activation, room},
-                                              variant);
-                     });
+        run_variants(
+            context, op,
+            cat(tensor_type_info(c.type).name, " tokens ", c.tokens, " experts ", c.used, "/", c.experts,
+                " rows ", c.rows, " cols ", c.cols, c.per_slot ? " per slot" : "", c.bias ? " bias" : "",
+                c.glu ? " glu" : "", c.shard_rows ? " sharded" : "", c.gap ? " strided" : "",
+                c.cut ? " cut" : "", c.bad ? " NaN" : ""),
+            std::span(&variant, 1), expected[levels], c.used * out_cols,
+            linear_bounds(variant, c.type, variant.lane_tokens == 1 ? 1 : c.tokens, c.cols, c.glu),
+            [&](OpContext& ops, const Matrix& out, const LinearVariant&) {
+                const uint32_t tiles = variant.rows ? uint32_t(groups_for(c.rows, variant.rows)) : 0;
+                const bool cut = c.cut && variant.sorted && tiles > 1;
+                for (const uint32_t first : cut ? std::vector{0u, 1u} : std::vector{0u})
+                    record(ops, out, variant, scratch.view(), first, !cut ? 0 : first ? tiles - 1 : 1);
+            });
     }
 }
 
@@ -264,14 +274,15 @@ void check_experts(CheckContext& context) {
 }
 
 void check_experts(CheckContext& context, const ModelExperts& m, const LinearVariant& variant) {
-    // Few experts with few rows tell, where each has a tile of tokens and one more.
-    constexpr uint32_t experts = 3, most_rows = 32;
+    // Few experts tell, where each has a tile of tokens and one more, and a tile of rows and more.
+    constexpr uint32_t experts = 3, least_rows = 32;
+    const uint32_t rows = std::max(least_rows, variant.rows + WEIGHT_GROUP_ROWS);
     const uint32_t used = m.shape.heads ? experts : std::min(m.shape.used, 2u);
     const uint32_t tokens = variant.sorted       ? (variant.tokens + 1) * experts / used
                             : m.shape.tokens > 1 ? 3
                                                  : 1;
     check_expert_linear(context,
-                        {m.shape.type, tokens, experts, used, std::min(m.shape.rows, most_rows), m.shape.cols,
+                        {m.shape.type, tokens, experts, used, std::min(m.shape.rows, rows), m.shape.cols,
                          m.shape.per_slot, m.bias, m.glu, 0, m.activation, m.shape.heads},
                         {variant});
 }
