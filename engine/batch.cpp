@@ -44,17 +44,14 @@ RopeShape rope_shape(const kernel::RopeCache& k, const Architecture& architectur
 ExpertShape expert_shape(const Plan& plan, const Graph& graph, const kernel::ExpertLinear& k,
                          uint32_t tokens) {
     const WeightGroup& weight = plan.weight_groups[k.weight];
-    return {tokens,
-            k.experts,
-            k.used,
-            weight.rows / k.experts,
-            weight.cols,
-            weight.type,
-            graph.tensors[k.x.index].cols != weight.cols};
-}
-ExpertShape expert_shape(const Plan& plan, const kernel::HeadLinear& k, uint32_t tokens) {
-    const WeightGroup& weight = plan.weight_groups[k.weight];
-    return {tokens, k.heads, k.heads, weight.rows / k.heads, weight.cols, weight.type, true, true};
+    return {.tokens = tokens,
+            .experts = k.experts,
+            .used = k.used,
+            .rows = weight.rows / k.experts,
+            .cols = weight.cols,
+            .type = weight.type,
+            .per_slot = graph.tensors[k.x.index].cols != weight.cols,
+            .heads = !k.routes};
 }
 
 Matrix Batch::matrix(TensorId tensor) const {
@@ -98,14 +95,12 @@ Batch::Tiles Batch::tiles_of(const vk::Caps& caps, size_t index) const {
         const uint32_t tokens = attention_tile_tokens(variant_of(caps, *attention), shape_of(*attention));
         return {tokens_, uint32_t(whole_tiles(tokens))};
     }
-    // Each token reads its experts, or, sorted, each expert's rows are read for all tokens.
-    const auto expert_tiles = [&](const auto& k, uint32_t experts) -> Tiles {
-        const LinearVariant& variant = variant_of(caps, k);
-        const uint32_t rows = model_.weight(k.weight).rows / experts;
-        return {variant.sorted ? uint32_t(groups_for(rows, variant.rows)) : matrix(k.out).rows, 1};
-    };
-    if (const auto* k = std::get_if<kernel::ExpertLinear>(&kernel)) return expert_tiles(*k, k->experts);
-    if (const auto* k = std::get_if<kernel::HeadLinear>(&kernel)) return expert_tiles(*k, k->heads);
+    if (const auto* k = std::get_if<kernel::ExpertLinear>(&kernel)) {
+        // Each token reads its experts, or, sorted, each expert's rows are read for all tokens.
+        const LinearVariant& variant = variant_of(caps, *k);
+        const uint32_t rows = model_.weight(k->weight).rows / k->experts;
+        return {variant.sorted ? uint32_t(groups_for(rows, variant.rows)) : matrix(k->out).rows, 1};
+    }
     return {};
 }
 
@@ -127,19 +122,12 @@ const LinearVariant& Batch::variant_of(const vk::Caps& caps, const kernel::Linea
     return found->second;
 }
 
-const LinearVariant& Batch::variant_of(const vk::Caps& caps, const ExpertShape& shape) const {
+const LinearVariant& Batch::variant_of(const vk::Caps& caps, const kernel::ExpertLinear& k) const {
+    const ExpertShape shape = expert_shape(model_.plan(), model_.graph(), k, matrix(k.out).rows);
     auto found = expert_variants_.find(shape);
     if (found == expert_variants_.end())
         found = expert_variants_.emplace(shape, choices().experts(caps, shape)).first;
     return found->second;
-}
-
-const LinearVariant& Batch::variant_of(const vk::Caps& caps, const kernel::ExpertLinear& k) const {
-    return variant_of(caps, expert_shape(model_.plan(), model_.graph(), k, matrix(k.out).rows));
-}
-
-const LinearVariant& Batch::variant_of(const vk::Caps& caps, const kernel::HeadLinear& k) const {
-    return variant_of(caps, expert_shape(model_.plan(), k, matrix(k.out).rows));
 }
 
 const AttentionVariant& Batch::variant_of(const vk::Caps& caps, const kernel::Attention& k) const {
@@ -335,10 +323,21 @@ void Batch::record(OpContext& context, const kernel::Route& k) const {
 
 void Batch::record(OpContext& context, const kernel::ExpertLinear& k) const {
     const LinearVariant& variant = variant_of(context.caps, k);
+    const auto part = [&](TensorId tensor) { return variant.sorted ? matrix(tensor) : rows(matrix(tensor)); };
     record_expert_linear(context,
-                         {rows_for(variant, k.x), rows_for(variant, k.routes), rows_for(variant, k.out),
-                          model_.weight(k.weight), vector(k.bias), k.experts, k.used, k.glu.has_value(),
-                          k.glu.value_or(Activation::silu), scratch(), part_.first_row, part_.rows},
+                         {.x = part(k.x),
+                          .routes = k.routes ? std::optional(part(*k.routes)) : std::nullopt,
+                          .out = part(k.out),
+                          .weight = model_.weight(k.weight),
+                          .bias = vector(k.bias),
+                          .experts = k.experts,
+                          .used = k.used,
+                          .glu = k.glu.has_value(),
+                          .activation = k.glu.value_or(Activation::silu),
+                          .scratch = scratch(),
+                          .first_tile = part_.first_row,
+                          .tiles = part_.rows,
+                          .first = k.first},
                          variant);
 }
 
@@ -346,14 +345,6 @@ void Batch::record(OpContext& context, const kernel::ExpertSum& k) const {
     const auto residual = k.residual ? std::optional(matrix(*k.residual)) : std::nullopt;
     record_expert_sum(context, {matrix(k.x), matrix(k.routes), matrix(k.out), k.used, residual, k.scale},
                       choices().simple(context.caps, SimpleOp::expert_sum));
-}
-
-void Batch::record(OpContext& context, const kernel::HeadLinear& k) const {
-    const LinearVariant& variant = variant_of(context.caps, k);
-    record_head_linear(context,
-                       {rows_for(variant, k.x), rows_for(variant, k.out), model_.weight(k.weight), k.heads,
-                        k.first, scratch(), part_.first_row, part_.rows},
-                       variant);
 }
 
 void Batch::record(OpContext& context, const kernel::Pack& k) const {
@@ -413,15 +404,12 @@ double Batch::cost(const vk::Caps& caps, size_t index, uint32_t positions) const
         const DeviceWeight& weight = model_.weight(k->weight);
         return double(weight.rows) * weight.cols * (reads(weight) + matrix(k->out).rows);
     }
-    const auto of_experts = [&](const auto& k, double experts, double used) {
-        const DeviceWeight& weight = model_.weight(k.weight);
-        const double asked = used * matrix(k.out).rows;
-        const double read = variant_of(caps, k).sorted ? std::min(asked, experts) : asked;
-        return weight.rows / experts * weight.cols * (reads(weight) * read + asked);
-    };
-    if (const auto* k = std::get_if<kernel::ExpertLinear>(&kernel))
-        return of_experts(*k, k->experts, k->used);
-    if (const auto* k = std::get_if<kernel::HeadLinear>(&kernel)) return of_experts(*k, k->heads, k->heads);
+    if (const auto* k = std::get_if<kernel::ExpertLinear>(&kernel)) {
+        const DeviceWeight& weight = model_.weight(k->weight);
+        const double asked = double(k->used) * matrix(k->out).rows;
+        const double read = variant_of(caps, *k).sorted ? std::min(asked, double(k->experts)) : asked;
+        return double(weight.rows) / k->experts * weight.cols * (reads(weight) * read + asked);
+    }
     if (const auto* k = std::get_if<kernel::Attention>(&kernel)) {
         const double keys = k->shape.window ? std::min(k->shape.window, positions) : positions;
         return 2.0 * tokens_ * keys * k->shape.heads * k->shape.head_dim;

@@ -57,7 +57,6 @@ RopeShape rope_shape(const kernel::RopeCache& k, const Architecture& architectur
 /// Of so many tokens.
 ExpertShape expert_shape(const Plan& plan, const Graph& graph, const kernel::ExpertLinear& k,
                          uint32_t tokens);
-ExpertShape expert_shape(const Plan& plan, const kernel::HeadLinear& k, uint32_t tokens);
 
 /// Whose tokens a batch has: those of one sequence, by its place in the cache, or of so many.
 struct Sequences {
@@ -125,7 +124,6 @@ class Batch {
     void record(OpContext& context, const kernel::Route& k) const;
     void record(OpContext& context, const kernel::ExpertLinear& k) const;
     void record(OpContext& context, const kernel::ExpertSum& k) const;
-    void record(OpContext& context, const kernel::HeadLinear& k) const;
     void record(OpContext& context, const kernel::Pack& k) const;
     void record(OpContext& context, const kernel::Mix& k) const;
     void record(OpContext& context, const kernel::Gate& k) const;
@@ -147,8 +145,6 @@ class Batch {
     /// What choices() say of it, asked once for each shape: they weigh many variants.
     const LinearVariant& variant_of(const vk::Caps& caps, const kernel::Linear& k) const;
     const LinearVariant& variant_of(const vk::Caps& caps, const kernel::ExpertLinear& k) const;
-    const LinearVariant& variant_of(const vk::Caps& caps, const kernel::HeadLinear& k) const;
-    const LinearVariant& variant_of(const vk::Caps& caps, const ExpertShape& shape) const;
     const AttentionVariant& variant_of(const vk::Caps& caps, const kernel::Attention& k) const;
     bool folds(const vk::Caps& caps, const kernel::Norm& k) const;
     bool folds(const vk::Caps& caps, const kernel::RopeCache& k) const;
@@ -159,9 +155,6 @@ class Batch {
     };
     Tiles tiles_of(const vk::Caps& caps, size_t index) const;
     /// Those of the part being recorded.
-    Matrix rows_for(const LinearVariant& variant, TensorId tensor) const {  // by experts
-        return variant.sorted ? matrix(tensor) : rows(matrix(tensor));
-    }
     Matrix rows(const Matrix& whole) const {
         return part_.rows ? whole.row_range(part_.first_row, part_.rows) : whole;
     }

@@ -263,9 +263,6 @@ Scratch Engine::Impl::scratch_bytes(uint32_t tokens) const {
     const KvType kv = kv_type();
     const std::vector<uint32_t> slot_blocks = KvCache::slot_blocks(model->architecture, cache_length());
     Scratch most;
-    const auto raise_experts = [&](const ExpertShape& shape) {
-        most.raise({.linear = expert_scratch_bytes(choices.experts(caps, shape), shape)});
-    };
     for (const PlannedKernel& planned : plan.kernels)
         if (const auto* l = std::get_if<kernel::Linear>(&planned.kernel)) {
             const WeightGroup& weight = plan.weight_groups[l->weight];
@@ -273,9 +270,8 @@ Scratch Engine::Impl::scratch_bytes(uint32_t tokens) const {
                 choices.linear(caps, {tokens, weight.rows, weight.cols, weight.type});
             most.raise({.linear = linear_scratch_bytes(variant, tokens, weight.rows, weight.cols)});
         } else if (const auto* e = std::get_if<kernel::ExpertLinear>(&planned.kernel)) {
-            raise_experts(expert_shape(plan, graph, *e, tokens));
-        } else if (const auto* h = std::get_if<kernel::HeadLinear>(&planned.kernel)) {
-            raise_experts(expert_shape(plan, *h, tokens));
+            const ExpertShape shape = expert_shape(plan, graph, *e, tokens);
+            most.raise({.linear = expert_scratch_bytes(choices.experts(caps, shape), shape)});
         } else if (const auto* a = std::get_if<kernel::Attention>(&planned.kernel)) {
             const uint32_t in_shard = kv_blocks_within(caps.max_binding, kv_rows(kv, a->shape));
             const AttentionShape shape =

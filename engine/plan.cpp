@@ -171,14 +171,13 @@ size_t Planner::expert_glu(size_t i) {
     const auto* glu = glu_of<op::ExpertLinear>(i);
     if (!glu) return 0;
     const auto *gate = at<op::ExpertLinear>(i), *up = at<op::ExpertLinear>(i + 1);
-    emit(kernel::ExpertLinear{gate->x,
-                              gate->routes,
-                              glu->out,
-                              weight_group({gate->weight, up->weight}, true),
-                              {},
-                              gate->experts,
-                              gate->used,
-                              glu->activation},
+    emit(kernel::ExpertLinear{.x = gate->x,
+                              .out = glu->out,
+                              .routes = gate->routes,
+                              .weight = weight_group({gate->weight, up->weight}, true),
+                              .experts = gate->experts,
+                              .used = gate->used,
+                              .glu = glu->activation},
          {gate->x, gate->routes}, {glu->out});
     return 3;
 }
@@ -277,14 +276,13 @@ size_t Planner::route(size_t i) {
 size_t Planner::expert_linear(size_t i) {
     const auto* op = at<op::ExpertLinear>(i);
     if (!op) return 0;
-    emit(kernel::ExpertLinear{op->x,
-                              op->routes,
-                              op->out,
-                              weight_group({op->weight}),
-                              vector_of(op->bias, cols(op->out) / op->used * op->experts),
-                              op->experts,
-                              op->used,
-                              {}},
+    emit(kernel::ExpertLinear{.x = op->x,
+                              .out = op->out,
+                              .routes = op->routes,
+                              .weight = weight_group({op->weight}),
+                              .bias = vector_of(op->bias, cols(op->out) / op->used * op->experts),
+                              .experts = op->experts,
+                              .used = op->used},
          {op->x, op->routes}, {op->out});
     return 1;
 }
@@ -309,8 +307,13 @@ size_t Planner::expert_sum_add(size_t i) {
 size_t Planner::head_linear(size_t i) {
     const auto* op = at<op::HeadLinear>(i);
     if (!op) return 0;
-    emit(kernel::HeadLinear{op->x, op->out, weight_group({op->weight}), op->heads, op->first}, {op->x},
-         {op->out});
+    emit(kernel::ExpertLinear{.x = op->x,
+                              .out = op->out,
+                              .weight = weight_group({op->weight}),
+                              .experts = op->heads,
+                              .used = op->heads,
+                              .first = op->first},
+         {op->x}, {op->out});
     return 1;
 }
 

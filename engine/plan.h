@@ -98,16 +98,13 @@ struct Attention {
 };
 /// One expert's matrix after the other; `out` [tokens, used * cols], gate and up interleaved as in Linear.
 struct ExpertLinear {
-    TensorId x, routes, out;
+    TensorId x, out;
+    std::optional<TensorId> routes;  // none: of heads, of which all are used
     GroupId weight;
     std::optional<VectorId> bias;
     uint32_t experts, used;
     std::optional<Activation> glu;
-};
-struct HeadLinear {
-    TensorId x, out;
-    GroupId weight;
-    uint32_t heads, first;
+    uint32_t first = 0;  // column of x, of each head
 };
 /// out = sum of the experts' x by their weights, or residual + scale times that
 struct ExpertSum {
@@ -147,8 +144,8 @@ using op::Add, op::ChunkAttention, op::Sort, op::Pack, op::Gate, op::Glu, op::Ma
 using Kernel =
     std::variant<kernel::Embed, kernel::Norm, kernel::Linear, kernel::RopeCache, kernel::Attention,
                  kernel::Glu, kernel::Add, kernel::Map, kernel::Select, kernel::Route, kernel::ExpertLinear,
-                 kernel::ExpertSum, kernel::HeadLinear, kernel::Pack, kernel::Gate, kernel::Mix, kernel::Hash,
-                 kernel::Sort, kernel::ChunkAttention, kernel::Convolve, kernel::Scan>;
+                 kernel::ExpertSum, kernel::Pack, kernel::Gate, kernel::Mix, kernel::Hash, kernel::Sort,
+                 kernel::ChunkAttention, kernel::Convolve, kernel::Scan>;
 
 struct PlannedKernel {
     Kernel kernel;

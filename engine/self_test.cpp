@@ -95,11 +95,10 @@ class UseCheck {
         validate::check_add(context_, use_.tokens, cols(k.out), k.scale);
     }
     void operator()(const kernel::ExpertLinear& k) {
-        experts(expert_shape(engine_.plan, engine_.graph, k, use_.tokens), k.bias.has_value(),
-                k.glu.has_value(), k.glu.value_or(Activation::silu));
-    }
-    void operator()(const kernel::HeadLinear& k) {
-        experts(expert_shape(engine_.plan, k, use_.tokens), false, false, Activation::silu);
+        const ExpertShape shape = expert_shape(engine_.plan, engine_.graph, k, use_.tokens);
+        validate::check_experts(
+            context_, {shape, k.bias.has_value(), k.glu.has_value(), k.glu.value_or(Activation::silu)},
+            engine_.choices.experts(context_.caps(), shape));
     }
     /// The rest is small, and general in its sizes: the op's table of cases serves.
     template <class Kernel> void operator()(const Kernel&) {
@@ -113,10 +112,6 @@ class UseCheck {
     }
 
   private:
-    void experts(const ExpertShape& shape, bool bias, bool glu, Activation activation) {
-        validate::check_experts(context_, {shape, bias, glu, activation},
-                                engine_.choices.experts(context_.caps(), shape));
-    }
     /// Whether positions wrap in a slot of the cache.
     bool wraps(uint32_t slot) const {
         const KvLength length = engine_.cache_length();

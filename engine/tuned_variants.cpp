@@ -120,12 +120,6 @@ std::vector<TuneTarget> tune_targets(const Plan& plan, const Graph& graph, const
                 shape.precision = choices.precision;
                 return shape;
             });
-        } else if (const auto* h = std::get_if<kernel::HeadLinear>(&plan.kernels[i].kernel)) {
-            add(i, rows(h->out), [&](uint32_t tokens) {
-                ExpertShape shape = expert_shape(plan, *h, tokens);
-                shape.precision = choices.precision;
-                return shape;
-            });
         } else if (const auto* a = std::get_if<kernel::Attention>(&plan.kernels[i].kernel)) {
             if (is_plain(*a))
                 add(i, rows(a->out), [&](uint32_t tokens) {

@@ -111,9 +111,16 @@ class Uses {
         simple(SimpleOp::route, i, k.out, cat("experts ", graph_.tensors[k.scores.index].cols));
     }
     void operator()(size_t i, const kernel::ExpertLinear& k) {
-        experts(i, rows(k.out),
-                cat(k.bias ? " bias" : "", k.glu ? cat(" glu activation ", int(*k.glu)) : std::string()),
-                [&](uint32_t tokens) { return expert_shape(plan_, graph_, k, tokens); });
+        for (const uint32_t tokens : batch_sizes(rows(k.out))) {
+            const ExpertShape shape = expert_shape(plan_, graph_, k, tokens);
+            const LinearVariant chosen = choices_.experts(caps_, shape);
+            add({op_name(shape), linear_of(shape.type), names_of(choices_.expert_variants(caps_, shape)),
+                 chosen.name, chosen.shader,
+                 cat("rows ", shape.rows, " cols ", shape.cols, " experts ", shape.used, "/", shape.experts,
+                     shape.per_slot ? " per slot" : "", k.bias ? " bias" : "",
+                     k.glu ? cat(" glu activation ", int(*k.glu)) : std::string()),
+                 i, tokens});
+        }
     }
     void operator()(size_t i, const kernel::Hash& k) {
         simple(SimpleOp::hash, i, k.out, cat("heads ", k.shape.heads, " dim ", k.shape.head_dim));
@@ -137,23 +144,9 @@ class Uses {
     void operator()(size_t i, const kernel::ExpertSum& k) {
         simple(SimpleOp::expert_sum, i, k.out, cat("used ", k.used));
     }
-    void operator()(size_t i, const kernel::HeadLinear& k) {
-        experts(i, rows(k.out), "", [&](uint32_t tokens) { return expert_shape(plan_, k, tokens); });
-    }
     std::vector<VariantUse> take() { return std::move(uses_); }
 
   private:
-    void experts(size_t kernel, uint32_t most, std::string_view end, const auto& shape_of) {
-        for (const uint32_t tokens : batch_sizes(most)) {
-            const ExpertShape shape = shape_of(tokens);
-            const LinearVariant chosen = choices_.experts(caps_, shape);
-            add({op_name(shape), linear_of(shape.type), names_of(choices_.expert_variants(caps_, shape)),
-                 chosen.name, chosen.shader,
-                 cat("rows ", shape.rows, " cols ", shape.cols, " experts ", shape.used, "/", shape.experts,
-                     shape.per_slot ? " per slot" : "", end),
-                 kernel, tokens});
-        }
-    }
     /// Of a linear that may end so.
     std::string heads_text(size_t kernel, const LinearVariant& variant) const {
         const auto& rope = std::get<kernel::RopeCache>(plan_.kernels[kernel].kernel);

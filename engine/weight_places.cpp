@@ -19,8 +19,9 @@ enum class Reading : uint8_t {
 };
 
 Reading reading_of(const kernel::Linear&) { return Reading::streamed; }
-Reading reading_of(const kernel::ExpertLinear&) { return Reading::chosen_experts; }
-Reading reading_of(const kernel::HeadLinear&) { return Reading::repeated; }
+Reading reading_of(const kernel::ExpertLinear& k) {
+    return k.routes ? Reading::chosen_experts : Reading::repeated;
+}
 
 std::vector<Reading> readings(const Plan& plan, const vk::Caps& caps) {
     std::vector<Reading> readings(plan.weight_groups.size());

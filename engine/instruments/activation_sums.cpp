@@ -80,15 +80,14 @@ void ActivationMeter::see(const PlannedKernel& planned, const TraceFetch& fetch)
             x = fetch(linear->x);
             return Rows{x, cols, 0, cols, 1, {}};
         });
-    } else if (const auto* head = std::get_if<kernel::HeadLinear>(&planned.kernel)) {
-        add(head->weight, true, [&](uint32_t cols) {
-            x = fetch(head->x);
-            const uint32_t stride = engine_.impl().graph.tensors[head->x.index].cols / head->heads;
-            return Rows{x, stride, head->first, cols, head->heads, {}};
-        });
     } else if (const auto* expert = std::get_if<kernel::ExpertLinear>(&planned.kernel)) {
         add(expert->weight, true, [&](uint32_t cols) {
-            const std::vector<float> in = fetch(expert->x), routes = fetch(expert->routes);
+            if (!expert->routes) {
+                x = fetch(expert->x);
+                const uint32_t stride = engine_.impl().graph.tensors[expert->x.index].cols / expert->experts;
+                return Rows{x, stride, expert->first, cols, expert->experts, {}};
+            }
+            const std::vector<float> in = fetch(expert->x), routes = fetch(*expert->routes);
             const size_t tokens = routes.size() / (2 * expert->used);
             const bool parts = in.size() == tokens * expert->used * cols;  // a row for each chosen expert
             Rows rows{{}, cols, 0, cols, expert->experts, {}};

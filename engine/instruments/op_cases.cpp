@@ -382,7 +382,7 @@ void time_head_linear(OpTimer& t) {
     t.rate("head_linear", variant.name, cat("BF16 ", s.heads, " heads of ", rows, " x ", s.head_dim),
            bytes_of_rows(w, w.rows) + 4 * (floats_of(x) + floats_of(out)), 2 * floats_of(out) * s.head_dim,
            [&](OpContext& ops) {
-               record_head_linear(ops, {x, out, w, s.heads, 0}, variant);
+               record_expert_linear(ops, {x, {}, out, w, std::nullopt, s.heads, s.heads}, variant);
            });
 }
 

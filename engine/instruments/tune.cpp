@@ -107,9 +107,9 @@ class Tuner {
     }
 
     TuneRow search(const TuneTarget& target, const ExpertShape& shape) {
-        const auto* k = std::get_if<kernel::ExpertLinear>(&engine_.plan.kernels[target.kernel].kernel);
-        const bool bias = k && k->bias, glu = k && k->glu;
-        const Activation activation = k ? k->glu.value_or(Activation::silu) : Activation::silu;
+        const auto& k = std::get<kernel::ExpertLinear>(engine_.plan.kernels[target.kernel].kernel);
+        const bool bias = k.bias.has_value(), glu = k.glu.has_value();
+        const Activation activation = k.glu.value_or(Activation::silu);
         ExpertShape at = shape;
         at.tokens = target.tokens;
         const ExpertShape timed = affordable(at);
@@ -129,10 +129,9 @@ class Tuner {
         const vk::View scratch = timer_.room(most);
         const auto record = [&](const LinearVariant& variant) -> OpTimer::Record {
             return [&, variant, turn = 0u](OpContext& ops) mutable {
-                if (at.heads)
-                    return record_head_linear(ops, {x, out, weight, at.experts, 0, scratch}, variant);
-                const Matrix of_turn{routes, timed.tokens, 2 * at.used, 2 * at.used,
-                                     turn++ % turns * 2 * at.used};
+                std::optional<Matrix> of_turn;
+                if (!at.heads)
+                    of_turn = {routes, timed.tokens, 2 * at.used, 2 * at.used, turn++ % turns * 2 * at.used};
                 record_expert_linear(
                     ops, {x, of_turn, out, weight, {}, timed.experts, at.used, glu, activation, scratch},
                     variant);

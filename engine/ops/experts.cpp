@@ -76,42 +76,26 @@ void record_plain(OpContext& context, const LinearArgs& args, const LinearVarian
     }
 }
 
-void record_experts(OpContext& context, const LinearArgs& args, const LinearVariant& variant) {
-    if (variant.shader == Shader::linear_expert)
-        record_plain(context, args, variant);
-    else
-        record_linear(context, args, variant);
-}
-
 }  // namespace
 
 void record_expert_linear(OpContext& context, const ExpertLinearArgs& args, const LinearVariant& variant) {
     const bool per_slot = args.x.cols != args.weight.cols;
-    record_experts(context,
-                   {.x = args.x,
-                    .out = args.out,
-                    .weight = args.weight,
-                    .bias = args.bias ? &*args.bias : nullptr,
-                    .experts = LinearExperts{args.routes, args.experts, args.used,
-                                             per_slot ? args.weight.cols : 0, args.first_tile, args.tiles},
-                    .glu = args.glu,
-                    .activation = args.activation,
-                    .scratch = args.scratch},
-                   variant);
-}
-
-void record_head_linear(OpContext& context, const HeadLinearArgs& args, const LinearVariant& variant) {
     Matrix x = args.x;
     x.first += args.first;
-    record_experts(
-        context,
-        {.x = x,
-         .out = args.out,
-         .weight = args.weight,
-         .experts =
-             LinearExperts{{}, args.heads, args.heads, x.cols / args.heads, args.first_tile, args.tiles},
-         .scratch = args.scratch},
-        variant);
+    const LinearArgs linear{.x = x,
+                            .out = args.out,
+                            .weight = args.weight,
+                            .bias = args.bias ? &*args.bias : nullptr,
+                            .experts =
+                                LinearExperts{args.routes, args.experts, args.used,
+                                              per_slot ? x.cols / args.used : 0, args.first_tile, args.tiles},
+                            .glu = args.glu,
+                            .activation = args.activation,
+                            .scratch = args.scratch};
+    if (variant.shader == Shader::linear_expert)
+        record_plain(context, linear, variant);
+    else
+        record_linear(context, linear, variant);
 }
 
 std::vector<KernelVariant> expert_sum_variants(const vk::Caps& caps) {

@@ -14,8 +14,11 @@ struct RouteArgs {
     std::optional<vk::View> choice_bias, weight_scale;  // [experts]
 };
 
+/// out[t][s] = W[expert s of t] x[t] + bias, or of x[t][s].
 struct ExpertLinearArgs {
-    Matrix x, routes, out;  // x: [tokens, cols] or [tokens, used * cols]; out: [tokens, used * rows]
+    Matrix x;  // [tokens, cols] or [tokens, used * any], of whose parts columns from `first` on are read
+    std::optional<Matrix> routes;  // of RouteArgs; none: of heads, slot s is that of head s
+    Matrix out;                    // [tokens, used * rows]
     const DeviceWeight&
         weight;  // [experts * rows, cols]; rows interleave gate and up if glu, which halves out's
     std::optional<vk::View> bias;  // [experts * rows]
@@ -24,15 +27,7 @@ struct ExpertLinearArgs {
     Activation activation = Activation::silu;  // of glu
     vk::View scratch{};                        // of expert_scratch_bytes()
     uint32_t first_tile = 0, tiles = 0;        // as LinearExperts have them
-};
-
-/// out[t][h] = W[h] times the columns of x[t][h] from `first` on.
-struct HeadLinearArgs {
-    Matrix x, out;               // [tokens, heads * any], [tokens, heads * rows]
-    const DeviceWeight& weight;  // [heads * rows, cols]
-    uint32_t heads, first;
-    vk::View scratch{};  // of expert_scratch_bytes()
-    uint32_t first_tile = 0, tiles = 0;
+    uint32_t first = 0;
 };
 
 /// out[t] = sum over s of weight[t][s] * x[t][s], or residual + scale times that
@@ -47,8 +42,6 @@ std::vector<KernelVariant> route_variants(const vk::Caps& caps);
 void record_route(OpContext& context, const RouteArgs& args, const KernelVariant& variant);
 /// Of expert_linear_variants(), for as many tokens or more.
 void record_expert_linear(OpContext& context, const ExpertLinearArgs& args, const LinearVariant& variant);
-/// The same for heads, of which a token uses all.
-void record_head_linear(OpContext& context, const HeadLinearArgs& args, const LinearVariant& variant);
 std::vector<KernelVariant> expert_sum_variants(const vk::Caps& caps);
 void record_expert_sum(OpContext& context, const ExpertSumArgs& args, const KernelVariant& variant);
 

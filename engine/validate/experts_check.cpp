@@ -166,13 +166,10 @@ void check_expert_linear(CheckContext& context, const LinearCase& c,
         routes_matrix{routes_buffer.view(), c.tokens, 2 * c.used, 2 * c.used, 0};
     const auto record = [&](OpContext& ops, const Matrix& out, const LinearVariant& variant,
                             const vk::View& scratch, uint32_t first_tile, uint32_t tiles) {
-        if (c.heads)
-            return record_head_linear(
-                ops, {x_matrix, out, weight.device, c.experts, 0, scratch, first_tile, tiles}, variant);
         record_expert_linear(ops,
-                             {x_matrix, routes_matrix, out, weight.device,
-                              c.bias ? std::optional(bias_buffer.view()) : std::nullopt, c.experts, c.used,
-                              c.glu, c.activation, scratch, first_tile, tiles},
+                             {x_matrix, c.heads ? std::nullopt : std::optional(routes_matrix), out,
+                              weight.device, c.bias ? std::optional(bias_buffer.view()) : std::nullopt,
+                              c.experts, c.used, c.glu, c.activation, scratch, first_tile, tiles},
                              variant);
     };
     for (const LinearVariant& variant : variants) {
@@ -225,14 +222,15 @@ void check_head_linear(CheckContext& context) {
     run_variants(context, "head_linear", cat("tokens ", tokens, " heads ", heads), variants, expected,
                  heads * rows, bounds_of(6 * 8),
                  [&](OpContext& ops, const Matrix& out, const LinearVariant& variant) {
-                     record_head_linear(ops,
-                                        {{x_buffer.view(), tokens, heads * stride, heads * stride, 0},
-                                         out,
-                                         weight.device,
-                                         heads,
-                                         first,
-                                         scratch.view()},
-                                        variant);
+                     record_expert_linear(ops,
+                                          {.x = {x_buffer.view(), tokens, heads * stride, heads * stride, 0},
+                                           .out = out,
+                                           .weight = weight.device,
+                                           .experts = heads,
+                                           .used = heads,
+                                           .scratch = scratch.view(),
+                                           .first = first},
+                                          variant);
                  });
 }
 

@@ -22,7 +22,8 @@ struct Sample {
         table = add(16384);
         plan.kernels.push_back({kernel::Embed{.table = table}, "embed"});
         experts = add(16384);
-        plan.kernels.push_back({kernel::ExpertLinear{.weight = experts}, "expert linear"});
+        plan.kernels.push_back(
+            {kernel::ExpertLinear{.routes = TensorId{}, .weight = experts}, "expert linear"});
         for (uint32_t i = 0; i < count; ++i) layers.push_back(linear(1024));
         output = linear(16384);
     }
@@ -110,7 +111,7 @@ TEST_CASE("an integrated GPU reads matrices on the host where they are, whole") 
 TEST_CASE("what one dispatch reads again and again stays") {
     Sample sample(2);
     const GroupId heads = sample.add(1024);
-    sample.plan.kernels.push_back({kernel::HeadLinear{.weight = heads}, "head linear"});
+    sample.plan.kernels.push_back({kernel::ExpertLinear{.weight = heads}, "head linear"});
     const WeightPlaces places = sample.place(0);
     CHECK_FALSE(places.groups[heads].on_host);
     CHECK(places.device_bytes == 4 * mib);

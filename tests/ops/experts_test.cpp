@@ -137,22 +137,22 @@ TEST_SUITE("experts") {
                     count * used * rows,
                     [&](OpContext& op, const validate::CheckContext::Output& output) {
                         for (size_t i = 0; i < cuts.size(); ++i)
-                            record_expert_linear(op,
-                                                 {{x.view(), count, cols, cols, first * cols},
-                                                  {route.view(), count, 2 * used, 2 * used, first * 2 * used},
-                                                  output.matrix(count, used * rows),
-                                                  weight.device,
-                                                  std::nullopt,
-                                                  experts,
-                                                  used,
-                                                  false,
-                                                  Activation::silu,
-                                                  scratch.view(),
-                                                  cuts[i],
-                                                  i + 1 < cuts.size()
-                                                      ? cuts[i + 1] - cuts[i]
-                                                      : uint32_t(groups_for(rows, variant.rows)) - cuts[i]},
-                                                 variant);
+                            record_expert_linear(
+                                op,
+                                {{x.view(), count, cols, cols, first * cols},
+                                 Matrix{route.view(), count, 2 * used, 2 * used, first * 2 * used},
+                                 output.matrix(count, used * rows),
+                                 weight.device,
+                                 std::nullopt,
+                                 experts,
+                                 used,
+                                 false,
+                                 Activation::silu,
+                                 scratch.view(),
+                                 cuts[i],
+                                 i + 1 < cuts.size() ? cuts[i + 1] - cuts[i]
+                                                     : uint32_t(groups_for(rows, variant.rows)) - cuts[i]},
+                                variant);
                     },
                     sentinel);
             };
