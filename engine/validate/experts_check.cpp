@@ -99,7 +99,7 @@ struct LinearCase {
 constexpr LinearCase linear_cases[] = {
     {TensorType::f32, 1, 4, 2, 33, 45, false, true},
     {TensorType::q4_1, 7, 8, 2, 64, 96, false, false, true, 80},
-    {TensorType::q4_1, 90, 6, 3, 80, 160, true, true, false, 96, Activation::silu, false, 0, true},
+    {TensorType::q4_1, 90, 6, 3, 80, 160, true, true, false, 96, Activation::gelu_tanh, false, 0, true},
     {TensorType::q8_0, 5, 3, 3, 48, 64, true, true, false, 48},
     {TensorType::q6_k, 2, 5, 1, 16, 256, true},
     {TensorType::mxfp4, 1, 6, 4, 32, 1056, false, true, true},
@@ -107,7 +107,7 @@ constexpr LinearCase linear_cases[] = {
     {TensorType::f16, 3, 4, 2, 40, 50, true, false, true, 64},
     {TensorType::iq4_nl, 33, 16, 4, 80, 160, false, true, true, 128},
     {TensorType::q4_k, 40, 300, 4, 32, 256, false, true},
-    {TensorType::q4_1, 12, 3, 1, 32, 64, false, true, true, 0, Activation::silu, false, 3, false, true},
+    {TensorType::q4_1, 12, 3, 1, 32, 64, false, true, true, 0, Activation::gelu_tanh, false, 3, false, true},
     {TensorType::bf16, 20, 4, 4, 32, 40, true, false, false, 0, Activation::silu, true, 4},
 };
 
