@@ -20,8 +20,8 @@ const uint LANE_ROWS = 8;
 const uint ROW_LANES = LINEAR_TILE_ROWS / LANE_ROWS;  // 8 lanes across rows, 16 across tokens
 const uint TILE_TOKENS = LINEAR_TILE_WORKGROUP / ROW_LANES * LANE_TOKENS;
 const uint ROW_PITCH = LINEAR_TILE_ROWS + 4, TOKEN_PITCH = TILE_TOKENS + 4;
-const uint SPANS = WEIGHT_HALVES ? 2 : 1;                        // of a block, with a scale each
-const uint LOADS = TILE_TOKENS * WORDS / LINEAR_TILE_WORKGROUP;  // words of x a lane brings, 4 at most
+const uint SPANS = WEIGHT_HALVES ? 2 : 1;                          // of a block, with a scale each
+const uint X_LOADS = TILE_TOKENS * WORDS / LINEAR_TILE_WORKGROUP;  // words of x a lane brings, 4 at most
 
 shared uint w_tile[WORDS * ROW_PITCH];           // [word][row]
 shared uint x_tile[WORDS * TOKEN_PITCH];         // [word][token]
@@ -36,7 +36,6 @@ struct Block {
     uint x_sums;
 };
 
-#define X_LOADS LOADS
 #define X_LANES LINEAR_TILE_WORKGROUP
 #define X_ITEMS WORDS
 uint x_lane() { return gl_LocalInvocationID.x; }
@@ -56,7 +55,7 @@ Block load_block(const uint row0, const uint token0, const uint block, const uin
     uint cell, slot, chunk;
     w_place(row0, block, blocks, cell, slot, chunk);
     [[unroll]] for (uint i = 0; i < 2; ++i) b.w[i] = load_weights(cell, slot, chunk + i);
-    [[unroll]] for (uint i = 0; i < LOADS; ++i) {
+    [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
         b.x[i] = x_words[(item_row(token0, i) * blocks + block) * WORDS + x_item(i) % WORDS];
     }
     const uint side = x_side(SORTED ? side_row : min(token0 + lane % TILE_TOKENS, push.tokens - 1), block, blocks);
@@ -76,8 +75,8 @@ void store_block(const Block b, const uint row0, const uint block, const uint bl
         w_tile[(2 * (chunk + i) + 1) * ROW_PITCH + row] = hi;
     }
     w_side[chunk / 2 * LINEAR_TILE_ROWS + row] = weight_line(weight_affine(cell, chunk, b.w[0].unit, b.w[0].words), true);
-    [[unroll]] for (uint i = 0; i < LOADS; ++i) {
-        const uint item = i * LINEAR_TILE_WORKGROUP + lane;
+    [[unroll]] for (uint i = 0; i < X_LOADS; ++i) {
+        const uint item = x_item(i);
         x_tile[item % WORDS * TOKEN_PITCH + item / WORDS] = b.x[i];
     }
     if (lane >= TILE_TOKENS) return;
