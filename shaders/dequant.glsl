@@ -199,9 +199,9 @@ const uint WEIGHT_CHUNK_WORDS = WEIGHT_TYPE == WEIGHT_F32                       
                                 : WEIGHT_BYTES                                            ? 2
                                 : WEIGHT_CHUNK_WORD                                       ? 1
                                                                                           : 0;
-// The first of them.
-uint chunk_first_word(const uint cell, const uint chunk) {
-    const uint unit = cell / WEIGHT_UNIT_CELLS, i = 4 * (cell % WEIGHT_UNIT_CELLS) + chunk;
+// The first of a cell's.
+uint cell_first_word(const uint cell) {
+    const uint unit = cell / WEIGHT_UNIT_CELLS, i = 4 * (cell % WEIGHT_UNIT_CELLS);
     switch (WEIGHT_TYPE) {
     case WEIGHT_Q4_0: return unit * 4 + i;
     case WEIGHT_Q4_1:
@@ -225,17 +225,22 @@ uint chunk_first_word(const uint cell, const uint chunk) {
     default: return 0;
     }
 }
-ChunkWords weight_chunk(const uint cell, const Slot slot, const uint chunk) {
-    const uint first = chunk_first_word(cell, chunk);
+// Word `first` + `more` and those after it: what weight_word() asks for.
+ChunkWords chunk_words_at(const uint first, const uint more, const Slot slot) {
+    const uint half_way = more + WEIGHT_CHUNK_WORDS / 2;
     ChunkWords words = ChunkWords(uvec4(0), uvec4(0));
-    if (WEIGHT_CHUNK_WORDS >= 1) words.lo.x = weight_word(first, slot);
-    if (WEIGHT_CHUNK_WORDS >= 4) words.lo.y = weight_word(first + 1, slot);
-    if (WEIGHT_CHUNK_WORDS >= 8) words.lo.zw = uvec2(weight_word(first + 2, slot), weight_word(first + 3, slot));
-    const uint half_way = first + WEIGHT_CHUNK_WORDS / 2;
-    if (WEIGHT_CHUNK_WORDS >= 2) words.hi.x = weight_word(half_way, slot);
-    if (WEIGHT_CHUNK_WORDS >= 4) words.hi.y = weight_word(half_way + 1, slot);
-    if (WEIGHT_CHUNK_WORDS >= 8) words.hi.zw = uvec2(weight_word(half_way + 2, slot), weight_word(half_way + 3, slot));
+    if (WEIGHT_CHUNK_WORDS >= 1) words.lo.x = weight_word(first, more, slot);
+    if (WEIGHT_CHUNK_WORDS >= 4) words.lo.y = weight_word(first, more + 1, slot);
+    if (WEIGHT_CHUNK_WORDS >= 8) words.lo.zw = uvec2(weight_word(first, more + 2, slot), weight_word(first, more + 3, slot));
+    if (WEIGHT_CHUNK_WORDS >= 2) words.hi.x = weight_word(first, half_way, slot);
+    if (WEIGHT_CHUNK_WORDS >= 4) words.hi.y = weight_word(first, half_way + 1, slot);
+    if (WEIGHT_CHUNK_WORDS >= 8)
+        words.hi.zw = uvec2(weight_word(first, half_way + 2, slot), weight_word(first, half_way + 3, slot));
     return words;
+}
+// Of a chunk that is the same in all lanes.
+ChunkWords weight_chunk(const uint cell, const Slot slot, const uint chunk) {
+    return chunk_words_at(cell_first_word(cell), chunk * WEIGHT_CHUNK_WORDS, slot);
 }
 
 // Codes of columns 8 * chunk + 0..3 (lo) and + 4..7 (hi) of a cell whose words are `words`; chunk is 0 to 3.
@@ -291,8 +296,8 @@ const bool WEIGHT_TWO_WORDS = WEIGHT_TYPE == WEIGHT_Q2_K || WEIGHT_TYPE == WEIGH
                               WEIGHT_TYPE == WEIGHT_IQ3_XXS || WEIGHT_TYPE == WEIGHT_IQ3_S;  // those of chunk_words
 void load_codes(const uint cell, const Slot slot, const uint chunk, inout WeightChunk to) {
     to.words = weight_cell(cell, slot);
-    if (WEIGHT_TWO_WORDS) to.words.x = weight_word(to.words.x + chunk / 2, slot);
-    to.own = weight_chunk(cell, slot, chunk);
+    if (WEIGHT_TWO_WORDS) to.words.x = weight_word(to.words.x, chunk / 2, slot);
+    to.own = chunk_words_at(cell_first_word(cell) + chunk * WEIGHT_CHUNK_WORDS, 0, slot);
 }
 WeightChunk load_weights(const uint cell, const Slot slot, const uint chunk) {
     WeightChunk loaded;

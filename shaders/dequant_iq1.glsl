@@ -36,7 +36,7 @@ Affine iq1_s_affine(const Unit unit, const uvec4 words) {
     return Affine(4.0 * unit_d(unit).x * float(1u + 2u * (words.y >> 12 & 7u)), 0.0, 0.0);
 }
 Unit iq1_m_unit(const uint unit, const Slot slot) {
-    const uint a = weight_word(unit * 14 + 12, slot), b = weight_word(unit * 14 + 13, slot);
+    const uint a = weight_word(unit * 14, 12, slot), b = weight_word(unit * 14, 13, slot);
     const uint d = (a >> 12 & 0xFu) | (a >> 24 & 0xF0u) | (b >> 4 & 0xF00u) | (b >> 16 & 0xF000u);
     return Unit(d, 0, uvec3(a, b, 0));
 }

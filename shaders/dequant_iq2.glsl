@@ -63,7 +63,7 @@ void iq3_s_codes(const uvec4 words, const Slot slot, const uint chunk, out vec4 
 
 // d, and the words of scales from `first` on.
 Unit iq2_unit(const uint unit, const Slot slot, const uint first) {
-    return side_unit(unit, slot, uvec3(weight_word(first, slot), weight_word(first + 1, slot), 0));
+    return side_unit(unit, slot, uvec3(weight_word(first, slot), weight_word(first, 1, slot), 0));
 }
 Unit iq3_s_unit(const uint unit, const Slot slot) {
     return side_unit(unit, slot, uvec3(weight_word(unit * 27 + 26, slot), 0, 0));

@@ -72,7 +72,7 @@ void iq4_codes(const uint q, out vec4 lo, out vec4 hi) {
 }
 
 Unit iq4_xs_unit(const uint unit, const Slot slot) {
-    return Unit(weight_word(unit * 34, slot), 0, uvec3(weight_word(unit * 34 + 1, slot), 0, 0));
+    return Unit(weight_word(unit * 34, slot), 0, uvec3(weight_word(unit * 34, 1, slot), 0, 0));
 }
 Affine iq4_xs_affine(const Unit unit, const uint i) {
     const uint scale = (unit.words.x >> (4 * i) & 15u) | (unit.word >> (16 + 2 * i) & 3u) << 4;

@@ -25,11 +25,11 @@ uvec4 q6_k_words(const uint unit, const uint i, const Slot slot) {
 // d and dmin, and the words of six-bit scales.
 Unit six_bit_unit(const uint first, const Slot slot) {
     return Unit(weight_word(first, slot), 0,
-                uvec3(weight_word(first + 1, slot), weight_word(first + 2, slot), weight_word(first + 3, slot)));
+                uvec3(weight_word(first, 1, slot), weight_word(first, 2, slot), weight_word(first, 3, slot)));
 }
 Unit q3_k_unit(const uint unit, const Slot slot) {
     const uint first = unit * 27 + 24;
-    return side_unit(unit, slot, uvec3(weight_word(first, slot), weight_word(first + 1, slot), weight_word(first + 2, slot)));
+    return side_unit(unit, slot, uvec3(weight_word(first, slot), weight_word(first, 1, slot), weight_word(first, 2, slot)));
 }
 
 Affine q2_k_affine(const Unit unit, const uint words, const uint i, const uint chunk) {

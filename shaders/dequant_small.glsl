@@ -24,7 +24,7 @@ uint tq1_0_quad(const uint quad) {
 }
 uvec4 tq1_0_words(const uint cell, const Slot slot) {
     const uint first = cell / 8 * TQ1_0_WORDS, word = tq1_0_word(cell % 8 * 8);
-    return uvec4(weight_word(first + word, slot), weight_word(first + word + 1, slot),
+    return uvec4(weight_word(first + word, slot), weight_word(first + word, 1, slot),
                  weight_word(first + min(word + 2, 12), slot), 0);
 }
 // 1 + q / 4 of one digit after the other: `rest` is what is left of bytes 0 and 2, and of 1 and 3.

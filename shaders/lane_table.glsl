@@ -8,23 +8,17 @@ const bool LANE_TABLES = SG_SIZE == 8;
 // Of the sixteen values that the nibbles of a type stand for, lane i holds i and i + 8.
 vec2 lane_table;
 
-// Those that the low three bits of the bytes of q stand for.
-vec4 eight_values(const float table, const uint q) {
-    const uvec4 at = uvec4(q, q >> 8, q >> 16, q >> 24) & 7u;
+// Those that the low three bits of `at` stand for.
+vec4 eight_values(const float table, uvec4 at) {
+    at &= 7u;
     return vec4(subgroupShuffle(table, at.x), subgroupShuffle(table, at.y), subgroupShuffle(table, at.z),
                 subgroupShuffle(table, at.w));
 }
-// Bit 3 of the bytes of q, moved to the sign bit.
-ivec4 fourth_bits(const uint q) { return ivec4(q << 28, q << 20, q << 12, q << 4); }
-// Those of the low nibbles.
+// Those of the low nibbles of the bytes of q.
 vec4 sixteen_values(const uint q) {
-    const bvec4 late = lessThan(fourth_bits(q), ivec4(0));
-    return mix(eight_values(lane_table.x, q), eight_values(lane_table.y, q), late);
-}
-// The same where value i + 8 is minus value i.
-vec4 signed_values(const uint q) {
-    const ivec4 signs = fourth_bits(q) & ivec4(0x80000000);
-    return intBitsToFloat(floatBitsToInt(eight_values(lane_table.x, q)) ^ signs);
+    const uvec4 bytes = uvec4(q, q >> 8, q >> 16, q >> 24);
+    const bvec4 late = lessThan(ivec4(q << 28, q << 20, q << 12, q << 4), ivec4(0));
+    return mix(eight_values(lane_table.x, bytes), eight_values(lane_table.y, bytes), late);
 }
 
 // In lane j the sum of x, each negated where bit i of j is 0.

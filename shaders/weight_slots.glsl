@@ -1,6 +1,9 @@
 // Words of one shard's weights (weight_planes.h), as the includer of dequant.glsl loads them: a lane a row, or four rows at
 // once (ROW_QUADS), or W_ROWS (ROW_SPANS), or pairs whose places it keeps (ROW_PLACES), or on CPU drivers (COMPACT) by doubles
 // or texels (TEXELS).
+//
+// Word `first` + `more`: where `more` is a constant it is added last, so that compilers put it into the load, and loads that
+// differ by nothing else share an address (12 of a cell and two rows took as many additions before).
 
 // Which of the 16 rows of a group a function is asked for.
 #ifdef COMPACT
@@ -18,8 +21,8 @@ uint weight_double_part(const uint at, const Slot slot) {
     return unpack32(weight_doubles[at + slot.part / 2])[slot.part % 2];
 }
 #endif
-uint weight_word(const uint word, const Slot slot) {
-    const uint at = word * (WEIGHT_GROUP_ROWS / 2) + slot.doubles;
+uint weight_word(const uint first, const uint more, const Slot slot) {
+    const uint at = (first + more) * (WEIGHT_GROUP_ROWS / 2) + slot.doubles;
     return weight_double_part(slot.odd ? at + WEIGHT_GROUP_PAIRS / 2 : at, slot);
 }
 uint side_halves(const uint unit, const Slot slot) {
@@ -45,8 +48,8 @@ Slot first_slot(const uint group_word, const uint group_unit, const uint lane) {
     return Slot(group_word / 4 + lane, WEIGHT_SIDE_BYTES ? side : side / 4, lane, 0);
 }
 Slot next_slot(const Slot slot, const uint part) { return Slot(slot.quad, slot.side, slot.lane, part); }
-uint weight_word(const uint word, const Slot slot) {
-    const uvec4 quad = weight_quads[word * (WEIGHT_GROUP_ROWS / 4) + slot.quad];
+uint weight_word(const uint first, const uint more, const Slot slot) {
+    const uvec4 quad = weight_quads[first * (WEIGHT_GROUP_ROWS / 4) + slot.quad + more * (WEIGHT_GROUP_ROWS / 4)];
     return quad[slot.part];
 }
 uint side_halves(const uint unit, const Slot slot) {
@@ -67,8 +70,11 @@ Slot first_slot(const uint group_word, const uint group_unit, const uint pair) {
     const uint side = WEIGHT_SIDE_PLANE + group_unit * WEIGHT_SIDE_WORDS + (WEIGHT_SIDE_BYTES ? pair / 2 : pair);
     return Slot(group_word + pair, side, pair, false);
 }
-Slot odd_slot(const Slot even) { return Slot(even.word + WEIGHT_GROUP_PAIRS, even.side, even.pair, true); }
-uint weight_word(const uint word, const Slot slot) { return weight_words[word * WEIGHT_GROUP_ROWS + slot.word]; }
+Slot odd_slot(const Slot even) { return Slot(even.word, even.side, even.pair, true); }
+uint weight_word(const uint first, const uint more, const Slot slot) {
+    return weight_words[first * WEIGHT_GROUP_ROWS + slot.word +
+                        (more * WEIGHT_GROUP_ROWS + (slot.odd ? WEIGHT_GROUP_PAIRS : 0))];
+}
 uint side_halves(const uint unit, const Slot slot) { return weight_words[unit * WEIGHT_SIDE_WORDS + slot.side]; }
 uint side_bytes(const uint unit, const Slot slot) { return side_halves(unit, slot); }
 bool odd_row(const Slot slot) { return slot.odd; }
@@ -89,7 +95,9 @@ uint weight_span(const uint at, const Slot slot) {
     if (W_ROWS == 1) words.x = weight_words[at];
     return words[slot.part];
 }
-uint weight_word(const uint word, const Slot slot) { return weight_span(word * SPANS + slot.span, slot); }
+uint weight_word(const uint first, const uint more, const Slot slot) {
+    return weight_span(first * SPANS + slot.span + more * SPANS, slot);
+}
 uint side_halves(const uint unit, const Slot slot) {
     return weight_span(WEIGHT_SIDE_PLANE / W_ROWS + unit * (SPANS / 2) + slot.span % (SPANS / 2), slot);
 }
@@ -99,7 +107,9 @@ uint row_in_group(const Slot slot) {
 }
 #else
 #define Slot uint
-uint weight_word(const uint word, const Slot slot) { return weight_words[word * WEIGHT_GROUP_ROWS + slot]; }
+uint weight_word(const uint first, const uint more, const Slot slot) {
+    return weight_words[first * WEIGHT_GROUP_ROWS + slot + more * WEIGHT_GROUP_ROWS];
+}
 // Slots i and i + 8 are rows 2i and 2i + 1, which share a word.
 uint side_halves(const uint unit, const Slot slot) {
     return weight_words[WEIGHT_SIDE_PLANE + unit * WEIGHT_GROUP_PAIRS + slot % WEIGHT_GROUP_PAIRS];
@@ -108,6 +118,7 @@ Slot slot_of_row(const uint row) { return row % 2 * WEIGHT_GROUP_PAIRS + row % W
 bool odd_row(const Slot slot) { return slot >= WEIGHT_GROUP_PAIRS; }
 uint row_in_group(const Slot slot) { return slot % WEIGHT_GROUP_PAIRS * 2 + uint(odd_row(slot)); }
 #endif
+uint weight_word(const uint word, const Slot slot) { return weight_word(word, 0, slot); }
 #if !defined(ROW_PLACES) && !defined(ROW_QUADS)
 uint side_bytes(const uint unit, const Slot slot) {
     const uint word = WEIGHT_SIDE_PLANE + unit * (WEIGHT_GROUP_ROWS / 4) + row_in_group(slot) / 4;
@@ -146,13 +157,13 @@ Unit pair_unit(const uint word, const Slot slot) { return Unit(weight_word(word,
 // word (load_weights).
 #if defined(COMPACT) || defined(ROW_QUADS)
 uvec2 chunk_words(const uint word, const Slot slot) {
-    return uvec2(weight_word(word, slot), weight_word(word + 1, slot));
+    return uvec2(weight_word(word, slot), weight_word(word, 1, slot));
 }
 uint chunk_word(const uvec4 words, const Slot slot, const uint chunk) { return chunk < 2 ? words.x : words.y; }
 #else
 uvec2 chunk_words(const uint word, const Slot slot) { return uvec2(word, 0); }
 #ifdef ROW_PLACES
-uint chunk_word(const uvec4 words, const Slot slot, const uint chunk) { return weight_word(words.x + chunk / 2, slot); }
+uint chunk_word(const uvec4 words, const Slot slot, const uint chunk) { return weight_word(words.x, chunk / 2, slot); }
 #else
 uint chunk_word(const uvec4 words, const Slot slot, const uint chunk) { return words.x; }
 #endif

@@ -91,6 +91,26 @@ template <Way way> void single_bits(uint32_t* file, uint32_t* unit) {
     }
 }
 
+/// Nibbles that are floats, to where shaders/dequant_fp4.glsl wants their bits, and back.
+constexpr void spread_floats(uint32_t& word) {
+    word = (word & 0x80078007) | (word & 0x07700770) >> 1 | (word & 0x70007000) >> 2 |
+           (word & 0x00080008) << 3 | (word & 0x00800080) << 7 | (word & 0x08000800) << 2;
+}
+constexpr void gather_floats(uint32_t& word) {
+    word = (word & 0x80078007) | (word & 0x03B803B8) << 1 | (word & 0x1C001C00) << 2 |
+           (word & 0x00400040) >> 3 | (word & 0x40004000) >> 7 | (word & 0x20002000) >> 2;
+}
+/// Four scales of E4M3, to where it wants these, and back. They have no sign; NaN becomes zero, which it
+/// counts as.
+constexpr uint32_t spread_scales(uint32_t word) {
+    for (const int at : {0, 8, 16, 24})
+        if ((word >> at & 0xFF) == 0x7F) word &= ~(0x7Fu << at);
+    return (word & 0x7F) << 7 | (word & 0x7F00) << 15 | (word >> 16 & 0x7F) | (word >> 24 & 0x7F) << 16;
+}
+constexpr uint32_t gather_scales(uint32_t word) {
+    return (word >> 7 & 0x7F) | (word >> 23 & 0x7F) << 8 | (word & 0x7F) << 16 | (word >> 16 & 0x7F) << 24;
+}
+
 /// A block of `Cols` columns: `Side` bytes, which come first or last, and `Words` words, kept as they are.
 template <uint32_t Cols, uint32_t Words, uint32_t Side, bool SideLast = false> struct AsIs {
     static constexpr uint32_t cols = Cols, words = Words, side = Side;
@@ -103,7 +123,11 @@ struct Q4_0 : AsIs<32, 4, 2> {
     template <Way way> static void move(uint32_t* file, uint32_t* unit) { nibbles_of_32<way>(file, unit); }
 };
 struct Mxfp4 : AsIs<32, 4, 1> {
-    template <Way way> static void move(uint32_t* file, uint32_t* unit) { nibbles_of_32<way>(file, unit); }
+    template <Way way> static void move(uint32_t* file, uint32_t* unit) {
+        if (way == Way::unpack) std::for_each_n(unit, 4, gather_floats);
+        nibbles_of_32<way>(file, unit);
+        if (way == Way::pack) std::for_each_n(unit, 4, spread_floats);
+    }
 };
 /// `Head` words as they are, then blocks of 32.
 template <uint32_t Cols, uint32_t Head, uint32_t Side> struct Nibbles : AsIs<Cols, Head + Cols / 8, Side> {
@@ -112,11 +136,17 @@ template <uint32_t Cols, uint32_t Head, uint32_t Side> struct Nibbles : AsIs<Col
         for (uint32_t at = Head; at < Head + Cols / 8; at += 4) nibbles_of_32<way>(file + at, unit + at);
     }
 };
-/// `Head` words as they are, then four times 16 columns, i and i + 8 in a byte.
+/// `Head` words of which the last has scales, then four times 16 columns, i and i + 8 in a byte.
 template <uint32_t Head> struct Nvfp4 : AsIs<64, Head + 8, 0> {
     template <Way way> static void move(uint32_t* file, uint32_t* unit) {
-        same<way>(file, unit, Head);
+        same<way>(file, unit, Head - 1);
+        if (way == Way::pack)
+            unit[Head - 1] = spread_scales(file[Head - 1]);
+        else
+            file[Head - 1] = gather_scales(unit[Head - 1]);
+        if (way == Way::unpack) std::for_each_n(unit + Head, 8, gather_floats);
         for (size_t at = Head; at < Head + 8; at += 2) nibbles<way>(file, at, unit, at, at + 1);
+        if (way == Way::pack) std::for_each_n(unit + Head, 8, spread_floats);
     }
 };
 struct Q2_K : AsIs<256, 21, 0> {

@@ -116,10 +116,22 @@ void check_bits(const Rows& rows, std::span<const float> actual, bool flushes) {
                                   rows.values[first], ", got ", actual[first]));
 }
 
+/// The file's bytes, but that scales of NVFP4 have no sign, and are zero where they were NaN.
+std::vector<std::byte> as_kept(const Rows& rows) {
+    std::vector<std::byte> bytes = rows.bytes;
+    const TensorType type = rows.type;
+    if (type != TensorType::nvfp4 && type != TensorType::nvfp4_s) return bytes;
+    const size_t block = tensor_type_info(type).block_bytes, first = type == TensorType::nvfp4 ? 0 : 4;
+    for (size_t at = first; at < bytes.size(); at += block)
+        for (std::byte& scale : std::span(bytes).subspan(at, 4))
+            scale = scale == std::byte{0x7F} ? std::byte{} : scale & std::byte{0x7F};
+    return bytes;
+}
+
 }  // namespace
 
 TEST_SUITE("linear") {
-    TEST_CASE("repack and its inverse keep every bit" * test::needs_fixtures()) {
+    TEST_CASE("repack and its inverse keep every bit that counts" * test::needs_fixtures()) {
         for (const TensorTypeInfo& info : tensor_types())
             for (const Rows& rows : fixture_rows(info)) {
                 CAPTURE(rows.name);
@@ -132,7 +144,7 @@ TEST_SUITE("linear") {
                 for (const uint32_t part : {0u, 1u}) {
                     std::vector<std::byte> back(rows.bytes.size());
                     unpack(type, total, rows.cols, planes, part, 2, back);
-                    CHECK(back == rows.bytes);
+                    CHECK(back == as_kept(rows));
                 }
             }
     }
