@@ -48,9 +48,10 @@ struct Caps {
         return float16 && std::ranges::find(fast, vendor_id) != std::end(fast);
     }
 
-    /// Any byte of a word becomes a float in one instruction as fast as a multiply-add (v_cvt_f32_ubyte0 to
-    /// 3). NVIDIA's conversions are slower; of others it is not known.
-    bool converts_bytes() const { return vendor_id == vendor_amd; }
+    /// Any byte of a word becomes a float in one instruction as fast as a multiply-add: AMD's
+    /// v_cvt_f32_ubyte0 to 3, Intel's moves (from Xe-HP on two, for three that set it into a float's
+    /// mantissa). NVIDIA's conversions are slower; of others it is not known.
+    bool converts_bytes() const { return vendor_id == vendor_amd || vendor_id == vendor_intel; }
 
     /// Lanes load words of shared memory in one go, each its own, of a few (shaders/dequant_iq4.glsl). CPU
     /// drivers make a branch and a load of it for each lane.

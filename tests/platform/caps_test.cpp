@@ -71,6 +71,8 @@ TEST_CASE("a profile says what kernels are chosen for") {
     CHECK(gpu.cores == 40);
     CHECK_FALSE(gpu.is_cpu());
     CHECK(gpu.vendor_id == vendor_intel);
+    CHECK(gpu.converts_bytes());
+    CHECK_FALSE(cpu.converts_bytes());
     CHECK(gpu.int_dot_fast);
     CHECK_FALSE(narrowed(cpu, R"({"int_dot_fast": true, "int_dot": false})", "gpu").int_dot_fast);
     cpu.subgroup_arithmetic = cpu.vulkan_memory_model = cpu.cooperative_matrix = cpu.cooperative_matrix2 =
