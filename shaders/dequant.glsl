@@ -9,9 +9,9 @@
 //
 // Where the includer defines HALF_PAIRS, for which it enables 16-bit floats, some codes are computed by pairs of those.
 //
-// -DWEIGHT_INTS is for kernels that multiply integers: a code is q itself there, four columns a word, for the
-// types that weight_step knows. Where the includer's CODE_BYTES is true, their float codes are q too. Affine stays that
-// of the other codes, so that kernels take weight_line() of it, and not weight_values().
+// -DWEIGHT_INTS is for kernels that multiply integers: a code is a signed byte there, four columns a word, q itself or what
+// weight_step() says, for all types but floats and IQ4. Where the includer's CODE_BYTES is true, float codes of whole bits are
+// q too. Affine stays that of the other codes, so that kernels take weight_line() of it, and not weight_values().
 //
 // A type is a pair of functions in one of these files and one line in each table below.
 #include "weight_planes.h"
@@ -66,14 +66,14 @@ vec2 unit_d(const Unit unit) { return unpack_scales(unit.word >> unit.bit); }
 #include "dequant_q4.glsl"
 #include "dequant_q5.glsl"
 #include "dequant_q8.glsl"
+#include "dequant_iq1.glsl"
+#include "dequant_iq2.glsl"
+#include "dequant_small.glsl"
 #ifndef WEIGHT_INTS
 #include "dequant_float.glsl"
 #include "dequant_fp8.glsl"
 #include "dequant_fp4.glsl"
-#include "dequant_iq1.glsl"
-#include "dequant_iq2.glsl"
 #include "dequant_iq4.glsl"
-#include "dequant_small.glsl"
 #endif
 
 // Whether codes are halves where CODE_HALVES says so.
@@ -142,15 +142,15 @@ Unit weight_unit(const uint cell, const Slot slot) {
     case WEIGHT_Q3_K: return q3_k_unit(unit, slot);
     case WEIGHT_Q4_K: return six_bit_unit(unit * 36, slot);
     case WEIGHT_Q5_K: return six_bit_unit(unit * 44, slot);
+    case WEIGHT_IQ2_XS: return iq2_unit(unit, slot, unit * 18 + 16);
+    case WEIGHT_IQ2_S: return iq2_unit(unit, slot, unit * 20 + 18);
+    case WEIGHT_IQ3_S: return iq3_s_unit(unit, slot);
+    case WEIGHT_IQ1_M: return iq1_m_unit(unit, slot);
 #ifndef WEIGHT_INTS
     case WEIGHT_IQ4_XS: return iq4_xs_unit(unit, slot);
     case WEIGHT_MXFP4: return byte_unit(cell, slot);
     case WEIGHT_NVFP4: return pair_unit(unit * 9, slot);
     case WEIGHT_NVFP4_S: return nvfp4_s_unit(unit, slot);
-    case WEIGHT_IQ2_XS: return iq2_unit(unit, slot, unit * 18 + 16);
-    case WEIGHT_IQ2_S: return iq2_unit(unit, slot, unit * 20 + 18);
-    case WEIGHT_IQ3_S: return iq3_s_unit(unit, slot);
-    case WEIGHT_IQ1_M: return iq1_m_unit(unit, slot);
     case WEIGHT_F16:
     case WEIGHT_BF16:
     case WEIGHT_F32: return Unit(0, 0, uvec3(0));
@@ -168,7 +168,6 @@ uvec4 weight_cell(const uint cell, const Slot slot) {
     case WEIGHT_Q3_K: return q3_k_words(unit, i, slot);
     case WEIGHT_Q5_K: return uvec4(weight_word(unit * 44 + 4 + i, slot));
     case WEIGHT_Q6_K: return q6_k_words(unit, i, slot);
-#ifndef WEIGHT_INTS
     case WEIGHT_TQ2_0:
     case WEIGHT_Q2_0: return uvec4(chunk_words(2 * cell, slot), 0, 0);
     case WEIGHT_IQ2_XXS: return uvec4(weight_word(2 * cell, slot), weight_word(2 * cell + 1, slot), 0, 0);
@@ -180,7 +179,6 @@ uvec4 weight_cell(const uint cell, const Slot slot) {
     case WEIGHT_IQ1_M: return iq1_m_words(cell, slot);
     case WEIGHT_Q1_0: return uvec4(weight_word(cell, slot));
     case WEIGHT_TQ1_0: return tq1_0_words(cell, slot);
-#endif
     default: return uvec4(0);
     }
 }
@@ -257,14 +255,6 @@ void weight_codes(const uint cell, const Slot slot, const uint chunk, const uvec
     case WEIGHT_Q2_K: two_bit_codes(chunk_word(words, slot, chunk), chunk, lo, hi); break;
     case WEIGHT_Q3_K: three_bit_codes(chunk_word(words, slot, chunk), words.z, chunk, lo, hi); break;
     case WEIGHT_Q6_K: six_bit_codes(own.lo.x, chunk_word(words, slot, chunk), chunk, lo, hi); break;
-#ifdef WEIGHT_INTS
-    default: lo = q8_codes(own.lo.x), hi = q8_codes(own.hi.x);
-#else
-    case WEIGHT_IQ4_NL:
-    case WEIGHT_IQ4_XS: iq4_codes(own.lo.x, lo, hi); break;
-    case WEIGHT_MXFP4:
-    case WEIGHT_NVFP4:
-    case WEIGHT_NVFP4_S: fp4_codes(own.lo.x, lo, hi); break;
     case WEIGHT_IQ2_XXS: iq2_xxs_codes(words, chunk, lo, hi); break;
     case WEIGHT_IQ2_XS: iq2_xs_codes(words, slot, chunk, lo, hi); break;
     case WEIGHT_IQ2_S: iq2_s_codes(words, chunk, lo, hi); break;
@@ -276,6 +266,14 @@ void weight_codes(const uint cell, const Slot slot, const uint chunk, const uvec
     case WEIGHT_Q2_0: two_bit_codes(chunk_word(words, slot, chunk), chunk, lo, hi); break;
     case WEIGHT_Q1_0: q1_0_codes(words.x, chunk, lo, hi); break;
     case WEIGHT_TQ1_0: tq1_0_codes(cell, slot, chunk, words, lo, hi); break;
+#ifdef WEIGHT_INTS
+    default: lo = q8_codes(own.lo.x), hi = q8_codes(own.hi.x);
+#else
+    case WEIGHT_IQ4_NL:
+    case WEIGHT_IQ4_XS: iq4_codes(own.lo.x, lo, hi); break;
+    case WEIGHT_MXFP4:
+    case WEIGHT_NVFP4:
+    case WEIGHT_NVFP4_S: fp4_codes(own.lo.x, lo, hi); break;
     case WEIGHT_Q8_0: lo = q8_codes(own.lo.x), hi = q8_codes(own.hi.x); break;
     case WEIGHT_F8_E4M3: lo = f8_codes(own.lo.x), hi = f8_codes(own.hi.x); break;
     case WEIGHT_F16: lo = f16_codes(own.lo.xy), hi = f16_codes(own.hi.xy); break;
@@ -322,11 +320,6 @@ Affine weight_affine(const uint cell, const uint chunk, const Unit unit, const u
     case WEIGHT_F32:
     case WEIGHT_F16:
     case WEIGHT_BF16: return Affine(1.0, 0.0, 0.0);
-#ifndef WEIGHT_INTS
-    case WEIGHT_IQ4_XS: return iq4_xs_affine(unit, i);
-    case WEIGHT_MXFP4: return mxfp4_affine(unit.word >> unit.bit & 0xFFu);
-    case WEIGHT_NVFP4: return nvfp4_affine(unit.word, i, chunk);
-    case WEIGHT_NVFP4_S: return nvfp4_s_affine(unit, i, chunk);
     case WEIGHT_IQ2_XXS: return iq2_xxs_affine(unit, words);
     case WEIGHT_IQ2_XS:
     case WEIGHT_IQ2_S: return iq2_affine(unit, i, chunk);
@@ -337,6 +330,11 @@ Affine weight_affine(const uint cell, const uint chunk, const Unit unit, const u
     case WEIGHT_TQ1_0: return tq1_0_affine(unit);
     case WEIGHT_TQ2_0:
     case WEIGHT_Q2_0: return two_bit_affine(unit);
+#ifndef WEIGHT_INTS
+    case WEIGHT_IQ4_XS: return iq4_xs_affine(unit, i);
+    case WEIGHT_MXFP4: return mxfp4_affine(unit.word >> unit.bit & 0xFFu);
+    case WEIGHT_NVFP4: return nvfp4_affine(unit.word, i, chunk);
+    case WEIGHT_NVFP4_S: return nvfp4_s_affine(unit, i, chunk);
 #endif
     default: return Affine(unit_d(unit).x, 0.0, 0.0);  // q8_0, q1_0, iq4_nl, f8_e4m3
     }
@@ -359,6 +357,11 @@ float weight_step() {
     case WEIGHT_Q5_1:
     case WEIGHT_Q5_K: return 1.0 / 32.0;
     case WEIGHT_Q6_K: return 1.0 / 64.0;
+#ifdef WEIGHT_INTS
+    case WEIGHT_TQ1_0: return 1.0 / 4.0;
+    case WEIGHT_IQ1_S:
+    case WEIGHT_IQ1_M: return 1.0 / 32.0;
+#endif
     default: return 1.0;
     }
 }

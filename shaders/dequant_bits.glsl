@@ -145,8 +145,21 @@ void six_bit_codes(const uint q, uint high, const uint chunk, out vec4 lo, out v
     hi = one_plus(upper_fields(q, 17) | byte_fields(high, 2, 21, 2));
 }
 
+// Numbers that are the bytes of a word.
+CODES sizes_of(const uint word) {
+#ifdef WEIGHT_INTS
+    return word;
+#else
+    return bytes_of(word);
+#endif
+}
 // Negated where the bit of `signs` is set: bit i is that of column i. Sizes have none; AMD's GPUs have an and-or, no and-xor.
 vec4 with_signs(const vec4 sizes, const uint signs) {
     return uintBitsToFloat(floatBitsToUint(sizes) | single_bits(signs, 0, 31));
+}
+// No size is 0, which would carry into its neighbour.
+uint with_signs(const uint sizes, const uint signs) {
+    const uint minus = spread_bits(signs);
+    return (sizes ^ ((minus << 8) - minus)) + minus;
 }
 uint byte_of(const uint word, const uint i) { return word >> (8 * i) & 0xFFu; }

@@ -15,10 +15,10 @@ uint eight_signs(const uint seven) { return seven | (0x6996u << ((seven ^ seven 
 uint eight_signs(const uint seven) { return seven | (uint(bitCount(seven)) & 1u) << 7; }
 #endif
 
-void grid_codes(const uint entry, const uint signs, out vec4 lo, out vec4 hi) {
+void grid_codes(const uint entry, const uint signs, out CODES lo, out CODES hi) {
     const uvec2 points = weight_table_pair(entry);
-    lo = with_signs(bytes_of(points.x), signs);
-    hi = with_signs(bytes_of(points.y), signs >> 4);
+    lo = with_signs(sizes_of(points.x), signs);
+    hi = with_signs(sizes_of(points.y), signs >> 4);
 }
 // Indices of a cell, one or two words, then signs, then high bits of the indices.
 uvec4 iq2_s_words(const uint unit, const uint i, const Slot slot) {
@@ -38,27 +38,27 @@ uint half_word(const uvec4 words, const Slot slot, const uint chunk) {
     return chunk_word(words, slot, chunk) >> (16 * (chunk % 2)) & 0xFFFFu;
 }
 
-void iq2_xxs_codes(const uvec4 words, const uint chunk, out vec4 lo, out vec4 hi) {
+void iq2_xxs_codes(const uvec4 words, const uint chunk, out CODES lo, out CODES hi) {
     grid_codes(byte_of(words.x, chunk), eight_signs(words.y >> (7 * chunk) & 127u), lo, hi);
 }
-void iq2_xs_codes(const uvec4 words, const Slot slot, const uint chunk, out vec4 lo, out vec4 hi) {
+void iq2_xs_codes(const uvec4 words, const Slot slot, const uint chunk, out CODES lo, out CODES hi) {
     const uint q = half_word(words, slot, chunk);
     grid_codes(q & 511u, eight_signs(q >> 9), lo, hi);
 }
-void iq2_s_codes(const uvec4 words, const uint chunk, out vec4 lo, out vec4 hi) {
+void iq2_s_codes(const uvec4 words, const uint chunk, out CODES lo, out CODES hi) {
     const uint high = words.w >> (2 * chunk) & 3u;
     grid_codes(byte_of(words.x, chunk) | high << 8, byte_of(words.z, chunk), lo, hi);
 }
-void iq3_xxs_codes(const uvec4 words, const Slot slot, const uint chunk, out vec4 lo, out vec4 hi) {
+void iq3_xxs_codes(const uvec4 words, const Slot slot, const uint chunk, out CODES lo, out CODES hi) {
     const uint entries = half_word(words, slot, chunk);
     const uint signs = eight_signs(words.z >> (7 * chunk) & 127u);
-    lo = with_signs(bytes_of(weight_table(entries & 255u)), signs);
-    hi = with_signs(bytes_of(weight_table(entries >> 8)), signs >> 4);
+    lo = with_signs(sizes_of(weight_table(entries & 255u)), signs);
+    hi = with_signs(sizes_of(weight_table(entries >> 8)), signs >> 4);
 }
-void iq3_s_codes(const uvec4 words, const Slot slot, const uint chunk, out vec4 lo, out vec4 hi) {
+void iq3_s_codes(const uvec4 words, const Slot slot, const uint chunk, out CODES lo, out CODES hi) {
     const uint entries = half_word(words, slot, chunk), ninth = words.w >> (2 * chunk), signs = byte_of(words.z, chunk);
-    lo = with_signs(bytes_of(weight_table((entries & 255u) | (ninth & 1u) << 8)), signs);
-    hi = with_signs(bytes_of(weight_table(entries >> 8 | (ninth >> 1 & 1u) << 8)), signs >> 4);
+    lo = with_signs(sizes_of(weight_table((entries & 255u) | (ninth & 1u) << 8)), signs);
+    hi = with_signs(sizes_of(weight_table(entries >> 8 | (ninth >> 1 & 1u) << 8)), signs >> 4);
 }
 
 // d, and the words of scales from `first` on.

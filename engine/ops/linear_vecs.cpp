@@ -16,9 +16,12 @@ bool is_built(Shader shader) { return !shader_module(shader).words.empty(); }
 namespace {
 
 /// Types whose codes are small integers (weight_step of dequant.glsl).
-constexpr TensorType int_types[] = {TensorType::q4_0, TensorType::q4_1, TensorType::q5_0, TensorType::q5_1,
-                                    TensorType::q8_0, TensorType::q2_k, TensorType::q3_k, TensorType::q4_k,
-                                    TensorType::q5_k, TensorType::q6_k};
+constexpr TensorType int_types[] = {
+    TensorType::q4_0,  TensorType::q4_1,    TensorType::q5_0,    TensorType::q5_1,   TensorType::q8_0,
+    TensorType::q2_k,  TensorType::q3_k,    TensorType::q4_k,    TensorType::q5_k,   TensorType::q6_k,
+    TensorType::iq1_s, TensorType::iq1_m,   TensorType::iq2_xxs, TensorType::iq2_xs, TensorType::iq2_s,
+    TensorType::iq3_s, TensorType::iq3_xxs, TensorType::tq1_0,   TensorType::tq2_0,  TensorType::q1_0,
+    TensorType::q2_0};
 
 }  // namespace
 
