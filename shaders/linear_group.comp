@@ -242,7 +242,8 @@ void main() {
         [[unroll]] for (uint span = 0; span < 4; span += SPAN) {
             X_SUM span_sums[SUMS];
             [[unroll]] for (uint i = 0; i < SUMS; ++i) span_sums[i] = X_SUM(0);
-            [[unroll]] for (uint chunk = span; chunk < span + SPAN; ++chunk) {
+            [[unroll]] for (uint i = 0; i < SPAN; ++i) {  // from 0 on, or Mesa unrolls neither loop
+                const uint chunk = span + i;
                 CODES lo[ROWS], hi[ROWS];
                 [[unroll]] for (uint r = 0; r < ROWS; ++r) {
                     if (!LOADS_ALL) own[4 * r + chunk] = weight_chunk(cell, next_slot(slot, r), chunk);
@@ -252,8 +253,8 @@ void main() {
                     X_CODES x_lo, x_hi;
                     shared_chunk(stage + t * CELLS * PITCH, chunk, x_lo, x_hi);
                     [[unroll]] for (uint r = 0; r < ROWS; ++r) {
-                        const uint i = r * TOKENS + t;
-                        span_sums[i] = add_products(hi[r], x_hi, add_products(lo[r], x_lo, span_sums[i]));
+                        const uint at = r * TOKENS + t;
+                        span_sums[at] = add_products(hi[r], x_hi, add_products(lo[r], x_lo, span_sums[at]));
                     }
                 }
             }
