@@ -304,6 +304,24 @@ TEST_SUITE("linear") {
         }
     }
 
+    TEST_CASE("codes that are whole numbers are multiplied as such where that is fast") {
+        vk::Caps nvidia = nvidia_gpu(), other = gpu();
+        nvidia.int_dot = nvidia.int_dot_fast = other.int_dot = other.int_dot_fast = true;
+        const auto chosen = [](const vk::Caps& caps, uint32_t tokens, TensorType type, Precision precision) {
+            return linear_variants(caps, {tokens, 576, 512, type, precision}).front().shader;
+        };
+        using enum TensorType;
+        for (const TensorTypeInfo& info : tensor_types()) {
+            CAPTURE(info.name);
+            constexpr TensorType floats[] = {f32, f16, bf16, f8_e4m3, mxfp4, nvfp4, nvfp4_s, iq4_nl, iq4_xs};
+            const bool whole = std::ranges::find(floats, info.type) == std::end(floats);
+            CHECK((chosen(nvidia, 1, info.type, Precision::fast) == Shader::linear_group_int) == whole);
+            CHECK((chosen(nvidia, 1, info.type, Precision::balanced) == Shader::linear_group_wide) == whole);
+            CHECK((chosen(other, 8, info.type, Precision::fast) == Shader::linear_vec_int) == whole);
+            CHECK(chosen(other, 8, info.type, Precision::balanced) == Shader::linear_vec_sg);
+        }
+    }
+
     TEST_CASE("GPUs end heads where they make few tokens of them and only those that "
               "need a pair of rows") {
         vk::Caps nvidia = nvidia_gpu();
