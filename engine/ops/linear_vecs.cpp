@@ -136,13 +136,19 @@ uint32_t vec_parts(const vk::Caps& caps, const LinearShape& shape, uint32_t lane
 
 std::vector<Shader> default_groups(const vk::Caps& caps, const LinearShape& shape) {
     std::vector<Shader> shaders;
-    if (caps.vendor_id != vk::vendor_nvidia || caps.is_cpu()) return shaders;
     const bool fast = caps.int_dot_fast && caps.native_subgroups() && caps.subgroup_ballot;
-    if (fast && multiplies_ints(caps, shape)) shaders.push_back(Shader::linear_group_int);
+    const bool bytes = fast && multiplies_ints(caps, shape);
+    const bool nvidia = caps.vendor_id == vk::vendor_nvidia;
+    // Of grids' points AMD's lanes make floats for longer than memory takes (tools/bench/RESULTS.md); several
+    // tokens have linear_vec_int for bytes.
+    const bool grids =
+        caps.vendor_id == vk::vendor_amd && quant_grid(shape.type) && !(bytes && shape.tokens > 1);
+    if (caps.is_cpu() || !(nvidia || grids)) return shaders;
+    if (bytes) shaders.push_back(Shader::linear_group_int);
     // Two products of four bytes take the place of four of floats, and nothing is converted.
     if (fast && multiplies_ints(caps, shape, Precision::balanced))
         shaders.push_back(Shader::linear_group_wide);
-    shaders.push_back(Shader::linear_group);
+    if (nvidia) shaders.push_back(Shader::linear_group);
     return shaders;
 }
 

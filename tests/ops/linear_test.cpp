@@ -7,6 +7,7 @@
 #include "ops/experts.h"
 #include "ops/linear.h"
 #include "ops/weight_layout.h"
+#include "quant_grids.h"
 #include "reference/dequantise.h"
 #include "safetensors.h"
 #include "step.h"
@@ -307,6 +308,8 @@ TEST_SUITE("linear") {
     TEST_CASE("codes that are whole numbers are multiplied as such where that is fast") {
         vk::Caps nvidia = nvidia_gpu(), other = gpu();
         nvidia.int_dot = nvidia.int_dot_fast = other.int_dot = other.int_dot_fast = true;
+        vk::Caps amd = nvidia;
+        amd.vendor_id = vk::vendor_amd;
         const auto chosen = [](const vk::Caps& caps, uint32_t tokens, TensorType type, Precision precision) {
             return linear_variants(caps, {tokens, 576, 512, type, precision}).front().shader;
         };
@@ -319,6 +322,12 @@ TEST_SUITE("linear") {
             CHECK((chosen(nvidia, 1, info.type, Precision::balanced) == Shader::linear_group_wide) == whole);
             CHECK((chosen(other, 8, info.type, Precision::fast) == Shader::linear_vec_int) == whole);
             CHECK(chosen(other, 8, info.type, Precision::balanced) == Shader::linear_vec_sg);
+            // Points of grids, which lanes would be longer at than memory.
+            const bool grid = quant_grid(info.type) != nullptr;
+            CHECK((chosen(amd, 1, info.type, Precision::fast) == Shader::linear_group_int) == grid);
+            CHECK((chosen(amd, 1, info.type, Precision::balanced) == Shader::linear_group_wide) == grid);
+            CHECK((chosen(amd, 8, info.type, Precision::fast) == Shader::linear_vec_int) == whole);
+            CHECK(chosen(amd, 1, info.type, Precision::strict) == Shader::linear_vec_sg);
         }
     }
 
