@@ -170,7 +170,7 @@ uvec4 weight_cell(const uint cell, const Slot slot) {
     case WEIGHT_Q6_K: return q6_k_words(unit, i, slot);
     case WEIGHT_TQ2_0:
     case WEIGHT_Q2_0: return uvec4(chunk_words(2 * cell, slot), 0, 0);
-    case WEIGHT_IQ2_XXS: return uvec4(weight_word(2 * cell, slot), weight_word(2 * cell + 1, slot), 0, 0);
+    case WEIGHT_IQ2_XXS: return uvec4(weight_word(2 * cell, slot), weight_word(2 * cell, 1, slot), 0, 0);
     case WEIGHT_IQ2_XS: return uvec4(chunk_words(unit * 18 + 2 * i, slot), 0, 0);
     case WEIGHT_IQ2_S: return iq2_s_words(unit, i, slot);
     case WEIGHT_IQ3_XXS: return iq3_xxs_words(unit, i, slot);
@@ -252,7 +252,9 @@ void weight_codes(const uint cell, const Slot slot, const uint chunk, const uvec
     case WEIGHT_Q5_0:
     case WEIGHT_Q5_1:
     case WEIGHT_Q5_K: five_bit_codes(own.lo.x, words.x, chunk, lo, hi); break;
-    case WEIGHT_Q2_K: two_bit_codes(chunk_word(words, slot, chunk), chunk, lo, hi); break;
+    case WEIGHT_Q2_K:
+    case WEIGHT_TQ2_0:
+    case WEIGHT_Q2_0: two_bit_codes(chunk_word(words, slot, chunk), chunk, lo, hi); break;
     case WEIGHT_Q3_K: three_bit_codes(chunk_word(words, slot, chunk), words.z, chunk, lo, hi); break;
     case WEIGHT_Q6_K: six_bit_codes(own.lo.x, chunk_word(words, slot, chunk), chunk, lo, hi); break;
     case WEIGHT_IQ2_XXS: iq2_xxs_codes(words, chunk, lo, hi); break;
@@ -262,19 +264,15 @@ void weight_codes(const uint cell, const Slot slot, const uint chunk, const uvec
     case WEIGHT_IQ3_S: iq3_s_codes(words, slot, chunk, lo, hi); break;
     case WEIGHT_IQ1_S: iq1_s_codes(words, chunk, lo, hi); break;
     case WEIGHT_IQ1_M: iq1_m_codes(words, chunk, lo, hi); break;
-    case WEIGHT_TQ2_0:
-    case WEIGHT_Q2_0: two_bit_codes(chunk_word(words, slot, chunk), chunk, lo, hi); break;
     case WEIGHT_Q1_0: q1_0_codes(words.x, chunk, lo, hi); break;
     case WEIGHT_TQ1_0: tq1_0_codes(cell, slot, chunk, words, lo, hi); break;
-#ifdef WEIGHT_INTS
-    default: lo = q8_codes(own.lo.x), hi = q8_codes(own.hi.x);
-#else
+    case WEIGHT_Q8_0: lo = q8_codes(own.lo.x), hi = q8_codes(own.hi.x); break;
+#ifndef WEIGHT_INTS
     case WEIGHT_IQ4_NL:
     case WEIGHT_IQ4_XS: iq4_codes(own.lo.x, lo, hi); break;
     case WEIGHT_MXFP4:
     case WEIGHT_NVFP4:
     case WEIGHT_NVFP4_S: fp4_codes(own.lo.x, lo, hi); break;
-    case WEIGHT_Q8_0: lo = q8_codes(own.lo.x), hi = q8_codes(own.hi.x); break;
     case WEIGHT_F8_E4M3: lo = f8_codes(own.lo.x), hi = f8_codes(own.hi.x); break;
     case WEIGHT_F16: lo = f16_codes(own.lo.xy), hi = f16_codes(own.hi.xy); break;
     case WEIGHT_BF16: lo = bf16_codes(own.lo.xy), hi = bf16_codes(own.hi.xy); break;
@@ -294,7 +292,7 @@ const bool WEIGHT_TWO_WORDS = WEIGHT_TYPE == WEIGHT_Q2_K || WEIGHT_TYPE == WEIGH
                               WEIGHT_TYPE == WEIGHT_IQ3_XXS || WEIGHT_TYPE == WEIGHT_IQ3_S;  // those of chunk_words
 void load_codes(const uint cell, const Slot slot, const uint chunk, inout WeightChunk to) {
     to.words = weight_cell(cell, slot);
-    if (WEIGHT_TWO_WORDS) to.words.x = weight_word(to.words.x, chunk / 2, slot);
+    if (WEIGHT_TWO_WORDS) to.words.x = weight_word(to.words.x + chunk / 2, slot);
     to.own = chunk_words_at(cell_first_word(cell) + chunk * WEIGHT_CHUNK_WORDS, 0, slot);
 }
 WeightChunk load_weights(const uint cell, const Slot slot, const uint chunk) {

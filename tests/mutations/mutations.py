@@ -182,7 +182,7 @@ MUTATIONS = [
     mutant("halves_step", "dequant.glsl", "codes as halves count half", "step * 16777216.0", "step * 8388608.0", "linear"),
     mutant("side_rows", "weight_slots.glsl", "odd rows have the scales of even ones", "? 16 : 0, words)", "? 0 : 0, words)", "embed", "linear"),
     mutant("side_bytes", "weight_slots.glsl", "rows have the byte scales of others", "8 * byte_in_word(slot)", "0", "embed", "linear"),
-    mutant("two_words", "dequant.glsl", "chunks 2 and 3 have the words of 0 and 1 where a lane takes a chunk", "weight_word(to.words.x, chunk / 2, slot)", "weight_word(to.words.x, 0, slot)", "embed", "linear"),
+    mutant("two_words", "dequant.glsl", "chunks 2 and 3 have the words of 0 and 1 where a lane takes a chunk", "to.words.x + chunk / 2, slot)", "to.words.x, slot)", "embed", "linear"),
     mutant("double_halves", "weight_slots.glsl", "the halves of eight bytes are swapped", "[slot.part % 2]", "[1 - slot.part % 2]", "linear"),
     mutant("double_second", "weight_slots.glsl", "the third and fourth pair have the words of the first two", "at + slot.part / 2", "at", "linear"),
     mutant("double_odd", "weight_slots.glsl", "odd rows have the words of even ones", "slot.odd ? at + WEIGHT_GROUP_PAIRS / 2 : at", "at", "linear"),
