@@ -192,10 +192,12 @@ struct ChunkAttention {
 };
 
 /// out[t][c] = act(bias[c] + sum over j of taps[c][j] x[t - taps + 1 + j][c]), x before the sequence's first
-/// being 0, and remembers the last taps - 1 rows of x in the cache slot `layer`.
+/// being 0, and remembers the last taps - 1 rows of x in the cache slot `layer`. The columns of several x
+/// follow one another, as do those of their taps.
 struct Convolve {
-    TensorId x, out;
-    WeightRef taps;
+    std::vector<TensorId> x;
+    TensorId out;
+    std::vector<WeightRef> taps;
     std::optional<WeightRef> bias;
     Activation activation;
     uint32_t layer;
@@ -203,13 +205,14 @@ struct Convolve {
 };
 /// The states of all heads, in the cache slot `layer`, from token to token (RecurrenceKind): out [heads *
 /// value_dim]. q and k of all groups are `key_dim` columns each, from q_first and k_first of `qk` on; v from
-/// v_first of `v` on; q times q_scale, k times k_scale.
+/// v_first of `v` on; q times q_scale, k times k_scale. By key `step` is d itself.
 struct Scan {
     TensorId qk, v, step;
     std::optional<TensorId> beta;  // delta
     TensorId out;
-    WeightRef decay, step_bias;
-    std::optional<WeightRef> skip;  // but of delta
+    WeightRef decay;
+    std::optional<WeightRef> step_bias;  // but by key
+    std::optional<WeightRef> skip;       // but of delta
     uint32_t q_first, k_first, v_first;
     float q_scale, k_scale;
     uint32_t layer;

@@ -53,6 +53,7 @@ struct Inputs {
     Ids operator()(const op::ChunkAttention& o) const {
         return o.sorted ? Ids{o.q, o.k, o.v, *o.sorted} : Ids{o.q, o.k, o.v};
     }
+    Ids operator()(const op::Convolve& o) const { return o.x; }
     Ids operator()(const op::Scan& o) const {
         return o.beta ? Ids{o.qk, o.v, o.step, *o.beta} : Ids{o.qk, o.v, o.step};
     }

@@ -14,7 +14,7 @@ constinit const Planner::Row Planner::table[] = {
     {"k+v", false, &Planner::kv_linear},
     {"cache", false, &Planner::store},
     {"gate+up+glu", true, &Planner::linear_glu},
-    {"recurrence's in+gate", true, &Planner::mixer_linears},
+    {"recurrence's linears", false, &Planner::mixer_linears},  // channels stand nowhere else
     {"experts' gate+up+glu", true, &Planner::expert_glu},
     {"linear+activation", true, &Planner::linear_activate},
     {"linear+add", true, &Planner::linear_add},
@@ -333,33 +333,36 @@ size_t Planner::hash(size_t i) {
     return 1;
 }
 
-/// What a recurrence projects its input to, one matrix below another as far as types agree.
+/// What a recurrence projects its input to, side by side; one matrix below another as far as types agree.
 size_t Planner::mixer_linears(size_t i) {
     std::vector<const op::Linear*> parts;
+    std::vector<TensorId> results;
     for (const op::Linear* each = at<op::Linear>(i); each; each = at<op::Linear>(i + parts.size())) {
         const bool is_part = each->weight.role >= Role::mixer_in_gate &&
                              each->weight.role <= Role::mixer_step && each->weight.part == WeightPart::base &&
                              !each->bias;
-        if (!is_part ||
-            (!parts.empty() && (!(each->x == parts[0]->x) || !same_type({parts[0]->weight, each->weight}))))
-            break;
+        if (!is_part || (!parts.empty() && !(each->x == parts[0]->x))) break;
         parts.push_back(each);
+        results.push_back(each->out);
     }
     if (parts.size() < 2) return 0;
-    std::vector<TensorId> results;
-    for (const op::Linear* part : parts) results.push_back(part->out);
     define(results);
-    one_below_another(parts);
+    for (size_t first = 0, end = 1; first < parts.size(); first = end++) {
+        while (fusion_ && end < parts.size() && same_type({parts[first]->weight, parts[end]->weight})) ++end;
+        one_below_another(std::span(parts).subspan(first, end - first));
+    }
     return parts.size();
 }
 
 size_t Planner::convolve(size_t i) {
     const auto* op = at<op::Convolve>(i);
     if (!op) return 0;
-    const uint32_t channels = op->shape.channels();
-    emit(kernel::Convolve{op->x, op->out, vector_of(op->taps, channels * op->shape.taps),
-                          vector_of(op->bias, channels), op->activation, op->layer, op->shape},
-         {op->x}, {op->out});
+    VectorGroup taps;
+    for (size_t part = 0; part < op->x.size(); ++part)
+        taps.parts.push_back({op->taps[part], cols(op->x[part]) * op->shape.taps});
+    emit(kernel::Convolve{op->x.front(), op->out, vector_group(std::move(taps)),
+                          vector_of(op->bias, op->shape.channels()), op->activation, op->layer, op->shape},
+         op->x, std::array{op->out});
     return 1;
 }
 
@@ -367,9 +370,11 @@ size_t Planner::scan(size_t i) {
     const auto* op = at<op::Scan>(i);
     if (!op) return 0;
     const uint32_t steps = op->shape.steps();
-    const VectorId parameters =
-        vector_group({{{op->decay, op->shape.decays()}, {op->step_bias, steps}, {op->skip, steps}}});
-    emit(kernel::Scan{*op, parameters}, inputs_of(graph_.ops[i]), std::array{op->out});
+    VectorGroup parameters{{{op->decay, op->shape.decays()}}};
+    if (!op->shape.by_key)
+        parameters.parts.insert(parameters.parts.end(), {{op->step_bias, steps}, {op->skip, steps}});
+    emit(kernel::Scan{*op, vector_group(std::move(parameters))}, inputs_of(graph_.ops[i]),
+         std::array{op->out});
     return 1;
 }
 

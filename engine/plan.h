@@ -119,14 +119,15 @@ struct Route {
     std::optional<VectorId> choice_bias, weight_scale;
 };
 struct Convolve {
-    TensorId x, out;
+    TensorId x, out;  // x: as in Linear, of channels
     VectorId taps;
     std::optional<VectorId> bias;
     Activation activation;
     uint32_t layer;
     scoria::Recurrence shape;
 };
-/// `parameters`: decay, the steps' bias and what skips, of every head (zeros where nothing does).
+/// `parameters`: decay and, but by key, the steps' bias and what skips, of every head (zeros where nothing
+/// does).
 struct Scan {
     op::Scan op;
     VectorId parameters;

@@ -242,7 +242,8 @@ enum class RecurrenceKind : uint8_t {
     none,
     convolution,  // gate * convolved(input gate * x): all a layer remembers (LFM2, Liquid AI 2025)
     delta,        // S = a S, S += sigmoid(beta) k (v - S^T k)^T; norm(S^T q) silu(gate), q and k being of
-                  // length 1, q then divided by sqrt(key_dim) (Yang et al. 2024, Gated DeltaNet, eq. 10)
+                  // length 1, q then divided by sqrt(key_dim) (Yang et al. 2024, Gated DeltaNet, eq. 10);
+                  // by_key: row i of S decays by an a of its own (Kimi Team 2025, Kimi Linear, eq. 1)
     state_space,  // S = a S + d k v^T; norm((S^T q + skip v) silu(gate)) (Dao & Gu 2024, Mamba-2, section 2)
     // One head, whose columns have a step each and whose cells a decay each: S = a * S + k (d v)^T;
     // (S^T q + skip v) silu(gate). v alone is convolved: k and q are W v, and the step U (W v), W of
@@ -256,7 +257,11 @@ struct Recurrence {
     uint32_t key_dim = 0, value_dim = 0;
     bool tiled = false;  // group_of()
     bool taps_bias = false;
-    uint32_t step_rank = 0;                                                                 // of selective
+    uint32_t step_rank = 0;  // of selective, and of a delta rule whose steps are U (W x)
+    uint32_t gate_rank = 0;  // likewise of the gate; 0: W x
+    Activation gate_activation = Activation::silu;  // of a delta rule
+    bool by_key = false;                            // a head has a step for each of its keys
+    bool separate = false;  // q, k and v have matrices and taps of their own, for channels() together
     enum class PartNorms : uint8_t { none, plain, weighted } part_norms = PartNorms::none;  // of its W v
     float epsilon = 0;        // of the norm: of a head, or of a group's heads (state_space), or of parts
     bool normed = true;       // else a state space leaves the norm out
@@ -269,7 +274,7 @@ struct Recurrence {
     size_t group_of(size_t head) const { return tiled ? head % groups : head / (heads / groups); }
     uint32_t keys() const { return groups * key_dim; }
     bool by_column() const { return kind == RecurrenceKind::selective; }
-    uint32_t steps() const { return by_column() ? width : heads; }
+    uint32_t steps() const { return by_column() ? width : by_key ? heads * key_dim : heads; }
     uint32_t decays() const { return by_column() ? width * key_dim : heads; }  // [width, key_dim]
     uint32_t channels() const {
         return kind == RecurrenceKind::convolution || by_column() ? width : 2 * keys() + width;

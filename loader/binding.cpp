@@ -35,6 +35,11 @@ Strip strip(uint64_t first, uint64_t row_stride, uint64_t col_stride, uint64_t r
     return made;
 }
 
+std::vector<uint64_t> without_ones(std::vector<uint64_t> shape) {
+    std::erase(shape, 1);
+    return shape;
+}
+
 bool second_half(Role role) {
     return role == Role::up || role == Role::shared_up || role == Role::expert_up || role == Role::up_bias ||
            role == Role::expert_up_bias;
@@ -274,7 +279,7 @@ class Binder {
         const uint32_t tensors = row.layout == Layout::per_expert ? shape.groups : 1;
         GatherRecipe recipe;
         TensorView view;
-        bool as_blocks = !shape.vector && ref.role != Role::mixer_taps;
+        bool as_blocks = !shape.vector && !are_taps(ref.role);
         for (uint32_t expert = 0; expert < tensors; ++expert) {
             const StoredTensor& tensor =
                 take(tensor_name(row.name, ref.layer, expert), laid, frame, row.layout);
@@ -304,7 +309,7 @@ class Binder {
         }
         const bool blocks = tensor_type_info(recipe.stored).block > 1;
         // Vectors are small and enter sums, so they are F32, and so are taps; matrices keep the precision.
-        const bool f32 = (shape.vector || recipe.add != 0 || ref.role == Role::mixer_taps) && !blocks;
+        const bool f32 = (shape.vector || recipe.add != 0 || are_taps(ref.role)) && !blocks;
         view.type = recipe.type = f32 ? TensorType::f32 : view.type;
         check_blocks(view, recipe, blocks);
         const bool plain = row.layout == Layout::as_is && recipe.type == recipe.stored &&
@@ -339,7 +344,7 @@ class Binder {
         bool fits = is(laid.expected);
         if (layout == Layout::as_is || layout == Layout::plus_one || layout == Layout::negative_exp) {
             fits = fits || is(frame.shape({frame.groups, frame.group_rows(), frame.cols}));
-            fits = fits || (frame.vector && is({1, frame.rows}));
+            fits = fits || without_ones(tensor->shape) == without_ones(laid.expected);
         }
         if (!fits)
             fail(Status::bad_file, catalog_.format(), "tensor ", name, ": expected ",

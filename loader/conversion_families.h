@@ -30,6 +30,9 @@ std::span<const ConversionFamily> expert_conversions();
 std::span<const ConversionFamily> recurrent_conversions();
 std::span<const ConversionFamily> encoder_conversions();
 inline bool has_experts(const Architecture& architecture) { return architecture.routing().experts != 0; }
+inline bool lacks_q_rank(const Architecture& architecture, std::string_view name) {
+    return architecture.attention().latent.q_rank == 0 && name == "blk.#.attn_q_b.weight";
+}
 
 /// The row that such a folder is written by, or null.
 const ConversionFamily* conversion_family(const Architecture& folder);

@@ -90,18 +90,6 @@ void set_laguna(const Described& model, Keys& keys) {
     if (model.ropes.size() > 1) keys.set("rope.dimension_count_swa", model.ropes[1].width);
 }
 
-void set_deepseek(const Described& model, Keys& keys) {
-    const std::vector<Layer>& layers = model.architecture.layers;
-    const Latent& latent = layers.front().attention.latent;
-    keys.set("attention.kv_lora_rank", latent.kv_rank);
-    if (latent.q_rank != 0) keys.set("attention.q_lora_rank", latent.q_rank);
-    keys.set("attention.key_length_mla", layers.front().attention.head_dim);
-    keys.set("attention.value_length_mla", latent.value_dim);
-    if (const RopeSettings& rope = model.ropes.front(); rope.mscale_all)
-        keys.set("rope.scaling.yarn_log_multiplier", 0.1 * *rope.mscale_all);
-    set_deepseek_experts(model, keys);
-}
-
 void set_mistral4(const Described& model, Keys& keys) {
     set_deepseek(model, keys);
     keys.set("attention.temperature_scale", model.ropes.front().query_growth);
@@ -144,10 +132,6 @@ bool is_llama4_as_published(const Architecture& a) {
 
 /// Nor for another margin.
 bool is_phimoe_as_published(const Architecture& a) { return a.routing().margin == 0.02f; }
-
-bool lacks_q_rank(const Architecture& a, std::string_view name) {
-    return a.layers.front().attention.latent.q_rank == 0 && name == "blk.#.attn_q_b.weight";
-}
 
 bool scales_embedding(const Architecture& a) { return a.embedding_scale != 1; }
 

@@ -39,6 +39,14 @@ void set_delta(const Described& model, Keys& keys) {
     if (model.architecture.routing().shared_size != 0) set_shared_expert(model, keys);
 }
 
+void set_kimi_linear(const Described& model, Keys& keys) {
+    const Recurrence& r = model.architecture.recurrence();
+    set_deepseek(model, keys);
+    set_heads_by_layer(model, keys);
+    keys.set("ssm.conv_kernel", r.taps);
+    keys.set("kda.head_dim", r.key_dim);
+}
+
 /// Readers want the axes of positions, which all have the same one in a text.
 void set_delta_and_axes(const Described& model, Keys& keys) {
     set_delta(model, keys);
@@ -88,6 +96,9 @@ bool has_one_epsilon(const Architecture& a) { return a.recurrence().epsilon == a
 
 bool is_recurrent(const Architecture& a) { return a.recurrent(); }
 
+/// Of both kinds of layers, for which there is one key.
+bool has_as_many_heads(const Architecture& a) { return a.recurrence().heads == a.attention().heads; }
+
 /// Multipliers would have to go into weights, and norms come after gates.
 bool multiplies_nothing(const Architecture& a) {
     const Layer& layer = a.layers.front();
@@ -105,6 +116,11 @@ std::span<const ConversionFamily> recurrent_conversions() {
          .architecture = "granitehybrid",
          .fits = is_recurrent,
          .keys = set_granite_hybrid},
+        {.model_type = "kimi_linear",
+         .architecture = "kimi-linear",
+         .fits = has_as_many_heads,
+         .keys = set_kimi_linear,
+         .lacks = lacks_q_rank},
         {.model_type = "falcon_h1",
          .architecture = "falcon-h1",
          .fits = multiplies_nothing,

@@ -363,7 +363,7 @@ void FolderSource::add(WeightRef ref, const TensorView& view) {
         (layer.recurrence.kind != RecurrenceKind::delta &&
          (ref.role == Role::mixer_decay || ref.role == Role::mixer_skip || ref.role == Role::mixer_norm));
     if (!shape.vector) tensor.dimensions.push_back(view.rows);
-    if (split && shape.groups > 1 && ref.role != Role::mixer_taps) {
+    if (split && shape.groups > 1 && !are_taps(ref.role)) {
         tensor.dimensions.back() /= shape.groups;
         tensor.dimensions.push_back(shape.groups);
     }

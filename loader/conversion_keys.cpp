@@ -136,6 +136,20 @@ void set_windowed(const Described& model, Keys& keys) {
         keys.set("attention.sliding_window_pattern", windowed);
 }
 
+void set_deepseek(const Described& model, Keys& keys) {
+    const Attention& attention = model.architecture.attention();
+    const Latent& latent = attention.latent;
+    keys.set("attention.kv_lora_rank", latent.kv_rank);
+    if (latent.q_rank != 0) keys.set("attention.q_lora_rank", latent.q_rank);
+    keys.set("attention.key_length_mla", attention.head_dim);
+    keys.set("attention.value_length_mla", latent.value_dim);
+    if (model.ropes.empty())
+        keys.set("rope.dimension_count", latent.rope_dim);
+    else if (const RopeSettings& rope = model.ropes.front(); rope.mscale_all)
+        keys.set("rope.scaling.yarn_log_multiplier", 0.1 * *rope.mscale_all);
+    set_deepseek_experts(model, keys);
+}
+
 void set_heads_by_layer(const Described& model, Keys& keys) {
     std::vector<uint32_t> heads;
     for (const Layer& layer : model.architecture.layers) heads.push_back(layer.attention.kv_heads);

@@ -57,6 +57,8 @@ void set_granite(const Described& model, Keys& keys);
 void set_logit_scale(const Described& model, Keys& keys);
 void set_choice(const Routing& routing, Keys& keys);
 void set_deepseek_experts(const Described& model, Keys& keys);
+/// Those, and of latent attention.
+void set_deepseek(const Described& model, Keys& keys);
 void set_granite_shared(const Described& model, Keys& keys);
 /// Which layers rotate, where not all do.
 void set_rotating(const Described& model, Keys& keys);

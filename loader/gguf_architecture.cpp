@@ -138,8 +138,9 @@ void check_layers(const Settings& keys, const Catalog& catalog, const Architectu
                 fail(Status::unsupported, "gguf", keys.full_name(keys.name_of(field)), ": layer ", i,
                      " has none, but tensor ", name);
         };
-        check(architecture.layers[i].attention.heads != 0, Field::kv_heads, "blk.#.attn_output.weight");
-        check(architecture.layers[i].feeds(), Field::feed_forward, "blk.#.ffn_down.weight");
+        const Layer& layer = architecture.layers[i];
+        check(layer.attention.heads != 0 || layer.recurs(), Field::kv_heads, "blk.#.attn_output.weight");
+        check(layer.feeds(), Field::feed_forward, "blk.#.ffn_down.weight");
     }
 }
 

@@ -270,7 +270,7 @@ void gguf::read_latent(Reading& r, const LatentKeys& names, std::optional<uint32
     Latent latent;
     latent.kv_rank = keys.size("attention.kv_lora_rank", 1 << 16);
     if (keys.has("attention.q_lora_rank")) latent.q_rank = keys.size("attention.q_lora_rank", 1 << 16);
-    latent.rope_dim = a.ropes.front().width;
+    latent.rope_dim = a.ropes.empty() ? keys.size("rope.dimension_count", 1 << 12) : a.ropes.front().width;
     latent.value_dim = keys.size(names.value, 1 << 12, value_dim);
     latent.epsilon = a.norm.epsilon;
     if (uint64_t{a.attention().heads} * std::max(latent.kv_rank, latent.value_dim) > most_size)

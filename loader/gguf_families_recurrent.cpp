@@ -57,6 +57,20 @@ constexpr TensorRow selective_rows[] = {
     {Role::mixer_step, LAYER "ssm_dt.weight"},           {Role::mixer_step_norm, LAYER "ssm_dt_norm.weight"},
     {Role::mixer_k_norm, LAYER "ssm_b_norm.weight"},     {Role::mixer_q_norm, LAYER "ssm_c_norm.weight"},
 };
+constexpr TensorRow kimi_linear_rows[] = {
+    {Role::mixer_q, LAYER "attn_q.weight"},
+    {Role::mixer_k, LAYER "attn_k.weight"},
+    {Role::mixer_v, LAYER "attn_v.weight"},
+    {Role::mixer_q_taps, LAYER "ssm_conv1d_q.weight"},
+    {Role::mixer_k_taps, LAYER "ssm_conv1d_k.weight"},
+    {Role::mixer_v_taps, LAYER "ssm_conv1d_v.weight"},
+    {Role::mixer_step_low, LAYER "ssm_f_a.weight"},
+    {Role::mixer_step, LAYER "ssm_f_b.weight"},
+    {Role::mixer_beta, LAYER "ssm_beta.weight"},
+    {Role::mixer_gate_low, LAYER "ssm_g_a.weight"},
+    {Role::mixer_gate, LAYER "ssm_g_b.weight"},
+    {Role::mixer_out, LAYER "attn_output.weight"},
+};
 constexpr TensorRow falcon_h1_rows[] = {
     {Role::feed_forward_norm, LAYER "ffn_norm"},
 };
@@ -73,6 +87,8 @@ constexpr Routing nemotron_experts{
     .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
 
 constexpr Routing jamba_experts{};
+constexpr Routing kimi_experts{
+    .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
 
 std::vector<bool> layers_without_heads(const Reading& r) {
     std::vector<bool> without;
@@ -124,6 +140,26 @@ void adjust_delta(Reading& r) {
     std::vector<bool> recurs(layers);
     for (size_t i = 0; i < layers; ++i) recurs[i] = i < listed.size() ? listed[i] != 0 : (i + 1) % every != 0;
     for (Layer& layer : r.architecture.layers) layer.attention.output_gate = Attention::OutputGate::elements;
+    use_recurrence(r.architecture, recurs, delta);
+}
+
+/// Layers without key/value heads have a delta rule that decays by key, the others latent attention without
+/// positions.
+void adjust_kimi_linear(Reading& r) {
+    const Settings& keys = r.settings;
+    const std::vector<bool> recurs = layers_without_heads(r);
+    gguf::read_routing(r, true);
+    gguf::read_latent(r, {"attention.key_length_mla", "attention.value_length_mla"}, {});
+    Recurrence delta;
+    delta.kind = RecurrenceKind::delta;
+    delta.by_key = delta.separate = true;
+    delta.taps = keys.size("ssm.conv_kernel", most_taps, {}, 2);
+    delta.heads = delta.groups = keys.size(keys.name_of(Field::heads), 1 << 16);
+    delta.key_dim = delta.value_dim = delta.gate_rank = delta.step_rank =
+        keys.size("kda.head_dim", most_state_dim);
+    delta.gate_activation = Activation::sigmoid;
+    delta.epsilon = r.architecture.norm.epsilon;
+    check_heads(keys, "kda.head_dim", delta);
     use_recurrence(r.architecture, recurs, delta);
 }
 
@@ -239,6 +275,12 @@ std::span<const Family> gguf_recurrent_families() {
          .routing = &qwen_experts,
          .recurrence = RecurrenceKind::delta,
          .adjust = adjust_delta},
+        {.name = "kimi-linear",
+         .tensors = {kimi_linear_rows, state_rows, gguf::latent, common, experts},
+         .rope = false,
+         .routing = &kimi_experts,
+         .recurrence = RecurrenceKind::delta,
+         .adjust = adjust_kimi_linear},
         {.name = "granitehybrid",  // q and k permuted as for llama
          .tensors = {mamba_rows, state_rows, common, experts},
          .pairs = RopePairs::interleaved,

@@ -3,6 +3,7 @@
 
 #include "fail.h"
 #include "family_parts.h"
+#include "recurrent_layers.h"
 
 #include <algorithm>
 #include <cmath>
@@ -27,11 +28,12 @@ constexpr DeepSeekDefaults deepseek_v2{2, 1, 1, 0, 1.0}, deepseek_v3{1, 8, 4, 3,
     glm4_moe{1, 1, 1, 1, 1.0}, glm4_moe_lite{1, 1, 1, 1, 1.8}, solar_open{1, 1, 1, 0, 1.0},
     dots1{0, 1, 1, 0, 1.0}, deepseek_v1{0, 1, 1, 0, 1.0}, bailing{1, 8, 4, 0, 2.5},
     exaone_moe{1, 1, 1, 1, 2.5}, afmoe{2, 1, 1, 1, 1.0}, sarvam{1, 1, 1, 1, 2.5}, mistral4{1, 1, 1, 0, 1.0},
-    hy_v3{1, 1, 1, 1, 2.826};
+    hy_v3{1, 1, 1, 1, 2.826}, kimi_linear{1, 1, 1, 1, 2.446};
 
 void read_deepseek_experts(Reading& r, const DeepSeekDefaults& defaults) {
     const Settings& s = r.settings;
     const char* shared_name = s.has("num_shared_experts") ? "num_shared_experts" : "n_shared_experts";
+    const char* groups_name = s.has("num_expert_group") ? "num_expert_group" : "n_group";
     for (Layer& layer : r.architecture.layers) {
         Routing& routing = layer.feed_forward.routing;
         if (routing.experts == 0) continue;
@@ -41,9 +43,9 @@ void read_deepseek_experts(Reading& r, const DeepSeekDefaults& defaults) {
         routing.scale = s.number("routed_scaling_factor", defaults.scale);
         routing.shared_size =
             columns_of(s, shared_name, size(shared_name, 1 << 10, defaults.shared, 0), routing.size);
-        routing.groups = size("n_group", routing.experts, defaults.groups, 1);
+        routing.groups = size(groups_name, routing.experts, defaults.groups, 1);
         routing.groups_used = size("topk_group", routing.groups, defaults.groups_used, 1);
-        if (routing.experts % routing.groups != 0) s.wrong("n_group", "a divisor of the number of experts");
+        if (routing.experts % routing.groups != 0) s.wrong(groups_name, "a divisor of the number of experts");
     }
 }
 
@@ -219,6 +221,53 @@ void adjust_dots1(Reading& r) {
     adjust_like_deepseek<dots1>(r);
 }
 
+/// The layers that its linear_attn_config or layer_types names have latent attention without positions, the
+/// others a delta rule that decays by key (Kimi Team 2025).
+void adjust_kimi_linear(Reading& r) {
+    const Settings& s = r.settings;
+    Architecture& a = r.architecture;
+    const Settings published = s.section("linear_attn_config");
+    const auto size = [&](const char* name, const char* newer, uint64_t most, uint32_t otherwise,
+                          uint32_t least) {
+        const uint32_t said = s.size(newer, most, otherwise, least);
+        return published.size(name, most, said, least);
+    };
+    Recurrence delta;
+    delta.kind = RecurrenceKind::delta;
+    delta.by_key = delta.separate = true;
+    delta.taps = size("short_conv_kernel_size", "linear_conv_kernel_dim", most_taps, 4, 2);
+    delta.heads = delta.groups = size("num_heads", "linear_num_heads", 1 << 16, 32, 1);
+    delta.key_dim = delta.value_dim = delta.gate_rank = delta.step_rank =
+        size("head_dim", "linear_head_dim", most_state_dim, 128, 1);
+    delta.gate_activation = Activation::sigmoid;
+    delta.epsilon = a.norm.epsilon;
+    check_heads(s, "linear_attn_config", delta);
+
+    std::vector<bool> recurs = recurrent_layers(s, a.layers.size());
+    const std::vector<double> with_keys = published.numbers("full_attn_layers"),
+                              listed = published.numbers("kda_layers");
+    if (!s.has("layer_types"))
+        for (size_t i = 0; i < recurs.size(); ++i) {
+            const auto has = [&](const std::vector<double>& layers) {  // numbered from 1 on
+                return std::ranges::find(layers, double(i + 1)) != layers.end();
+            };
+            recurs[i] = has(listed);
+            if (recurs[i] == has(with_keys))
+                s.wrong("linear_attn_config", "each layer in one of its two lists");
+        }
+    expect_flag(s, "mla_use_nope", true, true);
+    expect_text(s, "moe_router_activation_func", "sigmoid");
+    expect_flag(s, "use_grouped_topk", true, true);
+    if (s.size("moe_layer_freq", most_layers, 1) != 1) s.wrong("moe_layer_freq", "1");
+    for (const char* other : {"rope_scaling", "rope_theta", "head_dim"}) s.understood(other);
+    for (Layer& layer : a.layers)
+        if (Routing& routing = layer.feed_forward.routing; routing.experts != 0)
+            routing.renormalise = s.flag("moe_renormalize", routing.renormalise);
+    adjust_deepseek(r, kimi_linear);
+    finish_deepseek(r, kimi_linear);
+    use_recurrence(a, recurs, delta);
+}
+
 /// What its published config says beside what its class reads.
 void adjust_minimax(Reading& r) {
     expect_text(r.settings, "scoring_func", "sigmoid");
@@ -256,6 +305,12 @@ std::span<const Family> deepseek_families() {
          .pairs = RopePairs::interleaved,
          .routing = &deepseek_v3_experts,
          .adjust = adjust_deepseek_v3<sarvam>},
+        {.name = "kimi_linear",
+         .tensors = {hf::kimi_linear, hf::mixtral, hf::deepseek, hf::frame, hf::attention, hf::gated},
+         .rope = false,
+         .routing = &deepseek_v3_experts,
+         .recurrence = RecurrenceKind::delta,
+         .adjust = adjust_kimi_linear},
         {.name = "mistral4",
          .tensors = {hf::deepseek, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
          .o_bias = attention_bias,

@@ -177,6 +177,31 @@ constexpr TensorRow mixtral_rows[] = {
     {Role::expert_down, LAYER "block_sparse_moe.experts.@.w2.weight", per_expert},
     {Role::expert_up, LAYER "block_sparse_moe.experts.@.w3.weight", per_expert},
 };
+constexpr TensorRow kimi_linear_rows[] = {
+    {Role::mixer_q, LAYER "self_attn.q_proj.weight"},
+    {Role::mixer_k, LAYER "self_attn.k_proj.weight"},
+    {Role::mixer_v, LAYER "self_attn.v_proj.weight"},
+    {Role::mixer_q_taps, LAYER "self_attn.q_conv1d.weight"},
+    {Role::mixer_k_taps, LAYER "self_attn.k_conv1d.weight"},
+    {Role::mixer_v_taps, LAYER "self_attn.v_conv1d.weight"},
+    {Role::mixer_step_low, LAYER "self_attn.f_a_proj.weight"},
+    {Role::mixer_step, LAYER "self_attn.f_b_proj.weight"},
+    {Role::mixer_step_bias, LAYER "self_attn.dt_bias"},
+    {Role::mixer_decay, LAYER "self_attn.A_log", negative_exp},
+    {Role::mixer_beta, LAYER "self_attn.b_proj.weight"},
+    {Role::mixer_gate_low, LAYER "self_attn.g_a_proj.weight"},
+    {Role::mixer_gate, LAYER "self_attn.g_b_proj.weight"},
+    {Role::mixer_norm, LAYER "self_attn.o_norm.weight"},
+    {Role::mixer_out, LAYER "self_attn.o_proj.weight"},
+    // Dense layers as transformers saves them; those published are Llama's.
+    {Role::gate, LAYER "block_sparse_moe.gate_proj.weight"},
+    {Role::up, LAYER "block_sparse_moe.up_proj.weight"},
+    {Role::down, LAYER "block_sparse_moe.down_proj.weight"},
+    {Role::router_choice_bias, LAYER "block_sparse_moe.gate.e_score_correction_bias"},
+    {Role::shared_gate, LAYER "block_sparse_moe.shared_experts.gate_proj.weight"},
+    {Role::shared_up, LAYER "block_sparse_moe.shared_experts.up_proj.weight"},
+    {Role::shared_down, LAYER "block_sparse_moe.shared_experts.down_proj.weight"},
+};
 constexpr TensorRow expert_rows[] = {
     {Role::router, LAYER "mlp.gate.weight"},
     {Role::expert_gate, LAYER "mlp.experts.@.gate_proj.weight", per_expert},
@@ -535,6 +560,7 @@ const Rows gemma3n = gemma3n_rows;
 const Rows gemma4 = gemma4_rows;
 const Rows olmo2 = olmo2_rows;
 const Rows mixtral = mixtral_rows;
+const Rows kimi_linear = kimi_linear_rows;
 const Rows experts = expert_rows;
 const Rows llama4 = llama4_rows;
 const Rows granite_shared = granite_shared_rows;

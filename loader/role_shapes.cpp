@@ -48,6 +48,12 @@ RoleShape between_streams(const A& a) {
 const Recurrence& mixer(const L& l) { return l.recurrence; }
 using Kind = RecurrenceKind;
 bool is(const L& l, Kind kind) { return l.recurrence.kind == kind; }
+uint32_t or_else(uint32_t rank, uint32_t otherwise) { return rank ? rank : otherwise; }
+uint32_t separate_keys(const L& l) { return mixer(l).separate ? mixer(l).keys() : 0; }
+uint32_t separate_values(const L& l) { return mixer(l).separate ? mixer(l).width : 0; }
+RoleShape taps(const L& l, uint32_t channels) {
+    return matrix(mixer(l).taps ? channels : 0, mixer(l).taps, channels);
+}
 bool weights_parts(const L& l) { return l.recurrence.part_norms == Recurrence::PartNorms::weighted; }
 
 bool has_pre_norm(const A& a) {
@@ -210,22 +216,30 @@ constexpr RoleRule rules[] = {
     {Role::attention_gate, true, SCORIA_SHAPE(matrix(l.attention.gate_columns(), a.hidden))},
     {Role::mixer_in_gate, true,
      SCORIA_SHAPE(matrix(is(l, Kind::convolution) ? mixer(l).width : 0, a.hidden))},
-    {Role::mixer_gate, true, SCORIA_SHAPE(matrix(mixer(l).width, a.hidden))},
-    {Role::mixer_in, true, SCORIA_SHAPE(matrix(l.recurs() ? mixer(l).channels() : 0, a.hidden))},
+    {Role::mixer_gate, true, SCORIA_SHAPE(matrix(mixer(l).width, or_else(mixer(l).gate_rank, a.hidden)))},
+    {Role::mixer_in, true,
+     SCORIA_SHAPE(matrix(l.recurs() && !mixer(l).separate ? mixer(l).channels() : 0, a.hidden))},
+    {Role::mixer_q, true, SCORIA_SHAPE(matrix(separate_keys(l), a.hidden))},
+    {Role::mixer_k, true, SCORIA_SHAPE(matrix(separate_keys(l), a.hidden))},
+    {Role::mixer_v, true, SCORIA_SHAPE(matrix(separate_values(l), a.hidden))},
+    {Role::mixer_gate_low, true, SCORIA_SHAPE(matrix(mixer(l).gate_rank, a.hidden))},
     {Role::mixer_beta, true, SCORIA_SHAPE(matrix(is(l, Kind::delta) ? mixer(l).heads : 0, a.hidden))},
-    {Role::mixer_step_low, true, SCORIA_SHAPE(matrix(mixer(l).step_rank, mixer(l).width))},
+    {Role::mixer_step_low, true,
+     SCORIA_SHAPE(matrix(mixer(l).step_rank, is(l, Kind::selective) ? mixer(l).width : a.hidden))},
     {Role::mixer_kq, true,
      SCORIA_SHAPE(matrix(is(l, Kind::selective) ? 2 * mixer(l).key_dim : 0, mixer(l).width))},
-    {Role::mixer_step, true,
-     SCORIA_SHAPE(matrix(mixer(l).steps(), is(l, Kind::selective) ? mixer(l).step_rank : a.hidden))},
+    {Role::mixer_step, true, SCORIA_SHAPE(matrix(mixer(l).steps(), or_else(mixer(l).step_rank, a.hidden)))},
     {Role::mixer_step_bias, true, SCORIA_SHAPE(vector(true, mixer(l).steps()))},
-    {Role::mixer_decay, true, SCORIA_SHAPE(vector(true, mixer(l).decays(), mixer(l).steps()))},
+    {Role::mixer_decay, true,
+     SCORIA_SHAPE(vector(true, mixer(l).decays(), mixer(l).by_key ? mixer(l).heads : mixer(l).steps()))},
     {Role::mixer_skip, true, SCORIA_SHAPE(vector(!is(l, Kind::delta), mixer(l).steps(), mixer(l).heads))},
     {Role::mixer_step_norm, true, SCORIA_SHAPE(vector(weights_parts(l), mixer(l).step_rank))},
     {Role::mixer_k_norm, true, SCORIA_SHAPE(vector(weights_parts(l), mixer(l).key_dim))},
     {Role::mixer_q_norm, true, SCORIA_SHAPE(vector(weights_parts(l), mixer(l).key_dim))},
-    {Role::mixer_taps, true,
-     SCORIA_SHAPE(matrix(mixer(l).taps ? mixer(l).channels() : 0, mixer(l).taps, mixer(l).channels()))},
+    {Role::mixer_taps, true, SCORIA_SHAPE(taps(l, mixer(l).separate ? 0 : mixer(l).channels()))},
+    {Role::mixer_q_taps, true, SCORIA_SHAPE(taps(l, separate_keys(l)))},
+    {Role::mixer_k_taps, true, SCORIA_SHAPE(taps(l, separate_keys(l)))},
+    {Role::mixer_v_taps, true, SCORIA_SHAPE(taps(l, separate_values(l)))},
     {Role::mixer_taps_bias, true, SCORIA_SHAPE(vector(mixer(l).taps_bias, mixer(l).channels()))},
     {Role::mixer_norm, true,
      SCORIA_SHAPE(is(l, Kind::state_space) ? vector(mixer(l).normed, mixer(l).width, mixer(l).groups)

@@ -32,7 +32,7 @@ constexpr FieldNames field_names[] = {
     {Field::context,
      "context_length",
      {"max_position_embeddings", "n_positions", "max_seq_len", "seq_length",
-      "max_decoder_position_embeddings"}},
+      "max_decoder_position_embeddings", "model_max_length"}},
     {Field::feed_forward,
      "feed_forward_length",
      {"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "d_ff", "encoder_ffn_dim",

@@ -105,19 +105,26 @@ enum class Role : uint8_t {
     hash_rotations,        // [heads, head_dim, rounds, Chunks::rotated()] as one vector, of all layers
     attention_gate,        // [heads * head_dim, hidden] or [heads, hidden]
     mixer_in_gate,         // [channels, hidden]; of struct Recurrence, as are those below
-    mixer_gate,            // [width, hidden]
+    mixer_gate,            // [width, hidden], or [width, gate_rank]
     mixer_in,              // [channels, hidden]
+    mixer_q,               // [keys, hidden]; of Recurrence::separate, in place of mixer_in
+    mixer_k,               // likewise
+    mixer_v,               // [width, hidden]
+    mixer_gate_low,        // [gate_rank, hidden]
     mixer_beta,            // [heads, hidden]
-    mixer_step_low,        // [step_rank, width]
+    mixer_step_low,        // [step_rank, hidden], or [step_rank, width] (selective)
     mixer_kq,              // [2 * key_dim, width]: k, then q
-    mixer_step,            // [heads, hidden], or [width, step_rank]
-    mixer_step_bias,       // [heads], or [width]
-    mixer_decay,           // likewise, or [width, key_dim] (selective), below 0
+    mixer_step,            // [steps, hidden], or [steps, step_rank]
+    mixer_step_bias,       // [steps]
+    mixer_decay,           // [heads], or [width, key_dim] (selective), below 0
     mixer_skip,            // [heads], or [width]
     mixer_step_norm,       // [step_rank]
     mixer_k_norm,          // [key_dim]
     mixer_q_norm,          // likewise
     mixer_taps,            // [channels, taps], the last one of the token itself
+    mixer_q_taps,          // [keys, taps]; of Recurrence::separate, in place of mixer_taps
+    mixer_k_taps,          // likewise
+    mixer_v_taps,          // [width, taps]
     mixer_taps_bias,       // [channels]
     mixer_norm,            // [value_dim], or [width] (state_space)
     mixer_out,             // [hidden, width]
@@ -150,6 +157,7 @@ enum class Role : uint8_t {
     ahead_features_norm,   // [features]
 };
 const char* role_name(Role role);
+constexpr bool are_taps(Role role) { return role >= Role::mixer_taps && role <= Role::mixer_v_taps; }
 
 /// Of a weight W that adapters change (lora.h): y = W x + B (A x).
 enum class WeightPart : uint8_t {

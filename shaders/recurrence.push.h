@@ -26,6 +26,7 @@
 #define SCAN_KEYS 3       // of a part
 #define SCAN_DELTA 4      // else a state space
 #define SCAN_BY_COLUMN 5  // steps, biases and skips are of a column, and decays of a cell; one head
+#define SCAN_BY_KEY 6     // steps are of a head's keys, behind softplus; no biases and skips
 
 #ifdef __cplusplus
 namespace scoria {

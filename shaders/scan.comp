@@ -1,7 +1,7 @@
 // What a head remembers, S [key_dim, value_dim], from token to token (RecurrenceKind), and what it says of it. A lane
 // has SCAN_KEYS rows of one column of S, SCAN_PARTS lanes the whole column. With d = softplus(step), a = exp(decay d):
 //   u = b (v - a S^T k), b = sigmoid(beta); or u = d v;  out = a S^T q + (k . q) u + skip v;  S = a S + k u^T
-// (by column a is of a cell, and S decays first)
+// (by column a is of a cell, by key of a row, d being the step, and S decays first)
 // so that the lanes of a column meet once a token, over S^T k, S^T q and k . q.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -19,11 +19,12 @@ layout(constant_id = SCAN_PARTS) const uint PARTS = 1;
 layout(constant_id = SCAN_KEYS) const uint KEYS = 1;
 layout(constant_id = SCAN_DELTA) const bool DELTA = false;
 layout(constant_id = SCAN_BY_COLUMN) const bool BY_COLUMN = false;
+layout(constant_id = SCAN_BY_KEY) const bool BY_KEY = false;
 layout(binding = 1) readonly buffer Qk { float qk[]; };
 layout(binding = 2) readonly buffer V { float values[]; };
 layout(binding = 3) readonly buffer Steps { float steps[]; };
 layout(binding = 4) readonly buffer Betas { float betas[]; };            // of a state space, any buffer
-// Decay, steps' bias, skip, [heads] each; by column [value_dim, key_dim], and [value_dim] each.
+// Decay, steps' bias, skip, [heads] each; by column [value_dim, key_dim], and [value_dim] each; by key decay alone.
 layout(binding = 5) readonly buffer Parameters { float parameters[]; };
 layout(binding = 6) buffer State { float state[]; };                     // of each slot, last, [heads, key_dim, value_dim]
 layout(binding = 7) writeonly buffer Out { float result[]; };
@@ -39,13 +40,11 @@ layout(push_constant) uniform Push { ScanPush push; };
 #ifdef NATIVE_SUBGROUP
 // A lane loads one of SG_SIZE keys, which all take from it: CPU drivers load lane by lane.
 #define KEYS_AT_ONCE SG_SIZE
-float loaded(const uint row, const uint i, const uint keys) {
-    return i + sg_lane() < keys ? qk[row + i + sg_lane()] : 0.0;
-}
+#define LOADED(from, row, i, keys) ((i) + sg_lane() < keys ? from[row + (i) + sg_lane()] : 0.0)
 #define OF_KEY(values, i) sg_broadcast(values, i)
 #else
 #define KEYS_AT_ONCE 1
-float loaded(const uint row, const uint i, const uint keys) { return i < keys ? qk[row + i] : 0.0; }
+#define LOADED(from, row, i, keys) ((i) < keys ? from[row + (i)] : 0.0)
 #define OF_KEY(values, i) values
 #endif
 
@@ -78,7 +77,11 @@ void main() {
     const uint cell = push.state_first + (head * push.key_dim + first_key) * push.value_dim + min(column, push.value_dim - 1);
     const uint of = BY_COLUMN ? min(column, push.value_dim - 1) : head, ofs = BY_COLUMN ? push.value_dim : push.heads;
     const uint decay = BY_COLUMN ? of * push.key_dim + first_key : of, biases = BY_COLUMN ? ofs * push.key_dim : ofs;
-    const float step_bias = parameters[biases + of], skip = parameters[biases + ofs + of];
+    float step_bias = 0.0, skip = 0.0;
+    if (!BY_KEY) {
+        step_bias = parameters[biases + of];
+        skip = parameters[biases + ofs + of];
+    }
 
     float s[KEYS], decays[BY_COLUMN ? KEYS : 1];
     const uint before = piece.remembered + cell, after = piece.remember + cell;
@@ -88,12 +91,24 @@ void main() {
     for (uint token = piece.first; token < piece.first + piece.tokens; ++token) {
         const uint q_row = of_q + token * push.qk_stride, k_row = of_k + token * push.qk_stride;
         const float v = inside ? values[push.v_first + token * push.v_stride + head * push.value_dim + column] : 0.0;
-        const float raw = steps[push.step_first + token * push.step_stride + of] + step_bias;
-        const float size = activated(raw, ACTIVATION_SOFTPLUS), a = BY_COLUMN ? 1.0 : exp_safe(decays[0] * size);
+        const uint step_row = push.step_first + token * push.step_stride;
+        float size = 0.0;
+        if (!BY_KEY) size = activated(steps[step_row + of] + step_bias, ACTIVATION_SOFTPLUS);
+        const float a = BY_COLUMN || BY_KEY ? 1.0 : exp_safe(decays[0] * size);
         if (BY_COLUMN) EACH_KEY for (uint i = 0; i < KEYS; ++i) s[i] *= exp_safe(decays[i] * size);
+        if (BY_KEY) {
+            const uint row = step_row + head * push.key_dim + first_key;
+            EACH_KEY for (uint first = 0; first < KEYS; first += KEYS_AT_ONCE) {
+                const float all = exp_safe(decays[0] * LOADED(steps, row, first, keys));
+                [[unroll]] for (uint i = 0; i < KEYS_AT_ONCE; ++i) {
+                    const float of_key = OF_KEY(all, i);
+                    if (first + i < KEYS) s[first + i] *= of_key;
+                }
+            }
+        }
         vec3 sum = vec3(0.0);  // S^T k, S^T q, k . q
         EACH_KEY for (uint first = 0; first < KEYS; first += KEYS_AT_ONCE) {
-            const float all_k = loaded(k_row, first, keys), all_q = loaded(q_row, first, keys);
+            const float all_k = LOADED(qk, k_row, first, keys), all_q = LOADED(qk, q_row, first, keys);
             [[unroll]] for (uint i = 0; i < KEYS_AT_ONCE; ++i) {
                 const float k = OF_KEY(all_k, i), q = OF_KEY(all_q, i);
                 if (first + i < KEYS) sum += vec3(s[first + i] * k, s[first + i] * q, k * q);
@@ -105,7 +120,7 @@ void main() {
             result[push.out_first + token * push.out_stride + head * push.value_dim + column] =
                 sum.y + sum.z * u + skip * v;
         EACH_KEY for (uint first = 0; first < KEYS; first += KEYS_AT_ONCE) {
-            const float all_k = loaded(k_row, first, keys);
+            const float all_k = LOADED(qk, k_row, first, keys);
             [[unroll]] for (uint i = 0; i < KEYS_AT_ONCE; ++i) {
                 const float k = OF_KEY(all_k, i);
                 if (first + i < KEYS) s[first + i] = a * s[first + i] + k * push.k_scale * u;

@@ -32,25 +32,6 @@ struct Heads {
     std::optional<TensorId> k, v;
 };
 
-/// One of several linears that read the same x.
-struct Projection {
-    const char* name;
-    uint32_t cols;
-    Role role;
-    bool has_bias;
-    Role bias;
-};
-
-/// Linears side by side, then the adapters of each.
-std::vector<TensorId> projected(GraphBuilder& graph, TensorId x, std::span<const Projection> all) {
-    std::vector<TensorId> made;
-    for (const Projection& each : all)
-        made.push_back(
-            graph.bare_linear(each.name, x, each.cols, each.role, graph.optional(each.has_bias, each.bias)));
-    for (size_t i = 0; i < all.size(); ++i) made[i] = graph.adapted(made[i], x, all[i].role);
-    return made;
-}
-
 /// As the layer's weights have them.
 Heads projected(GraphBuilder& graph, const Attention& shape, TensorId x) {
     const uint32_t q_cols = shape.heads * shape.head_dim, kv_cols = shape.kv_heads * shape.head_dim;
@@ -58,7 +39,7 @@ Heads projected(GraphBuilder& graph, const Attention& shape, TensorId x) {
                               {"k", kv_cols, Role::k, shape.k_bias, Role::k_bias},
                               {"v", kv_cols, Role::v, shape.v_bias, Role::v_bias}};
     const size_t count = shape.kv_layer >= 0 ? 1 : shape.v_is_k ? 2 : 3;
-    const std::vector<TensorId> made = projected(graph, x, std::span(all).first(count));
+    const std::vector<TensorId> made = graph.projected(x, std::span(all).first(count));
     Heads to{made[0], {}, {}};
     if (count > 1) to.k = made[1], to.v = made.back();
     return to;
@@ -99,7 +80,7 @@ TensorId global_attention(GraphBuilder& graph, const Attention& local_shape, Ten
     const Projection all[] = {{"global q", q_cols, Role::global_q, shape.q_bias, Role::global_q_bias},
                               {"global k", kv_cols, Role::global_k, shape.k_bias, Role::global_k_bias},
                               {"global v", kv_cols, Role::global_v, shape.v_bias, Role::global_v_bias}};
-    const std::vector<TensorId> made = projected(graph, x, all);
+    const std::vector<TensorId> made = graph.projected(x, all);
     op::Attention attention{
         made[0], made[1], made[2], graph.tensor("attention heads with global", q_cols), graph.slot(), shape};
     attention.base = local;
@@ -143,7 +124,7 @@ void build_cross_keys(GraphBuilder& graph, const Attention& cross, TensorId enco
     const uint32_t cols = cross.kv_heads * cross.head_dim;
     const Projection all[] = {{"cross k", cols, Role::cross_k, cross.k_bias, Role::cross_k_bias},
                               {"cross v", cols, Role::cross_v, cross.v_bias, Role::cross_v_bias}};
-    const std::vector<TensorId> made = projected(graph, encoded, all);
+    const std::vector<TensorId> made = graph.projected(encoded, all);
     const uint32_t slot = cross_slot(graph.model, uint32_t(graph.layer));
     graph.emit(op::Store{made[0], made[1], graph.tensor("cross k stored", cols), slot, cross});
 }

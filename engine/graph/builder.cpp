@@ -42,6 +42,14 @@ TensorId GraphBuilder::linear(std::string_view name, TensorId x, uint32_t cols, 
     return adapted(bare_linear(name, x, cols, role, bias), x, role);
 }
 
+std::vector<TensorId> GraphBuilder::projected(TensorId x, std::span<const Projection> all) {
+    std::vector<TensorId> outs;
+    for (const Projection& each : all)
+        outs.push_back(bare_linear(each.name, x, each.cols, each.role, optional(each.has_bias, each.bias)));
+    for (size_t i = 0; i < all.size(); ++i) outs[i] = adapted(outs[i], x, all[i].role);
+    return outs;
+}
+
 TensorId GraphBuilder::bare_linear(std::string_view name, TensorId x, uint32_t cols, Role role,
                                    std::optional<WeightRef> bias) {
     return emit(op::Linear{x, tensor(name, cols, at(x).rows), weight(role), bias});

@@ -5,6 +5,7 @@
 #include "graph.h"
 
 #include <set>
+#include <span>
 #include <string_view>
 
 namespace scoria {
@@ -13,6 +14,15 @@ namespace scoria {
 struct NormRoles {
     const char* name;
     Role weight, bias = weight;  // the weight's, of norms that have no bias
+};
+
+/// One of several linears that read the same x.
+struct Projection {
+    const char* name;
+    uint32_t cols;
+    Role role;
+    bool has_bias = false;
+    Role bias = role;
 };
 
 /// Functions that return a tensor add the ops that make it. Names are without the layer's.
@@ -45,7 +55,9 @@ struct GraphBuilder {
     /// With what adapters of the weight add.
     TensorId linear(std::string_view name, TensorId x, uint32_t cols, Role role,
                     std::optional<WeightRef> bias = std::nullopt);
-    /// Without; so that linears of one x can stand side by side, which adapted() then follows.
+    /// Linears of one x side by side, then the adapters of each.
+    std::vector<TensorId> projected(TensorId x, std::span<const Projection> all);
+    /// Without adapters.
     TensorId bare_linear(std::string_view name, TensorId x, uint32_t cols, Role role,
                          std::optional<WeightRef> bias = std::nullopt);
     /// y of x plus what the adapters of the weight add to it, if it has any.

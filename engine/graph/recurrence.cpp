@@ -9,10 +9,15 @@ namespace {
 constexpr NormRoles mixer_norm{"mixed normed", Role::mixer_norm},
     mixer_step_norm{"mixer step low normed", Role::mixer_step_norm};
 
-TensorId convolve(GraphBuilder& graph, const Recurrence& shape, TensorId x, Activation activation) {
-    return graph.emit(op::Convolve{
-        x, graph.tensor("convolved", shape.channels()), graph.weight(Role::mixer_taps),
-        graph.optional(shape.taps_bias, Role::mixer_taps_bias), activation, graph.slot(), shape});
+TensorId convolve(GraphBuilder& graph, const Recurrence& shape, std::vector<TensorId> x,
+                  Activation activation) {
+    std::vector<WeightRef> taps{graph.weight(Role::mixer_taps)};
+    if (shape.separate)
+        taps = {graph.weight(Role::mixer_q_taps), graph.weight(Role::mixer_k_taps),
+                graph.weight(Role::mixer_v_taps)};
+    return graph.emit(op::Convolve{std::move(x), graph.tensor("convolved", shape.channels()), std::move(taps),
+                                   graph.optional(shape.taps_bias, Role::mixer_taps_bias), activation,
+                                   graph.slot(), shape});
 }
 
 TensorId gated_mix(GraphBuilder& graph, const Recurrence& shape, TensorId gate, TensorId y,
@@ -27,7 +32,7 @@ TensorId gated_convolution(GraphBuilder& graph, const Recurrence& shape, TensorI
     const TensorId gated = graph.emit(
         op::Glu{in_gate, in, graph.tensor("mixer in gated", shape.channels()), Activation::identity});
     const TensorId gate = graph.linear("mixer gate", x, shape.width, Role::mixer_gate);
-    return gated_mix(graph, shape, gate, convolve(graph, shape, gated, Activation::identity),
+    return gated_mix(graph, shape, gate, convolve(graph, shape, {gated}, Activation::identity),
                      Activation::identity);
 }
 
@@ -35,7 +40,7 @@ TensorId gated_convolution(GraphBuilder& graph, const Recurrence& shape, TensorI
 TensorId selective(GraphBuilder& graph, const Recurrence& shape, TensorId x) {
     const TensorId in = graph.linear("mixer in", x, shape.width, Role::mixer_in);
     const TensorId gate = graph.linear("mixer gate", x, shape.width, Role::mixer_gate);
-    const TensorId v = convolve(graph, shape, in, Activation::silu);
+    const TensorId v = convolve(graph, shape, {in}, Activation::silu);
     TensorId low = graph.linear("mixer step low", v, shape.step_rank, Role::mixer_step_low);
     TensorId kq = graph.linear("mixer k and q", v, 2 * shape.key_dim, Role::mixer_kq);
     if (shape.part_norms != Recurrence::PartNorms::none) {
@@ -73,16 +78,39 @@ void norm_keys(GraphBuilder& graph, const Recurrence& shape, op::Scan& scan) {
     scan.q_scale = 1 / dim;
 }
 
-/// RecurrenceKind::delta and state_space, whose heads have one step each.
+/// The channels, or q, k and v of them.
+std::vector<TensorId> channels(GraphBuilder& graph, const Recurrence& shape, TensorId x) {
+    if (!shape.separate) return {graph.linear("mixer in", x, shape.channels(), Role::mixer_in)};
+    const Projection all[] = {{"mixer q", shape.keys(), Role::mixer_q},
+                              {"mixer k", shape.keys(), Role::mixer_k},
+                              {"mixer v", shape.width, Role::mixer_v}};
+    return graph.projected(x, all);
+}
+
+/// RecurrenceKind::delta and state_space.
 TensorId scanned_heads(GraphBuilder& graph, const Recurrence& shape, TensorId x) {
     const bool delta = shape.kind == RecurrenceKind::delta;
-    const TensorId in = graph.linear("mixer in", x, shape.channels(), Role::mixer_in);
-    TensorId gate = graph.linear("mixer gate", x, shape.width, Role::mixer_gate);
-    gate = graph.scaled("mixer gate scaled", gate, shape.gate_scale);
-    TensorId step = graph.linear("mixer step", x, shape.heads, Role::mixer_step);
-    step = graph.scaled("mixer step scaled", step, shape.step_scale);
+    const std::vector<TensorId> in = channels(graph, shape, x);
+    const auto make_gate = [&](TensorId of) {
+        const TensorId gate = graph.linear("mixer gate", of, shape.width, Role::mixer_gate);
+        return graph.scaled("mixer gate scaled", gate, shape.gate_scale);
+    };
+    const auto make_step = [&](TensorId of) {
+        const TensorId step = graph.linear("mixer step", of, shape.steps(), Role::mixer_step,
+                                           graph.optional(shape.by_key, Role::mixer_step_bias));
+        if (shape.by_key)
+            return graph.map("mixer step activated", step, MapKind::activate, 0, Activation::softplus);
+        return graph.scaled("mixer step scaled", step, shape.step_scale);
+    };
+    // What reads x comes first, so that it can be one kernel.
+    TensorId gate = shape.gate_rank ? graph.linear("mixer gate low", x, shape.gate_rank, Role::mixer_gate_low)
+                                    : make_gate(x);
+    TensorId step = shape.step_rank ? graph.linear("mixer step low", x, shape.step_rank, Role::mixer_step_low)
+                                    : make_step(x);
     std::optional<TensorId> beta;
     if (delta) beta = graph.linear("mixer beta", x, shape.heads, Role::mixer_beta);
+    if (shape.gate_rank) gate = make_gate(gate);
+    if (shape.step_rank) step = make_step(step);
     const TensorId convolved = convolve(graph, shape, in, Activation::silu);
     op::Scan scan{convolved,
                   convolved,
@@ -90,7 +118,7 @@ TensorId scanned_heads(GraphBuilder& graph, const Recurrence& shape, TensorId x)
                   beta,
                   {},
                   graph.weight(Role::mixer_decay),
-                  graph.weight(Role::mixer_step_bias),
+                  graph.optional(!shape.by_key, Role::mixer_step_bias),
                   graph.optional(!delta, Role::mixer_skip),
                   shape.q_channel(),
                   shape.k_channel(),
@@ -102,7 +130,7 @@ TensorId scanned_heads(GraphBuilder& graph, const Recurrence& shape, TensorId x)
     if (delta) norm_keys(graph, shape, scan);
     scan.out = graph.tensor("scanned", shape.width);
     const TensorId scanned = graph.emit(scan);
-    const auto gated = [&](TensorId y) { return gated_mix(graph, shape, gate, y, Activation::silu); };
+    const auto gated = [&](TensorId y) { return gated_mix(graph, shape, gate, y, shape.gate_activation); };
     const auto normed = [&](TensorId y, uint32_t group, uint32_t weights) {
         return graph.norm({NormKind::rms, shape.epsilon}, mixer_norm, y, group, weights);
     };

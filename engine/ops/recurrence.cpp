@@ -83,7 +83,8 @@ void record_scan(OpContext& context, const ScanArgs& args, const KernelVariant& 
                                         {SCAN_PARTS, parts},
                                         {SCAN_KEYS, uint32_t(groups_for(shape.key_dim, parts))},
                                         {SCAN_DELTA, shape.kind == RecurrenceKind::delta},
-                                        {SCAN_BY_COLUMN, shape.by_column()}};
+                                        {SCAN_BY_COLUMN, shape.by_column()},
+                                        {SCAN_BY_KEY, shape.by_key}};
     if (native) constants.push_back({vk::constant_subgroup, variant.subgroup});
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(shader_module(variant.shader), constants);
     context.recorder.dispatch(

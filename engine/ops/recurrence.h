@@ -35,10 +35,10 @@ struct ScanArgs {
     Matrix qk, v;  // [tokens, ..]: q, k and v from the columns below on
     uint32_t q_first, k_first, v_first;
     float q_scale, k_scale;
-    Matrix steps;                // [tokens, shape.steps()]
+    Matrix steps;                // [tokens, shape.steps()]; by key behind softplus
     std::optional<Matrix> beta;  // likewise
     Matrix out;                  // [tokens, heads * value_dim]
-    vk::View parameters;         // float32: shape.decays(), then biases and skips, shape.steps() each
+    vk::View parameters;  // float32: shape.decays(), then, but by key, biases and skips, shape.steps() each
     vk::View step;
     DeviceStates states;
     Pieces pieces;

@@ -270,8 +270,19 @@ struct Executor::Step {
     }
     void run(const op::Convolve& op) {
         const Recurrence& shape = op.shape;
-        const Values taps = values_of(*executor.model_.tensors, view(op.taps, shape.channels(), shape.taps));
-        convolve(shape, in(op.x), taps, vector(op.bias, shape.channels()), op.activation,
+        Values x(rows(op.x.front()) * shape.channels()), taps;
+        size_t column = 0;
+        for (size_t part = 0; part < op.x.size(); ++part) {
+            const Values& from = in(op.x[part]);
+            const size_t width = cols(op.x[part]);
+            for (size_t i = 0; i < from.size(); ++i)
+                x[i / width * shape.channels() + column + i % width] = from[i];
+            column += width;
+            const Values of_part =
+                values_of(*executor.model_.tensors, view(op.taps[part], uint32_t(width), shape.taps));
+            taps.insert(taps.end(), of_part.begin(), of_part.end());
+        }
+        convolve(shape, x, taps, vector(op.bias, shape.channels()), op.activation,
                  state(op.layer, shape).keys, out(op.out));
     }
     void run(const op::Scan& op) {

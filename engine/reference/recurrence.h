@@ -30,11 +30,13 @@ inline void convolve(const Recurrence& shape, std::span<const double> x, std::sp
 /// Of a batch; in a row q, k and v of all groups or heads begin at a column each.
 struct ScanInputs {
     std::span<const double> qk, v;  // [tokens, qk_cols], [tokens, v_cols]
-    std::span<const double> steps,
-        betas;  // [tokens, shape.steps()], before softplus and sigmoid; betas: delta
+    // [tokens, shape.steps()] before softplus, or by key behind it, and of delta [tokens, heads] before
+    // sigmoid.
+    std::span<const double> steps, betas;
     size_t qk_cols, v_cols, q_first, k_first, v_first;
     double q_scale, k_scale;
-    std::span<const double> decay, step_bias, skip;  // [shape.decays()], [shape.steps()]; skip may be empty
+    std::span<const double> decay, step_bias, skip;  // [shape.decays()], [shape.steps()]; skip may be empty,
+                                                     // as by key step_bias is
 };
 /// The states [heads, key_dim, value_dim] go on by the batch; out: [tokens, heads * value_dim].
 inline void scan(const Recurrence& shape, const ScanInputs& in, std::span<double> states,
@@ -49,14 +51,17 @@ inline void scan(const Recurrence& shape, const ScanInputs& in, std::span<double
         const std::span<double> state = states.subspan(h * keys * values, keys * values);
         for (size_t j = 0; j < values; ++j) {
             const size_t of = by_column ? j : h;
+            const double* const steps = &in.steps[t * shape.steps()];
             const double step =
-                activate(in.steps[t * shape.steps() + of] + in.step_bias[of], Activation::softplus);
-            const double a = by_column ? 0 : std::exp(in.decay[h] * step);
+                shape.by_key ? 0 : activate(steps[of] + in.step_bias[of], Activation::softplus);
+            const double a = shape.by_key || by_column ? 0 : std::exp(in.decay[h] * step);
             const double skip = in.skip.empty() ? 0 : in.skip[of];
             double known = 0, said = 0;
             for (size_t i = 0; i < keys; ++i) {
                 double& cell = state[i * values + j];
-                cell *= by_column ? std::exp(in.decay[j * keys + i] * step) : a;
+                cell *= shape.by_key ? std::exp(in.decay[h] * steps[h * keys + i])
+                        : by_column  ? std::exp(in.decay[j * keys + i] * step)
+                                     : a;
                 known += cell * k[i];
             }
             const double update =

@@ -150,6 +150,11 @@ Recurrence state(RecurrenceKind kind, uint32_t heads, uint32_t groups, uint32_t 
     shape.tiled = tiled;
     return shape;
 }
+Recurrence by_key(uint32_t heads, uint32_t groups, uint32_t key_dim, uint32_t value_dim) {
+    Recurrence shape = state(RecurrenceKind::delta, heads, groups, key_dim, value_dim);
+    shape.by_key = true;
+    return shape;
+}
 
 void run_convolve(CheckContext& context, const Case& c) {
     const Recurrence& shape = c.shape;
@@ -206,10 +211,13 @@ void run_scan(CheckContext& context, const Case& c) {
     const float k_scale = float(1 / std::sqrt(double(shape.key_dim))),
                 q_scale = delta ? k_scale * k_scale : k_scale;
     const std::vector<float> x = random_floats(size_t(tokens) * stride + c.extra, context.seed),
-                             steps = random_floats(size_t(tokens) * step_cols, context.seed + 1),
                              betas = random_floats(size_t(tokens) * heads, context.seed + 2),
                              before = random_floats(c.pieces.size() * shape.state_floats(), context.seed + 3);
-    std::vector<float> parameters = random_floats(size_t(shape.decays()) + 2 * step_cols, context.seed + 4);
+    std::vector<float> steps = random_floats(size_t(tokens) * step_cols, context.seed + 1),
+                       parameters = random_floats(size_t(shape.decays()) + (shape.by_key ? 0 : 2 * step_cols),
+                                                  context.seed + 4);
+    if (shape.by_key)
+        for (float& step : steps) step = std::abs(step);
     for (uint32_t i = 0; i < shape.decays(); ++i) parameters[i] = -c.decay * std::exp(parameters[i]);
     const std::vector<double> rows_in = doubles(std::span(x).subspan(c.extra)), numbers = doubles(parameters),
                               steps_in = doubles(steps), betas_in = doubles(betas);
@@ -236,8 +244,8 @@ void run_scan(CheckContext& context, const Case& c) {
                                           .q_scale = double{q_scale},
                                           .k_scale = double{k_scale},
                                           .decay = std::span(numbers).first(shape.decays()),
-                                          .step_bias = of_steps.first(step_cols),
-                                          .skip = of_steps.last(step_cols)},
+                                          .step_bias = of_steps.first(of_steps.size() / 2),
+                                          .skip = of_steps.last(of_steps.size() / 2)},
                                          states, out);
                      });
     const vk::Buffer x_buffer = context.buffer_of<float>(x), steps_buffer = context.buffer_of<float>(steps),
@@ -262,7 +270,8 @@ void run_scan(CheckContext& context, const Case& c) {
     if (delta) args.beta = Matrix{betas_buffer.view(), tokens, heads, heads, 0};
     // A sum over the keys for each token, of which later ones remember what decays leave.
     run_case(context, "scan", c,
-             cat(delta               ? "delta "
+             cat(shape.by_key        ? "delta by key "
+                 : delta             ? "delta "
                  : shape.by_column() ? "selective "
                                      : "state space ",
                  c.text(), " heads ", heads, "/", shape.groups, shape.tiled ? " tiled" : "", " state ",
@@ -314,6 +323,10 @@ void check_scan(CheckContext& context) {
         {state(selective, 1, 1, 16, 130), {{1, 6, 1}}, Activation::silu, 3},
         {state(selective, 1, 1, 5, 70), {{33, 2, 2}}, Activation::silu, 1, 0.01f},  // remembers all of it
         {state(selective, 1, 1, 130, 40), {{1, 4}, {7, 0, 1}, {2, 77, 2}}},
+        {by_key(2, 2, 16, 16), {{1, 0}}},
+        {by_key(4, 4, 128, 128), {{5, 3, 1}}},
+        {by_key(6, 2, 18, 12), {{33, 0, 2}}, Activation::silu, 3},  // parts of keys are unequal
+        {by_key(4, 4, 32, 20), {{1, 4}, {1, 0, 1}, {9, 77, 2}}},
     };
     for (const Case& c : cases) run_scan(context, c);
 }

@@ -26,6 +26,8 @@ COHERE = {k: v for k, v in BASE.items() if k != "rms_norm_eps"} | dict(
 DELTA = dict(num_hidden_layers=4, linear_conv_kernel_dim=4, linear_num_key_heads=2, linear_num_value_heads=6,
              linear_key_head_dim=12, linear_value_head_dim=16, full_attention_interval=4,
              rope_parameters=ROPE | {"partial_rotary_factor": 0.25})
+KIMI = {k: v for k, v in (BASE | EXPERTS | LATENT).items() if k not in ("rope_parameters", "head_dim", "n_routed_experts")} | dict(
+    num_local_experts=6, q_lora_rank=None, n_shared_experts=1, rms_norm_eps=1e-6, num_hidden_layers=4)
 MAMBA = dict(num_hidden_layers=3, layer_types=["linear_attention", "full_attention", "linear_attention"],
              mamba_n_heads=8, mamba_d_head=16, mamba_expand=2, mamba_n_groups=2, mamba_d_state=12, mamba_d_conv=4)
 FALCON = SAME | dict(num_hidden_layers=2, mamba_d_ssm=96, mamba_n_heads=6, mamba_d_head=16, mamba_n_groups=2, mamba_d_state=12,
@@ -167,6 +169,12 @@ CONFIGS = {
         num_experts=5, num_experts_per_tok=2, moe_intermediate_size=24, shared_expert_intermediate_size=40,
         rope_parameters=ROPE | {"partial_rotary_factor": 0.25, "mrope_section": [1, 1, 0], "mrope_interleaved": True}),
         vision_config=VISION | dict(num_position_embeddings=16)),
+    "kimi_linear": KIMI | dict(linear_attn_config=dict(
+        full_attn_layers=[2, 4], kda_layers=[1, 3], head_dim=12, num_heads=4, short_conv_kernel_size=4)),
+    "kimi_linear-types": KIMI | dict(
+        q_lora_rank=20, linear_head_dim=20, linear_num_heads=3, linear_conv_kernel_dim=3, norm_topk_prob=False,
+        layer_types=["linear_attention", "full_attention", "linear_attention", "linear_attention"],
+        mlp_layer_types=["dense", "sparse", "dense", "sparse"]),
     "falcon_h1": FALCON | dict(
         mlp_multipliers=[0.7, 0.4], ssm_multipliers=[0.8, 1.3, 0.6, 1.4, 0.9], ssm_in_multiplier=1.25, ssm_out_multiplier=0.3,
         attention_in_multiplier=1.1, attention_out_multiplier=0.6, key_multiplier=0.8, embedding_multiplier=2.5,
