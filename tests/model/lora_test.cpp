@@ -332,6 +332,10 @@ TEST_CASE("reference: an adapter of PEFT does to a GGUF what it does to the fold
          nullptr,
          {"in_proj_qkv", "in_proj_z", "in_proj_a", "in_proj_b", "out_proj"}},
         {"heads of values that are not", "qwen3_next", nullptr, {"in_proj_qkvz", "in_proj_ba", "out_proj"}},
+        {"q, k and v of a recurrence, and what goes through few columns",
+         "kimi_linear",
+         nullptr,
+         {"q_proj", "k_proj", "v_proj", "f_a_proj", "g_b_proj", "b_proj", "o_proj"}},
         {"the second architecture of its family", "nemotron_h", nullptr, {"in_proj", "q_proj", "up_proj"}},
         {"the third", "granitemoehybrid", nullptr, {"q_proj", "o_proj"}},
         {"the text of a model that sees images", "gemma4", nullptr, {"q_proj", "down_proj"}},
@@ -421,6 +425,25 @@ TEST_CASE("vulkan: an adapter is the model with its product merged" * needs_fixt
             const std::span<const double> last = std::span(expected).last(model->architecture.logits());
             CHECK(largest_error(last, session.logits()) <= strict_error);
         }
+    }
+}
+
+TEST_CASE("vulkan: q, k and v of a recurrence stay side by side when adapters add to them") {
+    const MadeModel made = made_model("kimi_linear");
+    const TemporaryFolder folder(made.folder);
+    const Row row{"", "", nullptr, {"k_proj", "v_proj", "f_b_proj"}};
+    const Update update(row, Arrays(folder.path() / "model.safetensors"), 3, 8);
+    const Folder adapter;
+    update.save(adapter.path());
+    const auto model = std::make_shared<const Model>(with(open_model(folder.path()), adapter.path()));
+    const std::vector<double> expected = logits(*model, made.ids);
+    for (const bool fusion : {true, false}) {
+        EngineOptions options = engine_options(Precision::strict);
+        options.fusion = fusion;
+        Engine engine(model, options);
+        Session session(engine);
+        CHECK(largest_error(expected, session.forward(made.ids, false).logits) <= strict_error);
+        CHECK(engine.device().validation_errors() == 0);
     }
 }
 

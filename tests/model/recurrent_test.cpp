@@ -4,6 +4,7 @@
 #include "engine.h"
 #include "fail.h"
 #include "made_models.h"
+#include "reference/executor.h"
 #include "session_impl.h"
 #include "speculation.h"
 #include "support/compare.h"
@@ -42,7 +43,7 @@ std::vector<Recurrent> recurrent_models() {
         if (model->architecture.recurrent())
             all.push_back({std::move(made), std::move(model), std::move(folder)});
     }
-    REQUIRE(all.size() == (deep() ? 21 : few_models() ? 1 : 5));
+    REQUIRE(all.size() == (deep() ? 23 : few_models() ? 1 : 5));
     return all;
 }
 
@@ -416,6 +417,54 @@ TEST_CASE("vulkan: recurrences on two devices, and kernel by kernel beside the r
     }
 }
 
+TEST_CASE(
+    "reference: Kimi Linear as published, its layers in two lists and a dense one under Llama's names") {
+    MadeModel made = made_model("kimi_linear");
+    nlohmann::json& config = made.folder.config;
+    for (const char* newer : {"layer_types", "mlp_layer_types", "linear_head_dim", "linear_num_heads",
+                              "linear_conv_kernel_dim", "qk_head_dim"})
+        config.erase(newer);
+    config.update(nlohmann::json::parse(R"({"mla_use_nope": true, "moe_layer_freq": 1,
+        "moe_router_activation_func": "sigmoid", "num_nextn_predict_layers": 0, "rope_scaling": null,
+        "rope_theta": 10000.0, "use_grouped_topk": true})"));
+    auto& tensors = made.folder.tensors;
+    for (const std::string linear : {"gate_proj", "up_proj", "down_proj"}) {
+        auto node = tensors.extract("model.layers.0.block_sparse_moe." + linear + ".weight");
+        node.key() = "model.layers.0.mlp." + linear + ".weight";
+        tensors["model.layers.0.mlp." + linear + ".weight"] = std::move(node.mapped());
+    }
+    const TemporaryFolder folder(made.folder);
+    const Model model = open_model(folder.path());
+    const MadeModel as_made = made_model("kimi_linear");
+    const TemporaryFolder newer(as_made.folder);
+    CHECK(model.architecture.layers == open_model(newer.path()).architecture.layers);
+    CHECK(model.unused.empty());
+}
+
+TEST_CASE("vulkan: q, k and v of a recurrence stand side by side, whatever their types, and without fusion") {
+    MadeModel made = made_model("kimi_linear");
+    for (const char* half : {"0.self_attn.v_proj", "0.self_attn.f_a_proj", "2.self_attn.k_proj"}) {
+        auto& tensor = made.folder.tensors.at("model.layers." + std::string(half) + ".weight");
+        std::string upper;  // BF16, cut off
+        for (size_t i = 2; i < tensor.bytes.size(); i += 4) upper += tensor.bytes.substr(i, 2);
+        tensor.type = "BF16";
+        tensor.bytes = upper;
+    }
+    const TemporaryFolder folder(made.folder);
+    const auto model = std::make_shared<const Model>(open_model(folder.path()));
+    reference::Executor executor(*model);
+    const std::vector<double> expected = executor.forward(made.ids).logits;
+    for (const bool fusion : {true, false}) {
+        CAPTURE(fusion);
+        EngineOptions options = engine_options(Precision::strict);
+        options.fusion = fusion;
+        Engine engine(model, options);
+        Session session(engine);
+        CHECK(largest_error(expected, session.forward(made.ids, false).logits) <= strict_error);
+        CHECK(engine.device().validation_errors() == 0);
+    }
+}
+
 TEST_CASE("vulkan: a model without attention caches nothing by position, and has all of its file's") {
     const MadeModel made = made_model("mamba2");
     const TemporaryFolder folder(made.folder);
@@ -453,6 +502,13 @@ TEST_CASE("recurrences that are not computed are refused, naming the field") {
         {"qwen3_5_text", "linear_key_head_dim", "512", "linear_key_head_dim: expected 1 to 256, got 512"},
         {"qwen3_5_text", "linear_conv_kernel_dim", "17", "linear_conv_kernel_dim: expected 2 to 16"},
         {"qwen3_next", "linear_value_head_dim", "8", "expected [144, 48], got [240, 48]"},
+        {"kimi_linear", "mla_use_nope", "false", "mla_use_nope: expected true"},
+        {"kimi_linear", "moe_layer_freq", "2", "moe_layer_freq: expected 1, got 2"},
+        {"kimi_linear", "linear_attn_config", R"({"head_dim": 300})",
+         "linear_attn_config.head_dim: expected 1 to 256, got 300"},
+        {"kimi_linear", "linear_attn_config", R"({"short_conv_kernel_size": 3})",
+         "k_conv1d.weight: expected [48, 3], got [48, 1, 4]"},
+        {"kimi_linear-types", "layer_types", "null", "each layer in one of its two lists"},
         {"granitemoehybrid-mamba", "mamba_proj_bias", "true", "mamba_proj_bias: expected false"},
         {"granitemoehybrid-mamba", "mamba_d_head", "8", "mamba_d_head: expected heads that fill"},
         {"granitemoehybrid-mamba", "time_step_limit", "[0.001, 0.1]",
