@@ -74,6 +74,7 @@ struct Batcher::Impl final : Tenant {
     void write(vk::Recorder& recorder, const Pieces& pieces);
     void sample(vk::Recorder& recorder, const SampleKind& kind, uint32_t rows);
     void take(const Pieces& pieces);
+    void keep(const Pieces& pieces);
     void finish_ended();
 
     const bool together;
@@ -352,19 +353,16 @@ void Batcher::Impl::pass(const Pieces& pieces) {
                          if (outputs) sample(recorder, kind, outputs);
                      }});
     }
-    for (const Piece& piece : pieces) {
-        Session::Impl& s = piece.member->s;
-        s.computed += piece.count;
-        s.keep_wanted_states();
-        s.logits_ready = false;
-        s.share_prefix();
-    }
     const auto words_of = [](const vk::Buffer& buffer, size_t count) {
         const auto* words = reinterpret_cast<const uint32_t*>(buffer.mapped().data());
         return std::vector<uint32_t>(words, words + count);
     };
     if (outputs) sampled = words_of(results, 2 * size_t{outputs});
     if (outputs && kind.logprobs) likeliest = words_of(top, size_t{SAMPLE_TOP_WORDS} * outputs);
+    for (const Piece& piece : pieces) {  // nothing fails from here on, so that no sampled token is lost
+        piece.member->s.computed += piece.count;
+        piece.member->s.logits_ready = false;
+    }
     on_device = true;
 }
 
@@ -387,6 +385,16 @@ void Batcher::Impl::take(const Pieces& pieces) {
             m.ended = true;
         }
         ++row;
+    }
+}
+
+/// What later passes begin with sooner; nothing of what was lost with its device.
+void Batcher::Impl::keep(const Pieces& pieces) {
+    for (const Piece& piece : pieces) {
+        Session::Impl& s = piece.member->s;
+        if (!s.cache) continue;
+        s.keep_wanted_states();
+        s.share_prefix();
     }
 }
 
@@ -503,7 +511,14 @@ bool Batcher::step() {
             pieces = b.choose();
             if (!pieces.empty()) b.pass(pieces);
         });
+        std::exception_ptr failure;  // of which the sampled tokens are none
+        try {
+            b.engine.survive([&] { b.keep(pieces); });
+        } catch (...) {
+            failure = std::current_exception();
+        }
         b.take(pieces);
+        if (failure) std::rethrow_exception(failure);
     }
     b.finish_ended();
     return !b.members.empty();

@@ -285,9 +285,7 @@ KvShare Engine::Impl::share_cache() {
     const std::lock_guard guard(tenants_mutex);
     std::erase_if(caches, [](const std::weak_ptr<KvCache>& cache) { return cache.expired(); });
     for (const std::weak_ptr<KvCache>& each : caches)
-        if (const auto cache = each.lock();
-            cache && cache.use_count() <= long(cache->sequences()) + (cache == standing))
-            return KvShare(cache);
+        if (const auto cache = each.lock(); cache && cache->has_place()) return KvShare(cache);
     const auto cache = std::make_shared<KvCache>(device, model->architecture, kv_type(), cache_length());
     caches.push_back(cache);
     if (!standing && shares_prefixes(*cache)) standing = cache;

@@ -39,6 +39,7 @@ class Generation {
     /// run() then goes on after the last token read.
     void release();
     void end(StopReason reason) { answer_.end(reason); }
+    size_t length() const { return answer_.length(); }
     GenerateResult finish() { return answer_.finish(); }
 
   private:
@@ -175,8 +176,9 @@ std::vector<TokenId> Generation::guess() {
         s_.reserve_scratch(pending() + length);
         guess = proposer_->propose(s_.tokens, length, options_.sampling);
     } catch (const std::exception& error) {
-        log(cat("no more speculation in this answer: ", error.what()));
         proposer_ = nullptr;
+        if (!options_.cancel || !*options_.cancel)
+            log(cat("no more speculation in this answer: ", error.what()));
         return {};
     }
     const Architecture& architecture = s_.engine.model->architecture;
@@ -334,7 +336,7 @@ GenerateResult Session::Impl::generate(const GenerateOptions& options) {
     if (tokens.empty())
         fail(Status::bad_argument, "generate", "expected at least one token appended before, got none");
     if (tokens.size() >= engine.memory.context) return {{}, StopReason::context_full, 0};
-    if (options.proposer) options.proposer->prepare(*this);
+    if (options.proposer) options.proposer->prepare(*this, options.cancel);
     Generation generation(*this, options);
     const auto run = [&] {
         if (generation.ended()) return;  // the device was lost after the last token
@@ -357,8 +359,10 @@ GenerateResult Session::Impl::generate(const GenerateOptions& options) {
     try {
         engine.survive(run);
     } catch (const Error& error) {
-        if (error.status() != Status::cancelled) throw;
-        generation.end(StopReason::cancelled);  // while tokens before the next one were computed anew
+        const bool full = error.status() == Status::context_full && generation.length() != 0;
+        if (!full && error.status() != Status::cancelled) throw;
+        // Others have the rest of the cache; or while tokens before the next one were computed anew.
+        generation.end(full ? StopReason::context_full : StopReason::cancelled);
     }
     if (!options.proposer || !options.proposer->takes_rows() || !options.proposer->promising(tokens))
         shown.clear();

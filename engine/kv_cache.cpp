@@ -119,6 +119,11 @@ uint32_t KvCache::take_place() {
     return uint32_t(free - places_.begin());
 }
 
+bool KvCache::has_place() {
+    const std::lock_guard lock(places_mutex_);
+    return std::ranges::find(places_, false) != places_.end();
+}
+
 void KvCache::leave_place(uint32_t sequence) noexcept {
     const std::lock_guard lock(places_mutex_);
     places_[sequence] = false;

@@ -56,6 +56,7 @@ class KvCache {
     void copy_states(vk::Recorder& recorder, uint32_t sequence, uint32_t from, uint32_t to) const;
     /// Of its sequences, one whose states nobody has. Thread-safe, and so is its return.
     uint32_t take_place();
+    bool has_place();
     void leave_place(uint32_t sequence) noexcept;
     /// Records a copy of all that block `from` holds to block `to`, in every slot.
     void copy_block(vk::Recorder& recorder, uint32_t from, uint32_t to) const;

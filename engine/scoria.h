@@ -425,7 +425,9 @@ typedef struct scoria_generate_result {
 
 /* Samples and appends tokens; needs at least one token before. `result` may be NULL. Errors: cancelled, if
  * on_token or scoria_session_cancel stopped it (what came stays, and result is filled); bad_argument (options
- * out of range, no token before, a draft of another vocabulary), device_lost, non_finite, timeout. */
+ * out of range, no token before, a draft of another vocabulary), context_full (others have the cache that
+ * sessions share, before any token came: an answer that has some ends by SCORIA_STOP_CONTEXT_FULL),
+ * device_lost, non_finite, timeout. */
 SCORIA_API scoria_status scoria_session_generate(scoria_session* session,
                                                  const scoria_generate_options* options,
                                                  scoria_generate_result* result);
@@ -444,8 +446,7 @@ SCORIA_API scoria_status scoria_batch_destroy(scoria_batch* batch);
 
 /* An answer is over, and its session free: it may be added again from inside, say. `status` and `message` are
  * what scoria_session_generate would have returned, and scoria_last_error would have told ("" if it is
- * SCORIA_OK); it is context_full, too, where others have the cache. `result` is of SCORIA_OK and
- * SCORIA_CANCELLED. All is valid during the callback. */
+ * SCORIA_OK). `result` is of SCORIA_OK and SCORIA_CANCELLED. All is valid during the callback. */
 typedef void (*scoria_batch_done)(void* user, scoria_session* session, scoria_status status,
                                   const char* message, const scoria_generate_result* result);
 

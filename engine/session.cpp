@@ -174,6 +174,7 @@ void Session::Impl::copy_states(const StateSlots::Copy& copy) {
     vk::Recorder recorder(engine.device, engine.pipelines);
     cache->copy_states(recorder, cache.place(), copy.from, copy.to);
     const vk::Commands commands = recorder.finish();
+    states.copies(copy);
     run(commands);
     states.copied(copy);
 }

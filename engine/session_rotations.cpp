@@ -18,9 +18,14 @@ void Session::Impl::set_rotations(uint64_t length) {
     const bool change = rotations_change(length);
     rotated_length = length;
     if (!change) return;
-    upload_rotations();
     computed = 0;
     logits_ready = false;
+    try {
+        upload_rotations();
+    } catch (...) {  // it is made anew, then, with these tables
+        for (Impl* part = this; part; part = part->front.get()) part->on_device = false;
+        throw;
+    }
 }
 
 void Session::Impl::upload_rotations() {

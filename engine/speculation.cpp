@@ -76,8 +76,9 @@ bool DraftModel::promising(std::span<const TokenId> tokens) const {
     return tokens.size() < session_.capacity();
 }
 
-void DraftModel::prepare(Session::Impl& target) noexcept {
+void DraftModel::prepare(Session::Impl& target, const std::atomic<bool>* cancel) noexcept {
     target_ = &target;
+    cancel_ = cancel;
     if (!std::exchange(lost_, false)) return;
     auto lose = [once = true]() mutable {
         if (std::exchange(once, false)) fail(Status::device_lost, "draft", "its device was lost");
@@ -142,7 +143,7 @@ std::vector<TokenId> DraftModel::propose(std::span<const TokenId> tokens, uint32
     while (done < tokens.size()) {
         const size_t count = std::min(piece, tokens.size() - done);
         if (takes_rows()) give(done, done + count);
-        session_.append(tokens.subspan(done, count));
+        session_.append(tokens.subspan(done, count), cancel_);
         done += count;
         s.given.forget_before(done - 1);
     }
@@ -152,7 +153,9 @@ std::vector<TokenId> DraftModel::propose(std::span<const TokenId> tokens, uint32
         return by_features(uint32_t(std::min<size_t>(most, room)));
     }
     s.engine.survive([&] { s.keep_states(); });  // a guess that was wrong is cut back to here
-    return session_.generate({.sampling = sampling, .max_tokens = most, .ignore_end = true, .on_token = {}})
+    return session_
+        .generate(
+            {.sampling = sampling, .max_tokens = most, .ignore_end = true, .on_token = {}, .cancel = cancel_})
         .tokens;
 } catch (const Error& error) {
     lost_ = error.status() == Status::device_lost;

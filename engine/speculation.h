@@ -18,8 +18,11 @@ class Proposer {
     virtual ~Proposer() = default;
     /// Whether propose() may find something: cheap. Where it may not, steps are chained on the device.
     virtual bool promising(std::span<const TokenId> tokens) const = 0;
-    /// Before an answer of `target`, while no engine is in use by this thread.
-    virtual void prepare(Session::Impl& target) noexcept { (void)target; }
+    /// Before an answer of `target`, while no engine is in use by this thread. `cancel` ends what is proposed
+    /// in it, too.
+    virtual void prepare(Session::Impl& target, const std::atomic<bool>* cancel) noexcept {
+        (void)target, (void)cancel;
+    }
     /// Whether it takes what the target shows (Session::Impl::shown).
     virtual bool takes_rows() const { return false; }
     /// At most `most` tokens that may follow `tokens`. What it throws ends speculation, not the answer.
@@ -53,7 +56,7 @@ class DraftModel final : public Proposer {
     DraftModel(std::shared_ptr<Engine> draft, const Model& target);
     bool promising(std::span<const TokenId> tokens) const override;
     /// Opens a device anew that was lost, which inside the target's answer could not be.
-    void prepare(Session::Impl& target) noexcept override;
+    void prepare(Session::Impl& target, const std::atomic<bool>* cancel) noexcept override;
     bool takes_rows() const override { return engine_->model().architecture.guesses_ahead(); }
     std::vector<TokenId> propose(std::span<const TokenId> tokens, uint32_t most,
                                  const SamplingOptions& sampling) override;
@@ -67,6 +70,7 @@ class DraftModel final : public Proposer {
     std::shared_ptr<Engine> engine_;
     Session session_;
     Session::Impl* target_ = nullptr;
+    const std::atomic<bool>* cancel_ = nullptr;
     size_t given_ = 0;   // tokens that a model ahead computed of what the target knows
     bool lost_ = false;  // its device
 };

@@ -42,6 +42,8 @@ class StateSlots {
     Copy to_keep(bool shared) const;
     /// Before tokens after `length` are computed: nothing, unless it is kept only.
     std::optional<Copy> to_go_on(uint32_t length) const;
+    /// Before it is copied, and when it has been.
+    void copies(const Copy& copy) { lengths_[copy.to] = 0; }
     void copied(const Copy& copy);
     /// PIECE_SHIFT of the tokens of a batch that begin at `position` and were computed last or are computed
     /// next, or of the token before the next one.

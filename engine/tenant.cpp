@@ -53,20 +53,21 @@ void Tenant::reserve_logits(uint32_t rows) {
 void Tenant::reserve_scratch(uint32_t token_count) {
     if (scratch_for_.contains(token_count)) return;
     const Scratch bytes = engine.scratch_bytes(token_count);
-    const auto reserve = [&](vk::Buffer& buffer, uint64_t wanted) {
-        if (buffer.size() >= wanted) return false;
+    const auto reserve = [&](vk::Buffer& buffer, uint64_t wanted, auto&& begin) {
+        if (buffer.size() >= wanted) return;
         land_all();  // a failed call's
-        buffer = device_buffer(wanted);
+        vk::Buffer made = device_buffer(wanted);
+        begin(made);
+        buffer = std::move(made);
         forget_recorded();
-        return true;
     };
-    reserve(workspace.scratch, bytes.linear);
-    if (reserve(workspace.partials, bytes.partials)) {
+    reserve(workspace.scratch, bytes.linear, [](const vk::Buffer&) {});
+    reserve(workspace.partials, bytes.partials, [&](const vk::Buffer& made) {
         vk::Recorder recorder(engine.device, engine.pipelines);
-        clear_arrivals(recorder, workspace.partials.view());
+        clear_arrivals(recorder, made.view());
         const vk::Commands commands = recorder.finish();
         run(commands);
-    }
+    });
     scratch_for_.insert(token_count);
 }
 

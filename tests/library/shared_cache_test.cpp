@@ -69,17 +69,28 @@ TEST_CASE("an answer that found no room goes on as if there had been some" * nee
     options.context = context;
     const Loaded alone(options);
     const std::vector<int32_t> expected = generated(alone.session, some_prompt, 80);
-    const Sharing sharing;
-    REQUIRE_OK(append(sharing.other, ids_of(130, 3)));  // leaves one block
-    REQUIRE_OK(append(sharing.one, some_prompt));
-    scoria_generate_options greedily = greedy(80);
-    CHECK(scoria_session_generate(sharing.one, &greedily, nullptr) == SCORIA_CONTEXT_FULL);
-    const size_t reached = tokens_of(sharing.one).size();
-    CHECK(reached > some_prompt.size());
-    REQUIRE_OK(scoria_session_truncate(sharing.other, 0));
-    greedily.max_tokens = uint32_t(expected.size() - reached);
-    REQUIRE_OK(scoria_session_generate(sharing.one, &greedily, nullptr));
-    CHECK(tokens_of(sharing.one) == expected);
+    for (const uint32_t lookup : {0u, 1u}) {
+        CAPTURE(lookup);
+        const Sharing sharing;
+        REQUIRE_OK(append(sharing.other, ids_of(130, 3)));  // leaves one block
+        REQUIRE_OK(append(sharing.one, some_prompt));
+        scoria_generate_options greedily = greedy(80);
+        greedily.lookup = lookup;
+        scoria_generate_result result{};
+        result.size = sizeof result;
+        REQUIRE_OK(scoria_session_generate(sharing.one, &greedily, &result));
+        CHECK(result.stop == SCORIA_STOP_CONTEXT_FULL);
+        const size_t reached = tokens_of(sharing.one).size();
+        CHECK(reached > some_prompt.size());
+        CHECK(result.tokens == reached - some_prompt.size());
+        // No token more has room.
+        CHECK(scoria_session_generate(sharing.one, &greedily, nullptr) == SCORIA_CONTEXT_FULL);
+        CHECK(tokens_of(sharing.one).size() == reached);
+        REQUIRE_OK(scoria_session_truncate(sharing.other, 0));
+        greedily.max_tokens = uint32_t(expected.size() - reached);
+        REQUIRE_OK(scoria_session_generate(sharing.one, &greedily, nullptr));
+        CHECK(tokens_of(sharing.one) == expected);
+    }
 }
 
 TEST_CASE("a prompt that found no room is not appended in part" * needs_fixtures()) {

@@ -269,7 +269,9 @@ TEST_CASE("vulkan: guesses are those of the layer ahead, of what the model shows
             Checked(const Made& of, Proposer& by) : made(of), draft(by) {}
             bool takes_rows() const override { return draft.takes_rows(); }
             bool promising(std::span<const TokenId> tokens) const override { return draft.promising(tokens); }
-            void prepare(Session::Impl& target) noexcept override { draft.prepare(target); }
+            void prepare(Session::Impl& target, const std::atomic<bool>* cancel) noexcept override {
+                draft.prepare(target, cancel);
+            }
             std::vector<TokenId> propose(std::span<const TokenId> tokens, uint32_t most,
                                          const SamplingOptions& sampling) override {
                 const std::vector<TokenId> guess = draft.propose(tokens, most, sampling);

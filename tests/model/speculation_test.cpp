@@ -297,6 +297,12 @@ TEST_CASE("speculation: draft models" * needs_fixtures_and_time()) {
     const Told plain = told(session, options);
     options.proposer = &brief;
     check_same(plain, told(session, options));
+    // Whoever cancels the answer does not wait for the draft's prompt.
+    const std::atomic<bool> cancelled{true};
+    same.prepare(session.impl(), &cancelled);
+    CHECK_THROWS_WITH_AS(same.propose(prompt_of(30), 4, {}), doctest::Contains("cancelled"), Error);
+    same.prepare(session.impl(), nullptr);
+    CHECK(same.propose(prompt_of(30), 4, {}).size() == 4);
 }
 
 TEST_CASE("speculation: where others have the cache, a token is asked for before its guess or the next one" *
