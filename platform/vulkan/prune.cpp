@@ -20,6 +20,7 @@ class Module {
     std::vector<uint32_t> written() const;
 
   private:
+    void set_default(const spirv::Instruction& each, std::vector<uint32_t>& out) const;
     bool read_functions(std::span<const spirv::Instruction> instructions);
     void mark_used();
 
@@ -84,6 +85,22 @@ void Module::mark_used() {
     }
 }
 
+/// Behind `each`, what its constant is set to becomes its default: sizes made of defaults, of arrays say,
+/// need not be any that a compiler would accept.
+void Module::set_default(const spirv::Instruction& each, std::vector<uint32_t>& out) const {
+    const uint32_t code = spirv::opcode(each);
+    const bool flag = code == spirv::op_spec_constant_true || code == spirv::op_spec_constant_false;
+    if (!flag && code != spirv::op_spec_constant) return;
+    const std::optional<uint32_t> value = values_.value(each[2]);
+    if (!value) return;
+    if (flag)
+        out[out.size() - each.size()] =
+            uint32_t(each.size()) << 16 |
+            (*value ? spirv::op_spec_constant_true : spirv::op_spec_constant_false);
+    else
+        out.back() = *value;
+}
+
 std::vector<uint32_t> Module::written() const {
     spirv::Ids gone;
     for (const auto& [id, function] : functions_) function.add_gone(!used_.contains(id), values_, gone);
@@ -91,7 +108,9 @@ std::vector<uint32_t> Module::written() const {
     out.reserve(words_.size());
     for (const spirv::Instruction& each : globals_) {
         const bool annotates = std::ranges::find(annotations, spirv::opcode(each)) != std::end(annotations);
-        if (!annotates || each.size() < 2 || !gone.contains(each[1])) spirv::write(out, each);
+        if (annotates && each.size() >= 2 && gone.contains(each[1])) continue;
+        spirv::write(out, each);
+        set_default(each, out);
     }
     for (const auto& [id, function] : functions_)
         if (used_.contains(id)) function.write_to(out);

@@ -14,12 +14,12 @@ namespace {
 using Words = std::vector<uint32_t>;
 
 const std::map<std::string, uint32_t> opcodes = {
-    {"entry", 15},    {"void", 19},         {"bool", 20},    {"int", 21},       {"type", 33},
-    {"true", 41},     {"const", 43},        {"spec", 50},    {"composite", 51}, {"spec_op", 52},
-    {"function", 54}, {"parameter", 55},    {"end", 56},     {"call", 57},      {"store", 62},
-    {"decorate", 71}, {"group", 73},        {"add", 128},    {"phi", 245},      {"loop", 246},
-    {"merge", 247},   {"label", 248},       {"branch", 249}, {"if", 250},       {"switch", 251},
-    {"return", 253},  {"unreachable", 255},
+    {"entry", 15},     {"void", 19},    {"bool", 20},      {"int", 21},          {"type", 33},
+    {"true", 41},      {"const", 43},   {"spec_true", 48}, {"spec_false", 49},   {"spec", 50},
+    {"composite", 51}, {"spec_op", 52}, {"function", 54},  {"parameter", 55},    {"end", 56},
+    {"call", 57},      {"store", 62},   {"decorate", 71},  {"group", 73},        {"add", 128},
+    {"phi", 245},      {"loop", 246},   {"merge", 247},    {"label", 248},       {"branch", 249},
+    {"if", 250},       {"switch", 251}, {"return", 253},   {"unreachable", 255},
 };
 
 /// Instructions of opcodes and operands, one after the other, each ended by a semicolon.
@@ -145,6 +145,15 @@ TEST_CASE("prune: what constants decide is a jump, and what nobody reaches is go
         const auto has_number = [](const std::string& body) { return body.find(" 70 ") != body.npos; };
         CHECK((text.find("decorate 70") == text.npos) == (has_number(c.before) && !has_number(c.after)));
     }
+}
+
+TEST_CASE("prune: what constants are set to becomes their default") {
+    const std::string flags = "decorate 15 1 3; decorate 16 1 4; decorate 17 1 5; ";
+    const std::string before = flags + globals + "spec_false 2 15; spec_true 2 16; spec_true 2 17; ";
+    const std::string text = pruned("return; end; ", {{2, 4}, {3, 1}, {4, 0}}, before);
+    for (const char* each : {"spec 3 5 4; ", "spec_true 2 15; ", "spec_false 2 16; ", "spec_true 2 17; "})
+        CHECK_MESSAGE(text.find(each) != text.npos, text);
+    CHECK(pruned("return; end; ", {}, before).find("spec 3 5 5; ") != text.npos);
 }
 
 TEST_CASE("prune: where it cannot be sure a module stays as it was") {
