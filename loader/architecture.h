@@ -261,6 +261,7 @@ struct Recurrence {
     uint32_t gate_rank = 0;  // likewise of the gate; 0: W x
     Activation gate_activation = Activation::silu;  // of a delta rule
     bool by_key = false;                            // a head has a step for each of its keys
+    float bound = 0;        // by key, below 0: a = exp(bound sigmoid(-decay step)), without softplus
     bool separate = false;  // q, k and v have matrices and taps of their own, for channels() together
     enum class PartNorms : uint8_t { none, plain, weighted } part_norms = PartNorms::none;  // of its W v
     float epsilon = 0;        // of the norm: of a head, or of a group's heads (state_space), or of parts

@@ -274,6 +274,7 @@ class Binder {
             row.layout == Layout::first_beyond && !stored.empty())
             frame.stored_rows = std::clamp<uint64_t>(stored.front(), 1, frame.rows);
         Laid laid = lay(frame, row.layout);
+        if (row.layout == Layout::negated) laid.strips.front().factor = -1;
         const bool scaled = ref.role == Role::mixer_taps && layer.recurrence.scales_channels();
         if (scaled) laid.strips = channel_strips(layer.recurrence, frame.cols);
         const uint32_t tensors = row.layout == Layout::per_expert ? shape.groups : 1;
@@ -342,7 +343,8 @@ class Binder {
         if (tensor == nullptr) fail(Status::bad_file, catalog_.format(), "tensor ", name, " is missing");
         const auto is = [&](const std::vector<uint64_t>& shape) { return tensor->shape == shape; };
         bool fits = is(laid.expected);
-        if (layout == Layout::as_is || layout == Layout::plus_one || layout == Layout::negative_exp) {
+        if (layout == Layout::as_is || layout == Layout::plus_one || layout == Layout::negative_exp ||
+            layout == Layout::negated) {
             fits = fits || is(frame.shape({frame.groups, frame.group_rows(), frame.cols}));
             fits = fits || without_ones(tensor->shape) == without_ones(laid.expected);
         }

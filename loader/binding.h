@@ -36,6 +36,7 @@ enum class Layout : uint8_t {
     latent_kv_b,              // per head: rows of its keys, then of its values; [.., kv_rank]
     q_gated,                  // per head: its rows of q, then of the attention's gate
     negative_exp,             // as it is; -exp of each
+    negated,                  // as it is; - of each
     mixer,          // of struct Recurrence: gate, channels, steps; input gate, gate, channels (convolution);
                     // channels, gate, and low rank of steps, k, q (selective)
     mixer_grouped,  // per group: its q, k, v and gate; of its heads' vectors: betas, steps (Qwen3-Next)

@@ -47,6 +47,13 @@ void set_kimi_linear(const Described& model, Keys& keys) {
     keys.set("kda.head_dim", r.key_dim);
 }
 
+void set_bailing3(const Described& model, Keys& keys) {
+    set_kimi_linear(model, keys);
+    set_shared_expert(model, keys);
+    keys.set("kda.safe_gate", true);
+    keys.set("kda.gate_lower_bound", double{model.architecture.recurrence().bound});
+}
+
 /// Readers want the axes of positions, which all have the same one in a text.
 void set_delta_and_axes(const Described& model, Keys& keys) {
     set_delta(model, keys);
@@ -99,6 +106,9 @@ bool is_recurrent(const Architecture& a) { return a.recurrent(); }
 /// Of both kinds of layers, for which there is one key.
 bool has_as_many_heads(const Architecture& a) { return a.recurrence().heads == a.attention().heads; }
 
+/// As its reader takes them.
+bool is_bounded(const Architecture& a) { return a.recurrence().bound < 0; }
+
 /// Multipliers would have to go into weights, and norms come after gates.
 bool multiplies_nothing(const Architecture& a) {
     const Layer& layer = a.layers.front();
@@ -120,6 +130,12 @@ std::span<const ConversionFamily> recurrent_conversions() {
          .architecture = "kimi-linear",
          .fits = has_as_many_heads,
          .keys = set_kimi_linear,
+         .lacks = lacks_q_rank},
+        {.model_type = "bailing_hybrid",
+         .architecture = "bailingmoe3",
+         .fits = is_bounded,
+         .ahead = true,
+         .keys = set_bailing3,
          .lacks = lacks_q_rank},
         {.model_type = "falcon_h1",
          .architecture = "falcon-h1",

@@ -65,6 +65,7 @@ class FolderSource final : public ConversionSource {
     void add_divisors();
     void add_divisors(const char* name, const std::vector<double>& divisors);
     void add_layer_scales();
+    void add_negated();
     void add_weights();
     void add(WeightRef ref, const TensorView& view);
     void add_values(std::string name, std::vector<uint64_t> dimensions, std::vector<float> values);
@@ -119,6 +120,7 @@ FolderSource::FolderSource(const fs::path& path, Model part)
     if (row_->embeds) drop_head();
     add_divisors();
     add_layer_scales();
+    add_negated();
     if (!model_.architecture.encoder.empty()) {
         buckets_ = settings.size("relative_attention_num_buckets", most_size, 32);
         add_buckets();
@@ -269,6 +271,19 @@ void FolderSource::add_layer_scales() {
     }
 }
 
+/// Weights that GGUF has with the other sign.
+void FolderSource::add_negated() {
+    std::erase_if(model_.weights, [&](const auto& weight) {
+        const auto& [ref, view] = weight;
+        if (ref.role != Role::mixer_decay || row_of(ref).layout != Layout::negated) return false;
+        std::vector<float> values = floats_of(view);
+        for (float& value : values) value = -value;
+        const std::vector<uint64_t> dimensions{1, values.size()};
+        add_values(tensor_name(row_of(ref).name, ref.layer), dimensions, std::move(values));
+        return true;
+    });
+}
+
 /// The decoder, or the encoder.
 const Architecture& FolderSource::stack_of(WeightRef ref) const {
     return ref.encoder ? model_.architecture.encoder.front() : model_.architecture;
@@ -285,7 +300,8 @@ const TensorRow& FolderSource::row_of(WeightRef ref) const {
             const bool writable = row.layout == Layout::as_is || row.layout == Layout::gate_up ||
                                   row.layout == Layout::q_rope_last || row.layout == Layout::buckets ||
                                   row.layout == Layout::q_gated || row.layout == Layout::mixer ||
-                                  row.layout == Layout::mixer_grouped || (fused && row_->fused_qkv);
+                                  row.layout == Layout::mixer_grouped || row.layout == Layout::negated ||
+                                  (fused && row_->fused_qkv);
             const bool split = row.layout == Layout::as_is && row_->fused_qkv &&
                                std::string_view(row.name).starts_with("blk.#.attn_") &&
                                (role == Role::q || role == Role::k || role == Role::v ||
@@ -360,8 +376,10 @@ void FolderSource::add(WeightRef ref, const TensorView& view) {
         !shape.vector || ref.role == Role::expert_gate_bias || ref.role == Role::expert_up_bias ||
         ref.role == Role::expert_down_bias ||
         ((ref.role == Role::q_norm || ref.role == Role::k_norm) && layer.attention.qk_norm.own_weights) ||
+        (layer.recurrence.by_key && ref.role == Role::mixer_decay) ||
         (layer.recurrence.kind != RecurrenceKind::delta &&
          (ref.role == Role::mixer_decay || ref.role == Role::mixer_skip || ref.role == Role::mixer_norm));
+    if (are_taps(ref.role) && layer.recurrence.separate) tensor.dimensions.push_back(1);
     if (!shape.vector) tensor.dimensions.push_back(view.rows);
     if (split && shape.groups > 1 && !are_taps(ref.role)) {
         tensor.dimensions.back() /= shape.groups;

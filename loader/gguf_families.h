@@ -44,6 +44,8 @@ void adjust_alibi(Reading& reading);
 void adjust_granite(Reading& reading);
 /// Keys of images' positions: in a text all axes have the same one, so that rotations are the usual.
 void read_past_axes(Reading& reading);
+/// Limits of activated gates and of ups, of experts and of what all tokens pass, where the file has any.
+void read_clamps(Reading& reading);
 }  // namespace gguf
 
 /// The file's tensors. Errors: unsupported, for a type that this build cannot read.

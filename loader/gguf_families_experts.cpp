@@ -241,8 +241,7 @@ void adjust_step35(Reading& r) {
     adjust_sigmoid(r);
     make_unrouted_dense(r);
     r.settings.understood("moe_every_n_layers");  // the router's tensors tell
-    read_clamps(r, "swiglu_clamp_exp", true, clamp_of_experts);
-    read_clamps(r, "swiglu_clamp_shexp", true, clamp_of_all);
+    gguf::read_clamps(r);
     for (size_t i = 0; i < r.architecture.layers.size(); ++i)
         if (layer_has(r, "blk.#.attn_gate.weight", i))
             r.architecture.layers[i].attention.output_gate = Attention::OutputGate::heads;
@@ -263,6 +262,11 @@ void adjust_phimoe(Reading& r) {
 }  // namespace
 
 const std::span<const TensorRow> gguf::latent = latent_rows;
+
+void gguf::read_clamps(Reading& r) {
+    scoria::read_clamps(r, "swiglu_clamp_exp", true, clamp_of_experts);
+    scoria::read_clamps(r, "swiglu_clamp_shexp", true, clamp_of_all);
+}
 
 void gguf::read_latent(Reading& r, const LatentKeys& names, std::optional<uint32_t> value_dim) {
     const Settings& keys = r.settings;

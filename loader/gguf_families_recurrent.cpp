@@ -71,6 +71,13 @@ constexpr TensorRow kimi_linear_rows[] = {
     {Role::mixer_gate, LAYER "ssm_g_b.weight"},
     {Role::mixer_out, LAYER "attn_output.weight"},
 };
+// Ling 3's under the same names, whole matrices where Kimi's are of a low rank.
+constexpr TensorRow bailing3_rows[] = {
+    {Role::mixer_step, LAYER "ssm_f_a.weight"},
+    {Role::mixer_gate, LAYER "ssm_g_a.weight"},
+    {Role::mixer_decay, LAYER "ssm_a", negated},
+    {Role::attention_gate, LAYER "attn_gate.weight"},
+};
 constexpr TensorRow falcon_h1_rows[] = {
     {Role::feed_forward_norm, LAYER "ffn_norm"},
 };
@@ -143,24 +150,37 @@ void adjust_delta(Reading& r) {
     use_recurrence(r.architecture, recurs, delta);
 }
 
-/// Layers without key/value heads have a delta rule that decays by key, the others latent attention without
-/// positions.
-void adjust_kimi_linear(Reading& r) {
+/// Layers without key/value heads have a delta rule that decays by key, the others latent attention.
+void use_delta_by_key(Reading& r, Recurrence delta) {
     const Settings& keys = r.settings;
     const std::vector<bool> recurs = layers_without_heads(r);
     gguf::read_routing(r, true);
     gguf::read_latent(r, {"attention.key_length_mla", "attention.value_length_mla"}, {});
-    Recurrence delta;
     delta.kind = RecurrenceKind::delta;
     delta.by_key = delta.separate = true;
     delta.taps = keys.size("ssm.conv_kernel", most_taps, {}, 2);
     delta.heads = delta.groups = keys.size(keys.name_of(Field::heads), 1 << 16);
-    delta.key_dim = delta.value_dim = delta.gate_rank = delta.step_rank =
-        keys.size("kda.head_dim", most_state_dim);
+    delta.key_dim = delta.value_dim = keys.size("kda.head_dim", most_state_dim);
     delta.gate_activation = Activation::sigmoid;
     delta.epsilon = r.architecture.norm.epsilon;
     check_heads(keys, "kda.head_dim", delta);
     use_recurrence(r.architecture, recurs, delta);
+}
+
+void adjust_kimi_linear(Reading& r) {
+    Recurrence delta;
+    delta.gate_rank = delta.step_rank = r.settings.size("kda.head_dim", most_state_dim);
+    use_delta_by_key(r, delta);
+}
+
+void adjust_bailing3(Reading& r) {
+    const Settings& keys = r.settings;
+    gguf::read_past_axes(r);
+    Recurrence delta;
+    if (keys.flag("kda.safe_gate", true)) delta.bound = read_bound(keys, "kda.gate_lower_bound", -5);
+    for (Layer& layer : r.architecture.layers) layer.attention.output_gate = Attention::OutputGate::heads;
+    use_delta_by_key(r, delta);
+    gguf::read_clamps(r);
 }
 
 void adjust_granite_hybrid(Reading& r) {
@@ -281,6 +301,12 @@ std::span<const Family> gguf_recurrent_families() {
          .routing = &kimi_experts,
          .recurrence = RecurrenceKind::delta,
          .adjust = adjust_kimi_linear},
+        {.name = "bailingmoe3",
+         .tensors = {bailing3_rows, kimi_linear_rows, state_rows, gguf::latent, common, experts},
+         .pairs = RopePairs::interleaved,
+         .routing = &kimi_experts,
+         .recurrence = RecurrenceKind::delta,
+         .adjust = adjust_bailing3},
         {.name = "granitehybrid",  // q and k permuted as for llama
          .tensors = {mamba_rows, state_rows, common, experts},
          .pairs = RopePairs::interleaved,

@@ -28,7 +28,7 @@ constexpr DeepSeekDefaults deepseek_v2{2, 1, 1, 0, 1.0}, deepseek_v3{1, 8, 4, 3,
     glm4_moe{1, 1, 1, 1, 1.0}, glm4_moe_lite{1, 1, 1, 1, 1.8}, solar_open{1, 1, 1, 0, 1.0},
     dots1{0, 1, 1, 0, 1.0}, deepseek_v1{0, 1, 1, 0, 1.0}, bailing{1, 8, 4, 0, 2.5},
     exaone_moe{1, 1, 1, 1, 2.5}, afmoe{2, 1, 1, 1, 1.0}, sarvam{1, 1, 1, 1, 2.5}, mistral4{1, 1, 1, 0, 1.0},
-    hy_v3{1, 1, 1, 1, 2.826}, kimi_linear{1, 1, 1, 1, 2.446};
+    hy_v3{1, 1, 1, 1, 2.826}, kimi_linear{1, 1, 1, 1, 2.446}, bailing_hybrid{1, 8, 4, 2, 2.5};
 
 void read_deepseek_experts(Reading& r, const DeepSeekDefaults& defaults) {
     const Settings& s = r.settings;
@@ -268,6 +268,49 @@ void adjust_kimi_linear(Reading& r) {
     use_recurrence(a, recurs, delta);
 }
 
+/// Ling 3: every layer_group_size-th layer has latent attention with a gate for each head, and so have those
+/// behind the last whole group; the others a delta rule that decays by key, each step bounded.
+void adjust_bailing_hybrid(Reading& r) {
+    const Settings& s = r.settings;
+    Architecture& a = r.architecture;
+    Recurrence delta;
+    delta.kind = RecurrenceKind::delta;
+    delta.by_key = delta.separate = true;
+    delta.taps = s.size("short_conv_kernel_size", most_taps, 4, 2);
+    delta.heads = delta.groups = a.attention().heads;
+    // transformers saves head_dim as that of what rotates.
+    delta.key_dim = delta.value_dim =
+        s.size("linear_head_dim", most_state_dim, s.size("head_dim", most_state_dim, 128));
+    for (const char* again : {"linear_num_heads", "linear_conv_kernel_dim"}) s.understood(again);
+    if (s.flag("kda_safe_gate", true)) delta.bound = read_bound(s, "kda_lower_bound", -5);
+    delta.gate_activation = Activation::sigmoid;
+    delta.epsilon = a.norm.epsilon;
+    check_heads(s, "num_attention_heads", delta);
+    std::vector<bool> recurs = recurrent_layers(s, a.layers.size());
+    const uint32_t group = s.size("layer_group_size", most_layers, 6);
+    if (!s.has("layer_types"))
+        for (size_t i = 0; i < recurs.size(); ++i)
+            recurs[i] = (i + 1) % group != 0 && i < recurs.size() / group * group;
+    expect_flag(s, "no_kda_lora", true, true);
+    expect_text(s, "gated_attention_proj_granularity_type", "head_wise");
+    expect_text(s, "score_function", "sigmoid");
+    for (const char* limits : {"expert_swiglu_limit_list", "share_expert_swiglu_limit_list"})
+        if (const nlohmann::json* list = s.find(limits);
+            list &&
+            std::ranges::any_of(*list, [](const auto& limit) { return !limit.is_null() && limit != 0; }))
+            s.wrong(limits, "none, as transformers' class");
+    for (const char* other : {"mtp_loss_scaling_factor", "head_dim", "router_dtype", "kda_lower_bound"})
+        s.understood(other);
+    for (Layer& layer : a.layers) {
+        layer.attention.output_gate = Attention::OutputGate::heads;
+        if (Routing& routing = layer.feed_forward.routing; routing.experts != 0)
+            routing.renormalise = s.flag("moe_renormalize", routing.renormalise);
+    }
+    adjust_deepseek(r, bailing_hybrid);
+    finish_deepseek(r, bailing_hybrid);
+    use_recurrence(a, recurs, delta);
+}
+
 /// What its published config says beside what its class reads.
 void adjust_minimax(Reading& r) {
     expect_text(r.settings, "scoring_func", "sigmoid");
@@ -311,6 +354,13 @@ std::span<const Family> deepseek_families() {
          .routing = &deepseek_v3_experts,
          .recurrence = RecurrenceKind::delta,
          .adjust = adjust_kimi_linear},
+        {.name = "bailing_hybrid",
+         .tensors = {hf::bailing_hybrid, hf::sarvam, hf::shared_experts, hf::experts, hf::frame, hf::gated},
+         .pairs = RopePairs::interleaved,
+         .rope_base = 6e6,
+         .routing = &deepseek_v3_experts,
+         .recurrence = RecurrenceKind::delta,
+         .adjust = adjust_bailing_hybrid},
         {.name = "mistral4",
          .tensors = {hf::deepseek, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
          .o_bias = attention_bias,

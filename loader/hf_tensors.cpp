@@ -202,6 +202,33 @@ constexpr TensorRow kimi_linear_rows[] = {
     {Role::shared_up, LAYER "block_sparse_moe.shared_experts.up_proj.weight"},
     {Role::shared_down, LAYER "block_sparse_moe.shared_experts.down_proj.weight"},
 };
+// Ling 3's: under "attention.", what others have under "self_attn.".
+constexpr TensorRow bailing_hybrid_rows[] = {
+    {Role::mixer_q, LAYER "attention.q_proj.weight"},
+    {Role::mixer_k, LAYER "attention.k_proj.weight"},
+    {Role::mixer_v, LAYER "attention.v_proj.weight"},
+    {Role::mixer_q_taps, LAYER "attention.q_conv1d.weight"},
+    {Role::mixer_k_taps, LAYER "attention.k_conv1d.weight"},
+    {Role::mixer_v_taps, LAYER "attention.v_conv1d.weight"},
+    {Role::mixer_step, LAYER "attention.f_proj.weight"},
+    {Role::mixer_step_bias, LAYER "attention.dt_bias"},
+    {Role::mixer_decay, LAYER "attention.A_log", negative_exp},
+    {Role::mixer_beta, LAYER "attention.b_proj.weight"},
+    {Role::mixer_gate, LAYER "attention.g_proj.weight"},
+    {Role::mixer_norm, LAYER "attention.o_norm.weight"},
+    {Role::mixer_out, LAYER "attention.o_proj.weight"},
+    {Role::mixer_out, LAYER "attention.dense.weight"},
+    {Role::latent_q, LAYER "attention.q_a_proj.weight"},
+    {Role::latent_q_norm, LAYER "attention.q_a_layernorm.weight"},
+    {Role::q, LAYER "attention.q_b_proj.weight", q_rope_last},
+    {Role::q, LAYER "attention.q_proj.weight", q_rope_last},
+    {Role::latent_kv, LAYER "attention.kv_a_proj_with_mqa.weight"},
+    {Role::latent_kv_norm, LAYER "attention.kv_a_layernorm.weight"},
+    {Role::latent_k, LAYER "attention.kv_b_proj.weight", latent_kv_b},
+    {Role::latent_v, LAYER "attention.kv_b_proj.weight", latent_kv_b},
+    {Role::attention_gate, LAYER "attention.g_proj.weight"},
+    {Role::o, LAYER "attention.o_proj.weight"},
+};
 constexpr TensorRow expert_rows[] = {
     {Role::router, LAYER "mlp.gate.weight"},
     {Role::expert_gate, LAYER "mlp.experts.@.gate_proj.weight", per_expert},
@@ -561,6 +588,7 @@ const Rows gemma4 = gemma4_rows;
 const Rows olmo2 = olmo2_rows;
 const Rows mixtral = mixtral_rows;
 const Rows kimi_linear = kimi_linear_rows;
+const Rows bailing_hybrid = bailing_hybrid_rows;
 const Rows experts = expert_rows;
 const Rows llama4 = llama4_rows;
 const Rows granite_shared = granite_shared_rows;

@@ -83,6 +83,13 @@ Recurrence read_state_space(const Settings& settings, const StateSpaceFields& na
     return mamba;
 }
 
+float read_bound(const Settings& settings, const char* name, double otherwise) {
+    const nlohmann::json* said = settings.find(name);
+    const double bound = said && said->is_number() ? said->get<double>() : said ? 0 : otherwise;
+    if (!(bound < 0 && bound > -1e6)) settings.wrong(name, "a number below 0");
+    return static_cast<float>(bound);
+}
+
 void check_heads(const Settings& settings, const char* heads, const Recurrence& r) {
     if (r.heads % r.groups != 0) settings.wrong(heads, cat("a multiple of ", r.groups, " groups"));
     if (uint64_t{r.heads} * r.value_dim + 2ull * r.groups * r.key_dim > 1 << 20)

@@ -40,6 +40,9 @@ struct StateSpaceFields {
 Recurrence read_state_space(const Settings& settings, const StateSpaceFields& names, float epsilon,
                             uint64_t width = 0);
 
+/// Recurrence::bound. Errors: bad_file, where the file has no number below 0.
+float read_bound(const Settings& settings, const char* name, double otherwise);
+
 /// Errors: bad_file, naming `heads`, where heads are not a multiple of groups or the state is too large.
 void check_heads(const Settings& settings, const char* heads, const Recurrence& recurrence);
 

@@ -26,7 +26,8 @@
 #define SCAN_KEYS 3       // of a part
 #define SCAN_DELTA 4      // else a state space
 #define SCAN_BY_COLUMN 5  // steps, biases and skips are of a column, and decays of a cell; one head
-#define SCAN_BY_KEY 6     // steps are of a head's keys, behind softplus; no biases and skips
+#define SCAN_BY_KEY 6     // steps are of a head's keys, behind softplus or to be bounded; no biases and skips
+#define SCAN_BOUNDED 2    // of SCAN_BY_KEY: by ScanPush::bound
 
 #ifdef __cplusplus
 namespace scoria {
@@ -55,6 +56,7 @@ struct ScanPush {
     uint beta_first, beta_stride;      // likewise
     uint out_first, out_stride;        // likewise
     float q_scale, k_scale;
+    float bound;
 };
 
 #ifdef __cplusplus

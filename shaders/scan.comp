@@ -1,7 +1,7 @@
 // What a head remembers, S [key_dim, value_dim], from token to token (RecurrenceKind), and what it says of it. A lane
 // has SCAN_KEYS rows of one column of S, SCAN_PARTS lanes the whole column. With d = softplus(step), a = exp(decay d):
 //   u = b (v - a S^T k), b = sigmoid(beta); or u = d v;  out = a S^T q + (k . q) u + skip v;  S = a S + k u^T
-// (by column a is of a cell, by key of a row, d being the step, and S decays first)
+// (by column a is of a cell, by key of a row, d being the step, and S decays first; bounded, a = exp(bound sigmoid(-decay step)))
 // so that the lanes of a column meet once a token, over S^T k, S^T q and k . q.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -19,7 +19,8 @@ layout(constant_id = SCAN_PARTS) const uint PARTS = 1;
 layout(constant_id = SCAN_KEYS) const uint KEYS = 1;
 layout(constant_id = SCAN_DELTA) const bool DELTA = false;
 layout(constant_id = SCAN_BY_COLUMN) const bool BY_COLUMN = false;
-layout(constant_id = SCAN_BY_KEY) const bool BY_KEY = false;
+layout(constant_id = SCAN_BY_KEY) const uint DECAYS_OF_KEYS = 0;
+const bool BY_KEY = DECAYS_OF_KEYS != 0, BOUNDED = DECAYS_OF_KEYS == SCAN_BOUNDED;
 layout(binding = 1) readonly buffer Qk { float qk[]; };
 layout(binding = 2) readonly buffer V { float values[]; };
 layout(binding = 3) readonly buffer Steps { float steps[]; };
@@ -99,7 +100,8 @@ void main() {
         if (BY_KEY) {
             const uint row = step_row + head * push.key_dim + first_key;
             EACH_KEY for (uint first = 0; first < KEYS; first += KEYS_AT_ONCE) {
-                const float all = exp_safe(decays[0] * LOADED(steps, row, first, keys));
+                const float exponent = decays[0] * LOADED(steps, row, first, keys);
+                const float all = exp_safe(BOUNDED ? push.bound * sigmoid(-exponent) : exponent);
                 [[unroll]] for (uint i = 0; i < KEYS_AT_ONCE; ++i) {
                     const float of_key = OF_KEY(all, i);
                     if (first + i < KEYS) s[first + i] *= of_key;

@@ -87,17 +87,16 @@ TensorId global_attention(GraphBuilder& graph, const Attention& local_shape, Ten
     return graph.emit(attention);
 }
 
-/// What the heads found, times what Attention::output_gate says.
-TensorId gated(GraphBuilder& graph, const Attention& shape, TensorId x, TensorId heads) {
-    const uint32_t columns = shape.gate_columns(), cols = shape.heads * shape.head_dim;
+}  // namespace
+
+TensorId build_gated_heads(GraphBuilder& graph, const Attention& shape, TensorId x, TensorId heads) {
+    const uint32_t columns = shape.gate_columns(), cols = graph.at(heads).cols;
     if (columns == 0) return heads;
     const TensorId gate = graph.linear("attention gate", x, columns, Role::attention_gate),
                    out = graph.tensor("attention gated", cols);
     return columns == cols ? graph.emit(op::Glu{gate, heads, out, shape.gate_activation})
                            : graph.emit(op::Gate{heads, gate, out, columns, 0, shape.gate_activation});
 }
-
-}  // namespace
 
 TensorId build_attention(GraphBuilder& graph, const Attention& shape, TensorId x) {
     if (shape.latent.kv_rank) return build_latent_attention(graph, shape, x);
@@ -114,7 +113,7 @@ TensorId build_attention(GraphBuilder& graph, const Attention& shape, TensorId x
     attention.distance_values = graph.optional(shape.distance_values, Role::distance_v);
     TensorId heads = graph.emit(attention);
     if (shape.global_tokens) heads = global_attention(graph, shape, x, heads);
-    heads = gated(graph, shape, x, heads);
+    heads = build_gated_heads(graph, shape, x, heads);
     if (shape.heads_norm) heads = graph.norm(heads_norm, heads);
     return graph.linear("attention out", heads, graph.stack->hidden, Role::o,
                         graph.optional(shape.o_bias, Role::o_bias));

@@ -44,8 +44,8 @@ TensorId build_latent_attention(GraphBuilder& graph, const Attention& shape, Ten
     const TensorId values =
         graph.emit(op::HeadLinear{heads, graph.tensor("values", shape.heads * latent.value_dim),
                                   graph.weight(Role::latent_v), shape.heads, latent.rope_dim});
-    return graph.linear("attention out", values, graph.stack->hidden, Role::o,
-                        graph.optional(shape.o_bias, Role::o_bias));
+    return graph.linear("attention out", build_gated_heads(graph, shape, x, values), graph.stack->hidden,
+                        Role::o, graph.optional(shape.o_bias, Role::o_bias));
 }
 
 }  // namespace scoria

@@ -45,6 +45,8 @@ TwoStreams build_reversible_block(GraphBuilder& graph, const Layer& layer, TwoSt
 TensorId build_attention(GraphBuilder& graph, const Attention& shape, TensorId x);
 TensorId build_latent_attention(GraphBuilder& graph, const Attention& shape, TensorId x);
 TensorId build_chunk_attention(GraphBuilder& graph, const Attention& shape, TensorId x);
+/// What the heads of x found, times what Attention::output_gate says.
+TensorId build_gated_heads(GraphBuilder& graph, const Attention& shape, TensorId x, TensorId heads);
 /// To the encoder's output, whose keys and values build_cross_keys left in the cache.
 TensorId build_cross_attention(GraphBuilder& graph, const Attention& cross, TensorId x);
 void build_cross_keys(GraphBuilder& graph, const Attention& cross, TensorId encoded);

@@ -98,7 +98,7 @@ TensorId scanned_heads(GraphBuilder& graph, const Recurrence& shape, TensorId x)
     const auto make_step = [&](TensorId of) {
         const TensorId step = graph.linear("mixer step", of, shape.steps(), Role::mixer_step,
                                            graph.optional(shape.by_key, Role::mixer_step_bias));
-        if (shape.by_key)
+        if (shape.by_key && shape.bound == 0)
             return graph.map("mixer step activated", step, MapKind::activate, 0, Activation::softplus);
         return graph.scaled("mixer step scaled", step, shape.step_scale);
     };

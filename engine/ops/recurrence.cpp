@@ -78,13 +78,15 @@ void record_scan(OpContext& context, const ScanArgs& args, const KernelVariant& 
                         .out_first = args.out.first,
                         .out_stride = args.out.stride,
                         .q_scale = args.q_scale,
-                        .k_scale = args.k_scale};
-    std::vector<vk::Constant> constants{{vk::constant_workgroup, variant.workgroup},
-                                        {SCAN_PARTS, parts},
-                                        {SCAN_KEYS, uint32_t(groups_for(shape.key_dim, parts))},
-                                        {SCAN_DELTA, shape.kind == RecurrenceKind::delta},
-                                        {SCAN_BY_COLUMN, shape.by_column()},
-                                        {SCAN_BY_KEY, shape.by_key}};
+                        .k_scale = args.k_scale,
+                        .bound = shape.bound};
+    std::vector<vk::Constant> constants{
+        {vk::constant_workgroup, variant.workgroup},
+        {SCAN_PARTS, parts},
+        {SCAN_KEYS, uint32_t(groups_for(shape.key_dim, parts))},
+        {SCAN_DELTA, shape.kind == RecurrenceKind::delta},
+        {SCAN_BY_COLUMN, shape.by_column()},
+        {SCAN_BY_KEY, shape.bound < 0 ? SCAN_BOUNDED : uint32_t(shape.by_key)}};
     if (native) constants.push_back({vk::constant_subgroup, variant.subgroup});
     const vk::Pipeline& pipeline = context.recorder.pipelines().get(shader_module(variant.shader), constants);
     context.recorder.dispatch(

@@ -38,6 +38,10 @@ struct ScanInputs {
     std::span<const double> decay, step_bias, skip;  // [shape.decays()], [shape.steps()]; skip may be empty,
                                                      // as by key step_bias is
 };
+inline double decay_by_key(const Recurrence& shape, double exponent) {
+    return std::exp(shape.bound < 0 ? double{shape.bound} * activate(-exponent, Activation::sigmoid)
+                                    : exponent);
+}
 /// The states [heads, key_dim, value_dim] go on by the batch; out: [tokens, heads * value_dim].
 inline void scan(const Recurrence& shape, const ScanInputs& in, std::span<double> states,
                  std::span<double> out) {
@@ -59,7 +63,7 @@ inline void scan(const Recurrence& shape, const ScanInputs& in, std::span<double
             double known = 0, said = 0;
             for (size_t i = 0; i < keys; ++i) {
                 double& cell = state[i * values + j];
-                cell *= shape.by_key ? std::exp(in.decay[h] * steps[h * keys + i])
+                cell *= shape.by_key ? decay_by_key(shape, in.decay[h] * steps[h * keys + i])
                         : by_column  ? std::exp(in.decay[j * keys + i] * step)
                                      : a;
                 known += cell * k[i];

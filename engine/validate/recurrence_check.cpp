@@ -150,9 +150,10 @@ Recurrence state(RecurrenceKind kind, uint32_t heads, uint32_t groups, uint32_t 
     shape.tiled = tiled;
     return shape;
 }
-Recurrence by_key(uint32_t heads, uint32_t groups, uint32_t key_dim, uint32_t value_dim) {
+Recurrence by_key(uint32_t heads, uint32_t groups, uint32_t key_dim, uint32_t value_dim, float bound = 0) {
     Recurrence shape = state(RecurrenceKind::delta, heads, groups, key_dim, value_dim);
     shape.by_key = true;
+    shape.bound = bound;
     return shape;
 }
 
@@ -216,7 +217,7 @@ void run_scan(CheckContext& context, const Case& c) {
     std::vector<float> steps = random_floats(size_t(tokens) * step_cols, context.seed + 1),
                        parameters = random_floats(size_t(shape.decays()) + (shape.by_key ? 0 : 2 * step_cols),
                                                   context.seed + 4);
-    if (shape.by_key)
+    if (shape.by_key && shape.bound == 0)
         for (float& step : steps) step = std::abs(step);
     for (uint32_t i = 0; i < shape.decays(); ++i) parameters[i] = -c.decay * std::exp(parameters[i]);
     const std::vector<double> rows_in = doubles(std::span(x).subspan(c.extra)), numbers = doubles(parameters),
@@ -270,7 +271,8 @@ void run_scan(CheckContext& context, const Case& c) {
     if (delta) args.beta = Matrix{betas_buffer.view(), tokens, heads, heads, 0};
     // A sum over the keys for each token, of which later ones remember what decays leave.
     run_case(context, "scan", c,
-             cat(shape.by_key        ? "delta by key "
+             cat(shape.bound < 0     ? "delta by key, bounded "
+                 : shape.by_key      ? "delta by key "
                  : delta             ? "delta "
                  : shape.by_column() ? "selective "
                                      : "state space ",
@@ -327,6 +329,8 @@ void check_scan(CheckContext& context) {
         {by_key(4, 4, 128, 128), {{5, 3, 1}}},
         {by_key(6, 2, 18, 12), {{33, 0, 2}}, Activation::silu, 3},  // parts of keys are unequal
         {by_key(4, 4, 32, 20), {{1, 4}, {1, 0, 1}, {9, 77, 2}}},
+        {by_key(4, 4, 30, 30, -5), {{1, 4}, {19, 0, 1}}},
+        {by_key(2, 2, 128, 128, -0.5f), {{3, 9, 1}}},
     };
     for (const Case& c : cases) run_scan(context, c);
 }

@@ -28,6 +28,8 @@ DELTA = dict(num_hidden_layers=4, linear_conv_kernel_dim=4, linear_num_key_heads
              rope_parameters=ROPE | {"partial_rotary_factor": 0.25})
 KIMI = {k: v for k, v in (BASE | EXPERTS | LATENT).items() if k not in ("rope_parameters", "head_dim", "n_routed_experts")} | dict(
     num_local_experts=6, q_lora_rank=None, n_shared_experts=1, rms_norm_eps=1e-6, num_hidden_layers=4)
+LING = {k: v for k, v in KIMI.items() if k != "q_lora_rank"} | dict(
+    q_lora_rank=20, rope_theta=1e4, head_dim=12, short_conv_kernel_size=3, num_mtp_layers=0, kda_lower_bound=-2.5)
 MAMBA = dict(num_hidden_layers=3, layer_types=["linear_attention", "full_attention", "linear_attention"],
              mamba_n_heads=8, mamba_d_head=16, mamba_expand=2, mamba_n_groups=2, mamba_d_state=12, mamba_d_conv=4)
 FALCON = SAME | dict(num_hidden_layers=2, mamba_d_ssm=96, mamba_n_heads=6, mamba_d_head=16, mamba_n_groups=2, mamba_d_state=12,
@@ -175,6 +177,10 @@ CONFIGS = {
         q_lora_rank=20, linear_head_dim=20, linear_num_heads=3, linear_conv_kernel_dim=3, norm_topk_prob=False,
         layer_types=["linear_attention", "full_attention", "linear_attention", "linear_attention"],
         mlp_layer_types=["dense", "sparse", "dense", "sparse"]),
+    "bailing_hybrid": LING | dict(num_hidden_layers=5, layer_group_size=2, layer_types=[
+        "linear_attention", "full_attention", "linear_attention", "full_attention", "full_attention"]),
+    "bailing_hybrid-unbounded": LING | dict(
+        num_hidden_layers=3, layer_group_size=3, q_lora_rank=None, kda_safe_gate=False, first_k_dense_replace=0),
     "falcon_h1": FALCON | dict(
         mlp_multipliers=[0.7, 0.4], ssm_multipliers=[0.8, 1.3, 0.6, 1.4, 0.9], ssm_in_multiplier=1.25, ssm_out_multiplier=0.3,
         attention_in_multiplier=1.1, attention_out_multiplier=0.6, key_multiplier=0.8, embedding_multiplier=2.5,
@@ -257,6 +263,9 @@ IMAGES = ("visual.", "vision_tower.", "multi_modal_projector.", "model.visual.",
 CONSTANTS = ("act_fn.beta", "act_fn.eps")
 
 
+FLOAT32 = torch.float32, torch.Tensor.float
+
+
 def made(name, fields):
     kind = (AutoModelForImageTextToText if "vision_config" in fields else
             AutoModelForMaskedLM if "bert" in name or "jina" in name else AutoModelForCausalLM)
@@ -271,8 +280,11 @@ def made(name, fields):
         for part in (model.config, model.config.get_text_config()):
             part._experts_implementation = "eager"
         torch.set_default_dtype(torch.float64)  # of constants that some classes make as they run
+        # What classes compute in float32 whatever the weights are.
+        torch.float32, torch.Tensor.float = torch.float64, torch.Tensor.double
         with torch.no_grad():
             logits = model(input_ids=torch.tensor([IDS])).logits[0].numpy()
+        torch.float32, torch.Tensor.float = FLOAT32
         torch.set_default_dtype(torch.float32)
         saved = json.load(open(folder + "/config.json"))
     for other in ("vision_config", "transformers_version", "dtype", "architectures"):

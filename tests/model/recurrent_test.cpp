@@ -43,7 +43,7 @@ std::vector<Recurrent> recurrent_models() {
         if (model->architecture.recurrent())
             all.push_back({std::move(made), std::move(model), std::move(folder)});
     }
-    REQUIRE(all.size() == (deep() ? 23 : few_models() ? 1 : 5));
+    REQUIRE(all.size() == (deep() ? 25 : few_models() ? 1 : 5));
     return all;
 }
 
