@@ -441,6 +441,21 @@ TEST_CASE(
     CHECK(model.unused.empty());
 }
 
+TEST_CASE("reference: Ling 3 as published, its layers by groups") {
+    MadeModel made = made_model("bailing_hybrid");
+    nlohmann::json& config = made.folder.config;
+    const TemporaryFolder newer(made.folder);
+    for (const char* name : {"layer_types", "mlp_layer_types", "linear_head_dim", "linear_num_heads",
+                             "linear_conv_kernel_dim", "qk_head_dim", "model_max_length"})
+        config.erase(name);
+    config.update(
+        nlohmann::json::parse(R"({"head_dim": 12, "max_position_embeddings": 160, "no_kda_lora": true,
+        "gated_attention_proj_granularity_type": "head_wise", "score_function": "sigmoid",
+        "expert_swiglu_limit_list": [null, null, 0]})"));
+    const TemporaryFolder folder(made.folder);
+    CHECK(open_model(folder.path()).architecture.layers == open_model(newer.path()).architecture.layers);
+}
+
 TEST_CASE("vulkan: q, k and v of a recurrence stand side by side, whatever their types, and without fusion") {
     MadeModel made = made_model("kimi_linear");
     for (const char* half : {"0.self_attn.v_proj", "0.self_attn.f_a_proj", "2.self_attn.k_proj"}) {
@@ -509,6 +524,11 @@ TEST_CASE("recurrences that are not computed are refused, naming the field") {
         {"kimi_linear", "linear_attn_config", R"({"short_conv_kernel_size": 3})",
          "k_conv1d.weight: expected [48, 3], got [48, 1, 4]"},
         {"kimi_linear-types", "layer_types", "null", "each layer in one of its two lists"},
+        {"bailing_hybrid", "kda_lower_bound", "0.5", "kda_lower_bound: expected a number below 0, got 0.5"},
+        {"bailing_hybrid", "no_kda_lora", "false", "no_kda_lora: expected true"},
+        {"bailing_hybrid", "gated_attention_proj_granularity_type", "\"elementwise\"", "expected head_wise"},
+        {"bailing_hybrid", "expert_swiglu_limit_list", "[null, 7.0]", "expert_swiglu_limit_list"},
+        {"bailing_hybrid", "linear_head_dim", "16", "expected [64, 48], got [48, 48]"},
         {"granitemoehybrid-mamba", "mamba_proj_bias", "true", "mamba_proj_bias: expected false"},
         {"granitemoehybrid-mamba", "mamba_d_head", "8", "mamba_d_head: expected heads that fill"},
         {"granitemoehybrid-mamba", "time_step_limit", "[0.001, 0.1]",
