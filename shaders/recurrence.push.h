@@ -28,6 +28,7 @@
 #define SCAN_BY_COLUMN 5  // steps, biases and skips are of a column, and decays of a cell; one head
 #define SCAN_BY_KEY 6     // steps are of a head's keys, behind softplus or to be bounded; no biases and skips
 #define SCAN_BOUNDED 2    // of SCAN_BY_KEY: by ScanPush::bound
+#define SCAN_WHOLE 7      // all parts have SCAN_KEYS keys
 
 #ifdef __cplusplus
 namespace scoria {

@@ -32,6 +32,9 @@ layout(binding = 7) writeonly buffer Out { float result[]; };
 layout(push_constant) uniform Push { ScanPush push; };
 #include "recurrence.glsl"
 
+layout(constant_id = SCAN_WHOLE) const bool WHOLE = false;
+bool is_key(const uint i, const uint keys) { return WHOLE ? i < KEYS : i < keys; }
+
 #ifdef UNROLLED  // GPUs keep S in registers
 #define EACH_KEY [[unroll]]
 #else
@@ -41,13 +44,25 @@ layout(push_constant) uniform Push { ScanPush push; };
 #ifdef NATIVE_SUBGROUP
 // A lane loads one of SG_SIZE keys, which all take from it: CPU drivers load lane by lane.
 #define KEYS_AT_ONCE SG_SIZE
-#define LOADED(from, row, i, keys) ((i) + sg_lane() < keys ? from[row + (i) + sg_lane()] : 0.0)
+#define LOADED(from, row, i, keys) (is_key((i) + sg_lane(), keys) ? from[row + (i) + sg_lane()] : 0.0)
 #define OF_KEY(values, i) sg_broadcast(values, i)
 #else
 #define KEYS_AT_ONCE 1
-#define LOADED(from, row, i, keys) ((i) < keys ? from[row + (i)] : 0.0)
+#define LOADED(from, row, i, keys) (is_key(i, keys) ? from[row + (i)] : 0.0)
 #define OF_KEY(values, i) values
 #endif
+
+// What the keys of a head decay by for this token and for the next, where lanes meet anyway: for all columns at once.
+const bool SHARES_DECAYS = PARTS > 1 ? BY_KEY : false;
+const uint MOST_KEYS = PARTS * KEYS;
+shared float decays_of_keys[SHARES_DECAYS ? 2 * MOST_KEYS : 1];
+float decay_of_key(const float decay, const float step) {
+    return exp_safe(BOUNDED ? push.bound * sigmoid(-decay * step) : decay * step);
+}
+void share_decays(const uint row, const float decay, const uint token) {
+    for (uint key = gl_LocalInvocationID.x; key < push.key_dim; key += gl_WorkGroupSize.x)
+        decays_of_keys[token % 2 * MOST_KEYS + key] = decay_of_key(decay, steps[row + token * push.step_stride + key]);
+}
 
 const uint COLUMNS = gl_WorkGroupSize.x / PARTS;
 shared vec3 sums[2 * gl_WorkGroupSize.x];  // of even tokens and of odd ones
@@ -86,10 +101,16 @@ void main() {
 
     float s[KEYS], decays[BY_COLUMN ? KEYS : 1];
     const uint before = piece.remembered + cell, after = piece.remember + cell;
-    EACH_KEY for (uint i = 0; i < KEYS; ++i) s[i] = piece.begins || i >= keys ? 0.0 : state[before + i * push.value_dim];
-    EACH_KEY for (uint i = 0; i < (BY_COLUMN ? KEYS : 1); ++i) decays[i] = i < keys ? parameters[decay + i] : 0.0;
+    EACH_KEY for (uint i = 0; i < KEYS; ++i) s[i] = piece.begins || !is_key(i, keys) ? 0.0 : state[before + i * push.value_dim];
+    EACH_KEY for (uint i = 0; i < (BY_COLUMN ? KEYS : 1); ++i) decays[i] = is_key(i, keys) ? parameters[decay + i] : 0.0;
 
-    for (uint token = piece.first; token < piece.first + piece.tokens; ++token) {
+    const uint steps_of_head = push.step_first + head * push.key_dim, end = piece.first + piece.tokens;
+    const float decay_of_head = parameters[head];
+    if (SHARES_DECAYS) {
+        share_decays(steps_of_head, decay_of_head, piece.first);
+        barrier();
+    }
+    for (uint token = piece.first; token < end; ++token) {
         const uint q_row = of_q + token * push.qk_stride, k_row = of_k + token * push.qk_stride;
         const float v = inside ? values[push.v_first + token * push.v_stride + head * push.value_dim + column] : 0.0;
         const uint step_row = push.step_first + token * push.step_stride;
@@ -97,11 +118,14 @@ void main() {
         if (!BY_KEY) size = activated(steps[step_row + of] + step_bias, ACTIVATION_SOFTPLUS);
         const float a = BY_COLUMN || BY_KEY ? 1.0 : exp_safe(decays[0] * size);
         if (BY_COLUMN) EACH_KEY for (uint i = 0; i < KEYS; ++i) s[i] *= exp_safe(decays[i] * size);
-        if (BY_KEY) {
-            const uint row = step_row + head * push.key_dim + first_key;
+        if (SHARES_DECAYS) {
+            const uint row = token % 2 * MOST_KEYS + first_key;
+            EACH_KEY for (uint i = 0; i < KEYS; ++i) s[i] *= is_key(i, keys) ? decays_of_keys[row + i] : 1.0;
+            if (token + 1 < end) share_decays(steps_of_head, decay_of_head, token + 1);  // column_sum() waits for it
+        } else if (BY_KEY) {
+            const uint row = steps_of_head + token * push.step_stride + first_key;
             EACH_KEY for (uint first = 0; first < KEYS; first += KEYS_AT_ONCE) {
-                const float exponent = decays[0] * LOADED(steps, row, first, keys);
-                const float all = exp_safe(BOUNDED ? push.bound * sigmoid(-exponent) : exponent);
+                const float all = decay_of_key(decay_of_head, LOADED(steps, row, first, keys));
                 [[unroll]] for (uint i = 0; i < KEYS_AT_ONCE; ++i) {
                     const float of_key = OF_KEY(all, i);
                     if (first + i < KEYS) s[first + i] *= of_key;
@@ -130,5 +154,5 @@ void main() {
         }
     }
     EACH_KEY for (uint i = 0; i < KEYS; ++i)
-        if (inside && i < keys) state[after + i * push.value_dim] = s[i];
+        if (inside && is_key(i, keys)) state[after + i * push.value_dim] = s[i];
 }

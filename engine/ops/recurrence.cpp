@@ -80,10 +80,12 @@ void record_scan(OpContext& context, const ScanArgs& args, const KernelVariant& 
                         .q_scale = args.q_scale,
                         .k_scale = args.k_scale,
                         .bound = shape.bound};
+    const uint32_t keys = uint32_t(groups_for(shape.key_dim, parts));
     std::vector<vk::Constant> constants{
         {vk::constant_workgroup, variant.workgroup},
         {SCAN_PARTS, parts},
-        {SCAN_KEYS, uint32_t(groups_for(shape.key_dim, parts))},
+        {SCAN_KEYS, keys},
+        {SCAN_WHOLE, keys * parts == shape.key_dim},
         {SCAN_DELTA, shape.kind == RecurrenceKind::delta},
         {SCAN_BY_COLUMN, shape.by_column()},
         {SCAN_BY_KEY, shape.bound < 0 ? SCAN_BOUNDED : uint32_t(shape.by_key)}};
