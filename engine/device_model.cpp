@@ -31,10 +31,10 @@ class Uploader {
   public:
     Uploader(vk::Device& device, vk::Pipelines& pipelines) : device_(device), pipelines_(pipelines) {}
     ~Uploader() {
-        try {
-            finish();
-        } catch (const Error&) {  // the device is lost: nothing runs any more
-        }
+        for (Slot& slot : slots_) try {
+                settle(slot);
+            } catch (const Error&) {  // lost, or it hangs, and then the platform frees nothing
+            }
     }
 
     void write(const vk::Buffer& to, uint64_t first, std::span<const std::byte> bytes) {
@@ -77,7 +77,8 @@ class Uploader {
         return device_.has_transfer_queue() ? vk::QueueKind::transfer : vk::QueueKind::compute;
     }
     void settle(Slot& slot) {
-        if (const auto ticket = std::exchange(slot.ticket, std::nullopt)) device_.wait(*ticket);
+        if (slot.ticket) device_.wait(*slot.ticket);
+        slot.ticket.reset();  // where a wait fails, the next one is for it, too
     }
     Slot& free_slot(uint64_t bytes) {
         next_ = (next_ + 1) % staging_slots;

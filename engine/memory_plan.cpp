@@ -103,6 +103,15 @@ class Planning {
         if (whole_) memory_.context = tokens;
         if (encodes_) memory_.source = tokens;
         share_context();
+        engine_.layout.blocks = kv_blocks_for(cached());
+        const auto most = [&] {
+            const Scratch scratch = most_scratch(tokens);
+            return std::max(scratch.linear, scratch.partials);
+        };
+        while (!whole_ && !encodes_ && tokens > 1 && most() > caps_.max_binding) {
+            tokens /= 2;
+            place_activations();
+        }
         const uint64_t logits_rows = caps_.max_binding / (4ull * architecture_.logits());
         engine_.layout.outputs =
             uint32_t(std::clamp<uint64_t>(logits_rows, 1, whole_ ? tokens : max_outputs));
@@ -130,16 +139,15 @@ class Planning {
         return bytes;
     }
     /// Of any batch: fewer tokens may be split more.
-    uint64_t most_scratch(uint32_t tokens) const {
+    Scratch most_scratch(uint32_t tokens) const {
         Scratch most = engine_.scratch_bytes(tokens);
         for (uint32_t fewer = 1; fewer < tokens; fewer *= 2) most.raise(engine_.scratch_bytes(fewer));
-        return most.linear + most.partials;
+        return most;
     }
     void size() {
         const EngineOptions& options = engine_.options;
         const uint32_t vocab = architecture_.logits();
         StepLayout& layout = engine_.layout;
-        layout.blocks = kv_blocks_for(cached());
         memory_.chunk = layout.tokens;
         memory_.staging = DeviceModel::staging_bytes(caps_, engine_.upload_threads());
         memory_.kv_parts = KvCache::parts(architecture_, engine_.kv_type(), engine_.cache_length());
@@ -150,7 +158,8 @@ class Planning {
         const uint64_t head = engine_.stream_out ? 0 : 4ull * vocab + sampler_bytes(vocab);
         const auto workspace = [&](uint32_t sequences) {
             const uint64_t step = 4ull * layout.of(sequences).words();
-            return engine_.placement.bytes + sequences * head + step + most_scratch(layout.tokens);
+            const Scratch scratch = most_scratch(layout.tokens);
+            return engine_.placement.bytes + sequences * head + step + scratch.linear + scratch.partials;
         };
         memory_.states = std::accumulate(states.begin(), states.end(), uint64_t{0}) * options.sequences;
         memory_.scratch = workspace(1) + rope_bytes();

@@ -45,7 +45,7 @@ uint32_t splits_for(const vk::Caps& caps, const AttentionShape& shape, uint32_t 
         groups_for(uint64_t(shape.tokens) * shape.heads / shape.kv_heads, queries) * shape.kv_heads;
     const uint32_t most = std::clamp(shape.context / least_split_keys, 1u, most_splits);
     if (caps.is_cpu()) return joins ? cpu_splits(groups, most) : 1;
-    return uint32_t(std::min<uint64_t>(groups_for(enough_groups, groups), most));
+    return uint32_t(std::min<uint64_t>(groups_for(enough_groups, groups * shape.shards), most));
 }
 
 /// Of one kv head.

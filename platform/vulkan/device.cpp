@@ -104,7 +104,8 @@ bool Device::Impl::settle() noexcept {
         info.pSemaphores = &queue.timeline;
         info.pValues = &queue.submitted;
         const uint64_t limit = overdue ? 0 : uint64_t(std::chrono::nanoseconds(internal_wait_limit).count());
-        if (fn.vkWaitSemaphores(device, &info, limit) == VK_TIMEOUT) overdue = true;
+        const VkResult result = fn.vkWaitSemaphores(device, &info, limit);
+        if (result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST) overdue = true;
     }
     return may_free();
 }
@@ -252,7 +253,8 @@ void Device::reopen(const std::function<void()>& before) {
         std::this_thread::sleep_for(std::chrono::milliseconds(wait));
         try {
             fresh = std::make_unique<Impl>(impl_->options);
-            if (fresh->caps.device_uuid == impl_->caps.device_uuid) break;
+            const Caps &came = fresh->caps, &was = impl_->caps;  // other drivers have the same UUID for it
+            if (came.device_uuid == was.device_uuid && came.driver_id == was.driver_id) break;
             why = cat("expected \"", impl_->caps.name, "\" to come back, got \"", fresh->caps.name, '"');
             fresh.reset();
         } catch (const Error& error) {
@@ -355,11 +357,10 @@ void Device::wait(Ticket ticket, std::chrono::nanoseconds limit) {
     info.pSemaphores = &impl_->queue(ticket.queue).timeline;
     info.pValues = &ticket.value;
     const VkResult result = impl_->fn.vkWaitSemaphores(impl_->device, &info, uint64_t(limit.count()));
-    if (result == VK_TIMEOUT) {
-        impl_->overdue = true;
+    if (result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST) impl_->overdue = true;  // it may still run
+    if (result == VK_TIMEOUT)
         fail(Status::timeout, "vulkan", "the device has not finished after ",
              std::chrono::duration_cast<std::chrono::milliseconds>(limit).count(), " ms");
-    }
     check(result, "vkWaitSemaphores");
 }
 

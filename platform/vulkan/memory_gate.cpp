@@ -91,13 +91,16 @@ VkResult MemoryGate::allocate(VkDevice device, const VkMemoryAllocateInfo* info,
 
 void MemoryGate::free(VkDevice device, VkDeviceMemory memory, const VkAllocationCallbacks* callbacks) {
     MemoryGate& gate = entered->gate_;
+    std::map<VkDeviceMemory, MemoryPiece>::node_type node;
+    {  // first: once it is free, another thread's piece may have its handle
+        const std::lock_guard lock(gate.mutex_);
+        node = gate.pieces_.extract(memory);
+    }
     gate.free_(device, memory, callbacks);
-    MemoryPiece piece;
+    if (!node) return;
+    MemoryPiece& piece = node.mapped();
     {
         const std::lock_guard lock(gate.mutex_);
-        const auto node = gate.pieces_.extract(memory);
-        if (!node) return;
-        piece = node.mapped();
         piece.in_use = gate.in_use_ -= piece.bytes;
         piece.count = --gate.count_;
     }

@@ -176,11 +176,15 @@ void Pipelines::Impl::save_cache() {
     const std::lock_guard lock(mutex);
     if (saved == finished) return;
     saved = finished;  // also what fails below: it would again
-    size_t bytes = 0;
-    check(fn.vkGetPipelineCacheData(device.handle(), cache, &bytes, nullptr), "vkGetPipelineCacheData");
-    std::vector<std::byte> blob(bytes);
-    check(fn.vkGetPipelineCacheData(device.handle(), cache, &bytes, blob.data()), "vkGetPipelineCacheData");
-    blob.resize(bytes);
+    std::vector<std::byte> blob;
+    for (VkResult result = VK_INCOMPLETE; result == VK_INCOMPLETE;) {  // others compile meanwhile
+        size_t bytes = 0;
+        check(fn.vkGetPipelineCacheData(device.handle(), cache, &bytes, nullptr), "vkGetPipelineCacheData");
+        blob.resize(bytes);
+        result = fn.vkGetPipelineCacheData(device.handle(), cache, &bytes, blob.data());
+        if (result != VK_INCOMPLETE) check(result, "vkGetPipelineCacheData");
+        blob.resize(bytes);
+    }
     const std::vector<std::byte> file = wrap_pipeline_cache(device.caps(), blob);
     // Mesa 26's lavapipe hands out less than a header: what would not be believed is not kept.
     if (std::string why; unwrap_pipeline_cache(device.caps(), file, why).empty()) return;
