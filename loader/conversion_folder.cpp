@@ -12,6 +12,7 @@
 #include "hf_folder.h"
 #include "hf_text_part.h"
 #include "layer_ahead.h"
+#include "log.h"
 #include "position_tables.h"
 #include "tokenizer/json.h"
 
@@ -66,6 +67,7 @@ class FolderSource final : public ConversionSource {
     void add_divisors(const char* name, const std::vector<double>& divisors);
     void add_layer_scales();
     void add_negated();
+    void take_one_epsilon();
     void add_weights();
     void add(WeightRef ref, const TensorView& view);
     void add_values(std::string name, std::vector<uint64_t> dimensions, std::vector<float> values);
@@ -121,6 +123,7 @@ FolderSource::FolderSource(const fs::path& path, Model part)
     add_divisors();
     add_layer_scales();
     add_negated();
+    take_one_epsilon();
     if (!model_.architecture.encoder.empty()) {
         buckets_ = settings.size("relative_attention_num_buckets", most_size, 32);
         add_buckets();
@@ -282,6 +285,17 @@ void FolderSource::add_negated() {
         add_values(tensor_name(row_of(ref).name, ref.layer), dimensions, std::move(values));
         return true;
     });
+}
+
+/// GGUF has one for all norms. Latent ones have another in some classes (Kimi Linear's: 1e-6 for 1e-5), which
+/// hardly counts, and llama.cpp's converters leave it out, too.
+void FolderSource::take_one_epsilon() {
+    const float epsilon = model_.architecture.norm.epsilon;
+    bool other = false;
+    for (Layer& layer : model_.architecture.layers)
+        if (Latent& latent = layer.attention.latent; latent.kv_rank)
+            other = std::exchange(latent.epsilon, epsilon) != epsilon || other;
+    if (other) log(cat("norms of latent attention get rms_norm_eps, ", epsilon, ", as the others, in GGUF"));
 }
 
 /// The decoder, or the encoder.

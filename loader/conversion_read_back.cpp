@@ -44,6 +44,13 @@ ReadModel read_back(const GgufWriter& writer, const std::vector<std::byte>& byte
     return read_architecture(gguf, GatheredTensors(std::move(files)), part);
 }
 
+GgufMetadata metadata_read_back(GgufWriter writer) {
+    constexpr uint32_t alignment = 32;
+    const ScratchFile scratch;
+    write_file_atomic(scratch.path(), writer.header(alignment));
+    return read_gguf(File(scratch.path()), writer.file_bytes()).metadata;
+}
+
 std::string what_differs(const Architecture& ours, const Architecture& read, bool tiles_heads) {
     if (ours.layers.size() != read.layers.size()) return "layers";
     Architecture settled = read;

@@ -2,9 +2,11 @@
 // text with byte fallback ("llama", which joins by scores; the rank of a merge gives the same order), and
 // WordPiece of BERT ("bert"), and SentencePiece's unigram ("t5").
 #include "conversion_folder.h"
+#include "conversion_read_back.h"
 
 #include "fail.h"
 #include "file.h"
+#include "hf_folder.h"
 #include "model.h"
 #include "tokenizer/base64.h"
 #include "tokenizer/gguf_pre_tokenizers.h"
@@ -13,7 +15,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 namespace scoria {
 namespace {
@@ -196,8 +197,7 @@ void add_word_piece(const json& file, Tokens& tokens, const std::string& where, 
 }
 
 /// SentencePiece's unigram, whose normalizer GGUF holds as it is.
-void add_unigram(const json& file, const Tokens& tokens, const Tokenizer& tokenizer, const std::string& where,
-                 GgufWriter& out) {
+void add_unigram(const json& file, const Tokens& tokens, const std::string& where, GgufWriter& out) {
     std::string charsmap;
     bool one_space = false;
     for (const json& step : normalizers_of(file))
@@ -222,10 +222,6 @@ void add_unigram(const json& file, const Tokens& tokens, const Tokenizer& tokeni
     out.set("tokenizer.ggml.scores", scores);
     out.set("tokenizer.ggml.add_space_prefix", adds_space(file, where));
     out.set("tokenizer.ggml.remove_extra_whitespaces", one_space);
-    const std::vector<TokenId> framed = tokenizer.encode("", {.add_special = true, .parse_special = false});
-    const bool adds_eos = !framed.empty() && framed.back() != tokenizer.bos();
-    out.set("tokenizer.ggml.add_eos_token", adds_eos);
-    if (adds_eos) out.set("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(framed.back()));
     if (charsmap.empty()) return;
     constexpr uint32_t u8 = 0, array = 9;  // GGUF's numbers
     const uint64_t count = charsmap.size();
@@ -237,25 +233,47 @@ void add_unigram(const json& file, const Tokens& tokens, const Tokenizer& tokeni
 }
 
 /// Two of the tokens that end an answer, of those that no reader knows by their spelling.
-void add_ends(const Tokens& tokens, const Tokenizer& tokenizer, GgufWriter& out) {
+void add_ends(const Tokens& tokens, const Tokenizer& tokenizer, TokenId eos, GgufWriter& out) {
     const std::vector<TokenId> known = find_ends(tokens.texts);
     const char* const names[] = {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
     auto name = std::begin(names);
     for (TokenId id = 0; id < TokenId(tokenizer.size()) && name != std::end(names); ++id)
-        if (tokenizer.ends_generation(id) && id != tokenizer.eos() && !std::ranges::binary_search(known, id))
+        if (tokenizer.ends_generation(id) && id != eos && !std::ranges::binary_search(known, id))
             set_id(out, *name++, id);
 }
 
-/// Of tokenizer_config.json or a file of its own.
-std::optional<std::string> read_template(const fs::path& folder) {
-    if (fs::exists(folder / "chat_template.jinja"))
-        return read_file((folder / "chat_template.jinja").string(), 1 << 24);
-    const fs::path path = folder / "tokenizer_config.json";
-    if (!fs::exists(path)) return std::nullopt;
-    const json config = parse_json(read_file(path.string(), 1 << 26), path.string());
-    const auto found = config.find("chat_template");
-    if (found == config.end() || !found->is_string()) return std::nullopt;
-    return found->get<std::string>();
+/// What is written must be read as what makes the same tokens of every text; so of these. Errors:
+/// unsupported.
+void check_vocabulary(const Tokenizer& folder, const GgufWriter& out, const std::string& where) {
+    constexpr const char* texts[] = {"",
+                                     "Hello world",
+                                     " leading",
+                                     "trailing ",
+                                     "a  b",
+                                     "  two",
+                                     "tab\tand",
+                                     "\n\n line\r\n",
+                                     "I'm we'LL",
+                                     "1234567.89",
+                                     "Ünïcode ǅ ﬁ Å",
+                                     "漢字かな 中文",
+                                     "\xF0\x9F\x99\x82 \xF0\x90\x80\x80",
+                                     "x_y-z/#?!<s>",
+                                     "Привет العربية ٣٤"};
+    const std::shared_ptr<const Tokenizer> written = make_tokenizer(read_vocabulary(metadata_read_back(out)));
+    for (const char* text : texts) {
+        if (*text == ' ' && written->kind().starts_with("llama")) continue;
+        const EncodeOptions plain{.add_special = true, .parse_special = false};
+        const std::vector<TokenId> ours = folder.encode(text, plain), its = written->encode(text, plain);
+        const auto shown = [](const std::vector<TokenId>& ids) {
+            std::string all;
+            for (const TokenId id : ids) all += cat(all.empty() ? "" : " ", id);
+            return all;
+        };
+        if (ours != its)
+            fail(Status::unsupported, where, "GGUF has no tokenizer like it: expected the ids ", shown(ours),
+                 " for \"", text, "\", got ", shown(its));
+    }
 }
 
 }  // namespace
@@ -281,7 +299,7 @@ void add_folder_vocabulary(const fs::path& folder, uint32_t vocab, GgufWriter& o
     if (type == "WordPiece") {
         add_word_piece(file, tokens, where, out);
     } else if (type == "Unigram") {
-        add_unigram(file, tokens, *tokenizer, where, out);
+        add_unigram(file, tokens, where, out);
     } else if (json_field(model, "byte_fallback", false, where)) {
         out.set("tokenizer.ggml.model", "llama");
         out.set("tokenizer.ggml.pre", "default");
@@ -295,14 +313,19 @@ void add_folder_vocabulary(const fs::path& folder, uint32_t vocab, GgufWriter& o
     out.set("tokenizer.ggml.tokens", tokens.texts);
     out.set("tokenizer.ggml.token_type", tokens.types);
     set_id(out, "tokenizer.ggml.bos_token_id", tokenizer->bos());
-    set_id(out, "tokenizer.ggml.eos_token_id", tokenizer->eos());
-    add_ends(tokens, *tokenizer, out);
+    const std::vector<TokenId> framed = tokenizer->encode("", {.add_special = true, .parse_special = false});
+    const bool adds_eos = type != "WordPiece" && !framed.empty() && framed.back() != tokenizer->bos();
+    const TokenId eos = adds_eos ? framed.back() : tokenizer->eos();
+    set_id(out, "tokenizer.ggml.eos_token_id", eos);
+    add_ends(tokens, *tokenizer, eos, out);
     const auto unknown = std::ranges::find(tokens.types, static_cast<int32_t>(TokenType::unknown));
     if (unknown != tokens.types.end())
         out.set("tokenizer.ggml.unknown_token_id", static_cast<uint32_t>(unknown - tokens.types.begin()));
     out.set("tokenizer.ggml.add_bos_token", tokenizer->adds_bos());
-    if (const std::optional<std::string> chat = read_template(folder))
-        out.set("tokenizer.chat_template", *chat);
+    if (adds_eos || type == "Unigram") out.set("tokenizer.ggml.add_eos_token", adds_eos);
+    if (const std::string chat = chat_template_of(folder); !chat.empty())
+        out.set("tokenizer.chat_template", chat);
+    check_vocabulary(*tokenizer, out, where);
 }
 
 }  // namespace scoria

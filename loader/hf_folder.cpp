@@ -239,13 +239,7 @@ std::string template_of(const nlohmann::json& config) {
 }
 
 ChatTemplate read_chat_template(const fs::path& folder, const Tokenizer* tokenizer) {
-    std::string source;
-    if (fs::exists(folder / "tokenizer_config.json"))
-        source =
-            template_of(parse_json(read_file((folder / "tokenizer_config.json").string(), most_json_bytes),
-                                   "tokenizer_config.json"));
-    if (fs::exists(folder / "chat_template.jinja"))
-        source = read_file((folder / "chat_template.jinja").string(), most_json_bytes);
+    const std::string source = chat_template_of(folder);
     if (source.empty()) return {};
     const auto text = [&](TokenId id) {
         return tokenizer == nullptr || id < 0 ? std::string() : tokenizer->piece(id, true);
@@ -269,6 +263,18 @@ void read_tokenizer(Model& model, const fs::path& folder) {
 }
 
 }  // namespace
+
+std::string chat_template_of(const fs::path& folder) {
+    if (fs::exists(folder / "chat_template.jinja"))
+        return read_file((folder / "chat_template.jinja").string(), most_json_bytes);
+    for (const char* name : {"chat_template.json", "tokenizer_config.json"}) {  // the first is an older form
+        if (!fs::exists(folder / name)) continue;
+        const std::string source =
+            template_of(parse_json(read_file((folder / name).string(), most_json_bytes), name));
+        if (!source.empty()) return source;
+    }
+    return {};
+}
 
 StoredTensor stored_tensor(const std::string& name, const SafetensorsArray& array, uint32_t file) {
     const auto type = std::ranges::find(element_types, array.type, &ElementType::name);

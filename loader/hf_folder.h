@@ -26,6 +26,9 @@ HuggingFacePaths hugging_face_paths(const std::filesystem::path& path);
 /// config.json. Python writes Infinity where JSON has no number: it becomes a string. Errors: bad_file.
 nlohmann::json read_config(const std::filesystem::path& config);
 
+/// Of a file of its own, or tokenizer_config.json; empty: none.
+std::string chat_template_of(const std::filesystem::path& folder);
+
 /// `path`: the folder, or its config. Errors: as open_model.
 Model open_hugging_face_model(const std::filesystem::path& path, Reads reads, Floats8 floats8,
                               ModelPart part);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 
 namespace scoria {
 namespace {
@@ -305,9 +306,28 @@ std::vector<Scales> Joiner::finish() {
     return std::move(scales_);
 }
 
+namespace {
+
+/// Bytes whose scales stand beside them are no weights without these, and nobody says how they are meant.
+void refuse_lone_scales(const Settings& config, const std::vector<StoredTensor>& tensors) {
+    std::set<std::string_view> names;
+    for (const StoredTensor& tensor : tensors) names.insert(tensor.name);
+    for (const StoredTensor& tensor : tensors)
+        for (const char* ending : {"_scale", "_scale_inv"})
+            if ((tensor.decode == Decode::f8_e4m3 || tensor.decode == Decode::f8_e5m2) &&
+                names.contains(tensor.name + ending))
+                fail(Status::unsupported, config.where(), field, ": expected one for ", tensor.name, ending,
+                     ", got none");
+}
+
+}  // namespace
+
 std::vector<Scales> join_scales(const Settings& config, std::vector<StoredTensor>& tensors,
                                 const GatheredTensors& source) {
-    if (!config.has(field) || config.find(field)->empty()) return {};
+    if (!config.has(field) || config.find(field)->empty()) {
+        refuse_lone_scales(config, tensors);
+        return {};
+    }
     return FolderJoiner(config.section(field), tensors, source).join();
 }
 

@@ -108,19 +108,18 @@ Listing list_files(const std::string& hub, const std::string& repository, const 
 
 /// Files of a Hugging Face folder that the loader reads.
 bool belongs_to_folder(const std::string& path) {
-    constexpr const char* names[] = {"config.json",
-                                     "model.safetensors.index.json",
-                                     "tokenizer.json",
-                                     "tokenizer.model",
-                                     "tokenizer_config.json",
-                                     "spiece.model",
-                                     "vocab.txt",
-                                     "chat_template.jinja",
-                                     "modules.json",
-                                     "1_Pooling/config.json",
-                                     "special_tokens_map.json"};
+    constexpr const char* names[] = {"config.json",           "model.safetensors.index.json",
+                                     "tokenizer.json",        "tokenizer.model",
+                                     "tokenizer_config.json", "generation_config.json",
+                                     "hf_quant_config.json",  "config_sentence_transformers.json",
+                                     "spiece.model",          "vocab.txt",
+                                     "chat_template.jinja",   "chat_template.json",
+                                     "modules.json",          "special_tokens_map.json"};
     if (std::ranges::find(names, path) != std::end(names)) return true;
-    if (path.ends_with("_Dense/config.json") || path.ends_with("_Dense/model.safetensors")) return true;
+    if (path.starts_with("sentence_") && path.ends_with("_config.json")) return true;
+    if (path.ends_with("_Pooling/config.json") || path.ends_with("_Dense/config.json") ||
+        path.ends_with("_Dense/model.safetensors"))
+        return true;
     return has_extension(path, ".safetensors") && path.find('/') == path.npos && path.starts_with("model");
 }
 
