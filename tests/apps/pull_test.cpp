@@ -225,6 +225,11 @@ TEST_CASE("pull: models of a hub" * needs_fixtures()) {
     fs::create_directories(served + "folder");
     for (const char* name : {"config.json", "model.safetensors", "golden.json"})
         fs::copy_file(fixtures() + "/models/llama1/" + name, served + "folder/" + name);
+    const char* const beside[] = {"generation_config.json", "config_sentence_transformers.json",
+                                  "sentence_bert_config.json", "chat_template.json", "hf_quant_config.json"};
+    for (const char* name : beside) write_text(served + "folder/" + name, R"({"quantization": {}})");
+    fs::create_directories(served + "folder/2_Pooling");
+    write_text(served + "folder/2_Pooling/config.json", "{}");
     fs::create_directories(served + "empty");
     fs::create_directories(served + "odd/a#b");
     fs::copy_file(fixtures() + "/gguf/llama1.gguf", served + "odd/a#b/my 20%20?.gguf");
@@ -246,6 +251,8 @@ TEST_CASE("pull: models of a hub" * needs_fixtures()) {
     const Outcome folder = machine.run({"pull", "org/folder"});
     CHECK(folder.code == 0);
     CHECK(!fs::exists(fs::path(first_line(folder.out)) / "golden.json"));  // not the loader's business
+    for (const char* name : beside) CHECK(fs::exists(fs::path(first_line(folder.out)) / name));
+    CHECK(fs::exists(fs::path(first_line(folder.out)) / "2_Pooling/config.json"));
     CHECK(machine.run({"inspect", "org/folder"}).code == 0);
 
     const Outcome two = machine.run({"pull", "org/two"});

@@ -271,3 +271,46 @@ TEST_CASE("conversion: tokens that end an answer are those that the folder's mod
     for (const TokenId id : {7, 9}) CHECK(converted->ends_generation(id));  // GGUF has names for two
     CHECK(!converted->ends_generation(8));
 }
+
+TEST_CASE("conversion: what closes a text closes it in GGUF, too, or the folder is refused" *
+          needs_fixtures()) {
+    nlohmann::json tokenizer =
+        nlohmann::json::parse(read_file(fixtures() + "/hf_tokenizers/gpt2-style/tokenizer.json", 1 << 26));
+    const auto vocabulary_of = [&](const nlohmann::json& file, nlohmann::json config = {}) {
+        HfFolder files;
+        files.config = nlohmann::json::object();
+        files.files = {{"tokenizer.json", file.dump()}};
+        if (!config.is_null()) files.files["tokenizer_config.json"] = config.dump();
+        const TemporaryFolder folder(files);
+        const auto original = open_tokenizer(folder.path());
+        GgufWriter writer;
+        add_folder_vocabulary(folder.path(), original->size(), writer);
+        const std::vector<std::byte> header = writer.header(32);
+        const TemporaryFile written(std::string(reinterpret_cast<const char*>(header.data()), header.size()));
+        Gguf gguf = read_gguf(File(written.path()));
+        CHECK(make_tokenizer(read_vocabulary(gguf.metadata))->encode("so it is") ==
+              original->encode("so it is"));
+        return gguf;
+    };
+    const std::string close = tokenizer["added_tokens"][0]["content"];
+    const TokenId id = tokenizer["added_tokens"][0]["id"];
+    nlohmann::json closing = tokenizer;
+    closing["post_processor"] = nlohmann::json::parse(R"({"type": "TemplateProcessing", "pair": [],
+        "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "end", "type_id": 0}}]})");
+    nlohmann::json& special = closing["post_processor"]["special_tokens"]["end"];
+    special["id"] = "end";
+    special["ids"] = std::vector{id};
+    special["tokens"] = std::vector{close};
+    closing["post_processor"]["pair"] = closing["post_processor"]["single"];
+    const Gguf closed = vocabulary_of(closing);
+    CHECK(closed.metadata.boolean("tokenizer.ggml.add_eos_token") == true);
+    CHECK(read_vocabulary(closed.metadata).eos == id);
+    // One of several templates is meant.
+    const Gguf several = vocabulary_of(tokenizer, nlohmann::json::parse(R"({"chat_template": [
+        {"name": "tools", "template": "T"}, {"name": "default", "template": "D"}]})"));
+    REQUIRE(several.metadata.text("tokenizer.chat_template") != nullptr);
+    CHECK(*several.metadata.text("tokenizer.chat_template") == "D");
+    nlohmann::json prefixed = tokenizer;
+    prefixed["pre_tokenizer"] = {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"use_regex", true}};
+    CHECK_THROWS_WITH_AS(vocabulary_of(prefixed), doctest::Contains("GGUF has no tokenizer like it"), Error);
+}

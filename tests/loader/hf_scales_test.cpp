@@ -434,6 +434,9 @@ TEST_CASE("quantised folders that are refused") {
     HfFolder folder = with_floats("_other", {"F32", {}, floats({1})});
     refused(folder, "tensor " + up + ": expected its scales, " + up + "_scale_inv, got none");
     refused(with_floats("_scale_inv", {"F32", {2, 1}, floats({1, 1})}), "expected scales of " + up);
+    folder = with_floats("_scale", {"F32", {}, floats({1})});
+    folder.config.erase("quantization_config");
+    refused(folder, "quantization_config: expected one for " + up + "_scale, got none");
     refused(with_floats("_scale_inv", {"F32", {0}, {}}), "expected scales of " + up);
     const nlohmann::json blocks = {{"quant_method", "fp8"}, {"weight_block_size", {5, 0}}};
     refused(with_floats("_scale_inv", {"F32", {}, floats({1})}, blocks),

@@ -72,6 +72,18 @@ TEST_CASE("vulkan: families without fixtures have the logits of transformers" *
     }
 }
 
+TEST_CASE(
+    "reference: a folder whose latent norms have an epsilon of their own becomes a GGUF of nearly the same") {
+    MadeModel made = made_model("kimi_linear");
+    made.folder.config["rms_norm_eps"] = 1e-5;  // as published
+    const TemporaryFolder folder(made.folder);
+    const Model model = open_model(folder.path());
+    const std::optional<Model> gguf = as_gguf(model, folder.path());
+    REQUIRE(gguf);
+    reference::Executor ours(model), its(*gguf);
+    CHECK(largest_error(ours.forward(made.ids).logits, its.forward(made.ids).logits) <= 1e-4);
+}
+
 TEST_CASE("vulkan: layers that read another's keys see them in its ring") {
     const TemporaryFolder folder(made_model("gemma4_text").folder);
     const auto model = std::make_shared<const Model>(open_model(folder.path()));
