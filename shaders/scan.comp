@@ -44,24 +44,43 @@ bool is_key(const uint i, const uint keys) { return WHOLE ? i < KEYS : i < keys;
 #ifdef NATIVE_SUBGROUP
 // A lane loads one of SG_SIZE keys, which all take from it: CPU drivers load lane by lane.
 #define KEYS_AT_ONCE SG_SIZE
-#define LOADED(from, row, i, keys) (is_key((i) + sg_lane(), keys) ? from[row + (i) + sg_lane()] : 0.0)
+#define LOADED(held, from, row, i, keys) (is_key((i) + sg_lane(), keys) ? from[row + (i) + sg_lane()] : 0.0)
 #define OF_KEY(values, i) sg_broadcast(values, i)
 #else
 #define KEYS_AT_ONCE 1
-#define LOADED(from, row, i, keys) (is_key(i, keys) ? from[row + (i)] : 0.0)
+#define LOADED(held, from, row, i, keys) (AHEAD ? ahead[held + (i)] : is_key(i, keys) ? from[row + (i)] : 0.0)
 #define OF_KEY(values, i) values
 #endif
 
-// What the keys of a head decay by for this token and for the next, where lanes meet anyway: for all columns at once.
-const bool SHARES_DECAYS = PARTS > 1 ? BY_KEY : false;
-const uint MOST_KEYS = PARTS * KEYS;
-shared float decays_of_keys[SHARES_DECAYS ? 2 * MOST_KEYS : 1];
 float decay_of_key(const float decay, const float step) {
     return exp_safe(BOUNDED ? push.bound * sigmoid(-decay * step) : decay * step);
 }
-void share_decays(const uint row, const float decay, const uint token) {
-    for (uint key = gl_LocalInvocationID.x; key < push.key_dim; key += gl_WorkGroupSize.x)
-        decays_of_keys[token % 2 * MOST_KEYS + key] = decay_of_key(decay, steps[row + token * push.step_stride + key]);
+
+// Where lanes meet once a token anyway, they share out what all columns take of it: k, q and what keys decay by, loaded
+// while the token before is computed: [k, q, decays][MOST_KEYS] of three tokens by turns, since a lane may begin one while others
+// end the one before, whose k they take again.
+const bool AHEAD = PARTS > 1;
+const uint MOST_KEYS = PARTS * KEYS, LOADS = (MOST_KEYS + gl_WorkGroupSize.x - 1) / gl_WorkGroupSize.x;
+shared float ahead[AHEAD ? 9 * MOST_KEYS : 1];
+float next_k[LOADS], next_q[LOADS], next_step[LOADS];  // on their way to a lane
+uint key_of(const uint load) { return load * gl_WorkGroupSize.x + gl_LocalInvocationID.x; }
+void load_keys(const uint k_head, const uint q_head, const uint steps_of_head, const uint token) {
+    [[unroll]] for (uint n = 0; n < LOADS; ++n) {
+        const uint key = min(key_of(n), push.key_dim - 1), row = token * push.qk_stride + key;
+        next_k[n] = qk[k_head + row];
+        next_q[n] = qk[q_head + row];
+        next_step[n] = BY_KEY ? steps[steps_of_head + token * push.step_stride + key] : 0.0;
+    }
+}
+void share_keys(const float decay, const uint token) {
+    [[unroll]] for (uint n = 0; n < LOADS; ++n) {
+        const uint key = key_of(n), at = token % 3 * 3 * MOST_KEYS + key;
+        if (key >= MOST_KEYS) continue;
+        const bool exists = key < push.key_dim;  // others know nothing and learn nothing
+        ahead[at] = exists ? next_k[n] : 0.0;
+        ahead[at + MOST_KEYS] = exists ? next_q[n] : 0.0;
+        if (BY_KEY) ahead[at + 2 * MOST_KEYS] = decay_of_key(decay, next_step[n]);
+    }
 }
 
 const uint COLUMNS = gl_WorkGroupSize.x / PARTS;
@@ -88,8 +107,7 @@ void main() {
     const uint keys = min(KEYS, push.key_dim - min(first_key, push.key_dim));
     const bool inside = column < push.value_dim;
     const uint shared_keys = push.tiled != 0 ? head % push.groups : head / (push.heads / push.groups);
-    const uint of_q = push.q_first + shared_keys * push.key_dim + first_key,
-               of_k = push.k_first + shared_keys * push.key_dim + first_key;
+    const uint q_head = push.q_first + shared_keys * push.key_dim, k_head = push.k_first + shared_keys * push.key_dim;
     const uint cell = push.state_first + (head * push.key_dim + first_key) * push.value_dim + min(column, push.value_dim - 1);
     const uint of = BY_COLUMN ? min(column, push.value_dim - 1) : head, ofs = BY_COLUMN ? push.value_dim : push.heads;
     const uint decay = BY_COLUMN ? of * push.key_dim + first_key : of, biases = BY_COLUMN ? ofs * push.key_dim : ofs;
@@ -106,26 +124,27 @@ void main() {
 
     const uint steps_of_head = push.step_first + head * push.key_dim, end = piece.first + piece.tokens;
     const float decay_of_head = parameters[head];
-    if (SHARES_DECAYS) {
-        share_decays(steps_of_head, decay_of_head, piece.first);
+    if (AHEAD) {
+        load_keys(k_head, q_head, steps_of_head, piece.first);
+        share_keys(decay_of_head, piece.first);
         barrier();
     }
     for (uint token = piece.first; token < end; ++token) {
-        const uint q_row = of_q + token * push.qk_stride, k_row = of_k + token * push.qk_stride;
+        if (AHEAD) load_keys(k_head, q_head, steps_of_head, min(token + 1, end - 1));
+        const uint q_row = q_head + first_key + token * push.qk_stride, k_row = k_head + first_key + token * push.qk_stride;
+        const uint held = token % 3 * 3 * MOST_KEYS + first_key;
         const float v = inside ? values[push.v_first + token * push.v_stride + head * push.value_dim + column] : 0.0;
         const uint step_row = push.step_first + token * push.step_stride;
         float size = 0.0;
         if (!BY_KEY) size = activated(steps[step_row + of] + step_bias, ACTIVATION_SOFTPLUS);
         const float a = BY_COLUMN || BY_KEY ? 1.0 : exp_safe(decays[0] * size);
         if (BY_COLUMN) EACH_KEY for (uint i = 0; i < KEYS; ++i) s[i] *= exp_safe(decays[i] * size);
-        if (SHARES_DECAYS) {
-            const uint row = token % 2 * MOST_KEYS + first_key;
-            EACH_KEY for (uint i = 0; i < KEYS; ++i) s[i] *= is_key(i, keys) ? decays_of_keys[row + i] : 1.0;
-            if (token + 1 < end) share_decays(steps_of_head, decay_of_head, token + 1);  // column_sum() waits for it
-        } else if (BY_KEY) {
+        if (AHEAD ? BY_KEY : false)
+            EACH_KEY for (uint i = 0; i < KEYS; ++i) s[i] *= ahead[held + 2 * MOST_KEYS + i];
+        else if (BY_KEY) {
             const uint row = steps_of_head + token * push.step_stride + first_key;
             EACH_KEY for (uint first = 0; first < KEYS; first += KEYS_AT_ONCE) {
-                const float all = decay_of_key(decay_of_head, LOADED(steps, row, first, keys));
+                const float all = decay_of_key(decay_of_head, LOADED(held, steps, row, first, keys));
                 [[unroll]] for (uint i = 0; i < KEYS_AT_ONCE; ++i) {
                     const float of_key = OF_KEY(all, i);
                     if (first + i < KEYS) s[first + i] *= of_key;
@@ -134,19 +153,21 @@ void main() {
         }
         vec3 sum = vec3(0.0);  // S^T k, S^T q, k . q
         EACH_KEY for (uint first = 0; first < KEYS; first += KEYS_AT_ONCE) {
-            const float all_k = LOADED(qk, k_row, first, keys), all_q = LOADED(qk, q_row, first, keys);
+            const float all_k = LOADED(held, qk, k_row, first, keys),
+                        all_q = LOADED(held + MOST_KEYS, qk, q_row, first, keys);
             [[unroll]] for (uint i = 0; i < KEYS_AT_ONCE; ++i) {
                 const float k = OF_KEY(all_k, i), q = OF_KEY(all_q, i);
                 if (first + i < KEYS) sum += vec3(s[first + i] * k, s[first + i] * q, k * q);
             }
         }
+        if (AHEAD) share_keys(decay_of_head, token + 1);  // column_sum() waits for it
         sum = column_sum(sum, token) * vec3(a * push.k_scale, a * push.q_scale, push.k_scale * push.q_scale);
         const float u = DELTA ? sigmoid(betas[push.beta_first + token * push.beta_stride + head]) * (v - sum.x) : size * v;
         if (inside && part == 0)
             result[push.out_first + token * push.out_stride + head * push.value_dim + column] =
                 sum.y + sum.z * u + skip * v;
         EACH_KEY for (uint first = 0; first < KEYS; first += KEYS_AT_ONCE) {
-            const float all_k = LOADED(qk, k_row, first, keys);
+            const float all_k = LOADED(held, qk, k_row, first, keys);
             [[unroll]] for (uint i = 0; i < KEYS_AT_ONCE; ++i) {
                 const float k = OF_KEY(all_k, i);
                 if (first + i < KEYS) s[first + i] = a * s[first + i] + k * push.k_scale * u;
