@@ -156,19 +156,15 @@ void use_delta_by_key(Reading& r, Recurrence delta) {
     const std::vector<bool> recurs = layers_without_heads(r);
     gguf::read_routing(r, true);
     gguf::read_latent(r, {"attention.key_length_mla", "attention.value_length_mla"}, {});
-    delta.kind = RecurrenceKind::delta;
-    delta.by_key = delta.separate = true;
     delta.taps = keys.size("ssm.conv_kernel", most_taps, {}, 2);
     delta.heads = delta.groups = keys.size(keys.name_of(Field::heads), 1 << 16);
     delta.key_dim = delta.value_dim = keys.size("kda.head_dim", most_state_dim);
-    delta.gate_activation = Activation::sigmoid;
-    delta.epsilon = r.architecture.norm.epsilon;
     check_heads(keys, "kda.head_dim", delta);
     use_recurrence(r.architecture, recurs, delta);
 }
 
 void adjust_kimi_linear(Reading& r) {
-    Recurrence delta;
+    Recurrence delta = delta_by_key(r.architecture.norm.epsilon);
     delta.gate_rank = delta.step_rank = r.settings.size("kda.head_dim", most_state_dim);
     use_delta_by_key(r, delta);
 }
@@ -176,7 +172,7 @@ void adjust_kimi_linear(Reading& r) {
 void adjust_bailing3(Reading& r) {
     const Settings& keys = r.settings;
     gguf::read_past_axes(r);
-    Recurrence delta;
+    Recurrence delta = delta_by_key(r.architecture.norm.epsilon);
     if (keys.flag("kda.safe_gate", true)) delta.bound = read_bound(keys, "kda.gate_lower_bound", -5);
     for (Layer& layer : r.architecture.layers) layer.attention.output_gate = Attention::OutputGate::heads;
     use_delta_by_key(r, delta);

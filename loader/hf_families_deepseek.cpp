@@ -41,6 +41,7 @@ void read_deepseek_experts(Reading& r, const DeepSeekDefaults& defaults) {
             return s.size(name, most, s.is_null(name) ? least : otherwise, least);
         };
         routing.scale = s.number("routed_scaling_factor", defaults.scale);
+        routing.renormalise = s.flag("moe_renormalize", routing.renormalise);
         routing.shared_size =
             columns_of(s, shared_name, size(shared_name, 1 << 10, defaults.shared, 0), routing.size);
         routing.groups = size(groups_name, routing.experts, defaults.groups, 1);
@@ -232,15 +233,11 @@ void adjust_kimi_linear(Reading& r) {
         const uint32_t said = s.size(newer, most, otherwise, least);
         return published.size(name, most, said, least);
     };
-    Recurrence delta;
-    delta.kind = RecurrenceKind::delta;
-    delta.by_key = delta.separate = true;
+    Recurrence delta = delta_by_key(a.norm.epsilon);
     delta.taps = size("short_conv_kernel_size", "linear_conv_kernel_dim", most_taps, 4, 2);
     delta.heads = delta.groups = size("num_heads", "linear_num_heads", 1 << 16, 32, 1);
     delta.key_dim = delta.value_dim = delta.gate_rank = delta.step_rank =
         size("head_dim", "linear_head_dim", most_state_dim, 128, 1);
-    delta.gate_activation = Activation::sigmoid;
-    delta.epsilon = a.norm.epsilon;
     check_heads(s, "linear_attn_config", delta);
 
     std::vector<bool> recurs = recurrent_layers(s, a.layers.size());
@@ -260,9 +257,6 @@ void adjust_kimi_linear(Reading& r) {
     expect_flag(s, "use_grouped_topk", true, true);
     if (s.size("moe_layer_freq", most_layers, 1) != 1) s.wrong("moe_layer_freq", "1");
     for (const char* other : {"rope_scaling", "rope_theta", "head_dim"}) s.understood(other);
-    for (Layer& layer : a.layers)
-        if (Routing& routing = layer.feed_forward.routing; routing.experts != 0)
-            routing.renormalise = s.flag("moe_renormalize", routing.renormalise);
     adjust_deepseek(r, kimi_linear);
     finish_deepseek(r, kimi_linear);
     use_recurrence(a, recurs, delta);
@@ -273,9 +267,7 @@ void adjust_kimi_linear(Reading& r) {
 void adjust_bailing_hybrid(Reading& r) {
     const Settings& s = r.settings;
     Architecture& a = r.architecture;
-    Recurrence delta;
-    delta.kind = RecurrenceKind::delta;
-    delta.by_key = delta.separate = true;
+    Recurrence delta = delta_by_key(a.norm.epsilon);
     delta.taps = s.size("short_conv_kernel_size", most_taps, 4, 2);
     delta.heads = delta.groups = a.attention().heads;
     // transformers saves head_dim as that of what rotates.
@@ -283,8 +275,6 @@ void adjust_bailing_hybrid(Reading& r) {
         s.size("linear_head_dim", most_state_dim, s.size("head_dim", most_state_dim, 128));
     for (const char* again : {"linear_num_heads", "linear_conv_kernel_dim"}) s.understood(again);
     if (s.flag("kda_safe_gate", true)) delta.bound = read_bound(s, "kda_lower_bound", -5);
-    delta.gate_activation = Activation::sigmoid;
-    delta.epsilon = a.norm.epsilon;
     check_heads(s, "num_attention_heads", delta);
     std::vector<bool> recurs = recurrent_layers(s, a.layers.size());
     const uint32_t group = s.size("layer_group_size", most_layers, 6);
@@ -301,11 +291,7 @@ void adjust_bailing_hybrid(Reading& r) {
             s.wrong(limits, "none, as transformers' class");
     for (const char* other : {"mtp_loss_scaling_factor", "head_dim", "router_dtype", "kda_lower_bound"})
         s.understood(other);
-    for (Layer& layer : a.layers) {
-        layer.attention.output_gate = Attention::OutputGate::heads;
-        if (Routing& routing = layer.feed_forward.routing; routing.experts != 0)
-            routing.renormalise = s.flag("moe_renormalize", routing.renormalise);
-    }
+    for (Layer& layer : a.layers) layer.attention.output_gate = Attention::OutputGate::heads;
     adjust_deepseek(r, bailing_hybrid);
     finish_deepseek(r, bailing_hybrid);
     use_recurrence(a, recurs, delta);

@@ -83,6 +83,15 @@ Recurrence read_state_space(const Settings& settings, const StateSpaceFields& na
     return mamba;
 }
 
+Recurrence delta_by_key(float epsilon) {
+    Recurrence delta;
+    delta.kind = RecurrenceKind::delta;
+    delta.by_key = delta.separate = true;
+    delta.gate_activation = Activation::sigmoid;
+    delta.epsilon = epsilon;
+    return delta;
+}
+
 float read_bound(const Settings& settings, const char* name, double otherwise) {
     const nlohmann::json* said = settings.find(name);
     const double bound = said && said->is_number() ? said->get<double>() : said ? 0 : otherwise;

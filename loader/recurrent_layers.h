@@ -40,6 +40,9 @@ struct StateSpaceFields {
 Recurrence read_state_space(const Settings& settings, const StateSpaceFields& names, float epsilon,
                             uint64_t width = 0);
 
+/// Kimi Linear's and Ling 3's, but for sizes.
+Recurrence delta_by_key(float epsilon);
+
 /// Recurrence::bound. Errors: bad_file, where the file has no number below 0.
 float read_bound(const Settings& settings, const char* name, double otherwise);
 

@@ -522,7 +522,7 @@ TEST_CASE("recurrences that are not computed are refused, naming the field") {
         {"kimi_linear", "linear_attn_config", R"({"head_dim": 300})",
          "linear_attn_config.head_dim: expected 1 to 256, got 300"},
         {"kimi_linear", "linear_attn_config", R"({"short_conv_kernel_size": 3})",
-         "k_conv1d.weight: expected [48, 3], got [48, 1, 4]"},
+         "q_conv1d.weight: expected [48, 3], got [48, 1, 4]"},
         {"kimi_linear-types", "layer_types", "null", "each layer in one of its two lists"},
         {"bailing_hybrid", "kda_lower_bound", "0.5", "kda_lower_bound: expected a number below 0, got 0.5"},
         {"bailing_hybrid", "no_kda_lora", "false", "no_kda_lora: expected true"},
