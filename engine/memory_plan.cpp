@@ -148,6 +148,7 @@ class Planning {
         const EngineOptions& options = engine_.options;
         const uint32_t vocab = architecture_.logits();
         StepLayout& layout = engine_.layout;
+        layout.blocks = kv_blocks_for(cached());
         memory_.chunk = layout.tokens;
         memory_.staging = DeviceModel::staging_bytes(caps_, engine_.upload_threads());
         memory_.kv_parts = KvCache::parts(architecture_, engine_.kv_type(), engine_.cache_length());

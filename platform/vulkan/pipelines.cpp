@@ -177,14 +177,15 @@ void Pipelines::Impl::save_cache() {
     if (saved == finished) return;
     saved = finished;  // also what fails below: it would again
     std::vector<std::byte> blob;
-    for (VkResult result = VK_INCOMPLETE; result == VK_INCOMPLETE;) {  // others compile meanwhile
+    VkResult result = VK_INCOMPLETE;
+    for (int attempt = 0; attempt < 4 && result == VK_INCOMPLETE; ++attempt) {  // others compile meanwhile
         size_t bytes = 0;
         check(fn.vkGetPipelineCacheData(device.handle(), cache, &bytes, nullptr), "vkGetPipelineCacheData");
         blob.resize(bytes);
         result = fn.vkGetPipelineCacheData(device.handle(), cache, &bytes, blob.data());
-        if (result != VK_INCOMPLETE) check(result, "vkGetPipelineCacheData");
         blob.resize(bytes);
     }
+    check(result, "vkGetPipelineCacheData");
     const std::vector<std::byte> file = wrap_pipeline_cache(device.caps(), blob);
     // Mesa 26's lavapipe hands out less than a header: what would not be believed is not kept.
     if (std::string why; unwrap_pipeline_cache(device.caps(), file, why).empty()) return;
