@@ -205,8 +205,8 @@ struct Convolve {
 };
 /// The states of all heads, in the cache slot `layer`, from token to token (RecurrenceKind): out [heads *
 /// value_dim]. q and k of all groups are `key_dim` columns each, from q_first and k_first of `qk` on; v from
-/// v_first of `v` on; q times q_scale, k times k_scale. By key `step` is d itself,
-/// unless it is to be bounded.
+/// v_first of `v` on; q times q_scale, k times k_scale. By key `step` is d
+/// itself, unless it is to be bounded.
 struct Scan {
     TensorId qk, v, step;
     std::optional<TensorId> beta;  // delta

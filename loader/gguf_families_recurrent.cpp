@@ -86,16 +86,12 @@ constexpr TensorRow nemotron_rows[] = {
 };
 #undef LAYER
 
-constexpr Routing lfm2_experts{
+constexpr Routing sigmoid_experts{
     .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
 constexpr Routing qwen_experts{.renormalise = true, .shared_gate = true};
 constexpr Routing granite_experts{.score = Routing::Score::softmax_chosen};
-constexpr Routing nemotron_experts{
-    .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
 
 constexpr Routing jamba_experts{};
-constexpr Routing kimi_experts{
-    .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
 
 std::vector<bool> layers_without_heads(const Reading& r) {
     std::vector<bool> without;
@@ -268,7 +264,7 @@ std::span<const Family> gguf_recurrent_families() {
         {.name = "lfm2moe",
          .tensors = {lfm2_rows, common, experts},
          .qk_norm = QkNorm::Group::head,
-         .routing = &lfm2_experts,
+         .routing = &sigmoid_experts,
          .recurrence = RecurrenceKind::convolution,
          .adjust = adjust_lfm2_moe},
         {.name = "qwen3next",  // the converter adds 1 to norms, but for those of recurrences
@@ -294,13 +290,13 @@ std::span<const Family> gguf_recurrent_families() {
         {.name = "kimi-linear",
          .tensors = {kimi_linear_rows, state_rows, gguf::latent, common, experts},
          .rope = false,
-         .routing = &kimi_experts,
+         .routing = &sigmoid_experts,
          .recurrence = RecurrenceKind::delta,
          .adjust = adjust_kimi_linear},
         {.name = "bailingmoe3",
          .tensors = {bailing3_rows, kimi_linear_rows, state_rows, gguf::latent, common, experts},
          .pairs = RopePairs::interleaved,
-         .routing = &kimi_experts,
+         .routing = &sigmoid_experts,
          .recurrence = RecurrenceKind::delta,
          .adjust = adjust_bailing3},
         {.name = "granitehybrid",  // q and k permuted as for llama
@@ -326,7 +322,7 @@ std::span<const Family> gguf_recurrent_families() {
          .rope = false,
          .activation = Activation::relu_squared,
          .gated = false,
-         .routing = &nemotron_experts,
+         .routing = &sigmoid_experts,
          .recurrence = RecurrenceKind::state_space,
          .adjust = adjust_nemotron},
         {.name = "mamba",

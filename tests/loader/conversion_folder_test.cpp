@@ -2,6 +2,7 @@
 // so every tensor must be equal; and their tokenizers must give the same ids under GGUF's keys.
 #include "conversion_folder.h"
 
+#include "conversion_read_back.h"
 #include "fail.h"
 #include "file.h"
 #include "gguf_builder.h"
@@ -227,9 +228,7 @@ TEST_CASE("conversion: tokenizer.json gives the same ids as GGUF metadata" * nee
         const auto original = open_tokenizer(folder);
         GgufWriter writer;
         add_folder_vocabulary(folder, original->size(), writer);
-        const std::vector<std::byte> header = writer.header(32);
-        const TemporaryFile written(std::string(reinterpret_cast<const char*>(header.data()), header.size()));
-        const auto converted = make_tokenizer(read_vocabulary(read_gguf(File(written.path())).metadata));
+        const auto converted = make_tokenizer(read_vocabulary(metadata_read_back(writer)));
         CHECK(converted->size() == original->size());
         CHECK(converted->adds_bos() == original->adds_bos());
         std::ifstream in(folder / "cases.json");
@@ -264,9 +263,7 @@ TEST_CASE("conversion: tokens that end an answer are those that the folder's mod
     const auto original = open_tokenizer(folder.path());
     GgufWriter writer;
     add_folder_vocabulary(folder.path(), original->size(), writer);
-    const std::vector<std::byte> header = writer.header(32);
-    const TemporaryFile written(std::string(reinterpret_cast<const char*>(header.data()), header.size()));
-    const auto converted = make_tokenizer(read_vocabulary(read_gguf(File(written.path())).metadata));
+    const auto converted = make_tokenizer(read_vocabulary(metadata_read_back(writer)));
     for (const TokenId id : {7, 9, 11}) CHECK(original->ends_generation(id));
     for (const TokenId id : {7, 9}) CHECK(converted->ends_generation(id));  // GGUF has names for two
     CHECK(!converted->ends_generation(8));
@@ -285,12 +282,9 @@ TEST_CASE("conversion: what closes a text closes it in GGUF, too, or the folder 
         const auto original = open_tokenizer(folder.path());
         GgufWriter writer;
         add_folder_vocabulary(folder.path(), original->size(), writer);
-        const std::vector<std::byte> header = writer.header(32);
-        const TemporaryFile written(std::string(reinterpret_cast<const char*>(header.data()), header.size()));
-        Gguf gguf = read_gguf(File(written.path()));
-        CHECK(make_tokenizer(read_vocabulary(gguf.metadata))->encode("so it is") ==
-              original->encode("so it is"));
-        return gguf;
+        GgufMetadata metadata = metadata_read_back(writer);
+        CHECK(make_tokenizer(read_vocabulary(metadata))->encode("so it is") == original->encode("so it is"));
+        return metadata;
     };
     const std::string close = tokenizer["added_tokens"][0]["content"];
     const TokenId id = tokenizer["added_tokens"][0]["id"];
@@ -302,14 +296,14 @@ TEST_CASE("conversion: what closes a text closes it in GGUF, too, or the folder 
     special["ids"] = std::vector{id};
     special["tokens"] = std::vector{close};
     closing["post_processor"]["pair"] = closing["post_processor"]["single"];
-    const Gguf closed = vocabulary_of(closing);
-    CHECK(closed.metadata.boolean("tokenizer.ggml.add_eos_token") == true);
-    CHECK(read_vocabulary(closed.metadata).eos == id);
+    const GgufMetadata closed = vocabulary_of(closing);
+    CHECK(closed.boolean("tokenizer.ggml.add_eos_token") == true);
+    CHECK(read_vocabulary(closed).eos == id);
     // One of several templates is meant.
-    const Gguf several = vocabulary_of(tokenizer, nlohmann::json::parse(R"({"chat_template": [
+    const GgufMetadata several = vocabulary_of(tokenizer, nlohmann::json::parse(R"({"chat_template": [
         {"name": "tools", "template": "T"}, {"name": "default", "template": "D"}]})"));
-    REQUIRE(several.metadata.text("tokenizer.chat_template") != nullptr);
-    CHECK(*several.metadata.text("tokenizer.chat_template") == "D");
+    REQUIRE(several.text("tokenizer.chat_template") != nullptr);
+    CHECK(*several.text("tokenizer.chat_template") == "D");
     nlohmann::json prefixed = tokenizer;
     prefixed["pre_tokenizer"] = {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"use_regex", true}};
     CHECK_THROWS_WITH_AS(vocabulary_of(prefixed), doctest::Contains("GGUF has no tokenizer like it"), Error);

@@ -12,6 +12,7 @@
 #include "reference/executor.h"
 #include "support/compare.h"
 #include "support/device.h"
+#include "support/fused_and_not.h"
 #include "support/golden.h"
 #include "system.h"
 #include "validate/model_check.h"
@@ -437,14 +438,7 @@ TEST_CASE("vulkan: q, k and v of a recurrence stay side by side when adapters ad
     update.save(adapter.path());
     const auto model = std::make_shared<const Model>(with(open_model(folder.path()), adapter.path()));
     const std::vector<double> expected = logits(*model, made.ids);
-    for (const bool fusion : {true, false}) {
-        EngineOptions options = engine_options(Precision::strict);
-        options.fusion = fusion;
-        Engine engine(model, options);
-        Session session(engine);
-        CHECK(largest_error(expected, session.forward(made.ids, false).logits) <= strict_error);
-        CHECK(engine.device().validation_errors() == 0);
-    }
+    check_fused_and_not(model, made.ids, expected);
 }
 
 TEST_CASE("an adapter of what is no linear layer is refused by both executors" * needs_fixtures()) {

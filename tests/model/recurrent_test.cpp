@@ -9,6 +9,7 @@
 #include "speculation.h"
 #include "support/compare.h"
 #include "support/device.h"
+#include "support/fused_and_not.h"
 #include "support/golden.h"
 #include "validate/model_check.h"
 
@@ -469,15 +470,7 @@ TEST_CASE("vulkan: q, k and v of a recurrence stand side by side, whatever their
     const auto model = std::make_shared<const Model>(open_model(folder.path()));
     reference::Executor executor(*model);
     const std::vector<double> expected = executor.forward(made.ids).logits;
-    for (const bool fusion : {true, false}) {
-        CAPTURE(fusion);
-        EngineOptions options = engine_options(Precision::strict);
-        options.fusion = fusion;
-        Engine engine(model, options);
-        Session session(engine);
-        CHECK(largest_error(expected, session.forward(made.ids, false).logits) <= strict_error);
-        CHECK(engine.device().validation_errors() == 0);
-    }
+    check_fused_and_not(model, made.ids, expected);
 }
 
 TEST_CASE("vulkan: a model without attention caches nothing by position, and has all of its file's") {
