@@ -38,7 +38,8 @@ newer() { dpkg --compare-versions "$(dpkg-query -W -f='${Version}' "$1" 2>/dev/n
 
 packages=(g++ cmake ninja-build pkg-config git ca-certificates libvulkan-dev libvulkan-volk-dev
     libvulkan-memory-allocator-dev glslang-tools spirv-tools libspirv-cross-c-shared-dev zlib1g-dev
-    nlohmann-json3-dev libcli11-dev libstb-dev libcurl4-openssl-dev libpcre2-dev mesa-vulkan-drivers python3-pip)
+    nlohmann-json3-dev libcli11-dev libstb-dev libcurl4-openssl-dev libcpp-httplib-dev libpcre2-dev mesa-vulkan-drivers
+    python3-pip)
 [ "$mode" = --test ] && packages+=(doctest-dev vulkan-validationlayers libsentencepiece-dev abigail-tools
     dpkg-dev file python3-dev python3-venv mesa-drm-shim debootstrap)
 case $mode/$ID in

@@ -29,6 +29,9 @@ constexpr Verb verbs[] = {
     {"rm", "remove a model from the cache", define_rm},
     {"run", "one answer, streamed", define_run},
     {"chat", "a conversation in the terminal", define_chat},
+#ifdef SCORIA_SERVER
+    {"serve", "the OpenAI API over HTTP, and a page to chat in", define_serve},
+#endif
     {"inspect", "architecture, tensors, tokenizer and size of a model file", define_inspect},
     {"plan", "where a model's bytes go on this device", define_plan},
     {"tokenize", "text to token ids, as JSON", define_tokenize},

@@ -27,6 +27,7 @@ Action define_list(CLI::App& app, const Common& common);
 Action define_rm(CLI::App& app, const Common& common);
 Action define_run(CLI::App& app, const Common& common);
 Action define_chat(CLI::App& app, const Common& common);
+Action define_serve(CLI::App& app, const Common& common);
 Action define_inspect(CLI::App& app, const Common& common);
 Action define_plan(CLI::App& app, const Common& common);
 Action define_tokenize(CLI::App& app, const Common& common);

@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 extern char** environ;
 
@@ -132,6 +133,37 @@ Outcome run_scoria(const std::vector<std::string>& arguments, const Launch& laun
     require(waitpid(child, &status, 0) == child, "the program was not waited for");
     outcome.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     return outcome;
+}
+
+Background::Background(const std::vector<std::string>& arguments, const std::string& sign,
+                       const std::map<std::string, std::string>& environment) {
+    Pipes pipes;
+    require(pipe2(pipes.err.data(), O_CLOEXEC) == 0, "no pipe");
+    child_ = spawn(arguments, {.environment = environment, .output = "/dev/null"}, "/dev/null", pipes);
+    close(pipes.err[1]);
+    descriptor_ = pipes.err[0];
+    while (err_.find(sign) == std::string::npos)
+        if (!drain(descriptor_, err_)) {
+            interrupt();
+            throw std::runtime_error("the program ended early: " + err_);
+        }
+}
+
+Background::~Background() { interrupt(); }
+
+int Background::interrupt() {
+    if (child_ == 0) return -1;
+    kill(child_, SIGINT);
+    const auto deadline = Clock::now() + std::chrono::seconds(10);
+    pollfd end{descriptor_, POLLIN, 0};
+    while (true) {
+        if (Clock::now() > deadline) kill(child_, SIGKILL);
+        if (poll(&end, 1, 100) > 0 && !drain(descriptor_, err_)) break;
+    }
+    close(descriptor_);
+    int status = 0;
+    waitpid(std::exchange(child_, 0), &status, 0);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 ScratchFolder::ScratchFolder() {

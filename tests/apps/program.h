@@ -24,6 +24,24 @@ struct Launch {
 /// Ends the program after two minutes, with code 137.
 Outcome run_scoria(const std::vector<std::string>& arguments, const Launch& launch = {});
 
+/// The program beside the test: interrupted and waited for at its end.
+class Background {
+  public:
+    /// Returns once its stderr has shown `sign`. Throws, if it ends before.
+    Background(const std::vector<std::string>& arguments, const std::string& sign,
+               const std::map<std::string, std::string>& environment = {});
+    ~Background();
+    Background(const Background&) = delete;
+    Background& operator=(const Background&) = delete;
+    /// SIGINT; its exit code, 137 if it took more than ten seconds.
+    int interrupt();
+    const std::string& err() const { return err_; }  // all of it, once it has ended
+
+  private:
+    int child_ = 0, descriptor_ = -1;
+    std::string err_;
+};
+
 /// A fresh folder, removed with everything in it.
 class ScratchFolder {
   public:

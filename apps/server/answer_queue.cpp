@@ -1,0 +1,145 @@
+// See answer_queue.h.
+#include "answer_queue.h"
+
+#include "fail.h"
+
+#include <algorithm>
+#include <future>
+
+namespace scoria::server {
+
+void Mailbox::put(News news) {
+    const std::lock_guard lock(mutex_);
+    news_.push_back(std::move(news));
+    filled_.notify_one();
+}
+
+std::optional<News> Mailbox::take(std::chrono::milliseconds most) {
+    std::unique_lock lock(mutex_);
+    if (!filled_.wait_for(lock, most, [&] { return !news_.empty(); })) return std::nullopt;
+    News news = std::move(news_.front());
+    news_.pop_front();
+    return news;
+}
+
+AnswerQueue::AnswerQueue(Engine& engine, size_t most_waiting)
+    : engine_(engine), most_waiting_(most_waiting), thread_([this] { compute(); }) {}
+
+AnswerQueue::~AnswerQueue() {
+    {
+        const std::lock_guard lock(mutex_);
+        ended_ = true;
+        waiting_.clear();
+        asked_.notify_one();
+    }
+    thread_.join();
+}
+
+void AnswerQueue::wait(std::vector<Work> works) {
+    const std::lock_guard lock(mutex_);
+    if (ended_) fail(Status::cancelled, "serve", "expected a server that goes on, got one that ends");
+    const size_t sequences = engine_.options().sequences;
+    if (waiting_.size() + works.size() + std::min<size_t>(running_, sequences) > most_waiting_ + sequences)
+        fail(Status::busy, "serve", "expected at most ", most_waiting_, " requests that wait, got more");
+    for (Work& work : works) waiting_.push_back(std::move(work));
+    asked_.notify_one();
+}
+
+void AnswerQueue::ask(std::vector<Question> questions, const std::shared_ptr<Mailbox>& mailbox) {
+    std::vector<Work> works;
+    for (Question& each : questions)
+        works.push_back([this, each = std::move(each), answer = uint32_t(works.size()), mailbox] {
+            if (!mailbox->cancelled()) begin(each, answer, mailbox);
+        });
+    wait(std::move(works));
+}
+
+void AnswerQueue::run(std::function<void(Engine&)> work) {
+    auto task =
+        std::make_shared<std::packaged_task<void()>>([this, work = std::move(work)] { work(engine_); });
+    std::future<void> done = task->get_future();
+    wait({[task = std::move(task)] { (*task)(); }});
+    try {
+        done.get();
+    } catch (const std::future_error&) {
+        fail(Status::cancelled, "serve", "expected a server that goes on, got one that ends");
+    }
+}
+
+void AnswerQueue::begin(const Question& question, uint32_t answer, const std::shared_ptr<Mailbox>& mailbox) {
+    Mailbox* const to = mailbox.get();
+    const auto logprobs = std::make_shared<std::vector<TokenLogprobs>>();
+    GenerateOptions options = question.options;
+    options.cancel = &mailbox->cancelled();
+    if (options.logprobs)
+        options.on_logprobs = [logprobs](const TokenLogprobs& token) { logprobs->push_back(token); };
+    options.on_text = [to, answer, logprobs](TokenId, std::string_view text) {
+        if (!text.empty() || !logprobs->empty())
+            to->put({.answer = answer, .text = std::string(text), .logprobs = std::exchange(*logprobs, {})});
+        return true;
+    };
+    begun_[{to, answer}] = mailbox;
+    running_ = begun_.size();
+    try {
+        auto session = std::make_shared<Session>(engine_);
+        const Architecture& architecture = engine_.model().architecture;
+        const bool encodes = !architecture.encoder.empty();  // then the prompt is the encoder's
+        if (encodes) session->encode(question.ids);
+        const std::vector<TokenId> start = {TokenId(architecture.decoder_start)};
+        Session& begun = *session;
+        batcher_->add(begun, encodes ? start : question.ids, std::move(options),
+                      [this, session = std::move(session), to, answer](GenerateResult result,
+                                                                       std::exception_ptr error) mutable {
+                          session.reset();  // its part of the cache is the next one's
+                          to->put({.answer = answer, .result = std::move(result), .error = std::move(error)});
+                          end({to, answer});
+                      });
+    } catch (const std::exception&) {
+        mailbox->put({.answer = answer, .error = std::current_exception()});
+        end({to, answer});
+    }
+}
+
+void AnswerQueue::end(const std::pair<Mailbox*, uint32_t>& answer) {
+    begun_.erase(answer);
+    running_ = begun_.size();
+}
+
+bool AnswerQueue::begin() {
+    while (true) {
+        Work work;
+        {
+            std::unique_lock lock(mutex_);
+            if (begun_.empty()) asked_.wait(lock, [&] { return ended_ || !waiting_.empty(); });
+            if (ended_) return false;
+            if (waiting_.empty() || begun_.size() >= engine_.options().sequences) return true;
+            work = std::move(waiting_.front());
+            waiting_.pop_front();
+        }
+        work();
+    }
+}
+
+void AnswerQueue::step() {
+    constexpr uint32_t most_failures = 3;  // a step that failed may be tried again
+    try {
+        batcher_->step();
+        failures_ = 0;
+    } catch (const std::exception&) {
+        if (++failures_ < most_failures) return;
+        batcher_.emplace(engine_);
+        for (const auto& [key, mailbox] : std::exchange(begun_, {}))
+            mailbox->put({.answer = key.second, .error = std::current_exception()});
+        running_ = failures_ = 0;
+    }
+}
+
+void AnswerQueue::compute() {
+    batcher_.emplace(engine_);
+    while (begin()) step();
+    for (const auto& [key, mailbox] : begun_) mailbox->cancel();
+    while (!begun_.empty()) step();
+    batcher_.reset();
+}
+
+}  // namespace scoria::server

@@ -1,0 +1,82 @@
+// Answers that many threads ask for and one computes, together (engine/batcher.h).
+#pragma once
+
+#include "batcher.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace scoria::server {
+
+/// What has become of one of the answers that a mailbox is for.
+struct News {
+    uint32_t answer = 0;
+    std::string text{};  // that came next
+    std::vector<TokenLogprobs> logprobs{};
+    std::optional<GenerateResult> result{};  // it ended
+    std::exception_ptr error{};              // or failed
+};
+
+/// Between the thread that computes and the one that asked. Thread-safe.
+class Mailbox {
+  public:
+    void put(News news);
+    /// The next news, or none in `most`.
+    std::optional<News> take(std::chrono::milliseconds most);
+    /// Its answers end at their next token, or never begin.
+    void cancel() { cancelled_ = true; }
+    const std::atomic<bool>& cancelled() const { return cancelled_; }
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable filled_;
+    std::deque<News> news_;
+    std::atomic<bool> cancelled_ = false;
+};
+
+struct Question {
+    std::vector<TokenId> ids;  // the prompt; the encoder's where there is one
+    GenerateOptions options;   // cancel, on_text and on_logprobs are the queue's
+};
+
+class AnswerQueue {
+  public:
+    /// At most EngineOptions::sequences answers are computed at a time; of others `most_waiting` wait.
+    AnswerQueue(Engine& engine, size_t most_waiting);
+    ~AnswerQueue();  // answers that are not done are cancelled
+
+    /// Answers them all; news go to the mailbox, by their numbers in the list. Thread-safe. Errors: busy,
+    /// where too many wait; none is then answered.
+    void ask(std::vector<Question> questions, const std::shared_ptr<Mailbox>& mailbox);
+    /// Runs `work` on the thread that computes, with a sequence free, and returns after it. Thread-safe.
+    /// Errors: busy; its own; cancelled, if the queue is gone first.
+    void run(std::function<void(Engine&)> work);
+
+  private:
+    using Work = std::function<void()>;  // on the thread that computes; throws nothing
+    void wait(std::vector<Work> works);
+    void compute();
+    bool begin();  // false: the end
+    void begin(const Question& question, uint32_t answer, const std::shared_ptr<Mailbox>& mailbox);
+    void step();
+    void end(const std::pair<Mailbox*, uint32_t>& answer);
+
+    Engine& engine_;
+    const size_t most_waiting_;
+    std::mutex mutex_;
+    std::condition_variable asked_;
+    std::deque<Work> waiting_;
+    bool ended_ = false;
+    // Of the thread that computes.
+    std::optional<Batcher> batcher_;
+    std::map<std::pair<Mailbox*, uint32_t>, std::shared_ptr<Mailbox>> begun_;
+    std::atomic<size_t> running_ = 0;  // begun_.size(), for other threads
+    uint32_t failures_ = 0;            // steps in a row
+    std::thread thread_;
+};
+
+}  // namespace scoria::server

@@ -1,0 +1,34 @@
+// One response while it is computed: from the mailbox to the connection, as a stream of events or as one
+// object.
+#pragma once
+
+#include "replies.h"
+
+#include <chrono>
+
+namespace scoria::server {
+
+class Exchange {
+  public:
+    /// false: the connection is lost.
+    using Write = std::function<bool(const std::string&)>;
+    enum class Next : uint8_t { more, done, lost };
+
+    /// `replies`: one for each prompt, in the order of the mailbox's answers; of a stream, one.
+    Exchange(std::vector<Reply> replies, bool stream, bool usage_at_end);
+    const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
+    /// Waits a heartbeat at most and writes what there is. `problem`: what an answer failed of, if one did;
+    /// what is no stream can only break off then, since its status is sent.
+    Next send(const Write& write, std::string& problem);
+
+  private:
+    std::string last() const;
+    Json whole() const;
+
+    std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
+    std::vector<Reply> replies_;
+    const bool stream_, usage_at_end_;
+    std::chrono::steady_clock::time_point written_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace scoria::server

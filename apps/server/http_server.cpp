@@ -1,0 +1,335 @@
+// See http_server.h.
+#include "http_server.h"
+
+#include "conversation.h"
+#include "embedding.h"
+#include "embedding_texts.h"
+#include "exchange.h"
+#include "fail.h"
+#include "hf_folder.h"
+#include "page.h"
+
+#include <httplib.h>
+
+#include <bit>
+#include <chrono>
+#include <random>
+
+namespace scoria::server {
+namespace {
+
+using httplib::Request;
+using httplib::Response;
+
+constexpr size_t most_body = 32u << 20;  // bytes
+constexpr size_t own_threads = 16;       // of connections that ask for no answer
+
+/// How the API tells of an error: HTTP status, type, and a code for what clients look for.
+struct ErrorForm {
+    Status status;
+    int http;
+    const char* type;
+    const char* code;
+};
+constexpr ErrorForm error_forms[] = {
+    {Status::bad_argument, 400, "invalid_request_error", nullptr},
+    {Status::bad_file, 400, "invalid_request_error", nullptr},  // a body or a template's result
+    {Status::unsupported, 400, "invalid_request_error", "unsupported"},
+    {Status::context_full, 400, "invalid_request_error", "context_length_exceeded"},
+    {Status::busy, 503, "overloaded_error", nullptr},
+    {Status::cancelled, 503, "server_error", nullptr},
+    {Status::failed, 500, "server_error", nullptr},
+};
+
+ErrorForm form_of(Status status) {
+    for (const ErrorForm& form : error_forms)
+        if (form.status == status) return form;
+    return std::end(error_forms)[-1];
+}
+
+void answer_error(const ErrorForm& form, std::string_view what, Response& out) {
+    out.status = form.http;
+    if (form.http == 503) out.set_header("Retry-After", "1");
+    out.set_content(text_of(error_json(what, form.type, form.code ? Json(form.code) : Json())),
+                    "application/json");
+}
+
+/// Runs `work`; what it throws is the response.
+void guarded(Response& out, const std::function<void()>& work) {
+    try {
+        work();
+    } catch (const Error& error) {
+        answer_error(form_of(error.status()), error.what(), out);
+    } catch (const std::exception& error) {
+        answer_error(form_of(Status::failed), error.what(), out);
+    }
+}
+
+std::string random_id(const char* prefix) {
+    std::random_device random;
+    std::string id = prefix;
+    for (int i = 0; i < 24; ++i) id += "0123456789abcdef"[random() % 16];
+    return id;
+}
+
+std::string base64(std::span<const float> values) {
+    constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::string out;
+    const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()), 4 * values.size());
+    for (size_t i = 0; i < bytes.size(); i += 3) {
+        const size_t have = std::min<size_t>(bytes.size() - i, 3);
+        uint32_t word = 0;
+        for (size_t j = 0; j < 3; ++j) word = word << 8 | (j < have ? bytes[i + j] : 0u);
+        for (size_t j = 0; j < 4; ++j) out += j <= have ? digits[word >> (18 - 6 * j) & 63] : '=';
+    }
+    return out;
+}
+static_assert(std::endian::native == std::endian::little, "as the API has embeddings");
+
+}  // namespace
+
+struct HttpServer::Impl {
+    Impl(Engine& own_engine, ServerOptions own_options)
+        : engine(own_engine), model(engine.model()), options(std::move(own_options)),
+          queue(engine, options.most_waiting), embedder(model),
+          texts(is_hugging_face_model(model.path)
+                    ? read_embedding_texts(hugging_face_paths(model.path).folder)
+                    : EmbeddingTexts()) {}
+
+    void route();
+    httplib::Server::HandlerResponse guard(const Request& in, Response& out) const;
+    void models(const Request& in, Response& out) const;
+    void chat(const Json& body, Response& out);
+    void complete(const Json& body, Response& out);
+    void embed(const Json& body, Response& out);
+    std::vector<TokenId> ids_of(const std::variant<std::string, std::vector<TokenId>>& prompt) const;
+    /// Asks for answers to each prompt, and responds with them.
+    void answer(const AnswerRequest& request, const std::vector<std::vector<TokenId>>& prompts,
+                const std::optional<ReplyForm>& form, Response& out);
+
+    Engine& engine;
+    const Model& model;
+    const ServerOptions options;
+    const int64_t started = int64_t(std::time(nullptr));
+    httplib::Server http;
+    AnswerQueue queue;
+    const Embedder embedder;
+    const EmbeddingTexts texts;
+    int port = 0;
+};
+
+std::vector<TokenId>
+HttpServer::Impl::ids_of(const std::variant<std::string, std::vector<TokenId>>& prompt) const {
+    const uint32_t vocab = model.architecture.vocab;
+    std::vector<TokenId> ids;
+    if (const auto* given = std::get_if<std::vector<TokenId>>(&prompt))
+        ids = *given;
+    else  // whoever completes a text writes its control tokens
+        ids = model.tokenizer->encode(std::get<std::string>(prompt),
+                                      {.add_special = true, .parse_special = true});
+    if (ids.empty())
+        fail(Status::bad_argument, "request", "expected a prompt of at least one token, got none");
+    for (const TokenId id : ids)
+        if (uint32_t(id) >= vocab)
+            fail(Status::bad_argument, "request", "expected ids below ", vocab, ", got ", id);
+    return ids;
+}
+
+void HttpServer::Impl::answer(const AnswerRequest& request, const std::vector<std::vector<TokenId>>& prompts,
+                              const std::optional<ReplyForm>& form, Response& out) {
+    const Architecture& architecture = model.architecture;
+    if (architecture.bidirectional() || !architecture.has_head)
+        fail(Status::unsupported, "request", "expected a model that generates, got one that embeds (",
+             architecture.family, ")");
+    const uint32_t most =
+        architecture.encoder.empty() ? engine.memory_plan().context : engine.memory_plan().source;
+    for (const std::vector<TokenId>& ids : prompts)
+        if (ids.size() > most)
+            fail(Status::context_full, "request", "expected a prompt of at most ", most, " tokens, got ",
+                 ids.size());
+    const ReplyNames names{random_id(form ? "chatcmpl-" : "cmpl-"), options.model,
+                           int64_t(std::time(nullptr))};
+    std::vector<Reply> replies;
+    std::vector<Question> questions;
+    for (const std::vector<TokenId>& ids : prompts) {
+        replies.emplace_back(names, *model.tokenizer, request.answers.size(), form, ids.size());
+        for (const GenerateOptions& each : request.answers) questions.push_back({ids, each});
+    }
+    const auto exchange =
+        std::make_shared<Exchange>(std::move(replies), request.stream, request.usage_at_end);
+    queue.ask(std::move(questions), exchange->mailbox());
+    out.set_header("Cache-Control", "no-store");
+    out.set_chunked_content_provider(
+        request.stream ? "text/event-stream" : "application/json",
+        [this, exchange](size_t, httplib::DataSink& sink) {
+            std::string problem;
+            const auto write = [&](const std::string& text) { return sink.write(text.data(), text.size()); };
+            const Exchange::Next next = exchange->send(write, problem);
+            if (!problem.empty() && options.log) options.log(problem);
+            if (next == Exchange::Next::done) sink.done();
+            return next != Exchange::Next::lost;
+        },
+        [exchange](bool) { exchange->mailbox()->cancel(); });
+}
+
+void HttpServer::Impl::chat(const Json& body, Response& out) {
+    ChatRequest request = parse_chat(body, options.defaults, model.architecture.logits());
+    if (model.chat_template.empty())
+        fail(Status::unsupported, "request",
+             "expected a model with a chat template, got one without (/v1/completions)");
+    const ChatPrompt prompt = model.chat_template.render(request.conversation);
+    const ReplyForm form = reply_form(model.chat_template.source(), prompt.text, request.conversation.tools);
+    if (!request.must_call.empty()) {
+        const auto rules = call_grammar(request.conversation.tools, request.must_call, form);
+        for (GenerateOptions& each : request.answers) each.output_grammar = rules;
+    }
+    if (form.opens_thought && request.answers.front().output_grammar)
+        fail(Status::unsupported, "request",
+             "expected a format of the answer behind a prompt that begins no thought",
+             " (chat_template_kwargs: enable_thinking: false), got one that does");
+    const std::vector<TokenId> ids = encode_prompt(*model.tokenizer, prompt);
+    if (ids.empty())
+        fail(Status::failed, "request", "expected the template to render something, got nothing");
+    answer(request, {ids}, form, out);
+}
+
+void HttpServer::Impl::complete(const Json& body, Response& out) {
+    const CompletionRequest request = parse_completion(body, options.defaults, model.architecture.logits());
+    if (request.stream && request.prompts.size() > 1)
+        fail(Status::unsupported, "request", "expected one prompt in a stream, got ", request.prompts.size());
+    std::vector<std::vector<TokenId>> prompts;
+    for (const auto& prompt : request.prompts) prompts.push_back(ids_of(prompt));
+    answer(request, prompts, std::nullopt, out);
+}
+
+void HttpServer::Impl::embed(const Json& body, Response& out) {
+    const EmbeddingRequest request = parse_embedding(body);
+    if (request.dimensions && *request.dimensions != embedder.size())
+        fail(Status::unsupported, "request", "expected dimensions: ", embedder.size(), ", got ",
+             *request.dimensions);
+    const std::vector<TokenId> frame =
+        model.tokenizer->encode("", {.add_special = true, .parse_special = false});
+    Json data = Json::array();
+    size_t tokens = 0;
+    for (const auto& input : request.inputs) {
+        std::vector<TokenId> ids;
+        if (const std::string* text = std::get_if<std::string>(&input)) {
+            ids = model.tokenizer->encode(texts.prepared(*text, request.prompt_name),
+                                          {.add_special = true, .parse_special = false});
+            if (texts.most_tokens && ids.size() > *texts.most_tokens)
+                cut(ids, frame, *texts.most_tokens, texts.cuts_front);
+            if (ids.empty())
+                fail(Status::bad_argument, "request",
+                     "expected texts of at least one token, got one of none");
+        } else {
+            ids = ids_of(input);
+        }
+        tokens += ids.size();
+        std::vector<float> vector;
+        queue.run([&](Engine& free_engine) {
+            Session session(free_engine);
+            vector = embedder.embedding(session, ids, model.pooling, true);
+        });
+        data.push_back({{"object", "embedding"}, {"index", data.size()}});
+        data.back()["embedding"] = request.base64 ? Json(base64(vector)) : Json(vector);
+    }
+    out.set_content(text_of({{"object", "list"},
+                             {"data", std::move(data)},
+                             {"model", options.model},
+                             {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}}),
+                    "application/json");
+}
+
+void HttpServer::Impl::models(const Request& in, Response& out) const {
+    const Json own{{"id", options.model},
+                   {"object", "model"},
+                   {"created", started},
+                   {"owned_by", "scoria"},
+                   {"context_length", engine.memory_plan().context}};
+    if (in.matches.size() > 1 && in.matches[1] != options.model)
+        return answer_error({Status::bad_argument, 404, "invalid_request_error", "model_not_found"},
+                            cat("[models] expected ", options.model, ", got ", in.matches[1].str()), out);
+    out.set_content(
+        text_of(in.matches.size() > 1 ? own : Json{{"object", "list"}, {"data", Json::array({own})}}),
+        "application/json");
+}
+
+httplib::Server::HandlerResponse HttpServer::Impl::guard(const Request& in, Response& out) const {
+    const std::string origin = in.get_header_value("Origin");
+    const bool asks_leave = in.method == "OPTIONS";  // a browser, before it asks what it was told to
+    const bool is_public = in.path == "/" || in.path == "/health";
+    const std::optional<Refusal> refusal =
+        refuse(options.rules, {.host = in.get_header_value("Host"),
+                               .origin = origin,
+                               .authorization = in.get_header_value("Authorization"),
+                               .needs_key = !asks_leave && !is_public});
+    if (refusal) {
+        answer_error({Status::failed, refusal->status, "invalid_request_error", nullptr}, refusal->why, out);
+        return httplib::Server::HandlerResponse::Handled;
+    }
+    if (!origin.empty() && allows_origin(options.rules, origin)) {
+        out.set_header("Access-Control-Allow-Origin", origin);
+        out.set_header("Access-Control-Allow-Headers", "Authorization, Content-Type");
+        out.set_header("Vary", "Origin");
+    }
+    if (!asks_leave) return httplib::Server::HandlerResponse::Unhandled;
+    out.status = 204;
+    return httplib::Server::HandlerResponse::Handled;
+}
+
+void HttpServer::Impl::route() {
+    http.set_pre_routing_handler([this](const Request& in, Response& out) { return guard(in, out); });
+    http.set_payload_max_length(most_body);
+    const size_t threads = options.most_waiting + engine.options().sequences + own_threads;
+    http.new_task_queue = [threads] { return new httplib::ThreadPool(threads); };
+    http.set_error_handler([](const Request& in, Response& out) {
+        if (out.body.empty())
+            answer_error({Status::failed, out.status, "invalid_request_error", nullptr},
+                         cat("[serve] status ", out.status, ": ", in.method, " ", in.path), out);
+    });
+    if (options.log)
+        http.set_logger([this](const Request& in, const Response& out) {
+            options.log(cat(in.method, " ", in.path, " ", out.status));
+        });
+    http.Get("/", [](const Request&, Response& out) {
+        out.set_header(
+            "Content-Security-Policy",
+            "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+            "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+        out.set_content(std::string(chat_page()), "text/html; charset=utf-8");
+    });
+    http.Get("/health", [](const Request&, Response& out) {
+        out.set_content(R"({"status":"ok"})", "application/json");
+    });
+    http.Get("/v1/models", [this](const Request& in, Response& out) { models(in, out); });
+    http.Get("/v1/models/(.+)", [this](const Request& in, Response& out) { models(in, out); });
+    constexpr std::pair<const char*, void (Impl::*)(const Json&, Response&)> posts[] = {
+        {"/v1/chat/completions", &Impl::chat},
+        {"/v1/completions", &Impl::complete},
+        {"/v1/embeddings", &Impl::embed},
+    };
+    for (const auto& [path, handler] : posts)
+        http.Post(path, [this, handler = handler](const Request& in, Response& out) {
+            guarded(out, [&] { (this->*handler)(parse_body(in.body), out); });
+        });
+}
+
+HttpServer::HttpServer(Engine& engine, ServerOptions options)
+    : impl_(std::make_unique<Impl>(engine, std::move(options))) {
+    impl_->route();
+    const ServerOptions& o = impl_->options;
+    impl_->port = o.port == 0                                ? impl_->http.bind_to_any_port(o.host)
+                  : impl_->http.bind_to_port(o.host, o.port) ? o.port
+                                                             : -1;
+    if (impl_->port <= 0)
+        fail(Status::failed, "serve", "expected ", o.host, " port ", o.port,
+             " to listen at, got none: is it taken?");
+}
+
+HttpServer::~HttpServer() = default;
+
+int HttpServer::port() const { return impl_->port; }
+void HttpServer::serve() { impl_->http.listen_after_bind(); }
+void HttpServer::stop() { impl_->http.stop(); }
+
+}  // namespace scoria::server

@@ -1,0 +1,171 @@
+// See replies.h.
+#include "replies.h"
+
+#include <algorithm>
+
+namespace scoria::server {
+namespace {
+
+const char* reason_name(StopReason reason) {
+    return reason == StopReason::end_of_generation || reason == StopReason::stop_string ? "stop" : "length";
+}
+
+/// A token's bytes, of which JSON's text cannot show all.
+Json bytes_of(std::string_view piece) {
+    Json bytes = Json::array();
+    for (const char c : piece) bytes.push_back(uint8_t(c));
+    return bytes;
+}
+
+}  // namespace
+
+Json error_json(std::string_view message, std::string_view type, const Json& code) {
+    return {{"error", {{"message", message}, {"type", type}, {"param", nullptr}, {"code", code}}}};
+}
+
+std::string event_text(const Json& json) { return "data: " + text_of(json) + "\n\n"; }
+
+Reply::Reply(ReplyNames names, const Tokenizer& tokenizer, size_t answers,
+             const std::optional<ReplyForm>& form, size_t prompt_tokens)
+    : names_(std::move(names)), tokenizer_(tokenizer), chat_(form.has_value()), choices_(answers),
+      prompt_tokens_(prompt_tokens) {
+    if (form)
+        for (Choice& choice : choices_) choice.parts.emplace(*form);
+}
+
+Json Reply::frame(const char* kind) const {
+    return {{"id", names_.id}, {"object", kind}, {"created", names_.created}, {"model", names_.model}};
+}
+
+std::string Reply::event(Json choice) const {
+    Json json = frame(chat_ ? "chat.completion.chunk" : "text_completion");
+    json["choices"] = Json::array({std::move(choice)});
+    return event_text(json);
+}
+
+/// Of a chat an array of entries. Of completions four arrays side by side.
+Json Reply::logprobs_of(const std::vector<TokenLogprobs>& tokens) const {
+    const auto piece = [&](TokenId id) { return tokenizer_.piece(id, true); };
+    if (chat_) {
+        Json entries = Json::array();
+        const auto entry = [&](TokenId id, float logprob) {
+            return Json{{"token", piece(id)}, {"logprob", logprob}, {"bytes", bytes_of(piece(id))}};
+        };
+        for (const TokenLogprobs& token : tokens) {
+            entries.push_back(entry(token.token, token.logprob));
+            entries.back()["top_logprobs"] = Json::array();
+            for (const auto& [id, logprob] : token.best)
+                entries.back()["top_logprobs"].push_back(entry(id, logprob));
+        }
+        return {{"content", std::move(entries)}};
+    }
+    Json all{{"tokens", Json::array()}, {"token_logprobs", Json::array()}, {"top_logprobs", Json::array()}};
+    for (const TokenLogprobs& token : tokens) {
+        all["tokens"].push_back(piece(token.token));
+        all["token_logprobs"].push_back(token.logprob);
+        Json best = Json::object();
+        for (const auto& [id, logprob] : token.best) best[piece(id)] = logprob;
+        all["top_logprobs"].push_back(std::move(best));
+    }
+    return all;
+}
+
+/// The delta of a chunk, which the whole answer takes in, too.
+Json Reply::delta(Choice& choice, const ReplyPart& part) {
+    switch (part.kind) {
+    case ReplyPart::Kind::content:
+        choice.text += part.text;
+        return {{"content", part.text}};
+    case ReplyPart::Kind::thought:
+        choice.thought += part.text;
+        return {{"reasoning_content", part.text}};
+    case ReplyPart::Kind::call:
+        break;
+    }
+    const size_t index = choice.calls.size();
+    choice.calls.push_back({{"id", names_.id + "-call-" + std::to_string(&choice - choices_.data()) + "-" +
+                                       std::to_string(index)},
+                            {"type", "function"},
+                            {"function", {{"name", part.name}, {"arguments", part.text}}}});
+    Json call = choice.calls.back();
+    call["index"] = index;
+    return {{"tool_calls", Json::array({std::move(call)})}};
+}
+
+std::string Reply::take(News news) {
+    if (news.error) std::rethrow_exception(news.error);
+    Choice& choice = choices_[news.answer];
+    std::string events;
+    const auto say = [&](Json change, Json logprobs) {
+        Json each{{"index", news.answer}};
+        if (chat_ && !choice.begun) change["role"] = "assistant";
+        choice.begun = true;
+        if (chat_)
+            each["delta"] = std::move(change);
+        else
+            each["text"] = change.value("content", "");
+        each["logprobs"] = std::move(logprobs);
+        each["finish_reason"] = choice.reason.empty() ? Json() : Json(choice.reason);
+        events += event(std::move(each));
+    };
+    Json logprobs;
+    if (!news.logprobs.empty()) {
+        choice.logprobs.insert(choice.logprobs.end(), news.logprobs.begin(), news.logprobs.end());
+        logprobs = logprobs_of(news.logprobs);
+    }
+    std::vector<ReplyPart> parts;
+    if (choice.parts)
+        parts = choice.parts->push(news.text);
+    else if (!news.text.empty())
+        parts.push_back({ReplyPart::Kind::content, std::move(news.text)});
+    if (news.result && choice.parts) {
+        const std::vector<ReplyPart> last = choice.parts->finish();
+        parts.insert(parts.end(), last.begin(), last.end());
+    }
+    for (const ReplyPart& part : parts) say(delta(choice, part), std::exchange(logprobs, Json()));
+    if (!logprobs.is_null()) say(Json::object(), std::move(logprobs));
+    if (news.result) {
+        ++ended_;
+        tokens_ += news.result->tokens.size();
+        reused_ = std::max<size_t>(reused_, news.result->reused);
+        choice.reason = choice.calls.empty() ? reason_name(news.result->reason) : "tool_calls";
+        say(Json::object(), Json());
+    }
+    return events;
+}
+
+Json Reply::usage() const {
+    return {{"prompt_tokens", prompt_tokens_},
+            {"completion_tokens", tokens_},
+            {"total_tokens", prompt_tokens_ + tokens_},
+            {"prompt_tokens_details", {{"cached_tokens", reused_}}}};
+}
+
+std::string Reply::usage_event() const {
+    Json json = frame(chat_ ? "chat.completion.chunk" : "text_completion");
+    json["choices"] = Json::array();
+    json["usage"] = usage();
+    return event_text(json);
+}
+
+Json Reply::whole() const {
+    Json json = frame(chat_ ? "chat.completion" : "text_completion");
+    json["choices"] = Json::array();
+    for (const Choice& choice : choices_) {
+        Json each{{"index", json["choices"].size()}};
+        if (chat_) {
+            each["message"] = {{"role", "assistant"}, {"content", choice.text}};
+            if (!choice.thought.empty()) each["message"]["reasoning_content"] = choice.thought;
+            if (!choice.calls.empty()) each["message"]["tool_calls"] = choice.calls;
+        } else {
+            each["text"] = choice.text;
+        }
+        each["logprobs"] = choice.logprobs.empty() ? Json() : logprobs_of(choice.logprobs);
+        each["finish_reason"] = choice.reason;
+        json["choices"].push_back(std::move(each));
+    }
+    json["usage"] = usage();
+    return json;
+}
+
+}  // namespace scoria::server

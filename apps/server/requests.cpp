@@ -1,0 +1,313 @@
+// See requests.h.
+#include "requests.h"
+
+#include "fail.h"
+#include "grammar/json_schema.h"
+#include "ops/sample.h"
+#include "tokenizer/json.h"
+
+#include <cmath>
+#include <random>
+
+namespace scoria::server {
+namespace {
+
+constexpr uint32_t most_answers = 16;  // of one prompt
+constexpr size_t most_prompts = 2048;
+
+[[noreturn]] void expected(std::string_view field, std::string_view what, const Json& got) {
+    fail(Status::bad_argument, "request", "expected ", field, " as ", what, ", got ",
+         text_of(got).substr(0, 80));
+}
+
+/// The field; nullptr if it is absent or null.
+const Json* field(const Json& body, const char* name) {
+    const auto found = body.find(name);
+    return found == body.end() || found->is_null() ? nullptr : &*found;
+}
+
+float number(const char* name, const Json& value) {
+    if (!value.is_number()) expected(name, "a number", value);
+    return value.get<float>();
+}
+uint32_t whole(const char* name, const Json& value, uint32_t least, uint32_t most) {
+    if (!value.is_number_unsigned() || value.get<uint64_t>() < least || value.get<uint64_t>() > most)
+        expected(name, cat("a whole number from ", least, " to ", most), value);
+    return value.get<uint32_t>();
+}
+bool truth(const Json& body, const char* name) {
+    const Json* const value = field(body, name);
+    if (value && !value->is_boolean()) expected(name, "true or false", *value);
+    return value && value->get<bool>();
+}
+std::string text(const char* name, const Json& value) {
+    if (!value.is_string()) expected(name, "a string", value);
+    return value;
+}
+std::vector<std::string> texts(const char* name, const Json& value) {
+    if (value.is_string()) return {value.get<std::string>()};
+    if (!value.is_array()) expected(name, "a string or an array of them", value);
+    std::vector<std::string> all;
+    for (const Json& each : value) all.push_back(text(name, each));
+    return all;
+}
+
+struct NumberField {
+    const char* name;
+    float SamplingOptions::*member;
+};
+constexpr NumberField number_fields[] = {
+    {"temperature", &SamplingOptions::temperature},
+    {"top_p", &SamplingOptions::top_p},
+    {"min_p", &SamplingOptions::min_p},
+    {"typical_p", &SamplingOptions::typical_p},
+    {"frequency_penalty", &SamplingOptions::frequency_penalty},
+    {"presence_penalty", &SamplingOptions::presence_penalty},
+    {"repetition_penalty", &SamplingOptions::repetition_penalty},
+    {"repeat_penalty", &SamplingOptions::repetition_penalty},
+    {"xtc_probability", &SamplingOptions::xtc_probability},
+    {"xtc_threshold", &SamplingOptions::xtc_threshold},
+    {"dry_multiplier", &SamplingOptions::dry_multiplier},
+    {"dry_base", &SamplingOptions::dry_base},
+    {"mirostat_tau", &SamplingOptions::mirostat_tau},
+    {"mirostat_eta", &SamplingOptions::mirostat_eta},
+};
+struct WholeField {
+    const char* name;
+    uint32_t SamplingOptions::*member;
+};
+constexpr WholeField whole_fields[] = {
+    {"top_k", &SamplingOptions::top_k},
+    {"repeat_last_n", &SamplingOptions::repetition_window},
+    {"dry_allowed_length", &SamplingOptions::dry_allowed_length},
+};
+
+void read_biases(const Json& value, SamplingOptions& sampling) {
+    if (!value.is_object()) expected("logit_bias", "an object of ids and numbers", value);
+    for (const auto& [key, bias] : value.items()) {
+        LogitBias each;
+        const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), each.token);
+        if (error != std::errc() || end != key.data() + key.size())
+            expected("logit_bias", "ids and numbers", key);
+        each.bias = number("logit_bias", bias);
+        sampling.logit_bias.push_back(each);
+    }
+}
+
+/// The grammar that response_format or grammar asks for, if one does.
+std::shared_ptr<const grammar::Program> answer_grammar(const Json& body) {
+    const Json* const format = field(body, "response_format");
+    const Json* const rules = field(body, "grammar");
+    if (rules && format) expected("grammar", "the only one beside response_format", *format);
+    if (rules) return std::make_shared<const grammar::Program>(grammar::parse_gbnf(text("grammar", *rules)));
+    if (!format) return nullptr;
+    const std::string type = format->is_object() ? format->value("type", Json()).dump() : "";
+    Json schema = {{"type", "object"}, {"additionalProperties", true}};
+    if (type == "\"text\"") return nullptr;
+    if (type == "\"json_schema\"") {
+        const auto place = Json::json_pointer("/json_schema/schema");
+        if (!format->contains(place)) expected("response_format", "a json_schema with a schema", *format);
+        schema = (*format)[place];
+    } else if (type != "\"json_object\"") {
+        expected("response_format", "of type text, json_object or json_schema", *format);
+    }
+    return std::make_shared<const grammar::Program>(grammar::json_schema_grammar(schema.dump()));
+}
+
+/// What chat and completions have in common; log-probabilities apart.
+AnswerRequest read_answers(const Json& body, const AnswerDefaults& defaults, uint32_t tokens,
+                           std::optional<uint32_t> logprobs) {
+    AnswerRequest request;
+    GenerateOptions options = defaults.options;
+    for (const NumberField& each : number_fields)
+        if (const Json* value = field(body, each.name))
+            options.sampling.*each.member = number(each.name, *value);
+    for (const WholeField& each : whole_fields)
+        if (const Json* value = field(body, each.name))
+            options.sampling.*each.member = whole(each.name, *value, 0, UINT32_MAX);
+    for (const char* name : {"max_tokens", "max_completion_tokens"})  // the latter counts
+        if (const Json* value = field(body, name)) options.max_tokens = whole(name, *value, 1, UINT32_MAX);
+    if (const Json* value = field(body, "stop")) options.stop = texts("stop", *value);
+    if (const Json* value = field(body, "logit_bias")) read_biases(*value, options.sampling);
+    options.ignore_end = truth(body, "ignore_eos");
+    options.logprobs = logprobs;
+    if (const auto rules = answer_grammar(body)) options.output_grammar = rules;
+    (void)sampler_state(options.sampling, {}, tokens);  // refuses what would fail later
+
+    request.stream = truth(body, "stream");
+    if (const Json* value = field(body, "stream_options")) {
+        if (!value->is_object()) expected("stream_options", "an object", *value);
+        request.usage_at_end = truth(*value, "include_usage");
+    }
+    uint64_t seed = defaults.seeded ? options.sampling.seed : std::random_device()();
+    if (const Json* value = field(body, "seed")) {
+        if (!value->is_number_integer()) expected("seed", "a whole number", *value);
+        seed = value->is_number_unsigned() ? value->get<uint64_t>() : uint64_t(value->get<int64_t>());
+    }
+    const Json* const count = field(body, "n");
+    for (uint32_t i = 0; i < (count ? whole("n", *count, 1, most_answers) : 1); ++i) {
+        options.sampling.seed = seed + i;
+        request.answers.push_back(options);
+    }
+    return request;
+}
+
+/// Parts of a content joined; an image is refused. Arguments of calls as the object that templates expect.
+Json plain_message(Json message) {
+    if (!message.is_object() || !message.contains("role") || !message["role"].is_string())
+        expected("messages", "objects with a role", message);
+    Json& content = message["content"];
+    if (content.is_null()) content = "";
+    if (content.is_array()) {
+        std::string joined;
+        for (const Json& part : content) {
+            if (!part.is_object() || part.value("type", Json()) != "text" || !part.contains("text"))
+                expected("content", "parts of type text", part);
+            joined += text("text", part["text"]);
+        }
+        content = joined;
+    }
+    if (!content.is_string()) expected("content", "a string or an array of parts", content);
+    if (message.contains("tool_calls") && message["tool_calls"].is_array())
+        for (Json& call : message["tool_calls"]) {
+            const auto place = Json::json_pointer("/function/arguments");
+            if (!call.is_object() || !call.contains(place) || !call[place].is_string()) continue;
+            const Json arguments = Json::parse(call[place].get<std::string>(), nullptr, false);
+            if (arguments.is_object()) call[place] = arguments;
+        }
+    return message;
+}
+
+void read_tools(const Json& body, ChatRequest& request) {
+    const Json* const tools = field(body, "tools");
+    const Json* const choice = field(body, "tool_choice");
+    if (tools && !tools->is_array()) expected("tools", "an array", *tools);
+    if (choice && *choice == "none") return;
+    if (tools && !tools->empty()) request.conversation.tools = *tools;
+    if (!choice || *choice == "auto") return;
+    const auto place = Json::json_pointer("/function/name");
+    if (*choice == "required")
+        request.must_call = "*";
+    else if (choice->is_object() && choice->contains(place))
+        request.must_call = text("tool_choice", (*choice)[place]);
+    else
+        expected("tool_choice", "none, auto, required or a function", *choice);
+    if (request.conversation.tools.is_null()) expected("tool_choice", "none, without tools", *choice);
+    if (request.answers.front().output_grammar)
+        expected("tool_choice", "none or auto beside a format of the answer", *choice);
+}
+
+std::vector<TokenId> ids(const char* name, const Json& value) {
+    std::vector<TokenId> all;
+    for (const Json& each : value) all.push_back(TokenId(whole(name, each, 0, INT32_MAX)));
+    return all;
+}
+/// A text, several, ids of a text, or of several.
+std::vector<std::variant<std::string, std::vector<TokenId>>> prompts(const char* name, const Json& body) {
+    const Json* const value = field(body, name);
+    if (!value) expected(name, "a string, ids, or an array of either", Json());
+    if (value->is_string()) return {value->get<std::string>()};
+    if (!value->is_array() || value->empty() || (value->size() > most_prompts && !value->front().is_number()))
+        expected(name, cat("a string, ids, or an array of up to ", most_prompts, " of either"), *value);
+    if (value->front().is_number()) return {ids(name, *value)};
+    std::vector<std::variant<std::string, std::vector<TokenId>>> all;
+    for (const Json& each : *value)
+        if (each.is_array())
+            all.emplace_back(ids(name, each));
+        else
+            all.emplace_back(text(name, each));
+    return all;
+}
+
+void refuse(const Json& body, std::initializer_list<const char*> names) {
+    for (const char* name : names)
+        if (const Json* value = field(body, name); value && *value != false && *value != "")
+            fail(Status::unsupported, "request", "expected no ", name, ", which is not supported, got one");
+}
+
+}  // namespace
+
+std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+Json parse_body(const std::string& body) {
+    Json json = parse_shallow<Json>(body, "request");
+    if (!json.is_object()) expected("the body", "an object", json);
+    return json;
+}
+
+ChatRequest parse_chat(const Json& body, const AnswerDefaults& defaults, uint32_t tokens) {
+    refuse(body, {"audio", "functions", "function_call"});
+    std::optional<uint32_t> logprobs;
+    if (truth(body, "logprobs")) {
+        const Json* const best = field(body, "top_logprobs");
+        logprobs = best ? whole("top_logprobs", *best, 0, 20) : 0;
+    }
+    ChatRequest request{read_answers(body, defaults, tokens, logprobs), {}, {}};
+    const Json* const messages = field(body, "messages");
+    if (!messages || !messages->is_array() || messages->empty())
+        expected("messages", "an array with a message", messages ? *messages : Json());
+    for (const Json& message : *messages) request.conversation.messages.push_back(plain_message(message));
+    if (const Json* variables = field(body, "chat_template_kwargs")) {
+        if (!variables->is_object()) expected("chat_template_kwargs", "an object", *variables);
+        request.conversation.variables = *variables;
+    }
+    if (const Json* effort = field(body, "reasoning_effort"))
+        request.conversation.variables["reasoning_effort"] = text("reasoning_effort", *effort);
+    read_tools(body, request);
+    return request;
+}
+
+CompletionRequest parse_completion(const Json& body, const AnswerDefaults& defaults, uint32_t tokens) {
+    refuse(body, {"echo", "suffix"});
+    const Json* const best = field(body, "logprobs");
+    CompletionRequest request{
+        read_answers(body, defaults, tokens,
+                     best ? std::optional(whole("logprobs", *best, 0, 20)) : std::nullopt),
+        prompts("prompt", body)};
+    if (const Json* value = field(body, "best_of"); value && *value != request.answers.size())
+        expected("best_of", "n", *value);
+    return request;
+}
+
+EmbeddingRequest parse_embedding(const Json& body) {
+    EmbeddingRequest request{.inputs = prompts("input", body)};
+    if (const Json* format = field(body, "encoding_format")) {
+        request.base64 = *format == "base64";
+        if (!request.base64 && *format != "float") expected("encoding_format", "float or base64", *format);
+    }
+    if (const Json* value = field(body, "dimensions"))
+        request.dimensions = whole("dimensions", *value, 1, UINT32_MAX);
+    if (const Json* value = field(body, "prompt_name")) request.prompt_name = text("prompt_name", *value);
+    return request;
+}
+
+std::shared_ptr<const grammar::Program> call_grammar(const Json& tools, const std::string& name,
+                                                     const ReplyForm& form) {
+    if (form.calls == ReplyForm::Calls::none || form.opens_thought)
+        fail(Status::unsupported, "request", "expected tool_choice none or auto, for ",
+             form.opens_thought ? "a prompt that begins a thought" : "a model whose calls are not known",
+             ", got another");
+    Json any = Json::array();
+    for (const Json& tool : tools) {
+        const Json function = tool.is_object() ? tool.value("function", Json()) : Json();
+        if (!function.is_object() || !function.contains("name") || (name != "*" && function["name"] != name))
+            continue;
+        Json arguments =
+            function.value("parameters", Json({{"type", "object"}, {"additionalProperties", true}}));
+        const char* const key = form.calls == ReplyForm::Calls::bare ? "parameters" : "arguments";
+        any.push_back({{"type", "object"},
+                       {"properties", {{"name", {{"const", function["name"]}}}, {key, std::move(arguments)}}},
+                       {"required", {"name", key}}});
+    }
+    if (any.empty()) fail(Status::bad_argument, "request", "expected tools with ", name, ", got none");
+    grammar::Grammar rules = grammar::json_schema_grammar(Json{{"anyOf", std::move(any)}}.dump());
+    if (form.calls == ReplyForm::Calls::marked) {
+        rules.rules.push_back(
+            {"call", grammar::sequence({grammar::text("<tool_call>\n"), grammar::rule_reference(rules.root),
+                                        grammar::text("\n</tool_call>")})});
+        rules.root = uint32_t(rules.rules.size() - 1);
+    }
+    return std::make_shared<const grammar::Program>(rules);
+}
+
+}  // namespace scoria::server

@@ -1,0 +1,59 @@
+// Requests of the OpenAI API as they come over the wire, checked. What a field means is said by that API;
+// those it has not are llama.cpp's and vLLM's (top_k, min_p, chat_template_kwargs, grammar, ...). Fields that
+// are unknown are left alone, as clients send many; what is known and cannot be done is refused.
+#pragma once
+
+#include "chat_template.h"
+#include "reply_parts.h"
+#include "session.h"
+
+#include <variant>
+
+namespace scoria::server {
+
+using Json = nlohmann::ordered_json;
+
+/// What answers are like that say nothing else.
+struct AnswerDefaults {
+    GenerateOptions options;
+    bool seeded = false;  // options.sampling.seed is theirs; else each has another one
+};
+
+/// How to answer.
+struct AnswerRequest {
+    std::vector<GenerateOptions> answers;  // one for each that is wanted of a prompt
+    bool stream = false;
+    bool usage_at_end = false;  // of a stream
+};
+
+struct ChatRequest : AnswerRequest {
+    Conversation conversation;
+    std::string must_call;  // a function's name, or "*" for any; empty: none has to be called
+};
+
+struct CompletionRequest : AnswerRequest {
+    std::vector<std::variant<std::string, std::vector<TokenId>>> prompts;
+};
+
+struct EmbeddingRequest {
+    std::vector<std::variant<std::string, std::vector<TokenId>>> inputs;
+    bool base64 = false;
+    std::optional<uint32_t> dimensions;
+    std::optional<std::string> prompt_name;
+};
+
+/// One line; what is not UTF-8 becomes U+FFFD.
+std::string text_of(const Json& json);
+
+/// Errors: bad_argument, bad_file where it is no JSON; unsupported.
+Json parse_body(const std::string& body);
+ChatRequest parse_chat(const Json& body, const AnswerDefaults& defaults, uint32_t tokens);
+CompletionRequest parse_completion(const Json& body, const AnswerDefaults& defaults, uint32_t tokens);
+EmbeddingRequest parse_embedding(const Json& body);
+
+/// The grammar of a text that calls one of the conversation's functions in this form: the one of that name,
+/// or any for "*". Errors: bad_argument; unsupported.
+std::shared_ptr<const grammar::Program> call_grammar(const Json& tools, const std::string& name,
+                                                     const ReplyForm& form);
+
+}  // namespace scoria::server

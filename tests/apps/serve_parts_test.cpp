@@ -1,0 +1,187 @@
+// What serve makes of a model's text and of who asks, without a model.
+#include "fail.h"
+#include "guard.h"
+#include "requests.h"
+
+#include <doctest/doctest.h>
+
+using namespace scoria;
+using namespace scoria::server;
+
+namespace {
+
+using Kind = ReplyPart::Kind;
+
+constexpr std::string_view marked_template = "{{ '<think>' }} <tool_call> </think>";
+
+Json weather_tools() {
+    return Json::parse(R"([{"type":"function","function":{"name":"weather","parameters":{"type":"object",
+        "properties":{"city":{"type":"string"},"days":{"type":"integer"}},"required":["city"]}}}])");
+}
+
+/// Neighbours of a kind joined.
+std::vector<ReplyPart> joined(const std::vector<ReplyPart>& parts) {
+    std::vector<ReplyPart> out;
+    for (const ReplyPart& part : parts)
+        if (part.kind != Kind::call && !out.empty() && out.back().kind == part.kind)
+            out.back().text += part.text;
+        else
+            out.push_back(part);
+    return out;
+}
+
+/// In pieces of `size` bytes.
+std::vector<ReplyPart> parts_of(const ReplyForm& form, std::string_view text, size_t size) {
+    ReplyParts parts(form);
+    std::vector<ReplyPart> all;
+    const auto add = [&](const std::vector<ReplyPart>& more) {
+        all.insert(all.end(), more.begin(), more.end());
+    };
+    for (size_t at = 0; at < text.size(); at += size) add(parts.push(text.substr(at, size)));
+    add(parts.finish());
+    return joined(all);
+}
+
+struct PartsCase {
+    const char* what;
+    std::string_view chat_template, prompt, text;
+    std::vector<ReplyPart> parts;
+};
+
+const PartsCase parts_cases[] = {
+    {"a model without markers keeps every byte",
+     "plain",
+     "",
+     " <think> a </think>\n<tool_call>\n",
+     {{Kind::content, " <think> a </think>\n<tool_call>\n"}}},
+    {"a thought, then an answer",
+     marked_template,
+     "",
+     "\n<think>\nHm < 3.\n</think>\n\nYes. \n Or no.\n",
+     {{Kind::thought, "Hm < 3."}, {Kind::content, "Yes. \n Or no.\n"}}},
+    {"the prompt began the thought",
+     marked_template,
+     "<assistant>\n<think>\n",
+     "Hm.\n</think>\n\nYes.",
+     {{Kind::thought, "Hm."}, {Kind::content, "Yes."}}},
+    {"a thought that is cut off", marked_template, "<think>", "Hm </thin", {{Kind::thought, "Hm </thin"}}},
+    {"markers inside of an answer are text",
+     marked_template,
+     "",
+     "Say <think> aloud.",
+     {{Kind::content, "Say <think> aloud."}}},
+    {"a call behind a text",
+     marked_template,
+     "",
+     "I look.\n<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}\n</tool_call>\n",
+     {{Kind::content, "I look."}, {Kind::call, R"({"city":"Rome"})", "weather"}}},
+    {"two calls, one whose end was left out",
+     marked_template,
+     "",
+     "<think>a</think><tool_call>{\"name\":\"weather\",\"arguments\":{}}</"
+     "tool_call>\n<tool_call>{\"name\":\"b\",\"arguments\":{}}",
+     {{Kind::thought, "a"}, {Kind::call, "{}", "weather"}, {Kind::call, "{}", "b"}}},
+    {"parameters by tags, of the types that the tool has",
+     marked_template,
+     "",
+     "<tool_call>\n<function=weather>\n<parameter=city>\n42\n</parameter>\n<parameter=days>\n3\n</"
+     "parameter>\n</function>\n</tool_call>",
+     {{Kind::call, R"({"city":"42","days":3})", "weather"}}},
+    {"what is no call stays text",
+     marked_template,
+     "",
+     "<tool_call>{\"name\": 3}</tool_call> ok",
+     {{Kind::content, "<tool_call>{\"name\": 3}</tool_call>ok"}}},
+    {"JSON alone is a call where templates teach that",
+     "[TOOL_CALLS]",
+     "",
+     " [{\"name\":\"weather\",\"arguments\":{\"city\":\"Bonn\"}}]",
+     {{Kind::call, R"({"city":"Bonn"})", "weather"}}},
+    {"and else an answer", "[TOOL_CALLS]", "", "{\"city\": 3}", {{Kind::content, "{\"city\": 3}"}}},
+};
+
+Json chat(const char* more) {
+    Json body = Json::parse(R"({"messages":[{"role":"user","content":"Hi"}]})");
+    body.update(Json::parse(more));
+    return body;
+}
+
+}  // namespace
+
+TEST_CASE("serve: thoughts and calls are told from an answer, in pieces of any size") {
+    for (const PartsCase& each : parts_cases)
+        for (const size_t size : {size_t(1), size_t(2), size_t(3), size_t(7), size_t(1000)}) {
+            const ReplyForm form = reply_form(each.chat_template, each.prompt, weather_tools());
+            const std::vector<ReplyPart> got = parts_of(form, each.text, size);
+            CHECK_MESSAGE(got == each.parts, each.what << ", by " << size);
+        }
+    // Without tools nothing is a call.
+    const ReplyForm form = reply_form(marked_template, "", nullptr);
+    CHECK(parts_of(form, "<tool_call>{}</tool_call>", 5).front().text == "<tool_call>{}</tool_call>");
+}
+
+TEST_CASE("serve: who may ask") {
+    const GuardRules rules{.key = "k", .hosts = {"box.lan"}, .origins = {"https://app.example"}};
+    const auto status = [&](const char* host, const char* origin, const char* key) {
+        const std::optional<Refusal> refusal =
+            refuse(rules, {.host = host, .origin = origin, .authorization = key});
+        return refusal ? refusal->status : 200;
+    };
+    for (const char* host : {"localhost", "LOCALHOST:80", "127.0.0.1:8080", "[::1]:8080", "[::1]",
+                             "192.168.1.2:1", "box.lan:8080"})
+        CHECK_MESSAGE(status(host, "", "Bearer k") == 200, host);
+    for (const char* host :
+         {"", "evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "box.lan.evil", ":80"})
+        CHECK_MESSAGE(status(host, "", "Bearer k") == 403, host);
+    CHECK(status("localhost:1", "http://localhost:1", "Bearer k") == 200);
+    CHECK(status("localhost:1", "http://localhost:2", "Bearer k") == 403);
+    CHECK(status("localhost", "https://app.example", "Bearer k") == 200);
+    CHECK(status("localhost", "https://app.example.evil", "Bearer k") == 403);
+    for (const char* key : {"", "k", "Bearer", "Bearer ", "Bearer kk", "bearer k"})
+        CHECK(status("localhost", "", key) == 401);
+}
+
+TEST_CASE("serve: a request is read as clients write it") {
+    AnswerDefaults defaults;
+    defaults.options.sampling.temperature = 0.7f;
+    const ChatRequest usual = parse_chat(
+        chat(R"({"temperature":null,"user":"me","stream_options":{"include_usage":true},"max_tokens":5,
+        "max_completion_tokens":7,"top_k":3,"logit_bias":{"5":-100},"seed":-1,"n":2,"stop":"end"})"),
+        defaults, 100);
+    REQUIRE(usual.answers.size() == 2);
+    const GenerateOptions& options = usual.answers.back();
+    CHECK(options.sampling.temperature == 0.7f);
+    CHECK(options.max_tokens == 7);
+    CHECK(options.sampling.top_k == 3);
+    CHECK(options.sampling.logit_bias.front().token == 5);
+    CHECK(options.sampling.seed == 0);  // -1 as 64 bits, and one more
+    CHECK(options.stop == std::vector<std::string>{"end"});
+    CHECK(usual.usage_at_end);
+
+    // Templates read arguments as an object; assistants that only call have no content.
+    const ChatRequest history = parse_chat(
+        chat(R"({"messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function",
+        "function":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}}]},{"role":"tool","tool_call_id":"1","content":"rain"}],
+        "chat_template_kwargs":{"enable_thinking":false},"reasoning_effort":"low"})"),
+        defaults, 100);
+    const Json& call = history.conversation.messages[0];
+    CHECK(call["content"] == "");
+    CHECK(call["tool_calls"][0]["function"]["arguments"]["city"] == "Rome");
+    CHECK(history.conversation.variables.dump() == R"({"enable_thinking":false,"reasoning_effort":"low"})");
+
+    Json tools = chat("{}");
+    tools["tools"] = weather_tools();
+    CHECK(parse_chat(tools, defaults, 100).conversation.tools.size() == 1);
+    tools["tool_choice"] = "none";
+    CHECK(parse_chat(tools, defaults, 100).conversation.tools.is_null());
+    tools["tool_choice"] = Json::parse(R"({"type":"function","function":{"name":"weather"}})");
+    CHECK(parse_chat(tools, defaults, 100).must_call == "weather");
+    CHECK_THROWS_AS(call_grammar(weather_tools(), "other", reply_form(marked_template, "", weather_tools())),
+                    Error);
+    CHECK_THROWS_AS(call_grammar(weather_tools(), "*", reply_form("plain", "", weather_tools())), Error);
+    CHECK(call_grammar(weather_tools(), "*", reply_form(marked_template, "", weather_tools())) != nullptr);
+    for (const char* bad : {R"({"seed":1.5})", R"({"stream":1})", R"({"logprobs":true,"top_logprobs":21})",
+                            R"({"logit_bias":{"x":1}})", R"({"grammar":"root ::= ("})", R"({"tools":3})",
+                            R"({"tools":[],"tool_choice":"required"})", R"({"stream_options":[]})"})
+        CHECK_THROWS_AS(parse_chat(chat(bad), defaults, 100), Error);
+}

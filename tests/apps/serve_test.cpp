@@ -1,0 +1,293 @@
+// serve, by an HTTP client: what the OpenAI API promises, who may ask, and clients that go away.
+#include "program.h"
+#include "test_env.h"
+
+#include <doctest/doctest.h>
+#include <httplib.h>
+#include <nlohmann/json.hpp>
+
+#include <atomic>
+#include <future>
+#include <thread>
+#include <utility>
+
+using namespace scoria::test;
+using Json = nlohmann::json;
+
+namespace {
+
+class Server {
+  public:
+    explicit Server(std::vector<std::string> flags,
+                    const std::map<std::string, std::string>& environment = {})
+        : program_(with(std::move(flags)), "Ctrl-C ends it", environment) {
+        const std::string& err = program_.err();
+        const std::string sign = "listening on http://127.0.0.1:";
+        port_ = std::stoi(err.substr(err.find(sign) + sign.size()));
+    }
+    httplib::Client client() const {
+        httplib::Client client("127.0.0.1", port_);
+        client.set_read_timeout(60);
+        return client;
+    }
+    Background& program() { return program_; }
+
+    struct Result {
+        int status = 0;
+        Json json;
+    };
+    Result post(const std::string& path, const std::string& body,
+                const httplib::Headers& headers = {}) const {
+        httplib::Client client = this->client();
+        const auto response = client.Post("/v1/" + path, headers, body, "application/json");
+        REQUIRE(response);
+        return {response->status, Json::parse(response->body, nullptr, false)};
+    }
+    Result post(const std::string& path, const Json& body) const { return post(path, body.dump()); }
+    int get(const std::string& path, const httplib::Headers& headers) const {
+        const auto response = client().Get(path, headers);
+        REQUIRE(response);
+        return response->status;
+    }
+
+  private:
+    static std::vector<std::string> with(std::vector<std::string> flags) {
+        const std::vector<std::string> own = {"serve", "-m", default_model(), "--port", "0", "--ctx", "2048"};
+        flags.insert(flags.begin(), own.begin(), own.end());
+        return flags;
+    }
+    Background program_;
+    int port_ = 0;
+};
+
+Json question(const std::string& text, int tokens) {
+    return {{"messages", Json::array({{{"role", "user"}, {"content", text}}})},
+            {"max_tokens", tokens},
+            {"temperature", 0}};
+}
+
+std::string content(const Server::Result& result) {
+    REQUIRE_MESSAGE(result.status == 200, result.json.dump());
+    return result.json["choices"][0]["message"]["content"];
+}
+
+/// The events of a stream but for the last, which is [DONE].
+std::vector<Json> events(const std::string& body) {
+    std::vector<Json> all;
+    size_t at = 0;
+    for (size_t end; (end = body.find("\n\n", at)) != std::string::npos; at = end + 2) {
+        const std::string event = body.substr(at, end - at);
+        REQUIRE(event.starts_with("data: "));
+        if (event == "data: [DONE]") break;
+        all.push_back(Json::parse(event.substr(6)));
+    }
+    CHECK(body.substr(at) == "data: [DONE]\n\n");
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("serve: chats, completions and embeddings as the OpenAI API has them") {
+    const Server server({"--parallel", "4", "--deterministic", "--alias", "small"});
+    const Outcome run = run_scoria({"run", "-m", default_model(), "-p", "Name a colour.", "-n", "12",
+                                    "--temp", "0", "--deterministic", "--ctx", "2048"});
+    REQUIRE(run.code == 0);
+    const std::string expected = run.out.substr(0, run.out.size() - 1);
+
+    SUBCASE("a chat, whole and streamed") {
+        Json body = question("Name a colour.", 12);
+        const Server::Result whole = server.post("chat/completions", body);
+        CHECK(content(whole) == expected);
+        CHECK(whole.json["model"] == "small");
+        CHECK(whole.json["usage"]["total_tokens"] == whole.json["usage"]["prompt_tokens"].get<int>() +
+                                                         whole.json["usage"]["completion_tokens"].get<int>());
+        body.update({{"stream", true},
+                     {"stream_options", {{"include_usage", true}}},
+                     {"logprobs", true},
+                     {"top_logprobs", 2}});
+        const auto response = server.client().Post("/v1/chat/completions", body.dump(), "application/json");
+        REQUIRE(response);
+        CHECK(response->get_header_value("Content-Type") == "text/event-stream");
+        const std::vector<Json> all = events(response->body);
+        std::string text;
+        size_t tokens = 0;
+        for (const Json& event : all) {
+            if (event["choices"].empty()) continue;
+            const Json& choice = event["choices"][0];
+            text += choice["delta"].value("content", "");
+            if (choice["logprobs"].is_null()) continue;
+            for (const Json& token : choice["logprobs"]["content"]) {
+                ++tokens;
+                CHECK(token["top_logprobs"].size() == 2);
+                CHECK(token["logprob"] == token["top_logprobs"][0]["logprob"]);  // greedy
+            }
+        }
+        CHECK(text == expected);
+        CHECK(all.front()["choices"][0]["delta"]["role"] == "assistant");
+        CHECK(all.back()["usage"]["completion_tokens"] == tokens);
+        CHECK(all[all.size() - 2]["choices"][0]["finish_reason"] ==
+              whole.json["choices"][0]["finish_reason"]);
+    }
+    SUBCASE("parts of a content, a stop text, seeds, a format") {
+        Json body = question("", 12);
+        body["messages"][0]["content"] =
+            Json::parse(R"([{"type":"text","text":"Name a "},{"type":"text","text":"colour."}])");
+        CHECK(content(server.post("chat/completions", body)) == expected);
+        const std::string end = expected.substr(expected.size() / 2, 4);
+        body["stop"] = Json::array({end});
+        const Server::Result stopped = server.post("chat/completions", body);
+        CHECK(content(stopped) == expected.substr(0, expected.find(end)));
+        CHECK(stopped.json["choices"][0]["finish_reason"] == "stop");
+
+        body = question("Write a poem.", 12);
+        body.update({{"temperature", 2}, {"n", 2}, {"seed", 7}});
+        const Server::Result two = server.post("chat/completions", body);
+        CHECK(content(two) != two.json["choices"][1]["message"]["content"]);
+        body.update({{"n", 1}, {"seed", 8}});
+        CHECK(content(server.post("chat/completions", body)) == two.json["choices"][1]["message"]["content"]);
+
+        body = question("Describe a person.", 60);
+        body["response_format"] = Json::parse(
+            R"({"type":"json_schema","json_schema":{"name":"p","schema":{"type":"object","properties":)"
+            R"({"name":{"type":"string","maxLength":9},"age":{"type":"integer","minimum":1,"maximum":99}},"required":["name","age"]}}})");
+        const Json person = Json::parse(content(server.post("chat/completions", body)));
+        CHECK(person["age"].get<int>() <= 99);
+        CHECK(person["name"].get<std::string>().size() <= 36);
+    }
+    SUBCASE("completions of texts and ids") {
+        const Json body{{"prompt", {"Once upon a time", "The sky is"}},
+                        {"max_tokens", 6},
+                        {"temperature", 0},
+                        {"logprobs", 1}};
+        const Server::Result two = server.post("completions", body);
+        REQUIRE_MESSAGE(two.status == 200, two.json.dump());
+        REQUIRE(two.json["choices"].size() == 2);
+        CHECK(two.json["choices"][1]["index"] == 1);
+        CHECK(two.json["choices"][0]["logprobs"]["tokens"].size() == 6);
+        const Outcome ids = run_scoria({"tokenize", "-m", default_model(), "-p", "The sky is"});
+        const Server::Result by_ids = server.post(
+            "completions", Json{{"prompt", Json::parse(ids.out)}, {"max_tokens", 6}, {"temperature", 0}});
+        CHECK(by_ids.json["choices"][0]["text"] == two.json["choices"][1]["text"]);
+    }
+    SUBCASE("embeddings") {
+        Json body{{"input", {"a text", "another"}}};
+        const Server::Result floats = server.post("embeddings", body);
+        REQUIRE_MESSAGE(floats.status == 200, floats.json.dump());
+        const std::vector<float> vector = floats.json["data"][1]["embedding"];
+        double squares = 0;
+        for (const float v : vector) squares += double(v) * double(v);
+        CHECK(squares == doctest::Approx(1).epsilon(1e-5));
+        body.update({{"encoding_format", "base64"}});
+        const std::string text = server.post("embeddings", body).json["data"][1]["embedding"];
+        CHECK(text.size() == (vector.size() * 4 + 2) / 3 * 4);
+        const Outcome own =
+            run_scoria({"embed", "-m", default_model(), "-p", "another", "--deterministic", "--ctx", "2048"});
+        CHECK(Json::parse(own.out)[7].get<float>() == doctest::Approx(vector[7]).epsilon(1e-4));
+    }
+    SUBCASE("eight at once, each as it is alone") {
+        std::vector<std::string> together(8);
+        std::vector<std::thread> threads;
+        for (int i = 0; i < 8; ++i)
+            threads.emplace_back([&, i] {
+                httplib::Client client = server.client();
+                const auto response = client.Post("/v1/chat/completions",
+                                                  question("Tell me about " + std::to_string(i), 10).dump(),
+                                                  "application/json");
+                if (response) together[i] = response->body;
+            });
+        for (std::thread& thread : threads) thread.join();
+        for (const int i : {0, 5})
+            CHECK(
+                content({200, Json::parse(together[i])}) ==
+                content(server.post("chat/completions", question("Tell me about " + std::to_string(i), 10))));
+    }
+    SUBCASE("what cannot be is refused, by name") {
+        const auto refused = [&](const char* more, int status, const char* name) {
+            Json body = question("Hi", 4);
+            body.update(Json::parse(more));
+            const Server::Result result = server.post("chat/completions", body);
+            CHECK_MESSAGE(result.status == status, more);
+            CHECK_MESSAGE(result.json["error"]["message"].get<std::string>().find(name) != std::string::npos,
+                          result.json.dump());
+        };
+        refused(R"({"temperature":"hot"})", 400, "temperature");
+        refused(R"({"temperature":-1})", 400, "temperature");
+        refused(R"({"messages":[]})", 400, "messages");
+        refused(R"({"messages":[{"content":"no role"}]})", 400, "messages");
+        refused(R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})", 400, "content");
+        refused(R"({"n":0})", 400, "n ");
+        refused(R"({"max_tokens":-4})", 400, "max_tokens");
+        refused(R"({"logit_bias":{"49152":1}})", 400, "logit bias");
+        refused(R"({"response_format":{"type":"json_schema"}})", 400, "response_format");
+        refused(R"({"tool_choice":"required"})", 400, "tool_choice");
+        refused(R"({"functions":[{}]})", 400, "functions");
+        Json longer = question("", 4);
+        for (int i = 0; i < 2100; ++i)
+            longer["messages"][0]["content"] = longer["messages"][0]["content"].get<std::string>() + "word ";
+        const Server::Result full = server.post("chat/completions", longer);
+        CHECK(full.status == 400);
+        CHECK(full.json["error"]["code"] == "context_length_exceeded");
+        for (const char* body : {"", "{", "[]", "\xff", "{\"messages\":3}"})
+            CHECK(server.post("chat/completions", std::string(body)).status == 400);
+        CHECK(server.post("chat/completions", std::string(100'000, '[')).status == 400);
+        CHECK(server.post("completions", Json{{"prompt", {1, 99'999'999}}}).status == 400);
+        CHECK(server.post("nothing", Json::object()).status == 404);
+    }
+}
+
+TEST_CASE("serve: who may ask, who has to wait, and who went away") {
+    Server server({"--parallel", "1", "--waiting", "0", "--allow-origin", "https://friend.example"},
+                  {{"SCORIA_API_KEY", "secret"}});
+    const std::pair<std::string, std::string> key = {"Authorization", "Bearer secret"};
+    CHECK(server.get("/health", {}) == 200);
+    CHECK(server.get("/", {}) == 200);
+    CHECK(server.get("/v1/models", {}) == 401);
+    CHECK(server.get("/v1/models", {{"Authorization", "Bearer secre"}}) == 401);
+    CHECK(server.get("/v1/models", {key}) == 200);
+    CHECK(server.get("/", {{"Host", "evil.example"}}) == 403);  // DNS rebinding
+    CHECK(server.get("/v1/models", {key, {"Host", "localhost:8080"}}) == 200);
+    CHECK(server.get("/v1/models", {key, {"Origin", "https://evil.example"}}) == 403);
+    CHECK(server.get("/v1/models", {key, {"Origin", "null"}}) == 403);
+    CHECK(server.get("/v1/models", {key, {"Host", "localhost:1"}, {"Origin", "http://localhost:1"}}) == 200);
+    const auto friendly =
+        server.client().Options("/v1/chat/completions", {{"Origin", "https://friend.example"}});
+    REQUIRE(friendly);
+    CHECK(friendly->status == 204);
+    CHECK(friendly->get_header_value("Access-Control-Allow-Origin") == "https://friend.example");
+
+    Json endless = question("Write a long story.", 100'000);
+    endless.update({{"stream", true}, {"ignore_eos", true}});
+    std::promise<void> begun;
+    std::atomic<bool> leaves = false;
+    std::thread reader([&] {
+        httplib::Client client = server.client();
+        httplib::Request request;
+        request.method = "POST";
+        request.path = "/v1/chat/completions";
+        request.headers = {key, {"Content-Type", "application/json"}};
+        request.body = endless.dump();
+        bool first = true;
+        request.content_receiver = [&](const char*, size_t, uint64_t, uint64_t) {
+            if (std::exchange(first, false)) begun.set_value();
+            return !leaves;
+        };
+        (void)client.send(request);
+    });
+    begun.get_future().wait();
+    const Json brief = question("Hi", 3);
+    CHECK(server.post("chat/completions", brief.dump(), {key}).status == 503);
+    SUBCASE("Ctrl-C ends answers and the program") {
+        CHECK(server.program().interrupt() == 0);
+        reader.join();
+    }
+    SUBCASE("a client that leaves makes room") {
+        leaves = true;
+        reader.join();
+        int status = 503;
+        for (int i = 0; status == 503 && i < 100; ++i) {  // the whole answer would take minutes
+            std::this_thread::sleep_for(std::chrono::milliseconds(100));
+            status = server.post("chat/completions", brief.dump(), {key}).status;
+        }
+        CHECK(status == 200);
+    }
+}
