@@ -9,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <csignal>
 #include <filesystem>
 #include <thread>
 
@@ -35,6 +36,7 @@ int serve(ServeOptions& options, const Common& common) {
     engine_flags.sequences = model->architecture.bidirectional() ? 1 : options.parallel;
     const std::unique_ptr<Engine> engine = load_engine(model, engine_flags, common);
     const std::atomic<bool>& interrupted = install_interrupt_flag();
+    std::signal(SIGTERM, [](int) { std::raise(SIGINT); });  // as service managers end what they started
     options.server.defaults.options =
         generate_options(options.generation, options.generation.sampling.seed, interrupted);
     options.server.defaults.seeded = options.generation.seeded;

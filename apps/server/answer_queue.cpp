@@ -38,9 +38,8 @@ AnswerQueue::~AnswerQueue() {
 void AnswerQueue::wait(std::vector<Work> works) {
     const std::lock_guard lock(mutex_);
     if (ended_) fail(Status::cancelled, "serve", "expected a server that goes on, got one that ends");
-    const size_t sequences = engine_.options().sequences;
-    if (waiting_.size() + works.size() + std::min<size_t>(running_, sequences) > most_waiting_ + sequences)
-        fail(Status::busy, "serve", "expected at most ", most_waiting_, " requests that wait, got more");
+    if (waiting_.size() + running_ >= most_waiting_ + engine_.options().sequences)
+        fail(Status::busy, "serve", "expected at most ", most_waiting_, " answers that wait, got one more");
     for (Work& work : works) waiting_.push_back(std::move(work));
     asked_.notify_one();
 }

@@ -45,7 +45,8 @@ struct Question {
 
 class AnswerQueue {
   public:
-    /// At most EngineOptions::sequences answers are computed at a time; of others `most_waiting` wait.
+    /// At most EngineOptions::sequences answers are computed at a time. Where `most_waiting` others wait,
+    /// none is taken, else all that are asked for at once.
     AnswerQueue(Engine& engine, size_t most_waiting);
     ~AnswerQueue();  // answers that are not done are cancelled
 

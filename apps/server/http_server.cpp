@@ -21,8 +21,8 @@ namespace {
 using httplib::Request;
 using httplib::Response;
 
-constexpr size_t most_body = 32u << 20;  // bytes
-constexpr size_t own_threads = 16;       // of connections that ask for no answer
+constexpr size_t most_body = 8u << 20;  // bytes
+constexpr size_t own_threads = 16;      // of connections that ask for no answer
 
 /// How the API tells of an error: HTTP status, type, and a code for what clients look for.
 struct ErrorForm {
@@ -280,6 +280,7 @@ httplib::Server::HandlerResponse HttpServer::Impl::guard(const Request& in, Resp
 void HttpServer::Impl::route() {
     http.set_pre_routing_handler([this](const Request& in, Response& out) { return guard(in, out); });
     http.set_payload_max_length(most_body);
+    http.set_keep_alive_max_count(1000);
     const size_t threads = options.most_waiting + engine.options().sequences + own_threads;
     http.new_task_queue = [threads] { return new httplib::ThreadPool(threads); };
     http.set_error_handler([](const Request& in, Response& out) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
 namespace scoria::server {
 namespace {
@@ -12,10 +13,22 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view space = " \t\r\n";
-constexpr std::string_view thought_begins = "<think>", thought_ends = "</think>";
-constexpr std::string_view call_begins = "<tool_call>", call_ends = "</tool_call>";
-/// Spellings by which templates teach the model to call a function by JSON alone: Llama 3, Mistral.
-constexpr std::string_view bare_calls[] = {"\"parameters\": dictionary", "[TOOL_CALLS]"};
+constexpr Markers thought_markers[] = {{"<think>", "</think>"}, {"<seed:think>", "</seed:think>"}};
+constexpr Markers call_markers[] = {{"<tool_call>", "</tool_call>"},
+                                    {"<TOOLCALL>", "</TOOLCALL>"},
+                                    {"<seed:tool_call>", "</seed:tool_call>"}};
+/// Spellings by which templates teach a model to call by JSON alone, or behind a control token: Llama 3,
+/// Mistral, Granite.
+constexpr std::string_view bare_calls[] = {"\"parameters\": dictionary", "[TOOL_CALLS]", "<|tool_call|>"};
+
+/// Calls that are no JSON: a name, then keys and values.
+struct TaggedForm {
+    std::string_view name_begins, name_ends, key_begins, value_begins, value_ends;
+};
+constexpr TaggedForm tagged_forms[] = {
+    {"<function=", ">", "<parameter=", ">", "</parameter>"},             // Qwen3-Coder, Seed-OSS
+    {"", "\n", "<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>"},  // GLM 4.5
+};
 
 std::string_view trimmed(std::string_view text) {
     const size_t first = text.find_first_not_of(space);
@@ -46,37 +59,39 @@ std::optional<std::string_view> between(std::string_view& text, std::string_view
     return found;
 }
 
-/// <function=NAME> <parameter=KEY> value </parameter> ... </function>, values without their outer line ends.
-std::optional<ReplyPart> tagged_call(std::string_view text, const ReplyForm& form) {
-    const std::optional<std::string_view> name = between(text, "<function=", ">");
-    const size_t end = text.rfind("</function>");
-    if (!name || end == text.npos) return std::nullopt;
-    text = text.substr(0, end);
-    const auto known = form.types.find(std::string(*name));
+/// Values are text or JSON by the tool's types, and where these are not known, JSON if they can be.
+Json value_of(std::string_view text, const ReplyForm& form, const std::string& function,
+              const std::string& key) {
+    if (text.starts_with('\n')) text.remove_prefix(1);
+    if (text.ends_with('\n')) text.remove_suffix(1);
+    const std::map<std::string, std::string>& types = form.tools.at(function);
+    const auto type = types.find(key);
+    const Json parsed = type != types.end() && type->second == "string" ? Json(Json::value_t::discarded)
+                                                                        : Json::parse(text, nullptr, false);
+    return parsed.is_discarded() ? Json(text) : parsed;
+}
+
+/// Of a function that there is.
+std::optional<ReplyPart> tagged_call(std::string_view text, const TaggedForm& tags, const ReplyForm& form) {
+    const std::string line = std::string(text) + "\n";
+    std::string_view rest = line;
+    const std::optional<std::string_view> name = between(rest, tags.name_begins, tags.name_ends);
+    const std::string function(name ? trimmed(*name) : "");
+    if (!form.tools.count(function)) return std::nullopt;
     Json arguments = Json::object();
-    while (const std::optional<std::string_view> key = between(text, "<parameter=", ">")) {
-        const size_t close = text.find("</parameter>");
-        if (close == text.npos) return std::nullopt;
-        std::string_view value = text.substr(0, close);
-        text.remove_prefix(close);
-        if (value.starts_with('\n')) value.remove_prefix(1);
-        if (value.ends_with('\n')) value.remove_suffix(1);
-        const std::string parameter(*key);
-        const bool is_text = known != form.types.end() && known->second.count(parameter) &&
-                             known->second.at(parameter) == "string";
-        const Json parsed = is_text ? Json() : Json::parse(value, nullptr, false);
-        arguments[parameter] = is_text || parsed.is_discarded() ? Json(value) : parsed;
+    while (const std::optional<std::string_view> key = between(rest, tags.key_begins, tags.value_begins)) {
+        const std::optional<std::string_view> value = between(rest, "", tags.value_ends);
+        if (!value) return std::nullopt;
+        arguments[std::string(*key)] = value_of(*value, form, function, std::string(*key));
     }
-    return ReplyPart{ReplyPart::Kind::call, arguments.dump(), std::string(*name)};
+    return ReplyPart{ReplyPart::Kind::call, arguments.dump(), function};
 }
 
 /// The calls that a text is made of; none if it is something else.
 std::vector<ReplyPart> calls_in(std::string_view text, const ReplyForm& form) {
     text = trimmed(text);
-    if (text.starts_with("<function=")) {
-        const std::optional<ReplyPart> call = tagged_call(text, form);
-        return call ? std::vector{*call} : std::vector<ReplyPart>();
-    }
+    for (const TaggedForm& tags : tagged_forms)
+        if (const std::optional<ReplyPart> call = tagged_call(text, tags, form)) return {*call};
     const Json json = Json::parse(text, nullptr, false);
     std::vector<ReplyPart> calls;
     for (const Json& each : json.is_array() ? json : Json::array({json})) {
@@ -91,22 +106,26 @@ std::vector<ReplyPart> calls_in(std::string_view text, const ReplyForm& form) {
 
 ReplyForm reply_form(std::string_view chat_template, std::string_view prompt, const Json& tools) {
     const auto has = [&](std::string_view text) { return chat_template.find(text) != chat_template.npos; };
+    const auto found = [&](std::span<const Markers> all) {
+        for (const Markers& each : all)
+            if (has(each.begin) || has(each.end)) return each;
+        return Markers();
+    };
     ReplyForm form;
-    form.thinks = has(thought_begins) || has(thought_ends);
-    form.opens_thought = form.thinks && trimmed(prompt).ends_with(thought_begins);
+    form.thought = found(thought_markers);
+    form.opens_thought = !form.thought.begin.empty() && trimmed(prompt).ends_with(form.thought.begin);
     if (!tools.is_array() || tools.empty()) return form;
-    if (has(call_begins))
-        form.calls = ReplyForm::Calls::marked;
-    else if (std::ranges::any_of(bare_calls, has))
-        form.calls = ReplyForm::Calls::bare;
+    form.call = found(call_markers);
+    form.bare_calls = form.call.begin.empty() && std::ranges::any_of(bare_calls, has);
     for (const Json& tool : tools) {
         const Json function = tool.is_object() ? tool.value("function", Json()) : Json();
         if (!function.is_object() || !function.contains("name") || !function["name"].is_string()) continue;
+        auto& types = form.tools[function["name"]];
         const auto properties = Json::json_pointer("/parameters/properties");
         if (!function.contains(properties) || !function[properties].is_object()) continue;
         for (const auto& [key, schema] : function[properties].items())
             if (schema.is_object() && schema.contains("type") && schema["type"].is_string())
-                form.types[function["name"]][key] = schema["type"];
+                types[key] = schema["type"];
     }
     return form;
 }
@@ -114,12 +133,13 @@ ReplyForm reply_form(std::string_view chat_template, std::string_view prompt, co
 ReplyParts::ReplyParts(ReplyForm form)
     : form_(std::move(form)), state_(form_.opens_thought ? State::thought : State::start) {}
 
-std::vector<ReplyParts::Marker> ReplyParts::markers() const {
-    std::vector<Marker> all;
-    if (state_ == State::thought) return {{thought_ends, State::content}};
-    if (state_ == State::call) return {{call_ends, State::content}};
-    if (state_ == State::start && form_.thinks) all.push_back({thought_begins, State::thought});
-    if (form_.calls == ReplyForm::Calls::marked) all.push_back({call_begins, State::call});
+std::vector<ReplyParts::Turn> ReplyParts::turns() const {
+    if (state_ == State::thought) return {{form_.thought.end, State::content}};
+    if (state_ == State::call) return {{form_.call.end, State::content}};
+    std::vector<Turn> all;
+    if (state_ == State::start && !form_.thought.begin.empty())
+        all.push_back({form_.thought.begin, State::thought});
+    if (!form_.call.begin.empty()) all.push_back({form_.call.begin, State::call});
     return all;
 }
 
@@ -144,28 +164,28 @@ void ReplyParts::take_call(std::string_view text, std::vector<ReplyPart>& parts)
     parts.insert(parts.end(), calls.begin(), calls.end());
     if (calls.empty())
         parts.push_back({ReplyPart::Kind::content,
-                         std::string(call_begins) + std::string(text) + std::string(call_ends)});
+                         std::string(form_.call.begin) + std::string(text) + std::string(form_.call.end)});
 }
 
 /// Whether `held_` had a marker.
 bool ReplyParts::take_marker(std::vector<ReplyPart>& parts) {
     size_t at = std::string::npos;
-    Marker found{};
-    for (const Marker& marker : markers())
-        if (const size_t here = held_.find(marker.text); here < at) {
+    Turn found{};
+    for (const Turn& turn : turns())
+        if (const size_t here = held_.find(turn.marker); here < at) {
             at = here;
-            found = marker;
+            found = turn;
         }
     if (at == std::string::npos) return false;
     const std::string before = held_.substr(0, at);
-    held_.erase(0, at + found.text.size());
+    held_.erase(0, at + found.marker.size());
     if (state_ == State::call) {
         take_call(before, parts);
     } else {
         take_text(before, parts);
         // Thoughts come first: behind other text the marker is text.
         if (found.to == State::thought && state_ != State::start) {
-            take_text(found.text, parts);
+            take_text(found.marker, parts);
             return true;
         }
     }
@@ -177,7 +197,7 @@ bool ReplyParts::take_marker(std::vector<ReplyPart>& parts) {
 
 std::vector<ReplyPart> ReplyParts::push(std::string_view text) {
     std::vector<ReplyPart> parts;
-    if (form_.calls == ReplyForm::Calls::none && !form_.thinks) {
+    if (form_.thought.begin.empty() && form_.call.begin.empty() && !form_.bare_calls) {
         if (!text.empty()) parts.push_back({ReplyPart::Kind::content, std::string(text)});
         return parts;
     }
@@ -185,14 +205,14 @@ std::vector<ReplyPart> ReplyParts::push(std::string_view text) {
     while (take_marker(parts)) {
     }
     if (state_ == State::call) return parts;
-    if (state_ == State::start && form_.calls == ReplyForm::Calls::bare) {
+    if (state_ == State::start && form_.bare_calls) {
         const std::string_view begin = trimmed(held_);
         if (begin.empty() || begin.front() == '{' || begin.front() == '[') return parts;  // finish() tells
     }
     size_t keep = 0;
-    for (const Marker& marker : markers())
-        for (size_t length = std::min(held_.size(), marker.text.size() - 1); length > keep; --length)
-            if (held_.ends_with(marker.text.substr(0, length))) keep = length;
+    for (const Turn& turn : turns())
+        for (size_t length = std::min(held_.size(), turn.marker.size() - 1); length > keep; --length)
+            if (held_.ends_with(turn.marker.substr(0, length))) keep = length;
     const std::string certain = held_.substr(0, held_.size() - keep);
     held_.erase(0, certain.size());
     take_text(certain, parts);
@@ -204,9 +224,9 @@ std::vector<ReplyPart> ReplyParts::finish() {
     if (state_ == State::call) {
         const std::vector<ReplyPart> calls = calls_in(held_, form_);  // of which the end was left out
         if (!calls.empty()) return calls;
-        return {{ReplyPart::Kind::content, std::string(call_begins) + held_}};
+        return {{ReplyPart::Kind::content, std::string(form_.call.begin) + held_}};
     }
-    if (state_ == State::start && form_.calls == ReplyForm::Calls::bare)
+    if (state_ == State::start && form_.bare_calls)
         if (const std::vector<ReplyPart> calls = calls_in(held_, form_); !calls.empty()) return calls;
     take_text(held_, parts);
     if (began_ && state_ != State::thought && !space_.empty())

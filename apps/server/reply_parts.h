@@ -11,17 +11,18 @@
 
 namespace scoria::server {
 
+/// Around a part of a text; both empty where a model has no such parts.
+struct Markers {
+    std::string_view begin, end;
+};
+
 /// How a model's text is marked, as far as its chat template shows.
 struct ReplyForm {
-    enum class Calls : uint8_t {
-        none,
-        marked,  // <tool_call> around {"name", "arguments"}, or around <function=NAME><parameter=KEY>
-        bare,    // an answer that is such JSON, one object or an array
-    };
-    bool thinks = false;         // <think> and </think>
-    bool opens_thought = false;  // the prompt wrote <think> itself
-    Calls calls = Calls::none;
-    std::map<std::string, std::map<std::string, std::string>> types{};  // [function][parameter]: JSON types
+    Markers thought{}, call{};
+    bool opens_thought = false;  // the prompt began the thought itself
+    bool bare_calls = false;     // an answer that is JSON of calls, one object or an array, is meant as such
+    std::map<std::string, std::map<std::string, std::string>>
+        tools{};  // [function][parameter]: JSON types, where known
 };
 
 /// tools: as a request has them, or null.
@@ -46,11 +47,11 @@ class ReplyParts {
 
   private:
     enum class State : uint8_t { start, content, thought, call };
-    struct Marker {
-        std::string_view text;
+    struct Turn {
+        std::string_view marker;
         State to;
     };
-    std::vector<Marker> markers() const;  // that may come in this state
+    std::vector<Turn> turns() const;  // that a marker may bring in this state
     bool take_marker(std::vector<ReplyPart>& parts);
     void take_text(std::string_view text, std::vector<ReplyPart>& parts);
     void take_call(std::string_view text, std::vector<ReplyPart>& parts);

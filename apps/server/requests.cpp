@@ -283,7 +283,7 @@ EmbeddingRequest parse_embedding(const Json& body) {
 
 std::shared_ptr<const grammar::Program> call_grammar(const Json& tools, const std::string& name,
                                                      const ReplyForm& form) {
-    if (form.calls == ReplyForm::Calls::none || form.opens_thought)
+    if ((form.call.begin.empty() && !form.bare_calls) || form.opens_thought)
         fail(Status::unsupported, "request", "expected tool_choice none or auto, for ",
              form.opens_thought ? "a prompt that begins a thought" : "a model whose calls are not known",
              ", got another");
@@ -294,17 +294,18 @@ std::shared_ptr<const grammar::Program> call_grammar(const Json& tools, const st
             continue;
         Json arguments =
             function.value("parameters", Json({{"type", "object"}, {"additionalProperties", true}}));
-        const char* const key = form.calls == ReplyForm::Calls::bare ? "parameters" : "arguments";
+        const char* const key = form.bare_calls ? "parameters" : "arguments";
         any.push_back({{"type", "object"},
                        {"properties", {{"name", {{"const", function["name"]}}}, {key, std::move(arguments)}}},
                        {"required", {"name", key}}});
     }
     if (any.empty()) fail(Status::bad_argument, "request", "expected tools with ", name, ", got none");
     grammar::Grammar rules = grammar::json_schema_grammar(Json{{"anyOf", std::move(any)}}.dump());
-    if (form.calls == ReplyForm::Calls::marked) {
+    if (!form.bare_calls) {
         rules.rules.push_back(
-            {"call", grammar::sequence({grammar::text("<tool_call>\n"), grammar::rule_reference(rules.root),
-                                        grammar::text("\n</tool_call>")})});
+            {"call", grammar::sequence({grammar::text(std::string(form.call.begin) + "\n"),
+                                        grammar::rule_reference(rules.root),
+                                        grammar::text("\n" + std::string(form.call.end))})});
         rules.root = uint32_t(rules.rules.size() - 1);
     }
     return std::make_shared<const grammar::Program>(rules);

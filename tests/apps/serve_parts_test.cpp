@@ -87,6 +87,17 @@ const PartsCase parts_cases[] = {
      "<tool_call>\n<function=weather>\n<parameter=city>\n42\n</parameter>\n<parameter=days>\n3\n</"
      "parameter>\n</function>\n</tool_call>",
      {{Kind::call, R"({"city":"42","days":3})", "weather"}}},
+    {"keys and values side by side",
+     marked_template,
+     "",
+     "<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n<arg_key>days</"
+     "arg_key>\n<arg_value>2</arg_value>\n</tool_call>",
+     {{Kind::call, R"({"city":"Rome","days":2})", "weather"}}},
+    {"a function that nobody offered",
+     marked_template,
+     "",
+     "<tool_call>climate\n</tool_call>",
+     {{Kind::content, "<tool_call>climate\n</tool_call>"}}},
     {"what is no call stays text",
      marked_template,
      "",
