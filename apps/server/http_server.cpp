@@ -281,6 +281,11 @@ void HttpServer::Impl::route() {
     http.set_pre_routing_handler([this](const Request& in, Response& out) { return guard(in, out); });
     http.set_payload_max_length(most_body);
     http.set_keep_alive_max_count(1000);
+    // Not the library's SO_REUSEPORT, by which two servers would share out a port's clients.
+    http.set_socket_options([](socket_t socket) {
+        const int yes = 1;
+        setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    });
     const size_t threads = options.most_waiting + engine.options().sequences + own_threads;
     http.new_task_queue = [threads] { return new httplib::ThreadPool(threads); };
     http.set_error_handler([](const Request& in, Response& out) {

@@ -31,6 +31,7 @@ class Server {
         return client;
     }
     Background& program() { return program_; }
+    int port() const { return port_; }
 
     struct Result {
         int status = 0;
