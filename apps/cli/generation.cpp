@@ -133,7 +133,7 @@ GenerateOptions generate_options(const GenerationFlags& flags, uint64_t seed,
 }
 
 Answer stream_answer(Session& session, const GenerationFlags& flags, const std::atomic<bool>& cancel,
-                     bool stream) {
+                     const std::function<void(std::string_view)>& show) {
     Answer answer;
     answer.seed = flags.seeded ? flags.sampling.seed : std::random_device()();
     const auto start = Clock::now();
@@ -145,7 +145,7 @@ Answer stream_answer(Session& session, const GenerationFlags& flags, const std::
         answer.text += text;
         // The engine is asked to stop rather than unwound through.
         try {
-            if (stream && !text.empty()) write_out(text);
+            if (!text.empty()) show(text);
         } catch (...) {
             write_error = std::current_exception();
             return false;

@@ -5,6 +5,7 @@
 #include "session.h"
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,11 +46,10 @@ struct Answer {
     uint64_t seed = 0;
 };
 
-/// Generates after what `session` holds, whose model has a vocabulary; writes text to stdout as it becomes
-/// whole UTF-8, if `stream`. Throws ClosedPipe once stdout is closed. Cancelling ends the answer; it is no
-/// error.
+/// Generates after what `session` holds, whose model has a vocabulary; shows text as it becomes whole UTF-8.
+/// What `show` throws ends the answer and is thrown again. Cancelling ends it, too; it is no error.
 Answer stream_answer(Session& session, const GenerationFlags& flags, const std::atomic<bool>& cancel,
-                     bool stream);
+                     const std::function<void(std::string_view)>& show);
 
 /// Says on stderr why an answer ended, when the reader could not know.
 void note_stop(const Answer& answer, uint32_t context);

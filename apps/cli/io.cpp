@@ -45,6 +45,11 @@ std::string shown(std::string_view text) {
     return out;
 }
 
+void write_answer(std::string_view text) {
+    static const bool terminal = is_terminal(stdout);
+    write_out(terminal ? shown(text) : text);
+}
+
 void write_text(const std::string& path, const std::string& text) {
     if (path == "-")
         print(text, '\n');

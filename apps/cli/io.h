@@ -19,6 +19,9 @@ void write_note(std::string_view text);
 /// obeys, are written \x1b, but for tabs and ends of lines.
 std::string shown(std::string_view text);
 
+/// What a model wrote, to stdout: as it is, but on a terminal as shown().
+void write_answer(std::string_view text);
+
 template <class... Parts> void print(const Parts&... parts) { write_out(cat(parts...)); }
 /// One line on stderr.
 template <class... Parts> void note(const Parts&... parts) { write_note(cat(parts..., '\n')); }

@@ -4,6 +4,7 @@
 #include "fail.h"
 #include "file.h"
 #include "hub.h"
+#include "other_caches.h"
 #include "paths.h"
 
 namespace scoria::cli {
@@ -44,6 +45,7 @@ fs::path resolve_model(const std::string& name) {
     std::error_code ignored;
     if (fs::path path = path_of(name); fs::exists(path, ignored)) return path;
     const KnownModel* model = find_model(name.empty() ? default_model : name);
+    if (const auto other = model == nullptr ? find_other(name) : std::nullopt) return *other;
     if (const auto remote = model == nullptr ? parse_remote(name) : std::nullopt) {
         if (const std::optional<fs::path> found = find_remote(*remote)) return *found;
         fail(Status::bad_file, "model", "expected a file, a folder or a pulled model, got no '", name,

@@ -29,8 +29,9 @@ std::filesystem::path models_folder();
 std::filesystem::path model_folder(const KnownModel& model);
 std::filesystem::path model_file(const KnownModel& model);
 
-/// What -m names: "" is smollm2; an existing path; or a pulled name, org/repo[:file] or URL. Errors:
-/// bad_file, with the pull command when the name is known but not in the cache.
+/// What -m names: "" is smollm2; an existing path; a model of another program (other_caches.h); or a pulled
+/// name, org/repo[:file] or URL. Errors: bad_file, with the pull command when the name is known but not in
+/// the cache.
 std::filesystem::path resolve_model(const std::string& name);
 
 /// Errors: bad_argument, where `output` is a file of the model that -m names, or of its folder: writing there

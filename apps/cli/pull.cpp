@@ -5,6 +5,7 @@
 #include "hub.h"
 #include "io.h"
 #include "models.h"
+#include "other_caches.h"
 #include "verbs.h"
 
 #include "console.h"
@@ -181,6 +182,8 @@ Action define_list(CLI::App&, const Common& common) {
         for (const CachedModel& model : cached_remotes())
             if (model.bytes != 0)
                 add(model.name, model.bytes, model.whole ? model.path.string() : "", "partly", "");
+        for (const OtherModel& model : other_models())
+            add(model.name, model.bytes, model.path.string(), "", model.program);
         print(common.json ? json_text(rows, 1) + "\n" : table.text());
         return 0;
     };

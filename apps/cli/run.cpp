@@ -144,12 +144,14 @@ int run(RunOptions& options, const Common& common) {
     Answer answer;
     if (!session) {
         answer = beam_answer(*engine, ids, prompt, options, interrupted, beams);
-        if (!common.json) write_out(answer.text);
+        if (!common.json) write_answer(answer.text);
     } else {
         if (encodes) session->encode(ids);
         session->append(prompt, &interrupted);
         timing.prompt = seconds_since(prompt_start);
-        answer = stream_answer(*session, options.generation, interrupted, !common.json);
+        answer = stream_answer(*session, options.generation, interrupted, [&](std::string_view piece) {
+            if (!common.json) write_answer(piece);
+        });
     }
     if (!common.json && !answer.text.ends_with('\n')) write_out("\n");
     note_stop(answer, engine->memory_plan().context);

@@ -385,3 +385,47 @@ TEST_CASE("nobody reads stdout, or it is full" * needs_fixtures()) {
         CHECK(full.err.find("No space left") != std::string::npos);
     }
 }
+
+TEST_CASE("models of Ollama and LM Studio are listed and found by their names") {
+    const ScratchFolder folder;
+    const auto manifest = [&](const std::string& name, const std::string& text) {
+        const fs::path path = folder.path(".ollama/models/manifests/" + name);
+        fs::create_directories(path.parent_path());
+        write_text(path.string(), text);
+    };
+    const std::string model =
+        R"({"layers":[{"mediaType":"application/vnd.ollama.image.license","digest":"sha256:bb"},)"
+        R"({"mediaType":"application/vnd.ollama.image.model","digest":"sha256:aa"}]})";
+    manifest("registry.ollama.ai/library/small/latest", model);
+    manifest("registry.ollama.ai/someone/other/1b", model);
+    manifest("hub.example/org/third/q4", model);
+    manifest("registry.ollama.ai/library/broken/latest", "{");
+    manifest("registry.ollama.ai/library/climber/latest",
+             R"({"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"../../aa"}]})");
+    manifest("registry.ollama.ai/library/wrong/latest", R"({"layers":[{"mediaType":3,"digest":[]}]})");
+    manifest("registry.ollama.ai/library/lost/latest",
+             R"({"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:cc"}]})");
+    fs::create_directories(folder.path(".ollama/models/blobs"));
+    write_text(folder.path(".ollama/models/blobs/sha256-aa"), "GGUF");
+    fs::create_directories(folder.path(".lmstudio/models/a/b"));
+    for (const char* name :
+         {"c.gguf", "mmproj-c.gguf", "d-00001-of-00002.gguf", "d-00002-of-00002.gguf", "readme.md"})
+        write_text(folder.path(std::string(".lmstudio/models/a/b/") + name), "GGUF");
+
+    const std::map<std::string, std::string> environment = {
+        {"HOME", folder.path()}, {"XDG_CACHE_HOME", folder.path("cache")}, {"OLLAMA_MODELS", ""}};
+    const Outcome list = run_scoria({"list", "--json"}, {.environment = environment});
+    REQUIRE(list.code == 0);
+    std::vector<std::string> names;
+    for (const nlohmann::json& row : nlohmann::json::parse(list.out)) names.push_back(row["name"]);
+    CHECK(names == std::vector<std::string>{"smollm2", "a/b/c.gguf", "a/b/d-00001-of-00002.gguf",
+                                            "hub.example/org/third:q4", "small:latest", "someone/other:1b"});
+    for (const char* name : {"small", "small:latest", "someone/other:1b", "a/b/c.gguf"}) {
+        const Outcome inspect = run_scoria({"inspect", name}, {.environment = environment});
+        CHECK_MESSAGE(inspect.err.find("version: expected") != std::string::npos,
+                      inspect.err);  // found, and too short
+        CHECK(inspect.err.find("expected a file") == std::string::npos);
+    }
+    const Outcome none = run_scoria({"inspect", "smaller"}, {.environment = environment});
+    CHECK(none.err.find("scoria list") != std::string::npos);
+}

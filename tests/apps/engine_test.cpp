@@ -507,3 +507,27 @@ TEST_CASE("a conversation keeps going after commands" * doctest::skip(default_mo
     CHECK(outcome.out == "The capital of France is Paris.\nThe capital of France is Paris.\n");
     CHECK(outcome.err.find("/reset") != std::string::npos);
 }
+
+TEST_CASE("a conversation is saved and gone on with" * doctest::skip(default_model().empty())) {
+    const ScratchFolder folder;
+    const std::string talk = folder.path("talk.json");
+    const auto chat = [&](const std::string& input, std::vector<std::string> more = {}) {
+        more.insert(more.begin(), {"chat", "-m", default_model(), "--temp", "0", "-n", "8"});
+        return run_scoria(strict(more), {.input = input});
+    };
+    const std::string first = "The capital of France?", second = "And of Italy?";
+    const Outcome whole = chat(first + "\n/save " + talk + "\n/save " + folder.path("none/x") + "\n/save " +
+                               default_model() + "\n" + second + "\n");
+    CAPTURE(whole.err);
+    REQUIRE(whole.code == 0);
+    CHECK(whole.err.find("cannot be created") != std::string::npos);
+    CHECK(whole.err.find("expected another name to write to") != std::string::npos);
+    const Outcome rest = chat(second + "\n", {"--messages", talk});
+    CHECK(whole.out.ends_with("\n" + rest.out));
+    CHECK(rest.out.size() > 5);
+
+    std::ofstream(talk) << R"([{"role":"user","content":"Hi"}])";
+    CHECK(chat("", {"--messages", talk}).err.find("ends with an answer") != std::string::npos);
+    std::ofstream(talk) << R"([{"role":"system","content":"Hi"}])";
+    CHECK(chat("", {"--messages", talk, "--system", "x"}).err.find("got both") != std::string::npos);
+}

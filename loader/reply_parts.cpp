@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-namespace scoria::server {
+namespace scoria {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -234,4 +234,4 @@ std::vector<ReplyPart> ReplyParts::finish() {
     return parts;
 }
 
-}  // namespace scoria::server
+}  // namespace scoria

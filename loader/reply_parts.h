@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace scoria::server {
+namespace scoria {
 
 /// Around a part of a text; both empty where a model has no such parts.
 struct Markers {
@@ -63,4 +63,4 @@ class ReplyParts {
     bool began_ = false;  // this part has shown text
 };
 
-}  // namespace scoria::server
+}  // namespace scoria
