@@ -22,7 +22,7 @@ Answer::Answer(Session::Impl& session, const GenerateOptions& options)
     const bool with_text = !options.stop.empty() || options.on_text;
     if ((with_text || options.output_grammar) && !tokenizer)
         fail(Status::bad_argument, "generate", "expected a model with a vocabulary, got none");
-    if (with_text) text_.emplace(*tokenizer, options.stop);
+    if (with_text) text_.emplace(*tokenizer, options.stop, options.special_text);
     if (options.sampling.dry_multiplier > 0)
         dry_.emplace(options.sampling, tokenizer, model.architecture.vocab);
     if (!options.output_grammar) return;

@@ -163,6 +163,7 @@ struct GenerateOptions {
     // After each token the text that is certain now: whole UTF-8, no part of a stop text, often empty. At
     // the end, with id -1, what was held back. False stops.
     std::function<bool(TokenId, std::string_view text)> on_text;
+    bool special_text = false;  // that text also spells control tokens, for who reads their markup
     // The answer's text is one of this grammar's, unless it is cut off (token_limit and the like). Each step
     // then waits for the host. Where nothing can follow, the answer ends without an ending token.
     std::shared_ptr<const grammar::Program> output_grammar;

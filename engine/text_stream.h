@@ -34,8 +34,9 @@ class StopFinder {
 
 class TextStream {
   public:
-    TextStream(const Tokenizer& tokenizer, std::vector<std::string> stops)
-        : decoder_(tokenizer), finder_(std::move(stops)) {}
+    /// special: control tokens are text, too.
+    TextStream(const Tokenizer& tokenizer, std::vector<std::string> stops, bool special = false)
+        : decoder_(tokenizer, special), finder_(std::move(stops)) {}
     std::string push(TokenId id) { return finder_.push(decoder_.push(id)); }
     std::string finish();
     bool stopped() const { return finder_.stopped(); }

@@ -13,13 +13,18 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view space = " \t\r\n";
-constexpr Markers thought_markers[] = {{"<think>", "</think>"}, {"<seed:think>", "</seed:think>"}};
+constexpr Markers thought_markers[] = {
+    {"<think>", "</think>"}, {"<seed:think>", "</seed:think>"}, {"[THINK]", "[/THINK]", true}};
 constexpr Markers call_markers[] = {{"<tool_call>", "</tool_call>"},
                                     {"<TOOLCALL>", "</TOOLCALL>"},
                                     {"<seed:tool_call>", "</seed:tool_call>"}};
 /// Spellings by which templates teach a model to call by JSON alone, or behind a control token: Llama 3,
 /// Mistral, Granite.
 constexpr std::string_view bare_calls[] = {"\"parameters\": dictionary", "[TOOL_CALLS]", "<|tool_call|>"};
+
+/// Of channels: around a message's header and behind its body.
+constexpr std::string_view header_ends = "<|message|>", recipient_begins = "to=functions.";
+constexpr std::string_view body_ends[] = {"<|end|>", "<|return|>", "<|call|>", "<|start|>"};
 
 /// Calls that are no JSON: a name, then keys and values.
 struct TaggedForm {
@@ -29,6 +34,13 @@ constexpr TaggedForm tagged_forms[] = {
     {"<function=", ">", "<parameter=", ">", "</parameter>"},             // Qwen3-Coder, Seed-OSS
     {"", "\n", "<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>"},  // GLM 4.5
 };
+
+/// Bytes at the end of a text by which a marker may have begun.
+size_t begun(std::string_view text, std::string_view marker) {
+    size_t length = std::min(text.size(), marker.size() - 1);
+    while (length > 0 && !text.ends_with(marker.substr(0, length))) --length;
+    return length;
+}
 
 std::string_view trimmed(std::string_view text) {
     const size_t first = text.find_first_not_of(space);
@@ -90,6 +102,8 @@ std::optional<ReplyPart> tagged_call(std::string_view text, const TaggedForm& ta
 /// The calls that a text is made of; none if it is something else.
 std::vector<ReplyPart> calls_in(std::string_view text, const ReplyForm& form) {
     text = trimmed(text);
+    for (const std::string_view sign : bare_calls)
+        if (form.bare_calls && text.starts_with(sign)) text.remove_prefix(sign.size());
     for (const TaggedForm& tags : tagged_forms)
         if (const std::optional<ReplyPart> call = tagged_call(text, tags, form)) return {*call};
     const Json json = Json::parse(text, nullptr, false);
@@ -112,6 +126,8 @@ ReplyForm reply_form(std::string_view chat_template, std::string_view prompt, co
         return Markers();
     };
     ReplyForm form;
+    form.channels = has("<|channel|>") && has(header_ends);
+    if (form.channels) return form;
     form.thought = found(thought_markers);
     form.opens_thought = !form.thought.begin.empty() && trimmed(prompt).ends_with(form.thought.begin);
     if (!tools.is_array() || tools.empty()) return form;
@@ -195,8 +211,58 @@ bool ReplyParts::take_marker(std::vector<ReplyPart>& parts) {
     return true;
 }
 
+void ReplyParts::take_header(std::string_view header) {
+    recipient_.clear();
+    if (const size_t to = header.find(recipient_begins); to != header.npos) {
+        const std::string_view name = header.substr(to + recipient_begins.size());
+        recipient_ = name.substr(0, name.find_first_of(" \t\r\n<"));
+    }
+    const bool thinks = header.find("<|channel|>analysis") != header.npos;
+    state_ = !recipient_.empty() ? State::call : thinks ? State::thought : State::content;
+}
+
+void ReplyParts::take_body(const std::string& text, std::vector<ReplyPart>& parts) {
+    if (text.empty()) return;
+    if (state_ == State::call)
+        parts.push_back({ReplyPart::Kind::call, text, recipient_});
+    else
+        parts.push_back(
+            {state_ == State::thought ? ReplyPart::Kind::thought : ReplyPart::Kind::content, text});
+}
+
+void ReplyParts::take_channels(std::vector<ReplyPart>& parts) {
+    while (true) {
+        // What has no header is an answer: a grammar made the model write it.
+        if (state_ == State::start && !held_.empty() && held_.front() != '<' && held_.front() != ' ')
+            state_ = State::content;
+        if (state_ == State::start) {
+            const size_t end = held_.find(header_ends);
+            if (end == held_.npos) return;
+            take_header(std::string_view(held_).substr(0, end));
+            held_.erase(0, end + header_ends.size());
+        }
+        size_t end = held_.npos, length = 0, keep = 0;
+        for (const std::string_view marker : body_ends) {
+            if (const size_t at = held_.find(marker); at < end) end = at, length = marker.size();
+            keep = std::max(keep, begun(held_, marker));
+        }
+        const bool ended = end != held_.npos;
+        if (!ended && state_ == State::call) return;  // which is given away as a whole
+        if (!ended) end = held_.size() - keep;
+        take_body(held_.substr(0, end), parts);
+        held_.erase(0, end + length);
+        if (!ended) return;
+        state_ = State::start;
+    }
+}
+
 std::vector<ReplyPart> ReplyParts::push(std::string_view text) {
     std::vector<ReplyPart> parts;
+    if (form_.channels) {
+        held_ += text;
+        take_channels(parts);
+        return parts;
+    }
     if (form_.thought.begin.empty() && form_.call.begin.empty() && !form_.bare_calls) {
         if (!text.empty()) parts.push_back({ReplyPart::Kind::content, std::string(text)});
         return parts;
@@ -210,9 +276,7 @@ std::vector<ReplyPart> ReplyParts::push(std::string_view text) {
         if (begin.empty() || begin.front() == '{' || begin.front() == '[') return parts;  // finish() tells
     }
     size_t keep = 0;
-    for (const Turn& turn : turns())
-        for (size_t length = std::min(held_.size(), turn.marker.size() - 1); length > keep; --length)
-            if (held_.ends_with(turn.marker.substr(0, length))) keep = length;
+    for (const Turn& turn : turns()) keep = std::max(keep, begun(held_, turn.marker));
     const std::string certain = held_.substr(0, held_.size() - keep);
     held_.erase(0, certain.size());
     take_text(certain, parts);
@@ -221,6 +285,10 @@ std::vector<ReplyPart> ReplyParts::push(std::string_view text) {
 
 std::vector<ReplyPart> ReplyParts::finish() {
     std::vector<ReplyPart> parts;
+    if (form_.channels) {
+        if (state_ != State::start) take_body(held_, parts);
+        return parts;
+    }
     if (state_ == State::call) {
         const std::vector<ReplyPart> calls = calls_in(held_, form_);  // of which the end was left out
         if (!calls.empty()) return calls;

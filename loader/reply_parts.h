@@ -14,15 +14,20 @@ namespace scoria {
 /// Around a part of a text; both empty where a model has no such parts.
 struct Markers {
     std::string_view begin, end;
+    bool special = false;  // they are control tokens, which the text must spell
 };
 
 /// How a model's text is marked, as far as its chat template shows.
 struct ReplyForm {
     Markers thought{}, call{};
+    bool channels =
+        false;  // gpt-oss: messages of <|channel|>NAME to=RECIPIENT<|message|>... (its "harmony" format)
     bool opens_thought = false;  // the prompt began the thought itself
     bool bare_calls = false;     // an answer that is JSON of calls, one object or an array, is meant as such
     std::map<std::string, std::map<std::string, std::string>>
         tools{};  // [function][parameter]: JSON types, where known
+    /// Whether the text must spell control tokens.
+    bool special() const { return channels || thought.special; }
 };
 
 /// tools: as a request has them, or null.
@@ -55,12 +60,16 @@ class ReplyParts {
     bool take_marker(std::vector<ReplyPart>& parts);
     void take_text(std::string_view text, std::vector<ReplyPart>& parts);
     void take_call(std::string_view text, std::vector<ReplyPart>& parts);
+    void take_channels(std::vector<ReplyPart>& parts);
+    void take_header(std::string_view header);
+    void take_body(const std::string& text, std::vector<ReplyPart>& parts);
 
     ReplyForm form_;
     State state_;
-    std::string held_;    // not looked at, or perhaps the beginning of a marker; all of a call
-    std::string space_;   // white space that counts if text follows
-    bool began_ = false;  // this part has shown text
+    std::string held_;       // not looked at, or perhaps the beginning of a marker; all of a call
+    std::string space_;      // white space that counts if text follows
+    bool began_ = false;     // this part has shown text
+    std::string recipient_;  // of a call in channels
 };
 
 }  // namespace scoria

@@ -121,9 +121,11 @@ class Talk {
         all_.messages.push_back({{"role", "user"}, {"content", text}});
         try {
             const ChatPrompt prompt = append_history(interrupted);
-            Shown seen(reply_form(model_.chat_template.source(), prompt.text, nullptr));
-            const Answer answer = stream_answer(session_, flags_, interrupted,
-                                                [&](std::string_view piece) { seen.push(piece); });
+            const ReplyForm form = reply_form(model_.chat_template.source(), prompt.text, nullptr);
+            Shown seen(form);
+            const Answer answer = stream_answer(
+                session_, flags_, interrupted, [&](std::string_view piece) { seen.push(piece); },
+                form.special());
             seen.finish();
             note_stop(answer, session_.capacity());
             all_.messages.push_back(seen.message());

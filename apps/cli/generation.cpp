@@ -133,13 +133,14 @@ GenerateOptions generate_options(const GenerationFlags& flags, uint64_t seed,
 }
 
 Answer stream_answer(Session& session, const GenerationFlags& flags, const std::atomic<bool>& cancel,
-                     const std::function<void(std::string_view)>& show) {
+                     const std::function<void(std::string_view)>& show, bool special) {
     Answer answer;
     answer.seed = flags.seeded ? flags.sampling.seed : std::random_device()();
     const auto start = Clock::now();
     std::exception_ptr write_error;
     GenerateOptions options = generate_options(flags, answer.seed, cancel);
     flags.speculation.apply(options);
+    options.special_text = special;
     options.on_text = [&](TokenId, std::string_view text) {
         if (answer.first_token_seconds == 0) answer.first_token_seconds = seconds_since(start);
         answer.text += text;

@@ -47,9 +47,10 @@ struct Answer {
 };
 
 /// Generates after what `session` holds, whose model has a vocabulary; shows text as it becomes whole UTF-8.
-/// What `show` throws ends the answer and is thrown again. Cancelling ends it, too; it is no error.
+/// special: control tokens, too, as they are spelled. What `show` throws ends the answer and is thrown again.
+/// Cancelling ends it, too; it is no error.
 Answer stream_answer(Session& session, const GenerationFlags& flags, const std::atomic<bool>& cancel,
-                     const std::function<void(std::string_view)>& show);
+                     const std::function<void(std::string_view)>& show, bool special = false);
 
 /// Says on stderr why an answer ended, when the reader could not know.
 void note_stop(const Answer& answer, uint32_t context);

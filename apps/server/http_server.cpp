@@ -187,6 +187,7 @@ void HttpServer::Impl::chat(const Json& body, Response& out) {
         fail(Status::unsupported, "request",
              "expected a format of the answer behind a prompt that begins no thought",
              " (chat_template_kwargs: enable_thinking: false), got one that does");
+    for (GenerateOptions& each : request.answers) each.special_text = form.special();
     const std::vector<TokenId> ids = encode_prompt(*model.tokenizer, prompt);
     if (ids.empty())
         fail(Status::failed, "request", "expected the template to render something, got nothing");

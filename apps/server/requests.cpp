@@ -168,6 +168,8 @@ Json plain_message(Json message) {
         content = joined;
     }
     if (!content.is_string()) expected("content", "a string or an array of parts", content);
+    if (message.contains("reasoning_content") && !message.contains("thinking"))
+        message["thinking"] = message["reasoning_content"];  // as gpt-oss's template calls it
     if (message.contains("tool_calls") && message["tool_calls"].is_array())
         for (Json& call : message["tool_calls"]) {
             const auto place = Json::json_pointer("/function/arguments");
