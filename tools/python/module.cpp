@@ -13,6 +13,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -49,6 +50,12 @@ nb::str text_of(std::string_view bytes) {
 }
 
 std::string bytes_of(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
+
+/// For members that end at the first NUL: what stood behind one would be lost.
+const char* c_text(const std::string& text) {
+    if (text.find('\0') != std::string::npos) throw nb::value_error("embedded null character");
+    return text.c_str();
+}
 
 /// A handle that is in use stays.
 template <auto destroy, class Handle> void release(Handle*& handle) {
@@ -94,10 +101,10 @@ struct Engine {
         scoria_engine_options options;
         check(scoria_engine_options_init(&options, sizeof options));
         std::vector<scoria_adapter> adapters;
-        for (const auto& [path, scale] : from.adapters) adapters.push_back({path.c_str(), scale, 0});
-        options.model_path = from.model.c_str();
-        options.device = from.device.empty() ? nullptr : from.device.c_str();
-        options.cache_folder = from.cache_folder.empty() ? nullptr : from.cache_folder.c_str();
+        for (const auto& [path, scale] : from.adapters) adapters.push_back({c_text(path), scale, 0});
+        options.model_path = c_text(from.model);
+        options.device = from.device.empty() ? nullptr : c_text(from.device);
+        options.cache_folder = from.cache_folder.empty() ? nullptr : c_text(from.cache_folder);
         options.adapters = adapters.data();
         options.adapter_count = adapters.size();
         options.memory_budget = from.memory_budget;
@@ -182,7 +189,8 @@ struct Engine {
         d["host_budget"] = memory.host_budget;
         return d;
     }
-    auto tokenize(const std::string& text, uint32_t flags) const {
+    auto tokenize(const nb::bytes& utf8, uint32_t flags) const {
+        const std::string text = bytes_of(utf8);
         const auto get = [&](int32_t* ids, size_t capacity, size_t* count) {
             const Unlocked unlocked;
             return scoria_tokenize(handle, text.data(), text.size(), flags, ids, capacity, count);
@@ -213,6 +221,8 @@ struct Session {
     std::shared_ptr<Engine> owner;
     scoria_session* handle = nullptr;
     std::vector<std::shared_ptr<Engine>> drafts;  // which it may hold
+    // Of a stream, which has the session before its thread is in the library.
+    std::atomic<bool> streams{false}, cancelled{false};
 
     explicit Session(std::shared_ptr<Engine> engine) : owner(std::move(engine)) {
         const Unlocked unlocked;
@@ -220,37 +230,59 @@ struct Session {
     }
     ~Session() { (void)scoria_session_destroy(handle); }
     Session(const Session&) = delete;
-    void close() { release<scoria_session_destroy>(handle); }
-    void cancel() { check(scoria_session_cancel(handle)); }
-    template <scoria_status (*call)(scoria_session*, const int32_t*, size_t)> void feed(const Ids& ids) {
-        const Unlocked unlocked;
-        check(call(handle, ids.data(), ids.size()));
+    /// The handle, unless a stream has it.
+    scoria_session* free() const {
+        if (streams)
+            throw Failure{SCORIA_BUSY, "[session] expected one that is free, got one that generates"};
+        return handle;
     }
-    void truncate(size_t length) { check(scoria_session_truncate(handle, length)); }
+    /// For a stream, until all copies of what is returned are gone.
+    std::shared_ptr<void> claimed() {
+        (void)free();
+        streams = true;
+        cancelled = false;
+        return {this, [](Session* session) { session->streams = false; }};
+    }
+    void close() {
+        (void)free();
+        release<scoria_session_destroy>(handle);
+    }
+    void cancel() {
+        cancelled = true;
+        check(scoria_session_cancel(handle));
+    }
+    template <scoria_status (*call)(scoria_session*, const int32_t*, size_t)> void feed(const Ids& ids) {
+        scoria_session* const session = free();
+        const Unlocked unlocked;
+        check(call(session, ids.data(), ids.size()));
+    }
+    void truncate(size_t length) { check(scoria_session_truncate(free(), length)); }
     auto tokens() {
         return as_numpy(all_of<int32_t>(
             [&](int32_t* ids, size_t capacity, size_t* count) {
-                return scoria_session_tokens(handle, ids, capacity, count);
+                return scoria_session_tokens(free(), ids, capacity, count);
             },
             256));
     }
     auto logits() {
+        scoria_session* const session = free();
         size_t count = 0;
         std::vector<float> values(nb::cast<size_t>(owner->info()["vocab"]));
         {
             const Unlocked unlocked;
-            check(scoria_session_logits(handle, values.data(), values.size(), &count));
+            check(scoria_session_logits(session, values.data(), values.size(), &count));
         }
         return as_numpy(std::move(values));
     }
     auto embed(const Ids& ids, uint32_t pooling, bool normalise) {
+        scoria_session* const session = free();
         const scoria_embed_options options{sizeof options, pooling, !normalise};
         size_t size = 0;
         std::vector<float> vector(nb::cast<size_t>(owner->info()["hidden"]));
         {
             const Unlocked unlocked;
-            check(scoria_session_embed(handle, ids.data(), ids.size(), &options, vector.data(), vector.size(),
-                                       &size));
+            check(scoria_session_embed(session, ids.data(), ids.size(), &options, vector.data(),
+                                       vector.size(), &size));
         }
         return as_numpy(std::move(vector));
     }
@@ -271,8 +303,12 @@ struct GenerateOptions {
 class PlainOptions {
   public:
     explicit PlainOptions(const GenerateOptions& from) : from_(from) {
-        for (const std::string& text : from_.stop) stops_.push_back(text.c_str());
+        for (const std::string& text : from_.stop) stops_.push_back(c_text(text));
+        for (const auto* text : {&from_.grammar, &from_.json_schema})
+            if (*text) (void)c_text(**text);
         for (const auto& [token, bias] : from_.logit_bias) biases_.push_back({token, bias});
+        if (from_.draft && !from_.draft->handle)
+            throw Failure{SCORIA_BAD_ARGUMENT, "[draft] expected a live engine, got one that is closed"};
     }
     PlainOptions(const PlainOptions&) = delete;
     scoria_generate_options get() const {
@@ -392,7 +428,7 @@ class Stream {
         : session_(std::move(session)), options_(options) {
         if (options.draft && std::ranges::find(session_->drafts, options.draft) == session_->drafts.end())
             session_->drafts.push_back(options.draft);
-        tokens_.start([this] { run(); });
+        tokens_.start([this, claim = session_->claimed()] { run(); });
     }
     ~Stream() { cancel(); }
 
@@ -417,7 +453,8 @@ class Stream {
         scoria_generate_options options = options_.get();
         options.user = this;
         options.on_token = [](void* user, int32_t id, const char* text, size_t bytes) {
-            return int(static_cast<Stream*>(user)->tokens_.push({id, {text, bytes}}));
+            Stream& stream = *static_cast<Stream*>(user);
+            return int(!stream.session_->cancelled && stream.tokens_.push({id, {text, bytes}}));
         };
         scoria_generate_result result{};
         result.size = sizeof result;

@@ -37,7 +37,23 @@ class Scoria(unittest.TestCase):
         self.assertRaises(scoria.Error, session.append, [1 << 20])
         for wrong in ([1.5], "12", [(1 << 32) + 5], [-1]):  # none becomes another id
             self.assertRaises(ValueError, session.append, wrong)
+        self.assertRaises(ValueError, session.append, [[3, 4], [5, 6]])  # two sequences
         self.assertRaises(TypeError, session.generate, warmth=1)
+        with self.assertRaisesRegex(TypeError, "max_tokens"):
+            session.generate(max_tokens=-1)
+        with self.assertRaisesRegex(TypeError, "context"):
+            loaded(context=-1)
+        session.append(PROMPT)  # what ends at a NUL in C is refused, not cut there
+        for cut in ({"stop": ["a\0b"]}, {"grammar": 'root ::= "a"\0'}, {"json_schema": "{}\0"}):
+            self.assertRaises(ValueError, session.generate, **cut)
+        for cut in ({"device": "0\0"}, {"cache_folder": "a\0"}, {"adapters": [("a\0", 1)]}):
+            self.assertRaises(ValueError, loaded, **cut)
+        self.assertRaises(ValueError, scoria.Engine, FIXTURES + "llama1.gguf\0")
+        self.assertRaises(UnicodeEncodeError, loaded().tokenize, "\ud800")
+        closed = loaded()
+        closed.close()
+        self.assertRaises(scoria.Error, session.generate, draft=closed)
+        session.truncate(0)
         self.assertRaises(scoria.Error, next, session.generate())  # nothing appended
 
     @unittest.skipUnless(sys.platform == "linux", "elsewhere the names of files are text")
@@ -161,6 +177,14 @@ class Scoria(unittest.TestCase):
         stream.cancel()
         self.assertLess(sum(1 for _ in stream), 100)
         self.assertEqual(stream.stop_reason, "cancelled")
+        for _ in range(20):  # at once: its thread need not be in the library yet
+            session.replace(PROMPT)
+            stream = session.generate(**GREEDY)
+            self.assertRaises(scoria.Error, session.append, PROMPT)
+            self.assertRaises(scoria.Error, session.close)
+            session.cancel()
+            self.assertLess(sum(1 for _ in stream), 100)
+            self.assertEqual(stream.stop_reason, "cancelled")
         session.replace(PROMPT)
         abandoned = session.generate(**GREEDY)
         next(abandoned)

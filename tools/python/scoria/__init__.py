@@ -61,7 +61,16 @@ def _ids(ids: Ids) -> npt.NDArray[np.int32]:
     whole = given.size == 0 or np.issubdtype(given.dtype, np.integer)
     if not whole or (given.size and (given.min() < 0 or given.max() > np.iinfo(np.int32).max)):
         raise ValueError(f"expected token ids, whole numbers below 2^31, got {ids!r:.60}")
+    if given.size > max(given.shape, default=1):
+        raise ValueError(f"expected the ids of one sequence, got an array of shape {given.shape}")
     return np.ascontiguousarray(given, np.int32).reshape(-1)
+
+
+def _set(target: Any, name: str, value: Any) -> None:
+    try:
+        setattr(target, name, value)
+    except (AttributeError, TypeError):
+        raise TypeError(f"expected another type or range of {name} than {value!r:.60}") from None
 
 
 def _options(options: Optional[GenerateOptions], members: Mapping[str, Any]) -> GenerateOptions:
@@ -72,7 +81,7 @@ def _options(options: Optional[GenerateOptions], members: Mapping[str, Any]) -> 
             continue
         if not hasattr(GenerateOptions, name):
             raise TypeError(f"expected a member of GenerateOptions, got {name!r}")
-        setattr(options, name, value)
+        _set(options, name, value)
     return options
 
 
@@ -190,17 +199,28 @@ class Engine:
         """Loads a GGUF file or a Hugging Face folder. What each option means is in scoria.h; `progress` gets
         bytes done and in all, and stops the loading by returning False."""
         a = _scoria.EngineArguments()
-        a.device, a.progress = device, progress
         a.set_model(os.fsencode(model))
         a.set_cache_folder(os.fsencode(cache_folder))
         for path, scale in adapters:
             a.add_adapter(os.fsencode(path), scale)
-        a.context, a.memory_budget, a.prompt_chunk = context, memory_budget, prompt_chunk
-        a.sequences, a.shared_context = sequences, shared_context
-        a.precision = _one_of("precision", precision, _PRECISIONS)
-        a.kv = _one_of("kv", kv, _CACHES)
-        a.submission_ms, a.deterministic, a.mmap = submission_ms, deterministic, mmap
-        a.layer_ahead, a.shows_hidden = layer_ahead, shows_hidden
+        members = {
+            "device": device,
+            "progress": progress,
+            "context": context,
+            "memory_budget": memory_budget,
+            "prompt_chunk": prompt_chunk,
+            "sequences": sequences,
+            "shared_context": shared_context,
+            "precision": _one_of("precision", precision, _PRECISIONS),
+            "kv": _one_of("kv", kv, _CACHES),
+            "submission_ms": submission_ms,
+            "deterministic": deterministic,
+            "mmap": mmap,
+            "layer_ahead": layer_ahead,
+            "shows_hidden": shows_hidden,
+        }
+        for name, value in members.items():
+            _set(a, name, value)
         self._inner = _scoria.Engine(a)
 
     @property
@@ -222,7 +242,7 @@ class Engine:
         return Answers(_scoria.Answers(self._inner, [_ids(ids) for ids in prompts], _options(options, members)))
 
     def tokenize(self, text: str, *, add_special: bool = True, parse_special: bool = False) -> npt.NDArray[np.int32]:
-        return self._inner.tokenize(text, int(add_special) | int(parse_special) << 1)
+        return self._inner.tokenize(text.encode(), int(add_special) | int(parse_special) << 1)
 
     def detokenize(self, ids: Ids, *, special: bool = False) -> str:
         return self._inner.detokenize(_ids(ids), special).decode("utf-8", "replace")
