@@ -6,6 +6,7 @@
 #include "reference/dequantise.h"
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -20,6 +21,15 @@ inline float store_half(float value, std::byte* out) {
     const uint16_t half = to_half(value);
     std::memcpy(out, &half, sizeof half);
     return reference::half_to_float(half);
+}
+
+/// The half nearest to `scale`, or the next one away from 0 where `most`, the largest integer, would no
+/// longer reach as far by it: halves below 2^-14 lie that far apart.
+inline float half_scale(float scale, float most) {
+    const uint16_t half = to_half(scale);
+    const float nearest = reference::half_to_float(half);
+    const bool reaches = std::abs(scale) * most <= std::abs(nearest) * (most + 0.5f);
+    return reaches ? nearest : reference::half_to_float(static_cast<uint16_t>(half + 1));
 }
 
 /// Adds `value` at bit `first` of a zeroed byte.

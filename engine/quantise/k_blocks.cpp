@@ -79,12 +79,12 @@ Scaled fit_scaled(Floats x, Floats weights, const ScaledShape& shape) {
         if (std::abs(wanted[g]) > std::abs(extreme)) extreme = wanted[g];
     }
     Scaled result;
-    result.d = half(extreme / static_cast<float>(shape.lowest_scale));
+    const float lowest_scale = static_cast<float>(shape.lowest_scale);
+    result.d = half_scale(extreme / lowest_scale, -lowest_scale);
     if (result.d == 0) return result;
     for (size_t g = 0; g < groups; ++g)
-        result.scales[g] =
-            static_cast<int>(rounded(wanted[g] / result.d, static_cast<float>(shape.lowest_scale),
-                                     static_cast<float>(shape.highest_scale)));
+        result.scales[g] = static_cast<int>(
+            rounded(wanted[g] / result.d, lowest_scale, static_cast<float>(shape.highest_scale)));
     Fit fit = refine_scales(x, weights, result.d, shape, result.scales);
     for (int i = 0; i < rounds && fit.qq > 0; ++i) {
         Scaled next = result;
@@ -204,8 +204,8 @@ Shifted fit_shifted(Floats x, Floats weights, const ShiftedShape& shape) {
     }
     const float highest = static_cast<float>(shape.highest_scale);
     Shifted result;
-    result.d = half(most_scale / highest);
-    result.dmin = half(most_minimum / highest);
+    result.d = half_scale(most_scale / highest, highest);
+    result.dmin = half_scale(most_minimum / highest, highest);
     for (size_t g = 0; g < groups; ++g) {
         result.scales[g] = static_cast<int>(rounded(wanted[g].scale * inverse_of(result.d), 0, highest));
         result.minima[g] = static_cast<int>(rounded(-wanted[g].offset * inverse_of(result.dmin), 0, highest));

@@ -24,6 +24,10 @@ void put_five_bits(std::byte* high, std::byte* packed, size_t i, int q) {
     put_bits(high + i / 8, q >> 4, i % 8);
 }
 
+float store_scale(float scale, float most, std::byte* out) {
+    return store_half(half_scale(scale, most), out);
+}
+
 void write_f32(Floats x, Floats, std::byte* out) { std::memcpy(out, x.data(), sizeof(float)); }
 void write_f16(Floats x, Floats, std::byte* out) { store_half(x[0], out); }
 void write_bf16(Floats x, Floats, std::byte* out) {
@@ -41,21 +45,21 @@ void integers(Floats x, float scale, float offset, int lowest, int highest, cons
 }
 
 void write_q4_0(Floats x, Floats weights, std::byte* out) {
-    const float scale = store_half(symmetric_scale(x, weights, -8, 7), out);
+    const float scale = store_scale(symmetric_scale(x, weights, -8, 7), 8, out);
     integers(x, scale, 0, -8, 7, [&](size_t i, int q) { put_nibble(out + 2, i, q + 8); });
 }
 void write_q5_0(Floats x, Floats weights, std::byte* out) {
-    const float scale = store_half(symmetric_scale(x, weights, -16, 15), out);
+    const float scale = store_scale(symmetric_scale(x, weights, -16, 15), 16, out);
     integers(x, scale, 0, -16, 15, [&](size_t i, int q) { put_five_bits(out + 2, out + 6, i, q + 16); });
 }
 void write_q4_1(Floats x, Floats weights, std::byte* out) {
     const Affine fit = affine_scale(x, weights, 15, false);
-    const float scale = store_half(fit.scale, out), offset = store_half(fit.offset, out + 2);
+    const float scale = store_scale(fit.scale, 15, out), offset = store_half(fit.offset, out + 2);
     integers(x, scale, offset, 0, 15, [&](size_t i, int q) { put_nibble(out + 4, i, q); });
 }
 void write_q5_1(Floats x, Floats weights, std::byte* out) {
     const Affine fit = affine_scale(x, weights, 31, false);
-    const float scale = store_half(fit.scale, out), offset = store_half(fit.offset, out + 2);
+    const float scale = store_scale(fit.scale, 31, out), offset = store_half(fit.offset, out + 2);
     integers(x, scale, offset, 0, 31, [&](size_t i, int q) { put_five_bits(out + 4, out + 8, i, q); });
 }
 
@@ -67,7 +71,7 @@ float largest_magnitude(Floats x) {
 
 /// Q8_0 given the scale.
 void write_bytes(Floats x, float wanted_scale, std::byte* out) {
-    const float scale = store_half(wanted_scale, out);
+    const float scale = store_scale(wanted_scale, 127, out);
     integers(x, scale, 0, -127, 127, [&](size_t i, int q) { out[2 + i] = static_cast<std::byte>(q); });
 }
 void write_q8_0(Floats x, Floats, std::byte* out) { write_bytes(x, largest_magnitude(x) / 127, out); }

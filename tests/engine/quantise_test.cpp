@@ -143,6 +143,24 @@ TEST_CASE("quantise: scales are as good as an exhaustive search's") {
     }
 }
 
+TEST_CASE("quantise: small weights are as near as large ones") {
+    // Their scales are halves of few bits, which rounded down would cut the largest weights, or all to 0.
+    for (const TensorTypeInfo& info : tensor_types()) {
+        if (!can_quantise(info.type) || info.block == 1) continue;
+        Random random{13};
+        std::vector<float> x(4096);
+        for (float& value : x) value = random.gaussian();
+        const double plain = relative_error(x, round_trip(info.type, x));
+        for (const float size : {1e-5f, 3e-5f, 1e-4f, 3e-4f}) {
+            CAPTURE(std::string(info.name));
+            CAPTURE(size);
+            std::vector<float> small = x;
+            for (float& value : small) value *= size;
+            CHECK(relative_error(small, round_trip(info.type, small)) <= 1.5 * plain + 0.005);
+        }
+    }
+}
+
 TEST_CASE("quantise: rows made to break it") {
     struct Case {
         const char* name;
