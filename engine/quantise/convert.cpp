@@ -40,7 +40,7 @@ const float* importance_of(const ConversionSource::Tensor& tensor, const Importa
     if (importance == nullptr) return nullptr;
     const auto found = importance->find(tensor.name);
     if (found == importance->end()) return nullptr;
-    const uint64_t matrices = tensor.dimensions.size() > 2 ? tensor.dimensions[2] : 1;
+    const uint64_t matrices = tensor.dimensions.size() > 2 ? tensor.rows() / tensor.dimensions[1] : 1;
     if (found->second.size() != tensor.cols() * matrices)
         fail(Status::bad_file, "importance", tensor.name, ": expected ", tensor.cols() * matrices,
              " numbers, got ", found->second.size());

@@ -114,7 +114,7 @@ void write_iq4_nl(Floats x, Floats weights, std::byte* out) {
     };
     for (const float end : {-127.0f, 113.0f})
         for (float step = -12; step <= 12; step += 2) attempt((end + step) / extreme);
-    for (int i = 0; i < 3 && attempt(1 / best); ++i) {
+    for (int i = 0; i < 3 && attempt(inverse_of(best)); ++i) {
     }
     const float inverse = inverse_of(store_half(best, out));
     for (size_t i = 0; i < x.size(); ++i)

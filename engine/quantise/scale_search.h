@@ -6,7 +6,9 @@
 // fit, whose value needs no second pass; the winner alternates rounding and fitting while its error falls.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
+#include <limits>
 #include <span>
 
 namespace scoria {
@@ -18,7 +20,10 @@ inline float rounded(float value, float lowest, float highest) {
     const float clamped = value > lowest ? value < highest ? value : highest : lowest;  // NaN: lowest
     return (clamped + shift) - shift;
 }
-inline float inverse_of(float scale) { return scale == 0 ? 0 : 1 / scale; }
+/// 0 where the inverse would be infinite, whose product with 0 is no number.
+inline float inverse_of(float scale) {
+    return std::abs(scale) < std::numeric_limits<float>::min() ? 0 : 1 / scale;
+}
 
 /// d of x ~ d q with q integers in [lowest, highest], lowest < 0; d may be negative. x and weights: equally
 /// many, a multiple of 8, finite; weights of 0 or more.

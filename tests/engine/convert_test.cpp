@@ -336,11 +336,20 @@ TEST_CASE("convert: what is refused") {
     CHECK(message_of([&] { convert_file(in, in, "Q8_0"); }).find("expected another file") !=
           std::string::npos);
 
-    const ImportanceMatrix wrong = {{"blk.0.attn_q.weight", std::vector<float>(255, 1)}};
-    const ConvertOptions options{.recipe = find_recipe("Q8_0"), .importance = &wrong};
-    CHECK(message_of([&] {
-              convert(*open_conversion_source(in), out, options);
-          }).find("expected 256 numbers, got 255") != std::string::npos);
+    GgufFile file = wide_llama();
+    file.add("v.patch.weight", {256, 4, 2, 3});  // six matrices
+    write(in, file.bytes());
+    const std::tuple<const char*, size_t, const char*> wrong[] = {
+        {"blk.0.attn_q.weight", 255, "expected 256 numbers, got 255"},
+        {"v.patch.weight", 512, "expected 1536 numbers, got 512"},
+    };
+    for (const auto& [name, numbers, expected] : wrong) {
+        const ImportanceMatrix importance = {{name, std::vector<float>(numbers, 1)}};
+        const ConvertOptions options{.recipe = find_recipe("Q8_0"), .importance = &importance};
+        const std::string message = message_of([&] { convert(*open_conversion_source(in), out, options); });
+        CAPTURE(message);
+        CHECK(message.find(expected) != std::string::npos);
+    }
 }
 
 TEST_CASE("convert: types of tensors are the field's") {

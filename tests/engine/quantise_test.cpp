@@ -202,6 +202,19 @@ TEST_CASE("quantise: rows made to break it") {
     }
 }
 
+TEST_CASE("quantise: only weights of 0, or of next to nothing, are important") {
+    for (const TensorTypeInfo& info : tensor_types()) {
+        if (!can_quantise(info.type)) continue;
+        for (const float important : {0.0f, 1e-40f, 1e-20f}) {
+            CAPTURE(std::string(info.name));
+            CAPTURE(important);
+            std::vector<float> x(256, important), importance(256, 1.0f);
+            for (size_t i = 0; i < x.size(); i += 2) x[i] = i % 4 ? 1.0f : -0.5f, importance[i] = 0;
+            for (const float y : round_trip(info.type, x, importance)) REQUIRE(std::abs(y) <= 1.1f);
+        }
+    }
+}
+
 TEST_CASE("quantise: float types round to nearest even") {
     struct Case {
         float value, f16, bf16;
