@@ -195,10 +195,11 @@ class Tuner {
                     record, prove);
     }
 
-    /// Times `standard` and the candidates, and keeps the fastest that is proven.
+    /// Times `standard`, what was kept before and the other candidates, and keeps the fastest that is proven.
+    /// Where time ends before any of these, what was kept before stays.
     template <class Variant, class Record, class Prove>
     TuneRow pick(const TuneTarget& target, std::string_view op, const std::string& of,
-                 const Variant& standard, const std::vector<Variant>& candidates, const Record& record,
+                 const Variant& standard, std::vector<Variant> candidates, const Record& record,
                  const Prove& prove) {
         TuneRow row{.key = target.key(), .standard = name_of(standard), .variant = name_of(standard)};
         const auto key = [&](const Variant& variant) { return variant_key(op, variant.name, of); };
@@ -222,6 +223,10 @@ class Tuner {
         time(standard);
         if (timed.empty()) return row;
         row.standard_us = row.us = best;
+        const auto kept = tuned_.entries().find(row.key);
+        if (kept != tuned_.entries().end())
+            std::ranges::stable_partition(
+                candidates, [&](const Variant& variant) { return name_of(variant) == kept->second; });
         std::map<std::pair<Shader, bool>, uint32_t> slow;  // of a kernel, one after the other
         for (const Variant& variant : candidates) {
             if (late()) break;
@@ -231,6 +236,10 @@ class Tuner {
             if (left_out || name_of(variant) == row.standard) continue;
             uint32_t& in_a_row = slow[kernel_of(variant)];
             in_a_row = time(variant) > hopeless * best ? in_a_row + 1 : 0;
+        }
+        if (row.candidates == 1 && late()) {
+            if (kept != tuned_.entries().end()) row.variant = kept->second;
+            return row;
         }
         std::ranges::sort(timed, {}, [](const auto& each) { return each.first; });
         tuned_.erase(row.key);

@@ -11,9 +11,11 @@
 #include "verdicts.h"
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 using namespace scoria;
 using namespace scoria::test;
@@ -193,6 +195,35 @@ TEST_CASE("vulkan: tuning keeps what is faster, and the golden holds with it" * 
     const auto stopped = [] { fail(Status::cancelled, "tune", "for the test"); };
     CHECK_THROWS_AS(tune(tuned_model(), options, {.pause = stopped}), Error);
     CHECK(VerdictBook(cache.folder.string(), engine.device.caps()).verdicts().failed.empty());
+}
+
+TEST_CASE("vulkan: tuning in less time keeps what was found before" * needs_fixtures()) {
+    TuneFolder cache;
+    Engine::Impl plain(tuned_model(), cache.options());
+    const TuneTarget first = targets_of(plain).front();
+    const AttentionShape shape = std::get<CachedAttention>(first.shape).shape;
+    const std::string known = attention_text(attention_candidates(plain.device.caps(), shape).back());
+    const auto book = [&] { return TunedBook(cache.folder.string(), plain.device.caps()); };
+    TunedBook before = book();
+    before.set(first.key(), known);
+    before.save();
+    std::vector<std::string> timed;
+    const auto slowly = [&](const std::string&, const std::string& variant, double) {
+        timed.push_back(variant);
+        std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    };
+    CHECK(tune(tuned_model(), cache.options(), {.seconds = 0.1, .on_time = slowly}).rows.size() <= 1);
+    CHECK(timed.size() <= 1);
+    CHECK(book().entries().at(first.key()) == known);
+
+    timed.clear();  // it is the first to be compared
+    const auto after_two = [&] {
+        if (timed.size() == 2) fail(Status::cancelled, "tune", "for the test");
+    };
+    CHECK_THROWS_AS(tune(tuned_model(), cache.options(), {.on_time = slowly, .pause = after_two}), Error);
+    REQUIRE(timed.size() == 2);
+    CHECK(timed[1] == known);
+    CHECK(book().entries().at(first.key()) == known);
 }
 
 TEST_CASE("vulkan: goldens hold under every candidate of tuning" *
