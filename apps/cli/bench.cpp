@@ -244,6 +244,22 @@ void write_files(const BenchOptions& options, const Report& report, const Engine
     write_file_atomic(options.trace, std::as_bytes(std::span(trace)));
 }
 
+/// Errors: bad_argument, for a flag that another would make mean nothing.
+void check_flags(const CLI::App& app, const BenchOptions& options) {
+    check_alone(app, {{"--ops",
+                       {"--model", "--lora", "--ctx", "--kv", "--prompt", "--tokens", "--depth", "--chunk",
+                        "--kvs", "--batch", "--repetitions", "--profile", "--trace", "--type", "--synthetic",
+                        "--scaling", "--lookup", "--mtp", "--draft"}},
+                      {"--scaling",
+                       {"--model", "--lora", "--prompt", "--tokens", "--chunk", "--kvs", "--batch",
+                        "--profile", "--trace", "--synthetic", "--op", "--lookup", "--mtp", "--draft"}},
+                      {"--synthetic", {"--model", "--lora"}}});
+    if (app.count("--op") > 0 && !options.ops)
+        fail(Status::bad_argument, "bench", "expected --ops beside --op, got none");
+    if (app.count("--type") > 0 && options.synthetic.empty() && options.scaling.empty())
+        fail(Status::bad_argument, "bench", "expected --synthetic or --scaling beside --type, got none");
+}
+
 /// One engine for each type of cache and size of chunk.
 int bench(BenchOptions& options, const Common& common) {
     const auto start = Clock::now();
@@ -251,6 +267,9 @@ int bench(BenchOptions& options, const Common& common) {
         options.synthetic.empty()
             ? load_model(common)
             : std::make_shared<const Model>(synthetic_model(options.synthetic, named_type(options.type)));
+    if (!options.batches.empty() && !model->architecture.encoder.empty())
+        fail(Status::bad_argument, "bench", "expected a decoder beside --batch, got ",
+             model->architecture.family);
     open_draft(options.speculation, model, common);
     Report report;
     std::unique_ptr<Engine> engine;
@@ -375,6 +394,8 @@ Action define_bench(CLI::App& app, const Common& common) {
     app.add_option("--op", options->op, "with --ops: this one alone");
     app.footer("JSON: {\"rows\": [{\"test\": \"pp512\", \"tokens_per_second\": ...}, ...], ...}");
     return [options, &common, &app] {
+        check_flags(app, *options);
+        if (!options->plots.empty()) make_folders(options->plots);  // or no need to measure
         if (options->ops) return bench_all_ops(*options, common);
         if (!options->scaling.empty()) {
             std::vector<uint32_t> depths = options->depths;
@@ -383,7 +404,6 @@ Action define_bench(CLI::App& app, const Common& common) {
                                   options->format, options->plots},
                                  common);
         }
-        if (!options->op.empty()) fail(Status::bad_argument, "bench", "expected --ops beside --op, got none");
         options->profile = options->profile || !options->trace.empty();
         return bench(*options, common);
     };

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
 
 namespace scoria::cli {
 namespace {
@@ -149,9 +150,11 @@ void plot(const std::string& folder, const std::vector<Series>& all, const std::
 }  // namespace
 
 int bench_scaling(const ScalingOptions& options, const Common& common) {
-    if (options.sizes.size() < 2 || options.depths.size() < 2)
-        fail(Status::bad_argument, "bench", "expected two sizes and two depths or more, got ",
-             options.sizes.size(), " and ", options.depths.size());
+    const size_t sizes = std::set(options.sizes.begin(), options.sizes.end()).size(),
+                 depths = std::set(options.depths.begin(), options.depths.end()).size();
+    if (sizes < 2 || depths < 2)  // through fewer points goes no line
+        fail(Status::bad_argument, "bench", "expected two sizes and two depths or more, got ", sizes, " and ",
+             depths);
     const std::vector<Series> all = Scaling(options, common).run();
     std::vector<std::vector<std::string>> rows;
     nlohmann::json json = nlohmann::json::array();

@@ -208,16 +208,10 @@ int validate_model(const ValidateOptions& options, const Common& common) {
 
 /// Errors: bad_argument, for a flag that another would make mean nothing.
 void check_flags(const CLI::App& app) {
-    const std::pair<const char*, std::vector<const char*>> lone_flags[] = {
-        {"--shader", {"--model", "--compile-only", "--op", "--full", "--soak"}},
-        {"--model", {"--op", "--full", "--soak", "--seed"}},
-        {"--compile-only", {"--html", "--soak", "--seed"}},
-        {"--ids", {"--prompt"}},
-    };
-    for (const auto& [flag, others] : lone_flags)
-        for (const char* other : others)
-            if (app.count(flag) > 0 && app.count(other) > 0)
-                fail(Status::bad_argument, "validate", "expected ", flag, " without ", other);
+    check_alone(app, {{"--shader", {"--model", "--compile-only", "--op", "--full", "--soak"}},
+                      {"--model", {"--op", "--full", "--soak", "--seed"}},
+                      {"--compile-only", {"--html", "--soak", "--seed"}},
+                      {"--ids", {"--prompt"}}});
     for (const char* flag : {"--ids", "--prompt", "--lora", "--ctx", "--kv"})
         if (app.count(flag) > 0 && app.count("--model") == 0)
             fail(Status::bad_argument, "validate", "expected -m beside ", flag);

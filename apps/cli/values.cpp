@@ -63,4 +63,11 @@ void check_values(CLI::App& app) {
     }
 }
 
+void check_alone(const CLI::App& app, const std::vector<LoneFlag>& flags) {
+    for (const auto& [flag, others] : flags)
+        for (const char* other : others)
+            if (app.count(flag) > 0 && app.count(other) > 0)
+                fail(Status::bad_argument, app.get_name(), "expected ", flag, " without ", other);
+}
+
 }  // namespace scoria::cli

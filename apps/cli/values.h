@@ -6,6 +6,8 @@
 #include <CLI/CLI.hpp>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace scoria::cli {
 
@@ -30,5 +32,10 @@ CLI::Validator writable(bool or_stdout = false);
 /// number for any that is larger), and no value is empty (as where a shell's variable is not set), but for
 /// those that give a text by itself.
 void check_values(CLI::App& app);
+
+/// A flag, and those that mean nothing beside it.
+using LoneFlag = std::pair<const char*, std::vector<const char*>>;
+/// Errors: bad_argument, for two that were given.
+void check_alone(const CLI::App& app, const std::vector<LoneFlag>& flags);
 
 }  // namespace scoria::cli

@@ -153,6 +153,12 @@ TEST_CASE("bench refuses what it cannot measure") {
         {{"--format", "xml"}, "xml"},
         {{"--op", "norm"}, "--ops"},
         {{"--ops", "--op", "conjure"}, "chunk_attention"},
+        {{"--ops", "--synthetic", "0.02B"}, "--ops without --synthetic"},
+        {{"--scaling", "0.02B,0.1B", "--batch", "2"}, "--scaling without --batch"},
+        {{"--synthetic", "0.02B", "-m", "smollm2"}, "--synthetic without --model"},
+        {{"--type", "q4_K"}, "--type"},
+        {{"--scaling", "0.02B,0.02B"}, "got 1 and 5"},
+        {{"--scaling", "0.02B,0.1B", "-d", "8,8"}, "got 2 and 1"},
     };
     for (const auto& each : bad) {
         const auto& [more, says] = each;
@@ -162,6 +168,9 @@ TEST_CASE("bench refuses what it cannot measure") {
         CHECK(outcome.code == 2);
         CHECK(outcome.err.find(says) != std::string::npos);
     }
+    const Outcome plots = bench(with({"--plot", "/dev/null/folder"}));
+    CHECK(plots.code == 1);
+    CHECK(plots.out.empty());  // before it measured
     const Outcome deep = bench(with({"-d", "300"}));
     CHECK(deep.code == 1);
     CHECK(deep.err.find("at most 256 positions") != std::string::npos);

@@ -15,6 +15,7 @@ static_assert(std::atomic<bool>::is_always_lock_free, "set from a signal handler
 
 std::vector<std::string> start_program(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGXFSZ, SIG_IGN);  // a file longer than RLIMIT_FSIZE: an error of the write
     // Else a file of ours or a driver's, opened later, would be what is read as input or written as output.
     int opened = 0;
     while (opened >= 0 && opened <= 2) opened = ::open("/dev/null", O_RDWR);

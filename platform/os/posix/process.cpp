@@ -15,7 +15,7 @@ extern char** environ;
 namespace scoria {
 namespace {
 
-// The child starts with the signal handling of a fresh program (ours ignores SIGPIPE) and stdout on stderr.
+// The child starts with the signal handling of a fresh program (ours ignores two) and stdout on stderr.
 class SpawnSettings {
   public:
     SpawnSettings() {
@@ -25,6 +25,7 @@ class SpawnSettings {
         sigset_t defaults;
         sigemptyset(&defaults);
         sigaddset(&defaults, SIGPIPE);
+        sigaddset(&defaults, SIGXFSZ);
         posix_spawnattr_setsigdefault(&attributes_, &defaults);
         posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF);
     }

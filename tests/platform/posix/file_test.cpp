@@ -1,4 +1,5 @@
 // What POSIX systems may have at a path that is written.
+#include "console.h"
 #include "fail.h"
 #include "file.h"
 
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <thread>
 
@@ -54,5 +56,21 @@ TEST_CASE("links are followed, permissions kept, and pipes and devices never rep
     CHECK_THROWS_AS(NewFile(pipe, 1), Error);
     CHECK_THROWS_AS(write("/dev/full", "x"), Error);
     CHECK(fs::is_character_file("/dev/full"));
+    fs::remove_all(folder);
+}
+
+TEST_CASE("a file longer than the shell allows is an error, not the program's end") {
+    std::string pattern = (fs::temp_directory_path() / "scoria-XXXXXX").string();
+    const fs::path folder = ::mkdtemp(pattern.data());
+    start_program(0, nullptr);
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+    const rlimit low{4096, before.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &low) == 0);
+    const std::string file = folder / "file", text(8192, 'x');
+    CHECK_THROWS_AS(NewFile(file, text.size()), Error);
+    CHECK_THROWS_AS(write_file_atomic(file, std::as_bytes(std::span(text))), Error);
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+    CHECK(fs::is_empty(folder));
     fs::remove_all(folder);
 }
