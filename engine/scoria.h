@@ -4,8 +4,9 @@
  * What holds for every call:
  * - It returns a status and never aborts, exits, throws, writes to stdout or stderr, or reads the environment
  *   (the Vulkan loader and drivers do read theirs). scoria_last_error() tells in words what went wrong.
- * - NULL, a handle that is destroyed, of the other kind or never was one, and a struct whose size cannot be
- *   are SCORIA_BAD_ARGUMENT. NULL texts and arrays are allowed where their count is 0 or a comment says so.
+ * - NULL, a handle that is destroyed, of the other kind, of before a fork() or never was one, and a struct
+ *   whose size cannot be are SCORIA_BAD_ARGUMENT. NULL texts and arrays are allowed where their count is 0 or
+ *   a comment says so.
  * - Structs begin with `size`, which the caller sets to sizeof(the struct). Of an older one the library fills
  *   in what is missing; of a newer one it accepts what is all 0 in the part it does not know.
  * - Texts are UTF-8. A result text is written with a NUL if it fits into `capacity` bytes, else not at all;

@@ -5,6 +5,7 @@
 #include "fail.h"
 #include "memory_gate.h"
 #include "scoria.h"
+#include "system.h"
 
 #include <algorithm>
 #include <atomic>
@@ -105,7 +106,7 @@ template <class T> void give_array(const T* from, size_t size, T* to, size_t cap
 void give_text(std::string_view from, char* to, size_t capacity, size_t* length);
 
 /// Objects by handle. A handle is a number that never comes again, dressed as a pointer: one that is stale,
-/// of the other kind or made up is found out.
+/// of the other kind, made up or of before a fork is found out.
 template <class Object> class Handles {
   public:
     ~Handles() {
@@ -114,7 +115,7 @@ template <class Object> class Handles {
     }
     uintptr_t add(std::shared_ptr<Object> object, uintptr_t handle) {
         const std::lock_guard lock(mutex_);
-        objects_.emplace(handle, std::move(object));
+        objects_.emplace(handle, Entry{std::move(object), process_id()});
         return handle;
     }
     /// Errors: bad_argument.
@@ -124,17 +125,23 @@ template <class Object> class Handles {
         if (found == objects_.end())
             fail(Status::bad_argument, "scoria.h", "expected a live ", kind, ", got ",
                  handle ? "what is none" : "NULL");
-        return found->second;
+        // The driver's threads are not in a child, which would wait for them for ever.
+        require(found->second.process == process_id(), "a handle of this process, got one of before a fork");
+        return found->second.object;
     }
     std::shared_ptr<Object> remove(const void* handle) {
         const std::lock_guard lock(mutex_);
         const auto node = objects_.extract(reinterpret_cast<uintptr_t>(handle));
-        return node ? node.mapped() : nullptr;
+        return node ? std::move(node.mapped().object) : nullptr;
     }
 
   private:
+    struct Entry {
+        std::shared_ptr<Object> object;
+        uint64_t process;
+    };
     mutable std::mutex mutex_;
-    std::unordered_map<uintptr_t, std::shared_ptr<Object>> objects_;
+    std::unordered_map<uintptr_t, Entry> objects_;
 };
 
 }  // namespace scoria::c_api

@@ -9,7 +9,9 @@
 #include <fstream>
 #include <iterator>
 #include <malloc.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace scoria::test;
 
@@ -80,6 +82,23 @@ TEST_CASE("loading, using and unloading again and again leaves nothing" * needs_
     // A page per cycle and more is what the driver's allocator scatters.
     if (deep()) CHECK(ours.process < std::max(0.0, driver.process) + 16 * 1024);
 #endif
+}
+
+TEST_CASE("a child of fork() is refused, and does not wait for threads that it has not" * needs_fixtures()) {
+    const Loaded loaded;
+    (void)generated(loaded.session, some_prompt, 2);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::alarm(20);
+        const scoria_status statuses[] = {
+            scoria_session_append(loaded.session, some_prompt.data(), some_prompt.size()),
+            scoria_session_destroy(loaded.session), scoria_engine_destroy(loaded.engine)};
+        ::_exit(std::ranges::count(statuses, SCORIA_BAD_ARGUMENT) == 3 ? 0 : 1);
+    }
+    int status = -1;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    (void)generated(loaded.session, some_prompt, 2);  // the parent's go on
 }
 
 TEST_CASE("the library itself comes and goes" * needs_fixtures()) {

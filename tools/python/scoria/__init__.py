@@ -7,6 +7,7 @@
         print(token.text, end="", flush=True)
 
 Engines may be shared by threads; a session does one thing at a time. The GIL is released while the library works.
+What was made before a fork is refused in the child, which makes an engine of its own (multiprocessing: "spawn").
 """
 from __future__ import annotations
 
