@@ -8,6 +8,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <exception>
@@ -19,9 +21,11 @@ namespace {
 /// "ID=VALUE"; -inf bans.
 LogitBias parse_bias(const std::string& text) {
     LogitBias bias;
-    const size_t equals = text.find('=');
-    const bool valid = equals != std::string::npos &&
-                       CLI::detail::lexical_cast(text.substr(0, equals), bias.token) &&
+    const size_t equals = std::min(text.find('='), text.size());
+    const char* const end = text.data() + equals;
+    // CLI11 reads 010 as 8.
+    const auto [rest, error] = std::from_chars(text.data(), end, bias.token);
+    const bool valid = error == std::errc() && rest == end && equals < text.size() &&
                        CLI::detail::lexical_cast(text.substr(equals + 1), bias.bias);
     if (!valid) throw CLI::ValidationError("--logit-bias", cat("expected ID=VALUE, got '", text, "'"));
     return bias;

@@ -87,6 +87,7 @@ TEST_CASE("wrong usage ends with 2" * needs_fixtures()) {
         {{"run", "-p", "x", "--frequency-penalty", "inf"}, 2, "", "--frequency-penalty"},
         {{"run", "-p", "x", "--logit-bias", "7"}, 2, "", "ID=VALUE"},
         {{"run", "-p", "x", "--logit-bias", "x=1"}, 2, "", "'x=1'"},
+        {{"run", "-p", "x", "--logit-bias", "0x10=1"}, 2, "", "'0x10=1'"},
         {{"run", "-p", "x", "--logprobs", "65", "--json"}, 2, "", "--logprobs"},
         {{"run", "-p", "x", "--logprobs", "2"}, 2, "", "--json"},
         {{"run", "-p", "x", "--grammar", "/nonexistent.gbnf"}, 1, "", "/nonexistent.gbnf"},
