@@ -44,7 +44,7 @@ class SchemaDocument {
 bool is_annotation(std::string_view keyword);
 /// The types a schema allows, of all seven: those it names, or those whose keywords it has, or all.
 std::vector<std::string> types_of(const Json& schema, const std::string& where);
-/// A value's type; integer where it is one.
+/// A value's type; integer where it is one, 1.0 too.
 std::string type_of(const Json& value);
 bool has_type(const Json& value, const std::vector<std::string>& types);
 /// The type that a keyword constrains; empty if none.

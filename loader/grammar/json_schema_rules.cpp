@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace scoria::grammar {
 namespace {
@@ -164,7 +165,8 @@ std::string type_of(const Json& value) {
     if (value.is_string()) return "string";
     if (value.is_boolean()) return "boolean";
     if (value.is_null()) return "null";
-    return value.is_number_integer() ? "integer" : "number";
+    return value.is_number_integer() || value.get<double>() == std::floor(value.get<double>()) ? "integer"
+                                                                                               : "number";
 }
 
 bool has_type(const Json& value, const std::vector<std::string>& types) {

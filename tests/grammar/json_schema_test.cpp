@@ -214,7 +214,7 @@ TEST_CASE("a schema's grammar lets through what people write") {
         {R"({"enum": ["a b", 1.5, null, [1, {"k": "v"}]]})",
          {"\"a b\"", "1.5", "null", R"([1,{"k":"v"}])"},
          {"1", "a"}},
-        {R"({"type": "integer", "enum": [1, "a", 2]})", {"1", "2"}, {"\"a\""}},
+        {R"({"type": "integer", "enum": [1, "a", 2, 3.0, 0.5]})", {"1", "2", "3.0"}, {"\"a\"", "0.5"}},
         // Entries of one part stand under the other's items.
         {R"({"allOf": [{"type": "array", "prefixItems": [{"type": "number"}, true]},
                        {"type": "array", "items": {"type": "integer"}}]})",
@@ -333,6 +333,7 @@ TEST_CASE("schemas that cannot be kept are refused by keyword and place") {
         {R"({"type": "string", "enum": [1]})", "enum"},
         {R"({"enum": [1], "minimum": 0})", "minimum"},
         {R"({"oneOf": [{"type": "integer"}, {"type": "number"}]})", "oneOf"},
+        {R"({"oneOf": [{"const": 1.0}, {"type": "integer"}]})", "may both hold"},
         {R"({"oneOf": [{"type": "object"}, {"type": "object", "properties": {"a": {}}}]})", "oneOf"},
         {cat(R"({"properties": {"x": {}, "y": {}}, )", one_of_x_or_y, "}"), "may both hold"},
         {cat(R"({"required": ["x", "y"], )", one_of_x_or_y, "}"), "may both hold"},
