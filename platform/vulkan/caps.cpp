@@ -139,6 +139,9 @@ Caps narrowed(const Caps& caps, const std::string& json_text, const std::string&
         if (!known)
             fail(Status::bad_file, where, "expected the name of a limit or feature, got \"", key, "\"");
     }
+    // Every device has room for this many, and kernels come no smaller.
+    if (const uint32_t most = std::min(result.max_invocations, result.max_workgroup_x); most < 128)
+        fail(Status::bad_file, where, "expected workgroups of at least 128, as Vulkan grants, got ", most);
     result.int_dot_fast = result.int_dot_fast && result.int_dot;
     // Its kernels need all of these too.
     result.cooperative_matrix = result.cooperative_matrix && result.float16 && result.vulkan_memory_model &&

@@ -98,6 +98,8 @@ TEST_CASE("bad profiles are refused by key") {
         {R"({"max_invocations": -1})", "got -1"},
         {R"({"max_invocations": 0})", "got 0"},
         {R"({"max_invocations": 1.5})", "got 1.5"},
+        {R"({"max_invocations": 127})", "at least 128"},
+        {R"({"max_workgroup_x": 1})", "at least 128"},
         {R"({"float16": 0})", "float16] expected true or false, got 0"},
         {R"({"storage_alignment": 48})", "power of two"},
         {R"({"type": "toaster"})", "type of device, got \"toaster\""},
