@@ -61,18 +61,14 @@ void check_shape(const ShaderTensor& tensor, const OwnData::Array& array, const 
             fail_shape(tensor, array, parameters);
 }
 
-/// As the shader gets them. Errors: bad_argument, for what its integers cannot hold.
-std::vector<double> own_values(const std::string& name, const OwnData::Array& array, const Element& element) {
+/// Errors: bad_argument, for what the shader's integers cannot hold.
+void check_values(const std::string& name, const OwnData::Array& array, const Element& element) {
+    if (element.kind == vk::NumberKind::float_number) return;
     const auto [least, most] = range_of(element);
-    std::vector<double> values;
-    for (const double value : array.values) {
-        if (element.kind != vk::NumberKind::float_number &&
-            !(value >= least && value <= most && value == std::round(value)))
+    for (const double value : array.values)
+        if (!(value >= least && value <= most && value == std::round(value)))
             fail(Status::bad_argument, name, "expected whole numbers from ", int64_t(least), " to ",
                  int64_t(most), ", got ", value);
-        values.push_back(rounded(value, element));
-    }
-    return values;
 }
 
 /// Inputs and sizes. What sizes do not tell (an epsilon) is as in the op's first case.
@@ -97,9 +93,17 @@ Prepared own_inputs(const ShaderOp& op, const OwnData& data, const ShaderManifes
         if (!taken.contains(tensor.name)) continue;
         const OwnData::Array& array = data.inputs.at(tensor.name);
         check_shape(tensor, array, prepared.parameters);
-        prepared.inputs[tensor.name] = own_values(tensor.name, array, taken.at(tensor.name));
+        const Element& element = taken.at(tensor.name);
+        check_values(tensor.name, array, element);
+        for (const double value : array.values)
+            prepared.inputs[tensor.name].push_back(rounded(value, element));
     }
-    if (data.expected) check_shape(op.output, *data.expected, prepared.parameters);
+    if (data.expected) {
+        check_shape(op.output, *data.expected, prepared.parameters);
+        const auto output = taken.find(op.output.name);  // absent where the first input is the output
+        check_values(op.output.name, *data.expected,
+                     output != taken.end() ? output->second : taken.at(op.inputs[0].name));
+    }
     if (op.derive) op.derive(prepared.parameters);
     check_sizes(op, prepared.parameters, "--input");
     return prepared;

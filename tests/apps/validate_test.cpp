@@ -512,6 +512,7 @@ TEST_CASE("somebody's own data are taken as they are") {
     copied("int", "int", matrix, "ints.npy", "ints.npy", 0, "0 failed");
     copied("int", "int", matrix, "near.npy", "ints.npy", 1, "expected 16777217, got 16777216");
     copied("int", "int", matrix, "nan.npy", "ints.npy", 2, "expected whole numbers");
+    copied("int", "int", matrix, "near.npy", "nan.npy", 2, "[y] expected whole numbers");
     copied("float", "float", R"({"tensors": {"x": "3 m"}, "output": {"y": "3 m"}, "groups": [1]})", "x.npy",
            "x.npy", 2, "expected the shape [3, m = 3], got [2, 3]");
     copied("float", "float", matrix, "x.npy", "row.npy", 2, "expected the shape");
