@@ -179,16 +179,19 @@ Action define_run(CLI::App& app, const Common& common) {
     app.add_option("--system", options->form.system, "the system message (default: the template's own)");
     app.add_flag("--raw", options->form.raw, "continue the text itself, without the chat template");
     add_generation_flags(app, options->generation);
-    app.add_option("--beams", options->beams, "beam search of this width in place of sampling (default: 1)")
-        ->check(CLI::Range(1, 64))
-        ->excludes(prompts);
+    CLI::Option* beams = app.add_option("--beams", options->beams,
+                                        "beam search of this width in place of sampling (default: 1)")
+                             ->check(CLI::Range(1, 64))
+                             ->excludes(prompts);
     app.add_option("--length-penalty", options->length_penalty,
                    "of beams: scores are divided by length to this power (default: 1)")
-        ->check(finite_in(-10, 10));
+        ->check(finite_in(-10, 10))
+        ->needs(beams);
     app.add_option("--early-stopping", options->early_stopping,
                    "of beams: yes, no (when no beam can become better at its length) or never (at any "
                    "length); default: no")
-        ->check(CLI::IsMember({"yes", "no", "never"}));
+        ->check(CLI::IsMember({"yes", "no", "never"}))
+        ->needs(beams);
     app.add_option(
            "--logprobs", options->generation.logprobs,
            "with --json or --prompts: log-probabilities of each token and of the N likeliest (at most 64)")
