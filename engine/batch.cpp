@@ -2,6 +2,7 @@
 #include "batch.h"
 
 #include "ops/attention.h"
+#include "ops/choose.h"
 #include "ops/chunk_attention.h"
 #include "ops/elementwise.h"
 #include "ops/embed.h"
@@ -95,6 +96,7 @@ Batch::Tiles Batch::tiles_of(const vk::Caps& caps, size_t index) const {
         const uint32_t tokens = attention_tile_tokens(variant_of(caps, *attention), shape_of(*attention));
         return {tokens_, uint32_t(whole_tiles(tokens))};
     }
+    if (std::holds_alternative<kernel::Choose>(kernel)) return {tokens_, 1};
     if (const auto* k = std::get_if<kernel::ExpertLinear>(&kernel)) {
         // Each token reads its experts, or, sorted, each expert's rows are read for all tokens.
         const LinearVariant& variant = variant_of(caps, *k);
@@ -277,6 +279,7 @@ AttentionArgs Batch::args_of(const kernel::Attention& k, uint32_t first, uint32_
             vector(k.sinks),
             k.distances ? std::optional(rows(*k.distances)) : std::nullopt,
             vector(k.distance_values),
+            k.chosen ? std::optional(rows(*k.chosen)) : std::nullopt,
             first};
 }
 
@@ -380,6 +383,20 @@ void Batch::record(OpContext& context, const kernel::ChunkAttention& k) const {
                            choices().simple(context.caps, SimpleOp::chunk_attention));
 }
 
+void Batch::record(OpContext& context, const kernel::Choose& k) const {
+    record_choose(context,
+                  {.q = rows(matrix(k.q)),
+                   .weights = rows(matrix(k.weights)),
+                   .out = rows(matrix(k.out)),
+                   .step = workspace_.step.view(),
+                   .kv = &cache_.layer(k.layer),
+                   .scratch = scratch(),
+                   .positions = cache_.positions(),
+                   .indexer = k.shape.indexer,
+                   .first_token = part_.first_row},
+                  choices().simple(context.caps, SimpleOp::choose));
+}
+
 void Batch::record(OpContext& context, const kernel::Convolve& k) const {
     record_convolve(context,
                     {matrix(k.x), matrix(k.out), model_.vector(k.taps), vector(k.bias),
@@ -414,6 +431,8 @@ double Batch::cost(const vk::Caps& caps, size_t index, uint32_t positions) const
         const double keys = k->shape.window ? std::min(k->shape.window, positions) : positions;
         return 2.0 * tokens_ * keys * k->shape.heads * k->shape.head_dim;
     }
+    if (const auto* k = std::get_if<kernel::Choose>(&kernel))
+        return double(tokens_) * positions * k->shape.heads * k->shape.head_dim;
     if (const auto* k = std::get_if<kernel::Hash>(&kernel)) {
         const Chunks& chunks = k->shape.chunks;
         return double(tokens_) * k->shape.heads * k->shape.head_dim * chunks.rounds * chunks.rotated();

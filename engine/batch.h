@@ -130,6 +130,7 @@ class Batch {
     void record(OpContext& context, const kernel::Hash& k) const;
     void record(OpContext& context, const kernel::Sort& k) const;
     void record(OpContext& context, const kernel::ChunkAttention& k) const;
+    void record(OpContext& context, const kernel::Choose& k) const;
     void record(OpContext& context, const kernel::Convolve& k) const;
     void record(OpContext& context, const kernel::Scan& k) const;
     Pieces pieces() const { return {sequences_.count, workspace_.layout.pieces_word()}; }

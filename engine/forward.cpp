@@ -285,7 +285,8 @@ void Session::trace(std::span<const TokenId> ids, const TraceObserver& observer,
 std::vector<float> Session::cached_keys(uint32_t slot, uint32_t positions) {
     const auto lock = impl_->engine.use();
     Impl* part = impl_.get();
-    while (part->front && !part->engine.layers.has(slot)) part = part->front.get();
+    while (part->front && !part->engine.layers.has(layer_of_slot(part->engine.model->architecture, slot)))
+        part = part->front.get();
     Impl& s = *part;
     if (!s.cache)
         fail(Status::bad_argument, "cache", "expected keys on the device, got a session that was evicted");

@@ -90,8 +90,16 @@ struct Attention {
     scoria::Attention shape;
     std::optional<WeightRef> bias, sinks;
     std::optional<TensorId> distances;         // by_query: [heads * span]
+    std::optional<TensorId> chosen;            // Mask::chosen: by op::Choose
     std::optional<TensorId> base;              // global_rows: what all other rows keep
     std::optional<WeightRef> distance_values;  // [span, head_dim]
+};
+/// Appends k to the cache slot `layer`, then out[t] = the keys that token t sees (struct Indexer,
+/// chosen_bits). q: [heads * head_dim], weights: [heads].
+struct Choose {
+    TensorId q, k, weights, out;
+    uint32_t layer;
+    scoria::Attention shape;  // index_attention()
 };
 /// Puts k, v of all tokens into the cache slot `layer`; out is k.
 struct Store {
@@ -222,10 +230,10 @@ struct Scan {
 
 }  // namespace op
 
-using Op =
-    std::variant<op::Embed, op::Norm, op::Linear, op::Map, op::Rope, op::Attention, op::Glu, op::Add,
-                 op::Select, op::Route, op::ExpertLinear, op::ExpertSum, op::HeadLinear, op::Pack, op::Gate,
-                 op::Mix, op::Store, op::Hash, op::Sort, op::ChunkAttention, op::Convolve, op::Scan>;
+using Op = std::variant<op::Embed, op::Norm, op::Linear, op::Map, op::Rope, op::Attention, op::Glu, op::Add,
+                        op::Select, op::Route, op::ExpertLinear, op::ExpertSum, op::HeadLinear, op::Pack,
+                        op::Gate, op::Mix, op::Store, op::Hash, op::Sort, op::ChunkAttention, op::Convolve,
+                        op::Scan, op::Choose>;
 
 struct Graph {
     std::vector<GraphTensor> tensors;

@@ -30,6 +30,7 @@ const char* kind_name(const op::Sort&) { return "sort"; }
 const char* kind_name(const op::ChunkAttention&) { return "chunk attention"; }
 const char* kind_name(const op::Convolve&) { return "convolve"; }
 const char* kind_name(const op::Scan&) { return "scan"; }
+const char* kind_name(const op::Choose&) { return "choose"; }
 
 struct Inputs {
     using Ids = std::vector<TensorId>;
@@ -37,9 +38,11 @@ struct Inputs {
     Ids operator()(const op::Attention& o) const {
         Ids ids = o.k ? Ids{o.q, *o.k, *o.v} : Ids{o.q};
         if (o.distances) ids.push_back(*o.distances);
+        if (o.chosen) ids.push_back(*o.chosen);
         if (o.base) ids.push_back(*o.base);
         return ids;
     }
+    Ids operator()(const op::Choose& o) const { return {o.q, o.k, o.weights}; }
     Ids operator()(const op::Glu& o) const { return {o.gate, o.up}; }
     Ids operator()(const op::Add& o) const { return {o.a, o.b}; }
     Ids operator()(const op::Route& o) const { return {o.scores}; }

@@ -43,7 +43,8 @@ std::vector<uint32_t> KvCache::slot_entries(const Architecture& architecture, Kv
     std::vector<uint32_t> blocks;
     for (size_t i = 0; i < slots.size(); ++i) {
         const uint32_t reach = reach_of(slots, i);
-        const bool none = slots[i].kv_layer >= 0 || slots[i].heads == 0 || !length.layers.has(i);
+        const bool none = slots[i].kv_layer >= 0 || slots[i].heads == 0 ||
+                          !length.layers.has(layer_of_slot(architecture, i));
         blocks.push_back(none ? 0 : reach ? std::min(all, kv_ring_blocks(reach, length.chunk)) : all);
     }
     return blocks;
@@ -164,9 +165,11 @@ std::vector<KvPart> KvCache::parts(const Architecture& architecture, KvType type
     const std::vector<uint64_t> bytes = slot_bytes(architecture, type, length);
     std::vector<KvPart> parts;
     for (size_t i = 0; i < slots.size(); ++i) {
-        if (!length.layers.has(i) || slots[i].heads == 0) continue;
+        if (!length.layers.has(layer_of_slot(architecture, i)) || slots[i].heads == 0) continue;
         const Attention& a = slots[i];
-        const KvPart::Kind kind = entries[i] == 0                                ? KvPart::Kind::shared
+        const KvPart::Kind kind = entries[i] == 0 ? KvPart::Kind::shared
+                                  : a.indexer.chooses() && i >= architecture.layers.size()
+                                      ? KvPart::Kind::index
                                   : a.latent.kv_rank                             ? KvPart::Kind::latent
                                   : entries[i] < kv_blocks_for(length.positions) ? KvPart::Kind::window
                                                                                  : KvPart::Kind::full;

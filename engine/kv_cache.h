@@ -31,12 +31,12 @@ struct KvLength {
 
 /// Slots that are alike.
 struct KvPart {
-    enum class Kind : uint8_t { full, window, latent, shared } kind = Kind::full;
+    enum class Kind : uint8_t { full, window, latent, index, shared } kind = Kind::full;
     uint32_t slots = 0;
     uint32_t positions = 0;  // that each holds, of all sequences; 0: it reads another's
     uint64_t bytes = 0;      // of all of them
 };
-inline constexpr const char* kv_part_names[] = {"full", "window", "latent", "shared"};
+inline constexpr const char* kv_part_names[] = {"full", "window", "latent", "index", "shared"};
 
 class KvCache {
   public:

@@ -11,11 +11,12 @@
 namespace scoria {
 namespace {
 
-/// Whether no layer from `at` on reads what one before it cached.
+/// Whether no layer from `at` on reads what one before it cached or chose.
 bool can_cut(const Architecture& architecture, uint32_t at) {
     const auto apart = [&](const Layer& layer) {
         return layer.attention.kv_layer < 0 || layer.attention.kv_layer >= int32_t(at);
     };
+    if (architecture.layers[at].attention.indexer.shared) return false;
     return std::all_of(architecture.layers.begin() + at, architecture.layers.end(), apart);
 }
 

@@ -3,6 +3,7 @@
 #include "fail.h"
 #include "kv_cache.h"
 #include "ops/attention.h"
+#include "ops/choose.h"
 #include "ops/kv_layout.h"
 #include "ops/rope.h"
 #include "ops/sample.h"
@@ -265,6 +266,8 @@ std::vector<uint64_t> Engine::Impl::bytes_by_layer() const {
     const std::vector<uint64_t> cached = KvCache::slot_bytes(architecture, kv_type(), length);
     const std::vector<uint64_t> states = state_strides(architecture, {}, device.caps().storage_alignment);
     for (size_t i = 0; i < count; ++i) bytes[i + 1] += cached[i] + states[i];
+    if (architecture.indexed())
+        for (uint32_t i = 0; i < count; ++i) bytes[i + 1] += cached[index_slot(architecture, i)];
     return bytes;
 }
 
@@ -288,6 +291,8 @@ Scratch Engine::Impl::scratch_bytes(uint32_t tokens) const {
                 attention_shape(a->shape, tokens, layout.blocks * kv_block_tokens,
                                 uint32_t(groups_for(slot_blocks[a->layer], in_shard)));
             most.raise({.partials = attention_partial_bytes(choices.attention(caps, shape, kv), shape)});
+        } else if (std::holds_alternative<kernel::Choose>(planned.kernel)) {
+            most.raise({.linear = choose_scratch_bytes(tokens, layout.blocks * kv_block_tokens)});
         }
     return most;
 }

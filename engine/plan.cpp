@@ -11,6 +11,8 @@ constinit const Planner::Row Planner::table[] = {
     {"q+k(+v)", true, &Planner::qkv_linear},
     {"norm+rope+cache", true, &Planner::norm_rope_attention},
     {"rope+cache", false, &Planner::rope_attention},  // the cache is written nowhere else
+    {"index q", false, &Planner::index_linear},
+    {"rope+index cache", false, &Planner::choose},
     {"k+v", false, &Planner::kv_linear},
     {"cache", false, &Planner::store},
     {"gate+up+glu", true, &Planner::linear_glu},

@@ -94,7 +94,7 @@ struct Attention {
     uint32_t layer;  // whose cache is read
     scoria::Attention shape;
     std::optional<VectorId> bias, sinks, distance_values;
-    std::optional<TensorId> distances;
+    std::optional<TensorId> distances, chosen;
 };
 /// One expert's matrix after the other; `out` [tokens, used * cols], gate and up interleaved as in Linear.
 struct ExpertLinear {
@@ -132,6 +132,12 @@ struct Scan {
     op::Scan op;
     VectorId parameters;
 };
+/// Of what a RopeCache has rotated and put into the cache.
+struct Choose {
+    TensorId q, weights, out;
+    uint32_t layer;  // whose slot is read
+    scoria::Attention shape;
+};
 struct Hash {
     TensorId x, out;
     VectorId rotations;
@@ -146,7 +152,7 @@ using Kernel =
     std::variant<kernel::Embed, kernel::Norm, kernel::Linear, kernel::RopeCache, kernel::Attention,
                  kernel::Glu, kernel::Add, kernel::Map, kernel::Select, kernel::Route, kernel::ExpertLinear,
                  kernel::ExpertSum, kernel::Pack, kernel::Gate, kernel::Mix, kernel::Hash, kernel::Sort,
-                 kernel::ChunkAttention, kernel::Convolve, kernel::Scan>;
+                 kernel::ChunkAttention, kernel::Convolve, kernel::Scan, kernel::Choose>;
 
 struct PlannedKernel {
     Kernel kernel;

@@ -123,13 +123,15 @@ size_t Planner::emit_rope_attention(size_t i, const op::Norm* q_norm, const op::
                              .bias = {},
                              .sinks = {},
                              .distance_values = {},
-                             .distances = attention->distances};
+                             .distances = attention->distances,
+                             .chosen = attention->chosen};
     kernel.bias = vector_of(attention->bias, attention->shape.heads * attention->shape.bias_cols());
     kernel.sinks = vector_of(attention->sinks, attention->shape.heads);
     kernel.distance_values =
         vector_of(attention->distance_values, attention->shape.bias_span * attention->shape.head_dim);
     std::vector<TensorId> reads{attention->q};
     if (attention->distances) reads.push_back(*attention->distances);
+    if (attention->chosen) reads.push_back(*attention->chosen);
     if (attention->base) {
         alias(attention->out, *attention->base);
         reads.push_back(*attention->base);
@@ -159,6 +161,36 @@ void Planner::fold_heads() {
         for (const size_t j : linears) std::get<kernel::Linear>(plan_.kernels[j].kernel).heads = i;
         rope->folds_into = std::move(linears);
     }
+}
+
+/// The index q of a Choose, beside which its k will stand: linear q, linear k, norm k.
+size_t Planner::index_linear(size_t i) {
+    const auto *q = at<op::Linear>(i), *k = at<op::Linear>(i + 1);
+    const auto* k_norm = at<op::Norm>(i + 2);
+    if (!q || !k || !k_norm || q->weight.role != Role::index_q) return 0;
+    define({q->out, k_norm->out});
+    return linear(i);
+}
+
+/// rope q, rope k, choose
+size_t Planner::choose(size_t i) {
+    const auto *q = at<op::Rope>(i), *k = at<op::Rope>(i + 1);
+    const auto* op = at<op::Choose>(i + 2);
+    if (!q || !k || !op) return 0;
+    kernel::RopeCache rope{.q = q->x,
+                           .with_kv = true,
+                           .rotated = q->out,
+                           .layer = op->layer,
+                           .q_norm = {},
+                           .k_norm = {},
+                           .norm_after = false,
+                           .epsilon = 0,
+                           .shape = op->shape};
+    alias(q->out, q->x);
+    emit(rope, {q->x, k->x}, {q->out});
+    emit(kernel::Choose{q->out, op->weights, op->out, op->layer, op->shape}, {q->out, op->weights},
+         {op->out});
+    return 3;
 }
 
 /// linear k, linear v of one input, both for the cache: side by side.

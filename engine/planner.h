@@ -40,6 +40,8 @@ class Planner {
     size_t qkv_linear(size_t i);
     size_t norm_rope_attention(size_t i);
     size_t rope_attention(size_t i);
+    size_t index_linear(size_t i);
+    size_t choose(size_t i);
     size_t kv_linear(size_t i);
     size_t store(size_t i);
     /// The Glu of two linears T (gate, up) that one kernel can compute, or null.

@@ -132,6 +132,10 @@ class Uses {
         simple(SimpleOp::chunk_attention, i, k.out,
                cat("heads ", k.shape.heads, " dim ", k.shape.head_dim, k.sorted ? " sorted" : ""));
     }
+    void operator()(size_t i, const kernel::Choose& k) {
+        simple(SimpleOp::choose, i, k.out,
+               cat("heads ", k.shape.heads, " dim ", k.shape.head_dim, " top ", k.shape.indexer.top));
+    }
     void operator()(size_t i, const kernel::Convolve& k) {
         simple(SimpleOp::convolve, i, k.out, cat("channels ", k.shape.channels(), " taps ", k.shape.taps));
     }

@@ -44,6 +44,7 @@ uint32_t Attention::reach() const {
     case Mask::global_keys:
     case Mask::global_rows:
     case Mask::compressed:
+    case Mask::chosen:
         return 0;
     }
     return 0;
@@ -82,6 +83,8 @@ std::vector<Attention> cache_slots(const Architecture& architecture) {
         return slots;
     }
     for (const Layer& layer : architecture.layers) add(layer.attention);
+    if (architecture.indexed())
+        for (const Layer& layer : architecture.layers) add(index_attention(layer.attention));
     if (architecture.encoder.empty()) return slots;
     for (const Layer& layer : architecture.layers) {
         add(layer.cross);

@@ -131,6 +131,7 @@ enum class Mask : uint8_t {
     global_keys,    // |i - j| < window, and global tokens (Longformer, Beltagy et al. 2020)
     global_rows,    // all keys; only the rows of global tokens are computed
     compressed,     // j >= compressed_window(..).low (struct CompressedMemory)
+    chosen,         // those that an indexer chose for i (struct Indexer)
 };
 
 /// Norm of q and k heads.
@@ -154,6 +155,22 @@ struct Latent {
     bool bias = false;                     // latent_q and latent_kv have one
     bool operator==(const Latent&) const = default;
 };
+
+/// Which keys a query sees in sparse latent attention (DeepSeek-V3.2, 2025, section 2.1): of all before it
+/// the `top` of greatest score, lower positions first among equals. A position keeps one index key k = layer
+/// norm of index_k x; a query has heads q_h, index_q of the normed latent_q x, and weights w = index_weights
+/// x, all q_h and k rotated: score = sum over h of w_h max(q_h . k, 0). Factors above 0 change no choice, nor
+/// do orthogonal matrices of both (the published code's Hadamard matrix): they are left out.
+struct Indexer {
+    uint32_t heads = 0, head_dim = 0;  // 0 heads: all keys, or, `shared`, those of the layer before
+    uint32_t top = 0;
+    int32_t rope = 0;  // as Attention's
+    bool shared = false;
+    bool chooses() const { return heads != 0; }
+    bool operator==(const Indexer&) const = default;
+};
+/// What tells the keys chosen: bit j % chosen_bits of whole number j / chosen_bits says whether key j is.
+inline constexpr uint32_t chosen_bits = 16;
 
 /// Reformer's attention (Kitaev et al. 2020): a list of positions is cut into chunks, and a query sees those
 /// of its own chunk and of the chunks around it, the list being a ring. What stands there twice counts twice.
@@ -226,6 +243,7 @@ struct Attention {
     bool heads_norm = false;     // what the heads found is normed before it is projected (Role::heads_norm)
     bool global_tokens = false;  // their rows have projections of their own, Role::global_q ... (global_keys)
     Latent latent;
+    Indexer indexer = {};
     Chunks chunks = {};
     int32_t kv_layer = -1;  // the layer (cache slot) whose keys and values it reads (Brandon et al. 2024);
                             // -1: its own
@@ -359,6 +377,19 @@ inline Attention kernel_attention(Attention attention) {
     return attention;
 }
 
+/// Likewise what the index keys of a layer are cached as: one head of keys alone, as if of latents; 0 heads
+/// where it has none.
+inline Attention index_attention(const Attention& attention) {
+    const Indexer& indexer = attention.indexer;
+    Attention index;
+    index.heads = indexer.heads;
+    index.kv_heads = 1;
+    index.head_dim = index.latent.kv_rank = indexer.head_dim;
+    index.rope = indexer.rope;
+    index.indexer = indexer;
+    return index;
+}
+
 struct Layer {
     bool attention_norm = true;  // false: without the norm before attention (ModernBERT's first layer)
     Attention attention;         // 0 heads: a recurrence instead, or nothing
@@ -469,6 +500,10 @@ struct Architecture {
             if (layer.recurs()) return layer.recurrence;
         return layers.front().recurrence;
     }
+    /// Layers choose the keys that are seen (struct Indexer).
+    bool indexed() const {
+        return std::ranges::any_of(layers, [](const Layer& l) { return l.attention.indexer.chooses(); });
+    }
     /// What layers remember cannot be cut back to an earlier position.
     bool recurrent() const { return !layers.empty() && recurrence().kind != RecurrenceKind::none; }
     /// Of the first layer that has any.
@@ -523,10 +558,18 @@ struct Architecture {
 };
 
 /// What is cached, by slot: the layers' keys and values, then those of their cross-attention; at last the
-/// encoder's, whose layers take turns in one slot. An encoder alone has that one only, Reformer none.
+/// encoder's, whose layers take turns in one slot. An encoder alone has that one only, Reformer none. Where
+/// layers have indexers, their keys stand in the place of cross-attention's.
 std::vector<Attention> cache_slots(const Architecture& architecture);
 inline uint32_t cross_slot(const Architecture& architecture, uint32_t layer) {
     return uint32_t(architecture.layers.size()) + layer;
+}
+inline uint32_t index_slot(const Architecture& architecture, uint32_t layer) {
+    return uint32_t(architecture.layers.size()) + layer;
+}
+/// The layer of a slot, where there is no encoder beside layers.
+inline size_t layer_of_slot(const Architecture& architecture, size_t slot) {
+    return architecture.encoder.empty() ? slot % architecture.layers.size() : slot;
 }
 inline uint32_t encoder_slot(const Architecture& architecture) {
     return architecture.bidirectional() ? 0 : 2 * uint32_t(architecture.layers.size());

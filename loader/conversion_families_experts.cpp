@@ -90,6 +90,23 @@ void set_laguna(const Described& model, Keys& keys) {
     if (model.ropes.size() > 1) keys.set("rope.dimension_count_swa", model.ropes[1].width);
 }
 
+/// Sparse attention, of which llama.cpp has two architectures.
+void set_indexer(const Described& model, Keys& keys) {
+    const Architecture& a = model.architecture;
+    const Indexer& indexer = a.layers.front().attention.indexer;
+    set_deepseek(model, keys);
+    keys.set("attention.indexer.head_count", indexer.heads);
+    keys.set("attention.indexer.key_length", indexer.head_dim);
+    keys.set("attention.indexer.top_k", indexer.top);
+}
+
+void set_shared_indexer(const Described& model, Keys& keys) {
+    set_indexer(model, keys);
+    std::vector<bool> full;
+    for (const Layer& layer : model.architecture.layers) full.push_back(!layer.attention.indexer.shared);
+    keys.set("attention.indexer.types", full);
+}
+
 void set_mistral4(const Described& model, Keys& keys) {
     set_deepseek(model, keys);
     keys.set("attention.temperature_scale", model.ropes.front().query_growth);
@@ -201,6 +218,8 @@ std::span<const ConversionFamily> expert_conversions() {
          .ahead = true,
          .keys = set_deepseek,
          .lacks = lacks_q_rank},
+        {.model_type = "deepseek_v32", .architecture = "deepseek32", .keys = set_indexer},
+        {.model_type = "glm_moe_dsa", .architecture = "glm-dsa", .keys = set_shared_indexer},
         {.model_type = "sarvam_mla",
          .architecture = "deepseek2",
          .keys = set_deepseek,

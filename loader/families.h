@@ -32,6 +32,7 @@ struct WindowRule {
         odd_before,  // the first, third, ... of those before max_window_layers
         unrotated,
         chunked,  // none: those that rotate see their own chunk of the sequence (see_chunks)
+        indexed,  // none: all see what an indexer chooses (use_indexer)
     } layers = Layers::none;
     uint32_t every = 0;
     const char* flag = nullptr;  // the window counts only if this is true
@@ -60,7 +61,7 @@ inline float& scale_of(Layer& layer) { return layer.scale; }
 
 struct Family {
     const char* name;                                   // model_type or general.architecture
-    std::array<std::span<const TensorRow>, 6> tensors;  // of a role in several, the first that the file has
+    std::array<std::span<const TensorRow>, 7> tensors;  // of a role in several, the first that the file has
     std::array<std::span<const TensorRow>, 1> encoder_tensors = {};  // of an encoder-decoder's encoder
     const char* prefix = "";                                         // some files leave it out of all names
     uint32_t context = 0;                                            // where the file names none; 0: it must

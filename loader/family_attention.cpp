@@ -86,7 +86,7 @@ std::vector<double> layer_numbers(const Settings& settings, const char* name, si
 
 void read_windows(const Family& family, const Settings& settings, Architecture& architecture) {
     using Layers = WindowRule::Layers;
-    if (family.window.layers == Layers::chunked) return;
+    if (family.window.layers >= Layers::chunked) return;
     const char* key = settings.has("layer_types") ? "layer_types" : "attention_layers";
     const std::vector<std::string> types = settings.texts(key);
     const size_t layers = architecture.layers.size();

@@ -115,6 +115,46 @@ void use_latent(Architecture& architecture, const Latent& latent, uint32_t head_
     }
 }
 
+std::vector<bool> full_indexers(size_t layers, uint32_t freq, uint32_t offset) {
+    std::vector<bool> full;
+    for (size_t i = 0; i < layers; ++i) full.push_back(i < offset || (i + 1 - offset) % freq == 0);
+    return full;
+}
+
+void use_indexer(Reading& r, const IndexerKeys& names, RopePairs pairs, const std::vector<bool>& full) {
+    const Settings& s = r.settings;
+    Architecture& a = r.architecture;
+    const Latent& latent = a.layers.front().attention.latent;
+    if (latent.q_rank == 0) s.wrong(names.heads, "queries of a rank of their own beside it (q_lora_rank)");
+    if (full.size() != a.layers.size() || !full.front())
+        s.wrong(names.full,
+                cat("a type of each of ", a.layers.size(), " layers, of which the first is full"));
+    Indexer indexer;
+    indexer.heads = s.size(names.heads, 1 << 10);
+    indexer.head_dim = s.size(names.head_dim, 1 << 10);
+    indexer.top = s.size(names.top, most_size);
+    for (const std::string& type : s.texts("layer_types"))
+        if (type != "indexed_attention" && type != "full_attention")
+            s.wrong("layer_types", "indexed_attention in every place");
+    if (indexer.head_dim < latent.rope_dim)
+        s.wrong(names.head_dim, cat("at least the ", latent.rope_dim, " elements that rotate"));
+    if (a.ropes.empty()) s.wrong(names.heads, "positions that rotate beside it");
+    indexer.rope = a.layers.front().attention.rope;
+    if (a.ropes.front().pairs != pairs) {
+        indexer.rope = int32_t(a.ropes.size());
+        a.ropes.push_back(a.ropes.front());
+        a.ropes.back().pairs = pairs;
+    }
+    for (size_t i = 0; i < full.size(); ++i) {
+        Attention& attention = a.layers[i].attention;
+        attention.mask = Mask::chosen;
+        if (full[i])
+            attention.indexer = indexer;
+        else
+            attention.indexer.shared = true;
+    }
+}
+
 void read_multipliers(Reading& r, const Multipliers& names, double scale) {
     r.architecture.embedding_scale = r.settings.number(names.embedding, 1);
     r.architecture.residual_scale = r.settings.number(names.residual, 1);

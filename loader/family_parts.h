@@ -25,6 +25,15 @@ void norm_lengths(const std::vector<bool>& normed, Reading& reading);
 void grow_unrotated(double growth, uint32_t length, Architecture& architecture);
 
 void set_scale(Architecture& architecture, double scale);
+/// Makes latent attention sparse (struct Indexer): a layer chooses keys itself where `full` says so, else it
+/// sees those that the layer before it saw. Index heads rotate as much of themselves as latent ones do, in
+/// these pairs. Errors: those of a setting, which `names` name (heads, head_dim, top).
+struct IndexerKeys {
+    const char *heads, *head_dim, *top, *full;
+};
+void use_indexer(Reading& reading, const IndexerKeys& names, RopePairs pairs, const std::vector<bool>& full);
+/// Which layers choose keys: those before `offset` and every freq-th from there on (GLM-5.2).
+std::vector<bool> full_indexers(size_t layers, uint32_t freq, uint32_t offset);
 /// Makes every layer's attention latent, with heads of `head_dim` elements.
 void use_latent(Architecture& architecture, const Latent& latent, uint32_t head_dim);
 /// Factors of embeddings, of what layers add, of logits (their divisor) and of scores, by the file's names;

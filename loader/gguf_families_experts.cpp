@@ -42,6 +42,11 @@ constexpr TensorRow latent_rows[] = {
     {Role::latent_k, LAYER "attn_kv_b.weight", latent_kv_b},  // older files
     {Role::latent_v, LAYER "attn_kv_b.weight", latent_kv_b},
 };
+constexpr TensorRow indexer[] = {
+    {Role::index_q, LAYER "indexer.attn_q_b.weight"},   {Role::index_k, LAYER "indexer.attn_k.weight"},
+    {Role::index_norm, LAYER "indexer.k_norm.weight"},  {Role::index_norm_bias, LAYER "indexer.k_norm.bias"},
+    {Role::index_weights, LAYER "indexer.proj.weight"},
+};
 #undef LAYER
 
 constexpr Routing softmax_experts{};
@@ -123,7 +128,7 @@ void adjust_ernie_moe(Reading& r) {
         if ((i + 1) % step != 0) make_dense(r.architecture.layers[i], size);
 }
 
-void adjust_deepseek2(Reading& r) {
+void adjust_deepseek2(Reading& r, bool by_sigmoid) {
     const Settings& keys = r.settings;
     Architecture& architecture = r.architecture;
     gguf::read_latent(r, {"attention.key_length_mla", "attention.value_length_mla"}, {});
@@ -135,13 +140,37 @@ void adjust_deepseek2(Reading& r) {
         set_scale(architecture, factor * factor / std::sqrt(double(head_dim)));
         architecture.ropes.front().magnitude = 1;
     }
-    gguf::read_routing(r, false);
+    gguf::read_routing(r, by_sigmoid);
+}
+void adjust_deepseek2(Reading& r) { adjust_deepseek2(r, false); }
+
+constexpr IndexerKeys index_keys{"attention.indexer.head_count", "attention.indexer.key_length",
+                                 "attention.indexer.top_k", "attention.indexer.types"};
+
+void adjust_deepseek32(Reading& r) {
+    adjust_deepseek2(r, false);
+    use_indexer(r, index_keys, RopePairs::halves, std::vector<bool>(r.architecture.layers.size(), true));
+}
+
+/// GLM-5: a list says which layers choose keys. Files without it are of GLM-5 and 5.1, where all do, or,
+/// known by its context, of 5.2.
+void adjust_glm_dsa(Reading& r) {
+    adjust_deepseek2(r, true);
+    constexpr uint32_t context_of_52 = 1 << 20;
+    const Architecture& a = r.architecture;
+    std::vector<bool> full = full_indexers(a.layers.size(), a.context < context_of_52 ? 1 : 4, 3);
+    if (r.settings.has(index_keys.full)) {
+        full.clear();
+        for (const double type : layer_numbers(r.settings, index_keys.full, a.layers.size()))
+            full.push_back(type != 0);
+    }
+    use_indexer(r, index_keys, RopePairs::interleaved, full);
 }
 
 /// Temperature of queries, which its converter leaves out, and groups by their two best though scores are no
 /// sigmoids: as the class has them.
 void adjust_mistral4(Reading& r) {
-    adjust_deepseek2(r);
+    adjust_deepseek2(r, false);
     for (Layer& layer : r.architecture.layers)
         if (Routing& routing = layer.feed_forward.routing; routing.experts != 0) routing.group_by_top2 = true;
     Rope& rope = r.architecture.ropes.front();
@@ -494,6 +523,18 @@ std::span<const Family> gguf_expert_families() {
          .pairs = RopePairs::interleaved,
          .routing = &softmax_experts,
          .adjust = adjust_deepseek2},
+        {.name = "deepseek32",
+         .tensors = {indexer, gguf::latent, common, experts},
+         .pairs = RopePairs::interleaved,
+         .window = {Layers::indexed},
+         .routing = &sigmoid_experts,
+         .adjust = adjust_deepseek32},
+        {.name = "glm-dsa",
+         .tensors = {indexer, gguf::latent, common, experts},
+         .pairs = RopePairs::interleaved,
+         .window = {Layers::indexed},
+         .routing = &sigmoid_experts,
+         .adjust = adjust_glm_dsa},
     };
     return families;
 }

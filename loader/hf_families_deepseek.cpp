@@ -28,7 +28,8 @@ constexpr DeepSeekDefaults deepseek_v2{2, 1, 1, 0, 1.0}, deepseek_v3{1, 8, 4, 3,
     glm4_moe{1, 1, 1, 1, 1.0}, glm4_moe_lite{1, 1, 1, 1, 1.8}, solar_open{1, 1, 1, 0, 1.0},
     dots1{0, 1, 1, 0, 1.0}, deepseek_v1{0, 1, 1, 0, 1.0}, bailing{1, 8, 4, 0, 2.5},
     exaone_moe{1, 1, 1, 1, 2.5}, afmoe{2, 1, 1, 1, 1.0}, sarvam{1, 1, 1, 1, 2.5}, mistral4{1, 1, 1, 0, 1.0},
-    hy_v3{1, 1, 1, 1, 2.826}, kimi_linear{1, 1, 1, 1, 2.446}, bailing_hybrid{1, 8, 4, 2, 2.5};
+    hy_v3{1, 1, 1, 1, 2.826}, glm_moe_dsa{1, 1, 1, 3, 2.5}, kimi_linear{1, 1, 1, 1, 2.446},
+    bailing_hybrid{1, 8, 4, 2, 2.5};
 
 void read_deepseek_experts(Reading& r, const DeepSeekDefaults& defaults) {
     const Settings& s = r.settings;
@@ -141,6 +142,36 @@ template <const DeepSeekDefaults& defaults> void adjust_deepseek_v3(Reading& r) 
     expect_text(r.settings, "scoring_func", "sigmoid");
     expect_text(r.settings, "topk_method", "noaux_tc");
     finish_deepseek(r, defaults);
+}
+
+constexpr IndexerKeys index_keys{"index_n_heads", "index_head_dim", "index_topk", "indexer_types"};
+
+void adjust_deepseek_v32(Reading& r) {
+    adjust_deepseek_v3<deepseek_v3>(r);
+    expect_flag(r.settings, "indexer_rope_interleave", false, false);
+    use_indexer(r, index_keys, RopePairs::halves, std::vector<bool>(r.architecture.layers.size(), true));
+}
+
+/// GLM-5: layers may see the keys that one before them chose, as a list says, a pattern of F and S, or every
+/// how many do not.
+void adjust_glm_moe_dsa(Reading& r) {
+    const Settings& s = r.settings;
+    adjust_deepseek_v3<glm_moe_dsa>(r);
+    expect_flag(s, "indexer_rope_interleave", true, true);
+    std::vector<bool> full =
+        full_indexers(r.architecture.layers.size(), s.size("index_topk_freq", most_layers, 1),
+                      s.size("index_skip_topk_offset", most_layers, 2, 0));
+    const nlohmann::json* pattern = s.find("index_topk_pattern");
+    const bool listed = s.has(index_keys.full), spelt = pattern && pattern->is_string();
+    std::vector<std::string> types = s.texts(listed || spelt ? index_keys.full : "index_topk_pattern");
+    if (!listed && spelt)
+        for (const char type : pattern->get<std::string>()) types.push_back(type == 'F' ? "full" : "shared");
+    if (!types.empty()) full.clear();
+    for (const std::string& type : types) {
+        if (type != "full" && type != "shared") s.wrong(index_keys.full, "full or shared in every place");
+        full.push_back(type == "full");
+    }
+    use_indexer(r, index_keys, RopePairs::interleaved, full);
 }
 
 template <const DeepSeekDefaults& defaults, bool normed> void adjust_glm4_moe(Reading& r) {
@@ -328,6 +359,22 @@ std::span<const Family> deepseek_families() {
          .pairs = RopePairs::interleaved,
          .routing = &deepseek_v3_experts,
          .adjust = adjust_deepseek_v3<deepseek_v3>},
+        {.name = "deepseek_v32",
+         .tensors = {hf::indexer, hf::deepseek, hf::shared_experts, hf::experts, hf::frame, hf::attention,
+                     hf::gated},
+         .o_bias = attention_bias,
+         .pairs = RopePairs::interleaved,
+         .window = {Layers::indexed},
+         .routing = &deepseek_v3_experts,
+         .adjust = adjust_deepseek_v32},
+        {.name = "glm_moe_dsa",
+         .tensors = {hf::indexer, hf::deepseek, hf::shared_experts, hf::experts, hf::frame, hf::attention,
+                     hf::gated},
+         .o_bias = attention_bias,
+         .pairs = RopePairs::interleaved,
+         .window = {Layers::indexed},
+         .routing = &deepseek_v3_experts,
+         .adjust = adjust_glm_moe_dsa},
         {.name = "sarvam_mla",
          .tensors = {hf::deepseek, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
          .o_bias = attention_bias,

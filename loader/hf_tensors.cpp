@@ -299,6 +299,13 @@ constexpr TensorRow deepseek_rows[] = {
     {Role::latent_k, LAYER "self_attn.kv_b_proj.weight", latent_kv_b},
     {Role::latent_v, LAYER "self_attn.kv_b_proj.weight", latent_kv_b},
 };
+constexpr TensorRow indexer_rows[] = {
+    {Role::index_q, LAYER "self_attn.indexer.wq_b.weight"},
+    {Role::index_k, LAYER "self_attn.indexer.wk.weight"},
+    {Role::index_norm, LAYER "self_attn.indexer.k_norm.weight"},
+    {Role::index_norm_bias, LAYER "self_attn.indexer.k_norm.bias"},
+    {Role::index_weights, LAYER "self_attn.indexer.weights_proj.weight"},
+};
 // DeepSeek's experts, which others took over.
 constexpr TensorRow shared_expert_rows[] = {
     {Role::router_choice_bias, LAYER "mlp.gate.e_score_correction_bias"},
@@ -599,6 +606,7 @@ const Rows ernie_moe = ernie_moe_rows;
 const Rows hunyuan_moe = hunyuan_moe_rows;
 const Rows shared_experts = shared_expert_rows;
 const Rows deepseek = deepseek_rows;
+const Rows indexer = indexer_rows;
 const Rows gpt_oss = gpt_oss_rows;
 const Rows sinks = sinks_rows;
 const Rows bitnet = bitnet_rows;

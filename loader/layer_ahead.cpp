@@ -95,7 +95,8 @@ void take_gguf_layer_ahead(nlohmann::json& values, std::vector<StoredTensor>& te
     set_if_there(values, {{"block_count", 1u},
                           {"nextn_predict_layers", 0u},
                           {"leading_dense_block_count", 0u},
-                          {"full_attention_interval", 1u}});
+                          {"full_attention_interval", 1u},
+                          {"attention.indexer.types", nlohmann::json::array({1u})}});
 }
 
 void take_folder_layer_ahead(nlohmann::json& config, std::vector<StoredTensor>& tensors) {
@@ -106,7 +107,9 @@ void take_folder_layer_ahead(nlohmann::json& config, std::vector<StoredTensor>& 
                           {"num_nextn_predict_layers", 0u},
                           {"first_k_dense_replace", 0u},
                           {"full_attention_interval", 1u},
-                          {"layer_types", nlohmann::json::array({"full_attention"})}});
+                          {"layer_types", nlohmann::json::array({"full_attention"})},
+                          {"indexer_types", nlohmann::json::array({"full"})},
+                          {"index_topk_pattern", "F"}});
     for (const auto& [name, ahead] :
          {std::pair{"layer_types", "mtp_layer_types"}, std::pair{"mlp_layer_types", "mtp_mlp_layer_types"}})
         if (const auto found = config.find(ahead);

@@ -24,6 +24,8 @@ uint32_t queries(const L& l) { return l.attention.heads * l.attention.head_dim; 
 bool own_keys(const L& l) { return l.attention.kv_layer < 0; }
 const Latent& latent(const L& l) { return l.attention.latent; }
 uint32_t latent_rows(const L& l) { return latent(l).kv_rank ? latent(l).kv_rank + latent(l).rope_dim : 0; }
+const Indexer& indexer(const L& l) { return l.attention.indexer; }
+uint32_t index_dim(const L& l) { return indexer(l).chooses() ? indexer(l).head_dim : 0; }
 uint32_t keys(const L& l) {
     return own_keys(l) && latent(l).kv_rank == 0 ? l.attention.kv_heads * l.attention.head_dim : 0;
 }
@@ -185,6 +187,11 @@ constexpr RoleRule rules[] = {
                          l.attention.heads))},
     {Role::latent_v, true,
      SCORIA_SHAPE(matrix(l.attention.heads* latent(l).value_dim, latent(l).kv_rank, l.attention.heads))},
+    {Role::index_q, true, SCORIA_SHAPE(matrix(indexer(l).heads* index_dim(l), latent(l).q_rank))},
+    {Role::index_k, true, SCORIA_SHAPE(matrix(index_dim(l), a.hidden))},
+    {Role::index_norm, true, SCORIA_SHAPE(vector(true, index_dim(l)))},
+    {Role::index_norm_bias, true, SCORIA_SHAPE(vector(true, index_dim(l)))},
+    {Role::index_weights, true, SCORIA_SHAPE(matrix(indexer(l).heads, a.hidden))},
     {Role::cross_norm, true, SCORIA_SHAPE(vector(l.cross.heads != 0 && a.norm.weight, a.hidden))},
     {Role::cross_norm_bias, true, SCORIA_SHAPE(vector(l.cross.heads != 0 && a.norm.bias, a.hidden))},
     {Role::cross_q, true, SCORIA_SHAPE(matrix(cross_queries(l), a.hidden))},

@@ -81,6 +81,11 @@ enum class Role : uint8_t {
     latent_kv_norm,               // [kv_rank]
     latent_k,                     // [heads * kv_rank, head_dim - rope_dim]
     latent_v,                     // [heads * value_dim, kv_rank]; then o is [hidden, heads * value_dim]
+    index_q,                      // [indexer heads * head_dim, q_rank]; struct Indexer
+    index_k,                      // [indexer head_dim, hidden]
+    index_norm,                   // [indexer head_dim]
+    index_norm_bias,              // [indexer head_dim]
+    index_weights,                // [indexer heads, hidden]
     cross_norm,                   // [hidden]; before cross-attention, or after it (post)
     cross_norm_bias,              // [hidden]
     cross_q,                      // as q, k, v, o

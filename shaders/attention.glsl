@@ -31,7 +31,8 @@ layout(binding = 2) readonly buffer Kv { uint kv[]; };
 #define OUT_ACCESS writeonly
 #endif
 layout(binding = 3) OUT_ACCESS buffer Out { float result[]; };  // out, or partial results
-layout(binding = 4) readonly buffer Bias { float bias[]; };    // slopes, a table, or products by query
+// Slopes, a table, or products by query; of MASK_CHOSEN the keys that each token sees, CHOSEN_BITS a whole number.
+layout(binding = 4) readonly buffer Bias { float bias[]; };
 layout(binding = 5) readonly buffer Sinks { float sinks[]; };  // [heads]
 layout(binding = 6) readonly buffer Values { float distance_values[]; };  // [bias_span][HEAD_DIM]
 layout(push_constant) uniform Push { AttentionPush push; };
@@ -122,6 +123,10 @@ bool seen_by_any(const uint from, const uint to, const uint first, const uint co
 
 // The score that softmax takes, from the product q.k.
 float score_of(float product, const uint token, const uint head, const uint position, const uint key) {
+    if (MASK == MASK_CHOSEN) {
+        const uint word = min(push.bias_first + token * push.bias_stride + key / CHOSEN_BITS, bias.length() - 1);
+        if ((uint(bias[word]) >> key % CHOSEN_BITS & 1u) == 0) return MASKED;
+    }
     const uint distance = min(position - key, push.bias_span - 1);
     if (BIAS == BIAS_BY_QUERY)
         product += bias[push.bias_first + token * push.bias_stride + head * push.bias_span + distance];

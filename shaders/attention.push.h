@@ -48,6 +48,8 @@
 #define MASK_GLOBAL_KEYS 10
 #define MASK_GLOBAL_ROWS 11
 #define MASK_COMPRESSED 12
+#define MASK_CHOSEN 13
+#define CHOSEN_BITS 16  // chosen_bits there
 
 #ifdef __cplusplus
 namespace scoria {

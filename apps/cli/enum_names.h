@@ -24,7 +24,8 @@ inline constexpr const char* mask_names[] = {"causal",
                                              "source",
                                              "window and global tokens",
                                              "global rows",
-                                             "compressed memory"};
+                                             "compressed memory",
+                                             "chosen keys"};
 inline constexpr const char* qk_norm_names[] = {"none", "head", "projection"};
 inline constexpr const char* bias_names[] = {"none", "linear (ALiBi)", "table", "table, both directions",
                                              "by query and distance"};

@@ -46,8 +46,9 @@ std::string attention_of(const Family& family) {
                                        "windows in later layers",
                                        "windows in odd early layers",
                                        "windows in layers without positions",
-                                       "chunks in layers with positions"};
-    static_assert(std::size(windows) == size_t(WindowRule::Layers::chunked) + 1);
+                                       "chunks in layers with positions",
+                                       "keys that an indexer chooses"};
+    static_assert(std::size(windows) == size_t(WindowRule::Layers::indexed) + 1);
     std::string text;
     const bool windowed = family.window.layers != WindowRule::Layers::none;
     list(text, windowed, name_of(windows, family.window.layers));

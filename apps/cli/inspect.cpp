@@ -89,6 +89,11 @@ nlohmann::json attention_json(const Attention& attention) {
               {"q_rank", attention.latent.q_rank},
               {"rope_dim", attention.latent.rope_dim},
               {"value_dim", attention.latent.value_dim}}},
+            {"indexer",
+             {{"heads", attention.indexer.heads},
+              {"head_dim", attention.indexer.head_dim},
+              {"top", attention.indexer.top},
+              {"shared", attention.indexer.shared}}},
             {"chunks",
              {{"length", attention.chunks.length},
               {"before", attention.chunks.before},
@@ -268,6 +273,8 @@ std::string extras_text(const Layer& layer) {
     add(attention.global_tokens, "global-projections");
     add(attention.distance_values, "distance-values");
     add(attention.latent.kv_rank != 0, cat("latent-", attention.latent.kv_rank));
+    add(attention.indexer.chooses(), cat("top-", attention.indexer.top));
+    add(attention.indexer.shared, "top-of-before");
     add(attention.kv_layer >= 0, cat("kv-of-", attention.kv_layer));
     add(layer.recurs(), cat("beside-", name_of(recurrence_names, layer.recurrence.kind), "-of-",
                             layer.recurrence.heads, "x", layer.recurrence.value_dim, "-heads"));

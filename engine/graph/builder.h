@@ -28,10 +28,11 @@ struct Projection {
 /// Functions that return a tensor add the ops that make it. Names are without the layer's.
 struct GraphBuilder {
     const Architecture& model;
-    const Architecture* stack = &model;  // for which ops are added: the model, or its encoder
-    int32_t layer = -1;                  // of the stack; -1: outside of its layers
-    Graph made = {};                     // so far
-    std::set<WeightRef> adapters = {};   // that were used, of Architecture::adapters
+    const Architecture* stack = &model;   // for which ops are added: the model, or its encoder
+    int32_t layer = -1;                   // of the stack; -1: outside of its layers
+    Graph made = {};                      // so far
+    std::set<WeightRef> adapters = {};    // that were used, of Architecture::adapters
+    std::optional<TensorId> chosen = {};  // the keys that the last indexer chose
 
     bool in_encoder() const { return stack != &model; }
     const GraphTensor& at(TensorId id) const { return made.tensors[id.index]; }

@@ -4,7 +4,26 @@
 namespace scoria {
 namespace {
 
-constexpr NormRoles latent_q_norm{"latent q normed", Role::latent_q_norm};
+constexpr NormRoles latent_q_norm{"latent q normed", Role::latent_q_norm},
+    index_norm{"index k normed", Role::index_norm, Role::index_norm_bias};
+constexpr Norm index_norm_kind{NormKind::layer, 1e-6f, true, true};
+
+/// The keys that x sees by the layer's own indexer, or by the last one before it. q: the normed latent one.
+std::optional<TensorId> chosen_keys(GraphBuilder& graph, const Attention& shape, TensorId x, TensorId q) {
+    if (shape.indexer.shared) return graph.chosen;
+    if (!shape.indexer.chooses()) return {};
+    const Attention index = index_attention(shape);
+    q = graph.bare_linear("index q", q, index.heads * index.head_dim, Role::index_q);
+    TensorId k = graph.bare_linear("index k", x, index.head_dim, Role::index_k);
+    k = graph.norm(index_norm_kind, index_norm, k, index.head_dim, index.head_dim);
+    const TensorId weights = graph.bare_linear("index weights", x, index.heads, Role::index_weights);
+    q = graph.rope("index q rotated", q, index, index.heads, true);
+    k = graph.rope("index k rotated", k, index, 1, false);
+    const uint32_t words = (graph.model.context + chosen_bits - 1) / chosen_bits;
+    graph.chosen = graph.emit(op::Choose{q, k, weights, graph.tensor("chosen keys", words),
+                                         index_slot(graph.model, uint32_t(graph.layer)), index});
+    return graph.chosen;
+}
 
 }  // namespace
 
@@ -18,6 +37,7 @@ TensorId build_latent_attention(GraphBuilder& graph, const Attention& shape, Ten
                          graph.optional(latent.bias, Role::latent_q_bias));
         q = graph.norm(rms, latent_q_norm, q, latent.q_rank, latent.q_rank);
     }
+    const std::optional<TensorId> chosen = chosen_keys(graph, shape, x, q);
     q = graph.linear("q", q, shape.heads * shape.head_dim, Role::q);
     const TensorId absorbed =
         graph.emit(op::HeadLinear{q, graph.tensor("q absorbed", shape.heads * latent.kv_rank),
@@ -39,8 +59,10 @@ TensorId build_latent_attention(GraphBuilder& graph, const Attention& shape, Ten
     TensorId k = pack("k packed", kv, c, 1, latent.kv_rank);
     q = graph.rope("q rotated", q, common, shape.heads, true);
     k = graph.rope("k rotated", k, common, 1, false);
-    const TensorId heads = graph.emit(op::Attention{
-        q, k, k, graph.tensor("attention heads", shape.heads * common.head_dim), graph.slot(), common});
+    op::Attention attention{
+        q, k, k, graph.tensor("attention heads", shape.heads * common.head_dim), graph.slot(), common};
+    attention.chosen = chosen;
+    const TensorId heads = graph.emit(attention);
     const TensorId values =
         graph.emit(op::HeadLinear{heads, graph.tensor("values", shape.heads * latent.value_dim),
                                   graph.weight(Role::latent_v), shape.heads, latent.rope_dim});

@@ -1,6 +1,7 @@
 // The cases of the op benchmark, one function per op: operands, what they weigh, how to record it.
 #include "fail.h"
 #include "instruments/op_timer.h"
+#include "ops/choose.h"
 #include "ops/chunk_attention.h"
 #include "ops/compress.h"
 #include "ops/elementwise.h"
@@ -178,6 +179,30 @@ void time_sort(OpTimer& t) {
            floats_of(x), [&](OpContext& ops) {
                record_sort(ops, {x, out, below}, variant);
            });
+}
+
+/// DeepSeek-V3.2's indexer, of a context of which half is chosen.
+void time_choose(OpTimer& t) {
+    const OpSizes& s = t.sizes();
+    const Indexer indexer{.heads = 64, .head_dim = 128, .top = s.positions / 2};
+    const KvRows keys{KvType::f16, 1, indexer.head_dim, 1};
+    const KernelVariant variant = t.variant(SimpleOp::choose);
+    for (const uint32_t tokens : {1u, s.tokens}) {
+        uint32_t outputs = 0;
+        const uint32_t first = s.positions - tokens;
+        const vk::View step = t.step(first, tokens, outputs);
+        const DeviceKv& kv = t.cache(s.positions, keys);
+        const Matrix q = t.matrix(tokens, indexer.heads * indexer.head_dim),
+                     weights = t.matrix(tokens, indexer.heads),
+                     out = t.matrix(tokens, s.positions / chosen_bits);
+        const vk::View scratch = t.room(choose_scratch_bytes(tokens, s.positions));
+        const uint64_t pairs = uint64_t{tokens} * first + uint64_t{tokens} * (tokens + 1) / 2;
+        t.rate("choose", variant.name, cat(tokens, " tokens, ", s.positions, " keys, f16"),
+               uint64_t{s.positions} * 4 * keys.row_words() + 4 * (floats_of(q) + floats_of(out)) + 8 * pairs,
+               2 * pairs * q.cols, [&](OpContext& ops) {
+                   record_choose(ops, {q, weights, out, step, &kv, scratch, s.positions, indexer}, variant);
+               });
+    }
 }
 
 void time_chunk_attention(OpTimer& t) {
@@ -444,6 +469,7 @@ std::span<const OpCase> op_cases() {
         {"hash", time_hash},
         {"sort", time_sort},
         {"chunk_attention", time_chunk_attention},
+        {"choose", time_choose},
         {"convolve", time_convolve},
         {"scan", time_scan},
         {"glu", time_glu},

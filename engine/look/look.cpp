@@ -127,6 +127,8 @@ class Look {
         const std::vector<double> cached = doubles(session_.cached_keys(kernel.layer, keys)),
                                   distances = kernel.distances ? doubles(fetch(*kernel.distances))
                                                                : std::vector<double>(),
+                                  chosen_keys =
+                                      kernel.chosen ? doubles(fetch(*kernel.chosen)) : std::vector<double>(),
                                   bias = weight(op.bias), sinks = weight(op.sinks);
         const CompressedMemory& memory = model_.architecture.memory;
         reference::AttentionInputs in{.q = q,
@@ -135,7 +137,10 @@ class Look {
                                       .first = first,
                                       .bias = bias,
                                       .sinks = sinks,
-                                      .distances = distances};
+                                      .distances = distances,
+                                      .distance_values = {},
+                                      .chosen = chosen_keys,
+                                      .chosen_cols = chosen_keys.size() / queries};
         if (memory.segment) {
             in.low = compressed_window(memory, first / memory.segment).low;
             note("Keys of segments before the last are averages of several tokens (a compressed memory).");

@@ -340,9 +340,9 @@ AttentionPush push_of(const AttentionArgs& args) {
     push.bias_span = args.shape.bias_span;
     push.scale = args.shape.scale;
     push.soft_cap = args.shape.soft_cap;
-    if (args.distances) {
-        push.bias_first = args.distances->first;
-        push.bias_stride = args.distances->stride;
+    if (const auto& by_token = args.chosen ? args.chosen : args.distances) {
+        push.bias_first = by_token->first;
+        push.bias_stride = by_token->stride;
     }
     return push;
 }
@@ -360,11 +360,12 @@ std::vector<vk::Constant> constants_of(const AttentionArgs& args) {
 std::vector<vk::View> views_of(const vk::Pipeline& pipeline, const AttentionArgs& args,
                                const DeviceKv::Shard& shard, const vk::View& out, const vk::View& parts) {
     const vk::View& none = args.step;
+    const auto& by_token = args.chosen ? args.chosen : args.distances;
     std::vector<vk::View> views{args.q.view,
                                 args.step,
                                 shard.view,
                                 out,
-                                args.distances ? args.distances->view : args.bias.value_or(none),
+                                by_token ? by_token->view : args.bias.value_or(none),
                                 args.sinks.value_or(none),
                                 args.distance_values.value_or(none),
                                 parts};

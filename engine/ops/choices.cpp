@@ -1,6 +1,7 @@
 // See choices.h.
 #include "choices.h"
 
+#include "choose.h"
 #include "chunk_attention.h"
 #include "compress.h"
 #include "elementwise.h"
@@ -42,6 +43,7 @@ constexpr SimpleRow simple_rows[] = {
     {SimpleOp::hash, "hash", hash_variants},
     {SimpleOp::sort, "sort", sort_variants},
     {SimpleOp::chunk_attention, "chunk_attention", chunk_attention_variants},
+    {SimpleOp::choose, "choose", choose_variants},
     {SimpleOp::convolve, "convolve", convolve_variants},
     {SimpleOp::scan, "scan", scan_variants},
     {SimpleOp::sample, "sample", sample_variants},

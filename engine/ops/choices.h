@@ -32,6 +32,7 @@ enum class SimpleOp : uint8_t {
     hash,
     sort,
     chunk_attention,
+    choose,
     convolve,
     scan,
     sample,

@@ -24,6 +24,8 @@ struct AttentionInputs {
     std::span<const double> sinks = {};            // [heads]
     std::span<const double> distances = {};        // [tokens, heads * span]
     std::span<const double> distance_values = {};  // [span, head_dim]
+    std::span<const double> chosen = {};           // [tokens, chosen_cols], see chosen_bits
+    size_t chosen_cols = 0;
 
     bool is_global(size_t position) const { return position < global.size() && global[position] != 0; }
 };
@@ -65,6 +67,8 @@ inline bool sees(const scoria::Attention& shape, const AttentionInputs& in, size
         return i - j <= stride || strided();
     case Mask::fixed_union:
         return in_block() || in_summary();
+    case Mask::chosen:
+        return size_t(in.chosen[(i - in.first) * in.chosen_cols + j / chosen_bits]) >> j % chosen_bits & 1;
     case Mask::local_block:
         return j + shape.summary >= i / stride * stride;
     }

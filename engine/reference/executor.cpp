@@ -2,6 +2,7 @@
 #include "executor.h"
 
 #include "attention.h"
+#include "choose.h"
 #include "chunk_attention.h"
 #include "compress.h"
 #include "elementwise.h"
@@ -177,8 +178,17 @@ struct Executor::Step {
                    .bias = bias,
                    .sinks = sinks,
                    .distances = op.distances ? std::span(in(*op.distances)) : std::span<const double>(),
-                   .distance_values = distance_values},
+                   .distance_values = distance_values,
+                   .chosen = op.chosen ? std::span(in(*op.chosen)) : std::span<const double>(),
+                   .chosen_cols = op.chosen ? cols(*op.chosen) : 0},
                   out(op.out));
+    }
+    void run(const op::Choose& op) {
+        Values& keys = executor.cache_[op.layer].keys;
+        append(keys, in(op.k), cols(op.k));
+        Values held = keys;
+        if (executor.rounding_.cache) executor.rounding_.cache(held, op.shape, false);
+        choose(op.shape.indexer, in(op.q), in(op.weights), held, first, out(op.out));
     }
     void append(Values& cached, const Values& rows, uint32_t cols) const {
         cached.resize(first * cols);  // drops what a call that failed half-way left behind

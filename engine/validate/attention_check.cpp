@@ -137,6 +137,10 @@ constexpr Case cases[] = {
     {40, 30, 4, 2, 12, f32, 0, 1, 1, 1, false, Mask::compressed, 0, 0, PositionBias::by_query, 0, false, 0,
      17},
     {50, 0, 4, 2, 12, f32, 9, 1, 1, 1, false, Mask::global_keys},
+    special(40, 30, Mask::chosen, 0, 0, no_bias, 0, false),
+    latent({1, 200, 9, 1, 80, f16, 0, 2, 2, 1, false, Mask::chosen}),
+    cut(latent({70, 131, 6, 1, 20, f32, 0, 1, 1, 1, false, Mask::chosen})),
+    latent({40, 90, 16, 1, 576, f16, 0, 1, 1, 1, true, Mask::chosen}),
     latent({1, 200, 9, 1, 80, f16, 0, 2}),
     latent({70, 31, 6, 1, 20, f32}),
     latent({5, 70, 6, 1, 80, q8_0, 0, 1, 2}),
@@ -197,6 +201,27 @@ Bounds bounds_for(const Case& c, const AttentionVariant& variant) {
     return bounds_of(sums + rounding * half_unit_roundoff / unit_roundoff);
 }
 
+/// Of a token's keys, chosen_bits each.
+uint32_t chosen_cols(const Case& c) {
+    const uint32_t keys = std::max(c.first + c.tokens, c.keys()) + 7 * (c.sequences - 1);
+    return c.mask == Mask::chosen ? (keys + chosen_bits - 1) / chosen_bits : 0;
+}
+/// A quarter of them, and the token's own.
+std::vector<float> chosen_numbers(const Case& c, uint64_t seed) {
+    const uint32_t cols = chosen_cols(c);
+    const auto random = [&](uint64_t of, size_t i) {
+        return uint32_t((of * 1000003 + i) * 0x9E3779B97F4A7C15u >> 40) & ((1u << chosen_bits) - 1);
+    };
+    std::vector<float> numbers(std::max<size_t>(1, size_t{c.tokens} * c.sequences * cols));
+    for (size_t i = 0; cols != 0 && i < numbers.size(); ++i) {
+        const size_t token = i / cols, own = c.first + 7 * (token / c.tokens) + token % c.tokens;
+        uint32_t bits = random(seed, i) & random(seed + 1, i);
+        if (own / chosen_bits == i % cols) bits |= 1u << own % chosen_bits;
+        numbers[i] = float(bits);
+    }
+    return numbers;
+}
+
 /// Random numbers, in double for the reference and in a buffer for the kernels; all negative if sigma is.
 struct Operand {
     std::vector<double> values;
@@ -204,10 +229,10 @@ struct Operand {
 
     Operand(CheckContext& context, size_t count, uint64_t seed, float sigma = 1)
         : Operand(context, numbers(count, seed, sigma)) {}
-
-  private:
     Operand(CheckContext& context, std::span<const float> from)
         : values(doubles(from)), buffer(context.buffer_of<float>(from)) {}
+
+  private:
     static std::vector<float> numbers(size_t count, uint64_t seed, float sigma) {
         std::vector<float> random = random_floats(count, seed, sigma);
         if (sigma < 0)
@@ -247,6 +272,7 @@ class Scene {
           sinks_(context, c.heads, context.seed + 8),
           distances_(context, size_t{tokens} * distance_cols(), context.seed + 9),
           distance_table_(context, bias_span * c.head_dim, context.seed + 11),
+          chosen_(context, chosen_numbers(c, context.seed + 12)),
           marks_(c.mask >= Mask::global_keys ? c.tokens : 0) {
         for (const uint32_t i : {0u, 37u})
             if (i < marks_.size()) marks_[i] = 1;
@@ -276,7 +302,9 @@ class Scene {
                 .bias = bias_.values,
                 .sinks = c.sinks ? std::span(sinks_.values) : none,
                 .distances = by_query() ? rows(distances_, distance_cols()) : none,
-                .distance_values = c.values ? std::span(distance_table_.values) : none};
+                .distance_values = c.values ? std::span(distance_table_.values) : none,
+                .chosen = rows(chosen_, chosen_cols(c)),
+                .chosen_cols = chosen_cols(c)};
     }
 
     /// For `count` rows of q from the `from`-th.
@@ -297,6 +325,8 @@ class Scene {
                 .sinks = view(c.sinks, sinks_),
                 .distances = by_query() ? std::optional(rows(distances_, distance_cols())) : std::nullopt,
                 .distance_values = view(c.values, distance_table_),
+                .chosen =
+                    c.mask == Mask::chosen ? std::optional(rows(chosen_, chosen_cols(c))) : std::nullopt,
                 .first_token = from};
     }
 
@@ -329,7 +359,7 @@ class Scene {
         step_.emplace(context.buffer_of<uint32_t>(words));
     }
 
-    Operand q_, bias_, sinks_, distances_, distance_table_;
+    Operand q_, bias_, sinks_, distances_, distance_table_, chosen_;
     std::vector<uint8_t> marks_;  // of Mask::global_keys
     std::vector<CheckSequence> sequences_;
     std::vector<std::vector<double>> keys_, values_;  // of each sequence
@@ -427,7 +457,7 @@ void check_attention(CheckContext& context) {
 /// Of decoders: encoders have no last token.
 void check_attention_map(CheckContext& context) {
     const auto of_decoder = [](Mask mask) {
-        return mask < Mask::bidirectional || mask == Mask::prefix || mask == Mask::compressed;
+        return mask < Mask::bidirectional || mask == Mask::prefix || mask >= Mask::compressed;
     };
     // Only the last token counts: more of them are for other reasons than this op.
     const auto telling = [](const Case& c) {

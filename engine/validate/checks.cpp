@@ -13,6 +13,7 @@ std::span<const OpCheck> op_checks() {
         {"attention_map", check_attention_map},
         {"compress", check_compress},
         {"chunk_attention", check_chunk_attention},
+        {"choose", check_choose},
         {"convolve", check_convolve},
         {"scan", check_scan},
         {"glu", check_glu},

@@ -17,6 +17,7 @@ void check_attention(CheckContext& context);
 void check_attention_map(CheckContext& context);
 void check_compress(CheckContext& context);
 void check_chunk_attention(CheckContext& context);
+void check_choose(CheckContext& context);
 void check_convolve(CheckContext& context);
 void check_scan(CheckContext& context);
 void check_glu(CheckContext& context);

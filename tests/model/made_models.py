@@ -19,6 +19,7 @@ EXPERTS = dict(n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=
                first_k_dense_replace=1, routed_scaling_factor=1.5, num_hidden_layers=3)
 LATENT = dict(kv_lora_rank=24, q_lora_rank=20, qk_rope_head_dim=8, qk_nope_head_dim=12, v_head_dim=16,
               num_key_value_heads=4, head_dim=8)
+INDEXER = dict(n_shared_experts=1, index_topk=5, index_n_heads=8, index_head_dim=16)
 LLAMA4 = BASE | dict(num_hidden_layers=4, intermediate_size=20, intermediate_size_mlp=56, num_local_experts=5)
 COHERE = {k: v for k, v in BASE.items() if k != "rms_norm_eps"} | dict(
     layer_norm_eps=0.02, num_hidden_layers=4, sliding_window=7, num_experts=6, num_experts_per_tok=2, intermediate_size=24,
@@ -89,6 +90,10 @@ CONFIGS = {
         rope_type="llama3", rope_theta=1e4, factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0,
         original_max_position_embeddings=40)),
     "sarvam_mla": BASE | EXPERTS | LATENT | dict(n_shared_experts=1, q_lora_rank=None, rms_norm_eps=1e-6),
+    "deepseek_v32": BASE | EXPERTS | LATENT | INDEXER | dict(rms_norm_eps=1e-6, rope_parameters=dict(
+        type="yarn", rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=40, beta_fast=32.0,
+        beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0)),
+    "glm_moe_dsa": BASE | EXPERTS | LATENT | INDEXER | dict(rms_norm_eps=1e-6, indexer_types=["full", "shared", "full"]),
     "granitemoe": SAME | GRANITE | dict(num_local_experts=5, num_experts_per_tok=2, intermediate_size=24),
     "granitemoeshared": SAME | GRANITE | dict(num_local_experts=5, num_experts_per_tok=2, intermediate_size=24,
                                               shared_intermediate_size=40),

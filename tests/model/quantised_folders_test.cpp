@@ -3,6 +3,7 @@
 #include "made_models.h"
 #include "reference/executor.h"
 #include "support/device.h"
+#include "support/golden.h"
 #include "tokenizer/base64.h"
 
 using namespace scoria;
