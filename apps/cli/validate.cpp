@@ -212,8 +212,8 @@ void check_flags(const CLI::App& app) {
                       {"--model", {"--op", "--full", "--soak", "--seed"}},
                       {"--compile-only", {"--html", "--soak", "--seed"}},
                       {"--ids", {"--prompt"}}});
-    for (const char* flag : {"--ids", "--prompt", "--lora", "--ctx", "--kv", "--precision", "--deterministic",
-                             "--no-fusion", "--no-tune", "--self-test", "--mmap", "--gpu-memory"})
+    for (const char* flag : {"--ids", "--prompt", "--lora", "--ctx", "--kv", "--no-fusion", "--no-tune",
+                             "--self-test", "--mmap", "--gpu-memory"})
         if (app.count(flag) > 0 && app.count("--model") == 0)
             fail(Status::bad_argument, "validate", "expected -m beside ", flag);
 }
