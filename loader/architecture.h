@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -259,9 +260,9 @@ struct Attention {
 enum class RecurrenceKind : uint8_t {
     none,
     convolution,  // gate * convolved(input gate * x): all a layer remembers (LFM2, Liquid AI 2025)
-    delta,        // S = a S, S += sigmoid(beta) k (v - S^T k)^T; norm(S^T q) silu(gate), q and k being of
-                  // length 1, q then divided by sqrt(key_dim) (Yang et al. 2024, Gated DeltaNet, eq. 10);
-                  // by_key: row i of S decays by an a of its own (Kimi Team 2025, Kimi Linear, eq. 1)
+    delta,  // S = a S, S += beta_scale sigmoid(beta) k (v - S^T k)^T; norm(S^T q) silu(gate), q and k being
+            // of length 1, q then divided by sqrt(key_dim) (Yang et al. 2024, Gated DeltaNet, eq. 10);
+            // by_key: row i of S decays by an a of its own (Kimi Team 2025, Kimi Linear, eq. 1)
     state_space,  // S = a S + d k v^T; norm((S^T q + skip v) silu(gate)) (Dao & Gu 2024, Mamba-2, section 2)
     // One head, whose columns have a step each and whose cells a decay each: S = a * S + k (d v)^T;
     // (S^T q + skip v) silu(gate). v alone is convolved: k and q are W v, and the step U (W v), W of
@@ -278,9 +279,11 @@ struct Recurrence {
     uint32_t step_rank = 0;  // of selective, and of a delta rule whose steps are U (W x)
     uint32_t gate_rank = 0;  // likewise of the gate; 0: W x
     Activation gate_activation = Activation::silu;  // of a delta rule
-    bool by_key = false;                            // a head has a step for each of its keys
-    float bound = 0;        // by key, below 0: a = exp(bound sigmoid(-decay step)), without softplus
-    bool separate = false;  // q, k and v have matrices and taps of their own, for channels() together
+    float beta_scale = 1;    // 2: what is left of S has negative eigenvalues, too (Grazzi et al. 2024)
+    bool by_key = false;     // a head has a step for each of its keys
+    float bound = 0;         // by key, below 0: a = exp(bound sigmoid(-decay step)), without softplus
+    bool separate = false;   // q, k and v have matrices and taps of their own, for channels() together
+    bool projected = false;  // of a state space: k, q and steps are made of v as those of selective
     enum class PartNorms : uint8_t { none, plain, weighted } part_norms = PartNorms::none;  // of its W v
     float epsilon = 0;        // of the norm: of a head, or of a group's heads (state_space), or of parts
     bool normed = true;       // else a state space leaves the norm out
@@ -293,10 +296,11 @@ struct Recurrence {
     size_t group_of(size_t head) const { return tiled ? head % groups : head / (heads / groups); }
     uint32_t keys() const { return groups * key_dim; }
     bool by_column() const { return kind == RecurrenceKind::selective; }
+    bool convolves_v_alone() const { return by_column() || projected; }
     uint32_t steps() const { return by_column() ? width : by_key ? heads * key_dim : heads; }
     uint32_t decays() const { return by_column() ? width * key_dim : heads; }  // [width, key_dim]
     uint32_t channels() const {
-        return kind == RecurrenceKind::convolution || by_column() ? width : 2 * keys() + width;
+        return kind == RecurrenceKind::convolution || convolves_v_alone() ? width : 2 * keys() + width;
     }
     /// Where q, k and v begin among the channels: q, k, v or, of Mamba's, v, k, q (x, B, C).
     uint32_t q_channel() const { return kind == RecurrenceKind::delta ? 0 : width + keys(); }
@@ -398,7 +402,8 @@ struct Layer {
     Attention cross;  // to the encoder's output, between the two others; 0 heads: none
     FeedForward feed_forward;  // neither columns nor experts: nothing
     float attention_out = 1, recurrence_out = 1, feed_forward_out = 1;  // multiply what each adds
-    float scale = 1;  // multiplies the stream behind the layer
+    float scale = 1;                              // multiplies the stream behind the layer
+    std::optional<NormPlacement> placement = {};  // where not Architecture::placement
     bool recurs() const { return recurrence.kind != RecurrenceKind::none; }
     bool mixes() const { return attention.heads != 0 || recurs(); }
     bool feeds() const { return feed_forward.size != 0 || feed_forward.routing.experts != 0; }
@@ -458,6 +463,7 @@ struct Architecture {
     uint32_t vocab = 0, hidden = 0, context = 0;  // context: the positions it was trained for
     Norm norm;                                    // of the blocks, the embedding and the output
     NormPlacement placement = NormPlacement::pre;
+    NormPlacement placement_of(const Layer& layer) const { return layer.placement.value_or(placement); }
     uint32_t positions = 0;  // rows of Role::position_embedding, which is added; 0: none
     /// Rows of a folder's table before those, where its family has some (Layout::positions).
     uint32_t rows_before_positions = 2;

@@ -2,6 +2,7 @@
 #include "binding.h"
 
 #include "fail.h"
+#include "layouts.h"
 #include "position_tables.h"
 
 #include <algorithm>
@@ -9,213 +10,9 @@
 namespace scoria {
 namespace {
 
-/// A role's shape in the terms of Layout, with vectors as rows of one column, and where q, k and v begin.
-struct Frame {
-    uint64_t rows, cols, groups;
-    bool vector;
-    Role role;
-    const Layer& layer;
-    uint64_t stored_rows;  // 1 to `rows`, of a tensor that may have fewer
-    uint64_t rows_before;  // of a table of positions
-
-    const Attention& attention() const { return layer.attention; }
-    uint64_t group_rows() const { return rows / groups; }
-    std::vector<uint64_t> shape(std::vector<uint64_t> sizes) const {  // the last size is `cols`
-        if (vector) sizes.pop_back();
-        return sizes;
-    }
-};
-
-Strip strip(uint64_t first, uint64_t row_stride, uint64_t col_stride, uint64_t rows) {
-    Strip made;
-    made.first = first;
-    made.row_stride = row_stride;
-    made.col_stride = col_stride;
-    made.rows = static_cast<uint32_t>(rows);
-    return made;
-}
-
 std::vector<uint64_t> without_ones(std::vector<uint64_t> shape) {
     std::erase(shape, 1);
     return shape;
-}
-
-bool second_half(Role role) {
-    return role == Role::up || role == Role::shared_up || role == Role::expert_up || role == Role::up_bias ||
-           role == Role::expert_up_bias;
-}
-
-Laid lay_qkv(const Frame& f, Layout layout) {
-    const uint64_t d = f.attention().head_dim, kv = f.attention().kv_heads, heads = f.attention().heads;
-    const uint64_t total = (heads + 2 * kv) * d, per_group = layout == Layout::qkv_grouped ? kv : 1;
-    const uint64_t queries = heads * d / per_group, keys = kv * d / per_group;
-    const bool is_q = f.role == Role::q || f.role == Role::q_bias;
-    const bool is_k = f.role == Role::k || f.role == Role::k_bias;
-    const uint64_t first = is_q ? 0 : is_k ? queries : queries + keys;
-    if (layout == Layout::qkv_transposed && !f.vector)
-        return {{f.cols, total}, {strip(first, 1, total, f.rows)}};
-    Laid laid{f.shape({total, f.cols}), {}};
-    for (uint64_t g = 0; g < per_group; ++g)
-        laid.strips.push_back(
-            strip((g * (queries + 2 * keys) + first) * f.cols, f.cols, 1, is_q ? queries : keys));
-    return laid;
-}
-
-Laid lay_experts(const Frame& f, Layout layout) {
-    const uint64_t n = f.group_rows(), half = second_half(f.role) ? 1 : 0;
-    Laid laid;
-    if (layout == Layout::experts_transposed)
-        laid.expected = {f.groups, f.cols, n};
-    else if (layout == Layout::experts_gate_up || layout == Layout::experts_gate_up_rows)
-        laid.expected = f.shape({f.groups, 2 * n, f.cols});
-    else
-        laid.expected = f.vector ? std::vector<uint64_t>{f.groups, 2 * n}
-                                 : std::vector<uint64_t>{f.groups, f.cols, 2 * n};
-    for (uint64_t e = 0; e < f.groups; ++e) {
-        if (layout == Layout::experts_transposed)
-            laid.strips.push_back(strip(e * n * f.cols, 1, n, n));
-        else if (layout == Layout::experts_gate_up)
-            laid.strips.push_back(strip((2 * e + half) * n * f.cols, f.cols, 1, n));
-        else if (layout == Layout::experts_gate_up_rows)
-            laid.strips.push_back(strip((2 * e * n + half) * f.cols, 2 * f.cols, 1, n));
-        else if (layout == Layout::experts_gate_up_halves)
-            laid.strips.push_back(strip(e * 2 * n * f.cols + half * n, 1, 2 * n, n));
-        else
-            laid.strips.push_back(strip(e * 2 * n * f.cols + half, 2, 2 * n, n));
-    }
-    return laid;
-}
-
-Laid lay_quarters(const Frame& f) {
-    const uint64_t part = f.rows / 4, place = f.role == Role::q ? 0 : f.role == Role::v ? 1 : 2;
-    Laid laid{{3 * f.rows, f.cols}, {}};
-    for (uint64_t i = 0; i < 4; ++i)
-        laid.strips.push_back(strip((3 * i + place) * part * f.cols, f.cols, 1, part));
-    return laid;
-}
-
-/// DeepSeek's q_b_proj and kv_b_proj, heads one after the other.
-Laid lay_latent(const Frame& f, Layout layout) {
-    const Latent& latent = f.attention().latent;
-    const uint64_t heads = f.attention().heads, head = f.attention().head_dim, rope = latent.rope_dim;
-    const uint64_t fixed = head - rope, rank = latent.kv_rank, pair = fixed + latent.value_dim;
-    Laid laid{layout == Layout::q_rope_last ? std::vector<uint64_t>{f.rows, f.cols}
-                                            : std::vector<uint64_t>{heads * pair, rank},
-              {}};
-    for (uint64_t h = 0; h < heads; ++h)
-        if (layout == Layout::q_rope_last) {
-            laid.strips.push_back(strip((h * head + fixed) * f.cols, f.cols, 1, rope));
-            laid.strips.push_back(strip(h * head * f.cols, f.cols, 1, fixed));
-        } else if (f.role == Role::latent_k) {  // absorbed: the transpose of the head's rows
-            laid.strips.push_back(strip(h * pair * rank, 1, rank, rank));
-        } else {
-            laid.strips.push_back(strip((h * pair + fixed) * rank, rank, 1, latent.value_dim));
-        }
-    return laid;
-}
-
-Laid lay_gated(const Frame& f) {
-    const uint64_t d = f.attention().head_dim, second = f.role == Role::attention_gate ? d : 0;
-    Laid laid{f.shape({2 * f.rows, f.cols}), {}};
-    for (uint64_t h = 0; h < f.attention().heads; ++h)
-        laid.strips.push_back(strip((2 * h * d + second) * f.cols, f.cols, 1, d));
-    return laid;
-}
-
-Laid lay_mixer(const Frame& f) {
-    const Recurrence& r = f.layer.recurrence;
-    if (r.kind == RecurrenceKind::selective) {
-        const bool parts = f.role == Role::mixer_step_low || f.role == Role::mixer_kq;
-        const uint64_t above = f.role == Role::mixer_gate ? r.width
-                               : f.role == Role::mixer_kq ? r.step_rank
-                                                          : 0;
-        return {{parts ? r.step_rank + 2ull * r.key_dim : 2ull * r.width, f.cols},
-                {strip(above * f.cols, f.cols, 1, f.rows)}};
-    }
-    const bool gates_input = r.kind == RecurrenceKind::convolution;
-    const uint64_t before_channels = gates_input ? 2ull * r.width : r.width;
-    const uint64_t first = f.role == Role::mixer_in     ? before_channels
-                           : f.role == Role::mixer_step ? before_channels + r.channels()
-                           : f.role == Role::mixer_gate ? before_channels - r.width
-                                                        : 0;
-    return {{before_channels + r.channels() + r.heads, f.cols}, {strip(first * f.cols, f.cols, 1, f.rows)}};
-}
-
-Laid lay_mixer_grouped(const Frame& f) {
-    const Recurrence& r = f.layer.recurrence;
-    const uint64_t heads = r.heads / r.groups, values = heads * r.value_dim;
-    const bool vectors = f.role == Role::mixer_beta || f.role == Role::mixer_step;
-    const uint64_t group = vectors ? 2 * heads : 2 * (r.key_dim + values);
-    Laid laid{{r.groups * group, f.cols}, {}};
-    const auto of_groups = [&](uint64_t first, uint64_t rows) {
-        for (uint64_t g = 0; g < r.groups; ++g)
-            laid.strips.push_back(strip((g * group + first) * f.cols, f.cols, 1, rows));
-    };
-    if (vectors) {
-        of_groups(f.role == Role::mixer_beta ? 0 : heads, heads);
-    } else if (f.role == Role::mixer_gate) {
-        of_groups(2 * r.key_dim + values, values);
-    } else {
-        of_groups(0, r.key_dim);
-        of_groups(r.key_dim, r.key_dim);
-        of_groups(2 * r.key_dim, values);
-    }
-    return laid;
-}
-
-Laid lay(const Frame& f, Layout layout) {
-    switch (layout) {
-    case Layout::q_gated:
-        return lay_gated(f);
-    case Layout::mixer:
-        return lay_mixer(f);
-    case Layout::mixer_grouped:
-        return lay_mixer_grouped(f);
-    case Layout::q_rope_last:
-    case Layout::latent_kv_b:
-        return lay_latent(f, layout);
-    case Layout::positions:
-        return {{f.rows_before + f.rows, f.cols}, {strip(f.rows_before * f.cols, f.cols, 1, f.rows)}};
-    case Layout::first_beyond:
-        return {{f.stored_rows, f.cols},
-                {strip(0, f.cols, 1, f.stored_rows), strip(0, 0, 1, f.rows - f.stored_rows)}};
-    case Layout::transposed:
-        return {{f.cols, f.rows}, {strip(0, 1, f.rows, f.rows)}};
-    case Layout::qkv:
-    case Layout::qkv_transposed:
-    case Layout::qkv_grouped:
-        return lay_qkv(f, layout);
-    case Layout::qvk_quarters:
-        return lay_quarters(f);
-    case Layout::gate_up:
-        return {f.shape({2 * f.rows, f.cols}),
-                {strip(second_half(f.role) != f.layer.feed_forward.up_first ? f.rows * f.cols : 0, f.cols, 1,
-                       f.rows)}};
-    case Layout::per_expert:
-        return {f.shape({f.group_rows(), f.cols}), {strip(0, f.cols, 1, f.group_rows())}};
-    case Layout::experts_transposed:
-    case Layout::experts_gate_up:
-    case Layout::experts_gate_up_columns:
-    case Layout::experts_gate_up_rows:
-    case Layout::experts_gate_up_halves:
-        return lay_experts(f, layout);
-    default:
-        break;
-    }
-    return {f.shape({f.rows, f.cols}), {strip(0, f.cols, 1, f.rows)}};
-}
-
-/// The taps of a state space's channels, in their order, by what multiplies them.
-std::vector<Strip> channel_strips(const Recurrence& shape, uint64_t taps) {
-    std::vector<Strip> strips;
-    const auto add = [&](uint64_t first, uint32_t rows, float factor) {
-        strips.push_back(strip(first * taps, taps, 1, rows));
-        strips.back().factor = factor;
-    };
-    add(shape.v_channel(), shape.width, shape.v_scale);
-    add(shape.k_channel(), shape.keys(), shape.k_scale);
-    add(shape.q_channel(), shape.keys(), shape.q_scale);
-    return strips;
 }
 
 class Binder {
@@ -243,24 +40,32 @@ class Binder {
     }
 
   private:
-    void add_stored(WeightRef ref, const RoleShape& shape, const Layer& layer) {
+    /// The role's first row whose tensor the file has, else its first one; null: it has none.
+    const TensorRow* row_of(WeightRef ref) const {
         const TensorRow* row = nullptr;
         for (const std::span<const TensorRow> rows : rows_)
             for (const TensorRow& each : rows) {
                 if (each.role != ref.role) continue;
-                if (row == nullptr) row = &each;  // the one whose absence is told
-                if (catalog_.find(tensor_name(each.name, ref.layer)) == nullptr) continue;
-                return add_row(ref, shape, layer, each);
+                if (catalog_.find(tensor_name(each.name, ref.layer)) != nullptr) return &each;
+                if (row == nullptr) row = &each;
             }
+        return row;
+    }
+
+    void add_stored(WeightRef ref, const RoleShape& shape, const Layer& layer) {
+        const TensorRow* row = row_of(ref);
         if (row == nullptr)
             fail(Status::unsupported, catalog_.format(), "family ", architecture_.family,
                  " has no tensor for the role ", role_name(ref.role));
-        fail(Status::bad_file, catalog_.format(), "tensor ", tensor_name(row->name, ref.layer),
-             " is missing");
+        const std::string name = tensor_name(row->name, ref.layer);
+        if (catalog_.find(name) == nullptr)
+            fail(Status::bad_file, catalog_.format(), "tensor ", name, " is missing");
+        add_row(ref, shape, layer, *row);
     }
 
     void add_row(WeightRef ref, const RoleShape& shape, const Layer& layer, const TensorRow& row) {
         if (row.layout >= Layout::buckets) return add_made(ref, shape, row, layer.attention);
+        if (row.layout == Layout::channels) return add_channels(ref, shape, layer.recurrence);
         Frame frame{shape.rows,
                     shape.cols,
                     shape.groups,
@@ -316,6 +121,45 @@ class Binder {
         const bool plain = row.layout == Layout::as_is && recipe.type == recipe.stored &&
                            recipe.decode == Decode::none && !scaled;
         if (!plain) view.recipe = add_recipe(std::move(recipe));
+        bound_.weights[ref] = std::move(view);
+    }
+
+    /// Taps of separate q, k and v, wherever those of all are cut.
+    void add_channels(WeightRef ref, const RoleShape& shape, const Recurrence& recurrence) {
+        const uint64_t first = uint64_t{ref.role != Role::mixer_q_taps} * recurrence.keys() +
+                               uint64_t{ref.role == Role::mixer_v_taps} * recurrence.keys();
+        TensorView view{tensor_name(row_of(ref)->name, ref.layer), TensorType::f32, shape.rows, shape.cols};
+        GatherRecipe recipe;
+        recipe.cols = shape.cols;
+        uint64_t begin = 0;  // of the tensor's channels
+        for (WeightRef part = ref;
+             const Role role : {Role::mixer_q_taps, Role::mixer_k_taps, Role::mixer_v_taps}) {
+            part.role = role;
+            const std::string name = tensor_name(row_of(part)->name, ref.layer);
+            const StoredTensor* tensor = catalog_.take(name);
+            if (tensor == nullptr) fail(Status::bad_file, catalog_.format(), "tensor ", name, " is missing");
+            const std::vector<uint64_t>& sizes = tensor->shape;
+            const uint64_t rows = sizes.empty() ? 0 : sizes.front();
+            if (without_ones(sizes) != without_ones({rows, shape.cols}))
+                fail(Status::bad_file, catalog_.format(), "tensor ", name, ": expected rows of ", shape.cols,
+                     ", got ", shape_text(sizes));
+            if (tensor->decode != Decode::none || tensor_type_info(tensor->type).block > 1 ||
+                (begin != 0 && tensor->type != recipe.stored))
+                fail(Status::unsupported, catalog_.format(), "tensor ", name,
+                     ": expected floats, of one type, got ", tensor_type_info(tensor->type).name);
+            recipe.stored = tensor->type;
+            const uint64_t from = std::max(first, begin), to = std::min(first + shape.rows, begin + rows);
+            if (from < to) {
+                recipe.strips.push_back(strip((from - begin) * shape.cols, shape.cols, 1, to - from));
+                recipe.strips.back().file = tensor->file;
+                recipe.strips.back().offset = tensor->offset;
+            }
+            begin += rows;
+        }
+        if (begin != recurrence.channels())
+            fail(Status::bad_file, catalog_.format(), "tensors of taps in layer ", ref.layer, ": expected ",
+                 recurrence.channels(), " channels together, got ", begin);
+        view.recipe = add_recipe(std::move(recipe));
         bound_.weights[ref] = std::move(view);
     }
 
@@ -415,10 +259,6 @@ std::string shape_text(std::span<const uint64_t> shape) {
     std::string text = "[";
     for (const uint64_t size : shape) text += cat(text.size() > 1 ? ", " : "", size);
     return text + "]";
-}
-
-Laid lay_matrix(Role role, uint64_t rows, uint64_t cols, Layout layout, const Layer& layer) {
-    return lay({rows, cols, 1, false, role, layer}, layout);
 }
 
 std::string tensor_name(std::string_view pattern, int32_t layer, uint32_t expert) {

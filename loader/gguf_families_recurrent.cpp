@@ -57,6 +57,18 @@ constexpr TensorRow selective_rows[] = {
     {Role::mixer_step, LAYER "ssm_dt.weight"},           {Role::mixer_step_norm, LAYER "ssm_dt_norm.weight"},
     {Role::mixer_k_norm, LAYER "ssm_b_norm.weight"},     {Role::mixer_q_norm, LAYER "ssm_c_norm.weight"},
 };
+constexpr TensorRow plamo2_rows[] = {
+    {Role::mixer_in, LAYER "ssm_in.weight", mixer},
+    {Role::mixer_gate, LAYER "ssm_in.weight", mixer},
+    {Role::mixer_step_low, LAYER "ssm_x.weight", mixer},
+    {Role::mixer_kq, LAYER "ssm_x.weight", mixer},
+    {Role::mixer_step, LAYER "ssm_dt.weight"},
+    {Role::mixer_step_norm, LAYER "ssm_dt_norm"},
+    {Role::mixer_k_norm, LAYER "ssm_b_norm"},
+    {Role::mixer_q_norm, LAYER "ssm_c_norm"},
+    {Role::attention_post_norm, LAYER "post_attention_norm"},
+    {Role::feed_forward_post_norm, LAYER "post_ffw_norm"},
+};
 constexpr TensorRow kimi_linear_rows[] = {
     {Role::mixer_q, LAYER "attn_q.weight"},
     {Role::mixer_k, LAYER "attn_k.weight"},
@@ -109,13 +121,14 @@ void adjust_lfm2_moe(Reading& r) {
     adjust_lfm2(r);
 }
 
-/// Sizes of a state by Mamba's keys.
-Recurrence read_state(const Settings& keys, RecurrenceKind kind, float epsilon) {
+/// Sizes of a state by Mamba's keys; not `grouped`, it is of one group, and the file says 0.
+Recurrence read_state(const Settings& keys, RecurrenceKind kind, float epsilon, bool grouped = true) {
     Recurrence state;
     state.kind = kind;
     state.taps = keys.size("ssm.conv_kernel", most_taps, {}, 2);
     state.heads = keys.size("ssm.time_step_rank", 1 << 16);
-    state.groups = keys.size("ssm.group_count", 1 << 16);
+    state.groups =
+        grouped ? keys.size("ssm.group_count", 1 << 16) : keys.size("ssm.group_count", 0, {}, 0) + 1;
     state.key_dim = keys.size("ssm.state_size", most_state_dim);
     const uint32_t width = keys.size("ssm.inner_size", 1 << 20);
     if (width % state.heads != 0 || width / state.heads > most_state_dim)
@@ -250,6 +263,18 @@ void adjust_jamba(Reading& r) {
     use_recurrence(r.architecture, layers_without_heads(r), mamba);
 }
 
+/// Layers without key/value heads are Mamba-2, but k, q and steps are made as Mamba made them, and normed.
+void adjust_plamo2(Reading& r) {
+    Architecture& a = r.architecture;
+    Recurrence mamba = read_state(r.settings, RecurrenceKind::state_space, a.norm.epsilon, false);
+    mamba.projected = true;
+    mamba.step_rank = std::max(64u, a.hidden / 16);  // no key says so
+    mamba.part_norms = Recurrence::PartNorms::weighted;
+    mamba.normed = false;
+    for (Layer& layer : a.layers) layer.attention.qk_norm.own_weights = layer.attention.heads != 0;
+    use_recurrence(a, layers_without_heads(r), mamba);
+}
+
 void adjust_mamba2(Reading& r) { use_in_all_layers(r.architecture, read_mamba(r)); }
 
 }  // namespace
@@ -337,6 +362,12 @@ std::span<const Family> gguf_recurrent_families() {
          .routing = &jamba_experts,
          .recurrence = RecurrenceKind::selective,
          .adjust = adjust_jamba},
+        {.name = "plamo2",  // the converter adds to the norms what they lack
+         .tensors = {plamo2_rows, state_rows, gguf::fused_gate_up, common},
+         .placement = NormPlacement::sandwich,
+         .qk_norm = QkNorm::Group::head,
+         .recurrence = RecurrenceKind::state_space,
+         .adjust = adjust_plamo2},
         {.name = "mamba2",
          .tensors = {mamba_rows, state_rows, common},
          .rope = false,

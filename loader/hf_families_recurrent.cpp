@@ -1,5 +1,5 @@
-// Families some of whose layers are recurrences: LFM2 and 3, Qwen3-Next and 3.5, Bamba, Granite 4,
-// Nemotron-H; or have one beside attention: Falcon-H1.
+// Families some of whose layers are recurrences: LFM2 and 3, Qwen3-Next and 3.5, OLMo Hybrid, Bamba, Granite
+// 4, Nemotron-H; or have one beside attention: Falcon-H1.
 #include "hf_families.h"
 
 #include "fail.h"
@@ -63,6 +63,25 @@ constexpr TensorRow delta_rows[] = {
     {Role::mixer_taps, LAYER "linear_attn.conv1d.weight"},
     {Role::mixer_norm, LAYER "linear_attn.norm.weight"},
     {Role::mixer_out, LAYER "linear_attn.out_proj.weight"},
+};
+constexpr TensorRow olmo_hybrid_rows[] = {
+    // As published, and as transformers saves all that it calls post_attention_layernorm.
+    {Role::attention_norm, LAYER "attention_layer_norm.weight"},
+    {Role::feed_forward_norm, LAYER "feedforward_layer_norm.weight"},
+    {Role::attention_post_norm, LAYER "feedforward_layer_norm.weight"},
+    {Role::mixer_q, LAYER "linear_attn.q_proj.weight"},
+    {Role::mixer_k, LAYER "linear_attn.k_proj.weight"},
+    {Role::mixer_v, LAYER "linear_attn.v_proj.weight"},
+    {Role::mixer_q_taps, LAYER "linear_attn.q_conv1d.weight", channels},
+    {Role::mixer_k_taps, LAYER "linear_attn.k_conv1d.weight", channels},
+    {Role::mixer_v_taps, LAYER "linear_attn.v_conv1d.weight", channels},
+    {Role::mixer_gate, LAYER "linear_attn.g_proj.weight"},
+    {Role::mixer_beta, LAYER "linear_attn.b_proj.weight"},
+    {Role::mixer_step, LAYER "linear_attn.a_proj.weight"},
+    {Role::mixer_step_bias, LAYER "linear_attn.dt_bias"},
+    {Role::mixer_decay, LAYER "linear_attn.A_log", negative_exp},
+    {Role::mixer_norm, LAYER "linear_attn.o_norm.weight"},
+    {Role::mixer_out, LAYER "linear_attn.o_proj.weight"},
 };
 constexpr TensorRow mamba_rows[] = {
     {Role::mixer_in, LAYER "mamba.in_proj.weight", mixer},
@@ -190,17 +209,26 @@ void adjust_lfm3(Reading& r) {
     use_recurrence(a, recurrent_layers(s, a.layers.size()), short_convolution(s, "conv_L_cache", a.hidden));
 }
 
-void adjust_delta(Reading& r) {
-    const Settings& s = r.settings;
+/// Sizes of a gated delta rule; 0 for `key_dim` and `value_dim`: a share of `hidden`, and twice the other.
+Recurrence read_delta(const Settings& s, uint32_t groups, uint32_t heads, uint32_t key_dim,
+                      uint32_t value_dim, uint32_t hidden = 0) {
     Recurrence delta;
     delta.kind = RecurrenceKind::delta;
     delta.taps = s.size("linear_conv_kernel_dim", most_taps, 4, 2);
-    delta.groups = s.size("linear_num_key_heads", 1 << 16, 16);
-    delta.heads = s.size("linear_num_value_heads", 1 << 16, 32);
-    delta.key_dim = s.size("linear_key_head_dim", most_state_dim, 128);
-    delta.value_dim = s.size("linear_value_head_dim", most_state_dim, 128);
-    delta.epsilon = r.architecture.norm.epsilon;
+    delta.groups = s.size("linear_num_key_heads", 1 << 16, groups);
+    delta.heads = s.size("linear_num_value_heads", 1 << 16, heads);
+    delta.key_dim = s.size("linear_key_head_dim", most_state_dim,
+                           key_dim ? key_dim : uint64_t{hidden} * 3 / 4 / delta.groups);
+    delta.value_dim =
+        s.size("linear_value_head_dim", most_state_dim, value_dim ? value_dim : 2 * delta.key_dim);
     check_heads(s, "linear_num_value_heads", delta);
+    return delta;
+}
+
+void adjust_delta(Reading& r) {
+    const Settings& s = r.settings;
+    Recurrence delta = read_delta(s, 16, 32, 128, 128);
+    delta.epsilon = r.architecture.norm.epsilon;
     for (const char* other : {"mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "mamba_ssm_dtype"})
         s.understood(other);
     expect_flag(s, "attn_output_gate", true, true);
@@ -211,6 +239,34 @@ void adjust_delta(Reading& r) {
         for (size_t i = 0; i < recurs.size(); ++i) recurs[i] = (i + 1) % every != 0;
     for (Layer& layer : r.architecture.layers) layer.attention.output_gate = Attention::OutputGate::elements;
     use_recurrence(r.architecture, recurs, delta);
+}
+
+/// A delta rule behind a norm in three layers of four, attention before one in the others, as OLMo 3 has it,
+/// without positions where the file says that their base is null (OLMo Hybrid).
+void adjust_olmo_hybrid(Reading& r) {
+    const Settings& s = r.settings;
+    Architecture& a = r.architecture;
+    expect_text(s, "hidden_act", "silu");
+    expect_flag(s, "linear_use_gate", true, true);
+    for (const char* of_training :
+         {"linear_a_log_min", "linear_a_log_max", "linear_dt_min", "linear_dt_max", "linear_dt_init_floor"})
+        s.understood(of_training);
+    const uint32_t heads = s.size(Field::heads, 1 << 16);
+    Recurrence delta = read_delta(s, heads, heads, 0, 0, a.hidden);
+    delta.separate = true;
+    delta.beta_scale = s.flag("linear_allow_neg_eigval", true) ? 2 : 1;
+    delta.epsilon = 1e-5f;  // its code's, whatever the file says of others
+    std::vector<bool> recurs = recurrent_layers(s, a.layers.size());
+    if (!s.has("layer_types")) {
+        for (size_t i = 0; i < recurs.size(); ++i) recurs[i] = i % 4 != 3;
+        if (recurs.size() < 4) recurs.back() = false;
+    }
+    for (size_t i = 0; i < recurs.size(); ++i)
+        if (!recurs[i]) a.layers[i].placement = NormPlacement::output;
+    const char* base = "rope_theta";
+    const Settings rope = s.section("rope_parameters");
+    if (rope.is_null(base) || (s.is_null(base) && !rope.has(base))) a.ropes.clear();
+    use_recurrence(a, recurs, delta);
 }
 
 /// Mamba-2 as Bamba has it, and Granite, and of a width of its own, Falcon-H1.
@@ -395,6 +451,13 @@ std::span<const Family> recurrent_families() {
          .routing = &renormalised_shared_experts,
          .recurrence = RecurrenceKind::delta,
          .adjust = adjust_delta},
+        {.name = "olmo_hybrid",
+         .tensors = {olmo_hybrid_rows, hf::olmo2, hf::frame, hf::attention, hf::gated, hf::qk_norms},
+         .qkv_bias = attention_bias,
+         .o_bias = attention_bias,
+         .qk_norm = QkNorm::Group::projection,
+         .recurrence = RecurrenceKind::delta,
+         .adjust = adjust_olmo_hybrid},
         {.name = "bamba",
          .tensors = {bamba_rows, mamba_rows, hf::frame, hf::attention},
          .qkv_bias = attention_bias,

@@ -50,6 +50,7 @@ RoleShape between_streams(const A& a) {
 const Recurrence& mixer(const L& l) { return l.recurrence; }
 using Kind = RecurrenceKind;
 bool is(const L& l, Kind kind) { return l.recurrence.kind == kind; }
+bool projects(const L& l) { return l.recurrence.convolves_v_alone(); }
 uint32_t or_else(uint32_t rank, uint32_t otherwise) { return rank ? rank : otherwise; }
 uint32_t separate_keys(const L& l) { return mixer(l).separate ? mixer(l).keys() : 0; }
 uint32_t separate_values(const L& l) { return mixer(l).separate ? mixer(l).width : 0; }
@@ -58,12 +59,17 @@ RoleShape taps(const L& l, uint32_t channels) {
 }
 bool weights_parts(const L& l) { return l.recurrence.part_norms == Recurrence::PartNorms::weighted; }
 
-bool has_pre_norm(const A& a) {
-    return a.placement != NormPlacement::post && a.placement != NormPlacement::post_2 &&
-           a.placement != NormPlacement::output;
+bool has_pre_norm(const A& a, const L& l) {
+    const NormPlacement placement = a.placement_of(l);
+    return placement != NormPlacement::post && placement != NormPlacement::post_2 &&
+           placement != NormPlacement::output;
 }
-bool has_feed_forward_norm(const A& a) { return has_pre_norm(a) && a.placement != NormPlacement::parallel; }
-bool has_post_norm(const A& a) { return !has_pre_norm(a) || a.placement == NormPlacement::sandwich; }
+bool has_feed_forward_norm(const A& a, const L& l) {
+    return has_pre_norm(a, l) && a.placement_of(l) != NormPlacement::parallel;
+}
+bool has_post_norm(const A& a, const L& l) {
+    return !has_pre_norm(a, l) || a.placement_of(l) == NormPlacement::sandwich;
+}
 
 RoleShape qk_norm(const Attention& attention, uint32_t heads, bool wanted) {
     const bool per_head = attention.qk_norm.group == QkNorm::Group::head && !attention.qk_norm.own_weights;
@@ -116,9 +122,9 @@ constexpr RoleRule rules[] = {
                          output(a)))},
     {Role::output_bias, false, SCORIA_SHAPE(vector(a.output_bias, a.outputs ? a.outputs : a.vocab))},
     {Role::attention_norm, true,
-     SCORIA_SHAPE(vector(has_pre_norm(a) && l.mixes() && l.attention_norm && a.norm.weight, a.hidden))},
+     SCORIA_SHAPE(vector(has_pre_norm(a, l) && l.mixes() && l.attention_norm && a.norm.weight, a.hidden))},
     {Role::attention_norm_bias, true,
-     SCORIA_SHAPE(vector(has_pre_norm(a) && l.attention_norm && a.norm.bias, a.hidden))},
+     SCORIA_SHAPE(vector(has_pre_norm(a, l) && l.attention_norm && a.norm.bias, a.hidden))},
     {Role::q, true, SCORIA_SHAPE(matrix(queries(l), latent(l).q_rank ? latent(l).q_rank : a.attended()))},
     {Role::k, true, SCORIA_SHAPE(matrix(projected_keys(l), a.attended()))},
     {Role::v, true, SCORIA_SHAPE(matrix(values(l), a.attended()))},
@@ -134,25 +140,27 @@ constexpr RoleRule rules[] = {
     {Role::k_norm_bias, true, SCORIA_SHAPE(k_norm(l, l.attention.qk_norm.norm.bias))},
     {Role::position_bias, true, SCORIA_SHAPE(position_bias(a, l, i))},
     {Role::sinks, true, SCORIA_SHAPE(vector(l.attention.sinks, l.attention.heads))},
-    {Role::attention_post_norm, true, SCORIA_SHAPE(vector(has_post_norm(a) && a.norm.weight, a.hidden))},
-    {Role::attention_post_norm_bias, true, SCORIA_SHAPE(vector(has_post_norm(a) && a.norm.bias, a.hidden))},
+    {Role::attention_post_norm, true, SCORIA_SHAPE(vector(has_post_norm(a, l) && a.norm.weight, a.hidden))},
+    {Role::attention_post_norm_bias, true,
+     SCORIA_SHAPE(vector(has_post_norm(a, l) && a.norm.bias, a.hidden))},
     {Role::attention_post_norm_2, true,
-     SCORIA_SHAPE(vector(a.placement == NormPlacement::post_2 && a.norm.weight, a.hidden))},
+     SCORIA_SHAPE(vector(a.placement_of(l) == NormPlacement::post_2 && a.norm.weight, a.hidden))},
     {Role::attention_post_norm_2_bias, true,
-     SCORIA_SHAPE(vector(a.placement == NormPlacement::post_2 && a.norm.bias, a.hidden))},
+     SCORIA_SHAPE(vector(a.placement_of(l) == NormPlacement::post_2 && a.norm.bias, a.hidden))},
     {Role::feed_forward_norm, true,
-     SCORIA_SHAPE(vector(has_feed_forward_norm(a) && l.feeds() && a.norm.weight, a.hidden))},
+     SCORIA_SHAPE(vector(has_feed_forward_norm(a, l) && l.feeds() && a.norm.weight, a.hidden))},
     {Role::feed_forward_norm_bias, true,
-     SCORIA_SHAPE(vector(has_feed_forward_norm(a) && a.norm.bias, a.hidden))},
+     SCORIA_SHAPE(vector(has_feed_forward_norm(a, l) && a.norm.bias, a.hidden))},
     {Role::gate, true, SCORIA_SHAPE(matrix(l.feed_forward.gated ? dense(l) : 0, a.hidden))},
     {Role::gate_bias, true, SCORIA_SHAPE(vector(l.feed_forward.gate_bias, dense(l)))},
     {Role::up, true, SCORIA_SHAPE(matrix(dense(l), a.hidden))},
     {Role::up_bias, true, SCORIA_SHAPE(vector(l.feed_forward.up_bias, dense(l)))},
     {Role::down, true, SCORIA_SHAPE(matrix(a.hidden, dense(l)))},
     {Role::down_bias, true, SCORIA_SHAPE(vector(l.feed_forward.down_bias, a.hidden))},
-    {Role::feed_forward_post_norm, true, SCORIA_SHAPE(vector(has_post_norm(a) && a.norm.weight, a.hidden))},
+    {Role::feed_forward_post_norm, true,
+     SCORIA_SHAPE(vector(has_post_norm(a, l) && a.norm.weight, a.hidden))},
     {Role::feed_forward_post_norm_bias, true,
-     SCORIA_SHAPE(vector(has_post_norm(a) && a.norm.bias, a.hidden))},
+     SCORIA_SHAPE(vector(has_post_norm(a, l) && a.norm.bias, a.hidden))},
     {Role::router, true, SCORIA_SHAPE(matrix(routing(l).experts, a.hidden))},
     {Role::router_bias, true, SCORIA_SHAPE(vector(routing(l).router_bias, routing(l).experts))},
     {Role::router_choice_bias, true, SCORIA_SHAPE(vector(routing(l).choice_bias, routing(l).experts))},
@@ -232,9 +240,8 @@ constexpr RoleRule rules[] = {
     {Role::mixer_gate_low, true, SCORIA_SHAPE(matrix(mixer(l).gate_rank, a.hidden))},
     {Role::mixer_beta, true, SCORIA_SHAPE(matrix(is(l, Kind::delta) ? mixer(l).heads : 0, a.hidden))},
     {Role::mixer_step_low, true,
-     SCORIA_SHAPE(matrix(mixer(l).step_rank, is(l, Kind::selective) ? mixer(l).width : a.hidden))},
-    {Role::mixer_kq, true,
-     SCORIA_SHAPE(matrix(is(l, Kind::selective) ? 2 * mixer(l).key_dim : 0, mixer(l).width))},
+     SCORIA_SHAPE(matrix(mixer(l).step_rank, projects(l) ? mixer(l).width : a.hidden))},
+    {Role::mixer_kq, true, SCORIA_SHAPE(matrix(projects(l) ? 2 * mixer(l).key_dim : 0, mixer(l).width))},
     {Role::mixer_step, true, SCORIA_SHAPE(matrix(mixer(l).steps(), or_else(mixer(l).step_rank, a.hidden)))},
     {Role::mixer_step_bias, true, SCORIA_SHAPE(vector(true, mixer(l).steps()))},
     {Role::mixer_decay, true,

@@ -115,8 +115,10 @@ nlohmann::json layer_json(const Layer& layer) {
                               {"groups", recurrence.groups},
                               {"key_dim", recurrence.key_dim},
                               {"value_dim", recurrence.value_dim},
+                              {"beta_scale", recurrence.beta_scale},
                               {"width", recurrence.width}};
     json["scale"] = layer.scale;
+    if (layer.placement) json["placement"] = name_of(placement_names, *layer.placement);
     json["feed_forward"] = feed_forward.size;
     json["activation"] = name_of(activation_names, feed_forward.activation);
     json["gated"] = feed_forward.gated;
@@ -280,6 +282,7 @@ std::string extras_text(const Layer& layer) {
                             layer.recurrence.heads, "x", layer.recurrence.value_dim, "-heads"));
     add(layer.cross.heads != 0, "cross-attention");
     add(layer.scale != 1, cat("scale-", layer.scale));
+    if (layer.placement) add(true, cat("norms-", name_of(placement_names, *layer.placement)));
     return extras;
 }
 
@@ -299,10 +302,12 @@ void add_layers(TextTable& table, const Architecture& architecture, const std::s
                        positions_text(architecture, attention), mask_text(attention), feed_forward,
                        extras_text(layers[first])});
         else
-            table.add({which, cat(recurrence.heads), cat(recurrence.groups), cat(recurrence.value_dim), "",
-                       name_of(recurrence_names, recurrence.kind), feed_forward,
-                       cat("taps-", recurrence.taps,
-                           recurrence.key_dim ? cat(" state-", recurrence.key_dim) : std::string())});
+            table.add(
+                {which, cat(recurrence.heads), cat(recurrence.groups), cat(recurrence.value_dim), "",
+                 name_of(recurrence_names, recurrence.kind), feed_forward,
+                 cat("taps-", recurrence.taps,
+                     recurrence.key_dim ? cat(" state-", recurrence.key_dim) : std::string(),
+                     recurrence.beta_scale != 1 ? cat(" beta-x", recurrence.beta_scale) : std::string())});
         first = last + 1;
     }
 }

@@ -43,7 +43,7 @@ TwoStreams build_reversible_block(GraphBuilder& graph, const Layer& layer, TwoSt
 TensorId build_block(GraphBuilder& graph, const Layer& layer, TensorId before,
                      std::optional<TensorId> per_layer) {
     if (graph.stack->alternating.count) return build_alternating_block(graph, layer, before, *per_layer);
-    const NormPlacement placement = graph.stack->placement;
+    const NormPlacement placement = graph.stack->placement_of(layer);
     if (placement == NormPlacement::parallel || placement == NormPlacement::parallel_2)
         return parallel_block(graph, layer, before);
     const float scale = graph.stack->residual_scale;

@@ -36,8 +36,8 @@ TensorId gated_convolution(GraphBuilder& graph, const Recurrence& shape, TensorI
                      Activation::identity);
 }
 
-/// RecurrenceKind::selective
-TensorId selective(GraphBuilder& graph, const Recurrence& shape, TensorId x) {
+/// RecurrenceKind::selective, and a projected state space.
+TensorId projected(GraphBuilder& graph, const Recurrence& shape, TensorId x) {
     const TensorId in = graph.linear("mixer in", x, shape.width, Role::mixer_in);
     const TensorId gate = graph.linear("mixer gate", x, shape.width, Role::mixer_gate);
     const TensorId v = convolve(graph, shape, {in}, Activation::silu);
@@ -58,7 +58,7 @@ TensorId selective(GraphBuilder& graph, const Recurrence& shape, TensorId x) {
         both.second = graph.optional(weights, Role::mixer_q_norm);
         kq = graph.emit(both);
     }
-    const TensorId step = graph.linear("mixer step", low, shape.width, Role::mixer_step);
+    const TensorId step = graph.linear("mixer step", low, shape.steps(), Role::mixer_step);
     const TensorId scanned =
         graph.emit(op::Scan{kq, v, step, std::nullopt, graph.tensor("scanned", shape.width),
                             graph.weight(Role::mixer_decay), graph.weight(Role::mixer_step_bias),
@@ -71,11 +71,13 @@ void norm_keys(GraphBuilder& graph, const Recurrence& shape, op::Scan& scan) {
     // x / sqrt(sum of x^2 + e) is an RMS norm by e / key_dim, over sqrt(key_dim).
     constexpr float length_epsilon = 1e-6f;  // of the published code
     const float dim = float(shape.key_dim);
+    // With b = beta_scale, S / sqrt(b) is what k sqrt(b) and v make by sigmoid(beta) alone.
+    const float scale = std::sqrt(shape.beta_scale / dim);
     scan.qk =
         graph.emit(op::Norm{scan.v, graph.tensor("q and k normed", 2 * shape.keys()), std::nullopt,
                             std::nullopt, NormKind::rms, length_epsilon / dim, shape.key_dim, shape.key_dim});
-    scan.k_scale = 1 / std::sqrt(dim);
-    scan.q_scale = 1 / dim;
+    scan.k_scale = scale;
+    scan.q_scale = scale / std::sqrt(dim);
 }
 
 /// The channels, or q, k and v of them.
@@ -145,7 +147,7 @@ TensorId scanned_heads(GraphBuilder& graph, const Recurrence& shape, TensorId x)
 
 TensorId build_recurrence(GraphBuilder& graph, const Recurrence& shape, TensorId x) {
     const TensorId mixed = shape.kind == RecurrenceKind::convolution ? gated_convolution(graph, shape, x)
-                           : shape.kind == RecurrenceKind::selective ? selective(graph, shape, x)
+                           : shape.convolves_v_alone()               ? projected(graph, shape, x)
                                                                      : scanned_heads(graph, shape, x);
     return graph.linear("mixer out", mixed, graph.stack->hidden, Role::mixer_out);
 }
