@@ -27,4 +27,31 @@ inline GgufFile made_gguf(const nlohmann::json& keys, const std::string& prefix,
     return file;
 }
 
+struct MadeGguf {
+    std::string name;
+    GgufFile file;
+    std::vector<TokenId> ids;
+    std::map<size_t, std::vector<double>> logits;  // by row
+};
+
+/// Of made_ggufs.jsonl, and of what else holds some.
+inline std::vector<MadeGguf> made_ggufs(const std::function<bool(const std::string&)>& wanted = {}) {
+    std::vector<MadeGguf> all;
+    for (const char* file : {"made_ggufs.jsonl", "made_plamo2.jsonl"}) {
+        std::ifstream lines(std::string(SCORIA_SOURCE_DIR) + "/tests/model/" + file);
+        for (std::string line; std::getline(lines, line);) {
+            const nlohmann::json json = nlohmann::json::parse(line);
+            if (wanted && !wanted(json["name"])) continue;
+            const std::string architecture = json["architecture"];
+            MadeGguf made{
+                json["name"], made_gguf(json["keys"], architecture + ".", json["tensors"]), json["ids"], {}};
+            made.file.metadata["general.architecture"] = architecture;
+            for (const auto& [row, values] : json["logits"].items())
+                made.logits[std::stoul(row)] = values.get<std::vector<double>>();
+            all.push_back(std::move(made));
+        }
+    }
+    return all;
+}
+
 }  // namespace scoria::test

@@ -1,6 +1,6 @@
 // GGUF's architectures that no folder of the tests becomes: tiny files whose weights are made of their
 // tensors' names, with the logits that llama.cpp computes of them (made_ggufs.py, which made
-// made_ggufs.jsonl).
+// made_ggufs.jsonl), or NumPy in float64 (made_plamo2.py).
 #include "made_gguf.h"
 #include "reference/executor.h"
 #include "support/device.h"
@@ -14,29 +14,6 @@ namespace {
 /// llama.cpp computes in float32, and reads GELU from a table of half floats.
 constexpr double single = 5e-5, half_table = 2e-3;
 
-struct MadeGguf {
-    std::string name;
-    GgufFile file;
-    std::vector<TokenId> ids;
-    std::map<size_t, std::vector<double>> logits;  // by row
-};
-
-std::vector<MadeGguf> made_ggufs() {
-    std::vector<MadeGguf> all;
-    std::ifstream lines(std::string(SCORIA_SOURCE_DIR) + "/tests/model/made_ggufs.jsonl");
-    for (std::string line; std::getline(lines, line);) {
-        const nlohmann::json json = nlohmann::json::parse(line);
-        const std::string architecture = json["architecture"];
-        MadeGguf made{
-            json["name"], made_gguf(json["keys"], architecture + ".", json["tensors"]), json["ids"], {}};
-        made.file.metadata["general.architecture"] = architecture;
-        for (const auto& [row, values] : json["logits"].items())
-            made.logits[std::stoul(row)] = values.get<std::vector<double>>();
-        all.push_back(std::move(made));
-    }
-    return all;
-}
-
 double allowed(const Model& model) {
     const Activation activation = model.architecture.layers.front().feed_forward.activation;
     return activation == Activation::gelu_tanh || activation == Activation::gelu ? half_table : single;
@@ -46,7 +23,7 @@ double allowed(const Model& model) {
 
 TEST_CASE("reference: architectures of GGUF have the logits of llama.cpp") {
     const std::vector<MadeGguf> all = made_ggufs();
-    CHECK(all.size() == 25);
+    CHECK(all.size() == 26);
     for (const MadeGguf& made : all) {
         CAPTURE(made.name);
         const TemporaryFile file(made.file.bytes());

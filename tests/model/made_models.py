@@ -35,6 +35,8 @@ MAMBA = dict(num_hidden_layers=3, layer_types=["linear_attention", "full_attenti
              mamba_n_heads=8, mamba_d_head=16, mamba_expand=2, mamba_n_groups=2, mamba_d_state=12, mamba_d_conv=4)
 FALCON = SAME | dict(num_hidden_layers=2, mamba_d_ssm=96, mamba_n_heads=6, mamba_d_head=16, mamba_n_groups=2, mamba_d_state=12,
                      mamba_d_conv=4)
+OLMO_HYBRID = SAME | dict(num_hidden_layers=4, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=12,
+                          linear_value_head_dim=20, attention_bias=True)
 NEMOTRON = dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_attention_heads=4, num_key_value_heads=2,
                 head_dim=16, max_position_embeddings=160, layer_norm_epsilon=0.02, bos_token_id=1, eos_token_id=2,
                 pad_token_id=None, ssm_state_size=12, mamba_num_heads=6, mamba_head_dim=16, n_groups=2)
@@ -176,6 +178,9 @@ CONFIGS = {
         num_experts=5, num_experts_per_tok=2, moe_intermediate_size=24, shared_expert_intermediate_size=40,
         rope_parameters=ROPE | {"partial_rotary_factor": 0.25, "mrope_section": [1, 1, 0], "mrope_interleaved": True}),
         vision_config=VISION | dict(num_position_embeddings=16)),
+    "olmo_hybrid": OLMO_HYBRID | dict(rope_parameters={"rope_type": "default", "rope_theta": None}),
+    "olmo_hybrid-unlike": OLMO_HYBRID | dict(linear_allow_neg_eigval=False, linear_conv_kernel_dim=3, layer_types=[
+        "full_attention"] + ["linear_attention"] * 2 + ["full_attention"]),
     "kimi_linear": KIMI | dict(linear_attn_config=dict(
         full_attn_layers=[2, 4], kda_layers=[1, 3], head_dim=12, num_heads=4, short_conv_kernel_size=4)),
     "kimi_linear-types": KIMI | dict(

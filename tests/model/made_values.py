@@ -21,6 +21,8 @@ def values(name, shape):
         u = u * 2.5 / math.sqrt(shape[-1])
     elif ("norm" in name and name.endswith("weight")) or name.endswith(("scale", "scalar", "freqs.weight")):
         u = 1 + 0.3 * u
+    elif name.endswith("ssm_a"):  # decays, below 0
+        u = 0.3 * u - 1
     else:
         u = 0.3 * u
     return u.astype(np.float32).reshape(shape)

@@ -3,7 +3,7 @@
 #include "batcher.h"
 #include "engine.h"
 #include "fail.h"
-#include "made_models.h"
+#include "made_gguf.h"
 #include "reference/executor.h"
 #include "session_impl.h"
 #include "speculation.h"
@@ -27,7 +27,7 @@ namespace {
 struct Recurrent {
     MadeModel made;
     std::shared_ptr<const Model> model;
-    std::unique_ptr<TemporaryFolder> folder;
+    std::shared_ptr<const void> file;
 };
 
 /// One of each kind of recurrence, and one that is nothing else, or one of all; deep, all.
@@ -39,12 +39,18 @@ std::vector<Recurrent> recurrent_models() {
     };
     std::vector<Recurrent> all;
     for (MadeModel& made : made_models(wanted)) {
-        auto folder = std::make_unique<TemporaryFolder>(made.folder);
+        auto folder = std::make_shared<TemporaryFolder>(made.folder);
         auto model = std::make_shared<const Model>(open_model(folder->path()));
         if (model->architecture.recurrent())
             all.push_back({std::move(made), std::move(model), std::move(folder)});
     }
-    REQUIRE(all.size() == (deep() ? 25 : few_models() ? 1 : 5));
+    if (deep())
+        for (MadeGguf& made : made_ggufs([](const std::string& name) { return name == "plamo2"; })) {
+            auto file = std::make_shared<TemporaryFile>(made.file.bytes());
+            auto model = std::make_shared<const Model>(open_model(file->path()));
+            all.push_back({{made.name, made.name, {}, made.ids, made.logits}, model, file});
+        }
+    REQUIRE(all.size() == (deep() ? 28 : few_models() ? 1 : 5));
     return all;
 }
 
@@ -359,7 +365,8 @@ TEST_CASE("vulkan: recurrences of more sequences than a binding holds take turns
         options.context = 32;
         options.shared_context = 256;
         Engine wide(r.model, options);
-        options.device.caps_profile = (r.folder->path() / "caps.json").string();
+        const TemporaryFile caps("{}");
+        options.device.caps_profile = caps.path();
         const auto [wanted, passes] = answers(wide, r.made, lengths, 4);
         std::vector<const char*> limits{R"({"max_storage_range": 65536})"};
         if (r.made.name == "qwen3_5_text")  // of the others no layer has states of a megabyte
@@ -418,45 +425,6 @@ TEST_CASE("vulkan: recurrences on two devices, and kernel by kernel beside the r
     }
 }
 
-TEST_CASE(
-    "reference: Kimi Linear as published, its layers in two lists and a dense one under Llama's names") {
-    MadeModel made = made_model("kimi_linear");
-    nlohmann::json& config = made.folder.config;
-    for (const char* newer : {"layer_types", "mlp_layer_types", "linear_head_dim", "linear_num_heads",
-                              "linear_conv_kernel_dim", "qk_head_dim"})
-        config.erase(newer);
-    config.update(nlohmann::json::parse(R"({"mla_use_nope": true, "moe_layer_freq": 1,
-        "moe_router_activation_func": "sigmoid", "num_nextn_predict_layers": 0, "rope_scaling": null,
-        "rope_theta": 10000.0, "use_grouped_topk": true})"));
-    auto& tensors = made.folder.tensors;
-    for (const std::string linear : {"gate_proj", "up_proj", "down_proj"}) {
-        auto node = tensors.extract("model.layers.0.block_sparse_moe." + linear + ".weight");
-        node.key() = "model.layers.0.mlp." + linear + ".weight";
-        tensors["model.layers.0.mlp." + linear + ".weight"] = std::move(node.mapped());
-    }
-    const TemporaryFolder folder(made.folder);
-    const Model model = open_model(folder.path());
-    const MadeModel as_made = made_model("kimi_linear");
-    const TemporaryFolder newer(as_made.folder);
-    CHECK(model.architecture.layers == open_model(newer.path()).architecture.layers);
-    CHECK(model.unused.empty());
-}
-
-TEST_CASE("reference: Ling 3 as published, its layers by groups") {
-    MadeModel made = made_model("bailing_hybrid");
-    nlohmann::json& config = made.folder.config;
-    const TemporaryFolder newer(made.folder);
-    for (const char* name : {"layer_types", "mlp_layer_types", "linear_head_dim", "linear_num_heads",
-                             "linear_conv_kernel_dim", "qk_head_dim", "model_max_length"})
-        config.erase(name);
-    config.update(
-        nlohmann::json::parse(R"({"head_dim": 12, "max_position_embeddings": 160, "no_kda_lora": true,
-        "gated_attention_proj_granularity_type": "head_wise", "score_function": "sigmoid",
-        "expert_swiglu_limit_list": [null, null, 0]})"));
-    const TemporaryFolder folder(made.folder);
-    CHECK(open_model(folder.path()).architecture.layers == open_model(newer.path()).architecture.layers);
-}
-
 TEST_CASE("vulkan: q, k and v of a recurrence stand side by side, whatever their types, and without fusion") {
     MadeModel made = made_model("kimi_linear");
     for (const char* half : {"0.self_attn.v_proj", "0.self_attn.f_a_proj", "2.self_attn.k_proj"}) {
@@ -492,83 +460,6 @@ TEST_CASE("vulkan: a model without attention caches nothing by position, and has
     ++options.context;
     CHECK_THROWS_WITH_AS(Engine(model, options), doctest::Contains("expected at most 1048576 positions"),
                          Error);
-}
-
-TEST_CASE("recurrences that are not computed are refused, naming the field") {
-    struct Row {
-        const char *name, *field, *value, *says;
-    };
-    constexpr Row rows[] = {
-        {"lfm2", "conv_bias", "true", "conv_bias: expected false"},
-        {"lfm2", "conv_L_cache", "1", "conv_L_cache: expected 2 to 16, got 1"},
-        {"lfm2", "layer_types", R"(["conv", "xlstm", "full_attention"])", "got xlstm"},
-        {"lfm2", "layer_types", R"(["conv"])", "layer_types: expected 3 types, got 1"},
-        {"lfm2", "block_ffn_dim_multiplier", "1e12", "block_ffn_dim_multiplier"},
-        {"qwen3_5_text", "attention_bias", "true", "attention_bias: expected false"},
-        {"qwen3_5_text", "linear_num_value_heads", "5",
-         "linear_num_value_heads: expected a multiple of 2 groups"},
-        {"qwen3_5_text", "linear_key_head_dim", "512", "linear_key_head_dim: expected 1 to 256, got 512"},
-        {"qwen3_5_text", "linear_conv_kernel_dim", "17", "linear_conv_kernel_dim: expected 2 to 16"},
-        {"qwen3_next", "linear_value_head_dim", "8", "expected [144, 48], got [240, 48]"},
-        {"kimi_linear", "mla_use_nope", "false", "mla_use_nope: expected true"},
-        {"kimi_linear", "moe_layer_freq", "2", "moe_layer_freq: expected 1, got 2"},
-        {"kimi_linear", "linear_attn_config", R"({"head_dim": 300})",
-         "linear_attn_config.head_dim: expected 1 to 256, got 300"},
-        {"kimi_linear", "linear_attn_config", R"({"short_conv_kernel_size": 3})",
-         "q_conv1d.weight: expected [48, 3], got [48, 1, 4]"},
-        {"kimi_linear-types", "layer_types", "null", "each layer in one of its two lists"},
-        {"bailing_hybrid", "kda_lower_bound", "0.5", "kda_lower_bound: expected a number below 0, got 0.5"},
-        {"bailing_hybrid", "no_kda_lora", "false", "no_kda_lora: expected true"},
-        {"bailing_hybrid", "gated_attention_proj_granularity_type", "\"elementwise\"", "expected head_wise"},
-        {"bailing_hybrid", "expert_swiglu_limit_list", "[null, 7.0]", "expert_swiglu_limit_list"},
-        {"bailing_hybrid", "linear_head_dim", "16", "expected [64, 48], got [48, 48]"},
-        {"granitemoehybrid-mamba", "mamba_proj_bias", "true", "mamba_proj_bias: expected false"},
-        {"granitemoehybrid-mamba", "mamba_d_head", "8", "mamba_d_head: expected heads that fill"},
-        {"granitemoehybrid-mamba", "time_step_limit", "[0.001, 0.1]",
-         "time_step_limit: expected 0 and infinity"},
-        {"nemotron_h-experts", "moe_latent_size", "16", "moe_latent_size"},
-        {"nemotron_h-experts", "layers_block_type", R"(["mamba", "moe", "attention", "gru", "mamba"])",
-         "in every place"},
-        {"mamba", "time_step_rank", "6", "expected [30, 96], got [29, 96]"},
-        {"mamba", "d_inner", "64", "d_inner: expected 96, got 64"},
-        {"mamba", "expand", "1e300", "expand: expected 1 to 2^20 channels, got 1e+300"},
-        {"falcon_mamba", "state_size", "300", "state_size: expected 1 to 256, got 300"},
-        {"jamba", "attn_layer_offset", "3", "attn_layer_offset: expected less than 3, got 3"},
-        {"jamba", "mamba_inner_layernorms", "false", "mamba_inner_layernorms: expected true"},
-        {"mamba2", "rms_norm", "false", "rms_norm: expected true"},
-        {"mamba2", "use_bias", "true", "use_bias: expected false"},
-        {"mamba2", "hidden_act", "\"gelu\"", "hidden_act: expected silu"},
-        {"mamba2", "expand", "3", "expand: expected a width of 6 heads of 16, got 3"},
-        {"mamba2", "n_groups", "4", "num_heads: expected a multiple of 4 groups, got 6"},
-        {"mamba2", "time_step_limit", "[0, 0.1]", "time_step_limit: expected 0 and infinity"},
-        {"nemotron_h", "mamba_hidden_act", "\"gelu\"", "mamba_hidden_act: expected silu"},
-        {"nemotron_h", "n_groups", "4", "mamba_num_heads: expected a multiple of 4 groups, got 6"},
-        {"nemotron_h", "time_step_limit", "[0, 0.1]", "time_step_limit: expected 0 and infinity"},
-        {"falcon_h1", "mamba_n_groups", "4", "mamba_n_heads: expected a multiple of 4 groups, got 6"},
-    };
-    const std::vector<MadeModel> all = made_models();
-    for (const Row& row : rows) {
-        CAPTURE(row.name);
-        CAPTURE(row.field);
-        HfFolder folder = std::ranges::find(all, row.name, &MadeModel::name)->folder;
-        folder.config[row.field] = nlohmann::json::parse(row.value);
-        const std::string message = refusal_of(folder);
-        CAPTURE(message);
-        CHECK(message.find(row.says) != message.npos);
-    }
-    // As older files have them: the pattern of layers as letters, infinity as Python writes it.
-    HfFolder older = std::ranges::find(all, "nemotron_h", &MadeModel::name)->folder;
-    const TemporaryFolder as_made(older);
-    older.config.erase("layers_block_type");
-    older.config["hybrid_override_pattern"] = "M-*M";
-    older.config["num_hidden_layers"] = 4;
-    std::string text = older.config.dump();
-    const std::string infinity = R"({"__float__":"Infinity"})";
-    REQUIRE(text.find(infinity) != text.npos);
-    text.replace(text.find(infinity), infinity.size(), "Infinity");
-    older.files["config.json"] = text;
-    const TemporaryFolder as_older(older);
-    CHECK(open_model(as_older.path()).architecture == open_model(as_made.path()).architecture);
 }
 
 }  // namespace recurring

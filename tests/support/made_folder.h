@@ -23,6 +23,7 @@ inline std::string bytes_of(const std::string& name, const std::vector<uint64_t>
     const bool matrix = shape.size() > 1 && shape[0] > 1;
     const bool norm = (name.find("norm") != name.npos && name.ends_with("weight")) ||
                       name.ends_with("scale") || name.ends_with("scalar") || name.ends_with("freqs.weight");
+    const double middle = norm ? 1 : name.ends_with("ssm_a") ? -1 : 0;
     const double root = std::sqrt(double(shape.back()));
     std::vector<float> values;
     for (uint64_t i = 1; i <= count; ++i) {
@@ -30,7 +31,7 @@ inline std::string bytes_of(const std::string& name, const std::vector<uint64_t>
         z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
         z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
         const double u = double((z ^ (z >> 31)) >> 40) / double(1 << 23) - 1;
-        values.push_back(float(matrix ? u * 2.5 / root : norm ? 1 + 0.3 * u : 0.3 * u));
+        values.push_back(float(matrix ? u * 2.5 / root : middle + 0.3 * u));
     }
     std::string bytes(4 * count, '\0');
     std::memcpy(bytes.data(), values.data(), bytes.size());
