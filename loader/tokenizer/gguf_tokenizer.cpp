@@ -1,4 +1,4 @@
-// The tokenizer that a GGUF vocabulary means: one of five models, set up as the original was.
+// The tokenizer that a GGUF vocabulary means: one of six models, set up as the original was.
 #include "tokenizer/vocabulary.h"
 
 #include "fail.h"
@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 namespace scoria {
 namespace {
@@ -119,17 +120,21 @@ Pipeline byte_bpe(const Vocabulary& v) {
     return p;
 }
 
-/// Bytes of SentencePiece's tokens. Errors: bad_file, for a byte token that spells none.
+/// Errors: bad_file, for a byte token that spells none.
+std::string byte_of(const Vocabulary& v, size_t i) {
+    const auto byte = spelled_byte(v.tokens[i]);
+    if (!byte)
+        fail(Status::bad_file, where, "tokenizer.ggml.tokens: expected a byte token <0xXX>, got \"",
+             v.tokens[i], "\" at ", i);
+    return std::string(1, static_cast<char>(*byte));
+}
+
+/// Bytes of SentencePiece's tokens. Errors: bad_file, as above.
 std::vector<std::string> unmarked_tokens(const Vocabulary& v) {
     std::vector<std::string> tokens = v.tokens;
     for (size_t i = 0; i < tokens.size(); ++i) {
         if (v.types[i] == TokenType::byte) {
-            const auto byte = spelled_byte(tokens[i]);
-            if (!byte) {
-                fail(Status::bad_file, where, "tokenizer.ggml.tokens: expected a byte token <0xXX>, got \"",
-                     tokens[i], "\" at ", i);
-            }
-            tokens[i].assign(1, static_cast<char>(*byte));
+            tokens[i] = byte_of(v, i);
         } else if (v.types[i] == TokenType::normal || v.types[i] == TokenType::unused) {
             tokens[i] = replace_all(tokens[i], space_mark, " ");
         }
@@ -190,6 +195,30 @@ Pipeline unigram(const Vocabulary& v) {
     if (prefix) p.decoder.emplace_back(DropFirstSpace());
     p.hidden_count = true;
     set_ends(p, v, false, true);
+    return p;
+}
+
+/// Log probabilities count in steps of 1e-4, and a character that is no token, or none of a token, as -1000
+/// (the published code's).
+Pipeline plamo2(const Vocabulary& v) {
+    constexpr double step = 1e-4, least = -1000;
+    require_scores(v);
+    Pipeline p;
+    p.kind = "plamo2 (unigram)";
+    p.tokens = v.tokens;
+    std::vector<double> steps;
+    for (size_t i = 0; i < v.tokens.size(); ++i) {
+        steps.push_back(std::round(v.scores[i] / step));
+        if (v.types[i] == TokenType::byte) p.tokens[i] = byte_of(v, i);
+    }
+    const auto left_out = [&](size_t i) {  // the converter pads with unused ones
+        return v.is_special(static_cast<TokenId>(i)) || v.types[i] == TokenType::unused;
+    };
+    p.model = std::make_unique<Unigram>(
+        spellings(v, left_out), std::move(steps), std::vector<bool>(v.tokens.size()),
+        std::round(least / step),
+        Unigram::Options{.unknown = v.unknown, .byte_fallback = true, .first_longest = true});
+    set_ends(p, v, false, false);
     return p;
 }
 
@@ -270,11 +299,12 @@ Pipeline rwkv(const Vocabulary& v) {
 std::shared_ptr<const Tokenizer> make_tokenizer(const Vocabulary& v) {
     constexpr std::pair<std::string_view, Pipeline (*)(const Vocabulary&)> kinds[] = {
         {"gpt2", byte_bpe}, {"gemma4", byte_bpe}, {"llama", sentencepiece_bpe},
-        {"t5", unigram},    {"bert", word_piece}, {"rwkv", rwkv}};
+        {"t5", unigram},    {"bert", word_piece}, {"rwkv", rwkv},
+        {"plamo2", plamo2}};
     const auto* kind = std::ranges::find(kinds, v.model, [](const auto& row) { return row.first; });
     if (kind == std::end(kinds)) {
         fail(Status::unsupported, where,
-             "tokenizer.ggml.model: expected gpt2, gemma4, llama, t5, bert or rwkv, got ", v.model);
+             "tokenizer.ggml.model: expected gpt2, gemma4, llama, t5, bert, rwkv or plamo2, got ", v.model);
     }
     Pipeline p = kind->second(v);
     p.added = added_tokens(v);

@@ -90,8 +90,11 @@ class Unigram final : public TokenModel {
         bool byte_fallback = false;
         bool bytes_are_text = false;   // a text that spells a byte token becomes it
         bool single_precision = true;  // SentencePiece's sums; tokenizer.json's are double
+        // Of sequences that are as likely the one whose first tokens are longest, not its last (PLaMo 2).
+        bool first_longest = false;
     };
-    /// Log probabilities; `user_defined` tokens count by their length instead.
+    /// Log probabilities; `user_defined` tokens count by their length instead, and what is no token less than
+    /// `least_score`, or with first_longest as that.
     Unigram(std::vector<std::string> tokens, std::vector<double> scores,
             const std::vector<bool>& user_defined, double least_score, const Options& options);
     void encode(std::string_view piece, std::vector<TokenId>& out) const override;
@@ -99,6 +102,8 @@ class Unigram final : public TokenModel {
 
   private:
     template <class Real> void encode_in(std::string_view piece, std::vector<TokenId>& out) const;
+    void encode_from_end(std::string_view piece, std::vector<TokenId>& out) const;
+    bool has_bytes(std::string_view text) const;  // as tokens
 
     Spellings spellings_;
     std::vector<double> scores_;

@@ -115,6 +115,63 @@ TEST_CASE("a hidden token in front keeps the first word's space, as in llama.cpp
     }
 }
 
+TEST_CASE("PLaMo 2's unigram takes the longest token first where sums are the same") {
+    std::vector<std::string> tokens{"<|plamo:unk|>", "<|plamo:bos|>", "<|plamo:eos|>"};
+    std::vector<int32_t> types{2, 3, 3};
+    for (unsigned byte = 0; byte < 256; ++byte) {
+        constexpr std::string_view digits = "0123456789ABCDEF";
+        tokens.push_back(std::string("<0x") + digits[byte / 16] + digits[byte % 16] + ">");
+        types.push_back(6);
+    }
+    std::vector<float> scores(tokens.size(), 0);
+    const std::pair<const char*, float> words[] = {
+        {"a", -1.5f},        {"aa", -3},         {"ab", -2.25f},      {"b", -1.25f},  {"日", -4},
+        {"日本", -5},        {"本語", -5},       {"語", -4},          {" ", -2},      {"  ", -4},
+        {" the", -3.00004f}, {"the", -1.00001f}, {"語日本語", -1200}, {"\u2581a", -2}};
+    for (const auto& [word, score] : words) {
+        tokens.push_back(word);
+        scores.push_back(score);
+        types.push_back(1);
+    }
+    tokens.push_back("[PAD1]");
+    scores.push_back(-1000);
+    types.push_back(5);
+    GgufFile file;
+    add_vocabulary(file, tokens, {});
+    file.metadata["tokenizer.ggml.model"] = std::string("plamo2");
+    file.metadata["tokenizer.ggml.scores"] = scores;
+    file.metadata["tokenizer.ggml.token_type"] = types;
+    file.metadata["tokenizer.ggml.bos_token_id"] = 1u;
+    const auto tokenizer = open_tokenizer(TemporaryFile(file.bytes()).path());
+    using Ids = std::vector<TokenId>;
+    const std::pair<std::string, Ids> cases[] = {
+        // by a dynamic program over all ways to write the text
+        {"aaa", {260, 259}},
+        {"aaaaa", {260, 260, 259}},
+        {"abab", {261, 261}},
+        {"日本語", {264, 266}},
+        {"日本語日本語", {264, 266, 264, 266}},  // -1200 is worse than what it is made of
+        {"é", {198, 172}},
+        {"🙂a", {243, 162, 156, 133, 259}},
+        {"   the  the", {268, 269, 268, 270}},
+        {"<0x41>", {63, 51, 123, 55, 52, 65}},
+        {"\u2581a", {272}},
+        {"\uFEFFa", {242, 190, 194, 259}},
+        {"", {}},
+    };
+    for (const auto& [text, ids] : cases) {
+        CAPTURE(text);
+        CHECK(tokenizer->encode(text) == ids);
+        CHECK(tokenizer->decode(ids, true) == text);
+    }
+    for (const std::string never : {"<|plamo:bos|>", "[PAD1]"}) {
+        CAPTURE(never);
+        const Ids ids = tokenizer->encode(never, {.parse_special = false});
+        CHECK(ids.size() > 1);
+        CHECK(tokenizer->decode(ids, true) == never);
+    }
+}
+
 TEST_CASE("the default model gives the golden's ids" * needs_fixtures()) {
     if (default_model().empty()) {
         MESSAGE("left out: SCORIA_MODEL names no model");
