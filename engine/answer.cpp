@@ -25,6 +25,10 @@ Answer::Answer(Session::Impl& session, const GenerateOptions& options)
     if (with_text) text_.emplace(*tokenizer, options.stop, options.special_text);
     if (options.sampling.dry_multiplier > 0)
         dry_.emplace(options.sampling, tokenizer, model.architecture.vocab);
+    if (!model.suppressed.empty()) {
+        allowed_.assign((model.architecture.logits() + 31) / 32, ~0u);
+        for (const TokenId id : model.suppressed) allowed_[size_t(id) / 32] &= ~(1u << id % 32);
+    }
     if (!options.output_grammar) return;
     std::vector<uint32_t> ends;
     for (uint32_t id = 0; id < std::min(tokenizer->size(), model.architecture.logits()); ++id)
@@ -37,12 +41,19 @@ std::vector<uint32_t> Answer::sampler() const {
                                         session_.tokens.size());
     std::vector<uint32_t> state =
         sampler_state(options_.sampling, ids, session_.engine.model->architecture.logits());
-    if (constraint_) state[SAMPLER_MASKED] = 1;
+    if (constraint_ || !allowed_.empty()) state[SAMPLER_MASKED] = 1;
+    if (allowed_.empty()) return state;
+    state.resize(SAMPLER_MASK);
+    state.insert(state.end(), allowed_.begin(), allowed_.end());
     return state;
 }
 
 void Answer::guide(std::span<const TokenId> before, std::span<const uint32_t> mask, const Write& write) {
-    if (constraint_) write(SAMPLER_MASK, mask);
+    if (constraint_) {
+        std::vector<uint32_t> words(mask.begin(), mask.end());
+        for (size_t i = 0; i < std::min(words.size(), allowed_.size()); ++i) words[i] &= allowed_[i];
+        write(SAMPLER_MASK, words);
+    }
     if (!dry_) return;
     const std::vector<uint32_t> words = bias_words(options_.sampling, dry_->penalties(before));
     const uint32_t count = uint32_t(words.size() / 2);

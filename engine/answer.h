@@ -57,6 +57,8 @@ class Answer {
     std::optional<TextStream> text_;
     std::optional<grammar::Constraint> constraint_;
     std::optional<Dry> dry_;
+    std::vector<uint32_t>
+        allowed_;           // a bit per token, but those that the model says are never sampled; or empty
     bool refused_ = false;  // a callback said false
     GenerateResult result_;
 };

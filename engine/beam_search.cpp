@@ -60,7 +60,8 @@ void BeamSearch::step(std::span<const std::vector<float>> logits) {
     std::vector<Candidate> candidates;
     const size_t wanted = 2 * size_t(options_.width);
     for (uint32_t beam = 0; beam < live_.size(); ++beam) {
-        const std::vector<double> logs = log_softmax(logits[beam]);
+        std::vector<double> logs = log_softmax(logits[beam]);
+        for (const TokenId id : options_.suppressed) logs[size_t(id)] = -INFINITY;
         for (size_t id = 0; id < logs.size(); ++id)
             candidates.push_back({live_[beam].log_probability + logs[id], beam, TokenId(id)});
     }
@@ -70,6 +71,7 @@ void BeamSearch::step(std::span<const std::vector<float>> logits) {
     std::vector<Beam> next;
     for (size_t rank = 0; rank < count && next.size() < options_.width; ++rank) {
         const Candidate& c = candidates[rank];
+        if (c.log_probability == -INFINITY) break;
         Beam beam{live_[c.beam].tokens, c.log_probability, 0};
         beam.tokens.push_back(c.token);
         if (std::ranges::find(options_.ends, c.token) != options_.ends.end()) {
@@ -78,6 +80,8 @@ void BeamSearch::step(std::span<const std::vector<float>> logits) {
         }
         next.push_back(std::move(beam));
     }
+    if (next.empty() && ended_.empty())
+        fail(Status::non_finite, "beam search", "expected a token that may come next, got none");
     const size_t length = live_.front().tokens.size() + 1;
     live_ = std::move(next);
     settled_ = ended_.size() >= options_.width &&

@@ -18,6 +18,7 @@ struct BeamOptions {
     } stop = Stop::hopeless;
     uint32_t max_tokens = 64;
     std::vector<TokenId> ends;
+    std::vector<TokenId> suppressed = {};  // of logits; no beam has any, but probabilities count them
 };
 
 struct Beam {
@@ -33,7 +34,7 @@ class BeamSearch {
     explicit BeamSearch(BeamOptions options);
     /// Beams that go on: one empty one at first, then `width`.
     const std::vector<Beam>& live() const { return live_; }
-    /// Logits of the next token of every live beam, all of one size.
+    /// Logits of the next token of every live beam, all of one size. Errors: non_finite, where none may come.
     void step(std::span<const std::vector<float>> logits);
     bool done() const { return done_; }
     /// The best answers, best first, at most `width`. Beams that still live count as they are, unless enough

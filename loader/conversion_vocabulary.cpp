@@ -323,6 +323,8 @@ void add_folder_vocabulary(const fs::path& folder, uint32_t vocab, GgufWriter& o
         out.set("tokenizer.ggml.unknown_token_id", static_cast<uint32_t>(unknown - tokens.types.begin()));
     out.set("tokenizer.ggml.add_bos_token", tokenizer->adds_bos());
     if (adds_eos || type == "Unigram") out.set("tokenizer.ggml.add_eos_token", adds_eos);
+    const std::vector<TokenId> suppressed = stated_tokens(folder, suppressed_key, vocab);
+    if (!suppressed.empty()) out.set(gguf_suppressed_key, suppressed);
     if (const std::string chat = chat_template_of(folder); !chat.empty())
         out.set("tokenizer.chat_template", chat);
     check_vocabulary(*tokenizer, out, where);

@@ -311,6 +311,29 @@ nlohmann::json read_config(const fs::path& config) {
     return parse_json(text, config.filename().string());
 }
 
+std::vector<TokenId> stated_tokens(const fs::path& folder, const char* name, size_t tokens) {
+    std::vector<TokenId> ids;
+    for (const char* file : {"generation_config.json", "config.json"}) {
+        std::error_code ignored;
+        if (!fs::is_regular_file(folder / file, ignored)) continue;
+        const nlohmann::json config = read_config(folder / file);
+        nlohmann::json stated = config.value(name, nlohmann::json());
+        const auto text = config.find("text_config");
+        if (stated.is_null() && text != config.end() && text->is_object())
+            stated = text->value(name, nlohmann::json());
+        if (stated.is_null()) continue;
+        if (!stated.is_array()) stated = nlohmann::json::array({stated});
+        for (const nlohmann::json& id : stated) {
+            if (!id.is_number_integer())
+                fail(Status::bad_file, file, name, ": expected an id or a list of ids, got ", id.dump());
+            const int64_t token = id.get<int64_t>();
+            if (token >= 0 && token < int64_t(tokens)) ids.push_back(TokenId(token));
+        }
+        break;
+    }
+    return ids;
+}
+
 Model open_hugging_face_model(const fs::path& path, Reads reads, Floats8 floats8, ModelPart part) {
     const auto [folder, config_path] = hugging_face_paths(path);
     const std::string config_name = config_path.filename().string();
@@ -350,6 +373,7 @@ Model open_hugging_face_model(const fs::path& path, Reads reads, Floats8 floats8
     model.layers_ahead = config.size("num_nextn_predict_layers", most_layers, 0, 0);
     model.tensors = tensors;
     read_tokenizer(model, folder);
+    model.suppressed = stated_tokens(folder, suppressed_key, model.architecture.logits());
     model.chat_template = read_chat_template(folder, model.tokenizer.get());
     model.pooling =
         modules.pooling.value_or(model.architecture.bidirectional() ? Pooling::mean : Pooling::last);

@@ -26,6 +26,14 @@ HuggingFacePaths hugging_face_paths(const std::filesystem::path& path);
 /// config.json. Python writes Infinity where JSON has no number: it becomes a string. Errors: bad_file.
 nlohmann::json read_config(const std::filesystem::path& config);
 
+/// Tokens that are never sampled; GGUF's key of them, of which those beyond the vocabulary count for nothing.
+inline constexpr const char* suppressed_key = "suppress_tokens";
+inline constexpr const char* gguf_suppressed_key = "tokenizer.ggml.suppress_tokens";
+
+/// Ids of tokens that `name` of generation_config.json says, one or a list; or where that says nothing,
+/// config.json: those below `tokens`, as they stand there. Errors: bad_file.
+std::vector<TokenId> stated_tokens(const std::filesystem::path& folder, const char* name, size_t tokens);
+
 /// Of a file of its own, or tokenizer_config.json; empty: none.
 std::string chat_template_of(const std::filesystem::path& folder);
 

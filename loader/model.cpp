@@ -78,6 +78,8 @@ Model open_parts(const std::filesystem::path& path, Reads reads, Floats8 floats8
         if (error.status() != Status::unsupported) throw;
         model.tokenizer_problem = error.what();
     }
+    for (const int64_t id : gguf.metadata.integers(gguf_suppressed_key).value_or(std::vector<int64_t>()))
+        if (id >= 0 && id < int64_t{model.architecture.logits()}) model.suppressed.push_back(TokenId(id));
     model.chat_template = read_chat_template(gguf.metadata, model.tokenizer.get());
     model.metadata_json = gguf.metadata.json();
     return model;
@@ -114,14 +116,20 @@ bool is_of_shared_keys(std::string_view name, const Model& model) {
 }  // namespace
 
 bool is_spare(const Model& model, const TensorView& unused) {
-    constexpr std::string_view spare[] = {
-        "inv_freq",         "attn.bias",    "attention.bias",          "masked_bias",
-        "attn.causal_mask", "position_ids", "embed_positions.weights",  // sinusoids
-        "act_fn.beta",      "act_fn.eps"};                              // constants of xIELU
+    constexpr std::string_view spare[] = {"inv_freq",
+                                          "attn.bias",
+                                          "attention.bias",
+                                          "masked_bias",
+                                          "attn.causal_mask",
+                                          "position_ids",
+                                          "embed_positions.weights",
+                                          "bert.encoder.embed_positions.weight",  // sinusoids
+                                          "act_fn.beta",
+                                          "act_fn.eps"};  // constants of xIELU
     const auto ends = [&](std::string_view end) { return unused.name.ends_with(end); };
     return is_of_layer_ahead(unused.name, model) || is_of_shared_keys(unused.name, model) ||
            is_of_images(unused.name) || unused.name.starts_with("mtp.") ||  // that guesses further tokens
-           unused.name.starts_with("model.mtp_layers.") ||
+           unused.name.starts_with("model.mtp_layers.") || unused.name.starts_with("model.mtp.") ||
            (model.architecture.tied_embeddings && ends("lm_head.weight")) ||
            // Published T5 has the table thrice, and one of positions that nothing reads.
            (!model.architecture.encoder.empty() &&

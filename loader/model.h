@@ -39,6 +39,7 @@ struct Model {
     uint32_t layers_ahead = 0;  // behind the last, that guess further tokens (ModelPart::ahead)
     std::shared_ptr<const TensorSource> tensors;
     std::shared_ptr<const Tokenizer> tokenizer;  // null: no vocabulary, or one of a kind not supported yet
+    std::vector<TokenId> suppressed;             // below logits(); never sampled
     std::string tokenizer_problem;               // why tokenizer is null, for people
     Pooling pooling = Pooling::mean;             // of embeddings
     std::vector<Dense> dense;                    // behind it

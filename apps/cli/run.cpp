@@ -80,6 +80,7 @@ Answer beam_answer(Engine& engine, std::span<const TokenId> source, std::span<co
     const uint32_t context = engine.memory_plan().context;
     const uint32_t room = std::max(context - std::min(context, uint32_t(prompt.size())), 1u);
     search.max_tokens = options.generation.max_tokens ? std::min(options.generation.max_tokens, room) : room;
+    search.suppressed = model.suppressed;
     const uint32_t known = std::min(model.tokenizer->size(), model.architecture.logits());
     for (uint32_t id = 0; id < known; ++id)
         if (model.tokenizer->ends_generation(TokenId(id))) search.ends.push_back(TokenId(id));

@@ -21,30 +21,6 @@ bool is_lowercase(const std::string& config) {
                                         "tokenizer_config.json");
 }
 
-/// The tokens that end an answer as the model beside a tokenizer says: an id or several, of
-/// generation_config.json, or where that says nothing of config.json.
-void add_stated_ends(Pipeline& pipeline, const fs::path& folder) {
-    for (const char* name : {"generation_config.json", "config.json"}) {
-        std::error_code ignored;
-        if (!fs::is_regular_file(folder / name, ignored)) continue;
-        const nlohmann::json config = read_config(folder / name);
-        nlohmann::json stated = config.value("eos_token_id", nlohmann::json());
-        const auto text = config.find("text_config");
-        if (stated.is_null() && text != config.end() && text->is_object())
-            stated = text->value("eos_token_id", nlohmann::json());
-        if (stated.is_null()) continue;
-        if (!stated.is_array()) stated = nlohmann::json::array({stated});
-        for (const nlohmann::json& id : stated) {
-            if (!id.is_number_integer())
-                fail(Status::bad_file, name, "eos_token_id: expected an id or a list of ids, got ",
-                     id.dump());
-            const int64_t end = id.get<int64_t>();
-            if (end >= 0 && end < int64_t(pipeline.tokens.size())) pipeline.ends.push_back(TokenId(end));
-        }
-        return;
-    }
-}
-
 bool is_gguf(const fs::path& path) {
     const File file(path.string());
     char magic[4] = {};
@@ -77,7 +53,8 @@ std::shared_ptr<const Tokenizer> open_tokenizer(const fs::path& path) {
                         : extension == ".model" ? read_sentencepiece(bytes)
                                                 : read_vocab_txt(bytes, is_lowercase(config));
     if (!config.empty()) apply_tokenizer_config(pipeline, config);
-    add_stated_ends(pipeline, path.parent_path());
+    for (const TokenId end : stated_tokens(path.parent_path(), "eos_token_id", pipeline.tokens.size()))
+        pipeline.ends.push_back(end);
     return make_tokenizer(std::move(pipeline), path.filename().string());
 }
 

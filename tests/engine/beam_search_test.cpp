@@ -89,6 +89,22 @@ TEST_CASE("answers come best first; a narrow beam of one is greedy; stopping ear
     CHECK_THROWS_WITH(BeamSearch({.width = 0}), doctest::Contains("at least one beam"));
 }
 
+TEST_CASE("what is never sampled is in no beam, and where nothing else is there is none") {
+    BeamOptions options{.width = 400, .length_penalty = 0, .max_tokens = 3, .ends = {}, .suppressed = {1, 3}};
+    const std::vector<Beam> found = search(options);
+    CHECK(found.size() == 27);
+    BeamOptions all = options;
+    all.suppressed = {};
+    for (const Beam& beam : search(all)) {
+        const bool has = std::ranges::any_of(beam.tokens, [](TokenId id) { return id == 1 || id == 3; });
+        const auto same = std::ranges::find(found, beam.tokens, &Beam::tokens);
+        CHECK((same == found.end()) == has);
+        if (!has) CHECK(same->score == beam.score);
+    }
+    options.suppressed = {0, 1, 2, 3, 4};
+    CHECK_THROWS_WITH_AS(search(options), doctest::Contains("may come next"), Error);
+}
+
 TEST_CASE("beams that live on do not count once enough answers have ended, even at the longest length") {
     BeamOptions options{.width = 2, .length_penalty = 3, .max_tokens = 2, .ends = {end_token}};
     options.stop = BeamOptions::Stop::enough;

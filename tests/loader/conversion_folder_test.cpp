@@ -256,6 +256,7 @@ TEST_CASE("conversion: tokenizer.json gives the same ids as GGUF metadata" * nee
 
 TEST_CASE("conversion: tokens that end an answer are those that the folder's model says" * needs_fixtures()) {
     HfFolder files;
+    files.config = nlohmann::json::object();
     files.files = {
         {"tokenizer.json", read_file(fixtures() + "/hf_tokenizers/gpt2-style/tokenizer.json", 1 << 26)},
         {"generation_config.json", R"({"eos_token_id": [7, 9, 11]})"}};
@@ -267,6 +268,32 @@ TEST_CASE("conversion: tokens that end an answer are those that the folder's mod
     for (const TokenId id : {7, 9, 11}) CHECK(original->ends_generation(id));
     for (const TokenId id : {7, 9}) CHECK(converted->ends_generation(id));  // GGUF has names for two
     CHECK(!converted->ends_generation(8));
+}
+
+TEST_CASE("conversion: tokens that are never sampled, of a folder and of GGUF" * needs_fixtures()) {
+    HfFolder files = tiny_hf_llama();
+    const auto suppressed_of = [&](const char* generation) {
+        if (generation) files.files["generation_config.json"] = generation;
+        return open_model(TemporaryFolder(files).path()).suppressed;
+    };
+    CHECK(suppressed_of(nullptr).empty());
+    CHECK(suppressed_of(R"({"suppress_tokens": [9, 5, 16, -1]})") == std::vector<TokenId>{9, 5});
+    CHECK_THROWS_WITH_AS(suppressed_of(R"({"suppress_tokens": "none"})"),
+                         doctest::Contains("suppress_tokens: expected an id or a list of ids"), Error);
+
+    files.files = {
+        {"tokenizer.json", read_file(fixtures() + "/hf_tokenizers/gpt2-style/tokenizer.json", 1 << 26)},
+        {"generation_config.json", R"({"suppress_tokens": [9, 5, 123456]})"}};
+    const TemporaryFolder folder(files);
+    GgufWriter writer;
+    add_folder_vocabulary(folder.path(), open_tokenizer(folder.path())->size(), writer);
+    CHECK(metadata_read_back(writer).integers("tokenizer.ggml.suppress_tokens") ==
+          std::vector<int64_t>{9, 5});
+
+    GgufFile gguf = tiny_llama();
+    gguf.metadata["tokenizer.ggml.suppress_tokens"] = std::vector<int32_t>{9, 5, 16, -1};
+    const TemporaryFile file(gguf.bytes());
+    CHECK(open_model(file.path()).suppressed == std::vector<TokenId>{9, 5});
 }
 
 TEST_CASE("conversion: what closes a text closes it in GGUF, too, or the folder is refused" *

@@ -72,9 +72,10 @@ Outcome outcome_of(Session& session, const GenerateResult& result) {
     return outcome;
 }
 
-std::vector<Outcome> alone(std::span<const Wish> wishes, EngineOptions options) {
+std::vector<Outcome> alone(std::span<const Wish> wishes, EngineOptions options,
+                           const std::shared_ptr<const Model>& model = tiny()) {
     options.sequences = 1;
-    Engine engine(tiny(), options);
+    Engine engine(model, options);
     std::vector<Outcome> outcomes;
     for (const Wish& wish : wishes) {
         Session session(engine);
@@ -85,8 +86,9 @@ std::vector<Outcome> alone(std::span<const Wish> wishes, EngineOptions options) 
 }
 
 /// The same in a batch; every `late` steps one more wish joins it (0: all at once).
-std::vector<Outcome> together(std::span<const Wish> wishes, const EngineOptions& options, uint32_t late = 0) {
-    Engine engine(tiny(), options);
+std::vector<Outcome> together(std::span<const Wish> wishes, const EngineOptions& options, uint32_t late = 0,
+                              const std::shared_ptr<const Model>& model = tiny()) {
+    Engine engine(model, options);
     std::vector<Session> sessions;
     std::vector<Answered> answers(wishes.size());
     for (size_t i = 0; i < wishes.size(); ++i) sessions.emplace_back(engine);
@@ -193,6 +195,35 @@ TEST_SUITE("batcher") {
         EngineOptions small = deterministic(2);
         small.prompt_chunk = 16;
         check_equal(together(wishes, small, 3), expected);
+    }
+
+    TEST_CASE("what a model says is never sampled is in no answer: alone, guessed, in a batch" *
+              needs_fixtures()) {
+        std::vector<Wish> wishes(4);
+        for (size_t i = 0; i < wishes.size(); ++i) wishes[i] = {some_ids(9 + i, i), greedy(12)};
+        wishes[1].options.sampling = {.temperature = 1, .seed = 4};
+        for (const size_t i : {2, 3})
+            wishes[i].options.output_grammar =
+                std::make_shared<const grammar::Program>(grammar::parse_gbnf("root ::= [a-z ]+"));
+        PromptLookup lookup;
+        wishes[3].options.proposer = &lookup;
+        auto model = std::make_shared<Model>(*tiny());
+        for (const Outcome& outcome : alone(wishes, deterministic(1)))
+            model->suppressed.insert(model->suppressed.end(), outcome.tokens.begin(),
+                                     outcome.tokens.begin() + 3);
+        const std::vector<Outcome> got = alone(wishes, deterministic(1), model);
+        std::ranges::sort(model->suppressed);
+        const auto twice = std::ranges::unique(model->suppressed);
+        model->suppressed.erase(twice.begin(), twice.end());
+        std::vector<Wish> biased = wishes;
+        for (Wish& wish : biased) {
+            wish.options.proposer = nullptr;
+            for (const TokenId id : model->suppressed)
+                wish.options.sampling.logit_bias.push_back({id, -INFINITY});
+        }
+        check_equal(got, alone(biased, deterministic(1)));
+        for (Wish& wish : wishes) wish.options.proposer = nullptr;
+        check_equal(together(wishes, deterministic(4), 0, model), got);
     }
 
     TEST_CASE("a text is cut, a limit is kept, a callback stops its own answer alone" * needs_fixtures()) {
