@@ -13,18 +13,19 @@ size_t Planner::past_adapters(size_t i) const {
     return i;
 }
 
-/// linear q, linear k, linear v of one input, or a norm of k for v. Their outputs are side by side whether or
-/// not they are fused, because rope_attention wants them so.
+/// linear q, linear k, linear v of one input, or a norm of k for v, or v packed with k. Their outputs are
+/// side by side whether or not they are fused, because rope_attention wants them so.
 std::optional<TensorId> Planner::v_of(size_t i) const {
     const auto *q = at<op::Linear>(i), *k = at<op::Linear>(i + 1), *v = at<op::Linear>(i + 2);
     if (!q || !k || !(q->x == k->x)) return {};
     const bool own = v && v->x == q->x && v->weight.part == WeightPart::base;
     const size_t next = past_adapters(i + (own ? 3 : 2));
     const auto* norm = at<op::Norm>(next);
+    const auto* pack = own ? at<op::Pack>(next) : nullptr;
     if (!own && (!norm || norm->weight)) return {};
-    for (size_t j = next; j < graph_.ops.size(); ++j) {
+    for (size_t j = next + (pack ? 1 : 0); j < graph_.ops.size(); ++j) {
         if (const auto* attention = at<op::Attention>(j))
-            return attention->k ? std::optional(own ? v->out : norm->out) : std::nullopt;
+            return attention->k ? std::optional(pack ? pack->out : own ? v->out : norm->out) : std::nullopt;
         if (!at<op::Map>(j) && !at<op::Norm>(j) && !at<op::Rope>(j)) return {};
     }
     return {};

@@ -211,6 +211,8 @@ struct Chunks {
 
 struct Attention {
     uint32_t heads = 0, kv_heads = 0, head_dim = 0;
+    uint32_t value_dim = 0;  // of v heads that are narrower than those of q and k; 0: head_dim
+    uint32_t v_head_dim() const { return value_dim ? value_dim : head_dim; }
     float scale = 1;      // multiplies q.k
     float soft_cap = 0;   // c of score = c tanh(score / c); 0: none
     float clip = 0;       // q, k and v are clamped to [-clip, clip] before they rotate; 0: not
@@ -237,8 +239,9 @@ struct Attention {
     /// The heads' results times gate_activation(attention_gate x), of so many columns: one for each of
     /// theirs, or for each head; 0: no gate.
     uint32_t gate_columns() const {
-        return output_gate == OutputGate::none ? 0
-                                               : heads * (output_gate == OutputGate::heads ? 1 : head_dim);
+        return output_gate == OutputGate::none
+                   ? 0
+                   : heads * (output_gate == OutputGate::heads ? 1 : v_head_dim());
     }
     bool sinks = false;          // one more score per head in the softmax's sum, Role::sinks
     bool heads_norm = false;     // what the heads found is normed before it is projected (Role::heads_norm)

@@ -107,6 +107,16 @@ void set_shared_indexer(const Described& model, Keys& keys) {
     keys.set("attention.indexer.types", full);
 }
 
+void set_mimo(const Described& model, Keys& keys) {
+    const Architecture& a = model.architecture;
+    set_windowed(model, keys);
+    set_heads_by_layer(model, keys);
+    set_choice(a.routing(), keys);
+    set_dense_size(model, keys);
+    if (const float scale = a.layers.front().attention_out; scale != 1)
+        keys.set("attention.value_scale", double{scale});
+}
+
 void set_mistral4(const Described& model, Keys& keys) {
     set_deepseek(model, keys);
     keys.set("attention.temperature_scale", model.ropes.front().query_growth);
@@ -207,6 +217,7 @@ std::span<const ConversionFamily> expert_conversions() {
         {.model_type = "afmoe", .architecture = "afmoe", .fits = scales_embedding, .keys = set_exaone_moe},
         {.model_type = "laguna", .architecture = "laguna", .keys = set_laguna},
         {.model_type = "dots1", .architecture = "dots1", .keys = set_deepseek_experts},
+        {.model_type = "mimo_v2_flash", .architecture = "mimo2", .keys = set_mimo},
         {.model_type = "minimax_m2", .architecture = "minimax-m2", .keys = set_deepseek_experts},
         {.model_type = "gpt_oss", .architecture = "gpt-oss"},
         {.model_type = "deepseek_v2",

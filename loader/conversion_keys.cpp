@@ -65,7 +65,7 @@ void set_shared_keys(const Described& model, Keys& keys) {
     if (attention.heads != 0) {
         keys.set("attention.key_length", cached.head_dim);
         keys.set("attention.value_length",
-                 attention.latent.kv_rank ? attention.latent.kv_rank : cached.head_dim);
+                 attention.latent.kv_rank ? attention.latent.kv_rank : cached.v_head_dim());
     }
     keys.set(a.norm.kind == NormKind::rms ? "attention.layer_norm_rms_epsilon"
                                           : "attention.layer_norm_epsilon",

@@ -163,6 +163,17 @@ void read_windowed_heads(const Settings& keys, Architecture& architecture) {
     if (keys.size(of_values, most_head_dim, size) != size) keys.wrong(of_values, cat(size));
 }
 
+void set_value_dim(const Settings& settings, const char* name, uint32_t size, Architecture& architecture) {
+    for (Layer& layer : architecture.layers) {
+        Attention& attention = layer.attention;
+        if (attention.heads == 0) continue;
+        if (size > attention.head_dim)
+            fail(Status::unsupported, settings.where(), settings.full_name(name), ": expected at most ",
+                 attention.head_dim, ", got ", size);
+        attention.value_dim = size == attention.head_dim ? 0 : size;
+    }
+}
+
 uint32_t head_dim_of(const Architecture& architecture, bool windowed) {
     for (const Layer& layer : architecture.layers)
         if (layer.attention.heads != 0 && (layer.attention.window != 0) == windowed)

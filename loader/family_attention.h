@@ -30,6 +30,9 @@ void check_length(const Settings& settings, const char* name, size_t length, siz
 /// absent. Errors: bad_file.
 std::vector<double> layer_numbers(const Settings& settings, const char* name, size_t layers);
 
+/// Heads of v have `size` elements, of every layer. Errors: unsupported, where those of q and k have fewer.
+void set_value_dim(const Settings& settings, const char* name, uint32_t size, Architecture& architecture);
+
 /// Of the first layer that has a window, or has none; of any where there is no such layer.
 uint32_t head_dim_of(const Architecture& architecture, bool windowed);
 

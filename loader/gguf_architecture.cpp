@@ -121,12 +121,12 @@ uint32_t read_vocab(const Gguf& gguf, const Catalog& catalog) {
     return static_cast<uint32_t>(vocab);
 }
 
-void check_value_length(const Settings& keys, uint32_t head_dim) {
+void read_value_length(const Settings& keys, Architecture& architecture) {
+    const uint32_t head_dim = head_dim_of(architecture, false);
     if (head_dim == 0) return keys.understood("attention.value_length");  // no attention
     const uint32_t length = keys.size("attention.value_length", 1 << 12, head_dim);
     if (length != head_dim && !keys.has("attention.kv_lora_rank"))
-        fail(Status::unsupported, "gguf", keys.full_name("attention.value_length"), ": expected ", head_dim,
-             ", got ", length);
+        set_value_dim(keys, "attention.value_length", length, architecture);
 }
 
 /// Weights of what a layer has none of would be left out (some Nemotrons have a linear in attention's place).
@@ -213,7 +213,7 @@ ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors, Mo
     if (family.positions) architecture.positions = architecture.context;
     if (keys.has("final_logit_softcapping"))
         architecture.logit_soft_cap = static_cast<float>(keys.positive("final_logit_softcapping"));
-    check_value_length(keys, head_dim_of(architecture, false));
+    read_value_length(keys, architecture);
     architecture.ropes = read_ropes(family, keys, architecture, catalog, tensors);
 
     Synthesised synthesised;

@@ -222,6 +222,17 @@ void adjust_hy_v3(Reading& r) {
     make_unrouted_dense(r);
 }
 
+/// Layers whose tensors have sinks have them; heads of v are narrower than those of k, and multiplied.
+void adjust_mimo2(Reading& r) {
+    adjust_sigmoid(r);
+    make_unrouted_dense(r);
+    for (size_t i = 0; i < r.architecture.layers.size(); ++i) {
+        Layer& layer = r.architecture.layers[i];
+        layer.attention.sinks = layer_has(r, "blk.#.attn_sinks.weight", i);
+        layer.attention_out = r.settings.number("attention.value_scale", 1);
+    }
+}
+
 /// What the file does not say is as Scout and Maverick have it; Maverick, of 128 experts, norms no heads.
 void adjust_llama4(Reading& r) {
     const Settings& keys = r.settings;
@@ -492,6 +503,12 @@ std::span<const Family> gguf_expert_families() {
          .window = {Layers::not_every, 4},
          .routing = &renormalised_experts,
          .adjust = make_unrouted_dense},
+        {.name = "mimo2",
+         .tensors = {sinks, common, experts},
+         .local_rope_base = 1e4,
+         .window = {Layers::not_every},
+         .routing = &sigmoid_experts,
+         .adjust = adjust_mimo2},
         {.name = "step35",
          .tensors = {afmoe, common, experts},
          .qk_norm = QkNorm::Group::head,

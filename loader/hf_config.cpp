@@ -156,10 +156,11 @@ std::vector<RopeSettings> read_hugging_face_ropes(const Family& family, const Se
     }
     if (family.local_rope_base > 0) {
         const Settings unscaled(config.format(), config.where(), "", nlohmann::json::object());
-        ropes.push_back(read_rope(
-            family, unscaled, config, head_dim_of(architecture, true),
-            config.positive(config.has("local_rope_theta") ? "local_rope_theta" : "rope_local_base_freq",
-                            family.local_rope_base)));
+        ropes.push_back(read_rope(family, unscaled, config, head_dim_of(architecture, true),
+                                  config.positive(config.has("local_rope_theta") ? "local_rope_theta"
+                                                  : config.has("swa_rope_theta") ? "swa_rope_theta"
+                                                                                 : "rope_local_base_freq",
+                                                  family.local_rope_base)));
     }
     return ropes;
 }

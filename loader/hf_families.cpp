@@ -473,8 +473,8 @@ std::span<const Family> hugging_face_families() {
     static const std::vector<Family> families = [] {
         std::vector<Family> all;
         for (const auto part : {llama_families(), gpt_families(), expert_families(), deepseek_families(),
-                                encoder_families(), encoder_decoder_families(), recurrent_families(),
-                                mamba_families(), reformer_families(), own_families()})
+                                encoder_families(), rotary_encoder_families(), encoder_decoder_families(),
+                                recurrent_families(), mamba_families(), reformer_families(), own_families()})
             all.insert(all.end(), part.begin(), part.end());
         return all;
     }();

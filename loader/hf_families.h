@@ -13,6 +13,7 @@ std::span<const Family> gpt_families();              // learned positions, ALiBi
 std::span<const Family> expert_families();           // mixtures of experts
 std::span<const Family> deepseek_families();         // those of DeepSeek and its kin
 std::span<const Family> encoder_families();          // BERT and its kin
+std::span<const Family> rotary_encoder_families();   // those whose heads rotate
 std::span<const Family> encoder_decoder_families();  // T5, BART and their kin
 std::span<const Family> recurrent_families();        // some layers of which are no attention
 std::span<const Family> mamba_families();            // no layer of which is
@@ -29,6 +30,8 @@ void expect_layer_types(const Settings& settings);
 void adjust_listed_layers(Reading& reading);
 /// What published configs of Hunyuan say beside what their classes read. Errors: unsupported, as above.
 void check_hunyuan(const Settings& settings);
+/// Every token sees all others; `head` is the tensor that only a masked language model has.
+void make_encoder(Reading& reading, const char* head, bool head_bias);
 /// Longformer's masks and projections, of both Longformer and LED.
 void use_global_tokens(const Settings& settings, Architecture& encoder);
 inline constexpr Bias attention_bias = by_flag("attention_bias", false),
@@ -52,7 +55,8 @@ extern const std::span<const TensorRow> frame, frame_plus_one, attention, qk_nor
     stablelm_qk_norms, fused_qkv, gated, fused_gate_up, starcoder2, phi, glm4, gemma2, gemma3n, gemma4, olmo2,
     mixtral, kimi_linear, llama4, afmoe, hy_v3, sarvam, bailing_hybrid, experts, granite_shared, granite_moe,
     hyperclovax, minimax, ernie_moe, hunyuan_moe, shared_experts, deepseek, indexer, gpt_oss, sinks, bitnet,
-    apertus, exaone, gpt2, gpt_bigcode, gpt1, gpt_neo, gptj, bloom_like, gpt_neox, opt, mpt, mamba2, own;
+    apertus, exaone, bert_head, gpt2, gpt_bigcode, gpt1, gpt_neo, gptj, bloom_like, gpt_neox, opt, mpt,
+    mamba2, own;
 }  // namespace hf
 
 }  // namespace scoria

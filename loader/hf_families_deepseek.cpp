@@ -2,6 +2,7 @@
 #include "hf_families.h"
 
 #include "fail.h"
+#include "family_attention.h"
 #include "family_parts.h"
 #include "recurrent_layers.h"
 
@@ -29,7 +30,7 @@ constexpr DeepSeekDefaults deepseek_v2{2, 1, 1, 0, 1.0}, deepseek_v3{1, 8, 4, 3,
     dots1{0, 1, 1, 0, 1.0}, deepseek_v1{0, 1, 1, 0, 1.0}, bailing{1, 8, 4, 0, 2.5},
     exaone_moe{1, 1, 1, 1, 2.5}, afmoe{2, 1, 1, 1, 1.0}, sarvam{1, 1, 1, 1, 2.5}, mistral4{1, 1, 1, 0, 1.0},
     hy_v3{1, 1, 1, 1, 2.826}, glm_moe_dsa{1, 1, 1, 3, 2.5}, kimi_linear{1, 1, 1, 1, 2.446},
-    bailing_hybrid{1, 8, 4, 2, 2.5};
+    bailing_hybrid{1, 8, 4, 2, 2.5}, mimo{0, 1, 1, 1, 1.0};
 
 void read_deepseek_experts(Reading& r, const DeepSeekDefaults& defaults) {
     const Settings& s = r.settings;
@@ -328,6 +329,45 @@ void adjust_bailing_hybrid(Reading& r) {
     use_recurrence(a, recurs, delta);
 }
 
+/// Layers with a window have twice the key heads, and sinks; heads of v are narrower than those of k, and
+/// multiplied (Xiaomi 2026). Published configs list windows and experts by other names.
+void adjust_mimo(Reading& r) {
+    const Settings& s = r.settings;
+    Architecture& a = r.architecture;
+    const char *windows = "hybrid_layer_pattern", *routed = "moe_layer_freq";
+    const std::vector<double> windowed = layer_numbers(s, windows, a.layers.size()),
+                              sparse = layer_numbers(s, routed, a.layers.size());
+    const uint32_t dense = s.size(Field::feed_forward, most_size),
+                   window = s.has("sliding_window_size") ? s.size("sliding_window_size", most_size) + 1
+                                                         : s.size(Field::window, most_size, 129),
+                   heads = s.size(Field::kv_heads, most_heads),
+                   more = s.size("swa_num_key_value_heads", most_heads, 2 * heads);
+    if (more != 2 * heads) s.wrong("swa_num_key_value_heads", "twice num_key_value_heads");
+    for (size_t i = 0; i < a.layers.size(); ++i) {
+        Attention& attention = a.layers[i].attention;
+        const bool rule = windowed.empty() ? i != 0 && (i + 1) % 6 != 0 : windowed[i] != 0;
+        attention.sinks = s.has("layer_types") ? attention.window != 0 : rule;
+        attention.window = attention.sinks ? window : 0;
+        if (attention.sinks) set_heads(s, more, attention.head_dim, attention);
+        if (!s.has("mlp_layer_types") && (sparse.empty() ? i == 0 : sparse[i] == 0))
+            make_dense(a.layers[i], dense);
+        a.layers[i].attention_out =
+            s.is_null("attention_value_scale") ? 1 : s.number("attention_value_scale", 0.707);
+    }
+    read_deepseek_experts(r, mimo);
+    set_value_dim(s, "v_head_dim", s.size("v_head_dim", 1 << 12, 128), a);
+    for (const auto& [name, same] : {std::pair{"swa_head_dim", "head_dim"},
+                                     {"swa_v_head_dim", "v_head_dim"},
+                                     {"swa_num_attention_heads", "num_attention_heads"}})
+        if (const nlohmann::json* own = s.find(name), *other = s.find(same); own && other && *own != *other)
+            s.wrong(name, cat(same, "'s number"));
+    expect_text(s, "scoring_func", "sigmoid");
+    expect_text(s, "topk_method", "noaux_tc");
+    expect_flag(s, "add_full_attention_sink_bias", false, false);
+    expect_flag(s, "add_swa_attention_sink_bias", true, true);
+    for (const char* other : {"attention_chunk_size", "hybrid_block_size"}) s.understood(other);
+}
+
 /// What its published config says beside what its class reads.
 void adjust_minimax(Reading& r) {
     expect_text(r.settings, "scoring_func", "sigmoid");
@@ -481,6 +521,15 @@ std::span<const Family> deepseek_families() {
          .window = {.layers = Layers::from, .first = 62},
          .routing = &dots_experts,
          .adjust = adjust_dots1},
+        {.name = "mimo_v2_flash",
+         .tensors = {hf::sinks, hf::shared_experts, hf::experts, hf::frame, hf::attention, hf::gated},
+         .qkv_bias = attention_bias,
+         .rope_base = 5e6,
+         .local_rope_base = 1e4,
+         .rotary = 0.334,
+         .window = {Layers::all},
+         .routing = &deepseek_v3_experts,
+         .adjust = adjust_mimo},
         {.name = "minimax_m2",
          .tensors = {hf::minimax, hf::mixtral, hf::experts, hf::frame, hf::attention, hf::qk_norms},
          .qk_norm = QkNorm::Group::projection,

@@ -4,6 +4,8 @@
 #include "fail.h"
 #include "family_parts.h"
 
+#include <algorithm>
+
 namespace scoria {
 namespace {
 
@@ -59,6 +61,78 @@ constexpr TensorRow lm_head_rows[] = {
 constexpr TensorRow roberta_rows[] = {
     BERT_ROWS("roberta", positions),
 };
+#define LAYER "roberta.encoder.layer.#."
+constexpr TensorRow roberta_pre_rows[] = {
+    // XLM-RoBERTa-XL's, and RoBERTa-PreLayerNorm's
+    {Role::attention_norm, LAYER "attention.self_attn_layer_norm.weight"},
+    {Role::attention_norm_bias, LAYER "attention.self_attn_layer_norm.bias"},
+    {Role::attention_norm, LAYER "attention.LayerNorm.weight"},
+    {Role::attention_norm_bias, LAYER "attention.LayerNorm.bias"},
+    {Role::feed_forward_norm, LAYER "LayerNorm.weight"},
+    {Role::feed_forward_norm_bias, LAYER "LayerNorm.bias"},
+    {Role::feed_forward_norm, LAYER "intermediate.LayerNorm.weight"},
+    {Role::feed_forward_norm_bias, LAYER "intermediate.LayerNorm.bias"},
+    {Role::output_norm, "roberta.encoder.LayerNorm.weight"},
+    {Role::output_norm_bias, "roberta.encoder.LayerNorm.bias"},
+    {Role::output_norm, "roberta.LayerNorm.weight"},
+    {Role::output_norm_bias, "roberta.LayerNorm.bias"},
+};
+#undef LAYER
+#define LAYER "bert.encoder.layer.#."
+constexpr TensorRow megatron_bert_rows[] = {
+    {Role::attention_norm, LAYER "attention.ln.weight"},
+    {Role::attention_norm_bias, LAYER "attention.ln.bias"},
+    {Role::feed_forward_norm, LAYER "ln.weight"},
+    {Role::feed_forward_norm_bias, LAYER "ln.bias"},
+    {Role::output_norm, "bert.encoder.ln.weight"},
+    {Role::output_norm_bias, "bert.encoder.ln.bias"},
+};
+#undef LAYER
+#define LAYER "distilbert.transformer.layer.#."
+constexpr TensorRow distilbert_rows[] = {
+    {Role::token_embedding, "distilbert.embeddings.word_embeddings.weight"},
+    {Role::position_embedding, "distilbert.embeddings.position_embeddings.weight"},
+    {Role::embedding_norm, "distilbert.embeddings.LayerNorm.weight"},
+    {Role::embedding_norm_bias, "distilbert.embeddings.LayerNorm.bias"},
+    {Role::q, LAYER "attention.q_lin.weight"},
+    {Role::q_bias, LAYER "attention.q_lin.bias"},
+    {Role::k, LAYER "attention.k_lin.weight"},
+    {Role::k_bias, LAYER "attention.k_lin.bias"},
+    {Role::v, LAYER "attention.v_lin.weight"},
+    {Role::v_bias, LAYER "attention.v_lin.bias"},
+    {Role::o, LAYER "attention.out_lin.weight"},
+    {Role::o_bias, LAYER "attention.out_lin.bias"},
+    {Role::attention_post_norm, LAYER "sa_layer_norm.weight"},
+    {Role::attention_post_norm_bias, LAYER "sa_layer_norm.bias"},
+    {Role::up, LAYER "ffn.lin1.weight"},
+    {Role::up_bias, LAYER "ffn.lin1.bias"},
+    {Role::down, LAYER "ffn.lin2.weight"},
+    {Role::down_bias, LAYER "ffn.lin2.bias"},
+    {Role::feed_forward_post_norm, LAYER "output_layer_norm.weight"},
+    {Role::feed_forward_post_norm_bias, LAYER "output_layer_norm.bias"},
+};
+#undef LAYER
+constexpr TensorRow distilbert_head_rows[] = {
+    {Role::head, "vocab_transform.weight"},       {Role::head_bias, "vocab_transform.bias"},
+    {Role::head_norm, "vocab_layer_norm.weight"}, {Role::head_norm_bias, "vocab_layer_norm.bias"},
+    {Role::output, "vocab_projector.weight"},     {Role::output_bias, "vocab_projector.bias"},
+};
+#define LAYER "mpnet.encoder.layer.#."
+constexpr TensorRow mpnet_rows[] = {
+    BERT_ROWS("mpnet", positions),
+    {Role::q, LAYER "attention.attn.q.weight"},
+    {Role::q_bias, LAYER "attention.attn.q.bias"},
+    {Role::k, LAYER "attention.attn.k.weight"},
+    {Role::k_bias, LAYER "attention.attn.k.bias"},
+    {Role::v, LAYER "attention.attn.v.weight"},
+    {Role::v_bias, LAYER "attention.attn.v.bias"},
+    {Role::o, LAYER "attention.attn.o.weight"},
+    {Role::o_bias, LAYER "attention.attn.o.bias"},
+    {Role::attention_post_norm, LAYER "attention.LayerNorm.weight"},
+    {Role::attention_post_norm_bias, LAYER "attention.LayerNorm.bias"},
+    {Role::position_bias, "mpnet.encoder.relative_attention_bias.weight", buckets},
+};
+#undef LAYER
 #define SELF "longformer.encoder.layer.#.attention.self."
 constexpr TensorRow longformer_rows[] = {
     BERT_ROWS("longformer", positions),
@@ -119,95 +193,25 @@ constexpr TensorRow jina_v3_rows[] = {
     {Role::feed_forward_post_norm_bias, LAYER "norm2.bias"},
 };
 #undef LAYER
-#define LAYER "model.transformer_encoder.#."
-constexpr TensorRow neobert_rows[] = {
-    {Role::token_embedding, "model.encoder.weight"},
-    {Role::attention_norm, LAYER "attention_norm.weight"},
-    {Role::q, LAYER "qkv.weight", qkv_grouped},
-    {Role::k, LAYER "qkv.weight", qkv_grouped},
-    {Role::v, LAYER "qkv.weight", qkv_grouped},
-    {Role::o, LAYER "wo.weight"},
-    {Role::feed_forward_norm, LAYER "ffn_norm.weight"},
-    {Role::gate, LAYER "ffn.w12.weight", gate_up},
-    {Role::up, LAYER "ffn.w12.weight", gate_up},
-    {Role::down, LAYER "ffn.w3.weight"},
-    {Role::output_norm, "model.layer_norm.weight"},
-    {Role::output, "decoder.weight"},
-    {Role::output_bias, "decoder.bias"},
-};
-#undef LAYER
-
-#define LAYER "nomic_bert.encoder.layers.#."
-constexpr TensorRow nomic_bert_rows[] = {
-    {Role::token_embedding, "nomic_bert.embeddings.word_embeddings.weight"},
-    {Role::token_type_embedding, "nomic_bert.embeddings.token_type_embeddings.weight"},
-    {Role::embedding_norm, "nomic_bert.emb_ln.weight"},
-    {Role::embedding_norm_bias, "nomic_bert.emb_ln.bias"},
-    {Role::q, LAYER "attn.Wqkv.weight", qkv},
-    {Role::k, LAYER "attn.Wqkv.weight", qkv},
-    {Role::v, LAYER "attn.Wqkv.weight", qkv},
-    {Role::o, LAYER "attn.out_proj.weight"},
-    {Role::attention_post_norm, LAYER "norm1.weight"},
-    {Role::attention_post_norm_bias, LAYER "norm1.bias"},
-    {Role::gate, LAYER "mlp.fc12.weight"},
-    {Role::up, LAYER "mlp.fc11.weight"},
-    {Role::down, LAYER "mlp.fc2.weight"},
-    {Role::feed_forward_post_norm, LAYER "norm2.weight"},
-    {Role::feed_forward_post_norm_bias, LAYER "norm2.bias"},
-    {Role::head_norm, "cls.predictions.transform.layer_norm.weight"},
-    {Role::head_norm_bias, "cls.predictions.transform.layer_norm.bias"},
-};
-#undef LAYER
-
-#define LAYER "model.layers.#."
-constexpr TensorRow modernbert_rows[] = {
-    {Role::token_embedding, "model.embeddings.tok_embeddings.weight"},
-    {Role::embedding_norm, "model.embeddings.norm.weight"},
-    {Role::embedding_norm_bias, "model.embeddings.norm.bias"},
-    {Role::attention_norm, LAYER "attn_norm.weight"},
-    {Role::attention_norm_bias, LAYER "attn_norm.bias"},
-    {Role::q, LAYER "attn.Wqkv.weight", qkv},
-    {Role::k, LAYER "attn.Wqkv.weight", qkv},
-    {Role::v, LAYER "attn.Wqkv.weight", qkv},
-    {Role::q_bias, LAYER "attn.Wqkv.bias", qkv},
-    {Role::k_bias, LAYER "attn.Wqkv.bias", qkv},
-    {Role::v_bias, LAYER "attn.Wqkv.bias", qkv},
-    {Role::o, LAYER "attn.Wo.weight"},
-    {Role::o_bias, LAYER "attn.Wo.bias"},
-    {Role::feed_forward_norm, LAYER "mlp_norm.weight"},
-    {Role::feed_forward_norm_bias, LAYER "mlp_norm.bias"},
-    {Role::gate, LAYER "mlp.Wi.weight", gate_up},
-    {Role::up, LAYER "mlp.Wi.weight", gate_up},
-    {Role::gate_bias, LAYER "mlp.Wi.bias", gate_up},
-    {Role::up_bias, LAYER "mlp.Wi.bias", gate_up},
-    {Role::down, LAYER "mlp.Wo.weight"},
-    {Role::down_bias, LAYER "mlp.Wo.bias"},
-    {Role::output_norm, "model.final_norm.weight"},
-    {Role::output_norm_bias, "model.final_norm.bias"},
-    {Role::head, "head.dense.weight"},
-    {Role::head_bias, "head.dense.bias"},
-    {Role::head_norm, "head.norm.weight"},
-    {Role::head_norm_bias, "head.norm.bias"},
-    {Role::output, "decoder.weight"},
-    {Role::output_bias, "decoder.bias"},
-};
-#undef LAYER
-
-/// Every token sees all others; `head` is the tensor that only a masked language model has.
-void make_encoder(Reading& r, const char* head, bool head_bias) {
-    Architecture& architecture = r.architecture;
-    see_both_sides(r.architecture);
-    architecture.has_head = architecture.head_transform = r.catalog.find(head) != nullptr;
-    architecture.head_bias = architecture.has_head && head_bias;
-    architecture.head_activation = architecture.layers.front().feed_forward.activation;
-    expect_flag(r.settings, "is_decoder", false, false);
-    expect_flag(r.settings, "add_cross_attention", false, false);
-}
-
 void adjust_bert(Reading& r) {
     make_encoder(r, "cls.predictions.transform.dense.weight", true);
     r.architecture.token_types = r.settings.size("type_vocab_size", most_size, 2);
     expect_text(r.settings, "position_embedding_type", "absolute");
+}
+
+/// Sun et al. 2019; without embeddings of tasks, which its third version added.
+void adjust_ernie(Reading& r) {
+    adjust_bert(r);
+    expect_flag(r.settings, "use_task_id", false, false);
+    for (const char* ignored : {"task_type_vocab_size", "task_id"}) r.settings.understood(ignored);
+}
+
+/// Su et al. 2021, whose embeddings are as wide as the stream.
+void adjust_roformer(Reading& r) {
+    adjust_bert(r);
+    expect_flag(r.settings, "rotary_value", false, false);
+    if (r.settings.size("embedding_size", most_size, r.architecture.hidden) != r.architecture.hidden)
+        r.settings.wrong("embedding_size", cat(r.architecture.hidden, ", as hidden_size"));
 }
 
 /// Günther et al. 2023. Its model_type is BERT's (hf_text_part.cpp).
@@ -237,51 +241,6 @@ void adjust_jina_v3(Reading& r) {
     r.architecture.token_types = r.settings.size("type_vocab_size", most_size, 1);
 }
 
-void adjust_eurobert(Reading& r) {
-    see_both_sides(r.architecture);
-    for (const char* ignored : {"classifier_pooling", "mask_token_id", "clf_pooling", "mask_token"})
-        r.settings.understood(ignored);
-}
-
-/// Llama's layers, seeing both sides (NV-Embed's line); what says how to pool is read with its modules.
-void adjust_llama_bidirec(Reading& r) {
-    see_both_sides(r.architecture);
-    for (const char* ignored : {"pooling", "temperature"}) r.settings.understood(ignored);
-}
-
-/// Le Breton et al. 2025. Of intermediate_size two thirds are there, as a multiple of 8.
-void adjust_neobert(Reading& r) {
-    see_both_sides(r.architecture);
-    Architecture& architecture = r.architecture;
-    architecture.has_head = r.catalog.find("decoder.weight") != nullptr;
-    architecture.context = r.settings.size("max_length", most_size, 1024);
-    const uint32_t whole = r.settings.size(Field::feed_forward, most_size);
-    for (Layer& layer : architecture.layers)
-        layer.feed_forward.size = static_cast<uint32_t>((uint64_t{whole} * 2 / 3 + 7) / 8 * 8);
-    expect_text(r.settings, "hidden_act", "swiglu");
-    for (const char* on : {"rms_norm", "rope", "swiglu_packed"}) expect_flag(r.settings, on, true, true);
-    expect_flag(r.settings, "ngpt", false, false);
-    for (const char* ignored :
-         {"classifier_init_range", "decoder_init_range", "dim_head", "dropout", "embedding_init_range",
-          "flash_attention", "kwargs", "max_position_embeddings"})
-        r.settings.understood(ignored);
-}
-
-/// What its published config says beside what its class reads has no other value there.
-void adjust_nomic_bert(Reading& r) {
-    make_encoder(r, "cls.predictions.transform.dense.weight", true);
-    r.architecture.token_types = r.settings.size("type_vocab_size", most_size, 2);
-    for (const char* off :
-         {"causal", "mlp_fc1_bias", "mlp_fc2_bias", "parallel_block", "parallel_block_tied_norm", "prenorm",
-          "qkv_proj_bias", "rotary_emb_interleaved", "scale_attn_by_inverse_layer_idx", "use_rms_norm"})
-        expect_flag(r.settings, off, false, false);
-    if (r.settings.positive("rotary_emb_fraction", 1.0) != 1) r.settings.wrong("rotary_emb_fraction", "1");
-    for (const char* ignored :
-         {"dense_seq_output", "fused_bias_fc", "fused_dropout_add_ln", "max_trained_positions",
-          "pad_vocab_size_multiple", "use_flash_attn", "use_xentropy"})
-        r.settings.understood(ignored);
-}
-
 /// Positions are counted from pad_token_id + 1 on. The head has its own activation.
 void adjust_roberta(Reading& r) {
     make_encoder(r, "lm_head.dense.weight", true);
@@ -295,37 +254,28 @@ void adjust_roberta(Reading& r) {
     architecture.positions = architecture.context -= architecture.rows_before_positions;
 }
 
+/// Sanh et al. 2019.
+void adjust_distilbert(Reading& r) {
+    make_encoder(r, "vocab_transform.weight", true);
+    for (const char* ignored : {"sinusoidal_pos_embds", "tie_weights_"}) r.settings.understood(ignored);
+}
+
+/// Song et al. 2020: T5's buckets beside positions, which are counted from 2 on.
+void adjust_mpnet(Reading& r) {
+    adjust_roberta(r);
+    Architecture& architecture = r.architecture;
+    architecture.token_types = 0;
+    if (architecture.rows_before_positions != 2) r.settings.wrong("pad_token_id", "1");
+    if (r.settings.size("relative_attention_num_buckets", most_size, 32) != 32)
+        r.settings.wrong("relative_attention_num_buckets", "32");
+    use_buckets(architecture, 128, true);
+}
+
 /// Beltagy et al. 2020. attention_window, one for all layers or a list, counts both sides.
 void adjust_longformer(Reading& r) {
     adjust_roberta(r);
     use_global_tokens(r.settings, r.architecture);
     r.settings.understood("onnx_export");
-}
-
-/// local_attention counts both sides. The first layer's norm is the embedding's.
-void adjust_modernbert(Reading& r) {
-    make_encoder(r, "head.dense.weight", r.settings.flag("classifier_bias", false));
-    Architecture& architecture = r.architecture;
-    expect_text(r.settings, "position_embedding_type", "absolute");
-    architecture.norm.bias = r.settings.flag("norm_bias", false);
-    architecture.head_activation = Activation::gelu;
-    expect_text(r.settings, "classifier_activation", "gelu");
-    for (const char* ignored :
-         {"classifier_pooling", "deterministic_flash_attn", "initializer_cutoff_factor", "sparse_prediction",
-          "sparse_pred_ignore_index", "decoder_bias", "norm_epsilon", "reference_compile",
-          "repad_logits_with_grad", "embedding_dropout"})
-        r.settings.understood(ignored);
-    const uint32_t local = r.settings.size("local_attention", most_size, 128),
-                   every = r.settings.size("global_attn_every_n_layers", most_layers, 3);
-    const bool listed = r.settings.has("layer_types");
-    for (size_t i = 0; i < architecture.layers.size(); ++i) {
-        uint32_t& window = architecture.layers[i].attention.window;
-        if (listed ? window != 0 : i % every != 0)
-            window = local / 2 + 1;
-        else
-            window = 0;
-    }
-    architecture.layers.front().attention_norm = false;
 }
 
 Family bert_like(const char* name, std::span<const TensorRow> rows, std::span<const TensorRow> head,
@@ -349,7 +299,42 @@ Family bert_like(const char* name, std::span<const TensorRow> rows, std::span<co
             .adjust = adjust};
 }
 
+Family distilbert() {
+    Family family =
+        bert_like("distilbert", distilbert_rows, distilbert_head_rows, "distilbert.", adjust_distilbert);
+    family.epsilon = 1e-12;
+    return family;
+}
+
+/// The same with norms before, and one behind the last layer.
+Family norms_before(Family family, std::span<const TensorRow> norms, bool embedding_norm) {
+    *std::ranges::find_if(family.tensors, [](auto rows) { return rows.empty(); }) = norms;
+    family.placement = NormPlacement::pre;
+    family.output_norm = true;
+    family.embedding_norm = embedding_norm;
+    return family;
+}
+
+Family roformer_like(Family family) {
+    family.rope = true;
+    family.pairs = RopePairs::interleaved;
+    family.positions = false;
+    return family;
+}
+
 }  // namespace
+
+const std::span<const TensorRow> hf::bert_head = bert_head_rows;
+
+void make_encoder(Reading& r, const char* head, bool head_bias) {
+    Architecture& architecture = r.architecture;
+    see_both_sides(r.architecture);
+    architecture.has_head = architecture.head_transform = r.catalog.find(head) != nullptr;
+    architecture.head_bias = architecture.has_head && head_bias;
+    architecture.head_activation = architecture.layers.front().feed_forward.activation;
+    expect_flag(r.settings, "is_decoder", false, false);
+    expect_flag(r.settings, "add_cross_attention", false, false);
+}
 
 void use_global_tokens(const Settings& settings, Architecture& encoder) {
     const char* name = "attention_window";
@@ -373,6 +358,19 @@ std::span<const Family> encoder_families() {
         bert_like("bert", bert_rows, bert_head_rows, "bert.", adjust_bert),
         bert_like("roberta", roberta_rows, lm_head_rows, "roberta.", adjust_roberta),
         bert_like("xlm-roberta", roberta_rows, lm_head_rows, "roberta.", adjust_roberta),
+        bert_like("camembert", roberta_rows, lm_head_rows, "roberta.", adjust_roberta),
+        bert_like("data2vec-text", roberta_rows, lm_head_rows, "roberta.", adjust_roberta),
+        norms_before(
+            bert_like("roberta-prelayernorm", roberta_rows, lm_head_rows, "roberta.", adjust_roberta),
+            roberta_pre_rows, true),
+        norms_before(bert_like("xlm-roberta-xl", roberta_rows, lm_head_rows, "roberta.", adjust_roberta),
+                     roberta_pre_rows, false),
+        bert_like("ernie", bert_rows, bert_head_rows, "bert.", adjust_ernie),
+        norms_before(bert_like("megatron-bert", bert_rows, bert_head_rows, "bert.", adjust_bert),
+                     megatron_bert_rows, false),
+        roformer_like(bert_like("roformer", bert_rows, bert_head_rows, "bert.", adjust_roformer)),
+        distilbert(),
+        bert_like("mpnet", mpnet_rows, lm_head_rows, "mpnet.", adjust_mpnet),
         bert_like("longformer", longformer_rows, lm_head_rows, "longformer.", adjust_longformer),
         {.name = "jina_bert_v2",
          .tensors = {bert_rows, jina_bert_v2_rows, bert_head_rows},
@@ -404,50 +402,6 @@ std::span<const Family> encoder_families() {
          .embedding_norm = true,
          .output_bias = if_present,
          .adjust = adjust_jina_v3},
-        {.name = "eurobert",
-         .tensors = {hf::frame, hf::attention, hf::gated},
-         .qkv_bias = attention_bias,
-         .o_bias = attention_bias,
-         .feed_forward_bias = mlp_bias,
-         .output_bias = if_present,
-         .adjust = adjust_eurobert},
-        {.name = "llama_bidirec",
-         .tensors = {hf::frame, hf::attention, hf::gated},
-         .qkv_bias = attention_bias,
-         .o_bias = attention_bias,
-         .feed_forward_bias = mlp_bias,
-         .adjust = adjust_llama_bidirec},
-        {.name = "neobert",
-         .tensors = {neobert_rows},
-         .context = 1024,
-         .pairs = RopePairs::interleaved,
-         .output_bias = if_present,
-         .adjust = adjust_neobert},
-        {.name = "nomic_bert",
-         .tensors = {nomic_bert_rows, bert_head_rows},
-         .prefix = "nomic_bert.",
-         .norm = NormKind::layer,
-         .norm_bias = true,
-         .placement = NormPlacement::post,
-         .output_norm = false,
-         .rope_base = 1000,
-         .embedding_norm = true,
-         .output_bias = if_present,
-         .adjust = adjust_nomic_bert},
-        {.name = "modernbert",
-         .tensors = {modernbert_rows},
-         .prefix = "model.",
-         .norm = NormKind::layer,
-         .qkv_bias = attention_bias,
-         .o_bias = attention_bias,
-         .rope_base = 160000,
-         .local_rope_base = 10000,
-         .window = {WindowRule::Layers::all},
-         .activation = Activation::gelu,
-         .feed_forward_bias = mlp_bias,
-         .embedding_norm = true,
-         .output_bias = if_present,
-         .adjust = adjust_modernbert},
     };
     return families;
 }

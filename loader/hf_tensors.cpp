@@ -323,6 +323,7 @@ constexpr TensorRow apertus_rows[] = {
 };
 constexpr TensorRow sinks_rows[] = {
     {Role::sinks, LAYER "self_attn.sinks"},
+    {Role::sinks, LAYER "self_attn.attention_sink_bias"},  // MiMo, as published
 };
 constexpr TensorRow gpt_oss_rows[] = {
     {Role::router, LAYER "mlp.router.weight"},

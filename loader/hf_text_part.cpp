@@ -85,6 +85,13 @@ nlohmann::json text_part(nlohmann::json config) {
 }
 
 std::string text_part_name(std::string name) {
+    // Encoders that call what they have in common with BERT or RoBERTa by their own names.
+    constexpr std::pair<std::string_view, std::string_view> kin[] = {{"ernie.", "bert."},
+                                                                     {"roformer.", "bert."},
+                                                                     {"data2vec_text.", "roberta."},
+                                                                     {"roberta_prelayernorm.", "roberta."}};
+    for (const auto& [own, common] : kin)
+        if (name.starts_with(own)) return std::string(common) + name.substr(own.size());
     for (const std::string_view from : {"model.language_model.", "language_model.model."})
         if (name.starts_with(from)) return "model." + name.substr(from.size());
     constexpr std::string_view head = "language_model.lm_head.";

@@ -31,7 +31,13 @@ uint32_t keys(const L& l) {
 }
 /// Where keys are the queries, normed, they have no projection of their own.
 uint32_t projected_keys(const L& l) { return l.attention.chunks.rounds == 0 ? keys(l) : 0; }
-uint32_t values(const L& l) { return l.attention.v_is_k ? 0 : keys(l); }
+uint32_t values(const L& l) {
+    return l.attention.v_is_k ? 0 : keys(l) / std::max(l.attention.head_dim, 1u) * l.attention.v_head_dim();
+}
+/// What attention finds.
+uint32_t found(const L& l) {
+    return l.attention.heads * (latent(l).kv_rank ? latent(l).value_dim : l.attention.v_head_dim());
+}
 uint32_t cross_queries(const L& l) { return l.cross.heads * l.cross.head_dim; }
 uint32_t cross_keys(const L& l) { return l.cross.kv_heads * l.cross.head_dim; }
 bool global(const L& l) { return l.attention.global_tokens; }
@@ -128,8 +134,7 @@ constexpr RoleRule rules[] = {
     {Role::q, true, SCORIA_SHAPE(matrix(queries(l), latent(l).q_rank ? latent(l).q_rank : a.attended()))},
     {Role::k, true, SCORIA_SHAPE(matrix(projected_keys(l), a.attended()))},
     {Role::v, true, SCORIA_SHAPE(matrix(values(l), a.attended()))},
-    {Role::o, true,
-     SCORIA_SHAPE(matrix(a.hidden, latent(l).kv_rank ? l.attention.heads* latent(l).value_dim : queries(l)))},
+    {Role::o, true, SCORIA_SHAPE(matrix(found(l) ? a.hidden : 0, found(l)))},
     {Role::q_bias, true, SCORIA_SHAPE(vector(l.attention.q_bias, queries(l), l.attention.heads))},
     {Role::k_bias, true, SCORIA_SHAPE(vector(l.attention.k_bias, keys(l)))},
     {Role::v_bias, true, SCORIA_SHAPE(vector(l.attention.v_bias, values(l)))},

@@ -13,12 +13,12 @@ namespace {
 struct FieldNames {
     Field field;
     const char* gguf;
-    std::array<const char*, 8> hugging_face;  // the commonest first
+    std::array<const char*, 9> hugging_face;  // the commonest first
 };
 
 constexpr FieldNames field_names[] = {
     {Field::vocab, "vocab_size", {"vocab_size"}},
-    {Field::hidden, "embedding_length", {"hidden_size", "n_embd", "d_model", "n_embed"}},
+    {Field::hidden, "embedding_length", {"hidden_size", "n_embd", "d_model", "n_embed", "dim"}},
     {Field::layers,
      "block_count",
      {"num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers", "num_encoder_layers"}},
@@ -36,10 +36,11 @@ constexpr FieldNames field_names[] = {
     {Field::feed_forward,
      "feed_forward_length",
      {"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "d_ff", "encoder_ffn_dim",
-      "feed_forward_size", "block_ff_dim"}},
+      "feed_forward_size", "block_ff_dim", "hidden_dim"}},
     {Field::epsilon,
      "attention.layer_norm_rms_epsilon",
-     {"rms_norm_eps", "norm_eps", "norm_epsilon", "layer_norm_eps", "layer_norm_epsilon"}},
+     {"rms_norm_eps", "norm_eps", "norm_epsilon", "layer_norm_eps", "layer_norm_epsilon",
+      "layernorm_epsilon"}},
     {Field::experts,
      "expert_count",
      {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"}},

@@ -32,16 +32,25 @@ struct Heads {
     std::optional<TensorId> k, v;
 };
 
-/// As the layer's weights have them.
+/// As the layer's weights have them; narrower v heads are as wide as k's in the cache, by columns of k that
+/// are left out of what attention finds.
 Heads projected(GraphBuilder& graph, const Attention& shape, TensorId x) {
     const uint32_t q_cols = shape.heads * shape.head_dim, kv_cols = shape.kv_heads * shape.head_dim;
-    const Projection all[] = {{"q", q_cols, Role::q, shape.q_bias, Role::q_bias},
-                              {"k", kv_cols, Role::k, shape.k_bias, Role::k_bias},
-                              {"v", kv_cols, Role::v, shape.v_bias, Role::v_bias}};
+    const Projection all[] = {
+        {"q", q_cols, Role::q, shape.q_bias, Role::q_bias},
+        {"k", kv_cols, Role::k, shape.k_bias, Role::k_bias},
+        {"v", shape.kv_heads * shape.v_head_dim(), Role::v, shape.v_bias, Role::v_bias}};
     const size_t count = shape.kv_layer >= 0 ? 1 : shape.v_is_k ? 2 : 3;
     const std::vector<TensorId> made = graph.projected(x, std::span(all).first(count));
     Heads to{made[0], {}, {}};
     if (count > 1) to.k = made[1], to.v = made.back();
+    if (to.v && shape.value_dim)
+        to.v = graph.emit(op::Pack{*to.v,
+                                   *to.k,
+                                   graph.tensor("v packed", kv_cols),
+                                   shape.kv_heads,
+                                   {0, shape.value_dim},
+                                   {0, shape.head_dim - shape.value_dim}});
     return to;
 }
 
@@ -113,6 +122,13 @@ TensorId build_attention(GraphBuilder& graph, const Attention& shape, TensorId x
     attention.distance_values = graph.optional(shape.distance_values, Role::distance_v);
     TensorId heads = graph.emit(attention);
     if (shape.global_tokens) heads = global_attention(graph, shape, x, heads);
+    if (shape.value_dim)
+        heads = graph.emit(op::Pack{heads,
+                                    heads,
+                                    graph.tensor("attention values", shape.heads * shape.value_dim),
+                                    shape.heads,
+                                    {0, shape.value_dim},
+                                    {}});
     heads = build_gated_heads(graph, shape, x, heads);
     if (shape.heads_norm) heads = graph.norm(heads_norm, heads);
     return graph.linear("attention out", heads, graph.stack->hidden, Role::o,

@@ -2,7 +2,7 @@
 """Writes made_models.jsonl, a tiny model of each family that no fixture has: its config, the shapes of its
 tensors, whose values are made of their names (as made_models_test.cpp makes them), token ids, and logits by
 transformers (5.24) in float64 with eager attention. pip install torch transformers; made_models.py OUT"""
-import json, sys, tempfile
+import json, re, sys, tempfile
 import torch
 from made_values import IDS, logits_of, values
 from safetensors.numpy import load_file, save_file
@@ -21,6 +21,13 @@ LATENT = dict(kv_lora_rank=24, q_lora_rank=20, qk_rope_head_dim=8, qk_nope_head_
               num_key_value_heads=4, head_dim=8)
 INDEXER = dict(n_shared_experts=1, index_topk=5, index_n_heads=8, index_head_dim=16)
 LLAMA4 = BASE | dict(num_hidden_layers=4, intermediate_size=20, intermediate_size_mlp=56, num_local_experts=5)
+BERT = dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3,
+            max_position_embeddings=40, layer_norm_eps=0.02)
+MODERN = dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_hidden_layers=4, num_attention_heads=3,
+              max_position_embeddings=160, norm_eps=0.02, bos_token_id=1, eos_token_id=2, pad_token_id=0)
+MIMO = {k: v for k, v in BASE.items() if k != "rope_parameters"} | dict(
+    num_hidden_layers=4, v_head_dim=12, n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=24,
+    attention_value_scale=0.6)
 COHERE = {k: v for k, v in BASE.items() if k != "rms_norm_eps"} | dict(
     layer_norm_eps=0.02, num_hidden_layers=4, sliding_window=7, num_experts=6, num_experts_per_tok=2, intermediate_size=24,
     logit_scale=0.5)
@@ -143,6 +150,11 @@ CONFIGS = {
         num_hidden_layers=3, sliding_window=7, layer_types=TYPES[1:], num_local_experts=6, num_experts_per_tok=2,
         moe_intermediate_size=24, mlp_layer_types=["dense", "sparse", "sparse"], rope_parameters={
             "full_attention": ROPE | {"rope_theta": 1e5}, "sliding_attention": ROPE}),
+    "mimo_v2_flash": MIMO | dict(sliding_window=7, layer_types=TYPES[2:] + TYPES[1:3], mlp_layer_types=[
+        "dense", "sparse", "sparse", "dense"], rope_parameters={"full_attention": ROPE | {"partial_rotary_factor": 0.5},
+                                                     "sliding_attention": ROPE | {"rope_theta": 1e3, "partial_rotary_factor": 0.5}}),
+    "mimo_v2_flash-as-published": MIMO | dict(num_hidden_layers=6, head_dim=24, n_group=2, sliding_window_size=6, sliding_window=6,
+                                              attention_bias=True, attention_value_scale=None, routed_scaling_factor=None),
     "minimax_m2": BASE | dict(num_local_experts=6, num_experts_per_tok=2, intermediate_size=24,
                               rope_parameters=ROPE | {"partial_rotary_factor": 0.5}),
     "ernie4_5_moe": SAME | dict(num_hidden_layers=3, moe_num_experts=6, moe_k=2, moe_intermediate_size=24,
@@ -253,6 +265,20 @@ CONFIGS = {
         query_pre_attn_scalar=16, rope_parameters={"full_attention": ROPE, "sliding_attention": ROPE | {"rope_theta": 1e3}}),
     "roberta-pad": dict(vocab_size=64, hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3,
                         max_position_embeddings=40, layer_norm_eps=0.02, type_vocab_size=1, pad_token_id=2),
+    "camembert": BERT | dict(type_vocab_size=1, pad_token_id=1),
+    "data2vec-text": BERT | dict(type_vocab_size=1, pad_token_id=1, model_type="data2vec-text"),
+    "roberta-prelayernorm": BERT | dict(type_vocab_size=2, pad_token_id=1, model_type="roberta-prelayernorm"),
+    "xlm-roberta-xl": BERT | dict(type_vocab_size=1, pad_token_id=1, model_type="xlm-roberta-xl"),
+    "distilbert": dict(vocab_size=64, dim=48, hidden_dim=56, n_layers=2, n_heads=3, max_position_embeddings=40),
+    "mpnet": BERT | dict(pad_token_id=1),
+    "ernie": BERT,
+    "megatron-bert": BERT | dict(model_type="megatron-bert", hidden_act="gelu_new"),
+    "roformer": BERT | dict(num_attention_heads=4),
+    "modernbert-decoder": MODERN | dict(
+        model_type="modernbert-decoder", local_attention=10, norm_bias=True, attention_bias=True, mlp_bias=True, classifier_bias=True),
+    "modernbert-decoder-plain": MODERN | dict(
+        model_type="modernbert-decoder", local_attention=14, tie_word_embeddings=False, decoder_bias=False,
+        layer_types=TYPES),
     "qwen2_5_vl": dict(text_config=SAME | dict(rope_parameters=AXES), vision_config=VISION | dict(out_hidden_size=64)),
     "qwen3_vl": dict(text_config=BASE | dict(rope_parameters=AXES),
                      vision_config=VISION | dict(num_position_embeddings=16, deepstack_visual_indexes=[0])),
@@ -270,7 +296,7 @@ IMAGES = ("visual.", "vision_tower.", "multi_modal_projector.", "model.visual.",
           "model.multi_modal_projector.", "model.embed_vision.", "model.vision_embedder.")
 
 
-CONSTANTS = ("act_fn.beta", "act_fn.eps")
+CONSTANTS = ("act_fn.beta", "act_fn.eps", "encoder.embed_positions.weight")
 
 
 FLOAT32 = torch.float32, torch.Tensor.float
@@ -278,8 +304,9 @@ FLOAT32 = torch.float32, torch.Tensor.float
 
 def made(name, fields):
     kind = (AutoModelForImageTextToText if "vision_config" in fields else
-            AutoModelForMaskedLM if "bert" in name or "jina" in name else AutoModelForCausalLM)
-    config = AutoConfig.for_model(name.split("-")[0], **fields)
+            AutoModelForMaskedLM if re.search("bert(?!-decoder)|jina|^ernie$|^(data2vec|roformer|mpnet)", name) else AutoModelForCausalLM)
+    fields = dict(fields)
+    config = AutoConfig.for_model(fields.pop("model_type", name.split("-")[0]), **fields)
     with tempfile.TemporaryDirectory() as folder:
         kind.from_config(config).save_pretrained(folder)
         path = folder + "/model.safetensors"

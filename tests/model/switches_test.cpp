@@ -249,6 +249,39 @@ TEST_CASE("EXAONE as published has names of its own, and the same weights") {
     CHECK(model.unused.empty());
 }
 
+TEST_CASE(
+    "MiMo-V2-Flash as published lists windows and experts by other names, and has its sinks under one") {
+    const HfFolder saved = made_model("mimo_v2_flash-as-published").folder;
+    HfFolder published = saved;
+    for (const auto& [name, tensor] : saved.tensors)
+        if (const size_t at = name.find("sinks"); at != name.npos) {
+            published.tensors.erase(name);
+            published.tensors[name.substr(0, at) + "attention_sink_bias"] = tensor;
+        }
+    for (const char* name : {"layer_types", "mlp_layer_types", "rope_parameters", "rms_norm_eps"})
+        published.config.erase(name);
+    published.config.update(nlohmann::json::parse(R"({"layernorm_epsilon": 0.02, "sliding_window": 6,
+        "rope_theta": 5000000, "swa_rope_theta": 10000, "partial_rotary_factor": 0.334,
+        "hybrid_layer_pattern": [0, 1, 1, 1, 1, 0], "moe_layer_freq": [0, 1, 1, 1, 1, 1],
+        "swa_num_key_value_heads": 4, "swa_head_dim": 24, "swa_v_head_dim": 12, "swa_num_attention_heads": 4,
+        "add_swa_attention_sink_bias": true, "add_full_attention_sink_bias": false, "scoring_func": "sigmoid",
+        "topk_method": "noaux_tc", "n_shared_experts": null, "routed_scaling_factor": null,
+        "attention_chunk_size": 128, "hybrid_block_size": null})"));
+    const auto opened = [&] { return open_model(TemporaryFolder(published).path()); };
+    const Architecture expected = open_model(TemporaryFolder(saved).path()).architecture;
+    CHECK(opened().architecture == expected);
+    CHECK(opened().unused.empty());
+    for (const char* listed : {"hybrid_layer_pattern", "moe_layer_freq"}) published.config.erase(listed);
+    CHECK(opened().architecture == expected);  // the class's own rule
+    for (const auto& [name, value] :
+         {std::pair("swa_num_key_value_heads", 2), {"v_head_dim", 25}, {"swa_head_dim", 16}}) {
+        const nlohmann::json before = published.config[name];
+        published.config[name] = value;
+        CHECK_THROWS_WITH_AS((void)opened(), doctest::Contains(cat(name, ": expected").c_str()), Error);
+        published.config[name] = before;
+    }
+}
+
 TEST_CASE("Granite with windows: a base for every layer, or none") {
     HfFolder folder = made_model("granite_swa").folder;
     const auto opened = [&] { return open_model(TemporaryFolder(folder).path()).architecture; };
