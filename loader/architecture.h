@@ -476,7 +476,11 @@ struct Architecture {
         uint32_t rows = 0, cols = 0, width = 0;  // 0 rows: none
         bool operator==(const Axial&) const = default;
     } axial = {};
-    uint32_t embedding = 0;     // columns of the token table where not `hidden` (embedding_in, embedding_out)
+    uint32_t embedding = 0;  // columns of the token table where not `hidden` (embedding_in, embedding_out)
+    /// Positions, types and the embedding's norm come before embedding_in, which has a bias, and the head's
+    /// transform makes `embedding` columns, in place of embedding_out (ELECTRA, ALBERT).
+    bool projects_last = false;
+    uint32_t embedded() const { return projects_last ? embedding : hidden; }
     float embedding_scale = 1;  // multiplies token embeddings
     /// Columns that a table of tokens has for each layer; 0: none. With n of them, e those of layer i in
     /// (sqrt(n) table[token] + norm(projection x)) / sqrt(2), x the embedding, and the norm over each layer's

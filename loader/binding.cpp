@@ -192,6 +192,8 @@ class Binder {
             fits = fits || is(frame.shape({frame.groups, frame.group_rows(), frame.cols}));
             fits = fits || without_ones(tensor->shape) == without_ones(laid.expected);
         }
+        if (layout == Layout::experts_transposed)
+            fits = fits || is({frame.groups * frame.cols, frame.group_rows()});
         if (!fits)
             fail(Status::bad_file, catalog_.format(), "tensor ", name, ": expected ",
                  shape_text(laid.expected), ", got ", shape_text(tensor->shape));

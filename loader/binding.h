@@ -27,7 +27,7 @@ enum class Layout : uint8_t {
     qvk_quarters,             // per quarter of the heads: its q, v, k (CodeGen)
     gate_up,                  // all of gate, then up
     per_expert,               // one tensor [n, C] per expert, or head; '@' in the name is its number
-    experts_transposed,       // [E, C, n]
+    experts_transposed,       // [E, C, n], or [E C, n]
     experts_gate_up,          // [E, 2n, C]: per expert gate, then up
     experts_gate_up_columns,  // [E, C, 2n]: per expert gate in even columns, up in odd ones
     experts_gate_up_rows,     // [E, 2n, C]: likewise, in rows

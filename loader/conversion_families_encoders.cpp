@@ -42,6 +42,7 @@ void set_t5(const Described& model, Keys& keys) {
     keys.set("attention.relative_buckets_count", model.buckets);
 }
 
+bool embeds_whole(const Architecture& a) { return a.embedding == 0; }
 bool sees_both_sides(const Architecture& a) { return a.bidirectional(); }
 
 }  // namespace
@@ -60,6 +61,11 @@ std::span<const ConversionFamily> encoder_conversions() {
         {.model_type = "roberta", .architecture = "bert", .embeds = true, .keys = set_bert},
         {.model_type = "camembert", .architecture = "bert", .embeds = true, .keys = set_bert},
         {.model_type = "data2vec-text", .architecture = "bert", .embeds = true, .keys = set_bert},
+        {.model_type = "electra",
+         .architecture = "bert",
+         .fits = embeds_whole,
+         .embeds = true,
+         .keys = set_bert},
         {.model_type = "distilbert", .architecture = "bert", .embeds = true, .keys = set_bert},
         {.model_type = "ernie", .architecture = "bert", .embeds = true, .keys = set_bert},
         {.model_type = "xlm-roberta", .architecture = "bert", .embeds = true, .keys = set_bert},

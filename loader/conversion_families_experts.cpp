@@ -167,6 +167,7 @@ bool scales_embedding(const Architecture& a) { return a.embedding_scale != 1; }
 std::span<const ConversionFamily> expert_conversions() {
     static constexpr ConversionFamily families[] = {
         {.model_type = "mixtral", .architecture = "llama"},
+        {.model_type = "dbrx", .architecture = "dbrx", .fits = renormalises},
         {.model_type = "llama4_text",
          .architecture = "llama4",
          .fits = is_llama4_as_published,

@@ -167,6 +167,23 @@ void adjust_cohere(Reading& r) {
     }
 }
 
+/// Llama 3.2's of images: layers that see an image do nothing in a text, and the table has eight rows more
+/// than there are logits.
+void adjust_mllama(Reading& r) {
+    const Settings& s = r.settings;
+    Architecture& a = r.architecture;
+    const char* list = "cross_attention_layers";
+    for (const double index : s.numbers(list)) {
+        if (!(index >= 0 && index < double(a.layers.size()) && index == std::floor(index)))
+            s.wrong(list, "numbers of layers");
+        Layer& layer = a.layers[size_t(index)];
+        layer.attention = {};
+        layer.feed_forward.size = 0;
+    }
+    a.outputs = a.vocab;
+    a.vocab += 8;
+}
+
 }  // namespace
 
 std::span<const Family> llama_families() {
@@ -176,6 +193,10 @@ std::span<const Family> llama_families() {
          .qkv_bias = attention_bias,
          .o_bias = attention_bias,
          .feed_forward_bias = mlp_bias},
+        {.name = "mllama_text_model",
+         .tensors = {hf::frame, hf::attention, hf::gated},
+         .rope_base = 5e5,
+         .adjust = adjust_mllama},
         {.name = "eagle3",
          .tensors = {hf::frame, hf::attention, hf::gated},
          .qkv_bias = attention_bias,

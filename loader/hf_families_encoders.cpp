@@ -40,6 +40,8 @@ constexpr TensorRow bert_rows[] = {
     BERT_ROWS("bert", as_is),
 };
 constexpr TensorRow bert_head_rows[] = {
+    {Role::embedding_in, "bert.embeddings_project.weight"},
+    {Role::embedding_in_bias, "bert.embeddings_project.bias"},
     {Role::head, "cls.predictions.transform.dense.weight"},
     {Role::head_bias, "cls.predictions.transform.dense.bias"},
     {Role::head_norm, "cls.predictions.transform.LayerNorm.weight"},
@@ -47,6 +49,16 @@ constexpr TensorRow bert_head_rows[] = {
     {Role::output, "cls.predictions.decoder.weight"},
     {Role::output_bias, "cls.predictions.decoder.bias"},  // of untied ones, which have both
     {Role::output_bias, "cls.predictions.bias"},
+};
+constexpr TensorRow electra_head_rows[] = {
+    {Role::embedding_in, "bert.embeddings_project.weight"},
+    {Role::embedding_in_bias, "bert.embeddings_project.bias"},
+    {Role::head, "generator_predictions.dense.weight"},
+    {Role::head_bias, "generator_predictions.dense.bias"},
+    {Role::head_norm, "generator_predictions.LayerNorm.weight"},
+    {Role::head_norm_bias, "generator_predictions.LayerNorm.bias"},
+    {Role::output, "generator_lm_head.weight"},
+    {Role::output_bias, "generator_lm_head.bias"},
 };
 constexpr TensorRow lm_head_rows[] = {
     // RoBERTa's, and Longformer's
@@ -116,6 +128,40 @@ constexpr TensorRow distilbert_head_rows[] = {
     {Role::head, "vocab_transform.weight"},       {Role::head_bias, "vocab_transform.bias"},
     {Role::head_norm, "vocab_layer_norm.weight"}, {Role::head_norm_bias, "vocab_layer_norm.bias"},
     {Role::output, "vocab_projector.weight"},     {Role::output_bias, "vocab_projector.bias"},
+};
+// All layers have the weights of one.
+#define LAYER "albert.encoder.albert_layer_groups.0.albert_layers.0."
+constexpr TensorRow albert_rows[] = {
+    {Role::token_embedding, "albert.embeddings.word_embeddings.weight"},
+    {Role::position_embedding, "albert.embeddings.position_embeddings.weight"},
+    {Role::token_type_embedding, "albert.embeddings.token_type_embeddings.weight"},
+    {Role::embedding_norm, "albert.embeddings.LayerNorm.weight"},
+    {Role::embedding_norm_bias, "albert.embeddings.LayerNorm.bias"},
+    {Role::embedding_in, "albert.encoder.embedding_hidden_mapping_in.weight"},
+    {Role::embedding_in_bias, "albert.encoder.embedding_hidden_mapping_in.bias"},
+    {Role::q, LAYER "attention.query.weight"},
+    {Role::q_bias, LAYER "attention.query.bias"},
+    {Role::k, LAYER "attention.key.weight"},
+    {Role::k_bias, LAYER "attention.key.bias"},
+    {Role::v, LAYER "attention.value.weight"},
+    {Role::v_bias, LAYER "attention.value.bias"},
+    {Role::o, LAYER "attention.dense.weight"},
+    {Role::o_bias, LAYER "attention.dense.bias"},
+    {Role::attention_post_norm, LAYER "attention.LayerNorm.weight"},
+    {Role::attention_post_norm_bias, LAYER "attention.LayerNorm.bias"},
+    {Role::up, LAYER "ffn.weight"},
+    {Role::up_bias, LAYER "ffn.bias"},
+    {Role::down, LAYER "ffn_output.weight"},
+    {Role::down_bias, LAYER "ffn_output.bias"},
+    {Role::feed_forward_post_norm, LAYER "full_layer_layer_norm.weight"},
+    {Role::feed_forward_post_norm_bias, LAYER "full_layer_layer_norm.bias"},
+};
+#undef LAYER
+constexpr TensorRow albert_head_rows[] = {
+    {Role::head, "predictions.dense.weight"},          {Role::head_bias, "predictions.dense.bias"},
+    {Role::head_norm, "predictions.LayerNorm.weight"}, {Role::head_norm_bias, "predictions.LayerNorm.bias"},
+    {Role::output, "predictions.decoder.weight"},      {Role::output_bias, "predictions.decoder.bias"},
+    {Role::output_bias, "predictions.bias"},
 };
 #define LAYER "mpnet.encoder.layer.#."
 constexpr TensorRow mpnet_rows[] = {
@@ -206,12 +252,38 @@ void adjust_ernie(Reading& r) {
     for (const char* ignored : {"task_type_vocab_size", "task_id"}) r.settings.understood(ignored);
 }
 
-/// Su et al. 2021, whose embeddings are as wide as the stream.
+/// Embeddings of `otherwise` columns, where the file does not say, are projected behind their norm.
+void read_embedding_size(Reading& r, uint32_t otherwise, bool always) {
+    const uint32_t size = r.settings.size("embedding_size", most_size, otherwise);
+    if (!always && size == r.architecture.hidden) return;
+    r.architecture.embedding = size;
+    r.architecture.projects_last = true;
+}
+
+/// Su et al. 2021.
 void adjust_roformer(Reading& r) {
     adjust_bert(r);
+    read_embedding_size(r, r.architecture.hidden, false);
     expect_flag(r.settings, "rotary_value", false, false);
-    if (r.settings.size("embedding_size", most_size, r.architecture.hidden) != r.architecture.hidden)
-        r.settings.wrong("embedding_size", cat(r.architecture.hidden, ", as hidden_size"));
+}
+
+/// Clark et al. 2020. Generators alone have a head of tokens.
+void adjust_electra(Reading& r) {
+    adjust_bert(r);
+    make_encoder(r, "generator_predictions.dense.weight", true);
+    r.architecture.head_activation = Activation::gelu;
+    read_embedding_size(r, 128, false);
+}
+
+/// Lan et al. 2020.
+void adjust_albert(Reading& r) {
+    adjust_bert(r);
+    make_encoder(r, "predictions.dense.weight", true);
+    read_embedding_size(r, 128, true);
+    for (const char* one : {"num_hidden_groups", "inner_group_num"})
+        if (r.settings.size(one, most_layers, 1) != 1) r.settings.wrong(one, "1");
+    for (const char* ignored : {"net_structure_type", "num_memory_blocks", "gap_size", "down_scale_factor"})
+        r.settings.understood(ignored);
 }
 
 /// Günther et al. 2023. Its model_type is BERT's (hf_text_part.cpp).
@@ -299,6 +371,12 @@ Family bert_like(const char* name, std::span<const TensorRow> rows, std::span<co
             .adjust = adjust};
 }
 
+Family albert() {
+    Family family = bert_like("albert", albert_rows, albert_head_rows, "albert.", adjust_albert);
+    family.activation = Activation::gelu_tanh;
+    return family;
+}
+
 Family distilbert() {
     Family family =
         bert_like("distilbert", distilbert_rows, distilbert_head_rows, "distilbert.", adjust_distilbert);
@@ -369,6 +447,8 @@ std::span<const Family> encoder_families() {
         norms_before(bert_like("megatron-bert", bert_rows, bert_head_rows, "bert.", adjust_bert),
                      megatron_bert_rows, false),
         roformer_like(bert_like("roformer", bert_rows, bert_head_rows, "bert.", adjust_roformer)),
+        bert_like("electra", bert_rows, electra_head_rows, "bert.", adjust_electra),
+        albert(),
         distilbert(),
         bert_like("mpnet", mpnet_rows, lm_head_rows, "mpnet.", adjust_mpnet),
         bert_like("longformer", longformer_rows, lm_head_rows, "longformer.", adjust_longformer),

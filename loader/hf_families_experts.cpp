@@ -20,6 +20,24 @@ constexpr TensorRow laguna_rows[] = {
     {Role::router_choice_bias, "model.layers.#.mlp.experts.e_score_correction_bias"},
 };
 
+#define BLOCK "transformer.blocks.#."
+constexpr TensorRow dbrx_rows[] = {
+    {Role::token_embedding, "transformer.wte.weight"},
+    {Role::output_norm, "transformer.norm_f.weight"},
+    {Role::output, "lm_head.weight"},
+    {Role::attention_norm, BLOCK "norm_attn_norm.norm_1.weight"},
+    {Role::q, BLOCK "norm_attn_norm.attn.Wqkv.weight", Layout::qkv},
+    {Role::k, BLOCK "norm_attn_norm.attn.Wqkv.weight", Layout::qkv},
+    {Role::v, BLOCK "norm_attn_norm.attn.Wqkv.weight", Layout::qkv},
+    {Role::o, BLOCK "norm_attn_norm.attn.out_proj.weight"},
+    {Role::feed_forward_norm, BLOCK "norm_attn_norm.norm_2.weight"},
+    {Role::router, BLOCK "ffn.router.layer.weight"},
+    {Role::expert_gate, BLOCK "ffn.experts.mlp.w1"},
+    {Role::expert_up, BLOCK "ffn.experts.mlp.v1"},
+    {Role::expert_down, BLOCK "ffn.experts.mlp.w2", Layout::experts_transposed},
+};
+#undef BLOCK
+
 constexpr Routing softmax_experts{};
 constexpr Routing laguna_experts{
     .score = Routing::Score::sigmoid, .renormalise = true, .choice_bias = true, .group_by_top2 = true};
@@ -196,6 +214,22 @@ void adjust_laguna(Reading& r) {
     s.refuse(std::array{"moe_apply_router_weight_on_input", "moe_router_logit_softcapping"});
 }
 
+/// Its sections of attention and of experts are among the other fields here (hf_text_part.cpp).
+void adjust_dbrx(Reading& r) {
+    const Settings& s = r.settings;
+    const char* norm = "moe_normalize_expert_weights";
+    const bool normed = !s.is_null(norm);
+    if (s.positive(norm, 1.0) != 1) s.wrong(norm, "1, or null");
+    const Settings activation = s.section("ffn_act_fn");
+    const Activation named = activation_named(activation, "name", activation.text("name", "silu"));
+    for (Layer& layer : r.architecture.layers) {
+        layer.feed_forward.activation = named;
+        layer.feed_forward.routing.renormalise = normed;
+    }
+    for (const char* of_training : {"moe_jitter_eps", "moe_loss_weight", "uniform_expert_assignment"})
+        s.understood(of_training);
+}
+
 }  // namespace
 
 std::span<const Family> expert_families() {
@@ -205,6 +239,13 @@ std::span<const Family> expert_families() {
          .rope_base = 1e6,
          .window = {Layers::all},
          .routing = &renormalised_experts},
+        {.name = "dbrx",
+         .tensors = {dbrx_rows},
+         .norm = NormKind::layer,
+         .epsilon = 1e-5,
+         .clips = true,
+         .routing = &renormalised_experts,
+         .adjust = adjust_dbrx},
         {.name = "llama4_text",
          .tensors = {hf::llama4, hf::frame, hf::attention},
          .qkv_bias = attention_bias,

@@ -228,6 +228,12 @@ Family fairseq(const char* name, const char* prefix, std::span<const TensorRow> 
             .adjust = adjust};
 }
 
+/// Adept 2023.
+void adjust_persimmon(Reading& r) {
+    if (!r.settings.flag("qk_layernorm", true)) return;
+    for (Layer& layer : r.architecture.layers) layer.attention.qk_norm.group = QkNorm::Group::head;
+}
+
 }  // namespace
 
 std::span<const Family> gpt_families() {
@@ -315,6 +321,17 @@ std::span<const Family> gpt_families() {
          .gated = false,
          .embedding_norm = true,
          .adjust = adjust_nanochat},
+        {.name = "persimmon",
+         .tensors = {hf::persimmon, hf::frame},
+         .norm = NormKind::layer,
+         .norm_bias = true,
+         .qkv_bias = biased,
+         .o_bias = biased,
+         .rotary = 0.5,
+         .activation = Activation::relu_squared,
+         .gated = false,
+         .feed_forward_bias = biased,
+         .adjust = adjust_persimmon},
         {.name = "gpt_neox",
          .tensors = {hf::gpt_neox},
          .norm = NormKind::layer,

@@ -447,6 +447,30 @@ constexpr TensorRow bloom_like_rows[] = {
 };
 #undef LAYER
 
+#define LAYER "model.layers.#."
+constexpr TensorRow persimmon_rows[] = {
+    {Role::output_norm, "model.final_layernorm.weight"},
+    {Role::output_norm_bias, "model.final_layernorm.bias"},
+    {Role::attention_norm_bias, LAYER "input_layernorm.bias"},
+    {Role::q, LAYER "self_attn.query_key_value.weight", qkv_grouped},
+    {Role::k, LAYER "self_attn.query_key_value.weight", qkv_grouped},
+    {Role::v, LAYER "self_attn.query_key_value.weight", qkv_grouped},
+    {Role::q_bias, LAYER "self_attn.query_key_value.bias", qkv_grouped},
+    {Role::k_bias, LAYER "self_attn.query_key_value.bias", qkv_grouped},
+    {Role::v_bias, LAYER "self_attn.query_key_value.bias", qkv_grouped},
+    {Role::q_norm, LAYER "self_attn.q_layernorm.weight"},
+    {Role::q_norm_bias, LAYER "self_attn.q_layernorm.bias"},
+    {Role::k_norm, LAYER "self_attn.k_layernorm.weight"},
+    {Role::k_norm_bias, LAYER "self_attn.k_layernorm.bias"},
+    {Role::o, LAYER "self_attn.dense.weight"},
+    {Role::o_bias, LAYER "self_attn.dense.bias"},
+    {Role::feed_forward_norm_bias, LAYER "post_attention_layernorm.bias"},
+    {Role::up, LAYER "mlp.dense_h_to_4h.weight"},
+    {Role::up_bias, LAYER "mlp.dense_h_to_4h.bias"},
+    {Role::down, LAYER "mlp.dense_4h_to_h.weight"},
+    {Role::down_bias, LAYER "mlp.dense_4h_to_h.bias"},
+};
+#undef LAYER
 #define LAYER "gpt_neox.layers.#."
 constexpr TensorRow gpt_neox_rows[] = {
     {Role::token_embedding, "gpt_neox.embed_in.weight"},
@@ -620,6 +644,7 @@ const Rows gpt_neo = gpt_neo_rows;
 const Rows gptj = gptj_rows;
 const Rows bloom_like = bloom_like_rows;
 const Rows gpt_neox = gpt_neox_rows;
+const Rows persimmon = persimmon_rows;
 const Rows opt = opt_rows;
 const Rows mpt = mpt_rows;
 const Rows own = own_rows;

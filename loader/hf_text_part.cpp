@@ -30,6 +30,13 @@ constexpr TextPart parts[] = {
     {"qwen3_5", "qwen3_5_text"},
     {"qwen3_5_moe", "qwen3_5_moe_text"},
     {"qwen3_vl_moe_text", "qwen3_moe", R"({"norm_topk_prob": true})"},
+    {"glm4v_text", "glm4", R"({"attention_bias": true, "partial_rotary_factor": 1.0})"},
+    {"glm4v_moe_text", "glm4_moe", R"({"attention_bias": true, "partial_rotary_factor": 0.5})"},
+    {"paddleocr_vl_text", "ernie4_5", R"({"rope_interleave": false})"},
+    {"mllama_text_model", "mllama_text_model",
+     R"({"vocab_size": 128256, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 40,
+         "num_attention_heads": 32, "num_key_value_heads": 8, "max_position_embeddings": 131072,
+         "rms_norm_eps": 1e-5, "cross_attention_layers": [3, 8, 13, 18, 23, 28, 33, 38]})"},
     {"gemma3_text", "gemma3_text",
      R"({"vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
          "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
@@ -74,6 +81,14 @@ nlohmann::json text_part(nlohmann::json config) {
     const auto type = text.find("model_type");
     if (type == text.end() || !type->is_string()) return config;
     *type = family_of(text, *type);
+    if (*type == "dbrx")
+        for (const char* section : {"attn_config", "ffn_config"}) {
+            const nlohmann::json fields = text.value(section, nlohmann::json::object());
+            text.erase(section);
+            if (!fields.is_object()) continue;
+            for (const auto& [name, value] : fields.items())
+                if (!text.contains(name)) text[name] = value;
+        }
     const auto part = std::ranges::find(parts, type->get<std::string_view>(), &TextPart::model_type);
     if (part == std::end(parts)) return text;
     text["model_type"] = part->family;
@@ -87,21 +102,24 @@ nlohmann::json text_part(nlohmann::json config) {
 std::string text_part_name(std::string name) {
     // Encoders that call what they have in common with BERT or RoBERTa by their own names.
     constexpr std::pair<std::string_view, std::string_view> kin[] = {{"ernie.", "bert."},
+                                                                     {"electra.", "bert."},
                                                                      {"roformer.", "bert."},
                                                                      {"data2vec_text.", "roberta."},
                                                                      {"roberta_prelayernorm.", "roberta."}};
     for (const auto& [own, common] : kin)
         if (name.starts_with(own)) return std::string(common) + name.substr(own.size());
-    for (const std::string_view from : {"model.language_model.", "language_model.model."})
+    for (const std::string_view from :
+         {"model.language_model.", "language_model.model.", "model.text_model."})
         if (name.starts_with(from)) return "model." + name.substr(from.size());
     constexpr std::string_view head = "language_model.lm_head.";
     return name.starts_with(head) ? name.substr(head.size() - std::string_view("lm_head.").size()) : name;
 }
 
 bool is_of_images(std::string_view tensor) {
-    constexpr std::array<std::string_view, 8> places = {
+    constexpr std::array<std::string_view, 11> places = {
         "visual.",       "vision_tower.",    "vision_model.", "multi_modal_projector.",
-        "embed_vision.", "vision_embedder.", "audio_tower.",  "embed_audio."};
+        "embed_vision.", "vision_embedder.", "audio_tower.",  "embed_audio.",
+        "connector.",    "mlp_AR.",          "image_newline"};
     const std::string_view inner = tensor.starts_with("model.") ? tensor.substr(6) : tensor;
     return std::ranges::any_of(places, [&](std::string_view place) { return inner.starts_with(place); });
 }

@@ -103,6 +103,13 @@ bool is_of_layer_ahead(std::string_view name, const Model& model) {
     return layer >= layers && layer < layers + model.layers_ahead;
 }
 
+/// Of a layer that does nothing (images, which are not read).
+bool is_of_idle_layer(std::string_view name, const Model& model) {
+    const std::vector<Layer>& layers = model.architecture.layers;
+    const size_t layer = layer_of(name).value_or(layers.size());
+    return layer < layers.size() && !layers[layer].mixes() && !layers[layer].feeds();
+}
+
 /// What would make keys and values of a layer that reads another's, as published files have it.
 bool is_of_shared_keys(std::string_view name, const Model& model) {
     const std::vector<Layer>& layers = model.architecture.layers;
@@ -128,7 +135,8 @@ bool is_spare(const Model& model, const TensorView& unused) {
                                           "act_fn.eps"};  // constants of xIELU
     const auto ends = [&](std::string_view end) { return unused.name.ends_with(end); };
     return is_of_layer_ahead(unused.name, model) || is_of_shared_keys(unused.name, model) ||
-           is_of_images(unused.name) || unused.name.starts_with("mtp.") ||  // that guesses further tokens
+           is_of_idle_layer(unused.name, model) || is_of_images(unused.name) ||
+           unused.name.starts_with("mtp.") ||  // that guesses further tokens
            unused.name.starts_with("model.mtp_layers.") || unused.name.starts_with("model.mtp.") ||
            (model.architecture.tied_embeddings && ends("lm_head.weight")) ||
            // Published T5 has the table thrice, and one of positions that nothing reads.

@@ -109,18 +109,19 @@ RoleShape hash_rotations(const A& a) {
 
 constexpr RoleRule rules[] = {
     {Role::token_embedding, false, SCORIA_SHAPE(matrix(a.vocab, embedding(a)))},
-    {Role::position_embedding, false, SCORIA_SHAPE(matrix(a.positions, a.hidden))},
-    {Role::token_type_embedding, false, SCORIA_SHAPE(matrix(a.token_types, a.hidden))},
+    {Role::position_embedding, false, SCORIA_SHAPE(matrix(a.positions, a.embedded()))},
+    {Role::token_type_embedding, false, SCORIA_SHAPE(matrix(a.token_types, a.embedded()))},
     {Role::embedding_in, false, SCORIA_SHAPE(matrix(a.embedding ? a.hidden : 0, a.embedding))},
-    {Role::embedding_norm, false, SCORIA_SHAPE(vector(a.embedding_norm&& a.norm.weight, a.hidden))},
-    {Role::embedding_norm_bias, false, SCORIA_SHAPE(vector(a.embedding_norm&& a.norm.bias, a.hidden))},
-    {Role::embedding_out, false, SCORIA_SHAPE(matrix(a.embedding, a.hidden))},
+    {Role::embedding_in_bias, false, SCORIA_SHAPE(vector(a.projects_last, a.hidden))},
+    {Role::embedding_norm, false, SCORIA_SHAPE(vector(a.embedding_norm&& a.norm.weight, a.embedded()))},
+    {Role::embedding_norm_bias, false, SCORIA_SHAPE(vector(a.embedding_norm&& a.norm.bias, a.embedded()))},
+    {Role::embedding_out, false, SCORIA_SHAPE(matrix(a.projects_last ? 0 : a.embedding, a.hidden))},
     {Role::output_norm, false, SCORIA_SHAPE(vector(a.output_norm&& a.norm.weight, a.output_width()))},
     {Role::output_norm_bias, false, SCORIA_SHAPE(vector(a.output_norm&& a.norm.bias, a.output_width()))},
-    {Role::head, false, SCORIA_SHAPE(matrix(a.head_transform ? a.hidden : 0, a.hidden))},
-    {Role::head_bias, false, SCORIA_SHAPE(vector(a.head_bias, a.hidden))},
-    {Role::head_norm, false, SCORIA_SHAPE(vector(a.head_transform&& a.norm.weight, a.hidden))},
-    {Role::head_norm_bias, false, SCORIA_SHAPE(vector(a.head_transform&& a.norm.bias, a.hidden))},
+    {Role::head, false, SCORIA_SHAPE(matrix(a.head_transform ? a.embedded() : 0, a.hidden))},
+    {Role::head_bias, false, SCORIA_SHAPE(vector(a.head_bias, a.embedded()))},
+    {Role::head_norm, false, SCORIA_SHAPE(vector(a.head_transform&& a.norm.weight, a.embedded()))},
+    {Role::head_norm_bias, false, SCORIA_SHAPE(vector(a.head_transform&& a.norm.bias, a.embedded()))},
     {Role::output, false,
      SCORIA_SHAPE(matrix(a.tied_embeddings || !a.has_head ? 0
                          : a.outputs                      ? a.outputs

@@ -45,6 +45,7 @@ constexpr const char* role_names[] = {
     "position_embedding",
     "token_type_embedding",
     "embedding_in",
+    "embedding_in_bias",
     "embedding_norm",
     "embedding_norm_bias",
     "embedding_out",

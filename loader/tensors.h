@@ -16,6 +16,7 @@ enum class Role : uint8_t {
     position_embedding,    // [positions, hidden]
     token_type_embedding,  // [token types, hidden]
     embedding_in,          // [hidden, embedding]
+    embedding_in_bias,     // [hidden]
     embedding_norm,        // [hidden]
     embedding_norm_bias,   // [hidden]
     embedding_out,         // [embedding, hidden]

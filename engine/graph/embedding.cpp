@@ -26,7 +26,8 @@ TensorId build_embedding(GraphBuilder& graph) {
     const WeightRef table{Role::token_embedding, -1, graph.in_encoder() && stack.vocab != 0};
     TensorId x =
         graph.emit(op::Embed{graph.tensor("embedding", cols), table, EmbedBy::token, stack.embedding_scale});
-    if (stack.embedding) x = graph.linear("embedding in", x, stack.hidden, Role::embedding_in);
+    if (stack.embedding && !stack.projects_last)
+        x = graph.linear("embedding in", x, stack.hidden, Role::embedding_in);
     const auto add_row = [&](const char* name, const char* with, Role role, EmbedBy by) {
         const TensorId row = graph.emit(op::Embed{graph.tensor_like(name, x), graph.weight(role), by});
         x = graph.add(with, x, row);
@@ -36,7 +37,10 @@ TensorId build_embedding(GraphBuilder& graph) {
     if (stack.axial.rows) x = with_axial_positions(graph, stack.axial, x);
     if (stack.token_types)
         add_row("token types", "embedding with token types", Role::token_type_embedding, EmbedBy::token_type);
-    return stack.embedding_norm ? graph.norm(embedding_norm, x) : x;
+    if (stack.embedding_norm) x = graph.norm(embedding_norm, x);
+    if (!stack.projects_last) return x;
+    return graph.linear("embedding in", x, stack.hidden, Role::embedding_in,
+                        graph.optional(true, Role::embedding_in_bias));
 }
 
 }  // namespace scoria

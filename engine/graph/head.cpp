@@ -22,12 +22,13 @@ void build_head(GraphBuilder& graph, TensorId stream) {
     graph.made.last_hidden = graph.made.logits = x;
     if (!stack.has_head) return;
     if (stack.head_transform) {
-        x = graph.linear("head", x, stack.hidden, Role::head,
+        x = graph.linear("head", x, stack.embedded(), Role::head,
                          graph.optional(stack.head_bias, Role::head_bias));
         x = graph.map("head activated", x, MapKind::activate, 0, stack.head_activation);
         x = graph.norm(head_norm, x);
     }
-    if (stack.embedding) x = graph.linear("embedding out", x, stack.embedding, Role::embedding_out);
+    if (stack.embedding && !stack.projects_last)
+        x = graph.linear("embedding out", x, stack.embedding, Role::embedding_out);
     const Role table = stack.tied_embeddings ? Role::token_embedding : Role::output;
     const TensorId logits = graph.bare_linear("logits", x, stack.logits(), table,
                                               graph.optional(stack.output_bias, Role::output_bias));

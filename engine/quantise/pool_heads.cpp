@@ -44,7 +44,8 @@ void check_model(const Model& model, uint32_t kv_heads) {
         const Attention& attention = layer.attention;
         const bool several =
             attention.qk_norm.group == QkNorm::Group::projection || attention.qk_norm.own_weights;
-        if (!architecture.encoder.empty() || attention.latent.kv_rank != 0 || several || layer.recurs() ||
+        if (!architecture.encoder.empty() || attention.latent.kv_rank != 0 || several ||
+            attention.value_dim != 0 || layer.recurs() ||
             attention.kv_heads != architecture.layers.front().attention.kv_heads ||
             attention.head_dim != architecture.layers.front().attention.head_dim)
             fail(Status::unsupported, pooling_where, "expected plain attention of a decoder, got ",

@@ -155,6 +155,11 @@ CONFIGS = {
                                                      "sliding_attention": ROPE | {"rope_theta": 1e3, "partial_rotary_factor": 0.5}}),
     "mimo_v2_flash-as-published": MIMO | dict(num_hidden_layers=6, head_dim=24, n_group=2, sliding_window_size=6, sliding_window=6,
                                               attention_bias=True, attention_value_scale=None, routed_scaling_factor=None),
+    "dbrx": dict(vocab_size=64, d_model=64, n_heads=4, n_layers=2, max_seq_len=160, bos_token_id=1, eos_token_id=2,
+                 attn_config=dict(kv_n_heads=2, clip_qkv=0.5, rope_theta=1e4), rope_parameters=ROPE,
+                 ffn_config=dict(ffn_hidden_size=40, moe_num_experts=6, moe_top_k=2)),
+    "persimmon": {k: v for k, v in SAME.items() if k not in ("num_key_value_heads", "rms_norm_eps")} | dict(
+        layer_norm_eps=0.02, hidden_act="relu2", rope_parameters=ROPE | {"partial_rotary_factor": 0.5}),
     "minimax_m2": BASE | dict(num_local_experts=6, num_experts_per_tok=2, intermediate_size=24,
                               rope_parameters=ROPE | {"partial_rotary_factor": 0.5}),
     "ernie4_5_moe": SAME | dict(num_hidden_layers=3, moe_num_experts=6, moe_k=2, moe_intermediate_size=24,
@@ -274,6 +279,10 @@ CONFIGS = {
     "ernie": BERT,
     "megatron-bert": BERT | dict(model_type="megatron-bert", hidden_act="gelu_new"),
     "roformer": BERT | dict(num_attention_heads=4),
+    "roformer-narrow": BERT | dict(num_attention_heads=4, embedding_size=20),
+    "electra": BERT | dict(embedding_size=20),
+    "electra-wide": BERT | dict(embedding_size=48),
+    "albert": BERT | dict(embedding_size=20, num_hidden_layers=3),
     "modernbert-decoder": MODERN | dict(
         model_type="modernbert-decoder", local_attention=10, norm_bias=True, attention_bias=True, mlp_bias=True, classifier_bias=True),
     "modernbert-decoder-plain": MODERN | dict(
@@ -285,6 +294,18 @@ CONFIGS = {
     "qwen3_vl_moe": dict(text_config=BASE | dict(rope_parameters=AXES, num_experts=4, num_experts_per_tok=2,
                                                  moe_intermediate_size=24),
                          vision_config=VISION | dict(num_position_embeddings=16, deepstack_visual_indexes=[0])),
+    "mllama": dict(text_config=BASE | dict(hidden_size=64, num_hidden_layers=4, cross_attention_layers=[1, 3], pad_token_id=0),
+                   vision_config=dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_global_layers=1,
+                                      attention_heads=2, vision_output_dim=64, image_size=28, patch_size=14, max_num_tiles=1,
+                                      intermediate_layers_indices=[0], supported_aspect_ratios=[[1, 1]])),
+    "glm4v": dict(text_config=SAME | dict(rope_parameters=AXES | {"partial_rotary_factor": 0.5, "mrope_section": [1, 1, 2]}),
+                  vision_config=VISION | dict(out_hidden_size=64, image_size=28)),
+    "glm4v_moe": dict(text_config=BASE | EXPERTS | dict(rope_parameters=AXES | {"partial_rotary_factor": 0.5, "mrope_section": [1, 1, 2]}),
+                      vision_config=VISION | dict(image_size=28)),
+    "paddleocr_vl": dict(text_config=BASE | dict(rope_parameters=AXES | {"mrope_section": [2, 3, 3]}, use_bias=True), vision_config=dict(
+        hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, image_size=28, patch_size=14)),
+    "smolvlm": dict(text_config=BASE | dict(model_type="llama", pad_token_id=0), vision_config=dict(
+        hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, image_size=28, patch_size=14)),
     "mistral3": dict(text_config=BASE | dict(model_type="mistral", sliding_window=None), vision_config=PIXTRAL),
     "mistral3-mistral4": dict(text_config={k: v for k, v in (BASE | EXPERTS | LATENT).items() if k != "head_dim"} | dict(
         model_type="mistral4", n_shared_experts=1, rms_norm_eps=1e-6, rope_parameters=dict(
@@ -292,8 +313,8 @@ CONFIGS = {
             beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1, partial_rotary_factor=0.4)),
         vision_config=PIXTRAL),
 }
-IMAGES = ("visual.", "vision_tower.", "multi_modal_projector.", "model.visual.", "model.vision_tower.",
-          "model.multi_modal_projector.", "model.embed_vision.", "model.vision_embedder.")
+IMAGES = ("visual.", "vision_tower.", "vision_model.", "mlp_AR.", "multi_modal_projector.", "model.visual.", "model.vision_tower.",
+          "model.multi_modal_projector.", "model.vision_model.", "model.connector.", "model.embed_vision.", "model.vision_embedder.")
 
 
 CONSTANTS = ("act_fn.beta", "act_fn.eps", "encoder.embed_positions.weight")
@@ -304,7 +325,7 @@ FLOAT32 = torch.float32, torch.Tensor.float
 
 def made(name, fields):
     kind = (AutoModelForImageTextToText if "vision_config" in fields else
-            AutoModelForMaskedLM if re.search("bert(?!-decoder)|jina|^ernie$|^(data2vec|roformer|mpnet)", name) else AutoModelForCausalLM)
+            AutoModelForMaskedLM if re.search("bert(?!-decoder)|jina|^(ernie$|data2vec|roformer|mpnet|electra)", name) else AutoModelForCausalLM)
     fields = dict(fields)
     config = AutoConfig.for_model(fields.pop("model_type", name.split("-")[0]), **fields)
     with tempfile.TemporaryDirectory() as folder:

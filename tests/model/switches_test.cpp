@@ -282,6 +282,31 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("what encoders of BERT's kin, DBRX and Llama's images may say and this build does not compute") {
+    struct Case {
+        const char *name, *patch, *refusal;
+    };
+    const Case cases[] = {
+        {"dbrx", R"({"ffn_config": {"moe_normalize_expert_weights": 2.0}})",
+         "moe_normalize_expert_weights: expected 1, or null"},
+        {"dbrx", R"({"ffn_config": {"ffn_act_fn": {"name": "none"}}})", "name: expected one of"},
+        {"mllama", R"({"text_config": {"cross_attention_layers": [1, 4]}})",
+         "cross_attention_layers: expected numbers of layers"},
+        {"ernie", R"({"use_task_id": true})", "use_task_id"},
+        {"roformer", R"({"rotary_value": true})", "rotary_value"},
+        {"albert", R"({"num_hidden_groups": 2})", "num_hidden_groups: expected 1"},
+        {"electra", R"({"embedding_size": 24})", "word_embeddings.weight: expected [64, 24], got [64, 20]"},
+        {"mpnet", R"({"pad_token_id": 2})", "pad_token_id: expected 1"},
+        {"modernbert-decoder", R"({"local_attention": 1})", "local_attention: expected at least 2"},
+    };
+    for (const Case& c : cases) {
+        CAPTURE(c.patch);
+        HfFolder folder = made_model(c.name).folder;
+        folder.config.update(nlohmann::json::parse(c.patch), true);
+        CHECK(refusal_of(folder).find(c.refusal) != std::string::npos);
+    }
+}
+
 TEST_CASE("Granite with windows: a base for every layer, or none") {
     HfFolder folder = made_model("granite_swa").folder;
     const auto opened = [&] { return open_model(TemporaryFolder(folder).path()).architecture; };
