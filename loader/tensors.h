@@ -13,8 +13,8 @@ namespace scoria {
 /// other along the rows.
 enum class Role : uint8_t {
     token_embedding,       // [vocab, hidden or embedding]
-    position_embedding,    // [positions, hidden]
-    token_type_embedding,  // [token types, hidden]
+    position_embedding,    // [positions, embedded]
+    token_type_embedding,  // [token types, embedded]
     embedding_in,          // [hidden, embedding]
     embedding_in_bias,     // [hidden]
     embedding_norm,        // [hidden]
@@ -22,7 +22,7 @@ enum class Role : uint8_t {
     embedding_out,         // [embedding, hidden]
     output_norm,           // [hidden]
     output_norm_bias,      // [hidden]
-    head,                  // [hidden, hidden]
+    head,                  // [embedded, hidden]
     head_bias,             // [hidden]
     head_norm,             // [hidden]
     head_norm_bias,        // [hidden]
@@ -32,11 +32,11 @@ enum class Role : uint8_t {
     attention_norm_bias,   // [hidden]
     q,                     // [heads * head_dim, hidden]
     k,                     // [kv_heads * head_dim, hidden]
-    v,                     // [kv_heads * head_dim, hidden]
-    o,                     // [hidden, heads * head_dim]
+    v,                     // [kv_heads * v_head_dim, hidden]
+    o,                     // [hidden, heads * v_head_dim]
     q_bias,                // [heads * head_dim]
     k_bias,                // [kv_heads * head_dim]
-    v_bias,                // [kv_heads * head_dim]
+    v_bias,                // [kv_heads * v_head_dim]
     o_bias,                // [hidden]
     q_norm,         // [head_dim], or [heads * head_dim] with weights of their own or over the projection
     k_norm,         // likewise
