@@ -116,7 +116,8 @@ void compile_grammar(GenerationFlags& flags) {
     const auto compile = [&](const grammar::Grammar& rules) {
         flags.output_grammar = std::make_shared<const grammar::Program>(rules);
     };
-    if (!flags.grammar_file.empty()) compile(grammar::parse_gbnf(read_text(flags.grammar_file)));
+    if (!flags.grammar_file.empty())
+        compile(grammar::parse_gbnf(without_mark(read_text(flags.grammar_file))));
     if (flags.json_schema.empty()) return;
     const size_t first = flags.json_schema.find_first_not_of(" \t\r\n");
     const bool is_text = first != std::string::npos && flags.json_schema[first] == '{';

@@ -91,6 +91,7 @@ TEST_CASE("wrong usage ends with 2" * needs_fixtures()) {
         {{"run", "-p", "x", "--logprobs", "65", "--json"}, 2, "", "--logprobs"},
         {{"run", "-p", "x", "--logprobs", "2"}, 2, "", "--json"},
         {{"run", "-p", "x", "--grammar", "/nonexistent.gbnf"}, 1, "", "/nonexistent.gbnf"},
+        {{"run", "-p", "x", "--grammar", "-"}, 2, "", "rule named y", {}, "\xEF\xBB\xBFroot ::= y"},
         {{"run", "-p", "x", "--json-schema", R"({"type": "object", "minProperties": 1})"},
          1,
          "",
