@@ -48,7 +48,7 @@ TEST_CASE("reference: indexers that cannot be are refused, and where a tensor la
     const std::pair<const char*, const char*> cases[] = {
         {R"({"index_topk": 0})", "index_topk: expected"},
         {R"({"index_head_dim": 4})", "index_head_dim: expected at least the 8 elements that rotate"},
-        {R"({"index_n_heads": 5})", "indexer.weights_proj.weight"},
+        {R"({"index_n_heads": 5})", "indexer.wq_b.weight: expected [80, 20]"},
         {R"({"indexer_types": ["shared", "full", "full"]})", "indexer_types: expected a type of each of 3"},
         {R"({"indexer_types": ["full", "full"]})", "indexer_types: expected a type of each of 3"},
         {R"({"indexer_types": ["full", "some", "full"]})", "indexer_types: expected full or shared"},
@@ -86,16 +86,29 @@ TEST_CASE("vulkan: keys are chosen in prompts of many chunks, in steps, and on t
         session.append(std::span(ids).first(145));
         for (size_t i = 145; i < ids.size(); ++i) session.append(std::span(ids).subspan(i, 1));
         CHECK(largest_error(expected, session.logits()) <= strict_error);
-        CHECK(validate::check_model(engine, std::span(ids).first(40)).passed());
+        CHECK(validate::check_model(engine, std::span(ids).first(16)).passed());
         CHECK(engine.device().validation_errors() == 0);
 
         options.deterministic = true;
         options.device.select = "0,0";
         Engine two(model, options);
-        CHECK(two.memory_plan().before[0].layers.end ==
-              (model->architecture.layers[1].attention.indexer.shared ? 2 : 1));
+        CHECK(two.memory_plan().before[0].kv + two.memory_plan().kv == engine.memory_plan().kv);
         Session shared(two);
         shared.append(ids);
         CHECK(largest_error(expected, shared.logits()) <= strict_error);
     }
+}
+
+TEST_CASE("vulkan: layers that see what another chose stay on its device") {
+    MadeModel made = made_model("glm_moe_dsa");
+    made.folder.config["indexer_types"] = {"full", "shared", "shared"};
+    std::erase_if(made.folder.tensors, [](const auto& tensor) {
+        return tensor.first.find("layers.2.self_attn.indexer") != std::string::npos;
+    });
+    const TemporaryFolder folder(made.folder);
+    const auto model = std::make_shared<const Model>(open_model(folder.path()));
+    EngineOptions options = in_chunks(16);
+    options.device.select = "0,0";
+    CHECK_THROWS_WITH_AS(Engine(model, options), doctest::Contains("expected layers that can be cut in 2"),
+                         Error);
 }
