@@ -20,11 +20,11 @@ shared uint counts[DIGITS];
 shared uint found[2];            // the digit, and how many more scores have a greater one
 shared uint before[CHOOSE_LANES];  // by lane: scores of its run that are equal to the least chosen
 
-// In the order of scores: greater for a greater one, and the same for both zeros.
+// In the order of scores: greater for a greater one. None is -0: sums begin with 0.
 uint order_of(const uint row, const uint key) {
     const float score = scores[row + key];
     if (is_nan(score)) return 0;
-    const uint bits = floatBitsToUint(score == 0.0 ? 0.0 : score);
+    const uint bits = floatBitsToUint(score);
     return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
 }
 
