@@ -57,7 +57,9 @@ class Scaling {
             batch{"batch", "tokens of one pass", "ms per pass"};
         for (const std::string& name : options_.sizes) {
             EngineOptions flags = engine_options(common_);
-            if (flags.context == 0) flags.context = *std::ranges::max_element(options_.depths) + 512 + steps;
+            const uint64_t deepest = *std::ranges::max_element(options_.depths);
+            if (flags.context == 0)
+                flags.context = uint32_t(std::min<uint64_t>(deepest + 512 + steps, UINT32_MAX));
             const std::unique_ptr<Engine> engine = load_engine(
                 std::make_shared<const Model>(synthetic_model(name, options_.type)), flags, common_);
             Session session(*engine);

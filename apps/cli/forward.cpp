@@ -142,10 +142,12 @@ Action define_forward(CLI::App& app, const Common& common) {
     app.add_option("--ids", options->ids, "token ids, e.g. 1,2,3");
     app.add_option("--encoder-ids", options->encoder_ids,
                    "of an encoder-decoder: what the encoder sees; --ids are the decoder's");
-    app.add_option("--inputs", options->inputs,
-                   "a safetensors file with input_ids, or encoder_input_ids and decoder_input_ids")
-        ->check(CLI::ExistingFile);
-    app.add_option("--case", options->test_case, "prefix of the names in --inputs: NAME.input_ids");
+    CLI::Option* const inputs =
+        app.add_option("--inputs", options->inputs,
+                       "a safetensors file with input_ids, or encoder_input_ids and decoder_input_ids")
+            ->check(CLI::ExistingFile);
+    app.add_option("--case", options->test_case, "prefix of the names in --inputs: NAME.input_ids")
+        ->needs(inputs);
     app.add_flag("--hidden", options->hidden,
                  "also write hidden.<i>, the residual stream before and after each layer");
     app.add_option("--greedy", options->greedy,

@@ -157,7 +157,9 @@ TEST_CASE("bench refuses what it cannot measure") {
         {{"--scaling", "0.02B,0.1B", "--batch", "2"}, "--scaling without --batch"},
         {{"--synthetic", "0.02B", "-m", "smollm2"}, "--synthetic without --model"},
         {{"--type", "q4_K"}, "--type"},
+        {{"--synthetic", "0.02B", "-b", "64"}, "1 to 63"},
         {{"--scaling", "0.02B,0.02B"}, "got 1 and 5"},
+        {{"--scaling", "0.02B,0.1B", "-d", "0,4294967295"}, "at most 131072 positions"},
         {{"--scaling", "0.02B,0.1B", "-d", "8,8"}, "got 2 and 1"},
     };
     for (const auto& each : bad) {

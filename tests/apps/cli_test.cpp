@@ -115,6 +115,7 @@ TEST_CASE("wrong usage ends with 2" * needs_fixtures()) {
         {{"forward", "-m", tiny, "--ids", "1"}, 2, "", "--output"},
         {{"forward", "-m", tiny, "-o", "x"}, 2, "", "--ids"},
         {{"forward", "-m", tiny, "--ids", "1,x", "-o", "x"}, 2, "", "'x'"},
+        {{"forward", "-m", tiny, "--ids", "1", "--case", "long", "-o", "x"}, 2, "", "--inputs"},
         {{"forward", "-m", tiny, "--ids", "1", "-o", "/nonexistent/x"}, 2, "", "/nonexistent/x"},
         {{"imatrix", "-m", tiny, "-f", "-", "-o", "/"}, 2, "", "got a folder"},
         {{"forward", "-m", tiny, "--ids", "1", "-o", "-"}, 2, "", "expected a file, got -"},
