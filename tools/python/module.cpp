@@ -121,19 +121,18 @@ struct Engine {
         options.submission_ms = from.submission_ms;
         std::pair<const Progress*, std::optional<nb::python_error>> called;
         options.user = &called;
-        if (from.progress) {
-            called.first = &*from.progress;
-            options.progress = [](void* user, uint64_t done, uint64_t total) {
-                auto& [progress, raised] = *static_cast<decltype(called)*>(user);
-                const nb::gil_scoped_acquire locked;
-                try {
-                    return int(!(*progress)(done, total).is(nb::bool_(false)));
-                } catch (nb::python_error& error) {
-                    raised.emplace(std::move(error));
-                    return 0;
-                }
-            };
-        }
+        if (from.progress) called.first = &*from.progress;
+        options.progress = [](void* user, uint64_t done, uint64_t total) {
+            auto& [progress, raised] = *static_cast<decltype(called)*>(user);
+            const nb::gil_scoped_acquire locked;
+            try {
+                if (PyErr_CheckSignals() != 0) throw nb::python_error();  // KeyboardInterrupt
+                return int(!progress || !(*progress)(done, total).is(nb::bool_(false)));
+            } catch (nb::python_error& error) {
+                raised.emplace(std::move(error));
+                return 0;
+            }
+        };
         scoria_status status = SCORIA_OK;
         {
             const Unlocked unlocked;
