@@ -123,7 +123,11 @@ class Planning {
             place_arena(engine_.graph, engine_.plan, tokens, whole_ ? tokens : max_outputs, caps_);
     }
     uint32_t cached() const { return std::max(memory_.context, memory_.source); }
-    uint64_t all_cached() const { return uint64_t{cached()} * engine_.options.sequences; }
+    /// Of several sequences in whole blocks, as each takes them.
+    uint64_t all_cached() const {
+        const uint32_t sequences = engine_.options.sequences;
+        return sequences == 1 ? cached() : uint64_t{kv_blocks_for(cached())} * kv_block_tokens * sequences;
+    }
     void share_context() {
         const uint32_t wanted = engine_.options.shared_context;
         if (wanted && wanted < cached())

@@ -93,6 +93,21 @@ TEST_CASE("an answer that found no room goes on as if there had been some" * nee
     }
 }
 
+TEST_CASE("every sequence has its whole context where nothing else is said" * needs_fixtures()) {
+    scoria_engine_options options = deterministic();
+    options.context = 33;  // two blocks, of which it fills one
+    options.sequences = 4;
+    scoria_engine* engine = nullptr;
+    REQUIRE_OK(scoria_engine_create(&options, &engine));
+    scoria_session* sessions[4];
+    for (int i = 0; i < 4; ++i) {
+        REQUIRE_OK(scoria_session_create(engine, &sessions[i]));
+        CHECK(append(sessions[i], ids_of(33, uint32_t(3 + i))) == SCORIA_OK);
+    }
+    for (scoria_session* session : sessions) CHECK(scoria_session_destroy(session) == SCORIA_OK);
+    CHECK(scoria_engine_destroy(engine) == SCORIA_OK);
+}
+
 TEST_CASE("a prompt that found no room is not appended in part" * needs_fixtures()) {
     const Sharing sharing(nullptr, 16);
     REQUIRE_OK(append(sharing.other, ids_of(100, 3)));  // leaves two blocks
