@@ -8,7 +8,7 @@
 
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 
-const uint HEADS = 8;
+const uint HEADS = 4;
 
 void main() {
     const uint runs = (push.out_stride + gl_WorkGroupSize.x - 1) / gl_WorkGroupSize.x, group = group_index();

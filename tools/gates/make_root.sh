@@ -16,6 +16,9 @@ if [ ! -e "$root/.complete" ]; then
         sid "$root" "$(mirror)"
     touch "$root/.complete"
 fi
+# What the program was linked with here, and the suite has only newer.
+lib=usr/lib/$(uname -m)-linux-gnu
+cp -P /$lib/libcpp-httplib.so.* "$root/$lib"
 for folder in proc dev; do
     mountpoint -q "$root/$folder" || mount --bind /$folder "$root/$folder"
 done
