@@ -66,6 +66,7 @@ struct Batcher::Impl final : Tenant {
     void answer_alone(Member& m);
 
     Pieces choose();
+    void leave_out_failed(Pieces& pieces);  // those whose grammar can say no next token end, alone
     Pieces choose(const KvCache& cache, Member*& blocked);
     static void give_way(Member& m);
     bool has_room(Member& m);
@@ -278,6 +279,19 @@ void Batcher::Impl::write(vk::Recorder& recorder, const Pieces& pieces) {
     if (!layout.pieces) return;
     if (layout.pieces > 1) table_of_pieces.insert(table_of_pieces.end(), piece_of.begin(), piece_of.end());
     write_words(recorder, workspace.step, layout.pieces_word(), table_of_pieces);
+}
+
+void Batcher::Impl::leave_out_failed(Pieces& pieces) {
+    std::erase_if(pieces, [](const Piece& piece) {
+        grammar::Constraint* const constraint = piece.samples ? piece.member->answer.constraint() : nullptr;
+        try {
+            if (constraint) (void)constraint->mask();  // which guide() finds again
+            return false;
+        } catch (const Error&) {
+            piece.member->error = std::current_exception();
+            return piece.member->ended = true;
+        }
+    });
 }
 
 void Batcher::Impl::sample(vk::Recorder& recorder, const SampleKind& kind, uint32_t count) {
@@ -509,6 +523,7 @@ bool Batcher::step() {
             b.ready();
             b.take_slots();
             pieces = b.choose();
+            b.leave_out_failed(pieces);
             if (!pieces.empty()) b.pass(pieces);
         });
         std::exception_ptr failure;  // of which the sampled tokens are none

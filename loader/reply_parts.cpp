@@ -1,6 +1,8 @@
 // See reply_parts.h.
 #include "reply_parts.h"
 
+#include "tokenizer/json.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -42,6 +44,13 @@ size_t begun(std::string_view text, std::string_view marker) {
     return length;
 }
 
+/// Whether the text begins as a message does behind <|start|>assistant, as far as it goes.
+bool begins_header(std::string_view text) {
+    for (const std::string_view sign : {std::string_view("<|"), std::string_view(" to=")})
+        if (text.starts_with(sign.substr(0, text.size()))) return true;
+    return false;
+}
+
 std::string_view trimmed(std::string_view text) {
     const size_t first = text.find_first_not_of(space);
     if (first == text.npos) return {};
@@ -78,8 +87,8 @@ Json value_of(std::string_view text, const ReplyForm& form, const std::string& f
     if (text.ends_with('\n')) text.remove_suffix(1);
     const std::map<std::string, std::string>& types = form.tools.at(function);
     const auto type = types.find(key);
-    const Json parsed = type != types.end() && type->second == "string" ? Json(Json::value_t::discarded)
-                                                                        : Json::parse(text, nullptr, false);
+    const Json parsed =
+        type != types.end() && type->second == "string" ? Json(Json::value_t::discarded) : shallow_json(text);
     return parsed.is_discarded() ? Json(text) : parsed;
 }
 
@@ -106,7 +115,7 @@ std::vector<ReplyPart> calls_in(std::string_view text, const ReplyForm& form) {
         if (form.bare_calls && text.starts_with(sign)) text.remove_prefix(sign.size());
     for (const TaggedForm& tags : tagged_forms)
         if (const std::optional<ReplyPart> call = tagged_call(text, tags, form)) return {*call};
-    const Json json = Json::parse(text, nullptr, false);
+    const Json json = shallow_json(text);
     std::vector<ReplyPart> calls;
     for (const Json& each : json.is_array() ? json : Json::array({json})) {
         const std::optional<ReplyPart> call = json_call(each);
@@ -117,6 +126,12 @@ std::vector<ReplyPart> calls_in(std::string_view text, const ReplyForm& form) {
 }
 
 }  // namespace
+
+Json shallow_json(std::string_view text) try {
+    return parse_shallow<Json>(text, "JSON");
+} catch (const Error&) {
+    return Json(Json::value_t::discarded);
+}
 
 ReplyForm reply_form(std::string_view chat_template, std::string_view prompt, const Json& tools) {
     const auto has = [&](std::string_view text) { return chat_template.find(text) != chat_template.npos; };
@@ -233,8 +248,7 @@ void ReplyParts::take_body(const std::string& text, std::vector<ReplyPart>& part
 void ReplyParts::take_channels(std::vector<ReplyPart>& parts) {
     while (true) {
         // What has no header is an answer: a grammar made the model write it.
-        if (state_ == State::start && !held_.empty() && held_.front() != '<' && held_.front() != ' ')
-            state_ = State::content;
+        if (state_ == State::start && !held_.empty() && !begins_header(held_)) state_ = State::content;
         if (state_ == State::start) {
             const size_t end = held_.find(header_ends);
             if (end == held_.npos) return;
@@ -271,7 +285,7 @@ std::vector<ReplyPart> ReplyParts::push(std::string_view text) {
     while (take_marker(parts)) {
     }
     if (state_ == State::call) return parts;
-    if (state_ == State::start && form_.bare_calls) {
+    if (may_be_call()) {
         const std::string_view begin = trimmed(held_);
         if (begin.empty() || begin.front() == '{' || begin.front() == '[') return parts;  // finish() tells
     }
@@ -286,7 +300,10 @@ std::vector<ReplyPart> ReplyParts::push(std::string_view text) {
 std::vector<ReplyPart> ReplyParts::finish() {
     std::vector<ReplyPart> parts;
     if (form_.channels) {
-        if (state_ != State::start) take_body(held_, parts);
+        if (state_ != State::start || !begins_header(held_)) {
+            if (state_ == State::start) state_ = State::content;
+            take_body(held_, parts);
+        }
         return parts;
     }
     if (state_ == State::call) {
@@ -294,7 +311,7 @@ std::vector<ReplyPart> ReplyParts::finish() {
         if (!calls.empty()) return calls;
         return {{ReplyPart::Kind::content, std::string(form_.call.begin) + held_}};
     }
-    if (state_ == State::start && form_.bare_calls)
+    if (may_be_call())
         if (const std::vector<ReplyPart> calls = calls_in(held_, form_); !calls.empty()) return calls;
     take_text(held_, parts);
     if (began_ && state_ != State::thought && !space_.empty())

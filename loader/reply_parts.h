@@ -34,6 +34,9 @@ struct ReplyForm {
 ReplyForm reply_form(std::string_view chat_template, std::string_view prompt,
                      const nlohmann::ordered_json& tools);
 
+/// JSON that a model or a client wrote, discarded if it is none or nested too deep to copy.
+nlohmann::ordered_json shallow_json(std::string_view text);
+
 struct ReplyPart {
     enum class Kind : uint8_t { content, thought, call };
     Kind kind = Kind::content;
@@ -57,6 +60,10 @@ class ReplyParts {
         State to;
     };
     std::vector<Turn> turns() const;  // that a marker may bring in this state
+    /// What is held may be calls without markers: nothing was shown, of this part.
+    bool may_be_call() const {
+        return form_.bare_calls && (state_ == State::start || (state_ == State::content && !began_));
+    }
     bool take_marker(std::vector<ReplyPart>& parts);
     void take_text(std::string_view text, std::vector<ReplyPart>& parts);
     void take_call(std::string_view text, std::vector<ReplyPart>& parts);

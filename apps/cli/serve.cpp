@@ -47,10 +47,17 @@ int serve(ServeOptions& options, const Common& common) {
         const std::string& host = options.server.host;
         note("scoria: listening on http://", host.find(':') == host.npos ? host : cat('[', host, ']'), ":",
              http.port(), " (Ctrl-C ends it)");
-        std::thread server([&] { http.serve(); });
-        while (!interrupted) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        std::atomic<bool> ended = false;
+        std::thread server([&] {
+            http.serve();
+            ended = true;
+        });
+        while (!ended && !(interrupted && http.running()))
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
         http.stop();
         server.join();
+        if (!interrupted)
+            fail(Status::failed, "serve", "expected to go on listening, got an error of the socket");
     }
     return finish(*engine);
 }

@@ -26,18 +26,21 @@ AnswerQueue::AnswerQueue(Engine& engine, size_t most_waiting)
     : engine_(engine), most_waiting_(most_waiting), thread_([this] { compute(); }) {}
 
 AnswerQueue::~AnswerQueue() {
-    {
-        const std::lock_guard lock(mutex_);
-        ended_ = true;
-        waiting_.clear();
-        asked_.notify_one();
-    }
+    stop();
     thread_.join();
+}
+
+void AnswerQueue::stop() {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    waiting_.clear();
+    asked_.notify_one();
 }
 
 void AnswerQueue::wait(std::vector<Work> works) {
     const std::lock_guard lock(mutex_);
     if (ended_) fail(Status::cancelled, "serve", "expected a server that goes on, got one that ends");
+    std::erase_if(waiting_, [](const Work& work) { return work.mailbox && work.mailbox->cancelled(); });
     if (waiting_.size() + running_ >= most_waiting_ + engine_.options().sequences)
         fail(Status::busy, "serve", "expected at most ", most_waiting_, " answers that wait, got one more");
     for (Work& work : works) waiting_.push_back(std::move(work));
@@ -47,9 +50,10 @@ void AnswerQueue::wait(std::vector<Work> works) {
 void AnswerQueue::ask(std::vector<Question> questions, const std::shared_ptr<Mailbox>& mailbox) {
     std::vector<Work> works;
     for (Question& each : questions)
-        works.push_back([this, each = std::move(each), answer = uint32_t(works.size()), mailbox] {
-            if (!mailbox->cancelled()) begin(each, answer, mailbox);
-        });
+        works.push_back({[this, each = std::move(each), answer = uint32_t(works.size()), mailbox] {
+                             if (!mailbox->cancelled()) begin(each, answer, mailbox);
+                         },
+                         mailbox});
     wait(std::move(works));
 }
 
@@ -57,7 +61,9 @@ void AnswerQueue::run(std::function<void(Engine&)> work) {
     auto task =
         std::make_shared<std::packaged_task<void()>>([this, work = std::move(work)] { work(engine_); });
     std::future<void> done = task->get_future();
-    wait({[task = std::move(task)] { (*task)(); }});
+    std::vector<Work> works;
+    works.push_back({[task = std::move(task)] { (*task)(); }, nullptr});
+    wait(std::move(works));
     try {
         done.get();
     } catch (const std::future_error&) {
@@ -67,19 +73,20 @@ void AnswerQueue::run(std::function<void(Engine&)> work) {
 
 void AnswerQueue::begin(const Question& question, uint32_t answer, const std::shared_ptr<Mailbox>& mailbox) {
     Mailbox* const to = mailbox.get();
-    const auto logprobs = std::make_shared<std::vector<TokenLogprobs>>();
-    GenerateOptions options = question.options;
-    options.cancel = &mailbox->cancelled();
-    if (options.logprobs)
-        options.on_logprobs = [logprobs](const TokenLogprobs& token) { logprobs->push_back(token); };
-    options.on_text = [to, answer, logprobs](TokenId, std::string_view text) {
-        if (!text.empty() || !logprobs->empty())
-            to->put({.answer = answer, .text = std::string(text), .logprobs = std::exchange(*logprobs, {})});
-        return true;
-    };
-    begun_[{to, answer}] = mailbox;
-    running_ = begun_.size();
     try {
+        begun_[{to, answer}] = mailbox;
+        running_ = begun_.size();
+        const auto logprobs = std::make_shared<std::vector<TokenLogprobs>>();
+        GenerateOptions options = question.options;
+        options.cancel = &mailbox->cancelled();
+        if (options.logprobs)
+            options.on_logprobs = [logprobs](const TokenLogprobs& token) { logprobs->push_back(token); };
+        options.on_text = [to, answer, logprobs](TokenId, std::string_view text) {
+            if (!text.empty() || !logprobs->empty())
+                to->put(
+                    {.answer = answer, .text = std::string(text), .logprobs = std::exchange(*logprobs, {})});
+            return true;
+        };
         auto session = std::make_shared<Session>(engine_);
         const Architecture& architecture = engine_.model().architecture;
         const bool encodes = !architecture.encoder.empty();  // then the prompt is the encoder's
@@ -115,7 +122,7 @@ bool AnswerQueue::begin() {
             work = std::move(waiting_.front());
             waiting_.pop_front();
         }
-        work();
+        work.run();
     }
 }
 

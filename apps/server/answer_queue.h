@@ -48,7 +48,9 @@ class AnswerQueue {
     /// At most EngineOptions::sequences answers are computed at a time. Where `most_waiting` others wait,
     /// none is taken, else all that are asked for at once.
     AnswerQueue(Engine& engine, size_t most_waiting);
-    ~AnswerQueue();  // answers that are not done are cancelled
+    ~AnswerQueue();
+    /// Answers that are not done are cancelled, and nothing more is taken.
+    void stop();
 
     /// Answers them all; news go to the mailbox, by their numbers in the list. Thread-safe. Errors: busy,
     /// where too many wait; none is then answered.
@@ -58,7 +60,10 @@ class AnswerQueue {
     void run(std::function<void(Engine&)> work);
 
   private:
-    using Work = std::function<void()>;  // on the thread that computes; throws nothing
+    struct Work {
+        std::function<void()> run;         // on the thread that computes; throws nothing
+        std::shared_ptr<Mailbox> mailbox;  // that it is for, if it is for one
+    };
     void wait(std::vector<Work> works);
     void compute();
     bool begin();  // false: the end

@@ -22,7 +22,11 @@ using httplib::Request;
 using httplib::Response;
 
 constexpr size_t most_body = 8u << 20;  // bytes
-constexpr size_t own_threads = 16;      // of connections that ask for no answer
+/// Not plain application/json, which the library compresses where clients take that, so that a heartbeat
+/// would stay in the compressor.
+constexpr const char* whole_type = "application/json; charset=utf-8";
+constexpr size_t most_choices = 256;  // of a request
+constexpr size_t own_threads = 16;    // of connections that ask for no answer
 
 /// How the API tells of an error: HTTP status, type, and a code for what clients look for.
 struct ErrorForm {
@@ -65,13 +69,6 @@ void guarded(Response& out, const std::function<void()>& work) {
     }
 }
 
-std::string random_id(const char* prefix) {
-    std::random_device random;
-    std::string id = prefix;
-    for (int i = 0; i < 24; ++i) id += "0123456789abcdef"[random() % 16];
-    return id;
-}
-
 std::string base64(std::span<const float> values) {
     constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     std::string out;
@@ -102,6 +99,8 @@ struct HttpServer::Impl {
     void chat(const Json& body, Response& out);
     void complete(const Json& body, Response& out);
     void embed(const Json& body, Response& out);
+    /// What a template refuses is the client's to mend. Errors: bad_argument, and ChatTemplate's others.
+    ChatPrompt rendered(const Conversation& conversation) const;
     std::vector<TokenId> ids_of(const std::variant<std::string, std::vector<TokenId>>& prompt) const;
     /// Asks for answers to each prompt, and responds with them.
     void answer(const AnswerRequest& request, const std::vector<std::vector<TokenId>>& prompts,
@@ -147,7 +146,7 @@ void HttpServer::Impl::answer(const AnswerRequest& request, const std::vector<st
         if (ids.size() > most)
             fail(Status::context_full, "request", "expected a prompt of at most ", most, " tokens, got ",
                  ids.size());
-    const ReplyNames names{random_id(form ? "chatcmpl-" : "cmpl-"), options.model,
+    const ReplyNames names{(form ? "chatcmpl-" : "cmpl-") + random_id(24), options.model,
                            int64_t(std::time(nullptr))};
     std::vector<Reply> replies;
     std::vector<Question> questions;
@@ -160,7 +159,7 @@ void HttpServer::Impl::answer(const AnswerRequest& request, const std::vector<st
     queue.ask(std::move(questions), exchange->mailbox());
     out.set_header("Cache-Control", "no-store");
     out.set_chunked_content_provider(
-        request.stream ? "text/event-stream" : "application/json",
+        request.stream ? "text/event-stream" : whole_type,
         [this, exchange](size_t, httplib::DataSink& sink) {
             std::string problem;
             const auto write = [&](const std::string& text) { return sink.write(text.data(), text.size()); };
@@ -172,12 +171,18 @@ void HttpServer::Impl::answer(const AnswerRequest& request, const std::vector<st
         [exchange](bool) { exchange->mailbox()->cancel(); });
 }
 
+ChatPrompt HttpServer::Impl::rendered(const Conversation& conversation) const try {
+    return model.chat_template.render(conversation);
+} catch (const Error& error) {
+    throw Error(error.status() == Status::failed ? Status::bad_argument : error.status(), error.what());
+}
+
 void HttpServer::Impl::chat(const Json& body, Response& out) {
     ChatRequest request = parse_chat(body, options.defaults, model.architecture.logits());
     if (model.chat_template.empty())
         fail(Status::unsupported, "request",
              "expected a model with a chat template, got one without (/v1/completions)");
-    const ChatPrompt prompt = model.chat_template.render(request.conversation);
+    const ChatPrompt prompt = rendered(request.conversation);
     const ReplyForm form = reply_form(model.chat_template.source(), prompt.text, request.conversation.tools);
     if (!request.must_call.empty()) {
         const auto rules = call_grammar(request.conversation.tools, request.must_call, form);
@@ -198,6 +203,8 @@ void HttpServer::Impl::complete(const Json& body, Response& out) {
     const CompletionRequest request = parse_completion(body, options.defaults, model.architecture.logits());
     if (request.stream && request.prompts.size() > 1)
         fail(Status::unsupported, "request", "expected one prompt in a stream, got ", request.prompts.size());
+    if (const size_t answers = request.prompts.size() * request.answers.size(); answers > most_choices)
+        fail(Status::bad_argument, "request", "expected at most ", most_choices, " answers, got ", answers);
     std::vector<std::vector<TokenId>> prompts;
     for (const auto& prompt : request.prompts) prompts.push_back(ids_of(prompt));
     answer(request, prompts, std::nullopt, out);
@@ -259,6 +266,12 @@ httplib::Server::HandlerResponse HttpServer::Impl::guard(const Request& in, Resp
     const std::string origin = in.get_header_value("Origin");
     const bool asks_leave = in.method == "OPTIONS";  // a browser, before it asks what it was told to
     const bool is_public = in.path == "/" || in.path == "/health";
+    if (!origin.empty() && allows_origin(options.rules, origin)) {
+        const std::string wants = in.get_header_value("Access-Control-Request-Headers");
+        out.set_header("Access-Control-Allow-Origin", origin);
+        out.set_header("Access-Control-Allow-Headers", wants.empty() ? "Authorization, Content-Type" : wants);
+        out.set_header("Vary", "Origin");
+    }
     const std::optional<Refusal> refusal =
         refuse(options.rules, {.host = in.get_header_value("Host"),
                                .origin = origin,
@@ -268,11 +281,6 @@ httplib::Server::HandlerResponse HttpServer::Impl::guard(const Request& in, Resp
         answer_error({Status::failed, refusal->status, "invalid_request_error", nullptr}, refusal->why, out);
         return httplib::Server::HandlerResponse::Handled;
     }
-    if (!origin.empty() && allows_origin(options.rules, origin)) {
-        out.set_header("Access-Control-Allow-Origin", origin);
-        out.set_header("Access-Control-Allow-Headers", "Authorization, Content-Type");
-        out.set_header("Vary", "Origin");
-    }
     if (!asks_leave) return httplib::Server::HandlerResponse::Unhandled;
     out.status = 204;
     return httplib::Server::HandlerResponse::Handled;
@@ -281,7 +289,7 @@ httplib::Server::HandlerResponse HttpServer::Impl::guard(const Request& in, Resp
 void HttpServer::Impl::route() {
     http.set_pre_routing_handler([this](const Request& in, Response& out) { return guard(in, out); });
     http.set_payload_max_length(most_body);
-    http.set_keep_alive_max_count(1000);
+    http.set_keep_alive_max_count(1);  // what a refusal leaves unread would be the next request
     // Not the library's SO_REUSEPORT, by which two servers would share out a port's clients.
     http.set_socket_options([](socket_t socket) {
         const int yes = 1;
@@ -337,6 +345,10 @@ HttpServer::~HttpServer() = default;
 
 int HttpServer::port() const { return impl_->port; }
 void HttpServer::serve() { impl_->http.listen_after_bind(); }
-void HttpServer::stop() { impl_->http.stop(); }
+bool HttpServer::running() const { return impl_->http.is_running(); }
+void HttpServer::stop() {
+    impl_->queue.stop();
+    impl_->http.stop();
+}
 
 }  // namespace scoria::server

@@ -27,7 +27,8 @@ class HttpServer {
     int port() const;
     /// Until stop(). Answers that are not done by then are cut off.
     void serve();
-    void stop();  // from any thread
+    bool running() const;  // between serve()'s begin and stop()
+    void stop();           // while running(); from any thread
 
   private:
     struct Impl;

@@ -2,6 +2,7 @@
 #include "replies.h"
 
 #include <algorithm>
+#include <random>
 
 namespace scoria::server {
 namespace {
@@ -9,6 +10,18 @@ namespace {
 const char* reason_name(StopReason reason) {
     return reason == StopReason::end_of_generation || reason == StopReason::stop_string ? "stop" : "length";
 }
+
+}  // namespace
+
+std::string random_id(size_t length) {
+    constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz0123456789";
+    std::random_device random;
+    std::string id;
+    while (id.size() < length) id += letters[random() % letters.size()];
+    return id;
+}
+
+namespace {
 
 /// A token's bytes, of which JSON's text cannot show all.
 Json bytes_of(std::string_view piece) {
@@ -83,8 +96,7 @@ Json Reply::delta(Choice& choice, const ReplyPart& part) {
         break;
     }
     const size_t index = choice.calls.size();
-    choice.calls.push_back({{"id", names_.id + "-call-" + std::to_string(&choice - choices_.data()) + "-" +
-                                       std::to_string(index)},
+    choice.calls.push_back({{"id", random_id(9)},
                             {"type", "function"},
                             {"function", {{"name", part.name}, {"arguments", part.text}}}});
     Json call = choice.calls.back();

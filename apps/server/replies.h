@@ -6,6 +6,9 @@
 
 namespace scoria::server {
 
+/// Letters and digits. A call has nine, as Mistral's templates ask for.
+std::string random_id(size_t length);
+
 struct ReplyNames {
     std::string id, model;
     int64_t created = 0;  // seconds since 1970

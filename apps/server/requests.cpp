@@ -4,6 +4,7 @@
 #include "fail.h"
 #include "grammar/json_schema.h"
 #include "ops/sample.h"
+#include "text_stream.h"
 #include "tokenizer/json.h"
 
 #include <cmath>
@@ -128,6 +129,7 @@ AnswerRequest read_answers(const Json& body, const AnswerDefaults& defaults, uin
     for (const char* name : {"max_tokens", "max_completion_tokens"})  // the latter counts
         if (const Json* value = field(body, name)) options.max_tokens = whole(name, *value, 1, UINT32_MAX);
     if (const Json* value = field(body, "stop")) options.stop = texts("stop", *value);
+    (void)StopFinder(options.stop);  // refuses what would fail later
     if (const Json* value = field(body, "logit_bias")) read_biases(*value, options.sampling);
     options.ignore_end = truth(body, "ignore_eos");
     options.logprobs = logprobs;
@@ -174,8 +176,8 @@ Json plain_message(Json message) {
         for (Json& call : message["tool_calls"]) {
             const auto place = Json::json_pointer("/function/arguments");
             if (!call.is_object() || !call.contains(place) || !call[place].is_string()) continue;
-            const Json arguments = Json::parse(call[place].get<std::string>(), nullptr, false);
-            if (arguments.is_object()) call[place] = arguments;
+            Json arguments = shallow_json(call[place].get<std::string>());
+            if (arguments.is_object()) call[place] = std::move(arguments);
         }
     return message;
 }
@@ -197,6 +199,19 @@ void read_tools(const Json& body, ChatRequest& request) {
     if (request.conversation.tools.is_null()) expected("tool_choice", "none, without tools", *choice);
     if (request.answers.front().output_grammar)
         expected("tool_choice", "none or auto beside a format of the answer", *choice);
+}
+
+/// References within a schema, which is to stand at `place` in another document.
+void rebase(Json& schema, const std::string& place) {
+    if (schema.is_object()) {
+        for (auto& [key, value] : schema.items())
+            if (key == "$ref" && value.is_string() && value.get<std::string>().starts_with('#'))
+                value = "#" + place + value.get<std::string>().substr(1);
+            else
+                rebase(value, place);
+    } else if (schema.is_array()) {
+        for (Json& each : schema) rebase(each, place);
+    }
 }
 
 std::vector<TokenId> ids(const char* name, const Json& value) {
@@ -289,6 +304,7 @@ std::shared_ptr<const grammar::Program> call_grammar(const Json& tools, const st
         fail(Status::unsupported, "request", "expected tool_choice none or auto, for ",
              form.opens_thought ? "a prompt that begins a thought" : "a model whose calls are not known",
              ", got another");
+    const char* const key = form.bare_calls ? "parameters" : "arguments";
     Json any = Json::array();
     for (const Json& tool : tools) {
         const Json function = tool.is_object() ? tool.value("function", Json()) : Json();
@@ -296,7 +312,7 @@ std::shared_ptr<const grammar::Program> call_grammar(const Json& tools, const st
             continue;
         Json arguments =
             function.value("parameters", Json({{"type", "object"}, {"additionalProperties", true}}));
-        const char* const key = form.bare_calls ? "parameters" : "arguments";
+        rebase(arguments, cat("/anyOf/", any.size(), "/properties/", key));
         any.push_back({{"type", "object"},
                        {"properties", {{"name", {{"const", function["name"]}}}, {key, std::move(arguments)}}},
                        {"required", {"name", key}}});

@@ -111,6 +111,12 @@ const PartsCase parts_cases[] = {
      "",
      "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>Yes <",
      {{Kind::thought, "a"}, {Kind::content, "Yes <"}}},
+    {"channels: an answer like a tag", "<|channel|> <|message|>", "", "<b>x", {{Kind::content, "<b>x"}}},
+    {"JSON alone behind a thought",
+     "[THINK][TOOL_CALLS]",
+     "",
+     "[THINK]a[/THINK][TOOL_CALLS][{\"name\":\"weather\",\"arguments\":{}}]",
+     {{Kind::thought, "a"}, {Kind::call, "{}", "weather"}}},
     {"channels: a grammar let none come",
      "<|channel|> <|message|>",
      "",
@@ -208,7 +214,12 @@ TEST_CASE("serve: a request is read as clients write it") {
     CHECK_THROWS_AS(call_grammar(weather_tools(), "other", reply_form(marked_template, "", weather_tools())),
                     Error);
     CHECK_THROWS_AS(call_grammar(weather_tools(), "*", reply_form("plain", "", weather_tools())), Error);
-    CHECK(call_grammar(weather_tools(), "*", reply_form(marked_template, "", weather_tools())) != nullptr);
+    Json referring = weather_tools();
+    referring[0]["function"]["parameters"] =
+        Json::parse(R"({"type":"object","properties":{"at":{"$ref":"#/$defs/place"}},
+        "$defs":{"place":{"type":"string"}}})");
+    for (const Json& offered : {weather_tools(), referring})
+        CHECK(call_grammar(offered, "*", reply_form(marked_template, "", offered)) != nullptr);
     for (const char* bad : {R"({"seed":1.5})", R"({"stream":1})", R"({"logprobs":true,"top_logprobs":21})",
                             R"({"logit_bias":{"x":1}})", R"({"grammar":"root ::= ("})", R"({"tools":3})",
                             R"({"tools":[],"tool_choice":"required"})", R"({"stream_options":[]})"})

@@ -78,6 +78,7 @@ std::vector<Json> events(const std::string& body) {
     size_t at = 0;
     for (size_t end; (end = body.find("\n\n", at)) != std::string::npos; at = end + 2) {
         const std::string event = body.substr(at, end - at);
+        if (event.starts_with(':')) continue;  // a heartbeat
         REQUIRE(event.starts_with("data: "));
         if (event == "data: [DONE]") break;
         all.push_back(Json::parse(event.substr(6)));
@@ -223,17 +224,29 @@ TEST_CASE("serve: chats, completions and embeddings as the OpenAI API has them" 
         refused(R"({"response_format":{"type":"json_schema"}})", 400, "response_format");
         refused(R"({"tool_choice":"required"})", 400, "tool_choice");
         refused(R"({"functions":[{}]})", 400, "functions");
-        Json longer = question("", 4);
-        for (int i = 0; i < 2100; ++i)
-            longer["messages"][0]["content"] = longer["messages"][0]["content"].get<std::string>() + "word ";
-        const Server::Result full = server.post("chat/completions", longer);
-        CHECK(full.status == 400);
-        CHECK(full.json["error"]["code"] == "context_length_exceeded");
-        for (const char* body : {"", "{", "[]", "\xff", "{\"messages\":3}"})
-            CHECK(server.post("chat/completions", std::string(body)).status == 400);
-        CHECK(server.post("chat/completions", std::string(100'000, '[')).status == 400);
-        CHECK(server.post("completions", Json{{"prompt", {1, 99'999'999}}}).status == 400);
-        CHECK(server.post("nothing", Json::object()).status == 404);
+        refused(R"({"stop":""})", 400, "stop");
+        Json deep = question("Hi", 4);
+        deep["messages"].push_back({{"role", "assistant"},
+                                    {"tool_calls",
+                                     {{{"function",
+                                        {{"arguments", "{\"a\":" + std::string(300'000, '[') +
+                                                           std::string(300'000, ']') + "}"}}}}}}});
+        CHECK(server.post("chat/completions", deep).status != 0);
+        const Json many{{"prompt", std::vector<std::string>(100, "a")}, {"n", 16}};
+        CHECK(server.post("completions", many).status == 400);
+        // A grammar that cannot be followed ends its own answer alone.
+        auto other = std::async(std::launch::async, [&] {
+            Json body = question("Tell me a story.", 80);
+            body["ignore_eos"] = true;
+            return server.post("chat/completions", body);
+        });
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        Json body = question("Hi", 8);
+        body.update({{"grammar", "root ::= [a-z] ([a-z ]?){40000}"}, {"stream", true}});
+        const auto response = server.client().Post("/v1/chat/completions", body.dump(), "application/json");
+        REQUIRE(response);
+        CHECK(response->body.find("too ambiguous") != std::string::npos);
+        CHECK(other.get().json["usage"]["completion_tokens"] == 80);
     }
 }
 
@@ -266,7 +279,7 @@ TEST_CASE("serve: who may ask, who has to wait, and who went away" * doctest::sk
         httplib::Request request;
         request.method = "POST";
         request.path = "/v1/chat/completions";
-        request.headers = {key, {"Content-Type", "application/json"}};
+        request.headers = {key, {"Content-Type", "application/json"}, {"Accept-Encoding", "gzip, br"}};
         request.body = endless.dump();
         bool first = true;
         request.content_receiver = [&](const char*, size_t, uint64_t, uint64_t) {
@@ -275,7 +288,7 @@ TEST_CASE("serve: who may ask, who has to wait, and who went away" * doctest::sk
         };
         (void)client.send(request);
     });
-    begun.get_future().wait();
+    REQUIRE(begun.get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready);
     const Json brief = question("Hi", 3);
     CHECK(server.post("chat/completions", brief.dump(), {key}).status == 503);
     SUBCASE("Ctrl-C ends answers and the program") {
