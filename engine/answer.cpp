@@ -61,6 +61,17 @@ void Answer::guide(std::span<const TokenId> before, std::span<const uint32_t> ma
     write(SAMPLER_BIASES, words);
 }
 
+void Answer::check_next() {
+    if (!constraint_) return;
+    const std::vector<uint32_t>& mask = constraint_->mask();
+    bool any = allowed_.empty();
+    for (size_t i = 0; !any && i < std::min(mask.size(), allowed_.size()); ++i)
+        any = (mask[i] & allowed_[i]) != 0;
+    if (!any)
+        fail(Status::failed, "grammar",
+             "expected a token that can follow, got only such as the model suppresses");
+}
+
 std::optional<StopReason> Answer::why_stop(TokenId token) {
     const Tokenizer* vocabulary = session_.engine.model->tokenizer.get();
     const bool ends = !options_.ignore_end && vocabulary && vocabulary->ends_generation(token);

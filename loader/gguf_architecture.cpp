@@ -219,6 +219,10 @@ ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors, Mo
     Synthesised synthesised;
     Reading reading{keys, catalog, architecture, synthesised};
     if (family.adjust != nullptr) family.adjust(reading);
+    for (const Layer& layer : architecture.layers)
+        if (layer.attention.value_dim != 0 && (layer.attention.v_norm || layer.attention.v_is_k))
+            fail(Status::unsupported, "gguf", keys.full_name("attention.value_length"),
+                 ": expected that of keys, where values are normed or are keys");
     read_layer_numbers(family, catalog, tensors, architecture);
     if (!keys.flag("attention.causal", true) && !architecture.bidirectional())
         fail(Status::unsupported, "gguf", keys.full_name("attention.causal"), ": expected true");

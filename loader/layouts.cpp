@@ -11,8 +11,10 @@ bool second_half(Role role) {
 
 Laid lay_qkv(const Frame& f, Layout layout) {
     const uint64_t d = f.attention().head_dim, kv = f.attention().kv_heads, heads = f.attention().heads;
-    const uint64_t total = (heads + 2 * kv) * d, per_group = layout == Layout::qkv_grouped ? kv : 1;
-    const uint64_t queries = heads * d / per_group, keys = kv * d / per_group;
+    const uint64_t v_dim = f.attention().v_head_dim(), total = (heads + kv) * d + kv * v_dim;
+    const uint64_t per_group = layout == Layout::qkv_grouped ? kv : 1;
+    const uint64_t queries = heads * d / per_group, keys = kv * d / per_group,
+                   values = kv * v_dim / per_group;
     const bool is_q = f.role == Role::q || f.role == Role::q_bias;
     const bool is_k = f.role == Role::k || f.role == Role::k_bias;
     const uint64_t first = is_q ? 0 : is_k ? queries : queries + keys;
@@ -20,8 +22,10 @@ Laid lay_qkv(const Frame& f, Layout layout) {
         return {{f.cols, total}, {strip(first, 1, total, f.rows)}};
     Laid laid{f.shape({total, f.cols}), {}};
     for (uint64_t g = 0; g < per_group; ++g)
-        laid.strips.push_back(
-            strip((g * (queries + 2 * keys) + first) * f.cols, f.cols, 1, is_q ? queries : keys));
+        laid.strips.push_back(strip((g * (queries + keys + values) + first) * f.cols, f.cols, 1,
+                                    is_q   ? queries
+                                    : is_k ? keys
+                                           : values));
     return laid;
 }
 

@@ -131,7 +131,7 @@ Keys attend(const Run run, const uint row0, const uint kv_head, const Keys keys)
         scores = coopMatMulAdd(queries[p], b, scores);
     }
     const uint key0 = keys.step * KEYS;
-    if (BIAS == 0 && !SOFT_CAP && are_all_seen(run, key0))
+    if (BIAS == 0 && !SOFT_CAP && MASK != MASK_CHOSEN && are_all_seen(run, key0))
         scores = scores * q_scale * k_power.x;
     else
         coopMatPerElementNV(scores, scores, masked_score, row0, strip_row(), kv_head, run.rows.x, run.rows.y, key0, k_power.x);

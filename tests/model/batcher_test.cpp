@@ -226,6 +226,30 @@ TEST_SUITE("batcher") {
         check_equal(together(wishes, deterministic(4), 0, model), got);
     }
 
+    TEST_CASE("an answer of which nothing can follow fails alone" * needs_fixtures()) {
+        auto model = std::make_shared<Model>(*tiny());
+        for (uint32_t id = 0; id < model->tokenizer->size(); ++id)
+            if (model->tokenizer->piece(TokenId(id), false) == "q") model->suppressed.push_back(TokenId(id));
+        REQUIRE(model->suppressed.size() == 1);
+        Engine engine(model, deterministic(2));
+        std::vector<Session> sessions;
+        std::vector<Answered> answers(2);
+        Batcher batcher(engine);
+        for (size_t i = 0; i < 2; ++i) {
+            GenerateOptions options = greedy(6);
+            if (i == 1)
+                options.output_grammar =
+                    std::make_shared<const grammar::Program>(grammar::parse_gbnf("root ::= \"q\""));
+            batcher.add(sessions.emplace_back(engine), some_ids(5, i), options, answers[i].taken());
+        }
+        while (batcher.step()) {
+        }
+        CHECK(answers[0].error == "");
+        CHECK(answers[0].result.tokens.size() == 6);
+        CHECK(answers[1].error.find("the model suppresses") != std::string::npos);
+        CHECK(sessions[1].tokens().empty());  // as before it was asked
+    }
+
     TEST_CASE("a text is cut, a limit is kept, a callback stops its own answer alone" * needs_fixtures()) {
         std::vector<Wish> wishes;
         for (size_t i = 0; i < 4; ++i) wishes.push_back({some_ids(10 + 7 * i, i), greedy(12)});
