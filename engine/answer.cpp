@@ -32,7 +32,9 @@ Answer::Answer(Session::Impl& session, const GenerateOptions& options)
     if (!options.output_grammar) return;
     std::vector<uint32_t> ends;
     for (uint32_t id = 0; id < std::min(tokenizer->size(), model.architecture.logits()); ++id)
-        if (tokenizer->ends_generation(TokenId(id))) ends.push_back(id);
+        if (tokenizer->ends_generation(TokenId(id)) &&
+            std::ranges::find(model.suppressed, TokenId(id)) == model.suppressed.end())
+            ends.push_back(id);
     constraint_.emplace(options.output_grammar, session.engine.token_trie(), std::move(ends));
 }
 
@@ -49,27 +51,12 @@ std::vector<uint32_t> Answer::sampler() const {
 }
 
 void Answer::guide(std::span<const TokenId> before, std::span<const uint32_t> mask, const Write& write) {
-    if (constraint_) {
-        std::vector<uint32_t> words(mask.begin(), mask.end());
-        for (size_t i = 0; i < std::min(words.size(), allowed_.size()); ++i) words[i] &= allowed_[i];
-        write(SAMPLER_MASK, words);
-    }
+    if (constraint_) write(SAMPLER_MASK, mask);
     if (!dry_) return;
     const std::vector<uint32_t> words = bias_words(options_.sampling, dry_->penalties(before));
     const uint32_t count = uint32_t(words.size() / 2);
     write(SAMPLER_BIAS_COUNT, {&count, 1});
     write(SAMPLER_BIASES, words);
-}
-
-void Answer::check_next() {
-    if (!constraint_) return;
-    const std::vector<uint32_t>& mask = constraint_->mask();
-    bool any = allowed_.empty();
-    for (size_t i = 0; !any && i < std::min(mask.size(), allowed_.size()); ++i)
-        any = (mask[i] & allowed_[i]) != 0;
-    if (!any)
-        fail(Status::failed, "grammar",
-             "expected a token that can follow, got only such as the model suppresses");
 }
 
 std::optional<StopReason> Answer::why_stop(TokenId token) {

@@ -26,13 +26,8 @@ class Answer {
     using Write = std::function<void(uint32_t word, std::span<const uint32_t> words)>;
     void guide(std::span<const TokenId> before, std::span<const uint32_t> mask, const Write& write);
     void guide(const Write& write) {
-        check_next();
         guide(session_.tokens, constraint_ ? constraint_->mask() : std::span<const uint32_t>(), write);
     }
-
-    /// Errors: failed, where nothing may come next: the grammar's, or the model suppresses all that it
-    /// allows.
-    void check_next();
 
     /// Takes the next token: {id, status} as the sampler left it, and SAMPLE_TOP_WORDS words where
     /// log-probabilities are wanted. false: it is the last one. Errors: non_finite; what callbacks throw.

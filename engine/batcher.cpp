@@ -283,8 +283,9 @@ void Batcher::Impl::write(vk::Recorder& recorder, const Pieces& pieces) {
 
 void Batcher::Impl::leave_out_failed(Pieces& pieces) {
     std::erase_if(pieces, [](const Piece& piece) {
+        grammar::Constraint* const constraint = piece.samples ? piece.member->answer.constraint() : nullptr;
         try {
-            if (piece.samples) piece.member->answer.check_next();
+            if (constraint) (void)constraint->mask();  // which guide() finds again
             return false;
         } catch (const Error&) {
             piece.member->error = std::current_exception();

@@ -382,6 +382,7 @@ std::shared_ptr<const grammar::TokenTrie> Engine::Impl::token_trie() {
         std::vector<std::string> pieces(model->architecture.logits());
         const uint32_t known = std::min(model->tokenizer->size(), model->architecture.logits());
         for (uint32_t id = 0; id < known; ++id) pieces[id] = model->tokenizer->piece(TokenId(id), false);
+        for (const TokenId id : model->suppressed) pieces[size_t(id)].clear();
         trie_ = std::make_shared<const grammar::TokenTrie>(pieces);
     });
     return trie_;

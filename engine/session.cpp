@@ -386,6 +386,13 @@ void Session::Impl::needs_decoder(const char* what) const {
         fail(Status::bad_argument, what, "expected a source for the encoder first, got none");
 }
 
+std::vector<TokenId> Session::begin(std::span<const TokenId> ids) {
+    const Architecture& architecture = impl_->engine.model->architecture;
+    if (architecture.encoder.empty()) return {ids.begin(), ids.end()};
+    encode(ids);
+    return {TokenId(architecture.decoder_start)};
+}
+
 void Session::set_prefix(uint32_t length) {
     Impl& s = *impl_;
     const Architecture& architecture = s.engine.model->architecture;

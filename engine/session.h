@@ -272,6 +272,9 @@ class Session {
     /// global: one per id, other than 0 for a global token (Longformer, LED); or none.
     ForwardResult encode(std::span<const TokenId> ids, bool hidden_states = false,
                          std::span<const TokenId> global = {});
+    /// What a prompt is to the model: encoder-decoders encode `ids`, and the decoder's first token is
+    /// returned; of others `ids`, which are still to be appended. Errors: as encode.
+    std::vector<TokenId> begin(std::span<const TokenId> ids);
     /// Samples and appends tokens until something stops it. Needs at least one token appended before.
     /// Errors as above, and non_finite.
     GenerateResult generate(const GenerateOptions& options);

@@ -3,6 +3,7 @@
 
 #include "fail.h"
 #include "file.h"
+#include "hf_folder.h"
 #include "tokenizer/json.h"
 #include "tokenizer/normalizer.h"
 
@@ -72,6 +73,24 @@ std::string EmbeddingTexts::prepared(const std::string& text,
     std::vector<NormalizerStep> steps;
     steps.emplace_back(Lowercase{});
     return normalize(steps, whole);
+}
+
+EmbeddingTexts::Encoded EmbeddingTexts::encoded(const Tokenizer& tokenizer, const std::string& text,
+                                                const std::optional<std::string>& prompt) const {
+    Encoded all{tokenizer.encode(prepared(text, prompt), {.add_special = true, .parse_special = false}),
+                false};
+    all.was_cut = most_tokens && all.ids.size() > *most_tokens;
+    if (all.was_cut) cut(all.ids, frame_of(tokenizer), *most_tokens, cuts_front);
+    return all;
+}
+
+std::vector<TokenId> frame_of(const Tokenizer& tokenizer) {
+    return tokenizer.encode("", {.add_special = true, .parse_special = false});
+}
+
+EmbeddingTexts embedding_texts_of(const Model& model) {
+    return is_hugging_face_model(model.path) ? read_embedding_texts(hugging_face_paths(model.path).folder)
+                                             : EmbeddingTexts();
 }
 
 EmbeddingTexts read_embedding_texts(const fs::path& folder) {

@@ -3,7 +3,7 @@
 // on.
 #pragma once
 
-#include "tokenizer/tokenizer.h"
+#include "model.h"
 
 #include <filesystem>
 #include <map>
@@ -24,13 +24,24 @@ struct EmbeddingTexts {
     /// The text with the prompt of that name, the usual one where there is none, or no prompt for "". Errors:
     /// bad_argument, for a name that the model has not; unsupported, for a prompt whose tokens do not count.
     std::string prepared(const std::string& text, const std::optional<std::string>& prompt) const;
+    struct Encoded {
+        std::vector<TokenId> ids;
+        bool was_cut;  // to most_tokens
+    };
+    /// The ids of the text so prepared. Errors: prepared()'s.
+    Encoded encoded(const Tokenizer& tokenizer, const std::string& text,
+                    const std::optional<std::string>& prompt) const;
 };
 
-/// Of a text's ids `most` stay, among them `frame`: what the tokenizer puts around every text.
+/// What a tokenizer puts around every text.
+std::vector<TokenId> frame_of(const Tokenizer& tokenizer);
+/// Of a text's ids `most` stay, among them `frame`.
 void cut(std::vector<TokenId>& ids, std::span<const TokenId> frame, size_t most, bool front);
 
 /// By config_sentence_transformers.json, sentence_bert_config.json and tokenizer_config.json, where the
 /// folder has them. Errors: bad_file.
 EmbeddingTexts read_embedding_texts(const std::filesystem::path& folder);
+/// Of a Hugging Face folder by these, of any other model nothing. Errors: bad_file.
+EmbeddingTexts embedding_texts_of(const Model& model);
 
 }  // namespace scoria

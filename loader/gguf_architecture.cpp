@@ -129,7 +129,8 @@ void read_value_length(const Settings& keys, Architecture& architecture) {
         set_value_dim(keys, "attention.value_length", length, architecture);
 }
 
-/// Weights of what a layer has none of would be left out (some Nemotrons have a linear in attention's place).
+/// Weights of what a layer has none of would be left out (some Nemotrons have a linear in attention's place),
+/// and narrow heads of v are neither normed nor k's.
 void check_layers(const Settings& keys, const Catalog& catalog, const Architecture& architecture) {
     for (size_t i = 0; i < architecture.layers.size(); ++i) {
         const auto check = [&](bool has, Field field, std::string_view tensor) {
@@ -141,6 +142,9 @@ void check_layers(const Settings& keys, const Catalog& catalog, const Architectu
         const Layer& layer = architecture.layers[i];
         check(layer.attention.heads != 0 || layer.recurs(), Field::kv_heads, "blk.#.attn_output.weight");
         check(layer.feeds(), Field::feed_forward, "blk.#.ffn_down.weight");
+        if (layer.attention.value_dim != 0 && (layer.attention.v_norm || layer.attention.v_is_k))
+            fail(Status::unsupported, "gguf", keys.full_name("attention.value_length"),
+                 ": expected that of keys, where values are normed or are keys");
     }
 }
 
@@ -219,10 +223,6 @@ ReadModel read_architecture(const Gguf& gguf, const GatheredTensors& tensors, Mo
     Synthesised synthesised;
     Reading reading{keys, catalog, architecture, synthesised};
     if (family.adjust != nullptr) family.adjust(reading);
-    for (const Layer& layer : architecture.layers)
-        if (layer.attention.value_dim != 0 && (layer.attention.v_norm || layer.attention.v_is_k))
-            fail(Status::unsupported, "gguf", keys.full_name("attention.value_length"),
-                 ": expected that of keys, where values are normed or are keys");
     read_layer_numbers(family, catalog, tensors, architecture);
     if (!keys.flag("attention.causal", true) && !architecture.bidirectional())
         fail(Status::unsupported, "gguf", keys.full_name("attention.causal"), ": expected true");

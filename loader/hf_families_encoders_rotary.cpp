@@ -173,6 +173,23 @@ void adjust_modernbert_decoder(Reading& r) {
     r.settings.understood("sliding_window");
 }
 
+Family modernbert(const char* name, decltype(Family::tensors) tensors, Adjust adjust) {
+    return {.name = name,
+            .tensors = tensors,
+            .prefix = "model.",
+            .norm = NormKind::layer,
+            .qkv_bias = attention_bias,
+            .o_bias = attention_bias,
+            .rope_base = 160000,
+            .local_rope_base = 10000,
+            .window = {WindowRule::Layers::all},
+            .activation = Activation::gelu,
+            .feed_forward_bias = mlp_bias,
+            .embedding_norm = true,
+            .output_bias = if_present,
+            .adjust = adjust};
+}
+
 }  // namespace
 
 std::span<const Family> rotary_encoder_families() {
@@ -207,34 +224,9 @@ std::span<const Family> rotary_encoder_families() {
          .embedding_norm = true,
          .output_bias = if_present,
          .adjust = adjust_nomic_bert},
-        {.name = "modernbert",
-         .tensors = {modernbert_rows},
-         .prefix = "model.",
-         .norm = NormKind::layer,
-         .qkv_bias = attention_bias,
-         .o_bias = attention_bias,
-         .rope_base = 160000,
-         .local_rope_base = 10000,
-         .window = {WindowRule::Layers::all},
-         .activation = Activation::gelu,
-         .feed_forward_bias = mlp_bias,
-         .embedding_norm = true,
-         .output_bias = if_present,
-         .adjust = adjust_modernbert},
-        {.name = "modernbert-decoder",
-         .tensors = {modernbert_decoder_rows, modernbert_rows},
-         .prefix = "model.",
-         .norm = NormKind::layer,
-         .qkv_bias = attention_bias,
-         .o_bias = attention_bias,
-         .rope_base = 160000,
-         .local_rope_base = 10000,
-         .window = {WindowRule::Layers::all},
-         .activation = Activation::gelu,
-         .feed_forward_bias = mlp_bias,
-         .embedding_norm = true,
-         .output_bias = if_present,
-         .adjust = adjust_modernbert_decoder},
+        modernbert("modernbert", {modernbert_rows}, adjust_modernbert),
+        modernbert("modernbert-decoder", {modernbert_decoder_rows, modernbert_rows},
+                   adjust_modernbert_decoder),
     };
     return families;
 }

@@ -2,7 +2,6 @@
 #include "common.h"
 #include "embedding.h"
 #include "embedding_texts.h"
-#include "hf_folder.h"
 #include "io.h"
 #include "messages.h"
 #include "verbs.h"
@@ -46,21 +45,16 @@ int embed(const EmbedOptions& options, const Common& common) {
     if (options.pooling == "mean") pooling = Pooling::mean;
     if (options.pooling == "first") pooling = Pooling::first;
     if (options.pooling == "last") pooling = Pooling::last;
-    const EmbeddingTexts rules = is_hugging_face_model(model->path)
-                                     ? read_embedding_texts(hugging_face_paths(model->path).folder)
-                                     : EmbeddingTexts();
-    const std::vector<TokenId> frame = tokenizer.encode("", {.add_special = true, .parse_special = false});
+    const EmbeddingTexts rules = embedding_texts_of(*model);
     std::vector<std::vector<TokenId>> sequences;
     size_t longer = 0;
     for (const std::string& text : texts) {
-        const std::string prepared = rules.prepared(text, options.prompt);
-        sequences.push_back(tokenizer.encode(prepared, {.add_special = true, .parse_special = false}));
-        if (sequences.back().empty())
+        EmbeddingTexts::Encoded encoded = rules.encoded(tokenizer, text, options.prompt);
+        if (encoded.ids.empty())
             fail(Status::bad_argument, "embed", "expected texts of at least one token, got '", text,
-                 "' as number ", sequences.size());
-        if (!rules.most_tokens || sequences.back().size() <= *rules.most_tokens) continue;
-        cut(sequences.back(), frame, *rules.most_tokens, rules.cuts_front);
-        ++longer;
+                 "' as number ", sequences.size() + 1);
+        sequences.push_back(std::move(encoded.ids));
+        longer += encoded.was_cut;
     }
     if (longer)
         note("scoria: ", longer, " of ", texts.size(), " texts cut to the ", *rules.most_tokens,
@@ -70,7 +64,7 @@ int embed(const EmbedOptions& options, const Common& common) {
     const Embedder embedder(*model);
     nlohmann::json all = nlohmann::json::array();
     for (std::vector<TokenId>& ids : sequences) {
-        if (options.truncate) cut(ids, frame, session.capacity(), rules.cuts_front);
+        if (options.truncate) cut(ids, frame_of(tokenizer), session.capacity(), rules.cuts_front);
         session.truncate(0);
         const std::vector<float> vector = embedder.embedding(session, ids, pooling, !options.raw);
         if (common.json)

@@ -4,23 +4,18 @@
 #include "download.h"
 #include "fail.h"
 #include "file.h"
+#include "io.h"
 #include "models.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstdlib>
 
 namespace scoria::cli {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr uint64_t most_listing_bytes = 64 << 20;
-
-std::string environment(const char* name) {
-    const char* value = std::getenv(name);
-    return value ? value : "";
-}
 
 /// The hub's address without a slash at its end, or empty.
 std::string hub_of(const PullOptions& options) {

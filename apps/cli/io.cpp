@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -48,6 +49,11 @@ std::string shown(std::string_view text) {
 void write_answer(std::string_view text) {
     static const bool terminal = is_terminal(stdout);
     write_out(terminal ? shown(text) : text);
+}
+
+std::string environment(const char* name) {
+    const char* const value = std::getenv(name);
+    return value ? value : "";
 }
 
 void write_text(const std::string& path, const std::string& text) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fail.h"
+#include "tokenizer/json.h"
 
 #include <string>
 #include <string_view>
@@ -35,14 +36,12 @@ std::string read_text(const std::string& path);
 /// A list of texts without the byte-order mark that editors on Windows begin files with.
 std::string without_mark(std::string list);
 
+/// The variable, or "".
+std::string environment(const char* name);
+
 /// The text of `-p TEXT` ("-": stdin) or `-f FILE`; with neither, stdin if it is piped.
 /// Errors: bad_argument when there is no text to be had.
 std::string prompt_text(std::string_view verb, const std::string& text, const std::string& file);
-
-/// `indent` -1: one line. What is not UTF-8 becomes U+FFFD, since names come from files.
-template <class Json> std::string json_text(const Json& json, int indent = -1) {
-    return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
 
 std::string fixed(double value, int digits);  // 12.30
 std::string scientific(double value);         // 1.2e-07

@@ -45,12 +45,14 @@ fs::path resolve_model(const std::string& name) {
     std::error_code ignored;
     if (fs::path path = path_of(name); fs::exists(path, ignored)) return path;
     const KnownModel* model = find_model(name.empty() ? default_model : name);
-    if (const auto other = model == nullptr ? find_other(name) : std::nullopt) return *other;
-    if (const auto remote = model == nullptr ? parse_remote(name) : std::nullopt) {
+    const std::optional<RemoteName> remote = model == nullptr ? parse_remote(name) : std::nullopt;
+    if (remote)
         if (const std::optional<fs::path> found = find_remote(*remote)) return *found;
+    if (model == nullptr)  // which reads other programs' folders
+        if (const std::optional<fs::path> other = find_other(name)) return *other;
+    if (remote)
         fail(Status::bad_file, "model", "expected a file, a folder or a pulled model, got no '", name,
              "': run `scoria pull ", name, '`');
-    }
     if (model == nullptr)
         fail(Status::bad_file, "model", "expected a GGUF file or the name of a pulled model, got '", name,
              "' (`scoria list` shows the names)");

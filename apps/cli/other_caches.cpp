@@ -2,11 +2,11 @@
 #include "other_caches.h"
 
 #include "file.h"
+#include "io.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstdlib>
 
 namespace scoria::cli {
 namespace fs = std::filesystem;
@@ -15,13 +15,9 @@ namespace {
 constexpr uint64_t most_manifest = 1 << 20;  // bytes
 constexpr std::string_view usual_tag = ":latest";
 
-fs::path from_environment(const char* name) {
-    const char* const value = std::getenv(name);
-    return value ? path_of(value) : fs::path();
-}
 fs::path home() {
-    const fs::path home = from_environment("HOME");
-    return home.empty() ? from_environment("USERPROFILE") : home;
+    const std::string home = environment("HOME");
+    return path_of(home.empty() ? environment("USERPROFILE") : home);
 }
 
 /// Calls `take` for every file below `folder`, so far as it can be read.
@@ -73,7 +69,7 @@ void add(std::vector<OtherModel>& all, const std::string& name, const fs::path& 
 std::vector<OtherModel> other_models() {
     std::vector<OtherModel> all;
     const fs::path user = home();
-    fs::path ollama = from_environment("OLLAMA_MODELS");
+    fs::path ollama = path_of(environment("OLLAMA_MODELS"));
     if (ollama.empty() && !user.empty()) ollama = user / ".ollama" / "models";
     if (!ollama.empty())
         each_file(ollama / "manifests", [&](const fs::path& manifest) {

@@ -73,13 +73,8 @@ class Answers {
         return false;
     }
     void begin(const Prompt& prompt, const std::atomic<bool>& interrupted) {
-        const Model& model = engine_.model();
-        std::vector<TokenId> ids = prompt_ids(model, prompt.text, form_);
         auto session = std::make_shared<Session>(engine_);
-        if (!model.architecture.encoder.empty()) {  // the prompt is the encoder's
-            session->encode(ids);
-            ids = {TokenId(model.architecture.decoder_start)};
-        }
+        const std::vector<TokenId> ids = session->begin(prompt_ids(engine_.model(), prompt.text, form_));
         const uint64_t seed = flags_.seeded ? flags_.sampling.seed : std::random_device()();
         const auto text = std::make_shared<std::string>();
         GenerateOptions options = generate_options(flags_, seed, interrupted);

@@ -88,12 +88,9 @@ void AnswerQueue::begin(const Question& question, uint32_t answer, const std::sh
             return true;
         };
         auto session = std::make_shared<Session>(engine_);
-        const Architecture& architecture = engine_.model().architecture;
-        const bool encodes = !architecture.encoder.empty();  // then the prompt is the encoder's
-        if (encodes) session->encode(question.ids);
-        const std::vector<TokenId> start = {TokenId(architecture.decoder_start)};
+        const std::vector<TokenId> ids = session->begin(question.ids);
         Session& begun = *session;
-        batcher_->add(begun, encodes ? start : question.ids, std::move(options),
+        batcher_->add(begun, ids, std::move(options),
                       [this, session = std::move(session), to, answer](GenerateResult result,
                                                                        std::exception_ptr error) mutable {
                           session.reset();  // its part of the cache is the next one's

@@ -29,7 +29,7 @@ Json Exchange::whole() const {
 }
 
 std::string Exchange::last() const {
-    if (!stream_) return text_of(whole());
+    if (!stream_) return json_text(whole());
     return (usage_at_end_ ? replies_.front().usage_event() : "") + "data: [DONE]\n\n";
 }
 

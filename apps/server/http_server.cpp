@@ -6,8 +6,8 @@
 #include "embedding_texts.h"
 #include "exchange.h"
 #include "fail.h"
-#include "hf_folder.h"
 #include "page.h"
+#include "pictures/picture.h"
 
 #include <httplib.h>
 
@@ -54,7 +54,7 @@ ErrorForm form_of(Status status) {
 void answer_error(const ErrorForm& form, std::string_view what, Response& out) {
     out.status = form.http;
     if (form.http == 503) out.set_header("Retry-After", "1");
-    out.set_content(text_of(error_json(what, form.type, form.code ? Json(form.code) : Json())),
+    out.set_content(json_text(error_json(what, form.type, form.code ? Json(form.code) : Json())),
                     "application/json");
 }
 
@@ -69,29 +69,18 @@ void guarded(Response& out, const std::function<void()>& work) {
     }
 }
 
-std::string base64(std::span<const float> values) {
-    constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    std::string out;
-    const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()), 4 * values.size());
-    for (size_t i = 0; i < bytes.size(); i += 3) {
-        const size_t have = std::min<size_t>(bytes.size() - i, 3);
-        uint32_t word = 0;
-        for (size_t j = 0; j < 3; ++j) word = word << 8 | (j < have ? bytes[i + j] : 0u);
-        for (size_t j = 0; j < 4; ++j) out += j <= have ? digits[word >> (18 - 6 * j) & 63] : '=';
-    }
-    return out;
+/// As the API has embeddings.
+std::string base64_of(std::span<const float> values) {
+    return base64({reinterpret_cast<const char*>(values.data()), values.size_bytes()});
 }
-static_assert(std::endian::native == std::endian::little, "as the API has embeddings");
+static_assert(std::endian::native == std::endian::little);
 
 }  // namespace
 
 struct HttpServer::Impl {
     Impl(Engine& own_engine, ServerOptions own_options)
         : engine(own_engine), model(engine.model()), options(std::move(own_options)),
-          queue(engine, options.most_waiting), embedder(model),
-          texts(is_hugging_face_model(model.path)
-                    ? read_embedding_texts(hugging_face_paths(model.path).folder)
-                    : EmbeddingTexts()) {}
+          queue(engine, options.most_waiting), embedder(model), texts(embedding_texts_of(model)) {}
 
     void route();
     httplib::Server::HandlerResponse guard(const Request& in, Response& out) const;
@@ -215,17 +204,12 @@ void HttpServer::Impl::embed(const Json& body, Response& out) {
     if (request.dimensions && *request.dimensions != embedder.size())
         fail(Status::unsupported, "request", "expected dimensions: ", embedder.size(), ", got ",
              *request.dimensions);
-    const std::vector<TokenId> frame =
-        model.tokenizer->encode("", {.add_special = true, .parse_special = false});
     Json data = Json::array();
     size_t tokens = 0;
     for (const auto& input : request.inputs) {
         std::vector<TokenId> ids;
         if (const std::string* text = std::get_if<std::string>(&input)) {
-            ids = model.tokenizer->encode(texts.prepared(*text, request.prompt_name),
-                                          {.add_special = true, .parse_special = false});
-            if (texts.most_tokens && ids.size() > *texts.most_tokens)
-                cut(ids, frame, *texts.most_tokens, texts.cuts_front);
+            ids = texts.encoded(*model.tokenizer, *text, request.prompt_name).ids;
             if (ids.empty())
                 fail(Status::bad_argument, "request",
                      "expected texts of at least one token, got one of none");
@@ -239,12 +223,12 @@ void HttpServer::Impl::embed(const Json& body, Response& out) {
             vector = embedder.embedding(session, ids, model.pooling, true);
         });
         data.push_back({{"object", "embedding"}, {"index", data.size()}});
-        data.back()["embedding"] = request.base64 ? Json(base64(vector)) : Json(vector);
+        data.back()["embedding"] = request.base64 ? Json(base64_of(vector)) : Json(vector);
     }
-    out.set_content(text_of({{"object", "list"},
-                             {"data", std::move(data)},
-                             {"model", options.model},
-                             {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}}),
+    out.set_content(json_text(Json{{"object", "list"},
+                                   {"data", std::move(data)},
+                                   {"model", options.model},
+                                   {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}}),
                     "application/json");
 }
 
@@ -258,7 +242,7 @@ void HttpServer::Impl::models(const Request& in, Response& out) const {
         return answer_error({Status::bad_argument, 404, "invalid_request_error", "model_not_found"},
                             cat("[models] expected ", options.model, ", got ", in.matches[1].str()), out);
     out.set_content(
-        text_of(in.matches.size() > 1 ? own : Json{{"object", "list"}, {"data", Json::array({own})}}),
+        json_text(in.matches.size() > 1 ? own : Json{{"object", "list"}, {"data", Json::array({own})}}),
         "application/json");
 }
 

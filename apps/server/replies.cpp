@@ -36,7 +36,7 @@ Json error_json(std::string_view message, std::string_view type, const Json& cod
     return {{"error", {{"message", message}, {"type", type}, {"param", nullptr}, {"code", code}}}};
 }
 
-std::string event_text(const Json& json) { return "data: " + text_of(json) + "\n\n"; }
+std::string event_text(const Json& json) { return "data: " + json_text(json) + "\n\n"; }
 
 Reply::Reply(ReplyNames names, const Tokenizer& tokenizer, size_t answers,
              const std::optional<ReplyForm>& form, size_t prompt_tokens)
@@ -137,13 +137,16 @@ std::string Reply::take(News news) {
     for (const ReplyPart& part : parts) say(delta(choice, part), std::exchange(logprobs, Json()));
     if (!logprobs.is_null()) say(Json::object(), std::move(logprobs));
     if (news.result) {
-        ++ended_;
         tokens_ += news.result->tokens.size();
         reused_ = std::max<size_t>(reused_, news.result->reused);
         choice.reason = choice.calls.empty() ? reason_name(news.result->reason) : "tool_calls";
         say(Json::object(), Json());
     }
     return events;
+}
+
+bool Reply::done() const {
+    return std::ranges::none_of(choices_, [](const Choice& choice) { return choice.reason.empty(); });
 }
 
 Json Reply::usage() const {

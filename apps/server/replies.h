@@ -23,7 +23,7 @@ class Reply {
     /// What there is to send of it in a stream: events, or nothing yet. Errors: the answer's own.
     std::string take(News news);
     size_t answers() const { return choices_.size(); }
-    bool done() const { return ended_ == choices_.size(); }
+    bool done() const;
     Json usage() const;
     std::string usage_event() const;  // of a stream
     Json whole() const;               // once done
@@ -46,7 +46,7 @@ class Reply {
     const Tokenizer& tokenizer_;
     bool chat_;
     std::vector<Choice> choices_;
-    size_t ended_ = 0, prompt_tokens_, tokens_ = 0, reused_ = 0;
+    size_t prompt_tokens_, tokens_ = 0, reused_ = 0;
 };
 
 /// An error as the API has it. type: "invalid_request_error", "server_error", ...

@@ -18,7 +18,7 @@ constexpr size_t most_prompts = 2048;
 
 [[noreturn]] void expected(std::string_view field, std::string_view what, const Json& got) {
     fail(Status::bad_argument, "request", "expected ", field, " as ", what, ", got ",
-         text_of(got).substr(0, 80));
+         json_text(got).substr(0, 80));
 }
 
 /// The field; nullptr if it is absent or null.
@@ -243,8 +243,6 @@ void refuse(const Json& body, std::initializer_list<const char*> names) {
 }
 
 }  // namespace
-
-std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Json parse_body(const std::string& body) {
     Json json = parse_shallow<Json>(body, "request");

@@ -6,6 +6,7 @@
 #include "chat_template.h"
 #include "reply_parts.h"
 #include "session.h"
+#include "tokenizer/json.h"
 
 #include <variant>
 
@@ -41,9 +42,6 @@ struct EmbeddingRequest {
     std::optional<uint32_t> dimensions;
     std::optional<std::string> prompt_name;
 };
-
-/// One line; what is not UTF-8 becomes U+FFFD.
-std::string text_of(const Json& json);
 
 /// Errors: bad_argument, bad_file where it is no JSON; unsupported.
 Json parse_body(const std::string& body);

@@ -322,6 +322,11 @@ uint64_t attention_partial_bytes(const AttentionVariant& variant, const Attentio
 
 namespace {
 
+/// What a kernel reads of each token beside queries, by the buffer of biases.
+const std::optional<Matrix>& by_token(const AttentionArgs& args) {
+    return args.chosen ? args.chosen : args.distances;
+}
+
 /// What all kernels are told of the batch, the cache and the shape.
 AttentionPush push_of(const AttentionArgs& args) {
     AttentionPush push{};
@@ -340,9 +345,9 @@ AttentionPush push_of(const AttentionArgs& args) {
     push.bias_span = args.shape.bias_span;
     push.scale = args.shape.scale;
     push.soft_cap = args.shape.soft_cap;
-    if (const auto& by_token = args.chosen ? args.chosen : args.distances) {
-        push.bias_first = by_token->first;
-        push.bias_stride = by_token->stride;
+    if (const std::optional<Matrix>& rows = by_token(args)) {
+        push.bias_first = rows->first;
+        push.bias_stride = rows->stride;
     }
     return push;
 }
@@ -360,12 +365,12 @@ std::vector<vk::Constant> constants_of(const AttentionArgs& args) {
 std::vector<vk::View> views_of(const vk::Pipeline& pipeline, const AttentionArgs& args,
                                const DeviceKv::Shard& shard, const vk::View& out, const vk::View& parts) {
     const vk::View& none = args.step;
-    const auto& by_token = args.chosen ? args.chosen : args.distances;
+    const std::optional<Matrix>& rows = by_token(args);
     std::vector<vk::View> views{args.q.view,
                                 args.step,
                                 shard.view,
                                 out,
-                                by_token ? by_token->view : args.bias.value_or(none),
+                                rows ? rows->view : args.bias.value_or(none),
                                 args.sinks.value_or(none),
                                 args.distance_values.value_or(none),
                                 parts};

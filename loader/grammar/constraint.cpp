@@ -80,8 +80,11 @@ const std::vector<uint32_t>& Constraint::mask_of_state() {
         mask[end / 32] &= ~(1u << end % 32);
         if (accepts) mask[end / 32] |= 1u << end % 32;
     }
-    if (std::ranges::all_of(mask, [](uint32_t word) { return word == 0; }))
-        fail(Status::failed, "grammar", "expected a token that can follow, got none in the vocabulary");
+    if (std::ranges::all_of(mask, [](uint32_t word) { return word == 0; })) {
+        masks_.erase(at);  // or the next to ask would get it
+        fail(Status::failed, "grammar",
+             "expected a token that can follow, got none in the vocabulary but what the model suppresses");
+    }
     return mask;
 }
 

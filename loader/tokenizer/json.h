@@ -56,4 +56,9 @@ inline const nlohmann::json& json_member(const nlohmann::json& object, const cha
     return object.at(name);
 }
 
+/// `indent` -1: one line. What is not UTF-8 becomes U+FFFD, since names come from files.
+template <class Json> std::string json_text(const Json& json, int indent = -1) {
+    return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace scoria
