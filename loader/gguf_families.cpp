@@ -270,7 +270,7 @@ std::span<const Family> gguf_families() {
     static const std::vector<Family> families = [] {
         std::vector<Family> all;
         for (const auto part : {gguf_decoder_families(), gguf_gpt_families(), gguf_expert_families(),
-                                gguf_encoder_families(), gguf_recurrent_families()})
+                                gguf_latent_families(), gguf_encoder_families(), gguf_recurrent_families()})
             all.insert(all.end(), part.begin(), part.end());
         return all;
     }();

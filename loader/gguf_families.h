@@ -23,6 +23,7 @@ std::span<const Family> gguf_families();
 std::span<const Family> gguf_decoder_families();
 std::span<const Family> gguf_gpt_families();
 std::span<const Family> gguf_expert_families();
+std::span<const Family> gguf_latent_families();
 std::span<const Family> gguf_encoder_families();
 std::span<const Family> gguf_recurrent_families();
 

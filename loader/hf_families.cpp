@@ -1,4 +1,4 @@
-// The Llama line and Gemma's and Cohere's: one row per family. What they compute: the papers, and
+// The Llama line and Cohere's: one row per family. What they compute: the papers, and
 // transformers' modeling files of the same names.
 #include "hf_families.h"
 
@@ -47,36 +47,6 @@ void adjust_stablelm(Reading& r) {
 
 void adjust_hunyuan(Reading& r) { check_hunyuan(r.settings); }
 
-/// Soft caps that are null are off; those left out are the class's own.
-void adjust_gemma2(Reading& r) {
-    const auto cap = [&](const char* name, double otherwise) {
-        return r.settings.is_null(name) ? 0.0f : r.settings.number(name, otherwise);
-    };
-    r.architecture.logit_soft_cap = cap("final_logit_softcapping", 30);
-    for (Layer& layer : r.architecture.layers) layer.attention.soft_cap = cap("attn_logit_softcapping", 50);
-    set_scale(r.architecture, 1 / std::sqrt(r.settings.positive("query_pre_attn_scalar", 256.0)));
-}
-
-/// Text encoders of Gemma 3: the window counts both sides.
-void see_both_sides(Reading& r) {
-    if (!r.settings.flag("use_bidirectional_attention", false)) return;
-    for (Layer& layer : r.architecture.layers) {
-        Attention& attention = layer.attention;
-        attention.mask = Mask::bidirectional;
-        if (attention.window != 0) attention.window = attention.window / 2 + 1;
-    }
-}
-
-/// The reference caps no scores, whatever attn_logit_softcapping is.
-void adjust_gemma3(Reading& r) {
-    r.architecture.logit_soft_cap = r.settings.number("final_logit_softcapping", 0);
-    r.settings.understood("attn_logit_softcapping");
-    see_both_sides(r);
-    set_scale(r.architecture, 1 / std::sqrt(r.settings.positive("query_pre_attn_scalar", 256.0)));
-}
-
-constexpr LayerNumber gemma4_numbers[] = {{"model.layers.#.layer_scalar", scale_of}};
-
 bool bends(const Layer& layer) { return layer.feed_forward.activation == Activation::xielu; }
 constexpr LayerNumber apertus_numbers[] = {
     {"model.layers.#.mlp.act_fn.alpha_p", [](Layer& l) -> float& { return l.feed_forward.xielu.p; }, bends},
@@ -87,74 +57,6 @@ constexpr LayerNumber apertus_numbers[] = {
 void adjust_apertus(Reading& r) {
     expect_flag(r.settings, "qk_norm", true, true);
     for (const char* name : {"post_norm", "mlp_bias"}) expect_flag(r.settings, name, false, false);
-}
-
-/// How many deviations above the mean of a normal distribution leave `share` of it below.
-double normal_quantile(double share) {
-    double below = -40, above = 40;
-    for (int i = 0; i < 100; ++i) {
-        const double middle = (below + above) / 2;
-        (std::erfc(-middle / std::numbers::sqrt2) / 2 < share ? below : above) = middle;
-    }
-    return (below + above) / 2;
-}
-
-void adjust_gemma3n(Reading& r) {
-    const Settings& s = r.settings;
-    Architecture& a = r.architecture;
-    if (s.size("altup_active_idx", most_size, 0, 0) != 0) s.wrong("altup_active_idx", "0");
-    s.understood("altup_coef_clip");  // of training, as is the other
-    s.understood("altup_lr_multiplier");
-    a.alternating = {.count = s.size("altup_num_inputs", most_streams, 4, 2),
-                     .laurel = s.size("laurel_rank", most_size, 64),
-                     .scaled = s.flag("altup_correct_scale", true)};
-    a.logit_soft_cap = s.number("final_logit_softcapping", 0);
-    a.per_layer = s.size("hidden_size_per_layer_input", 1 << 16, 256);
-    const uint32_t rows = s.size("vocab_size_per_layer_input", a.vocab, std::min(262144u, a.vocab));
-    const StoredTensor* table = r.catalog.find("model.embed_tokens_per_layer.weight");
-    if (table && !table->shape.empty() && table->shape.front() != rows)
-        s.wrong("vocab_size_per_layer_input", cat(table->shape.front(), ", the rows of the table"));
-    share_keys(s, "num_kv_shared_layers", a);
-    norm_values(a);
-    const char* name = "activation_sparsity_pattern";
-    std::vector<double> shares = s.numbers(name);
-    if (!s.has(name) && a.layers.size() > 10) shares.assign(10, 0.95);
-    for (double& share : shares) {
-        if (!(share < 1)) s.wrong(name, "shares below 1");
-        // Of float32, as the reference computes it.
-        share = share > 0 ? normal_quantile(double{static_cast<float>(share)})
-                          : -std::numeric_limits<double>::infinity();
-    }
-    cut_gates(s, name, shares, a);
-}
-
-constexpr Routing apart_experts{.renormalise = true, .weight_scale = true, .apart = true};
-
-void adjust_gemma4(Reading& r) {
-    const Settings& s = r.settings;
-    Architecture& a = r.architecture;
-    expect_text(s, "use_bidirectional_attention", "vision");  // which texts do not see
-    if (a.layers.back().attention.window != 0) s.wrong("layer_types", "full_attention at the end");
-    for (const Rope& rope : a.ropes)
-        if (rope.width != head_dim_of(a, &rope != &a.ropes.front()))
-            s.wrong("rope_parameters", "the rope_type proportional where a part of a head rotates");
-    a.logit_soft_cap = s.number("final_logit_softcapping", 0);
-    a.per_layer = s.size("hidden_size_per_layer_input", 1 << 16, 0, 0);
-    if (s.size("vocab_size_per_layer_input", most_size, a.vocab, 0) != a.vocab && a.per_layer != 0)
-        s.wrong("vocab_size_per_layer_input", cat(a.vocab, ", as vocab_size"));
-    share_keys(s, "num_kv_shared_layers", a);
-    norm_values(a);
-    const bool experts = s.flag("enable_moe_block", false), wide = s.flag("use_double_wide_mlp", false),
-               v_is_k = s.flag("attention_k_eq_v", false);
-    if (experts) s.size(Field::experts, most_size);  // it has some
-    for (Layer& layer : a.layers) {
-        Attention& attention = layer.attention;
-        Routing& routing = layer.feed_forward.routing;
-        const bool shares = attention.kv_layer >= 0;
-        attention.v_is_k = v_is_k && attention.window == 0 && !shares;
-        if (!experts && routing.experts != 0) make_dense(layer, routing.shared_size);
-        if (wide && shares) (routing.apart ? routing.shared_size : layer.feed_forward.size) *= 2;
-    }
 }
 
 /// Command R+ norms its q and k heads, each with weights of its own.
@@ -404,69 +306,6 @@ std::span<const Family> llama_families() {
          .qkv_bias = by_flag("attention_bias", true),
          .pairs = RopePairs::interleaved,
          .rotary = 0.5},
-        {.name = "gemma",
-         .tensors = {hf::frame_plus_one, hf::frame, hf::attention, hf::gated},
-         .qkv_bias = attention_bias,
-         .o_bias = attention_bias,
-         .activation = Activation::gelu_tanh,
-         .gelu_is_tanh = true,
-         .root_embedding_scale = true},
-        {.name = "gemma2",
-         .tensors = {hf::gemma2, hf::frame, hf::attention, hf::gated},
-         .placement = NormPlacement::sandwich,
-         .qkv_bias = attention_bias,
-         .o_bias = attention_bias,
-         .window = {Layers::not_every, 2},
-         .activation = Activation::gelu_tanh,
-         .root_embedding_scale = true,
-         .adjust = adjust_gemma2},
-        {.name = "vaultgemma",
-         .tensors = {hf::gemma2, hf::frame, hf::attention, hf::gated},
-         .qkv_bias = attention_bias,
-         .o_bias = attention_bias,
-         .window = {Layers::not_every, 2},
-         .activation = Activation::gelu_tanh,
-         .root_embedding_scale = true,
-         .adjust = adjust_gemma2},
-        {.name = "gemma3_text",
-         .tensors = {hf::gemma2, hf::frame, hf::attention, hf::gated},
-         .placement = NormPlacement::sandwich,
-         .qkv_bias = attention_bias,
-         .o_bias = attention_bias,
-         .qk_norm = QkNorm::Group::head,
-         .rope_base = 1e6,
-         .local_rope_base = 1e4,
-         .window = {Layers::not_every, 6},
-         .activation = Activation::gelu_tanh,
-         .root_embedding_scale = true,
-         .adjust = adjust_gemma3},
-        {.name = "gemma3n_text",
-         .tensors = {hf::gemma3n, hf::gemma4, hf::frame, hf::attention, hf::gated, hf::qk_norms},
-         .placement = NormPlacement::sandwich,
-         .qkv_bias = attention_bias,
-         .o_bias = attention_bias,
-         .qk_norm = QkNorm::Group::head,
-         .rope_base = 1e6,
-         .local_rope_base = 1e4,
-         .window = {Layers::not_every, 5},
-         .activation = Activation::gelu_tanh,
-         .root_embedding_scale = true,
-         .adjust = adjust_gemma3n},
-        {.name = "gemma4_text",
-         .tensors = {hf::gemma4, hf::frame, hf::attention, hf::gated, hf::qk_norms},
-         .placement = NormPlacement::sandwich,
-         .qkv_bias = attention_bias,
-         .o_bias = attention_bias,
-         .qk_norm = QkNorm::Group::head,
-         .split_heads = true,
-         .rope_base = 1e6,
-         .local_rope_base = 1e4,
-         .window = {Layers::not_every, 6},
-         .activation = Activation::gelu_tanh,
-         .routing = &apart_experts,
-         .root_embedding_scale = true,
-         .layer_numbers = gemma4_numbers,
-         .adjust = adjust_gemma4},
         {.name = "cohere",
          .tensors = {hf::frame, hf::attention, hf::gated, hf::qk_norms},
          .norm = NormKind::layer,
@@ -493,9 +332,10 @@ std::span<const Family> llama_families() {
 std::span<const Family> hugging_face_families() {
     static const std::vector<Family> families = [] {
         std::vector<Family> all;
-        for (const auto part : {llama_families(), gpt_families(), expert_families(), deepseek_families(),
-                                encoder_families(), rotary_encoder_families(), encoder_decoder_families(),
-                                recurrent_families(), mamba_families(), reformer_families(), own_families()})
+        for (const auto part :
+             {llama_families(), gemma_families(), gpt_families(), expert_families(), deepseek_families(),
+              encoder_families(), rotary_encoder_families(), encoder_decoder_families(), recurrent_families(),
+              mamba_families(), reformer_families(), own_families()})
             all.insert(all.end(), part.begin(), part.end());
         return all;
     }();

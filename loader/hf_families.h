@@ -8,7 +8,8 @@ namespace scoria {
 
 std::span<const Family> hugging_face_families();
 // Its parts.
-std::span<const Family> llama_families();            // pre-norm, RMS, SwiGLU, RoPE, and what grew from it
+std::span<const Family> llama_families();  // pre-norm, RMS, SwiGLU, RoPE, and what grew from it
+std::span<const Family> gemma_families();
 std::span<const Family> gpt_families();              // learned positions, ALiBi, parallel blocks
 std::span<const Family> expert_families();           // mixtures of experts
 std::span<const Family> deepseek_families();         // those of DeepSeek and its kin
@@ -49,14 +50,14 @@ std::vector<RopeSettings> read_hugging_face_ropes(const Family& family, const Se
 /// Fields of config.json that change no result, or not with this value.
 bool is_harmless_field(std::string_view name, const nlohmann::json& value);
 
-// Tensor names that families share; hf_tensors.cpp.
+// Tensor names that families share; hf_tensors*.cpp.
 namespace hf {
 extern const std::span<const TensorRow> frame, frame_plus_one, attention, qk_norms, hunyuan_qk_norms,
     stablelm_qk_norms, fused_qkv, gated, fused_gate_up, starcoder2, phi, glm4, gemma2, gemma3n, gemma4, olmo2,
     mixtral, kimi_linear, llama4, afmoe, hy_v3, sarvam, bailing_hybrid, experts, granite_shared, granite_moe,
     hyperclovax, minimax, ernie_moe, hunyuan_moe, shared_experts, deepseek, indexer, gpt_oss, sinks, bitnet,
     apertus, exaone, bert_head, gpt2, gpt_bigcode, gpt1, gpt_neo, gptj, bloom_like, gpt_neox, persimmon, opt,
-    mpt, mamba2, own;
+    mpt, mamba2;
 }  // namespace hf
 
 }  // namespace scoria
