@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of README: which kernels were proven on which driver, and which compiled for which GPU.
+"""The table of tools/validate.md: which kernels were proven on which driver, and which compiled for which GPU.
 
     tools/gates/matrix.py NAME=REPORT.json[,REPORT.json...]...
 
